@@ -1,0 +1,40 @@
+// The one tree of errors of the C++ core. The bindings turn each kind into the Python class of the
+// same meaning (python/cpufree/errors.py).
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace cpufree {
+
+// Root of all errors thrown by the C++ core. The message says what is wrong, where, and what to do.
+class Error : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// The caller's data or options are wrong.
+class InvalidInput : public Error {
+ public:
+  using Error::Error;
+};
+
+// A feature or engine that this build or this machine does not have.
+class Unsupported : public Error {
+ public:
+  using Error::Error;
+};
+
+// An engine failed: threads, devices, drivers.
+class EngineError : public Error {
+ public:
+  using Error::Error;
+};
+
+// Throws `InvalidInput` with `message` unless `holds`.
+inline void require(bool holds, const std::string& message) {
+  if (!holds) throw InvalidInput(message);
+}
+
+}  // namespace cpufree

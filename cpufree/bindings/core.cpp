@@ -1,0 +1,231 @@
+// The Python extension cpufree._core. No logic: arrays in, arrays out, errors translated.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "cpufree/run/system.hpp"
+
+namespace nb = nanobind;
+
+namespace cpufree {
+namespace {
+
+template <class T>
+using Vector = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Rows = Vector<std::int32_t>;
+
+template <class T>
+std::span<const T> span_of(const Vector<T>& array) {
+  return {array.data(), array.size()};
+}
+std::span<const std::int32_t> span_of(const std::optional<Rows>& array) {
+  return array ? std::span(array->data(), array->size()) : std::span<const std::int32_t>();
+}
+
+// A NumPy array that owns the values of `values`.
+template <class T>
+nb::object to_numpy(std::vector<T> values) {
+  auto* owned = new std::vector<T>(std::move(values));
+  nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+  return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(owned->data(), {owned->size()}, owner));
+}
+
+template <class V>
+V option(const nb::dict& options, const char* name, V otherwise) {
+  return options.contains(name) ? nb::cast<V>(options[name]) : otherwise;
+}
+
+SolveSpec spec_of(const nb::dict& options) {
+  SolveSpec spec;
+  spec.method = method_from_name(option<std::string>(options, "method", "prcg"));
+  spec.preconditioner = preconditioner_from_name(option<std::string>(options, "pc", "jacobi"));
+  spec.rtol = option(options, "rtol", spec.rtol);
+  spec.atol = option(options, "atol", spec.atol);
+  spec.maxiter = option(options, "maxiter", spec.maxiter);
+  spec.time_limit = option(options, "time_limit", spec.time_limit);
+  spec.wait_limit = option(options, "wait_limit", spec.wait_limit);
+  spec.replace_every = option(options, "replace_every", spec.replace_every);
+  spec.chebyshev_degree = option(options, "chebyshev_degree", spec.chebyshev_degree);
+  return spec;
+}
+
+template <class T>
+nb::dict dict_of(SolveResult<T> result, const PlanReport& plan) {
+  const Outcome& o = result.outcome;
+  nb::dict d;
+  d["x"] = to_numpy(std::move(result.x));
+  d["reason"] = reason_name(o.reason);
+  d["iterations"] = o.iterations;
+  d["residual"] = o.residual;
+  d["true_residual"] = o.true_residual;
+  d["bnorm"] = o.bnorm;
+  d["history"] = to_numpy(std::move(result.history));
+  d["history_stride"] = o.history_stride;
+  d["replacements"] = o.replacements;
+  d["handed_over_at"] = o.handed_over_at;
+  d["lambda_max"] = o.lambda_max;
+  d["seconds"] = result.seconds;
+  d["reductions"] = o.reductions;
+  d["exchanges"] = o.exchanges;
+  d["pes"] = plan.pes.size();
+  d["blocks"] = plan.blocks;
+  return d;
+}
+
+nb::dict dict_of(const PlanReport& plan) {
+  nb::list rows, nnz, ghosts, boundary, neighbours;
+  for (const auto& pe : plan.pes) {
+    rows.append(pe.rows);
+    nnz.append(pe.nnz);
+    ghosts.append(pe.ghosts);
+    boundary.append(pe.boundary_rows);
+    nb::list mine;
+    for (const Neighbour& n : pe.neighbours) mine.append(nb::make_tuple(n.pe, n.sent));
+    neighbours.append(mine);
+  }
+  nb::dict d;
+  d["pes"] = plan.pes.size();
+  d["blocks"] = plan.blocks;
+  d["rows"] = rows;
+  d["nnz"] = nnz;
+  d["ghosts"] = ghosts;
+  d["boundary_rows"] = boundary;
+  d["neighbours"] = neighbours;
+  d["edge_cut"] = plan.edge_cut;
+  d["halo_values"] = plan.halo_values;
+  d["imbalance"] = plan.imbalance;
+  d["matrix_bytes"] = plan.matrix_bytes;
+  return d;
+}
+
+class PySystem {
+ public:
+  PySystem(const Vector<std::int64_t>& indptr, const Rows& indices, const nb::object& data,
+           const std::optional<Rows>& part, const std::optional<Rows>& order, int pes, int blocks,
+           const std::string& engine) {
+    const SystemSpec spec{engine_from_name(engine), pes, blocks};
+    require(indptr.size() >= 1, "indptr must not be empty");
+    if (Vector<double> values; nb::try_cast(data, values, false))
+      make(indptr, indices, values, part, order, spec);
+    else if (Vector<float> singles; nb::try_cast(data, singles, false))
+      make(indptr, indices, singles, part, order, spec);
+    else
+      throw InvalidInput("data must be a contiguous array of float64 or float32");
+  }
+
+  nb::dict plan() const {
+    return std::visit([](const auto& system) { return dict_of(system->plan()); }, system_);
+  }
+
+  nb::dict solve(const nb::object& b, const nb::object& x0, const nb::dict& options,
+                 const nb::object& progress) {
+    return std::visit(
+        [&](const auto& system) { return solve_with(*system, b, x0, spec_of(options), progress); },
+        system_);
+  }
+
+ private:
+  template <class T>
+  void make(const Vector<std::int64_t>& indptr, const Rows& indices, const Vector<T>& values,
+            const std::optional<Rows>& part, const std::optional<Rows>& order,
+            const SystemSpec& spec) {
+    const CsrView<T> matrix{static_cast<std::int32_t>(indptr.size() - 1), span_of(indptr),
+                            span_of(indices), span_of(values)};
+    require(matrix.nnz() == static_cast<std::int64_t>(indices.size()) &&
+                indices.size() == values.size(),
+            "indptr, indices and data do not belong together");
+    const nb::gil_scoped_release release;
+    system_ = make_system(matrix, span_of(part), span_of(order), spec);
+  }
+
+  template <class T>
+  static nb::dict solve_with(System<T>& system, const nb::object& b, const nb::object& x0,
+                             const SolveSpec& spec, const nb::object& progress) {
+    Vector<T> rhs;
+    Vector<T> guess;
+    require(nb::try_cast(b, rhs, false), "b must be a contiguous vector of the matrix's type");
+    require(x0.is_none() || nb::try_cast(x0, guess, false),
+            "x0 must be a contiguous vector of the matrix's type");
+    Progress tell;
+    if (!progress.is_none())
+      tell = [&](std::int64_t iteration, double residual) {
+        const nb::gil_scoped_acquire acquire;
+        return nb::cast<bool>(progress(iteration, residual));
+      };
+    SolveResult<T> result;
+    {
+      const nb::gil_scoped_release release;
+      result = system.solve(span_of(rhs), x0.is_none() ? std::span<const T>() : span_of(guess),
+                            spec, tell);
+    }
+    return dict_of(std::move(result), system.plan());
+  }
+
+  std::variant<std::unique_ptr<System<double>>, std::unique_ptr<System<float>>> system_;
+};
+
+// Raises the class `name` of cpufree.errors.
+void raise(const char* name, const nb::object& arguments) {
+  const nb::object type = nb::module_::import_("cpufree.errors").attr(name);
+  PyErr_SetObject(type.ptr(), arguments.ptr());
+}
+
+nb::list list_of(const std::vector<BlockReport>& blocks) {
+  nb::list waits;
+  for (const BlockReport& b : blocks) {
+    if (b.record.state != BlockState::expired && b.record.state != BlockState::aborted) continue;
+    nb::dict wait;
+    wait["pe"] = b.pe;
+    wait["block"] = b.block;
+    wait["channel"] = channel_name(b.record.channel);
+    wait["waits_for_pe"] = b.record.from_pe;
+    wait["waits_for_block"] = b.record.from_block;
+    wait["epoch"] = b.record.want;
+    wait["seen"] = b.record.seen;
+    wait["seconds"] = b.record.seconds;
+    waits.append(wait);
+  }
+  return waits;
+}
+
+void translate(const std::exception_ptr& error, void*) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const WaitTimeout& e) {
+    raise("WaitTimeoutError", nb::make_tuple(e.what(), list_of(e.blocks())));
+  } catch (const InvalidInput& e) {
+    raise("InvalidInputError", nb::str(e.what()));
+  } catch (const Unsupported& e) {
+    raise("UnsupportedError", nb::str(e.what()));
+  } catch (const EngineError& e) {
+    raise("EngineError", nb::str(e.what()));
+  } catch (const std::bad_alloc&) {
+    raise("OutOfMemoryError",
+          nb::str("out of memory; use a smaller problem, or a machine with more memory"));
+  }
+}
+
+}  // namespace
+}  // namespace cpufree
+
+NB_MODULE(_core, m) {
+  using cpufree::PySystem;
+  nb::register_exception_translator(cpufree::translate);
+  nb::class_<PySystem>(m, "System")
+      .def(nb::init<const cpufree::Vector<std::int64_t>&, const cpufree::Rows&, const nb::object&,
+                    const std::optional<cpufree::Rows>&, const std::optional<cpufree::Rows>&, int,
+                    int, const std::string&>(),
+           nb::arg("indptr"), nb::arg("indices"), nb::arg("data"), nb::arg("part").none(),
+           nb::arg("order").none(), nb::arg("pes"), nb::arg("blocks"), nb::arg("engine"))
+      .def("plan", &PySystem::plan)
+      .def("solve", &PySystem::solve, nb::arg("b"), nb::arg("x0").none(), nb::arg("options"),
+           nb::arg("progress").none());
+}

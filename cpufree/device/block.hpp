@@ -1,0 +1,39 @@
+// Loops and sums of a block. `Lanes<P>` holds one partial sum per SIMD lane, so that the innermost
+// loop over lanes has no dependence and the compiler may vectorise it.
+#pragma once
+
+#include <cstdint>
+
+#include "cpufree/device/port.hpp"
+
+namespace cpufree {
+
+template <Port P>
+struct Lanes {
+  double value[static_cast<unsigned>(P::width)] = {};
+  CPUFREE_FN double& operator[](int lane) { return value[lane]; }
+  // Sum over the lanes of this thread, halves first: the same tree always.
+  CPUFREE_FN double sum() const {
+    double v[static_cast<unsigned>(P::width)];
+    for (int l = 0; l < P::width; ++l) v[l] = value[l];
+    for (int half = P::width / 2; half > 0; half /= 2)
+      for (int l = 0; l < half; ++l) v[l] += v[l + half];
+    return v[0];
+  }
+};
+
+// Calls f(i, lane) once for every i in [begin, end), shared among the threads and lanes of the
+// block. f must not depend on the order, nor on other i's results within the same call.
+template <Port P, class F>
+CPUFREE_FN void for_each(P& port, std::int32_t begin, std::int32_t end, F&& f) {
+  constexpr std::int32_t width = P::width;
+  const std::int64_t stride = static_cast<std::int64_t>(width) * port.lanes();
+  std::int64_t i = begin + static_cast<std::int64_t>(width) * port.lane();
+  for (; i + width <= end; i += stride) {
+    CPUFREE_INDEPENDENT
+    for (int l = 0; l < width; ++l) f(static_cast<std::int32_t>(i) + l, l);
+  }
+  for (int l = 0; i + l < end; ++l) f(static_cast<std::int32_t>(i) + l, l);
+}
+
+}  // namespace cpufree

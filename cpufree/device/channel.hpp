@@ -1,0 +1,102 @@
+// Arrival boards: the channel over which blocks tell one another that vector entries are in place.
+//
+// Every PE has a board of pes x blocks flags in its own (symmetric) memory. Slot (q, c) is written
+// by block c of PE q alone, with the number of the exchange: one writer per flag, monotone epochs.
+// An exchange `e` of a vector v, seen from block a of PE m:
+//
+//   1. a writes its boundary entries of v, and puts them into the ghost entries of its neighbours;
+//   2. arrive_remote: slot (m, a) of the boards of the PEs in `notify` becomes e;
+//   3. a writes its interior entries of v;
+//   4. arrive_local: slot (m, a) of PE m's own board becomes e;
+//   5. wait_local: all blocks of PE m have arrived; a reads interior rows' operands;
+//   6. wait_halo: all blocks (q, c) in `await` have arrived; a reads ghosts.
+//
+// Visibility (read after write). A reader that saw slot (q, c) reach e acquires after it; the
+// writer published before it stored e, and published all that its block wrote before. So the
+// entries of v that (q, c) wrote in 1 (and 3, for the own PE) are visible in 5 and 6.
+//
+// Reuse (write after read). The matrix has a symmetric pattern, so block a reads a ghost that block
+// (q, c) puts exactly if (q, c) reads a ghost that a puts: `await` of a holds (q, c) if and only if
+// `await` of (q, c) holds (m, a). Let v be exchanged in e and again in f > e. The puts of f by a
+// must not overtake reads of e by (q, c). They do not if one of these holds between e and f:
+//   (i)  an all-reduce to which every block contributes after its reads of e (cg, prcg: p);
+//   (ii) another exchange g, e < g < f, of another vector: a has waited in g for (q, c), which
+//        arrived in g only after it had finished its reads of e (Chebyshev, pipecg: two scratch
+//        vectors taken in turn).
+// The same argument with `wait_local` covers entries of v read by other blocks of the same PE.
+// Which of the two holds is said where the vector is exchanged.
+#pragma once
+
+#include "cpufree/device/wait.hpp"
+
+namespace cpufree {
+
+struct ArrivalBoard {
+  Flag* flags = nullptr;                 // symmetric, pes * blocks
+  const std::int32_t* notify = nullptr;  // PEs that read ghosts of this block
+  const std::int32_t* await = nullptr;  // slots (pe * blocks + block) of blocks whose ghosts I read
+  std::int32_t notify_count = 0;
+  std::int32_t await_count = 0;
+};
+
+template <Port P>
+class Arrivals {
+ public:
+  CPUFREE_FN Arrivals(P& port, const ArrivalBoard& board) : port_(port), board_(board) {}
+
+  CPUFREE_FN Epoch epoch() const { return epoch_; }
+
+  // Opens the next exchange. Called by all threads of the block before step 1.
+  CPUFREE_FN void begin() { ++epoch_; }
+
+  // Step 2: my boundary entries are put. No-op for a block without neighbours.
+  CPUFREE_FN void arrive_remote() {
+    if (board_.notify_count == 0) return;
+    port_.sync_block();
+    if (port_.lane() != 0) return;
+    port_.publish(Scope::system);  // one fence for all neighbours
+    for (std::int32_t k = 0; k < board_.notify_count; ++k)
+      port_.put_flag(board_.flags + slot(port_.pe(), port_.block()), board_.notify[k], epoch_);
+  }
+
+  // Step 4: all my entries are in place.
+  CPUFREE_FN void arrive_local() {
+    port_.sync_block();
+    if (port_.lane() != 0) return;
+    port_.publish(Scope::pe);
+    port_.put_flag(board_.flags + slot(port_.pe(), port_.block()), port_.pe(), epoch_);
+  }
+
+  // Step 5. False: leave the kernel.
+  CPUFREE_FN bool wait_local() {
+    bool here = true;
+    for (int b = port_.lane(); here && b < port_.blocks(); b += port_.lanes())
+      here = wait_for(port_.pe(), b, Channel::local_arrival);
+    port_.acquire(Scope::pe);
+    return port_.all(here);
+  }
+
+  // Step 6. False: leave the kernel.
+  CPUFREE_FN bool wait_halo() {
+    if (board_.await_count == 0) return true;
+    bool here = true;
+    for (std::int32_t k = port_.lane(); here && k < board_.await_count; k += port_.lanes())
+      here = wait_for(board_.await[k] / port_.blocks(), board_.await[k] % port_.blocks(),
+                      Channel::halo_arrival);
+    port_.acquire(Scope::system);
+    return port_.all(here);
+  }
+
+ private:
+  CPUFREE_FN int slot(int pe, int block) const { return pe * port_.blocks() + block; }
+
+  CPUFREE_FN bool wait_for(int pe, int block, Channel channel) {
+    return wait_flag(port_, board_.flags + slot(pe, block), epoch_, WaitSite{channel, pe, block});
+  }
+
+  P& port_;
+  const ArrivalBoard& board_;
+  Epoch epoch_ = 0;
+};
+
+}  // namespace cpufree

@@ -1,0 +1,74 @@
+// The words in which PEs talk to one another: flags, packets, epochs. Plain data.
+#pragma once
+
+#include <cstdint>
+
+#include "cpufree/base/annotate.hpp"
+
+namespace cpufree {
+
+// Monotone counter of a channel. Never reset while a kernel runs.
+using Epoch = std::uint64_t;
+
+// Wrap-safe "seen has reached want". Flags are compared with this and never with ==, so that a
+// writer that runs ahead is not mistaken for one that lags behind.
+CPUFREE_FN bool reached(Epoch seen, Epoch want) {
+  return static_cast<std::int64_t>(seen - want) >= 0;
+}
+
+// A flag in the receiver's memory: one writer, many readers, alone on its 128 bytes (two 64-byte
+// lines, the unit that adjacent-line prefetchers of CPUs and the L2 of GPUs move).
+struct alignas(128) Flag {
+  Epoch value;
+};
+
+// A small message that carries its own flag (the LL protocol): 16 bytes, written by one store. The
+// tag is the epoch shifted left by `kNoteBits`, with notes of the sender below.
+struct alignas(16) Packet {
+  double value;
+  std::uint64_t tag;
+};
+
+inline constexpr int kNoteBits = 8;
+
+CPUFREE_FN std::uint64_t make_tag(Epoch epoch, unsigned notes) {
+  return (epoch << kNoteBits) | (notes & ((1U << kNoteBits) - 1U));
+}
+CPUFREE_FN Epoch tag_epoch(std::uint64_t tag) { return tag >> kNoteBits; }
+CPUFREE_FN unsigned tag_notes(std::uint64_t tag) {
+  return static_cast<unsigned>(tag & ((1U << kNoteBits) - 1U));
+}
+
+// Notes that travel with a reduction, so that every PE learns of them in the same iteration.
+enum Note : unsigned { kNoteNone = 0, kNoteTimeLimit = 1, kNoteInterrupt = 2 };
+
+// Channels, for diagnosis.
+enum class Channel : std::uint32_t { local_arrival, halo_arrival, reduction };
+
+inline const char* channel_name(Channel c) {
+  switch (c) {
+    case Channel::local_arrival:
+      return "local arrival";
+    case Channel::halo_arrival:
+      return "halo arrival";
+    case Channel::reduction:
+      return "reduction";
+  }
+  return "unknown";
+}
+
+// What a block was doing when its kernel gave up. One per block, written by that block alone and
+// read by the host after all kernels have ended.
+enum class BlockState : std::uint32_t { absent = 0, running, finished, expired, aborted };
+
+struct WaitRecord {
+  BlockState state = BlockState::absent;
+  Channel channel = Channel::local_arrival;
+  std::int32_t from_pe = -1;  // who was waited for
+  std::int32_t from_block = -1;
+  Epoch want = 0;        // the epoch waited for
+  Epoch seen = 0;        // the epoch last seen
+  double seconds = 0.0;  // how long the wait had lasted
+};
+
+}  // namespace cpufree

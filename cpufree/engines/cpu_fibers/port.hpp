@@ -1,0 +1,79 @@
+// The port of the testing engine (schedule.hpp): one fiber per block.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "cpufree/device/port.hpp"
+#include "cpufree/engines/cpu_fibers/schedule.hpp"
+
+namespace cpufree::cpu_fibers {
+
+class Port {
+ public:
+  static constexpr int width = 2;
+  struct Wait {};
+
+  Port(Machine& machine, int pe, int block) : machine_(machine), pe_(pe), block_(block) {}
+
+  int pe() const { return pe_; }
+  int pes() const { return machine_.config().pes; }
+  int block() const { return block_; }
+  int blocks() const { return machine_.config().blocks; }
+  static constexpr int lane() { return 0; }
+  static constexpr int lanes() { return 1; }
+
+  void sync_block() { machine_.call(); }
+  bool all(bool value) { return value; }
+  void sum(double*, int) {}
+  unsigned any_bits(unsigned value) { return value; }
+
+  template <class T>
+  T* peer(T* object, int pe) const {
+    auto* const* heaps = machine_.config().heaps;
+    return reinterpret_cast<T*>(heaps[pe] + (reinterpret_cast<std::byte*>(object) - heaps[pe_]));
+  }
+  template <class T>
+  void put(T* object, int pe, T value) {
+    machine_.call();
+    machine_.store(peer(object, pe), &value, sizeof(T));
+  }
+  void put_packet(Packet* packet, int pe, double value, std::uint64_t tag) {
+    machine_.call();
+    const Packet message{value, tag};
+    machine_.signal(peer(packet, pe), &message, sizeof(message));
+  }
+  Packet get_packet(const Packet* packet) {
+    machine_.call();
+    return *packet;
+  }
+  void put_flag(Flag* flag, int pe, Epoch epoch) {
+    machine_.call();
+    machine_.signal(&peer(flag, pe)->value, &epoch, sizeof(epoch));
+  }
+  Epoch get_flag(const Flag* flag) {
+    machine_.call();
+    return flag->value;
+  }
+  void publish(Scope) { machine_.publish(); }
+  void acquire(Scope) {}
+
+  Wait start_wait() { return {}; }
+  bool keep_waiting(Wait&) { return machine_.wait(); }
+  void give_up(const Wait&, WaitRecord record) {
+    record.state = BlockState::expired;
+    machine_.my_record() = record;
+    machine_.give_up();
+  }
+  unsigned host_notes() const { return 0; }
+  void report(std::int64_t, double) {}
+
+ private:
+  Machine& machine_;
+  int pe_;
+  int block_;
+};
+
+static_assert(cpufree::Port<Port>);
+
+}  // namespace cpufree::cpu_fibers

@@ -1,0 +1,167 @@
+#include "cpufree/engines/cpu_fibers/schedule.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace cpufree::cpu_fibers {
+
+namespace {
+thread_local Machine* entering = nullptr;  // makecontext passes no pointers
+}
+
+Machine::Machine(const Config& config, std::function<void(int, int)> body)
+    : config_(config),
+      body_(std::move(body)),
+      fibers_(static_cast<std::size_t>(config.pes * config.blocks)),
+      records_(fibers_.size()),
+      random_(config.seed) {
+  for (Fiber& fiber : fibers_) fiber.stack.resize(kStackBytes);
+  // Seeds differ in more than their draws: lazy and eager memory, calm and restless schedules, and
+  // one fiber far behind the others in every third.
+  eagerness_ = 1 + static_cast<unsigned>(random_() % 15);
+  unrest_ = 1 + static_cast<unsigned>(random_() % 15);
+  starved_ =
+      config.seed % 3 == 0 ? static_cast<std::size_t>(random_() % fibers_.size()) : fibers_.size();
+}
+
+bool Machine::run() {
+  bool gave_up = false;
+  while (std::ranges::any_of(fibers_, [](const Fiber& f) { return !f.done; })) {
+    if (++steps_ > config_.step_limit || stuck()) leaving_ = true;
+    deliver_some();
+    switch_to(pick());
+    gave_up = gave_up || leaving_;
+  }
+  return !gave_up;
+}
+
+// All that still run are waiting, have looked at memory as it is, and no store is under way.
+bool Machine::stuck() const {
+  return std::ranges::all_of(fibers_, [&](const Fiber& f) {
+    return f.pending.empty() && (f.done || (f.waiting && f.looked_at == version_));
+  });
+}
+
+std::size_t Machine::pick() {
+  while (true) {
+    const auto k = static_cast<std::size_t>(random_() % fibers_.size());
+    if (fibers_[k].done) continue;
+    const bool alone = std::ranges::all_of(
+        fibers_, [&](const Fiber& f) { return &f == &fibers_[k] || f.done || f.waiting; });
+    if (k == starved_ && !alone && random_() % 64 != 0) continue;
+    return k;
+  }
+}
+
+void Machine::deliver_some() {
+  for (Fiber& fiber : fibers_) {
+    if (fiber.pending.empty() || random_() % 16 >= eagerness_) continue;
+    while (deliver_one(fiber) && random_() % 16 < eagerness_) {
+    }
+  }
+}
+
+// Any store may take effect unless an earlier one goes to the same place, or lies before a publish
+// that it lies after.
+bool Machine::deliver_one(Fiber& fiber) {
+  auto& pending = fiber.pending;
+  if (pending.empty()) return false;
+  const auto chosen = static_cast<std::size_t>(random_() % pending.size());
+  std::size_t k = chosen;
+  for (std::size_t earlier = 0; earlier < chosen; ++earlier)
+    if (pending[earlier].to == pending[k].to || pending[earlier].barrier < pending[k].barrier)
+      k = std::min(k, earlier);
+  const Pending store = pending[k];
+  if (store.not_before > steps_) {
+    ++version_;  // it will come: nobody is stuck yet
+    return false;
+  }
+  std::memcpy(store.to, store.bytes, store.size);
+  pending.erase(pending.begin() + static_cast<std::ptrdiff_t>(k));
+  ++version_;
+  return true;
+}
+
+void Machine::call() {
+  Fiber& fiber = fibers_[current_];
+  if (hit(Fault::Kind::kill_block, fiber.calls++)) throw Killed{};
+  if (random_() % 16 < unrest_) switch_back();
+}
+
+bool Machine::wait() {
+  if (leaving_) return false;
+  Fiber& fiber = fibers_[current_];
+  fiber.waiting = true;
+  fiber.looked_at = version_;
+  switch_back();
+  fiber.waiting = false;
+  return !leaving_;
+}
+
+void Machine::store(void* to, const void* from, std::size_t size) {
+  Pending pending;
+  pending.to = to;
+  std::memcpy(pending.bytes, from, size);
+  pending.size = size;
+  pending.barrier = fibers_[current_].barrier;
+  fibers_[current_].pending.push_back(pending);
+}
+
+void Machine::signal(void* to, const void* from, std::size_t size) {
+  Fiber& fiber = fibers_[current_];
+  const std::int64_t number = fiber.signals++;
+  if (hit(Fault::Kind::drop_signal, number)) return;
+  store(to, from, size);
+  if (hit(Fault::Kind::repeat_signal, number)) store(to, from, size);
+  if (hit(Fault::Kind::delay_signal, number)) fiber.pending.back().not_before = steps_ + 3000;
+}
+
+void Machine::publish() {
+  if (config_.fault.kind != Fault::Kind::skip_publish) ++fibers_[current_].barrier;
+}
+
+bool Machine::hit(Fault::Kind kind, std::int64_t count) const {
+  const Fault& fault = config_.fault;
+  return fault.kind == kind && fault.at == count &&
+         current_ == static_cast<std::size_t>(fault.pe * config_.blocks + fault.block);
+}
+
+// --- Switching stacks: ucontext to enter a fiber, then setjmp, which makes no system calls. ---
+
+void Machine::enter() { entering->main_of_current(); }
+
+void Machine::main_of_current() {
+  const auto k = static_cast<int>(current_);
+  WaitRecord& record = records_[current_];
+  record.state = BlockState::running;
+  try {
+    body_(k / config_.blocks, k % config_.blocks);
+    if (record.state == BlockState::running) record.state = BlockState::finished;
+  } catch (const Killed&) {
+    fibers_[current_].pending.clear();
+  }
+  fibers_[current_].done = true;
+  ++version_;
+  std::longjmp(scheduler_, 1);
+}
+
+void Machine::switch_to(std::size_t fiber) {
+  current_ = fiber;
+  if (setjmp(scheduler_) != 0) return;
+  Fiber& f = fibers_[fiber];
+  if (f.started) std::longjmp(f.resume, 1);
+  f.started = true;
+  getcontext(&f.start);
+  f.start.uc_stack.ss_sp = f.stack.data();
+  f.start.uc_stack.ss_size = f.stack.size();
+  f.start.uc_link = nullptr;
+  entering = this;
+  makecontext(&f.start, &Machine::enter, 0);
+  setcontext(&f.start);
+}
+
+void Machine::switch_back() {
+  if (setjmp(fibers_[current_].resume) == 0) std::longjmp(scheduler_, 1);
+}
+
+}  // namespace cpufree::cpu_fibers

@@ -1,0 +1,110 @@
+// A machine that runs kernels one step at a time, in an order drawn from a seed: for testing
+// protocols, not for speed. Every block is a fiber on one thread. At every use of the port another
+// fiber may go on, and stores to other PEs take effect late and in any order that `publish` allows,
+// as on a machine with weak memory. A wait that can never end is found at once, without a clock.
+#pragma once
+
+#include <csetjmp>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <random>
+#include <vector>
+
+#include <ucontext.h>
+
+#include "cpufree/device/types.hpp"
+
+namespace cpufree::cpu_fibers {
+
+// What goes wrong on purpose. Signals are flag and packet stores, counted from 0 per block.
+struct Fault {
+  enum class Kind { none, drop_signal, repeat_signal, delay_signal, kill_block, skip_publish };
+  Kind kind = Kind::none;
+  int pe = 0;
+  int block = 0;
+  std::int64_t at = 0;  // number of the signal, or of the port call for kill_block
+};
+
+struct Config {
+  int pes = 1;
+  int blocks = 1;
+  std::byte* const* heaps = nullptr;
+  std::uint64_t seed = 0;
+  Fault fault;
+  std::int64_t step_limit = 20'000'000;  // bound of a schedule that never ends
+};
+
+// Thrown inside a fiber that is killed; caught at its root.
+struct Killed {};
+
+class Machine {
+ public:
+  Machine(const Config& config, std::function<void(int pe, int block)> body);
+  Machine(const Machine&) = delete;
+  Machine& operator=(const Machine&) = delete;
+
+  // Runs all fibers to their end. True if no wait was given up.
+  bool run();
+
+  const Config& config() const { return config_; }
+  const std::vector<WaitRecord>& records() const { return records_; }
+  WaitRecord& my_record() { return records_[current_]; }
+  std::int64_t steps() const { return steps_; }
+
+  // --- For the port, inside fibers ---
+  void call();  // a port call: others may run before it
+  bool wait();  // nothing found: others run; false when the wait can never end
+  void give_up() { leaving_ = true; }
+  bool leaving() const { return leaving_; }
+  // Stores `size` <= 16 bytes some time later, after all that was stored before the last publish.
+  void store(void* to, const void* from, std::size_t size);
+  void signal(void* to, const void* from, std::size_t size);  // the same, and subject to faults
+  void publish();
+
+ private:
+  static constexpr std::size_t kStackBytes = 256 << 10;
+
+  struct Pending {
+    void* to = nullptr;
+    std::uint64_t bytes[2] = {};
+    std::size_t size = 0;
+    std::int64_t barrier = 0;
+    std::int64_t not_before = 0;  // step
+  };
+  struct Fiber {
+    std::vector<std::byte> stack;
+    ucontext_t start{};
+    std::jmp_buf resume{};
+    bool started = false, done = false, waiting = false;
+    std::uint64_t looked_at = 0;  // version of memory at the last look of a wait
+    std::int64_t barrier = 0, signals = 0, calls = 0;
+    std::vector<Pending> pending;
+  };
+
+  static void enter();
+  void main_of_current();
+  void switch_to(std::size_t fiber);
+  void switch_back();
+  std::size_t pick();
+  void deliver_some();
+  bool deliver_one(Fiber& fiber);
+  bool stuck() const;
+  bool hit(Fault::Kind kind, std::int64_t count) const;
+
+  Config config_;
+  std::function<void(int, int)> body_;
+  std::vector<Fiber> fibers_;
+  std::vector<WaitRecord> records_;
+  std::mt19937_64 random_;
+  std::jmp_buf scheduler_{};
+  std::size_t current_ = 0;
+  std::size_t starved_ = 0;    // a fiber that hardly ever runs, in some schedules
+  unsigned eagerness_ = 0;     // how readily stores are delivered, in 1/16
+  unsigned unrest_ = 0;        // how readily a port call lets others run, in 1/16
+  std::uint64_t version_ = 0;  // of memory: counts delivered stores
+  std::int64_t steps_ = 0;
+  bool leaving_ = false;
+};
+
+}  // namespace cpufree::cpu_fibers

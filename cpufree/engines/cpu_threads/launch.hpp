@@ -1,0 +1,54 @@
+// Launches a kernel: one thread per block of every PE, all running before the host waits for any.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "cpufree/engines/cpu_threads/port.hpp"
+
+namespace cpufree::cpu_threads {
+
+struct LaunchConfig {
+  int pes = 1;
+  int blocks = 1;
+  std::byte* const* heaps = nullptr;
+  std::chrono::nanoseconds wait_limit = std::chrono::seconds(60);
+};
+
+// A running kernel. The destructor makes all blocks leave, and waits for them.
+class Launch {
+ public:
+  // Starts `kernel(port)` on all blocks. Throws EngineError where threads cannot be had.
+  Launch(const LaunchConfig& config, std::function<void(Port&)> kernel);
+  ~Launch();
+  Launch(const Launch&) = delete;
+  Launch& operator=(const Launch&) = delete;
+
+  // True once all blocks have left their kernels.
+  bool wait_for(std::chrono::milliseconds patience);
+  // Passes a note (see Note) to the PEs, with their next all-reduce.
+  void note(unsigned bits) { shared_.notes.fetch_or(bits); }
+
+  std::int64_t iteration() const { return shared_.iteration.load(std::memory_order_relaxed); }
+  double residual() const { return shared_.residual.load(std::memory_order_relaxed); }
+  // After the end: did a wait outlast its bound, and what every block was doing then.
+  bool gave_up() const { return shared_.leave.load(); }
+  const std::vector<WaitRecord>& records() const { return shared_.records; }
+
+ private:
+  void run_block(int pe, int block);
+
+  Shared shared_;
+  std::function<void(Port&)> kernel_;
+  std::vector<std::thread> threads_;
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  int running_ = 0;
+};
+
+}  // namespace cpufree::cpu_threads

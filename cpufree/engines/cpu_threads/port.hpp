@@ -1,0 +1,98 @@
+// The port of the CPU engine: a PE is a group of threads, one per block; lanes are a loop.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+#include "cpufree/device/port.hpp"
+#include "cpufree/engines/cpu_threads/atomic.hpp"
+
+namespace cpufree::cpu_threads {
+
+using Clock = std::chrono::steady_clock;
+
+// What all blocks of one launch share, and the host's window into it while the kernels run.
+struct Shared {
+  int pes = 1;
+  int blocks = 1;
+  std::byte* const* heaps = nullptr;
+  std::size_t heap_bytes = 0;
+  std::chrono::nanoseconds wait_limit{0};
+  int spins = 0;  // looks at a flag before the thread offers its core to others
+
+  alignas(128) std::atomic<bool> leave{false};  // all blocks leave their kernels
+  alignas(128) std::atomic<unsigned> notes{0};  // from the host, see Note
+  alignas(128) std::atomic<std::int64_t> iteration{0};
+  std::atomic<double> residual{0.0};
+  std::vector<WaitRecord> records;  // pes * blocks, each written by its block
+};
+
+class Port {
+ public:
+  static constexpr int width = 8;
+
+  // State of one wait. The clock is read only once looking has become slow.
+  struct Wait {
+    std::uint32_t looks = 0;
+    Clock::time_point start{};
+  };
+
+  Port(Shared& shared, int pe, int block) : shared_(shared), pe_(pe), block_(block) {}
+
+  int pe() const { return pe_; }
+  int pes() const { return shared_.pes; }
+  int block() const { return block_; }
+  int blocks() const { return shared_.blocks; }
+  static constexpr int lane() { return 0; }
+  static constexpr int lanes() { return 1; }
+
+  void sync_block() {}
+  bool all(bool value) { return value; }
+  void sum(double*, int) {}
+  unsigned any_bits(unsigned value) { return value; }
+
+  template <class T>
+  T* peer(T* object, int pe) const {
+    auto* mine = shared_.heaps[pe_];
+    return reinterpret_cast<T*>(shared_.heaps[pe] + (reinterpret_cast<std::byte*>(object) - mine));
+  }
+  template <class T>
+  void put(T* object, int pe, T value) {
+    *peer(object, pe) = value;
+  }
+  void put_packet(Packet* packet, int pe, double value, std::uint64_t tag) {
+    store_packet(*peer(packet, pe), value, tag);
+  }
+  Packet get_packet(const Packet* packet) { return load_packet(*packet); }
+  void put_flag(Flag* flag, int pe, Epoch epoch) { store_flag(*peer(flag, pe), epoch); }
+  Epoch get_flag(const Flag* flag) { return load_flag(*flag); }
+  void publish(Scope) {}  // every flag store is a release
+  void acquire(Scope) {}  // every flag load is an acquire
+
+  Wait start_wait() { return {}; }
+  bool keep_waiting(Wait& wait);
+  void give_up(const Wait& wait, WaitRecord record);
+
+  unsigned host_notes() const { return shared_.notes.load(std::memory_order_relaxed); }
+  void report(std::int64_t iteration, double residual) {
+    shared_.residual.store(residual, std::memory_order_relaxed);
+    shared_.iteration.store(iteration, std::memory_order_relaxed);
+  }
+
+  WaitRecord& record() {
+    return shared_.records[static_cast<std::size_t>(pe_ * shared_.blocks + block_)];
+  }
+
+ private:
+  Shared& shared_;
+  int pe_;
+  int block_;
+};
+
+static_assert(cpufree::Port<Port>);
+
+}  // namespace cpufree::cpu_threads

@@ -1,0 +1,65 @@
+// From a matrix and a partition to what each PE holds, sends and receives.
+//
+// A PE numbers its rows locally: interior rows first (all columns its own), then boundary rows
+// (some column belongs to another PE), each in the order given. Columns below `rows()` are local
+// rows; those above are ghosts, grouped by owner, and within an owner by the owner's local row. As
+// the pattern is symmetric, the rows that read ghosts are exactly the rows that others need.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "cpufree/problem/csr.hpp"
+
+namespace cpufree {
+
+// A run of ghosts received from one neighbour, or of values sent to it.
+struct Neighbour {
+  std::int32_t pe = 0;
+  std::int32_t received = 0;     // ghosts that it owns
+  std::int32_t first_ghost = 0;  // where they begin among my ghosts
+  std::int32_t sent = 0;         // rows of mine that it needs
+};
+
+// Where the value of a boundary row goes: entry `index` of the same vector on PE `pe`.
+struct Destination {
+  std::int32_t pe = 0;
+  std::int32_t index = 0;
+};
+
+// One PE's share of the matrix.
+template <class T>
+struct LocalSystem {
+  std::int32_t interior = 0;             // number of interior rows
+  std::int32_t ghosts = 0;               // number of ghost columns
+  std::vector<std::int32_t> global_row;  // rows(): original number of each local row
+  std::vector<std::int64_t> row_ptr;     // rows() + 1
+  std::vector<std::int32_t> col;         // local numbering, sorted within a row
+  std::vector<T> val;
+  std::vector<Neighbour> neighbours;      // by increasing PE
+  std::vector<std::int32_t> ghost_owner;  // ghosts: owning PE
+  std::vector<std::int32_t> ghost_row;    // ghosts: local row on the owning PE
+  std::vector<std::int64_t> send_ptr;     // boundary rows + 1
+  std::vector<Destination> destinations;  // by boundary row, then PE
+
+  std::int32_t rows() const { return static_cast<std::int32_t>(global_row.size()); }
+  std::int32_t boundary() const { return rows() - interior; }
+};
+
+template <class T>
+struct HaloPlan {
+  std::vector<LocalSystem<T>> local;  // one per PE
+  std::int64_t edge_cut = 0;          // pairs of coupled rows on different PEs
+  std::int64_t halo_values = 0;       // values that one exchange moves, all PEs
+  double imbalance = 1.0;             // largest share of nonzeros over the mean
+};
+
+// Builds the plan. `part[i]` in [0, pes) owns row i; `order`, a permutation of the rows, or empty
+// for the natural one, gives the sequence of rows inside each PE. Throws InvalidInput where these
+// or the matrix do not fit together (a pattern that is not symmetric included).
+template <class T>
+HaloPlan<T> make_halo_plan(const CsrView<T>& matrix, std::span<const std::int32_t> part,
+                           std::span<const std::int32_t> order, int pes);
+
+}  // namespace cpufree

@@ -1,0 +1,72 @@
+// The CPU engine's System: slices and vectors in memory, kernels on threads.
+#pragma once
+
+#include <vector>
+
+#include "cpufree/device/symmetric.hpp"
+#include "cpufree/engines/cpu_threads/launch.hpp"
+#include "cpufree/engines/cpu_threads/memory.hpp"
+#include "cpufree/problem/block_plan.hpp"
+#include "cpufree/run/system.hpp"
+#include "cpufree/solvers/sliced.hpp"
+#include "cpufree/solvers/sliced_build.hpp"
+
+namespace cpufree {
+
+template <class T>
+class CpuSystem final : public System<T> {
+ public:
+  CpuSystem(const CsrView<T>& matrix, std::span<const std::int32_t> part,
+            std::span<const std::int32_t> order, const SystemSpec& spec);
+
+  std::int32_t rows() const override { return rows_; }
+  const PlanReport& plan() const override { return report_; }
+  SolveResult<T> solve(std::span<const T> b, std::span<const T> x0, const SolveSpec& spec,
+                       const Progress& progress) override;
+
+ private:
+  static constexpr int kWidth = cpu_threads::Port::width;
+  using Matrix = Sliced<T, kWidth>;
+  template <class U>
+  using Array = cpu_threads::Array<U>;
+
+  // One block's slices and partners.
+  struct Share {
+    SlicedRows<T, kWidth> slices;
+    BlockPlan plan;
+    std::int64_t boundary_slice = 0;
+  };
+  // One PE's private memory.
+  struct Pe {
+    LocalSystem<T> local;  // without row_ptr, col, val: the shares hold the matrix
+    std::vector<Share> shares;
+    std::vector<BlockShare<Matrix>> views;
+    Array<T> b, x, r, s, inverse_diagonal;
+    Array<T> z, w, n, u, q, out, rest;  // as methods and preconditioners need them
+  };
+
+  void lay_out();
+  void build_shares(HaloPlan<T>& plan);
+  void fill_report(const HaloPlan<T>& plan);
+  void reserve_vectors(const SolveSpec& spec);
+  void load(std::span<const T> b, std::span<const T> x0);
+  SolveParams params(const SolveSpec& spec, bool has_guess) const;
+  std::vector<SolveArgs<Matrix>> arguments(const SolveParams& params, Outcome& outcome,
+                                           std::vector<double>& history);
+  double run(const SolveSpec& spec, const std::vector<SolveArgs<Matrix>>& args,
+             const Progress& progress);
+
+  std::int32_t rows_ = 0;
+  int blocks_ = 1;
+  std::vector<Pe> pes_;
+  PlanReport report_;
+  double lambda_bound_ = 0.0;
+
+  SymmetricLayout layout_;
+  Symmetric<Flag> flags_;
+  Symmetric<Packet> slots_;
+  Symmetric<T> p_, scratch_[2];
+  std::unique_ptr<cpu_threads::SymmetricHeaps> heaps_;
+};
+
+}  // namespace cpufree

@@ -1,0 +1,101 @@
+#include "cpufree/run/spec.hpp"
+
+#include <cmath>
+#include <utility>
+
+#include "cpufree/base/error.hpp"
+
+namespace cpufree {
+
+namespace {
+
+template <class E, std::size_t N>
+E from_name(const char* what, const std::pair<const char*, E> (&table)[N],
+            const std::string& name) {
+  std::string known;
+  for (const auto& [text, value] : table) {
+    if (name == text) return value;
+    known += (known.empty() ? "" : ", ") + std::string(text);
+  }
+  throw InvalidInput(std::string("unknown ") + what + " '" + name + "'; choose one of: " + known);
+}
+
+void require_not_negative(double value, const char* name) {
+  require(std::isfinite(value) && value >= 0.0,
+          std::string(name) + " must be a finite number >= 0, not " + std::to_string(value));
+}
+
+}  // namespace
+
+Engine engine_from_name(const std::string& name) {
+  static constexpr std::pair<const char*, Engine> table[] = {{"cpu_threads", Engine::cpu_threads}};
+  return from_name("engine", table, name);
+}
+
+Method method_from_name(const std::string& name) {
+  static constexpr std::pair<const char*, Method> table[] = {
+      {"cg", Method::cg}, {"prcg", Method::prcg}, {"pipecg", Method::pipecg}};
+  return from_name("method", table, name);
+}
+
+Preconditioner preconditioner_from_name(const std::string& name) {
+  static constexpr std::pair<const char*, Preconditioner> table[] = {
+      {"none", Preconditioner::none},
+      {"jacobi", Preconditioner::jacobi},
+      {"chebyshev", Preconditioner::chebyshev}};
+  return from_name("preconditioner", table, name);
+}
+
+const char* reason_name(Reason reason) {
+  switch (reason) {
+    case Reason::running:
+      return "RUNNING";
+    case Reason::converged_rtol:
+      return "CONVERGED_RTOL";
+    case Reason::converged_atol:
+      return "CONVERGED_ATOL";
+    case Reason::diverged_its:
+      return "DIVERGED_ITS";
+    case Reason::diverged_dtol:
+      return "DIVERGED_DTOL";
+    case Reason::diverged_nanorinf:
+      return "DIVERGED_NANORINF";
+    case Reason::diverged_indefinite_mat:
+      return "DIVERGED_INDEFINITE_MAT";
+    case Reason::diverged_indefinite_pc:
+      return "DIVERGED_INDEFINITE_PC";
+    case Reason::diverged_breakdown:
+      return "DIVERGED_BREAKDOWN";
+    case Reason::stagnated:
+      return "STAGNATED";
+    case Reason::time_limit:
+      return "TIME_LIMIT";
+    case Reason::interrupted:
+      return "INTERRUPTED";
+  }
+  return "UNKNOWN";
+}
+
+void check(const SystemSpec& spec) {
+  require(spec.pes >= 1 && spec.pes <= 1024,
+          "pes must lie between 1 and 1024, not " + std::to_string(spec.pes));
+  require(spec.blocks >= 0 && spec.blocks <= 1024,
+          "blocks must lie between 0 (automatic) and 1024, not " + std::to_string(spec.blocks));
+}
+
+void check(const SolveSpec& spec) {
+  require_not_negative(spec.rtol, "rtol");
+  require_not_negative(spec.atol, "atol");
+  require_not_negative(spec.time_limit, "time_limit");
+  require_not_negative(spec.wait_limit, "wait_limit");
+  require(spec.wait_limit > 0.0 && spec.wait_limit <= 1e6,
+          "wait_limit must lie between 0 (excluded) and 1e6 seconds: every wait is bounded");
+  require(spec.maxiter >= 0,
+          "maxiter must not be negative, but is " + std::to_string(spec.maxiter));
+  require(spec.replace_every >= 0, "replace_every must not be negative (0: never)");
+  require(
+      spec.chebyshev_degree >= 1 && spec.chebyshev_degree <= 64,
+      "chebyshev_degree must lie between 1 and 64, not " + std::to_string(spec.chebyshev_degree));
+}
+
+}  // namespace cpufree

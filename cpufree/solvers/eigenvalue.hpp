@@ -1,0 +1,92 @@
+// The largest eigenvalue of D^-1 A, for the Chebyshev preconditioner, estimated on the PEs.
+#pragma once
+
+#include <cmath>
+
+#include "cpufree/solvers/preconditioners.hpp"
+
+namespace cpufree {
+
+inline constexpr int kLanczosSteps = 12;
+
+// Largest eigenvalue of the symmetric tridiagonal matrix with `diagonal` (n) and squares of the
+// off-diagonal `squares` (n - 1), by bisection on Sturm sequences; `high` bounds it.
+CPUFREE_FN double largest_eigenvalue(const double* diagonal, const double* squares, int n,
+                                     double high) {
+  double low = 0.0;
+  for (int step = 0; step < 60; ++step) {
+    const double middle = 0.5 * (low + high);
+    int above = 0;  // eigenvalues above `middle`
+    double d = 1.0;
+    for (int k = 0; k < n; ++k) {
+      d = diagonal[k] - middle - (k > 0 ? squares[k - 1] / d : 0.0);
+      if (d == 0.0) d = -1e-300;
+      if (d > 0.0) ++above;
+    }
+    (above > 0 ? low : high) = middle;
+  }
+  return high;
+}
+
+// A number in [-1, 1) that depends on the row alone.
+CPUFREE_FN double noise(std::int32_t row) {
+  auto h =
+      static_cast<std::uint64_t>(row) + 0x9e3779b97f4a7c15ULL;  // splitmix64 (Steele et al. 2014)
+  h = (h ^ (h >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  h = (h ^ (h >> 27)) * 0x94d049bb133111ebULL;
+  return static_cast<double>((h ^ (h >> 31)) >> 11) * 0x1p-52 - 1.0;
+}
+
+// `kLanczosSteps` steps of Jacobi-CG from a random residual: their coefficients are the Lanczos
+// matrix of D^-1 A, whose largest eigenvalue nears that of D^-1 A from below. Returned times 1.05,
+// and never above the row-sum bound. Uses r, p, s. Exchanges of p: an all-reduce lies between (i).
+template <class Ctx>
+CPUFREE_FN bool estimate_lambda_max(Ctx& c, double& lambda_max) {
+  using T = typename Ctx::T;
+  using L = Lanes<typename Ctx::PortType>;
+  const auto& v = c.vectors;
+  const Jacobi<T> jacobi(v);
+  double diagonal[kLanczosSteps] = {};
+  double squares[kLanczosSteps] = {};
+  int steps = 0;
+  double rho = 0.0;
+  double alpha = 0.0;
+  double beta = 0.0;
+  lambda_max = c.args.params.lambda_bound;
+  for (; steps < kLanczosSteps; ++steps) {
+    L sums[1];
+    c.rows([&](std::int32_t i, int lane) {
+      v.r[i] = steps == 0 ? static_cast<T>(noise(c.args.global_row[i]))
+                          : v.r[i] - static_cast<T>(alpha) * v.s[i];
+      sums[0][lane] += static_cast<double>(jacobi.at(v.r, i)) * v.r[i];
+    });
+    double before = rho;
+    double total[1];
+    if (!c.sum(sums, total)) return false;
+    rho = total[0];
+    if (!(rho > 1e-20 * before)) break;
+    beta = steps == 0 ? 0.0 : rho / before;
+    c.exchange(v.p, [&](std::int32_t i, int) {
+      return jacobi.at(v.r, i) + static_cast<T>(beta) * v.p[i];
+    });
+    L curvature[1];
+    if (!c.multiply(v.p,
+                    [&](std::int32_t i, int lane, T ap) {
+                      v.s[i] = ap;
+                      curvature[0][lane] += static_cast<double>(v.p[i]) * ap;
+                    }) ||
+        !c.sum(curvature, total))
+      return false;
+    if (!(total[0] > 0.0)) break;  // not positive definite: the solver will say so
+    const double previous = alpha;
+    alpha = rho / total[0];
+    diagonal[steps] = 1.0 / alpha + (steps > 0 ? beta / previous : 0.0);
+    if (steps > 0) squares[steps - 1] = beta / (previous * previous);
+  }
+  if (steps == 0) return true;
+  const double estimate = 1.05 * largest_eigenvalue(diagonal, squares, steps, lambda_max);
+  if (estimate < lambda_max) lambda_max = estimate;
+  return true;
+}
+
+}  // namespace cpufree

@@ -1,0 +1,127 @@
+// Preconditioners that keep the CPU out: no triangular solve, nothing but products with A.
+//
+// A policy has `pointwise`. If true, (M v)(i) is `at(v, i)`, computed on the fly wherever needed.
+// If false, `apply(context, v)` computes M v of a vector v into `out`.
+#pragma once
+
+#include <cmath>
+
+#include "cpufree/solvers/context.hpp"
+#include "cpufree/solvers/stopping.hpp"
+
+namespace cpufree {
+
+// M = I.
+template <class T>
+struct Identity {
+  static constexpr bool pointwise = true;
+  CPUFREE_FN explicit Identity(const Vectors<T>&) {}
+  CPUFREE_FN T at(const T* v, std::int32_t i) const { return v[i]; }
+};
+
+// M = D^-1, D the diagonal of A.
+template <class T>
+struct Jacobi {
+  static constexpr bool pointwise = true;
+  const T* inverse_diagonal;
+  CPUFREE_FN explicit Jacobi(const Vectors<T>& v) : inverse_diagonal(v.inverse_diagonal) {}
+  CPUFREE_FN T at(const T* v, std::int32_t i) const { return inverse_diagonal[i] * v[i]; }
+};
+
+// M v = the k-th iterate of the Chebyshev iteration for A z = v, z_0 = 0, preconditioned by D, on
+// the interval [lambda / 30, 1.05 lambda], lambda the largest eigenvalue of D^-1 A. (Saad 2003,
+// Iterative Methods for Sparse Linear Systems, algorithm 12.1; the interval is that of smoothers in
+// multigrid.) k - 1 products; a fixed polynomial in D^-1 A that is positive on (0, 1.08 lambda), so
+// M is symmetric positive definite as long as lambda is not underestimated by more than 8 %.
+template <class T>
+struct Chebyshev {
+  static constexpr bool pointwise = false;
+  const T* inverse_diagonal;
+  T* out;
+  T* rest;
+  int degree = 4;
+  double center = 1.0;  // middle of the interval
+  double radius = 0.5;  // half its width
+
+  CPUFREE_FN explicit Chebyshev(const Vectors<T>& v)
+      : inverse_diagonal(v.inverse_diagonal), out(v.out), rest(v.rest) {}
+
+  CPUFREE_FN void set_interval(double lambda_max, int steps) {
+    const double high = 1.05 * lambda_max;
+    const double low = lambda_max / 30.0;
+    center = 0.5 * (high + low);
+    radius = 0.5 * (high - low);
+    degree = steps;
+  }
+
+  template <class Ctx>
+  CPUFREE_FN bool apply(Ctx& c, const T* v) const {
+    const T first = static_cast<T>(1.0 / center);
+    const double sigma = center / radius;
+    double rho = 1.0 / sigma;
+    const auto begin = [&](std::int32_t i, int) {
+      rest[i] = v[i];
+      return out[i] = first * inverse_diagonal[i] * v[i];
+    };
+    const T* d = degree > 1 ? c.exchange_scratch(begin) : for_rows(c, begin);
+    for (int k = 1; k < degree; ++k) {
+      if (!c.multiply(d, [&](std::int32_t i, int, T ad) { rest[i] -= ad; })) return false;
+      const double next = 1.0 / (2.0 * sigma - rho);
+      const T keep = static_cast<T>(next * rho);
+      const T add = static_cast<T>(2.0 * next / radius);
+      rho = next;
+      const auto correct = [&](std::int32_t i, int) {
+        const T value = keep * d[i] + add * inverse_diagonal[i] * rest[i];
+        out[i] += value;
+        return value;
+      };
+      const bool multiplied = k + 1 < degree;  // nobody reads the last correction
+      const T* const e = multiplied ? c.exchange_scratch(correct) : for_rows(c, correct);
+      d = e;
+    }
+    return true;
+  }
+
+ private:
+  template <class Ctx, class F>
+  CPUFREE_FN static const T* for_rows(Ctx& c, F&& f) {
+    c.rows([&](std::int32_t i, int lane) { static_cast<void>(f(i, lane)); });
+    return nullptr;
+  }
+};
+
+// For all my rows: f(i, lane); then M v is available; then g(i, lane, (M v)(i)). One pass where M
+// is pointwise. v is private to the block's rows.
+template <class Ctx, class M, class T, class F, class G>
+CPUFREE_FN bool precondition(Ctx& c, const M& m, const T* v, F&& f, G&& g) {
+  if constexpr (M::pointwise) {
+    c.rows([&](std::int32_t i, int lane) {
+      f(i, lane);
+      g(i, lane, m.at(v, i));
+    });
+    return true;
+  } else {
+    c.rows(f);
+    if (!m.apply(c, v)) return false;
+    c.rows([&](std::int32_t i, int lane) { g(i, lane, m.out[i]); });
+    return true;
+  }
+}
+
+// s = A p after `exchange(p, ...)`; then M s is available; then g(i, lane, s(i), (M s)(i)).
+template <class Ctx, class M, class T, class G>
+CPUFREE_FN bool multiply_precondition(Ctx& c, const M& m, const T* p, T* s, G&& g) {
+  if constexpr (M::pointwise) {
+    return c.multiply(p, [&](std::int32_t i, int lane, T ap) {
+      s[i] = ap;
+      g(i, lane, ap, m.at(s, i));
+    });
+  } else {
+    if (!c.multiply(p, [&](std::int32_t i, int, T ap) { s[i] = ap; })) return false;
+    if (!m.apply(c, s)) return false;
+    c.rows([&](std::int32_t i, int lane) { g(i, lane, s[i], m.out[i]); });
+    return true;
+  }
+}
+
+}  // namespace cpufree

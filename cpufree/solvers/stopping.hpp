@@ -1,0 +1,176 @@
+// When to stop, and how honestly. Every thread of every block holds a Monitor; all are fed the same
+// reduced numbers and so take the same decisions.
+//
+// Stopping rule (SciPy's): ||r|| <= max(rtol ||b||, atol). The recurrence's r may be smaller than
+// b - A x, so where it meets the rule the solver computes b - A x and asks again ("verify"). If
+// that is still too large, and
+//   - the recurrence is not far off (within a factor of two), it goes on unchanged, and is asked
+//   again
+//     when it has become smaller in proportion;
+//   - the recurrence lied, the solver starts afresh from the true residual, which has nothing to do
+//     with the old direction: CG with a foreign first direction converges slowly for good (Powell
+//     1976, "Some convergence properties of the conjugate gradient method", Math. Program. 11).
+// If the true residual does not even halve over several such looks, rounding errors admit no
+// smaller one: stagnated.
+#pragma once
+
+#include <cmath>
+
+#include "cpufree/solvers/args.hpp"
+
+namespace cpufree {
+
+CPUFREE_FN bool is_finite(double v) { return v - v == 0.0; }
+
+enum class Verdict { go_on, verify, stop };
+
+class Monitor {
+ public:
+  CPUFREE_FN explicit Monitor(const SolveParams& params) : params_(params) {}
+
+  CPUFREE_FN Reason reason() const { return reason_; }
+  CPUFREE_FN bool done() const { return reason_ != Reason::running; }
+  CPUFREE_FN std::int64_t iterations() const { return iterations_; }
+  CPUFREE_FN double residual() const { return residual_; }
+  CPUFREE_FN double true_residual() const { return true_residual_; }
+  CPUFREE_FN double bnorm() const { return bnorm_; }
+  CPUFREE_FN std::int64_t replacements() const { return replacements_; }
+  CPUFREE_FN std::int64_t handed_over_at() const { return handed_over_at_; }
+  CPUFREE_FN void note_hand_over() { handed_over_at_ = iterations_; }
+  CPUFREE_FN bool verified() const { return verified_; }
+  CPUFREE_FN void stop(Reason reason) { reason_ = reason; }
+
+  // The start: squares of the norms of b and of the (true) initial residual.
+  CPUFREE_FN void begin(double bb, double rr) {
+    bnorm_ = std::sqrt(bb);
+    residual_ = true_residual_ = first_ = best_ = std::sqrt(rr);
+    verified_ = true;
+    target_ = larger(params_.rtol * bnorm_, params_.atol);
+    trigger_ = larger(target_, params_.roundoff * bnorm_);
+    if (!is_finite(bb) || !is_finite(rr))
+      stop(Reason::diverged_nanorinf);
+    else if (bb == 0.0 || residual_ <= target_)
+      stop(met());
+    else if (params_.maxiter <= 0)
+      stop(Reason::diverged_its);
+  }
+
+  // After an iteration: square of the norm of the recurrence's residual, and the host's notes.
+  CPUFREE_FN Verdict look(double rr, unsigned notes) {
+    ++iterations_;
+    residual_ = std::sqrt(rr);
+    verified_ = false;
+    if (!is_finite(rr)) {
+      stop(Reason::diverged_nanorinf);
+    } else if (residual_ <= trigger_) {
+      return Verdict::verify;
+    } else if (residual_ > kDivergence * larger(first_, bnorm_)) {
+      stop(Reason::diverged_dtol);
+    } else if (iterations_ >= params_.maxiter) {
+      stop(Reason::diverged_its);
+    } else if ((notes & kNoteInterrupt) != 0U) {
+      stop(Reason::interrupted);
+    } else if ((notes & kNoteTimeLimit) != 0U) {
+      stop(Reason::time_limit);
+    }
+    return done() ? Verdict::stop : Verdict::go_on;
+  }
+
+  // b - A x was computed, square of its norm. Returns whether the recurrence had told the truth. If
+  // not, or if `replaced`, the true residual is the recurrence's from now on.
+  CPUFREE_FN bool verify(double rr, bool replaced) {
+    const double believed = residual_;
+    const bool claimed = !replaced && believed <= target_;
+    true_residual_ = std::sqrt(rr);
+    verified_ = true;
+    const bool honest = true_residual_ <= 2.0 * believed;
+    if (replaced || !honest) {
+      residual_ = true_residual_;
+      ++replacements_;
+    }
+    if (true_residual_ <= 0.5 * best_) {
+      best_ = true_residual_;
+      idle_ = 0;
+    } else if (!honest) {
+      ++idle_;
+    }
+    if (claimed && honest)  // shrinks each time: sooner or later the truth suffices, or is denied
+      trigger_ = 0.9 * target_ * (believed / true_residual_);
+    else if (!replaced || !honest)
+      trigger_ = larger(target_, 0.1 * true_residual_);
+    if (!is_finite(rr)) {
+      stop(Reason::diverged_nanorinf);
+    } else if (true_residual_ <= target_) {
+      stop(met());
+    } else if (idle_ >= kPatience) {
+      stop(Reason::stagnated);
+    } else if (iterations_ >= params_.maxiter) {
+      stop(Reason::diverged_its);
+    }
+    return honest;
+  }
+
+  // The final look at b - A x of a solve that ended for another reason.
+  CPUFREE_FN void record_truth(double rr) {
+    true_residual_ = std::sqrt(rr);
+    verified_ = true;
+  }
+
+  // Signs that A, or the preconditioner, is not positive definite. False: stop.
+  CPUFREE_FN bool positive(double value, Reason otherwise) {
+    if (value > 0.0 && is_finite(value)) return true;
+    stop(is_finite(value) ? otherwise : Reason::diverged_nanorinf);
+    return false;
+  }
+
+ private:
+  static constexpr int kPatience = 3;
+  static constexpr double kDivergence = 1e10;  // residuals of CG may grow by sqrt(condition number)
+
+  CPUFREE_FN static double larger(double a, double b) { return a > b ? a : b; }
+  CPUFREE_FN Reason met() const {
+    return bnorm_ > 0.0 && true_residual_ <= params_.rtol * bnorm_ ? Reason::converged_rtol
+                                                                   : Reason::converged_atol;
+  }
+
+  const SolveParams& params_;
+  Reason reason_ = Reason::running;
+  std::int64_t iterations_ = 0;
+  std::int64_t replacements_ = 0;
+  std::int64_t handed_over_at_ = -1;
+  double bnorm_ = 0.0, first_ = 0.0;
+  double residual_ = 0.0, true_residual_ = 0.0;
+  double best_ = 0.0;     // smallest true residual, in steps of one half
+  int idle_ = 0;          // lies of the recurrence since then
+  double target_ = 0.0;   // the rule
+  double trigger_ = 0.0;  // where to compute b - A x: at the rule, and before it where it lied
+  bool verified_ = false;
+};
+
+// Residual norms, one per iteration, in bounded memory: when it is full, every other one is dropped
+// and from then on only every other one kept. Used by one thread.
+class History {
+ public:
+  CPUFREE_FN History(double* values, std::int64_t capacity)
+      : values_(values), capacity_(capacity) {}
+  CPUFREE_FN void add(std::int64_t iteration, double norm) {
+    if (iteration % stride_ != 0) return;
+    if (count_ == capacity_) {
+      for (std::int64_t k = 0; 2 * k < count_; ++k) values_[k] = values_[2 * k];
+      count_ = (count_ + 1) / 2;
+      stride_ *= 2;
+      if (iteration % stride_ != 0) return;
+    }
+    values_[count_++] = norm;
+  }
+  CPUFREE_FN std::int64_t count() const { return count_; }
+  CPUFREE_FN std::int64_t stride() const { return stride_; }
+
+ private:
+  double* values_;
+  std::int64_t capacity_;
+  std::int64_t count_ = 0;
+  std::int64_t stride_ = 1;
+};
+
+}  // namespace cpufree

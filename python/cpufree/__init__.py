@@ -1,0 +1,88 @@
+"""cpufree: sparse systems A x = b, A symmetric positive definite, solved by persistent kernels.
+
+    x, info = cpufree.cg(A, b)      # as scipy.sparse.linalg.cg
+    result = cpufree.solve(A, b)    # with a report
+    with cpufree.Solver(A) as solver: ...  # set up once, solve often
+
+Names are loaded when first used: importing the package is quick and needs no GPU.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from . import errors, generate
+    from .errors import (
+        CpufreeError,
+        CpufreeWarning,
+        EngineError,
+        InvalidInputError,
+        MatrixError,
+        UnsupportedError,
+        VectorError,
+        WaitTimeoutError,
+    )
+    from .io import load_matrix, load_vector, save_matrix, save_vector
+    from .result import Reason, Result
+    from .run import Solver, cg, solve
+
+__all__ = [
+    "CpufreeError",
+    "CpufreeWarning",
+    "EngineError",
+    "InvalidInputError",
+    "MatrixError",
+    "Reason",
+    "Result",
+    "Solver",
+    "UnsupportedError",
+    "VectorError",
+    "WaitTimeoutError",
+    "__version__",
+    "cg",
+    "errors",
+    "generate",
+    "load_matrix",
+    "load_vector",
+    "save_matrix",
+    "save_vector",
+    "solve",
+]
+
+# Where each public name is found: module, or "" for a module of that name.
+_HOMES = {
+    "errors": "",
+    "generate": "",
+    **dict.fromkeys(("cg", "solve", "Solver"), "run"),
+    **dict.fromkeys(("Reason", "Result"), "result"),
+    **dict.fromkeys(("load_matrix", "load_vector", "save_matrix", "save_vector"), "io"),
+    **dict.fromkeys((name for name in __all__ if name.endswith(("Error", "Warning"))), "errors"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        value: Any = _version()
+    elif name in _HOMES:
+        module = importlib.import_module(f"{__name__}.{_HOMES[name] or name}")
+        value = getattr(module, name) if _HOMES[name] else module
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+def _version() -> str:
+    """Return the version of the installed package, "unknown" in a bare source tree."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("cpufree")
+    except PackageNotFoundError:
+        return "unknown"

@@ -1,0 +1,363 @@
+"""The command line: `cpufree solve`, `info`, `generate`, `suite`, `doctor`.
+
+Reports go to stdout; progress, notes and errors go to stderr. The exit code tells why a solve
+ended (docs/cli.md).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+import traceback
+import warnings
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from . import display
+from .commands import (
+    MATRIX_SUFFIXES,
+    Outputs,
+    check_answer,
+    check_can_write,
+    load_system,
+    make_solver,
+    read_vector,
+    right_hand_side,
+    stage,
+    tell_plan,
+    write_json,
+)
+from .env import Env
+from .errors import CpufreeError, InvalidInputError, MatrixError, OutOfMemoryError
+
+EXIT_INPUT, EXIT_ENGINE, EXIT_MEMORY = 3, 4, 5
+
+SOLVE_EPILOG = """
+[bold]Examples[/bold]
+
+  cpufree solve A.mtx.gz --rhs b.npy --rtol 1e-8 --out x.npy
+
+  cpufree solve "gen:poisson3d?nx=60,ny=60,nz=60" --pes 4 --plot convergence.png
+
+  cpufree solve A.npz --method cg --pc chebyshev --json report.json
+
+[bold]Exit codes[/bold]
+
+  0 converged · 1 unexpected error · 2 wrong usage · 3 wrong input or file · 4 engine failed or
+  not available · 5 out of memory
+
+  not converged: 10 iterations (--maxiter) · 11 stagnated · 12 time limit · 13 NaN or infinity ·
+  14 matrix not positive definite · 15 preconditioner not positive definite · 16 breakdown ·
+  17 diverged · 130 interrupted (Ctrl-C; the x so far is kept)
+"""
+
+app = typer.Typer(
+    name="cpufree",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+class Method(str, Enum):
+    """Methods of conjugate gradients."""
+
+    auto = "auto"
+    cg = "cg"
+    prcg = "prcg"
+    pipecg = "pipecg"
+
+
+class Preconditioner(str, Enum):
+    """Preconditioners."""
+
+    jacobi = "jacobi"
+    chebyshev = "chebyshev"
+    none = "none"
+
+
+def show_version(asked: bool) -> None:
+    """Print the version and leave."""
+    if asked:
+        from importlib.metadata import version
+
+        print(f"cpufree {version('cpufree')}")
+        raise typer.Exit
+
+
+@app.callback()
+def top(
+    version: Annotated[
+        bool, typer.Option("--version", callback=show_version, is_eager=True, help="Show version.")
+    ] = False,
+) -> None:
+    """Solve sparse symmetric positive definite systems: one kernel per PE, the CPU steps back."""
+
+
+def parse_count(text: str, option: str) -> int | str:
+    """Return "auto" or a positive number."""
+    if text == "auto":
+        return text
+    if text.isascii() and text.isdigit() and int(text) > 0:
+        return int(text)
+    raise typer.BadParameter(f"'{text}' is neither auto nor a positive number", param_hint=option)
+
+
+@app.command(epilog=SOLVE_EPILOG)
+def solve(
+    matrix: Annotated[
+        str,
+        typer.Argument(
+            metavar="A",
+            help="The matrix: .mtx, .mtx.gz, .npz, .npy, .cpufree, or a generator "
+            "(gen:NAME?key=value,...; see cpufree generate --list).",
+        ),
+    ],
+    rhs: Annotated[
+        str, typer.Option(help="Right-hand side b: ones, random (fixed seed), or a file.")
+    ] = "ones",
+    x0: Annotated[str | None, typer.Option(help="First guess, a file. Default: zero.")] = None,
+    rtol: Annotated[
+        float, typer.Option(min=0, help="Stop where ‖b - A x‖ ≤ max(rtol × ‖b‖, atol).")
+    ] = 1e-5,
+    atol: Annotated[float, typer.Option(min=0, help="See --rtol.")] = 0.0,
+    maxiter: Annotated[
+        int | None, typer.Option(min=0, help="Most iterations. Default: 10 × rows.")
+    ] = None,
+    method: Annotated[Method, typer.Option(help="Method.")] = Method.auto,
+    pc: Annotated[Preconditioner, typer.Option(help="Preconditioner.")] = Preconditioner.jacobi,
+    pes: Annotated[str, typer.Option(metavar="N", help="Number of PEs, or auto.")] = "auto",
+    blocks: Annotated[
+        str, typer.Option(metavar="N", help="Blocks (threads) per PE, or auto.")
+    ] = "auto",
+    time_limit: Annotated[
+        float | None, typer.Option(min=0, metavar="SECONDS", help="Stop after this time.")
+    ] = None,
+    json_: Annotated[
+        str | None, typer.Option("--json", metavar="FILE", help="Report as JSON; - is stdout.")
+    ] = None,
+    plot: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Convergence plot: .png, .svg or .pdf.")
+    ] = None,
+    out: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Save x: .npy, .mtx, .mtx.gz or .txt.")
+    ] = None,
+    check: Annotated[
+        bool, typer.Option("--check/--no-check", help="Check the matrix and the answer.")
+    ] = True,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Errors only.")] = False,
+) -> None:
+    """Solve A x = b, A sparse, symmetric and positive definite."""
+    outputs = Outputs(json_, plot, out)
+    outputs.check()
+    notes = Console(stderr=True, highlight=False, quiet=quiet)
+    paper = display.report_console(stderr=json_ == "-", quiet=quiet)
+    setup = {"pes": parse_count(pes, "--pes"), "blocks": parse_count(blocks, "--blocks")}
+    how: dict[str, Any] = {"method": method.value, "pc": pc.value, "time_limit": time_limit}
+
+    system = load_system(matrix, notes)
+    b = right_hand_side(rhs, system)
+    guess = None if x0 is None else read_vector(x0, system, "x0")
+    tolerance = max(rtol * float(np.linalg.norm(b)), atol)
+    with (
+        stage(notes, "setting up", lambda: make_solver(system, check, setup), tell_plan) as solver,
+        display.SolveProgress(notes, tolerance) as progress,
+    ):
+        result = solver.solve(
+            b, guess, rtol=rtol, atol=atol, maxiter=maxiter, progress=progress, **how
+        )
+    checked = check_answer(system, b, result.x) if check else None
+
+    paper.print(Text(matrix, style="bold"))
+    paper.print(display.result_report(result, tolerance, checked))
+    for line in outputs.write(result, system, matrix, tolerance):
+        paper.print(Text(f"  {line}"))
+    raise typer.Exit(display.ENDINGS[result.reason].exit_code)
+
+
+@app.command(epilog="[bold]Example[/bold]\n\n  cpufree info A.mtx --pes 8")
+def info(
+    matrix: Annotated[str, typer.Argument(metavar="A", help="The matrix, as for solve.")],
+    pes: Annotated[int, typer.Option(min=1, metavar="N", help="PEs to partition for.")] = 1,
+    json_: Annotated[
+        str | None, typer.Option("--json", metavar="FILE", help="Facts as JSON; - is stdout.")
+    ] = None,
+) -> None:
+    """Show what a matrix is like, whether solve accepts it, and how it partitions."""
+    from .info import matrix_info
+    from .partition import partition
+    from .validate import check_spd_input
+
+    check_can_write(json_)
+    notes = Console(stderr=True, highlight=False)
+    paper = display.report_console(stderr=json_ == "-")
+    system = load_system(matrix, notes)
+    facts = matrix_info(system)
+    try:
+        check_spd_input(system)
+        problem = None
+    except MatrixError as error:
+        problem = str(error)
+    paper.print(display.info_report(matrix, facts, problem))
+    content = {"problem": matrix, **facts, "rejected": problem}
+    if pes > 1:
+        parts = partition(system, pes)
+        paper.print(display.partition_report(parts.report, parts.method, parts.why))
+        content["partition"] = {"method": parts.method, **dataclasses.asdict(parts.report)}
+    if json_:
+        write_json(json_, content)
+
+
+GENERATE_EPILOG = """
+[bold]Examples[/bold]
+
+  cpufree generate --list
+
+  cpufree generate flange_hex --describe
+
+  cpufree generate "poisson3d?nx=100,ny=100,nz=100" --out A.npz
+"""
+
+
+@app.command(epilog=GENERATE_EPILOG)
+def generate(
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME[?key=value,...]", help="The generator.")
+    ] = None,
+    out: Annotated[
+        str | None, typer.Option(metavar="FILE", help=".mtx, .mtx.gz, .npz or .cpufree.")
+    ] = None,
+    list_: Annotated[bool, typer.Option("--list", help="List the generators.")] = False,
+    describe: Annotated[
+        bool, typer.Option("--describe", help="Show what a generator makes, and its parameters.")
+    ] = False,
+) -> None:
+    """Make a test matrix and save it."""
+    from .generate import describe as description
+    from .generate import names
+    from .io import save_matrix
+
+    paper = display.report_console()
+    if list_:
+        # A description is the parameters, an empty line, and what the matrix is.
+        rows = [(key, description(key).split("\n\n")[1].splitlines()[0]) for key in names()]
+        paper.print(display.columns(("name", "what it is"), rows, "Generators"))
+        return
+    if name is None:
+        raise typer.BadParameter("give a NAME, or --list to see them", param_hint="NAME")
+    name = name.removeprefix("gen:")
+    if describe:
+        paper.print(Text(description(name.partition("?")[0]).strip()))
+        return
+    if out is None:
+        raise typer.BadParameter("give the file to write", param_hint="--out")
+    check_can_write(out, MATRIX_SUFFIXES)
+    system = load_system(f"gen:{name}", Console(stderr=True, highlight=False))
+    save_matrix(out, system.to_scipy())
+    size = f"{display.number(system.shape[0])} rows, {display.number(system.nnz)} nonzeros"
+    paper.print(Text(f"{out}: {size}"))
+
+
+@app.command(epilog="[bold]Example[/bold]\n\n  cpufree suite paper18-small --out matrices")
+def suite(
+    name: Annotated[str, typer.Argument(help="Name of the suite.")] = "paper18-small",
+    out: Annotated[
+        str | None, typer.Option(metavar="DIR", help="Make the matrices there, as .npz files.")
+    ] = None,
+    only: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Only entries whose name contains TEXT.")
+    ] = None,
+) -> None:
+    """List a named suite of test matrices, or make its matrices."""
+    from .generate import format_spec
+    from .generate import generate as make
+    from .generate import suite as find_suite
+    from .io import save_matrix
+
+    paper = display.report_console()
+    entries = [entry for entry in find_suite(name) if (only or "") in entry.name]
+    rows = [
+        (
+            e.name,
+            display.number(e.rows),
+            display.number(e.nnz),
+            e.imitates,
+            format_spec(e.generator, e.params),
+        )
+        for e in entries
+    ]
+    heads = ("name", "rows", "nonzeros", "imitates", "generator")
+    paper.print(display.columns(heads, rows, f"Suite {name}"))
+    if out is None:
+        return
+    Path(out).mkdir(parents=True, exist_ok=True)
+    for entry in entries:
+        file = Path(out) / f"{entry.name}.npz"
+        if not file.exists():
+            save_matrix(file, make(entry.generator, **entry.params))
+        paper.print(Text(str(file)))
+
+
+@app.command("doctor")
+def doctor_command(
+    json_: Annotated[
+        str | None, typer.Option("--json", metavar="FILE", help="Findings as JSON; - is stdout.")
+    ] = None,
+) -> None:
+    """Show what this machine can do, what is missing, and how to get it. Needs no GPU."""
+    from . import doctor
+
+    check_can_write(json_)
+    sections = doctor.examine()
+    display.report_console(stderr=json_ == "-").print(doctor.report(sections))
+    if json_:
+        write_json(json_, doctor.to_dict(sections))
+    raise typer.Exit(0 if doctor.healthy(sections) else EXIT_ENGINE)
+
+
+def explain(error: Exception) -> tuple[int, str]:
+    """Return exit code and one line for an error that reached the top."""
+    if isinstance(error, (OutOfMemoryError, MemoryError)):
+        return EXIT_MEMORY, str(error) or "out of memory"
+    if isinstance(error, (InvalidInputError, OSError)):
+        return EXIT_INPUT, str(error)
+    if isinstance(error, CpufreeError):
+        return EXIT_ENGINE, str(error)
+    where = "set CPUFREE_LOG=debug to see where, and report it"
+    return 1, f"unexpected {type(error).__name__}: {error} ({where})"
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line and leave with its exit code (SystemExit)."""
+    with warnings.catch_warnings():
+        warnings.showwarning = lambda message, *_: tell("warning", str(message), "yellow")
+        try:
+            app(args=arguments, prog_name="cpufree")
+        except Exception as error:
+            code, line = explain(error)
+            if debugging():
+                traceback.print_exc()
+            tell("error", line, "bold red")
+            sys.exit(code)
+
+
+def tell(kind: str, message: str, style: str) -> None:
+    """Print a warning or an error on stderr, in one line."""
+    line = Text.assemble((f"cpufree: {kind}: ", style), " ".join(message.split()))
+    Console(stderr=True, soft_wrap=True, highlight=False).print(line)
+
+
+def debugging() -> bool:
+    """Return whether the user asked for tracebacks with CPUFREE_LOG=debug."""
+    try:
+        return Env.read().log == "debug"
+    except CpufreeError:  # a wrong variable is what the error at hand may be about
+        return False

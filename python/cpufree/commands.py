@@ -1,0 +1,179 @@
+"""What the commands of the command line do with matrices, vectors and files."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.text import Text
+
+from . import display
+from .errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from .problem import CsrMatrix
+    from .result import Result
+    from .run import Solver
+
+T = TypeVar("T")
+
+MATRIX_SUFFIXES = (".mtx", ".mtx.gz", ".npz", ".cpufree")
+VECTOR_SUFFIXES = (".npy", ".mtx", ".mtx.gz", ".txt")
+PLOT_SUFFIXES = (".png", ".svg", ".pdf")
+
+
+def check_can_write(path: str | None, suffixes: tuple[str, ...] = ()) -> None:
+    """Raise InvalidInputError now rather than after a long solve if path cannot be written."""
+    if path is None or path == "-":
+        return
+    folder = os.path.dirname(path) or "."
+    if suffixes and not path.endswith(suffixes):
+        ends = ", ".join(suffixes)
+        raise InvalidInputError(f"cannot write '{path}': the name must end in one of {ends}.")
+    if not os.path.isdir(folder):
+        raise InvalidInputError(f"cannot write '{path}': there is no directory '{folder}'.")
+    if os.path.isdir(path):
+        raise InvalidInputError(f"cannot write '{path}': it is a directory.")
+    if not os.access(path if os.path.exists(path) else folder, os.W_OK):
+        raise InvalidInputError(f"cannot write '{path}': permission denied.")
+
+
+def write_json(path: str, content: dict[str, Any]) -> None:
+    """Write content to a file, or to stdout for "-"."""
+    text = json.dumps(display.to_plain(content), indent=2, allow_nan=False) + "\n"
+    if path == "-":
+        sys.stdout.write(text)
+    else:
+        Path(path).write_text(text, encoding="utf-8")
+
+
+def stage(console: Console, name: str, work: Callable[[], T], tell: Callable[[T], str]) -> T:
+    """Do work under a spinner, then leave one line with its outcome and time, on a terminal only.
+
+    `tell` turns what work returns into a few words.
+    """
+    if not console.is_terminal or console.quiet:
+        return work()
+    begin = time.perf_counter()
+    with console.status(f"  {name}"):
+        outcome = work()
+    taken = display.seconds(time.perf_counter() - begin)
+    console.print(Text(f"  {name}: {tell(outcome)} ({taken})", style="dim"))
+    return outcome
+
+
+def load_system(source: str, console: Console) -> CsrMatrix:
+    """Read or generate a matrix and bring it into canonical form."""
+    from .io import load_matrix
+    from .problem import as_csr
+
+    name = "generating" if source.startswith("gen:") else "reading"
+    return stage(
+        console,
+        name,
+        lambda: as_csr(load_matrix(source)),
+        lambda a: f"{display.number(a.shape[0])} rows, {display.number(a.nnz)} nonzeros",
+    )
+
+
+def right_hand_side(name: str, matrix: CsrMatrix) -> NDArray[Any]:
+    """Return b for "ones", "random" (standard normal, fixed seed), or the name of a file."""
+    n = matrix.shape[0]
+    if name == "ones":
+        return np.ones(n, dtype=matrix.dtype)
+    if name == "random":
+        return np.random.default_rng(0).standard_normal(n).astype(matrix.dtype)
+    return read_vector(name, matrix, "rhs")
+
+
+def read_vector(path: str, matrix: CsrMatrix, name: str) -> NDArray[Any]:
+    """Read a vector as long as the matrix has rows."""
+    from .io import load_vector
+    from .problem import as_vector
+
+    n = matrix.shape[0]
+    return as_vector(load_vector(path, n), n, matrix.dtype, name)
+
+
+def make_solver(matrix: CsrMatrix, check: bool, setup: dict[str, Any]) -> Solver:
+    """Partition the matrix and lay it out for the PEs."""
+    from .run import Solver
+
+    return Solver(matrix, check=check, **setup)
+
+
+def save_solution(path: str, x: NDArray[Any]) -> str:
+    """Save x; where the disk refuses, to a temporary file rather than not at all.
+
+    Returns where it lies. Raises OSError that names the place when it is not `path`.
+    """
+    from .io import save_vector
+
+    try:
+        save_vector(path, x)
+    except OSError as error:
+        handle, rescue = tempfile.mkstemp(prefix="cpufree-x-", suffix=".npy")
+        with os.fdopen(handle, "wb") as file:
+            np.save(file, x)
+        raise OSError(f"cannot write '{path}' ({error}); x is saved in '{rescue}'") from error
+    return path
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """Files that a solve writes; None: not wanted. Checked before the solve begins."""
+
+    json: str | None
+    plot: str | None
+    out: str | None
+
+    def check(self) -> None:
+        """Raise InvalidInputError where one of the files cannot be written."""
+        check_can_write(self.json)
+        check_can_write(self.out, VECTOR_SUFFIXES)
+        check_can_write(self.plot, PLOT_SUFFIXES)
+
+    def write(self, result: Result, matrix: CsrMatrix, source: str, tolerance: float) -> list[str]:
+        """Write the files, the solution first; return one line per file."""
+        lines = []
+        if self.out:
+            lines.append(f"solution in {save_solution(self.out, result.x)}")
+        if self.json:
+            facts = {"problem": source, "rows": matrix.shape[0], "nnz": int(matrix.nnz)}
+            content = {**facts, "tolerance": tolerance, **result.to_dict()}
+            write_json(self.json, content)
+            lines.append(f"report in {self.json}")
+        if self.plot:
+            from .plot import plot_convergence
+
+            rows = display.number(matrix.shape[0])
+            problem = f"{source}   {rows} rows, {display.number(matrix.nnz)} nonzeros"
+            plot_convergence(result, self.plot, problem=problem, tolerance=tolerance)
+            lines.append(f"plot in {self.plot}")
+        return lines
+
+
+def check_answer(matrix: CsrMatrix, b: NDArray[Any], x: NDArray[Any]) -> float:
+    """Return the norm of b - A x, computed in double precision by SciPy."""
+    exact = matrix.to_scipy().astype(np.float64, copy=False)
+    return float(np.linalg.norm(b.astype(np.float64) - exact @ x.astype(np.float64)))
+
+
+def tell_plan(solver: Solver) -> str:
+    """Say in a few words how a solver divided its matrix."""
+    plan = solver.plan
+    words = f"{display.counted(plan['pes'], 'PE')} × {display.counted(plan['blocks'], 'block')}"
+    if plan["pes"] == 1:
+        return words
+    cut, halo = display.number(plan["edge_cut"]), display.number(plan["halo_values"])
+    return f"{words}, edge cut {cut}, halo {halo} values, imbalance {plan['imbalance']:.3f}"

@@ -1,0 +1,109 @@
+"""Environment variables: the only file of the Python package that reads them."""
+
+from __future__ import annotations
+
+import difflib
+import math
+import os
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from cpufree.errors import CpufreeWarning, InvalidInputError
+
+ENGINES = ("auto", "cpu_threads", "cuda_p2p", "nvshmem")
+LOG_LEVELS = ("debug", "info", "warning", "error")
+VARIABLES = {
+    "CPUFREE_ENGINE": "engine: " + ", ".join(ENGINES),
+    "CPUFREE_PES": "number of PEs: auto, or a whole number from 1",
+    "CPUFREE_BLOCKS": "blocks (threads on the CPU engine) per PE: auto, or a whole number from 1",
+    "CPUFREE_WAIT_LIMIT": "seconds a PE may wait for another: a number above 0",
+    "CPUFREE_LOG": "how much is told: " + ", ".join(LOG_LEVELS),
+}
+# Known, but no business of the package: the tests find their matrices through it.
+_NOT_OURS = {"CPUFREE_DATA"}
+_LARGEST_COUNT = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class Env:
+    """What the environment asks for. Arguments of a call win over these, these over defaults."""
+
+    engine: str = "auto"
+    """CPUFREE_ENGINE: auto, cpu_threads, cuda_p2p or nvshmem."""
+    pes: int | None = None
+    """CPUFREE_PES: number of PEs; None (auto, unset): chosen by the solver."""
+    blocks: int | None = None
+    """CPUFREE_BLOCKS: blocks per PE; None (auto, unset): chosen by the solver."""
+    wait_limit: float | None = None
+    """CPUFREE_WAIT_LIMIT: bound of every wait between PEs in seconds; None: the engine's own."""
+    log: str = "warning"
+    """CPUFREE_LOG: debug, info, warning or error; debug shows tracebacks on the command line."""
+
+    @classmethod
+    def read(cls, environ: Mapping[str, str] | None = None) -> Env:
+        """Return the validated settings of `environ` (None: of the process).
+
+        An empty value counts as unset. Unknown CPUFREE_* names give a CpufreeWarning.
+
+        Raises:
+            InvalidInputError: a value is not what its variable takes.
+        """
+        values = os.environ if environ is None else environ
+        _warn_of_unknown_names(values)
+        wait_limit = values.get("CPUFREE_WAIT_LIMIT", "").strip()
+        return cls(
+            engine=_choice(values, "CPUFREE_ENGINE", ENGINES, default="auto"),
+            pes=_count(values, "CPUFREE_PES"),
+            blocks=_count(values, "CPUFREE_BLOCKS"),
+            wait_limit=_seconds("CPUFREE_WAIT_LIMIT", wait_limit) if wait_limit else None,
+            log=_choice(values, "CPUFREE_LOG", LOG_LEVELS, default="warning"),
+        )
+
+
+def _refuse(name: str, value: str) -> InvalidInputError:
+    return InvalidInputError(
+        f"environment variable {name}={value!r} is not valid; it takes {VARIABLES[name]}"
+    )
+
+
+def _choice(values: Mapping[str, str], name: str, choices: tuple[str, ...], default: str) -> str:
+    value = values.get(name, "").strip().lower() or default
+    if value not in choices:
+        raise _refuse(name, values[name])
+    return value
+
+
+def _count(values: Mapping[str, str], name: str) -> int | None:
+    value = values.get(name, "").strip().lower()
+    if value in ("", "auto"):
+        return None
+    # isascii: isdigit alone lets through superscripts, which int() refuses. Length: int() too.
+    if not (value.isascii() and value.isdigit()) or len(value) > 10:
+        raise _refuse(name, values[name])
+    if not 1 <= int(value) <= _LARGEST_COUNT:
+        raise _refuse(name, values[name])
+    return int(value)
+
+
+def _seconds(name: str, value: str) -> float:
+    try:
+        seconds = float(value)
+    except ValueError:
+        raise _refuse(name, value) from None
+    if not (math.isfinite(seconds) and seconds > 0):
+        raise _refuse(name, value)
+    return seconds
+
+
+def _warn_of_unknown_names(values: Mapping[str, str]) -> None:
+    ours = {name for name in values if name.startswith("CPUFREE_")}
+    for name in sorted(ours - VARIABLES.keys() - _NOT_OURS):
+        close = difflib.get_close_matches(name, VARIABLES, n=1)
+        meant = f"did you mean {close[0]}? " if close else ""
+        warnings.warn(
+            f"environment variable {name} is not known and has no effect; {meant}"
+            f"Known are {', '.join(VARIABLES)}.",
+            CpufreeWarning,
+            stacklevel=3,
+        )

@@ -1,0 +1,79 @@
+"""The one tree of errors and warnings. `except cpufree.CpufreeError` catches everything we raise.
+
+Messages are written for the user: what is wrong, where, and what to do about it. Row, column and
+index numbers count from 0, also for files whose own numbers count from 1.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+
+class CpufreeError(Exception):
+    """Root of all errors of this package."""
+
+
+class InvalidInputError(CpufreeError, ValueError):
+    """The caller's data or options are wrong."""
+
+
+class MatrixError(InvalidInputError):
+    """A matrix cannot be used. `row` and `column` say where, None when it is no single entry."""
+
+    def __init__(self, message: str, row: int | None = None, column: int | None = None) -> None:
+        super().__init__(message)
+        self.row = row
+        self.column = column
+
+
+class NotSymmetricError(MatrixError):
+    """A is not symmetric: entry (row, column) differs from entry (column, row)."""
+
+
+class NonFiniteError(MatrixError):
+    """Entry (row, column) of a matrix is NaN or infinite."""
+
+
+class DiagonalError(MatrixError):
+    """A row is empty, or its diagonal entry is missing, zero or negative."""
+
+
+class FileFormatError(InvalidInputError):
+    """The file `path` is missing, unreadable, damaged, or in a format not known here."""
+
+    def __init__(self, message: str, path: str | os.PathLike[str] | None = None) -> None:
+        super().__init__(message)
+        self.path = path
+
+
+class VectorError(InvalidInputError):
+    """A right-hand side or initial guess cannot be used."""
+
+
+class UnsupportedError(CpufreeError):
+    """A feature or engine that this build or this machine does not have."""
+
+
+class EngineError(CpufreeError):
+    """An engine failed while it was set up or while it ran."""
+
+
+class WaitTimeoutError(EngineError):
+    """A wait between PEs passed its limit; every PE has left its kernel.
+
+    `waits` lists who waited for whom: dicts with keys pe, block, channel, waits_for_pe,
+    waits_for_block, epoch (waited for), seen (the epoch last seen), seconds.
+    """
+
+    def __init__(self, message: str, waits: list[dict[str, Any]] | None = None) -> None:
+        super().__init__(message)
+        self.waits: list[dict[str, Any]] = [] if waits is None else waits
+
+
+class OutOfMemoryError(CpufreeError, MemoryError):
+    """Not enough memory, of the host or of a device."""
+
+
+class CpufreeWarning(UserWarning):
+    """Category of all warnings of this package."""

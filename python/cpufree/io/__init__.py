@@ -1,0 +1,264 @@
+"""Matrices and vectors from and to files. What each format may hold: docs/input.md.
+
+No file can make this module run code, crash, or allocate more than the file could hold.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import math
+import os
+import stat
+import warnings
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import scipy.io
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from cpufree.cache import atomic_write, read_cache, write_cache
+from cpufree.errors import CpufreeError, FileFormatError, OutOfMemoryError, VectorError
+from cpufree.io.matrix_market import read_matrix_market
+from cpufree.problem import MatrixLike, as_csr, as_vector, canonical_csr
+
+PathLike = str | os.PathLike[str]
+
+MATRIX_SUFFIXES = (".mtx", ".mtx.gz", ".mtx.bz2", ".npz", ".npy", ".cpufree")
+VECTOR_SUFFIXES = (".npy", ".mtx", ".mtx.gz", ".mtx.bz2", ".txt")
+MATRIX_SAVE_SUFFIXES = (".mtx", ".mtx.gz", ".npz", ".cpufree")
+VECTOR_SAVE_SUFFIXES = (".npy", ".mtx", ".mtx.gz", ".txt")
+GENERATOR_PREFIX = "gen:"
+
+_ADVICE = {
+    ".mat": "read it with scipy.io.loadmat and pass the matrix",
+    ".rb": "read it with scipy.io.hb_read and pass the matrix",
+    ".rsa": "read it with scipy.io.hb_read and pass the matrix",
+    ".hb": "read it with scipy.io.hb_read and pass the matrix",
+    ".tar.gz": "unpack the archive and name the .mtx file in it",
+    ".tgz": "unpack the archive and name the .mtx file in it",
+    ".zip": "unpack the archive and name the .mtx file in it",
+}
+# Deflate yields at most this many bytes for one.
+_DEFLATE_LIMIT = 1032
+
+
+def load_matrix(source: PathLike) -> sp.csr_array:
+    """Return the matrix in a file, or the one that a generator makes.
+
+    Columns are sorted, duplicates summed, values float64 or float32; the pattern is as stored.
+
+    Args:
+        source: a file by suffix: Matrix Market (.mtx, .mtx.gz, .mtx.bz2), `scipy.sparse.save_npz`
+            (.npz), a dense 2-D array (.npy), our cache (.cpufree); or `gen:NAME?key=value,...`.
+
+    Raises:
+        FileFormatError: missing, unreadable, damaged, or of a format not known here.
+        MatrixError: not a square real matrix, or too large.
+        OutOfMemoryError: it does not fit.
+    """
+    return canonical_csr(source).to_scipy()
+
+
+def read_matrix(source: PathLike) -> Any:
+    """Return what a matrix file holds, as its reader gives it: SciPy sparse, ndarray, CsrMatrix."""
+    name = os.fspath(source)
+    if isinstance(name, str) and name.startswith(GENERATOR_PREFIX):
+        from cpufree import generate  # large, and often not needed
+
+        return generate.from_spec(name.removeprefix(GENERATOR_PREFIX))
+    path, suffix = _check_file(source, MATRIX_SUFFIXES)
+    with _reading(path, suffix):
+        if suffix == ".cpufree":
+            return read_cache(path)
+        if suffix == ".npz":
+            return _read_npz(path)
+        if suffix == ".npy":
+            return np.load(path, mmap_mode="r", allow_pickle=False)
+        return read_matrix_market(path)
+
+
+def load_vector(path: PathLike, n: int) -> NDArray[Any]:
+    """Return the n numbers of a file: .npy, Matrix Market with one column, or .txt.
+
+    Returns:
+        (n,), float32 if the file is a .npy of float32, else float64.
+
+    Raises:
+        FileFormatError: missing, unreadable, damaged, or of a format not known here.
+        VectorError: not n finite real numbers.
+    """
+    file, suffix = _check_file(path, VECTOR_SUFFIXES)
+    with _reading(file, suffix):
+        if suffix == ".npy":
+            vector = np.load(file, mmap_mode="r", allow_pickle=False)
+        elif suffix == ".txt":
+            with warnings.catch_warnings():
+                # Of a file without data: the wrong length is reported below.
+                warnings.simplefilter("ignore", UserWarning)
+                vector = np.loadtxt(file, dtype=np.float64, ndmin=1)
+        else:
+            vector = read_matrix_market(file, square=False)
+            if vector.shape != (n, 1):
+                raise VectorError(
+                    f"{path}: holds {vector.shape[0]} x {vector.shape[1]} numbers; "
+                    f"the matrix has {n} rows, so {n} x 1 are needed"
+                )
+            vector = vector.toarray() if sp.issparse(vector) else vector
+        dtype = np.float32 if vector.dtype == np.float32 else np.float64
+        # Never the map of the file: the caller may write the file anew while x is in use.
+        return np.array(as_vector(vector, n, dtype, name=str(path)))
+
+
+def save_matrix(path: PathLike, A: MatrixLike) -> None:
+    """Write a matrix, format by suffix: .mtx, .mtx.gz, .npz or .cpufree.
+
+    The file appears when it is complete. Text holds enough digits for the same values; a matrix
+    that is symmetric to the bit is stored as its lower triangle.
+
+    Raises:
+        FileFormatError: unknown suffix, or the file cannot be written.
+        MatrixError: A is not a square real matrix.
+    """
+    suffix = _suffix(path, MATRIX_SAVE_SUFFIXES)
+    matrix = canonical_csr(A)
+    if suffix == ".cpufree":
+        write_cache(path, matrix)
+    elif suffix == ".npz":
+        with atomic_write(path) as file:
+            sp.save_npz(file, matrix.to_scipy())
+    else:
+        symmetry = "symmetric" if as_csr(matrix)._symmetric else "general"
+        with atomic_write(path) as file, _compressed(file, suffix) as stream:
+            scipy.io.mmwrite(stream, matrix.to_scipy(), symmetry=symmetry)
+
+
+def save_vector(path: PathLike, v: ArrayLike) -> None:
+    """Write a vector, format by suffix: .npy, .mtx, .mtx.gz or .txt (one per line).
+
+    Raises:
+        FileFormatError: unknown suffix, or the file cannot be written.
+        VectorError: v is not a vector of real numbers.
+    """
+    suffix = _suffix(path, VECTOR_SAVE_SUFFIXES)
+    vector = np.asarray(v)
+    if vector.shape[1:] not in ((), (1,)) or vector.ndim == 0 or vector.dtype.kind not in "fiub":
+        raise VectorError(
+            f"a vector of real numbers is needed, (n,) or (n, 1); this has shape "
+            f"{vector.shape} and dtype {vector.dtype}"
+        )
+    vector = vector.ravel()
+    with atomic_write(path) as file:
+        if suffix == ".npy":
+            np.save(file, vector, allow_pickle=False)
+        elif suffix == ".txt":
+            # repr gives the shortest digits that read back as the same number.
+            file.writelines(f"{value!r}\n".encode() for value in vector.tolist())
+        else:
+            with _compressed(file, suffix) as stream:
+                scipy.io.mmwrite(stream, vector[:, np.newaxis], symmetry="general")
+
+
+def _suffix(path: PathLike, known: tuple[str, ...]) -> str:
+    """Return the one of `known` that the name ends in, in whatever case."""
+    name = os.fsdecode(path).lower()
+    # The longest first: .mtx.gz before .gz.
+    for suffix in sorted(known, key=len, reverse=True):
+        if name.endswith(suffix):
+            return suffix
+    advice = next((text for end, text in _ADVICE.items() if name.endswith(end)), None)
+    raise FileFormatError(
+        f"{path}: unknown suffix; known are {', '.join(known)}" + (f"; {advice}" if advice else ""),
+        path,
+    )
+
+
+def _check_file(path: PathLike, suffixes: tuple[str, ...]) -> tuple[Path, str]:
+    """Return the path and its suffix, once it is a file that can be read."""
+    file = Path(os.fsdecode(path)).expanduser()
+    try:
+        status = file.stat()
+    except (OSError, ValueError) as error:
+        alike = [end for end in (".gz", ".bz2") if os.path.exists(f"{file}{end}")]
+        hint = f"; there is {file.name}{alike[0]}" if alike else ""
+        why = "no such file" if isinstance(error, FileNotFoundError) else str(error)
+        raise FileFormatError(f"{path}: {why}{hint}", path) from None
+    if stat.S_ISDIR(status.st_mode):
+        raise FileFormatError(f"{path}: is a directory; name a file in it", path)
+    if not stat.S_ISREG(status.st_mode):
+        raise FileFormatError(
+            f"{path}: is not a regular file (a pipe or device cannot be read "
+            "twice); save it as a file first",
+            path,
+        )
+    suffix = _suffix(path, suffixes)
+    if status.st_size == 0:
+        raise FileFormatError(f"{path}: the file is empty", path)
+    return file, suffix
+
+
+@contextlib.contextmanager
+def _reading(path: Path, suffix: str) -> Iterator[None]:
+    """Turn whatever a reader raises on a bad file into a CpufreeError with the path."""
+    try:
+        yield
+    except CpufreeError:
+        raise
+    except MemoryError as error:
+        raise OutOfMemoryError(f"{path}: not enough memory: {error}") from error
+    except OSError as error:
+        why = error.strerror or f"damaged: {error}"
+        raise FileFormatError(f"{path}: cannot be read: {why}", path) from error
+    except EOFError as error:
+        raise FileFormatError(f"{path}: truncated: {error}", path) from error
+    except Exception as error:  # the readers promise no particular set
+        what = f"{type(error).__name__}: {error}" if isinstance(error, KeyError) else str(error)
+        raise FileFormatError(
+            f"{path}: damaged, or not a {suffix} file as understood here: {what}", path
+        ) from error
+
+
+def _read_npz(path: Path) -> Any:
+    """Read what scipy.sparse.save_npz wrote, after a look at the sizes that it declares."""
+    with zipfile.ZipFile(path) as archive:
+        names = {member.filename for member in archive.infolist()}
+        if "format.npy" not in names:
+            raise FileFormatError(
+                f"{path}: holds {', '.join(sorted(names)) or 'nothing'}, but no "
+                "sparse matrix: write it with scipy.sparse.save_npz",
+                path,
+            )
+        for member in archive.infolist():
+            with archive.open(member) as stream:
+                declared = _declared_bytes(stream)
+            # What deflate cannot yield is not there, whatever the directory says.
+            available = min(member.file_size, _DEFLATE_LIMIT * member.compress_size)
+            if declared > available:
+                raise FileFormatError(
+                    f"{path}: damaged: {member.filename} declares {declared} "
+                    f"bytes but holds at most {available}",
+                    path,
+                )
+    return sp.load_npz(path)
+
+
+def _declared_bytes(stream: IO[bytes]) -> int:
+    """Return the number of bytes that the header of a .npy stream announces."""
+    version = np.lib.format.read_magic(stream)
+    if version == (1, 0):
+        shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
+    else:
+        shape, _, dtype = np.lib.format.read_array_header_2_0(stream)
+    return math.prod(shape) * int(dtype.itemsize)
+
+
+def _compressed(file: IO[bytes], suffix: str) -> contextlib.AbstractContextManager[Any]:
+    """Return a stream into `file` that compresses if the suffix says so."""
+    if suffix.endswith(".gz"):
+        # Neither name nor time in the header: the same matrix gives the same file.
+        return gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0, compresslevel=6)
+    return contextlib.nullcontext(file)

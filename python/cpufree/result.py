@@ -1,0 +1,161 @@
+"""What a solve gives back: the solution, why it ended, how accurate it is, and what it took."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+
+class Reason(str, Enum):
+    """Why a solve ended. Names after PETSc's KSPConvergedReason where it has one.
+
+    A member is its name: Reason.STAGNATED == "STAGNATED".
+    """
+
+    CONVERGED_RTOL = "CONVERGED_RTOL"
+    CONVERGED_ATOL = "CONVERGED_ATOL"
+    DIVERGED_ITS = "DIVERGED_ITS"
+    DIVERGED_DTOL = "DIVERGED_DTOL"
+    DIVERGED_NANORINF = "DIVERGED_NANORINF"
+    DIVERGED_INDEFINITE_MAT = "DIVERGED_INDEFINITE_MAT"
+    DIVERGED_INDEFINITE_PC = "DIVERGED_INDEFINITE_PC"
+    DIVERGED_BREAKDOWN = "DIVERGED_BREAKDOWN"
+    STAGNATED = "STAGNATED"
+    TIME_LIMIT = "TIME_LIMIT"
+    INTERRUPTED = "INTERRUPTED"
+
+    @property
+    def meaning(self) -> str:
+        """The reason in words."""
+        return _MEANINGS[self.value]
+
+    @property
+    def converged(self) -> bool:
+        """Whether the tolerance was met."""
+        return self in (Reason.CONVERGED_RTOL, Reason.CONVERGED_ATOL)
+
+    def __str__(self) -> str:
+        return self.value
+
+
+_MEANINGS = {
+    "CONVERGED_RTOL": "the residual fell below rtol ‖b‖",
+    "CONVERGED_ATOL": "the residual fell below atol, or b is 0",
+    "DIVERGED_ITS": "maxiter iterations were not enough",
+    "DIVERGED_DTOL": "the residual grew beyond all bounds",
+    "DIVERGED_NANORINF": "a NaN or an infinity came up",
+    "DIVERGED_INDEFINITE_MAT": "the matrix is not positive definite, p·Ap ≤ 0 for a direction p",
+    "DIVERGED_INDEFINITE_PC": "the preconditioner is not positive definite, r·Mr ≤ 0",
+    "DIVERGED_BREAKDOWN": "the recurrence broke down",
+    "STAGNATED": "rounding errors admit no smaller residual",
+    "TIME_LIMIT": "the time limit was reached",
+    "INTERRUPTED": "Ctrl-C was pressed, or progress asked to stop",
+}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Result:
+    """The outcome of a solve of A x = b.
+
+    Attributes:
+        x: the solution, or the last iterate where not converged; shape of b, dtype of the solve.
+        converged: whether ‖b - A x‖₂ ≤ max(rtol ‖b‖₂, atol), by the true residual.
+        reason: why the solve ended.
+        iterations: number of iterations; each has one product with A (Chebyshev: more).
+        residual: ‖r‖₂ of the residual that the recurrence carries.
+        true_residual: ‖b - A x‖₂, computed anew at the end.
+        bnorm: ‖b‖₂.
+        history: ‖r‖₂ at iterations 0, history_stride, 2 history_stride, ...
+        history_stride: iterations between entries of history; above 1 only in very long solves.
+        method, pc: what was used; why: why this method, preconditioner, number of PEs and order.
+        engine, pes, blocks: where it ran; `blocks` threads for each PE.
+        timings: seconds: "setup" (checks, partition, layout), "solve" (all of the solve call),
+            "kernel" (from launch to end of the kernels), "per_iteration" (of the kernels).
+        warnings: what the user should know, in sentences.
+        counts: "reductions", "exchanges" (of halos), "replacements" (of the residual by the true
+            one), "lambda_max" (largest eigenvalue of the Jacobi-scaled matrix as estimated for
+            Chebyshev; 0 if unused).
+    """
+
+    x: npt.NDArray[Any]
+    converged: bool
+    reason: Reason
+    iterations: int
+    residual: float
+    true_residual: float
+    bnorm: float
+    history: npt.NDArray[np.float64]
+    history_stride: int
+    method: str
+    pc: str
+    why: str
+    engine: str
+    pes: int
+    blocks: int
+    timings: dict[str, float]
+    warnings: tuple[str, ...] = ()
+    counts: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def relative_residual(self) -> float:
+        """The true residual relative to b, ‖b - A x‖₂ / ‖b‖₂; 0 / 0 counts as 0."""
+        if self.bnorm == 0.0:
+            return 0.0 if self.true_residual == 0.0 else math.inf
+        return self.true_residual / self.bnorm
+
+    @property
+    def info(self) -> int:
+        """SciPy's: 0 if converged, else the number of iterations (at least 1)."""
+        return 0 if self.converged else max(1, self.iterations)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything but x as plain Python values, ready for JSON.
+
+        NaN and infinities, which JSON does not have, become None.
+        """
+        names = (
+            "converged reason info iterations residual true_residual relative_residual bnorm "
+            "history history_stride method pc why engine pes blocks timings warnings counts"
+        )
+        return {name: _plain(getattr(self, name)) for name in names.split()}
+
+    def __repr__(self) -> str:
+        verdict = "converged" if self.converged else "NOT converged"
+        reason = self.reason.value if self.converged else f"{self.reason}: {self.reason.meaning}"
+        plural = "" if self.iterations == 1 else "s"
+        relative = f"{self.relative_residual:.3e}"
+        lines = [
+            f"Result: {verdict} after {self.iterations} iteration{plural} ({reason})",
+            f"  true residual       {self.true_residual:.3e}   relative to b: {relative}",
+            f"  recursive residual  {self.residual:.3e}",
+            f"  x                   {self.x.dtype} {self.x.shape}",
+            f"  method              {self.method}, preconditioner {self.pc}",
+            f"  engine              {self.engine}, {self.pes} PEs × {self.blocks} blocks",
+            f"  seconds             {self._times()}",
+        ]
+        lines += [f"  why                 {self.why}"] if self.why else []
+        lines += [f"  warning             {warning}" for warning in self.warnings]
+        return "\n".join(lines)
+
+    def _times(self) -> str:
+        return ", ".join(f"{name} {seconds:.3g}" for name, seconds in self.timings.items())
+
+
+def _plain(value: Any) -> Any:
+    """Return value made of plain Python types, None in the place of NaN and infinities."""
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (np.ndarray, np.generic)):
+        return _plain(value.tolist())
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value

@@ -1,0 +1,120 @@
+"""What a user may choose, and what is chosen where the user says "auto"."""
+
+from __future__ import annotations
+
+import math
+import operator
+import os
+from collections.abc import Collection
+from typing import Any
+
+from ..errors import InvalidInputError, UnsupportedError
+
+METHODS = {
+    "prcg": "one reduction per iteration with the accuracy of classic CG",
+    "cg": "classic CG, two reductions per iteration",
+    "pipecg": "one reduction per iteration, overlapped with the product by A",
+}
+PRECONDITIONERS = ("none", "jacobi", "chebyshev")
+ENGINES = ("auto", "cpu_threads", "cuda_p2p", "nvshmem")
+MAX_THREADS = 1024  # PEs, and blocks of a PE: the limit of the compiled core
+# Below this many nonzeros, threads cost more in waiting for one another than they save in work.
+SMALL_NNZ = 50_000
+# Seconds that a block may wait for another one before the solve is given up with a diagnosis. Long
+# enough for an overloaded machine; an undisturbed wait takes microseconds.
+WAIT_LIMIT = 60.0
+
+
+def choose_engine(asked: str, preset: str) -> str:
+    """Return the engine: what is asked for, else the preset of the environment, else what fits."""
+    one_of("engine", asked, ENGINES)
+    engine = preset if asked == "auto" else asked
+    if engine in ("auto", "cpu_threads"):
+        return "cpu_threads"
+    raise UnsupportedError(
+        f"engine {engine!r} is not part of this version of cpufree, which has: cpu_threads. "
+        "Leave the engine to 'auto', or choose 'cpu_threads'"
+    )
+
+
+def choose_pes(asked: int | str, preset: int | None) -> tuple[int, str]:
+    """Return the number of PEs and why."""
+    if asked != "auto":
+        return count("pes", asked), "asked for"
+    if preset is not None:
+        return count("pes", preset), "asked for by CPUFREE_PES"
+    return 1, "threads of one PE share memory"
+
+
+def choose_blocks(asked: int | str, preset: int | None, pes: int, nnz: int) -> tuple[int, str]:
+    """Return the number of blocks (threads) for each PE and why."""
+    if asked != "auto":
+        return count("blocks", asked), "asked for"
+    if preset is not None:
+        return count("blocks", preset), "asked for by CPUFREE_BLOCKS"
+    if nnz < SMALL_NNZ:
+        return 1, f"with {nnz} nonzeros more threads would not pay"
+    cores = available_cores()
+    return min(MAX_THREADS, max(1, cores // pes)), f"{cores} cores are available"
+
+
+def choose_method(asked: str) -> tuple[str, str]:
+    """Return the method and why."""
+    one_of("method", asked, ("auto", *METHODS))
+    method = "prcg" if asked == "auto" else asked
+    return method, METHODS[method] if asked == "auto" else "asked for"
+
+
+def available_cores() -> int:
+    """Return the number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def one_of(name: str, value: Any, valid: Collection[str]) -> str:
+    """Return value if it is among the valid ones; else InvalidInputError lists them."""
+    if not isinstance(value, str) or value not in valid:
+        raise InvalidInputError(f"unknown {name} {value!r}: choose one of {', '.join(valid)}")
+    return value
+
+
+def count(name: str, value: Any) -> int:
+    """Return a number of PEs or blocks."""
+    number = integer(name, value, 1, "'auto' or a whole number from 1")
+    if number > MAX_THREADS:
+        raise InvalidInputError(f"{name} is {number}: at most {MAX_THREADS} are possible")
+    return number
+
+
+def integer(name: str, value: Any, least: int = 0, what: str = "") -> int:
+    """Return value as an int ≥ least; else InvalidInputError."""
+    what = what or f"a whole number from {least}"
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = None
+    if number is None or isinstance(value, bool) or not least <= number < 2**63:
+        raise InvalidInputError(f"{name} is {value!r}: give {what}")
+    return number
+
+
+def real(name: str, value: Any) -> float:
+    """Return value as a finite float ≥ 0; else InvalidInputError."""
+    try:
+        number = math.nan if isinstance(value, (str, bytes)) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not (math.isfinite(number) and number >= 0.0):
+        raise InvalidInputError(f"{name} is {value!r}: give a finite number, 0 or more")
+    return number
+
+
+def seconds(name: str, value: Any, default: float) -> float:
+    """Return a time limit in seconds, above 0; the default where value is None."""
+    if value is None:
+        return default
+    limit = real(name, value)
+    if limit == 0.0:
+        raise InvalidInputError(f"{name} is 0: give seconds above 0, or None for the default")
+    return limit

@@ -1,0 +1,208 @@
+"""`cg` as scipy.sparse.linalg.cg has it: signature, return value, stopping rule."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from scipy.sparse.linalg import LinearOperator
+from scipy.sparse.linalg import cg as scipy_cg
+
+from ..errors import CpufreeWarning, InvalidInputError
+from ..problem import CsrMatrix, as_csr, as_vector
+from ..result import Reason
+from ..validate import check_spd_input
+from .choices import integer, real
+from .solver import solve
+from .watch import Progress, Watch
+
+# An M that misses the inverse diagonal by no more than this, relative, is Jacobi.
+JACOBI_TOLERANCE = 1e-6
+
+
+def cg(
+    A: Any,
+    b: Any,
+    x0: Any = None,
+    *,
+    rtol: float = 1e-5,
+    atol: float = 0.0,
+    maxiter: int | None = None,
+    M: Any = None,
+    callback: Callable[[npt.NDArray[Any]], object] | None = None,
+    method: str = "auto",
+    pc: str | None = None,
+    pes: int | str = "auto",
+    blocks: int | str = "auto",
+    engine: str = "auto",
+    reorder: str | bool = "auto",
+    partition: str = "auto",
+    check: bool = True,
+    time_limit: float | None = None,
+    wait_limit: float | None = None,
+    progress: Progress | None = None,
+) -> tuple[npt.NDArray[Any], int]:
+    """Solve A x = b, A symmetric positive definite, by conjugate gradients; SciPy's signature.
+
+    Parameters, as SciPy's:
+        A: (n, n), sparse or dense. b: (n,) or (n, 1). x0: first guess; default zero.
+        rtol, atol: the solve ends where ‖b - A x‖₂ ≤ max(rtol ‖b‖₂, atol).
+        maxiter: most iterations; default 10 n.
+        M: approximate inverse of A. None is Jacobi (the residual tested is the plain one in any
+            case); the inverse diagonal of A and the identity, as matrices, are recognised.
+        callback: called as callback(xk) after each iteration.
+
+    Extras, by keyword only, as in `solve`: method, pc (default "jacobi"), pes, blocks, engine,
+    reorder, partition, check, time_limit, wait_limit, progress.
+
+    A callback, another M and an A given as LinearOperator need the host in every iteration: then
+    SciPy's own cg does the work, and a CpufreeWarning says so.
+
+    Returns (x, info): x of shape (n,); info 0 if converged, else the number of iterations (at
+    least 1). Where it ended for another reason than maxiter, and for whatever else is noteworthy, a
+    CpufreeWarning is given; `solve` returns all that as a Result.
+
+    Raises InvalidInputError and its kinds for what cannot be solved, KeyboardInterrupt on Ctrl-C.
+    """
+    if M is not None and pc is not None:
+        raise InvalidInputError("both M and pc are given: leave one of them out")
+    extras: dict[str, Any] = {
+        "method": method,
+        "pes": pes,
+        "blocks": blocks,
+        "engine": engine,
+        "reorder": reorder,
+        "partition": partition,
+        "time_limit": time_limit,
+        "wait_limit": wait_limit,
+    }
+    host = host_reason(A, M, callback)
+    if not host and M is not None:
+        A = as_csr(A)
+        pc = recognise(M, A)
+        host = "" if pc else "this M is not Jacobi's and is applied on the host"
+    if isinstance(x0, str):
+        x0 = guess_from_name(x0, b, M)
+    if host:
+        reject_extras(host, progress, extras)
+        return host_cg(A, b, x0, rtol, atol, maxiter, M, callback, pc, check, host)
+    extras |= {"rtol": rtol, "atol": atol, "maxiter": maxiter, "check": check}
+    return device_cg(A, b, progress, x0=x0, pc=pc or "jacobi", **extras)
+
+
+def device_cg(
+    A: Any, b: Any, progress: Progress | None, **options: Any
+) -> tuple[npt.NDArray[Any], int]:
+    """Solve without the host; turn what SciPy's return value cannot tell into warnings."""
+    watch = Watch(progress)
+    result = solve(A, b, progress=watch, **options)
+    if watch.interrupted:
+        raise KeyboardInterrupt
+    if not result.converged and result.reason is not Reason.DIVERGED_ITS:
+        warn(f"not converged: {result.reason}, {result.reason.meaning}", stacklevel=4)
+    for note in result.warnings:
+        warn(note, stacklevel=4)
+    return result.x.reshape(-1), result.info
+
+
+def host_reason(A: Any, M: Any, callback: object) -> str:
+    """Return why the host must drive the iterations, "" if it need not."""
+    if callback is not None:
+        return (
+            "callback(x) is called on the host in every iteration; progress=f, called as "
+            "f(iteration, residual) now and then, is free"
+        )
+    if isinstance(A, LinearOperator):
+        return "A is a LinearOperator, whose entries are not known"
+    if M is not None and not (sp.issparse(M) or isinstance(M, np.ndarray)):
+        return "M is not a matrix; pc='jacobi' or 'chebyshev' needs no host"
+    return ""
+
+
+def recognise(M: Any, A: CsrMatrix) -> str | None:
+    """Return the preconditioner that a matrix M is: "jacobi", "none", or None for another one."""
+    if M.shape != A.shape:
+        raise InvalidInputError(f"M has shape {M.shape}, A has {A.shape}: they must be equal")
+    coo = sp.coo_array(M)
+    coo.sum_duplicates()
+    if np.any((coo.row != coo.col) & (coo.data != 0)):
+        return None
+    scale = np.asarray(coo.diagonal(), dtype=np.float64)
+    if np.all(scale == 1.0):
+        return "none"
+    product = scale * A.to_scipy().diagonal()
+    return "jacobi" if np.allclose(product, 1.0, rtol=0.0, atol=JACOBI_TOLERANCE) else None
+
+
+def guess_from_name(name: str, b: Any, M: Any) -> Any:
+    """Return the first guess that SciPy calls "Mb": M applied to b."""
+    if name != "Mb":
+        raise InvalidInputError(f"x0 is {name!r}: give an array, None, or 'Mb'")
+    return b if M is None else M @ np.asarray(b).reshape(-1)
+
+
+def reject_extras(why: str, progress: Progress | None, extras: dict[str, Any]) -> None:
+    """Raise InvalidInputError for options that SciPy's loop cannot honour."""
+    given = [name for name, value in extras.items() if value not in ("auto", None)]
+    given += ["progress"] if progress is not None else []
+    if given:
+        raise InvalidInputError(
+            f"{', '.join(given)} cannot be had here, as the host drives the iterations: {why}"
+        )
+
+
+def host_cg(
+    A: Any,
+    b: Any,
+    x0: Any,
+    rtol: float,
+    atol: float,
+    maxiter: int | None,
+    M: Any,
+    callback: Callable[[npt.NDArray[Any]], object] | None,
+    pc: str | None,
+    check: bool,
+    why: str,
+) -> tuple[npt.NDArray[Any], int]:
+    """Run SciPy's cg, with Jacobi where M is None, after the usual checks."""
+    warn(f"SciPy's cg, driven by the host, solves this: {why}", stacklevel=4)
+    right = b
+    if not isinstance(A, LinearOperator):
+        matrix = as_csr(A)
+        if check:
+            check_spd_input(matrix)
+        if M is None:
+            M = jacobi(matrix, pc)
+        A = matrix.to_scipy()
+        single = A.dtype == np.float32 and getattr(b, "dtype", None) == np.float32
+        right = as_vector(b, matrix.shape[0], np.float32 if single else np.float64, "b")
+    x, info = scipy_cg(
+        A,
+        right,
+        x0,
+        rtol=real("rtol", rtol),
+        atol=real("atol", atol),
+        maxiter=None if maxiter is None else integer("maxiter", maxiter),
+        M=M,
+        callback=callback,
+    )
+    return x.reshape(-1), int(info)
+
+
+def jacobi(A: CsrMatrix, pc: str | None) -> LinearOperator | None:
+    """Return the preconditioner pc as SciPy takes it."""
+    if pc == "none":
+        return None
+    if pc not in (None, "jacobi"):
+        raise InvalidInputError(f"pc={pc!r} cannot be had with a callback: use 'jacobi' or 'none'")
+    inverse = 1.0 / A.to_scipy().diagonal()
+    return LinearOperator(A.shape, matvec=lambda r: inverse * np.ravel(r), dtype=A.dtype)
+
+
+def warn(text: str, stacklevel: int) -> None:
+    """Give a CpufreeWarning at the line that called cg."""
+    warnings.warn(text, CpufreeWarning, stacklevel=stacklevel)

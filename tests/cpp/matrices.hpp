@@ -1,0 +1,97 @@
+// Small matrices for tests.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "cpufree/problem/csr.hpp"
+
+namespace testing_matrices {
+
+template <class T>
+struct Matrix {
+  std::vector<std::int64_t> row_ptr{0};
+  std::vector<std::int32_t> col;
+  std::vector<T> val;
+  std::int32_t n() const { return static_cast<std::int32_t>(row_ptr.size()) - 1; }
+  cpufree::CsrView<T> view() const { return {n(), row_ptr, col, val}; }
+};
+
+using Entries = std::map<std::pair<std::int32_t, std::int32_t>, double>;
+
+template <class T>
+Matrix<T> from_entries(std::int32_t n, const Entries& entries) {
+  Matrix<T> a;
+  a.row_ptr.assign(static_cast<std::size_t>(n) + 1, 0);
+  for (const auto& [place, value] : entries) {
+    ++a.row_ptr[static_cast<std::size_t>(place.first) + 1];
+    a.col.push_back(place.second);
+    a.val.push_back(static_cast<T>(value));
+  }
+  for (std::size_t i = 1; i < a.row_ptr.size(); ++i) a.row_ptr[i] += a.row_ptr[i - 1];
+  return a;
+}
+
+// 5-point Laplacian on an nx x ny grid, plus `shift` on the diagonal.
+template <class T = double>
+Matrix<T> grid2d(std::int32_t nx, std::int32_t ny, double shift = 0.0) {
+  Entries e;
+  for (std::int32_t j = 0; j < ny; ++j)
+    for (std::int32_t i = 0; i < nx; ++i) {
+      const std::int32_t row = j * nx + i;
+      e[{row, row}] = 4.0 + shift;
+      if (i > 0) e[{row, row - 1}] = -1.0;
+      if (i + 1 < nx) e[{row, row + 1}] = -1.0;
+      if (j > 0) e[{row, row - nx}] = -1.0;
+      if (j + 1 < ny) e[{row, row + nx}] = -1.0;
+    }
+  return from_entries<T>(nx * ny, e);
+}
+
+// Random symmetric diagonally dominant matrix: rows of very different lengths, some of them with
+// nothing but a diagonal, one (row 0) coupled to every third row.
+template <class T = double>
+Matrix<T> irregular(std::int32_t n, unsigned seed) {
+  std::mt19937 random(seed);
+  std::uniform_real_distribution<double> value(0.1, 1.0);
+  Entries e;
+  const auto couple = [&](std::int32_t i, std::int32_t j) {
+    if (i == j) return;
+    const double v = -value(random);
+    e[{i, j}] = e[{j, i}] = v;
+  };
+  for (std::int32_t i = 0; i < n; ++i) {
+    if (i % 7 == 5) continue;
+    for (unsigned k = 0; k < random() % 5; ++k) {
+      const auto j = static_cast<std::int32_t>(random() % static_cast<unsigned>(n));
+      if (j % 7 != 5) couple(i, j);
+    }
+  }
+  for (std::int32_t j = 3; j < n; j += 3)
+    if (j % 7 != 5) couple(0, j);
+  std::vector<double> sums(static_cast<std::size_t>(n), 0.0);
+  for (const auto& [place, v] : e) sums[static_cast<std::size_t>(place.first)] -= v;
+  for (std::int32_t i = 0; i < n; ++i) e[{i, i}] = sums[static_cast<std::size_t>(i)] + 0.5 + i % 3;
+  return from_entries<T>(n, e);
+}
+
+inline std::vector<std::int32_t> random_partition(std::int32_t n, int pes, unsigned seed) {
+  std::mt19937 random(seed);
+  std::vector<std::int32_t> part(static_cast<std::size_t>(n));
+  for (auto& p : part) p = static_cast<std::int32_t>(random() % static_cast<unsigned>(pes));
+  return part;
+}
+
+template <class T = double>
+std::vector<T> wave(std::int32_t n) {
+  std::vector<T> b(static_cast<std::size_t>(n));
+  for (std::size_t i = 0; i < b.size(); ++i)
+    b[i] =
+        static_cast<T>(1.0 + 0.5 * static_cast<double>((i * 37) % 11) - static_cast<double>(i % 5));
+  return b;
+}
+
+}  // namespace testing_matrices

@@ -1,0 +1,177 @@
+// The solver kernels, as they are, under random schedules and weak memory; and what becomes of them
+// when a signal is lost, repeated or late, or a block dies.
+#include <algorithm>
+#include <cmath>
+
+#include "cpufree/reference/cg.hpp"
+#include "harness.hpp"
+#include "kernel_rig.hpp"
+
+using namespace testing_rig;
+using namespace testing_matrices;
+using cpu_fibers::Fault;
+
+namespace {
+
+constexpr int kSchedules = 1000;
+
+SolveParams few_iterations() {
+  SolveParams p;
+  p.rtol = 1e-14;
+  p.maxiter = 5;
+  p.replace_every = 3;
+  p.chebyshev_degree = 3;
+  p.lambda_bound = 2.0;
+  p.roundoff = 1e-16;
+  p.history_capacity = 8;
+  return p;
+}
+
+double distance(const std::vector<double>& a, const std::vector<double>& b) {
+  const auto d = reference::axpy(a, -1.0, b);
+  return std::sqrt(reference::dot(d, d));
+}
+
+// Every schedule ends, and bitwise where the first one did.
+template <template <class, class> class Algorithm, class M>
+void check_schedules(int pes, int blocks, int schedules) {
+  const auto a = grid2d(4, 3);
+  Rig rig(a, wave(a.n()), pes, blocks, 5);
+  rig.params = few_iterations();
+  CHECK((rig.run<Algorithm, M>(1)));
+  const auto expected = rig.x();
+  CHECK_EQ(rig.outcome.iterations, 5);
+  int wrong = 0;
+  int stuck = 0;
+  for (int seed = 2; seed <= schedules; ++seed) {
+    if (!rig.run<Algorithm, M>(static_cast<std::uint64_t>(seed))) ++stuck;
+    if (rig.x() != expected) ++wrong;
+  }
+  CHECK_EQ(stuck, 0);
+  CHECK_EQ(wrong, 0);
+}
+
+template <template <class, class> class Algorithm>
+void check_all_sizes() {
+  for (const int pes : {1, 2, 3, 4, 5})
+    check_schedules<Algorithm, Jacobi<double>>(pes, 1 + pes % 2, kSchedules);
+}
+
+// A rig on which every block has partners.
+Rig faulty_rig() {
+  const auto a = grid2d(4, 4);
+  Rig rig(a, wave(a.n()), 2, 2, 5);
+  rig.params = few_iterations();
+  return rig;
+}
+
+int waiting(const cpu_fibers::Machine& machine) {
+  return static_cast<int>(std::ranges::count_if(
+      machine.records(), [](const WaitRecord& r) { return r.state == BlockState::expired; }));
+}
+
+}  // namespace
+
+TEST(cg_is_right_under_every_schedule) { check_all_sizes<ConjugateGradient>(); }
+TEST(prcg_is_right_under_every_schedule) { check_all_sizes<PredictRecompute>(); }
+TEST(pipecg_is_right_under_every_schedule) { check_all_sizes<PipelinedCg>(); }
+TEST(chebyshev_is_right_under_every_schedule) {
+  check_schedules<ConjugateGradient, Chebyshev<double>>(3, 2, kSchedules / 5);
+  check_schedules<PredictRecompute, Chebyshev<double>>(3, 2, kSchedules / 5);
+  check_schedules<PipelinedCg, Chebyshev<double>>(3, 2, kSchedules / 5);
+}
+
+TEST(restarts_at_the_level_of_rounding_are_right_under_every_schedule) {
+  const auto a = grid2d(4, 3);
+  Rig rig(a, wave(a.n()), 3, 1, 5);
+  rig.params = few_iterations();
+  rig.params.rtol = 0.0;
+  rig.params.maxiter = 200;
+  const auto check = [&](auto run) {
+    CHECK(run(1));
+    CHECK_EQ(rig.outcome.reason, Reason::stagnated);
+    CHECK(rig.outcome.replacements > 0);
+    const auto expected = rig.x();
+    for (std::uint64_t seed = 2; seed < 100; ++seed) CHECK(run(seed) && rig.x() == expected);
+  };
+  check([&](std::uint64_t seed) { return rig.run<ConjugateGradient, Jacobi<double>>(seed); });
+  check([&](std::uint64_t seed) { return rig.run<PredictRecompute, Jacobi<double>>(seed); });
+  check([&](std::uint64_t seed) { return rig.run<PipelinedCg, Jacobi<double>>(seed); });
+  CHECK(rig.outcome.handed_over_at > 0);
+}
+
+TEST(result_under_a_schedule_is_that_of_the_reference) {
+  const auto a = irregular(40, 3);
+  const auto b = wave(a.n());
+  Rig rig(a, b, 4, 2, 9);
+  rig.params = few_iterations();
+  rig.params.rtol = 1e-10;
+  rig.params.maxiter = 200;
+  CHECK((rig.run<PredictRecompute, Jacobi<double>>(17)));
+  const auto expected = reference::cg(a.view(), b, 1e-12, 200);
+  CHECK(distance(rig.x(), expected.x) <= 1e-7 * std::sqrt(reference::dot(expected.x, expected.x)));
+}
+
+TEST(lost_signal_ends_in_a_diagnosis_that_names_its_sender) {
+  int diagnosed = 0;
+  for (std::int64_t at = 0; at < 12; ++at) {
+    auto rig = faulty_rig();
+    const bool ended =
+        rig.run<PredictRecompute, Jacobi<double>>(3, {Fault::Kind::drop_signal, 1, 0, at});
+    CHECK(!ended);
+    const bool named = std::ranges::any_of(rig.machine().records(), [](const WaitRecord& r) {
+      return r.state == BlockState::expired && r.from_pe == 1 && r.from_block == 0 &&
+             !reached(r.seen, r.want);
+    });
+    CHECK(named);
+    diagnosed += named ? 1 : 0;
+  }
+  CHECK_EQ(diagnosed, 12);
+}
+
+TEST(repeated_signal_changes_nothing) {
+  auto rig = faulty_rig();
+  CHECK((rig.run<PipelinedCg, Jacobi<double>>(1)));
+  const auto expected = rig.x();
+  for (std::int64_t at = 0; at < 40; ++at) {
+    CHECK((rig.run<PipelinedCg, Jacobi<double>>(static_cast<std::uint64_t>(at),
+                                                {Fault::Kind::repeat_signal, 0, 1, at})));
+    CHECK(rig.x() == expected);
+  }
+}
+
+TEST(late_signal_changes_nothing) {
+  auto rig = faulty_rig();
+  CHECK((rig.run<ConjugateGradient, Jacobi<double>>(1)));
+  const auto expected = rig.x();
+  for (std::int64_t at = 0; at < 40; ++at) {
+    CHECK((rig.run<ConjugateGradient, Jacobi<double>>(static_cast<std::uint64_t>(at),
+                                                      {Fault::Kind::delay_signal, 1, 1, at})));
+    CHECK(rig.x() == expected);
+  }
+}
+
+TEST(dead_block_ends_everybody_elses_kernel) {
+  for (const std::int64_t at : {0, 5, 50, 150}) {
+    auto rig = faulty_rig();
+    CHECK(!(rig.run<PredictRecompute, Jacobi<double>>(11, {Fault::Kind::kill_block, 1, 1, at})));
+    CHECK_EQ(rig.machine().records()[3].state, BlockState::running);  // it never said goodbye
+    CHECK_EQ(waiting(rig.machine()), 3);
+  }
+}
+
+TEST(kernel_without_publish_is_caught_by_weak_memory) {
+  // The check of the checker: without the release fence some schedule must read stale ghosts.
+  const auto a = grid2d(6, 6);
+  Rig rig(a, wave(a.n()), 3, 1, 5);
+  rig.params = few_iterations();
+  CHECK((rig.run<PredictRecompute, Jacobi<double>>(1)));
+  const auto expected = rig.x();
+  int wrong = 0;
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    static_cast<void>(
+        rig.run<PredictRecompute, Jacobi<double>>(seed, {Fault::Kind::skip_publish, 0, 0, 0}));
+    wrong += rig.x() != expected ? 1 : 0;
+  }
+  CHECK(wrong > 20);
+}

@@ -1,0 +1,196 @@
+#include "cpufree/problem/halo_plan.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include "cpufree/base/error.hpp"
+#include "cpufree/problem/block_plan.hpp"
+#include "cpufree/reference/cg.hpp"
+#include "harness.hpp"
+#include "matrices.hpp"
+
+using namespace cpufree;
+using namespace testing_matrices;
+
+namespace {
+
+std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+// Moves x as one exchange does, multiplies locally, and gathers the product.
+std::vector<double> distributed_product(const HaloPlan<double>& plan,
+                                        const std::vector<double>& x) {
+  std::vector<std::vector<double>> v(plan.local.size());
+  for (std::size_t pe = 0; pe < v.size(); ++pe) {
+    v[pe].assign(at(plan.local[pe].rows() + plan.local[pe].ghosts), NAN);
+    for (std::size_t i = 0; i < plan.local[pe].global_row.size(); ++i)
+      v[pe][i] = x[at(plan.local[pe].global_row[i])];
+  }
+  for (std::size_t pe = 0; pe < v.size(); ++pe) {
+    const auto& local = plan.local[pe];
+    for (std::int32_t k = 0; k < local.boundary(); ++k)
+      for (auto d = local.send_ptr[at(k)]; d < local.send_ptr[at(k) + 1]; ++d)
+        v[at(local.destinations[at(d)].pe)][at(local.destinations[at(d)].index)] =
+            v[pe][at(local.interior + k)];
+  }
+  std::vector<double> y(x.size(), NAN);
+  for (std::size_t pe = 0; pe < v.size(); ++pe) {
+    const auto& local = plan.local[pe];
+    for (std::int32_t i = 0; i < local.rows(); ++i) {
+      double sum = 0.0;
+      for (auto k = local.row_ptr[at(i)]; k < local.row_ptr[at(i) + 1]; ++k)
+        sum += local.val[at(k)] * v[pe][at(local.col[at(k)])];
+      y[at(local.global_row[at(i)])] = sum;
+    }
+  }
+  return y;
+}
+
+}  // namespace
+
+TEST(exchange_and_local_products_give_the_global_product) {
+  for (const int pes : {1, 2, 3, 5, 8}) {
+    const auto a = irregular(97, 3);
+    const auto part = random_partition(a.n(), pes, 4);
+    const auto plan = make_halo_plan(a.view(), part, {}, pes);
+    const auto x = wave(a.n());
+    const auto y = distributed_product(plan, x);
+    const auto expected = reference::multiply(a.view(), x);
+    for (std::size_t i = 0; i < y.size(); ++i) CHECK_NEAR(y[i], expected[i], 1e-12);
+  }
+}
+
+TEST(interior_rows_read_no_ghosts_and_boundary_rows_do) {
+  const auto a = grid2d(12, 9);
+  const auto plan = make_halo_plan(a.view(), random_partition(a.n(), 4, 1), {}, 4);
+  for (const auto& local : plan.local)
+    for (std::int32_t i = 0; i < local.rows(); ++i) {
+      bool reads = false;
+      for (auto k = local.row_ptr[at(i)]; k < local.row_ptr[at(i) + 1]; ++k)
+        reads = reads || local.col[at(k)] >= local.rows();
+      CHECK_EQ(reads, i >= local.interior);
+    }
+}
+
+TEST(ghosts_of_a_neighbour_are_contiguous_and_follow_its_rows) {
+  const auto a = irregular(80, 5);
+  const auto plan = make_halo_plan(a.view(), random_partition(a.n(), 3, 9), {}, 3);
+  for (const auto& local : plan.local) {
+    std::int32_t next = 0;
+    for (const Neighbour& n : local.neighbours) {
+      CHECK_EQ(n.first_ghost, next);
+      for (std::int32_t g = next; g < next + n.received; ++g) {
+        CHECK_EQ(local.ghost_owner[at(g)], n.pe);
+        CHECK(g == next || local.ghost_row[at(g)] > local.ghost_row[at(g - 1)]);
+      }
+      next += n.received;
+    }
+    CHECK_EQ(next, local.ghosts);
+  }
+}
+
+TEST(order_is_kept_among_interior_and_among_boundary_rows) {
+  const auto a = grid2d(10, 10);
+  std::vector<std::int32_t> order(100);
+  std::iota(order.rbegin(), order.rend(), 0);
+  const auto plan = make_halo_plan(a.view(), random_partition(a.n(), 2, 1), order, 2);
+  for (const auto& local : plan.local) {
+    const auto middle = local.global_row.begin() + local.interior;
+    CHECK(std::is_sorted(local.global_row.begin(), middle, std::greater<>()));
+    CHECK(std::is_sorted(middle, local.global_row.end(), std::greater<>()));
+  }
+}
+
+TEST(edge_cut_and_halo_volume_of_two_halves_of_a_grid) {
+  const auto a = grid2d(6, 4);
+  std::vector<std::int32_t> part(24);
+  for (std::size_t i = 0; i < part.size(); ++i) part[i] = i % 6 < 3 ? 0 : 1;
+  const auto plan = make_halo_plan(a.view(), part, {}, 2);
+  CHECK_EQ(plan.edge_cut, 4);
+  CHECK_EQ(plan.halo_values, 8);
+  CHECK_NEAR(plan.imbalance, 1.0, 1e-12);
+}
+
+TEST(pes_without_rows_have_an_empty_share) {
+  const auto a = grid2d(2, 2);
+  const std::vector<std::int32_t> part{3, 3, 0, 3};
+  const auto plan = make_halo_plan(a.view(), part, {}, 5);
+  CHECK_EQ(plan.local[1].rows(), 0);
+  CHECK_EQ(plan.local[3].rows(), 3);
+  CHECK_EQ(plan.local[0].ghosts, 2);
+}
+
+TEST(one_way_coupling_is_rejected) {
+  const auto a =
+      from_entries<double>(3, {{{0, 0}, 1.0}, {{1, 1}, 1.0}, {{2, 2}, 1.0}, {{0, 2}, 0.5}});
+  const std::vector<std::int32_t> part{0, 0, 1};
+  CHECK_THROWS(InvalidInput, make_halo_plan(a.view(), part, {}, 2));
+}
+
+TEST(partition_out_of_range_is_rejected) {
+  const auto a = grid2d(2, 2);
+  const std::vector<std::int32_t> part{0, 1, 2, 0};
+  CHECK_THROWS(InvalidInput, make_halo_plan(a.view(), part, {}, 2));
+}
+
+TEST(order_that_is_no_permutation_is_rejected) {
+  const auto a = grid2d(2, 2);
+  const std::vector<std::int32_t> part(4, 0);
+  const std::vector<std::int32_t> order{0, 1, 1, 3};
+  CHECK_THROWS(InvalidInput, make_halo_plan(a.view(), part, order, 1));
+}
+
+TEST(blocks_share_all_rows_of_their_pe) {
+  const auto a = irregular(150, 8);
+  const auto plan = make_halo_plan(a.view(), random_partition(a.n(), 3, 2), {}, 3);
+  for (const int blocks : {1, 2, 5, 64}) {
+    const auto plans = make_block_plans(plan, blocks);
+    for (std::size_t pe = 0; pe < plans.size(); ++pe) {
+      std::int32_t interior = 0;
+      std::int32_t boundary = plan.local[pe].interior;
+      for (const BlockPlan& b : plans[pe]) {
+        CHECK_EQ(b.interior.begin, interior);
+        CHECK_EQ(b.boundary.begin, boundary);
+        interior = b.interior.end;
+        boundary = b.boundary.end;
+      }
+      CHECK_EQ(interior, plan.local[pe].interior);
+      CHECK_EQ(boundary, plan.local[pe].rows());
+    }
+  }
+}
+
+TEST(blocks_await_one_another_mutually) {  // what the proofs of the channels rest on
+  const auto a = irregular(150, 11);
+  const int pes = 4;
+  const int blocks = 3;
+  const auto plan = make_halo_plan(a.view(), random_partition(a.n(), pes, 6), {}, pes);
+  const auto plans = make_block_plans(plan, blocks);
+  const auto awaits = [&](int slot) -> const std::vector<std::int32_t>& {
+    return plans[at(slot / blocks)][at(slot % blocks)].await;
+  };
+  int pairs = 0;
+  for (int slot = 0; slot < pes * blocks; ++slot)
+    for (const std::int32_t other : awaits(slot)) {
+      CHECK(std::ranges::binary_search(awaits(other), slot));
+      CHECK(other / blocks != slot / blocks);
+      ++pairs;
+    }
+  CHECK(pairs > 0);
+}
+
+TEST(blocks_notify_exactly_the_pes_that_they_send_to) {
+  const auto a = irregular(90, 12);
+  const auto plan = make_halo_plan(a.view(), random_partition(a.n(), 3, 5), {}, 3);
+  const auto plans = make_block_plans(plan, 2);
+  for (std::size_t pe = 0; pe < plans.size(); ++pe)
+    for (const BlockPlan& b : plans[pe]) {
+      std::set<std::int32_t> sent;
+      const auto& local = plan.local[pe];
+      for (std::int32_t i = b.boundary.begin; i < b.boundary.end; ++i)
+        for (auto d = local.send_ptr[at(i - local.interior)];
+             d < local.send_ptr[at(i - local.interior) + 1]; ++d)
+          sent.insert(local.destinations[at(d)].pe);
+      CHECK(std::ranges::equal(sent, b.notify));
+    }
+}

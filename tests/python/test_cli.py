@@ -1,0 +1,437 @@
+"""The command line: what it prints, what it writes, and with which code it ends."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.io
+import scipy.sparse
+from rich.console import Console
+
+from cpufree import cli, commands, display
+from cpufree.errors import CpufreeError, EngineError, OutOfMemoryError
+from cpufree.result import Reason
+
+POISSON = "gen:poisson2d?nx=20,ny=20"
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a run of the command line ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Ended]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Return a function that runs the command line with given words."""
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setenv("NO_COLOR", "1")
+
+    def call(*words: object) -> Ended:
+        with pytest.raises(SystemExit) as ended:
+            cli.main([str(word) for word in words])
+        seen = capsys.readouterr()
+        return Ended(int(ended.value.code or 0), seen.out, seen.err)
+
+    return call
+
+
+@pytest.fixture
+def indefinite(tmp_path: Path) -> Path:
+    """Return the file of a symmetric matrix with positive diagonal and a negative eigenvalue."""
+    path = tmp_path / "indefinite.mtx"
+    block = np.array([[1.0, 2.0], [2.0, 1.0]])
+    scipy.io.mmwrite(path, scipy.sparse.coo_matrix(scipy.sparse.block_diag([block] * 4)))
+    return path
+
+
+# --- solve ---------------------------------------------------------------------------------------
+
+
+def test_solve_converges_with_code_0_and_both_residuals(run: Run) -> None:
+    ended = run("solve", POISSON, "--rtol", "1e-8", "--pes", 2)
+    assert ended.code == 0
+    assert re.search(r"^Converged after \d+ iterations: .*\(CONVERGED_RTOL\)$", ended.out, re.M)
+    found = dict(re.findall(r"^  (\S.*?)  +\S+ +relative to ‖b‖: (\S+) *$", ended.out, re.M))
+    assert set(found) == {
+        "tolerance",
+        "recursive residual",
+        "true residual b - A x",
+        "the same by SciPy",
+    }
+    assert float(found["tolerance"]) == 1e-8
+    assert 0 < float(found["true residual b - A x"]) <= 1e-8
+    assert float(found["the same by SciPy"]) == pytest.approx(
+        float(found["true residual b - A x"]), rel=1e-2
+    )
+    assert "cpu_threads: 2 PEs" in ended.out
+
+
+def test_solve_writes_solution_that_solves(run: Run, tmp_path: Path) -> None:
+    matrix, b, out = tmp_path / "A.mtx.gz", tmp_path / "b.npy", tmp_path / "x.npy"
+    assert run("generate", "poisson2d?nx=9,ny=7", "--out", matrix).code == 0
+    np.save(b, np.arange(63.0))
+    assert run("solve", matrix, "--rhs", b, "--rtol", "1e-12", "--out", out).code == 0
+    exact = scipy.sparse.linalg.spsolve(scipy.io.mmread(matrix).tocsc(), np.arange(63.0))
+    np.testing.assert_allclose(np.load(out), exact, rtol=1e-8)
+
+
+def test_solve_starts_from_x0(run: Run, tmp_path: Path) -> None:
+    x = tmp_path / "x.npy"
+    first = run("solve", POISSON, "--rtol", "1e-6", "--out", x)
+    again = run("solve", POISSON, "--rtol", "1e-6", "--x0", x)
+    assert "Converged after 0 iterations" not in first.out
+    assert "Converged after 0 iterations" in again.out
+
+
+def test_solve_writes_json_report(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "report.json"
+    run("solve", POISSON, "--json", path, "--pes", 3, "--method", "cg")
+    report = json.loads(path.read_text())
+    assert report["problem"] == POISSON
+    assert (report["rows"], report["nnz"]) == (400, 400 * 5 - 4 * 20)
+    assert (report["converged"], report["reason"]) == (True, "CONVERGED_RTOL")
+    assert (report["method"], report["pc"], report["pes"]) == ("cg", "jacobi", 3)
+    assert report["tolerance"] == pytest.approx(1e-5 * 20)
+    assert len(report["history"]) == report["iterations"] + 1
+    assert report["true_residual"] <= report["tolerance"]
+    assert "x" not in report
+
+
+def test_solve_json_on_stdout_is_only_json(run: Run) -> None:
+    ended = run("solve", POISSON, "--json", "-")
+    assert json.loads(ended.out)["converged"] is True
+    assert "Converged after" in ended.err
+
+
+def test_solve_writes_plot(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "convergence.png"
+    ended = run("solve", POISSON, "--plot", path)
+    assert path.read_bytes().startswith(b"\x89PNG")
+    assert f"plot in {path}" in ended.out
+
+
+def test_solve_quiet_prints_nothing_but_ends_with_the_code(run: Run) -> None:
+    assert run("solve", POISSON, "--quiet") == Ended(0, "", "")
+    assert run("solve", POISSON, "--quiet", "--maxiter", 2) == Ended(10, "", "")
+
+
+def test_solve_without_terminal_shows_no_progress(run: Run) -> None:
+    assert run("solve", POISSON).err == ""
+
+
+def test_solve_that_does_not_converge_says_so_and_keeps_x(run: Run, tmp_path: Path) -> None:
+    out = tmp_path / "x.npy"
+    ended = run("solve", POISSON, "--maxiter", 3, "--out", out)
+    assert ended.code == 10
+    assert "NOT converged after 3 iterations" in ended.out
+    assert "DIVERGED_ITS" in ended.out
+    assert "--maxiter" in ended.out
+    assert np.load(out).any()
+
+
+def test_solve_names_indefinite_matrix(run: Run, indefinite: Path) -> None:
+    ended = run("solve", indefinite, "--rhs", "random")
+    assert ended.code == 14
+    assert "DIVERGED_INDEFINITE_MAT" in ended.out
+
+
+def test_solve_random_right_hand_side_is_the_same_every_time(run: Run, tmp_path: Path) -> None:
+    saved = [tmp_path / "a.npy", tmp_path / "b.npy"]
+    for path in saved:
+        run("solve", POISSON, "--rhs", "random", "--out", path)
+    assert np.array_equal(np.load(saved[0]), np.load(saved[1]))
+
+
+@pytest.mark.parametrize("pc", ["jacobi", "chebyshev", "none"])
+@pytest.mark.parametrize("method", ["auto", "cg", "prcg", "pipecg"])
+def test_solve_offers_every_method_and_preconditioner(run: Run, method: str, pc: str) -> None:
+    assert run("solve", POISSON, "--method", method, "--pc", pc, "-q").code == 0
+
+
+# --- errors --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["solve", "no-such-file.mtx"], 3, "no-such-file.mtx"),
+        (["solve", "gen:no_such_generator"], 3, "no_such_generator"),
+        (["solve", POISSON, "--rhs", "no-such-b.npy"], 3, "no-such-b.npy"),
+        (["solve", POISSON, "--out", "no/such/dir/x.npy"], 3, "no directory 'no/such/dir'"),
+        (["solve", POISSON, "--out", "x.xyz"], 3, ".npy, .mtx, .mtx.gz, .txt"),
+        (["solve", POISSON, "--plot", "p.xyz"], 3, ".png, .svg, .pdf"),
+        (["solve", POISSON, "--json", "/"], 3, "it is a directory"),
+        (["generate", "poisson2d", "--out", "A.xyz"], 3, ".mtx, .mtx.gz, .npz, .cpufree"),
+        (["suite", "no_such_suite"], 3, "no_such_suite"),
+    ],
+)
+def test_input_error_is_one_line_with_code(
+    run: Run, words: list[str], code: int, message: str
+) -> None:
+    ended = run(*words)
+    assert ended.code == code
+    assert message in ended.err
+    assert ended.err.startswith("cpufree: error: ")
+    assert ended.err.count("\n") == 1, ended.err
+    assert ended.out == ""
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["no-such-command"],
+        ["solve"],
+        ["solve", POISSON, "--pes", "0"],
+        ["solve", POISSON, "--blocks", "many"],
+        ["solve", POISSON, "--rtol", "-1"],
+        ["solve", POISSON, "--method", "gmres"],
+        ["generate"],
+        ["generate", "poisson2d"],
+    ],
+    ids=" ".join,
+)
+def test_wrong_usage_ends_with_code_2(run: Run, words: list[str]) -> None:
+    assert run(*words).code == 2
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (EngineError("engine fell over"), 4),
+        (OutOfMemoryError("no room"), 5),
+        (MemoryError(), 5),
+        (OSError("disk is full"), 3),
+        (CpufreeError("other"), 4),
+        (ZeroDivisionError("oops"), 1),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Exception) else str(value),
+)
+def test_error_kind_decides_the_code(
+    run: Run, monkeypatch: pytest.MonkeyPatch, error: Exception, code: int
+) -> None:
+    def fail(*_: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(cli, "load_system", fail)
+    ended = run("solve", POISSON)
+    assert ended.code == code
+    assert ended.err.count("\n") == 1
+    assert "Traceback" not in ended.err
+
+
+def test_debug_log_adds_traceback(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CPUFREE_LOG", "debug")
+    ended = run("solve", "no-such-file.mtx")
+    assert "Traceback" in ended.err
+    assert "cpufree: error: " in ended.err
+
+
+def test_warnings_are_one_line_on_stderr(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CPUFREE_ENGIN", "auto")
+    ended = run("solve", POISSON)
+    assert ended.code == 0
+    assert ended.err.startswith("cpufree: warning: ")
+    assert "CPUFREE_ENGINE" in ended.err
+
+
+def test_outputs_are_checked_before_the_solve(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def forbidden(*_: Any) -> None:
+        raise AssertionError("the matrix was loaded first")
+
+    monkeypatch.setattr(cli, "load_system", forbidden)
+    assert run("solve", POISSON, "--out", "no/such/dir/x.npy").code == 3
+
+
+def test_solution_is_rescued_when_it_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any) -> None:
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr("cpufree.io.save_vector", full)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with pytest.raises(OSError, match=r"No space left.*x is saved in '(.*)'") as error:
+        commands.save_solution("x.npy", np.arange(3.0))
+    saved = re.findall(r"saved in '(.*)'", str(error.value))[0]
+    np.testing.assert_array_equal(np.load(saved), np.arange(3.0))
+
+
+# --- the other commands --------------------------------------------------------------------------
+
+
+def test_info_describes_matrix_and_partition(run: Run) -> None:
+    ended = run("info", "gen:poisson2d?nx=20,ny=30", "--pes", 4)
+    assert ended.code == 0
+    text = " ".join(ended.out.split())
+    assert "rows 600" in text
+    assert "nonzeros 2 900" in text
+    assert "3 least, 4.8 mean, 5 most" in text
+    assert "diagonal 4 to 4" in text
+    assert "dominant rows 100.0%" in text
+    assert "Accepted: symmetric with a positive diagonal." in text
+    for word in ("edge cut", "halo volume", "imbalance", "neighbours"):
+        assert word in text
+
+
+def test_info_json_holds_facts_and_partition(run: Run) -> None:
+    facts = json.loads(run("info", "gen:poisson1d?n=100", "--pes", 2, "--json", "-").out)
+    assert (facts["rows"], facts["nnz"], facts["bandwidth"]) == (100, 298, 1)
+    assert facts["rejected"] is None
+    assert sum(facts["partition"]["rows"]) == 100
+    assert (facts["partition"]["edge_cut"], facts["partition"]["halo_values"]) == (1, 2)
+
+
+def test_info_tells_why_solve_would_refuse(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "A.npz"
+    scipy.sparse.save_npz(path, scipy.sparse.csr_matrix(np.array([[1.0, 2.0], [3.0, 4.0]])))
+    ended = run("info", path)
+    assert ended.code == 0
+    assert "Refused by solve:" in ended.out
+
+
+def test_generate_lists_generators_with_what_they_are(run: Run) -> None:
+    ended = run("generate", "--list")
+    assert ended.code == 0
+    for name in ("poisson2d", "flange_hex", "heart"):
+        assert re.search(rf"^ *{name} +\w+", ended.out, re.M), name
+
+
+def test_generate_describes_parameters(run: Run) -> None:
+    out = run("generate", "flange_hex", "--describe").out
+    assert "r_out" in out
+    assert "pipe" in out
+
+
+def test_generate_writes_matrix_with_numbers(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "A.npz"
+    ended = run("generate", "poisson1d?n=50", "--out", path)
+    assert "50 rows, 148 nonzeros" in ended.out
+    matrix = scipy.sparse.load_npz(path)
+    assert matrix.shape == (50, 50)
+    assert matrix.nnz == 148
+
+
+def test_suite_lists_entries_with_what_they_imitate(run: Run) -> None:
+    ended = run("suite", "paper18-small")
+    assert ended.code == 0
+    assert "imitates" in ended.out
+    assert len(ended.out.splitlines()) >= 18
+
+
+def test_doctor_is_healthy_here_and_prints_engines(run: Run) -> None:
+    ended = run("doctor")
+    assert ended.code == 0, ended.out
+    assert "cpu_threads" in ended.out
+    assert "error" in ended.out  # of the self test
+
+
+def test_doctor_json_is_only_json(run: Run) -> None:
+    sections = json.loads(run("doctor", "--json", "-").out)
+    assert set(sections) == {"machine", "gpus", "engines", "versions"}
+
+
+def test_version_is_that_of_the_package(run: Run) -> None:
+    from importlib.metadata import version
+
+    assert run("--version").out == f"cpufree {version('cpufree')}\n"
+
+
+@pytest.mark.parametrize("command", ["solve", "info", "generate", "suite"])
+def test_help_shows_examples(run: Run, command: str) -> None:
+    ended = run(command, "--help")
+    assert ended.code == 0
+    assert re.search(rf"Examples?\s+cpufree {command}", ended.out)
+
+
+def test_help_does_not_load_numpy_heavy_parts() -> None:
+    program = (
+        "import sys, cpufree.cli\n"
+        "heavy = {'matplotlib', 'scipy.sparse', 'pymetis', 'cpufree._core'} & set(sys.modules)\n"
+        "assert not heavy, heavy"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_interrupt_keeps_the_solution_and_ends_with_130(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(self: display.SolveProgress, iteration: int, residual: float) -> bool:
+        signal.raise_signal(signal.SIGINT)
+        return True
+
+    monkeypatch.setattr(display.SolveProgress, "__call__", interrupt)
+    out = tmp_path / "x.npy"
+    system = "gen:poisson2d?nx=300,ny=300"
+    ended = run("solve", system, "--rtol", "0", "--maxiter", 10**7, "--out", out)
+    assert ended.code == 130
+    assert "INTERRUPTED" in ended.out
+    assert np.isfinite(np.load(out)).all()
+
+
+# --- display -------------------------------------------------------------------------------------
+
+
+def test_every_reason_has_an_ending_with_a_code_of_its_own() -> None:
+    assert set(display.ENDINGS) == set(Reason)
+    failed = [display.ENDINGS[reason].exit_code for reason in Reason if not reason.converged]
+    assert len(set(failed)) == len(failed)
+    assert min(failed) >= 10
+
+
+def test_exit_codes_are_those_of_the_documentation() -> None:
+    text = (Path(__file__).parents[2] / "docs/cli.md").read_text()
+    for reason, ending in display.ENDINGS.items():
+        row = next(line for line in text.splitlines() if f"`{reason.value}`" in line)
+        assert row.startswith(f"| {ending.exit_code} |"), row
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0, "0 s"), (0.5e-6, "500 ns"), (0.00123, "1.23 ms"), (1.5, "1.5 s"), (4000, "4000 s")],
+)
+def test_times_are_told_in_fitting_units(value: float, text: str) -> None:
+    assert display.seconds(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0, "0 B"), (1023, "1023 B"), (2**20, "1 MiB"), (3 * 2**29, "1.5 GiB")]
+)
+def test_sizes_are_told_in_binary_units(value: float, text: str) -> None:
+    assert display.size(value) == text
+
+
+def test_progress_counts_digits_gained() -> None:
+    progress = display.SolveProgress(Console(), target=1e-8)
+    progress(0, 1.0)
+    assert progress.share(1.0) == 0.0
+    assert progress.share(1e-4) == pytest.approx(0.5)
+    assert progress.share(1e-9) == 1.0
+    assert progress.share(10.0) == 0.0
+    assert progress.share(float("nan")) == 0.0
+
+
+def test_progress_always_asks_to_go_on() -> None:
+    assert display.SolveProgress(Console(), target=0.0)(1, 0.0) is True
+
+
+def test_json_has_no_nan() -> None:
+    plain = display.to_plain({"a": np.float64("nan"), "b": (np.inf, np.arange(2)), "c": "text"})
+    assert plain == {"a": None, "b": [None, [0, 1]], "c": "text"}

@@ -1,0 +1,96 @@
+"""The documentation keeps its promises: links lead somewhere, commands and code run."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import cpufree
+from cpufree.generate import parse_spec
+
+ROOT = Path(__file__).parents[2]
+PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
+
+
+def blocks(language: str, page: str = "README.md") -> list[str]:
+    """Return the code blocks of one language on a page."""
+    return re.findall(rf"^```{language}\n(.*?)^```", (ROOT / page).read_text(), re.M | re.S)
+
+
+def commands(word: str) -> list[list[str]]:
+    """Return the command lines of README's shell blocks that begin with a word, as words."""
+    lines = [line for block in blocks("sh") for line in block.splitlines()]
+    split = [shlex.split(line, comments=True) for line in lines]
+    return [words for words in split if words and words[0].split("/")[-1] == word]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_to_files(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()):
+        if not target.startswith("http"):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_make_commands_are_targets() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    targets = [words[1] for words in commands("make")]
+    assert {"demo", "test"} <= set(targets)
+    for target in targets:
+        assert re.search(rf"^{target}:", makefile, re.M), target
+
+
+def test_demo_is_the_command_the_readme_shows() -> None:
+    demo = re.search(r"^DEMO \?= (\S+)$", (ROOT / "Makefile").read_text(), re.M)
+    assert demo
+    shown = commands("cpufree")[0]
+    assert shown == ["cpufree", "solve", demo[1], "--pes", "4", "--plot", "convergence.png"]
+    name, params = parse_spec(demo[1])
+    assert name in cpufree.generate.names()
+    assert params
+
+
+@pytest.mark.parametrize("words", commands("cpufree"), ids=" ".join)
+def test_command_line_options_exist(words: list[str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", "from cpufree.cli import main; main()", words[1], "--help"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PATH": "/usr/bin:/bin", "COLUMNS": "120"},
+    )
+    for word in words[2:]:
+        if word.startswith("--"):
+            assert word in done.stdout
+
+
+@pytest.mark.parametrize("code", blocks("python"))
+def test_python_code_runs(code: str) -> None:
+    ones = np.ones(100)
+    matrix = scipy.sparse.diags([-ones[1:], 2 * ones, -ones[1:]], [-1, 0, 1], format="csr")
+    names = {"A": matrix, "b": ones}
+    exec(code, names)
+    assert names["info"] == 0
+    np.testing.assert_allclose(matrix @ names["x"], ones, atol=1e-6)
+
+
+def test_pages_are_reached_from_the_readme() -> None:
+    text = (ROOT / "README.md").read_text()
+    for page in ROOT.glob("docs/*.md"):
+        assert f"docs/{page.name}" in text, page.name
+
+
+@pytest.mark.slow
+def test_demo_converges(tmp_path: Path) -> None:
+    words = commands("cpufree")[0]
+    program = [sys.executable, "-c", "from cpufree.cli import main; main()", *words[1:]]
+    done = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "Converged after" in done.stdout
+    assert (tmp_path / "convergence.png").exists()

@@ -1,0 +1,61 @@
+"""Check that each C++ header compiles alone, so that include order never matters.
+
+Usage: python tools/check_headers.py [--jobs N] [ROOT]. The compiler is $CXX, or c++.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import sysconfig
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import nanobind
+
+FLAGS = ["-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-x", "c++"]
+# Headers of these rooms need CUDA, NCCL, MPI or NVSHMEM.
+NOT_ALONE = ("cpufree/engines/cuda_p2p", "cpufree/engines/nvshmem", "cpufree/baselines")
+
+
+def include_flags(root: Path) -> list[str]:
+    """Return -I flags: the repository, Python and nanobind (the bindings include them)."""
+    return [f"-I{root}", f"-I{sysconfig.get_path('include')}", f"-I{nanobind.include_dir()}"]
+
+
+def compile_alone(header: Path, flags: list[str]) -> str:
+    """Return the compiler's complaint about a file that includes the header, "" when none."""
+    command = [os.environ.get("CXX", "c++"), *FLAGS, *flags, "-"]
+    # Twice: a missing include guard is an error too.
+    source = f'#include "{header}"\n' * 2
+    return subprocess.run(command, input=source, capture_output=True, text=True).stderr
+
+
+def main() -> int:
+    """Compile all headers; return the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("root", nargs="?", type=Path, default=Path(__file__).parents[1])
+    arguments = parser.parse_args()
+    root = arguments.root.resolve()
+    headers = [
+        header
+        for header in sorted((root / "cpufree").rglob("*.hpp"))
+        if not header.relative_to(root).as_posix().startswith(NOT_ALONE)
+    ]
+    flags = include_flags(root)
+    with ThreadPoolExecutor(arguments.jobs) as pool:
+        complaints = list(pool.map(lambda header: compile_alone(header, flags), headers))
+    failed = [header for header, text in zip(headers, complaints, strict=True) if text]
+    for text in complaints:
+        print(text, end="", file=sys.stderr)
+    for header in failed:
+        print(f"{header.relative_to(root)}: does not compile alone")
+    print(f"headers: {len(headers) - len(failed)} of {len(headers)} compile alone")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

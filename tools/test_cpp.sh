@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# Build and run the C++ tests of one CMake preset. Usage: tools/test_cpp.sh cpu|tsan|asan [JOBS]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+preset=$1
+jobs=${2:-2}
+
+case $preset in
+    tsan) flag=-fsanitize=thread ;;
+    asan) flag=-fsanitize=address,undefined ;;
+    *) flag= ;;
+esac
+# A sanitizer needs its runtime library, which not every machine has: try, and say so if not.
+if [ -n "$flag" ]; then
+    probe=$(mktemp -d)
+    trap 'rm -rf "$probe"' EXIT
+    echo 'int main() { return 0; }' >"$probe/probe.cpp"
+    if ! "${CXX:-c++}" "$flag" "$probe/probe.cpp" -o "$probe/probe" 2>/dev/null || ! "$probe/probe"
+    then
+        echo "test_cpp: skipped: this compiler and machine cannot run programs with $flag"
+        exit 0
+    fi
+fi
+
+log=build/$preset-configure.log
+mkdir -p build
+cmake --preset "$preset" >"$log" || { cat "$log" >&2; exit 1; }
+cmake --build --preset "$preset" -j "$jobs"
+ctest --preset "$preset" -j "$jobs"
