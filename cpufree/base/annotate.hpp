@@ -1,11 +1,14 @@
 // How functions and loops are marked for the compilers in use, in one place.
 #pragma once
 
-// Callable from kernels: host and device under CUDA.
+// CPUFREE_FN: callable anywhere. CPUFREE_KERNEL_FN: part of a kernel; it calls the port, which
+// under CUDA exists on the device only.
 #if defined(__CUDACC__)
 #define CPUFREE_FN __host__ __device__ inline
+#define CPUFREE_KERNEL_FN __device__ inline
 #else
 #define CPUFREE_FN inline
+#define CPUFREE_KERNEL_FN inline
 #endif
 
 // The iterations of the loop that follows do not depend on one another.

@@ -30,12 +30,12 @@ CPUFREE_FN std::int64_t reduce_slot_count(int pes, int blocks) {
 template <Port P>
 class AllReduce {
  public:
-  CPUFREE_FN AllReduce(P& port, Packet* slots) : port_(port), slots_(slots) {}
+  CPUFREE_KERNEL_FN AllReduce(P& port, Packet* slots) : port_(port), slots_(slots) {}
 
-  CPUFREE_FN Epoch epoch() const { return epoch_; }
+  CPUFREE_KERNEL_FN Epoch epoch() const { return epoch_; }
 
   // Contributes `count` <= kReduceWidth values, each a partial sum of the calling thread.
-  CPUFREE_FN void push(double* partial, int count) {
+  CPUFREE_KERNEL_FN void push(double* partial, int count) {
     ++epoch_;
     port_.sum(partial, count);
     const bool speaker = port_.pe() == 0 && port_.block() == 0;  // the host speaks to one block
@@ -46,7 +46,7 @@ class AllReduce {
   }
 
   // Sums what all blocks pushed into `total`, and joins their notes. False: leave the kernel.
-  CPUFREE_FN bool pull(double* total, int count, unsigned& notes) {
+  CPUFREE_KERNEL_FN bool pull(double* total, int count, unsigned& notes) {
     const int sources = port_.pes() * port_.blocks();
     bool here = true;
     notes = 0;
@@ -61,12 +61,12 @@ class AllReduce {
   }
 
  private:
-  CPUFREE_FN std::int64_t first(int source) const {
+  CPUFREE_KERNEL_FN std::int64_t first(int source) const {
     const std::int64_t parity = static_cast<std::int64_t>(epoch_ & 1U);
     return (parity * port_.pes() * port_.blocks() + source) * kReduceWidth;
   }
 
-  CPUFREE_FN bool add(int source, double* total, int count, unsigned& notes) {
+  CPUFREE_KERNEL_FN bool add(int source, double* total, int count, unsigned& notes) {
     const Packet* slot = slots_ + first(source);
     const WaitSite site{Channel::reduction, source / port_.blocks(), source % port_.blocks()};
     for (int k = 0; k < count; ++k) {

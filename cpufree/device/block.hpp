@@ -11,9 +11,9 @@ namespace cpufree {
 template <Port P>
 struct Lanes {
   double value[static_cast<unsigned>(P::width)] = {};
-  CPUFREE_FN double& operator[](int lane) { return value[lane]; }
+  CPUFREE_KERNEL_FN double& operator[](int lane) { return value[lane]; }
   // Sum over the lanes of this thread, halves first: the same tree always.
-  CPUFREE_FN double sum() const {
+  CPUFREE_KERNEL_FN double sum() const {
     double v[static_cast<unsigned>(P::width)];
     for (int l = 0; l < P::width; ++l) v[l] = value[l];
     for (int half = P::width / 2; half > 0; half /= 2)
@@ -25,7 +25,7 @@ struct Lanes {
 // Calls f(i, lane) once for every i in [begin, end), shared among the threads and lanes of the
 // block. f must not depend on the order, nor on other i's results within the same call.
 template <Port P, class F>
-CPUFREE_FN void for_each(P& port, std::int32_t begin, std::int32_t end, F&& f) {
+CPUFREE_KERNEL_FN void for_each(P& port, std::int32_t begin, std::int32_t end, F&& f) {
   constexpr std::int32_t width = P::width;
   const std::int64_t stride = static_cast<std::int64_t>(width) * port.lanes();
   std::int64_t i = begin + static_cast<std::int64_t>(width) * port.lane();

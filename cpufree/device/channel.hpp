@@ -42,15 +42,15 @@ struct ArrivalBoard {
 template <Port P>
 class Arrivals {
  public:
-  CPUFREE_FN Arrivals(P& port, const ArrivalBoard& board) : port_(port), board_(board) {}
+  CPUFREE_KERNEL_FN Arrivals(P& port, const ArrivalBoard& board) : port_(port), board_(board) {}
 
-  CPUFREE_FN Epoch epoch() const { return epoch_; }
+  CPUFREE_KERNEL_FN Epoch epoch() const { return epoch_; }
 
   // Opens the next exchange. Called by all threads of the block before step 1.
-  CPUFREE_FN void begin() { ++epoch_; }
+  CPUFREE_KERNEL_FN void begin() { ++epoch_; }
 
   // Step 2: my boundary entries are put. No-op for a block without neighbours.
-  CPUFREE_FN void arrive_remote() {
+  CPUFREE_KERNEL_FN void arrive_remote() {
     if (board_.notify_count == 0) return;
     port_.sync_block();
     if (port_.lane() != 0) return;
@@ -60,7 +60,7 @@ class Arrivals {
   }
 
   // Step 4: all my entries are in place.
-  CPUFREE_FN void arrive_local() {
+  CPUFREE_KERNEL_FN void arrive_local() {
     port_.sync_block();
     if (port_.lane() != 0) return;
     port_.publish(Scope::pe);
@@ -68,7 +68,7 @@ class Arrivals {
   }
 
   // Step 5. False: leave the kernel.
-  CPUFREE_FN bool wait_local() {
+  CPUFREE_KERNEL_FN bool wait_local() {
     bool here = true;
     for (int b = port_.lane(); here && b < port_.blocks(); b += port_.lanes())
       here = wait_for(port_.pe(), b, Channel::local_arrival);
@@ -77,7 +77,7 @@ class Arrivals {
   }
 
   // Step 6. False: leave the kernel.
-  CPUFREE_FN bool wait_halo() {
+  CPUFREE_KERNEL_FN bool wait_halo() {
     if (board_.await_count == 0) return true;
     bool here = true;
     for (std::int32_t k = port_.lane(); here && k < board_.await_count; k += port_.lanes())
@@ -88,9 +88,9 @@ class Arrivals {
   }
 
  private:
-  CPUFREE_FN int slot(int pe, int block) const { return pe * port_.blocks() + block; }
+  CPUFREE_KERNEL_FN int slot(int pe, int block) const { return pe * port_.blocks() + block; }
 
-  CPUFREE_FN bool wait_for(int pe, int block, Channel channel) {
+  CPUFREE_KERNEL_FN bool wait_for(int pe, int block, Channel channel) {
     return wait_flag(port_, board_.flags + slot(pe, block), epoch_, WaitSite{channel, pe, block});
   }
 

@@ -13,8 +13,8 @@ struct WaitSite {
 };
 
 template <Port P>
-CPUFREE_FN void file_wait(P& port, typename P::Wait& wait, const WaitSite& site, Epoch want,
-                          Epoch seen) {
+CPUFREE_KERNEL_FN void file_wait(P& port, typename P::Wait& wait, const WaitSite& site, Epoch want,
+                                 Epoch seen) {
   WaitRecord record;
   record.channel = site.channel;
   record.from_pe = site.from_pe;
@@ -27,7 +27,7 @@ CPUFREE_FN void file_wait(P& port, typename P::Wait& wait, const WaitSite& site,
 // Waits until `flag` (in my memory) has reached `want`. Called by one thread; the caller orders
 // later reads with `acquire`. False: the bound is over or another PE gave up; leave the kernel.
 template <Port P>
-CPUFREE_FN bool wait_flag(P& port, const Flag* flag, Epoch want, const WaitSite& site) {
+CPUFREE_KERNEL_FN bool wait_flag(P& port, const Flag* flag, Epoch want, const WaitSite& site) {
   Epoch seen = port.get_flag(flag);
   if (reached(seen, want)) return true;
   auto wait = port.start_wait();
@@ -41,8 +41,8 @@ CPUFREE_FN bool wait_flag(P& port, const Flag* flag, Epoch want, const WaitSite&
 
 // Waits until the packet in my memory carries `want`, and returns it through `out`.
 template <Port P>
-CPUFREE_FN bool wait_packet(P& port, const Packet* packet, Epoch want, const WaitSite& site,
-                            Packet& out) {
+CPUFREE_KERNEL_FN bool wait_packet(P& port, const Packet* packet, Epoch want, const WaitSite& site,
+                                   Packet& out) {
   out = port.get_packet(packet);
   if (reached(tag_epoch(out.tag), want)) return true;
   auto wait = port.start_wait();

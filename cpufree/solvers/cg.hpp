@@ -18,11 +18,11 @@ class ConjugateGradient {
   using T = typename Ctx::T;
   using L = Lanes<typename Ctx::PortType>;
 
-  CPUFREE_FN ConjugateGradient(Ctx& c, const M& m, Monitor& monitor, Reporter& reporter)
+  CPUFREE_KERNEL_FN ConjugateGradient(Ctx& c, const M& m, Monitor& monitor, Reporter& reporter)
       : c_(c), m_(m), v_(c.vectors), monitor_(monitor), reporter_(reporter) {}
 
   // False: a wait gave up. Otherwise the monitor holds the reason.
-  CPUFREE_FN bool run() {
+  CPUFREE_KERNEL_FN bool run() {
     if (!begin_solve(c_, monitor_)) return false;
     reporter_.tell(c_, monitor_);
     if (monitor_.done()) return true;
@@ -57,7 +57,7 @@ class ConjugateGradient {
 
  private:
   // s = A p, mu = p . s.
-  CPUFREE_FN bool curvature() {
+  CPUFREE_KERNEL_FN bool curvature() {
     L sums[1];
     const T* const p = v_.p;
     T* const s = v_.s;
@@ -73,7 +73,7 @@ class ConjugateGradient {
   }
 
   // r -= alpha s, rho = r . M r, rr = r . r.
-  CPUFREE_FN bool precondition_residual(T alpha) {
+  CPUFREE_KERNEL_FN bool precondition_residual(T alpha) {
     L sums[2];
     T* const r = v_.r;
     const T* const s = v_.s;
@@ -91,7 +91,7 @@ class ConjugateGradient {
     return true;
   }
 
-  CPUFREE_FN T preconditioned(std::int32_t i) const {
+  CPUFREE_KERNEL_FN T preconditioned(std::int32_t i) const {
     if constexpr (M::pointwise)
       return m_.at(v_.r, i);
     else
@@ -99,7 +99,7 @@ class ConjugateGradient {
   }
 
   // x += alpha p; p = M r + beta p.
-  CPUFREE_FN void advance_and_direct(T alpha, T beta) {
+  CPUFREE_KERNEL_FN void advance_and_direct(T alpha, T beta) {
     T* const p = v_.p;
     T* const x = v_.x;
     c_.exchange(v_.p, [&](std::int32_t i, int) {
@@ -107,10 +107,10 @@ class ConjugateGradient {
       return preconditioned(i) + beta * p[i];
     });
   }
-  CPUFREE_FN void advance(T alpha) {
+  CPUFREE_KERNEL_FN void advance(T alpha) {
     c_.rows([&](std::int32_t i, int) { v_.x[i] += alpha * v_.p[i]; });
   }
-  CPUFREE_FN void direct(T beta) {
+  CPUFREE_KERNEL_FN void direct(T beta) {
     T* const p = v_.p;
     c_.exchange(v_.p, [&](std::int32_t i, int) { return preconditioned(i) + beta * p[i]; });
   }

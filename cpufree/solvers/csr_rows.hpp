@@ -26,7 +26,7 @@ struct CsrRows {
 
   // Calls f(row, lane, (A x)(row)) for all rows of the range.
   template <Port P, class F>
-  CPUFREE_FN void multiply(P& port, const Rows& rows, const T* x, F&& f) const {
+  CPUFREE_KERNEL_FN void multiply(P& port, const Rows& rows, const T* x, F&& f) const {
     const std::uint32_t base = rows.begin < rows.end ? row_ptr[rows.begin] : 0U;
     for_each(port, rows.begin, rows.end, [&](std::int32_t i, int lane) {
       const std::int64_t first = rows.start + static_cast<std::uint32_t>(row_ptr[i] - base);

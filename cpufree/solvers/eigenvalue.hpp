@@ -11,8 +11,8 @@ inline constexpr int kLanczosSteps = 12;
 
 // Largest eigenvalue of the symmetric tridiagonal matrix with `diagonal` (n) and squares of the
 // off-diagonal `squares` (n - 1), by bisection on Sturm sequences; `high` bounds it.
-CPUFREE_FN double largest_eigenvalue(const double* diagonal, const double* squares, int n,
-                                     double high) {
+CPUFREE_KERNEL_FN double largest_eigenvalue(const double* diagonal, const double* squares, int n,
+                                            double high) {
   double low = 0.0;
   for (int step = 0; step < 60; ++step) {
     const double middle = 0.5 * (low + high);
@@ -29,7 +29,7 @@ CPUFREE_FN double largest_eigenvalue(const double* diagonal, const double* squar
 }
 
 // A number in [-1, 1) that depends on the row alone.
-CPUFREE_FN double noise(std::int32_t row) {
+CPUFREE_KERNEL_FN double noise(std::int32_t row) {
   auto h =
       static_cast<std::uint64_t>(row) + 0x9e3779b97f4a7c15ULL;  // splitmix64 (Steele et al. 2014)
   h = (h ^ (h >> 30)) * 0xbf58476d1ce4e5b9ULL;
@@ -41,7 +41,7 @@ CPUFREE_FN double noise(std::int32_t row) {
 // matrix of D^-1 A, whose largest eigenvalue nears that of D^-1 A from below. Returned times 1.05,
 // and never above the row-sum bound. Uses r, p, s. Exchanges of p: an all-reduce lies between (i).
 template <class Ctx>
-CPUFREE_FN bool estimate_lambda_max(Ctx& c, double& lambda_max) {
+CPUFREE_KERNEL_FN bool estimate_lambda_max(Ctx& c, double& lambda_max) {
   using T = typename Ctx::T;
   using L = Lanes<typename Ctx::PortType>;
   const auto& v = c.vectors;

@@ -10,7 +10,7 @@ namespace cpufree {
 
 // Nothing of an earlier solve must show: a NaN would survive a multiplication by zero.
 template <class Ctx>
-CPUFREE_FN void clear_vectors(Ctx& c) {
+CPUFREE_KERNEL_FN void clear_vectors(Ctx& c) {
   using T = typename Ctx::T;
   const auto& v = c.vectors;
   T* const all[] = {v.s, v.p, v.scratch[0], v.scratch[1], v.z, v.w, v.n, v.u, v.q, v.out, v.rest};
@@ -19,7 +19,7 @@ CPUFREE_FN void clear_vectors(Ctx& c) {
   if (!c.args.params.has_guess) c.rows([&](std::int32_t i, int) { v.x[i] = 0; });
 }
 
-CPUFREE_FN void write_outcome(Outcome& out, const Monitor& monitor, const History& history) {
+CPUFREE_KERNEL_FN void write_outcome(Outcome& out, const Monitor& monitor, const History& history) {
   out.reason = monitor.reason();
   out.iterations = monitor.iterations();
   out.residual = monitor.residual();
@@ -33,7 +33,7 @@ CPUFREE_FN void write_outcome(Outcome& out, const Monitor& monitor, const Histor
 
 // Solves A x = b with `Algorithm` and the preconditioner M.
 template <template <class, class> class Algorithm, class M, Port P, class Matrix>
-CPUFREE_FN void solve_kernel(P& port, const SolveArgs<Matrix>& args) {
+CPUFREE_KERNEL_FN void solve_kernel(P& port, const SolveArgs<Matrix>& args) {
   using Ctx = Context<P, Matrix>;
   Ctx c(port, args);
   Monitor monitor(args.params);

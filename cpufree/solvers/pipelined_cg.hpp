@@ -25,11 +25,11 @@ class PipelinedCg {
   using T = typename Ctx::T;
   using L = Lanes<typename Ctx::PortType>;
 
-  CPUFREE_FN PipelinedCg(Ctx& c, const M& m, Monitor& monitor, Reporter& reporter)
+  CPUFREE_KERNEL_FN PipelinedCg(Ctx& c, const M& m, Monitor& monitor, Reporter& reporter)
       : c_(c), m_(m), v_(c.vectors), monitor_(monitor), reporter_(reporter) {}
 
   // False: a wait gave up. Otherwise the monitor holds the reason.
-  CPUFREE_FN bool run() {
+  CPUFREE_KERNEL_FN bool run() {
     if (!begin_solve(c_, monitor_)) return false;
     reporter_.tell(c_, monitor_);
     if (monitor_.done()) return true;
@@ -68,36 +68,36 @@ class PipelinedCg {
  private:
   enum Sum { kGamma, kDelta, kSquare, kSums };
 
-  CPUFREE_FN bool due() const {
+  CPUFREE_KERNEL_FN bool due() const {
     const std::int32_t every = c_.args.params.replace_every;
     return every > 0 && monitor_.iterations() - replaced_at_ >= every;
   }
 
-  CPUFREE_FN bool hand_over() {
+  CPUFREE_KERNEL_FN bool hand_over() {
     monitor_.note_hand_over();
     return PredictRecompute<Ctx, M>(c_, m_, monitor_, reporter_).take_over();
   }
 
   // (M r)(i), kept in u where it cannot be had on the fly.
-  CPUFREE_FN T preconditioned(std::int32_t i) const {
+  CPUFREE_KERNEL_FN T preconditioned(std::int32_t i) const {
     if constexpr (M::pointwise)
       return m_.at(v_.r, i);
     else
       return v_.u[i];
   }
 
-  CPUFREE_FN void add(std::int32_t i, int lane) {
+  CPUFREE_KERNEL_FN void add(std::int32_t i, int lane) {
     const double u = preconditioned(i);
     sums_[kGamma][lane] += u * v_.r[i];
     sums_[kDelta][lane] += u * v_.w[i];
     sums_[kSquare][lane] += static_cast<double>(v_.r[i]) * v_.r[i];
   }
-  CPUFREE_FN void clear_sums() {
+  CPUFREE_KERNEL_FN void clear_sums() {
     for (auto& sum : sums_) sum = L{};
   }
 
   // to = M from, of a vector kept in full.
-  CPUFREE_FN bool precondition_into(const T* from, T* to) {
+  CPUFREE_KERNEL_FN bool precondition_into(const T* from, T* to) {
     if constexpr (!M::pointwise) {
       if (!m_.apply(c_, from)) return false;
       c_.rows([&](std::int32_t i, int) { to[i] = m_.out[i]; });
@@ -107,13 +107,13 @@ class PipelinedCg {
 
   // to = A f, f(i) an expression of my rows.
   template <class F>
-  CPUFREE_FN bool multiply_into(F&& f, T* to) {
+  CPUFREE_KERNEL_FN bool multiply_into(F&& f, T* to) {
     const T* const copy = c_.exchange_scratch([&](std::int32_t i, int) { return f(i); });
     return c_.multiply(copy, [&](std::int32_t i, int, T value) { to[i] = value; });
   }
 
   // u = M r, w = A u, and the sums.
-  CPUFREE_FN bool precondition_residual() {
+  CPUFREE_KERNEL_FN bool precondition_residual() {
     if (!precondition_into(v_.r, v_.u)) return false;
     if (!multiply_into([&](std::int32_t i) { return preconditioned(i); }, v_.w)) return false;
     clear_sums();
@@ -122,7 +122,7 @@ class PipelinedCg {
   }
 
   // m = M w (left in a scratch vector), n = A m.
-  CPUFREE_FN bool product() {
+  CPUFREE_KERNEL_FN bool product() {
     if constexpr (M::pointwise) {
       m_of_w_ = c_.exchange_scratch([&](std::int32_t i, int) { return m_.at(v_.w, i); });
     } else {
@@ -135,7 +135,7 @@ class PipelinedCg {
 
   // alpha and beta of the next step. False: there is none; the monitor knows the reason, or the
   // recurrence, in which even sums of squares may go wrong, is broken.
-  CPUFREE_FN bool coefficients(double gamma, double delta) {
+  CPUFREE_KERNEL_FN bool coefficients(double gamma, double delta) {
     const bool first = gamma_ == 0.0;
     if (first && (!monitor_.positive(gamma, Reason::diverged_indefinite_pc) ||
                   !monitor_.positive(delta, Reason::diverged_indefinite_mat)))
@@ -148,7 +148,7 @@ class PipelinedCg {
     return true;
   }
 
-  CPUFREE_FN void update() {
+  CPUFREE_KERNEL_FN void update() {
     const T alpha = static_cast<T>(alpha_);
     const T beta = static_cast<T>(beta_);
     T *const z = v_.z, *const s = v_.s, *const p = v_.p, *const x = v_.x, *const r = v_.r,
@@ -172,7 +172,7 @@ class PipelinedCg {
 
   // r = b - A x, and all that depends on r and p: u, w, s = A p, q = M s, z = A q. alpha and beta
   // go on by recurrence: locally optimal ones after each replacement would spoil the Krylov space.
-  CPUFREE_FN bool replace(bool& honest) {
+  CPUFREE_KERNEL_FN bool replace(bool& honest) {
     if (!verify(c_, monitor_, true, honest)) return false;
     replaced_at_ = monitor_.iterations();
     if (monitor_.done() || !honest) return true;

@@ -21,11 +21,11 @@ class PredictRecompute {
   using T = typename Ctx::T;
   using L = Lanes<typename Ctx::PortType>;
 
-  CPUFREE_FN PredictRecompute(Ctx& c, const M& m, Monitor& monitor, Reporter& reporter)
+  CPUFREE_KERNEL_FN PredictRecompute(Ctx& c, const M& m, Monitor& monitor, Reporter& reporter)
       : c_(c), m_(m), v_(c.vectors), monitor_(monitor), reporter_(reporter) {}
 
   // False: a wait gave up. Otherwise the monitor holds the reason.
-  CPUFREE_FN bool run() {
+  CPUFREE_KERNEL_FN bool run() {
     if (!begin_solve(c_, monitor_)) return false;
     reporter_.tell(c_, monitor_);
     if (monitor_.done()) return true;
@@ -33,13 +33,13 @@ class PredictRecompute {
   }
 
   // Goes on for another method, from its x and r = b - A x.
-  CPUFREE_FN bool take_over() { return start() && iterate(); }
+  CPUFREE_KERNEL_FN bool take_over() { return start() && iterate(); }
 
  private:
   enum Sum { kMu, kDelta, kGamma, kNu, kSquare, kSums };
 
   // p = M r, and the first step.
-  CPUFREE_FN bool start() {
+  CPUFREE_KERNEL_FN bool start() {
     if (!precondition_residual()) return false;
     c_.exchange(v_.p, [&](std::int32_t i, int) { return preconditioned(i); });
     if (!product()) return false;
@@ -47,7 +47,7 @@ class PredictRecompute {
     return true;
   }
 
-  CPUFREE_FN bool iterate() {
+  CPUFREE_KERNEL_FN bool iterate() {
     while (positive()) {
       update(static_cast<T>(alpha_), static_cast<T>(beta_));
       if (!product()) return false;
@@ -65,24 +65,24 @@ class PredictRecompute {
     return true;
   }
 
-  CPUFREE_FN bool positive() {
+  CPUFREE_KERNEL_FN bool positive() {
     return monitor_.positive(mu_, Reason::diverged_indefinite_mat) &&
            monitor_.positive(nu_, Reason::diverged_indefinite_pc);
   }
 
   // u, kept by recurrence, has lost touch with M r: a sign of rounding errors, not of M.
-  CPUFREE_FN bool drifted() const { return !M::pointwise && !(nu_ > 0.0) && mu_ > 0.0; }
+  CPUFREE_KERNEL_FN bool drifted() const { return !M::pointwise && !(nu_ > 0.0) && mu_ > 0.0; }
 
   // The next step. r . M r after it, in exact arithmetic, fails to be positive only by
   // cancellation, at the level of rounding errors: then the direction starts afresh.
-  CPUFREE_FN void predict() {
+  CPUFREE_KERNEL_FN void predict() {
     alpha_ = nu_ / mu_;
     const double predicted = nu_ - 2.0 * alpha_ * delta_ + alpha_ * alpha_ * gamma_;
     beta_ = predicted > 0.0 ? predicted / nu_ : 0.0;
   }
 
   // (M r)(i), kept in u where it cannot be had on the fly.
-  CPUFREE_FN T preconditioned(std::int32_t i) const {
+  CPUFREE_KERNEL_FN T preconditioned(std::int32_t i) const {
     if constexpr (M::pointwise)
       return m_.at(v_.r, i);
     else
@@ -90,7 +90,7 @@ class PredictRecompute {
   }
 
   // u = M r, if it is kept.
-  CPUFREE_FN bool precondition_residual() {
+  CPUFREE_KERNEL_FN bool precondition_residual() {
     if constexpr (!M::pointwise) {
       if (!m_.apply(c_, v_.r)) return false;
       c_.rows([&](std::int32_t i, int) { v_.u[i] = m_.out[i]; });
@@ -99,7 +99,7 @@ class PredictRecompute {
   }
 
   // x += alpha p; r -= alpha s; p = M r + beta p. M r follows by recurrence where it is kept.
-  CPUFREE_FN void update(T alpha, T beta) {
+  CPUFREE_KERNEL_FN void update(T alpha, T beta) {
     T* const x = v_.x;
     T* const r = v_.r;
     T* const p = v_.p;
@@ -113,7 +113,7 @@ class PredictRecompute {
   }
 
   // s = A p, M s, and all sums.
-  CPUFREE_FN bool product() {
+  CPUFREE_KERNEL_FN bool product() {
     L sums[kSums];
     const T* const p = v_.p;
     const T* const r = v_.r;

@@ -15,8 +15,8 @@ namespace cpufree {
 template <class T>
 struct Identity {
   static constexpr bool pointwise = true;
-  CPUFREE_FN explicit Identity(const Vectors<T>&) {}
-  CPUFREE_FN T at(const T* v, std::int32_t i) const { return v[i]; }
+  CPUFREE_KERNEL_FN explicit Identity(const Vectors<T>&) {}
+  CPUFREE_KERNEL_FN T at(const T* v, std::int32_t i) const { return v[i]; }
 };
 
 // M = D^-1, D the diagonal of A.
@@ -24,8 +24,8 @@ template <class T>
 struct Jacobi {
   static constexpr bool pointwise = true;
   const T* inverse_diagonal;
-  CPUFREE_FN explicit Jacobi(const Vectors<T>& v) : inverse_diagonal(v.inverse_diagonal) {}
-  CPUFREE_FN T at(const T* v, std::int32_t i) const { return inverse_diagonal[i] * v[i]; }
+  CPUFREE_KERNEL_FN explicit Jacobi(const Vectors<T>& v) : inverse_diagonal(v.inverse_diagonal) {}
+  CPUFREE_KERNEL_FN T at(const T* v, std::int32_t i) const { return inverse_diagonal[i] * v[i]; }
 };
 
 // M v = the k-th iterate of the Chebyshev iteration for A z = v, z_0 = 0, preconditioned by D, on
@@ -43,10 +43,10 @@ struct Chebyshev {
   double center = 1.0;  // middle of the interval
   double radius = 0.5;  // half its width
 
-  CPUFREE_FN explicit Chebyshev(const Vectors<T>& v)
+  CPUFREE_KERNEL_FN explicit Chebyshev(const Vectors<T>& v)
       : inverse_diagonal(v.inverse_diagonal), out(v.out), rest(v.rest) {}
 
-  CPUFREE_FN void set_interval(double lambda_max, int steps) {
+  CPUFREE_KERNEL_FN void set_interval(double lambda_max, int steps) {
     const double high = 1.05 * lambda_max;
     const double low = lambda_max / 30.0;
     center = 0.5 * (high + low);
@@ -55,7 +55,7 @@ struct Chebyshev {
   }
 
   template <class Ctx>
-  CPUFREE_FN bool apply(Ctx& c, const T* v) const {
+  CPUFREE_KERNEL_FN bool apply(Ctx& c, const T* v) const {
     const T first = static_cast<T>(1.0 / center);
     const double sigma = center / radius;
     double rho = 1.0 / sigma;
@@ -84,7 +84,7 @@ struct Chebyshev {
 
  private:
   template <class Ctx, class F>
-  CPUFREE_FN static const T* for_rows(Ctx& c, F&& f) {
+  CPUFREE_KERNEL_FN static const T* for_rows(Ctx& c, F&& f) {
     c.rows([&](std::int32_t i, int lane) { static_cast<void>(f(i, lane)); });
     return nullptr;
   }
@@ -93,7 +93,7 @@ struct Chebyshev {
 // For all my rows: f(i, lane); then M v is available; then g(i, lane, (M v)(i)). One pass where M
 // is pointwise. v is private to the block's rows.
 template <class Ctx, class M, class T, class F, class G>
-CPUFREE_FN bool precondition(Ctx& c, const M& m, const T* v, F&& f, G&& g) {
+CPUFREE_KERNEL_FN bool precondition(Ctx& c, const M& m, const T* v, F&& f, G&& g) {
   if constexpr (M::pointwise) {
     c.rows([&](std::int32_t i, int lane) {
       f(i, lane);
@@ -110,7 +110,7 @@ CPUFREE_FN bool precondition(Ctx& c, const M& m, const T* v, F&& f, G&& g) {
 
 // s = A p after `exchange(p, ...)`; then M s is available; then g(i, lane, s(i), (M s)(i)).
 template <class Ctx, class M, class T, class G>
-CPUFREE_FN bool multiply_precondition(Ctx& c, const M& m, const T* p, T* s, G&& g) {
+CPUFREE_KERNEL_FN bool multiply_precondition(Ctx& c, const M& m, const T* p, T* s, G&& g) {
   if constexpr (M::pointwise) {
     return c.multiply(p, [&](std::int32_t i, int lane, T ap) {
       s[i] = ap;

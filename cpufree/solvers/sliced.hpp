@@ -32,7 +32,7 @@ struct Sliced {
 
   // Calls f(row, lane, (A x)(row)) for all rows of the range. Engines with one thread per block.
   template <Port P, class F>
-  CPUFREE_FN void multiply(P&, const Rows& rows, const T* x, F&& f) const {
+  CPUFREE_KERNEL_FN void multiply(P&, const Rows& rows, const T* x, F&& f) const {
     static_assert(P::width == W, "slices are as wide as the engine's lanes");
     std::int64_t slice = rows.start;
     std::int32_t row = rows.begin;
@@ -51,7 +51,7 @@ struct Sliced {
     T value[W];
   };
 
-  CPUFREE_FN Sums multiply_slice(std::int64_t slice, const T* x) const {
+  CPUFREE_KERNEL_FN Sums multiply_slice(std::int64_t slice, const T* x) const {
     Sums sums = {};
     const std::int64_t end = slice_ptr[slice + 1];
     const T* v = val + slice_ptr[slice] * W;

@@ -9,7 +9,7 @@ namespace cpufree {
 // Square of the norm of b - A x over all PEs; r becomes b - A x if `keep`. x travels in a scratch
 // vector.
 template <class Ctx>
-CPUFREE_FN bool true_residual(Ctx& c, bool keep, double& rr) {
+CPUFREE_KERNEL_FN bool true_residual(Ctx& c, bool keep, double& rr) {
   using T = typename Ctx::T;
   using L = Lanes<typename Ctx::PortType>;
   const auto& v = c.vectors;
@@ -28,7 +28,7 @@ CPUFREE_FN bool true_residual(Ctx& c, bool keep, double& rr) {
 
 // r = b - A x and the monitor's start.
 template <class Ctx>
-CPUFREE_FN bool begin_solve(Ctx& c, Monitor& monitor) {
+CPUFREE_KERNEL_FN bool begin_solve(Ctx& c, Monitor& monitor) {
   using L = Lanes<typename Ctx::PortType>;
   const auto& v = c.vectors;
   double rr = 0.0;
@@ -52,7 +52,7 @@ CPUFREE_FN bool begin_solve(Ctx& c, Monitor& monitor) {
 // was; otherwise, or if `replace`, r = b - A x. A second product is cheaper than a vector kept for
 // this.
 template <class Ctx>
-CPUFREE_FN bool verify(Ctx& c, Monitor& monitor, bool replace, bool& honest) {
+CPUFREE_KERNEL_FN bool verify(Ctx& c, Monitor& monitor, bool replace, bool& honest) {
   double rr = 0.0;
   if (!true_residual(c, replace, rr)) return false;
   honest = monitor.verify(rr, replace);
@@ -61,7 +61,7 @@ CPUFREE_FN bool verify(Ctx& c, Monitor& monitor, bool replace, bool& honest) {
 
 // After the last iteration: the true residual, if it is not known yet.
 template <class Ctx>
-CPUFREE_FN bool end_solve(Ctx& c, Monitor& monitor) {
+CPUFREE_KERNEL_FN bool end_solve(Ctx& c, Monitor& monitor) {
   if (monitor.verified()) return true;
   double rr = 0.0;
   if (!true_residual(c, false, rr)) return false;
@@ -72,16 +72,16 @@ CPUFREE_FN bool end_solve(Ctx& c, Monitor& monitor) {
 // The speaker's notes to the host.
 class Reporter {
  public:
-  CPUFREE_FN Reporter(double* history, std::int64_t capacity, bool speaks)
+  CPUFREE_KERNEL_FN Reporter(double* history, std::int64_t capacity, bool speaks)
       : history_(history, capacity), speaks_(speaks) {}
   template <class Ctx>
-  CPUFREE_FN void tell(Ctx& c, const Monitor& monitor) {
+  CPUFREE_KERNEL_FN void tell(Ctx& c, const Monitor& monitor) {
     if (!speaks_) return;
     history_.add(monitor.iterations(), monitor.residual());
     c.port().report(monitor.iterations(), monitor.residual());
   }
-  CPUFREE_FN const History& history() const { return history_; }
-  CPUFREE_FN bool speaks() const { return speaks_; }
+  CPUFREE_KERNEL_FN const History& history() const { return history_; }
+  CPUFREE_KERNEL_FN bool speaks() const { return speaks_; }
 
  private:
   History history_;

@@ -20,28 +20,28 @@
 
 namespace cpufree {
 
-CPUFREE_FN bool is_finite(double v) { return v - v == 0.0; }
+CPUFREE_KERNEL_FN bool is_finite(double v) { return v - v == 0.0; }
 
 enum class Verdict { go_on, verify, stop };
 
 class Monitor {
  public:
-  CPUFREE_FN explicit Monitor(const SolveParams& params) : params_(params) {}
+  CPUFREE_KERNEL_FN explicit Monitor(const SolveParams& params) : params_(params) {}
 
-  CPUFREE_FN Reason reason() const { return reason_; }
-  CPUFREE_FN bool done() const { return reason_ != Reason::running; }
-  CPUFREE_FN std::int64_t iterations() const { return iterations_; }
-  CPUFREE_FN double residual() const { return residual_; }
-  CPUFREE_FN double true_residual() const { return true_residual_; }
-  CPUFREE_FN double bnorm() const { return bnorm_; }
-  CPUFREE_FN std::int64_t replacements() const { return replacements_; }
-  CPUFREE_FN std::int64_t handed_over_at() const { return handed_over_at_; }
-  CPUFREE_FN void note_hand_over() { handed_over_at_ = iterations_; }
-  CPUFREE_FN bool verified() const { return verified_; }
-  CPUFREE_FN void stop(Reason reason) { reason_ = reason; }
+  CPUFREE_KERNEL_FN Reason reason() const { return reason_; }
+  CPUFREE_KERNEL_FN bool done() const { return reason_ != Reason::running; }
+  CPUFREE_KERNEL_FN std::int64_t iterations() const { return iterations_; }
+  CPUFREE_KERNEL_FN double residual() const { return residual_; }
+  CPUFREE_KERNEL_FN double true_residual() const { return true_residual_; }
+  CPUFREE_KERNEL_FN double bnorm() const { return bnorm_; }
+  CPUFREE_KERNEL_FN std::int64_t replacements() const { return replacements_; }
+  CPUFREE_KERNEL_FN std::int64_t handed_over_at() const { return handed_over_at_; }
+  CPUFREE_KERNEL_FN void note_hand_over() { handed_over_at_ = iterations_; }
+  CPUFREE_KERNEL_FN bool verified() const { return verified_; }
+  CPUFREE_KERNEL_FN void stop(Reason reason) { reason_ = reason; }
 
   // The start: squares of the norms of b and of the (true) initial residual.
-  CPUFREE_FN void begin(double bb, double rr) {
+  CPUFREE_KERNEL_FN void begin(double bb, double rr) {
     bnorm_ = std::sqrt(bb);
     residual_ = true_residual_ = first_ = best_ = std::sqrt(rr);
     verified_ = true;
@@ -56,7 +56,7 @@ class Monitor {
   }
 
   // After an iteration: square of the norm of the recurrence's residual, and the host's notes.
-  CPUFREE_FN Verdict look(double rr, unsigned notes) {
+  CPUFREE_KERNEL_FN Verdict look(double rr, unsigned notes) {
     ++iterations_;
     residual_ = std::sqrt(rr);
     verified_ = false;
@@ -78,7 +78,7 @@ class Monitor {
 
   // b - A x was computed, square of its norm. Returns whether the recurrence had told the truth. If
   // not, or if `replaced`, the true residual is the recurrence's from now on.
-  CPUFREE_FN bool verify(double rr, bool replaced) {
+  CPUFREE_KERNEL_FN bool verify(double rr, bool replaced) {
     const double believed = residual_;
     const bool claimed = !replaced && believed <= target_;
     true_residual_ = std::sqrt(rr);
@@ -111,13 +111,13 @@ class Monitor {
   }
 
   // The final look at b - A x of a solve that ended for another reason.
-  CPUFREE_FN void record_truth(double rr) {
+  CPUFREE_KERNEL_FN void record_truth(double rr) {
     true_residual_ = std::sqrt(rr);
     verified_ = true;
   }
 
   // Signs that A, or the preconditioner, is not positive definite. False: stop.
-  CPUFREE_FN bool positive(double value, Reason otherwise) {
+  CPUFREE_KERNEL_FN bool positive(double value, Reason otherwise) {
     if (value > 0.0 && is_finite(value)) return true;
     stop(is_finite(value) ? otherwise : Reason::diverged_nanorinf);
     return false;
@@ -127,8 +127,8 @@ class Monitor {
   static constexpr int kPatience = 3;
   static constexpr double kDivergence = 1e10;  // residuals of CG may grow by sqrt(condition number)
 
-  CPUFREE_FN static double larger(double a, double b) { return a > b ? a : b; }
-  CPUFREE_FN Reason met() const {
+  CPUFREE_KERNEL_FN static double larger(double a, double b) { return a > b ? a : b; }
+  CPUFREE_KERNEL_FN Reason met() const {
     return bnorm_ > 0.0 && true_residual_ <= params_.rtol * bnorm_ ? Reason::converged_rtol
                                                                    : Reason::converged_atol;
   }
@@ -151,9 +151,9 @@ class Monitor {
 // and from then on only every other one kept. Used by one thread.
 class History {
  public:
-  CPUFREE_FN History(double* values, std::int64_t capacity)
+  CPUFREE_KERNEL_FN History(double* values, std::int64_t capacity)
       : values_(values), capacity_(capacity) {}
-  CPUFREE_FN void add(std::int64_t iteration, double norm) {
+  CPUFREE_KERNEL_FN void add(std::int64_t iteration, double norm) {
     if (iteration % stride_ != 0) return;
     if (count_ == capacity_) {
       for (std::int64_t k = 0; 2 * k < count_; ++k) values_[k] = values_[2 * k];
@@ -163,8 +163,8 @@ class History {
     }
     values_[count_++] = norm;
   }
-  CPUFREE_FN std::int64_t count() const { return count_; }
-  CPUFREE_FN std::int64_t stride() const { return stride_; }
+  CPUFREE_KERNEL_FN std::int64_t count() const { return count_; }
+  CPUFREE_KERNEL_FN std::int64_t stride() const { return stride_; }
 
  private:
   double* values_;

@@ -1,0 +1,52 @@
+// Flags and packets among GPUs of one host: our own PTX, at system scope (PTX ISA 8.x, memory
+// consistency model). Relaxed system-scope accesses bypass L1 and are single-copy atomic up to 16
+// bytes; the fences around them are the port's.
+#pragma once
+
+#include "cpufree/device/types.hpp"
+
+namespace cpufree::cuda_p2p {
+
+__device__ inline void store_flag(Flag* flag, Epoch epoch) {
+  asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(&flag->value), "l"(epoch) : "memory");
+}
+
+__device__ inline Epoch load_flag(const Flag* flag) {
+  Epoch epoch;
+  asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(epoch) : "l"(&flag->value) : "memory");
+  return epoch;
+}
+
+// One 16-byte scalar store: value and tag become visible together (the vector forms .v2 and .v4 are
+// modelled as independent stores).
+__device__ inline void store_packet(Packet* packet, double value, std::uint64_t tag) {
+  asm volatile(
+      "{ .reg .b128 both; mov.b128 both, {%1, %2}; st.relaxed.sys.global.b128 [%0], both; }" ::"l"(
+          packet),
+      "l"(__double_as_longlong(value)), "l"(tag)
+      : "memory");
+}
+
+__device__ inline Packet load_packet(const Packet* packet) {
+  long long value;
+  std::uint64_t tag;
+  asm volatile(
+      "{ .reg .b128 both; ld.relaxed.sys.global.b128 both, [%2]; mov.b128 {%0, %1}, both; }"
+      : "=l"(value), "=l"(tag)
+      : "l"(packet)
+      : "memory");
+  return {__longlong_as_double(value), tag};
+}
+
+__device__ inline void fence_release_system() { asm volatile("fence.release.sys;" ::: "memory"); }
+__device__ inline void fence_release_gpu() { asm volatile("fence.release.gpu;" ::: "memory"); }
+__device__ inline void fence_acquire_system() { asm volatile("fence.acquire.sys;" ::: "memory"); }
+__device__ inline void fence_acquire_gpu() { asm volatile("fence.acquire.gpu;" ::: "memory"); }
+
+__device__ inline std::uint64_t nanoseconds() {
+  std::uint64_t time;
+  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(time));
+  return time;
+}
+
+}  // namespace cpufree::cuda_p2p
