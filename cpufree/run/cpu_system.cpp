@@ -32,6 +32,17 @@ void in_parallel(int count, F&& f) {
   for (int k = 0; k < count; k += threads) f(k);
 }
 
+// A power of two that brings the largest entry of b near 1 where it is far from it, so that squares
+// neither underflow nor overflow; it changes no mantissa, hence no iterate but for its scale.
+template <class T>
+double scale_for(std::span<const T> b) {
+  double largest = 0.0;
+  for (const T value : b) largest = std::max(largest, std::abs(static_cast<double>(value)));
+  if (!(largest > 0.0) || !std::isfinite(largest)) return 1.0;
+  const int exponent = std::ilogb(largest);
+  return std::abs(exponent) > 32 ? std::ldexp(1.0, -exponent) : 1.0;
+}
+
 template <class T>
 using Kernel = void (*)(cpu_threads::Port&, const SolveArgs<Sliced<T, cpu_threads::Port::width>>&);
 
@@ -185,12 +196,12 @@ void CpuSystem<T>::reserve_vectors(const SolveSpec& spec) {
 }
 
 template <class T>
-void CpuSystem<T>::load(std::span<const T> b, std::span<const T> x0) {
+void CpuSystem<T>::load(std::span<const T> b, std::span<const T> x0, double scale) {
   for (Pe& pe : pes_) {
     for (std::size_t i = 0; i < pe.local.global_row.size(); ++i) {
       const std::size_t row = at(pe.local.global_row[i]);
-      pe.b.data()[i] = b[row];
-      if (!x0.empty()) pe.x.data()[i] = x0[row];
+      pe.b.data()[i] = static_cast<T>(scale * static_cast<double>(b[row]));
+      if (!x0.empty()) pe.x.data()[i] = static_cast<T>(scale * static_cast<double>(x0[row]));
     }
   }
 }
@@ -295,17 +306,26 @@ SolveResult<T> CpuSystem<T>::solve(std::span<const T> b, std::span<const T> x0,
                                                     " entries, the matrix " +
                                                     std::to_string(rows_) + " rows");
   SolveResult<T> result;
-  const SolveParams given = params(spec, !x0.empty());
+  const double scale = scale_for(b);
+  SolveParams given = params(spec, !x0.empty());
+  given.atol *= scale;
   reserve_vectors(spec);
-  load(b, x0);
+  load(b, x0, scale);
   result.history.resize(at(given.history_capacity));
   const auto args = arguments(given, result.outcome, result.history);
-  result.seconds = run(spec, args, progress);
+  Progress tell;
+  if (progress) tell = [&](std::int64_t i, double r) { return progress(i, r / scale); };
+  result.seconds = run(spec, args, tell);
   result.history.resize(at(result.outcome.history_count));
   result.x.resize(at(rows_));
   for (const Pe& pe : pes_)
     for (std::size_t i = 0; i < pe.local.global_row.size(); ++i)
-      result.x[at(pe.local.global_row[i])] = pe.x.data()[i];
+      result.x[at(pe.local.global_row[i])] =
+          static_cast<T>(static_cast<double>(pe.x.data()[i]) / scale);
+  for (double* norm :
+       {&result.outcome.residual, &result.outcome.true_residual, &result.outcome.bnorm})
+    *norm /= scale;
+  for (double& norm : result.history) norm /= scale;
   return result;
 }
 

@@ -49,7 +49,7 @@ class CpuSystem final : public System<T> {
   void build_shares(HaloPlan<T>& plan);
   void fill_report(const HaloPlan<T>& plan);
   void reserve_vectors(const SolveSpec& spec);
-  void load(std::span<const T> b, std::span<const T> x0);
+  void load(std::span<const T> b, std::span<const T> x0, double scale);
   SolveParams params(const SolveSpec& spec, bool has_guess) const;
   std::vector<SolveArgs<Matrix>> arguments(const SolveParams& params, Outcome& outcome,
                                            std::vector<double>& history);

@@ -174,6 +174,24 @@ TEST(guess_is_used) {
   CHECK(std::ranges::equal(warm.x, cold.x));
 }
 
+TEST(tiny_and_huge_right_hand_sides_take_the_same_iterations) {
+  const auto a = grid2d(12, 12);
+  const auto b = wave(a.n());
+  const auto system = system_of(a, 2, 2);
+  const auto spec = spec_of(Method::prcg, Preconditioner::jacobi);
+  const auto plain = system->solve(b, {}, spec, {});
+  for (const int exponent : {-900, -40, 40, 900}) {
+    auto scaled = b;
+    for (double& value : scaled) value = std::ldexp(value, exponent);
+    const auto r = system->solve(scaled, {}, spec, {});
+    CHECK_EQ(r.outcome.reason, Reason::converged_rtol);
+    CHECK_EQ(r.outcome.iterations, plain.outcome.iterations);
+    for (std::size_t i = 0; i < b.size(); ++i) CHECK_EQ(r.x[i], std::ldexp(plain.x[i], exponent));
+    CHECK_EQ(r.outcome.bnorm, std::ldexp(plain.outcome.bnorm, exponent));
+    CHECK_EQ(r.history.back(), std::ldexp(plain.history.back(), exponent));
+  }
+}
+
 TEST(zero_right_hand_side_gives_zero_whatever_the_guess) {
   const auto a = grid2d(5, 5);
   const std::vector<double> zero(25, 0.0);
