@@ -256,6 +256,18 @@ auto CpuSystem<T>::arguments(const SolveParams& params, Outcome& outcome,
   return args;
 }
 
+// A solve that is over, whatever happens, before anybody could want to interrupt it, and that one
+// block runs: not worth a thread of its own.
+template <class T>
+bool CpuSystem<T>::is_short(const SolveSpec& spec) const {
+  constexpr double kSecondsPerByte = 1e-9;  // of a slow core
+  constexpr double kShort = 0.2;
+  if (pes_.size() > 1 || blocks_ > 1 || spec.time_limit > 0.0) return false;
+  const double bytes = report_.matrix_bytes + 200.0 * static_cast<double>(rows_);
+  const int products = spec.preconditioner == Preconditioner::chebyshev ? spec.chebyshev_degree : 1;
+  return kSecondsPerByte * bytes * products * static_cast<double>(spec.maxiter) < kShort;
+}
+
 // Runs the kernels to their end, listening to the host meanwhile. Returns the seconds it took.
 template <class T>
 double CpuSystem<T>::run(const SolveSpec& spec, const std::vector<SolveArgs<Matrix>>& args,
@@ -277,8 +289,12 @@ double CpuSystem<T>::run(const SolveSpec& spec, const std::vector<SolveArgs<Matr
   }
   const auto start = std::chrono::steady_clock::now();
   const auto elapsed = [&] { return Seconds(std::chrono::steady_clock::now() - start).count(); };
-  cpu_threads::Launch launch(config,
-                             [&](cpu_threads::Port& port) { kernel(port, args[at(port.pe())]); });
+  const auto body = [&](cpu_threads::Port& port) { kernel(port, args[at(port.pe())]); };
+  if (is_short(spec)) {
+    cpu_threads::run_here(config.heaps, body);
+    return elapsed();
+  }
+  cpu_threads::Launch launch(config, body);
   auto patience = kPatience;
   if (spec.time_limit > 0.0)
     patience = std::clamp(std::chrono::milliseconds(static_cast<int>(spec.time_limit * 100.0)),

@@ -30,6 +30,7 @@ class Slice {
     std::int64_t cursor[W];
     std::copy_n(start_, W, cursor);
     const std::int64_t most = longest_ + longest_ / 4 + 1;
+    if (diagonals_of_pair(0, rows_ - 1) > most) return false;  // most irregular rows end here
     std::int64_t diagonals = 0;
     while (take_diagonal(cursor, nullptr, nullptr))
       if (++diagonals > most) return false;
@@ -54,6 +55,21 @@ class Slice {
 
  private:
   static constexpr std::int32_t kPadding = -1;
+
+  // Number of diagonals on which two rows together have entries.
+  std::int64_t diagonals_of_pair(int a, int b) const {
+    std::int64_t i = start_[a];
+    std::int64_t j = start_[b];
+    std::int64_t shared = 0;
+    while (i < stop_[a] && j < stop_[b]) {
+      const std::int64_t left = std::int64_t{local_.col[at(i)]} - a;
+      const std::int64_t right = std::int64_t{local_.col[at(j)]} - b;
+      shared += left == right ? 1 : 0;
+      i += left <= right ? 1 : 0;
+      j += right <= left ? 1 : 0;
+    }
+    return stop_[a] - start_[a] + stop_[b] - start_[b] - shared;
+  }
 
   // Next diagonal: the smallest column - row among the cursors. False when all rows are spent.
   bool take_diagonal(std::int64_t* cursor, std::int32_t* index, T* value) const {

@@ -49,6 +49,14 @@ void Launch::run_block(int pe, int block) {
   if (--running_ == 0) ended_.notify_all();
 }
 
+void run_here(std::byte* const* heaps, const std::function<void(Port&)>& kernel) {
+  Shared shared;
+  shared.heaps = heaps;
+  shared.records.assign(1, WaitRecord{});
+  Port port(shared, 0, 0);
+  kernel(port);
+}
+
 bool Launch::wait_for(std::chrono::milliseconds patience) {
   std::unique_lock lock(mutex_);
   return ended_.wait_for(lock, patience, [this] { return running_ == 0; });

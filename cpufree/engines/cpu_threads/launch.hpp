@@ -51,4 +51,7 @@ class Launch {
   int running_ = 0;
 };
 
+// Runs a kernel of a single block to its end on the calling thread.
+void run_here(std::byte* const* heaps, const std::function<void(Port&)>& kernel);
+
 }  // namespace cpufree::cpu_threads
