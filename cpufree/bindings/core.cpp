@@ -4,6 +4,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -43,7 +44,20 @@ V option(const nb::dict& options, const char* name, V otherwise) {
   return options.contains(name) ? nb::cast<V>(options[name]) : otherwise;
 }
 
+void require_known(const nb::dict& options) {
+  static constexpr const char* known[] = {
+      "method",          "pc",         "rtol",       "atol",
+      "maxiter",         "time_limit", "wait_limit", "replace_every",
+      "chebyshev_degree"};
+  for (const auto& [key, value] : options) {
+    const auto name = nb::cast<std::string>(key);
+    if (std::ranges::find(known, name) == std::end(known))
+      throw InvalidInput("unknown option '" + name + "'");
+  }
+}
+
 SolveSpec spec_of(const nb::dict& options) {
+  require_known(options);
   SolveSpec spec;
   spec.method = method_from_name(option<std::string>(options, "method", "prcg"));
   spec.preconditioner = preconditioner_from_name(option<std::string>(options, "pc", "jacobi"));
@@ -181,7 +195,7 @@ void raise(const char* name, const nb::object& arguments) {
 nb::list list_of(const std::vector<BlockReport>& blocks) {
   nb::list waits;
   for (const BlockReport& b : blocks) {
-    if (b.record.state != BlockState::expired && b.record.state != BlockState::aborted) continue;
+    if (!b.record.waited()) continue;
     nb::dict wait;
     wait["pe"] = b.pe;
     wait["block"] = b.block;
@@ -207,6 +221,8 @@ void translate(const std::exception_ptr& error, void*) {
     raise("UnsupportedError", nb::str(e.what()));
   } catch (const EngineError& e) {
     raise("EngineError", nb::str(e.what()));
+  } catch (const std::bad_cast&) {
+    raise("InvalidInputError", nb::str("an option or argument has the wrong type"));
   } catch (const std::bad_alloc&) {
     raise("OutOfMemoryError",
           nb::str("out of memory; use a smaller problem, or a machine with more memory"));

@@ -13,7 +13,8 @@
 // for.
 //
 // Ordering: packets order nothing but themselves. As a barrier the all-reduce therefore proves that
-// others have *read* (write after read), never that what they wrote is visible (read after write).
+// others have *read* what their partial sums depend on (write after read), and never that what they
+// wrote is visible (read after write).
 #pragma once
 
 #include "cpufree/device/wait.hpp"
@@ -38,8 +39,10 @@ class AllReduce {
   CPUFREE_KERNEL_FN void push(double* partial, int count) {
     ++epoch_;
     port_.sum(partial, count);
-    const bool speaker = port_.pe() == 0 && port_.block() == 0;  // the host speaks to one block
-    const std::uint64_t tag = make_tag(epoch_, speaker ? port_.host_notes() : 0U);
+    unsigned notes = 0;  // the host speaks to one thread of one block, which tells the others
+    if (port_.pe() == 0 && port_.block() == 0)
+      notes = port_.any_bits(port_.lane() == 0 ? port_.host_notes() : 0U);
+    const std::uint64_t tag = make_tag(epoch_, notes);
     Packet* mine = slots_ + first(port_.pe() * port_.blocks() + port_.block());
     for (int k = port_.lane(); k < port_.pes() * count; k += port_.lanes())
       port_.put_packet(mine + k % count, k / count, partial[k % count], tag);

@@ -19,7 +19,8 @@
 // (q, c) puts exactly if (q, c) reads a ghost that a puts: `await` of a holds (q, c) if and only if
 // `await` of (q, c) holds (m, a). Let v be exchanged in e and again in f > e. The puts of f by a
 // must not overtake reads of e by (q, c). They do not if one of these holds between e and f:
-//   (i)  an all-reduce to which every block contributes after its reads of e (cg, prcg: p);
+//   (i)  an all-reduce to which every block contributes sums that depend on its reads of e (cg,
+//        prcg: p . A p);
 //   (ii) another exchange g, e < g < f, of another vector: a has waited in g for (q, c), which
 //        arrived in g only after it had finished its reads of e (Chebyshev, pipecg: two scratch
 //        vectors taken in turn).

@@ -13,7 +13,7 @@ struct Symmetric {
   T* at(std::byte* heap) const { return reinterpret_cast<T*>(heap + offset); }
 };
 
-// Reserves objects one behind the other, each on a 256-byte boundary.
+// Reserves objects one behind the other, at offsets that are multiples of 256 bytes.
 class SymmetricLayout {
  public:
   template <class T>

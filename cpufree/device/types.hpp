@@ -7,7 +7,7 @@
 
 namespace cpufree {
 
-// Monotone counter of a channel. Never reset while a kernel runs.
+// Monotone counter of a channel. Starts at 0 with every launch, and is never reset while one runs.
 using Epoch = std::uint64_t;
 
 // Wrap-safe "seen has reached want". Flags are compared with this and never with ==, so that a
@@ -69,6 +69,8 @@ struct WaitRecord {
   Epoch want = 0;        // the epoch waited for
   Epoch seen = 0;        // the epoch last seen
   double seconds = 0.0;  // how long the wait had lasted
+
+  bool waited() const { return state == BlockState::expired || state == BlockState::aborted; }
 };
 
 }  // namespace cpufree

@@ -2,13 +2,12 @@
 
 #include <algorithm>
 
+#include "cpufree/base/index.hpp"
 #include "cpufree/problem/partition.hpp"
 
 namespace cpufree {
 
 namespace {
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 void sort_unique(std::vector<std::int32_t>& v) {
   std::ranges::sort(v);

@@ -3,29 +3,15 @@
 #include <algorithm>
 #include <numeric>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include "cpufree/base/error.hpp"
+#include "cpufree/base/index.hpp"
+#include "cpufree/base/parallel.hpp"
 
 namespace cpufree {
 
 namespace {
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-
-// Calls f(pe) for every PE, on as many threads as the machine has.
-template <class F>
-void for_each_pe(int pes, F&& f) {
-  const int threads =
-      std::min(pes, std::max(1, static_cast<int>(std::thread::hardware_concurrency())));
-  std::vector<std::jthread> team;
-  for (int t = 1; t < threads; ++t)
-    team.emplace_back([&, t] {
-      for (int pe = t; pe < pes; pe += threads) f(pe);
-    });
-  for (int pe = 0; pe < pes; pe += threads) f(pe);
-}
 
 // Messages are made only where they are needed: these checks run for every row.
 [[noreturn]] void refuse_owner(std::size_t row, std::int32_t owner, int pes) {
@@ -179,24 +165,28 @@ void list_destinations(HaloPlan<T>& plan) {
   });
 }
 
-// A row that reads ghosts of a neighbour must be among those that the neighbour reads, and the
-// other way round: the proofs of the channels rest on it.
+// Where row i of one PE reads row j of another, row j must read row i: the proofs of the channels
+// rest on it.
 template <class T>
 void check_symmetry(const HaloPlan<T>& plan, std::int32_t pe) {
   const auto& local = plan.local[at(pe)];
-  std::vector<std::int32_t> reads;
-  for (std::int32_t i = 0; i < local.boundary(); ++i) {
-    reads.clear();
-    const std::int32_t row = local.interior + i;
-    for (std::int64_t k = local.row_ptr[at(row)]; k < local.row_ptr[at(row) + 1]; ++k)
-      if (local.col[at(k)] >= local.rows())
-        reads.push_back(local.ghost_owner[at(local.col[at(k)] - local.rows())]);
-    reads.erase(std::ranges::unique(reads).begin(), reads.end());
+  for (std::int32_t row = local.interior; row < local.rows(); ++row) {
+    const std::int32_t i = row - local.interior;
     const auto sent = std::span(local.destinations)
                           .subspan(at(local.send_ptr[at(i)]),
                                    at(local.send_ptr[at(i) + 1] - local.send_ptr[at(i)]));
-    if (!std::ranges::equal(reads, sent, {}, {}, &Destination::pe))
-      refuse_one_way(local.global_row[at(row)]);
+    for (std::int64_t k = local.row_ptr[at(row)]; k < local.row_ptr[at(row) + 1]; ++k) {
+      const std::int32_t ghost = local.col[at(k)] - local.rows();
+      if (ghost < 0) continue;
+      const std::int32_t owner = local.ghost_owner[at(ghost)];
+      const auto& other = plan.local[at(owner)];
+      const auto mine = std::ranges::find(sent, owner, &Destination::pe);
+      const std::int64_t back = local.ghost_row[at(ghost)];
+      const auto first = other.col.begin() + other.row_ptr[at(back)];
+      const auto last = other.col.begin() + other.row_ptr[at(back) + 1];
+      if (mine == sent.end() || !std::binary_search(first, last, mine->index))
+        refuse_one_way(local.global_row[at(row)]);
+    }
   }
 }
 
@@ -242,9 +232,9 @@ HaloPlan<T> make_halo_plan(const CsrView<T>& matrix, std::span<const std::int32_
   HaloPlan<T> plan;
   plan.local.resize(at(pes));
   const auto local_row = number_rows(matrix, part, order, plan);
-  for_each_pe(pes, [&](int pe) { copy_rows(matrix, part, local_row, pe, plan.local[at(pe)]); });
+  in_parallel(pes, [&](int pe) { copy_rows(matrix, part, local_row, pe, plan.local[at(pe)]); });
   list_destinations(plan);
-  for (int pe = 0; pe < pes; ++pe) check_symmetry(plan, pe);
+  in_parallel(pes, [&](int pe) { check_symmetry(plan, pe); });
   count_traffic(plan);
   return plan;
 }

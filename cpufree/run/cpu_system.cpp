@@ -6,6 +6,8 @@
 #include <limits>
 #include <thread>
 
+#include "cpufree/base/index.hpp"
+#include "cpufree/base/parallel.hpp"
 #include "cpufree/device/symmetric.hpp"
 #include "cpufree/engines/cpu_threads/bootstrap.hpp"
 #include "cpufree/problem/partition.hpp"
@@ -17,20 +19,6 @@ namespace {
 
 constexpr std::int64_t kHistoryCapacity = std::int64_t{1} << 20;
 constexpr std::chrono::milliseconds kPatience{50};  // between two looks of the host
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-
-// Calls f(k) for k in [0, count) on the cores of this process.
-template <class F>
-void in_parallel(int count, F&& f) {
-  const int threads = std::min(count, cpu_threads::cores_available());
-  std::vector<std::jthread> team;
-  for (int t = 1; t < threads; ++t)
-    team.emplace_back([&, t] {
-      for (int k = t; k < count; k += threads) f(k);
-    });
-  for (int k = 0; k < count; k += threads) f(k);
-}
 
 // A power of two that brings the largest entry of b near 1 where it is far from it, so that squares
 // neither underflow nor overflow; it changes no mantissa, hence no iterate but for its scale.
@@ -81,7 +69,7 @@ CpuSystem<T>::CpuSystem(const CsrView<T>& matrix, std::span<const std::int32_t> 
                         std::span<const std::int32_t> order, const SystemSpec& spec)
     : rows_(matrix.n) {
   check(spec);
-  const int cores = cpu_threads::cores_available();
+  const int cores = available_cores();
   blocks_ = spec.blocks > 0 ? spec.blocks : std::max(1, cores / spec.pes);
   std::vector<std::int32_t> contiguous;
   if (part.empty()) {
@@ -297,8 +285,8 @@ double CpuSystem<T>::run(const SolveSpec& spec, const std::vector<SolveArgs<Matr
   cpu_threads::Launch launch(config, body);
   auto patience = kPatience;
   if (spec.time_limit > 0.0)
-    patience = std::clamp(std::chrono::milliseconds(static_cast<int>(spec.time_limit * 100.0)),
-                          std::chrono::milliseconds(1), kPatience);
+    patience =
+        std::chrono::milliseconds(1 + static_cast<int>(std::min(49.0, 100.0 * spec.time_limit)));
   while (!launch.wait_for(patience)) {
     if (progress && !progress(launch.iteration(), launch.residual())) launch.note(kNoteInterrupt);
     if (spec.time_limit > 0.0 && elapsed() > spec.time_limit) launch.note(kNoteTimeLimit);
@@ -315,6 +303,9 @@ double CpuSystem<T>::run(const SolveSpec& spec, const std::vector<SolveArgs<Matr
 template <class T>
 SolveResult<T> CpuSystem<T>::solve(std::span<const T> b, std::span<const T> x0,
                                    const SolveSpec& spec, const Progress& progress) {
+  const std::unique_lock alone(busy_, std::try_to_lock);
+  if (!alone)
+    throw EngineError("this system is solving already; use one system for each concurrent solve");
   check(spec);
   require(b.size() == at(rows_), "the right-hand side has " + std::to_string(b.size()) +
                                      " entries, the matrix " + std::to_string(rows_) + " rows");

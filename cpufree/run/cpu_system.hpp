@@ -1,6 +1,8 @@
 // The CPU engine's System: slices and vectors in memory, kernels on threads.
 #pragma once
 
+#include <memory>
+#include <mutex>
 #include <vector>
 
 #include "cpufree/device/symmetric.hpp"
@@ -57,6 +59,7 @@ class CpuSystem final : public System<T> {
   double run(const SolveSpec& spec, const std::vector<SolveArgs<Matrix>>& args,
              const Progress& progress);
 
+  std::mutex busy_;  // held while a solve runs
   std::int32_t rows_ = 0;
   int blocks_ = 1;
   std::vector<Pe> pes_;

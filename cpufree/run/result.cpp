@@ -9,10 +9,6 @@ namespace cpufree {
 
 namespace {
 
-bool waits(const BlockReport& b) {
-  return b.record.state == BlockState::expired || b.record.state == BlockState::aborted;
-}
-
 std::string name(int pe, int block) {
   return "block " + std::to_string(block) + " of PE " + std::to_string(pe);
 }
@@ -47,12 +43,12 @@ std::string describe_waits(const std::vector<BlockReport>& blocks) {
   std::set<std::pair<int, int>> silent;  // waited for, and not waiting
   int lines = 0;
   for (const BlockReport& b : blocks) {
-    if (!waits(b)) continue;
+    if (!b.record.waited()) continue;
     if (++lines <= 16) text += "\n  " + line_of(b);
     const auto from = std::ranges::find_if(blocks, [&](const BlockReport& other) {
       return other.pe == b.record.from_pe && other.block == b.record.from_block;
     });
-    if (from != blocks.end() && !waits(*from)) silent.insert({from->pe, from->block});
+    if (from != blocks.end() && !from->record.waited()) silent.insert({from->pe, from->block});
   }
   if (lines > 16) text += "\n  ... and " + std::to_string(lines - 16) + " more";
   for (const auto& [pe, block] : silent) {

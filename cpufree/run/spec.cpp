@@ -81,6 +81,9 @@ void check(const SystemSpec& spec) {
           "pes must lie between 1 and 1024, not " + std::to_string(spec.pes));
   require(spec.blocks >= 0 && spec.blocks <= 1024,
           "blocks must lie between 0 (automatic) and 1024, not " + std::to_string(spec.blocks));
+  require(spec.pes * spec.blocks <= 4096, "at most 4096 blocks in all are possible, not " +
+                                              std::to_string(spec.pes) + " x " +
+                                              std::to_string(spec.blocks));
 }
 
 void check(const SolveSpec& spec) {

@@ -48,7 +48,7 @@ struct Outcome {
   double lambda_max = 0.0;  // estimate for D^-1 A, Chebyshev only
   std::int64_t history_count = 0;
   std::int64_t history_stride = 1;
-  std::int64_t replacements = 0;     // times that b - A x was computed and judged
+  std::int64_t replacements = 0;     // times that b - A x replaced the recurrence's residual
   std::int64_t handed_over_at = -1;  // pipecg: iteration at which prcg took over, -1 never
   std::int64_t reductions = 0;
   std::int64_t exchanges = 0;

@@ -8,7 +8,8 @@
 
 namespace cpufree {
 
-// Nothing of an earlier solve must show: a NaN would survive a multiplication by zero.
+// Nothing of an earlier solve must show: a NaN would survive a multiplication by zero. Ghosts are
+// not cleared: they are always put before they are read.
 template <class Ctx>
 CPUFREE_KERNEL_FN void clear_vectors(Ctx& c) {
   using T = typename Ctx::T;

@@ -4,12 +4,11 @@
 #include <limits>
 
 #include "cpufree/base/error.hpp"
+#include "cpufree/base/index.hpp"
 
 namespace cpufree {
 
 namespace {
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 // The rows of one slice, each with a cursor into its sorted columns.
 template <class T, int W>

@@ -43,7 +43,7 @@ class Monitor {
   // The start: squares of the norms of b and of the (true) initial residual.
   CPUFREE_KERNEL_FN void begin(double bb, double rr) {
     bnorm_ = std::sqrt(bb);
-    residual_ = true_residual_ = first_ = best_ = std::sqrt(rr);
+    residual_ = true_residual_ = first_ = best_ = smallest_ = std::sqrt(rr);
     verified_ = true;
     target_ = larger(params_.rtol * bnorm_, params_.atol);
     trigger_ = larger(target_, params_.roundoff * bnorm_);
@@ -60,9 +60,12 @@ class Monitor {
     ++iterations_;
     residual_ = std::sqrt(rr);
     verified_ = false;
+    smallest_ = residual_ < smallest_ ? residual_ : smallest_;
     if (!is_finite(rr)) {
       stop(Reason::diverged_nanorinf);
     } else if (residual_ <= trigger_) {
+      return Verdict::verify;
+    } else if (lost()) {
       return Verdict::verify;
     } else if (residual_ > kDivergence * larger(first_, bnorm_)) {
       stop(Reason::diverged_dtol);
@@ -83,7 +86,8 @@ class Monitor {
     const bool claimed = !replaced && believed <= target_;
     true_residual_ = std::sqrt(rr);
     verified_ = true;
-    const bool honest = true_residual_ <= 2.0 * believed;
+    const bool honest = true_residual_ <= 2.0 * believed && !lost();
+    smallest_ = true_residual_;
     if (replaced || !honest) {
       residual_ = true_residual_;
       ++replacements_;
@@ -127,6 +131,11 @@ class Monitor {
   static constexpr int kPatience = 3;
   static constexpr double kDivergence = 1e10;  // residuals of CG may grow by sqrt(condition number)
 
+  // Beyond the level of rounding errors a recurrence may grow without end from a good x.
+  CPUFREE_KERNEL_FN bool lost() const {
+    return residual_ > 100.0 * smallest_ && smallest_ <= 1e3 * params_.roundoff * bnorm_;
+  }
+
   CPUFREE_KERNEL_FN static double larger(double a, double b) { return a > b ? a : b; }
   CPUFREE_KERNEL_FN Reason met() const {
     return bnorm_ > 0.0 && true_residual_ <= params_.rtol * bnorm_ ? Reason::converged_rtol
@@ -140,10 +149,11 @@ class Monitor {
   std::int64_t handed_over_at_ = -1;
   double bnorm_ = 0.0, first_ = 0.0;
   double residual_ = 0.0, true_residual_ = 0.0;
-  double best_ = 0.0;     // smallest true residual, in steps of one half
-  int idle_ = 0;          // lies of the recurrence since then
-  double target_ = 0.0;   // the rule
-  double trigger_ = 0.0;  // where to compute b - A x: at the rule, and before it where it lied
+  double smallest_ = 0.0;  // residual of the recurrence since its start
+  double best_ = 0.0;      // smallest true residual, in steps of one half
+  int idle_ = 0;           // lies of the recurrence since then
+  double target_ = 0.0;    // the rule
+  double trigger_ = 0.0;   // where to compute b - A x: at the rule, and before it where it lied
   bool verified_ = false;
 };
 

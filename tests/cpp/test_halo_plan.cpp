@@ -127,6 +127,15 @@ TEST(one_way_coupling_is_rejected) {
   CHECK_THROWS(InvalidInput, make_halo_plan(a.view(), part, {}, 2));
 }
 
+TEST(one_way_coupling_in_a_cycle_is_rejected) {  // every row is read by the PE that it reads
+  Entries e;
+  for (std::int32_t i = 0; i < 4; ++i) e[{i, i}] = 4.0;
+  e[{0, 2}] = e[{2, 1}] = e[{1, 3}] = e[{3, 0}] = -1.0;
+  const auto a = from_entries<double>(4, e);
+  const std::vector<std::int32_t> part{0, 0, 1, 1};
+  CHECK_THROWS(InvalidInput, make_halo_plan(a.view(), part, {}, 2));
+}
+
 TEST(partition_out_of_range_is_rejected) {
   const auto a = grid2d(2, 2);
   const std::vector<std::int32_t> part{0, 1, 2, 0};

@@ -97,6 +97,27 @@ TEST(zero_tolerance_is_verified_at_the_level_of_rounding) {
   CHECK(m.look(1e-33, 0) == Verdict::verify);
 }
 
+TEST(honest_near_miss_must_claim_more_the_next_time) {
+  const auto p = params_with(1e-3, 0.0);
+  Monitor m(p);
+  m.begin(1.0, 1.0);
+  CHECK(m.look(0.98e-6, 0) == Verdict::verify);
+  CHECK(m.verify(1.1e-6, false));
+  CHECK(!m.done());
+  CHECK(m.look(0.95e-6, 0) == Verdict::go_on);
+  CHECK(m.look(0.6e-6, 0) == Verdict::verify);
+}
+
+TEST(growth_from_the_level_of_rounding_is_not_believed) {
+  const auto p = params_with(0.0, 0.0);
+  Monitor m(p);
+  m.begin(1.0, 1.0);
+  CHECK(m.look(1e-30, 0) == Verdict::go_on);
+  CHECK(m.look(1e-27, 0) == Verdict::go_on);
+  CHECK(m.look(1e-25, 0) == Verdict::verify);
+  CHECK(!m.verify(1e-25, false));
+}
+
 TEST(last_iteration_is_named) {
   auto p = params_with(1e-9, 0.0);
   p.maxiter = 2;

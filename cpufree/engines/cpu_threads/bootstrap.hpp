@@ -3,9 +3,6 @@
 
 namespace cpufree::cpu_threads {
 
-// Cores that this process may run on (its affinity mask).
-int cores_available();
-
 // How often a wait looks before it offers its core: long where every block has a core to itself,
 // hardly at all where blocks share cores.
 int spins_for(int blocks_in_all);

@@ -18,6 +18,7 @@ Launch::Launch(const LaunchConfig& config, std::function<void(Port&)> kernel)
   shared_.spins = spins_for(in_all);
   shared_.records.assign(static_cast<std::size_t>(in_all), WaitRecord{});
   running_ = in_all;
+  threads_.reserve(static_cast<std::size_t>(in_all));
   try {
     for (int pe = 0; pe < config.pes; ++pe)
       for (int block = 0; block < config.blocks; ++block)
@@ -35,7 +36,10 @@ Launch::Launch(const LaunchConfig& config, std::function<void(Port&)> kernel)
 
 Launch::~Launch() {
   std::unique_lock lock(mutex_);
-  if (running_ > 0) shared_.leave = true;
+  if (running_ > 0) {
+    shared_.leave = true;             // ends waits, and
+    shared_.notes |= kNoteInterrupt;  // solves that wait for nobody
+  }
   lock.unlock();
   for (auto& thread : threads_) thread.join();
 }

@@ -20,7 +20,6 @@ struct Shared {
   int pes = 1;
   int blocks = 1;
   std::byte* const* heaps = nullptr;
-  std::size_t heap_bytes = 0;
   std::chrono::nanoseconds wait_limit{0};
   int spins = 0;  // looks at a flag before the thread offers its core to others
 

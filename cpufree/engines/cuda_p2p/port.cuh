@@ -50,16 +50,21 @@ class Port {
   __device__ void sync_block() { __syncthreads(); }
   __device__ bool all(bool value) { return __syncthreads_and(value ? 1 : 0) != 0; }
   __device__ unsigned any_bits(unsigned value) {
-    unsigned bits = 0;
-    for (unsigned bit = 1; bit < (1U << kNoteBits); bit <<= 1)
-      if (__syncthreads_or((value & bit) != 0 ? 1 : 0) != 0) bits |= bit;
-    return bits;
+    auto* bits = reinterpret_cast<unsigned*>(scratch_);
+    const unsigned mine = __reduce_or_sync(0xffffffffU, value);
+    if (lane() % 32 == 0) bits[lane() / 32] = mine;
+    __syncthreads();
+    const unsigned other = lane() % 32 < lanes() / 32 ? bits[lane() % 32] : 0U;
+    const unsigned all_bits = __reduce_or_sync(0xffffffffU, other);
+    __syncthreads();
+    return all_bits;
   }
 
-  // Butterflies within warps, then one over the warps' sums: one order for every thread and run.
+  // Blocks are whole warps. Butterflies within warps, then one over the warps' sums: one order for
+  // every thread and run.
   __device__ void sum(double* values, int count) {
     const int warp = lane() / 32;
-    const int warps = (lanes() + 31) / 32;
+    const int warps = lanes() / 32;
     for (int k = 0; k < count; ++k) {
       for (int half = 16; half > 0; half /= 2)
         values[k] += __shfl_xor_sync(0xffffffffU, values[k], half);

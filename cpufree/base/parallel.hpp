@@ -1,0 +1,50 @@
+// Loops shared among the cores of this process, for set-up. Not for kernels.
+#pragma once
+
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+namespace cpufree {
+
+// Cores that this process may run on (its affinity mask).
+inline int available_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof(set), &set) == 0) return std::max(1, CPU_COUNT(&set));
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+// Calls f(k) for every k in [0, count). The first exception is passed on once all calls have ended;
+// where no thread can be had, fewer do the work.
+template <class F>
+void in_parallel(int count, F&& f) {
+  const int threads = std::min(count, available_cores());
+  std::vector<std::exception_ptr> errors(static_cast<std::size_t>(std::max(threads, 1)));
+  std::atomic<int> next{0};
+  const auto work = [&](std::size_t t) {
+    try {
+      for (int k = next++; k < count; k = next++) f(k);
+    } catch (...) {
+      errors[t] = std::current_exception();
+    }
+  };
+  {
+    std::vector<std::jthread> team;
+    team.reserve(errors.size());
+    try {
+      for (std::size_t t = 1; t < errors.size(); ++t) team.emplace_back(work, t);
+    } catch (const std::system_error&) {  // the threads that there are suffice
+    }
+    work(0);
+  }
+  for (const std::exception_ptr& error : errors)
+    if (error) std::rethrow_exception(error);
+}
+
+}  // namespace cpufree
