@@ -244,18 +244,6 @@ auto CpuSystem<T>::arguments(const SolveParams& params, Outcome& outcome,
   return args;
 }
 
-// A solve that is over, whatever happens, before anybody could want to interrupt it, and that one
-// block runs: not worth a thread of its own.
-template <class T>
-bool CpuSystem<T>::is_short(const SolveSpec& spec) const {
-  constexpr double kSecondsPerByte = 1e-9;  // of a slow core
-  constexpr double kShort = 0.2;
-  if (pes_.size() > 1 || blocks_ > 1 || spec.time_limit > 0.0) return false;
-  const double bytes = report_.matrix_bytes + 200.0 * static_cast<double>(rows_);
-  const int products = spec.preconditioner == Preconditioner::chebyshev ? spec.chebyshev_degree : 1;
-  return kSecondsPerByte * bytes * products * static_cast<double>(spec.maxiter) < kShort;
-}
-
 // Runs the kernels to their end, listening to the host meanwhile. Returns the seconds it took.
 template <class T>
 double CpuSystem<T>::run(const SolveSpec& spec, const std::vector<SolveArgs<Matrix>>& args,
@@ -278,19 +266,28 @@ double CpuSystem<T>::run(const SolveSpec& spec, const std::vector<SolveArgs<Matr
   const auto start = std::chrono::steady_clock::now();
   const auto elapsed = [&] { return Seconds(std::chrono::steady_clock::now() - start).count(); };
   const auto body = [&](cpu_threads::Port& port) { kernel(port, args[at(port.pe())]); };
-  if (is_short(spec)) {
-    cpu_threads::run_here(config.heaps, body);
-    return elapsed();
-  }
-  cpu_threads::Launch launch(config, body);
   auto patience = kPatience;
   if (spec.time_limit > 0.0)
     patience =
         std::chrono::milliseconds(1 + static_cast<int>(std::min(49.0, 100.0 * spec.time_limit)));
-  while (!launch.wait_for(patience)) {
-    if (progress && !progress(launch.iteration(), launch.residual())) launch.note(kNoteInterrupt);
-    if (spec.time_limit > 0.0 && elapsed() > spec.time_limit) launch.note(kNoteTimeLimit);
+  const auto listen = [&](std::int64_t iteration, double residual) {
+    unsigned notes = kNoteNone;
+    if (progress && !progress(iteration, residual)) notes |= kNoteInterrupt;
+    if (spec.time_limit > 0.0 && elapsed() > spec.time_limit) notes |= kNoteTimeLimit;
+    return notes;
+  };
+  if (config.pes * config.blocks == 1) {
+    auto next = start + patience;
+    cpu_threads::run_here(config.heaps, body, [&](std::int64_t iteration, double residual) {
+      const auto now = std::chrono::steady_clock::now();
+      if (now < next) return static_cast<unsigned>(kNoteNone);
+      next = now + patience;
+      return listen(iteration, residual);
+    });
+    return elapsed();
   }
+  cpu_threads::Launch launch(config, body);
+  while (!launch.wait_for(patience)) launch.note(listen(launch.iteration(), launch.residual()));
   const double seconds = elapsed();
   if (!launch.gave_up()) return seconds;
   std::vector<BlockReport> blocks;

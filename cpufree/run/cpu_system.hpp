@@ -55,7 +55,6 @@ class CpuSystem final : public System<T> {
   SolveParams params(const SolveSpec& spec, bool has_guess) const;
   std::vector<SolveArgs<Matrix>> arguments(const SolveParams& params, Outcome& outcome,
                                            std::vector<double>& history);
-  bool is_short(const SolveSpec& spec) const;
   double run(const SolveSpec& spec, const std::vector<SolveArgs<Matrix>>& args,
              const Progress& progress);
 

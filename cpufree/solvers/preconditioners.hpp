@@ -32,7 +32,8 @@ struct Jacobi {
 // the interval [lambda / 30, 1.05 lambda], lambda the largest eigenvalue of D^-1 A. (Saad 2003,
 // Iterative Methods for Sparse Linear Systems, algorithm 12.1; the interval is that of smoothers in
 // multigrid.) k - 1 products; a fixed polynomial in D^-1 A that is positive on (0, 1.08 lambda), so
-// M is symmetric positive definite as long as lambda is not underestimated by more than 8 % (the estimate of eigenvalue.hpp errs on the safe side).
+// M is symmetric positive definite as long as lambda is not underestimated by more than 8 % (the
+// estimate of eigenvalue.hpp errs on the safe side).
 template <class T>
 struct Chebyshev {
   static constexpr bool pointwise = false;

@@ -53,10 +53,12 @@ void Launch::run_block(int pe, int block) {
   if (--running_ == 0) ended_.notify_all();
 }
 
-void run_here(std::byte* const* heaps, const std::function<void(Port&)>& kernel) {
+void run_here(std::byte* const* heaps, const std::function<void(Port&)>& kernel,
+              const std::function<unsigned(std::int64_t, double)>& host) {
   Shared shared;
   shared.heaps = heaps;
   shared.records.assign(1, WaitRecord{});
+  shared.host = [&] { return host(shared.iteration, shared.residual); };
   Port port(shared, 0, 0);
   kernel(port);
 }

@@ -51,7 +51,10 @@ class Launch {
   int running_ = 0;
 };
 
-// Runs a kernel of a single block to its end on the calling thread.
-void run_here(std::byte* const* heaps, const std::function<void(Port&)>& kernel);
+// Runs a kernel of a single block on the calling thread: no thread to start, none to wait for. The
+// kernel asks `host` for notes once an all-reduce, with the iteration and residual reached; what it
+// throws ends the kernel and passes.
+void run_here(std::byte* const* heaps, const std::function<void(Port&)>& kernel,
+              const std::function<unsigned(std::int64_t, double)>& host);
 
 }  // namespace cpufree::cpu_threads

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <thread>
 #include <vector>
 
@@ -27,6 +28,7 @@ struct Shared {
   alignas(128) std::atomic<unsigned> notes{0};  // from the host, see Note
   alignas(128) std::atomic<std::int64_t> iteration{0};
   std::atomic<double> residual{0.0};
+  std::function<unsigned()> host;  // where the host's thread runs the kernel itself: asks for notes
   std::vector<WaitRecord> records;  // pes * blocks, each written by its block
 };
 
@@ -76,7 +78,9 @@ class Port {
   bool keep_waiting(Wait& wait);
   void give_up(const Wait& wait, WaitRecord record);
 
-  unsigned host_notes() const { return shared_.notes.load(std::memory_order_relaxed); }
+  unsigned host_notes() {
+    return shared_.host ? shared_.host() : shared_.notes.load(std::memory_order_relaxed);
+  }
   void report(std::int64_t iteration, double residual) {
     shared_.residual.store(residual, std::memory_order_relaxed);
     shared_.iteration.store(iteration, std::memory_order_relaxed);
