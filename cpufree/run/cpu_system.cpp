@@ -27,7 +27,7 @@ double scale_for(std::span<const T> b) {
   double largest = 0.0;
   for (const T value : b) largest = std::max(largest, std::abs(static_cast<double>(value)));
   if (!(largest > 0.0) || !std::isfinite(largest)) return 1.0;
-  const int exponent = std::ilogb(largest);
+  const int exponent = std::clamp(std::ilogb(largest), -1000, 1000);  // 2^1000 is finite
   return std::abs(exponent) > 32 ? std::ldexp(1.0, -exponent) : 1.0;
 }
 
@@ -326,6 +326,9 @@ SolveResult<T> CpuSystem<T>::solve(std::span<const T> b, std::span<const T> x0,
     for (std::size_t i = 0; i < pe.local.global_row.size(); ++i)
       result.x[at(pe.local.global_row[i])] =
           static_cast<T>(static_cast<double>(pe.x.data()[i]) / scale);
+  const bool lost =
+      scale != 1.0 && !std::ranges::all_of(result.x, [](T v) { return std::isfinite(v); });
+  if (lost) result.outcome.reason = Reason::diverged_nanorinf;  // x is out of its type's range
   for (double* norm :
        {&result.outcome.residual, &result.outcome.true_residual, &result.outcome.bnorm})
     *norm /= scale;

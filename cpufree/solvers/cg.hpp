@@ -34,6 +34,7 @@ class ConjugateGradient {
       if (!curvature()) return false;
       if (!monitor_.positive(mu_, Reason::diverged_indefinite_mat)) return true;
       const T alpha = static_cast<T>(rho_before / mu_);
+      if (!monitor_.usable(static_cast<double>(alpha))) return true;
       if (!precondition_residual(alpha)) return false;
       const Verdict verdict = monitor_.look(rr_, c_.notes());
       reporter_.tell(c_, monitor_);

@@ -67,7 +67,8 @@ class PredictRecompute {
 
   CPUFREE_KERNEL_FN bool positive() {
     return monitor_.positive(mu_, Reason::diverged_indefinite_mat) &&
-           monitor_.positive(nu_, Reason::diverged_indefinite_pc);
+           monitor_.positive(nu_, Reason::diverged_indefinite_pc) &&
+           monitor_.usable(static_cast<double>(static_cast<T>(alpha_)));
   }
 
   // u, kept by recurrence, has lost touch with M r: a sign of rounding errors, not of M.

@@ -120,6 +120,12 @@ class Monitor {
     verified_ = true;
   }
 
+  // A step length that overflows, out of sums that do not. False: stop.
+  CPUFREE_KERNEL_FN bool usable(double alpha) {
+    if (!is_finite(alpha)) stop(Reason::diverged_breakdown);
+    return !done();
+  }
+
   // Signs that A, or the preconditioner, is not positive definite. False: stop.
   CPUFREE_KERNEL_FN bool positive(double value, Reason otherwise) {
     if (value > 0.0 && is_finite(value)) return true;

@@ -100,10 +100,10 @@ def read_cache(path: str | os.PathLike[str], verify: bool = True) -> CsrMatrix:
         rows, nnz, dtype, checksums = _parse_header(path, header, actual)
         raw = np.memmap(file, dtype=np.uint8, mode="r")
     *offsets, _ = _layout(rows, nnz, dtype)
-    shapes = ((rows + 1, _INDPTR), (nnz, _INDICES), (nnz, dtype))
+    kinds: tuple[np.dtype[Any], ...] = (_INDPTR, _INDICES, dtype)
     arrays: list[NDArray[Any]] = []
-    for name, offset, (count, kind), checksum in zip(
-        ("indptr", "indices", "data"), offsets, shapes, checksums, strict=True
+    for name, offset, count, kind, checksum in zip(
+        ("indptr", "indices", "data"), offsets, (rows + 1, nnz, nnz), kinds, checksums, strict=True
     ):
         part = np.asarray(raw[offset : offset + count * kind.itemsize])
         if verify and zlib.crc32(part.data) != checksum:

@@ -19,6 +19,7 @@ from rich.text import Text
 
 from . import display
 from .errors import InvalidInputError
+from .result import counted
 
 if TYPE_CHECKING:
     from .problem import CsrMatrix
@@ -172,7 +173,7 @@ def check_answer(matrix: CsrMatrix, b: NDArray[Any], x: NDArray[Any]) -> float:
 def tell_plan(solver: Solver) -> str:
     """Say in a few words how a solver divided its matrix."""
     plan = solver.plan
-    words = f"{display.counted(plan['pes'], 'PE')} × {display.counted(plan['blocks'], 'block')}"
+    words = f"{counted(plan['pes'], 'PE')} × {counted(plan['blocks'], 'block')}"
     if plan["pes"] == 1:
         return words
     cut, halo = display.number(plan["edge_cut"]), display.number(plan["halo_values"])

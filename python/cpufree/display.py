@@ -14,7 +14,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from rich.table import Table
 from rich.text import Text
 
-from .result import Reason, Result
+from .result import Reason, Result, counted
 
 if TYPE_CHECKING:
     from .partition import PartitionReport
@@ -22,63 +22,37 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Ending:
-    """How a reason is told: exit code of the command line, its meaning, and what to do."""
+    """How the command line tells a reason: its exit code, and what to do."""
 
     exit_code: int
-    meaning: str
     advice: str = ""
 
 
+KEEP_X = "with --out the x so far is saved and can be given as --x0."
 ENDINGS: dict[Reason, Ending] = {
-    Reason.CONVERGED_RTOL: Ending(0, "‖r‖ fell below rtol·‖b‖"),
-    Reason.CONVERGED_ATOL: Ending(0, "‖r‖ fell below atol"),
-    Reason.DIVERGED_ITS: Ending(
-        10,
-        "the iteration limit came first",
-        "Raise --maxiter, loosen --rtol, or try --pc chebyshev.",
-    ),
+    Reason.CONVERGED_RTOL: Ending(0),
+    Reason.CONVERGED_ATOL: Ending(0),
+    Reason.DIVERGED_ITS: Ending(10, "Raise --maxiter, loosen --rtol, or try --pc chebyshev."),
     Reason.STAGNATED: Ending(
-        11,
-        "rounding errors keep the residual from falling further",
-        "The tolerance is below what this matrix allows in this precision. Loosen --rtol; "
-        "the best x so far is returned.",
+        11, "The tolerance is below what this matrix allows in this precision: loosen --rtol."
     ),
-    Reason.TIME_LIMIT: Ending(
-        12,
-        "the time limit came first",
-        "Raise --time-limit; with --out the x so far is saved and can be given as --x0.",
-    ),
+    Reason.TIME_LIMIT: Ending(12, f"Raise --time-limit; {KEEP_X}"),
     Reason.DIVERGED_NANORINF: Ending(
-        13,
-        "a NaN or an infinity came up",
-        "Look for huge or non-finite entries in A, b and x0: cpufree info.",
+        13, "Look for huge or non-finite entries in A, b and x0: cpufree info."
     ),
     Reason.DIVERGED_INDEFINITE_MAT: Ending(
         14,
-        "A is not positive definite, p·Ap ≤ 0",
         "Conjugate gradients need a positive definite matrix. If A is negative definite, solve "
         "-A x = -b; if it is indefinite, use MINRES or a direct solver.",
     ),
-    Reason.DIVERGED_INDEFINITE_PC: Ending(
-        15,
-        "the preconditioner is not positive definite",
-        "Try --pc jacobi or --pc none.",
-    ),
+    Reason.DIVERGED_INDEFINITE_PC: Ending(15, "Try --pc jacobi or --pc none."),
     Reason.DIVERGED_BREAKDOWN: Ending(
-        16,
-        "the recurrence broke down: a division by almost zero",
-        "Try --method cg, which is the most robust.",
+        16, "Multiply A and b by a large number: A lies at the lower end of its type's range."
     ),
     Reason.DIVERGED_DTOL: Ending(
-        17,
-        "the residual grew far beyond its first value",
-        "Try --method cg and check that A is symmetric positive definite: cpufree info.",
+        17, "Try --method cg and check that A is symmetric positive definite: cpufree info."
     ),
-    Reason.INTERRUPTED: Ending(
-        130,
-        "it was interrupted",
-        "With --out the x so far is saved and can be given as --x0.",
-    ),
+    Reason.INTERRUPTED: Ending(130, KEEP_X.capitalize()),
 }
 
 
@@ -197,18 +171,11 @@ class SolveProgress:
         return True
 
 
-def counted(count: int, noun: str) -> str:
-    """Return a count with its noun: 1 block, 4 blocks."""
-    return f"{number(count)} {noun}" + ("" if count == 1 else "s")
-
-
 def verdict(result: Result) -> str:
     """Return one sentence: converged or not, after how many iterations, and why."""
     state = "Converged" if result.converged else "NOT converged"
-    told = ENDINGS[result.reason].meaning
-    return (
-        f"{state} after {counted(result.iterations, 'iteration')}: {told} ({result.reason.value})"
-    )
+    count = counted(result.iterations, "iteration")
+    return f"{state} after {count}: {result.reason.meaning} ({result.reason.value})"
 
 
 def result_report(result: Result, tolerance: float, checked: float | None) -> RenderableType:

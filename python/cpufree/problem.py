@@ -166,6 +166,9 @@ def as_vector(v: ArrayLike, n: int, dtype: DTypeLike, name: str = "b") -> NDArra
     """
     if sp.issparse(v):
         raise VectorError(f"{name} is sparse; pass {name}.toarray().ravel()")
+    if v is None or isinstance(v, (str, os.PathLike)):
+        hint = "" if v is None else "; cpufree.load_vector reads files"
+        raise VectorError(f"{name} is {v!r}; it must be {n} real numbers{hint}")
     if isinstance(v, np.ma.MaskedArray):
         raise VectorError(f"{name} is a masked array; pass {name}.filled(value)")
     try:

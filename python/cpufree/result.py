@@ -51,7 +51,7 @@ _MEANINGS = {
     "DIVERGED_NANORINF": "a NaN or an infinity came up",
     "DIVERGED_INDEFINITE_MAT": "the matrix is not positive definite, p·Ap ≤ 0 for a direction p",
     "DIVERGED_INDEFINITE_PC": "the preconditioner is not positive definite, r·Mr ≤ 0",
-    "DIVERGED_BREAKDOWN": "the recurrence broke down",
+    "DIVERGED_BREAKDOWN": "a step length overflowed: the entries of A are too small for their type",
     "STAGNATED": "rounding errors admit no smaller residual",
     "TIME_LIMIT": "the time limit was reached",
     "INTERRUPTED": "Ctrl-C was pressed, or progress asked to stop",
@@ -78,8 +78,9 @@ class Result:
             "kernel" (from launch to end of the kernels), "per_iteration" (of the kernels).
         warnings: what the user should know, in sentences.
         counts: "reductions", "exchanges" (of halos), "replacements" (of the residual by the true
-            one), "lambda_max" (largest eigenvalue of the Jacobi-scaled matrix as estimated for
-            Chebyshev; 0 if unused).
+            one), "handed_over_at" (iteration at which prcg took over from pipecg; -1: it did not),
+            "lambda_max" (largest eigenvalue of the Jacobi-scaled matrix as estimated for Chebyshev;
+            0 if unused).
     """
 
     x: npt.NDArray[Any]
@@ -127,15 +128,15 @@ class Result:
     def __repr__(self) -> str:
         verdict = "converged" if self.converged else "NOT converged"
         reason = self.reason.value if self.converged else f"{self.reason}: {self.reason.meaning}"
-        plural = "" if self.iterations == 1 else "s"
+        layout = f"{counted(self.pes, 'PE')} × {counted(self.blocks, 'block')}"
         relative = f"{self.relative_residual:.3e}"
         lines = [
-            f"Result: {verdict} after {self.iterations} iteration{plural} ({reason})",
+            f"Result: {verdict} after {counted(self.iterations, 'iteration')} ({reason})",
             f"  true residual       {self.true_residual:.3e}   relative to b: {relative}",
             f"  recursive residual  {self.residual:.3e}",
             f"  x                   {self.x.dtype} {self.x.shape}",
             f"  method              {self.method}, preconditioner {self.pc}",
-            f"  engine              {self.engine}, {self.pes} PEs × {self.blocks} blocks",
+            f"  engine              {self.engine}, {layout}",
             f"  seconds             {self._times()}",
         ]
         lines += [f"  why                 {self.why}"] if self.why else []
@@ -144,6 +145,11 @@ class Result:
 
     def _times(self) -> str:
         return ", ".join(f"{name} {seconds:.3g}" for name, seconds in self.timings.items())
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a count with its noun: 1 block, 4 000 blocks."""
+    return f"{count:,} {noun}".replace(",", " ") + ("" if count == 1 else "s")
 
 
 def _plain(value: Any) -> Any:

@@ -49,6 +49,10 @@ def _more(count: int, what: str) -> str:
     return f" (the first of {count} such {what})" if count > 1 else ""
 
 
+def _pairs(count: int) -> str:
+    return "1 pair differs" if count == 1 else f"{count} pairs differ"
+
+
 def _refuse_non_finite(A: CsrMatrix) -> None:
     bad = ~np.isfinite(A.data)
     entry = int(np.argmax(bad))
@@ -108,8 +112,8 @@ def _refuse_asymmetric(
         )
     raise NotSymmetricError(
         f"the matrix is not symmetric: entry (row {row}, column {column}) is {here:.17g}, but "
-        f"entry (row {column}, column {row}) is {there:.17g}; {rows.size // 2} pairs "
-        f"differ by more than {tolerance:g} * sqrt(|a_ii a_jj|). {advice}",
+        f"entry (row {column}, column {row}) is {there:.17g}; {_pairs(rows.size // 2)} "
+        f"by more than {tolerance:g} * sqrt(|a_ii a_jj|). {advice}",
         row,
         column,
     )

@@ -137,6 +137,13 @@ TEST(numbers_of_pes_agree_to_rounding) {
   }
 }
 
+TEST(step_that_overflows_is_a_breakdown) {
+  const auto a = from_entries<double>(1, {{{0, 0}, 1e-320}});
+  for (const Method method : {Method::cg, Method::prcg})
+    CHECK_EQ(reason_of(a, {1.0}, spec_of(method, Preconditioner::none)),
+             Reason::diverged_breakdown);
+}
+
 TEST(repeated_solves_are_bitwise_the_same) {
   const auto a = irregular(150, 19);
   const auto b = wave(a.n());

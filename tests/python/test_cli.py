@@ -435,3 +435,8 @@ def test_progress_always_asks_to_go_on() -> None:
 def test_json_has_no_nan() -> None:
     plain = display.to_plain({"a": np.float64("nan"), "b": (np.inf, np.arange(2)), "c": "text"})
     assert plain == {"a": None, "b": [None, [0, 1]], "c": "text"}
+
+
+def test_verdict_tells_the_meaning_of_the_reason(run: Run) -> None:
+    ended = run("solve", "gen:poisson2d?nx=20,ny=20", "--maxiter", 1)
+    assert f"NOT converged after 1 iteration: {Reason.DIVERGED_ITS.meaning}" in ended.out

@@ -152,6 +152,11 @@ def test_missing_file_is_named(tmp_path: Path) -> None:
     assert "no such file" in refused(tmp_path / "a.mtx")
 
 
+def test_missing_file_with_the_name_of_a_generator_is_pointed_out() -> None:
+    message = refused(Path("poisson2d?nx=4"))
+    assert "no such file; for the generator write gen:poisson2d?nx=4" in message
+
+
 def test_missing_file_with_a_compressed_sibling_is_pointed_out(
     tmp_path: Path, matrix: sp.csr_array
 ) -> None:

@@ -100,10 +100,18 @@ def test_not_finite_is_refused_with_its_place(tmp_path: Path, word: str) -> None
         load_vector(tmp_path / "b.txt", 2)
 
 
-@pytest.mark.parametrize("text", ["one\ntwo\n", "1,2,3\n", "1 2\n3\n", "\0\1\2"])
-def test_garbage_in_text_is_refused(tmp_path: Path, text: str) -> None:
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("# one word a line\n1\n\ntwo # three\n", "line 4: 'two' is not a number"),
+        ("1,2,3\n", "line 1: '1,2,3' is not a number"),
+        ("\0\1\2", "line 1: '.*' is not a number"),
+        ("1 2\n3\n", "damaged, or not a .txt file"),
+    ],
+)
+def test_garbage_in_text_is_refused_with_its_line(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "b.txt").write_text(text)
-    with pytest.raises(FileFormatError, match=r"b\.txt: damaged"):
+    with pytest.raises(FileFormatError, match=rf"b\.txt: {message}"):
         load_vector(tmp_path / "b.txt", 3)
 
 

@@ -71,6 +71,12 @@ def test_names_the_first_pair_that_differs_with_both_values() -> None:
     assert "2 pairs differ" in str(error)
 
 
+def test_one_pair_is_told_in_the_singular() -> None:
+    A = matrix()
+    A[1, 2] = -1.5
+    assert "; 1 pair differs by more than" in str(error_of(A))
+
+
 def test_values_are_told_with_all_digits() -> None:
     A = matrix()
     A[0, 1] = -1.00000000001

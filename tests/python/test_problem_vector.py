@@ -54,6 +54,8 @@ def test_rejects_wrong_shape_with_both_sizes(shape: tuple[int, ...]) -> None:
     [
         (np.array([1j, 0, 0]), r"b is complex \(complex128\).*b\.real"),
         (np.array([1, None, 2]), "b has dtype object"),
+        (None, "b is None; it must be 3 real numbers$"),
+        ("b.npy", r"b is 'b\.npy'; .*cpufree\.load_vector reads files"),
         (np.array(["1", "2", "3"]), "b has dtype <U1"),
         (np.array(["2020", "2021", "2022"], dtype="M8[Y]"), "b has dtype datetime64"),
         ([[1.0], [2.0, 3.0], 1.0], "b is no array"),

@@ -26,7 +26,7 @@ def result(**changes: Any) -> Result:
         "history_stride": 1,
         "method": "prcg",
         "pc": "jacobi",
-        "why": "prcg: one reduction; 1 PEs: asked for",
+        "why": "prcg: one reduction; 1 PE: asked for",
         "engine": "cpu_threads",
         "pes": 1,
         "blocks": 2,
@@ -43,9 +43,9 @@ def test_repr_tells_verdict_residuals_place_and_time() -> None:
             "  recursive residual  1.500e-06",
             "  x                   float64 (2,)",
             "  method              prcg, preconditioner jacobi",
-            "  engine              cpu_threads, 1 PEs × 2 blocks",
+            "  engine              cpu_threads, 1 PE × 2 blocks",
             "  seconds             setup 0.25, solve 0.5, kernel 0.4, per_iteration 0.0571",
-            "  why                 prcg: one reduction; 1 PEs: asked for",
+            "  why                 prcg: one reduction; 1 PE: asked for",
         ]
     )
 

@@ -139,3 +139,27 @@ def test_pipecg_without_replacement_is_not_called_converged_where_it_is_not() ->
     truth = np.linalg.norm(b - A @ result.x)
     assert result.converged == bool(truth <= 1.1e-13 * np.linalg.norm(b))
     assert result.true_residual == pytest.approx(truth, rel=0.5)
+
+
+def test_pipecg_hands_over_to_prcg_once_it_has_lost_touch_and_says_so() -> None:
+    A = SYSTEMS["poisson2d"]()
+    b = rhs(A)
+    result = solve(A, b, rtol=0.0, method="pipecg")
+    at = result.counts["handed_over_at"]
+    assert 0 < at < result.iterations
+    assert any(f"by iteration {at}, where prcg took over" in note for note in result.warnings)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_no_method_hands_over_at_an_ordinary_tolerance(
+    system: tuple[sp.csr_array, np.ndarray], method: str
+) -> None:
+    result = solve(*system, rtol=1e-8, method=method)
+    assert result.counts["handed_over_at"] == -1
+    assert result.warnings == ()
+
+
+def test_pipecg_replaces_its_residual_on_schedule() -> None:
+    A = SYSTEMS["poisson2d"]()
+    result = solve(A, rhs(A), rtol=0.0, maxiter=100, method="pipecg", replace_every=30)
+    assert result.counts["replacements"] == 3

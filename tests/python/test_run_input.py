@@ -205,3 +205,8 @@ def test_refuses_wrong_input_with_a_reason(
     arguments: dict[str, Any] = {"b": np.ones(600), **change}
     with pytest.raises(error, match=message):
         solve(poisson, **arguments)
+
+
+def test_progress_that_is_no_function_is_refused(poisson: sp.csr_array) -> None:
+    with pytest.raises(InvalidInputError, match="progress is True: give a function"):
+        solve(poisson, rhs(poisson), progress=True)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+from pathlib import Path
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -302,3 +305,23 @@ def test_oversubscription_is_told(poisson: sp.csr_array) -> None:
     result = solve(poisson, rhs(poisson), pes=8, blocks=8)
     assert result.converged
     assert any("64 threads" in note for note in result.warnings)
+
+
+def test_plan_tells_the_bytes_of_the_matrix(poisson: sp.csr_array) -> None:
+    plan = Solver(poisson, pes=2, blocks=1).plan
+    assert 8 * poisson.nnz <= plan["matrix_bytes"] <= 3 * 12 * poisson.nnz
+
+
+def test_stub_of_the_core_names_the_keys_that_there_are(poisson: sp.csr_array) -> None:
+    stub = ast.parse((Path(cpufree.__file__).parent / "_core.pyi").read_text())
+    declared = {
+        node.name: {line.target.id for line in node.body if isinstance(line, ast.AnnAssign)}
+        for node in stub.body
+        if isinstance(node, ast.ClassDef)
+    }
+    solver = Solver(poisson)
+    assert declared["Plan"] == set(solver.plan)
+    assert solver._system is not None
+    options = {"method": "cg", "pc": "jacobi", "rtol": 1e-5, "maxiter": 10}
+    outcome = solver._system.solve(rhs(poisson), None, options, None)
+    assert declared["Outcome"] == set(outcome)

@@ -97,10 +97,7 @@ def load_vector(path: PathLike, n: int) -> NDArray[Any]:
         if suffix == ".npy":
             vector = np.load(file, mmap_mode="r", allow_pickle=False)
         elif suffix == ".txt":
-            with warnings.catch_warnings():
-                # Of a file without data: the wrong length is reported below.
-                warnings.simplefilter("ignore", UserWarning)
-                vector = np.loadtxt(file, dtype=np.float64, ndmin=1)
+            vector = _read_text(file)
         else:
             vector = read_matrix_market(file, square=False)
             if vector.shape != (n, 1):
@@ -184,7 +181,7 @@ def _check_file(path: PathLike, suffixes: tuple[str, ...]) -> tuple[Path, str]:
         status = file.stat()
     except (OSError, ValueError) as error:
         alike = [end for end in (".gz", ".bz2") if os.path.exists(f"{file}{end}")]
-        hint = f"; there is {file.name}{alike[0]}" if alike else ""
+        hint = f"; there is {file.name}{alike[0]}" if alike else _generator_hint(os.fsdecode(path))
         why = "no such file" if isinstance(error, FileNotFoundError) else str(error)
         raise FileFormatError(f"{path}: {why}{hint}", path) from None
     if stat.S_ISDIR(status.st_mode):
@@ -199,6 +196,14 @@ def _check_file(path: PathLike, suffixes: tuple[str, ...]) -> tuple[Path, str]:
     if status.st_size == 0:
         raise FileFormatError(f"{path}: the file is empty", path)
     return file, suffix
+
+
+def _generator_hint(name: str) -> str:
+    """Return advice where a missing file has the name of a generator."""
+    from cpufree import generate  # large, and often not needed
+
+    known = name.partition("?")[0] in generate.names()
+    return f"; for the generator write gen:{name}" if known else ""
 
 
 @contextlib.contextmanager
@@ -244,6 +249,25 @@ def _read_npz(path: Path) -> Any:
                     path,
                 )
     return sp.load_npz(path)
+
+
+def _read_text(path: Path) -> NDArray[np.float64]:
+    """Read the numbers of a text file; name the line of what is none."""
+    try:
+        with warnings.catch_warnings():
+            # Of a file without data: the caller reports the wrong length.
+            warnings.simplefilter("ignore", UserWarning)
+            return np.loadtxt(path, dtype=np.float64, ndmin=1)
+    except ValueError:
+        with open(path, encoding="latin-1") as file:
+            for number, line in enumerate(file, 1):
+                for word in line.partition("#")[0].split():
+                    try:
+                        float(word)
+                    except ValueError:
+                        what = f"line {number}: {word[:40]!r} is not a number"
+                        raise FileFormatError(f"{path}: {what}", path) from None
+        raise
 
 
 def _declared_bytes(stream: IO[bytes]) -> int:

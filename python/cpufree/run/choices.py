@@ -116,5 +116,5 @@ def seconds(name: str, value: Any, default: float) -> float:
         return default
     limit = real(name, value)
     if limit == 0.0:
-        raise InvalidInputError(f"{name} is 0: give seconds above 0, or None for the default")
+        raise InvalidInputError(f"{name} is 0: give seconds above 0, or leave it out")
     return limit

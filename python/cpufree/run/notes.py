@@ -32,7 +32,13 @@ def numerical_notes(result: Result, options: Mapping[str, Any]) -> list[str]:
     elif result.true_residual > GAP * result.residual and not result.converged:
         notes.append(
             f"the recursive residual {result.residual:.3e} understates the true one, "
-            f"{result.true_residual:.3e}; method 'prcg' or 'cg' keeps them closer"
+            f"{result.true_residual:.3e}"
+        )
+    handed_over_at = result.counts.get("handed_over_at", -1)
+    if handed_over_at >= 0:
+        notes.append(
+            f"the recurrences of pipecg lost touch with b - A x by iteration {handed_over_at}, "
+            "where prcg took over; method 'prcg' from the start may be faster"
         )
     if result.reason is Reason.INTERRUPTED:
         notes.append(

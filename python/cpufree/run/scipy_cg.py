@@ -70,6 +70,11 @@ def cg(
     """
     if M is not None and pc is not None:
         raise InvalidInputError("both M and pc are given: leave one of them out")
+    if M is not None and not hasattr(M, "shape"):
+        raise InvalidInputError(
+            f"M is {M!r}: give a matrix or LinearOperator that approximates the inverse of A, or "
+            "name a preconditioner with pc"
+        )
     extras: dict[str, Any] = {
         "method": method,
         "pes": pes,

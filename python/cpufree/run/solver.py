@@ -15,7 +15,7 @@ from ..env import Env
 from ..errors import InvalidInputError
 from ..partition import Int32s, choose_order, partition
 from ..problem import CsrMatrix, as_csr, as_vector
-from ..result import Reason, Result
+from ..result import Reason, Result, counted
 from ..validate import check_spd_input
 from . import choices
 from .core import system_class
@@ -23,7 +23,7 @@ from .notes import numerical_notes, rounding_note
 from .watch import Progress, Watch
 
 if TYPE_CHECKING:
-    from .._core import System
+    from .._core import Outcome, System
 
 # Largest over mean nonzeros per PE from which the user is told.
 UNBALANCED = 1.25
@@ -74,7 +74,10 @@ class Solver:
         ordering = choose_order(matrix, part, reorder)
         self.shape = matrix.shape
         self.dtype = np.dtype(matrix.dtype)
-        self._why = [f"{count} PEs: {why_pes}", f"{threads} blocks each: {why_blocks}"]
+        self._why = [
+            f"{counted(count, 'PE')}: {why_pes}",
+            f"{counted(threads, 'block')} each: {why_blocks}",
+        ]
         self._why += [*why_part, ordering.why]
         self._system: System | None = make_system(
             matrix.indptr,
@@ -86,13 +89,14 @@ class Solver:
             threads,
             self.engine,
         )
-        self._plan: dict[str, Any] = self._system.plan()
+        self._plan = self._system.plan()
         self._lock = threading.Lock()
         self.setup_seconds = time.perf_counter() - begin
         cores = choices.available_cores()
         if count * threads > cores:
             self.warnings.append(
-                f"{count} PEs × {threads} blocks are {count * threads} threads on {cores} cores: "
+                f"{counted(count, 'PE')} × {counted(threads, 'block')} are {count * threads} "
+                f"threads on {counted(cores, 'core')}: "
                 "they take turns, which is slow"
             )
 
@@ -117,9 +121,9 @@ class Solver:
         Lists per PE: rows, nnz, ghosts (values received per exchange), boundary_rows, neighbours
         (pairs of PE and values sent). In all: pes, blocks, edge_cut (pairs of coupled rows on
         different PEs), halo_values (values moved per exchange), imbalance (largest over mean
-        nonzeros).
+        nonzeros), matrix_bytes (of the matrix in the format of the engine, all PEs).
         """
-        return dict(self._plan)
+        return {**self._plan}
 
     def solve(
         self,
@@ -152,7 +156,7 @@ class Solver:
             progress: called as progress(iteration, residual norm) about every 50 ms in this thread;
                 returning False ends the solve (reason INTERRUPTED), as Ctrl-C does.
             replace_every: pipecg: iterations between replacements of the residual by b - A x,
-                0 for never.
+                0 for never. Once b - A x exceeds twice what the recurrence says, prcg takes over.
 
         Returns a Result; non-convergence is not an exception but a Result with its reason.
         Raises InvalidInputError for options out of range, VectorError for a b or x0 that does not
@@ -164,6 +168,8 @@ class Solver:
         n = self.shape[0]
         right = as_vector(b, n, self.dtype, "b")
         guess = None if x0 is None else as_vector(x0, n, self.dtype, "x0")
+        if not (progress is None or callable(progress)):
+            raise InvalidInputError(f"progress is {progress!r}: give a function, or None")
         chosen, why_method = choices.choose_method(method)
         options = {
             "method": chosen,
@@ -189,7 +195,7 @@ class Solver:
 
     def _result(
         self,
-        outcome: Mapping[str, Any],
+        outcome: Outcome,
         options: Mapping[str, Any],
         why: list[str],
         seconds: float,
@@ -224,6 +230,7 @@ class Solver:
                 "reductions": int(outcome["reductions"]),
                 "exchanges": int(outcome["exchanges"]),
                 "replacements": int(outcome["replacements"]),
+                "handed_over_at": int(outcome["handed_over_at"]),
                 "lambda_max": float(outcome["lambda_max"]),
             },
         )
