@@ -14,7 +14,7 @@ EXTENSION_SOURCES = $(shell find cpufree \( -name '*.hpp' -o -name '*.cpp' \))
 DEMO ?= gen:flange_hex?r_out=40,t=8,pipe=20
 
 .PHONY: help demo test test-cpp test-tsan test-asan test-python check lint format bench-cpu clean
-.PHONY: cuda install
+.PHONY: cuda gpu install
 
 help:
 	@sed -n '2,6s/^# *//p' Makefile
@@ -62,6 +62,13 @@ format: $(VENV)/.dependencies
 cuda: $(VENV)/.dependencies
 	cmake --preset cuda
 	cmake --build --preset cuda -j $(JOBS)
+
+# Runs the solver kernels on the GPUs that are there, against the host.
+gpu:
+	mkdir -p build/gpu
+	nvcc -std=c++20 -arch=sm_90 -O3 --expt-relaxed-constexpr -I. tests/cuda/run_kernels.cu \
+	    $(wildcard cpufree/problem/*.cpp) -o build/gpu/run_kernels
+	CUDA_MODULE_LOADING=EAGER timeout 600 build/gpu/run_kernels
 
 bench-cpu: install
 	python bench/cpu.py

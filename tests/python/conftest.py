@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,3 +26,11 @@ def data_dir() -> Path:
     if directory is None:
         pytest.skip("no directory of SuiteSparse matrices; name one in CPUFREE_DATA")
     return directory
+
+
+@pytest.fixture(autouse=True)
+def usual_ctrl_c() -> Iterator[None]:
+    """Give each test Python's own handler of SIGINT: background jobs of a shell ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
