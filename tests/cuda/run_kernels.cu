@@ -1,10 +1,15 @@
 // The solver kernels on the GPUs that are there: run_kernels [GPUS] [ROWS_PER_SIDE]. Compares with
 // the serial reference, and times. Ends by itself: all waits are bounded.
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
+#include <thread>
+#include <utility>
+#include <vector>
 
 #include "cpufree/device/symmetric.hpp"
 #include "cpufree/engines/cuda_p2p/bootstrap.cuh"

@@ -3,8 +3,6 @@
 
 #include <cuda_runtime.h>
 
-#include <chrono>
-#include <thread>
 #include <vector>
 
 #include "cpufree/engines/cuda_p2p/memory.cuh"
@@ -24,9 +22,9 @@ inline int resident_blocks(const void* kernel, int threads, int device) {
   return per_multiprocessor * multiprocessors;
 }
 
-// Runs `kernel(shared, args)` on all devices and waits for the last to end, for `limit` at most.
-// `tick()` is called about every millisecond meanwhile. A kernel that outlasts the limit is told to
-// leave through `host_leave`; it must, as all its waits are bounded.
+// One stream per device, and the launches on them. To use: `load`, `start`, then ask `ended` until
+// it says so. That is bounded as all waits of kernels are (Shared::wait_limit_ns), and sooner where
+// the host sets the word at Shared::host_leave.
 class Launch {
  public:
   explicit Launch(const std::vector<int>& devices) : devices_(devices) {
@@ -51,6 +49,8 @@ class Launch {
     }
   }
 
+  // Launches `kernel(shared[k], args[k])` cooperatively on every device k. Throws EngineError where
+  // a launch is refused; grids that run already leave when their waits expire.
   template <class Args>
   void start(const void* kernel, int blocks, int threads, std::vector<Shared>& shared,
              const std::vector<const Args*>& args) {
