@@ -3,6 +3,7 @@
 #   make test     all tests: C++ (optimised, and under ThreadSanitizer) and Python
 #   make check    formatting, linting, types, layer rules, headers, and the fast tests
 #   make lint     the same without tests;  make format  puts the formatting right
+#   make gpu      everything with CUDA into build/gpu (needs nvcc);  make cuda  compiles only
 SHELL := bash
 VENV ?= .venv
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
@@ -10,14 +11,14 @@ JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 
 CPP_FILES = $(shell find cpufree tests/cpp tests/cuda bench examples \
     \( -name '*.hpp' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' \) 2>/dev/null)
-EXTENSION_SOURCES = $(shell find cpufree \( -name '*.hpp' -o -name '*.cpp' \))
+EXTENSION_SOURCES = $(shell find cpufree cmake -type f)
 DEMO ?= gen:flange_hex?r_out=40,t=8,pipe=20
 
 .PHONY: help demo test test-cpp test-tsan test-asan test-python check lint format bench-cpu clean
 .PHONY: cuda gpu install
 
 help:
-	@sed -n '2,6s/^# *//p' Makefile
+	@sed -n '2,7s/^# *//p' Makefile
 
 $(VENV)/.dependencies: pyproject.toml tools/setup_env.sh
 	tools/setup_env.sh $(VENV)
@@ -63,12 +64,11 @@ cuda: $(VENV)/.dependencies
 	cmake --preset cuda
 	cmake --build --preset cuda -j $(JOBS)
 
-# Runs the solver kernels on the GPUs that are there, against the host.
-gpu:
-	mkdir -p build/gpu
-	nvcc -std=c++20 -arch=sm_90 -O3 --expt-relaxed-constexpr -I. tests/cuda/run_kernels.cu \
-	    $(wildcard cpufree/problem/*.cpp) -o build/gpu/run_kernels
-	CUDA_MODULE_LOADING=EAGER timeout 600 build/gpu/run_kernels
+# Everything with CUDA, into build/gpu: programs and C++ tests, and the package in build/gpu/python.
+# GPU_PYTHON: the interpreter to build the extension for.
+GPU_PYTHON ?= $(VENV)/bin/python
+gpu: $(VENV)/.dependencies
+	tools/build_gpu.sh $(GPU_PYTHON) $(JOBS)
 
 bench-cpu: install
 	python bench/cpu.py

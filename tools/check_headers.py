@@ -17,7 +17,16 @@ import nanobind
 
 FLAGS = ["-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-x", "c++"]
 # Headers of these rooms need CUDA, NCCL, MPI or NVSHMEM.
-NOT_ALONE = ("cpufree/engines/cuda_p2p", "cpufree/engines/nvshmem", "cpufree/baselines")
+NOT_ALONE = (
+    "cpufree/engines/cuda_p2p",
+    "cpufree/engines/nvshmem",
+    "cpufree/baselines",
+    "cpufree/run/cuda_run",
+    "cpufree/run/cuda_system",
+    "cpufree/run/cuda_transfer",
+    "cpufree/run/cuda_upload",
+    "cpufree/run/cuda_vectors",
+)
 
 
 def include_flags(root: Path) -> list[str]:

@@ -2,13 +2,23 @@
 #pragma once
 
 // CPUFREE_FN: callable anywhere. CPUFREE_KERNEL_FN: part of a kernel; it calls the port, which
-// under CUDA exists on the device only.
+// under CUDA exists on the device only. CPUFREE_COLD_FN: the same, called rarely; kept out of line,
+// so that it costs the loops around it no registers.
 #if defined(__CUDACC__)
 #define CPUFREE_FN __host__ __device__ inline
 #define CPUFREE_KERNEL_FN __device__ inline
+#define CPUFREE_COLD_FN __device__ __noinline__
 #else
 #define CPUFREE_FN inline
 #define CPUFREE_KERNEL_FN inline
+#define CPUFREE_COLD_FN inline
+#endif
+
+// Whether what is compiled is a kernel of an engine whose blocks have fast memory of their own.
+#if defined(__CUDACC__)
+inline constexpr bool kFastMemory = true;
+#else
+inline constexpr bool kFastMemory = false;
 #endif
 
 // The iterations of the loop that follows do not depend on one another.
@@ -20,4 +30,14 @@
 #define CPUFREE_INDEPENDENT _Pragma("GCC ivdep")
 #else
 #define CPUFREE_INDEPENDENT
+#endif
+
+// The loop that follows is not to be unrolled; is to be unrolled in full (its arrays then live in
+// registers).
+#if defined(__CUDACC__)
+#define CPUFREE_ONE_COPY _Pragma("unroll 1")
+#define CPUFREE_UNROLL _Pragma("unroll")
+#else
+#define CPUFREE_ONE_COPY
+#define CPUFREE_UNROLL
 #endif

@@ -32,6 +32,12 @@ class EngineError : public Error {
   using Error::Error;
 };
 
+// Not enough memory, of the host or of a device.
+class OutOfMemory : public EngineError {
+ public:
+  using EngineError::EngineError;
+};
+
 // Throws `InvalidInput` with `message` unless `holds`.
 inline void require(bool holds, const std::string& message) {
   if (!holds) throw InvalidInput(message);

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <new>
+#include <utility>
 #include <vector>
 
 namespace cpufree {
@@ -13,7 +14,8 @@ namespace cpufree {
 void* allocate_pages(std::size_t bytes);
 void free_pages(void* p) noexcept;
 
-// For std::vector.
+// For std::vector. `resize` leaves new elements of plain types as the memory is, so that it touches
+// no page: write them before reading them.
 template <class T>
 struct PageAllocator {
   using value_type = T;
@@ -22,6 +24,14 @@ struct PageAllocator {
   PageAllocator(const PageAllocator<U>&) {}
   T* allocate(std::size_t count) { return static_cast<T*>(allocate_pages(count * sizeof(T))); }
   void deallocate(T* p, std::size_t) noexcept { free_pages(p); }
+  template <class U>
+  void construct(U* p) {
+    ::new (static_cast<void*>(p)) U;
+  }
+  template <class U, class... Values>
+  void construct(U* p, Values&&... values) {
+    ::new (static_cast<void*>(p)) U(std::forward<Values>(values)...);
+  }
   friend bool operator==(const PageAllocator&, const PageAllocator&) { return true; }
 };
 

@@ -3,8 +3,10 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,6 +14,8 @@
 #include <variant>
 #include <vector>
 
+#include "cpufree/bindings/argument.hpp"
+#include "cpufree/run/cuda_engine.hpp"
 #include "cpufree/run/system.hpp"
 
 namespace nb = nanobind;
@@ -39,25 +43,45 @@ nb::object to_numpy(std::vector<T> values) {
   return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(owned->data(), {owned->size()}, owner));
 }
 
+// A new NumPy array of n values, as the memory is.
+template <class T>
+nb::ndarray<nb::numpy, T, nb::ndim<1>> new_numpy(std::size_t n) {
+  T* const values = new T[n];
+  const nb::capsule owner(values, [](void* p) noexcept { delete[] static_cast<T*>(p); });
+  return {values, {n}, owner};
+}
+
 template <class V>
 V option(const nb::dict& options, const char* name, V otherwise) {
   return options.contains(name) ? nb::cast<V>(options[name]) : otherwise;
 }
 
-void require_known(const nb::dict& options) {
-  static constexpr const char* known[] = {
-      "method",          "pc",         "rtol",       "atol",
-      "maxiter",         "time_limit", "wait_limit", "replace_every",
-      "chebyshev_degree"};
+void require_known(const nb::dict& options, std::initializer_list<const char*> known) {
   for (const auto& [key, value] : options) {
     const auto name = nb::cast<std::string>(key);
-    if (std::ranges::find(known, name) == std::end(known))
+    if (std::ranges::find(known, name) == known.end())
       throw InvalidInput("unknown option '" + name + "'");
   }
 }
 
+SystemSpec spec_of(int pes, int blocks, const std::string& engine, const std::vector<int>& gpus,
+                   const nb::dict& tuning) {
+  require_known(tuning, {"threads", "halo", "residency", "boundary_blocks"});
+  SystemSpec spec;
+  spec.engine = engine_from_name(engine);
+  spec.pes = pes;
+  spec.blocks = blocks;
+  spec.gpus = gpus;
+  spec.threads = option(tuning, "threads", spec.threads);
+  spec.halo = option(tuning, "halo", spec.halo);
+  spec.residency = option(tuning, "residency", spec.residency);
+  spec.boundary_blocks = option(tuning, "boundary_blocks", spec.boundary_blocks);
+  return spec;
+}
+
 SolveSpec spec_of(const nb::dict& options) {
-  require_known(options);
+  require_known(options, {"method", "pc", "rtol", "atol", "maxiter", "time_limit", "wait_limit",
+                          "replace_every", "chebyshev_degree"});
   SolveSpec spec;
   spec.method = method_from_name(option<std::string>(options, "method", "prcg"));
   spec.preconditioner = preconditioner_from_name(option<std::string>(options, "pc", "jacobi"));
@@ -71,11 +95,10 @@ SolveSpec spec_of(const nb::dict& options) {
   return spec;
 }
 
-template <class T>
-nb::dict dict_of(SolveResult<T> result, const PlanReport& plan) {
+nb::dict dict_of(SolveResult result, const nb::object& x, const PlanReport& plan) {
   const Outcome& o = result.outcome;
   nb::dict d;
-  d["x"] = to_numpy(std::move(result.x));
+  d["x"] = x;
   d["reason"] = reason_name(o.reason);
   d["iterations"] = o.iterations;
   d["residual"] = o.residual;
@@ -106,8 +129,10 @@ nb::dict dict_of(const PlanReport& plan) {
     neighbours.append(mine);
   }
   nb::dict d;
+  d["engine"] = plan.engine;
   d["pes"] = plan.pes.size();
   d["blocks"] = plan.blocks;
+  d["threads"] = plan.threads;
   d["rows"] = rows;
   d["nnz"] = nnz;
   d["ghosts"] = ghosts;
@@ -117,6 +142,10 @@ nb::dict dict_of(const PlanReport& plan) {
   d["halo_values"] = plan.halo_values;
   d["imbalance"] = plan.imbalance;
   d["matrix_bytes"] = plan.matrix_bytes;
+  d["halo"] = plan.halo;
+  d["resident_vectors"] = plan.resident_vectors;
+  d["resident_matrix"] = plan.resident_matrix;
+  d["shared_bytes"] = plan.shared_bytes;
   return d;
 }
 
@@ -124,8 +153,8 @@ class PySystem {
  public:
   PySystem(const Vector<std::int64_t>& indptr, const Rows& indices, const nb::object& data,
            const std::optional<Rows>& part, const std::optional<Rows>& order, int pes, int blocks,
-           const std::string& engine) {
-    const SystemSpec spec{engine_from_name(engine), pes, blocks};
+           const std::string& engine, const std::vector<int>& gpus, const nb::dict& tuning) {
+    const SystemSpec spec = spec_of(pes, blocks, engine, gpus, tuning);
     require(indptr.size() >= 1, "indptr must not be empty");
     if (Vector<double> values; nb::try_cast(data, values, false))
       make(indptr, indices, values, part, order, spec);
@@ -139,10 +168,12 @@ class PySystem {
     return std::visit([](const auto& system) { return dict_of(system->plan()); }, system_);
   }
 
-  nb::dict solve(const nb::object& b, const nb::object& x0, const nb::dict& options,
-                 const nb::object& progress) {
+  nb::dict solve(const nb::object& b, const nb::object& x0, const nb::object& out,
+                 const nb::dict& options, const nb::object& progress) {
     return std::visit(
-        [&](const auto& system) { return solve_with(*system, b, x0, spec_of(options), progress); },
+        [&](const auto& system) {
+          return solve_with(*system, b, x0, out, spec_of(options), progress);
+        },
         system_);
   }
 
@@ -162,29 +193,50 @@ class PySystem {
 
   template <class T>
   static nb::dict solve_with(System<T>& system, const nb::object& b, const nb::object& x0,
-                             const SolveSpec& spec, const nb::object& progress) {
-    Vector<T> rhs;
-    Vector<T> guess;
-    require(nb::try_cast(b, rhs, false), "b must be a contiguous vector of the matrix's type");
-    require(x0.is_none() || nb::try_cast(x0, guess, false),
-            "x0 must be a contiguous vector of the matrix's type");
+                             const nb::object& out, const SolveSpec& spec,
+                             const nb::object& progress) {
+    const Argument<const T> rhs(b, "b");
+    const Argument<const T> guess(x0, "x0");
+    Argument<T> target(out, "out");
+    require(!b.is_none(), "b must be a vector");
+    nb::object x = nb::none();
+    if (out.is_none()) {
+      require(rhs.view.on_host(), "b lies on a GPU: give out, an array there for the solution");
+      auto array = new_numpy<T>(static_cast<std::size_t>(system.rows()));
+      target.view = {array.data(), array.size()};
+      x = nb::cast(array);
+    }
     Progress tell;
     if (!progress.is_none())
       tell = [&](std::int64_t iteration, double residual) {
         const nb::gil_scoped_acquire acquire;
         return nb::cast<bool>(progress(iteration, residual));
       };
-    SolveResult<T> result;
+    SolveResult result;
     {
       const nb::gil_scoped_release release;
-      result = system.solve(span_of(rhs), x0.is_none() ? std::span<const T>() : span_of(guess),
-                            spec, tell);
+      result = system.solve(rhs.view, guess.view, target.view, spec, tell);
     }
-    return dict_of(std::move(result), system.plan());
+    return dict_of(std::move(result), x, system.plan());
   }
 
   std::variant<std::unique_ptr<System<double>>, std::unique_ptr<System<float>>> system_;
 };
+
+nb::list describe_gpus() {
+  nb::list gpus;
+  for (const GpuInfo& gpu : list_gpus()) {
+    nb::dict d;
+    d["index"] = gpu.index;
+    d["name"] = gpu.name;
+    d["memory_bytes"] = gpu.memory_bytes;
+    d["multiprocessors"] = gpu.multiprocessors;
+    d["compute_capability"] = nb::make_tuple(gpu.major, gpu.minor);
+    d["l2_bytes"] = gpu.l2_bytes;
+    gpus.append(d);
+  }
+  return gpus;
+}
 
 // Raises the class `name` of cpufree.errors.
 void raise(const char* name, const nb::object& arguments) {
@@ -219,6 +271,8 @@ void translate(const std::exception_ptr& error, void*) {
     raise("InvalidInputError", nb::str(e.what()));
   } catch (const Unsupported& e) {
     raise("UnsupportedError", nb::str(e.what()));
+  } catch (const OutOfMemory& e) {
+    raise("OutOfMemoryError", nb::str(e.what()));
   } catch (const EngineError& e) {
     raise("EngineError", nb::str(e.what()));
   } catch (const std::bad_cast&) {
@@ -238,10 +292,16 @@ NB_MODULE(_core, m) {
   nb::class_<PySystem>(m, "System")
       .def(nb::init<const cpufree::Vector<std::int64_t>&, const cpufree::Rows&, const nb::object&,
                     const std::optional<cpufree::Rows>&, const std::optional<cpufree::Rows>&, int,
-                    int, const std::string&>(),
+                    int, const std::string&, const std::vector<int>&, const nb::dict&>(),
            nb::arg("indptr"), nb::arg("indices"), nb::arg("data"), nb::arg("part").none(),
-           nb::arg("order").none(), nb::arg("pes"), nb::arg("blocks"), nb::arg("engine"))
+           nb::arg("order").none(), nb::arg("pes"), nb::arg("blocks"), nb::arg("engine"),
+           nb::arg("gpus") = std::vector<int>(), nb::arg("tuning") = nb::dict())
       .def("plan", &PySystem::plan)
-      .def("solve", &PySystem::solve, nb::arg("b"), nb::arg("x0").none(), nb::arg("options"),
-           nb::arg("progress").none());
+      .def("solve", &PySystem::solve, nb::arg("b"), nb::arg("x0").none(), nb::arg("out").none(),
+           nb::arg("options"), nb::arg("progress").none());
+  m.def("cuda_built", &cpufree::cuda_built);
+  m.def("gpus", &cpufree::describe_gpus);
+  m.def("gpu_note", &cpufree::gpu_note);
+  m.def("gpu_free_bytes", &cpufree::gpu_free_bytes, nb::arg("index"));
+  m.def("peer_problem", &cpufree::peer_problem, nb::arg("gpus"));
 }

@@ -29,11 +29,15 @@ CPUFREE_KERNEL_FN void for_each(P& port, std::int32_t begin, std::int32_t end, F
   constexpr std::int32_t width = P::width;
   const std::int64_t stride = static_cast<std::int64_t>(width) * port.lanes();
   std::int64_t i = begin + static_cast<std::int64_t>(width) * port.lane();
-  for (; i + width <= end; i += stride) {
-    CPUFREE_INDEPENDENT
-    for (int l = 0; l < width; ++l) f(static_cast<std::int32_t>(i) + l, l);
+  if constexpr (width == 1) {  // lane 0 by name, so that sums stay in registers
+    for (; i < end; i += stride) f(static_cast<std::int32_t>(i), 0);
+  } else {
+    for (; i + width <= end; i += stride) {
+      CPUFREE_INDEPENDENT
+      for (int l = 0; l < width; ++l) f(static_cast<std::int32_t>(i) + l, l);
+    }
+    for (int l = 0; i + l < end; ++l) f(static_cast<std::int32_t>(i) + l, l);
   }
-  for (int l = 0; i + l < end; ++l) f(static_cast<std::int32_t>(i) + l, l);
 }
 
 }  // namespace cpufree

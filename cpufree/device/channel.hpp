@@ -8,8 +8,12 @@
 //   2. arrive_remote: slot (m, a) of the boards of the PEs in `notify` becomes e;
 //   3. a writes its interior entries of v;
 //   4. arrive_local: slot (m, a) of PE m's own board becomes e;
-//   5. wait_local: all blocks of PE m have arrived; a reads interior rows' operands;
+//   5. wait_local: all blocks of PE m in `await_local` have arrived; a reads interior rows'
+//   operands;
 //   6. wait_halo: all blocks (q, c) in `await` have arrived; a reads ghosts.
+//
+// Where halos are small, they travel as packets that carry e (Context): 1 puts packets, 2 and 6
+// fall away, and whoever needs a ghost waits for its packet.
 //
 // Visibility (read after write). A reader that saw slot (q, c) reach e acquires after it; the
 // writer published before it stored e, and published all that its block wrote before. So the
@@ -24,8 +28,12 @@
 //   (ii) another exchange g, e < g < f, of another vector: a has waited in g for (q, c), which
 //        arrived in g only after it had finished its reads of e (Chebyshev, pipecg: two scratch
 //        vectors taken in turn).
-// The same argument with `wait_local` covers entries of v read by other blocks of the same PE.
-// Which of the two holds is said where the vector is exchanged.
+// The same argument with `await_local` and `wait_local` covers entries of v read by other blocks of
+// the same PE. Which of the two holds is said where the vector is exchanged.
+//
+// With packets, (ii) needs a block barrier between the reads of e by all threads of (q, c) and its
+// first put of g: a packet speaks for one thread only. No slot of a packet then ever holds a later
+// epoch than the one waited for.
 #pragma once
 
 #include "cpufree/device/wait.hpp"
@@ -33,19 +41,28 @@
 namespace cpufree {
 
 struct ArrivalBoard {
-  Flag* flags = nullptr;                 // symmetric, pes * blocks
-  const std::int32_t* notify = nullptr;  // PEs that read ghosts of this block
-  const std::int32_t* await = nullptr;  // slots (pe * blocks + block) of blocks whose ghosts I read
+  Flag* flags = nullptr;                      // symmetric, pes * blocks
+  const std::int32_t* notify = nullptr;       // PEs that read ghosts of this block
+  const std::int32_t* await = nullptr;        // slots (pe * blocks + block) whose ghosts I read
+  const std::int32_t* await_local = nullptr;  // other blocks of my PE whose rows I read
   std::int32_t notify_count = 0;
   std::int32_t await_count = 0;
+  std::int32_t await_local_count = 0;
 };
 
 template <Port P>
 class Arrivals {
  public:
-  CPUFREE_KERNEL_FN Arrivals(P& port, const ArrivalBoard& board) : port_(port), board_(board) {}
+  // `epoch`: of the last exchange that took place.
+  CPUFREE_KERNEL_FN Arrivals(P& port, const ArrivalBoard& board, Epoch epoch = 0)
+      : port_(port),
+        board_(board),
+        first_local_(port.lane() < board.await_local_count ? board.await_local[port.lane()] : 0),
+        first_halo_(port.lane() < board.await_count ? board.await[port.lane()] : 0),
+        epoch_(epoch) {}
 
   CPUFREE_KERNEL_FN Epoch epoch() const { return epoch_; }
+  CPUFREE_KERNEL_FN void go_on_from(Epoch epoch) { epoch_ = epoch; }
 
   // Opens the next exchange. Called by all threads of the block before step 1.
   CPUFREE_KERNEL_FN void begin() { ++epoch_; }
@@ -63,17 +80,20 @@ class Arrivals {
   // Step 4: all my entries are in place.
   CPUFREE_KERNEL_FN void arrive_local() {
     port_.sync_block();
-    if (port_.lane() != 0) return;
+    if (board_.await_local_count == 0 || port_.lane() != 0) return;
     port_.publish(Scope::pe);
     port_.put_flag(board_.flags + slot(port_.pe(), port_.block()), port_.pe(), epoch_);
   }
 
   // Step 5. False: leave the kernel.
   CPUFREE_KERNEL_FN bool wait_local() {
+    if (board_.await_local_count == 0) return true;
     bool here = true;
-    for (int b = port_.lane(); here && b < port_.blocks(); b += port_.lanes())
-      here = wait_for(port_.pe(), b, Channel::local_arrival);
-    port_.acquire(Scope::pe);
+    for (int k = port_.lane(); here && k < board_.await_local_count; k += port_.lanes()) {
+      const int block = k == port_.lane() ? first_local_ : board_.await_local[k];
+      here = wait_for(port_.pe(), block, Channel::local_arrival);
+    }
+    if (port_.lane() < board_.await_local_count) port_.acquire(Scope::pe);
     return port_.all(here);
   }
 
@@ -81,10 +101,11 @@ class Arrivals {
   CPUFREE_KERNEL_FN bool wait_halo() {
     if (board_.await_count == 0) return true;
     bool here = true;
-    for (std::int32_t k = port_.lane(); here && k < board_.await_count; k += port_.lanes())
-      here = wait_for(board_.await[k] / port_.blocks(), board_.await[k] % port_.blocks(),
-                      Channel::halo_arrival);
-    port_.acquire(Scope::system);
+    for (std::int32_t k = port_.lane(); here && k < board_.await_count; k += port_.lanes()) {
+      const int source = k == port_.lane() ? first_halo_ : board_.await[k];
+      here = wait_for(source / port_.blocks(), source % port_.blocks(), Channel::halo_arrival);
+    }
+    if (port_.lane() < board_.await_count) port_.acquire(Scope::system);
     return port_.all(here);
   }
 
@@ -97,7 +118,9 @@ class Arrivals {
 
   P& port_;
   const ArrivalBoard& board_;
-  Epoch epoch_ = 0;
+  int first_local_;  // my first partners, at hand
+  int first_halo_;
+  Epoch epoch_;
 };
 
 }  // namespace cpufree

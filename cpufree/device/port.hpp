@@ -6,8 +6,10 @@
 // kernel together (on a GPU: its CUDA threads; on a CPU: one thread), and each thread runs `width`
 // SIMD lanes as an innermost loop (on a GPU: 1).
 //
-// Memory: *symmetric* memory has the same layout on all PEs; `peer(ptr, pe)` translates the address
-// of an object of mine into that of the same object of PE `pe`. Everything else is private to a PE.
+// Memory: *symmetric* memory has the same layout on all PEs; the `put`s take the address of an
+// object of mine and write that of PE `pe`. Everything else is private to a PE. `keep` holds a copy
+// of a small value where all threads of the block read it fast, `hold` an object that one of them
+// changes for all; `fast_memory` is room that the launch reserved for the block (null: none).
 //
 // Ordering: `put` and plain stores are unordered. `publish` orders all that the *calling thread*,
 // and all that the threads of its block before the last `sync_block`, have written (a release
@@ -17,6 +19,7 @@
 #pragma once
 
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 
 #include "cpufree/device/types.hpp"
@@ -26,48 +29,69 @@ namespace cpufree {
 // How far a `publish` or `acquire` reaches: the blocks of this PE, or all PEs.
 enum class Scope : std::uint32_t { pe, system };
 
+// What `scatter` and `combine` are called with, for the concept.
+struct AnyStore {
+  CPUFREE_FN void operator()(int, int, double, unsigned) const {}
+};
+struct AnyBody {
+  CPUFREE_FN double operator()(int, int, int) const { return 0.0; }
+};
+
 template <class P>
-concept Port =
-    requires(P& port, double* values, double value, const double* source, Flag* flag,
-             const Flag* cflag, Packet* packet, const Packet* cpacket, Epoch epoch,
-             std::uint64_t tag, bool flagged, const WaitRecord& record, typename P::Wait& wait) {
-      // Where am I.
-      { port.pe() } -> std::convertible_to<int>;
-      { port.pes() } -> std::convertible_to<int>;
-      { port.block() } -> std::convertible_to<int>;
-      { port.blocks() } -> std::convertible_to<int>;
-      { port.lane() } -> std::convertible_to<int>;
-      { port.lanes() } -> std::convertible_to<int>;
-      { P::width } -> std::convertible_to<int>;
+concept Port = requires(P& port, double* values, double value, const double (&partial)[2],
+                        double (&total)[2], Flag* flag, const Flag* cflag, Packet* packet,
+                        const Packet* cpacket, Epoch epoch, std::uint64_t tag, unsigned bits,
+                        bool flagged, const WaitRecord& record, typename P::Wait& wait) {
+  // Where am I.
+  { port.pe() } -> std::convertible_to<int>;
+  { port.pes() } -> std::convertible_to<int>;
+  { port.block() } -> std::convertible_to<int>;
+  { port.blocks() } -> std::convertible_to<int>;
+  { port.lane() } -> std::convertible_to<int>;
+  { port.lanes() } -> std::convertible_to<int>;
+  { P::width } -> std::convertible_to<int>;
+  { P::batch } -> std::convertible_to<int>;             // packets that a thread looks at in one go
+  { P::slots_by_source } -> std::convertible_to<bool>;  // layout of reduction slots
 
-      // The block: barrier; barrier with conjunction; sums over its threads of `count` values each,
-      // in place, handed to all, in an order that depends on nothing but `lanes`. All three are
-      // barriers.
-      port.sync_block();
-      { port.all(flagged) } -> std::same_as<bool>;
-      port.sum(values, 1);
-      { port.any_bits(0U) } -> std::same_as<unsigned>;  // bitwise or over the threads
+  // The block: barrier; barrier with conjunction.
+  port.sync_block();
+  { port.all(flagged) } -> std::same_as<bool>;
 
-      // Symmetric memory: translation, payload store, packet store and load, flag store and load.
-      { port.peer(values, 0) } -> std::same_as<double*>;
-      port.put(values, 0, value);              // *peer(values, pe) = value
-      port.put_packet(packet, 0, value, tag);  // both halves become visible together
-      { port.get_packet(cpacket) } -> std::same_as<Packet>;
-      port.put_flag(flag, 0, epoch);
-      { port.get_flag(cflag) } -> std::same_as<Epoch>;
-      port.publish(Scope::system);
-      port.acquire(Scope::system);
+  // Sums over the block's threads, to be sent: some thread calls store(pe, k, sum, note) once
+  // for every k and every pe < targets; `note` is the first thread's. Contains a barrier.
+  port.scatter(partial, 1, bits, AnyStore{});
+  // Sums received: total[k] = the sum of body(k, rank, size) over rank < size, for all threads,
+  // `bits` joined (bitwise or) after the bodies. Contains a barrier after all bodies. `scatter` and
+  // `combine` are called in turn. The order of summation depends on `lanes` alone.
+  port.combine(total, bits, AnyBody{});
 
-      // Waiting: `wait = port.start_wait()` once, then `keep_waiting(wait)` after every look that
-      // found nothing. It pauses or yields; it turns false when the wait's bound is over or all PEs
-      // have been told to leave. `give_up` files a record and tells all PEs to leave.
-      { port.start_wait() } -> std::same_as<typename P::Wait>;
-      { port.keep_waiting(wait) } -> std::same_as<bool>;
-      port.give_up(wait, record);
+  port.pause();  // about the time that a packet travels, where looking sooner does harm
 
-      // Host: notes to pass on (time limit, interrupt); progress that the host may display.
-      { port.host_notes() } -> std::convertible_to<unsigned>;
-      port.report(std::int64_t{}, value);
-    };
+  // Room for the block.
+  { port.keep(value) } -> std::convertible_to<typename P::template Kept<double>>;
+  { port.hold(value) } -> std::convertible_to<typename P::template Held<double>>;
+  { port.fast_memory() } -> std::same_as<std::byte*>;
+
+  // Symmetric memory: payload store, packet store and load, flag store and load.
+  port.put(values, 0, value);
+  port.put_packet(packet, 0, value, tag);  // both halves become visible together
+  { port.get_packet(cpacket) } -> std::same_as<Packet>;
+  port.put_flag(flag, 0, epoch);
+  { port.get_flag(cflag) } -> std::same_as<Epoch>;
+  port.publish(Scope::system);
+  port.acquire(Scope::system);
+
+  // Waiting: `wait = port.start_wait()` once, then `keep_waiting(wait)` after every look that
+  // found nothing. It pauses or yields; it turns false when the wait's bound is over or all PEs
+  // have been told to leave. `give_up` files a record and tells all PEs to leave.
+  { port.start_wait() } -> std::same_as<typename P::Wait>;
+  { port.keep_waiting(wait) } -> std::same_as<bool>;
+  port.give_up(wait, record);
+
+  // Host: notes to pass on (time limit, interrupt); progress that the host may display. Called
+  // by one thread, as often as it likes: engines look and tell as often as is cheap.
+  { port.host_notes() } -> std::convertible_to<unsigned>;
+  port.report(std::int64_t{}, value);
+};
 
 }  // namespace cpufree

@@ -39,18 +39,34 @@ CPUFREE_KERNEL_FN bool wait_flag(P& port, const Flag* flag, Epoch want, const Wa
   return false;
 }
 
-// Waits until the packet in my memory carries `want`, and returns it through `out`.
-template <Port P>
-CPUFREE_KERNEL_FN bool wait_packet(P& port, const Packet* packet, Epoch want, const WaitSite& site,
-                                   Packet& out) {
-  out = port.get_packet(packet);
-  if (reached(tag_epoch(out.tag), want)) return true;
+// Waits until `count` <= N packets in my memory, `stride` apart, all carry `want`, and returns them
+// through `out`. All are looked at together, so that waiting for several takes no longer than
+// waiting for the last. `site(k)` tells who sends packet k.
+template <int N, Port P, class S>
+CPUFREE_KERNEL_FN bool wait_packets(P& port, const Packet* packets, std::int64_t stride, int count,
+                                    Epoch want, S&& site, Packet (&out)[N]) {
+  const auto look = [&] {  // the first packet that is missing, or `count`
+    int missing = count;
+    CPUFREE_UNROLL
+    for (int k = 0; k < N; ++k)
+      if (k < count) out[k] = port.get_packet(packets + k * stride);
+    CPUFREE_UNROLL
+    for (int k = N - 1; k >= 0; --k)
+      if (k < count && !reached(tag_epoch(out[k].tag), want)) missing = k;
+    return missing;
+  };
+  int missing = look();
+  if (missing == count) return true;
   auto wait = port.start_wait();
   while (port.keep_waiting(wait)) {
-    out = port.get_packet(packet);
-    if (reached(tag_epoch(out.tag), want)) return true;
+    missing = look();
+    if (missing == count) return true;
   }
-  file_wait(port, wait, site, want, tag_epoch(out.tag));
+  Epoch seen = 0;
+  CPUFREE_UNROLL
+  for (int k = 0; k < N; ++k)
+    if (k == missing) seen = tag_epoch(out[k].tag);
+  file_wait(port, wait, site(missing), want, seen);
   return false;
 }
 

@@ -1,64 +1,164 @@
 #include "cpufree/problem/block_plan.hpp"
 
 #include <algorithm>
+#include <string>
 
+#include "cpufree/base/error.hpp"
 #include "cpufree/base/index.hpp"
+#include "cpufree/base/parallel.hpp"
 #include "cpufree/problem/partition.hpp"
 
 namespace cpufree {
 
 namespace {
 
+using Plans = std::vector<std::vector<BlockPlan>>;
+
 void sort_unique(std::vector<std::int32_t>& v) {
   std::ranges::sort(v);
   v.erase(std::ranges::unique(v).begin(), v.end());
 }
 
-// The block that owns a boundary row.
-std::int32_t block_of(const std::vector<BlockPlan>& blocks, std::int32_t row) {
-  const auto found =
-      std::ranges::upper_bound(blocks, row, {}, [](const BlockPlan& b) { return b.boundary.end; });
-  return static_cast<std::int32_t>(found - blocks.begin());
+// Gives `range` to the blocks [first, end), which share it by weight; the others get an empty range
+// at its beginning or end, so that ranges stay in order.
+template <class T>
+void share(const LocalSystem<T>& local, RowRange rows, int first, int end,
+           std::vector<BlockPlan>& blocks, RowRange BlockPlan::* kind) {
+  const auto ranges = split_rows(local.row_ptr, rows, end - first);
+  for (int b = 0; b < static_cast<int>(blocks.size()); ++b) {
+    RowRange& mine = blocks[at(b)].*kind;
+    if (b < first)
+      mine = {rows.begin, rows.begin};
+    else
+      mine = b < end ? ranges[at(b - first)] : RowRange{rows.end, rows.end};
+  }
 }
 
-template <class T>
-void find_partners(const HaloPlan<T>& plan, std::vector<std::vector<BlockPlan>>& plans,
-                   std::size_t pe) {
-  const auto& local = plan.local[pe];
-  const auto blocks = static_cast<std::int32_t>(plans[pe].size());
-  std::vector<std::int32_t> slot_of_ghost(at(local.ghosts));
-  for (std::int32_t g = 0; g < local.ghosts; ++g) {
-    const std::int32_t owner = local.ghost_owner[at(g)];
-    slot_of_ghost[at(g)] = owner * blocks + block_of(plans[at(owner)], local.ghost_row[at(g)]);
+// Which block of a PE owns a row. Remembers the last answer: columns of a row lie close together.
+class OwnerOfRow {
+ public:
+  explicit OwnerOfRow(const std::vector<BlockPlan>& blocks) : blocks_(blocks) {}
+
+  std::int32_t operator()(std::int32_t row) {
+    if (row < last_.begin || row >= last_.end) find(row);
+    return block_;
   }
-  for (BlockPlan& block : plans[pe]) {
-    for (std::int32_t i = block.boundary.begin; i < block.boundary.end; ++i)
-      for (std::int64_t k = local.row_ptr[at(i)]; k < local.row_ptr[at(i) + 1]; ++k)
-        if (local.col[at(k)] >= local.rows())
-          block.await.push_back(slot_of_ghost[at(local.col[at(k)] - local.rows())]);
-    sort_unique(block.await);
-    for (const std::int32_t slot : block.await) block.notify.push_back(slot / blocks);
-    sort_unique(block.notify);
+
+ private:
+  void find(std::int32_t row) {
+    const bool boundary = row >= blocks_.front().boundary.begin;
+    const auto range = boundary ? &BlockPlan::boundary : &BlockPlan::interior;
+    const auto found = std::ranges::upper_bound(
+        blocks_, row, {}, [&](const BlockPlan& block) { return (block.*range).end; });
+    block_ = static_cast<std::int32_t>(found - blocks_.begin());
+    last_ = *found.*range;
+  }
+
+  const std::vector<BlockPlan>& blocks_;
+  RowRange last_;
+  std::int32_t block_ = 0;
+};
+
+// The remote partners of one block.
+template <class T>
+void find_remote(const LocalSystem<T>& local, const std::vector<std::int32_t>& sources,
+                 BlockPlan& block, int blocks) {
+  std::vector<char> met(local.ghosts > 0 ? at(local.ghosts) : 0, 0);
+  for (std::int64_t k = local.row_ptr[at(block.boundary.begin)];
+       k < local.row_ptr[at(block.boundary.end)]; ++k) {
+    const std::int32_t ghost = local.col[at(k)] - local.rows();
+    if (ghost < 0 || met[at(ghost)] != 0) continue;
+    met[at(ghost)] = 1;
+    block.await.push_back(sources[at(ghost)]);
+  }
+  sort_unique(block.await);
+  for (const std::int32_t slot : block.await) block.notify.push_back(slot / blocks);
+  sort_unique(block.notify);
+}
+
+// reads[c] = 1 for all blocks c of the PE whose rows this block reads.
+template <class T>
+std::vector<char> find_local(const LocalSystem<T>& local, const std::vector<BlockPlan>& blocks,
+                             const BlockPlan& block) {
+  std::vector<char> reads(blocks.size(), 0);
+  OwnerOfRow owner(blocks);
+  const std::int32_t rows = local.rows();
+  for (const RowRange range : {block.interior, block.boundary})
+    for (std::int64_t k = local.row_ptr[at(range.begin)]; k < local.row_ptr[at(range.end)]; ++k)
+      if (local.col[at(k)] < rows) reads[at(owner(local.col[at(k)]))] = 1;
+  return reads;
+}
+
+// Partners of all blocks of all PEs, a block at a time.
+template <class T>
+void find_partners(const HaloPlan<T>& plan, Plans& plans, int blocks) {
+  const int pes = static_cast<int>(plans.size());
+  std::vector<std::vector<std::int32_t>> sources(at(pes));
+  for (int pe = 0; pe < pes; ++pe) sources[at(pe)] = ghost_sources(plan, plans, pe);
+  std::vector<std::vector<char>> reads(at(pes) * at(blocks));
+  std::int64_t entries = 0;
+  for (const auto& local : plan.local) entries += local.row_ptr.back();
+  // A small system is done before a second thread has started.
+  const int jobs = entries < 200'000 ? 1 : pes * blocks;
+  in_parallel(jobs, [&](int job) {
+    for (int slot = job; slot < pes * blocks; slot += jobs) {
+      const std::size_t pe = at(slot / blocks);
+      BlockPlan& block = plans[pe][at(slot % blocks)];
+      find_remote(plan.local[pe], sources[pe], block, blocks);
+      reads[at(slot)] = find_local(plan.local[pe], plans[pe], block);
+    }
+  });
+  for (int slot = 0; slot < pes * blocks; ++slot) {
+    const int pe = slot / blocks;
+    const int mine = slot % blocks;
+    auto& partners = plans[at(pe)][at(mine)].await_local;
+    for (int other = 0; other < blocks; ++other)
+      if (other != mine && (reads[at(slot)][at(other)] != 0 ||
+                            reads[at(pe) * at(blocks) + at(other)][at(mine)] != 0))
+        partners.push_back(other);
   }
 }
 
 }  // namespace
 
 template <class T>
-std::vector<std::vector<BlockPlan>> make_block_plans(const HaloPlan<T>& plan, int blocks) {
-  std::vector<std::vector<BlockPlan>> plans(plan.local.size());
+std::vector<std::vector<BlockPlan>> make_block_plans(const HaloPlan<T>& plan, int blocks,
+                                                     int boundary_blocks) {
+  require(boundary_blocks >= 0 && boundary_blocks < blocks,
+          "boundary_blocks must be less than the " + std::to_string(blocks) + " blocks, not " +
+              std::to_string(boundary_blocks));
+  Plans plans(plan.local.size());
   for (std::size_t pe = 0; pe < plan.local.size(); ++pe) {
     const auto& local = plan.local[pe];
-    const auto interior = split_rows(local.row_ptr, {0, local.interior}, blocks);
-    const auto boundary = split_rows(local.row_ptr, {local.interior, local.rows()}, blocks);
-    for (std::size_t b = 0; b < at(blocks); ++b)
-      plans[pe].push_back({interior[b], boundary[b], {}, {}});
+    plans[pe].resize(at(blocks));
+    const bool apart = local.interior > 0 && local.boundary() > 0;
+    const int border = apart ? boundary_blocks : 0;  // first block with interior rows
+    share(local, {0, local.interior}, border, blocks, plans[pe], &BlockPlan::interior);
+    share(local, {local.interior, local.rows()}, 0, border > 0 ? border : blocks, plans[pe],
+          &BlockPlan::boundary);
   }
-  for (std::size_t pe = 0; pe < plan.local.size(); ++pe) find_partners(plan, plans, pe);
+  find_partners(plan, plans, blocks);
   return plans;
 }
 
-template std::vector<std::vector<BlockPlan>> make_block_plans(const HaloPlan<float>&, int);
-template std::vector<std::vector<BlockPlan>> make_block_plans(const HaloPlan<double>&, int);
+template <class T>
+std::vector<std::int32_t> ghost_sources(const HaloPlan<T>& plan, const Plans& plans, int pe) {
+  const auto& local = plan.local[at(pe)];
+  std::vector<std::int32_t> sources(at(local.ghosts));
+  for (const Neighbour& neighbour : local.neighbours) {
+    const auto& blocks = plans[at(neighbour.pe)];
+    OwnerOfRow owner(blocks);
+    const std::int32_t first = neighbour.pe * static_cast<std::int32_t>(blocks.size());
+    const std::int32_t end = neighbour.first_ghost + neighbour.received;
+    for (std::int32_t g = neighbour.first_ghost; g < end; ++g)
+      sources[at(g)] = first + owner(local.ghost_row[at(g)]);
+  }
+  return sources;
+}
+
+template Plans make_block_plans(const HaloPlan<float>&, int, int);
+template Plans make_block_plans(const HaloPlan<double>&, int, int);
+template std::vector<std::int32_t> ghost_sources(const HaloPlan<float>&, const Plans&, int);
+template std::vector<std::int32_t> ghost_sources(const HaloPlan<double>&, const Plans&, int);
 
 }  // namespace cpufree

@@ -15,11 +15,26 @@ struct BlockPlan {
   RowRange boundary;
   std::vector<std::int32_t> notify;  // PEs that read ghosts of this block, increasing
   std::vector<std::int32_t> await;  // slots of the blocks whose ghosts this block reads, increasing
+  // Other blocks of this PE whose rows this block reads, increasing.
+  std::vector<std::int32_t> await_local;
+
+  std::int32_t rows() const { return interior.size() + boundary.size(); }
 };
 
-// plans[pe][block]. As the pattern is symmetric, so is `await`: block a awaits block c if and only
-// if c awaits a.
+// plans[pe][block]. As the pattern is symmetric, so are `await` and `await_local`: block a awaits
+// block c if and only if c awaits a. (`await_local` is made so even where the pattern is not:
+// nothing else has checked it inside a PE.)
+//
+// `boundary_blocks` 0: all blocks share the boundary rows, and all share the interior ones. k > 0:
+// the first k blocks share the boundary rows, the others the interior ones; where a PE has rows of
+// one kind only, all its blocks share them. Throws InvalidInput unless k < blocks.
 template <class T>
-std::vector<std::vector<BlockPlan>> make_block_plans(const HaloPlan<T>& plan, int blocks);
+std::vector<std::vector<BlockPlan>> make_block_plans(const HaloPlan<T>& plan, int blocks,
+                                                     int boundary_blocks = 0);
+
+// The slot of the block that owns each ghost of a PE.
+template <class T>
+std::vector<std::int32_t> ghost_sources(const HaloPlan<T>& plan,
+                                        const std::vector<std::vector<BlockPlan>>& plans, int pe);
 
 }  // namespace cpufree

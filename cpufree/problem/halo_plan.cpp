@@ -8,10 +8,44 @@
 #include "cpufree/base/error.hpp"
 #include "cpufree/base/index.hpp"
 #include "cpufree/base/parallel.hpp"
+#include "cpufree/problem/partition.hpp"
 
 namespace cpufree {
 
 namespace {
+
+constexpr std::int64_t kGrain = 200'000;  // nonzeros that are worth a thread
+
+// Calls f(pe, rows) for runs of rows [first, end) of every PE, first = first_row(local), that are
+// together all of them, on all cores.
+template <class T, class First, class F>
+void for_row_chunks(const HaloPlan<T>& plan, First&& first_row, F&& f) {
+  struct Chunk {
+    int pe;
+    RowRange rows;
+  };
+  std::vector<Chunk> chunks;
+  for (int pe = 0; pe < static_cast<int>(plan.local.size()); ++pe) {
+    const LocalSystem<T>& local = plan.local[at(pe)];
+    const RowRange rows{first_row(local), local.rows()};
+    const std::int64_t entries = local.row_ptr[at(rows.end)] - local.row_ptr[at(rows.begin)];
+    const auto parts = static_cast<int>(
+        std::min<std::int64_t>(entries / kGrain + 1, std::int64_t{4} * available_cores()));
+    for (const RowRange& part : split_rows(local.row_ptr, rows, parts))
+      chunks.push_back({pe, part});
+  }
+  in_parallel(static_cast<int>(chunks.size()),
+              [&](int k) { f(chunks[at(k)].pe, chunks[at(k)].rows); });
+}
+
+template <class T>
+std::int32_t all_rows(const LocalSystem<T>&) {
+  return 0;
+}
+template <class T>
+std::int32_t boundary_rows(const LocalSystem<T>& local) {
+  return local.interior;
+}
 
 // Messages are made only where they are needed: these checks run for every row.
 [[noreturn]] void refuse_owner(std::size_t row, std::int32_t owner, int pes) {
@@ -52,16 +86,31 @@ bool has_remote_column(const CsrView<T>& a, std::span<const std::int32_t> part, 
   return false;
 }
 
+// Which rows have a column of another PE.
+template <class T>
+std::vector<char> find_boundary(const CsrView<T>& a, std::span<const std::int32_t> part, int pes) {
+  std::vector<char> remote(at(a.n), 0);
+  if (pes == 1) return remote;
+  const auto parts = static_cast<int>(
+      std::min<std::int64_t>(a.nnz() / kGrain + 1, std::int64_t{4} * available_cores()));
+  const auto chunks = split_rows(a.row_ptr, {0, a.n}, parts);
+  in_parallel(parts, [&](int k) {
+    for (std::int32_t row = chunks[at(k)].begin; row < chunks[at(k)].end; ++row)
+      remote[at(row)] = has_remote_column(a, part, row) ? 1 : 0;
+  });
+  return remote;
+}
+
 // Numbers rows: global_row of every PE, and local_row of every row.
 template <class T>
 std::vector<std::int32_t> number_rows(const CsrView<T>& a, std::span<const std::int32_t> part,
                                       std::span<const std::int32_t> order, HaloPlan<T>& plan) {
+  const auto remote = find_boundary(a, part, static_cast<int>(plan.local.size()));
   std::vector<std::vector<std::int32_t>> boundary(plan.local.size());
   for (std::int32_t k = 0; k < a.n; ++k) {
     const std::int32_t row = order.empty() ? k : order[at(k)];
     const std::size_t pe = at(part[at(row)]);
-    const bool remote = plan.local.size() > 1 && has_remote_column(a, part, row);
-    (remote ? boundary[pe] : plan.local[pe].global_row).push_back(row);
+    (remote[at(row)] != 0 ? boundary[pe] : plan.local[pe].global_row).push_back(row);
   }
   std::vector<std::int32_t> local_row(at(a.n));
   for (std::size_t pe = 0; pe < plan.local.size(); ++pe) {
@@ -74,21 +123,24 @@ std::vector<std::int32_t> number_rows(const CsrView<T>& a, std::span<const std::
   return local_row;
 }
 
-// Lists the ghosts of one PE, by owner and the owner's local row, and returns their original rows.
+// Lists the ghosts of one PE, by owner and the owner's local row.
 template <class T>
-std::vector<std::int32_t> number_ghosts(const CsrView<T>& a, std::span<const std::int32_t> part,
-                                        std::span<const std::int32_t> local_row, std::int32_t pe,
-                                        LocalSystem<T>& local) {
-  std::vector<std::int32_t> ghosts;
+void number_ghosts(const CsrView<T>& a, std::span<const std::int32_t> part,
+                   std::span<const std::int32_t> local_row, std::int32_t pe,
+                   LocalSystem<T>& local) {
+  std::vector<bool> met(local.boundary() > 0 ? at(a.n) : 0, false);
+  std::vector<std::int32_t> ghosts;  // original rows
   for (std::int32_t i = local.interior; i < local.rows(); ++i) {
     const std::int32_t row = local.global_row[at(i)];
-    for (std::int64_t k = a.row_ptr[at(row)]; k < a.row_ptr[at(row) + 1]; ++k)
-      if (part[at(a.col[at(k)])] != pe) ghosts.push_back(a.col[at(k)]);
+    for (std::int64_t k = a.row_ptr[at(row)]; k < a.row_ptr[at(row) + 1]; ++k) {
+      const std::int32_t col = a.col[at(k)];
+      if (part[at(col)] == pe || met[at(col)]) continue;
+      met[at(col)] = true;
+      ghosts.push_back(col);
+    }
   }
   const auto key = [&](std::int32_t row) { return std::pair(part[at(row)], local_row[at(row)]); };
   std::ranges::sort(ghosts, {}, key);
-  const auto repeated = std::ranges::unique(ghosts);
-  ghosts.erase(repeated.begin(), repeated.end());
   local.ghosts = static_cast<std::int32_t>(ghosts.size());
   for (std::size_t g = 0; g < ghosts.size(); ++g) {
     const auto [owner, row] = key(ghosts[g]);
@@ -98,39 +150,65 @@ std::vector<std::int32_t> number_ghosts(const CsrView<T>& a, std::span<const std
       local.neighbours.push_back({owner, 0, static_cast<std::int32_t>(g), 0});
     ++local.neighbours.back().received;
   }
-  return ghosts;
 }
 
-// Copies one PE's rows, in local numbering, columns sorted.
+// The number of a ghost, from its owner and its row there.
 template <class T>
-void copy_rows(const CsrView<T>& a, std::span<const std::int32_t> part,
-               std::span<const std::int32_t> local_row, std::int32_t pe, LocalSystem<T>& local) {
-  const auto ghosts = number_ghosts(a, part, local_row, pe, local);
-  const auto key = [&](std::int32_t row) { return std::pair(part[at(row)], local_row[at(row)]); };
-  const auto local_col = [&](std::int32_t col) {
-    if (part[at(col)] == pe) return local_row[at(col)];
-    const auto found = std::ranges::lower_bound(ghosts, key(col), {}, key);
-    return local.rows() + static_cast<std::int32_t>(found - ghosts.begin());
-  };
+std::int32_t ghost_number(const LocalSystem<T>& local, std::int32_t owner, std::int32_t row) {
+  const auto neighbour = std::ranges::lower_bound(local.neighbours, owner, {}, &Neighbour::pe);
+  const auto first = local.ghost_row.begin() + neighbour->first_ghost;
+  const auto found = std::lower_bound(first, first + neighbour->received, row);
+  return static_cast<std::int32_t>(found - local.ghost_row.begin());
+}
+
+// Room for one PE's rows, untouched: who writes a page first decides where it lies.
+template <class T>
+void reserve_rows(const CsrView<T>& a, LocalSystem<T>& local) {
   local.row_ptr.assign(at(local.rows()) + 1, 0);
   for (std::int32_t i = 0; i < local.rows(); ++i)
     local.row_ptr[at(i) + 1] = local.row_ptr[at(i)] + a.row_nnz(local.global_row[at(i)]);
   local.col.resize(at(local.row_ptr.back()));
   local.val.resize(at(local.row_ptr.back()));
-  std::vector<std::pair<std::int32_t, T>> entries;
-  for (std::int32_t i = 0; i < local.rows(); ++i) {
+}
+
+// Sorts a row of `count` columns and values that begin at `col` and `val`. `keys` and `copy` are
+// room for it.
+template <class T>
+void sort_row(std::int32_t* col, T* val, std::size_t count, std::vector<std::uint64_t>& keys,
+              std::vector<T>& copy) {
+  keys.resize(count);
+  copy.assign(val, val + count);
+  for (std::size_t k = 0; k < count; ++k)
+    keys[k] = static_cast<std::uint64_t>(static_cast<std::uint32_t>(col[k])) << 32U | k;
+  std::ranges::sort(keys);
+  for (std::size_t k = 0; k < count; ++k) {
+    col[k] = static_cast<std::int32_t>(keys[k] >> 32U);
+    val[k] = copy[keys[k] & 0xffffffffU];
+  }
+}
+
+// Copies some of one PE's rows, in local numbering, columns sorted.
+template <class T>
+void copy_rows(const CsrView<T>& a, std::span<const std::int32_t> part,
+               std::span<const std::int32_t> local_row, std::int32_t pe, RowRange rows,
+               LocalSystem<T>& local) {
+  std::vector<std::uint64_t> keys;
+  std::vector<T> copy;
+  for (std::int32_t i = rows.begin; i < rows.end; ++i) {
     const std::int64_t from = a.row_ptr[at(local.global_row[at(i)])];
-    const std::int64_t to = local.row_ptr[at(i)];
-    const std::int64_t count = local.row_ptr[at(i) + 1] - to;
-    entries.clear();
-    for (std::int64_t k = 0; k < count; ++k)
-      entries.emplace_back(local_col(a.col[at(from + k)]), a.val[at(from + k)]);
-    if (!std::ranges::is_sorted(entries, {}, &std::pair<std::int32_t, T>::first))
-      std::ranges::sort(entries, {}, &std::pair<std::int32_t, T>::first);
+    std::int32_t* const col = local.col.data() + local.row_ptr[at(i)];
+    T* const val = local.val.data() + local.row_ptr[at(i)];
+    const std::int64_t count = local.row_ptr[at(i) + 1] - local.row_ptr[at(i)];
+    bool sorted = true;
     for (std::int64_t k = 0; k < count; ++k) {
-      local.col[at(to + k)] = entries[at(k)].first;
-      local.val[at(to + k)] = entries[at(k)].second;
+      const std::int32_t there = a.col[at(from + k)];
+      const std::int32_t owner = i < local.interior ? pe : part[at(there)];
+      col[k] = owner == pe ? local_row[at(there)]
+                           : local.rows() + ghost_number(local, owner, local_row[at(there)]);
+      val[k] = a.val[at(from + k)];
+      sorted = sorted && (k == 0 || col[k - 1] < col[k]);
     }
+    if (!sorted) sort_row(col, val, at(count), keys, copy);
   }
 }
 
@@ -168,9 +246,9 @@ void list_destinations(HaloPlan<T>& plan) {
 // Where row i of one PE reads row j of another, row j must read row i: the proofs of the channels
 // rest on it.
 template <class T>
-void check_symmetry(const HaloPlan<T>& plan, std::int32_t pe) {
+void check_symmetry(const HaloPlan<T>& plan, std::int32_t pe, RowRange rows) {
   const auto& local = plan.local[at(pe)];
-  for (std::int32_t row = local.interior; row < local.rows(); ++row) {
+  for (std::int32_t row = rows.begin; row < rows.end; ++row) {
     const std::int32_t i = row - local.interior;
     const auto sent = std::span(local.destinations)
                           .subspan(at(local.send_ptr[at(i)]),
@@ -195,7 +273,8 @@ void count_traffic(HaloPlan<T>& plan) {
   std::int64_t most = 0;
   std::int64_t all = 0;
   for (auto& local : plan.local) {
-    for (const std::int32_t col : local.col) plan.edge_cut += col >= local.rows() ? 1 : 0;
+    for (std::int64_t k = local.row_ptr[at(local.interior)]; k < local.row_ptr.back(); ++k)
+      plan.edge_cut += local.col[at(k)] >= local.rows() ? 1 : 0;
     plan.halo_values += local.ghosts;
     most = std::max(most, local.row_ptr.back());
     all += local.row_ptr.back();
@@ -216,9 +295,15 @@ HaloPlan<T> whole_plan(const CsrView<T>& a) {
   local.global_row.resize(at(a.n));
   std::iota(local.global_row.begin(), local.global_row.end(), 0);
   local.row_ptr.assign(a.row_ptr.begin(), a.row_ptr.end());
-  local.col.assign(a.col.begin(), a.col.end());
-  local.val.assign(a.val.begin(), a.val.end());
   local.send_ptr.assign(1, 0);
+  local.col.resize(at(a.nnz()));
+  local.val.resize(at(a.nnz()));
+  for_row_chunks(plan, all_rows<T>, [&](int, RowRange rows) {
+    const std::int64_t from = a.row_ptr[at(rows.begin)];
+    const std::int64_t count = a.row_ptr[at(rows.end)] - from;
+    std::copy_n(a.col.data() + from, count, local.col.data() + from);
+    std::copy_n(a.val.data() + from, count, local.val.data() + from);
+  });
   return plan;
 }
 
@@ -232,9 +317,16 @@ HaloPlan<T> make_halo_plan(const CsrView<T>& matrix, std::span<const std::int32_
   HaloPlan<T> plan;
   plan.local.resize(at(pes));
   const auto local_row = number_rows(matrix, part, order, plan);
-  in_parallel(pes, [&](int pe) { copy_rows(matrix, part, local_row, pe, plan.local[at(pe)]); });
+  in_parallel(pes, [&](int pe) {
+    number_ghosts(matrix, part, local_row, pe, plan.local[at(pe)]);
+    reserve_rows(matrix, plan.local[at(pe)]);
+  });
+  for_row_chunks(plan, all_rows<T>, [&](int pe, RowRange rows) {
+    copy_rows(matrix, part, local_row, pe, rows, plan.local[at(pe)]);
+  });
   list_destinations(plan);
-  in_parallel(pes, [&](int pe) { check_symmetry(plan, pe); });
+  for_row_chunks(plan, boundary_rows<T>,
+                 [&](int pe, RowRange rows) { check_symmetry(plan, pe, rows); });
   count_traffic(plan);
   return plan;
 }

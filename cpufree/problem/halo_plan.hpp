@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "cpufree/base/pages.hpp"
 #include "cpufree/problem/csr.hpp"
 
 namespace cpufree {
@@ -35,8 +36,8 @@ struct LocalSystem {
   std::int32_t ghosts = 0;               // number of ghost columns
   std::vector<std::int32_t> global_row;  // rows(): original number of each local row
   std::vector<std::int64_t> row_ptr;     // rows() + 1
-  std::vector<std::int32_t> col;         // local numbering, sorted within a row
-  std::vector<T> val;
+  PageVector<std::int32_t> col;          // local numbering, sorted within a row
+  PageVector<T> val;
   std::vector<Neighbour> neighbours;      // by increasing PE
   std::vector<std::int32_t> ghost_owner;  // ghosts: owning PE
   std::vector<std::int32_t> ghost_row;    // ghosts: local row on the owning PE

@@ -1,6 +1,7 @@
 // The CPU engine's System: slices and vectors in memory, kernels on threads.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -9,6 +10,8 @@
 #include "cpufree/engines/cpu_threads/launch.hpp"
 #include "cpufree/engines/cpu_threads/memory.hpp"
 #include "cpufree/problem/block_plan.hpp"
+#include "cpufree/run/framing.hpp"
+#include "cpufree/run/setup.hpp"
 #include "cpufree/run/system.hpp"
 #include "cpufree/solvers/sliced.hpp"
 #include "cpufree/solvers/sliced_build.hpp"
@@ -21,10 +24,11 @@ class CpuSystem final : public System<T> {
   CpuSystem(const CsrView<T>& matrix, std::span<const std::int32_t> part,
             std::span<const std::int32_t> order, const SystemSpec& spec);
 
+  using System<T>::solve;
   std::int32_t rows() const override { return rows_; }
   const PlanReport& plan() const override { return report_; }
-  SolveResult<T> solve(std::span<const T> b, std::span<const T> x0, const SolveSpec& spec,
-                       const Progress& progress) override;
+  SolveResult solve(VectorView<const T> b, VectorView<const T> x0, VectorView<T> out,
+                    const SolveSpec& spec, const Progress& progress) override;
 
  private:
   static constexpr int kWidth = cpu_threads::Port::width;
@@ -38,36 +42,38 @@ class CpuSystem final : public System<T> {
     BlockPlan plan;
     std::int64_t boundary_slice = 0;
   };
-  // One PE's private memory.
+  // One PE's private memory. A row's private number is its number in the PE.
   struct Pe {
     LocalSystem<T> local;  // without row_ptr, col, val: the shares hold the matrix
+    std::vector<std::int32_t> ghost_source;
     std::vector<Share> shares;
     std::vector<BlockShare<Matrix>> views;
-    Array<T> b, x, r, s, inverse_diagonal;
-    Array<T> z, w, n, u, q, out, rest;  // as methods and preconditioners need them
+    std::array<Array<T>, kPrivateVectors> vectors;  // in the order of `each_private`
   };
 
-  void lay_out();
-  void build_shares(HaloPlan<T>& plan);
-  void fill_report(const HaloPlan<T>& plan);
+  void build_shares(HaloPlan<T>& plan, const SystemSpec& spec);
+  void lay_out(const Extent& extent);
   void reserve_vectors(const SolveSpec& spec);
   void load(std::span<const T> b, std::span<const T> x0, double scale);
-  SolveParams params(const SolveSpec& spec, bool has_guess) const;
-  std::vector<SolveArgs<Matrix>> arguments(const SolveParams& params, Outcome& outcome,
-                                           std::vector<double>& history);
+  bool store(std::span<T> out, double scale) const;
+  std::vector<SolveArgs<Matrix>> arguments(const SolveSpec& spec, const SolveParams& params,
+                                           SolveResult& result);
   double run(const SolveSpec& spec, const std::vector<SolveArgs<Matrix>>& args,
              const Progress& progress);
 
   std::mutex busy_;  // held while a solve runs
   std::int32_t rows_ = 0;
   int blocks_ = 1;
+  bool packets_ = false;
   std::vector<Pe> pes_;
   PlanReport report_;
   double lambda_bound_ = 0.0;
+  PrivateIndex index_ = private_index();
 
   SymmetricLayout layout_;
   Symmetric<Flag> flags_;
-  Symmetric<Packet> slots_;
+  Symmetric<Packet> slots_, halo_[3];
+  std::size_t channel_bytes_ = 0;  // flags, slots and halos, which begin every launch at epoch 0
   Symmetric<T> p_, scratch_[2];
   std::unique_ptr<cpu_threads::SymmetricHeaps> heaps_;
 };

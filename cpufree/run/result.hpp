@@ -1,6 +1,7 @@
 // What a user gets. Plain data.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -19,16 +20,21 @@ struct PlanReport {
     std::vector<Neighbour> neighbours;
   };
   std::vector<Pe> pes;
+  std::string engine;
   int blocks = 0;
+  int threads = 1;  // per block
   std::int64_t edge_cut = 0;
   std::int64_t halo_values = 0;
   double imbalance = 1.0;
   double matrix_bytes = 0.0;  // of the engine's format, all PEs
+  std::string halo = "none";  // how ghosts travel: "packets", "stores", "none" where there are none
+  // What a solve by prcg with Jacobi keeps on chip.
+  int resident_vectors = 0;
+  bool resident_matrix = false;
+  std::int64_t shared_bytes = 0;  // per block
 };
 
-template <class T>
 struct SolveResult {
-  std::vector<T> x;
   Outcome outcome;
   std::vector<double> history;  // norms of iterations 0, stride, 2 stride, ...
   double seconds = 0.0;         // from the launch of the kernels to the end of the last one
@@ -50,6 +56,22 @@ class WaitTimeout : public EngineError {
 
  private:
   std::vector<BlockReport> blocks_;
+};
+
+// The records of all blocks, PE after PE, as reports.
+template <class Records>
+std::vector<BlockReport> block_reports(const Records& records, int blocks) {
+  std::vector<BlockReport> reports;
+  for (std::size_t k = 0; k < records.size(); ++k)
+    reports.push_back({static_cast<int>(k) / blocks, static_cast<int>(k) % blocks, records[k]});
+  return reports;
+}
+
+// Two solves were asked of one system at the same time.
+class SystemBusy : public EngineError {
+ public:
+  SystemBusy()
+      : EngineError("this system is solving already; use one system for each concurrent solve") {}
 };
 
 // The text of a diagnosis, one line a block that waited.

@@ -28,8 +28,13 @@ void require_not_negative(double value, const char* name) {
 }  // namespace
 
 Engine engine_from_name(const std::string& name) {
-  static constexpr std::pair<const char*, Engine> table[] = {{"cpu_threads", Engine::cpu_threads}};
+  static constexpr std::pair<const char*, Engine> table[] = {{"cpu_threads", Engine::cpu_threads},
+                                                             {"cuda_p2p", Engine::cuda_p2p}};
   return from_name("engine", table, name);
+}
+
+const char* engine_name(Engine engine) {
+  return engine == Engine::cuda_p2p ? "cuda_p2p" : "cpu_threads";
 }
 
 Method method_from_name(const std::string& name) {
@@ -84,6 +89,23 @@ void check(const SystemSpec& spec) {
   require(spec.pes * spec.blocks <= 4096, "at most 4096 blocks in all are possible, not " +
                                               std::to_string(spec.pes) + " x " +
                                               std::to_string(spec.blocks));
+  require(spec.gpus.empty() || spec.engine == Engine::cuda_p2p,
+          "GPUs were named, but the engine is " + std::string(engine_name(spec.engine)) +
+              "; use cuda_p2p");
+  require(spec.gpus.empty() || spec.gpus.size() == static_cast<std::size_t>(spec.pes),
+          "one GPU for each PE: " + std::to_string(spec.gpus.size()) + " GPUs were named for " +
+              std::to_string(spec.pes) + " PEs");
+  require(spec.threads >= 0 && spec.threads <= 512 && spec.threads % 32 == 0,
+          "threads must be a multiple of 32 up to 512, or 0 (automatic), not " +
+              std::to_string(spec.threads));
+  require(
+      spec.halo >= -1 && spec.halo <= 1,
+      "halo must be 1 (packets), 0 (stores) or -1 (automatic), not " + std::to_string(spec.halo));
+  require(spec.residency >= -1 && spec.residency <= 1,
+          "residency must be 0 (none), 1 (vectors) or -1 (automatic), not " +
+              std::to_string(spec.residency));
+  require(spec.boundary_blocks >= 0,
+          "boundary_blocks must not be negative, but is " + std::to_string(spec.boundary_blocks));
 }
 
 void check(const SolveSpec& spec) {

@@ -3,17 +3,25 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "cpufree/solvers/args.hpp"
 
 namespace cpufree {
 
-enum class Engine { cpu_threads };
+enum class Engine { cpu_threads, cuda_p2p };
 
 struct SystemSpec {
   Engine engine = Engine::cpu_threads;
   int pes = 1;
-  int blocks = 0;  // per PE; 0: as many as there are cores, shared among the PEs
+  int blocks = 0;              // per PE; 0: as many as there are cores or multiprocessors for
+  std::vector<int> gpus = {};  // cuda_p2p: the device of each PE; empty: 0, 1, ...
+
+  // For experiments. The defaults leave the choice to the engine.
+  int threads = 0;          // per block, cuda_p2p: a multiple of 32; 0: by the rows of a block
+  int halo = -1;            // how ghosts travel: 1 packets, 0 stores, -1 by their number
+  int residency = -1;       // cuda_p2p, kept on chip: 0 nothing, 1 vectors only, -1 what fits
+  int boundary_blocks = 0;  // blocks that own all boundary rows and no others; 0: all blocks share
 };
 
 struct SolveSpec {
@@ -33,6 +41,7 @@ Engine engine_from_name(const std::string& name);
 Method method_from_name(const std::string& name);
 Preconditioner preconditioner_from_name(const std::string& name);
 
+const char* engine_name(Engine engine);
 // "CONVERGED_RTOL" and so on.
 const char* reason_name(Reason reason);
 

@@ -1,9 +1,11 @@
 // A linear system laid out on the PEs of an engine: set up once, solved often.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "cpufree/problem/csr.hpp"
 #include "cpufree/run/result.hpp"
@@ -15,19 +17,51 @@ namespace cpufree {
 // Returns false to ask for a stop.
 using Progress = std::function<bool(std::int64_t iteration, double residual)>;
 
+// A vector of the caller's, in host memory or on a GPU.
+template <class T>
+struct VectorView {
+  static constexpr int kHost = -1;
+  T* data = nullptr;
+  std::size_t size = 0;
+  int device = kHost;
+
+  bool on_host() const { return device == kHost; }
+  std::span<T> span() const { return {data, size}; }
+};
+
+// A solution in host memory.
+template <class T>
+struct Solution : SolveResult {
+  std::vector<T> x;
+};
+
 template <class T>
 class System {
  public:
   virtual ~System() = default;
   virtual std::int32_t rows() const = 0;
   virtual const PlanReport& plan() const = 0;
-  // Solves A x = b. `x0` is empty or holds a guess. Throws InvalidInput, WaitTimeout.
-  virtual SolveResult<T> solve(std::span<const T> b, std::span<const T> x0, const SolveSpec& spec,
-                               const Progress& progress) = 0;
+
+  // Solves A x = b and writes x to `out`. `x0` is empty or holds a guess. Vectors on a GPU are for
+  // the engine cuda_p2p alone. Throws InvalidInput, Unsupported, WaitTimeout, EngineError.
+  virtual SolveResult solve(VectorView<const T> b, VectorView<const T> x0, VectorView<T> out,
+                            const SolveSpec& spec, const Progress& progress) = 0;
+
+  // The same for vectors in host memory.
+  Solution<T> solve(std::span<const T> b, std::span<const T> x0, const SolveSpec& spec,
+                    const Progress& progress) {
+    Solution<T> solution;
+    solution.x.resize(static_cast<std::size_t>(rows()));
+    static_cast<SolveResult&>(solution) =
+        solve(VectorView<const T>{b.data(), b.size()}, VectorView<const T>{x0.data(), x0.size()},
+              VectorView<T>{solution.x.data(), solution.x.size()}, spec, progress);
+    return solution;
+  }
 };
 
 // Lays the matrix out. `part` (owner of each row; empty: contiguous parts of equal weight) and
 // `order` (rows in the sequence in which PEs number them; empty: natural) as in make_halo_plan.
+// Throws InvalidInput, Unsupported (an engine that is not here), OutOfMemory, EngineError.
 template <class T>
 std::unique_ptr<System<T>> make_system(const CsrView<T>& matrix, std::span<const std::int32_t> part,
                                        std::span<const std::int32_t> order, const SystemSpec& spec);

@@ -54,32 +54,103 @@ struct Outcome {
   std::int64_t exchanges = 0;
 };
 
-// Vectors of one PE. Those marked `ghosted` are symmetric and have rows + ghosts entries.
-template <class T>
-struct Vectors {
-  const T* b = nullptr;
-  T* x = nullptr;
-  T* r = nullptr;
-  T* s = nullptr;
-  T* p = nullptr;                       // ghosted
-  T* scratch[2] = {};                   // ghosted, used in turn
-  const T* inverse_diagonal = nullptr;  // Jacobi, Chebyshev
-  T* z = nullptr;                       // pipecg; Chebyshev: preconditioned vector
-  T* w = nullptr;                       // pipecg
-  T* n = nullptr;                       // pipecg
-  T* u = nullptr;                       // Chebyshev with prcg, pipecg: preconditioned residual
-  T* q = nullptr;                       // Chebyshev with pipecg
-  T* out = nullptr;                     // Chebyshev: its result
-  T* rest = nullptr;                    // Chebyshev: its own residual
+// One row of mine under its two numbers: `i` in the PE's numbering, which columns and ghosted
+// vectors use, and `j` in my block's part of the private vectors.
+struct Row {
+  std::int32_t i = 0;
+  std::int32_t j = 0;
 };
 
-// One block's share of the matrix, and its partners.
+// My block's part of a vector that no other block reads.
+template <class T>
+struct Private {
+  T* data = nullptr;
+  CPUFREE_FN T& operator[](Row row) const { return data[row.j]; }
+};
+
+// A vector of the PE whose ghosts follow its rows, or travel as packets. `own`, if not null: a copy
+// of my block's part in fast memory.
+template <class T>
+struct Ghosted {
+  T* data = nullptr;
+  Packet* halo = nullptr;
+  T* own = nullptr;
+
+  CPUFREE_KERNEL_FN T operator[](Row row) const {
+    if constexpr (kFastMemory)
+      if (own != nullptr) return own[row.j];
+    return data[row.i];
+  }
+  // For all to see.
+  CPUFREE_KERNEL_FN void set(Row row, T value) const {
+    data[row.i] = value;
+    if constexpr (kFastMemory)
+      if (own != nullptr) own[row.j] = value;
+  }
+  // For my block alone: others may see it, or not.
+  CPUFREE_KERNEL_FN void keep(Row row, T value) const {
+    if constexpr (kFastMemory)
+      if (own != nullptr) {
+        own[row.j] = value;
+        return;
+      }
+    data[row.i] = value;
+  }
+};
+
+// The vectors of a solver: `P` those that are private to a block, `G` those that travel.
+template <class P, class C, class G>
+struct VectorSet {
+  P x = {};
+  P r = {};
+  P s = {};
+  C b = {};
+  C inverse_diagonal = {};  // Jacobi, Chebyshev
+  P z = {};                 // pipecg; Chebyshev: preconditioned vector
+  P w = {};                 // pipecg
+  P n = {};                 // pipecg
+  P u = {};                 // Chebyshev with prcg, pipecg: preconditioned residual
+  P q = {};                 // Chebyshev with pipecg
+  P out = {};               // Chebyshev: its result
+  P rest = {};              // Chebyshev: its own residual
+  G p = {};
+  G scratch[2] = {};  // used in turn
+};
+
+// The vectors of one PE as memory. Private ones hold block after block (BlockShare::first_private);
+// p and scratch are symmetric, rows + ghosts entries. Null where a method needs none.
+template <class T>
+using Vectors = VectorSet<T*, const T*, T*>;
+
+// The same as one block sees them.
+template <class T>
+using BlockVectors = VectorSet<Private<T>, Private<const T>, Ghosted<T>>;
+
+// One block's share of the matrix, and its partners. Private number of a row i: i - boundary_shift
+// if it is a boundary row, else i - interior_shift.
 template <class M>
 struct BlockShare {
   M matrix;
   typename M::Rows interior;
   typename M::Rows boundary;
   ArrivalBoard board;
+  std::int64_t first_private = 0;  // where my part of the private vectors begins
+  std::int32_t interior_shift = 0;
+  std::int32_t boundary_shift = 0;
+
+  CPUFREE_FN std::int32_t rows() const {
+    return interior.end - interior.begin + boundary.end - boundary.begin;
+  }
+};
+
+// What a block keeps in its fast memory (a GPU's shared memory) from the start of a solve to its
+// end: the first `vectors` of the private vectors in order of use (resident.hpp), `stride` values
+// apart; behind them, perhaps, a copy of its part of p, and its share of the matrix.
+struct Residency {
+  std::int32_t vectors = 0;
+  std::int32_t stride = 0;
+  bool direction = false;
+  bool matrix = false;
 };
 
 // One PE's arguments.
@@ -88,11 +159,18 @@ struct SolveArgs {
   using T = typename M::Value;
   SolveParams params;
   Vectors<T> vectors;
+  Residency residency;
   const BlockShare<M>* shares = nullptr;   // one per block
   std::int32_t interior = 0;               // number of interior rows
+  std::int32_t rows = 0;                   // number of rows: ghosts begin there
   const std::int64_t* send_ptr = nullptr;  // boundary rows + 1
   const Destination* destinations = nullptr;
-  const std::int32_t* global_row = nullptr;  // rows
+  // Small halos travel as packets: ghosts of p, scratch[0], scratch[1], symmetric; the destinations
+  // then hold numbers of ghosts, from 0. Null: halos travel as stores into the vectors.
+  Packet* halo[3] = {};
+  const std::int32_t* ghost_source =
+      nullptr;                               // slot of the block that sends a ghost: for diagnosis
+  const std::int32_t* global_row = nullptr;  // rows, in the order of the private vectors
   Packet* slots = nullptr;                   // symmetric
   Outcome* outcome = nullptr;                // written by PE 0
   double* history = nullptr;                 // PE 0: history_capacity residual norms

@@ -16,112 +16,123 @@ template <class Ctx, class M>
 class ConjugateGradient {
  public:
   using T = typename Ctx::T;
-  using L = Lanes<typename Ctx::PortType>;
+  using P = typename Ctx::PortType;
+  using L = Lanes<P>;
 
   CPUFREE_KERNEL_FN ConjugateGradient(Ctx& c, const M& m, Monitor& monitor, Reporter& reporter)
-      : c_(c), m_(m), v_(c.vectors), monitor_(monitor), reporter_(reporter) {}
+      : c_(c),
+        m_(m),
+        v_(c.vectors),
+        monitor_(monitor),
+        reporter_(reporter),
+        s_(c.port().hold(Scalars())) {}
 
   // False: a wait gave up. Otherwise the monitor holds the reason.
   CPUFREE_KERNEL_FN bool run() {
-    if (!begin_solve(c_, monitor_)) return false;
-    reporter_.tell(c_, monitor_);
+    if (!begin_solve(c_, monitor_, reporter_)) return false;
     if (monitor_.done()) return true;
-    if (!precondition_residual(T{0})) return false;
-    if (!monitor_.positive(rho_, Reason::diverged_indefinite_pc)) return true;
-    double rho_before = rho_;
-    direct(T{0});
+    bool fresh = true;  // p = M r is to be set, and no step has been taken since
+    bool move = false;  // x follows p before p changes
     while (true) {
+      if (fresh && !precondition_residual(T{0}, true)) return false;
+      if (monitor_.done()) return true;
+      direct(static_cast<T>(s_.alpha), static_cast<T>(s_.beta), move);
       if (!curvature()) return false;
-      if (!monitor_.positive(mu_, Reason::diverged_indefinite_mat)) return true;
-      const T alpha = static_cast<T>(rho_before / mu_);
-      if (!monitor_.usable(static_cast<double>(alpha))) return true;
-      if (!precondition_residual(alpha)) return false;
-      const Verdict verdict = monitor_.look(rr_, c_.notes());
-      reporter_.tell(c_, monitor_);
-      if (verdict == Verdict::go_on) {
-        if (!monitor_.positive(rho_, Reason::diverged_indefinite_pc)) return true;
-        advance_and_direct(alpha, static_cast<T>(rho_ / rho_before));
-        rho_before = rho_;
-        continue;
-      }
-      advance(alpha);
-      if (verdict == Verdict::stop) return true;
+      if (monitor_.done()) return true;
+      const T alpha = static_cast<T>(s_.alpha);
+      if (!precondition_residual(alpha, false)) return false;
+      fresh = false;
+      move = s_.verdict == Verdict::go_on;
+      if (move) continue;
+      c_.rows([&](Row i, int) { v_.x[i] += alpha * v_.p[i]; });
+      if (s_.verdict == Verdict::stop) return true;
       bool honest = true;
       if (!verify(c_, monitor_, false, honest)) return false;
       if (monitor_.done()) return true;
-      if (!honest && !precondition_residual(T{0})) return false;
-      if (!monitor_.positive(rho_, Reason::diverged_indefinite_pc)) return true;
-      direct(honest ? static_cast<T>(rho_ / rho_before) : T{0});
-      rho_before = rho_;
+      fresh = !honest;
+      if (honest) check_preconditioner();
     }
   }
 
  private:
-  // s = A p, mu = p . s.
+  // Held by the block.
+  struct Scalars {
+    double rho = 0.0;                // r . M r
+    double alpha = 0.0, beta = 0.0;  // of the step at hand
+    Verdict verdict = Verdict::go_on;
+  };
+
+  // s = A p, alpha = rho / (p . s).
   CPUFREE_KERNEL_FN bool curvature() {
     L sums[1];
-    const T* const p = v_.p;
-    T* const s = v_.s;
-    if (!c_.multiply(v_.p, [&](std::int32_t i, int lane, T ap) {
+    const auto p = v_.p;
+    const auto s = v_.s;
+    if (!c_.multiply(v_.p, [&](Row i, int lane, T ap) {
           s[i] = ap;
           sums[0][lane] += static_cast<double>(p[i]) * ap;
         }))
       return false;
     double total[1];
     if (!c_.sum(sums, total)) return false;
-    mu_ = total[0];
+    c_.once([&] {
+      if (!monitor_.positive(total[0], Reason::diverged_indefinite_mat)) return;
+      s_.alpha = s_.rho / total[0];
+      monitor_.usable(static_cast<double>(static_cast<T>(s_.alpha)));
+    });
     return true;
   }
 
-  // r -= alpha s, rho = r . M r, rr = r . r.
-  CPUFREE_KERNEL_FN bool precondition_residual(T alpha) {
+  // r -= alpha s, rho = r . M r, and the judgement of r. `fresh`: beta = 0, and no judgement.
+  CPUFREE_KERNEL_FN bool precondition_residual(T alpha, bool fresh) {
     L sums[2];
-    T* const r = v_.r;
-    const T* const s = v_.s;
+    const auto r = v_.r;
+    const auto s = v_.s;
     if (!precondition(
-            c_, m_, v_.r, [&](std::int32_t i, int) { r[i] -= alpha * s[i]; },
-            [&](std::int32_t i, int lane, T z) {
+            c_, m_, v_.r, [&](Row i, int) { r[i] -= alpha * s[i]; },
+            [&](Row i, int lane, T z) {
               sums[0][lane] += static_cast<double>(r[i]) * z;
               sums[1][lane] += static_cast<double>(r[i]) * r[i];
             }))
       return false;
     double total[2];
     if (!c_.sum(sums, total)) return false;
-    rho_ = total[0];
-    rr_ = total[1];
+    c_.once([&] {
+      s_.verdict = fresh ? Verdict::go_on : monitor_.look(total[1], c_.notes());
+      if (!fresh) reporter_.tell(c_, monitor_);
+      s_.beta = fresh ? 0.0 : total[0] / s_.rho;
+      s_.rho = total[0];
+      if (s_.verdict == Verdict::go_on) monitor_.positive(s_.rho, Reason::diverged_indefinite_pc);
+    });
     return true;
   }
 
-  CPUFREE_KERNEL_FN T preconditioned(std::int32_t i) const {
-    if constexpr (M::pointwise)
-      return m_.at(v_.r, i);
-    else
-      return m_.out[i];
+  // rho is looked at only where the solve goes on: it is 0 once r is.
+  CPUFREE_KERNEL_FN void check_preconditioner() {
+    c_.once_more([&] { monitor_.positive(s_.rho, Reason::diverged_indefinite_pc); });
   }
 
-  // x += alpha p; p = M r + beta p.
-  CPUFREE_KERNEL_FN void advance_and_direct(T alpha, T beta) {
-    T* const p = v_.p;
-    T* const x = v_.x;
-    c_.exchange(v_.p, [&](std::int32_t i, int) {
-      x[i] += alpha * p[i];
-      return preconditioned(i) + beta * p[i];
+  // x += alpha p, if `move`; p = M r + beta p.
+  CPUFREE_KERNEL_FN void direct(T alpha, T beta, bool move) {
+    const auto p = v_.p;
+    const auto x = v_.x;
+    const auto r = v_.r;
+    const M m = m_;  // at hand: the block's copy would be read again for every row
+    c_.exchange(p, [&](Row i, int) {
+      const T before = p[i];
+      if (move) x[i] += alpha * before;
+      if constexpr (M::pointwise)
+        return m.at(r, i) + beta * before;
+      else
+        return m.out[i] + beta * before;
     });
-  }
-  CPUFREE_KERNEL_FN void advance(T alpha) {
-    c_.rows([&](std::int32_t i, int) { v_.x[i] += alpha * v_.p[i]; });
-  }
-  CPUFREE_KERNEL_FN void direct(T beta) {
-    T* const p = v_.p;
-    c_.exchange(v_.p, [&](std::int32_t i, int) { return preconditioned(i) + beta * p[i]; });
   }
 
   Ctx& c_;
   const M& m_;
-  const Vectors<T>& v_;
+  const BlockVectors<T>& v_;
   Monitor& monitor_;
   Reporter& reporter_;
-  double rho_ = 0.0, rr_ = 0.0, mu_ = 0.0;
+  typename P::template Held<Scalars> s_;
 };
 
 }  // namespace cpufree

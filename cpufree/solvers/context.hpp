@@ -3,33 +3,142 @@
 // A verb that returns false found that a wait gave up: leave the kernel at once.
 #pragma once
 
+#include <limits>
+#include <type_traits>
+
 #include "cpufree/device/allreduce.hpp"
 #include "cpufree/device/block.hpp"
 #include "cpufree/device/channel.hpp"
-#include "cpufree/solvers/args.hpp"
+#include "cpufree/solvers/resident.hpp"
 
 namespace cpufree {
+
+// The operand of a product: all columns from memory. `ahead`: entries worth loading before the
+// first is used.
+template <class T>
+struct Operand {
+  static constexpr int ahead = 8;
+  const T* values;
+  template <int N>
+  CPUFREE_KERNEL_FN void fetch(const std::int32_t (&columns)[N], T (&out)[N]) const {
+    CPUFREE_UNROLL
+    for (int k = 0; k < N; ++k) out[k] = values[columns[k]];
+  }
+  CPUFREE_KERNEL_FN T operator()(std::int32_t column) const { return values[column]; }
+};
+
+// Columns below `limit` from memory, the others from packets, for which it waits. A wait that is
+// given up sets `gone`, and the product goes on with what was there: the next reduction tells the
+// block.
+template <Port P, class T>
+struct PacketOperand {
+  static constexpr int ahead = 4;
+  P& port;
+  const T* values;
+  const Packet* halo;
+  const std::int32_t* source;  // slots of the senders
+  std::int32_t limit;
+  Epoch want;
+  bool& gone;
+
+  CPUFREE_KERNEL_FN T operator()(std::int32_t column) const {
+    const std::int32_t columns[1] = {column};
+    T out[1];
+    fetch(columns, out);
+    return out[0];
+  }
+
+  // out[k] = the operand's entry columns[k]. All are looked at together.
+  template <int N>
+  CPUFREE_KERNEL_FN void fetch(const std::int32_t (&columns)[N], T (&out)[N]) const {
+    Epoch seen = 0;
+    std::int32_t missing = look(columns, out, seen);
+    if (missing < 0 || gone) return;
+    auto wait = port.start_wait();
+    while (port.keep_waiting(wait)) {
+      missing = look(columns, out, seen);
+      if (missing < 0) return;
+    }
+    gone = true;
+    const std::int32_t from = source[missing];
+    const WaitSite site{Channel::halo_arrival, from / port.blocks(), from % port.blocks()};
+    file_wait(port, wait, site, want, seen);
+  }
+
+ private:
+  // A ghost whose packet has not come, or -1.
+  template <int N>
+  CPUFREE_KERNEL_FN std::int32_t look(const std::int32_t (&columns)[N], T (&out)[N],
+                                      Epoch& seen) const {
+    std::int32_t missing = -1;
+    CPUFREE_UNROLL
+    for (int k = 0; k < N; ++k) {
+      if (columns[k] < limit) {
+        out[k] = values[columns[k]];
+        continue;
+      }
+      const Packet packet = port.get_packet(halo + (columns[k] - limit));
+      out[k] = static_cast<T>(packet.value);
+      if (reached(tag_epoch(packet.tag), want)) continue;
+      missing = columns[k] - limit;
+      seen = tag_epoch(packet.tag);
+    }
+    return missing;
+  }
+};
 
 template <Port P, class M>
 class Context {
  public:
   using T = typename M::Value;
   using PortType = P;
+  using Share = BlockShare<M>;
+  using Args = SolveArgs<M>;
 
-  CPUFREE_KERNEL_FN Context(P& port, const SolveArgs<M>& arguments)
+  // What changes during a solve.
+  struct State {
+    Epoch exchanges = 0;
+    Epoch reductions = 0;
+    unsigned notes = 0;
+    unsigned scratch = 0;
+    bool gone = false;  // a packet of mine never came
+  };
+
+  // `share` and `mine` are views that outlive the context (solve_kernel).
+  CPUFREE_KERNEL_FN Context(P& port, const SolveArgs<M>& arguments, const Share& share,
+                            const BlockVectors<T>& mine, const State& state)
       : args(arguments),
-        vectors(arguments.vectors),
+        vectors(mine),
         port_(port),
-        share_(arguments.shares[port.block()]),
-        arrivals_(port, share_.board),
-        reduction_(port, arguments.slots) {}
+        share_(share),
+        arrivals_(port, share_.board, state.exchanges),
+        reduction_(port, arguments.slots, state.reductions),
+        notes_(state.notes),
+        scratch_(state.scratch),
+        gone_(state.gone) {}
+
+  // For what is done out of line, in a context of its own that takes over from this one.
+  CPUFREE_KERNEL_FN const Share& share() const { return share_; }
+  CPUFREE_KERNEL_FN State state() const {
+    return {arrivals_.epoch(), reduction_.epoch(), notes_, scratch_, gone_};
+  }
+  CPUFREE_KERNEL_FN void go_on_from(const State& state) {
+    arrivals_.go_on_from(state.exchanges);
+    reduction_.go_on_from(state.reductions);
+    notes_ = state.notes;
+    scratch_ = state.scratch;
+    gone_ = state.gone;
+  }
 
   const SolveArgs<M>& args;
-  const Vectors<T>& vectors;
+  const BlockVectors<T>& vectors;
 
   CPUFREE_KERNEL_FN P& port() { return port_; }
   CPUFREE_KERNEL_FN bool is_speaker() const {  // the one thread that writes what all threads know
     return port_.pe() == 0 && port_.block() == 0 && port_.lane() == 0;
+  }
+  CPUFREE_KERNEL_FN std::int32_t global_row(Row row) const {
+    return args.global_row[share_.first_private + row.j];
   }
   CPUFREE_KERNEL_FN unsigned notes() const { return notes_; }
   CPUFREE_KERNEL_FN std::int64_t reductions() const {
@@ -39,80 +148,168 @@ class Context {
     return static_cast<std::int64_t>(arrivals_.epoch());
   }
 
-  // f(i, lane) for all my rows.
+  // f(row, lane) for all my rows.
   template <class F>
   CPUFREE_KERNEL_FN void rows(F&& f) {
-    for_each(port_, share_.boundary.begin, share_.boundary.end, f);
-    for_each(port_, share_.interior.begin, share_.interior.end, f);
+    parts([&](const Part& part, auto) {
+      const std::int32_t shift = part.shift;
+      for_each(port_, part.rows.begin, part.rows.end,
+               [&f, shift](std::int32_t i, int lane) { f(Row{i, i - shift}, lane); });
+    });
   }
 
-  // v[i] = f(i, lane) for all my rows, boundary values also into my neighbours' ghosts: steps 1 to
-  // 4 of an exchange (channel.hpp). `v` is ghosted. Boundary rows come first, so that they travel
-  // while the interior is computed.
+  // v[row] = f(row, lane) for all my rows, boundary values also to my neighbours: steps 1 to 4 of
+  // an exchange (channel.hpp). Boundary rows come first, so that they travel while the interior is
+  // computed.
   template <class F>
-  CPUFREE_KERNEL_FN void exchange(T* v, F&& f) {
+  CPUFREE_KERNEL_FN void exchange(const Ghosted<T>& v, F&& f) {
     arrivals_.begin();
-    const auto assign = [&](std::int32_t i, int lane) { v[i] = f(i, lane); };
-    for_each(port_, share_.boundary.begin, share_.boundary.end, assign);
-    for_each(port_, share_.boundary.begin, share_.boundary.end,
-             [&](std::int32_t i, int) { send(v, i); });
-    arrivals_.arrive_remote();
-    for_each(port_, share_.interior.begin, share_.interior.end, assign);
+    if (v.halo != nullptr) port_.sync_block();  // all my reads before my first put: proof (ii)
+    const Ghosted<T> to = v;
+    parts([&](const Part& part, auto boundary) {
+      const std::int32_t shift = part.shift;
+      for_each(port_, part.rows.begin, part.rows.end, [&](std::int32_t i, int lane) {
+        const Row row{i, i - shift};
+        const T value = f(row, lane);
+        to.set(row, value);
+        if (boundary) send(to, row, value);
+      });
+      if (boundary && v.halo == nullptr) arrivals_.arrive_remote();
+    });
     arrivals_.arrive_local();
   }
 
-  // f(i, lane, (A v)(i)) for all my rows, after `exchange(v, ...)`: steps 5 and 6. Interior rows
-  // are multiplied while ghosts may still be under way.
+  // f(row, lane, (A v)(row)) for all my rows, after `exchange(v, ...)`: steps 5 and 6. Interior
+  // rows are multiplied while ghosts may still be under way.
   template <class F>
-  CPUFREE_KERNEL_FN bool multiply(const T* v, F&& f) {
+  CPUFREE_KERNEL_FN bool multiply(const Ghosted<T>& v, F&& f) {
     if (!arrivals_.wait_local()) return false;
-    share_.matrix.multiply(port_, share_.interior, v, f);
-    if (!arrivals_.wait_halo()) return false;
-    share_.matrix.multiply(port_, share_.boundary, v, f);
-    return true;
+    const Operand<T> plain{v.data};
+    const bool packets = v.halo != nullptr;
+    const PacketOperand<P, T> any{port_,
+                                  v.data,
+                                  v.halo,
+                                  args.ghost_source,
+                                  packets ? args.rows : std::numeric_limits<std::int32_t>::max(),
+                                  arrivals_.epoch(),
+                                  gone_};
+    bool here = true;
+    parts_backwards([&](const Part& part) {
+      if (part.boundary && packets) return;
+      if (part.boundary) here = arrivals_.wait_halo();
+      if (here) product(part, plain, f);
+    });
+    if (packets) product(boundary(), any, f);
+    return here;
   }
 
   // `exchange` of one of two scratch vectors, taken in turn: between two exchanges of the same one
   // lies an exchange of the other, hence proof (ii). Returns the vector; its rows may be read until
   // the next but one call.
   template <class F>
-  CPUFREE_KERNEL_FN const T* exchange_scratch(F&& f) {
-    T* const v = vectors.scratch[scratch_++ & 1U];
+  CPUFREE_KERNEL_FN Ghosted<T> exchange_scratch(F&& f) {
+    const Ghosted<T> v = (scratch_++ & 1U) == 0U ? vectors.scratch[0] : vectors.scratch[1];
     exchange(v, f);
     return v;
+  }
+
+  // f() once for the block, by one thread: for what all threads would do alike, with objects that
+  // the block holds. All see it afterwards. Nobody reads what f changes any more: since the last
+  // `once`, there has been a verb with a barrier (a reduction, an exchange); else `once_more`.
+  template <class F>
+  CPUFREE_KERNEL_FN void once(F&& f) {
+    if (port_.lane() == 0) f();
+    port_.sync_block();
+  }
+
+  template <class F>
+  CPUFREE_KERNEL_FN void once_more(F&& f) {
+    port_.sync_block();
+    once(f);
   }
 
   // Sums over all rows of all PEs. `push` and `pull` alternate.
   template <int K>
   CPUFREE_KERNEL_FN void push(const Lanes<P> (&partial)[K]) {
-    static_assert(K <= kReduceWidth);
     double sums[K];
     for (int k = 0; k < K; ++k) sums[k] = partial[k].sum();
-    reduction_.push(sums, K);
+    reduction_.push(sums);
   }
   template <int K>
   CPUFREE_KERNEL_FN bool pull(double (&total)[K]) {
-    return reduction_.pull(total, K, notes_);
+    return reduction_.pull(total, notes_, gone_);
   }
   template <int K>
   CPUFREE_KERNEL_FN bool sum(const Lanes<P> (&partial)[K], double (&total)[K]) {
-    push(partial);
-    return pull(total);
+    double sums[K];
+    for (int k = 0; k < K; ++k) sums[k] = partial[k].sum();
+    return reduction_.sum(sums, total, notes_, gone_);
   }
 
  private:
-  CPUFREE_KERNEL_FN void send(T* v, std::int32_t i) {
-    const std::int32_t k = i - args.interior;
-    for (std::int64_t d = args.send_ptr[k]; d < args.send_ptr[k + 1]; ++d)
-      port_.put(v + args.destinations[d].index, args.destinations[d].pe, v[i]);
+  // My boundary or my interior rows.
+  struct Part {
+    typename M::Rows rows;
+    std::int32_t shift;
+    bool boundary;
+  };
+  CPUFREE_KERNEL_FN Part boundary() const { return {share_.boundary, share_.boundary_shift, true}; }
+  CPUFREE_KERNEL_FN Part interior() const {
+    return {share_.interior, share_.interior_shift, false};
+  }
+
+  // Where threads are many, one copy of a loop's code for both parts: registers and instruction
+  // cache are what is short. Where the compiler vectorises, a copy for each; f's second argument
+  // says whether the part is the boundary, there by its type.
+  static constexpr bool one_copy = P::width == 1;
+  template <class F>
+  CPUFREE_KERNEL_FN void parts(F&& f) {
+    if constexpr (one_copy) {
+      CPUFREE_ONE_COPY
+      for (int k = 0; k < 2; ++k) f(k == 0 ? boundary() : interior(), k == 0);
+    } else {
+      f(boundary(), std::true_type());
+      f(interior(), std::false_type());
+    }
+  }
+  template <class F>
+  CPUFREE_KERNEL_FN void parts_backwards(F&& f) {
+    if constexpr (one_copy) {
+      CPUFREE_ONE_COPY
+      for (int k = 0; k < 2; ++k) f(k == 0 ? interior() : boundary());
+    } else {
+      f(interior());
+      f(boundary());
+    }
+  }
+
+  template <class X, class F>
+  CPUFREE_KERNEL_FN void product(const Part& part, const X& x, F&& f) {
+    const std::int32_t shift = part.shift;  // a copy: vectorisers do not trust references
+    share_.matrix.multiply(port_, part.rows, x, [&f, shift](std::int32_t i, int lane, T value) {
+      f(Row{i, i - shift}, lane, value);
+    });
+  }
+
+  CPUFREE_KERNEL_FN void send(const Ghosted<T>& v, Row row, T value) {
+    const std::int32_t k = row.i - args.interior;
+    for (std::int64_t d = args.send_ptr[k]; d < args.send_ptr[k + 1]; ++d) {
+      const Destination to = args.destinations[d];
+      if (v.halo != nullptr)
+        port_.put_packet(v.halo + to.index, to.pe, static_cast<double>(value),
+                         make_tag(arrivals_.epoch(), 0U));
+      else
+        port_.put(v.data + to.index, to.pe, value);
+    }
   }
 
   P& port_;
-  const BlockShare<M>& share_;
+  const Share& share_;
   Arrivals<P> arrivals_;
   AllReduce<P> reduction_;
-  unsigned notes_ = 0;
-  unsigned scratch_ = 0;
+  unsigned notes_;
+  unsigned scratch_;
+  bool gone_;
 };
 
 }  // namespace cpufree

@@ -1,6 +1,7 @@
 // Matrix format: compressed rows, one row per lane. The plain format, for any engine.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "cpufree/device/block.hpp"
@@ -24,15 +25,20 @@ struct CsrRows {
     std::int64_t start = 0;
   };
 
-  // Calls f(row, lane, (A x)(row)) for all rows of the range.
-  template <Port P, class F>
-  CPUFREE_KERNEL_FN void multiply(P& port, const Rows& rows, const T* x, F&& f) const {
+  // Calls f(row, lane, (A x)(row)) for all rows of the range. x(column) is the operand.
+  template <Port P, class X, class F>
+  CPUFREE_KERNEL_FN void multiply(P& port, const Rows& rows, X&& x, F&& f) const {
     const std::uint32_t base = rows.begin < rows.end ? row_ptr[rows.begin] : 0U;
     for_each(port, rows.begin, rows.end, [&](std::int32_t i, int lane) {
       const std::int64_t first = rows.start + static_cast<std::uint32_t>(row_ptr[i] - base);
       const auto count = static_cast<std::uint32_t>(row_ptr[i + 1] - row_ptr[i]);
       f(i, lane, row_times_vector(val + first, col + first, count, x));
     });
+  }
+
+  template <Port P>
+  CPUFREE_KERNEL_FN CsrRows resident(P&, std::byte*) const {
+    return *this;
   }
 };
 

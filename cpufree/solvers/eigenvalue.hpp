@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "cpufree/solvers/preconditioners.hpp"
+#include "cpufree/solvers/start.hpp"
 
 namespace cpufree {
 
@@ -41,10 +42,14 @@ CPUFREE_KERNEL_FN double noise(std::int32_t row) {
 // matrix of D^-1 A, whose largest eigenvalue nears that of D^-1 A from below. Returned times 1.05,
 // and never above the row-sum bound. Uses r, p, s. Exchanges of p: an all-reduce lies between (i).
 template <class Ctx>
-CPUFREE_KERNEL_FN bool estimate_lambda_max(Ctx& c, double& lambda_max) {
+CPUFREE_COLD_FN Apart<Ctx> lambda_max_apart(typename Ctx::PortType port,
+                                            const typename Ctx::Args& args,
+                                            const typename Ctx::Share& share,
+                                            const BlockVectors<typename Ctx::T>& v,
+                                            typename Ctx::State state) {
   using T = typename Ctx::T;
   using L = Lanes<typename Ctx::PortType>;
-  const auto& v = c.vectors;
+  Ctx c(port, args, share, v, state);
   const Jacobi<T> jacobi(v);
   double diagonal[kLanczosSteps] = {};
   double squares[kLanczosSteps] = {};
@@ -52,41 +57,46 @@ CPUFREE_KERNEL_FN bool estimate_lambda_max(Ctx& c, double& lambda_max) {
   double rho = 0.0;
   double alpha = 0.0;
   double beta = 0.0;
-  lambda_max = c.args.params.lambda_bound;
+  double lambda_max = c.args.params.lambda_bound;
   for (; steps < kLanczosSteps; ++steps) {
     L sums[1];
-    c.rows([&](std::int32_t i, int lane) {
-      v.r[i] = steps == 0 ? static_cast<T>(noise(c.args.global_row[i]))
+    c.rows([&](Row i, int lane) {
+      v.r[i] = steps == 0 ? static_cast<T>(noise(c.global_row(i)))
                           : v.r[i] - static_cast<T>(alpha) * v.s[i];
       sums[0][lane] += static_cast<double>(jacobi.at(v.r, i)) * v.r[i];
     });
     double before = rho;
     double total[1];
-    if (!c.sum(sums, total)) return false;
+    if (!c.sum(sums, total)) return {c.state(), 0.0, false};
     rho = total[0];
     if (!(rho > 1e-20 * before)) break;
     beta = steps == 0 ? 0.0 : rho / before;
-    c.exchange(v.p, [&](std::int32_t i, int) {
-      return jacobi.at(v.r, i) + static_cast<T>(beta) * v.p[i];
-    });
+    c.exchange(v.p, [&](Row i, int) { return jacobi.at(v.r, i) + static_cast<T>(beta) * v.p[i]; });
     L curvature[1];
     if (!c.multiply(v.p,
-                    [&](std::int32_t i, int lane, T ap) {
+                    [&](Row i, int lane, T ap) {
                       v.s[i] = ap;
                       curvature[0][lane] += static_cast<double>(v.p[i]) * ap;
                     }) ||
         !c.sum(curvature, total))
-      return false;
+      return {c.state(), 0.0, false};
     if (!(total[0] > 0.0)) break;  // not positive definite: the solver will say so
     const double previous = alpha;
     alpha = rho / total[0];
     diagonal[steps] = 1.0 / alpha + (steps > 0 ? beta / previous : 0.0);
     if (steps > 0) squares[steps - 1] = beta / (previous * previous);
   }
-  if (steps == 0) return true;
+  if (steps == 0) return {c.state(), lambda_max, true};
   const double estimate = 1.05 * largest_eigenvalue(diagonal, squares, steps, lambda_max);
-  if (estimate < lambda_max) lambda_max = estimate;
-  return true;
+  return {c.state(), estimate < lambda_max ? estimate : lambda_max, true};
+}
+
+template <class Ctx>
+CPUFREE_KERNEL_FN bool estimate_lambda_max(Ctx& c, double& lambda_max) {
+  const auto answer = lambda_max_apart<Ctx>(c.port(), c.args, c.share(), c.vectors, c.state());
+  c.go_on_from(answer.after);
+  lambda_max = answer.value;
+  return answer.here;
 }
 
 }  // namespace cpufree

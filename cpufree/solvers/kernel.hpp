@@ -14,10 +14,15 @@ template <class Ctx>
 CPUFREE_KERNEL_FN void clear_vectors(Ctx& c) {
   using T = typename Ctx::T;
   const auto& v = c.vectors;
-  T* const all[] = {v.s, v.p, v.scratch[0], v.scratch[1], v.z, v.w, v.n, v.u, v.q, v.out, v.rest};
-  for (T* const vector : all)
-    if (vector != nullptr) c.rows([&](std::int32_t i, int) { vector[i] = 0; });
-  if (!c.args.params.has_guess) c.rows([&](std::int32_t i, int) { v.x[i] = 0; });
+  c.rows([&](Row i, int) {
+    v.s[i] = 0;
+    v.p.set(i, 0), v.scratch[0].set(i, 0), v.scratch[1].set(i, 0);
+    if (!c.args.params.has_guess) v.x[i] = 0;
+    const auto clear = [&](const Private<T>& vector) {
+      if (vector.data != nullptr) vector[i] = 0;
+    };
+    clear(v.z), clear(v.w), clear(v.n), clear(v.u), clear(v.q), clear(v.out), clear(v.rest);
+  });
 }
 
 CPUFREE_KERNEL_FN void write_outcome(Outcome& out, const Monitor& monitor, const History& history) {
@@ -36,20 +41,32 @@ CPUFREE_KERNEL_FN void write_outcome(Outcome& out, const Monitor& monitor, const
 template <template <class, class> class Algorithm, class M, Port P, class Matrix>
 CPUFREE_KERNEL_FN void solve_kernel(P& port, const SolveArgs<Matrix>& args) {
   using Ctx = Context<P, Matrix>;
-  Ctx c(port, args);
-  Monitor monitor(args.params);
-  Reporter reporter(args.history, args.params.history_capacity, c.is_speaker());
-  M m(args.vectors);
+  using T = typename Matrix::Value;
+  using Share = BlockShare<Matrix>;
+  Share all = args.shares[port.block()];
+  std::byte* const fast = port.fast_memory();
+  if (args.residency.matrix)
+    all.matrix = all.matrix.resident(port, fast + resident_vector_bytes(args.residency, sizeof(T)));
+  typename P::template Kept<Share> share = port.keep(all);
+  typename P::template Kept<BlockVectors<T>> vectors =
+      port.keep(block_vectors<T>(args, share, fast));
+  load_resident(port, args, share, vectors);
+  Ctx c(port, args, share, vectors, {});
+  typename P::template Held<Monitor> monitor = port.hold(Monitor(args.params));
+  typename P::template Held<Reporter> reporter =
+      port.hold(Reporter(args.history, args.params.history_capacity, c.is_speaker()));
+  typename P::template Held<M> m = port.hold(M(vectors));
   clear_vectors(c);
   double lambda_max = 0.0;
   if constexpr (!M::pointwise) {
     if (!estimate_lambda_max(c, lambda_max)) return;
-    m.set_interval(lambda_max, args.params.chebyshev_degree);
+    c.once([&] { m.set_interval(lambda_max, args.params.chebyshev_degree); });
     clear_vectors(c);
   }
   Algorithm<Ctx, M> algorithm(c, m, monitor, reporter);
   if (!algorithm.run() || !end_solve(c, monitor)) return;
-  if (!reporter.speaks()) return;
+  store_resident(port, args, share, vectors);
+  if (!c.is_speaker()) return;
   write_outcome(*args.outcome, monitor, reporter.history());
   args.outcome->lambda_max = lambda_max;
   args.outcome->reductions = c.reductions();

@@ -8,12 +8,12 @@
 
 namespace cpufree {
 
-// Sum of val[k] * x[col[k]] for k in [0, count), in order.
-template <class T>
+// Sum of val[k] * x(col[k]) for k in [0, count), in order.
+template <class T, class X>
 CPUFREE_KERNEL_FN T row_times_vector(const T* val, const std::int32_t* col, std::int64_t count,
-                                     const T* x) {
+                                     X&& x) {
   T sum = 0;
-  for (std::int64_t k = 0; k < count; ++k) sum += val[k] * x[col[k]];
+  for (std::int64_t k = 0; k < count; ++k) sum += val[k] * x(col[k]);
   return sum;
 }
 

@@ -19,107 +19,120 @@ template <class Ctx, class M>
 class PredictRecompute {
  public:
   using T = typename Ctx::T;
-  using L = Lanes<typename Ctx::PortType>;
+  using P = typename Ctx::PortType;
+  using L = Lanes<P>;
 
   CPUFREE_KERNEL_FN PredictRecompute(Ctx& c, const M& m, Monitor& monitor, Reporter& reporter)
-      : c_(c), m_(m), v_(c.vectors), monitor_(monitor), reporter_(reporter) {}
+      : c_(c),
+        m_(m),
+        v_(c.vectors),
+        monitor_(monitor),
+        reporter_(reporter),
+        s_(c.port().hold(Scalars())) {}
 
   // False: a wait gave up. Otherwise the monitor holds the reason.
   CPUFREE_KERNEL_FN bool run() {
-    if (!begin_solve(c_, monitor_)) return false;
-    reporter_.tell(c_, monitor_);
-    if (monitor_.done()) return true;
-    return start() && iterate();
+    if (!begin_solve(c_, monitor_, reporter_)) return false;
+    return monitor_.done() || take_over();
   }
 
   // Goes on for another method, from its x and r = b - A x.
-  CPUFREE_KERNEL_FN bool take_over() { return start() && iterate(); }
+  CPUFREE_KERNEL_FN bool take_over() {
+    bool fresh = true;  // p = M r is to be set, and no step has been taken since
+    while (true) {
+      if (fresh && !precondition_residual()) return false;
+      update(static_cast<T>(s_.alpha), static_cast<T>(s_.beta), fresh);
+      if (!product(fresh)) return false;
+      if (monitor_.done()) return true;
+      fresh = false;
+      if (s_.verdict == Verdict::go_on) continue;
+      bool honest = true;
+      const bool drifted = s_.drifted;
+      if (!verify(c_, monitor_, drifted, honest)) return false;
+      if (monitor_.done()) return true;
+      fresh = !honest || drifted;
+      if (fresh) continue;
+      c_.once_more([&] { check(); });
+      if (monitor_.done()) return true;
+    }
+  }
 
  private:
   enum Sum { kMu, kDelta, kGamma, kNu, kSquare, kSums };
 
-  // p = M r, and the first step.
-  CPUFREE_KERNEL_FN bool start() {
-    if (!precondition_residual()) return false;
-    c_.exchange(v_.p, [&](std::int32_t i, int) { return preconditioned(i); });
-    if (!product()) return false;
-    predict();
-    return true;
+  // Held by the block.
+  struct Scalars {
+    double mu = 0.0, nu = 0.0;       // p . A p, r . M r
+    double alpha = 0.0, beta = 0.0;  // of the next step
+    bool drifted = false;
+    Verdict verdict = Verdict::go_on;
+  };
+
+  CPUFREE_KERNEL_FN void check() {
+    if (monitor_.positive(s_.mu, Reason::diverged_indefinite_mat) &&
+        monitor_.positive(s_.nu, Reason::diverged_indefinite_pc))
+      monitor_.usable(static_cast<double>(static_cast<T>(s_.alpha)));
   }
 
-  CPUFREE_KERNEL_FN bool iterate() {
-    while (positive()) {
-      update(static_cast<T>(alpha_), static_cast<T>(beta_));
-      if (!product()) return false;
-      Verdict verdict = monitor_.look(rr_, c_.notes());
+  // The judgement of r (not of a fresh one), and the next step. r . M r after that step, in exact
+  // arithmetic, fails to be positive only by cancellation, at the level of rounding errors: then
+  // the direction starts afresh. Drifted: u, kept by recurrence, has lost touch with M r, which is
+  // a sign of rounding errors, not of M.
+  CPUFREE_KERNEL_FN void judge(const double (&total)[kSums], bool fresh) {
+    s_.mu = total[kMu];
+    s_.nu = total[kNu];
+    s_.verdict = Verdict::go_on;
+    s_.drifted = !M::pointwise && !(s_.nu > 0.0) && s_.mu > 0.0;
+    if (!fresh) {
+      s_.verdict = monitor_.look(total[kSquare], c_.notes());
       reporter_.tell(c_, monitor_);
-      if (verdict == Verdict::stop) return true;
-      if (drifted()) verdict = Verdict::verify;
-      predict();
-      if (verdict == Verdict::go_on) continue;
-      bool honest = true;
-      if (!verify(c_, monitor_, drifted(), honest)) return false;
-      if (monitor_.done()) return true;
-      if ((!honest || drifted()) && !start()) return false;
+      if (s_.verdict == Verdict::stop) return;
+      if (s_.drifted) s_.verdict = Verdict::verify;
     }
-    return true;
+    const double alpha = s_.nu / s_.mu;
+    const double predicted = s_.nu - 2.0 * alpha * total[kDelta] + alpha * alpha * total[kGamma];
+    s_.alpha = alpha;
+    s_.beta = predicted > 0.0 ? predicted / s_.nu : 0.0;
+    if (s_.verdict == Verdict::go_on) check();
   }
 
-  CPUFREE_KERNEL_FN bool positive() {
-    return monitor_.positive(mu_, Reason::diverged_indefinite_mat) &&
-           monitor_.positive(nu_, Reason::diverged_indefinite_pc) &&
-           monitor_.usable(static_cast<double>(static_cast<T>(alpha_)));
-  }
-
-  // u, kept by recurrence, has lost touch with M r: a sign of rounding errors, not of M.
-  CPUFREE_KERNEL_FN bool drifted() const { return !M::pointwise && !(nu_ > 0.0) && mu_ > 0.0; }
-
-  // The next step. r . M r after it, in exact arithmetic, fails to be positive only by
-  // cancellation, at the level of rounding errors: then the direction starts afresh.
-  CPUFREE_KERNEL_FN void predict() {
-    alpha_ = nu_ / mu_;
-    const double predicted = nu_ - 2.0 * alpha_ * delta_ + alpha_ * alpha_ * gamma_;
-    beta_ = predicted > 0.0 ? predicted / nu_ : 0.0;
-  }
-
-  // (M r)(i), kept in u where it cannot be had on the fly.
-  CPUFREE_KERNEL_FN T preconditioned(std::int32_t i) const {
-    if constexpr (M::pointwise)
-      return m_.at(v_.r, i);
-    else
-      return v_.u[i];
-  }
+  CPUFREE_KERNEL_FN ResidualImage<M, T> preconditioned() const { return {m_, v_.r, v_.u}; }
 
   // u = M r, if it is kept.
   CPUFREE_KERNEL_FN bool precondition_residual() {
     if constexpr (!M::pointwise) {
       if (!m_.apply(c_, v_.r)) return false;
-      c_.rows([&](std::int32_t i, int) { v_.u[i] = m_.out[i]; });
+      c_.rows([&](Row i, int) { v_.u[i] = m_.out[i]; });
     }
     return true;
   }
 
   // x += alpha p; r -= alpha s; p = M r + beta p. M r follows by recurrence where it is kept.
-  CPUFREE_KERNEL_FN void update(T alpha, T beta) {
-    T* const x = v_.x;
-    T* const r = v_.r;
-    T* const p = v_.p;
-    const T* const s = v_.s;
-    c_.exchange(v_.p, [&](std::int32_t i, int) {
-      x[i] += alpha * p[i];
+  // `fresh`: p = M r, and nothing else.
+  CPUFREE_KERNEL_FN void update(T alpha, T beta, bool fresh) {
+    const auto x = v_.x;
+    const auto r = v_.r;
+    const auto p = v_.p;
+    const auto s = v_.s;
+    const auto mr = preconditioned();
+    c_.exchange(p, [&](Row i, int) {
+      if (fresh) return mr(i);
+      const T before = p[i];
+      x[i] += alpha * before;
       r[i] -= alpha * s[i];
       if constexpr (!M::pointwise) v_.u[i] -= alpha * m_.out[i];
-      return preconditioned(i) + beta * p[i];
+      return mr(i) + beta * before;
     });
   }
 
   // s = A p, M s, and all sums.
-  CPUFREE_KERNEL_FN bool product() {
+  CPUFREE_KERNEL_FN bool product(bool fresh) {
     L sums[kSums];
-    const T* const p = v_.p;
-    const T* const r = v_.r;
-    if (!multiply_precondition(c_, m_, v_.p, v_.s, [&](std::int32_t i, int lane, T s, T ms) {
-          const double mr = preconditioned(i);
+    const auto p = v_.p;
+    const auto r = v_.r;
+    const auto of_r = preconditioned();
+    if (!multiply_precondition(c_, m_, p, v_.s, [&](Row i, int lane, T s, T ms) {
+          const double mr = of_r(i);
           sums[kMu][lane] += static_cast<double>(p[i]) * s;
           sums[kDelta][lane] += mr * s;
           sums[kGamma][lane] += static_cast<double>(s) * ms;
@@ -129,21 +142,16 @@ class PredictRecompute {
       return false;
     double total[kSums];
     if (!c_.sum(sums, total)) return false;
-    mu_ = total[kMu];
-    delta_ = total[kDelta];
-    gamma_ = total[kGamma];
-    nu_ = total[kNu];
-    rr_ = total[kSquare];
+    c_.once([&] { judge(total, fresh); });
     return true;
   }
 
   Ctx& c_;
   const M& m_;
-  const Vectors<T>& v_;
+  const BlockVectors<T>& v_;
   Monitor& monitor_;
   Reporter& reporter_;
-  double mu_ = 0.0, delta_ = 0.0, gamma_ = 0.0, nu_ = 0.0, rr_ = 0.0;
-  double alpha_ = 0.0, beta_ = 0.0;  // of the next step
+  typename P::template Held<Scalars> s_;
 };
 
 }  // namespace cpufree

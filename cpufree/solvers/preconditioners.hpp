@@ -15,17 +15,18 @@ namespace cpufree {
 template <class T>
 struct Identity {
   static constexpr bool pointwise = true;
-  CPUFREE_KERNEL_FN explicit Identity(const Vectors<T>&) {}
-  CPUFREE_KERNEL_FN T at(const T* v, std::int32_t i) const { return v[i]; }
+  CPUFREE_KERNEL_FN explicit Identity(const BlockVectors<T>&) {}
+  CPUFREE_KERNEL_FN T at(const Private<T>& v, Row i) const { return v[i]; }
 };
 
 // M = D^-1, D the diagonal of A.
 template <class T>
 struct Jacobi {
   static constexpr bool pointwise = true;
-  const T* inverse_diagonal;
-  CPUFREE_KERNEL_FN explicit Jacobi(const Vectors<T>& v) : inverse_diagonal(v.inverse_diagonal) {}
-  CPUFREE_KERNEL_FN T at(const T* v, std::int32_t i) const { return inverse_diagonal[i] * v[i]; }
+  Private<const T> inverse_diagonal;
+  CPUFREE_KERNEL_FN explicit Jacobi(const BlockVectors<T>& v)
+      : inverse_diagonal(v.inverse_diagonal) {}
+  CPUFREE_KERNEL_FN T at(const Private<T>& v, Row i) const { return inverse_diagonal[i] * v[i]; }
 };
 
 // M v = the k-th iterate of the Chebyshev iteration for A z = v, z_0 = 0, preconditioned by D, on
@@ -37,14 +38,14 @@ struct Jacobi {
 template <class T>
 struct Chebyshev {
   static constexpr bool pointwise = false;
-  const T* inverse_diagonal;
-  T* out;
-  T* rest;
+  Private<const T> inverse_diagonal;
+  Private<T> out;
+  Private<T> rest;
   int degree = 4;
   double center = 1.0;  // middle of the interval
   double radius = 0.5;  // half its width
 
-  CPUFREE_KERNEL_FN explicit Chebyshev(const Vectors<T>& v)
+  CPUFREE_KERNEL_FN explicit Chebyshev(const BlockVectors<T>& v)
       : inverse_diagonal(v.inverse_diagonal), out(v.out), rest(v.rest) {}
 
   CPUFREE_KERNEL_FN void set_interval(double lambda_max, int steps) {
@@ -56,28 +57,28 @@ struct Chebyshev {
   }
 
   template <class Ctx>
-  CPUFREE_KERNEL_FN bool apply(Ctx& c, const T* v) const {
+  CPUFREE_KERNEL_FN bool apply(Ctx& c, const Private<T>& v) const {
     const T first = static_cast<T>(1.0 / center);
     const double sigma = center / radius;
     double rho = 1.0 / sigma;
-    const auto begin = [&](std::int32_t i, int) {
+    const auto begin = [&](Row i, int) {
       rest[i] = v[i];
       return out[i] = first * inverse_diagonal[i] * v[i];
     };
-    const T* d = degree > 1 ? c.exchange_scratch(begin) : for_rows(c, begin);
+    Ghosted<T> d = degree > 1 ? c.exchange_scratch(begin) : for_rows(c, begin);
     for (int k = 1; k < degree; ++k) {
-      if (!c.multiply(d, [&](std::int32_t i, int, T ad) { rest[i] -= ad; })) return false;
+      if (!c.multiply(d, [&](Row i, int, T ad) { rest[i] -= ad; })) return false;
       const double next = 1.0 / (2.0 * sigma - rho);
       const T keep = static_cast<T>(next * rho);
       const T add = static_cast<T>(2.0 * next / radius);
       rho = next;
-      const auto correct = [&](std::int32_t i, int) {
+      const auto correct = [&](Row i, int) {
         const T value = keep * d[i] + add * inverse_diagonal[i] * rest[i];
         out[i] += value;
         return value;
       };
       const bool multiplied = k + 1 < degree;  // nobody reads the last correction
-      const T* const e = multiplied ? c.exchange_scratch(correct) : for_rows(c, correct);
+      const Ghosted<T> e = multiplied ? c.exchange_scratch(correct) : for_rows(c, correct);
       d = e;
     }
     return true;
@@ -85,42 +86,61 @@ struct Chebyshev {
 
  private:
   template <class Ctx, class F>
-  CPUFREE_KERNEL_FN static const T* for_rows(Ctx& c, F&& f) {
-    c.rows([&](std::int32_t i, int lane) { static_cast<void>(f(i, lane)); });
-    return nullptr;
+  CPUFREE_KERNEL_FN static Ghosted<T> for_rows(Ctx& c, F&& f) {
+    c.rows([&](Row i, int lane) { static_cast<void>(f(i, lane)); });
+    return {};
+  }
+};
+
+// M r, kept in u where it cannot be had on the fly. A copy of what it reads: the block's own would
+// be read again for every row.
+template <class M, class T>
+struct ResidualImage {
+  M m;
+  Private<T> r, u;
+  CPUFREE_KERNEL_FN T operator()(Row i) const {
+    if constexpr (M::pointwise)
+      return m.at(r, i);
+    else
+      return u[i];
   }
 };
 
 // For all my rows: f(i, lane); then M v is available; then g(i, lane, (M v)(i)). One pass where M
 // is pointwise. v is private to the block's rows.
 template <class Ctx, class M, class T, class F, class G>
-CPUFREE_KERNEL_FN bool precondition(Ctx& c, const M& m, const T* v, F&& f, G&& g) {
+CPUFREE_KERNEL_FN bool precondition(Ctx& c, const M& m, const Private<T>& v, F&& f, G&& g) {
   if constexpr (M::pointwise) {
-    c.rows([&](std::int32_t i, int lane) {
+    const M mine = m;  // at hand: the block's copy would be read again for every row
+    const Private<T> from = v;
+    c.rows([&](Row i, int lane) {
       f(i, lane);
-      g(i, lane, m.at(v, i));
+      g(i, lane, mine.at(from, i));
     });
     return true;
   } else {
     c.rows(f);
     if (!m.apply(c, v)) return false;
-    c.rows([&](std::int32_t i, int lane) { g(i, lane, m.out[i]); });
+    c.rows([&](Row i, int lane) { g(i, lane, m.out[i]); });
     return true;
   }
 }
 
 // s = A p after `exchange(p, ...)`; then M s is available; then g(i, lane, s(i), (M s)(i)).
 template <class Ctx, class M, class T, class G>
-CPUFREE_KERNEL_FN bool multiply_precondition(Ctx& c, const M& m, const T* p, T* s, G&& g) {
+CPUFREE_KERNEL_FN bool multiply_precondition(Ctx& c, const M& m, const Ghosted<T>& p,
+                                             const Private<T>& s, G&& g) {
+  const Private<T> to = s;
   if constexpr (M::pointwise) {
-    return c.multiply(p, [&](std::int32_t i, int lane, T ap) {
-      s[i] = ap;
-      g(i, lane, ap, m.at(s, i));
+    const M mine = m;
+    return c.multiply(p, [&](Row i, int lane, T ap) {
+      to[i] = ap;
+      g(i, lane, ap, mine.at(to, i));
     });
   } else {
-    if (!c.multiply(p, [&](std::int32_t i, int, T ap) { s[i] = ap; })) return false;
+    if (!c.multiply(p, [&](Row i, int, T ap) { s[i] = ap; })) return false;
     if (!m.apply(c, s)) return false;
-    c.rows([&](std::int32_t i, int lane) { g(i, lane, s[i], m.out[i]); });
+    c.rows([&](Row i, int lane) { g(i, lane, s[i], m.out[i]); });
     return true;
   }
 }

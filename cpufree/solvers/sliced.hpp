@@ -5,6 +5,7 @@
 // of its columns, so the format changes no bit of the product.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "cpufree/device/block.hpp"
@@ -30,9 +31,10 @@ struct Sliced {
     std::int64_t start = 0;
   };
 
-  // Calls f(row, lane, (A x)(row)) for all rows of the range. Engines with one thread per block.
-  template <Port P, class F>
-  CPUFREE_KERNEL_FN void multiply(P&, const Rows& rows, const T* x, F&& f) const {
+  // Calls f(row, lane, (A x)(row)) for all rows of the range, x(column) the operand. Engines with
+  // one thread per block.
+  template <Port P, class X, class F>
+  CPUFREE_KERNEL_FN void multiply(P&, const Rows& rows, X&& x, F&& f) const {
     static_assert(P::width == W, "slices are as wide as the engine's lanes");
     std::int64_t slice = rows.start;
     std::int32_t row = rows.begin;
@@ -46,12 +48,18 @@ struct Sliced {
     for (int l = 0; row + l < rows.end; ++l) f(row + l, l, sums.value[l]);
   }
 
+  template <Port P>
+  CPUFREE_KERNEL_FN Sliced resident(P&, std::byte*) const {
+    return *this;
+  }
+
  private:
   struct Sums {
     T value[W];
   };
 
-  CPUFREE_KERNEL_FN Sums multiply_slice(std::int64_t slice, const T* x) const {
+  template <class X>
+  CPUFREE_KERNEL_FN Sums multiply_slice(std::int64_t slice, const X x) const {
     Sums sums = {};
     const std::int64_t end = slice_ptr[slice + 1];
     const T* v = val + slice_ptr[slice] * W;
@@ -59,11 +67,10 @@ struct Sliced {
       __builtin_prefetch(v + kAhead * W);
       const std::int32_t first = base[c];
       if (first >= 0) {
-        const T* from = x + first;
-        for (int l = 0; l < W; ++l) sums.value[l] += v[l] * from[l];
+        for (int l = 0; l < W; ++l) sums.value[l] += v[l] * x(first + l);
       } else {
         const std::int32_t* index = gather + static_cast<std::int64_t>(~first) * W;
-        for (int l = 0; l < W; ++l) sums.value[l] += v[l] * x[index[l]];
+        for (int l = 0; l < W; ++l) sums.value[l] += v[l] * x(index[l]);
       }
     }
     return sums;

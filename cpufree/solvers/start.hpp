@@ -6,45 +6,87 @@
 
 namespace cpufree {
 
-// Square of the norm of b - A x over all PEs; r becomes b - A x if `keep`. x travels in a scratch
-// vector.
+// The answer of what is done out of line: the state in which to go on, a number, and whether all
+// waits came to their end.
 template <class Ctx>
-CPUFREE_KERNEL_FN bool true_residual(Ctx& c, bool keep, double& rr) {
+struct Apart {
+  typename Ctx::State after;
+  double value = 0.0;
+  bool here = true;
+};
+
+// True_residual, out of line.
+template <class Ctx>
+CPUFREE_COLD_FN Apart<Ctx> true_residual_apart(typename Ctx::PortType port,
+                                               const typename Ctx::Args& args,
+                                               const typename Ctx::Share& share,
+                                               const BlockVectors<typename Ctx::T>& v,
+                                               typename Ctx::State before, bool keep) {
   using T = typename Ctx::T;
+  Ctx c(port, args, share, v, before);
   using L = Lanes<typename Ctx::PortType>;
-  const auto& v = c.vectors;
   L sums[1];
-  const T* const copy = c.exchange_scratch([&](std::int32_t i, int) { return v.x[i]; });
-  const bool here = c.multiply(copy, [&](std::int32_t i, int lane, T ax) {
+  const Ghosted<T> copy = c.exchange_scratch([&](Row i, int) { return v.x[i]; });
+  const bool here = c.multiply(copy, [&](Row i, int lane, T ax) {
     const T r = v.b[i] - ax;
     if (keep) v.r[i] = r;
     sums[0][lane] += static_cast<double>(r) * r;
   });
-  double total[1];
-  if (!here || !c.sum(sums, total)) return false;
-  rr = total[0];
-  return true;
+  double total[1] = {};
+  const bool all_here = here && c.sum(sums, total);
+  return {c.state(), total[0], all_here};
 }
+
+// Square of the norm of b - A x over all PEs; r becomes b - A x if `keep`. x travels in a scratch
+// vector.
+template <class Ctx>
+CPUFREE_KERNEL_FN bool true_residual(Ctx& c, bool keep, double& rr) {
+  const auto answer =
+      true_residual_apart<Ctx>(c.port(), c.args, c.share(), c.vectors, c.state(), keep);
+  c.go_on_from(answer.after);
+  rr = answer.value;
+  return answer.here;
+}
+
+// The speaker's notes to the host. Held by every block, used by one thread.
+class Reporter {
+ public:
+  CPUFREE_KERNEL_FN Reporter(double* history, std::int64_t capacity, bool speaks)
+      : history_(history, capacity), speaks_(speaks) {}
+  template <class Ctx>
+  CPUFREE_KERNEL_FN void tell(Ctx& c, const Monitor& monitor) {
+    if (!speaks_) return;
+    history_.add(monitor.iterations(), monitor.square());
+    c.port().report(monitor.iterations(), monitor.square());
+  }
+  CPUFREE_KERNEL_FN const History& history() const { return history_; }
+  CPUFREE_KERNEL_FN bool speaks() const { return speaks_; }
+
+ private:
+  History history_;
+  bool speaks_;
+};
 
 // r = b - A x and the monitor's start.
 template <class Ctx>
-CPUFREE_KERNEL_FN bool begin_solve(Ctx& c, Monitor& monitor) {
+CPUFREE_KERNEL_FN bool begin_solve(Ctx& c, Monitor& monitor, Reporter& reporter) {
   using L = Lanes<typename Ctx::PortType>;
   const auto& v = c.vectors;
   double rr = 0.0;
   if (c.args.params.has_guess && !true_residual(c, true, rr)) return false;
   L sums[1];
-  c.rows([&](std::int32_t i, int lane) {
+  c.rows([&](Row i, int lane) {
     if (!c.args.params.has_guess) v.r[i] = v.b[i];
     sums[0][lane] += static_cast<double>(v.b[i]) * v.b[i];
   });
   double bb[1];
   if (!c.sum(sums, bb)) return false;
-  monitor.begin(bb[0], c.args.params.has_guess ? rr : bb[0]);
-  if (bb[0] == 0.0) {  // the answer is 0, whatever the guess
-    c.rows([&](std::int32_t i, int) { v.x[i] = 0; });
-    monitor.begin(0.0, 0.0);
-  }
+  const bool zero = bb[0] == 0.0;  // then the answer is 0, whatever the guess
+  if (zero) c.rows([&](Row i, int) { v.x[i] = 0; });
+  c.once([&] {
+    monitor.begin(bb[0], c.args.params.has_guess && !zero ? rr : bb[0]);
+    reporter.tell(c, monitor);
+  });
   return true;
 }
 
@@ -55,7 +97,8 @@ template <class Ctx>
 CPUFREE_KERNEL_FN bool verify(Ctx& c, Monitor& monitor, bool replace, bool& honest) {
   double rr = 0.0;
   if (!true_residual(c, replace, rr)) return false;
-  honest = monitor.verify(rr, replace);
+  c.once([&] { monitor.verify(rr, replace); });
+  honest = monitor.honest();
   return honest || replace || true_residual(c, true, rr);
 }
 
@@ -65,27 +108,8 @@ CPUFREE_KERNEL_FN bool end_solve(Ctx& c, Monitor& monitor) {
   if (monitor.verified()) return true;
   double rr = 0.0;
   if (!true_residual(c, false, rr)) return false;
-  monitor.record_truth(rr);
+  c.once([&] { monitor.record_truth(rr); });
   return true;
 }
-
-// The speaker's notes to the host.
-class Reporter {
- public:
-  CPUFREE_KERNEL_FN Reporter(double* history, std::int64_t capacity, bool speaks)
-      : history_(history, capacity), speaks_(speaks) {}
-  template <class Ctx>
-  CPUFREE_KERNEL_FN void tell(Ctx& c, const Monitor& monitor) {
-    if (!speaks_) return;
-    history_.add(monitor.iterations(), monitor.residual());
-    c.port().report(monitor.iterations(), monitor.residual());
-  }
-  CPUFREE_KERNEL_FN const History& history() const { return history_; }
-  CPUFREE_KERNEL_FN bool speaks() const { return speaks_; }
-
- private:
-  History history_;
-  bool speaks_;
-};
 
 }  // namespace cpufree

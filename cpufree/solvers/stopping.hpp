@@ -1,5 +1,6 @@
-// When to stop, and how honestly. Every thread of every block holds a Monitor; all are fed the same
-// reduced numbers and so take the same decisions.
+// When to stop, and how honestly. Every block holds a Monitor; all are fed the same reduced numbers
+// and so take the same decisions. What every iteration asks compares squares: a square root or a
+// division of doubles costs a GPU as much as a row of the matrix.
 //
 // Stopping rule (SciPy's): ||r|| <= max(rtol ||b||, atol). The recurrence's r may be smaller than
 // b - A x, so where it meets the rule the solver computes b - A x and asks again ("verify"). If
@@ -31,7 +32,8 @@ class Monitor {
   CPUFREE_KERNEL_FN Reason reason() const { return reason_; }
   CPUFREE_KERNEL_FN bool done() const { return reason_ != Reason::running; }
   CPUFREE_KERNEL_FN std::int64_t iterations() const { return iterations_; }
-  CPUFREE_KERNEL_FN double residual() const { return residual_; }
+  CPUFREE_KERNEL_FN double residual() const { return std::sqrt(square_); }
+  CPUFREE_KERNEL_FN double square() const { return square_; }
   CPUFREE_KERNEL_FN double true_residual() const { return true_residual_; }
   CPUFREE_KERNEL_FN double bnorm() const { return bnorm_; }
   CPUFREE_KERNEL_FN std::int64_t replacements() const { return replacements_; }
@@ -43,13 +45,16 @@ class Monitor {
   // The start: squares of the norms of b and of the (true) initial residual.
   CPUFREE_KERNEL_FN void begin(double bb, double rr) {
     bnorm_ = std::sqrt(bb);
-    residual_ = true_residual_ = first_ = best_ = smallest_ = std::sqrt(rr);
+    square_ = smallest_ = rr;
+    true_residual_ = best_ = std::sqrt(rr);
     verified_ = true;
     target_ = larger(params_.rtol * bnorm_, params_.atol);
-    trigger_ = larger(target_, params_.roundoff * bnorm_);
+    trigger_ = squared(larger(target_, params_.roundoff * bnorm_));
+    level_ = squared(1e3 * params_.roundoff * bnorm_);
+    bound_ = squared(kDivergence * larger(true_residual_, bnorm_));
     if (!is_finite(bb) || !is_finite(rr))
       stop(Reason::diverged_nanorinf);
-    else if (bb == 0.0 || residual_ <= target_)
+    else if (bb == 0.0 || true_residual_ <= target_)
       stop(met());
     else if (params_.maxiter <= 0)
       stop(Reason::diverged_its);
@@ -58,50 +63,47 @@ class Monitor {
   // After an iteration: square of the norm of the recurrence's residual, and the host's notes.
   CPUFREE_KERNEL_FN Verdict look(double rr, unsigned notes) {
     ++iterations_;
-    residual_ = std::sqrt(rr);
+    square_ = rr;
     verified_ = false;
-    smallest_ = residual_ < smallest_ ? residual_ : smallest_;
-    if (!is_finite(rr)) {
+    smallest_ = rr < smallest_ ? rr : smallest_;
+    if (!is_finite(rr))
       stop(Reason::diverged_nanorinf);
-    } else if (residual_ <= trigger_) {
+    else if (rr <= trigger_ || lost())
       return Verdict::verify;
-    } else if (lost()) {
-      return Verdict::verify;
-    } else if (residual_ > kDivergence * larger(first_, bnorm_)) {
+    else if (rr > bound_)
       stop(Reason::diverged_dtol);
-    } else if (iterations_ >= params_.maxiter) {
+    else if (iterations_ >= params_.maxiter)
       stop(Reason::diverged_its);
-    } else if ((notes & kNoteInterrupt) != 0U) {
+    else if ((notes & kNoteInterrupt) != 0U)
       stop(Reason::interrupted);
-    } else if ((notes & kNoteTimeLimit) != 0U) {
+    else if ((notes & kNoteTimeLimit) != 0U)
       stop(Reason::time_limit);
-    }
     return done() ? Verdict::stop : Verdict::go_on;
   }
 
-  // b - A x was computed, square of its norm. Returns whether the recurrence had told the truth. If
-  // not, or if `replaced`, the true residual is the recurrence's from now on.
+  // b - A x was computed, square of its norm. Returns, as `honest` does, whether the recurrence had
+  // told the truth. If not, or if `replaced`, the true residual is the recurrence's from now on.
   CPUFREE_KERNEL_FN bool verify(double rr, bool replaced) {
-    const double believed = residual_;
+    const double believed = residual();
     const bool claimed = !replaced && believed <= target_;
     true_residual_ = std::sqrt(rr);
     verified_ = true;
-    const bool honest = true_residual_ <= 2.0 * believed && !lost();
-    smallest_ = true_residual_;
-    if (replaced || !honest) {
-      residual_ = true_residual_;
+    honest_ = true_residual_ <= 2.0 * believed && !lost();
+    smallest_ = rr;
+    if (replaced || !honest_) {
+      square_ = rr;
       ++replacements_;
     }
     if (true_residual_ <= 0.5 * best_) {
       best_ = true_residual_;
       idle_ = 0;
-    } else if (!honest) {
+    } else if (!honest_) {
       ++idle_;
     }
-    if (claimed && honest)  // shrinks each time: sooner or later the truth suffices, or is denied
-      trigger_ = 0.9 * target_ * (believed / true_residual_);
-    else if (!replaced || !honest)
-      trigger_ = larger(target_, 0.1 * true_residual_);
+    if (claimed && honest_)  // shrinks each time: sooner or later the truth suffices, or is denied
+      trigger_ = squared(0.9 * target_ * (believed / true_residual_));
+    else if (!replaced || !honest_)
+      trigger_ = squared(larger(target_, 0.1 * true_residual_));
     if (!is_finite(rr)) {
       stop(Reason::diverged_nanorinf);
     } else if (true_residual_ <= target_) {
@@ -111,8 +113,9 @@ class Monitor {
     } else if (iterations_ >= params_.maxiter) {
       stop(Reason::diverged_its);
     }
-    return honest;
+    return honest_;
   }
+  CPUFREE_KERNEL_FN bool honest() const { return honest_; }
 
   // The final look at b - A x of a solve that ended for another reason.
   CPUFREE_KERNEL_FN void record_truth(double rr) {
@@ -138,10 +141,9 @@ class Monitor {
   static constexpr double kDivergence = 1e10;  // residuals of CG may grow by sqrt(condition number)
 
   // Beyond the level of rounding errors a recurrence may grow without end from a good x.
-  CPUFREE_KERNEL_FN bool lost() const {
-    return residual_ > 100.0 * smallest_ && smallest_ <= 1e3 * params_.roundoff * bnorm_;
-  }
+  CPUFREE_KERNEL_FN bool lost() const { return square_ > 1e4 * smallest_ && smallest_ <= level_; }
 
+  CPUFREE_KERNEL_FN static double squared(double a) { return a * a; }
   CPUFREE_KERNEL_FN static double larger(double a, double b) { return a > b ? a : b; }
   CPUFREE_KERNEL_FN Reason met() const {
     return bnorm_ > 0.0 && true_residual_ <= params_.rtol * bnorm_ ? Reason::converged_rtol
@@ -153,31 +155,36 @@ class Monitor {
   std::int64_t iterations_ = 0;
   std::int64_t replacements_ = 0;
   std::int64_t handed_over_at_ = -1;
-  double bnorm_ = 0.0, first_ = 0.0;
-  double residual_ = 0.0, true_residual_ = 0.0;
-  double smallest_ = 0.0;  // residual of the recurrence since its start
-  double best_ = 0.0;      // smallest true residual, in steps of one half
-  int idle_ = 0;           // lies of the recurrence since then
-  double target_ = 0.0;    // the rule
+  double bnorm_ = 0.0;
+  double true_residual_ = 0.0;
+  double best_ = 0.0;    // smallest true residual, in steps of one half
+  int idle_ = 0;         // lies of the recurrence since then
+  double target_ = 0.0;  // the rule
+  // Squares:
+  double square_ = 0.0;    // the recurrence's residual
+  double smallest_ = 0.0;  // since its start
   double trigger_ = 0.0;   // where to compute b - A x: at the rule, and before it where it lied
+  double level_ = 0.0;     // of rounding errors
+  double bound_ = 0.0;     // of divergence
   bool verified_ = false;
+  bool honest_ = true;
 };
 
-// Residual norms, one per iteration, in bounded memory: when it is full, every other one is dropped
-// and from then on only every other one kept. Used by one thread.
+// Squares of residual norms, one per iteration, in bounded memory: when it is full, every other one
+// is dropped and from then on only every other one kept. Used by one thread.
 class History {
  public:
   CPUFREE_KERNEL_FN History(double* values, std::int64_t capacity)
       : values_(values), capacity_(capacity) {}
-  CPUFREE_KERNEL_FN void add(std::int64_t iteration, double norm) {
-    if (iteration % stride_ != 0) return;
+  CPUFREE_KERNEL_FN void add(std::int64_t iteration, double square) {
+    if ((iteration & (stride_ - 1)) != 0) return;
     if (count_ == capacity_) {
       for (std::int64_t k = 0; 2 * k < count_; ++k) values_[k] = values_[2 * k];
       count_ = (count_ + 1) / 2;
       stride_ *= 2;
-      if (iteration % stride_ != 0) return;
+      if ((iteration & (stride_ - 1)) != 0) return;
     }
-    values_[count_++] = norm;
+    values_[count_++] = square;
   }
   CPUFREE_KERNEL_FN std::int64_t count() const { return count_; }
   CPUFREE_KERNEL_FN std::int64_t stride() const { return stride_; }
@@ -186,7 +193,7 @@ class History {
   double* values_;
   std::int64_t capacity_;
   std::int64_t count_ = 0;
-  std::int64_t stride_ = 1;
+  std::int64_t stride_ = 1;  // a power of two
 };
 
 }  // namespace cpufree

@@ -6,13 +6,25 @@ from typing import Any, TypedDict
 import numpy as np
 import numpy.typing as npt
 
-# The dictionaries are plain ones; these two names exist for type checkers alone.
+# The dictionaries are plain ones; these names exist for type checkers alone.
+
+class GpuInfo(TypedDict):
+    """A GPU as the driver describes it. Numbers are CUDA's, after CUDA_VISIBLE_DEVICES."""
+
+    index: int
+    name: str
+    memory_bytes: int
+    multiprocessors: int
+    compute_capability: tuple[int, int]
+    l2_bytes: int
 
 class Plan(TypedDict):
     """How a matrix lies on the PEs; the lists have one element for each."""
 
+    engine: str
     pes: int
     blocks: int
+    threads: int  # per block; 1 on the CPU engine, where a block is one thread
     rows: list[int]
     nnz: list[int]
     ghosts: list[int]
@@ -22,11 +34,15 @@ class Plan(TypedDict):
     halo_values: int
     imbalance: float
     matrix_bytes: float  # in the format of the engine, all PEs
+    halo: str  # "packets", whose values carry their flag, "stores" with flags behind them, "none"
+    resident_vectors: int  # vectors that stay on chip across iterations
+    resident_matrix: bool  # whether the matrix does
+    shared_bytes: int  # on-chip memory of a block that this takes
 
 class Outcome(TypedDict):
     """How a solve ended. Norms are absolute 2-norms, seconds those of the kernels."""
 
-    x: npt.NDArray[Any]
+    x: npt.NDArray[Any] | None  # None: it lies in the array given as out
     reason: str
     iterations: int
     residual: float
@@ -54,14 +70,35 @@ class System:
         part: npt.NDArray[np.int32] | None,
         order: npt.NDArray[np.int32] | None,
         pes: int,
-        blocks: int,
+        blocks: int,  # 0: automatic
         engine: str,
+        gpus: list[int] = ...,  # one per PE; empty for the CPU engine
+        tuning: dict[str, Any] = ...,  # for experiments
     ) -> None: ...
     def plan(self) -> Plan: ...
     def solve(
         self,
-        b: npt.NDArray[Any],
-        x0: npt.NDArray[Any] | None,
+        b: Any,  # NumPy arrays, or with cuda_p2p arrays on a GPU, which then need out
+        x0: Any,
+        out: Any,
         options: dict[str, Any],
         progress: Callable[[int, float], bool] | None,
     ) -> Outcome: ...
+
+def cuda_built() -> bool:
+    """Return whether the extension was compiled with CUDA."""
+
+def gpus() -> list[GpuInfo]:
+    """Return the GPUs there are; empty without a driver or without CUDA.
+
+    Never raises, and starts nothing on the GPUs.
+    """
+
+def gpu_free_bytes(index: int) -> int:
+    """Return the memory of a GPU that is free now. Starts CUDA on that GPU."""
+
+def gpu_note() -> str:
+    """Return why gpus() is empty, "" where it is not."""
+
+def peer_problem(gpus: list[int]) -> str:
+    """Return the first pair without native atomics on one another's memory, "" if none."""

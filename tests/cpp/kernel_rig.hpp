@@ -16,14 +16,16 @@
 namespace testing_rig {
 
 using namespace cpufree;
-using FiberPort = cpu_fibers::Port;
 using Format = CsrRows<double>;
+
+// How halos travel, and private vectors lie: as on the CPU engine, or as on GPUs.
+enum class Style { cpu, gpu };
 
 class Rig {
  public:
   Rig(const testing_matrices::Matrix<double>& a, const std::vector<double>& b, int pes, int blocks,
-      unsigned seed)
-      : pes_(pes), blocks_(blocks), b_(b) {
+      unsigned seed, Style style = Style::cpu)
+      : pes_(pes), blocks_(blocks), gpu_(style == Style::gpu), b_(b) {
     plan_ = make_halo_plan(a.view(), testing_matrices::random_partition(a.n(), pes, seed), {}, pes);
     block_plans_ = make_block_plans(plan_, blocks);
     std::size_t longest = 1;
@@ -34,9 +36,13 @@ class Rig {
     const auto slots =
         layout.reserve<Packet>(static_cast<std::size_t>(reduce_slot_count(pes, blocks)));
     const auto ghosted = layout.reserve<double>(3 * longest);
+    const auto halo = layout.reserve<Packet>(3 * longest);
     heaps_ = std::make_unique<cpu_threads::SymmetricHeaps>(pes, layout.bytes());
     pes_data_.resize(static_cast<std::size_t>(pes));
-    for (int pe = 0; pe < pes; ++pe) fill(pe, flags, slots, ghosted.at(heaps_->base(pe)), longest);
+    for (int pe = 0; pe < pes; ++pe) {
+      fill(pe, flags, slots, ghosted.at(heaps_->base(pe)), longest);
+      if (gpu_) send_packets(pe, halo.at(heaps_->base(pe)), longest);
+    }
   }
 
   SolveParams params;
@@ -55,7 +61,7 @@ class Rig {
     }
     machine_ = std::make_unique<cpu_fibers::Machine>(
         cpu_fibers::Config{pes_, blocks_, heaps_->bases(), seed, fault}, [&](int pe, int block) {
-          FiberPort port(*machine_, pe, block);
+          cpu_fibers::Port port(*machine_, pe, block);
           solve_kernel<Algorithm, M>(port, data(pe).args);
         });
     return machine_->run();
@@ -66,7 +72,7 @@ class Rig {
   std::vector<double> x() const {
     std::vector<double> all(b_.size());
     for (int pe = 0; pe < pes_; ++pe) {
-      const auto& rows = plan_.local[static_cast<std::size_t>(pe)].global_row;
+      const auto& rows = data(pe).global_row;
       for (std::size_t i = 0; i < rows.size(); ++i)
         all[static_cast<std::size_t>(rows[i])] = data(pe).vectors[1][i];
     }
@@ -78,6 +84,9 @@ class Rig {
     SolveArgs<Format> args;
     std::vector<std::vector<double>> vectors;  // b, x, r, s, 1/d, z, w, n, u, q, out, rest
     std::vector<std::uint32_t> row_ptr;
+    std::vector<std::int32_t> global_row;  // in the order of the private vectors
+    std::vector<std::int32_t> ghost_source;
+    std::vector<Destination> destinations;
     std::vector<BlockShare<Format>> shares;
   };
   PeData& data(int pe) { return pes_data_[static_cast<std::size_t>(pe)]; }
@@ -90,35 +99,92 @@ class Rig {
     const auto rows = static_cast<std::size_t>(local.rows());
     d.vectors.assign(12, std::vector<double>(rows + 1));
     d.row_ptr.assign(local.row_ptr.begin(), local.row_ptr.end());
-    for (std::size_t i = 0; i < rows; ++i) {
-      d.vectors[0][i] = b_[static_cast<std::size_t>(local.global_row[i])];
+    const auto order = private_order(pe);
+    for (std::size_t j = 0; j < rows; ++j) {
+      const std::size_t i = order[j];
+      d.global_row.push_back(local.global_row[i]);
+      d.vectors[0][j] = b_[static_cast<std::size_t>(local.global_row[i])];
       for (auto k = local.row_ptr[i]; k < local.row_ptr[i + 1]; ++k)
         if (static_cast<std::size_t>(local.col[static_cast<std::size_t>(k)]) == i)
-          d.vectors[4][i] = 1.0 / local.val[static_cast<std::size_t>(k)];
+          d.vectors[4][j] = 1.0 / local.val[static_cast<std::size_t>(k)];
     }
     auto v = [&](std::size_t k) { return d.vectors[k].data(); };
     const Format format{d.row_ptr.data(), local.col.data(), local.val.data()};
     const auto rows_of = [&](RowRange r) {
       return Format::Rows{r.begin, r.end, local.row_ptr[static_cast<std::size_t>(r.begin)]};
     };
-    for (const BlockPlan& plan : block_plans_[static_cast<std::size_t>(pe)])
-      d.shares.push_back(
-          {format, rows_of(plan.interior), rows_of(plan.boundary),
-           ArrivalBoard{flags.at(heaps_->base(pe)), plan.notify.data(), plan.await.data(),
-                        static_cast<std::int32_t>(plan.notify.size()),
-                        static_cast<std::int32_t>(plan.await.size())}});
-    d.args.vectors = {v(0),  v(1), v(2), v(3), ghosted, {ghosted + longest, ghosted + 2 * longest},
-                      v(4),  v(5), v(6), v(7), v(8),    v(9),
-                      v(10), v(11)};
+    std::int64_t first = 0;
+    for (const BlockPlan& plan : block_plans_[static_cast<std::size_t>(pe)]) {
+      BlockShare<Format> share{
+          format, rows_of(plan.interior), rows_of(plan.boundary),
+          ArrivalBoard{flags.at(heaps_->base(pe)), plan.notify.data(), plan.await.data(),
+                       plan.await_local.data(), static_cast<std::int32_t>(plan.notify.size()),
+                       static_cast<std::int32_t>(plan.await.size()),
+                       static_cast<std::int32_t>(plan.await_local.size())}};
+      if (gpu_) {
+        share.first_private = first;
+        share.boundary_shift = plan.boundary.begin;
+        share.interior_shift = plan.interior.begin - (plan.boundary.end - plan.boundary.begin);
+        first += share.rows();
+      }
+      d.shares.push_back(share);
+    }
+    d.args.vectors = {.x = v(1),
+                      .r = v(2),
+                      .s = v(3),
+                      .b = v(0),
+                      .inverse_diagonal = v(4),
+                      .z = v(5),
+                      .w = v(6),
+                      .n = v(7),
+                      .u = v(8),
+                      .q = v(9),
+                      .out = v(10),
+                      .rest = v(11),
+                      .p = ghosted,
+                      .scratch = {ghosted + longest, ghosted + 2 * longest}};
     d.args.shares = d.shares.data();
     d.args.interior = local.interior;
+    d.args.rows = local.rows();
     d.args.send_ptr = local.send_ptr.data();
     d.args.destinations = local.destinations.data();
-    d.args.global_row = local.global_row.data();
+    d.args.global_row = d.global_row.data();
     d.args.slots = slots.at(heaps_->base(pe));
   }
 
+  // The rows of a PE in the order of its private vectors.
+  std::vector<std::size_t> private_order(int pe) const {
+    std::vector<std::size_t> order;
+    const auto add = [&](RowRange r) {
+      for (std::int32_t i = r.begin; i < r.end; ++i) order.push_back(static_cast<std::size_t>(i));
+    };
+    if (!gpu_) add({0, plan_.local[static_cast<std::size_t>(pe)].rows()});
+    if (gpu_)
+      for (const BlockPlan& plan : block_plans_[static_cast<std::size_t>(pe)])
+        add(plan.boundary), add(plan.interior);
+    return order;
+  }
+
+  // Halos as packets: destinations are numbers of ghosts, and each ghost knows who sends it.
+  void send_packets(int pe, Packet* halo, std::size_t longest) {
+    const auto& local = plan_.local[static_cast<std::size_t>(pe)];
+    PeData& d = data(pe);
+    d.destinations = local.destinations;
+    for (Destination& to : d.destinations)
+      to.index -= plan_.local[static_cast<std::size_t>(to.pe)].rows();
+    for (std::size_t g = 0; g < local.ghost_row.size(); ++g) {
+      const auto& blocks = block_plans_[static_cast<std::size_t>(local.ghost_owner[g])];
+      std::int32_t block = 0;
+      while (blocks[static_cast<std::size_t>(block)].boundary.end <= local.ghost_row[g]) ++block;
+      d.ghost_source.push_back(local.ghost_owner[g] * blocks_ + block);
+    }
+    d.args.destinations = d.destinations.data();
+    d.args.ghost_source = d.ghost_source.data();
+    for (std::size_t k = 0; k < 3; ++k) d.args.halo[k] = halo + k * longest;
+  }
+
   int pes_, blocks_;
+  bool gpu_;
   std::vector<double> b_;
   HaloPlan<double> plan_;
   std::vector<std::vector<BlockPlan>> block_plans_;

@@ -37,6 +37,7 @@ struct Ring {
   Symmetric<Packet> slots;
   Symmetric<std::int64_t> ghosts[2];  // two parities: blocks entries from either side
   std::vector<std::vector<std::int32_t>> notify, await;
+  std::vector<std::int32_t> here;  // all blocks of a PE
   std::unique_ptr<cpu_threads::SymmetricHeaps> heaps;
 
   Ring(int pes_, int blocks_) : pes(pes_), blocks(blocks_) {
@@ -44,6 +45,7 @@ struct Ring {
     slots = layout.reserve<Packet>(static_cast<std::size_t>(reduce_slot_count(pes, blocks)));
     for (auto& g : ghosts) g = layout.reserve<std::int64_t>(static_cast<std::size_t>(pes * blocks));
     heaps = std::make_unique<cpu_threads::SymmetricHeaps>(pes, layout.bytes());
+    for (int b = 0; b < blocks; ++b) here.push_back(b);
     for (int pe = 0; pe < pes; ++pe) {
       std::vector<std::int32_t> sides;
       for (int other : {(pe + 1) % pes, (pe + pes - 1) % pes})
@@ -57,9 +59,13 @@ struct Ring {
   }
   ArrivalBoard board(int pe) const {
     const auto k = static_cast<std::size_t>(pe);
-    return {flags.at(heaps->base(pe)), notify[k].data(), await[k].data(),
+    return {flags.at(heaps->base(pe)),
+            notify[k].data(),
+            await[k].data(),
+            here.data(),
             static_cast<std::int32_t>(notify[k].size()),
-            static_cast<std::int32_t>(await[k].size())};
+            static_cast<std::int32_t>(await[k].size()),
+            static_cast<std::int32_t>(here.size())};
   }
   LaunchConfig config(double seconds) const {
     LaunchConfig c;
@@ -116,8 +122,8 @@ TEST(allreduce_gives_every_block_the_same_exact_sum_every_time) {
         double partial[3] = {1.0 * me, 1.0 * e, 1.0};
         double total[3];
         unsigned notes = 0;
-        reduce.push(partial, 3);
-        if (!reduce.pull(total, 3, notes)) return;
+        reduce.push(partial);
+        if (!reduce.pull(total, notes, false)) return;
         if (total[0] != all * (all - 1) / 2.0 || total[1] != 1.0 * e * all || total[2] != all)
           ++wrong;
       }
@@ -138,8 +144,8 @@ TEST(notes_of_the_host_reach_every_block_in_the_same_epoch) {
     for (std::int64_t e = 1; notes == 0; ++e) {
       double one[1] = {1.0};
       double total[1];
-      reduce.push(one, 1);
-      if (!reduce.pull(total, 1, notes)) return;
+      reduce.push(one);
+      if (!reduce.pull(total, notes, false)) return;
       if (notes != 0) heard[static_cast<std::size_t>(port.pe() * 2 + port.block())] = e;
     }
   });
@@ -160,8 +166,8 @@ TEST(block_that_leaves_early_is_named_within_the_bound) {
     double one[1] = {1.0};
     double total[1];
     unsigned notes = 0;
-    reduce.push(one, 1);
-    static_cast<void>(reduce.pull(total, 1, notes));
+    reduce.push(one);
+    static_cast<void>(reduce.pull(total, notes, false));
   });
   while (!launch.wait_for(std::chrono::milliseconds(1000))) {
   }

@@ -34,9 +34,9 @@ double distance(const std::vector<double>& a, const std::vector<double>& b) {
 
 // Every schedule ends, and bitwise where the first one did.
 template <template <class, class> class Algorithm, class M>
-void check_schedules(int pes, int blocks, int schedules) {
+void check_schedules(int pes, int blocks, int schedules, Style style) {
   const auto a = grid2d(4, 3);
-  Rig rig(a, wave(a.n()), pes, blocks, 5);
+  Rig rig(a, wave(a.n()), pes, blocks, 5, style);
   rig.params = few_iterations();
   CHECK((rig.run<Algorithm, M>(1)));
   const auto expected = rig.x();
@@ -52,15 +52,20 @@ void check_schedules(int pes, int blocks, int schedules) {
 }
 
 template <template <class, class> class Algorithm>
-void check_all_sizes() {
+void check_all_sizes(Style style) {
   for (const int pes : {1, 2, 3, 4, 5})
-    check_schedules<Algorithm, Jacobi<double>>(pes, 1 + pes % 2, kSchedules);
+    check_schedules<Algorithm, Jacobi<double>>(pes, 1 + pes % 2, kSchedules, style);
+}
+void check_chebyshev(Style style) {
+  check_schedules<ConjugateGradient, Chebyshev<double>>(3, 2, kSchedules / 5, style);
+  check_schedules<PredictRecompute, Chebyshev<double>>(3, 2, kSchedules / 5, style);
+  check_schedules<PipelinedCg, Chebyshev<double>>(3, 2, kSchedules / 5, style);
 }
 
 // A rig on which every block has partners.
-Rig faulty_rig() {
+Rig faulty_rig(Style style = Style::cpu) {
   const auto a = grid2d(4, 4);
-  Rig rig(a, wave(a.n()), 2, 2, 5);
+  Rig rig(a, wave(a.n()), 2, 2, 5, style);
   rig.params = few_iterations();
   return rig;
 }
@@ -72,14 +77,20 @@ int waiting(const cpu_fibers::Machine& machine) {
 
 }  // namespace
 
-TEST(cg_is_right_under_every_schedule) { check_all_sizes<ConjugateGradient>(); }
-TEST(prcg_is_right_under_every_schedule) { check_all_sizes<PredictRecompute>(); }
-TEST(pipecg_is_right_under_every_schedule) { check_all_sizes<PipelinedCg>(); }
-TEST(chebyshev_is_right_under_every_schedule) {
-  check_schedules<ConjugateGradient, Chebyshev<double>>(3, 2, kSchedules / 5);
-  check_schedules<PredictRecompute, Chebyshev<double>>(3, 2, kSchedules / 5);
-  check_schedules<PipelinedCg, Chebyshev<double>>(3, 2, kSchedules / 5);
+TEST(cg_is_right_under_every_schedule) { check_all_sizes<ConjugateGradient>(Style::cpu); }
+TEST(prcg_is_right_under_every_schedule) { check_all_sizes<PredictRecompute>(Style::cpu); }
+TEST(pipecg_is_right_under_every_schedule) { check_all_sizes<PipelinedCg>(Style::cpu); }
+TEST(chebyshev_is_right_under_every_schedule) { check_chebyshev(Style::cpu); }
+TEST(cg_with_packets_is_right_under_every_schedule) {
+  check_all_sizes<ConjugateGradient>(Style::gpu);
 }
+TEST(prcg_with_packets_is_right_under_every_schedule) {
+  check_all_sizes<PredictRecompute>(Style::gpu);
+}
+TEST(pipecg_with_packets_is_right_under_every_schedule) {
+  check_all_sizes<PipelinedCg>(Style::gpu);
+}
+TEST(chebyshev_with_packets_is_right_under_every_schedule) { check_chebyshev(Style::gpu); }
 
 TEST(restarts_at_the_level_of_rounding_are_right_under_every_schedule) {
   const auto a = grid2d(4, 3);
@@ -127,6 +138,17 @@ TEST(lost_signal_ends_in_a_diagnosis_that_names_its_sender) {
     diagnosed += named ? 1 : 0;
   }
   CHECK_EQ(diagnosed, 12);
+}
+
+TEST(lost_packet_of_a_halo_names_its_sender) {
+  int halos = 0;
+  for (std::int64_t at = 0; at < 24; ++at) {
+    auto rig = faulty_rig(Style::gpu);
+    CHECK(!(rig.run<PredictRecompute, Jacobi<double>>(3, {Fault::Kind::drop_signal, 1, 0, at})));
+    for (const WaitRecord& r : rig.machine().records())
+      halos += r.channel == Channel::halo_arrival && r.from_pe == 1 && r.from_block == 0 ? 1 : 0;
+  }
+  CHECK(halos > 0);
 }
 
 TEST(repeated_signal_changes_nothing) {

@@ -1,6 +1,7 @@
 // Matrix formats give the product of the plain rows, bit for bit.
 #include "cpufree/engines/cpu_threads/port.hpp"
 #include "cpufree/reference/cg.hpp"
+#include "cpufree/solvers/context.hpp"
 #include "cpufree/solvers/csr_rows.hpp"
 #include "cpufree/solvers/sliced.hpp"
 #include "cpufree/solvers/sliced_build.hpp"
@@ -27,7 +28,7 @@ std::vector<T> sliced_product(const LocalSystem<T>& local, RowRange rows, const 
   cpu_threads::Shared shared;
   cpu_threads::Port port(shared, 0, 0);
   std::vector<T> y(x.size(), T{-1});
-  format.multiply(port, {rows.begin, rows.end, 0}, x.data(),
+  format.multiply(port, {rows.begin, rows.end, 0}, Operand<T>{x.data()},
                   [&](std::int32_t i, int, T value) { y[static_cast<std::size_t>(i)] = value; });
   return y;
 }
@@ -116,9 +117,10 @@ TEST(plain_rows_multiply_to_rounding) {
   const auto x = wave(a.n());
   const auto expected = reference::multiply(a.view(), x);
   int rows = 0;
-  format.multiply(port, {10, 100, local.row_ptr[10]}, x.data(), [&](std::int32_t i, int, double v) {
-    CHECK_NEAR(v, expected[static_cast<std::size_t>(i)], 1e-11);
-    ++rows;
-  });
+  format.multiply(port, {10, 100, local.row_ptr[10]}, Operand<double>{x.data()},
+                  [&](std::int32_t i, int, double v) {
+                    CHECK_NEAR(v, expected[static_cast<std::size_t>(i)], 1e-11);
+                    ++rows;
+                  });
   CHECK_EQ(rows, 90);
 }

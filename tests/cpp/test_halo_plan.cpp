@@ -203,3 +203,142 @@ TEST(blocks_notify_exactly_the_pes_that_they_send_to) {
       CHECK(std::ranges::equal(sent, b.notify));
     }
 }
+
+TEST(blocks_await_exactly_the_local_blocks_whose_rows_they_read) {
+  const auto a = irregular(400, 13);
+  for (const int pes : {1, 3}) {
+    const auto plan = make_halo_plan(a.view(), random_partition(a.n(), pes, 8), {}, pes);
+    const auto plans = make_block_plans(plan, 7);
+    for (std::size_t pe = 0; pe < plans.size(); ++pe) {
+      const auto owner = [&](std::int32_t row) {
+        for (std::size_t b = 0; b < plans[pe].size(); ++b)
+          for (const RowRange r : {plans[pe][b].interior, plans[pe][b].boundary})
+            if (row >= r.begin && row < r.end) return static_cast<std::int32_t>(b);
+        return -1;
+      };
+      const auto& local = plan.local[pe];
+      std::vector<std::set<std::int32_t>> read(plans[pe].size());
+      for (std::int32_t i = 0; i < local.rows(); ++i)
+        for (auto k = local.row_ptr[at(i)]; k < local.row_ptr[at(i) + 1]; ++k)
+          if (local.col[at(k)] < local.rows() && owner(local.col[at(k)]) != owner(i))
+            read[at(owner(i))].insert(owner(local.col[at(k)]));
+      for (std::size_t b = 0; b < read.size(); ++b)
+        CHECK(std::ranges::equal(read[b], plans[pe][b].await_local));
+    }
+  }
+}
+
+TEST(blocks_far_apart_do_not_await_one_another) {
+  const auto a = grid2d(10, 100);
+  const std::vector<std::int32_t> part(1000, 0);
+  const auto plans = make_block_plans(make_halo_plan(a.view(), part, {}, 1), 10);
+  CHECK_EQ(plans[0][0].await_local.size(), std::size_t{1});
+  CHECK_EQ(plans[0][5].await_local.size(), std::size_t{2});
+}
+
+TEST(local_waits_are_mutual_even_where_the_pattern_is_not) {
+  Entries e;
+  for (std::int32_t i = 0; i < 64; ++i) e[{i, i}] = 1.0;
+  e[{0, 63}] = 0.5;
+  const auto a = from_entries<double>(64, e);
+  const std::vector<std::int32_t> part(64, 0);
+  const auto plans = make_block_plans(make_halo_plan(a.view(), part, {}, 1), 4);
+  CHECK_EQ(plans[0][0].await_local, std::vector<std::int32_t>{3});
+  CHECK_EQ(plans[0][3].await_local, std::vector<std::int32_t>{0});
+}
+
+TEST(boundary_blocks_own_all_boundary_rows_and_no_others) {
+  const auto a = grid2d(40, 30);
+  std::vector<std::int32_t> part(1200);
+  for (std::size_t i = 0; i < part.size(); ++i) part[i] = i % 40 < 20 ? 0 : 1;
+  const auto plan = make_halo_plan(a.view(), part, {}, 2);
+  const auto plans = make_block_plans(plan, 6, 2);
+  for (std::size_t pe = 0; pe < 2; ++pe) {
+    std::int32_t rows = 0;
+    for (std::size_t b = 0; b < 6; ++b) {
+      CHECK_EQ(plans[pe][b].boundary.size() > 0, b < 2);
+      CHECK_EQ(plans[pe][b].interior.size() > 0, b >= 2);
+      rows += plans[pe][b].rows();
+    }
+    CHECK_EQ(rows, plan.local[pe].rows());
+  }
+}
+
+TEST(boundary_blocks_still_await_one_another_mutually) {
+  const auto a = irregular(300, 4);
+  const auto plan = make_halo_plan(a.view(), random_partition(a.n(), 3, 6), {}, 3);
+  const auto plans = make_block_plans(plan, 5, 2);
+  for (int slot = 0; slot < 15; ++slot) {
+    const BlockPlan& mine = plans[at(slot / 5)][at(slot % 5)];
+    CHECK_EQ(mine.await.empty(), slot % 5 >= 2);
+    for (const std::int32_t other : mine.await)
+      CHECK(std::ranges::binary_search(plans[at(other / 5)][at(other % 5)].await, slot));
+    for (const std::int32_t other : mine.await_local)
+      CHECK(std::ranges::binary_search(plans[at(slot / 5)][at(other)].await_local, slot % 5));
+  }
+}
+
+TEST(pes_without_boundary_rows_use_their_boundary_blocks_too) {
+  const auto a = grid2d(10, 10);
+  const std::vector<std::int32_t> part(100, 0);
+  const auto plans = make_block_plans(make_halo_plan(a.view(), part, {}, 1), 4, 2);
+  for (const BlockPlan& block : plans[0]) CHECK(block.interior.size() > 0);
+}
+
+TEST(more_boundary_blocks_than_blocks_are_rejected) {
+  const auto a = grid2d(4, 4);
+  const std::vector<std::int32_t> part(16, 0);
+  const auto plan = make_halo_plan(a.view(), part, {}, 1);
+  CHECK_THROWS(InvalidInput, make_block_plans(plan, 2, 2));
+}
+
+TEST(source_of_a_ghost_is_the_block_that_owns_its_row) {
+  const auto a = irregular(200, 9);
+  const auto plan = make_halo_plan(a.view(), random_partition(a.n(), 3, 3), {}, 3);
+  const auto plans = make_block_plans(plan, 4);
+  for (int pe = 0; pe < 3; ++pe) {
+    const auto& local = plan.local[at(pe)];
+    const auto sources = ghost_sources(plan, plans, pe);
+    CHECK_EQ(sources.size(), at(local.ghosts));
+    for (std::size_t g = 0; g < sources.size(); ++g) {
+      CHECK_EQ(sources[g] / 4, local.ghost_owner[g]);
+      const RowRange rows = plans[at(sources[g] / 4)][at(sources[g] % 4)].boundary;
+      CHECK(local.ghost_row[g] >= rows.begin && local.ghost_row[g] < rows.end);
+    }
+  }
+}
+
+// Large enough for several threads. What they must agree with is the definition, row by row.
+TEST(large_plans_hold_every_entry_in_local_numbers_and_in_order) {
+  const std::int32_t side = 320;
+  const auto a = grid2d(side, side);
+  std::vector<std::int32_t> order(at(a.n()));
+  for (std::size_t i = 0; i < order.size(); ++i)
+    order[i] = static_cast<std::int32_t>(i * 7919 % order.size());  // a permutation: 7919 is prime
+  for (const int pes : {1, 3})
+    for (const bool ordered : {false, true}) {
+      const auto part = random_partition(a.n(), pes, 5);
+      const auto plan =
+          make_halo_plan(a.view(), part, ordered ? order : std::vector<std::int32_t>{}, pes);
+      std::int64_t wrong = 0;
+      std::int64_t entries = 0;
+      for (const auto& local : plan.local)
+        for (std::int32_t i = 0; i < local.rows(); ++i) {
+          const std::int32_t row = local.global_row[at(i)];
+          std::map<std::int32_t, double> there;
+          for (auto k = a.row_ptr[at(row)]; k < a.row_ptr[at(row) + 1]; ++k)
+            there[a.col[at(k)]] = a.val[at(k)];
+          for (auto k = local.row_ptr[at(i)]; k < local.row_ptr[at(i) + 1]; ++k, ++entries) {
+            const std::int32_t col = local.col[at(k)];
+            if (k > local.row_ptr[at(i)] && local.col[at(k - 1)] >= col) ++wrong;
+            const std::int32_t g = col - local.rows();
+            const std::int32_t global = g < 0 ? local.global_row[at(col)]
+                                              : plan.local[at(local.ghost_owner[at(g)])]
+                                                    .global_row[at(local.ghost_row[at(g)])];
+            if (!there.contains(global) || there[global] != local.val[at(k)]) ++wrong;
+          }
+        }
+      CHECK_EQ(wrong, 0);
+      CHECK_EQ(entries, a.row_ptr.back());
+    }
+}

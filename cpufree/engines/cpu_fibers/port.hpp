@@ -12,6 +12,8 @@ namespace cpufree::cpu_fibers {
 class Port {
  public:
   static constexpr int width = 2;
+  static constexpr int batch = 3;
+  static constexpr bool slots_by_source = false;
   struct Wait {};
 
   Port(Machine& machine, int pe, int block) : machine_(machine), pe_(pe), block_(block) {}
@@ -25,8 +27,29 @@ class Port {
 
   void sync_block() { machine_.call(); }
   bool all(bool value) { return value; }
-  void sum(double*, int) {}
-  unsigned any_bits(unsigned value) { return value; }
+  template <int K, class F>
+  void scatter(const double (&partial)[K], int targets, unsigned note, F&& store) {
+    for (int pe = 0; pe < targets; ++pe)
+      for (int k = 0; k < K; ++k) store(pe, k, partial[k], note);
+  }
+  template <int K, class F>
+  void combine(double (&total)[K], unsigned&, F&& body) {
+    for (int k = 0; k < K; ++k) total[k] = body(k, 0, 1);
+  }
+  template <class T>
+  using Kept = T;
+  template <class T>
+  T keep(const T& value) {
+    return value;
+  }
+  static void pause() {}
+  template <class T>
+  using Held = T;
+  template <class T>
+  T hold(const T& value) {
+    return value;
+  }
+  static std::byte* fast_memory() { return nullptr; }
 
   template <class T>
   T* peer(T* object, int pe) const {
@@ -44,7 +67,7 @@ class Port {
     machine_.signal(peer(packet, pe), &message, sizeof(message));
   }
   Packet get_packet(const Packet* packet) {
-    machine_.call();
+    machine_.look();
     return *packet;
   }
   void put_flag(Flag* flag, int pe, Epoch epoch) {
@@ -52,7 +75,7 @@ class Port {
     machine_.signal(&peer(flag, pe)->value, &epoch, sizeof(epoch));
   }
   Epoch get_flag(const Flag* flag) {
-    machine_.call();
+    machine_.look();
     return flag->value;
   }
   void publish(Scope) { machine_.publish(); }

@@ -88,11 +88,18 @@ void Machine::call() {
   if (random_() % 16 < unrest_) switch_back();
 }
 
+void Machine::look() {
+  call();
+  Fiber& fiber = fibers_[current_];
+  if (!fiber.looking) fiber.looked_at = version_;
+  fiber.looking = true;
+}
+
 bool Machine::wait() {
   if (leaving_) return false;
   Fiber& fiber = fibers_[current_];
   fiber.waiting = true;
-  fiber.looked_at = version_;
+  fiber.looking = false;
   switch_back();
   fiber.waiting = false;
   return !leaving_;

@@ -54,6 +54,7 @@ class Machine {
 
   // --- For the port, inside fibers ---
   void call();  // a port call: others may run before it
+  void look();  // a port call that reads what others store; several may belong to one wait
   bool wait();  // nothing found: others run; false when the wait can never end
   void give_up() { leaving_ = true; }
   bool leaving() const { return leaving_; }
@@ -77,7 +78,8 @@ class Machine {
     ucontext_t start{};
     std::jmp_buf resume{};
     bool started = false, done = false, waiting = false;
-    std::uint64_t looked_at = 0;  // version of memory at the last look of a wait
+    bool looking = false;         // has looked since its last wait
+    std::uint64_t looked_at = 0;  // version of memory at the first of these looks
     std::int64_t barrier = 0, signals = 0, calls = 0;
     std::vector<Pending> pending;
   };

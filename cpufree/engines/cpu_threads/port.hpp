@@ -35,6 +35,8 @@ struct Shared {
 class Port {
  public:
   static constexpr int width = 8;
+  static constexpr int batch = 1;
+  static constexpr bool slots_by_source = true;  // one writer per 128 bytes
 
   // State of one wait. The clock is read only once looking has become slow.
   struct Wait {
@@ -53,9 +55,31 @@ class Port {
 
   void sync_block() {}
   bool all(bool value) { return value; }
-  void sum(double*, int) {}
-  unsigned any_bits(unsigned value) { return value; }
+  template <int K, class F>
+  void scatter(const double (&partial)[K], int targets, unsigned note, F&& store) {
+    for (int pe = 0; pe < targets; ++pe)
+      for (int k = 0; k < K; ++k) store(pe, k, partial[k], note);
+  }
+  template <int K, class F>
+  void combine(double (&total)[K], unsigned&, F&& body) {
+    for (int k = 0; k < K; ++k) total[k] = body(k, 0, 1);
+  }
+  template <class T>
+  using Kept = T;
+  template <class T>
+  T keep(const T& value) {
+    return value;
+  }
+  static void pause() {}
+  template <class T>
+  using Held = T;
+  template <class T>
+  T hold(const T& value) {
+    return value;
+  }
+  static std::byte* fast_memory() { return nullptr; }
 
+  // The same object on another PE.
   template <class T>
   T* peer(T* object, int pe) const {
     auto* mine = shared_.heaps[pe_];

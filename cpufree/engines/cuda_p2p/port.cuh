@@ -3,82 +3,136 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <new>
 
 #include "cpufree/device/port.hpp"
 #include "cpufree/engines/cuda_p2p/atomic.cuh"
+#include "cpufree/engines/cuda_p2p/shared.hpp"
 
 namespace cpufree::cuda_p2p {
-
-inline constexpr int kMaxPes = 16;
-
-// What one launch shares, handed to the kernel by value: one for each PE. Pointers into host memory
-// are mapped and pinned.
-struct Shared {
-  int pe = 0;
-  int pes = 1;
-  std::byte* heaps[kMaxPes] = {};  // symmetric heaps, all of them addressable from here
-  Flag* leave = nullptr;           // symmetric: not 0 when all PEs are to leave
-  const volatile unsigned* host_leave = nullptr;  // host: the same, from the host
-  const volatile unsigned* notes = nullptr;       // host: see Note
-  volatile std::int64_t* iteration = nullptr;     // host: progress
-  volatile double* residual = nullptr;            // host: progress
-  WaitRecord* records = nullptr;                  // host: one per block of this PE
-  std::uint64_t wait_limit_ns = 0;
-};
 
 class Port {
  public:
   static constexpr int width = 1;
-  static constexpr int kMaxValues = 8;  // of one sum
+  static constexpr int batch = 4;
+  static constexpr bool slots_by_source = false;  // neighbouring lanes read neighbouring packets
+  static constexpr int kMaxValues = 8;            // of one reduction
+  static constexpr int kMostWarps = 32;           // of a block
+  static constexpr int kTeam = 4;                 // most warps that collect one value
 
   struct Wait {
     std::uint64_t start = 0;
     std::uint32_t looks = 0;
   };
 
-  // `scratch`: shared memory of the block, kScratchDoubles doubles.
-  static constexpr int kScratchDoubles = kMaxValues * 33;
-  __device__ Port(const Shared& shared, double* scratch) : shared_(shared), scratch_(scratch) {}
+  // `fast`: the block's dynamic shared memory. Blocks are whole warps.
+  __device__ Port(const Shared& shared, std::byte* fast) : shared_(shared), fast_(fast) {
+    if (lane() == 0) scratch().filed = 0;
+    __syncthreads();
+  }
 
-  __device__ int pe() const { return shared_.pe; }
-  __device__ int pes() const { return shared_.pes; }
-  __device__ int block() const { return static_cast<int>(blockIdx.x); }
-  __device__ int blocks() const { return static_cast<int>(gridDim.x); }
-  __device__ int lane() const { return static_cast<int>(threadIdx.x); }
-  __device__ int lanes() const { return static_cast<int>(blockDim.x); }
+  // The compiler is not to know that these never change: it would compute all that follows from
+  // them before the solver's loop, and run out of registers.
+  __device__ int pe() const { return fresh(shared_.pe); }
+  __device__ int pes() const { return fresh(shared_.pes); }
+  __device__ int block() const { return fresh(static_cast<int>(blockIdx.x)); }
+  __device__ int blocks() const { return fresh(static_cast<int>(gridDim.x)); }
+  __device__ int lane() const { return fresh(static_cast<int>(threadIdx.x)); }
+  __device__ int lanes() const { return fresh(static_cast<int>(blockDim.x)); }
 
   __device__ void sync_block() { __syncthreads(); }
   __device__ bool all(bool value) { return __syncthreads_and(value ? 1 : 0) != 0; }
-  __device__ unsigned any_bits(unsigned value) {
-    auto* bits = reinterpret_cast<unsigned*>(scratch_);
-    const unsigned mine = __reduce_or_sync(0xffffffffU, value);
-    if (lane() % 32 == 0) bits[lane() / 32] = mine;
-    __syncthreads();
-    const unsigned other = lane() % 32 < lanes() / 32 ? bits[lane() % 32] : 0U;
-    const unsigned all_bits = __reduce_or_sync(0xffffffffU, other);
-    __syncthreads();
-    return all_bits;
+
+  __device__ int warp() const { return lane() / 32; }
+  __device__ int warps() const { return lanes() / 32; }
+  __device__ int warp_lane() const { return lane() % 32; }
+  __device__ static constexpr int warp_lanes() { return 32; }
+  __device__ static unsigned warp_or(unsigned bits) { return __reduce_or_sync(kFull, bits); }
+  template <class T>
+  __device__ static T warp_sum(T value) {
+    for (int half = 16; half > 0; half /= 2) value += __shfl_xor_sync(kFull, value, half);
+    return value;
   }
 
-  // Blocks are whole warps. Butterflies within warps, then one over the warps' sums: one order for
-  // every thread and run.
-  __device__ void sum(double* values, int count) {
-    const int warp = lane() / 32;
-    const int warps = lanes() / 32;
-    for (int k = 0; k < count; ++k) {
-      for (int half = 16; half > 0; half /= 2)
-        values[k] += __shfl_xor_sync(0xffffffffU, values[k], half);
-      if (lane() % 32 == 0) scratch_[k * 33 + warp] = values[k];
-    }
-    __syncthreads();
-    for (int k = 0; k < count; ++k) {
-      double v = lane() % 32 < warps ? scratch_[k * 33 + lane() % 32] : 0.0;
-      for (int half = 16; half > 0; half /= 2) v += __shfl_xor_sync(0xffffffffU, v, half);
-      values[k] = v;
-    }
-    __syncthreads();
+  __device__ static unsigned warp_ballot(bool value) { return __ballot_sync(kFull, value); }
+  __device__ static int lowest_bit(unsigned bits) { return __ffs(static_cast<int>(bits)) - 1; }
+  template <class T>
+  __device__ static T warp_broadcast(T value, int from) {
+    return __shfl_sync(kFull, value, from);
   }
 
+  // Warps fold their K values, then warp k sums value k of all warps and stores it. `Scratch::sent`
+  // is read before the barrier of the `combine` that follows, and written again after it.
+  template <int K, class F>
+  __device__ void scatter(const double (&partial)[K], int targets, unsigned note, F&& store) {
+    constexpr int N = K <= 1 ? 1 : K <= 2 ? 2 : K <= 4 ? 4 : 8;
+    Scratch& s = scratch();
+    const int l = warp_lane();
+    double padded[N];
+    CPUFREE_UNROLL
+    for (int k = 0; k < N; ++k) padded[k] = k < K ? partial[k] : 0.0;
+    int index = 0;
+    const double mine = fold(padded, 16, index);
+    if (l % (32 / N) == 0 && index < K) s.sent[index][warp()] = mine;
+    if (lane() == 0) s.note = note;
+    __syncthreads();
+    for (int k = warp(); k < K; k += warps()) {
+      const double sum = warp_sum(l < warps() ? s.sent[k][l] : 0.0);
+      for (int pe = l; pe < targets; pe += 32) store(pe, k, sum, s.note);
+    }
+  }
+
+  // Some warps collect each value; all threads add up what these found. `Scratch::found` is read
+  // before the barrier of the next `scatter`, and written again after it.
+  template <int K, class F>
+  __device__ void combine(double (&total)[K], unsigned& bits, F&& body) {
+    Scratch& s = scratch();
+    const int l = warp_lane();
+    const int bits_of_team = team_bits(warps() / K);
+    const int team = 1 << bits_of_team;
+    const int member = warp() & (team - 1);
+    for (int k = warp() >> bits_of_team; k < K; k += warps() >> bits_of_team) {
+      const double part = warp_sum(body(k, member * 32 + l, team * 32));
+      if (l == 0) s.found[k * team + member] = part;
+    }
+    const unsigned warp_bits = warp_or(bits);
+    if (l == 0) s.bits[warp()] = warp_bits;
+    __syncthreads();
+    for (int k = 0; k < K; ++k) {
+      total[k] = 0.0;
+      for (int part = 0; part < team; ++part) total[k] += s.found[k * team + part];
+    }
+    bits = warp_or(l < warps() ? s.bits[l] : 0U);
+  }
+
+  // A packet takes longer than this; whoever looks before is only in its way.
+  __device__ static void pause() {
+    const long long start = clock64();
+    while (clock64() - start < kFlight) {
+    }
+  }
+
+  // One value of each type is kept: asked again for another one of the same type, the first is
+  // lost.
+  template <class T>
+  using Kept = const T&;
+  template <class T>
+  __device__ const T& keep(const T& value) {
+    __shared__ alignas(16) unsigned char room[sizeof(T)];
+    __syncthreads();  // nobody reads the one before any more
+    if (lane() == 0) new (room) T(value);
+    __syncthreads();
+    return *reinterpret_cast<T*>(room);
+  }
+  template <class T>
+  using Held = T&;
+  template <class T>
+  __device__ T& hold(const T& value) {
+    return const_cast<T&>(keep(value));
+  }
+  __device__ std::byte* fast_memory() const { return fast_; }
+
+  // The same object on another PE.
   template <class T>
   __device__ T* peer(T* object, int pe) const {
     return reinterpret_cast<T*>(shared_.heaps[pe] +
@@ -101,32 +155,121 @@ class Port {
     scope == Scope::system ? fence_acquire_system() : fence_acquire_gpu();
   }
 
-  __device__ Wait start_wait() { return {nanoseconds(), 0}; }
-  // Looks at the host's word over PCIe only now and then: that look takes a microsecond.
+  __device__ Wait start_wait() { return {}; }
   __device__ bool keep_waiting(Wait& wait) {
     const std::uint32_t look = ++wait.looks;
     if (look % 64 != 0) return true;
-    if (load_flag(shared_.leave) != 0) return false;
-    if (nanoseconds() - wait.start > shared_.wait_limit_ns) return false;
-    return look % 8192 != 0 || *shared_.host_leave == 0;
+    if (look == 64) wait.start = nanoseconds();
+    return think_again(shared_, look, wait.start);
   }
-  __device__ void give_up(const Wait& wait, WaitRecord record) {
-    const bool told = load_flag(shared_.leave) != 0 || *shared_.host_leave != 0;
-    record.state = told ? BlockState::aborted : BlockState::expired;
-    record.seconds = 1e-9 * static_cast<double>(nanoseconds() - wait.start);
-    shared_.records[block()] = record;
-    for (int pe = 0; pe < shared_.pes; ++pe) put_flag(shared_.leave, pe, 1);
+  __device__ void give_up(const Wait& wait, const WaitRecord& record) {
+    file(shared_, wait.start, record.channel, record.from_pe, record.from_block, record.want,
+         record.seen);
   }
 
-  __device__ unsigned host_notes() const { return *shared_.notes; }
+  // Both cross PCIe, so they are done every millisecond, not every iteration: a store to the host
+  // delays the next fence of its thread, a load takes longer than a reduction.
+  __device__ unsigned host_notes() {
+    const long long now = clock64();
+    if (now - looked_ < kHostPeriod) return notes_;
+    looked_ = now;
+    return notes_ = *shared_.notes;
+  }
   __device__ void report(std::int64_t iteration, double residual) {
+    const long long now = clock64();
+    if (now - told_ < kHostPeriod) return;
+    told_ = now;
     *shared_.residual = residual;
     *shared_.iteration = iteration;
   }
 
  private:
+  static constexpr unsigned kFull = 0xffffffffU;
+  static constexpr long long kFlight = 500;            // cycles
+  static constexpr long long kHostPeriod = 2'000'000;  // cycles: a millisecond or so
+
+  struct Scratch {
+    double sent[kMaxValues][kMostWarps + 1];
+    double found[kMostWarps + kMaxValues];
+    unsigned bits[kMostWarps];
+    unsigned note;
+    int filed;
+  };
+  __device__ static Scratch& scratch() {
+    __shared__ alignas(16) unsigned char room[sizeof(Scratch)];
+    return *reinterpret_cast<Scratch*>(room);
+  }
+
+  __device__ static int fresh(int value) {
+    asm volatile("" : "+r"(value));
+    return value;
+  }
+
+  // Whether to go on waiting. Looks at the clock (slow) and at the PEs' word now and then, at the
+  // host's word over PCIe even less: that look takes a microsecond. Out of line, as all that is
+  // done once in many looks.
+  __device__ __noinline__ static bool think_again(const Shared& shared, std::uint32_t look,
+                                                  std::uint64_t start) {
+    if (load_flag(shared.leave) != 0 || nanoseconds() - start > shared.wait_limit_ns) return false;
+    return look % 8192 != 0 || *shared.host_leave == 0;
+  }
+
+  // Tells all PEs to leave. The first thread of the block to give up files the record: the others
+  // may have been told. Waits are given up when told or when their bound is over.
+  __device__ __noinline__ static void file(const Shared& shared, std::uint64_t start,
+                                           Channel channel, int from_pe, int from_block, Epoch want,
+                                           Epoch seen) {
+    const bool told = load_flag(shared.leave) != 0 || *shared.host_leave != 0;
+    for (int pe = 0; pe < shared.pes; ++pe)
+      store_flag(
+          reinterpret_cast<Flag*>(shared.heaps[pe] + (reinterpret_cast<std::byte*>(shared.leave) -
+                                                      shared.heaps[shared.pe])),
+          1);
+    if (atomicExch(&scratch().filed, 1) != 0) return;
+    WaitRecord record;
+    record.state = told ? BlockState::aborted : BlockState::expired;
+    record.channel = channel;
+    record.from_pe = from_pe;
+    record.from_block = from_block;
+    record.want = want;
+    record.seen = seen;
+    record.seconds = 1e-9 * static_cast<double>(nanoseconds() - start);
+    shared.records[blockIdx.x] = record;
+  }
+
+  // Warps of a team as a power of two: whatever divides by it is a shift.
+  __device__ static int team_bits(int warps) {
+    const int most = warps < kTeam ? warps : kTeam;
+    return most < 2 ? 0 : 31 - __clz(most);
+  }
+
+  // Sums N values over a warp in log2(32) steps of N / 2, N / 4, ..., 1 shuffles: in each step a
+  // lane keeps half of its values and hands the other half over. Afterwards `index` says whose sum
+  // the lane holds.
+  template <int N>
+  __device__ static double fold(const double (&values)[N], int distance, int& index) {
+    if constexpr (N == 1) {
+      double v = values[0];
+      for (; distance > 0; distance /= 2) v += __shfl_xor_sync(kFull, v, distance);
+      return v;
+    } else {
+      const bool upper = (threadIdx.x & static_cast<unsigned>(distance)) != 0U;
+      if (upper) index += N / 2;
+      double half[N / 2];
+      CPUFREE_UNROLL
+      for (int k = 0; k < N / 2; ++k) {
+        const double give = upper ? values[k] : values[k + N / 2];
+        half[k] = (upper ? values[k + N / 2] : values[k]) + __shfl_xor_sync(kFull, give, distance);
+      }
+      return fold(half, distance / 2, index);
+    }
+  }
+
   const Shared& shared_;
-  double* scratch_;
+  std::byte* fast_;
+  long long looked_ = 0;
+  long long told_ = 0;
+  unsigned notes_ = 0;
 };
 
 static_assert(cpufree::Port<Port>);

@@ -1,0 +1,72 @@
+# Decides whether the CUDA engine is built: sets CPUFREE_HAS_CUDA, and enables the language.
+#
+# AUTO builds it where nvcc is found and the machine has a GPU: without one, minutes of compiling
+# would buy nothing. ON insists on it (GPU or not), OFF leaves it out.
+set(CPUFREE_HAS_CUDA OFF)
+
+# Sets `result` to whether the NVIDIA driver lists a GPU here.
+function(cpufree_find_gpu result)
+  file(GLOB nodes /proc/driver/nvidia/gpus/*)
+  set(found OFF)
+  if(nodes)
+    set(found ON)
+  else()
+    find_program(CPUFREE_NVIDIA_SMI nvidia-smi)
+    if(CPUFREE_NVIDIA_SMI)
+      execute_process(COMMAND "${CPUFREE_NVIDIA_SMI}" -L RESULT_VARIABLE status
+                      OUTPUT_VARIABLE listed ERROR_QUIET TIMEOUT 30)
+      if(status EQUAL 0 AND listed MATCHES "GPU 0")
+        set(found ON)
+      endif()
+    endif()
+  endif()
+  set(${result} ${found} PARENT_SCOPE)
+endfunction()
+
+# Points CUDACXX at nvcc where it is not on PATH: the toolkit's usual place, or pip's wheels.
+macro(cpufree_find_nvcc)
+  if(NOT CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})
+    find_program(CPUFREE_NVCC nvcc PATHS
+      /usr/local/cuda/bin
+      "${Python_SITELIB}/nvidia/cu13/bin"
+      "${Python_SITEARCH}/nvidia/cu13/bin")
+    if(CPUFREE_NVCC)
+      set(ENV{CUDACXX} "${CPUFREE_NVCC}")
+    endif()
+  endif()
+endmacro()
+
+if(CPUFREE_CUDA STREQUAL "AUTO")
+  cpufree_find_gpu(cpufree_wants_cuda)
+  if(NOT cpufree_wants_cuda)
+    message(STATUS "CUDA: no GPU here, the GPU engine is left out (CPUFREE_CUDA=ON builds it)")
+  endif()
+elseif(CPUFREE_CUDA STREQUAL "ON")
+  set(cpufree_wants_cuda ON)
+elseif(CPUFREE_CUDA STREQUAL "OFF")
+  set(cpufree_wants_cuda OFF)
+else()
+  message(FATAL_ERROR "CPUFREE_CUDA is '${CPUFREE_CUDA}'; use AUTO, ON or OFF")
+endif()
+
+if(cpufree_wants_cuda)
+  cpufree_find_nvcc()
+  include(CheckLanguage)
+  check_language(CUDA)
+  if(CMAKE_CUDA_COMPILER)
+    if(NOT CMAKE_CUDA_ARCHITECTURES)
+      set(CMAKE_CUDA_ARCHITECTURES 90)  # machine code for Hopper, and PTX for what comes after
+    endif()
+    enable_language(CUDA)
+    find_package(CUDAToolkit REQUIRED)
+    set(CPUFREE_HAS_CUDA ON)
+    message(STATUS "CUDA: building the GPU engine with ${CMAKE_CUDA_COMPILER} for compute "
+                   "capability ${CMAKE_CUDA_ARCHITECTURES}")
+  elseif(CPUFREE_CUDA STREQUAL "ON")
+    message(FATAL_ERROR "CPUFREE_CUDA=ON, but nvcc was not found. Put it on PATH, or set "
+                        "CMAKE_CUDA_COMPILER, or choose CPUFREE_CUDA=OFF")
+  else()
+    message(STATUS "CUDA: there is a GPU, but nvcc was not found: the GPU engine is left out. "
+                   "Install the CUDA toolkit (13 or newer) and build again")
+  endif()
+endif()

@@ -1,0 +1,46 @@
+// The GPU engine as the rest of the program sees it, whether it was built or not.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cpufree/run/system.hpp"
+
+namespace cpufree {
+
+// A GPU that the engine can use: compute capability 9.0 or newer, cooperative launch. `index` is
+// CUDA's number, after CUDA_VISIBLE_DEVICES.
+struct GpuInfo {
+  int index = 0;
+  std::string name;
+  std::size_t memory_bytes = 0;
+  int multiprocessors = 0;
+  int major = 0, minor = 0;  // compute capability
+  std::size_t l2_bytes = 0;
+};
+
+// Was this build made with CUDA.
+bool cuda_built();
+// The GPUs there are; empty where there is no driver, or no CUDA in this build. Never throws, and
+// starts nothing on the GPUs.
+std::vector<GpuInfo> list_gpus();
+// Why `list_gpus` is empty; "" where it is not.
+std::string gpu_note();
+// Memory of a GPU that is free now. Starts CUDA on that GPU. Throws Unsupported, EngineError.
+std::size_t gpu_free_bytes(int index);
+// "" where all of them reach one another's memory, with native atomics; else a sentence that names
+// the first pair that does not.
+std::string peer_problem(const std::vector<int>& gpus);
+// The GPU that holds the object at `p`. Throws InvalidInput where no GPU does.
+int gpu_of(const void* p);
+
+template <class T>
+std::unique_ptr<System<T>> make_cuda_system(const CsrView<T>& matrix,
+                                            std::span<const std::int32_t> part,
+                                            std::span<const std::int32_t> order,
+                                            const SystemSpec& spec);
+
+}  // namespace cpufree

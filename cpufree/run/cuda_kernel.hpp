@@ -1,0 +1,14 @@
+// The addresses of the solver kernels of the GPU engine, for host code.
+#pragma once
+
+namespace cpufree {
+
+inline constexpr int kCudaThreads = 512;  // most threads of a block: more would lack registers
+
+// The kernel of `Algorithm` with the preconditioner M for values of type T; its parameters are a
+// cuda_p2p::Shared and a SolveArgs<WarpSlices<T>>, by value. Each one is instantiated in a file of
+// its own (cuda_kernel.cu.in).
+template <template <class, class> class Algorithm, class M, class T>
+const void* cuda_kernel();
+
+}  // namespace cpufree

@@ -1,0 +1,100 @@
+#include "cpufree/run/cuda_run.hpp"
+
+#include <chrono>
+#include <thread>
+
+#include "cpufree/base/index.hpp"
+
+namespace cpufree {
+
+namespace {
+using Clock = std::chrono::steady_clock;
+using Seconds = std::chrono::duration<double>;
+
+constexpr Seconds kSpin{2e-3};       // short solves are watched closely
+constexpr Seconds kPatience{20e-3};  // between two calls of the caller's progress function
+constexpr std::chrono::microseconds kNap{50};
+}  // namespace
+
+CudaRunner::CudaRunner(const std::vector<int>& devices, int blocks)
+    : launch_(devices), blocks_(blocks), records_(devices.size() * at(blocks)) {}
+
+void CudaRunner::synchronize() const {
+  for (std::size_t pe = 0; pe * at(blocks_) < records_.size(); ++pe)
+    cuda_p2p::check(cudaStreamSynchronize(stream(pe)), "cudaStreamSynchronize");
+}
+
+void CudaRunner::reset(std::vector<cuda_p2p::Shared>& shared, const SolveSpec& spec) {
+  leave_[0].value = 0;
+  notes_[0].value = kNoteNone;
+  reached_[0].iteration = 0;
+  reached_[0].residual = 0.0;
+  for (std::size_t k = 0; k < records_.size(); ++k) records_[k] = {};
+  for (std::size_t pe = 0; pe < shared.size(); ++pe) {
+    shared[pe].host_leave = &leave_[0].value;
+    shared[pe].notes = &notes_[0].value;
+    shared[pe].iteration = &reached_[0].iteration;
+    shared[pe].residual = &reached_[0].residual;
+    shared[pe].records = records_.data() + pe * at(blocks_);
+    shared[pe].wait_limit_ns = static_cast<std::uint64_t>(1e9 * spec.wait_limit);
+  }
+}
+
+// Until all kernels have ended: passes notes on, and tells the caller how far they are.
+void CudaRunner::listen(const SolveSpec& spec, const Progress& progress) const {
+  const auto start = Clock::now();
+  Seconds next = kPatience;
+  while (!launch_.ended()) {
+    const Seconds now = Clock::now() - start;
+    if (spec.time_limit > 0.0 && now.count() > spec.time_limit)
+      notes_[0].value = notes_[0].value | kNoteTimeLimit;
+    if (progress && now > next) {
+      if (!progress(reached_[0].iteration, reached_[0].residual))
+        notes_[0].value = notes_[0].value | kNoteInterrupt;
+      next = Clock::now() - start + kPatience;
+    }
+    if (now < kSpin)
+      std::this_thread::yield();
+    else
+      std::this_thread::sleep_for(kNap);
+  }
+}
+
+// Makes the kernels that run leave, and waits for them: their memory must not be freed before.
+void CudaRunner::stop() noexcept {
+  leave_[0].value = 1;               // ends waits, and
+  notes_[0].value = kNoteInterrupt;  // solves that wait for nobody
+  try {
+    while (!launch_.ended()) std::this_thread::sleep_for(kNap);
+  } catch (const Error&) {  // a kernel crashed: it runs no more
+  }
+}
+
+void CudaRunner::report_waits() {
+  bool gave_up = false;
+  for (std::size_t k = 0; k < records_.size(); ++k) {
+    if (!records_[k].waited()) records_[k].state = BlockState::finished;  // all kernels have ended
+    gave_up = gave_up || records_[k].waited();
+  }
+  if (gave_up) throw WaitTimeout(block_reports(records_, blocks_));
+}
+
+double CudaRunner::run(const CudaKernel& kernel, std::vector<cuda_p2p::Shared> shared,
+                       const std::vector<const void*>& args, const SolveSpec& spec,
+                       const Progress& progress) {
+  reset(shared, spec);
+  const auto start = Clock::now();
+  try {
+    launch_.start(kernel.function, kernel.blocks, kernel.threads, shared, args,
+                  kernel.dynamic_bytes);
+    listen(spec, progress);
+  } catch (...) {
+    stop();
+    throw;
+  }
+  const double seconds = Seconds(Clock::now() - start).count();
+  report_waits();
+  return seconds;
+}
+
+}  // namespace cpufree

@@ -1,0 +1,61 @@
+// Runs one solver kernel on all GPUs of a System to its end, listening to the host meanwhile.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "cpufree/engines/cuda_p2p/launch.hpp"
+#include "cpufree/engines/cuda_p2p/memory.hpp"
+#include "cpufree/run/result.hpp"
+#include "cpufree/run/system.hpp"
+
+namespace cpufree {
+
+// What is launched: a kernel with its arguments, one for each GPU.
+struct CudaKernel {
+  const void* function = nullptr;
+  int blocks = 1;
+  int threads = 0;
+  std::size_t dynamic_bytes = 0;
+};
+
+class CudaRunner {
+ public:
+  CudaRunner(const std::vector<int>& devices, int blocks);
+
+  cudaStream_t stream(std::size_t pe) const { return launch_.stream(pe); }
+  // Waits for all streams.
+  void synchronize() const;
+  // Loads a kernel on all GPUs, with room for its dynamic shared memory.
+  void load(const CudaKernel& kernel) const { launch_.load(kernel.function, kernel.dynamic_bytes); }
+
+  // Runs a loaded kernel; `shared` lacks only what is the host's. All that the kernel reads must
+  // have arrived on all GPUs. Returns the seconds from the first launch to the last end. Throws
+  // WaitTimeout, EngineError, and what `progress` throws, each after all GPUs have ended.
+  double run(const CudaKernel& kernel, std::vector<cuda_p2p::Shared> shared,
+             const std::vector<const void*>& args, const SolveSpec& spec, const Progress& progress);
+
+ private:
+  // Words that kernels and host share, each on lines of its own.
+  struct alignas(128) Word {
+    volatile unsigned value;
+  };
+  struct alignas(128) Reached {
+    volatile std::int64_t iteration;
+    volatile double residual;
+  };
+
+  void reset(std::vector<cuda_p2p::Shared>& shared, const SolveSpec& spec);
+  void listen(const SolveSpec& spec, const Progress& progress) const;
+  void stop() noexcept;
+  void report_waits();
+
+  cuda_p2p::Launch launch_;
+  int blocks_;
+  cuda_p2p::MappedArray<Word> leave_{1};
+  cuda_p2p::MappedArray<Word> notes_{1};
+  cuda_p2p::MappedArray<Reached> reached_{1};
+  cuda_p2p::MappedArray<WaitRecord> records_;
+};
+
+}  // namespace cpufree

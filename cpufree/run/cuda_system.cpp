@@ -1,0 +1,193 @@
+// The solves of a CudaSystem; cuda_system_setup.cpp makes one.
+#include "cpufree/run/cuda_system.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include "cpufree/base/index.hpp"
+#include "cpufree/run/cuda_kernel.hpp"
+#include "cpufree/run/dispatch.hpp"
+
+namespace cpufree {
+
+using cuda_p2p::OnDevice;
+
+template <class T>
+CudaSystem<T>::~CudaSystem() {
+  const cuda_p2p::DeviceLocks locks(devices_);
+  device_.reset();
+}
+
+// Bytes of dynamic shared memory that a block may have on every GPU.
+template <class T>
+std::size_t CudaSystem<T>::fast_memory_limit(const void* kernel) const {
+  constexpr std::size_t kSlack = 1024;  // what CUDA keeps of every block's
+  std::size_t limit = std::size_t{1} << 30;
+  for (const int device : devices_) {
+    const OnDevice here(device);
+    cudaFuncAttributes attributes{};
+    cuda_p2p::check(cudaFuncGetAttributes(&attributes, kernel), "cudaFuncGetAttributes");
+    const int multiprocessors = cuda_p2p::attribute(cudaDevAttrMultiProcessorCount, device);
+    const int each = (blocks_ + multiprocessors - 1) / multiprocessors;  // that share one's memory
+    const std::size_t room =
+        at(cuda_p2p::attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, device)) / at(each);
+    const std::size_t taken = attributes.sharedSizeBytes + kSlack;
+    limit = std::min(limit, room > taken ? room - taken : 0);
+  }
+  return limit;
+}
+
+// All blocks must be resident together, on every GPU: they wait for one another.
+template <class T>
+void CudaSystem<T>::check_residency(const CudaKernel& kernel) const {
+  for (const int device : devices_) {
+    const int most =
+        cuda_p2p::resident_blocks(kernel.function, kernel.threads, device, kernel.dynamic_bytes);
+    require(most >= blocks_, "GPU " + std::to_string(device) + " runs at most " +
+                                 std::to_string(most) + " blocks of " +
+                                 std::to_string(kernel.threads) + " threads together, not " +
+                                 std::to_string(blocks_) + "; use fewer blocks or threads");
+  }
+}
+
+template <class T>
+auto CudaSystem<T>::choice_for(const SolveSpec& spec) -> const Choice& {
+  const std::pair key(spec.method, spec.preconditioner);
+  if (const auto found = choices_.find(key); found != choices_.end()) return found->second;
+  Choice choice;
+  choice.kernel.blocks = blocks_;
+  choice.kernel.threads = threads_;
+  choice.kernel.function = with_algorithm<T>(
+      spec.method, spec.preconditioner, []<template <class, class> class Algorithm, class M>() {
+        return cuda_kernel<Algorithm, M, T>();
+      });
+  const FastMemory fast =
+      choose_residency(sizes_, count_needed(spec), sizeof(T),
+                       fast_memory_limit(choice.kernel.function), residency_mode_);
+  choice.residency = fast.residency;
+  choice.kernel.dynamic_bytes = fast.bytes;
+  device_->runner.load(choice.kernel);  // occupancy depends on the shared memory allowed there
+  check_residency(choice.kernel);
+  return choices_.emplace(key, choice).first->second;
+}
+
+// Memory that this kind of solve needs for the first time.
+template <class T>
+void CudaSystem<T>::reserve(const SolveSpec& spec, const SolveParams& params) {
+  const auto needed = needed_vectors(spec);
+  for (std::size_t k = 0; k < devices_.size(); ++k) {
+    Pe& pe = device_->pes[k];
+    for (std::size_t v = 0; v < kPrivateVectors; ++v)
+      if (needed[v] && pe.vectors[v].data() == nullptr)
+        pe.vectors[v] = Array<T>::uninitialised(devices_[k], at(pe.private_rows));
+  }
+  if (device_->history.size() < at(params.history_capacity)) {
+    device_->history = {};
+    device_->history = Array<double>::uninitialised(devices_[0], at(params.history_capacity));
+  }
+}
+
+template <class T>
+std::vector<PrivateVector<T>> CudaSystem<T>::private_vector(std::size_t index) const {
+  std::vector<PrivateVector<T>> parts;
+  for (const Pe& pe : device_->pes)
+    parts.push_back({pe.vectors[index].data(), pe.global_row.data(), pe.private_rows});
+  return parts;
+}
+
+// Brings b and the guess to the GPUs, scaled. Returns the scale.
+template <class T>
+double CudaSystem<T>::load(VectorView<const T> b, VectorView<const T> x0) {
+  CudaTransfer<T>& transfer = *device_->transfer;
+  const double scale = scale_from(transfer.load(b, private_vector(index_.b)));
+  if (x0.size != 0) transfer.load(x0, private_vector(index_.x));
+  if (scale != 1.0) {
+    transfer.scale(private_vector(index_.b), scale);
+    if (x0.size != 0) transfer.scale(private_vector(index_.x), scale);
+  }
+  return scale;
+}
+
+// Writes every GPU's arguments, and sets its channels to epoch 0. No kernel may start before all
+// GPUs have done this: a neighbour's packet must not be wiped out.
+template <class T>
+void CudaSystem<T>::set_arguments(const SolveSpec& spec, const SolveParams& params,
+                                  const Residency& residency) {
+  for (std::size_t k = 0; k < devices_.size(); ++k) {
+    const Pe& pe = device_->pes[k];
+    std::byte* const heap = pe.heap.data();
+    SolveArgs<Matrix> a;
+    a.params = params;
+    place_private(a.vectors, spec, [&](std::size_t v) { return pe.vectors[v].data(); });
+    a.vectors.p = p_.at(heap);
+    for (int s = 0; s < 2; ++s) a.vectors.scratch[s] = scratch_[s].at(heap);
+    a.residency = residency;
+    a.shares = pe.shares.data();
+    a.interior = pe.interior;
+    a.rows = pe.rows;
+    a.send_ptr = pe.send_ptr.data();
+    a.destinations = pe.destinations.data();
+    if (packets_)
+      for (int h = 0; h < 3; ++h) a.halo[h] = halo_[h].at(heap);
+    a.ghost_source = pe.ghost_source.data();
+    a.global_row = pe.global_row.data();
+    a.slots = slots_.at(heap);
+    a.outcome = k == 0 ? device_->outcome.data() : nullptr;
+    a.history = k == 0 ? device_->history.data() : nullptr;
+    device_->args[k] = a;
+    const OnDevice here(devices_[k]);
+    const cudaStream_t stream = device_->runner.stream(k);
+    cuda_p2p::check(cudaMemsetAsync(heap, 0, channel_bytes_, stream), "cudaMemsetAsync");
+  }
+  device_->runner.synchronize();
+}
+
+template <class T>
+std::vector<cuda_p2p::Shared> CudaSystem<T>::shared() const {
+  std::vector<cuda_p2p::Shared> all(devices_.size());
+  for (std::size_t k = 0; k < all.size(); ++k) {
+    all[k].pe = static_cast<int>(k);
+    all[k].pes = static_cast<int>(all.size());
+    for (std::size_t other = 0; other < all.size(); ++other)
+      all[k].heaps[other] = device_->pes[other].heap.data();
+    all[k].leave = leave_.at(device_->pes[k].heap.data());
+  }
+  return all;
+}
+
+template <class T>
+void CudaSystem<T>::fetch(SolveResult& result) const {
+  const OnDevice here(devices_[0]);
+  result.outcome = device_->outcome.download()[0];
+  result.history = device_->history.download(at(result.outcome.history_count));
+}
+
+template <class T>
+SolveResult CudaSystem<T>::solve(VectorView<const T> b, VectorView<const T> x0, VectorView<T> out,
+                                 const SolveSpec& spec, const Progress& progress) {
+  const std::unique_lock alone(busy_, std::try_to_lock);
+  if (!alone) throw SystemBusy();
+  check_solve(spec, b, x0, out, rows_);
+  const cuda_p2p::DeviceLocks locks(devices_);
+  const Choice& choice = choice_for(spec);
+  device_->runner.load(choice.kernel);  // another System may have allowed it less shared memory
+  SolveParams params = params_of<T>(spec, lambda_bound_, x0.size != 0, 1.0);
+  reserve(spec, params);
+  const double scale = load(b, x0);
+  params.atol *= scale;
+  set_arguments(spec, params, choice.residency);
+  std::vector<const void*> args;
+  for (const auto& of_pe : device_->args) args.push_back(&of_pe);
+  SolveResult result;
+  result.seconds =
+      device_->runner.run(choice.kernel, shared(), args, spec, unscaled(progress, scale));
+  fetch(result);
+  const bool finite = device_->transfer->store(private_vector(index_.x), scale, out);
+  unscale(result, scale, scale != 1.0 && !finite);
+  return result;
+}
+
+template class CudaSystem<float>;
+template class CudaSystem<double>;
+
+}  // namespace cpufree

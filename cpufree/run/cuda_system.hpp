@@ -1,0 +1,119 @@
+// The GPU engine's System: one persistent kernel on each GPU, launched together.
+#pragma once
+
+#include <array>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "cpufree/device/symmetric.hpp"
+#include "cpufree/engines/cuda_p2p/bootstrap.hpp"
+#include "cpufree/engines/cuda_p2p/memory.hpp"
+#include "cpufree/run/cuda_run.hpp"
+#include "cpufree/run/cuda_transfer.hpp"
+#include "cpufree/run/cuda_upload.hpp"
+#include "cpufree/run/framing.hpp"
+#include "cpufree/run/setup.hpp"
+#include "cpufree/run/share_layout.hpp"
+#include "cpufree/run/system.hpp"
+
+namespace cpufree {
+
+template <class T>
+class CudaSystem final : public System<T> {
+ public:
+  CudaSystem(const CsrView<T>& matrix, std::span<const std::int32_t> part,
+             std::span<const std::int32_t> order, const SystemSpec& spec);
+  ~CudaSystem() override;
+
+  using System<T>::solve;
+  std::int32_t rows() const override { return rows_; }
+  const PlanReport& plan() const override { return report_; }
+  SolveResult solve(VectorView<const T> b, VectorView<const T> x0, VectorView<T> out,
+                    const SolveSpec& spec, const Progress& progress) override;
+
+ private:
+  using Matrix = WarpSlices<T>;
+  template <class U>
+  using Array = cuda_p2p::DeviceArray<U>;
+
+  // One GPU's memory.
+  struct Pe {
+    std::int32_t rows = 0;
+    std::int32_t interior = 0;
+    std::int64_t private_rows = 0;
+    CudaEntries<T> entries;
+    Array<WarpSlice> slices;
+    Array<std::int64_t> tail_ptr;
+    Array<std::int32_t> partners;  // notify, await and await_local of all blocks
+    Array<std::int64_t> send_ptr;
+    Array<Destination> destinations;
+    Array<std::int32_t> ghost_source, global_row;
+    Array<std::byte> heap;
+    Array<BlockShare<Matrix>> shares;
+    std::array<Array<T>, kPrivateVectors> vectors;  // in the order of `each_private`
+  };
+
+  // All that is on the GPUs, so that it can be freed in one go.
+  struct Device {
+    explicit Device(const std::vector<int>& devices, int blocks)
+        : pes(devices.size()), runner(devices, blocks), args(devices.size()) {}
+    std::vector<Pe> pes;
+    CudaRunner runner;
+    std::vector<SolveArgs<Matrix>> args;
+    Array<Outcome> outcome;  // of PE 0, as the history is
+    Array<double> history;
+    std::unique_ptr<CudaTransfer<T>> transfer;
+  };
+
+  // A kernel and what it keeps on chip.
+  struct Choice {
+    CudaKernel kernel;
+    Residency residency;
+  };
+
+  void choose_devices(const SystemSpec& spec);
+  void choose_blocks(const SystemSpec& spec, const Extent& extent);
+  void build(HaloPlan<T>& plan, const SystemSpec& spec);
+  std::vector<std::vector<T>> invert_diagonals(const HaloPlan<T>& plan,
+                                               const std::vector<PeLayout>& layouts);
+  void lay_out_heap(const Extent& extent);
+  void upload_pe(std::size_t k, const LocalSystem<T>& local, const PeLayout& layout,
+                 const std::vector<std::int32_t>& sources, const std::vector<T>& inverse);
+  void upload_shares(Pe& pe, int device, const PeLayout& layout);
+  void finish_report(const std::vector<PeLayout>& layouts);
+
+  const Choice& choice_for(const SolveSpec& spec);
+  std::size_t fast_memory_limit(const void* kernel) const;
+  void check_residency(const CudaKernel& kernel) const;
+  void reserve(const SolveSpec& spec, const SolveParams& params);
+  double load(VectorView<const T> b, VectorView<const T> x0);
+  void set_arguments(const SolveSpec& spec, const SolveParams& params, const Residency& residency);
+  std::vector<cuda_p2p::Shared> shared() const;
+  void fetch(SolveResult& result) const;
+  std::vector<PrivateVector<T>> private_vector(std::size_t index) const;
+
+  std::mutex busy_;  // held while a solve runs
+  std::int32_t rows_ = 0;
+  std::vector<int> devices_;
+  int blocks_ = 1;
+  int threads_ = 0;
+  int residency_mode_ = -1;
+  bool packets_ = false;
+  PlanReport report_;
+  double lambda_bound_ = 0.0;
+  PrivateIndex index_ = private_index();
+  std::vector<ShareSize> sizes_;  // of all blocks
+
+  SymmetricLayout layout_;
+  Symmetric<Flag> leave_, flags_;
+  Symmetric<Packet> slots_, halo_[3];
+  std::size_t channel_bytes_ = 0;  // of the heap's beginning: what every launch starts from zero
+  Symmetric<T> p_, scratch_[2];
+  std::unique_ptr<Device> device_;
+  std::map<std::pair<Method, Preconditioner>, Choice> choices_;  // made when first needed
+};
+
+}  // namespace cpufree

@@ -1,0 +1,264 @@
+// Lays a matrix out on the GPUs.
+#include <algorithm>
+#include <string>
+#include <thread>
+
+#include "cpufree/base/index.hpp"
+#include "cpufree/base/parallel.hpp"
+#include "cpufree/device/allreduce.hpp"
+#include "cpufree/run/cuda_engine.hpp"
+#include "cpufree/run/cuda_kernel.hpp"
+#include "cpufree/run/cuda_system.hpp"
+
+namespace cpufree {
+
+namespace {
+
+using cuda_p2p::OnDevice;
+
+// Most ghosts of a PE that travel as packets: 16 bytes each and no fence, against 8 and one.
+constexpr std::size_t kMostPackets = 16384;
+// A block with fewer rows has nothing to do for most of its threads.
+constexpr std::int64_t kRowsPerBlock = 32;
+
+std::string text_of(const std::vector<GpuInfo>& gpus) {
+  std::string list;
+  for (const GpuInfo& gpu : gpus) list += (list.empty() ? "" : ", ") + std::to_string(gpu.index);
+  return list;
+}
+
+// Starts CUDA on the devices, which takes a while, beside what the host does meanwhile. Failures
+// show again where the devices are used.
+std::jthread wake(const std::vector<int>& devices) {
+  return std::jthread([devices] {
+    const cuda_p2p::DeviceLocks locks(devices);
+    for (const int device : devices)
+      if (cudaSetDevice(device) != cudaSuccess || cudaFree(nullptr) != cudaSuccess)
+        static_cast<void>(cudaGetLastError());
+  });
+}
+
+}  // namespace
+
+template <class T>
+CudaSystem<T>::CudaSystem(const CsrView<T>& matrix, std::span<const std::int32_t> part,
+                          std::span<const std::int32_t> order, const SystemSpec& spec)
+    : rows_(matrix.n), residency_mode_(spec.residency) {
+  check(spec);
+  choose_devices(spec);
+  std::jthread waking = wake(devices_);
+  auto plan = plan_of(matrix, part, order, spec.pes);
+  waking.join();
+  const cuda_p2p::DeviceLocks locks(devices_);
+  try {
+    cuda_p2p::connect(devices_);
+    build(plan, spec);
+  } catch (...) {
+    device_.reset();  // while the devices are still ours
+    throw;
+  }
+}
+
+template <class T>
+void CudaSystem<T>::choose_devices(const SystemSpec& spec) {
+  require(spec.pes <= cuda_p2p::kMaxPes, "the engine cuda_p2p takes at most " +
+                                             std::to_string(cuda_p2p::kMaxPes) + " GPUs, not " +
+                                             std::to_string(spec.pes));
+  devices_ = spec.gpus;
+  const auto found = list_gpus();
+  if (found.empty()) throw Unsupported("engine cuda_p2p: " + gpu_note());
+  if (devices_.empty()) {
+    if (found.size() < at(spec.pes))
+      throw Unsupported(std::to_string(spec.pes) + " PEs need as many GPUs; there are " +
+                        std::to_string(found.size()) + ": " + text_of(found));
+    for (int k = 0; k < spec.pes; ++k) devices_.push_back(found[at(k)].index);
+  }
+  for (std::size_t k = 0; k < devices_.size(); ++k) {
+    if (std::ranges::find(found, devices_[k], &GpuInfo::index) == found.end())
+      throw Unsupported("GPU " + std::to_string(devices_[k]) +
+                        " is not one that the engine can use; those are: " + text_of(found));
+    require(std::find(devices_.begin(), devices_.begin() + static_cast<std::ptrdiff_t>(k),
+                      devices_[k]) == devices_.begin() + static_cast<std::ptrdiff_t>(k),
+            "GPU " + std::to_string(devices_[k]) + " is named twice: each PE needs its own");
+  }
+}
+
+// As many blocks as there are multiprocessors, where there are rows for them.
+template <class T>
+void CudaSystem<T>::choose_blocks(const SystemSpec& spec, const Extent& extent) {
+  blocks_ = spec.blocks;
+  if (blocks_ > 0) return;
+  int multiprocessors = 1024;
+  for (const int device : devices_)
+    multiprocessors =
+        std::min(multiprocessors, cuda_p2p::attribute(cudaDevAttrMultiProcessorCount, device));
+  const auto rows = static_cast<std::int64_t>(extent.rows);
+  blocks_ = static_cast<int>(
+      std::clamp<std::int64_t>((rows + kRowsPerBlock - 1) / kRowsPerBlock, 1, multiprocessors));
+}
+
+template <class T>
+void CudaSystem<T>::build(HaloPlan<T>& plan, const SystemSpec& spec) {
+  const Extent extent = extent_of(plan);
+  choose_blocks(spec, extent);
+  packets_ = use_packets(spec, extent, kMostPackets);
+  auto block_plans = make_block_plans(plan, blocks_, spec.boundary_blocks);
+  std::vector<std::vector<std::int32_t>> sources(devices_.size());
+  if (packets_)
+    for (std::size_t k = 0; k < sources.size(); ++k)
+      sources[k] = ghost_sources(plan, block_plans, static_cast<int>(k));
+  const auto layouts = lay_out_shares(plan, std::move(block_plans));
+  sizes_ = sizes_of(layouts);
+  threads_ = spec.threads > 0 ? spec.threads : kCudaThreads;
+  const auto inverse = invert_diagonals(plan, layouts);
+  report_ = report_of(plan, spec, blocks_, packets_);
+  if (packets_) count_destinations_from_ghosts(plan);
+  lay_out_heap(extent);
+  device_ = std::make_unique<Device>(devices_, blocks_);
+  auto entries = upload_entries(plan, layouts, devices_);
+  in_parallel(static_cast<int>(devices_.size()), [&](int k) {
+    device_->pes[at(k)].entries = std::move(entries[at(k)]);
+    upload_pe(at(k), plan.local[at(k)], layouts[at(k)], sources[at(k)], inverse[at(k)]);
+  });
+  device_->outcome = Array<Outcome>(devices_[0], std::size_t{1});
+  std::vector<cudaStream_t> streams;
+  for (std::size_t k = 0; k < devices_.size(); ++k) streams.push_back(device_->runner.stream(k));
+  device_->transfer = std::make_unique<CudaTransfer<T>>(devices_, streams, at(rows_));
+  finish_report(layouts);
+}
+
+// 1 / a_ii in the order of the private vectors, for all PEs.
+template <class T>
+std::vector<std::vector<T>> CudaSystem<T>::invert_diagonals(const HaloPlan<T>& plan,
+                                                            const std::vector<PeLayout>& layouts) {
+  std::vector<std::vector<T>> inverse;
+  for (const PeLayout& layout : layouts) inverse.emplace_back(at(layout.private_rows), T{1});
+  std::vector<double> bounds(layouts.size() * at(blocks_), 0.0);
+  in_parallel(static_cast<int>(bounds.size()), [&](int slot) {
+    const std::size_t pe = at(slot / blocks_);
+    const ShareLayout& share = layouts[pe].shares[at(slot % blocks_)];
+    T* to = inverse[pe].data() + share.first_private;
+    for (const RowRange range : {share.plan.boundary, share.plan.interior}) {
+      bounds[at(slot)] = std::max(bounds[at(slot)], invert_diagonal(plan.local[pe], range, to));
+      to += range.size();
+    }
+  });
+  lambda_bound_ = *std::ranges::max_element(bounds);
+  return inverse;
+}
+
+template <class T>
+void CudaSystem<T>::lay_out_heap(const Extent& extent) {
+  const int pes = static_cast<int>(devices_.size());
+  leave_ = layout_.reserve<Flag>(1);
+  flags_ = layout_.reserve<Flag>(at(pes * blocks_));
+  slots_ = layout_.reserve<Packet>(at(reduce_slot_count(pes, blocks_)));
+  if (packets_)
+    for (auto& halo : halo_) halo = layout_.reserve<Packet>(extent.ghosts);
+  channel_bytes_ = layout_.bytes();
+  p_ = layout_.reserve<T>(extent.rows_and_ghosts);
+  for (auto& scratch : scratch_) scratch = layout_.reserve<T>(extent.rows_and_ghosts);
+}
+
+// Everything of one PE but the entries of the matrix.
+template <class T>
+void CudaSystem<T>::upload_pe(std::size_t k, const LocalSystem<T>& local, const PeLayout& layout,
+                              const std::vector<std::int32_t>& sources,
+                              const std::vector<T>& inverse) {
+  const int device = devices_[k];
+  Pe& pe = device_->pes[k];
+  pe.rows = local.rows();
+  pe.interior = local.interior;
+  pe.private_rows = layout.private_rows;
+  std::vector<WarpSlice> slices;
+  std::vector<std::int64_t> tails;
+  for (const ShareLayout& share : layout.shares) {
+    slices.insert(slices.end(), share.shape.slice.begin(), share.shape.slice.end());
+    tails.insert(tails.end(), share.shape.tail_ptr.begin(), share.shape.tail_ptr.end());
+  }
+  pe.slices = {device, slices};
+  pe.tail_ptr = {device, tails};
+  pe.send_ptr = {device, local.send_ptr};
+  pe.destinations = {device, local.destinations};
+  pe.ghost_source = {device, sources};
+  pe.global_row = {device, private_rows(local, layout)};
+  pe.heap = Array<std::byte>(device, layout_.bytes());
+  pe.vectors[index_.inverse_diagonal] = {device, inverse};
+  upload_shares(pe, device, layout);
+}
+
+// The blocks' views of their shares.
+template <class T>
+void CudaSystem<T>::upload_shares(Pe& pe, int device, const PeLayout& layout) {
+  std::vector<std::int32_t> partners;
+  for (const ShareLayout& share : layout.shares)
+    for (const auto* list : {&share.plan.notify, &share.plan.await, &share.plan.await_local})
+      partners.insert(partners.end(), list->begin(), list->end());
+  pe.partners = {device, partners};
+  const std::int32_t* next = pe.partners.data();
+  const auto take = [&](const std::vector<std::int32_t>& list, const std::int32_t*& where,
+                        std::int32_t& count) {
+    where = next;
+    count = static_cast<std::int32_t>(list.size());
+    next += list.size();
+  };
+  std::vector<BlockShare<Matrix>> views;
+  for (const ShareLayout& share : layout.shares) {
+    const BlockPlan& plan = share.plan;
+    BlockShare<Matrix> view;
+    view.matrix.slice = pe.slices.data() + share.first_slice;
+    view.matrix.tail_ptr = pe.tail_ptr.data() + share.first_tail;
+    view.matrix.col = pe.entries.col.data() + share.first_entry;
+    view.matrix.val = pe.entries.val.data() + share.first_entry;
+    view.matrix.entries = share.shape.entries;
+    view.matrix.slices = static_cast<std::int32_t>(share.shape.slice.size());
+    view.matrix.tails = static_cast<std::int32_t>(share.shape.tail_ptr.size());
+    view.interior = {plan.interior.begin, plan.interior.end, 0};
+    view.boundary = {plan.boundary.begin, plan.boundary.end, share.boundary_slice};
+    view.board.flags = flags_.at(pe.heap.data());
+    take(plan.notify, view.board.notify, view.board.notify_count);
+    take(plan.await, view.board.await, view.board.await_count);
+    take(plan.await_local, view.board.await_local, view.board.await_local_count);
+    view.first_private = share.first_private;
+    view.boundary_shift = plan.boundary.begin;
+    view.interior_shift = plan.interior.begin - plan.boundary.size();
+    views.push_back(view);
+  }
+  pe.shares = {device, views};
+}
+
+// The engine's part of the report; the kernel of the default solve is loaded for it.
+template <class T>
+void CudaSystem<T>::finish_report(const std::vector<PeLayout>& layouts) {
+  report_.threads = threads_;
+  for (const PeLayout& layout : layouts)
+    report_.matrix_bytes += static_cast<double>(layout.entries) * (sizeof(T) + 4.0) +
+                            static_cast<double>(layout.slices) * sizeof(WarpSlice) +
+                            static_cast<double>(layout.tails) * sizeof(std::int64_t);
+  const Choice& choice = choice_for(SolveSpec{});
+  report_.resident_vectors = choice.residency.vectors;
+  report_.resident_matrix = choice.residency.matrix;
+  report_.shared_bytes = static_cast<std::int64_t>(choice.kernel.dynamic_bytes);
+}
+
+template class CudaSystem<float>;
+template class CudaSystem<double>;
+
+template <class T>
+std::unique_ptr<System<T>> make_cuda_system(const CsrView<T>& matrix,
+                                            std::span<const std::int32_t> part,
+                                            std::span<const std::int32_t> order,
+                                            const SystemSpec& spec) {
+  return std::make_unique<CudaSystem<T>>(matrix, part, order, spec);
+}
+
+template std::unique_ptr<System<float>> make_cuda_system(const CsrView<float>&,
+                                                         std::span<const std::int32_t>,
+                                                         std::span<const std::int32_t>,
+                                                         const SystemSpec&);
+template std::unique_ptr<System<double>> make_cuda_system(const CsrView<double>&,
+                                                          std::span<const std::int32_t>,
+                                                          std::span<const std::int32_t>,
+                                                          const SystemSpec&);
+
+}  // namespace cpufree

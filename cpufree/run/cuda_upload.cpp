@@ -1,0 +1,131 @@
+#include "cpufree/run/cuda_upload.hpp"
+
+#include <algorithm>
+#include <atomic>
+
+#include "cpufree/base/index.hpp"
+#include "cpufree/base/parallel.hpp"
+
+namespace cpufree {
+
+namespace {
+
+// Entries of a chunk: large enough for the bus, small enough that the pinned buffers of all cores
+// together are quickly had.
+constexpr std::int64_t kChunk = std::int64_t{1} << 16;
+constexpr int kBuffers = 2;  // of a worker: one is written while the other is on its way
+
+// The chunks of one PE, taken by several workers.
+struct Queue {
+  std::vector<Chunk> chunks;
+  std::atomic<std::size_t> next{0};
+};
+
+// One core's work for one PE.
+template <class T>
+class Worker {
+ public:
+  Worker(const LocalSystem<T>& local, const PeLayout& layout, const CudaEntries<T>& to, int device,
+         std::int64_t capacity)
+      : local_(local), layout_(layout), to_(to), capacity_(capacity), stream_(device) {
+    for (int k = 0; k < kBuffers; ++k) {
+      cols_.emplace_back(at(capacity));
+      vals_.emplace_back(at(capacity));
+      sent_.emplace_back(device);
+    }
+  }
+  // Copies that are under way read the buffers.
+  ~Worker() { cudaStreamSynchronize(stream_); }
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  void work(Queue& queue) {
+    for (std::size_t k = queue.next++; k < queue.chunks.size(); k = queue.next++)
+      if (queue.chunks[k].entries > capacity_)
+        send_large(queue.chunks[k]);
+      else
+        send(queue.chunks[k]);
+    stream_.wait();
+  }
+
+ private:
+  void send(const Chunk& chunk) {
+    const std::size_t buffer = turn_++ % kBuffers;
+    sent_[buffer].wait();  // of an event that was never recorded: at once
+    fill(chunk, cols_[buffer].data(), vals_[buffer].data());
+    copy(chunk, cols_[buffer].data(), vals_[buffer].data());
+    sent_[buffer].record(stream_);
+  }
+
+  // A slice with very long rows, which no buffer holds.
+  void send_large(const Chunk& chunk) {
+    std::vector<std::int32_t> col(at(chunk.entries));
+    std::vector<T> val(at(chunk.entries));
+    fill(chunk, col.data(), val.data());
+    copy(chunk, col.data(), val.data());
+    stream_.wait();
+  }
+
+  void fill(const Chunk& chunk, std::int32_t* col, T* val) const {
+    fill_warp_slices(local_, layout_.shares[chunk.share].shape, chunk.first, chunk.end, col, val);
+  }
+
+  void copy(const Chunk& chunk, const std::int32_t* col, const T* val) const {
+    const auto count = at(chunk.entries);
+    cuda_p2p::check(cudaMemcpyAsync(to_.col.data() + chunk.first_entry, col,
+                                    count * sizeof(std::int32_t), cudaMemcpyHostToDevice, stream_),
+                    "cudaMemcpyAsync of the matrix");
+    cuda_p2p::check(cudaMemcpyAsync(to_.val.data() + chunk.first_entry, val, count * sizeof(T),
+                                    cudaMemcpyHostToDevice, stream_),
+                    "cudaMemcpyAsync of the matrix");
+  }
+
+  const LocalSystem<T>& local_;
+  const PeLayout& layout_;
+  const CudaEntries<T>& to_;
+  std::int64_t capacity_;
+  cuda_p2p::Stream stream_;
+  std::vector<cuda_p2p::PinnedArray<std::int32_t>> cols_;
+  std::vector<cuda_p2p::PinnedArray<T>> vals_;
+  std::vector<cuda_p2p::Event> sent_;
+  std::size_t turn_ = 0;
+};
+
+}  // namespace
+
+template <class T>
+std::vector<CudaEntries<T>> upload_entries(const HaloPlan<T>& plan,
+                                           const std::vector<PeLayout>& layouts,
+                                           const std::vector<int>& devices) {
+  const std::size_t pes = layouts.size();
+  std::vector<CudaEntries<T>> entries(pes);
+  std::vector<Queue> queues(pes);
+  std::size_t most = 0;
+  for (std::size_t pe = 0; pe < pes; ++pe) {
+    entries[pe].col = entries[pe].col.uninitialised(devices[pe], at(layouts[pe].entries));
+    entries[pe].val = entries[pe].val.uninitialised(devices[pe], at(layouts[pe].entries));
+    queues[pe].chunks = cut_into_chunks(layouts[pe], kChunk);
+    most = std::max(most, queues[pe].chunks.size());
+  }
+  // Workers of PE 0, 1, ..., 0, 1, ...: each PE has one at least, and no more than it has chunks.
+  const std::size_t for_each_pe =
+      std::clamp<std::size_t>(at(available_cores()) / pes, 1, std::max<std::size_t>(most, 1));
+  in_parallel(static_cast<int>(pes * for_each_pe), [&](int k) {
+    const std::size_t pe = at(k) % pes;
+    Queue& queue = queues[pe];
+    if (queue.next >= queue.chunks.size()) return;
+    const cuda_p2p::OnDevice here(devices[pe]);
+    const std::int64_t capacity = std::min(kChunk, layouts[pe].entries);
+    Worker<T>(plan.local[pe], layouts[pe], entries[pe], devices[pe], capacity).work(queue);
+  });
+  return entries;
+}
+
+template std::vector<CudaEntries<float>> upload_entries(const HaloPlan<float>&,
+                                                        const std::vector<PeLayout>&,
+                                                        const std::vector<int>&);
+template std::vector<CudaEntries<double>> upload_entries(const HaloPlan<double>&,
+                                                         const std::vector<PeLayout>&,
+                                                         const std::vector<int>&);
+
+}  // namespace cpufree

@@ -1,0 +1,26 @@
+// Writes a matrix in the GPU's format and sends it, a chunk at a time: no copy of it in that format
+// is ever in the host's memory as a whole.
+#pragma once
+
+#include <vector>
+
+#include "cpufree/engines/cuda_p2p/memory.hpp"
+#include "cpufree/problem/halo_plan.hpp"
+#include "cpufree/run/share_layout.hpp"
+
+namespace cpufree {
+
+// The entries of one PE's share, on its device.
+template <class T>
+struct CudaEntries {
+  cuda_p2p::DeviceArray<std::int32_t> col;
+  cuda_p2p::DeviceArray<T> val;
+};
+
+// entries[k]: those of PE k, on devices[k]. All cores and all GPUs take part. Throws OutOfMemory.
+template <class T>
+std::vector<CudaEntries<T>> upload_entries(const HaloPlan<T>& plan,
+                                           const std::vector<PeLayout>& layouts,
+                                           const std::vector<int>& devices);
+
+}  // namespace cpufree

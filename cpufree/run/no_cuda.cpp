@@ -1,0 +1,37 @@
+// The GPU engine of a build without CUDA: it says that it is not there.
+#include "cpufree/run/cuda_engine.hpp"
+
+namespace cpufree {
+
+bool cuda_built() { return false; }
+
+std::vector<GpuInfo> list_gpus() { return {}; }
+
+std::string gpu_note() {
+  return "this build of cpufree has no GPU engine; build it on a machine with an NVIDIA GPU and "
+         "the "
+         "CUDA toolkit (nvcc), or with -C cmake.define.CPUFREE_CUDA=ON";
+}
+
+std::size_t gpu_free_bytes(int) { throw Unsupported(gpu_note()); }
+
+std::string peer_problem(const std::vector<int>&) { return gpu_note(); }
+
+int gpu_of(const void*) { throw Unsupported(gpu_note()); }
+
+template <class T>
+std::unique_ptr<System<T>> make_cuda_system(const CsrView<T>&, std::span<const std::int32_t>,
+                                            std::span<const std::int32_t>, const SystemSpec&) {
+  throw Unsupported("engine cuda_p2p: " + gpu_note() + "; or use the engine cpu_threads");
+}
+
+template std::unique_ptr<System<float>> make_cuda_system(const CsrView<float>&,
+                                                         std::span<const std::int32_t>,
+                                                         std::span<const std::int32_t>,
+                                                         const SystemSpec&);
+template std::unique_ptr<System<double>> make_cuda_system(const CsrView<double>&,
+                                                          std::span<const std::int32_t>,
+                                                          std::span<const std::int32_t>,
+                                                          const SystemSpec&);
+
+}  // namespace cpufree

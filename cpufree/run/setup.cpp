@@ -1,0 +1,87 @@
+#include "cpufree/run/setup.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "cpufree/base/index.hpp"
+#include "cpufree/problem/partition.hpp"
+
+namespace cpufree {
+
+template <class T>
+HaloPlan<T> plan_of(const CsrView<T>& matrix, std::span<const std::int32_t> part,
+                    std::span<const std::int32_t> order, int pes) {
+  if (!part.empty()) return make_halo_plan(matrix, part, order, pes);
+  return make_halo_plan<T>(matrix, contiguous_partition(matrix.row_ptr, pes), order, pes);
+}
+
+template <class T>
+double invert_diagonal(const LocalSystem<T>& local, RowRange rows, T* inverse) {
+  double bound = 0.0;
+  for (std::int32_t i = rows.begin; i < rows.end; ++i) {
+    double sum = 0.0;
+    double diagonal = 0.0;
+    for (std::int64_t e = local.row_ptr[at(i)]; e < local.row_ptr[at(i) + 1]; ++e) {
+      const double size = std::abs(static_cast<double>(local.val[at(e)]));
+      sum += size;
+      if (local.col[at(e)] == i) diagonal = size;
+    }
+    // |a_ii|, so that an indefinite matrix is not taken for an indefinite preconditioner.
+    inverse[i - rows.begin] = static_cast<T>(diagonal > 0.0 ? 1.0 / diagonal : 1.0);
+    bound = std::max(bound, diagonal > 0.0 ? sum / diagonal : sum);
+  }
+  return bound;
+}
+
+template <class T>
+Extent extent_of(const HaloPlan<T>& plan) {
+  Extent extent;
+  for (const LocalSystem<T>& local : plan.local) {
+    extent.rows = std::max(extent.rows, at(local.rows()));
+    extent.ghosts = std::max(extent.ghosts, at(local.ghosts));
+    extent.rows_and_ghosts = std::max(extent.rows_and_ghosts, at(local.rows()) + at(local.ghosts));
+  }
+  return extent;
+}
+
+bool use_packets(const SystemSpec& spec, const Extent& extent, std::size_t most) {
+  if (extent.ghosts == 0 || spec.halo == 0) return false;
+  return spec.halo == 1 || extent.ghosts <= most;
+}
+
+template <class T>
+void count_destinations_from_ghosts(HaloPlan<T>& plan) {
+  for (LocalSystem<T>& local : plan.local)
+    for (Destination& destination : local.destinations)
+      destination.index -= plan.local[at(destination.pe)].rows();
+}
+
+template <class T>
+PlanReport report_of(const HaloPlan<T>& plan, const SystemSpec& spec, int blocks, bool packets) {
+  PlanReport report;
+  report.engine = engine_name(spec.engine);
+  report.blocks = blocks;
+  report.edge_cut = plan.edge_cut;
+  report.halo_values = plan.halo_values;
+  report.imbalance = plan.imbalance;
+  if (plan.halo_values > 0) report.halo = packets ? "packets" : "stores";
+  for (const LocalSystem<T>& local : plan.local)
+    report.pes.push_back(
+        {local.rows(), local.row_ptr.back(), local.ghosts, local.boundary(), local.neighbours});
+  return report;
+}
+
+template HaloPlan<float> plan_of(const CsrView<float>&, std::span<const std::int32_t>,
+                                 std::span<const std::int32_t>, int);
+template HaloPlan<double> plan_of(const CsrView<double>&, std::span<const std::int32_t>,
+                                  std::span<const std::int32_t>, int);
+template double invert_diagonal(const LocalSystem<float>&, RowRange, float*);
+template double invert_diagonal(const LocalSystem<double>&, RowRange, double*);
+template Extent extent_of(const HaloPlan<float>&);
+template Extent extent_of(const HaloPlan<double>&);
+template void count_destinations_from_ghosts(HaloPlan<float>&);
+template void count_destinations_from_ghosts(HaloPlan<double>&);
+template PlanReport report_of(const HaloPlan<float>&, const SystemSpec&, int, bool);
+template PlanReport report_of(const HaloPlan<double>&, const SystemSpec&, int, bool);
+
+}  // namespace cpufree

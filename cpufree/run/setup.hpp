@@ -1,0 +1,45 @@
+// What the Systems of all engines share in laying a matrix out.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "cpufree/problem/block_plan.hpp"
+#include "cpufree/problem/halo_plan.hpp"
+#include "cpufree/run/result.hpp"
+#include "cpufree/run/spec.hpp"
+
+namespace cpufree {
+
+// The halo plan; without a partition, contiguous parts of equal weight.
+template <class T>
+HaloPlan<T> plan_of(const CsrView<T>& matrix, std::span<const std::int32_t> part,
+                    std::span<const std::int32_t> order, int pes);
+
+// Writes 1 / |a_ii| of the rows to inverse[0], inverse[1], ... (1 where a_ii is 0). Returns the
+// largest sum_j |a_ij| / |a_ii| among them, which bounds the spectrum of D^-1 A.
+template <class T>
+double invert_diagonal(const LocalSystem<T>& local, RowRange rows, T* inverse);
+
+// Most rows and ghosts of a PE, and most ghosts.
+struct Extent {
+  std::size_t rows_and_ghosts = 0;
+  std::size_t rows = 0;
+  std::size_t ghosts = 0;
+};
+template <class T>
+Extent extent_of(const HaloPlan<T>& plan);
+
+// Whether ghosts travel as packets: as SystemSpec::halo says, or if there are at most `most`.
+bool use_packets(const SystemSpec& spec, const Extent& extent, std::size_t most);
+
+// Packets land in arrays of ghosts: turns destinations into numbers of ghosts, from 0.
+template <class T>
+void count_destinations_from_ghosts(HaloPlan<T>& plan);
+
+// How the plan lies on the PEs; the engine adds what is its own.
+template <class T>
+PlanReport report_of(const HaloPlan<T>& plan, const SystemSpec& spec, int blocks, bool packets);
+
+}  // namespace cpufree

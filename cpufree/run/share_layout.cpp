@@ -1,0 +1,131 @@
+#include "cpufree/run/share_layout.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "cpufree/base/index.hpp"
+#include "cpufree/base/parallel.hpp"
+
+namespace cpufree {
+
+namespace {
+// Blocks' parts of private vectors begin at multiples of this: 128 bytes and more, the unit of
+// coalesced loads.
+constexpr std::int64_t kAlignment = 32;
+
+std::int64_t align(std::int64_t count) {
+  return (count + kAlignment - 1) / kAlignment * kAlignment;
+}
+}  // namespace
+
+template <class T>
+std::vector<PeLayout> lay_out_shares(const HaloPlan<T>& plan,
+                                     std::vector<std::vector<BlockPlan>> plans) {
+  std::vector<PeLayout> layouts(plans.size());
+  const int blocks = static_cast<int>(plans.front().size());
+  for (std::size_t pe = 0; pe < plans.size(); ++pe) {
+    layouts[pe].shares.resize(at(blocks));
+    for (std::size_t b = 0; b < at(blocks); ++b)
+      layouts[pe].shares[b].plan = std::move(plans[pe][b]);
+  }
+  std::int64_t rows = 0;
+  for (const LocalSystem<T>& local : plan.local) rows += local.rows();
+  const int all = static_cast<int>(plans.size()) * blocks;
+  const int jobs = rows < 50'000 ? 1 : all;  // no threads for a small system
+  in_parallel(jobs, [&](int job) {
+    for (int k = job; k < all; k += jobs) {
+      ShareLayout& share = layouts[at(k / blocks)].shares[at(k % blocks)];
+      const auto& row_ptr = plan.local[at(k / blocks)].row_ptr;
+      append_warp_slices(row_ptr, share.plan.interior, share.shape);
+      share.boundary_slice = static_cast<std::int32_t>(share.shape.slice.size());
+      append_warp_slices(row_ptr, share.plan.boundary, share.shape);
+    }
+  });
+  for (PeLayout& pe : layouts)
+    for (ShareLayout& share : pe.shares) {
+      share.first_entry = std::exchange(pe.entries, pe.entries + share.shape.entries);
+      share.first_slice =
+          std::exchange(pe.slices, pe.slices + static_cast<std::int64_t>(share.shape.slice.size()));
+      share.first_tail = std::exchange(
+          pe.tails, pe.tails + static_cast<std::int64_t>(share.shape.tail_ptr.size()));
+      share.first_private =
+          std::exchange(pe.private_rows, pe.private_rows + align(share.plan.rows()));
+    }
+  return layouts;
+}
+
+template <class T>
+std::vector<std::int32_t> private_rows(const LocalSystem<T>& local, const PeLayout& layout) {
+  std::vector<std::int32_t> rows(at(layout.private_rows), -1);
+  for (const ShareLayout& share : layout.shares) {
+    auto to = rows.begin() + share.first_private;
+    for (const RowRange range : {share.plan.boundary, share.plan.interior})
+      to = std::copy(local.global_row.begin() + range.begin, local.global_row.begin() + range.end,
+                     to);
+  }
+  return rows;
+}
+
+std::vector<Chunk> cut_into_chunks(const PeLayout& layout, std::int64_t most) {
+  std::vector<Chunk> chunks;
+  for (std::size_t s = 0; s < layout.shares.size(); ++s) {
+    const WarpSliceShape& shape = layout.shares[s].shape;
+    for (std::size_t k = 0; k < shape.slice.size();) {
+      Chunk chunk{s, k, k + 1, layout.shares[s].first_entry + shape.slice[k].first, 0};
+      const std::int64_t begin = shape.slice[k].first;
+      while (chunk.end < shape.slice.size() && shape.end_of(chunk.end) - begin <= most) ++chunk.end;
+      chunk.entries = shape.end_of(chunk.end - 1) - begin;
+      k = chunk.end;
+      if (chunk.entries > 0) chunks.push_back(chunk);
+    }
+  }
+  return chunks;
+}
+
+std::vector<ShareSize> sizes_of(const std::vector<PeLayout>& layouts) {
+  std::vector<ShareSize> sizes;
+  for (const PeLayout& pe : layouts)
+    for (const ShareLayout& share : pe.shares)
+      sizes.push_back({share.plan.rows(), share.shape.entries,
+                       static_cast<std::int32_t>(share.shape.slice.size()),
+                       static_cast<std::int32_t>(share.shape.tail_ptr.size())});
+  return sizes;
+}
+
+std::int32_t most_rows(const std::vector<ShareSize>& shares) {
+  return std::ranges::max_element(shares, {}, &ShareSize::rows)->rows;
+}
+
+FastMemory choose_residency(const std::vector<ShareSize>& shares, int vectors,
+                            std::size_t value_bytes, std::size_t limit, int mode) {
+  if (mode == 0) return {};
+  const auto in_16_bytes = static_cast<std::int32_t>(16 / value_bytes);
+  const std::int32_t rows = std::max(most_rows(shares), 1);
+  FastMemory best;
+  best.residency = {vectors, (rows + in_16_bytes - 1) / in_16_bytes * in_16_bytes, true, true};
+  // With the matrix, where it fits; else b, the last of the vectors, makes room: it is read only
+  // where b - A x is computed.
+  for (const int fewer : {0, 1}) {
+    best.residency.vectors = vectors - fewer;
+    best.bytes = 0;
+    for (const ShareSize& share : shares)
+      best.bytes = std::max(best.bytes, resident_bytes(best.residency, value_bytes, share.entries,
+                                                       share.slices, share.tails));
+    if (mode < 0 && best.bytes <= limit) return best;
+  }
+  best.residency.matrix = false;
+  for (best.residency.vectors = vectors; best.residency.vectors > 0; --best.residency.vectors) {
+    best.bytes = resident_bytes(best.residency, value_bytes, 0, 0, 0);
+    if (best.bytes <= limit) return best;
+  }
+  return {};
+}
+
+template std::vector<PeLayout> lay_out_shares(const HaloPlan<float>&,
+                                              std::vector<std::vector<BlockPlan>>);
+template std::vector<PeLayout> lay_out_shares(const HaloPlan<double>&,
+                                              std::vector<std::vector<BlockPlan>>);
+template std::vector<std::int32_t> private_rows(const LocalSystem<float>&, const PeLayout&);
+template std::vector<std::int32_t> private_rows(const LocalSystem<double>&, const PeLayout&);
+
+}  // namespace cpufree

@@ -1,0 +1,81 @@
+// How a PE's share of the system lies in a GPU's memory: where each block's slices and private rows
+// are, how the work of writing them is cut up, and what stays on chip. Host arithmetic, no CUDA.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "cpufree/problem/block_plan.hpp"
+#include "cpufree/problem/halo_plan.hpp"
+#include "cpufree/run/spec.hpp"
+#include "cpufree/solvers/resident.hpp"
+#include "cpufree/solvers/warp_slices_build.hpp"
+
+namespace cpufree {
+
+// One block's share. `first_...`: where it begins in the arrays of its PE. A block's private rows
+// are its boundary rows, then its interior rows.
+struct ShareLayout {
+  BlockPlan plan;
+  WarpSliceShape shape;             // interior slices, then boundary slices
+  std::int32_t boundary_slice = 0;  // the first of these
+  std::int64_t first_entry = 0;
+  std::int64_t first_slice = 0;
+  std::int64_t first_tail = 0;
+  std::int64_t first_private = 0;
+};
+
+struct PeLayout {
+  std::vector<ShareLayout> shares;
+  std::int64_t entries = 0;
+  std::int64_t slices = 0;
+  std::int64_t tails = 0;
+  std::int64_t private_rows = 0;  // with the gaps that align blocks
+};
+
+// Layouts of all PEs.
+template <class T>
+std::vector<PeLayout> lay_out_shares(const HaloPlan<T>& plan,
+                                     std::vector<std::vector<BlockPlan>> plans);
+
+// The original number of the row at each place of the private vectors; -1 in gaps.
+template <class T>
+std::vector<std::int32_t> private_rows(const LocalSystem<T>& local, const PeLayout& layout);
+
+// A run of slices of one share, to be written and sent in one go.
+struct Chunk {
+  std::size_t share = 0;
+  std::size_t first = 0;  // slices [first, end) of the share
+  std::size_t end = 0;
+  std::int64_t first_entry = 0;  // of the PE
+  std::int64_t entries = 0;
+};
+
+// Cuts a PE's slices into chunks of at most `most` entries; a slice that has more is one by itself.
+std::vector<Chunk> cut_into_chunks(const PeLayout& layout, std::int64_t most);
+
+// How large a block's share is.
+struct ShareSize {
+  std::int32_t rows = 0;
+  std::int64_t entries = 0;
+  std::int32_t slices = 0;
+  std::int32_t tails = 0;
+};
+// Of all blocks of all PEs.
+std::vector<ShareSize> sizes_of(const std::vector<PeLayout>& layouts);
+// Most rows of a block.
+std::int32_t most_rows(const std::vector<ShareSize>& shares);
+
+// What a block keeps on chip, and the bytes that takes.
+struct FastMemory {
+  Residency residency;
+  std::size_t bytes = 0;
+};
+
+// The matrix and all `vectors` if the shares of all blocks fit into `limit` bytes; else as many
+// vectors as fit. `mode`: SystemSpec::residency.
+FastMemory choose_residency(const std::vector<ShareSize>& shares, int vectors,
+                            std::size_t value_bytes, std::size_t limit, int mode);
+
+}  // namespace cpufree

@@ -1,0 +1,25 @@
+#include "cpufree/run/system.hpp"
+
+#include "cpufree/run/cpu_system.hpp"
+#include "cpufree/run/cuda_engine.hpp"
+
+namespace cpufree {
+
+template <class T>
+std::unique_ptr<System<T>> make_system(const CsrView<T>& matrix, std::span<const std::int32_t> part,
+                                       std::span<const std::int32_t> order,
+                                       const SystemSpec& spec) {
+  if (spec.engine == Engine::cuda_p2p) return make_cuda_system(matrix, part, order, spec);
+  return std::make_unique<CpuSystem<T>>(matrix, part, order, spec);
+}
+
+template std::unique_ptr<System<float>> make_system(const CsrView<float>&,
+                                                    std::span<const std::int32_t>,
+                                                    std::span<const std::int32_t>,
+                                                    const SystemSpec&);
+template std::unique_ptr<System<double>> make_system(const CsrView<double>&,
+                                                     std::span<const std::int32_t>,
+                                                     std::span<const std::int32_t>,
+                                                     const SystemSpec&);
+
+}  // namespace cpufree

@@ -1,0 +1,100 @@
+// What a block keeps on chip during a solve: private vectors, and its share of the matrix.
+//
+// The host decides how much fits (Residency), with the same list of vectors in the same order and
+// the same sizes as the kernel.
+#pragma once
+
+#include <cstddef>
+
+#include "cpufree/device/port.hpp"
+#include "cpufree/solvers/args.hpp"
+
+namespace cpufree {
+
+// Calls f(vector) for all private vectors of a set, the most used first.
+template <class V, class F>
+CPUFREE_FN void each_private(V& v, F&& f) {
+  f(v.r), f(v.s), f(v.x), f(v.inverse_diagonal), f(v.w), f(v.z), f(v.n), f(v.u), f(v.q), f(v.out),
+      f(v.rest), f(v.b);
+}
+
+CPUFREE_FN std::size_t round_up16(std::size_t bytes) { return (bytes + 15) / 16 * 16; }
+
+CPUFREE_FN std::size_t resident_vector_bytes(const Residency& r, std::size_t value_bytes) {
+  const auto count = static_cast<std::size_t>(r.vectors) + (r.direction ? 1U : 0U);
+  return round_up16(count * static_cast<std::size_t>(r.stride) * value_bytes);
+}
+
+// Bytes of fast memory that a block needs: vectors, then values, columns, slices, tails of its
+// share of the matrix (WarpSlices::resident), each rounded up to 16.
+CPUFREE_FN std::size_t resident_bytes(const Residency& r, std::size_t value_bytes,
+                                      std::int64_t entries, int slices, int tails) {
+  const std::size_t vectors = resident_vector_bytes(r, value_bytes);
+  if (!r.matrix) return vectors;
+  const auto count = static_cast<std::size_t>(entries);
+  return vectors + round_up16(count * value_bytes) + round_up16(count * 4) +
+         static_cast<std::size_t>(slices) * 16 + round_up16(static_cast<std::size_t>(tails) * 8);
+}
+
+// My block's view of the vectors: those that are resident begin in `fast`.
+template <class T, class M>
+CPUFREE_FN BlockVectors<T> block_vectors(const SolveArgs<M>& args, const BlockShare<M>& share,
+                                         std::byte* fast) {
+  int count = 0;
+  const auto place = [&](auto* all, auto& mine) {
+    if (all == nullptr) return;
+    using V = decltype(mine.data);
+    if (count < args.residency.vectors)
+      mine.data =
+          reinterpret_cast<V>(fast) + static_cast<std::int64_t>(count) * args.residency.stride;
+    else
+      mine.data = all + share.first_private;
+    ++count;
+  };
+  const Vectors<T>& v = args.vectors;
+  BlockVectors<T> mine;
+  place(v.r, mine.r), place(v.s, mine.s), place(v.x, mine.x);
+  place(v.inverse_diagonal, mine.inverse_diagonal);
+  place(v.w, mine.w), place(v.z, mine.z), place(v.n, mine.n), place(v.u, mine.u);
+  place(v.q, mine.q), place(v.out, mine.out), place(v.rest, mine.rest), place(v.b, mine.b);
+  T* const own = reinterpret_cast<T*>(fast) +
+                 static_cast<std::int64_t>(args.residency.vectors) * args.residency.stride;
+  mine.p = {v.p, args.halo[0], args.residency.direction ? own : nullptr};
+  for (int k = 0; k < 2; ++k) mine.scratch[k] = {v.scratch[k], args.halo[1 + k], nullptr};
+  return mine;
+}
+
+// to[j] = from[j] for my rows, shared among the threads of the block.
+template <Port P, class T>
+CPUFREE_KERNEL_FN void copy_private(P& port, const T* from, T* to, std::int32_t rows) {
+  if (from == nullptr || from == to) return;
+  for (std::int32_t j = port.lane(); j < rows; j += port.lanes()) to[j] = from[j];
+}
+
+// Brings what the host gave (b, 1/d, x0) on chip. Ends with a barrier.
+template <Port P, class M>
+CPUFREE_KERNEL_FN void load_resident(P& port, const SolveArgs<M>& args, const BlockShare<M>& share,
+                                     const BlockVectors<typename M::Value>& mine) {
+  using T = typename M::Value;
+  if (args.residency.vectors == 0) return;
+  const auto load = [&](const T* all, const T* here) {
+    if (all != nullptr)
+      copy_private(port, all + share.first_private, const_cast<T*>(here), share.rows());
+  };
+  load(args.vectors.inverse_diagonal, mine.inverse_diagonal.data);
+  load(args.vectors.b, mine.b.data);
+  if (args.params.has_guess) load(args.vectors.x, mine.x.data);
+  port.sync_block();
+}
+
+// Hands the answer back.
+template <Port P, class M>
+CPUFREE_KERNEL_FN void store_resident(P& port, const SolveArgs<M>& args, const BlockShare<M>& share,
+                                      const BlockVectors<typename M::Value>& mine) {
+  if (args.residency.vectors == 0) return;
+  port.sync_block();
+  copy_private(port, static_cast<const typename M::Value*>(mine.x.data),
+               args.vectors.x + share.first_private, share.rows());
+}
+
+}  // namespace cpufree

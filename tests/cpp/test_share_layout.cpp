@@ -1,0 +1,137 @@
+// How shares lie in a GPU's memory.
+#include "cpufree/run/share_layout.hpp"
+
+#include <algorithm>
+
+#include "harness.hpp"
+#include "matrices.hpp"
+
+using namespace cpufree;
+using namespace testing_matrices;
+
+namespace {
+
+std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+struct Example {
+  HaloPlan<double> plan;
+  std::vector<PeLayout> layouts;
+  Example(int pes, int blocks, int boundary_blocks = 0) {
+    const auto a = irregular(500, 17);
+    plan = make_halo_plan(a.view(), random_partition(a.n(), pes, 2), {}, pes);
+    layouts = lay_out_shares(plan, make_block_plans(plan, blocks, boundary_blocks));
+  }
+};
+
+}  // namespace
+
+TEST(private_order_holds_every_row_once_boundary_rows_of_a_block_first) {
+  for (const int boundary_blocks : {0, 2}) {
+    const Example e(3, 5, boundary_blocks);
+    for (std::size_t pe = 0; pe < 3; ++pe) {
+      const LocalSystem<double>& local = e.plan.local[pe];
+      const auto rows = private_rows(local, e.layouts[pe]);
+      CHECK_EQ(rows.size(), at(e.layouts[pe].private_rows));
+      int met = 0;
+      for (const ShareLayout& share : e.layouts[pe].shares) {
+        CHECK_EQ(share.first_private % 32, 0);
+        const BlockPlan& plan = share.plan;
+        for (std::int32_t j = 0; j < plan.rows(); ++j, ++met) {
+          const std::int32_t i = j < plan.boundary.size()
+                                     ? plan.boundary.begin + j
+                                     : plan.interior.begin + j - plan.boundary.size();
+          CHECK_EQ(rows[at(share.first_private + j)], local.global_row[at(i)]);
+        }
+      }
+      CHECK_EQ(met, local.rows());
+      CHECK_EQ(std::ranges::count(rows, -1), static_cast<std::ptrdiff_t>(rows.size()) - met);
+    }
+  }
+}
+
+TEST(shares_follow_one_another_in_the_arrays_of_their_pe) {
+  const Example e(2, 4);
+  for (const PeLayout& pe : e.layouts) {
+    std::int64_t entries = 0, slices = 0, tails = 0;
+    for (const ShareLayout& share : pe.shares) {
+      CHECK_EQ(share.first_entry, entries);
+      CHECK_EQ(share.first_slice, slices);
+      CHECK_EQ(share.first_tail, tails);
+      entries += share.shape.entries;
+      slices += static_cast<std::int64_t>(share.shape.slice.size());
+      tails += static_cast<std::int64_t>(share.shape.tail_ptr.size());
+    }
+    CHECK_EQ(pe.entries, entries);
+    CHECK_EQ(pe.slices, slices);
+    CHECK_EQ(pe.tails, tails);
+  }
+}
+
+TEST(boundary_slices_follow_interior_slices) {
+  const Example e(2, 3);
+  for (const PeLayout& pe : e.layouts)
+    for (const ShareLayout& share : pe.shares)
+      for (std::size_t s = 0; s < share.shape.slice.size(); ++s) {
+        const RowRange range =
+            s < at(share.boundary_slice) ? share.plan.interior : share.plan.boundary;
+        CHECK(share.shape.rows[s].begin >= range.begin && share.shape.rows[s].end <= range.end);
+      }
+}
+
+TEST(chunks_cover_all_slices_in_order_and_keep_to_their_size) {
+  const Example e(1, 3);
+  for (const std::int64_t most : {1, 200, 1000, 1'000'000}) {
+    const auto chunks = cut_into_chunks(e.layouts[0], most);
+    std::int64_t next = 0;
+    for (const Chunk& chunk : chunks) {
+      CHECK_EQ(chunk.first_entry, next);
+      CHECK(chunk.entries <= most || chunk.end == chunk.first + 1);
+      next += chunk.entries;
+    }
+    CHECK_EQ(next, e.layouts[0].entries);
+  }
+}
+
+TEST(everything_stays_on_chip_where_it_fits) {
+  const std::vector<ShareSize> shares{{100, 3200, 4, 0}, {90, 3200, 3, 33}};
+  const FastMemory fast = choose_residency(shares, 5, 8, 200'000, -1);
+  CHECK(fast.residency.matrix);
+  CHECK_EQ(fast.residency.vectors, 5);
+  CHECK_EQ(fast.residency.stride, 100);
+  CHECK_EQ(fast.bytes, resident_bytes(fast.residency, 8, 3200, 3, 33));
+}
+
+TEST(as_many_vectors_as_fit_stay_on_chip_where_the_matrix_does_not) {
+  const std::vector<ShareSize> shares{{1001, 100'000, 32, 0}};
+  const FastMemory fast = choose_residency(shares, 12, 8, 6 * 1002 * 8 + 100, -1);
+  CHECK(!fast.residency.matrix);
+  CHECK_EQ(fast.residency.vectors, 5);
+  CHECK_EQ(fast.residency.stride, 1002);
+  CHECK(fast.residency.direction);
+  CHECK_EQ(fast.bytes, std::size_t{6 * 1002 * 8});
+}
+
+TEST(nothing_stays_on_chip_where_not_one_vector_fits) {
+  const FastMemory fast = choose_residency({{50'000, 100, 1, 0}}, 5, 8, 100'000, -1);
+  CHECK_EQ(fast.residency.vectors, 0);
+  CHECK_EQ(fast.bytes, std::size_t{0});
+}
+
+TEST(residency_can_be_switched_off_or_to_vectors_alone) {
+  const std::vector<ShareSize> shares{{100, 3200, 4, 0}};
+  CHECK_EQ(choose_residency(shares, 5, 4, 200'000, 0).bytes, std::size_t{0});
+  const FastMemory vectors = choose_residency(shares, 5, 4, 200'000, 1);
+  CHECK(!vectors.residency.matrix);
+  CHECK_EQ(vectors.residency.vectors, 5);
+}
+
+TEST(blocks_without_rows_lay_nothing_out) {
+  const auto a = grid2d(2, 2);
+  const std::vector<std::int32_t> part(4, 1);
+  const auto plan = make_halo_plan(a.view(), part, {}, 2);
+  const auto layouts = lay_out_shares(plan, make_block_plans(plan, 3));
+  CHECK_EQ(layouts[0].entries, 0);
+  CHECK_EQ(layouts[0].private_rows, 0);
+  CHECK(private_rows(plan.local[0], layouts[0]).empty());
+  CHECK(cut_into_chunks(layouts[0], 100).empty());
+}

@@ -1,0 +1,173 @@
+// Systems: what the engines share, and how the variants of the layout agree.
+#include "cpufree/run/system.hpp"
+
+#include <cmath>
+
+#include "cpufree/run/cuda_engine.hpp"
+#include "cpufree/run/framing.hpp"
+#include "harness.hpp"
+#include "matrices.hpp"
+
+using namespace cpufree;
+using namespace testing_matrices;
+
+namespace {
+
+constexpr Method kMethods[] = {Method::cg, Method::prcg, Method::pipecg};
+constexpr Preconditioner kPreconditioners[] = {Preconditioner::none, Preconditioner::jacobi,
+                                               Preconditioner::chebyshev};
+
+SystemSpec system_spec(int pes, int blocks) {
+  SystemSpec spec;
+  spec.pes = pes;
+  spec.blocks = blocks;
+  return spec;
+}
+
+SolveSpec solve_spec(Method method, Preconditioner preconditioner) {
+  SolveSpec spec;
+  spec.method = method;
+  spec.preconditioner = preconditioner;
+  spec.rtol = 1e-10;
+  spec.maxiter = 2000;
+  return spec;
+}
+
+}  // namespace
+
+TEST(halos_as_packets_give_bitwise_what_stores_give) {
+  const auto a = irregular(300, 6);
+  const auto part = random_partition(a.n(), 3, 2);
+  const auto b = wave(a.n());
+  for (const Method method : kMethods)
+    for (const Preconditioner pc : kPreconditioners) {
+      SystemSpec spec = system_spec(3, 2);
+      spec.halo = 0;
+      const auto stores =
+          make_system<double>(a.view(), part, {}, spec)->solve(b, {}, solve_spec(method, pc), {});
+      spec.halo = 1;
+      const auto packets =
+          make_system<double>(a.view(), part, {}, spec)->solve(b, {}, solve_spec(method, pc), {});
+      CHECK_EQ(packets.outcome.reason, Reason::converged_rtol);
+      CHECK(packets.x == stores.x);
+      CHECK_EQ(packets.outcome.iterations, stores.outcome.iterations);
+    }
+}
+
+TEST(halos_as_packets_carry_single_precision_exactly) {
+  const auto a = grid2d<float>(20, 15, 0.5);
+  const auto part = random_partition(a.n(), 2, 4);
+  const auto b = wave<float>(a.n());
+  SystemSpec spec = system_spec(2, 2);
+  SolveSpec solve = solve_spec(Method::prcg, Preconditioner::jacobi);
+  solve.rtol = 1e-5;
+  const auto stores = make_system<float>(a.view(), part, {}, spec)->solve(b, {}, solve, {});
+  spec.halo = 1;
+  const auto packets = make_system<float>(a.view(), part, {}, spec)->solve(b, {}, solve, {});
+  CHECK_EQ(packets.outcome.reason, Reason::converged_rtol);
+  CHECK(packets.x == stores.x);
+}
+
+TEST(one_system_with_packets_solves_again_and_again) {
+  const auto a = irregular(200, 3);
+  SystemSpec spec = system_spec(4, 1);
+  spec.halo = 1;
+  const auto system = make_system<double>(a.view(), random_partition(a.n(), 4, 1), {}, spec);
+  const auto first =
+      system->solve(wave(a.n()), {}, solve_spec(Method::cg, Preconditioner::jacobi), {});
+  for (const Method method : kMethods)
+    CHECK_EQ(system->solve(wave(a.n()), {}, solve_spec(method, Preconditioner::chebyshev), {})
+                 .outcome.reason,
+             Reason::converged_rtol);
+  const auto last =
+      system->solve(wave(a.n()), {}, solve_spec(Method::cg, Preconditioner::jacobi), {});
+  CHECK(first.x == last.x);
+}
+
+TEST(boundary_blocks_solve_the_same_system) {
+  const auto a = grid2d(30, 20, 0.1);
+  std::vector<std::int32_t> part(600);
+  for (std::size_t i = 0; i < part.size(); ++i) part[i] = i % 30 < 15 ? 0 : 1;
+  for (const int halo : {0, 1})
+    for (const Method method : kMethods) {
+      SystemSpec spec = system_spec(2, 3);
+      spec.boundary_blocks = 1;
+      spec.halo = halo;
+      const auto r = make_system<double>(a.view(), part, {}, spec)
+                         ->solve(wave(a.n()), {}, solve_spec(method, Preconditioner::jacobi), {});
+      CHECK_EQ(r.outcome.reason, Reason::converged_rtol);
+      CHECK(r.outcome.true_residual <= 1e-10 * r.outcome.bnorm);
+    }
+}
+
+TEST(plan_says_how_ghosts_travel) {
+  const auto a = grid2d(8, 8);
+  SystemSpec spec = system_spec(2, 1);
+  CHECK_EQ(make_system<double>(a.view(), {}, {}, spec)->plan().halo, std::string("stores"));
+  spec.halo = 1;
+  CHECK_EQ(make_system<double>(a.view(), {}, {}, spec)->plan().halo, std::string("packets"));
+  spec.pes = 1;
+  CHECK_EQ(make_system<double>(a.view(), {}, {}, spec)->plan().halo, std::string("none"));
+}
+
+TEST(vectors_on_a_gpu_are_refused_by_the_cpu_engine) {
+  const auto a = grid2d(3, 3);
+  const auto system = make_system<double>(a.view(), {}, {}, system_spec(1, 1));
+  const auto b = wave(9);
+  std::vector<double> x(9);
+  CHECK_THROWS(Unsupported, system->solve(VectorView<const double>{b.data(), 9, 0}, {},
+                                          VectorView<double>{x.data(), 9}, SolveSpec{}, {}));
+}
+
+TEST(gpus_that_are_not_there_are_refused_with_a_reason) {
+  const auto a = grid2d(3, 3);
+  SystemSpec spec = system_spec(1, 0);
+  spec.engine = Engine::cuda_p2p;
+  spec.gpus = {static_cast<int>(list_gpus().size()) + 100};
+  CHECK_THROWS(Unsupported, make_system<double>(a.view(), {}, {}, spec));
+}
+
+TEST(a_note_says_why_there_are_no_gpus_and_is_silent_where_there_are) {
+  CHECK_EQ(gpu_note().empty(), !list_gpus().empty());
+}
+
+TEST(gpus_for_the_cpu_engine_are_rejected) {
+  SystemSpec spec = system_spec(1, 1);
+  spec.gpus = {0};
+  CHECK_THROWS(InvalidInput, check(spec));
+}
+
+TEST(gpus_must_be_as_many_as_pes) {
+  SystemSpec spec = system_spec(2, 1);
+  spec.engine = Engine::cuda_p2p;
+  spec.gpus = {0};
+  CHECK_THROWS(InvalidInput, check(spec));
+}
+
+TEST(tuning_out_of_range_is_rejected) {
+  SystemSpec spec = system_spec(1, 1);
+  spec.threads = 100;
+  CHECK_THROWS(InvalidInput, check(spec));
+  spec = system_spec(1, 1);
+  spec.halo = 2;
+  CHECK_THROWS(InvalidInput, check(spec));
+  spec = system_spec(1, 1);
+  spec.residency = 3;
+  CHECK_THROWS(InvalidInput, check(spec));
+}
+
+TEST(vectors_needed_are_those_that_the_methods_use) {
+  CHECK_EQ(count_needed(solve_spec(Method::prcg, Preconditioner::none)), 4);
+  CHECK_EQ(count_needed(solve_spec(Method::prcg, Preconditioner::jacobi)), 5);
+  CHECK_EQ(count_needed(solve_spec(Method::pipecg, Preconditioner::jacobi)), 8);
+  CHECK_EQ(count_needed(solve_spec(Method::pipecg, Preconditioner::chebyshev)), 12);
+}
+
+TEST(scale_is_a_power_of_two_and_one_where_none_is_needed) {
+  CHECK_EQ(scale_from(1e-3), 1.0);
+  CHECK_EQ(scale_from(0.0), 1.0);
+  CHECK_EQ(scale_from(std::numeric_limits<double>::infinity()), 1.0);
+  const double scale = scale_from(1e200);
+  CHECK(scale * 1e200 >= 1.0 && scale * 1e200 < 2.0);
+  CHECK_EQ(std::exp2(std::round(std::log2(scale))), scale);
+}

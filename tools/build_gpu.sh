@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# Build everything with CUDA into build/gpu: the programs of tests/cuda, the C++ tests, and the
+# Python package with the extension, in build/gpu/python (put that on PYTHONPATH to use it).
+# Usage: tools/build_gpu.sh [PYTHON] [JOBS]
+#
+# PYTHON is the interpreter to build the extension for; from 3.12 on it serves all later versions
+# too. It needs no packages: nanobind is taken from .venv where it is there. Needs nvcc, no GPU, and
+# leaves .venv as it is. The result runs on any x86-64 processor with AVX2.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+python=$(command -v "${1:-python3}" || echo "${1:-python3}")  # before .venv is on PATH
+jobs=${2:-$(nproc 2>/dev/null || echo 2)}
+dir=build/gpu
+
+[ -d .venv/bin ] && export PATH="$PWD/.venv/bin:$PATH"
+fail() { echo "build_gpu: error: $*" >&2; exit 1; }
+command -v "$python" >/dev/null || fail "'$python' was not found: name a Python >= 3.10"
+helper=$python
+[ -x .venv/bin/python ] && helper=.venv/bin/python
+nanobind=$("$helper" -c 'import nanobind; print(nanobind.cmake_dir())' 2>/dev/null) ||
+    fail "nanobind was not found by $helper: run make install first, or pip install nanobind"
+native=
+[ "$(uname -m)" = x86_64 ] && native=-march=x86-64-v3
+
+mkdir -p "$dir"
+cmake -S . -B "$dir" -G Ninja -DCMAKE_BUILD_TYPE=Release \
+    -DCPUFREE_CUDA=ON -DCPUFREE_PYTHON=ON -DCPUFREE_TESTS=ON -DCPUFREE_WERROR=OFF \
+    -DCPUFREE_NATIVE=OFF -DCMAKE_CXX_FLAGS="$native" \
+    -DPython_EXECUTABLE="$(command -v "$python")" -Dnanobind_DIR="$nanobind" \
+    >"$dir/configure.log" 2>&1 || { cat "$dir/configure.log" >&2; fail "cmake failed"; }
+cmake --build "$dir" -j "$jobs" --target all cuda_check
+
+# Python files are copied, so that the package can be carried elsewhere as it is.
+rm -rf "$dir/python"
+mkdir -p "$dir/python"
+cp -r python/cpufree "$dir/python/"
+find "$dir/python" \( -name __pycache__ -o -name '_core*.so' \) -exec rm -rf {} +
+cp "$dir"/_core*.so "$dir/python/cpufree/"
+echo "build_gpu: PYTHONPATH=$dir/python; extension: $(cd "$dir/python/cpufree" && ls _core*.so)"
