@@ -33,7 +33,7 @@ from .commands import (
     tell_plan,
     write_json,
 )
-from .env import Env
+from .env import Env, gpu_numbers
 from .errors import CpufreeError, InvalidInputError, MatrixError, OutOfMemoryError
 
 EXIT_INPUT, EXIT_ENGINE, EXIT_MEMORY = 3, 4, 5
@@ -46,6 +46,8 @@ SOLVE_EPILOG = """
   cpufree solve "gen:poisson3d?nx=60,ny=60,nz=60" --pes 4 --plot convergence.png
 
   cpufree solve A.npz --method cg --pc chebyshev --json report.json
+
+  cpufree solve A.mtx --gpus 0-3
 
 [bold]Exit codes[/bold]
 
@@ -74,6 +76,14 @@ class Method(str, Enum):
     cg = "cg"
     prcg = "prcg"
     pipecg = "pipecg"
+
+
+class Engine(str, Enum):
+    """Engines."""
+
+    auto = "auto"
+    cuda_p2p = "cuda_p2p"
+    cpu_threads = "cpu_threads"
 
 
 class Preconditioner(str, Enum):
@@ -111,6 +121,16 @@ def parse_count(text: str, option: str) -> int | str:
     raise typer.BadParameter(f"'{text}' is neither auto nor a positive number", param_hint=option)
 
 
+def parse_gpus(text: str) -> str:
+    """Return the text of --gpus once it is auto, all, or a list of device numbers."""
+    try:
+        gpu_numbers(text)
+    except ValueError as error:
+        what = f"{error}; give auto, all, or device numbers such as 0,2-5"
+        raise typer.BadParameter(what, param_hint="--gpus") from None
+    return text
+
+
 @app.command(epilog=SOLVE_EPILOG)
 def solve(
     matrix: Annotated[
@@ -134,9 +154,17 @@ def solve(
     ] = None,
     method: Annotated[Method, typer.Option(help="Method.")] = Method.auto,
     pc: Annotated[Preconditioner, typer.Option(help="Preconditioner.")] = Preconditioner.jacobi,
-    pes: Annotated[str, typer.Option(metavar="N", help="Number of PEs, or auto.")] = "auto",
+    engine: Annotated[
+        Engine, typer.Option(help="GPUs (cuda_p2p), the CPU (cpu_threads), or auto.")
+    ] = Engine.auto,
+    gpus: Annotated[
+        str, typer.Option(metavar="LIST", help="GPUs: auto, all, or numbers such as 0,2-5.")
+    ] = "auto",
+    pes: Annotated[
+        str, typer.Option(metavar="N", help="Number of PEs (GPUs, or groups of threads), or auto.")
+    ] = "auto",
     blocks: Annotated[
-        str, typer.Option(metavar="N", help="Blocks (threads) per PE, or auto.")
+        str, typer.Option(metavar="N", help="Blocks per PE (threads on the CPU), or auto.")
     ] = "auto",
     time_limit: Annotated[
         float | None, typer.Option(min=0, metavar="SECONDS", help="Stop after this time.")
@@ -161,6 +189,7 @@ def solve(
     notes = Console(stderr=True, highlight=False, quiet=quiet)
     paper = display.report_console(stderr=json_ == "-", quiet=quiet)
     setup = {"pes": parse_count(pes, "--pes"), "blocks": parse_count(blocks, "--blocks")}
+    setup |= {"engine": engine.value, "gpus": parse_gpus(gpus)}
     how: dict[str, Any] = {"method": method.value, "pc": pc.value, "time_limit": time_limit}
 
     system = load_system(matrix, notes)

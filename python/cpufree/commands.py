@@ -174,6 +174,7 @@ def tell_plan(solver: Solver) -> str:
     """Say in a few words how a solver divided its matrix."""
     plan = solver.plan
     words = f"{counted(plan['pes'], 'PE')} × {counted(plan['blocks'], 'block')}"
+    words += f" on {solver.device}" if solver.device else ""
     if plan["pes"] == 1:
         return words
     cut, halo = display.number(plan["edge_cut"]), display.number(plan["halo_values"])

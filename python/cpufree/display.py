@@ -194,7 +194,6 @@ def result_report(result: Result, tolerance: float, checked: float | None) -> Re
         relative = f"   relative to ‖b‖: {norm / result.bnorm:.3e}" if result.bnorm > 0 else ""
         return f"{norm:.3e}{relative}"
 
-    layout = f"{counted(result.pes, 'PE')} × {counted(result.blocks, 'block')}"
     rows = [
         ("tolerance", residual(tolerance)),
         ("recursive residual", residual(result.residual)),
@@ -205,10 +204,7 @@ def result_report(result: Result, tolerance: float, checked: float | None) -> Re
     rows += [
         ("method", f"{result.method}, preconditioner {result.pc}"),
         ("why", result.why.replace("; ", "\n")),
-        (
-            "engine",
-            f"{result.engine}: {layout}",
-        ),
+        ("engine", f"{result.engine}: {layout(result)}"),
         ("time", times(result.timings)),
     ]
     parts.append(pairs((name, value) for name, value in rows if value))
@@ -219,11 +215,21 @@ def result_report(result: Result, tolerance: float, checked: float | None) -> Re
     return Group(*parts)
 
 
+def layout(result: Result) -> str:
+    """Return where a solve ran, in words: the GPUs with their numbers, PEs and blocks."""
+    words = f"{counted(result.pes, 'PE')} × {counted(result.blocks, 'block')}"
+    if not result.gpus:
+        return words
+    numbers = ", ".join(map(str, result.gpus))
+    return f"{result.device} (GPU {numbers}), {words}"
+
+
 def times(timings: dict[str, float]) -> str:
-    """Return setup, solve and per-iteration times in words."""
+    """Return setup, solve, kernel and per-iteration times in words."""
     parts = [
         (timings.get("setup"), "setup"),
         (timings.get("solve"), "solve"),
+        (timings.get("kernel"), "kernel"),
         (timings.get("per_iteration"), "per iteration"),
     ]
     return ", ".join(f"{seconds(value)} {name}" for value, name in parts if value is not None)

@@ -1,6 +1,7 @@
 """What this machine can do: processor, memory, GPUs, engines, versions, and what is missing.
 
-Looks only: nothing is installed or changed, no GPU is needed, and no GPU library is initialised.
+Looks only: nothing is installed or changed, and no GPU is needed. Where there are GPUs, a small
+system is solved on them, as on the CPU.
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ import platform
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse
@@ -23,7 +25,10 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from .errors import UnsupportedError
+from .errors import CpufreeError, UnsupportedError
+
+if TYPE_CHECKING:
+    from .run.gpus import Gpu
 
 
 class Status(str, Enum):
@@ -126,15 +131,8 @@ def look_at_machine() -> Section:
 
 
 def look_at_gpus() -> Section:
-    """Report GPUs, the driver library and the CUDA compiler. None of them is needed."""
-    query = "--query-gpu=name,memory.total,driver_version"
-    listed = run_tool(["nvidia-smi", query, "--format=csv,noheader"])
-    findings = [
-        Finding(f"GPU {index}", Status.OK, line.strip())
-        for index, line in enumerate((listed or "").splitlines())
-    ]
-    if not findings:
-        findings = [Finding("GPUs", Status.NOTE, "none found (nvidia-smi lists none)")]
+    """Report GPUs, whether they can be used together, driver and compiler. None is needed."""
+    findings = extension_findings()
     driver = ctypes.util.find_library("cuda")
     findings.append(
         Finding("driver library", Status.OK, driver)
@@ -152,33 +150,111 @@ def look_at_gpus() -> Section:
     return Section("GPUs", findings)
 
 
-def self_test() -> str:
-    """Solve a small system on the CPU engine and check the answer; return what was seen."""
+def extension_findings() -> list[Finding]:
+    """Report the GPUs as the extension sees them; nvidia-smi's list where it sees none."""
+    from .run import core, gpus
+
+    try:
+        there, built = gpus.find(), core.cuda_built()
+    except UnsupportedError:  # the section on engines tells
+        return listed_by_driver()
+    with_cuda = Finding("extension", Status.OK, "compiled with CUDA")
+    if not built:
+        with_cuda = Finding("extension", Status.NOTE, "compiled without CUDA", gpus.remedy(there))
+    if not there:
+        why = Finding("GPUs in use", Status.NOTE, f"none: {gpus.absence(there)}")
+        return [*listed_by_driver(), with_cuda, why]
+    return [*map(gpu_finding, there), with_cuda, *peer_findings(gpus.usable(there))]
+
+
+def listed_by_driver() -> list[Finding]:
+    """Report the GPUs that nvidia-smi lists."""
+    query = "--query-gpu=name,memory.total,driver_version"
+    listed = (run_tool(["nvidia-smi", query, "--format=csv,noheader"]) or "").splitlines()
+    findings = [Finding(f"GPU {k}", Status.OK, line.strip()) for k, line in enumerate(listed)]
+    return findings or [Finding("GPUs", Status.NOTE, "none found (nvidia-smi lists none)")]
+
+
+def gpu_finding(gpu: Gpu) -> Finding:
+    """Report one GPU: name, memory, compute capability."""
+    memory = f"{gpu.memory_bytes / 2**30:.1f} GiB"
+    detail = f"{gpu.name}, {memory}, compute capability {gpu.capability}"
+    if not gpu.usable:
+        return Finding(f"GPU {gpu.index}", Status.NOTE, f"{detail}: too low for cpufree")
+    try:
+        free = f"{gpu.free_bytes() / 2**30:.1f} GiB free"
+    except CpufreeError as error:
+        hint = "Another program may hold it for itself: nvidia-smi shows which."
+        return Finding(f"GPU {gpu.index}", Status.FAILED, f"{detail}: {error}", hint)
+    return Finding(f"GPU {gpu.index}", Status.OK, f"{detail}, {free}")
+
+
+def peer_findings(there: list[Gpu]) -> list[Finding]:
+    """Report whether all pairs of GPUs reach one another's memory, nothing for a single one."""
+    from .run import core
+
+    if len(there) < 2:
+        return []
+    problem = core.peer_problem(tuple(gpu.index for gpu in there))
+    if problem:
+        return [Finding("peer access", Status.NOTE, f"{problem}; auto uses one GPU")]
+    return [Finding("peer access", Status.OK, f"between all pairs of {len(there)} GPUs")]
+
+
+def self_test(gpus: Sequence[int] = ()) -> str:
+    """Solve a small system on these GPUs, or the CPU, and check the answer; say what was seen."""
     from .run import solve
 
     n = 200
     diagonals = [np.full(n - 1, -1.0), np.full(n, 2.0), np.full(n - 1, -1.0)]
     matrix = scipy.sparse.diags(diagonals, [-1, 0, 1], format="csr")
     solution = np.sin(np.arange(n, dtype=np.float64))
-    result = solve(matrix, matrix @ solution, rtol=1e-12, pes=2, blocks=1, engine="cpu_threads")
+    cpu: dict[str, Any] = {"engine": "cpu_threads", "pes": 2, "blocks": 1}
+    where = {"engine": "cuda_p2p", "pes": len(gpus), "gpus": list(gpus)} if gpus else cpu
+    result = solve(matrix, matrix @ solution, rtol=1e-12, **where)
     error = float(np.abs(result.x - solution).max())
     if not result.converged or error > 1e-8:
         raise ArithmeticError(f"{result.reason.value}, error {error:.1e}")
-    return f"works: {n} rows on 2 PEs, {result.iterations} iterations, error {error:.0e}"
+    place = f"{result.pes} PE{'' if result.pes == 1 else 's'}"
+    return f"works: {n} rows on {place}, {result.iterations} iterations, error {error:.0e}"
 
 
-def look_at_engines(test: Callable[[], str] = self_test) -> Section:
-    """Report the engines of this installation; the CPU engine is tried on a small system."""
+def look_at_engines(
+    test: Callable[[], str] = self_test, gpu_test: Callable[[], str] | None = None
+) -> Section:
+    """Report the engines of this installation; each is tried on a small system."""
+    findings = [try_engine("cpu_threads", test)]
     try:
-        cpu = Finding("cpu_threads", Status.OK, test())
+        findings.append(look_at_gpu_engine(gpu_test))
+    except UnsupportedError as error:
+        findings.append(Finding("cuda_p2p", Status.NOTE, f"not used: {error}"))
+    return Section("Engines", findings)
+
+
+def look_at_gpu_engine(test: Callable[[], str] | None = None) -> Finding:
+    """Report the engine for GPUs, tried on all of them, or on one where they do not combine."""
+    from .run import core, gpus
+
+    there = gpus.find()
+    usable = gpus.usable(there)
+    if not usable:
+        return Finding("cuda_p2p", Status.NOTE, f"not used: {gpus.absence(there)}")
+    numbers = tuple(gpu.index for gpu in usable)
+    if core.peer_problem(numbers):
+        numbers = numbers[:1]
+    return try_engine("cuda_p2p", test or (lambda: self_test(numbers)))
+
+
+def try_engine(name: str, test: Callable[[], str]) -> Finding:
+    """Report what the test of an engine finds."""
+    try:
+        return Finding(name, Status.OK, test())
     except UnsupportedError as error:
         hint = "In the source tree, with a C++20 compiler: pip install ."
-        cpu = Finding("cpu_threads", Status.MISSING, str(error), hint)
+        return Finding(name, Status.MISSING, str(error), hint)
     except Exception as error:  # whatever it is, the doctor reports it
         hint = "Run again with CPUFREE_LOG=debug, and report what it prints with this page."
-        cpu = Finding("cpu_threads", Status.FAILED, f"{type(error).__name__}: {error}", hint)
-    later = Finding("cuda_p2p", Status.NOTE, "not part of this version; GPUs are not used yet")
-    return Section("Engines", [cpu, later])
+        return Finding(name, Status.FAILED, f"{type(error).__name__}: {error}", hint)
 
 
 def package_finding(name: str) -> Finding:

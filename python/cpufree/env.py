@@ -17,12 +17,14 @@ VARIABLES = {
     "CPUFREE_ENGINE": "engine: " + ", ".join(ENGINES),
     "CPUFREE_PES": "number of PEs: auto, or a whole number from 1",
     "CPUFREE_BLOCKS": "blocks (threads on the CPU engine) per PE: auto, or a whole number from 1",
+    "CPUFREE_GPUS": "GPUs that may be used: auto, all, or device numbers such as 0,2-5",
     "CPUFREE_WAIT_LIMIT": "seconds a PE may wait for another: a number above 0",
     "CPUFREE_LOG": "how much is told: " + ", ".join(LOG_LEVELS),
 }
 # Known, but no business of the package: the tests find their matrices through it.
 _NOT_OURS = {"CPUFREE_DATA"}
 _LARGEST_COUNT = 2**31 - 1
+_LARGEST_DEVICE = 1023  # the core takes 1024 PEs
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,8 @@ class Env:
     """CPUFREE_WAIT_LIMIT: bound of every wait between PEs in seconds; None: the engine's own."""
     log: str = "warning"
     """CPUFREE_LOG: debug, info, warning or error; debug shows tracebacks on the command line."""
+    gpus: str | tuple[int, ...] = "auto"
+    """CPUFREE_GPUS: auto (unset), all, or the device numbers."""
 
     @classmethod
     def read(cls, environ: Mapping[str, str] | None = None) -> Env:
@@ -58,7 +62,42 @@ class Env:
             blocks=_count(values, "CPUFREE_BLOCKS"),
             wait_limit=_seconds("CPUFREE_WAIT_LIMIT", wait_limit) if wait_limit else None,
             log=_choice(values, "CPUFREE_LOG", LOG_LEVELS, default="warning"),
+            gpus=_gpus(values),
         )
+
+
+def gpu_numbers(text: str) -> str | tuple[int, ...]:
+    """Return "auto", "all", or the device numbers that a text such as "0,2-5" lists.
+
+    Raises:
+        ValueError: the text is none of these. Its message says which part of it.
+    """
+    words = text.strip().lower()
+    if words in ("auto", "all"):
+        return words
+    if not words:
+        raise ValueError("no device is named")
+    numbers: list[int] = []
+    for part in words.split(","):
+        ends = [end.strip() for end in part.split("-")]
+        # isascii: isdigit alone lets through superscripts, which int() refuses.
+        if len(ends) > 2 or not all(end.isascii() and end.isdigit() for end in ends):
+            raise ValueError(f"{part.strip()!r} is neither a number nor a range such as 2-5")
+        if any(len(end) > 9 or int(end) > _LARGEST_DEVICE for end in ends):
+            raise ValueError(f"{part.strip()!r}: devices have numbers up to {_LARGEST_DEVICE}")
+        first, last = int(ends[0]), int(ends[-1])
+        if first > last:
+            raise ValueError(f"the range {part.strip()!r} runs backwards")
+        numbers += range(first, last + 1)
+    return tuple(numbers)
+
+
+def _gpus(values: Mapping[str, str]) -> str | tuple[int, ...]:
+    text = values.get("CPUFREE_GPUS", "").strip() or "auto"
+    try:
+        return gpu_numbers(text)
+    except ValueError:
+        raise _refuse("CPUFREE_GPUS", values["CPUFREE_GPUS"]) from None
 
 
 def _refuse(name: str, value: str) -> InvalidInputError:

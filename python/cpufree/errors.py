@@ -55,6 +55,10 @@ class UnsupportedError(CpufreeError):
     """A feature or engine that this build or this machine does not have."""
 
 
+class NotEnoughGpusError(UnsupportedError):
+    """More PEs are asked for than there are GPUs to put them on."""
+
+
 class EngineError(CpufreeError):
     """An engine failed while it was set up or while it ran."""
 

@@ -18,8 +18,12 @@ MAX_ROWS = 2**31 - 1
 # length of its rows is allocated; below, `check_spd_input` names the rows.
 _MANY_ROWS = 1_000_000
 
+# The numbers that DLPack gives to memory of NVIDIA GPUs: kDLCUDA and kDLCUDAManaged.
+_DLPACK_CUDA = (2, 13)
+
 MatrixLike: TypeAlias = Any
-"""SciPy sparse, NumPy 2-D, CsrMatrix, or a path or `gen:` string for `io.load_matrix`."""
+"""SciPy sparse, NumPy 2-D, CsrMatrix, or a path or `gen:` string for `io.load_matrix`;
+also matrices of CuPy and PyTorch."""
 _DTYPES: dict[str, tuple[type, ...]] = {
     "indptr": (np.int64,),
     "indices": (np.int32,),
@@ -109,7 +113,8 @@ def as_csr(A: MatrixLike) -> CsrMatrix:
 
     Args:
         A: SciPy sparse matrix or array of any format, NumPy 2-D array, CsrMatrix, or a path or
-            `gen:NAME?key=value` string (see `cpufree.io.load_matrix`); (n, n).
+            `gen:NAME?key=value` string (see `cpufree.io.load_matrix`); (n, n). Matrices of CuPy
+            and PyTorch are copied to the host, where the set-up needs their pattern.
 
     Raises:
         MatrixError: complex or otherwise not real, not square, empty, too large, not a matrix.
@@ -142,11 +147,15 @@ def canonical_csr(A: MatrixLike) -> CsrMatrix:
         return _from_sparse(A)
     if isinstance(A, np.ndarray):
         return _from_dense(A)
+    if library_of(A):
+        from cpufree.io.from_gpu import to_host  # not needed where nobody uses these
+
+        return canonical_csr(to_host(A))
     kind = f"{type(A).__module__}.{type(A).__qualname__}"
     raise MatrixError(
         f"cannot take a matrix from {kind}: pass a SciPy sparse matrix, a NumPy 2-D "
-        "array, or the path of a file. The entries are needed, so that operators "
-        "given as functions cannot be used."
+        "array, one of CuPy or PyTorch, or the path of a file. The entries are needed, so "
+        "that operators given as functions cannot be used."
     )
 
 
@@ -171,6 +180,11 @@ def as_vector(v: ArrayLike, n: int, dtype: DTypeLike, name: str = "b") -> NDArra
         raise VectorError(f"{name} is {v!r}; it must be {n} real numbers{hint}")
     if isinstance(v, np.ma.MaskedArray):
         raise VectorError(f"{name} is a masked array; pass {name}.filled(value)")
+    if cuda_device(v) is not None:
+        raise VectorError(
+            f"{name} lies on a GPU, but is needed on the host here; pass {name}.get() (CuPy) or "
+            f"{name}.cpu() (PyTorch)"
+        )
     try:
         vector = np.asarray(v)
     except (ValueError, TypeError):
@@ -197,6 +211,24 @@ def as_vector(v: ArrayLike, n: int, dtype: DTypeLike, name: str = "b") -> NDArra
         why = f"too large for {result.dtype}" if np.isfinite(value) else "not a finite number"
         raise VectorError(f"{name}[{k}] = {value} is {why}")
     return result
+
+
+def library_of(v: Any) -> str:
+    """Return which library of arrays on GPUs v is of, "cupy", "cupyx" or "torch", else ""."""
+    homes = (kind.__module__.partition(".")[0] for kind in type(v).__mro__)
+    return next((home for home in homes if home in ("cupy", "cupyx", "torch")), "")
+
+
+def cuda_device(v: Any) -> int | None:
+    """Return the number of the GPU on which an array lies: None on the host, -1 if not known."""
+    if isinstance(v, np.ndarray):
+        return None
+    # DLPack first: PyTorch's other interface raises for tensors that require a gradient.
+    where = getattr(v, "__dlpack_device__", None)
+    if where is not None:
+        kind, number = where()
+        return int(number) if int(kind) in _DLPACK_CUDA else None
+    return -1 if hasattr(type(v), "__cuda_array_interface__") else None
 
 
 def float_type(dtype: np.dtype[Any]) -> type[np.float64] | type[np.float32]:

@@ -64,6 +64,7 @@ class Result:
 
     Attributes:
         x: the solution, or the last iterate where not converged; shape of b, dtype of the solve.
+            Where b was an array of CuPy or PyTorch on a GPU, x is one on the same GPU.
         converged: whether ‖b - A x‖₂ ≤ max(rtol ‖b‖₂, atol), by the true residual.
         reason: why the solve ended.
         iterations: number of iterations; each has one product with A (Chebyshev: more).
@@ -73,7 +74,8 @@ class Result:
         history: ‖r‖₂ at iterations 0, history_stride, 2 history_stride, ...
         history_stride: iterations between entries of history; above 1 only in very long solves.
         method, pc: what was used; why: why this method, preconditioner, number of PEs and order.
-        engine, pes, blocks: where it ran; `blocks` threads for each PE.
+        engine, pes, blocks: where it ran; on the CPU engine a block is a thread.
+        gpus: numbers of the GPUs, one for each PE; device: what they are, "4 × NVIDIA H200".
         timings: seconds: "setup" (checks, partition, layout), "solve" (all of the solve call),
             "kernel" (from launch to end of the kernels), "per_iteration" (of the kernels).
         warnings: what the user should know, in sentences.
@@ -83,7 +85,7 @@ class Result:
             0 if unused).
     """
 
-    x: npt.NDArray[Any]
+    x: Any
     converged: bool
     reason: Reason
     iterations: int
@@ -101,6 +103,8 @@ class Result:
     timings: dict[str, float]
     warnings: tuple[str, ...] = ()
     counts: dict[str, float] = field(default_factory=dict)
+    gpus: tuple[int, ...] = ()
+    device: str = ""
 
     @property
     def relative_residual(self) -> float:
@@ -121,7 +125,8 @@ class Result:
         """
         names = (
             "converged reason info iterations residual true_residual relative_residual bnorm "
-            "history history_stride method pc why engine pes blocks timings warnings counts"
+            "history history_stride method pc why engine pes blocks gpus device timings warnings "
+            "counts"
         )
         return {name: _plain(getattr(self, name)) for name in names.split()}
 
@@ -129,12 +134,13 @@ class Result:
         verdict = "converged" if self.converged else "NOT converged"
         reason = self.reason.value if self.converged else f"{self.reason}: {self.reason.meaning}"
         layout = f"{counted(self.pes, 'PE')} × {counted(self.blocks, 'block')}"
+        layout += f", {self.device}" if self.device else ""
         relative = f"{self.relative_residual:.3e}"
         lines = [
             f"Result: {verdict} after {counted(self.iterations, 'iteration')} ({reason})",
             f"  true residual       {self.true_residual:.3e}   relative to b: {relative}",
             f"  recursive residual  {self.residual:.3e}",
-            f"  x                   {self.x.dtype} {self.x.shape}",
+            f"  x                   {dtype_name(self.x)} {tuple(self.x.shape)}",
             f"  method              {self.method}, preconditioner {self.pc}",
             f"  engine              {self.engine}, {layout}",
             f"  seconds             {self._times()}",
@@ -150,6 +156,14 @@ class Result:
 def counted(count: int, noun: str) -> str:
     """Return a count with its noun: 1 block, 4 000 blocks."""
     return f"{count:,} {noun}".replace(",", " ") + ("" if count == 1 else "s")
+
+
+def dtype_name(array: Any) -> str:
+    """Return the type of an array's numbers as NumPy names it, "" where it has none.
+
+    PyTorch's types are not NumPy's; `torch.float32` is named like the `float32` that it is.
+    """
+    return str(getattr(array, "dtype", "")).removeprefix("torch.")
 
 
 def _plain(value: Any) -> Any:

@@ -1,7 +1,14 @@
-"""Fixtures shared by the tests."""
+"""Fixtures shared by the tests, and the options --engine and --gpus.
+
+    pytest --engine cuda_p2p --gpus 0-3
+
+runs the tests on another engine than the CPU's: it becomes the preset of the environment. Tests
+that are about the CPU engine (`cpu_only`) are skipped, and so are those that need more GPUs.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 from collections.abc import Iterator
@@ -9,7 +16,93 @@ from pathlib import Path
 
 import pytest
 
+from cpufree import cli
+from cpufree.env import gpu_numbers
+from cpufree.errors import NotEnoughGpusError
+
 ROOT = Path(__file__).parents[2]
+
+
+CPU_ENGINE = "cpu_threads"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add --engine and --gpus."""
+    group = parser.getgroup("cpufree")
+    group.addoption(
+        "--engine", choices=[CPU_ENGINE, "cuda_p2p"], default=CPU_ENGINE, help="engine of the tests"
+    )
+    group.addoption("--gpus", help="GPUs of the tests: all, or numbers such as 0,2-5")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Preset the engine for this process and those that tests start."""
+    config.addinivalue_line("markers", "cpu_only: about the CPU engine; skipped on others")
+    engine, gpus = config.getoption("--engine"), config.getoption("--gpus")
+    if gpus is not None and engine == CPU_ENGINE:
+        raise pytest.UsageError("--gpus needs --engine cuda_p2p")
+    os.environ["CPUFREE_ENGINE"] = engine
+    if gpus is not None:
+        try:
+            gpu_numbers(gpus)
+        except ValueError as error:
+            raise pytest.UsageError(f"--gpus {gpus}: {error}") from None
+        os.environ["CPUFREE_GPUS"] = gpus
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Skip what is about the CPU engine where the tests run on another one."""
+    if config.getoption("--engine") == CPU_ENGINE:
+        return
+    for item in items:
+        if item.get_closest_marker("cpu_only"):
+            item.add_marker(pytest.mark.skip(reason="about the CPU engine"))
+
+
+@contextlib.contextmanager
+def skip_without_enough_gpus(config: pytest.Config) -> Iterator[None]:
+    """Skip a test that asks for more GPUs than there are, when the tests run on GPUs."""
+    try:
+        yield
+    except NotEnoughGpusError as error:
+        if config.getoption("--engine") == CPU_ENGINE:
+            raise
+        pytest.skip(f"needs more GPUs: {error}")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """Skip where a test finds too few GPUs."""
+    with skip_without_enough_gpus(item.config):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Skip where a fixture finds too few GPUs."""
+    with skip_without_enough_gpus(request.config):
+        return (yield)
+
+
+@pytest.fixture
+def engine(request: pytest.FixtureRequest) -> str:
+    """The engine on which the tests run."""
+    return str(request.config.getoption("--engine"))
+
+
+@pytest.fixture(autouse=True)
+def too_few_gpus_pass_the_command_line(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let NotEnoughGpusError through the command line, which would make it an exit code."""
+    if engine == CPU_ENGINE:
+        return
+    explain = cli.explain
+
+    def let_through(error: Exception) -> tuple[int, str]:
+        if isinstance(error, NotEnoughGpusError):
+            raise error
+        return explain(error)
+
+    monkeypatch.setattr(cli, "explain", let_through)
 
 
 def find_data_dir() -> Path | None:

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+pytestmark = pytest.mark.cpu_only  # what is measured here is the CPU engine
 BENCH = Path(__file__).parents[2] / "bench"
 METHODS = ("cg", "prcg", "pipecg")
 needs_compiler = pytest.mark.skipif(shutil.which("c++") is None, reason="no C++ compiler")

@@ -16,11 +16,12 @@ import numpy as np
 import pytest
 import scipy.io
 import scipy.sparse
-from rich.console import Console
+from fake_core import FakeCore
 
 from cpufree import cli, commands, display
 from cpufree.errors import CpufreeError, EngineError, OutOfMemoryError
 from cpufree.result import Reason
+from cpufree.run import core
 
 POISSON = "gen:poisson2d?nx=20,ny=20"
 
@@ -64,7 +65,7 @@ def indefinite(tmp_path: Path) -> Path:
 # --- solve ---------------------------------------------------------------------------------------
 
 
-def test_solve_converges_with_code_0_and_both_residuals(run: Run) -> None:
+def test_solve_converges_with_code_0_and_both_residuals(run: Run, engine: str) -> None:
     ended = run("solve", POISSON, "--rtol", "1e-8", "--pes", 2)
     assert ended.code == 0
     assert re.search(r"^Converged after \d+ iterations: .*\(CONVERGED_RTOL\)$", ended.out, re.M)
@@ -80,7 +81,7 @@ def test_solve_converges_with_code_0_and_both_residuals(run: Run) -> None:
     assert float(found["the same by SciPy"]) == pytest.approx(
         float(found["true residual b - A x"]), rel=1e-2
     )
-    assert "cpu_threads: 2 PEs" in ended.out
+    assert f"{engine}: 2 " in ended.out
 
 
 def test_solve_writes_solution_that_solves(run: Run, tmp_path: Path) -> None:
@@ -159,6 +160,57 @@ def test_solve_random_right_hand_side_is_the_same_every_time(run: Run, tmp_path:
     assert np.array_equal(np.load(saved[0]), np.load(saved[1]))
 
 
+def test_solve_has_the_times_of_kernel_and_iteration(run: Run) -> None:
+    time = re.search(r"^  time +(.*?) *$", run("solve", POISSON).out, re.M)
+    assert time
+    names = [part.split(" ", 2)[2] for part in time[1].split(", ")]
+    assert names == ["setup", "solve", "kernel", "per iteration"]
+
+
+def test_solve_on_gpus_names_them_and_says_why_so_many(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake = FakeCore(4)
+    monkeypatch.setattr(core, "load", lambda: fake)
+    ended = run("solve", POISSON, "--gpus", "0,2-3", "--engine", "cuda_p2p")
+    assert ended.code == 0, ended.err
+    text = " ".join(ended.out.split())
+    assert "cuda_p2p: 3 × NVIDIA H200 (GPU 0, 2, 3), 3 PEs × 132 blocks" in text
+    assert "3 PEs on GPUs 0, 2-3: asked for" in text
+
+
+def test_solve_writes_gpus_to_json(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = FakeCore(2)
+    monkeypatch.setattr(core, "load", lambda: fake)
+    ended = run("solve", POISSON, "--engine", "cuda_p2p", "--gpus", "all", "--json", "-")
+    report = json.loads(ended.out)
+    assert (report["engine"], report["gpus"]) == ("cuda_p2p", [0, 1])
+    assert report["device"] == "2 × NVIDIA H200"
+
+
+@pytest.mark.parametrize(
+    ("fake", "words", "code", "message"),
+    [
+        (FakeCore(0, note="there is no driver"), [], 4, "there is no driver"),
+        (FakeCore(2), ["--gpus", "5"], 3, "gpus names device 5"),
+        (FakeCore(2), ["--gpus", "0,0"], 3, "gpus names device 0 2 times"),
+    ],
+    ids=["no GPU", "unknown", "repeated"],
+)
+def test_gpus_that_cannot_be_had_end_with_a_code(
+    run: Run,
+    monkeypatch: pytest.MonkeyPatch,
+    fake: FakeCore,
+    words: list[str],
+    code: int,
+    message: str,
+) -> None:
+    monkeypatch.setattr(core, "load", lambda: fake)
+    ended = run("solve", POISSON, "--engine", "cuda_p2p", *words)
+    assert ended.code == code
+    assert message in ended.err
+
+
 @pytest.mark.parametrize("pc", ["jacobi", "chebyshev", "none"])
 @pytest.mark.parametrize("method", ["auto", "cg", "prcg", "pipecg"])
 def test_solve_offers_every_method_and_preconditioner(run: Run, method: str, pc: str) -> None:
@@ -202,6 +254,9 @@ def test_input_error_is_one_line_with_code(
         ["solve", POISSON, "--blocks", "many"],
         ["solve", POISSON, "--rtol", "-1"],
         ["solve", POISSON, "--method", "gmres"],
+        ["solve", POISSON, "--engine", "gpu"],
+        ["solve", POISSON, "--gpus", "two"],
+        ["solve", POISSON, "--gpus", ""],
         ["generate"],
         ["generate", "poisson2d"],
     ],
@@ -384,57 +439,6 @@ def test_interrupt_keeps_the_solution_and_ends_with_130(
     assert ended.code == 130
     assert "INTERRUPTED" in ended.out
     assert np.isfinite(np.load(out)).all()
-
-
-# --- display -------------------------------------------------------------------------------------
-
-
-def test_every_reason_has_an_ending_with_a_code_of_its_own() -> None:
-    assert set(display.ENDINGS) == set(Reason)
-    failed = [display.ENDINGS[reason].exit_code for reason in Reason if not reason.converged]
-    assert len(set(failed)) == len(failed)
-    assert min(failed) >= 10
-
-
-def test_exit_codes_are_those_of_the_documentation() -> None:
-    text = (Path(__file__).parents[2] / "docs/cli.md").read_text()
-    for reason, ending in display.ENDINGS.items():
-        row = next(line for line in text.splitlines() if f"`{reason.value}`" in line)
-        assert row.startswith(f"| {ending.exit_code} |"), row
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [(0, "0 s"), (0.5e-6, "500 ns"), (0.00123, "1.23 ms"), (1.5, "1.5 s"), (4000, "4000 s")],
-)
-def test_times_are_told_in_fitting_units(value: float, text: str) -> None:
-    assert display.seconds(value) == text
-
-
-@pytest.mark.parametrize(
-    ("value", "text"), [(0, "0 B"), (1023, "1023 B"), (2**20, "1 MiB"), (3 * 2**29, "1.5 GiB")]
-)
-def test_sizes_are_told_in_binary_units(value: float, text: str) -> None:
-    assert display.size(value) == text
-
-
-def test_progress_counts_digits_gained() -> None:
-    progress = display.SolveProgress(Console(), target=1e-8)
-    progress(0, 1.0)
-    assert progress.share(1.0) == 0.0
-    assert progress.share(1e-4) == pytest.approx(0.5)
-    assert progress.share(1e-9) == 1.0
-    assert progress.share(10.0) == 0.0
-    assert progress.share(float("nan")) == 0.0
-
-
-def test_progress_always_asks_to_go_on() -> None:
-    assert display.SolveProgress(Console(), target=0.0)(1, 0.0) is True
-
-
-def test_json_has_no_nan() -> None:
-    plain = display.to_plain({"a": np.float64("nan"), "b": (np.inf, np.arange(2)), "c": "text"})
-    assert plain == {"a": None, "b": [None, [0, 1]], "c": "text"}
 
 
 def test_verdict_tells_the_meaning_of_the_reason(run: Run) -> None:

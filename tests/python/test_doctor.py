@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Callable
+from typing import Any
 
 import pytest
+from fake_core import FakeCore, gpu
 from rich.console import Console
 
 from cpufree import doctor
 from cpufree.doctor import Finding, Section, Status
-from cpufree.errors import UnsupportedError
+from cpufree.errors import EngineError, UnsupportedError
+from cpufree.run import core
 
 MEMINFO = "MemTotal:       16000000 kB\nMemFree:  1 kB\nMemAvailable:    8000000 kB\nHuge: x\n"
 
@@ -39,19 +43,124 @@ def test_tool_that_is_missing_or_fails_gives_none() -> None:
     assert doctor.run_tool(["echo", "seen"]) == "seen"
 
 
-def test_gpus_are_listed_from_nvidia_smi(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> Callable[..., FakeCore]:
+    """Return a function that puts a fake extension in the place of the real one."""
+
+    def put(*arguments: Any, **named: Any) -> FakeCore:
+        fake = FakeCore(*arguments, **named)
+        monkeypatch.setattr(core, "load", lambda: fake)
+        return fake
+
+    return put
+
+
+def found(section: Section) -> dict[str, Finding]:
+    """Return the findings of a section by name."""
+    return {finding.name: finding for finding in section.findings}
+
+
+def test_gpus_are_listed_from_nvidia_smi_where_the_extension_has_no_cuda(
+    monkeypatch: pytest.MonkeyPatch, machine: Callable[..., FakeCore]
+) -> None:
+    machine(0, built=False, note="this build has no CUDA")
     monkeypatch.setattr(doctor, "run_tool", lambda command: "GPU X, 8 GiB\nGPU Y, 9 GiB")
-    findings = doctor.look_at_gpus().findings
-    assert [finding.detail for finding in findings[:2]] == ["GPU X, 8 GiB", "GPU Y, 9 GiB"]
+    section = doctor.look_at_gpus()
+    findings = found(section)
+    assert findings["GPU 0"].detail == "GPU X, 8 GiB"
+    assert findings["GPU 1"].detail == "GPU Y, 9 GiB"
+    assert findings["extension"].detail == "compiled without CUDA"
+    assert "CPUFREE_CUDA=ON" in findings["extension"].hint
+    assert findings["GPUs in use"].detail == "none: this build has no CUDA"
+    assert doctor.healthy([section])
+
+
+def test_gpus_are_listed_with_memory_and_compute_capability(
+    machine: Callable[..., FakeCore],
+) -> None:
+    machine([gpu(0, free=139.5), gpu(1, "Tesla T4", capability=(7, 5))])
+    section = doctor.look_at_gpus()
+    findings = found(section)
+    expected = "NVIDIA H200, 140.0 GiB, compute capability 9.0, 139.5 GiB free"
+    assert (findings["GPU 0"].status, findings["GPU 0"].detail) == (Status.OK, expected)
+    assert findings["GPU 1"].status is Status.NOTE
+    assert findings["GPU 1"].detail.endswith("compute capability 7.5: too low for cpufree")
+    assert findings["extension"].detail == "compiled with CUDA"
+    assert doctor.healthy([section])
+
+
+def test_gpu_that_cannot_be_started_is_reported(
+    machine: Callable[..., FakeCore], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def held(index: int) -> int:
+        raise EngineError("the device is in use by another process")
+
+    monkeypatch.setattr(machine(1), "gpu_free_bytes", held)
+    finding = found(doctor.look_at_gpus())["GPU 0"]
+    assert finding.status is Status.FAILED
+    assert "in use by another process" in finding.detail
+    assert "nvidia-smi" in finding.hint
+
+
+def test_driver_that_is_missing_is_a_note(machine: Callable[..., FakeCore]) -> None:
+    machine(0, note="the driver is too old")
+    findings = found(doctor.look_at_gpus())
+    assert findings["GPUs in use"].detail == "none: the driver is too old"
+
+
+def test_peer_access_is_reported_for_all_pairs(machine: Callable[..., FakeCore]) -> None:
+    fake = machine(3)
+    finding = found(doctor.look_at_gpus())["peer access"]
+    assert (finding.status, finding.detail) == (Status.OK, "between all pairs of 3 GPUs")
+    assert fake.asked_peers == [[0, 1, 2]]
+
+
+def test_missing_peer_access_is_a_note_that_names_the_pair(
+    machine: Callable[..., FakeCore],
+) -> None:
+    machine(2, peer="GPU 0 does not reach GPU 1")
+    section = doctor.look_at_gpus()
+    assert found(section)["peer access"].detail == "GPU 0 does not reach GPU 1; auto uses one GPU"
+    assert doctor.healthy([section])
+
+
+def test_gpu_engine_is_tried_on_all_gpus(machine: Callable[..., FakeCore]) -> None:
+    fake = machine(3)
+    finding = doctor.look_at_gpu_engine()
+    assert finding.status is Status.OK, finding.detail
+    assert "200 rows on 3 PEs" in finding.detail
+    assert fake.systems[0].gpus == [0, 1, 2]
+
+
+def test_gpu_engine_is_tried_on_one_gpu_where_they_do_not_combine(
+    machine: Callable[..., FakeCore],
+) -> None:
+    fake = machine(2, peer="GPU 0 does not reach GPU 1")
+    assert doctor.look_at_gpu_engine().status is Status.OK
+    assert fake.systems[0].gpus == [0]
+
+
+def test_gpu_engine_that_fails_makes_the_machine_unhealthy(
+    machine: Callable[..., FakeCore],
+) -> None:
+    machine(1)
+
+    def fail() -> str:
+        raise EngineError("the kernel fell over")
+
+    section = doctor.look_at_engines(lambda: "works", fail)
+    assert found(section)["cuda_p2p"].status is Status.FAILED
+    assert not doctor.healthy([section])
 
 
 def test_machine_without_gpu_is_healthy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(core, "load", lambda: FakeCore(0, note="the driver is not installed"))
     monkeypatch.setattr(doctor, "run_tool", lambda command: None)
     monkeypatch.setattr(doctor.shutil, "which", lambda name: None)
     monkeypatch.setattr(doctor.ctypes.util, "find_library", lambda name: None)
     section = doctor.look_at_gpus()
-    assert {finding.status for finding in section.findings} == {Status.NOTE}
-    assert doctor.healthy([section])
+    assert {f.status for f in section.findings if f.name != "extension"} == {Status.NOTE}
+    assert doctor.healthy([section, doctor.look_at_engines(lambda: "works")])
 
 
 def test_cpu_engine_solves_its_self_test() -> None:

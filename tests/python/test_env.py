@@ -13,7 +13,7 @@ from cpufree.errors import CpufreeWarning, InvalidInputError
 
 
 def test_empty_environment_gives_the_defaults() -> None:
-    assert Env.read({}) == Env("auto", None, None, None, "warning")
+    assert Env.read({}) == Env("auto", None, None, None, "warning", "auto")
 
 
 def test_values_are_read_with_their_types() -> None:
@@ -24,9 +24,10 @@ def test_values_are_read_with_their_types() -> None:
             "CPUFREE_BLOCKS": "4",
             "CPUFREE_WAIT_LIMIT": "2.5",
             "CPUFREE_LOG": "debug",
+            "CPUFREE_GPUS": "0, 2-4",
         }
     )
-    assert env == Env("cpu_threads", 8, 4, 2.5, "debug")
+    assert env == Env("cpu_threads", 8, 4, 2.5, "debug", (0, 2, 3, 4))
 
 
 def test_the_process_environment_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -39,7 +40,7 @@ def test_empty_value_counts_as_unset(name: str) -> None:
     assert Env.read({name: ""}) == Env()
 
 
-@pytest.mark.parametrize("name", ["CPUFREE_PES", "CPUFREE_BLOCKS"])
+@pytest.mark.parametrize("name", ["CPUFREE_PES", "CPUFREE_BLOCKS", "CPUFREE_GPUS"])
 def test_auto_leaves_a_number_open(name: str) -> None:
     assert Env.read({name: "Auto"}) == Env()
 
@@ -64,6 +65,9 @@ def test_words_are_read_without_regard_to_case() -> None:
         ("CPUFREE_WAIT_LIMIT", "inf"),
         ("CPUFREE_WAIT_LIMIT", "10s"),
         ("CPUFREE_LOG", "loud"),
+        ("CPUFREE_GPUS", "two"),
+        ("CPUFREE_GPUS", "0,"),
+        ("CPUFREE_GPUS", "3-1"),
     ],
 )
 def test_bad_value_is_refused_with_name_value_and_choices(name: str, value: str) -> None:

@@ -15,6 +15,7 @@ from cpufree.errors import (
     InvalidInputError,
     MatrixError,
     NonFiniteError,
+    NotEnoughGpusError,
     NotSymmetricError,
     OutOfMemoryError,
     UnsupportedError,
@@ -30,7 +31,7 @@ ALL = [
 
 
 def test_the_module_holds_the_whole_tree() -> None:
-    assert len(ALL) == 12
+    assert len(ALL) == 13
 
 
 @pytest.mark.parametrize("error", ALL)
@@ -55,6 +56,7 @@ def test_every_error_can_be_made_from_a_message_alone(error: type[Exception]) ->
         (FileFormatError, InvalidInputError),
         (VectorError, InvalidInputError),
         (WaitTimeoutError, EngineError),
+        (NotEnoughGpusError, UnsupportedError),
         (OutOfMemoryError, MemoryError),
     ],
 )

@@ -15,6 +15,7 @@ import pytest
 import cpufree
 from cpufree.errors import InvalidInputError, UnsupportedError
 from cpufree.run import choices, core
+from cpufree.run.placement import Asked
 from cpufree.run.watch import Watch
 
 
@@ -62,20 +63,12 @@ def test_auto_method_is_predict_and_recompute_and_says_why() -> None:
     assert "one reduction" in why
 
 
-def test_auto_engine_is_the_cpu() -> None:
-    assert choices.choose_engine("auto", "auto") == "cpu_threads"
-
-
-@pytest.mark.parametrize("asked", [("cuda_p2p", "auto"), ("auto", "nvshmem")])
-def test_engine_that_is_not_here_says_what_is(asked: tuple[str, str]) -> None:
-    with pytest.raises(UnsupportedError, match=r"not part of this version.*cpu_threads"):
-        choices.choose_engine(*asked)
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: choices.choose_engine("gpu", "auto"), "unknown engine 'gpu': choose one of auto"),
+        (lambda: Asked(engine="gpu"), "unknown engine 'gpu': choose one of auto"),
+        (lambda: Asked(pes=0), "pes is 0"),
+        (lambda: Asked(blocks="all"), "blocks is 'all'"),
         (lambda: choices.choose_method("gmres"), "unknown method 'gmres'.*prcg, cg, pipecg"),
         (lambda: choices.choose_method(None), "unknown method None"),  # type: ignore[arg-type]
         (lambda: choices.choose_pes(0, None), "pes is 0: give 'auto' or a whole number from 1"),
@@ -114,7 +107,7 @@ def test_missing_extension_says_how_to_build_it(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setitem(sys.modules, "cpufree._core", None)
     monkeypatch.delattr(cpufree, "_core", raising=False)
     with pytest.raises(UnsupportedError, match="pip install"):
-        core.system_class()
+        core.load()
 
 
 # The host's part

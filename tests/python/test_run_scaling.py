@@ -41,6 +41,7 @@ def test_absolute_tolerance_and_guess_are_scaled_along() -> None:
     assert np.array_equal(small.x, plain.x * factor)
 
 
+@pytest.mark.cpu_only  # GPUs are done before there is progress to tell
 def test_progress_tells_residuals_of_the_system_given() -> None:
     large = cpufree.generate.poisson2d(300, 300)
     seen: list[float] = []

@@ -6,17 +6,15 @@ import os
 import signal
 import threading
 import time
-from typing import Any
 
 import numpy as np
 import pytest
-from reference_cg import chain, first_unit_vector, rhs
+from fake_core import FakeCore
+from reference_cg import all_but_one_row, chain, first_unit_vector, rhs
 
 import cpufree
 from cpufree import Reason, Solver, WaitTimeoutError, solve
-from cpufree.partition import Partition, report
-from cpufree.problem import CsrMatrix
-from cpufree.run import solver as solver_module
+from cpufree.run import core, layout
 
 # A solve that would take minutes: CG needs as many iterations as this chain has links.
 N = 400_000
@@ -157,17 +155,10 @@ def test_solves_of_one_solver_from_two_threads_take_turns() -> None:
     assert all(np.array_equal(found[k], x) for k, x in enumerate(expected))
 
 
-def all_but_one_row(A: CsrMatrix, pes: int, method: str) -> Partition:
-    """Give PE 1 the last row and PE 0 all others, so that PE 1 spends its time waiting."""
-    part = np.zeros(A.shape[0], np.int32)
-    part[-1] = 1
-    return Partition(part, method, "", report(A, part, pes))
-
-
 def test_a_wait_beyond_its_limit_says_who_waited_for_whom(
     monkeypatch: pytest.MonkeyPatch, b: np.ndarray
 ) -> None:
-    monkeypatch.setattr(solver_module, "partition", all_but_one_row)
+    monkeypatch.setattr(layout, "partition", all_but_one_row)
     with Solver(chain(N), pes=2, blocks=1) as solver:
         with pytest.raises(WaitTimeoutError, match=r"PE 1 waited .* PE 0") as caught:
             solver.solve(b, rtol=1e-12, wait_limit=1e-9)
@@ -184,20 +175,8 @@ def test_a_wait_beyond_its_limit_says_who_waited_for_whom(
 def test_the_environment_sets_the_wait_limit_unless_the_call_does(
     monkeypatch: pytest.MonkeyPatch, argument: float | None, expected: float
 ) -> None:
-    class Recorder:
-        options: dict[str, Any]
-
-        def __init__(self, *_: Any) -> None: ...
-
-        def plan(self) -> dict[str, Any]:
-            return {}
-
-        def solve(self, b: Any, x0: Any, options: dict[str, Any], progress: Any) -> Any:
-            Recorder.options = options
-            raise StopIteration
-
+    fake = FakeCore(1)
+    monkeypatch.setattr(core, "load", lambda: fake)
     monkeypatch.setenv("CPUFREE_WAIT_LIMIT", "12.5")
-    monkeypatch.setattr(solver_module, "system_class", lambda: Recorder)
-    with pytest.raises(StopIteration):
-        solve(chain(5), np.ones(5), wait_limit=argument)
-    assert Recorder.options["wait_limit"] == expected
+    solve(chain(5), np.ones(5), wait_limit=argument)
+    assert fake.systems[0].options["wait_limit"] == expected

@@ -211,7 +211,8 @@ def test_a_linear_operator_is_solved_by_scipy_with_a_warning(
 
 
 @pytest.mark.parametrize(
-    "extra", [{"method": "cg"}, {"pes": 2}, {"time_limit": 1.0}, {"progress": print}]
+    "extra",
+    [{"method": "cg"}, {"pes": 2}, {"time_limit": 1.0}, {"progress": print}, {"gpus": [0]}],
 )
 def test_extras_that_the_host_cannot_honour_are_refused_by_name(
     A: sp.csr_array, b: np.ndarray, extra: dict[str, Any]

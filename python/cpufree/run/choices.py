@@ -8,7 +8,7 @@ import os
 from collections.abc import Collection
 from typing import Any
 
-from ..errors import InvalidInputError, UnsupportedError
+from ..errors import InvalidInputError
 
 METHODS = {
     "prcg": "one reduction per iteration with the accuracy of classic CG",
@@ -23,18 +23,6 @@ SMALL_NNZ = 50_000
 # Seconds that a block may wait for another one before the solve is given up with a diagnosis. Long
 # enough for an overloaded machine; an undisturbed wait takes microseconds.
 WAIT_LIMIT = 60.0
-
-
-def choose_engine(asked: str, preset: str) -> str:
-    """Return the engine: what is asked for, else the preset of the environment, else what fits."""
-    one_of("engine", asked, ENGINES)
-    engine = preset if asked == "auto" else asked
-    if engine in ("auto", "cpu_threads"):
-        return "cpu_threads"
-    raise UnsupportedError(
-        f"engine {engine!r} is not part of this version of cpufree, which has: cpu_threads. "
-        "Leave the engine to 'auto', or choose 'cpu_threads'"
-    )
 
 
 def choose_pes(asked: int | str, preset: int | None) -> tuple[int, str]:

@@ -2,21 +2,59 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from ..errors import UnsupportedError
 
 if TYPE_CHECKING:
-    from .._core import System
+    from .._core import GpuInfo, System
 
 
-def system_class() -> type[System]:
-    """Return the class System of the extension; UnsupportedError where that does not load."""
+def load() -> ModuleType:
+    """Return the extension; UnsupportedError where it does not load."""
     try:
-        from .._core import System
+        from .. import _core
     except ImportError as error:
         raise UnsupportedError(
             f"the compiled part of cpufree does not load ({error}). Install the package with its "
             "compiler step: pip install . in the source tree"
         ) from error
-    return System
+    return _core
+
+
+def make_system(*arrays: Any, pes: int, blocks: int, engine: str, gpus: tuple[int, ...]) -> System:
+    """Return a System: arrays are indptr, indices, data, part and order."""
+    system: System = load().System(*arrays, pes, blocks, engine, list(gpus))
+    return system
+
+
+def solve(system: System, b: Any, x0: Any, out: Any, options: Any, progress: Any) -> Any:
+    """Solve with a System; return its outcome."""
+    return system.solve(b, x0, out, options, progress)
+
+
+def cuda_built() -> bool:
+    """Return whether the extension was compiled with CUDA."""
+    return bool(load().cuda_built())
+
+
+def gpus() -> list[GpuInfo]:
+    """Return the GPUs that the driver lists, none where there is no driver or no CUDA."""
+    found: list[GpuInfo] = load().gpus()
+    return found
+
+
+def gpu_note() -> str:
+    """Return why there are no GPUs, "" where there are some."""
+    return str(load().gpu_note())
+
+
+def gpu_free_bytes(number: int) -> int:
+    """Return the memory of a GPU that is free now; CUDA is started on it for that."""
+    return int(load().gpu_free_bytes(number))
+
+
+def peer_problem(numbers: tuple[int, ...]) -> str:
+    """Return which two GPUs do not reach one another's memory, "" where all do."""
+    return str(load().peer_problem(list(numbers))) if len(numbers) > 1 else ""

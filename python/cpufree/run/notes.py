@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..result import Reason, Result
+from ..result import Reason, Result, dtype_name
 
 # The recursive residual may understate the true one by this factor before the user is told.
 GAP = 10.0
@@ -18,7 +18,7 @@ def numerical_notes(result: Result, options: Mapping[str, Any]) -> list[str]:
     """Return what the residuals of a solve tell, beyond its reason."""
     notes = []
     tolerance = max(options["rtol"] * result.bnorm, options["atol"])
-    single = result.x.dtype == np.float32
+    single = dtype_name(result.x) == "float32"
     if result.converged and result.true_residual > tolerance:
         notes.append(
             f"the true residual {result.true_residual:.3e} is above the tolerance {tolerance:.3e}"

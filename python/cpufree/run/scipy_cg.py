@@ -13,7 +13,7 @@ from scipy.sparse.linalg import LinearOperator
 from scipy.sparse.linalg import cg as scipy_cg
 
 from ..errors import CpufreeWarning, InvalidInputError
-from ..problem import CsrMatrix, as_csr, as_vector
+from ..problem import CsrMatrix, as_csr, as_vector, cuda_device
 from ..result import Reason
 from ..validate import check_spd_input
 from .choices import integer, real
@@ -39,13 +39,14 @@ def cg(
     pes: int | str = "auto",
     blocks: int | str = "auto",
     engine: str = "auto",
+    gpus: Any = "auto",
     reorder: str | bool = "auto",
     partition: str = "auto",
     check: bool = True,
     time_limit: float | None = None,
     wait_limit: float | None = None,
     progress: Progress | None = None,
-) -> tuple[npt.NDArray[Any], int]:
+) -> tuple[Any, int]:
     """Solve A x = b, A symmetric positive definite, by conjugate gradients; SciPy's signature.
 
     Parameters, as SciPy's:
@@ -57,7 +58,8 @@ def cg(
         callback: called as callback(xk) after each iteration.
 
     Extras, by keyword only, as in `solve`: method, pc (default "jacobi"), pes, blocks, engine,
-    reorder, partition, check, time_limit, wait_limit, progress.
+    gpus, reorder, partition, check, time_limit, wait_limit, progress. b and x0 may lie on a GPU,
+    as arrays of CuPy or PyTorch; x is then an array like b.
 
     A callback, another M and an A given as LinearOperator need the host in every iteration: then
     SciPy's own cg does the work, and a CpufreeWarning says so.
@@ -80,6 +82,7 @@ def cg(
         "pes": pes,
         "blocks": blocks,
         "engine": engine,
+        "gpus": gpus,
         "reorder": reorder,
         "partition": partition,
         "time_limit": time_limit,
@@ -99,9 +102,7 @@ def cg(
     return device_cg(A, b, progress, x0=x0, pc=pc or "jacobi", **extras)
 
 
-def device_cg(
-    A: Any, b: Any, progress: Progress | None, **options: Any
-) -> tuple[npt.NDArray[Any], int]:
+def device_cg(A: Any, b: Any, progress: Progress | None, **options: Any) -> tuple[Any, int]:
     """Solve without the host; turn what SciPy's return value cannot tell into warnings."""
     watch = Watch(progress)
     result = solve(A, b, progress=watch, **options)
@@ -147,12 +148,19 @@ def guess_from_name(name: str, b: Any, M: Any) -> Any:
     """Return the first guess that SciPy calls "Mb": M applied to b."""
     if name != "Mb":
         raise InvalidInputError(f"x0 is {name!r}: give an array, None, or 'Mb'")
-    return b if M is None else M @ np.asarray(b).reshape(-1)
+    if M is None:
+        return b
+    if cuda_device(b) is not None:
+        raise InvalidInputError("x0 is 'Mb', and b lies on a GPU: pass the array M @ b as x0")
+    return M @ np.asarray(b).reshape(-1)
 
 
 def reject_extras(why: str, progress: Progress | None, extras: dict[str, Any]) -> None:
     """Raise InvalidInputError for options that SciPy's loop cannot honour."""
-    given = [name for name, value in extras.items() if value not in ("auto", None)]
+    # Lists of devices may be arrays, whose comparison is one.
+    given = [
+        n for n, v in extras.items() if not (v is None or (isinstance(v, str) and v == "auto"))
+    ]
     given += ["progress"] if progress is not None else []
     if given:
         raise InvalidInputError(
@@ -174,6 +182,10 @@ def host_cg(
     why: str,
 ) -> tuple[npt.NDArray[Any], int]:
     """Run SciPy's cg, with Jacobi where M is None, after the usual checks."""
+    if cuda_device(b) is not None:
+        raise InvalidInputError(
+            f"b lies on a GPU, but SciPy's cg would have to solve this on the host: {why}"
+        )
     warn(f"SciPy's cg, driven by the host, solves this: {why}", stacklevel=4)
     right = b
     if not isinstance(A, LinearOperator):

@@ -13,31 +13,34 @@ import numpy.typing as npt
 
 from ..env import Env
 from ..errors import InvalidInputError
-from ..partition import Int32s, choose_order, partition
-from ..problem import CsrMatrix, as_csr, as_vector
-from ..result import Reason, Result, counted
+from ..problem import CsrMatrix, as_csr, as_vector, cuda_device
+from ..result import Reason, Result, dtype_name
 from ..validate import check_spd_input
-from . import choices
-from .core import system_class
+from . import choices, core, on_gpu
+from .gpu_choice import Size
+from .layout import Layout, lay_out
 from .notes import numerical_notes, rounding_note
+from .placement import GPU_NNZ, Asked, named_engine, place
 from .watch import Progress, Watch
 
 if TYPE_CHECKING:
-    from .._core import Outcome, System
-
-# Largest over mean nonzeros per PE from which the user is told.
-UNBALANCED = 1.25
+    from .._core import Outcome
 
 
 class Solver:
     """A matrix partitioned and laid out for its PEs: set up once, solve often.
 
     Parameters:
-        A: n × n, sparse, symmetric positive definite: SciPy sparse, dense NumPy, CsrMatrix, or the
-            path of a file. It is copied; later changes have no effect.
-        pes: number of PEs, "auto" (one on the CPU engine).
-        blocks: threads for each PE, "auto" (the cores shared out; 1 for small systems).
-        engine: "auto" or "cpu_threads".
+        A: n × n, sparse, symmetric positive definite: SciPy sparse, dense NumPy, CsrMatrix, a
+            matrix of CuPy or PyTorch, or the path of a file. It is copied; later changes have no
+            effect.
+        pes: number of PEs, "auto". On the engine cuda_p2p a PE is a GPU, on the CPU engine a group
+            of threads, and auto is 1.
+        blocks: blocks for each PE, "auto" (a GPU: as many as run at once; the CPU engine, whose
+            blocks are threads: the cores shared out, 1 for small systems).
+        engine: "auto" (GPUs where there are some, and A is not small), "cuda_p2p", "cpu_threads".
+        gpus: which GPUs: "auto", "all", device numbers as a list, or a text such as "0,2-5".
+            Numbers are CUDA's, which counts what CUDA_VISIBLE_DEVICES leaves.
         reorder: "auto", True or "rcm", False or "natural": order of rows inside a PE.
         partition: "auto", "metis", "contiguous": which PE owns which rows.
         check: test that A is symmetric, finite and has a positive diagonal. False spares the time;
@@ -45,7 +48,7 @@ class Solver:
         dtype: float32 or float64, in which to solve; default that of A.
 
     Raises InvalidInputError (and its kinds, see cpufree.errors) for what cannot be solved,
-    UnsupportedError for an engine that is not here.
+    UnsupportedError for an engine or GPUs that are not here, OutOfMemoryError.
     """
 
     def __init__(
@@ -55,73 +58,71 @@ class Solver:
         pes: int | str = "auto",
         blocks: int | str = "auto",
         engine: str = "auto",
+        gpus: Any = "auto",
         reorder: str | bool = "auto",
         partition: str = "auto",
         check: bool = True,
         dtype: npt.DTypeLike | None = None,
+        _near: int | None = None,  # of solve: the GPU on which its b lies
     ) -> None:
         begin = time.perf_counter()
-        make_system = system_class()
-        env = Env.read()
-        self._wait_limit = env.wait_limit or choices.WAIT_LIMIT
-        self.engine = choices.choose_engine(engine, env.engine)
+        core.load()
+        self._env = Env.read()
+        self._asked = Asked(engine, gpus, pes, blocks)
+        self._wait_limit = self._env.wait_limit or choices.WAIT_LIMIT
+        # What cannot be had is told before a large matrix is read.
+        named = named_engine(self._asked, self._env, _near is not None)
         matrix = as_csr(A)
-        self.warnings = check_matrix(matrix) if check else []
+        self._odd = check_matrix(matrix) if check else []
         matrix = with_dtype(matrix, dtype)
-        count, why_pes = choices.choose_pes(pes, env.pes)
-        threads, why_blocks = choices.choose_blocks(blocks, env.blocks, count, matrix.nnz)
-        part, why_part = self._share(matrix, count, partition)
-        ordering = choose_order(matrix, part, reorder)
         self.shape = matrix.shape
         self.dtype = np.dtype(matrix.dtype)
-        self._why = [
-            f"{counted(count, 'PE')}: {why_pes}",
-            f"{counted(threads, 'block')} each: {why_blocks}",
-        ]
-        self._why += [*why_part, ordering.why]
-        self._system: System | None = make_system(
-            matrix.indptr,
-            matrix.indices,
-            matrix.data,
-            part,
-            ordering.order,
-            count,
-            threads,
-            self.engine,
-        )
-        self._plan = self._system.plan()
+        self._sharing = (partition, reorder)
         self._lock = threading.Lock()
+        self._layout: Layout | None = self._lay_out(matrix, _near)
+        self.engine = self._layout.engine
+        self.gpus, self.device = self._layout.devices, self._layout.device_names
+        self._plan = self._layout.plan
+        self.warnings = [*self._odd, *self._layout.warnings]
+        # A small system that has stayed on the CPU unasked is set up on a GPU too once a right-hand
+        # side lies there. It is copied, for the caller may change A until then.
+        unasked = named == "auto" and self.engine == "cpu_threads"
+        keep = unasked and matrix.nnz < GPU_NNZ and core.cuda_built()
+        arrays: tuple[Any, ...] = (matrix.indptr, matrix.indices, matrix.data)
+        self._arrays = tuple(array.copy() for array in arrays) if keep else None
+        self._gpu_layout: Layout | None = None
         self.setup_seconds = time.perf_counter() - begin
-        cores = choices.available_cores()
-        if count * threads > cores:
-            self.warnings.append(
-                f"{counted(count, 'PE')} × {counted(threads, 'block')} are {count * threads} "
-                f"threads on {counted(cores, 'core')}: "
-                "they take turns, which is slow"
-            )
 
-    def _share(self, A: CsrMatrix, pes: int, method: str) -> tuple[Int32s | None, list[str]]:
-        """Return the owners of the rows (None: one PE) and why; note what is amiss."""
-        if pes == 1 and method == "auto":
-            return None, []
-        parts = partition(A, pes, method)
-        if parts.fallback:
-            self.warnings.append(f"rows are shared out in consecutive blocks: {parts.why}")
-        if parts.report.imbalance > UNBALANCED:
-            self.warnings.append(
-                f"the largest PE has {parts.report.imbalance:.2f} times the mean nonzeros; the "
-                "others wait for it: fewer PEs may be as fast"
+    def _lay_out(self, matrix: CsrMatrix, near: int | None) -> Layout:
+        size = Size(matrix.shape[0], matrix.nnz, matrix.dtype.itemsize)
+        return lay_out(matrix, place(self._asked, self._env, size, near), *self._sharing)
+
+    def _layout_for(self, near: int | None) -> Layout:
+        """Return the layout for a b on GPU `near`, or on the host; the lock is held."""
+        if self._layout is None:
+            raise InvalidInputError("this Solver is closed: make a new one from the matrix")
+        if near is None or self._layout.engine == "cuda_p2p":
+            return self._layout
+        if self._arrays is None:
+            named_engine(self._asked, self._env, on_gpu=True)  # says why not
+            raise InvalidInputError(
+                "b lies on a GPU, but this Solver works on the CPU, with more PEs than there are "
+                "GPUs: make one with fewer, or pass a copy of b on the host"
             )
-        return parts.part, [f"{parts.method} partition: {parts.why}"]
+        if self._gpu_layout is None:
+            self._gpu_layout = self._lay_out(CsrMatrix(*self._arrays), near)
+        return self._gpu_layout
 
     @property
     def plan(self) -> dict[str, Any]:
         """How the matrix lies on the PEs.
 
         Lists per PE: rows, nnz, ghosts (values received per exchange), boundary_rows, neighbours
-        (pairs of PE and values sent). In all: pes, blocks, edge_cut (pairs of coupled rows on
-        different PEs), halo_values (values moved per exchange), imbalance (largest over mean
-        nonzeros), matrix_bytes (of the matrix in the format of the engine, all PEs).
+        (pairs of PE and values sent). In all: engine, pes, blocks, threads (of a block), edge_cut
+        (pairs of coupled rows on different PEs), halo_values (values moved per exchange), halo
+        ("packets" or "stores", how they travel; "none"), imbalance (largest over mean nonzeros),
+        matrix_bytes (of the matrix in the format of the engine, all PEs), resident_vectors and
+        resident_matrix (what stays on chip across iterations).
         """
         return {**self._plan}
 
@@ -145,6 +146,8 @@ class Solver:
 
         Parameters:
             b: right-hand side, shape (n,) or (n, 1), finite. x0: first guess; default zero.
+                Either may be an array of CuPy or PyTorch on a GPU, shape (n,), of the type of the
+                solve; x is then one like b, and nothing passes through the host.
             maxiter: most iterations; default 10 n.
             method: "cg" (Hestenes and Stiefel 1952), "prcg" (Chen and Carson 2020, one reduction
                 per iteration), "pipecg" (Ghysels and Vanroose 2014, one reduction, overlapped);
@@ -153,8 +156,9 @@ class Solver:
                 `chebyshev_degree` steps in the Jacobi-scaled matrix), "none".
             time_limit: seconds after which to stop; default none. wait_limit: seconds that a block
                 may wait for another before the solve is given up with a diagnosis; default 60.
-            progress: called as progress(iteration, residual norm) about every 50 ms in this thread;
-                returning False ends the solve (reason INTERRUPTED), as Ctrl-C does.
+            progress: called as progress(iteration, residual norm) in this thread, about every 20 ms
+                on GPUs and 50 ms on the CPU; returning False ends the solve (reason INTERRUPTED),
+                as Ctrl-C does.
             replace_every: pipecg: iterations between replacements of the residual by b - A x,
                 0 for never. Once b - A x exceeds twice what the recurrence says, prcg takes over.
 
@@ -163,11 +167,16 @@ class Solver:
         fit, WaitTimeoutError when a wait outlasts wait_limit, and what progress raises.
         """
         begin = time.perf_counter()
-        if self._system is None:
-            raise InvalidInputError("this Solver is closed: make a new one from the matrix")
         n = self.shape[0]
-        right = as_vector(b, n, self.dtype, "b")
-        guess = None if x0 is None else as_vector(x0, n, self.dtype, "x0")
+        near = cuda_device(b)
+        with self._lock:
+            layout = self._layout_for(near)
+        if near is None:
+            right, out, shape = as_vector(b, n, self.dtype, "b"), None, np.shape(b)
+            guess = None if x0 is None else as_vector(x0, n, self.dtype, "x0")
+        else:
+            right, guess, out = on_gpu.prepare(b, x0, n, self.dtype)
+            shape = (n,)
         if not (progress is None or callable(progress)):
             raise InvalidInputError(f"progress is {progress!r}: give a function, or None")
         chosen, why_method = choices.choose_method(method)
@@ -184,28 +193,30 @@ class Solver:
         }
         watch = progress if isinstance(progress, Watch) else Watch(progress)
         with self._lock, watch:
-            outcome = self._system.solve(right, guess, options, watch)
+            outcome = core.solve(layout.system, right, guess, out, options, watch)
         if watch.error is not None:
             raise watch.error
         seconds = time.perf_counter() - begin
-        why = [f"{chosen}: {why_method}", *self._why]
-        result = self._result(outcome, options, why, seconds, np.shape(b))
-        notes = [*self.warnings, *rounding_note(b, self.dtype), *numerical_notes(result, options)]
+        x = outcome["x"].reshape(shape) if out is None else out
+        why = f"{chosen}: {why_method}"
+        result = self._result(x, outcome, layout, options, why, seconds)
+        notes = [*self._odd, *layout.warnings, *rounding_note(b, self.dtype)]
+        notes += numerical_notes(result, options)
         return dataclasses.replace(result, warnings=tuple(notes))
 
     def _result(
         self,
+        x: Any,
         outcome: Outcome,
+        layout: Layout,
         options: Mapping[str, Any],
-        why: list[str],
+        why: str,
         seconds: float,
-        shape: tuple[int, ...],
     ) -> Result:
         reason = Reason(outcome["reason"])
         iterations, kernel = int(outcome["iterations"]), float(outcome["seconds"])
-        x: npt.NDArray[Any] = outcome["x"]
         return Result(
-            x=x.reshape(shape) if len(shape) == 2 else x,
+            x=x,
             converged=reason.converged,
             reason=reason,
             iterations=iterations,
@@ -216,8 +227,8 @@ class Solver:
             history_stride=int(outcome["history_stride"]),
             method=options["method"],
             pc=options["pc"],
-            why="; ".join(why),
-            engine=self.engine,
+            why="; ".join([why, *layout.why]),
+            engine=layout.engine,
             pes=int(outcome["pes"]),
             blocks=int(outcome["blocks"]),
             timings={
@@ -233,11 +244,13 @@ class Solver:
                 "handed_over_at": int(outcome["handed_over_at"]),
                 "lambda_max": float(outcome["lambda_max"]),
             },
+            gpus=layout.devices,
+            device=layout.device_names,
         )
 
     def close(self) -> None:
         """Free the memory of the matrix; the Solver cannot solve any more."""
-        self._system = None
+        self._layout = self._gpu_layout = self._arrays = None
 
     def __enter__(self) -> Solver:
         return self
@@ -269,7 +282,7 @@ def with_dtype(A: CsrMatrix, dtype: npt.DTypeLike | None) -> CsrMatrix:
 
 def solve_dtype(A: CsrMatrix, b: Any) -> type[np.float32] | type[np.float64]:
     """Return the common type of A and b: float32 only where both are no wider."""
-    narrow = A.dtype == np.float32 and getattr(b, "dtype", None) in (np.float32, np.float16)
+    narrow = A.dtype == np.float32 and dtype_name(b) in ("float32", "float16")
     return np.float32 if narrow else np.float64
 
 
@@ -286,6 +299,7 @@ def solve(
     pes: int | str = "auto",
     blocks: int | str = "auto",
     engine: str = "auto",
+    gpus: Any = "auto",
     reorder: str | bool = "auto",
     partition: str = "auto",
     check: bool = True,
@@ -297,8 +311,8 @@ def solve(
 ) -> Result:
     """Solve A x = b, A sparse, symmetric and positive definite, to the accuracy asked for.
 
-    A, pes, blocks, engine, reorder, partition and check are those of Solver; the other parameters
-    those of Solver.solve. The solve is in float32 where A and b are, else in float64.
+    A, pes, blocks, engine, gpus, reorder, partition and check are those of Solver; the other
+    parameters those of Solver.solve. The solve is in float32 where A and b are, else in float64.
 
     Returns a Result; raises as Solver and Solver.solve do.
     """
@@ -309,10 +323,12 @@ def solve(
         pes=pes,
         blocks=blocks,
         engine=engine,
+        gpus=gpus,
         reorder=reorder,
         partition=partition,
         check=check,
         dtype=solve_dtype(matrix, b),
+        _near=cuda_device(b),
     ) as solver:
         solver.setup_seconds = time.perf_counter() - begin
         return solver.solve(

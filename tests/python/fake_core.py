@@ -1,0 +1,131 @@
+"""A machine with GPUs that is not there: an extension that remembers what it is asked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.linalg import spsolve
+
+GIB = 2**30
+
+
+def gpu(
+    index: int,
+    name: str = "NVIDIA H200",
+    free: float = 139.0,
+    capability: tuple[int, int] = (9, 0),
+) -> dict[str, Any]:
+    """Return a GPU as the extension describes it, with `free` of 140 GiB free."""
+    return {
+        "index": index,
+        "name": name,
+        "memory_bytes": 140 * GIB,
+        "free": int(free * GIB),  # not told by gpus(), but by gpu_free_bytes()
+        "multiprocessors": 132,
+        "compute_capability": capability,
+        "l2_bytes": 60 * 2**20,
+    }
+
+
+class FakeCore:
+    """Stands in for cpufree._core; its Systems solve directly, on the host."""
+
+    def __init__(
+        self,
+        gpus: int | list[dict[str, Any]] = 4,
+        *,
+        built: bool = True,
+        note: str = "",
+        peer: str = "",
+    ) -> None:
+        self.listed = [gpu(k) for k in range(gpus)] if isinstance(gpus, int) else gpus
+        self.built = built
+        self.note = note
+        self.peer = peer
+        self.asked_peers: list[list[int]] = []
+        self.looked_at_gpus = 0
+        self.started: list[int] = []
+        self.systems: list[FakeSystem] = []
+
+    def cuda_built(self) -> bool:
+        return self.built
+
+    def gpus(self) -> list[dict[str, Any]]:
+        self.looked_at_gpus += 1
+        return self.listed
+
+    def gpu_free_bytes(self, index: int) -> int:
+        self.started.append(index)
+        return next(int(gpu["free"]) for gpu in self.listed if gpu["index"] == index)
+
+    def gpu_note(self) -> str:
+        return self.note
+
+    def peer_problem(self, gpus: list[int]) -> str:
+        self.asked_peers.append(gpus)
+        return self.peer
+
+    def System(self, *arguments: Any) -> FakeSystem:
+        self.systems.append(FakeSystem(*arguments))
+        return self.systems[-1]
+
+
+class FakeSystem:
+    """A System that remembers its arguments and those of its last solve."""
+
+    def __init__(
+        self,
+        indptr: Any,
+        indices: Any,
+        data: Any,
+        part: Any,
+        order: Any,
+        pes: int,
+        blocks: int,
+        engine: str,
+        gpus: list[int],
+    ) -> None:
+        self.matrix = sp.csr_array((data, indices, indptr))
+        self.pes, self.blocks, self.engine, self.gpus = pes, blocks, engine, gpus
+        self.options: dict[str, Any] = {}
+        self.given: tuple[Any, Any, Any] = (None, None, None)
+
+    def plan(self) -> dict[str, Any]:
+        return {
+            "engine": self.engine,
+            "pes": self.pes,
+            "blocks": self.blocks or 132,
+            "threads": 512,
+            "edge_cut": 0,
+            "halo_values": 0,
+            "imbalance": 1.0,
+        }
+
+    def solve(
+        self, b: Any, x0: Any, out: Any, options: dict[str, Any], progress: Any
+    ) -> dict[str, Any]:
+        self.given, self.options = (b, x0, out), options
+        right = b if out is None else b.values
+        x = spsolve(self.matrix.tocsc(), right)
+        if out is not None:
+            out.values[:] = x
+        return {
+            "x": x if out is None else None,
+            "reason": "CONVERGED_RTOL",
+            "iterations": 3,
+            "residual": 1e-9,
+            "true_residual": 1e-9,
+            "bnorm": float(np.linalg.norm(right)),
+            "history": np.array([1.0, 1e-3, 1e-6, 1e-9]),
+            "history_stride": 1,
+            "replacements": 0,
+            "handed_over_at": -1,
+            "lambda_max": 0.0,
+            "seconds": 12e-6,
+            "reductions": 4,
+            "exchanges": 4,
+            "pes": self.pes,
+            "blocks": self.blocks or 132,
+        }

@@ -1,0 +1,130 @@
+"""Arrays of libraries that are not there: what cpufree sees of CuPy, PyTorch and others."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+CUDA = 2  # what DLPack calls the memory of NVIDIA GPUs
+
+
+class FakeArray:
+    """A vector "on a GPU", whose values lie on the host, where only fakes may look."""
+
+    def __init__(self, values: Any, device: int = 0) -> None:
+        self.values = np.asarray(values)
+        self.number = device
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.values.shape
+
+    def reshape(self, *shape: int) -> FakeArray:
+        return type(self)(self.values.reshape(*shape), self.number)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return CUDA, self.number
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise TypeError("Implicit conversion to a NumPy array is not allowed.")
+
+
+class CupyArray(FakeArray):
+    """cupy.ndarray."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.values.dtype
+
+    @property
+    def flags(self) -> Any:
+        return SimpleNamespace(c_contiguous=self.values.flags.c_contiguous)
+
+    @property
+    def device(self) -> Any:
+        return contextlib.nullcontext()
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        return {"shape": self.shape, "typestr": self.dtype.str, "version": 3}
+
+    def get(self) -> Any:
+        return self.values
+
+
+class TorchDtype:
+    """torch.float64: unlike NumPy's types."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"torch.{self.name}"
+
+
+class TorchTensor(FakeArray):
+    """torch.Tensor, dense, on a GPU unless said otherwise."""
+
+    def __init__(
+        self, values: Any, device: int = 0, requires_grad: bool = False, layout: str = "strided"
+    ) -> None:
+        super().__init__(values, device)
+        self.requires_grad = requires_grad
+        self.layout = f"torch.{layout}"
+        self.device = f"cuda:{device}"
+
+    @property
+    def dtype(self) -> TorchDtype:
+        return TorchDtype(self.values.dtype.name)
+
+    def is_contiguous(self) -> bool:
+        return bool(self.values.flags.c_contiguous)
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        if self.requires_grad:
+            raise RuntimeError("Can't get __cuda_array_interface__ on Variable that requires grad.")
+        return {"shape": self.shape, "version": 2}
+
+
+CupyArray.__module__ = "cupy"
+TorchTensor.__module__ = "torch"
+
+
+class OtherArray:
+    """An array of a third library, which has the older interface only."""
+
+    shape = (5,)
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        return {"shape": self.shape, "typestr": "<f8", "version": 3}
+
+
+def install(monkeypatch: pytest.MonkeyPatch, finished: list[Any]) -> None:
+    """Put fakes of both libraries in place; `finished` collects the streams waited for."""
+
+    def stream(where: Any) -> Any:
+        return SimpleNamespace(synchronize=lambda: finished.append(where))
+
+    cupy, torch = ModuleType("cupy"), ModuleType("torch")
+    cupy.empty_like = lambda v: CupyArray(np.full_like(v.values, np.nan), v.number)  # type: ignore
+    cupy.cuda = SimpleNamespace(get_current_stream=lambda: stream("cupy"))  # type: ignore
+    torch.empty_like = lambda v: TorchTensor(np.full_like(v.values, np.nan), v.number)  # type: ignore
+    torch.cuda = SimpleNamespace(current_stream=stream)  # type: ignore
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    monkeypatch.setitem(sys.modules, "torch", torch)
+
+
+@contextlib.contextmanager
+def nothing_downloaded() -> Iterator[None]:
+    """Check that no fake array is asked for a copy on the host."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(CupyArray, "get", lambda self: pytest.fail("copied to the host"))
+        yield
