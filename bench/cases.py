@@ -59,10 +59,10 @@ def default_cache() -> Path:
     return Path(tempfile.gettempdir()) / f"cpufree-bench-{getpass.getuser()}"
 
 
-def load_large(case: Case, cache: Path) -> sp.csr_array:
-    """Return the matrix of a case; it is made once and kept in the folder `cache`.
+def kept_file(case: Case, cache: Path) -> Path:
+    """Return the file of the matrix of a case in the folder `cache`; it is made once.
 
-    The name of the file carries a hash of the generators: when these change, it is made anew.
+    Its name carries a hash of the generators: when these change, it is made anew.
     """
     key = hashlib.sha256(case.spec.encode())
     for source in sorted(Path(cpufree.generate.__file__).parent.glob("*.py")):
@@ -71,7 +71,12 @@ def load_large(case: Case, cache: Path) -> sp.csr_array:
     if not file.exists():
         cache.mkdir(parents=True, exist_ok=True)
         cpufree.save_matrix(file, cpufree.generate.from_spec(case.spec))
-    return scipy_form(cpufree.load_matrix(file))
+    return file
+
+
+def load_large(case: Case, cache: Path) -> sp.csr_array:
+    """Return the matrix of a case, from the folder `cache`, where it is made once."""
+    return scipy_form(cpufree.load_matrix(kept_file(case, cache)))
 
 
 def load_small(data: Path | None, quick: bool) -> dict[str, sp.csr_array]:

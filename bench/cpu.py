@@ -22,12 +22,12 @@ from cpu_plot import draw
 from cpu_report import show
 from cpu_small import RTOL, measure_small
 from machine import CpuUse, describe_machine, describe_versions, last_level_bytes, source_state
+from records import RESULTS, unused_name
 from rich.console import Console
 from timing import FEWEST_ROUNDS, spread
 from triad import BYTES_PER_ELEMENT, Triad, TriadError, array_elements
 
 SCHEMA = 1
-RESULTS = Path(__file__).parent / "results"
 QUICK_ELEMENTS = 2_000_000
 # Threads of a BLAS keep spinning for some 20 ms after a call, at the cost of whoever comes next.
 PAUSE, PAUSE_QUICK = 0.06, 0.02
@@ -37,13 +37,7 @@ tell = Console(stderr=True, highlight=False)
 
 def default_out(folder: Path = RESULTS) -> Path:
     """Return folder/cpu-<date>.json, or cpu-<date>-2.json, ...: never a file that exists."""
-    stem = f"cpu-{datetime.date.today().isoformat()}"
-    number = 1
-    while True:
-        path = folder / (f"{stem}.json" if number == 1 else f"{stem}-{number}.json")
-        if not path.exists():
-            return path
-        number += 1
+    return unused_name(folder, "cpu")
 
 
 def measure(quick: bool, rounds: int, seed: int, cache: Path, data: Path | None) -> dict[str, Any]:

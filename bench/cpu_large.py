@@ -14,34 +14,17 @@ from cases import Case
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
 from scipy.sparse.linalg import cg as scipy_cg
 from timing import compare, interleave, judge, paired, seconds, spread
+from traffic import METHODS, count_bytes
 from triad import Triad
 
 import cpufree
 
-METHODS = ("cg", "prcg", "pipecg")
-# Passes over vectors of n values per iteration with Jacobi: reads and writes of vectors, and the
-# inverse diagonal twice. Counted in the head comments of cpufree/solvers/*cg.hpp.
-VECTOR_PASSES = {"cg": 10 + 2, "prcg": 10 + 2, "pipecg": 17 + 2}
 ROWS_OF_TARGET = 1_000_000  # the targets are set for matrices from here on
 MOST_OF_SCIPY = 0.6
 LEAST_OF_TRIAD = 0.7
 SETUPS = 3
 
 Vector = npt.NDArray[np.float64]
-
-
-def count_bytes(rows: int, nnz: int, matrix_bytes: float, method: str) -> dict[str, float]:
-    """Return the bytes of one iteration: of the vectors, with plain CSR, with the format in use.
-
-    Plain CSR: 8 bytes per value, 4 per column index, 4 per row. Each pass over a vector is 8 bytes
-    per row, and what stays in caches between two passes is not deducted.
-    """
-    vectors = 8.0 * rows * VECTOR_PASSES[method]
-    return {
-        "vectors": vectors,
-        "csr": 12.0 * nnz + 4.0 * rows + vectors,
-        "format": matrix_bytes + vectors,
-    }
 
 
 def scipy_jacobi(A: sp.csr_array) -> tuple[Any, dict[str, Any]]:
@@ -90,7 +73,7 @@ def measure_large(
     M, jacobi = scipy_jacobi(A)
     setups = []
     for _ in range(SETUPS):  # the first one warms up
-        solver = cpufree.Solver(A)
+        solver = cpufree.Solver(A, engine="cpu_threads")
         setups.append(solver.setup_seconds)
     tasks: dict[str, Callable[[], tuple[float, float]]] = {
         method: solve_task(solver, b, method, k) for method in METHODS

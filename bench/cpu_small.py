@@ -53,7 +53,7 @@ def measure_small(
         warnings.simplefilter("ignore", cpufree.CpufreeWarning)
         count = [0]
         x, info = scipy_whole(A, b, count)
-        result = cpufree.solve(A, b, rtol=RTOL)
+        result = cpufree.solve(A, b, rtol=RTOL, engine="cpu_threads")
         record |= {
             "scipy_iterations": count[0],
             "iterations": result.iterations,
@@ -64,7 +64,7 @@ def measure_small(
             return record | {"left_out": f"SciPy: info {info}; cpufree: {result.reason}"}
         calls = {
             "scipy": lambda: scipy_whole(A, b),
-            "cpufree": lambda: cpufree.cg(A, b, rtol=RTOL),
+            "cpufree": lambda: cpufree.cg(A, b, rtol=RTOL, engine="cpu_threads"),
         }
         loops = {
             key: max(1, math.ceil(least_seconds / seconds(call))) for key, call in calls.items()

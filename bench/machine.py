@@ -6,6 +6,7 @@ import importlib.metadata
 import os
 import platform
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -87,9 +88,18 @@ class CpuUse:
 
 def describe_versions(compiler: str) -> dict[str, str]:
     """Return the versions of Python, of the packages that matter here and of the compiler."""
-    versions = {name: importlib.metadata.version(name) for name in PACKAGES}
+    versions = {name: package_version(name) for name in PACKAGES}
     compiled_by = (run_tool([compiler, "--version"]) or "unknown").splitlines()[0]
     return {"python": platform.python_version(), **versions, "compiler": compiled_by}
+
+
+def package_version(name: str) -> str:
+    """Return the version of a package; that of a copied source tree is told by the package."""
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        found = sys.modules.get(name)
+        return str(getattr(found, "__version__", "unknown"))
 
 
 def source_state() -> dict[str, Any]:
