@@ -15,7 +15,7 @@ EXTENSION_SOURCES = $(shell find cpufree cmake -type f)
 DEMO ?= gen:flange_hex?r_out=40,t=8,pipe=20
 
 .PHONY: help demo test test-cpp test-tsan test-asan test-python check lint format bench-cpu clean
-.PHONY: cuda gpu install
+.PHONY: cuda gpu bench-gpu install
 
 help:
 	@sed -n '2,7s/^# *//p' Makefile
@@ -72,6 +72,8 @@ gpu: $(VENV)/.dependencies
 
 bench-cpu: install
 	python bench/cpu.py
+bench-gpu: install
+	CUDA_MODULE_LOADING=EAGER python bench/gpu.py
 
 clean:
 	rm -rf build convergence.png .mypy_cache .ruff_cache .pytest_cache

@@ -44,7 +44,8 @@ def describe_gpus(engine: str) -> dict[str, Any]:
 def count_links(topology: str) -> dict[str, int]:
     """Return how many pairs of GPUs have which link (NV18: 18 NVLinks), out of `topo -m`."""
     plain = re.sub(r"\x1b\[[\d;]*m", "", topology)
-    rows = [line.split() for line in plain.splitlines() if re.match(r"GPU\d+\s", line)]
+    # The line of headings may begin like a row.
+    rows = [line.split() for line in plain.splitlines() if re.match(r"GPU\d+\s+(?!GPU)", line)]
     links = Counter(
         rows[i][1 + j] for i in range(len(rows)) for j in range(i) if 1 + j < len(rows[i])
     )

@@ -160,7 +160,8 @@ def headline(record: Row) -> str:
     if found_gpus.get("driver"):
         parts.append(f"driver {found_gpus['driver']}")
     if found_gpus.get("links"):
-        parts.append(", ".join(f"{n} × {link}" for link, n in found_gpus["links"].items()))
+        links = {link: n for link, n in found_gpus["links"].items() if link != "X"}  # X: itself
+        parts.append(", ".join(f"{n} × {link}" for link, n in links.items()))
     if copy:
         parts.append(f"copy {copy / 1e9:.0f} GB/s per GPU")
     return "; ".join(parts)

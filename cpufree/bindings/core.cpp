@@ -151,6 +151,14 @@ nb::dict dict_of(const PlanReport& plan) {
 
 class PySystem {
  public:
+  // Freeing a system may wait for another thread's solve, whose progress function needs the GIL.
+  ~PySystem() {
+    const nb::gil_scoped_release release;
+    system_ = {};
+  }
+  PySystem(const PySystem&) = delete;
+  PySystem& operator=(const PySystem&) = delete;
+
   PySystem(const Vector<std::int64_t>& indptr, const Rows& indices, const nb::object& data,
            const std::optional<Rows>& part, const std::optional<Rows>& order, int pes, int blocks,
            const std::string& engine, const std::vector<int>& gpus, const nb::dict& tuning) {

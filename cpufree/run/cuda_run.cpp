@@ -64,10 +64,7 @@ void CudaRunner::listen(const SolveSpec& spec, const Progress& progress) const {
 void CudaRunner::stop() noexcept {
   leave_[0].value = 1;               // ends waits, and
   notes_[0].value = kNoteInterrupt;  // solves that wait for nobody
-  try {
-    while (!launch_.ended()) std::this_thread::sleep_for(kNap);
-  } catch (const Error&) {  // a kernel crashed: it runs no more
-  }
+  launch_.drain();
 }
 
 void CudaRunner::report_waits() {

@@ -16,6 +16,8 @@ namespace {
 
 using cuda_p2p::OnDevice;
 
+// Rows and ghosts of a PE: 32-bit numbers, and loops look a block's threads ahead.
+constexpr std::int64_t kMostEntries = (std::int64_t{1} << 31) - 1 - 1024;
 // Most ghosts of a PE that travel as packets: 16 bytes each and no fence, against 8 and one.
 constexpr std::size_t kMostPackets = 16384;
 // A block with fewer rows has nothing to do for most of its threads.
@@ -100,6 +102,10 @@ void CudaSystem<T>::choose_blocks(const SystemSpec& spec, const Extent& extent) 
 template <class T>
 void CudaSystem<T>::build(HaloPlan<T>& plan, const SystemSpec& spec) {
   const Extent extent = extent_of(plan);
+  for (const auto& local : plan.local)
+    require(std::int64_t{local.rows()} + local.ghosts <= kMostEntries,
+            "a GPU can hold vectors of at most " + std::to_string(kMostEntries) +
+                " entries; use more GPUs");
   choose_blocks(spec, extent);
   packets_ = use_packets(spec, extent, kMostPackets);
   auto block_plans = make_block_plans(plan, blocks_, spec.boundary_blocks);

@@ -12,6 +12,7 @@ from fake_core import FakeCore, gpu
 import cpufree
 from cpufree.env import Env
 from cpufree.errors import (
+    EngineError,
     InvalidInputError,
     NotEnoughGpusError,
     OutOfMemoryError,
@@ -239,7 +240,31 @@ def test_one_gpu_is_that_on_which_b_lies(machine: Machine) -> None:
 def test_system_too_large_for_all_gpus_is_refused_with_numbers(machine: Machine) -> None:
     machine([gpu(0, free=10), gpu(1, free=10)])
     with pytest.raises(OutOfMemoryError, match=r"about .* GiB on each of 2 GPUs"):
-        place(Asked(), Env(), Size(10**9, 7 * 10**9, 8))
+        place(Asked(engine="cuda_p2p"), Env(), Size(10**9, 7 * 10**9, 8))
+
+
+def test_system_too_large_for_all_gpus_goes_to_the_cpu_where_no_engine_is_named(
+    machine: Machine,
+) -> None:
+    machine([gpu(0, free=10), gpu(1, free=10)])
+    placement = place(Asked(), Env(), Size(10**9, 7 * 10**9, 8))
+    assert placement.engine == "cpu_threads"
+    assert "GiB on each of 2 GPUs" in placement.warnings[0]
+
+
+def test_gpu_that_lets_nobody_in_is_passed_over(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake = machine(2)
+    free = fake.gpu_free_bytes
+
+    def taken(index: int) -> int:
+        if index == 0:
+            raise EngineError("cudaMemGetInfo: the device is busy")
+        return free(index)
+
+    monkeypatch.setattr(fake, "gpu_free_bytes", taken)
+    assert numbers(place(Asked(engine="cuda_p2p"), Env(), SMALL)) == [1]
 
 
 def test_auto_falls_back_to_one_gpu_where_they_cannot_be_combined(machine: Machine) -> None:
@@ -253,7 +278,7 @@ def test_auto_falls_back_to_one_gpu_where_they_cannot_be_combined(machine: Machi
 def test_one_gpu_that_is_too_small_without_the_others_is_out_of_memory(machine: Machine) -> None:
     machine([gpu(0, free=15), gpu(1, free=15)], peer="GPU 0 does not reach GPU 1")
     with pytest.raises(OutOfMemoryError, match=r"not fit on one GPU.*GPU 0 does not reach GPU 1"):
-        place(Asked(), Env(), Size(10**8, 7 * 10**8, 8))
+        place(Asked(engine="cuda_p2p"), Env(), Size(10**8, 7 * 10**8, 8))
 
 
 @pytest.mark.parametrize(
@@ -280,7 +305,8 @@ def test_blocks_of_a_gpu_are_left_to_the_engine_unless_asked_for(machine: Machin
     machine(1)
     assert place(Asked(), Env(), LARGE).blocks == 0
     assert place(Asked(blocks=64), Env(blocks=32), LARGE).blocks == 64
-    assert place(Asked(), Env(blocks=32), LARGE).blocks == 32
+    assert place(Asked(engine="cuda_p2p"), Env(blocks=32), LARGE).blocks == 32
+    assert place(Asked(), Env(blocks=32), LARGE).blocks == 0  # meant for threads
 
 
 # Through the public interface

@@ -61,7 +61,9 @@ inline void connect(const std::vector<int>& devices) {
 // Keeps a set of devices for one user of this process at a time. Kernels that need all
 // multiprocessors cannot run side by side: two solves on the same two GPUs could each hold one and
 // wait for the other. And an allocation waits for the kernels that run, which may wait for one that
-// the allocation keeps from being launched. Taken in increasing order, hence without deadlock.
+// the allocation keeps from being launched. Taken in increasing order, hence without deadlock; again
+// by a thread that has them already, for the progress function of a solve may free another System,
+// or make one: all grids of its solve have been launched by then, so what it does only waits.
 class DeviceLocks {
  public:
   explicit DeviceLocks(std::vector<int> devices) {
@@ -74,11 +76,11 @@ class DeviceLocks {
 
  private:
   static constexpr std::size_t kMutexes = 256;  // more than a host has GPUs
-  static std::array<std::mutex, kMutexes>& mutexes() {
-    static std::array<std::mutex, kMutexes> all;
+  static std::array<std::recursive_mutex, kMutexes>& mutexes() {
+    static std::array<std::recursive_mutex, kMutexes> all;
     return all;
   }
-  std::vector<std::unique_lock<std::mutex>> locks_;
+  std::vector<std::unique_lock<std::recursive_mutex>> locks_;
 };
 
 }  // namespace cpufree::cuda_p2p

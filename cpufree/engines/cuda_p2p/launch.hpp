@@ -61,14 +61,23 @@ class Launch {
     }
   }
 
-  // True once all grids have ended. Throws EngineError where one crashed.
+  // True once all grids have ended. Throws EngineError as soon as one has crashed, though others
+  // still wait for it.
   bool ended() const {
+    bool all = true;
     for (const Stream& stream : streams_) {
       const cudaError_t status = cudaStreamQuery(stream);
-      if (status == cudaErrorNotReady) return false;
-      check(status, "a solver kernel");
+      if (status == cudaErrorNotReady)
+        all = false;
+      else
+        check(status, "a solver kernel");
     }
-    return true;
+    return all;
+  }
+
+  // Waits for every grid, crashed or not.
+  void drain() const noexcept {
+    for (const Stream& stream : streams_) static_cast<void>(cudaStreamSynchronize(stream));
   }
 
  private:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..env import gpu_numbers
-from ..errors import InvalidInputError, UnsupportedError
+from ..errors import EngineError, InvalidInputError, UnsupportedError
 from . import core
 
 # The kernels use instructions that came with compute capability 9.0 (Hopper).
@@ -32,8 +32,14 @@ class Gpu:
         return self.compute_capability >= LEAST_CAPABILITY
 
     def free_bytes(self) -> int:
-        """Return the memory that is free now; CUDA is started on the GPU for that."""
-        return core.gpu_free_bytes(self.index)
+        """Return the memory that is free now, 0 where the GPU lets nobody in.
+
+        CUDA is started on the GPU for that.
+        """
+        try:
+            return core.gpu_free_bytes(self.index)
+        except EngineError:  # full, or another program's alone
+            return 0
 
     @property
     def capability(self) -> str:

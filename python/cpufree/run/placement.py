@@ -130,17 +130,28 @@ def place(asked: Asked, env: Env, size: Size, near: int | None = None) -> Placem
     """
     engine, why, notes = choose_engine(asked, env, size.nnz, near is not None)
     if engine == "cpu_threads":
-        pes, why_pes = choices.choose_pes(asked.pes, env.pes)
-        blocks, why_blocks = choices.choose_blocks(asked.blocks, env.blocks, pes, size.nnz)
-        reasons = [f"{engine}: {why}", f"{counted(pes, 'PE')}: {why_pes}"]
-        return Placement(engine, pes, blocks, reasons, why_blocks, warnings=notes)
-    chosen, why_gpus, notes = choose_gpus(asked, env, size, near)
+        return _on_cpu(asked, env, size, why, notes)
+    named = named_engine(asked, env, near is not None) != "auto"
+    try:
+        chosen, why_gpus, notes = choose_gpus(asked, env, size, near)
+    except OutOfMemoryError as error:
+        if named or asked.pes != "auto":
+            raise
+        return _on_cpu(asked, env, size, "GPUs lack the memory", [f"solved on the CPU: {error}"])
     blocks, why_blocks = 0, "as many as run at once"
-    if asked.blocks != "auto" or env.blocks is not None:
+    # The environment's number of blocks is meant for the engine that it names, threads by default.
+    if asked.blocks != "auto" or (named and env.blocks is not None):
         blocks, why_blocks = choices.choose_blocks(asked.blocks, env.blocks, 1, size.nnz)
     names = gpus.spell([gpu.index for gpu in chosen])
     reasons = [f"{engine}: {why}", f"{counted(len(chosen), 'PE')} on {names}: {why_gpus}"]
     return Placement(engine, len(chosen), blocks, reasons, why_blocks, chosen, notes)
+
+
+def _on_cpu(asked: Asked, env: Env, size: Size, why: str, notes: list[str]) -> Placement:
+    pes, why_pes = choices.choose_pes(asked.pes, env.pes)
+    blocks, why_blocks = choices.choose_blocks(asked.blocks, env.blocks, pes, size.nnz)
+    reasons = [f"cpu_threads: {why}", f"{counted(pes, 'PE')}: {why_pes}"]
+    return Placement("cpu_threads", pes, blocks, reasons, why_blocks, warnings=notes)
 
 
 def choose_gpus(
