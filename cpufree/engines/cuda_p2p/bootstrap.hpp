@@ -61,9 +61,10 @@ inline void connect(const std::vector<int>& devices) {
 // Keeps a set of devices for one user of this process at a time. Kernels that need all
 // multiprocessors cannot run side by side: two solves on the same two GPUs could each hold one and
 // wait for the other. And an allocation waits for the kernels that run, which may wait for one that
-// the allocation keeps from being launched. Taken in increasing order, hence without deadlock; again
-// by a thread that has them already, for the progress function of a solve may free another System,
-// or make one: all grids of its solve have been launched by then, so what it does only waits.
+// the allocation keeps from being launched. Taken in increasing order, hence without deadlock;
+// again by a thread that has them already, for the progress function of a solve may free another
+// System, or make one: all grids of its solve have been launched by then, so what it does only
+// waits.
 class DeviceLocks {
  public:
   explicit DeviceLocks(std::vector<int> devices) {
