@@ -149,7 +149,7 @@ def variants_of(pes: int, engine: str) -> Iterator[Mapping[str, int]]:
     yield {}
     if engine == "cuda_p2p":
         yield from ({"residency": value} for value in (0, 1))
-        yield from ({"threads": value} for value in (256, 512, 1024))
+        yield from ({"threads": value} for value in (128, 256, 384))
     if pes > 1:
         yield from ({"halo": value} for value in (0, 1))
         yield from ({"boundary_blocks": value} for value in (4, 16) if engine == "cuda_p2p")

@@ -88,7 +88,8 @@ concept Port = requires(P& port, double* values, double value, const double (&pa
   { port.keep_waiting(wait) } -> std::same_as<bool>;
   port.give_up(wait, record);
 
-  // Host: notes to pass on (time limit, interrupt); progress that the host may display. Called
+  // Host: notes to pass on (time limit, interrupt); progress that the host may display: iteration
+  // and square of the residual's norm. Called
   // by one thread, as often as it likes: engines look and tell as often as is cheap.
   { port.host_notes() } -> std::convertible_to<unsigned>;
   port.report(std::int64_t{}, value);

@@ -173,7 +173,7 @@ struct SolveArgs {
   const std::int32_t* global_row = nullptr;  // rows, in the order of the private vectors
   Packet* slots = nullptr;                   // symmetric
   Outcome* outcome = nullptr;                // written by PE 0
-  double* history = nullptr;                 // PE 0: history_capacity residual norms
+  double* history = nullptr;                 // PE 0: history_capacity squares of norms
 };
 
 }  // namespace cpufree

@@ -199,6 +199,21 @@ def long_b() -> np.ndarray:
     return first_unit_vector(LONG)
 
 
+def test_threads_may_solve_and_free_systems_on_one_gpu_at_once(
+    poisson: sp.csr_array, long_solver: Solver, long_b: np.ndarray
+) -> None:
+    def solve_and_free() -> None:
+        for _ in range(20):
+            solve(poisson, rhs(poisson), rtol=1e-6, pes=1)
+
+    other = threading.Thread(target=solve_and_free, daemon=True)
+    other.start()
+    for _ in range(5):  # long enough for progress to be told, which needs Python's lock
+        long_solver.solve(long_b, rtol=1e-12, time_limit=0.1, progress=lambda *_: True)
+    other.join(timeout=60)
+    assert not other.is_alive()
+
+
 @pytest.mark.parametrize("limit", [0.1, 0.5])
 def test_time_limit_is_kept_to_50_ms(long_solver: Solver, long_b: np.ndarray, limit: float) -> None:
     result = long_solver.solve(long_b, rtol=1e-12, time_limit=limit)
