@@ -1,5 +1,6 @@
 #include "cpufree/run/cuda_run.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 
@@ -14,6 +15,8 @@ using Seconds = std::chrono::duration<double>;
 constexpr Seconds kSpin{2e-3};       // short solves are watched closely
 constexpr Seconds kPatience{20e-3};  // between two calls of the caller's progress function
 constexpr std::chrono::microseconds kNap{50};
+// Seconds. Kernels count their looks in 32 bits, which at two looks a microsecond last longer.
+constexpr double kLongestWait = 1800.0;
 }  // namespace
 
 CudaRunner::CudaRunner(const std::vector<int>& devices, int blocks)
@@ -36,7 +39,8 @@ void CudaRunner::reset(std::vector<cuda_p2p::Shared>& shared, const SolveSpec& s
     shared[pe].iteration = &reached_[0].iteration;
     shared[pe].residual = &reached_[0].residual;
     shared[pe].records = records_.data() + pe * at(blocks_);
-    shared[pe].wait_limit_ns = static_cast<std::uint64_t>(1e9 * spec.wait_limit);
+    const double seconds = std::min(spec.wait_limit, kLongestWait);
+    shared[pe].wait_limit_ns = static_cast<std::uint64_t>(1e9 * seconds);
   }
 }
 
