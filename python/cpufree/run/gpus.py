@@ -32,12 +32,16 @@ class Gpu:
         return self.compute_capability >= LEAST_CAPABILITY
 
     def free_bytes(self) -> int:
-        """Return the memory that is free now, 0 where the GPU lets nobody in.
+        """Return the memory that is free now; CUDA is started on the GPU for that.
 
-        CUDA is started on the GPU for that.
+        Raises EngineError where the GPU lets nobody in.
         """
+        return core.gpu_free_bytes(self.index)
+
+    def room(self) -> int:
+        """Return the memory that is free now, 0 where the GPU lets nobody in."""
         try:
-            return core.gpu_free_bytes(self.index)
+            return self.free_bytes()
         except EngineError:  # full, or another program's alone
             return 0
 

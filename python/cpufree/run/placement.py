@@ -185,11 +185,11 @@ def choose_gpus(
 
 def _best(there: list[Gpu], size: Size) -> tuple[list[Gpu], str, list[str]]:
     """Return as many of the GPUs as the model finds best; one, if those cannot be combined."""
-    chosen, why = choose(size, there, Gpu.free_bytes)
+    chosen, why = choose(size, there, Gpu.room)
     problem = core.peer_problem(tuple(gpu.index for gpu in chosen))
     if not problem:
         return _in_order(chosen), why, []
-    one = next((gpu for gpu in there if fits(size, 1, gpu.free_bytes())), None)
+    one = next((gpu for gpu in there if fits(size, 1, gpu.room())), None)
     if one is None:
         raise OutOfMemoryError(
             f"the system does not fit on one GPU, and more cannot be combined: {problem}. Use "
