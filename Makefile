@@ -12,6 +12,8 @@ JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 CPP_FILES = $(shell find cpufree tests/cpp tests/cuda bench examples \
     \( -name '*.hpp' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' \) 2>/dev/null)
 EXTENSION_SOURCES = $(shell find cpufree cmake -type f)
+# Four groups of threads show how a system is partitioned; GPUs choose their own number.
+DEMO_PES ?= $(if $(wildcard /proc/driver/nvidia/gpus/*),auto,4)
 DEMO ?= gen:flange_hex?r_out=40,t=8,pipe=20
 
 .PHONY: help demo test test-cpp test-tsan test-asan test-python check lint format bench-cpu clean
@@ -31,7 +33,7 @@ $(VENV)/.installed: $(VENV)/.dependencies CMakeLists.txt $(EXTENSION_SOURCES)
 install: $(VENV)/.installed
 
 demo: install
-	cpufree solve "$(DEMO)" --pes 4 --plot convergence.png
+	cpufree solve "$(DEMO)" --pes $(DEMO_PES) --plot convergence.png
 
 test: test-cpp test-tsan test-python
 
