@@ -10,8 +10,6 @@ from __future__ import annotations
 import datetime
 import json
 import random
-import shlex
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,7 +20,7 @@ from cpu_plot import draw
 from cpu_report import show
 from cpu_small import RTOL, measure_small
 from machine import CpuUse, describe_machine, describe_versions, last_level_bytes, source_state
-from records import RESULTS, unused_name
+from records import RESULTS, command_line, unused_name
 from rich.console import Console
 from timing import FEWEST_ROUNDS, spread
 from triad import BYTES_PER_ELEMENT, Triad, TriadError, array_elements
@@ -68,7 +66,7 @@ def measure(quick: bool, rounds: int, seed: int, cache: Path, data: Path | None)
         "benchmark": "cpu",
         "quick": quick,
         "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-        "command": shlex.join(["python", *sys.orig_argv[1:]]),
+        "command": command_line(),
         "source": source_state(),
         "machine": machine,
         "versions": describe_versions("c++"),

@@ -13,7 +13,6 @@ import datetime
 import importlib.util
 import json
 import os
-import shlex
 import signal
 import subprocess
 import sys
@@ -31,7 +30,7 @@ from gpu_parts import PARTS, made_ahead
 from gpu_report import show
 from gpu_run import Settings, keep_promise, promise_of
 from machine import ROOT, describe_machine, describe_versions, source_state
-from records import RESULTS, unused_name, write
+from records import RESULTS, command_line, unused_name, write
 from rich.console import Console
 
 from cpufree.errors import CpufreeError
@@ -76,7 +75,7 @@ def new_record(quick: bool, engine: str, devices: tuple[int, ...], budget: float
         "benchmark": "gpu",
         "quick": quick,
         "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-        "command": shlex.join(["python", *sys.orig_argv[1:]]),
+        "command": command_line(),
         "source": source_state(),
         "machine": describe_machine(),
         "versions": describe_versions("c++"),

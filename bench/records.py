@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import datetime
 import json
+import os
+import shlex
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +22,12 @@ def unused_name(folder: Path, kind: str) -> Path:
         if not path.exists():
             return path
         number += 1
+
+
+def command_line() -> str:
+    """Return how the program was called, files outside its folder by their names alone."""
+    words = sys.orig_argv[1:]
+    return shlex.join(["python", *(Path(w).name if os.path.isabs(w) else w for w in words)])
 
 
 def write(record: dict[str, Any], path: Path) -> None:

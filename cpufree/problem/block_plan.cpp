@@ -119,11 +119,27 @@ void find_partners(const HaloPlan<T>& plan, Plans& plans, int blocks) {
   }
 }
 
+// All blocks of a PE and of its neighbours, for every block.
+template <class T>
+void await_everybody(const HaloPlan<T>& plan, Plans& plans, std::int32_t blocks) {
+  for (std::size_t pe = 0; pe < plans.size(); ++pe)
+    for (std::int32_t mine = 0; mine < blocks; ++mine) {
+      BlockPlan& block = plans[pe][at(mine)];
+      for (std::int32_t other = 0; other < blocks; ++other)
+        if (other != mine) block.await_local.push_back(other);
+      for (const Neighbour& neighbour : plan.local[pe].neighbours) {
+        block.notify.push_back(neighbour.pe);
+        for (std::int32_t other = 0; other < blocks; ++other)
+          block.await.push_back(neighbour.pe * blocks + other);
+      }
+    }
+}
+
 }  // namespace
 
 template <class T>
 std::vector<std::vector<BlockPlan>> make_block_plans(const HaloPlan<T>& plan, int blocks,
-                                                     int boundary_blocks) {
+                                                     int boundary_blocks, Awaited awaited) {
   require(boundary_blocks >= 0 && boundary_blocks < blocks,
           "boundary_blocks must be less than the " + std::to_string(blocks) + " blocks, not " +
               std::to_string(boundary_blocks));
@@ -137,7 +153,10 @@ std::vector<std::vector<BlockPlan>> make_block_plans(const HaloPlan<T>& plan, in
     share(local, {local.interior, local.rows()}, 0, border > 0 ? border : blocks, plans[pe],
           &BlockPlan::boundary);
   }
-  find_partners(plan, plans, blocks);
+  if (awaited == Awaited::everybody)
+    await_everybody(plan, plans, blocks);
+  else
+    find_partners(plan, plans, blocks);
   return plans;
 }
 
@@ -156,8 +175,8 @@ std::vector<std::int32_t> ghost_sources(const HaloPlan<T>& plan, const Plans& pl
   return sources;
 }
 
-template Plans make_block_plans(const HaloPlan<float>&, int, int);
-template Plans make_block_plans(const HaloPlan<double>&, int, int);
+template Plans make_block_plans(const HaloPlan<float>&, int, int, Awaited);
+template Plans make_block_plans(const HaloPlan<double>&, int, int, Awaited);
 template std::vector<std::int32_t> ghost_sources(const HaloPlan<float>&, const Plans&, int);
 template std::vector<std::int32_t> ghost_sources(const HaloPlan<double>&, const Plans&, int);
 

@@ -21,6 +21,10 @@ struct BlockPlan {
   std::int32_t rows() const { return interior.size() + boundary.size(); }
 };
 
+// Whom a block awaits: the blocks whose rows and ghosts it reads, or, for formats that read beyond
+// the columns of a row, all blocks of its PE and of the neighbours.
+enum class Awaited { those_read, everybody };
+
 // plans[pe][block]. As the pattern is symmetric, so are `await` and `await_local`: block a awaits
 // block c if and only if c awaits a. (`await_local` is made so even where the pattern is not:
 // nothing else has checked it inside a PE.)
@@ -30,7 +34,8 @@ struct BlockPlan {
 // one kind only, all its blocks share them. Throws InvalidInput unless k < blocks.
 template <class T>
 std::vector<std::vector<BlockPlan>> make_block_plans(const HaloPlan<T>& plan, int blocks,
-                                                     int boundary_blocks = 0);
+                                                     int boundary_blocks = 0,
+                                                     Awaited awaited = Awaited::those_read);
 
 // The slot of the block that owns each ghost of a PE.
 template <class T>

@@ -27,29 +27,6 @@ Kernel<T> kernel_for(const SolveSpec& spec) {
                            });
 }
 
-// Blocks await all blocks of their PE and of its neighbours, not only those whose rows they read: a
-// padded entry of a slice reads the column after the one before it, whoever owns that. It is
-// multiplied by zero, but must not be written meanwhile. Waiting stays mutual.
-template <class T>
-void await_everybody(const HaloPlan<T>& plan, std::vector<std::vector<BlockPlan>>& plans) {
-  for (std::size_t pe = 0; pe < plans.size(); ++pe) {
-    const auto blocks = static_cast<std::int32_t>(plans[pe].size());
-    for (std::int32_t mine = 0; mine < blocks; ++mine) {
-      BlockPlan& block = plans[pe][at(mine)];
-      block.await_local.clear();
-      for (std::int32_t other = 0; other < blocks; ++other)
-        if (other != mine) block.await_local.push_back(other);
-      block.notify.clear();
-      block.await.clear();
-      for (const Neighbour& neighbour : plan.local[pe].neighbours) {
-        block.notify.push_back(neighbour.pe);
-        for (std::int32_t other = 0; other < blocks; ++other)
-          block.await.push_back(neighbour.pe * blocks + other);
-      }
-    }
-  }
-}
-
 }  // namespace
 
 template <class T>
@@ -81,8 +58,9 @@ CpuSystem<T>::CpuSystem(const CsrView<T>& matrix, std::span<const std::int32_t> 
 // Slices, diagonal and row sums of every block, each on a thread of its own.
 template <class T>
 void CpuSystem<T>::build_shares(HaloPlan<T>& plan, const SystemSpec& spec) {
-  auto plans = make_block_plans(plan, blocks_, spec.boundary_blocks);
-  await_everybody(plan, plans);
+  // Padded entries of a slice read the column after the one before them, whoever owns that: times
+  // zero, but it must not be written meanwhile.
+  auto plans = make_block_plans(plan, blocks_, spec.boundary_blocks, Awaited::everybody);
   pes_ = std::vector<Pe>(plan.local.size());
   for (std::size_t pe = 0; pe < pes_.size(); ++pe) {
     if (packets_) pes_[pe].ghost_source = ghost_sources(plan, plans, static_cast<int>(pe));
@@ -110,14 +88,8 @@ void CpuSystem<T>::build_shares(HaloPlan<T>& plan, const SystemSpec& spec) {
 template <class T>
 void CpuSystem<T>::lay_out(const Extent& extent) {
   const int pes = static_cast<int>(pes_.size());
-  flags_ = layout_.reserve<Flag>(at(pes * blocks_));
-  slots_ = layout_.reserve<Packet>(at(reduce_slot_count(pes, blocks_)));
-  if (packets_)
-    for (auto& halo : halo_) halo = layout_.reserve<Packet>(extent.ghosts);
-  channel_bytes_ = layout_.bytes();
-  p_ = layout_.reserve<T>(extent.rows_and_ghosts);
-  for (auto& scratch : scratch_) scratch = layout_.reserve<T>(extent.rows_and_ghosts);
-  heaps_ = std::make_unique<cpu_threads::SymmetricHeaps>(pes, layout_.bytes());
+  heap_ = Heap<T>(pes, blocks_, extent, packets_);
+  heaps_ = std::make_unique<cpu_threads::SymmetricHeaps>(pes, heap_.bytes);
   for (int k = 0; k < pes; ++k) {
     for (const Share& share : pes_[at(k)].shares) {
       const BlockPlan& plan = share.plan;
@@ -126,7 +98,7 @@ void CpuSystem<T>::lay_out(const Extent& extent) {
                      share.slices.gather.data(), share.slices.val.data()};
       view.interior = {plan.interior.begin, plan.interior.end, 0};
       view.boundary = {plan.boundary.begin, plan.boundary.end, share.boundary_slice};
-      view.board.flags = flags_.at(heaps_->base(k));
+      view.board.flags = heap_.flags.at(heaps_->base(k));
       view.board.notify = plan.notify.data();
       view.board.await = plan.await.data();
       view.board.await_local = plan.await_local.data();
@@ -185,18 +157,14 @@ auto CpuSystem<T>::arguments(const SolveSpec& spec, const SolveParams& params, S
     SolveArgs<Matrix>& a = args[k];
     a.params = params;
     place_private(a.vectors, spec, [&](std::size_t v) { return pe.vectors[v].data(); });
-    a.vectors.p = p_.at(heap);
-    for (int s = 0; s < 2; ++s) a.vectors.scratch[s] = scratch_[s].at(heap);
+    heap_.place(a, heap);
     a.shares = pe.views.data();
     a.interior = pe.local.interior;
     a.rows = pe.local.rows();
     a.send_ptr = pe.local.send_ptr.data();
     a.destinations = pe.local.destinations.data();
-    if (packets_)
-      for (int h = 0; h < 3; ++h) a.halo[h] = halo_[h].at(heap);
     a.ghost_source = pe.ghost_source.data();
     a.global_row = pe.local.global_row.data();
-    a.slots = slots_.at(heap);
   }
   args[0].outcome = &result.outcome;
   args[0].history = result.history.data();
@@ -217,7 +185,7 @@ double CpuSystem<T>::run(const SolveSpec& spec, const std::vector<SolveArgs<Matr
       std::chrono::duration_cast<std::chrono::nanoseconds>(Seconds(spec.wait_limit));
   // Channels start at epoch 0 in every launch; no kernel runs now.
   for (int pe = 0; pe < config.pes; ++pe)
-    std::memset(static_cast<void*>(heaps_->base(pe)), 0, channel_bytes_);
+    std::memset(static_cast<void*>(heaps_->base(pe)), 0, heap_.channel_bytes);
   const auto start = std::chrono::steady_clock::now();
   const auto elapsed = [&] { return Seconds(std::chrono::steady_clock::now() - start).count(); };
   const auto body = [&](cpu_threads::Port& port) { kernel(port, args[at(port.pe())]); };

@@ -6,11 +6,11 @@
 #include <mutex>
 #include <vector>
 
-#include "cpufree/device/symmetric.hpp"
 #include "cpufree/engines/cpu_threads/launch.hpp"
 #include "cpufree/engines/cpu_threads/memory.hpp"
 #include "cpufree/problem/block_plan.hpp"
 #include "cpufree/run/framing.hpp"
+#include "cpufree/run/heap.hpp"
 #include "cpufree/run/setup.hpp"
 #include "cpufree/run/system.hpp"
 #include "cpufree/solvers/sliced.hpp"
@@ -70,11 +70,7 @@ class CpuSystem final : public System<T> {
   double lambda_bound_ = 0.0;
   PrivateIndex index_ = private_index();
 
-  SymmetricLayout layout_;
-  Symmetric<Flag> flags_;
-  Symmetric<Packet> slots_, halo_[3];
-  std::size_t channel_bytes_ = 0;  // flags, slots and halos, which begin every launch at epoch 0
-  Symmetric<T> p_, scratch_[2];
+  Heap<T> heap_;
   std::unique_ptr<cpu_threads::SymmetricHeaps> heaps_;
 };
 

@@ -119,25 +119,21 @@ void CudaSystem<T>::set_arguments(const SolveSpec& spec, const SolveParams& para
     SolveArgs<Matrix> a;
     a.params = params;
     place_private(a.vectors, spec, [&](std::size_t v) { return pe.vectors[v].data(); });
-    a.vectors.p = p_.at(heap);
-    for (int s = 0; s < 2; ++s) a.vectors.scratch[s] = scratch_[s].at(heap);
+    heap_.place(a, heap);
     a.residency = residency;
     a.shares = pe.shares.data();
     a.interior = pe.interior;
     a.rows = pe.rows;
     a.send_ptr = pe.send_ptr.data();
     a.destinations = pe.destinations.data();
-    if (packets_)
-      for (int h = 0; h < 3; ++h) a.halo[h] = halo_[h].at(heap);
     a.ghost_source = pe.ghost_source.data();
     a.global_row = pe.global_row.data();
-    a.slots = slots_.at(heap);
     a.outcome = k == 0 ? device_->outcome.data() : nullptr;
     a.history = k == 0 ? device_->history.data() : nullptr;
     device_->args[k] = a;
     const OnDevice here(devices_[k]);
     const cudaStream_t stream = device_->runner.stream(k);
-    cuda_p2p::check(cudaMemsetAsync(heap, 0, channel_bytes_, stream), "cudaMemsetAsync");
+    cuda_p2p::check(cudaMemsetAsync(heap, 0, heap_.channel_bytes, stream), "cudaMemsetAsync");
   }
   device_->runner.synchronize();
 }
@@ -150,7 +146,7 @@ std::vector<cuda_p2p::Shared> CudaSystem<T>::shared() const {
     all[k].pes = static_cast<int>(all.size());
     for (std::size_t other = 0; other < all.size(); ++other)
       all[k].heaps[other] = device_->pes[other].heap.data();
-    all[k].leave = leave_.at(device_->pes[k].heap.data());
+    all[k].leave = heap_.leave.at(device_->pes[k].heap.data());
   }
   return all;
 }

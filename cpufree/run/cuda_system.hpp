@@ -8,13 +8,13 @@
 #include <utility>
 #include <vector>
 
-#include "cpufree/device/symmetric.hpp"
 #include "cpufree/engines/cuda_p2p/bootstrap.hpp"
 #include "cpufree/engines/cuda_p2p/memory.hpp"
 #include "cpufree/run/cuda_run.hpp"
 #include "cpufree/run/cuda_transfer.hpp"
 #include "cpufree/run/cuda_upload.hpp"
 #include "cpufree/run/framing.hpp"
+#include "cpufree/run/heap.hpp"
 #include "cpufree/run/setup.hpp"
 #include "cpufree/run/share_layout.hpp"
 #include "cpufree/run/system.hpp"
@@ -79,7 +79,6 @@ class CudaSystem final : public System<T> {
   void build(HaloPlan<T>& plan, const SystemSpec& spec);
   std::vector<std::vector<T>> invert_diagonals(const HaloPlan<T>& plan,
                                                const std::vector<PeLayout>& layouts);
-  void lay_out_heap(const Extent& extent);
   void upload_pe(std::size_t k, const LocalSystem<T>& local, const PeLayout& layout,
                  const std::vector<std::int32_t>& sources, const std::vector<T>& inverse);
   void upload_shares(Pe& pe, int device, const PeLayout& layout);
@@ -101,17 +100,12 @@ class CudaSystem final : public System<T> {
   int blocks_ = 1;
   int threads_ = 0;
   int residency_mode_ = -1;
-  bool packets_ = false;
   PlanReport report_;
   double lambda_bound_ = 0.0;
   PrivateIndex index_ = private_index();
   std::vector<ShareSize> sizes_;  // of all blocks
 
-  SymmetricLayout layout_;
-  Symmetric<Flag> leave_, flags_;
-  Symmetric<Packet> slots_, halo_[3];
-  std::size_t channel_bytes_ = 0;  // of the heap's beginning: what every launch starts from zero
-  Symmetric<T> p_, scratch_[2];
+  Heap<T> heap_;
   std::unique_ptr<Device> device_;
   std::map<std::pair<Method, Preconditioner>, Choice> choices_;  // made when first needed
 };

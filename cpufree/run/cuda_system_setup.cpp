@@ -5,7 +5,6 @@
 
 #include "cpufree/base/index.hpp"
 #include "cpufree/base/parallel.hpp"
-#include "cpufree/device/allreduce.hpp"
 #include "cpufree/run/cuda_engine.hpp"
 #include "cpufree/run/cuda_kernel.hpp"
 #include "cpufree/run/cuda_system.hpp"
@@ -107,19 +106,19 @@ void CudaSystem<T>::build(HaloPlan<T>& plan, const SystemSpec& spec) {
             "a GPU can hold vectors of at most " + std::to_string(kMostEntries) +
                 " entries; use more GPUs");
   choose_blocks(spec, extent);
-  packets_ = use_packets(spec, extent, kMostPackets);
+  const bool packets = use_packets(spec, extent, kMostPackets);
   auto block_plans = make_block_plans(plan, blocks_, spec.boundary_blocks);
   std::vector<std::vector<std::int32_t>> sources(devices_.size());
-  if (packets_)
+  if (packets)
     for (std::size_t k = 0; k < sources.size(); ++k)
       sources[k] = ghost_sources(plan, block_plans, static_cast<int>(k));
   const auto layouts = lay_out_shares(plan, std::move(block_plans));
   sizes_ = sizes_of(layouts);
   threads_ = spec.threads > 0 ? spec.threads : kCudaThreads;
   const auto inverse = invert_diagonals(plan, layouts);
-  report_ = report_of(plan, spec, blocks_, packets_);
-  if (packets_) count_destinations_from_ghosts(plan);
-  lay_out_heap(extent);
+  report_ = report_of(plan, spec, blocks_, packets);
+  if (packets) count_destinations_from_ghosts(plan);
+  heap_ = Heap<T>(static_cast<int>(devices_.size()), blocks_, extent, packets);
   device_ = std::make_unique<Device>(devices_, blocks_);
   auto entries = upload_entries(plan, layouts, devices_);
   in_parallel(static_cast<int>(devices_.size()), [&](int k) {
@@ -153,19 +152,6 @@ std::vector<std::vector<T>> CudaSystem<T>::invert_diagonals(const HaloPlan<T>& p
   return inverse;
 }
 
-template <class T>
-void CudaSystem<T>::lay_out_heap(const Extent& extent) {
-  const int pes = static_cast<int>(devices_.size());
-  leave_ = layout_.reserve<Flag>(1);
-  flags_ = layout_.reserve<Flag>(at(pes * blocks_));
-  slots_ = layout_.reserve<Packet>(at(reduce_slot_count(pes, blocks_)));
-  if (packets_)
-    for (auto& halo : halo_) halo = layout_.reserve<Packet>(extent.ghosts);
-  channel_bytes_ = layout_.bytes();
-  p_ = layout_.reserve<T>(extent.rows_and_ghosts);
-  for (auto& scratch : scratch_) scratch = layout_.reserve<T>(extent.rows_and_ghosts);
-}
-
 // Everything of one PE but the entries of the matrix.
 template <class T>
 void CudaSystem<T>::upload_pe(std::size_t k, const LocalSystem<T>& local, const PeLayout& layout,
@@ -188,7 +174,7 @@ void CudaSystem<T>::upload_pe(std::size_t k, const LocalSystem<T>& local, const 
   pe.destinations = {device, local.destinations};
   pe.ghost_source = {device, sources};
   pe.global_row = {device, private_rows(local, layout)};
-  pe.heap = Array<std::byte>(device, layout_.bytes());
+  pe.heap = Array<std::byte>(device, heap_.bytes);
   pe.vectors[index_.inverse_diagonal] = {device, inverse};
   upload_shares(pe, device, layout);
 }
@@ -221,7 +207,7 @@ void CudaSystem<T>::upload_shares(Pe& pe, int device, const PeLayout& layout) {
     view.matrix.tails = static_cast<std::int32_t>(share.shape.tail_ptr.size());
     view.interior = {plan.interior.begin, plan.interior.end, 0};
     view.boundary = {plan.boundary.begin, plan.boundary.end, share.boundary_slice};
-    view.board.flags = flags_.at(pe.heap.data());
+    view.board.flags = heap_.flags.at(pe.heap.data());
     take(plan.notify, view.board.notify, view.board.notify_count);
     take(plan.await, view.board.await, view.board.await_count);
     take(plan.await_local, view.board.await_local, view.board.await_local_count);

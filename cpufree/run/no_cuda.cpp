@@ -9,8 +9,7 @@ std::vector<GpuInfo> list_gpus() { return {}; }
 
 std::string gpu_note() {
   return "this build of cpufree has no GPU engine; build it on a machine with an NVIDIA GPU and "
-         "the "
-         "CUDA toolkit (nvcc), or with -C cmake.define.CPUFREE_CUDA=ON";
+         "the CUDA toolkit (nvcc), or with -C cmake.define.CPUFREE_CUDA=ON";
 }
 
 std::size_t gpu_free_bytes(int) { throw Unsupported(gpu_note()); }

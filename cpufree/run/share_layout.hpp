@@ -73,8 +73,8 @@ struct FastMemory {
   std::size_t bytes = 0;
 };
 
-// The matrix and all `vectors` if the shares of all blocks fit into `limit` bytes; else as many
-// vectors as fit. `mode`: SystemSpec::residency.
+// All `vectors`, a copy of p and the matrix if the shares of all blocks fit into `limit` bytes, if
+// need be without b; else the copy of p and as many vectors as fit. `mode`: SystemSpec::residency.
 FastMemory choose_residency(const std::vector<ShareSize>& shares, int vectors,
                             std::size_t value_bytes, std::size_t limit, int mode);
 

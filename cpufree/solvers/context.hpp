@@ -3,7 +3,6 @@
 // A verb that returns false found that a wait gave up: leave the kernel at once.
 #pragma once
 
-#include <limits>
 #include <type_traits>
 
 #include "cpufree/device/allreduce.hpp"
@@ -186,13 +185,8 @@ class Context {
     if (!arrivals_.wait_local()) return false;
     const Operand<T> plain{v.data};
     const bool packets = v.halo != nullptr;
-    const PacketOperand<P, T> any{port_,
-                                  v.data,
-                                  v.halo,
-                                  args.ghost_source,
-                                  packets ? args.rows : std::numeric_limits<std::int32_t>::max(),
-                                  arrivals_.epoch(),
-                                  gone_};
+    const PacketOperand<P, T> any{
+        port_, v.data, v.halo, args.ghost_source, args.rows, arrivals_.epoch(), gone_};
     bool here = true;
     parts_backwards([&](const Part& part) {
       if (part.boundary && packets) return;

@@ -172,12 +172,7 @@ class Rig {
     d.destinations = local.destinations;
     for (Destination& to : d.destinations)
       to.index -= plan_.local[static_cast<std::size_t>(to.pe)].rows();
-    for (std::size_t g = 0; g < local.ghost_row.size(); ++g) {
-      const auto& blocks = block_plans_[static_cast<std::size_t>(local.ghost_owner[g])];
-      std::int32_t block = 0;
-      while (blocks[static_cast<std::size_t>(block)].boundary.end <= local.ghost_row[g]) ++block;
-      d.ghost_source.push_back(local.ghost_owner[g] * blocks_ + block);
-    }
+    d.ghost_source = ghost_sources(plan_, block_plans_, pe);
     d.args.destinations = d.destinations.data();
     d.args.ghost_source = d.ghost_source.data();
     for (std::size_t k = 0; k < 3; ++k) d.args.halo[k] = halo + k * longest;

@@ -342,3 +342,17 @@ TEST(large_plans_hold_every_entry_in_local_numbers_and_in_order) {
       CHECK_EQ(entries, a.row_ptr.back());
     }
 }
+
+TEST(everybody_is_awaited_mutually_where_that_is_asked_for) {
+  const auto a = grid2d(9, 7);
+  const auto plan = make_halo_plan(a.view(), random_partition(a.n(), 3, 4), {}, 3);
+  const auto plans = make_block_plans(plan, 2, 0, Awaited::everybody);
+  for (std::int32_t pe = 0; pe < 3; ++pe)
+    for (std::int32_t mine = 0; mine < 2; ++mine) {
+      const BlockPlan& block = plans[static_cast<std::size_t>(pe)][static_cast<std::size_t>(mine)];
+      CHECK(block.await_local == std::vector<std::int32_t>{1 - mine});
+      CHECK_EQ(block.notify.size(), std::size_t{2});
+      CHECK_EQ(block.await.size(), std::size_t{4});
+      for (const std::int32_t slot : block.await) CHECK(slot / 2 != pe);
+    }
+}

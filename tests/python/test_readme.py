@@ -77,7 +77,7 @@ def test_python_code_runs(code: str) -> None:
     names = {"A": matrix, "b": ones}
     exec(code, names)
     assert names.get("info", 0) == 0
-    np.testing.assert_allclose(matrix @ names["x"], ones, atol=1e-4)
+    np.testing.assert_allclose(matrix @ names["x"], ones, atol=1e-6)
 
 
 def test_pages_are_reached_from_the_readme() -> None:

@@ -5,11 +5,12 @@
 #include <cstdint>
 
 #include "cpufree/device/port.hpp"
+#include "cpufree/device/solo_block.hpp"
 #include "cpufree/engines/cpu_fibers/schedule.hpp"
 
 namespace cpufree::cpu_fibers {
 
-class Port {
+class Port : public SoloBlock {
  public:
   static constexpr int width = 2;
   static constexpr int batch = 3;
@@ -22,34 +23,8 @@ class Port {
   int pes() const { return machine_.config().pes; }
   int block() const { return block_; }
   int blocks() const { return machine_.config().blocks; }
-  static constexpr int lane() { return 0; }
-  static constexpr int lanes() { return 1; }
 
   void sync_block() { machine_.call(); }
-  bool all(bool value) { return value; }
-  template <int K, class F>
-  void scatter(const double (&partial)[K], int targets, unsigned note, F&& store) {
-    for (int pe = 0; pe < targets; ++pe)
-      for (int k = 0; k < K; ++k) store(pe, k, partial[k], note);
-  }
-  template <int K, class F>
-  void combine(double (&total)[K], unsigned&, F&& body) {
-    for (int k = 0; k < K; ++k) total[k] = body(k, 0, 1);
-  }
-  template <class T>
-  using Kept = T;
-  template <class T>
-  T keep(const T& value) {
-    return value;
-  }
-  static void pause() {}
-  template <class T>
-  using Held = T;
-  template <class T>
-  T hold(const T& value) {
-    return value;
-  }
-  static std::byte* fast_memory() { return nullptr; }
 
   template <class T>
   T* peer(T* object, int pe) const {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cpufree/device/port.hpp"
+#include "cpufree/device/solo_block.hpp"
 #include "cpufree/engines/cpu_threads/atomic.hpp"
 
 namespace cpufree::cpu_threads {
@@ -32,7 +33,7 @@ struct Shared {
   std::vector<WaitRecord> records;  // pes * blocks, each written by its block
 };
 
-class Port {
+class Port : public SoloBlock {
  public:
   static constexpr int width = 8;
   static constexpr int batch = 1;
@@ -50,34 +51,8 @@ class Port {
   int pes() const { return shared_.pes; }
   int block() const { return block_; }
   int blocks() const { return shared_.blocks; }
-  static constexpr int lane() { return 0; }
-  static constexpr int lanes() { return 1; }
 
   void sync_block() {}
-  bool all(bool value) { return value; }
-  template <int K, class F>
-  void scatter(const double (&partial)[K], int targets, unsigned note, F&& store) {
-    for (int pe = 0; pe < targets; ++pe)
-      for (int k = 0; k < K; ++k) store(pe, k, partial[k], note);
-  }
-  template <int K, class F>
-  void combine(double (&total)[K], unsigned&, F&& body) {
-    for (int k = 0; k < K; ++k) total[k] = body(k, 0, 1);
-  }
-  template <class T>
-  using Kept = T;
-  template <class T>
-  T keep(const T& value) {
-    return value;
-  }
-  static void pause() {}
-  template <class T>
-  using Held = T;
-  template <class T>
-  T hold(const T& value) {
-    return value;
-  }
-  static std::byte* fast_memory() { return nullptr; }
 
   // The same object on another PE.
   template <class T>

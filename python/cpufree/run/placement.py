@@ -131,16 +131,16 @@ def place(asked: Asked, env: Env, size: Size, near: int | None = None) -> Placem
     engine, why, notes = choose_engine(asked, env, size.nnz, near is not None)
     if engine == "cpu_threads":
         return _on_cpu(asked, env, size, why, notes)
-    named = named_engine(asked, env, near is not None) != "auto"
+    open_to_choice = asked.engine == env.engine == asked.devices == "auto" and near is None
     try:
         chosen, why_gpus, notes = choose_gpus(asked, env, size, near)
     except OutOfMemoryError as error:
-        if named or asked.pes != "auto":
+        if not open_to_choice or asked.pes != "auto":
             raise
         return _on_cpu(asked, env, size, "GPUs lack the memory", [f"solved on the CPU: {error}"])
     blocks, why_blocks = 0, "as many as run at once"
     # The environment's number of blocks is meant for the engine that it names, threads by default.
-    if asked.blocks != "auto" or (named and env.blocks is not None):
+    if asked.blocks != "auto" or (not open_to_choice and env.blocks is not None):
         blocks, why_blocks = choices.choose_blocks(asked.blocks, env.blocks, 1, size.nnz)
     names = gpus.spell([gpu.index for gpu in chosen])
     reasons = [f"{engine}: {why}", f"{counted(len(chosen), 'PE')} on {names}: {why_gpus}"]

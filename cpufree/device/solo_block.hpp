@@ -1,0 +1,39 @@
+// What a port offers for blocks of one thread, for engines whose threads are blocks.
+#pragma once
+
+#include <cstddef>
+
+namespace cpufree {
+
+struct SoloBlock {
+  static constexpr int lane() { return 0; }
+  static constexpr int lanes() { return 1; }
+  static bool all(bool value) { return value; }
+
+  template <int K, class F>
+  static void scatter(const double (&partial)[K], int targets, unsigned note, F&& store) {
+    for (int pe = 0; pe < targets; ++pe)
+      for (int k = 0; k < K; ++k) store(pe, k, partial[k], note);
+  }
+  template <int K, class F>
+  static void combine(double (&total)[K], unsigned&, F&& body) {
+    for (int k = 0; k < K; ++k) total[k] = body(k, 0, 1);
+  }
+  static void pause() {}
+
+  template <class T>
+  using Kept = T;
+  template <class T>
+  static T keep(const T& value) {
+    return value;
+  }
+  template <class T>
+  using Held = T;
+  template <class T>
+  static T hold(const T& value) {
+    return value;
+  }
+  static std::byte* fast_memory() { return nullptr; }
+};
+
+}  // namespace cpufree

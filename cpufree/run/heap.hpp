@@ -1,0 +1,49 @@
+// The symmetric memory of a System, the same on every engine: the channels, which every launch
+// starts from zero, then the vectors that travel.
+#pragma once
+
+#include <cstddef>
+
+#include "cpufree/base/index.hpp"
+#include "cpufree/device/allreduce.hpp"
+#include "cpufree/device/symmetric.hpp"
+#include "cpufree/run/setup.hpp"
+#include "cpufree/solvers/args.hpp"
+
+namespace cpufree {
+
+template <class T>
+struct Heap {
+  Symmetric<Flag> leave;  // for engines that tell PEs to leave through their memory
+  Symmetric<Flag> flags;
+  Symmetric<Packet> slots, halo[3];
+  Symmetric<T> p, scratch[2];
+  std::size_t channel_bytes = 0;  // of the beginning
+  std::size_t bytes = 0;
+  bool packets = false;
+
+  Heap() = default;
+  Heap(int pes, int blocks, const Extent& extent, bool halo_packets) : packets(halo_packets) {
+    SymmetricLayout layout;
+    leave = layout.reserve<Flag>(1);
+    flags = layout.reserve<Flag>(at(pes * blocks));
+    slots = layout.reserve<Packet>(at(reduce_slot_count(pes, blocks)));
+    if (packets)
+      for (auto& array : halo) array = layout.reserve<Packet>(extent.ghosts);
+    channel_bytes = layout.bytes();
+    p = layout.reserve<T>(extent.rows_and_ghosts);
+    for (auto& array : scratch) array = layout.reserve<T>(extent.rows_and_ghosts);
+    bytes = layout.bytes();
+  }
+
+  // Points a PE's arguments at its heap.
+  template <class M>
+  void place(SolveArgs<M>& args, std::byte* base) const {
+    args.slots = slots.at(base);
+    args.vectors.p = p.at(base);
+    for (int k = 0; k < 2; ++k) args.vectors.scratch[k] = scratch[k].at(base);
+    for (int k = 0; k < 3; ++k) args.halo[k] = packets ? halo[k].at(base) : nullptr;
+  }
+};
+
+}  // namespace cpufree
