@@ -10,7 +10,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-RESULTS = Path(__file__).parent / "results"
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "bench/results"
 
 
 def unused_name(folder: Path, kind: str) -> Path:
@@ -25,9 +26,15 @@ def unused_name(folder: Path, kind: str) -> Path:
 
 
 def command_line() -> str:
-    """Return how the program was called, files outside its folder by their names alone."""
-    words = sys.orig_argv[1:]
-    return shlex.join(["python", *(Path(w).name if os.path.isabs(w) else w for w in words)])
+    """Return how the program was called: files of the project from its root, others by name."""
+
+    def short(word: str) -> str:
+        if not os.path.isabs(word):
+            return word
+        path = Path(word)
+        return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else path.name
+
+    return shlex.join(["python", *map(short, sys.orig_argv[1:])])
 
 
 def write(record: dict[str, Any], path: Path) -> None:

@@ -62,7 +62,7 @@ def divide(a: list[float], b: list[float]) -> list[float]:
 def test_record_says_what_was_measured_where(quick_run: tuple[dict[str, Any], Path, str]) -> None:
     record = quick_run[0]
     assert (record["schema"], record["benchmark"], record["quick"]) == (1, "cpu", True)
-    assert record["command"].startswith(f"python {BENCH / 'cpu.py'} --quick --rounds 5 --out ")
+    assert record["command"].startswith("python bench/cpu.py --quick --rounds 5 --out ")
     assert record["machine"].keys() >= {"cpu", "cores", "memory_bytes", "caches", "system"}
     assert record["versions"].keys() >= {"python", "cpufree", "numpy", "scipy", "compiler"}
     assert record["source"].keys() == {"commit", "modified"}
