@@ -143,6 +143,7 @@ nb::dict dict_of(const PlanReport& plan) {
   d["imbalance"] = plan.imbalance;
   d["matrix_bytes"] = plan.matrix_bytes;
   d["halo"] = plan.halo;
+  d["block_halo"] = plan.block_halo;
   d["resident_vectors"] = plan.resident_vectors;
   d["resident_matrix"] = plan.resident_matrix;
   d["shared_bytes"] = plan.shared_bytes;

@@ -88,7 +88,7 @@ void CpuSystem<T>::build_shares(HaloPlan<T>& plan, const SystemSpec& spec) {
 template <class T>
 void CpuSystem<T>::lay_out(const Extent& extent) {
   const int pes = static_cast<int>(pes_.size());
-  heap_ = Heap<T>(pes, blocks_, extent, packets_);
+  heap_ = Heap<T>(pes, blocks_, extent, packets_ ? extent.ghosts : 0);
   heaps_ = std::make_unique<cpu_threads::SymmetricHeaps>(pes, heap_.bytes);
   for (int k = 0; k < pes; ++k) {
     for (const Share& share : pes_[at(k)].shares) {
@@ -105,6 +105,8 @@ void CpuSystem<T>::lay_out(const Extent& extent) {
       view.board.notify_count = static_cast<std::int32_t>(plan.notify.size());
       view.board.await_count = static_cast<std::int32_t>(plan.await.size());
       view.board.await_local_count = static_cast<std::int32_t>(plan.await_local.size());
+      view.remote_end = plan.boundary.end;
+      view.send_shift = pes_[at(k)].local.interior;
       pes_[at(k)].views.push_back(view);
     }
   }
@@ -159,11 +161,10 @@ auto CpuSystem<T>::arguments(const SolveSpec& spec, const SolveParams& params, S
     place_private(a.vectors, spec, [&](std::size_t v) { return pe.vectors[v].data(); });
     heap_.place(a, heap);
     a.shares = pe.views.data();
-    a.interior = pe.local.interior;
     a.rows = pe.local.rows();
     a.send_ptr = pe.local.send_ptr.data();
     a.destinations = pe.local.destinations.data();
-    a.ghost_source = pe.ghost_source.data();
+    a.source = pe.ghost_source.data();
     a.global_row = pe.local.global_row.data();
   }
   args[0].outcome = &result.outcome;

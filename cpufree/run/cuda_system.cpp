@@ -122,11 +122,11 @@ void CudaSystem<T>::set_arguments(const SolveSpec& spec, const SolveParams& para
     heap_.place(a, heap);
     a.residency = residency;
     a.shares = pe.shares.data();
-    a.interior = pe.interior;
     a.rows = pe.rows;
+    a.block_halos = block_halos_;
     a.send_ptr = pe.send_ptr.data();
     a.destinations = pe.destinations.data();
-    a.ghost_source = pe.ghost_source.data();
+    a.source = pe.source.data();
     a.global_row = pe.global_row.data();
     a.outcome = k == 0 ? device_->outcome.data() : nullptr;
     a.history = k == 0 ? device_->history.data() : nullptr;

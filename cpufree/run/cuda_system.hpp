@@ -50,7 +50,7 @@ class CudaSystem final : public System<T> {
     Array<std::int32_t> partners;  // notify, await and await_local of all blocks
     Array<std::int64_t> send_ptr;
     Array<Destination> destinations;
-    Array<std::int32_t> ghost_source, global_row;
+    Array<std::int32_t> source, global_row;
     Array<std::byte> heap;
     Array<BlockShare<Matrix>> shares;
     std::array<Array<T>, kPrivateVectors> vectors;  // in the order of `each_private`
@@ -74,9 +74,17 @@ class CudaSystem final : public System<T> {
     Residency residency;
   };
 
+  // The blocks' rows; most packets of a PE, and who sends each.
+  struct Sharing {
+    std::vector<std::vector<BlockPlan>> plans;
+    std::size_t packets = 0;
+    std::vector<std::vector<std::int32_t>> sources;
+  };
+
   void choose_devices(const SystemSpec& spec);
   void choose_blocks(const SystemSpec& spec, const Extent& extent);
-  void build(HaloPlan<T>& plan, const SystemSpec& spec);
+  Sharing share_out(HaloPlan<T>& plan, std::span<const std::int32_t> order, const SystemSpec& spec);
+  void build(HaloPlan<T>& plan, std::span<const std::int32_t> order, const SystemSpec& spec);
   std::vector<std::vector<T>> invert_diagonals(const HaloPlan<T>& plan,
                                                const std::vector<PeLayout>& layouts);
   void upload_pe(std::size_t k, const LocalSystem<T>& local, const PeLayout& layout,
@@ -100,6 +108,7 @@ class CudaSystem final : public System<T> {
   int blocks_ = 1;
   int threads_ = 0;
   int residency_mode_ = -1;
+  bool block_halos_ = false;
   PlanReport report_;
   double lambda_bound_ = 0.0;
   PrivateIndex index_ = private_index();

@@ -53,7 +53,7 @@ CudaSystem<T>::CudaSystem(const CsrView<T>& matrix, std::span<const std::int32_t
   const cuda_p2p::DeviceLocks locks(devices_);
   try {
     cuda_p2p::connect(devices_);
-    build(plan, spec);
+    build(plan, order, spec);
   } catch (...) {
     device_.reset();  // while the devices are still ours
     throw;
@@ -98,32 +98,54 @@ void CudaSystem<T>::choose_blocks(const SystemSpec& spec, const Extent& extent) 
       std::clamp<std::int64_t>((rows + kRowsPerBlock - 1) / kRowsPerBlock, 1, multiprocessors));
 }
 
+// How rows are shared among blocks, and who sends what as packets.
 template <class T>
-void CudaSystem<T>::build(HaloPlan<T>& plan, const SystemSpec& spec) {
+auto CudaSystem<T>::share_out(HaloPlan<T>& plan, std::span<const std::int32_t> order,
+                              const SystemSpec& spec) -> Sharing {
+  Sharing sharing;
+  const Extent extent = extent_of(plan);
+  const bool packets = use_packets(spec, extent, kMostPackets);
+  report_ = report_of(plan, spec, blocks_, packets);
+  if (use_block_halos(spec, plan, blocks_)) {
+    if (auto halos = make_block_halos(plan, order, blocks_)) {
+      block_halos_ = true;
+      report_.block_halo = "packets";
+      if (extent.ghosts > 0) report_.halo = "packets";
+      sharing.packets = at(*std::ranges::max_element(halos->packets));
+      for (int k = 0; k < spec.pes; ++k) sharing.sources.push_back(packet_sources(plan, *halos, k));
+      sharing.plans = std::move(halos->plans);
+      return sharing;
+    }
+  }
+  sharing.plans = make_block_plans(plan, blocks_, spec.boundary_blocks);
+  sharing.packets = packets ? extent.ghosts : 0;
+  sharing.sources.resize(at(spec.pes));
+  for (int k = 0; packets && k < spec.pes; ++k)
+    sharing.sources[at(k)] = ghost_sources(plan, sharing.plans, k);
+  return sharing;
+}
+
+template <class T>
+void CudaSystem<T>::build(HaloPlan<T>& plan, std::span<const std::int32_t> order,
+                          const SystemSpec& spec) {
   const Extent extent = extent_of(plan);
   for (const auto& local : plan.local)
     require(std::int64_t{local.rows()} + local.ghosts <= kMostEntries,
             "a GPU can hold vectors of at most " + std::to_string(kMostEntries) +
                 " entries; use more GPUs");
   choose_blocks(spec, extent);
-  const bool packets = use_packets(spec, extent, kMostPackets);
-  auto block_plans = make_block_plans(plan, blocks_, spec.boundary_blocks);
-  std::vector<std::vector<std::int32_t>> sources(devices_.size());
-  if (packets)
-    for (std::size_t k = 0; k < sources.size(); ++k)
-      sources[k] = ghost_sources(plan, block_plans, static_cast<int>(k));
-  const auto layouts = lay_out_shares(plan, std::move(block_plans));
+  Sharing sharing = share_out(plan, order, spec);
+  const auto layouts = lay_out_shares(plan, std::move(sharing.plans), block_halos_);
   sizes_ = sizes_of(layouts);
   threads_ = spec.threads > 0 ? spec.threads : kCudaThreads;
   const auto inverse = invert_diagonals(plan, layouts);
-  report_ = report_of(plan, spec, blocks_, packets);
-  if (packets) count_destinations_from_ghosts(plan);
-  heap_ = Heap<T>(static_cast<int>(devices_.size()), blocks_, extent, packets);
+  if (sharing.packets > 0) count_destinations_from_ghosts(plan);
+  heap_ = Heap<T>(static_cast<int>(devices_.size()), blocks_, extent, sharing.packets);
   device_ = std::make_unique<Device>(devices_, blocks_);
   auto entries = upload_entries(plan, layouts, devices_);
   in_parallel(static_cast<int>(devices_.size()), [&](int k) {
     device_->pes[at(k)].entries = std::move(entries[at(k)]);
-    upload_pe(at(k), plan.local[at(k)], layouts[at(k)], sources[at(k)], inverse[at(k)]);
+    upload_pe(at(k), plan.local[at(k)], layouts[at(k)], sharing.sources[at(k)], inverse[at(k)]);
   });
   device_->outcome = Array<Outcome>(devices_[0], std::size_t{1});
   std::vector<cudaStream_t> streams;
@@ -172,7 +194,7 @@ void CudaSystem<T>::upload_pe(std::size_t k, const LocalSystem<T>& local, const 
   pe.tail_ptr = {device, tails};
   pe.send_ptr = {device, local.send_ptr};
   pe.destinations = {device, local.destinations};
-  pe.ghost_source = {device, sources};
+  pe.source = {device, sources};
   pe.global_row = {device, private_rows(local, layout)};
   pe.heap = Array<std::byte>(device, heap_.bytes);
   pe.vectors[index_.inverse_diagonal] = {device, inverse};
@@ -195,6 +217,7 @@ void CudaSystem<T>::upload_shares(Pe& pe, int device, const PeLayout& layout) {
     next += list.size();
   };
   std::vector<BlockShare<Matrix>> views;
+  std::int32_t remote = 0;  // rows that other PEs read, of the blocks before
   for (const ShareLayout& share : layout.shares) {
     const BlockPlan& plan = share.plan;
     BlockShare<Matrix> view;
@@ -214,6 +237,10 @@ void CudaSystem<T>::upload_shares(Pe& pe, int device, const PeLayout& layout) {
     view.first_private = share.first_private;
     view.boundary_shift = plan.boundary.begin;
     view.interior_shift = plan.interior.begin - plan.boundary.size();
+    view.first_packet = plan.first_packet;
+    view.remote_end = block_halos_ ? plan.boundary.begin + plan.remote : plan.boundary.end;
+    view.send_shift = block_halos_ ? plan.boundary.begin - remote : pe.interior;
+    remote += plan.remote;
     views.push_back(view);
   }
   pe.shares = {device, views};

@@ -67,7 +67,10 @@ class Worker {
   }
 
   void fill(const Chunk& chunk, std::int32_t* col, T* val) const {
-    fill_warp_slices(local_, layout_.shares[chunk.share].shape, chunk.first, chunk.end, col, val);
+    const ShareLayout& share = layout_.shares[chunk.share];
+    const BlockColumns columns = layout_.columns_of(share);
+    fill_warp_slices(local_, share.shape, chunk.first, chunk.end, col, val,
+                     layout_.packets.empty() ? nullptr : &columns);
   }
 
   void copy(const Chunk& chunk, const std::int32_t* col, const T* val) const {

@@ -23,13 +23,15 @@ struct Heap {
   bool packets = false;
 
   Heap() = default;
-  Heap(int pes, int blocks, const Extent& extent, bool halo_packets) : packets(halo_packets) {
+  // `most_packets`: of a PE, for one vector. 0: halos are stores.
+  Heap(int pes, int blocks, const Extent& extent, std::size_t most_packets)
+      : packets(most_packets > 0) {
     SymmetricLayout layout;
     leave = layout.reserve<Flag>(1);
     flags = layout.reserve<Flag>(at(pes * blocks));
     slots = layout.reserve<Packet>(at(reduce_slot_count(pes, blocks)));
     if (packets)
-      for (auto& array : halo) array = layout.reserve<Packet>(extent.ghosts);
+      for (auto& array : halo) array = layout.reserve<Packet>(most_packets);
     channel_bytes = layout.bytes();
     p = layout.reserve<T>(extent.rows_and_ghosts);
     for (auto& array : scratch) array = layout.reserve<T>(extent.rows_and_ghosts);

@@ -28,6 +28,8 @@ struct PlanReport {
   double imbalance = 1.0;
   double matrix_bytes = 0.0;  // of the engine's format, all PEs
   std::string halo = "none";  // how ghosts travel: "packets", "stores", "none" where there are none
+  // How blocks of one PE exchange rows: "packets", or "flags" behind stores.
+  std::string block_halo = "flags";
   // What a solve by prcg with Jacobi keeps on chip.
   int resident_vectors = 0;
   bool resident_matrix = false;

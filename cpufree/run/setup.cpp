@@ -46,7 +46,21 @@ Extent extent_of(const HaloPlan<T>& plan) {
 
 bool use_packets(const SystemSpec& spec, const Extent& extent, std::size_t most) {
   if (extent.ghosts == 0 || spec.halo == 0) return false;
-  return spec.halo == 1 || extent.ghosts <= most;
+  return spec.halo > 0 || extent.ghosts <= most;
+}
+
+template <class T>
+bool use_block_halos(const SystemSpec& spec, const HaloPlan<T>& plan, int blocks) {
+  if (spec.halo >= 0) return spec.halo == 2;
+  if (spec.residency >= 0 || spec.boundary_blocks > 0) return false;
+  constexpr double kPadding = 1.15;  // entries of slices over nonzeros
+  constexpr double kVectors = 6.0;   // that a solve by prcg keeps on chip
+  constexpr double kRoom = 200e3;    // bytes of a block
+  return std::ranges::all_of(plan.local, [&](const LocalSystem<T>& local) {
+    const double bytes = kPadding * static_cast<double>(local.row_ptr.back()) * (sizeof(T) + 4.0) +
+                         kVectors * sizeof(T) * local.rows();
+    return bytes <= kRoom * blocks;
+  });
 }
 
 template <class T>
@@ -79,6 +93,8 @@ template double invert_diagonal(const LocalSystem<float>&, RowRange, float*);
 template double invert_diagonal(const LocalSystem<double>&, RowRange, double*);
 template Extent extent_of(const HaloPlan<float>&);
 template Extent extent_of(const HaloPlan<double>&);
+template bool use_block_halos(const SystemSpec&, const HaloPlan<float>&, int);
+template bool use_block_halos(const SystemSpec&, const HaloPlan<double>&, int);
 template void count_destinations_from_ghosts(HaloPlan<float>&);
 template void count_destinations_from_ghosts(HaloPlan<double>&);
 template PlanReport report_of(const HaloPlan<float>&, const SystemSpec&, int, bool);

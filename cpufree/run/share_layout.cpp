@@ -20,10 +20,11 @@ std::int64_t align(std::int64_t count) {
 
 template <class T>
 std::vector<PeLayout> lay_out_shares(const HaloPlan<T>& plan,
-                                     std::vector<std::vector<BlockPlan>> plans) {
+                                     std::vector<std::vector<BlockPlan>> plans, bool block_halos) {
   std::vector<PeLayout> layouts(plans.size());
   const int blocks = static_cast<int>(plans.front().size());
   for (std::size_t pe = 0; pe < plans.size(); ++pe) {
+    if (block_halos) layouts[pe].packets = packets_of_rows(plans[pe]);
     layouts[pe].shares.resize(at(blocks));
     for (std::size_t b = 0; b < at(blocks); ++b)
       layouts[pe].shares[b].plan = std::move(plans[pe][b]);
@@ -122,9 +123,9 @@ FastMemory choose_residency(const std::vector<ShareSize>& shares, int vectors,
 }
 
 template std::vector<PeLayout> lay_out_shares(const HaloPlan<float>&,
-                                              std::vector<std::vector<BlockPlan>>);
+                                              std::vector<std::vector<BlockPlan>>, bool);
 template std::vector<PeLayout> lay_out_shares(const HaloPlan<double>&,
-                                              std::vector<std::vector<BlockPlan>>);
+                                              std::vector<std::vector<BlockPlan>>, bool);
 template std::vector<std::int32_t> private_rows(const LocalSystem<float>&, const PeLayout&);
 template std::vector<std::int32_t> private_rows(const LocalSystem<double>&, const PeLayout&);
 

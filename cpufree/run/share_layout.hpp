@@ -31,13 +31,22 @@ struct PeLayout {
   std::int64_t entries = 0;
   std::int64_t slices = 0;
   std::int64_t tails = 0;
-  std::int64_t private_rows = 0;  // with the gaps that align blocks
+  std::int64_t private_rows = 0;      // with the gaps that align blocks
+  std::vector<std::int32_t> packets;  // halos of blocks: of each row, see BlockColumns
+
+  // What the kernel calls the columns of a share, with halos of blocks.
+  BlockColumns columns_of(const ShareLayout& share) const {
+    return {{share.plan.boundary.begin, share.plan.interior.end},
+            static_cast<std::int32_t>(packets.size()),
+            packets.data()};
+  }
 };
 
-// Layouts of all PEs.
+// Layouts of all PEs. `block_halos`: the plans are of make_block_halos.
 template <class T>
 std::vector<PeLayout> lay_out_shares(const HaloPlan<T>& plan,
-                                     std::vector<std::vector<BlockPlan>> plans);
+                                     std::vector<std::vector<BlockPlan>> plans,
+                                     bool block_halos = false);
 
 // The original number of the row at each place of the private vectors; -1 in gaps.
 template <class T>

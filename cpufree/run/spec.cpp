@@ -98,9 +98,10 @@ void check(const SystemSpec& spec) {
   require(spec.threads >= 0 && spec.threads <= 512 && spec.threads % 32 == 0,
           "threads must be a multiple of 32 up to 512, or 0 (automatic), not " +
               std::to_string(spec.threads));
-  require(
-      spec.halo >= -1 && spec.halo <= 1,
-      "halo must be 1 (packets), 0 (stores) or -1 (automatic), not " + std::to_string(spec.halo));
+  require(spec.halo >= -1 && spec.halo <= (spec.engine == Engine::cuda_p2p ? 2 : 1),
+          "halo must be 2 (packets among blocks, cuda_p2p only), 1 (packets), 0 (stores) or -1 "
+          "(automatic), not " +
+              std::to_string(spec.halo));
   require(spec.residency >= -1 && spec.residency <= 1,
           "residency must be 0 (none), 1 (vectors) or -1 (automatic), not " +
               std::to_string(spec.residency));

@@ -18,8 +18,10 @@ struct SystemSpec {
   std::vector<int> gpus = {};  // cuda_p2p: the device of each PE; empty: 0, 1, ...
 
   // For experiments. The defaults leave the choice to the engine.
-  int threads = 0;          // per block, cuda_p2p: a multiple of 32; 0: by the rows of a block
-  int halo = -1;            // how ghosts travel: 1 packets, 0 stores, -1 by their number
+  int threads = 0;  // per block, cuda_p2p: a multiple of 32; 0: by the rows of a block
+  // How ghosts travel: 0 stores, 1 packets, 2 packets among the blocks of a PE as well (cuda_p2p),
+  // -1 by their number and the size of blocks.
+  int halo = -1;
   int residency = -1;       // cuda_p2p, kept on chip: 0 nothing, 1 vectors only, -1 what fits
   int boundary_blocks = 0;  // blocks that own all boundary rows and no others; 0: all blocks share
 };

@@ -68,22 +68,24 @@ struct Private {
   CPUFREE_FN T& operator[](Row row) const { return data[row.j]; }
 };
 
-// A vector of the PE whose ghosts follow its rows, or travel as packets. `own`, if not null: a copy
-// of my block's part in fast memory.
+// A vector of the PE whose ghosts follow its rows, or travel as packets. Its entries begin with row
+// `first`: 0, or with halos of blocks my block's first row. `own`, if not null: a copy of my
+// block's part in fast memory.
 template <class T>
 struct Ghosted {
   T* data = nullptr;
   Packet* halo = nullptr;
   T* own = nullptr;
+  std::int32_t first = 0;
 
   CPUFREE_KERNEL_FN T operator[](Row row) const {
     if constexpr (kFastMemory)
       if (own != nullptr) return own[row.j];
-    return data[row.i];
+    return data[row.i - first];
   }
   // For all to see.
   CPUFREE_KERNEL_FN void set(Row row, T value) const {
-    data[row.i] = value;
+    data[row.i - first] = value;
     if constexpr (kFastMemory)
       if (own != nullptr) own[row.j] = value;
   }
@@ -94,7 +96,7 @@ struct Ghosted {
         own[row.j] = value;
         return;
       }
-    data[row.i] = value;
+    data[row.i - first] = value;
   }
 };
 
@@ -137,6 +139,11 @@ struct BlockShare {
   std::int64_t first_private = 0;  // where my part of the private vectors begins
   std::int32_t interior_shift = 0;
   std::int32_t boundary_shift = 0;
+  // Boundary rows before `remote_end` go to other PEs: number of a row in `send_ptr` = its own -
+  // send_shift. With halos of blocks all of them go to my own PE too, as packets from here on.
+  std::int32_t remote_end = 0;
+  std::int32_t send_shift = 0;
+  std::int32_t first_packet = 0;
 
   CPUFREE_FN std::int32_t rows() const {
     return interior.end - interior.begin + boundary.end - boundary.begin;
@@ -161,15 +168,14 @@ struct SolveArgs {
   Vectors<T> vectors;
   Residency residency;
   const BlockShare<M>* shares = nullptr;   // one per block
-  std::int32_t interior = 0;               // number of interior rows
   std::int32_t rows = 0;                   // number of rows: ghosts begin there
-  const std::int64_t* send_ptr = nullptr;  // boundary rows + 1
+  bool block_halos = false;                // rows of other blocks are ghosts, too (block_halo.hpp)
+  const std::int64_t* send_ptr = nullptr;  // rows that other PEs read + 1
   const Destination* destinations = nullptr;
   // Small halos travel as packets: ghosts of p, scratch[0], scratch[1], symmetric; the destinations
   // then hold numbers of ghosts, from 0. Null: halos travel as stores into the vectors.
   Packet* halo[3] = {};
-  const std::int32_t* ghost_source =
-      nullptr;                               // slot of the block that sends a ghost: for diagnosis
+  const std::int32_t* source = nullptr;      // slot of the block that sends a packet: for diagnosis
   const std::int32_t* global_row = nullptr;  // rows, in the order of the private vectors
   Packet* slots = nullptr;                   // symmetric
   Outcome* outcome = nullptr;                // written by PE 0

@@ -185,8 +185,8 @@ class Context {
     if (!arrivals_.wait_local()) return false;
     const Operand<T> plain{v.data};
     const bool packets = v.halo != nullptr;
-    const PacketOperand<P, T> any{
-        port_, v.data, v.halo, args.ghost_source, args.rows, arrivals_.epoch(), gone_};
+    const PacketOperand<P, T> any{port_, v.data, v.halo, args.source, args.rows, arrivals_.epoch(),
+                                  gone_};
     bool here = true;
     parts_backwards([&](const Part& part) {
       if (part.boundary && packets) return;
@@ -286,7 +286,11 @@ class Context {
   }
 
   CPUFREE_KERNEL_FN void send(const Ghosted<T>& v, Row row, T value) {
-    const std::int32_t k = row.i - args.interior;
+    if (args.block_halos)
+      port_.put_packet(v.halo + (share_.first_packet + row.i - share_.boundary.begin), port_.pe(),
+                       static_cast<double>(value), make_tag(arrivals_.epoch(), 0U));
+    if (row.i >= share_.remote_end) return;
+    const std::int32_t k = row.i - share_.send_shift;
     for (std::int64_t d = args.send_ptr[k]; d < args.send_ptr[k + 1]; ++d) {
       const Destination to = args.destinations[d];
       if (v.halo != nullptr)

@@ -59,8 +59,13 @@ CPUFREE_FN BlockVectors<T> block_vectors(const SolveArgs<M>& args, const BlockSh
   place(v.q, mine.q), place(v.out, mine.out), place(v.rest, mine.rest), place(v.b, mine.b);
   T* const own = reinterpret_cast<T*>(fast) +
                  static_cast<std::int64_t>(args.residency.vectors) * args.residency.stride;
-  mine.p = {v.p, args.halo[0], args.residency.direction ? own : nullptr};
-  for (int k = 0; k < 2; ++k) mine.scratch[k] = {v.scratch[k], args.halo[1 + k], nullptr};
+  T* const fast_p = args.residency.direction ? own : nullptr;
+  // With halos of blocks, my part is all that I read of a vector: there is no second copy.
+  const std::int32_t first = args.block_halos ? share.boundary.begin : 0;
+  mine.p = {v.p + first, args.halo[0], fast_p, first};
+  if (args.block_halos && fast_p != nullptr) mine.p = {fast_p, args.halo[0], nullptr, first};
+  for (int k = 0; k < 2; ++k)
+    mine.scratch[k] = {v.scratch[k] + first, args.halo[1 + k], nullptr, first};
   return mine;
 }
 

@@ -132,18 +132,21 @@ void append_warp_slices(std::span<const std::int64_t> row_ptr, RowRange rows,
 
 template <class T>
 void fill_warp_slices(const LocalSystem<T>& local, const WarpSliceShape& shape, std::size_t first,
-                      std::size_t end, std::int32_t* col, T* val) {
+                      std::size_t end, std::int32_t* col, T* val, const BlockColumns* columns) {
   if (first == end) return;
   const std::int64_t origin = shape.slice[first].first;
   for (std::size_t k = first; k < end; ++k) {
     const std::int64_t to = shape.slice[k].first - origin;
     SliceWriter<T>(local, shape, k, col + to, val + to).write();
   }
+  if (columns == nullptr) return;
+  std::int32_t* const last = col + (shape.end_of(end - 1) - origin);
+  std::transform(col, last, col, *columns);
 }
 
 template void fill_warp_slices(const LocalSystem<float>&, const WarpSliceShape&, std::size_t,
-                               std::size_t, std::int32_t*, float*);
+                               std::size_t, std::int32_t*, float*, const BlockColumns*);
 template void fill_warp_slices(const LocalSystem<double>&, const WarpSliceShape&, std::size_t,
-                               std::size_t, std::int32_t*, double*);
+                               std::size_t, std::int32_t*, double*, const BlockColumns*);
 
 }  // namespace cpufree

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "cpufree/problem/block_halo.hpp"
 #include "cpufree/problem/csr.hpp"
 #include "cpufree/problem/halo_plan.hpp"
 #include "cpufree/solvers/warp_slices.hpp"
@@ -32,9 +33,10 @@ void append_warp_slices(std::span<const std::int64_t> row_ptr, RowRange rows,
                         WarpSliceShape& shape);
 
 // Writes all entries of slices [first, end) of `shape` to `col` and `val`, whose element 0 is that
-// of slice `first`.
+// of slice `first`. `columns`, if not null: what the kernel calls them.
 template <class T>
 void fill_warp_slices(const LocalSystem<T>& local, const WarpSliceShape& shape, std::size_t first,
-                      std::size_t end, std::int32_t* col, T* val);
+                      std::size_t end, std::int32_t* col, T* val,
+                      const BlockColumns* columns = nullptr);
 
 }  // namespace cpufree

@@ -35,6 +35,7 @@ class Plan(TypedDict):
     imbalance: float
     matrix_bytes: float  # in the format of the engine, all PEs
     halo: str  # "packets", whose values carry their flag, "stores" with flags behind them, "none"
+    block_halo: str  # among blocks of one PE: "packets", or "flags" behind stores
     resident_vectors: int  # vectors that stay on chip across iterations
     resident_matrix: bool  # whether the matrix does
     shared_bytes: int  # on-chip memory of a block that this takes

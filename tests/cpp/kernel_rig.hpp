@@ -3,11 +3,13 @@
 
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "cpufree/device/symmetric.hpp"
 #include "cpufree/engines/cpu_fibers/port.hpp"
 #include "cpufree/engines/cpu_threads/memory.hpp"
+#include "cpufree/problem/block_halo.hpp"
 #include "cpufree/problem/block_plan.hpp"
 #include "cpufree/solvers/csr_rows.hpp"
 #include "cpufree/solvers/kernel.hpp"
@@ -18,16 +20,21 @@ namespace testing_rig {
 using namespace cpufree;
 using Format = CsrRows<double>;
 
-// How halos travel, and private vectors lie: as on the CPU engine, or as on GPUs.
-enum class Style { cpu, gpu };
+// How halos travel, and private vectors lie: as on the CPU engine, or as on GPUs, there for large
+// systems or for those with halos of blocks.
+enum class Style { cpu, gpu, gpu_blocks };
 
 class Rig {
  public:
   Rig(const testing_matrices::Matrix<double>& a, const std::vector<double>& b, int pes, int blocks,
       unsigned seed, Style style = Style::cpu)
-      : pes_(pes), blocks_(blocks), gpu_(style == Style::gpu), b_(b) {
+      : pes_(pes), blocks_(blocks), gpu_(style != Style::cpu), b_(b) {
     plan_ = make_halo_plan(a.view(), testing_matrices::random_partition(a.n(), pes, seed), {}, pes);
-    block_plans_ = make_block_plans(plan_, blocks);
+    if (style == Style::gpu_blocks)
+      halos_ = make_block_halos(plan_, {}, blocks).value();
+    else
+      block_plans_ = make_block_plans(plan_, blocks);
+    if (halos_) block_plans_ = halos_->plans;
     std::size_t longest = 1;
     for (const auto& local : plan_.local)
       longest = std::max(longest, static_cast<std::size_t>(local.rows() + local.ghosts));
@@ -84,8 +91,9 @@ class Rig {
     SolveArgs<Format> args;
     std::vector<std::vector<double>> vectors;  // b, x, r, s, 1/d, z, w, n, u, q, out, rest
     std::vector<std::uint32_t> row_ptr;
+    std::vector<std::int32_t> col;
     std::vector<std::int32_t> global_row;  // in the order of the private vectors
-    std::vector<std::int32_t> ghost_source;
+    std::vector<std::int32_t> source;
     std::vector<Destination> destinations;
     std::vector<BlockShare<Format>> shares;
   };
@@ -109,11 +117,13 @@ class Rig {
           d.vectors[4][j] = 1.0 / local.val[static_cast<std::size_t>(k)];
     }
     auto v = [&](std::size_t k) { return d.vectors[k].data(); };
-    const Format format{d.row_ptr.data(), local.col.data(), local.val.data()};
+    d.col = columns(pe);
+    const Format format{d.row_ptr.data(), d.col.data(), local.val.data()};
     const auto rows_of = [&](RowRange r) {
       return Format::Rows{r.begin, r.end, local.row_ptr[static_cast<std::size_t>(r.begin)]};
     };
     std::int64_t first = 0;
+    std::int32_t remote = 0;  // rows that other PEs read, of the blocks before
     for (const BlockPlan& plan : block_plans_[static_cast<std::size_t>(pe)]) {
       BlockShare<Format> share{
           format, rows_of(plan.interior), rows_of(plan.boundary),
@@ -127,6 +137,10 @@ class Rig {
         share.interior_shift = plan.interior.begin - (plan.boundary.end - plan.boundary.begin);
         first += share.rows();
       }
+      share.first_packet = plan.first_packet;
+      share.remote_end = halos_ ? plan.boundary.begin + plan.remote : plan.boundary.end;
+      share.send_shift = halos_ ? plan.boundary.begin - remote : local.interior;
+      remote += plan.remote;
       d.shares.push_back(share);
     }
     d.args.vectors = {.x = v(1),
@@ -144,12 +158,28 @@ class Rig {
                       .p = ghosted,
                       .scratch = {ghosted + longest, ghosted + 2 * longest}};
     d.args.shares = d.shares.data();
-    d.args.interior = local.interior;
     d.args.rows = local.rows();
+    d.args.block_halos = halos_.has_value();
     d.args.send_ptr = local.send_ptr.data();
     d.args.destinations = local.destinations.data();
     d.args.global_row = d.global_row.data();
     d.args.slots = slots.at(heaps_->base(pe));
+  }
+
+  // The columns of a PE's rows, as the kernel calls them.
+  std::vector<std::int32_t> columns(int pe) const {
+    const auto& local = plan_.local[static_cast<std::size_t>(pe)];
+    std::vector<std::int32_t> col(local.col.begin(), local.col.end());
+    if (!halos_) return col;
+    const auto& blocks = halos_->plans[static_cast<std::size_t>(pe)];
+    const auto packets = packets_of_rows(blocks);
+    for (const BlockPlan& plan : blocks) {
+      const RowRange own{plan.boundary.begin, plan.interior.end};
+      const auto from = col.begin() + local.row_ptr[static_cast<std::size_t>(own.begin)];
+      const auto end = col.begin() + local.row_ptr[static_cast<std::size_t>(own.end)];
+      std::transform(from, end, from, BlockColumns{own, local.rows(), packets.data()});
+    }
+    return col;
   }
 
   // The rows of a PE in the order of its private vectors.
@@ -172,9 +202,9 @@ class Rig {
     d.destinations = local.destinations;
     for (Destination& to : d.destinations)
       to.index -= plan_.local[static_cast<std::size_t>(to.pe)].rows();
-    d.ghost_source = ghost_sources(plan_, block_plans_, pe);
+    d.source = halos_ ? packet_sources(plan_, *halos_, pe) : ghost_sources(plan_, block_plans_, pe);
     d.args.destinations = d.destinations.data();
-    d.args.ghost_source = d.ghost_source.data();
+    d.args.source = d.source.data();
     for (std::size_t k = 0; k < 3; ++k) d.args.halo[k] = halo + k * longest;
   }
 
@@ -182,6 +212,7 @@ class Rig {
   bool gpu_;
   std::vector<double> b_;
   HaloPlan<double> plan_;
+  std::optional<BlockHalos> halos_;
   std::vector<std::vector<BlockPlan>> block_plans_;
   std::unique_ptr<cpu_threads::SymmetricHeaps> heaps_;
   std::vector<PeData> pes_data_;

@@ -21,8 +21,13 @@ from cpufree.run import core
 
 METHODS = ("cg", "prcg", "pipecg")
 PRECONDITIONERS = ("none", "jacobi", "chebyshev")
-# With everything on chip and halos as packets, and the other way round.
-TUNINGS = ({"halo": 1, "residency": -1}, {"halo": 0, "residency": 0})
+# With everything on chip or nothing, and every way in which rows travel.
+TUNINGS = (
+    {"halo": 0, "residency": 0},
+    {"halo": 1, "residency": -1},
+    {"halo": 2, "residency": -1},
+    {"halo": 2, "residency": 0},
+)
 BLOCKS, THREADS = 3, 64
 WAIT_LIMIT = 600.0  # seconds; what is instrumented is slow
 
@@ -37,7 +42,7 @@ def solve_all(pes: int, engine: str, side: int, iterations: int) -> list[str]:
     devices = [gpu["index"] for gpu in core.gpus()][:pes] if on_gpu else []
     wrong = []
     for tuning in TUNINGS:
-        chosen = {**tuning, "threads": THREADS} if on_gpu else {"halo": tuning["halo"]}
+        chosen = {**tuning, "threads": THREADS} if on_gpu else {"halo": min(tuning["halo"], 1)}
         system = core.load().System(
             A.indptr, A.indices, A.data, part, None, pes, BLOCKS, engine, devices, chosen
         )

@@ -15,6 +15,8 @@ from reference_cg import SYSTEMS, all_but_one_row, chain, first_unit_vector, rhs
 
 import cpufree
 from cpufree import Reason, Solver, VectorError, WaitTimeoutError
+from cpufree.partition import contiguous
+from cpufree.problem import as_csr
 from cpufree.run import core, layout
 
 METHODS = ["cg", "prcg", "pipecg"]
@@ -69,6 +71,27 @@ def test_gpu_takes_the_iterations_of_the_cpu(poisson: sp.csr_array, method: str)
     gpu = solve(poisson, b, rtol=1e-8, method=method, pes=1)
     assert abs(gpu.iterations - cpu.iterations) <= 3
     assert np.linalg.norm(gpu.x - cpu.x) <= 1e-6 * np.linalg.norm(cpu.x)
+
+
+@on_all_counts
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("residency", [-1, 0], ids=["on chip", "in memory"])
+@pytest.mark.parametrize("halo", [0, 1, 2], ids=["stores", "packets", "packets among blocks"])
+def test_rows_may_travel_in_every_way(
+    poisson: sp.csr_array, halo: int, residency: int, method: str, pes: int
+) -> None:
+    A, b = as_csr(poisson), rhs(poisson)
+    part = contiguous(A, pes) if pes > 1 else None
+    tuning = {"halo": halo, "residency": residency}
+    system = core.load().System(
+        A.indptr, A.indices, A.data, part, None, pes, 0, "cuda_p2p", NUMBERS[:pes], tuning
+    )
+    assert system.plan()["block_halo"] == ("packets" if halo == 2 else "flags")
+    for pc in PCS:
+        options = {"method": method, "pc": pc, "rtol": 1e-9, "maxiter": 2000}
+        assert (
+            true_residual(poisson, system.solve(b, None, None, options, None)["x"], b) <= 1.001e-9
+        )
 
 
 @on_all_counts
@@ -335,6 +358,7 @@ def test_plan_tells_threads_halo_and_what_stays_on_chip(poisson: sp.csr_array) -
     assert plan["engine"] == "cuda_p2p"
     assert plan["threads"] >= 32
     assert plan["halo"] == "none"  # one GPU has no neighbours
+    assert plan["block_halo"] == "packets"  # every block's share is small
     assert plan["resident_vectors"] >= 0
     assert plan["resident_matrix"] in (True, False)
 

@@ -1,0 +1,203 @@
+#include "cpufree/problem/block_halo.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "cpufree/base/index.hpp"
+#include "cpufree/base/parallel.hpp"
+#include "cpufree/problem/partition.hpp"
+
+namespace cpufree {
+
+namespace {
+
+// What becomes of the rows of one PE.
+struct Grouping {
+  std::vector<std::int32_t> old_row;  // of each new row
+  std::vector<std::int32_t> new_row;  // of each old one
+  std::vector<BlockPlan> blocks;
+};
+
+// A PE's rows in the sequence given: merges interior and boundary rows, each of which are.
+template <class T>
+std::vector<std::int32_t> in_sequence(const LocalSystem<T>& local,
+                                      const std::vector<std::int32_t>& position) {
+  std::vector<std::int32_t> rows(at(local.rows()));
+  std::iota(rows.begin(), rows.end(), 0);
+  const auto place = [&](std::int32_t row) {
+    const std::int32_t global = local.global_row[at(row)];
+    return position.empty() ? global : position[at(global)];
+  };
+  std::ranges::inplace_merge(rows, rows.begin() + local.interior, {}, place);
+  return rows;
+}
+
+// The block of each row: contiguous pieces of `rows` of equal weight.
+template <class T>
+std::vector<std::int32_t> share_out(const LocalSystem<T>& local,
+                                    const std::vector<std::int32_t>& rows, int blocks) {
+  std::vector<std::int64_t> weight(rows.size() + 1, 0);
+  for (std::size_t k = 0; k < rows.size(); ++k)
+    weight[k + 1] = weight[k] + local.row_ptr[at(rows[k]) + 1] - local.row_ptr[at(rows[k])];
+  const auto pieces = split_rows(weight, {0, local.rows()}, blocks);
+  std::vector<std::int32_t> owner(rows.size());
+  for (std::size_t b = 0; b < pieces.size(); ++b)
+    for (std::int32_t k = pieces[b].begin; k < pieces[b].end; ++k)
+      owner[at(rows[at(k)])] = static_cast<std::int32_t>(b);
+  return owner;
+}
+
+// Finds the boundary rows. False: blocks read one another's rows in one direction only.
+template <class T>
+bool find_boundary(const LocalSystem<T>& local, const std::vector<std::int32_t>& owner, int blocks,
+                   std::vector<char>& boundary) {
+  boundary.assign(owner.size(), 0);
+  std::vector<char> reads(at(blocks) * at(blocks), 0);
+  for (std::int32_t row = 0; row < local.rows(); ++row) {
+    const std::int32_t mine = owner[at(row)];
+    if (row >= local.interior) boundary[at(row)] = 1;
+    for (std::int64_t k = local.row_ptr[at(row)]; k < local.row_ptr[at(row) + 1]; ++k) {
+      const std::int32_t column = local.col[at(k)];
+      if (column >= local.rows() || owner[at(column)] == mine) continue;
+      boundary[at(row)] = boundary[at(column)] = 1;
+      reads[at(mine) * at(blocks) + at(owner[at(column)])] = 1;
+    }
+  }
+  for (std::size_t a = 0; a < at(blocks); ++a)
+    for (std::size_t b = 0; b < a; ++b)
+      if (reads[a * at(blocks) + b] != reads[b * at(blocks) + a]) return false;
+  return true;
+}
+
+// Groups the rows of one PE; empty `blocks` where that cannot be done.
+template <class T>
+Grouping group(const LocalSystem<T>& local, const std::vector<std::int32_t>& position, int blocks) {
+  Grouping result;
+  result.old_row = in_sequence(local, position);
+  const auto owner = share_out(local, result.old_row, blocks);
+  std::vector<char> boundary;
+  if (!find_boundary(local, owner, blocks, boundary)) return result;
+  const auto rank = [&](std::int32_t row) {  // remote boundary, other boundary, interior
+    const int kind = row >= local.interior ? 0 : boundary[at(row)] != 0 ? 1 : 2;
+    return std::pair(owner[at(row)], kind);
+  };
+  std::ranges::stable_sort(result.old_row, {}, rank);
+  result.blocks.resize(at(blocks));
+  std::int32_t packet = local.ghosts;
+  auto from = result.old_row.begin();
+  for (int b = 0; b < blocks; ++b) {
+    const auto end_of = [&](int kind) {
+      from = std::ranges::upper_bound(from, result.old_row.end(), std::pair(b, kind), {}, rank);
+      return static_cast<std::int32_t>(from - result.old_row.begin());
+    };
+    BlockPlan& block = result.blocks[at(b)];
+    block.boundary.begin = static_cast<std::int32_t>(from - result.old_row.begin());
+    block.remote = end_of(0) - block.boundary.begin;
+    block.boundary.end = block.interior.begin = end_of(1);
+    block.interior.end = end_of(2);
+    block.first_packet = std::exchange(packet, packet + block.boundary.size());
+  }
+  result.new_row.resize(result.old_row.size());
+  for (std::size_t k = 0; k < result.old_row.size(); ++k)
+    result.new_row[at(result.old_row[k])] = static_cast<std::int32_t>(k);
+  return result;
+}
+
+// The rows of the matrix in their new order, columns sorted anew.
+template <class T>
+void renumber_matrix(LocalSystem<T>& local, const Grouping& grouping) {
+  const LocalSystem<T> old = local;
+  std::vector<std::pair<std::int32_t, T>> entries;
+  std::size_t to = 0;
+  for (std::size_t row = 0; row < grouping.old_row.size(); ++row) {
+    const std::size_t before = at(grouping.old_row[row]);
+    entries.clear();
+    for (std::int64_t k = old.row_ptr[before]; k < old.row_ptr[before + 1]; ++k) {
+      const std::int32_t column = old.col[at(k)];
+      entries.emplace_back(column < old.rows() ? grouping.new_row[at(column)] : column,
+                           old.val[at(k)]);
+    }
+    std::ranges::sort(entries, {}, &std::pair<std::int32_t, T>::first);
+    for (const auto& [column, value] : entries) {
+      local.col[to] = column;
+      local.val[to++] = value;
+    }
+    local.row_ptr[row + 1] = static_cast<std::int64_t>(to);
+    local.global_row[row] = old.global_row[before];
+  }
+}
+
+// What the remote rows send, in the order of the blocks.
+template <class T>
+void renumber_sends(LocalSystem<T>& local, const Grouping& grouping) {
+  const auto old_ptr = local.send_ptr;
+  const auto old = local.destinations;
+  std::size_t row = 0;
+  auto to = local.destinations.begin();
+  for (const BlockPlan& block : grouping.blocks)
+    for (std::int32_t k = 0; k < block.remote; ++k) {
+      const std::size_t before =
+          at(grouping.old_row[at(block.boundary.begin + k)] - local.interior);
+      to = std::copy(old.begin() + old_ptr[before], old.begin() + old_ptr[before + 1], to);
+      local.send_ptr[++row] = to - local.destinations.begin();
+    }
+}
+
+}  // namespace
+
+template <class T>
+std::optional<BlockHalos> make_block_halos(HaloPlan<T>& plan, std::span<const std::int32_t> order,
+                                           int blocks) {
+  std::vector<std::int32_t> position(order.size());
+  for (std::size_t k = 0; k < order.size(); ++k)
+    position[at(order[k])] = static_cast<std::int32_t>(k);
+  const std::size_t pes = plan.local.size();
+  std::vector<Grouping> groupings(pes);
+  in_parallel(static_cast<int>(pes),
+              [&](int pe) { groupings[at(pe)] = group(plan.local[at(pe)], position, blocks); });
+  if (std::ranges::any_of(groupings, [](const Grouping& g) { return g.blocks.empty(); })) return {};
+  BlockHalos halos;
+  in_parallel(static_cast<int>(pes), [&](int pe) {
+    LocalSystem<T>& local = plan.local[at(pe)];
+    renumber_matrix(local, groupings[at(pe)]);
+    renumber_sends(local, groupings[at(pe)]);
+    for (std::size_t g = 0; g < local.ghost_row.size(); ++g) {
+      auto& row = local.ghost_row[g];
+      row = groupings[at(local.ghost_owner[g])].new_row[at(row)];
+    }
+  });
+  for (std::size_t pe = 0; pe < pes; ++pe) {
+    const BlockPlan& last = groupings[pe].blocks.back();
+    halos.packets.push_back(last.first_packet + last.boundary.size());
+    halos.plans.push_back(std::move(groupings[pe].blocks));
+  }
+  return halos;
+}
+
+std::vector<std::int32_t> packets_of_rows(const std::vector<BlockPlan>& blocks) {
+  std::vector<std::int32_t> packets(at(blocks.back().interior.end), -1);
+  for (const BlockPlan& block : blocks)
+    std::iota(packets.begin() + block.boundary.begin, packets.begin() + block.boundary.end,
+              block.first_packet);
+  return packets;
+}
+
+template <class T>
+std::vector<std::int32_t> packet_sources(const HaloPlan<T>& plan, const BlockHalos& halos, int pe) {
+  auto sources = ghost_sources(plan, halos.plans, pe);
+  const auto& blocks = halos.plans[at(pe)];
+  for (std::size_t b = 0; b < blocks.size(); ++b)
+    sources.insert(sources.end(), at(blocks[b].boundary.size()),
+                   pe * static_cast<std::int32_t>(blocks.size()) + static_cast<std::int32_t>(b));
+  return sources;
+}
+
+template std::optional<BlockHalos> make_block_halos(HaloPlan<float>&, std::span<const std::int32_t>,
+                                                    int);
+template std::optional<BlockHalos> make_block_halos(HaloPlan<double>&,
+                                                    std::span<const std::int32_t>, int);
+template std::vector<std::int32_t> packet_sources(const HaloPlan<float>&, const BlockHalos&, int);
+template std::vector<std::int32_t> packet_sources(const HaloPlan<double>&, const BlockHalos&, int);
+
+}  // namespace cpufree

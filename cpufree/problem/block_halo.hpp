@@ -1,0 +1,53 @@
+// Halos of blocks: every block is to the other blocks, of its own PE and of others, what a PE is to
+// other PEs. For systems so small that a barrier among the blocks of a PE costs more than the rows
+// between them.
+//
+// Rows of a PE lie block after block. A block's boundary rows come first: those that read rows of
+// other blocks or are read by them; among these, those that other PEs read. Packets land in one
+// array of the PE: first its ghosts, then its blocks' boundary rows.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "cpufree/problem/block_plan.hpp"
+#include "cpufree/problem/halo_plan.hpp"
+
+namespace cpufree {
+
+struct BlockHalos {
+  std::vector<std::vector<BlockPlan>> plans;  // [pe][block]; nobody is awaited but by packets
+  std::vector<std::int32_t> packets;          // of each PE
+};
+
+// Renumbers the rows of all PEs so. `order` as in make_halo_plan: blocks get contiguous pieces of
+// it, of equal weight. Nothing, and `plan` as it was, where some block reads rows of a block that
+// does not read its own: the proof that packets are not overwritten too early needs both.
+// Afterwards `interior` counts the rows that read no ghosts, which no longer come first.
+template <class T>
+std::optional<BlockHalos> make_block_halos(HaloPlan<T>& plan, std::span<const std::int32_t> order,
+                                           int blocks);
+
+// Columns as a block's kernel knows them, for a halo of blocks: its own rows from 0, everything
+// else as `rows` + number of the packet.
+struct BlockColumns {
+  RowRange own;
+  std::int32_t rows = 0;                  // of the PE
+  const std::int32_t* packets = nullptr;  // of each row of the PE that has one
+
+  std::int32_t operator()(std::int32_t column) const {
+    if (column >= own.begin && column < own.end) return column - own.begin;
+    return column >= rows ? column : rows + packets[column];  // ghosts' packets come first
+  }
+};
+
+// The packet of each row of a PE; -1 for interior ones.
+std::vector<std::int32_t> packets_of_rows(const std::vector<BlockPlan>& blocks);
+
+// The slot of the block that sends each packet of a PE.
+template <class T>
+std::vector<std::int32_t> packet_sources(const HaloPlan<T>& plan, const BlockHalos& halos, int pe);
+
+}  // namespace cpufree
