@@ -60,7 +60,7 @@ class Port : public SoloBlock {
   bool keep_waiting(Wait&) { return machine_.wait(); }
   void give_up(const Wait&, WaitRecord record) {
     record.state = BlockState::expired;
-    machine_.my_record() = record;
+    if (machine_.my_record().state != BlockState::expired) machine_.my_record() = record;
     machine_.give_up();
   }
   unsigned host_notes() const { return 0; }

@@ -36,7 +36,7 @@ void Port::give_up(const Wait& wait, WaitRecord record) {
   const auto waited =
       wait.start == Clock::time_point{} ? Clock::duration{} : Clock::now() - wait.start;
   record.seconds = std::chrono::duration<double>(waited).count();
-  this->record() = record;
+  if (!this->record().waited()) this->record() = record;  // the first wait is the cause
   shared_.leave.store(true, std::memory_order_release);
 }
 

@@ -14,11 +14,11 @@ namespace cpufree::cuda_p2p {
 class Port {
  public:
   static constexpr int width = 1;
-  static constexpr int batch = 4;
+  static constexpr int batch = 6;
   static constexpr bool slots_by_source = false;  // neighbouring lanes read neighbouring packets
   static constexpr int kMaxValues = 8;            // of one reduction
   static constexpr int kMostWarps = 32;           // of a block
-  static constexpr int kTeam = 4;                 // most warps that collect one value
+  static constexpr int kTeam = 8;                 // most warps that collect one value
 
   struct Wait {
     std::uint64_t start = 0;
@@ -88,10 +88,10 @@ class Port {
   __device__ void combine(double (&total)[K], unsigned& bits, F&& body) {
     Scratch& s = scratch();
     const int l = warp_lane();
-    const int bits_of_team = team_bits(warps() / K);
-    const int team = 1 << bits_of_team;
-    const int member = warp() & (team - 1);
-    for (int k = warp() >> bits_of_team; k < K; k += warps() >> bits_of_team) {
+    const int team = max(1, min(kTeam, warps() / K));
+    for (int job = warp(); job < K * team; job += warps()) {
+      const int k = job % K;
+      const int member = job / K;
       const double part = warp_sum(body(k, member * 32 + l, team * 32));
       if (l == 0) s.found[k * team + member] = part;
     }
@@ -235,12 +235,6 @@ class Port {
     record.seen = seen;
     record.seconds = 1e-9 * static_cast<double>(nanoseconds() - start);
     shared.records[blockIdx.x] = record;
-  }
-
-  // Warps of a team as a power of two: whatever divides by it is a shift.
-  __device__ static int team_bits(int warps) {
-    const int most = warps < kTeam ? warps : kTeam;
-    return most < 2 ? 0 : 31 - __clz(most);
   }
 
   // Sums N values over a warp in log2(32) steps of N / 2, N / 4, ..., 1 shuffles: in each step a
