@@ -151,6 +151,7 @@ def variants_of(pes: int, engine: str) -> Iterator[Mapping[str, int]]:
         yield from ({"residency": value} for value in (0, 1))
         yield from ({"threads": value} for value in (128, 256, 384))
         yield from ({"halo": value} for value in (1, 2))  # flags or packets among blocks
+        yield {"compress": 0}
     if pes > 1:
         yield {"halo": 0}
         yield from ({"boundary_blocks": value} for value in (4, 16) if engine == "cuda_p2p")

@@ -66,7 +66,7 @@ void require_known(const nb::dict& options, std::initializer_list<const char*> k
 
 SystemSpec spec_of(int pes, int blocks, const std::string& engine, const std::vector<int>& gpus,
                    const nb::dict& tuning) {
-  require_known(tuning, {"threads", "halo", "residency", "boundary_blocks"});
+  require_known(tuning, {"threads", "halo", "residency", "compress", "boundary_blocks"});
   SystemSpec spec;
   spec.engine = engine_from_name(engine);
   spec.pes = pes;
@@ -74,6 +74,7 @@ SystemSpec spec_of(int pes, int blocks, const std::string& engine, const std::ve
   spec.gpus = gpus;
   spec.threads = option(tuning, "threads", spec.threads);
   spec.halo = option(tuning, "halo", spec.halo);
+  spec.compress = option(tuning, "compress", spec.compress);
   spec.residency = option(tuning, "residency", spec.residency);
   spec.boundary_blocks = option(tuning, "boundary_blocks", spec.boundary_blocks);
   return spec;

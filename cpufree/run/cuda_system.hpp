@@ -44,9 +44,11 @@ class CudaSystem final : public System<T> {
     std::int32_t rows = 0;
     std::int32_t interior = 0;
     std::int64_t private_rows = 0;
-    CudaEntries<T> entries;
+    Array<std::byte> bytes;  // of the slices
     Array<WarpSlice> slices;
     Array<std::int64_t> tail_ptr;
+    Array<std::int32_t> tail_col;
+    Array<T> tail_val, dictionary;
     Array<std::int32_t> partners;  // notify, await and await_local of all blocks
     Array<std::int64_t> send_ptr;
     Array<Destination> destinations;
@@ -89,6 +91,7 @@ class CudaSystem final : public System<T> {
                                                const std::vector<PeLayout>& layouts);
   void upload_pe(std::size_t k, const LocalSystem<T>& local, const PeLayout& layout,
                  const std::vector<std::int32_t>& sources, const std::vector<T>& inverse);
+  void upload_shapes(Pe& pe, int device, const LocalSystem<T>& local, const PeLayout& layout);
   void upload_shares(Pe& pe, int device, const PeLayout& layout);
   void finish_report(const std::vector<PeLayout>& layouts);
 

@@ -135,16 +135,17 @@ void CudaSystem<T>::build(HaloPlan<T>& plan, std::span<const std::int32_t> order
                 " entries; use more GPUs");
   choose_blocks(spec, extent);
   Sharing sharing = share_out(plan, order, spec);
-  const auto layouts = lay_out_shares(plan, std::move(sharing.plans), block_halos_);
+  const auto layouts =
+      lay_out_shares(plan, std::move(sharing.plans), {block_halos_, spec.compress != 0});
   sizes_ = sizes_of(layouts);
   threads_ = spec.threads > 0 ? spec.threads : kCudaThreads;
   const auto inverse = invert_diagonals(plan, layouts);
   if (sharing.packets > 0) count_destinations_from_ghosts(plan);
   heap_ = Heap<T>(static_cast<int>(devices_.size()), blocks_, extent, sharing.packets);
   device_ = std::make_unique<Device>(devices_, blocks_);
-  auto entries = upload_entries(plan, layouts, devices_);
+  auto slices = upload_slices(plan, layouts, devices_);
   in_parallel(static_cast<int>(devices_.size()), [&](int k) {
-    device_->pes[at(k)].entries = std::move(entries[at(k)]);
+    device_->pes[at(k)].bytes = std::move(slices[at(k)]);
     upload_pe(at(k), plan.local[at(k)], layouts[at(k)], sharing.sources[at(k)], inverse[at(k)]);
   });
   device_->outcome = Array<Outcome>(devices_[0], std::size_t{1});
@@ -174,7 +175,7 @@ std::vector<std::vector<T>> CudaSystem<T>::invert_diagonals(const HaloPlan<T>& p
   return inverse;
 }
 
-// Everything of one PE but the entries of the matrix.
+// Everything of one PE but the bytes of the matrix.
 template <class T>
 void CudaSystem<T>::upload_pe(std::size_t k, const LocalSystem<T>& local, const PeLayout& layout,
                               const std::vector<std::int32_t>& sources,
@@ -184,14 +185,7 @@ void CudaSystem<T>::upload_pe(std::size_t k, const LocalSystem<T>& local, const 
   pe.rows = local.rows();
   pe.interior = local.interior;
   pe.private_rows = layout.private_rows;
-  std::vector<WarpSlice> slices;
-  std::vector<std::int64_t> tails;
-  for (const ShareLayout& share : layout.shares) {
-    slices.insert(slices.end(), share.shape.slice.begin(), share.shape.slice.end());
-    tails.insert(tails.end(), share.shape.tail_ptr.begin(), share.shape.tail_ptr.end());
-  }
-  pe.slices = {device, slices};
-  pe.tail_ptr = {device, tails};
+  upload_shapes(pe, device, local, layout);
   pe.send_ptr = {device, local.send_ptr};
   pe.destinations = {device, local.destinations};
   pe.source = {device, sources};
@@ -199,6 +193,31 @@ void CudaSystem<T>::upload_pe(std::size_t k, const LocalSystem<T>& local, const 
   pe.heap = Array<std::byte>(device, heap_.bytes);
   pe.vectors[index_.inverse_diagonal] = {device, inverse};
   upload_shares(pe, device, layout);
+}
+
+// What goes with the bytes of the matrix.
+template <class T>
+void CudaSystem<T>::upload_shapes(Pe& pe, int device, const LocalSystem<T>& local,
+                                  const PeLayout& layout) {
+  std::vector<WarpSlice> slices;
+  std::vector<std::int64_t> tails;
+  std::vector<std::int32_t> tail_col(at(layout.tail_entries));
+  std::vector<T> tail_val(at(layout.tail_entries));
+  std::vector<T> dictionary;
+  for (const ShareLayout& share : layout.shares) {
+    const WarpSliceShape& shape = share.shape;
+    slices.insert(slices.end(), shape.slice.begin(), shape.slice.end());
+    tails.insert(tails.end(), shape.tail_ptr.begin(), shape.tail_ptr.end());
+    for (const double value : shape.dictionary) dictionary.push_back(static_cast<T>(value));
+    BlockColumns columns;
+    fill_tails(source_of(local, layout, share, columns), shape,
+               tail_col.data() + share.first_tail_entry, tail_val.data() + share.first_tail_entry);
+  }
+  pe.slices = {device, slices};
+  pe.tail_ptr = {device, tails};
+  pe.tail_col = {device, tail_col};
+  pe.tail_val = {device, tail_val};
+  pe.dictionary = {device, dictionary};
 }
 
 // The blocks' views of their shares.
@@ -221,13 +240,14 @@ void CudaSystem<T>::upload_shares(Pe& pe, int device, const PeLayout& layout) {
   for (const ShareLayout& share : layout.shares) {
     const BlockPlan& plan = share.plan;
     BlockShare<Matrix> view;
+    view.matrix.size = share.shape.size();
+    view.matrix.bytes = pe.bytes.data() + share.first_unit * kSliceUnit;
     view.matrix.slice = pe.slices.data() + share.first_slice;
     view.matrix.tail_ptr = pe.tail_ptr.data() + share.first_tail;
-    view.matrix.col = pe.entries.col.data() + share.first_entry;
-    view.matrix.val = pe.entries.val.data() + share.first_entry;
-    view.matrix.entries = share.shape.entries;
-    view.matrix.slices = static_cast<std::int32_t>(share.shape.slice.size());
-    view.matrix.tails = static_cast<std::int32_t>(share.shape.tail_ptr.size());
+    view.matrix.tail_col = pe.tail_col.data() + share.first_tail_entry;
+    view.matrix.tail_val = pe.tail_val.data() + share.first_tail_entry;
+    if (view.matrix.size.values > 0)
+      view.matrix.dictionary = pe.dictionary.data() + share.first_value;
     view.interior = {plan.interior.begin, plan.interior.end, 0};
     view.boundary = {plan.boundary.begin, plan.boundary.end, share.boundary_slice};
     view.board.flags = heap_.flags.at(pe.heap.data());
@@ -251,9 +271,11 @@ template <class T>
 void CudaSystem<T>::finish_report(const std::vector<PeLayout>& layouts) {
   report_.threads = threads_;
   for (const PeLayout& layout : layouts)
-    report_.matrix_bytes += static_cast<double>(layout.entries) * (sizeof(T) + 4.0) +
+    report_.matrix_bytes += static_cast<double>(layout.units) * kSliceUnit +
                             static_cast<double>(layout.slices) * sizeof(WarpSlice) +
-                            static_cast<double>(layout.tails) * sizeof(std::int64_t);
+                            static_cast<double>(layout.tails) * sizeof(std::int64_t) +
+                            static_cast<double>(layout.tail_entries) * (sizeof(T) + 4.0) +
+                            static_cast<double>(layout.values) * sizeof(T);
   const Choice& choice = choice_for(SolveSpec{});
   report_.resident_vectors = choice.residency.vectors;
   report_.resident_matrix = choice.residency.matrix;

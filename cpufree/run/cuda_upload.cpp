@@ -10,9 +10,9 @@ namespace cpufree {
 
 namespace {
 
-// Entries of a chunk: large enough for the bus, small enough that the pinned buffers of all cores
+// Units of a chunk: large enough for the bus, small enough that the pinned buffers of all cores
 // together are quickly had.
-constexpr std::int64_t kChunk = std::int64_t{1} << 16;
+constexpr std::int64_t kChunk = (std::int64_t{3} << 18) / kSliceUnit;
 constexpr int kBuffers = 2;  // of a worker: one is written while the other is on its way
 
 // The chunks of one PE, taken by several workers.
@@ -25,12 +25,11 @@ struct Queue {
 template <class T>
 class Worker {
  public:
-  Worker(const LocalSystem<T>& local, const PeLayout& layout, const CudaEntries<T>& to, int device,
+  Worker(const LocalSystem<T>& local, const PeLayout& layout, std::byte* to, int device,
          std::int64_t capacity)
       : local_(local), layout_(layout), to_(to), capacity_(capacity), stream_(device) {
     for (int k = 0; k < kBuffers; ++k) {
-      cols_.emplace_back(at(capacity));
-      vals_.emplace_back(at(capacity));
+      buffers_.emplace_back(at(capacity * kSliceUnit));
       sent_.emplace_back(device);
     }
   }
@@ -41,7 +40,7 @@ class Worker {
 
   void work(Queue& queue) {
     for (std::size_t k = queue.next++; k < queue.chunks.size(); k = queue.next++)
-      if (queue.chunks[k].entries > capacity_)
+      if (queue.chunks[k].units > capacity_)
         send_large(queue.chunks[k]);
       else
         send(queue.chunks[k]);
@@ -52,44 +51,38 @@ class Worker {
   void send(const Chunk& chunk) {
     const std::size_t buffer = turn_++ % kBuffers;
     sent_[buffer].wait();  // of an event that was never recorded: at once
-    fill(chunk, cols_[buffer].data(), vals_[buffer].data());
-    copy(chunk, cols_[buffer].data(), vals_[buffer].data());
+    fill(chunk, buffers_[buffer].data());
+    copy(chunk, buffers_[buffer].data());
     sent_[buffer].record(stream_);
   }
 
   // A slice with very long rows, which no buffer holds.
   void send_large(const Chunk& chunk) {
-    std::vector<std::int32_t> col(at(chunk.entries));
-    std::vector<T> val(at(chunk.entries));
-    fill(chunk, col.data(), val.data());
-    copy(chunk, col.data(), val.data());
+    std::vector<std::byte> buffer(at(chunk.units * kSliceUnit));
+    fill(chunk, buffer.data());
+    copy(chunk, buffer.data());
     stream_.wait();
   }
 
-  void fill(const Chunk& chunk, std::int32_t* col, T* val) const {
+  void fill(const Chunk& chunk, std::byte* to) const {
     const ShareLayout& share = layout_.shares[chunk.share];
-    const BlockColumns columns = layout_.columns_of(share);
-    fill_warp_slices(local_, share.shape, chunk.first, chunk.end, col, val,
-                     layout_.packets.empty() ? nullptr : &columns);
+    BlockColumns columns;
+    fill_warp_slices(source_of(local_, layout_, share, columns), share.shape, chunk.first,
+                     chunk.end, to);
   }
 
-  void copy(const Chunk& chunk, const std::int32_t* col, const T* val) const {
-    const auto count = at(chunk.entries);
-    cuda_p2p::check(cudaMemcpyAsync(to_.col.data() + chunk.first_entry, col,
-                                    count * sizeof(std::int32_t), cudaMemcpyHostToDevice, stream_),
-                    "cudaMemcpyAsync of the matrix");
-    cuda_p2p::check(cudaMemcpyAsync(to_.val.data() + chunk.first_entry, val, count * sizeof(T),
-                                    cudaMemcpyHostToDevice, stream_),
+  void copy(const Chunk& chunk, const std::byte* from) const {
+    cuda_p2p::check(cudaMemcpyAsync(to_ + chunk.first_unit * kSliceUnit, from,
+                                    at(chunk.units * kSliceUnit), cudaMemcpyHostToDevice, stream_),
                     "cudaMemcpyAsync of the matrix");
   }
 
   const LocalSystem<T>& local_;
   const PeLayout& layout_;
-  const CudaEntries<T>& to_;
+  std::byte* to_;
   std::int64_t capacity_;
   cuda_p2p::Stream stream_;
-  std::vector<cuda_p2p::PinnedArray<std::int32_t>> cols_;
-  std::vector<cuda_p2p::PinnedArray<T>> vals_;
+  std::vector<cuda_p2p::PinnedArray<std::byte>> buffers_;
   std::vector<cuda_p2p::Event> sent_;
   std::size_t turn_ = 0;
 };
@@ -97,16 +90,15 @@ class Worker {
 }  // namespace
 
 template <class T>
-std::vector<CudaEntries<T>> upload_entries(const HaloPlan<T>& plan,
-                                           const std::vector<PeLayout>& layouts,
-                                           const std::vector<int>& devices) {
+std::vector<cuda_p2p::DeviceArray<std::byte>> upload_slices(const HaloPlan<T>& plan,
+                                                            const std::vector<PeLayout>& layouts,
+                                                            const std::vector<int>& devices) {
   const std::size_t pes = layouts.size();
-  std::vector<CudaEntries<T>> entries(pes);
+  std::vector<cuda_p2p::DeviceArray<std::byte>> slices(pes);
   std::vector<Queue> queues(pes);
   std::size_t most = 0;
   for (std::size_t pe = 0; pe < pes; ++pe) {
-    entries[pe].col = entries[pe].col.uninitialised(devices[pe], at(layouts[pe].entries));
-    entries[pe].val = entries[pe].val.uninitialised(devices[pe], at(layouts[pe].entries));
+    slices[pe] = slices[pe].uninitialised(devices[pe], at(layouts[pe].units * kSliceUnit));
     queues[pe].chunks = cut_into_chunks(layouts[pe], kChunk);
     most = std::max(most, queues[pe].chunks.size());
   }
@@ -118,17 +110,17 @@ std::vector<CudaEntries<T>> upload_entries(const HaloPlan<T>& plan,
     Queue& queue = queues[pe];
     if (queue.next >= queue.chunks.size()) return;
     const cuda_p2p::OnDevice here(devices[pe]);
-    const std::int64_t capacity = std::min(kChunk, layouts[pe].entries);
-    Worker<T>(plan.local[pe], layouts[pe], entries[pe], devices[pe], capacity).work(queue);
+    const std::int64_t capacity = std::min(kChunk, layouts[pe].units);
+    Worker<T>(plan.local[pe], layouts[pe], slices[pe].data(), devices[pe], capacity).work(queue);
   });
-  return entries;
+  return slices;
 }
 
-template std::vector<CudaEntries<float>> upload_entries(const HaloPlan<float>&,
-                                                        const std::vector<PeLayout>&,
-                                                        const std::vector<int>&);
-template std::vector<CudaEntries<double>> upload_entries(const HaloPlan<double>&,
-                                                         const std::vector<PeLayout>&,
-                                                         const std::vector<int>&);
+template std::vector<cuda_p2p::DeviceArray<std::byte>> upload_slices(const HaloPlan<float>&,
+                                                                     const std::vector<PeLayout>&,
+                                                                     const std::vector<int>&);
+template std::vector<cuda_p2p::DeviceArray<std::byte>> upload_slices(const HaloPlan<double>&,
+                                                                     const std::vector<PeLayout>&,
+                                                                     const std::vector<int>&);
 
 }  // namespace cpufree

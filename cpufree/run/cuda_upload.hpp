@@ -2,6 +2,7 @@
 // is ever in the host's memory as a whole.
 #pragma once
 
+#include <cstddef>
 #include <vector>
 
 #include "cpufree/engines/cuda_p2p/memory.hpp"
@@ -10,17 +11,11 @@
 
 namespace cpufree {
 
-// The entries of one PE's share, on its device.
+// result[k]: the slices of PE k, on devices[k]. All cores and all GPUs take part. Throws
+// OutOfMemory.
 template <class T>
-struct CudaEntries {
-  cuda_p2p::DeviceArray<std::int32_t> col;
-  cuda_p2p::DeviceArray<T> val;
-};
-
-// entries[k]: those of PE k, on devices[k]. All cores and all GPUs take part. Throws OutOfMemory.
-template <class T>
-std::vector<CudaEntries<T>> upload_entries(const HaloPlan<T>& plan,
-                                           const std::vector<PeLayout>& layouts,
-                                           const std::vector<int>& devices);
+std::vector<cuda_p2p::DeviceArray<std::byte>> upload_slices(const HaloPlan<T>& plan,
+                                                            const std::vector<PeLayout>& layouts,
+                                                            const std::vector<int>& devices);
 
 }  // namespace cpufree

@@ -57,7 +57,7 @@ bool use_block_halos(const SystemSpec& spec, const HaloPlan<T>& plan, int blocks
   constexpr double kVectors = 6.0;   // that a solve by prcg keeps on chip
   constexpr double kRoom = 200e3;    // bytes of a block
   return std::ranges::all_of(plan.local, [&](const LocalSystem<T>& local) {
-    const double bytes = kPadding * static_cast<double>(local.row_ptr.back()) * (sizeof(T) + 4.0) +
+    const double bytes = kPadding * static_cast<double>(local.row_ptr.back()) * (sizeof(T) + 2.0) +
                          kVectors * sizeof(T) * local.rows();
     return bytes <= kRoom * blocks;
   });

@@ -20,11 +20,12 @@ std::int64_t align(std::int64_t count) {
 
 template <class T>
 std::vector<PeLayout> lay_out_shares(const HaloPlan<T>& plan,
-                                     std::vector<std::vector<BlockPlan>> plans, bool block_halos) {
+                                     std::vector<std::vector<BlockPlan>> plans,
+                                     const LayoutOptions& options) {
   std::vector<PeLayout> layouts(plans.size());
   const int blocks = static_cast<int>(plans.front().size());
   for (std::size_t pe = 0; pe < plans.size(); ++pe) {
-    if (block_halos) layouts[pe].packets = packets_of_rows(plans[pe]);
+    if (options.block_halos) layouts[pe].packets = packets_of_rows(plans[pe]);
     layouts[pe].shares.resize(at(blocks));
     for (std::size_t b = 0; b < at(blocks); ++b)
       layouts[pe].shares[b].plan = std::move(plans[pe][b]);
@@ -35,24 +36,34 @@ std::vector<PeLayout> lay_out_shares(const HaloPlan<T>& plan,
   const int jobs = rows < 50'000 ? 1 : all;  // no threads for a small system
   in_parallel(jobs, [&](int job) {
     for (int k = job; k < all; k += jobs) {
-      ShareLayout& share = layouts[at(k / blocks)].shares[at(k % blocks)];
-      const auto& row_ptr = plan.local[at(k / blocks)].row_ptr;
-      append_warp_slices(row_ptr, share.plan.interior, share.shape);
-      share.boundary_slice = static_cast<std::int32_t>(share.shape.slice.size());
-      append_warp_slices(row_ptr, share.plan.boundary, share.shape);
+      PeLayout& layout = layouts[at(k / blocks)];
+      ShareLayout& share = layout.shares[at(k % blocks)];
+      BlockColumns columns;
+      const auto source =
+          source_of(plan.local[at(k / blocks)], layout, share, columns, options.compress);
+      share.shape = shape_of(source, {share.plan.interior, share.plan.boundary});
+      share.boundary_slice = (share.plan.interior.size() + kWarp - 1) / kWarp;
     }
   });
   for (PeLayout& pe : layouts)
     for (ShareLayout& share : pe.shares) {
-      share.first_entry = std::exchange(pe.entries, pe.entries + share.shape.entries);
-      share.first_slice =
-          std::exchange(pe.slices, pe.slices + static_cast<std::int64_t>(share.shape.slice.size()));
-      share.first_tail = std::exchange(
-          pe.tails, pe.tails + static_cast<std::int64_t>(share.shape.tail_ptr.size()));
+      const WarpSlicesSize size = share.shape.size();
+      share.first_unit = std::exchange(pe.units, pe.units + size.units);
+      share.first_slice = std::exchange(pe.slices, pe.slices + size.slices);
+      share.first_tail = std::exchange(pe.tails, pe.tails + size.tails);
+      share.first_tail_entry = std::exchange(pe.tail_entries, pe.tail_entries + size.tail_entries);
+      share.first_value = std::exchange(pe.values, pe.values + size.values);
       share.first_private =
           std::exchange(pe.private_rows, pe.private_rows + align(share.plan.rows()));
     }
   return layouts;
+}
+
+template <class T>
+ShareSource<T> source_of(const LocalSystem<T>& local, const PeLayout& layout,
+                         const ShareLayout& share, BlockColumns& columns, bool compress) {
+  columns = layout.columns_of(share);
+  return {local, layout.packets.empty() ? nullptr : &columns, compress};
 }
 
 template <class T>
@@ -72,12 +83,12 @@ std::vector<Chunk> cut_into_chunks(const PeLayout& layout, std::int64_t most) {
   for (std::size_t s = 0; s < layout.shares.size(); ++s) {
     const WarpSliceShape& shape = layout.shares[s].shape;
     for (std::size_t k = 0; k < shape.slice.size();) {
-      Chunk chunk{s, k, k + 1, layout.shares[s].first_entry + shape.slice[k].first, 0};
       const std::int64_t begin = shape.slice[k].first;
+      Chunk chunk{s, k, k + 1, layout.shares[s].first_unit + begin, 0};
       while (chunk.end < shape.slice.size() && shape.end_of(chunk.end) - begin <= most) ++chunk.end;
-      chunk.entries = shape.end_of(chunk.end - 1) - begin;
+      chunk.units = shape.end_of(chunk.end - 1) - begin;
       k = chunk.end;
-      if (chunk.entries > 0) chunks.push_back(chunk);
+      if (chunk.units > 0) chunks.push_back(chunk);
     }
   }
   return chunks;
@@ -87,9 +98,7 @@ std::vector<ShareSize> sizes_of(const std::vector<PeLayout>& layouts) {
   std::vector<ShareSize> sizes;
   for (const PeLayout& pe : layouts)
     for (const ShareLayout& share : pe.shares)
-      sizes.push_back({share.plan.rows(), share.shape.entries,
-                       static_cast<std::int32_t>(share.shape.slice.size()),
-                       static_cast<std::int32_t>(share.shape.tail_ptr.size())});
+      sizes.push_back({share.plan.rows(), share.shape.size()});
   return sizes;
 }
 
@@ -110,22 +119,29 @@ FastMemory choose_residency(const std::vector<ShareSize>& shares, int vectors,
     best.residency.vectors = vectors - fewer;
     best.bytes = 0;
     for (const ShareSize& share : shares)
-      best.bytes = std::max(best.bytes, resident_bytes(best.residency, value_bytes, share.entries,
-                                                       share.slices, share.tails));
+      best.bytes =
+          std::max(best.bytes, resident_bytes(best.residency, value_bytes,
+                                              resident_matrix_bytes(share.matrix, value_bytes)));
     if (mode < 0 && best.bytes <= limit) return best;
   }
   best.residency.matrix = false;
   for (best.residency.vectors = vectors; best.residency.vectors > 0; --best.residency.vectors) {
-    best.bytes = resident_bytes(best.residency, value_bytes, 0, 0, 0);
+    best.bytes = resident_bytes(best.residency, value_bytes, 0);
     if (best.bytes <= limit) return best;
   }
   return {};
 }
 
 template std::vector<PeLayout> lay_out_shares(const HaloPlan<float>&,
-                                              std::vector<std::vector<BlockPlan>>, bool);
+                                              std::vector<std::vector<BlockPlan>>,
+                                              const LayoutOptions&);
 template std::vector<PeLayout> lay_out_shares(const HaloPlan<double>&,
-                                              std::vector<std::vector<BlockPlan>>, bool);
+                                              std::vector<std::vector<BlockPlan>>,
+                                              const LayoutOptions&);
+template ShareSource<float> source_of(const LocalSystem<float>&, const PeLayout&,
+                                      const ShareLayout&, BlockColumns&, bool);
+template ShareSource<double> source_of(const LocalSystem<double>&, const PeLayout&,
+                                       const ShareLayout&, BlockColumns&, bool);
 template std::vector<std::int32_t> private_rows(const LocalSystem<float>&, const PeLayout&);
 template std::vector<std::int32_t> private_rows(const LocalSystem<double>&, const PeLayout&);
 

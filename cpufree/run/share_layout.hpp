@@ -20,17 +20,21 @@ struct ShareLayout {
   BlockPlan plan;
   WarpSliceShape shape;             // interior slices, then boundary slices
   std::int32_t boundary_slice = 0;  // the first of these
-  std::int64_t first_entry = 0;
+  std::int64_t first_unit = 0;
   std::int64_t first_slice = 0;
   std::int64_t first_tail = 0;
+  std::int64_t first_tail_entry = 0;
+  std::int64_t first_value = 0;  // of the dictionaries
   std::int64_t first_private = 0;
 };
 
 struct PeLayout {
   std::vector<ShareLayout> shares;
-  std::int64_t entries = 0;
+  std::int64_t units = 0;  // kSliceUnit bytes each
   std::int64_t slices = 0;
   std::int64_t tails = 0;
+  std::int64_t tail_entries = 0;
+  std::int64_t values = 0;
   std::int64_t private_rows = 0;      // with the gaps that align blocks
   std::vector<std::int32_t> packets;  // halos of blocks: of each row, see BlockColumns
 
@@ -42,11 +46,22 @@ struct PeLayout {
   }
 };
 
-// Layouts of all PEs. `block_halos`: the plans are of make_block_halos.
+// What there is to know of all of them.
+struct LayoutOptions {
+  bool block_halos = false;  // the plans are of make_block_halos
+  bool compress = true;      // columns and values may be coded
+};
+
+// Layouts of all PEs.
 template <class T>
 std::vector<PeLayout> lay_out_shares(const HaloPlan<T>& plan,
                                      std::vector<std::vector<BlockPlan>> plans,
-                                     bool block_halos = false);
+                                     const LayoutOptions& options = {});
+
+// What the entries of a share are made from. `columns` is where its BlockColumns are to live.
+template <class T>
+ShareSource<T> source_of(const LocalSystem<T>& local, const PeLayout& layout,
+                         const ShareLayout& share, BlockColumns& columns, bool compress = true);
 
 // The original number of the row at each place of the private vectors; -1 in gaps.
 template <class T>
@@ -57,19 +72,17 @@ struct Chunk {
   std::size_t share = 0;
   std::size_t first = 0;  // slices [first, end) of the share
   std::size_t end = 0;
-  std::int64_t first_entry = 0;  // of the PE
-  std::int64_t entries = 0;
+  std::int64_t first_unit = 0;  // of the PE
+  std::int64_t units = 0;
 };
 
-// Cuts a PE's slices into chunks of at most `most` entries; a slice that has more is one by itself.
+// Cuts a PE's slices into chunks of at most `most` units; a slice that has more is one by itself.
 std::vector<Chunk> cut_into_chunks(const PeLayout& layout, std::int64_t most);
 
 // How large a block's share is.
 struct ShareSize {
   std::int32_t rows = 0;
-  std::int64_t entries = 0;
-  std::int32_t slices = 0;
-  std::int32_t tails = 0;
+  WarpSlicesSize matrix;
 };
 // Of all blocks of all PEs.
 std::vector<ShareSize> sizes_of(const std::vector<PeLayout>& layouts);

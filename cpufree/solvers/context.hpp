@@ -8,23 +8,10 @@
 #include "cpufree/device/allreduce.hpp"
 #include "cpufree/device/block.hpp"
 #include "cpufree/device/channel.hpp"
+#include "cpufree/solvers/local.hpp"
 #include "cpufree/solvers/resident.hpp"
 
 namespace cpufree {
-
-// The operand of a product: all columns from memory. `ahead`: entries worth loading before the
-// first is used.
-template <class T>
-struct Operand {
-  static constexpr int ahead = 8;
-  const T* values;
-  template <int N>
-  CPUFREE_KERNEL_FN void fetch(const std::int32_t (&columns)[N], T (&out)[N]) const {
-    CPUFREE_UNROLL
-    for (int k = 0; k < N; ++k) out[k] = values[columns[k]];
-  }
-  CPUFREE_KERNEL_FN T operator()(std::int32_t column) const { return values[column]; }
-};
 
 // Columns below `limit` from memory, the others from packets, for which it waits. A wait that is
 // given up sets `gone`, and the product goes on with what was there: the next reduction tells the

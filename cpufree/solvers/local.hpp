@@ -17,4 +17,18 @@ CPUFREE_KERNEL_FN T row_times_vector(const T* val, const std::int32_t* col, std:
   return sum;
 }
 
+// The operand of a product: all columns from memory. `ahead`: entries worth loading before the
+// first is used.
+template <class T>
+struct Operand {
+  static constexpr int ahead = 8;
+  const T* values;
+  template <int N>
+  CPUFREE_KERNEL_FN void fetch(const std::int32_t (&columns)[N], T (&out)[N]) const {
+    CPUFREE_UNROLL
+    for (int k = 0; k < N; ++k) out[k] = values[columns[k]];
+  }
+  CPUFREE_KERNEL_FN T operator()(std::int32_t column) const { return values[column]; }
+};
+
 }  // namespace cpufree

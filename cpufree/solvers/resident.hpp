@@ -6,6 +6,7 @@
 
 #include <cstddef>
 
+#include "cpufree/base/index.hpp"
 #include "cpufree/device/port.hpp"
 #include "cpufree/solvers/args.hpp"
 
@@ -18,22 +19,16 @@ CPUFREE_FN void each_private(V& v, F&& f) {
       f(v.rest), f(v.b);
 }
 
-CPUFREE_FN std::size_t round_up16(std::size_t bytes) { return (bytes + 15) / 16 * 16; }
-
 CPUFREE_FN std::size_t resident_vector_bytes(const Residency& r, std::size_t value_bytes) {
   const auto count = static_cast<std::size_t>(r.vectors) + (r.direction ? 1U : 0U);
   return round_up16(count * static_cast<std::size_t>(r.stride) * value_bytes);
 }
 
-// Bytes of fast memory that a block needs: vectors, then values, columns, slices, tails of its
-// share of the matrix (WarpSlices::resident), each rounded up to 16.
+// Bytes of fast memory that a block needs: vectors, then its share of the matrix, which takes
+// `matrix` bytes.
 CPUFREE_FN std::size_t resident_bytes(const Residency& r, std::size_t value_bytes,
-                                      std::int64_t entries, int slices, int tails) {
-  const std::size_t vectors = resident_vector_bytes(r, value_bytes);
-  if (!r.matrix) return vectors;
-  const auto count = static_cast<std::size_t>(entries);
-  return vectors + round_up16(count * value_bytes) + round_up16(count * 4) +
-         static_cast<std::size_t>(slices) * 16 + round_up16(static_cast<std::size_t>(tails) * 8);
+                                      std::size_t matrix) {
+  return resident_vector_bytes(r, value_bytes) + (r.matrix ? matrix : 0);
 }
 
 // My block's view of the vectors: those that are resident begin in `fast`.

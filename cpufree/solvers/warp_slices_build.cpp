@@ -2,7 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <cstring>
 #include <functional>
+#include <limits>
+#include <optional>
+#include <type_traits>
 
 #include "cpufree/base/index.hpp"
 
@@ -12,8 +17,6 @@ namespace {
 
 // What a tail costs beyond its entries: the warp sums it on its own, row by row. In entries.
 constexpr std::int64_t kTailCost = 256;
-
-std::int64_t round_up_warp(std::int64_t entries) { return (entries + kWarp - 1) / kWarp * kWarp; }
 
 // The width that minimises what is stored and summed: 32 entries for each column of the slice, and
 // for each longer row its tail. Only lengths of rows come into question: between two of them the
@@ -37,116 +40,271 @@ std::int64_t best_width(std::array<std::int64_t, kWarp> length) {
   return best;
 }
 
-// One slice of at most 32 rows.
+// The different values of a share, told apart by their bits, with their numbers.
 template <class T>
-class SliceWriter {
+class Dictionary {
  public:
-  // `col` and `val`: the slice's first entry.
-  SliceWriter(const LocalSystem<T>& local, const WarpSliceShape& shape, std::size_t slice,
-              std::int32_t* col, T* val)
-      : local_(local),
-        slice_(shape.slice[slice]),
-        rows_(shape.rows[slice]),
-        tail_(slice_.tails < 0 ? nullptr : shape.tail_ptr.data() + slice_.tails),
-        size_(shape.end_of(slice) - slice_.first),
-        col_(col),
-        val_(val) {}
+  Dictionary() { add(T{0}); }  // padding is zero
+  explicit Dictionary(const std::vector<double>& values) {
+    for (const double value : values) add(static_cast<T>(value));
+  }
 
-  void write() const {
-    for (int l = 0; l < kWarp; ++l) {
-      const std::int32_t row = std::min(rows_.begin + l, rows_.end - 1);
-      const std::int64_t first = local_.row_ptr[at(row)];
-      const std::int64_t count =
-          rows_.begin + l < rows_.end ? local_.row_ptr[at(row) + 1] - first : 0;
-      write_row(l, row, first, std::min<std::int64_t>(count, slice_.width));
-      if (tail_ != nullptr) write_tail(l, first + slice_.width);
+  // The number of a value, new or not; none where that would be one too many.
+  std::optional<std::uint8_t> add(T value) {
+    const Bits bits = std::bit_cast<Bits>(value);
+    std::size_t place = hash(bits);
+    for (; table_[place] != kEmpty; place = (place + 1) % kPlaces)
+      if (std::bit_cast<Bits>(values_[at(table_[place])]) == bits)
+        return static_cast<std::uint8_t>(table_[place]);
+    if (values_.size() == kMostValues) return {};
+    table_[place] = static_cast<std::int16_t>(values_.size());
+    values_.push_back(value);
+    return static_cast<std::uint8_t>(table_[place]);
+  }
+  const std::vector<T>& values() const { return values_; }
+
+ private:
+  using Bits = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
+  static constexpr std::size_t kPlaces = 4 * kMostValues;
+  static constexpr std::int16_t kEmpty = -1;
+  static std::size_t hash(Bits bits) {
+    return (std::uint64_t{bits} * 0x9e3779b97f4a7c15U >> 40U) % kPlaces;
+  }
+
+  std::vector<T> values_;
+  std::array<std::int16_t, kPlaces> table_ = [] {
+    std::array<std::int16_t, kPlaces> empty{};
+    empty.fill(kEmpty);
+    return empty;
+  }();
+};
+
+// The dictionary of the rows; empty where they have too many values, or none.
+template <class T>
+std::vector<double> find_dictionary(const LocalSystem<T>& local,
+                                    const std::vector<RowRange>& ranges) {
+  Dictionary<T> dictionary;
+  std::int64_t entries = 0;
+  for (const RowRange range : ranges)
+    for (std::int64_t k = local.row_ptr[at(range.begin)]; k < local.row_ptr[at(range.end)]; ++k) {
+      if (!dictionary.add(local.val[at(k)])) return {};
+      ++entries;
     }
-    if (tail_ != nullptr) pad(tail_[kWarp] - slice_.first, size_, rows_.begin);
+  if (entries == 0) return {};
+  return {dictionary.values().begin(), dictionary.values().end()};
+}
+
+// How many entries of row l of a slice lie in the slice; the rows behind the last have none.
+template <class T>
+std::int64_t count_in_slice(const LocalSystem<T>& local, RowRange rows, std::int64_t width, int l) {
+  const std::int32_t row = rows.begin + l;
+  if (row >= rows.end) return 0;
+  return std::min(local.row_ptr[at(row) + 1] - local.row_ptr[at(row)], width);
+}
+
+// Calls f(lane, k, entry or -1 for padding, column) for all places of a slice. Padding reads a
+// column that the row reads anyway, so that it has arrived when the row is summed, or the row
+// itself.
+template <class T, class F>
+void each_place(const ShareSource<T>& source, RowRange rows, std::int64_t width, F&& f) {
+  for (int l = 0; l < kWarp; ++l) {
+    const std::int32_t row = std::min(rows.begin + l, rows.end - 1);
+    const std::int64_t first = source.local.row_ptr[at(row)];
+    const std::int64_t count = count_in_slice(source.local, rows, width, l);
+    std::int32_t last = source.name(row);
+    for (std::int64_t k = 0; k < width; ++k) {
+      if (k < count) last = source.column(first + k);
+      f(l, k, k < count ? first + k : -1, last);
+    }
+  }
+}
+
+// The windows that columns fall into.
+class Windows {
+ public:
+  void add(std::int32_t column) {
+    const std::int32_t bucket = column >> kBucketBits;
+    if (bucket == last_ || count_ > kMost) return;
+    last_ = bucket;
+    const auto end = buckets_.begin() + count_;
+    const auto place = std::lower_bound(buckets_.begin(), end, bucket);
+    if (place != end && *place == bucket) return;
+    std::copy_backward(place, end, end + 1);
+    *place = bucket;
+    ++count_;
+  }
+  // Sets the bases. False: there are more windows than a code can tell apart.
+  bool place(WarpSlice& slice) const {
+    if (count_ > kMost) return false;
+    int window = 0;
+    for (std::ptrdiff_t k = 0; k < count_; ++window) {
+      if (window == kWindows) return false;
+      const std::int32_t first = buckets_[at(k)];
+      slice.base[window] = first << kBucketBits;
+      while (k < count_ && buckets_[at(k)] <= first + 1) ++k;
+    }
+    // Unused ones are of no column.
+    for (; window < kWindows; ++window) slice.base[window] = std::numeric_limits<int>::max();
+    return true;
   }
 
  private:
-  // Padding reads a column that the row reads anyway: it has arrived when the row is summed.
-  void write_row(int l, std::int32_t row, std::int64_t first, std::int64_t count) const {
-    std::int64_t to = l;
-    std::int32_t last = row;
-    for (std::int64_t k = 0; k < count; ++k, to += kWarp) {
-      last = local_.col[at(first + k)];
-      col_[to] = last;
-      val_[to] = local_.val[at(first + k)];
+  static constexpr int kBucketBits = kWindowBits - 1;  // a window covers two
+  static constexpr std::ptrdiff_t kMost = 2 * kWindows;
+  std::array<std::int32_t, at(kMost) + 1> buckets_{};
+  std::ptrdiff_t count_ = 0;
+  std::int32_t last_ = -1;
+};
+
+std::uint32_t code_of(const WarpSlice& slice, std::int32_t column) {
+  if (slice.code == ColumnCode::near) return static_cast<std::uint32_t>(column - slice.base[0]);
+  std::uint32_t window = 0;
+  while (column < slice.base[window] || column - slice.base[window] >= 1 << kWindowBits) ++window;
+  return window << kWindowBits | static_cast<std::uint32_t>(column - slice.base[window]);
+}
+
+// Chooses how the columns of a slice are stored.
+template <class T>
+void choose_code(const ShareSource<T>& source, RowRange rows, WarpSlice& slice) {
+  if (!source.compress || slice.width == 0) return;
+  WarpSlice coded = slice;
+  coded.width += slice.width % 2;
+  std::int32_t least = std::numeric_limits<std::int32_t>::max();
+  std::int32_t most = 0;
+  Windows windows;
+  each_place(source, rows, coded.width, [&](int, std::int64_t, std::int64_t, std::int32_t column) {
+    least = std::min(least, column);
+    most = std::max(most, column);
+    windows.add(column);
+  });
+  if (most - least <= std::numeric_limits<std::uint16_t>::max()) {
+    coded.code = ColumnCode::near;
+    coded.base[0] = least;
+  } else if (windows.place(coded)) {
+    coded.code = ColumnCode::far;
+  }
+  if (coded.code != ColumnCode::plain) slice = coded;
+}
+
+// Bytes of a slice.
+template <class T>
+std::int64_t bytes_of(const WarpSlice& slice, bool coded_values) {
+  const bool coded = slice.code != ColumnCode::plain;
+  const std::int64_t column = coded ? 2 : 4;
+  const std::int64_t value = coded && coded_values ? 1 : sizeof(T);
+  return kWarp * slice.width * (column + value);
+}
+
+template <class T>
+void append_slice(const ShareSource<T>& source, RowRange rows, WarpSliceShape& shape) {
+  const auto& row_ptr = source.local.row_ptr;
+  std::array<std::int64_t, kWarp> length{};
+  for (std::int32_t i = rows.begin; i < rows.end; ++i)
+    length[at(i - rows.begin)] = row_ptr[at(i) + 1] - row_ptr[at(i)];
+  WarpSlice slice;
+  slice.first = static_cast<std::uint32_t>(shape.units);
+  slice.width = static_cast<std::int32_t>(best_width(length));
+  choose_code(source, rows, slice);
+  if (std::ranges::any_of(length, [&](std::int64_t count) { return count > slice.width; })) {
+    slice.tails = static_cast<std::int32_t>(shape.tail_ptr.size());
+    shape.tail_ptr.push_back(shape.tail_entries);
+    for (const std::int64_t count : length) {
+      shape.tail_entries += std::max<std::int64_t>(count - slice.width, 0);
+      shape.tail_ptr.push_back(shape.tail_entries);
     }
-    for (std::int64_t k = count; k < slice_.width; ++k, to += kWarp) {
-      col_[to] = last;
-      val_[to] = T{0};
+  }
+  shape.units += (bytes_of<T>(slice, !shape.dictionary.empty()) + kSliceUnit - 1) / kSliceUnit;
+  shape.slice.push_back(slice);
+  shape.rows.push_back(rows);
+}
+
+// Writes one slice, all places of which are known by number: pairs, or one after the other.
+template <class T>
+class SliceWriter {
+ public:
+  SliceWriter(const WarpSlice& slice, Dictionary<T>* dictionary, std::byte* to)
+      : slice_(slice), dictionary_(dictionary), to_(to) {}
+
+  void put(int l, std::int64_t k, std::int32_t column, T value) const {
+    if (slice_.code == ColumnCode::plain) {
+      store(kWarp * k + l, column, 0);
+      store(kWarp * k + l, value, std::int64_t{kWarp} * slice_.width * 4);
+      return;
     }
+    const std::int64_t place = 2 * (kWarp * (k / 2) + l) + k % 2;
+    const std::int64_t behind = std::int64_t{kWarp} * slice_.width * 2;
+    store(place, static_cast<std::uint16_t>(code_of(slice_, column)), 0);
+    if (dictionary_ == nullptr)
+      store(place, value, behind);
+    else
+      store(place, dictionary_->add(value).value(), behind);
   }
 
-  void write_tail(int l, std::int64_t from) const {
-    const std::int64_t to = tail_[l] - slice_.first;
-    const std::int64_t count = tail_[l + 1] - tail_[l];
-    if (count == 0) return;
-    std::copy_n(local_.col.data() + from, count, col_ + to);
-    std::copy_n(local_.val.data() + from, count, val_ + to);
+ private:
+  template <class V>
+  void store(std::int64_t place, V value, std::int64_t from) const {
+    std::memcpy(to_ + from + place * static_cast<std::int64_t>(sizeof(V)), &value, sizeof(V));
   }
 
-  void pad(std::int64_t from, std::int64_t to, std::int32_t row) const {
-    std::fill(col_ + from, col_ + to, row);
-    std::fill(val_ + from, val_ + to, T{0});
-  }
-
-  const LocalSystem<T>& local_;
-  WarpSlice slice_;
-  RowRange rows_;
-  const std::int64_t* tail_;
-  std::int64_t size_;
-  std::int32_t* col_;
-  T* val_;
+  const WarpSlice& slice_;
+  Dictionary<T>* dictionary_;
+  std::byte* to_;
 };
 
 }  // namespace
 
-void append_warp_slices(std::span<const std::int64_t> row_ptr, RowRange rows,
-                        WarpSliceShape& shape) {
-  for (std::int32_t begin = rows.begin; begin < rows.end; begin += kWarp) {
-    const RowRange mine{begin, std::min(begin + kWarp, rows.end)};
-    std::array<std::int64_t, kWarp> length{};
-    for (std::int32_t i = mine.begin; i < mine.end; ++i)
-      length[at(i - begin)] = row_ptr[at(i) + 1] - row_ptr[at(i)];
-    const std::int64_t width = best_width(length);
-    WarpSlice slice;
-    slice.first = shape.entries;
-    slice.width = static_cast<std::int32_t>(width);
-    shape.entries += kWarp * width;
-    if (std::ranges::any_of(length, [&](std::int64_t count) { return count > width; })) {
-      slice.tails = static_cast<std::int32_t>(shape.tail_ptr.size());
-      shape.tail_ptr.push_back(shape.entries);
-      for (const std::int64_t count : length) {
-        shape.entries += std::max<std::int64_t>(count - width, 0);
-        shape.tail_ptr.push_back(shape.entries);
-      }
-      shape.entries = round_up_warp(shape.entries);
-    }
-    shape.slice.push_back(slice);
-    shape.rows.push_back(mine);
+template <class T>
+WarpSliceShape shape_of(const ShareSource<T>& source, const std::vector<RowRange>& ranges) {
+  WarpSliceShape shape;
+  if (source.compress) shape.dictionary = find_dictionary(source.local, ranges);
+  for (const RowRange range : ranges)
+    for (std::int32_t begin = range.begin; begin < range.end; begin += kWarp)
+      append_slice(source, {begin, std::min(begin + kWarp, range.end)}, shape);
+  return shape;
+}
+
+template <class T>
+void fill_warp_slices(const ShareSource<T>& source, const WarpSliceShape& shape, std::size_t first,
+                      std::size_t end, std::byte* to) {
+  if (first == end) return;
+  const std::int64_t origin = shape.slice[first].first;
+  std::memset(to, 0, at((shape.end_of(end - 1) - origin) * kSliceUnit));
+  Dictionary<T> dictionary(shape.dictionary);
+  for (std::size_t s = first; s < end; ++s) {
+    const WarpSlice& slice = shape.slice[s];
+    const SliceWriter<T> writer(slice, shape.dictionary.empty() ? nullptr : &dictionary,
+                                to + (slice.first - origin) * kSliceUnit);
+    each_place(source, shape.rows[s], slice.width,
+               [&](int l, std::int64_t k, std::int64_t entry, std::int32_t column) {
+                 writer.put(l, k, column, entry < 0 ? T{0} : source.local.val[at(entry)]);
+               });
   }
 }
 
 template <class T>
-void fill_warp_slices(const LocalSystem<T>& local, const WarpSliceShape& shape, std::size_t first,
-                      std::size_t end, std::int32_t* col, T* val, const BlockColumns* columns) {
-  if (first == end) return;
-  const std::int64_t origin = shape.slice[first].first;
-  for (std::size_t k = first; k < end; ++k) {
-    const std::int64_t to = shape.slice[k].first - origin;
-    SliceWriter<T>(local, shape, k, col + to, val + to).write();
+void fill_tails(const ShareSource<T>& source, const WarpSliceShape& shape, std::int32_t* col,
+                T* val) {
+  for (std::size_t s = 0; s < shape.slice.size(); ++s) {
+    if (shape.slice[s].tails < 0) continue;
+    const std::int64_t* const tail = shape.tail_ptr.data() + shape.slice[s].tails;
+    for (std::int32_t row = shape.rows[s].begin; row < shape.rows[s].end; ++row) {
+      const std::int32_t l = row - shape.rows[s].begin;
+      std::int64_t from = source.local.row_ptr[at(row)] + shape.slice[s].width;
+      for (std::int64_t to = tail[l]; to < tail[l + 1]; ++to, ++from) {
+        col[to] = source.column(from);
+        val[to] = source.local.val[at(from)];
+      }
+    }
   }
-  if (columns == nullptr) return;
-  std::int32_t* const last = col + (shape.end_of(end - 1) - origin);
-  std::transform(col, last, col, *columns);
 }
 
-template void fill_warp_slices(const LocalSystem<float>&, const WarpSliceShape&, std::size_t,
-                               std::size_t, std::int32_t*, float*, const BlockColumns*);
-template void fill_warp_slices(const LocalSystem<double>&, const WarpSliceShape&, std::size_t,
-                               std::size_t, std::int32_t*, double*, const BlockColumns*);
+template WarpSliceShape shape_of(const ShareSource<float>&, const std::vector<RowRange>&);
+template WarpSliceShape shape_of(const ShareSource<double>&, const std::vector<RowRange>&);
+template void fill_warp_slices(const ShareSource<float>&, const WarpSliceShape&, std::size_t,
+                               std::size_t, std::byte*);
+template void fill_warp_slices(const ShareSource<double>&, const WarpSliceShape&, std::size_t,
+                               std::size_t, std::byte*);
+template void fill_tails(const ShareSource<float>&, const WarpSliceShape&, std::int32_t*, float*);
+template void fill_tails(const ShareSource<double>&, const WarpSliceShape&, std::int32_t*, double*);
 
 }  // namespace cpufree

@@ -1,10 +1,10 @@
-// Builds WarpSlices (host code), in two steps: first the shape, from the lengths of the rows; then
-// the entries, any run of slices at a time, so that they can be written straight into the buffers
+// Builds WarpSlices (host code), in two steps: first the shape, from rows, columns and values; then
+// the bytes, any run of slices at a time, so that they can be written straight into the buffers
 // from which they are sent to a GPU.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "cpufree/problem/block_halo.hpp"
@@ -14,29 +14,53 @@
 
 namespace cpufree {
 
-// The shape of one block's share. Positions count from the share's first entry.
+// What a share is made from.
+template <class T>
+struct ShareSource {
+  const LocalSystem<T>& local;
+  const BlockColumns* columns = nullptr;  // what the kernel calls columns; null: as they are
+  bool compress = true;                   // whether columns and values may be coded
+
+  std::int32_t column(std::int64_t entry) const {
+    const std::int32_t c = local.col[static_cast<std::size_t>(entry)];
+    return columns == nullptr ? c : (*columns)(c);
+  }
+  std::int32_t name(std::int32_t row) const { return columns == nullptr ? row : (*columns)(row); }
+};
+
+// The shape of one block's share. Units and tails count from the share's first.
 struct WarpSliceShape {
   std::vector<WarpSlice> slice;
   std::vector<std::int64_t> tail_ptr;  // 33 for each slice that has tails
   std::vector<RowRange> rows;          // of each slice, at most 32
-  std::int64_t entries = 0;
+  std::vector<double> dictionary;      // empty: values are not coded
+  std::int64_t units = 0;
+  std::int64_t tail_entries = 0;
 
-  // Where the entries of slice k end, and those of the next one begin.
+  // Where slice k ends, and the next one begins.
   std::int64_t end_of(std::size_t k) const {
-    return k + 1 < slice.size() ? slice[k + 1].first : entries;
+    return k + 1 < slice.size() ? std::int64_t{slice[k + 1].first} : units;
+  }
+  WarpSlicesSize size() const {
+    return {units, static_cast<std::int32_t>(slice.size()),
+            static_cast<std::int32_t>(tail_ptr.size()), tail_entries,
+            static_cast<std::int32_t>(dictionary.size())};
   }
 };
 
-// Appends the slices of `rows`, the first of them being new. `row_ptr` is indexed by row. Every
-// slice begins at a multiple of 32 entries.
-void append_warp_slices(std::span<const std::int64_t> row_ptr, RowRange rows,
-                        WarpSliceShape& shape);
-
-// Writes all entries of slices [first, end) of `shape` to `col` and `val`, whose element 0 is that
-// of slice `first`. `columns`, if not null: what the kernel calls them.
+// The shape of a share whose rows are these ranges; each begins with a slice of its own.
 template <class T>
-void fill_warp_slices(const LocalSystem<T>& local, const WarpSliceShape& shape, std::size_t first,
-                      std::size_t end, std::int32_t* col, T* val,
-                      const BlockColumns* columns = nullptr);
+WarpSliceShape shape_of(const ShareSource<T>& source, const std::vector<RowRange>& ranges);
+
+// Writes slices [first, end) of `shape` to `to`, kSliceUnit bytes for each of their units. `to` is
+// aligned to 8 bytes.
+template <class T>
+void fill_warp_slices(const ShareSource<T>& source, const WarpSliceShape& shape, std::size_t first,
+                      std::size_t end, std::byte* to);
+
+// Writes the tails of all slices.
+template <class T>
+void fill_tails(const ShareSource<T>& source, const WarpSliceShape& shape, std::int32_t* col,
+                T* val);
 
 }  // namespace cpufree

@@ -1,8 +1,14 @@
 // The GPU's matrix format, as the host builds it.
 #include "cpufree/solvers/warp_slices_build.hpp"
 
+#include <algorithm>
+#include <cmath>
+#include <cstring>
 #include <set>
+#include <tuple>
 
+#include "cpufree/base/index.hpp"
+#include "cpufree/solvers/local.hpp"
 #include "harness.hpp"
 #include "matrices.hpp"
 
@@ -10,8 +16,6 @@ using namespace cpufree;
 using namespace testing_matrices;
 
 namespace {
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 // Rows of the lengths given; entry k of row i is in column 3 k + i % 3 and has a value of its own.
 template <class T = double>
@@ -32,33 +36,74 @@ LocalSystem<T> rows_of(const std::vector<std::int32_t>& lengths) {
 
 template <class T>
 struct Built {
+  ShareSource<T> source;
   WarpSliceShape shape;
-  std::vector<std::int32_t> col;
-  std::vector<T> val;
+  std::vector<std::uint64_t> words;  // the bytes, aligned
+  std::vector<std::int32_t> tail_col;
+  std::vector<T> tail_val;
+  std::vector<T> dictionary;
+
+  const std::byte* bytes() const { return reinterpret_cast<const std::byte*>(words.data()); }
+  WarpSlices<T> matrix() const {
+    return {bytes(),         shape.slice.data(), shape.tail_ptr.data(),
+            tail_col.data(), tail_val.data(),    dictionary.empty() ? nullptr : dictionary.data(),
+            shape.size()};
+  }
 };
 
 template <class T>
-Built<T> build(const LocalSystem<T>& local, const std::vector<RowRange>& ranges) {
-  Built<T> built;
-  for (const RowRange range : ranges) append_warp_slices(local.row_ptr, range, built.shape);
-  built.col.assign(at(built.shape.entries), -7);
-  built.val.assign(at(built.shape.entries), T{-7});
-  fill_warp_slices(local, built.shape, 0, built.shape.slice.size(), built.col.data(),
-                   built.val.data());
+Built<T> build(const LocalSystem<T>& local, const std::vector<RowRange>& ranges,
+               bool compress = true) {
+  Built<T> built{{local, nullptr, compress}, {}, {}, {}, {}, {}};
+  built.shape = shape_of(built.source, ranges);
+  built.words.assign(at(built.shape.units * kSliceUnit / 8), 0x5a5a5a5a5a5a5a5aU);
+  fill_warp_slices(built.source, built.shape, 0, built.shape.slice.size(),
+                   reinterpret_cast<std::byte*>(built.words.data()));
+  built.tail_col.assign(at(built.shape.tail_entries), -7);
+  built.tail_val.assign(at(built.shape.tail_entries), T{-7});
+  fill_tails(built.source, built.shape, built.tail_col.data(), built.tail_val.data());
+  for (const double value : built.shape.dictionary)
+    built.dictionary.push_back(static_cast<T>(value));
   return built;
+}
+
+template <class V>
+V load(const std::byte* from, std::int64_t place) {
+  V value;
+  std::memcpy(&value, from + place * static_cast<std::int64_t>(sizeof(V)), sizeof(V));
+  return value;
+}
+
+// Entry k of row l of a slice, by the words of the format's description.
+template <class T>
+std::pair<std::int32_t, T> entry(const Built<T>& built, std::size_t s, int l, std::int32_t k) {
+  const WarpSlice& slice = built.shape.slice[s];
+  const std::byte* const start = built.bytes() + slice.first * kSliceUnit;
+  if (slice.code == ColumnCode::plain)
+    return {load<std::int32_t>(start, 32 * k + l),
+            load<T>(start + std::int64_t{128} * slice.width, 32 * k + l)};
+  const std::int64_t place = 2 * (32 * (k / 2) + l) + k % 2;
+  const unsigned code = load<std::uint16_t>(start, place);
+  const std::int32_t column =
+      slice.code == ColumnCode::near
+          ? slice.base[0] + static_cast<std::int32_t>(code)
+          : slice.base[code >> 14] + static_cast<std::int32_t>(code & 16383);
+  const std::byte* const values = start + std::int64_t{64} * slice.width;
+  if (built.dictionary.empty()) return {column, load<T>(values, place)};
+  return {column, built.dictionary[load<std::uint8_t>(values, place)]};
 }
 
 // Checks a share against its rows: every entry once, in the order of its row; everything else is
 // padding of value 0 that reads a column of the row, or the row itself.
 template <class T>
 void check_built(const LocalSystem<T>& local, const Built<T>& built) {
-  std::set<std::int64_t> used;
-  const auto take = [&](std::int64_t place) { return used.insert(place).second; };
   int wrong = 0;
+  std::int64_t units = 0;
   for (std::size_t s = 0; s < built.shape.slice.size(); ++s) {
     const WarpSlice& slice = built.shape.slice[s];
     const RowRange rows = built.shape.rows[s];
-    wrong += slice.first % 32 == 0 && rows.size() >= 1 && rows.size() <= 32 ? 0 : 1;
+    wrong += slice.first == units && rows.size() >= 1 && rows.size() <= 32 ? 0 : 1;
+    units = built.shape.end_of(s);
     for (std::int32_t l = 0; l < 32; ++l) {
       const std::int32_t row = std::min(rows.begin + l, rows.end - 1);
       std::int64_t next = local.row_ptr[at(row)];
@@ -66,27 +111,72 @@ void check_built(const LocalSystem<T>& local, const Built<T>& built) {
       std::set<std::int32_t> readable{row};
       for (std::int64_t k = next; k < local.row_ptr[at(row) + 1]; ++k)
         readable.insert(local.col[at(k)]);
-      const auto read = [&](std::int64_t place) {
-        wrong += take(place) ? 0 : 1;
+      const auto read = [&](std::int32_t col, T val) {
         if (next < end)
-          wrong += built.col[at(place)] == local.col[at(next)] &&
-                           built.val[at(place)] == local.val[at(next)]
-                       ? 0
-                       : 1;
+          wrong += col == local.col[at(next)] && val == local.val[at(next)] ? 0 : 1;
         else
-          wrong += built.val[at(place)] == T{0} && readable.contains(built.col[at(place)]) ? 0 : 1;
+          wrong += val == T{0} && readable.contains(col) ? 0 : 1;
         ++next;
       };
-      for (std::int32_t k = 0; k < slice.width; ++k) read(slice.first + 32 * k + l);
+      for (std::int32_t k = 0; k < slice.width; ++k) std::apply(read, entry(built, s, l, k));
       if (slice.tails >= 0)
         for (std::int64_t k = built.shape.tail_ptr[at(slice.tails + l)];
              k < built.shape.tail_ptr[at(slice.tails + l + 1)]; ++k)
-          read(k);
+          read(built.tail_col[at(k)], built.tail_val[at(k)]);
       wrong += next >= end ? 0 : 1;
     }
   }
   CHECK_EQ(wrong, 0);
-  CHECK(used.empty() || *used.rbegin() < built.shape.entries);
+  CHECK_EQ(units, built.shape.units);
+}
+
+// One of 64 threads: all that slices without tails ask of a port.
+struct LanePort {
+  int number;
+  int lane() const { return number; }
+  static constexpr int lanes() { return 64; }
+  static unsigned warp_ballot(bool) { return 0; }
+  static int lowest_bit(unsigned) { return 0; }
+  template <class V>
+  static V warp_broadcast(V value, int) {
+    return value;
+  }
+  template <class V>
+  static V warp_sum(V value) {
+    return value;
+  }
+};
+
+// A x, a thread after the other.
+template <class T>
+std::vector<T> product(const Built<T>& built, const std::vector<T>& x) {
+  const auto rows = built.source.local.rows();
+  std::vector<T> y(at(rows), T{-1});
+  const WarpSlices<T> matrix = built.matrix();
+  for (int lane = 0; lane < 64; ++lane) {
+    LanePort port{lane};
+    matrix.multiply(port, {0, rows, 0}, Operand<T>{x.data()},
+                    [&](std::int32_t row, int, T value) { y[at(row)] = value; });
+  }
+  return y;
+}
+
+// 7-point operator on an n x n x n grid, its coefficients all different or all alike.
+LocalSystem<double> grid(std::int32_t n, bool alike) {
+  LocalSystem<double> local;
+  local.row_ptr.push_back(0);
+  for (std::int32_t row = 0; row < n * n * n; ++row) {
+    local.global_row.push_back(row);
+    for (const std::int32_t step : {-n * n, -n, -1, 0, 1, n, n * n})
+      if (row + step >= 0 && row + step < n * n * n) {
+        local.col.push_back(row + step);
+        local.val.push_back(alike ? (step == 0 ? 6.0 : -1.0)
+                                  : std::sin(static_cast<double>(local.val.size())));
+      }
+    local.row_ptr.push_back(static_cast<std::int64_t>(local.col.size()));
+  }
+  local.interior = local.rows();
+  return local;
 }
 
 }  // namespace
@@ -120,7 +210,7 @@ TEST(empty_rows_take_no_entries) {
   const auto local = rows_of(std::vector<std::int32_t>(40, 0));
   const auto built = build(local, {{0, 40}});
   check_built(local, built);
-  CHECK_EQ(built.shape.entries, 0);
+  CHECK_EQ(built.shape.units, 0);
   CHECK_EQ(built.shape.slice.size(), std::size_t{2});
 }
 
@@ -130,9 +220,9 @@ TEST(dense_row_becomes_a_tail_and_widens_nothing) {
   const auto local = rows_of(lengths);
   const auto built = build(local, {{0, 64}});
   check_built(local, built);
-  CHECK_EQ(built.shape.slice[0].width, 7);
+  CHECK_EQ(built.shape.slice[0].width, 8);  // 7, and one for the pair
   CHECK(built.shape.slice[0].tails >= 0);
-  CHECK(built.shape.entries <= 64 * 7 + 5000 + 32);
+  CHECK_EQ(built.shape.tail_entries, 5000 - 8);
 }
 
 TEST(row_a_little_longer_than_the_others_widens_its_slice) {
@@ -146,7 +236,7 @@ TEST(row_a_little_longer_than_the_others_widens_its_slice) {
 TEST(rows_of_equal_length_have_neither_padding_nor_tails) {
   const auto local = rows_of(std::vector<std::int32_t>(64, 300));
   const auto built = build(local, {{0, 64}});
-  CHECK_EQ(built.shape.entries, 64 * 300);
+  CHECK_EQ(built.shape.units * kSliceUnit, 64 * 300 * (2 + 8));
   CHECK(built.shape.tail_ptr.empty());
 }
 
@@ -167,12 +257,10 @@ TEST(slices_filled_in_parts_are_those_filled_at_once) {
   for (std::size_t first = 0; first < slices; first += 3) {
     const std::size_t end = std::min(first + 3, slices);
     const std::int64_t begin = whole.shape.slice[first].first;
-    const auto count = at(whole.shape.end_of(end - 1) - begin);
-    std::vector<std::int32_t> col(count);
-    std::vector<double> val(count);
-    fill_warp_slices(local, whole.shape, first, end, col.data(), val.data());
-    CHECK(std::equal(col.begin(), col.end(), whole.col.begin() + begin));
-    CHECK(std::equal(val.begin(), val.end(), whole.val.begin() + begin));
+    std::vector<std::uint64_t> part(at((whole.shape.end_of(end - 1) - begin) * kSliceUnit / 8));
+    fill_warp_slices(whole.source, whole.shape, first, end,
+                     reinterpret_cast<std::byte*>(part.data()));
+    CHECK(std::equal(part.begin(), part.end(), whole.words.begin() + begin * (kSliceUnit / 8)));
   }
 }
 
@@ -181,4 +269,86 @@ TEST(padding_of_boundary_rows_reads_what_the_row_reads) {
   const auto plan = make_halo_plan(a.view(), random_partition(a.n(), 3, 3), {}, 3);
   for (const auto& local : plan.local)
     check_built(local, build(local, {{0, local.interior}, {local.interior, local.rows()}}));
+}
+
+TEST(columns_take_16_bits_where_they_lie_close_together) {
+  const auto local = grid(12, false);
+  const auto built = build(local, {{0, local.rows()}});
+  check_built(local, built);
+  for (const WarpSlice& slice : built.shape.slice) CHECK(slice.code == ColumnCode::near);
+}
+
+TEST(columns_take_16_bits_in_up_to_four_windows) {
+  LocalSystem<double> local = rows_of(std::vector<std::int32_t>(32, 8));
+  for (std::size_t k = 0; k < local.col.size(); ++k)
+    local.col[k] = static_cast<std::int32_t>(500'000 * (k % 8 / 2) + 1000 * (k % 8) + k / 8);
+  const auto built = build(local, {{0, 32}});
+  CHECK(built.shape.slice[0].code == ColumnCode::far);
+  int wrong = 0;
+  for (int l = 0; l < 32; ++l)
+    for (std::int32_t k = 0; k < 8; ++k)
+      wrong += entry(built, 0, l, k).first == local.col[at(8 * l + k)] ? 0 : 1;
+  CHECK_EQ(wrong, 0);
+}
+
+TEST(columns_all_over_the_place_stay_as_they_are) {
+  LocalSystem<double> local = rows_of(std::vector<std::int32_t>(32, 6));
+  for (std::size_t k = 0; k < local.col.size(); ++k)
+    local.col[k] = static_cast<std::int32_t>(400'000 * (k % 6) + k);
+  const auto built = build(local, {{0, 32}});
+  CHECK(built.shape.slice[0].code == ColumnCode::plain);
+  check_built(local, built);
+}
+
+TEST(values_take_8_bits_where_there_are_few_of_them) {
+  const auto local = grid(12, true);
+  const auto built = build(local, {{0, local.rows()}});
+  CHECK_EQ(built.dictionary.size(), std::size_t{3});  // 0, 6, -1
+  check_built(local, built);
+  CHECK(10 * built.shape.units <= 3 * build(local, {{0, local.rows()}}, false).shape.units);
+}
+
+TEST(dictionary_holds_256_values_and_not_one_more) {
+  auto local = rows_of(std::vector<std::int32_t>(51, 5));  // 255 values, and 0
+  CHECK_EQ(build(local, {{0, 51}}).dictionary.size(), std::size_t{256});
+  check_built(local, build(local, {{0, 51}}));
+  local = rows_of(std::vector<std::int32_t>(64, 4));
+  CHECK(build(local, {{0, 64}}).dictionary.empty());
+}
+
+TEST(zeros_of_both_signs_are_different_values) {
+  auto local = rows_of({2});
+  local.val[0] = -0.0;
+  local.val[1] = 0.0;
+  const auto built = build(local, {{0, 1}});
+  CHECK(std::signbit(entry(built, 0, 0, 0).second));
+  CHECK(!std::signbit(entry(built, 0, 0, 1).second));
+}
+
+TEST(products_are_the_same_to_the_last_bit_in_every_code) {
+  for (const bool alike : {false, true}) {
+    auto local = grid(11, alike);
+    const auto x = wave(local.rows());
+    const auto expected = product(build(local, {{0, local.rows()}}, false), x);
+    CHECK(product(build(local, {{0, local.rows()}}), x) == expected);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      double sum = 0.0;
+      for (auto k = local.row_ptr[i]; k < local.row_ptr[i + 1]; ++k)
+        sum += local.val[at(k)] * x[at(local.col[at(k)])];
+      CHECK(std::abs(expected[i] - sum) <= 1e-12);
+    }
+  }
+}
+
+TEST(products_in_windows_are_those_of_plain_columns) {
+  auto local = grid(44, true);  // planes of 1936 rows, 85 184 in all
+  local.val.back() = 7.5;
+  // Far apart: columns of a slice in three windows.
+  const auto stretch = [](std::int32_t c) { return c + c / 1936 * 50'000; };
+  for (auto& c : local.col) c = stretch(c);
+  std::vector<double> x(at(stretch(local.rows()) + 1));
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = std::cos(static_cast<double>(i));
+  const auto built = build(local, {{0, local.rows()}});
+  CHECK(std::ranges::count(built.shape.slice, ColumnCode::far, &WarpSlice::code) > 2000);
+  CHECK(product(built, x) == product(build(local, {{0, local.rows()}}, false), x));
 }

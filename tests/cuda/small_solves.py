@@ -26,7 +26,7 @@ TUNINGS = (
     {"halo": 0, "residency": 0},
     {"halo": 1, "residency": -1},
     {"halo": 2, "residency": -1},
-    {"halo": 2, "residency": 0},
+    {"halo": 2, "residency": 0, "compress": 0},
 )
 BLOCKS, THREADS = 3, 64
 WAIT_LIMIT = 600.0  # seconds; what is instrumented is slow
