@@ -1,0 +1,288 @@
+"""Results out of the files of runs: what was measured of whom, and what follows from it."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from ..errors import InvalidInputError
+from . import noise, records, work
+from .contenders import BASELINE, DEVICE_DRIVEN, OURS, PEER
+from .noise import Spread
+from .plan import Group, Task
+from .records import Line
+
+# True residuals at the same iteration agree to within a small factor; beyond this one, a contender
+# has computed something else.
+MOST_OFF = 100.0
+ABOVE_TOLERANCE = 2.0
+# By the name under which a report gives the geometric mean of speed-ups over the fastest of each.
+DENOMINATORS = {
+    "peer_copy, nccl, mpi": lambda s: s.task.contender in ("peer_copy", "nccl", "mpi"),
+    "all baselines": lambda s: s.family == BASELINE,
+    "peers": lambda s: s.family == PEER,
+}
+
+
+@dataclass
+class Series:
+    """The repeated measurements of a contender with a method on a system."""
+
+    group: Group
+    task: Task
+    family: str
+    fixed: bool
+    """The iterations were fixed, not the tolerance."""
+    rtol: float
+    lines: list[Line] = field(default_factory=list)
+    check: Line | None = None
+    facts: dict[str, Any] = field(default_factory=dict)
+    problem: Line = field(default_factory=dict)
+    typical_residual: float | None = None
+    """Median of the true residuals of all contenders on the system."""
+
+    @property
+    def name(self) -> str:
+        """Contender and method."""
+        return f"{self.task.contender} {self.task.method}"
+
+    @cached_property
+    def per_iteration(self) -> list[float]:
+        """Seconds per iteration of each repeat."""
+        return [line["seconds"] / line["iterations"] for line in self.lines]
+
+    @property
+    def times(self) -> list[float]:
+        """What is compared: seconds per iteration, or to the tolerance."""
+        return self.per_iteration if self.fixed else [line["seconds"] for line in self.lines]
+
+    @property
+    def median(self) -> float:
+        """Median of what is compared."""
+        return statistics.median(self.times)
+
+    @cached_property
+    def spread(self) -> Spread:
+        """Spread of the seconds per iteration."""
+        return Spread.of(self.per_iteration)
+
+    @property
+    def iterations(self) -> int:
+        """Median of the iterations."""
+        return int(statistics.median(line["iterations"] for line in self.lines))
+
+    @property
+    def counted(self) -> work.Problem:
+        """What flops and bytes are counted for."""
+        value_bytes = 8 if self.group.precision == "double" else 4
+        jacobi = self.group.preconditioner == "jacobi"
+        return work.Problem(self.problem["rows"], self.problem["nnz"], value_bytes, jacobi)
+
+    def rates(self) -> tuple[float, float]:
+        """Return flops and bytes per second by the count of Trotter et al., of the median solve."""
+        jacobi = self.group.preconditioner == "jacobi"
+        done = work.operations(self.task.method, self.iterations, jacobi)
+        seconds = self.spread.median * self.iterations
+        return done.flops(self.counted) / seconds, done.bytes(self.counted) / seconds
+
+    def roofline(self, rate: float) -> float:
+        """Return the time for the least bytes at `rate` bytes per second over the time taken."""
+        return work.least_bytes(self.counted, self.task.method) / rate / self.spread.median
+
+    def problems(self) -> list[str]:
+        """Return why this does not count as a solve of the system, nothing where it does."""
+        if self.task.variant != "full":
+            return []
+        if self.check is None or self.check["true_residual"] is None:
+            return ["x is not finite" if self.check else "x was not checked"]
+        true = self.check["true_residual"]
+        if not self.fixed:
+            failed = {str(line["reason"]) for line in self.lines}
+            failed = {reason for reason in failed if not reason.startswith("CONVERGED")}
+            above = true > ABOVE_TOLERANCE * self.rtol
+            found = [f"not converged: {', '.join(sorted(failed))}"] if failed else []
+            return found or ([f"true residual {true:.1e} is above the tolerance"] if above else [])
+        if self.typical_residual is not None and true > MOST_OFF * self.typical_residual:
+            return [f"true residual {true:.1e}, where others have {self.typical_residual:.1e}"]
+        return []
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Ours against the fastest of others, or the fastest of all against the rest."""
+
+    ours: Series
+    theirs: Series
+    speedup: float
+    """Their median over ours."""
+    word: str
+
+
+class Results:
+    """All series of some files, and the lines that go with them."""
+
+    def __init__(self, files: Sequence[Path]) -> None:
+        """Read files of one machine.
+
+        Raises FileFormatError for what is no result, InvalidInputError where files do not go
+        together.
+        """
+        self.headers: list[Line] = []
+        self.series: dict[tuple[Group, Task], Series] = {}
+        self.failures: list[Line] = []
+        self.rates: list[Line] = []
+        self.ends: list[Line] = []
+        for file in files:
+            lines, _ = records.read(file)
+            if self.headers and lines[0]["machine"] != self.headers[0]["machine"]:
+                raise InvalidInputError(f"'{file}' is of another machine than '{files[0]}'")
+            self._take(lines, file)
+        self._compare_residuals()
+
+    def _take(self, lines: Sequence[Line], file: Path) -> None:
+        header, configuration = lines[0], lines[0]["configuration"]
+        mine: dict[tuple[Group, Task], Series] = {}
+        kinds: dict[str, list[Line]] = {}
+        for line in lines:
+            kinds.setdefault(line["kind"], []).append(line)
+        facts = {(_group(x), x["contender"]): x for x in kinds.get("load", ())}
+        problems = {_group(line): line for line in kinds.get("problem", ())}
+        checks = {(_group(line), _task(line)): line for line in kinds.get("check", ())}
+        for line in kinds.get("measurement", ()):
+            group, task = _group(line), _task(line)
+            if (group, task) not in mine:
+                load = facts[group, task.contender]
+                mine[group, task] = Series(
+                    group,
+                    task,
+                    load["family"],
+                    configuration["iterations"] is not None,
+                    configuration["rtol"],
+                    [],
+                    checks.get((group, task)),
+                    load["facts"],
+                    problems[group],
+                )
+            mine[group, task].lines.append(line)
+        for group, task in mine:
+            if (group, task) in self.series:
+                what = f"{task.contender} {task.method} on {group.case}, {group.pes} PEs"
+                raise InvalidInputError(f"'{file}': {what} is in another of the files too")
+        self.headers.append(header)
+        self.series |= mine
+        self.failures += kinds.get("failure", [])
+        self.rates += kinds.get("rate", [])
+        self.ends += kinds.get("end", [])
+
+    def _compare_residuals(self) -> None:
+        for group in self.groups():
+            there = [s for s in self.of(group) if s.check and s.check["true_residual"] is not None]
+            if there:
+                typical = statistics.median(s.check["true_residual"] for s in there if s.check)
+                for series in there:
+                    series.typical_residual = typical
+
+    def groups(self) -> list[Group]:
+        """Return the groups that something was measured of, in the order of the files."""
+        return list(dict.fromkeys(group for group, _ in self.series))
+
+    def of(self, group: Group, variant: str = "full") -> list[Series]:
+        """Return the series of a group."""
+        return [
+            series
+            for (other, task), series in self.series.items()
+            if other == group and task.variant == variant
+        ]
+
+    def settings(self) -> list[tuple[str, str, int]]:
+        """Return precision, preconditioner and PEs of the groups, each once."""
+        found = dict.fromkeys((g.precision, g.preconditioner, g.pes) for g in self.groups())
+        return sorted(found)
+
+    def groups_of(self, setting: tuple[str, str, int]) -> list[Group]:
+        """Return the groups of a setting: one a matrix."""
+        return [g for g in self.groups() if (g.precision, g.preconditioner, g.pes) == setting]
+
+    def valid(self, group: Group) -> list[Series]:
+        """Return the series of full solves that count."""
+        return [series for series in self.of(group) if not series.problems()]
+
+    def winner(self, group: Group) -> tuple[Series, str] | None:
+        """Return the fastest, and "wins" or why it does not; a contender has its fastest method."""
+        best = {s.task.contender: s for s in fastest_of_each(self.valid(group))}
+        if not best:
+            return None
+        name, word = noise.winner({key: series.times for key, series in best.items()})
+        return best[name], word
+
+    def against(self, group: Group, those: Any, method: str | None = None) -> Verdict | None:
+        """Return ours against the fastest of `those` (a condition on series), None if one is not
+        there. `method`: of both; None: each with the method that is fastest for it."""
+        there = [s for s in self.valid(group) if method in (None, s.task.method)]
+        ours = [s for s in there if s.family == OURS]
+        theirs = [s for s in there if s.family != OURS and those(s)]
+        if not ours or not theirs:
+            return None
+        a, b = fastest(ours), fastest(theirs)
+        return Verdict(a, b, b.median / a.median, noise.compare(a.times, b.times))
+
+    def reference(self) -> str | None:
+        """Return whose classic CG on one PE speed-ups are over: the single GPU's, else SciPy's."""
+        there = {s.task.contender for s in self.series.values() if s.task.method == "cg"}
+        return next((n for n in ("single_gpu", "scipy", "cpufree") if n in there), None)
+
+    def reference_for(self, group: Group) -> Series | None:
+        """Return the reference on the system of a group, on one PE; None where it is not there."""
+        name = self.reference()
+        if name is None:
+            return None
+        one = Group(group.case, group.precision, group.preconditioner, 1)
+        found = self.series.get((one, Task(name, "cg", "full")))
+        return found if found and not found.problems() else None
+
+    def memory_rate(self) -> tuple[str, float] | None:
+        """Return what was measured of memory, and its median bytes per second."""
+        for line in self.rates:
+            if "bytes_per_second" in line:
+                return line["what"], statistics.median(line["bytes_per_second"])
+        return None
+
+    def rate_for(self, series: Series) -> float | None:
+        """Return the bytes per second of the memory that a series could use."""
+        if "copy_rate" in series.facts:
+            return float(series.facts["copy_rate"])
+        found = self.memory_rate()
+        if found is None:
+            return None
+        # The triad runs on all cores, whatever the number of PEs; the copy on one GPU.
+        return found[1] * (series.group.pes if found[0] == "copy" else 1)
+
+
+def host_driven(series: Series) -> bool:
+    """Return whether the CPU decides each step of a contender."""
+    return series.family != OURS and series.task.contender not in DEVICE_DRIVEN
+
+
+def fastest(series: Iterable[Series]) -> Series:
+    """Return the series with the smallest median."""
+    return min(series, key=lambda s: s.median)
+
+
+def fastest_of_each(series: Iterable[Series]) -> list[Series]:
+    """Return for each contender the series of its fastest method."""
+    found: dict[str, list[Series]] = {}
+    for one in series:
+        found.setdefault(one.task.contender, []).append(one)
+    return [fastest(each) for each in found.values()]
+
+
+def _group(line: Line) -> Group:
+    return Group(line["case"], line["precision"], line["preconditioner"], line["pes"])
+
+
+def _task(line: Line) -> Task:
+    return Task(line["contender"], line["method"], line["variant"])
