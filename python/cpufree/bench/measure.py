@@ -55,6 +55,11 @@ class Run:
         self.cache, self.watch = cache, watch
         self.tasks = configuration.tasks(entries)
         self._known = [line for line in log.lines if not (retry and line["kind"] == "failure")]
+        self.limits: dict[tuple[str, str, str], int | None] = {
+            (line["case"], line["precision"], line["preconditioner"]): line["iterations"]
+            for line in log.lines
+            if line["kind"] == "iterations"
+        }
 
     def measure(self) -> None:
         """Measure what the log does not have yet."""
@@ -80,14 +85,12 @@ class GroupRun:
         self.done: dict[Task, set[int]] = {task: set() for task in self.tasks}
         self.out: set[Task] = set()
         self.checked: set[Task] = set()
-        self.iterations = self.configuration.iterations
+        self.iterations = run.limits.get(_system_of(group), self.configuration.iterations)
         for line in known:
             self._recall(line)
 
     def _recall(self, line: Line) -> None:
         """Take in what an earlier run of this group has written."""
-        if line["kind"] == "iterations":
-            self.iterations = line["iterations"]
         for task in self.tasks:
             if line["kind"] == "measurement" and matches(line, task):
                 self.done[task].add(line["round"])
@@ -188,11 +191,11 @@ class GroupRun:
             return None
 
     def _limit_iterations(self) -> None:
-        """Cut a fixed number of iterations to what CG needs to come near rounding errors."""
-        if (
-            self.configuration.iterations is None
-            or self.iterations != self.configuration.iterations
-        ):
+        """Cut a fixed number of iterations to what CG needs to come near rounding errors.
+
+        Once for a system, so that all numbers of PEs do the same.
+        """
+        if self.configuration.iterations is None or _system_of(self.group) in self.run.limits:
             return
         rtol = RTOL_OF_LIMIT[self.group.precision]
         full = [task for task in self.open() if task.variant == "full"]
@@ -204,6 +207,7 @@ class GroupRun:
                 continue
             if str(answer.get("reason", "")).startswith("CONVERGED"):
                 self.iterations = max(1, answer["iterations"])
+            self.run.limits[_system_of(self.group)] = self.iterations
             self._write("iterations", iterations=self.iterations, rtol=rtol, by=task.contender)
             return
 
@@ -245,6 +249,10 @@ class GroupRun:
 
     def _system(self) -> str:
         return f"{self.group.case}, {counted(self.group.pes, 'PE')}"
+
+
+def _system_of(group: Group) -> tuple[str, str, str]:
+    return group.case, group.precision, group.preconditioner
 
 
 def _checked(answer: dict[str, Any]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ Bars begin at zero. Every plot names its unit and what it compares with; whisker
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from .noise import geometric_mean
 from .plan import Group
 from .report import machine_text
 from .results import Results, Series, fastest_of_each
-from .tables import Setting, setting_text
+from .tables import Setting, micro, setting_text
 
 INK, FAINT, GRID = "#222222", "#8a8a8a", "#e6e6e6"
 OURS_COLOR = "#2563a8"
@@ -83,8 +84,7 @@ def _palette(family: str) -> tuple[str, ...]:
     return {OURS: (OURS_COLOR,), BASELINE: BASELINE_COLORS}.get(family, PEER_COLORS)
 
 
-def _tidy(axes: Axes, title: str, axis: Any = "y") -> None:
-    axes.set_title(title, loc="left", fontsize=10, color=INK)
+def _tidy(axes: Axes, axis: Any = "y") -> None:
     axes.grid(True, axis=axis, color=GRID, linewidth=0.8)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
@@ -114,12 +114,23 @@ def _bars(
             if (bar := measure(series)) is not None:
                 bars.setdefault(name, {})[place] = bar
     order = [name for name in colors(results) if name in bars]
-    width = 0.84 / max(1, len(order))
+    width = min(0.28, 0.84 / max(1, len(order)))
     for index, name in enumerate(order):
         found = dict(bars[name])
         if mean and len(groups) > 1 and len(found) == len(groups):
             middle = geometric_mean([bar[1] for bar in found.values()])
             found[len(groups)] = (middle, middle, middle)
+            text = f"{middle:.1f}" if middle >= 0.95 else f"{middle:.2g}"
+            axes.annotate(
+                text,
+                (len(groups) + (index - (len(order) - 1) / 2) * width, middle),
+                (0, 3),
+                textcoords="offset points",
+                ha="center",
+                rotation=90,
+                fontsize=7.5,
+                color=INK,
+            )
         shift = (index - (len(order) - 1) / 2) * width
         axes.bar(
             [place + shift for place in found],
@@ -130,33 +141,42 @@ def _bars(
             yerr=_whiskers(list(found.values())),
             error_kw={"elinewidth": 0.8, "ecolor": INK},
         )
-    names = [group.case.replace("-small", "") for group in groups]
+    names = [group.case.removesuffix("-small") for group in groups]
     names += ["geometric\nmean"] if mean and len(groups) > 1 else []
-    slanted = max(map(len, names), default=0) * len(names) > 90
+    inches = float(axes.get_figure(root=True).get_figwidth())  # type: ignore[union-attr]
+    slanted = max(map(len, names), default=0) * len(names) > 10 * inches
     axes.set_xticks(range(len(names)))
     axes.set_xticklabels(names, rotation=35 if slanted else 0, ha="right" if slanted else "center")
     axes.tick_params(axis="x", length=0)
     axes.set_xlim(-0.6, len(names) - 0.4)
-    axes.set_ylim(bottom=0)
+    if len(names) > len(groups):
+        axes.axvline(len(groups) - 0.5, color=FAINT, linewidth=0.8)
+    axes.set_ylim(0, max(1.05, axes.get_ylim()[1]))
     return bool(order)
 
 
 def _wide(count: int) -> Figure:
     """Return a figure for so many clusters of bars."""
-    return Figure(figsize=(max(7.0, min(18.0, 1.5 + 0.95 * count)), 4.6), layout="constrained")
+    return Figure(figsize=(max(7.0, min(17.0, 1.5 + 0.95 * count)), 5.4), layout="constrained")
 
 
-def _legend(axes: Axes, columns: int = 8) -> None:
-    handles, labels = axes.get_legend_handles_labels()
-    axes.legend(
+def _head(figure: Figure, title: str) -> None:
+    """Put title and legend above all panels; the order is that of the contenders' colours."""
+    handles: dict[str, Any] = {}
+    for axes in figure.axes:
+        found, labels = axes.get_legend_handles_labels()
+        handles |= dict(zip(labels, found, strict=True))
+    inches = figure.get_figwidth()
+    figure.legend(
+        handles.values(),
         handles,
-        labels,
+        title=textwrap.fill(title, int(12 * inches)),
+        alignment="left",
+        loc="outside upper left",
+        ncols=min(len(handles), int(inches / 1.1)),
         frameon=False,
         fontsize=8.5,
-        ncols=min(columns, len(labels)),
-        loc="lower left",
-        bbox_to_anchor=(0, 1.07),
-        borderaxespad=0,
+        title_fontsize=10,
     )
 
 
@@ -179,8 +199,9 @@ def draw_speedup(results: Results, setting: Setting) -> Figure | None:
     _bars(axes, results, groups, measure, mean=True)
     axes.axhline(1.0, color=INK, linewidth=1.0, linestyle=(0, (5, 3)), zorder=3)
     axes.set_ylabel(f"speed-up over {results.reference()} cg on 1 PE", fontsize=9)
-    _tidy(axes, f"{setting_text(setting)}; each contender with its fastest method")
-    _legend(axes)
+    _tidy(axes)
+    what = "each contender with its fastest method; medians, quartiles"
+    _head(figure, f"{setting_text(setting)}; {what}")
     return figure
 
 
@@ -205,8 +226,9 @@ def draw_roofline(results: Results, setting: Setting) -> Figure | None:
         "the contenders' own copy" if rate is None else f"a {rate[0]} of {rate[1] / 1e9:.4g} GB/s"
     )
     axes.set_ylabel("time for the least bytes / time taken", fontsize=9)
-    _tidy(axes, f"{setting_text(setting)}; least bytes of the method at the rate of {against}")
-    _legend(axes)
+    _tidy(axes)
+    what = f"least bytes of the method at the rate of {against}; above 1, caches serve a part"
+    _head(figure, f"{setting_text(setting)}; {what}")
     return figure
 
 
@@ -226,25 +248,14 @@ def draw_scaling(results: Results, setting: Setting) -> Figure | None:
         if index < len(names):
             groups = [g for g in mine if g.case == names[index]]
             _draw_panel(axes, results, sorted(groups, key=lambda g: g.pes), counts)
-            _tidy(axes, names[index].replace("-small", ""), "both")
+            axes.set_title(names[index].removesuffix("-small"), loc="left", fontsize=10, color=INK)
+            _tidy(axes, "both")
         else:
             axes.set_axis_off()
     figure.supylabel("µs per iteration, logarithmic", fontsize=9)
-    labels: dict[str, Any] = {}
-    for axes in panels.flat:
-        labels |= dict(zip(*axes.get_legend_handles_labels()[::-1], strict=True))
     pc = "no preconditioner" if preconditioner == "none" else "Jacobi"
-    figure.suptitle(
-        f"Strong scaling over PEs, {precision} precision, {pc}; each contender with its fastest "
-        "method; dotted: ideal",
-        fontsize=10,
-        color=INK,
-        x=0.01,
-        ha="left",
-    )
-    figure.legend(
-        labels.values(), labels, loc="outside lower right", ncols=8, frameon=False, fontsize=8.5
-    )
+    what = "each contender with its fastest method; dotted: ideal"
+    _head(figure, f"Strong scaling over PEs, {precision} precision, {pc}; {what}")
     return figure
 
 
@@ -255,7 +266,7 @@ def _draw_panel(axes: Axes, results: Results, groups: Sequence[Group], counts: l
         for series in fastest_of_each(results.valid(group)):
             lines.setdefault(series.task.contender, []).append(series)
     order = [name for name in colors(results) if name in lines]
-    for name in sorted(order, key=lambda name: lines[name][0].family == OURS):  # ours on top
+    for name in order:
         points = lines[name]
         spreads = [s.spread for s in points]
         axes.errorbar(
@@ -268,6 +279,7 @@ def _draw_panel(axes: Axes, results: Results, groups: Sequence[Group], counts: l
             elinewidth=0.8,
             color=colors(results)[name],
             label=name,
+            zorder=4 if points[0].family == OURS else 3,
         )
         if points[0].family == OURS and len(points) > 1:
             first = points[0]
@@ -294,27 +306,30 @@ def _label_decades(axes: Axes) -> None:
 def draw_breakdown(results: Results, setting: Setting) -> Figure | None:
     """Draw where the time of an iteration goes, for contenders that tell; None where none does."""
     rows = [
-        (f"{group.case.replace('-small', '')}: {series.name}", series, shares)
+        (f"{group.case.removesuffix('-small')}: {series.name}", shares)
         for group in results.groups_of(setting)
-        for series in results.valid(group)
+        for series in fastest_of_each(results.valid(group))
         if (shares := split_of(series)) is not None
     ]
     if not rows:
         return None
-    figure = Figure(figsize=(9.5, 1.6 + 0.3 * len(rows)), layout="constrained")
+    figure = Figure(figsize=(9.0, 1.6 + 0.27 * len(rows)), layout="constrained")
     axes = figure.add_subplot()
     left = [0.0] * len(rows)
     for part, (label, color) in PARTS.items():
-        values = [shares[part] * 1e6 for _, _, shares in rows]
-        axes.barh(range(len(rows)), values, left=left, height=0.72, color=color, label=label)
+        values = [100.0 * shares[part] / sum(shares.values()) for _, shares in rows]
+        axes.barh(range(len(rows)), values, left=left, height=0.74, color=color, label=label)
         left = [a + b for a, b in zip(left, values, strict=True)]
+    for place, (_, shares) in enumerate(rows):
+        whole = f"{micro(sum(shares.values()))} µs"
+        axes.text(101, place, whole, va="center", fontsize=8.5, color=INK)
     axes.set_yticks(range(len(rows)))
-    axes.set_yticklabels([label for label, _, _ in rows])
+    axes.set_yticklabels([label for label, _ in rows])
     axes.set_ylim(len(rows) - 0.4, -0.6)
-    axes.set_xlim(left=0)
-    axes.set_xlabel("µs per iteration, mean of the repeats", fontsize=9)
-    _tidy(axes, f"{setting_text(setting)}: where the time of an iteration goes", "x")
-    _legend(axes)
+    axes.set_xlim(0, 100)
+    axes.set_xlabel("% of the time per iteration, which stands at the end of the bar", fontsize=9)
+    _tidy(axes, "x")
+    _head(figure, f"{setting_text(setting)}: where the time of an iteration goes")
     return figure
 
 

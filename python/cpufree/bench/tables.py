@@ -28,7 +28,9 @@ class Table:
 def micro(seconds: float) -> str:
     """Return microseconds with three digits or more: 9.87, 98.7, 987, 9870."""
     value = seconds * 1e6
-    return f"{value:.3g}" if value < 100 else f"{value:.0f}"
+    if value < 1:
+        return f"{value:.3g}"
+    return f"{value:.{2 if value < 10 else 1 if value < 100 else 0}f}"
 
 
 def milli(seconds: float) -> str:
