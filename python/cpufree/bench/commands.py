@@ -262,11 +262,13 @@ def measure_to(
                     configuration, entries, log, cache or default_cache(), progress, retry
                 ).measure()
         except KeyboardInterrupt:
-            notes.print(f"stopped; the same command with --out {out} goes on", style="yellow")
+            line = f"stopped; the same command with --out {out} goes on"
+            notes.print(Text(line, style="yellow"), soft_wrap=True)
             raise typer.Exit(INTERRUPTED) from None
         log.write(make_end(use))
     show(Results([out]), display.report_console(quiet=quiet))
-    notes.print(Text(f"written: {out}; tables and plots: cpufree bench report {out}"))
+    line = f"written: {out}; tables and plots: cpufree bench report {out}"
+    notes.print(Text(line), soft_wrap=True)
 
 
 @app.command("report", epilog="[bold]Example[/bold]\n\n  cpufree bench report a.jsonl --out report")
@@ -289,7 +291,7 @@ def report_command(
     if folder.exists() and not folder.is_dir():
         raise InvalidInputError(f"cannot write to '{folder}': it is no directory")
     for path in write_report(results, folder, plots):
-        display.report_console().print(Text(str(path)))
+        display.report_console().print(Text(str(path)), soft_wrap=True)
 
 
 @app.command("contenders")
