@@ -139,9 +139,11 @@ def test_who_hangs_is_recorded_after_the_deadline(
 ) -> None:
     ask = WorkerProcess.ask
 
-    def impatient(worker: WorkerProcess, request: dict[str, Any], seconds: float) -> dict[str, Any]:
+    def impatient(
+        worker: WorkerProcess, request: dict[str, Any], seconds: float, stop: bool = True
+    ) -> dict[str, Any]:
         waits = worker.name == "silent" or (worker.name == "hang" and request["do"] == "solve")
-        return ask(worker, request, 0.5 if waits else seconds)
+        return ask(worker, request, 0.5 if waits else seconds, stop)
 
     monkeypatch.setattr(WorkerProcess, "ask", impatient)
     words = ["--methods", "cg", "--repeats", "1"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import platform
 from typing import Any
 
 from ..run import gpus
@@ -29,7 +30,10 @@ def make_header(configuration: Configuration, command: str) -> Line:
         "commit": source["commit"],
         "modified": source["modified"],
         "machine": machine,
-        "versions": {name: package_version(name) for name in ("cpufree", "numpy", "scipy")},
+        "versions": {
+            "python": platform.python_version(),
+            **{name: package_version(name) for name in ("cpufree", "numpy", "scipy")},
+        },
         "configuration": dataclasses.asdict(configuration),
     }
     plain: Line = json.loads(json.dumps(line))  # tuples become lists, as in a file

@@ -172,7 +172,7 @@ class GroupRun:
         if any(task.contender == contender for task in self.open()):
             self._load(next(entry for entry in self.run.entries if entry.name == contender))
 
-    def _ask(self, task: Task, **changes: Any) -> dict[str, Any] | None:
+    def _ask(self, task: Task, stop: bool = True, **changes: Any) -> dict[str, Any] | None:
         """Return the answer to a solve; None where there is none, which has been noted."""
         request = {
             "do": "solve",
@@ -184,7 +184,7 @@ class GroupRun:
             "save": None,
         }
         try:
-            answer = self.pool.ask(task.contender, {**request, **changes})
+            answer = self.pool.ask(task.contender, {**request, **changes}, stop)
             return _checked(answer)
         except (WorkerFailure, Refused) as error:
             self._fail(task, error)
@@ -233,7 +233,7 @@ class GroupRun:
     def _time(self, task: Task, number: int) -> None:
         """Measure a task once, after some iterations that bring it back to work."""
         self.watch.at(self._describe(task, f"round {number + 1}"))
-        if self._ask(task, iterations=WARM_UP_ITERATIONS) is None:
+        if self._ask(task, stop=False, iterations=WARM_UP_ITERATIONS) is None:
             return
         answer = self._ask(task)
         if answer is None:

@@ -75,21 +75,16 @@ class Pool:
         worker = WorkerProcess(entry.name, command, self._keeper, entry.folder)
         self._workers[entry.name] = worker, pes
 
-    def ask(self, name: str, request: dict[str, Any]) -> dict[str, Any]:
-        """Return the answer of a contender that has loaded.
+    def ask(self, name: str, request: dict[str, Any], stop: bool = True) -> dict[str, Any]:
+        """Return the answer of a contender that has loaded; `stop` as of WorkerProcess.ask.
 
         Raises WorkerFailure where its process fails, Refused where it says why not.
         """
         worker, _ = self._workers[name]
         if not worker.alive:
             raise WorkerFailure("it has ended before")
-        answer = worker.ask(request, self._configuration.timeout)
+        answer = worker.ask(request, self._configuration.timeout, stop)
         if not answer["ok"]:
             why = str(answer.get("error") or "no reason was given")
             raise Refused(why, bool(answer.get("unsupported")))
         return answer
-
-    def dismiss(self, name: str) -> None:
-        """End a contender that is not needed any more, so that its memory is free."""
-        if name in self._workers:
-            self._workers.pop(name)[0].end()

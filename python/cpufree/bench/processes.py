@@ -11,6 +11,7 @@ import contextlib
 import os
 import signal
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 PROC = Path("/proc")
@@ -39,21 +40,21 @@ def members(leader: int) -> set[int]:
         inside |= more
 
 
-def send(leader: int, number: signal.Signals) -> None:
-    """Send a signal to all processes of a session."""
-    for pid in members(leader):
+def send(pids: Iterable[int], number: signal.Signals) -> None:
+    """Send a signal to processes; those that have ended are passed over."""
+    for pid in pids:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, number)
-    if not PROC.is_dir():
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(leader, number)
 
 
 def kill_session(leader: int) -> None:
     """Kill all processes of a session; stopped first, they cannot start others meanwhile."""
-    send(leader, signal.SIGSTOP)
+    if not PROC.is_dir():
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(leader, signal.SIGKILL)
+        return
+    send(members(leader), signal.SIGSTOP)
     end = time.monotonic() + KILL_SECONDS
-    send(leader, signal.SIGKILL)
-    while members(leader) and time.monotonic() < end:
-        send(leader, signal.SIGKILL)
-        time.sleep(0.01)
+    while (left := members(leader)) and time.monotonic() < end:
+        send(left, signal.SIGKILL)
+        time.sleep(0.005)

@@ -72,16 +72,23 @@ def _head(results: Results) -> list[str]:
         for rate in results.rates
         if "error" in rate
     ]
-    others = max((end["others"] or 0.0 for end in results.ends), default=0.0)
-    if others > DISTURBED:
-        lines.append(f"- **disturbed: other programs took {others:.0%} of the processor**")
-    if not results.ends:
-        lines.append("- **the run has not been finished**")
+    lines += [f"- **{line}**" for line in _warnings(results)]
     lines.append(
         "- times: median (quartiles); *faster* and *slower*: Mann–Whitney test, "
         f"p ≤ {noise.SIGNIFICANCE}, and medians {noise.LEAST_DIFFERENCE:.0%} apart or more"
     )
     return lines
+
+
+def _warnings(results: Results) -> list[str]:
+    """Return why the results are not for the record, nothing where they are."""
+    others = max((end["others"] or 0.0 for end in results.ends), default=0.0)
+    found = []
+    if others > DISTURBED:
+        found.append(f"disturbed: other programs took {others:.0%} of the processor")
+    if not results.ends:
+        found.append("the run has not been finished")
+    return found
 
 
 def machine_text(header: Line) -> str:
@@ -115,3 +122,5 @@ def show(results: Results, console: Console) -> None:
         console.print(columns(table.heads, table.rows, "Not measured"))
     if not results.series:
         console.print(Text("nothing was measured", style="red"))
+    for line in _warnings(results):
+        console.print(Text(f"  {line}", style="yellow"))

@@ -42,6 +42,8 @@ class Series:
     check: Line | None = None
     facts: dict[str, Any] = field(default_factory=dict)
     problem: Line = field(default_factory=dict)
+    limit: int | None = None
+    """The fixed number of iterations, as it was cut for the system."""
     typical_residual: float | None = None
     """Median of the true residuals of all contenders on the system."""
 
@@ -151,6 +153,10 @@ class Results:
             kinds.setdefault(line["kind"], []).append(line)
         facts = {(_group(x), x["contender"]): x for x in kinds.get("load", ())}
         problems = {_group(line): line for line in kinds.get("problem", ())}
+        limits = {
+            (line["case"], line["precision"], line["preconditioner"]): line["iterations"]
+            for line in kinds.get("iterations", ())
+        }
         checks = {(_group(line), _task(line)): line for line in kinds.get("check", ())}
         for line in kinds.get("measurement", ()):
             group, task = _group(line), _task(line)
@@ -160,12 +166,12 @@ class Results:
                     group,
                     task,
                     load["family"],
-                    configuration["iterations"] is not None,
-                    configuration["rtol"],
-                    [],
-                    checks.get((group, task)),
-                    load["facts"],
-                    problems[group],
+                    fixed=configuration["iterations"] is not None,
+                    rtol=configuration["rtol"],
+                    check=checks.get((group, task)),
+                    facts=load["facts"],
+                    problem=problems[group],
+                    limit=limits.get((group.case, group.precision, group.preconditioner)),
                 )
             mine[group, task].lines.append(line)
         for group, task in mine:

@@ -172,9 +172,9 @@ def _against(series: Series, best: Series | None) -> str:
 def note(series: Series) -> str:
     """Return what to know of a series: why it does not count, where it ended early."""
     found = [f"**does not count: {problem}**" for problem in series.problems()]
-    reasons = dict.fromkeys(str(line["reason"]) for line in series.lines)
-    if series.fixed and list(reasons) != ["CONVERGED_ITS"]:
-        found.append(f"ended by {', '.join(reasons)}")
+    if series.fixed and series.limit and series.iterations != series.limit:
+        reasons = ", ".join(dict.fromkeys(str(line["reason"]) for line in series.lines))
+        found.append(f"{series.iterations} of {series.limit} iterations: {reasons}")
     said = (series.check or {}).get("note")
     return "; ".join([*found, *([str(said)] if said else [])])
 

@@ -17,7 +17,7 @@ from typing import Any
 from ..env import for_worker
 from ..errors import EngineError
 from .keeper import Keeper
-from .processes import kill_session, send
+from .processes import kill_session, members, send
 
 LONGEST_ANSWER = 1 << 20  # bytes of a line; what is longer is no answer
 KEPT_OF_STDERR = 4000  # bytes
@@ -59,6 +59,7 @@ class WorkerProcess:
         keeper.keep(self._process.pid)
         self._lines: queue.Queue[bytes | None] = queue.Queue()
         self._said = b""
+        self._members = self._stopped = set[int]()
         self._readers = [
             threading.Thread(target=read, daemon=True)
             for read in (self._read_answers, self._read_stderr)
@@ -82,9 +83,13 @@ class WorkerProcess:
         """Keep the end of what a worker says besides answers."""
         self._said = (self._said + said)[-KEPT_OF_STDERR:]
 
-    def ask(self, request: dict[str, Any], seconds: float) -> dict[str, Any]:
-        """Return the answer to a request; WorkerFailure where none comes within `seconds`."""
-        send(self._process.pid, signal.SIGCONT)
+    def ask(self, request: dict[str, Any], seconds: float, stop: bool = True) -> dict[str, Any]:
+        """Return the answer to a request; WorkerFailure where none comes within `seconds`.
+
+        `stop`: the worker is stopped until the next request.
+        """
+        send(self._stopped, signal.SIGCONT)
+        self._stopped = set()
         try:
             assert self._process.stdin is not None
             self._process.stdin.write(json.dumps(request).encode() + b"\n")
@@ -92,7 +97,11 @@ class WorkerProcess:
             answer = self._await_answer(seconds)
         except (OSError, ValueError):  # ValueError: the pipe is closed
             raise self._failure("ended before it was asked") from None
-        send(self._process.pid, signal.SIGSTOP)
+        if request["do"] != "solve":  # to look for processes at each solve would take too long
+            self._members = members(self._process.pid)
+        if stop:
+            send(self._members, signal.SIGSTOP)
+            self._stopped = self._members
         return answer
 
     def _await_answer(self, seconds: float) -> dict[str, Any]:
