@@ -155,6 +155,16 @@ def test_who_hangs_is_recorded_after_the_deadline(
     assert {x["contender"] for x in of_kind(lines, "measurement")} == {"good"}
 
 
+def test_who_never_starts_is_given_up(run: Run) -> None:
+    matrices = [f"gen:poisson1d?n={n}" for n in (5, 6, 7)]
+    peer = ["--peer", "broken={python} -c 'raise SystemExit(9)'", "--contenders", "broken"]
+    code, lines = run(*matrices, *peer, "--methods", "cg")
+    assert code == 4  # nothing was measured
+    errors = [x["error"] for x in of_kind(lines, "failure")]
+    assert ["(status 9)" in error for error in errors] == [True, True, False]
+    assert errors[2] == "given up after 2 starts that failed"
+
+
 def test_variants_that_a_contender_lacks_are_recorded_as_such(run: Run) -> None:
     words = ["--variant", "full,no-comm", "--methods", "cg", "--repeats", "1"]
     _, lines = run(SMALL, "--contenders", "cpufree", *words)
@@ -306,6 +316,7 @@ def test_file_of_a_user_is_measured_under_its_name(run: Run, tmp_path: Path) -> 
         ([SMALL, "--contenders", "nccl"], 4, "contender 'nccl' is not available"),
         ([SMALL, "--methods", "cg,bicg"], 2, "'bicg': choose from cg, prcg, pipecg"),
         ([SMALL, "--methods", "cg,cg"], 2, "'cg' is there twice"),
+        ([SMALL, "--methods", ""], 2, "has an empty place"),
         ([SMALL, "--pes", "1,x"], 2, "'x': give numbers"),
         ([SMALL, "--iterations", "5", "--rtol", "1e-3"], 2, "not both"),
         ([SMALL, "--peer", "petsc"], 3, "give NAME=COMMAND"),

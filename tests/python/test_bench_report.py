@@ -263,6 +263,16 @@ def test_bars_are_as_high_as_the_speedups(lines: Lines) -> None:
     assert any(height == pytest.approx(expected) for height in heights)
 
 
+def test_failure_that_was_made_good_later_is_not_reported(lines: Lines, tmp_path: Path) -> None:
+    failure = {"kind": "failure", "error": "oh", "unsupported": False, "contender": "nccl"}
+    failure |= {"case": "small", "precision": "double", "preconditioner": "none", "pes": 4}
+    file = tmp_path / "a.jsonl"
+    new = [{**failure, "method": m, "variant": "full"} for m in ("cg", "pipecg")]
+    file.write_text("".join(json.dumps(line) + "\n" for line in [*lines, *new]))
+    reported = [line["method"] for line in Results([file]).failures if line["error"] == "oh"]
+    assert reported == ["pipecg"]
+
+
 def test_markdown_keeps_bars_in_cells() -> None:
     table = tables.Table(("a", "b"), [("x|y", "2")])
     assert markdown(table) == "| a | b |\n| --- | --- |\n| x\\|y | 2 |\n"

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 ITERATIONS = 200
 RTOL = 1e-6
-INTERRUPTED = 130
+INTERRUPTED, NOTHING_MEASURED = 130, 4
 
 app = typer.Typer(
     name="bench",
@@ -52,7 +52,9 @@ def words(text: str, option: str, known: tuple[str, ...] = ()) -> tuple[str, ...
     """Return the words of a list with commas; each must be known, and there once."""
     found = tuple(word.strip() for word in text.split(","))
     for word in found:
-        if not word or (known and word not in known):
+        if not word:
+            raise typer.BadParameter(f"'{text}' has an empty place", param_hint=option)
+        if known and word not in known:
             raise typer.BadParameter(f"'{word}': choose from {', '.join(known)}", param_hint=option)
         if found.count(word) > 1:
             raise typer.BadParameter(f"'{word}' is there twice", param_hint=option)
@@ -266,9 +268,11 @@ def measure_to(
             notes.print(Text(line, style="yellow"), soft_wrap=True)
             raise typer.Exit(INTERRUPTED) from None
         log.write(make_end(use))
-    show(Results([out]), display.report_console(quiet=quiet))
+    results = Results([out])
+    show(results, display.report_console(quiet=quiet))
     line = f"written: {out}; tables and plots: cpufree bench report {out}"
     notes.print(Text(line), soft_wrap=True)
+    raise typer.Exit(0 if results.series else NOTHING_MEASURED)
 
 
 @app.command("report", epilog="[bold]Example[/bold]\n\n  cpufree bench report a.jsonl --out report")

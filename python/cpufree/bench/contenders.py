@@ -149,13 +149,13 @@ def _peers_of(file: Path | None) -> Iterable[Entry]:
         listed: dict[str, Any] = json.loads(file.read_text())
         for name, peer in listed.items():
             command, methods = tuple(map(str, peer["command"])), tuple(peer.get("methods", METHODS))
-            why = (
-                ""
-                if shutil.which(command[0].replace("{python}", sys.executable))
-                else (f"'{command[0]}' was not found; it needs {peer.get('needs', command[0])}")
-            )
+            # "env NAME=VALUE ... PROGRAM": the first word that is neither.
+            program = next(word for word in command if word != "env" and "=" not in word)
+            missing = shutil.which(program.replace("{python}", sys.executable)) is None
+            needs = peer.get("needs", program)
+            why = f"'{program}' was not found; it needs {needs}" if missing else ""
             yield Entry(name, PEER, command, methods, why, file.resolve().parents[2])
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+    except (ValueError, TypeError, LookupError, AttributeError, StopIteration) as error:
         raise InvalidInputError(
             f"{file}: no list of peers, {{name: {{command: [...]}}}} ({error!r})"
         ) from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import tempfile
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -22,6 +23,7 @@ from .worker_process import WorkerFailure
 # A fixed number of iterations is cut where CG would have reached this: beyond lie rounding errors,
 # which some stop at and others iterate on with.
 RTOL_OF_LIMIT = {"double": 1e-8, "single": 1e-3}
+GIVEN_UP_AFTER = 2  # processes that fail before they have ever loaded
 WARM_UP_ITERATIONS = 10  # before each timed solve, as Trotter et al. 2025 do
 
 
@@ -55,6 +57,8 @@ class Run:
         self.cache, self.watch = cache, watch
         self.tasks = configuration.tasks(entries)
         self._known = [line for line in log.lines if not (retry and line["kind"] == "failure")]
+        self.loaded: set[str] = set()
+        self.failed_starts: Counter[str] = Counter()
         self.limits: dict[tuple[str, str, str], int | None] = {
             (line["case"], line["precision"], line["preconditioner"]): line["iterations"]
             for line in log.lines
@@ -142,16 +146,20 @@ class GroupRun:
         if line not in self.run.log.lines:
             self.run.log.write(line)
 
-    def _load(self, entry: Entry) -> bool:
-        """Have a contender load; return whether it has."""
+    def _load(self, entry: Entry) -> None:
+        """Have a contender load."""
         self.watch.at(f"{self._system()}: {entry.name} loads")
+        run = self.run
         try:
+            if run.failed_starts[entry.name] >= GIVEN_UP_AFTER and entry.name not in run.loaded:
+                raise Refused(f"given up after {GIVEN_UP_AFTER} starts that failed", False)
             facts = self.pool.load(entry, self.group, self.folder)
         except (WorkerFailure, Refused) as error:
+            run.failed_starts[entry.name] += isinstance(error, WorkerFailure)
             self._fail(Task(entry.name, "", ""), error)
-            return False
+            return
+        run.loaded.add(entry.name)
         self._write("load", contender=entry.name, family=entry.family, facts=facts)
-        return True
 
     def _fail(self, task: Task, error: WorkerFailure | Refused) -> None:
         """Note that a task cannot be measured; without a method, that the contender cannot."""

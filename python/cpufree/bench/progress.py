@@ -14,6 +14,7 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.table import Column
 
 
 class RunProgress:
@@ -23,12 +24,13 @@ class RunProgress:
         self.shown = console.is_terminal and not console.quiet
         self._bar = Progress(
             TextColumn("  solves"),
-            BarColumn(bar_width=24),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
+            BarColumn(bar_width=16, table_column=Column(min_width=16)),
+            MofNCompleteColumn(table_column=Column(min_width=9)),
+            TimeElapsedColumn(table_column=Column(min_width=7)),
             TextColumn("left"),
-            TimeRemainingColumn(),
-            TextColumn("{task.fields[what]}"),
+            TimeRemainingColumn(table_column=Column(min_width=7)),
+            # What is left of the line.
+            TextColumn("{task.fields[what]}", table_column=Column(no_wrap=True)),
             console=console,
             transient=True,
             speed_estimate_period=600.0,

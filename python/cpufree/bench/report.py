@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rich.console import Console
+import rich.table
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
 from rich.text import Text
 
-from ..display import columns
 from . import noise, tables
 from .records import Line
 from .results import Results
@@ -108,18 +109,25 @@ def how_text(header: Line) -> str:
     return f"{what}, {c['repeats']} repeats, order from seed {c['seed']}"
 
 
+def shown(table: Table, title: str) -> RenderableType:
+    """Return a table for the terminal; where that is narrow, cells are folded."""
+    body = rich.table.Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
+    for head in table.heads:
+        body.add_column(head, overflow="fold")
+    for row in table.rows:
+        body.add_row(*map(Text, row))
+    return Group(Text(title, style="bold"), Padding(body, (0, 0, 0, 2), expand=False))
+
+
 def show(results: Results, console: Console) -> None:
     """Print the overview of each setting, the geometric means, and what could not be measured."""
     for setting in results.settings():
-        table = tables.overview(results, setting)
-        console.print(columns(table.heads, table.rows, tables.setting_text(setting)))
+        console.print(shown(tables.overview(results, setting), tables.setting_text(setting)))
     summary = tables.summary(results)
     if summary.rows:
-        title = "Geometric means of the speed-up of cpufree"
-        console.print(columns(summary.heads, summary.rows, title))
+        console.print(shown(summary, "Geometric means of the speed-up of cpufree"))
     if results.failures:
-        table = tables.failures(results)
-        console.print(columns(table.heads, table.rows, "Not measured"))
+        console.print(shown(tables.failures(results), "Not measured"))
     if not results.series:
         console.print(Text("nothing was measured", style="red"))
     for line in _warnings(results):

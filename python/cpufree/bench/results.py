@@ -13,7 +13,7 @@ from ..errors import InvalidInputError
 from . import noise, records, work
 from .contenders import BASELINE, DEVICE_DRIVEN, OURS, PEER
 from .noise import Spread
-from .plan import Group, Task
+from .plan import Group, Task, matches
 from .records import Line
 
 # True residuals at the same iteration agree to within a small factor; beyond this one, a contender
@@ -143,7 +143,12 @@ class Results:
             if self.headers and lines[0]["machine"] != self.headers[0]["machine"]:
                 raise InvalidInputError(f"'{file}' is of another machine than '{files[0]}'")
             self._take(lines, file)
+        self._by_group: dict[tuple[Group, str], list[Series]] = {}
+        for (group, task), series in self.series.items():
+            self._by_group.setdefault((group, task.variant), []).append(series)
+        self.failures = [line for line in self.failures if not self._made_good(line)]
         self._compare_residuals()
+        self._valid: dict[Group, list[Series]] = {}
 
     def _take(self, lines: Sequence[Line], file: Path) -> None:
         header, configuration = lines[0], lines[0]["configuration"]
@@ -192,17 +197,25 @@ class Results:
                 for series in there:
                     series.typical_residual = typical
 
+    def _made_good(self, failure: Line) -> bool:
+        """Return whether what failed was measured when it was tried again."""
+        repeats = self.headers[0]["configuration"]["repeats"]
+        return any(
+            len(series.lines) >= repeats
+            for series in self.series.values()
+            if matches(failure, series.group)
+            and failure["contender"] == series.task.contender
+            and failure["method"] in (None, series.task.method)
+            and failure["variant"] in (None, series.task.variant)
+        )
+
     def groups(self) -> list[Group]:
         """Return the groups that something was measured of, in the order of the files."""
         return list(dict.fromkeys(group for group, _ in self.series))
 
     def of(self, group: Group, variant: str = "full") -> list[Series]:
         """Return the series of a group."""
-        return [
-            series
-            for (other, task), series in self.series.items()
-            if other == group and task.variant == variant
-        ]
+        return self._by_group.get((group, variant), [])
 
     def settings(self) -> list[tuple[str, str, int]]:
         """Return precision, preconditioner and PEs of the groups, each once."""
@@ -215,7 +228,9 @@ class Results:
 
     def valid(self, group: Group) -> list[Series]:
         """Return the series of full solves that count."""
-        return [series for series in self.of(group) if not series.problems()]
+        if group not in self._valid:
+            self._valid[group] = [series for series in self.of(group) if not series.problems()]
+        return self._valid[group]
 
     def winner(self, group: Group) -> tuple[Series, str] | None:
         """Return the fastest, and "wins" or why it does not; a contender has its fastest method."""
