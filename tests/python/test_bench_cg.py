@@ -15,8 +15,10 @@ import numpy as np
 import pytest
 
 from cpufree import cli
-from cpufree.bench import measure, processes, rates
+from cpufree.bench import commands, measure, processes, rates
 from cpufree.bench.worker_process import WorkerProcess
+from cpufree.errors import NotEnoughGpusError
+from cpufree.run import gpus
 
 pytestmark = [
     pytest.mark.cpu_only,
@@ -326,6 +328,7 @@ def test_file_of_a_user_is_measured_under_its_name(run: Run, tmp_path: Path) -> 
             2,
             "'nccl' is not measured",
         ),
+        ([SMALL, "--gpus", "0", "--engine", "cpu_threads"], 2, "cpu_threads uses none"),
         ([SMALL, "--gpus", "0"], 4, "cannot be used here"),
         ([SMALL, "--out", "/no/such/folder/a.jsonl"], 3, "there is no directory"),
     ],
@@ -343,3 +346,36 @@ def test_wrong_words_are_told(
         cli.main(["bench", "cg", *words])
     assert ended.value.code == code
     assert told in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize(
+    ("words", "preset", "expected"),
+    [
+        (("auto", "auto"), {}, (0, 1, 2)),
+        (("auto", "1,2"), {}, (1, 2)),
+        (("auto", "auto"), {"CPUFREE_GPUS": "2"}, (2,)),
+        (("cuda_p2p", "auto"), {"CPUFREE_GPUS": "2"}, (2,)),
+        (("auto", "0"), {"CPUFREE_ENGINE": "cpu_threads"}, (0,)),
+        (("auto", "auto"), {"CPUFREE_ENGINE": "cpu_threads"}, None),
+        (("cpu_threads", "auto"), {"CPUFREE_GPUS": "2"}, None),
+    ],
+)
+def test_gpus_are_those_of_the_call_before_those_of_the_environment(
+    monkeypatch: pytest.MonkeyPatch,
+    words: tuple[str, str],
+    preset: dict[str, str],
+    expected: tuple[int, ...] | None,
+) -> None:
+    gpu = {"name": "H200", "memory_bytes": 2**37, "compute_capability": (9, 0)}
+    monkeypatch.setattr(gpus.core, "gpus", lambda: [{**gpu, "index": k} for k in range(3)])
+    for name in ("CPUFREE_ENGINE", "CPUFREE_GPUS"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in preset.items():
+        monkeypatch.setenv(name, value)
+    assert commands.find_gpus(*words) == expected
+    assert commands.parse_pes("auto", expected) == ((1, 2) if len(expected or ()) > 1 else (1,))
+
+
+def test_more_pes_than_gpus_are_refused() -> None:
+    with pytest.raises(NotEnoughGpusError, match="--pes 4: 3 GPUs can be used here"):
+        commands.parse_pes("1,4", (0, 1, 2))

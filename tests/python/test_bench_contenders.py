@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cpufree.bench import contenders
+from cpufree.bench import contenders, machine, rates
 from cpufree.bench.baseline_contender import BaselineContender
 from cpufree.bench.contenders import choose, find, make, parse_peer
 from cpufree.bench.problems import Case, Problem
@@ -123,6 +123,23 @@ def test_damaged_list_of_peers_is_refused(peers_file: Path, text: str) -> None:
     peers_file.write_text(text)
     with pytest.raises(InvalidInputError, match="no list of peers"):
         find(peers_file=peers_file)
+
+
+def test_source_tree_is_found_from_a_copy_of_the_package_within_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "python/cpufree/bench").mkdir(parents=True)
+    (tmp_path / "pyproject.toml").touch()
+    monkeypatch.setattr(machine, "__file__", str(tmp_path / "build/gpu/python/cpufree/bench/m.py"))
+    assert machine.source_root() == tmp_path
+    assert machine.source_state() == {"commit": None, "modified": None}
+    monkeypatch.setattr(machine, "__file__", "/usr/lib/python3/cpufree/bench/machine.py")
+    assert machine.source_root() is None
+
+
+def test_memory_that_cannot_be_measured_says_why() -> None:
+    found = rates.measure_rate((1_000_000,), 1)  # no machine has that GPU
+    assert found["what"] == "copy" and "nothing here that copies" in found["error"]
 
 
 def test_command_of_a_peer_is_split_as_a_shell_does() -> None:

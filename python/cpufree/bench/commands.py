@@ -81,17 +81,18 @@ def find_gpus(engine: str, asked: str) -> tuple[int, ...] | None:
     from ..env import Env
     from ..run import gpus
 
-    if asked == "auto" and engine != "cuda_p2p":
-        preset = Env.read()
-        asked = preset.gpus if isinstance(preset.gpus, str) else ",".join(map(str, preset.gpus))
-        engine = preset.engine if engine == "auto" else engine
+    if engine == "cpu_threads" and asked != "auto":
+        raise typer.BadParameter("the engine cpu_threads uses none", param_hint="--gpus")
+    preset = Env.read()
+    if engine == asked == "auto":
+        engine = preset.engine
     if engine == "cpu_threads":
         return None
+    wanted = gpus.parse(asked if asked != "auto" else preset.gpus)
     there = gpus.find()
-    if engine == "auto" and asked == "auto" and not gpus.usable(there):
+    if engine == wanted == "auto" and not gpus.usable(there):
         return None
     usable = gpus.require_usable()
-    wanted = gpus.parse(asked)
     if isinstance(wanted, str):
         return tuple(gpu.index for gpu in usable)
     return tuple(gpu.index for gpu in gpus.select(wanted, there, "--gpus"))

@@ -102,17 +102,18 @@ def package_version(name: str) -> str:
 
 
 def source_root() -> Path | None:
-    """Return the checkout that this package belongs to, None where it is installed elsewhere."""
-    top = _git(Path(__file__).parent, "rev-parse", "--show-toplevel")
-    # A virtual environment may lie in a checkout of something else.
-    inside = top is not None and (Path(top) / "python/cpufree/__init__.py").exists()
-    return Path(top) if top is not None and inside else None
+    """Return the source tree that this package is in, or was copied within; None: in none."""
+    for folder in Path(__file__).resolve().parents:
+        if (folder / "pyproject.toml").exists() and (folder / "python/cpufree/bench").is_dir():
+            return folder
+    return None
 
 
 def source_state() -> dict[str, Any]:
     """Return the commit of the sources and whether files differ from it; None where unknown."""
     root = source_root()
-    if root is None:
+    # A source tree without history may lie in somebody else's.
+    if root is None or _git(root, "rev-parse", "--show-toplevel") != str(root):
         return {"commit": None, "modified": None}
     changed = _git(root, "status", "--porcelain")
     modified = None if changed is None else bool(changed)
