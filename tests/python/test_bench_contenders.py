@@ -80,6 +80,7 @@ def peers_file(tmp_path: Path) -> Path:
     file.parent.mkdir(parents=True)
     peers = {
         "here": {"command": ["{python}", "bench/peers/here.py"], "methods": ["cg"], "needs": "it"},
+        "slow": {"command": ["{python}", "slow.py"], "device": "cpu"},
         "absent": {"command": ["env", "A=1", "no-such-mpirun", "{pes}"], "needs": "an MPI"},
     }
     file.write_text(json.dumps(peers))
@@ -99,9 +100,15 @@ def test_build_without_baselines_says_so(without_extension: None) -> None:
         contenders.load_baselines()
 
 
-def test_all_are_those_that_can_be_started(extension: ModuleType, peers_file: Path) -> None:
-    chosen = [entry.name for entry in choose(find(peers_file=peers_file), ["all"])]
-    assert chosen == ["cpufree", "single_gpu", "scipy", "here"]
+def test_all_are_those_that_can_be_started_for_what_is_measured(
+    extension: ModuleType, peers_file: Path
+) -> None:
+    there = find(peers_file=peers_file)
+    on_gpus = [entry.name for entry in choose(there, ["all"], True)]
+    assert on_gpus == ["cpufree", "single_gpu", "here"]
+    on_cpu = [entry.name for entry in choose(there, ["all"], False)]
+    assert on_cpu == ["cpufree", "scipy", "here", "slow"]
+    assert [entry.name for entry in choose(there, ["scipy"], True)] == ["scipy"]
 
 
 def test_peers_run_in_their_checkout(peers_file: Path) -> None:
@@ -115,7 +122,7 @@ def test_peer_whose_program_is_missing_says_what_it_needs(peers_file: Path) -> N
     there = find(peers_file=peers_file)
     assert there["absent"].why_not == "'no-such-mpirun' was not found; it needs an MPI"
     with pytest.raises(UnsupportedError, match=r"'absent' is not available.*needs an MPI"):
-        choose(there, ["absent"])
+        choose(there, ["absent"], False)
 
 
 @pytest.mark.parametrize("text", ["[1]", "{", '{"a": {}}', '{"a": 3}'])

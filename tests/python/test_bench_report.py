@@ -150,7 +150,31 @@ def test_who_computes_something_else_does_not_count(
     assert won is not None and won[0].task.contender == "graph_while"
     assert results.against(FOUR, host_driven) is None
     row = cells(tables.detail(results, FOUR), "cpufree", "cg")
-    assert "does not count: true residual 5.0e-01, where others have 1.2e-06" in row["note"]
+    assert "does not count: true residual 5.0e-01, where others have 1.1e-06" in row["note"]
+
+
+def test_of_two_the_one_with_the_far_larger_residual_does_not_count(
+    lines: Lines, tmp_path: Path
+) -> None:
+    two = [x for x in lines if x.get("contender", "nccl") in ("nccl", "petsc")]
+    two = [x for x in two if x.get("method", "cg") == "cg"]
+    for line in two:
+        if line["kind"] == "check" and line["contender"] == "petsc":
+            two[two.index(line)] = {**line, "true_residual": 1e-3}
+    file = tmp_path / "two.jsonl"
+    file.write_text("".join(json.dumps(line) + "\n" for line in two))
+    assert [series.task.contender for series in Results([file]).valid(FOUR)] == ["nccl"]
+
+
+def test_solvers_on_the_cpu_have_no_share_of_a_gpu(
+    changed: Callable[[Callable[[dict[str, Any]], None]], Results],
+) -> None:
+    def on_cpu(line: dict[str, Any]) -> None:
+        if line["kind"] == "load" and line["contender"] == "petsc":
+            line["facts"]["device"] = "cpu"
+
+    (series, *_) = (s for s in changed(on_cpu).of(FOUR) if s.task.contender == "petsc")
+    assert changed(on_cpu).rate_for(series) is None
 
 
 @pytest.mark.parametrize(

@@ -203,7 +203,8 @@ def cg_command(
     words(engine, "--engine", ("auto", "cuda_p2p", "cpu_threads"))
     words(partition, "--partition", PARTITIONS)
     devices = find_gpus(engine, gpus)
-    entries = choose(find(peer or ()), words(contenders, "--contenders"))
+    names = words(contenders, "--contenders")
+    entries = choose(find(peer or ()), names, devices is not None)
     told = parse_tuning(tuning or [])
     if stray := set(told) - {entry.name for entry in entries}:
         raise typer.BadParameter(f"'{min(stray)}' is not measured", param_hint="--tuning")

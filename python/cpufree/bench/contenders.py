@@ -49,6 +49,8 @@ class Entry:
     methods: tuple[str, ...] = METHODS
     why_not: str = ""
     """Why it cannot be started here; "" where it can be tried."""
+    cpu_only: bool = False
+    """It does not use GPUs."""
     folder: Path | None = None
     """Where the command is run; None: in the working directory."""
 
@@ -103,7 +105,7 @@ def find(peers: Sequence[str] = (), peers_file: Path | None = None) -> dict[str,
     entries = [
         Entry("cpufree", OURS, (*WORKER, "cpufree")),
         *_baselines(),
-        Entry("scipy", PEER, (*WORKER, "scipy"), ("cg",)),
+        Entry("scipy", PEER, (*WORKER, "scipy"), ("cg",), cpu_only=True),
         *_peers_of(peers_file or _checkout_peers()),
         *map(parse_peer, peers),
     ]
@@ -154,7 +156,8 @@ def _peers_of(file: Path | None) -> Iterable[Entry]:
             missing = shutil.which(program.replace("{python}", sys.executable)) is None
             needs = peer.get("needs", program)
             why = f"'{program}' was not found; it needs {needs}" if missing else ""
-            yield Entry(name, PEER, command, methods, why, file.resolve().parents[2])
+            cpu_only, folder = peer.get("device") == "cpu", file.resolve().parents[2]
+            yield Entry(name, PEER, command, methods, why, cpu_only, folder)
     except (ValueError, TypeError, LookupError, AttributeError, StopIteration) as error:
         raise InvalidInputError(
             f"{file}: no list of peers, {{name: {{command: [...]}}}} ({error!r})"
@@ -176,8 +179,11 @@ def parse_peer(text: str) -> Entry:
     return Entry(name.strip(), PEER, words)
 
 
-def choose(there: dict[str, Entry], wanted: Sequence[str]) -> list[Entry]:
+def choose(there: dict[str, Entry], wanted: Sequence[str], on_gpus: bool) -> list[Entry]:
     """Return the contenders of these names, "all" being those that can be started here.
+
+    Who uses no GPU is not among all where GPUs are measured, and baselines, which need them, are
+    not where the CPU is.
 
     Raises InvalidInputError for a name that is not known, UnsupportedError for one asked for by
     name that cannot be started.
@@ -185,7 +191,12 @@ def choose(there: dict[str, Entry], wanted: Sequence[str]) -> list[Entry]:
     chosen: dict[str, Entry] = {}
     for name in wanted:
         if name == "all":
-            chosen |= {key: entry for key, entry in there.items() if not entry.why_not}
+            chosen |= {
+                key: entry
+                for key, entry in there.items()
+                if not entry.why_not
+                and not (entry.cpu_only if on_gpus else entry.family == BASELINE)
+            }
         elif name not in there:
             raise InvalidInputError(f"there is no contender {name!r}; there are {', '.join(there)}")
         elif there[name].why_not:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -16,16 +16,10 @@ from .noise import Spread
 from .plan import Group, Task, matches
 from .records import Line
 
-# True residuals at the same iteration agree to within a small factor; beyond this one, a contender
-# has computed something else.
+# True residuals at the same iteration agree to within a small factor. Who is off the smallest one
+# by more than this has computed something else.
 MOST_OFF = 100.0
 ABOVE_TOLERANCE = 2.0
-# By the name under which a report gives the geometric mean of speed-ups over the fastest of each.
-DENOMINATORS = {
-    "peer_copy, nccl, mpi": lambda s: s.task.contender in ("peer_copy", "nccl", "mpi"),
-    "all baselines": lambda s: s.family == BASELINE,
-    "peers": lambda s: s.family == PEER,
-}
 
 
 @dataclass
@@ -44,8 +38,8 @@ class Series:
     problem: Line = field(default_factory=dict)
     limit: int | None = None
     """The fixed number of iterations, as it was cut for the system."""
-    typical_residual: float | None = None
-    """Median of the true residuals of all contenders on the system."""
+    least_residual: float | None = None
+    """Smallest true residual of all on the system that did no more iterations than asked for."""
 
     @property
     def name(self) -> str:
@@ -108,8 +102,8 @@ class Series:
             above = true > ABOVE_TOLERANCE * self.rtol
             found = [f"not converged: {', '.join(sorted(failed))}"] if failed else []
             return found or ([f"true residual {true:.1e} is above the tolerance"] if above else [])
-        if self.typical_residual is not None and true > MOST_OFF * self.typical_residual:
-            return [f"true residual {true:.1e}, where others have {self.typical_residual:.1e}"]
+        if self.least_residual is not None and true > MOST_OFF * self.least_residual:
+            return [f"true residual {true:.1e}, where others have {self.least_residual:.1e}"]
         return []
 
 
@@ -191,11 +185,15 @@ class Results:
 
     def _compare_residuals(self) -> None:
         for group in self.groups():
-            there = [s for s in self.of(group) if s.check and s.check["true_residual"] is not None]
-            if there:
-                typical = statistics.median(s.check["true_residual"] for s in there if s.check)
-                for series in there:
-                    series.typical_residual = typical
+            residuals = [
+                series.check["true_residual"]
+                for series in self.of(group)
+                if series.check
+                and series.check["true_residual"] is not None
+                and (series.limit is None or series.check["iterations"] <= series.limit)
+            ]
+            for series in self.of(group):
+                series.least_residual = min(residuals, default=None)
 
     def _made_good(self, failure: Line) -> bool:
         """Return whether what failed was measured when it was tried again."""
@@ -240,9 +238,13 @@ class Results:
         name, word = noise.winner({key: series.times for key, series in best.items()})
         return best[name], word
 
-    def against(self, group: Group, those: Any, method: str | None = None) -> Verdict | None:
-        """Return ours against the fastest of `those` (a condition on series), None if one is not
-        there. `method`: of both; None: each with the method that is fastest for it."""
+    def against(
+        self, group: Group, those: Callable[[Series], bool], method: str | None = None
+    ) -> Verdict | None:
+        """Return ours against the fastest of those, None where either is not there.
+
+        `method`: of both; None: each with the method that is fastest for it.
+        """
         there = [s for s in self.valid(group) if method in (None, s.task.method)]
         ours = [s for s in there if s.family == OURS]
         theirs = [s for s in there if s.family != OURS and those(s)]
@@ -277,10 +279,18 @@ class Results:
         if "copy_rate" in series.facts:
             return float(series.facts["copy_rate"])
         found = self.memory_rate()
-        if found is None:
+        if found is None or (found[0] == "copy" and series.facts.get("device") == "cpu"):
             return None
         # The triad runs on all cores, whatever the number of PEs; the copy on one GPU.
         return found[1] * (series.group.pes if found[0] == "copy" else 1)
+
+
+# By the name under which a report gives the geometric mean of speed-ups over the fastest of each.
+DENOMINATORS: dict[str, Callable[[Series], bool]] = {
+    "peer_copy, nccl, mpi": lambda s: s.task.contender in ("peer_copy", "nccl", "mpi"),
+    "all baselines": lambda s: s.family == BASELINE,
+    "peers": lambda s: s.family == PEER,
+}
 
 
 def host_driven(series: Series) -> bool:

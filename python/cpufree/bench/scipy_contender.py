@@ -51,6 +51,7 @@ class ScipyContender:
             "kind": "scipy.sparse.linalg.cg",
             "pes": 1,
             "staging": "none",
+            "device": "cpu",
             "spmv": "SciPy's CSR, one core",
             "blas_threads": self._threads or "all",
             "setup_seconds": time.perf_counter() - begin,
