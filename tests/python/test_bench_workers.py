@@ -124,6 +124,20 @@ def test_worker_is_stopped_between_requests(start: Start) -> None:
     assert worker.ask({"do": "two"}, 20)["ok"]
 
 
+def test_ranks_that_spin_in_groups_of_their_own_are_stopped_too(start: Start) -> None:
+    rank = "import os, subprocess; subprocess.Popen([sys.executable, '-c', 'while True: pass'], "
+    worker = start(before=rank + "preexec_fn=os.setpgrp)")
+    worker.ask({"do": "load"}, 20)
+    pids = processes.members(worker._process.pid)
+    assert len(pids) == 2
+
+    def states() -> set[str]:
+        there = processes.processes()
+        return {there[pid][2] for pid in pids}
+
+    assert wait_until(lambda: states() == {"T"})
+
+
 def test_quit_lets_a_worker_end_by_itself(start: Start, tmp_path: Path) -> None:
     mark = tmp_path / "ended"
     worker = start(after=f"open({str(mark)!r}, 'w').close() if what == 'quit' else None")
