@@ -320,6 +320,8 @@ def test_file_of_a_user_is_measured_under_its_name(run: Run, tmp_path: Path) -> 
         ([SMALL, "--methods", "cg,cg"], 2, "'cg' is there twice"),
         ([SMALL, "--methods", ""], 2, "has an empty place"),
         ([SMALL, "--pes", "1,x"], 2, "'x': give numbers"),
+        ([SMALL, "--engine", "auto,cuda_p2p"], 2, "choose from auto, cuda_p2p, cpu_threads"),
+        ([SMALL, "--partition", "scotch"], 2, "choose from auto, metis, contiguous"),
         ([SMALL, "--iterations", "5", "--rtol", "1e-3"], 2, "not both"),
         ([SMALL, "--peer", "petsc"], 3, "give NAME=COMMAND"),
         ([SMALL, "--tuning", "cpufree"], 2, "give NAME.KEY=VALUE"),

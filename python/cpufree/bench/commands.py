@@ -200,8 +200,12 @@ def cg_command(
 
     if iterations is not None and rtol is not None:
         raise typer.BadParameter("give --iterations or --rtol, not both", param_hint="--rtol")
-    words(engine, "--engine", ("auto", "cuda_p2p", "cpu_threads"))
-    words(partition, "--partition", PARTITIONS)
+    for option, word, known in (
+        ("--engine", engine, ("auto", "cuda_p2p", "cpu_threads")),
+        ("--partition", partition, PARTITIONS),
+    ):
+        if word not in known:
+            raise typer.BadParameter(f"'{word}': choose from {', '.join(known)}", param_hint=option)
     devices = find_gpus(engine, gpus)
     names = words(contenders, "--contenders")
     entries = choose(find(peer or ()), names, devices is not None)

@@ -91,8 +91,9 @@ def load_baselines() -> ModuleType:
     try:
         return importlib.import_module("cpufree._baselines")
     except ImportError as error:
+        why = "" if isinstance(error, ModuleNotFoundError) else f" that loads ({error})"
         raise UnsupportedError(
-            f"this build has no host-driven baselines ({error}); they need CUDA: make gpu"
+            f"this build has no host-driven baselines{why}; they need CUDA: make gpu"
         ) from None
 
 
