@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import getpass
 import hashlib
+import importlib
 import json
 import tempfile
 import time
@@ -80,12 +81,12 @@ def default_cache() -> Path:
 
 
 @functools.cache
-def generators_hash() -> str:
-    """Return a hash of the generators' sources: when they change, matrices are made anew."""
-    key = hashlib.sha256()
-    for source in sorted(Path(generate.__file__).parent.glob("*.py")):
-        key.update(source.read_bytes())
-    return key.hexdigest()
+def sources_hash(module: str) -> str:
+    """Return a hash of a module's or package's sources: when they change, files are made anew."""
+    file = Path(str(importlib.import_module(module).__file__))
+    sources = sorted(file.parent.glob("*.py")) if file.name == "__init__.py" else [file]
+    key = hashlib.sha256(b"".join(source.read_bytes() for source in sources))
+    return key.hexdigest()[:16]
 
 
 class Problem:
@@ -131,7 +132,8 @@ class Problem:
 
     def for_pes(self, pes: int) -> Path:
         """Return the folder for so many PEs, which refers to the arrays of this one."""
-        folder = self.folder / f"pes{pes}-{self.method}"
+        shares = sources_hash("cpufree.partition")
+        folder = self.folder / f"pes{pes}-{self.method}-{shares}"
         if not (folder / "problem.json").exists():
             folder.mkdir(exist_ok=True)
             for name in ("indptr", "indices", "data", "b"):
@@ -191,7 +193,7 @@ def write_json(path: Path, content: dict[str, Any]) -> None:
 def _key(case: Case) -> str:
     """Return what tells a version of a matrix from others."""
     if case.source.startswith("gen:"):
-        origin = f"{case.source} {generators_hash()}"
+        origin = f"{case.source} {sources_hash('cpufree.generate')}"
     else:
         stat = Path(case.source).stat()
         origin = f"{case.source} {stat.st_size} {stat.st_mtime_ns}"
