@@ -259,14 +259,16 @@ def test_report_has_tables_plots_and_what_is_missing(
         assert heading in text
     assert "| single_gpu | all | small (4 PEs), large (4 PEs) | single_gpu runs on one PE |" in text
     drawn = sorted(path.name for path in (tmp_path / "report").glob("*.png"))
-    kinds = ("breakdown", "roofline", "scaling", "speedup")
-    assert drawn == [f"{kind}-double-none.png" for kind in kinds]
+    by_pes = [
+        f"{k}-double-none-{p}.png" for k in ("breakdown", "roofline", "speedup") for p in (1, 4)
+    ]
+    assert drawn == sorted([*by_pes, "scaling-double-none.png"])
     assert all(f"]({name})" in text for name in drawn)
     for name in drawn:
         pixels = image.imread(tmp_path / "report" / name)
         assert pixels.shape[0] > 200 and pixels[..., :3].std() > 0.01
     listed = capsys.readouterr().out.split()
-    assert len(listed) == 5 and all(Path(path).exists() for path in listed)
+    assert len(listed) == 8 and all(Path(path).exists() for path in listed)
 
 
 def test_bars_begin_at_zero_and_name_their_baseline() -> None:

@@ -18,7 +18,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLo
 from .contenders import BASELINE, OURS
 from .noise import geometric_mean
 from .plan import Group
-from .report import machine_text
+from .report import machine_text, warnings
 from .results import Results, Series, fastest_of_each
 from .tables import Setting, micro, setting_text
 
@@ -36,35 +36,33 @@ PARTS = {
 MOST_PANELS = 24
 
 
-def draw_all(results: Results, folder: Path) -> list[Path]:
-    """Draw all plots that the results have data for; return the files."""
-    paths = []
-    for setting in _largest_settings(results):
-        name = f"{setting[0]}-{setting[1]}"
+def draw_all(results: Results, folder: Path) -> dict[Path, Setting | None]:
+    """Draw all plots that the results have data for; return the files.
+
+    With each file the setting that it is of, None for scaling, which is over numbers of PEs.
+    """
+    figures: dict[str, tuple[Figure | None, Setting | None]] = {}
+    for setting in results.settings():
+        precision, preconditioner, pes = setting
+        name = f"{precision}-{preconditioner}"
+        figures[f"scaling-{name}"] = draw_scaling(results, setting), None
         for kind, draw in (
             ("speedup", draw_speedup),
-            ("scaling", draw_scaling),
             ("roofline", draw_roofline),
             ("breakdown", draw_breakdown),
         ):
-            figure = draw(results, setting)
-            if figure is not None:
-                paths.append(folder / f"{kind}-{name}.png")
-                _finish(figure, results, paths[-1])
+            figures[f"{kind}-{name}-{pes}"] = draw(results, setting), setting
+    paths: dict[Path, Setting | None] = {}
+    for name, (figure, place) in figures.items():
+        if figure is not None:
+            paths[folder / f"{name}.png"] = place
+            _save(figure, results, folder / f"{name}.png")
     return paths
 
 
-def _largest_settings(results: Results) -> list[Setting]:
-    """Return the setting with most PEs for each precision and preconditioner."""
-    largest: dict[tuple[str, str], Setting] = {}
-    for setting in results.settings():  # in order of PEs
-        largest[setting[:2]] = setting
-    return list(largest.values())
-
-
-def _finish(figure: Figure, results: Results, path: Path) -> None:
+def _save(figure: Figure, results: Results, path: Path) -> None:
     FigureCanvasAgg(figure)
-    text = machine_text(results.headers[0])
+    text = " · ".join([machine_text(results.headers[0]), *warnings(results)])
     figure.supxlabel(text, fontsize=7.5, color=FAINT, x=0.01, ha="left")
     figure.savefig(path, dpi=150)
 
@@ -254,9 +252,14 @@ def draw_scaling(results: Results, setting: Setting) -> Figure | None:
             axes.set_axis_off()
     figure.supylabel("µs per iteration, logarithmic", fontsize=9)
     pc = "no preconditioner" if preconditioner == "none" else "Jacobi"
-    what = "each contender with its fastest method; dotted: ideal"
+    what = "each contender with its fastest method"
+    what += "; dotted: ideal" if _on_gpus(results) else "; all numbers of PEs use all cores"
     _head(figure, f"Strong scaling over PEs, {precision} precision, {pc}; {what}")
     return figure
+
+
+def _on_gpus(results: Results) -> bool:
+    return bool(results.headers[0]["machine"]["gpus"])
 
 
 def _draw_panel(axes: Axes, results: Results, groups: Sequence[Group], counts: list[int]) -> None:
@@ -281,7 +284,7 @@ def _draw_panel(axes: Axes, results: Results, groups: Sequence[Group], counts: l
             label=name,
             zorder=4 if points[0].family == OURS else 3,
         )
-        if points[0].family == OURS and len(points) > 1:
+        if points[0].family == OURS and len(points) > 1 and _on_gpus(results):
             first = points[0]
             ideal = [first.spread.median * 1e6 * first.group.pes / pes for pes in counts]
             axes.plot(counts, ideal, color=FAINT, linewidth=0.9, linestyle=":", zorder=1)

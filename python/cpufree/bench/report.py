@@ -12,7 +12,7 @@ from rich.text import Text
 from . import noise, tables
 from .records import Line
 from .results import Results
-from .tables import Table
+from .tables import Setting, Table
 
 DISTURBED = 0.02  # share of the processor that other programs may take
 
@@ -28,7 +28,7 @@ def markdown(table: Table) -> str:
 def write_report(results: Results, folder: Path, plots: bool = True) -> list[Path]:
     """Write report.md into a folder, plots beside it; return the files."""
     folder.mkdir(parents=True, exist_ok=True)
-    drawn: list[Path] = []
+    drawn: dict[Path, Setting | None] = {}
     if plots:
         from .plots import draw_all
 
@@ -38,15 +38,17 @@ def write_report(results: Results, folder: Path, plots: bool = True) -> list[Pat
     return [report, *drawn]
 
 
-def _sections(results: Results, drawn: list[Path]) -> list[str]:
-    parts = ["# Conjugate gradients: cpufree and others\n", *_head(results), ""]
-    parts += [f"![{path.stem}]({path.name})\n" for path in drawn]
+def _sections(results: Results, drawn: dict[Path, Setting | None]) -> list[str]:
+    def pictures(place: Setting | None) -> list[str]:
+        return [f"![{path.stem}]({path.name})\n" for path in drawn if drawn[path] == place]
+
+    parts = ["# Conjugate gradients: cpufree and others\n", *_head(results), "", *pictures(None)]
     summary = tables.summary(results)
     if summary.rows:
         parts += ["## Geometric means of the speed-up of cpufree\n", markdown(summary)]
     for setting in results.settings():
         parts += [f"## {tables.setting_text(setting)}\n"]
-        parts += [markdown(tables.overview(results, setting))]
+        parts += [markdown(tables.overview(results, setting)), *pictures(setting)]
         for group in results.groups_of(setting):
             parts += [f"### {group.case}\n", markdown(tables.detail(results, group))]
             if (by_variant := tables.variants(results, group)) is not None:
@@ -73,7 +75,7 @@ def _head(results: Results) -> list[str]:
         for rate in results.rates
         if "error" in rate
     ]
-    lines += [f"- **{line}**" for line in _warnings(results)]
+    lines += [f"- **{line}**" for line in warnings(results)]
     lines.append(
         "- times: median (quartiles); *faster* and *slower*: Mann–Whitney test, "
         f"p ≤ {noise.SIGNIFICANCE}, and medians {noise.LEAST_DIFFERENCE:.0%} apart or more"
@@ -81,7 +83,7 @@ def _head(results: Results) -> list[str]:
     return lines
 
 
-def _warnings(results: Results) -> list[str]:
+def warnings(results: Results) -> list[str]:
     """Return why the results are not for the record, nothing where they are."""
     others = max((end["others"] or 0.0 for end in results.ends), default=0.0)
     found = []
@@ -130,5 +132,5 @@ def show(results: Results, console: Console) -> None:
         console.print(shown(tables.failures(results), "Not measured"))
     if not results.series:
         console.print(Text("nothing was measured", style="red"))
-    for line in _warnings(results):
+    for line in warnings(results):
         console.print(Text(f"  {line}", style="yellow"))
