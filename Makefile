@@ -9,7 +9,7 @@ VENV ?= .venv
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 
-CPP_FILES = $(shell find cpufree tests/cpp tests/cuda bench examples \
+CPP_FILES = $(shell find cpufree tests/cpp tests/cuda python examples \
     \( -name '*.hpp' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' \) 2>/dev/null)
 EXTENSION_SOURCES = $(shell find cpufree cmake -type f)
 # Four groups of threads show how a system is partitioned; GPUs choose their own number.

@@ -19,11 +19,18 @@ from cpu_large import LEAST_OF_TRIAD, MOST_OF_SCIPY, ROWS_OF_TARGET, measure_lar
 from cpu_plot import draw
 from cpu_report import show
 from cpu_small import RTOL, measure_small
-from machine import CpuUse, describe_machine, describe_versions, last_level_bytes, source_state
 from records import RESULTS, command_line, unused_name
 from rich.console import Console
 from timing import FEWEST_ROUNDS, spread
-from triad import BYTES_PER_ELEMENT, Triad, TriadError, array_elements
+
+from cpufree.bench.machine import (
+    CpuUse,
+    describe_machine,
+    describe_versions,
+    last_level_bytes,
+    source_state,
+)
+from cpufree.bench.triad import BYTES_PER_ELEMENT, Triad, TriadError, array_elements
 
 SCHEMA = 1
 QUICK_ELEMENTS = 2_000_000

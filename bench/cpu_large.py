@@ -14,10 +14,10 @@ from cases import Case
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
 from scipy.sparse.linalg import cg as scipy_cg
 from timing import compare, interleave, judge, paired, seconds, spread
-from traffic import METHODS, count_bytes
-from triad import Triad
 
 import cpufree
+from cpufree.bench.triad import Triad
+from cpufree.bench.work import METHODS, count_bytes
 
 ROWS_OF_TARGET = 1_000_000  # the targets are set for matrices from here on
 MOST_OF_SCIPY = 0.6

@@ -29,10 +29,10 @@ from gpu_derive import TARGETS, derive
 from gpu_parts import PARTS, made_ahead
 from gpu_report import show
 from gpu_run import Settings, keep_promise, promise_of
-from machine import ROOT, describe_machine, describe_versions, source_state
-from records import RESULTS, command_line, unused_name, write
+from records import RESULTS, ROOT, command_line, unused_name, write
 from rich.console import Console
 
+from cpufree.bench.machine import describe_machine, describe_versions, source_state
 from cpufree.errors import CpufreeError
 from cpufree.run import core, gpus
 

@@ -9,7 +9,8 @@ import statistics
 from typing import Any
 
 from timing import Spread, judge, spread
-from traffic import count_bytes
+
+from cpufree.bench.work import count_bytes
 
 # Most microseconds per iteration of 5-point systems of 262 144 rows, by number of GPUs.
 TARGET_ROWS = 512 * 512

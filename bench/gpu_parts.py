@@ -19,11 +19,13 @@ from pathlib import Path
 from typing import Any
 
 from cases import Case
-from gpu_machine import describe_gpus, measure_copy
+from gpu_machine import describe_gpus
 from gpu_peers import PEERS, measure_peer
 from gpu_run import Run, Settings, expected_seconds
 from gpu_solves import Matrix, measure
-from traffic import METHODS
+
+from cpufree.bench.device_copy import measure_copy
+from cpufree.bench.work import METHODS
 
 FLANGE = "flange_hex?r_out=30,t=5,pipe=20,wall=5"  # 78 120 rows
 COPY_BYTES, COPY_BYTES_QUICK = 2 * 2**30, 2**24

@@ -1,4 +1,4 @@
-"""The command line: `cpufree solve`, `info`, `generate`, `suite`, `doctor`.
+"""The command line: `cpufree solve`, `info`, `generate`, `suite`, `doctor`, `bench`.
 
 Reports go to stdout; progress, notes and errors go to stderr. The exit code tells why a solve
 ended (docs/cli.md).
@@ -20,6 +20,7 @@ from rich.console import Console
 from rich.text import Text
 
 from . import display
+from .bench.commands import app as bench_app
 from .commands import (
     MATRIX_SUFFIXES,
     Outputs,
@@ -67,6 +68,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.add_typer(bench_app)
 
 
 class Method(str, Enum):

@@ -66,6 +66,22 @@ class Env:
         )
 
 
+def for_worker() -> dict[str, str]:
+    """Return the environment for a benchmark's worker: this process's, and what is preset.
+
+    A kernel that spins must not wait for the loading of another; JAX must leave GPU memory to the
+    others; mpirun runs as whoever has started the benchmark.
+    """
+    presets = {
+        "CUDA_MODULE_LOADING": "EAGER",
+        "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
+        "OMPI_ALLOW_RUN_AS_ROOT": "1",
+        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+        "PYTHONUNBUFFERED": "1",
+    }
+    return {**presets, **os.environ}
+
+
 def gpu_numbers(text: str) -> str | tuple[int, ...]:
     """Return "auto", "all", or the device numbers that a text such as "0,2-5" lists.
 

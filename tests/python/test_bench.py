@@ -27,10 +27,12 @@ needs_compiler = pytest.mark.skipif(shutil.which("c++") is None, reason="no C++ 
 @pytest.fixture(scope="module")
 def modules() -> Iterator[dict[str, ModuleType]]:
     """The modules of the benchmark by name; they are scripts, on no path of their own."""
-    names = ("timing", "triad", "machine", "cases", "cpu_large", "cpu_small", "cpu")
+    names = ("timing", "cases", "cpu_large", "cpu_small", "cpu")
+    shared = ("triad", "machine")
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(BENCH))
-        yield {name: importlib.import_module(name) for name in names}
+        loaded = {name: importlib.import_module(name) for name in names}
+        yield loaded | {name: importlib.import_module(f"cpufree.bench.{name}") for name in shared}
 
 
 @pytest.fixture(scope="module")

@@ -377,7 +377,7 @@ def test_links_between_gpus_are_counted(modules: dict[str, ModuleType]) -> None:
 def test_copy_falls_back_on_what_is_there(
     modules: dict[str, ModuleType], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    machine = modules["gpu_machine"]
+    machine = importlib.import_module("cpufree.bench.device_copy")
 
     def broken(device: int, size: int) -> Any:
         raise ImportError("not here")

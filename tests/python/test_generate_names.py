@@ -239,7 +239,7 @@ def test_holding_no_row_or_every_row_is_refused(fixed):
 
 
 def test_suites_are_listed():
-    assert suite_names() == ["paper18", "paper18-small"]
+    assert suite_names() == ["paper18", "paper18-small", "poisson1d", "heart"]
 
 
 def test_unknown_suite_is_refused_with_the_list():
@@ -281,8 +281,13 @@ def test_small_suite_entry_has_the_stated_size(entry):
     check_size(entry)
 
 
+def test_suite_of_reductions_has_the_stated_sizes():
+    for entry in suite("poisson1d")[:2]:
+        check_size(entry)
+
+
 # The others fill up to 8 GB; their sizes were recorded from one run.
-MEDIUM = [entry for entry in suite("paper18") if entry.nnz < 70_000_000]
+MEDIUM = [e for name in ("paper18", "heart") for e in suite(name) if e.nnz < 70_000_000]
 
 
 @pytest.mark.timeout(600)

@@ -3,7 +3,10 @@
 The suite paper18 stands for the 18 matrices of Table 3.1 in Ismayilov 2023, "GPU-Centric
 Communication Schemes: When CPUs Take a Back Seat" (thesis, Koç University), which compares
 CPU-free with CPU-controlled conjugate gradients; paper18-small has the same structures at no
-more than 100,000 rows.
+more than 100,000 rows. The suites poisson1d, which is nothing but reductions, and heart, whose
+halos are irregular, stand for the matrices of the scaling experiments in Trotter et al. 2025,
+"CPU- and GPU-initiated Communication Strategies for Conjugate Gradient Methods on Large GPU
+Clusters", section 4.1.3, at sizes for one machine.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ class SuiteEntry:
 
     Attributes:
         name: of the entry; the imitated matrix's, with "-small" where it is smaller.
-        imitates: group/name in the SuiteSparse collection.
+        imitates: group/name in the SuiteSparse collection, or paper/name.
         generator, params: what makes it.
         rows, nnz: of the generated matrix. Where qhull or random geometry is involved another
             version of NumPy or SciPy may change them by a little.
@@ -143,17 +146,35 @@ _PAPER18: tuple[tuple[str, _Made, _Made], ...] = (
     ),
 )
 
+_POISSON1D: tuple[tuple[str, _Made], ...] = tuple(
+    (f"poisson1d-{label}", (f"poisson1d?n={n}", n, 3 * n - 2))
+    for label, n in (("65k", 2**16), ("1M", 2**20), ("16M", 2**24))
+)
+_HEART: tuple[tuple[str, _Made], ...] = (
+    ("heart-104k", ("heart?m=80", 103889, 1662321)),
+    ("heart-354k", ("heart?m=120", 354107, 5717835)),
+    ("heart-1.2M", ("heart?m=140,mesh=bcc", 1155137, 16799721)),
+    ("heart-3.4M", ("heart?m=200,mesh=bcc", 3359706, 49321040)),
+)
 
-def _entry(imitates: str, made: _Made, suffix: str) -> SuiteEntry:
+
+def _entry(imitates: str, made: _Made, name: str) -> SuiteEntry:
     spec, rows, nnz = made
     generator, params = parse_spec(spec)
-    name = imitates.partition("/")[2] + suffix
     return SuiteEntry(name, imitates, generator, params, rows, nnz)
 
 
+def _name(imitates: str) -> str:
+    return imitates.partition("/")[2]
+
+
 _SUITES = {
-    "paper18": [_entry(imitates, full, "") for imitates, full, _ in _PAPER18],
-    "paper18-small": [_entry(imitates, small, "-small") for imitates, _, small in _PAPER18],
+    "paper18": [_entry(imitates, full, _name(imitates)) for imitates, full, _ in _PAPER18],
+    "paper18-small": [
+        _entry(imitates, small, f"{_name(imitates)}-small") for imitates, _, small in _PAPER18
+    ],
+    "poisson1d": [_entry("Trotter 2025/poisson1d", made, name) for name, made in _POISSON1D],
+    "heart": [_entry("Trotter 2025/heart15", made, name) for name, made in _HEART],
 }
 
 

@@ -10,9 +10,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from cpufree.doctor import memory_limits, processor_name, read_text, run_tool, usable_cores
+from ..doctor import memory_limits, processor_name, read_text, run_tool, usable_cores
 
-ROOT = Path(__file__).parents[1]
 PACKAGES = ("cpufree", "numpy", "scipy")
 CPUS = Path("/sys/devices/system/cpu")
 UNITS = {"K": 2**10, "M": 2**20, "G": 2**30}
@@ -102,15 +101,27 @@ def package_version(name: str) -> str:
         return str(getattr(found, "__version__", "unknown"))
 
 
+def source_root() -> Path | None:
+    """Return the source tree that this package is in, or was copied within; None: in none."""
+    for folder in Path(__file__).resolve().parents:
+        if (folder / "pyproject.toml").exists() and (folder / "python/cpufree/bench").is_dir():
+            return folder
+    return None
+
+
 def source_state() -> dict[str, Any]:
     """Return the commit of the sources and whether files differ from it; None where unknown."""
-    commit = _git("rev-parse", "HEAD")
-    changed = _git("status", "--porcelain")
-    return {"commit": commit, "modified": None if changed is None else bool(changed)}
+    root = source_root()
+    # A source tree without history may lie in somebody else's.
+    if root is None or _git(root, "rev-parse", "--show-toplevel") != str(root):
+        return {"commit": None, "modified": None}
+    changed = _git(root, "status", "--porcelain")
+    modified = None if changed is None else bool(changed)
+    return {"commit": _git(root, "rev-parse", "HEAD"), "modified": modified}
 
 
-def _git(*arguments: str) -> str | None:
-    command = ["git", "--no-optional-locks", "-C", str(ROOT), *arguments]
+def _git(folder: Path, *arguments: str) -> str | None:
+    command = ["git", "--no-optional-locks", "-C", str(folder), *arguments]
     try:
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):

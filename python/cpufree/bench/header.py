@@ -1,0 +1,45 @@
+"""The first and the last line of a run's file: what is measured where, and how undisturbed."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import platform
+from typing import Any
+
+from ..run import gpus
+from .machine import CpuUse, describe_machine, package_version, source_state
+from .plan import Configuration
+from .records import BENCHMARK, SCHEMA, Line, now
+
+
+def make_header(configuration: Configuration, command: str) -> Line:
+    """Return the first line of a file."""
+    machine = describe_machine()
+    machine.pop("memory_available_bytes")  # another one each time
+    used = configuration.gpus or ()
+    machine["gpus"] = gpus.models(gpu for gpu in gpus.find() if gpu.index in used)
+    source = source_state()
+    line: dict[str, Any] = {
+        "kind": "header",
+        "benchmark": BENCHMARK,
+        "schema": SCHEMA,
+        "date": now(),
+        "command": command,
+        "seed": configuration.seed,
+        "commit": source["commit"],
+        "modified": source["modified"],
+        "machine": machine,
+        "versions": {
+            "python": platform.python_version(),
+            **{name: package_version(name) for name in ("cpufree", "numpy", "scipy")},
+        },
+        "configuration": dataclasses.asdict(configuration),
+    }
+    plain: Line = json.loads(json.dumps(line))  # tuples become lists, as in a file
+    return plain
+
+
+def make_end(use: CpuUse) -> Line:
+    """Return the last line: how much of the processor others took meanwhile."""
+    return {"kind": "end", "date": now(), "others": use.others()}

@@ -1,0 +1,319 @@
+"""Results out of the files of runs: what was measured of whom, and what follows from it."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from ..errors import InvalidInputError
+from . import noise, records, work
+from .contenders import BASELINE, DEVICE_DRIVEN, OURS, PEER
+from .noise import Spread
+from .plan import Group, Task, matches
+from .records import Line
+
+# True residuals at the same iteration agree to within a small factor. Who is off the smallest one
+# by more than this has computed something else.
+MOST_OFF = 100.0
+ABOVE_TOLERANCE = 2.0
+
+
+@dataclass
+class Series:
+    """The repeated measurements of a contender with a method on a system."""
+
+    group: Group
+    task: Task
+    family: str
+    fixed: bool
+    """The iterations were fixed, not the tolerance."""
+    rtol: float
+    lines: list[Line] = field(default_factory=list)
+    check: Line | None = None
+    facts: dict[str, Any] = field(default_factory=dict)
+    problem: Line = field(default_factory=dict)
+    limit: int | None = None
+    """The fixed number of iterations, as it was cut for the system."""
+    least_residual: float | None = None
+    """Smallest true residual of all on the system that did no more iterations than asked for."""
+
+    @property
+    def name(self) -> str:
+        """Contender and method."""
+        return f"{self.task.contender} {self.task.method}"
+
+    @cached_property
+    def per_iteration(self) -> list[float]:
+        """Seconds per iteration of each repeat."""
+        return [line["seconds"] / line["iterations"] for line in self.lines]
+
+    @property
+    def times(self) -> list[float]:
+        """What is compared: seconds per iteration, or to the tolerance."""
+        return self.per_iteration if self.fixed else [line["seconds"] for line in self.lines]
+
+    @property
+    def median(self) -> float:
+        """Median of what is compared."""
+        return statistics.median(self.times)
+
+    @cached_property
+    def spread(self) -> Spread:
+        """Spread of the seconds per iteration."""
+        return Spread.of(self.per_iteration)
+
+    @property
+    def iterations(self) -> int:
+        """Median of the iterations."""
+        return int(statistics.median(line["iterations"] for line in self.lines))
+
+    @property
+    def counted(self) -> work.Problem:
+        """What flops and bytes are counted for."""
+        value_bytes = 8 if self.group.precision == "double" else 4
+        jacobi = self.group.preconditioner == "jacobi"
+        return work.Problem(self.problem["rows"], self.problem["nnz"], value_bytes, jacobi)
+
+    def rates(self) -> tuple[float, float]:
+        """Return flops and bytes per second by the count of Trotter et al., of the median solve."""
+        jacobi = self.group.preconditioner == "jacobi"
+        done = work.operations(self.task.method, self.iterations, jacobi)
+        seconds = self.spread.median * self.iterations
+        return done.flops(self.counted) / seconds, done.bytes(self.counted) / seconds
+
+    def roofline(self, rate: float) -> float:
+        """Return the time for the least bytes at `rate` bytes per second over the time taken."""
+        return work.least_bytes(self.counted, self.task.method) / rate / self.spread.median
+
+    def problems(self) -> list[str]:
+        """Return why this does not count as a solve of the system, nothing where it does."""
+        if self.task.variant != "full":
+            return []
+        if self.check is None or self.check["true_residual"] is None:
+            return ["x is not finite" if self.check else "x was not checked"]
+        true = self.check["true_residual"]
+        if not self.fixed:
+            failed = {str(line["reason"]) for line in self.lines}
+            failed = {reason for reason in failed if not reason.startswith("CONVERGED")}
+            above = true > ABOVE_TOLERANCE * self.rtol
+            found = [f"not converged: {', '.join(sorted(failed))}"] if failed else []
+            return found or ([f"true residual {true:.1e} is above the tolerance"] if above else [])
+        if self.least_residual is not None and true > MOST_OFF * self.least_residual:
+            return [f"true residual {true:.1e}, where others have {self.least_residual:.1e}"]
+        return []
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Ours against the fastest of others, or the fastest of all against the rest."""
+
+    ours: Series
+    theirs: Series
+    speedup: float
+    """Their median over ours."""
+    word: str
+
+
+class Results:
+    """All series of some files, and the lines that go with them."""
+
+    def __init__(self, files: Sequence[Path]) -> None:
+        """Read files of one machine.
+
+        Raises FileFormatError for what is no result, InvalidInputError where files do not go
+        together.
+        """
+        self.headers: list[Line] = []
+        self.series: dict[tuple[Group, Task], Series] = {}
+        self.failures: list[Line] = []
+        self.rates: list[Line] = []
+        self.ends: list[Line] = []
+        for file in files:
+            lines, _ = records.read(file)
+            if self.headers and lines[0]["machine"] != self.headers[0]["machine"]:
+                raise InvalidInputError(f"'{file}' is of another machine than '{files[0]}'")
+            self._take(lines, file)
+        self._by_group: dict[tuple[Group, str], list[Series]] = {}
+        for (group, task), series in self.series.items():
+            self._by_group.setdefault((group, task.variant), []).append(series)
+        self.failures = [line for line in self.failures if not self._made_good(line)]
+        self._compare_residuals()
+        self._valid: dict[Group, list[Series]] = {}
+
+    def _take(self, lines: Sequence[Line], file: Path) -> None:
+        header, configuration = lines[0], lines[0]["configuration"]
+        mine: dict[tuple[Group, Task], Series] = {}
+        kinds: dict[str, list[Line]] = {}
+        for line in lines:
+            kinds.setdefault(line["kind"], []).append(line)
+        facts = {(_group(x), x["contender"]): x for x in kinds.get("load", ())}
+        problems = {_group(line): line for line in kinds.get("problem", ())}
+        limits = {
+            (line["case"], line["precision"], line["preconditioner"]): line["iterations"]
+            for line in kinds.get("iterations", ())
+        }
+        checks = {(_group(line), _task(line)): line for line in kinds.get("check", ())}
+        for line in kinds.get("measurement", ()):
+            group, task = _group(line), _task(line)
+            if (group, task) not in mine:
+                load = facts[group, task.contender]
+                mine[group, task] = Series(
+                    group,
+                    task,
+                    load["family"],
+                    fixed=configuration["iterations"] is not None,
+                    rtol=configuration["rtol"],
+                    check=checks.get((group, task)),
+                    facts=load["facts"],
+                    problem=problems[group],
+                    limit=limits.get((group.case, group.precision, group.preconditioner)),
+                )
+            mine[group, task].lines.append(line)
+        for group, task in mine:
+            if (group, task) in self.series:
+                what = f"{task.contender} {task.method} on {group.case}, {group.pes} PEs"
+                raise InvalidInputError(f"'{file}': {what} is in another of the files too")
+        self.headers.append(header)
+        self.series |= mine
+        self.failures += kinds.get("failure", [])
+        self.rates += kinds.get("rate", [])
+        self.ends += kinds.get("end", [])
+
+    def _compare_residuals(self) -> None:
+        for group in self.groups():
+            residuals = [
+                series.check["true_residual"]
+                for series in self.of(group)
+                if series.check
+                and series.check["true_residual"] is not None
+                and (series.limit is None or series.check["iterations"] <= series.limit)
+            ]
+            for series in self.of(group):
+                series.least_residual = min(residuals, default=None)
+
+    def _made_good(self, failure: Line) -> bool:
+        """Return whether what failed was measured when it was tried again."""
+        repeats = self.headers[0]["configuration"]["repeats"]
+        return any(
+            len(series.lines) >= repeats
+            for series in self.series.values()
+            if matches(failure, series.group)
+            and failure["contender"] == series.task.contender
+            and failure["method"] in (None, series.task.method)
+            and failure["variant"] in (None, series.task.variant)
+        )
+
+    def groups(self) -> list[Group]:
+        """Return the groups that something was measured of, in the order of the files."""
+        return list(dict.fromkeys(group for group, _ in self.series))
+
+    def of(self, group: Group, variant: str = "full") -> list[Series]:
+        """Return the series of a group."""
+        return self._by_group.get((group, variant), [])
+
+    def settings(self) -> list[tuple[str, str, int]]:
+        """Return precision, preconditioner and PEs of the groups, each once."""
+        found = dict.fromkeys((g.precision, g.preconditioner, g.pes) for g in self.groups())
+        return sorted(found)
+
+    def groups_of(self, setting: tuple[str, str, int]) -> list[Group]:
+        """Return the groups of a setting: one a matrix."""
+        return [g for g in self.groups() if (g.precision, g.preconditioner, g.pes) == setting]
+
+    def valid(self, group: Group) -> list[Series]:
+        """Return the series of full solves that count."""
+        if group not in self._valid:
+            self._valid[group] = [series for series in self.of(group) if not series.problems()]
+        return self._valid[group]
+
+    def winner(self, group: Group) -> tuple[Series, str] | None:
+        """Return the fastest, and "wins" or why it does not; a contender has its fastest method."""
+        best = {s.task.contender: s for s in fastest_of_each(self.valid(group))}
+        if not best:
+            return None
+        name, word = noise.winner({key: series.times for key, series in best.items()})
+        return best[name], word
+
+    def against(
+        self, group: Group, those: Callable[[Series], bool], method: str | None = None
+    ) -> Verdict | None:
+        """Return ours against the fastest of those, None where either is not there.
+
+        `method`: of both; None: each with the method that is fastest for it.
+        """
+        there = [s for s in self.valid(group) if method in (None, s.task.method)]
+        ours = [s for s in there if s.family == OURS]
+        theirs = [s for s in there if s.family != OURS and those(s)]
+        if not ours or not theirs:
+            return None
+        a, b = fastest(ours), fastest(theirs)
+        return Verdict(a, b, b.median / a.median, noise.compare(a.times, b.times))
+
+    def reference(self) -> str | None:
+        """Return whose classic CG on one PE speed-ups are over: the single GPU's, else SciPy's."""
+        there = {s.task.contender for s in self.series.values() if s.task.method == "cg"}
+        return next((n for n in ("single_gpu", "scipy", "cpufree") if n in there), None)
+
+    def reference_for(self, group: Group) -> Series | None:
+        """Return the reference on the system of a group, on one PE; None where it is not there."""
+        name = self.reference()
+        if name is None:
+            return None
+        one = Group(group.case, group.precision, group.preconditioner, 1)
+        found = self.series.get((one, Task(name, "cg", "full")))
+        return found if found and not found.problems() else None
+
+    def memory_rate(self) -> tuple[str, float] | None:
+        """Return what was measured of memory, and its median bytes per second."""
+        for line in self.rates:
+            if "bytes_per_second" in line:
+                return line["what"], statistics.median(line["bytes_per_second"])
+        return None
+
+    def rate_for(self, series: Series) -> float | None:
+        """Return the bytes per second of the memory that a series could use."""
+        if "copy_rate" in series.facts:
+            return float(series.facts["copy_rate"])
+        found = self.memory_rate()
+        if found is None or (found[0] == "copy" and series.facts.get("device") == "cpu"):
+            return None
+        # The triad runs on all cores, whatever the number of PEs; the copy on one GPU.
+        return found[1] * (series.group.pes if found[0] == "copy" else 1)
+
+
+# By the name under which a report gives the geometric mean of speed-ups over the fastest of each.
+DENOMINATORS: dict[str, Callable[[Series], bool]] = {
+    "peer_copy, nccl, mpi": lambda s: s.task.contender in ("peer_copy", "nccl", "mpi"),
+    "all baselines": lambda s: s.family == BASELINE,
+    "peers": lambda s: s.family == PEER,
+}
+
+
+def host_driven(series: Series) -> bool:
+    """Return whether the CPU decides each step of a contender."""
+    return series.family != OURS and series.task.contender not in DEVICE_DRIVEN
+
+
+def fastest(series: Iterable[Series]) -> Series:
+    """Return the series with the smallest median."""
+    return min(series, key=lambda s: s.median)
+
+
+def fastest_of_each(series: Iterable[Series]) -> list[Series]:
+    """Return for each contender the series of its fastest method."""
+    found: dict[str, list[Series]] = {}
+    for one in series:
+        found.setdefault(one.task.contender, []).append(one)
+    return [fastest(each) for each in found.values()]
+
+
+def _group(line: Line) -> Group:
+    return Group(line["case"], line["precision"], line["preconditioner"], line["pes"])
+
+
+def _task(line: Line) -> Task:
+    return Task(line["contender"], line["method"], line["variant"])

@@ -1,0 +1,224 @@
+"""The tables of a report, as heads and rows of text; `report` puts them into Markdown."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..display import number
+from . import noise
+from .contenders import OURS
+from .noise import FASTER, NOISE, SLOWER, geometric_mean
+from .plan import Group
+from .results import DENOMINATORS, Results, Series, Verdict, host_driven
+
+NOTHING = "–"
+Setting = tuple[str, str, int]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table: its heads, and rows of as many cells."""
+
+    heads: tuple[str, ...]
+    rows: Sequence[tuple[str, ...]]
+
+
+def micro(seconds: float) -> str:
+    """Return microseconds with three digits or more: 9.87, 98.7, 987, 9870."""
+    value = seconds * 1e6
+    if value < 1:
+        return f"{value:.3g}"
+    return f"{value:.{2 if value < 10 else 1 if value < 100 else 0}f}"
+
+
+def milli(seconds: float) -> str:
+    """Return milliseconds with three digits or more."""
+    return micro(seconds / 1e3)
+
+
+def setting_text(setting: Setting) -> str:
+    """Return a setting in words: 8 PEs, double precision, Jacobi."""
+    precision, preconditioner, pes = setting
+    first = "1 PE" if pes == 1 else f"{pes} PEs"
+    pc = "no preconditioner" if preconditioner == "none" else "Jacobi"
+    return f"{first}, {precision} precision, {pc}"
+
+
+def time_head(results: Results) -> str:
+    """Return what `time_text` gives."""
+    fixed = {series.fixed for series in results.series.values()}
+    return "µs per iteration" if fixed == {True} else "ms to the tolerance"
+
+
+def time_text(series: Series) -> str:
+    """Return the median of what is compared: of an iteration, or of a solve."""
+    return micro(series.median) if series.fixed else milli(series.median)
+
+
+def spread_text(series: Series) -> str:
+    """Return median and quartiles of the time per iteration, in microseconds."""
+    s = series.spread
+    return f"{micro(s.median)} ({micro(s.low)}–{micro(s.high)})"
+
+
+def verdict_text(verdict: Verdict | None) -> str:
+    """Return a speed-up and its verdict."""
+    return NOTHING if verdict is None else f"{verdict.speedup:.2f}× {verdict.word}"
+
+
+def summary(results: Results) -> Table:
+    """Return geometric means of the speed-ups of cpufree over the fastest of each denominator.
+
+    A row with a method compares solves by that method; the row *fastest* gives both sides the
+    method that is fastest for it on the matrix.
+    """
+    rows = []
+    for setting in results.settings():
+        groups = results.groups_of(setting)
+        methods = dict.fromkeys(s.task.method for g in groups for s in results.of(g))
+        for method in (None, *methods):
+            cells = [
+                _mean([results.against(group, those, method) for group in groups])
+                for those in DENOMINATORS.values()
+            ]
+            if set(cells) != {NOTHING}:
+                rows.append((setting_text(setting), method or "fastest", *cells))
+    return Table(("system", "method", *(f"over {name}" for name in DENOMINATORS)), rows)
+
+
+def _mean(verdicts: Sequence[Verdict | None]) -> str:
+    there = [verdict for verdict in verdicts if verdict is not None]
+    if not there:
+        return NOTHING
+    mean = geometric_mean([verdict.speedup for verdict in there])
+    counts = [(word, sum(v.word == word for v in there)) for word in (FASTER, NOISE, SLOWER)]
+    listed = ", ".join(f"{count} {word}" for word, count in counts if count)
+    matrices = "1 matrix" if len(there) == 1 else f"{len(there)} matrices"
+    return f"{mean:.2f}× ({matrices}{': ' + listed if listed else ''})"
+
+
+def overview(results: Results, setting: Setting) -> Table:
+    """Return a row a matrix: cpufree, the best host-driven contender, who wins."""
+    rows = []
+    for group in results.groups_of(setting):
+        verdict = results.against(group, host_driven)
+        mine = [s for s in results.valid(group) if s.family == OURS]
+        best = min(mine, key=lambda s: s.median) if mine else None
+        won = results.winner(group)
+        facts = results.of(group)[0].problem if results.of(group) else {}
+        rows.append(
+            (
+                group.case,
+                number(facts["rows"]) if facts else NOTHING,
+                number(facts["nnz"]) if facts else NOTHING,
+                f"{time_text(best)} {best.task.method}" if best else NOTHING,
+                f"{time_text(verdict.theirs)} {verdict.theirs.name}" if verdict else NOTHING,
+                verdict_text(verdict),
+                winner_text(won),
+            )
+        )
+    unit = time_head(results)
+    heads = ("matrix", "rows", "nonzeros", f"cpufree, {unit}", f"best host-driven, {unit}")
+    return Table((*heads, "speed-up", "fastest of all"), rows)
+
+
+def winner_text(won: tuple[Series, str] | None) -> str:
+    """Return who is fastest, and whether that is more than noise."""
+    if won is None:
+        return NOTHING
+    series, word = won
+    return {"wins": f"{series.name} wins", "alone": f"{series.name}, alone"}.get(word, word)
+
+
+def detail(results: Results, group: Group) -> Table:
+    """Return a row a contender and method: times, rates, accuracy, and what to know of it."""
+    fixed = all(series.fixed for series in results.of(group))
+    heads = ["contender", "method", "µs per iteration", "range", "iterations"]
+    heads += [] if fixed else ["ms to the tolerance"]
+    reference = results.reference()
+    heads += ["GFLOP/s", "TB/s", f"over {reference} cg, 1 PE", "over best host-driven"]
+    heads += ["true residual", "error", "note"]
+    host = [series for series in results.valid(group) if host_driven(series)]
+    best = min(host, key=lambda s: s.median) if host else None
+    one = results.reference_for(group)
+    rows = []
+    for series in sorted(results.of(group), key=lambda s: s.median):
+        flops, moved = series.rates()
+        check, s = series.check or {}, series.spread
+        cells = [series.task.contender, series.task.method, spread_text(series)]
+        cells += [f"{micro(s.least)}–{micro(s.most)}", str(series.iterations)]
+        cells += [] if fixed else [milli(statistics.median(series.times))]
+        cells += [f"{flops / 1e9:.4g}", f"{moved / 1e12:.3g}"]
+        cells.append(f"{one.median / series.median:.2f}×" if one else NOTHING)
+        cells.append(_against(series, best))
+        for key in ("true_residual", "error"):
+            value = check.get(key)
+            cells.append(NOTHING if value is None else f"{value:.1e}")
+        rows.append((*cells, note(series)))
+    return Table(tuple(heads), rows)
+
+
+def _against(series: Series, best: Series | None) -> str:
+    if best is None:
+        return NOTHING
+    if series is best:
+        return "it is"
+    speedup = best.median / series.median
+    return f"{speedup:.2f}× {noise.compare(series.times, best.times)}"
+
+
+def note(series: Series) -> str:
+    """Return what to know of a series: why it does not count, where it ended early."""
+    found = [f"**does not count: {problem}**" for problem in series.problems()]
+    if series.fixed and series.limit and series.iterations != series.limit:
+        reasons = ", ".join(dict.fromkeys(str(line["reason"]) for line in series.lines))
+        found.append(f"{series.iterations} of {series.limit} iterations: {reasons}")
+    said = (series.check or {}).get("note")
+    return "; ".join([*found, *([str(said)] if said else [])])
+
+
+def variants(results: Results, group: Group) -> Table | None:
+    """Return the time per iteration of each variant, None where there is only the full one."""
+    by_name: dict[str, dict[str, Series]] = {}
+    names = ("full", "no-compute", "no-comm")
+    for name in names:
+        for series in results.of(group, name):
+            by_name.setdefault(series.name, {})[name] = series
+    rows = [
+        (who, *(spread_text(found[name]) if name in found else NOTHING for name in names))
+        for who, found in by_name.items()
+        if len(found) > 1
+    ]
+    return Table(("contender", *names), rows) if rows else None
+
+
+def contenders(results: Results) -> Table:
+    """Return what the contenders say of themselves."""
+    found: dict[tuple[str, ...], None] = {}
+    for series in results.series.values():
+        facts = series.facts
+        versions = ", ".join(f"{k} {v}" for k, v in (facts.get("versions") or {}).items())
+        kind = facts.get("engine") or facts.get("kind") or NOTHING
+        cells = (series.task.contender, series.family, str(kind), str(facts.get("spmv", NOTHING)))
+        found[(*cells, str(facts.get("staging", NOTHING)), versions or NOTHING)] = None
+    heads = ("contender", "kind", "engine", "SpMV", "halos staged", "versions")
+    return Table(heads, sorted(found))
+
+
+def failures(results: Results) -> Table:
+    """Return what could not be measured, and why; a line for each reason."""
+    places: dict[tuple[str, str, str], list[str]] = {}
+    for line in results.failures:
+        what = " ".join(filter(None, (line["method"], line["variant"])))
+        key = (line["contender"], what.removesuffix(" full"), " ".join(line["error"].split()))
+        pes = "1 PE" if line["pes"] == 1 else f"{line['pes']} PEs"
+        places.setdefault(key, []).append(f"{line['case']} ({pes})")
+    rows = []
+    for (who, what, why), where in places.items():
+        some = ", ".join(where[:2]) + (f" and {len(where) - 2} more" if len(where) > 2 else "")
+        rows.append(
+            (who, what or "all", some, why if len(why) <= 300 else f"{why[:140]} … {why[-140:]}")
+        )
+    return Table(("contender", "what", "where", "why"), rows)
