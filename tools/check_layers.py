@@ -35,7 +35,7 @@ PYTHON_ROWS: list[set[str]] = [
     {"problem", "io", "cache", "validate", "generate", "partition"},
     {"result", "run", "_core"},
     {"__init__", "model", "simulate", "trace", "compiler", "dace"},
-    {"display", "info", "plot", "doctor", "commands", "cli", "__main__"},
+    {"display", "info", "plot", "doctor", "commands", "bench", "cli", "__main__"},
 ]
 ENVIRONMENT_READERS = {"cpufree/base/env.hpp", "cpufree/base/env.cpp", "python/cpufree/env.py"}
 

@@ -1,0 +1,1 @@
+"""Benchmarks: contenders that answer requests in processes of their own (`worker`)."""
