@@ -85,7 +85,8 @@ class Cupy:
         """Free the memory of the GPU."""
         if self._given is not None:
             self._given = None
-            self._cupy.get_default_memory_pool().free_all_blocks()
+            with self._device:
+                self._cupy.get_default_memory_pool().free_all_blocks()
 
     def _import(self) -> None:
         try:

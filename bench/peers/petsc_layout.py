@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from problem_folder import MOST_32_BIT, Limits, Problem
 
 from cpufree.errors import InvalidInputError, UnsupportedError
@@ -64,18 +65,16 @@ def rows_of(
         UnsupportedError: there are more nonzeros than 32-bit numbers count.
     """
     mine = numbers.old_of_new[numbers.first[rank] : numbers.first[rank + 1]]
-    begin = np.asarray(problem.indptr)[mine]
-    counts = np.asarray(problem.indptr)[mine + 1] - begin
-    indptr = np.concatenate([[0], np.cumsum(counts)])
-    if indptr[-1] > MOST_32_BIT:
-        raise UnsupportedError(f"rank {rank} has {indptr[-1]} nonzeros; 32-bit PETSc cannot")
-    # Where each entry of the new arrays lies in the old ones.
-    at = np.arange(indptr[-1]) + np.repeat(begin - indptr[:-1], counts)
-    columns = numbers.new_of_old[problem.indices[at]]
-    row = np.repeat(np.arange(len(mine)), counts)
-    at_sorted = np.lexsort((columns, row))
-    values = problem.data[at[at_sorted]]
-    return indptr.astype(np.int32), columns[at_sorted], values
+    # Column indices keep their 32 bits, uncopied, only beside an indptr of 32 bits.
+    narrow = np.int32 if len(problem.indices) <= MOST_32_BIT else np.int64
+    parts = (problem.data, problem.indices, problem.indptr.astype(narrow))
+    block = sp.csr_array(parts, shape=(problem.rows, problem.rows))[mine]
+    if block.nnz > MOST_32_BIT:
+        raise UnsupportedError(f"rank {rank} has {block.nnz} nonzeros; 32-bit PETSc cannot")
+    columns = numbers.new_of_old[block.indices]
+    block = sp.csr_array((block.data, columns, block.indptr.astype(np.int32)), shape=block.shape)
+    block.sort_indices()
+    return block.indptr, block.indices, block.data
 
 
 def start_options(cuda: bool, aware: bool, gpu: int | None) -> list[str]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import sys
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -81,11 +82,15 @@ def main(arguments: list[str]) -> int:
         serve(Missing(f"needs MPI and mpi4py: {BUILD} ({error})"))
         return 0
     ranks = Ranks(comm, PetscSolver(comm, given.device, options))
-    if comm.rank:
-        ranks.follow()
-    else:
-        serve(Petsc(ranks))
-        ranks.dismiss()
+    try:
+        if comm.rank:
+            ranks.follow()
+        else:
+            serve(Petsc(ranks))
+            ranks.dismiss()
+    except BaseException:  # a rank that ends alone would wait for the others in MPI_Finalize
+        traceback.print_exc()
+        comm.Abort(1)
     return 0
 
 

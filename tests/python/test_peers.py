@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -274,3 +275,59 @@ def test_build_script_refuses_with_reason(
     assert done.returncode == 1
     assert complaint in done.stderr
     assert not list(tmp_path.iterdir()), "nothing is made before the options are checked"
+
+
+@pytest.fixture
+def slow_build(tmp_path: Path) -> Iterator[Any]:
+    """A build on stand-ins for all tools, whose first download never ends; starts it."""
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for name in ("gcc", "g++", "make", "mpicc", "mpicxx", "python"):
+        tool = tools / name
+        tool.write_text(
+            f'#!/bin/sh\ncase "$*" in *download*) echo $$ >{tmp_path}/pid; sleep 90; esac\n'
+        )
+        tool.chmod(0o755)
+    path = f"{tools}:/usr/bin:/bin"
+    started = []
+
+    def start(*options: str) -> subprocess.Popen[str]:
+        command = ["bash", str(PEERS / "build_petsc.sh"), "--cuda", "no", "--mpi", "system"]
+        command += ["--python", str(tools / "python"), *options, str(tmp_path / "out")]
+        run = subprocess.Popen(command, env={"PATH": path}, stderr=subprocess.PIPE, text=True)
+        started.append(run)
+        return run
+
+    yield start
+    for run in started:
+        run.kill()
+        run.communicate()
+
+
+def wait_until(true: Any, seconds: float = 10) -> None:
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.02)
+
+
+def lives(process: int) -> bool:
+    state = Path(f"/proc/{process}/stat")
+    return state.exists() and state.read_text().split()[2] != "Z"
+
+
+def test_build_step_past_its_limit_is_an_error(slow_build: Any) -> None:
+    build = slow_build("--limit", "1")
+    _, stderr = build.communicate(timeout=20)
+    assert build.returncode == 1
+    assert "fetch took more than 1 s" in stderr
+
+
+def test_stopped_build_leaves_nothing_running(slow_build: Any, tmp_path: Path) -> None:
+    build, file = slow_build(), tmp_path / "pid"
+    wait_until(lambda: file.exists() and file.read_text())
+    download = int(file.read_text())
+    assert lives(download)
+    build.terminate()
+    build.communicate(timeout=20)
+    wait_until(lambda: not lives(download))
