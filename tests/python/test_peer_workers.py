@@ -68,6 +68,10 @@ def error_of(file: Path | str, folder: Path) -> float:
     return float(np.linalg.norm(np.load(file) - wanted) / np.linalg.norm(wanted))
 
 
+def norm_of_b(folder: Path) -> float:
+    return float(np.linalg.norm(peer_problem.system(folder)[1]))
+
+
 def scipy_iterations(folder: Path, jacobi: bool, rtol: float) -> int:
     """Iterations of SciPy's cg, which has the same stopping rule."""
     A, b = peer_problem.system(folder)
@@ -128,6 +132,7 @@ def test_jax_answers(tmp_path: Path) -> None:
     assert (exact["iterations"], exact["reason"]) == (7, "CONVERGED_ITS")
     assert solved["iterations"] == scipy_iterations(folder, True, TO_TOLERANCE["rtol"])
     assert solved["reason"] == "CONVERGED_RTOL"
+    assert solved["residual"] <= 2 * TO_TOLERANCE["rtol"] * norm_of_b(folder)
     assert error_of(file, folder) < 1e-6
     assert (short["iterations"], short["reason"]) == (5, "DIVERGED_ITS")
     assert lacking["unsupported"]
@@ -174,6 +179,7 @@ def cupy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     fake = SimpleNamespace(
         **names,
         asnumpy=np.asarray,
+        linalg=np.linalg,
         cuda=SimpleNamespace(Device=Device, runtime=runtime),
         get_default_memory_pool=lambda: pool,
         __version__="14.2.0",
@@ -203,6 +209,7 @@ def test_cupy_solves_to_the_tolerance(cupy: Any, tmp_path: Path, preconditioner:
     jacobi = preconditioner == "jacobi"
     assert answer["iterations"] == scipy_iterations(folder, jacobi, TO_TOLERANCE["rtol"])
     assert answer["reason"] == "CONVERGED_RTOL"
+    assert answer["residual"] <= 2 * TO_TOLERANCE["rtol"] * norm_of_b(folder)
     assert error_of(file, folder) < 1e-6
 
 
@@ -257,6 +264,7 @@ def test_petsc_answers(tmp_path: Path, pes: int, preconditioner: str) -> None:
     wanted = scipy_iterations(folder, preconditioner == "jacobi", TO_TOLERANCE["rtol"])
     for answer, file in zip(solved, files.values(), strict=True):
         assert answer["reason"] == "CONVERGED_RTOL"
+        assert answer["residual"] <= TO_TOLERANCE["rtol"] * norm_of_b(folder)
         assert abs(answer["iterations"] - wanted) <= 2
         assert error_of(file, folder) < 1e-6
     assert [(one["iterations"], one["reason"]) for one in exact] == [(7, "CONVERGED_ITS")] * 3
