@@ -19,7 +19,7 @@ def write(folder: Path, pes: int = 1, dtype: Any = np.float64, side: int = 12) -
     ]
     ones = [sp.eye_array(line.shape[0]) for line in lines]
     grid = sp.kron(lines[0], ones[1]) + sp.kron(ones[0], lines[1])
-    scale = sp.diags_array(10 ** rng.uniform(-1, 1, grid.shape[0]))
+    scale = sp.diags_array(10 ** rng.uniform(-0.3, 0.3, grid.shape[0]))
     A = sp.csr_array(scale @ grid @ scale)
     A.sort_indices()
     n = A.shape[0]
