@@ -81,6 +81,7 @@ gcc "$dir/src/blas.c" -o "$dir/src/blas" -llapack -lblas 2>/dev/null ||
 nvcc=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null || true)
 [ "$cuda" != yes ] || [ -n "$nvcc" ] || fail "--cuda yes, but nvcc is neither on PATH nor in /usr/local/cuda"
 [ "$cuda" != auto ] || { [ -n "$nvcc" ] && cuda=yes || cuda=no; }
+[ "$mpi" != auto ] || [ ! -d "$dir/mpi" ] || mpi=wheel # as it was begun
 [ "$mpi" != auto ] || { command -v mpicc >/dev/null && mpi=system || mpi=wheel; }
 
 if [ "$mpi" = wheel ]; then
@@ -98,24 +99,31 @@ fi
 
 options=(--prefix="$dir/petsc" --with-cc="$(command -v mpicc)" --with-cxx="$(command -v mpicxx)"
     --with-fc=0 --with-sowing=0 --with-c2html=0 --with-x=0 --with-ssl=0 --with-debugging=0
-    --with-shared-libraries=1 --with-make-np="$jobs"
+    --with-shared-libraries=1
     COPTFLAGS="-O3 -march=$march" CXXOPTFLAGS="-O3 -march=$march")
 [ "$cuda" = no ] || options+=(--with-cuda=1 --with-cudac="$nvcc" --with-cuda-arch="$arch"
     --with-cuda-dir="$(dirname "$(dirname "$(realpath "$nvcc")")")" CUDAOPTFLAGS=-O3)
 cd "$source"
-if [ "$(cat configured 2>/dev/null)" != "${options[*]}" ]; then
-    rm -rf "$PETSC_ARCH" configured "$dir/petsc" "$dir/python"
+if [ ! -e configured ]; then
+    rm -rf "$PETSC_ARCH"
     step configure "$python" ./configure "${options[@]}"
     echo "${options[*]}" >configured
 fi
+[ "$(cat configured)" = "${options[*]}" ] ||
+    fail "$dir was begun with other options; name another folder, or delete it first. Then:
+$(cat configured)
+now:
+${options[*]}"
 [ -e "$dir/petsc/lib/libpetsc.so" ] || {
     step make make -j "$jobs" MAKE_NP="$jobs" libs
     step install make install
 }
-if [ ! -e "$dir/python/petsc4py/__init__.py" ]; then
+version_of_python=$("$python" -c 'import sys; print("Python %d.%d" % sys.version_info[:2])')
+if [ "$(cat "$dir/python/version" 2>/dev/null)" != "$version_of_python" ]; then
     # The interface does no arithmetic, and its one large file takes long with -O3.
-    CFLAGS=-O1 PETSC_DIR=$dir/petsc PETSC_ARCH='' step petsc4py bash -c "with_pip install --upgrade --no-deps \
-        --target '$dir/python' '$source/src/binding/petsc4py' mpi4py==$mpi4py"
+    CFLAGS=-O1 PETSC_DIR=$dir/petsc PETSC_ARCH='' step petsc4py bash -c "with_pip install --upgrade \
+        --no-deps --target '$dir/python' '$source/src/binding/petsc4py' mpi4py==$mpi4py"
+    echo "$version_of_python" >"$dir/python/version"
 fi
 
 cat >"$dir/env.sh" <<'END'
@@ -177,7 +185,7 @@ if [ -n "$pack" ]; then
     say "packed: $pack, $(du -h "$pack" | cut -f1); unpacked $(du -sh "$tree" | cut -f1)"
     say "there: tar xf $(basename "$pack"), then as below with petsc-peer/env.sh. It needs" \
         "$([ "$mpi" = wheel ] || echo "this MPI, ")$([ "$cuda" = no ] || echo "CUDA's libraries, ")" \
-        "$("$python" -c 'import sys; print("Python %d.%d" % sys.version_info[:2])') and NumPy"
+        "$version_of_python and NumPy"
 fi
 say "done. Use it with"
 say "    . $dir/env.sh"

@@ -20,6 +20,7 @@ from cpufree.errors import FileFormatError, InvalidInputError, UnsupportedError
 
 pytestmark = pytest.mark.cpu_only
 PEERS = Path(__file__).parents[2] / "bench" / "peers"
+BUILD = PEERS / "build_petsc.sh"
 NAMES = ("problem_folder", "petsc_layout", "cupy_worker")
 
 
@@ -270,7 +271,7 @@ def test_listed_commands_exist(modules: dict[str, ModuleType]) -> None:
 def test_build_script_refuses_with_reason(
     tmp_path: Path, arguments: list[str], complaint: str
 ) -> None:
-    command = ["bash", str(PEERS / "build_petsc.sh"), *arguments]
+    command = ["bash", str(BUILD), *arguments]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=30)
     assert done.returncode == 1
     assert complaint in done.stderr
@@ -292,7 +293,7 @@ def slow_build(tmp_path: Path) -> Iterator[Any]:
     started = []
 
     def start(*options: str) -> subprocess.Popen[str]:
-        command = ["bash", str(PEERS / "build_petsc.sh"), "--cuda", "no", "--mpi", "system"]
+        command = ["bash", str(BUILD), "--cuda", "no", "--mpi", "system"]
         command += ["--python", str(tools / "python"), *options, str(tmp_path / "out")]
         run = subprocess.Popen(command, env={"PATH": path}, stderr=subprocess.PIPE, text=True)
         started.append(run)
@@ -331,3 +332,20 @@ def test_stopped_build_leaves_nothing_running(slow_build: Any, tmp_path: Path) -
     build.terminate()
     build.communicate(timeout=20)
     wait_until(lambda: not lives(download))
+
+
+def test_finished_build_is_not_overwritten_with_other_options(
+    slow_build: Any, tmp_path: Path
+) -> None:
+    source = next(line for line in BUILD.read_text().splitlines() if line.startswith("version="))
+    begun = tmp_path / "out/src" / f"petsc-{source.removeprefix('version=')}"
+    begun.mkdir(parents=True)
+    (begun / "configured").write_text("--with-cuda=1")
+    (begun / "configure").touch(0o755)
+    (tmp_path / "out/petsc").mkdir()
+    build = slow_build()
+    _, stderr = build.communicate(timeout=20)
+    assert build.returncode == 1
+    assert "begun with other options" in stderr
+    assert "--with-cuda=1" in stderr
+    assert (tmp_path / "out/petsc").is_dir()
