@@ -12,6 +12,8 @@ import numpy as np
 from jax.experimental import sparse
 from problem_folder import Problem
 
+from cpufree.errors import UnsupportedError
+
 Product = Callable[[Any, Any], Any]
 """product(matrix, x) -> A x, to be traced; matrix is a pytree of arrays."""
 # Padded rows may hold this many times the entries.
@@ -62,19 +64,32 @@ def _padded(given: Problem) -> tuple[np.ndarray, np.ndarray] | None:
     return values, columns
 
 
-def fastest(found: dict[str, tuple[Product, Any]], x: Any) -> tuple[str, dict[str, float]]:
-    """Return the name of the fastest way to A x, and the seconds that each took.
+def fastest(
+    found: dict[str, tuple[Product, Any]], x: Any
+) -> tuple[str, dict[str, float], dict[str, str]]:
+    """Return the name of the fastest way to A x, the seconds of each, and why others failed.
 
     One product warms up, five are timed; the median counts.
+
+    Raises:
+        UnsupportedError: none works on this device.
     """
-    seconds = {}
+    seconds, failed = {}, {}
     for name, (product, matrix) in found.items():
-        compiled = jax.jit(product)
+        try:
+            seconds[name] = _median_seconds(jax.jit(product), matrix, x)
+        except (NotImplementedError, RuntimeError) as error:  # not on this device, or no memory
+            failed[name] = str(error)
+    if not seconds:
+        raise UnsupportedError(f"none of JAX's products works here: {failed}")
+    return min(seconds, key=lambda name: seconds[name]), seconds, failed
+
+
+def _median_seconds(compiled: Any, matrix: Any, x: Any) -> float:
+    compiled(matrix, x).block_until_ready()
+    times = []
+    for _ in range(5):
+        begin = time.perf_counter()
         compiled(matrix, x).block_until_ready()
-        times = []
-        for _ in range(5):
-            begin = time.perf_counter()
-            compiled(matrix, x).block_until_ready()
-            times.append(time.perf_counter() - begin)
-        seconds[name] = float(np.median(times))
-    return min(seconds, key=lambda name: seconds[name]), seconds
+        times.append(time.perf_counter() - begin)
+    return float(np.median(times))

@@ -58,7 +58,7 @@ class Jax:
         device = self._device(jax, number)
         with jax.default_device(device):
             inverse = inverse_diagonal(problem) if jacobi else None
-            chosen, products = self._prepare(jax, problem, inverse)
+            chosen, products, failed = self._prepare(jax, problem, inverse)
         return {
             "versions": {"jax": jax.__version__, "device": str(device.device_kind)},
             "kind": f"compiled loop on one device ({device.platform})",
@@ -67,6 +67,7 @@ class Jax:
             "staging": "none",
             "spmv": chosen,
             "spmv_seconds": products,
+            "spmv_failed": failed,
             "preconditioner": "jacobi" if jacobi else "none",
             "compile_seconds": self._compile_seconds,
             "setup_seconds": time.perf_counter() - begin,
@@ -115,13 +116,15 @@ class Jax:
             raise UnsupportedError(f"GPU {number} is asked for; JAX sees {len(devices)}")
         return devices[number]
 
-    def _prepare(self, jax: Any, problem: Problem, inverse: Any) -> tuple[str, dict[str, float]]:
+    def _prepare(
+        self, jax: Any, problem: Problem, inverse: Any
+    ) -> tuple[str, dict[str, float], dict[str, str]]:
         """Choose the product, compile the solve, run it once; return the choice and its reasons."""
         jax_products = importlib.import_module("jax_products")
         self._b = jax.numpy.asarray(problem.b)
         self._inverse = None if inverse is None else jax.numpy.asarray(inverse)
         found = jax_products.candidates(problem)
-        chosen, seconds = jax_products.fastest(found, self._b)
+        chosen, seconds, failed = jax_products.fastest(found, self._b)
         product, self._matrix = found[chosen]
         self._scalar = problem.data.dtype.type
         given = (self._matrix, self._inverse, self._b, self._scalar(0), np.int64(3))
@@ -138,7 +141,7 @@ class Jax:
 
         self._counting = jax.jit(_cg(jax, counted))
         self._effects = jax.effects_barrier
-        return chosen, seconds
+        return chosen, seconds, failed
 
     def _called(self) -> None:
         self._calls += 1
