@@ -56,7 +56,8 @@ class Jax:
         with contextlib.suppress(AttributeError):  # not an option of all versions
             jax.config.update("jax_bcoo_cusparse_lowering", True)
         device = self._device(jax, number)
-        with jax.default_device(device):
+        self._placed = lambda: jax.default_device(device)
+        with self._placed():
             inverse = inverse_diagonal(problem) if jacobi else None
             chosen, products, failed = self._prepare(jax, problem, inverse)
         return {
@@ -79,12 +80,14 @@ class Jax:
         limits = read_limits(request, ("cg",), "JAX")
         if self._solve is None:
             raise InvalidInputError("nothing is loaded: a solve needs a load before it")
-        rtol, most = self._scalar(limits.rtol), np.int64(limits.most)
-        begin = time.perf_counter()
-        x = self._solve(self._matrix, self._inverse, self._b, rtol, most).block_until_ready()
-        seconds = time.perf_counter() - begin
-        done, converged = self._count(limits.rtol, limits.most)
-        residual = float(np.linalg.norm(self._residual(self._matrix, self._b, x)))
+        given = (self._matrix, self._inverse, self._b)
+        given = (*given, self._scalar(limits.rtol), np.int64(limits.most))
+        with self._placed():
+            begin = time.perf_counter()
+            x = self._solve(*given).block_until_ready()
+            seconds = time.perf_counter() - begin
+            done, converged = self._count(limits.rtol, limits.most)
+            residual = float(np.linalg.norm(self._residual(self._matrix, self._b, x)))
         if request.get("save"):
             np.save(request["save"], np.asarray(x))
         finite = bool(np.isfinite(residual))

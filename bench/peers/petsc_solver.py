@@ -36,10 +36,9 @@ class PetscSolver:
         """Distribute the system in folder as its partition says; return facts."""
         self.close()
         ranks, rank = self._comm.size, self._comm.rank
-        if int(options.get("pes", 1)) != ranks:
-            raise InvalidInputError(
-                f"{options.get('pes', 1)} PEs, but mpirun started {ranks} ranks"
-            )
+        pes = int(options.get("pes", 1))
+        if pes != ranks:
+            raise InvalidInputError(f"{pes} PEs are asked for, but mpirun started {ranks} ranks")
         self._jacobi = jacobi_asked(options)
         self._start(options.get("gpus"))
         problem = read_problem(Path(folder))
@@ -184,11 +183,8 @@ def _has_gpu() -> bool:
 
 def _gpu_aware_mpi() -> bool:
     """Return whether the MPI in use takes GPU memory, as it says itself."""
-    importlib.import_module("mpi4py.MPI")  # loads the library
-    for library, question in (
-        ("libmpi.so.40", "MPIX_Query_cuda_support"),
-        ("libmpi.so.12", "MPIX_Query_cuda_support"),
-    ):
-        with contextlib.suppress(OSError, AttributeError):
-            return bool(getattr(ctypes.CDLL(library), question)())
+    vendor = importlib.import_module("mpi4py.MPI").get_vendor()[0]
+    library = "libmpi.so.40" if vendor == "Open MPI" else "libmpi.so.12"
+    with contextlib.suppress(OSError, AttributeError):  # an MPI that cannot tell
+        return bool(ctypes.CDLL(library).MPIX_Query_cuda_support())
     return False

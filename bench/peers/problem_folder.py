@@ -174,5 +174,7 @@ def read_limits(request: dict[str, Any], methods: tuple[str, ...], solver: str) 
             f"a solve needs iterations, or rtol and max_iterations: {error!r}"
         ) from None
     if most < 1 or not 0 <= rtol < 1:
-        raise InvalidInputError(f"{most} iterations, rtol {rtol}: from 1, and from 0 to below 1")
+        raise InvalidInputError(
+            f"iterations are from 1, rtol is from 0 to below 1; not {most}, {rtol}"
+        )
     return Limits(rtol, most, exact)
