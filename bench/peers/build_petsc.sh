@@ -135,9 +135,8 @@ export LD_LIBRARY_PATH=$_here/petsc/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 if [ -d "$_here/mpi" ]; then
     export PATH=$_here/mpi/bin:$PATH LD_LIBRARY_PATH=$_here/mpi/lib:$LD_LIBRARY_PATH
 fi
-if [ -d "$_here/lib" ]; then # of last resort: BLAS for machines that have none
-    export LD_LIBRARY_PATH=$LD_LIBRARY_PATH:$_here/lib
-fi
+# Of last resort: CUDA where it usually is, and what was packed for machines that lack it.
+export LD_LIBRARY_PATH=$LD_LIBRARY_PATH:/usr/local/cuda/lib64:$_here/lib
 unset _here
 END
 
@@ -167,8 +166,8 @@ pack() { # pack TREE: what is needed to run, stripped
     cp -P "$dir"/petsc/lib/libpetsc.so* "$tree/petsc/lib/"
     cp -r "$dir/python" "$dir/env.sh" "$tree/"
     [ "$mpi" = system ] || cp -r "$dir/mpi" "$tree/"
-    # BLAS comes along for machines without it; theirs is found first.
-    ldd "$dir/petsc/lib/libpetsc.so" | grep -oE '/[^ ]*lib(blas|lapack|gfortran|quadmath)\.so[^ ]*' |
+    # Small libraries come along for machines without them; theirs are found first.
+    ldd "$dir/petsc/lib/libpetsc.so" | grep -oE '/[^ ]*lib(blas|lapack|gfortran|quadmath|nvtx3interop)\.so[^ ]*' |
         sort -u | while read -r library; do cp -L "$library" "$tree/lib/"; done
     rm -rf "$tree"/mpi/include "$tree"/mpi/share/man "$tree"/python/petsc4py/include
     find "$tree" -name __pycache__ -prune -exec rm -rf {} +
