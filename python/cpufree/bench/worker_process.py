@@ -145,6 +145,7 @@ class WorkerProcess:
     def end(self) -> None:
         """Ask the worker to quit, and see to it that it does."""
         if self.alive:
-            with contextlib.suppress(WorkerFailure):
-                self.ask({"do": "quit"}, QUIT_SECONDS)
+            with contextlib.suppress(WorkerFailure, subprocess.TimeoutExpired):
+                self.ask({"do": "quit"}, QUIT_SECONDS, stop=False)
+                self._process.wait(QUIT_SECONDS)
         self.kill()
