@@ -102,11 +102,11 @@ class PyBaseline {
   }
 
   nb::dict solve(const nb::object& b, const std::string& method, double rtol,
-                 std::int64_t max_iterations, std::optional<std::int64_t> exact_iterations,
+                 std::int64_t max_iterations, bool exact_iterations,
                  const std::string& variant, const nb::object& x_out) {
-    BaselineSolve how{method_from_name(method), variant, rtol, max_iterations,
-                      exact_iterations.value_or(-1)};
-    require(!exact_iterations || *exact_iterations >= 0, "exact_iterations must not be negative");
+    require(max_iterations >= 0, "max_iterations must not be negative");
+    const BaselineSolve how{method_from_name(method), variant, rtol, max_iterations,
+                            exact_iterations ? max_iterations : -1};
     const BaselineResult result =
         std::visit([&](auto& baseline) { return solve_with(*baseline, b, x_out, how); }, baseline_);
     nb::dict d;
@@ -185,7 +185,7 @@ inline void define_baseline(nb::module_& m) {
       .def("facts", &PyBaseline::facts)
       .def("solve", &PyBaseline::solve, nb::arg("b"), nb::arg("method") = "cg",
            nb::arg("rtol") = 1e-5, nb::arg("max_iterations") = 100'000,
-           nb::arg("exact_iterations").none() = nb::none(), nb::arg("variant") = "full",
+           nb::arg("exact_iterations") = false, nb::arg("variant") = "full",
            nb::arg("x_out").none() = nb::none());
 }
 
