@@ -30,11 +30,12 @@ class MethodSteps {
   virtual unsigned sums_in_an_iteration() const = 0;
 
  protected:
-  // Sets the limits, once the total `bb` is there.
-  void set_limits(Team<T>& team, const Stop& stop, const Sums& bb) const {
+  // Sets the limits, once the total `bb` is there; `sums` reductions lie between that and the
+  // judgement of the first residual.
+  void set_limits(Team<T>& team, const Stop& stop, const Sums& bb, unsigned sums = 0) const {
     team.single([&](Rank<T>& rank) {
       return SetLimits{team.template totals<1>(rank, bb), stop.rtol, team.comm().epoch(rank),
-                       stop.iterations * sums_in_an_iteration(), rank.limits.data()};
+                       stop.iterations * sums_in_an_iteration() + sums, rank.limits.data()};
     });
   }
 };
@@ -174,7 +175,7 @@ class PipecgSteps : public MethodSteps<T> {
     team.begin_sum(kSquare);
     multiply(team, kM[1], &Rank<T>::w);
     team.end_sum(kSquare);
-    this->set_limits(team, stop, kSquare);
+    this->set_limits(team, stop, kSquare, 1);
     update(team, 1, true);
   }
 

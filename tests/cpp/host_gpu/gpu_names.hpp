@@ -56,8 +56,8 @@ struct Settings {
 };
 // Nothing may be under way.
 void configure(const Settings& settings);
-// Work that was launched and has not run.
-std::size_t pending();
+// Nothing runs on a device any more once `after` kernels and copies have run, until `configure`.
+void stop_device(int device, std::size_t after);
 // Kernels, copies and collectives that ran since `configure`.
 std::size_t executed();
 

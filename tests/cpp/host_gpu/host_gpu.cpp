@@ -54,6 +54,8 @@ struct Machine {
   std::map<const void*, Memory> memory;
   std::size_t executed = 0;
   std::size_t launches_seldom = 1;
+  int stopped = -1;  // device
+  std::size_t stops_at = 0;
 };
 
 Machine& machine() {
@@ -68,6 +70,10 @@ using Guard = std::lock_guard<std::recursive_mutex>;
 gpuError_t fail(gpuError_t status) { return last_error = status; }
 
 std::size_t draw(std::size_t below) { return machine().random() % below; }
+
+bool is_stopped(int device) {
+  return device == machine().stopped && machine().executed >= machine().stops_at;
+}
 
 bool advance(Run& run);
 
@@ -114,7 +120,8 @@ bool pump() {
   for (std::size_t k = 0; k < streams.size(); ++k) {
     Stream& stream = *streams[(first + k) % streams.size()];
     while (!stream.queue.empty() && stream.queue.front().finished()) stream.queue.pop_front();
-    if (stream.queue.empty() || !advance(stream.queue.front())) continue;
+    if (stream.queue.empty() || is_stopped(stream.device)) continue;
+    if (!advance(stream.queue.front())) continue;
     if (stream.queue.front().finished()) stream.queue.pop_front();
     return true;
   }
@@ -176,15 +183,15 @@ void configure(const Settings& settings) {
   machine().settings = settings;
   machine().random.seed(settings.seed);
   machine().executed = 0;
+  machine().stopped = -1;
   machine().launches_seldom = std::size_t{1} << draw(6);
   current_device = 0;
 }
 
-std::size_t pending() {
+void stop_device(int device, std::size_t after) {
   const Guard guard(machine().mutex);
-  std::size_t count = 0;
-  for (const Stream* stream : machine().streams) count += stream->queue.size();
-  return count;
+  machine().stopped = device;
+  machine().stops_at = machine().executed + after;
 }
 
 std::size_t executed() {
