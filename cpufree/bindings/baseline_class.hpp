@@ -38,6 +38,12 @@ inline std::span<const std::int32_t> span_of(const std::optional<Rows>& array) {
   return array ? span_of(*array) : std::span<const std::int32_t>();
 }
 
+// The path of NCCL's library: as given, or where Python finds it.
+inline std::string nccl_path(const std::string& given) {
+  if (!given.empty()) return given;
+  return nb::cast<std::string>(nb::module_::import_("cpufree.bench.nccl").attr("find")());
+}
+
 inline BaselineSpec spec_of(const std::string& kind, int pes, const std::vector<int>& gpus,
                             const std::string& preconditioner, const nb::dict& options) {
   BaselineSpec spec;
@@ -63,6 +69,7 @@ inline BaselineSpec spec_of(const std::string& kind, int pes, const std::vector<
       throw InvalidInput("unknown option '" + name +
                          "'; there are spmv, threads, unroll, lag, wait_limit, nccl_library");
   }
+  spec.nccl_library = nccl_path(spec.nccl_library);
   return spec;
 }
 
@@ -102,8 +109,8 @@ class PyBaseline {
   }
 
   nb::dict solve(const nb::object& b, const std::string& method, double rtol,
-                 std::int64_t max_iterations, bool exact_iterations,
-                 const std::string& variant, const nb::object& x_out) {
+                 std::int64_t max_iterations, bool exact_iterations, const std::string& variant,
+                 const nb::object& x_out) {
     require(max_iterations >= 0, "max_iterations must not be negative");
     const BaselineSolve how{method_from_name(method), variant, rtol, max_iterations,
                             exact_iterations ? max_iterations : -1};

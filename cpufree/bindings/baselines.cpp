@@ -7,7 +7,8 @@ namespace {
 
 nb::list list_kinds(const std::string& nccl_library) {
   nb::list kinds;
-  for (const cpufree::BaselineKind& kind : cpufree::baseline_kinds(nccl_library)) {
+  for (const cpufree::BaselineKind& kind :
+       cpufree::baseline_kinds(cpufree::python::nccl_path(nccl_library))) {
     nb::dict d;
     d["name"] = kind.name;
     d["methods"] = kind.methods;

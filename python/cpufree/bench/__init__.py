@@ -1,0 +1,1 @@
+"""Benchmarks: cpufree's persistent kernels next to host-driven baselines and other solvers."""
