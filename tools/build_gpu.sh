@@ -34,6 +34,6 @@ cmake --build "$dir" -j "$jobs" --target all cuda_check
 rm -rf "$dir/python"
 mkdir -p "$dir/python"
 cp -r python/cpufree "$dir/python/"
-find "$dir/python" \( -name __pycache__ -o -name '_core*.so' \) -exec rm -rf {} +
-cp "$dir"/_core*.so "$dir/python/cpufree/"
-echo "build_gpu: PYTHONPATH=$dir/python; extension: $(cd "$dir/python/cpufree" && ls _core*.so)"
+find "$dir/python" \( -name __pycache__ -o -name '_*.so' \) -exec rm -rf {} +
+cp "$dir"/_*.so "$dir/python/cpufree/"
+echo "build_gpu: PYTHONPATH=$dir/python; extensions:" $(cd "$dir/python/cpufree" && ls _*.so)

@@ -187,6 +187,12 @@ struct WarpSlices {
     }
   }
 
+  // What the slice s holds of its row `lane`, times x: all but its tail.
+  template <class X>
+  CPUFREE_KERNEL_FN T without_tail(std::int32_t s, int lane, X&& x) const {
+    return slice_sum(head(s), s, lane, x);
+  }
+
   // A copy of my block's share in `fast`. Ends with a barrier.
   template <Port P>
   CPUFREE_KERNEL_FN WarpSlices resident(P& port, std::byte* fast) const {

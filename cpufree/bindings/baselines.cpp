@@ -1,0 +1,28 @@
+// The Python extension cpufree._baselines: the host-driven baselines of one process.
+#include "cpufree/bindings/baseline_class.hpp"
+
+namespace nb = nanobind;
+
+namespace {
+
+nb::list list_kinds(const std::string& nccl_library) {
+  nb::list kinds;
+  for (const cpufree::BaselineKind& kind :
+       cpufree::baseline_kinds(cpufree::python::nccl_path(nccl_library))) {
+    nb::dict d;
+    d["name"] = kind.name;
+    d["methods"] = kind.methods;
+    d["needs"] = kind.needs;
+    d["available"] = kind.available;
+    d["why_not"] = kind.why_not;
+    kinds.append(d);
+  }
+  return kinds;
+}
+
+}  // namespace
+
+NB_MODULE(_baselines, m) {
+  cpufree::python::define_baseline(m);
+  m.def("kinds", list_kinds, nb::arg("nccl_library") = "");
+}

@@ -1,0 +1,117 @@
+// A GPU runtime on the host, for tests: the names of cpufree/baselines/cuda/gpu_names.hpp.
+//
+// Streams are queues. In deferred mode nothing runs when it is launched: whenever the program calls
+// the runtime, some queues go on, drawn from a seed, and whoever waits makes them go on. Any order
+// that streams and events allow can come up, so a missing event shows as a wrong result in some
+// schedule. Graphs run their nodes in any order that their edges allow.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+enum gpuError_t {
+  gpuSuccess = 0,
+  gpuErrorInvalidValue,
+  gpuErrorMemoryAllocation,
+  gpuErrorNotReady,
+  gpuErrorPeerAccessAlreadyEnabled,
+  gpuErrorInvalidDevice,
+  gpuErrorInvalidResourceHandle,  // a stream or event of another device than the current one
+  gpuErrorPeerAccessUnsupported,
+  gpuErrorCaptureUnsupported,
+  gpuErrorCaptureUnjoined,
+};
+
+namespace host_gpu {
+
+// A piece of work of a stream, or a node of a graph: `run` once `ready`; or `body` as long as the
+// word of `loop` is not 0.
+struct Work {
+  std::function<bool()> ready;  // empty: always
+  std::function<void()> run;
+  std::vector<std::size_t> after;  // nodes of the same graph
+  int device = 0;
+  std::shared_ptr<std::vector<Work>> body;
+  std::shared_ptr<unsigned> loop;
+};
+using Nodes = std::vector<Work>;
+
+struct Stream;
+struct Event;
+struct Graph {
+  std::shared_ptr<Nodes> nodes = std::make_shared<Nodes>();
+  bool owned = true;
+};
+
+// What the tests set and ask.
+struct Settings {
+  int devices = 4;
+  bool peers = true;  // devices reach one another's memory
+  bool deferred = false;
+  unsigned seed = 1;
+  bool ignore_waits = false;  // gpuStreamWaitEvent does nothing: schedules must then go wrong
+};
+// Nothing may be under way.
+void configure(const Settings& settings);
+// Nothing runs on a device any more once `after` kernels and copies have run, until `configure`.
+void stop_device(int device, std::size_t after);
+// Kernels, copies and collectives that ran since `configure`.
+std::size_t executed();
+
+gpuError_t launch(Stream* stream, Work work);
+int device_of(const Stream* stream);
+
+}  // namespace host_gpu
+
+using gpuStream_t = host_gpu::Stream*;
+using gpuEvent_t = host_gpu::Event*;
+using gpuGraph_t = host_gpu::Graph*;
+using gpuGraphExec_t = host_gpu::Graph*;
+using gpuLoopHandle_t = std::shared_ptr<unsigned>;
+inline constexpr int gpuMemcpyDefault = 4;
+
+const char* gpuGetErrorString(gpuError_t status);
+gpuError_t gpuGetLastError();
+gpuError_t gpuGetDeviceCount(int* count);
+gpuError_t gpuGetDevice(int* device);
+gpuError_t gpuSetDevice(int device);
+gpuError_t gpuDeviceCanAccessPeer(int* reaches, int from, int to);
+gpuError_t gpuDeviceEnablePeerAccess(int to, unsigned flags);
+gpuError_t gpuMultiprocessors(int* count, int device);
+gpuError_t gpuMalloc(void** p, std::size_t bytes);
+gpuError_t gpuFree(void* p);
+gpuError_t gpuHostAlloc(void** p, std::size_t bytes);
+gpuError_t gpuFreeHost(void* p);
+gpuError_t gpuMemsetAsync(void* p, int value, std::size_t bytes, gpuStream_t stream);
+gpuError_t gpuMemcpyAsync(void* to, const void* from, std::size_t bytes, int kind,
+                          gpuStream_t stream);
+gpuError_t gpuMemcpyPeerAsync(void* to, int to_device, const void* from, int from_device,
+                              std::size_t bytes, gpuStream_t stream);
+gpuError_t gpuStreamCreate(gpuStream_t* stream);
+gpuError_t gpuStreamCreateUrgent(gpuStream_t* stream);
+gpuError_t gpuStreamDestroy(gpuStream_t stream);
+gpuError_t gpuStreamQuery(gpuStream_t stream);
+gpuError_t gpuStreamWaitEvent(gpuStream_t stream, gpuEvent_t event, unsigned flags);
+gpuError_t gpuEventCreate(gpuEvent_t* event);
+gpuError_t gpuEventCreateUntimed(gpuEvent_t* event);
+gpuError_t gpuEventDestroy(gpuEvent_t event);
+gpuError_t gpuEventRecord(gpuEvent_t event, gpuStream_t stream);
+gpuError_t gpuEventQuery(gpuEvent_t event);
+gpuError_t gpuEventElapsedTime(float* milliseconds, gpuEvent_t from, gpuEvent_t to);
+gpuError_t gpuStreamBeginCapture(gpuStream_t stream);
+gpuError_t gpuStreamBeginCaptureInto(gpuStream_t stream, gpuGraph_t graph);
+gpuError_t gpuStreamEndCapture(gpuStream_t stream, gpuGraph_t* graph);
+gpuError_t gpuGraphCreate(gpuGraph_t* graph, unsigned flags);
+gpuError_t gpuGraphDestroy(gpuGraph_t graph);
+gpuError_t gpuGraphInstantiate(gpuGraphExec_t* exec, gpuGraph_t graph);
+gpuError_t gpuGraphExecDestroy(gpuGraphExec_t exec);
+gpuError_t gpuGraphUpload(gpuGraphExec_t exec, gpuStream_t stream);
+gpuError_t gpuGraphLaunch(gpuGraphExec_t exec, gpuStream_t stream);
+gpuError_t gpuGraphLoopHandle(gpuLoopHandle_t* handle, gpuGraph_t graph);
+gpuError_t gpuGraphAddLoop(gpuGraph_t graph, const gpuLoopHandle_t& handle, gpuGraph_t* body);
+void gpuRelax();
+
+#include "host_libraries.hpp"

@@ -1,0 +1,453 @@
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <random>
+#include <set>
+#include <utility>
+
+#include "gpu_names.hpp"
+
+namespace host_gpu {
+
+struct Event {
+  int device = 0;
+  std::size_t recorded = 0;  // times that it was recorded, and those that have come about
+  std::size_t reached = 0;
+  const Graph* graph = nullptr;  // recorded in a capture: into which graph, after which nodes
+  std::vector<std::size_t> after;
+};
+
+// A graph under way. Loops hold a run of their body.
+struct Run {
+  std::shared_ptr<Nodes> nodes;
+  std::vector<char> done;
+  std::map<std::size_t, std::unique_ptr<Run>> inside;
+  explicit Run(std::shared_ptr<Nodes> what) : nodes(std::move(what)), done(nodes->size(), 0) {}
+  bool finished() const {
+    return std::ranges::all_of(done, [](char d) { return d != 0; });
+  }
+};
+
+struct Stream {
+  int device = 0;
+  std::deque<Run> queue;
+  Graph* capture = nullptr;  // what it is recorded into
+  bool origin = false;
+  std::vector<std::size_t> tail;  // nodes that the next one comes after
+};
+
+namespace {
+
+struct Memory {
+  int device;
+  std::size_t bytes;
+};
+
+struct Machine {
+  std::recursive_mutex mutex;
+  Settings settings;
+  std::mt19937 random{1};
+  std::vector<Stream*> streams;
+  std::map<const void*, Memory> memory;
+  std::size_t executed = 0;
+  std::size_t launches_seldom = 1;
+  int stopped = -1;  // device
+  std::size_t stops_at = 0;
+};
+
+Machine& machine() {
+  static Machine all;
+  return all;
+}
+thread_local int current_device = 0;
+thread_local gpuError_t last_error = gpuSuccess;
+
+using Guard = std::lock_guard<std::recursive_mutex>;
+
+gpuError_t fail(gpuError_t status) { return last_error = status; }
+
+std::size_t draw(std::size_t below) { return machine().random() % below; }
+
+bool is_stopped(int device) {
+  return device == machine().stopped && machine().executed >= machine().stops_at;
+}
+
+bool advance(Run& run);
+
+// One node of a run, if it can go on.
+bool advance_node(Run& run, std::size_t k) {
+  const Work& node = (*run.nodes)[k];
+  for (const std::size_t before : node.after)
+    if (run.done[before] == 0) return false;
+  if (node.body != nullptr) {
+    auto& inside = run.inside[k];
+    if (inside == nullptr) {
+      if (*node.loop == 0)
+        run.done[k] = 1;
+      else
+        inside = std::make_unique<Run>(node.body);
+      return true;
+    }
+    const bool moved = advance(*inside);
+    if (inside->finished()) inside = nullptr;
+    return moved;
+  }
+  if (node.ready && !node.ready()) return false;
+  if (node.run) node.run();
+  ++machine().executed;
+  run.done[k] = 1;
+  return true;
+}
+
+bool advance(Run& run) {
+  std::vector<std::size_t> open;
+  for (std::size_t k = 0; k < run.done.size(); ++k)
+    if (run.done[k] == 0) open.push_back(k);
+  const std::size_t first = open.empty() ? 0 : draw(open.size());
+  for (std::size_t k = 0; k < open.size(); ++k)
+    if (advance_node(run, open[(first + k) % open.size()])) return true;
+  return false;
+}
+
+// One piece of work of any stream. False: none can go on.
+bool pump() {
+  auto& streams = machine().streams;
+  if (streams.empty()) return false;
+  const std::size_t first = draw(streams.size());
+  for (std::size_t k = 0; k < streams.size(); ++k) {
+    Stream& stream = *streams[(first + k) % streams.size()];
+    while (!stream.queue.empty() && stream.queue.front().finished()) stream.queue.pop_front();
+    if (stream.queue.empty() || is_stopped(stream.device)) continue;
+    if (!advance(stream.queue.front())) continue;
+    if (stream.queue.front().finished()) stream.queue.pop_front();
+    return true;
+  }
+  return false;
+}
+
+// What happens during a call: all, or in deferred mode now and then a little, so that queues grow.
+void pump_some(std::size_t seldom) {
+  if (!machine().settings.deferred) {
+    while (pump()) {
+    }
+    return;
+  }
+  if (draw(seldom) != 0) return;
+  for (std::size_t steps = draw(4); steps > 0 && pump(); --steps) {
+  }
+}
+void while_asking() { pump_some(1); }
+void while_launching() { pump_some(machine().launches_seldom); }
+
+void enqueue(Stream* stream, std::shared_ptr<Nodes> nodes) {
+  stream->queue.emplace_back(std::move(nodes));
+  while_launching();
+}
+
+// Launches and records name a stream, or event, of the device that is current.
+bool here(int device) { return device == current_device; }
+
+bool lies_on(const void* p, int device) {
+  const auto& memory = machine().memory;
+  auto found = memory.upper_bound(p);
+  if (found == memory.begin()) return false;
+  --found;
+  const auto offset = static_cast<const char*>(p) - static_cast<const char*>(found->first);
+  return static_cast<std::size_t>(offset) < std::max<std::size_t>(found->second.bytes, 1) &&
+         found->second.device == device;
+}
+
+gpuError_t create_stream(gpuStream_t* stream) {
+  const Guard guard(machine().mutex);
+  *stream = new Stream;
+  (*stream)->device = current_device;
+  machine().streams.push_back(*stream);
+  return gpuSuccess;
+}
+
+// Whether node `k` of a graph comes before one of `ends`, or is one.
+bool comes_before(const Nodes& nodes, std::size_t k, const std::vector<std::size_t>& ends) {
+  std::set<std::size_t> met(ends.begin(), ends.end());
+  for (std::size_t n = nodes.size(); n-- > 0;)  // edges lead to smaller numbers
+    if (met.contains(n)) met.insert(nodes[n].after.begin(), nodes[n].after.end());
+  return met.contains(k);
+}
+
+}  // namespace
+
+void configure(const Settings& settings) {
+  const Guard guard(machine().mutex);
+  machine().settings = settings;
+  machine().random.seed(settings.seed);
+  machine().executed = 0;
+  machine().stopped = -1;
+  machine().launches_seldom = std::size_t{1} << draw(6);
+  current_device = 0;
+}
+
+void stop_device(int device, std::size_t after) {
+  const Guard guard(machine().mutex);
+  machine().stopped = device;
+  machine().stops_at = machine().executed + after;
+}
+
+std::size_t executed() {
+  const Guard guard(machine().mutex);
+  return machine().executed;
+}
+
+int device_of(const Stream* stream) { return stream->device; }
+
+gpuError_t launch(Stream* stream, Work work) {
+  const Guard guard(machine().mutex);
+  if (!here(stream->device)) return fail(gpuErrorInvalidResourceHandle);
+  work.device = stream->device;
+  if (stream->capture != nullptr) {
+    work.after = stream->tail;
+    stream->capture->nodes->push_back(std::move(work));
+    stream->tail = {stream->capture->nodes->size() - 1};
+    return gpuSuccess;
+  }
+  enqueue(stream, std::make_shared<Nodes>(Nodes{std::move(work)}));
+  return gpuSuccess;
+}
+
+}  // namespace host_gpu
+
+using namespace host_gpu;
+
+const char* gpuGetErrorString(gpuError_t status) {
+  static const char* const texts[] = {"no error",
+                                      "invalid argument",
+                                      "out of memory",
+                                      "not ready",
+                                      "peer access is enabled already",
+                                      "invalid device ordinal",
+                                      "invalid resource handle",
+                                      "peer access is not supported",
+                                      "operation not permitted while a stream is captured",
+                                      "unjoined work in a capture"};
+  return texts[status];
+}
+gpuError_t gpuGetLastError() { return std::exchange(last_error, gpuSuccess); }
+
+gpuError_t gpuGetDeviceCount(int* count) {
+  *count = machine().settings.devices;
+  return gpuSuccess;
+}
+gpuError_t gpuGetDevice(int* device) {
+  *device = current_device;
+  return gpuSuccess;
+}
+gpuError_t gpuSetDevice(int device) {
+  if (device < 0 || device >= machine().settings.devices) return fail(gpuErrorInvalidDevice);
+  current_device = device;
+  return gpuSuccess;
+}
+gpuError_t gpuDeviceCanAccessPeer(int* reaches, int, int) {
+  *reaches = machine().settings.peers ? 1 : 0;
+  return gpuSuccess;
+}
+gpuError_t gpuDeviceEnablePeerAccess(int, unsigned) {
+  return machine().settings.peers ? gpuSuccess : fail(gpuErrorPeerAccessUnsupported);
+}
+gpuError_t gpuMultiprocessors(int* count, int) {
+  *count = 2;
+  return gpuSuccess;
+}
+
+// New memory holds no zeros: bytes of ones are NaNs.
+gpuError_t gpuMalloc(void** p, std::size_t bytes) {
+  *p = std::malloc(bytes);
+  std::memset(*p, 0xff, bytes);
+  const Guard guard(machine().mutex);
+  machine().memory[*p] = {current_device, bytes};
+  return gpuSuccess;
+}
+// Waits for all that was launched, as the real ones do.
+gpuError_t gpuFree(void* p) {
+  const Guard guard(machine().mutex);
+  while (pump()) {
+  }
+  machine().memory.erase(p);
+  std::free(p);
+  return gpuSuccess;
+}
+gpuError_t gpuHostAlloc(void** p, std::size_t bytes) {
+  *p = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
+  return gpuSuccess;
+}
+gpuError_t gpuFreeHost(void* p) {
+  const Guard guard(machine().mutex);
+  while (pump()) {
+  }
+  std::free(p);
+  return gpuSuccess;
+}
+gpuError_t gpuMemsetAsync(void* p, int value, std::size_t bytes, gpuStream_t stream) {
+  return launch(stream, {{}, [=] { std::memset(p, value, bytes); }, {}, 0, {}, {}});
+}
+gpuError_t gpuMemcpyAsync(void* to, const void* from, std::size_t bytes, int, gpuStream_t stream) {
+  return launch(stream, {{}, [=] { std::memcpy(to, from, bytes); }, {}, 0, {}, {}});
+}
+gpuError_t gpuMemcpyPeerAsync(void* to, int to_device, const void* from, int from_device,
+                              std::size_t bytes, gpuStream_t stream) {
+  {
+    const Guard guard(machine().mutex);
+    if (!lies_on(to, to_device) || !lies_on(from, from_device)) return fail(gpuErrorInvalidValue);
+  }
+  return launch(stream, {{}, [=] { std::memcpy(to, from, bytes); }, {}, 0, {}, {}});
+}
+
+gpuError_t gpuStreamCreate(gpuStream_t* stream) { return create_stream(stream); }
+gpuError_t gpuStreamCreateUrgent(gpuStream_t* stream) { return create_stream(stream); }
+gpuError_t gpuStreamDestroy(gpuStream_t stream) {
+  const Guard guard(machine().mutex);
+  while (!stream->queue.empty() && pump()) {
+  }
+  std::erase(machine().streams, stream);
+  delete stream;
+  return gpuSuccess;
+}
+gpuError_t gpuStreamQuery(gpuStream_t stream) {
+  const Guard guard(machine().mutex);
+  if (stream->capture != nullptr) return fail(gpuErrorCaptureUnsupported);
+  while_asking();
+  while (!stream->queue.empty() && stream->queue.front().finished()) stream->queue.pop_front();
+  return stream->queue.empty() ? gpuSuccess : gpuErrorNotReady;
+}
+
+gpuError_t gpuStreamWaitEvent(gpuStream_t stream, gpuEvent_t event, unsigned) {
+  const Guard guard(machine().mutex);
+  if (machine().settings.ignore_waits && stream->capture == nullptr) return gpuSuccess;
+  if (event->graph != nullptr) {  // joins the capture
+    if (stream->capture != nullptr && stream->capture != event->graph)
+      return fail(gpuErrorCaptureUnsupported);
+    if (stream->capture == nullptr) stream->tail.clear();
+    stream->capture = const_cast<Graph*>(event->graph);
+    stream->tail.insert(stream->tail.end(), event->after.begin(), event->after.end());
+    return gpuSuccess;
+  }
+  if (stream->capture != nullptr) return fail(gpuErrorCaptureUnsupported);
+  const std::size_t want = event->recorded;
+  enqueue(stream, std::make_shared<Nodes>(Nodes{
+                      {[=] { return event->reached >= want; }, {}, {}, stream->device, {}, {}}}));
+  return gpuSuccess;
+}
+
+gpuError_t gpuEventCreate(gpuEvent_t* event) {
+  *event = new Event;
+  (*event)->device = current_device;
+  return gpuSuccess;
+}
+gpuError_t gpuEventCreateUntimed(gpuEvent_t* event) { return gpuEventCreate(event); }
+gpuError_t gpuEventDestroy(gpuEvent_t event) {
+  const Guard guard(machine().mutex);
+  while (pump()) {  // queues hold its address
+  }
+  delete event;
+  return gpuSuccess;
+}
+gpuError_t gpuEventRecord(gpuEvent_t event, gpuStream_t stream) {
+  const Guard guard(machine().mutex);
+  if (event->device != stream->device) return fail(gpuErrorInvalidResourceHandle);
+  if (stream->capture != nullptr) {
+    event->graph = stream->capture;
+    event->after = stream->tail;
+    return gpuSuccess;
+  }
+  event->graph = nullptr;
+  const std::size_t number = ++event->recorded;
+  enqueue(stream,
+          std::make_shared<Nodes>(Nodes{{{},
+                                         [=] { event->reached = std::max(event->reached, number); },
+                                         {},
+                                         stream->device,
+                                         {},
+                                         {}}}));
+  return gpuSuccess;
+}
+gpuError_t gpuEventQuery(gpuEvent_t event) {
+  const Guard guard(machine().mutex);
+  if (event->graph != nullptr) return fail(gpuErrorCaptureUnsupported);
+  while_asking();
+  return event->reached >= event->recorded ? gpuSuccess : gpuErrorNotReady;
+}
+gpuError_t gpuEventElapsedTime(float* milliseconds, gpuEvent_t from, gpuEvent_t to) {
+  if (gpuEventQuery(from) != gpuSuccess || gpuEventQuery(to) != gpuSuccess)
+    return fail(gpuErrorNotReady);
+  *milliseconds = 1.0F;
+  return gpuSuccess;
+}
+
+gpuError_t gpuStreamBeginCaptureInto(gpuStream_t stream, gpuGraph_t graph) {
+  const Guard guard(machine().mutex);
+  if (stream->capture != nullptr) return fail(gpuErrorCaptureUnsupported);
+  stream->capture = graph;
+  stream->origin = true;
+  stream->tail.clear();
+  return gpuSuccess;
+}
+gpuError_t gpuStreamBeginCapture(gpuStream_t stream) {
+  return gpuStreamBeginCaptureInto(stream, new Graph);
+}
+gpuError_t gpuStreamEndCapture(gpuStream_t stream, gpuGraph_t* graph) {
+  const Guard guard(machine().mutex);
+  if (!stream->origin) return fail(gpuErrorCaptureUnsupported);
+  *graph = stream->capture;
+  const Nodes& nodes = *stream->capture->nodes;
+  bool joined = true;
+  for (Stream* other : machine().streams) {
+    if (other->capture != *graph) continue;
+    for (const std::size_t end : other->tail)
+      joined = joined && comes_before(nodes, end, stream->tail);
+    other->capture = nullptr;
+    if (other != stream) other->tail.clear();
+  }
+  stream->origin = false;
+  return joined ? gpuSuccess : fail(gpuErrorCaptureUnjoined);
+}
+gpuError_t gpuGraphCreate(gpuGraph_t* graph, unsigned) {
+  *graph = new Graph;
+  return gpuSuccess;
+}
+gpuError_t gpuGraphDestroy(gpuGraph_t graph) {
+  delete graph;
+  return gpuSuccess;
+}
+gpuError_t gpuGraphInstantiate(gpuGraphExec_t* exec, gpuGraph_t graph) {
+  *exec = new Graph(*graph);
+  return gpuSuccess;
+}
+gpuError_t gpuGraphExecDestroy(gpuGraphExec_t exec) { return gpuGraphDestroy(exec); }
+gpuError_t gpuGraphUpload(gpuGraphExec_t, gpuStream_t) { return gpuSuccess; }
+gpuError_t gpuGraphLaunch(gpuGraphExec_t exec, gpuStream_t stream) {
+  const Guard guard(machine().mutex);
+  if (!here(stream->device)) return fail(gpuErrorInvalidResourceHandle);
+  for (const Work& node : *exec->nodes)
+    if (node.loop != nullptr) *node.loop = 1;
+  enqueue(stream, exec->nodes);
+  return gpuSuccess;
+}
+gpuError_t gpuGraphLoopHandle(gpuLoopHandle_t* handle, gpuGraph_t) {
+  *handle = std::make_shared<unsigned>(1);
+  return gpuSuccess;
+}
+gpuError_t gpuGraphAddLoop(gpuGraph_t graph, const gpuLoopHandle_t& handle, gpuGraph_t* body) {
+  static std::deque<Graph> bodies;  // owned by their loops, as CUDA's are
+  bodies.emplace_back();
+  *body = &bodies.back();
+  Work loop;
+  loop.body = (*body)->nodes;
+  loop.loop = handle;
+  graph->nodes->push_back(std::move(loop));
+  return gpuSuccess;
+}
+
+void gpuRelax() {
+  const Guard guard(machine().mutex);
+  while_asking();
+}
