@@ -34,7 +34,9 @@ if(MPI_CXX_FOUND)
   target_include_directories(cpufree_baselines_mpi PRIVATE ${MPI_CXX_INCLUDE_DIRS})
   target_compile_definitions(cpufree_baselines_mpi PRIVATE OMPI_SKIP_MPICXX MPICH_SKIP_MPICXX)
   if(CPUFREE_PYTHON)
-    nanobind_add_module(_baselines_mpi STABLE_ABI NB_STATIC cpufree/bindings/baselines_mpi.cpp)
+    # A domain of its own: it has a class of the same C++ type as _baselines.
+    nanobind_add_module(_baselines_mpi STABLE_ABI NB_STATIC NB_DOMAIN cpufree_mpi
+      cpufree/bindings/baselines_mpi.cpp)
     target_link_libraries(_baselines_mpi PRIVATE
       cpufree_baselines_mpi cpufree_core CUDA::cusparse CUDA::cublas ${MPI_CXX_LIBRARIES})
     set_target_properties(_baselines_mpi PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)

@@ -20,7 +20,9 @@
 #include "cpufree/base/error.hpp"
 #include "cpufree/run/baseline.hpp"
 
-namespace cpufree::python {
+// Hidden, as nanobind's types are.
+namespace cpufree {
+namespace [[gnu::visibility("hidden")]] python {
 
 namespace nb = nanobind;
 
@@ -196,4 +198,5 @@ inline void define_baseline(nb::module_& m) {
            nb::arg("x_out").none() = nb::none());
 }
 
-}  // namespace cpufree::python
+}  // namespace python
+}  // namespace cpufree

@@ -93,6 +93,11 @@ def test_mpi_solve_asks_for_its_iterations(
     assert np.load(saved).tolist() == [7.0, 7.0]
 
 
+def test_mpi_folder_without_a_matrix_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="indptr"):
+        mpi_worker.Rank(FakeExtension()).load(tmp_path, OPTIONS)
+
+
 def test_mpi_solve_before_load_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="before load"):
         mpi_worker.Rank(FakeExtension()).solve({"method": "cg", "max_iterations": 1})

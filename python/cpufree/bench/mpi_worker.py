@@ -50,7 +50,9 @@ class Rank:
 
         def read(name: str) -> Any:
             path = folder / f"{name}.npy"
-            return np.array(np.load(path, mmap_mode="r")) if path.exists() else None
+            if name in ("part", "order") and not path.exists():
+                return None
+            return np.array(np.load(path, mmap_mode="r"))
 
         self._baseline = self._extension.Baseline(
             "mpi",
