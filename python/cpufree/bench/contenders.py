@@ -30,8 +30,8 @@ BASELINES = (
     "graph_while",
     "mpi",
 )
-# A baseline, but its loop runs on the devices.
-DEVICE_DRIVEN = ("graph_while",)
+# Not host-driven: their loops run on the devices.
+DEVICE_DRIVEN = ("graph_while", "jax")
 WORKER = ("{python}", "-m", "cpufree.bench.worker")
 MPI_WORKER = ("mpirun", "-n", "{pes}", "{python}", "-m", "cpufree.bench.mpi_worker")
 PEERS_FILE = Path("bench/peers/peers.json")
