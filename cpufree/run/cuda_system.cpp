@@ -176,7 +176,7 @@ SolveResult CudaSystem<T>::solve(VectorView<const T> b, VectorView<const T> x0, 
   for (const auto& of_pe : device_->args) args.push_back(&of_pe);
   SolveResult result;
   result.seconds =
-      device_->runner.run(choice.kernel, shared(), args, spec, unscaled(progress, scale));
+      device_->runner.run(choice.kernel, shared(), args, spec.limits(), unscaled(progress, scale));
   fetch(result);
   const bool finite = device_->transfer->store(private_vector(index_.x), scale, out);
   unscale(result, scale, scale != 1.0 && !finite);
