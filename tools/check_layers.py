@@ -33,9 +33,9 @@ CPP_SPLIT_ROOMS = {"engines", "baselines"}
 PYTHON_ROWS: list[set[str]] = [
     {"errors", "env"},
     {"problem", "io", "cache", "validate", "generate", "partition"},
-    {"result", "run", "_core"},
+    {"result", "run", "stencil", "_core"},
     {"__init__", "model", "simulate", "trace", "compiler", "dace"},
-    {"display", "info", "plot", "doctor", "commands", "cli", "__main__"},
+    {"display", "info", "plot", "doctor", "commands", "stencil_command", "cli", "__main__"},
 ]
 ENVIRONMENT_READERS = {"cpufree/base/env.hpp", "cpufree/base/env.cpp", "python/cpufree/env.py"}
 

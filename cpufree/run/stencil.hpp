@@ -69,6 +69,10 @@ template <class T>
 StencilResult run_stencil(const StencilProblem<T>& problem, const StencilSpec& spec,
                           const StencilRun& run, const Progress& progress);
 
+// The same by the serial reference, to compare with. Throws InvalidInput.
+template <class T>
+void run_reference(const StencilProblem<T>& problem, std::int64_t iterations);
+
 // "CONVERGED_ITS" and so on.
 const char* reason_name(StencilReason reason);
 

@@ -172,17 +172,17 @@ TEST(overflow_shows_in_the_update) {
 TEST(progress_may_stop_a_run_and_the_values_are_those_of_that_iteration) {
   for (const double tolerance : {-1.0, 0.0})
     for (const int pes : {1, 3}) {
-      Case<float> c(grid2d(200, 200), std::int64_t{1} << 40);
+      Case<float> c(grid2d(500, 500), std::int64_t{1} << 40);
       c.run.tolerance = tolerance;
       c.spec.pes = pes;
       c.spec.blocks = 1;
       c.spec.layers = 2;
       int calls = 0;
-      const auto result = c.go([&](std::int64_t, double) { return ++calls < 3; });
+      const auto result = c.go([&](std::int64_t, double) { return ++calls < 2; });
       CHECK(result.outcome.reason == StencilReason::interrupted);
       CHECK(result.outcome.iterations > 0);
-      CHECK(calls >= 3);
-      if (result.outcome.iterations < 20000)
+      CHECK(calls >= 2);
+      if (result.outcome.iterations < 2000)
         CHECK(same_bits(c.out, c.expected(result.outcome.iterations)));
     }
 }
