@@ -21,6 +21,7 @@ NOT_ALONE = (
     "cpufree/engines/cuda_p2p",
     "cpufree/engines/nvshmem",
     "cpufree/baselines",
+    "cpufree/run/cuda_devices",
     "cpufree/run/cuda_run",
     "cpufree/run/cuda_system",
     "cpufree/run/cuda_transfer",

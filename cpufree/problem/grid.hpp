@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "cpufree/base/annotate.hpp"
+
 namespace cpufree {
 
 struct Grid {
@@ -68,7 +70,7 @@ struct TileShape {
   std::int64_t plane = 0, row = 0;  // values from one point to the next along axes 0 and 1
   std::int64_t lead = 0;            // values before the first point, so that rows begin on lines
 
-  std::int64_t values() const { return lead + plane * extent[0]; }
+  CPUFREE_FN std::int64_t values() const { return lead + plane * extent[0]; }
 };
 
 // One end of an exchange between two tiles: points that are sent, or halo points that are received.

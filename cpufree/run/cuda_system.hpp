@@ -74,7 +74,6 @@ class CudaSystem final : public System<T> {
     Residency residency;
   };
 
-  void choose_devices(const SystemSpec& spec);
   void choose_blocks(const SystemSpec& spec, const Extent& extent);
   void build(HaloPlan<T>& plan, const SystemSpec& spec);
   std::vector<std::vector<T>> invert_diagonals(const HaloPlan<T>& plan,
@@ -85,8 +84,6 @@ class CudaSystem final : public System<T> {
   void finish_report(const std::vector<PeLayout>& layouts);
 
   const Choice& choice_for(const SolveSpec& spec);
-  std::size_t fast_memory_limit(const void* kernel) const;
-  void check_residency(const CudaKernel& kernel) const;
   void reserve(const SolveSpec& spec, const SolveParams& params);
   double load(VectorView<const T> b, VectorView<const T> x0);
   void set_arguments(const SolveSpec& spec, const SolveParams& params, const Residency& residency);

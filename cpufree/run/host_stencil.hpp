@@ -1,7 +1,6 @@
 // A stencil laid out in the memory of the host, for engines whose kernels run there.
 #pragma once
 
-#include <cmath>
 #include <vector>
 
 #include "cpufree/base/index.hpp"
@@ -24,15 +23,11 @@ class HostStencil {
     for (int pe = 0; pe < layout.plan.pes; ++pe) {
       reserve(layout.tiling.tiles[at(pe)], !problem.source.empty());
       JacobiArgs<T>& a = args_[at(pe)];
+      a = arguments_of<T>(layout, run);
       a.tiles = pes_.back().views.data();
       a.start = view_of(problem.grid, problem.start.data());
       a.source = view_of(problem.grid, problem.source.data());
       a.out = view_of(problem.grid, problem.out.data());
-      a.iterations = run.iterations;
-      a.check_every = layout.plan.check_every;
-      a.tolerance = run.tolerance;
-      a.layers = layout.plan.layers;
-      a.thickness = layout.plan.thickness;
       a.updates = pes_.back().updates.data();
       a.outcome = &outcome_;
       heap_.place(a, heaps_.base(pe));
@@ -45,9 +40,7 @@ class HostStencil {
 
   StencilResult result(double seconds) const {
     StencilResult result{outcome_, 0.0, seconds, layout_.plan};
-    for (const Pe& pe : pes_)
-      for (const double update : pe.updates)
-        if (!(update <= result.update) && !std::isnan(result.update)) result.update = update;
+    for (const Pe& pe : pes_) result.update = largest_update(pe.updates, result.update);
     return result;
   }
 

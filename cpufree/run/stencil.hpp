@@ -54,6 +54,7 @@ struct StencilPlan {
   std::int64_t pe_halo_points = 0;  // those that come from another PE
   std::string halo = "none";        // "packets", "values"
   bool in_fast_memory = false;      // tiles stay on chip
+  std::int64_t fast_bytes = 0;      // of a block, that they take there
 };
 
 struct StencilResult {

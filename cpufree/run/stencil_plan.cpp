@@ -11,8 +11,7 @@ namespace cpufree {
 namespace {
 
 constexpr int kMostLayers = 64;
-constexpr double kPointsAFront = 4096.0;  // enough to forget what a front costs
-constexpr double kMostPlanes = 16.0;
+constexpr double kMostPlanes = 16.0;           // of a front
 constexpr double kSecondsBetweenLooks = 5e-3;  // at the host, where nothing else needs a check
 
 // The largest tile, as the model sees it.
@@ -86,6 +85,16 @@ void count_halo(const Tiling& tiling, StencilPlan& plan, std::int64_t& most_of_a
     }
 }
 
+// Both buffers of every tile in its block's own memory, where all of them fit.
+void keep_on_chip(StencilLayout& layout, std::size_t value_bytes, const StencilCosts& costs) {
+  std::int64_t values = 0;
+  for (const auto& of_pe : layout.tiling.tiles)
+    for (const Tile& tile : of_pe) values = std::max(values, tile.shape.values());
+  const std::size_t bytes = 2 * at(values) * value_bytes;
+  layout.plan.in_fast_memory = bytes <= costs.fast_bytes;
+  if (layout.plan.in_fast_memory) layout.plan.fast_bytes = static_cast<std::int64_t>(bytes);
+}
+
 }  // namespace
 
 StencilLayout lay_out_stencil(const Grid& grid, const StencilSpec& spec, const StencilRun& run,
@@ -100,7 +109,7 @@ StencilLayout lay_out_stencil(const Grid& grid, const StencilSpec& spec, const S
   plan.thickness = spec.thickness;
   if (plan.thickness == 0)
     plan.thickness =
-        static_cast<int>(std::clamp(std::ceil(kPointsAFront / size.plane), 1.0, kMostPlanes));
+        static_cast<int>(std::clamp(std::ceil(costs.front_points / size.plane), 1.0, kMostPlanes));
   plan.layers = spec.layers > 0 ? static_cast<int>(std::min<std::int64_t>(spec.layers, most))
                                 : choose_layers(size, most, plan.thickness, bytes, source, costs);
   plan.check_every = check_period(
@@ -108,12 +117,21 @@ StencilLayout lay_out_stencil(const Grid& grid, const StencilSpec& spec, const S
   layout.tiling = make_tiling(grid, plan.division, plan.layers);
   std::int64_t most_of_a_tile = 0;
   count_halo(layout.tiling, plan, most_of_a_tile);
+  keep_on_chip(layout, value_bytes, costs);
+  if (plan.in_fast_memory && spec.thickness == 0)
+    plan.thickness = static_cast<int>(size.points / size.plane) + 2 * plan.layers;  // all of it
   layout.packets = spec.halo >= 0 ? spec.halo == 1 : most_of_a_tile <= costs.most_packets;
   plan.halo = plan.halo_points == 0 ? "none" : layout.packets ? "packets" : "values";
   plan.engine = engine_name(spec.engine);
   plan.pes = plan.division.pes_in_all();
   plan.blocks = plan.division.blocks_in_all();
   return layout;
+}
+
+double largest_update(const std::vector<double>& updates, double largest) {
+  for (const double update : updates)
+    if (!(update <= largest) && !std::isnan(largest)) largest = update;
+  return largest;
 }
 
 void check(const StencilSpec& spec) {

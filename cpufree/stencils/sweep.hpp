@@ -27,7 +27,7 @@ struct TileBox {
 };
 
 // What a tile computes while `left` iterations of the pass are still to come.
-CPUFREE_FN TileBox box_of(const TileShape& s, std::int32_t left) {
+CPUFREE_KERNEL_FN TileBox box_of(const TileShape& s, std::int32_t left) {
   TileBox box;
   CPUFREE_UNROLL
   for (int a = 0; a < 3; ++a) {
@@ -108,13 +108,13 @@ struct Change {
 };
 
 template <class T>
-CPUFREE_FN T* row_of(const TileShape& s, T* values, std::int32_t i0, std::int32_t i1) {
+CPUFREE_KERNEL_FN T* row_of(const TileShape& s, T* values, std::int32_t i0, std::int32_t i1) {
   return values + i0 * s.plane + i1 * s.row;
 }
 
 template <int D, class T>
-CPUFREE_FN RowsAround<T> rows_around(const TileShape& s, const T* from, const T* source,
-                                     std::int32_t i0, std::int32_t i1) {
+CPUFREE_KERNEL_FN RowsAround<T> rows_around(const TileShape& s, const T* from, const T* source,
+                                            std::int32_t i0, std::int32_t i1) {
   const T* const centre = row_of(s, from, i0, i1);
   const std::int64_t across = D == 3 ? s.row : 0;
   return {centre - s.plane, centre + s.plane,
