@@ -68,8 +68,8 @@ struct Place {
 
 class Builder {
  public:
-  Builder(const Grid& grid, const Division& division, int layers)
-      : grid_(grid), division_(division), layers_(layers) {}
+  Builder(const Grid& grid, const Division& division, int layers, int thickness)
+      : grid_(grid), division_(division), layers_(layers), thickness_(thickness) {}
 
   Tiling build() {
     Tiling tiling;
@@ -173,6 +173,8 @@ class Builder {
       s.out_hi[a] = s.hi[a] + (ring && end == grid_.end(a) ? 1 : 0);
     }
     s.lead = (kLine - s.lo[2] % kLine) % kLine;
+    s.skew = std::min(thickness_, s.extent[0]) + 1;
+    s.planes = s.extent[0] + layers_ * s.skew;
     s.row = ceil_div(s.extent[2], kLine) * kLine;
     s.row += s.row % kAlias == 0 ? kLine : 0;
     s.plane = s.row * s.extent[1];
@@ -180,13 +182,19 @@ class Builder {
     return s;
   }
 
+  // Where an edge ends along axes that it does not cross. With several layers it takes along the
+  // points that keep their values there: each pass leaves them behind in the halo.
+  std::int32_t beside(std::int32_t owned, std::int32_t with_ring) const {
+    return layers_ > 1 ? with_ring : owned;
+  }
+
   // The part of the halo that lies in direction d.
   TileEdge halo_of(const TileShape& s, const int (&d)[3]) const {
     TileEdge edge;
     edge.points = 1;
     for (int a = 0; a < 3; ++a) {
-      edge.lo[a] = d[a] > 0 ? s.hi[a] : d[a] < 0 ? s.lo[a] - layers_ : s.lo[a];
-      edge.hi[a] = d[a] == 0 ? s.hi[a] : edge.lo[a] + layers_;
+      edge.lo[a] = d[a] > 0 ? s.hi[a] : d[a] < 0 ? s.lo[a] - layers_ : beside(s.lo[a], s.out_lo[a]);
+      edge.hi[a] = d[a] == 0 ? beside(s.hi[a], s.out_hi[a]) : edge.lo[a] + layers_;
       edge.points *= edge.hi[a] - edge.lo[a];
     }
     return edge;
@@ -204,8 +212,11 @@ class Builder {
       });
       TileEdge edge = theirs;
       for (int a = 0; a < 3; ++a) {
-        edge.lo[a] = d[a] > 0 ? mine.shape.hi[a] - layers_ : mine.shape.lo[a];
-        edge.hi[a] = d[a] < 0 ? mine.shape.lo[a] + layers_ : mine.shape.hi[a];
+        const TileShape& s = mine.shape;
+        edge.lo[a] = d[a] > 0   ? s.hi[a] - layers_
+                     : d[a] < 0 ? s.lo[a]
+                                : beside(s.lo[a], s.out_lo[a]);
+        edge.hi[a] = d[a] == 0 ? beside(s.hi[a], s.out_hi[a]) : edge.lo[a] + layers_;
       }
       edge.pe = to.pe;
       edge.block = to.block;
@@ -216,6 +227,7 @@ class Builder {
   const Grid& grid_;
   const Division& division_;
   int layers_;
+  int thickness_;
 };
 
 }  // namespace
@@ -255,12 +267,12 @@ std::int64_t most_layers(const Grid& grid, const Division& division) {
   return most;
 }
 
-Tiling make_tiling(const Grid& grid, const Division& division, int layers) {
+Tiling make_tiling(const Grid& grid, const Division& division, int layers, int thickness) {
   require(layers >= 1 && layers <= most_layers(grid, division),
           "tiles of this grid can exchange between 1 and " +
               std::to_string(most_layers(grid, division)) + " layers, not " +
               std::to_string(layers));
-  return Builder(grid, division, layers).build();
+  return Builder(grid, division, layers, thickness).build();
 }
 
 std::string text_of(const int (&parts)[3], int dims) {

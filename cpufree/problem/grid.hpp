@@ -69,8 +69,12 @@ struct TileShape {
   std::int64_t origin[3] = {};      // number in the grid of the first stored point; may be negative
   std::int64_t plane = 0, row = 0;  // values from one point to the next along axes 0 and 1
   std::int64_t lead = 0;            // values before the first point, so that rows begin on lines
+  // The planes of axis 0 lie in a ring of `planes`; each iteration moves all of them down by `skew`
+  // (stencils/sweep.hpp).
+  std::int32_t planes = 0, skew = 0;
 
-  CPUFREE_FN std::int64_t values() const { return lead + plane * extent[0]; }
+  CPUFREE_FN std::int64_t values() const { return lead + plane * planes; }
+  CPUFREE_FN std::int64_t source_values() const { return lead + plane * extent[0]; }
 };
 
 // One end of an exchange between two tiles: points that are sent, or halo points that are received.
@@ -98,9 +102,11 @@ struct Tiling {
 
 // Lays out the tiles with halos of `layers` points and the exchanges among them. An exchange fills
 // all of a tile's halo in one go: with one layer from the neighbours across its faces, with more
-// from those across its edges and corners too. Receives of one direction answer sends of the
-// opposite one, so that two tiles either send to each other or not at all.
-Tiling make_tiling(const Grid& grid, const Division& division, int layers);
+// from those across its edges and corners too, and with the points in it that keep
+// their values. Receives of one direction answer sends of the
+// opposite one, so that two tiles either send to each other or not at all. `thickness`: planes of
+// axis 0 that are computed side by side.
+Tiling make_tiling(const Grid& grid, const Division& division, int layers, int thickness = 1);
 
 // "2 x 1 x 4"
 std::string text_of(const int (&parts)[3], int dims);

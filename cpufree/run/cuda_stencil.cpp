@@ -115,16 +115,16 @@ void place_tiles(Pe<T>& pe, int device, const std::vector<Tile>& tiles, bool on_
   for (const Tile& tile : tiles) {
     edges.insert(edges.end(), tile.sends.begin(), tile.sends.end());
     edges.insert(edges.end(), tile.receives.begin(), tile.receives.end());
-    values += tile.shape.values();
+    if (!on_chip) values += tile.shape.values();
+    if (source) values += tile.shape.source_values();
   }
-  const int arrays = (on_chip ? 0 : 2) + (source ? 1 : 0);
   pe.edges = {device, edges};
-  pe.tiles = DeviceArray<T>::uninitialised(device, at(arrays * values));
+  pe.tiles = DeviceArray<T>::uninitialised(device, at(values));
   const TileEdge* next_edge = pe.edges.data();
   T* next = pe.tiles.data();
-  const auto take = [&](const TileShape& s) {
+  const auto take = [&](const TileShape& s, std::int64_t count) {
     T* const here = next + s.lead;
-    next += s.values();
+    next += count;
     return here;
   };
   std::vector<TileArgs<T>> views;
@@ -135,9 +135,8 @@ void place_tiles(Pe<T>& pe, int device, const std::vector<Tile>& tiles, bool on_
     view.sends = next_edge;
     view.receives = next_edge + view.edges;
     next_edge += 2 * view.edges;
-    if (!on_chip)
-      for (T*& buffer : view.buffer) buffer = take(tile.shape);
-    if (source) view.source = take(tile.shape);
+    if (!on_chip) view.values = take(tile.shape, tile.shape.values());
+    if (source) view.source = take(tile.shape, tile.shape.source_values());
   }
   pe.views = {device, views};
 }

@@ -70,11 +70,11 @@ class HostStencil {
       view.sends = tile.sends.data();
       view.receives = tile.receives.data();
       view.edges = static_cast<std::int32_t>(tile.sends.size());
-      const auto array = [&] {
-        return pe.arrays.emplace_back(at(tile.shape.values())).data() + tile.shape.lead;
+      const auto array = [&](std::int64_t values) {
+        return pe.arrays.emplace_back(at(values)).data() + tile.shape.lead;
       };
-      for (T*& buffer : view.buffer) buffer = array();
-      if (source) view.source = array();
+      view.values = array(tile.shape.values());
+      if (source) view.source = array(tile.shape.source_values());
     }
   }
 

@@ -11,7 +11,7 @@ namespace cpufree {
 namespace {
 
 constexpr int kMostLayers = 64;
-constexpr double kMostPlanes = 16.0;           // of a front
+constexpr double kMostPlanes = 64.0;           // of a front
 constexpr double kSecondsBetweenLooks = 5e-3;  // at the host, where nothing else needs a check
 
 // The largest tile, as the model sees it.
@@ -38,14 +38,13 @@ TileSize size_of(const Grid& grid, const Division& division) {
 // Seconds of an iteration, were there an exchange every `layers` of them.
 double predict(const TileSize& size, int layers, int thickness, double bytes, bool source,
                const StencilCosts& costs) {
-  const double arrays = source ? 3.0 : 2.0;
+  const double arrays = source ? 2.0 : 1.0;
   const double computed = size.points + 0.5 * (layers - 1) * size.faces;
   double seconds = computed * costs.point;
   if (size.faces > 0.0) seconds += costs.exchange / layers;
   if (arrays * size.points * bytes <= costs.near_bytes) return seconds;
-  const double window = (layers * (thickness + 1.0) + 2.0) * size.plane * arrays * bytes;
+  const double window = 2.0 * layers * (thickness + 1.0) * size.plane * arrays * bytes;
   const double passes = window <= costs.near_bytes ? 1.0 / layers : 1.0;
-  // A line is read before it is written.
   return seconds + passes * (arrays + 1.0) * size.points * bytes * costs.byte;
 }
 
@@ -85,14 +84,29 @@ void count_halo(const Tiling& tiling, StencilPlan& plan, std::int64_t& most_of_a
     }
 }
 
-// Both buffers of every tile in its block's own memory, where all of them fit.
-void keep_on_chip(StencilLayout& layout, std::size_t value_bytes, const StencilCosts& costs) {
+std::size_t largest_tile_bytes(const Tiling& tiling, std::size_t value_bytes) {
   std::int64_t values = 0;
-  for (const auto& of_pe : layout.tiling.tiles)
+  for (const auto& of_pe : tiling.tiles)
     for (const Tile& tile : of_pe) values = std::max(values, tile.shape.values());
-  const std::size_t bytes = 2 * at(values) * value_bytes;
-  layout.plan.in_fast_memory = bytes <= costs.fast_bytes;
-  if (layout.plan.in_fast_memory) layout.plan.fast_bytes = static_cast<std::int64_t>(bytes);
+  return at(values) * value_bytes;
+}
+
+// Tiles in memory of the blocks' own where all of them fit, if need be with thinner fronts, which
+// take less room.
+void make_tiles(const Grid& grid, StencilLayout& layout, bool thinner, std::size_t value_bytes,
+                const StencilCosts& costs) {
+  StencilPlan& plan = layout.plan;
+  for (int thickness = plan.thickness; thickness > 0; thickness = thinner ? thickness / 2 : 0) {
+    Tiling tiling = make_tiling(grid, plan.division, plan.layers, thickness);
+    const std::size_t bytes = largest_tile_bytes(tiling, value_bytes);
+    plan.in_fast_memory = bytes <= costs.fast_bytes;
+    if (!plan.in_fast_memory && thickness != plan.thickness) continue;
+    layout.tiling = std::move(tiling);
+    plan.thickness = thickness;
+    if (!plan.in_fast_memory) continue;
+    plan.fast_bytes = static_cast<std::int64_t>(bytes);
+    return;
+  }
 }
 
 }  // namespace
@@ -114,12 +128,9 @@ StencilLayout lay_out_stencil(const Grid& grid, const StencilSpec& spec, const S
                                 : choose_layers(size, most, plan.thickness, bytes, source, costs);
   plan.check_every = check_period(
       run, predict(size, plan.layers, plan.thickness, bytes, source, costs), plan.layers);
-  layout.tiling = make_tiling(grid, plan.division, plan.layers);
+  make_tiles(grid, layout, spec.thickness == 0 && costs.fast_bytes > 0, value_bytes, costs);
   std::int64_t most_of_a_tile = 0;
   count_halo(layout.tiling, plan, most_of_a_tile);
-  keep_on_chip(layout, value_bytes, costs);
-  if (plan.in_fast_memory && spec.thickness == 0)
-    plan.thickness = static_cast<int>(size.points / size.plane) + 2 * plan.layers;  // all of it
   layout.packets = spec.halo >= 0 ? spec.halo == 1 : most_of_a_tile <= costs.most_packets;
   plan.halo = plan.halo_points == 0 ? "none" : layout.packets ? "packets" : "values";
   plan.engine = engine_name(spec.engine);

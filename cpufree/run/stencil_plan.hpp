@@ -38,7 +38,6 @@ JacobiArgs<T> arguments_of(const StencilLayout& layout, const StencilRun& run) {
   args.check_every = layout.plan.check_every;
   args.tolerance = run.tolerance;
   args.layers = layout.plan.layers;
-  args.thickness = layout.plan.thickness;
   args.in_fast_memory = layout.plan.in_fast_memory;
   return args;
 }

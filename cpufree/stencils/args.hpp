@@ -32,9 +32,9 @@ struct TileArgs {
   TileShape shape;
   const TileEdge* sends = nullptr;
   const TileEdge* receives = nullptr;
-  std::int32_t edges = 0;             // of either kind
-  T* buffer[2] = {nullptr, nullptr};  // values of this iteration and of the next, in turn
-  T* source = nullptr;                // null: none
+  std::int32_t edges = 0;  // of either kind
+  T* values = nullptr;
+  T* source = nullptr;  // null: none
 };
 
 // Mailboxes for halos, on every PE at the same place: two parities of `size` values.
@@ -70,8 +70,7 @@ struct JacobiArgs {
   std::int64_t check_every = 1;  // iterations between two looks at the updates and at the host
   double tolerance = -1.0;       // stop where no point changes by more; negative: never
   std::int32_t layers = 1;       // iterations from one exchange to the next
-  std::int32_t thickness = 1;    // planes of axis 0 between two block barriers
-  bool in_fast_memory = false;   // where the buffers are
+  bool in_fast_memory = false;   // where the tiles' values are
   Mailboxes<T> mailboxes;
   Packet* slots = nullptr;    // of the all-reduce
   double* updates = nullptr;  // one per thread of the PE: its largest update when last measured

@@ -39,14 +39,14 @@ class Edges {
   CPUFREE_KERNEL_FN Epoch epoch() const { return epoch_; }
 
   // Steps 1 and 2, for the points in `values`.
-  CPUFREE_KERNEL_FN void send(const T* values) {
+  CPUFREE_KERNEL_FN void send(const Layer<T>& values) {
     ++epoch_;
     if (tile_.edges == 0) return;
     mailboxes_.packets != nullptr ? send_packets(values) : send_values(values);
   }
 
   // Step 3. False: leave the kernel.
-  CPUFREE_KERNEL_FN bool receive(T* values) {
+  CPUFREE_KERNEL_FN bool receive(const Layer<T>& values) {
     if (tile_.edges == 0) return true;
     return mailboxes_.packets != nullptr ? receive_packets(values) : receive_values(values);
   }
@@ -56,66 +56,64 @@ class Edges {
     return static_cast<std::int64_t>(epoch_ & 1U) * mailboxes_.size;
   }
 
-  // f(edge, k, offset) for my threads' share of all points k of all edges, at `offset` in the tile.
+  // f(edge, k, value) for my threads' share of all points k of all edges.
   template <class F>
-  CPUFREE_KERNEL_FN void each_of_all(const TileEdge* edges, F&& f) {
+  CPUFREE_KERNEL_FN void each_of_all(const TileEdge* edges, const Layer<T>& values, F&& f) {
     std::int32_t e = 0;
     const std::int32_t all = edges[tile_.edges - 1].first + edges[tile_.edges - 1].points;
     for (std::int32_t q = port_.lane(); q < all; q += port_.lanes()) {
       while (q >= edges[e].first + edges[e].points) ++e;
       const TileEdge& edge = edges[e];
       const std::int32_t k = q - edge.first;
-      const std::int32_t row = k / (edge.hi[2] - edge.lo[2]);
-      const std::int32_t x = k - row * (edge.hi[2] - edge.lo[2]);
+      const std::int32_t width = edge.hi[2] - edge.lo[2];
       const std::int32_t rows = edge.hi[1] - edge.lo[1];
-      const TileShape& s = tile_.shape;
-      f(edge, k,
-        (edge.lo[0] + row / rows) * s.plane + (edge.lo[1] + row % rows) * s.row + edge.lo[2] + x);
+      const std::int32_t row = k / width;
+      T* const to = values.row(tile_.shape, edge.lo[0] + row / rows, edge.lo[1] + row % rows);
+      f(edge, k, to[edge.lo[2] + (k - row * width)]);
     }
   }
 
-  // f(edge, k, offset, points) for rows of consecutive points, by one team each.
+  // f(k, row, width) for the rows of an edge, by one team each: points k and on of the edge.
   template <class F>
-  CPUFREE_KERNEL_FN void each_row_of(const TileEdge& edge, F&& f) {
+  CPUFREE_KERNEL_FN void each_row_of(const TileEdge& edge, const Layer<T>& values, F&& f) {
     const TileBox box{{edge.lo[0], edge.lo[1], edge.lo[2]}, {edge.hi[0], edge.hi[1], edge.hi[2]}};
     const std::int32_t width = box.hi[2] - box.lo[2];
     each_row(port_, box, [&](std::int32_t i0, std::int32_t i1) {
       const std::int32_t row = (i0 - box.lo[0]) * (box.hi[1] - box.lo[1]) + (i1 - box.lo[1]);
-      f(row * width, i0 * tile_.shape.plane + i1 * tile_.shape.row + box.lo[2], width);
+      f(row * width, values.row(tile_.shape, i0, i1) + box.lo[2], width);
     });
   }
 
-  CPUFREE_KERNEL_FN void send_packets(const T* values) {
+  CPUFREE_KERNEL_FN void send_packets(const Layer<T>& values) {
     const std::uint64_t tag = make_tag(epoch_, 0U);
     Packet* const packets = mailboxes_.packets + parity();
-    each_of_all(tile_.sends, [&](const TileEdge& edge, std::int32_t k, std::int64_t offset) {
-      port_.put_packet(packets + edge.mailbox + k, edge.pe, static_cast<double>(values[offset]),
-                       tag);
+    each_of_all(tile_.sends, values, [&](const TileEdge& edge, std::int32_t k, const T& value) {
+      port_.put_packet(packets + edge.mailbox + k, edge.pe, static_cast<double>(value), tag);
     });
   }
 
-  CPUFREE_KERNEL_FN bool receive_packets(T* values) {
+  CPUFREE_KERNEL_FN bool receive_packets(const Layer<T>& values) {
     const Packet* const packets = mailboxes_.packets + parity();
     bool here = true;
-    each_of_all(tile_.receives, [&](const TileEdge& edge, std::int32_t k, std::int64_t offset) {
+    each_of_all(tile_.receives, values, [&](const TileEdge& edge, std::int32_t k, T& value) {
       Packet got[1] = {};
       const auto site = [&](int) { return WaitSite{Channel::halo_arrival, edge.pe, edge.block}; };
       here = here && wait_packets(port_, packets + edge.mailbox + k, 1, 1, epoch_, site, got);
-      values[offset] = static_cast<T>(got[0].value);
+      value = static_cast<T>(got[0].value);
     });
     return port_.all(here);
   }
 
-  CPUFREE_KERNEL_FN void send_values(const T* values) {
+  CPUFREE_KERNEL_FN void send_values(const Layer<T>& values) {
     T* const to = mailboxes_.values + parity();
     bool leaves_pe = false;
     for (std::int32_t e = 0; e < tile_.edges; ++e) {
       const TileEdge& edge = tile_.sends[e];
       leaves_pe = leaves_pe || edge.pe != port_.pe();
-      each_row_of(edge, [&](std::int32_t k, std::int64_t offset, std::int32_t points) {
+      each_row_of(edge, values, [&](std::int32_t k, const T* row, std::int32_t width) {
         T* const mailbox = to + edge.mailbox + k;
-        each_point(port_, 0, points,
-                   [&](std::int32_t x) { port_.put(mailbox + x, edge.pe, values[offset + x]); });
+        each_point(port_, 0, width,
+                   [&](std::int32_t x) { port_.put(mailbox + x, edge.pe, row[x]); });
       });
     }
     port_.sync_block();
@@ -125,7 +123,7 @@ class Edges {
       port_.put_flag(mailboxes_.flags + tile_.sends[e].flag, tile_.sends[e].pe, epoch_);
   }
 
-  CPUFREE_KERNEL_FN bool receive_values(T* values) {
+  CPUFREE_KERNEL_FN bool receive_values(const Layer<T>& values) {
     bool here = true;
     for (std::int32_t e = port_.lane(); here && e < tile_.edges; e += port_.lanes()) {
       const TileEdge& edge = tile_.receives[e];
@@ -137,10 +135,9 @@ class Edges {
     const T* const from = mailboxes_.values + parity();
     for (std::int32_t e = 0; e < tile_.edges; ++e) {
       const TileEdge& edge = tile_.receives[e];
-      each_row_of(edge, [&](std::int32_t k, std::int64_t offset, std::int32_t points) {
+      each_row_of(edge, values, [&](std::int32_t k, T* row, std::int32_t width) {
         const T* const mailbox = from + edge.mailbox + k;
-        T* const halo = values + offset;
-        each_point(port_, 0, points, [=](std::int32_t x) { halo[x] = mailbox[x]; });
+        each_point(port_, 0, width, [=](std::int32_t x) { row[x] = mailbox[x]; });
       });
     }
     port_.sync_block();

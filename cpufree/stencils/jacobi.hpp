@@ -13,14 +13,14 @@
 
 namespace cpufree {
 
-// Copies the stored points of the grid from `view` to the tile.
-template <Port P, class T>
+// Copies the stored points of the grid from `view` to where row(i0, i1) says.
+template <Port P, class T, class F>
 CPUFREE_KERNEL_FN void load_tile(P& port, const TileShape& s, const GridView<const T>& view,
-                                 T* values) {
+                                 F&& row_at) {
   const TileBox box{{s.grid_lo[0], s.grid_lo[1], s.grid_lo[2]},
                     {s.grid_hi[0], s.grid_hi[1], s.grid_hi[2]}};
   each_row(port, box, [&](std::int32_t i0, std::int32_t i1) {
-    T* const row = row_of(s, values, i0, i1);
+    T* const row = row_at(i0, i1);
     each_point(port, box.lo[2], box.hi[2], [&](std::int32_t x) {
       row[x] = view(s.origin[0] + i0, s.origin[1] + i1, s.origin[2] + x);
     });
@@ -29,12 +29,12 @@ CPUFREE_KERNEL_FN void load_tile(P& port, const TileShape& s, const GridView<con
 
 // Copies the owned points, and those next to them that keep their values, to `view`.
 template <Port P, class T>
-CPUFREE_KERNEL_FN void store_tile(P& port, const TileShape& s, const T* values,
+CPUFREE_KERNEL_FN void store_tile(P& port, const TileShape& s, const Layer<T>& values,
                                   const GridView<T>& view) {
   const TileBox box{{s.out_lo[0], s.out_lo[1], s.out_lo[2]},
                     {s.out_hi[0], s.out_hi[1], s.out_hi[2]}};
   each_row(port, box, [&](std::int32_t i0, std::int32_t i1) {
-    const T* const row = row_of(s, values, i0, i1);
+    const T* const row = values.row(s, i0, i1);
     each_point(port, box.lo[2], box.hi[2], [&](std::int32_t x) {
       view(s.origin[0] + i0, s.origin[1] + i1, s.origin[2] + x) = row[x];
     });
@@ -84,16 +84,18 @@ class Checks {
 };
 
 // Where a run has got to.
+template <class T>
 struct JacobiState {
+  Layer<T> values;
   std::int64_t iteration = 0;
-  unsigned now = 0;  // the buffer that holds the values
+  // The thread's largest update when last measured.
+  double update = std::numeric_limits<double>::quiet_NaN();
 };
 
 // Iterates to the end. False: leave the kernel.
 template <int D, bool kSource, Port P, class T>
 CPUFREE_KERNEL_FN bool iterate(P& port, const JacobiArgs<T>& args, const TileArgs<T>& tile,
-                               Edges<P, T>& edges, Checks<P>& checks, JacobiState& state,
-                               double& largest) {
+                               Edges<P, T>& edges, Checks<P>& checks, JacobiState<T>& state) {
   std::int64_t next_check = 0;
   while (state.iteration < args.iterations) {
     if (state.iteration == next_check) next_check += args.check_every;
@@ -104,19 +106,18 @@ CPUFREE_KERNEL_FN bool iterate(P& port, const JacobiArgs<T>& args, const TileArg
     Change<P> change{args.tolerance, {}, {}, {}};
     const bool last = stop == args.iterations && check;
     const bool measured = last || (check && checks.waits());
-    advance<D, kSource>(port, tile.shape, tile.buffer, tile.source, state.now, steps,
-                        args.thickness, measured ? &change : nullptr);
+    state.values = advance<D, kSource>(port, tile.shape, state.values, tile.source, steps,
+                                       measured ? &change : nullptr);
     state.iteration += steps;
-    state.now = (state.now + static_cast<unsigned>(steps)) & 1U;
-    if (measured) largest = change.most();
+    if (measured) state.update = change.most();
     if (last && !checks.waits()) return true;
     if (check && !checks.waits() && !checks.pull()) return false;  // of the check before
     if (checks.reason() != StencilReason::all_done) return true;
     if (check) checks.push(change, state.iteration);
-    if (!last) edges.send(tile.buffer[state.now]);
+    if (!last) edges.send(state.values);
     if (check && checks.waits() && !checks.pull()) return false;
     if (last || checks.reason() != StencilReason::all_done) return true;
-    if (!edges.receive(tile.buffer[state.now])) return false;
+    if (!edges.receive(state.values)) return false;
   }
   return true;
 }
@@ -125,22 +126,22 @@ CPUFREE_KERNEL_FN bool iterate(P& port, const JacobiArgs<T>& args, const TileArg
 template <int D, bool kSource, Port P, class T>
 CPUFREE_KERNEL_FN void jacobi_kernel(P& port, const JacobiArgs<T>& args) {
   TileArgs<T> mine = args.tiles[port.block()];
-  if (args.in_fast_memory) {
-    auto* const fast = reinterpret_cast<T*>(port.fast_memory());
-    mine.buffer[0] = fast + mine.shape.lead;
-    mine.buffer[1] = mine.buffer[0] + mine.shape.values();
-  }
+  if (args.in_fast_memory) mine.values = reinterpret_cast<T*>(port.fast_memory()) + mine.shape.lead;
   typename P::template Kept<TileArgs<T>> tile = port.keep(mine);
-  for (T* const values : tile.buffer) load_tile(port, tile.shape, args.start, values);
-  if constexpr (kSource) load_tile(port, tile.shape, args.source, tile.source);
+  const TileShape& s = tile.shape;
+  JacobiState<T> state{{tile.values, 0}};
+  load_tile(port, s, args.start,
+            [&](std::int32_t i0, std::int32_t i1) { return state.values.row(s, i0, i1); });
+  if constexpr (kSource)
+    load_tile(port, s, args.source, [&](std::int32_t i0, std::int32_t i1) {
+      return tile.source + i0 * s.plane + i1 * s.row;
+    });
   port.sync_block();
   Edges<P, T> edges(port, tile, args.mailboxes);
   Checks<P> checks(port, args.slots, args.tolerance);
-  JacobiState state;
-  double largest = std::numeric_limits<double>::quiet_NaN();  // until it is measured
-  if (!iterate<D, kSource>(port, args, tile, edges, checks, state, largest)) return;
-  store_tile(port, tile.shape, tile.buffer[state.now], args.out);
-  args.updates[port.block() * port.lanes() + port.lane()] = largest;
+  if (!iterate<D, kSource>(port, args, tile, edges, checks, state)) return;
+  store_tile(port, s, state.values, args.out);
+  args.updates[port.block() * port.lanes() + port.lane()] = state.update;
   if (port.pe() != 0 || port.block() != 0 || port.lane() != 0) return;
   args.outcome->iterations = state.iteration;
   args.outcome->exchanges = static_cast<std::int64_t>(edges.epoch());

@@ -5,14 +5,25 @@
 // its neighbours compute too, with the same arithmetic.
 //
 // The pass moves along axis 0 in a wavefront. At front f, iteration j computes the `thickness`
-// planes from f - (j - 1) (thickness + 1) on, so that all its iterations can be computed side by
-// side: one block barrier a front, and values stay in the cache from one iteration to the next.
-// Two buffers suffice, iteration j reading the one that j + 1 writes:
-//   - j reads planes of j - 1 up to one behind its own; those were written at earlier fronts, for
-//     j - 1 is thickness + 1 planes ahead and writes, at this front, the planes beyond that one;
-//   - j overwrites planes of j - 2, the last of which j - 1 needed for its plane one further on,
-//     computed at an earlier front too.
-// With the thickness of the tile, iterations are computed one after the other.
+// planes from f - (j - 1) skew on, where skew = thickness + 1. All its iterations can be computed
+// side by side: one block barrier a front, and values stay in the cache, or on the chip, from one
+// iteration to the next.
+//
+// There is one copy of the values. Their planes lie in a ring of memory, and every iteration stores
+// its planes `skew` places below those of the one before ("compressed grid"; Wellein, Hager,
+// Zeiser, Wittmann, Fehske 2009, "Efficient temporal blocking for stencil computations by
+// multicore-aware wavefront parallelization"). Plane i after j iterations of the pass lies at place
+// i - j skew. At front f:
+//   - j reads planes f - (j - 1) skew - 1 to f - (j - 1) skew + thickness after j - 1 iterations.
+//     The last of them was computed at an earlier front: j - 1 is skew planes ahead, and computes
+//     now the planes beyond it.
+//   - j writes the places from f - (2 j - 1) skew on, `thickness` of them. After j - 1 iterations
+//     these held the planes from f - j skew on, the last of which, f - (j - 1) skew - 2, is one
+//     below the first that is still read. j + 1 reads the places up to f - 2 j skew + thickness,
+//     one below the first that j writes.
+//   - All that is alive lies between the last plane before the pass and the first after it: the
+//     ring has room for all planes and `layers` times skew.
+// Values on a Dirichlet boundary move along with their neighbours.
 #pragma once
 
 #include "cpufree/device/block.hpp"
@@ -107,72 +118,108 @@ struct Change {
   }
 };
 
+// A tile's values after some iteration: where in the ring its first plane lies.
 template <class T>
-CPUFREE_KERNEL_FN T* row_of(const TileShape& s, T* values, std::int32_t i0, std::int32_t i1) {
-  return values + i0 * s.plane + i1 * s.row;
-}
+struct Layer {
+  T* values;
+  std::int32_t first;
+
+  CPUFREE_KERNEL_FN T* row(const TileShape& s, std::int32_t i0, std::int32_t i1) const {
+    const std::int32_t place = first + i0;
+    return values + (place < s.planes ? place : place - s.planes) * s.plane + i1 * s.row;
+  }
+  // The values `iterations` <= layers later.
+  CPUFREE_KERNEL_FN Layer after(const TileShape& s, std::int32_t iterations) const {
+    const std::int32_t place = first - iterations * s.skew;
+    return {values, place < 0 ? place + s.planes : place};
+  }
+};
 
 template <int D, class T>
-CPUFREE_KERNEL_FN RowsAround<T> rows_around(const TileShape& s, const T* from, const T* source,
-                                            std::int32_t i0, std::int32_t i1) {
-  const T* const centre = row_of(s, from, i0, i1);
+CPUFREE_KERNEL_FN RowsAround<T> rows_around(const TileShape& s, const Layer<T>& from,
+                                            const T* source, std::int32_t i0, std::int32_t i1) {
+  const T* const centre = from.row(s, i0, i1);
   const std::int64_t across = D == 3 ? s.row : 0;
-  return {centre - s.plane, centre + s.plane,
-          centre - across,  centre + across,
-          centre,           source == nullptr ? nullptr : row_of(s, source, i0, i1)};
+  return {from.row(s, i0 - 1, i1),
+          from.row(s, i0 + 1, i1),
+          centre - across,
+          centre + across,
+          centre,
+          source == nullptr ? nullptr : source + i0 * s.plane + i1 * s.row};
 }
 
-// One iteration on a box.
-template <int D, bool kSource, Port P, class T>
-CPUFREE_KERNEL_FN void sweep(P& port, const TileShape& s, const TileBox& box, const T* from, T* to,
-                             const T* source) {
-  each_row(port, box, [&](std::int32_t i0, std::int32_t i1) {
-    const RowsAround<T> rows = rows_around<D>(s, from, source, i0, i1);
-    T* const out = row_of(s, to, i0, i1);
-    each_point(port, box.lo[2], box.hi[2],
-               [=](std::int32_t x) { out[x] = jacobi_point<D, kSource>(rows, x); });
+// The box with what keeps its values next to it.
+CPUFREE_KERNEL_FN TileBox with_rim(const TileShape& s, const TileBox& box) {
+  TileBox rim = box;
+  CPUFREE_UNROLL
+  for (int a = 0; a < 3; ++a) {
+    if (box.lo[a] == s.bound_lo[a] && s.grid_lo[a] < s.bound_lo[a]) --rim.lo[a];
+    if (box.hi[a] == s.bound_hi[a] && s.grid_hi[a] > s.bound_hi[a]) ++rim.hi[a];
+  }
+  return rim;
+}
+
+// One iteration on the planes [begin, end) of a box, `rim` included. Gives
+// f(rows around, row to write, x) every point to compute.
+template <int D, Port P, class T, class F>
+CPUFREE_KERNEL_FN void sweep(P& port, const TileShape& s, const TileBox& box, std::int32_t begin,
+                             std::int32_t end, const Layer<T>& from, const Layer<T>& to,
+                             const T* source, F&& compute) {
+  const TileBox rim = with_rim(s, box);
+  const TileBox part{{begin, rim.lo[1], rim.lo[2]}, {end, rim.hi[1], rim.hi[2]}};
+  each_row(port, part, [&](std::int32_t i0, std::int32_t i1) {
+    T* const out = to.row(s, i0, i1);
+    const T* const old = from.row(s, i0, i1);
+    const bool kept = i0 < box.lo[0] || i0 >= box.hi[0] || i1 < box.lo[1] || i1 >= box.hi[1];
+    if (kept) {
+      each_point(port, rim.lo[2], rim.hi[2], [=](std::int32_t x) { out[x] = old[x]; });
+      return;
+    }
+    compute(rows_around<D>(s, from, source, i0, i1), out);
+    each_point(port, rim.lo[2], box.lo[2], [=](std::int32_t x) { out[x] = old[x]; });
+    each_point(port, box.hi[2], rim.hi[2], [=](std::int32_t x) { out[x] = old[x]; });
   });
 }
 
-// The same, and how much it changes.
+// `steps` iterations on a tile. Returns where the values are then. `change`: of the last iteration;
+// null: not asked for. Ends with a block barrier.
 template <int D, bool kSource, Port P, class T>
-CPUFREE_KERNEL_FN void measured_sweep(P& port, const TileShape& s, const TileBox& box,
-                                      const T* from, T* to, const T* source, Change<P>& change) {
-  each_row(port, box, [&](std::int32_t i0, std::int32_t i1) {
-    const RowsAround<T> rows = rows_around<D>(s, from, source, i0, i1);
-    T* const out = row_of(s, to, i0, i1);
-    each_point_and_lane(port, box.lo[2], box.hi[2], [&](std::int32_t x, int lane) {
-      const T value = jacobi_point<D, kSource>(rows, x);
-      change.add(lane, static_cast<double>(rows.centre[x]), static_cast<double>(value));
-      out[x] = value;
-    });
-  });
-}
-
-// `steps` iterations on a tile whose values lie in buffer[now]; those of the last one lie in
-// buffer[(now + steps) % 2]. `change`: of the last iteration; null: not asked for. Ends with a
-// block barrier.
-template <int D, bool kSource, Port P, class T>
-CPUFREE_KERNEL_FN void advance(P& port, const TileShape& s, T* const (&buffer)[2], const T* source,
-                               unsigned now, std::int32_t steps, std::int32_t thickness,
-                               Change<P>* change) {
-  const std::int64_t skew = std::int64_t{thickness} + 1;
-  const std::int64_t end = box_of(s, 0).hi[0] + (steps - 1) * skew;
-  for (std::int64_t front = box_of(s, steps - 1).lo[0]; front < end; front += thickness) {
+CPUFREE_KERNEL_FN Layer<T> advance(P& port, const TileShape& s, const Layer<T>& now,
+                                   const T* source, std::int32_t steps, Change<P>* change) {
+  const std::int32_t thickness = s.skew - 1;
+  const std::int64_t end = with_rim(s, box_of(s, 0)).hi[0] + std::int64_t{steps - 1} * s.skew;
+  const std::int32_t start = with_rim(s, box_of(s, steps - 1)).lo[0];
+  for (std::int64_t front = start; front < end; front += thickness) {
     for (std::int32_t j = 1; j <= steps; ++j) {
-      TileBox box = box_of(s, steps - j);
-      const std::int64_t first = front - (j - 1) * skew;
-      if (first >= box.hi[0] || first + thickness <= box.lo[0]) continue;
-      if (first > box.lo[0]) box.lo[0] = static_cast<std::int32_t>(first);
-      if (first + thickness < box.hi[0]) box.hi[0] = static_cast<std::int32_t>(first + thickness);
-      const unsigned from = (now + static_cast<unsigned>(j) - 1U) & 1U;
+      const TileBox box = box_of(s, steps - j);
+      const TileBox rim = with_rim(s, box);
+      const std::int64_t first = front - std::int64_t{j - 1} * s.skew;
+      if (first >= rim.hi[0] || first + thickness <= rim.lo[0]) continue;
+      const auto from = static_cast<std::int32_t>(first > rim.lo[0] ? first : rim.lo[0]);
+      const auto to =
+          static_cast<std::int32_t>(first + thickness < rim.hi[0] ? first + thickness : rim.hi[0]);
+      const std::int32_t lo = box.lo[2], hi = box.hi[2];
+      const auto plain = [&](const RowsAround<T>& rows, T* out) {
+        each_point(port, lo, hi,
+                   [=](std::int32_t x) { out[x] = jacobi_point<D, kSource>(rows, x); });
+      };
+      const auto measured = [&](const RowsAround<T>& rows, T* out) {
+        each_point_and_lane(port, lo, hi, [&](std::int32_t x, int lane) {
+          const T value = jacobi_point<D, kSource>(rows, x);
+          change->add(lane, static_cast<double>(rows.centre[x]), static_cast<double>(value));
+          out[x] = value;
+        });
+      };
+      const Layer<T> before = now.after(s, j - 1);
+      const Layer<T> after = now.after(s, j);
       if (j == steps && change != nullptr)
-        measured_sweep<D, kSource>(port, s, box, buffer[from], buffer[from ^ 1U], source, *change);
+        sweep<D>(port, s, box, from, to, before, after, source, measured);
       else
-        sweep<D, kSource>(port, s, box, buffer[from], buffer[from ^ 1U], source);
+        sweep<D>(port, s, box, from, to, before, after, source, plain);
     }
     port.sync_block();
   }
+  return now.after(s, steps);
 }
 
 }  // namespace cpufree

@@ -85,12 +85,12 @@ TEST(receives_fill_the_halo_that_is_computed_from) {
     each_tile(tiling, [&](const Tile& t) {
       std::int64_t received = 0;
       for (const TileEdge& edge : t.receives) received += edge.points;
-      std::int64_t stored = 1, owned = 1;
+      std::int64_t stored = 1, kept = 1;
       for (int a = 0; a < 3; ++a) {
-        stored *= t.shape.bound_hi[a] - t.shape.bound_lo[a];
-        owned *= t.shape.hi[a] - t.shape.lo[a];
+        stored *= t.shape.grid_hi[a] - t.shape.grid_lo[a];
+        kept *= t.shape.out_hi[a] - t.shape.out_lo[a];
       }
-      CHECK_EQ(received, stored - owned);
+      CHECK_EQ(received, stored - kept);
     });
   }
 }
