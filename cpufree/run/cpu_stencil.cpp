@@ -24,7 +24,7 @@ StencilCosts costs_of(std::size_t value_bytes) {
   costs.point = value_bytes == 4 ? 0.2e-9 : 0.4e-9;
   costs.byte = 1.0 / 10e9;
   costs.exchange = 1e-6;
-  costs.near_bytes = 768e3;  // of a second-level cache
+  costs.near_bytes = 2.5e6;  // a core's share of the caches
   costs.most_packets = 0;    // threads share caches: plain stores are quicker
   return costs;
 }

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "cpufree/base/error.hpp"
+#include "cpufree/run/stencil_plan.hpp"
 #include "harness.hpp"
 #include "stencil_rig.hpp"
 
@@ -146,4 +147,35 @@ TEST(impossible_grids_are_refused) {
   CHECK_THROWS(InvalidInput, check(grid2d(5, std::int64_t{1} << 40)));
   CHECK_THROWS(InvalidInput, check(grid3d(1 << 30, 1 << 30, 1 << 30)));
   CHECK_THROWS(InvalidInput, check(Grid{4, {2, 2, 2}, {}}));
+}
+
+TEST(tiles_stay_on_chip_where_one_copy_of_them_fits) {
+  StencilCosts costs;
+  costs.fast_bytes = 224 << 10;
+  costs.front_points = 8192.0;
+  const StencilSpec spec{.pes = 4, .layers = 2};
+  const auto plan = [&](std::int64_t ny, std::int64_t nx) {
+    return lay_out_stencil(grid2d(ny, nx), spec, {}, 132, sizeof(float), false, costs).plan;
+  };
+  const StencilPlan fits = plan(4 * 2048, 2048);
+  CHECK(fits.in_fast_memory);
+  CHECK(fits.fast_bytes > 4 * fits.tile_points && fits.fast_bytes <= 224 << 10);
+  CHECK(!plan(4 * 8192, 8192).in_fast_memory);
+  costs.fast_bytes = 0;
+  CHECK(!plan(100, 100).in_fast_memory);
+}
+
+TEST(model_takes_more_layers_where_memory_or_the_neighbour_is_far) {
+  StencilCosts costs;
+  costs.point = 0.2e-9;
+  costs.byte = 0.1e-9;
+  costs.near_bytes = 1e6;
+  const auto layers = [&](std::int64_t ny, std::int64_t nx, int pes) {
+    const StencilSpec spec{.pes = pes};
+    return lay_out_stencil(grid2d(ny, nx), spec, {}, 1, sizeof(float), false, costs).plan.layers;
+  };
+  CHECK_EQ(layers(100, 100, 1), 1);  // all of it is near
+  CHECK(layers(4000, 4000, 1) > 2);
+  costs.exchange = 1e-6;
+  CHECK(layers(40, 40, 4) > 1);  // waiting is what takes time
 }
