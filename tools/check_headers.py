@@ -22,6 +22,7 @@ NOT_ALONE = (
     "cpufree/engines/nvshmem",
     "cpufree/baselines",
     "cpufree/run/baseline_",
+    "cpufree/run/cuda_devices",
     "cpufree/run/cuda_run",
     "cpufree/run/cuda_system",
     "cpufree/run/cuda_transfer",

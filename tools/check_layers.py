@@ -40,9 +40,10 @@ CPP_SPLIT_ROOMS = {"engines"}
 PYTHON_ROWS: list[set[str]] = [
     {"errors", "env"},
     {"problem", "io", "cache", "validate", "generate", "partition"},
-    {"result", "run", "_core", "_baselines", "_baselines_mpi"},
+    {"result", "run", "stencil", "_core", "_baselines", "_baselines_mpi"},
     {"__init__", "model", "simulate", "trace", "compiler", "dace"},
-    {"display", "info", "plot", "doctor", "commands", "bench", "cli", "__main__"},
+    {"display", "info", "plot", "doctor", "commands", "stencil_command"}
+    | {"bench", "cli", "__main__"},
 ]
 ENVIRONMENT_READERS = {"cpufree/base/env.hpp", "cpufree/base/env.cpp", "python/cpufree/env.py"}
 

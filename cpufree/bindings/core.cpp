@@ -5,8 +5,6 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <algorithm>
-#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,6 +13,8 @@
 #include <vector>
 
 #include "cpufree/bindings/argument.hpp"
+#include "cpufree/bindings/options.hpp"
+#include "cpufree/bindings/stencil.hpp"
 #include "cpufree/run/cuda_engine.hpp"
 #include "cpufree/run/system.hpp"
 
@@ -49,19 +49,6 @@ nb::ndarray<nb::numpy, T, nb::ndim<1>> new_numpy(std::size_t n) {
   T* const values = new T[n];
   const nb::capsule owner(values, [](void* p) noexcept { delete[] static_cast<T*>(p); });
   return {values, {n}, owner};
-}
-
-template <class V>
-V option(const nb::dict& options, const char* name, V otherwise) {
-  return options.contains(name) ? nb::cast<V>(options[name]) : otherwise;
-}
-
-void require_known(const nb::dict& options, std::initializer_list<const char*> known) {
-  for (const auto& [key, value] : options) {
-    const auto name = nb::cast<std::string>(key);
-    if (std::ranges::find(known, name) == known.end())
-      throw InvalidInput("unknown option '" + name + "'");
-  }
 }
 
 SystemSpec spec_of(int pes, int blocks, const std::string& engine, const std::vector<int>& gpus,
@@ -314,4 +301,5 @@ NB_MODULE(_core, m) {
   m.def("gpu_note", &cpufree::gpu_note);
   m.def("gpu_free_bytes", &cpufree::gpu_free_bytes, nb::arg("index"));
   m.def("peer_problem", &cpufree::peer_problem, nb::arg("gpus"));
+  cpufree::bind_stencils(m);
 }

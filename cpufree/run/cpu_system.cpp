@@ -6,13 +6,13 @@
 
 #include "cpufree/base/index.hpp"
 #include "cpufree/base/parallel.hpp"
+#include "cpufree/run/cpu_run.hpp"
 #include "cpufree/run/dispatch.hpp"
 
 namespace cpufree {
 
 namespace {
 
-constexpr std::chrono::milliseconds kPatience{50};  // between two looks of the host
 constexpr std::size_t kMostPackets = 0;  // threads share caches: plain stores are quicker
 
 template <class T>
@@ -176,45 +176,17 @@ auto CpuSystem<T>::arguments(const SolveSpec& spec, const SolveParams& params, S
 template <class T>
 double CpuSystem<T>::run(const SolveSpec& spec, const std::vector<SolveArgs<Matrix>>& args,
                          const Progress& progress) {
-  using Seconds = std::chrono::duration<double>;
   const auto kernel = kernel_for<T>(spec);
   cpu_threads::LaunchConfig config;
   config.pes = static_cast<int>(pes_.size());
   config.blocks = blocks_;
   config.heaps = heaps_->bases();
-  config.wait_limit =
-      std::chrono::duration_cast<std::chrono::nanoseconds>(Seconds(spec.wait_limit));
   // Channels start at epoch 0 in every launch; no kernel runs now.
   for (int pe = 0; pe < config.pes; ++pe)
     std::memset(static_cast<void*>(heaps_->base(pe)), 0, heap_.channel_bytes);
-  const auto start = std::chrono::steady_clock::now();
-  const auto elapsed = [&] { return Seconds(std::chrono::steady_clock::now() - start).count(); };
-  const auto body = [&](cpu_threads::Port& port) { kernel(port, args[at(port.pe())]); };
-  auto patience = kPatience;
-  if (spec.time_limit > 0.0)
-    patience =
-        std::chrono::milliseconds(1 + static_cast<int>(std::min(49.0, 100.0 * spec.time_limit)));
-  const auto listen = [&](std::int64_t iteration, double residual) {
-    unsigned notes = kNoteNone;
-    if (progress && !progress(iteration, residual)) notes |= kNoteInterrupt;
-    if (spec.time_limit > 0.0 && elapsed() > spec.time_limit) notes |= kNoteTimeLimit;
-    return notes;
-  };
-  if (config.pes * config.blocks == 1) {
-    auto next = start + patience;
-    cpu_threads::run_here(config.heaps, body, [&](std::int64_t iteration, double residual) {
-      const auto now = std::chrono::steady_clock::now();
-      if (now < next) return static_cast<unsigned>(kNoteNone);
-      next = now + patience;
-      return listen(iteration, residual);
-    });
-    return elapsed();
-  }
-  cpu_threads::Launch launch(config, body);
-  while (!launch.wait_for(patience)) launch.note(listen(launch.iteration(), launch.residual()));
-  const double seconds = elapsed();
-  if (!launch.gave_up()) return seconds;
-  throw WaitTimeout(block_reports(launch.records(), blocks_));
+  return run_on_threads(
+      config, spec.limits(), [&](cpu_threads::Port& port) { kernel(port, args[at(port.pe())]); },
+      progress);
 }
 
 template <class T>

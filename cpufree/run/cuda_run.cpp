@@ -27,7 +27,7 @@ void CudaRunner::synchronize() const {
     cuda_p2p::check(cudaStreamSynchronize(stream(pe)), "cudaStreamSynchronize");
 }
 
-void CudaRunner::reset(std::vector<cuda_p2p::Shared>& shared, const SolveSpec& spec) {
+void CudaRunner::reset(std::vector<cuda_p2p::Shared>& shared, const Limits& limits) {
   leave_[0].value = 0;
   notes_[0].value = kNoteNone;
   reached_[0].iteration = 0;
@@ -39,18 +39,18 @@ void CudaRunner::reset(std::vector<cuda_p2p::Shared>& shared, const SolveSpec& s
     shared[pe].iteration = &reached_[0].iteration;
     shared[pe].residual = &reached_[0].residual;
     shared[pe].records = records_.data() + pe * at(blocks_);
-    const double seconds = std::min(spec.wait_limit, kLongestWait);
+    const double seconds = std::min(limits.wait_limit, kLongestWait);
     shared[pe].wait_limit_ns = static_cast<std::uint64_t>(1e9 * seconds);
   }
 }
 
 // Until all kernels have ended: passes notes on, and tells the caller how far they are.
-void CudaRunner::listen(const SolveSpec& spec, const Progress& progress) const {
+void CudaRunner::listen(const Limits& limits, const Progress& progress) const {
   const auto start = Clock::now();
   Seconds next = kPatience;
   while (!launch_.ended()) {
     const Seconds now = Clock::now() - start;
-    if (spec.time_limit > 0.0 && now.count() > spec.time_limit)
+    if (limits.time_limit > 0.0 && now.count() > limits.time_limit)
       notes_[0].value = notes_[0].value | kNoteTimeLimit;
     if (progress && now > next) {
       if (!progress(reached_[0].iteration, reached_[0].residual))
@@ -81,14 +81,14 @@ void CudaRunner::report_waits() {
 }
 
 double CudaRunner::run(const CudaKernel& kernel, std::vector<cuda_p2p::Shared> shared,
-                       const std::vector<const void*>& args, const SolveSpec& spec,
+                       const std::vector<const void*>& args, const Limits& limits,
                        const Progress& progress) {
-  reset(shared, spec);
+  reset(shared, limits);
   const auto start = Clock::now();
   try {
     launch_.start(kernel.function, kernel.blocks, kernel.threads, shared, args,
                   kernel.dynamic_bytes);
-    listen(spec, progress);
+    listen(limits, progress);
   } catch (...) {
     stop();
     throw;

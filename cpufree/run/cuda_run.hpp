@@ -33,7 +33,7 @@ class CudaRunner {
   // have arrived on all GPUs. Returns the seconds from the first launch to the last end. Throws
   // WaitTimeout, EngineError, and what `progress` throws, each after all GPUs have ended.
   double run(const CudaKernel& kernel, std::vector<cuda_p2p::Shared> shared,
-             const std::vector<const void*>& args, const SolveSpec& spec, const Progress& progress);
+             const std::vector<const void*>& args, const Limits& limits, const Progress& progress);
 
  private:
   // Words that kernels and host share, each on lines of its own.
@@ -45,8 +45,8 @@ class CudaRunner {
     volatile double residual;
   };
 
-  void reset(std::vector<cuda_p2p::Shared>& shared, const SolveSpec& spec);
-  void listen(const SolveSpec& spec, const Progress& progress) const;
+  void reset(std::vector<cuda_p2p::Shared>& shared, const Limits& limits);
+  void listen(const Limits& limits, const Progress& progress) const;
   void stop() noexcept;
   void report_waits();
 

@@ -1,10 +1,8 @@
 // The solves of a CudaSystem; cuda_system_setup.cpp makes one.
 #include "cpufree/run/cuda_system.hpp"
 
-#include <algorithm>
-#include <string>
-
 #include "cpufree/base/index.hpp"
+#include "cpufree/run/cuda_devices.hpp"
 #include "cpufree/run/cuda_kernel.hpp"
 #include "cpufree/run/dispatch.hpp"
 
@@ -18,38 +16,6 @@ CudaSystem<T>::~CudaSystem() {
   device_.reset();
 }
 
-// Bytes of dynamic shared memory that a block may have on every GPU.
-template <class T>
-std::size_t CudaSystem<T>::fast_memory_limit(const void* kernel) const {
-  constexpr std::size_t kSlack = 1024;  // what CUDA keeps of every block's
-  std::size_t limit = std::size_t{1} << 30;
-  for (const int device : devices_) {
-    const OnDevice here(device);
-    cudaFuncAttributes attributes{};
-    cuda_p2p::check(cudaFuncGetAttributes(&attributes, kernel), "cudaFuncGetAttributes");
-    const int multiprocessors = cuda_p2p::attribute(cudaDevAttrMultiProcessorCount, device);
-    const int each = (blocks_ + multiprocessors - 1) / multiprocessors;  // that share one's memory
-    const std::size_t room =
-        at(cuda_p2p::attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, device)) / at(each);
-    const std::size_t taken = attributes.sharedSizeBytes + kSlack;
-    limit = std::min(limit, room > taken ? room - taken : 0);
-  }
-  return limit;
-}
-
-// All blocks must be resident together, on every GPU: they wait for one another.
-template <class T>
-void CudaSystem<T>::check_residency(const CudaKernel& kernel) const {
-  for (const int device : devices_) {
-    const int most =
-        cuda_p2p::resident_blocks(kernel.function, kernel.threads, device, kernel.dynamic_bytes);
-    require(most >= blocks_, "GPU " + std::to_string(device) + " runs at most " +
-                                 std::to_string(most) + " blocks of " +
-                                 std::to_string(kernel.threads) + " threads together, not " +
-                                 std::to_string(blocks_) + "; use fewer blocks or threads");
-  }
-}
-
 template <class T>
 auto CudaSystem<T>::choice_for(const SolveSpec& spec) -> const Choice& {
   const std::pair key(spec.method, spec.preconditioner);
@@ -61,13 +27,13 @@ auto CudaSystem<T>::choice_for(const SolveSpec& spec) -> const Choice& {
       spec.method, spec.preconditioner, []<template <class, class> class Algorithm, class M>() {
         return cuda_kernel<Algorithm, M, T>();
       });
-  const FastMemory fast =
-      choose_residency(sizes_, count_needed(spec), sizeof(T),
-                       fast_memory_limit(choice.kernel.function), residency_mode_);
+  const FastMemory fast = choose_residency(
+      sizes_, count_needed(spec), sizeof(T),
+      fast_memory_limit(choice.kernel.function, devices_, blocks_), residency_mode_);
   choice.residency = fast.residency;
   choice.kernel.dynamic_bytes = fast.bytes;
   device_->runner.load(choice.kernel);  // occupancy depends on the shared memory allowed there
-  check_residency(choice.kernel);
+  require_residency(choice.kernel, devices_);
   return choices_.emplace(key, choice).first->second;
 }
 
@@ -176,7 +142,7 @@ SolveResult CudaSystem<T>::solve(VectorView<const T> b, VectorView<const T> x0, 
   for (const auto& of_pe : device_->args) args.push_back(&of_pe);
   SolveResult result;
   result.seconds =
-      device_->runner.run(choice.kernel, shared(), args, spec, unscaled(progress, scale));
+      device_->runner.run(choice.kernel, shared(), args, spec.limits(), unscaled(progress, scale));
   fetch(result);
   const bool finite = device_->transfer->store(private_vector(index_.x), scale, out);
   unscale(result, scale, scale != 1.0 && !finite);

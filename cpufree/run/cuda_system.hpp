@@ -83,7 +83,6 @@ class CudaSystem final : public System<T> {
     std::vector<std::vector<std::int32_t>> sources;
   };
 
-  void choose_devices(const SystemSpec& spec);
   void choose_blocks(const SystemSpec& spec, const Extent& extent);
   Sharing share_out(HaloPlan<T>& plan, std::span<const std::int32_t> order, const SystemSpec& spec);
   void build(HaloPlan<T>& plan, std::span<const std::int32_t> order, const SystemSpec& spec);
@@ -96,8 +95,6 @@ class CudaSystem final : public System<T> {
   void finish_report(const std::vector<PeLayout>& layouts);
 
   const Choice& choice_for(const SolveSpec& spec);
-  std::size_t fast_memory_limit(const void* kernel) const;
-  void check_residency(const CudaKernel& kernel) const;
   void reserve(const SolveSpec& spec, const SolveParams& params);
   double load(VectorView<const T> b, VectorView<const T> x0);
   void set_arguments(const SolveSpec& spec, const SolveParams& params, const Residency& residency);

@@ -5,6 +5,7 @@
 
 #include "cpufree/base/index.hpp"
 #include "cpufree/base/parallel.hpp"
+#include "cpufree/run/cuda_devices.hpp"
 #include "cpufree/run/cuda_engine.hpp"
 #include "cpufree/run/cuda_kernel.hpp"
 #include "cpufree/run/cuda_system.hpp"
@@ -21,12 +22,6 @@ constexpr std::int64_t kMostEntries = (std::int64_t{1} << 31) - 1 - 1024;
 constexpr std::size_t kMostPackets = 16384;
 // A block with fewer rows has nothing to do for most of its threads.
 constexpr std::int64_t kRowsPerBlock = 32;
-
-std::string text_of(const std::vector<GpuInfo>& gpus) {
-  std::string list;
-  for (const GpuInfo& gpu : gpus) list += (list.empty() ? "" : ", ") + std::to_string(gpu.index);
-  return list;
-}
 
 // Starts CUDA on the devices, which takes a while, beside what the host does meanwhile. Failures
 // show again where the devices are used.
@@ -46,7 +41,7 @@ CudaSystem<T>::CudaSystem(const CsrView<T>& matrix, std::span<const std::int32_t
                           std::span<const std::int32_t> order, const SystemSpec& spec)
     : rows_(matrix.n), residency_mode_(spec.residency) {
   check(spec);
-  choose_devices(spec);
+  devices_ = choose_devices(spec.pes, spec.gpus);
   std::jthread waking = wake(devices_);
   auto plan = plan_of(matrix, part, order, spec.pes);
   waking.join();
@@ -57,30 +52,6 @@ CudaSystem<T>::CudaSystem(const CsrView<T>& matrix, std::span<const std::int32_t
   } catch (...) {
     device_.reset();  // while the devices are still ours
     throw;
-  }
-}
-
-template <class T>
-void CudaSystem<T>::choose_devices(const SystemSpec& spec) {
-  require(spec.pes <= cuda_p2p::kMaxPes, "the engine cuda_p2p takes at most " +
-                                             std::to_string(cuda_p2p::kMaxPes) + " GPUs, not " +
-                                             std::to_string(spec.pes));
-  devices_ = spec.gpus;
-  const auto found = list_gpus();
-  if (found.empty()) throw Unsupported("engine cuda_p2p: " + gpu_note());
-  if (devices_.empty()) {
-    if (found.size() < at(spec.pes))
-      throw Unsupported(std::to_string(spec.pes) + " PEs need as many GPUs; there are " +
-                        std::to_string(found.size()) + ": " + text_of(found));
-    for (int k = 0; k < spec.pes; ++k) devices_.push_back(found[at(k)].index);
-  }
-  for (std::size_t k = 0; k < devices_.size(); ++k) {
-    if (std::ranges::find(found, devices_[k], &GpuInfo::index) == found.end())
-      throw Unsupported("GPU " + std::to_string(devices_[k]) +
-                        " is not one that the engine can use; those are: " + text_of(found));
-    require(std::find(devices_.begin(), devices_.begin() + static_cast<std::ptrdiff_t>(k),
-                      devices_[k]) == devices_.begin() + static_cast<std::ptrdiff_t>(k),
-            "GPU " + std::to_string(devices_[k]) + " is named twice: each PE needs its own");
   }
 }
 

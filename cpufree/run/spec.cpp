@@ -109,13 +109,17 @@ void check(const SystemSpec& spec) {
           "boundary_blocks must not be negative, but is " + std::to_string(spec.boundary_blocks));
 }
 
+void check(const Limits& limits) {
+  require_not_negative(limits.time_limit, "time_limit");
+  require_not_negative(limits.wait_limit, "wait_limit");
+  require(limits.wait_limit > 0.0 && limits.wait_limit <= 1e6,
+          "wait_limit must lie between 0 (excluded) and 1e6 seconds: every wait is bounded");
+}
+
 void check(const SolveSpec& spec) {
   require_not_negative(spec.rtol, "rtol");
   require_not_negative(spec.atol, "atol");
-  require_not_negative(spec.time_limit, "time_limit");
-  require_not_negative(spec.wait_limit, "wait_limit");
-  require(spec.wait_limit > 0.0 && spec.wait_limit <= 1e6,
-          "wait_limit must lie between 0 (excluded) and 1e6 seconds: every wait is bounded");
+  check(spec.limits());
   require(spec.maxiter >= 0,
           "maxiter must not be negative, but is " + std::to_string(spec.maxiter));
   require(spec.replace_every >= 0, "replace_every must not be negative (0: never)");

@@ -27,6 +27,12 @@ struct SystemSpec {
   int boundary_blocks = 0;  // blocks that own all boundary rows and no others; 0: all blocks share
 };
 
+// What bounds a run besides its own rule for stopping.
+struct Limits {
+  double time_limit = 0.0;   // seconds, 0: none
+  double wait_limit = 60.0;  // seconds that a block may wait for another one
+};
+
 struct SolveSpec {
   Method method = Method::prcg;
   Preconditioner preconditioner = Preconditioner::jacobi;
@@ -37,6 +43,8 @@ struct SolveSpec {
   double wait_limit = 60.0;  // seconds that a block may wait for another one
   std::int32_t replace_every = 50;
   std::int32_t chebyshev_degree = 4;
+
+  Limits limits() const { return {time_limit, wait_limit}; }
 };
 
 // Names as users write them. Throw InvalidInput that lists the valid ones.
@@ -51,5 +59,6 @@ const char* reason_name(Reason reason);
 // Throws InvalidInput where a number is out of its range.
 void check(const SystemSpec& spec);
 void check(const SolveSpec& spec);
+void check(const Limits& limits);
 
 }  // namespace cpufree

@@ -3,6 +3,7 @@
     x, info = cpufree.cg(A, b)      # as scipy.sparse.linalg.cg
     result = cpufree.solve(A, b)    # with a report
     with cpufree.Solver(A) as solver: ...  # set up once, solve often
+    result = cpufree.stencil.jacobi(u0, 1000)  # iterations on a grid
 
 Names are loaded when first used: importing the package is quick and needs no GPU.
 """
@@ -13,7 +14,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from . import errors, generate
+    from . import errors, generate, stencil
     from .errors import (
         CpufreeError,
         CpufreeWarning,
@@ -51,12 +52,14 @@ __all__ = [
     "save_matrix",
     "save_vector",
     "solve",
+    "stencil",
 ]
 
 # Where each public name is found: module, or "" for a module of that name.
 _HOMES = {
     "errors": "",
     "generate": "",
+    "stencil": "",
     **dict.fromkeys(("cg", "solve", "Solver"), "run"),
     **dict.fromkeys(("Reason", "Result"), "result"),
     **dict.fromkeys(("load_matrix", "load_vector", "save_matrix", "save_vector"), "io"),

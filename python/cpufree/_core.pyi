@@ -103,3 +103,43 @@ def gpu_note() -> str:
 
 def peer_problem(gpus: list[int]) -> str:
     """Return the first pair without native atomics on one another's memory, "" if none."""
+
+class Stencil(TypedDict):
+    """How a run ended, and how its grid lay on the PEs."""
+
+    reason: str
+    iterations: int
+    exchanges: int
+    checks: int
+    update: float  # largest change of a point when last measured; NaN: not measured
+    seconds: float
+    engine: str
+    pes: int
+    blocks: int
+    threads: int
+    pe_grid: str  # parts along each axis
+    block_grid: str
+    halo_steps: int
+    thickness: int
+    check_every: int
+    tile_points: int
+    halo_points: int
+    pe_halo_points: int
+    halo: str  # "packets", "values", "none"
+    in_fast_memory: bool
+
+def jacobi(
+    start: npt.NDArray[Any],  # 2 or 3 dimensions, float64 or float32, contiguous, as all of them
+    source: npt.NDArray[Any] | None,
+    out: npt.NDArray[Any],
+    periodic: list[bool],
+    options: dict[str, Any],
+    progress: Callable[[int, float], bool] | None,
+) -> Stencil: ...
+def jacobi_reference(
+    start: npt.NDArray[Any],
+    source: npt.NDArray[Any] | None,
+    out: npt.NDArray[Any],
+    periodic: list[bool],
+    iterations: int,
+) -> None: ...

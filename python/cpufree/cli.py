@@ -1,4 +1,4 @@
-"""The command line: `cpufree solve`, `info`, `generate`, `suite`, `doctor`, `bench`.
+"""The command line: `cpufree solve`, `stencil`, `info`, `generate`, `suite`, `doctor`, `bench`.
 
 Reports go to stdout; progress, notes and errors go to stderr. The exit code tells why a solve
 ended (docs/cli.md).
@@ -28,6 +28,7 @@ from .commands import (
     check_can_write,
     load_system,
     make_solver,
+    parse_count,
     read_vector,
     right_hand_side,
     stage,
@@ -36,6 +37,8 @@ from .commands import (
 )
 from .env import Env, gpu_numbers
 from .errors import CpufreeError, InvalidInputError, MatrixError, OutOfMemoryError
+from .stencil_command import EPILOG as STENCIL_EPILOG
+from .stencil_command import stencil
 
 EXIT_INPUT, EXIT_ENGINE, EXIT_MEMORY = 3, 4, 5
 
@@ -111,16 +114,7 @@ def top(
         bool, typer.Option("--version", callback=show_version, is_eager=True, help="Show version.")
     ] = False,
 ) -> None:
-    """Solve sparse symmetric positive definite systems: one kernel per PE, the CPU steps back."""
-
-
-def parse_count(text: str, option: str) -> int | str:
-    """Return "auto" or a positive number."""
-    if text == "auto":
-        return text
-    if text.isascii() and text.isdigit() and int(text) > 0:
-        return int(text)
-    raise typer.BadParameter(f"'{text}' is neither auto nor a positive number", param_hint=option)
+    """Solve sparse SPD systems, iterate on grids: one kernel per PE, the CPU steps back."""
 
 
 def parse_gpus(text: str) -> str:
@@ -212,6 +206,9 @@ def solve(
     for line in outputs.write(result, system, matrix, tolerance):
         paper.print(Text(f"  {line}"))
     raise typer.Exit(display.ENDINGS[result.reason].exit_code)
+
+
+app.command("stencil", epilog=STENCIL_EPILOG)(stencil)
 
 
 @app.command(epilog="[bold]Example[/bold]\n\n  cpufree info A.mtx --pes 8")

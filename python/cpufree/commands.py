@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+import typer
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.text import Text
@@ -47,6 +48,15 @@ def check_can_write(path: str | None, suffixes: tuple[str, ...] = ()) -> None:
         raise InvalidInputError(f"cannot write '{path}': it is a directory.")
     if not os.access(path if os.path.exists(path) else folder, os.W_OK):
         raise InvalidInputError(f"cannot write '{path}': permission denied.")
+
+
+def parse_count(text: str, option: str) -> int | str:
+    """Return "auto" or a positive number."""
+    if text == "auto":
+        return text
+    if text.isascii() and text.isdigit() and int(text) > 0:
+        return int(text)
+    raise typer.BadParameter(f"'{text}' is neither auto nor a positive number", param_hint=option)
 
 
 def write_json(path: str, content: dict[str, Any]) -> None:

@@ -1,0 +1,22 @@
+// Which GPUs are used, and what fits on them.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "cpufree/run/cuda_run.hpp"
+
+namespace cpufree {
+
+// The device of each of `pes` PEs: those named, or the first that there are. Throws InvalidInput,
+// Unsupported.
+std::vector<int> choose_devices(int pes, const std::vector<int>& named);
+
+// Bytes of dynamic shared memory that each of `blocks` blocks may have on every device.
+std::size_t fast_memory_limit(const void* kernel, const std::vector<int>& devices, int blocks);
+
+// Throws InvalidInput unless all blocks are resident together, on every device: they wait for one
+// another. The kernel must be loaded before.
+void require_residency(const CudaKernel& kernel, const std::vector<int>& devices);
+
+}  // namespace cpufree

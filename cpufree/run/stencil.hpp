@@ -1,0 +1,80 @@
+// Jacobi iterations on a grid: from what is asked for to the result.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cpufree/problem/grid.hpp"
+#include "cpufree/run/spec.hpp"
+#include "cpufree/run/system.hpp"
+#include "cpufree/stencils/args.hpp"
+
+namespace cpufree {
+
+struct StencilSpec {
+  Engine engine = Engine::cpu_threads;
+  int pes = 1;
+  int blocks = 0;              // per PE; 0: as many as there are cores or multiprocessors for
+  std::vector<int> gpus = {};  // cuda_p2p: the device of each PE; empty: 0, 1, ...
+  int layers = 0;              // iterations from one exchange to the next; 0: chosen by a model
+
+  // For experiments. The defaults leave the choice to the engine.
+  int thickness = 0;  // planes between two block barriers; 0: automatic
+  int halo = -1;      // how halos travel: 1 packets, 0 values and flags, -1 by their size
+};
+
+struct StencilRun {
+  std::int64_t iterations = 0;
+  double tolerance = -1.0;       // stop where no point changes by more; negative: never
+  std::int64_t check_every = 0;  // iterations between checks; 0: automatic
+  Limits limits;
+};
+
+// The first values, in the order of the grid's axes; the source term (empty: none); and where the
+// result goes, which may be where the first values are.
+template <class T>
+struct StencilProblem {
+  Grid grid;
+  std::span<const T> start, source;
+  std::span<T> out;
+};
+
+// How a grid lies on the PEs.
+struct StencilPlan {
+  std::string engine;
+  Division division;
+  int pes = 1, blocks = 1;  // that work
+  int threads = 1;          // per block
+  int layers = 1, thickness = 1;
+  std::int64_t check_every = 1;
+  std::int64_t tile_points = 0;     // of the largest tile
+  std::int64_t halo_points = 0;     // that all tiles receive in an exchange
+  std::int64_t pe_halo_points = 0;  // those that come from another PE
+  std::string halo = "none";        // "packets", "values"
+  bool in_fast_memory = false;      // tiles stay on chip
+  std::int64_t fast_bytes = 0;      // of a block, that they take there
+};
+
+struct StencilResult {
+  StencilOutcome outcome;
+  double update = 0.0;   // largest change of a point in the iteration last measured
+  double seconds = 0.0;  // from the launch of the kernels to the end of the last one
+  StencilPlan plan;
+};
+
+// Runs `run.iterations` iterations, or fewer. `progress` gets the iteration and the root mean
+// square of its updates. Throws InvalidInput, Unsupported, WaitTimeout, EngineError.
+template <class T>
+StencilResult run_stencil(const StencilProblem<T>& problem, const StencilSpec& spec,
+                          const StencilRun& run, const Progress& progress);
+
+// The same by the serial reference, to compare with. Throws InvalidInput.
+template <class T>
+void run_reference(const StencilProblem<T>& problem, std::int64_t iterations);
+
+// "CONVERGED_ITS" and so on.
+const char* reason_name(StencilReason reason);
+
+}  // namespace cpufree

@@ -1,0 +1,187 @@
+#include "cpufree/run/stencil_plan.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "cpufree/base/error.hpp"
+#include "cpufree/base/index.hpp"
+
+namespace cpufree {
+
+namespace {
+
+constexpr int kMostLayers = 64;
+constexpr double kMostPlanes = 64.0;           // of a front
+constexpr double kSecondsBetweenLooks = 5e-3;  // at the host, where nothing else needs a check
+
+// The largest tile, as the model sees it.
+struct TileSize {
+  double points = 1.0;
+  double faces = 0.0;  // points of one layer of the halo
+  double plane = 1.0;  // points of a plane across axis 0
+};
+
+TileSize size_of(const Grid& grid, const Division& division) {
+  TileSize size;
+  double tile[3];
+  for (int a = 0; a < 3; ++a) {
+    tile[a] = std::ceil(static_cast<double>(grid.updated(a)) / division.parts(a));
+    size.points *= tile[a];
+  }
+  for (int a = 0; a < 3; ++a)
+    if (grid.active(a) && (grid.periodic[a] || division.parts(a) > 1))
+      size.faces += 2.0 * size.points / tile[a];
+  size.plane = size.points / tile[0];
+  return size;
+}
+
+// Seconds of an iteration, were there an exchange every `layers` of them.
+double predict(const TileSize& size, int layers, int thickness, double bytes, bool source,
+               const StencilCosts& costs) {
+  const double arrays = source ? 2.0 : 1.0;
+  const double computed = size.points + 0.5 * (layers - 1) * size.faces;
+  double seconds = computed * costs.point;
+  if (size.faces > 0.0) seconds += costs.exchange / layers;
+  if (arrays * size.points * bytes <= costs.near_bytes) return seconds;
+  const double window = 2.0 * layers * (thickness + 1.0) * size.plane * arrays * bytes;
+  const double passes = window <= costs.near_bytes ? 1.0 / layers : 1.0;
+  return seconds + passes * (arrays + 1.0) * size.points * bytes * costs.byte;
+}
+
+int choose_layers(const TileSize& size, std::int64_t most, int thickness, double bytes, bool source,
+                  const StencilCosts& costs) {
+  int best = 1;
+  double least = predict(size, 1, thickness, bytes, source, costs);
+  for (const int layers : {2, 3, 4, 6, 8, 12, 16, 24, 32}) {
+    if (layers > most) break;
+    const double here = predict(size, layers, thickness, bytes, source, costs);
+    if (here < 0.98 * least) least = here, best = layers;
+  }
+  return best;
+}
+
+std::int64_t check_period(const StencilRun& run, double seconds, int layers) {
+  if (run.check_every > 0) return run.check_every;
+  const double period = std::clamp(kSecondsBetweenLooks / seconds, 1.0, 1e6);
+  const auto exchanges = static_cast<std::int64_t>(std::ceil(period / layers));
+  return exchanges * layers;
+}
+
+void count_halo(const Tiling& tiling, StencilPlan& plan, std::int64_t& most_of_a_tile) {
+  for (std::size_t pe = 0; pe < tiling.tiles.size(); ++pe)
+    for (const Tile& tile : tiling.tiles[pe]) {
+      const TileShape& s = tile.shape;
+      std::int64_t owned = 1;
+      for (int a = 0; a < 3; ++a) owned *= s.hi[a] - s.lo[a];
+      plan.tile_points = std::max(plan.tile_points, owned);
+      std::int64_t received = 0;
+      for (const TileEdge& edge : tile.receives) {
+        received += edge.points;
+        if (at(edge.pe) != pe) plan.pe_halo_points += edge.points;
+      }
+      plan.halo_points += received;
+      most_of_a_tile = std::max(most_of_a_tile, received);
+    }
+}
+
+std::size_t largest_tile_bytes(const Tiling& tiling, std::size_t value_bytes) {
+  std::int64_t values = 0;
+  for (const auto& of_pe : tiling.tiles)
+    for (const Tile& tile : of_pe) values = std::max(values, tile.shape.values());
+  return at(values) * value_bytes;
+}
+
+// Tiles in memory of the blocks' own where all of them fit, if need be with thinner fronts, which
+// take less room.
+void make_tiles(const Grid& grid, StencilLayout& layout, bool thinner, std::size_t value_bytes,
+                const StencilCosts& costs) {
+  StencilPlan& plan = layout.plan;
+  for (int thickness = plan.thickness; thickness > 0; thickness = thinner ? thickness / 2 : 0) {
+    Tiling tiling = make_tiling(grid, plan.division, plan.layers, thickness);
+    const std::size_t bytes = largest_tile_bytes(tiling, value_bytes);
+    plan.in_fast_memory = bytes <= costs.fast_bytes;
+    if (!plan.in_fast_memory && thickness != plan.thickness) continue;
+    layout.tiling = std::move(tiling);
+    plan.thickness = thickness;
+    if (!plan.in_fast_memory) continue;
+    plan.fast_bytes = static_cast<std::int64_t>(bytes);
+    return;
+  }
+}
+
+}  // namespace
+
+StencilLayout lay_out_stencil(const Grid& grid, const StencilSpec& spec, const StencilRun& run,
+                              int blocks, std::size_t value_bytes, bool source,
+                              const StencilCosts& costs) {
+  StencilLayout layout;
+  StencilPlan& plan = layout.plan;
+  plan.division = divide(grid, spec.pes, blocks, costs.face);
+  const TileSize size = size_of(grid, plan.division);
+  const std::int64_t most = std::min<std::int64_t>(most_layers(grid, plan.division), kMostLayers);
+  const auto bytes = static_cast<double>(value_bytes);
+  plan.thickness = spec.thickness;
+  if (plan.thickness == 0)
+    plan.thickness =
+        static_cast<int>(std::clamp(std::ceil(costs.front_points / size.plane), 1.0, kMostPlanes));
+  plan.layers = spec.layers > 0 ? static_cast<int>(std::min<std::int64_t>(spec.layers, most))
+                                : choose_layers(size, most, plan.thickness, bytes, source, costs);
+  plan.check_every = check_period(
+      run, predict(size, plan.layers, plan.thickness, bytes, source, costs), plan.layers);
+  make_tiles(grid, layout, spec.thickness == 0 && costs.fast_bytes > 0, value_bytes, costs);
+  std::int64_t most_of_a_tile = 0;
+  count_halo(layout.tiling, plan, most_of_a_tile);
+  layout.packets = spec.halo >= 0 ? spec.halo == 1 : most_of_a_tile <= costs.most_packets;
+  plan.halo = plan.halo_points == 0 ? "none" : layout.packets ? "packets" : "values";
+  plan.engine = engine_name(spec.engine);
+  plan.pes = plan.division.pes_in_all();
+  plan.blocks = plan.division.blocks_in_all();
+  return layout;
+}
+
+double largest_update(const std::vector<double>& updates, double largest) {
+  for (const double update : updates)
+    if (!(update <= largest) && !std::isnan(largest)) largest = update;
+  return largest;
+}
+
+void check(const StencilSpec& spec) {
+  SystemSpec machine;
+  machine.engine = spec.engine;
+  machine.pes = spec.pes;
+  machine.blocks = spec.blocks;
+  machine.gpus = spec.gpus;
+  machine.halo = spec.halo;
+  check(machine);
+  require(spec.layers >= 0 && spec.layers <= kMostLayers,
+          "halo_steps must lie between 1 and " + std::to_string(kMostLayers) +
+              ", or be 0 (automatic), not " + std::to_string(spec.layers));
+  require(spec.thickness >= 0, "thickness must not be negative (0: automatic)");
+}
+
+void check(const StencilRun& run) {
+  check(run.limits);
+  require(run.iterations >= 0,
+          "iterations must not be negative, but are " + std::to_string(run.iterations));
+  require(run.check_every >= 0, "check_every must not be negative (0: automatic), but is " +
+                                    std::to_string(run.check_every));
+  require(!std::isnan(run.tolerance), "the tolerance must be a number");
+}
+
+const char* reason_name(StencilReason reason) {
+  switch (reason) {
+    case StencilReason::all_done:
+      return "CONVERGED_ITS";
+    case StencilReason::converged:
+      return "CONVERGED_ATOL";
+    case StencilReason::not_converged:
+      return "DIVERGED_ITS";
+    case StencilReason::time_limit:
+      return "TIME_LIMIT";
+    case StencilReason::interrupted:
+      return "INTERRUPTED";
+  }
+  return "UNKNOWN";
+}
+
+}  // namespace cpufree

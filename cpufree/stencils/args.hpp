@@ -1,0 +1,80 @@
+// What the host hands to the Jacobi kernel. Plain data.
+#pragma once
+
+#include <cstdint>
+
+#include "cpufree/device/types.hpp"
+#include "cpufree/problem/grid.hpp"
+
+namespace cpufree {
+
+// Values of grid points in memory: all of the grid, or a box of it.
+template <class T>
+struct GridView {
+  T* data = nullptr;
+  std::int64_t origin[3] = {};  // number of the first point
+  std::int64_t extent[3] = {};
+  std::int64_t n[3] = {};  // of the grid: the period of axes that are periodic
+  std::int64_t plane = 0, row = 0;
+
+  CPUFREE_FN std::int64_t along(int axis, std::int64_t number) const {
+    const std::int64_t i = number - origin[axis];
+    return i < 0 ? i + n[axis] : i < extent[axis] ? i : i - n[axis];
+  }
+  CPUFREE_FN T& operator()(std::int64_t i0, std::int64_t i1, std::int64_t i2) const {
+    return data[along(0, i0) * plane + along(1, i1) * row + along(2, i2)];
+  }
+};
+
+// A block's tile: where its values lie, and with whom it exchanges them.
+template <class T>
+struct TileArgs {
+  TileShape shape;
+  const TileEdge* sends = nullptr;
+  const TileEdge* receives = nullptr;
+  std::int32_t edges = 0;  // of either kind
+  T* values = nullptr;
+  T* source = nullptr;  // null: none
+};
+
+// Mailboxes for halos, on every PE at the same place: two parities of `size` values.
+template <class T>
+struct Mailboxes {
+  Packet* packets = nullptr;  // null: values and flags
+  T* values = nullptr;
+  Flag* flags = nullptr;  // one per edge that is received
+  std::int64_t size = 0;
+};
+
+enum class StencilReason : std::int32_t {
+  all_done = 0,
+  converged,
+  not_converged,
+  time_limit,
+  interrupted
+};
+
+struct StencilOutcome {
+  std::int64_t iterations = 0;
+  std::int64_t exchanges = 0;
+  std::int64_t checks = 0;
+  StencilReason reason = StencilReason::all_done;
+};
+
+template <class T>
+struct JacobiArgs {
+  const TileArgs<T>* tiles = nullptr;  // of all blocks of the PE
+  GridView<const T> start, source;     // source: null data for none
+  GridView<T> out;
+  std::int64_t iterations = 0;
+  std::int64_t check_every = 1;  // iterations between two looks at the updates and at the host
+  double tolerance = -1.0;       // stop where no point changes by more; negative: never
+  std::int32_t layers = 1;       // iterations from one exchange to the next
+  bool in_fast_memory = false;   // where the tiles' values are
+  Mailboxes<T> mailboxes;
+  Packet* slots = nullptr;    // of the all-reduce
+  double* updates = nullptr;  // one per thread of the PE: its largest update when last measured
+  StencilOutcome* outcome = nullptr;  // written by block 0 of PE 0
+};
+
+}  // namespace cpufree

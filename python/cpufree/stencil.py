@@ -1,0 +1,365 @@
+"""Jacobi iterations on grids: every PE runs one kernel from the first iteration to the last."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .env import Env
+from .errors import InvalidInputError, UnsupportedError
+from .problem import cuda_device
+from .result import counted
+from .run import choices, core
+from .run.watch import Progress, Watch
+
+BOUNDARIES = ("dirichlet", "periodic")
+_MOST_HALO_STEPS = 64
+
+
+class StencilReason(str, Enum):
+    """Why a run ended. Names after PETSc. A member is its name."""
+
+    CONVERGED_ITS = "CONVERGED_ITS"
+    CONVERGED_ATOL = "CONVERGED_ATOL"
+    DIVERGED_ITS = "DIVERGED_ITS"
+    TIME_LIMIT = "TIME_LIMIT"
+    INTERRUPTED = "INTERRUPTED"
+
+    @property
+    def meaning(self) -> str:
+        """The reason in words."""
+        return _MEANINGS[self.value]
+
+    def __str__(self) -> str:
+        return self.value
+
+
+_MEANINGS = {
+    "CONVERGED_ITS": "all iterations asked for were done",
+    "CONVERGED_ATOL": "no point changed by more than tol",
+    "DIVERGED_ITS": "the iterations asked for were not enough to meet tol",
+    "TIME_LIMIT": "the time limit was reached",
+    "INTERRUPTED": "Ctrl-C was pressed, or progress asked to stop",
+}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class StencilResult:
+    """The outcome of a run.
+
+    Attributes:
+        u: the values after `iterations` iterations; shape of u0, float32 or float64.
+        iterations: iterations done.
+        reason: why the run ended.
+        residual: largest change of a point in the last iteration; NaN where a point has become NaN,
+            and where a run without tol was stopped early, which measures nothing.
+        seconds: from the launch of the kernels to the end of the last one.
+        updates: points that an iteration updates: all but those that a Dirichlet boundary keeps.
+        engine, pes, blocks: where it ran; on the CPU engine a block is a thread.
+        halo_steps: iterations from one exchange of halos to the next.
+        plan: how the grid was divided: "pe_grid" and "block_grid" (parts along each axis),
+            "tile_points" (of the largest tile), "halo" ("packets", "values", or "none"),
+            "halo_points" (that all tiles receive in an exchange), "pe_halo_points" (those from
+            other PEs), "check_every", "thickness" (planes between two barriers of a block),
+            "exchanges" and "checks" that took place.
+        warnings: what the user should know, in sentences.
+    """
+
+    u: npt.NDArray[Any]
+    iterations: int
+    reason: StencilReason
+    residual: float
+    seconds: float
+    updates: int
+    engine: str
+    pes: int
+    blocks: int
+    halo_steps: int
+    plan: dict[str, Any] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def per_iteration(self) -> float:
+        """Seconds for each iteration."""
+        return self.seconds / max(1, self.iterations)
+
+    @property
+    def glups(self) -> float:
+        """10⁹ points updated per second (GLUP/s); NaN where there was nothing to do."""
+        work = 1e-9 * self.updates * self.iterations
+        return work / self.seconds if work and self.seconds > 0 else math.nan
+
+    @property
+    def moved_bytes(self) -> int:
+        """Bytes of an iteration that reads and writes every updated point once."""
+        return 2 * self.updates * int(self.u.itemsize)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything but u as plain Python values, ready for JSON; NaN becomes None."""
+        names = "iterations reason residual seconds per_iteration glups updates moved_bytes engine "
+        names += "pes blocks halo_steps plan warnings"
+        content = {name: getattr(self, name) for name in names.split()}
+        content |= {"reason": self.reason.value, "warnings": list(self.warnings)}
+        content |= {"shape": list(self.u.shape), "dtype": str(self.u.dtype)}
+        return {
+            name: None if isinstance(value, float) and not math.isfinite(value) else value
+            for name, value in content.items()
+        }
+
+    def __repr__(self) -> str:
+        where = f"{self.engine}, {counted(self.pes, 'PE')} × {counted(self.blocks, 'block')}"
+        lines = [
+            f"StencilResult: {counted(self.iterations, 'iteration')} "
+            f"({self.reason}: {self.reason.meaning})",
+            f"  u          {self.u.dtype} {self.u.shape}",
+            f"  residual   {self.residual:.3e}",
+            f"  seconds    {self.seconds:.3g}, per iteration {self.per_iteration:.3g}, "
+            f"{self.glups:.3g} GLUP/s",
+            f"  engine     {where}, halos every {counted(self.halo_steps, 'iteration')}",
+        ]
+        lines += [f"  warning    {warning}" for warning in self.warnings]
+        return "\n".join(lines)
+
+
+def jacobi(
+    u0: Any,
+    iters: int,
+    *,
+    boundary: str | Sequence[str] = "dirichlet",
+    source: Any = None,
+    tol: float | None = None,
+    check_every: int | None = None,
+    pes: int | str = "auto",
+    blocks: int | str = "auto",
+    engine: str = "auto",
+    halo_steps: int | str = "auto",
+    time_limit: float | None = None,
+    wait_limit: float | None = None,
+    progress: Progress | None = None,
+) -> StencilResult:
+    """Do `iters` Jacobi iterations: each new value is the mean of a point's 4 or 6 neighbours.
+
+    With a source term, u_new = (sum of the neighbours + source) / (2 ndim): for the Poisson
+    equation -Δu = f on squares or cubes of width h, source = h² f. The arithmetic of a point and
+    its order are fixed: all numbers of PEs, blocks and halo_steps give the same bits.
+
+    Parameters:
+        u0: first values, 2 or 3 dimensions, each of 1 point or more; finite. float32 and float64
+            are kept, other real types become float64. Any memory layout; it is not changed.
+        iters: iterations to do, or with tol: at most.
+        boundary: "dirichlet" (the first and last points along an axis keep their values) or
+            "periodic", or one of these for each axis.
+        source: array of the shape of u0, finite; default none. Taken in the type of u0.
+        tol: stop where max |u_new - u| ≤ tol; default: never. check_every: iterations between two
+            looks at that, default 100 with tol. Without tol it is how often the kernels listen to
+            the host; by default every few milliseconds.
+        pes: number of PEs, "auto" (1); blocks: blocks (threads) for each, "auto" (the cores). Fewer
+            are used where the grid has too few points; a warning says so.
+        engine: "auto", "cpu_threads". Stencils do not run on GPUs in this version.
+        halo_steps: iterations from one exchange of halos to the next, with halos as many points
+            wide; "auto" chooses by a model of the caches. At most 64, and no more than a tile is
+            wide: fewer are used where that is less, and a warning says so.
+        time_limit: seconds after which to stop; default none. wait_limit: seconds that a block may
+            wait for another before the run is given up with a diagnosis; default 60.
+        progress: called as progress(iteration, update) in this thread about every 50 ms, update
+            being the root mean square change of a point (NaN without tol); returning False ends the
+            run (reason INTERRUPTED), as Ctrl-C does.
+
+    Returns a StencilResult. Raises InvalidInputError for values or options that cannot be used,
+    UnsupportedError for an engine that is not there, WaitTimeoutError, OutOfMemoryError, and what
+    progress raises.
+
+    Source: Jacobi's method as in Y. Saad, Iterative methods for sparse linear systems, 2003, ch. 4.
+    """
+    env = Env.read()
+    start = as_values(u0, "u0")
+    periodic = as_boundary(boundary, start.ndim)
+    term = None if source is None else as_source(source, start)
+    if not (progress is None or callable(progress)):
+        raise InvalidInputError(f"progress is {progress!r}: give a function, or None")
+    asked_pes = choices.choose_pes(pes, env.pes)[0]
+    options: dict[str, Any] = {
+        "engine": choose_engine(engine, env),
+        "pes": asked_pes,
+        "blocks": choose_blocks(blocks, env),
+        "halo_steps": choose_halo_steps(halo_steps),
+        "iterations": choices.integer("iters", iters),
+        "tol": -1.0 if tol is None else choices.real("tol", tol),
+        "check_every": 100 if tol is not None else 0,
+        "time_limit": choices.seconds("time_limit", time_limit, 0.0),
+        "wait_limit": choices.seconds(
+            "wait_limit", wait_limit, env.wait_limit or choices.WAIT_LIMIT
+        ),
+    }
+    if check_every is not None:
+        options["check_every"] = choices.integer("check_every", check_every, 1)
+    out = np.empty_like(start)
+    watch = progress if isinstance(progress, Watch) else Watch(progress)
+    with watch:
+        outcome = core.load().jacobi(start, term, out, periodic, options, watch)
+    if watch.error is not None:
+        raise watch.error
+    return _result(out, outcome, options, periodic)
+
+
+def _result(
+    u: npt.NDArray[Any], outcome: dict[str, Any], options: Mapping[str, Any], periodic: list[bool]
+) -> StencilResult:
+    top = "reason iterations update seconds engine pes blocks halo_steps"
+    return StencilResult(
+        u=u,
+        iterations=outcome["iterations"],
+        reason=StencilReason(outcome["reason"]),
+        residual=outcome["update"],
+        seconds=outcome["seconds"],
+        updates=count_updates(u.shape, periodic),
+        engine=outcome["engine"],
+        pes=outcome["pes"],
+        blocks=outcome["blocks"],
+        halo_steps=outcome["halo_steps"],
+        plan={key: value for key, value in outcome.items() if key not in top.split()},
+        warnings=tuple(_notes(outcome, options)),
+    )
+
+
+def _notes(outcome: Mapping[str, Any], options: Mapping[str, Any]) -> list[str]:
+    """Return where less was used than was asked for."""
+    notes = []
+    for name, what in (("pes", "PE"), ("blocks", "block")):
+        if outcome[name] < options[name]:
+            used, asked = outcome[name], options[name]
+            notes.append(f"the grid has rows for {counted(used, what)} only, not for {asked}")
+    if outcome["halo_steps"] < options["halo_steps"]:
+        notes.append(
+            f"halos are exchanged every {counted(outcome['halo_steps'], 'iteration')}, not every "
+            f"{options['halo_steps']}: tiles are no wider"
+        )
+    return notes
+
+
+def count_updates(shape: Sequence[int], periodic: Sequence[bool]) -> int:
+    """Return how many points of a grid an iteration updates."""
+    inner = (n if wraps else max(0, n - 2) for n, wraps in zip(shape, periodic, strict=True))
+    return math.prod(inner)
+
+
+def reference(
+    u0: npt.NDArray[Any],
+    iters: int,
+    *,
+    boundary: str | Sequence[str] = "dirichlet",
+    source: Any = None,
+    progress: Callable[[int], object] = lambda done: None,
+) -> npt.NDArray[Any]:
+    """Return what `jacobi` is to give, from the serial reference; slow on large grids.
+
+    `progress` is called with the number of iterations done, between stretches of about a second, so
+    that Ctrl-C works.
+    """
+    start = as_values(u0, "u0")
+    periodic = as_boundary(boundary, start.ndim)
+    term = None if source is None else as_source(source, start)
+    done = 0
+    # A point takes some nanoseconds.
+    stretch = max(1, int(3e8 / max(1, start.size)))
+    result = start.copy()
+    while done < iters:
+        now = min(stretch, iters - done)
+        out = np.empty_like(result)
+        core.load().jacobi_reference(result, term, out, periodic, now)
+        result, done = out, done + now
+        progress(done)
+    return result
+
+
+def as_values(values: Any, name: str) -> npt.NDArray[Any]:
+    """Return values as a contiguous, finite array of float32 or float64, 2D or 3D."""
+    if cuda_device(values) is not None:
+        raise InvalidInputError(
+            f"{name} lies on a GPU, and stencils run on the CPU in this version: pass a copy on "
+            f"the host (.get() in CuPy, .cpu() in PyTorch)"
+        )
+    if isinstance(values, np.ma.MaskedArray):
+        raise InvalidInputError(f"{name} has a mask, which a stencil has no use for: fill it")
+    try:
+        array = np.asarray(values)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"{name} is no array of numbers: {error}") from None
+    if array.dtype.kind not in "fiu":
+        raise InvalidInputError(f"{name} holds {array.dtype}: give real numbers")
+    if array.ndim not in (2, 3):
+        raise InvalidInputError(
+            f"{name} has {counted(array.ndim, 'dimension')}: give an array of 2 or 3"
+        )
+    if array.size == 0:
+        raise InvalidInputError(f"{name} has shape {array.shape}: every dimension needs a point")
+    single = array.dtype == np.float32
+    array = np.ascontiguousarray(array, dtype=np.float32 if single else np.float64)
+    if not np.isfinite(array).all():
+        where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+        raise InvalidInputError(
+            f"{name}{list(where)} is {array[where]}: values must be finite, for an iteration would "
+            "spread what is not over the grid"
+        )
+    return array
+
+
+def as_source(source: Any, like: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return a source term as an array of the shape and type of `like`."""
+    term = as_values(source, "source")
+    if term.shape != like.shape:
+        raise InvalidInputError(f"source has shape {term.shape}, u0 {like.shape}: give one like u0")
+    with np.errstate(over="ignore"):
+        term = np.ascontiguousarray(term, dtype=like.dtype)
+    if not np.isfinite(term).all():
+        raise InvalidInputError("values of source are too large for float32: give u0 as float64")
+    return term
+
+
+def as_boundary(boundary: str | Sequence[str], dims: int) -> list[bool]:
+    """Return for each axis whether it is periodic."""
+    names = [boundary] * dims if isinstance(boundary, str) else list(boundary)
+    for name in names:
+        choices.one_of("boundary", name, BOUNDARIES)
+    if len(names) != dims:
+        raise InvalidInputError(
+            f"boundary has {counted(len(names), 'name')}, but u0 {dims} dimensions: give one name "
+            "for each, or one for all"
+        )
+    return [name == "periodic" for name in names]
+
+
+def choose_engine(asked: str, env: Env) -> str:
+    """Return the engine to use; UnsupportedError for one that has no stencils."""
+    choices.one_of("engine", asked, choices.ENGINES)
+    by = "" if asked != "auto" else " (by CPUFREE_ENGINE)"
+    engine = env.engine if asked == "auto" else asked
+    if engine in ("auto", "cpu_threads"):
+        return "cpu_threads"
+    raise UnsupportedError(
+        f"engine '{engine}' is asked for{by}, but stencils run on 'cpu_threads' only in this "
+        "version of cpufree: choose that, or leave the engine out"
+    )
+
+
+def choose_blocks(asked: int | str, env: Env) -> int:
+    """Return the number of blocks for each PE, 0 where the engine decides."""
+    if asked != "auto":
+        return choices.count("blocks", asked)
+    return 0 if env.blocks is None else choices.count("blocks", env.blocks)
+
+
+def choose_halo_steps(asked: int | str) -> int:
+    """Return the iterations between two exchanges, 0 where the engine decides."""
+    if asked == "auto":
+        return 0
+    steps = choices.integer("halo_steps", asked, 1, "'auto' or a whole number from 1")
+    if steps > _MOST_HALO_STEPS:
+        raise InvalidInputError(f"halo_steps is {steps}: at most {_MOST_HALO_STEPS} are possible")
+    return steps

@@ -1,0 +1,317 @@
+"""The command `cpufree stencil`: Jacobi iterations on a grid."""
+
+from __future__ import annotations
+
+import math
+import time
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+from rich.console import Console, Group, RenderableType
+from rich.progress import BarColumn, Progress, TextColumn
+from rich.text import Text
+
+from . import display
+from .commands import check_can_write, parse_count, write_json
+from .errors import CpufreeError, InvalidInputError
+from .result import counted
+
+if TYPE_CHECKING:
+    from .stencil import StencilResult
+
+EPILOG = """
+[bold]Examples[/bold]
+
+  cpufree stencil jacobi2d --grid 8192x8192 --iters 10000
+
+  cpufree stencil jacobi3d --grid 256^3 --iters 1000 --precision single --boundary periodic
+
+  cpufree stencil jacobi2d --init u0.npy --iters 100000 --tol 1e-8 --output u.npy
+
+[bold]Exit codes[/bold]
+
+  0 done, or converged · 1 unexpected error · 2 wrong usage · 3 wrong input or file · 4 engine
+  failed or not available, or --check found a difference · 5 out of memory
+
+  not finished: 10 iterations (--iters) · 12 time limit · 130 interrupted (Ctrl-C; the values so
+  far are kept)
+"""
+
+EXIT_CODES = {
+    "CONVERGED_ITS": 0,
+    "CONVERGED_ATOL": 0,
+    "DIVERGED_ITS": 10,
+    "TIME_LIMIT": 12,
+    "INTERRUPTED": 130,
+}
+FORM = "such as 8192x8192, 64x48x32 or 256^3"
+
+
+class Kind(str, Enum):
+    """Stencils."""
+
+    jacobi2d = "jacobi2d"
+    jacobi3d = "jacobi3d"
+
+    @property
+    def dims(self) -> int:
+        """Dimensions of the grid."""
+        return 2 if self is Kind.jacobi2d else 3
+
+
+class Precision(str, Enum):
+    """Types of values."""
+
+    single = "single"
+    double = "double"
+
+
+class Engine(str, Enum):
+    """Engines."""
+
+    auto = "auto"
+    cpu_threads = "cpu_threads"
+    cuda_p2p = "cuda_p2p"
+
+
+class Mismatch(CpufreeError):
+    """A result is not what the reference computes."""
+
+
+def stencil(
+    kind: Annotated[Kind, typer.Argument(help="5 points in two dimensions, or 7 in three.")],
+    iters: Annotated[int, typer.Option(min=0, help="Iterations; with --tol, at most.")],
+    grid: Annotated[
+        str | None, typer.Option(help=f"Points along each axis, {FORM}; not with --init FILE.")
+    ] = None,
+    init: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WHAT",
+            help="First values: hot-wall (1 where axis 0 begins, else 0; the default), "
+            "random:SEED (uniform in 0..1), or a file .npy.",
+        ),
+    ] = None,
+    boundary: Annotated[
+        str, typer.Option(help="dirichlet or periodic, or one for each axis with commas between.")
+    ] = "dirichlet",
+    precision: Annotated[
+        Precision | None, typer.Option(help="Type of the values. Default: the file's, or double.")
+    ] = None,
+    tol: Annotated[
+        float | None, typer.Option(min=0, help="Stop where no point changes by more than this.")
+    ] = None,
+    check_every: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Iterations between two looks at --tol.")
+    ] = None,
+    pes: Annotated[
+        str, typer.Option(metavar="N", help="Number of PEs (groups of threads), or auto.")
+    ] = "auto",
+    blocks: Annotated[
+        str, typer.Option(metavar="N", help="Blocks per PE (threads on the CPU), or auto.")
+    ] = "auto",
+    engine: Annotated[
+        Engine, typer.Option(help="Stencils run on the CPU (cpu_threads) in this version.")
+    ] = Engine.auto,
+    halo_steps: Annotated[
+        str, typer.Option(metavar="K", help="Iterations between two exchanges of halos, or auto.")
+    ] = "auto",
+    time_limit: Annotated[
+        float | None, typer.Option(min=0, metavar="SECONDS", help="Stop after this time.")
+    ] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Compare with the serial reference, bit for bit: slow.")
+    ] = False,
+    output: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Save the values: .npy.")
+    ] = None,
+    json_: Annotated[
+        str | None, typer.Option("--json", metavar="FILE", help="Report as JSON; - is stdout.")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Errors only.")] = False,
+) -> None:
+    """Do Jacobi iterations on a grid: each value becomes the mean of its neighbours."""
+    from .stencil import as_boundary, jacobi
+
+    check_can_write(output, (".npy",))
+    check_can_write(json_)
+    notes = Console(stderr=True, highlight=False, quiet=quiet)
+    paper = display.report_console(stderr=json_ == "-", quiet=quiet)
+    steps = parse_count(halo_steps, "--halo-steps")
+    setup: dict[str, Any] = {
+        "pes": parse_count(pes, "--pes"),
+        "blocks": parse_count(blocks, "--blocks"),
+    }
+    names = boundary.split(",") if "," in boundary else boundary
+    as_boundary(names, kind.dims)
+    u0 = first_values(init or "hot-wall", grid, kind, precision)
+    with Follow(notes, "iterating", iters) as follow:
+        result = jacobi(
+            u0,
+            iters,
+            boundary=names,
+            tol=tol,
+            check_every=check_every,
+            engine=engine.value,
+            halo_steps=steps,
+            time_limit=time_limit,
+            progress=follow,
+            **setup,
+        )
+    if output:
+        np.save(output, result.u)
+    paper.print(report(kind, result))
+    if output:
+        paper.print(Text(f"  values in {output}"))
+    if json_:
+        write_json(json_, {"stencil": kind.value, "boundary": boundary, **result.to_dict()})
+    if check:
+        compare(result, u0, names, notes)
+        paper.print(Text("  check: equal to the serial reference, bit for bit", style="green"))
+    raise typer.Exit(EXIT_CODES[result.reason.value])
+
+
+def parse_grid(text: str, dims: int) -> tuple[int, ...]:
+    """Return the points along each axis that a text such as 8192x8192 or 256^3 names."""
+    base, power, exponent = text.partition("^")
+    parts = [base] * dims if power and exponent == str(dims) else text.split("x")
+    if not all(part.isascii() and part.isdigit() and 0 < len(part) < 11 for part in parts):
+        raise typer.BadParameter(f"'{text}' is no grid; give one {FORM}", param_hint="--grid")
+    if len(parts) != dims:
+        what = f"'{text}' has {counted(len(parts), 'dimension')}, the stencil {dims}"
+        raise typer.BadParameter(what, param_hint="--grid")
+    shape = tuple(int(part) for part in parts)
+    if min(shape) == 0:
+        raise typer.BadParameter(f"'{text}' has no points along an axis", param_hint="--grid")
+    return shape
+
+
+def first_values(
+    init: str, grid: str | None, kind: Kind, precision: Precision | None
+) -> NDArray[Any]:
+    """Return the values that --init and --grid ask for."""
+    if init.endswith(".npy"):
+        if grid is not None:
+            raise typer.BadParameter("a file has its own grid: leave it out", param_hint="--grid")
+        return read_values(Path(init), kind, precision)
+    if grid is None:
+        raise typer.BadParameter(f"give the points along each axis, {FORM}", param_hint="--grid")
+    shape = parse_grid(grid, kind.dims)
+    dtype = np.float32 if precision is Precision.single else np.float64
+    name, _, seed = init.partition(":")
+    if name == "random" and seed.isascii() and seed.isdigit():
+        return np.random.default_rng(int(seed)).random(shape, dtype=dtype)
+    if init == "hot-wall":
+        values = np.zeros(shape, dtype=dtype)
+        values[0] = 1.0
+        return values
+    what = f"'{init}' is none of hot-wall, random:SEED (a number), FILE.npy"
+    raise typer.BadParameter(what, param_hint="--init")
+
+
+def read_values(path: Path, kind: Kind, precision: Precision | None) -> NDArray[Any]:
+    """Return the array in a file, in the precision asked for."""
+    try:
+        values = np.load(path, allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        raise InvalidInputError(f"cannot read '{path}' as .npy: {error}") from None
+    if values.ndim != kind.dims:
+        raise InvalidInputError(
+            f"'{path}' has {counted(values.ndim, 'dimension')}, and {kind.value} takes {kind.dims}"
+        )
+    if precision is None:
+        return np.asarray(values)
+    return np.asarray(values, dtype=np.float32 if precision is Precision.single else np.float64)
+
+
+def report(kind: Kind, result: StencilResult) -> RenderableType:
+    """Return what a run is told of at its end."""
+    plan = result.plan
+    count = counted(result.iterations, "iteration")
+    grid = " × ".join(map(str, result.u.shape))
+    rows = [
+        ("grid", f"{grid}, {result.u.dtype}, {display.number(result.updates)} points updated"),
+        ("ended", f"{result.reason.meaning} ({result.reason})"),
+        ("time", f"{display.seconds(result.seconds)}, {display.seconds(result.per_iteration)} per "
+         "iteration"),
+    ]  # fmt: skip
+    if not math.isnan(result.glups):
+        rate = result.moved_bytes / result.per_iteration * 1e-9
+        moved = f"{display.size(result.moved_bytes)} per iteration, were each value read and "
+        rows.append(("rate", f"{result.glups:.4g} GLUP/s"))
+        rows.append(("bytes", f"{moved}written once: {rate:.3g} GB/s at this rate"))
+    if not math.isnan(result.residual):
+        rows.append(("last change", f"{result.residual:.3e} at most"))
+    where = f"{counted(result.pes, 'PE')} × {counted(result.blocks, 'block')}"
+    rows.append(("engine", f"{result.engine}: {where}"))
+    if "halo" in plan and plan["halo"] != "none":
+        every = counted(result.halo_steps, "iteration")
+        rows.append(
+            (
+                "halos",
+                f"{display.number(plan['halo_points'])} points as {plan['halo']} every {every}, "
+                f"{display.number(plan['pe_halo_points'])} of them between PEs",
+            )
+        )
+    title = f"{kind.value}: {count}"
+    lines = [Text(f"  warning: {text}", style="yellow") for text in result.warnings]
+    return Group(display.pairs(rows, title), *lines)
+
+
+def compare(result: StencilResult, u0: NDArray[Any], boundary: Any, notes: Console) -> None:
+    """Raise Mismatch unless the values are those of the serial reference."""
+    from .stencil import reference
+
+    with Follow(notes, "checking", result.iterations) as follow:
+        expected = reference(
+            u0,
+            result.iterations,
+            boundary=boundary,
+            progress=lambda done: follow(done, math.nan),
+        )
+    wrong = int(np.count_nonzero(result.u.view(np.uint8) != expected.view(np.uint8)))
+    if wrong:
+        points = int(np.count_nonzero(result.u != expected))
+        raise Mismatch(
+            f"the check failed: {counted(points, 'point')} of {result.u.size} differ from the "
+            "serial reference; please report this"
+        )
+
+
+class Follow:
+    """One line on stderr with the iterations done; on a terminal only. Pass it as `progress`."""
+
+    def __init__(self, console: Console, what: str, iterations: int) -> None:
+        """Follow a run of so many iterations."""
+        self.bar = Progress(
+            TextColumn(f"  {what}"),
+            BarColumn(bar_width=24),
+            TextColumn("{task.completed:.0f} of {task.total:.0f}"),
+            TextColumn("{task.fields[change]}"),
+            TextColumn("{task.fields[elapsed]:.1f} s"),
+            console=console,
+            transient=True,
+        )
+        self.begin = time.perf_counter()
+        self.shown = console.is_terminal and not console.quiet
+        self.task = self.bar.add_task("", total=iterations, change="", elapsed=0.0)
+
+    def __enter__(self) -> Follow:
+        if self.shown:
+            self.bar.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self.shown:
+            self.bar.stop()
+
+    def __call__(self, iteration: int, update: float) -> bool:
+        """Show how far a run is; always asks to go on."""
+        change = "" if math.isnan(update) else f"rms change {update:.1e}"
+        elapsed = time.perf_counter() - self.begin
+        self.bar.update(self.task, completed=iteration, change=change, elapsed=elapsed)
+        return True
