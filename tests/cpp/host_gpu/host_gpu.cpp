@@ -139,6 +139,14 @@ void pump_some(std::size_t seldom) {
   for (std::size_t steps = draw(4); steps > 0 && pump(); --steps) {
   }
 }
+// What frees waits for all that was launched, as the real runtime does; what a stopped device never
+// ends is forgotten.
+void finish_all() {
+  while (pump()) {
+  }
+  if (machine().stopped >= 0)
+    for (Stream* stream : machine().streams) stream->queue.clear();
+}
 void while_asking() { pump_some(1); }
 void while_launching() { pump_some(machine().launches_seldom); }
 
@@ -267,11 +275,9 @@ gpuError_t gpuMalloc(void** p, std::size_t bytes) {
   machine().memory[*p] = {current_device, bytes};
   return gpuSuccess;
 }
-// Waits for all that was launched, as the real ones do.
 gpuError_t gpuFree(void* p) {
   const Guard guard(machine().mutex);
-  while (pump()) {
-  }
+  finish_all();
   machine().memory.erase(p);
   std::free(p);
   return gpuSuccess;
@@ -282,8 +288,7 @@ gpuError_t gpuHostAlloc(void** p, std::size_t bytes) {
 }
 gpuError_t gpuFreeHost(void* p) {
   const Guard guard(machine().mutex);
-  while (pump()) {
-  }
+  finish_all();
   std::free(p);
   return gpuSuccess;
 }
@@ -346,8 +351,7 @@ gpuError_t gpuEventCreate(gpuEvent_t* event) {
 gpuError_t gpuEventCreateUntimed(gpuEvent_t* event) { return gpuEventCreate(event); }
 gpuError_t gpuEventDestroy(gpuEvent_t event) {
   const Guard guard(machine().mutex);
-  while (pump()) {  // queues hold its address
-  }
+  finish_all();  // queues hold its address
   delete event;
   return gpuSuccess;
 }
