@@ -100,7 +100,6 @@ class Watch {
 // Launches chunks of iterations. A chunk is launched once the first iteration of the one `lag`
 // chunks before has begun, and only if the solve was not over there: every thread of a solve then
 // launches the same number. `recorded`: graphs of `chunk` iterations, one for each rank, or none.
-template <class T>
 struct Pace {
   std::uint64_t chunk = 1;  // even, or 1
   std::uint64_t lag = 2;
@@ -122,7 +121,7 @@ void launch(Team<T>& team, const MethodSteps<T>& steps, const std::vector<Graph>
 // Iterations driven by the host. `steps.start` has been launched.
 template <class T>
 void run_paced(Team<T>& team, const MethodSteps<T>& steps, const Watch<T>& watch, const Stop& stop,
-               const Pace<T>& pace) {
+               const Pace& pace) {
   const std::uint64_t behind = pace.lag * pace.chunk;
   std::uint64_t m = 0;
   while (m < stop.iterations) {

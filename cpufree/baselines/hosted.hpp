@@ -71,8 +71,8 @@ class Hosted {
         launch(team, *steps, &ready[group], 0);
         steps->finish(team, 0);
       } else {
-        Pace<T> pace{driving_.unroll, driving_.unroll > 1 ? 1 : driving_.lag, &ready[group],
-                     rest_.empty() ? nullptr : &rest_[group], exact};
+        const Pace pace{driving_.unroll, driving_.unroll > 1 ? 1 : driving_.lag, &ready[group],
+                        rest_.empty() ? nullptr : &rest_[group], exact};
         run_paced(team, *steps, watch_of(group), stop, pace);
       }
       for (const Rank<T>* rank : groups_[group]) watches_[at(index_of(*rank))].drain();

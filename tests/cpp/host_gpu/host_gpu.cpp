@@ -1,154 +1,14 @@
-#include <algorithm>
+// The runtime's functions.
 #include <cstdlib>
 #include <cstring>
-#include <deque>
-#include <map>
-#include <mutex>
-#include <random>
 #include <set>
 #include <utility>
 
-#include "gpu_names.hpp"
+#include "schedule.hpp"
 
-namespace host_gpu {
-
-struct Event {
-  int device = 0;
-  std::size_t recorded = 0;  // times that it was recorded, and those that have come about
-  std::size_t reached = 0;
-  const Graph* graph = nullptr;  // recorded in a capture: into which graph, after which nodes
-  std::vector<std::size_t> after;
-};
-
-// A graph under way. Loops hold a run of their body.
-struct Run {
-  std::shared_ptr<Nodes> nodes;
-  std::vector<char> done;
-  std::map<std::size_t, std::unique_ptr<Run>> inside;
-  explicit Run(std::shared_ptr<Nodes> what) : nodes(std::move(what)), done(nodes->size(), 0) {}
-  bool finished() const {
-    return std::ranges::all_of(done, [](char d) { return d != 0; });
-  }
-};
-
-struct Stream {
-  int device = 0;
-  std::deque<Run> queue;
-  Graph* capture = nullptr;  // what it is recorded into
-  bool origin = false;
-  std::vector<std::size_t> tail;  // nodes that the next one comes after
-};
+using namespace host_gpu;
 
 namespace {
-
-struct Memory {
-  int device;
-  std::size_t bytes;
-};
-
-struct Machine {
-  std::recursive_mutex mutex;
-  Settings settings;
-  std::mt19937 random{1};
-  std::vector<Stream*> streams;
-  std::map<const void*, Memory> memory;
-  std::size_t executed = 0;
-  std::size_t launches_seldom = 1;
-  int stopped = -1;  // device
-  std::size_t stops_at = 0;
-};
-
-Machine& machine() {
-  static Machine all;
-  return all;
-}
-thread_local int current_device = 0;
-thread_local gpuError_t last_error = gpuSuccess;
-
-using Guard = std::lock_guard<std::recursive_mutex>;
-
-gpuError_t fail(gpuError_t status) { return last_error = status; }
-
-std::size_t draw(std::size_t below) { return machine().random() % below; }
-
-bool is_stopped(int device) {
-  return device == machine().stopped && machine().executed >= machine().stops_at;
-}
-
-bool advance(Run& run);
-
-// One node of a run, if it can go on.
-bool advance_node(Run& run, std::size_t k) {
-  const Work& node = (*run.nodes)[k];
-  for (const std::size_t before : node.after)
-    if (run.done[before] == 0) return false;
-  if (node.body != nullptr) {
-    auto& inside = run.inside[k];
-    if (inside == nullptr) {
-      if (*node.loop == 0)
-        run.done[k] = 1;
-      else
-        inside = std::make_unique<Run>(node.body);
-      return true;
-    }
-    const bool moved = advance(*inside);
-    if (inside->finished()) inside = nullptr;
-    return moved;
-  }
-  if (node.ready && !node.ready()) return false;
-  if (node.run) node.run();
-  ++machine().executed;
-  run.done[k] = 1;
-  return true;
-}
-
-bool advance(Run& run) {
-  std::vector<std::size_t> open;
-  for (std::size_t k = 0; k < run.done.size(); ++k)
-    if (run.done[k] == 0) open.push_back(k);
-  const std::size_t first = open.empty() ? 0 : draw(open.size());
-  for (std::size_t k = 0; k < open.size(); ++k)
-    if (advance_node(run, open[(first + k) % open.size()])) return true;
-  return false;
-}
-
-// One piece of work of any stream. False: none can go on.
-bool pump() {
-  auto& streams = machine().streams;
-  if (streams.empty()) return false;
-  const std::size_t first = draw(streams.size());
-  for (std::size_t k = 0; k < streams.size(); ++k) {
-    Stream& stream = *streams[(first + k) % streams.size()];
-    while (!stream.queue.empty() && stream.queue.front().finished()) stream.queue.pop_front();
-    if (stream.queue.empty() || is_stopped(stream.device)) continue;
-    if (!advance(stream.queue.front())) continue;
-    if (stream.queue.front().finished()) stream.queue.pop_front();
-    return true;
-  }
-  return false;
-}
-
-// What happens during a call: all, or in deferred mode now and then a little, so that queues grow.
-void pump_some(std::size_t seldom) {
-  if (!machine().settings.deferred) {
-    while (pump()) {
-    }
-    return;
-  }
-  if (draw(seldom) != 0) return;
-  for (std::size_t steps = draw(4); steps > 0 && pump(); --steps) {
-  }
-}
-void while_asking() { pump_some(1); }
-void while_launching() { pump_some(machine().launches_seldom); }
-
-void enqueue(Stream* stream, std::shared_ptr<Nodes> nodes) {
-  stream->queue.emplace_back(std::move(nodes));
-  while_launching();
-}
-
-// Launches and records name a stream, or event, of the device that is current.
-bool here(int device) { return device == current_device; }
 
 bool lies_on(const void* p, int device) {
   const auto& memory = machine().memory;
@@ -177,47 +37,6 @@ bool comes_before(const Nodes& nodes, std::size_t k, const std::vector<std::size
 }
 
 }  // namespace
-
-void configure(const Settings& settings) {
-  const Guard guard(machine().mutex);
-  machine().settings = settings;
-  machine().random.seed(settings.seed);
-  machine().executed = 0;
-  machine().stopped = -1;
-  machine().launches_seldom = std::size_t{1} << draw(6);
-  current_device = 0;
-}
-
-void stop_device(int device, std::size_t after) {
-  const Guard guard(machine().mutex);
-  machine().stopped = device;
-  machine().stops_at = machine().executed + after;
-}
-
-std::size_t executed() {
-  const Guard guard(machine().mutex);
-  return machine().executed;
-}
-
-int device_of(const Stream* stream) { return stream->device; }
-
-gpuError_t launch(Stream* stream, Work work) {
-  const Guard guard(machine().mutex);
-  if (!here(stream->device)) return fail(gpuErrorInvalidResourceHandle);
-  work.device = stream->device;
-  if (stream->capture != nullptr) {
-    work.after = stream->tail;
-    stream->capture->nodes->push_back(std::move(work));
-    stream->tail = {stream->capture->nodes->size() - 1};
-    return gpuSuccess;
-  }
-  enqueue(stream, std::make_shared<Nodes>(Nodes{std::move(work)}));
-  return gpuSuccess;
-}
-
-}  // namespace host_gpu
-
-using namespace host_gpu;
 
 const char* gpuGetErrorString(gpuError_t status) {
   static const char* const texts[] = {"no error",
@@ -267,11 +86,9 @@ gpuError_t gpuMalloc(void** p, std::size_t bytes) {
   machine().memory[*p] = {current_device, bytes};
   return gpuSuccess;
 }
-// Waits for all that was launched, as the real ones do.
 gpuError_t gpuFree(void* p) {
   const Guard guard(machine().mutex);
-  while (pump()) {
-  }
+  finish_all();
   machine().memory.erase(p);
   std::free(p);
   return gpuSuccess;
@@ -282,8 +99,7 @@ gpuError_t gpuHostAlloc(void** p, std::size_t bytes) {
 }
 gpuError_t gpuFreeHost(void* p) {
   const Guard guard(machine().mutex);
-  while (pump()) {
-  }
+  finish_all();
   std::free(p);
   return gpuSuccess;
 }
@@ -346,8 +162,7 @@ gpuError_t gpuEventCreate(gpuEvent_t* event) {
 gpuError_t gpuEventCreateUntimed(gpuEvent_t* event) { return gpuEventCreate(event); }
 gpuError_t gpuEventDestroy(gpuEvent_t event) {
   const Guard guard(machine().mutex);
-  while (pump()) {  // queues hold its address
-  }
+  finish_all();  // queues hold its address
   delete event;
   return gpuSuccess;
 }
