@@ -176,6 +176,7 @@ class Builder {
     s.skew = std::min(thickness_, s.extent[0]) + 1;
     s.planes = s.extent[0] + layers_ * s.skew;
     s.row = ceil_div(s.extent[2], kLine) * kLine;
+    if (8 * (s.row - s.extent[2]) > s.row) s.row = s.extent[2];  // short: room counts for more
     s.row += s.row % kAlias == 0 ? kLine : 0;
     s.plane = s.row * s.extent[1];
     s.plane += s.plane % kAlias == 0 ? kLine : 0;

@@ -16,22 +16,25 @@ constexpr double kSecondsBetweenLooks = 5e-3;  // at the host, where nothing els
 
 // The largest tile, as the model sees it.
 struct TileSize {
-  double points = 1.0;
-  double faces = 0.0;  // points of one layer of the halo
-  double plane = 1.0;  // points of a plane across axis 0
+  double extent[3] = {1.0, 1.0, 1.0};
+  bool exchanged[3] = {false, false, false};
+
+  // Points of the tile and of `layers` layers around it.
+  double points(int layers = 0) const {
+    double product = 1.0;
+    for (int a = 0; a < 3; ++a) product *= extent[a] + (exchanged[a] ? 2.0 * layers : 0.0);
+    return product;
+  }
+  double plane() const { return extent[1] * extent[2]; }
+  bool alone() const { return !exchanged[0] && !exchanged[1] && !exchanged[2]; }
 };
 
 TileSize size_of(const Grid& grid, const Division& division) {
   TileSize size;
-  double tile[3];
   for (int a = 0; a < 3; ++a) {
-    tile[a] = std::ceil(static_cast<double>(grid.updated(a)) / division.parts(a));
-    size.points *= tile[a];
+    size.extent[a] = std::ceil(static_cast<double>(grid.updated(a)) / division.parts(a));
+    size.exchanged[a] = grid.active(a) && (grid.periodic[a] || division.parts(a) > 1);
   }
-  for (int a = 0; a < 3; ++a)
-    if (grid.active(a) && (grid.periodic[a] || division.parts(a) > 1))
-      size.faces += 2.0 * size.points / tile[a];
-  size.plane = size.points / tile[0];
   return size;
 }
 
@@ -39,13 +42,17 @@ TileSize size_of(const Grid& grid, const Division& division) {
 double predict(const TileSize& size, int layers, int thickness, double bytes, bool source,
                const StencilCosts& costs) {
   const double arrays = source ? 2.0 : 1.0;
-  const double computed = size.points + 0.5 * (layers - 1) * size.faces;
-  double seconds = computed * costs.point;
-  if (size.faces > 0.0) seconds += costs.exchange / layers;
-  if (arrays * size.points * bytes <= costs.near_bytes) return seconds;
-  const double window = 2.0 * layers * (thickness + 1.0) * size.plane * arrays * bytes;
-  const double passes = window <= costs.near_bytes ? 1.0 / layers : 1.0;
-  return seconds + passes * (arrays + 1.0) * size.points * bytes * costs.byte;
+  double seconds = 0.0;  // of the pass
+  for (int j = 1; j <= layers; ++j) seconds += size.points(layers - j) * costs.point;
+  const double face = *std::ranges::min_element(costs.face.axis);
+  if (!size.alone())
+    seconds += costs.exchange + (size.points(layers) - size.points()) * face * costs.point;
+  if (arrays * size.points() * bytes > costs.near_bytes) {
+    const double window = 2.0 * layers * (thickness + 1.0) * size.plane() * arrays * bytes;
+    const double moves = window <= costs.near_bytes ? 1.0 : layers;
+    seconds += moves * (arrays + 1.0) * size.points() * bytes * costs.byte;
+  }
+  return seconds / layers;
 }
 
 int choose_layers(const TileSize& size, std::int64_t most, int thickness, double bytes, bool source,
@@ -122,13 +129,24 @@ StencilLayout lay_out_stencil(const Grid& grid, const StencilSpec& spec, const S
   const auto bytes = static_cast<double>(value_bytes);
   plan.thickness = spec.thickness;
   if (plan.thickness == 0)
-    plan.thickness =
-        static_cast<int>(std::clamp(std::ceil(costs.front_points / size.plane), 1.0, kMostPlanes));
+    plan.thickness = static_cast<int>(
+        std::clamp(std::ceil(costs.front_points / size.plane()), 1.0, kMostPlanes));
   plan.layers = spec.layers > 0 ? static_cast<int>(std::min<std::int64_t>(spec.layers, most))
                                 : choose_layers(size, most, plan.thickness, bytes, source, costs);
+  const int chosen = plan.layers;
+  const bool thinner = spec.thickness == 0 && costs.fast_bytes > 0;
+  make_tiles(grid, layout, thinner, value_bytes, costs);
+  // On chip with fewer layers is better than in memory with more.
+  while (spec.layers == 0 && costs.fast_bytes > 0 && !plan.in_fast_memory && plan.layers > 1) {
+    --plan.layers;
+    make_tiles(grid, layout, thinner, value_bytes, costs);
+  }
+  if (!plan.in_fast_memory && plan.layers != chosen) {
+    plan.layers = chosen;
+    make_tiles(grid, layout, thinner, value_bytes, costs);
+  }
   plan.check_every = check_period(
       run, predict(size, plan.layers, plan.thickness, bytes, source, costs), plan.layers);
-  make_tiles(grid, layout, spec.thickness == 0 && costs.fast_bytes > 0, value_bytes, costs);
   std::int64_t most_of_a_tile = 0;
   count_halo(layout.tiling, plan, most_of_a_tile);
   layout.packets = spec.halo >= 0 ? spec.halo == 1 : most_of_a_tile <= costs.most_packets;

@@ -161,6 +161,9 @@ TEST(tiles_stay_on_chip_where_one_copy_of_them_fits) {
   CHECK(fits.in_fast_memory);
   CHECK(fits.fast_bytes > 4 * fits.tile_points && fits.fast_bytes <= 224 << 10);
   CHECK(!plan(4 * 8192, 8192).in_fast_memory);
+  const StencilSpec automatic{.pes = 4};  // fewer layers rather than none on chip
+  CHECK(lay_out_stencil(grid3d(256, 256, 256), automatic, {}, 132, sizeof(float), false, costs)
+            .plan.in_fast_memory);
   costs.fast_bytes = 0;
   CHECK(!plan(100, 100).in_fast_memory);
 }
