@@ -10,8 +10,9 @@
 
 namespace cpufree::baselines {
 
-// What is left in of an iteration.
-enum class Variant { full, no_compute, no_comm };
+// What is left in of an iteration. `nothing`: what little runs in `no_compute` and not in `no_comm`
+// is loaded.
+enum class Variant { full, no_compute, no_comm, nothing };
 
 // Called by the thread that drives `ranks`: all of them, or one where there is a thread for each.
 // Everything is launched on the ranks' streams; `compute` is the one that kernels run on.

@@ -75,7 +75,7 @@ class Hosted {
                         rest_.empty() ? nullptr : &rest_[group], exact};
         run_paced(team, *steps, watch_of(group), stop, pace);
       }
-      for (const Rank<T>* rank : groups_[group]) watches_[at(index_of(*rank))].drain();
+      drain(group);
     });
   }
 
@@ -104,23 +104,33 @@ class Hosted {
     }
   }
 
-  // Two iterations without communication, then communication without iterations.
+  // Two iterations without communication, then communication without iterations. Every kernel is
+  // loaded before GPUs wait for one another: loading one waits for kernels that run, which may wait
+  // for what would be launched after it.
   void warm_up(Method method) {
     const auto steps = make_steps<T>(method);
     for (const Watch<T>& watch : watches_) watch.reset();
     comm_->begin(all());
+    for (const Variant variant : {Variant::no_comm, Variant::nothing})
+      together([&](std::size_t group) {
+        Team<T> team(groups_[group], *comm_, variant);
+        const OnDevice here(groups_[group].front()->device);
+        steps->start(team, {-1.0, 2});
+        steps->iterate(team, 0);
+        steps->iterate(team, 1);
+        steps->finish(team, 0);
+        drain(group);
+      });
+    if (warm_) return;
     together([&](std::size_t group) {
-      Team<T> team(groups_[group], *comm_, Variant::no_comm);
-      const OnDevice here(groups_[group].front()->device);
-      steps->start(team, {-1.0, 2});
-      steps->iterate(team, 0);
-      steps->iterate(team, 1);
-      steps->finish(team, 0);
-      for (const Rank<T>* rank : groups_[group]) watches_[at(index_of(*rank))].drain();
-      if (!warm_) comm_->warm_up(groups_[group]);
-      for (const Rank<T>* rank : groups_[group]) watches_[at(index_of(*rank))].drain();
+      comm_->warm_up(groups_[group]);
+      drain(group);
     });
     warm_ = true;
+  }
+
+  void drain(std::size_t group) const {
+    for (const Rank<T>* rank : groups_[group]) watches_[at(index_of(*rank))].drain();
   }
 
   Recorded record(Method method, Variant variant, std::uint64_t iterations) {

@@ -43,7 +43,7 @@ class Team {
       if (computes())
         sweep<K>(rank, rank.rows, make(rank), to);
       else
-        sweep<K>(rank, rank.rows - rank.interior, PackOnly{make(rank)}, to);
+        sweep<K>(rank, communicates() ? rank.rows - rank.interior : 0, PackOnly{make(rank)}, to);
     });
   }
 
@@ -125,8 +125,8 @@ class Team {
   }
 
  private:
-  bool computes() const { return variant_ != Variant::no_compute; }
-  bool communicates() const { return variant_ != Variant::no_comm; }
+  bool computes() const { return variant_ == Variant::full || variant_ == Variant::no_comm; }
+  bool communicates() const { return variant_ == Variant::full || variant_ == Variant::no_compute; }
 
   template <class F>
   void each(F&& f) {
