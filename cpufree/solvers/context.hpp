@@ -146,11 +146,10 @@ class Context {
 
   // v[row] = f(row, lane) for all my rows, boundary values also to my neighbours: steps 1 to 4 of
   // an exchange (channel.hpp). Boundary rows come first, so that they travel while the interior is
-  // computed.
+  // computed. Since `v` was last read there has been a reduction, hence proof (i), and a barrier.
   template <class F>
   CPUFREE_KERNEL_FN void exchange(const Ghosted<T>& v, F&& f) {
     arrivals_.begin();
-    if (v.halo != nullptr) port_.sync_block();  // all my reads before my first put: proof (ii)
     const Ghosted<T> to = v;
     parts([&](const Part& part, auto boundary) {
       const std::int32_t shift = part.shift;
@@ -190,6 +189,7 @@ class Context {
   template <class F>
   CPUFREE_KERNEL_FN Ghosted<T> exchange_scratch(F&& f) {
     const Ghosted<T> v = (scratch_++ & 1U) == 0U ? vectors.scratch[0] : vectors.scratch[1];
+    if (v.halo != nullptr) port_.sync_block();  // all my reads before my first put: proof (ii)
     exchange(v, f);
     return v;
   }
