@@ -91,29 +91,35 @@ void count_halo(const Tiling& tiling, StencilPlan& plan, std::int64_t& most_of_a
     }
 }
 
-std::size_t largest_tile_bytes(const Tiling& tiling, std::size_t value_bytes) {
+// Lays the tiles out, and returns whether all of them fit in memory of the blocks' own.
+bool fits_on_chip(const Grid& grid, StencilLayout& layout, std::size_t value_bytes,
+                  const StencilCosts& costs) {
+  StencilPlan& plan = layout.plan;
+  layout.tiling = make_tiling(grid, plan.division, plan.layers, plan.thickness);
   std::int64_t values = 0;
-  for (const auto& of_pe : tiling.tiles)
+  for (const auto& of_pe : layout.tiling.tiles)
     for (const Tile& tile : of_pe) values = std::max(values, tile.shape.values());
-  return at(values) * value_bytes;
+  const std::size_t bytes = at(values) * value_bytes;
+  plan.in_fast_memory = bytes <= costs.fast_bytes;
+  plan.fast_bytes = plan.in_fast_memory ? static_cast<std::int64_t>(bytes) : 0;
+  return plan.in_fast_memory;
 }
 
-// Tiles in memory of the blocks' own where all of them fit, if need be with thinner fronts, which
-// take less room.
-void make_tiles(const Grid& grid, StencilLayout& layout, bool thinner, std::size_t value_bytes,
-                const StencilCosts& costs) {
+// The tiles, on chip if need be with thinner fronts, which take less room, or with fewer layers:
+// better than in memory with more of both.
+void make_tiles(const Grid& grid, const StencilSpec& spec, StencilLayout& layout,
+                std::size_t value_bytes, const StencilCosts& costs) {
   StencilPlan& plan = layout.plan;
-  for (int thickness = plan.thickness; thickness > 0; thickness = thinner ? thickness / 2 : 0) {
-    Tiling tiling = make_tiling(grid, plan.division, plan.layers, thickness);
-    const std::size_t bytes = largest_tile_bytes(tiling, value_bytes);
-    plan.in_fast_memory = bytes <= costs.fast_bytes;
-    if (!plan.in_fast_memory && thickness != plan.thickness) continue;
-    layout.tiling = std::move(tiling);
-    plan.thickness = thickness;
-    if (!plan.in_fast_memory) continue;
-    plan.fast_bytes = static_cast<std::int64_t>(bytes);
-    return;
-  }
+  const int layers = plan.layers;
+  const int thickness = plan.thickness;
+  if (fits_on_chip(grid, layout, value_bytes, costs) || costs.fast_bytes == 0) return;
+  for (; plan.layers > 0; plan.layers = spec.layers == 0 ? plan.layers - 1 : 0)
+    for (plan.thickness = thickness; plan.thickness > 0;
+         plan.thickness = spec.thickness == 0 ? plan.thickness / 2 : 0)
+      if (fits_on_chip(grid, layout, value_bytes, costs)) return;
+  plan.layers = layers;
+  plan.thickness = thickness;
+  fits_on_chip(grid, layout, value_bytes, costs);
 }
 
 }  // namespace
@@ -133,18 +139,7 @@ StencilLayout lay_out_stencil(const Grid& grid, const StencilSpec& spec, const S
         std::clamp(std::ceil(costs.front_points / size.plane()), 1.0, kMostPlanes));
   plan.layers = spec.layers > 0 ? static_cast<int>(std::min<std::int64_t>(spec.layers, most))
                                 : choose_layers(size, most, plan.thickness, bytes, source, costs);
-  const int chosen = plan.layers;
-  const bool thinner = spec.thickness == 0 && costs.fast_bytes > 0;
-  make_tiles(grid, layout, thinner, value_bytes, costs);
-  // On chip with fewer layers is better than in memory with more.
-  while (spec.layers == 0 && costs.fast_bytes > 0 && !plan.in_fast_memory && plan.layers > 1) {
-    --plan.layers;
-    make_tiles(grid, layout, thinner, value_bytes, costs);
-  }
-  if (!plan.in_fast_memory && plan.layers != chosen) {
-    plan.layers = chosen;
-    make_tiles(grid, layout, thinner, value_bytes, costs);
-  }
+  make_tiles(grid, spec, layout, value_bytes, costs);
   plan.check_every = check_period(
       run, predict(size, plan.layers, plan.thickness, bytes, source, costs), plan.layers);
   std::int64_t most_of_a_tile = 0;

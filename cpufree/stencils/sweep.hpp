@@ -159,8 +159,8 @@ CPUFREE_KERNEL_FN TileBox with_rim(const TileShape& s, const TileBox& box) {
   return rim;
 }
 
-// One iteration on the planes [begin, end) of a box, `rim` included. Gives
-// f(rows around, row to write, x) every point to compute.
+// One iteration on the planes [begin, end) of a box with its rim: compute(rows around, row to
+// write) for the rows of the box, by one team each; the rim is copied.
 template <int D, Port P, class T, class F>
 CPUFREE_KERNEL_FN void sweep(P& port, const TileShape& s, const TileBox& box, std::int32_t begin,
                              std::int32_t end, const Layer<T>& from, const Layer<T>& to,

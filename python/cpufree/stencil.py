@@ -157,8 +157,8 @@ def jacobi(
             "periodic", or one of these for each axis.
         source: array of the shape of u0, finite; default none. Taken in the type of u0.
         tol: stop where max |u_new - u| ≤ tol; default: never. check_every: iterations between two
-            looks at that, default 100 with tol. Without tol it is how often the kernels listen to
-            the host; by default every few milliseconds.
+            looks at that, default 100. They are also when the kernels listen to the host (Ctrl-C,
+            time_limit, progress); without tol, the default is every few milliseconds.
         pes: number of PEs, "auto" (1); blocks: blocks (threads) for each, "auto" (the cores). Fewer
             are used where the grid has too few points; a warning says so.
         engine: "auto", "cpu_threads". Stencils do not run on GPUs in this version.
