@@ -145,6 +145,7 @@ PLAN_KEYS = (
     "blocks",
     "threads",
     "halo",
+    "block_halo",
     "halo_values",
     "ghosts",
     "resident_vectors",

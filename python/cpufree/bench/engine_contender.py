@@ -50,14 +50,15 @@ class EngineContender:
         seconds = time.perf_counter() - begin
         self._arrays, self._pc = a, str(options["preconditioner"])
         plan: dict[str, Any] = self._system.plan()
-        kept = ("blocks", "threads", "halo", "halo_values", "imbalance", "matrix_bytes")
+        kept = "blocks threads halo block_halo halo_values imbalance matrix_bytes "
+        kept += "resident_vectors resident_matrix"
         return {
             "engine": engine,
             "pes": pes,
             "staging": "none",
             "spmv": "warp slices" if gpus else "slices of 8 rows",
             "setup_seconds": seconds,
-            "plan": {key: plan[key] for key in (*kept, "resident_vectors", "resident_matrix")},
+            "plan": {key: plan[key] for key in kept.split()},
         }
 
     def solve(self, request: dict[str, Any]) -> dict[str, Any]:
