@@ -34,11 +34,14 @@ enum class ColumnCode : std::int32_t { plain, near, far };
 // Plain: entry k of its row l is number 32 k + l. Coded: entries k and k + 1, k even, are the two
 // of pair 16 k + l; values are in the dictionary where the share has one. The tail of row l, if
 // `tails` is not negative, is [tail_ptr[tails + l], tail_ptr[tails + l + 1]) of the share's tails.
-struct alignas(16) WarpSlice {
+// The head is what every slice needs: one load.
+struct alignas(16) SliceHead {
   std::uint32_t first = 0;
   std::int32_t width = 0;  // entries of a row, tail excepted; even if coded
   std::int32_t tails = -1;
   ColumnCode code = ColumnCode::plain;
+};
+struct alignas(16) WarpSlice : SliceHead {
   std::int32_t base[kWindows] = {};
 };
 
@@ -172,11 +175,11 @@ struct WarpSlices {
     std::int32_t row = rows.begin + port.lane();
     std::int32_t s = rows.start + port.lane() / kWarp;
     if (row - lane >= rows.end) return;
-    Head mine = head(s);
+    SliceHead mine = slice[s];
     while (true) {
       const std::int32_t next = row + port.lanes();
-      Head ahead = mine;
-      if (next - lane < rows.end) ahead = head(s + warps);  // on its way while this one is summed
+      SliceHead ahead = mine;
+      if (next - lane < rows.end) ahead = slice[s + warps];  // on its way while this one is summed
       T sum = slice_sum(mine, s, lane, x);
       if (mine.tails >= 0) sum += tail_sum(port, mine.tails, lane, x);
       if (row < rows.end) f(row, 0, sum);
@@ -190,7 +193,7 @@ struct WarpSlices {
   // What the slice s holds of its row `lane`, times x: all but its tail.
   template <class X>
   CPUFREE_KERNEL_FN T without_tail(std::int32_t s, int lane, X&& x) const {
-    return slice_sum(head(s), s, lane, x);
+    return slice_sum(slice[s], s, lane, x);
   }
 
   // A copy of my block's share in `fast`. Ends with a barrier.
@@ -212,18 +215,6 @@ struct WarpSlices {
   }
 
  private:
-  // Of a slice, all but the bases.
-  struct alignas(16) Head {
-    std::uint32_t first;
-    std::int32_t width;
-    std::int32_t tails;
-    ColumnCode code;
-  };
-  CPUFREE_KERNEL_FN Head head(std::int32_t s) const {
-    const WarpSlice& from = slice[s];
-    return {from.first, from.width, from.tails, from.code};
-  }
-
   // sum + N entries of a row, all of them loaded before the first is used.
   template <int N, class E, class X>
   CPUFREE_KERNEL_FN static T chunk(E& entries, X&& x, T sum) {
@@ -256,7 +247,7 @@ struct WarpSlices {
   }
 
   template <class X>
-  CPUFREE_KERNEL_FN T slice_sum(const Head& mine, std::int32_t s, int lane, X&& x) const {
+  CPUFREE_KERNEL_FN T slice_sum(const SliceHead& mine, std::int32_t s, int lane, X&& x) const {
     const std::byte* const start = bytes + kSliceUnit * mine.first;
     if (mine.code == ColumnCode::plain) {
       const auto* const col = reinterpret_cast<const std::int32_t*>(start);
