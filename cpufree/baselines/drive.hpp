@@ -53,9 +53,11 @@ class Watch {
   }
 
   // Waits until all that was launched is done: as long as residuals are judged, and wait_limit
-  // more.
+  // more. Kernels that wait themselves give up at that bound, and know more: they get twice as
+  // long.
   void drain() const {
-    Deadline deadline(wait_limit_);
+    const double limit = comm_.abort_word(rank_) != nullptr ? 2.0 * wait_limit_ : wait_limit_;
+    Deadline deadline(limit);
     std::uint64_t before = seen();
     gpuError_t status = gpuSuccess;
     for (unsigned look = 1; (status = gpuStreamQuery(rank_.compute)) == gpuErrorNotReady; ++look) {
@@ -63,13 +65,14 @@ class Watch {
       look_after(status);
       if (const std::uint64_t now = seen(); now != before) {
         before = now;
-        deadline = Deadline(wait_limit_);
+        deadline = Deadline(limit);
       } else if (deadline.over()) {
+        complain();
         give_up(deadline, "the end of a solve");
       }
     }
     look_after(status);
-    if (const std::string why = comm_.complaint(); !why.empty()) throw EngineError(why);
+    complain();
   }
 
   Ending ending(Method method) const {
@@ -85,6 +88,9 @@ class Watch {
 
   std::uint64_t seen() const {
     return std::atomic_ref(rank_.reached[0].tag).load(std::memory_order_acquire);
+  }
+  void complain() const {
+    if (const std::string why = comm_.complaint(); !why.empty()) throw EngineError(why);
   }
   void look_after(gpuError_t status) const {
     if (status != gpuErrorNotReady) check(status, "a solve");

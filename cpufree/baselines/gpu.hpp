@@ -259,25 +259,30 @@ class Graph {
   static std::vector<Graph> record_loops(const std::vector<const Stream*>& streams, F&& work) {
     std::vector<Graph> graphs(streams.size());
     std::vector<gpuLoopHandle_t> handles(streams.size());
-    for (std::size_t k = 0; k < streams.size(); ++k) {
-      const OnDevice here(streams[k]->device());
-      check(gpuGraphCreate(&graphs[k].graph_, 0), "gpuGraphCreate");
-      check(gpuGraphLoopHandle(&handles[k], graphs[k].graph_), "gpuGraphLoopHandle");
-      gpuGraph_t body = nullptr;
-      check(gpuGraphAddLoop(graphs[k].graph_, handles[k], &body), "gpuGraphAddLoop");
-      check(gpuStreamBeginCaptureInto(*streams[k], body), "gpuStreamBeginCaptureInto");
-    }
+    std::size_t begun = 0;
+    std::size_t ended = 0;
+    gpuGraph_t body = nullptr;
     try {
+      for (; begun < streams.size(); ++begun) {
+        Graph& graph = graphs[begun];
+        const OnDevice here(streams[begun]->device());
+        check(gpuGraphCreate(&graph.graph_, 0), "gpuGraphCreate");
+        check(gpuGraphLoopHandle(&handles[begun], graph.graph_), "gpuGraphLoopHandle");
+        check(gpuGraphAddLoop(graph.graph_, handles[begun], &body), "gpuGraphAddLoop");
+        check(gpuStreamBeginCaptureInto(*streams[begun], body), "gpuStreamBeginCaptureInto");
+      }
       work(handles);
-    } catch (...) {
-      gpuGraph_t body = nullptr;
-      for (const Stream* stream : streams) static_cast<void>(gpuStreamEndCapture(*stream, &body));
+      while (ended < begun) {
+        const OnDevice here(streams[ended]->device());
+        check(gpuStreamEndCapture(*streams[ended++], &body), "gpuStreamEndCapture");
+      }
+    } catch (...) {  // what is still captured would refuse everything else
+      for (; ended < begun; ++ended) static_cast<void>(gpuStreamEndCapture(*streams[ended], &body));
       throw;
     }
+    // Not before: a thread that captures may not do what this does.
     for (std::size_t k = 0; k < streams.size(); ++k) {
       const OnDevice here(streams[k]->device());
-      gpuGraph_t body = nullptr;
-      check(gpuStreamEndCapture(*streams[k], &body), "gpuStreamEndCapture");
       graphs[k].prepare(*streams[k]);
     }
     return graphs;

@@ -71,6 +71,12 @@ struct Control {
            (epoch != nullptr && *epoch >= limits->end + before * epochs);
   }
 
+  // Whether there is an iteration after this one, where their number is all that counts: a body of
+  // the loop that would be beyond the last one is not begun.
+  CPUFREE_KERNEL_FN bool another() const {
+    return !counted_out() && (epoch == nullptr || *epoch + epochs < limits->end);
+  }
+
   // The residual whose square is rr; of the iteration `before` this one.
   CPUFREE_KERNEL_FN Code judge(double rr, unsigned before = 0) const {
     if (!(rr - rr == 0.0)) return Code::not_finite;
@@ -81,7 +87,7 @@ struct Control {
 
   CPUFREE_KERNEL_FN void tell(Code code, double rr) const {
     const bool exact = idle || limits->target < 0.0;  // goes on whatever the residual
-    if (loops) set_loop(loop, exact ? !counted_out() : code == Code::running);
+    if (loops) set_loop(loop, exact ? another() : code == Code::running);
     const std::uint64_t number = progress->count++;
     if (progress->code != 0) return;
     if (idle) code = counted_out() ? Code::iterations : Code::running;

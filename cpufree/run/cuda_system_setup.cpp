@@ -83,6 +83,9 @@ auto CudaSystem<T>::share_out(HaloPlan<T>& plan, std::span<const std::int32_t> o
       report_.block_halo = "packets";
       if (extent.ghosts > 0) report_.halo = "packets";
       sharing.packets = at(*std::ranges::max_element(halos->packets));
+      require(static_cast<std::int64_t>(extent.rows + sharing.packets) <= kMostEntries,
+              "with packets among blocks, a GPU can hold at most " + std::to_string(kMostEntries) +
+                  " rows and packets; use more GPUs, or halo 1");
       for (int k = 0; k < spec.pes; ++k) sharing.sources.push_back(packet_sources(plan, *halos, k));
       sharing.plans = std::move(halos->plans);
       return sharing;

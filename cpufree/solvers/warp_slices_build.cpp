@@ -79,7 +79,7 @@ class Dictionary {
   }();
 };
 
-// The dictionary of the rows; empty where they have too many values, or none.
+// The dictionary of the rows; empty where they have too many values, none, or NaN.
 template <class T>
 std::vector<double> find_dictionary(const LocalSystem<T>& local,
                                     const std::vector<RowRange>& ranges) {
@@ -87,7 +87,9 @@ std::vector<double> find_dictionary(const LocalSystem<T>& local,
   std::int64_t entries = 0;
   for (const RowRange range : ranges)
     for (std::int64_t k = local.row_ptr[at(range.begin)]; k < local.row_ptr[at(range.end)]; ++k) {
-      if (!dictionary.add(local.val[at(k)])) return {};
+      const T value = local.val[at(k)];
+      // NaNs differ in bits that a conversion may change.
+      if (value != value || !dictionary.add(value)) return {};
       ++entries;
     }
   if (entries == 0) return {};
@@ -192,7 +194,7 @@ std::int64_t bytes_of(const WarpSlice& slice, bool coded_values) {
   const bool coded = slice.code != ColumnCode::plain;
   const std::int64_t column = coded ? 2 : 4;
   const std::int64_t value = coded && coded_values ? 1 : sizeof(T);
-  return kWarp * slice.width * (column + value);
+  return std::int64_t{kWarp} * slice.width * (column + value);
 }
 
 template <class T>

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <set>
 #include <tuple>
 
@@ -314,6 +315,14 @@ TEST(dictionary_holds_256_values_and_not_one_more) {
   check_built(local, build(local, {{0, 51}}));
   local = rows_of(std::vector<std::int32_t>(64, 4));
   CHECK(build(local, {{0, 64}}).dictionary.empty());
+}
+
+TEST(values_that_are_no_numbers_are_not_coded) {
+  auto local = rows_of({2});
+  local.val[1] = std::numeric_limits<double>::quiet_NaN();
+  const auto built = build(local, {{0, 1}});
+  CHECK(built.dictionary.empty());
+  CHECK(std::isnan(entry(built, 0, 0, 1).second));
 }
 
 TEST(zeros_of_both_signs_are_different_values) {
