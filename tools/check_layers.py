@@ -25,6 +25,7 @@ CPP_MAY_INCLUDE: dict[str, set[str]] = {
     "baselines": {
         "problem",
         "device/types.hpp",
+        "engines/cuda_p2p/atomic.cuh",
         "solvers/args.hpp",
         "solvers/warp_slices.hpp",
         "solvers/warp_slices_build.hpp",

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from cpufree.bench.problem_folder import read_arrays
 from cpufree.errors import FileFormatError, InvalidInputError, UnsupportedError
 
 MOST_32_BIT = 2**31 - 1
@@ -58,23 +59,13 @@ def read_problem(folder: Path) -> Problem:
     except (OSError, ValueError, KeyError, TypeError) as error:
         file = folder / "problem.json"
         raise FileFormatError(f"{file} cannot be used: {error!r}", file) from None
-    indptr, indices, data, b = (_array(folder, key) for key in ("indptr", "indices", "data", "b"))
-    part, order = (_array(folder, key, optional=True) for key in ("part", "order"))
-    problem = Problem(name, indptr, indices, data, b.astype(data.dtype), part, order)
+    a = read_arrays(folder)
+    b = a.b.astype(a.data.dtype)
+    problem = Problem(name, a.indptr, a.indices, a.data, b, a.part, a.order)
     complaint = _complaint(problem)
     if complaint:
         raise InvalidInputError(f"problem in {folder}: {complaint}")
     return problem
-
-
-def _array(folder: Path, key: str, optional: bool = False) -> Any:
-    file = folder / f"{key}.npy"
-    if optional and not file.exists():
-        return None
-    try:
-        return np.load(file, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise FileFormatError(f"{file} cannot be read: {error}", file) from None
 
 
 def _complaint(given: Problem) -> str | None:

@@ -173,7 +173,8 @@ struct AwaitGhosts {
   const std::uint64_t* epoch;
   T* ghosts;
   CPUFREE_KERNEL_FN bool poll(std::int32_t i) const {
-    return load_packet(halo + 2 * static_cast<std::int64_t>(i) + (*epoch & 1U)).tag == *epoch;
+    const std::int64_t place = 2 * static_cast<std::int64_t>(i) + (*epoch & 1U);
+    return reached(load_packet(halo + place).tag, *epoch);
   }
   CPUFREE_KERNEL_FN void take(std::int32_t i) const {
     ghosts[i] =
@@ -195,7 +196,7 @@ struct AwaitSums {
   CPUFREE_KERNEL_FN Packet look(std::int32_t i) const {
     return load_packet(slots + SumPackets::place(*epoch, pes, i / count, i % count));
   }
-  CPUFREE_KERNEL_FN bool poll(std::int32_t i) const { return look(i).tag == *epoch; }
+  CPUFREE_KERNEL_FN bool poll(std::int32_t i) const { return reached(look(i).tag, *epoch); }
   CPUFREE_KERNEL_FN void take(std::int32_t i) const { found[i] = look(i).value; }
   CPUFREE_KERNEL_FN int outputs() const { return count; }
   CPUFREE_KERNEL_FN void finish(int k) const {

@@ -18,6 +18,8 @@
 #include <vector>
 
 #include "cpufree/base/error.hpp"
+#include "cpufree/bindings/arrays.hpp"
+#include "cpufree/bindings/errors.hpp"
 #include "cpufree/run/baseline.hpp"
 
 // Hidden, as nanobind's types are.
@@ -27,18 +29,7 @@ namespace [[gnu::visibility("hidden")]] python {
 namespace nb = nanobind;
 
 template <class T>
-using Vector = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-template <class T>
 using Writable = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Rows = Vector<std::int32_t>;
-
-template <class A>
-auto span_of(const A& array) {
-  return std::span(array.data(), array.size());
-}
-inline std::span<const std::int32_t> span_of(const std::optional<Rows>& array) {
-  return array ? span_of(*array) : std::span<const std::int32_t>();
-}
 
 // The path of NCCL's library: as given, or where Python finds it.
 inline std::string nccl_path(const std::string& given) {
@@ -131,11 +122,7 @@ class PyBaseline {
   void make(const Vector<std::int64_t>& indptr, const Rows& indices, const Vector<T>& values,
             const std::optional<Rows>& part, const std::optional<Rows>& order,
             const BaselineSpec& spec) {
-    const CsrView<T> matrix{static_cast<std::int32_t>(indptr.size() - 1), span_of(indptr),
-                            span_of(indices), span_of(values)};
-    require(matrix.nnz() == static_cast<std::int64_t>(indices.size()) &&
-                indices.size() == values.size(),
-            "indptr, indices and data do not belong together");
+    const CsrView<T> matrix = matrix_of(indptr, indices, values);
     const nb::gil_scoped_release release;
     baseline_ = make_baseline(matrix, span_of(part), span_of(order), spec);
   }
@@ -156,33 +143,8 @@ class PyBaseline {
   std::variant<std::unique_ptr<Baseline<double>>, std::unique_ptr<Baseline<float>>> baseline_;
 };
 
-inline void raise(const char* name, const char* message) {
-  const nb::object type = nb::module_::import_("cpufree.errors").attr(name);
-  PyErr_SetString(type.ptr(), message);
-}
-
-// Errors as the classes of cpufree.errors.
-inline void translate(const std::exception_ptr& error, void*) {
-  try {
-    std::rethrow_exception(error);
-  } catch (const InvalidInput& e) {
-    raise("InvalidInputError", e.what());
-  } catch (const Unsupported& e) {
-    raise("UnsupportedError", e.what());
-  } catch (const OutOfMemory& e) {
-    raise("OutOfMemoryError", e.what());
-  } catch (const EngineError& e) {
-    raise("EngineError", e.what());
-  } catch (const std::bad_cast&) {
-    raise("InvalidInputError", "an option or argument has the wrong type");
-  } catch (const std::bad_alloc&) {
-    raise("OutOfMemoryError",
-          "out of memory; use a smaller problem, or a machine with more memory");
-  }
-}
-
 inline void define_baseline(nb::module_& m) {
-  nb::register_exception_translator(translate);
+  nb::register_exception_translator(translate_error);
   nb::class_<PyBaseline>(m, "Baseline")
       .def(nb::init<const std::string&, const Vector<std::int64_t>&, const Rows&, const nb::object&,
                     const std::optional<Rows>&, const std::optional<Rows>&, int,

@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "cpufree/bindings/argument.hpp"
+#include "cpufree/bindings/arrays.hpp"
+#include "cpufree/bindings/errors.hpp"
 #include "cpufree/bindings/options.hpp"
 #include "cpufree/bindings/stencil.hpp"
 #include "cpufree/run/cuda_engine.hpp"
@@ -22,18 +24,6 @@ namespace nb = nanobind;
 
 namespace cpufree {
 namespace {
-
-template <class T>
-using Vector = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Rows = Vector<std::int32_t>;
-
-template <class T>
-std::span<const T> span_of(const Vector<T>& array) {
-  return {array.data(), array.size()};
-}
-std::span<const std::int32_t> span_of(const std::optional<Rows>& array) {
-  return array ? std::span(array->data(), array->size()) : std::span<const std::int32_t>();
-}
 
 // A NumPy array that owns the values of `values`.
 template <class T>
@@ -179,11 +169,7 @@ class PySystem {
   void make(const Vector<std::int64_t>& indptr, const Rows& indices, const Vector<T>& values,
             const std::optional<Rows>& part, const std::optional<Rows>& order,
             const SystemSpec& spec) {
-    const CsrView<T> matrix{static_cast<std::int32_t>(indptr.size() - 1), span_of(indptr),
-                            span_of(indices), span_of(values)};
-    require(matrix.nnz() == static_cast<std::int64_t>(indices.size()) &&
-                indices.size() == values.size(),
-            "indptr, indices and data do not belong together");
+    const CsrView<T> matrix = matrix_of(indptr, indices, values);
     const nb::gil_scoped_release release;
     system_ = make_system(matrix, span_of(part), span_of(order), spec);
   }
@@ -236,11 +222,6 @@ nb::list describe_gpus() {
 }
 
 // Raises the class `name` of cpufree.errors.
-void raise(const char* name, const nb::object& arguments) {
-  const nb::object type = nb::module_::import_("cpufree.errors").attr(name);
-  PyErr_SetObject(type.ptr(), arguments.ptr());
-}
-
 nb::list list_of(const std::vector<BlockReport>& blocks) {
   nb::list waits;
   for (const BlockReport& b : blocks) {
@@ -264,19 +245,8 @@ void translate(const std::exception_ptr& error, void*) {
     std::rethrow_exception(error);
   } catch (const WaitTimeout& e) {
     raise("WaitTimeoutError", nb::make_tuple(e.what(), list_of(e.blocks())));
-  } catch (const InvalidInput& e) {
-    raise("InvalidInputError", nb::str(e.what()));
-  } catch (const Unsupported& e) {
-    raise("UnsupportedError", nb::str(e.what()));
-  } catch (const OutOfMemory& e) {
-    raise("OutOfMemoryError", nb::str(e.what()));
-  } catch (const EngineError& e) {
-    raise("EngineError", nb::str(e.what()));
-  } catch (const std::bad_cast&) {
-    raise("InvalidInputError", nb::str("an option or argument has the wrong type"));
-  } catch (const std::bad_alloc&) {
-    raise("OutOfMemoryError",
-          nb::str("out of memory; use a smaller problem, or a machine with more memory"));
+  } catch (...) {
+    translate_error(error, nullptr);
   }
 }
 

@@ -12,27 +12,13 @@
 #include <cstdint>
 
 #include "cpufree/baselines/slices.hpp"
+#include "cpufree/engines/cuda_p2p/atomic.cuh"
 
 namespace cpufree::baselines {
 
-// Stores of a kernel that somebody looks at while it runs, and the looks.
-__device__ inline void store_packet(Packet* packet, double value, std::uint64_t tag) {
-  asm volatile(
-      "{ .reg .b128 both; mov.b128 both, {%1, %2}; st.relaxed.sys.global.b128 [%0], both; }" ::"l"(
-          packet),
-      "l"(__double_as_longlong(value)), "l"(tag)
-      : "memory");
-}
-__device__ inline Packet load_packet(const Packet* packet) {
-  long long value;
-  std::uint64_t tag;
-  asm volatile(
-      "{ .reg .b128 both; ld.relaxed.sys.global.b128 both, [%2]; mov.b128 {%0, %1}, both; }"
-      : "=l"(value), "=l"(tag)
-      : "l"(packet)
-      : "memory");
-  return {__longlong_as_double(value), tag};
-}
+// What somebody looks at while a kernel runs.
+using cuda_p2p::load_packet;
+using cuda_p2p::store_packet;
 __device__ inline void set_loop(gpuLoopHandle_t handle, bool again) {
   cudaGraphSetConditional(handle, again ? 1U : 0U);
 }
@@ -47,11 +33,7 @@ __device__ inline unsigned load_word(const unsigned* word) {
 __device__ inline void store_word(unsigned* word, unsigned value) {
   asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(word), "r"(value) : "memory");
 }
-__device__ inline std::uint64_t nanoseconds() {
-  std::uint64_t time;
-  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(time));
-  return time;
-}
+using cuda_p2p::nanoseconds;
 
 constexpr unsigned kFull = 0xffffffffU;
 constexpr int kWarps = kThreads / kWarp;

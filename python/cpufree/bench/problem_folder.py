@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import FileFormatError
+
 
 @dataclass(frozen=True)
 class Arrays:
@@ -26,22 +28,17 @@ class Arrays:
 
 
 def read_arrays(folder: Path) -> Arrays:
-    """Map the arrays of a folder; OSError or ValueError where they are not there."""
+    """Map the arrays of a folder; FileFormatError for one that is missing or damaged."""
+    needed = [_read(folder / f"{name}.npy") for name in ("indptr", "indices", "data", "b")]
+    shares = [folder / f"{name}.npy" for name in ("part", "order")]
+    return Arrays(*needed, *(_read(file) if file.exists() else None for file in shares))
 
-    def read(name: str) -> Any:
-        return np.load(folder / f"{name}.npy", mmap_mode="r")
 
-    def read_if_there(name: str) -> Any:
-        return read(name) if (folder / f"{name}.npy").exists() else None
-
-    return Arrays(
-        read("indptr"),
-        read("indices"),
-        read("data"),
-        read("b"),
-        read_if_there("part"),
-        read_if_there("order"),
-    )
+def _read(file: Path) -> Any:
+    try:
+        return np.load(file, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise FileFormatError(f"{file} cannot be read: {error}", file) from None
 
 
 def read_facts(folder: Path) -> dict[str, Any]:
