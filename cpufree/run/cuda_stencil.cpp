@@ -2,16 +2,19 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <vector>
 
+#include "cpufree/base/error.hpp"
 #include "cpufree/base/index.hpp"
 #include "cpufree/engines/cuda_p2p/bootstrap.hpp"
 #include "cpufree/engines/cuda_p2p/memory.hpp"
 #include "cpufree/run/cuda_devices.hpp"
 #include "cpufree/run/cuda_run.hpp"
 #include "cpufree/run/cuda_stencil_kernel.hpp"
+#include "cpufree/run/grid_span.hpp"
 #include "cpufree/run/stencil_heap.hpp"
-#include "cpufree/run/stencil_plan.hpp"
+#include "cpufree/run/warp_plan.hpp"
 
 namespace cpufree {
 
@@ -33,62 +36,82 @@ StencilCosts costs_of(std::size_t fast_bytes) {
   return costs;
 }
 
-template <class T>
-const void* kernel_for(const Grid& grid, bool source) {
-  if (grid.dims == 2)
-    return source ? cuda_stencil_kernel<2, true, T>() : cuda_stencil_kernel<2, false, T>();
-  return source ? cuda_stencil_kernel<3, true, T>() : cuda_stencil_kernel<3, false, T>();
-}
-
-// A box of the grid in memory of its own; numbers outside a periodic grid stand for those inside.
-struct Span3 {
-  std::int64_t lo[3], hi[3];
-
-  std::int64_t extent(int a) const { return hi[a] - lo[a]; }
-  std::int64_t points() const { return extent(0) * extent(1) * extent(2); }
-  void join(const TileShape& s, const std::int32_t (&from)[3], const std::int32_t (&to)[3]) {
-    for (int a = 0; a < 3; ++a) {
-      lo[a] = std::min(lo[a], s.origin[a] + from[a]);
-      hi[a] = std::max(hi[a], s.origin[a] + to[a]);
-    }
-  }
-  template <class T>
-  GridView<T> view(const Grid& grid, T* data) const {
-    GridView<T> v;
-    v.data = data;
-    for (int a = 0; a < 3; ++a) {
-      v.origin[a] = lo[a];
-      v.extent[a] = extent(a);
-      v.n[a] = grid.n[a];
-    }
-    v.row = extent(2);
-    v.plane = v.row * extent(1);
-    return v;
-  }
-  // f(place in the box, place in the grid) for all points.
-  template <class F>
-  void each(const Grid& grid, F&& f) const {
-    const auto wrapped = [&](int a, std::int64_t i) {
-      return (i % grid.n[a] + grid.n[a]) % grid.n[a];
-    };
-    std::size_t k = 0;
-    for (std::int64_t i0 = lo[0]; i0 < hi[0]; ++i0)
-      for (std::int64_t i1 = lo[1]; i1 < hi[1]; ++i1) {
-        const std::int64_t row = (wrapped(0, i0) * grid.n[1] + wrapped(1, i1)) * grid.n[2];
-        for (std::int64_t i2 = lo[2]; i2 < hi[2]; ++i2) f(k++, at(row + wrapped(2, i2)));
-      }
-  }
+// A grid laid out, with the kernel for it.
+struct Chosen {
+  StencilLayout layout;
+  std::optional<StreamLayout> streams;  // where values stay in memory
+  CudaKernel kernel;
 };
 
-Span3 span_of(const std::vector<Tile>& tiles, bool stored) {
-  constexpr std::int64_t kFar = std::int64_t{1} << 40;
-  Span3 span{{kFar, kFar, kFar}, {-kFar, -kFar, -kFar}};
-  for (const Tile& tile : tiles) {
-    const TileShape& s = tile.shape;
-    stored ? span.join(s, s.grid_lo, s.grid_hi) : span.join(s, s.out_lo, s.out_hi);
+// What the kernels say of themselves, for a grid and a spec.
+template <class T>
+class Chooser {
+ public:
+  Chooser(const Grid& grid, const StencilSpec& spec, const StencilRun& run, bool source,
+          const std::vector<int>& devices)
+      : grid_(grid), spec_(spec), run_(run), source_(source), devices_(devices) {
+    if (blocks_ = spec.blocks; blocks_ == 0)
+      blocks_ = cuda_p2p::attribute(cudaDevAttrMultiProcessorCount, devices[0]);
   }
-  return span;
-}
+
+  // The first way that the spec allows, and the grid.
+  Chosen choose() {
+    Chosen chosen;
+    if (allowed(Sweep::registers) && in_registers(chosen)) return chosen;
+    if (allowed(Sweep::streams) && in_memory(chosen)) return chosen;
+    if (!allowed(Sweep::wavefront))
+      throw InvalidInput("this grid, with these options, is not for the sweep asked for");
+    by_wavefront(chosen);
+    return chosen;
+  }
+
+ private:
+  bool allowed(Sweep sweep) const {
+    return spec_.sweep == sweep || spec_.sweep == Sweep::automatic;
+  }
+  WarpKernels kernels(const void* function) const {
+    return {register_shapes(sizeof(T)), stream_layers(grid_.dims), kCudaStencilThreads / 32,
+            function == nullptr ? 0 : fast_memory_limit(function, devices_, blocks_)};
+  }
+
+  bool in_registers(Chosen& chosen) const {
+    const RegisterShape& any = register_shapes(sizeof(T)).back();
+    const auto found =
+        lay_out_registers(grid_, spec_, run_, blocks_, sizeof(T), source_,
+                          kernels(cuda_register_kernel<T>(any, source_)));
+    if (!found) return false;
+    chosen.layout = found->layout;
+    chosen.kernel.function = cuda_register_kernel<T>(found->shape, source_);
+    chosen.kernel.threads = 32 * found->warps;
+    return true;
+  }
+
+  bool in_memory(Chosen& chosen) const {
+    chosen.streams =
+        lay_out_streams(grid_, spec_, run_, blocks_, sizeof(T), source_, kernels(nullptr));
+    if (!chosen.streams) return false;
+    chosen.layout = chosen.streams->layout;
+    chosen.kernel.function =
+        cuda_stream_kernel<T>(grid_.dims, chosen.layout.plan.layers, source_);
+    chosen.kernel.threads = kCudaStencilThreads;
+    return true;
+  }
+
+  void by_wavefront(Chosen& chosen) const {
+    chosen.kernel.function = cuda_wavefront_kernel<T>(grid_.dims, source_);
+    chosen.kernel.threads = kCudaStencilThreads;
+    const std::size_t fast = fast_memory_limit(chosen.kernel.function, devices_, blocks_);
+    chosen.layout =
+        lay_out_stencil(grid_, spec_, run_, blocks_, sizeof(T), source_, costs_of(fast));
+  }
+
+  const Grid& grid_;
+  const StencilSpec& spec_;
+  const StencilRun& run_;
+  bool source_;
+  const std::vector<int>& devices_;
+  int blocks_;
+};
 
 // One GPU's memory.
 template <class T>
@@ -96,26 +119,32 @@ struct Pe {
   DeviceArray<T> start, source, out, tiles;
   DeviceArray<TileEdge> edges;
   DeviceArray<TileArgs<T>> views;
+  DeviceArray<StreamPart> parts;
+  DeviceArray<GhostCopy> ghosts;
   DeviceArray<double> updates;
   DeviceArray<std::byte> heap;
 };
 
 template <class T>
-DeviceArray<T> upload(int device, const Grid& grid, const Span3& box, std::span<const T> from) {
+DeviceArray<T> upload(int device, const Grid& grid, const GridSpan& box, std::span<const T> from) {
   std::vector<T> values(at(box.points()));
   box.each(grid, [&](std::size_t k, std::size_t i) { values[k] = from[i]; });
   return {device, values};
 }
 
-// The tiles of a PE: their edges, and their values where they do not stay on chip.
+// The tiles of a PE: their edges, and the wavefront's values where they do not stay on chip.
 template <class T>
-void place_tiles(Pe<T>& pe, int device, const std::vector<Tile>& tiles, bool on_chip, bool source) {
+void place_tiles(Pe<T>& pe, int device, const std::vector<Tile>& tiles, const StencilPlan& plan,
+                 bool source) {
+  const bool wavefront = plan.sweep == "wavefront";
+  const bool in_memory = wavefront && !plan.in_fast_memory;
+  source = source && wavefront;
   std::vector<TileEdge> edges;
   std::int64_t values = 0;
   for (const Tile& tile : tiles) {
     edges.insert(edges.end(), tile.sends.begin(), tile.sends.end());
     edges.insert(edges.end(), tile.receives.begin(), tile.receives.end());
-    if (!on_chip) values += tile.shape.values();
+    if (in_memory) values += tile.shape.values();
     if (source) values += tile.shape.source_values();
   }
   pe.edges = {device, edges};
@@ -135,7 +164,7 @@ void place_tiles(Pe<T>& pe, int device, const std::vector<Tile>& tiles, bool on_
     view.sends = next_edge;
     view.receives = next_edge + view.edges;
     next_edge += 2 * view.edges;
-    if (!on_chip) view.values = take(tile.shape, tile.shape.values());
+    if (in_memory) view.values = take(tile.shape, tile.shape.values());
     if (source) view.source = take(tile.shape, tile.shape.source_values());
   }
   pe.views = {device, views};
@@ -154,73 +183,157 @@ std::vector<cuda_p2p::Shared> shared_of(const std::vector<Pe<T>>& pes, const Ste
   return all;
 }
 
+// Copies the values of a box to the device.
+template <class T>
+void copy_to(int device, T* to, const std::vector<T>& from) {
+  const cuda_p2p::OnDevice here(device);
+  cuda_p2p::check(cudaMemcpy(to, from.data(), from.size() * sizeof(T), cudaMemcpyHostToDevice),
+                  "cudaMemcpy to the device");
+  cuda_p2p::check(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");
+}
+
 }  // namespace
 
 template <class T>
-StencilResult run_cuda_stencil(const StencilProblem<T>& problem, const StencilSpec& spec,
-                               const StencilRun& run, const Progress& progress) {
-  const Grid& grid = problem.grid;
-  const bool source = !problem.source.empty();
-  std::vector<int> devices = choose_devices(spec.pes, spec.gpus);
-  const cuda_p2p::DeviceLocks locks(devices);
-  cuda_p2p::connect(devices);
-  int blocks = spec.blocks;
-  if (blocks == 0) blocks = cuda_p2p::attribute(cudaDevAttrMultiProcessorCount, devices[0]);
-  CudaKernel kernel;
-  kernel.function = kernel_for<T>(grid, source);
-  kernel.threads = kCudaStencilThreads;
-  const std::size_t fast = fast_memory_limit(kernel.function, devices, blocks);
-  const StencilLayout layout =
-      lay_out_stencil(grid, spec, run, blocks, sizeof(T), source, costs_of(fast));
-  devices.resize(at(layout.plan.pes));
-  kernel.blocks = layout.plan.blocks;
-  kernel.dynamic_bytes = at(layout.plan.fast_bytes);
-  CudaRunner runner(devices, kernel.blocks);
-  runner.load(kernel);
-  require_residency(kernel, devices);
+struct CudaStencil<T>::State {
+  State(const StencilProblem<T>& problem, const StencilSpec& spec, const StencilRun& how)
+      : grid(problem.grid),
+        devices(choose_devices(spec.pes, spec.gpus)),
+        locks(devices),
+        run((cuda_p2p::connect(devices), how)),
+        chosen(Chooser<T>(grid, spec, run, !problem.source.empty(), devices).choose()),
+        heap(chosen.layout.tiling, chosen.layout.packets,
+             chosen.streams ? chosen.streams->box.values : 0) {
+    devices.resize(at(chosen.layout.plan.pes));
+    chosen.kernel.blocks = chosen.layout.plan.blocks;
+    chosen.kernel.dynamic_bytes = at(chosen.layout.plan.fast_bytes);
+    runner.emplace(devices, chosen.kernel.blocks);
+    runner->load(chosen.kernel);
+    require_residency(chosen.kernel, devices);
+    outcome = DeviceArray<StencilOutcome>(devices[0], std::size_t{1});
+    pes.resize(devices.size());
+    args.resize(devices.size());
+    for (std::size_t k = 0; k < pes.size(); ++k) place(k, problem);
+  }
 
-  const StencilHeap<T> heap(layout.tiling, layout.packets);
-  DeviceArray<StencilOutcome> outcome(devices[0], std::size_t{1});
-  std::vector<Pe<T>> pes(devices.size());
-  std::vector<JacobiArgs<T>> args(devices.size());
-  for (std::size_t k = 0; k < pes.size(); ++k) {
-    const std::vector<Tile>& tiles = layout.tiling.tiles[k];
-    const Span3 stored = span_of(tiles, true);
-    const Span3 written = span_of(tiles, false);
+  // Lays out the memory of PE k.
+  void place(std::size_t k, const StencilProblem<T>& problem) {
+    const bool source = !problem.source.empty();
+    const int device = devices[k];
+    const std::vector<Tile>& tiles = chosen.layout.tiling.tiles[k];
+    const GridSpan stored = span_of(tiles, true);
+    const GridSpan written = span_of(tiles, false);
     Pe<T>& pe = pes[k];
-    pe.start = upload(devices[k], grid, stored, problem.start);
-    if (source) pe.source = upload(devices[k], grid, stored, problem.source);
-    pe.out = DeviceArray<T>::uninitialised(devices[k], at(written.points()));
-    pe.updates = DeviceArray<double>(devices[k], at(kernel.blocks * kernel.threads));
-    pe.heap = DeviceArray<std::byte>(devices[k], heap.bytes);
-    place_tiles(pe, devices[k], tiles, layout.plan.in_fast_memory, source);
+    pe.out = DeviceArray<T>::uninitialised(device, at(written.points()));
+    pe.updates = DeviceArray<double>(device, at(chosen.kernel.blocks * chosen.kernel.threads));
+    pe.heap = DeviceArray<std::byte>(device, heap.bytes);
+    place_tiles(pe, device, tiles, chosen.layout.plan, source);
     JacobiArgs<T>& a = args[k];
-    a = arguments_of<T>(layout, run);
+    a = arguments_of<T>(chosen.layout, run);
     a.tiles = pe.views.data();
-    a.start = stored.view<const T>(grid, pe.start.data());
-    if (source) a.source = stored.view<const T>(grid, pe.source.data());
     a.out = written.view(grid, pe.out.data());
     a.updates = pe.updates.data();
     a.outcome = outcome.data();
     heap.place(a, pe.heap.data());
+    if (chosen.streams) {
+      place_box(k, problem);
+      return;
+    }
+    pe.start = upload(device, grid, stored, problem.start);
+    a.start = stored.view<const T>(grid, pe.start.data());
+    if (!source) return;
+    pe.source = upload(device, grid, stored, problem.source);
+    a.source = stored.view<const T>(grid, pe.source.data());
   }
+
+  // The values of PE k that stay in memory.
+  void place_box(std::size_t k, const StencilProblem<T>& problem) {
+    const int device = devices[k];
+    const StreamLayout& streams = *chosen.streams;
+    Pe<T>& pe = pes[k];
+    pe.parts = {device, streams.pes[k].parts};
+    pe.ghosts = {device, streams.pes[k].ghosts};
+    StreamArgs<T>& a = args[k].stream;
+    a = stream_arguments<T>(grid, streams, k);
+    a.parts = pe.parts.data();
+    a.ghosts = pe.ghosts.data();
+    std::vector<T> values(at(streams.box.values));
+    fill_box<T>(grid, streams, k, problem.start, values.data());
+    for (int copy = 0; copy < 2; ++copy) {
+      T* const box = heap.boxes[copy].at(pe.heap.data());
+      copy_to(device, box, values);
+      a.values[copy] = box + streams.box.first;
+    }
+    if (problem.source.empty()) return;
+    fill_box<T>(grid, streams, k, problem.source, values.data());
+    pe.source = {device, values};
+    a.source = pe.source.data() + streams.box.first;
+  }
+
+  Grid grid;
+  std::vector<int> devices;
+  cuda_p2p::DeviceLocks locks;
+  StencilRun run;
+  Chosen chosen;
+  StencilHeap<T> heap;
+  std::optional<CudaRunner> runner;
+  DeviceArray<StencilOutcome> outcome;
+  std::vector<Pe<T>> pes;
+  std::vector<JacobiArgs<T>> args;
+  bool fresh = true;
+};
+
+template <class T>
+CudaStencil<T>::CudaStencil(const StencilProblem<T>& problem, const StencilSpec& spec,
+                            const StencilRun& run)
+    : state_(std::make_unique<State>(problem, spec, run)) {}
+template <class T>
+CudaStencil<T>::~CudaStencil() = default;
+template <class T>
+CudaStencil<T>::CudaStencil(CudaStencil&&) noexcept = default;
+
+template <class T>
+StencilResult CudaStencil<T>::run(const Progress& progress) {
+  State& s = *state_;
+  for (std::size_t k = 0; !s.fresh && k < s.pes.size(); ++k) {  // channels begin with zeros
+    const cuda_p2p::OnDevice here(s.devices[k]);
+    cuda_p2p::check(cudaMemset(s.pes[k].heap.data(), 0, s.heap.channel_bytes), "cudaMemset");
+    cuda_p2p::check(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");
+  }
+  s.fresh = false;
   std::vector<const void*> pointers;
-  for (const JacobiArgs<T>& a : args) pointers.push_back(&a);
+  for (const JacobiArgs<T>& a : s.args) pointers.push_back(&a);
   StencilResult result;
-  result.plan = layout.plan;
-  result.plan.threads = kernel.threads;
-  result.seconds = runner.run(kernel, shared_of(pes, heap), pointers, run.limits, progress);
-  result.outcome = outcome.download()[0];
-  for (std::size_t k = 0; k < pes.size(); ++k) {
-    const std::vector<T> values = pes[k].out.download();
-    span_of(layout.tiling.tiles[k], false).each(grid, [&](std::size_t from, std::size_t to) {
-      problem.out[to] = values[from];
-    });
-    result.update = largest_update(pes[k].updates.download(), result.update);
-  }
+  result.plan = s.chosen.layout.plan;
+  result.plan.threads = s.chosen.kernel.threads;
+  result.seconds = s.runner->run(s.chosen.kernel, shared_of(s.pes, s.heap), pointers, s.run.limits,
+                                 progress);
+  result.outcome = s.outcome.download()[0];
+  for (const Pe<T>& pe : s.pes)
+    result.update = largest_update(pe.updates.download(), result.update);
   return result;
 }
 
+template <class T>
+void CudaStencil<T>::download(std::span<T> out) const {
+  for (std::size_t k = 0; k < state_->pes.size(); ++k) {
+    const std::vector<T> values = state_->pes[k].out.download();
+    span_of(state_->chosen.layout.tiling.tiles[k], false)
+        .each(state_->grid, [&](std::size_t from, std::size_t to) { out[to] = values[from]; });
+  }
+}
+
+template <class T>
+StencilResult run_cuda_stencil(const StencilProblem<T>& problem, const StencilSpec& spec,
+                               const StencilRun& run, const Progress& progress) {
+  CudaStencil<T> stencil(problem, spec, run);
+  const StencilResult result = stencil.run(progress);
+  stencil.download(problem.out);
+  return result;
+}
+
+template class CudaStencil<float>;
+template class CudaStencil<double>;
 template StencilResult run_cuda_stencil(const StencilProblem<float>&, const StencilSpec&,
                                         const StencilRun&, const Progress&);
 template StencilResult run_cuda_stencil(const StencilProblem<double>&, const StencilSpec&,

@@ -2,9 +2,29 @@
 // tests/cuda/run_stencils.cu on GPUs first.
 #pragma once
 
+#include <memory>
+
 #include "cpufree/run/stencil.hpp"
 
 namespace cpufree {
+
+// A problem laid out on GPUs, to be run more than once.
+template <class T>
+class CudaStencil {
+ public:
+  // The grid has points to update, and the spec is checked. Keeps nothing of the problem.
+  CudaStencil(const StencilProblem<T>& problem, const StencilSpec& spec, const StencilRun& run);
+  ~CudaStencil();
+  CudaStencil(CudaStencil&&) noexcept;
+
+  // Begins with the first values; where they stay in memory, with those that the last run left.
+  StencilResult run(const Progress& progress);
+  void download(std::span<T> out) const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
 
 // run_stencil for grids with points to update, and a checked spec.
 template <class T>

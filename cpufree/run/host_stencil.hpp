@@ -63,7 +63,7 @@ class HostStencil {
 
   void reserve(const std::vector<Tile>& tiles, bool source) {
     Pe& pe = pes_.emplace_back();
-    pe.updates.resize(tiles.size());
+    pe.updates.resize(tiles.size() * at(layout_.plan.threads));
     for (const Tile& tile : tiles) {
       TileArgs<T>& view = pe.views.emplace_back();
       view.shape = tile.shape;

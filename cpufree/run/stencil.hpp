@@ -13,6 +13,9 @@
 
 namespace cpufree {
 
+// How the blocks of a GPU hold their tiles and compute them.
+enum class Sweep : std::uint32_t { automatic, wavefront, registers, streams };
+
 struct StencilSpec {
   Engine engine = Engine::cpu_threads;
   int pes = 1;
@@ -23,6 +26,8 @@ struct StencilSpec {
   // For experiments. The defaults leave the choice to the engine.
   int thickness = 0;  // planes between two block barriers; 0: automatic
   int halo = -1;      // how halos travel: 1 packets, 0 values and flags, -1 by their size
+  Sweep sweep = Sweep::automatic;  // of the GPU engine; the others have the wavefront
+  int rows = 0;                    // of a thread, in registers; 0: automatic
 };
 
 struct StencilRun {
@@ -53,6 +58,8 @@ struct StencilPlan {
   std::int64_t halo_points = 0;     // that all tiles receive in an exchange
   std::int64_t pe_halo_points = 0;  // those that come from another PE
   std::string halo = "none";        // "packets", "values"
+  std::string sweep = "wavefront";  // "registers", "streams"
+  int columns = 0, rows = 0;        // of a thread, in registers
   bool in_fast_memory = false;      // tiles stay on chip
   std::int64_t fast_bytes = 0;      // of a block, that they take there
 };

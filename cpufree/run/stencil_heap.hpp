@@ -18,13 +18,15 @@ struct StencilHeap {
   Symmetric<Flag> flags;
   Symmetric<Packet> slots, packets;
   Symmetric<T> values;
+  Symmetric<T> boxes[2];  // of values that stay in memory (streams)
   std::int64_t mailbox = 0;
   std::size_t channel_bytes = 0;  // of the beginning: all but values, whose flags say what is there
   std::size_t bytes = 0;
   bool by_packets = false;
 
-  StencilHeap(const Tiling& tiling, bool with_packets)
-      : mailbox(tiling.mailbox), by_packets(with_packets) {
+  // `box`: values of a PE that stay in memory; its halo needs no mailboxes.
+  StencilHeap(const Tiling& tiling, bool with_packets, std::int64_t box = 0)
+      : mailbox(box > 0 ? 0 : tiling.mailbox), by_packets(with_packets) {
     const Division& d = tiling.division;
     SymmetricLayout layout;
     leave = layout.reserve<Flag>(1);
@@ -33,6 +35,7 @@ struct StencilHeap {
     if (by_packets) packets = layout.reserve<Packet>(at(2 * mailbox));
     channel_bytes = layout.bytes();
     if (!by_packets) values = layout.reserve<T>(at(2 * mailbox));
+    for (Symmetric<T>& b : boxes) b = layout.reserve<T>(at(box));
     bytes = layout.bytes();
   }
 

@@ -67,30 +67,6 @@ int choose_layers(const TileSize& size, std::int64_t most, int thickness, double
   return best;
 }
 
-std::int64_t check_period(const StencilRun& run, double seconds, int layers) {
-  if (run.check_every > 0) return run.check_every;
-  const double period = std::clamp(kSecondsBetweenLooks / seconds, 1.0, 1e6);
-  const auto exchanges = static_cast<std::int64_t>(std::ceil(period / layers));
-  return exchanges * layers;
-}
-
-void count_halo(const Tiling& tiling, StencilPlan& plan, std::int64_t& most_of_a_tile) {
-  for (std::size_t pe = 0; pe < tiling.tiles.size(); ++pe)
-    for (const Tile& tile : tiling.tiles[pe]) {
-      const TileShape& s = tile.shape;
-      std::int64_t owned = 1;
-      for (int a = 0; a < 3; ++a) owned *= s.hi[a] - s.lo[a];
-      plan.tile_points = std::max(plan.tile_points, owned);
-      std::int64_t received = 0;
-      for (const TileEdge& edge : tile.receives) {
-        received += edge.points;
-        if (at(edge.pe) != pe) plan.pe_halo_points += edge.points;
-      }
-      plan.halo_points += received;
-      most_of_a_tile = std::max(most_of_a_tile, received);
-    }
-}
-
 // Lays the tiles out, and returns whether all of them fit in memory of the blocks' own.
 bool fits_on_chip(const Grid& grid, StencilLayout& layout, std::size_t value_bytes,
                   const StencilCosts& costs) {
@@ -124,6 +100,37 @@ void make_tiles(const Grid& grid, const StencilSpec& spec, StencilLayout& layout
 
 }  // namespace
 
+std::int64_t check_period(const StencilRun& run, double seconds, int layers) {
+  if (run.check_every > 0) return run.check_every;
+  const double period = std::clamp(kSecondsBetweenLooks / seconds, 1.0, 1e6);
+  const auto exchanges = static_cast<std::int64_t>(std::ceil(period / layers));
+  return exchanges * layers;
+}
+
+std::int64_t describe_tiling(const StencilSpec& spec, StencilLayout& layout) {
+  StencilPlan& plan = layout.plan;
+  const Tiling& tiling = layout.tiling;
+  std::int64_t most_of_a_tile = 0;
+  for (std::size_t pe = 0; pe < tiling.tiles.size(); ++pe)
+    for (const Tile& tile : tiling.tiles[pe]) {
+      const TileShape& s = tile.shape;
+      std::int64_t owned = 1;
+      for (int a = 0; a < 3; ++a) owned *= s.hi[a] - s.lo[a];
+      plan.tile_points = std::max(plan.tile_points, owned);
+      std::int64_t received = 0;
+      for (const TileEdge& edge : tile.receives) {
+        received += edge.points;
+        if (at(edge.pe) != pe) plan.pe_halo_points += edge.points;
+      }
+      plan.halo_points += received;
+      most_of_a_tile = std::max(most_of_a_tile, received);
+    }
+  plan.engine = engine_name(spec.engine);
+  plan.pes = plan.division.pes_in_all();
+  plan.blocks = plan.division.blocks_in_all();
+  return most_of_a_tile;
+}
+
 StencilLayout lay_out_stencil(const Grid& grid, const StencilSpec& spec, const StencilRun& run,
                               int blocks, std::size_t value_bytes, bool source,
                               const StencilCosts& costs) {
@@ -142,13 +149,9 @@ StencilLayout lay_out_stencil(const Grid& grid, const StencilSpec& spec, const S
   make_tiles(grid, spec, layout, value_bytes, costs);
   plan.check_every = check_period(
       run, predict(size, plan.layers, plan.thickness, bytes, source, costs), plan.layers);
-  std::int64_t most_of_a_tile = 0;
-  count_halo(layout.tiling, plan, most_of_a_tile);
+  const std::int64_t most_of_a_tile = describe_tiling(spec, layout);
   layout.packets = spec.halo >= 0 ? spec.halo == 1 : most_of_a_tile <= costs.most_packets;
   plan.halo = plan.halo_points == 0 ? "none" : layout.packets ? "packets" : "values";
-  plan.engine = engine_name(spec.engine);
-  plan.pes = plan.division.pes_in_all();
-  plan.blocks = plan.division.blocks_in_all();
   return layout;
 }
 
@@ -170,6 +173,7 @@ void check(const StencilSpec& spec) {
           "halo_steps must lie between 1 and " + std::to_string(kMostLayers) +
               ", or be 0 (automatic), not " + std::to_string(spec.layers));
   require(spec.thickness >= 0, "thickness must not be negative (0: automatic)");
+  require(spec.rows >= 0, "rows must not be negative (0: automatic)");
 }
 
 void check(const StencilRun& run) {

@@ -30,6 +30,12 @@ StencilLayout lay_out_stencil(const Grid& grid, const StencilSpec& spec, const S
                               int blocks, std::size_t value_bytes, bool source,
                               const StencilCosts& costs);
 
+// Iterations between two checks, where an iteration takes `seconds`.
+std::int64_t check_period(const StencilRun& run, double seconds, int layers);
+
+// Fills in what a plan tells of its tiling. Returns the most points that a tile receives.
+std::int64_t describe_tiling(const StencilSpec& spec, StencilLayout& layout);
+
 // The kernel's arguments that are the same on all PEs.
 template <class T>
 JacobiArgs<T> arguments_of(const StencilLayout& layout, const StencilRun& run) {

@@ -61,6 +61,35 @@ struct StencilOutcome {
   StencilReason reason = StencilReason::all_done;
 };
 
+// Points that another PE (or this one, across a periodic boundary) holds a copy of.
+struct GhostCopy {
+  std::int32_t pe = 0;
+  std::int32_t lo[3] = {}, hi[3] = {};  // in my PE's numbers
+  std::int64_t shift = 0;               // from my place of a value to that of its copy
+};
+
+// The part of a PE's box that a block computes, and into how many parts it cuts axis 0 so that all
+// of its warps have some of it.
+struct StreamPart {
+  std::int32_t lo[3] = {}, hi[3] = {};
+  std::int32_t chunks = 1;
+};
+
+// For values that stay in memory (stencils/streams.hpp): the box of a PE, twice. Points are numbered
+// from the first that the PE owns.
+template <class T>
+struct StreamArgs {
+  T* values[2] = {};          // symmetric; point (0, 0, 0)
+  const T* source = nullptr;  // the same layout; null: none
+  std::int64_t plane = 0, row = 0;
+  std::int32_t end[3] = {};  // of the points the PE owns
+  std::int32_t keep_lo[3] = {}, keep_hi[3] = {};  // points outside keep their values
+  std::int64_t origin[3] = {};                // number in the grid of point (0, 0, 0)
+  const StreamPart* parts = nullptr;          // of all blocks
+  const GhostCopy* ghosts = nullptr;
+  std::int32_t ghost_count = 0;
+};
+
 template <class T>
 struct JacobiArgs {
   const TileArgs<T>* tiles = nullptr;  // of all blocks of the PE
@@ -72,6 +101,7 @@ struct JacobiArgs {
   std::int32_t layers = 1;       // iterations from one exchange to the next
   bool in_fast_memory = false;   // where the tiles' values are
   Mailboxes<T> mailboxes;
+  StreamArgs<T> stream;       // of values that stay in memory; else empty
   Packet* slots = nullptr;    // of the all-reduce
   double* updates = nullptr;  // one per thread of the PE: its largest update when last measured
   StencilOutcome* outcome = nullptr;  // written by block 0 of PE 0

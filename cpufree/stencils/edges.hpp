@@ -24,8 +24,7 @@
 // ever holds a later epoch than the one waited for. Nothing else is shared among tiles.
 #pragma once
 
-#include "cpufree/device/wait.hpp"
-#include "cpufree/stencils/args.hpp"
+#include "cpufree/stencils/neighbours.hpp"
 #include "cpufree/stencils/sweep.hpp"
 
 namespace cpufree {
@@ -106,32 +105,19 @@ class Edges {
 
   CPUFREE_KERNEL_FN void send_values(const Layer<T>& values) {
     T* const to = mailboxes_.values + parity();
-    bool leaves_pe = false;
     for (std::int32_t e = 0; e < tile_.edges; ++e) {
       const TileEdge& edge = tile_.sends[e];
-      leaves_pe = leaves_pe || edge.pe != port_.pe();
       each_row_of(edge, values, [&](std::int32_t k, const T* row, std::int32_t width) {
         T* const mailbox = to + edge.mailbox + k;
         each_point(port_, 0, width,
                    [&](std::int32_t x) { port_.put(mailbox + x, edge.pe, row[x]); });
       });
     }
-    port_.sync_block();
-    if (port_.lane() != 0) return;
-    port_.publish(leaves_pe ? Scope::system : Scope::pe);
-    for (std::int32_t e = 0; e < tile_.edges; ++e)
-      port_.put_flag(mailboxes_.flags + tile_.sends[e].flag, tile_.sends[e].pe, epoch_);
+    tell_neighbours(port_, tile_, mailboxes_.flags, epoch_);
   }
 
   CPUFREE_KERNEL_FN bool receive_values(const Layer<T>& values) {
-    bool here = true;
-    for (std::int32_t e = port_.lane(); here && e < tile_.edges; e += port_.lanes()) {
-      const TileEdge& edge = tile_.receives[e];
-      here = wait_flag(port_, mailboxes_.flags + edge.flag, epoch_,
-                       WaitSite{Channel::halo_arrival, edge.pe, edge.block});
-      port_.acquire(edge.pe != port_.pe() ? Scope::system : Scope::pe);
-    }
-    if (!port_.all(here)) return false;
+    if (!await_neighbours(port_, tile_, mailboxes_.flags, epoch_)) return false;
     const T* const from = mailboxes_.values + parity();
     for (std::int32_t e = 0; e < tile_.edges; ++e) {
       const TileEdge& edge = tile_.receives[e];

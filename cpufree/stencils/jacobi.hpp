@@ -6,10 +6,8 @@
 // tolerance the sum is not waited for until the next check: it costs nothing.
 #pragma once
 
-#include <limits>
-
-#include "cpufree/device/allreduce.hpp"
 #include "cpufree/stencils/edges.hpp"
+#include "cpufree/stencils/iterate.hpp"
 
 namespace cpufree {
 
@@ -41,86 +39,30 @@ CPUFREE_KERNEL_FN void store_tile(P& port, const TileShape& s, const Layer<T>& v
   });
 }
 
-// The looks at the updates, and at the host.
-template <Port P>
-class Checks {
+// A tile in memory, swept by a wavefront.
+template <int D, bool kSource, Port P, class T>
+class WavefrontTile {
  public:
-  CPUFREE_KERNEL_FN Checks(P& port, Packet* slots, double tolerance)
-      : port_(port), reduction_(port, slots), tolerance_(tolerance) {}
+  CPUFREE_KERNEL_FN WavefrontTile(P& port, const TileArgs<T>& tile, const Mailboxes<T>& mailboxes)
+      : port_(port), tile_(tile), edges_(port, tile, mailboxes), values_{tile.values, 0} {}
 
-  CPUFREE_KERNEL_FN bool waits() const { return tolerance_ >= 0.0; }
-  CPUFREE_KERNEL_FN StencilReason reason() const { return reason_; }
-  CPUFREE_KERNEL_FN std::int64_t count() const {
-    return static_cast<std::int64_t>(reduction_.epoch());
-  }
+  CPUFREE_KERNEL_FN const Layer<T>& values() const { return values_; }
+  CPUFREE_KERNEL_FN Epoch exchanges() const { return edges_.epoch(); }
 
-  CPUFREE_KERNEL_FN void push(const Change<P>& change, std::int64_t iteration) {
-    const double sums[2] = {change.above.sum(), change.squares.sum()};
-    reduction_.push(sums);
-    of_ = iteration;
+  CPUFREE_KERNEL_FN std::int32_t steps(std::int32_t most) const { return most; }
+  CPUFREE_KERNEL_FN void advance(std::int32_t steps, bool measured, Change<P>& change) {
+    values_ = cpufree::advance<D, kSource>(port_, tile_.shape, values_, tile_.source, steps,
+                                           measured ? &change : nullptr);
   }
-
-  // What the check that was pushed says. No-op where there is none. False: leave the kernel.
-  CPUFREE_KERNEL_FN bool pull() {
-    if (of_ < 0) return true;
-    double total[2];
-    unsigned notes = 0;
-    if (!reduction_.pull(total, notes, false)) return false;
-    if (port_.pe() == 0 && port_.block() == 0 && port_.lane() == 0)
-      port_.report(of_, waits() ? total[1] : std::numeric_limits<double>::quiet_NaN());
-    of_ = -1;
-    if ((notes & kNoteInterrupt) != 0U) reason_ = StencilReason::interrupted;
-    if ((notes & kNoteTimeLimit) != 0U) reason_ = StencilReason::time_limit;
-    if (waits() && total[0] == 0.0) reason_ = StencilReason::converged;
-    return true;
-  }
+  CPUFREE_KERNEL_FN void send() { edges_.send(values_); }
+  CPUFREE_KERNEL_FN bool receive() { return edges_.receive(values_); }
 
  private:
   P& port_;
-  AllReduce<P> reduction_;
-  double tolerance_;
-  std::int64_t of_ = -1;  // the iteration of the check under way
-  StencilReason reason_ = StencilReason::all_done;
+  const TileArgs<T>& tile_;
+  Edges<P, T> edges_;
+  Layer<T> values_;
 };
-
-// Where a run has got to.
-template <class T>
-struct JacobiState {
-  Layer<T> values;
-  std::int64_t iteration = 0;
-  // The thread's largest update when last measured.
-  double update = std::numeric_limits<double>::quiet_NaN();
-};
-
-// Iterates to the end. False: leave the kernel.
-template <int D, bool kSource, Port P, class T>
-CPUFREE_KERNEL_FN bool iterate(P& port, const JacobiArgs<T>& args, const TileArgs<T>& tile,
-                               Edges<P, T>& edges, Checks<P>& checks, JacobiState<T>& state) {
-  std::int64_t next_check = 0;
-  while (state.iteration < args.iterations) {
-    if (state.iteration == next_check) next_check += args.check_every;
-    const std::int64_t stop = next_check < args.iterations ? next_check : args.iterations;
-    const std::int64_t left = stop - state.iteration;
-    const auto steps = static_cast<std::int32_t>(left < args.layers ? left : args.layers);
-    const bool check = steps == left;
-    Change<P> change{args.tolerance, {}, {}, {}};
-    const bool last = stop == args.iterations && check;
-    const bool measured = last || (check && checks.waits());
-    state.values = advance<D, kSource>(port, tile.shape, state.values, tile.source, steps,
-                                       measured ? &change : nullptr);
-    state.iteration += steps;
-    if (measured) state.update = change.most();
-    if (last && !checks.waits()) return true;
-    if (check && !checks.waits() && !checks.pull()) return false;  // of the check before
-    if (checks.reason() != StencilReason::all_done) return true;
-    if (check) checks.push(change, state.iteration);
-    if (!last) edges.send(state.values);
-    if (check && checks.waits() && !checks.pull()) return false;
-    if (last || checks.reason() != StencilReason::all_done) return true;
-    if (!edges.receive(state.values)) return false;
-  }
-  return true;
-}
 
 // Jacobi iterations on a grid of D dimensions, with or without a source term.
 template <int D, bool kSource, Port P, class T>
@@ -129,26 +71,19 @@ CPUFREE_KERNEL_FN void jacobi_kernel(P& port, const JacobiArgs<T>& args) {
   if (args.in_fast_memory) mine.values = reinterpret_cast<T*>(port.fast_memory()) + mine.shape.lead;
   typename P::template Kept<TileArgs<T>> tile = port.keep(mine);
   const TileShape& s = tile.shape;
-  JacobiState<T> state{{tile.values, 0}};
+  WavefrontTile<D, kSource, P, T> worker(port, tile, args.mailboxes);
   load_tile(port, s, args.start,
-            [&](std::int32_t i0, std::int32_t i1) { return state.values.row(s, i0, i1); });
+            [&](std::int32_t i0, std::int32_t i1) { return worker.values().row(s, i0, i1); });
   if constexpr (kSource)
     load_tile(port, s, args.source, [&](std::int32_t i0, std::int32_t i1) {
       return tile.source + i0 * s.plane + i1 * s.row;
     });
   port.sync_block();
-  Edges<P, T> edges(port, tile, args.mailboxes);
   Checks<P> checks(port, args.slots, args.tolerance);
-  if (!iterate<D, kSource>(port, args, tile, edges, checks, state)) return;
-  store_tile(port, s, state.values, args.out);
-  args.updates[port.block() * port.lanes() + port.lane()] = state.update;
-  if (port.pe() != 0 || port.block() != 0 || port.lane() != 0) return;
-  args.outcome->iterations = state.iteration;
-  args.outcome->exchanges = static_cast<std::int64_t>(edges.epoch());
-  args.outcome->checks = checks.count();
-  args.outcome->reason = checks.reason();
-  if (checks.waits() && checks.reason() == StencilReason::all_done)
-    args.outcome->reason = StencilReason::not_converged;
+  JacobiState state;
+  if (!iterate(args, worker, checks, state)) return;
+  store_tile(port, s, worker.values(), args.out);
+  report_end(port, args, state, checks, worker.exchanges());
 }
 
 }  // namespace cpufree

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <new>
 
-#include "cpufree/device/port.hpp"
+#include "cpufree/device/warp_port.hpp"
 #include "cpufree/engines/cuda_p2p/atomic.cuh"
 #include "cpufree/engines/cuda_p2p/shared.hpp"
 
@@ -59,6 +59,23 @@ class Port {
   template <class T>
   __device__ static T warp_broadcast(T value, int from) {
     return __shfl_sync(kFull, value, from);
+  }
+
+  template <class T>
+  __device__ static T warp_up(T value) {
+    return __shfl_up_sync(kFull, value, 1);
+  }
+  template <class T>
+  __device__ static T warp_down(T value) {
+    return __shfl_down_sync(kFull, value, 1);
+  }
+  __device__ static void warp_sync() { __syncwarp(); }
+  __device__ static float product(float a, float b) { return __fmul_rn(a, b); }
+  __device__ static double product(double a, double b) { return __dmul_rn(a, b); }
+  template <class T>
+  __device__ static T* in_memory(T* values) {
+    __builtin_assume(__isGlobal(values));
+    return values;
   }
 
   // Warps fold their K values, then warp k sums value k of all warps and stores it. `Scratch::sent`
@@ -266,6 +283,6 @@ class Port {
   unsigned notes_ = 0;
 };
 
-static_assert(cpufree::Port<Port>);
+static_assert(cpufree::WarpPort<Port>);
 
 }  // namespace cpufree::cuda_p2p

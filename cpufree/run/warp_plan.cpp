@@ -1,0 +1,256 @@
+#include "cpufree/run/warp_plan.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "cpufree/base/index.hpp"
+#include "cpufree/stencils/stream_shape.hpp"
+
+namespace cpufree {
+
+namespace {
+
+// Of an H200: cycles a second, bytes a second from memory and from the L2 cache, and bytes that
+// stay in that. Good for choosing, and for no more.
+constexpr double kClock = 1.75e9;
+constexpr double kMemoryRate = 4.2e12, kCacheRate = 5.5e12, kCacheBytes = 45e6;
+constexpr double kExchange = 2.5e-6;  // of a pass over values in memory
+constexpr int kSchedulers = 4;        // of a multiprocessor
+constexpr int kMostChunks = 64;
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+// Points of the tiles along an axis: the fewest, the most.
+struct Extent {
+  std::int64_t least, most;
+};
+Extent extent_of(const Grid& grid, const Division& division, int axis) {
+  const std::int64_t n = grid.updated(axis), parts = division.parts(axis);
+  return {n / parts, ceil_div(n, parts)};
+}
+
+// Calls f(division) for all ways to cut what each PE has for its blocks.
+template <class F>
+void each_division(const Grid& grid, int pes, int blocks, F&& f) {
+  Division division = divide(grid, pes, 1, {});
+  std::int64_t most[3];
+  for (int a = 0; a < 3; ++a)
+    most[a] = std::min<std::int64_t>(grid.updated(a) / division.pes[a], blocks);
+  for (int c0 = 1; c0 <= most[0]; ++c0)
+    for (int c1 = 1; c1 <= most[1] && c0 * c1 <= blocks; ++c1)
+      for (int c2 = 1; c2 <= most[2] && c0 * c1 * c2 <= blocks; ++c2) {
+        const int cuts[3] = {c0, c1, c2};
+        std::ranges::copy(cuts, division.blocks);
+        f(division);
+      }
+}
+
+// --- Registers ---
+
+std::int64_t room_of(const RegisterShape& shape, int warps, std::size_t value_bytes, bool source) {
+  // RegisterRoom, whose numbers are compiled in.
+  const std::int64_t width = shape.most_width(), rows = shape.rows;
+  const std::int64_t values = (2 * (2 * warps + 2) + (source ? rows * warps : 0)) * width +
+                              (warps + 1) / 2 * 2 * 2 * rows + warps * 2 * rows * shape.columns;
+  return values * static_cast<std::int64_t>(value_bytes);
+}
+
+// Cycles of an iteration beside the exchange. A point takes 6 instructions where four lie side by
+// side; a warp has its own way to go, and the schedulers issue one instruction a cycle.
+double register_cycles(const RegisterShape& shape, int warps, std::int64_t halo) {
+  const double of_warp = shape.rows * (5.0 * shape.columns + 4.0) + 60.0;
+  const double issue = of_warp * warps / kSchedulers;
+  return std::max(issue, 2.0 * of_warp) + 8.0 * warps + 0.5 * static_cast<double>(halo);
+}
+
+// --- Values in memory ---
+
+struct Pass {
+  Division division;
+  int layers = 1;
+  int chunks = 1;
+  double seconds = 0.0;  // of an iteration
+};
+
+double step_instructions(int dims, int layers, std::size_t value_bytes) {
+  if (dims == 3) return value_bytes == 4 ? 270.0 : 300.0;
+  return (value_bytes == 4 ? 26.5 : 33.0) * layers + 14.0;
+}
+
+// Of a pass: all warps compute, while values move.
+Pass predict(const Grid& grid, const Division& division, int layers, std::size_t value_bytes,
+             bool source, int warps) {
+  const int columns = 16 / static_cast<int>(value_bytes);
+  std::int64_t tile[3];
+  for (int a = 0; a < 3; ++a) tile[a] = extent_of(grid, division, a).most;
+  const std::int64_t strips = ceil_div(tile[2] + columns - 1, stream_width(columns, layers));
+  const std::int64_t groups = grid.dims == 3 ? ceil_div(tile[1], kStreamRows) : 1;
+  const double instructions = step_instructions(grid.dims, layers, value_bytes);
+  Pass best{division, layers, 1, 0.0};
+  double least = 0.0;
+  for (int chunks = 1; chunks <= std::min<std::int64_t>(tile[0], kMostChunks); ++chunks) {
+    const std::int64_t rounds = ceil_div(strips * groups * chunks, warps);
+    const std::int64_t steps = rounds * (ceil_div(tile[0], chunks) + 2 * layers + 2);
+    const double here = static_cast<double>(steps);
+    if (chunks == 1 || here < least) least = here, best.chunks = chunks;
+  }
+  const double compute = least * instructions * warps / kSchedulers / kClock;
+  const double points = static_cast<double>(tile[0] * tile[1] * tile[2]) *
+                        division.blocks_in_all();
+  const double bytes = points * static_cast<double>(value_bytes) * (source ? 3.0 : 2.0);
+  const double move = bytes / (bytes < kCacheBytes ? kCacheRate : kMemoryRate);
+  best.seconds = (std::max(compute, move) + 0.2 * std::min(compute, move) + kExchange) / layers;
+  return best;
+}
+
+// Tiles begin on lines of memory where they are wide enough that only tiles which exchange are
+// within reach of one another still.
+std::int32_t alignment(const Grid& grid, const Division& division, int layers) {
+  const std::int64_t width = extent_of(grid, division, 2).least;
+  for (const std::int32_t align : {32, 4})
+    if (width - align >= layers) return align;
+  return 1;
+}
+
+StreamBox box_of_pes(const Tiling& tiling, int dims, int layers, std::size_t value_bytes) {
+  std::int64_t extent[3] = {};
+  for (const auto& of_pe : tiling.tiles)
+    for (int a = 0; a < 3; ++a) {
+      const TileShape& s = of_pe[0].shape;
+      extent[a] = std::max<std::int64_t>(extent[a], s.hi[a] - s.lo[a]);
+    }
+  const int columns = 16 / static_cast<int>(value_bytes);
+  const std::int64_t beside = (layers + columns - 1) / columns * columns + columns;
+  const std::int64_t before = ceil_div(beside, 32) * 32;  // the first column lies on a line
+  StreamBox box;
+  box.halo[0] = layers;
+  box.halo[1] = dims == 3 ? layers : 0;
+  box.halo[2] = layers;
+  box.row = ceil_div(before + extent[2] + beside, 32) * 32;
+  box.plane = box.row * (extent[1] + 2 * box.halo[1]);
+  box.first = box.halo[0] * box.plane + box.halo[1] * box.row + before;
+  box.values = (extent[0] + 2 * box.halo[0]) * box.plane + 32;
+  return box;
+}
+
+void minus(std::int32_t (&numbers)[3], const std::int32_t (&by)[3]) {
+  for (int a = 0; a < 3; ++a) numbers[a] -= by[a];
+}
+
+// The copies that others hold of a PE's points. Tiles of one block a PE: tile 0.
+std::vector<GhostCopy> ghosts_of(const Tiling& pes, std::size_t pe, const StreamBox& box) {
+  std::vector<GhostCopy> ghosts;
+  const Tile& mine = pes.tiles[pe][0];
+  for (const TileEdge& edge : mine.sends) {
+    const Tile& theirs = pes.tiles[at(edge.pe)][0];
+    TileEdge halo = *std::ranges::find(theirs.receives, edge.flag, &TileEdge::flag);
+    GhostCopy ghost;
+    ghost.pe = edge.pe;
+    std::ranges::copy(edge.lo, ghost.lo);
+    std::ranges::copy(edge.hi, ghost.hi);
+    minus(ghost.lo, mine.shape.lo);
+    minus(ghost.hi, mine.shape.lo);
+    minus(halo.lo, theirs.shape.lo);
+    ghost.shift = box.place(halo.lo) - box.place(ghost.lo);
+    ghosts.push_back(ghost);
+  }
+  return ghosts;
+}
+
+std::vector<StreamPart> parts_of(const TileShape& pe, const std::vector<Tile>& tiles,
+                                 std::int32_t align, int chunks) {
+  std::vector<StreamPart> parts;
+  for (const Tile& tile : tiles) {
+    StreamPart& part = parts.emplace_back();
+    part.chunks = chunks;
+    for (int a = 0; a < 3; ++a) {
+      const std::int64_t to_pe = tile.shape.origin[a] - pe.origin[a] - pe.lo[a];
+      part.lo[a] = static_cast<std::int32_t>(tile.shape.lo[a] + to_pe);
+      part.hi[a] = static_cast<std::int32_t>(tile.shape.hi[a] + to_pe);
+    }
+    part.lo[2] = floor_to(part.lo[2], align);
+    if (part.hi[2] < pe.hi[2] - pe.lo[2]) part.hi[2] = floor_to(part.hi[2], align);
+  }
+  return parts;
+}
+
+}  // namespace
+
+std::optional<RegisterLayout> lay_out_registers(const Grid& grid, const StencilSpec& spec,
+                                                const StencilRun& run, int blocks,
+                                                std::size_t value_bytes, bool source,
+                                                const WarpKernels& kernels) {
+  if (grid.dims != 2 || spec.layers > 1 || spec.halo == 0) return {};
+  std::optional<RegisterLayout> best;
+  double least = 0.0;
+  each_division(grid, spec.pes, blocks, [&](const Division& division) {
+    const Extent height = extent_of(grid, division, 0), width = extent_of(grid, division, 2);
+    for (const RegisterShape& shape : kernels.shapes) {
+      if (spec.rows > 0 && spec.rows != shape.rows) continue;
+      const auto warps = static_cast<int>(ceil_div(height.most, shape.rows));
+      if (!shape.holds(height.least, width.least, kernels.warps) ||
+          !shape.holds(height.most, width.most, kernels.warps) ||
+          room_of(shape, warps, value_bytes, source) > static_cast<std::int64_t>(kernels.fast_bytes))
+        continue;
+      const double here = register_cycles(shape, warps, 2 * (height.most + width.most));
+      if (best && here >= least) continue;
+      least = here;
+      best.emplace();
+      best->layout.plan.division = division;
+      best->shape = shape;
+      best->warps = warps;
+    }
+  });
+  if (!best) return {};
+  StencilPlan& plan = best->layout.plan;
+  best->layout.tiling = make_tiling(grid, plan.division, 1);
+  best->layout.packets = true;
+  plan.in_fast_memory = true;
+  plan.fast_bytes = room_of(best->shape, best->warps, value_bytes, source);
+  plan.sweep = "registers";
+  plan.columns = best->shape.columns;
+  plan.rows = best->shape.rows;
+  plan.check_every = check_period(run, least / kClock + 1e-6, 1);
+  describe_tiling(spec, best->layout);
+  plan.halo = plan.halo_points == 0 ? "none" : "packets";
+  return best;
+}
+
+std::optional<StreamLayout> lay_out_streams(const Grid& grid, const StencilSpec& spec,
+                                            const StencilRun& run, int blocks,
+                                            std::size_t value_bytes, bool source,
+                                            const WarpKernels& kernels) {
+  std::optional<Pass> best;
+  each_division(grid, spec.pes, blocks, [&](const Division& division) {
+    for (const int layers : kernels.layers) {
+      if ((spec.layers > 0 && spec.layers != layers) || layers > most_layers(grid, division))
+        continue;
+      const Pass here = predict(grid, division, layers, value_bytes, source, kernels.warps);
+      if (!best || here.seconds < best->seconds) best = here;
+    }
+  });
+  if (!best) return {};
+  StreamLayout streams;
+  StencilPlan& plan = streams.layout.plan;
+  plan.division = best->division;
+  plan.layers = best->layers;
+  plan.sweep = "streams";
+  streams.layout.tiling = make_tiling(grid, plan.division, plan.layers);
+  Division whole = plan.division;
+  for (int& cuts : whole.blocks) cuts = 1;
+  const Tiling pes = make_tiling(grid, whole, plan.layers);
+  streams.box = box_of_pes(pes, grid.dims, plan.layers, value_bytes);
+  const std::int32_t align = alignment(grid, plan.division, plan.layers);
+  for (std::size_t pe = 0; pe < pes.tiles.size(); ++pe) {
+    const TileShape& shape = pes.tiles[pe][0].shape;
+    streams.pes.push_back({shape,
+                           parts_of(shape, streams.layout.tiling.tiles[pe], align, best->chunks),
+                           ghosts_of(pes, pe, streams.box)});
+  }
+  plan.check_every = check_period(run, best->seconds, plan.layers);
+  describe_tiling(spec, streams.layout);
+  plan.halo = plan.halo_points == 0 ? "none" : "values";
+  return streams;
+}
+
+}  // namespace cpufree

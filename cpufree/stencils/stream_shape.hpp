@@ -1,0 +1,31 @@
+// How a block's part of values in memory falls to its warps (streams.hpp). For host and kernels.
+#pragma once
+
+#include <cstdint>
+
+#include "cpufree/base/annotate.hpp"
+
+namespace cpufree {
+
+// Columns of a lane: 16 bytes, what one instruction loads.
+template <class T>
+inline constexpr int kStreamColumns = 16 / static_cast<int>(sizeof(T));
+
+inline constexpr int kStreamRows = 4;  // of a warp, in three dimensions
+
+// Columns that a warp stores where a pass takes `layers` iterations.
+CPUFREE_FN int stream_width(int columns, int layers) {
+  return columns * (32 - 2 * ((layers + columns - 1) / columns));
+}
+
+// Where part `k` of `parts` begins.
+CPUFREE_FN std::int32_t cut(std::int32_t extent, std::int32_t k, std::int32_t parts) {
+  return static_cast<std::int32_t>(std::int64_t{extent} * k / parts);
+}
+
+// The next multiple of `of`, downwards.
+CPUFREE_FN std::int32_t floor_to(std::int32_t i, std::int32_t of) {
+  return i >= 0 ? i / of * of : -((-i + of - 1) / of * of);
+}
+
+}  // namespace cpufree

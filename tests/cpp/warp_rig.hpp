@@ -1,0 +1,217 @@
+// Blocks of warps on fibers (cpu_fibers/schedule.hpp): every thread of every block is a fiber, so
+// that kernels for GPUs run as they are, under random schedules. Memory is weak for packets and
+// flags only.
+#pragma once
+
+#include <cstring>
+#include <map>
+#include <memory>
+#include <typeindex>
+#include <vector>
+
+#include "cpufree/device/warp_port.hpp"
+#include "cpufree/engines/cpu_fibers/port.hpp"
+
+namespace warp_rig {
+
+using namespace cpufree;
+
+// Where fibers meet: of a block, or of a warp.
+class Meeting {
+ public:
+  explicit Meeting(int size) : size_(size) {}
+  void wait(cpu_fibers::Machine& machine) {
+    const std::int64_t here = generation_;
+    if (++arrived_ == size_) {
+      arrived_ = 0;
+      ++generation_;
+      // The machine is not to think that those who wait here wait in vain.
+      machine.store(&told_, &here, sizeof(here));
+      return;
+    }
+    while (generation_ == here) {
+      machine.look();
+      if (generation_ == here && !machine.wait()) throw cpu_fibers::Killed{};
+    }
+  }
+  std::int64_t generation() const { return generation_; }
+
+ private:
+  int size_;
+  int arrived_ = 0;
+  std::int64_t generation_ = 0;
+  std::int64_t told_ = 0;
+};
+
+// What the lanes of a warp bring to a verb. Two sets: a lane that has come to the verb after the
+// next one has seen all others leave this one.
+struct Warp {
+  Meeting meeting{kWarpLanes};
+  double brought[2][kWarpLanes] = {};
+};
+
+struct Block {
+  Block(int threads, std::size_t fast_bytes) : meeting(threads), fast(fast_bytes / 16 + 1) {
+    for (int w = 0; w < threads / kWarpLanes; ++w) warps.push_back(std::make_unique<Warp>());
+    brought.resize(static_cast<std::size_t>(threads));
+    for (auto& values : brought) values.resize(kReduceMost);
+  }
+  static constexpr std::size_t kReduceMost = 8;
+  struct alignas(16) Chunk {
+    std::byte bytes[16];
+  };
+  Meeting meeting;
+  std::vector<Chunk> fast;
+  std::vector<std::unique_ptr<Warp>> warps;
+  std::vector<std::vector<double>> brought;
+  double total[kReduceMost] = {};
+  unsigned bits = 0;
+  bool all[2] = {true, true};
+  std::map<std::type_index, std::shared_ptr<void>> kept;
+};
+
+class Port : public cpu_fibers::Port {
+ public:
+  static constexpr int width = 1;
+  static constexpr int batch = 3;
+
+  Port(cpu_fibers::Machine& machine, Block& block, int pe, int fiber, int threads)
+      : cpu_fibers::Port(machine, pe, fiber),
+        machine_(machine),
+        block_(block),
+        threads_(threads),
+        lane_(fiber % threads) {}
+
+  int block() const { return cpu_fibers::Port::block() / threads_; }
+  int blocks() const { return cpu_fibers::Port::blocks() / threads_; }
+  int lane() const { return lane_; }
+  int lanes() const { return threads_; }
+  int warp() const { return lane_ / kWarpLanes; }
+  int warps() const { return threads_ / kWarpLanes; }
+  int warp_lane() const { return lane_ % kWarpLanes; }
+
+  void sync_block() { block_.meeting.wait(machine_); }
+  bool all(bool value) {
+    bool& mine = block_.all[block_.meeting.generation() % 2];
+    mine = mine && value;
+    sync_block();
+    const bool result = mine;
+    sync_block();
+    mine = true;
+    sync_block();
+    return result;
+  }
+
+  template <class T>
+  T warp_up(T value) {
+    return from_lane(value, warp_lane() == 0 ? 0 : warp_lane() - 1);
+  }
+  template <class T>
+  T warp_down(T value) {
+    return from_lane(value, warp_lane() == kWarpLanes - 1 ? warp_lane() : warp_lane() + 1);
+  }
+  unsigned warp_or(unsigned bits) {
+    double (&set)[kWarpLanes] = bring(bits);
+    unsigned joined = 0;
+    for (const double b : set) joined |= static_cast<unsigned>(b);
+    return joined;
+  }
+  void warp_sync() { bring(0.0); }
+  template <class T>
+  static T product(T a, T b) {
+    volatile T rounded = a * b;
+    return rounded;
+  }
+  template <class T>
+  static T* in_memory(T* values) {
+    return values;
+  }
+
+  template <int K, class F>
+  void scatter(const double (&partial)[K], int targets, unsigned note, F&& store) {
+    for (int k = 0; k < K; ++k) block_.brought[at_lane()][static_cast<std::size_t>(k)] = partial[k];
+    sync_block();
+    if (lane_ == 0)
+      for (int k = 0; k < K; ++k) {
+        double sum = 0.0;
+        for (const auto& values : block_.brought) sum += values[static_cast<std::size_t>(k)];
+        for (int pe = 0; pe < targets; ++pe) store(pe, k, sum, note);
+      }
+    sync_block();
+  }
+  template <int K, class F>
+  void combine(double (&total)[K], unsigned& bits, F&& body) {
+    if (lane_ == 0) {
+      for (int k = 0; k < K; ++k) block_.total[k] = body(k, 0, 1);
+      block_.bits = bits;
+    }
+    sync_block();
+    for (int k = 0; k < K; ++k) total[k] = block_.total[k];
+    bits = block_.bits;
+    sync_block();
+  }
+
+  template <class T>
+  using Kept = const T&;
+  template <class T>
+  const T& keep(const T& value) {
+    sync_block();
+    if (lane_ == 0) block_.kept[typeid(T)] = std::make_shared<T>(value);
+    sync_block();
+    return *static_cast<const T*>(block_.kept[typeid(T)].get());
+  }
+  template <class T>
+  using Held = T&;
+  template <class T>
+  T& hold(const T& value) {
+    return const_cast<T&>(keep(value));
+  }
+  std::byte* fast_memory() const { return block_.fast[0].bytes; }
+
+  // At once: the machine's `publish` knows the stores of one fiber, this one's those of its block.
+  template <class T>
+  void put(T* object, int pe, T value) {
+    machine_.call();
+    *peer(object, pe) = value;
+  }
+
+ private:
+  std::size_t at_lane() const { return static_cast<std::size_t>(lane_); }
+  double (&bring(double value))[kWarpLanes] {
+    Warp& w = *block_.warps[static_cast<std::size_t>(warp())];
+    double (&set)[kWarpLanes] = w.brought[w.meeting.generation() % 2];
+    set[warp_lane()] = value;
+    w.meeting.wait(machine_);
+    return set;
+  }
+  template <class T>
+  T from_lane(T value, int lane) {
+    return static_cast<T>(bring(static_cast<double>(value))[lane]);
+  }
+
+  cpu_fibers::Machine& machine_;
+  Block& block_;
+  int threads_;
+  int lane_;
+};
+
+static_assert(WarpPort<Port>);
+
+// Runs kernel(port, pe) on all threads of all blocks. True if no wait was given up.
+template <class F>
+bool run(int pes, int blocks, int threads, std::size_t fast_bytes, std::byte* const* heaps,
+         std::uint64_t seed, F&& kernel) {
+  std::vector<std::unique_ptr<Block>> all;
+  for (int b = 0; b < pes * blocks; ++b) all.push_back(std::make_unique<Block>(threads, fast_bytes));
+  std::unique_ptr<cpu_fibers::Machine> machine;
+  cpu_fibers::Config config{pes, blocks * threads, heaps, seed, {}};
+  config.step_limit = 2'000'000'000;
+  machine = std::make_unique<cpu_fibers::Machine>(config, [&](int pe, int fiber) {
+    Block& block = *all[static_cast<std::size_t>(pe * blocks + fiber / threads)];
+    Port port(*machine, block, pe, fiber, threads);
+    kernel(port, pe);
+  });
+  return machine->run();
+}
+
+}  // namespace warp_rig
