@@ -18,9 +18,11 @@ concept WarpPort = Port<P> && P::width == 1 && requires(P& port, float value, fl
   { port.warp_down(value) } -> std::same_as<float>;  // of the lane after
   { port.warp_or(1U) } -> std::convertible_to<unsigned>;
   { port.product(value, value) } -> std::same_as<float>;  // rounded, whatever is added to it
-  port.warp_sync();                                  // orders the memory accesses of its lanes
-  { port.in_memory(values) } -> std::same_as<float*>;  // the same; promises that it is no
-                                                       // memory of the block's own
+  port.warp_sync();                                       // orders the memory accesses of its lanes
+  {
+    port.in_memory(values)
+  } -> std::same_as<float*>;  // the same; promises that it is no
+                              // memory of the block's own
 };
 
 // N values that are moved together, 16 bytes at a time where there are as many. They lie at
@@ -30,13 +32,13 @@ struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) Pack {
   T value[N];
 };
 template <class T, int N>
-CPUFREE_FN void load_pack(const T* from, T (&to)[N]) {
+CPUFREE_KERNEL_FN void load_pack(const T* from, T (&to)[N]) {
   const Pack<T, N> pack = *reinterpret_cast<const Pack<T, N>*>(from);
   CPUFREE_UNROLL
   for (int k = 0; k < N; ++k) to[k] = pack.value[k];
 }
 template <class T, int N>
-CPUFREE_FN void store_pack(T* to, const T (&from)[N]) {
+CPUFREE_KERNEL_FN void store_pack(T* to, const T (&from)[N]) {
   Pack<T, N> pack;
   CPUFREE_UNROLL
   for (int k = 0; k < N; ++k) pack.value[k] = from[k];

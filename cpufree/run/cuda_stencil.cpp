@@ -76,9 +76,8 @@ class Chooser {
 
   bool in_registers(Chosen& chosen) const {
     const RegisterShape& any = register_shapes(sizeof(T)).back();
-    const auto found =
-        lay_out_registers(grid_, spec_, run_, blocks_, sizeof(T), source_,
-                          kernels(cuda_register_kernel<T>(any, source_)));
+    const auto found = lay_out_registers(grid_, spec_, run_, blocks_, sizeof(T), source_,
+                                         kernels(cuda_register_kernel<T>(any, source_)));
     if (!found) return false;
     chosen.layout = found->layout;
     chosen.kernel.function = cuda_register_kernel<T>(found->shape, source_);
@@ -91,8 +90,7 @@ class Chooser {
         lay_out_streams(grid_, spec_, run_, blocks_, sizeof(T), source_, kernels(nullptr));
     if (!chosen.streams) return false;
     chosen.layout = chosen.streams->layout;
-    chosen.kernel.function =
-        cuda_stream_kernel<T>(grid_.dims, chosen.layout.plan.layers, source_);
+    chosen.kernel.function = cuda_stream_kernel<T>(grid_.dims, chosen.layout.plan.layers, source_);
     chosen.kernel.threads = kCudaStencilThreads;
     return true;
   }
@@ -200,7 +198,7 @@ struct CudaStencil<T>::State {
       : grid(problem.grid),
         devices(choose_devices(spec.pes, spec.gpus)),
         locks(devices),
-        run((cuda_p2p::connect(devices), how)),
+        run(connected(devices, how)),
         chosen(Chooser<T>(grid, spec, run, !problem.source.empty(), devices).choose()),
         heap(chosen.layout.tiling, chosen.layout.packets,
              chosen.streams ? chosen.streams->box.values : 0) {
@@ -214,6 +212,12 @@ struct CudaStencil<T>::State {
     pes.resize(devices.size());
     args.resize(devices.size());
     for (std::size_t k = 0; k < pes.size(); ++k) place(k, problem);
+  }
+
+  // All devices reach one another before kernels are asked for what fits there.
+  static const StencilRun& connected(const std::vector<int>& devices, const StencilRun& how) {
+    cuda_p2p::connect(devices);
+    return how;
   }
 
   // Lays out the memory of PE k.
@@ -306,8 +310,8 @@ StencilResult CudaStencil<T>::run(const Progress& progress) {
   StencilResult result;
   result.plan = s.chosen.layout.plan;
   result.plan.threads = s.chosen.kernel.threads;
-  result.seconds = s.runner->run(s.chosen.kernel, shared_of(s.pes, s.heap), pointers, s.run.limits,
-                                 progress);
+  result.seconds =
+      s.runner->run(s.chosen.kernel, shared_of(s.pes, s.heap), pointers, s.run.limits, progress);
   result.outcome = s.outcome.download()[0];
   for (const Pe<T>& pe : s.pes)
     result.update = largest_update(pe.updates.download(), result.update);

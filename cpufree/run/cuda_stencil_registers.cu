@@ -19,7 +19,8 @@ __global__ void __launch_bounds__(kCudaStencilThreads, 1)
 }
 
 // The last ones are as large as registers allow: 64 floats a thread, 32 doubles.
-constexpr RegisterShape kOfFloat[] = {{1, 1}, {1, 2}, {1, 4}, {2, 4}, {4, 4}, {4, 8}, {4, 12}, {4, 16}};
+constexpr RegisterShape kOfFloat[] = {{1, 1}, {1, 2}, {1, 4},  {2, 4},
+                                      {4, 4}, {4, 8}, {4, 12}, {4, 16}};
 constexpr RegisterShape kOfDouble[] = {{1, 1}, {1, 2}, {1, 4}, {2, 4}, {2, 8}, {2, 12}, {2, 16}};
 
 template <class T>

@@ -95,11 +95,19 @@ Pass predict(const Grid& grid, const Division& division, int layers, std::size_t
     if (chunks == 1 || here < least) least = here, best.chunks = chunks;
   }
   const double compute = least * instructions * warps / kSchedulers / kClock;
-  const double points = static_cast<double>(tile[0] * tile[1] * tile[2]) *
-                        division.blocks_in_all();
-  const double bytes = points * static_cast<double>(value_bytes) * (source ? 3.0 : 2.0);
-  const double move = bytes / (bytes < kCacheBytes ? kCacheRate : kMemoryRate);
-  best.seconds = (std::max(compute, move) + 0.2 * std::min(compute, move) + kExchange) / layers;
+  const double points = static_cast<double>(tile[0] * tile[1] * tile[2]) * division.blocks_in_all();
+  const double bytes = points * static_cast<double>(value_bytes);
+  const double moved = bytes * (source ? 3.0 : 2.0);
+  const double move = moved / (moved < kCacheBytes ? kCacheRate : kMemoryRate);
+  // What multiprocessors read of the cache more than once: around strips, chunks and tiles.
+  const auto with_halo = [](double extent, double halo) { return (extent + halo) / extent; };
+  const double again =
+      with_halo(static_cast<double>(tile[2]), 2.0 * static_cast<double>(strips) * columns) *
+      with_halo(static_cast<double>(tile[0]) / best.chunks, 2.0 * layers) *
+      (grid.dims == 3 ? with_halo(static_cast<double>(tile[1]), 2.0) : 1.0);
+  const double cache = bytes * (again + 1.0) / kCacheRate;
+  const double most = std::max({compute, move, cache});
+  best.seconds = (most + 0.2 * (compute + move + cache - most) + kExchange) / layers;
   return best;
 }
 
@@ -190,7 +198,8 @@ std::optional<RegisterLayout> lay_out_registers(const Grid& grid, const StencilS
       const auto warps = static_cast<int>(ceil_div(height.most, shape.rows));
       if (!shape.holds(height.least, width.least, kernels.warps) ||
           !shape.holds(height.most, width.most, kernels.warps) ||
-          room_of(shape, warps, value_bytes, source) > static_cast<std::int64_t>(kernels.fast_bytes))
+          room_of(shape, warps, value_bytes, source) >
+              static_cast<std::int64_t>(kernels.fast_bytes))
         continue;
       const double here = register_cycles(shape, warps, 2 * (height.most + width.most));
       if (best && here >= least) continue;

@@ -80,8 +80,8 @@ StreamArgs<T> stream_arguments(const Grid& grid, const StreamLayout& streams, st
 
 // The box of a PE, filled with the values of the grid; zeros where there are none.
 template <class T>
-void fill_box(const Grid& grid, const StreamLayout& streams, std::size_t pe, std::span<const T> from,
-              T* to) {
+void fill_box(const Grid& grid, const StreamLayout& streams, std::size_t pe,
+              std::span<const T> from, T* to) {
   const TileShape& s = streams.pes[pe].shape;
   const StreamBox& box = streams.box;
   // Number in the grid of point i of the PE; negative: none.

@@ -75,17 +75,17 @@ struct StreamPart {
   std::int32_t chunks = 1;
 };
 
-// For values that stay in memory (stencils/streams.hpp): the box of a PE, twice. Points are numbered
-// from the first that the PE owns.
+// For values that stay in memory (stencils/streams.hpp): the box of a PE, twice. Points are
+// numbered from the first that the PE owns.
 template <class T>
 struct StreamArgs {
   T* values[2] = {};          // symmetric; point (0, 0, 0)
   const T* source = nullptr;  // the same layout; null: none
   std::int64_t plane = 0, row = 0;
-  std::int32_t end[3] = {};  // of the points the PE owns
+  std::int32_t end[3] = {};                       // of the points the PE owns
   std::int32_t keep_lo[3] = {}, keep_hi[3] = {};  // points outside keep their values
-  std::int64_t origin[3] = {};                // number in the grid of point (0, 0, 0)
-  const StreamPart* parts = nullptr;          // of all blocks
+  std::int64_t origin[3] = {};                    // number in the grid of point (0, 0, 0)
+  const StreamPart* parts = nullptr;              // of all blocks
   const GhostCopy* ghosts = nullptr;
   std::int32_t ghost_count = 0;
 };

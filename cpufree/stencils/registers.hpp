@@ -15,8 +15,8 @@
 // warps' rows.
 //
 // In place without copies. The rows lie in R + 1 slots. Going down, row r is written to slot r
-// while rows r and r + 1 are still in the slots r + 1 and r + 2; going up, from slot r to slot r + 1
-// again. So the iterations go down and up in turn, and every slot stays a register.
+// while rows r and r + 1 are still in the slots r + 1 and r + 2; going up, from slot r to slot r +
+// 1 again. So the iterations go down and up in turn, and every slot stays a register.
 //
 // The warps' rows: two parities. In iteration i a warp reads parity i, written before the barrier
 // of i - 1, and writes parity i + 1, last read before that barrier.
@@ -275,8 +275,8 @@ class RegisterTile {
       if (owned_[c]) put(side, column_ + c, values[c]);
   }
 
-  // Waits for my packets of a row of the halo and of the columns, all at once, and leaves them where
-  // sweep reads them.
+  // Waits for my packets of a row of the halo and of the columns, all at once, and leaves them
+  // where sweep reads them.
   CPUFREE_KERNEL_FN bool take(int side, bool rows_too, bool columns) {
     const int beside = 2 + port_.warp_lane() / 16;
     const std::int32_t r = port_.warp_lane() % 16;

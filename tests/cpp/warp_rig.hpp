@@ -177,15 +177,14 @@ class Port : public cpu_fibers::Port {
 
  private:
   std::size_t at_lane() const { return static_cast<std::size_t>(lane_); }
-  double (&bring(double value))[kWarpLanes] {
+  double (&bring(double value)) [kWarpLanes] {
     Warp& w = *block_.warps[static_cast<std::size_t>(warp())];
     double (&set)[kWarpLanes] = w.brought[w.meeting.generation() % 2];
     set[warp_lane()] = value;
     w.meeting.wait(machine_);
     return set;
-  }
-  template <class T>
-  T from_lane(T value, int lane) {
+  } template <class T>
+                                T from_lane(T value, int lane) {
     return static_cast<T>(bring(static_cast<double>(value))[lane]);
   }
 
@@ -202,7 +201,8 @@ template <class F>
 bool run(int pes, int blocks, int threads, std::size_t fast_bytes, std::byte* const* heaps,
          std::uint64_t seed, F&& kernel) {
   std::vector<std::unique_ptr<Block>> all;
-  for (int b = 0; b < pes * blocks; ++b) all.push_back(std::make_unique<Block>(threads, fast_bytes));
+  for (int b = 0; b < pes * blocks; ++b)
+    all.push_back(std::make_unique<Block>(threads, fast_bytes));
   std::unique_ptr<cpu_fibers::Machine> machine;
   cpu_fibers::Config config{pes, blocks * threads, heaps, seed, {}};
   config.step_limit = 2'000'000'000;

@@ -1,9 +1,13 @@
 // Jacobi stencils on the GPUs that are there: bit for bit what the reference computes, and how long
-// iterations take. Usage: run_stencils [GPUS]. Ends by itself: all waits are bounded.
+// iterations take. Usage: run_stencils [GPUS [checks|times]]. Ends by itself: all waits are
+// bounded.
 #include <algorithm>
+#include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string>
 #include <vector>
 
 #include "cpufree/base/error.hpp"
@@ -15,7 +19,12 @@ namespace {
 
 using namespace cpufree;
 
-int failures = 0;
+int failures = 0, cases = 0;
+
+double seconds_since_start() {
+  static const auto start = std::chrono::steady_clock::now();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
 
 Grid grid_of(int dims, std::int64_t n0, std::int64_t n1, std::int64_t n2, unsigned periodic = 0) {
   Grid grid{dims, {n0, dims == 3 ? n1 : 1, n2}, {}};
@@ -35,98 +44,246 @@ std::vector<T> rough(const Grid& grid, unsigned seed) {
   return values;
 }
 
-template <class T>
-StencilResult run(const Grid& grid, const std::vector<T>& start, const std::vector<T>& source,
-                  std::vector<T>& out, const StencilSpec& spec, std::int64_t iterations) {
-  StencilRun how;
-  how.iterations = iterations;
-  how.limits.wait_limit = 5.0;
-  return run_cuda_stencil<T>({grid, start, source, out}, spec, how, {});
+StencilSpec spec_of(int gpus, Sweep sweep, int layers, int rows = 0, int blocks = 0) {
+  StencilSpec spec;
+  spec.engine = Engine::cuda_p2p;
+  spec.pes = gpus;
+  spec.blocks = blocks;
+  spec.sweep = sweep;
+  spec.layers = layers;
+  spec.rows = rows;
+  return spec;
 }
 
-// All ways to exchange, on one grid.
+void report_wrong(const Grid& grid, const StencilPlan& plan, const char* what) {
+  ++failures;
+  std::printf(
+      "WRONG: %s: %lld x %lld x %lld periodic %d%d%d on %d x %d blocks (%s of %d), %s, %d "
+      "layers, %d x %d a thread, %s\n",
+      what, static_cast<long long>(grid.n[0]), static_cast<long long>(grid.n[1]),
+      static_cast<long long>(grid.n[2]), grid.periodic[0], grid.periodic[1], grid.periodic[2],
+      plan.pes, plan.blocks, text_of(plan.division.blocks, 3).c_str(), plan.threads,
+      plan.sweep.c_str(), plan.layers, plan.rows, plan.columns, plan.halo.c_str());
+}
+
+// One problem, and what the reference makes of it.
+template <class T>
+struct Checked {
+  Grid grid;
+  std::vector<T> start, source, expected, out;
+  StencilRun how;
+
+  Checked(const Grid& g, bool with_source, std::int64_t iterations)
+      : grid(g), start(rough<T>(g, 1)), out(start.size()) {
+    if (with_source) source = rough<T>(g, 2);
+    how.iterations = iterations;
+    how.limits.wait_limit = 5.0;
+    expected = reference::jacobi<T>(start, with_source ? source.data() : nullptr, g, iterations);
+  }
+  // Where the sweep is for this grid at all.
+  void check(const StencilSpec& spec) {
+    std::ranges::fill(out, T{-7});
+    try {
+      const StencilResult result = run_cuda_stencil<T>({grid, start, source, out}, spec, how, {});
+      ++cases;
+      if (std::memcmp(out.data(), expected.data(), out.size() * sizeof(T)) != 0)
+        report_wrong(grid, result.plan, "values");
+    } catch (const InvalidInput&) {
+    }
+  }
+};
+
+// All ways to compute one grid.
 template <class T>
 void check_grid(const Grid& grid, int gpus, int blocks, bool with_source) {
-  constexpr std::int64_t kIterations = 23;
-  const auto start = rough<T>(grid, 1);
-  const auto source = with_source ? rough<T>(grid, 2) : std::vector<T>{};
-  const auto expected =
-      reference::jacobi<T>(start, with_source ? source.data() : nullptr, grid, kIterations);
-  for (const int layers : {1, 2, 4})
-    for (const int halo : {0, 1}) {
-      StencilSpec spec;
-      spec.engine = Engine::cuda_p2p;
-      spec.pes = gpus;
-      spec.blocks = blocks;
-      spec.layers = layers;
-      spec.halo = halo;
-      std::vector<T> out(start.size());
-      const StencilResult result = run(grid, start, source, out, spec, kIterations);
-      const bool right = std::memcmp(out.data(), expected.data(), out.size() * sizeof(T)) == 0;
-      failures += right ? 0 : 1;
-      if (!right)
-        std::printf("WRONG: %lld x %lld x %lld on %d x %d blocks, %d layers, %s\n",
-                    static_cast<long long>(grid.n[0]), static_cast<long long>(grid.n[1]),
-                    static_cast<long long>(grid.n[2]), result.plan.pes, result.plan.blocks,
-                    result.plan.layers, result.plan.halo.c_str());
+  Checked<T> c(grid, with_source, 23);
+  if (grid.dims == 2)
+    for (const int rows : {1, 2, 4, 8, 12, 16})
+      c.check(spec_of(gpus, Sweep::registers, 0, rows, blocks));
+  for (const int layers : {1, 2, 4, 8})
+    if (grid.dims == 2 || layers == 1) c.check(spec_of(gpus, Sweep::streams, layers, 0, blocks));
+  StencilSpec wavefront = spec_of(gpus, Sweep::wavefront, 1 + cases % 4, 0, blocks);
+  wavefront.halo = cases % 2;
+  c.check(wavefront);
+}
+
+void check_awkward(int gpus) {
+  constexpr std::int64_t sizes[][2] = {{3, 3}, {5, 9}, {16, 33}, {67, 129}, {300, 41}, {41, 300}};
+  for (const int blocks : {1, 7, 0})
+    for (unsigned periodic = 0; periodic < 8; ++periodic) {
+      const bool odd = (periodic + static_cast<unsigned>(blocks)) % 2 != 0;
+      if ((periodic & 2U) == 0)
+        for (const auto& [n0, n2] : sizes) {
+          check_grid<float>(grid_of(2, n0, 1, n2, periodic), gpus, blocks, odd);
+          if ((n0 + n2) % 2 == 0)
+            check_grid<double>(grid_of(2, n0, 1, n2, periodic), gpus, blocks, !odd);
+        }
+      check_grid<float>(grid_of(3, 19, 35, 40, periodic), gpus, blocks, odd);
+      check_grid<double>(grid_of(3, 40, 9, 66, periodic), gpus, blocks, !odd);
+      check_grid<float>(grid_of(3, 3, 4, 5, periodic), gpus, blocks, !odd);
+      check_grid<float>(grid_of(3, 11, 14, 301, periodic), gpus, blocks, odd);
     }
+}
+
+// As large as what they are made for.
+void check_large(int gpus) {
+  Checked<float> registers(grid_of(2, 2048, 1, 2045, 5), false, 25);
+  registers.check(spec_of(gpus, Sweep::automatic, 0));
+  registers.check(spec_of(gpus, Sweep::streams, 8));
+  Checked<float> sourced(grid_of(2, 1111, 1, 1500), true, 16);
+  sourced.check(spec_of(gpus, Sweep::automatic, 0));
+  Checked<float> memory(grid_of(2, 4001, 1, 3999, 4), false, 17);
+  for (const int layers : {1, 2, 4, 8}) memory.check(spec_of(gpus, Sweep::streams, layers));
+  Checked<double> twice(grid_of(2, 1999, 1, 1313, 1), true, 17);
+  for (const int layers : {2, 4, 8}) twice.check(spec_of(gpus, Sweep::streams, layers));
+  Checked<float> box(grid_of(3, 130, 140, 150, 2), false, 9);
+  box.check(spec_of(gpus, Sweep::automatic, 0));
+}
+
+// The iteration at which the reference stops, where it looks every `period`.
+template <class T>
+std::int64_t reference_stop(const Checked<T>& c, double tolerance, std::int64_t period) {
+  std::vector<T> now = c.start;
+  for (std::int64_t k = 1;; ++k) {
+    const std::vector<T> next = reference::jacobi<T>(now, nullptr, c.grid, 1);
+    double most = 0.0;
+    for (std::size_t i = 0; i < now.size(); ++i)
+      most = std::max(most, std::abs(static_cast<double>(next[i]) - static_cast<double>(now[i])));
+    now = next;
+    if (k % period == 0 && most <= tolerance) return k;
+  }
+}
+
+void check_stopping(int gpus) {
+  Checked<float> c(grid_of(2, 70, 1, 90), false, 1);
+  for (const std::int64_t period : {7, 16}) {
+    const std::int64_t stop = reference_stop(c, 1e-3, period);
+    c.expected = reference::jacobi<float>(c.start, nullptr, c.grid, stop);
+    StencilRun how = c.how;
+    how.iterations = 100000;
+    how.tolerance = 1e-3;
+    how.check_every = period;
+    for (const auto& spec :
+         {spec_of(gpus, Sweep::registers, 0), spec_of(gpus, Sweep::streams, 1),
+          spec_of(gpus, Sweep::streams, 4), spec_of(gpus, Sweep::wavefront, 2)}) {
+      const StencilResult result =
+          run_cuda_stencil<float>({c.grid, c.start, {}, c.out}, spec, how, {});
+      ++cases;
+      if (result.outcome.iterations != stop || result.outcome.reason != StencilReason::converged ||
+          !(result.update <= 1e-3) ||
+          std::memcmp(c.out.data(), c.expected.data(), c.out.size() * sizeof(float)) != 0)
+        report_wrong(c.grid, result.plan, "stopping");
+    }
+  }
 }
 
 void check_all(int gpus) {
-  for (const int blocks : {1, 7, 0})
-    for (unsigned periodic = 0; periodic < 8; periodic += 3) {
-      check_grid<float>(grid_of(2, 67, 1, 129, periodic), gpus, blocks, true);
-      check_grid<double>(grid_of(2, 300, 1, 41, periodic), gpus, blocks, false);
-      check_grid<float>(grid_of(3, 19, 35, 40, periodic), gpus, blocks, false);
-      check_grid<double>(grid_of(3, 40, 9, 66, periodic), gpus, blocks, true);
-    }
-  check_grid<float>(grid_of(2, 2500, 1, 2500), gpus, 0, false);  // larger than what is on chip
+  const int before = cases;
+  check_stopping(gpus);
+  check_awkward(gpus);
+  check_large(gpus);
+  std::printf("%d GPUs: %d cases, %d failures, %.1f s so far\n", gpus, cases - before, failures,
+              seconds_since_start());
 }
 
-// Microseconds of an iteration: the median of five runs.
-void measure(const char* what, const Grid& grid, int gpus, std::int64_t iterations) {
-  const auto start = rough<float>(grid, 1);
-  std::vector<float> out(start.size());
-  for (const int layers : {1, 2, 4, 8}) {
-    StencilSpec spec;
-    spec.engine = Engine::cuda_p2p;
-    spec.pes = gpus;
-    spec.layers = layers;
+// --- Times ---
+
+// Microseconds of an iteration: the median of three runs after one that does not count.
+template <class T>
+void measure(const char* what, const Grid& grid, const std::vector<T>& start,
+             const StencilSpec& spec, std::int64_t iterations) {
+  StencilRun how;
+  how.iterations = iterations;
+  how.limits.wait_limit = 5.0;
+  try {
+    CudaStencil<T> stencil({grid, start, {}, {}}, spec, how);
     std::vector<double> times;
     StencilPlan plan;
-    for (int k = 0; k < 5; ++k) {
-      const StencilResult result = run<float>(grid, start, {}, out, spec, iterations);
-      times.push_back(1e6 * result.seconds / static_cast<double>(iterations));
+    for (int k = 0; k < 4; ++k) {
+      const StencilResult result = stencil.run({});
+      if (k > 0) times.push_back(1e6 * result.seconds / static_cast<double>(iterations));
       plan = result.plan;
     }
-    std::sort(times.begin(), times.end());
-    std::printf("%d GPUs  %-14s %2d layers  %-8s %-7s %9.2f us\n", gpus, what, plan.layers,
-                plan.in_fast_memory ? "on chip" : "memory", plan.halo.c_str(), times[2]);
+    std::ranges::sort(times);
+    std::printf(
+        "%d GPUs  %-18s %-6s %-9s k %d  %2d x %d a thread, %3d threads, blocks %-12s %9.2f us"
+        "  (%.2f to %.2f)\n",
+        plan.pes, what, sizeof(T) == 4 ? "float" : "double", plan.sweep.c_str(), plan.layers,
+        plan.rows, plan.columns, plan.threads, text_of(plan.division.blocks, 3).c_str(), times[1],
+        times.front(), times.back());
+  } catch (const InvalidInput&) {
   }
+}
+
+template <class T>
+std::vector<T> smooth(const Grid& grid) {
+  std::vector<T> values(static_cast<std::size_t>(grid.points()));
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<T>(i & 1023U) * static_cast<T>(1e-3);
+  return values;
+}
+
+void times_of_small(int gpus) {
+  const Grid small = grid_of(2, 256 * gpus, 1, 256), medium = grid_of(2, 2048 * gpus, 1, 2048);
+  const auto a = smooth<float>(small), b = smooth<float>(medium);
+  for (const int rows : {0, 1, 2, 4})
+    measure<float>("2D 256^2 each", small, a, spec_of(gpus, Sweep::registers, 0, rows), 10000);
+  measure<float>("2D 256^2 each", small, a, spec_of(gpus, Sweep::wavefront, 4), 5000);
+  for (const int rows : {0, 8, 12, 16})
+    measure<float>("2D 2048^2 each", medium, b, spec_of(gpus, Sweep::registers, 0, rows), 5000);
+  for (const int layers : {1, 2, 4, 8})
+    measure<float>("2D 2048^2 each", medium, b, spec_of(gpus, Sweep::streams, layers), 2000);
+  const auto c = smooth<double>(medium);
+  for (const int layers : {1, 2, 4, 8})
+    measure<double>("2D 2048^2 each", medium, c, spec_of(gpus, Sweep::streams, layers), 2000);
+}
+
+template <class T>
+void times_of_large(int gpus) {
+  const Grid large = grid_of(2, 8192 * gpus, 1, 8192);
+  const auto start = smooth<T>(large);
+  for (const int layers : {1, 2, 4, 8})
+    measure<T>("2D 8192^2 each", large, start, spec_of(gpus, Sweep::streams, layers), 240);
+}
+
+void times_of_boxes(int gpus) {
+  const Grid fixed = grid_of(3, 256, 256, 256), box = grid_of(3, 512 * gpus, 512, 512);
+  measure<float>("3D 256^3 in all", fixed, smooth<float>(fixed), spec_of(gpus, Sweep::streams, 0),
+                 600);
+  measure<float>("3D 256^3 in all", fixed, smooth<float>(fixed), spec_of(gpus, Sweep::wavefront, 0),
+                 60);
+  measure<float>("3D 512^3 each", box, smooth<float>(box), spec_of(gpus, Sweep::streams, 0), 100);
+}
+
+void time_all(int gpus) {
+  times_of_small(gpus);
+  times_of_large<float>(gpus);
+  times_of_large<double>(gpus);
+  times_of_boxes(gpus);
+  std::printf("%d GPUs: %.1f s so far\n", gpus, seconds_since_start());
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
+  seconds_since_start();
   const int found = static_cast<int>(list_gpus().size());
   if (found == 0) {
     std::printf("skipped: no GPU here\n");
     return 0;
   }
   const int most = argc > 1 ? std::min(std::atoi(argv[1]), found) : found;
+  const std::string what = argc > 2 ? argv[2] : "";
   try {
     for (int gpus = 1; gpus <= most; gpus *= 2) {
-      check_all(gpus);
-      for (const std::int64_t n : {256, 2048, 8192})
-        measure(("2D " + std::to_string(n) + "^2 each").c_str(), grid_of(2, n * gpus, 1, n), gpus,
-                n == 8192 ? 200 : 5000);
-      measure("3D 256^3", grid_of(3, 256, 256, 256), gpus, 5000);
+      if (what != "times") check_all(gpus);
+      if (what != "checks") time_all(gpus);
     }
   } catch (const Error& e) {
     std::printf("failed: %s\n", e.what());
     return 1;
   }
-  std::printf("%d failures\n", failures);
+  std::printf("%d cases, %d failures\n", cases, failures);
   return failures == 0 ? 0 : 1;
 }
