@@ -1,9 +1,11 @@
 // Jacobi stencils on the GPUs that are there: bit for bit what the reference computes, and how long
-// iterations take. Usage: run_stencils [GPUS]. Ends by itself: all waits are bounded.
+// iterations take. Usage: run_stencils [GPUS [checks|times]]. Ends by itself: all waits are
+// bounded.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string>
 #include <vector>
 
 #include "cpufree/base/error.hpp"
@@ -114,10 +116,12 @@ int main(int argc, char** argv) {
     std::printf("skipped: no GPU here\n");
     return 0;
   }
+  const std::string what = argc > 2 ? argv[2] : "";
   const int most = argc > 1 ? std::min(std::atoi(argv[1]), found) : found;
   try {
     for (int gpus = 1; gpus <= most; gpus *= 2) {
-      check_all(gpus);
+      if (what != "times") check_all(gpus);
+      if (what == "checks") continue;
       for (const std::int64_t n : {256, 2048, 8192})
         measure(("2D " + std::to_string(n) + "^2 each").c_str(), grid_of(2, n * gpus, 1, n), gpus,
                 n == 8192 ? 200 : 5000);
