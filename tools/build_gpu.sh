@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Build everything with CUDA into build/gpu: the programs of tests/cuda, the C++ tests, and the
+# Build what runs on GPUs into build/gpu: the programs of tests/cuda and the
 # Python package with the extension, in build/gpu/python (put that on PYTHONPATH to use it).
 # Usage: tools/build_gpu.sh [PYTHON] [JOBS]
 #
@@ -28,7 +28,7 @@ cmake -S . -B "$dir" -G Ninja -DCMAKE_BUILD_TYPE=Release \
     -DCPUFREE_NATIVE=OFF -DCMAKE_CXX_FLAGS="$native" \
     -DPython_EXECUTABLE="$(command -v "$python")" -Dnanobind_DIR="$nanobind" \
     >"$dir/configure.log" 2>&1 || { cat "$dir/configure.log" >&2; fail "cmake failed"; }
-cmake --build "$dir" -j "$jobs" --target all cuda_check
+cmake --build "$dir" -j "$jobs" --target _core _baselines _baselines_mpi cuda_check
 
 # Python files are copied, so that the package can be carried elsewhere as it is.
 rm -rf "$dir/python"

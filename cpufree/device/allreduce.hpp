@@ -64,20 +64,16 @@ class AllReduce {
   // leave the kernel.
   template <int K>
   CPUFREE_KERNEL_FN bool pull(double (&total)[K], unsigned& notes, bool gone) {
-    unsigned bits = gone ? kGone : 0U;
-    port_.combine(total, bits,
-                  [&](int k, int rank, int size) { return collect(k, rank, size, bits); });
-    notes = bits & ~kGone;
-    return (bits & kGone) == 0U;
+    return join(total, notes, gone, false);
   }
 
-  // `push` and `pull` with nothing between them.
-  template <int K>
+  // `push` and `pull`, with nothing between them but meanwhile().
+  template <int K, class F>
   CPUFREE_KERNEL_FN bool sum(const double (&partial)[K], double (&total)[K], unsigned& notes,
-                             bool gone) {
+                             bool gone, F&& meanwhile) {
     push(partial);
-    port_.pause();
-    return pull(total, notes, gone);
+    meanwhile();
+    return join(total, notes, gone, true);
   }
 
  private:
@@ -85,28 +81,58 @@ class AllReduce {
 
   CPUFREE_KERNEL_FN int sources() const { return port_.pes() * port_.blocks(); }
 
-  CPUFREE_KERNEL_FN std::int64_t slot(int source, int k) const {
-    const std::int64_t parity = static_cast<std::int64_t>(epoch_ & 1U);
-    const std::int64_t first = parity * sources() * kReduceWidth;
+  CPUFREE_KERNEL_FN int slot(int source, int k) const {
+    const int parity = static_cast<int>(epoch_ & 1U);
+    const int first = parity * sources() * kReduceWidth;
     if constexpr (P::slots_by_source) return first + source * kReduceWidth + k;
-    return first + static_cast<std::int64_t>(k) * sources() + source;
+    return first + k * sources() + source;
   }
 
-  // The sum of value k of the sources rank, rank + size, ...
-  CPUFREE_KERNEL_FN double collect(int k, int rank, int size, unsigned& bits) {
-    constexpr int N = P::batch;
-    const Packet* const packets = slots_ + slot(0, k);
-    const std::int64_t stride = slot(1, k) - slot(0, k);
+  // What one thread collects: one value of the sources first, first + step, ..., `count` of them.
+  struct Part {
+    const Packet* packets;
+    int stride;  // packets from one source to the next
+    int count;
+    int most;  // `count` of the first thread of all: that many for all threads
+    int first;
+    int step;
+  };
+
+  template <int K>
+  CPUFREE_KERNEL_FN bool join(double (&total)[K], unsigned& notes, bool gone, bool on_its_way) {
+    unsigned bits = gone ? kGone : 0U;
+    port_.combine(
+        total, bits, on_its_way,
+        [&](int k, int rank, int size) {
+          const int stride = P::slots_by_source ? kReduceWidth : 1;
+          const int count = rank < sources() ? (sources() - rank + size - 1) / size : 0;
+          const int most = (sources() + size - 1) / size;
+          return Part{slots_ + slot(rank, k), size * stride, count, most, rank, size};
+        },
+        [&](const Part& part) {
+          if (P::batch > 2 && part.most <= 2) return collect<2>(part, bits);
+          return collect<P::batch>(part, bits);
+        });
+    notes = bits & ~kGone;
+    return (bits & kGone) == 0U;
+  }
+
+  // The sum of a part, N packets looked at together.
+  template <int N>
+  CPUFREE_KERNEL_FN double collect(const Part& part, unsigned& bits) {
     double sum = 0.0;
-    for (int first = rank; first < sources(); first += N * size) {
-      int here = 1;
-      while (here < N && first + here * size < sources()) ++here;
+    for (int begin = 0; begin < part.most; begin += N) {
+      const int left = part.count - begin;
+      const int here = left < N ? left : N;
       const auto site = [&](int missing) {
-        const int source = first + missing * size;
+        const int source = part.first + (begin + missing) * part.step;
         return WaitSite{Channel::reduction, source / port_.blocks(), source % port_.blocks()};
       };
+      const auto packet = [&](int k) {
+        return part.packets + std::int64_t{begin + k} * part.stride;
+      };
       Packet got[N] = {};
-      if (!wait_packets(port_, packets + first * stride, size * stride, here, epoch_, site, got)) {
+      if (!wait_packets_together(port_, packet, here, epoch_, site, got)) {
         bits |= kGone;
         return sum;
       }

@@ -27,11 +27,13 @@ struct Lanes {
 template <Port P, class F>
 CPUFREE_KERNEL_FN void for_each(P& port, std::int32_t begin, std::int32_t end, F&& f) {
   constexpr std::int32_t width = P::width;
-  const std::int64_t stride = static_cast<std::int64_t>(width) * port.lanes();
-  std::int64_t i = begin + static_cast<std::int64_t>(width) * port.lane();
   if constexpr (width == 1) {  // lane 0 by name, so that sums stay in registers
-    for (; i < end; i += stride) f(static_cast<std::int32_t>(i), 0);
+    // No overflow: GPUs hold fewer rows than 2^31 by more than there are threads.
+    const std::int32_t stride = port.lanes();
+    for (std::int32_t i = begin + port.lane(); i < end; i += stride) f(i, 0);
   } else {
+    const std::int64_t stride = static_cast<std::int64_t>(width) * port.lanes();
+    std::int64_t i = begin + static_cast<std::int64_t>(width) * port.lane();
     for (; i + width <= end; i += stride) {
       CPUFREE_INDEPENDENT
       for (int l = 0; l < width; ++l) f(static_cast<std::int32_t>(i) + l, l);

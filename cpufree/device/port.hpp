@@ -33,8 +33,11 @@ enum class Scope : std::uint32_t { pe, system };
 struct AnyStore {
   CPUFREE_FN void operator()(int, int, double, unsigned) const {}
 };
+struct AnyPart {
+  CPUFREE_FN int operator()(int, int, int) const { return 0; }
+};
 struct AnyBody {
-  CPUFREE_FN double operator()(int, int, int) const { return 0.0; }
+  CPUFREE_FN double operator()(int) const { return 0.0; }
 };
 
 template <class P>
@@ -53,19 +56,25 @@ concept Port = requires(P& port, double* values, double value, const double (&pa
   { P::batch } -> std::convertible_to<int>;             // packets that a thread looks at in one go
   { P::slots_by_source } -> std::convertible_to<bool>;  // layout of reduction slots
 
-  // The block: barrier; barrier with conjunction.
+  // The block: barrier; barrier with conjunction; conjunction over the threads of a warp, those
+  // that an engine runs in lockstep.
   port.sync_block();
   { port.all(flagged) } -> std::same_as<bool>;
+  { port.warp_all(flagged) } -> std::same_as<bool>;
 
   // Sums over the block's threads, to be sent: some thread calls store(pe, k, sum, note) once
   // for every k and every pe < targets; `note` is the first thread's. Contains a barrier.
   port.scatter(partial, 1, bits, AnyStore{});
-  // Sums received: total[k] = the sum of body(k, rank, size) over rank < size, for all threads,
-  // `bits` joined (bitwise or) after the bodies. Contains a barrier after all bodies. `scatter` and
-  // `combine` are called in turn. The order of summation depends on `lanes` alone.
-  port.combine(total, bits, AnyBody{});
+  // Sums received: total[k] = the sum of body(prepare(k, rank, size)) over rank < size, for all
+  // threads, `bits` joined (bitwise or) after the bodies. Contains a barrier after all bodies.
+  // `flagged`: what was scattered is still on its way; where looking too soon does harm, bodies
+  // start after about the time that a packet travels. `scatter` and `combine` are called in turn.
+  // The order of summation depends on `lanes` alone.
+  port.combine(total, bits, flagged, AnyPart{}, AnyBody{});
 
-  port.pause();  // about the time that a packet travels, where looking sooner does harm
+  // Whether this is the thread that keeps the block's books: one, busy with nothing else while
+  // sums travel.
+  { port.clerk() } -> std::same_as<bool>;
 
   // Room for the block.
   { port.keep(value) } -> std::convertible_to<typename P::template Kept<double>>;

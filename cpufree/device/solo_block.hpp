@@ -9,17 +9,18 @@ struct SoloBlock {
   static constexpr int lane() { return 0; }
   static constexpr int lanes() { return 1; }
   static bool all(bool value) { return value; }
+  static bool warp_all(bool value) { return value; }
 
   template <int K, class F>
   static void scatter(const double (&partial)[K], int targets, unsigned note, F&& store) {
     for (int pe = 0; pe < targets; ++pe)
       for (int k = 0; k < K; ++k) store(pe, k, partial[k], note);
   }
-  template <int K, class F>
-  static void combine(double (&total)[K], unsigned&, F&& body) {
-    for (int k = 0; k < K; ++k) total[k] = body(k, 0, 1);
+  template <int K, class F, class G>
+  static void combine(double (&total)[K], unsigned&, bool, F&& prepare, G&& body) {
+    for (int k = 0; k < K; ++k) total[k] = body(prepare(k, 0, 1));
   }
-  static void pause() {}
+  static constexpr bool clerk() { return true; }
 
   template <class T>
   using Kept = T;

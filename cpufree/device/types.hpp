@@ -16,6 +16,9 @@ CPUFREE_FN bool reached(Epoch seen, Epoch want) {
   return static_cast<std::int64_t>(seen - want) >= 0;
 }
 
+// Threads that engines run in lockstep, where blocks have several.
+inline constexpr int kWarp = 32;
+
 // A flag in the receiver's memory: one writer, many readers, alone on its 128 bytes (two 64-byte
 // lines, the unit that adjacent-line prefetchers of CPUs and the L2 of GPUs move).
 struct alignas(128) Flag {
@@ -35,6 +38,11 @@ CPUFREE_FN std::uint64_t make_tag(Epoch epoch, unsigned notes) {
   return (epoch << kNoteBits) | (notes & ((1U << kNoteBits) - 1U));
 }
 CPUFREE_FN Epoch tag_epoch(std::uint64_t tag) { return tag >> kNoteBits; }
+// Whether a packet is that of epoch `want`. No slot ever holds a later one than the one waited for
+// (channel.hpp, allreduce.hpp), and equality is cheap.
+CPUFREE_FN bool arrived(std::uint64_t tag, Epoch want) {
+  return ((tag ^ make_tag(want, 0U)) & ~std::uint64_t{(1U << kNoteBits) - 1U}) == 0U;
+}
 CPUFREE_FN unsigned tag_notes(std::uint64_t tag) {
   return static_cast<unsigned>(tag & ((1U << kNoteBits) - 1U));
 }

@@ -39,34 +39,64 @@ CPUFREE_KERNEL_FN bool wait_flag(P& port, const Flag* flag, Epoch want, const Wa
   return false;
 }
 
-// Waits until `count` <= N packets in my memory, `stride` apart, all carry `want`, and returns them
-// through `out`. All are looked at together, so that waiting for several takes no longer than
-// waiting for the last. `site(k)` tells who sends packet k.
-template <int N, Port P, class S>
-CPUFREE_KERNEL_FN bool wait_packets(P& port, const Packet* packets, std::int64_t stride, int count,
-                                    Epoch want, S&& site, Packet (&out)[N]) {
-  const auto look = [&] {  // the first packet that is missing, or `count`
-    int missing = count;
+// `wait_packets`; `join(bool)` decides for those who wait together.
+template <int N, Port P, class A, class S, class J>
+CPUFREE_KERNEL_FN bool wait_packets_joined(P& port, A&& at, int count, Epoch want, S&& site,
+                                           Packet (&out)[N], J&& join) {
+  const auto look = [&] {
     CPUFREE_UNROLL
     for (int k = 0; k < N; ++k)
-      if (k < count) out[k] = port.get_packet(packets + k * stride);
+      if (k < count) out[k] = port.get_packet(at(k));
+    bool here = true;
     CPUFREE_UNROLL
-    for (int k = N - 1; k >= 0; --k)
-      if (k < count && !reached(tag_epoch(out[k].tag), want)) missing = k;
-    return missing;
+    for (int k = 0; k < N; ++k) here = here && (k >= count || arrived(out[k].tag, want));
+    return here;
   };
-  int missing = look();
-  if (missing == count) return true;
+  if (join(look())) return true;
   auto wait = port.start_wait();
-  while (port.keep_waiting(wait)) {
-    missing = look();
-    if (missing == count) return true;
-  }
+  while (join(port.keep_waiting(wait)))
+    if (join(look())) return true;
+  int missing = -1;
   Epoch seen = 0;
   CPUFREE_UNROLL
-  for (int k = 0; k < N; ++k)
-    if (k == missing) seen = tag_epoch(out[k].tag);
-  file_wait(port, wait, site(missing), want, seen);
+  for (int k = N - 1; k >= 0; --k)
+    if (k < count && !arrived(out[k].tag, want)) missing = k, seen = tag_epoch(out[k].tag);
+  if (missing >= 0) file_wait(port, wait, site(missing), want, seen);
+  return false;
+}
+
+// Waits until `count` <= N packets in my memory, at(0), at(1), ..., all carry `want`, and returns
+// them through `out`. All are looked at together, so that waiting for several takes no longer than
+// waiting for the last. `site(k)` tells who sends packet k.
+template <int N, Port P, class A, class S>
+CPUFREE_KERNEL_FN bool wait_packets(P& port, A&& at, int count, Epoch want, S&& site,
+                                    Packet (&out)[N]) {
+  return wait_packets_joined(port, at, count, want, site, out, [](bool mine) { return mine; });
+}
+
+// The same by all threads of a warp, which wait until the packets of all of them have come: threads
+// that leave a loop one by one go their own ways for long after it.
+template <int N, Port P, class A, class S>
+CPUFREE_KERNEL_FN bool wait_packets_together(P& port, A&& at, int count, Epoch want, S&& site,
+                                             Packet (&out)[N]) {
+  return wait_packets_joined(port, at, count, want, site, out,
+                             [&](bool mine) { return port.warp_all(mine); });
+}
+
+// `wait_flag` by all threads of a warp together, of whom some have a flag to wait for.
+template <Port P>
+CPUFREE_KERNEL_FN bool wait_flags_together(P& port, const Flag* flag, bool mine, Epoch want,
+                                           const WaitSite& site) {
+  Epoch seen = 0;
+  const auto look = [&] {
+    if (mine) seen = port.get_flag(flag);
+    return port.warp_all(!mine || reached(seen, want));
+  };
+  if (look()) return true;
+  auto wait = port.start_wait();
+  while (port.warp_all(port.keep_waiting(wait)))
+    if (look()) return true;
+  if (mine && !reached(seen, want)) file_wait(port, wait, site, want, seen);
   return false;
 }
 

@@ -144,6 +144,24 @@ void renumber_sends(LocalSystem<T>& local, const Grouping& grouping) {
     }
 }
 
+// The packets that each block reads.
+template <class T>
+void list_reads(const LocalSystem<T>& local, std::vector<BlockPlan>& blocks) {
+  const auto packets = packets_of_rows(blocks);
+  for (BlockPlan& block : blocks) {
+    const RowRange own{block.boundary.begin, block.interior.end};
+    const BlockColumns columns{own, local.rows(), packets.data(), {}};
+    for (auto k = local.row_ptr[at(block.boundary.begin)];
+         k < local.row_ptr[at(block.boundary.end)]; ++k) {
+      const std::int32_t column = local.col[at(k)];
+      if (column < own.begin || column >= own.end) block.reads.push_back(columns.packet(column));
+    }
+    std::ranges::sort(block.reads);
+    const auto rest = std::ranges::unique(block.reads);
+    block.reads.erase(rest.begin(), rest.end());
+  }
+}
+
 }  // namespace
 
 template <class T>
@@ -167,6 +185,8 @@ std::optional<BlockHalos> make_block_halos(HaloPlan<T>& plan, std::span<const st
       row = groupings[at(local.ghost_owner[g])].new_row[at(row)];
     }
   });
+  in_parallel(static_cast<int>(pes),
+              [&](int pe) { list_reads(plan.local[at(pe)], groupings[at(pe)].blocks); });
   for (std::size_t pe = 0; pe < pes; ++pe) {
     const BlockPlan& last = groupings[pe].blocks.back();
     halos.packets.push_back(last.first_packet + last.boundary.size());

@@ -7,6 +7,7 @@
 // array of the PE: first its ghosts, then its blocks' boundary rows.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -30,16 +31,22 @@ template <class T>
 std::optional<BlockHalos> make_block_halos(HaloPlan<T>& plan, std::span<const std::int32_t> order,
                                            int blocks);
 
-// Columns as a block's kernel knows them, for a halo of blocks: its own rows from 0, everything
-// else as `rows` + number of the packet.
+// Columns as a block's kernel knows them, for a halo of blocks: its own rows from 0, then what it
+// reads of others, in the order of BlockPlan::reads.
 struct BlockColumns {
   RowRange own;
   std::int32_t rows = 0;                  // of the PE
   const std::int32_t* packets = nullptr;  // of each row of the PE that has one
+  std::span<const std::int32_t> reads;
 
   std::int32_t operator()(std::int32_t column) const {
     if (column >= own.begin && column < own.end) return column - own.begin;
-    return column >= rows ? column : rows + packets[column];  // ghosts' packets come first
+    const auto place = std::ranges::lower_bound(reads, packet(column));
+    return own.size() + static_cast<std::int32_t>(place - reads.begin());
+  }
+  // Of a column that is another block's: ghosts' packets come first.
+  std::int32_t packet(std::int32_t column) const {
+    return column >= rows ? column - rows : packets[column];
   }
 };
 

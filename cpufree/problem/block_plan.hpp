@@ -18,9 +18,10 @@ struct BlockPlan {
   // Other blocks of this PE whose rows this block reads, increasing.
   std::vector<std::int32_t> await_local;
   // Halos of blocks (block_halo.hpp): how many boundary rows other PEs read, they come first; where
-  // the packets of boundary rows begin.
+  // the packets of boundary rows begin; the packets that this block reads, increasing.
   std::int32_t remote = 0;
   std::int32_t first_packet = 0;
+  std::vector<std::int32_t> reads;
 
   std::int32_t rows() const { return interior.size() + boundary.size(); }
 };

@@ -28,7 +28,7 @@ auto CudaSystem<T>::choice_for(const SolveSpec& spec) -> const Choice& {
         return cuda_kernel<Algorithm, M, T>();
       });
   const FastMemory fast = choose_residency(
-      sizes_, count_needed(spec), sizeof(T),
+      sizes_, wanted_by(spec, sizeof(T)),
       fast_memory_limit(choice.kernel.function, devices_, blocks_), residency_mode_);
   choice.residency = fast.residency;
   choice.kernel.dynamic_bytes = fast.bytes;

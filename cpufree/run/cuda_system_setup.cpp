@@ -16,6 +16,7 @@ namespace {
 
 using cuda_p2p::OnDevice;
 
+constexpr std::size_t kRoomOnChip = 220'000;  // bytes of a block's fast memory, about
 // Rows and ghosts of a PE: 32-bit numbers, and loops look a block's threads ahead.
 constexpr std::int64_t kMostEntries = (std::int64_t{1} << 31) - 1 - 1024;
 // Most ghosts of a PE that travel as packets: 16 bytes each and no fence, against 8 and one.
@@ -102,15 +103,17 @@ auto CudaSystem<T>::share_out(HaloPlan<T>& plan, std::span<const std::int32_t> o
 template <class T>
 void CudaSystem<T>::build(HaloPlan<T>& plan, std::span<const std::int32_t> order,
                           const SystemSpec& spec) {
-  const Extent extent = extent_of(plan);
+  Extent extent = extent_of(plan);
   for (const auto& local : plan.local)
     require(std::int64_t{local.rows()} + local.ghosts <= kMostEntries,
             "a GPU can hold vectors of at most " + std::to_string(kMostEntries) +
                 " entries; use more GPUs");
   choose_blocks(spec, extent);
   Sharing sharing = share_out(plan, order, spec);
-  const auto layouts =
-      lay_out_shares(plan, std::move(sharing.plans), {block_halos_, spec.compress != 0});
+  const auto layouts = lay_out(plan, std::move(sharing.plans), spec);
+  if (block_halos_)
+    for (const PeLayout& layout : layouts)
+      extent.rows_and_ghosts = std::max(extent.rows_and_ghosts, at(layout.operand_rows));
   sizes_ = sizes_of(layouts);
   threads_ = spec.threads > 0 ? spec.threads : kCudaThreads;
   const auto inverse = invert_diagonals(plan, layouts);
@@ -127,6 +130,24 @@ void CudaSystem<T>::build(HaloPlan<T>& plan, std::span<const std::int32_t> order
   for (std::size_t k = 0; k < devices_.size(); ++k) streams.push_back(device_->runner.stream(k));
   device_->transfer = std::make_unique<CudaTransfer<T>>(devices_, streams, at(rows_));
   finish_report(layouts);
+}
+
+// Columns and values coded or not. Where blocks keep their shares on chip anyway, values are as
+// they are if there is room for them in all methods: codes save bytes, and cost instructions.
+template <class T>
+std::vector<PeLayout> CudaSystem<T>::lay_out(const HaloPlan<T>& plan,
+                                             std::vector<std::vector<BlockPlan>> plans,
+                                             const SystemSpec& spec) const {
+  const bool coded = spec.compress != 0;
+  if (coded && block_halos_ && spec.compress < 0) {
+    auto layouts = lay_out_shares(plan, plans, {block_halos_, {true, false}});
+    SolveSpec most;
+    most.method = Method::pipecg;
+    const auto fast = choose_residency(sizes_of(layouts), wanted_by(most, sizeof(T)), kRoomOnChip,
+                                       residency_mode_);
+    if (fast.residency.matrix) return layouts;
+  }
+  return lay_out_shares(plan, std::move(plans), {block_halos_, {coded, coded}});
 }
 
 // 1 / a_ii in the order of the private vectors, for all PEs.
@@ -199,7 +220,8 @@ template <class T>
 void CudaSystem<T>::upload_shares(Pe& pe, int device, const PeLayout& layout) {
   std::vector<std::int32_t> partners;
   for (const ShareLayout& share : layout.shares)
-    for (const auto* list : {&share.plan.notify, &share.plan.await, &share.plan.await_local})
+    for (const auto* list :
+         {&share.plan.notify, &share.plan.await, &share.plan.await_local, &share.plan.reads})
       partners.insert(partners.end(), list->begin(), list->end());
   pe.partners = {device, partners};
   const std::int32_t* next = pe.partners.data();
@@ -232,6 +254,8 @@ void CudaSystem<T>::upload_shares(Pe& pe, int device, const PeLayout& layout) {
     view.boundary_shift = plan.boundary.begin;
     view.interior_shift = plan.interior.begin - plan.boundary.size();
     view.first_packet = plan.first_packet;
+    view.first_operand = share.first_operand;
+    take(plan.reads, view.reads, view.read_count);
     view.remote_end = block_halos_ ? plan.boundary.begin + plan.remote : plan.boundary.end;
     view.send_shift = block_halos_ ? plan.boundary.begin - remote : pe.interior;
     remote += plan.remote;

@@ -34,9 +34,11 @@ std::array<bool, kPrivateVectors> needed_vectors(const SolveSpec& spec) {
   return list;
 }
 
-int count_needed(const SolveSpec& spec) {
+Wanted wanted_by(const SolveSpec& spec, std::size_t value_bytes) {
   const auto needed = needed_vectors(spec);
-  return static_cast<int>(std::ranges::count(needed, true));
+  const bool scratch =
+      spec.method == Method::pipecg || spec.preconditioner == Preconditioner::chebyshev;
+  return {static_cast<int>(std::ranges::count(needed, true)), scratch, value_bytes};
 }
 
 PrivateIndex private_index() {

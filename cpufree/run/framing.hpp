@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "cpufree/run/share_layout.hpp"
 #include "cpufree/run/system.hpp"
 #include "cpufree/solvers/resident.hpp"
 
@@ -14,8 +15,8 @@ inline constexpr std::size_t kPrivateVectors = 12;  // that `each_private` lists
 
 // Which private vectors a solve needs, in the order of `each_private`.
 std::array<bool, kPrivateVectors> needed_vectors(const SolveSpec& spec);
-// How many those are.
-int count_needed(const SolveSpec& spec);
+// What of it is to stay on chip; values have `value_bytes`.
+Wanted wanted_by(const SolveSpec& spec, std::size_t value_bytes);
 
 // Points the private vectors of `vectors` at what `memory(k)` gives, k in the order of
 // `each_private`; those that the solve does not need become null.

@@ -40,7 +40,7 @@ std::vector<PeLayout> lay_out_shares(const HaloPlan<T>& plan,
       ShareLayout& share = layout.shares[at(k % blocks)];
       BlockColumns columns;
       const auto source =
-          source_of(plan.local[at(k / blocks)], layout, share, columns, options.compress);
+          source_of(plan.local[at(k / blocks)], layout, share, columns, options.codes);
       share.shape = shape_of(source, {share.plan.interior, share.plan.boundary});
       share.boundary_slice = (share.plan.interior.size() + kWarp - 1) / kWarp;
     }
@@ -55,15 +55,19 @@ std::vector<PeLayout> lay_out_shares(const HaloPlan<T>& plan,
       share.first_value = std::exchange(pe.values, pe.values + size.values);
       share.first_private =
           std::exchange(pe.private_rows, pe.private_rows + align(share.plan.rows()));
+      share.first_operand = std::exchange(
+          pe.operand_rows,
+          pe.operand_rows +
+              align(share.plan.rows() + static_cast<std::int64_t>(share.plan.reads.size())));
     }
   return layouts;
 }
 
 template <class T>
 ShareSource<T> source_of(const LocalSystem<T>& local, const PeLayout& layout,
-                         const ShareLayout& share, BlockColumns& columns, bool compress) {
+                         const ShareLayout& share, BlockColumns& columns, Codes codes) {
   columns = layout.columns_of(share);
-  return {local, layout.packets.empty() ? nullptr : &columns, compress};
+  return {local, layout.packets.empty() ? nullptr : &columns, codes};
 }
 
 template <class T>
@@ -98,7 +102,8 @@ std::vector<ShareSize> sizes_of(const std::vector<PeLayout>& layouts) {
   std::vector<ShareSize> sizes;
   for (const PeLayout& pe : layouts)
     for (const ShareLayout& share : pe.shares)
-      sizes.push_back({share.plan.rows(), share.shape.size()});
+      sizes.push_back({share.plan.rows(), share.shape.size(),
+                       static_cast<std::int32_t>(share.plan.reads.size())});
   return sizes;
 }
 
@@ -106,27 +111,38 @@ std::int32_t most_rows(const std::vector<ShareSize>& shares) {
   return std::ranges::max_element(shares, {}, &ShareSize::rows)->rows;
 }
 
-FastMemory choose_residency(const std::vector<ShareSize>& shares, int vectors,
-                            std::size_t value_bytes, std::size_t limit, int mode) {
+FastMemory choose_residency(const std::vector<ShareSize>& shares, const Wanted& wanted,
+                            std::size_t limit, int mode) {
   if (mode == 0) return {};
-  const auto in_16_bytes = static_cast<std::int32_t>(16 / value_bytes);
-  const std::int32_t rows = std::max(most_rows(shares), 1);
+  const auto in_16_bytes = static_cast<std::int32_t>(16 / wanted.value_bytes);
+  const auto padded = [&](std::int32_t count) {
+    return (count + in_16_bytes - 1) / in_16_bytes * in_16_bytes;
+  };
   FastMemory best;
-  best.residency = {vectors, (rows + in_16_bytes - 1) / in_16_bytes * in_16_bytes, true, true};
-  // With the matrix, where it fits; else b, the last of the vectors, makes room: it is read only
-  // where b - A x is computed.
-  for (const int fewer : {0, 1}) {
-    best.residency.vectors = vectors - fewer;
-    best.bytes = 0;
-    for (const ShareSize& share : shares)
-      best.bytes =
-          std::max(best.bytes, resident_bytes(best.residency, value_bytes,
-                                              resident_matrix_bytes(share.matrix, value_bytes)));
-    if (mode < 0 && best.bytes <= limit) return best;
+  Residency& kept = best.residency;
+  kept.stride = padded(std::max(most_rows(shares), 1));
+  kept.direction = kept.matrix = true;
+  for (const ShareSize& share : shares) {
+    kept.reads = std::max(kept.reads, share.reads);
+    kept.operand = std::max(kept.operand, padded(share.rows + share.reads));
   }
-  best.residency.matrix = false;
-  for (best.residency.vectors = vectors; best.residency.vectors > 0; --best.residency.vectors) {
-    best.bytes = resident_bytes(best.residency, value_bytes, 0);
+  kept.operand = std::max(kept.operand, kept.stride);
+  // With the matrix, where it fits; else the scratch vector makes room, or b, the last of the
+  // vectors: it is read only where b - A x is computed.
+  for (const int fewer : {0, 1})
+    for (const bool scratch : {wanted.scratch && kept.reads > 0, false}) {
+      kept.vectors = wanted.vectors - fewer;
+      kept.scratch = scratch;
+      best.bytes = 0;
+      for (const ShareSize& share : shares)
+        best.bytes = std::max(
+            best.bytes, resident_bytes(kept, wanted.value_bytes,
+                                       resident_matrix_bytes(share.matrix, wanted.value_bytes)));
+      if (mode < 0 && best.bytes <= limit) return best;
+    }
+  kept.matrix = false;
+  for (kept.vectors = wanted.vectors; kept.vectors > 0; --kept.vectors) {
+    best.bytes = resident_bytes(kept, wanted.value_bytes, 0);
     if (best.bytes <= limit) return best;
   }
   return {};
@@ -139,9 +155,9 @@ template std::vector<PeLayout> lay_out_shares(const HaloPlan<double>&,
                                               std::vector<std::vector<BlockPlan>>,
                                               const LayoutOptions&);
 template ShareSource<float> source_of(const LocalSystem<float>&, const PeLayout&,
-                                      const ShareLayout&, BlockColumns&, bool);
+                                      const ShareLayout&, BlockColumns&, Codes);
 template ShareSource<double> source_of(const LocalSystem<double>&, const PeLayout&,
-                                       const ShareLayout&, BlockColumns&, bool);
+                                       const ShareLayout&, BlockColumns&, Codes);
 template std::vector<std::int32_t> private_rows(const LocalSystem<float>&, const PeLayout&);
 template std::vector<std::int32_t> private_rows(const LocalSystem<double>&, const PeLayout&);
 

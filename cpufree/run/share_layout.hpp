@@ -26,6 +26,7 @@ struct ShareLayout {
   std::int64_t first_tail_entry = 0;
   std::int64_t first_value = 0;  // of the dictionaries
   std::int64_t first_private = 0;
+  std::int64_t first_operand = 0;  // halos of blocks: in exchanged vectors
 };
 
 struct PeLayout {
@@ -35,21 +36,24 @@ struct PeLayout {
   std::int64_t tails = 0;
   std::int64_t tail_entries = 0;
   std::int64_t values = 0;
-  std::int64_t private_rows = 0;      // with the gaps that align blocks
-  std::vector<std::int32_t> packets;  // halos of blocks: of each row, see BlockColumns
+  std::int64_t private_rows = 0;  // with the gaps that align blocks
+  // Halos of blocks:
+  std::vector<std::int32_t> packets;  // of each row, see BlockColumns
+  std::int64_t operand_rows = 0;      // of an exchanged vector: what blocks own and read
 
   // What the kernel calls the columns of a share, with halos of blocks.
   BlockColumns columns_of(const ShareLayout& share) const {
     return {{share.plan.boundary.begin, share.plan.interior.end},
             static_cast<std::int32_t>(packets.size()),
-            packets.data()};
+            packets.data(),
+            share.plan.reads};
   }
 };
 
 // What there is to know of all of them.
 struct LayoutOptions {
   bool block_halos = false;  // the plans are of make_block_halos
-  bool compress = true;      // columns and values may be coded
+  Codes codes = {};
 };
 
 // Layouts of all PEs.
@@ -61,7 +65,7 @@ std::vector<PeLayout> lay_out_shares(const HaloPlan<T>& plan,
 // What the entries of a share are made from. `columns` is where its BlockColumns are to live.
 template <class T>
 ShareSource<T> source_of(const LocalSystem<T>& local, const PeLayout& layout,
-                         const ShareLayout& share, BlockColumns& columns, bool compress = true);
+                         const ShareLayout& share, BlockColumns& columns, Codes codes = {});
 
 // The original number of the row at each place of the private vectors; -1 in gaps.
 template <class T>
@@ -83,6 +87,7 @@ std::vector<Chunk> cut_into_chunks(const PeLayout& layout, std::int64_t most);
 struct ShareSize {
   std::int32_t rows = 0;
   WarpSlicesSize matrix;
+  std::int32_t reads = 0;  // packets, with halos of blocks
 };
 // Of all blocks of all PEs.
 std::vector<ShareSize> sizes_of(const std::vector<PeLayout>& layouts);
@@ -95,9 +100,17 @@ struct FastMemory {
   std::size_t bytes = 0;
 };
 
-// All `vectors`, a copy of p and the matrix if the shares of all blocks fit into `limit` bytes, if
-// need be without b; else the copy of p and as many vectors as fit. `mode`: SystemSpec::residency.
-FastMemory choose_residency(const std::vector<ShareSize>& shares, int vectors,
-                            std::size_t value_bytes, std::size_t limit, int mode);
+// What a solve would keep on chip.
+struct Wanted {
+  int vectors = 0;       // private ones
+  bool scratch = false;  // exchanges scratch vectors in every iteration
+  std::size_t value_bytes = 0;
+};
+
+// All vectors, p (a copy, or itself) and the matrix if the shares of all blocks fit into `limit`
+// bytes, if need be without the scratch vector, or without b; else p and as many vectors as fit.
+// `mode`: SystemSpec::residency.
+FastMemory choose_residency(const std::vector<ShareSize>& shares, const Wanted& wanted,
+                            std::size_t limit, int mode);
 
 }  // namespace cpufree

@@ -144,6 +144,11 @@ struct BlockShare {
   std::int32_t remote_end = 0;
   std::int32_t send_shift = 0;
   std::int32_t first_packet = 0;
+  // With halos of blocks: the packets that my rows read, and where my part of an exchanged vector
+  // begins: my rows, and behind them what the packets bring.
+  const std::int32_t* reads = nullptr;
+  std::int32_t read_count = 0;
+  std::int64_t first_operand = 0;
 
   CPUFREE_FN std::int32_t rows() const {
     return interior.end - interior.begin + boundary.end - boundary.begin;
@@ -152,11 +157,16 @@ struct BlockShare {
 
 // What a block keeps in its fast memory (a GPU's shared memory) from the start of a solve to its
 // end: the first `vectors` of the private vectors in order of use (resident.hpp), `stride` values
-// apart; behind them, perhaps, a copy of its part of p, and its share of the matrix.
+// apart; behind them, perhaps, a copy of its part of p, and its share of the matrix. With halos of
+// blocks the exchanged vectors themselves are kept, `operand` values each: p, and the scratch
+// vector, both of which share one place; and the list of `reads` packets.
 struct Residency {
   std::int32_t vectors = 0;
   std::int32_t stride = 0;
+  std::int32_t operand = 0;
+  std::int32_t reads = 0;
   bool direction = false;
+  bool scratch = false;
   bool matrix = false;
 };
 

@@ -25,26 +25,29 @@ class ConjugateGradient {
         v_(c.vectors),
         monitor_(monitor),
         reporter_(reporter),
-        s_(c.port().hold(Scalars())) {}
+        s_(c.port().hold(Scalars())),
+        books_(c.port().hold(Books())) {}
 
   // False: a wait gave up. Otherwise the monitor holds the reason.
   CPUFREE_KERNEL_FN bool run() {
     if (!begin_solve(c_, monitor_, reporter_)) return false;
     if (monitor_.done()) return true;
-    bool fresh = true;  // p = M r is to be set, and no step has been taken since
-    bool move = false;  // x follows p before p changes
+    bool fresh = true;   // p = M r is to be set, and no step has been taken since
+    bool move = false;   // x follows p before p changes
+    bool quiet = false;  // the iteration before was
     while (true) {
-      if (fresh && !precondition_residual(T{0}, true)) return false;
-      if (monitor_.done()) return true;
-      direct(static_cast<T>(s_.alpha), static_cast<T>(s_.beta), move);
-      if (!curvature()) return false;
-      if (monitor_.done()) return true;
-      const T alpha = static_cast<T>(s_.alpha);
-      if (!precondition_residual(alpha, false)) return false;
+      if (fresh && !precondition_residual(true, quiet)) return false;
+      if (!quiet && monitor_.done()) return true;
+      if (!quiet) open_books();
+      direct(move);
+      bool found = false;
+      if (!curvature(found, quiet)) return false;
+      if (!found) return true;
+      if (!precondition_residual(false, quiet)) return false;
       fresh = false;
-      move = s_.verdict == Verdict::go_on;
+      move = quiet || s_.verdict == Verdict::go_on;
       if (move) continue;
-      c_.rows([&](Row i, int) { v_.x[i] += alpha * v_.p[i]; });
+      c_.rows([&](Row i, int) { v_.x[i] += alpha_ * v_.p[i]; });
       if (s_.verdict == Verdict::stop) return true;
       bool honest = true;
       if (!verify(c_, monitor_, false, honest)) return false;
@@ -57,13 +60,18 @@ class ConjugateGradient {
  private:
   // Held by the block.
   struct Scalars {
-    double rho = 0.0;                // r . M r
-    double alpha = 0.0, beta = 0.0;  // of the step at hand
+    double rho = 0.0;   // r . M r
+    double next = 0.0;  // known to the clerk: `rho` from the next curvature on
     Verdict verdict = Verdict::go_on;
   };
 
-  // s = A p, alpha = rho / (p . s).
-  CPUFREE_KERNEL_FN bool curvature() {
+  CPUFREE_KERNEL_FN void open_books() {
+    c_.once_more(
+        [&] { books_.open(monitor_.iterations(), c_.reductions(), c_.args.params.maxiter, 2); });
+  }
+
+  // s = A p, alpha = rho / (p . s), if there is such a step. `quiet`: the step before was.
+  CPUFREE_KERNEL_FN bool curvature(bool& found, bool quiet) {
     L sums[1];
     const auto p = v_.p;
     const auto s = v_.s;
@@ -73,35 +81,50 @@ class ConjugateGradient {
         }))
       return false;
     double total[1];
-    if (!c_.sum(sums, total)) return false;
+    const auto meanwhile = [&] {
+      if (quiet) books_.write(c_, monitor_, reporter_);
+      s_.rho = s_.next;
+    };
+    if (!c_.sum(sums, total, meanwhile)) return false;
+    alpha_ = static_cast<T>(s_.rho / total[0]);
+    found = total[0] > 0.0 && is_finite(total[0]) && is_finite(static_cast<double>(alpha_));
+    if (found) return true;
     c_.once([&] {
-      if (!monitor_.positive(total[0], Reason::diverged_indefinite_mat)) return;
-      s_.alpha = s_.rho / total[0];
-      monitor_.usable(static_cast<double>(static_cast<T>(s_.alpha)));
+      if (monitor_.positive(total[0], Reason::diverged_indefinite_mat))
+        monitor_.usable(static_cast<double>(alpha_));
     });
     return true;
   }
 
-  // r -= alpha s, rho = r . M r, and the judgement of r. `fresh`: beta = 0, and no judgement.
-  CPUFREE_KERNEL_FN bool precondition_residual(T alpha, bool fresh) {
+  // r -= alpha s, rho = r . M r, and the judgement of r, unless all threads see that it is quiet.
+  // `fresh`: no step is taken, beta = 0, and no judgement.
+  CPUFREE_KERNEL_FN bool precondition_residual(bool fresh, bool& quiet) {
     L sums[2];
+    const T alpha = fresh ? T{0} : alpha_;
     const auto r = v_.r;
     const auto s = v_.s;
     if (!precondition(
-            c_, m_, v_.r, [&](Row i, int) { r[i] -= alpha * s[i]; },
-            [&](Row i, int lane, T z) {
-              sums[0][lane] += static_cast<double>(r[i]) * z;
-              sums[1][lane] += static_cast<double>(r[i]) * r[i];
+            c_, m_, v_.r, [&](Row i) { return r[i] - alpha * s[i]; },
+            [&](Row, int lane, T value, T z) {
+              sums[0][lane] += static_cast<double>(value) * z;
+              sums[1][lane] += static_cast<double>(value) * value;
             }))
       return false;
     double total[2];
     if (!c_.sum(sums, total)) return false;
-    c_.once([&] {
+    const double rho = total[0];
+    beta_ = fresh ? T{0} : static_cast<T>(rho / s_.rho);
+    quiet = !fresh && rho > 0.0 && is_finite(rho) && books_.quiet(c_, monitor_, total[1]);
+    if (quiet) {
+      books_.note(c_, total[1]);
+      if (c_.port().clerk()) s_.next = rho;
+      return true;
+    }
+    c_.once_more([&] {  // all have asked whether it is quiet
+      s_.rho = s_.next = rho;
       s_.verdict = fresh ? Verdict::go_on : monitor_.look(total[1], c_.notes());
       if (!fresh) reporter_.tell(c_, monitor_);
-      s_.beta = fresh ? 0.0 : total[0] / s_.rho;
-      s_.rho = total[0];
-      if (s_.verdict == Verdict::go_on) monitor_.positive(s_.rho, Reason::diverged_indefinite_pc);
+      if (s_.verdict == Verdict::go_on) monitor_.positive(rho, Reason::diverged_indefinite_pc);
     });
     return true;
   }
@@ -112,18 +135,22 @@ class ConjugateGradient {
   }
 
   // x += alpha p, if `move`; p = M r + beta p.
-  CPUFREE_KERNEL_FN void direct(T alpha, T beta, bool move) {
+  CPUFREE_KERNEL_FN void direct(bool move) {
+    const T alpha = alpha_;
+    const T beta = beta_;
     const auto p = v_.p;
     const auto x = v_.x;
     const auto r = v_.r;
     const M m = m_;  // at hand: the block's copy would be read again for every row
     c_.exchange(p, [&](Row i, int) {
       const T before = p[i];
-      if (move) x[i] += alpha * before;
+      T next;
       if constexpr (M::pointwise)
-        return m.at(r, i) + beta * before;
+        next = m.of(i, r[i]) + beta * before;
       else
-        return m.out[i] + beta * before;
+        next = m.out[i] + beta * before;
+      if (move) x[i] += alpha * before;
+      return next;
     });
   }
 
@@ -133,6 +160,8 @@ class ConjugateGradient {
   Monitor& monitor_;
   Reporter& reporter_;
   typename P::template Held<Scalars> s_;
+  typename P::template Held<Books> books_;
+  T alpha_ = 0, beta_ = 0;  // of the step at hand: the same in all threads, who compute alike
 };
 
 }  // namespace cpufree

@@ -37,26 +37,26 @@ struct PacketOperand {
   // out[k] = the operand's entry columns[k]. All are looked at together.
   template <int N>
   CPUFREE_KERNEL_FN void fetch(const std::int32_t (&columns)[N], T (&out)[N]) const {
-    Epoch seen = 0;
-    std::int32_t missing = look(columns, out, seen);
-    if (missing < 0 || gone) return;
+    if (look(columns, out) || gone) return;
     auto wait = port.start_wait();
-    while (port.keep_waiting(wait)) {
-      missing = look(columns, out, seen);
-      if (missing < 0) return;
-    }
+    while (port.keep_waiting(wait))
+      if (look(columns, out)) return;
     gone = true;
-    const std::int32_t from = source[missing];
-    const WaitSite site{Channel::halo_arrival, from / port.blocks(), from % port.blocks()};
-    file_wait(port, wait, site, want, seen);
+    for (const std::int32_t column : columns) {
+      if (column < limit) continue;
+      const Packet packet = port.get_packet(halo + (column - limit));
+      if (arrived(packet.tag, want)) continue;
+      const std::int32_t from = source[column - limit];
+      const WaitSite site{Channel::halo_arrival, from / port.blocks(), from % port.blocks()};
+      return file_wait(port, wait, site, want, tag_epoch(packet.tag));
+    }
   }
 
  private:
-  // A ghost whose packet has not come, or -1.
+  // Whether all packets have come.
   template <int N>
-  CPUFREE_KERNEL_FN std::int32_t look(const std::int32_t (&columns)[N], T (&out)[N],
-                                      Epoch& seen) const {
-    std::int32_t missing = -1;
+  CPUFREE_KERNEL_FN bool look(const std::int32_t (&columns)[N], T (&out)[N]) const {
+    bool here = true;
     CPUFREE_UNROLL
     for (int k = 0; k < N; ++k) {
       if (columns[k] < limit) {
@@ -65,11 +65,9 @@ struct PacketOperand {
       }
       const Packet packet = port.get_packet(halo + (columns[k] - limit));
       out[k] = static_cast<T>(packet.value);
-      if (reached(tag_epoch(packet.tag), want)) continue;
-      missing = columns[k] - limit;
-      seen = tag_epoch(packet.tag);
+      here = here && arrived(packet.tag, want);
     }
-    return missing;
+    return here;
   }
 };
 
@@ -170,13 +168,15 @@ class Context {
   CPUFREE_KERNEL_FN bool multiply(const Ghosted<T>& v, F&& f) {
     if (!arrivals_.wait_local()) return false;
     const Operand<T> plain{v.data};
-    const bool packets = v.halo != nullptr;
+    const bool collects = args.block_halos;
+    const bool packets = v.halo != nullptr && !collects;
     const PacketOperand<P, T> any{port_, v.data, v.halo, args.source, args.rows, arrivals_.epoch(),
                                   gone_};
     bool here = true;
     parts_backwards([&](const Part& part) {
       if (part.boundary && packets) return;
-      if (part.boundary) here = arrivals_.wait_halo();
+      if (part.boundary && collects) collect(v);
+      if (part.boundary && !collects) here = arrivals_.wait_halo();
       if (here) product(part, plain, f);
     });
     if (packets) product(boundary(), any, f);
@@ -209,12 +209,14 @@ class Context {
     once(f);
   }
 
-  // Sums over all rows of all PEs. `push` and `pull` alternate.
-  template <int K>
-  CPUFREE_KERNEL_FN void push(const Lanes<P> (&partial)[K]) {
+  // Sums over all rows of all PEs. `push` and `pull` alternate. While the sums travel, one thread
+  // of the block calls meanwhile().
+  template <int K, class F>
+  CPUFREE_KERNEL_FN void push(const Lanes<P> (&partial)[K], F&& meanwhile) {
     double sums[K];
     for (int k = 0; k < K; ++k) sums[k] = partial[k].sum();
     reduction_.push(sums);
+    if (port_.clerk()) meanwhile();
   }
   template <int K>
   CPUFREE_KERNEL_FN bool pull(double (&total)[K]) {
@@ -222,9 +224,15 @@ class Context {
   }
   template <int K>
   CPUFREE_KERNEL_FN bool sum(const Lanes<P> (&partial)[K], double (&total)[K]) {
+    return sum(partial, total, [] {});
+  }
+  template <int K, class F>
+  CPUFREE_KERNEL_FN bool sum(const Lanes<P> (&partial)[K], double (&total)[K], F&& meanwhile) {
     double sums[K];
     for (int k = 0; k < K; ++k) sums[k] = partial[k].sum();
-    return reduction_.sum(sums, total, notes_, gone_);
+    return reduction_.sum(sums, total, notes_, gone_, [&] {
+      if (port_.clerk()) meanwhile();
+    });
   }
 
  private:
@@ -270,6 +278,32 @@ class Context {
     share_.matrix.multiply(port_, part.rows, x, [&f, shift](std::int32_t i, int lane, T value) {
       f(Row{i, i - shift}, lane, value);
     });
+  }
+
+  // What my rows read of other blocks, from packets to behind my part of v. Each is fetched once,
+  // however many rows read it.
+  CPUFREE_KERNEL_FN void collect(const Ghosted<T>& v) {
+    constexpr int N = P::batch < 4 ? P::batch : 4;
+    T* const to = v.data + share_.rows();
+    const int lanes = port_.lanes();
+    // Warps stay together: all of a warp's threads go on as long as one has something to read.
+    const int own = port_.lane() % kWarp;
+    for (int first = port_.lane(); first - own < share_.read_count && !gone_; first += N * lanes) {
+      const int left = first < share_.read_count ? (share_.read_count - 1 - first) / lanes + 1 : 0;
+      const auto number = [&](int k) { return share_.reads[first + k * lanes]; };
+      const auto packet = [&](int k) { return v.halo + number(k); };
+      const auto site = [&](int k) {
+        const std::int32_t from = args.source[number(k)];
+        return WaitSite{Channel::halo_arrival, from / port_.blocks(), from % port_.blocks()};
+      };
+      Packet got[N] = {};
+      const int count = left < N ? left : N;
+      gone_ = !wait_packets_together(port_, packet, count, arrivals_.epoch(), site, got);
+      CPUFREE_UNROLL
+      for (int k = 0; k < N; ++k)
+        if (k < left) to[first + k * lanes] = static_cast<T>(got[k].value);
+    }
+    port_.sync_block();
   }
 
   CPUFREE_KERNEL_FN void send(const Ghosted<T>& v, Row row, T value) {

@@ -63,7 +63,7 @@ CPUFREE_COLD_FN Apart<Ctx> lambda_max_apart(typename Ctx::PortType port,
     c.rows([&](Row i, int lane) {
       v.r[i] = steps == 0 ? static_cast<T>(noise(c.global_row(i)))
                           : v.r[i] - static_cast<T>(alpha) * v.s[i];
-      sums[0][lane] += static_cast<double>(jacobi.at(v.r, i)) * v.r[i];
+      sums[0][lane] += static_cast<double>(jacobi.of(i, v.r[i])) * v.r[i];
     });
     double before = rho;
     double total[1];
@@ -71,7 +71,8 @@ CPUFREE_COLD_FN Apart<Ctx> lambda_max_apart(typename Ctx::PortType port,
     rho = total[0];
     if (!(rho > 1e-20 * before)) break;
     beta = steps == 0 ? 0.0 : rho / before;
-    c.exchange(v.p, [&](Row i, int) { return jacobi.at(v.r, i) + static_cast<T>(beta) * v.p[i]; });
+    c.exchange(v.p,
+               [&](Row i, int) { return jacobi.of(i, v.r[i]) + static_cast<T>(beta) * v.p[i]; });
     L curvature[1];
     if (!c.multiply(v.p,
                     [&](Row i, int lane, T ap) {

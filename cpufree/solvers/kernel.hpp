@@ -45,6 +45,7 @@ CPUFREE_KERNEL_FN void solve_kernel(P& port, const SolveArgs<Matrix>& args) {
   using Share = BlockShare<Matrix>;
   Share all = args.shares[port.block()];
   std::byte* const fast = port.fast_memory();
+  all.reads = resident_reads(port, args, all, fast);
   if (args.residency.matrix)
     all.matrix = all.matrix.resident(port, fast + resident_vector_bytes(args.residency, sizeof(T)));
   typename P::template Kept<Share> share = port.keep(all);

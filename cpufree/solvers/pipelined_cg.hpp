@@ -32,6 +32,37 @@ CPUFREE_COLD_FN Apart<Ctx> take_over_apart(typename Ctx::PortType port,
   return {c.state(), 0.0, here};
 }
 
+// w = A M r, s = A p and z = A M s (`directions`; else only the first), out of line. Where M is not
+// pointwise, u = M r and q = M s are kept.
+template <class Ctx, class M>
+CPUFREE_COLD_FN Apart<Ctx> images_apart(typename Ctx::PortType port, const typename Ctx::Args& args,
+                                        const typename Ctx::Share& share,
+                                        const BlockVectors<typename Ctx::T>& v,
+                                        typename Ctx::State state, const M& m, bool directions) {
+  using T = typename Ctx::T;
+  Ctx c(port, args, share, v, state);
+  CPUFREE_ONE_COPY
+  for (int k = 0; k < (directions ? 3 : 1); ++k) {
+    const Private<T> from = k == 0 ? v.r : v.s;
+    const Private<T> image = k == 0 ? v.u : v.q;
+    const Private<T> to = k == 0 ? v.w : k == 1 ? v.s : v.z;
+    if constexpr (!M::pointwise) {
+      if (k != 1 && !m.apply(c, from)) return {c.state(), 0.0, false};
+      if (k != 1) c.rows([&](Row i, int) { image[i] = m.out[i]; });
+    }
+    const Ghosted<T> copy = c.exchange_scratch([&](Row i, int) {
+      if (k == 1) return v.p[i];
+      if constexpr (M::pointwise)
+        return m.of(i, from[i]);
+      else
+        return image[i];
+    });
+    if (!c.multiply(copy, [&](Row i, int, T value) { to[i] = value; }))
+      return {c.state(), 0.0, false};
+  }
+  return {c.state(), 0.0, true};
+}
+
 template <class Ctx, class M>
 class PipelinedCg {
  public:
@@ -45,39 +76,36 @@ class PipelinedCg {
         v_(c.vectors),
         monitor_(monitor),
         reporter_(reporter),
-        s_(c.port().hold(Scalars())) {}
+        s_(c.port().hold(Scalars())),
+        books_(c.port().hold(Books())) {}
 
   // False: a wait gave up. Otherwise the monitor holds the reason.
   CPUFREE_KERNEL_FN bool run() {
     if (!begin_solve(c_, monitor_, reporter_)) return false;
     if (monitor_.done()) return true;
-    if (!precondition_residual()) return false;
+    if (!images(false)) return false;
     bool looked = true;  // the residual at hand has been judged
+    bool quiet = false;  // the iteration before was
     while (true) {
+      if (!quiet) open_books();
       // The sums of the current residual travel while n = A M w is computed.
-      c_.push(sums_);
+      c_.push(sums_, [&] {
+        if (quiet) books_.write(c_, monitor_, reporter_);
+        s_.gamma = s_.next_gamma;
+        s_.alpha = s_.next_alpha;
+      });
       if (!product()) return false;
       double total[kSums];
       if (!c_.pull(total)) return false;
-      c_.once([&] { judge(total, looked); });
-      if (s_.verdict == Verdict::stop) return true;
-      if (s_.verdict == Verdict::verify || s_.due) {
-        bool honest = true;
-        if (s_.verdict == Verdict::verify && !verify(c_, monitor_, false, honest)) return false;
-        looked = !monitor_.done() && honest && s_.due;
-        if (looked && !replace(honest)) return false;
-        if (monitor_.done()) return true;
-        if (!honest) return hand_over();
-        if (looked) continue;
-        c_.once_more([&] { s_.step = coefficients(total[kGamma], total[kDelta]); });
-      }
-      if (!s_.step) {
-        if (monitor_.done()) return true;
-        bool honest = true;  // rounding errors, or A, broke the recurrence: fresh vectors will tell
-        if (!verify(c_, monitor_, true, honest)) return false;
-        return monitor_.done() || hand_over();
-      }
-      update();
+      const Step step = next_step(total[kGamma], total[kDelta]);
+      quiet = !looked && step.found && books_.quiet(c_, monitor_, total[kSquare]);
+      Next next = Next::step;
+      if (quiet) books_.note(c_, total[kSquare]);
+      if (!quiet && !listen(total, step, looked, next)) return false;
+      if (next == Next::end) return true;
+      if (next == Next::again) continue;
+      if (c_.port().clerk()) s_.next_gamma = total[kGamma], s_.next_alpha = step.alpha;
+      update(static_cast<T>(step.alpha), static_cast<T>(step.beta));
       looked = false;
     }
   }
@@ -87,25 +115,76 @@ class PipelinedCg {
 
   // Held by the block.
   struct Scalars {
-    double alpha = 0.0, beta = 0.0;
-    double gamma = 0.0;  // of the last step, 0: there was none
-    std::int64_t replaced_at = 0;
+    double alpha = 0.0;
+    double gamma = 0.0;                         // of the last step, 0: there was none
+    double next_alpha = 0.0, next_gamma = 0.0;  // known to the clerk: those from the next sums on
     Verdict verdict = Verdict::go_on;
-    bool due = false;   // the residual is to be replaced
-    bool step = false;  // alpha and beta are those of a step
   };
+  struct Step {
+    double alpha, beta;
+    bool found;
+  };
+  enum class Next { step, again, end };
 
-  CPUFREE_KERNEL_FN void judge(const double (&total)[kSums], bool looked) {
-    s_.verdict = Verdict::go_on;
-    s_.due = false;
-    if (!looked) {
+  // Up to the last iteration, or to that after which the residual is to be replaced.
+  CPUFREE_KERNEL_FN void open_books() {
+    c_.once_more([&] {
+      const SolveParams& params = c_.args.params;
+      const std::int64_t due = replaced_at_ + params.replace_every;
+      const bool soon = params.replace_every > 0 && due < params.maxiter;
+      books_.open(monitor_.iterations(), c_.reductions(), soon ? due : params.maxiter, 1);
+    });
+  }
+
+  // alpha and beta of the next step, the same in all threads. Not found: the recurrence, in which
+  // even sums of squares may go wrong, is broken.
+  CPUFREE_KERNEL_FN Step next_step(double gamma, double delta) const {
+    const bool first = s_.gamma == 0.0;
+    const double beta = first ? 0.0 : gamma / s_.gamma;
+    const double curvature = first ? delta : delta - beta * gamma / s_.alpha;
+    const double alpha = gamma / curvature;
+    const bool found = gamma > 0.0 && curvature > 0.0 && is_finite(curvature) && is_finite(alpha);
+    return {alpha, beta, found};
+  }
+
+  // The judgement of sums that are not quiet, and what is to be done next. False: a wait gave up.
+  CPUFREE_KERNEL_FN bool listen(const double (&total)[kSums], const Step& step, bool& looked,
+                                Next& next) {
+    c_.once_more([&] {  // all have asked whether it is quiet
+      s_.verdict = Verdict::go_on;
+      if (looked) return;
       s_.verdict = monitor_.look(total[kSquare], c_.notes());
       reporter_.tell(c_, monitor_);
-      const std::int64_t every = c_.args.params.replace_every;
-      s_.due = every > 0 && monitor_.iterations() - s_.replaced_at >= every;
+    });
+    next = Next::end;
+    if (s_.verdict == Verdict::stop) return true;
+    const std::int64_t every = c_.args.params.replace_every;
+    const bool due = !looked && every > 0 && monitor_.iterations() - replaced_at_ >= every;
+    bool honest = true;
+    if (s_.verdict == Verdict::verify || due) {
+      if (s_.verdict == Verdict::verify && !verify(c_, monitor_, false, honest)) return false;
+      looked = !monitor_.done() && honest && due;
+      if (looked && !replace(honest)) return false;
+      if (monitor_.done()) return true;
+      if (!honest) return hand_over();
+      if (looked) next = Next::again;
+      if (looked) return true;
     }
-    if (s_.verdict == Verdict::go_on && !s_.due)
-      s_.step = coefficients(total[kGamma], total[kDelta]);
+    if (step.found) next = Next::step;
+    return step.found || break_down(total[kGamma], total[kDelta]);
+  }
+
+  // There is no step: A or M is not positive definite, which the first sums tell; else rounding
+  // errors, or A, broke the recurrence, and fresh vectors will tell.
+  CPUFREE_KERNEL_FN bool break_down(double gamma, double delta) {
+    c_.once_more([&] {
+      if (s_.gamma == 0.0 && monitor_.positive(gamma, Reason::diverged_indefinite_pc))
+        monitor_.positive(delta, Reason::diverged_indefinite_mat);
+    });
+    if (monitor_.done()) return true;
+    bool honest = true;
+    if (!verify(c_, monitor_, true, honest)) return false;
+    return monitor_.done() || hand_over();
   }
 
   CPUFREE_KERNEL_FN bool hand_over() {
@@ -114,14 +193,6 @@ class PipelinedCg {
                                              m_, monitor_, reporter_);
     c_.go_on_from(answer.after);
     return answer.here;
-  }
-
-  // (M r)(i), kept in u where it cannot be had on the fly.
-  CPUFREE_KERNEL_FN T preconditioned(Row i) const {
-    if constexpr (M::pointwise)
-      return m_.at(v_.r, i);
-    else
-      return v_.u[i];
   }
 
   CPUFREE_KERNEL_FN void add(int lane, double u, double r, double w) {
@@ -133,28 +204,15 @@ class PipelinedCg {
     for (auto& sum : sums_) sum = L{};
   }
 
-  // to = M from, of a vector kept in full.
-  CPUFREE_KERNEL_FN bool precondition_into(const Private<T>& from, const Private<T>& to) {
-    if constexpr (!M::pointwise) {
-      if (!m_.apply(c_, from)) return false;
-      c_.rows([&](Row i, int) { to[i] = m_.out[i]; });
-    }
-    return true;
-  }
-
-  // to = A f, f(i) an expression of my rows.
-  template <class F>
-  CPUFREE_KERNEL_FN bool multiply_into(F&& f, const Private<T>& to) {
-    const Ghosted<T> copy = c_.exchange_scratch([&](Row i, int) { return f(i); });
-    return c_.multiply(copy, [&](Row i, int, T value) { to[i] = value; });
-  }
-
-  // u = M r, w = A u, and the sums.
-  CPUFREE_KERNEL_FN bool precondition_residual() {
-    if (!precondition_into(v_.r, v_.u)) return false;
-    if (!multiply_into([&](Row i) { return preconditioned(i); }, v_.w)) return false;
+  // u = M r, w = A u, and the sums; with `directions` also s = A p, q = M s, z = A q.
+  CPUFREE_KERNEL_FN bool images(bool directions) {
+    const auto answer =
+        images_apart<Ctx>(c_.port(), c_.args, c_.share(), c_.vectors, c_.state(), m_, directions);
+    c_.go_on_from(answer.after);
+    if (!answer.here) return false;
     clear_sums();
-    c_.rows([&](Row i, int lane) { add(lane, preconditioned(i), v_.r[i], v_.w[i]); });
+    const ResidualImage<M, T> mr{m_, v_.u};
+    c_.rows([&](Row i, int lane) { add(lane, mr(i, v_.r[i]), v_.r[i], v_.w[i]); });
     return true;
   }
 
@@ -163,7 +221,7 @@ class PipelinedCg {
     if constexpr (M::pointwise) {
       const M at_hand = m_;
       const auto w = v_.w;
-      m_of_w_ = c_.exchange_scratch([&](Row i, int) { return at_hand.at(w, i); });
+      m_of_w_ = c_.exchange_scratch([&](Row i, int) { return at_hand.of(i, w[i]); });
     } else {
       if (!m_.apply(c_, v_.w)) return false;
       m_of_w_ = c_.exchange_scratch([&](Row i, int) { return m_.out[i]; });
@@ -172,61 +230,38 @@ class PipelinedCg {
     return c_.multiply(m_of_w_, [&](Row i, int, T value) { n[i] = value; });
   }
 
-  // alpha and beta of the next step. False: there is none; the monitor knows the reason, or the
-  // recurrence, in which even sums of squares may go wrong, is broken.
-  CPUFREE_KERNEL_FN bool coefficients(double gamma, double delta) {
-    const bool first = s_.gamma == 0.0;
-    if (first && (!monitor_.positive(gamma, Reason::diverged_indefinite_pc) ||
-                  !monitor_.positive(delta, Reason::diverged_indefinite_mat)))
-      return false;
-    s_.beta = first ? 0.0 : gamma / s_.gamma;
-    const double curvature = first ? delta : delta - s_.beta * gamma / s_.alpha;
-    if (!(gamma > 0.0) || !(curvature > 0.0) || !is_finite(gamma / curvature)) return false;
-    s_.alpha = gamma / curvature;
-    s_.gamma = gamma;
-    return true;
-  }
-
-  CPUFREE_KERNEL_FN void update() {
-    const T alpha = static_cast<T>(s_.alpha);
-    const T beta = static_cast<T>(s_.beta);
+  // All of a row is read before any of it is written, for as far as compilers know, one may be the
+  // other.
+  CPUFREE_KERNEL_FN void update(T alpha, T beta) {
     const auto z = v_.z, s = v_.s, x = v_.x, r = v_.r, w = v_.w, n = v_.n;
     const auto p = v_.p, m = m_of_w_;
     const auto u = v_.u, q = v_.q;
-    const ResidualImage<M, T> mr{m_, r, u};
+    const ResidualImage<M, T> mr{m_, u};
     clear_sums();
     c_.rows([&](Row i, int lane) {
-      z[i] = n[i] + beta * z[i];
-      s[i] = w[i] + beta * s[i];
-      const T direction = mr(i) + beta * p[i];
-      p.keep(i, direction);
-      x[i] += alpha * direction;
-      r[i] -= alpha * s[i];
-      w[i] -= alpha * z[i];
+      const T next_z = n[i] + beta * z[i];
+      const T next_s = w[i] + beta * s[i];
+      const T direction = mr(i, r[i]) + beta * p[i];
+      const T next_x = x[i] + alpha * direction;
+      const T next_r = r[i] - alpha * next_s;
+      const T next_w = w[i] - alpha * next_z;
       if constexpr (!M::pointwise) {
-        q[i] = m[i] + beta * q[i];
-        u[i] -= alpha * q[i];
+        const T next_q = m[i] + beta * q[i];
+        u[i] -= alpha * next_q;
+        q[i] = next_q;
       }
-      add(lane, mr(i), r[i], w[i]);
+      add(lane, mr(i, next_r), next_r, next_w);
+      z[i] = next_z, s[i] = next_s, x[i] = next_x, r[i] = next_r, w[i] = next_w;
+      p.keep(i, direction);
     });
   }
 
-  // r = b - A x, and all that depends on r and p: u, w, s = A p, q = M s, z = A q. alpha and beta
-  // go on by recurrence: locally optimal ones after each replacement would spoil the Krylov space.
+  // r = b - A x, and all that depends on r and p. alpha and beta go on by recurrence: locally
+  // optimal ones after each replacement would spoil the Krylov space.
   CPUFREE_KERNEL_FN bool replace(bool& honest) {
     if (!verify(c_, monitor_, true, honest)) return false;
-    c_.once_more([&] { s_.replaced_at = monitor_.iterations(); });
-    if (monitor_.done() || !honest) return true;
-    if (!precondition_residual()) return false;
-    if (!multiply_into([&](Row i) { return v_.p[i]; }, v_.s)) return false;
-    if (!precondition_into(v_.s, v_.q)) return false;
-    const auto ms = [&](Row i) {
-      if constexpr (M::pointwise)
-        return m_.at(v_.s, i);
-      else
-        return v_.q[i];
-    };
-    return multiply_into(ms, v_.z);
+    replaced_at_ = monitor_.iterations();
+    return monitor_.done() || !honest || images(true);
   }
 
   Ctx& c_;
@@ -237,6 +272,8 @@ class PipelinedCg {
   L sums_[kSums];
   Ghosted<T> m_of_w_;
   typename P::template Held<Scalars> s_;
+  typename P::template Held<Books> books_;
+  std::int64_t replaced_at_ = 0;
 };
 
 }  // namespace cpufree

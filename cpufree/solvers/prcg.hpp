@@ -28,7 +28,8 @@ class PredictRecompute {
         v_(c.vectors),
         monitor_(monitor),
         reporter_(reporter),
-        s_(c.port().hold(Scalars())) {}
+        s_(c.port().hold(Scalars())),
+        books_(c.port().hold(Books())) {}
 
   // False: a wait gave up. Otherwise the monitor holds the reason.
   CPUFREE_KERNEL_FN bool run() {
@@ -38,49 +39,73 @@ class PredictRecompute {
 
   // Goes on for another method, from its x and r = b - A x.
   CPUFREE_KERNEL_FN bool take_over() {
-    bool fresh = true;  // p = M r is to be set, and no step has been taken since
+    bool fresh = true;   // p = M r is to be set, and no step has been taken since
+    bool quiet = false;  // the iteration before was
     while (true) {
+      if (!quiet) open_books();
       if (fresh && !precondition_residual()) return false;
-      update(static_cast<T>(s_.alpha), static_cast<T>(s_.beta), fresh);
-      if (!product(fresh)) return false;
+      update(fresh);
+      double total[kSums];
+      if (!product(total, quiet)) return false;
+      quiet = !fresh && all_quiet(total);
+      if (quiet) continue;
+      c_.once_more([&] { judge(total, fresh); });  // all have asked whether it is quiet
       if (monitor_.done()) return true;
       fresh = false;
-      if (s_.verdict == Verdict::go_on) continue;
-      bool honest = true;
-      const bool drifted = s_.drifted;
-      if (!verify(c_, monitor_, drifted, honest)) return false;
-      if (monitor_.done()) return true;
-      fresh = !honest || drifted;
-      if (fresh) continue;
-      c_.once_more([&] { check(); });
-      if (monitor_.done()) return true;
+      if (s_.verdict != Verdict::go_on) {
+        bool honest = true;
+        const bool drifted = s_.drifted;
+        if (!verify(c_, monitor_, drifted, honest)) return false;
+        if (monitor_.done()) return true;
+        fresh = !honest || drifted;
+        if (fresh) continue;
+        c_.once_more([&] { check(); });
+        if (monitor_.done()) return true;
+      }
+      alpha_ = s_.alpha;
+      beta_ = s_.beta;
     }
   }
 
  private:
   enum Sum { kMu, kDelta, kGamma, kNu, kSquare, kSums };
 
-  // Held by the block.
+  // Held by the block: for iterations that are not quiet.
   struct Scalars {
-    double mu = 0.0, nu = 0.0;       // p . A p, r . M r
-    double alpha = 0.0, beta = 0.0;  // of the next step
+    double mu = 0.0, nu = 0.0;  // p . A p, r . M r
+    T alpha = 0, beta = 0;      // of the next step
     bool drifted = false;
     Verdict verdict = Verdict::go_on;
   };
 
+  CPUFREE_KERNEL_FN void open_books() {
+    c_.once_more(
+        [&] { books_.open(monitor_.iterations(), c_.reductions(), c_.args.params.maxiter, 1); });
+  }
+
   CPUFREE_KERNEL_FN void check() {
     if (monitor_.positive(s_.mu, Reason::diverged_indefinite_mat) &&
         monitor_.positive(s_.nu, Reason::diverged_indefinite_pc))
-      monitor_.usable(static_cast<double>(static_cast<T>(s_.alpha)));
+      monitor_.usable(static_cast<double>(s_.alpha));
   }
 
-  // The judgement of r (not of a fresh one), and the next step. r . M r after that step, in exact
-  // arithmetic, fails to be positive only by cancellation, at the level of rounding errors: then
-  // the direction starts afresh. Drifted: u, kept by recurrence, has lost touch with M r, which is
-  // a sign of rounding errors, not of M.
+  // Whether all that is to be done about the sums is to take the next step: what `judge` would find
+  // too, as every thread sees for itself.
+  CPUFREE_KERNEL_FN bool all_quiet(const double (&total)[kSums]) {
+    const bool step = total[kMu] > 0.0 && total[kNu] > 0.0 && alpha_ > T{0} &&
+                      is_finite(static_cast<double>(alpha_));
+    if (!step || !books_.quiet(c_, monitor_, total[kSquare])) return false;
+    books_.note(c_, total[kSquare]);
+    return true;
+  }
+
+  // The judgement of r (not of a fresh one). Drifted: u, kept by recurrence, has lost touch with
+  // M r, which is a sign of rounding errors, not of M.
   CPUFREE_KERNEL_FN void judge(const double (&total)[kSums], bool fresh) {
     s_.mu = total[kMu];
     s_.nu = total[kNu];
+    s_.alpha = alpha_;
+    s_.beta = beta_;
     s_.verdict = Verdict::go_on;
     s_.drifted = !M::pointwise && !(s_.nu > 0.0) && s_.mu > 0.0;
     if (!fresh) {
@@ -89,14 +114,10 @@ class PredictRecompute {
       if (s_.verdict == Verdict::stop) return;
       if (s_.drifted) s_.verdict = Verdict::verify;
     }
-    const double alpha = s_.nu / s_.mu;
-    const double predicted = s_.nu - 2.0 * alpha * total[kDelta] + alpha * alpha * total[kGamma];
-    s_.alpha = alpha;
-    s_.beta = predicted > 0.0 ? predicted / s_.nu : 0.0;
     if (s_.verdict == Verdict::go_on) check();
   }
 
-  CPUFREE_KERNEL_FN ResidualImage<M, T> preconditioned() const { return {m_, v_.r, v_.u}; }
+  CPUFREE_KERNEL_FN ResidualImage<M, T> preconditioned() const { return {m_, v_.u}; }
 
   // u = M r, if it is kept.
   CPUFREE_KERNEL_FN bool precondition_residual() {
@@ -108,41 +129,57 @@ class PredictRecompute {
   }
 
   // x += alpha p; r -= alpha s; p = M r + beta p. M r follows by recurrence where it is kept.
-  // `fresh`: p = M r, and nothing else.
-  CPUFREE_KERNEL_FN void update(T alpha, T beta, bool fresh) {
+  // `fresh`: p = M r, and nothing else. All of a row is read before any of it is written, for as
+  // far as compilers know, one may be the other.
+  CPUFREE_KERNEL_FN void update(bool fresh) {
+    const T alpha = alpha_;
+    const T beta = beta_;
     const auto x = v_.x;
     const auto r = v_.r;
     const auto p = v_.p;
     const auto s = v_.s;
     const auto mr = preconditioned();
     c_.exchange(p, [&](Row i, int) {
-      if (fresh) return mr(i);
+      if (fresh) return mr(i, r[i]);
       const T before = p[i];
-      x[i] += alpha * before;
-      r[i] -= alpha * s[i];
+      const T next_x = x[i] + alpha * before;
+      const T next_r = r[i] - alpha * s[i];
       if constexpr (!M::pointwise) v_.u[i] -= alpha * m_.out[i];
-      return mr(i) + beta * before;
+      const T next_p = mr(i, next_r) + beta * before;
+      x[i] = next_x;
+      r[i] = next_r;
+      return next_p;
     });
   }
 
-  // s = A p, M s, and all sums.
-  CPUFREE_KERNEL_FN bool product(bool fresh) {
+  // s = A p, M s, all sums, and the step that follows from them. `quiet`: the step before was. r .
+  // M r after that step, in exact arithmetic, fails to be positive only by cancellation, at the
+  // level of rounding errors: then the direction starts afresh.
+  CPUFREE_KERNEL_FN bool product(double (&total)[kSums], bool quiet) {
     L sums[kSums];
     const auto p = v_.p;
     const auto r = v_.r;
     const auto of_r = preconditioned();
     if (!multiply_precondition(c_, m_, p, v_.s, [&](Row i, int lane, T s, T ms) {
-          const double mr = of_r(i);
+          const double here = r[i];
+          const double mr = of_r(i, r[i]);
           sums[kMu][lane] += static_cast<double>(p[i]) * s;
           sums[kDelta][lane] += mr * s;
           sums[kGamma][lane] += static_cast<double>(s) * ms;
-          sums[kNu][lane] += mr * r[i];
-          sums[kSquare][lane] += static_cast<double>(r[i]) * r[i];
+          sums[kNu][lane] += mr * here;
+          sums[kSquare][lane] += here * here;
         }))
       return false;
-    double total[kSums];
-    if (!c_.sum(sums, total)) return false;
-    c_.once([&] { judge(total, fresh); });
+    const auto meanwhile = [&] {
+      if (quiet) books_.write(c_, monitor_, reporter_);
+    };
+    if (!c_.sum(sums, total, meanwhile)) return false;
+    const double inverse = 1.0 / total[kMu];  // the only division
+    const double alpha = total[kNu] * inverse;
+    const double predicted =
+        1.0 - 2.0 * total[kDelta] * inverse + alpha * (total[kGamma] * inverse);
+    alpha_ = static_cast<T>(alpha);
+    beta_ = static_cast<T>(predicted > 0.0 ? predicted : 0.0);
     return true;
   }
 
@@ -152,6 +189,8 @@ class PredictRecompute {
   Monitor& monitor_;
   Reporter& reporter_;
   typename P::template Held<Scalars> s_;
+  typename P::template Held<Books> books_;
+  T alpha_ = 0, beta_ = 0;  // of the next step: the same in all threads, who compute alike
 };
 
 }  // namespace cpufree

@@ -1,7 +1,7 @@
 // Preconditioners that keep the CPU out: no triangular solve, nothing but products with A.
 //
-// A policy has `pointwise`. If true, (M v)(i) is `at(v, i)`, computed on the fly wherever needed.
-// If false, `apply(context, v)` computes M v of a vector v into `out`.
+// A policy has `pointwise`. If true, (M v)(i) is `of(i, v(i))`, computed on the fly wherever
+// needed. If false, `apply(context, v)` computes M v of a vector v into `out`.
 #pragma once
 
 #include <cmath>
@@ -16,7 +16,7 @@ template <class T>
 struct Identity {
   static constexpr bool pointwise = true;
   CPUFREE_KERNEL_FN explicit Identity(const BlockVectors<T>&) {}
-  CPUFREE_KERNEL_FN T at(const Private<T>& v, Row i) const { return v[i]; }
+  CPUFREE_KERNEL_FN T of(Row, T value) const { return value; }
 };
 
 // M = D^-1, D the diagonal of A.
@@ -26,7 +26,7 @@ struct Jacobi {
   Private<const T> inverse_diagonal;
   CPUFREE_KERNEL_FN explicit Jacobi(const BlockVectors<T>& v)
       : inverse_diagonal(v.inverse_diagonal) {}
-  CPUFREE_KERNEL_FN T at(const Private<T>& v, Row i) const { return inverse_diagonal[i] * v[i]; }
+  CPUFREE_KERNEL_FN T of(Row i, T value) const { return inverse_diagonal[i] * value; }
 };
 
 // M v = the k-th iterate of the Chebyshev iteration for A z = v, z_0 = 0, preconditioned by D, on
@@ -92,36 +92,37 @@ struct Chebyshev {
   }
 };
 
-// M r, kept in u where it cannot be had on the fly. A copy of what it reads: the block's own would
-// be read again for every row.
+// (M r)(i) of r(i), kept in u where it cannot be had on the fly. A copy of what it reads: the
+// block's own would be read again for every row.
 template <class M, class T>
 struct ResidualImage {
   M m;
-  Private<T> r, u;
-  CPUFREE_KERNEL_FN T operator()(Row i) const {
+  Private<T> u;
+  CPUFREE_KERNEL_FN T operator()(Row i, T r) const {
     if constexpr (M::pointwise)
-      return m.at(r, i);
+      return m.of(i, r);
     else
       return u[i];
   }
 };
 
-// For all my rows: f(i, lane); then M v is available; then g(i, lane, (M v)(i)). One pass where M
-// is pointwise. v is private to the block's rows.
+// v(i) = f(i) for all my rows; then M v is available; then g(i, lane, v(i), (M v)(i)). One pass
+// where M is pointwise. v is private to the block's rows.
 template <class Ctx, class M, class T, class F, class G>
 CPUFREE_KERNEL_FN bool precondition(Ctx& c, const M& m, const Private<T>& v, F&& f, G&& g) {
   if constexpr (M::pointwise) {
     const M mine = m;  // at hand: the block's copy would be read again for every row
-    const Private<T> from = v;
+    const Private<T> to = v;
     c.rows([&](Row i, int lane) {
-      f(i, lane);
-      g(i, lane, mine.at(from, i));
+      const T value = f(i);
+      g(i, lane, value, mine.of(i, value));
+      to[i] = value;
     });
     return true;
   } else {
-    c.rows(f);
+    c.rows([&](Row i, int) { v[i] = f(i); });
     if (!m.apply(c, v)) return false;
-    c.rows([&](Row i, int lane) { g(i, lane, m.out[i]); });
+    c.rows([&](Row i, int lane) { g(i, lane, v[i], m.out[i]); });
     return true;
   }
 }
@@ -134,8 +135,8 @@ CPUFREE_KERNEL_FN bool multiply_precondition(Ctx& c, const M& m, const Ghosted<T
   if constexpr (M::pointwise) {
     const M mine = m;
     return c.multiply(p, [&](Row i, int lane, T ap) {
+      g(i, lane, ap, mine.of(i, ap));  // what it reads is under way before `to` is written
       to[i] = ap;
-      g(i, lane, ap, mine.at(to, i));
     });
   } else {
     if (!c.multiply(p, [&](Row i, int, T ap) { s[i] = ap; })) return false;

@@ -20,12 +20,16 @@ CPUFREE_FN void each_private(V& v, F&& f) {
 }
 
 CPUFREE_FN std::size_t resident_vector_bytes(const Residency& r, std::size_t value_bytes) {
-  const auto count = static_cast<std::size_t>(r.vectors) + (r.direction ? 1U : 0U);
-  return round_up16(count * static_cast<std::size_t>(r.stride) * value_bytes);
+  const auto bytes = [](std::int32_t count, std::int32_t length, std::size_t each) {
+    return round_up16(static_cast<std::size_t>(count) * static_cast<std::size_t>(length) * each);
+  };
+  return bytes(r.vectors, r.stride, value_bytes) +
+         bytes((r.direction ? 1 : 0) + (r.scratch ? 1 : 0), r.operand, value_bytes) +
+         bytes(1, r.reads, sizeof(std::int32_t));
 }
 
-// Bytes of fast memory that a block needs: vectors, then its share of the matrix, which takes
-// `matrix` bytes.
+// Bytes of fast memory that a block needs: vectors and the list of reads, then its share of the
+// matrix, which takes `matrix` bytes.
 CPUFREE_FN std::size_t resident_bytes(const Residency& r, std::size_t value_bytes,
                                       std::size_t matrix) {
   return resident_vector_bytes(r, value_bytes) + (r.matrix ? matrix : 0);
@@ -52,16 +56,37 @@ CPUFREE_FN BlockVectors<T> block_vectors(const SolveArgs<M>& args, const BlockSh
   place(v.inverse_diagonal, mine.inverse_diagonal);
   place(v.w, mine.w), place(v.z, mine.z), place(v.n, mine.n), place(v.u, mine.u);
   place(v.q, mine.q), place(v.out, mine.out), place(v.rest, mine.rest), place(v.b, mine.b);
-  T* const own = reinterpret_cast<T*>(fast) +
-                 static_cast<std::int64_t>(args.residency.vectors) * args.residency.stride;
-  T* const fast_p = args.residency.direction ? own : nullptr;
-  // With halos of blocks, my part is all that I read of a vector: there is no second copy.
-  const std::int32_t first = args.block_halos ? share.boundary.begin : 0;
-  mine.p = {v.p + first, args.halo[0], fast_p, first};
-  if (args.block_halos && fast_p != nullptr) mine.p = {fast_p, args.halo[0], nullptr, first};
+  const Residency& kept = args.residency;
+  Residency private_alone;
+  private_alone.vectors = kept.vectors, private_alone.stride = kept.stride;
+  T* const own = reinterpret_cast<T*>(fast + resident_vector_bytes(private_alone, sizeof(T)));
+  if (!args.block_halos) {
+    mine.p = {v.p, args.halo[0], kept.direction ? own : nullptr, 0};
+    for (int k = 0; k < 2; ++k) mine.scratch[k] = {v.scratch[k], args.halo[1 + k], nullptr, 0};
+    return mine;
+  }
+  // My part is all that I read of a vector: there is no second copy.
+  const std::int32_t first = share.boundary.begin;
+  mine.p = {kept.direction ? own : v.p + share.first_operand, args.halo[0], nullptr, first};
   for (int k = 0; k < 2; ++k)
-    mine.scratch[k] = {v.scratch[k] + first, args.halo[1 + k], nullptr, first};
+    mine.scratch[k] = {kept.scratch ? own + kept.operand : v.scratch[k] + share.first_operand,
+                       args.halo[1 + k], nullptr, first};
   return mine;
+}
+
+// The list of packets to read, a copy of it in fast memory behind the vectors. A barrier is to
+// follow.
+template <Port P, class M>
+CPUFREE_KERNEL_FN const std::int32_t* resident_reads(P& port, const SolveArgs<M>& args,
+                                                     const BlockShare<M>& share, std::byte* fast) {
+  if (args.residency.reads == 0) return share.reads;
+  Residency before = args.residency;
+  before.reads = 0;
+  auto* const to = reinterpret_cast<std::int32_t*>(
+      fast + resident_vector_bytes(before, sizeof(typename M::Value)));
+  for (std::int32_t k = port.lane(); k < share.read_count; k += port.lanes())
+    to[k] = share.reads[k];
+  return to;
 }
 
 // to[j] = from[j] for my rows, shared among the threads of the block.

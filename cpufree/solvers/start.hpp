@@ -67,6 +67,41 @@ class Reporter {
   bool speaks_;
 };
 
+// Quiet iterations (Monitor::quiet): no thread tells the others, each sees for itself, and the
+// block's clerk notes them down while the sums of the next one travel. Held by every block.
+class Books {
+ public:
+  // Iterations go on after this many of the monitor's and `reductions`, with `each` reductions an
+  // iteration; they are quiet as long as fewer than `limit` have been. For one thread.
+  CPUFREE_KERNEL_FN void open(std::int64_t iterations, std::int64_t reductions, std::int64_t limit,
+                              int each) {
+    constexpr std::int64_t kMany = std::int64_t{1} << 48;
+    const std::int64_t more = limit - iterations < kMany ? limit - iterations : kMany;
+    end_ = reductions + each * more;
+  }
+  // Whether the iteration at hand, of which `reductions` was the last one, is quiet.
+  template <class Ctx>
+  CPUFREE_KERNEL_FN bool quiet(const Ctx& c, const Monitor& monitor, double square) const {
+    return c.reductions() < end_ && monitor.quiet(square, c.notes());
+  }
+  // It is: for the clerk to write down.
+  template <class Ctx>
+  CPUFREE_KERNEL_FN void note(Ctx& c, double square) {
+    if (c.port().clerk()) square_ = square;
+  }
+  // By the clerk, for an iteration that was quiet, before a barrier that comes before the monitor's
+  // next judgement.
+  template <class Ctx, class R>
+  CPUFREE_KERNEL_FN void write(Ctx& c, Monitor& monitor, R& reporter) {
+    monitor.count(square_);
+    reporter.tell(c, monitor);
+  }
+
+ private:
+  std::int64_t end_ = 0;
+  double square_ = 0.0;
+};
+
 // r = b - A x and the monitor's start.
 template <class Ctx>
 CPUFREE_KERNEL_FN bool begin_solve(Ctx& c, Monitor& monitor, Reporter& reporter) {

@@ -52,6 +52,7 @@ class Monitor {
     trigger_ = squared(larger(target_, params_.roundoff * bnorm_));
     level_ = squared(1e3 * params_.roundoff * bnorm_);
     bound_ = squared(kDivergence * larger(true_residual_, bnorm_));
+    listen();
     if (!is_finite(bb) || !is_finite(rr))
       stop(Reason::diverged_nanorinf);
     else if (bb == 0.0 || true_residual_ <= target_)
@@ -60,12 +61,24 @@ class Monitor {
       stop(Reason::diverged_its);
   }
 
-  // After an iteration: square of the norm of the recurrence's residual, and the host's notes.
-  CPUFREE_KERNEL_FN Verdict look(double rr, unsigned notes) {
+  // Whether `look` would say no more than "go on", unless to the last iteration. Any thread may
+  // ask, also while the block's clerk tells of the iteration before (`count`): nothing that this
+  // reads changes then. What is not quiet (NaN among it) is looked at.
+  CPUFREE_KERNEL_FN bool quiet(double rr, unsigned notes) const {
+    return rr > loud_ && rr <= bound_ && notes == 0U;
+  }
+  // After a quiet iteration: what `look` would note down.
+  CPUFREE_KERNEL_FN void count(double rr) {
     ++iterations_;
     square_ = rr;
     verified_ = false;
     smallest_ = rr < smallest_ ? rr : smallest_;
+  }
+
+  // After an iteration: square of the norm of the recurrence's residual, and the host's notes.
+  CPUFREE_KERNEL_FN Verdict look(double rr, unsigned notes) {
+    count(rr);
+    listen();
     if (!is_finite(rr))
       stop(Reason::diverged_nanorinf);
     else if (rr <= trigger_ || lost())
@@ -104,6 +117,7 @@ class Monitor {
       trigger_ = squared(0.9 * target_ * (believed / true_residual_));
     else if (!replaced || !honest_)
       trigger_ = squared(larger(target_, 0.1 * true_residual_));
+    listen();
     if (!is_finite(rr)) {
       stop(Reason::diverged_nanorinf);
     } else if (true_residual_ <= target_) {
@@ -143,6 +157,12 @@ class Monitor {
   // Beyond the level of rounding errors a recurrence may grow without end from a good x.
   CPUFREE_KERNEL_FN bool lost() const { return square_ > 1e4 * smallest_ && smallest_ <= level_; }
 
+  // From which square of a residual downwards iterations are not quiet: where `look` may ask for
+  // b - A x. Once at the level of rounding errors, all of them.
+  CPUFREE_KERNEL_FN void listen() {
+    loud_ = smallest_ <= level_ ? bound_ : larger(trigger_, level_);
+  }
+
   CPUFREE_KERNEL_FN static double squared(double a) { return a * a; }
   CPUFREE_KERNEL_FN static double larger(double a, double b) { return a > b ? a : b; }
   CPUFREE_KERNEL_FN Reason met() const {
@@ -165,6 +185,7 @@ class Monitor {
   double smallest_ = 0.0;  // since its start
   double trigger_ = 0.0;   // where to compute b - A x: at the rule, and before it where it lied
   double level_ = 0.0;     // of rounding errors
+  double loud_ = 0.0;      // at most this: not quiet
   double bound_ = 0.0;     // of divergence
   bool verified_ = false;
   bool honest_ = true;

@@ -20,7 +20,6 @@
 
 namespace cpufree {
 
-inline constexpr int kWarp = 32;
 inline constexpr std::int64_t kSliceUnit = 128;  // bytes: slices begin at multiples of it
 inline constexpr int kWindowBits = 14;           // of a column's distance from its window
 inline constexpr int kWindows = 4;
@@ -52,6 +51,8 @@ struct WarpSlicesSize {
   std::int32_t tails = 0;         // entries of tail_ptr
   std::int64_t tail_entries = 0;  // of tail_col and tail_val
   std::int32_t values = 0;        // of the dictionary; 0: values are not coded
+  // All slices have 16-bit columns as they are (base 0), and no tails.
+  bool simple = false;
 };
 
 // Bytes of fast memory for a share (WarpSlices::resident).
@@ -85,6 +86,12 @@ struct NearColumns {
   std::int32_t base;
   CPUFREE_KERNEL_FN std::int32_t operator()(std::uint32_t code) const {
     return base + static_cast<std::int32_t>(code);
+  }
+};
+
+struct SimpleColumns {
+  CPUFREE_KERNEL_FN std::int32_t operator()(std::uint32_t code) const {
+    return static_cast<std::int32_t>(code);
   }
 };
 
@@ -175,6 +182,18 @@ struct WarpSlices {
     std::int32_t row = rows.begin + port.lane();
     std::int32_t s = rows.start + port.lane() / kWarp;
     if (row - lane >= rows.end) return;
+    const Rows from{row, rows.end, s};
+    if (size.simple && dictionary == nullptr)
+      return multiply_simple(from, lane, warps, x, f, [lane](const std::uint32_t* p) {
+        using Values = PlainValues<T>;
+        return Values{reinterpret_cast<const typename Values::Pair*>(p) + lane};
+      });
+    if (size.simple)
+      return multiply_simple(from, lane, warps, x, f,
+                             [lane, known = dictionary](const std::uint32_t* p) {
+                               const auto* const pairs = reinterpret_cast<const std::uint16_t*>(p);
+                               return CodedValues<T>{pairs + lane, known};
+                             });
     SliceHead mine = slice[s];
     while (true) {
       const std::int32_t next = row + port.lanes();
@@ -215,6 +234,29 @@ struct WarpSlices {
   }
 
  private:
+  // The same for a simple share; `from`: my first row, and my warp's first slice. `values(p)`:
+  // those at p. Small systems spend their time here, in the number of instructions.
+  template <class X, class F, class V>
+  CPUFREE_KERNEL_FN void multiply_simple(const Rows& from, int lane, int warps, X&& x, F&& f,
+                                         V&& values) const {
+    const std::byte* const all = bytes;
+    const WarpSlice* mine = slice + from.start;
+    const std::int32_t step = kWarp * warps;
+    for (std::int32_t row = from.begin; row - lane < from.end; row += step, mine += warps) {
+      const SliceHead head = *mine;
+      const auto* const codes =
+          reinterpret_cast<const std::uint32_t*>(all + kSliceUnit * head.first);
+      const auto pairs = values(codes + std::int64_t{kWarp / 2} * head.width);
+      const T sum = row_sum(paired(codes + lane, pairs), head.width, x);
+      if (row < from.end) f(row, 0, sum);
+    }
+  }
+  template <class V>
+  CPUFREE_KERNEL_FN static PairedEntries<T, SimpleColumns, V> paired(const std::uint32_t* codes,
+                                                                     const V& values) {
+    return {codes, {}, values};
+  }
+
   // sum + N entries of a row, all of them loaded before the first is used.
   template <int N, class E, class X>
   CPUFREE_KERNEL_FN static T chunk(E& entries, X&& x, T sum) {

@@ -168,7 +168,7 @@ std::uint32_t code_of(const WarpSlice& slice, std::int32_t column) {
 // Chooses how the columns of a slice are stored.
 template <class T>
 void choose_code(const ShareSource<T>& source, RowRange rows, WarpSlice& slice) {
-  if (!source.compress || slice.width == 0) return;
+  if (!source.codes.columns || slice.width == 0) return;
   WarpSlice coded = slice;
   coded.width += slice.width % 2;
   std::int32_t least = std::numeric_limits<std::int32_t>::max();
@@ -179,9 +179,10 @@ void choose_code(const ShareSource<T>& source, RowRange rows, WarpSlice& slice) 
     most = std::max(most, column);
     windows.add(column);
   });
-  if (most - least <= std::numeric_limits<std::uint16_t>::max()) {
+  constexpr std::int32_t kMost = std::numeric_limits<std::uint16_t>::max();
+  if (most - least <= kMost) {
     coded.code = ColumnCode::near;
-    coded.base[0] = least;
+    coded.base[0] = most <= kMost ? 0 : least;
   } else if (windows.place(coded)) {
     coded.code = ColumnCode::far;
   }
@@ -258,7 +259,8 @@ class SliceWriter {
 template <class T>
 WarpSliceShape shape_of(const ShareSource<T>& source, const std::vector<RowRange>& ranges) {
   WarpSliceShape shape;
-  if (source.compress) shape.dictionary = find_dictionary(source.local, ranges);
+  if (source.codes.columns && source.codes.values)
+    shape.dictionary = find_dictionary(source.local, ranges);
   for (const RowRange range : ranges)
     for (std::int32_t begin = range.begin; begin < range.end; begin += kWarp)
       append_slice(source, {begin, std::min(begin + kWarp, range.end)}, shape);

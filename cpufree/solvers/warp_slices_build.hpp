@@ -3,6 +3,7 @@
 // from which they are sent to a GPU.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -14,12 +15,18 @@
 
 namespace cpufree {
 
+// What may be coded.
+struct Codes {
+  bool columns = true;
+  bool values = true;  // only where columns are
+};
+
 // What a share is made from.
 template <class T>
 struct ShareSource {
   const LocalSystem<T>& local;
   const BlockColumns* columns = nullptr;  // what the kernel calls columns; null: as they are
-  bool compress = true;                   // whether columns and values may be coded
+  Codes codes = {};
 
   std::int32_t column(std::int64_t entry) const {
     const std::int32_t c = local.col[static_cast<std::size_t>(entry)];
@@ -41,10 +48,18 @@ struct WarpSliceShape {
   std::int64_t end_of(std::size_t k) const {
     return k + 1 < slice.size() ? std::int64_t{slice[k + 1].first} : units;
   }
+  bool simple() const {
+    return tail_ptr.empty() && std::ranges::all_of(slice, [](const WarpSlice& s) {
+             return s.width == 0 || (s.code == ColumnCode::near && s.base[0] == 0);
+           });
+  }
   WarpSlicesSize size() const {
-    return {units, static_cast<std::int32_t>(slice.size()),
-            static_cast<std::int32_t>(tail_ptr.size()), tail_entries,
-            static_cast<std::int32_t>(dictionary.size())};
+    return {units,
+            static_cast<std::int32_t>(slice.size()),
+            static_cast<std::int32_t>(tail_ptr.size()),
+            tail_entries,
+            static_cast<std::int32_t>(dictionary.size()),
+            simple()};
   }
 };
 

@@ -97,7 +97,9 @@ class Edges {
     each_of_all(tile_.receives, values, [&](const TileEdge& edge, std::int32_t k, T& value) {
       Packet got[1] = {};
       const auto site = [&](int) { return WaitSite{Channel::halo_arrival, edge.pe, edge.block}; };
-      here = here && wait_packets(port_, packets + edge.mailbox + k, 1, 1, epoch_, site, got);
+      here =
+          here && wait_packets(
+                      port_, [&](int) { return packets + edge.mailbox + k; }, 1, epoch_, site, got);
       value = static_cast<T>(got[0].value);
     });
     return port_.all(here);

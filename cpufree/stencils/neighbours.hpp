@@ -25,11 +25,12 @@ template <Port P, class T>
 CPUFREE_KERNEL_FN bool await_neighbours(P& port, const TileArgs<T>& tile, const Flag* flags,
                                         Epoch epoch) {
   bool here = true;
-  for (std::int32_t e = port.lane(); here && e < tile.edges; e += port.lanes()) {
-    const TileEdge& edge = tile.receives[e];
-    here = wait_flag(port, flags + edge.flag, epoch,
-                     WaitSite{Channel::halo_arrival, edge.pe, edge.block});
-    port.acquire(edge.pe != port.pe() ? Scope::system : Scope::pe);
+  for (std::int32_t first = 0; here && first < tile.edges; first += port.lanes()) {
+    const bool mine = first + port.lane() < tile.edges;
+    const TileEdge& edge = tile.receives[mine ? first + port.lane() : first];
+    here = wait_flags_together(port, flags + edge.flag, mine, epoch,
+                               WaitSite{Channel::halo_arrival, edge.pe, edge.block});
+    if (mine) port.acquire(edge.pe != port.pe() ? Scope::system : Scope::pe);
   }
   return port.all(here);
 }

@@ -114,8 +114,8 @@ class RegisterTile {
     if (works_) {
       const int side = warp_ == 0 ? 0 : 1;
       const bool rows = (warp_ == 0 || last_) && links_.get[side] >= 0;
-      here_ = here_ && take(side, rows, true);
-      if (warp_ == 0 && last_ && links_.get[1] >= 0) here_ = here_ && take(1, true, false);
+      here_ = here_ && (rows ? take<C + 1>(side, true) : take<1>(side, true));
+      if (warp_ == 0 && last_ && links_.get[1] >= 0) here_ = here_ && take<C + 1>(1, false);
     }
     port_.warp_sync();
     return true;
@@ -275,48 +275,34 @@ class RegisterTile {
       if (owned_[c]) put(side, column_ + c, values[c]);
   }
 
-  // Waits for my packets of a row of the halo and of the columns, all at once, and leaves them
-  // where sweep reads them.
-  CPUFREE_KERNEL_FN bool take(int side, bool rows_too, bool columns) {
+  // Waits for my packets of a row of the halo and of the columns, all at once and the warp
+  // together, and leaves them where sweep reads them. N: one more than packets of a row.
+  template <int N>
+  CPUFREE_KERNEL_FN bool take(int side, bool columns) {
     const int beside = 2 + port_.warp_lane() / 16;
     const std::int32_t r = port_.warp_lane() % 16;
     columns = columns && r < rows() && links_.get[beside] >= 0;
-    const Packet* const of_row = mailbox(links_.get[side] + column_);
-    const Packet* const of_column = mailbox(links_.get[beside] + row_ + r);
-    Packet got[C + 1] = {};
-    const auto look = [&] {  // the first that is missing, or C + 1
-      int missing = C + 1;
-      CPUFREE_UNROLL
-      for (int c = 0; c < C; ++c)
-        if (rows_too && owned_[c]) got[c] = port_.get_packet(of_row + c);
-      if (columns) got[C] = port_.get_packet(of_column);
-      CPUFREE_UNROLL
-      for (int c = C; c >= 0; --c) {
-        const bool asked = c == C ? columns : rows_too && owned_[c < C ? c : 0];
-        if (asked && !reached(tag_epoch(got[c].tag), epoch_)) missing = c;
-      }
-      return missing;
+    int of_row = 0;  // packets
+    CPUFREE_UNROLL
+    for (int c = 0; c < N - 1; ++c) of_row += owned_[c] ? 1 : 0;
+    const Packet* const row_packets = mailbox(links_.get[side] + column_);
+    const Packet* const column_packet = mailbox(links_.get[beside] + row_ + r);
+    const auto at = [&](int k) { return k < of_row ? row_packets + k : column_packet; };
+    const auto site = [&](int k) {
+      const int from = k < of_row ? side : beside;
+      return WaitSite{Channel::halo_arrival, links_.pe[from], links_.block[from]};
     };
-    int missing = look();
-    if (missing <= C) {
-      auto wait = port_.start_wait();
-      while (missing <= C && port_.keep_waiting(wait)) missing = look();
-      if (missing <= C) {
-        Epoch seen = 0;
-        CPUFREE_UNROLL
-        for (int c = 0; c <= C; ++c)
-          if (c == missing) seen = tag_epoch(got[c].tag);
-        const int from = missing < C ? side : beside;
-        file_wait(port_, wait, {Channel::halo_arrival, links_.pe[from], links_.block[from]}, epoch_,
-                  seen);
-        return false;
-      }
-    }
+    Packet got[N] = {};
+    if (!wait_packets_together(port_, at, of_row + (columns ? 1 : 0), epoch_, site, got))
+      return false;
     T* const row = side == 0 ? row_above(odd_ ? 1 : 0) : row_below(odd_ ? 1 : 0);
     CPUFREE_UNROLL
-    for (int c = 0; c < C; ++c)
-      if (rows_too && owned_[c]) row[c] = static_cast<T>(got[c].value);
-    if (columns) edge(beside - 2)[r] = static_cast<T>(got[C].value);
+    for (int k = 0; k < N; ++k) {
+      if (k < of_row)
+        row[k] = static_cast<T>(got[k].value);
+      else if (columns && k == of_row)
+        edge(beside - 2)[r] = static_cast<T>(got[k].value);
+    }
     return true;
   }
 

@@ -38,6 +38,12 @@ class Rig {
     std::size_t longest = 1;
     for (const auto& local : plan_.local)
       longest = std::max(longest, static_cast<std::size_t>(local.rows() + local.ghosts));
+    for (const auto& blocks_of_pe : block_plans_) {
+      std::size_t operand = 0;  // what blocks own and read
+      for (const BlockPlan& plan : blocks_of_pe)
+        operand += static_cast<std::size_t>(plan.rows()) + plan.reads.size();
+      longest = std::max(longest, operand);
+    }
     SymmetricLayout layout;
     const auto flags = layout.reserve<Flag>(static_cast<std::size_t>(pes * blocks));
     const auto slots =
@@ -123,6 +129,7 @@ class Rig {
       return Format::Rows{r.begin, r.end, local.row_ptr[static_cast<std::size_t>(r.begin)]};
     };
     std::int64_t first = 0;
+    std::int64_t operand = 0;
     std::int32_t remote = 0;  // rows that other PEs read, of the blocks before
     for (const BlockPlan& plan : block_plans_[static_cast<std::size_t>(pe)]) {
       BlockShare<Format> share{
@@ -138,6 +145,10 @@ class Rig {
         first += share.rows();
       }
       share.first_packet = plan.first_packet;
+      share.reads = plan.reads.data();
+      share.read_count = static_cast<std::int32_t>(plan.reads.size());
+      share.first_operand = operand;
+      operand += share.rows() + share.read_count;
       share.remote_end = halos_ ? plan.boundary.begin + plan.remote : plan.boundary.end;
       share.send_shift = halos_ ? plan.boundary.begin - remote : local.interior;
       remote += plan.remote;
@@ -177,7 +188,7 @@ class Rig {
       const RowRange own{plan.boundary.begin, plan.interior.end};
       const auto from = col.begin() + local.row_ptr[static_cast<std::size_t>(own.begin)];
       const auto end = col.begin() + local.row_ptr[static_cast<std::size_t>(own.end)];
-      std::transform(from, end, from, BlockColumns{own, local.rows(), packets.data()});
+      std::transform(from, end, from, BlockColumns{own, local.rows(), packets.data(), plan.reads});
     }
     return col;
   }

@@ -57,14 +57,14 @@ std::vector<double> product(const Case& c, const std::vector<double>& x) {
     const auto of_rows = packets_of_rows(c.halos.plans[pe]);
     for (const BlockPlan& block : c.halos.plans[pe]) {
       const RowRange own{block.boundary.begin, block.interior.end};
-      const BlockColumns columns{own, local.rows(), of_rows.data()};
+      const BlockColumns columns{own, local.rows(), of_rows.data(), block.reads};
       for (std::int32_t i = own.begin; i < own.end; ++i) {
         double sum = 0.0;
         for (auto k = local.row_ptr[at(i)]; k < local.row_ptr[at(i) + 1]; ++k) {
           const std::int32_t column = columns(local.col[at(k)]);
-          const bool ghost = column >= local.rows();
+          const bool ghost = column >= own.size();
           CHECK(i < block.interior.begin || !ghost);
-          sum += local.val[at(k)] * (ghost ? packets[pe][at(column - local.rows())]
+          sum += local.val[at(k)] * (ghost ? packets[pe][at(block.reads[at(column - own.size())])]
                                            : x[at(local.global_row[at(own.begin + column)])]);
         }
         y[at(local.global_row[at(i)])] = sum;

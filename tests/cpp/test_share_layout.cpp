@@ -99,7 +99,7 @@ TEST(chunks_cover_all_slices_in_order_and_keep_to_their_size) {
 
 TEST(everything_stays_on_chip_where_it_fits) {
   const std::vector<ShareSize> shares{{100, {300, 4, 0, 0, 0}}, {90, {300, 3, 33, 70, 5}}};
-  const FastMemory fast = choose_residency(shares, 5, 8, 200'000, -1);
+  const FastMemory fast = choose_residency(shares, {5, false, 8}, 200'000, -1);
   CHECK(fast.residency.matrix);
   CHECK_EQ(fast.residency.vectors, 5);
   CHECK_EQ(fast.residency.stride, 100);
@@ -109,7 +109,7 @@ TEST(everything_stays_on_chip_where_it_fits) {
 
 TEST(as_many_vectors_as_fit_stay_on_chip_where_the_matrix_does_not) {
   const std::vector<ShareSize> shares{{1001, {9000, 32, 0, 0, 0}}};
-  const FastMemory fast = choose_residency(shares, 12, 8, 6 * 1002 * 8 + 100, -1);
+  const FastMemory fast = choose_residency(shares, {12, false, 8}, 6 * 1002 * 8 + 100, -1);
   CHECK(!fast.residency.matrix);
   CHECK_EQ(fast.residency.vectors, 5);
   CHECK_EQ(fast.residency.stride, 1002);
@@ -117,16 +117,30 @@ TEST(as_many_vectors_as_fit_stay_on_chip_where_the_matrix_does_not) {
   CHECK_EQ(fast.bytes, std::size_t{6 * 1002 * 8});
 }
 
+TEST(what_blocks_read_of_others_lies_behind_their_own) {
+  const std::vector<ShareSize> shares{{100, {300, 4, 0, 0, 0}, 31}, {90, {300, 4, 0, 0, 0}, 50}};
+  const FastMemory fast = choose_residency(shares, {5, true, 8}, 200'000, -1);
+  CHECK(fast.residency.matrix && fast.residency.scratch);
+  CHECK_EQ(fast.residency.operand, 140);  // 90 + 50
+  CHECK_EQ(fast.residency.reads, 50);
+  const std::size_t vectors = 5 * 100 * 8 + 2 * 140 * 8 + 208;  // and 50 numbers, rounded up
+  CHECK_EQ(resident_vector_bytes(fast.residency, 8), vectors);
+  const FastMemory less = choose_residency(shares, {5, true, 8}, fast.bytes - 1, -1);
+  CHECK(less.residency.matrix && !less.residency.scratch);
+  CHECK_EQ(less.residency.vectors, 5);
+}
+
 TEST(nothing_stays_on_chip_where_not_one_vector_fits) {
-  const FastMemory fast = choose_residency({{50'000, {10, 1, 0, 0, 0}}}, 5, 8, 100'000, -1);
+  const FastMemory fast =
+      choose_residency({{50'000, {10, 1, 0, 0, 0}}}, {5, false, 8}, 100'000, -1);
   CHECK_EQ(fast.residency.vectors, 0);
   CHECK_EQ(fast.bytes, std::size_t{0});
 }
 
 TEST(residency_can_be_switched_off_or_to_vectors_alone) {
   const std::vector<ShareSize> shares{{100, {300, 4, 0, 0, 0}}};
-  CHECK_EQ(choose_residency(shares, 5, 4, 200'000, 0).bytes, std::size_t{0});
-  const FastMemory vectors = choose_residency(shares, 5, 4, 200'000, 1);
+  CHECK_EQ(choose_residency(shares, {5, false, 4}, 200'000, 0).bytes, std::size_t{0});
+  const FastMemory vectors = choose_residency(shares, {5, false, 4}, 200'000, 1);
   CHECK(!vectors.residency.matrix);
   CHECK_EQ(vectors.residency.vectors, 5);
 }

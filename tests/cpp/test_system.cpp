@@ -157,10 +157,10 @@ TEST(tuning_out_of_range_is_rejected) {
 }
 
 TEST(vectors_needed_are_those_that_the_methods_use) {
-  CHECK_EQ(count_needed(solve_spec(Method::prcg, Preconditioner::none)), 4);
-  CHECK_EQ(count_needed(solve_spec(Method::prcg, Preconditioner::jacobi)), 5);
-  CHECK_EQ(count_needed(solve_spec(Method::pipecg, Preconditioner::jacobi)), 8);
-  CHECK_EQ(count_needed(solve_spec(Method::pipecg, Preconditioner::chebyshev)), 12);
+  CHECK_EQ(wanted_by(solve_spec(Method::prcg, Preconditioner::none), 8).vectors, 4);
+  CHECK_EQ(wanted_by(solve_spec(Method::prcg, Preconditioner::jacobi), 8).vectors, 5);
+  CHECK_EQ(wanted_by(solve_spec(Method::pipecg, Preconditioner::jacobi), 8).vectors, 8);
+  CHECK_EQ(wanted_by(solve_spec(Method::pipecg, Preconditioner::chebyshev), 8).vectors, 12);
 }
 
 TEST(scale_is_a_power_of_two_and_one_where_none_is_needed) {

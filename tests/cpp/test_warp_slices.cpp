@@ -55,7 +55,7 @@ struct Built {
 template <class T>
 Built<T> build(const LocalSystem<T>& local, const std::vector<RowRange>& ranges,
                bool compress = true) {
-  Built<T> built{{local, nullptr, compress}, {}, {}, {}, {}, {}};
+  Built<T> built{{local, nullptr, {compress, compress}}, {}, {}, {}, {}, {}};
   built.shape = shape_of(built.source, ranges);
   built.words.assign(at(built.shape.units * kSliceUnit / 8), 0x5a5a5a5a5a5a5a5aU);
   fill_warp_slices(built.source, built.shape, 0, built.shape.slice.size(),

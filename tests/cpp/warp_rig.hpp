@@ -67,6 +67,7 @@ struct Block {
   double total[kReduceMost] = {};
   unsigned bits = 0;
   bool all[2] = {true, true};
+  std::int64_t rounds = 0;
   std::map<std::type_index, std::shared_ptr<void>> kept;
 };
 
@@ -116,6 +117,7 @@ class Port : public cpu_fibers::Port {
     for (const double b : set) joined |= static_cast<unsigned>(b);
     return joined;
   }
+  bool warp_all(bool value) { return alone_ ? value : warp_or(value ? 0U : 1U) == 0U; }
   void warp_sync() { bring(0.0); }
   template <class T>
   static T product(T a, T b) {
@@ -139,10 +141,13 @@ class Port : public cpu_fibers::Port {
       }
     sync_block();
   }
-  template <int K, class F>
-  void combine(double (&total)[K], unsigned& bits, F&& body) {
+  // The first lane collects for all, without the others of its warp.
+  template <int K, class F, class G>
+  void combine(double (&total)[K], unsigned& bits, bool, F&& prepare, G&& body) {
     if (lane_ == 0) {
-      for (int k = 0; k < K; ++k) block_.total[k] = body(k, 0, 1);
+      alone_ = true;
+      for (int k = 0; k < K; ++k) block_.total[k] = body(prepare(k, 0, 1));
+      alone_ = false;
       block_.bits = bits;
     }
     sync_block();
@@ -150,6 +155,7 @@ class Port : public cpu_fibers::Port {
     bits = block_.bits;
     sync_block();
   }
+  bool clerk() const { return lane_ == 0; }
 
   template <class T>
   using Kept = const T&;
@@ -167,6 +173,14 @@ class Port : public cpu_fibers::Port {
     return const_cast<T&>(keep(value));
   }
   std::byte* fast_memory() const { return block_.fast[0].bytes; }
+
+  // Lanes that wait together look again when all of them have come round, whatever they saw: the
+  // machine is not to think that one of them has looked in vain.
+  bool keep_waiting(Wait&) {
+    const std::int64_t round = 0;
+    machine_.store(&block_.rounds, &round, sizeof(round));
+    return machine_.wait();
+  }
 
   // At once: the machine's `publish` knows the stores of one fiber, this one's those of its block.
   template <class T>
@@ -192,6 +206,7 @@ class Port : public cpu_fibers::Port {
   Block& block_;
   int threads_;
   int lane_;
+  bool alone_ = false;
 };
 
 static_assert(WarpPort<Port>);
@@ -205,7 +220,7 @@ bool run(int pes, int blocks, int threads, std::size_t fast_bytes, std::byte* co
     all.push_back(std::make_unique<Block>(threads, fast_bytes));
   std::unique_ptr<cpu_fibers::Machine> machine;
   cpu_fibers::Config config{pes, blocks * threads, heaps, seed, {}};
-  config.step_limit = 2'000'000'000;
+  config.step_limit = 200'000'000;
   machine = std::make_unique<cpu_fibers::Machine>(config, [&](int pe, int fiber) {
     Block& block = *all[static_cast<std::size_t>(pe * blocks + fiber / threads)];
     Port port(*machine, block, pe, fiber, threads);

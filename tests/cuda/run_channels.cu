@@ -57,7 +57,7 @@ __global__ void __launch_bounds__(1024, 1)
       reduction.push(partial);
       if (!reduction.pull(total, notes, false)) return;
     } else {
-      if (!reduction.sum(partial, total, notes, false)) return;
+      if (!reduction.sum(partial, total, notes, false, [] {})) return;
     }
     for (int k = 0; k < K; ++k)
       if (total[k] != threads * static_cast<double>(e % 1000 + k)) atomicAdd(args.wrong, 1ULL);
@@ -94,7 +94,8 @@ __global__ void __launch_bounds__(1024, 1)
       if (ghosts[s] != e) atomicAdd(args.wrong, 1ULL);
       Packet packet[1];
       const auto site = [&](int) { return WaitSite{Channel::halo_arrival, s / port.blocks(), s}; };
-      if (!wait_packets(port, halo + s, 1, 1, arrivals.epoch(), site, packet)) return;
+      if (!wait_packets(port, [&](int) { return halo + s; }, 1, arrivals.epoch(), site, packet))
+        return;
       if (packet[0].value != static_cast<double>(e)) atomicAdd(args.wrong, 1ULL);
     }
   }

@@ -18,8 +18,6 @@ class Port {
   static constexpr bool slots_by_source = false;  // neighbouring lanes read neighbouring packets
   static constexpr int kMaxValues = 8;            // of one reduction
   static constexpr int kMostWarps = 32;           // of a block
-  static constexpr int kTeam = 8;                 // most warps that collect one value
-
   struct Wait {
     std::uint64_t start = 0;
     std::uint32_t looks = 0;
@@ -27,7 +25,8 @@ class Port {
 
   // `fast`: the block's dynamic shared memory. Blocks are whole warps.
   __device__ Port(const Shared& shared, std::byte* fast) : shared_(shared), fast_(fast) {
-    if (lane() == 0) scratch().filed = 0;
+    Scratch& s = scratch();
+    if (lane() == 0) s.filed = 0, s.looked = s.told = 0, s.notes = 0;
     __syncthreads();
   }
 
@@ -54,6 +53,7 @@ class Port {
     return value;
   }
 
+  __device__ static bool warp_all(bool value) { return __all_sync(kFull, value ? 1 : 0) != 0; }
   __device__ static unsigned warp_ballot(bool value) { return __ballot_sync(kFull, value); }
   __device__ static int lowest_bit(unsigned bits) { return __ffs(static_cast<int>(bits)) - 1; }
   template <class T>
@@ -101,33 +101,42 @@ class Port {
 
   // Some warps collect each value; all threads add up what these found. `Scratch::found` is read
   // before the barrier of the next `scatter`, and written again after it.
-  template <int K, class F>
-  __device__ void combine(double (&total)[K], unsigned& bits, F&& body) {
+  template <int K, class F, class G>
+  __device__ void combine(double (&total)[K], unsigned& bits, bool on_its_way, F&& prepare,
+                          G&& body) {
+    constexpr int kTeam = most_collectors(K);
+    const long long start = clock64();
     Scratch& s = scratch();
     const int l = warp_lane();
     const int team = max(1, min(kTeam, warps() / K));
     for (int job = warp(); job < K * team; job += warps()) {
       const int k = job % K;
       const int member = job / K;
-      const double part = warp_sum(body(k, member * 32 + l, team * 32));
-      if (l == 0) s.found[k * team + member] = part;
+      const auto part = prepare(k, member * 32 + l, team * 32);
+      // A packet takes longer than this; whoever looks before is only in its way.
+      while (on_its_way && clock64() - start < kFlight) {
+      }
+      const double found = warp_sum(body(part));
+      if (l == 0) s.found[k][member] = found;
     }
     const unsigned warp_bits = warp_or(bits);
     if (l == 0) s.bits[warp()] = warp_bits;
     __syncthreads();
-    for (int k = 0; k < K; ++k) {
-      total[k] = 0.0;
-      for (int part = 0; part < team; ++part) total[k] += s.found[k * team + part];
-    }
     bits = warp_or(l < warps() ? s.bits[l] : 0U);
+    // Lane k adds up value k, for the others: fewer instructions than if all did it, and registers.
+    double sum = 0.0;
+    if (l < K) {
+      sum = s.found[l][0];
+      CPUFREE_UNROLL
+      for (int part = 1; part < kTeam; ++part)
+        if (part < team) sum += s.found[l][part];
+    }
+    CPUFREE_UNROLL
+    for (int k = 0; k < K; ++k) total[k] = warp_broadcast(sum, k);
   }
 
-  // A packet takes longer than this; whoever looks before is only in its way.
-  __device__ static void pause() {
-    const long long start = clock64();
-    while (clock64() - start < kFlight) {
-    }
-  }
+  // The last warp is the one that collects nothing, where there is one.
+  __device__ bool clerk() const { return lane() == lanes() - 32; }
 
   // One value of each type is kept: asked again for another one of the same type, the first is
   // lost.
@@ -187,30 +196,39 @@ class Port {
   // Both cross PCIe, so they are done every millisecond, not every iteration: a store to the host
   // delays the next fence of its thread, a load takes longer than a reduction.
   __device__ unsigned host_notes() {
+    Scratch& s = scratch();
     const long long now = clock64();
-    if (now - looked_ < kHostPeriod) return notes_;
-    looked_ = now;
-    return notes_ = *shared_.notes;
+    if (now - s.looked < kHostPeriod) return s.notes;
+    s.looked = now;
+    return s.notes = *shared_.notes;
   }
   __device__ void report(std::int64_t iteration, double residual) {
+    Scratch& s = scratch();
     const long long now = clock64();
-    if (now - told_ < kHostPeriod) return;
-    told_ = now;
+    if (now - s.told < kHostPeriod) return;
+    s.told = now;
     *shared_.residual = residual;
     *shared_.iteration = iteration;
   }
 
  private:
   static constexpr unsigned kFull = 0xffffffffU;
-  static constexpr long long kFlight = 500;            // cycles
+  static constexpr long long kFlight = 500;  // cycles
+  static constexpr int kMostCollectors = 8;  // warps that collect one value
+  // Of a block of 16 warps all, or all but one, have one value to collect.
+  static constexpr int most_collectors(int values) {
+    return values <= 2 ? kMostCollectors : 16 / values;
+  }
   static constexpr long long kHostPeriod = 2'000'000;  // cycles: a millisecond or so
 
   struct Scratch {
     double sent[kMaxValues][kMostWarps + 1];
-    double found[kMostWarps + kMaxValues];
+    double found[kMaxValues][kMostCollectors];
     unsigned bits[kMostWarps];
     unsigned note;
     int filed;
+    long long looked, told;  // when the host was last asked, told; what it said
+    unsigned notes;
   };
   __device__ static Scratch& scratch() {
     __shared__ alignas(16) unsigned char room[sizeof(Scratch)];
@@ -278,9 +296,6 @@ class Port {
 
   const Shared& shared_;
   std::byte* fast_;
-  long long looked_ = 0;
-  long long told_ = 0;
-  unsigned notes_ = 0;
 };
 
 static_assert(cpufree::WarpPort<Port>);
