@@ -38,6 +38,7 @@ StencilSpec spec_of(const nb::dict& options) {
   spec.engine = engine_from_name(option<std::string>(options, "engine", "cpu_threads"));
   spec.pes = option(options, "pes", spec.pes);
   spec.blocks = option(options, "blocks", spec.blocks);
+  spec.gpus = option(options, "gpus", spec.gpus);
   spec.layers = option(options, "halo_steps", spec.layers);
   spec.thickness = option(options, "thickness", spec.thickness);
   spec.halo = option(options, "halo", spec.halo);
@@ -77,6 +78,7 @@ nb::dict dict_of(const StencilResult& result, int dims) {
   d["pe_halo_points"] = plan.pe_halo_points;
   d["halo"] = plan.halo;
   d["in_fast_memory"] = plan.in_fast_memory;
+  d["sweep"] = plan.sweep;
   return d;
 }
 
@@ -114,7 +116,7 @@ auto with_arrays(const nb::object& start, const nb::object& source, const nb::ob
 nb::dict jacobi(const nb::object& start, const nb::object& source, const nb::object& out,
                 const std::vector<bool>& periodic, const nb::dict& options,
                 const nb::object& progress) {
-  require_known(options, {"engine", "pes", "blocks", "halo_steps", "thickness", "halo",
+  require_known(options, {"engine", "pes", "blocks", "gpus", "halo_steps", "thickness", "halo",
                           "iterations", "tol", "check_every", "time_limit", "wait_limit"});
   const StencilSpec spec = spec_of(options);
   const StencilRun run = run_of(options);

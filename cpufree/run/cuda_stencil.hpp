@@ -1,5 +1,4 @@
-// Stencils on the GPU engine. Compiled, and not yet called by run_stencil: they are to pass
-// tests/cuda/run_stencils.cu on GPUs first.
+// Stencils on the GPU engine.
 #pragma once
 
 #include <memory>
@@ -26,7 +25,8 @@ class CudaStencil {
   std::unique_ptr<State> state_;
 };
 
-// run_stencil for grids with points to update, and a checked spec.
+// run_stencil for grids with points to update, and a checked spec. Throws Unsupported in a build
+// without CUDA, which has nothing else of this file.
 template <class T>
 StencilResult run_cuda_stencil(const StencilProblem<T>& problem, const StencilSpec& spec,
                                const StencilRun& run, const Progress& progress);

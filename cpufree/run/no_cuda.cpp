@@ -1,5 +1,6 @@
 // The GPU engine of a build without CUDA: it says that it is not there.
 #include "cpufree/run/cuda_engine.hpp"
+#include "cpufree/run/cuda_stencil.hpp"
 
 namespace cpufree {
 
@@ -24,6 +25,16 @@ std::unique_ptr<System<T>> make_cuda_system(const CsrView<T>&, std::span<const s
   throw Unsupported("engine cuda_p2p: " + gpu_note() + "; or use the engine cpu_threads");
 }
 
+template <class T>
+StencilResult run_cuda_stencil(const StencilProblem<T>&, const StencilSpec&, const StencilRun&,
+                               const Progress&) {
+  throw Unsupported("engine cuda_p2p: " + gpu_note() + "; or use the engine cpu_threads");
+}
+
+template StencilResult run_cuda_stencil(const StencilProblem<float>&, const StencilSpec&,
+                                        const StencilRun&, const Progress&);
+template StencilResult run_cuda_stencil(const StencilProblem<double>&, const StencilSpec&,
+                                        const StencilRun&, const Progress&);
 template std::unique_ptr<System<float>> make_cuda_system(const CsrView<float>&,
                                                          std::span<const std::int32_t>,
                                                          std::span<const std::int32_t>,

@@ -8,6 +8,7 @@
 #include "cpufree/base/index.hpp"
 #include "cpufree/reference/jacobi.hpp"
 #include "cpufree/run/cpu_stencil.hpp"
+#include "cpufree/run/cuda_stencil.hpp"
 #include "cpufree/run/stencil_plan.hpp"
 
 namespace cpufree {
@@ -41,12 +42,11 @@ StencilResult run_stencil(const StencilProblem<T>& problem, const StencilSpec& s
   check(problem);
   check(spec);
   check(run);
-  if (spec.engine != Engine::cpu_threads)
-    throw Unsupported(
-        "stencils run on the engine cpu_threads only in this version of cpufree: choose that, or "
-        "leave the engine out");
-  if (grid.updated() > 0 && run.iterations > 0)
-    return run_cpu_stencil(problem, spec, run, per_point(progress, grid.updated()));
+  if (grid.updated() > 0 && run.iterations > 0) {
+    const Progress tell = per_point(progress, grid.updated());
+    return spec.engine == Engine::cuda_p2p ? run_cuda_stencil(problem, spec, run, tell)
+                                           : run_cpu_stencil(problem, spec, run, tell);
+  }
   std::ranges::copy(problem.start, problem.out.begin());
   StencilResult result;  // nothing is there to be updated: every iteration leaves the grid as it is
   result.outcome.iterations = run.iterations;

@@ -47,6 +47,11 @@ void each_division(const Grid& grid, int pes, int blocks, F&& f) {
 
 // --- Registers ---
 
+// Points of a thread up to which tiles in registers are the fastest: 256^2 has 2. Of 64, 2048^2
+// takes 5.2 us, and 3.9 in passes of 4 iterations over the cache (docs/design/stencils.md).
+constexpr int kFewPoints = 16;
+constexpr int kUsualLayers = 4;  // of a pass: no more are faster
+
 std::int64_t room_of(const RegisterShape& shape, int warps, std::size_t value_bytes, bool source) {
   // RegisterRoom, whose numbers are compiled in.
   const std::int64_t width = shape.most_width(), rows = shape.rows;
@@ -61,6 +66,15 @@ double register_cycles(const RegisterShape& shape, int warps, std::int64_t halo)
   const double of_warp = shape.rows * (5.0 * shape.columns + 4.0) + 60.0;
   const double issue = of_warp * warps / kSchedulers;
   return std::max(issue, 2.0 * of_warp) + 8.0 * warps + 0.5 * static_cast<double>(halo);
+}
+
+// Whether passes of several iterations over memory beat a tile in registers, and can be had.
+bool better_in_memory(const Grid& grid, const StencilSpec& spec, const StencilRun& run,
+                      const Division& division, const RegisterShape& shape) {
+  const bool open = spec.sweep == Sweep::automatic && spec.layers == 0 && spec.rows == 0;
+  const bool several = run.check_every == 0 || run.check_every >= kUsualLayers;
+  return open && several && shape.columns * shape.rows > kFewPoints &&
+         most_layers(grid, division) >= kUsualLayers;
 }
 
 // --- Values in memory ---
@@ -210,7 +224,8 @@ std::optional<RegisterLayout> lay_out_registers(const Grid& grid, const StencilS
       best->warps = warps;
     }
   });
-  if (!best) return {};
+  if (!best || better_in_memory(grid, spec, run, best->layout.plan.division, best->shape))
+    return {};
   StencilPlan& plan = best->layout.plan;
   best->layout.tiling = make_tiling(grid, plan.division, 1);
   best->layout.packets = true;
@@ -232,8 +247,8 @@ std::optional<StreamLayout> lay_out_streams(const Grid& grid, const StencilSpec&
   std::optional<Pass> best;
   each_division(grid, spec.pes, blocks, [&](const Division& division) {
     for (const int layers : kernels.layers) {
-      if ((spec.layers > 0 && spec.layers != layers) || layers > most_layers(grid, division))
-        continue;
+      if (spec.layers > 0 ? spec.layers != layers : layers > kUsualLayers) continue;
+      if (layers > most_layers(grid, division)) continue;
       const Pass here = predict(grid, division, layers, value_bytes, source, kernels.warps);
       if (!best || here.seconds < best->seconds) best = here;
     }

@@ -127,6 +127,7 @@ class Stencil(TypedDict):
     pe_halo_points: int
     halo: str  # "packets", "values", "none"
     in_fast_memory: bool
+    sweep: str  # "wavefront", "registers", "streams"
 
 def jacobi(
     start: npt.NDArray[Any],  # 2 or 3 dimensions, float64 or float32, contiguous, as all of them

@@ -233,6 +233,13 @@ void times_of_small(int gpus) {
     measure<float>("2D 2048^2 each", medium, b, spec_of(gpus, Sweep::registers, 0, rows), 5000);
   for (const int layers : {1, 2, 4, 8})
     measure<float>("2D 2048^2 each", medium, b, spec_of(gpus, Sweep::streams, layers), 2000);
+  for (const std::int64_t n : {512, 1024}) {
+    const Grid between = grid_of(2, n * gpus, 1, n);
+    const auto values = smooth<float>(between);
+    const std::string what = "2D " + std::to_string(n) + "^2 each";
+    measure<float>(what.c_str(), between, values, spec_of(gpus, Sweep::registers, 0), 5000);
+    measure<float>(what.c_str(), between, values, spec_of(gpus, Sweep::streams, 4), 5000);
+  }
   const auto c = smooth<double>(medium);
   for (const int layers : {1, 2, 4, 8})
     measure<double>("2D 2048^2 each", medium, c, spec_of(gpus, Sweep::streams, layers), 2000);
