@@ -29,13 +29,14 @@ from .commands import (
     load_system,
     make_solver,
     parse_count,
+    parse_gpus,
     read_vector,
     right_hand_side,
     stage,
     tell_plan,
     write_json,
 )
-from .env import Env, gpu_numbers
+from .env import Env
 from .errors import CpufreeError, InvalidInputError, MatrixError, OutOfMemoryError
 from .stencil_command import EPILOG as STENCIL_EPILOG
 from .stencil_command import stencil
@@ -115,16 +116,6 @@ def top(
     ] = False,
 ) -> None:
     """Solve sparse SPD systems, iterate on grids: one kernel per PE, the CPU steps back."""
-
-
-def parse_gpus(text: str) -> str:
-    """Return the text of --gpus once it is auto, all, or a list of device numbers."""
-    try:
-        gpu_numbers(text)
-    except ValueError as error:
-        what = f"{error}; give auto, all, or device numbers such as 0,2-5"
-        raise typer.BadParameter(what, param_hint="--gpus") from None
-    return text
 
 
 @app.command(epilog=SOLVE_EPILOG)

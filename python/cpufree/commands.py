@@ -19,6 +19,7 @@ from rich.console import Console
 from rich.text import Text
 
 from . import display
+from .env import gpu_numbers
 from .errors import InvalidInputError
 from .result import counted
 
@@ -189,3 +190,13 @@ def tell_plan(solver: Solver) -> str:
         return words
     cut, halo = display.number(plan["edge_cut"]), display.number(plan["halo_values"])
     return f"{words}, edge cut {cut}, halo {halo} values, imbalance {plan['imbalance']:.3f}"
+
+
+def parse_gpus(text: str) -> str:
+    """Return the text of --gpus once it is auto, all, or a list of device numbers."""
+    try:
+        gpu_numbers(text)
+    except ValueError as error:
+        what = f"{error}; give auto, all, or device numbers such as 0,2-5"
+        raise typer.BadParameter(what, param_hint="--gpus") from None
+    return text

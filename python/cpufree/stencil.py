@@ -12,10 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from .env import Env
-from .errors import InvalidInputError, UnsupportedError
+from .errors import InvalidInputError
 from .problem import cuda_device
-from .result import counted
-from .run import choices, core
+from .result import counted, dtype_name
+from .run import choices, core, from_device
+from .run.placement import Asked
+from .run.stencil_placement import StencilPlacement, Work, place
 from .run.watch import Progress, Watch
 
 BOUNDARIES = ("dirichlet", "periodic")
@@ -54,24 +56,27 @@ class StencilResult:
     """The outcome of a run.
 
     Attributes:
-        u: the values after `iterations` iterations; shape of u0, float32 or float64.
+        u: the values after `iterations` iterations; shape of u0, float32 or float64; an array of
+            CuPy or PyTorch on the GPU of u0 where u0 is one.
         iterations: iterations done.
         reason: why the run ended.
         residual: largest change of a point in the last iteration; NaN where a point has become NaN,
             and where a run without tol was stopped early, which measures nothing.
         seconds: from the launch of the kernels to the end of the last one.
         updates: points that an iteration updates: all but those that a Dirichlet boundary keeps.
-        engine, pes, blocks: where it ran; on the CPU engine a block is a thread.
+        engine, pes, blocks: where it ran; on the CPU engine a block is a thread, on GPUs a PE is
+            a GPU.
         halo_steps: iterations from one exchange of halos to the next.
         plan: how the grid was divided: "pe_grid" and "block_grid" (parts along each axis),
             "tile_points" (of the largest tile), "halo" ("packets", "values", or "none"),
             "halo_points" (that all tiles receive in an exchange), "pe_halo_points" (those from
             other PEs), "check_every", "thickness" (planes between two barriers of a block),
-            "exchanges" and "checks" that took place.
+            "sweep" (how blocks hold their tiles: "wavefront", "registers", "streams"),
+            "exchanges" and "checks" that took place, "gpus" (their numbers).
         warnings: what the user should know, in sentences.
     """
 
-    u: npt.NDArray[Any]
+    u: Any
     iterations: int
     reason: StencilReason
     residual: float
@@ -98,7 +103,7 @@ class StencilResult:
     @property
     def moved_bytes(self) -> int:
         """Bytes of an iteration that reads and writes every updated point once."""
-        return 2 * self.updates * int(self.u.itemsize)
+        return 2 * self.updates * np.dtype(dtype_name(self.u)).itemsize
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but u as plain Python values, ready for JSON; NaN becomes None."""
@@ -106,7 +111,7 @@ class StencilResult:
         names += "pes blocks halo_steps plan warnings"
         content = {name: getattr(self, name) for name in names.split()}
         content |= {"reason": self.reason.value, "warnings": list(self.warnings)}
-        content |= {"shape": list(self.u.shape), "dtype": str(self.u.dtype)}
+        content |= {"shape": list(self.u.shape), "dtype": dtype_name(self.u)}
         return {
             name: None if isinstance(value, float) and not math.isfinite(value) else value
             for name, value in content.items()
@@ -117,7 +122,7 @@ class StencilResult:
         lines = [
             f"StencilResult: {counted(self.iterations, 'iteration')} "
             f"({self.reason}: {self.reason.meaning})",
-            f"  u          {self.u.dtype} {self.u.shape}",
+            f"  u          {dtype_name(self.u)} {tuple(self.u.shape)}",
             f"  residual   {self.residual:.3e}",
             f"  seconds    {self.seconds:.3g}, per iteration {self.per_iteration:.3g}, "
             f"{self.glups:.3g} GLUP/s",
@@ -138,6 +143,7 @@ def jacobi(
     pes: int | str = "auto",
     blocks: int | str = "auto",
     engine: str = "auto",
+    gpus: Any = "auto",
     halo_steps: int | str = "auto",
     time_limit: float | None = None,
     wait_limit: float | None = None,
@@ -151,17 +157,22 @@ def jacobi(
 
     Parameters:
         u0: first values, 2 or 3 dimensions, each of 1 point or more; finite. float32 and float64
-            are kept, other real types become float64. Any memory layout; it is not changed.
+            are kept, other real types become float64. Any memory layout; it is not changed. It may
+            lie on a GPU (CuPy, PyTorch): it is copied through the host, as is the result.
         iters: iterations to do, or with tol: at most.
         boundary: "dirichlet" (the first and last points along an axis keep their values) or
             "periodic", or one of these for each axis.
-        source: array of the shape of u0, finite; default none. Taken in the type of u0.
+        source: array of the shape of u0, finite; default none. Taken in the type of u0. On a GPU
+            or on the host, wherever u0 is.
         tol: stop where max |u_new - u| ≤ tol; default: never. check_every: iterations between two
             looks at that, default 100. They are also when the kernels listen to the host (Ctrl-C,
             time_limit, progress); without tol, the default is every few milliseconds.
-        pes: number of PEs, "auto" (1); blocks: blocks (threads) for each, "auto" (the cores). Fewer
-            are used where the grid has too few points; a warning says so.
-        engine: "auto", "cpu_threads". Stencils do not run on GPUs in this version.
+        pes: number of PEs, "auto" (on the CPU 1, on GPUs as many GPUs as pay by a model); blocks:
+            blocks for each, "auto" (the cores; on a GPU its multiprocessors). Fewer are used where
+            the grid has too few points; a warning says so.
+        engine: "cuda_p2p" (GPUs), "cpu_threads", or "auto": GPUs where there are some and the work
+            is worth setting them up.
+        gpus: which GPUs: "auto", "all", numbers such as [0, 2], or a text such as "0,2-5".
         halo_steps: iterations from one exchange of halos to the next, with halos as many points
             wide; "auto" chooses by a model of the caches. At most 64, and no more than a tile is
             wide: fewer are used where that is less, and a warning says so.
@@ -172,22 +183,20 @@ def jacobi(
             run (reason INTERRUPTED), as Ctrl-C does.
 
     Returns a StencilResult. Raises InvalidInputError for values or options that cannot be used,
-    UnsupportedError for an engine that is not there, WaitTimeoutError, OutOfMemoryError, and what
-    progress raises.
+    UnsupportedError for an engine that is not there, NotEnoughGpusError, WaitTimeoutError,
+    OutOfMemoryError, and what progress raises.
 
     Source: Jacobi's method as in Y. Saad, Iterative methods for sparse linear systems, 2003, ch. 4.
     """
     env = Env.read()
+    asked = Asked(engine, gpus, pes, blocks)
+    near = cuda_device(u0)
     start = as_values(u0, "u0")
     periodic = as_boundary(boundary, start.ndim)
     term = None if source is None else as_source(source, start)
     if not (progress is None or callable(progress)):
         raise InvalidInputError(f"progress is {progress!r}: give a function, or None")
-    asked_pes = choices.choose_pes(pes, env.pes)[0]
     options: dict[str, Any] = {
-        "engine": choose_engine(engine, env),
-        "pes": asked_pes,
-        "blocks": choose_blocks(blocks, env),
         "halo_steps": choose_halo_steps(halo_steps),
         "iterations": choices.integer("iters", iters),
         "tol": -1.0 if tol is None else choices.real("tol", tol),
@@ -199,18 +208,34 @@ def jacobi(
     }
     if check_every is not None:
         options["check_every"] = choices.integer("check_every", check_every, 1)
+    work = Work(
+        start.size,
+        start.ndim,
+        start.itemsize,
+        count_updates(start.shape, periodic) * options["iterations"],
+    )
+    placement = place(asked, env, work, near)
+    options |= {"engine": placement.engine, "pes": placement.pes, "blocks": placement.blocks}
+    options["gpus"] = [gpu.index for gpu in placement.gpus]
     out = np.empty_like(start)
     watch = progress if isinstance(progress, Watch) else Watch(progress)
     with watch:
         outcome = core.load().jacobi(start, term, out, periodic, options, watch)
     if watch.error is not None:
         raise watch.error
-    return _result(out, outcome, options, periodic)
+    u = out if near is None else from_device.copy_beside(u0, out)
+    return _result(u, outcome, options, count_updates(out.shape, periodic), placement)
 
 
 def _result(
-    u: npt.NDArray[Any], outcome: dict[str, Any], options: Mapping[str, Any], periodic: list[bool]
+    u: Any,
+    outcome: dict[str, Any],
+    options: Mapping[str, Any],
+    updates: int,
+    placement: StencilPlacement,
 ) -> StencilResult:
+    if placement.gpus:
+        outcome["gpus"] = options["gpus"][: outcome["pes"]]
     top = "reason iterations update seconds engine pes blocks halo_steps"
     return StencilResult(
         u=u,
@@ -218,13 +243,13 @@ def _result(
         reason=StencilReason(outcome["reason"]),
         residual=outcome["update"],
         seconds=outcome["seconds"],
-        updates=count_updates(u.shape, periodic),
+        updates=updates,
         engine=outcome["engine"],
         pes=outcome["pes"],
         blocks=outcome["blocks"],
         halo_steps=outcome["halo_steps"],
         plan={key: value for key, value in outcome.items() if key not in top.split()},
-        warnings=tuple(_notes(outcome, options)),
+        warnings=(*placement.warnings, *_notes(outcome, options)),
     )
 
 
@@ -281,10 +306,7 @@ def reference(
 def as_values(values: Any, name: str) -> npt.NDArray[Any]:
     """Return values as a contiguous, finite array of float32 or float64, 2D or 3D."""
     if cuda_device(values) is not None:
-        raise InvalidInputError(
-            f"{name} lies on a GPU, and stencils run on the CPU in this version: pass a copy on "
-            f"the host (.get() in CuPy, .cpu() in PyTorch)"
-        )
+        values = from_device.copy_to_host(values, name)
     if isinstance(values, np.ma.MaskedArray):
         raise InvalidInputError(f"{name} has a mask, which a stencil has no use for: fill it")
     try:
@@ -333,26 +355,6 @@ def as_boundary(boundary: str | Sequence[str], dims: int) -> list[bool]:
             "for each, or one for all"
         )
     return [name == "periodic" for name in names]
-
-
-def choose_engine(asked: str, env: Env) -> str:
-    """Return the engine to use; UnsupportedError for one that has no stencils."""
-    choices.one_of("engine", asked, choices.ENGINES)
-    by = "" if asked != "auto" else " (by CPUFREE_ENGINE)"
-    engine = env.engine if asked == "auto" else asked
-    if engine in ("auto", "cpu_threads"):
-        return "cpu_threads"
-    raise UnsupportedError(
-        f"engine '{engine}' is asked for{by}, but stencils run on 'cpu_threads' only in this "
-        "version of cpufree: choose that, or leave the engine out"
-    )
-
-
-def choose_blocks(asked: int | str, env: Env) -> int:
-    """Return the number of blocks for each PE, 0 where the engine decides."""
-    if asked != "auto":
-        return choices.count("blocks", asked)
-    return 0 if env.blocks is None else choices.count("blocks", env.blocks)
 
 
 def choose_halo_steps(asked: int | str) -> int:

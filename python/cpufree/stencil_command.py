@@ -16,7 +16,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 from rich.text import Text
 
 from . import display
-from .commands import check_can_write, parse_count, write_json
+from .commands import check_can_write, parse_count, parse_gpus, write_json
 from .errors import CpufreeError, InvalidInputError
 from .result import counted
 
@@ -27,6 +27,8 @@ EPILOG = """
 [bold]Examples[/bold]
 
   cpufree stencil jacobi2d --grid 8192x8192 --iters 10000
+
+  cpufree stencil jacobi2d --grid 8192x8192 --iters 10000 --gpus 0,1
 
   cpufree stencil jacobi3d --grid 256^3 --iters 1000 --precision single --boundary periodic
 
@@ -108,14 +110,17 @@ def stencil(
     check_every: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Iterations between two looks at --tol.")
     ] = None,
+    gpus: Annotated[
+        str, typer.Option(metavar="LIST", help="GPUs: auto, all, or numbers such as 0,2-5.")
+    ] = "auto",
     pes: Annotated[
-        str, typer.Option(metavar="N", help="Number of PEs (groups of threads), or auto.")
+        str, typer.Option(metavar="N", help="Number of PEs (GPUs, or groups of threads), or auto.")
     ] = "auto",
     blocks: Annotated[
         str, typer.Option(metavar="N", help="Blocks per PE (threads on the CPU), or auto.")
     ] = "auto",
     engine: Annotated[
-        Engine, typer.Option(help="Stencils run on the CPU (cpu_threads) in this version.")
+        Engine, typer.Option(help="GPUs (cuda_p2p), the CPU (cpu_threads), or auto.")
     ] = Engine.auto,
     halo_steps: Annotated[
         str, typer.Option(metavar="K", help="Iterations between two exchanges of halos, or auto.")
@@ -145,6 +150,7 @@ def stencil(
     setup: dict[str, Any] = {
         "pes": parse_count(pes, "--pes"),
         "blocks": parse_count(blocks, "--blocks"),
+        "gpus": parse_gpus(gpus),
     }
     names = boundary.split(",") if "," in boundary else boundary
     as_boundary(names, kind.dims)

@@ -48,6 +48,7 @@ class FakeCore:
         self.looked_at_gpus = 0
         self.started: list[int] = []
         self.systems: list[FakeSystem] = []
+        self.stencils: list[dict[str, Any]] = []  # options of jacobi
 
     def cuda_built(self) -> bool:
         return self.built
@@ -66,6 +67,24 @@ class FakeCore:
     def peer_problem(self, gpus: list[int]) -> str:
         self.asked_peers.append(gpus)
         return self.peer
+
+    def jacobi(
+        self, start: Any, source: Any, out: Any, periodic: Any, options: dict[str, Any], _: Any
+    ) -> dict[str, Any]:
+        """Do nothing to the values."""
+        self.stencils.append(options)
+        out[:] = start
+        return {
+            "reason": "CONVERGED_ITS",
+            "iterations": options["iterations"],
+            "update": 0.0,
+            "seconds": 1e-3,
+            "engine": options["engine"],
+            "pes": options["pes"],
+            "blocks": options["blocks"] or 132,
+            "halo_steps": options["halo_steps"] or 4,
+            "halo": "values",
+        }
 
     def System(self, *arguments: Any) -> FakeSystem:
         self.systems.append(FakeSystem(*arguments))

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import cpufree
-from cpufree import InvalidInputError, UnsupportedError, WaitTimeoutError
+from cpufree import InvalidInputError, WaitTimeoutError
 from cpufree.stencil import StencilReason, jacobi, reference
 
 pytestmark = pytest.mark.cpu_only
@@ -236,15 +236,6 @@ def test_too_large_source_for_float32_is_refused() -> None:
     source = np.full((6, 6), 1e300)
     with pytest.raises(InvalidInputError, match="too large for float32: give u0 as float64"):
         jacobi(grid(6, 6, dtype=np.float32), 1, source=source)
-
-
-def test_gpus_are_refused_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(UnsupportedError, match="stencils run on 'cpu_threads' only"):
-        jacobi(grid(6, 6), 1, engine="cuda_p2p")
-    monkeypatch.setenv("CPUFREE_ENGINE", "cuda_p2p")
-    with pytest.raises(UnsupportedError, match="by CPUFREE_ENGINE"):
-        jacobi(grid(6, 6), 1)
-    assert jacobi(grid(6, 6), 1, engine="cpu_threads").iterations == 1
 
 
 def test_environment_presets_pes_and_blocks(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -118,7 +118,7 @@ def test_time_limit_has_its_exit_code(run: Run) -> None:
         (("jacobi2d", "--grid", "8x8", "--iters", 5, "--pes", "no"), 2, "neither auto nor"),
         (("jacobi2d", "--grid", "8x8", "--iters", 5, "--boundary", "x"), 3, "unknown boundary"),
         (("jacobi2d", "--grid", "8x8", "--iters", 5, "--output", "u.txt"), 3, "must end in"),
-        (("jacobi2d", "--grid", "8x8", "--iters", 5, "--engine", "cuda_p2p"), 4, "cpu_threads"),
+        (("jacobi2d", "--grid", "8x8", "--iters", 5, "--gpus", "one"), 2, "device numbers"),
     ],
 )
 def test_wrong_words_are_told(run: Run, words: tuple[object, ...], code: int, message: str) -> None:

@@ -72,6 +72,8 @@ class Size:
     rows: int
     nnz: int
     value_bytes: int
+    what: str = "system"
+    """What errors call it."""
 
 
 def predict(size: Size, gpus: int, model: Model = MODEL) -> float:
@@ -155,7 +157,7 @@ def too_large(size: Size, free: Sequence[int], model: Model = MODEL) -> str:
     have = _gib(model.memory_share * min(free))
     each = "it" if len(free) == 1 else "each"
     return (
-        f"the system needs about {need} on {'the' if len(free) == 1 else 'each of'} "
+        f"the {size.what} needs about {need} on {'the' if len(free) == 1 else 'each of'} "
         f"{counted(len(free), 'GPU')}, which is more than the {have} that may be used of {each} "
         f"({model.memory_share:.0%} of what is free). Use more GPUs, float32, or "
         "engine 'cpu_threads'"

@@ -10,7 +10,7 @@ from ..env import Env
 from ..errors import InvalidInputError, NotEnoughGpusError, OutOfMemoryError, UnsupportedError
 from ..result import counted
 from . import choices, core, gpus
-from .gpu_choice import Size, choose, fits
+from .gpu_choice import MODEL, Model, Size, choose, fits
 from .gpus import Gpu
 
 # From so many nonzeros on, "auto" takes GPUs. Below, a solve is over before a GPU has been set up:
@@ -155,7 +155,7 @@ def _on_cpu(asked: Asked, env: Env, size: Size, why: str, notes: list[str]) -> P
 
 
 def choose_gpus(
-    asked: Asked, env: Env, size: Size, near: int | None = None
+    asked: Asked, env: Env, size: Size, near: int | None = None, model: Model = MODEL
 ) -> tuple[list[Gpu], str, list[str]]:
     """Return a GPU for each PE, why these, and what the user should be warned of."""
     there = gpus.find()
@@ -180,19 +180,19 @@ def choose_gpus(
         return _reachable(_in_order(_near_first(pool, near)[:pes])), why, []
     if env.gpus != "auto":
         return _reachable(pool), "asked for by CPUFREE_GPUS", []
-    return _best(_near_first(pool, near), size)
+    return _best(_near_first(pool, near), size, model)
 
 
-def _best(there: list[Gpu], size: Size) -> tuple[list[Gpu], str, list[str]]:
+def _best(there: list[Gpu], size: Size, model: Model) -> tuple[list[Gpu], str, list[str]]:
     """Return as many of the GPUs as the model finds best; one, if those cannot be combined."""
-    chosen, why = choose(size, there, Gpu.room)
+    chosen, why = choose(size, there, Gpu.room, model)
     problem = core.peer_problem(tuple(gpu.index for gpu in chosen))
     if not problem:
         return _in_order(chosen), why, []
-    one = next((gpu for gpu in there if fits(size, 1, gpu.room())), None)
+    one = next((gpu for gpu in there if fits(size, 1, gpu.room(), model)), None)
     if one is None:
         raise OutOfMemoryError(
-            f"the system does not fit on one GPU, and more cannot be combined: {problem}. Use "
+            f"the {size.what} does not fit on one GPU, and more cannot be combined: {problem}. Use "
             "float32, or engine 'cpu_threads'"
         )
     return [one], "GPUs cannot be combined", [f"one GPU is used: {problem}"]

@@ -1,0 +1,101 @@
+"""Where iterations on a grid are done: which engine, which GPUs, how many PEs and blocks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from ..env import Env
+from ..errors import InvalidInputError, OutOfMemoryError
+from . import choices
+from .gpu_choice import MODEL, Bytes, Size
+from .gpus import Gpu
+from .placement import GPU_NNZ, Asked, choose_engine, choose_gpus
+
+# From so many updates of points on, "auto" takes GPUs. Below, cores are done before a GPU has been
+# set up.
+GPU_UPDATES = 10**8
+
+# One H200: 2048² and 8192² in passes of 4 iterations, 256³ and 512³ in passes of one
+# (docs/design/stencils.md). Each value counts as read and written once in an iteration, whatever
+# the caches save. The latency on several GPUs is an estimate.
+_BYTES = {8: Bytes(0, 16, 0, 4 * 8), 4: Bytes(0, 8, 0, 4 * 4)}
+_RATES = {2: 11e12, 3: 1.6e12}
+_LATENCY = {1: 1.6e-6, 2: 3.0e-6, 4: 3.2e-6, 8: 3.5e-6}
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is to be done."""
+
+    points: int
+    dims: int
+    value_bytes: int
+    updates: int
+    """Points that all iterations together update, at most."""
+
+
+@dataclass(frozen=True)
+class StencilPlacement:
+    """The engine, its PEs and blocks; `gpus` has one for each PE, none on the CPU engine."""
+
+    engine: str
+    pes: int
+    blocks: int
+    """Blocks for each PE; 0: the engine decides."""
+    gpus: list[Gpu] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+
+def place(asked: Asked, env: Env, work: Work, near: int | None = None) -> StencilPlacement:
+    """Return where the work is to be done.
+
+    Args:
+        asked: by the call. env: by the environment.
+        work: grid and iterations.
+        near: number of the GPU on which u0 lies; None: on the host.
+
+    Raises:
+        InvalidInputError, UnsupportedError, NotEnoughGpusError: what is asked for cannot be had.
+        OutOfMemoryError: the GPUs asked for have not the memory.
+    """
+    named = env.engine if asked.engine == "auto" else asked.engine
+    if near is not None and named == "cpu_threads":
+        raise InvalidInputError(
+            "u0 lies on a GPU, but engine 'cpu_threads' is asked for: leave the engine out, or "
+            "pass a copy on the host (u0.get() in CuPy, u0.cpu() in PyTorch)"
+        )
+    large = work.updates >= GPU_UPDATES
+    engine, _, notes = choose_engine(asked, env, GPU_NNZ if large else 0, near is not None)
+    notes = [note.replace("solved on", "done on") for note in notes]
+    if engine == "cpu_threads":
+        return _on_cpu(asked, env, notes)
+    open_to_choice = asked.engine == env.engine == asked.devices == "auto" and near is None
+    rate = _RATES[work.dims]
+    model = replace(
+        MODEL, bytes_of=_BYTES, memory_bandwidth=rate, chip_bandwidth=rate, latency=_LATENCY
+    )
+    size = Size(work.points, 0, work.value_bytes, what="grid")
+    try:
+        chosen, _, notes = choose_gpus(asked, env, size, near, model)
+    except OutOfMemoryError as error:
+        if not open_to_choice or asked.pes != "auto":
+            raise
+        return _on_cpu(asked, env, [f"done on the CPU: {error}"])
+    # The environment's number of blocks is meant for the engine that it names, threads by default.
+    blocks = asked.blocks
+    if blocks == "auto" and not open_to_choice and env.blocks is not None:
+        blocks = env.blocks
+    return StencilPlacement(
+        engine, len(chosen), 0 if blocks == "auto" else choices.count("blocks", blocks),
+        chosen, notes,
+    )  # fmt: skip
+
+
+def _on_cpu(asked: Asked, env: Env, notes: list[str]) -> StencilPlacement:
+    blocks = env.blocks if asked.blocks == "auto" else asked.blocks
+    return StencilPlacement(
+        "cpu_threads",
+        choices.choose_pes(asked.pes, env.pes)[0],
+        0 if blocks is None else choices.count("blocks", blocks),
+        warnings=notes,
+    )
