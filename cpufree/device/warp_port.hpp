@@ -18,7 +18,13 @@ concept WarpPort = Port<P> && P::width == 1 && requires(P& port, float value, fl
   { port.warp_down(value) } -> std::same_as<float>;  // of the lane after
   { port.warp_or(1U) } -> std::convertible_to<unsigned>;
   { port.product(value, value) } -> std::same_as<float>;  // rounded, whatever is added to it
-  port.warp_sync();                                       // orders the memory accesses of its lanes
+  // Copies of 16 bytes into the block's own memory, which the thread need not wait for: they belong
+  // to a group, which end_copies() ends. await_copies<N>() waits until all of the thread's groups
+  // but the last N are there.
+  port.copy_in(values, static_cast<const float*>(values));
+  port.end_copies();
+  port.template await_copies<1>();
+  port.warp_sync();  // orders the memory accesses of its lanes
   {
     port.in_memory(values)
   } -> std::same_as<float*>;  // the same; promises that it is no

@@ -14,7 +14,8 @@ template <int D, int K, bool kSource, class T>
 __global__ void __launch_bounds__(kCudaStencilThreads, 1)
     sweep_streams(const __grid_constant__ cuda_p2p::Shared shared,
                   const __grid_constant__ JacobiArgs<T> args) {
-  cuda_p2p::Port port(shared, nullptr);
+  extern __shared__ double2 fast[];  // planes, in three dimensions
+  cuda_p2p::Port port(shared, reinterpret_cast<std::byte*>(fast));
   stream_kernel<D, K, kSource>(port, args);
 }
 

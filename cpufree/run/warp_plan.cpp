@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "cpufree/base/index.hpp"
 #include "cpufree/stencils/stream_shape.hpp"
@@ -86,24 +87,73 @@ struct Pass {
   double seconds = 0.0;  // of an iteration
 };
 
-double step_instructions(int dims, int layers, std::size_t value_bytes) {
-  if (dims == 3) return value_bytes == 4 ? 270.0 : 300.0;
+double step_instructions(int layers, std::size_t value_bytes) {
   return (value_bytes == 4 ? 26.5 : 33.0) * layers + 14.0;
 }
 
-// Of a pass: all warps compute, while values move.
+// Tiles begin on lines of memory, the nearest ones, where they are wide enough that only tiles
+// which exchange are within reach of one another still.
+std::int32_t alignment(const Grid& grid, const Division& division, int layers) {
+  const std::int64_t width = extent_of(grid, division, 2).least;
+  for (const std::int32_t align : {32, 4})
+    if (width - align >= layers) return align;
+  return 1;
+}
+
+std::int32_t nearest(std::int32_t i, std::int32_t align) { return floor_to(i + align / 2, align); }
+
+// Columns of the widest of a PE's parts.
+std::int64_t widest(const Grid& grid, const Division& division, int layers) {
+  const std::int64_t n = ceil_div(grid.updated(2), division.pes[2]);
+  const std::int32_t align = alignment(grid, division, layers);
+  const std::int32_t parts = division.blocks[2];
+  std::int64_t most = 0, lo = 0;
+  for (std::int32_t k = 1; k <= parts; ++k) {
+    const auto cut_at = static_cast<std::int32_t>(n * k / parts);
+    const std::int64_t hi = k == parts ? n : nearest(cut_at, align);
+    most = std::max(most, hi - std::exchange(lo, hi));
+  }
+  return most;
+}
+
+// Seconds of a pass that moves `bytes` between multiprocessors and the cache, and `moved` of them
+// from memory where the cache does not hold them, while it computes.
+double overlapped(double compute, double bytes, double moved) {
+  const double move = moved / (moved < kCacheBytes ? kCacheRate : kMemoryRate);
+  const double cache = bytes / kCacheRate;
+  const double most = std::max({compute, move, cache});
+  return most + 0.2 * (compute + move + cache - most) + kExchange;
+}
+
+// In three dimensions: window after window, plane after plane.
+Pass predict_planes(const Grid& grid, const Division& division, std::size_t value_bytes,
+                    bool source, int warps) {
+  constexpr double kPlane = 400.0;  // cycles: 55 instructions of 16 warps, and a barrier
+  const auto columns = static_cast<std::int64_t>(32 * 16 / value_bytes);
+  const std::int64_t depth = extent_of(grid, division, 0).most;
+  const std::int64_t height = extent_of(grid, division, 1).most;
+  const std::int64_t windows =
+      ceil_div(height, warps) * ceil_div(widest(grid, division, 1), columns);
+  const auto planes = static_cast<double>(windows * (depth + 2 + kRingPlanes / 4));
+  const double points = static_cast<double>(depth * height * extent_of(grid, division, 2).most) *
+                        division.blocks_in_all();
+  const double bytes = points * static_cast<double>(value_bytes) * (source ? 3.0 : 2.0);
+  const double cache = planes * (2 * warps + 2) * (32 + 2) * 16.0 * division.blocks_in_all();
+  return {division, 1, 1, overlapped(planes * kPlane / kClock, cache, bytes)};
+}
+
+// In two dimensions: all warps compute, each its own strip, while values move.
 Pass predict(const Grid& grid, const Division& division, int layers, std::size_t value_bytes,
              bool source, int warps) {
   const int columns = 16 / static_cast<int>(value_bytes);
   std::int64_t tile[3];
   for (int a = 0; a < 3; ++a) tile[a] = extent_of(grid, division, a).most;
   const std::int64_t strips = ceil_div(tile[2] + columns - 1, stream_width(columns, layers));
-  const std::int64_t groups = grid.dims == 3 ? ceil_div(tile[1], kStreamRows) : 1;
-  const double instructions = step_instructions(grid.dims, layers, value_bytes);
+  const double instructions = step_instructions(layers, value_bytes);
   Pass best{division, layers, 1, 0.0};
   double least = 0.0;
   for (int chunks = 1; chunks <= std::min<std::int64_t>(tile[0], kMostChunks); ++chunks) {
-    const std::int64_t rounds = ceil_div(strips * groups * chunks, warps);
+    const std::int64_t rounds = ceil_div(strips * chunks, warps);
     const std::int64_t steps = rounds * (ceil_div(tile[0], chunks) + 2 * layers + 2);
     const double here = static_cast<double>(steps);
     if (chunks == 1 || here < least) least = here, best.chunks = chunks;
@@ -111,27 +161,13 @@ Pass predict(const Grid& grid, const Division& division, int layers, std::size_t
   const double compute = least * instructions * warps / kSchedulers / kClock;
   const double points = static_cast<double>(tile[0] * tile[1] * tile[2]) * division.blocks_in_all();
   const double bytes = points * static_cast<double>(value_bytes);
-  const double moved = bytes * (source ? 3.0 : 2.0);
-  const double move = moved / (moved < kCacheBytes ? kCacheRate : kMemoryRate);
   // What multiprocessors read of the cache more than once: around strips, chunks and tiles.
   const auto with_halo = [](double extent, double halo) { return (extent + halo) / extent; };
   const double again =
       with_halo(static_cast<double>(tile[2]), 2.0 * static_cast<double>(strips) * columns) *
-      with_halo(static_cast<double>(tile[0]) / best.chunks, 2.0 * layers) *
-      (grid.dims == 3 ? with_halo(static_cast<double>(tile[1]), 2.0) : 1.0);
-  const double cache = bytes * (again + 1.0) / kCacheRate;
-  const double most = std::max({compute, move, cache});
-  best.seconds = (most + 0.2 * (compute + move + cache - most) + kExchange) / layers;
+      with_halo(static_cast<double>(tile[0]) / best.chunks, 2.0 * layers);
+  best.seconds = overlapped(compute, bytes * (again + 1.0), bytes * (source ? 3.0 : 2.0)) / layers;
   return best;
-}
-
-// Tiles begin on lines of memory where they are wide enough that only tiles which exchange are
-// within reach of one another still.
-std::int32_t alignment(const Grid& grid, const Division& division, int layers) {
-  const std::int64_t width = extent_of(grid, division, 2).least;
-  for (const std::int32_t align : {32, 4})
-    if (width - align >= layers) return align;
-  return 1;
 }
 
 StreamBox box_of_pes(const Tiling& tiling, int dims, int layers, std::size_t value_bytes) {
@@ -190,8 +226,8 @@ std::vector<StreamPart> parts_of(const TileShape& pe, const std::vector<Tile>& t
       part.lo[a] = static_cast<std::int32_t>(tile.shape.lo[a] + to_pe);
       part.hi[a] = static_cast<std::int32_t>(tile.shape.hi[a] + to_pe);
     }
-    part.lo[2] = floor_to(part.lo[2], align);
-    if (part.hi[2] < pe.hi[2] - pe.lo[2]) part.hi[2] = floor_to(part.hi[2], align);
+    part.lo[2] = nearest(part.lo[2], align);
+    if (part.hi[2] < pe.hi[2] - pe.lo[2]) part.hi[2] = nearest(part.hi[2], align);
   }
   return parts;
 }
@@ -249,7 +285,9 @@ std::optional<StreamLayout> lay_out_streams(const Grid& grid, const StencilSpec&
     for (const int layers : kernels.layers) {
       if (spec.layers > 0 ? spec.layers != layers : layers > kUsualLayers) continue;
       if (layers > most_layers(grid, division)) continue;
-      const Pass here = predict(grid, division, layers, value_bytes, source, kernels.warps);
+      const Pass here = grid.dims == 3
+                            ? predict_planes(grid, division, value_bytes, source, kernels.warps)
+                            : predict(grid, division, layers, value_bytes, source, kernels.warps);
       if (!best || here.seconds < best->seconds) best = here;
     }
   });
@@ -259,6 +297,7 @@ std::optional<StreamLayout> lay_out_streams(const Grid& grid, const StencilSpec&
   plan.division = best->division;
   plan.layers = best->layers;
   plan.sweep = "streams";
+  if (grid.dims == 3) plan.fast_bytes = ring_bytes(kernels.warps);
   streams.layout.tiling = make_tiling(grid, plan.division, plan.layers);
   Division whole = plan.division;
   for (int& cuts : whole.blocks) cuts = 1;

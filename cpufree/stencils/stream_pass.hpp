@@ -9,7 +9,8 @@
 
 namespace cpufree {
 
-// What the passes in two and three dimensions share: where a warp is, what keeps its value, stores.
+// What the passes in two and three dimensions (plane_pass.hpp) share: where a warp is, what keeps
+// its value, stores.
 template <WarpPort P, class T>
 class StreamWarp {
  public:
@@ -165,120 +166,6 @@ class StreamPass2d : StreamWarp<P, T> {
     CPUFREE_UNROLL
     for (int c = 0; c < C; ++c) older[c] = newer[c], newer[c] = in[c], in[c] = out[c];
   }
-};
-
-// One iteration in three dimensions.
-template <bool kSource, WarpPort P, class T>
-class StreamPass3d : StreamWarp<P, T> {
-  using Base = StreamWarp<P, T>;
-  using Base::C;
-
- public:
-  using Base::Base;
-
-  CPUFREE_KERNEL_FN void run(bool measured, Change<P>& change) {
-    constexpr std::int32_t width = C * (kWarpLanes - 2);
-    const StreamPart& part = this->part_;
-    const std::int32_t first = floor_to(part.lo[2], C);
-    const std::int32_t strips = (part.hi[2] - first + width - 1) / width;
-    const std::int32_t groups = (part.hi[1] - part.lo[1] + kRows - 1) / kRows;
-    const std::int32_t depth = part.hi[0] - part.lo[0];
-    // Warps side by side have rows side by side, of which they read some both.
-    for (std::int32_t u = this->port_.warp(); u < strips * groups * part.chunks;
-         u += this->port_.warps()) {
-      const std::int32_t column = u / groups;
-      const std::int32_t chunk = column / strips;
-      this->begin_strip(first + (column - chunk * strips) * width, 1);
-      row_ = part.lo[1] + (u - column * groups) * kRows;
-      const std::int32_t begin = part.lo[0] + cut(depth, chunk, part.chunks);
-      const std::int32_t end = part.lo[0] + cut(depth, chunk + 1, part.chunks);
-      const bool keeps = this->keeps_ || begin <= this->args_.keep_lo[0] ||
-                         end >= this->args_.keep_hi[0] || row_ < this->args_.keep_lo[1] ||
-                         row_ + kRows > this->args_.keep_hi[1];
-      if (measured)
-        stream<true, true>(begin, end, change);
-      else if (keeps)
-        stream<true, false>(begin, end, change);
-      else
-        stream<false, false>(begin, end, change);
-    }
-  }
-
- private:
-  static constexpr int kRows = kStreamRows;
-  static constexpr int kSlots = 4;  // planes before, at and behind the one computed, and one ahead
-  using Plane = T[kRows + 2][C];
-
-  // Rows row_ - 1 to row_ + kRows of a plane, the last of them only as far as they are needed.
-  CPUFREE_KERNEL_FN void read(const T* plane, Plane& to) const {
-    if (!this->reads_) return;
-    CPUFREE_UNROLL
-    for (int r = 0; r < kRows + 2; ++r)
-      if (row_ + r - 1 <= this->part_.hi[1]) load_pack(plane + r * this->args_.row, to[r]);
-  }
-
-  template <bool kKeeps, bool kMeasured>
-  CPUFREE_KERNEL_FN void stream(std::int32_t begin, std::int32_t end, Change<P>& change) {
-    const std::int64_t plane = this->args_.plane;
-    const T* next =
-        this->from() + (begin - 1) * plane + (row_ - 1) * this->args_.row + this->column_;
-    T* out = this->to() + begin * plane + row_ * this->args_.row + this->column_;
-    T planes[kSlots][kRows + 2][C] = {};
-    CPUFREE_UNROLL
-    for (int i = 0; i < 3; ++i) {
-      read(next, planes[i]);
-      next += begin - 1 + i < end ? plane : 0;
-    }
-    for (std::int32_t z = begin; z < end; z += kSlots) {
-      CPUFREE_UNROLL
-      for (int i = 0; i < kSlots; ++i) {
-        if (z + i >= end) break;
-        read(next, planes[(i + 3) % kSlots]);  // z + i + 2
-        next += z + i + 2 < end ? plane : 0;
-        compute<kKeeps, kMeasured>(z + i, out, planes[i], planes[(i + 1) % kSlots],
-                                   planes[(i + 2) % kSlots], change);
-        out += plane;
-      }
-    }
-  }
-
-  template <bool kKeeps, bool kMeasured>
-  CPUFREE_KERNEL_FN void compute(std::int32_t z, T* to, const Plane& before, const Plane& centre,
-                                 const Plane& after, Change<P>& change) {
-    CPUFREE_UNROLL
-    for (int r = 0; r < kRows; ++r) {
-      const std::int32_t y = row_ + r;
-      if (y >= this->part_.hi[1]) break;
-      const bool free = !kKeeps || (this->free_at(0, z) && this->free_at(1, y));
-      const T(&row)[C] = centre[r + 1];
-      const T left = this->port_.warp_up(row[C - 1]);
-      const T right = this->port_.warp_down(row[0]);
-      T f[C] = {}, out[C];
-      if constexpr (kSource)
-        if (this->stores_)
-          load_pack(this->port_.in_memory(this->args_.source) + z * this->args_.plane +
-                        y * this->args_.row + this->column_,
-                    f);
-      CPUFREE_UNROLL
-      for (int c = 0; c < C; ++c) {
-        const ValuesAround<T> u{before[r + 1][c],
-                                after[r + 1][c],
-                                centre[r][c],
-                                centre[r + 2][c],
-                                c == 0 ? left : row[c - 1],
-                                c == C - 1 ? right : row[c + 1],
-                                f[c]};
-        out[c] = this->port_.product(kJacobiWeight<3, T>, jacobi_sum<3, kSource>(u));
-        if constexpr (kKeeps) out[c] = free && this->free_[c] ? out[c] : row[c];
-        if constexpr (kMeasured)
-          if (this->counts(c))
-            change.add(0, static_cast<double>(row[c]), static_cast<double>(out[c]));
-      }
-      this->store(to + r * this->args_.row, out);
-    }
-  }
-
-  std::int32_t row_ = 0;
 };
 
 }  // namespace cpufree

@@ -11,7 +11,16 @@ namespace cpufree {
 template <class T>
 inline constexpr int kStreamColumns = 16 / static_cast<int>(sizeof(T));
 
-inline constexpr int kStreamRows = 4;  // of a warp, in three dimensions
+// In three dimensions, planes of a window are in a ring (plane_pass.hpp). Their rows have the
+// values of a warp's lanes, and 16 bytes on either side.
+inline constexpr int kRingPlanes = 12;
+template <class T>
+CPUFREE_FN constexpr int plane_row() {
+  return (32 + 2) * kStreamColumns<T>;
+}
+CPUFREE_FN constexpr std::int64_t ring_bytes(int warps) {
+  return std::int64_t{kRingPlanes} * (warps + 2) * (32 + 2) * 16;
+}
 
 // Columns that a warp stores where a pass takes `layers` iterations.
 CPUFREE_FN int stream_width(int columns, int layers) {

@@ -9,8 +9,8 @@
 // barrier in it.
 //
 // Strips overlap: a warp computes more columns than it stores, on either side as many lanes as K
-// columns take, and begins K planes before its first. In three dimensions a warp has several rows,
-// and reads one more on either side; K is 1.
+// columns take, and begins K planes before its first. In three dimensions K is 1, and the block's
+// warps go together (plane_pass.hpp).
 //
 // Points that keep their values, and those beyond them, are computed to be what they were. What
 // lies outside of a tile's reach is computed too, from whatever is there, and never used.
@@ -30,6 +30,7 @@
 
 #include "cpufree/stencils/iterate.hpp"
 #include "cpufree/stencils/neighbours.hpp"
+#include "cpufree/stencils/plane_pass.hpp"
 #include "cpufree/stencils/stream_pass.hpp"
 #include "cpufree/stencils/sweep.hpp"
 
@@ -50,7 +51,7 @@ class StreamTile {
   CPUFREE_KERNEL_FN std::int32_t steps(std::int32_t most) const { return most >= K ? K : 1; }
   CPUFREE_KERNEL_FN void advance(std::int32_t steps, bool measured, Change<P>& change) {
     if constexpr (D == 3) {
-      StreamPass3d<kSource, P, T>(port_, args_, part_, copy_).run(measured, change);
+      PlanePass<kSource, P, T>(port_, args_, part_, copy_).run(measured, change);
     } else {
       if (steps == K)
         StreamPass2d<K, kSource, P, T>(port_, args_, part_, copy_).run(measured, change);

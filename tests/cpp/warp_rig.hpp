@@ -3,6 +3,7 @@
 // flags only.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -124,6 +125,21 @@ class Port : public cpu_fibers::Port {
     volatile T rounded = a * b;
     return rounded;
   }
+  // Nothing is there before it is waited for.
+  template <class T>
+  void copy_in(T* to, const T* from) {
+    copies_.push_back({to, from, copy_group_});
+  }
+  void end_copies() { ++copy_group_; }
+  template <int N>
+  void await_copies() {
+    const auto there = [&](const Copy& copy) {
+      if (copy.group >= copy_group_ - N) return false;
+      std::memcpy(copy.to, copy.from, 16);
+      return true;
+    };
+    copies_.erase(std::remove_if(copies_.begin(), copies_.end(), there), copies_.end());
+  }
   template <class T>
   static T* in_memory(T* values) {
     return values;
@@ -206,6 +222,13 @@ class Port : public cpu_fibers::Port {
   Block& block_;
   int threads_;
   int lane_;
+  struct Copy {
+    void* to;
+    const void* from;
+    int group;
+  };
+  std::vector<Copy> copies_;
+  int copy_group_ = 0;
   bool alone_ = false;
 };
 
@@ -220,7 +243,7 @@ bool run(int pes, int blocks, int threads, std::size_t fast_bytes, std::byte* co
     all.push_back(std::make_unique<Block>(threads, fast_bytes));
   std::unique_ptr<cpu_fibers::Machine> machine;
   cpu_fibers::Config config{pes, blocks * threads, heaps, seed, {}};
-  config.step_limit = 200'000'000;
+  config.step_limit = 500'000'000;
   machine = std::make_unique<cpu_fibers::Machine>(config, [&](int pe, int fiber) {
     Block& block = *all[static_cast<std::size_t>(pe * blocks + fiber / threads)];
     Port port(*machine, block, pe, fiber, threads);

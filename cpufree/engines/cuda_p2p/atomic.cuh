@@ -43,6 +43,19 @@ __device__ inline void fence_release_gpu() { asm volatile("fence.release.gpu;" :
 __device__ inline void fence_acquire_system() { asm volatile("fence.acquire.sys;" ::: "memory"); }
 __device__ inline void fence_acquire_gpu() { asm volatile("fence.acquire.gpu;" ::: "memory"); }
 
+// From device memory to shared memory, past the first cache.
+__device__ inline void copy_16_bytes(void* to, const void* from) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(
+                   static_cast<unsigned>(__cvta_generic_to_shared(to))),
+               "l"(__cvta_generic_to_global(from))
+               : "memory");
+}
+__device__ inline void end_copy_group() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+template <int N>
+__device__ inline void await_copy_groups() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
+}
+
 __device__ inline std::uint64_t nanoseconds() {
   std::uint64_t time;
   asm volatile("mov.u64 %0, %globaltimer;" : "=l"(time));
