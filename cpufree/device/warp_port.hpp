@@ -21,7 +21,7 @@ concept WarpPort = Port<P> && P::width == 1 && requires(P& port, float value, fl
   // Copies of 16 bytes into the block's own memory, which the thread need not wait for: they belong
   // to a group, which end_copies() ends. await_copies<N>() waits until all of the thread's groups
   // but the last N are there.
-  port.copy_in(values, static_cast<const float*>(values));
+  port.copy_in(values, static_cast<const float*>(values), true);  // false: nothing
   port.end_copies();
   port.template await_copies<1>();
   port.warp_sync();  // orders the memory accesses of its lanes

@@ -8,8 +8,10 @@
 // the plane before and of this one in registers, takes those of the next one and of the rows around
 // from the ring, and those of the columns around from the lanes next to it.
 //
-// For each 128 values (float) of a plane a warp issues some 55 instructions, 24 of them arithmetic,
+// For each 128 values (float) of a plane a warp issues some 95 instructions, 24 of them arithmetic,
 // and moves 3 x 512 bytes of shared memory out and 1.2 x 512 in: 18 cycles.
+//
+// What it stores, a block owns: all of these points are updated, so none has to keep its value.
 //
 // The ring. Step k computes plane k + 1, from planes k (registers), k + 1 and k + 2. Its barrier
 // comes after every thread has waited for its own copies up to plane k + 2: behind it, these planes
@@ -39,16 +41,7 @@ class PlanePass : StreamWarp<P, T> {
       for (std::int32_t x = floor_to(part.lo[2], C); x < part.hi[2]; x += kWarpLanes * C) {
         this->port_.sync_block();
         begin_window(y, x);
-        const bool keeps = part.lo[0] < this->args_.keep_lo[0] ||
-                           part.hi[0] > this->args_.keep_hi[0] || y < this->args_.keep_lo[1] ||
-                           y + rows > this->args_.keep_hi[1] || x < this->args_.keep_lo[2] ||
-                           x + kWarpLanes * C > this->args_.keep_hi[2];
-        if (measured)
-          stream<true, true>(change);
-        else if (keeps)
-          stream<true, false>(change);
-        else
-          stream<false, false>(change);
+        measured ? stream<true>(change) : stream<false>(change);
       }
   }
 
@@ -67,22 +60,25 @@ class PlanePass : StreamWarp<P, T> {
     // What I copy of each plane: my values; at the ends of a row those beside; of the rows around.
     copies_ = works_ && this->column_ <= this->last_;
     first_ = lane == 0;
-    beside_ = works_ && (first_ || (lane == kWarpLanes - 1 && this->column_ + C <= this->last_));
+    final_ = lane == kWarpLanes - 1;
+    beside_ = works_ && (first_ || (final_ && this->column_ + C <= this->last_));
     above_ = warp == 0 && this->column_ < this->last_;
     below_ = row_ == last - 1 && this->column_ < this->last_;
+    halo_ = final_ ? C : -1 - C * lane;  // all but the last lane read what the first one needs
     place_ = (warp + 1) * kRow + C * (lane + 1);
   }
 
   // Starts to copy my share of a plane, whose value of mine is at `from`, to where it is at `to`.
   CPUFREE_KERNEL_FN void fetch(const T* from, T* to) const {
     const std::int64_t row = this->args_.row;
-    if (copies_) this->port_.copy_in(to, from);
-    if (beside_) this->port_.copy_in(first_ ? to - C : to + C, first_ ? from - C : from + C);
-    if (above_) this->port_.copy_in(to - kRow, from - row);
-    if (below_) this->port_.copy_in(to + kRow, from + row);
+    const std::int32_t beside = first_ ? -C : C;
+    this->port_.copy_in(to, from, copies_);
+    this->port_.copy_in(to + beside, from + beside, beside_);
+    this->port_.copy_in(to - kRow, from - row, above_);
+    this->port_.copy_in(to + kRow, from + row, below_);
   }
 
-  template <bool kKeeps, bool kMeasured>
+  template <bool kMeasured>
   CPUFREE_KERNEL_FN void stream(Change<P>& change) {
     const std::int64_t plane = this->args_.plane;
     const std::int64_t mine = row_ * this->args_.row + this->column_;
@@ -115,7 +111,7 @@ class PlanePass : StreamWarp<P, T> {
       past = here;
       T* const ahead = here + slot == stop ? ring : here + slot;
       if (copies_) load_pack(ahead, after);
-      compute<kKeeps, kMeasured>(z, here, out, before, centre, after, f, change);
+      compute<kMeasured>(here, out, before, centre, after, f, change);
       CPUFREE_UNROLL
       for (int c = 0; c < C; ++c) before[c] = centre[c], centre[c] = after[c];
       here = ahead;
@@ -124,21 +120,17 @@ class PlanePass : StreamWarp<P, T> {
   }
 
   // My values of plane z: `ring` is where they are among those around.
-  template <bool kKeeps, bool kMeasured>
-  CPUFREE_KERNEL_FN void compute(std::int32_t z, const T* ring, T* to, const T (&before)[C],
-                                 const T (&centre)[C], const T (&after)[C], const T (&f)[C],
-                                 Change<P>& change) {
+  template <bool kMeasured>
+  CPUFREE_KERNEL_FN void compute(const T* ring, T* to, const T (&before)[C], const T (&centre)[C],
+                                 const T (&after)[C], const T (&f)[C], Change<P>& change) {
     T north[C], south[C], out[C];
     load_pack(ring - kRow, north);
     load_pack(ring + kRow, south);
-    const bool final_lane = this->port_.warp_lane() == kWarpLanes - 1;
-    T halo{};
-    if (first_ || final_lane) halo = ring[first_ ? -1 : C];
+    const T halo = ring[halo_];
     T left = this->port_.warp_up(centre[C - 1]);
     T right = this->port_.warp_down(centre[0]);
     if (first_) left = halo;
-    if (final_lane) right = halo;
-    const bool free = !kKeeps || (this->free_at(0, z) && this->free_at(1, row_));
+    if (final_) right = halo;
     CPUFREE_UNROLL
     for (int c = 0; c < C; ++c) {
       const ValuesAround<T> u{before[c],
@@ -149,7 +141,6 @@ class PlanePass : StreamWarp<P, T> {
                               c == C - 1 ? right : centre[c + 1],
                               f[c]};
       out[c] = this->port_.product(kJacobiWeight<3, T>, jacobi_sum<3, kSource>(u));
-      if constexpr (kKeeps) out[c] = free && this->free_[c] ? out[c] : centre[c];
       if constexpr (kMeasured)
         if (this->counts(c))
           change.add(0, static_cast<double>(centre[c]), static_cast<double>(out[c]));
@@ -157,8 +148,8 @@ class PlanePass : StreamWarp<P, T> {
     this->store(to, out);
   }
 
-  std::int32_t row_ = 0, place_ = 0;
-  bool works_ = false, copies_ = false, first_ = false, beside_ = false;
+  std::int32_t row_ = 0, place_ = 0, halo_ = 0;
+  bool works_ = false, copies_ = false, first_ = false, final_ = false, beside_ = false;
   bool above_ = false, below_ = false;
 };
 

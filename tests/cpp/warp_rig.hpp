@@ -127,8 +127,8 @@ class Port : public cpu_fibers::Port {
   }
   // Nothing is there before it is waited for.
   template <class T>
-  void copy_in(T* to, const T* from) {
-    copies_.push_back({to, from, copy_group_});
+  void copy_in(T* to, const T* from, bool really) {
+    if (really) copies_.push_back({to, from, copy_group_});
   }
   void end_copies() { ++copy_group_; }
   template <int N>

@@ -44,11 +44,13 @@ __device__ inline void fence_acquire_system() { asm volatile("fence.acquire.sys;
 __device__ inline void fence_acquire_gpu() { asm volatile("fence.acquire.gpu;" ::: "memory"); }
 
 // From device memory to shared memory, past the first cache.
-__device__ inline void copy_16_bytes(void* to, const void* from) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(
-                   static_cast<unsigned>(__cvta_generic_to_shared(to))),
-               "l"(__cvta_generic_to_global(from))
-               : "memory");
+__device__ inline void copy_16_bytes(void* to, const void* from, bool really) {
+  asm volatile(
+      "{ .reg .pred really; setp.ne.u32 really, %2, 0;"
+      "@really cp.async.cg.shared.global [%0], [%1], 16; }" ::"r"(
+          static_cast<unsigned>(__cvta_generic_to_shared(to))),
+      "l"(__cvta_generic_to_global(from)), "r"(really ? 1U : 0U)
+      : "memory");
 }
 __device__ inline void end_copy_group() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 template <int N>

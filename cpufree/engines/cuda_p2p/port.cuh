@@ -73,8 +73,8 @@ class Port {
   __device__ static float product(float a, float b) { return __fmul_rn(a, b); }
   __device__ static double product(double a, double b) { return __dmul_rn(a, b); }
   template <class T>
-  __device__ static void copy_in(T* to, const T* from) {
-    copy_16_bytes(to, from);
+  __device__ static void copy_in(T* to, const T* from, bool really) {
+    copy_16_bytes(to, from, really);
   }
   __device__ static void end_copies() { end_copy_group(); }
   template <int N>
