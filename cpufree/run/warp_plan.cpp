@@ -128,17 +128,19 @@ double overlapped(double compute, double bytes, double moved) {
 // In three dimensions: window after window, plane after plane.
 Pass predict_planes(const Grid& grid, const Division& division, std::size_t value_bytes,
                     bool source, int warps) {
-  constexpr double kPlane = 550.0;  // cycles: 95 instructions of 16 warps, and a barrier
+  constexpr double kPlane = 800.0;  // cycles: 150 instructions of 16 warps, and a barrier
   const auto columns = static_cast<std::int64_t>(32 * 16 / value_bytes);
   const std::int64_t depth = extent_of(grid, division, 0).most;
   const std::int64_t height = extent_of(grid, division, 1).most;
+  const std::int64_t rows = warps * kPlaneRows;
   const std::int64_t windows =
-      ceil_div(height, warps) * ceil_div(widest(grid, division, 1), columns);
+      ceil_div(height, rows) * ceil_div(widest(grid, division, 1), columns);
   const auto planes = static_cast<double>(windows * (depth + 2 + kRingPlanes / 4));
   const double points = static_cast<double>(depth * height * extent_of(grid, division, 2).most) *
                         division.blocks_in_all();
   const double bytes = points * static_cast<double>(value_bytes) * (source ? 3.0 : 2.0);
-  const double cache = planes * (2 * warps + 2) * (32 + 2) * 16.0 * division.blocks_in_all();
+  const double cache =
+      planes * static_cast<double>(2 * rows + 2) * (32 + 2) * 16.0 * division.blocks_in_all();
   return {division, 1, 1, overlapped(planes * kPlane / kClock, cache, bytes)};
 }
 

@@ -13,13 +13,14 @@ inline constexpr int kStreamColumns = 16 / static_cast<int>(sizeof(T));
 
 // In three dimensions, planes of a window are in a ring (plane_pass.hpp). Their rows have the
 // values of a warp's lanes, and 16 bytes on either side.
-inline constexpr int kRingPlanes = 12;
+inline constexpr int kRingPlanes = 8;
+inline constexpr int kPlaneRows = 2;  // of a warp
 template <class T>
 CPUFREE_FN constexpr int plane_row() {
   return (32 + 2) * kStreamColumns<T>;
 }
 CPUFREE_FN constexpr std::int64_t ring_bytes(int warps) {
-  return std::int64_t{kRingPlanes} * (warps + 2) * (32 + 2) * 16;
+  return std::int64_t{kRingPlanes} * (warps * kPlaneRows + 2) * (32 + 2) * 16;
 }
 
 // Columns that a warp stores where a pass takes `layers` iterations.
