@@ -283,9 +283,12 @@ std::optional<StreamLayout> lay_out_streams(const Grid& grid, const StencilSpec&
                                             std::size_t value_bytes, bool source,
                                             const WarpKernels& kernels) {
   std::optional<Pass> best;
+  int asked = 0;  // the most that there is a kernel for, of what the spec asks for
+  for (const int layers : kernels.layers)
+    if (layers <= spec.layers) asked = layers;
   each_division(grid, spec.pes, blocks, [&](const Division& division) {
     for (const int layers : kernels.layers) {
-      if (spec.layers > 0 ? spec.layers != layers : layers > kUsualLayers) continue;
+      if (spec.layers > 0 ? layers != asked : layers > kUsualLayers) continue;
       if (layers > most_layers(grid, division)) continue;
       const Pass here = grid.dims == 3
                             ? predict_planes(grid, division, value_bytes, source, kernels.warps)

@@ -14,7 +14,7 @@ namespace cpufree {
 // What kernels there are, and what a block has.
 struct WarpKernels {
   std::span<const RegisterShape> shapes;
-  std::span<const int> layers;  // of a pass over values in memory
+  std::span<const int> layers;  // of a pass over values in memory, increasing
   int warps = 16;               // of a block, at most
   std::size_t fast_bytes = 0;   // of shared memory
 };

@@ -175,7 +175,8 @@ def jacobi(
         gpus: which GPUs: "auto", "all", numbers such as [0, 2], or a text such as "0,2-5".
         halo_steps: iterations from one exchange of halos to the next, with halos as many points
             wide; "auto" chooses by a model of the caches. At most 64, and no more than a tile is
-            wide: fewer are used where that is less, and a warning says so.
+            wide: fewer are used where that is less, and a warning says so. Kernels for GPUs have
+            1, 2, 4 or 8, in three dimensions 1.
         time_limit: seconds after which to stop; default none. wait_limit: seconds that a block may
             wait for another before the run is given up with a diagnosis; default 60.
         progress: called as progress(iteration, update) in this thread about every 50 ms, update
@@ -263,9 +264,15 @@ def _notes(outcome: Mapping[str, Any], options: Mapping[str, Any]) -> list[str]:
     if outcome["halo_steps"] < options["halo_steps"]:
         notes.append(
             f"halos are exchanged every {counted(outcome['halo_steps'], 'iteration')}, not every "
-            f"{options['halo_steps']}: tiles are no wider"
+            f"{options['halo_steps']}: "
+            + ("the GPUs have no such kernel" if placed_on_gpus(outcome) else "tiles are no wider")
         )
     return notes
+
+
+def placed_on_gpus(outcome: Mapping[str, Any]) -> bool:
+    """Return whether a run was one of kernels whose halos have widths of their own."""
+    return outcome.get("sweep") in ("registers", "streams")
 
 
 def count_updates(shape: Sequence[int], periodic: Sequence[bool]) -> int:
