@@ -33,7 +33,9 @@ Extent extent_of(const Grid& grid, const Division& division, int axis) {
 // Calls f(division) for all ways to cut what each PE has for its blocks.
 template <class F>
 void each_division(const Grid& grid, int pes, int blocks, F&& f) {
-  Division division = divide(grid, pes, 1, {});
+  FaceCost face;
+  face.axis[2] = 8.0;  // values far apart, of which each is a store of its own to another GPU
+  Division division = divide(grid, pes, 1, face);
   std::int64_t most[3];
   for (int a = 0; a < 3; ++a)
     most[a] = std::min<std::int64_t>(grid.updated(a) / division.pes[a], blocks);
