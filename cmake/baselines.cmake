@@ -18,7 +18,9 @@ add_library(cpufree_baselines OBJECT ${baseline_sources} cpufree/baselines/nccl_
 cpufree_baseline_options(cpufree_baselines)
 
 if(CPUFREE_PYTHON)
-  nanobind_add_module(_baselines STABLE_ABI NB_STATIC cpufree/bindings/baselines.cpp)
+  # Domains of their own: what one extension throws, the others do not translate.
+  nanobind_add_module(_baselines STABLE_ABI NB_STATIC NB_DOMAIN cpufree_baselines
+                      cpufree/bindings/baselines.cpp)
   target_link_libraries(_baselines PRIVATE
     cpufree_baselines cpufree_core CUDA::cusparse CUDA::cublas ${CMAKE_DL_LIBS})
   set_target_properties(_baselines PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)

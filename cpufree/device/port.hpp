@@ -72,9 +72,17 @@ concept Port = requires(P& port, double* values, double value, const double (&pa
   // The order of summation depends on `lanes` alone.
   port.combine(total, bits, flagged, AnyPart{}, AnyBody{});
 
+  // The last `combine`'s totals again, by one thread, before the next `scatter`: what is rarely
+  // asked for twice need not be kept in registers. A copy of a value that is kept in them.
+  port.recall(total);
+  { port.at_hand(value) } -> std::same_as<double>;
+
   // Whether this is the thread that keeps the block's books: one, busy with nothing else while
   // sums travel.
   { port.clerk() } -> std::same_as<bool>;
+
+  // 1 / x to the last bit or so, where x and 1 / x are ordinary numbers; else anything.
+  { port.reciprocal(value) } -> std::same_as<double>;
 
   // Room for the block.
   { port.keep(value) } -> std::convertible_to<typename P::template Kept<double>>;

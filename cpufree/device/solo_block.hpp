@@ -20,7 +20,14 @@ struct SoloBlock {
   static void combine(double (&total)[K], unsigned&, bool, F&& prepare, G&& body) {
     for (int k = 0; k < K; ++k) total[k] = body(prepare(k, 0, 1));
   }
+  template <int K>
+  static constexpr void recall(double (&)[K]) {}
+  template <class T>
+  static constexpr T at_hand(T value) {
+    return value;
+  }
   static constexpr bool clerk() { return true; }
+  static constexpr double reciprocal(double x) { return 1.0 / x; }
 
   template <class T>
   using Kept = T;

@@ -17,6 +17,7 @@ struct Grouping {
   std::vector<std::int32_t> old_row;  // of each new row
   std::vector<std::int32_t> new_row;  // of each old one
   std::vector<BlockPlan> blocks;
+  std::int64_t reads = 0;  // packets that all blocks read
 };
 
 // A PE's rows in the sequence given: merges interior and boundary rows, each of which are.
@@ -70,6 +71,23 @@ bool find_boundary(const LocalSystem<T>& local, const std::vector<std::int32_t>&
   return true;
 }
 
+// How many packets the blocks of a PE read: `rows` block after block, with their `owner`.
+template <class T>
+std::int64_t count_reads(const LocalSystem<T>& local, const std::vector<std::int32_t>& rows,
+                         const std::vector<std::int32_t>& owner) {
+  std::vector<std::int32_t> reader(at(local.rows()) + at(local.ghosts), -1);  // the last one
+  std::int64_t count = 0;
+  for (const std::int32_t row : rows) {
+    const std::int32_t mine = owner[at(row)];
+    for (std::int64_t k = local.row_ptr[at(row)]; k < local.row_ptr[at(row) + 1]; ++k) {
+      const std::size_t column = at(local.col[at(k)]);
+      if (column < owner.size() && owner[column] == mine) continue;
+      count += std::exchange(reader[column], mine) != mine ? 1 : 0;
+    }
+  }
+  return count;
+}
+
 // Groups the rows of one PE; empty `blocks` where that cannot be done.
 template <class T>
 Grouping group(const LocalSystem<T>& local, const std::vector<std::int32_t>& position, int blocks) {
@@ -78,6 +96,7 @@ Grouping group(const LocalSystem<T>& local, const std::vector<std::int32_t>& pos
   const auto owner = share_out(local, result.old_row, blocks);
   std::vector<char> boundary;
   if (!find_boundary(local, owner, blocks, boundary)) return result;
+  result.reads = count_reads(local, result.old_row, owner);
   const auto rank = [&](std::int32_t row) {  // remote boundary, other boundary, interior
     const int kind = row >= local.interior ? 0 : boundary[at(row)] != 0 ? 1 : 2;
     return std::pair(owner[at(row)], kind);
@@ -166,7 +185,7 @@ void list_reads(const LocalSystem<T>& local, std::vector<BlockPlan>& blocks) {
 
 template <class T>
 std::optional<BlockHalos> make_block_halos(HaloPlan<T>& plan, std::span<const std::int32_t> order,
-                                           int blocks) {
+                                           int blocks, std::int64_t most_reads) {
   std::vector<std::int32_t> position(order.size());
   for (std::size_t k = 0; k < order.size(); ++k)
     position[at(order[k])] = static_cast<std::int32_t>(k);
@@ -175,6 +194,9 @@ std::optional<BlockHalos> make_block_halos(HaloPlan<T>& plan, std::span<const st
   in_parallel(static_cast<int>(pes),
               [&](int pe) { groupings[at(pe)] = group(plan.local[at(pe)], position, blocks); });
   if (std::ranges::any_of(groupings, [](const Grouping& g) { return g.blocks.empty(); })) return {};
+  std::int64_t reads = 0;
+  for (const Grouping& g : groupings) reads += g.reads;
+  if (reads > most_reads) return {};
   BlockHalos halos;
   in_parallel(static_cast<int>(pes), [&](int pe) {
     LocalSystem<T>& local = plan.local[at(pe)];
@@ -214,9 +236,10 @@ std::vector<std::int32_t> packet_sources(const HaloPlan<T>& plan, const BlockHal
 }
 
 template std::optional<BlockHalos> make_block_halos(HaloPlan<float>&, std::span<const std::int32_t>,
-                                                    int);
+                                                    int, std::int64_t);
 template std::optional<BlockHalos> make_block_halos(HaloPlan<double>&,
-                                                    std::span<const std::int32_t>, int);
+                                                    std::span<const std::int32_t>, int,
+                                                    std::int64_t);
 template std::vector<std::int32_t> packet_sources(const HaloPlan<float>&, const BlockHalos&, int);
 template std::vector<std::int32_t> packet_sources(const HaloPlan<double>&, const BlockHalos&, int);
 

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <vector>
@@ -25,11 +26,13 @@ struct BlockHalos {
 
 // Renumbers the rows of all PEs so. `order` as in make_halo_plan: blocks get contiguous pieces of
 // it, of equal weight. Nothing, and `plan` as it was, where some block reads rows of a block that
-// does not read its own: the proof that packets are not overwritten too early needs both.
-// Afterwards `interior` counts the rows that read no ghosts, which no longer come first.
+// does not read its own: the proof that packets are not overwritten too early needs both. Nothing,
+// too, where blocks together read more than `most_reads` packets for each row. Afterwards
+// `interior` counts the rows that read no ghosts, which no longer come first.
 template <class T>
-std::optional<BlockHalos> make_block_halos(HaloPlan<T>& plan, std::span<const std::int32_t> order,
-                                           int blocks);
+std::optional<BlockHalos> make_block_halos(
+    HaloPlan<T>& plan, std::span<const std::int32_t> order, int blocks,
+    std::int64_t most_reads = std::numeric_limits<std::int64_t>::max());
 
 // Columns as a block's kernel knows them, for a halo of blocks: its own rows from 0, then what it
 // reads of others, in the order of BlockPlan::reads.

@@ -78,8 +78,8 @@ auto CudaSystem<T>::share_out(HaloPlan<T>& plan, std::span<const std::int32_t> o
   const Extent extent = extent_of(plan);
   const bool packets = use_packets(spec, extent, kMostPackets);
   report_ = report_of(plan, spec, blocks_, packets);
-  if (use_block_halos(spec, plan, blocks_)) {
-    if (auto halos = make_block_halos(plan, order, blocks_)) {
+  if (const std::int64_t most = most_block_reads(spec, plan, blocks_); most > 0) {
+    if (auto halos = make_block_halos(plan, order, blocks_, most)) {
       block_halos_ = true;
       report_.block_halo = "packets";
       if (extent.ghosts > 0) report_.halo = "packets";

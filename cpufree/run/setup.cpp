@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "cpufree/base/index.hpp"
 #include "cpufree/problem/partition.hpp"
@@ -50,17 +51,26 @@ bool use_packets(const SystemSpec& spec, const Extent& extent, std::size_t most)
 }
 
 template <class T>
-bool use_block_halos(const SystemSpec& spec, const HaloPlan<T>& plan, int blocks) {
-  if (spec.halo >= 0) return spec.halo == 2;
-  if (spec.residency >= 0 || spec.boundary_blocks > 0) return false;
-  constexpr double kPadding = 1.15;  // entries of slices over nonzeros
-  constexpr double kVectors = 6.0;   // that a solve by prcg keeps on chip
-  constexpr double kRoom = 200e3;    // bytes of a block
-  return std::ranges::all_of(plan.local, [&](const LocalSystem<T>& local) {
+std::int64_t most_block_reads(const SystemSpec& spec, const HaloPlan<T>& plan, int blocks) {
+  if (spec.halo >= 0) return spec.halo == 2 ? std::numeric_limits<std::int64_t>::max() : 0;
+  constexpr std::int64_t kMostNonzeros = 24'000'000;  // beyond, renumbering takes too long
+  constexpr std::int64_t kFew = 2048;                 // packets of a block
+  constexpr double kPadding = 1.15;                   // entries of slices over nonzeros
+  constexpr double kVectors = 6.0;                    // that a solve by prcg keeps on chip
+  constexpr double kRoom = 200e3;                     // bytes of a block
+  std::int64_t nonzeros = 0;
+  std::int64_t rows = 0;
+  bool on_chip = true;
+  for (const LocalSystem<T>& local : plan.local) {
+    nonzeros += local.row_ptr.back();
+    rows += local.rows();
     const double bytes = kPadding * static_cast<double>(local.row_ptr.back()) * (sizeof(T) + 2.0) +
                          kVectors * sizeof(T) * local.rows();
-    return bytes <= kRoom * blocks;
-  });
+    on_chip = on_chip && bytes <= kRoom * blocks;
+  }
+  if (spec.boundary_blocks > 0 || nonzeros > kMostNonzeros) return 0;
+  const std::int64_t all_blocks = static_cast<std::int64_t>(plan.local.size()) * blocks;
+  return std::max(rows, on_chip ? kFew * all_blocks : 0);
 }
 
 template <class T>
@@ -93,8 +103,8 @@ template double invert_diagonal(const LocalSystem<float>&, RowRange, float*);
 template double invert_diagonal(const LocalSystem<double>&, RowRange, double*);
 template Extent extent_of(const HaloPlan<float>&);
 template Extent extent_of(const HaloPlan<double>&);
-template bool use_block_halos(const SystemSpec&, const HaloPlan<float>&, int);
-template bool use_block_halos(const SystemSpec&, const HaloPlan<double>&, int);
+template std::int64_t most_block_reads(const SystemSpec&, const HaloPlan<float>&, int);
+template std::int64_t most_block_reads(const SystemSpec&, const HaloPlan<double>&, int);
 template void count_destinations_from_ghosts(HaloPlan<float>&);
 template void count_destinations_from_ghosts(HaloPlan<double>&);
 template PlanReport report_of(const HaloPlan<float>&, const SystemSpec&, int, bool);

@@ -34,11 +34,12 @@ Extent extent_of(const HaloPlan<T>& plan);
 // Whether ghosts travel as packets: as SystemSpec::halo says, or if there are at most `most`.
 bool use_packets(const SystemSpec& spec, const Extent& extent, std::size_t most);
 
-// Whether rows of other blocks of the same PE are to be ghosts, too: as SystemSpec::halo says, or
-// if the share of every block, matrix and all, is likely to fit on chip. Then latency is what
-// counts.
+// The packets up to which rows of other blocks of the same PE are to be ghosts, too
+// (block_halo.hpp), of all blocks; 0: not at all. As SystemSpec::halo says, or where values fetched
+// from packets cost less than a barrier among the blocks: up to one for each row, or, where the
+// share of every block is likely to fit on chip, up to a few for each thread.
 template <class T>
-bool use_block_halos(const SystemSpec& spec, const HaloPlan<T>& plan, int blocks);
+std::int64_t most_block_reads(const SystemSpec& spec, const HaloPlan<T>& plan, int blocks);
 
 // Packets land in arrays of ghosts: turns destinations into numbers of ghosts, from 0.
 template <class T>

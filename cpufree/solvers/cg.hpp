@@ -60,8 +60,9 @@ class ConjugateGradient {
  private:
   // Held by the block.
   struct Scalars {
-    double rho = 0.0;   // r . M r
-    double next = 0.0;  // known to the clerk: `rho` from the next curvature on
+    double rho = 0.0;       // r . M r
+    double next = 0.0;      // known to the clerk: `rho` from the next curvature on
+    T alpha = 0, beta = 0;  // for iterations that are not quiet
     Verdict verdict = Verdict::go_on;
   };
 
@@ -86,13 +87,16 @@ class ConjugateGradient {
       s_.rho = s_.next;
     };
     if (!c_.sum(sums, total, meanwhile)) return false;
-    alpha_ = static_cast<T>(s_.rho / total[0]);
+    alpha_ = static_cast<T>(s_.rho * c_.port().reciprocal(total[0]));
     found = total[0] > 0.0 && is_finite(total[0]) && is_finite(static_cast<double>(alpha_));
     if (found) return true;
-    c_.once([&] {
+    c_.once_more([&] {
+      s_.alpha = static_cast<T>(s_.rho / total[0]);
       if (monitor_.positive(total[0], Reason::diverged_indefinite_mat))
-        monitor_.usable(static_cast<double>(alpha_));
+        monitor_.usable(static_cast<double>(s_.alpha));
     });
+    alpha_ = s_.alpha;
+    found = !monitor_.done();
     return true;
   }
 
@@ -100,7 +104,7 @@ class ConjugateGradient {
   // `fresh`: no step is taken, beta = 0, and no judgement.
   CPUFREE_KERNEL_FN bool precondition_residual(bool fresh, bool& quiet) {
     L sums[2];
-    const T alpha = fresh ? T{0} : alpha_;
+    const T alpha = c_.port().at_hand(fresh ? T{0} : alpha_);
     const auto r = v_.r;
     const auto s = v_.s;
     if (!precondition(
@@ -113,19 +117,22 @@ class ConjugateGradient {
     double total[2];
     if (!c_.sum(sums, total)) return false;
     const double rho = total[0];
-    beta_ = fresh ? T{0} : static_cast<T>(rho / s_.rho);
-    quiet = !fresh && rho > 0.0 && is_finite(rho) && books_.quiet(c_, monitor_, total[1]);
+    beta_ = fresh ? T{0} : static_cast<T>(rho * c_.port().reciprocal(s_.rho));
+    quiet = !fresh && rho > 0.0 && is_finite(rho) && is_finite(static_cast<double>(beta_)) &&
+            books_.quiet(c_, monitor_, total[1]);
     if (quiet) {
       books_.note(c_, total[1]);
       if (c_.port().clerk()) s_.next = rho;
       return true;
     }
     c_.once_more([&] {  // all have asked whether it is quiet
+      s_.beta = fresh ? T{0} : static_cast<T>(rho / s_.rho);
       s_.rho = s_.next = rho;
       s_.verdict = fresh ? Verdict::go_on : monitor_.look(total[1], c_.notes());
       if (!fresh) reporter_.tell(c_, monitor_);
       if (s_.verdict == Verdict::go_on) monitor_.positive(rho, Reason::diverged_indefinite_pc);
     });
+    beta_ = s_.beta;
     return true;
   }
 
@@ -136,8 +143,8 @@ class ConjugateGradient {
 
   // x += alpha p, if `move`; p = M r + beta p.
   CPUFREE_KERNEL_FN void direct(bool move) {
-    const T alpha = alpha_;
-    const T beta = beta_;
+    const T alpha = c_.port().at_hand(alpha_);
+    const T beta = c_.port().at_hand(beta_);
     const auto p = v_.p;
     const auto x = v_.x;
     const auto r = v_.r;

@@ -84,28 +84,25 @@ class PipelinedCg {
     if (!begin_solve(c_, monitor_, reporter_)) return false;
     if (monitor_.done()) return true;
     if (!images(false)) return false;
+    Step step{};         // to be taken, if it is found
     bool looked = true;  // the residual at hand has been judged
     bool quiet = false;  // the iteration before was
     while (true) {
       if (!quiet) open_books();
-      // The sums of the current residual travel while n = A M w is computed.
-      c_.push(sums_, [&] {
-        if (quiet) books_.write(c_, monitor_, reporter_);
-        s_.gamma = s_.next_gamma;
-        s_.alpha = s_.next_alpha;
-      });
+      // The sums of the new residual travel while n = A M w is computed.
+      send_sums(step, quiet);
       if (!product()) return false;
       double total[kSums];
       if (!c_.pull(total)) return false;
-      const Step step = next_step(total[kGamma], total[kDelta]);
+      step = next_step(total[kGamma], total[kDelta],
+                       [&](double x) { return c_.port().reciprocal(x); });
       quiet = !looked && step.found && books_.quiet(c_, monitor_, total[kSquare]);
-      Next next = Next::step;
+      bool over = false;
       if (quiet) books_.note(c_, total[kSquare]);
-      if (!quiet && !listen(total, step, looked, next)) return false;
-      if (next == Next::end) return true;
-      if (next == Next::again) continue;
+      if (!quiet && !listen(total, step, looked, over)) return false;
+      if (over) return true;
+      if (!step.found) continue;  // all vectors are new, and no step has been taken
       if (c_.port().clerk()) s_.next_gamma = total[kGamma], s_.next_alpha = step.alpha;
-      update(static_cast<T>(step.alpha), static_cast<T>(step.beta));
       looked = false;
     }
   }
@@ -121,10 +118,9 @@ class PipelinedCg {
     Verdict verdict = Verdict::go_on;
   };
   struct Step {
-    double alpha, beta;
-    bool found;
+    double alpha = 0.0, beta = 0.0;
+    bool found = false;
   };
-  enum class Next { step, again, end };
 
   // Up to the last iteration, or to that after which the residual is to be replaced.
   CPUFREE_KERNEL_FN void open_books() {
@@ -136,28 +132,30 @@ class PipelinedCg {
     });
   }
 
-  // alpha and beta of the next step, the same in all threads. Not found: the recurrence, in which
-  // even sums of squares may go wrong, is broken.
-  CPUFREE_KERNEL_FN Step next_step(double gamma, double delta) const {
+  // alpha and beta of the next step, the same in all threads; reciprocal(x) = 1 / x. Not found: the
+  // recurrence, in which even sums of squares may go wrong, is broken.
+  template <class F>
+  CPUFREE_KERNEL_FN Step next_step(double gamma, double delta, F&& reciprocal) const {
     const bool first = s_.gamma == 0.0;
-    const double beta = first ? 0.0 : gamma / s_.gamma;
-    const double curvature = first ? delta : delta - beta * gamma / s_.alpha;
-    const double alpha = gamma / curvature;
+    const double beta = first ? 0.0 : gamma * reciprocal(s_.gamma);
+    const double curvature = first ? delta : delta - beta * gamma * reciprocal(s_.alpha);
+    const double alpha = gamma * reciprocal(curvature);
     const bool found = gamma > 0.0 && curvature > 0.0 && is_finite(curvature) && is_finite(alpha);
     return {alpha, beta, found};
   }
 
-  // The judgement of sums that are not quiet, and what is to be done next. False: a wait gave up.
-  CPUFREE_KERNEL_FN bool listen(const double (&total)[kSums], const Step& step, bool& looked,
-                                Next& next) {
+  // The judgement of sums that are not quiet. `over`: the solve is; else, where there is no step,
+  // all vectors have been computed anew. False: a wait gave up.
+  CPUFREE_KERNEL_FN bool listen(const double (&total)[kSums], Step& step, bool& looked,
+                                bool& over) {
     c_.once_more([&] {  // all have asked whether it is quiet
       s_.verdict = Verdict::go_on;
       if (looked) return;
       s_.verdict = monitor_.look(total[kSquare], c_.notes());
       reporter_.tell(c_, monitor_);
     });
-    next = Next::end;
-    if (s_.verdict == Verdict::stop) return true;
+    over = s_.verdict == Verdict::stop;
+    if (over) return true;
     const std::int64_t every = c_.args.params.replace_every;
     const bool due = !looked && every > 0 && monitor_.iterations() - replaced_at_ >= every;
     bool honest = true;
@@ -165,12 +163,14 @@ class PipelinedCg {
       if (s_.verdict == Verdict::verify && !verify(c_, monitor_, false, honest)) return false;
       looked = !monitor_.done() && honest && due;
       if (looked && !replace(honest)) return false;
-      if (monitor_.done()) return true;
-      if (!honest) return hand_over();
-      if (looked) next = Next::again;
+      over = monitor_.done() || !honest;
+      if (over) return monitor_.done() || hand_over();
+      step.found = step.found && !looked;
       if (looked) return true;
     }
-    if (step.found) next = Next::step;
+    if (!step.found)  // of sums that are no ordinary numbers, too
+      step = next_step(total[kGamma], total[kDelta], [](double x) { return 1.0 / x; });
+    over = !step.found;
     return step.found || break_down(total[kGamma], total[kDelta]);
   }
 
@@ -195,25 +195,35 @@ class PipelinedCg {
     return answer.here;
   }
 
-  CPUFREE_KERNEL_FN void add(int lane, double u, double r, double w) {
-    sums_[kGamma][lane] += u * r;
-    sums_[kDelta][lane] += u * w;
-    sums_[kSquare][lane] += r * r;
-  }
-  CPUFREE_KERNEL_FN void clear_sums() {
-    for (auto& sum : sums_) sum = L{};
-  }
-
-  // u = M r, w = A u, and the sums; with `directions` also s = A p, q = M s, z = A q.
+  // u = M r, w = A u; with `directions` also s = A p, q = M s, z = A q.
   CPUFREE_KERNEL_FN bool images(bool directions) {
     const auto answer =
         images_apart<Ctx>(c_.port(), c_.args, c_.share(), c_.vectors, c_.state(), m_, directions);
     c_.go_on_from(answer.after);
-    if (!answer.here) return false;
-    clear_sums();
-    const ResidualImage<M, T> mr{m_, v_.u};
-    c_.rows([&](Row i, int lane) { add(lane, mr(i, v_.r[i]), v_.r[i], v_.w[i]); });
-    return true;
+    return answer.here;
+  }
+
+  // Takes the step, if there is one, and sends the sums of the residual. They live in registers, as
+  // nothing of them outlives this function.
+  CPUFREE_KERNEL_FN void send_sums(const Step& step, bool quiet) {
+    L sums[kSums];
+    const auto add = [&](int lane, double u, double r, double w) {
+      sums[kGamma][lane] += u * r;
+      sums[kDelta][lane] += u * w;
+      sums[kSquare][lane] += r * r;
+    };
+    if (step.found) {
+      update(c_.port().at_hand(static_cast<T>(step.alpha)),
+             c_.port().at_hand(static_cast<T>(step.beta)), add);
+    } else {
+      const ResidualImage<M, T> mr{m_, v_.u};
+      c_.rows([&](Row i, int lane) { add(lane, mr(i, v_.r[i]), v_.r[i], v_.w[i]); });
+    }
+    c_.push(sums, [&] {
+      if (quiet) books_.write(c_, monitor_, reporter_);
+      s_.gamma = s_.next_gamma;
+      s_.alpha = s_.next_alpha;
+    });
   }
 
   // m = M w (left in a scratch vector), n = A m.
@@ -232,12 +242,12 @@ class PipelinedCg {
 
   // All of a row is read before any of it is written, for as far as compilers know, one may be the
   // other.
-  CPUFREE_KERNEL_FN void update(T alpha, T beta) {
+  template <class F>
+  CPUFREE_KERNEL_FN void update(T alpha, T beta, F&& add) {
     const auto z = v_.z, s = v_.s, x = v_.x, r = v_.r, w = v_.w, n = v_.n;
     const auto p = v_.p, m = m_of_w_;
     const auto u = v_.u, q = v_.q;
     const ResidualImage<M, T> mr{m_, u};
-    clear_sums();
     c_.rows([&](Row i, int lane) {
       const T next_z = n[i] + beta * z[i];
       const T next_s = w[i] + beta * s[i];
@@ -269,7 +279,6 @@ class PipelinedCg {
   const BlockVectors<T>& v_;
   Monitor& monitor_;
   Reporter& reporter_;
-  L sums_[kSums];
   Ghosted<T> m_of_w_;
   typename P::template Held<Scalars> s_;
   typename P::template Held<Books> books_;

@@ -101,9 +101,11 @@ class PredictRecompute {
 
   // The judgement of r (not of a fresh one). Drifted: u, kept by recurrence, has lost touch with
   // M r, which is a sign of rounding errors, not of M.
-  CPUFREE_KERNEL_FN void judge(const double (&total)[kSums], bool fresh) {
+  CPUFREE_KERNEL_FN void judge(double (&total)[kSums], bool fresh) {
+    c_.port().recall(total);
     s_.mu = total[kMu];
     s_.nu = total[kNu];
+    take_step(total, 1.0 / s_.mu);  // of sums that are no ordinary numbers, too
     s_.alpha = alpha_;
     s_.beta = beta_;
     s_.verdict = Verdict::go_on;
@@ -132,8 +134,8 @@ class PredictRecompute {
   // `fresh`: p = M r, and nothing else. All of a row is read before any of it is written, for as
   // far as compilers know, one may be the other.
   CPUFREE_KERNEL_FN void update(bool fresh) {
-    const T alpha = alpha_;
-    const T beta = beta_;
+    const T alpha = c_.port().at_hand(alpha_);
+    const T beta = c_.port().at_hand(beta_);
     const auto x = v_.x;
     const auto r = v_.r;
     const auto p = v_.p;
@@ -174,13 +176,16 @@ class PredictRecompute {
       if (quiet) books_.write(c_, monitor_, reporter_);
     };
     if (!c_.sum(sums, total, meanwhile)) return false;
-    const double inverse = 1.0 / total[kMu];  // the only division
+    take_step(total, c_.port().reciprocal(total[kMu]));
+    return true;
+  }
+
+  CPUFREE_KERNEL_FN void take_step(const double (&total)[kSums], double inverse) {
     const double alpha = total[kNu] * inverse;
     const double predicted =
         1.0 - 2.0 * total[kDelta] * inverse + alpha * (total[kGamma] * inverse);
     alpha_ = static_cast<T>(alpha);
     beta_ = static_cast<T>(predicted > 0.0 ? predicted : 0.0);
-    return true;
   }
 
   Ctx& c_;

@@ -164,6 +164,7 @@ struct WarpSlices {
   const T* tail_val = nullptr;
   const T* dictionary = nullptr;  // null: values are not coded
   WarpSlicesSize size;
+  bool simple = false;  // size.simple, on chip: there a slice's head is not worth prefetching
 
   // Rows [begin, end); `start` is the slice that holds the first 32 of them.
   struct Rows {
@@ -183,12 +184,12 @@ struct WarpSlices {
     std::int32_t s = rows.start + port.lane() / kWarp;
     if (row - lane >= rows.end) return;
     const Rows from{row, rows.end, s};
-    if (size.simple && dictionary == nullptr)
+    if (simple && dictionary == nullptr)
       return multiply_simple(from, lane, warps, x, f, [lane](const std::uint32_t* p) {
         using Values = PlainValues<T>;
         return Values{reinterpret_cast<const typename Values::Pair*>(p) + lane};
       });
-    if (size.simple)
+    if (simple)
       return multiply_simple(from, lane, warps, x, f,
                              [lane, known = dictionary](const std::uint32_t* p) {
                                const auto* const pairs = reinterpret_cast<const std::uint16_t*>(p);
@@ -222,6 +223,7 @@ struct WarpSlices {
       std::uint64_t words[2];
     };
     WarpSlices copy = *this;
+    copy.simple = size.simple;
     copy.bytes = reinterpret_cast<const std::byte*>(
         move(port, reinterpret_cast<const Sixteen*>(bytes), size.units * (kSliceUnit / 16), fast));
     copy.slice = move(port, slice, size.slices, fast);

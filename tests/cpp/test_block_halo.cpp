@@ -149,6 +149,17 @@ TEST(packets_know_the_blocks_that_send_them) {
   }
 }
 
+TEST(blocks_that_read_too_much_of_others_are_refused_and_the_plan_kept) {
+  const auto a = grid2d(6, 8);  // 4 blocks of two lines of 6: 6, 12, 12 and 6 reads
+  auto plan = make_halo_plan(a.view(), std::vector<std::int32_t>(48, 0), {}, 1);
+  const auto before = plan.local[0].col;
+  CHECK(!make_block_halos(plan, {}, 4, 35).has_value());
+  CHECK(std::ranges::equal(before, plan.local[0].col));
+  const auto halos = make_block_halos(plan, {}, 4, 36);
+  CHECK(halos.has_value());
+  CHECK_EQ(halos->plans[0][1].reads.size(), std::size_t{12});
+}
+
 TEST(blocks_that_read_in_one_direction_only_are_refused_and_the_plan_kept) {
   Entries e;
   for (std::int32_t i = 0; i < 8; ++i) e[{i, i}] = 1.0;

@@ -358,9 +358,18 @@ def test_plan_tells_threads_halo_and_what_stays_on_chip(poisson: sp.csr_array) -
     assert plan["engine"] == "cuda_p2p"
     assert plan["threads"] >= 32
     assert plan["halo"] == "none"  # one GPU has no neighbours
-    assert plan["block_halo"] == "packets"  # every block's share is small
+    assert plan["block_halo"] in ("packets", "flags")
     assert plan["resident_vectors"] >= 0
     assert plan["resident_matrix"] in (True, False)
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [("poisson2d?nx=64,ny=64", "packets"), ("poisson3d?nx=70,ny=70,nz=70", "flags")],
+)
+def test_blocks_fetch_rows_where_they_need_few(spec: str, expected: str) -> None:
+    A = cpufree.generate.from_spec(spec)
+    assert Solver(A, engine="cuda_p2p", pes=1).plan["block_halo"] == expected
 
 
 def test_blocks_asked_for_are_those_in_use(poisson: sp.csr_array) -> None:

@@ -133,15 +133,35 @@ class Port {
     __syncthreads();
     bits = warp_or(l < warps() ? s.bits[l] : 0U);
     // Lane k adds up value k, for the others: fewer instructions than if all did it, and registers.
-    double sum = 0.0;
-    if (l < K) {
-      sum = s.found[l][0];
-      CPUFREE_UNROLL
-      for (int part = 1; part < kTeam; ++part)
-        if (part < team) sum += s.found[l][part];
-    }
+    const double sum = l < K ? total_of<K>(l) : 0.0;
     CPUFREE_UNROLL
     for (int k = 0; k < K; ++k) total[k] = warp_broadcast(sum, k);
+  }
+
+  template <int K>
+  __device__ void recall(double (&total)[K]) {
+    CPUFREE_UNROLL
+    for (int k = 0; k < K; ++k) total[k] = total_of<K>(k);
+  }
+  __device__ static double at_hand(double value) {
+    asm volatile("" : "+d"(value));
+    return value;
+  }
+  __device__ static float at_hand(float value) {
+    asm volatile("" : "+f"(value));
+    return value;
+  }
+
+  // Two steps of Newton's iteration, without the subroutine for special cases that a division has:
+  // a call, even if it is never taken, has everything that lives across it spilled.
+  __device__ static double reciprocal(double x) {
+    double r;
+    asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(r) : "d"(x));
+    double e = fma(-x, r, 1.0);
+    e = fma(e, e, e);
+    r = fma(r, e, r);
+    e = fma(-x, r, 1.0);
+    return fma(r, e, r);
   }
 
   // The last warp is the one that collects nothing, where there is one.
@@ -247,6 +267,19 @@ class Port {
   __device__ static int fresh(int value) {
     asm volatile("" : "+r"(value));
     return value;
+  }
+
+  // What the collectors of value k of K have found.
+  template <int K>
+  __device__ double total_of(int k) const {
+    constexpr int kTeam = most_collectors(K);
+    const Scratch& s = scratch();
+    const int team = max(1, min(kTeam, warps() / K));
+    double sum = s.found[k][0];
+    CPUFREE_UNROLL
+    for (int part = 1; part < kTeam; ++part)
+      if (part < team) sum += s.found[k][part];
+    return sum;
   }
 
   // Whether to go on waiting. Looks at the clock (slow) and at the PEs' word now and then, at the
