@@ -37,7 +37,7 @@ CpuSystem<T>::CpuSystem(const CsrView<T>& matrix, std::span<const std::int32_t> 
   blocks_ = spec.blocks > 0 ? spec.blocks : std::max(1, available_cores() / spec.pes);
   auto plan = plan_of(matrix, part, order, spec.pes);
   const Extent extent = extent_of(plan);
-  packets_ = use_packets(spec, extent, kMostPackets);
+  packets_ = use_packets(spec, plan, kMostPackets);
   build_shares(plan, spec);
   report_ = report_of(plan, spec, blocks_, packets_);
   if (packets_) count_destinations_from_ghosts(plan);

@@ -76,7 +76,7 @@ auto CudaSystem<T>::share_out(HaloPlan<T>& plan, std::span<const std::int32_t> o
                               const SystemSpec& spec) -> Sharing {
   Sharing sharing;
   const Extent extent = extent_of(plan);
-  const bool packets = use_packets(spec, extent, kMostPackets);
+  const bool packets = use_packets(spec, plan, kMostPackets);
   report_ = report_of(plan, spec, blocks_, packets);
   if (const std::int64_t most = most_block_reads(spec, plan, blocks_); most > 0) {
     if (auto halos = make_block_halos(plan, order, blocks_, most)) {

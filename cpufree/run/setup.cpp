@@ -45,9 +45,19 @@ Extent extent_of(const HaloPlan<T>& plan) {
   return extent;
 }
 
-bool use_packets(const SystemSpec& spec, const Extent& extent, std::size_t most) {
-  if (extent.ghosts == 0 || spec.halo == 0) return false;
-  return spec.halo > 0 || extent.ghosts <= most;
+template <class T>
+bool use_packets(const SystemSpec& spec, const HaloPlan<T>& plan, std::size_t most) {
+  constexpr std::int64_t kMostReads = 4;  // of a ghost, on average
+  const std::size_t ghosts = extent_of(plan).ghosts;
+  if (ghosts == 0 || spec.halo == 0) return false;
+  if (spec.halo > 0) return true;
+  if (ghosts > most) return false;
+  return std::ranges::all_of(plan.local, [](const LocalSystem<T>& local) {
+    const auto first = local.col.begin() + local.row_ptr[at(local.interior)];
+    const auto reads = std::count_if(first, local.col.end(),
+                                     [&](std::int32_t column) { return column >= local.rows(); });
+    return reads <= kMostReads * local.ghosts;
+  });
 }
 
 template <class T>
@@ -103,6 +113,8 @@ template double invert_diagonal(const LocalSystem<float>&, RowRange, float*);
 template double invert_diagonal(const LocalSystem<double>&, RowRange, double*);
 template Extent extent_of(const HaloPlan<float>&);
 template Extent extent_of(const HaloPlan<double>&);
+template bool use_packets(const SystemSpec&, const HaloPlan<float>&, std::size_t);
+template bool use_packets(const SystemSpec&, const HaloPlan<double>&, std::size_t);
 template std::int64_t most_block_reads(const SystemSpec&, const HaloPlan<float>&, int);
 template std::int64_t most_block_reads(const SystemSpec&, const HaloPlan<double>&, int);
 template void count_destinations_from_ghosts(HaloPlan<float>&);

@@ -31,8 +31,10 @@ struct Extent {
 template <class T>
 Extent extent_of(const HaloPlan<T>& plan);
 
-// Whether ghosts travel as packets: as SystemSpec::halo says, or if there are at most `most`.
-bool use_packets(const SystemSpec& spec, const Extent& extent, std::size_t most);
+// Whether ghosts travel as packets: as SystemSpec::halo says, or if there are at most `most` on a
+// PE, and rows read each of them a few times at most: every read is a look at the packet.
+template <class T>
+bool use_packets(const SystemSpec& spec, const HaloPlan<T>& plan, std::size_t most);
 
 // The packets up to which rows of other blocks of the same PE are to be ghosts, too
 // (block_halo.hpp), of all blocks; 0: not at all. As SystemSpec::halo says, or where values fetched

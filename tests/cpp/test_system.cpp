@@ -5,6 +5,7 @@
 
 #include "cpufree/run/cuda_engine.hpp"
 #include "cpufree/run/framing.hpp"
+#include "cpufree/run/setup.hpp"
 #include "harness.hpp"
 #include "matrices.hpp"
 
@@ -154,6 +155,22 @@ TEST(tuning_out_of_range_is_rejected) {
   spec = system_spec(1, 1);
   spec.residency = 3;
   CHECK_THROWS(InvalidInput, check(spec));
+}
+
+TEST(ghosts_travel_as_packets_where_few_rows_read_each) {
+  const auto grid = grid2d(9, 8);  // every ghost is read once
+  Entries full;
+  for (std::int32_t i = 0; i < 20; ++i)  // every ghost is read ten times
+    for (std::int32_t j = 0; j < 20; ++j) full[{i, j}] = i == j ? 20.0 : -0.5;
+  const auto dense = from_entries<double>(20, full);
+  SystemSpec spec = system_spec(2, 1);
+  const auto of_grid = plan_of(grid.view(), {}, {}, 2);
+  const auto of_dense = plan_of(dense.view(), {}, {}, 2);
+  CHECK(use_packets(spec, of_grid, 100));
+  CHECK(!use_packets(spec, of_grid, 8));  // too many
+  CHECK(!use_packets(spec, of_dense, 100));
+  spec.halo = 1;
+  CHECK(use_packets(spec, of_dense, 100));
 }
 
 TEST(vectors_needed_are_those_that_the_methods_use) {
