@@ -72,8 +72,9 @@ concept Port = requires(P& port, double* values, double value, const double (&pa
   // The order of summation depends on `lanes` alone.
   port.combine(total, bits, flagged, AnyPart{}, AnyBody{});
 
-  // The last `combine`'s totals again, by one thread, before the next `scatter`: what is rarely
-  // asked for twice need not be kept in registers. A copy of a value that is kept in them.
+  // What a thread has is not to be kept in registers for rare uses: `recall` brings the last
+  // `combine`'s totals again, to one thread, before the next `scatter`. What a loop uses is to be
+  // kept there: `at_hand` is a copy that the compiler does not fetch anew.
   port.recall(total);
   { port.at_hand(value) } -> std::same_as<double>;
 

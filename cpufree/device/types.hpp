@@ -38,8 +38,10 @@ CPUFREE_FN std::uint64_t make_tag(Epoch epoch, unsigned notes) {
   return (epoch << kNoteBits) | (notes & ((1U << kNoteBits) - 1U));
 }
 CPUFREE_FN Epoch tag_epoch(std::uint64_t tag) { return tag >> kNoteBits; }
-// Whether a packet is that of epoch `want`. No slot ever holds a later one than the one waited for
-// (channel.hpp, allreduce.hpp), and equality is cheap.
+// Whether a packet is that of epoch `want`. Unlike a flag's, a packet's slot never holds a later
+// epoch than the one waited for (proofs in channel.hpp, allreduce.hpp, stencils/edges.hpp and
+// stencils/registers.hpp), so equality is right, and it is cheap. Were a proof wrong, the wait
+// would end with a diagnosis where `reached` would take the wrong value.
 CPUFREE_FN bool arrived(std::uint64_t tag, Epoch want) {
   return ((tag ^ make_tag(want, 0U)) & ~std::uint64_t{(1U << kNoteBits) - 1U}) == 0U;
 }

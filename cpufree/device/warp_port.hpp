@@ -7,8 +7,6 @@
 
 namespace cpufree {
 
-inline constexpr int kWarpLanes = 32;
-
 template <class P>
 concept WarpPort = Port<P> && P::width == 1 && requires(P& port, float value, float* values) {
   { port.warp() } -> std::convertible_to<int>;       // of the block

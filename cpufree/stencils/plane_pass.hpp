@@ -35,7 +35,7 @@ class PlanePass : StreamWarp<P, T> {
     const StreamPart& part = this->part_;
     const std::int32_t rows = this->port_.warps() * R;
     for (std::int32_t y = part.lo[1]; y < part.hi[1]; y += rows)
-      for (std::int32_t x = floor_to(part.lo[2], C); x < part.hi[2]; x += kWarpLanes * C) {
+      for (std::int32_t x = floor_to(part.lo[2], C); x < part.hi[2]; x += kWarp * C) {
         this->port_.sync_block();
         begin_window(y, x);
         measured ? stream<true>(change) : stream<false>(change);
@@ -57,7 +57,7 @@ class PlanePass : StreamWarp<P, T> {
     // What I copy of each plane: my values; at the ends of a row those beside; of the rows around.
     copies_ = rows_ > 0 && this->column_ <= this->last_;
     first_ = lane == 0;
-    final_ = lane == kWarpLanes - 1;
+    final_ = lane == kWarp - 1;
     beside_ = first_ || (final_ && this->column_ + C <= this->last_);
     above_ = warp == 0 && copies_;
     below_ = row_ + rows_ == last && copies_;

@@ -200,7 +200,7 @@ class RegisterTile {
     CPUFREE_UNROLL
     for (int c = 0; c < C; ++c)
       if (!full_) slot_[R - 1 + from][c] = below[c];
-    const bool first = port_.warp_lane() == 0, final_lane = port_.warp_lane() == kWarpLanes - 1;
+    const bool first = port_.warp_lane() == 0, final_lane = port_.warp_lane() == kWarp - 1;
     const T* const beside = edge(first ? 0 : 1);
     CPUFREE_UNROLL
     for (int q = 0; q < R; ++q) {

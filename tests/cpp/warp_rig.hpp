@@ -47,13 +47,13 @@ class Meeting {
 // What the lanes of a warp bring to a verb. Two sets: a lane that has come to the verb after the
 // next one has seen all others leave this one.
 struct Warp {
-  Meeting meeting{kWarpLanes};
-  double brought[2][kWarpLanes] = {};
+  Meeting meeting{kWarp};
+  double brought[2][kWarp] = {};
 };
 
 struct Block {
   Block(int threads, std::size_t fast_bytes) : meeting(threads), fast(fast_bytes / 16 + 1) {
-    for (int w = 0; w < threads / kWarpLanes; ++w) warps.push_back(std::make_unique<Warp>());
+    for (int w = 0; w < threads / kWarp; ++w) warps.push_back(std::make_unique<Warp>());
     brought.resize(static_cast<std::size_t>(threads));
     for (auto& values : brought) values.resize(kReduceMost);
   }
@@ -88,9 +88,9 @@ class Port : public cpu_fibers::Port {
   int blocks() const { return cpu_fibers::Port::blocks() / threads_; }
   int lane() const { return lane_; }
   int lanes() const { return threads_; }
-  int warp() const { return lane_ / kWarpLanes; }
-  int warps() const { return threads_ / kWarpLanes; }
-  int warp_lane() const { return lane_ % kWarpLanes; }
+  int warp() const { return lane_ / kWarp; }
+  int warps() const { return threads_ / kWarp; }
+  int warp_lane() const { return lane_ % kWarp; }
 
   void sync_block() { block_.meeting.wait(machine_); }
   bool all(bool value) {
@@ -110,10 +110,10 @@ class Port : public cpu_fibers::Port {
   }
   template <class T>
   T warp_down(T value) {
-    return from_lane(value, warp_lane() == kWarpLanes - 1 ? warp_lane() : warp_lane() + 1);
+    return from_lane(value, warp_lane() == kWarp - 1 ? warp_lane() : warp_lane() + 1);
   }
   unsigned warp_or(unsigned bits) {
-    double (&set)[kWarpLanes] = bring(bits);
+    double (&set)[kWarp] = bring(bits);
     unsigned joined = 0;
     for (const double b : set) joined |= static_cast<unsigned>(b);
     return joined;
@@ -207,9 +207,9 @@ class Port : public cpu_fibers::Port {
 
  private:
   std::size_t at_lane() const { return static_cast<std::size_t>(lane_); }
-  double (&bring(double value)) [kWarpLanes] {
+  double (&bring(double value)) [kWarp] {
     Warp& w = *block_.warps[static_cast<std::size_t>(warp())];
-    double (&set)[kWarpLanes] = w.brought[w.meeting.generation() % 2];
+    double (&set)[kWarp] = w.brought[w.meeting.generation() % 2];
     set[warp_lane()] = value;
     w.meeting.wait(machine_);
     return set;
