@@ -113,4 +113,10 @@ concept Port = requires(P& port, double* values, double value, const double (&pa
   port.report(std::int64_t{}, value);
 };
 
+// Engines that can be told what will be read: so many bytes from there on, wherever that is.
+template <class P>
+concept FetchingPort = requires(P& port, const double* from) {
+  port.fetch_ahead(from, std::uint32_t{});
+};
+
 }  // namespace cpufree

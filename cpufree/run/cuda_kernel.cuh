@@ -8,18 +8,19 @@
 
 namespace cpufree {
 
-template <template <class, class> class Algorithm, class M, class T>
+template <template <class, class> class Algorithm, class M, class T, class P>
 __global__ void __launch_bounds__(kCudaThreads, 1)
     solve(const __grid_constant__ cuda_p2p::Shared shared,
           const __grid_constant__ SolveArgs<WarpSlices<T>> args) {
   extern __shared__ double2 fast[];  // what stays on chip: see Residency
-  cuda_p2p::Port port(shared, reinterpret_cast<std::byte*>(fast));
+  P port(shared, reinterpret_cast<std::byte*>(fast));
   solve_kernel<Algorithm, M>(port, args);
 }
 
 template <template <class, class> class Algorithm, class M, class T>
-const void* cuda_kernel() {
-  return reinterpret_cast<const void*>(solve<Algorithm, M, T>);
+CudaKernels cuda_kernels() {
+  return {reinterpret_cast<const void*>(solve<Algorithm, M, T, cuda_p2p::Port>),
+          reinterpret_cast<const void*>(solve<Algorithm, M, T, cuda_p2p::StreamingPort>)};
 }
 
 }  // namespace cpufree

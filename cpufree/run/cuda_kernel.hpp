@@ -5,10 +5,17 @@ namespace cpufree {
 
 inline constexpr int kCudaThreads = 512;  // most threads of a block: more would lack registers
 
-// The kernel of `Algorithm` with the preconditioner M for values of type T; its parameters are a
-// cuda_p2p::Shared and a SolveArgs<WarpSlices<T>>, by value. Each one is instantiated in a file of
+// The kernels of a method: for a matrix that is read where it is, on chip or in memory; for one that
+// comes through rings.
+struct CudaKernels {
+  const void* plain = nullptr;
+  const void* streaming = nullptr;
+};
+
+// Those of `Algorithm` with the preconditioner M for values of type T; their parameters are a
+// cuda_p2p::Shared and a SolveArgs<WarpSlices<T>>, by value. Each pair is instantiated in a file of
 // its own (cuda_kernel.cu.in).
 template <template <class, class> class Algorithm, class M, class T>
-const void* cuda_kernel();
+CudaKernels cuda_kernels();
 
 }  // namespace cpufree

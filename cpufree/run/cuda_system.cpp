@@ -1,6 +1,8 @@
 // The solves of a CudaSystem; cuda_system_setup.cpp makes one.
 #include "cpufree/run/cuda_system.hpp"
 
+#include <algorithm>
+
 #include "cpufree/base/index.hpp"
 #include "cpufree/run/cuda_devices.hpp"
 #include "cpufree/run/cuda_kernel.hpp"
@@ -16,6 +18,18 @@ CudaSystem<T>::~CudaSystem() {
   device_.reset();
 }
 
+// A matrix that stays in a GPU's second cache needs no rings: 26.9 us against 30.6 (hood, one H200,
+// cg). One that does not had better not drive the vectors out.
+template <class T>
+Wanted CudaSystem<T>::wanted(const SolveSpec& spec) const {
+  constexpr double kCache = 45e6;  // bytes of an H200's that stay
+  Wanted wanted = wanted_by(spec, sizeof(T));
+  wanted.warps = threads_ / kWarp;
+  wanted.passing = bytes_of_pe_ > kCache;
+  wanted.slots = ring_slots_ < 0 && !wanted.passing ? 0 : ring_slots_;
+  return wanted;
+}
+
 template <class T>
 auto CudaSystem<T>::choice_for(const SolveSpec& spec) -> const Choice& {
   const std::pair key(spec.method, spec.preconditioner);
@@ -23,13 +37,15 @@ auto CudaSystem<T>::choice_for(const SolveSpec& spec) -> const Choice& {
   Choice choice;
   choice.kernel.blocks = blocks_;
   choice.kernel.threads = threads_;
-  choice.kernel.function = with_algorithm<T>(
+  const CudaKernels kernels = with_algorithm<T>(
       spec.method, spec.preconditioner, []<template <class, class> class Algorithm, class M>() {
-        return cuda_kernel<Algorithm, M, T>();
+        return cuda_kernels<Algorithm, M, T>();
       });
-  const FastMemory fast = choose_residency(
-      sizes_, wanted_by(spec, sizeof(T)),
-      fast_memory_limit(choice.kernel.function, devices_, blocks_), residency_mode_);
+  const std::size_t limit = std::min(fast_memory_limit(kernels.plain, devices_, blocks_),
+                                     fast_memory_limit(kernels.streaming, devices_, blocks_));
+  const FastMemory fast = choose_residency(sizes_, wanted(spec), limit, residency_mode_);
+  choice.kernel.function =
+      fast.residency.ring.slots > 0 ? kernels.streaming : kernels.plain;
   choice.residency = fast.residency;
   choice.kernel.dynamic_bytes = fast.bytes;
   device_->runner.load(choice.kernel);  // occupancy depends on the shared memory allowed there

@@ -49,6 +49,8 @@ class CudaSystem final : public System<T> {
     Array<std::int64_t> tail_ptr;
     Array<std::int32_t> tail_col;
     Array<T> tail_val, dictionary;
+    Array<FeedItem> feed;             // chunks, block after block
+    Array<std::uint32_t> feed_first;  // warps + 1 of each block
     Array<std::int32_t> partners;  // notify, await and await_local of all blocks
     Array<std::int64_t> send_ptr;
     Array<Destination> destinations;
@@ -93,9 +95,11 @@ class CudaSystem final : public System<T> {
   void upload_pe(std::size_t k, const LocalSystem<T>& local, const PeLayout& layout,
                  const std::vector<std::int32_t>& sources, const std::vector<T>& inverse);
   void upload_shapes(Pe& pe, int device, const LocalSystem<T>& local, const PeLayout& layout);
+  std::vector<std::size_t> upload_feeds(Pe& pe, int device, const PeLayout& layout);
   void upload_shares(Pe& pe, int device, const PeLayout& layout);
   void finish_report(const std::vector<PeLayout>& layouts);
 
+  Wanted wanted(const SolveSpec& spec) const;
   const Choice& choice_for(const SolveSpec& spec);
   void reserve(const SolveSpec& spec, const SolveParams& params);
   double load(VectorView<const T> b, VectorView<const T> x0);
@@ -110,9 +114,11 @@ class CudaSystem final : public System<T> {
   int blocks_ = 1;
   int threads_ = 0;
   int residency_mode_ = -1;
+  int ring_slots_ = -1;
   bool block_halos_ = false;
   PlanReport report_;
   double lambda_bound_ = 0.0;
+  double bytes_of_pe_ = 0.0;  // of the matrix
   PrivateIndex index_ = private_index();
   std::vector<ShareSize> sizes_;  // of all blocks
 

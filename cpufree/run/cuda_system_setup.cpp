@@ -40,7 +40,7 @@ std::jthread wake(const std::vector<int>& devices) {
 template <class T>
 CudaSystem<T>::CudaSystem(const CsrView<T>& matrix, std::span<const std::int32_t> part,
                           std::span<const std::int32_t> order, const SystemSpec& spec)
-    : rows_(matrix.n), residency_mode_(spec.residency) {
+    : rows_(matrix.n), residency_mode_(spec.residency), ring_slots_(spec.ring) {
   check(spec);
   devices_ = choose_devices(spec.pes, spec.gpus);
   std::jthread waking = wake(devices_);
@@ -114,7 +114,7 @@ void CudaSystem<T>::build(HaloPlan<T>& plan, std::span<const std::int32_t> order
   if (block_halos_)
     for (const PeLayout& layout : layouts)
       extent.rows_and_ghosts = std::max(extent.rows_and_ghosts, at(layout.operand_rows));
-  sizes_ = sizes_of(layouts);
+  sizes_ = sizes_of<T>(layouts);
   threads_ = spec.threads > 0 ? spec.threads : kCudaThreads;
   const auto inverse = invert_diagonals(plan, layouts);
   if (sharing.packets > 0) count_destinations_from_ghosts(plan);
@@ -143,7 +143,7 @@ std::vector<PeLayout> CudaSystem<T>::lay_out(const HaloPlan<T>& plan,
     auto layouts = lay_out_shares(plan, plans, {block_halos_, {true, false}});
     SolveSpec most;
     most.method = Method::pipecg;
-    const auto fast = choose_residency(sizes_of(layouts), wanted_by(most, sizeof(T)), kRoomOnChip,
+    const auto fast = choose_residency(sizes_of<T>(layouts), wanted_by(most, sizeof(T)), kRoomOnChip,
                                        residency_mode_);
     if (fast.residency.matrix) return layouts;
   }
@@ -215,6 +215,23 @@ void CudaSystem<T>::upload_shapes(Pe& pe, int device, const LocalSystem<T>& loca
   pe.dictionary = {device, dictionary};
 }
 
+// The chunks of the blocks' shares, for their rings. Returns where each block's begin.
+template <class T>
+std::vector<std::size_t> CudaSystem<T>::upload_feeds(Pe& pe, int device, const PeLayout& layout) {
+  std::vector<FeedItem> items;
+  std::vector<std::uint32_t> first;
+  std::vector<std::size_t> begin;
+  for (const ShareLayout& share : layout.shares) {
+    const SliceFeed feed = feed_of<T>(share.shape, at(share.boundary_slice), threads_ / kWarp);
+    begin.push_back(items.size());
+    items.insert(items.end(), feed.items.begin(), feed.items.end());
+    first.insert(first.end(), feed.first.begin(), feed.first.end());
+  }
+  pe.feed = {device, items};
+  pe.feed_first = {device, first};
+  return begin;
+}
+
 // The blocks' views of their shares.
 template <class T>
 void CudaSystem<T>::upload_shares(Pe& pe, int device, const PeLayout& layout) {
@@ -231,6 +248,7 @@ void CudaSystem<T>::upload_shares(Pe& pe, int device, const PeLayout& layout) {
     count = static_cast<std::int32_t>(list.size());
     next += list.size();
   };
+  const std::vector<std::size_t> feeds = upload_feeds(pe, device, layout);
   std::vector<BlockShare<Matrix>> views;
   std::int32_t remote = 0;  // rows that other PEs read, of the blocks before
   for (const ShareLayout& share : layout.shares) {
@@ -244,6 +262,10 @@ void CudaSystem<T>::upload_shares(Pe& pe, int device, const PeLayout& layout) {
     view.matrix.tail_val = pe.tail_val.data() + share.first_tail_entry;
     if (view.matrix.size.values > 0)
       view.matrix.dictionary = pe.dictionary.data() + share.first_value;
+    view.matrix.ring.bytes = view.matrix.bytes;
+    view.matrix.ring.heads = reinterpret_cast<const std::byte*>(view.matrix.slice);
+    view.matrix.ring.items = pe.feed.data() + feeds[views.size()];
+    view.matrix.ring.first = pe.feed_first.data() + views.size() * at(threads_ / kWarp + 1);
     view.interior = {plan.interior.begin, plan.interior.end, 0};
     view.boundary = {plan.boundary.begin, plan.boundary.end, share.boundary_slice};
     view.board.flags = heap_.flags.at(pe.heap.data());
@@ -274,9 +296,11 @@ void CudaSystem<T>::finish_report(const std::vector<PeLayout>& layouts) {
                             static_cast<double>(layout.tails) * sizeof(std::int64_t) +
                             static_cast<double>(layout.tail_entries) * (sizeof(T) + 4.0) +
                             static_cast<double>(layout.values) * sizeof(T);
+  bytes_of_pe_ = report_.matrix_bytes / static_cast<double>(layouts.size());
   const Choice& choice = choice_for(SolveSpec{});
   report_.resident_vectors = choice.residency.vectors;
   report_.resident_matrix = choice.residency.matrix;
+  report_.ring_slots = choice.residency.ring.slots;
   report_.shared_bytes = static_cast<std::int64_t>(choice.kernel.dynamic_bytes);
 }
 

@@ -33,6 +33,7 @@ struct PlanReport {
   // What a solve by prcg with Jacobi keeps on chip.
   int resident_vectors = 0;
   bool resident_matrix = false;
+  int ring_slots = 0;             // 0: the matrix does not come through rings
   std::int64_t shared_bytes = 0;  // per block
 };
 

@@ -88,8 +88,11 @@ struct ShareSize {
   std::int32_t rows = 0;
   WarpSlicesSize matrix;
   std::int32_t reads = 0;  // packets, with halos of blocks
+  std::int32_t warps = 0;  // that would have slices of their own, if there were enough
+  std::int32_t slot_bytes = 0;  // of a ring (SliceRing)
 };
 // Of all blocks of all PEs.
+template <class T>
 std::vector<ShareSize> sizes_of(const std::vector<PeLayout>& layouts);
 // Most rows of a block.
 std::int32_t most_rows(const std::vector<ShareSize>& shares);
@@ -105,10 +108,14 @@ struct Wanted {
   int vectors = 0;       // private ones
   bool scratch = false;  // exchanges scratch vectors in every iteration
   std::size_t value_bytes = 0;
+  // Rings: warps of a block; slots of each (0: no rings, -1: as many as pay); see RingShape.
+  int warps = 0;
+  int slots = 0;
+  bool passing = false;
 };
 
 // All vectors, p (a copy, or itself) and the matrix if the shares of all blocks fit into `limit`
-// bytes, if need be without the scratch vector, or without b; else p and as many vectors as fit.
+// bytes, if need be without the scratch vector, or without b; else rings, and as many vectors as fit.
 // `mode`: SystemSpec::residency.
 FastMemory choose_residency(const std::vector<ShareSize>& shares, const Wanted& wanted,
                             std::size_t limit, int mode);

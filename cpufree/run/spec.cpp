@@ -102,6 +102,9 @@ void check(const SystemSpec& spec) {
           "halo must be 2 (packets among blocks, cuda_p2p only), 1 (packets), 0 (stores) or -1 "
           "(automatic), not " +
               std::to_string(spec.halo));
+  require(spec.ring >= -1 && spec.ring <= kMostSlots,
+          "ring must be a number of slots, 0 (none) to " + std::to_string(kMostSlots) +
+              ", or -1 (automatic), not " + std::to_string(spec.ring));
   require(spec.residency >= -1 && spec.residency <= 1,
           "residency must be 0 (none), 1 (vectors) or -1 (automatic), not " +
               std::to_string(spec.residency));

@@ -5,6 +5,7 @@
 
 #include "cpufree/device/channel.hpp"
 #include "cpufree/problem/halo_plan.hpp"
+#include "cpufree/solvers/slice_ring.hpp"
 
 namespace cpufree {
 
@@ -159,7 +160,8 @@ struct BlockShare {
 // end: the first `vectors` of the private vectors in order of use (resident.hpp), `stride` values
 // apart; behind them, perhaps, a copy of its part of p, and its share of the matrix. With halos of
 // blocks the exchanged vectors themselves are kept, `operand` values each: p, and one place that
-// the two scratch vectors share; and the list of `reads` packets.
+// the two scratch vectors share; and the list of `reads` packets. A matrix that is not kept may come
+// through rings, which are last.
 struct Residency {
   std::int32_t vectors = 0;
   std::int32_t stride = 0;
@@ -168,6 +170,8 @@ struct Residency {
   bool direction = false;
   bool scratch = false;
   bool matrix = false;
+  RingShape ring;
+  bool look_ahead = false;  // vectors are read from far, and are long
 };
 
 // One PE's arguments.

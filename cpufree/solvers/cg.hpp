@@ -112,7 +112,8 @@ class ConjugateGradient {
             [&](Row, int lane, T value, T z) {
               sums[0][lane] += static_cast<double>(value) * z;
               sums[1][lane] += static_cast<double>(value) * value;
-            }))
+            },
+            s))
       return false;
     double total[2];
     if (!c_.sum(sums, total)) return false;
@@ -158,7 +159,8 @@ class ConjugateGradient {
         next = m.out[i] + beta * before;
       if (move) x[i] += alpha * before;
       return next;
-    });
+    },
+    p, r, x);
   }
 
   Ctx& c_;

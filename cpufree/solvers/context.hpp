@@ -18,7 +18,7 @@ namespace cpufree {
 // block.
 template <Port P, class T>
 struct PacketOperand {
-  static constexpr int ahead = 4;
+  static constexpr bool in_pieces = true;
   P& port;
   const T* values;
   const Packet* halo;
@@ -132,26 +132,32 @@ class Context {
     return static_cast<std::int64_t>(arrivals_.epoch());
   }
 
-  // f(row, lane) for all my rows.
-  template <class F>
-  CPUFREE_KERNEL_FN void rows(F&& f) {
+  // f(row, lane) for all my rows. `read...`, here and below: vectors that f reads at its row, which
+  // the engine may fetch ahead from far memory.
+  template <class F, class... V>
+  CPUFREE_KERNEL_FN void rows(F&& f, const V&... read) {
     parts([&](const Part& part, auto) {
       const std::int32_t shift = part.shift;
-      for_each(port_, part.rows.begin, part.rows.end,
-               [&f, shift](std::int32_t i, int lane) { f(Row{i, i - shift}, lane); });
+      begin_ahead(part, read...);
+      for_each(port_, part.rows.begin, part.rows.end, [&, shift](std::int32_t i, int lane) {
+        go_on_ahead(part, i, read...);
+        f(Row{i, i - shift}, lane);
+      });
     });
   }
 
   // v[row] = f(row, lane) for all my rows, boundary values also to my neighbours: steps 1 to 4 of
   // an exchange (channel.hpp). Boundary rows come first, so that they travel while the interior is
   // computed. Since `v` was last read there has been a reduction, hence proof (i), and a barrier.
-  template <class F>
-  CPUFREE_KERNEL_FN void exchange(const Ghosted<T>& v, F&& f) {
+  template <class F, class... V>
+  CPUFREE_KERNEL_FN void exchange(const Ghosted<T>& v, F&& f, const V&... read) {
     arrivals_.begin();
     const Ghosted<T> to = v;
     parts([&](const Part& part, auto boundary) {
       const std::int32_t shift = part.shift;
+      begin_ahead(part, read...);
       for_each(port_, part.rows.begin, part.rows.end, [&](std::int32_t i, int lane) {
+        go_on_ahead(part, i, read...);
         const Row row{i, i - shift};
         const T value = f(row, lane);
         to.set(row, value);
@@ -164,8 +170,8 @@ class Context {
 
   // f(row, lane, (A v)(row)) for all my rows, after `exchange(v, ...)`: steps 5 and 6. Interior
   // rows are multiplied while ghosts may still be under way.
-  template <class F>
-  CPUFREE_KERNEL_FN bool multiply(const Ghosted<T>& v, F&& f) {
+  template <class F, class... V>
+  CPUFREE_KERNEL_FN bool multiply(const Ghosted<T>& v, F&& f, const V&... read) {
     if (!arrivals_.wait_local()) return false;
     const Operand<T> plain{v.data};
     const bool collects = args.block_halos;
@@ -177,7 +183,7 @@ class Context {
       if (part.boundary && packets) return;
       if (part.boundary && collects) collect(v);
       if (part.boundary && !collects) here = arrivals_.wait_halo();
-      if (here) product(part, plain, f);
+      if (here) product(part, plain, f, read...);
     });
     if (packets) product(boundary(), any, f);
     return here;
@@ -272,12 +278,47 @@ class Context {
     }
   }
 
-  template <class X, class F>
-  CPUFREE_KERNEL_FN void product(const Part& part, const X& x, F&& f) {
+  template <class X, class F, class... V>
+  CPUFREE_KERNEL_FN void product(const Part& part, const X& x, F&& f, const V&... read) {
     const std::int32_t shift = part.shift;  // a copy: vectorisers do not trust references
-    share_.matrix.multiply(port_, part.rows, x, [&f, shift](std::int32_t i, int lane, T value) {
+    begin_ahead(part, read...);
+    share_.matrix.multiply(port_, part.rows, x, [&, shift](std::int32_t i, int lane, T value) {
+      go_on_ahead(part, i, read...);
       f(Row{i, i - shift}, lane, value);
     });
+  }
+
+  // One thread has what the block reads of some vectors brought nearer, kAhead of the loop's rounds
+  // before it is read. Loops are too short on loads to keep far memory busy by themselves.
+  static constexpr std::int32_t kAhead = 8;
+  template <class... V>
+  CPUFREE_KERNEL_FN void begin_ahead(const Part& part, const V&... read) {
+    if constexpr (sizeof...(V) > 0 && FetchingPort<P>) {
+      if (!args.residency.look_ahead || port_.lane() != 0) return;
+      const std::int32_t count = part.rows.end - part.rows.begin;
+      const std::int32_t most = kAhead * port_.lanes();
+      if (count > 0) (fetch_ahead(read, part, part.rows.begin, count < most ? count : most), ...);
+    }
+  }
+  template <class... V>
+  CPUFREE_KERNEL_FN void go_on_ahead(const Part& part, std::int32_t row, const V&... read) {
+    if constexpr (sizeof...(V) > 0 && FetchingPort<P>) {
+      if (!args.residency.look_ahead || port_.lane() != 0) return;
+      const std::int32_t i = row + kAhead * port_.lanes();
+      const std::int32_t left = part.rows.end - i;
+      if (left > 0) (fetch_ahead(read, part, i, left < port_.lanes() ? left : port_.lanes()), ...);
+    }
+  }
+  template <class U>
+  CPUFREE_KERNEL_FN void fetch_ahead(const Private<U>& v, const Part& part, std::int32_t i,
+                                     std::int32_t count) {
+    if (v.data == nullptr) return;
+    port_.fetch_ahead(v.data + (i - part.shift), static_cast<std::uint32_t>(count) * sizeof(U));
+  }
+  CPUFREE_KERNEL_FN void fetch_ahead(const Ghosted<T>& v, const Part&, std::int32_t i,
+                                     std::int32_t count) {
+    if (v.own == nullptr)
+      port_.fetch_ahead(v.data + (i - v.first), static_cast<std::uint32_t>(count) * sizeof(T));
   }
 
   // What my rows read of other blocks, from packets to behind my part of v. Each is fetched once,

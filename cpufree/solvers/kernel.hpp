@@ -46,12 +46,12 @@ CPUFREE_KERNEL_FN void solve_kernel(P& port, const SolveArgs<Matrix>& args) {
   Share all = args.shares[port.block()];
   std::byte* const fast = port.fast_memory();
   all.reads = resident_reads(port, args, all, fast);
-  if (args.residency.matrix)
-    all.matrix = all.matrix.resident(port, fast + resident_vector_bytes(args.residency, sizeof(T)));
+  all.matrix = resident_matrix(port, args, all.matrix, fast);
   typename P::template Kept<Share> share = port.keep(all);
   typename P::template Kept<BlockVectors<T>> vectors =
       port.keep(block_vectors<T>(args, share, fast));
   load_resident(port, args, share, vectors);
+  const MatrixOnChip<P, Matrix> on_chip(port, share.matrix);
   Ctx c(port, args, share, vectors, {});
   typename P::template Held<Monitor> monitor = port.hold(Monitor(args.params));
   typename P::template Held<Reporter> reporter =

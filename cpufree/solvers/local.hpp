@@ -17,11 +17,11 @@ CPUFREE_KERNEL_FN T row_times_vector(const T* val, const std::int32_t* col, std:
   return sum;
 }
 
-// The operand of a product: all columns from memory. `ahead`: entries worth loading before the
-// first is used.
+// The operand of a product: all columns from memory. `in_pieces`: what it fetches at a time had
+// better be few.
 template <class T>
 struct Operand {
-  static constexpr int ahead = 8;
+  static constexpr bool in_pieces = false;
   const T* values;
   template <int N>
   CPUFREE_KERNEL_FN void fetch(const std::int32_t (&columns)[N], T (&out)[N]) const {

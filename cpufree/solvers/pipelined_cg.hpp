@@ -248,7 +248,7 @@ class PipelinedCg {
     const auto p = v_.p, m = m_of_w_;
     const auto u = v_.u, q = v_.q;
     const ResidualImage<M, T> mr{m_, u};
-    c_.rows([&](Row i, int lane) {
+    const auto step = [&](Row i, int lane) {
       const T next_z = n[i] + beta * z[i];
       const T next_s = w[i] + beta * s[i];
       const T direction = mr(i, r[i]) + beta * p[i];
@@ -263,7 +263,8 @@ class PipelinedCg {
       add(lane, mr(i, next_r), next_r, next_w);
       z[i] = next_z, s[i] = next_s, x[i] = next_x, r[i] = next_r, w[i] = next_w;
       p.keep(i, direction);
-    });
+    };
+    c_.rows(step, z, s, x, r, w, n, p);
   }
 
   // r = b - A x, and all that depends on r and p. alpha and beta go on by recurrence: locally

@@ -151,7 +151,8 @@ class PredictRecompute {
       x[i] = next_x;
       r[i] = next_r;
       return next_p;
-    });
+    },
+    p, x, r, s);
   }
 
   // s = A p, M s, all sums, and the step that follows from them. `quiet`: the step before was. r .
@@ -170,7 +171,8 @@ class PredictRecompute {
           sums[kGamma][lane] += static_cast<double>(s) * ms;
           sums[kNu][lane] += mr * here;
           sums[kSquare][lane] += here * here;
-        }))
+        },
+        r))
       return false;
     const auto meanwhile = [&] {
       if (quiet) books_.write(c_, monitor_, reporter_);

@@ -1,7 +1,7 @@
 // Preconditioners that keep the CPU out: no triangular solve, nothing but products with A.
 //
 // A policy has `pointwise`. If true, (M v)(i) is `of(i, v(i))`, computed on the fly wherever
-// needed. If false, `apply(context, v)` computes M v of a vector v into `out`.
+// needed, and `reads()` the vector that it takes for that, if any. If false, `apply(context, v)` computes M v of a vector v into `out`.
 #pragma once
 
 #include <cmath>
@@ -17,6 +17,7 @@ struct Identity {
   static constexpr bool pointwise = true;
   CPUFREE_KERNEL_FN explicit Identity(const BlockVectors<T>&) {}
   CPUFREE_KERNEL_FN T of(Row, T value) const { return value; }
+  CPUFREE_KERNEL_FN Private<const T> reads() const { return {}; }
 };
 
 // M = D^-1, D the diagonal of A.
@@ -27,6 +28,7 @@ struct Jacobi {
   CPUFREE_KERNEL_FN explicit Jacobi(const BlockVectors<T>& v)
       : inverse_diagonal(v.inverse_diagonal) {}
   CPUFREE_KERNEL_FN T of(Row i, T value) const { return inverse_diagonal[i] * value; }
+  CPUFREE_KERNEL_FN Private<const T> reads() const { return inverse_diagonal; }
 };
 
 // M v = the k-th iterate of the Chebyshev iteration for A z = v, z_0 = 0, preconditioned by D, on
@@ -107,17 +109,19 @@ struct ResidualImage {
 };
 
 // v(i) = f(i) for all my rows; then M v is available; then g(i, lane, v(i), (M v)(i)). One pass
-// where M is pointwise. v is private to the block's rows.
+// where M is pointwise. v is private to the block's rows; f reads it, and `read`.
 template <class Ctx, class M, class T, class F, class G>
-CPUFREE_KERNEL_FN bool precondition(Ctx& c, const M& m, const Private<T>& v, F&& f, G&& g) {
+CPUFREE_KERNEL_FN bool precondition(Ctx& c, const M& m, const Private<T>& v, F&& f, G&& g,
+                                    const Private<T>& read) {
   if constexpr (M::pointwise) {
     const M mine = m;  // at hand: the block's copy would be read again for every row
     const Private<T> to = v;
-    c.rows([&](Row i, int lane) {
+    const auto pass = [&](Row i, int lane) {
       const T value = f(i);
       g(i, lane, value, mine.of(i, value));
       to[i] = value;
-    });
+    };
+    c.rows(pass, to, read, mine.reads());
     return true;
   } else {
     c.rows([&](Row i, int) { v[i] = f(i); });
@@ -128,16 +132,18 @@ CPUFREE_KERNEL_FN bool precondition(Ctx& c, const M& m, const Private<T>& v, F&&
 }
 
 // s = A p after `exchange(p, ...)`; then M s is available; then g(i, lane, s(i), (M s)(i)).
+// g reads `read`.
 template <class Ctx, class M, class T, class G>
 CPUFREE_KERNEL_FN bool multiply_precondition(Ctx& c, const M& m, const Ghosted<T>& p,
-                                             const Private<T>& s, G&& g) {
+                                             const Private<T>& s, G&& g, const Private<T>& read) {
   const Private<T> to = s;
   if constexpr (M::pointwise) {
     const M mine = m;
-    return c.multiply(p, [&](Row i, int lane, T ap) {
+    const auto row = [&](Row i, int lane, T ap) {
       g(i, lane, ap, mine.of(i, ap));  // what it reads is under way before `to` is written
       to[i] = ap;
-    });
+    };
+    return c.multiply(p, row, read, mine.reads());
   } else {
     if (!c.multiply(p, [&](Row i, int, T ap) { s[i] = ap; })) return false;
     if (!m.apply(c, s)) return false;

@@ -29,10 +29,10 @@ CPUFREE_FN std::size_t resident_vector_bytes(const Residency& r, std::size_t val
 }
 
 // Bytes of fast memory that a block needs: vectors and the list of reads, then its share of the
-// matrix, which takes `matrix` bytes.
+// matrix, which takes `matrix` bytes, or its rings.
 CPUFREE_FN std::size_t resident_bytes(const Residency& r, std::size_t value_bytes,
                                       std::size_t matrix) {
-  return resident_vector_bytes(r, value_bytes) + (r.matrix ? matrix : 0);
+  return resident_vector_bytes(r, value_bytes) + (r.matrix ? matrix : ring_bytes(r.ring));
 }
 
 // My block's view of the vectors: those that are resident begin in `fast`.
@@ -72,6 +72,35 @@ CPUFREE_FN BlockVectors<T> block_vectors(const SolveArgs<M>& args, const BlockSh
     mine.scratch[k] = {kept.scratch ? own + kept.operand : v.scratch[k] + share.first_operand,
                        args.halo[1 + k], nullptr, first};
   return mine;
+}
+
+// The matrix while it is on chip, or comes there piece by piece.
+template <Port P, class M>
+class MatrixOnChip {
+ public:
+  CPUFREE_KERNEL_FN MatrixOnChip(P& port, const M& matrix) : port_(port), matrix_(matrix) {
+    if constexpr (requires { matrix.open(port); }) matrix.open(port);
+  }
+  CPUFREE_KERNEL_FN ~MatrixOnChip() {
+    if constexpr (requires(const M& m, P& p) { m.close(p); }) matrix_.close(port_);
+  }
+  MatrixOnChip(const MatrixOnChip&) = delete;
+  MatrixOnChip& operator=(const MatrixOnChip&) = delete;
+
+ private:
+  P& port_;
+  const M& matrix_;
+};
+
+// My block's share of the matrix, with what the residency says of it.
+template <Port P, class M>
+CPUFREE_KERNEL_FN M resident_matrix(P& port, const SolveArgs<M>& args, const M& matrix,
+                                    std::byte* fast) {
+  std::byte* const to = fast + resident_vector_bytes(args.residency, sizeof(typename M::Value));
+  if (args.residency.matrix) return matrix.resident(port, to);
+  M same = matrix;
+  if constexpr (requires { same.ring; }) same.ring.fast = to, same.ring.shape = args.residency.ring;
+  return same;
 }
 
 // The list of packets to read, a copy of it in fast memory behind the vectors. A barrier is to

@@ -6,6 +6,9 @@
 // values take 8 bits in a block's share that has at most 256 different ones. Nothing is lost: sums
 // are the same to the last bit in every code. Coded entries lie in pairs, one load for two.
 //
+// A slice lies in chunks of eight columns of entries. They are what is summed at a time, and what
+// travels at a time where a block brings its share on chip piece by piece (slice_ring.hpp).
+//
 // Order of summation of a row: its entries within the slice in the order of the columns, one after
 // the other; then its tail, entry k by lane k mod 32, lanes by halves. It depends on the matrix
 // alone.
@@ -17,10 +20,13 @@
 
 #include "cpufree/base/index.hpp"
 #include "cpufree/device/port.hpp"
+#include "cpufree/solvers/slice_ring.hpp"
 
 namespace cpufree {
 
-inline constexpr std::int64_t kSliceUnit = 128;  // bytes: slices begin at multiples of it
+inline constexpr std::int64_t kSliceUnit = 128;  // bytes: slices and chunks begin at multiples
+inline constexpr int kChunkWidth = 8;                 // entries of a row
+inline constexpr int kPiece = 4;                 // of them, taken at a time where all are too many
 inline constexpr int kWindowBits = 14;           // of a column's distance from its window
 inline constexpr int kWindows = 4;
 inline constexpr std::size_t kMostValues = 256;  // of a dictionary
@@ -29,20 +35,23 @@ inline constexpr std::size_t kMostValues = 256;  // of a dictionary
 // number of a window and the distance from its base.
 enum class ColumnCode : std::int32_t { plain, near, far };
 
-// A slice: its columns begin at `first` units of the share's bytes, its values right behind.
-// Plain: entry k of its row l is number 32 k + l. Coded: entries k and k + 1, k even, are the two
-// of pair 16 k + l; values are in the dictionary where the share has one. The tail of row l, if
-// `tails` is not negative, is [tail_ptr[tails + l], tail_ptr[tails + l + 1]) of the share's tails.
-// The head is what every slice needs: one load.
+// A slice: its chunks begin at `first` units of the share's bytes. A chunk holds kChunkWidth entries of
+// each row, the last one what is left, n: 32 n columns, then 32 n values. Plain: entry k of the
+// slice's row l is number 32 k + l of the chunk. Coded: entries 2 u and 2 u + 1 are the two of pair
+// 32 u + l; of an odd n the last ones follow the pairs, 32 of them. Values are in the dictionary
+// where the share has one and columns are coded. The tail of row l, if `tails` is not negative, is
+// [tail_ptr[tails + l], tail_ptr[tails + l + 1]) of the share's tails. The head is what every slice
+// needs: one load.
 struct alignas(16) SliceHead {
   std::uint32_t first = 0;
-  std::int32_t width = 0;  // entries of a row, tail excepted; even if coded
+  std::int32_t width = 0;  // entries of a row, tail excepted
   std::int32_t tails = -1;
   ColumnCode code = ColumnCode::plain;
 };
 struct alignas(16) WarpSlice : SliceHead {
   std::int32_t base[kWindows] = {};
 };
+static_assert(sizeof(WarpSlice) == kSliceHead && kSliceUnit == kFeedUnit);
 
 // What a share takes, apart from its values' type.
 struct WarpSlicesSize {
@@ -65,20 +74,32 @@ CPUFREE_FN std::size_t resident_matrix_bytes(const WarpSlicesSize& size, std::si
          bytes(size.tail_entries, value_bytes) + bytes(size.values, value_bytes);
 }
 
-// Entries of one row of a slice, taken N at a time: columns and values.
+// Entries of one row that lie in a chunk: columns and values. `at` is where the chunk begins.
+// take(): all N of them. piece(): kPiece from entry k on, k a multiple of that, of a chunk of n; what
+// is beyond the last one is anything that can be looked up.
 template <class T>
 struct PlainEntries {
-  static constexpr int step = 1;
-  const std::int32_t* col;
-  const T* val;
+  const std::byte* at;
+  int lane;
   template <int N>
-  CPUFREE_KERNEL_FN void take(std::int32_t (&column)[N], T (&value)[N]) {
+  CPUFREE_KERNEL_FN void take(std::int32_t (&column)[N], T (&value)[N]) const {
+    const auto* const col = reinterpret_cast<const std::int32_t*>(at) + lane;
+    const auto* const val = reinterpret_cast<const T*>(at + N * kWarp * 4) + lane;
     CPUFREE_UNROLL
-    for (int u = 0; u < N; ++u) column[u] = col[kWarp * u];
+    for (int k = 0; k < N; ++k) column[k] = col[kWarp * k];
     CPUFREE_UNROLL
-    for (int u = 0; u < N; ++u) value[u] = val[kWarp * u];
-    col += kWarp * N;
-    val += kWarp * N;
+    for (int k = 0; k < N; ++k) value[k] = val[kWarp * k];
+  }
+  CPUFREE_KERNEL_FN void piece(int k, int n, std::int32_t (&column)[kPiece],
+                               T (&value)[kPiece]) const {
+    const auto* const col = reinterpret_cast<const std::int32_t*>(at) + lane;
+    const auto* const val = reinterpret_cast<const T*>(at + n * kWarp * 4) + lane;
+    CPUFREE_UNROLL
+    for (int q = 0; q < kPiece; ++q) {
+      const int e = k + q < n ? k + q : k;
+      column[q] = col[kWarp * e];
+      value[q] = val[kWarp * e];
+    }
   }
 };
 
@@ -105,50 +126,84 @@ struct FarColumns {
   }
 };
 
-// Two values, or two numbers of values.
+// Values as they are, and their numbers in a dictionary.
 template <class T>
 struct PlainValues {
-  struct alignas(2 * sizeof(T)) Pair {
+  struct alignas(2 * sizeof(T)) Two {
     T value[2];
   };
-  const Pair* pairs;
-  CPUFREE_KERNEL_FN void get(std::int64_t pair, T& a, T& b) const {
-    const Pair both = pairs[pair];
-    a = both.value[0];
-    b = both.value[1];
+  using One = T;
+  CPUFREE_KERNEL_FN void split(const Two& two, T& a, T& b) const {
+    a = two.value[0];
+    b = two.value[1];
   }
+  CPUFREE_KERNEL_FN T value(One one) const { return one; }
 };
 
 template <class T>
 struct CodedValues {
-  const std::uint16_t* pairs;
+  using Two = std::uint16_t;
+  using One = std::uint8_t;
   const T* dictionary;
-  CPUFREE_KERNEL_FN void get(std::int64_t pair, T& a, T& b) const {
-    const unsigned both = pairs[pair];
-    a = dictionary[both & 0xffU];
-    b = dictionary[both >> 8U];
+  CPUFREE_KERNEL_FN void split(Two two, T& a, T& b) const {
+    a = dictionary[two & 0xffU];
+    b = dictionary[two >> 8U];
   }
+  CPUFREE_KERNEL_FN T value(One one) const { return dictionary[one]; }
 };
 
 template <class T, class Columns, class Values>
-struct PairedEntries {
-  static constexpr int step = 2;
-  const std::uint32_t* codes;
+struct CodedEntries {
+  const std::byte* at;
+  int lane;
   Columns columns;
   Values values;
   template <int N>
-  CPUFREE_KERNEL_FN void take(std::int32_t (&column)[N], T (&value)[N]) {
-    static_assert(N % 2 == 0);
+  CPUFREE_KERNEL_FN void take(std::int32_t (&column)[N], T (&value)[N]) const {
+    using Two = typename Values::Two;
+    using One = typename Values::One;
+    constexpr int kPairs = N / 2;
+    const std::byte* const behind = at + N * kWarp * 2;
+    const auto* const codes = reinterpret_cast<const std::uint32_t*>(at) + lane;
+    const auto* const pairs = reinterpret_cast<const Two*>(behind) + lane;
     CPUFREE_UNROLL
-    for (int u = 0; u < N / 2; ++u) {
+    for (int u = 0; u < kPairs; ++u) {
       const std::uint32_t both = codes[kWarp * u];
       column[2 * u] = columns(both & 0xffffU);
       column[2 * u + 1] = columns(both >> 16U);
     }
+    if constexpr (N % 2 != 0)
+      column[N - 1] = columns(
+          reinterpret_cast<const std::uint16_t*>(at + kPairs * kWarp * std::size_t{4})[lane]);
     CPUFREE_UNROLL
-    for (int u = 0; u < N / 2; ++u) values.get(kWarp * u, value[2 * u], value[2 * u + 1]);
-    codes += kWarp * (N / 2);
-    values.pairs += kWarp * (N / 2);
+    for (int u = 0; u < kPairs; ++u)
+      values.split(pairs[kWarp * u], value[2 * u], value[2 * u + 1]);
+    if constexpr (N % 2 != 0)
+      value[N - 1] = values.value(
+          reinterpret_cast<const One*>(behind + kPairs * kWarp * sizeof(Two))[lane]);
+  }
+  CPUFREE_KERNEL_FN void piece(int k, int n, std::int32_t (&column)[kPiece],
+                               T (&value)[kPiece]) const {
+    using Two = typename Values::Two;
+    using One = typename Values::One;
+    const std::byte* const behind = at + n * kWarp * 2;
+    const auto* const codes = reinterpret_cast<const std::uint32_t*>(at) + lane;
+    const auto* const pairs = reinterpret_cast<const Two*>(behind) + lane;
+    CPUFREE_UNROLL
+    for (int q = 0; q < kPiece; q += 2) {
+      const int e = k + q < n ? k + q : k;
+      const int u = e / 2;
+      if (e + 1 < n) {
+        const std::uint32_t both = codes[kWarp * u];
+        column[q] = columns(both & 0xffffU), column[q + 1] = columns(both >> 16U);
+        values.split(pairs[kWarp * u], value[q], value[q + 1]);
+      } else {
+        column[q] = column[q + 1] =
+            columns(reinterpret_cast<const std::uint16_t*>(codes - lane + kWarp * u)[lane]);
+        value[q] = value[q + 1] =
+            values.value(reinterpret_cast<const One*>(pairs - lane + kWarp * u)[lane]);
+      }
+    }
   }
 };
 
@@ -165,6 +220,7 @@ struct WarpSlices {
   const T* dictionary = nullptr;  // null: values are not coded
   WarpSlicesSize size;
   bool simple = false;  // size.simple, on chip: there a slice's head is not worth prefetching
+  SliceRing ring = {};
 
   // Rows [begin, end); `start` is the slice that holds the first 32 of them.
   struct Rows {
@@ -175,7 +231,8 @@ struct WarpSlices {
 
   // Calls f(row, lane, (A x)(row)) for all rows of the range, each from the thread to which
   // `for_each` gives that row. `x` is the operand (Operand, PacketOperand). Of `port` all that is
-  // used is the thread's number, how many there are, and what its warp can do.
+  // used is the thread's number, how many there are, and what its warp can do. With rings, products
+  // with interior and with boundary rows alternate.
   template <class P, class X, class F>
   CPUFREE_KERNEL_FN void multiply(P& port, const Rows& rows, X&& x, F&& f) const {
     const int lane = port.lane() % kWarp;
@@ -183,24 +240,17 @@ struct WarpSlices {
     std::int32_t row = rows.begin + port.lane();
     std::int32_t s = rows.start + port.lane() / kWarp;
     if (row - lane >= rows.end) return;
+    if constexpr (BulkPort<P>) return multiply_streamed(port, rows, x, f);
     const Rows from{row, rows.end, s};
     if (simple && dictionary == nullptr)
-      return multiply_simple(from, lane, warps, x, f, [lane](const std::uint32_t* p) {
-        using Values = PlainValues<T>;
-        return Values{reinterpret_cast<const typename Values::Pair*>(p) + lane};
-      });
-    if (simple)
-      return multiply_simple(from, lane, warps, x, f,
-                             [lane, known = dictionary](const std::uint32_t* p) {
-                               const auto* const pairs = reinterpret_cast<const std::uint16_t*>(p);
-                               return CodedValues<T>{pairs + lane, known};
-                             });
+      return multiply_simple(from, lane, warps, PlainValues<T>{}, x, f);
+    if (simple) return multiply_simple(from, lane, warps, CodedValues<T>{dictionary}, x, f);
     SliceHead mine = slice[s];
     while (true) {
       const std::int32_t next = row + port.lanes();
       SliceHead ahead = mine;
       if (next - lane < rows.end) ahead = slice[s + warps];  // on its way while this one is summed
-      T sum = slice_sum(mine, s, lane, x);
+      T sum = slice_sum(mine, slice[s].base, lane, x);
       if (mine.tails >= 0) sum += tail_sum(port, mine.tails, lane, x);
       if (row < rows.end) f(row, 0, sum);
       if (next - lane >= rows.end) return;
@@ -213,7 +263,17 @@ struct WarpSlices {
   // What the slice s holds of its row `lane`, times x: all but its tail.
   template <class X>
   CPUFREE_KERNEL_FN T without_tail(std::int32_t s, int lane, X&& x) const {
-    return slice_sum(slice[s], s, lane, x);
+    return slice_sum(slice[s], slice[s].base, lane, x);
+  }
+
+  // Before the first product, and after the last one: the ring, where there is one.
+  template <class P>
+  CPUFREE_KERNEL_FN void open(P& port) const {
+    if constexpr (BulkPort<P>) RingReader<P>::open(port, ring);
+  }
+  template <class P>
+  CPUFREE_KERNEL_FN void close(P& port) const {
+    if constexpr (BulkPort<P>) RingReader<P>(port, ring).drain();
   }
 
   // A copy of my block's share in `fast`. Ends with a barrier.
@@ -236,36 +296,35 @@ struct WarpSlices {
   }
 
  private:
-  // The same for a simple share; `from`: my first row, and my warp's first slice. `values(p)`:
-  // those at p. Small systems spend their time here, in the number of instructions.
-  template <class X, class F, class V>
-  CPUFREE_KERNEL_FN void multiply_simple(const Rows& from, int lane, int warps, X&& x, F&& f,
-                                         V&& values) const {
+  // The same for a simple share; `from`: my first row, and my warp's first slice. Small systems
+  // spend their time here, in the number of instructions.
+  template <class V, class X, class F>
+  CPUFREE_KERNEL_FN void multiply_simple(const Rows& from, int lane, int warps, const V& values,
+                                         X&& x, F&& f) const {
+    constexpr int kFull = kWarp * kChunkWidth * static_cast<int>(2 + sizeof(typename V::One));
     const std::byte* const all = bytes;
     const WarpSlice* mine = slice + from.start;
     const std::int32_t step = kWarp * warps;
     for (std::int32_t row = from.begin; row - lane < from.end; row += step, mine += warps) {
       const SliceHead head = *mine;
-      const auto* const codes =
-          reinterpret_cast<const std::uint32_t*>(all + kSliceUnit * head.first);
-      const auto pairs = values(codes + std::int64_t{kWarp / 2} * head.width);
-      const T sum = row_sum(paired(codes + lane, pairs), head.width, x);
+      const std::byte* at = all + kSliceUnit * head.first;
+      T sum = 0;
+      int left = head.width;
+      using Entries = CodedEntries<T, SimpleColumns, V>;
+      for (; left > kChunkWidth; left -= kChunkWidth, at += kFull)
+        sum = entries_sum(kChunkWidth, Entries{at, lane, {}, values}, x, sum);
+      sum = entries_sum(left, Entries{at, lane, {}, values}, x, sum);
       if (row < from.end) f(row, 0, sum);
     }
-  }
-  template <class V>
-  CPUFREE_KERNEL_FN static PairedEntries<T, SimpleColumns, V> paired(const std::uint32_t* codes,
-                                                                     const V& values) {
-    return {codes, {}, values};
   }
 
   // sum + N entries of a row, all of them loaded before the first is used.
   template <int N, class E, class X>
-  CPUFREE_KERNEL_FN static T chunk(E& entries, X&& x, T sum) {
+  CPUFREE_KERNEL_FN static T chunk(const E& entries, X&& x, T sum) {
     std::int32_t column[N];
     T value[N];
     T operand[N];
-    entries.take(column, value);
+    entries.template take<N>(column, value);
     x.fetch(column, operand);
     CPUFREE_UNROLL
     for (int u = 0; u < N; ++u) sum += value[u] * operand[u];
@@ -275,48 +334,139 @@ struct WarpSlices {
   // The same for the number of entries that is left, at most N: known lengths take half the
   // instructions of one loop with conditions.
   template <int N, class E, class X>
-  CPUFREE_KERNEL_FN static T rest(int left, E& entries, X&& x, T sum) {
+  CPUFREE_KERNEL_FN static T rest(int left, const E& entries, X&& x, T sum) {
     if constexpr (N <= 0)
       return sum;
     else
-      return left == N ? chunk<N>(entries, x, sum) : rest<N - E::step>(left, entries, x, sum);
+      return left == N ? chunk<N>(entries, x, sum) : rest<N - 1>(left, entries, x, sum);
   }
 
+  // sum + n entries.
   template <class E, class X>
-  CPUFREE_KERNEL_FN static T row_sum(E entries, int left, X&& x) {
-    constexpr int kAhead = std::remove_reference_t<X>::ahead;
-    T sum = 0;
-    for (; left > kAhead; left -= kAhead) sum = chunk<kAhead>(entries, x, sum);
-    return rest<kAhead>(left, entries, x, sum);
+  CPUFREE_KERNEL_FN static T entries_sum(int n, const E& entries, X&& x, T sum) {
+    if constexpr (!std::remove_reference_t<X>::in_pieces) {
+      return rest<kChunkWidth>(n, entries, x, sum);
+    } else {
+      CPUFREE_ONE_COPY
+      for (int k = 0; k < n; k += kPiece) {
+        std::int32_t column[kPiece];
+        T value[kPiece];
+        T operand[kPiece];
+        entries.piece(k, n, column, value);
+        x.fetch(column, operand);
+        CPUFREE_UNROLL
+        for (int q = 0; q < kPiece; ++q)
+          if (k + q < n) sum += value[q] * operand[q];
+      }
+      return sum;
+    }
   }
 
+  // Bytes of a chunk that is not the last one.
+  CPUFREE_KERNEL_FN int chunk_bytes(ColumnCode code) const {
+    const int value = code == ColumnCode::plain || dictionary == nullptr ? sizeof(T) : 1;
+    return kWarp * kChunkWidth * ((code == ColumnCode::plain ? 4 : 2) + value);
+  }
+
+  // What a slice holds of my row, times x: all but its tail.
   template <class X>
-  CPUFREE_KERNEL_FN T slice_sum(const SliceHead& mine, std::int32_t s, int lane, X&& x) const {
-    const std::byte* const start = bytes + kSliceUnit * mine.first;
-    if (mine.code == ColumnCode::plain) {
-      const auto* const col = reinterpret_cast<const std::int32_t*>(start);
-      const auto* const val = reinterpret_cast<const T*>(col + std::int64_t{kWarp} * mine.width);
-      return row_sum(PlainEntries<T>{col + lane, val + lane}, mine.width, x);
-    }
-    const std::int32_t (&base)[kWindows] = slice[s].base;
-    if (mine.code == ColumnCode::near)
-      return coded_sum(NearColumns{base[0]}, mine.width, start, lane, x);
-    return coded_sum(FarColumns{{base[0], base[1], base[2], base[3]}}, mine.width, start, lane, x);
+  CPUFREE_KERNEL_FN T slice_sum(const SliceHead& mine, const std::int32_t (&base)[kWindows],
+                                int lane, X&& x) const {
+    return with_entries(mine.code, base, bytes + kSliceUnit * mine.first, lane, [&](auto entries) {
+      T sum = 0;
+      int left = mine.width;
+      const int step = chunk_bytes(mine.code);
+      for (; left > kChunkWidth; left -= kChunkWidth, entries.at += step)
+        sum = entries_sum(kChunkWidth, entries, x, sum);
+      return entries_sum(left, entries, x, sum);
+    });
   }
 
-  template <class C, class X>
-  CPUFREE_KERNEL_FN T coded_sum(const C& columns, int width, const std::byte* start, int lane,
-                                X&& x) const {
-    const auto* const codes = reinterpret_cast<const std::uint32_t*>(start) + lane;
-    const std::byte* const behind = start + std::int64_t{2 * kWarp} * width;
-    if (dictionary == nullptr) {
-      using Values = PlainValues<T>;
-      const auto* const pairs = reinterpret_cast<const typename Values::Pair*>(behind) + lane;
-      return row_sum(PairedEntries<T, C, Values>{codes, columns, {pairs}}, width, x);
+  // The rows of a range, by way of the ring. A slice's head is not known before its first chunk is
+  // there.
+  template <class P, class X, class F>
+  CPUFREE_KERNEL_FN void multiply_streamed(P& port, const Rows& rows, X&& x, F&& f) const {
+    RingReader<P> reader(port, ring);
+    const int lane = port.lane() % kWarp;
+    WarpSlice mine;
+    CPUFREE_ONE_COPY
+    for (std::int32_t row = rows.begin + port.lane(); row - lane < rows.end; row += port.lanes()) {
+      T sum = 0;
+      int left = 0;
+      bool first = true;
+      do {
+        const std::byte* const at = reader.wait();
+        if (first) {
+          mine = *reinterpret_cast<const WarpSlice*>(reader.head());
+          left = mine.width;
+          first = false;
+        }
+        std::int32_t column[kChunkWidth] = {};
+        T value[kChunkWidth] = {};
+        const int n = left < kChunkWidth ? left : kChunkWidth;
+        with_entries(mine.code, mine.base, at, lane, [&](const auto& entries) {
+          take<kChunkWidth>(n, entries, column, value);
+          return T{0};
+        });
+        reader.next();  // the slot is filled again while the operand is fetched
+        sum = times<0>(column, value, n, x, sum);
+        left -= kChunkWidth;
+      } while (left > 0);
+      if (mine.tails >= 0) sum += tail_sum(port, mine.tails, lane, x);
+      if (row < rows.end) f(row, 0, sum);
     }
-    const auto* const pairs = reinterpret_cast<const std::uint16_t*>(behind) + lane;
-    return row_sum(PairedEntries<T, C, CodedValues<T>>{codes, columns, {pairs, dictionary}}, width,
-                   x);
+    reader.put_down();
+  }
+
+  // The n entries of a chunk, at most N.
+  template <int N, class E>
+  CPUFREE_KERNEL_FN static void take(int n, const E& entries, std::int32_t (&column)[kChunkWidth],
+                                     T (&value)[kChunkWidth]) {
+    if constexpr (N > 0) {
+      if (n != N) return take<N - 1>(n, entries, column, value);
+      std::int32_t columns[N];
+      T values[N];
+      entries.template take<N>(columns, values);
+      CPUFREE_UNROLL
+      for (int k = 0; k < N; ++k) column[k] = columns[k], value[k] = values[k];
+    }
+  }
+
+  // sum + the products from entry K on, of n in all. Columns beyond are looked up in vain, of pieces
+  // that have one that counts.
+  template <int K, class X>
+  CPUFREE_KERNEL_FN static T times(const std::int32_t (&column)[kChunkWidth],
+                                   const T (&value)[kChunkWidth], int n, X&& x, T sum) {
+    if constexpr (K < kChunkWidth) {
+      constexpr int N = std::remove_reference_t<X>::in_pieces ? kPiece : kChunkWidth;
+      if (K >= n) return sum;
+      std::int32_t columns[N];
+      T operand[N];
+      CPUFREE_UNROLL
+      for (int q = 0; q < N; ++q) columns[q] = K + q < n ? column[K + q] : column[K];
+      x.fetch(columns, operand);
+      CPUFREE_UNROLL
+      for (int q = 0; q < N; ++q)
+        if (K + q < n) sum += value[K + q] * operand[q];
+      return times<K + N>(column, value, n, x, sum);
+    } else {
+      return sum;
+    }
+  }
+
+  // f(my row's entries in the chunk that begins there).
+  template <class F>
+  CPUFREE_KERNEL_FN T with_entries(ColumnCode code, const std::int32_t (&base)[kWindows],
+                                   const std::byte* at, int lane, F&& f) const {
+    if (code == ColumnCode::plain) return f(PlainEntries<T>{at, lane});
+    if (code == ColumnCode::near) return with_values(NearColumns{base[0]}, at, lane, f);
+    return with_values(FarColumns{{base[0], base[1], base[2], base[3]}}, at, lane, f);
+  }
+  template <class C, class F>
+  CPUFREE_KERNEL_FN T with_values(const C& columns, const std::byte* at, int lane, F&& f) const {
+    if (dictionary == nullptr)
+      return f(CodedEntries<T, C, PlainValues<T>>{at, lane, columns, {}});
+    return f(CodedEntries<T, C, CodedValues<T>>{at, lane, columns, {dictionary}});
   }
 
   template <class P, class X>

@@ -7,8 +7,10 @@
 #include <functional>
 #include <limits>
 #include <optional>
+#include <string>
 #include <type_traits>
 
+#include "cpufree/base/error.hpp"
 #include "cpufree/base/index.hpp"
 
 namespace cpufree {
@@ -170,7 +172,6 @@ template <class T>
 void choose_code(const ShareSource<T>& source, RowRange rows, WarpSlice& slice) {
   if (!source.codes.columns || slice.width == 0) return;
   WarpSlice coded = slice;
-  coded.width += slice.width % 2;
   std::int32_t least = std::numeric_limits<std::int32_t>::max();
   std::int32_t most = 0;
   Windows windows;
@@ -221,22 +222,29 @@ void append_slice(const ShareSource<T>& source, RowRange rows, WarpSliceShape& s
   shape.rows.push_back(rows);
 }
 
-// Writes one slice, all places of which are known by number: pairs, or one after the other.
+// Writes one slice, all places of which are known by number.
 template <class T>
 class SliceWriter {
  public:
   SliceWriter(const WarpSlice& slice, Dictionary<T>* dictionary, std::byte* to)
-      : slice_(slice), dictionary_(dictionary), to_(to) {}
+      : slice_(slice),
+        coded_(slice.code != ColumnCode::plain),
+        dictionary_(coded_ ? dictionary : nullptr),
+        to_(to) {}
 
+  // Entry k of row l.
   void put(int l, std::int64_t k, std::int32_t column, T value) const {
-    if (slice_.code == ColumnCode::plain) {
-      store(kWarp * k + l, column, 0);
-      store(kWarp * k + l, value, std::int64_t{kWarp} * slice_.width * 4);
-      return;
-    }
-    const std::int64_t place = 2 * (kWarp * (k / 2) + l) + k % 2;
-    const std::int64_t behind = std::int64_t{kWarp} * slice_.width * 2;
-    store(place, static_cast<std::uint16_t>(code_of(slice_, column)), 0);
+    const std::int64_t first = k / kChunkWidth * kChunkWidth;  // of the chunk
+    const std::int64_t n = std::min<std::int64_t>(slice_.width - first, kChunkWidth);
+    const std::int64_t column_bytes = coded_ ? 2 : 4;
+    const std::int64_t value_bytes = dictionary_ == nullptr ? sizeof(T) : 1;
+    const std::int64_t from = kWarp * first * (column_bytes + value_bytes);
+    const std::int64_t behind = from + kWarp * n * column_bytes;
+    const std::int64_t place = place_of(l, k - first, n);
+    if (coded_)
+      store(place, static_cast<std::uint16_t>(code_of(slice_, column)), from);
+    else
+      store(place, column, from);
     if (dictionary_ == nullptr)
       store(place, value, behind);
     else
@@ -244,17 +252,66 @@ class SliceWriter {
   }
 
  private:
+  // In a chunk of n: pairs if coded, and what is left over behind them.
+  std::int64_t place_of(int l, std::int64_t k, std::int64_t n) const {
+    if (!coded_ || k == n - n % 2) return kWarp * k + l;
+    return 2 * (kWarp * (k / 2) + l) + k % 2;
+  }
   template <class V>
   void store(std::int64_t place, V value, std::int64_t from) const {
     std::memcpy(to_ + from + place * static_cast<std::int64_t>(sizeof(V)), &value, sizeof(V));
   }
 
   const WarpSlice& slice_;
+  bool coded_;
   Dictionary<T>* dictionary_;
   std::byte* to_;
 };
 
+// The item of a slice's chunk that begins with its entry k.
+template <class T>
+FeedItem item_of(const WarpSliceShape& shape, std::size_t s, std::int32_t k) {
+  WarpSlice part = shape.slice[s];
+  part.width = k;
+  const bool coded_values = !shape.dictionary.empty();
+  FeedItem item{part.first + static_cast<std::uint32_t>(bytes_of<T>(part, coded_values) / kSliceUnit),
+                k == 0 ? static_cast<std::uint32_t>(s) + 1U : 0U};
+  part.width = std::min(shape.slice[s].width - k, kChunkWidth);
+  item.what |= static_cast<std::uint32_t>(bytes_of<T>(part, coded_values) / kFeedGrain) << 24U;
+  return item;
+}
+
 }  // namespace
+
+template <class T>
+SliceFeed feed_of(const WarpSliceShape& shape, std::size_t boundary_slice, int warps) {
+  SliceFeed feed;
+  require(shape.slice.size() <= at(kMostFeedSlices), "a block can have at most " +
+                                                         std::to_string(kMostFeedSlices) +
+                                                         " slices of 32 rows; use more GPUs");
+  for (std::size_t w = 0; w < at(warps); ++w) {
+    feed.first.push_back(static_cast<std::uint32_t>(feed.items.size()));
+    const std::size_t ends[] = {boundary_slice, shape.slice.size()};
+    for (const std::size_t part : {0, 1})
+      for (std::size_t s = (part == 0 ? 0 : boundary_slice) + w; s < ends[part]; s += at(warps)) {
+        std::int32_t k = 0;
+        do feed.items.push_back(item_of<T>(shape, s, k));
+        while ((k += kChunkWidth) < shape.slice[s].width);
+      }
+  }
+  feed.first.push_back(static_cast<std::uint32_t>(feed.items.size()));
+  return feed;
+}
+
+template <class T>
+std::int32_t slot_bytes(const WarpSliceShape& shape) {
+  std::int64_t most = 0;
+  for (WarpSlice part : shape.slice) {
+    part.width = std::min(part.width, kChunkWidth);
+    most = std::max(most, bytes_of<T>(part, !shape.dictionary.empty()));
+  }
+  return static_cast<std::int32_t>((most + kSliceHead + kSliceUnit - 1) / kSliceUnit * kSliceUnit);
+}
 
 template <class T>
 WarpSliceShape shape_of(const ShareSource<T>& source, const std::vector<RowRange>& ranges) {
@@ -302,6 +359,10 @@ void fill_tails(const ShareSource<T>& source, const WarpSliceShape& shape, std::
   }
 }
 
+template SliceFeed feed_of<float>(const WarpSliceShape&, std::size_t, int);
+template SliceFeed feed_of<double>(const WarpSliceShape&, std::size_t, int);
+template std::int32_t slot_bytes<float>(const WarpSliceShape&);
+template std::int32_t slot_bytes<double>(const WarpSliceShape&);
 template WarpSliceShape shape_of(const ShareSource<float>&, const std::vector<RowRange>&);
 template WarpSliceShape shape_of(const ShareSource<double>&, const std::vector<RowRange>&);
 template void fill_warp_slices(const ShareSource<float>&, const WarpSliceShape&, std::size_t,

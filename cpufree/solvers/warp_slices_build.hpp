@@ -78,4 +78,19 @@ template <class T>
 void fill_tails(const ShareSource<T>& source, const WarpSliceShape& shape, std::int32_t* col,
                 T* val);
 
+// The chunks of a share in the order in which each warp of a block reads them (SliceRing).
+struct SliceFeed {
+  std::vector<FeedItem> items;
+  std::vector<std::uint32_t> first;  // warps + 1
+};
+
+// Of a share whose slices from `boundary_slice` on are those of its boundary rows. Throws
+// InvalidInput where they are too many.
+template <class T>
+SliceFeed feed_of(const WarpSliceShape& shape, std::size_t boundary_slice, int warps);
+
+// Bytes of a slot that holds any chunk of the share and the head of its slice.
+template <class T>
+std::int32_t slot_bytes(const WarpSliceShape& shape);
+
 }  // namespace cpufree

@@ -38,6 +38,7 @@ class Plan(TypedDict):
     block_halo: str  # among blocks of one PE: "packets", or "flags" behind stores
     resident_vectors: int  # vectors that stay on chip across iterations
     resident_matrix: bool  # whether the matrix does
+    ring_slots: int  # of the rings through which the matrix comes; 0: it does not
     shared_bytes: int  # on-chip memory of a block that this takes
 
 class Outcome(TypedDict):

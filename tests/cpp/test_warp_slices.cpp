@@ -79,18 +79,25 @@ V load(const std::byte* from, std::int64_t place) {
 template <class T>
 std::pair<std::int32_t, T> entry(const Built<T>& built, std::size_t s, int l, std::int32_t k) {
   const WarpSlice& slice = built.shape.slice[s];
-  const std::byte* const start = built.bytes() + slice.first * kSliceUnit;
-  if (slice.code == ColumnCode::plain)
-    return {load<std::int32_t>(start, 32 * k + l),
-            load<T>(start + std::int64_t{128} * slice.width, 32 * k + l)};
-  const std::int64_t place = 2 * (32 * (k / 2) + l) + k % 2;
-  const unsigned code = load<std::uint16_t>(start, place);
+  const bool plain = slice.code == ColumnCode::plain;
+  const bool numbers = !plain && !built.dictionary.empty();
+  const std::int64_t column_bytes = plain ? 4 : 2;
+  const std::int64_t value_bytes = numbers ? 1 : sizeof(T);
+  const std::int32_t before = k / 8 * 8;
+  const std::int32_t n = std::min(slice.width - before, 8);
+  const std::byte* const columns =
+      built.bytes() + slice.first * kSliceUnit + 32 * before * (column_bytes + value_bytes);
+  const std::byte* const values = columns + 32 * n * column_bytes;
+  k -= before;
+  if (plain) return {load<std::int32_t>(columns, 32 * k + l), load<T>(values, 32 * k + l)};
+  const bool single = n % 2 == 1 && k == n - 1;
+  const std::int64_t place = single ? 32 * (n - 1) + l : 2 * (32 * (k / 2) + l) + k % 2;
+  const unsigned code = load<std::uint16_t>(columns, place);
   const std::int32_t column =
       slice.code == ColumnCode::near
           ? slice.base[0] + static_cast<std::int32_t>(code)
           : slice.base[code >> 14] + static_cast<std::int32_t>(code & 16383);
-  const std::byte* const values = start + std::int64_t{64} * slice.width;
-  if (built.dictionary.empty()) return {column, load<T>(values, place)};
+  if (!numbers) return {column, load<T>(values, place)};
   return {column, built.dictionary[load<std::uint8_t>(values, place)]};
 }
 
@@ -221,9 +228,9 @@ TEST(dense_row_becomes_a_tail_and_widens_nothing) {
   const auto local = rows_of(lengths);
   const auto built = build(local, {{0, 64}});
   check_built(local, built);
-  CHECK_EQ(built.shape.slice[0].width, 8);  // 7, and one for the pair
+  CHECK_EQ(built.shape.slice[0].width, 7);
   CHECK(built.shape.slice[0].tails >= 0);
-  CHECK_EQ(built.shape.tail_entries, 5000 - 8);
+  CHECK_EQ(built.shape.tail_entries, 5000 - 7);
 }
 
 TEST(row_a_little_longer_than_the_others_widens_its_slice) {

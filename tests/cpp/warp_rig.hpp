@@ -4,14 +4,17 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <map>
 #include <memory>
+#include <stdexcept>
 #include <typeindex>
 #include <vector>
 
 #include "cpufree/device/warp_port.hpp"
 #include "cpufree/engines/cpu_fibers/port.hpp"
+#include "cpufree/solvers/slice_ring.hpp"
 
 namespace warp_rig {
 
@@ -65,6 +68,15 @@ struct Block {
   std::vector<Chunk> fast;
   std::vector<std::unique_ptr<Warp>> warps;
   std::vector<std::vector<double>> brought;
+  // Bulk copies under way, by the barrier that waits for them.
+  struct Bulk {
+    std::byte* to;
+    const std::byte* from;
+    std::uint32_t bytes;
+  };
+  std::map<const std::uint64_t*, std::vector<Bulk>> bulks;
+  std::map<const std::uint64_t*, std::uint32_t> announced;
+  unsigned bulk_count = 0;
   double total[kReduceMost] = {};
   unsigned bits = 0;
   bool all[2] = {true, true};
@@ -205,19 +217,23 @@ class Port : public cpu_fibers::Port {
     *peer(object, pe) = value;
   }
 
- private:
-  std::size_t at_lane() const { return static_cast<std::size_t>(lane_); }
-  double (&bring(double value)) [kWarp] {
+ protected:
+  cpu_fibers::Machine& machine() { return machine_; }
+  Block& shared_block() { return block_; }
+  template <class T>
+  T from_lane(T value, int lane) {
+    return static_cast<T>(bring(static_cast<double>(value))[lane]);
+  }
+  double (&bring(double value))[kWarp] {
     Warp& w = *block_.warps[static_cast<std::size_t>(warp())];
     double (&set)[kWarp] = w.brought[w.meeting.generation() % 2];
     set[warp_lane()] = value;
     w.meeting.wait(machine_);
     return set;
-  } template <class T>
-                                T from_lane(T value, int lane) {
-    return static_cast<T>(bring(static_cast<double>(value))[lane]);
   }
 
+ private:
+  std::size_t at_lane() const { return static_cast<std::size_t>(lane_); }
   cpu_fibers::Machine& machine_;
   Block& block_;
   int threads_;
@@ -234,8 +250,62 @@ class Port : public cpu_fibers::Port {
 
 static_assert(WarpPort<Port>);
 
+// With copies that run by themselves: each at once or, which is as likely, when it is waited for.
+class StreamingPort : public Port {
+ public:
+  using Port::Port;
+
+  unsigned warp_ballot(bool value) { return warp_or(value ? 1U << warp_lane() : 0U); }
+  static int lowest_bit(unsigned bits) { return std::countr_zero(bits); }
+  template <class T>
+  T warp_broadcast(T value, int from) {
+    return from_lane(value, from);
+  }
+  // Lanes by halves, as GPUs do.
+  template <class T>
+  T warp_sum(T value) {
+    for (int half = kWarp / 2; half > 0; half /= 2) value += from_lane(value, warp_lane() ^ half);
+    return value;
+  }
+
+  void bulk_barrier(std::uint64_t* barrier) { *barrier = 0; }  // phases that are complete
+  void bulk_ready() {}
+  void bulk_announce(std::uint64_t* barrier, std::uint32_t bytes) {
+    Block& block = shared_block();
+    if (!block.bulks[barrier].empty()) throw std::logic_error("a phase has not been waited for");
+    block.announced[barrier] = bytes;
+    const std::int64_t here = 0;  // those who wait do not wait in vain
+    machine().store(&block.rounds, &here, sizeof(here));
+  }
+  void bulk_copy(std::byte* to, const std::byte* from, std::uint32_t bytes, std::uint64_t* barrier,
+                 bool) {
+    Block& block = shared_block();
+    if (bytes == 0 || bytes % 16 != 0) throw std::logic_error("bytes of a bulk copy");
+    block.bulks[barrier].push_back({to, from, bytes});
+    if (++block.bulk_count * 0x9e3779b9U >> 31U) std::memcpy(to, from, bytes);
+  }
+  void bulk_wait(std::uint64_t* barrier, std::uint32_t parity) {
+    Block& block = shared_block();
+    while (*barrier % 2 == parity) {
+      std::uint32_t bytes = 0;
+      for (const Block::Bulk& copy : block.bulks[barrier]) bytes += copy.bytes;
+      if (bytes > 0 && bytes == block.announced[barrier]) {
+        for (const Block::Bulk& copy : block.bulks[barrier])
+          std::memcpy(copy.to, copy.from, copy.bytes);
+        block.bulks[barrier].clear();
+        ++*barrier;
+        return;
+      }
+      machine().look();
+      if (*barrier % 2 == parity && !machine().wait()) throw cpu_fibers::Killed{};
+    }
+  }
+};
+
+static_assert(BulkPort<StreamingPort>);
+
 // Runs kernel(port, pe) on all threads of all blocks. True if no wait was given up.
-template <class F>
+template <class P = Port, class F>
 bool run(int pes, int blocks, int threads, std::size_t fast_bytes, std::byte* const* heaps,
          std::uint64_t seed, F&& kernel) {
   std::vector<std::unique_ptr<Block>> all;
@@ -246,7 +316,7 @@ bool run(int pes, int blocks, int threads, std::size_t fast_bytes, std::byte* co
   config.step_limit = 500'000'000;
   machine = std::make_unique<cpu_fibers::Machine>(config, [&](int pe, int fiber) {
     Block& block = *all[static_cast<std::size_t>(pe * blocks + fiber / threads)];
-    Port port(*machine, block, pe, fiber, threads);
+    P port(*machine, block, pe, fiber, threads);
     kernel(port, pe);
   });
   return machine->run();

@@ -13,10 +13,13 @@ import scipy.sparse as sp
 from cpufree import partition as partition_module
 from cpufree.errors import InvalidInputError, UnsupportedError
 from cpufree.partition import (
+    WINDOW,
+    by_length,
     choose_order,
     contiguous,
     fill_empty_parts,
     mean_distance,
+    padding,
     partition,
     rcm,
     report,
@@ -314,6 +317,58 @@ def test_auto_keeps_an_order_that_rcm_does_not_improve(monkeypatch: pytest.Monke
     ordering = choose_order(grid(20, 20), None)
     assert ordering.order is None
     assert "RCM" in ordering.why
+
+
+def uneven(n: int) -> CsrMatrix:
+    """Return a matrix near the diagonal, every third row of which has 9 entries, the others 3."""
+    reach = np.where(np.arange(n) % 3 == 0, 4, 1)
+    rows = np.repeat(np.arange(n), 2 * reach + 1)
+    steps = np.concatenate([np.arange(-k, k + 1) for k in reach])
+    columns = np.clip(rows + steps, 0, n - 1)
+    a = sp.csr_array((np.ones(rows.size), (rows, columns)), shape=(n, n))
+    a.sum_duplicates()
+    return as_csr(a)
+
+
+def test_padding_is_what_slices_hold_over_the_rows() -> None:
+    assert padding(np.full(64, 7)) == 1.0
+    assert padding(np.array([8] + 31 * [4])) == pytest.approx(32 * 8 / 132)
+    assert padding(np.zeros(40, np.int64)) == 1.0
+
+
+def test_rows_of_equal_lengths_come_together_within_windows() -> None:
+    A = uneven(2000)
+    order = by_length(A, None, None)
+    assert order is not None
+    assert np.array_equal(np.sort(order), np.arange(2000))
+    assert np.abs(order - np.arange(2000)).max() < WINDOW
+    lengths = np.diff(A.indptr)
+    assert padding(lengths[order]) < 1.1 < 1.4 < padding(lengths)
+    first = order[: WINDOW // 3 - 1]  # long rows of the first window, in sequence
+    assert np.all(np.diff(first) > 0)
+
+
+def test_rows_that_come_together_stay_in_their_parts() -> None:
+    part = (np.arange(2000) // 700).astype(np.int32)
+    order = by_length(uneven(2000), part, None)
+    assert order is not None
+    assert np.all(np.diff(part[order]) >= 0)
+
+
+def test_long_rows_stay_where_they_are() -> None:
+    n = 300
+    a = sp.csr_array(np.tril(np.ones((n, n))))  # rows of 1 to n entries
+    assert by_length(as_csr(a[np.random.default_rng(1).permutation(n)]), None, None) is None
+
+
+def test_rows_of_even_lengths_stay_where_they_are() -> None:
+    assert by_length(grid(100, 100), None, None) is None
+
+
+def test_auto_brings_rows_of_a_large_uneven_matrix_together() -> None:
+    ordering = choose_order(uneven(40_000), None)
+    assert ordering.order is not None
+    assert "equal lengths" in ordering.why
 
 
 @pytest.mark.parametrize("reorder", [True, "rcm"])

@@ -131,7 +131,7 @@ struct GridThreads {
 // The operand of a product; nobody writes it while the kernel runs.
 template <class T>
 struct ReadOnly {
-  static constexpr int ahead = 8;
+  static constexpr bool in_pieces = false;
   const T* values;
   template <int N>
   __device__ void fetch(const std::int32_t (&columns)[N], T (&out)[N]) const {

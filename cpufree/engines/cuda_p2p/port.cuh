@@ -7,6 +7,7 @@
 
 #include "cpufree/device/warp_port.hpp"
 #include "cpufree/engines/cuda_p2p/atomic.cuh"
+#include "cpufree/engines/cuda_p2p/bulk.cuh"
 #include "cpufree/engines/cuda_p2p/shared.hpp"
 
 namespace cpufree::cuda_p2p {
@@ -341,5 +342,27 @@ class Port {
 };
 
 static_assert(cpufree::WarpPort<Port>);
+
+// The same with copies that run by themselves: for kernels that stream from far memory. What needs
+// them costs registers, so kernels that do not stream have the plain port.
+class StreamingPort : public Port {
+ public:
+  using Port::Port;
+  __device__ static void bulk_barrier(std::uint64_t* barrier) { make_barrier(barrier); }
+  __device__ static void bulk_ready() { show_barriers(); }
+  __device__ static void bulk_announce(std::uint64_t* barrier, std::uint32_t bytes) {
+    announce(barrier, bytes);
+  }
+  __device__ static void bulk_copy(std::byte* to, const std::byte* from, std::uint32_t bytes,
+                                   std::uint64_t* barrier, bool passing) {
+    start_bulk_copy(to, from, bytes, barrier, passing);
+  }
+  __device__ static void bulk_wait(std::uint64_t* barrier, std::uint32_t parity) {
+    await_phase(barrier, parity);
+  }
+  __device__ static void fetch_ahead(const void* from, std::uint32_t bytes) {
+    fetch_to_cache(from, bytes);
+  }
+};
 
 }  // namespace cpufree::cuda_p2p

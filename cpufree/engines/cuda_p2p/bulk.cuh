@@ -1,0 +1,69 @@
+// Bulk copies from device memory into a block's shared memory, and the barriers that say when they
+// are there: our own PTX (PTX ISA 8.x: mbarrier, cp.async.bulk).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace cpufree::cuda_p2p {
+
+__device__ inline unsigned in_shared(const void* object) {
+  return static_cast<unsigned>(__cvta_generic_to_shared(object));
+}
+
+// A barrier whose phases complete when one thread has announced bytes and these have come.
+__device__ inline void make_barrier(std::uint64_t* barrier) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(in_shared(barrier)) : "memory");
+}
+// Barriers that were made are known to the copies' hardware from here on.
+__device__ inline void show_barriers() {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+__device__ inline void announce(std::uint64_t* barrier, std::uint32_t bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(in_shared(barrier)),
+               "r"(bytes)
+               : "memory");
+}
+// `passing`: lines of the second cache that it takes are the first to go.
+__device__ inline void start_bulk_copy(void* to, const void* from, std::uint32_t bytes,
+                                       std::uint64_t* barrier, bool passing) {
+  const auto global = __cvta_generic_to_global(from);
+  if (passing) {
+    asm volatile(
+        "{ .reg .b64 policy; createpolicy.fractional.L2::evict_first.b64 policy, 1.0;"
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint"
+        " [%0], [%1], %2, [%3], policy; }" ::"r"(in_shared(to)),
+        "l"(global), "r"(bytes), "r"(in_shared(barrier))
+        : "memory");
+  } else {
+    asm volatile(
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
+        " [%0], [%1], %2, [%3];" ::"r"(in_shared(to)),
+        "l"(global), "r"(bytes), "r"(in_shared(barrier))
+        : "memory");
+  }
+}
+// Until the barrier's phase of this parity is complete: the hardware suspends the thread for a
+// while at a time.
+__device__ inline void await_phase(std::uint64_t* barrier, std::uint32_t parity) {
+  unsigned there = 0;
+  while (there == 0)
+    asm volatile(
+        "{ .reg .pred there; mbarrier.try_wait.parity.shared::cta.b64 there, [%1], %2;"
+        "selp.u32 %0, 1, 0, there; }"
+        : "=r"(there)
+        : "r"(in_shared(barrier)), "r"(parity)
+        : "memory");
+}
+
+// Has bytes of device memory brought into the second cache; of any other memory, nothing. Lines of 16
+// bytes, all of them that the bytes touch.
+__device__ inline void fetch_to_cache(const void* from, std::uint32_t bytes) {
+  if (!__isGlobal(from)) return;
+  const std::uint64_t begin = __cvta_generic_to_global(from) & ~std::uint64_t{15};
+  const std::uint64_t end = __cvta_generic_to_global(from) + bytes;
+  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(begin),
+               "r"(static_cast<std::uint32_t>((end - begin) & ~std::uint64_t{15})));
+}
+
+}  // namespace cpufree::cuda_p2p
