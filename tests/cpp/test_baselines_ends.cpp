@@ -112,7 +112,7 @@ TEST(variants_launch_less_than_the_whole) {
       int k = 0;
       for (const char* variant : {"full", "no-compute", "no-comm"}) {
         on_machine(false);
-        const auto baseline = make_baseline<double>(a.view(), part, {}, spec_of(kind, 3));
+        const auto baseline = baseline_of<double>(a.view(), part, {}, spec_of(kind, 3));
         BaselineSolve how = solve_of(method);
         how.variant = variant;
         how.exact_iterations = 6;
@@ -163,7 +163,7 @@ namespace {
 std::string refusal(const BaselineSpec& spec) {
   const auto a = grid2d(4, 4);
   try {
-    make_baseline<double>(a.view(), {}, {}, spec);
+    baseline_of<double>(a.view(), {}, {}, spec);
   } catch (const Error& error) {
     return error.what();
   }
@@ -212,7 +212,7 @@ TEST(solves_that_make_no_sense_are_refused_and_others_go_on) {
   on_machine(false);
   const auto a = grid2d(4, 4);
   const auto b = wave(16);
-  const auto baseline = make_baseline<double>(a.view(), {}, {}, spec_of("single_gpu", 1));
+  const auto baseline = baseline_of<double>(a.view(), {}, {}, spec_of("single_gpu", 1));
   BaselineSolve how = solve_of(Method::cg);
   how.variant = "no-compute";
   how.exact_iterations = 3;
@@ -223,7 +223,7 @@ TEST(solves_that_make_no_sense_are_refused_and_others_go_on) {
   how.exact_iterations = -1;
   CHECK_THROWS(InvalidInput, baseline->solve(b, {}, how));
   CHECK_THROWS(InvalidInput, baseline->solve(std::span(b).first(3), {}, solve_of(Method::cg)));
-  const auto textbook = make_baseline<double>(a.view(), {}, {}, spec_of("single_gpu_textbook", 1));
+  const auto textbook = baseline_of<double>(a.view(), {}, {}, spec_of("single_gpu_textbook", 1));
   CHECK_THROWS(Unsupported, textbook->solve(b, {}, solve_of(Method::prcg)));
   CHECK_EQ(baseline->solve(b, {}, solve_of(Method::cg)).reason, std::string("CONVERGED_RTOL"));
 }
@@ -235,7 +235,7 @@ TEST(gpus_that_do_not_answer_end_in_an_error) {
     on_machine(true);
     BaselineSpec spec = spec_of(kind, 2);
     spec.wait_limit = 0.5;  // a machine may be busy
-    const auto baseline = make_baseline<double>(a.view(), random_partition(36, 2, 1), {}, spec);
+    const auto baseline = baseline_of<double>(a.view(), random_partition(36, 2, 1), {}, spec);
     baseline->solve(b, {}, solve_of(Method::cg));
     host_gpu::stop_device(1, 60);  // in the middle of the next solve
     CHECK_THROWS(EngineError, baseline->solve(b, {}, solve_of(Method::cg)));
@@ -247,7 +247,7 @@ TEST(gpus_that_do_not_answer_end_in_an_error) {
 TEST(kinds_are_listed_with_what_they_lack) {
   on_machine(false);
   const auto kinds = baseline_kinds("missing");
-  CHECK_EQ(kinds.size(), std::size_t{6});
+  CHECK_EQ(kinds.size(), std::size_t{7});
   for (const BaselineKind& kind : kinds) {
     const bool nccl = says(kind.name, "nccl");
     CHECK_EQ(kind.available, !nccl);
