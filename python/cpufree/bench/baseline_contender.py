@@ -61,8 +61,11 @@ class BaselineContender:
             x,
         )
         if request.get("save"):
-            np.save(request["save"], x)
+            self._keep(Path(request["save"]), x)
         return {"split": None, **answer}
+
+    def _keep(self, file: Path, x: Any) -> None:
+        np.save(file, x)
 
     def close(self) -> None:
         """Free the baseline."""
