@@ -4,12 +4,13 @@
 // All PEs launch the same exchanges and the same reductions in the same order; both are counted.
 //
 // Why no value is overwritten too early. Exchange e signals e, and who receives waits for e or
-// more: signals only grow, and each has one writer. Ghosts of exchange e are overwritten in the
-// next exchange of the same vector: e + 1, or e + 2 in pipecg, which has two vectors in turn. The
-// kernel that packs it reads totals to which every GPU contributed after it had read the ghosts of
-// e. The outboxes alternate: exchange e + 1 packs into that of e - 1, after totals to which every
-// neighbour contributed after it had received e - 1. So no put need be waited for where it starts,
-// and those to several neighbours travel side by side, on streams of NVSHMEM's own.
+// more: signals only grow, and each has one writer. The kernel that packs exchange e + 1 reads
+// totals to which every GPU contributed after it had received exchange e: a reduction follows the
+// waits, on `comm` itself or behind the product with ghosts. So the buffer has been read, and no
+// put need be waited for where it starts; those to several neighbours travel side by side, on
+// streams of NVSHMEM's own. Ghosts of exchange e are overwritten by the next one of the same vector
+// (e + 1; in pipecg, which has two vectors in turn, e + 2), packed by a kernel that reads totals to
+// which every GPU contributed after it had read the ghosts of e.
 //
 // Why no total is. NVSHMEM, as OpenSHMEM, wants the target of a reduction ready on all PEs before
 // the first one begins it. Reduction n + kRing has the target of n, whose last reader comes before
@@ -38,22 +39,23 @@ class Nvshmem : public Comm<T> {
  public:
   using Ranks = typename Comm<T>::Ranks;
 
-  // Moves the rank's vectors with ghosts into symmetric memory, which lives as long as the process.
+  // Moves the rank's buffer and vectors with ghosts into symmetric memory, which lives as long as
+  // the process.
   Nvshmem(const HaloPlan<T>& plan, Rank<T>& rank, ShmemLibrary library, double wait_limit)
       : library_(std::move(library)), rank_(rank), wait_limit_(wait_limit) {
     std::size_t longest = 0;
+    std::size_t most = 0;
     for (const LocalSystem<T>& local : plan.local) {
       std::size_t sent = 0;
       for (const Neighbour& neighbour : local.neighbours) sent += at(neighbour.sent);
-      outbox_size_ = std::max(outbox_size_, sent);
+      most = std::max(most, sent);
       longest = std::max(longest, at(local.rows()) + at(local.ghosts));
     }
     for (DeviceArray<T>& v : rank.ghosted) v = symmetric<T>(longest);
-    outbox_ = symmetric<T>(2 * outbox_size_);
+    rank.buffer = symmetric<T>(most);
     signals_ = symmetric<std::uint64_t>(plan.local.size() * kApart);
     source_ = symmetric<double>(kLength);
     ring_ = symmetric<double>(kRing * kLength);
-    rank.buffer = {};
     for (const Neighbour& neighbour : rank.neighbours) {
       const LocalSystem<T>& there = plan.local[at(neighbour.pe)];
       const auto mine = std::ranges::find(there.neighbours, rank.pe, &Neighbour::pe);
@@ -68,11 +70,6 @@ class Nvshmem : public Comm<T> {
     meet(wait_limit_);
   }
 
-  Outbox<T> outbox(const Rank<T>& rank) const override {
-    return {rank.interior,     rank.send_ptr.data(),
-            rank.place.data(), outbox_of(exchange_ + 1),
-            nullptr,           nullptr};
-  }
   void send(const Ranks& ranks, Ghosted which) override {
     const Rank<T>& rank = *ranks.front();
     ++exchange_;
@@ -82,7 +79,7 @@ class Nvshmem : public Comm<T> {
     rank.comm.wait_for(rank.packed);
     const auto& put = rank.neighbours.size() == 1 ? library_.put_signal : library_.put_signal_nbi;
     for (std::size_t k = 0; k < rank.neighbours.size(); ++k)
-      put(rank.vector(which) + landing_[k], outbox_of(exchange_) + rank.first_sent[k],
+      put(rank.vector(which) + landing_[k], rank.buffer.data() + rank.first_sent[k],
           at(rank.neighbours[k].sent) * sizeof(T), signal_from(rank.pe), exchange_, kShmemSet,
           rank.neighbours[k].pe, rank.comm);
     for (const Neighbour& neighbour : rank.neighbours)
@@ -155,9 +152,6 @@ class Nvshmem : public Comm<T> {
     rank_.compute.drain(Deadline(limit), "the other processes of this baseline");
   }
 
-  T* outbox_of(std::uint64_t exchange) const {
-    return outbox_.data() + (exchange & 1U) * outbox_size_;
-  }
   std::uint64_t* signal_from(int pe) const { return signals_.data() + at(pe) * kApart; }
 
   // The source, padded to an even number: for those NVSHMEM has its algorithm of low latency, and
@@ -172,8 +166,6 @@ class Nvshmem : public Comm<T> {
   ShmemLibrary library_;
   const Rank<T>& rank_;
   double wait_limit_;
-  DeviceArray<T> outbox_;  // 2
-  std::size_t outbox_size_ = 0;
   DeviceArray<std::uint64_t> signals_;  // of each PE
   DeviceArray<double> source_, ring_;
   std::vector<std::size_t> landing_;                  // of each neighbour: in its vector

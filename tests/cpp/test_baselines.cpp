@@ -89,7 +89,7 @@ TEST(any_order_that_streams_allow_gives_the_same_solution) {
 }
 
 TEST(schedules_find_streams_that_do_not_wait) {
-  for (const char* kind : {"peer_copy", "nccl"})
+  for (const char* kind : {"peer_copy", "nccl", "nvshmem_on_stream"})
     for (const Method method : kMethods) {
       const auto expected = scheduled(kind, method, 1, false);
       int wrong = 0;

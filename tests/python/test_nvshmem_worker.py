@@ -220,5 +220,5 @@ def test_nvshmem_environment_keeps_multicast_off_and_networks_out(
 def test_nvshmem_heap_suffices_for_the_most_uneven_partition(folder: Path) -> None:
     a = read_arrays(folder)
     # The longest vector has all 5 rows; PE 1 sends its 3 rows to both others at most.
-    needed = 2 * 5 * 8 + 2 * (2 * 3) * 8
+    needed = 2 * 5 * 8 + 2 * 3 * 8
     assert nvshmem.heap_bytes(a, 3) == needed + nvshmem.OWN_BYTES

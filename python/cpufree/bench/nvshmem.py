@@ -51,9 +51,9 @@ def problem() -> str:
 def heap_bytes(a: Arrays, pes: int) -> int:
     """Return bytes of symmetric memory that suffice for a problem on so many PEs, however uneven.
 
-    Two vectors with ghosts, of which none is longer than the system, and two outboxes, in which a
-    row lies once at most for each of the others.
+    Two vectors with ghosts, of which none is longer than the system, and a buffer, in which a row
+    lies once at most for each of the others.
     """
     rows = a.indptr.size - 1
     most = rows if a.part is None else int(np.bincount(a.part, minlength=pes).max())
-    return 2 * (rows + (pes - 1) * most) * a.data.itemsize + OWN_BYTES
+    return (2 * rows + (pes - 1) * most) * a.data.itemsize + OWN_BYTES
