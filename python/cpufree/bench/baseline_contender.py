@@ -55,7 +55,7 @@ class BaselineContender:
             self._b,
             request["method"],
             float(request.get("rtol") or 0.0),
-            int(exact or request["max_iterations"]),
+            int(request["max_iterations"] if exact is None else exact),
             exact is not None,
             request.get("variant", "full"),
             x,
