@@ -139,8 +139,7 @@ class Nvshmem : public Comm<T> {
     void* const p = library_.allocate(bytes);
     if (p == nullptr)
       throw OutOfMemory("NVSHMEM's symmetric memory has no room for " + std::to_string(bytes) +
-                        " bytes more on each GPU; use more GPUs, free what else is on them, or "
-                        "raise NVSHMEM_SYMMETRIC_SIZE");
+                        " bytes more on each GPU; use more GPUs, or free what else is on them");
     DeviceArray<V> array = DeviceArray<V>::borrow(static_cast<V*>(p), count);
     array.clear(rank_.compute);
     return array;
