@@ -25,4 +25,6 @@ nb::list list_kinds(const std::string& nccl_library) {
 NB_MODULE(_baselines, m) {
   cpufree::python::define_baseline(m);
   m.def("kinds", list_kinds, nb::arg("nccl_library") = "");
+  m.def("nvshmem_version", &cpufree::shmem_version, nb::arg("library"));
+  m.def("nvshmem_id", &cpufree::make_shmem_id, nb::arg("library"));
 }

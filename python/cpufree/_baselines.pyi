@@ -49,7 +49,9 @@ class Baseline:
         pes: int,
         gpus: list[int] = ...,  # one for each PE; empty: 0, 1, ...
         preconditioner: str = ...,  # jacobi or none
-        options: dict[str, Any] = ...,  # spmv, threads, unroll, lag, wait_limit, nccl_library
+        # spmv, threads, unroll, lag, wait_limit, nccl_library, nvshmem_library; nvshmem_on_stream:
+        # nvshmem_id, and rank, the PE that this process is
+        options: dict[str, Any] = ...,
     ) -> None: ...
     def facts(self) -> Facts: ...
     def solve(
@@ -64,4 +66,12 @@ class Baseline:
     ) -> Outcome: ...
 
 def kinds(nccl_library: str = ...) -> list[Kind]:
-    """Return all kinds. `nccl_library`: path of libnccl.so.2; empty: it is looked for."""
+    """Return all kinds. `nccl_library`: path of libnccl.so.2; empty: it is looked for.
+
+    Whether NVSHMEM is there is not asked."""
+
+def nvshmem_version(library: str) -> str:
+    """Return the version of NVSHMEM's library, which is loaded; empty: it is looked for."""
+
+def nvshmem_id(library: str) -> str:
+    """Return an id for the processes of one baseline; who makes it is rank 0."""
