@@ -73,17 +73,19 @@ std::int64_t most_block_reads(const SystemSpec& spec, const HaloPlan<T>& plan, i
   constexpr double kRoom = 200e3;                     // bytes of a block
   std::int64_t nonzeros = 0;
   std::int64_t rows = 0;
-  bool on_chip = true;
+  bool on_chip = true, perhaps = true;  // with values as they are, with values coded
   for (const LocalSystem<T>& local : plan.local) {
     nonzeros += local.row_ptr.back();
     rows += local.rows();
-    const double bytes = kPadding * static_cast<double>(local.row_ptr.back()) * (sizeof(T) + 2.0) +
-                         kVectors * sizeof(T) * local.rows();
-    on_chip = on_chip && bytes <= kRoom * blocks;
+    const double entries = kPadding * static_cast<double>(local.row_ptr.back());
+    const double vectors = kVectors * sizeof(T) * local.rows();
+    on_chip = on_chip && entries * (sizeof(T) + 2.0) + vectors <= kRoom * blocks;
+    perhaps = perhaps && entries * (1.0 + 2.0) + vectors <= kRoom * blocks;
   }
   if (spec.boundary_blocks > 0 || nonzeros > kMostNonzeros) return 0;
   const std::int64_t all_blocks = static_cast<std::int64_t>(plan.local.size()) * blocks;
-  return on_chip ? std::max(rows, kFew * all_blocks) : rows / kFar;
+  if (on_chip) return std::max(rows, kFew * all_blocks);
+  return perhaps ? rows : rows / kFar;
 }
 
 template <class T>
