@@ -1,5 +1,6 @@
 // Studies of the solver kernels (device/study.hpp) on the CPU engine.
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "cpufree/run/system.hpp"
@@ -36,6 +37,18 @@ std::unique_ptr<System<T>> system_of(const Matrix<T>& a, int pes, int blocks, in
 
 double whole(const Split& split) {
   return std::accumulate(std::begin(split.seconds), std::end(split.seconds), 0.0);
+}
+
+// A study is another instantiation, in which compilers may fuse other multiplications and
+// additions.
+bool alike(const std::vector<double>& a, const std::vector<double>& b) {
+  double difference = 0.0;
+  double size = 0.0;
+  for (std::size_t i = 0; i < b.size(); ++i) {
+    difference += std::abs(a[i] - b[i]);
+    size += std::abs(b[i]);
+  }
+  return a.size() == b.size() && difference <= 1e-11 * size;
 }
 
 }  // namespace
@@ -82,8 +95,8 @@ TEST(without_other_pes_one_pe_does_the_same) {
       const auto normal = system->solve(wave(a.n()), {}, spec_of(method, Study::none, 40), {});
       const auto alone = system->solve(wave(a.n()), {}, spec_of(method, Study::no_comm, 40), {});
       CHECK_EQ(normal.outcome.iterations, 40);
-      CHECK(alone.x == normal.x);
-      CHECK(alone.history == normal.history);
+      CHECK(alike(alone.x, normal.x));
+      CHECK(alike(alone.history, normal.history));
       CHECK_EQ(alone.outcome.exchanges, normal.outcome.exchanges);
       CHECK_EQ(alone.outcome.reductions, normal.outcome.reductions);
     }
@@ -117,17 +130,17 @@ TEST(solves_after_studies_are_as_they_were) {
   }
 }
 
-TEST(split_changes_no_bit_of_the_solve) {
+TEST(split_is_of_the_same_solve) {
   const auto a = irregular(150, 4);
   for (const int pes : {1, 2, 3, 4}) {
     const auto system = system_of(a, pes, 2);
     for (const Method method : kMethods) {
       SolveSpec spec = spec_of(method, Study::none, 300);
-      spec.rtol = 1e-8;
+      spec.rtol = 1e-12;
       const auto normal = system->solve(wave(a.n()), {}, spec, {});
       spec.study = Study::split;
       const auto timed = system->solve(wave(a.n()), {}, spec, {});
-      CHECK(timed.x == normal.x);
+      CHECK(alike(timed.x, normal.x));
       CHECK_EQ(timed.outcome.reason, Reason::converged_rtol);
       CHECK(timed.split.has_value() && !normal.split.has_value());
     }

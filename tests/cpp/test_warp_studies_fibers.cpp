@@ -25,6 +25,18 @@ SolveParams params() {
   return p;
 }
 
+// A study is another instantiation, in which compilers may fuse other multiplications and
+// additions.
+bool alike(const std::vector<double>& a, const std::vector<double>& b) {
+  double difference = 0.0;
+  double size = 0.0;
+  for (std::size_t i = 0; i < b.size(); ++i) {
+    difference += std::abs(a[i] - b[i]);
+    size += std::abs(b[i]);
+  }
+  return a.size() == b.size() && difference <= 1e-11 * size;
+}
+
 // Runs a study on `pes` PEs. True if no wait was given up.
 template <Study S, template <class, class> class Algorithm>
 bool run(Rig& rig, int pes, std::uint64_t seed) {
@@ -46,13 +58,13 @@ void check(Rig& rig, int pes) {
   CHECK_EQ(normal.iterations, kIterations);
   const std::uint64_t seed = 2;
   CHECK((run<Study::split, Algorithm>(rig, pes, seed)));
-  CHECK(rig.x() == x);
+  CHECK(alike(rig.x(), x));
   for (const Split& split : rig.splits)  // in steps of the machine: products take none
     for (const Phase phase : {Phase::vector, Phase::reduction_wait})
       CHECK(split.seconds[static_cast<int>(phase)] > 0.0);
   CHECK((run<Study::no_comm, Algorithm>(rig, pes, seed)));
   CHECK_EQ(rig.outcome.iterations, kIterations);
-  if (pes == 1) CHECK(rig.x() == x);
+  if (pes == 1) CHECK(alike(rig.x(), x));
   CHECK((run<Study::no_compute, Algorithm>(rig, pes, seed)));
   CHECK_EQ(rig.outcome.iterations, kIterations);
   CHECK_EQ(rig.outcome.exchanges, normal.exchanges);
