@@ -13,68 +13,10 @@
 #include "cpufree/device/block.hpp"
 #include "cpufree/device/channel.hpp"
 #include "cpufree/solvers/local.hpp"
+#include "cpufree/solvers/packet_operand.hpp"
 #include "cpufree/solvers/resident.hpp"
 
 namespace cpufree {
-
-// Columns below `limit` from memory, the others from packets, for which it waits. A wait that is
-// given up sets `gone`, and the product goes on with what was there: the next reduction tells the
-// block.
-template <Port P, class T>
-struct PacketOperand {
-  static constexpr int ahead = 4;
-  P& port;
-  const T* values;
-  const Packet* halo;
-  const std::int32_t* source;  // slots of the senders
-  std::int32_t limit;
-  Epoch want;
-  bool& gone;
-
-  CPUFREE_KERNEL_FN T operator()(std::int32_t column) const {
-    const std::int32_t columns[1] = {column};
-    T out[1];
-    fetch(columns, out);
-    return out[0];
-  }
-
-  // out[k] = the operand's entry columns[k]. All are looked at together.
-  template <int N>
-  CPUFREE_KERNEL_FN void fetch(const std::int32_t (&columns)[N], T (&out)[N]) const {
-    if (look(columns, out) || gone || !P::communicates) return;
-    port.mark(Phase::spmv);
-    auto wait = port.start_wait();
-    while (port.keep_waiting(wait))
-      if (look(columns, out)) return port.mark(Phase::halo_wait);
-    gone = true;
-    for (const std::int32_t column : columns) {
-      if (column < limit) continue;
-      const Packet packet = port.get_packet(halo + (column - limit));
-      if (arrived(packet.tag, want)) continue;
-      const std::int32_t from = source[column - limit];
-      const WaitSite site{Channel::halo_arrival, from / port.blocks(), from % port.blocks()};
-      return file_wait(port, wait, site, want, tag_epoch(packet.tag));
-    }
-  }
-
- private:
-  // Whether all packets have come.
-  template <int N>
-  CPUFREE_KERNEL_FN bool look(const std::int32_t (&columns)[N], T (&out)[N]) const {
-    bool here = true;
-    CPUFREE_UNROLL
-    for (int k = 0; k < N; ++k) {
-      if (columns[k] < limit) {
-        out[k] = P::computes ? values[columns[k]] : T{0};
-        continue;
-      }
-      const Packet packet = port.get_packet(halo + (columns[k] - limit));
-      out[k] = static_cast<T>(packet.value);
-      here = here && arrived(packet.tag, want);
-    }
-    return here;
-  }
-};
 
 template <Port P, class M>
 class Context {
@@ -184,8 +126,8 @@ class Context {
     const Operand<T> plain{v.data};
     const bool collects = args.block_halos;
     const bool packets = v.halo != nullptr && !collects;
-    const PacketOperand<P, T> any{port_, v.data, v.halo, args.source, args.rows, arrivals_.epoch(),
-                                  gone_};
+    const PacketOperandOf<P, T> any{
+        port_, v.data, v.halo, args.source, args.rows, arrivals_.epoch(), gone_};
     bool here = true;
     parts_backwards([&](const Part& part) {
       if (part.boundary && packets) return;
