@@ -1,6 +1,8 @@
 // The addresses of the solver kernels of the GPU engine, for host code.
 #pragma once
 
+#include "cpufree/device/study.hpp"
+
 namespace cpufree {
 
 inline constexpr int kCudaThreads = 512;  // most threads of a block: more would lack registers
@@ -17,5 +19,9 @@ struct CudaKernels {
 // its own (cuda_kernel.cu.in).
 template <template <class, class> class Algorithm, class M, class T>
 CudaKernels cuda_kernels();
+
+// The same as a study: in double precision, without a preconditioner (cuda_study_kernel.cu.in).
+template <Study S, template <class, class> class Algorithm>
+CudaKernels cuda_study_kernels();
 
 }  // namespace cpufree

@@ -12,6 +12,21 @@ namespace cpufree {
 
 using cuda_p2p::OnDevice;
 
+namespace {
+template <class T>
+CudaKernels kernels_for(const SolveSpec& spec) {
+  if (spec.study != Study::none)
+    return with_study(spec.study, spec.method,
+                      []<Study S, template <class, class> class Algorithm>() {
+                        return cuda_study_kernels<S, Algorithm>();
+                      });
+  return with_algorithm<T>(spec.method, spec.preconditioner,
+                           []<template <class, class> class Algorithm, class M>() {
+                             return cuda_kernels<Algorithm, M, T>();
+                           });
+}
+}  // namespace
+
 template <class T>
 CudaSystem<T>::~CudaSystem() {
   const cuda_p2p::DeviceLocks locks(devices_);
@@ -33,20 +48,16 @@ Wanted CudaSystem<T>::wanted(const SolveSpec& spec) const {
 
 template <class T>
 auto CudaSystem<T>::choice_for(const SolveSpec& spec) -> const Choice& {
-  const std::pair key(spec.method, spec.preconditioner);
+  const std::tuple key(spec.method, spec.preconditioner, spec.study);
   if (const auto found = choices_.find(key); found != choices_.end()) return found->second;
   Choice choice;
   choice.kernel.blocks = blocks_;
   choice.kernel.threads = threads_;
-  const CudaKernels kernels = with_algorithm<T>(
-      spec.method, spec.preconditioner, []<template <class, class> class Algorithm, class M>() {
-        return cuda_kernels<Algorithm, M, T>();
-      });
+  const CudaKernels kernels = kernels_for<T>(spec);
   const std::size_t limit = std::min(fast_memory_limit(kernels.plain, devices_, blocks_),
                                      fast_memory_limit(kernels.streaming, devices_, blocks_));
   const FastMemory fast = choose_residency(sizes_, wanted(spec), limit, residency_mode_);
-  choice.kernel.function =
-      fast.residency.ring.slots > 0 ? kernels.streaming : kernels.plain;
+  choice.kernel.function = fast.residency.ring.slots > 0 ? kernels.streaming : kernels.plain;
   choice.residency = fast.residency;
   choice.kernel.dynamic_bytes = fast.bytes;
   device_->runner.load(choice.kernel);  // occupancy depends on the shared memory allowed there
@@ -63,6 +74,8 @@ void CudaSystem<T>::reserve(const SolveSpec& spec, const SolveParams& params) {
     for (std::size_t v = 0; v < kPrivateVectors; ++v)
       if (needed[v] && pe.vectors[v].data() == nullptr)
         pe.vectors[v] = Array<T>::uninitialised(devices_[k], at(pe.private_rows));
+    if (spec.study == Study::split && pe.splits.data() == nullptr)
+      pe.splits = Array<Split>(devices_[k], at(blocks_));
   }
   if (device_->history.size() < at(params.history_capacity)) {
     device_->history = {};
@@ -113,6 +126,7 @@ void CudaSystem<T>::set_arguments(const SolveSpec& spec, const SolveParams& para
     a.global_row = pe.global_row.data();
     a.outcome = k == 0 ? device_->outcome.data() : nullptr;
     a.history = k == 0 ? device_->history.data() : nullptr;
+    a.splits = pe.splits.data();
     device_->args[k] = a;
     const OnDevice here(devices_[k]);
     const cudaStream_t stream = device_->runner.stream(k);
@@ -135,10 +149,18 @@ std::vector<cuda_p2p::Shared> CudaSystem<T>::shared() const {
 }
 
 template <class T>
-void CudaSystem<T>::fetch(SolveResult& result) const {
+void CudaSystem<T>::fetch(const SolveSpec& spec, SolveResult& result) const {
   const OnDevice here(devices_[0]);
   result.outcome = device_->outcome.download()[0];
   result.history = device_->history.download(at(result.outcome.history_count));
+  if (spec.study != Study::split) return;
+  std::vector<Split> splits;
+  for (std::size_t k = 0; k < devices_.size(); ++k) {
+    const OnDevice there(devices_[k]);
+    const auto of_pe = device_->pes[k].splits.download();
+    splits.insert(splits.end(), of_pe.begin(), of_pe.end());
+  }
+  result.split = mean_of(splits);
 }
 
 template <class T>
@@ -160,9 +182,9 @@ SolveResult CudaSystem<T>::solve(VectorView<const T> b, VectorView<const T> x0, 
   SolveResult result;
   result.seconds =
       device_->runner.run(choice.kernel, shared(), args, spec.limits(), unscaled(progress, scale));
-  fetch(result);
+  fetch(spec, result);
   const bool finite = device_->transfer->store(private_vector(index_.x), scale, out);
-  unscale(result, scale, scale != 1.0 && !finite);
+  unscale(result, scale, scale != 1.0 && !finite && !spec.leaves_out());
   return result;
 }
 

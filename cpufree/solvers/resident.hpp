@@ -79,10 +79,10 @@ template <Port P, class M>
 class MatrixOnChip {
  public:
   CPUFREE_KERNEL_FN MatrixOnChip(P& port, const M& matrix) : port_(port), matrix_(matrix) {
-    if constexpr (requires { matrix.open(port); }) matrix.open(port);
+    if constexpr (P::computes && requires { matrix.open(port); }) matrix.open(port);
   }
   CPUFREE_KERNEL_FN ~MatrixOnChip() {
-    if constexpr (requires(const M& m, P& p) { m.close(p); }) matrix_.close(port_);
+    if constexpr (P::computes && requires(const M& m, P& p) { m.close(p); }) matrix_.close(port_);
   }
   MatrixOnChip(const MatrixOnChip&) = delete;
   MatrixOnChip& operator=(const MatrixOnChip&) = delete;

@@ -89,6 +89,10 @@ class GroupRun:
         self.done: dict[Task, set[int]] = {task: set() for task in self.tasks}
         self.out: set[Task] = set()
         self.checked: set[Task] = set()
+        self.tell_split: set[str] = set()
+        """Contenders that can be asked for their split."""
+        self.told: set[Task] = set()
+        """Tasks whose split is known."""
         self.iterations = run.limits.get(_system_of(group), self.configuration.iterations)
         for line in known:
             self._recall(line)
@@ -100,17 +104,30 @@ class GroupRun:
                 self.done[task].add(line["round"])
             elif line["kind"] == "check" and matches(line, task):
                 self.checked.add(task)
+            elif line["kind"] == "split" and matches(line, task):
+                self.told.add(task)
+            elif line["kind"] == "load" and line["contender"] == task.contender:
+                self._take_facts(line["contender"], line["facts"])
             elif line["kind"] == "failure" and line["contender"] == task.contender:
                 whole = line["method"] is None
                 self.out |= {task} if whole or matches(line, task) else set()
 
+    def _take_facts(self, contender: str, facts: dict[str, Any]) -> None:
+        if facts.get("tells_split"):
+            self.tell_split.add(contender)
+
     def open(self) -> list[Task]:
-        """Return the tasks that have rounds left."""
+        """Return the tasks that have rounds left, or their split."""
         repeats = self.configuration.repeats
-        return [t for t in self.tasks if t not in self.out and len(self.done[t]) < repeats]
+        left = [t for t in self.tasks if len(self.done[t]) < repeats or self._is_untold(t)]
+        return [task for task in left if task not in self.out]
+
+    def _is_untold(self, task: Task) -> bool:
+        able = task.variant == "full" and task.contender in self.tell_split
+        return able and task not in self.told
 
     def measure(self) -> None:
-        """Load, warm up, and measure in rounds."""
+        """Load, warm up, measure in rounds, and ask for splits."""
         todo = self.open()
         per_task = self.configuration.repeats + 1
         self.watch.advance((len(self.tasks) - len(todo)) * per_task)
@@ -135,6 +152,8 @@ class GroupRun:
             for task in order:
                 if task not in self.out and number not in self.done[task]:
                     self._time(task, number)
+        for task in self.open():
+            self._ask_split(task)
 
     def _write(self, kind: str, **content: Any) -> None:
         self.run.log.write({"kind": kind, **self.group.key(), **content})
@@ -159,6 +178,7 @@ class GroupRun:
             self._fail(Task(entry.name, "", ""), error)
             return
         run.loaded.add(entry.name)
+        self._take_facts(entry.name, facts)
         self._write("load", contender=entry.name, family=entry.family, facts=facts)
 
     def _fail(self, task: Task, error: WorkerFailure | Refused) -> None:
@@ -250,6 +270,18 @@ class GroupRun:
         self._write("measurement", **task.key(), round=number, **kept, split=answer.get("split"))
         self.done[task].add(number)
         self.watch.advance()
+
+    def _ask_split(self, task: Task) -> None:
+        """Ask for a solve more, which tells where its time goes. No round has the cost of that."""
+        self.watch.at(self._describe(task, "split"))
+        if self._ask(task, stop=False, iterations=WARM_UP_ITERATIONS, split=True) is None:
+            return
+        answer = self._ask(task, split=True)
+        if answer is None or not answer.get("split"):
+            return
+        kept = {key: answer[key] for key in ("seconds", "iterations", "split")}
+        self._write("split", **task.key(), **kept)
+        self.told.add(task)
 
     def _describe(self, task: Task, what: str) -> str:
         variant = "" if task.variant == "full" else f" ({task.variant})"

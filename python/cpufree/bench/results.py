@@ -16,6 +16,8 @@ from .noise import Spread
 from .plan import Group, Task, matches
 from .records import Line
 
+# What a split tells of a solve.
+PHASES = ("spmv", "vector", "halo_wait", "reduction_wait")
 # True residuals at the same iteration agree to within a small factor. Who is off the smallest one
 # by more than this has computed something else.
 MOST_OFF = 100.0
@@ -34,6 +36,8 @@ class Series:
     rtol: float
     lines: list[Line] = field(default_factory=list)
     check: Line | None = None
+    split_line: Line | None = None
+    """Of the solve that was done for its split alone."""
     facts: dict[str, Any] = field(default_factory=dict)
     problem: Line = field(default_factory=dict)
     limit: int | None = None
@@ -65,6 +69,21 @@ class Series:
     def spread(self) -> Spread:
         """Spread of the seconds per iteration."""
         return Spread.of(self.per_iteration)
+
+    @property
+    def split(self) -> dict[str, float] | None:
+        """Seconds per iteration of each phase and of what is `other`; None where it is not told.
+
+        Out of the solve that was done for that, or the mean of the repeats that tell.
+        """
+        told = [self.split_line] if self.split_line else []
+        told = told or [line for line in self.lines if line.get("split")]
+        if not told:
+            return None
+        iterations = sum(line["iterations"] for line in told)
+        spent = {n: sum(line["split"].get(n) or 0.0 for line in told) / iterations for n in PHASES}
+        whole = sum(line["seconds"] for line in told) / iterations
+        return {**spent, "other": max(0.0, whole - sum(spent.values()))}
 
     @property
     def iterations(self) -> int:
@@ -157,6 +176,7 @@ class Results:
             for line in kinds.get("iterations", ())
         }
         checks = {(_group(line), _task(line)): line for line in kinds.get("check", ())}
+        splits = {(_group(line), _task(line)): line for line in kinds.get("split", ())}
         for line in kinds.get("measurement", ()):
             group, task = _group(line), _task(line)
             if (group, task) not in mine:
@@ -168,6 +188,7 @@ class Results:
                     fixed=configuration["iterations"] is not None,
                     rtol=configuration["rtol"],
                     check=checks.get((group, task)),
+                    split_line=splits.get((group, task)),
                     facts=load["facts"],
                     problem=problems[group],
                     limit=limits.get((group.case, group.precision, group.preconditioner)),
