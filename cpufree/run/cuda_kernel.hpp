@@ -7,8 +7,8 @@ namespace cpufree {
 
 inline constexpr int kCudaThreads = 512;  // most threads of a block: more would lack registers
 
-// The kernels of a method: for a matrix that is read where it is, on chip or in memory; for one that
-// comes through rings.
+// The kernels of a method: for a matrix that is read where it is, on chip or in memory; for one
+// that comes through rings.
 struct CudaKernels {
   const void* plain = nullptr;
   const void* streaming = nullptr;

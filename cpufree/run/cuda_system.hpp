@@ -51,7 +51,7 @@ class CudaSystem final : public System<T> {
     Array<T> tail_val, dictionary;
     Array<FeedItem> feed;             // chunks, block after block
     Array<std::uint32_t> feed_first;  // warps + 1 of each block
-    Array<std::int32_t> partners;  // notify, await and await_local of all blocks
+    Array<std::int32_t> partners;     // notify, await and await_local of all blocks
     Array<std::int64_t> send_ptr;
     Array<Destination> destinations;
     Array<std::int32_t> source, global_row;

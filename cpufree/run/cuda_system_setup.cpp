@@ -143,8 +143,8 @@ std::vector<PeLayout> CudaSystem<T>::lay_out(const HaloPlan<T>& plan,
     auto layouts = lay_out_shares(plan, plans, {block_halos_, {true, false}});
     SolveSpec most;
     most.method = Method::pipecg;
-    const auto fast = choose_residency(sizes_of<T>(layouts), wanted_by(most, sizeof(T)), kRoomOnChip,
-                                       residency_mode_);
+    const auto fast = choose_residency(sizes_of<T>(layouts), wanted_by(most, sizeof(T)),
+                                       kRoomOnChip, residency_mode_);
     if (fast.residency.matrix) return layouts;
   }
   return lay_out_shares(plan, std::move(plans), {block_halos_, {coded, coded}});

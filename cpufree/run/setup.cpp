@@ -65,12 +65,12 @@ std::int64_t most_block_reads(const SystemSpec& spec, const HaloPlan<T>& plan, i
   if (spec.halo >= 0) return spec.halo == 2 ? std::numeric_limits<std::int64_t>::max() : 0;
   constexpr std::int64_t kMostNonzeros = 24'000'000;  // beyond, renumbering takes too long
   constexpr std::int64_t kFew = 2048;                 // packets of a block
-  // Off chip a packet for so many rows at most: G3_circuit (one H200, cg), with more, takes 97 us
-  // with packets and 78 without; ecology2, with fewer, 34.5 and 35.3.
-  constexpr std::int64_t kFar = 3;
-  constexpr double kPadding = 1.15;                   // entries of slices over nonzeros
-  constexpr double kVectors = 6.0;                    // that a solve by prcg keeps on chip
-  constexpr double kRoom = 200e3;                     // bytes of a block
+  // Off chip a packet for so many rows at most: with more, G3_circuit (one H200, cg) takes 97 us
+  // with packets and 79 without; with fewer, tmt_sym takes 36 and 42.
+  constexpr std::int64_t kFar = 2;
+  constexpr double kPadding = 1.15;  // entries of slices over nonzeros
+  constexpr double kVectors = 6.0;   // that a solve by prcg keeps on chip
+  constexpr double kRoom = 200e3;    // bytes of a block
   std::int64_t nonzeros = 0;
   std::int64_t rows = 0;
   bool on_chip = true, perhaps = true;  // with values as they are, with values coded

@@ -87,8 +87,8 @@ std::vector<Chunk> cut_into_chunks(const PeLayout& layout, std::int64_t most);
 struct ShareSize {
   std::int32_t rows = 0;
   WarpSlicesSize matrix;
-  std::int32_t reads = 0;  // packets, with halos of blocks
-  std::int32_t warps = 0;  // that would have slices of their own, if there were enough
+  std::int32_t reads = 0;       // packets, with halos of blocks
+  std::int32_t warps = 0;       // that would have slices of their own, if there were enough
   std::int32_t slot_bytes = 0;  // of a ring (SliceRing)
 };
 // Of all blocks of all PEs.
@@ -115,8 +115,8 @@ struct Wanted {
 };
 
 // All vectors, p (a copy, or itself) and the matrix if the shares of all blocks fit into `limit`
-// bytes, if need be without the scratch vector, or without b; else rings, and as many vectors as fit.
-// `mode`: SystemSpec::residency.
+// bytes, if need be without the scratch vector, or without b; else rings, and as many vectors as
+// fit. `mode`: SystemSpec::residency.
 FastMemory choose_residency(const std::vector<ShareSize>& shares, const Wanted& wanted,
                             std::size_t limit, int mode);
 

@@ -160,8 +160,8 @@ struct BlockShare {
 // end: the first `vectors` of the private vectors in order of use (resident.hpp), `stride` values
 // apart; behind them, perhaps, a copy of its part of p, and its share of the matrix. With halos of
 // blocks the exchanged vectors themselves are kept, `operand` values each: p, and one place that
-// the two scratch vectors share; and the list of `reads` packets. A matrix that is not kept may come
-// through rings, which are last.
+// the two scratch vectors share; and the list of `reads` packets. A matrix that is not kept may
+// come through rings, which are last.
 struct Residency {
   std::int32_t vectors = 0;
   std::int32_t stride = 0;

@@ -154,17 +154,19 @@ class ConjugateGradient {
     const auto x = v_.x;
     const auto r = v_.r;
     const M m = m_;  // at hand: the block's copy would be read again for every row
-    c_.exchange(p, [&](Row i, int) {
-      const T before = p[i];
-      T next;
-      if constexpr (M::pointwise)
-        next = m.of(i, r[i]) + beta * before;
-      else
-        next = m.out[i] + beta * before;
-      if (move) x[i] += alpha * before;
-      return next;
-    },
-    p, r, x);
+    c_.exchange(
+        p,
+        [&](Row i, int) {
+          const T before = p[i];
+          T next;
+          if constexpr (M::pointwise)
+            next = m.of(i, r[i]) + beta * before;
+          else
+            next = m.out[i] + beta * before;
+          if (move) x[i] += alpha * before;
+          return next;
+        },
+        p, r, x);
   }
 
   Ctx& c_;

@@ -142,18 +142,20 @@ class PredictRecompute {
     const auto p = v_.p;
     const auto s = v_.s;
     const auto mr = preconditioned();
-    c_.exchange(p, [&](Row i, int) {
-      if (fresh) return mr(i, r[i]);
-      const T before = p[i];
-      const T next_x = x[i] + alpha * before;
-      const T next_r = r[i] - alpha * s[i];
-      if constexpr (!M::pointwise) v_.u[i] -= alpha * m_.out[i];
-      const T next_p = mr(i, next_r) + beta * before;
-      x[i] = next_x;
-      r[i] = next_r;
-      return next_p;
-    },
-    p, x, r, s);
+    c_.exchange(
+        p,
+        [&](Row i, int) {
+          if (fresh) return mr(i, r[i]);
+          const T before = p[i];
+          const T next_x = x[i] + alpha * before;
+          const T next_r = r[i] - alpha * s[i];
+          if constexpr (!M::pointwise) v_.u[i] -= alpha * m_.out[i];
+          const T next_p = mr(i, next_r) + beta * before;
+          x[i] = next_x;
+          r[i] = next_r;
+          return next_p;
+        },
+        p, x, r, s);
   }
 
   // s = A p, M s, all sums, and the step that follows from them. `quiet`: the step before was. r .
@@ -164,16 +166,18 @@ class PredictRecompute {
     const auto p = v_.p;
     const auto r = v_.r;
     const auto of_r = preconditioned();
-    if (!multiply_precondition(c_, m_, p, v_.s, [&](Row i, int lane, T s, T ms) {
-          const double here = r[i];
-          const double mr = of_r(i, r[i]);
-          sums[kMu][lane] += static_cast<double>(p[i]) * s;
-          sums[kDelta][lane] += mr * s;
-          sums[kGamma][lane] += static_cast<double>(s) * ms;
-          sums[kNu][lane] += mr * here;
-          sums[kSquare][lane] += here * here;
-        },
-        r))
+    if (!multiply_precondition(
+            c_, m_, p, v_.s,
+            [&](Row i, int lane, T s, T ms) {
+              const double here = r[i];
+              const double mr = of_r(i, r[i]);
+              sums[kMu][lane] += static_cast<double>(p[i]) * s;
+              sums[kDelta][lane] += mr * s;
+              sums[kGamma][lane] += static_cast<double>(s) * ms;
+              sums[kNu][lane] += mr * here;
+              sums[kSquare][lane] += here * here;
+            },
+            r))
       return false;
     const auto meanwhile = [&] {
       if (quiet) books_.write(c_, monitor_, reporter_);

@@ -1,7 +1,8 @@
 // Preconditioners that keep the CPU out: no triangular solve, nothing but products with A.
 //
 // A policy has `pointwise`. If true, (M v)(i) is `of(i, v(i))`, computed on the fly wherever
-// needed, and `reads()` the vector that it takes for that, if any. If false, `apply(context, v)` computes M v of a vector v into `out`.
+// needed, and `reads()` the vector that it takes for that, if any. If false, `apply(context, v)`
+// computes M v of a vector v into `out`.
 #pragma once
 
 #include <cmath>

@@ -4,13 +4,13 @@
 // from product to product: what a block does in between, waiting for sums and ghosts above all, the
 // next product's first chunks travel meanwhile.
 //
-// Protocol, of one slot. (1) Lane 0 announces the bytes at the slot's barrier and starts the copies.
-// (2) All lanes wait for the barrier's phase; its completion makes the bytes visible to whoever has
-// seen it. (3) They read. (4) They meet (warp_sync), which orders their reads before what lane 0
-// does next: (1), for the chunk that is `slots` further on. So a slot is written only while nobody
-// reads it. Phases of a barrier complete in turn, and a lane is never more than one behind, since
-// it takes part in (4) before the next phase begins: the parity of the phase tells which one it is.
-// A copy of memory that exists always ends; a wait for it needs no other bound.
+// Protocol, of one slot. (1) Lane 0 announces the bytes at the slot's barrier and starts the
+// copies. (2) All lanes wait for the barrier's phase; its completion makes the bytes visible to
+// whoever has seen it. (3) They read. (4) They meet (warp_sync), which orders their reads before
+// what lane 0 does next: (1), for the chunk that is `slots` further on. So a slot is written only
+// while nobody reads it. Phases of a barrier complete in turn, and a lane is never more than one
+// behind, since it takes part in (4) before the next phase begins: the parity of the phase tells
+// which one it is. A copy of memory that exists always ends; a wait for it needs no other bound.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@
 namespace cpufree {
 
 inline constexpr int kMostSlots = 8;
-inline constexpr int kSliceHead = 32;  // bytes of a WarpSlice
+inline constexpr int kSliceHead = 32;            // bytes of a WarpSlice
 inline constexpr std::uint32_t kFeedUnit = 128;  // bytes, kSliceUnit
 inline constexpr std::uint32_t kFeedGrain = 32;  // bytes
 
@@ -34,9 +34,7 @@ struct FeedItem {
   std::uint32_t what = 0;  // bytes / kFeedGrain in the upper 8 bits
 
   CPUFREE_FN std::uint32_t bytes() const { return (what >> 24U) * kFeedGrain; }
-  CPUFREE_FN std::int32_t slice() const {
-    return static_cast<std::int32_t>(what & 0xffffffU) - 1;
-  }
+  CPUFREE_FN std::int32_t slice() const { return static_cast<std::int32_t>(what & 0xffffffU) - 1; }
 };
 inline constexpr std::int32_t kMostFeedSlices = 0xffffff - 1;
 
@@ -77,19 +75,18 @@ CPUFREE_FN std::size_t ring_bytes(const RingShape& ring) {
 
 // Engines that copy in bulk.
 template <class P>
-concept BulkPort =
-    requires(P& port, std::uint64_t* barrier, std::byte* to, const std::byte* from) {
-      // One lane: a barrier for one copy, or several, at a time; what is copied next, all of it.
-      port.bulk_barrier(barrier);
-      port.bulk_announce(barrier, std::uint32_t{});
-      // One lane: starts a copy of so many bytes, as all addresses a multiple of 16.
-      port.bulk_copy(to, from, std::uint32_t{}, barrier, true);
-      // After barriers were made, by who made them.
-      port.bulk_ready();
-      // Until the phase of this parity is complete.
-      port.bulk_wait(barrier, std::uint32_t{});
-      port.warp_sync();
-    };
+concept BulkPort = requires(P& port, std::uint64_t* barrier, std::byte* to, const std::byte* from) {
+  // One lane: a barrier for one copy, or several, at a time; what is copied next, all of it.
+  port.bulk_barrier(barrier);
+  port.bulk_announce(barrier, std::uint32_t{});
+  // One lane: starts a copy of so many bytes, as all addresses a multiple of 16.
+  port.bulk_copy(to, from, std::uint32_t{}, barrier, true);
+  // After barriers were made, by who made them.
+  port.bulk_ready();
+  // Until the phase of this parity is complete.
+  port.bulk_wait(barrier, std::uint32_t{});
+  port.warp_sync();
+};
 
 // A thread's view of its warp's ring. The threads of a warp do all of it together.
 template <BulkPort P>
@@ -149,8 +146,7 @@ class RingReader {
   // Nothing is on its way any more.
   CPUFREE_KERNEL_FN void drain() {
     if (count_ == 0) return;
-    for (int k = 0; k < ring_.shape.slots; ++k, advance())
-      port_.bulk_wait(barrier(slot_), parity_);
+    for (int k = 0; k < ring_.shape.slots; ++k, advance()) port_.bulk_wait(barrier(slot_), parity_);
   }
 
  private:
@@ -197,7 +193,8 @@ class RingReader {
     const std::int32_t slice = item.slice();
     port_.bulk_announce(barrier, entries + (slice >= 0 ? kSliceHead : 0U));
     if (entries > 0)
-      port_.bulk_copy(to, ring_.bytes + std::size_t{item.unit} * kFeedUnit, entries, barrier, passing);
+      port_.bulk_copy(to, ring_.bytes + std::size_t{item.unit} * kFeedUnit, entries, barrier,
+                      passing);
     if (slice >= 0)
       port_.bulk_copy(to + ring_.shape.slot_bytes - kSliceHead,
                       ring_.heads + static_cast<std::size_t>(slice) * kSliceHead, kSliceHead,

@@ -20,28 +20,25 @@
 
 #include "cpufree/base/index.hpp"
 #include "cpufree/device/port.hpp"
+#include "cpufree/solvers/slice_entries.hpp"
 #include "cpufree/solvers/slice_ring.hpp"
 
 namespace cpufree {
 
 inline constexpr std::int64_t kSliceUnit = 128;  // bytes: slices and chunks begin at multiples
-inline constexpr int kChunkWidth = 8;                 // entries of a row
-inline constexpr int kPiece = 4;                 // of them, taken at a time where all are too many
-inline constexpr int kWindowBits = 14;           // of a column's distance from its window
-inline constexpr int kWindows = 4;
 inline constexpr std::size_t kMostValues = 256;  // of a dictionary
 
 // How a slice stores its columns: as they are; as the distance from base[0] in 16 bits; as the
 // number of a window and the distance from its base.
 enum class ColumnCode : std::int32_t { plain, near, far };
 
-// A slice: its chunks begin at `first` units of the share's bytes. A chunk holds kChunkWidth entries of
-// each row, the last one what is left, n: 32 n columns, then 32 n values. Plain: entry k of the
-// slice's row l is number 32 k + l of the chunk. Coded: entries 2 u and 2 u + 1 are the two of pair
-// 32 u + l; of an odd n the last ones follow the pairs, 32 of them. Values are in the dictionary
-// where the share has one and columns are coded. The tail of row l, if `tails` is not negative, is
-// [tail_ptr[tails + l], tail_ptr[tails + l + 1]) of the share's tails. The head is what every slice
-// needs: one load.
+// A slice: its chunks begin at `first` units of the share's bytes. A chunk holds kChunkWidth
+// entries of each row, the last one what is left, n: 32 n columns, then 32 n values. Plain: entry k
+// of the slice's row l is number 32 k + l of the chunk. Coded: entries 2 u and 2 u + 1 are the two
+// of pair 32 u + l; of an odd n the last ones follow the pairs, 32 of them. Values are in the
+// dictionary where the share has one and columns are coded. The tail of row l, if `tails` is not
+// negative, is [tail_ptr[tails + l], tail_ptr[tails + l + 1]) of the share's tails. The head is
+// what every slice needs: one load.
 struct alignas(16) SliceHead {
   std::uint32_t first = 0;
   std::int32_t width = 0;  // entries of a row, tail excepted
@@ -73,139 +70,6 @@ CPUFREE_FN std::size_t resident_matrix_bytes(const WarpSlicesSize& size, std::si
          bytes(size.tails, sizeof(std::int64_t)) + bytes(size.tail_entries, 4) +
          bytes(size.tail_entries, value_bytes) + bytes(size.values, value_bytes);
 }
-
-// Entries of one row that lie in a chunk: columns and values. `at` is where the chunk begins.
-// take(): all N of them. piece(): kPiece from entry k on, k a multiple of that, of a chunk of n; what
-// is beyond the last one is anything that can be looked up.
-template <class T>
-struct PlainEntries {
-  const std::byte* at;
-  int lane;
-  template <int N>
-  CPUFREE_KERNEL_FN void take(std::int32_t (&column)[N], T (&value)[N]) const {
-    const auto* const col = reinterpret_cast<const std::int32_t*>(at) + lane;
-    const auto* const val = reinterpret_cast<const T*>(at + N * kWarp * 4) + lane;
-    CPUFREE_UNROLL
-    for (int k = 0; k < N; ++k) column[k] = col[kWarp * k];
-    CPUFREE_UNROLL
-    for (int k = 0; k < N; ++k) value[k] = val[kWarp * k];
-  }
-  CPUFREE_KERNEL_FN void piece(int k, int n, std::int32_t (&column)[kPiece],
-                               T (&value)[kPiece]) const {
-    const auto* const col = reinterpret_cast<const std::int32_t*>(at) + lane;
-    const auto* const val = reinterpret_cast<const T*>(at + n * kWarp * 4) + lane;
-    CPUFREE_UNROLL
-    for (int q = 0; q < kPiece; ++q) {
-      const int e = k + q < n ? k + q : k;
-      column[q] = col[kWarp * e];
-      value[q] = val[kWarp * e];
-    }
-  }
-};
-
-struct NearColumns {
-  std::int32_t base;
-  CPUFREE_KERNEL_FN std::int32_t operator()(std::uint32_t code) const {
-    return base + static_cast<std::int32_t>(code);
-  }
-};
-
-struct SimpleColumns {
-  CPUFREE_KERNEL_FN std::int32_t operator()(std::uint32_t code) const {
-    return static_cast<std::int32_t>(code);
-  }
-};
-
-struct FarColumns {
-  std::int32_t base[kWindows];
-  CPUFREE_KERNEL_FN std::int32_t operator()(std::uint32_t code) const {
-    const std::int32_t low = (code & (1U << kWindowBits)) != 0U ? base[1] : base[0];
-    const std::int32_t high = (code & (1U << kWindowBits)) != 0U ? base[3] : base[2];
-    const std::int32_t from = (code & (2U << kWindowBits)) != 0U ? high : low;
-    return from + static_cast<std::int32_t>(code & ((1U << kWindowBits) - 1U));
-  }
-};
-
-// Values as they are, and their numbers in a dictionary.
-template <class T>
-struct PlainValues {
-  struct alignas(2 * sizeof(T)) Two {
-    T value[2];
-  };
-  using One = T;
-  CPUFREE_KERNEL_FN void split(const Two& two, T& a, T& b) const {
-    a = two.value[0];
-    b = two.value[1];
-  }
-  CPUFREE_KERNEL_FN T value(One one) const { return one; }
-};
-
-template <class T>
-struct CodedValues {
-  using Two = std::uint16_t;
-  using One = std::uint8_t;
-  const T* dictionary;
-  CPUFREE_KERNEL_FN void split(Two two, T& a, T& b) const {
-    a = dictionary[two & 0xffU];
-    b = dictionary[two >> 8U];
-  }
-  CPUFREE_KERNEL_FN T value(One one) const { return dictionary[one]; }
-};
-
-template <class T, class Columns, class Values>
-struct CodedEntries {
-  const std::byte* at;
-  int lane;
-  Columns columns;
-  Values values;
-  template <int N>
-  CPUFREE_KERNEL_FN void take(std::int32_t (&column)[N], T (&value)[N]) const {
-    using Two = typename Values::Two;
-    using One = typename Values::One;
-    constexpr int kPairs = N / 2;
-    const std::byte* const behind = at + N * kWarp * 2;
-    const auto* const codes = reinterpret_cast<const std::uint32_t*>(at) + lane;
-    const auto* const pairs = reinterpret_cast<const Two*>(behind) + lane;
-    CPUFREE_UNROLL
-    for (int u = 0; u < kPairs; ++u) {
-      const std::uint32_t both = codes[kWarp * u];
-      column[2 * u] = columns(both & 0xffffU);
-      column[2 * u + 1] = columns(both >> 16U);
-    }
-    if constexpr (N % 2 != 0)
-      column[N - 1] = columns(
-          reinterpret_cast<const std::uint16_t*>(at + kPairs * kWarp * std::size_t{4})[lane]);
-    CPUFREE_UNROLL
-    for (int u = 0; u < kPairs; ++u)
-      values.split(pairs[kWarp * u], value[2 * u], value[2 * u + 1]);
-    if constexpr (N % 2 != 0)
-      value[N - 1] = values.value(
-          reinterpret_cast<const One*>(behind + kPairs * kWarp * sizeof(Two))[lane]);
-  }
-  CPUFREE_KERNEL_FN void piece(int k, int n, std::int32_t (&column)[kPiece],
-                               T (&value)[kPiece]) const {
-    using Two = typename Values::Two;
-    using One = typename Values::One;
-    const std::byte* const behind = at + n * kWarp * 2;
-    const auto* const codes = reinterpret_cast<const std::uint32_t*>(at) + lane;
-    const auto* const pairs = reinterpret_cast<const Two*>(behind) + lane;
-    CPUFREE_UNROLL
-    for (int q = 0; q < kPiece; q += 2) {
-      const int e = k + q < n ? k + q : k;
-      const int u = e / 2;
-      if (e + 1 < n) {
-        const std::uint32_t both = codes[kWarp * u];
-        column[q] = columns(both & 0xffffU), column[q + 1] = columns(both >> 16U);
-        values.split(pairs[kWarp * u], value[q], value[q + 1]);
-      } else {
-        column[q] = column[q + 1] =
-            columns(reinterpret_cast<const std::uint16_t*>(codes - lane + kWarp * u)[lane]);
-        value[q] = value[q + 1] =
-            values.value(reinterpret_cast<const One*>(pairs - lane + kWarp * u)[lane]);
-      }
-    }
-  }
-};
 
 // One block's share of a matrix: its slices, interior rows first, each range of rows beginning with
 // a slice of its own.
@@ -432,8 +296,8 @@ struct WarpSlices {
     }
   }
 
-  // sum + the products from entry K on, of n in all. Columns beyond are looked up in vain, of pieces
-  // that have one that counts.
+  // sum + the products from entry K on, of n in all. Columns beyond are looked up in vain, of
+  // pieces that have one that counts.
   template <int K, class X>
   CPUFREE_KERNEL_FN static T times(const std::int32_t (&column)[kChunkWidth],
                                    const T (&value)[kChunkWidth], int n, X&& x, T sum) {
@@ -464,8 +328,7 @@ struct WarpSlices {
   }
   template <class C, class F>
   CPUFREE_KERNEL_FN T with_values(const C& columns, const std::byte* at, int lane, F&& f) const {
-    if (dictionary == nullptr)
-      return f(CodedEntries<T, C, PlainValues<T>>{at, lane, columns, {}});
+    if (dictionary == nullptr) return f(CodedEntries<T, C, PlainValues<T>>{at, lane, columns, {}});
     return f(CodedEntries<T, C, CodedValues<T>>{at, lane, columns, {dictionary}});
   }
 

@@ -97,6 +97,35 @@ TEST(chunks_cover_all_slices_in_order_and_keep_to_their_size) {
   }
 }
 
+TEST(feeds_name_every_chunk_of_a_warps_slices_interior_ones_first) {
+  const Example e(1, 3);
+  for (const ShareLayout& share : e.layouts[0].shares) {
+    const SliceFeed feed = feed_of<double>(share.shape, at(share.boundary_slice), 4);
+    CHECK_EQ(feed.first.size(), std::size_t{5});
+    CHECK_EQ(feed.first.back(), feed.items.size());
+    std::int64_t bytes = 0;
+    std::vector<std::int32_t> slices;
+    for (std::size_t w = 0; w < 4; ++w)
+      for (std::size_t k = feed.first[w]; k < feed.first[w + 1]; ++k) {
+        const FeedItem& item = feed.items[k];
+        bytes += item.bytes();
+        if (item.slice() < 0) continue;
+        const WarpSlice& slice = share.shape.slice[at(item.slice())];
+        CHECK_EQ(item.unit, slice.first);
+        const bool interior = item.slice() < share.boundary_slice;
+        const std::int32_t begin = interior ? 0 : share.boundary_slice;
+        CHECK_EQ(at(item.slice() - begin) % 4, w);
+        slices.push_back(item.slice());
+      }
+    std::ranges::sort(slices);
+    for (std::size_t s = 0; s < slices.size(); ++s) CHECK_EQ(at(slices[s]), s);
+    CHECK_EQ(slices.size(), share.shape.slice.size());
+    CHECK(bytes <= share.shape.units * kSliceUnit);
+    CHECK(bytes > share.shape.units * kSliceUnit -
+                      static_cast<std::int64_t>(share.shape.slice.size()) * kSliceUnit);
+  }
+}
+
 TEST(everything_stays_on_chip_where_it_fits) {
   const std::vector<ShareSize> shares{{100, {300, 4, 0, 0, 0}}, {90, {300, 3, 33, 70, 5}}};
   const FastMemory fast = choose_residency(shares, {5, false, 8}, 200'000, -1);
@@ -111,10 +140,43 @@ TEST(as_many_vectors_as_fit_stay_on_chip_where_the_matrix_does_not) {
   const std::vector<ShareSize> shares{{1001, {9000, 32, 0, 0, 0}}};
   const FastMemory fast = choose_residency(shares, {12, false, 8}, 6 * 1002 * 8 + 100, -1);
   CHECK(!fast.residency.matrix);
-  CHECK_EQ(fast.residency.vectors, 5);
+  CHECK_EQ(fast.residency.vectors, 6);
   CHECK_EQ(fast.residency.stride, 1002);
-  CHECK(fast.residency.direction);
+  CHECK(!fast.residency.direction);  // the copy of p makes room before a vector does
   CHECK_EQ(fast.bytes, std::size_t{6 * 1002 * 8});
+}
+
+TEST(exchanged_vector_that_is_read_on_chip_stays_there_before_private_ones) {
+  const std::vector<ShareSize> shares{{1000, {9000, 32, 0, 0, 0}, 200}};
+  const FastMemory fast =
+      choose_residency(shares, {12, false, 8}, 3 * 1000 * 8 + 1200 * 8 + 900, -1);
+  CHECK(!fast.residency.matrix && fast.residency.direction);
+  CHECK_EQ(fast.residency.vectors, 3);
+}
+
+TEST(rings_have_their_room_before_vectors_do) {
+  const std::vector<ShareSize> shares{{1000, {90000, 32, 0, 0, 0}, 0, 12, 2688},
+                                      {1000, {90000, 32, 0, 0, 0}, 0, 9, 2560}};
+  Wanted wanted{4, false, 8, 16, -1, true};
+  const FastMemory fast = choose_residency(shares, wanted, 100'000, -1);
+  CHECK_EQ(fast.residency.ring.slots, 2);
+  CHECK_EQ(fast.residency.ring.warps, 12);  // no more than have slices
+  CHECK_EQ(fast.residency.ring.slot_bytes, 2688);
+  CHECK(fast.residency.ring.passing);
+  CHECK_EQ(fast.residency.vectors, 4);
+  CHECK(!fast.residency.direction);
+  CHECK_EQ(fast.bytes, 4 * 8000 + ring_bytes(fast.residency.ring));
+  wanted.slots = 8;  // as many as fit
+  CHECK_EQ(choose_residency(shares, wanted, 100'000, -1).residency.ring.slots, 3);
+  wanted.slots = 0;
+  CHECK_EQ(choose_residency(shares, wanted, 100'000, -1).residency.ring.slots, 0);
+}
+
+TEST(rings_that_do_not_fit_are_left_out) {
+  const std::vector<ShareSize> shares{{1000, {90000, 32, 0, 0, 0}, 0, 16, 2688}};
+  const FastMemory fast = choose_residency(shares, {4, false, 8, 16, -1, true}, 50'000, -1);
+  CHECK_EQ(fast.residency.ring.slots, 0);
+  CHECK_EQ(fast.residency.vectors, 4);
 }
 
 TEST(what_blocks_read_of_others_lies_behind_their_own) {

@@ -17,8 +17,8 @@ namespace {
 constexpr int kThreads = 96;
 constexpr int kProducts = 4;
 
-// Rows of the lengths given, entry k of row i in column (i + step k) mod n; few different values, or
-// all different.
+// Rows of the lengths given, entry k of row i in column (i + step k) mod n; few different values,
+// or all different.
 LocalSystem<double> rows_of(const std::vector<std::int32_t>& lengths, std::int32_t step, bool few) {
   LocalSystem<double> local;
   const auto n = static_cast<std::int32_t>(lengths.size());
@@ -47,8 +47,11 @@ struct Share {
 
   WarpSlices<double> matrix() const {
     const auto* const bytes = reinterpret_cast<const std::byte*>(words.data());
-    WarpSlices<double> m{bytes,           shape.slice.data(), shape.tail_ptr.data(),
-                         tail_col.data(), tail_val.data(),
+    WarpSlices<double> m{bytes,
+                         shape.slice.data(),
+                         shape.tail_ptr.data(),
+                         tail_col.data(),
+                         tail_val.data(),
                          shape.dictionary.empty() ? nullptr : shape.dictionary.data(),
                          shape.size()};
     m.ring.bytes = bytes;
@@ -64,7 +67,8 @@ struct Share {
 };
 
 Share share_of(const LocalSystem<double>& local, std::int32_t cut, bool compress) {
-  Share s{{local, nullptr, {compress, compress}}, {}, {}, {}, {}, {}, {0, cut}, {cut, local.rows()}};
+  Share s{
+      {local, nullptr, {compress, compress}}, {}, {}, {}, {}, {}, {0, cut}, {cut, local.rows()}};
   s.shape = shape_of(s.source, {s.interior, s.boundary});
   s.feed = feed_of<double>(s.shape, at((cut + kWarp - 1) / kWarp), kThreads / kWarp);
   s.words.resize(at(s.shape.units * kSliceUnit / 8));

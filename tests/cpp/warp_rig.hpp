@@ -224,16 +224,17 @@ class Port : public cpu_fibers::Port {
   T from_lane(T value, int lane) {
     return static_cast<T>(bring(static_cast<double>(value))[lane]);
   }
-  double (&bring(double value))[kWarp] {
-    Warp& w = *block_.warps[static_cast<std::size_t>(warp())];
-    double (&set)[kWarp] = w.brought[w.meeting.generation() % 2];
-    set[warp_lane()] = value;
-    w.meeting.wait(machine_);
-    return set;
-  }
+ double (&bring(double value)) [kWarp] {
+   Warp& w = *block_.warps[static_cast<std::size_t>(warp())];
+   double (&set)[kWarp] = w.brought[w.meeting.generation() % 2];
+   set[warp_lane()] = value;
+   w.meeting.wait(machine_);
+   return set;
+ }
 
- private:
-  std::size_t at_lane() const { return static_cast<std::size_t>(lane_); }
+ private : std::size_t at_lane() const {
+    return static_cast<std::size_t>(lane_);
+  }
   cpu_fibers::Machine& machine_;
   Block& block_;
   int threads_;

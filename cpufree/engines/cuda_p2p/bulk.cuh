@@ -56,8 +56,8 @@ __device__ inline void await_phase(std::uint64_t* barrier, std::uint32_t parity)
         : "memory");
 }
 
-// Has bytes of device memory brought into the second cache; of any other memory, nothing. Lines of 16
-// bytes, all of them that the bytes touch.
+// Has bytes of device memory brought into the second cache; of any other memory, nothing. Lines of
+// 16 bytes, all of them that the bytes touch.
 __device__ inline void fetch_to_cache(const void* from, std::uint32_t bytes) {
   if (!__isGlobal(from)) return;
   const std::uint64_t begin = __cvta_generic_to_global(from) & ~std::uint64_t{15};
