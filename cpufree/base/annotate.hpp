@@ -3,15 +3,18 @@
 
 // CPUFREE_FN: callable anywhere. CPUFREE_KERNEL_FN: part of a kernel; it calls the port, which
 // under CUDA exists on the device only. CPUFREE_COLD_FN: the same, called rarely; kept out of line,
-// so that it costs the loops around it no registers.
+// so that it costs the loops around it no registers. CPUFREE_HOT_FN: the opposite, for what a
+// compiler might leave out of line, where every iteration would pay for the call.
 #if defined(__CUDACC__)
 #define CPUFREE_FN __host__ __device__ inline
 #define CPUFREE_KERNEL_FN __device__ inline
 #define CPUFREE_COLD_FN __device__ __noinline__
+#define CPUFREE_HOT_FN __device__ __forceinline__
 #else
 #define CPUFREE_FN inline
 #define CPUFREE_KERNEL_FN inline
 #define CPUFREE_COLD_FN inline
+#define CPUFREE_HOT_FN inline
 #endif
 
 // Whether what is compiled is a kernel of an engine whose blocks have fast memory of their own.

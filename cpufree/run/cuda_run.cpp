@@ -12,7 +12,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 
-constexpr Seconds kSpin{2e-3};       // short solves are watched closely
+constexpr Seconds kSpin{30e-3};      // solves are watched closely: a nap may last a millisecond
 constexpr Seconds kPatience{20e-3};  // between two calls of the caller's progress function
 constexpr std::chrono::microseconds kNap{50};
 // Seconds. Kernels count their looks in 32 bits, which at two looks a microsecond last longer.

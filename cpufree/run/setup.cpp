@@ -64,10 +64,9 @@ template <class T>
 std::int64_t most_block_reads(const SystemSpec& spec, const HaloPlan<T>& plan, int blocks) {
   if (spec.halo >= 0) return spec.halo == 2 ? std::numeric_limits<std::int64_t>::max() : 0;
   constexpr std::int64_t kMostNonzeros = 24'000'000;  // beyond, renumbering takes too long
-  constexpr std::int64_t kFew = 2048;                 // packets of a block
-  // Off chip a packet for so many rows at most: with more, G3_circuit (one H200, cg) takes 97 us
-  // with packets and 79 without; with fewer, tmt_sym takes 36 and 42.
-  constexpr std::int64_t kFar = 2;
+  // Packets of a block. With more, G3_circuit (4500; one H200, cg) takes 97 us with packets and 79
+  // without; with fewer, tmt_sym (1900) takes 36 and 42.
+  constexpr std::int64_t kFew = 2048;
   constexpr double kPadding = 1.15;  // entries of slices over nonzeros
   constexpr double kVectors = 6.0;   // that a solve by prcg keeps on chip
   constexpr double kRoom = 200e3;    // bytes of a block
@@ -84,8 +83,9 @@ std::int64_t most_block_reads(const SystemSpec& spec, const HaloPlan<T>& plan, i
   }
   if (spec.boundary_blocks > 0 || nonzeros > kMostNonzeros) return 0;
   const std::int64_t all_blocks = static_cast<std::int64_t>(plan.local.size()) * blocks;
-  if (on_chip) return std::max(rows, kFew * all_blocks);
-  return perhaps ? rows : rows / kFar;
+  const std::int64_t few = kFew * all_blocks;
+  if (on_chip) return std::max(rows, few);
+  return perhaps ? rows : std::min(rows, few);
 }
 
 template <class T>

@@ -172,6 +172,7 @@ FastMemory choose_residency(const std::vector<ShareSize>& shares, const Wanted& 
   // the first to make room. With halos of blocks it is p itself, from which products read.
   const bool spared = kept.reads == 0;
   kept.matrix = false;
+  for (const ShareSize& share : shares) kept.values = std::max(kept.values, share.matrix.values);
   kept.ring = ring_within(shares, wanted, limit);
   kept.look_ahead = kept.ring.slots > 0 && most_rows(shares) >= kLongVectors;
   for (kept.vectors = wanted.vectors; kept.vectors > 0; --kept.vectors)
@@ -180,7 +181,10 @@ FastMemory choose_residency(const std::vector<ShareSize>& shares, const Wanted& 
       best.bytes = resident_bytes(kept, wanted.value_bytes, 0);
       if (best.bytes <= limit) return best;
     }
-  const Residency none{.ring = kept.ring, .look_ahead = kept.look_ahead};
+  Residency none;
+  none.values = kept.values;
+  none.ring = kept.ring;
+  none.look_ahead = kept.look_ahead;
   return {none, resident_bytes(none, wanted.value_bytes, 0)};
 }
 

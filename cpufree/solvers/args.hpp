@@ -170,6 +170,7 @@ struct Residency {
   bool direction = false;
   bool scratch = false;
   bool matrix = false;
+  std::int32_t values = 0;  // of a dictionary that is kept although the matrix is not
   RingShape ring;
   bool look_ahead = false;  // vectors are read from far, and are long
 };

@@ -104,7 +104,7 @@ class ConjugateGradient {
 
   // r -= alpha s, rho = r . M r, and the judgement of r, unless all threads see that it is quiet.
   // `fresh`: no step is taken, beta = 0, and no judgement.
-  CPUFREE_KERNEL_FN bool precondition_residual(bool fresh, bool& quiet) {
+  CPUFREE_HOT_FN bool precondition_residual(bool fresh, bool& quiet) {
     L sums[2];
     const T alpha = c_.port().at_hand(fresh ? T{0} : alpha_);
     const auto r = v_.r;

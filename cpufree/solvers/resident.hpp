@@ -28,11 +28,16 @@ CPUFREE_FN std::size_t resident_vector_bytes(const Residency& r, std::size_t val
          bytes(1, r.reads, sizeof(std::int32_t));
 }
 
+CPUFREE_FN std::size_t dictionary_bytes(const Residency& r, std::size_t value_bytes) {
+  return round_up16(static_cast<std::size_t>(r.values) * value_bytes);
+}
+
 // Bytes of fast memory that a block needs: vectors and the list of reads, then its share of the
-// matrix, which takes `matrix` bytes, or its rings.
+// matrix, which takes `matrix` bytes, or a dictionary and rings.
 CPUFREE_FN std::size_t resident_bytes(const Residency& r, std::size_t value_bytes,
                                       std::size_t matrix) {
-  return resident_vector_bytes(r, value_bytes) + (r.matrix ? matrix : ring_bytes(r.ring));
+  return resident_vector_bytes(r, value_bytes) +
+         (r.matrix ? matrix : dictionary_bytes(r, value_bytes) + ring_bytes(r.ring));
 }
 
 // My block's view of the vectors: those that are resident begin in `fast`.
@@ -92,15 +97,17 @@ class MatrixOnChip {
   const M& matrix_;
 };
 
-// My block's share of the matrix, with what the residency says of it.
+// My block's share of the matrix, with what the residency says of it. A barrier is to follow.
 template <Port P, class M>
 CPUFREE_KERNEL_FN M resident_matrix(P& port, const SolveArgs<M>& args, const M& matrix,
                                     std::byte* fast) {
   std::byte* const to = fast + resident_vector_bytes(args.residency, sizeof(typename M::Value));
   if (args.residency.matrix) return matrix.resident(port, to);
-  M same = matrix;
-  if constexpr (requires { same.ring; }) same.ring.fast = to, same.ring.shape = args.residency.ring;
-  return same;
+  if constexpr (requires { matrix.streamed(port, to, args.residency.ring, to); })
+    return matrix.streamed(port, args.residency.values > 0 ? to : nullptr, args.residency.ring,
+                           to + dictionary_bytes(args.residency, sizeof(typename M::Value)));
+  else
+    return matrix;
 }
 
 // The list of packets to read, a copy of it in fast memory behind the vectors. A barrier is to

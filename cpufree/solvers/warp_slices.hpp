@@ -140,6 +140,20 @@ struct WarpSlices {
     if constexpr (BulkPort<P>) RingReader<P>(port, ring).drain();
   }
 
+  // My block's share where it is, but for the dictionary, of which a copy goes to `values` (not
+  // null): a look into it is as frequent as one into the operand. Rings are to begin at `rings`. A
+  // barrier is to follow.
+  template <Port P>
+  CPUFREE_KERNEL_FN WarpSlices streamed(P& port, std::byte* values, const RingShape& shape,
+                                        std::byte* rings) const {
+    WarpSlices copy = *this;
+    if (values != nullptr && dictionary != nullptr)
+      copy.dictionary = move(port, dictionary, size.values, values);
+    copy.ring.fast = rings;
+    copy.ring.shape = shape;
+    return copy;
+  }
+
   // A copy of my block's share in `fast`. Ends with a barrier.
   template <Port P>
   CPUFREE_KERNEL_FN WarpSlices resident(P& port, std::byte* fast) const {
