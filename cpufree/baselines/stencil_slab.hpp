@@ -167,7 +167,7 @@ struct Slab {
     step.from = at_plane(m, 0);
     step.to = at_plane(m + 1, 0);
     step.plane = layout.plane;
-    step.row = layout.row;
+    step.row = static_cast<std::int32_t>(layout.row);
     step.planes = static_cast<std::int32_t>(planes);
     step.row_begin = static_cast<std::int32_t>(grid.first(1));
     step.row_end = static_cast<std::int32_t>(grid.end(1));

@@ -65,7 +65,8 @@ template <int D, class T>
 struct JacobiStep {
   const T* from = nullptr;  // first owned plane
   T* to = nullptr;
-  std::int64_t plane = 0, row = 0;  // values from one to the next
+  std::int64_t plane = 0;  // values from one to the next
+  std::int32_t row = 0;
   std::int32_t planes = 0;
   std::int32_t row_begin = 0, row_end = 1;  // that are updated
   std::int32_t columns = 0;
@@ -76,6 +77,7 @@ struct JacobiStep {
 
   static constexpr int C = kStepColumns<T>;
   static constexpr int R = kStepRows<D>;
+  static constexpr int kResident = D == 3 ? 3 : 5;  // blocks that registers are to leave room for
   using Values = T[R][C];
 
   CPUFREE_KERNEL_FN void operator()(std::int32_t block, std::int32_t thread) const {
@@ -209,6 +211,7 @@ struct SendEdges {
   std::int32_t planes = 0;
   StepCopies<T> copies;
   StepSync sync;
+  static constexpr int kResident = 4;
 
   CPUFREE_KERNEL_FN void operator()(std::int32_t block, std::int32_t thread) const {
     const std::int64_t i = (std::int64_t{block} * kThreads + thread) * kStepColumns<T>;

@@ -50,6 +50,8 @@ void check_spec(const StencilBaselineSpec& spec, const StencilKind& kind) {
   require(spec.grid.updated(0) >= spec.pes,
           "slabs are planes of the first axis, and only " + std::to_string(spec.grid.updated(0)) +
               " of them are updated, for " + std::to_string(spec.pes) + " PEs; use fewer PEs");
+  require(SlabLayout(spec.grid, 1, 4).plane <= INT32_MAX,
+          "a plane of the grid has more than 2^31 points, with those that fill up its rows");
   require(spec.unroll >= 2 && spec.unroll <= 1024 && spec.unroll % 2 == 0,
           "unroll must be an even number from 2 to 1024, not " + std::to_string(spec.unroll));
   require(spec.depth >= 0 && spec.depth <= 1 << 20, "depth must lie between 0 and 2^20 planes");

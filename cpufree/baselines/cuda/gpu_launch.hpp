@@ -214,7 +214,7 @@ __device__ inline void tell_sides(const StepSync& sync) {
 }
 
 template <class F>
-__global__ void __launch_bounds__(kThreads) step(const __grid_constant__ F f) {
+__global__ void __launch_bounds__(kThreads, F::kResident) step(const __grid_constant__ F f) {
   const auto block = static_cast<std::int32_t>(blockIdx.x);
   const bool meets = block < f.sync.blocks;
   if (meets && !await_sides(f.sync)) return;
