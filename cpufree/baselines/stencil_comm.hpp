@@ -119,7 +119,8 @@ class NoComm : public SlabComm<T> {
   using SlabComm<T>::SlabComm;
   void step(Slab<T>& slab, std::uint64_t m, bool computes, const HostWaits&) override {
     StepCopies<T> copies;
-    if (slab.layout.grid.periodic[0]) copies = {slab.ghost(m + 1, 1), slab.ghost(m + 1, 0)};
+    if (slab.layout.pes == 1 && slab.layout.grid.periodic[0])
+      copies = {slab.ghost(m + 1, 1), slab.ghost(m + 1, 0)};
     if (computes) slab.launch(slab.compute, m, Part::all, copies);
   }
 };

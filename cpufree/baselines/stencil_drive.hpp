@@ -13,6 +13,9 @@
 
 namespace cpufree::baselines {
 
+// What is left in of an iteration. `no_comm`: the kernel of each slab alone.
+enum class SlabVariant { full, no_compute, no_comm };
+
 struct SlabDriving {
   bool thread_for_each = true;
   std::uint64_t unroll = 1;  // iterations in a graph, an even number; 1: no graphs
@@ -26,7 +29,8 @@ template <class T>
 class SlabRun {
  public:
   using Slabs = typename SlabComm<T>::Slabs;
-  SlabRun(Slabs slabs, const SlabDriving& driving) : slabs_(std::move(slabs)), driving_(driving) {
+  SlabRun(Slabs slabs, const SlabDriving& driving)
+      : slabs_(std::move(slabs)), alone_(slabs_), driving_(driving) {
     for (const auto& slab : slabs_)
       if (driving_.thread_for_each || groups_.empty())
         groups_.push_back({slab.get()});
@@ -38,22 +42,21 @@ class SlabRun {
 
   // Loads kernels, connects PEs and records graphs: all that the first run of its kind does. Leaves
   // the values as they are but for ghosts.
-  void prepare(bool computes, std::uint64_t iterations) {
+  void prepare(SlabVariant variant, std::uint64_t iterations) {
     if (!warm_) warm_up();
     warm_ = true;
     if (driving_.unroll == 1) return;
     for (const std::uint64_t count : {driving_.unroll, iterations % driving_.unroll})
-      if (count > 0 && recorded_.find({computes, count}) == recorded_.end())
-        record(computes, count);
+      if (count > 0 && recorded_.find({variant, count}) == recorded_.end()) record(variant, count);
   }
 
   // Returns the seconds from the first launch to the end of all work. Copy `iterations` (modulo 2)
-  // of the slabs has the values then, if it computes.
-  double run(bool computes, std::uint64_t iterations) {
+  // of the slabs has the values then, in full.
+  double run(SlabVariant variant, std::uint64_t iterations) {
     begin();
     return together([&](std::size_t group) {
-      driving_.unroll > 1 ? launch_graphs(group, computes, iterations)
-                          : launch_steps(group, computes, iterations);
+      driving_.unroll > 1 ? launch_graphs(group, variant, iterations)
+                          : launch_steps(group, variant, iterations);
       drain(group);
     });
   }
@@ -81,30 +84,36 @@ class SlabRun {
   }
   HostWaits waits() const { return {driving_.wait_limit, &failed_}; }
 
+  SlabComm<T>& comm_of(SlabVariant variant) {
+    return variant == SlabVariant::no_comm ? alone_ : *comm_;
+  }
+
   void begin() {
     for (const auto& slab : slabs_) slab->launched = slab->ended = 0;
     comm_->begin();
   }
 
-  void launch_one(std::size_t group, std::uint64_t m, bool computes) {
-    each(group, [&](Slab<T>& slab) { comm_->step(slab, m, computes, waits()); });
-    comm_->settle(groups_[group], m, waits());
+  void launch_one(std::size_t group, std::uint64_t m, SlabVariant variant) {
+    SlabComm<T>& comm = comm_of(variant);
+    const bool computes = variant != SlabVariant::no_compute;
+    each(group, [&](Slab<T>& slab) { comm.step(slab, m, computes, waits()); });
+    comm.settle(groups_[group], m, waits());
   }
 
-  void launch_steps(std::size_t group, bool computes, std::uint64_t iterations) {
-    each(group, [&](Slab<T>& slab) { comm_->fork(slab); });
+  void launch_steps(std::size_t group, SlabVariant variant, std::uint64_t iterations) {
+    each(group, [&](Slab<T>& slab) { comm_of(variant).fork(slab); });
     for (std::uint64_t m = 0; m < iterations; ++m) {
       if (m % kStretch == 0) mark(group, m / kStretch);
-      launch_one(group, m, computes);
+      launch_one(group, m, variant);
     }
-    each(group, [&](Slab<T>& slab) { comm_->join(slab); });
+    each(group, [&](Slab<T>& slab) { comm_of(variant).join(slab); });
   }
 
-  void launch_graphs(std::size_t group, bool computes, std::uint64_t iterations) {
+  void launch_graphs(std::size_t group, SlabVariant variant, std::uint64_t iterations) {
     const std::uint64_t whole = iterations / driving_.unroll, rest = iterations % driving_.unroll;
     for (std::uint64_t k = 0; k < whole + (rest > 0 ? 1 : 0); ++k) {
       mark(group, k);
-      const auto& graphs = recorded_.at({computes, k < whole ? driving_.unroll : rest})[group];
+      const auto& graphs = recorded_.at({variant, k < whole ? driving_.unroll : rest})[group];
       for (std::size_t i = 0; i < graphs.size(); ++i) graphs[i].launch(groups_[group][i]->compute);
     }
   }
@@ -135,31 +144,32 @@ class SlabRun {
     });
     begin();
     together([&](std::size_t group) {
-      launch_steps(group, false, 2);
+      launch_steps(group, SlabVariant::no_compute, 2);
       drain(group);
     });
   }
 
-  void record(bool computes, std::uint64_t count) {
-    auto& graphs = recorded_[{computes, count}];
+  void record(SlabVariant variant, std::uint64_t count) {
+    auto& graphs = recorded_[{variant, count}];
     graphs.resize(groups_.size());
     together([&](std::size_t group) {
       Slab<T>& slab = *groups_[group].front();  // graphs: a thread for each, or nothing shared
       const OnDevice here(slab.device);
       graphs[group].push_back(Graph::record(slab.compute, [&] {
-        comm_->fork(slab);
-        for (std::uint64_t m = 0; m < count; ++m) launch_one(group, m, computes);
-        comm_->join(slab);
+        comm_of(variant).fork(slab);
+        for (std::uint64_t m = 0; m < count; ++m) launch_one(group, m, variant);
+        comm_of(variant).join(slab);
       }));
     });
   }
 
   Slabs slabs_;
+  NoComm<T> alone_;
   SlabDriving driving_;
   std::unique_ptr<SlabComm<T>> comm_;  // after the slabs, which it refers to
   std::vector<Group> groups_;
   std::atomic<bool> failed_ = false;
-  std::map<std::pair<bool, std::uint64_t>, std::vector<std::vector<Graph>>> recorded_;
+  std::map<std::pair<SlabVariant, std::uint64_t>, std::vector<std::vector<Graph>>> recorded_;
   bool warm_ = false;
 };
 

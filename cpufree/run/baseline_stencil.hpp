@@ -38,7 +38,7 @@ class StencilBaseline {
   virtual const StencilBaselineFacts& facts() const = 0;
   // Does so many iterations, and returns the seconds from the first launch to the end of the last
   // kernel. `start`: the first values; empty: whatever the GPUs hold, which is enough to take the
-  // time. `out`: where the values go; empty: nowhere. `variant`: full, no-compute. Throws
+  // time. `out`: where the values go; empty: nowhere. `variant`: full, no-compute, no-comm. Throws
   // InvalidInput, Unsupported, EngineError. After an EngineError nothing more can be done.
   virtual double run(std::span<const T> start, std::span<T> out, std::int64_t iterations,
                      const std::string& variant) = 0;

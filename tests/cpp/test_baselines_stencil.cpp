@@ -172,6 +172,7 @@ TEST(one_baseline_runs_again_and_again) {
       std::vector<float> out(start.size());
       CHECK(baseline->run({}, {}, 7, "full") > 0.0);
       CHECK(baseline->run({}, {}, 7, "no-compute") > 0.0);
+      CHECK(baseline->run({}, {}, 7, "no-comm") > 0.0);
       baseline->run(start, out, count, "full");
       CHECK(same_bits(out, reference::jacobi<float>(start, nullptr, grid, count)));
     }
@@ -214,6 +215,6 @@ TEST(what_cannot_be_is_refused) {
   refuse(odd);
   const auto one = make_stencil_baseline<float>(spec_of("p2p", grid, 1));
   CHECK_THROWS(Unsupported, one->run({}, {}, 1, "no-compute"));
-  CHECK_THROWS(InvalidInput, one->run({}, {}, 1, "no-comm"));
+  CHECK_THROWS(InvalidInput, one->run({}, {}, 1, "nothing"));
   CHECK_THROWS(InvalidInput, one->run({}, {}, -1, "full"));
 }
