@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from ..result import counted
 from .contenders import Entry
-from .plan import Plan, Task, matches, rounds
+from .plan import Plan, Task, matches
 from .pool import Pool, Refused
 from .records import Line, Log
 from .worker_process import WorkerFailure
@@ -137,7 +137,7 @@ class InterleavedGroup:
         for task in self.open():
             self.watch.at(self._describe(task, "warm-up"))
             self.warm_up(task)
-        for number, order in rounds(self.plan, self.group, self.tasks):
+        for number, order in self.plan.rounds(self.group, self.tasks):
             for task in order:
                 if task not in self.out and number not in self.done[task]:
                     self._time(task, number)

@@ -73,6 +73,12 @@ class Plan:
         """Return what is asked for in each group."""
         raise NotImplementedError
 
+    def rounds(self, group: Keyed, tasks: Sequence[Task]) -> Iterator[tuple[int, list[Task]]]:
+        """Yield each round and its tasks in random order, the same whenever it is asked for."""
+        for number in range(self.repeats):
+            order = random.Random(f"{self.seed} {group} {number}")
+            yield number, order.sample(list(tasks), len(tasks))
+
 
 @dataclass(frozen=True, kw_only=True)
 class Configuration(Plan):
@@ -110,13 +116,6 @@ class Configuration(Plan):
             if method in entry.methods
             for variant in self.variants
         ]
-
-
-def rounds(plan: Plan, group: Keyed, tasks: Sequence[Task]) -> Iterator[tuple[int, list[Task]]]:
-    """Yield each round and its tasks in random order, the same whenever it is asked for."""
-    for number in range(plan.repeats):
-        order = random.Random(f"{plan.seed} {group} {number}")
-        yield number, order.sample(list(tasks), len(tasks))
 
 
 def matches(line: dict[str, Any], *parts: Keyed) -> bool:
