@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cpufree/base/error.hpp"
-#include "cpufree/problem/grid.hpp"
+#include "cpufree/run/stencil.hpp"
 
 namespace cpufree {
 
