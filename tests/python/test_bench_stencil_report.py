@@ -118,6 +118,18 @@ def test_tables_have_a_column_for_each_number_of_pes(results: StencilResults) ->
     assert alone is not None and [row[0] for row in alone.rows] == list(TIMES)[1:]
 
 
+def test_what_communication_adds_is_told_of_grids_for_each_pe(results: StencilResults) -> None:
+    setting = ("single", "dirichlet")
+    for series in results.series.values():
+        if series.group.pes == 4:
+            for line in series.lines:
+                line["seconds"] *= 1.5
+    table = tables.added(results, setting, "256x256 per PE")
+    assert table is not None and table.heads == ("µs more than on 1 PE", "2 PEs", "4 PEs")
+    assert table.rows[0] == ("cpufree", "0", "1.00")
+    assert tables.added(results, setting, "64x64x64") is None
+
+
 def test_report_is_written_with_tables_and_plots(tmp_path: Path) -> None:
     path = synthetic(tmp_path / "a.jsonl")
     with pytest.raises(SystemExit) as ended:

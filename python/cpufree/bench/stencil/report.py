@@ -52,6 +52,8 @@ def _case(results: StencilResults, setting: Setting, case: str) -> list[str]:
         table = tables.scaling(results, setting, case, variant)
         if table is not None:
             parts += [*filter(None, [what]), markdown(table)]
+    if (more := tables.added(results, setting, case)) is not None:
+        parts += [markdown(more)]
     for group in results.groups_of(setting, case):
         if not results.of(group):
             continue

@@ -59,6 +59,29 @@ def scaling(
     return Table(heads, rows) if rows else None
 
 
+def added(results: StencilResults, setting: Setting, case: str) -> Table | None:
+    """Return the time by which an iteration is longer than on one PE, of a grid for each PE.
+
+    That is what communication costs, where each PE has as much to compute. None for other grids.
+    """
+    groups = results.groups_of(setting, case)
+    if not weak(case) or len(groups) < 2 or groups[0].pes != 1:
+        return None
+    rows = []
+    for name in order(results):
+        one = results.find(groups[0], name, "full")
+        more = [results.find(group, name, "full") for group in groups[1:]]
+        if one is None or not any(more):
+            continue
+        rows.append((name, *(_signed(s.median - one.median) if s else NOTHING for s in more)))
+    heads = ("µs more than on 1 PE", *(pes_text(group.pes) for group in groups[1:]))
+    return Table(heads, rows) if rows else None
+
+
+def _signed(seconds: float) -> str:
+    return micro(seconds) if seconds >= 0 else f"−{micro(-seconds)}"
+
+
 def summary(results: StencilResults, setting: Setting) -> Table:
     """Return a row a grid and number of PEs: cpufree, the best of others, who wins."""
     rows = []
@@ -133,7 +156,10 @@ def _note(series: StencilSeries) -> str:
     if problems := series.problems():
         return f"**does not count: {'; '.join(problems)}**"
     assert series.reference is not None
-    return f"those of {series.reference['by']} after {series.reference['iterations']} iterations"
+    by, iterations = series.reference["by"], series.reference["iterations"]
+    plan = series.facts.get("plan") or {}
+    how = f"; {plan['sweep']}, halos every {plan['halo_steps']}" if "sweep" in plan else ""
+    return f"those of {by} after {iterations} iterations{how}"
 
 
 def overheads(results: StencilResults, group: Group) -> Table | None:
