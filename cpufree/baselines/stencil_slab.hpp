@@ -7,7 +7,10 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
+#include <cmath>
 #include <cstdint>
+#include <functional>
+#include <utility>
 #include <vector>
 
 #include "cpufree/baselines/gpu.hpp"
@@ -126,6 +129,23 @@ struct Slab {
           "launch of a kernel that sends");
   }
 
+  // The depth of chunks in use.
+  int depth_in_use() const {
+    const int processors = compute.multiprocessors();
+    return layout.grid.dims == 2 ? tiles_for<2, T>(layout, planes, processors, depth).depth
+                                 : tiles_for<3, T>(layout, planes, processors, depth).depth;
+  }
+  // Tries depths, and takes the one whose kernel is fastest, the rule's where none is by 3 %.
+  void choose_depth() {
+    int best = depth_in_use();
+    double least = 0.97 * measure(best);
+    for (int trial = 1; trial <= std::min<std::int64_t>(planes, 128); trial *= 2) {
+      const double seconds = measure(trial);
+      if (seconds < least) best = trial, least = seconds;
+    }
+    depth = best;
+  }
+
   // Launches every kernel without anything to do.
   void load_kernels() const {
     SendEdges<T> send;
@@ -155,6 +175,25 @@ struct Slab {
   std::atomic<std::uint64_t> launched = 0, ended = 0;
 
  private:
+  // Seconds of an iteration with chunks of some depth, without edges.
+  double measure(int trial) {
+    constexpr int kRounds = 3, kIterations = 8;
+    const OnDevice here(device);
+    const Event begin(device, true), end(device, true);
+    const int before = std::exchange(depth, trial);
+    double least = HUGE_VAL;
+    for (int round = 0; round < kRounds; ++round) {
+      compute.record(begin);
+      for (std::uint64_t m = 0; m < kIterations; ++m) launch(compute, m, Part::all);
+      compute.record(end);
+      end.wait(Deadline(kCopyLimit), "a trial of a step");
+      float milliseconds = 0.0F;
+      check(gpuEventElapsedTime(&milliseconds, begin, end), "gpuEventElapsedTime");
+      least = std::min(least, 1e-3 * static_cast<double>(milliseconds) / kIterations);
+    }
+    depth = before;
+    return least;
+  }
   template <int D>
   void load() const {
     check(launch_step(compute, 1, JacobiStep<D, T>{}), "launch of a step");

@@ -61,6 +61,7 @@ class PyStencilBaseline {
     d["pes"] = facts.pes;
     d["staging"] = facts.staging;
     d["planes"] = facts.planes;
+    d["depth"] = facts.depth;
     d["halo_bytes"] = facts.halo_bytes;
     d["versions"] = versions;
     d["notes"] = facts.notes;

@@ -88,6 +88,11 @@ class SlabBaseline : public StencilBaseline<T> {
     std::vector<std::unique_ptr<Slab<T>>> slabs;
     for (int pe = 0; pe < spec.pes; ++pe)
       slabs.push_back(std::make_unique<Slab<T>>(layout_, pe, gpus[at(pe)], spec.depth));
+    if (spec.depth == 0) {  // slabs differ by a plane: one trial for all
+      slabs.front()->choose_depth();
+      for (const auto& slab : slabs) slab->depth = slabs.front()->depth;
+    }
+    facts_.depth = slabs.front()->depth_in_use();
     run_.emplace(
         std::move(slabs),
         SlabDriving{spec.threads, kind_.graphs ? static_cast<std::uint64_t>(spec.unroll) : 1,

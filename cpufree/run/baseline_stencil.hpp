@@ -15,7 +15,7 @@ struct StencilBaselineSpec {
   // Options. The defaults are what a user would get.
   bool threads = true;            // a host thread for each GPU; false: one for all, without graphs
   int unroll = 16;                // iterations in a graph, even
-  int depth = 0;                  // planes that a thread computes; 0: by the size of the slab
+  int depth = 0;                  // planes that a thread computes; 0: by trial
   double wait_limit = 60.0;       // seconds
   std::string nccl_library = "";  // path; empty: where the system finds it
 };
@@ -25,6 +25,7 @@ struct StencilBaselineFacts {
   int pes = 1;
   std::string staging;          // of edges: "none", "peer"
   std::int64_t planes = 0;      // of the largest slab
+  int depth = 0;                // planes that a thread computes
   std::int64_t halo_bytes = 0;  // that a slab sends to one neighbour in an iteration
   std::vector<std::pair<std::string, std::string>> versions;
   std::vector<std::string> notes;

@@ -179,6 +179,14 @@ TEST(one_baseline_runs_again_and_again) {
   }
 }
 
+TEST(depth_of_chunks_is_the_rules_unless_a_trial_finds_another_or_it_is_given) {
+  on_machine(false);
+  StencilBaselineSpec spec = spec_of("p2p", grid2d(200, 300), 2);
+  CHECK_EQ(make_stencil_baseline<float>(spec)->facts().depth, 4);  // all take as long here
+  spec.depth = 5;
+  CHECK_EQ(make_stencil_baseline<float>(spec)->facts().depth, 5);
+}
+
 TEST(kinds_say_what_they_need) {
   on_machine(false);
   for (const BaselineKind& kind : stencil_baseline_kinds("missing"))

@@ -159,6 +159,8 @@ def _note(series: StencilSeries) -> str:
     by, iterations = series.reference["by"], series.reference["iterations"]
     plan = series.facts.get("plan") or {}
     how = f"; {plan['sweep']}, halos every {plan['halo_steps']}" if "sweep" in plan else ""
+    if "depth" in series.facts:
+        how = f"; chunks of {series.facts['depth']} planes"
     return f"those of {by} after {iterations} iterations{how}"
 
 
