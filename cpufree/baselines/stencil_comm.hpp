@@ -36,18 +36,18 @@ struct HostWaits {
     }
   }
   void for_event(const Event& event) const {
-    wait([&] { return gpuEventQuery(event); }, limit);
+    wait([&] { return gpuEventQuery(event); });
   }
-  void for_stream(const Stream& stream, double factor = 1.0) const {
-    wait([&] { return gpuStreamQuery(stream); }, factor * limit);
+  void for_stream(const Stream& stream) const {
+    wait([&] { return gpuStreamQuery(stream); });
   }
 
  private:
   template <class Ask>
-  void wait(Ask&& ask, double seconds) const {
+  void wait(Ask&& ask) const {
     gpuError_t status = ask();
     if (status == gpuSuccess) return;
-    const Deadline deadline(seconds);
+    const Deadline deadline(limit);
     for (unsigned look = 1; status == gpuErrorNotReady; status = ask(), ++look) {
       if (look % 64 != 0) continue;
       complain();

@@ -82,7 +82,10 @@ class SlabRun {
       f(*slab);
     }
   }
-  HostWaits waits() const { return {driving_.wait_limit, &failed_}; }
+  // Kernels that wait themselves give up at the limit, and know more: they get twice as long.
+  HostWaits waits() const {
+    return {(comm_->waits_in_kernels() ? 2.0 : 1.0) * driving_.wait_limit, &failed_};
+  }
 
   SlabComm<T>& comm_of(SlabVariant variant) {
     return variant == SlabVariant::no_comm ? alone_ : *comm_;
@@ -126,11 +129,10 @@ class SlabRun {
     });
   }
 
-  // Kernels that wait themselves give up at the limit, and know more: they get twice as long.
   void drain(std::size_t group) {
     each(group, [&](Slab<T>& slab) {
       for (const Stream* stream : {&slab.compute, &slab.edge, &slab.side})
-        waits().for_stream(*stream, comm_->waits_in_kernels() ? 2.0 : 1.0);
+        waits().for_stream(*stream);
     });
     if (const std::string why = comm_->complaint(); !why.empty()) throw EngineError(why);
   }
