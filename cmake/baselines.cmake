@@ -14,7 +14,8 @@ function(cpufree_baseline_options target)
   endif()
 endfunction()
 
-add_library(cpufree_baselines OBJECT ${baseline_sources} cpufree/baselines/nccl_library.cpp)
+add_library(cpufree_baselines OBJECT ${baseline_sources} cpufree/baselines/nccl_library.cpp
+  cpufree/baselines/nvshmem_library.cpp)
 cpufree_baseline_options(cpufree_baselines)
 
 if(CPUFREE_PYTHON)

@@ -51,10 +51,14 @@ class Comm {
   virtual void receive(Rank<T>& rank, Ghosted which) = 0;
 
   // Sums over all PEs: `target` is given to the kernel that computes the sums of a PE; `begin_sum`
-  // follows it; after `end_sum`, kernels launched on `compute` may read the totals: in rank.sums,
-  // or, if `by_value`, as host numbers.
+  // follows it; after `end_sum`, kernels launched on `compute` may read the totals: where `totals`
+  // says, or, if `by_value`, as host numbers.
   virtual SumTarget target(const Rank<T>& rank, const Sums& sums) const {
     return {rank.partial.data(), rank.arrived.data(), nullptr, rank.sums.data() + sums.first, {}};
+  }
+  // Where the totals are, from the launch of a reduction on; before it, what kernels have preset.
+  virtual const double* totals(const Rank<T>& rank, const Sums& sums) const {
+    return rank.sums.data() + sums.first;
   }
   virtual bool by_value() const { return false; }
   virtual double total(int) const { return 0.0; }

@@ -148,6 +148,14 @@ class DeviceArray {
     stream.drain(Deadline(kCopyLimit), "a copy to the GPU");
   }
 
+  // Memory of the GPU that somebody else keeps.
+  static DeviceArray borrow(T* values, std::size_t count) {
+    DeviceArray array;
+    array.data_ = {values, Free{false}};
+    array.count_ = count;
+    return array;
+  }
+
   T* data() const { return data_.get(); }
   std::size_t size() const { return count_; }
 
@@ -172,7 +180,10 @@ class DeviceArray {
 
  private:
   struct Free {
-    void operator()(T* p) const { static_cast<void>(gpuFree(p)); }
+    bool mine = true;
+    void operator()(T* p) const {
+      if (mine) static_cast<void>(gpuFree(p));
+    }
   };
   static DeviceArray allocate(const Stream& stream, std::size_t count) {
     const OnDevice here(stream.device());

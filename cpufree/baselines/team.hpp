@@ -96,7 +96,7 @@ class Team {
     if (comm_.by_value() && communicates())
       for (int k = 0; k < K; ++k) totals.value[k] = comm_.total(sums.first + k);
     else
-      totals.at = rank.sums.data() + sums.first;
+      totals.at = communicates() ? comm_.totals(rank, sums) : rank.sums.data() + sums.first;
     return totals;
   }
   // What `totals` are where no kernel has summed any.

@@ -58,9 +58,16 @@ inline BaselineSpec spec_of(const std::string& kind, int pes, const std::vector<
       spec.wait_limit = nb::cast<double>(value);
     else if (name == "nccl_library")
       spec.nccl_library = nb::cast<std::string>(value);
+    else if (name == "nvshmem_library")
+      spec.nvshmem_library = nb::cast<std::string>(value);
+    else if (name == "nvshmem_id")
+      spec.nvshmem_id = nb::cast<std::string>(value);
+    else if (name == "rank")
+      spec.rank = nb::cast<int>(value);
     else
       throw InvalidInput("unknown option '" + name +
-                         "'; there are spmv, threads, unroll, lag, wait_limit, nccl_library");
+                         "'; there are spmv, threads, unroll, lag, wait_limit, nccl_library, "
+                         "nvshmem_library");
   }
   spec.nccl_library = nccl_path(spec.nccl_library);
   return spec;

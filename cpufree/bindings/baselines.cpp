@@ -34,4 +34,6 @@ NB_MODULE(_baselines, m) {
   cpufree::python::define_stencil_baseline(m);
   m.def("kinds", list_kinds, nb::arg("nccl_library") = "");
   m.def("stencil_kinds", list_stencil_kinds, nb::arg("nccl_library") = "");
+  m.def("nvshmem_version", &cpufree::shmem_version, nb::arg("library"));
+  m.def("nvshmem_id", &cpufree::make_shmem_id, nb::arg("library"));
 }

@@ -12,6 +12,7 @@
 #include "cpufree/baselines/hosted.hpp"
 #include "cpufree/baselines/textbook.hpp"
 #include "cpufree/run/baseline_check.hpp"
+#include "cpufree/run/baseline_nvshmem.hpp"
 #include "cpufree/run/baseline_parts.hpp"
 
 namespace cpufree {
@@ -147,6 +148,14 @@ class LocalBaseline : public Baseline<T> {
 
 }  // namespace baselines
 
+std::string shmem_version(const std::string& library) {
+  return baselines::load_shmem(library).version;
+}
+
+std::string make_shmem_id(const std::string& library) {
+  return baselines::text_of(baselines::load_shmem(library).make_id());
+}
+
 std::vector<BaselineKind> baseline_kinds(const std::string& nccl_library) {
   std::vector<BaselineKind> kinds;
   for (const baselines::KindInfo& info : baselines::kKinds) {
@@ -162,6 +171,8 @@ std::unique_ptr<Baseline<T>> make_baseline(const CsrView<T>& matrix,
                                            std::span<const std::int32_t> part,
                                            std::span<const std::int32_t> order,
                                            const BaselineSpec& spec) {
+  if (spec.kind == "nvshmem_on_stream")
+    return std::make_unique<baselines::ShmemBaseline<T>>(matrix, part, order, spec);
   return std::make_unique<baselines::LocalBaseline<T>>(matrix, part, order, spec);
 }
 

@@ -34,6 +34,10 @@ struct BaselineSpec {
   int lag = 2;                    // iterations that are launched before a residual is looked at
   double wait_limit = 60.0;       // seconds
   std::string nccl_library = "";  // path; empty: where the system finds it
+  std::string nvshmem_library = "";
+  // nvshmem_on_stream: this process is PE `rank` of those that have the same id (make_shmem_id).
+  int rank = 0;
+  std::string nvshmem_id = "";
 };
 
 struct BaselineSolve {
@@ -68,16 +72,24 @@ class Baseline {
   virtual ~Baseline() = default;
   virtual std::int32_t rows() const = 0;  // of the matrix
   virtual const BaselineFacts& facts() const = 0;
-  // Solves A x = b from x = 0, in host memory; x may be empty: then it is not copied. Throws
-  // InvalidInput, Unsupported, EngineError. After an EngineError nothing more can be solved.
+  // Solves A x = b from x = 0, in host memory; x may be empty: then it is not copied; where a PE is
+  // a process (nvshmem_on_stream), its own rows are written alone. Throws InvalidInput,
+  // Unsupported, EngineError. After an EngineError nothing more can be solved.
   virtual BaselineResult solve(std::span<const T> b, std::span<T> x, const BaselineSolve& how) = 0;
 };
 
-// All kinds, with their state on this machine.
+// NVSHMEM, for the kind nvshmem_on_stream: its version, and the id by which its processes find one
+// another, in hexadecimal; its maker is PE 0. Both throw Unsupported where it is not found.
+// `library` is a path, or empty: where the system finds it.
+std::string shmem_version(const std::string& library);
+std::string make_shmem_id(const std::string& library);
+
+// All kinds, with their state on this machine; but for NVSHMEM, which nobody looks for here.
 std::vector<BaselineKind> baseline_kinds(const std::string& nccl_library);
 
 // Lays the matrix out. `part` and `order` as in make_system. Throws InvalidInput, Unsupported (with
-// what is missing), OutOfMemory, EngineError.
+// what is missing), OutOfMemory, EngineError. nvshmem_on_stream: returns when all processes have
+// made theirs, of the same problem; its memory is free again when the process ends.
 template <class T>
 std::unique_ptr<Baseline<T>> make_baseline(const CsrView<T>& matrix,
                                            std::span<const std::int32_t> part,

@@ -30,6 +30,7 @@ inline constexpr KindInfo kKinds[] = {
     {"nccl", true, false, true, false, "NCCL (libnccl.so.2)"},
     {"nccl_graph", true, false, true, false, "NCCL (libnccl.so.2)"},
     {"graph_while", true, true, false, false, "GPUs that reach one another's memory"},
+    {"nvshmem_on_stream", true, false, false, false, "NVSHMEM (libnvshmem_host.so.3)"},
 };
 
 inline const KindInfo& kind_info(const std::string& name) {
@@ -85,19 +86,24 @@ inline std::vector<int> gpus_of(const std::string& kind, int pes, const std::vec
   return gpus;
 }
 
+// Throws Unsupported where a GPU cannot reach the memory of another one.
+inline void check_reach(int from, int to, const std::string& kind) {
+  int reaches = 0;
+  check(gpuDeviceCanAccessPeer(&reaches, from, to), "gpuDeviceCanAccessPeer");
+  if (reaches == 0)
+    throw Unsupported("baseline " + kind + ": GPU " + std::to_string(from) +
+                      " cannot address the memory of GPU " + std::to_string(to) +
+                      "; nvidia-smi topo -m shows which are linked, and the baseline nccl does "
+                      "without");
+}
+
 // Lets all GPUs reach one another's memory. Throws Unsupported where they cannot.
 inline void connect(const std::vector<int>& gpus, const std::string& kind) {
   for (const int from : gpus) {
     const OnDevice here(from);
     for (const int to : gpus) {
       if (from == to) continue;
-      int reaches = 0;
-      check(gpuDeviceCanAccessPeer(&reaches, from, to), "gpuDeviceCanAccessPeer");
-      if (reaches == 0)
-        throw Unsupported("baseline " + kind + ": GPU " + std::to_string(from) +
-                          " cannot address the memory of GPU " + std::to_string(to) +
-                          "; nvidia-smi topo -m shows which are linked, and the baseline nccl does "
-                          "without");
+      check_reach(from, to, kind);
       const gpuError_t status = gpuDeviceEnablePeerAccess(to, 0);
       if (status == gpuErrorPeerAccessAlreadyEnabled)
         static_cast<void>(gpuGetLastError());

@@ -82,6 +82,22 @@ def for_worker() -> dict[str, str]:
     return {**presets, **os.environ}
 
 
+def for_nvshmem(heap: int) -> dict[str, str]:
+    """Return the environment for a process that is a PE of NVSHMEM, with `heap` bytes of memory.
+
+    All PEs are on this machine: no network is looked for. Reductions are NVSHMEM's own; unless the
+    environment says NVSHMEM_DISABLE_NCCL=0: it hands them to NCCL where it finds that. Multicast
+    stays off.
+    """
+    presets = {
+        "NVSHMEM_REMOTE_TRANSPORT": "none",
+        "NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME": "lo",
+        "NVSHMEM_DISABLE_NCCL": "1",
+    }
+    always = {"NVSHMEM_DISABLE_NVLS": "1", "NVSHMEM_SYMMETRIC_SIZE": str(heap)}
+    return {**presets, **for_worker(), **always}
+
+
 def gpu_numbers(text: str) -> str | tuple[int, ...]:
     """Return "auto", "all", or the device numbers that a text such as "0,2-5" lists.
 

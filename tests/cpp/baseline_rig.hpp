@@ -2,6 +2,9 @@
 #pragma once
 
 #include <cmath>
+#include <exception>
+#include <functional>
+#include <thread>
 
 #include "cpufree/base/error.hpp"
 #include "cpufree/reference/cg.hpp"
@@ -15,7 +18,8 @@ namespace baseline_rig {
 using namespace cpufree;
 using namespace testing_matrices;
 
-inline const char* const kSeveral[] = {"peer_copy", "nccl", "nccl_graph", "graph_while"};
+inline const char* const kSeveral[] = {"peer_copy", "nccl", "nccl_graph", "graph_while",
+                                       "nvshmem_on_stream"};
 inline constexpr Method kMethods[] = {Method::cg, Method::prcg, Method::pipecg};
 using Part = std::vector<std::int32_t>;
 
@@ -49,6 +53,64 @@ double true_residual(const Matrix<T>& a, const std::vector<T>& b, const std::vec
   return norm(reference::axpy(rhs, -1.0, ax)) / norm(rhs);
 }
 
+// A baseline of which each PE is a process: here, a thread for each call.
+template <class T>
+class Processes : public Baseline<T> {
+ public:
+  Processes(const CsrView<T>& matrix, const Part& part, const Part& order, BaselineSpec spec)
+      : part_(part), pes_(static_cast<std::size_t>(spec.pes)) {
+    spec.nvshmem_id = make_shmem_id(spec.nvshmem_library);
+    each([&](std::size_t pe) {
+      BaselineSpec mine = spec;
+      mine.rank = static_cast<int>(pe);
+      pes_[pe] = make_baseline<T>(matrix, part, order, mine);
+    });
+  }
+  std::int32_t rows() const override { return pes_.front()->rows(); }
+  const BaselineFacts& facts() const override { return pes_.front()->facts(); }
+
+  // Every row from the process that has it.
+  BaselineResult solve(std::span<const T> b, std::span<T> x, const BaselineSolve& how) override {
+    results.assign(pes_.size(), {});
+    std::vector<std::vector<T>> found(pes_.size(), std::vector<T>(x.size()));
+    each([&](std::size_t pe) { results[pe] = pes_[pe]->solve(b, found[pe], how); });
+    for (std::size_t i = 0; i < x.size(); ++i)
+      x[i] = found[part_.empty() ? 0 : static_cast<std::size_t>(part_[i])][i];
+    return results.front();
+  }
+
+  std::vector<BaselineResult> results;  // of the last solve, by process
+
+ private:
+  void each(const std::function<void(std::size_t)>& work) {
+    std::vector<std::exception_ptr> errors(pes_.size());
+    {
+      std::vector<std::jthread> threads;
+      for (std::size_t pe = 0; pe < pes_.size(); ++pe)
+        threads.emplace_back([&, pe] {
+          try {
+            work(pe);
+          } catch (...) {
+            errors[pe] = std::current_exception();
+          }
+        });
+    }
+    for (const std::exception_ptr& error : errors)
+      if (error) std::rethrow_exception(error);
+  }
+
+  Part part_;
+  std::vector<std::unique_ptr<Baseline<T>>> pes_;
+};
+
+template <class T>
+std::unique_ptr<Baseline<T>> baseline_of(const CsrView<T>& matrix, const Part& part,
+                                         const Part& order, const BaselineSpec& spec) {
+  if (spec.kind == "nvshmem_on_stream" && spec.pes >= 1)
+    return std::make_unique<Processes<T>>(matrix, part, order, spec);
+  return make_baseline<T>(matrix, part, order, spec);
+}
+
 template <class T>
 struct Solved {
   BaselineResult result;
@@ -58,7 +120,7 @@ struct Solved {
 template <class T>
 Solved<T> solve(const Matrix<T>& a, const std::vector<T>& b, const BaselineSpec& spec,
                 const Part& part, const BaselineSolve& how) {
-  const auto baseline = make_baseline<T>(a.view(), part, {}, spec);
+  const auto baseline = baseline_of<T>(a.view(), part, {}, spec);
   Solved<T> s{{}, std::vector<T>(b.size(), T{-1})};
   s.result = baseline->solve(b, s.x, how);
   return s;

@@ -89,7 +89,7 @@ TEST(any_order_that_streams_allow_gives_the_same_solution) {
 }
 
 TEST(schedules_find_streams_that_do_not_wait) {
-  for (const char* kind : {"peer_copy", "nccl"})
+  for (const char* kind : {"peer_copy", "nccl", "nvshmem_on_stream"})
     for (const Method method : kMethods) {
       const auto expected = scheduled(kind, method, 1, false);
       int wrong = 0;
@@ -147,7 +147,7 @@ TEST(set_up_says_which_product_was_fastest) {
   const auto a = grid2d(8, 8);
   BaselineSpec spec = spec_of("single_gpu", 1);
   spec.spmv = "auto";
-  const auto baseline = make_baseline<double>(a.view(), {}, {}, spec);
+  const auto baseline = baseline_of<double>(a.view(), {}, {}, spec);
   CHECK_EQ(baseline->facts().spmv_seconds.size(), std::size_t{4});
   CHECK_EQ(baseline->facts().spmv, std::string("warp_slices"));  // all take as long here: the first
 }
@@ -159,7 +159,7 @@ TEST(rows_come_back_in_their_order) {
   std::vector<std::int32_t> backwards(b.size());
   for (std::size_t i = 0; i < b.size(); ++i) backwards[i] = a.n() - 1 - static_cast<int>(i);
   const auto part = random_partition(a.n(), 2, 4);
-  const auto baseline = make_baseline<double>(a.view(), part, backwards, spec_of("nccl", 2));
+  const auto baseline = baseline_of<double>(a.view(), part, backwards, spec_of("nccl", 2));
   std::vector<double> x(b.size());
   baseline->solve(b, x, solve_of(Method::prcg));
   CHECK(true_residual(a, b, x) <= 1.01e-9);
@@ -171,7 +171,7 @@ TEST(one_baseline_solves_again_and_again) {
   const auto b = wave(a.n());
   for (const char* kind : kSeveral) {
     const auto part = random_partition(a.n(), 3, 4);
-    const auto baseline = make_baseline<double>(a.view(), part, {}, spec_of(kind, 3));
+    const auto baseline = baseline_of<double>(a.view(), part, {}, spec_of(kind, 3));
     for (const Method method : {Method::cg, Method::pipecg, Method::prcg, Method::cg}) {
       std::vector<double> x(b.size()), again(b.size());
       const auto first = baseline->solve(b, x, solve_of(method));

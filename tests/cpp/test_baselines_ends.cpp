@@ -11,7 +11,8 @@ TEST(exactly_as_many_iterations_as_asked_for) {
   on_machine(true);
   const auto a = grid2d(9, 9);
   const auto b = wave(a.n());
-  for (const char* kind : {"single_gpu", "peer_copy", "nccl", "nccl_graph", "graph_while"})
+  for (const char* kind :
+       {"single_gpu", "peer_copy", "nccl", "nccl_graph", "graph_while", "nvshmem_on_stream"})
     for (const Method method : kMethods)
       for (const int count : {0, 1, 2, 7, 12}) {  // graphs hold 4: some are not filled
         BaselineSolve how = solve_of(method);
@@ -89,7 +90,7 @@ TEST(indefinite_matrix_and_infinite_data_have_their_names) {
   for (auto& v : a.val) v = -v;
   auto b = wave(a.n());
   const auto part = random_partition(a.n(), 2, 2);
-  for (const char* kind : {"peer_copy", "nccl", "nccl_graph", "graph_while"})
+  for (const char* kind : kSeveral)
     for (const Method method : kMethods) {
       const auto s = solve(a, b, spec_of(kind, 2), part, solve_of(method));
       CHECK_EQ(s.result.reason, std::string("DIVERGED_INDEFINITE_MAT"));
@@ -98,6 +99,23 @@ TEST(indefinite_matrix_and_infinite_data_have_their_names) {
   b[3] = HUGE_VAL;
   CHECK_EQ(solve(a, b, spec_of("nccl", 2), part, solve_of(Method::prcg)).result.reason,
            std::string("DIVERGED_NANORINF"));
+}
+
+TEST(processes_of_a_baseline_end_alike_and_tell_the_time_of_the_slowest) {
+  on_machine(true);
+  const auto a = irregular(60, 8);
+  const auto b = wave(a.n());
+  const auto part = random_partition(a.n(), 4, 2);
+  Processes<double> baseline(a.view(), part, {}, spec_of("nvshmem_on_stream", 4));
+  for (const Method method : kMethods) {
+    baseline.solve(b, {}, solve_of(method));
+    for (const BaselineResult& result : baseline.results) {
+      CHECK_EQ(result.iterations, baseline.results.front().iterations);
+      CHECK_EQ(result.residual, baseline.results.front().residual);
+      CHECK_EQ(result.seconds, baseline.results.front().seconds);
+      CHECK(result.seconds > 0.0);
+    }
+  }
 }
 
 // Variants
@@ -112,7 +130,7 @@ TEST(variants_launch_less_than_the_whole) {
       int k = 0;
       for (const char* variant : {"full", "no-compute", "no-comm"}) {
         on_machine(false);
-        const auto baseline = make_baseline<double>(a.view(), part, {}, spec_of(kind, 3));
+        const auto baseline = baseline_of<double>(a.view(), part, {}, spec_of(kind, 3));
         BaselineSolve how = solve_of(method);
         how.variant = variant;
         how.exact_iterations = 6;
@@ -163,7 +181,7 @@ namespace {
 std::string refusal(const BaselineSpec& spec) {
   const auto a = grid2d(4, 4);
   try {
-    make_baseline<double>(a.view(), {}, {}, spec);
+    baseline_of<double>(a.view(), {}, {}, spec);
   } catch (const Error& error) {
     return error.what();
   }
@@ -190,6 +208,9 @@ TEST(what_cannot_be_is_refused_with_the_reason) {
   spec = spec_of("nccl", 2);
   spec.nccl_library = "missing";
   CHECK(says(refusal(spec), "NCCL was not found"));
+  spec = spec_of("nvshmem_on_stream", 2);
+  spec.nvshmem_library = "missing";
+  CHECK(says(refusal(spec), "NVSHMEM was not found"));
   spec = spec_of("nccl_graph", 2);
   spec.unroll = 3;
   CHECK(says(refusal(spec), "unroll must be an even number"));
@@ -203,16 +224,28 @@ TEST(what_cannot_be_is_refused_with_the_reason) {
 
 TEST(gpus_that_do_not_reach_one_another_are_refused) {
   on_machine(false, 1, false);
-  for (const char* kind : {"peer_copy", "graph_while"})
-    CHECK(says(refusal(spec_of(kind, 2)), "cannot address the memory of GPU 1"));
+  for (const char* kind : {"peer_copy", "graph_while", "nvshmem_on_stream"})
+    CHECK(says(refusal(spec_of(kind, 2)), "cannot address the memory of GPU"));
   CHECK_EQ(refusal(spec_of("nccl", 2)), std::string());
+}
+
+TEST(process_that_is_none_of_its_baseline_is_refused) {
+  on_machine(false);
+  const auto a = grid2d(4, 4);
+  BaselineSpec spec = spec_of("nvshmem_on_stream", 2);
+  spec.nvshmem_id = make_shmem_id("");
+  spec.rank = 2;
+  CHECK_THROWS(InvalidInput, make_baseline<double>(a.view(), {}, {}, spec));
+  spec.rank = 0;
+  spec.nvshmem_id = "0123";
+  CHECK_THROWS(InvalidInput, make_baseline<double>(a.view(), {}, {}, spec));
 }
 
 TEST(solves_that_make_no_sense_are_refused_and_others_go_on) {
   on_machine(false);
   const auto a = grid2d(4, 4);
   const auto b = wave(16);
-  const auto baseline = make_baseline<double>(a.view(), {}, {}, spec_of("single_gpu", 1));
+  const auto baseline = baseline_of<double>(a.view(), {}, {}, spec_of("single_gpu", 1));
   BaselineSolve how = solve_of(Method::cg);
   how.variant = "no-compute";
   how.exact_iterations = 3;
@@ -223,7 +256,7 @@ TEST(solves_that_make_no_sense_are_refused_and_others_go_on) {
   how.exact_iterations = -1;
   CHECK_THROWS(InvalidInput, baseline->solve(b, {}, how));
   CHECK_THROWS(InvalidInput, baseline->solve(std::span(b).first(3), {}, solve_of(Method::cg)));
-  const auto textbook = make_baseline<double>(a.view(), {}, {}, spec_of("single_gpu_textbook", 1));
+  const auto textbook = baseline_of<double>(a.view(), {}, {}, spec_of("single_gpu_textbook", 1));
   CHECK_THROWS(Unsupported, textbook->solve(b, {}, solve_of(Method::prcg)));
   CHECK_EQ(baseline->solve(b, {}, solve_of(Method::cg)).reason, std::string("CONVERGED_RTOL"));
 }
@@ -235,7 +268,7 @@ TEST(gpus_that_do_not_answer_end_in_an_error) {
     on_machine(true);
     BaselineSpec spec = spec_of(kind, 2);
     spec.wait_limit = 0.5;  // a machine may be busy
-    const auto baseline = make_baseline<double>(a.view(), random_partition(36, 2, 1), {}, spec);
+    const auto baseline = baseline_of<double>(a.view(), random_partition(36, 2, 1), {}, spec);
     baseline->solve(b, {}, solve_of(Method::cg));
     host_gpu::stop_device(1, 60);  // in the middle of the next solve
     CHECK_THROWS(EngineError, baseline->solve(b, {}, solve_of(Method::cg)));
@@ -247,7 +280,7 @@ TEST(gpus_that_do_not_answer_end_in_an_error) {
 TEST(kinds_are_listed_with_what_they_lack) {
   on_machine(false);
   const auto kinds = baseline_kinds("missing");
-  CHECK_EQ(kinds.size(), std::size_t{6});
+  CHECK_EQ(kinds.size(), std::size_t{7});
   for (const BaselineKind& kind : kinds) {
     const bool nccl = says(kind.name, "nccl");
     CHECK_EQ(kind.available, !nccl);

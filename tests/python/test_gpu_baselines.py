@@ -16,13 +16,16 @@ from gpus_here import HERE, NUMBERS, needs_gpu, several, true_residual
 from reference_cg import rhs
 
 import cpufree
+from cpufree.bench import nvshmem
+from cpufree.bench.nvshmem_contender import NvshmemContender
 from cpufree.errors import InvalidInputError, UnsupportedError
 
 baselines = pytest.importorskip("cpufree._baselines", reason="no baselines in this build")
 pytestmark = needs_gpu
 
 METHODS = ["cg", "prcg", "pipecg"]
-KINDS = [kind["name"] for kind in baselines.kinds() if kind["available"]] if HERE else []
+AVAILABLE = [kind["name"] for kind in baselines.kinds() if kind["available"]] if HERE else []
+KINDS = [name for name in AVAILABLE if name != "nvshmem_on_stream"]  # whose PEs are processes
 SEVERAL = [name for name in KINDS if not name.startswith("single_gpu")]
 COUNTS = [count for count in (1, 2, 3, 4, 8) if count <= len(HERE)] or [1]
 
@@ -156,6 +159,18 @@ def test_library_that_is_not_there_is_named(poisson: sp.csr_array) -> None:
         make(poisson, "nccl", nccl_library="/nowhere/libnccl.so.2")
 
 
+def write_problem(folder: Path, A: sp.csr_array, b: np.ndarray, part: np.ndarray) -> None:
+    """Write the folder that workers are given."""
+    arrays = {"indptr": A.indptr.astype(np.int64), "indices": A.indices.astype(np.int32)}
+    arrays |= {"data": A.data, "b": b, "part": part}
+    for name, values in arrays.items():
+        np.save(folder / f"{name}.npy", values)
+
+
+def options_for(pes: int) -> dict[str, Any]:
+    return {"pes": pes, "gpus": NUMBERS[:pes], "preconditioner": "jacobi", "tuning": {}}
+
+
 @pytest.mark.parametrize("pes", COUNTS)
 def test_mpi_worker_solves(poisson: sp.csr_array, pes: int, tmp_path: Path) -> None:
     pytest.importorskip("cpufree._baselines_mpi", reason="no baseline over MPI in this build")
@@ -163,14 +178,10 @@ def test_mpi_worker_solves(poisson: sp.csr_array, pes: int, tmp_path: Path) -> N
     if shutil.which("mpirun") is None:
         pytest.skip("no mpirun")
     A, b = sp.csr_array(poisson), rhs(poisson)
-    arrays = {"indptr": A.indptr.astype(np.int64), "indices": A.indices.astype(np.int32)}
-    arrays |= {"data": A.data, "b": b, "part": parts_of(A.shape[0], pes)["slabs"]}
-    for name, values in arrays.items():
-        np.save(tmp_path / f"{name}.npy", values)
-    options = {"pes": pes, "gpus": NUMBERS[:pes], "preconditioner": "jacobi", "tuning": {}}
+    write_problem(tmp_path, A, b, parts_of(A.shape[0], pes)["slabs"])
     solve_it = {"do": "solve", "method": "cg", "variant": "full", "iterations": None}
     solve_it |= {"rtol": 1e-9, "max_iterations": 5000, "save": str(tmp_path / "x.npy")}
-    requests = [{"do": "load", "folder": str(tmp_path), "options": options}, solve_it]
+    requests = [{"do": "load", "folder": str(tmp_path), "options": options_for(pes)}, solve_it]
     command = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", str(pes)]
     done = subprocess.run(
         [*command, sys.executable, "-m", "cpufree.bench.mpi_worker"],
@@ -182,3 +193,70 @@ def test_mpi_worker_solves(poisson: sp.csr_array, pes: int, tmp_path: Path) -> N
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     assert [answer["ok"] for answer in answers] == [True, True, True], done.stderr
     assert true_residual(A, np.load(tmp_path / "x.npy"), b) <= 1.01e-9
+
+
+@pytest.fixture(scope="module")
+def needs_nvshmem() -> None:
+    if why := nvshmem.problem():
+        pytest.skip(why)
+
+
+@pytest.mark.usefixtures("needs_nvshmem")
+@pytest.mark.parametrize("pes", COUNTS)
+@pytest.mark.parametrize("name", ["slabs", "scattered", "uneven"])
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+def test_nvshmem_worker_solves_and_repeats_itself(
+    poisson: sp.csr_array, pes: int, name: str, kind: Any, tmp_path: Path
+) -> None:
+    A, b = sp.csr_array(poisson).astype(kind), rhs(poisson).astype(kind)
+    n = A.shape[0]
+    uneven = np.minimum(np.arange(n) // 7, pes - 1).astype(np.int32)  # the last one has most
+    part = uneven if name == "uneven" else parts_of(n, pes)[name]
+    write_problem(tmp_path, A, b, part)
+    rtol, slack = (1e-4, 1.2) if kind is np.float32 else (1e-9, 1.01)
+    save = tmp_path / "x.npy"
+    contender = NvshmemContender()
+    try:
+        facts = contender.load(tmp_path, options_for(pes))
+        assert facts["versions"]["nvshmem"]
+        for method in METHODS:
+            found = []
+            for _ in range(3):
+                how = {"method": method, "rtol": rtol, "max_iterations": 5000, "save": str(save)}
+                assert contender.solve(how)["reason"] == "CONVERGED_RTOL"
+                found.append(np.load(save))
+            assert true_residual(A, found[0], b) <= slack * rtol
+            assert all(again.tobytes() == found[0].tobytes() for again in found)
+    finally:
+        contender.close()
+
+
+@several
+@pytest.mark.usefixtures("needs_nvshmem")
+@pytest.mark.parametrize("method", METHODS)
+def test_nvshmem_variants_take_exactly_their_iterations(
+    poisson: sp.csr_array, method: str, tmp_path: Path
+) -> None:
+    pes = COUNTS[-1]
+    A, b = sp.csr_array(poisson), rhs(poisson)
+    write_problem(tmp_path, A, b, parts_of(A.shape[0], pes)["scattered"])
+    contender = NvshmemContender()
+    try:
+        contender.load(tmp_path, options_for(pes))
+        for variant in ("full", "no-compute", "no-comm"):
+            for count in (1, 30, 31):
+                how = {"method": method, "variant": variant, "iterations": count}
+                answer = contender.solve({**how, "max_iterations": 100})
+                assert (answer["iterations"], answer["reason"]) == (count, "CONVERGED_ITS")
+    finally:
+        contender.close()
+
+
+@several
+@pytest.mark.usefixtures("needs_nvshmem")
+def test_nvshmem_rank_that_cannot_be_set_up_ends_all(poisson: sp.csr_array, tmp_path: Path) -> None:
+    A, b = sp.csr_array(poisson), rhs(poisson)
+    write_problem(tmp_path, A, b, parts_of(A.shape[0], 2)["slabs"])
+    contender = NvshmemContender()
+    with pytest.raises(cpufree.errors.CpufreeError, match="GPU 1000 was asked for"):
+        contender.load(tmp_path, {**options_for(2), "gpus": [NUMBERS[0], 1000]})

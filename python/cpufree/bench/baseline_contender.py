@@ -55,14 +55,17 @@ class BaselineContender:
             self._b,
             request["method"],
             float(request.get("rtol") or 0.0),
-            int(exact or request["max_iterations"]),
+            int(request["max_iterations"] if exact is None else exact),
             exact is not None,
             request.get("variant", "full"),
             x,
         )
         if request.get("save"):
-            np.save(request["save"], x)
+            self._keep(Path(request["save"]), x)
         return {"split": None, **answer}
+
+    def _keep(self, file: Path, x: Any) -> None:
+        np.save(file, x)
 
     def close(self) -> None:
         """Free the baseline."""

@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from ..errors import InvalidInputError, UnsupportedError
+from . import nvshmem
 from .machine import source_root
 from .work import METHODS
 from .worker import Contender
@@ -29,6 +30,7 @@ BASELINES = (
     "nccl_graph",
     "graph_while",
     "mpi",
+    "nvshmem_on_stream",
 )
 # Not host-driven: their loops run on the devices.
 DEVICE_DRIVEN = ("graph_while", "jax")
@@ -78,6 +80,10 @@ def make(name: str) -> Contender:
         from .scipy_contender import ScipyContender
 
         return ScipyContender()
+    if name == "nvshmem_on_stream":
+        from .nvshmem_contender import NvshmemContender
+
+        return NvshmemContender()
     if name in BASELINES:
         from .baseline_contender import BaselineContender
 
@@ -126,6 +132,8 @@ def _baselines() -> Iterable[Entry]:
         elif name in kinds:
             kind = kinds[name]
             why = "" if kind["available"] else str(kind["why_not"]) or "not available"
+            if name == "nvshmem_on_stream" and not why:
+                why = nvshmem.problem()
             yield Entry(name, BASELINE, (*WORKER, name), tuple(kind["methods"]), why)
         else:
             yield Entry(name, BASELINE, (*WORKER, name), METHODS, missing)

@@ -13,12 +13,17 @@ def find() -> str:
 
     With "", the baselines look where the system looks.
     """
+    return in_package("nvidia.nccl", NAME)
+
+
+def in_package(package: str, name: str) -> str:
+    """Return the path of a library in one of pip's packages of NVIDIA, "" where it is not there."""
     try:
-        spec = importlib.util.find_spec("nvidia.nccl")
+        spec = importlib.util.find_spec(package)
     except ModuleNotFoundError:  # there is no package nvidia
         return ""
     for folder in (spec.submodule_search_locations or []) if spec else []:
-        library = Path(folder) / "lib" / NAME
+        library = Path(folder) / "lib" / name
         if library.exists():
             return str(library)
     return ""

@@ -44,14 +44,14 @@ def serve(
     NotImplementedError mean what the contender lacks. What else is printed to stdout, by libraries
     too, goes to stderr.
     """
-    answers = answers or _take_stdout()
+    answers = answers or take_stdout()
     for line in requests or sys.stdin:
         request, answer = None, {}
         try:
             request = json.loads(line)
             answer = _answer(contender, request)
         except Exception as error:  # whatever it is, the harness is told
-            answer = _refusal(error)
+            answer = refusal(error)
         json.dump(_plain({"ok": True, **answer}), answers, allow_nan=False)
         answers.write("\n")
         answers.flush()
@@ -74,7 +74,8 @@ def _answer(contender: Contender, request: Any) -> dict[str, Any]:
     raise InvalidInputError(f"unknown request {what!r}: load, solve and quit are known")
 
 
-def _refusal(error: Exception) -> dict[str, Any]:
+def refusal(error: Exception) -> dict[str, Any]:
+    """Return the answer that says why a request has failed."""
     unsupported = isinstance(error, (UnsupportedError, NotImplementedError))
     if not isinstance(error, (CpufreeError, NotImplementedError)):
         traceback.print_exc()  # to stderr, of which the harness keeps the end
@@ -82,7 +83,7 @@ def _refusal(error: Exception) -> dict[str, Any]:
     return {"ok": False, "error": str(error), "unsupported": unsupported}
 
 
-def _take_stdout() -> IO[str]:
+def take_stdout() -> IO[str]:
     """Return the stream of answers; what writes to stdout from here on writes to stderr."""
     sys.stdout.flush()
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")

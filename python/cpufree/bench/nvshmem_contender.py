@@ -1,0 +1,102 @@
+"""The contender `nvshmem_on_stream`: one process for each GPU, started anew for each problem.
+
+This process computes nothing. It starts the ranks, passes the id by which they find one another and
+each request on to all of them, and gives rank 0's answer. Fresh processes for each problem have
+symmetric memory of its size, and nothing left over from one that failed.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..env import for_nvshmem
+from ..errors import EngineError, InvalidInputError, UnsupportedError
+from . import nvshmem
+from .problem_folder import read_arrays
+from .rank_processes import RankProcesses
+
+HELLO_SECONDS = 120.0  # Python, the extension and NVSHMEM's library are loaded
+ANSWER_SECONDS = 3600.0  # far beyond any: who asks this process has a deadline of his own
+QUIT_SECONDS = 2.0  # less than the harness gives a worker
+
+
+class NvshmemContender:
+    """The baseline, on as many processes as there are PEs."""
+
+    name = "nvshmem_on_stream"
+
+    def __init__(self) -> None:
+        self._ranks: RankProcesses | None = None
+        self._b: Any = None  # mapped: its length and type
+
+    def load(self, folder: Path, options: dict[str, Any]) -> dict[str, Any]:
+        """Start the ranks and have them set up; UnsupportedError where NVSHMEM is missing."""
+        self.close()
+        pes, gpus = int(options["pes"]), options.get("gpus")
+        if not gpus:
+            raise UnsupportedError(f"baseline '{self.name}' needs GPUs")
+        if len(gpus) < pes:
+            raise UnsupportedError(f"baseline '{self.name}': {pes} PEs need {pes} GPUs")
+        a = read_arrays(folder)
+        tuning = dict(options.get("tuning") or {})
+        library = str(tuning.get("nvshmem_library") or nvshmem.find())
+        environment = for_nvshmem(nvshmem.heap_bytes(a, pes))
+        commands = [[*nvshmem.RANK, str(k), str(os.getpid()), library] for k in range(pes)]
+        self._ranks = RankProcesses(commands, environment)
+        try:
+            hello = self._answers(HELLO_SECONDS)
+            tuning |= {"nvshmem_library": library, "nvshmem_id": hello[0]["id"]}
+            mine = [{**options, "tuning": {**tuning, "rank": k}} for k in range(pes)]
+            asked = [{"do": "load", "folder": str(folder), "options": how} for how in mine]
+            self._ranks.tell(asked)
+            facts: dict[str, Any] = self._answers(ANSWER_SECONDS)[0]["facts"]
+        except BaseException:
+            self._kill()
+            raise
+        self._b = a.b
+        told = {key: value for key, value in environment.items() if key.startswith("NVSHMEM_")}
+        return {**facts, "environment": told}
+
+    def solve(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Solve on all ranks, which write their rows of x."""
+        if self._ranks is None:
+            raise InvalidInputError("solve was asked for before load, or after a failure")
+        if request.get("save"):
+            shape, kind = self._b.shape, self._b.dtype
+            np.lib.format.open_memmap(request["save"], mode="w+", dtype=kind, shape=shape).flush()
+        self._ranks.tell([request] * self._ranks.count)
+        answers = self._answers(ANSWER_SECONDS)
+        if len({(answer["iterations"], answer["reason"]) for answer in answers}) > 1:
+            self._kill()
+            raise EngineError(f"the PEs ended in different ways: {answers}")
+        return {key: value for key, value in answers[0].items() if key != "ok"}
+
+    def _answers(self, seconds: float) -> list[dict[str, Any]]:
+        """Return the answers of all; where one failed, end all but those that refuse together."""
+        assert self._ranks is not None
+        answers = self._ranks.answers(seconds)
+        failed = [k for k, answer in enumerate(answers) if not answer["ok"]]
+        if not failed:
+            return answers
+        unsupported = all(answer.get("unsupported") for answer in answers)
+        if not unsupported:
+            self._kill()
+        # Who speaks knows more than who has ended, and that one more than who waits for others.
+        first = min(failed, key=lambda k: (answers[k].get("silence", 0), k))
+        kind = UnsupportedError if answers[first].get("unsupported") else EngineError
+        raise kind(f"PE {first}: {answers[first]['error']}")
+
+    def _kill(self) -> None:
+        ranks, self._ranks = self._ranks, None
+        if ranks is not None:
+            ranks.kill()
+
+    def close(self) -> None:
+        """End the ranks."""
+        ranks, self._ranks = self._ranks, None
+        if ranks is not None:
+            ranks.end(QUIT_SECONDS)

@@ -1,0 +1,88 @@
+"""One PE of the contender `nvshmem_on_stream`: a process that `nvshmem_contender` starts.
+
+    python -m cpufree.bench.nvshmem_rank RANK PARENT LIBRARY
+    python -m cpufree.bench.nvshmem_rank probe LIBRARY
+
+It says hello (rank 0: with the id by which all find one another), and then answers requests as
+every worker does. PARENT is the process to end with. `probe` says whether the library loads.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from .baseline_contender import BaselineContender
+from .contenders import load_baselines
+from .problem_folder import read_arrays
+from .worker import refusal, serve, take_stdout
+
+_PR_SET_PDEATHSIG = 1  # of Linux's prctl
+
+
+class RankContender(BaselineContender):
+    """The baseline on one GPU of several."""
+
+    def __init__(self, rank: int) -> None:
+        super().__init__("nvshmem_on_stream")
+        self._rank = rank
+        self._mine: Any = None
+
+    def load(self, folder: Path, options: dict[str, Any]) -> dict[str, Any]:
+        """Set up together with the other ranks, and note the rows that are its own."""
+        part = read_arrays(folder).part
+        self._mine = slice(None) if part is None else np.flatnonzero(part == self._rank)
+        return super().load(folder, options)
+
+    def _keep(self, file: Path, x: Any) -> None:
+        """Write its rows into the file, which is there."""
+        whole = np.load(file, mmap_mode="r+")
+        whole[self._mine] = x[self._mine]
+        whole.flush()
+
+
+def end_with(parent: int) -> None:
+    """Have Linux kill this process when `parent` ends; end now where it has ended already."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        sys.exit(1)
+
+
+def say_hello(answers: IO[str], rank: int | None, library: str) -> bool:
+    """Say whether the library is there, and rank 0 the id of all."""
+    try:
+        baselines = load_baselines()
+        hello = {"ok": True, "version": baselines.nvshmem_version(library)}
+        if rank == 0:
+            hello["id"] = baselines.nvshmem_id(library)
+    except Exception as error:  # whatever it is, who has started this process is told
+        hello = refusal(error)
+    print(json.dumps(hello), file=answers, flush=True)
+    return bool(hello["ok"])
+
+
+def main(arguments: list[str]) -> int:
+    """Probe, or be a rank; return the exit status."""
+    answers = take_stdout()
+    if arguments[0] == "probe":
+        return 0 if say_hello(answers, None, arguments[1]) else 1
+    rank, parent, library = int(arguments[0]), int(arguments[1]), arguments[2]
+    end_with(parent)
+    if not say_hello(answers, rank, library):
+        return 1
+    serve(RankContender(rank), answers=answers)
+    # NVSHMEM's own end would wait for PEs that may have failed; its memory ends with the process.
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
