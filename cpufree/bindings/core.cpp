@@ -59,7 +59,7 @@ SystemSpec spec_of(int pes, int blocks, const std::string& engine, const std::ve
 
 SolveSpec spec_of(const nb::dict& options) {
   require_known(options, {"method", "pc", "rtol", "atol", "maxiter", "time_limit", "wait_limit",
-                          "replace_every", "chebyshev_degree"});
+                          "replace_every", "chebyshev_degree", "study"});
   SolveSpec spec;
   spec.method = method_from_name(option<std::string>(options, "method", "prcg"));
   spec.preconditioner = preconditioner_from_name(option<std::string>(options, "pc", "jacobi"));
@@ -70,7 +70,21 @@ SolveSpec spec_of(const nb::dict& options) {
   spec.wait_limit = option(options, "wait_limit", spec.wait_limit);
   spec.replace_every = option(options, "replace_every", spec.replace_every);
   spec.chebyshev_degree = option(options, "chebyshev_degree", spec.chebyshev_degree);
+  spec.study = study_from_name(option<std::string>(options, "study", "none"));
   return spec;
+}
+
+nb::object dict_of(const std::optional<Split>& split) {
+  if (!split) return nb::none();
+  nb::dict d;
+  const auto add = [&](const char* name, Phase phase) {
+    d[name] = split->seconds[static_cast<std::size_t>(phase)];
+  };
+  add("spmv", Phase::spmv);
+  add("vector", Phase::vector);
+  add("halo_wait", Phase::halo_wait);
+  add("reduction_wait", Phase::reduction_wait);
+  return d;
 }
 
 nb::dict dict_of(SolveResult result, const nb::object& x, const PlanReport& plan) {
@@ -88,6 +102,7 @@ nb::dict dict_of(SolveResult result, const nb::object& x, const PlanReport& plan
   d["handed_over_at"] = o.handed_over_at;
   d["lambda_max"] = o.lambda_max;
   d["seconds"] = result.seconds;
+  d["split"] = dict_of(result.split);
   d["reductions"] = o.reductions;
   d["exchanges"] = o.exchanges;
   d["pes"] = plan.pes.size();

@@ -51,11 +51,11 @@ class AllReduce {
     static_assert(K <= kReduceWidth);
     ++epoch_;
     // The host speaks to one thread of one block, which tells the others.
-    const bool ear = port_.pe() == 0 && port_.block() == 0 && port_.lane() == 0;
+    const bool ear = first_pe() == port_.pe() && port_.block() == 0 && port_.lane() == 0;
     const unsigned note = ear ? port_.host_notes() : 0U;
-    const int source = port_.pe() * port_.blocks() + port_.block();
-    port_.scatter(partial, port_.pes(), note, [&](int pe, int k, double sum, unsigned notes) {
-      port_.put_packet(slots_ + slot(source, k), pe, sum, make_tag(epoch_, notes));
+    const int source = (port_.pe() - first_pe()) * port_.blocks() + port_.block();
+    port_.scatter(partial, pes(), note, [&](int pe, int k, double sum, unsigned notes) {
+      port_.put_packet(slots_ + slot(source, k), first_pe() + pe, sum, make_tag(epoch_, notes));
     });
   }
 
@@ -79,7 +79,17 @@ class AllReduce {
  private:
   static constexpr unsigned kGone = 1U << kNoteBits;
 
-  CPUFREE_KERNEL_FN int sources() const { return port_.pes() * port_.blocks(); }
+  // Those that sum together: all PEs, numbered from the first one; where PEs do not communicate,
+  // each by itself.
+  CPUFREE_KERNEL_FN int pes() const {
+    if constexpr (P::communicates) return port_.pes();
+    return 1;
+  }
+  CPUFREE_KERNEL_FN int first_pe() const {
+    if constexpr (P::communicates) return 0;
+    return port_.pe();
+  }
+  CPUFREE_KERNEL_FN int sources() const { return pes() * port_.blocks(); }
 
   CPUFREE_KERNEL_FN int slot(int source, int k) const {
     const int parity = static_cast<int>(epoch_ & 1U);
@@ -126,7 +136,8 @@ class AllReduce {
       const int here = left < N ? left : N;
       const auto site = [&](int missing) {
         const int source = part.first + (begin + missing) * part.step;
-        return WaitSite{Channel::reduction, source / port_.blocks(), source % port_.blocks()};
+        return WaitSite{Channel::reduction, first_pe() + source / port_.blocks(),
+                        source % port_.blocks()};
       };
       const auto packet = [&](int k) {
         return part.packets + std::int64_t{begin + k} * part.stride;

@@ -22,6 +22,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "cpufree/device/study.hpp"
 #include "cpufree/device/types.hpp"
 
 namespace cpufree {
@@ -111,6 +112,15 @@ concept Port = requires(P& port, double* values, double value, const double (&pa
   // by one thread, as often as it likes: engines look and tell as often as is cheap.
   { port.host_notes() } -> std::convertible_to<unsigned>;
   port.report(std::int64_t{}, value);
+
+  // Studies (study.hpp): what is left out, and the time of phases. `ticks` are those of a clock of
+  // the block's own; `now` is in nanoseconds, and slower to get.
+  { P::studied } -> std::convertible_to<bool>;
+  { P::computes } -> std::convertible_to<bool>;
+  { P::communicates } -> std::convertible_to<bool>;
+  port.mark(Phase::vector);
+  { port.ticks() } -> std::same_as<std::uint64_t>;
+  { port.now() } -> std::same_as<std::uint64_t>;
 };
 
 }  // namespace cpufree

@@ -3,9 +3,11 @@
 
 #include <cstddef>
 
+#include "cpufree/device/study.hpp"
+
 namespace cpufree {
 
-struct SoloBlock {
+struct SoloBlock : Unstudied {
   static constexpr int lane() { return 0; }
   static constexpr int lanes() { return 1; }
   static bool all(bool value) { return value; }

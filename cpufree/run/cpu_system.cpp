@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <type_traits>
 
 #include "cpufree/base/index.hpp"
 #include "cpufree/base/parallel.hpp"
+#include "cpufree/run/cpu_kernel.hpp"
 #include "cpufree/run/cpu_run.hpp"
-#include "cpufree/run/dispatch.hpp"
 
 namespace cpufree {
 
@@ -16,15 +17,10 @@ namespace {
 constexpr std::size_t kMostPackets = 0;  // threads share caches: plain stores are quicker
 
 template <class T>
-using Kernel = void (*)(cpu_threads::Port&, const SolveArgs<Sliced<T, cpu_threads::Port::width>>&);
-
-template <class T>
-Kernel<T> kernel_for(const SolveSpec& spec) {
-  using P = cpu_threads::Port;
-  return with_algorithm<T>(spec.method, spec.preconditioner,
-                           []<template <class, class> class Algorithm, class M>() -> Kernel<T> {
-                             return solve_kernel<Algorithm, M, P, Sliced<T, P::width>>;
-                           });
+CpuKernel<T> kernel_for(const SolveSpec& spec) {
+  if constexpr (std::is_same_v<T, double>)
+    if (spec.study != Study::none) return cpu_study_kernel(spec);
+  return cpu_kernel<T>(spec);
 }
 
 }  // namespace
@@ -207,11 +203,15 @@ SolveResult CpuSystem<T>::solve(VectorView<const T> b, VectorView<const T> x0, V
   reserve_vectors(spec);
   load(b.span(), x0.span(), scale);
   result.history.resize(at(params.history_capacity));
-  const auto args = arguments(spec, params, result);
+  auto args = arguments(spec, params, result);
+  std::vector<Split> splits(spec.study == Study::split ? pes_.size() * at(blocks_) : 0);
+  for (std::size_t k = 0; k < args.size(); ++k)
+    if (!splits.empty()) args[k].splits = splits.data() + k * at(blocks_);
   result.seconds = run(spec, args, unscaled(progress, scale));
+  if (!splits.empty()) result.split = mean_of(splits);
   result.history.resize(at(result.outcome.history_count));
   const bool finite = store(out.span(), scale);
-  unscale(result, scale, scale != 1.0 && !finite);
+  unscale(result, scale, scale != 1.0 && !finite && !spec.leaves_out());
   return result;
 }
 

@@ -10,6 +10,21 @@ namespace cpufree {
 
 using cuda_p2p::OnDevice;
 
+namespace {
+template <class T>
+const void* kernel_for(const SolveSpec& spec) {
+  if (spec.study != Study::none)
+    return with_study(spec.study, spec.method,
+                      []<Study S, template <class, class> class Algorithm>() {
+                        return cuda_study_kernel<S, Algorithm>();
+                      });
+  return with_algorithm<T>(spec.method, spec.preconditioner,
+                           []<template <class, class> class Algorithm, class M>() {
+                             return cuda_kernel<Algorithm, M, T>();
+                           });
+}
+}  // namespace
+
 template <class T>
 CudaSystem<T>::~CudaSystem() {
   const cuda_p2p::DeviceLocks locks(devices_);
@@ -18,15 +33,12 @@ CudaSystem<T>::~CudaSystem() {
 
 template <class T>
 auto CudaSystem<T>::choice_for(const SolveSpec& spec) -> const Choice& {
-  const std::pair key(spec.method, spec.preconditioner);
+  const std::tuple key(spec.method, spec.preconditioner, spec.study);
   if (const auto found = choices_.find(key); found != choices_.end()) return found->second;
   Choice choice;
   choice.kernel.blocks = blocks_;
   choice.kernel.threads = threads_;
-  choice.kernel.function = with_algorithm<T>(
-      spec.method, spec.preconditioner, []<template <class, class> class Algorithm, class M>() {
-        return cuda_kernel<Algorithm, M, T>();
-      });
+  choice.kernel.function = kernel_for<T>(spec);
   const FastMemory fast = choose_residency(
       sizes_, wanted_by(spec, sizeof(T)),
       fast_memory_limit(choice.kernel.function, devices_, blocks_), residency_mode_);
@@ -46,6 +58,8 @@ void CudaSystem<T>::reserve(const SolveSpec& spec, const SolveParams& params) {
     for (std::size_t v = 0; v < kPrivateVectors; ++v)
       if (needed[v] && pe.vectors[v].data() == nullptr)
         pe.vectors[v] = Array<T>::uninitialised(devices_[k], at(pe.private_rows));
+    if (spec.study == Study::split && pe.splits.data() == nullptr)
+      pe.splits = Array<Split>(devices_[k], at(blocks_));
   }
   if (device_->history.size() < at(params.history_capacity)) {
     device_->history = {};
@@ -96,6 +110,7 @@ void CudaSystem<T>::set_arguments(const SolveSpec& spec, const SolveParams& para
     a.global_row = pe.global_row.data();
     a.outcome = k == 0 ? device_->outcome.data() : nullptr;
     a.history = k == 0 ? device_->history.data() : nullptr;
+    a.splits = pe.splits.data();
     device_->args[k] = a;
     const OnDevice here(devices_[k]);
     const cudaStream_t stream = device_->runner.stream(k);
@@ -118,10 +133,18 @@ std::vector<cuda_p2p::Shared> CudaSystem<T>::shared() const {
 }
 
 template <class T>
-void CudaSystem<T>::fetch(SolveResult& result) const {
+void CudaSystem<T>::fetch(const SolveSpec& spec, SolveResult& result) const {
   const OnDevice here(devices_[0]);
   result.outcome = device_->outcome.download()[0];
   result.history = device_->history.download(at(result.outcome.history_count));
+  if (spec.study != Study::split) return;
+  std::vector<Split> splits;
+  for (std::size_t k = 0; k < devices_.size(); ++k) {
+    const OnDevice there(devices_[k]);
+    const auto of_pe = device_->pes[k].splits.download();
+    splits.insert(splits.end(), of_pe.begin(), of_pe.end());
+  }
+  result.split = mean_of(splits);
 }
 
 template <class T>
@@ -143,9 +166,9 @@ SolveResult CudaSystem<T>::solve(VectorView<const T> b, VectorView<const T> x0, 
   SolveResult result;
   result.seconds =
       device_->runner.run(choice.kernel, shared(), args, spec.limits(), unscaled(progress, scale));
-  fetch(result);
+  fetch(spec, result);
   const bool finite = device_->transfer->store(private_vector(index_.x), scale, out);
-  unscale(result, scale, scale != 1.0 && !finite);
+  unscale(result, scale, scale != 1.0 && !finite && !spec.leaves_out());
   return result;
 }
 

@@ -5,7 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <utility>
+#include <tuple>
 #include <vector>
 
 #include "cpufree/engines/cuda_p2p/bootstrap.hpp"
@@ -55,6 +55,7 @@ class CudaSystem final : public System<T> {
     Array<std::int32_t> source, global_row;
     Array<std::byte> heap;
     Array<BlockShare<Matrix>> shares;
+    Array<Split> splits;                            // of the blocks, once they have been asked for
     std::array<Array<T>, kPrivateVectors> vectors;  // in the order of `each_private`
   };
 
@@ -101,7 +102,7 @@ class CudaSystem final : public System<T> {
   double load(VectorView<const T> b, VectorView<const T> x0);
   void set_arguments(const SolveSpec& spec, const SolveParams& params, const Residency& residency);
   std::vector<cuda_p2p::Shared> shared() const;
-  void fetch(SolveResult& result) const;
+  void fetch(const SolveSpec& spec, SolveResult& result) const;
   std::vector<PrivateVector<T>> private_vector(std::size_t index) const;
 
   std::mutex busy_;  // held while a solve runs
@@ -118,7 +119,8 @@ class CudaSystem final : public System<T> {
 
   Heap<T> heap_;
   std::unique_ptr<Device> device_;
-  std::map<std::pair<Method, Preconditioner>, Choice> choices_;  // made when first needed
+  // Made when first needed.
+  std::map<std::tuple<Method, Preconditioner, Study>, Choice> choices_;
 };
 
 }  // namespace cpufree

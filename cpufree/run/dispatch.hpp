@@ -21,24 +21,48 @@ auto with_preconditioner(Preconditioner preconditioner, F&& f) {
   throw InvalidInput("unknown preconditioner");
 }
 
+// Returns f.operator()<Algorithm>() for the method named.
+template <class F>
+auto with_method(Method method, F&& f) {
+  switch (method) {
+    case Method::cg:
+      return f.template operator()<ConjugateGradient>();
+    case Method::prcg:
+      return f.template operator()<PredictRecompute>();
+    case Method::pipecg:
+      return f.template operator()<PipelinedCg>();
+  }
+  throw InvalidInput("unknown method");
+}
+
 // Returns kernel_of.operator()<Algorithm, M>() for the method and the preconditioner named.
 template <class T, class F>
 auto with_algorithm(Method method, Preconditioner preconditioner, F&& kernel_of) {
-  switch (method) {
-    case Method::cg:
-      return with_preconditioner<T>(preconditioner, [&]<class M>() {
-        return kernel_of.template operator()<ConjugateGradient, M>();
-      });
-    case Method::prcg:
-      return with_preconditioner<T>(preconditioner, [&]<class M>() {
-        return kernel_of.template operator()<PredictRecompute, M>();
-      });
-    case Method::pipecg:
-      return with_preconditioner<T>(preconditioner, [&]<class M>() {
-        return kernel_of.template operator()<PipelinedCg, M>();
-      });
+  return with_method(method, [&]<template <class, class> class Algorithm>() {
+    return with_preconditioner<T>(
+        preconditioner, [&]<class M>() { return kernel_of.template operator()<Algorithm, M>(); });
+  });
+}
+
+// Returns kernel_of.operator()<S, Algorithm>() for the study and the method named.
+template <class F>
+auto with_study(Study study, Method method, F&& kernel_of) {
+  const auto of = [&]<Study S>() {
+    return with_method(method, [&]<template <class, class> class Algorithm>() {
+      return kernel_of.template operator()<S, Algorithm>();
+    });
+  };
+  switch (study) {
+    case Study::split:
+      return of.template operator()<Study::split>();
+    case Study::no_compute:
+      return of.template operator()<Study::no_compute>();
+    case Study::no_comm:
+      return of.template operator()<Study::no_comm>();
+    case Study::none:
+      break;
   }
-  throw InvalidInput("unknown method");
+  throw InvalidInput("unknown study");
 }
 
 }  // namespace cpufree

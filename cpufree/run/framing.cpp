@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <string>
+#include <type_traits>
 
 namespace cpufree {
 
@@ -61,6 +62,10 @@ template <class T>
 void check_solve(const SolveSpec& spec, const VectorView<const T>& b, const VectorView<const T>& x0,
                  const VectorView<T>& out, std::int32_t n) {
   check(spec);
+  if (spec.study != Study::none &&
+      (!std::is_same_v<T, double> || spec.preconditioner != Preconditioner::none))
+    throw Unsupported(std::string("the study ") + study_name(spec.study) +
+                      " is there in double precision without a preconditioner alone");
   require_size("the right-hand side", b.size, n);
   if (x0.size != 0) require_size("x0", x0.size, n);
   require_size("the solution", out.size, n);
@@ -86,6 +91,14 @@ SolveParams params_of(const SolveSpec& spec, double lambda_bound, bool has_guess
   params.history_capacity =
       std::clamp<std::int64_t>(spec.maxiter, 1, kHistoryCapacity - 1) + 1;  // at least 2
   return params;
+}
+
+Split mean_of(const std::vector<Split>& splits) {
+  Split mean;
+  for (const Split& split : splits)
+    for (int k = 0; k < kPhases; ++k)
+      mean.seconds[k] += split.seconds[k] / static_cast<double>(splits.size());
+  return mean;
 }
 
 void unscale(SolveResult& result, double scale, bool lost) {

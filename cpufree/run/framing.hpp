@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "cpufree/run/share_layout.hpp"
 #include "cpufree/run/system.hpp"
@@ -36,7 +37,8 @@ struct PrivateIndex {
 };
 PrivateIndex private_index();
 
-// Throws InvalidInput unless the options are valid and the vectors have n entries (x0: or none).
+// Throws InvalidInput unless the options are valid and the vectors have n entries (x0: or none),
+// Unsupported for a study that is not there.
 template <class T>
 void check_solve(const SolveSpec& spec, const VectorView<const T>& b, const VectorView<const T>& x0,
                  const VectorView<T>& out, std::int32_t n);
@@ -48,6 +50,9 @@ double scale_from(double largest);
 // Parameters for a right-hand side that was multiplied by `scale`.
 template <class T>
 SolveParams params_of(const SolveSpec& spec, double lambda_bound, bool has_guess, double scale);
+
+// Of all blocks of all PEs.
+Split mean_of(const std::vector<Split>& splits);
 
 // Norms of the caller's system from those of the scaled one. `lost`: x / scale is out of range.
 void unscale(SolveResult& result, double scale, bool lost);

@@ -3,11 +3,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "cpufree/base/error.hpp"
-#include "cpufree/device/types.hpp"
+#include "cpufree/device/study.hpp"
 #include "cpufree/problem/halo_plan.hpp"
 #include "cpufree/solvers/args.hpp"
 
@@ -40,6 +41,7 @@ struct SolveResult {
   Outcome outcome;
   std::vector<double> history;  // norms of iterations 0, stride, 2 stride, ...
   double seconds = 0.0;         // from the launch of the kernels to the end of the last one
+  std::optional<Split> split;   // mean of all blocks; of a study of the times
 };
 
 // What one block was doing when a solve was given up.

@@ -20,6 +20,11 @@ E from_name(const char* what, const std::pair<const char*, E> (&table)[N],
   throw InvalidInput(std::string("unknown ") + what + " '" + name + "'; choose one of: " + known);
 }
 
+constexpr std::pair<const char*, Study> kStudies[] = {{"none", Study::none},
+                                                      {"split", Study::split},
+                                                      {"no-compute", Study::no_compute},
+                                                      {"no-comm", Study::no_comm}};
+
 void require_not_negative(double value, const char* name) {
   require(std::isfinite(value) && value >= 0.0,
           std::string(name) + " must be a finite number >= 0, not " + std::to_string(value));
@@ -49,6 +54,14 @@ Preconditioner preconditioner_from_name(const std::string& name) {
       {"jacobi", Preconditioner::jacobi},
       {"chebyshev", Preconditioner::chebyshev}};
   return from_name("preconditioner", table, name);
+}
+
+Study study_from_name(const std::string& name) { return from_name("study", kStudies, name); }
+
+const char* study_name(Study study) {
+  for (const auto& [text, value] : kStudies)
+    if (value == study) return text;
+  return "unknown";
 }
 
 const char* reason_name(Reason reason) {
@@ -126,6 +139,9 @@ void check(const SolveSpec& spec) {
   require(
       spec.chebyshev_degree >= 1 && spec.chebyshev_degree <= 64,
       "chebyshev_degree must lie between 1 and 64, not " + std::to_string(spec.chebyshev_degree));
+  require(!spec.leaves_out() || (spec.rtol == 0.0 && spec.atol == 0.0),
+          std::string("the study ") + study_name(spec.study) +
+              " has no residual that could end it: give maxiter, and rtol and atol 0");
 }
 
 }  // namespace cpufree

@@ -43,7 +43,11 @@ struct SolveSpec {
   double wait_limit = 60.0;  // seconds that a block may wait for another one
   std::int32_t replace_every = 50;
   std::int32_t chebyshev_degree = 4;
+  // Double precision without a preconditioner alone. Studies that leave something out run for
+  // `maxiter` iterations exactly, with rtol and atol 0; x and norms mean nothing.
+  Study study = Study::none;
 
+  bool leaves_out() const { return study == Study::no_compute || study == Study::no_comm; }
   Limits limits() const { return {time_limit, wait_limit}; }
 };
 
@@ -51,8 +55,10 @@ struct SolveSpec {
 Engine engine_from_name(const std::string& name);
 Method method_from_name(const std::string& name);
 Preconditioner preconditioner_from_name(const std::string& name);
+Study study_from_name(const std::string& name);
 
 const char* engine_name(Engine engine);
+const char* study_name(Study study);
 // "CONVERGED_RTOL" and so on.
 const char* reason_name(Reason reason);
 

@@ -190,6 +190,7 @@ struct SolveArgs {
   Packet* slots = nullptr;                   // symmetric
   Outcome* outcome = nullptr;                // written by PE 0
   double* history = nullptr;                 // PE 0: history_capacity squares of norms
+  Split* splits = nullptr;                   // one per block; of a study of the times
 };
 
 }  // namespace cpufree

@@ -1,6 +1,10 @@
 // The verbs in which the solvers are written: loops over my rows, exchanges, products, sums.
 // One Context per thread; all threads of all blocks call the same verbs in the same order.
 // A verb that returns false found that a wait gave up: leave the kernel at once.
+//
+// What a study (device/study.hpp) leaves out is left out here: without computing, loops over rows,
+// but for the packets that they send and look for; without other PEs, puts to them, waits for them,
+// and their share of sums. And the verbs mark where one phase ends and the next one begins.
 #pragma once
 
 #include <type_traits>
@@ -9,67 +13,10 @@
 #include "cpufree/device/block.hpp"
 #include "cpufree/device/channel.hpp"
 #include "cpufree/solvers/local.hpp"
+#include "cpufree/solvers/packet_operand.hpp"
 #include "cpufree/solvers/resident.hpp"
 
 namespace cpufree {
-
-// Columns below `limit` from memory, the others from packets, for which it waits. A wait that is
-// given up sets `gone`, and the product goes on with what was there: the next reduction tells the
-// block.
-template <Port P, class T>
-struct PacketOperand {
-  static constexpr int ahead = 4;
-  P& port;
-  const T* values;
-  const Packet* halo;
-  const std::int32_t* source;  // slots of the senders
-  std::int32_t limit;
-  Epoch want;
-  bool& gone;
-
-  CPUFREE_KERNEL_FN T operator()(std::int32_t column) const {
-    const std::int32_t columns[1] = {column};
-    T out[1];
-    fetch(columns, out);
-    return out[0];
-  }
-
-  // out[k] = the operand's entry columns[k]. All are looked at together.
-  template <int N>
-  CPUFREE_KERNEL_FN void fetch(const std::int32_t (&columns)[N], T (&out)[N]) const {
-    if (look(columns, out) || gone) return;
-    auto wait = port.start_wait();
-    while (port.keep_waiting(wait))
-      if (look(columns, out)) return;
-    gone = true;
-    for (const std::int32_t column : columns) {
-      if (column < limit) continue;
-      const Packet packet = port.get_packet(halo + (column - limit));
-      if (arrived(packet.tag, want)) continue;
-      const std::int32_t from = source[column - limit];
-      const WaitSite site{Channel::halo_arrival, from / port.blocks(), from % port.blocks()};
-      return file_wait(port, wait, site, want, tag_epoch(packet.tag));
-    }
-  }
-
- private:
-  // Whether all packets have come.
-  template <int N>
-  CPUFREE_KERNEL_FN bool look(const std::int32_t (&columns)[N], T (&out)[N]) const {
-    bool here = true;
-    CPUFREE_UNROLL
-    for (int k = 0; k < N; ++k) {
-      if (columns[k] < limit) {
-        out[k] = values[columns[k]];
-        continue;
-      }
-      const Packet packet = port.get_packet(halo + (columns[k] - limit));
-      out[k] = static_cast<T>(packet.value);
-      here = here && arrived(packet.tag, want);
-    }
-    return here;
-  }
-};
 
 template <Port P, class M>
 class Context {
@@ -135,6 +82,7 @@ class Context {
   // f(row, lane) for all my rows.
   template <class F>
   CPUFREE_KERNEL_FN void rows(F&& f) {
+    if constexpr (!P::computes) return;
     parts([&](const Part& part, auto) {
       const std::int32_t shift = part.shift;
       for_each(port_, part.rows.begin, part.rows.end,
@@ -151,13 +99,20 @@ class Context {
     const Ghosted<T> to = v;
     parts([&](const Part& part, auto boundary) {
       const std::int32_t shift = part.shift;
+      if constexpr (!P::computes) {
+        if (!boundary) return;
+      }
       for_each(port_, part.rows.begin, part.rows.end, [&](std::int32_t i, int lane) {
         const Row row{i, i - shift};
-        const T value = f(row, lane);
-        to.set(row, value);
+        T value = 0;
+        if constexpr (P::computes) {
+          value = f(row, lane);
+          to.set(row, value);
+        }
         if (boundary) send(to, row, value);
       });
-      if (boundary && v.halo == nullptr) arrivals_.arrive_remote();
+      if constexpr (P::communicates)
+        if (boundary && v.halo == nullptr) arrivals_.arrive_remote();
     });
     arrivals_.arrive_local();
   }
@@ -166,20 +121,26 @@ class Context {
   // rows are multiplied while ghosts may still be under way.
   template <class F>
   CPUFREE_KERNEL_FN bool multiply(const Ghosted<T>& v, F&& f) {
+    port_.mark(Phase::vector);
     if (!arrivals_.wait_local()) return false;
     const Operand<T> plain{v.data};
     const bool collects = args.block_halos;
     const bool packets = v.halo != nullptr && !collects;
-    const PacketOperand<P, T> any{port_, v.data, v.halo, args.source, args.rows, arrivals_.epoch(),
-                                  gone_};
+    const PacketOperandOf<P, T> any{
+        port_, v.data, v.halo, args.source, args.rows, arrivals_.epoch(), gone_};
     bool here = true;
     parts_backwards([&](const Part& part) {
       if (part.boundary && packets) return;
       if (part.boundary && collects) collect(v);
-      if (part.boundary && !collects) here = arrivals_.wait_halo();
-      if (here) product(part, plain, f);
+      if constexpr (P::communicates)
+        if (part.boundary && !collects) here = arrivals_.wait_halo();
+      port_.mark(Phase::halo_wait);
+      if constexpr (P::computes)
+        if (here) product(part, plain, f);
+      port_.mark(Phase::spmv);
     });
     if (packets) product(boundary(), any, f);
+    port_.mark(Phase::spmv);
     return here;
   }
 
@@ -217,10 +178,14 @@ class Context {
     for (int k = 0; k < K; ++k) sums[k] = partial[k].sum();
     reduction_.push(sums);
     if (port_.clerk()) meanwhile();
+    port_.mark(Phase::vector);
   }
   template <int K>
   CPUFREE_KERNEL_FN bool pull(double (&total)[K]) {
-    return reduction_.pull(total, notes_, gone_);
+    port_.mark(Phase::vector);
+    const bool here = reduction_.pull(total, notes_, gone_);
+    port_.mark(Phase::reduction_wait);
+    return here;
   }
   template <int K>
   CPUFREE_KERNEL_FN bool sum(const Lanes<P> (&partial)[K], double (&total)[K]) {
@@ -230,9 +195,12 @@ class Context {
   CPUFREE_KERNEL_FN bool sum(const Lanes<P> (&partial)[K], double (&total)[K], F&& meanwhile) {
     double sums[K];
     for (int k = 0; k < K; ++k) sums[k] = partial[k].sum();
-    return reduction_.sum(sums, total, notes_, gone_, [&] {
+    const bool here = reduction_.sum(sums, total, notes_, gone_, [&] {
       if (port_.clerk()) meanwhile();
+      port_.mark(Phase::vector);
     });
+    port_.mark(Phase::reduction_wait);
+    return here;
   }
 
  private:
@@ -276,7 +244,7 @@ class Context {
   CPUFREE_KERNEL_FN void product(const Part& part, const X& x, F&& f) {
     const std::int32_t shift = part.shift;  // a copy: vectorisers do not trust references
     share_.matrix.multiply(port_, part.rows, x, [&f, shift](std::int32_t i, int lane, T value) {
-      f(Row{i, i - shift}, lane, value);
+      if constexpr (P::computes) f(Row{i, i - shift}, lane, value);
     });
   }
 
@@ -290,7 +258,7 @@ class Context {
     const int own = port_.lane() % kWarp;
     for (int first = port_.lane(); first - own < share_.read_count && !gone_; first += N * lanes) {
       const int left = first < share_.read_count ? (share_.read_count - 1 - first) / lanes + 1 : 0;
-      const auto number = [&](int k) { return share_.reads[first + k * lanes]; };
+      const auto number = [&](int k) { return at_home(share_.reads[first + k * lanes]); };
       const auto packet = [&](int k) { return v.halo + number(k); };
       const auto site = [&](int k) {
         const std::int32_t from = args.source[number(k)];
@@ -306,11 +274,19 @@ class Context {
     port_.sync_block();
   }
 
+  // The packet itself; where PEs do not communicate, one of my own in place of one that another PE
+  // would send. A block that reads some has boundary rows, and so puts some.
+  CPUFREE_KERNEL_FN std::int32_t at_home(std::int32_t packet) const {
+    if constexpr (!P::communicates)
+      if (args.source[packet] / port_.blocks() != port_.pe()) return share_.first_packet;
+    return packet;
+  }
+
   CPUFREE_KERNEL_FN void send(const Ghosted<T>& v, Row row, T value) {
     if (args.block_halos)
       port_.put_packet(v.halo + (share_.first_packet + row.i - share_.boundary.begin), port_.pe(),
                        static_cast<double>(value), make_tag(arrivals_.epoch(), 0U));
-    if (row.i >= share_.remote_end) return;
+    if (row.i >= share_.remote_end || !P::communicates) return;
     const std::int32_t k = row.i - share_.send_shift;
     for (std::int64_t d = args.send_ptr[k]; d < args.send_ptr[k + 1]; ++d) {
       const Destination to = args.destinations[d];

@@ -43,17 +43,18 @@ CPUFREE_KERNEL_FN void solve_kernel(P& port, const SolveArgs<Matrix>& args) {
   using Ctx = Context<P, Matrix>;
   using T = typename Matrix::Value;
   using Share = BlockShare<Matrix>;
+  using Judge = MonitorOf<Ctx>;
   Share all = args.shares[port.block()];
   std::byte* const fast = port.fast_memory();
   all.reads = resident_reads(port, args, all, fast);
-  if (args.residency.matrix)
+  if (P::computes && args.residency.matrix)
     all.matrix = all.matrix.resident(port, fast + resident_vector_bytes(args.residency, sizeof(T)));
   typename P::template Kept<Share> share = port.keep(all);
   typename P::template Kept<BlockVectors<T>> vectors =
       port.keep(block_vectors<T>(args, share, fast));
-  load_resident(port, args, share, vectors);
+  if constexpr (P::computes) load_resident(port, args, share, vectors);
   Ctx c(port, args, share, vectors, {});
-  typename P::template Held<Monitor> monitor = port.hold(Monitor(args.params));
+  typename P::template Held<Judge> monitor = port.hold(Judge(args.params));
   typename P::template Held<Reporter> reporter =
       port.hold(Reporter(args.history, args.params.history_capacity, c.is_speaker()));
   typename P::template Held<M> m = port.hold(M(vectors));
@@ -66,12 +67,24 @@ CPUFREE_KERNEL_FN void solve_kernel(P& port, const SolveArgs<Matrix>& args) {
   }
   Algorithm<Ctx, M> algorithm(c, m, monitor, reporter);
   if (!algorithm.run() || !end_solve(c, monitor)) return;
-  store_resident(port, args, share, vectors);
+  if constexpr (P::computes) store_resident(port, args, share, vectors);
   if (!c.is_speaker()) return;
   write_outcome(*args.outcome, monitor, reporter.history());
   args.outcome->lambda_max = lambda_max;
   args.outcome->reductions = c.reductions();
   args.outcome->exchanges = c.exchanges();
+}
+
+// The same as a study.
+template <Study S, template <class, class> class Algorithm, class M, Port P, class Matrix>
+CPUFREE_KERNEL_FN void study_kernel(P& port, const SolveArgs<Matrix>& args) {
+  typename P::template Held<Stopwatch> watch = port.hold(Stopwatch(port.ticks(), port.now()));
+  Studied<P, S> studied(port, watch);
+  solve_kernel<Algorithm, M>(studied, args);
+  if constexpr (S == Study::split) {
+    studied.mark(Phase::vector);
+    if (port.lane() == 0) args.splits[port.block()] = watch.split(port.now());
+  }
 }
 
 }  // namespace cpufree

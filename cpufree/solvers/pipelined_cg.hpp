@@ -25,8 +25,8 @@ CPUFREE_COLD_FN Apart<Ctx> take_over_apart(typename Ctx::PortType port,
                                            const typename Ctx::Args& args,
                                            const typename Ctx::Share& share,
                                            const BlockVectors<typename Ctx::T>& v,
-                                           typename Ctx::State state, const M& m, Monitor& monitor,
-                                           Reporter& reporter) {
+                                           typename Ctx::State state, const M& m,
+                                           MonitorOf<Ctx>& monitor, Reporter& reporter) {
   Ctx c(port, args, share, v, state);
   const bool here = PredictRecompute<Ctx, M>(c, m, monitor, reporter).take_over();
   return {c.state(), 0.0, here};
@@ -69,6 +69,7 @@ class PipelinedCg {
   using T = typename Ctx::T;
   using P = typename Ctx::PortType;
   using L = Lanes<P>;
+  using Monitor = MonitorOf<Ctx>;
 
   CPUFREE_KERNEL_FN PipelinedCg(Ctx& c, const M& m, Monitor& monitor, Reporter& reporter)
       : c_(c),
@@ -140,7 +141,8 @@ class PipelinedCg {
     const double beta = first ? 0.0 : gamma * reciprocal(s_.gamma);
     const double curvature = first ? delta : delta - beta * gamma * reciprocal(s_.alpha);
     const double alpha = gamma * reciprocal(curvature);
-    const bool found = gamma > 0.0 && curvature > 0.0 && is_finite(curvature) && is_finite(alpha);
+    const bool found = Monitor::blind ||
+                       (gamma > 0.0 && curvature > 0.0 && is_finite(curvature) && is_finite(alpha));
     return {alpha, beta, found};
   }
 

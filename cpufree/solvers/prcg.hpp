@@ -21,6 +21,7 @@ class PredictRecompute {
   using T = typename Ctx::T;
   using P = typename Ctx::PortType;
   using L = Lanes<P>;
+  using Monitor = MonitorOf<Ctx>;
 
   CPUFREE_KERNEL_FN PredictRecompute(Ctx& c, const M& m, Monitor& monitor, Reporter& reporter)
       : c_(c),
@@ -92,8 +93,8 @@ class PredictRecompute {
   // Whether all that is to be done about the sums is to take the next step: what `judge` would find
   // too, as every thread sees for itself.
   CPUFREE_KERNEL_FN bool all_quiet(const double (&total)[kSums]) {
-    const bool step = total[kMu] > 0.0 && total[kNu] > 0.0 && alpha_ > T{0} &&
-                      is_finite(static_cast<double>(alpha_));
+    const bool step = Monitor::blind || (total[kMu] > 0.0 && total[kNu] > 0.0 && alpha_ > T{0} &&
+                                         is_finite(static_cast<double>(alpha_)));
     if (!step || !books_.quiet(c_, monitor_, total[kSquare])) return false;
     books_.note(c_, total[kSquare]);
     return true;

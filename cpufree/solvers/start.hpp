@@ -81,7 +81,7 @@ class Books {
   }
   // Whether the iteration at hand, of which `reductions` was the last one, is quiet.
   template <class Ctx>
-  CPUFREE_KERNEL_FN bool quiet(const Ctx& c, const Monitor& monitor, double square) const {
+  CPUFREE_KERNEL_FN bool quiet(const Ctx& c, const MonitorOf<Ctx>& monitor, double square) const {
     return c.reductions() < end_ && monitor.quiet(square, c.notes());
   }
   // It is: for the clerk to write down.
@@ -104,7 +104,7 @@ class Books {
 
 // r = b - A x and the monitor's start.
 template <class Ctx>
-CPUFREE_KERNEL_FN bool begin_solve(Ctx& c, Monitor& monitor, Reporter& reporter) {
+CPUFREE_KERNEL_FN bool begin_solve(Ctx& c, MonitorOf<Ctx>& monitor, Reporter& reporter) {
   using L = Lanes<typename Ctx::PortType>;
   const auto& v = c.vectors;
   double rr = 0.0;
@@ -129,7 +129,7 @@ CPUFREE_KERNEL_FN bool begin_solve(Ctx& c, Monitor& monitor, Reporter& reporter)
 // was; otherwise, or if `replace`, r = b - A x. A second product is cheaper than a vector kept for
 // this.
 template <class Ctx>
-CPUFREE_KERNEL_FN bool verify(Ctx& c, Monitor& monitor, bool replace, bool& honest) {
+CPUFREE_KERNEL_FN bool verify(Ctx& c, MonitorOf<Ctx>& monitor, bool replace, bool& honest) {
   double rr = 0.0;
   if (!true_residual(c, replace, rr)) return false;
   c.once([&] { monitor.verify(rr, replace); });

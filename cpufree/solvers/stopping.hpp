@@ -16,6 +16,7 @@
 #pragma once
 
 #include <cmath>
+#include <type_traits>
 
 #include "cpufree/solvers/args.hpp"
 
@@ -27,6 +28,8 @@ enum class Verdict { go_on, verify, stop };
 
 class Monitor {
  public:
+  static constexpr bool blind = false;  // steps are to be taken whatever the numbers
+
   CPUFREE_KERNEL_FN explicit Monitor(const SolveParams& params) : params_(params) {}
 
   CPUFREE_KERNEL_FN Reason reason() const { return reason_; }
@@ -190,6 +193,46 @@ class Monitor {
   bool verified_ = false;
   bool honest_ = true;
 };
+
+// The monitor of a study in which the numbers mean nothing (study.hpp): it goes on, whatever they
+// are, until the iterations are done or the host says stop.
+class Counter : public Monitor {
+ public:
+  static constexpr bool blind = true;
+
+  CPUFREE_KERNEL_FN explicit Counter(const SolveParams& params)
+      : Monitor(params), most_(params.maxiter) {}
+
+  CPUFREE_KERNEL_FN void begin(double bb, double rr) {
+    Monitor::begin(bb, rr);
+    stop(most_ > 0 ? Reason::running : Reason::diverged_its);
+  }
+  CPUFREE_KERNEL_FN bool quiet(double, unsigned notes) const { return notes == 0U; }
+  CPUFREE_KERNEL_FN Verdict look(double rr, unsigned notes) {
+    count(rr);
+    if (iterations() >= most_)
+      stop(Reason::diverged_its);
+    else if ((notes & kNoteInterrupt) != 0U)
+      stop(Reason::interrupted);
+    else if ((notes & kNoteTimeLimit) != 0U)
+      stop(Reason::time_limit);
+    return done() ? Verdict::stop : Verdict::go_on;
+  }
+  CPUFREE_KERNEL_FN bool verify(double rr, bool) {
+    record_truth(rr);
+    if (iterations() >= most_) stop(Reason::diverged_its);
+    return true;
+  }
+  CPUFREE_KERNEL_FN static bool usable(double) { return true; }
+  CPUFREE_KERNEL_FN static bool positive(double, Reason) { return true; }
+
+ private:
+  std::int64_t most_;
+};
+
+template <class Ctx>
+using MonitorOf =
+    std::conditional_t<Ctx::PortType::computes && Ctx::PortType::communicates, Monitor, Counter>;
 
 // Squares of residual norms, one per iteration, in bounded memory: when it is full, every other one
 // is dropped and from then on only every other one kept. Used by one thread.

@@ -55,6 +55,7 @@ class Outcome(TypedDict):
     handed_over_at: int  # iteration at which prcg took over from pipecg, or -1
     lambda_max: float
     seconds: float
+    split: dict[str, float] | None  # seconds of phases, with the option study "split"
     reductions: int
     exchanges: int
     pes: int

@@ -60,25 +60,38 @@ class Rig {
 
   SolveParams params;
   Outcome outcome;
+  std::vector<Split> splits;  // of all blocks
 
-  // Runs `solve_kernel` under one schedule. True if no wait was given up.
-  template <template <class, class> class Algorithm, class M>
+  // Runs `solve_kernel` under one schedule, or `study_kernel`. True if no wait was given up.
+  template <template <class, class> class Algorithm, class M, Study S = Study::none>
   bool run(std::uint64_t seed, const cpu_fibers::Fault& fault = {}) {
+    reset();
+    machine_ = std::make_unique<cpu_fibers::Machine>(
+        cpu_fibers::Config{pes_, blocks_, heaps_->bases(), seed, fault}, [&](int pe, int block) {
+          cpu_fibers::Port port(*machine_, pe, block);
+          if constexpr (S == Study::none)
+            solve_kernel<Algorithm, M>(port, data(pe).args);
+          else
+            study_kernel<S, Algorithm, M>(port, data(pe).args);
+        });
+    return machine_->run();
+  }
+
+  // For kernels that are run otherwise: a new solve, and what a PE's kernel is given.
+  void reset() {
     outcome = {};
     history_.assign(static_cast<std::size_t>(params.history_capacity), 0.0);
+    splits.assign(static_cast<std::size_t>(pes_ * blocks_), Split());
     for (int pe = 0; pe < pes_; ++pe) {
       std::memset(heaps_->base(pe), 0, heaps_->bytes());
       data(pe).args.params = params;
       data(pe).args.outcome = &outcome;
       data(pe).args.history = history_.data();
+      data(pe).args.splits = splits.data() + pe * blocks_;
     }
-    machine_ = std::make_unique<cpu_fibers::Machine>(
-        cpu_fibers::Config{pes_, blocks_, heaps_->bases(), seed, fault}, [&](int pe, int block) {
-          cpu_fibers::Port port(*machine_, pe, block);
-          solve_kernel<Algorithm, M>(port, data(pe).args);
-        });
-    return machine_->run();
   }
+  const SolveArgs<Format>& args(int pe) const { return data(pe).args; }
+  std::byte* const* heaps() const { return heaps_->bases(); }
 
   const cpu_fibers::Machine& machine() const { return *machine_; }
 

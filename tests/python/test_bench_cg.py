@@ -169,10 +169,65 @@ def test_who_never_starts_is_given_up(run: Run) -> None:
 
 def test_variants_that_a_contender_lacks_are_recorded_as_such(run: Run) -> None:
     words = ["--variant", "full,no-comm", "--methods", "cg", "--repeats", "1"]
-    _, lines = run(SMALL, "--contenders", "cpufree", *words)
+    _, lines = run(SMALL, "--contenders", "scipy", *words)
     (failure,) = of_kind(lines, "failure")
     assert (failure["variant"], failure["unsupported"]) == ("no-comm", True)
     assert {x["variant"] for x in of_kind(lines, "measurement")} == {"full"}
+
+
+def test_variants_of_cpufree_are_measured_for_the_iterations_of_the_solve(run: Run) -> None:
+    words = ["--variant", "full,no-compute,no-comm", "--pes", "1,3", "--repeats", "2"]
+    code, lines = run(SMALL, "--contenders", "cpufree", "--iterations", "25", *words)
+    assert code == 0 and not of_kind(lines, "failure")
+    measured = of_kind(lines, "measurement")
+    assert len(measured) == 2 * 3 * 3 * 2
+    assert {(x["iterations"], x["reason"]) for x in measured} == {(25, "CONVERGED_ITS")}
+    assert all((x["residual"] is None) == (x["variant"] != "full") for x in measured)
+    assert {x["variant"] for x in of_kind(lines, "check")} == {"full"}
+
+
+def test_variants_are_refused_without_a_number_of_iterations(run: Run) -> None:
+    words = ["--variant", "full,no-compute", "--rtol", "1e-4", "--methods", "prcg"]
+    _, lines = run(SMALL, "--contenders", "cpufree", "--repeats", "1", *words)
+    (failure,) = of_kind(lines, "failure")
+    assert failure["variant"] == "no-compute" and "give iterations" in failure["error"]
+    assert {x["variant"] for x in of_kind(lines, "measurement")} == {"full"}
+
+
+def test_variants_that_are_not_compiled_are_recorded_as_such(run: Run) -> None:
+    words = ["--variant", "no-comm", "--methods", "cg", "--pc", "jacobi", "--repeats", "1"]
+    code, lines = run(SMALL, "--contenders", "cpufree", *words)
+    (failure,) = of_kind(lines, "failure")
+    assert code == 4 and failure["unsupported"]
+    assert "without a preconditioner alone" in failure["error"]
+
+
+def test_split_is_told_by_a_solve_of_its_own(run: Run, out: Path, tmp_path: Path) -> None:
+    words = [SMALL, "--contenders", "cpufree", "--pes", "2", "--repeats", "2"]
+    code, lines = run(*words, "--variant", "full,no-comm", "--iterations", "20")
+    assert code == 0
+    assert all(x["split"] is None for x in of_kind(lines, "measurement"))
+    told = of_kind(lines, "split")
+    assert [x["method"] for x in told] == ["cg", "prcg", "pipecg"]
+    assert {x["variant"] for x in told} == {"full"}
+    for line in told:
+        assert line["iterations"] == 20
+        assert 0.0 < sum(line["split"].values()) <= line["seconds"]
+    with pytest.raises(SystemExit):
+        cli.main(["bench", "report", str(out), "--out", str(tmp_path / "report")])
+    text = (tmp_path / "report/report.md").read_text()
+    assert "where they go" in text and "| cpufree prcg |" in text
+    assert (tmp_path / "report/breakdown-double-none-2.png").exists()
+
+
+def test_split_that_is_missing_is_asked_for_when_a_run_goes_on(run: Run, out: Path) -> None:
+    words = [SMALL, "--contenders", "cpufree", "--repeats", "1", "--iterations", "5"]
+    _, whole = run(*words)
+    text = out.read_bytes()
+    out.write_bytes(text[: text.rindex(b'{"kind": "split"')])
+    _, lines = run(*words)
+    assert len(of_kind(lines, "split")) == len(of_kind(whole, "split")) == 3
+    assert of_kind(lines, "measurement") == of_kind(whole, "measurement")
 
 
 RESUMED = (SMALL, "--methods", "cg", "--iterations", "5", "--repeats", "5")

@@ -239,13 +239,37 @@ def test_share_of_the_memory_rate_is_that_of_all_gpus(lines: Lines) -> None:
 def test_split_is_per_iteration_with_the_rest_as_other(lines: Lines) -> None:
     results = Results([FILE])
     (series,) = (s for s in results.of(FOUR) if s.name == "cpufree cg")
-    split = plots.split_of(series)
+    split = series.split
     assert split is not None
     mean = statistics.mean(series.per_iteration)
     assert sum(split.values()) == pytest.approx(mean)
     assert split["spmv"] == pytest.approx(0.5 * mean, rel=1e-4)
     assert split["other"] == pytest.approx(0.05 * mean, rel=1e-4)
-    assert plots.split_of(next(s for s in results.of(FOUR) if s.name == "nccl cg")) is None
+    assert next(s for s in results.of(FOUR) if s.name == "nccl cg").split is None
+    rows = {row[0]: row for row in tables.splits(results, FOUR).rows}  # type: ignore[union-attr]
+    assert rows["cpufree cg"][1] == tables.micro(split["spmv"]) and "nccl cg" not in rows
+
+
+def test_split_of_a_solve_of_its_own_comes_before_that_of_repeats(
+    lines: Lines, tmp_path: Path
+) -> None:
+    found = next(x for x in lines if x["kind"] == "measurement" and x["contender"] == "nccl")
+    split = {"spmv": 2.0, "vector": 1.0, "halo_wait": 0.5, "reduction_wait": 0.25}
+    told = {**found, "kind": "split", "seconds": 4.0, "iterations": 2, "split": split}
+    file = tmp_path / "told.jsonl"
+    file.write_text("".join(json.dumps(line) + "\n" for line in [*lines, told]))
+    key = (found["case"], found["pes"], found["method"])
+    (series,) = (
+        s
+        for s in Results([file]).series.values()
+        if (s.group.case, s.group.pes, s.task.method) == key and s.task.contender == "nccl"
+    )
+    assert series.split == {
+        "spmv": 1.0,
+        "vector": 0.5,
+        "halo_wait": 0.25,
+        "reduction_wait": 0.125,
+    } | {"other": 0.125}
 
 
 def test_report_has_tables_plots_and_what_is_missing(

@@ -65,6 +65,8 @@ class Port : public SoloBlock {
   }
   unsigned host_notes() const { return 0; }
   void report(std::int64_t, double) {}
+  std::uint64_t now() const { return static_cast<std::uint64_t>(machine_.steps()); }
+  std::uint64_t ticks() const { return now(); }
 
  private:
   Machine& machine_;

@@ -85,6 +85,13 @@ class Port : public SoloBlock {
     shared_.iteration.store(iteration, std::memory_order_relaxed);
   }
 
+  static std::uint64_t now() {
+    const auto since = Clock::now().time_since_epoch();
+    return static_cast<std::uint64_t>(
+        std::chrono::duration_cast<std::chrono::nanoseconds>(since).count());
+  }
+  static std::uint64_t ticks() { return now(); }
+
   WaitRecord& record() {
     return shared_.records[static_cast<std::size_t>(pe_ * shared_.blocks + block_)];
   }

@@ -11,7 +11,7 @@
 
 namespace cpufree::cuda_p2p {
 
-class Port {
+class Port : public Unstudied {
  public:
   static constexpr int width = 1;
   static constexpr int batch = 6;
@@ -239,6 +239,9 @@ class Port {
     *shared_.residual = residual;
     *shared_.iteration = iteration;
   }
+
+  __device__ static std::uint64_t now() { return nanoseconds(); }
+  __device__ static std::uint64_t ticks() { return static_cast<std::uint64_t>(clock64()); }
 
  private:
   static constexpr unsigned kFull = 0xffffffffU;

@@ -25,6 +25,8 @@ class Measured:
     family: str
     lines: list[Line] = field(default_factory=list, kw_only=True)
     check: Line | None = field(default=None, kw_only=True)
+    split_line: Line | None = field(default=None, kw_only=True)
+    """Of the solve that was done for its split alone."""
     facts: dict[str, Any] = field(default_factory=dict, kw_only=True)
     problem: Line = field(default_factory=dict, kw_only=True)
 
@@ -91,13 +93,14 @@ class Collected(Generic[G, S]):
         loads = {(self.group_of(x), x["contender"]): x for x in kinds.get("load", ())}
         problems = {self.group_of(line): line for line in kinds.get("problem", ())}
         checks = {(self.group_of(line), _task(line)): line for line in kinds.get("check", ())}
+        splits = {(self.group_of(line), _task(line)): line for line in kinds.get("split", ())}
         for line in kinds.get("measurement", ()):
             group, task = self.group_of(line), _task(line)
             if (group, task) not in mine:
                 load = loads[group, task.contender]
                 series = self.make_series(group, task, load, lines[0], kinds)
                 series.check, series.facts = checks.get((group, task)), load["facts"]
-                series.problem = problems[group]
+                series.problem, series.split_line = problems[group], splits.get((group, task))
                 mine[group, task] = series
             mine[group, task].lines.append(line)
         for group, task in mine:

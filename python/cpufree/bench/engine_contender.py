@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InvalidInputError, UnsupportedError
+from ..errors import InvalidInputError
 from ..run import choices, core
 from .problem_folder import Arrays, read_arrays
 
@@ -18,7 +18,9 @@ WAIT_LIMIT = 60.0
 class EngineContender:
     """Solves with the compiled core; `seconds` are those of the kernels, launch to end.
 
-    They hold what the engine does at the end of each solve: the product for b - A x.
+    They hold what the engine does at the end of each solve: the product for b - A x. Variants, and
+    the solve that tells its split, are kernels of their own (studies), which are compiled for
+    double precision without a preconditioner.
     """
 
     name = "cpufree"
@@ -27,6 +29,7 @@ class EngineContender:
         self._system: Any = None
         self._arrays: Arrays | None = None
         self._pc = "none"
+        self._tells_split = False
 
     def load(self, folder: Path, options: dict[str, Any]) -> dict[str, Any]:
         """Lay the matrix out on `pes` GPUs, those of `gpus`, or on the CPU's cores where None."""
@@ -49,6 +52,7 @@ class EngineContender:
         )
         seconds = time.perf_counter() - begin
         self._arrays, self._pc = a, str(options["preconditioner"])
+        self._tells_split = self._pc == "none" and a.data.dtype == np.float64
         plan: dict[str, Any] = self._system.plan()
         kept = "blocks threads halo block_halo halo_values imbalance matrix_bytes "
         kept += "resident_vectors resident_matrix"
@@ -57,17 +61,26 @@ class EngineContender:
             "pes": pes,
             "staging": "none",
             "spmv": "warp slices" if gpus else "slices of 8 rows",
+            "tells_split": self._tells_split,
             "setup_seconds": seconds,
             "plan": {key: plan[key] for key in kept.split()},
         }
 
     def solve(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Solve; with `iterations` given the tolerance is 0, which only rounding errors meet."""
+        """Solve; with `iterations` given the tolerance is 0, which only rounding errors meet.
+
+        Of a variant, x and residual mean nothing, and `iterations` is needed.
+        """
         if self._arrays is None:
             raise InvalidInputError("solve was asked for before load")
-        if request.get("variant", "full") != "full":
-            raise UnsupportedError("the persistent kernel has no variants without work or halos")
-        exact = request.get("iterations")
+        variant, exact = request.get("variant", "full"), request.get("iterations")
+        study = "split" if request.get("split") and self._tells_split else "none"
+        if variant != "full":
+            study = variant
+            if not exact:
+                raise InvalidInputError(
+                    f"the variant {variant} has no residual that could end it: give iterations"
+                )
         options = {
             "method": request["method"],
             "pc": self._pc,
@@ -75,6 +88,7 @@ class EngineContender:
             "atol": 0.0,
             "maxiter": int(exact or request["max_iterations"]),
             "wait_limit": WAIT_LIMIT,
+            "study": study,
         }
         b = np.array(self._arrays.b)
         outcome = core.solve(self._system, b, None, None, options, None)
@@ -85,7 +99,9 @@ class EngineContender:
             answer["reason"] = "CONVERGED_ITS"
         if outcome["handed_over_at"] >= 0:
             answer["note"] = f"prcg took over at iteration {outcome['handed_over_at']}"
-        return {**answer, "split": None}
+        if variant != "full":
+            answer["residual"] = None
+        return {**answer, "split": outcome["split"]}
 
     def close(self) -> None:
         """Free the system."""

@@ -83,6 +83,10 @@ class InterleavedGroup:
         self.done: dict[Task, set[int]] = {task: set() for task in self.tasks}
         self.out: set[Task] = set()
         self.checked: set[Task] = set()
+        self.tell_split: set[str] = set()
+        """Contenders that can be asked for their split."""
+        self.told: set[Task] = set()
+        """Tasks whose split is known."""
         for line in known:
             self._recall(line)
 
@@ -112,17 +116,30 @@ class InterleavedGroup:
                 self.done[task].add(line["round"])
             elif line["kind"] == "check" and matches(line, task):
                 self.checked.add(task)
+            elif line["kind"] == "split" and matches(line, task):
+                self.told.add(task)
+            elif line["kind"] == "load" and line["contender"] == task.contender:
+                self._take_facts(line["contender"], line["facts"])
             elif line["kind"] == "failure" and line["contender"] == task.contender:
                 whole = line["method"] is None
                 self.out |= {task} if whole or matches(line, task) else set()
 
+    def _take_facts(self, contender: str, facts: dict[str, Any]) -> None:
+        if facts.get("tells_split"):
+            self.tell_split.add(contender)
+
     def open(self) -> list[Task]:
-        """Return the tasks that have rounds left."""
+        """Return the tasks that have rounds left, or their split."""
         repeats = self.plan.repeats
-        return [t for t in self.tasks if t not in self.out and len(self.done[t]) < repeats]
+        left = [t for t in self.tasks if len(self.done[t]) < repeats or self._is_untold(t)]
+        return [task for task in left if task not in self.out]
+
+    def _is_untold(self, task: Task) -> bool:
+        able = task.variant == "full" and task.contender in self.tell_split
+        return able and task not in self.told
 
     def measure(self) -> None:
-        """Load, warm up, and measure in rounds."""
+        """Load, warm up, measure in rounds, and ask for splits."""
         todo = self.open()
         per_task = self.plan.repeats + 1
         self.watch.advance((len(self.tasks) - len(todo)) * per_task)
@@ -141,6 +158,8 @@ class InterleavedGroup:
             for task in order:
                 if task not in self.out and number not in self.done[task]:
                     self._time(task, number)
+        for task in self.open():
+            self._ask_split(task)
 
     def write(self, kind: str, **content: Any) -> None:
         """Write a line of this group."""
@@ -165,6 +184,7 @@ class InterleavedGroup:
             self.fail(Task(entry.name, "", ""), error)
             return
         run.loaded.add(entry.name)
+        self._take_facts(entry.name, facts)
         self.write("load", contender=entry.name, family=entry.family, facts=facts)
 
     def fail(self, task: Task, error: WorkerFailure | Refused) -> None:
@@ -210,6 +230,18 @@ class InterleavedGroup:
         self.write("measurement", **task.key(), round=number, **kept, split=answer.get("split"))
         self.done[task].add(number)
         self.watch.advance()
+
+    def _ask_split(self, task: Task) -> None:
+        """Ask for a solve more, which tells where its time goes. No round has the cost of that."""
+        self.watch.at(self._describe(task, "split"))
+        if self.ask(task, stop=False, iterations=self.warm_up_iterations, split=True) is None:
+            return
+        answer = self.ask(task, split=True)
+        if answer is None or not answer.get("split"):
+            return
+        kept = {key: answer[key] for key in ("seconds", "iterations", "split")}
+        self.write("split", **task.key(), **kept)
+        self.told.add(task)
 
     def _describe(self, task: Task, what: str) -> str:
         variant = "" if task.variant == "full" else f" ({task.variant})"

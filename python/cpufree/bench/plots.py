@@ -241,7 +241,7 @@ def draw_breakdown(results: Results, setting: Setting) -> Figure | None:
         (f"{group.case.removesuffix('-small')}: {series.name}", shares)
         for group in results.groups_of(setting)
         for series in fastest_of_each(results.valid(group))
-        if (shares := split_of(series)) is not None
+        if (shares := series.split) is not None
     ]
     if not rows:
         return None
@@ -263,15 +263,3 @@ def draw_breakdown(results: Results, setting: Setting) -> Figure | None:
     tidy(axes, "x")
     head(figure, f"{setting_text(setting)}: where the time of an iteration goes")
     return figure
-
-
-def split_of(series: Series) -> dict[str, float] | None:
-    """Return seconds per iteration of each part, the mean of the repeats that tell; else None."""
-    told = [line for line in series.lines if line.get("split")]
-    if not told:
-        return None
-    iterations = sum(line["iterations"] for line in told)
-    names = [name for name in PARTS if name != "other"]
-    shares = {n: sum(line["split"].get(n) or 0.0 for line in told) / iterations for n in names}
-    whole = sum(line["seconds"] for line in told) / iterations
-    return {**shares, "other": max(0.0, whole - sum(shares.values()))}

@@ -1,8 +1,8 @@
 """The file of a run: JSON lines, one a measurement, so that a run can stop and go on.
 
 The first line is the header: what was asked for, and where it runs. Others have a `kind`:
-`problem`, `rate`, `load` (facts of a contender), `check` (of its x), `measurement`, `failure`, and
-`end`, one for each time that the run was gone on with.
+`problem`, `rate`, `load` (facts of a contender), `check` (of its x), `measurement`, `split` (of a
+solve for that alone), `failure`, and `end`, one for each time that the run was gone on with.
 """
 
 from __future__ import annotations

@@ -54,6 +54,8 @@ def _sections(results: Results, drawn: dict[Path, Setting | None]) -> list[str]:
             parts += [f"### {group.case}\n", markdown(tables.detail(results, group))]
             if (by_variant := tables.variants(results, group)) is not None:
                 parts += ["µs per iteration, of variants:\n", markdown(by_variant)]
+            if (splits := tables.splits(results, group)) is not None:
+                parts += ["µs per iteration, where they go:\n", markdown(splits)]
     parts += ["## Contenders\n", markdown(tables.contenders(results))]
     if results.failures:
         parts += ["## Not measured\n", markdown(tables.failures(results))]

@@ -13,6 +13,8 @@ from .contenders import BASELINE, DEVICE_DRIVEN, OURS, PEER
 from .plan import Group, Task
 from .records import Line
 
+# What a split tells of a solve.
+PHASES = ("spmv", "vector", "halo_wait", "reduction_wait")
 # True residuals at the same iteration agree to within a small factor. Who is off the smallest one
 # by more than this has computed something else.
 MOST_OFF = 100.0
@@ -46,6 +48,21 @@ class Series(Measured):
     def median(self) -> float:
         """Median of what is compared."""
         return statistics.median(self.times)
+
+    @property
+    def split(self) -> dict[str, float] | None:
+        """Seconds per iteration of each phase and of what is `other`; None where it is not told.
+
+        Out of the solve that was done for that, or the mean of the repeats that tell.
+        """
+        told = [self.split_line] if self.split_line else []
+        told = told or [line for line in self.lines if line.get("split")]
+        if not told:
+            return None
+        iterations = sum(line["iterations"] for line in told)
+        spent = {n: sum(line["split"].get(n) or 0.0 for line in told) / iterations for n in PHASES}
+        whole = sum(line["seconds"] for line in told) / iterations
+        return {**spent, "other": max(0.0, whole - sum(spent.values()))}
 
     @property
     def counted(self) -> work.Problem:

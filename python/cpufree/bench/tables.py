@@ -195,6 +195,17 @@ def variants(results: Results, group: Group) -> Table | None:
     return Table(("contender", *names), rows) if rows else None
 
 
+def splits(results: Results, group: Group) -> Table | None:
+    """Return where the time of an iteration goes, None where no contender tells."""
+    rows = [
+        (series.name, *(micro(seconds) for seconds in (*split.values(), sum(split.values()))))
+        for series in sorted(results.valid(group), key=lambda s: s.median)
+        if (split := series.split) is not None
+    ]
+    heads = ("contender", "SpMV", "vectors", "waiting for halos", "waiting for reductions")
+    return Table((*heads, "other", "all"), rows) if rows else None
+
+
 def contenders(results: Results) -> Table:
     """Return what the contenders say of themselves."""
     found: dict[tuple[str, ...], None] = {}

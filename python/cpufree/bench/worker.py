@@ -29,7 +29,10 @@ class Contender(Protocol):
         """Read the problem in folder and set up; return facts, ready for JSON."""
 
     def solve(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Solve; return seconds, iterations, reason, residual, and split (None: not known)."""
+        """Solve; return seconds, iterations, reason, residual, and split (None: not known).
+
+        Who tells the split in solves that ask for it alone (`split`) says so in its facts.
+        """
 
     def close(self) -> None:
         """Free what load has set up; called also where load failed."""

@@ -1,0 +1,90 @@
+// The operand of a product where ghosts travel as packets, and the product itself looks for them.
+#pragma once
+
+#include <type_traits>
+
+#include "cpufree/device/wait.hpp"
+
+namespace cpufree {
+
+// Columns below `limit` from memory, the others from packets, for which it waits. A wait that is
+// given up sets `gone`, and the product goes on with what was there: the next reduction tells the
+// block.
+template <Port P, class T>
+struct PacketOperand {
+  static constexpr int ahead = 4;
+  P& port;
+  const T* values;
+  const Packet* halo;
+  const std::int32_t* source;  // slots of the senders
+  std::int32_t limit;
+  Epoch want;
+  bool& gone;
+
+  CPUFREE_KERNEL_FN T operator()(std::int32_t column) const {
+    const std::int32_t columns[1] = {column};
+    T out[1];
+    fetch(columns, out);
+    return out[0];
+  }
+
+  // out[k] = the operand's entry columns[k]. All are looked at together.
+  template <int N>
+  CPUFREE_KERNEL_FN void fetch(const std::int32_t (&columns)[N], T (&out)[N]) const {
+    if (look(columns, out) || gone) return;
+    auto wait = port.start_wait();
+    while (port.keep_waiting(wait))
+      if (look(columns, out)) return;
+    gone = true;
+    for (const std::int32_t column : columns) {
+      if (column < limit) continue;
+      const Packet packet = port.get_packet(halo + (column - limit));
+      if (arrived(packet.tag, want)) continue;
+      const std::int32_t from = source[column - limit];
+      const WaitSite site{Channel::halo_arrival, from / port.blocks(), from % port.blocks()};
+      return file_wait(port, wait, site, want, tag_epoch(packet.tag));
+    }
+  }
+
+  // Whether all packets have come.
+  template <int N>
+  CPUFREE_KERNEL_FN bool look(const std::int32_t (&columns)[N], T (&out)[N]) const {
+    bool here = true;
+    CPUFREE_UNROLL
+    for (int k = 0; k < N; ++k) {
+      if (columns[k] < limit) {
+        out[k] = values[columns[k]];
+        continue;
+      }
+      const Packet packet = port.get_packet(halo + (columns[k] - limit));
+      out[k] = static_cast<T>(packet.value);
+      here = here && arrived(packet.tag, want);
+    }
+    return here;
+  }
+};
+
+// The same for studies: a wait is a phase of its own, and without other PEs nobody waits. A type of
+// its own, as even calls of nothing have compilers inline otherwise what is around them.
+template <Port P, class T>
+struct StudiedOperand : PacketOperand<P, T> {
+  CPUFREE_KERNEL_FN T operator()(std::int32_t column) const {
+    const std::int32_t columns[1] = {column};
+    T out[1];
+    fetch(columns, out);
+    return out[0];
+  }
+
+  template <int N>
+  CPUFREE_KERNEL_FN void fetch(const std::int32_t (&columns)[N], T (&out)[N]) const {
+    if (this->look(columns, out) || !P::communicates) return;
+    this->port.mark(Phase::spmv);
+    PacketOperand<P, T>::fetch(columns, out);
+    this->port.mark(Phase::halo_wait);
+  }
+};
+
+template <Port P, class T>
+using PacketOperandOf = std::conditional_t<P::studied, StudiedOperand<P, T>, PacketOperand<P, T>>;
+
+}  // namespace cpufree
