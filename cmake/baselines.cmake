@@ -1,6 +1,6 @@
 # The host-driven baselines: the library cpufree_baselines, and the extension cpufree._baselines
 # (with the vendor's libraries, which nothing else needs); cpufree._baselines_mpi where MPI is found.
-set(baseline_sources cpufree/run/baseline.cpp)
+set(baseline_sources cpufree/run/baseline.cpp cpufree/run/baseline_stencil.cpp)
 set_source_files_properties(${baseline_sources} PROPERTIES LANGUAGE CUDA)
 function(cpufree_baseline_options target)
   target_include_directories(${target} PUBLIC cpufree/baselines/cuda)

@@ -24,6 +24,7 @@ CPP_MAY_INCLUDE: dict[str, set[str]] = {
     "engines": {"device"},
     "baselines": {
         "problem",
+        "device/pack.hpp",
         "device/types.hpp",
         "engines/cuda_p2p/atomic.cuh",
         "solvers/args.hpp",

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "cpufree/bindings/grid.hpp"
 #include "cpufree/bindings/options.hpp"
 #include "cpufree/run/stencil.hpp"
 
@@ -20,17 +21,10 @@ using Values = nb::ndarray<T, nb::c_contig, nb::device::cpu>;
 
 template <class T>
 Grid grid_of(const Values<T>& values, const std::vector<bool>& periodic) {
-  const std::size_t dims = values.ndim();
-  require((dims == 2 || dims == 3) && periodic.size() == dims,
-          "values must have 2 or 3 dimensions, and each of them a boundary");
-  Grid grid;
-  grid.dims = static_cast<int>(dims);
-  for (std::size_t k = 0; k < dims; ++k) {
-    const std::size_t axis = dims == 2 ? 2 * k : k;  // in two dimensions, axis 1 has one point
-    grid.n[axis] = static_cast<std::int64_t>(values.shape(k));
-    grid.periodic[axis] = periodic[k];
-  }
-  return grid;
+  std::vector<std::int64_t> shape;
+  for (std::size_t k = 0; k < values.ndim(); ++k)
+    shape.push_back(static_cast<std::int64_t>(values.shape(k)));
+  return cpufree::grid_of(shape, periodic);
 }
 
 StencilSpec spec_of(const nb::dict& options) {

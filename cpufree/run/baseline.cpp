@@ -29,7 +29,7 @@ class LocalBaseline : public Baseline<T> {
       : spec_(spec), kind_(kind_info(spec.kind)) {
     const auto begin = std::chrono::steady_clock::now();
     check_spec(spec, kind_);
-    const std::vector<int> gpus = gpus_of(spec);
+    const std::vector<int> gpus = gpus_of(spec.kind, spec.pes, spec.gpus);
     // Before any memory is taken: what is missing is known at once.
     std::optional<CollLibrary> library;
     if (kind_.nccl) library = load_collectives(spec.nccl_library);
@@ -157,23 +157,11 @@ std::string make_shmem_id(const std::string& library) {
 }
 
 std::vector<BaselineKind> baseline_kinds(const std::string& nccl_library) {
-  std::string no_nccl;
-  try {
-    static_cast<void>(baselines::load_collectives(nccl_library));
-  } catch (const Unsupported& error) {
-    no_nccl = error.what();
-  }
-  const bool gpus = baselines::count_gpus() > 0;
   std::vector<BaselineKind> kinds;
   for (const baselines::KindInfo& info : baselines::kKinds) {
     BaselineKind kind{info.name, {"cg"}, info.needs, false, ""};
     if (!info.only_cg) kind.methods = {"cg", "prcg", "pipecg"};
-    if (!gpus)
-      kind.why_not = "there is no GPU that this process can use";
-    else if (info.nccl)
-      kind.why_not = no_nccl;
-    kind.available = kind.why_not.empty();
-    kinds.push_back(std::move(kind));
+    kinds.push_back(baselines::kind_here(std::move(kind), info.nccl, nccl_library));
   }
   return kinds;
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cpufree/baselines/gpu.hpp"
+#include "cpufree/baselines/nccl_library.hpp"
 #include "cpufree/baselines/product.hpp"
 #include "cpufree/run/baseline.hpp"
 
@@ -48,18 +49,32 @@ inline int count_gpus() {
   return 0;
 }
 
-// The GPU of each PE.
-inline std::vector<int> gpus_of(const BaselineSpec& spec) {
+// Completes a kind with its state on this machine.
+inline BaselineKind kind_here(BaselineKind kind, bool nccl, const std::string& nccl_library) {
+  if (count_gpus() == 0) {
+    kind.why_not = "there is no GPU that this process can use";
+  } else if (nccl) {
+    try {
+      static_cast<void>(load_collectives(nccl_library));
+    } catch (const Unsupported& error) {
+      kind.why_not = error.what();
+    }
+  }
+  kind.available = kind.why_not.empty();
+  return kind;
+}
+
+// The GPU of each PE; `wanted`: empty for the first ones.
+inline std::vector<int> gpus_of(const std::string& kind, int pes, const std::vector<int>& wanted) {
   const int count = count_gpus();
   if (count == 0)
-    throw Unsupported("baseline " + spec.kind +
+    throw Unsupported("baseline " + kind +
                       ": there is no GPU that this process can use; see nvidia-smi -L, and the "
                       "environment variable CUDA_VISIBLE_DEVICES");
-  std::vector<int> gpus = spec.gpus;
-  for (int k = 0; spec.gpus.empty() && k < spec.pes; ++k) gpus.push_back(k);
-  require(gpus.size() == at(spec.pes), "one GPU for each PE: " + std::to_string(gpus.size()) +
-                                           " GPUs were named for " + std::to_string(spec.pes) +
-                                           " PEs");
+  std::vector<int> gpus = wanted;
+  for (int k = 0; wanted.empty() && k < pes; ++k) gpus.push_back(k);
+  require(gpus.size() == at(pes), "one GPU for each PE: " + std::to_string(gpus.size()) +
+                                      " GPUs were named for " + std::to_string(pes) + " PEs");
   for (const int gpu : gpus) {
     require(gpu >= 0 && gpu < count, "GPU " + std::to_string(gpu) + " was asked for, but there " +
                                          (count == 1 ? "is 1" : "are " + std::to_string(count)) +

@@ -86,7 +86,7 @@ class ShmemBaseline : public Baseline<T> {
  private:
   // Makes it current, which NVSHMEM goes by.
   int choose_gpu() const {
-    const std::vector<int> gpus = gpus_of(spec_);
+    const std::vector<int> gpus = gpus_of(spec_.kind, spec_.pes, spec_.gpus);
     const int mine = gpus[at(spec_.rank)];
     for (const int gpu : gpus)
       if (gpu != mine) check_reach(mine, gpu, spec_.kind);

@@ -65,6 +65,45 @@ class Baseline:
         x_out: npt.NDArray[Any] | None = ...,
     ) -> Outcome: ...
 
+class StencilFacts(TypedDict):
+    """How a stencil's baseline was set up."""
+
+    kind: str
+    pes: int
+    staging: str  # of edges: "none", "peer"
+    planes: int  # of the largest slab
+    depth: int  # planes that a thread computes
+    halo_bytes: int  # that a slab sends to one neighbour in an iteration
+    versions: dict[str, str]
+    notes: list[str]
+    setup_seconds: float
+
+class StencilBaseline:
+    """A grid laid out for one baseline, in slabs of planes of its first axis."""
+
+    def __init__(
+        self,
+        kind: str,
+        shape: list[int],
+        periodic: list[bool],  # for each axis
+        precision: str,  # single or double
+        pes: int,
+        gpus: list[int] = ...,  # one for each PE; empty: 0, 1, ...
+        options: dict[str, Any] = ...,  # threads, unroll, depth, wait_limit, nccl_library
+    ) -> None: ...
+    def facts(self) -> StencilFacts: ...
+    def run(
+        self,
+        iterations: int,
+        variant: str = ...,  # full, no-compute, no-comm
+        start: npt.NDArray[Any] | None = ...,  # the first values; None: what the GPUs hold
+        out: npt.NDArray[Any] | None = ...,  # where the values go; needs start
+    ) -> float:
+        """Return the seconds from the first launch to the end of the last kernel."""
+
+def stencil_kinds(nccl_library: str = ...) -> list[Kind]:
+    """Return all kinds of stencils' baselines."""
+
 def kinds(nccl_library: str = ...) -> list[Kind]:
     """Return all kinds. `nccl_library`: path of libnccl.so.2; empty: it is looked for.
 

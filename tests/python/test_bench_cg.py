@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from cpufree import cli
-from cpufree.bench import commands, measure, processes, rates
+from cpufree.bench import commands, pool, processes, rates
 from cpufree.bench.worker_process import WorkerProcess
 from cpufree.errors import NotEnoughGpusError
 from cpufree.run import gpus
@@ -254,7 +254,7 @@ def test_finished_run_measures_nothing_more(
     run: Run, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run(*RESUMED, peers=("good",))
-    monkeypatch.setattr(measure.Pool, "load", None)  # nobody may be started
+    monkeypatch.setattr(pool.Pool, "load", None)  # nobody may be started
     before = read(out)
     code, lines = run(*RESUMED, peers=("good",))
     assert code == 0

@@ -2,7 +2,8 @@
 // `begin(first)` once (`first`: in one thread of the grid), then, for its share,
 //   sweep:    f(i, here, sums),        i < n;
 //   multiply: f(row, (A x)(row), here, sums);
-//   await:    f.poll(i) until it is true, then f.take(i), and at last f.finish(k), k < f.outputs().
+//   await:    f.poll(i) until it is true, then f.take(i), and at last f.finish(k), k < f.outputs();
+//   step:     f(block, thread), the first f.sync.blocks blocks between a wait and a signal.
 // Sums are reduced within the kernel, in an order that depends on the grid alone.
 #pragma once
 
@@ -12,6 +13,7 @@
 #include <cstdint>
 
 #include "cpufree/baselines/slices.hpp"
+#include "cpufree/baselines/stencil_step.hpp"
 #include "cpufree/engines/cuda_p2p/atomic.cuh"
 
 namespace cpufree::baselines {
@@ -177,6 +179,49 @@ __global__ void __launch_bounds__(kThreads) await(std::int32_t n, F f, WaitBound
   if (static_cast<int>(threadIdx.x) < f.outputs()) f.finish(static_cast<int>(threadIdx.x));
 }
 
+// Whether the neighbours have ended the step before this one, as all threads of a block know then.
+struct SideFlags {
+  const StepSync& sync;
+  __device__ bool poll(std::int32_t side) const {
+    return reached(cuda_p2p::load_flag(sync.arrived[side]), *sync.epoch);
+  }
+};
+__device__ inline bool await_sides(const StepSync& sync) {
+  __shared__ bool there;
+  if (threadIdx.x == 0) {
+    there = true;
+    for (std::int32_t side = 0; side < sync.sides; ++side)
+      there = there && wait_for(SideFlags{sync}, side, sync.bound);
+    cuda_p2p::fence_acquire_system();
+  }
+  __syncthreads();
+  return there;
+}
+
+// The last block to come tells them. Every block's stores come before its arrival (barrier, fence,
+// atomic), and all arrivals before the flags.
+__device__ inline void tell_sides(const StepSync& sync) {
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  __threadfence_system();
+  const auto blocks = static_cast<unsigned>(sync.blocks);
+  if (atomicInc(sync.ended, blocks - 1) != blocks - 1) return;  // 0 again after the last one
+  __threadfence_system();
+  const Epoch epoch = *sync.epoch + 1;
+  *sync.epoch = epoch;
+  for (std::int32_t side = 0; side < sync.sides; ++side)
+    cuda_p2p::store_flag(sync.tell[side], epoch);
+}
+
+template <class F>
+__global__ void __launch_bounds__(kThreads, F::kResident) step(const __grid_constant__ F f) {
+  const auto block = static_cast<std::int32_t>(blockIdx.x);
+  const bool meets = block < f.sync.blocks;
+  if (meets && !await_sides(f.sync)) return;
+  f(block, static_cast<std::int32_t>(threadIdx.x));
+  if (meets) tell_sides(f.sync);
+}
+
 inline unsigned blocks_for(std::int64_t threads, int multiprocessors) {
   const std::int64_t most = static_cast<std::int64_t>(multiprocessors) * (2048 / kThreads);
   return static_cast<unsigned>(
@@ -201,6 +246,12 @@ gpuError_t launch_multiply(gpuStream_t stream, int multiprocessors, const SliceV
   const std::int64_t threads = static_cast<std::int64_t>(a.matrix.size.slices) * kWarp;
   kernels::multiply<K>
       <<<kernels::blocks_for(threads, multiprocessors), kThreads, 0, stream>>>(a, x, f, to);
+  return gpuGetLastError();
+}
+
+template <class F>
+gpuError_t launch_step(gpuStream_t stream, std::int32_t blocks, const F& f) {
+  kernels::step<<<static_cast<unsigned>(blocks), kThreads, 0, stream>>>(f);
   return gpuGetLastError();
 }
 

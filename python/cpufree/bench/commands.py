@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-import contextlib
-import datetime
-import shlex
-import signal
-import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.text import Text
 
 from .. import display
-from ..errors import InvalidInputError, NotEnoughGpusError
-
-if TYPE_CHECKING:
-    from .contenders import Entry
-    from .plan import Configuration
+from ..errors import InvalidInputError
+from .options import (
+    commands_of_peers,
+    default_out,
+    find_gpus,
+    known_word,
+    measure_to,
+    parse_pes,
+    parse_tuning,
+    words,
+)
+from .stencil.commands import STENCIL_EPILOG, stencil_command
 
 ITERATIONS = 200
 RTOL = 1e-6
-INTERRUPTED, NOTHING_MEASURED = 130, 4
 
 app = typer.Typer(
     name="bench",
@@ -46,89 +45,6 @@ CG_EPILOG = """
 
 The same command with the same --out goes on where a run has stopped.
 """
-
-
-def words(text: str, option: str, known: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """Return the words of a list with commas; each must be known, and there once."""
-    found = tuple(word.strip() for word in text.split(","))
-    for word in found:
-        if not word:
-            raise typer.BadParameter(f"'{text}' has an empty place", param_hint=option)
-        if known and word not in known:
-            raise typer.BadParameter(f"'{word}': choose from {', '.join(known)}", param_hint=option)
-        if found.count(word) > 1:
-            raise typer.BadParameter(f"'{word}' is there twice", param_hint=option)
-    return found
-
-
-def parse_tuning(texts: list[str]) -> dict[str, dict[str, Any]]:
-    """Return what each contender is to be told, out of texts NAME.KEY=VALUE."""
-    from ..generate.spec import parse_value
-
-    tuning: dict[str, dict[str, Any]] = {}
-    for text in texts:
-        place, equals, value = text.partition("=")
-        name, dot, key = place.partition(".")
-        if not (equals and dot and name and key and value):
-            what = f"'{text}': give NAME.KEY=VALUE, such as cpufree.threads=256"
-            raise typer.BadParameter(what, param_hint="--tuning")
-        tuning.setdefault(name, {})[key] = parse_value(value)
-    return tuning
-
-
-def find_gpus(engine: str, asked: str) -> tuple[int, ...] | None:
-    """Return the GPUs to measure on, None: the CPU."""
-    from ..env import Env
-    from ..run import gpus
-
-    if engine == "cpu_threads" and asked != "auto":
-        raise typer.BadParameter("the engine cpu_threads uses none", param_hint="--gpus")
-    preset = Env.read()
-    if engine == asked == "auto":
-        engine = preset.engine
-    if engine == "cpu_threads":
-        return None
-    wanted = gpus.parse(asked if asked != "auto" else preset.gpus)
-    there = gpus.find()
-    if engine == wanted == "auto" and not gpus.usable(there):
-        return None
-    usable = gpus.require_usable()
-    if isinstance(wanted, str):
-        return tuple(gpu.index for gpu in usable)
-    return tuple(gpu.index for gpu in gpus.select(wanted, there, "--gpus"))
-
-
-def parse_pes(text: str, gpus: tuple[int, ...] | None) -> tuple[int, ...]:
-    """Return the numbers of PEs: as listed; auto: powers of 2 up to the GPUs, 1 on the CPU."""
-    most = len(gpus) if gpus is not None else 1
-    if text == "auto":
-        return tuple(1 << k for k in range(most.bit_length()) if 1 << k <= most)
-    listed = words(text, "--pes")
-    for word in listed:
-        if not (word.isascii() and word.isdigit() and 1 <= int(word) <= 1024):
-            raise typer.BadParameter(f"'{word}': give numbers such as 1,2,4", param_hint="--pes")
-    found = tuple(map(int, listed))
-    if gpus is not None and max(found) > most:
-        raise NotEnoughGpusError(
-            f"--pes {max(found)}: {most} GPUs can be used here; ask for fewer, or for --engine "
-            "cpu_threads"
-        )
-    return found
-
-
-@contextlib.contextmanager
-def ended_like_ctrl_c() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP end a run as Ctrl-C does: with its workers."""
-
-    def interrupt(number: int, frame: Any) -> None:
-        raise KeyboardInterrupt
-
-    before = {n: signal.signal(n, interrupt) for n in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 @app.command("cg", epilog=CG_EPILOG)
@@ -194,24 +110,21 @@ def cg_command(
 ) -> None:
     """Measure conjugate gradients: everybody on the same systems, interleaved."""
     from .contenders import choose, find
+    from .measure import Run
     from .plan import VARIANTS, Configuration
     from .problems import DTYPES, PARTITIONS, cases
+    from .report import show
+    from .results import Results
     from .work import METHODS
 
     if iterations is not None and rtol is not None:
         raise typer.BadParameter("give --iterations or --rtol, not both", param_hint="--rtol")
-    for option, word, known in (
-        ("--engine", engine, ("auto", "cuda_p2p", "cpu_threads")),
-        ("--partition", partition, PARTITIONS),
-    ):
-        if word not in known:
-            raise typer.BadParameter(f"'{word}': choose from {', '.join(known)}", param_hint=option)
+    known_word(engine, "--engine", ("auto", "cuda_p2p", "cpu_threads"))
+    known_word(partition, "--partition", PARTITIONS)
     devices = find_gpus(engine, gpus)
     names = words(contenders, "--contenders")
     entries = choose(find(peer or ()), names, devices is not None)
-    told = parse_tuning(tuning or [])
-    if stray := set(told) - {entry.name for entry in entries}:
-        raise typer.BadParameter(f"'{min(stray)}' is not measured", param_hint="--tuning")
+    told = parse_tuning(tuning or [], entries)
     configuration = Configuration(
         cases=tuple(cases(matrices or ["suite:paper18-small"])),
         contenders=tuple(entry.name for entry in entries),
@@ -229,56 +142,16 @@ def cg_command(
         partition=partition,
         timeout=timeout,
         tuning=told,
-        peers={e.name: list(e.command) for e in entries if "cpufree.bench.worker" not in e.command},
+        peers=commands_of_peers(entries),
     )
-    out = out or Path(f"bench-cg-{datetime.date.today().isoformat()}.jsonl")
-    measure_to(out, configuration, entries, cache, retry, quiet)
-
-
-def measure_to(
-    out: Path,
-    configuration: Configuration,
-    entries: list[Entry],
-    cache: Path | None,
-    retry: bool,
-    quiet: bool,
-) -> None:
-    """Measure a configuration into a file, show what was found."""
-    from ..commands import check_can_write
-    from .header import make_end, make_header
-    from .machine import CpuUse
-    from .measure import Run
-    from .problems import default_cache
-    from .progress import RunProgress
-    from .rates import measure_rate
-    from .records import Log
-    from .report import show
-    from .results import Results
-
-    check_can_write(str(out))
-    notes = Console(stderr=True, highlight=False, quiet=quiet)
-    command = shlex.join(["cpufree", *sys.argv[1:]])
-    header = make_header(configuration, command)
-    use = CpuUse()
-    with contextlib.closing(Log(out, header)) as log, ended_like_ctrl_c():
-        try:
-            if not any(line["kind"] == "rate" for line in log.lines):
-                rate = measure_rate(configuration.gpus, header["machine"]["cores"])
-                log.write({"kind": "rate", **rate})
-            with RunProgress(notes) as progress:
-                Run(
-                    configuration, entries, log, cache or default_cache(), progress, retry
-                ).measure()
-        except KeyboardInterrupt:
-            line = f"stopped; the same command with --out {out} goes on"
-            notes.print(Text(line, style="yellow"), soft_wrap=True)
-            raise typer.Exit(INTERRUPTED) from None
-        log.write(make_end(use))
+    out = out or default_out("cg")
+    end = measure_to("cg", out, configuration, entries, Run, cache, retry, quiet)
     results = Results([out])
     show(results, display.report_console(quiet=quiet))
-    line = f"written: {out}; tables and plots: cpufree bench report {out}"
-    notes.print(Text(line), soft_wrap=True)
-    raise typer.Exit(0 if results.series else NOTHING_MEASURED)
+    end(bool(results.series))
+
+
+app.command("stencil", epilog=STENCIL_EPILOG)(stencil_command)
 
 
 @app.command("report", epilog="[bold]Example[/bold]\n\n  cpufree bench report a.jsonl --out report")
@@ -291,16 +164,20 @@ def report_command(
     plots: Annotated[bool, typer.Option("--plots/--no-plots", help="Draw PNGs too.")] = True,
 ) -> None:
     """Write tables (Markdown) and plots (PNG) of results."""
-    from .report import write_report
+    from . import records, report
     from .results import Results
+    from .stencil import report as stencil_report
+    from .stencil.results import StencilResults
 
-    results = Results(files)
-    if not results.series:
-        raise InvalidInputError(f"'{files[0]}' holds no measurements yet")
     folder = out or files[0].with_suffix("")
     if folder.exists() and not folder.is_dir():
         raise InvalidInputError(f"cannot write to '{folder}': it is no directory")
-    for path in write_report(results, folder, plots):
+    stencil = records.read(files[0])[0][0]["benchmark"] == "stencil"
+    results = StencilResults(files) if stencil else Results(files)
+    if not results.series:
+        raise InvalidInputError(f"'{files[0]}' holds no measurements yet")
+    write = stencil_report.write_report if stencil else report.write_report
+    for path in write(results, folder, plots):  # type: ignore[arg-type]
         display.report_console().print(Text(str(path)), soft_wrap=True)
 
 
@@ -311,11 +188,13 @@ def contenders_command(
     ] = None,
 ) -> None:
     """List the contenders, and why some cannot be measured here."""
-    from .contenders import find
+    from . import contenders
+    from .stencil import contenders as of_stencils
 
-    rows = [
-        (entry.name, entry.family, ", ".join(entry.methods), entry.why_not or "can be tried")
-        for entry in find(peer or ()).values()
-    ]
     heads = ("name", "kind", "methods", "here")
-    display.report_console().print(display.columns(heads, rows, "Contenders"))
+    for title, find in (("bench cg", contenders.find), ("bench stencil", of_stencils.find)):
+        rows = [
+            (entry.name, entry.family, ", ".join(entry.methods), entry.why_not or "can be tried")
+            for entry in find(peer or ()).values()
+        ]
+        display.report_console().print(display.columns(heads, rows, f"Contenders of {title}"))

@@ -9,12 +9,12 @@ from typing import Any
 
 from ..run import gpus
 from .machine import CpuUse, describe_machine, package_version, source_state
-from .plan import Configuration
-from .records import BENCHMARK, SCHEMA, Line, now
+from .plan import Plan
+from .records import SCHEMA, Line, now
 
 
-def make_header(configuration: Configuration, command: str) -> Line:
-    """Return the first line of a file."""
+def make_header(benchmark: str, configuration: Plan, command: str) -> Line:
+    """Return the first line of a file of a benchmark, one of BENCHMARKS."""
     machine = describe_machine()
     machine.pop("memory_available_bytes")  # another one each time
     used = configuration.gpus or ()
@@ -22,7 +22,7 @@ def make_header(configuration: Configuration, command: str) -> Line:
     source = source_state()
     line: dict[str, Any] = {
         "kind": "header",
-        "benchmark": BENCHMARK,
+        "benchmark": benchmark,
         "schema": SCHEMA,
         "date": now(),
         "command": command,

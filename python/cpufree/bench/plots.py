@@ -5,27 +5,21 @@ Bars begin at zero. Every plot names its unit and what it compares with; whisker
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from .contenders import BASELINE, OURS
+from .contenders import OURS
+from .figures import FAINT, INK, MOST_PANELS, colors, head, label_decades, save, tidy, whiskers
 from .noise import geometric_mean
 from .plan import Group
-from .report import machine_text, warnings
 from .results import Results, Series, fastest_of_each
 from .tables import Setting, micro, setting_text
 
-INK, FAINT, GRID = "#222222", "#8a8a8a", "#e6e6e6"
-OURS_COLOR = "#2563a8"
-BASELINE_COLORS = ("#e0a458", "#c8553d", "#8e5ea2", "#588157", "#b08968", "#d4a5a5", "#6d6875")
-PEER_COLORS = ("#7f8c99", "#b7c0c8", "#4f5d66", "#9aa5ad")
 PARTS = {
     "spmv": ("SpMV", "#2563a8"),
     "vector": ("vectors", "#9db8d6"),
@@ -33,7 +27,6 @@ PARTS = {
     "reduction_wait": ("waiting for reductions", "#c8553d"),
     "other": ("other", "#d9d9d9"),
 }
-MOST_PANELS = 24
 
 
 def draw_all(results: Results, folder: Path) -> dict[Path, Setting | None]:
@@ -56,42 +49,8 @@ def draw_all(results: Results, folder: Path) -> dict[Path, Setting | None]:
     for name, (figure, place) in figures.items():
         if figure is not None:
             paths[folder / f"{name}.png"] = place
-            _save(figure, results, folder / f"{name}.png")
+            save(figure, results, folder / f"{name}.png")
     return paths
-
-
-def _save(figure: Figure, results: Results, path: Path) -> None:
-    FigureCanvasAgg(figure)
-    text = " · ".join([machine_text(results.headers[0]), *warnings(results)])
-    figure.supxlabel(text, fontsize=7.5, color=FAINT, x=0.01, ha="left")
-    figure.savefig(path, dpi=150)
-
-
-def colors(results: Results) -> dict[str, str]:
-    """Return a colour for each contender: blue for cpufree, warm for baselines, grey for peers."""
-    found: dict[str, str] = {}
-    for series in results.series.values():
-        name, family = series.task.contender, series.family
-        if name not in found:
-            used = sum(color in _palette(family) for color in found.values())
-            found[name] = _palette(family)[used % len(_palette(family))]
-    return found
-
-
-def _palette(family: str) -> tuple[str, ...]:
-    return {OURS: (OURS_COLOR,), BASELINE: BASELINE_COLORS}.get(family, PEER_COLORS)
-
-
-def _tidy(axes: Axes, axis: Any = "y") -> None:
-    axes.grid(True, axis=axis, color=GRID, linewidth=0.8)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.tick_params(colors=INK, labelsize=8.5)
-
-
-def _whiskers(values: Sequence[tuple[float, float, float]]) -> list[list[float]]:
-    """Return the distances from the middle of (low, middle, high) down and up."""
-    return [[m - low for low, m, _ in values], [high - m for _, m, high in values]]
 
 
 Measure = Callable[[Series], "tuple[float, float, float] | None"]
@@ -136,7 +95,7 @@ def _bars(
             width=width * 0.94,
             color=colors(results)[name],
             label=name,
-            yerr=_whiskers(list(found.values())),
+            yerr=whiskers(list(found.values())),
             error_kw={"elinewidth": 0.8, "ecolor": INK},
         )
     names = [group.case.removesuffix("-small") for group in groups]
@@ -158,26 +117,6 @@ def _wide(count: int) -> Figure:
     return Figure(figsize=(max(7.0, min(17.0, 1.5 + 0.95 * count)), 5.4), layout="constrained")
 
 
-def _head(figure: Figure, title: str) -> None:
-    """Put title and legend above all panels; the order is that of the contenders' colours."""
-    handles: dict[str, Any] = {}
-    for axes in figure.axes:
-        found, labels = axes.get_legend_handles_labels()
-        handles |= dict(zip(labels, found, strict=True))
-    inches = figure.get_figwidth()
-    figure.legend(
-        handles.values(),
-        handles,
-        title=textwrap.fill(title, int(12 * inches)),
-        alignment="left",
-        loc="outside upper left",
-        ncols=min(len(handles), int(inches / 1.1)),
-        frameon=False,
-        fontsize=8.5,
-        title_fontsize=10,
-    )
-
-
 def draw_speedup(results: Results, setting: Setting) -> Figure | None:
     """Draw how much faster each contender is than classic CG on one PE; None without that."""
     groups = [g for g in results.groups_of(setting) if results.reference_for(g)]
@@ -197,9 +136,9 @@ def draw_speedup(results: Results, setting: Setting) -> Figure | None:
     _bars(axes, results, groups, measure, mean=True)
     axes.axhline(1.0, color=INK, linewidth=1.0, linestyle=(0, (5, 3)), zorder=3)
     axes.set_ylabel(f"speed-up over {results.reference()} cg on 1 PE", fontsize=9)
-    _tidy(axes)
+    tidy(axes)
     what = "each contender with its fastest method; medians, quartiles"
-    _head(figure, f"{setting_text(setting)}; {what}")
+    head(figure, f"{setting_text(setting)}; {what}")
     return figure
 
 
@@ -224,9 +163,9 @@ def draw_roofline(results: Results, setting: Setting) -> Figure | None:
         "the contenders' own copy" if rate is None else f"a {rate[0]} of {rate[1] / 1e9:.4g} GB/s"
     )
     axes.set_ylabel("time for the least bytes / time taken", fontsize=9)
-    _tidy(axes)
+    tidy(axes)
     what = f"least bytes of the method at the rate of {against}; above 1, caches serve a part"
-    _head(figure, f"{setting_text(setting)}; {what}")
+    head(figure, f"{setting_text(setting)}; {what}")
     return figure
 
 
@@ -247,14 +186,14 @@ def draw_scaling(results: Results, setting: Setting) -> Figure | None:
             groups = [g for g in mine if g.case == names[index]]
             _draw_panel(axes, results, sorted(groups, key=lambda g: g.pes), counts)
             axes.set_title(names[index].removesuffix("-small"), loc="left", fontsize=10, color=INK)
-            _tidy(axes, "both")
+            tidy(axes, "both")
         else:
             axes.set_axis_off()
     figure.supylabel("µs per iteration, logarithmic", fontsize=9)
     pc = "no preconditioner" if preconditioner == "none" else "Jacobi"
     what = "each contender with its fastest method"
     what += "; dotted: ideal" if _on_gpus(results) else "; all numbers of PEs use all cores"
-    _head(figure, f"Strong scaling over PEs, {precision} precision, {pc}; {what}")
+    head(figure, f"Strong scaling over PEs, {precision} precision, {pc}; {what}")
     return figure
 
 
@@ -275,7 +214,7 @@ def _draw_panel(axes: Axes, results: Results, groups: Sequence[Group], counts: l
         axes.errorbar(
             [s.group.pes for s in points],
             [s.median * 1e6 for s in spreads],
-            yerr=_whiskers([(s.low * 1e6, s.median * 1e6, s.high * 1e6) for s in spreads]),
+            yerr=whiskers([(s.low * 1e6, s.median * 1e6, s.high * 1e6) for s in spreads]),
             marker="o",
             markersize=4,
             linewidth=1.8 if points[0].family == OURS else 1.2,
@@ -293,17 +232,7 @@ def _draw_panel(axes: Axes, results: Results, groups: Sequence[Group], counts: l
     axes.xaxis.set_major_locator(FixedLocator(counts))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    _label_decades(axes)
-
-
-def _label_decades(axes: Axes) -> None:
-    """Label a logarithmic axis with plain numbers, densely enough for short ranges."""
-    low, high = axes.get_ylim()
-    steps = (1, 2, 5) if high / low < 100 else (1,)
-    ticks = [s * 10.0**k for k in range(-3, 9) for s in steps if low <= s * 10.0**k <= high]
-    axes.yaxis.set_major_locator(FixedLocator(ticks))
-    axes.yaxis.set_minor_formatter(NullFormatter())
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    label_decades(axes)
 
 
 def draw_breakdown(results: Results, setting: Setting) -> Figure | None:
@@ -331,6 +260,6 @@ def draw_breakdown(results: Results, setting: Setting) -> Figure | None:
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.set_xlim(0, 100)
     axes.set_xlabel("% of the time per iteration, which stands at the end of the bar", fontsize=9)
-    _tidy(axes, "x")
-    _head(figure, f"{setting_text(setting)}: where the time of an iteration goes")
+    tidy(axes, "x")
+    head(figure, f"{setting_text(setting)}: where the time of an iteration goes")
     return figure

@@ -9,7 +9,7 @@ from typing import Any
 from ..errors import CpufreeError
 from .contenders import Entry
 from .keeper import Keeper
-from .plan import Configuration, Group
+from .plan import Plan
 from .worker_process import WorkerFailure, WorkerProcess
 
 
@@ -27,7 +27,7 @@ class Pool:
     A context manager: no process is left behind, whatever happens.
     """
 
-    def __init__(self, configuration: Configuration) -> None:
+    def __init__(self, configuration: Plan) -> None:
         self._configuration = configuration
         self._workers: dict[str, tuple[WorkerProcess, int]] = {}
         self._keeper = Keeper()
@@ -48,20 +48,21 @@ class Pool:
                 worker.kill()
         self._keeper.__exit__(kind, error, at)
 
-    def load(self, entry: Entry, group: Group, folder: Path) -> dict[str, Any]:
-        """Have a contender load a problem; return its facts.
+    def load(self, entry: Entry, pes: int, folder: Path, options: dict[str, Any]) -> dict[str, Any]:
+        """Have a contender load a problem on so many PEs; return its facts.
 
-        Raises WorkerFailure where its process fails, Refused where it says why not.
+        `options`: those of the benchmark. Raises WorkerFailure where its process fails, Refused
+        where it says why not.
         """
-        self._start(entry, group.pes)
+        self._start(entry, pes)
         gpus = self._configuration.gpus
-        options = {
-            "pes": group.pes,
-            "gpus": None if gpus is None else list(gpus[: group.pes]),
-            "preconditioner": group.preconditioner,
+        told = {
+            "pes": pes,
+            "gpus": None if gpus is None else list(gpus[:pes]),
+            **options,
             "tuning": self._configuration.tuning.get(entry.name, {}),
         }
-        answer = self.ask(entry.name, {"do": "load", "folder": str(folder), "options": options})
+        answer = self.ask(entry.name, {"do": "load", "folder": str(folder), "options": told})
         facts = answer.get("facts")
         return facts if isinstance(facts, dict) else {}
 

@@ -16,7 +16,7 @@ from typing import IO, Any
 from ..errors import FileFormatError, InvalidInputError
 
 SCHEMA = 1
-BENCHMARK = "cg"
+BENCHMARKS = ("cg", "stencil")
 # What must be the same for measurements to stand in one file.
 SAME = ("benchmark", "schema", "configuration", "machine", "versions", "commit")
 
@@ -28,10 +28,11 @@ def now() -> str:
     return datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
 
 
-def read(path: Path) -> tuple[list[Line], int]:
+def read(path: Path, benchmark: str | None = None) -> tuple[list[Line], int]:
     """Return the lines of a file, the header first, and the bytes that they take.
 
-    A last line that was cut off is left out, and does not count among the bytes.
+    `benchmark`: what it must be of; None: of any. A last line that was cut off is left out, and
+    does not count among the bytes.
     Raises FileFormatError for a file that is none of a benchmark, or is damaged before its end.
     """
     lines: list[Line] = []
@@ -52,8 +53,10 @@ def read(path: Path) -> tuple[list[Line], int]:
             raise FileFormatError(f"{path}: line {number} is damaged: {error}", path) from None
         lines.append(line)
         good += len(piece) + 1
-    if not lines or lines[0]["kind"] != "header" or lines[0].get("benchmark") != BENCHMARK:
-        raise FileFormatError(f"{path}: no results of cpufree bench {BENCHMARK}", path)
+    known = BENCHMARKS if benchmark is None else (benchmark,)
+    if not lines or lines[0]["kind"] != "header" or lines[0].get("benchmark") not in known:
+        what = " or ".join(f"cpufree bench {name}" for name in known)
+        raise FileFormatError(f"{path}: no results of {what}", path)
     if lines[0]["schema"] != SCHEMA:
         schema = lines[0]["schema"]
         raise FileFormatError(f"{path}: schema {schema}; this cpufree reads {SCHEMA}", path)

@@ -10,6 +10,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from . import noise, tables
+from .collected import AnyResults
 from .records import Line
 from .results import Results
 from .tables import Setting, Table
@@ -42,7 +43,7 @@ def _sections(results: Results, drawn: dict[Path, Setting | None]) -> list[str]:
     def pictures(place: Setting | None) -> list[str]:
         return [f"![{path.stem}]({path.name})\n" for path in drawn if drawn[path] == place]
 
-    parts = ["# Conjugate gradients: cpufree and others\n", *_head(results), "", *pictures(None)]
+    parts = ["# Conjugate gradients: cpufree and others\n", *head(results), "", *pictures(None)]
     summary = tables.summary(results)
     if summary.rows:
         parts += ["## Geometric means of the speed-up of cpufree\n", markdown(summary)]
@@ -61,7 +62,7 @@ def _sections(results: Results, drawn: dict[Path, Setting | None]) -> list[str]:
     return parts
 
 
-def _head(results: Results) -> list[str]:
+def head(results: AnyResults) -> list[str]:
     """Return what was measured where and how, as a list."""
     lines = []
     for header in results.headers:
@@ -85,7 +86,7 @@ def _head(results: Results) -> list[str]:
     return lines
 
 
-def warnings(results: Results) -> list[str]:
+def warnings(results: AnyResults) -> list[str]:
     """Return why the results are not for the record, nothing where they are."""
     others = max((end["others"] or 0.0 for end in results.ends), default=0.0)
     found = []
@@ -109,7 +110,8 @@ def machine_text(header: Line) -> str:
 def how_text(header: Line) -> str:
     """Return how it was measured in a line."""
     c = header["configuration"]
-    what = f"{c['iterations']} iterations at most" if c["iterations"] else f"to rtol {c['rtol']:g}"
+    what = f"{c['iterations']} iterations" if c["iterations"] else f"to rtol {c['rtol']:g}"
+    what += " at most" if c["iterations"] and "rtol" in c else ""  # of CG: cut where it ends
     return f"{what}, {c['repeats']} repeats, order from seed {c['seed']}"
 
 

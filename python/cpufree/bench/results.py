@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from ..errors import InvalidInputError
-from . import noise, records, work
+from . import noise, work
+from .collected import Collected, Kinds, Measured
 from .contenders import BASELINE, DEVICE_DRIVEN, OURS, PEER
-from .noise import Spread
-from .plan import Group, Task, matches
+from .plan import Group, Task
 from .records import Line
 
 # What a split tells of a solve.
@@ -25,21 +22,13 @@ ABOVE_TOLERANCE = 2.0
 
 
 @dataclass
-class Series:
+class Series(Measured):
     """The repeated measurements of a contender with a method on a system."""
 
     group: Group
-    task: Task
-    family: str
     fixed: bool
     """The iterations were fixed, not the tolerance."""
     rtol: float
-    lines: list[Line] = field(default_factory=list)
-    check: Line | None = None
-    split_line: Line | None = None
-    """Of the solve that was done for its split alone."""
-    facts: dict[str, Any] = field(default_factory=dict)
-    problem: Line = field(default_factory=dict)
     limit: int | None = None
     """The fixed number of iterations, as it was cut for the system."""
     least_residual: float | None = None
@@ -50,11 +39,6 @@ class Series:
         """Contender and method."""
         return f"{self.task.contender} {self.task.method}"
 
-    @cached_property
-    def per_iteration(self) -> list[float]:
-        """Seconds per iteration of each repeat."""
-        return [line["seconds"] / line["iterations"] for line in self.lines]
-
     @property
     def times(self) -> list[float]:
         """What is compared: seconds per iteration, or to the tolerance."""
@@ -64,11 +48,6 @@ class Series:
     def median(self) -> float:
         """Median of what is compared."""
         return statistics.median(self.times)
-
-    @cached_property
-    def spread(self) -> Spread:
-        """Spread of the seconds per iteration."""
-        return Spread.of(self.per_iteration)
 
     @property
     def split(self) -> dict[str, float] | None:
@@ -84,11 +63,6 @@ class Series:
         spent = {n: sum(line["split"].get(n) or 0.0 for line in told) / iterations for n in PHASES}
         whole = sum(line["seconds"] for line in told) / iterations
         return {**spent, "other": max(0.0, whole - sum(spent.values()))}
-
-    @property
-    def iterations(self) -> int:
-        """Median of the iterations."""
-        return int(statistics.median(line["iterations"] for line in self.lines))
 
     @property
     def counted(self) -> work.Problem:
@@ -137,72 +111,35 @@ class Verdict:
     word: str
 
 
-class Results:
+class Results(Collected[Group, Series]):
     """All series of some files, and the lines that go with them."""
 
-    def __init__(self, files: Sequence[Path]) -> None:
-        """Read files of one machine.
+    benchmark = "cg"
 
-        Raises FileFormatError for what is no result, InvalidInputError where files do not go
-        together.
-        """
-        self.headers: list[Line] = []
-        self.series: dict[tuple[Group, Task], Series] = {}
-        self.failures: list[Line] = []
-        self.rates: list[Line] = []
-        self.ends: list[Line] = []
-        for file in files:
-            lines, _ = records.read(file)
-            if self.headers and lines[0]["machine"] != self.headers[0]["machine"]:
-                raise InvalidInputError(f"'{file}' is of another machine than '{files[0]}'")
-            self._take(lines, file)
-        self._by_group: dict[tuple[Group, str], list[Series]] = {}
-        for (group, task), series in self.series.items():
-            self._by_group.setdefault((group, task.variant), []).append(series)
-        self.failures = [line for line in self.failures if not self._made_good(line)]
+    def __init__(self, files: Sequence[Path]) -> None:
+        """Read files of one machine; errors as of Collected."""
+        super().__init__(files)
         self._compare_residuals()
         self._valid: dict[Group, list[Series]] = {}
 
-    def _take(self, lines: Sequence[Line], file: Path) -> None:
-        header, configuration = lines[0], lines[0]["configuration"]
-        mine: dict[tuple[Group, Task], Series] = {}
-        kinds: dict[str, list[Line]] = {}
-        for line in lines:
-            kinds.setdefault(line["kind"], []).append(line)
-        facts = {(_group(x), x["contender"]): x for x in kinds.get("load", ())}
-        problems = {_group(line): line for line in kinds.get("problem", ())}
-        limits = {
-            (line["case"], line["precision"], line["preconditioner"]): line["iterations"]
-            for line in kinds.get("iterations", ())
-        }
-        checks = {(_group(line), _task(line)): line for line in kinds.get("check", ())}
-        splits = {(_group(line), _task(line)): line for line in kinds.get("split", ())}
-        for line in kinds.get("measurement", ()):
-            group, task = _group(line), _task(line)
-            if (group, task) not in mine:
-                load = facts[group, task.contender]
-                mine[group, task] = Series(
-                    group,
-                    task,
-                    load["family"],
-                    fixed=configuration["iterations"] is not None,
-                    rtol=configuration["rtol"],
-                    check=checks.get((group, task)),
-                    split_line=splits.get((group, task)),
-                    facts=load["facts"],
-                    problem=problems[group],
-                    limit=limits.get((group.case, group.precision, group.preconditioner)),
-                )
-            mine[group, task].lines.append(line)
-        for group, task in mine:
-            if (group, task) in self.series:
-                what = f"{task.contender} {task.method} on {group.case}, {group.pes} PEs"
-                raise InvalidInputError(f"'{file}': {what} is in another of the files too")
-        self.headers.append(header)
-        self.series |= mine
-        self.failures += kinds.get("failure", [])
-        self.rates += kinds.get("rate", [])
-        self.ends += kinds.get("end", [])
+    def group_of(self, line: Line) -> Group:
+        """Return the group that a line is of."""
+        return Group(line["case"], line["precision"], line["preconditioner"], line["pes"])
+
+    def make_series(
+        self, group: Group, task: Task, load: Line, header: Line, kinds: Kinds
+    ) -> Series:
+        """Return a series without measurements yet."""
+        limits = [line["iterations"] for line in kinds.get("iterations", ()) if _same(line, group)]
+        configuration = header["configuration"]
+        return Series(
+            group,
+            task,
+            load["family"],
+            fixed=configuration["iterations"] is not None,
+            rtol=configuration["rtol"],
+            limit=limits[-1] if limits else None,
+        )
 
     def _compare_residuals(self) -> None:
         for group in self.groups():
@@ -215,26 +152,6 @@ class Results:
             ]
             for series in self.of(group):
                 series.least_residual = min(residuals, default=None)
-
-    def _made_good(self, failure: Line) -> bool:
-        """Return whether what failed was measured when it was tried again."""
-        repeats = self.headers[0]["configuration"]["repeats"]
-        return any(
-            len(series.lines) >= repeats
-            for series in self.series.values()
-            if matches(failure, series.group)
-            and failure["contender"] == series.task.contender
-            and failure["method"] in (None, series.task.method)
-            and failure["variant"] in (None, series.task.variant)
-        )
-
-    def groups(self) -> list[Group]:
-        """Return the groups that something was measured of, in the order of the files."""
-        return list(dict.fromkeys(group for group, _ in self.series))
-
-    def of(self, group: Group, variant: str = "full") -> list[Series]:
-        """Return the series of a group."""
-        return self._by_group.get((group, variant), [])
 
     def settings(self) -> list[tuple[str, str, int]]:
         """Return precision, preconditioner and PEs of the groups, each once."""
@@ -288,13 +205,6 @@ class Results:
         found = self.series.get((one, Task(name, "cg", "full")))
         return found if found and not found.problems() else None
 
-    def memory_rate(self) -> tuple[str, float] | None:
-        """Return what was measured of memory, and its median bytes per second."""
-        for line in self.rates:
-            if "bytes_per_second" in line:
-                return line["what"], statistics.median(line["bytes_per_second"])
-        return None
-
     def rate_for(self, series: Series) -> float | None:
         """Return the bytes per second of the memory that a series could use."""
         if "copy_rate" in series.facts:
@@ -332,9 +242,9 @@ def fastest_of_each(series: Iterable[Series]) -> list[Series]:
     return [fastest(each) for each in found.values()]
 
 
-def _group(line: Line) -> Group:
-    return Group(line["case"], line["precision"], line["preconditioner"], line["pes"])
-
-
-def _task(line: Line) -> Task:
-    return Task(line["contender"], line["method"], line["variant"])
+def _same(line: Line, group: Group) -> bool:
+    return (line["case"], line["precision"], line["preconditioner"]) == (
+        group.case,
+        group.precision,
+        group.preconditioner,
+    )

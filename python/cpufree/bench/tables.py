@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from ..display import number
 from . import noise
+from .collected import AnyResults, Measured
 from .contenders import OURS
 from .noise import FASTER, NOISE, SLOWER, geometric_mean
 from .plan import Group
@@ -57,7 +58,7 @@ def time_text(series: Series) -> str:
     return micro(series.median) if series.fixed else milli(series.median)
 
 
-def spread_text(series: Series) -> str:
+def spread_text(series: Measured) -> str:
     """Return median and quartiles of the time per iteration, in microseconds."""
     s = series.spread
     return f"{micro(s.median)} ({micro(s.low)}–{micro(s.high)})"
@@ -218,7 +219,7 @@ def contenders(results: Results) -> Table:
     return Table(heads, sorted(found))
 
 
-def failures(results: Results) -> Table:
+def failures(results: AnyResults) -> Table:
     """Return what could not be measured, and why; a line for each reason."""
     places: dict[tuple[str, str, str], list[str]] = {}
     for line in results.failures:

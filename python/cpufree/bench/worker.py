@@ -13,7 +13,7 @@ import math
 import os
 import sys
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO, Any, Protocol
 
@@ -107,10 +107,8 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def main(arguments: list[str]) -> int:
-    """Serve the contender that the arguments name; return the exit status."""
-    from .contenders import make
-
+def main(arguments: list[str], make: Callable[[str], Contender]) -> int:
+    """Serve the contender that the arguments name, which `make` returns; return the exit status."""
     if len(arguments) != 1:
         print("usage: python -m cpufree.bench.worker NAME", file=sys.stderr)
         return 2
@@ -124,4 +122,6 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    from .contenders import make
+
+    sys.exit(main(sys.argv[1:], make))

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "cpufree/baselines/slices.hpp"
+#include "cpufree/baselines/stencil_step.hpp"
 #include "cpufree/solvers/local.hpp"
 
 namespace cpufree::baselines {
@@ -88,6 +89,27 @@ gpuError_t launch_multiply(gpuStream_t stream, int, const SliceView<T>& a, const
                                    0,
                                    {},
                                    {}});
+}
+
+template <class F>
+gpuError_t launch_step(gpuStream_t stream, std::int32_t blocks, const F& f) {
+  const auto ready = [=] {
+    if (f.sync.blocks == 0) return true;
+    for (std::int32_t side = 0; side < f.sync.sides; ++side) {
+      auto& flag = const_cast<Flag*>(f.sync.arrived[side])->value;
+      if (!reached(std::atomic_ref(flag).load(), *f.sync.epoch)) return false;
+    }
+    return true;
+  };
+  const auto run = [=] {
+    for (std::int32_t block = 0; block < blocks; ++block)
+      for (std::int32_t thread = 0; thread < kThreads; ++thread) f(block, thread);
+    if (f.sync.blocks == 0) return;
+    const Epoch epoch = ++*f.sync.epoch;
+    for (std::int32_t side = 0; side < f.sync.sides; ++side)
+      std::atomic_ref(f.sync.tell[side]->value).store(epoch);
+  };
+  return host_gpu::launch(stream, {ready, run, {}, 0, {}, {}});
 }
 
 template <class F>

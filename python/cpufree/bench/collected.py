@@ -1,0 +1,149 @@
+"""Repeated measurements out of the files of runs, whatever was measured."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar, Generic, TypeVar
+
+from ..errors import InvalidInputError
+from . import records
+from .noise import Spread
+from .plan import Task, matches
+from .records import Line
+
+
+@dataclass
+class Measured:
+    """The repeated measurements of a task in a group."""
+
+    group: Any
+    task: Task
+    family: str
+    lines: list[Line] = field(default_factory=list, kw_only=True)
+    check: Line | None = field(default=None, kw_only=True)
+    split_line: Line | None = field(default=None, kw_only=True)
+    """Of the solve that was done for its split alone."""
+    facts: dict[str, Any] = field(default_factory=dict, kw_only=True)
+    problem: Line = field(default_factory=dict, kw_only=True)
+
+    @cached_property
+    def per_iteration(self) -> list[float]:
+        """Seconds per iteration of each repeat."""
+        return [line["seconds"] / line["iterations"] for line in self.lines]
+
+    @cached_property
+    def spread(self) -> Spread:
+        """Spread of the seconds per iteration."""
+        return Spread.of(self.per_iteration)
+
+    @property
+    def iterations(self) -> int:
+        """Median of the iterations."""
+        return int(statistics.median(line["iterations"] for line in self.lines))
+
+
+G = TypeVar("G")
+S = TypeVar("S", bound=Measured)
+Kinds = dict[str, list[Line]]
+
+
+class Collected(Generic[G, S]):
+    """All series of some files, and the lines that go with them."""
+
+    benchmark: ClassVar[str]
+
+    def __init__(self, files: Sequence[Path]) -> None:
+        """Read files of one machine.
+
+        Raises FileFormatError for what is no result, InvalidInputError where files do not go
+        together.
+        """
+        self.headers: list[Line] = []
+        self.series: dict[tuple[G, Task], S] = {}
+        self.failures: list[Line] = []
+        self.rates: list[Line] = []
+        self.ends: list[Line] = []
+        for file in files:
+            lines, _ = records.read(file, self.benchmark)
+            if self.headers and lines[0]["machine"] != self.headers[0]["machine"]:
+                raise InvalidInputError(f"'{file}' is of another machine than '{files[0]}'")
+            self._take(lines, file)
+        self._by_group: dict[tuple[G, str], list[S]] = {}
+        for (group, task), series in self.series.items():
+            self._by_group.setdefault((group, task.variant), []).append(series)
+        self.failures = [line for line in self.failures if not self._made_good(line)]
+
+    def group_of(self, line: Line) -> G:
+        """Return the group that a line is of."""
+        raise NotImplementedError
+
+    def make_series(self, group: G, task: Task, load: Line, header: Line, kinds: Kinds) -> S:
+        """Return a series without measurements yet; `kinds` are the file's lines by kind."""
+        raise NotImplementedError
+
+    def _take(self, lines: Sequence[Line], file: Path) -> None:
+        mine: dict[tuple[G, Task], S] = {}
+        kinds: Kinds = {}
+        for line in lines:
+            kinds.setdefault(line["kind"], []).append(line)
+        loads = {(self.group_of(x), x["contender"]): x for x in kinds.get("load", ())}
+        problems = {self.group_of(line): line for line in kinds.get("problem", ())}
+        checks = {(self.group_of(line), _task(line)): line for line in kinds.get("check", ())}
+        splits = {(self.group_of(line), _task(line)): line for line in kinds.get("split", ())}
+        for line in kinds.get("measurement", ()):
+            group, task = self.group_of(line), _task(line)
+            if (group, task) not in mine:
+                load = loads[group, task.contender]
+                series = self.make_series(group, task, load, lines[0], kinds)
+                series.check, series.facts = checks.get((group, task)), load["facts"]
+                series.problem, series.split_line = problems[group], splits.get((group, task))
+                mine[group, task] = series
+            mine[group, task].lines.append(line)
+        for group, task in mine:
+            if (group, task) in self.series:
+                case, pes = getattr(group, "case", group), getattr(group, "pes", "?")
+                what = f"{task.contender} {task.method} on {case}, {pes} PEs"
+                raise InvalidInputError(f"'{file}': {what} is in another of the files too")
+        self.headers.append(lines[0])
+        self.series |= mine
+        self.failures += kinds.get("failure", [])
+        self.rates += kinds.get("rate", [])
+        self.ends += kinds.get("end", [])
+
+    def _made_good(self, failure: Line) -> bool:
+        """Return whether what failed was measured when it was tried again."""
+        repeats = self.headers[0]["configuration"]["repeats"]
+        return any(
+            len(series.lines) >= repeats
+            for series in self.series.values()
+            if matches(failure, series.group)
+            and failure["contender"] == series.task.contender
+            and failure["method"] in (None, series.task.method)
+            and failure["variant"] in (None, series.task.variant)
+        )
+
+    def groups(self) -> list[G]:
+        """Return the groups that something was measured of, in the order of the files."""
+        return list(dict.fromkeys(group for group, _ in self.series))
+
+    def of(self, group: G, variant: str = "full") -> list[S]:
+        """Return the series of a group."""
+        return self._by_group.get((group, variant), [])
+
+    def memory_rate(self) -> tuple[str, float] | None:
+        """Return what was measured of memory, and its median bytes per second."""
+        for line in self.rates:
+            if "bytes_per_second" in line:
+                return line["what"], statistics.median(line["bytes_per_second"])
+        return None
+
+
+AnyResults = Collected[Any, Any]
+
+
+def _task(line: Line) -> Task:
+    return Task(line["contender"], line["method"], line["variant"])

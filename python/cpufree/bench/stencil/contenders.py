@@ -1,0 +1,57 @@
+"""Who can be measured: by name, how each is started, and what is missing where it cannot be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ...errors import InvalidInputError, UnsupportedError
+from ..contenders import BASELINE, OURS, PEER, Entry, load_baselines, parse_peer
+from ..worker import Contender
+from .plan import METHOD
+
+# What each needs is told by the extension that has them.
+BASELINES = ("copy", "overlap", "p2p", "nccl", "nccl_graph", "flags_graph")
+# Not host-driven: the GPUs meet without the host.
+DEVICE_DRIVEN = ("flags_graph",)
+WORKER = ("{python}", "-m", "cpufree.bench.stencil.worker")
+
+
+def make(name: str) -> Contender:
+    """Return the built-in contender of this name; InvalidInputError where there is none."""
+    from .solvers import BaselineSolver, EngineSolver, NumpySolver
+
+    if name == "cpufree":
+        return EngineSolver()
+    if name == "numpy":
+        return NumpySolver()
+    if name in BASELINES:
+        return BaselineSolver(name)
+    known = ", ".join(("cpufree", "numpy", *BASELINES))
+    raise InvalidInputError(f"there is no built-in contender {name!r}; there are {known}")
+
+
+def find(peers: Sequence[str] = ()) -> dict[str, Entry]:
+    """Return all contenders by name: built in, and given as texts NAME=COMMAND.
+
+    Raises InvalidInputError for a text that is none.
+    """
+    entries = [
+        Entry("cpufree", OURS, (*WORKER, "cpufree"), (METHOD,)),
+        *_baselines(),
+        Entry("numpy", PEER, (*WORKER, "numpy"), (METHOD,), cpu_only=True),
+        *map(parse_peer, peers),
+    ]
+    return {entry.name: entry for entry in entries}
+
+
+def _baselines() -> Iterable[Entry]:
+    try:
+        kinds = {str(kind["name"]): kind for kind in load_baselines().stencil_kinds()}
+        missing = "this build does not have it"
+    except UnsupportedError as error:
+        kinds, missing = {}, str(error)
+    for name in BASELINES:
+        why = missing
+        if name in kinds:
+            why = "" if kinds[name]["available"] else str(kinds[name]["why_not"])
+        yield Entry(name, BASELINE, (*WORKER, name), (METHOD,), why)

@@ -1,0 +1,85 @@
+"""Measures stencils: what is asked for, how the values are checked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ...stencil import count_updates
+from ..contenders import Entry
+from ..interleave import InterleavedGroup, InterleavedRun, Watch
+from ..plan import Task
+from ..pool import Pool, Refused
+from ..records import Line, Log
+from .plan import Configuration, Group
+from .problem import check_iterations, expected, make_folder
+
+
+class StencilRun(InterleavedRun):
+    """A configuration that is being measured; all that is found goes to the log."""
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        entries: Sequence[Entry],
+        log: Log,
+        cache: Path,
+        watch: Watch,
+        retry: bool = False,
+    ) -> None:
+        """`retry`: try again what failed when the log was written before."""
+        super().__init__(configuration, entries, log, cache, watch, retry)
+        self.configuration = configuration
+
+    def measure_group(self, group: Any, pool: Pool, scratch: Path, known: Sequence[Line]) -> None:
+        """Measure one group, of which the lines `known` are there already."""
+        StencilGroupRun(self, group, pool, known).measure()
+
+
+class StencilGroupRun(InterleavedGroup):
+    """The measurements of one group."""
+
+    def __init__(self, run: StencilRun, group: Group, pool: Pool, known: Sequence[Line]) -> None:
+        super().__init__(run, group, pool, known)
+        self.iterations = run.configuration.iterations
+        self.warm_up_iterations = min(50, self.iterations)
+        self.shape = run.configuration.case(group.case).shape_for(group.pes)
+        self.to_check = check_iterations(self.shape, self.iterations)
+        self.expected = any(line["kind"] == "reference" for line in known)
+
+    def prepare(self) -> Path:
+        """Write the first values down, and what must come of them."""
+        folder = make_folder(self.run.cache, self.shape, self.group.precision)
+        periodic = [self.group.boundary == "periodic"] * len(self.shape)
+        self.write_once(
+            "problem", shape=list(self.shape), updates=count_updates(self.shape, periodic)
+        )
+        if not self.expected:
+            found = expected(folder, self.shape, self.group.boundary, self.to_check)
+            self.write("reference", **found)
+        return folder
+
+    def load_options(self) -> dict[str, Any]:
+        """Return what contenders are told besides the number of PEs."""
+        return {"boundary": self.group.boundary}
+
+    def request(self, task: Task) -> dict[str, Any]:
+        """Return the request of a task."""
+        return {"iterations": self.iterations, "check": False}
+
+    def warm_up(self, task: Task) -> None:
+        """Run once untimed; check the values of a full run."""
+        full = task.variant == "full" and task not in self.checked
+        iterations = self.to_check if full else self.iterations
+        answer = self.ask(task, check=full, iterations=iterations)
+        if answer is None:
+            return
+        self.watch.advance()
+        if not full:
+            return
+        found = answer.get("checksum")
+        if not isinstance(found, str):
+            self.fail(task, Refused("it gave no checksum of its values", False))
+            return
+        self.write("check", **task.key(), iterations=answer["iterations"], checksum=found)

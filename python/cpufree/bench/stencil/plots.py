@@ -1,0 +1,137 @@
+"""The plots of a report on stencils: scaling, communication alone, how much of it is hidden."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+from ..contenders import OURS
+from ..figures import MOST_PANELS, colors, head, label_decades, save, tidy, whiskers
+from .results import Setting, StencilResults, StencilSeries, dims, weak
+from .tables import setting_text
+
+
+def draw_all(results: StencilResults, folder: Path) -> dict[Path, Setting]:
+    """Draw all plots that the results have data for; return the files with their settings."""
+    figures: dict[str, tuple[Figure | None, Setting]] = {}
+    for setting in results.settings():
+        name = "-".join(setting)
+        cases = results.cases(setting)
+        for d in (2, 3):
+            for kind, wanted in (("weak", True), ("strong", False)):
+                mine = [case for case in cases if dims(case) == d and weak(case) == wanted]
+                for variant in ("full", "no-compute"):
+                    what = f"{kind.capitalize()} scaling in {d} dimensions"
+                    what += ", communication alone" if variant != "full" else ""
+                    figure = draw_scaling(results, setting, mine, variant, what)
+                    more = "" if variant == "full" else f"-{variant}"
+                    figures[f"{kind}-{d}d{more}-{name}"] = figure, setting
+        figures[f"overlap-{name}"] = draw_overlap(results, setting), setting
+    paths: dict[Path, Setting] = {}
+    for name, (figure, setting) in figures.items():
+        if figure is not None:
+            paths[folder / f"{name}.png"] = setting
+            save(figure, results, folder / f"{name}.png")
+    return paths
+
+
+def draw_scaling(
+    results: StencilResults, setting: Setting, cases: Sequence[str], variant: str, what: str
+) -> Figure | None:
+    """Draw time per iteration over PEs, a panel a grid; None where there is nothing to draw."""
+    cases = [
+        case
+        for case in cases
+        if any(results.valid(group, variant) for group in results.groups_of(setting, case))
+    ][:MOST_PANELS]
+    if not cases:
+        return None
+    columns = min(4, len(cases))
+    rows = -(-len(cases) // columns)
+    figure = Figure(figsize=(max(5.5, 3.3 * columns), 2.9 * rows + 1.0), layout="constrained")
+    panels: Any = figure.subplots(rows, columns, squeeze=False)
+    for index, axes in enumerate(panels.flat):
+        if index >= len(cases):
+            axes.set_axis_off()
+            continue
+        _draw_panel(axes, results, setting, cases[index], variant)
+        axes.set_title(cases[index], loc="left", fontsize=10)
+        tidy(axes, "both")
+    figure.supylabel("µs per iteration, logarithmic", fontsize=9)
+    head(figure, f"{what}, {setting_text(setting)}; medians, quartiles, over PEs")
+    return figure
+
+
+def _draw_panel(
+    axes: Axes, results: StencilResults, setting: Setting, case: str, variant: str
+) -> None:
+    """Draw a line a contender."""
+    groups = results.groups_of(setting, case)
+    lines: dict[str, list[StencilSeries]] = {}
+    for group in groups:
+        for series in results.valid(group, variant):
+            lines.setdefault(series.name, []).append(series)
+    for name in (name for name in colors(results) if name in lines):
+        points = lines[name]
+        ours = points[0].family == OURS
+        spreads = [s.spread for s in points]
+        axes.errorbar(
+            [s.group.pes for s in points],
+            [s.median * 1e6 for s in spreads],
+            yerr=whiskers([(s.low * 1e6, s.median * 1e6, s.high * 1e6) for s in spreads]),
+            marker="o",
+            markersize=4,
+            linewidth=1.8 if ours else 1.2,
+            elinewidth=0.8,
+            color=colors(results)[name],
+            label=name,
+            zorder=4 if ours else 3,
+        )
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    axes.xaxis.set_major_locator(FixedLocator([group.pes for group in groups]))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    label_decades(axes)
+
+
+def draw_overlap(results: StencilResults, setting: Setting) -> Figure | None:
+    """Draw the share of communication that is hidden, bars by grid; None where not measured."""
+    groups = [g for case in results.cases(setting) for g in results.groups_of(setting, case)]
+    found = {
+        (index, name): share
+        for index, group in enumerate(groups)
+        for name in colors(results)
+        if (share := results.overlap(group, name)) is not None
+    }
+    if not found:
+        return None
+    places = sorted({index for index, _ in found})
+    names = [name for name in colors(results) if any(key[1] == name for key in found)]
+    figure = Figure(figsize=(max(7.0, 1.5 + 1.2 * len(places)), 4.6), layout="constrained")
+    axes = figure.add_subplot()
+    width = min(0.28, 0.84 / len(names))
+    for k, name in enumerate(names):
+        mine = [
+            (at, found[index, name]) for at, index in enumerate(places) if (index, name) in found
+        ]
+        shift = (k - (len(names) - 1) / 2) * width
+        axes.bar(
+            [at + shift for at, _ in mine],
+            [100.0 * share for _, share in mine],
+            width=width * 0.94,
+            color=colors(results)[name],
+            label=name,
+        )
+    axes.set_xticks(range(len(places)))
+    axes.set_xticklabels([f"{groups[i].case}\n{groups[i].pes} PEs" for i in places], fontsize=8)
+    axes.set_ylim(0, 105)
+    axes.set_ylabel("% of communication hidden behind computing", fontsize=9)
+    tidy(axes)
+    head(figure, f"{setting_text(setting)}: 1 - (full - computing alone) / communication alone")
+    return figure

@@ -1,0 +1,185 @@
+"""Results of stencils out of the files of runs, and what follows from them."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from .. import noise
+from ..collected import Collected, Kinds, Measured
+from ..contenders import BASELINE, OURS
+from ..plan import Task, matches
+from ..records import Line
+from .contenders import DEVICE_DRIVEN
+from .plan import PER_PE, Group
+
+
+@dataclass
+class StencilSeries(Measured):
+    """The repeated measurements of a contender on a grid."""
+
+    group: Group
+    reference: Line | None = None
+    """What the values must be; its checksum is None where nobody knows."""
+
+    @property
+    def name(self) -> str:
+        """The contender."""
+        return self.task.contender
+
+    @property
+    def times(self) -> list[float]:
+        """What is compared: seconds per iteration."""
+        return self.per_iteration
+
+    @property
+    def median(self) -> float:
+        """Median of what is compared."""
+        return statistics.median(self.times)
+
+    @property
+    def updates_per_second(self) -> float:
+        """Points updated per second."""
+        return float(self.problem["updates"]) / self.spread.median
+
+    @property
+    def bytes_per_second(self) -> float:
+        """Bytes per second of reading and writing each updated point once in an iteration."""
+        value_bytes = 8 if self.group.precision == "double" else 4
+        return 2.0 * value_bytes * self.updates_per_second
+
+    def problems(self) -> list[str]:
+        """Return why this does not count, nothing where it does."""
+        if self.task.variant != "full":
+            return []
+        if self.check is None or self.reference is None:
+            return ["its values were not checked"]
+        if self.reference["checksum"] is None:
+            return ["others have other values, and nobody knows which are right"]
+        if self.check["checksum"] != self.reference["checksum"]:
+            return [f"its values are not those of {self.reference['by']}"]
+        return []
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Ours against the fastest of others."""
+
+    ours: StencilSeries
+    theirs: StencilSeries
+    speedup: float
+    """Their median over ours."""
+    word: str
+
+
+Setting = tuple[str, str]
+
+
+class StencilResults(Collected[Group, StencilSeries]):
+    """All series of some files, and the lines that go with them."""
+
+    benchmark = "stencil"
+
+    def __init__(self, files: Sequence[Path]) -> None:
+        """Read files of one machine; errors as of Collected."""
+        super().__init__(files)
+        for group in self.groups():
+            self._agree(group)
+
+    def group_of(self, line: Line) -> Group:
+        """Return the group that a line is of."""
+        return Group(line["case"], line["precision"], line["boundary"], line["pes"])
+
+    def make_series(
+        self, group: Group, task: Task, load: Line, header: Line, kinds: Kinds
+    ) -> StencilSeries:
+        """Return a series without measurements yet."""
+        of_group = [line for line in kinds.get("reference", ()) if matches(line, group)]
+        reference = dict(of_group[-1]) if of_group else None
+        return StencilSeries(group, task, load["family"], reference=reference)
+
+    def _agree(self, group: Group) -> None:
+        """Where no reference was computed, take what most have, if two or more do."""
+        checks = [s.check["checksum"] for s in self.of(group) if s.check]
+        most = Counter(checks).most_common(2)
+        clear = bool(most) and most[0][1] > 1 and (len(most) == 1 or most[0][1] > most[1][1])
+        for series in self.of(group):
+            if series.reference and series.reference["checksum"] is None and clear:
+                series.reference["checksum"] = most[0][0]
+                series.reference["by"] = f"{most[0][1]} others"
+
+    def settings(self) -> list[Setting]:
+        """Return precision and boundary of the groups, each once."""
+        return sorted(dict.fromkeys((g.precision, g.boundary) for g in self.groups()))
+
+    def cases(self, setting: Setting) -> list[str]:
+        """Return the names of the grids of a setting, in the order of the files."""
+        return list(
+            dict.fromkeys(g.case for g in self.groups() if (g.precision, g.boundary) == setting)
+        )
+
+    def groups_of(self, setting: Setting, case: str) -> list[Group]:
+        """Return the groups of a grid: one for each number of PEs, in order."""
+        mine = [g for g in self.groups() if (g.precision, g.boundary, g.case) == (*setting, case)]
+        return sorted(mine, key=lambda g: g.pes)
+
+    def valid(self, group: Group, variant: str = "full") -> list[StencilSeries]:
+        """Return the series that count."""
+        return [series for series in self.of(group, variant) if not series.problems()]
+
+    def against(self, group: Group, those: Callable[[StencilSeries], bool]) -> Verdict | None:
+        """Return ours against the fastest of those, None where either is not there."""
+        ours = [s for s in self.valid(group) if s.family == OURS]
+        theirs = [s for s in self.valid(group) if s.family != OURS and those(s)]
+        if not ours or not theirs:
+            return None
+        best = min(theirs, key=lambda s: s.median)
+        word = noise.compare(ours[0].times, best.times)
+        return Verdict(ours[0], best, best.median / ours[0].median, word)
+
+    def winner(self, group: Group) -> tuple[StencilSeries, str] | None:
+        """Return the fastest, and "wins" or why it does not."""
+        there = {s.name: s for s in self.valid(group)}
+        if not there:
+            return None
+        name, word = noise.winner({key: s.times for key, s in there.items()})
+        return there[name], word
+
+    def find(self, group: Group, name: str, variant: str) -> StencilSeries | None:
+        """Return the series of a contender that counts, None where there is none."""
+        return next((s for s in self.valid(group, variant) if s.name == name), None)
+
+    def overlap(self, group: Group, name: str) -> float | None:
+        """Return the share of the communication that goes on beside the computing.
+
+        1 - (full - no-comm) / no-compute, of the medians, between 0 and 1: what a full iteration
+        takes longer than computing alone is communication that is not hidden.
+        """
+        found = [self.find(group, name, v) for v in ("full", "no-comm", "no-compute")]
+        if any(series is None for series in found):
+            return None
+        full, compute, communicate = (s.median for s in found if s is not None)
+        return min(1.0, max(0.0, 1.0 - (full - compute) / communicate))
+
+
+def host_driven(series: StencilSeries) -> bool:
+    """Return whether it is a baseline of whose iterations the CPU launches and orders each."""
+    return series.family == BASELINE and series.task.contender not in DEVICE_DRIVEN
+
+
+def baseline(series: StencilSeries) -> bool:
+    """Return whether it is a baseline, graphs that meet through flags among them."""
+    return series.family == BASELINE
+
+
+def weak(case: str) -> bool:
+    """Return whether a grid grows with the number of PEs."""
+    return case.endswith(PER_PE)
+
+
+def dims(case: str) -> int:
+    """Return the dimensions of a grid."""
+    return case.count("x") + 1
