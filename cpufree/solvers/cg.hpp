@@ -30,7 +30,7 @@ class ConjugateGradient {
         books_(c.port().hold(Books())) {}
 
   // False: a wait gave up. Otherwise the monitor holds the reason.
-  CPUFREE_KERNEL_FN bool run() {
+  CPUFREE_HOT_FN bool run() {
     if (!begin_solve(c_, monitor_, reporter_)) return false;
     if (monitor_.done()) return true;
     bool fresh = true;   // p = M r is to be set, and no step has been taken since
@@ -104,7 +104,7 @@ class ConjugateGradient {
 
   // r -= alpha s, rho = r . M r, and the judgement of r, unless all threads see that it is quiet.
   // `fresh`: no step is taken, beta = 0, and no judgement.
-  CPUFREE_HOT_FN bool precondition_residual(bool fresh, bool& quiet) {
+  CPUFREE_KERNEL_FN bool precondition_residual(bool fresh, bool& quiet) {
     L sums[2];
     const T alpha = c_.port().at_hand(fresh ? T{0} : alpha_);
     const auto r = v_.r;

@@ -81,7 +81,7 @@ class PipelinedCg {
         books_(c.port().hold(Books())) {}
 
   // False: a wait gave up. Otherwise the monitor holds the reason.
-  CPUFREE_KERNEL_FN bool run() {
+  CPUFREE_HOT_FN bool run() {
     if (!begin_solve(c_, monitor_, reporter_)) return false;
     if (monitor_.done()) return true;
     if (!images(false)) return false;

@@ -33,7 +33,7 @@ class PredictRecompute {
         books_(c.port().hold(Books())) {}
 
   // False: a wait gave up. Otherwise the monitor holds the reason.
-  CPUFREE_KERNEL_FN bool run() {
+  CPUFREE_HOT_FN bool run() {
     if (!begin_solve(c_, monitor_, reporter_)) return false;
     return monitor_.done() || take_over();
   }
