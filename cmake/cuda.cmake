@@ -58,6 +58,13 @@ if(cpufree_wants_cuda)
       set(CMAKE_CUDA_ARCHITECTURES 90)  # machine code for Hopper, and PTX for what comes after
     endif()
     enable_language(CUDA)
+    if(CPUFREE_FAST_COMPILE)
+      include(CheckCompilerFlag)
+      check_compiler_flag(CUDA "--Ofast-compile=max" CPUFREE_HAS_OFAST_COMPILE)
+      if(CPUFREE_HAS_OFAST_COMPILE)  # nvcc 12.9 and later
+        string(APPEND CMAKE_CUDA_FLAGS " --Ofast-compile=max")
+      endif()
+    endif()
     find_package(CUDAToolkit REQUIRED)
     set(CPUFREE_HAS_CUDA ON)
     message(STATUS "CUDA: building the GPU engine with ${CMAKE_CUDA_COMPILER} for compute "

@@ -252,7 +252,7 @@ def mean_distance(A: CsrMatrix, part: Int32s | None, order: Int32s | None) -> fl
     return float(apart.mean()) if apart.size else 0.0
 
 
-def padding(lengths: NDArray[np.int64]) -> float:
+def padding(lengths: Int64s) -> float:
     """Return what slices of SLICE consecutive rows, as wide as their longest, hold over the rows.
 
     1 where no slice has rows of different lengths. Rows much longer than others do not count: they

@@ -1,6 +1,7 @@
 // Reductions and halo channels on the GPUs that are there: right under random delays over many
-// epochs, and how long they take. Usage: run_channels [GPUS] [EPOCHS]. Ends by itself: all waits
-// are bounded.
+// epochs, and how long they take. Usage: run_channels [GPUS] [EPOCHS] [THREADS]: on 1, 2, 4, ... up
+// to so many GPUs, in blocks of 512 and 1024 threads; with THREADS on GPUS of them alone, in blocks
+// of THREADS. Ends by itself: all waits are bounded.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -188,9 +189,11 @@ int main(int argc, char** argv) {
   }
   const int most = argc > 1 ? std::min(std::atoi(argv[1]), found) : found;
   const std::int64_t epochs = argc > 2 ? std::atoll(argv[2]) : 100'000;
+  const std::vector<int> sizes =
+      argc > 3 ? std::vector<int>{std::atoi(argv[3])} : std::vector<int>{512, 1024};
   try {
-    for (int gpus = 1; gpus <= most; gpus *= 2)
-      for (const int threads : {512, 1024}) {
+    for (int gpus = argc > 3 ? most : 1; gpus <= most; gpus *= 2)
+      for (const int threads : sizes) {
         Bench bench(gpus, threads);
         const auto kernel = [](auto* k) { return reinterpret_cast<const void*>(k); };
         report(gpus, threads, "sum 1", bench, kernel(reduce<1, false>), epochs);
