@@ -125,8 +125,7 @@ concept Port = requires(P& port, double* values, double value, const double (&pa
 
 // Engines that can be told what will be read: so many bytes from there on, wherever that is.
 template <class P>
-concept FetchingPort = requires(P& port, const double* from) {
-  port.fetch_ahead(from, std::uint32_t{});
-};
+concept FetchingPort =
+    requires(P& port, const double* from) { port.fetch_ahead(from, std::uint32_t{}); };
 
 }  // namespace cpufree

@@ -274,8 +274,9 @@ FeedItem item_of(const WarpSliceShape& shape, std::size_t s, std::int32_t k) {
   WarpSlice part = shape.slice[s];
   part.width = k;
   const bool coded_values = !shape.dictionary.empty();
-  FeedItem item{part.first + static_cast<std::uint32_t>(bytes_of<T>(part, coded_values) / kSliceUnit),
-                k == 0 ? static_cast<std::uint32_t>(s) + 1U : 0U};
+  FeedItem item{
+      part.first + static_cast<std::uint32_t>(bytes_of<T>(part, coded_values) / kSliceUnit),
+      k == 0 ? static_cast<std::uint32_t>(s) + 1U : 0U};
   part.width = std::min(shape.slice[s].width - k, kChunkWidth);
   item.what |= static_cast<std::uint32_t>(bytes_of<T>(part, coded_values) / kFeedGrain) << 24U;
   return item;

@@ -20,6 +20,7 @@ pytestmark = needs_gpu
 METHODS = ["cg", "prcg", "pipecg"]
 STUDIES = ["split", "no-compute", "no-comm"]
 ITERATIONS = 70  # with a replacement of the residual by pipecg
+TICK = 4e-3  # seconds
 on_all_methods = pytest.mark.parametrize("method", METHODS)
 in_every_way = pytest.mark.parametrize(
     "tuning",
@@ -74,9 +75,11 @@ def test_split_is_of_the_same_solve_and_adds_up(
     system, b = system_of(poisson, pes, {}), rhs(poisson)
     normal, timed = solve(system, b, method, "none"), solve(system, b, method, "split")
     assert np.linalg.norm(timed["x"] - normal["x"]) <= 1e-9 * np.linalg.norm(normal["x"])
-    # With rtol 0 CG goes on where rounding errors let it; what is summed is the time of this solve.
-    long = min((solve(system, b, method, "split", 20_000) for _ in range(3)), key=_seconds)
-    assert sum(long["split"].values()) == pytest.approx(_seconds(long), rel=0.05, abs=50e-6)
+    # The host sees the end of a solve late by up to TICK where other programs want its core.
+    A = cpufree.generate.poisson2d(700, 700)
+    large, right = system_of(A, pes, {}), rhs(A)
+    long = min((solve(large, right, method, "split", 3000) for _ in range(3)), key=_seconds)
+    assert sum(long["split"].values()) == pytest.approx(_seconds(long), rel=0.05, abs=TICK)
     assert all(seconds > 0.0 for seconds in long["split"].values())
 
 
