@@ -1,0 +1,87 @@
+"""Matrices that come on chip through rings, on real GPUs. Skipped where there are none.
+
+Systems are small here, so that rings have to be asked for: without, they would stay on chip.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from gpus_here import NUMBERS, needs_gpu, on_all_counts, true_residual
+from reference_cg import SYSTEMS, rhs
+
+import cpufree
+from cpufree.partition import contiguous
+from cpufree.problem import as_csr
+from cpufree.run import core
+
+pytestmark = needs_gpu
+METHODS = ["cg", "prcg", "pipecg"]
+
+
+def system_of(A: sp.csr_array, pes: int, **tuning: int) -> Any:
+    """Return a System of contiguous parts whose matrix does not stay on chip."""
+    matrix = as_csr(A)
+    part = contiguous(matrix, pes) if pes > 1 else None
+    arrays = matrix.indptr, matrix.indices, matrix.data, part, None
+    chosen = {"residency": 1, **tuning}
+    return core.load().System(*arrays, pes, 0, "cuda_p2p", NUMBERS[:pes], chosen)
+
+
+def solve(system: Any, b: Any, method: str, pc: str, **options: Any) -> Any:
+    """Return the outcome."""
+    options = {"method": method, "pc": pc, "rtol": 1e-9, "maxiter": 20_000, **options}
+    return system.solve(b, None, None, options, None)
+
+
+def hex_beam() -> sp.csr_array:
+    """Return a matrix with long rows, all alike, whose values differ."""
+    A = cpufree.generate.poisson3d(14, 13, 40)
+    scale = sp.diags_array(1.0 + np.random.default_rng(3).random(A.shape[0]))
+    return sp.csr_array(scale @ (A @ A) @ scale)
+
+
+@on_all_counts
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("pc", ["none", "jacobi", "chebyshev"])
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_solves_through_rings_meet_the_tolerance(name: str, pc: str, method: str, pes: int) -> None:
+    A = SYSTEMS[name]()
+    b = rhs(A)
+    system = system_of(A, pes, ring=2)
+    assert system.plan()["ring_slots"] == 2
+    assert not system.plan()["resident_matrix"]
+    assert true_residual(A, solve(system, b, method, pc)["x"], b) <= 1.001e-9
+
+
+@on_all_counts
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("compress", [-1, 0], ids=["coded", "as they are"])
+def test_rings_of_any_size_give_the_bits_of_a_matrix_in_memory(
+    compress: int, method: str, pes: int
+) -> None:
+    A = hex_beam()
+    b = rhs(A)
+    options = {"rtol": 0.0, "maxiter": 60}
+    memory = system_of(A, pes, ring=0, compress=compress)
+    assert memory.plan()["ring_slots"] == 0
+    expected = solve(memory, b, method, "jacobi", **options)
+    for slots in (2, 3, 8):
+        system = system_of(A, pes, ring=slots, compress=compress)
+        assert system.plan()["ring_slots"] == slots
+        for _ in range(3):  # rings begin anew with each solve
+            found = solve(system, b, method, "jacobi", **options)
+            assert found["x"].tobytes() == expected["x"].tobytes()
+
+
+@on_all_counts
+def test_rings_stand_blocks_of_few_threads_and_halos_of_every_kind(pes: int) -> None:
+    A = cpufree.generate.poisson3d(20, 19, 18)
+    b = rhs(A)
+    for threads in (32, 64, 256):
+        for halo in (0, 1, 2):
+            system = system_of(A, pes, ring=2, threads=threads, halo=halo)
+            assert true_residual(A, solve(system, b, "prcg", "jacobi")["x"], b) <= 1.001e-9
