@@ -1,8 +1,7 @@
 #include "cpufree/baselines/nccl_library.hpp"
 
-#include <dlfcn.h>
-
 #include "cpufree/base/error.hpp"
+#include "cpufree/baselines/shared_library.hpp"
 
 #if __has_include(<nccl.h>)
 #include <nccl.h>
@@ -14,41 +13,24 @@ static_assert(ncclSum == cpufree::baselines::kCollSum && ncclSuccess == 0);
 
 namespace cpufree::baselines {
 
-namespace {
-
-// The function `name` as one that takes `Arguments`.
-template <class F>
-void find(void* library, const char* name, std::function<F>& to) {
-  void* const found = dlsym(library, name);
-  if (found == nullptr)
-    throw Unsupported(std::string("the NCCL library has no function ") + name +
-                      ": version 2.10 or newer is needed");
-  to = reinterpret_cast<F*>(found);
-}
-
-}  // namespace
-
 CollLibrary load_collectives(const std::string& path) {
   const char* const name = path.empty() ? "libnccl.so.2" : path.c_str();
-  // Stays loaded: its threads may run until the process ends.
-  void* const library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr)
-    throw Unsupported("NCCL was not found (" + std::string(dlerror()) +
-                      "); pip install nvidia-nccl-cu13, or give the option nccl_library, the path "
-                      "of libnccl.so.2");
+  const SharedLibrary library(
+      name, "NCCL", "version 2.10 or newer",
+      "pip install nvidia-nccl-cu13, or give the option nccl_library, the path of libnccl.so.2");
   CollLibrary all;
   all.path = name;
-  find(library, "ncclCommInitAll", all.init_all);
-  find(library, "ncclCommDestroy", all.destroy);
-  find(library, "ncclCommAbort", all.abort);
-  find(library, "ncclGroupStart", all.group_start);
-  find(library, "ncclGroupEnd", all.group_end);
-  find(library, "ncclAllReduce", all.all_reduce);
-  find(library, "ncclSend", all.send);
-  find(library, "ncclRecv", all.receive);
-  find(library, "ncclGetErrorString", all.error_text);
+  library.find("ncclCommInitAll", all.init_all);
+  library.find("ncclCommDestroy", all.destroy);
+  library.find("ncclCommAbort", all.abort);
+  library.find("ncclGroupStart", all.group_start);
+  library.find("ncclGroupEnd", all.group_end);
+  library.find("ncclAllReduce", all.all_reduce);
+  library.find("ncclSend", all.send);
+  library.find("ncclRecv", all.receive);
+  library.find("ncclGetErrorString", all.error_text);
   std::function<int(int*)> version;
-  find(library, "ncclGetVersion", version);
+  library.find("ncclGetVersion", version);
   version(&all.version);
   return all;
 }

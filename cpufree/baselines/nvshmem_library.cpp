@@ -1,11 +1,10 @@
 #include "cpufree/baselines/nvshmem_library.hpp"
 
-#include <dlfcn.h>
-
 #include <cstring>
 #include <type_traits>
 
 #include "cpufree/base/error.hpp"
+#include "cpufree/baselines/shared_library.hpp"
 
 namespace cpufree::baselines {
 
@@ -58,31 +57,21 @@ namespace cpufree::baselines {
 
 namespace {
 
-// The function `name` as one that takes `Arguments`.
-template <class F>
-void find(void* library, const char* name, std::function<F>& to) {
-  void* const found = dlsym(library, name);
-  if (found == nullptr)
-    throw Unsupported(std::string("the NVSHMEM library has no function ") + name +
-                      ": version 3.4 or newer of major version 3 is needed");
-  to = reinterpret_cast<F*>(found);
-}
-
 void expect(int status, const char* call) {
   if (status != 0)
     throw EngineError(std::string(call) + " failed (status " + std::to_string(status) +
                       "); NVSHMEM_DEBUG=WARN in the environment makes NVSHMEM say more");
 }
 
-void find_start(void* library, ShmemLibrary& all) {
+void find_start(const SharedLibrary& library, ShmemLibrary& all) {
   std::function<int(void*)> get_id;
   std::function<int(int, int, const void*, void*)> set_id;
   std::function<int(unsigned, void*)> init;
   std::function<int()> status;
-  find(library, "nvshmemx_get_uniqueid", get_id);
-  find(library, "nvshmemx_set_attr_uniqueid_args", set_id);
-  find(library, "nvshmemx_hostlib_init_attr", init);
-  find(library, "nvshmemx_init_status", status);
+  library.find("nvshmemx_get_uniqueid", get_id);
+  library.find("nvshmemx_set_attr_uniqueid_args", set_id);
+  library.find("nvshmemx_hostlib_init_attr", init);
+  library.find("nvshmemx_init_status", status);
   all.make_id = [=] {
     ShmemId id = {};
     std::memcpy(id.data(), &kIdVersion, sizeof kIdVersion);
@@ -104,24 +93,21 @@ void find_start(void* library, ShmemLibrary& all) {
 
 ShmemLibrary load_shmem(const std::string& path) {
   const char* const name = path.empty() ? "libnvshmem_host.so.3" : path.c_str();
-  // Stays loaded: its threads run until the process ends.
-  void* const library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr)
-    throw Unsupported("NVSHMEM was not found (" + std::string(dlerror()) +
-                      "); pip install nvidia-nvshmem-cu13, or give the option nvshmem_library, "
-                      "the path of libnvshmem_host.so.3");
+  const SharedLibrary library(name, "NVSHMEM", "version 3.4 or newer of major version 3",
+                              "pip install nvidia-nvshmem-cu13, or give the option "
+                              "nvshmem_library, the path of libnvshmem_host.so.3");
   ShmemLibrary all;
   all.path = name;
   find_start(library, all);
-  find(library, "nvshmem_malloc", all.allocate);
-  find(library, "nvshmemx_putmem_signal_on_stream", all.put_signal);
-  find(library, "nvshmemx_putmem_signal_nbi_on_stream", all.put_signal_nbi);
-  find(library, "nvshmemx_signal_wait_until_on_stream", all.wait);
-  find(library, "nvshmemx_double_sum_reduce_on_stream", all.sum);
-  find(library, "nvshmemx_double_max_reduce_on_stream", all.max);
-  find(library, "nvshmemx_barrier_all_on_stream", all.barrier);
+  library.find("nvshmem_malloc", all.allocate);
+  library.find("nvshmemx_putmem_signal_on_stream", all.put_signal);
+  library.find("nvshmemx_putmem_signal_nbi_on_stream", all.put_signal_nbi);
+  library.find("nvshmemx_signal_wait_until_on_stream", all.wait);
+  library.find("nvshmemx_double_sum_reduce_on_stream", all.sum);
+  library.find("nvshmemx_double_max_reduce_on_stream", all.max);
+  library.find("nvshmemx_barrier_all_on_stream", all.barrier);
   std::function<void(int*, int*, int*)> version;
-  find(library, "nvshmemx_vendor_get_version_info", version);
+  library.find("nvshmemx_vendor_get_version_info", version);
   int number[3] = {};
   version(&number[0], &number[1], &number[2]);
   all.version =

@@ -56,16 +56,7 @@ class LocalBaseline : public Baseline<T> {
   BaselineResult solve(std::span<const T> b, std::span<T> x, const BaselineSolve& how) override {
     check_solve(how, kind_);
     check_sizes(b, x, rows());
-    if (broken_)
-      throw EngineError(
-          "this baseline failed before, and its GPUs may still be busy; make another "
-          "one, in another process if that fails too");
-    try {
-      return run(b, x, how);
-    } catch (const EngineError&) {
-      broken_ = true;
-      throw;
-    }
+    return run_unless(broken_, kBusyAdvice, [&] { return run(b, x, how); });
   }
 
  private:

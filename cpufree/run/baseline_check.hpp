@@ -157,4 +157,19 @@ inline void check_solve(const BaselineSolve& how, const KindInfo& kind) {
               " computes no residual that could end it: give exact_iterations");
 }
 
+inline constexpr const char* kBusyAdvice =
+    ", and its GPUs may still be busy; make another one, in another process if that fails too";
+
+// What run() returns. After an EngineError nothing is run any more: `advice` says what to do.
+template <class F>
+auto run_unless(bool& broken, const char* advice, F&& run) {
+  if (broken) throw EngineError(std::string("this baseline failed before") + advice);
+  try {
+    return run();
+  } catch (const EngineError&) {
+    broken = true;
+    throw;
+  }
+}
+
 }  // namespace cpufree::baselines

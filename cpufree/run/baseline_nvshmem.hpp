@@ -73,14 +73,8 @@ class ShmemBaseline : public Baseline<T> {
   BaselineResult solve(std::span<const T> b, std::span<T> x, const BaselineSolve& how) override {
     check_solve(how, kind_);
     check_sizes(b, x, rows());
-    if (broken_)
-      throw EngineError("this baseline failed before: end its processes, and start others");
-    try {
-      return run(b, x, how);
-    } catch (const EngineError&) {
-      broken_ = true;
-      throw;
-    }
+    return run_unless(broken_, ": end its processes, and start others",
+                      [&] { return run(b, x, how); });
   }
 
  private:

@@ -109,21 +109,14 @@ class SlabBaseline : public StencilBaseline<T> {
              const std::string& variant) override {
     check_run(start, out, iterations, variant);
     const SlabVariant which = slab_variant(variant);
-    if (broken_)
-      throw EngineError(
-          "this baseline failed before, and its GPUs may still be busy; make another one, in "
-          "another process if that fails too");
-    try {
+    return run_unless(broken_, kBusyAdvice, [&] {
       const auto count = static_cast<std::uint64_t>(iterations);
       run_->prepare(which, count);
       if (!start.empty()) scatter(start);
       const double seconds = run_->run(which, count);
       if (!out.empty()) gather(start, out, count);
       return seconds;
-    } catch (const EngineError&) {
-      broken_ = true;
-      throw;
-    }
+    });
   }
 
  private:

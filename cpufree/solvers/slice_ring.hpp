@@ -10,7 +10,8 @@
 // what lane 0 does next: (1), for the chunk that is `slots` further on. So a slot is written only
 // while nobody reads it. Phases of a barrier complete in turn, and a lane is never more than one
 // behind, since it takes part in (4) before the next phase begins: the parity of the phase tells
-// which one it is. A copy of memory that exists always ends; a wait for it needs no other bound.
+// which one it is. A wait that outlasts any copy ends the kernel with an error of the device: there
+// is nobody else to name.
 #pragma once
 
 #include <cstddef>

@@ -6,11 +6,15 @@
 #include "cpufree/run/system.hpp"
 #include "harness.hpp"
 #include "matrices.hpp"
+#include "studies.hpp"
 
 using namespace cpufree;
 using namespace testing_matrices;
 
 namespace {
+
+using studies::alike;
+using studies::whole;
 
 constexpr Method kMethods[] = {Method::cg, Method::prcg, Method::pipecg};
 constexpr Study kStudies[] = {Study::split, Study::no_compute, Study::no_comm};
@@ -33,22 +37,6 @@ std::unique_ptr<System<T>> system_of(const Matrix<T>& a, int pes, int blocks, in
   spec.blocks = blocks;
   spec.halo = halo;
   return make_system<T>(a.view(), random_partition(a.n(), pes, 7), {}, spec);
-}
-
-double whole(const Split& split) {
-  return std::accumulate(std::begin(split.seconds), std::end(split.seconds), 0.0);
-}
-
-// A study is another instantiation, in which compilers may fuse other multiplications and
-// additions.
-bool alike(const std::vector<double>& a, const std::vector<double>& b) {
-  double difference = 0.0;
-  double size = 0.0;
-  for (std::size_t i = 0; i < b.size(); ++i) {
-    difference += std::abs(a[i] - b[i]);
-    size += std::abs(b[i]);
-  }
-  return a.size() == b.size() && difference <= 1e-11 * size;
 }
 
 }  // namespace

@@ -5,12 +5,16 @@
 
 #include "harness.hpp"
 #include "kernel_rig.hpp"
+#include "studies.hpp"
 
 using namespace testing_rig;
 using namespace testing_matrices;
 using cpu_fibers::Fault;
 
 namespace {
+
+using studies::alike;
+using studies::whole;
 
 constexpr int kSchedules = 60;
 constexpr Style kStyles[] = {Style::cpu, Style::gpu, Style::gpu_blocks};
@@ -39,22 +43,6 @@ void for_all(std::int64_t iterations, F&& f) {
       f.template operator()<PredictRecompute>(rig);
       f.template operator()<PipelinedCg>(rig);
     }
-}
-
-double whole(const Split& split) {
-  return std::accumulate(std::begin(split.seconds), std::end(split.seconds), 0.0);
-}
-
-// A study is another instantiation, in which compilers may fuse other multiplications and
-// additions.
-bool alike(const std::vector<double>& a, const std::vector<double>& b) {
-  double difference = 0.0;
-  double size = 0.0;
-  for (std::size_t i = 0; i < b.size(); ++i) {
-    difference += std::abs(a[i] - b[i]);
-    size += std::abs(b[i]);
-  }
-  return a.size() == b.size() && difference <= 1e-11 * size;
 }
 
 }  // namespace

@@ -4,12 +4,15 @@
 
 #include "harness.hpp"
 #include "kernel_rig.hpp"
+#include "studies.hpp"
 #include "warp_rig.hpp"
 
 using namespace testing_rig;
 using namespace testing_matrices;
 
 namespace {
+
+using studies::alike;
 
 constexpr int kThreads = 64;
 constexpr int kBlocks = 2;
@@ -23,18 +26,6 @@ SolveParams params() {
   p.roundoff = 1e-16;
   p.history_capacity = kIterations + 2;
   return p;
-}
-
-// A study is another instantiation, in which compilers may fuse other multiplications and
-// additions.
-bool alike(const std::vector<double>& a, const std::vector<double>& b) {
-  double difference = 0.0;
-  double size = 0.0;
-  for (std::size_t i = 0; i < b.size(); ++i) {
-    difference += std::abs(a[i] - b[i]);
-    size += std::abs(b[i]);
-  }
-  return a.size() == b.size() && difference <= 1e-11 * size;
 }
 
 // Runs a study on `pes` PEs. True if no wait was given up.

@@ -30,6 +30,16 @@ class Measured:
     facts: dict[str, Any] = field(default_factory=dict, kw_only=True)
     problem: Line = field(default_factory=dict, kw_only=True)
 
+    @property
+    def times(self) -> list[float]:
+        """What is compared: seconds per iteration, unless a subclass says otherwise."""
+        return self.per_iteration
+
+    @property
+    def median(self) -> float:
+        """Median of what is compared."""
+        return statistics.median(self.times)
+
     @cached_property
     def per_iteration(self) -> list[float]:
         """Seconds per iteration of each repeat."""

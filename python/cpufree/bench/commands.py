@@ -11,6 +11,17 @@ from rich.text import Text
 from .. import display
 from ..errors import InvalidInputError
 from .options import (
+    Contenders,
+    EngineName,
+    Gpus,
+    Peers,
+    Quiet,
+    Repeats,
+    Retry,
+    Seed,
+    Timeout,
+    Tuning,
+    Variants,
     commands_of_peers,
     default_out,
     find_gpus,
@@ -57,22 +68,15 @@ def cg_command(
             show_default=False,
         ),
     ] = None,
-    contenders: Annotated[
-        str, typer.Option(metavar="LIST", help="Names, or all: those that work here.")
-    ] = "all",
-    peer: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=COMMAND", help="One more contender; may be repeated."),
-    ] = None,
+    contenders: Contenders = "all",
+    peer: Peers = None,
     methods: Annotated[str, typer.Option(metavar="LIST", help="Methods.")] = "cg,prcg,pipecg",
     pes: Annotated[
         str, typer.Option(metavar="LIST", help="Numbers of PEs; auto: powers of 2 (CPU: 1).")
     ] = "auto",
     precision: Annotated[str, typer.Option(metavar="LIST", help="double, single.")] = "double",
     pc: Annotated[str, typer.Option(metavar="LIST", help="none, jacobi.")] = "none",
-    variant: Annotated[
-        str, typer.Option(metavar="LIST", help="full, no-compute, no-comm.")
-    ] = "full",
+    variant: Variants = "full",
     iterations: Annotated[
         int | None,
         typer.Option(min=1, help=f"Fixed number of iterations. Default: {ITERATIONS}."),
@@ -84,20 +88,13 @@ def cg_command(
     max_iterations: Annotated[
         int, typer.Option(min=1, help="With --rtol: most iterations.")
     ] = 100_000,
-    repeats: Annotated[int, typer.Option(min=1, help="Repeats; below 5 none wins.")] = 7,
-    seed: Annotated[int, typer.Option(help="Of the order of the solves.")] = 1,
-    engine: Annotated[str, typer.Option(help="auto, cuda_p2p, cpu_threads.")] = "auto",
-    gpus: Annotated[
-        str, typer.Option(metavar="LIST", help="GPUs: auto, all, or numbers such as 0,2-5.")
-    ] = "auto",
+    repeats: Repeats = 7,
+    seed: Seed = 1,
+    engine: EngineName = "auto",
+    gpus: Gpus = "auto",
     partition: Annotated[str, typer.Option(help="auto, metis, contiguous.")] = "auto",
-    tuning: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME.KEY=VALUE", help="Told to a contender; may be repeated."),
-    ] = None,
-    timeout: Annotated[
-        float, typer.Option(min=1, metavar="SECONDS", help="Longest wait for an answer.")
-    ] = 600.0,
+    tuning: Tuning = None,
+    timeout: Timeout = 600.0,
     cache: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Keeps matrices. Default: temporary folder.")
     ] = None,
@@ -105,8 +102,8 @@ def cg_command(
         Path | None,
         typer.Option(metavar="FILE", help="Results. Default: bench-cg-<date>.jsonl."),
     ] = None,
-    retry: Annotated[bool, typer.Option("--retry", help="Try again what failed before.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Errors only.")] = False,
+    retry: Retry = False,
+    quiet: Quiet = False,
 ) -> None:
     """Measure conjugate gradients: everybody on the same systems, interleaved."""
     from .contenders import choose, find

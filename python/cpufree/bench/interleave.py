@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import tempfile
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -35,7 +36,7 @@ class Watch(Protocol):
         """So many solves are done, or will not be."""
 
 
-class InterleavedRun:
+class InterleavedRun(ABC):
     """A configuration that is being measured; all that is found goes to the log."""
 
     def __init__(
@@ -66,12 +67,12 @@ class InterleavedRun:
                 known = [line for line in self._known if matches(line, group)]
                 self.measure_group(group, pool, Path(scratch), known)
 
+    @abstractmethod
     def measure_group(self, group: Any, pool: Pool, scratch: Path, known: Sequence[Line]) -> None:
         """Measure one group, of which the lines `known` are there already."""
-        raise NotImplementedError
 
 
-class InterleavedGroup:
+class InterleavedGroup(ABC):
     """The measurements of one group."""
 
     warm_up_iterations = 10
@@ -90,24 +91,24 @@ class InterleavedGroup:
         for line in known:
             self._recall(line)
 
+    @abstractmethod
     def prepare(self) -> Path:
         """Make the problem, write the line `problem`; return the folder that contenders load."""
-        raise NotImplementedError
 
+    @abstractmethod
     def load_options(self) -> dict[str, Any]:
         """Return what contenders are told besides the number of PEs."""
-        raise NotImplementedError
 
+    @abstractmethod
     def request(self, task: Task) -> dict[str, Any]:
         """Return the request of a task."""
-        raise NotImplementedError
 
-    def begin(self) -> None:
+    def begin(self) -> None:  # noqa: B027 (most have nothing to do)
         """Do what is to be done when all have loaded."""
 
+    @abstractmethod
     def warm_up(self, task: Task) -> None:
         """Solve once untimed, check what comes of it, and write that down."""
-        raise NotImplementedError
 
     def _recall(self, line: Line) -> None:
         """Take in what an earlier run of this group has written."""

@@ -9,7 +9,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -22,6 +22,31 @@ if TYPE_CHECKING:
     from .plan import Plan
 
 INTERRUPTED, NOTHING_MEASURED = 130, 4
+
+# Options of all commands that measure.
+Contenders = Annotated[
+    str, typer.Option(metavar="LIST", help="Names, or all: those that work here.")
+]
+Peers = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME=COMMAND", help="One more contender; may be repeated."),
+]
+Variants = Annotated[str, typer.Option(metavar="LIST", help="full, no-compute, no-comm.")]
+Repeats = Annotated[int, typer.Option(min=1, help="Repeats; below 5 none wins.")]
+Seed = Annotated[int, typer.Option(help="Of the order of the runs.")]
+EngineName = Annotated[str, typer.Option(help="auto, cuda_p2p, cpu_threads.")]
+Gpus = Annotated[
+    str, typer.Option(metavar="LIST", help="GPUs: auto, all, or numbers such as 0,2-5.")
+]
+Tuning = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME.KEY=VALUE", help="Told to a contender; may be repeated."),
+]
+Timeout = Annotated[
+    float, typer.Option(min=1, metavar="SECONDS", help="Longest wait for an answer.")
+]
+Retry = Annotated[bool, typer.Option("--retry", help="Try again what failed before.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Errors only.")]
 
 
 def words(text: str, option: str, known: tuple[str, ...] = ()) -> tuple[str, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,11 +42,6 @@ class Series(Measured):
     def times(self) -> list[float]:
         """What is compared: seconds per iteration, or to the tolerance."""
         return self.per_iteration if self.fixed else [line["seconds"] for line in self.lines]
-
-    @property
-    def median(self) -> float:
-        """Median of what is compared."""
-        return statistics.median(self.times)
 
     @property
     def split(self) -> dict[str, float] | None:

@@ -153,7 +153,7 @@ def detail(results: Results, group: Group) -> Table:
         cells += [] if fixed else [milli(statistics.median(series.times))]
         cells += [f"{flops / 1e9:.4g}", f"{moved / 1e12:.3g}"]
         cells.append(f"{one.median / series.median:.2f}×" if one else NOTHING)
-        cells.append(_against(series, best))
+        cells.append(against(series, best))
         for key in ("true_residual", "error"):
             value = check.get(key)
             cells.append(NOTHING if value is None else f"{value:.1e}")
@@ -161,7 +161,8 @@ def detail(results: Results, group: Group) -> Table:
     return Table(tuple(heads), rows)
 
 
-def _against(series: Series, best: Series | None) -> str:
+def against(series: Measured, best: Measured | None) -> str:
+    """Return by how much a series is faster than the best one, and whether that is noise."""
     if best is None:
         return NOTHING
     if series is best:

@@ -9,6 +9,17 @@ import typer
 
 from ... import display
 from ..options import (
+    Contenders,
+    EngineName,
+    Gpus,
+    Peers,
+    Quiet,
+    Repeats,
+    Retry,
+    Seed,
+    Timeout,
+    Tuning,
+    Variants,
     commands_of_peers,
     default_out,
     find_gpus,
@@ -47,13 +58,8 @@ def stencil_command(
         str | None,
         typer.Option(metavar="LIST", help="Grids for each PE: they grow with the PEs."),
     ] = None,
-    contenders: Annotated[
-        str, typer.Option(metavar="LIST", help="Names, or all: those that work here.")
-    ] = "all",
-    peer: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=COMMAND", help="One more contender; may be repeated."),
-    ] = None,
+    contenders: Contenders = "all",
+    peer: Peers = None,
     pes: Annotated[
         str, typer.Option(metavar="LIST", help="Numbers of PEs; auto: powers of 2 (CPU: 1).")
     ] = "auto",
@@ -61,23 +67,14 @@ def stencil_command(
     boundary: Annotated[str, typer.Option(metavar="LIST", help="dirichlet, periodic.")] = (
         "dirichlet"
     ),
-    variant: Annotated[
-        str, typer.Option(metavar="LIST", help="full, no-compute, no-comm.")
-    ] = "full",
+    variant: Variants = "full",
     iterations: Annotated[int, typer.Option(min=1, help="Iterations of a run.")] = ITERATIONS,
-    repeats: Annotated[int, typer.Option(min=1, help="Repeats; below 5 none wins.")] = 7,
-    seed: Annotated[int, typer.Option(help="Of the order of the runs.")] = 1,
-    engine: Annotated[str, typer.Option(help="auto, cuda_p2p, cpu_threads.")] = "auto",
-    gpus: Annotated[
-        str, typer.Option(metavar="LIST", help="GPUs: auto, all, or numbers such as 0,2-5.")
-    ] = "auto",
-    tuning: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME.KEY=VALUE", help="Told to a contender; may be repeated."),
-    ] = None,
-    timeout: Annotated[
-        float, typer.Option(min=1, metavar="SECONDS", help="Longest wait for an answer.")
-    ] = 600.0,
+    repeats: Repeats = 7,
+    seed: Seed = 1,
+    engine: EngineName = "auto",
+    gpus: Gpus = "auto",
+    tuning: Tuning = None,
+    timeout: Timeout = 600.0,
     cache: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Keeps grids. Default: temporary folder.")
     ] = None,
@@ -85,8 +82,8 @@ def stencil_command(
         Path | None,
         typer.Option(metavar="FILE", help="Results. Default: bench-stencil-<date>.jsonl."),
     ] = None,
-    retry: Annotated[bool, typer.Option("--retry", help="Try again what failed before.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Errors only.")] = False,
+    retry: Retry = False,
+    quiet: Quiet = False,
 ) -> None:
     """Measure Jacobi iterations: everybody on the same grids, interleaved."""
     from ..contenders import choose

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -29,16 +28,6 @@ class StencilSeries(Measured):
     def name(self) -> str:
         """The contender."""
         return self.task.contender
-
-    @property
-    def times(self) -> list[float]:
-        """What is compared: seconds per iteration."""
-        return self.per_iteration
-
-    @property
-    def median(self) -> float:
-        """Median of what is compared."""
-        return statistics.median(self.times)
 
     @property
     def updates_per_second(self) -> float:

@@ -7,6 +7,7 @@ transfer of values.
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from .problem import checksum, read_folder
 WAIT_LIMIT = 60.0
 
 
-class StencilSolver:
+class StencilSolver(ABC):
     """What they share: loading values, the answer to a request."""
 
     name = ""
@@ -53,15 +54,15 @@ class StencilSolver:
         """Free what load has set up."""
         self.start = None
 
+    @abstractmethod
     def set_up(self, start: NDArray[Any]) -> dict[str, Any]:
         """Set up; return facts."""
-        raise NotImplementedError
 
+    @abstractmethod
     def run(
         self, start: NDArray[Any], iterations: int, variant: str, check: bool
     ) -> tuple[float, NDArray[Any] | None]:
         """Return seconds, and where asked to the values after so many iterations."""
-        raise NotImplementedError
 
 
 class EngineSolver(StencilSolver):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from .. import noise
-from ..tables import NOTHING, Table, micro, spread_text
+from ..tables import NOTHING, Table, against, micro, spread_text
 from .context import Context
 from .plan import Group, shape_text
 from .results import (
@@ -128,7 +127,7 @@ def detail(results: StencilResults, group: Group) -> Table:
         cells = [series.name, spread_text(series), f"{micro(s.least)}–{micro(s.most)}"]
         cells += [f"{series.updates_per_second / 1e9:.4g}", f"{series.bytes_per_second / 1e9:.4g}"]
         cells.append(_share(series, rate, group.pes))
-        cells.append(_against(series, best))
+        cells.append(against(series, best))
         cells.append(_note(series))
         rows.append(tuple(cells))
     heads = ("contender", "µs per iteration", "range", "GLUP/s", "GB/s", "share of memory's rate")
@@ -141,15 +140,6 @@ def _share(series: StencilSeries, rate: tuple[str, float] | None, pes: int) -> s
         return NOTHING
     available = rate[1] * (pes if rate[0] == "copy" else 1)
     return f"{series.bytes_per_second / available:.2f}"
-
-
-def _against(series: StencilSeries, best: StencilSeries | None) -> str:
-    if best is None:
-        return NOTHING
-    if series is best:
-        return "it is"
-    speedup = best.median / series.median
-    return f"{speedup:.2f}× {noise.compare(series.times, best.times)}"
 
 
 def _note(series: StencilSeries) -> str:

@@ -1,0 +1,41 @@
+// Functions of libraries that are loaded when they are wanted.
+#pragma once
+
+#include <dlfcn.h>
+
+#include <functional>
+#include <string>
+
+#include "cpufree/base/error.hpp"
+
+namespace cpufree::baselines {
+
+// A library under the name that users know. It stays loaded: its threads may run until the process
+// ends.
+class SharedLibrary {
+ public:
+  // `needed`: the version that has all functions; `advice`: where to get the library. Throws
+  // Unsupported where it does not load.
+  SharedLibrary(const char* path, const char* name, const char* needed, const char* advice)
+      : handle_(dlopen(path, RTLD_NOW | RTLD_LOCAL)), name_(name), needed_(needed) {
+    if (handle_ == nullptr)
+      throw Unsupported(std::string(name) + " was not found (" + dlerror() + "); " + advice);
+  }
+
+  // Sets `to` to its function `function`. Throws Unsupported where it has none.
+  template <class F>
+  void find(const char* function, std::function<F>& to) const {
+    void* const found = dlsym(handle_, function);
+    if (found == nullptr)
+      throw Unsupported(std::string("the ") + name_ + " library has no function " + function +
+                        ": " + needed_ + " is needed");
+    to = reinterpret_cast<F*>(found);
+  }
+
+ private:
+  void* handle_;
+  const char* name_;
+  const char* needed_;
+};
+
+}  // namespace cpufree::baselines
