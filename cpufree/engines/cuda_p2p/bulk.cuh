@@ -43,25 +43,22 @@ __device__ inline void start_bulk_copy(void* to, const void* from, std::uint32_t
         : "memory");
   }
 }
-// Whether the barrier's phase of this parity is complete; the hardware waits for that a while.
-__device__ inline bool look_at_phase(std::uint64_t* barrier, std::uint32_t parity) {
-  unsigned there = 0;
-  asm volatile(
-      "{ .reg .pred there; mbarrier.try_wait.parity.shared::cta.b64 there, [%1], %2;"
-      "selp.u32 %0, 1, 0, there; }"
-      : "=r"(there)
-      : "r"(in_shared(barrier)), "r"(parity)
-      : "memory");
-  return there != 0;
-}
-// Until it is. Copies end within microseconds; one that does not within some seconds is a defect of
-// this code, of which the kernel is to die and not to hang.
+// Until the barrier's phase of this parity is complete: the hardware suspends the thread for up to
+// 10 us at a look. Copies end within microseconds; one that does not in so many looks, 10 s at
+// most, is a defect of this code, of which the kernel is to die and not to hang. (Looks are
+// counted, as a clock to compare with would take registers from the product.)
 __device__ inline void await_phase(std::uint64_t* barrier, std::uint32_t parity) {
-  constexpr long long kBound = 20'000'000'000;  // cycles
-  if (look_at_phase(barrier, parity)) return;
-  const long long start = clock64();
-  while (!look_at_phase(barrier, parity))
-    if (clock64() - start > kBound) __trap();
+  for (unsigned looks = 0; looks < (1U << 20U); ++looks) {
+    unsigned there = 0;
+    asm volatile(
+        "{ .reg .pred there; mbarrier.try_wait.parity.shared::cta.b64 there, [%1], %2, 10000;"
+        "selp.u32 %0, 1, 0, there; }"
+        : "=r"(there)
+        : "r"(in_shared(barrier)), "r"(parity)
+        : "memory");
+    if (there != 0) return;
+  }
+  __trap();
 }
 
 // Has bytes of device memory brought into the second cache; of any other memory, nothing. Lines of
