@@ -43,7 +43,8 @@ nb::ndarray<nb::numpy, T, nb::ndim<1>> new_numpy(std::size_t n) {
 
 SystemSpec spec_of(int pes, int blocks, const std::string& engine, const std::vector<int>& gpus,
                    const nb::dict& tuning) {
-  require_known(tuning, {"threads", "halo", "residency", "ring", "compress", "boundary_blocks"});
+  require_known(tuning,
+                {"threads", "halo", "residency", "ring", "spread", "compress", "boundary_blocks"});
   SystemSpec spec;
   spec.engine = engine_from_name(engine);
   spec.pes = pes;
@@ -54,6 +55,7 @@ SystemSpec spec_of(int pes, int blocks, const std::string& engine, const std::ve
   spec.compress = option(tuning, "compress", spec.compress);
   spec.residency = option(tuning, "residency", spec.residency);
   spec.ring = option(tuning, "ring", spec.ring);
+  spec.spread = option(tuning, "spread", spec.spread);
   spec.boundary_blocks = option(tuning, "boundary_blocks", spec.boundary_blocks);
   return spec;
 }
@@ -141,6 +143,7 @@ nb::dict dict_of(const PlanReport& plan) {
   d["resident_vectors"] = plan.resident_vectors;
   d["resident_matrix"] = plan.resident_matrix;
   d["ring_slots"] = plan.ring_slots;
+  d["lanes_per_row"] = plan.lanes_per_row;
   d["shared_bytes"] = plan.shared_bytes;
   return d;
 }

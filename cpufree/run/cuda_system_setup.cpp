@@ -109,13 +109,14 @@ void CudaSystem<T>::build(HaloPlan<T>& plan, std::span<const std::int32_t> order
             "a GPU can hold vectors of at most " + std::to_string(kMostEntries) +
                 " entries; use more GPUs");
   choose_blocks(spec, extent);
+  threads_ = spec.threads > 0 ? spec.threads : kCudaThreads;
   Sharing sharing = share_out(plan, order, spec);
+  spread_ = should_spread(plan, sharing.plans, spec);
   const auto layouts = lay_out(plan, std::move(sharing.plans), spec);
   if (block_halos_)
     for (const PeLayout& layout : layouts)
       extent.rows_and_ghosts = std::max(extent.rows_and_ghosts, at(layout.operand_rows));
   sizes_ = sizes_of<T>(layouts);
-  threads_ = spec.threads > 0 ? spec.threads : kCudaThreads;
   const auto inverse = invert_diagonals(plan, layouts);
   if (sharing.packets > 0) count_destinations_from_ghosts(plan);
   heap_ = Heap<T>(static_cast<int>(devices_.size()), blocks_, extent, sharing.packets);
@@ -132,6 +133,35 @@ void CudaSystem<T>::build(HaloPlan<T>& plan, std::span<const std::int32_t> order
   finish_report(layouts);
 }
 
+// Whether lanes are to share rows: only where the matrix does not stay on chip, for it is engines
+// with rings that can.
+template <class T>
+bool CudaSystem<T>::should_spread(const HaloPlan<T>& plan,
+                                  const std::vector<std::vector<BlockPlan>>& plans,
+                                  const SystemSpec& spec) const {
+  if (spec.spread >= 0) return spec.spread > 0;
+  if (spec.residency == 0 || spec.ring == 0 || spec.ring == 1) return false;
+  std::int64_t alone = 0;   // chunks in turn of the block that has most
+  std::int64_t shared = 0;  // the same if lanes share rows
+  std::int64_t most = 0;    // entries of a block
+  for (std::size_t k = 0; k < plans.size(); ++k)
+    for (const BlockPlan& block : plans[k]) {
+      std::int64_t of_one = 0, of_shared = 0, all = 0;
+      for (const RowRange rows : {block.interior, block.boundary}) {
+        const auto& ptr = plan.local[k].row_ptr;
+        const std::int64_t entries = ptr[at(rows.end)] - ptr[at(rows.begin)];
+        of_one += chunks_in_turn({rows}, entries, threads_);
+        of_shared += chunks_in_turn(spread_rows(rows, entries, threads_, -1), entries, threads_);
+        all += entries;
+      }
+      alone = std::max(alone, of_one);
+      shared = std::max(shared, of_shared);
+      most = std::max(most, all);
+    }
+  const std::int64_t bytes = most * static_cast<std::int64_t>(sizeof(T) + 2);
+  return bytes > static_cast<std::int64_t>(kRoomOnChip) && 4 * shared <= 3 * alone;
+}
+
 // Columns and values coded or not. Where blocks keep their shares on chip anyway, values are as
 // they are if there is room for them in all methods: codes save bytes, and cost instructions.
 template <class T>
@@ -139,6 +169,9 @@ std::vector<PeLayout> CudaSystem<T>::lay_out(const HaloPlan<T>& plan,
                                              std::vector<std::vector<BlockPlan>> plans,
                                              const SystemSpec& spec) const {
   const bool coded = spec.compress != 0;
+  if (spread_)
+    return lay_out_shares(plan, std::move(plans),
+                          {block_halos_, {coded, coded}, spec.spread, threads_});
   if (coded && block_halos_ && spec.compress < 0) {
     auto layouts = lay_out_shares(plan, plans, {block_halos_, {true, false}});
     SolveSpec most;
@@ -222,7 +255,8 @@ std::vector<std::size_t> CudaSystem<T>::upload_feeds(Pe& pe, int device, const P
   std::vector<std::uint32_t> first;
   std::vector<std::size_t> begin;
   for (const ShareLayout& share : layout.shares) {
-    const SliceFeed feed = feed_of<T>(share.shape, at(share.boundary_slice), threads_ / kWarp);
+    const SliceFeed feed =
+        feed_of<T>(share.shape, {share.interior, share.boundary}, threads_ / kWarp);
     begin.push_back(items.size());
     items.insert(items.end(), feed.items.begin(), feed.items.end());
     first.insert(first.end(), feed.first.begin(), feed.first.end());
@@ -266,8 +300,11 @@ void CudaSystem<T>::upload_shares(Pe& pe, int device, const PeLayout& layout) {
     view.matrix.ring.heads = reinterpret_cast<const std::byte*>(view.matrix.slice);
     view.matrix.ring.items = pe.feed.data() + feeds[views.size()];
     view.matrix.ring.first = pe.feed_first.data() + views.size() * at(threads_ / kWarp + 1);
-    view.interior = {plan.interior.begin, plan.interior.end, 0};
-    view.boundary = {plan.boundary.begin, plan.boundary.end, share.boundary_slice};
+    const auto rows_of = [](const SpreadRows& rows, std::int32_t start) {
+      return typename Matrix::Rows{rows.begin, rows.end, start, rows.spread, rows.thin};
+    };
+    view.interior = rows_of(share.interior, 0);
+    view.boundary = rows_of(share.boundary, share.interior.slices());
     view.board.flags = heap_.flags.at(pe.heap.data());
     take(plan.notify, view.board.notify, view.board.notify_count);
     take(plan.await, view.board.await, view.board.await_count);
@@ -290,6 +327,10 @@ void CudaSystem<T>::upload_shares(Pe& pe, int device, const PeLayout& layout) {
 template <class T>
 void CudaSystem<T>::finish_report(const std::vector<PeLayout>& layouts) {
   report_.threads = threads_;
+  for (const PeLayout& layout : layouts)
+    for (const ShareLayout& share : layout.shares)
+      report_.lanes_per_row =
+          std::max({report_.lanes_per_row, 1 << share.interior.spread, 1 << share.boundary.spread});
   for (const PeLayout& layout : layouts)
     report_.matrix_bytes += static_cast<double>(layout.units) * kSliceUnit +
                             static_cast<double>(layout.slices) * sizeof(WarpSlice) +
