@@ -88,11 +88,11 @@ class CudaSystem final : public System<T> {
 
   void choose_blocks(const SystemSpec& spec, const Extent& extent);
   Sharing share_out(HaloPlan<T>& plan, std::span<const std::int32_t> order, const SystemSpec& spec);
-  bool should_spread(const HaloPlan<T>& plan, const std::vector<std::vector<BlockPlan>>& plans,
-                     const SystemSpec& spec) const;
+  std::int32_t best_spread(const HaloPlan<T>& plan, const std::vector<PeLayout>& layouts,
+                           const SystemSpec& spec) const;
   void build(HaloPlan<T>& plan, std::span<const std::int32_t> order, const SystemSpec& spec);
   std::vector<PeLayout> lay_out(const HaloPlan<T>& plan, std::vector<std::vector<BlockPlan>> plans,
-                                const SystemSpec& spec) const;
+                                const SystemSpec& spec);
   std::vector<std::vector<T>> invert_diagonals(const HaloPlan<T>& plan,
                                                const std::vector<PeLayout>& layouts);
   void upload_pe(std::size_t k, const LocalSystem<T>& local, const PeLayout& layout,

@@ -370,6 +370,10 @@ class StreamingPort : public Port {
   __device__ static void fetch_ahead(const void* from, std::uint32_t bytes) {
     fetch_to_cache(from, bytes);
   }
+  template <class T>
+  __device__ static FastArray<T> in_fast_memory(const T* array) {
+    return {in_shared(array)};
+  }
 };
 
 }  // namespace cpufree::cuda_p2p
