@@ -36,6 +36,7 @@ StencilSpec spec_of(const nb::dict& options) {
   spec.layers = option(options, "halo_steps", spec.layers);
   spec.thickness = option(options, "thickness", spec.thickness);
   spec.halo = option(options, "halo", spec.halo);
+  spec.study = study_from_name(option<std::string>(options, "study", "none"));
   return spec;
 }
 
@@ -111,7 +112,7 @@ nb::dict jacobi(const nb::object& start, const nb::object& source, const nb::obj
                 const std::vector<bool>& periodic, const nb::dict& options,
                 const nb::object& progress) {
   require_known(options, {"engine", "pes", "blocks", "gpus", "halo_steps", "thickness", "halo",
-                          "iterations", "tol", "check_every", "time_limit", "wait_limit"});
+                          "iterations", "tol", "check_every", "time_limit", "wait_limit", "study"});
   const StencilSpec spec = spec_of(options);
   const StencilRun run = run_of(options);
   Progress tell;

@@ -69,6 +69,25 @@ class Chooser {
   bool allowed(Sweep sweep) const {
     return spec_.sweep == sweep || spec_.sweep == Sweep::automatic;
   }
+  // The kernel of a sweep, as the study that the spec asks for.
+  const void* kernel(Sweep sweep, StencilKernel wanted) const {
+    wanted.dims = grid_.dims;
+    wanted.source = source_;
+    switch (spec_.study) {
+      case Study::no_compute:
+        return kernel_of<Study::no_compute>(sweep, wanted);
+      case Study::no_comm:
+        return kernel_of<Study::no_comm>(sweep, wanted);
+      default:
+        return kernel_of<Study::none>(sweep, wanted);
+    }
+  }
+  template <Study S>
+  static const void* kernel_of(Sweep sweep, const StencilKernel& wanted) {
+    if (sweep == Sweep::registers) return cuda_registers_kernel<S, T>(wanted);
+    if (sweep == Sweep::streams) return cuda_streams_kernel<S, T>(wanted);
+    return cuda_wavefront_kernel<S, T>(wanted);
+  }
   WarpKernels kernels(const void* function) const {
     return {register_shapes(sizeof(T)), stream_layers(grid_.dims), kCudaStencilThreads / 32,
             function == nullptr ? 0 : fast_memory_limit(function, devices_, blocks_)};
@@ -77,10 +96,10 @@ class Chooser {
   bool in_registers(Chosen& chosen) const {
     const RegisterShape& any = register_shapes(sizeof(T)).back();
     const auto found = lay_out_registers(grid_, spec_, run_, blocks_, sizeof(T), source_,
-                                         kernels(cuda_register_kernel<T>(any, source_)));
+                                         kernels(kernel(Sweep::registers, {.shape = any})));
     if (!found) return false;
     chosen.layout = found->layout;
-    chosen.kernel.function = cuda_register_kernel<T>(found->shape, source_);
+    chosen.kernel.function = kernel(Sweep::registers, {.shape = found->shape});
     chosen.kernel.threads = 32 * found->warps;
     return true;
   }
@@ -90,13 +109,13 @@ class Chooser {
         lay_out_streams(grid_, spec_, run_, blocks_, sizeof(T), source_, kernels(nullptr));
     if (!chosen.streams) return false;
     chosen.layout = chosen.streams->layout;
-    chosen.kernel.function = cuda_stream_kernel<T>(grid_.dims, chosen.layout.plan.layers, source_);
+    chosen.kernel.function = kernel(Sweep::streams, {.layers = chosen.layout.plan.layers});
     chosen.kernel.threads = kCudaStencilThreads;
     return true;
   }
 
   void by_wavefront(Chosen& chosen) const {
-    chosen.kernel.function = cuda_wavefront_kernel<T>(grid_.dims, source_);
+    chosen.kernel.function = kernel(Sweep::wavefront, {});
     chosen.kernel.threads = kCudaStencilThreads;
     const std::size_t fast = fast_memory_limit(chosen.kernel.function, devices_, blocks_);
     chosen.layout =

@@ -4,6 +4,7 @@
 
 #include <span>
 
+#include "cpufree/device/study.hpp"
 #include "cpufree/stencils/register_shape.hpp"
 
 namespace cpufree {
@@ -15,12 +16,20 @@ std::span<const RegisterShape> register_shapes(std::size_t value_bytes);
 // Iterations of a pass that kernels for values in memory are made for.
 std::span<const int> stream_layers(int dims);
 
-// Each of them null where there is no such kernel.
-template <class T>
-const void* cuda_wavefront_kernel(int dims, bool source);
-template <class T>
-const void* cuda_register_kernel(const RegisterShape& shape, bool source);
-template <class T>
-const void* cuda_stream_kernel(int dims, int layers, bool source);
+// What a kernel is made for, of which each sweep reads what concerns it.
+struct StencilKernel {
+  int dims = 2;
+  bool source = false;
+  int layers = 1;            // of streams
+  RegisterShape shape = {};  // of registers
+};
+
+// Each of them null where there is no such kernel. Studies have none for source terms.
+template <Study S, class T>
+const void* cuda_wavefront_kernel(const StencilKernel& wanted);
+template <Study S, class T>
+const void* cuda_registers_kernel(const StencilKernel& wanted);
+template <Study S, class T>
+const void* cuda_streams_kernel(const StencilKernel& wanted);
 
 }  // namespace cpufree

@@ -28,6 +28,10 @@ struct StencilSpec {
   int halo = -1;      // how halos travel: 1 packets, 0 values and flags, -1 by their size
   Sweep sweep = Sweep::automatic;  // of the GPU engine; the others have the wavefront
   int rows = 0;                    // of a thread, in registers; 0: automatic
+
+  // What leaves something out: no_compute or no_comm, without a source term or a tolerance. Values
+  // mean nothing then.
+  Study study = Study::none;
 };
 
 struct StencilRun {

@@ -185,6 +185,16 @@ void check(const StencilRun& run) {
   require(!std::isnan(run.tolerance), "the tolerance must be a number");
 }
 
+void check_study(const StencilSpec& spec, const StencilRun& run, bool source) {
+  if (spec.study == Study::none) return;
+  const std::string study = std::string("the study ") + study_name(spec.study);
+  if (spec.study == Study::split || source)
+    throw Unsupported(study + (source ? " is there for stencils without a source term alone"
+                                      : " is there for solvers alone"));
+  require(run.tolerance < 0.0,
+          study + " has no values that a tolerance could end it by: give iterations alone");
+}
+
 const char* reason_name(StencilReason reason) {
   switch (reason) {
     case StencilReason::all_done:

@@ -12,6 +12,7 @@ import pytest
 from gpus_here import HERE, NUMBERS, needs_gpu, on_all_counts
 
 from cpufree import InvalidInputError
+from cpufree.run import core
 from cpufree.stencil import StencilReason, jacobi
 
 pytestmark = needs_gpu
@@ -65,6 +66,32 @@ def test_tol_stops_where_the_cpu_engine_stops(check_every: int, pes: int) -> Non
         assert result.iterations == expected.iterations
         assert result.residual == expected.residual
         assert same(result.u, expected.u)
+
+
+def study(u0: np.ndarray, iterations: int, name: str, pes: int, steps: int) -> Any:
+    """Return values and facts of a kernel that leaves something out."""
+    options = {"engine": "cuda_p2p", "pes": pes, "gpus": NUMBERS[:pes], "halo_steps": steps}
+    options |= {"iterations": iterations, "wait_limit": 5.0, "study": name}
+    out = np.empty_like(u0)
+    return out, core.load().jacobi(u0, None, out, [False] * u0.ndim, options, None)
+
+
+@on_all_counts
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    "shape, steps", [((64, 66), 1), ((700, 1030), 1), ((700, 1030), 4), ((40, 35, 130), 1)], ids=str
+)
+def test_studies_exchange_as_often_and_leave_something_out(
+    shape: tuple[int, ...], steps: int, dtype: Any, pes: int
+) -> None:
+    u0 = grid(*shape, dtype=dtype)
+    full, normal = study(u0, 24, "none", pes, steps)
+    silent, facts = study(u0, 24, "no-compute", pes, steps)
+    assert same(silent, u0)
+    assert (facts["exchanges"], facts["checks"]) == (normal["exchanges"], normal["checks"])
+    alone, facts = study(u0, 24, "no-comm", pes, steps)
+    assert facts["exchanges"] == normal["exchanges"] and facts["iterations"] == 24
+    assert same(alone, full) == (pes == 1)
 
 
 def test_gpus_are_chosen_by_number_or_all() -> None:
