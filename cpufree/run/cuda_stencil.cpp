@@ -13,8 +13,8 @@
 #include "cpufree/run/cuda_run.hpp"
 #include "cpufree/run/cuda_stencil_kernel.hpp"
 #include "cpufree/run/grid_span.hpp"
+#include "cpufree/run/role_plan.hpp"
 #include "cpufree/run/stencil_heap.hpp"
-#include "cpufree/run/warp_plan.hpp"
 
 namespace cpufree {
 
@@ -57,6 +57,10 @@ class Chooser {
   // The first way that the spec allows, and the grid.
   Chosen choose() {
     Chosen chosen;
+    if (spec_.roles != Roles::tiles) {
+      with_roles(chosen);
+      return chosen;
+    }
     if (allowed(Sweep::registers) && in_registers(chosen)) return chosen;
     if (allowed(Sweep::streams) && in_memory(chosen)) return chosen;
     if (!allowed(Sweep::wavefront))
@@ -112,6 +116,21 @@ class Chooser {
     chosen.kernel.function = kernel(Sweep::streams, {.layers = chosen.layout.plan.layers});
     chosen.kernel.threads = kCudaStencilThreads;
     return true;
+  }
+
+  void with_roles(Chosen& chosen) const {
+    if (spec_.roles == Roles::two_kernels && source_)
+      throw Unsupported("roles 'two_kernels' are there for stencils without a source term alone");
+    chosen.streams =
+        lay_out_roles(grid_, spec_, run_, blocks_, sizeof(T), source_, kernels(nullptr));
+    chosen.layout = chosen.streams->layout;
+    const StencilPlan& plan = chosen.layout.plan;
+    chosen.kernel.threads = kCudaStencilThreads;
+    chosen.kernel.function = kernel(Sweep::streams, {.layers = plan.layers});
+    if (spec_.roles != Roles::two_kernels) return;
+    chosen.kernel.first_blocks = plan.boundary_blocks;
+    chosen.kernel.function =
+        cuda_streams_part_kernel<T>({.dims = grid_.dims, .layers = plan.layers});
   }
 
   void by_wavefront(Chosen& chosen) const {

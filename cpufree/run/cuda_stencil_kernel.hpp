@@ -31,5 +31,8 @@ template <Study S, class T>
 const void* cuda_registers_kernel(const StencilKernel& wanted);
 template <Study S, class T>
 const void* cuda_streams_kernel(const StencilKernel& wanted);
+// Streams as one of several kernels of a PE; without a source term.
+template <class T>
+const void* cuda_streams_part_kernel(const StencilKernel& wanted);
 
 }  // namespace cpufree

@@ -8,29 +8,30 @@
 
 namespace cpufree {
 
-template <Study S, int D, int K, bool kSource, class T>
+// P: the port, of which studies are made.
+template <class P, Study S, int D, int K, bool kSource, class T>
 __global__ void __launch_bounds__(kCudaStencilThreads, 1)
     sweep_streams(const __grid_constant__ cuda_p2p::Shared shared,
                   const __grid_constant__ JacobiArgs<T> args) {
   extern __shared__ double2 fast[];  // planes, in three dimensions
-  cuda_p2p::Port port(shared, reinterpret_cast<std::byte*>(fast));
+  P port(shared, reinterpret_cast<std::byte*>(fast));
   run_as<S>(port, [&](auto& p) { stream_kernel<D, K, kSource>(p, args); });
 }
 
-template <Study S, bool kSource, class T>
+template <class P, Study S, bool kSource, class T>
 const void* find_streams_kernel(int dims, int layers) {
   if (dims == 3)
-    return layers == 1 ? reinterpret_cast<const void*>(sweep_streams<S, 3, 1, kSource, T>)
+    return layers == 1 ? reinterpret_cast<const void*>(sweep_streams<P, S, 3, 1, kSource, T>)
                        : nullptr;
   switch (layers) {
     case 1:
-      return reinterpret_cast<const void*>(sweep_streams<S, 2, 1, kSource, T>);
+      return reinterpret_cast<const void*>(sweep_streams<P, S, 2, 1, kSource, T>);
     case 2:
-      return reinterpret_cast<const void*>(sweep_streams<S, 2, 2, kSource, T>);
+      return reinterpret_cast<const void*>(sweep_streams<P, S, 2, 2, kSource, T>);
     case 4:
-      return reinterpret_cast<const void*>(sweep_streams<S, 2, 4, kSource, T>);
+      return reinterpret_cast<const void*>(sweep_streams<P, S, 2, 4, kSource, T>);
     case 8:
-      return reinterpret_cast<const void*>(sweep_streams<S, 2, 8, kSource, T>);
+      return reinterpret_cast<const void*>(sweep_streams<P, S, 2, 8, kSource, T>);
     default:
       return nullptr;
   }
@@ -38,9 +39,10 @@ const void* find_streams_kernel(int dims, int layers) {
 
 template <Study S, class T>
 const void* cuda_streams_kernel(const StencilKernel& wanted) {
-  if (!wanted.source) return find_streams_kernel<S, false, T>(wanted.dims, wanted.layers);
+  if (!wanted.source)
+    return find_streams_kernel<cuda_p2p::Port, S, false, T>(wanted.dims, wanted.layers);
   if constexpr (S == Study::none)
-    return find_streams_kernel<S, true, T>(wanted.dims, wanted.layers);
+    return find_streams_kernel<cuda_p2p::Port, S, true, T>(wanted.dims, wanted.layers);
   return nullptr;
 }
 

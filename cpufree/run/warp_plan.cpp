@@ -174,6 +174,29 @@ Pass predict(const Grid& grid, const Division& division, int layers, std::size_t
   return best;
 }
 
+void minus(std::int32_t (&numbers)[3], const std::int32_t (&by)[3]) {
+  for (int a = 0; a < 3; ++a) numbers[a] -= by[a];
+}
+
+std::vector<StreamPart> parts_of(const TileShape& pe, const std::vector<Tile>& tiles,
+                                 std::int32_t align, int chunks) {
+  std::vector<StreamPart> parts;
+  for (const Tile& tile : tiles) {
+    StreamPart& part = parts.emplace_back();
+    part.chunks = chunks;
+    for (int a = 0; a < 3; ++a) {
+      const std::int64_t to_pe = tile.shape.origin[a] - pe.origin[a] - pe.lo[a];
+      part.lo[a] = static_cast<std::int32_t>(tile.shape.lo[a] + to_pe);
+      part.hi[a] = static_cast<std::int32_t>(tile.shape.hi[a] + to_pe);
+    }
+    part.lo[2] = nearest(part.lo[2], align);
+    if (part.hi[2] < pe.hi[2] - pe.lo[2]) part.hi[2] = nearest(part.hi[2], align);
+  }
+  return parts;
+}
+
+}  // namespace
+
 StreamBox box_of_pes(const Tiling& tiling, int dims, int layers, std::size_t value_bytes) {
   std::int64_t extent[3] = {};
   for (const auto& of_pe : tiling.tiles)
@@ -195,11 +218,6 @@ StreamBox box_of_pes(const Tiling& tiling, int dims, int layers, std::size_t val
   return box;
 }
 
-void minus(std::int32_t (&numbers)[3], const std::int32_t (&by)[3]) {
-  for (int a = 0; a < 3; ++a) numbers[a] -= by[a];
-}
-
-// The copies that others hold of a PE's points. Tiles of one block a PE: tile 0.
 std::vector<GhostCopy> ghosts_of(const Tiling& pes, std::size_t pe, const StreamBox& box) {
   std::vector<GhostCopy> ghosts;
   const Tile& mine = pes.tiles[pe][0];
@@ -218,25 +236,6 @@ std::vector<GhostCopy> ghosts_of(const Tiling& pes, std::size_t pe, const Stream
   }
   return ghosts;
 }
-
-std::vector<StreamPart> parts_of(const TileShape& pe, const std::vector<Tile>& tiles,
-                                 std::int32_t align, int chunks) {
-  std::vector<StreamPart> parts;
-  for (const Tile& tile : tiles) {
-    StreamPart& part = parts.emplace_back();
-    part.chunks = chunks;
-    for (int a = 0; a < 3; ++a) {
-      const std::int64_t to_pe = tile.shape.origin[a] - pe.origin[a] - pe.lo[a];
-      part.lo[a] = static_cast<std::int32_t>(tile.shape.lo[a] + to_pe);
-      part.hi[a] = static_cast<std::int32_t>(tile.shape.hi[a] + to_pe);
-    }
-    part.lo[2] = nearest(part.lo[2], align);
-    if (part.hi[2] < pe.hi[2] - pe.lo[2]) part.hi[2] = nearest(part.hi[2], align);
-  }
-  return parts;
-}
-
-}  // namespace
 
 std::optional<RegisterLayout> lay_out_registers(const Grid& grid, const StencilSpec& spec,
                                                 const StencilRun& run, int blocks,

@@ -54,6 +54,11 @@ struct StreamLayout {
   std::vector<Pe> pes;
 };
 
+// What the halos of a box take, where each PE is one tile: the box of all PEs, and the copies that
+// others hold of the points of one.
+StreamBox box_of_pes(const Tiling& pes, int dims, int layers, std::size_t value_bytes);
+std::vector<GhostCopy> ghosts_of(const Tiling& pes, std::size_t pe, const StreamBox& box);
+
 std::optional<StreamLayout> lay_out_streams(const Grid& grid, const StencilSpec& spec,
                                             const StencilRun& run, int blocks,
                                             std::size_t value_bytes, bool source,

@@ -130,6 +130,8 @@ class Stencil(TypedDict):
     halo: str  # "packets", "values", "none"
     in_fast_memory: bool
     sweep: str  # "wavefront", "registers", "streams"
+    roles: str  # "tiles", "specialized", "two_kernels"
+    boundary_blocks: int  # the first of the blocks; 0 without roles
 
 def jacobi(
     start: npt.NDArray[Any],  # 2 or 3 dimensions, float64 or float32, contiguous, as all of them

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cpufree/run/host_stencil.hpp"
-#include "cpufree/run/warp_plan.hpp"
+#include "cpufree/run/role_plan.hpp"
 #include "cpufree/stencils/registers.hpp"
 #include "cpufree/stencils/streams.hpp"
 #include "harness.hpp"
@@ -26,6 +26,8 @@ struct Setup {
   double tolerance = -1.0;
   std::int64_t check_every = 1000;
   std::int64_t most = kIterations, expected = kIterations;
+  Roles roles = Roles::tiles;
+  int boundary_blocks = 0;
 };
 
 // What has come of a run. One that does not fit has not run.
@@ -123,9 +125,17 @@ Ran<T> in_memory(const Grid& grid, const Setup& setup, std::uint64_t seed) {
   constexpr int threads = 64;
   Ran<T> ran = case_of<T>(grid, setup);
   const int layers[] = {K};
+  const WarpKernels kernels{{}, layers, threads / 32, 0};
   ran.c.spec.layers = K;
-  auto found = lay_out_streams(grid, ran.c.spec, ran.c.run, setup.blocks, sizeof(T), setup.source,
-                               {{}, layers, threads / 32, 0});
+  ran.c.spec.roles = setup.roles;
+  ran.c.spec.boundary_blocks = setup.boundary_blocks;
+  const auto lay_out = [&]() -> std::optional<StreamLayout> {
+    const Case<T>& c = ran.c;
+    if (setup.roles == Roles::tiles)
+      return lay_out_streams(grid, c.spec, c.run, setup.blocks, sizeof(T), setup.source, kernels);
+    return lay_out_roles(grid, c.spec, c.run, setup.blocks, sizeof(T), setup.source, kernels);
+  };
+  const auto found = lay_out();
   if (ran.fits = found.has_value(); !ran.fits) return ran;
   const StencilPlan& plan = found->layout.plan;
   const StencilHeap<T> heap(found->layout.tiling, false, found->box.values);

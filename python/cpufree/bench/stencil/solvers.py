@@ -91,7 +91,8 @@ class EngineSolver(StencilSolver):
         plan = self._jacobi(start, 1, "full")
         if plan["pes"] != pes:
             raise UnsupportedError(f"the grid has work for {plan['pes']} PEs only")
-        kept = "blocks threads pe_grid block_grid halo_steps halo sweep in_fast_memory"
+        kept = "blocks threads pe_grid block_grid halo_steps halo sweep in_fast_memory "
+        kept += "roles boundary_blocks"
         return {
             "engine": engine,
             "staging": "none",
