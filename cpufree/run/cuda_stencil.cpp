@@ -62,6 +62,7 @@ class Chooser {
       return chosen;
     }
     if (allowed(Sweep::registers) && in_registers(chosen)) return chosen;
+    if (allowed(Sweep::bricks) && in_bricks(chosen)) return chosen;
     if (allowed(Sweep::streams) && in_memory(chosen)) return chosen;
     if (!allowed(Sweep::wavefront))
       throw InvalidInput("this grid, with these options, is not for the sweep asked for");
@@ -89,12 +90,14 @@ class Chooser {
   template <Study S>
   static const void* kernel_of(Sweep sweep, const StencilKernel& wanted) {
     if (sweep == Sweep::registers) return cuda_registers_kernel<S, T>(wanted);
+    if (sweep == Sweep::bricks) return cuda_bricks_kernel<S, T>(wanted);
     if (sweep == Sweep::streams) return cuda_streams_kernel<S, T>(wanted);
     return cuda_wavefront_kernel<S, T>(wanted);
   }
   WarpKernels kernels(const void* function) const {
     return {register_shapes(sizeof(T)), stream_layers(grid_.dims), kCudaStencilThreads / 32,
-            function == nullptr ? 0 : fast_memory_limit(function, devices_, blocks_)};
+            function == nullptr ? 0 : fast_memory_limit(function, devices_, blocks_),
+            brick_shapes(sizeof(T))};
   }
 
   bool in_registers(Chosen& chosen) const {
@@ -104,6 +107,17 @@ class Chooser {
     if (!found) return false;
     chosen.layout = found->layout;
     chosen.kernel.function = kernel(Sweep::registers, {.shape = found->shape});
+    chosen.kernel.threads = 32 * found->warps;
+    return true;
+  }
+
+  bool in_bricks(Chosen& chosen) const {
+    const BrickShape& any = brick_shapes(sizeof(T)).back();
+    const auto found = lay_out_bricks(grid_, spec_, run_, blocks_, sizeof(T), source_,
+                                      kernels(kernel(Sweep::bricks, {.brick = any})));
+    if (!found) return false;
+    chosen.layout = found->layout;
+    chosen.kernel.function = kernel(Sweep::bricks, {.brick = found->shape});
     chosen.kernel.threads = 32 * found->warps;
     return true;
   }

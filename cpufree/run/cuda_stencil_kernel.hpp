@@ -5,6 +5,7 @@
 #include <span>
 
 #include "cpufree/device/study.hpp"
+#include "cpufree/stencils/brick_shape.hpp"
 #include "cpufree/stencils/register_shape.hpp"
 
 namespace cpufree {
@@ -13,6 +14,7 @@ inline constexpr int kCudaStencilThreads = 512;  // of a block, at most
 
 // Which tiles the kernels in registers are made for, for values of so many bytes.
 std::span<const RegisterShape> register_shapes(std::size_t value_bytes);
+std::span<const BrickShape> brick_shapes(std::size_t value_bytes);
 // Iterations of a pass that kernels for values in memory are made for.
 std::span<const int> stream_layers(int dims);
 
@@ -22,6 +24,7 @@ struct StencilKernel {
   bool source = false;
   int layers = 1;            // of streams
   RegisterShape shape = {};  // of registers
+  BrickShape brick = {};     // of bricks
 };
 
 // Each of them null where there is no such kernel. Studies have none for source terms.
@@ -29,6 +32,8 @@ template <Study S, class T>
 const void* cuda_wavefront_kernel(const StencilKernel& wanted);
 template <Study S, class T>
 const void* cuda_registers_kernel(const StencilKernel& wanted);
+template <Study S, class T>
+const void* cuda_bricks_kernel(const StencilKernel& wanted);
 template <Study S, class T>
 const void* cuda_streams_kernel(const StencilKernel& wanted);
 // Streams as one of several kernels of a PE; without a source term.

@@ -202,10 +202,22 @@ void check_study(const StencilSpec& spec, const StencilRun& run, bool source) {
 }
 
 namespace {
+constexpr std::pair<const char*, Sweep> kSweeps[] = {{"auto", Sweep::automatic},
+                                                     {"wavefront", Sweep::wavefront},
+                                                     {"registers", Sweep::registers},
+                                                     {"bricks", Sweep::bricks},
+                                                     {"streams", Sweep::streams}};
 constexpr std::pair<const char*, Roles> kRoles[] = {{"tiles", Roles::tiles},
                                                     {"specialized", Roles::specialized},
                                                     {"two_kernels", Roles::two_kernels}};
 }  // namespace
+
+Sweep sweep_from_name(const std::string& name) {
+  for (const auto& [text, value] : kSweeps)
+    if (name == text) return value;
+  throw InvalidInput("unknown sweep '" + name +
+                     "'; choose one of: auto, wavefront, registers, bricks, streams");
+}
 
 Roles roles_from_name(const std::string& name) {
   for (const auto& [text, value] : kRoles)

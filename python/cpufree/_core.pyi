@@ -129,7 +129,9 @@ class Stencil(TypedDict):
     pe_halo_points: int
     halo: str  # "packets", "values", "none"
     in_fast_memory: bool
-    sweep: str  # "wavefront", "registers", "streams"
+    sweep: str  # "wavefront", "registers", "bricks", "streams"
+    rows: int  # of a thread, in registers; of bricks, planes
+    columns: int
     roles: str  # "tiles", "specialized", "two_kernels"
     boundary_blocks: int  # the first of the blocks; 0 without roles
 

@@ -36,7 +36,7 @@ const Setup kLooks[] = {{1, 2, false, -1.0, 2}, {2, 2, false, -1.0, 2}};  // one
 }  // namespace
 
 TEST(without_computing_all_exchanges_take_place_and_no_value_changes) {
-  const Grid flat = grid2d(18, 40, true, false), box = grid3d(9, 7, 12, 1U);
+  const Grid flat = grid2d(18, 40, true, false), box = grid3d(8, 4, 12, 1U);
   std::uint64_t seed = 1;
   for (const Setup& setup : kLooks) {
     constexpr Study S = Study::no_compute;
@@ -46,6 +46,9 @@ TEST(without_computing_all_exchanges_take_place_and_no_value_changes) {
     const auto passes = in_memory<double, 2, 2, S>(flat, setup, ++seed);
     check_exchanges(passes, in_memory<double, 2, 2>(flat, setup, seed));
     CHECK(same_bits(passes.c.out, passes.c.start));
+    const auto bricks = in_bricks<float, 1, 4, S>(box, setup, ++seed);
+    check_exchanges(bricks, in_bricks<float, 1, 4>(box, setup, seed));
+    CHECK(same_bits(bricks.c.out, bricks.c.start));
     const auto planes = in_memory<float, 3, 1, S>(box, setup, ++seed);
     check_exchanges(planes, in_memory<float, 3, 1>(box, setup, seed));
     CHECK(same_bits(planes.c.out, planes.c.start));
@@ -53,7 +56,7 @@ TEST(without_computing_all_exchanges_take_place_and_no_value_changes) {
 }
 
 TEST(without_communication_each_pe_computes_its_slab_alone) {
-  const Grid flat = grid2d(18, 15), box = grid3d(14, 5, 9);
+  const Grid flat = grid2d(18, 15), box = grid3d(10, 5, 9);
   std::uint64_t seed = 1;
   for (const Setup& setup : kLooks) {
     constexpr Study S = Study::no_comm;
@@ -64,6 +67,7 @@ TEST(without_communication_each_pe_computes_its_slab_alone) {
     };
     check(in_registers<float, 1, 4, S>(flat, setup, ++seed));
     check(in_memory<double, 2, 1, S>(flat, setup, ++seed));
+    check(in_bricks<double, 1, 4, S>(box, setup, ++seed));
     check(in_memory<float, 3, 1, S>(box, setup, ++seed));
   }
 }

@@ -23,6 +23,27 @@ TEST(tiles_in_registers_equal_the_reference) {
   std::printf("%d right\n", count.right);
 }
 
+TEST(bricks_in_registers_equal_the_reference) {
+  Count count;
+  std::uint64_t seed = 1;
+  for (unsigned periodic = 0; periodic < 8; ++periodic)
+    for (const auto& [nz, ny, nx] : {std::tuple{5, 4, 6}, {10, 6, 33}, {9, 5, 70}, {17, 4, 35}})
+      for (const int pes : {1, 2}) {
+        const Grid grid = grid3d(nz, ny, nx, periodic);
+        Setup setup{pes, 1 + static_cast<int>(seed % 4) / pes, seed % 2 == 0};
+        setup.check_every = 1 + static_cast<int>(seed % 5);
+        count.add(in_bricks<float, 1, 4>(grid, setup, seed), grid, setup, "1 x 4");
+        count.add(in_bricks<double, 2, 4>(grid, setup, seed), grid, setup, "2 x 4 double");
+        count.add(in_bricks<double, 1, 8>(grid, setup, seed), grid, setup, "1 x 8 double");
+        count.add(in_bricks<float, 4, 8>(grid, setup, seed), grid, setup, "4 x 8");
+        count.add(in_bricks<float, 2, 16>(grid, setup, seed), grid, setup, "2 x 16");
+        ++seed;
+      }
+  CHECK_EQ(count.wrong, 0);
+  CHECK(count.right > 40);
+  std::printf("%d right\n", count.right);
+}
+
 TEST(passes_over_memory_in_two_dimensions_equal_the_reference) {
   Count count;
   std::uint64_t seed = 1;
@@ -70,5 +91,11 @@ TEST(tolerance_stops_blocks_of_warps_where_it_stops_others) {
   const Setup setup{1, 2, false, 0.05, 2, 10000, iterations};
   count.add(in_registers<double, 1, 2>(c.grid, setup, 3), c.grid, setup, "registers");
   count.add(in_memory<double, 2, 2>(c.grid, setup, 3), c.grid, setup, "memory");
+  Case<double> box(grid3d(9, 6, 8), 10000);
+  box.run = c.run;
+  const std::int64_t stop = box.go().outcome.iterations;
+  const Setup in_box{1, 4, false, 0.05, 2, 10000, stop};
+  count.add(in_bricks<double, 1, 4>(box.grid, in_box, 3), box.grid, in_box, "bricks");
   CHECK_EQ(count.wrong, 0);
+  CHECK_EQ(count.right, 3);
 }

@@ -7,6 +7,7 @@
 
 #include "cpufree/run/host_stencil.hpp"
 #include "cpufree/run/role_plan.hpp"
+#include "cpufree/stencils/bricks.hpp"
 #include "cpufree/stencils/registers.hpp"
 #include "cpufree/stencils/streams.hpp"
 #include "harness.hpp"
@@ -81,6 +82,29 @@ Ran<T> in_registers(const Grid& grid, const Setup& setup, std::uint64_t seed) {
                             [&](warp_rig::Port& port, int pe) {
                               run_kernel<S>(port, setup.source, [&]<bool kSource>(auto& p) {
                                 register_kernel<C, R, kSource>(p, stencil.args(pe));
+                              });
+                            });
+  ran.outcome = stencil.result(0.0).outcome;
+  return ran;
+}
+
+// The same in three dimensions: Z planes and C columns a thread.
+template <class T, int C, int Z, Study S = Study::none>
+Ran<T> in_bricks(const Grid& grid, const Setup& setup, std::uint64_t seed) {
+  Ran<T> ran = case_of<T>(grid, setup);
+  const BrickShape shapes[] = {{C, Z}};
+  auto found = lay_out_bricks(grid, ran.c.spec, ran.c.run, setup.blocks, sizeof(T), setup.source,
+                              {{}, {}, 4, kFastBytes, shapes});
+  if (ran.fits = found.has_value(); !ran.fits) return ran;
+  StencilLayout& layout = found->layout;
+  layout.plan.threads = 32 * found->warps;
+  CHECK_EQ(layout.plan.fast_bytes, (BrickRoom<T, C, Z>::bytes(found->warps, setup.source)));
+  HostStencil<T> stencil(ran.c.problem(), layout, ran.c.run);
+  ran.ended = warp_rig::run(layout.plan.pes, layout.plan.blocks, layout.plan.threads,
+                            at(layout.plan.fast_bytes), stencil.heaps(), seed,
+                            [&](warp_rig::Port& port, int pe) {
+                              run_kernel<S>(port, setup.source, [&]<bool kSource>(auto& p) {
+                                brick_kernel<C, Z, kSource>(p, stencil.args(pe));
                               });
                             });
   ran.outcome = stencil.result(0.0).outcome;

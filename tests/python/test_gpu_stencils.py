@@ -82,6 +82,18 @@ def study(u0: np.ndarray, iterations: int, name: str, pes: int, steps: int) -> A
     return experiment(u0, iterations, pes, halo_steps=steps, study=name)
 
 
+@on_all_counts
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("sweep", ["bricks", "streams", "wavefront"])
+def test_every_sweep_in_three_dimensions_gives_the_bits_of_the_cpu_engine(
+    sweep: str, dtype: Any, pes: int
+) -> None:
+    u0 = grid(64, 66, 62, dtype=dtype)
+    u, facts = experiment(u0, 25, pes, sweep=sweep)
+    assert facts["sweep"] == sweep
+    assert same(u, on_cpu(u0, 25).u)
+
+
 @several
 @pytest.mark.parametrize("boundary_blocks", [0, 1, 16])
 @pytest.mark.parametrize("shape, steps", [((300, 1111), 4), ((64, 90, 140), 1)], ids=str)
