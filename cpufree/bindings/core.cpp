@@ -238,6 +238,7 @@ nb::list describe_gpus() {
     d["multiprocessors"] = gpu.multiprocessors;
     d["compute_capability"] = nb::make_tuple(gpu.major, gpu.minor);
     d["l2_bytes"] = gpu.l2_bytes;
+    d["uuid"] = gpu.uuid;
     gpus.append(d);
   }
   return gpus;

@@ -25,6 +25,8 @@ class Gpu:
     name: str
     memory_bytes: int
     compute_capability: tuple[int, int]
+    uuid: str = ""
+    """The driver's name for it, which no other GPU of any machine has."""
 
     @property
     def usable(self) -> bool:
@@ -62,6 +64,7 @@ def find() -> list[Gpu]:
                 int(gpu["compute_capability"][0]),
                 int(gpu["compute_capability"][1]),
             ),
+            uuid=str(gpu.get("uuid", "")),
         )
         for gpu in core.gpus()
     ]
