@@ -27,6 +27,7 @@ CPP_MAY_INCLUDE: dict[str, set[str]] = {
         "device/pack.hpp",
         "device/types.hpp",
         "engines/cuda_p2p/atomic.cuh",
+        "engines/nvshmem/library.hpp",
         "solvers/args.hpp",
         "solvers/warp_slices.hpp",
         "solvers/warp_slices_build.hpp",

@@ -40,9 +40,16 @@ std::jthread wake(const std::vector<int>& devices) {
 template <class T>
 CudaSystem<T>::CudaSystem(const CsrView<T>& matrix, std::span<const std::int32_t> part,
                           std::span<const std::int32_t> order, const SystemSpec& spec)
-    : rows_(matrix.n), residency_mode_(spec.residency), ring_slots_(spec.ring) {
+    : rows_(matrix.n),
+      team_(spec.team),
+      own_(OwnPes::of(spec.team.get(), spec.pes)),
+      residency_mode_(spec.residency),
+      ring_slots_(spec.ring) {
   check(spec);
-  devices_ = choose_devices(spec.pes, spec.gpus);
+  devices_ = choose_devices(own_.here, spec.gpus);
+  require(own_.all <= cuda_p2p::kMaxPes, "GPUs that reach one another's memory work together, " +
+                                             std::to_string(cuda_p2p::kMaxPes) +
+                                             " of them at most, not " + std::to_string(own_.all));
   std::jthread waking = wake(devices_);
   auto plan = plan_of(matrix, part, order, spec.pes);
   waking.join();
@@ -65,6 +72,7 @@ void CudaSystem<T>::choose_blocks(const SystemSpec& spec, const Extent& extent) 
   for (const int device : devices_)
     multiprocessors =
         std::min(multiprocessors, cuda_p2p::attribute(cudaDevAttrMultiProcessorCount, device));
+  if (team_) multiprocessors = least(*team_, "multiprocessors", multiprocessors);
   const auto rows = static_cast<std::int64_t>(extent.rows);
   blocks_ = static_cast<int>(
       std::clamp<std::int64_t>((rows + kRowsPerBlock - 1) / kRowsPerBlock, 1, multiprocessors));
@@ -110,16 +118,40 @@ void CudaSystem<T>::build(HaloPlan<T>& plan, std::span<const std::int32_t> order
                 " entries; use more GPUs");
   choose_blocks(spec, extent);
   Sharing sharing = share_out(plan, order, spec);
+  if (sharing.packets > 0) count_destinations_from_ghosts(plan);
+  if (team_) gathering_.emplace(team_, plan);
+  // From here on, what concerns PEs of this process.
+  keep_own(plan, own_);
+  keep_own(sharing.plans, own_);
+  keep_own(sharing.sources, own_);
   const auto layouts = lay_out(plan, std::move(sharing.plans), spec);
-  if (block_halos_)
+  if (block_halos_) {
     for (const PeLayout& layout : layouts)
       extent.rows_and_ghosts = std::max(extent.rows_and_ghosts, at(layout.operand_rows));
-  sizes_ = sizes_of<T>(layouts);
+    if (team_) extent.rows_and_ghosts = most(*team_, "length of vectors", extent.rows_and_ghosts);
+  }
+  sizes_ = sizes_in_all(layouts);
+  heap_ = Heap<T>(own_.all, blocks_, extent, sharing.packets);
+  upload(plan, layouts, sharing, spec);
+  finish_report(layouts);
+}
+
+// Sizes of the shares of all blocks of all PEs: all of them keep the same on chip.
+template <class T>
+std::vector<ShareSize> CudaSystem<T>::sizes_in_all(const std::vector<PeLayout>& layouts) const {
+  const auto own = sizes_of<T>(layouts);
+  return team_ ? join(*team_, "sizes of shares", own) : own;
+}
+
+template <class T>
+void CudaSystem<T>::upload(HaloPlan<T>& plan, const std::vector<PeLayout>& layouts,
+                           const Sharing& sharing, const SystemSpec& spec) {
   threads_ = spec.threads > 0 ? spec.threads : kCudaThreads;
   const auto inverse = invert_diagonals(plan, layouts);
-  if (sharing.packets > 0) count_destinations_from_ghosts(plan);
-  heap_ = Heap<T>(static_cast<int>(devices_.size()), blocks_, extent, sharing.packets);
   device_ = std::make_unique<Device>(devices_, blocks_);
+  device_->heaps =
+      team_ ? std::make_unique<CudaHeaps>(*team_, spec.nvshmem_library, devices_[0], heap_.bytes)
+            : std::make_unique<CudaHeaps>(devices_, heap_.bytes);
   auto slices = upload_slices(plan, layouts, devices_);
   in_parallel(static_cast<int>(devices_.size()), [&](int k) {
     device_->pes[at(k)].bytes = std::move(slices[at(k)]);
@@ -129,7 +161,6 @@ void CudaSystem<T>::build(HaloPlan<T>& plan, std::span<const std::int32_t> order
   std::vector<cudaStream_t> streams;
   for (std::size_t k = 0; k < devices_.size(); ++k) streams.push_back(device_->runner.stream(k));
   device_->transfer = std::make_unique<CudaTransfer<T>>(devices_, streams, at(rows_));
-  finish_report(layouts);
 }
 
 // Columns and values coded or not. Where blocks keep their shares on chip anyway, values are as
@@ -143,7 +174,7 @@ std::vector<PeLayout> CudaSystem<T>::lay_out(const HaloPlan<T>& plan,
     auto layouts = lay_out_shares(plan, plans, {block_halos_, {true, false}});
     SolveSpec most;
     most.method = Method::pipecg;
-    const auto fast = choose_residency(sizes_of<T>(layouts), wanted_by(most, sizeof(T)),
+    const auto fast = choose_residency(sizes_in_all(layouts), wanted_by(most, sizeof(T)),
                                        kRoomOnChip, residency_mode_);
     if (fast.residency.matrix) return layouts;
   }
@@ -167,6 +198,7 @@ std::vector<std::vector<T>> CudaSystem<T>::invert_diagonals(const HaloPlan<T>& p
     }
   });
   lambda_bound_ = *std::ranges::max_element(bounds);
+  if (team_) lambda_bound_ = most(*team_, "bound of the spectrum", lambda_bound_);
   return inverse;
 }
 
@@ -185,9 +217,8 @@ void CudaSystem<T>::upload_pe(std::size_t k, const LocalSystem<T>& local, const 
   pe.destinations = {device, local.destinations};
   pe.source = {device, sources};
   pe.global_row = {device, private_rows(local, layout)};
-  pe.heap = Array<std::byte>(device, heap_.bytes);
   pe.vectors[index_.inverse_diagonal] = {device, inverse};
-  upload_shares(pe, device, layout);
+  upload_shares(k, layout);
 }
 
 // What goes with the bytes of the matrix.
@@ -234,7 +265,9 @@ std::vector<std::size_t> CudaSystem<T>::upload_feeds(Pe& pe, int device, const P
 
 // The blocks' views of their shares.
 template <class T>
-void CudaSystem<T>::upload_shares(Pe& pe, int device, const PeLayout& layout) {
+void CudaSystem<T>::upload_shares(std::size_t k, const PeLayout& layout) {
+  const int device = devices_[k];
+  Pe& pe = device_->pes[k];
   std::vector<std::int32_t> partners;
   for (const ShareLayout& share : layout.shares)
     for (const auto* list :
@@ -268,7 +301,7 @@ void CudaSystem<T>::upload_shares(Pe& pe, int device, const PeLayout& layout) {
     view.matrix.ring.first = pe.feed_first.data() + views.size() * at(threads_ / kWarp + 1);
     view.interior = {plan.interior.begin, plan.interior.end, 0};
     view.boundary = {plan.boundary.begin, plan.boundary.end, share.boundary_slice};
-    view.board.flags = heap_.flags.at(pe.heap.data());
+    view.board.flags = heap_.flags.at(heap_of(k));
     take(plan.notify, view.board.notify, view.board.notify_count);
     take(plan.await, view.board.await, view.board.await_count);
     take(plan.await_local, view.board.await_local, view.board.await_local_count);
@@ -296,7 +329,8 @@ void CudaSystem<T>::finish_report(const std::vector<PeLayout>& layouts) {
                             static_cast<double>(layout.tails) * sizeof(std::int64_t) +
                             static_cast<double>(layout.tail_entries) * (sizeof(T) + 4.0) +
                             static_cast<double>(layout.values) * sizeof(T);
-  bytes_of_pe_ = report_.matrix_bytes / static_cast<double>(layouts.size());
+  if (team_) report_.matrix_bytes = sum(*team_, "bytes of the matrix", report_.matrix_bytes);
+  bytes_of_pe_ = report_.matrix_bytes / own_.all;
   const Choice& choice = choice_for(SolveSpec{});
   report_.resident_vectors = choice.residency.vectors;
   report_.resident_matrix = choice.residency.matrix;

@@ -13,7 +13,7 @@ import typer
 
 from . import ranks
 from .commands import explain
-from .env import RankEnv
+from .env import Env, RankEnv
 from .errors import CpufreeError, CpufreeWarning, UnsupportedError
 
 # Commands of `cpufree` that work together where they are started as ranks.
@@ -58,6 +58,8 @@ def as_rank(engine: str) -> Iterator[tuple[str, bool]]:
     An engine of one process, asked for by name, keeps processes apart: they may solve different
     systems, and all of them speak.
     """
+    if engine == "auto":
+        engine = Env.read().engine
     if engine not in ("auto", *_ENGINES) or (engine == "auto" and ranks.is_rank() is None):
         yield engine, True
         return

@@ -108,6 +108,57 @@ def other_vector(team: ranks.Team) -> None:
                   engine="cpu_processes")  # fmt: skip
 
 
+def gpu_systems(team: ranks.Team) -> None:
+    """Several systems at once and one after another, of several sizes, in both precisions."""
+    import cpufree
+
+    for kind in (np.float64, np.float32):
+        kept = []
+        for n in (40, 25, 60):
+            a = cpufree.generate.poisson2d(n, n).astype(kind)
+            b = np.ones(n * n, dtype=kind)
+            kept.append(cpufree.Solver(a, engine="nvshmem"))
+            for solver in kept[-1:] * 3:
+                result = solver.solve(b, rtol=1e-4)
+                assert result.converged
+                if team.rank == 0:
+                    assert np.linalg.norm(b - a @ result.x) <= 2e-4 * np.linalg.norm(b)
+        for solver in kept:
+            solver.close()
+    say("solved")
+
+
+def gpu_killed(team: ranks.Team) -> None:
+    """Rank 1 is killed by itself in the middle of a solve."""
+    import cpufree
+
+    begin = 0.0
+
+    def progress(iteration: int, residual: float) -> None:
+        nonlocal begin
+        if begin == 0.0:
+            begin = time.monotonic()
+            if team.rank == 1:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    a = cpufree.generate.poisson1d(4_000_000)
+    try:
+        cpufree.solve(a, np.ones(4_000_000), engine="nvshmem", pc="none", rtol=1e-12,
+                      progress=progress, check=False)  # fmt: skip
+    finally:
+        say(f"after {time.monotonic() - begin:.3f} s")
+
+
+def gpu_too_large(team: ranks.Team) -> None:
+    """Ask NVSHMEM for more than its heap may have."""
+    import cpufree
+
+    os.environ["NVSHMEM_SYMMETRIC_SIZE"] = str(32 << 20)
+    os.environ["NVSHMEM_DISABLE_CUDA_VMM"] = "1"  # a heap that does not grow
+    n = 8_000_000
+    cpufree.solve(cpufree.generate.poisson1d(n), np.ones(n), engine="nvshmem", check=False)
+
+
 def main() -> int:
     """Join, do, and tell of RankFailedError in one line."""
     try:
