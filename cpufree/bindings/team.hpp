@@ -13,7 +13,7 @@ namespace cpufree {
 
 // Around an object with the attributes rank and size, and the methods all_gather(what, bytes) and
 // gather(what, bytes), which return lists of bytes. What these raise passes through.
-class PyTeam final : public Team {
+class [[gnu::visibility("hidden")]] PyTeam final : public Team {
  public:
   explicit PyTeam(nanobind::object team)
       : team_(std::move(team)),
