@@ -46,7 +46,7 @@ PYTHON_ROWS: list[set[str]] = [
     {"result", "run", "stencil", "_core", "_baselines", "_baselines_mpi"},
     {"__init__", "model", "simulate", "trace", "compiler", "dace"},
     {"display", "info", "plot", "doctor", "commands", "stencil_command"}
-    | {"solve_command", "rank_commands"}
+    | {"solve_command", "rank_commands", "rank_doctor"}
     | {"bench", "cli", "__main__"},
 ]
 ENVIRONMENT_READERS = {"cpufree/base/env.hpp", "cpufree/base/env.cpp", "python/cpufree/env.py"}

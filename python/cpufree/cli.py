@@ -320,18 +320,26 @@ def suite(
 
 @app.command("doctor")
 def doctor_command(
+    distributed: Annotated[
+        bool,
+        typer.Option("--distributed", help="Look at the ranks that a launcher has started, too."),
+    ] = False,
     json_: Annotated[
         str | None, typer.Option("--json", metavar="FILE", help="Findings as JSON; - is stdout.")
     ] = None,
 ) -> None:
     """Show what this machine can do, what is missing, and how to get it. Needs no GPU."""
-    from . import doctor
+    from . import doctor, rank_doctor
 
-    check_can_write(json_)
-    sections = doctor.examine()
-    display.report_console(stderr=json_ == "-").print(doctor.report(sections))
-    if json_:
-        write_json(json_, doctor.to_dict(sections))
+    with as_rank("auto" if distributed else "") as (_, speaks):
+        if speaks:
+            check_can_write(json_)
+        sections = doctor.examine() if speaks else []
+        sections += rank_doctor.examine() if distributed else []
+        if speaks:
+            display.report_console(stderr=json_ == "-").print(doctor.report(sections))
+            if json_:
+                write_json(json_, doctor.to_dict(sections))
     raise typer.Exit(0 if doctor.healthy(sections) else EXIT_ENGINE)
 
 

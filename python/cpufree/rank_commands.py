@@ -17,7 +17,7 @@ from .env import Env, RankEnv
 from .errors import CpufreeError, CpufreeWarning, UnsupportedError
 
 # Commands of `cpufree` that work together where they are started as ranks.
-DISTRIBUTED = ("solve",)
+DISTRIBUTED = ("solve", "doctor")
 _ENGINES = ("nvshmem", "cpu_processes")
 
 EPILOG = """
