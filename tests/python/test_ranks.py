@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -103,6 +104,69 @@ def test_members_meet_through_a_shared_file(tmp_path: Path) -> None:
     file.write_text('{"job": "left over", "machine": "", "host": "127.0.0.1", "port": 1}')
     assert [end.code for end in team("talk", f"file:{file}")] == [0, 0, 0]
     assert not file.exists()
+
+
+def variables(launcher: str, rank: int) -> dict[str, str]:
+    """Return what a launcher says to one of two ranks of this machine."""
+    me, job = str(rank), str(os.getpid())
+    return {
+        "Open MPI": {
+            "OMPI_COMM_WORLD_RANK": me,
+            "OMPI_COMM_WORLD_SIZE": "2",
+            "OMPI_COMM_WORLD_LOCAL_RANK": me,
+            "OMPI_COMM_WORLD_LOCAL_SIZE": "2",
+            "PMIX_NAMESPACE": job,
+        },
+        "torchrun": {
+            "RANK": me,
+            "WORLD_SIZE": "2",
+            "LOCAL_RANK": me,
+            "MASTER_ADDR": "127.0.0.1",
+            "MASTER_PORT": "29500",
+            "TORCHELASTIC_RUN_ID": job,
+        },
+        "Slurm": {
+            "SLURM_PROCID": me,
+            "SLURM_STEP_NUM_TASKS": "2",
+            "SLURM_LOCALID": me,
+            "SLURM_JOB_ID": job,
+            "SLURM_STEP_ID": "0",
+            "SLURM_STEP_NODELIST": "127.0.0.1",
+        },
+        "PMI": {"PMI_RANK": me, "PMI_SIZE": "2", "MPI_LOCALNRANKS": "2", "MPI_LOCALRANKID": me},
+    }[launcher]
+
+
+@pytest.mark.parametrize("launcher", ["Open MPI", "torchrun", "Slurm", "PMI"])
+def test_ranks_of_every_launcher_meet(launcher: str) -> None:
+    words = [str(PROGRAM), "talk"]
+    ended = finish(
+        [
+            start(words, k, 2, "", CPUFREE_RANK="", CPUFREE_RANKS="", **variables(launcher, k))
+            for k in range(2)
+        ]
+    )
+    assert [end.out for end in ended] == ["talked\n"] * 2, ended
+
+
+def test_rank_0_is_found_at_another_address_than_its_own() -> None:
+    # As on another machine: it listens at all of its addresses.
+    assert [end.code for end in team("talk", f"127.0.0.2:{free_port()}")] == [0, 0, 0]
+
+
+@pytest.mark.skipif(shutil.which("mpirun") is None, reason="no mpirun")
+def test_the_command_line_works_under_mpirun() -> None:
+    command = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2"]
+    ended = subprocess.run(
+        [*command, sys.executable, *cli(["solve", SMALL])],
+        env=clean() | {"CPUFREE_JOIN_LIMIT": LIMIT, "NO_COLOR": "1", "COLUMNS": "200"},
+        capture_output=True,
+        text=True,
+        timeout=2 * START + ENDS_WITHIN,
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.count("Converged after") == 1
+    assert "cpu_processes: 2 PEs, one in each process" in ended.stdout
 
 
 def test_two_teams_at_ports_of_their_own_do_not_mix() -> None:
