@@ -110,9 +110,10 @@ class Hub:
         except (OSError, KeyError, ValueError):
             pass  # the connection has ended, or speaks of something else
         with self._changed:
-            member = self._members.pop(rank, None)
-            if member is not None:
-                self._fail(rank, f"({member.name()}) {ENDED}")
+            for key, member in list(self._members.items()):
+                if member.connection is connection:
+                    del self._members[key]
+                    self._fail(rank, f"({member.name()}) {ENDED}")
         wire.hang_up(connection)
 
     def _join(self, connection: socket.socket, facts: dict[str, Any]) -> int:
