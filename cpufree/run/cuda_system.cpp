@@ -191,6 +191,7 @@ SolveResult CudaSystem<T>::solve(VectorView<const T> b, VectorView<const T> x0, 
   if (team_ && !(b.on_host() && x0.on_host() && out.on_host()))
     throw Unsupported(
         "the engine nvshmem takes vectors in host memory only; copy b to an array there");
+  if (team_) cuda_p2p::stay_on(devices_[0]);
   const cuda_p2p::DeviceLocks locks(devices_);
   const Choice& choice = choice_for(spec);
   device_->runner.load(choice.kernel);  // another System may have allowed it less shared memory

@@ -53,6 +53,7 @@ CudaSystem<T>::CudaSystem(const CsrView<T>& matrix, std::span<const std::int32_t
   std::jthread waking = wake(devices_);
   auto plan = plan_of(matrix, part, order, spec.pes);
   waking.join();
+  if (team_) cuda_p2p::stay_on(devices_[0]);  // the GPU of this process, as NVSHMEM wants it
   const cuda_p2p::DeviceLocks locks(devices_);
   try {
     cuda_p2p::connect(devices_);
