@@ -44,10 +44,11 @@ class World {
     void* const begin = library_.allocate(bytes);
     const auto got = each(team, "memory of NVSHMEM", std::int32_t{begin != nullptr});
     if (const auto without = std::ranges::find(got, 0); without != got.end())
-      throw OutOfMemory("rank " + std::to_string(without - got.begin()) +
-                        " gets no symmetric memory of " + std::to_string(bytes) +
-                        " bytes from NVSHMEM; use more ranks, or raise NVSHMEM_SYMMETRIC_SIZE, or "
-                        "free what else is on its GPU");
+      throw OutOfMemory(
+          "NVSHMEM has no room for " + std::to_string(bytes) +
+          " bytes of symmetric memory on rank " + std::to_string(without - got.begin()) +
+          "; use more ranks, or raise NVSHMEM_SYMMETRIC_SIZE, or free what else is on "
+          "its GPU");
     blocks_.push_back(std::make_unique<Block>(Block{static_cast<std::byte*>(begin), bytes, false}));
     return lend(blocks_.size() - 1);
   }
@@ -95,10 +96,11 @@ CudaHeaps::CudaHeaps(Team& team, const std::string& library, int device, std::si
     bases_.push_back(nvshmem.address(block.begin, pe));
     if (bases_.back() != nullptr) continue;
     *lent_ = false;
-    throw Unsupported("rank " + std::to_string(team.rank()) + " does not reach the GPU of rank " +
-                      std::to_string(pe) +
-                      " by loads and stores; this version needs GPUs that do: of one machine, "
-                      "linked by NVLink (nvidia-smi topo -m shows which are)");
+    throw Unsupported("the GPU of rank " + std::to_string(pe) +
+                      " is out of reach of loads and stores from rank " +
+                      std::to_string(team.rank()) +
+                      "; this version needs GPUs of one machine, linked by NVLink (nvidia-smi topo "
+                      "-m shows which are)");
   }
   cuda_p2p::check(cudaMemset(block.begin, 0, bytes), "cudaMemset");
   cuda_p2p::check(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");

@@ -54,12 +54,19 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
 
 
 def chosen(team: Any, **asked: Any) -> int:
-    return choose_gpu(team, Asked(engine="nvshmem", **asked), Env()).index
+    return choose_gpu(team, Asked(engine="nvshmem", **asked), Env())[0].index
 
 
 def test_each_rank_takes_the_gpu_of_its_number_on_its_machine(machine: Machine) -> None:
     machine(4)
     assert [chosen(FakeTeam(rank, "aabb")) for rank in range(4)] == [0, 1, 0, 1]
+
+
+def test_all_ranks_know_the_gpus_of_all(machine: Machine) -> None:
+    machine(2)
+    own, everybody = choose_gpu(FakeTeam(1, "aa"), Asked(engine="nvshmem"), Env())  # type: ignore[arg-type]
+    assert everybody[1] == own
+    assert [gpu.uuid for gpu in everybody] == ["gpu of 0", "uuid 1"]
 
 
 def test_a_rank_that_is_shown_one_gpu_takes_it(machine: Machine) -> None:

@@ -101,13 +101,13 @@ def remedy(there: Sequence[Gpu]) -> str:
     )
 
 
-def require_usable() -> list[Gpu]:
-    """Return the GPUs that the engine runs on; UnsupportedError where there is none."""
+def require_usable(engine: str = "cuda_p2p") -> list[Gpu]:
+    """Return the GPUs that an engine runs on; UnsupportedError where there is none."""
     there = find()
     problem = absence(there)
     if problem:
         ways_out = "; or ".join(filter(None, [remedy(there), INSTEAD]))
-        raise UnsupportedError(f"engine 'cuda_p2p' cannot be used here: {problem}; {ways_out}")
+        raise UnsupportedError(f"engine '{engine}' cannot be used here: {problem}; {ways_out}")
     return usable(there)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -67,7 +68,7 @@ def place(team: Team, asked: Asked, env: Env, size: Size) -> Placement:
         team.agree("number of blocks", {"number of blocks": blocks})
         reasons = [f"cpu_processes: {each}"]
         return Placement(engine, team.size, blocks, reasons, why, team=team)
-    gpu = choose_gpu(team, asked, env)
+    own, gpus_of_all = choose_gpu(team, asked, env)
     library = nvshmem.prepare(team)
     blocks, why = 0, "as many as run at once"
     if asked.blocks != "auto" or env.blocks is not None:
@@ -75,7 +76,10 @@ def place(team: Team, asked: Asked, env: Env, size: Size) -> Placement:
     team.agree("number of blocks", {"number of blocks": blocks})
     reasons = [f"nvshmem: {each}"]
     tuning = {"nvshmem_library": library}
-    return Placement(engine, team.size, blocks, reasons, why, [gpu], team=team, tuning=tuning)
+    return Placement(
+        engine, team.size, blocks, reasons, why, gpus_of_all,
+        team=team, own_gpu=own, tuning=tuning,
+    )  # fmt: skip
 
 
 def require_one_machine(team: Team) -> None:
@@ -90,10 +94,13 @@ def require_one_machine(team: Team) -> None:
         )
 
 
-def choose_gpu(team: Team, asked: Asked, env: Env) -> Gpu:
-    """Return the GPU of this rank, which no other rank has; all ranks call it together."""
+def choose_gpu(team: Team, asked: Asked, env: Env) -> tuple[Gpu, list[Gpu]]:
+    """Return the GPU of this rank, which no other rank has, and those of all, by rank.
+
+    All ranks call it together.
+    """
     local = team.local_rank
-    there = gpus.require_usable()
+    there = gpus.require_usable("nvshmem")
     wanted = asked.devices if asked.devices != "auto" else env.gpus
     pool = there if isinstance(wanted, str) else gpus.select(wanted, there, "gpus")
     # A launcher that gives each process its own GPU leaves only that one to be seen.
@@ -105,18 +112,21 @@ def choose_gpu(team: Team, asked: Asked, env: Env) -> Gpu:
             "GPUs"
         )
     mine = pool[number]
+    told = team.tell_all("GPUs", dataclasses.asdict(mine))
+    everybody = [
+        Gpu(**{**facts, "compute_capability": tuple(facts["compute_capability"])}) for facts in told
+    ]
     seen: dict[str, int] = {}
-    for rank, facts in enumerate(team.tell_all("GPUs", {"uuid": mine.uuid, "name": mine.name})):
-        if facts["uuid"] in seen:
-            first = seen[facts["uuid"]]
+    for rank, gpu in enumerate(everybody):
+        first = seen.setdefault(gpu.uuid, rank)
+        if first != rank:
             raise RankFailedError(
-                f"rank {rank} has the same GPU as rank {first} ({facts['name']}, "
-                f"{facts['uuid'][:8]} on {team.members[rank]['host']}): each rank needs one of its "
-                "own; start as many ranks on a machine as it has GPUs",
+                f"rank {rank} has the same GPU as rank {first} ({gpu.name}, {gpu.uuid[:8]} on "
+                f"{team.members[rank]['host']}): each rank needs one of its own; start as many "
+                "ranks on a machine as it has GPUs",
                 rank,
             )
-        seen[facts["uuid"]] = rank
-    return mine
+    return mine, everybody
 
 
 def solve(

@@ -58,7 +58,7 @@ def lay_out(matrix: CsrMatrix, placement: Placement, method: str, reorder: str |
         pes=placement.pes,
         blocks=placement.blocks,
         engine=placement.engine,
-        gpus=devices,
+        gpus=devices if placement.own_gpu is None else (placement.own_gpu.index,),
         tuning=dict(placement.tuning),
         team=placement.team,
     )

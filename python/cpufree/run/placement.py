@@ -58,6 +58,8 @@ class Placement:
     warnings: list[str] = field(default_factory=list)
     team: Team | None = None
     """The processes with a PE each; None: this process has all PEs."""
+    own_gpu: Gpu | None = None
+    """With a team: the GPU of this process, one of `gpus`."""
     tuning: Mapping[str, Any] = field(default_factory=dict)
 
 
