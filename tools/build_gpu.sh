@@ -28,7 +28,10 @@ cmake -S . -B "$dir" -G Ninja -DCMAKE_BUILD_TYPE=Release \
     -DCPUFREE_NATIVE=OFF -DCMAKE_CXX_FLAGS="$native" \
     -DPython_EXECUTABLE="$(command -v "$python")" -Dnanobind_DIR="$nanobind" \
     >"$dir/configure.log" 2>&1 || { cat "$dir/configure.log" >&2; fail "cmake failed"; }
-cmake --build "$dir" -j "$jobs" --target _core _baselines _baselines_mpi cuda_check
+targets=(_core _baselines cuda_check)
+# Where there is MPI to build against.
+ninja -C "$dir" -t query _baselines_mpi >/dev/null 2>&1 && targets+=(_baselines_mpi)
+cmake --build "$dir" -j "$jobs" --target "${targets[@]}"
 
 # Python files are copied, so that the package can be carried elsewhere as it is.
 rm -rf "$dir/python"

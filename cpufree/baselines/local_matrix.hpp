@@ -46,7 +46,7 @@ class SliceMatrix {
   SliceMatrix(const Stream& stream, const LocalSystem<T>& part) {
     const auto rows = static_cast<std::int32_t>(part.row_ptr.size() - 1);
     const ShareSource<T> source{part};
-    const WarpSliceShape shape = shape_of(source, {{0, rows}});
+    const WarpSliceShape shape = shape_of(source, {{{0, rows}}});
     PageVector<std::byte> bytes(at(shape.units * kSliceUnit));
     fill_warp_slices(source, shape, 0, shape.slice.size(), bytes.data());
     std::vector<std::int32_t> tail_col(at(shape.tail_entries));

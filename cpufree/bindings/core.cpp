@@ -44,8 +44,8 @@ nb::ndarray<nb::numpy, T, nb::ndim<1>> new_numpy(std::size_t n) {
 
 SystemSpec spec_of(int pes, int blocks, const std::string& engine, const std::vector<int>& gpus,
                    const nb::dict& tuning) {
-  require_known(tuning, {"threads", "halo", "residency", "ring", "compress", "boundary_blocks",
-                         "nvshmem_library"});
+  require_known(tuning, {"threads", "halo", "residency", "ring", "spread", "compress",
+                         "boundary_blocks", "nvshmem_library"});
   SystemSpec spec;
   spec.engine = engine_from_name(engine);
   spec.pes = pes;
@@ -56,6 +56,7 @@ SystemSpec spec_of(int pes, int blocks, const std::string& engine, const std::ve
   spec.compress = option(tuning, "compress", spec.compress);
   spec.residency = option(tuning, "residency", spec.residency);
   spec.ring = option(tuning, "ring", spec.ring);
+  spec.spread = option(tuning, "spread", spec.spread);
   spec.boundary_blocks = option(tuning, "boundary_blocks", spec.boundary_blocks);
   spec.nvshmem_library = option(tuning, "nvshmem_library", spec.nvshmem_library);
   return spec;
@@ -144,6 +145,7 @@ nb::dict dict_of(const PlanReport& plan) {
   d["resident_vectors"] = plan.resident_vectors;
   d["resident_matrix"] = plan.resident_matrix;
   d["ring_slots"] = plan.ring_slots;
+  d["lanes_per_row"] = plan.lanes_per_row;
   d["shared_bytes"] = plan.shared_bytes;
   return d;
 }

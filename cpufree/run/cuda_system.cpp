@@ -42,7 +42,7 @@ Wanted CudaSystem<T>::wanted(const SolveSpec& spec) const {
   Wanted wanted = wanted_by(spec, sizeof(T));
   wanted.warps = threads_ / kWarp;
   wanted.passing = bytes_of_pe_ > kCached;
-  wanted.slots = ring_slots_ < 0 && !wanted.passing ? 0 : ring_slots_;
+  wanted.slots = ring_slots_ < 0 && !wanted.passing && !spread_ ? 0 : ring_slots_;
   return wanted;
 }
 
@@ -57,7 +57,8 @@ auto CudaSystem<T>::choice_for(const SolveSpec& spec) -> const Choice& {
   std::size_t limit = std::min(fast_memory_limit(kernels.plain, devices_, blocks_),
                                fast_memory_limit(kernels.streaming, devices_, blocks_));
   if (team_) limit = least(*team_, "memory on chip", limit);
-  const FastMemory fast = choose_residency(sizes_, wanted(spec), limit, residency_mode_);
+  const FastMemory fast =
+      choose_residency(sizes_, wanted(spec), limit, spread_ ? 1 : residency_mode_);
   choice.kernel.function = fast.residency.ring.slots > 0 ? kernels.streaming : kernels.plain;
   choice.residency = fast.residency;
   choice.kernel.dynamic_bytes = fast.bytes;

@@ -91,6 +91,8 @@ class CudaSystem final : public System<T> {
 
   void choose_blocks(const SystemSpec& spec, const Extent& extent);
   Sharing share_out(HaloPlan<T>& plan, std::span<const std::int32_t> order, const SystemSpec& spec);
+  bool should_spread(const HaloPlan<T>& plan, const std::vector<std::vector<BlockPlan>>& plans,
+                     const SystemSpec& spec) const;
   void build(HaloPlan<T>& plan, std::span<const std::int32_t> order, const SystemSpec& spec);
   void upload(HaloPlan<T>& plan, const std::vector<PeLayout>& layouts, const Sharing& sharing,
               const SystemSpec& spec);
@@ -129,6 +131,7 @@ class CudaSystem final : public System<T> {
   int threads_ = 0;
   int residency_mode_ = -1;
   int ring_slots_ = -1;
+  bool spread_ = false;  // lanes share rows: then the matrix comes through rings
   bool block_halos_ = false;
   PlanReport report_;
   double lambda_bound_ = 0.0;

@@ -118,7 +118,9 @@ void CudaSystem<T>::build(HaloPlan<T>& plan, std::span<const std::int32_t> order
             "a GPU can hold vectors of at most " + std::to_string(kMostEntries) +
                 " entries; use more GPUs");
   choose_blocks(spec, extent);
+  threads_ = spec.threads > 0 ? spec.threads : kCudaThreads;
   Sharing sharing = share_out(plan, order, spec);
+  spread_ = should_spread(plan, sharing.plans, spec);
   if (sharing.packets > 0) count_destinations_from_ghosts(plan);
   if (team_) gathering_.emplace(team_, plan);
   // From here on, what concerns PEs of this process.
@@ -147,7 +149,6 @@ std::vector<ShareSize> CudaSystem<T>::sizes_in_all(const std::vector<PeLayout>& 
 template <class T>
 void CudaSystem<T>::upload(HaloPlan<T>& plan, const std::vector<PeLayout>& layouts,
                            const Sharing& sharing, const SystemSpec& spec) {
-  threads_ = spec.threads > 0 ? spec.threads : kCudaThreads;
   const auto inverse = invert_diagonals(plan, layouts);
   device_ = std::make_unique<Device>(devices_, blocks_);
   device_->heaps =
@@ -164,6 +165,35 @@ void CudaSystem<T>::upload(HaloPlan<T>& plan, const std::vector<PeLayout>& layou
   device_->transfer = std::make_unique<CudaTransfer<T>>(devices_, streams, at(rows_));
 }
 
+// Whether lanes are to share rows: only where the matrix does not stay on chip, for it is engines
+// with rings that can.
+template <class T>
+bool CudaSystem<T>::should_spread(const HaloPlan<T>& plan,
+                                  const std::vector<std::vector<BlockPlan>>& plans,
+                                  const SystemSpec& spec) const {
+  if (spec.spread >= 0) return spec.spread > 0;
+  if (spec.residency == 0 || spec.ring == 0 || spec.ring == 1) return false;
+  std::int64_t alone = 0;   // chunks in turn of the block that has most
+  std::int64_t shared = 0;  // the same if lanes share rows
+  std::int64_t most = 0;    // entries of a block
+  for (std::size_t k = 0; k < plans.size(); ++k)
+    for (const BlockPlan& block : plans[k]) {
+      std::int64_t of_one = 0, of_shared = 0, all = 0;
+      for (const RowRange rows : {block.interior, block.boundary}) {
+        const auto& ptr = plan.local[k].row_ptr;
+        const std::int64_t entries = ptr[at(rows.end)] - ptr[at(rows.begin)];
+        of_one += chunks_in_turn({rows}, entries, threads_);
+        of_shared += chunks_in_turn(spread_rows(rows, entries, threads_, -1), entries, threads_);
+        all += entries;
+      }
+      alone = std::max(alone, of_one);
+      shared = std::max(shared, of_shared);
+      most = std::max(most, all);
+    }
+  const std::int64_t bytes = most * static_cast<std::int64_t>(sizeof(T) + 2);
+  return bytes > static_cast<std::int64_t>(kRoomOnChip) && 4 * shared <= 3 * alone;
+}
+
 // Columns and values coded or not. Where blocks keep their shares on chip anyway, values are as
 // they are if there is room for them in all methods: codes save bytes, and cost instructions.
 template <class T>
@@ -171,6 +201,9 @@ std::vector<PeLayout> CudaSystem<T>::lay_out(const HaloPlan<T>& plan,
                                              std::vector<std::vector<BlockPlan>> plans,
                                              const SystemSpec& spec) const {
   const bool coded = spec.compress != 0;
+  if (spread_)
+    return lay_out_shares(plan, std::move(plans),
+                          {block_halos_, {coded, coded}, spec.spread, threads_});
   if (coded && block_halos_ && spec.compress < 0) {
     auto layouts = lay_out_shares(plan, plans, {block_halos_, {true, false}});
     SolveSpec most;
@@ -203,127 +236,14 @@ std::vector<std::vector<T>> CudaSystem<T>::invert_diagonals(const HaloPlan<T>& p
   return inverse;
 }
 
-// Everything of one PE but the bytes of the matrix.
-template <class T>
-void CudaSystem<T>::upload_pe(std::size_t k, const LocalSystem<T>& local, const PeLayout& layout,
-                              const std::vector<std::int32_t>& sources,
-                              const std::vector<T>& inverse) {
-  const int device = devices_[k];
-  Pe& pe = device_->pes[k];
-  pe.rows = local.rows();
-  pe.interior = local.interior;
-  pe.private_rows = layout.private_rows;
-  upload_shapes(pe, device, local, layout);
-  pe.send_ptr = {device, local.send_ptr};
-  pe.destinations = {device, local.destinations};
-  pe.source = {device, sources};
-  pe.global_row = {device, private_rows(local, layout)};
-  pe.vectors[index_.inverse_diagonal] = {device, inverse};
-  upload_shares(k, layout);
-}
-
-// What goes with the bytes of the matrix.
-template <class T>
-void CudaSystem<T>::upload_shapes(Pe& pe, int device, const LocalSystem<T>& local,
-                                  const PeLayout& layout) {
-  std::vector<WarpSlice> slices;
-  std::vector<std::int64_t> tails;
-  std::vector<std::int32_t> tail_col(at(layout.tail_entries));
-  std::vector<T> tail_val(at(layout.tail_entries));
-  std::vector<T> dictionary;
-  for (const ShareLayout& share : layout.shares) {
-    const WarpSliceShape& shape = share.shape;
-    slices.insert(slices.end(), shape.slice.begin(), shape.slice.end());
-    tails.insert(tails.end(), shape.tail_ptr.begin(), shape.tail_ptr.end());
-    for (const double value : shape.dictionary) dictionary.push_back(static_cast<T>(value));
-    BlockColumns columns;
-    fill_tails(source_of(local, layout, share, columns), shape,
-               tail_col.data() + share.first_tail_entry, tail_val.data() + share.first_tail_entry);
-  }
-  pe.slices = {device, slices};
-  pe.tail_ptr = {device, tails};
-  pe.tail_col = {device, tail_col};
-  pe.tail_val = {device, tail_val};
-  pe.dictionary = {device, dictionary};
-}
-
-// The chunks of the blocks' shares, for their rings. Returns where each block's begin.
-template <class T>
-std::vector<std::size_t> CudaSystem<T>::upload_feeds(Pe& pe, int device, const PeLayout& layout) {
-  std::vector<FeedItem> items;
-  std::vector<std::uint32_t> first;
-  std::vector<std::size_t> begin;
-  for (const ShareLayout& share : layout.shares) {
-    const SliceFeed feed = feed_of<T>(share.shape, at(share.boundary_slice), threads_ / kWarp);
-    begin.push_back(items.size());
-    items.insert(items.end(), feed.items.begin(), feed.items.end());
-    first.insert(first.end(), feed.first.begin(), feed.first.end());
-  }
-  pe.feed = {device, items};
-  pe.feed_first = {device, first};
-  return begin;
-}
-
-// The blocks' views of their shares.
-template <class T>
-void CudaSystem<T>::upload_shares(std::size_t k, const PeLayout& layout) {
-  const int device = devices_[k];
-  Pe& pe = device_->pes[k];
-  std::vector<std::int32_t> partners;
-  for (const ShareLayout& share : layout.shares)
-    for (const auto* list :
-         {&share.plan.notify, &share.plan.await, &share.plan.await_local, &share.plan.reads})
-      partners.insert(partners.end(), list->begin(), list->end());
-  pe.partners = {device, partners};
-  const std::int32_t* next = pe.partners.data();
-  const auto take = [&](const std::vector<std::int32_t>& list, const std::int32_t*& where,
-                        std::int32_t& count) {
-    where = next;
-    count = static_cast<std::int32_t>(list.size());
-    next += list.size();
-  };
-  const std::vector<std::size_t> feeds = upload_feeds(pe, device, layout);
-  std::vector<BlockShare<Matrix>> views;
-  std::int32_t remote = 0;  // rows that other PEs read, of the blocks before
-  for (const ShareLayout& share : layout.shares) {
-    const BlockPlan& plan = share.plan;
-    BlockShare<Matrix> view;
-    view.matrix.size = share.shape.size();
-    view.matrix.bytes = pe.bytes.data() + share.first_unit * kSliceUnit;
-    view.matrix.slice = pe.slices.data() + share.first_slice;
-    view.matrix.tail_ptr = pe.tail_ptr.data() + share.first_tail;
-    view.matrix.tail_col = pe.tail_col.data() + share.first_tail_entry;
-    view.matrix.tail_val = pe.tail_val.data() + share.first_tail_entry;
-    if (view.matrix.size.values > 0)
-      view.matrix.dictionary = pe.dictionary.data() + share.first_value;
-    view.matrix.ring.bytes = view.matrix.bytes;
-    view.matrix.ring.heads = reinterpret_cast<const std::byte*>(view.matrix.slice);
-    view.matrix.ring.items = pe.feed.data() + feeds[views.size()];
-    view.matrix.ring.first = pe.feed_first.data() + views.size() * at(threads_ / kWarp + 1);
-    view.interior = {plan.interior.begin, plan.interior.end, 0};
-    view.boundary = {plan.boundary.begin, plan.boundary.end, share.boundary_slice};
-    view.board.flags = heap_.flags.at(heap_of(k));
-    take(plan.notify, view.board.notify, view.board.notify_count);
-    take(plan.await, view.board.await, view.board.await_count);
-    take(plan.await_local, view.board.await_local, view.board.await_local_count);
-    view.first_private = share.first_private;
-    view.boundary_shift = plan.boundary.begin;
-    view.interior_shift = plan.interior.begin - plan.boundary.size();
-    view.first_packet = plan.first_packet;
-    view.first_operand = share.first_operand;
-    take(plan.reads, view.reads, view.read_count);
-    view.remote_end = block_halos_ ? plan.boundary.begin + plan.remote : plan.boundary.end;
-    view.send_shift = block_halos_ ? plan.boundary.begin - remote : pe.interior;
-    remote += plan.remote;
-    views.push_back(view);
-  }
-  pe.shares = {device, views};
-}
-
 // The engine's part of the report; the kernel of the default solve is loaded for it.
 template <class T>
 void CudaSystem<T>::finish_report(const std::vector<PeLayout>& layouts) {
   report_.threads = threads_;
+  for (const PeLayout& layout : layouts)
+    for (const ShareLayout& share : layout.shares)
+      report_.lanes_per_row =
+          std::max({report_.lanes_per_row, 1 << share.interior.spread, 1 << share.boundary.spread});
   for (const PeLayout& layout : layouts)
     report_.matrix_bytes += static_cast<double>(layout.units) * kSliceUnit +
                             static_cast<double>(layout.slices) * sizeof(WarpSlice) +

@@ -36,6 +36,7 @@ struct PlanReport {
   int resident_vectors = 0;
   bool resident_matrix = false;
   int ring_slots = 0;             // 0: the matrix does not come through rings
+  int lanes_per_row = 1;          // the most that share one
   std::int64_t shared_bytes = 0;  // per block
 };
 

@@ -18,6 +18,29 @@ std::int64_t align(std::int64_t count) {
 }
 }  // namespace
 
+std::int64_t chunks_in_turn(const SpreadRows& rows, std::int64_t entries, int threads) {
+  if (rows.size() == 0) return 0;
+  const std::int64_t of_row = (entries + rows.size() - 1) / rows.size();
+  const std::int64_t of_lane = ((of_row - 1) >> rows.spread) + 1;
+  const std::int64_t at_once = threads >> rows.thin;
+  return (rows.size() + at_once - 1) / at_once * rows.slices_in_turn() *
+         ((of_lane + kChunkWidth - 1) / kChunkWidth);
+}
+
+SpreadRows spread_rows(RowRange rows, std::int64_t entries, int threads, std::int32_t spread) {
+  SpreadRows best{rows};
+  if (spread < 0)
+    for (spread = 0; spread < kMostSpread &&
+                     entries >= (std::int64_t{rows.size()} * kChunkWidth << (spread + 1));)
+      ++spread;
+  best.spread = spread;
+  std::int64_t least = chunks_in_turn(best, entries, threads);
+  for (SpreadRows other = best; ++other.thin <= spread && rows.size() << other.thin <= threads;)
+    if (const auto chunks = chunks_in_turn(other, entries, threads); chunks < least)
+      best = other, least = chunks;
+  return best;
+}
+
 template <class T>
 std::vector<PeLayout> lay_out_shares(const HaloPlan<T>& plan,
                                      std::vector<std::vector<BlockPlan>> plans,
@@ -41,8 +64,14 @@ std::vector<PeLayout> lay_out_shares(const HaloPlan<T>& plan,
       BlockColumns columns;
       const auto source =
           source_of(plan.local[at(k / blocks)], layout, share, columns, options.codes);
-      share.shape = shape_of(source, {share.plan.interior, share.plan.boundary});
-      share.boundary_slice = (share.plan.interior.size() + kWarp - 1) / kWarp;
+      const auto spread = [&](RowRange range) {
+        const auto& ptr = source.local.row_ptr;
+        return spread_rows(range, ptr[at(range.end)] - ptr[at(range.begin)], options.threads,
+                           options.spread);
+      };
+      share.interior = spread(share.plan.interior);
+      share.boundary = spread(share.plan.boundary);
+      share.shape = shape_of(source, {share.interior, share.boundary});
     }
   });
   for (PeLayout& pe : layouts)
@@ -103,10 +132,9 @@ std::vector<ShareSize> sizes_of(const std::vector<PeLayout>& layouts) {
   std::vector<ShareSize> sizes;
   for (const PeLayout& pe : layouts)
     for (const ShareLayout& share : pe.shares) {
-      const auto slices = static_cast<std::int32_t>(share.shape.slice.size());
       sizes.push_back({share.plan.rows(), share.shape.size(),
                        static_cast<std::int32_t>(share.plan.reads.size()),
-                       std::max(share.boundary_slice, slices - share.boundary_slice),
+                       std::max(share.interior.turns(), share.boundary.turns()),
                        slot_bytes<T>(share.shape)});
     }
   return sizes;

@@ -18,8 +18,8 @@ namespace cpufree {
 // are its boundary rows, then its interior rows.
 struct ShareLayout {
   BlockPlan plan;
-  WarpSliceShape shape;             // interior slices, then boundary slices
-  std::int32_t boundary_slice = 0;  // the first of these
+  SpreadRows interior, boundary;  // plan.interior and plan.boundary
+  WarpSliceShape shape;           // of these two
   std::int64_t first_unit = 0;
   std::int64_t first_slice = 0;
   std::int64_t first_tail = 0;
@@ -54,7 +54,16 @@ struct PeLayout {
 struct LayoutOptions {
   bool block_halos = false;  // the plans are of make_block_halos
   Codes codes = {};
+  // 2^spread lanes share a row; -1: as many as is best. `threads`: of a block.
+  std::int32_t spread = 0;
+  int threads = kWarp;
 };
+
+// Rows with so many entries in all, shared among lanes of a block of so many threads. `spread`: by
+// how many, or -1.
+SpreadRows spread_rows(RowRange rows, std::int64_t entries, int threads, std::int32_t spread);
+// Chunks of slices that a warp of the block sums for these rows, one after the other.
+std::int64_t chunks_in_turn(const SpreadRows& rows, std::int64_t entries, int threads);
 
 // Layouts of all PEs.
 template <class T>

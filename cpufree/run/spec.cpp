@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "cpufree/base/error.hpp"
+#include "cpufree/solvers/warp_slices.hpp"
 
 namespace cpufree {
 
@@ -128,6 +129,13 @@ void check(const SystemSpec& spec) {
   require(spec.ring >= -1 && spec.ring <= kMostSlots,
           "ring must be a number of slots, 0 (none) to " + std::to_string(kMostSlots) +
               ", or -1 (automatic), not " + std::to_string(spec.ring));
+  require(spec.spread >= -1 && spec.spread <= kMostSpread,
+          "spread must lie between 0 (a row is one thread's) and " + std::to_string(kMostSpread) +
+              " (2^spread threads share one), or be -1 (automatic), not " +
+              std::to_string(spec.spread));
+  require(spec.spread <= 0 || (spec.residency != 0 && spec.ring != 0 && spec.ring != 1),
+          "threads share rows of matrices that come through rings: leave out spread, or ring and "
+          "residency");
   require(spec.residency >= -1 && spec.residency <= 1,
           "residency must be 0 (none), 1 (vectors) or -1 (automatic), not " +
               std::to_string(spec.residency));

@@ -30,6 +30,7 @@ struct SystemSpec {
   int halo = -1;
   int residency = -1;       // cuda_p2p, kept on chip: 0 nothing, 1 vectors only, -1 what fits
   int ring = -1;            // cuda_p2p: slots of the rings through which a matrix comes; 0: none
+  int spread = -1;          // cuda_p2p: 2^spread threads share a row
   int compress = -1;        // cuda_p2p: 0 keeps columns and values as they are
   int boundary_blocks = 0;  // blocks that own all boundary rows and no others; 0: all blocks share
 };

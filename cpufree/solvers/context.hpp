@@ -87,7 +87,7 @@ class Context {
     parts([&](const Part& part, auto) {
       const std::int32_t shift = part.shift;
       begin_ahead(part, read...);
-      for_each(port_, part.rows.begin, part.rows.end, [&, shift](std::int32_t i, int lane) {
+      each(part, [&, shift](std::int32_t i, int lane) {
         go_on_ahead(part, i, read...);
         f(Row{i, i - shift}, lane);
       });
@@ -107,7 +107,7 @@ class Context {
         if (!boundary) return;
       }
       begin_ahead(part, read...);
-      for_each(port_, part.rows.begin, part.rows.end, [&](std::int32_t i, int lane) {
+      each(part, [&](std::int32_t i, int lane) {
         go_on_ahead(part, i, read...);
         const Row row{i, i - shift};
         T value = 0;
@@ -219,6 +219,15 @@ class Context {
   CPUFREE_KERNEL_FN Part boundary() const { return {share_.boundary, share_.boundary_shift, true}; }
   CPUFREE_KERNEL_FN Part interior() const {
     return {share_.interior, share_.interior_shift, false};
+  }
+
+  // f(row, lane) for the part's rows, as the format gives them to threads.
+  template <class F>
+  CPUFREE_KERNEL_FN void each(const Part& part, F&& f) {
+    if constexpr (requires { M::each(port_, part.rows, f); })
+      M::each(port_, part.rows, f);
+    else
+      for_each(port_, part.rows.begin, part.rows.end, f);
   }
 
   // Where threads are many, one copy of a loop's code for both parts: registers and instruction

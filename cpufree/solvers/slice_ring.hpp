@@ -87,6 +87,8 @@ concept BulkPort = requires(P& port, std::uint64_t* barrier, std::byte* to, cons
   // Until the phase of this parity is complete.
   port.bulk_wait(barrier, std::uint32_t{});
   port.warp_sync();
+  // Of the lane whose number differs in these bits.
+  { port.warp_across(0.0, 1) } -> std::same_as<double>;
 };
 
 // A thread's view of its warp's ring. The threads of a warp do all of it together.

@@ -9,9 +9,15 @@
 // A slice lies in chunks of eight columns of entries. They are what is summed at a time, and what
 // travels at a time where a block brings its share on chip piece by piece (slice_ring.hpp).
 //
-// Order of summation of a row: its entries within the slice in the order of the columns, one after
-// the other; then its tail, entry k by lane k mod 32, lanes by halves. It depends on the matrix
-// alone.
+// Long rows are better shared among 2^s neighbouring lanes (`spread` s): these read neighbouring
+// entries of a row at a time, whose columns, and so operands, lie side by side. A slice then has
+// 32 / 2^s rows, entry k of a row belongs to lane k mod 2^s of its lanes, and what is said of a
+// slice's rows below is said of its lanes. Engines with rings alone read such slices.
+//
+// Order of summation of a lane: its entries within the slice in the order of the columns, one after
+// the other; then its tail, entry k by lane k mod 32, lanes by halves. The lanes of a row are
+// summed by halves, too. It depends on the matrix and on how its rows are divided, and on nothing
+// else.
 #pragma once
 
 #include <cstddef>
@@ -19,6 +25,7 @@
 #include <type_traits>
 
 #include "cpufree/base/index.hpp"
+#include "cpufree/device/block.hpp"
 #include "cpufree/device/port.hpp"
 #include "cpufree/solvers/slice_entries.hpp"
 #include "cpufree/solvers/slice_ring.hpp"
@@ -27,6 +34,7 @@ namespace cpufree {
 
 inline constexpr std::int64_t kSliceUnit = 128;  // bytes: slices and chunks begin at multiples
 inline constexpr std::size_t kMostValues = 256;  // of a dictionary
+inline constexpr std::int32_t kMostSpread = 5;   // 32 lanes for a row
 
 // How a slice stores its columns: as they are; as the distance from base[0] in 16 bits; as the
 // number of a window and the distance from its base.
@@ -86,25 +94,41 @@ struct WarpSlices {
   bool simple = false;  // size.simple, on chip: there a slice's head is not worth prefetching
   SliceRing ring = {};
 
-  // Rows [begin, end); `start` is the slice that holds the first 32 of them.
+  // Rows [begin, end), 2^spread lanes for each in slices, the first of which is `start`. A warp
+  // takes 32 / 2^thin rows at a time, the slices of which it sums one after the other; `thin`, at
+  // most `spread`, is not 0 where a block has fewer rows than threads.
   struct Rows {
     std::int32_t begin = 0;
     std::int32_t end = 0;
     std::int32_t start = 0;
+    std::int32_t spread = 0;
+    std::int32_t thin = 0;
   };
 
-  // Calls f(row, lane, (A x)(row)) for all rows of the range, each from the thread to which
-  // `for_each` gives that row. `x` is the operand (Operand, PacketOperand). Of `port` all that is
+  // Calls f(row, lane) for all rows of the range, each from the thread that gets its product.
+  template <class P, class F>
+  CPUFREE_KERNEL_FN static void each(P& port, const Rows& rows, F&& f) {
+    if constexpr (!BulkPort<P>) {
+      for_each(port, rows.begin, rows.end, f);
+    } else {
+      const Turn my(port, rows);
+      for (std::int32_t row = my.row; row < rows.end; row += my.step)
+        if (my.first) f(row, 0);
+    }
+  }
+
+  // Calls f(row, lane, (A x)(row)) for all rows of the range, each from the thread to which `each`
+  // gives that row. `x` is the operand (Operand, PacketOperand). Of `port` all that is
   // used is the thread's number, how many there are, and what its warp can do. With rings, products
   // with interior and with boundary rows alternate.
   template <class P, class X, class F>
   CPUFREE_KERNEL_FN void multiply(P& port, const Rows& rows, X&& x, F&& f) const {
+    if constexpr (BulkPort<P>) return multiply_streamed(port, rows, x, f);
     const int lane = port.lane() % kWarp;
     const int warps = port.lanes() / kWarp;
     std::int32_t row = rows.begin + port.lane();
     std::int32_t s = rows.start + port.lane() / kWarp;
     if (row - lane >= rows.end) return;
-    if constexpr (BulkPort<P>) return multiply_streamed(port, rows, x, f);
     const Rows from{row, rows.end, s};
     if (simple && dictionary == nullptr)
       return multiply_simple(from, lane, warps, PlainValues<T>{}, x, f);
@@ -174,6 +198,17 @@ struct WarpSlices {
   }
 
  private:
+  // A thread's rows of a range, and whether they are its own, or of the lane that it follows.
+  struct Turn {
+    template <class P>
+    CPUFREE_KERNEL_FN Turn(P& port, const Rows& rows)
+        : row(rows.begin + (port.lane() >> rows.thin)),
+          step(port.lanes() >> rows.thin),
+          first((port.lane() & ((1 << rows.thin) - 1)) == 0) {}
+    std::int32_t row, step;
+    bool first;
+  };
+
   // The same for a simple share; `from`: my first row, and my warp's first slice. Small systems
   // spend their time here, in the number of instructions.
   template <class V, class X, class F>
@@ -260,40 +295,65 @@ struct WarpSlices {
     });
   }
 
-  // The rows of a range, by way of the ring. A slice's head is not known before its first chunk is
-  // there.
+  // The rows of a range, by way of the ring.
   template <class P, class X, class F>
   CPUFREE_KERNEL_FN void multiply_streamed(P& port, const Rows& rows, X&& x, F&& f) const {
-    RingReader<P> reader(port, ring);
     const int lane = port.lane() % kWarp;
-    WarpSlice mine;
+    const Turn my(port, rows);
+    std::int32_t row = my.row;
+    std::int32_t left = rows.end - row + (lane >> rows.thin);  // from my warp's first one on
+    if (left <= 0) return;
+    RingReader<P> reader(port, ring);
+    // My row among those that the warp takes at a time: which slice it is in, and which lane there
+    // has its sum.
+    const std::int32_t of_slice = kWarp >> rows.spread;
+    const std::int32_t place = lane >> rows.thin;
+    const int holder = (place % of_slice) << rows.spread;
     CPUFREE_ONE_COPY
-    for (std::int32_t row = rows.begin + port.lane(); row - lane < rows.end; row += port.lanes()) {
-      T sum = 0;
-      int left = 0;
-      bool first = true;
-      do {
-        const std::byte* const at = reader.wait();
-        if (first) {
-          mine = *reinterpret_cast<const WarpSlice*>(reader.head());
-          left = mine.width;
-          first = false;
-        }
-        std::int32_t column[kChunkWidth] = {};
-        T value[kChunkWidth] = {};
-        const int n = left < kChunkWidth ? left : kChunkWidth;
-        with_entries(mine.code, mine.base, at, lane, [&](const auto& entries) {
-          take<kChunkWidth>(n, entries, column, value);
-          return T{0};
-        });
-        reader.next();  // the slot is filled again while the operand is fetched
-        sum = times<0>(column, value, n, x, sum);
-        left -= kChunkWidth;
-      } while (left > 0);
-      if (mine.tails >= 0) sum += tail_sum(port, mine.tails, lane, x);
-      if (row < rows.end) f(row, 0, sum);
+    for (; left > 0; row += my.step, left -= my.step) {
+      const std::int32_t taken = kWarp >> rows.thin;
+      T total = 0;
+      CPUFREE_ONE_COPY
+      for (std::int32_t k = 0; k < taken && k < left; k += of_slice) {
+        T sum = next_slice(port, reader, lane, x);
+        for (int half = kWarp / 2 / of_slice; half > 0; half /= 2)
+          sum += port.warp_across(sum, half);
+        if (rows.spread > rows.thin) sum = port.warp_broadcast(sum, holder);
+        if (place >= k) total = sum;
+      }
+      if (row < rows.end && my.first) f(row, 0, total);
     }
     reader.put_down();
+  }
+
+  // What the next slice of the ring holds of my lane, times x. Its head is not known before its
+  // first chunk is there.
+  template <class P, class R, class X>
+  CPUFREE_KERNEL_FN T next_slice(P& port, R& reader, int lane, X&& x) const {
+    WarpSlice mine;
+    T sum = 0;
+    int left = 0;
+    bool first = true;
+    do {
+      const std::byte* const at = reader.wait();
+      if (first) {
+        mine = *reinterpret_cast<const WarpSlice*>(reader.head());
+        left = mine.width;
+        first = false;
+      }
+      std::int32_t column[kChunkWidth] = {};
+      T value[kChunkWidth] = {};
+      const int n = left < kChunkWidth ? left : kChunkWidth;
+      with_entries(mine.code, mine.base, at, lane, [&](const auto& entries) {
+        take<kChunkWidth>(n, entries, column, value);
+        return T{0};
+      });
+      reader.next();  // the slot is filled again while the operand is fetched
+      sum = times(column, value, n, x, sum);
+      left -= kChunkWidth;
+    } while (left > 0);
+    if (mine.tails >= 0) sum += tail_sum(port, mine.tails, lane, x);
+    return sum;
   }
 
   // The n entries of a chunk, at most N.
@@ -310,26 +370,38 @@ struct WarpSlices {
     }
   }
 
-  // sum + the products from entry K on, of n in all. Columns beyond are looked up in vain, of
-  // pieces that have one that counts.
-  template <int K, class X>
+  // sum + the n products. Operands are looked up by pieces, those of columns beyond in vain where a
+  // piece has one that counts.
+  template <class X>
   CPUFREE_KERNEL_FN static T times(const std::int32_t (&column)[kChunkWidth],
                                    const T (&value)[kChunkWidth], int n, X&& x, T sum) {
-    if constexpr (K < kChunkWidth) {
-      constexpr int N = std::remove_reference_t<X>::in_pieces ? kPiece : kChunkWidth;
-      if (K >= n) return sum;
-      std::int32_t columns[N];
-      T operand[N];
-      CPUFREE_UNROLL
-      for (int q = 0; q < N; ++q) columns[q] = K + q < n ? column[K + q] : column[K];
-      x.fetch(columns, operand);
-      CPUFREE_UNROLL
-      for (int q = 0; q < N; ++q)
-        if (K + q < n) sum += value[K + q] * operand[q];
-      return times<K + N>(column, value, n, x, sum);
-    } else {
-      return sum;
+    T operand[kChunkWidth / kPiece][kPiece] = {};
+    CPUFREE_UNROLL
+    for (int piece = 0; piece < kChunkWidth / kPiece; ++piece) {
+      const int k = piece * kPiece;
+      if (k < n) {
+        std::int32_t columns[kPiece];
+        CPUFREE_UNROLL
+        for (int q = 0; q < kPiece; ++q) columns[q] = k + q < n ? column[k + q] : column[k];
+        x.fetch(columns, operand[piece]);
+      }
+      if constexpr (std::remove_reference_t<X>::in_pieces)
+        sum = add(k, value, operand[piece], n, sum);
     }
+    if constexpr (!std::remove_reference_t<X>::in_pieces) {
+      CPUFREE_UNROLL
+      for (int piece = 0; piece < kChunkWidth / kPiece; ++piece)
+        sum = add(piece * kPiece, value, operand[piece], n, sum);
+    }
+    return sum;
+  }
+  // sum + the products of a piece that begins with entry k.
+  CPUFREE_KERNEL_FN static T add(int k, const T (&value)[kChunkWidth], const T (&operand)[kPiece],
+                                 int n, T sum) {
+    CPUFREE_UNROLL
+    for (int q = 0; q < kPiece; ++q)
+      if (k + q < n) sum += value[k + q] * operand[q];
+    return sum;
   }
 
   // f(my row's entries in the chunk that begins there).

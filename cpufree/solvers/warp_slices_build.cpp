@@ -84,10 +84,10 @@ class Dictionary {
 // The dictionary of the rows; empty where they have too many values, none, or NaN.
 template <class T>
 std::vector<double> find_dictionary(const LocalSystem<T>& local,
-                                    const std::vector<RowRange>& ranges) {
+                                    const std::vector<SpreadRows>& ranges) {
   Dictionary<T> dictionary;
   std::int64_t entries = 0;
-  for (const RowRange range : ranges)
+  for (const SpreadRows& range : ranges)
     for (std::int64_t k = local.row_ptr[at(range.begin)]; k < local.row_ptr[at(range.end)]; ++k) {
       const T value = local.val[at(k)];
       // NaNs differ in bits that a conversion may change.
@@ -98,27 +98,36 @@ std::vector<double> find_dictionary(const LocalSystem<T>& local,
   return {dictionary.values().begin(), dictionary.values().end()};
 }
 
-// How many entries of row l of a slice lie in the slice; the rows behind the last have none.
+// The entries of a lane of a slice: `count` of its row's, from `first` on, `step` apart. Lanes
+// behind the last row's have none.
+struct LaneEntries {
+  std::int32_t row = 0;
+  std::int64_t first = 0;
+  std::int64_t step = 1;
+  std::int64_t count = 0;
+};
+
 template <class T>
-std::int64_t count_in_slice(const LocalSystem<T>& local, RowRange rows, std::int64_t width, int l) {
-  const std::int32_t row = rows.begin + l;
-  if (row >= rows.end) return 0;
-  return std::min(local.row_ptr[at(row) + 1] - local.row_ptr[at(row)], width);
+LaneEntries lane_entries(const LocalSystem<T>& local, const SpreadRows& rows, int l) {
+  const std::int32_t row = rows.begin + (l >> rows.spread);
+  if (row >= rows.end) return {rows.end - 1};
+  const std::int64_t step = std::int64_t{1} << rows.spread;
+  const std::int64_t first = local.row_ptr[at(row)] + l % step;
+  const std::int64_t left = local.row_ptr[at(row) + 1] - first;
+  return {row, first, step, left <= 0 ? 0 : (left - 1) / step + 1};
 }
 
 // Calls f(lane, k, entry or -1 for padding, column) for all places of a slice. Padding reads a
 // column that the row reads anyway, so that it has arrived when the row is summed, or the row
 // itself.
 template <class T, class F>
-void each_place(const ShareSource<T>& source, RowRange rows, std::int64_t width, F&& f) {
+void each_place(const ShareSource<T>& source, const SpreadRows& rows, std::int64_t width, F&& f) {
   for (int l = 0; l < kWarp; ++l) {
-    const std::int32_t row = std::min(rows.begin + l, rows.end - 1);
-    const std::int64_t first = source.local.row_ptr[at(row)];
-    const std::int64_t count = count_in_slice(source.local, rows, width, l);
-    std::int32_t last = source.name(row);
-    for (std::int64_t k = 0; k < width; ++k) {
-      if (k < count) last = source.column(first + k);
-      f(l, k, k < count ? first + k : -1, last);
+    const LaneEntries of = lane_entries(source.local, rows, l);
+    std::int32_t last = source.name(of.row);
+    for (std::int64_t k = 0, entry = of.first; k < width; ++k, entry += of.step) {
+      if (k < of.count) last = source.column(entry);
+      f(l, k, k < of.count ? entry : -1, last);
     }
   }
 }
@@ -169,7 +178,7 @@ std::uint32_t code_of(const WarpSlice& slice, std::int32_t column) {
 
 // Chooses how the columns of a slice are stored.
 template <class T>
-void choose_code(const ShareSource<T>& source, RowRange rows, WarpSlice& slice) {
+void choose_code(const ShareSource<T>& source, const SpreadRows& rows, WarpSlice& slice) {
   if (!source.codes.columns || slice.width == 0) return;
   WarpSlice coded = slice;
   std::int32_t least = std::numeric_limits<std::int32_t>::max();
@@ -200,11 +209,9 @@ std::int64_t bytes_of(const WarpSlice& slice, bool coded_values) {
 }
 
 template <class T>
-void append_slice(const ShareSource<T>& source, RowRange rows, WarpSliceShape& shape) {
-  const auto& row_ptr = source.local.row_ptr;
+void append_slice(const ShareSource<T>& source, const SpreadRows& rows, WarpSliceShape& shape) {
   std::array<std::int64_t, kWarp> length{};
-  for (std::int32_t i = rows.begin; i < rows.end; ++i)
-    length[at(i - rows.begin)] = row_ptr[at(i) + 1] - row_ptr[at(i)];
+  for (int l = 0; l < kWarp; ++l) length[at(l)] = lane_entries(source.local, rows, l).count;
   WarpSlice slice;
   slice.first = static_cast<std::uint32_t>(shape.units);
   slice.width = static_cast<std::int32_t>(best_width(length));
@@ -285,20 +292,25 @@ FeedItem item_of(const WarpSliceShape& shape, std::size_t s, std::int32_t k) {
 }  // namespace
 
 template <class T>
-SliceFeed feed_of(const WarpSliceShape& shape, std::size_t boundary_slice, int warps) {
+SliceFeed feed_of(const WarpSliceShape& shape, const std::vector<SpreadRows>& ranges, int warps) {
   SliceFeed feed;
   require(shape.slice.size() <= at(kMostFeedSlices), "a block can have at most " +
                                                          std::to_string(kMostFeedSlices) +
                                                          " slices of 32 rows; use more GPUs");
-  for (std::size_t w = 0; w < at(warps); ++w) {
+  for (int w = 0; w < warps; ++w) {
     feed.first.push_back(static_cast<std::uint32_t>(feed.items.size()));
-    const std::size_t ends[] = {boundary_slice, shape.slice.size()};
-    for (const std::size_t part : {0, 1})
-      for (std::size_t s = (part == 0 ? 0 : boundary_slice) + w; s < ends[part]; s += at(warps)) {
-        std::int32_t k = 0;
-        do feed.items.push_back(item_of<T>(shape, s, k));
-        while ((k += kChunkWidth) < shape.slice[s].width);
-      }
+    std::int32_t begin = 0;  // of a range's slices
+    for (const SpreadRows& range : ranges) {
+      const std::int32_t end = begin + range.slices();
+      const std::int32_t in_turn = range.slices_in_turn();
+      for (std::int32_t turn = begin + w * in_turn; turn < end; turn += warps * in_turn)
+        for (std::int32_t s = turn; s < std::min(turn + in_turn, end); ++s) {
+          std::int32_t k = 0;
+          do feed.items.push_back(item_of<T>(shape, at(s), k));
+          while ((k += kChunkWidth) < shape.slice[at(s)].width);
+        }
+      begin = end;
+    }
   }
   feed.first.push_back(static_cast<std::uint32_t>(feed.items.size()));
   return feed;
@@ -315,13 +327,16 @@ std::int32_t slot_bytes(const WarpSliceShape& shape) {
 }
 
 template <class T>
-WarpSliceShape shape_of(const ShareSource<T>& source, const std::vector<RowRange>& ranges) {
+WarpSliceShape shape_of(const ShareSource<T>& source, const std::vector<SpreadRows>& ranges) {
   WarpSliceShape shape;
   if (source.codes.columns && source.codes.values)
     shape.dictionary = find_dictionary(source.local, ranges);
-  for (const RowRange range : ranges)
-    for (std::int32_t begin = range.begin; begin < range.end; begin += kWarp)
-      append_slice(source, {begin, std::min(begin + kWarp, range.end)}, shape);
+  for (const SpreadRows& range : ranges) {
+    const std::int32_t most = kWarp >> range.spread;
+    for (std::int32_t begin = range.begin; begin < range.end; begin += most)
+      append_slice(source, {{begin, std::min(begin + most, range.end)}, range.spread, range.thin},
+                   shape);
+  }
   return shape;
 }
 
@@ -349,10 +364,10 @@ void fill_tails(const ShareSource<T>& source, const WarpSliceShape& shape, std::
   for (std::size_t s = 0; s < shape.slice.size(); ++s) {
     if (shape.slice[s].tails < 0) continue;
     const std::int64_t* const tail = shape.tail_ptr.data() + shape.slice[s].tails;
-    for (std::int32_t row = shape.rows[s].begin; row < shape.rows[s].end; ++row) {
-      const std::int32_t l = row - shape.rows[s].begin;
-      std::int64_t from = source.local.row_ptr[at(row)] + shape.slice[s].width;
-      for (std::int64_t to = tail[l]; to < tail[l + 1]; ++to, ++from) {
+    for (int l = 0; l < kWarp; ++l) {
+      const LaneEntries of = lane_entries(source.local, shape.rows[s], l);
+      std::int64_t from = of.first + shape.slice[s].width * of.step;
+      for (std::int64_t to = tail[l]; to < tail[l + 1]; ++to, from += of.step) {
         col[to] = source.column(from);
         val[to] = source.local.val[at(from)];
       }
@@ -360,12 +375,12 @@ void fill_tails(const ShareSource<T>& source, const WarpSliceShape& shape, std::
   }
 }
 
-template SliceFeed feed_of<float>(const WarpSliceShape&, std::size_t, int);
-template SliceFeed feed_of<double>(const WarpSliceShape&, std::size_t, int);
+template SliceFeed feed_of<float>(const WarpSliceShape&, const std::vector<SpreadRows>&, int);
+template SliceFeed feed_of<double>(const WarpSliceShape&, const std::vector<SpreadRows>&, int);
 template std::int32_t slot_bytes<float>(const WarpSliceShape&);
 template std::int32_t slot_bytes<double>(const WarpSliceShape&);
-template WarpSliceShape shape_of(const ShareSource<float>&, const std::vector<RowRange>&);
-template WarpSliceShape shape_of(const ShareSource<double>&, const std::vector<RowRange>&);
+template WarpSliceShape shape_of(const ShareSource<float>&, const std::vector<SpreadRows>&);
+template WarpSliceShape shape_of(const ShareSource<double>&, const std::vector<SpreadRows>&);
 template void fill_warp_slices(const ShareSource<float>&, const WarpSliceShape&, std::size_t,
                                std::size_t, std::byte*);
 template void fill_warp_slices(const ShareSource<double>&, const WarpSliceShape&, std::size_t,

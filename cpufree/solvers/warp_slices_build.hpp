@@ -35,11 +35,25 @@ struct ShareSource {
   std::int32_t name(std::int32_t row) const { return columns == nullptr ? row : (*columns)(row); }
 };
 
+// Rows, 2^spread lanes for each, 32 / 2^thin for a warp at a time (WarpSlices::Rows).
+struct SpreadRows : RowRange {
+  std::int32_t spread = 0;
+  std::int32_t thin = 0;
+
+  std::int32_t slices() const {
+    const std::int32_t each = kWarp >> spread;
+    return (size() + each - 1) / each;
+  }
+  // Slices that a warp takes at a time, and how often one does.
+  std::int32_t slices_in_turn() const { return 1 << (spread - thin); }
+  std::int32_t turns() const { return (slices() + slices_in_turn() - 1) / slices_in_turn(); }
+};
+
 // The shape of one block's share. Units and tails count from the share's first.
 struct WarpSliceShape {
   std::vector<WarpSlice> slice;
   std::vector<std::int64_t> tail_ptr;  // 33 for each slice that has tails
-  std::vector<RowRange> rows;          // of each slice, at most 32
+  std::vector<SpreadRows> rows;        // of each slice
   std::vector<double> dictionary;      // empty: values are not coded
   std::int64_t units = 0;
   std::int64_t tail_entries = 0;
@@ -65,7 +79,7 @@ struct WarpSliceShape {
 
 // The shape of a share whose rows are these ranges; each begins with a slice of its own.
 template <class T>
-WarpSliceShape shape_of(const ShareSource<T>& source, const std::vector<RowRange>& ranges);
+WarpSliceShape shape_of(const ShareSource<T>& source, const std::vector<SpreadRows>& ranges);
 
 // Writes slices [first, end) of `shape` to `to`, kSliceUnit bytes for each of their units. `to` is
 // aligned to 8 bytes.
@@ -84,10 +98,9 @@ struct SliceFeed {
   std::vector<std::uint32_t> first;  // warps + 1
 };
 
-// Of a share whose slices from `boundary_slice` on are those of its boundary rows. Throws
-// InvalidInput where they are too many.
+// Of a share whose shape is of these ranges. Throws InvalidInput where slices are too many.
 template <class T>
-SliceFeed feed_of(const WarpSliceShape& shape, std::size_t boundary_slice, int warps);
+SliceFeed feed_of(const WarpSliceShape& shape, const std::vector<SpreadRows>& ranges, int warps);
 
 // Bytes of a slot that holds any chunk of the share and the head of its slice.
 template <class T>

@@ -40,6 +40,7 @@ class Plan(TypedDict):
     resident_vectors: int  # vectors that stay on chip across iterations
     resident_matrix: bool  # whether the matrix does
     ring_slots: int  # of the rings through which the matrix comes; 0: it does not
+    lanes_per_row: int  # the most threads that share a row
     shared_bytes: int  # on-chip memory of a block that this takes
 
 class Outcome(TypedDict):

@@ -78,9 +78,39 @@ TEST(boundary_slices_follow_interior_slices) {
     for (const ShareLayout& share : pe.shares)
       for (std::size_t s = 0; s < share.shape.slice.size(); ++s) {
         const RowRange range =
-            s < at(share.boundary_slice) ? share.plan.interior : share.plan.boundary;
+            s < at(share.interior.slices()) ? share.plan.interior : share.plan.boundary;
         CHECK(share.shape.rows[s].begin >= range.begin && share.shape.rows[s].end <= range.end);
       }
+}
+
+TEST(lanes_share_rows_that_are_long) {
+  CHECK_EQ(spread_rows({0, 1000}, 1000 * 15, 512, -1).spread, 0);
+  CHECK_EQ(spread_rows({0, 1000}, 1000 * 16, 512, -1).spread, 1);
+  CHECK_EQ(spread_rows({0, 1000}, 1000 * 86, 512, -1).spread, 3);
+  CHECK_EQ(spread_rows({0, 1000}, 1000 * 5000, 512, -1).spread, 5);
+}
+
+TEST(warps_take_fewer_rows_at_a_time_where_there_are_few) {
+  CHECK_EQ(spread_rows({0, 200}, 200 * 200, 512, -1).thin, 1);
+  CHECK_EQ(spread_rows({0, 60}, 60 * 200, 512, -1).thin, 3);
+  CHECK_EQ(spread_rows({0, 300}, 300 * 200, 512, -1).thin, 0);
+  CHECK_EQ(spread_rows({0, 9000}, 9000 * 200, 512, -1).thin, 0);
+}
+
+TEST(each_range_of_a_share_is_spread_by_itself) {
+  const auto a = irregular(900, 90);
+  const auto plan = make_halo_plan(a.view(), random_partition(a.n(), 2, 2), {}, 2);
+  for (const PeLayout& pe : lay_out_shares(plan, make_block_plans(plan, 4, 1), {false, {}, 2, 512}))
+    for (const ShareLayout& share : pe.shares) {
+      std::int32_t interior = 0;
+      for (std::size_t s = 0; s < share.shape.slice.size(); ++s) {
+        const SpreadRows& rows = share.shape.rows[s];
+        CHECK_EQ(rows.spread, 2);
+        CHECK(rows.size() <= 8);
+        if (s < at(share.interior.slices())) interior += rows.size();
+      }
+      CHECK_EQ(interior, share.plan.interior.size());
+    }
 }
 
 TEST(chunks_cover_all_slices_in_order_and_keep_to_their_size) {
@@ -100,7 +130,7 @@ TEST(chunks_cover_all_slices_in_order_and_keep_to_their_size) {
 TEST(feeds_name_every_chunk_of_a_warps_slices_interior_ones_first) {
   const Example e(1, 3);
   for (const ShareLayout& share : e.layouts[0].shares) {
-    const SliceFeed feed = feed_of<double>(share.shape, at(share.boundary_slice), 4);
+    const SliceFeed feed = feed_of<double>(share.shape, {share.interior, share.boundary}, 4);
     CHECK_EQ(feed.first.size(), std::size_t{5});
     CHECK_EQ(feed.first.back(), feed.items.size());
     std::int64_t bytes = 0;
@@ -112,8 +142,8 @@ TEST(feeds_name_every_chunk_of_a_warps_slices_interior_ones_first) {
         if (item.slice() < 0) continue;
         const WarpSlice& slice = share.shape.slice[at(item.slice())];
         CHECK_EQ(item.unit, slice.first);
-        const bool interior = item.slice() < share.boundary_slice;
-        const std::int32_t begin = interior ? 0 : share.boundary_slice;
+        const bool interior = item.slice() < share.interior.slices();
+        const std::int32_t begin = interior ? 0 : share.interior.slices();
         CHECK_EQ(at(item.slice() - begin) % 4, w);
         slices.push_back(item.slice());
       }

@@ -43,7 +43,7 @@ struct Share {
   std::vector<std::uint64_t> words;
   std::vector<std::int32_t> tail_col;
   std::vector<double> tail_val;
-  RowRange interior, boundary;
+  SpreadRows interior, boundary;
 
   WarpSlices<double> matrix() const {
     const auto* const bytes = reinterpret_cast<const std::byte*>(words.data());
@@ -61,16 +61,30 @@ struct Share {
     return m;
   }
   WarpSlices<double>::Rows rows(bool of_boundary) const {
-    if (!of_boundary) return {interior.begin, interior.end, 0};
-    return {boundary.begin, boundary.end, (interior.size() + kWarp - 1) / kWarp};
+    if (!of_boundary) return {interior.begin, interior.end, 0, interior.spread, interior.thin};
+    return {boundary.begin, boundary.end, interior.slices(), boundary.spread, boundary.thin};
   }
 };
 
-Share share_of(const LocalSystem<double>& local, std::int32_t cut, bool compress) {
-  Share s{
-      {local, nullptr, {compress, compress}}, {}, {}, {}, {}, {}, {0, cut}, {cut, local.rows()}};
+// How lanes share rows: spread and thin.
+struct Sharing {
+  std::int32_t spread = 0;
+  std::int32_t thin = 0;
+};
+
+// Rows before `cut` are the interior.
+Share share_of(const LocalSystem<double>& local, std::int32_t cut, bool compress,
+               Sharing interior = {}, Sharing boundary = {}) {
+  Share s{{local, nullptr, {compress, compress}},
+          {},
+          {},
+          {},
+          {},
+          {},
+          {{0, cut}, interior.spread, interior.thin},
+          {{cut, local.rows()}, boundary.spread, boundary.thin}};
   s.shape = shape_of(s.source, {s.interior, s.boundary});
-  s.feed = feed_of<double>(s.shape, at((cut + kWarp - 1) / kWarp), kThreads / kWarp);
+  s.feed = feed_of<double>(s.shape, {s.interior, s.boundary}, kThreads / kWarp);
   s.words.resize(at(s.shape.units * kSliceUnit / 8));
   fill_warp_slices(s.source, s.shape, 0, s.shape.slice.size(),
                    reinterpret_cast<std::byte*>(s.words.data()));
@@ -86,25 +100,39 @@ std::vector<double> operand(std::size_t size, int product) {
   return x;
 }
 
-// The sums of rows in the order of the format: within the slice, then the tail, by lanes.
-std::vector<double> expected(const Share& s, const std::vector<double>& x) {
+// The sum of a lane that has every `step`th entry of a row from `first` on: within the slice, then
+// the tail, by lanes.
+double lane_sum(const Share& s, const WarpSlice& slice, std::int64_t first, std::int64_t end,
+                std::int64_t step, const std::vector<double>& x) {
   const LocalSystem<double>& local = s.source.local;
+  double sum = 0.0;
+  double part[kWarp] = {};
+  for (std::int64_t e = first, place = 0; e < end; e += step, ++place) {
+    const double product = local.val[at(e)] * x[at(local.col[at(e)])];
+    if (place < slice.width)
+      sum += product;
+    else
+      part[(place - slice.width) % kWarp] += product;
+  }
+  for (int half = kWarp / 2; half > 0; half /= 2)
+    for (int l = 0; l < half; ++l) part[l] += part[l + half];
+  return slice.tails < 0 ? sum : sum + part[0];
+}
+
+// The sums of rows in the order of the format.
+std::vector<double> expected(const Share& s, const std::vector<double>& x) {
+  const auto& row_ptr = s.source.local.row_ptr;
   std::vector<double> y;
   for (std::size_t k = 0; k < s.shape.slice.size(); ++k)
     for (std::int32_t row = s.shape.rows[k].begin; row < s.shape.rows[k].end; ++row) {
-      double sum = 0.0;
-      double part[kWarp] = {};
-      for (auto e = local.row_ptr[at(row)]; e < local.row_ptr[at(row) + 1]; ++e) {
-        const double product = local.val[at(e)] * x[at(local.col[at(e)])];
-        const std::int64_t place = e - local.row_ptr[at(row)];
-        if (place < s.shape.slice[k].width)
-          sum += product;
-        else
-          part[(place - s.shape.slice[k].width) % kWarp] += product;
-      }
-      for (int half = kWarp / 2; half > 0; half /= 2)
-        for (int l = 0; l < half; ++l) part[l] += part[l + half];
-      y.push_back(s.shape.slice[k].tails < 0 ? sum : sum + part[0]);
+      const int lanes = 1 << s.shape.rows[k].spread;
+      double sums[kWarp] = {};
+      for (int l = 0; l < lanes; ++l)
+        sums[l] =
+            lane_sum(s, s.shape.slice[k], row_ptr[at(row)] + l, row_ptr[at(row) + 1], lanes, x);
+      for (int half = lanes / 2; half > 0; half /= 2)
+        for (int l = 0; l < half; ++l) sums[l] += sums[l + half];
+      y.push_back(sums[0]);
     }
   return y;
 }
@@ -165,6 +193,45 @@ TEST(products_through_rings_are_right_in_every_code) {
     CHECK(products_right(share_of(rows_of(mixed_lengths(200), 300, false), 70, true), 2, seed));
     CHECK(products_right(share_of(rows_of(mixed_lengths(200), 9000, false), 70, true), 2, seed));
   }
+}
+
+TEST(rows_that_lanes_share_have_the_sums_of_the_lanes) {
+  for (std::int32_t spread = 1; spread <= kMostSpread; ++spread)
+    for (std::int32_t thin = 0; thin <= spread; ++thin) {
+      const auto seed = static_cast<std::uint64_t>(60 + 10 * spread + thin);
+      const Sharing one{spread, thin}, other{kMostSpread - spread, 0};
+      CHECK(products_right(
+          share_of(rows_of(mixed_lengths(110), 1, thin == 1), 37, true, one, other), 2, seed));
+      // Rows of one length in several turns, columns too far apart for codes.
+      const std::vector<std::int32_t> lengths(120, 21);
+      CHECK(products_right(share_of(rows_of(lengths, 9000, false), 103, true, one, one), 3, seed));
+    }
+}
+
+TEST(each_row_is_called_for_once_by_the_thread_that_has_its_product) {
+  const Share s = share_of(rows_of(mixed_lengths(110), 1, false), 37, true, {3, 1}, {1, 1});
+  RingShape shape{2, slot_bytes<double>(s.shape), kThreads / kWarp, true};
+  std::vector<int> by_product(110, -1), by_loop(110, -1);
+  std::byte heap[64] = {};
+  std::byte* const heaps[] = {heap};
+  const std::vector<double> x(110, 1.0);
+  CHECK(warp_rig::run<warp_rig::StreamingPort>(
+      1, 1, kThreads, ring_bytes(shape), heaps, 5, [&](warp_rig::StreamingPort& port, int) {
+        WarpSlices<double> matrix = s.matrix();
+        matrix.ring.fast = port.fast_memory();
+        matrix.ring.shape = shape;
+        matrix.open(port);
+        for (const bool of_boundary : {false, true}) {
+          const auto rows = s.rows(of_boundary);
+          matrix.multiply(
+              port, rows, Operand<double>{x.data()},
+              [&](std::int32_t row, int, double) { by_product[at(row)] = port.lane(); });
+          matrix.each(port, rows, [&](std::int32_t row, int) { by_loop[at(row)] = port.lane(); });
+        }
+        matrix.close(port);
+      }));
+  CHECK(by_product == by_loop);
+  CHECK(std::ranges::find(by_product, -1) == by_product.end());
 }
 
 TEST(rings_stand_rows_without_entries_and_parts_without_rows) {

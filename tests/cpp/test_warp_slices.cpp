@@ -54,9 +54,11 @@ struct Built {
 
 template <class T>
 Built<T> build(const LocalSystem<T>& local, const std::vector<RowRange>& ranges,
-               bool compress = true) {
+               bool compress = true, std::int32_t spread = 0) {
   Built<T> built{{local, nullptr, {compress, compress}}, {}, {}, {}, {}, {}};
-  built.shape = shape_of(built.source, ranges);
+  std::vector<SpreadRows> rows;
+  for (const RowRange range : ranges) rows.push_back({range, spread});
+  built.shape = shape_of(built.source, rows);
   built.words.assign(at(built.shape.units * kSliceUnit / 8), 0x5a5a5a5a5a5a5a5aU);
   fill_warp_slices(built.source, built.shape, 0, built.shape.slice.size(),
                    reinterpret_cast<std::byte*>(built.words.data()));
@@ -109,22 +111,24 @@ void check_built(const LocalSystem<T>& local, const Built<T>& built) {
   std::int64_t units = 0;
   for (std::size_t s = 0; s < built.shape.slice.size(); ++s) {
     const WarpSlice& slice = built.shape.slice[s];
-    const RowRange rows = built.shape.rows[s];
-    wrong += slice.first == units && rows.size() >= 1 && rows.size() <= 32 ? 0 : 1;
+    const SpreadRows rows = built.shape.rows[s];
+    const std::int32_t lanes = 1 << rows.spread;
+    wrong += slice.first == units && rows.size() >= 1 && rows.size() <= 32 / lanes ? 0 : 1;
     units = built.shape.end_of(s);
     for (std::int32_t l = 0; l < 32; ++l) {
-      const std::int32_t row = std::min(rows.begin + l, rows.end - 1);
-      std::int64_t next = local.row_ptr[at(row)];
-      const std::int64_t end = rows.begin + l < rows.end ? local.row_ptr[at(row) + 1] : next;
+      const std::int32_t row = std::min(rows.begin + l / lanes, rows.end - 1);
+      std::int64_t next = local.row_ptr[at(row)] + l % lanes;
+      const std::int64_t end =
+          rows.begin + l / lanes < rows.end ? local.row_ptr[at(row) + 1] : next;
       std::set<std::int32_t> readable{row};
-      for (std::int64_t k = next; k < local.row_ptr[at(row) + 1]; ++k)
+      for (std::int64_t k = local.row_ptr[at(row)]; k < local.row_ptr[at(row) + 1]; ++k)
         readable.insert(local.col[at(k)]);
       const auto read = [&](std::int32_t col, T val) {
         if (next < end)
           wrong += col == local.col[at(next)] && val == local.val[at(next)] ? 0 : 1;
         else
           wrong += val == T{0} && readable.contains(col) ? 0 : 1;
-        ++next;
+        next += lanes;
       };
       for (std::int32_t k = 0; k < slice.width; ++k) std::apply(read, entry(built, s, l, k));
       if (slice.tails >= 0)
@@ -206,6 +210,17 @@ TEST(every_entry_is_there_once_for_rows_of_mixed_lengths) {
       length = static_cast<std::int32_t>(random() % 4 == 0 ? random() % 300 : random() % 8);
     const auto local = rows_of(lengths);
     check_built(local, build(local, {{0, 33}, {33, 70}}));
+  }
+}
+
+TEST(every_entry_is_there_once_where_lanes_share_rows) {
+  for (std::int32_t spread = 1; spread <= 5; ++spread) {
+    std::mt19937 random(static_cast<unsigned>(spread));
+    std::vector<std::int32_t> lengths(45);
+    for (auto& length : lengths)
+      length = static_cast<std::int32_t>(random() % 9 == 0 ? random() % 3000 : random() % 80);
+    const auto local = rows_of(lengths);
+    check_built(local, build(local, {{0, 17}, {17, 45}}, spread % 2 == 0, spread));
   }
 }
 

@@ -262,10 +262,14 @@ class StreamingPort : public Port {
   T warp_broadcast(T value, int from) {
     return from_lane(value, from);
   }
+  template <class T>
+  T warp_across(T value, int bits) {
+    return from_lane(value, warp_lane() ^ bits);
+  }
   // Lanes by halves, as GPUs do.
   template <class T>
   T warp_sum(T value) {
-    for (int half = kWarp / 2; half > 0; half /= 2) value += from_lane(value, warp_lane() ^ half);
+    for (int half = kWarp / 2; half > 0; half /= 2) value += warp_across(value, half);
     return value;
   }
 

@@ -70,6 +70,10 @@ class Port : public Unstudied {
   __device__ static T warp_down(T value) {
     return __shfl_down_sync(kFull, value, 1);
   }
+  template <class T>
+  __device__ static T warp_across(T value, int bits) {
+    return __shfl_xor_sync(kFull, value, bits);
+  }
   __device__ static void warp_sync() { __syncwarp(); }
   __device__ static float product(float a, float b) { return __fmul_rn(a, b); }
   __device__ static double product(double a, double b) { return __dmul_rn(a, b); }
