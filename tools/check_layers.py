@@ -27,6 +27,7 @@ CPP_MAY_INCLUDE: dict[str, set[str]] = {
         "device/pack.hpp",
         "device/types.hpp",
         "engines/cuda_p2p/atomic.cuh",
+        "engines/nvshmem/library.hpp",
         "solvers/args.hpp",
         "solvers/warp_slices.hpp",
         "solvers/warp_slices_build.hpp",
@@ -41,10 +42,11 @@ CPP_SPLIT_ROOMS = {"engines"}
 # Python rooms from the bottom up: each imports its own row and the rows before it.
 PYTHON_ROWS: list[set[str]] = [
     {"errors", "env"},
-    {"problem", "io", "cache", "validate", "generate", "partition"},
+    {"problem", "io", "cache", "validate", "generate", "partition", "ranks"},
     {"result", "run", "stencil", "_core", "_baselines", "_baselines_mpi"},
     {"__init__", "model", "simulate", "trace", "compiler", "dace"},
     {"display", "info", "plot", "doctor", "commands", "stencil_command"}
+    | {"solve_command", "rank_commands", "rank_doctor"}
     | {"bench", "cli", "__main__"},
 ]
 ENVIRONMENT_READERS = {"cpufree/base/env.hpp", "cpufree/base/env.cpp", "python/cpufree/env.py"}

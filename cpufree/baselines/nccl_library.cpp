@@ -1,7 +1,7 @@
 #include "cpufree/baselines/nccl_library.hpp"
 
 #include "cpufree/base/error.hpp"
-#include "cpufree/baselines/shared_library.hpp"
+#include "cpufree/base/shared_library.hpp"
 
 #if __has_include(<nccl.h>)
 #include <nccl.h>

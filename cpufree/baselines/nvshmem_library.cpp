@@ -1,53 +1,13 @@
 #include "cpufree/baselines/nvshmem_library.hpp"
 
-#include <cstring>
 #include <type_traits>
-
-#include "cpufree/base/error.hpp"
-#include "cpufree/baselines/shared_library.hpp"
-
-namespace cpufree::baselines {
-
-namespace {
-
-// The structs of NVSHMEM's version 3 ABI, of which each says its own version and size.
-constexpr int versioned(std::size_t size) { return (1 << 16) + static_cast<int>(size); }
-struct UniqueIdArgs {
-  int version = versioned(24);
-  const void* id = nullptr;
-  int rank = -1;
-  int size = -1;
-};
-struct InitArgs {
-  int version = versioned(128);
-  UniqueIdArgs unique_id;
-  char content[96] = {};
-};
-struct InitAttr {
-  int version = versioned(144);
-  void* mpi_comm = nullptr;
-  InitArgs args;
-};
-static_assert(sizeof(UniqueIdArgs) == 24 && sizeof(InitArgs) == 128 && sizeof(InitAttr) == 144);
-constexpr int kIdVersion = versioned(sizeof(ShmemId));
-constexpr unsigned kWithUniqueId = 1U << 3;
-constexpr int kInitialized = 2;  // NVSHMEM_STATUS_IS_INITIALIZED
-
-}  // namespace
-
-}  // namespace cpufree::baselines
 
 #if __has_include(<nvshmem_host.h>)
 #include <nvshmem_host.h>
-// The numbers and shapes of this file and of nvshmem_library.hpp.
+// The numbers and types of nvshmem_library.hpp.
 namespace cpufree::baselines {
-static_assert(sizeof(nvshmemx_uniqueid_t) == sizeof(ShmemId));
-static_assert(sizeof(nvshmemx_init_attr_t) == sizeof(InitAttr));
-static_assert(offsetof(nvshmemx_init_attr_t, args) == offsetof(InitAttr, args));
-static_assert(offsetof(nvshmemx_init_args_t, uid_args) == offsetof(InitArgs, unique_id));
 static_assert(int{NVSHMEM_TEAM_WORLD} == kShmemWorld && int{NVSHMEM_SIGNAL_SET} == kShmemSet);
-static_assert(int{NVSHMEM_CMP_GE} == kShmemGe && unsigned{NVSHMEMX_INIT_WITH_UNIQUEID} == 1U << 3);
-static_assert(int{NVSHMEM_STATUS_IS_INITIALIZED} == kInitialized);
+static_assert(int{NVSHMEM_CMP_GE} == kShmemGe);
 static_assert(std::is_same_v<decltype(nvshmemx_putmem_signal_on_stream), ShmemLibrary::Put>);
 static_assert(std::is_same_v<decltype(nvshmemx_double_sum_reduce_on_stream), ShmemLibrary::Reduce>);
 }  // namespace cpufree::baselines
@@ -55,63 +15,16 @@ static_assert(std::is_same_v<decltype(nvshmemx_double_sum_reduce_on_stream), Shm
 
 namespace cpufree::baselines {
 
-namespace {
-
-void expect(int status, const char* call) {
-  if (status != 0)
-    throw EngineError(std::string(call) + " failed (status " + std::to_string(status) +
-                      "); NVSHMEM_DEBUG=WARN in the environment makes NVSHMEM say more");
-}
-
-void find_start(const SharedLibrary& library, ShmemLibrary& all) {
-  std::function<int(void*)> get_id;
-  std::function<int(int, int, const void*, void*)> set_id;
-  std::function<int(unsigned, void*)> init;
-  std::function<int()> status;
-  library.find("nvshmemx_get_uniqueid", get_id);
-  library.find("nvshmemx_set_attr_uniqueid_args", set_id);
-  library.find("nvshmemx_hostlib_init_attr", init);
-  library.find("nvshmemx_init_status", status);
-  all.make_id = [=] {
-    ShmemId id = {};
-    std::memcpy(id.data(), &kIdVersion, sizeof kIdVersion);
-    expect(get_id(id.data()), "nvshmemx_get_uniqueid");
-    return id;
-  };
-  // nvshmemx_init_attr of the header would initialize NVSHMEM's device library too.
-  all.start = [=](int rank, int size, const ShmemId& id) {
-    InitAttr attr;
-    expect(set_id(rank, size, id.data(), &attr), "nvshmemx_set_attr_uniqueid_args");
-    expect(init(kWithUniqueId, &attr), "nvshmemx_hostlib_init_attr");
-    // It returns 0 too where processes have met and their GPUs could not be set up; and with
-    // several PEs on a GPU (beyond kInitialized), of which most functions refuse to work.
-    expect(status() == kInitialized ? 0 : 1, "the set-up of NVSHMEM on the GPUs");
-  };
-}
-
-}  // namespace
-
 ShmemLibrary load_shmem(const std::string& path) {
-  const char* const name = path.empty() ? "libnvshmem_host.so.3" : path.c_str();
-  const SharedLibrary library(name, "NVSHMEM", "version 3.4 or newer of major version 3",
-                              "pip install nvidia-nvshmem-cu13, or give the option "
-                              "nvshmem_library, the path of libnvshmem_host.so.3");
+  const SharedLibrary library = nvshmem::open_library(path);
   ShmemLibrary all;
-  all.path = name;
-  find_start(library, all);
-  library.find("nvshmem_malloc", all.allocate);
+  static_cast<nvshmem::Library&>(all) = nvshmem::functions_of(library, path);
   library.find("nvshmemx_putmem_signal_on_stream", all.put_signal);
   library.find("nvshmemx_putmem_signal_nbi_on_stream", all.put_signal_nbi);
   library.find("nvshmemx_signal_wait_until_on_stream", all.wait);
   library.find("nvshmemx_double_sum_reduce_on_stream", all.sum);
   library.find("nvshmemx_double_max_reduce_on_stream", all.max);
   library.find("nvshmemx_barrier_all_on_stream", all.barrier);
-  std::function<void(int*, int*, int*)> version;
-  library.find("nvshmemx_vendor_get_version_info", version);
-  int number[3] = {};
-  version(&number[0], &number[1], &number[2]);
-  all.version =
-      std::to_string(number[0]) + "." + std::to_string(number[1]) + "." + std::to_string(number[2]);
   return all;
 }
 

@@ -17,6 +17,7 @@
 #include "cpufree/bindings/errors.hpp"
 #include "cpufree/bindings/options.hpp"
 #include "cpufree/bindings/stencil.hpp"
+#include "cpufree/bindings/team.hpp"
 #include "cpufree/run/cuda_engine.hpp"
 #include "cpufree/run/system.hpp"
 
@@ -43,8 +44,8 @@ nb::ndarray<nb::numpy, T, nb::ndim<1>> new_numpy(std::size_t n) {
 
 SystemSpec spec_of(int pes, int blocks, const std::string& engine, const std::vector<int>& gpus,
                    const nb::dict& tuning) {
-  require_known(tuning,
-                {"threads", "halo", "residency", "ring", "spread", "compress", "boundary_blocks"});
+  require_known(tuning, {"threads", "halo", "residency", "ring", "spread", "compress",
+                         "boundary_blocks", "nvshmem_library"});
   SystemSpec spec;
   spec.engine = engine_from_name(engine);
   spec.pes = pes;
@@ -57,6 +58,7 @@ SystemSpec spec_of(int pes, int blocks, const std::string& engine, const std::ve
   spec.ring = option(tuning, "ring", spec.ring);
   spec.spread = option(tuning, "spread", spec.spread);
   spec.boundary_blocks = option(tuning, "boundary_blocks", spec.boundary_blocks);
+  spec.nvshmem_library = option(tuning, "nvshmem_library", spec.nvshmem_library);
   return spec;
 }
 
@@ -160,8 +162,10 @@ class PySystem {
 
   PySystem(const Vector<std::int64_t>& indptr, const Rows& indices, const nb::object& data,
            const std::optional<Rows>& part, const std::optional<Rows>& order, int pes, int blocks,
-           const std::string& engine, const std::vector<int>& gpus, const nb::dict& tuning) {
-    const SystemSpec spec = spec_of(pes, blocks, engine, gpus, tuning);
+           const std::string& engine, const std::vector<int>& gpus, const nb::dict& tuning,
+           const nb::object& team) {
+    SystemSpec spec = spec_of(pes, blocks, engine, gpus, tuning);
+    spec.team = team_of(team);
     require(indptr.size() >= 1, "indptr must not be empty");
     if (Vector<double> values; nb::try_cast(data, values, false))
       make(indptr, indices, values, part, order, spec);
@@ -236,6 +240,7 @@ nb::list describe_gpus() {
     d["multiprocessors"] = gpu.multiprocessors;
     d["compute_capability"] = nb::make_tuple(gpu.major, gpu.minor);
     d["l2_bytes"] = gpu.l2_bytes;
+    d["uuid"] = gpu.uuid;
     gpus.append(d);
   }
   return gpus;
@@ -279,10 +284,12 @@ NB_MODULE(_core, m) {
   nb::class_<PySystem>(m, "System")
       .def(nb::init<const cpufree::Vector<std::int64_t>&, const cpufree::Rows&, const nb::object&,
                     const std::optional<cpufree::Rows>&, const std::optional<cpufree::Rows>&, int,
-                    int, const std::string&, const std::vector<int>&, const nb::dict&>(),
+                    int, const std::string&, const std::vector<int>&, const nb::dict&,
+                    const nb::object&>(),
            nb::arg("indptr"), nb::arg("indices"), nb::arg("data"), nb::arg("part").none(),
            nb::arg("order").none(), nb::arg("pes"), nb::arg("blocks"), nb::arg("engine"),
-           nb::arg("gpus") = std::vector<int>(), nb::arg("tuning") = nb::dict())
+           nb::arg("gpus") = std::vector<int>(), nb::arg("tuning") = nb::dict(),
+           nb::arg("team") = nb::none())
       .def("plan", &PySystem::plan)
       .def("solve", &PySystem::solve, nb::arg("b"), nb::arg("x0").none(), nb::arg("out").none(),
            nb::arg("options"), nb::arg("progress").none());

@@ -21,7 +21,7 @@ std::chrono::milliseconds patience_of(const Limits& limits) {
 
 double run_on_threads(cpu_threads::LaunchConfig config, const Limits& limits,
                       const std::function<void(cpu_threads::Port&)>& kernel,
-                      const Progress& progress) {
+                      const Progress& progress, Team* team) {
   config.wait_limit =
       std::chrono::duration_cast<std::chrono::nanoseconds>(Seconds(limits.wait_limit));
   const auto patience = patience_of(limits);
@@ -33,7 +33,7 @@ double run_on_threads(cpu_threads::LaunchConfig config, const Limits& limits,
     if (limits.time_limit > 0.0 && elapsed() > limits.time_limit) notes |= kNoteTimeLimit;
     return notes;
   };
-  if (config.pes * config.blocks == 1) {
+  if (config.pes * config.blocks == 1 && team == nullptr) {
     auto next = start + patience;
     cpu_threads::run_here(config.heaps, kernel, [&](std::int64_t iteration, double residual) {
       const auto now = Clock::now();
@@ -46,8 +46,8 @@ double run_on_threads(cpu_threads::LaunchConfig config, const Limits& limits,
   cpu_threads::Launch launch(config, kernel);
   while (!launch.wait_for(patience)) launch.note(listen(launch.iteration(), launch.residual()));
   const double seconds = elapsed();
-  if (!launch.gave_up()) return seconds;
-  throw WaitTimeout(block_reports(launch.records(), config.blocks));
+  report_waits(team, launch.records(), config.blocks, launch.gave_up());
+  return seconds;
 }
 
 }  // namespace cpufree

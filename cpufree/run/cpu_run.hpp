@@ -6,6 +6,7 @@
 #include "cpufree/engines/cpu_threads/launch.hpp"
 #include "cpufree/run/spec.hpp"
 #include "cpufree/run/system.hpp"
+#include "cpufree/run/team.hpp"
 
 namespace cpufree {
 
@@ -13,8 +14,11 @@ namespace cpufree {
 // iteration reached and the square of the residual's norm. Returns the seconds from the first
 // thread's start to the last one's end. Throws WaitTimeout, EngineError, and what `progress`
 // throws, each after all threads have ended. A single block runs on the calling thread.
+//
+// With a team, each process runs its own PE; all start once the channels of all are clear, and
+// WaitTimeout, thrown in all of them, tells of the blocks of all.
 double run_on_threads(cpu_threads::LaunchConfig config, const Limits& limits,
                       const std::function<void(cpu_threads::Port&)>& kernel,
-                      const Progress& progress);
+                      const Progress& progress, Team* team = nullptr);
 
 }  // namespace cpufree

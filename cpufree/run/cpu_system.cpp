@@ -28,15 +28,31 @@ CpuKernel<T> kernel_for(const SolveSpec& spec) {
 template <class T>
 CpuSystem<T>::CpuSystem(const CsrView<T>& matrix, std::span<const std::int32_t> part,
                         std::span<const std::int32_t> order, const SystemSpec& spec)
-    : rows_(matrix.n) {
+    : rows_(matrix.n), team_(spec.team), own_(OwnPes::of(spec.team.get(), spec.pes)) {
   check(spec);
   blocks_ = spec.blocks > 0 ? spec.blocks : std::max(1, available_cores() / spec.pes);
+  if (team_) blocks_ = least(*team_, "number of blocks", blocks_);
   auto plan = plan_of(matrix, part, order, spec.pes);
+  build(plan, spec);
+}
+
+// What of the plan concerns all PEs, then what concerns those of this process.
+template <class T>
+void CpuSystem<T>::build(HaloPlan<T>& plan, const SystemSpec& spec) {
   const Extent extent = extent_of(plan);
   packets_ = use_packets(spec, plan, kMostPackets);
-  build_shares(plan, spec);
   report_ = report_of(plan, spec, blocks_, packets_);
+  // Padded entries of a slice read the column after the one before them, whoever owns that: times
+  // zero, but it must not be written meanwhile.
+  auto plans = make_block_plans(plan, blocks_, spec.boundary_blocks, Awaited::everybody);
+  pes_ = std::vector<Pe>(at(own_.here));
+  for (int k = 0; packets_ && k < own_.here; ++k)
+    pes_[at(k)].ghost_source = ghost_sources(plan, plans, own_.first + k);
   if (packets_) count_destinations_from_ghosts(plan);
+  if (team_) gathering_.emplace(team_, plan);
+  keep_own(plan, own_);
+  keep_own(plans, own_);
+  build_shares(plan, std::move(plans));
   for (std::size_t pe = 0; pe < pes_.size(); ++pe) {
     for (const Share& share : pes_[pe].shares)
       report_.matrix_bytes += static_cast<double>(
@@ -48,18 +64,14 @@ CpuSystem<T>::CpuSystem(const CsrView<T>& matrix, std::span<const std::int32_t> 
     pes_[pe].local.val = {};
     pes_[pe].local.row_ptr = {};
   }
+  if (team_) report_.matrix_bytes = sum(*team_, "bytes of the matrix", report_.matrix_bytes);
   lay_out(extent);
 }
 
 // Slices, diagonal and row sums of every block, each on a thread of its own.
 template <class T>
-void CpuSystem<T>::build_shares(HaloPlan<T>& plan, const SystemSpec& spec) {
-  // Padded entries of a slice read the column after the one before them, whoever owns that: times
-  // zero, but it must not be written meanwhile.
-  auto plans = make_block_plans(plan, blocks_, spec.boundary_blocks, Awaited::everybody);
-  pes_ = std::vector<Pe>(plan.local.size());
+void CpuSystem<T>::build_shares(HaloPlan<T>& plan, std::vector<std::vector<BlockPlan>> plans) {
   for (std::size_t pe = 0; pe < pes_.size(); ++pe) {
-    if (packets_) pes_[pe].ghost_source = ghost_sources(plan, plans, static_cast<int>(pe));
     pes_[pe].shares.resize(at(blocks_));
     pes_[pe].vectors[index_.inverse_diagonal] = Array<T>(at(plan.local[pe].rows()));
   }
@@ -78,15 +90,16 @@ void CpuSystem<T>::build_shares(HaloPlan<T>& plan, const SystemSpec& spec) {
       bounds[at(k)] = std::max(bounds[at(k)], invert_diagonal(local, range, inverse + range.begin));
   });
   lambda_bound_ = *std::ranges::max_element(bounds);
+  if (team_) lambda_bound_ = most(*team_, "bound of the spectrum", lambda_bound_);
 }
 
 // Symmetric memory, and the blocks' views of their shares.
 template <class T>
 void CpuSystem<T>::lay_out(const Extent& extent) {
-  const int pes = static_cast<int>(pes_.size());
-  heap_ = Heap<T>(pes, blocks_, extent, packets_ ? extent.ghosts : 0);
-  heaps_ = std::make_unique<cpu_threads::SymmetricHeaps>(pes, heap_.bytes);
-  for (int k = 0; k < pes; ++k) {
+  heap_ = Heap<T>(own_.all, blocks_, extent, packets_ ? extent.ghosts : 0);
+  heaps_ = team_ ? std::make_unique<CpuHeaps>(*team_, heap_.bytes)
+                 : std::make_unique<CpuHeaps>(own_.all, heap_.bytes);
+  for (int k = 0; k < own_.here; ++k) {
     for (const Share& share : pes_[at(k)].shares) {
       const BlockPlan& plan = share.plan;
       BlockShare<Matrix> view;
@@ -94,7 +107,7 @@ void CpuSystem<T>::lay_out(const Extent& extent) {
                      share.slices.gather.data(), share.slices.val.data()};
       view.interior = {plan.interior.begin, plan.interior.end, 0};
       view.boundary = {plan.boundary.begin, plan.boundary.end, share.boundary_slice};
-      view.board.flags = heap_.flags.at(heaps_->base(k));
+      view.board.flags = heap_.flags.at(heaps_->base(own_.first + k));
       view.board.notify = plan.notify.data();
       view.board.await = plan.await.data();
       view.board.await_local = plan.await_local.data();
@@ -151,7 +164,7 @@ auto CpuSystem<T>::arguments(const SolveSpec& spec, const SolveParams& params, S
   std::vector<SolveArgs<Matrix>> args(pes_.size());
   for (std::size_t k = 0; k < pes_.size(); ++k) {
     const Pe& pe = pes_[k];
-    std::byte* const heap = heaps_->base(static_cast<int>(k));
+    std::byte* const heap = heaps_->base(own_.first + static_cast<int>(k));
     SolveArgs<Matrix>& a = args[k];
     a.params = params;
     place_private(a.vectors, spec, [&](std::size_t v) { return pe.vectors[v].data(); });
@@ -163,8 +176,10 @@ auto CpuSystem<T>::arguments(const SolveSpec& spec, const SolveParams& params, S
     a.source = pe.ghost_source.data();
     a.global_row = pe.local.global_row.data();
   }
-  args[0].outcome = &result.outcome;
-  args[0].history = result.history.data();
+  if (own_.speaker()) {
+    args[0].outcome = &result.outcome;
+    args[0].history = result.history.data();
+  }
   return args;
 }
 
@@ -174,15 +189,22 @@ double CpuSystem<T>::run(const SolveSpec& spec, const std::vector<SolveArgs<Matr
                          const Progress& progress) {
   const auto kernel = kernel_for<T>(spec);
   cpu_threads::LaunchConfig config;
-  config.pes = static_cast<int>(pes_.size());
+  config.pes = own_.all;
   config.blocks = blocks_;
+  config.first = own_.first;
+  config.here = own_.here;
   config.heaps = heaps_->bases();
-  // Channels start at epoch 0 in every launch; no kernel runs now.
-  for (int pe = 0; pe < config.pes; ++pe)
-    std::memset(static_cast<void*>(heaps_->base(pe)), 0, heap_.channel_bytes);
+  if (team_) config.told = heap_.leave.at(heaps_->base(own_.first));
+  // Channels start at epoch 0 in every launch. No kernel runs now, in any process: each has told
+  // the others of the end of its last one (report_waits), or the team has failed.
+  for (int k = 0; k < own_.here; ++k)
+    std::memset(static_cast<void*>(heaps_->base(own_.first + k)), 0, heap_.channel_bytes);
+  // A kernel must not send to a PE whose process has not cleared its channels.
+  if (team_) barrier(*team_, "channels are clear");
   return run_on_threads(
-      config, spec.limits(), [&](cpu_threads::Port& port) { kernel(port, args[at(port.pe())]); },
-      progress);
+      config, spec.limits(),
+      [&](cpu_threads::Port& port) { kernel(port, args[at(port.pe() - own_.first)]); }, progress,
+      team_.get());
 }
 
 template <class T>
@@ -198,20 +220,32 @@ SolveResult CpuSystem<T>::solve(VectorView<const T> b, VectorView<const T> x0, V
   double largest = 0.0;
   for (const T value : b.span()) largest = std::max(largest, std::abs(static_cast<double>(value)));
   const double scale = scale_from(largest);
-  SolveResult result;
   const SolveParams params = params_of<T>(spec, lambda_bound_, x0.size != 0, scale);
   reserve_vectors(spec);
   load(b.span(), x0.span(), scale);
+  SolveResult result = run_all(spec, params, unscaled(progress, scale));
+  bool finite = store(out.span(), scale);
+  if (team_) {
+    share_end(*team_, result, finite);
+    gathering_->gather(out.span());
+  }
+  unscale(result, scale, scale != 1.0 && !finite && !spec.leaves_out());
+  return result;
+}
+
+template <class T>
+SolveResult CpuSystem<T>::run_all(const SolveSpec& spec, const SolveParams& params,
+                                  const Progress& progress) {
+  SolveResult result;
   result.history.resize(at(params.history_capacity));
   auto args = arguments(spec, params, result);
   std::vector<Split> splits(spec.study == Study::split ? pes_.size() * at(blocks_) : 0);
   for (std::size_t k = 0; k < args.size(); ++k)
     if (!splits.empty()) args[k].splits = splits.data() + k * at(blocks_);
-  result.seconds = run(spec, args, unscaled(progress, scale));
-  if (!splits.empty()) result.split = mean_of(splits);
+  result.seconds = run(spec, args, progress);
+  if (spec.study == Study::split)
+    result.split = mean_of(team_ ? join(*team_, "splits", splits) : splits);
   result.history.resize(at(result.outcome.history_count));
-  const bool finite = store(out.span(), scale);
-  unscale(result, scale, scale != 1.0 && !finite && !spec.leaves_out());
   return result;
 }
 

@@ -4,13 +4,16 @@
 #include <array>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "cpufree/engines/cpu_threads/launch.hpp"
 #include "cpufree/engines/cpu_threads/memory.hpp"
 #include "cpufree/problem/block_plan.hpp"
 #include "cpufree/run/framing.hpp"
+#include "cpufree/run/gather.hpp"
 #include "cpufree/run/heap.hpp"
+#include "cpufree/run/process_heaps.hpp"
 #include "cpufree/run/setup.hpp"
 #include "cpufree/run/system.hpp"
 #include "cpufree/solvers/sliced.hpp"
@@ -51,27 +54,32 @@ class CpuSystem final : public System<T> {
     std::array<Array<T>, kPrivateVectors> vectors;  // in the order of `each_private`
   };
 
-  void build_shares(HaloPlan<T>& plan, const SystemSpec& spec);
+  void build(HaloPlan<T>& plan, const SystemSpec& spec);
+  void build_shares(HaloPlan<T>& plan, std::vector<std::vector<BlockPlan>> plans);
   void lay_out(const Extent& extent);
   void reserve_vectors(const SolveSpec& spec);
   void load(std::span<const T> b, std::span<const T> x0, double scale);
   bool store(std::span<T> out, double scale) const;
   std::vector<SolveArgs<Matrix>> arguments(const SolveSpec& spec, const SolveParams& params,
                                            SolveResult& result);
+  SolveResult run_all(const SolveSpec& spec, const SolveParams& params, const Progress& progress);
   double run(const SolveSpec& spec, const std::vector<SolveArgs<Matrix>>& args,
              const Progress& progress);
 
   std::mutex busy_;  // held while a solve runs
   std::int32_t rows_ = 0;
+  std::shared_ptr<Team> team_;  // none: all PEs are in this process
+  OwnPes own_;
+  std::optional<Gathering> gathering_;  // with a team
   int blocks_ = 1;
   bool packets_ = false;
-  std::vector<Pe> pes_;
+  std::vector<Pe> pes_;  // of this process
   PlanReport report_;
   double lambda_bound_ = 0.0;
   PrivateIndex index_ = private_index();
 
   Heap<T> heap_;
-  std::unique_ptr<cpu_threads::SymmetricHeaps> heaps_;
+  std::unique_ptr<CpuHeaps> heaps_;
 };
 
 }  // namespace cpufree

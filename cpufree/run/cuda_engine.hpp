@@ -20,6 +20,7 @@ struct GpuInfo {
   int multiprocessors = 0;
   int major = 0, minor = 0;  // compute capability
   std::size_t l2_bytes = 0;
+  std::string uuid;  // in hexadecimal: no other GPU of any machine has it
 };
 
 // Was this build made with CUDA.

@@ -49,6 +49,11 @@ GpuInfo describe(int device) {
   info.major = properties.major;
   info.minor = properties.minor;
   info.l2_bytes = static_cast<std::size_t>(properties.l2CacheSize);
+  for (const char byte : properties.uuid.bytes) {
+    constexpr char kDigits[] = "0123456789abcdef";
+    info.uuid += kDigits[static_cast<unsigned char>(byte) / 16];
+    info.uuid += kDigits[static_cast<unsigned char>(byte) % 16];
+  }
   return info;
 }
 

@@ -72,13 +72,14 @@ void CudaRunner::stop() noexcept {
   beside_.drain();
 }
 
-void CudaRunner::report_waits() {
+void CudaRunner::report_waits(Team* team) {
   bool gave_up = false;
   for (std::size_t k = 0; k < records_.size(); ++k) {
     if (!records_[k].waited()) records_[k].state = BlockState::finished;  // all kernels have ended
     gave_up = gave_up || records_[k].waited();
   }
-  if (gave_up) throw WaitTimeout(block_reports(records_, blocks_));
+  const std::vector<WaitRecord> records(records_.data(), records_.data() + records_.size());
+  cpufree::report_waits(team, records, blocks_, gave_up);
 }
 
 // One cooperative launch; or two that are resident together (require_residency), in streams of
@@ -103,7 +104,7 @@ void CudaRunner::launch(const CudaKernel& kernel, std::vector<cuda_p2p::Shared>&
 
 double CudaRunner::run(const CudaKernel& kernel, std::vector<cuda_p2p::Shared> shared,
                        const std::vector<const void*>& args, const Limits& limits,
-                       const Progress& progress) {
+                       const Progress& progress, Team* team) {
   reset(shared, limits);
   const auto start = Clock::now();
   try {
@@ -114,7 +115,7 @@ double CudaRunner::run(const CudaKernel& kernel, std::vector<cuda_p2p::Shared> s
     throw;
   }
   const double seconds = Seconds(Clock::now() - start).count();
-  report_waits();
+  report_waits(team);
   return seconds;
 }
 

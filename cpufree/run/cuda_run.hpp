@@ -8,6 +8,7 @@
 #include "cpufree/engines/cuda_p2p/memory.hpp"
 #include "cpufree/run/result.hpp"
 #include "cpufree/run/system.hpp"
+#include "cpufree/run/team.hpp"
 
 namespace cpufree {
 
@@ -33,8 +34,12 @@ class CudaRunner {
   // Runs a loaded kernel; `shared` lacks only what is the host's. All that the kernel reads must
   // have arrived on all GPUs. Returns the seconds from the first launch to the last end. Throws
   // WaitTimeout, EngineError, and what `progress` throws, each after all GPUs have ended.
+  //
+  // With a team, each process runs its own PE, and WaitTimeout, thrown in all of them, tells of the
+  // blocks of all. A process that throws anything else has its kernel tell the others to leave.
   double run(const CudaKernel& kernel, std::vector<cuda_p2p::Shared> shared,
-             const std::vector<const void*>& args, const Limits& limits, const Progress& progress);
+             const std::vector<const void*>& args, const Limits& limits, const Progress& progress,
+             Team* team = nullptr);
 
  private:
   // Words that kernels and host share, each on lines of its own.
@@ -51,7 +56,7 @@ class CudaRunner {
               const std::vector<const void*>& args);
   void listen(const Limits& limits, const Progress& progress) const;
   void stop() noexcept;
-  void report_waits();
+  void report_waits(Team* team);
 
   cuda_p2p::Launch launch_;
   cuda_p2p::Launch beside_;  // of the second of two launches

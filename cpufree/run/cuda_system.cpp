@@ -54,8 +54,9 @@ auto CudaSystem<T>::choice_for(const SolveSpec& spec) -> const Choice& {
   choice.kernel.blocks = blocks_;
   choice.kernel.threads = threads_;
   const CudaKernels kernels = kernels_for<T>(spec);
-  const std::size_t limit = std::min(fast_memory_limit(kernels.plain, devices_, blocks_),
-                                     fast_memory_limit(kernels.streaming, devices_, blocks_));
+  std::size_t limit = std::min(fast_memory_limit(kernels.plain, devices_, blocks_),
+                               fast_memory_limit(kernels.streaming, devices_, blocks_));
+  if (team_) limit = least(*team_, "memory on chip", limit);
   const FastMemory fast =
       choose_residency(sizes_, wanted(spec), limit, spread_ ? 1 : residency_mode_);
   choice.kernel.function = fast.residency.ring.slots > 0 ? kernels.streaming : kernels.plain;
@@ -78,7 +79,7 @@ void CudaSystem<T>::reserve(const SolveSpec& spec, const SolveParams& params) {
     if (spec.study == Study::split && pe.splits.data() == nullptr)
       pe.splits = Array<Split>(devices_[k], at(blocks_));
   }
-  if (device_->history.size() < at(params.history_capacity)) {
+  if (own_.speaker() && device_->history.size() < at(params.history_capacity)) {
     device_->history = {};
     device_->history = Array<double>::uninitialised(devices_[0], at(params.history_capacity));
   }
@@ -96,7 +97,9 @@ std::vector<PrivateVector<T>> CudaSystem<T>::private_vector(std::size_t index) c
 template <class T>
 double CudaSystem<T>::load(VectorView<const T> b, VectorView<const T> x0) {
   CudaTransfer<T>& transfer = *device_->transfer;
-  const double scale = scale_from(transfer.load(b, private_vector(index_.b)));
+  double largest = transfer.load(b, private_vector(index_.b));
+  if (team_) largest = most(*team_, "largest entry of b", largest);
+  const double scale = scale_from(largest);
   if (x0.size != 0) transfer.load(x0, private_vector(index_.x));
   if (scale != 1.0) {
     transfer.scale(private_vector(index_.b), scale);
@@ -106,13 +109,14 @@ double CudaSystem<T>::load(VectorView<const T> b, VectorView<const T> x0) {
 }
 
 // Writes every GPU's arguments, and sets its channels to epoch 0. No kernel may start before all
-// GPUs have done this: a neighbour's packet must not be wiped out.
+// GPUs have done this: a neighbour's packet must not be wiped out. None runs now, in any process:
+// each has told the others of the end of its last one (report_waits), or the team has failed.
 template <class T>
 void CudaSystem<T>::set_arguments(const SolveSpec& spec, const SolveParams& params,
                                   const Residency& residency) {
   for (std::size_t k = 0; k < devices_.size(); ++k) {
     const Pe& pe = device_->pes[k];
-    std::byte* const heap = pe.heap.data();
+    std::byte* const heap = heap_of(k);
     SolveArgs<Matrix> a;
     a.params = params;
     place_private(a.vectors, spec, [&](std::size_t v) { return pe.vectors[v].data(); });
@@ -125,8 +129,9 @@ void CudaSystem<T>::set_arguments(const SolveSpec& spec, const SolveParams& para
     a.destinations = pe.destinations.data();
     a.source = pe.source.data();
     a.global_row = pe.global_row.data();
-    a.outcome = k == 0 ? device_->outcome.data() : nullptr;
-    a.history = k == 0 ? device_->history.data() : nullptr;
+    const bool speaks = own_.speaker() && k == 0;
+    a.outcome = speaks ? device_->outcome.data() : nullptr;
+    a.history = speaks ? device_->history.data() : nullptr;
     a.splits = pe.splits.data();
     device_->args[k] = a;
     const OnDevice here(devices_[k]);
@@ -134,26 +139,28 @@ void CudaSystem<T>::set_arguments(const SolveSpec& spec, const SolveParams& para
     cuda_p2p::check(cudaMemsetAsync(heap, 0, heap_.channel_bytes, stream), "cudaMemsetAsync");
   }
   device_->runner.synchronize();
+  if (team_) barrier(*team_, "channels are clear");
 }
 
 template <class T>
 std::vector<cuda_p2p::Shared> CudaSystem<T>::shared() const {
   std::vector<cuda_p2p::Shared> all(devices_.size());
   for (std::size_t k = 0; k < all.size(); ++k) {
-    all[k].pe = static_cast<int>(k);
-    all[k].pes = static_cast<int>(all.size());
-    for (std::size_t other = 0; other < all.size(); ++other)
-      all[k].heaps[other] = device_->pes[other].heap.data();
-    all[k].leave = heap_.leave.at(device_->pes[k].heap.data());
+    all[k].pe = own_.first + static_cast<int>(k);
+    all[k].pes = own_.all;
+    for (int pe = 0; pe < own_.all; ++pe) all[k].heaps[pe] = device_->heaps->base(pe);
+    all[k].leave = heap_.leave.at(heap_of(k));
   }
   return all;
 }
 
 template <class T>
 void CudaSystem<T>::fetch(const SolveSpec& spec, SolveResult& result) const {
-  const OnDevice here(devices_[0]);
-  result.outcome = device_->outcome.download()[0];
-  result.history = device_->history.download(at(result.outcome.history_count));
+  if (own_.speaker()) {
+    const OnDevice here(devices_[0]);
+    result.outcome = device_->outcome.download()[0];
+    result.history = device_->history.download(at(result.outcome.history_count));
+  }
   if (spec.study != Study::split) return;
   std::vector<Split> splits;
   for (std::size_t k = 0; k < devices_.size(); ++k) {
@@ -161,7 +168,19 @@ void CudaSystem<T>::fetch(const SolveSpec& spec, SolveResult& result) const {
     const auto of_pe = device_->pes[k].splits.download();
     splits.insert(splits.end(), of_pe.begin(), of_pe.end());
   }
-  result.split = mean_of(splits);
+  result.split = mean_of(team_ ? join(*team_, "splits", splits) : splits);
+}
+
+// out = x / scale, at rank 0 of a team; the end of the solve, at all of its members. Returns
+// whether all of x is finite.
+template <class T>
+bool CudaSystem<T>::store(VectorView<T> out, double scale, SolveResult& result) {
+  bool finite = device_->transfer->store(private_vector(index_.x), scale, out);
+  if (team_) {
+    share_end(*team_, result, finite);
+    gathering_->gather(out.span());
+  }
+  return finite;
 }
 
 template <class T>
@@ -170,6 +189,10 @@ SolveResult CudaSystem<T>::solve(VectorView<const T> b, VectorView<const T> x0, 
   const std::unique_lock alone(busy_, std::try_to_lock);
   if (!alone) throw SystemBusy();
   check_solve(spec, b, x0, out, rows_);
+  if (team_ && !(b.on_host() && x0.on_host() && out.on_host()))
+    throw Unsupported(
+        "the engine nvshmem takes vectors in host memory only; copy b to an array there");
+  if (team_) cuda_p2p::stay_on(devices_[0]);
   const cuda_p2p::DeviceLocks locks(devices_);
   const Choice& choice = choice_for(spec);
   device_->runner.load(choice.kernel);  // another System may have allowed it less shared memory
@@ -181,10 +204,10 @@ SolveResult CudaSystem<T>::solve(VectorView<const T> b, VectorView<const T> x0, 
   std::vector<const void*> args;
   for (const auto& of_pe : device_->args) args.push_back(&of_pe);
   SolveResult result;
-  result.seconds =
-      device_->runner.run(choice.kernel, shared(), args, spec.limits(), unscaled(progress, scale));
+  result.seconds = device_->runner.run(choice.kernel, shared(), args, spec.limits(),
+                                       unscaled(progress, scale), team_.get());
   fetch(spec, result);
-  const bool finite = device_->transfer->store(private_vector(index_.x), scale, out);
+  const bool finite = store(out, scale, result);
   unscale(result, scale, scale != 1.0 && !finite && !spec.leaves_out());
   return result;
 }

@@ -5,15 +5,18 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <tuple>
 #include <vector>
 
 #include "cpufree/engines/cuda_p2p/bootstrap.hpp"
 #include "cpufree/engines/cuda_p2p/memory.hpp"
+#include "cpufree/run/cuda_heaps.hpp"
 #include "cpufree/run/cuda_run.hpp"
 #include "cpufree/run/cuda_transfer.hpp"
 #include "cpufree/run/cuda_upload.hpp"
 #include "cpufree/run/framing.hpp"
+#include "cpufree/run/gather.hpp"
 #include "cpufree/run/heap.hpp"
 #include "cpufree/run/setup.hpp"
 #include "cpufree/run/share_layout.hpp"
@@ -55,7 +58,6 @@ class CudaSystem final : public System<T> {
     Array<std::int64_t> send_ptr;
     Array<Destination> destinations;
     Array<std::int32_t> source, global_row;
-    Array<std::byte> heap;
     Array<BlockShare<Matrix>> shares;
     Array<Split> splits;                            // of the blocks, once they have been asked for
     std::array<Array<T>, kPrivateVectors> vectors;  // in the order of `each_private`
@@ -65,7 +67,8 @@ class CudaSystem final : public System<T> {
   struct Device {
     explicit Device(const std::vector<int>& devices, int blocks)
         : pes(devices.size()), runner(devices, blocks), args(devices.size()) {}
-    std::vector<Pe> pes;
+    std::vector<Pe> pes;  // of this process
+    std::unique_ptr<CudaHeaps> heaps;
     CudaRunner runner;
     std::vector<SolveArgs<Matrix>> args;
     Array<Outcome> outcome;  // of PE 0, as the history is
@@ -88,18 +91,23 @@ class CudaSystem final : public System<T> {
 
   void choose_blocks(const SystemSpec& spec, const Extent& extent);
   Sharing share_out(HaloPlan<T>& plan, std::span<const std::int32_t> order, const SystemSpec& spec);
-  std::int32_t best_spread(const HaloPlan<T>& plan, const std::vector<PeLayout>& layouts,
-                           const SystemSpec& spec) const;
+  std::int32_t best_spread(const std::vector<PeLayout>& layouts, const SystemSpec& spec) const;
   void build(HaloPlan<T>& plan, std::span<const std::int32_t> order, const SystemSpec& spec);
+  void upload(HaloPlan<T>& plan, const std::vector<PeLayout>& layouts, const Sharing& sharing,
+              const SystemSpec& spec);
+  std::vector<ShareSize> sizes_in_all(const std::vector<PeLayout>& layouts) const;
   std::vector<PeLayout> lay_out(const HaloPlan<T>& plan, std::vector<std::vector<BlockPlan>> plans,
                                 const SystemSpec& spec);
+  std::byte* heap_of(std::size_t k) const {
+    return device_->heaps->base(own_.first + static_cast<int>(k));
+  }
   std::vector<std::vector<T>> invert_diagonals(const HaloPlan<T>& plan,
                                                const std::vector<PeLayout>& layouts);
   void upload_pe(std::size_t k, const LocalSystem<T>& local, const PeLayout& layout,
                  const std::vector<std::int32_t>& sources, const std::vector<T>& inverse);
   void upload_shapes(Pe& pe, int device, const LocalSystem<T>& local, const PeLayout& layout);
   std::vector<std::size_t> upload_feeds(Pe& pe, int device, const PeLayout& layout);
-  void upload_shares(Pe& pe, int device, const PeLayout& layout);
+  void upload_shares(std::size_t k, const PeLayout& layout);
   void finish_report(const std::vector<PeLayout>& layouts);
 
   Wanted wanted(const SolveSpec& spec) const;
@@ -109,11 +117,15 @@ class CudaSystem final : public System<T> {
   void set_arguments(const SolveSpec& spec, const SolveParams& params, const Residency& residency);
   std::vector<cuda_p2p::Shared> shared() const;
   void fetch(const SolveSpec& spec, SolveResult& result) const;
+  bool store(VectorView<T> out, double scale, SolveResult& result);
   std::vector<PrivateVector<T>> private_vector(std::size_t index) const;
 
   std::mutex busy_;  // held while a solve runs
   std::int32_t rows_ = 0;
-  std::vector<int> devices_;
+  std::shared_ptr<Team> team_;  // none: all PEs are in this process
+  OwnPes own_;
+  std::optional<Gathering> gathering_;  // with a team
+  std::vector<int> devices_;            // of the PEs of this process
   int blocks_ = 1;
   int threads_ = 0;
   int residency_mode_ = -1;

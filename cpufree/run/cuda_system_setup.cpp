@@ -40,12 +40,20 @@ std::jthread wake(const std::vector<int>& devices) {
 template <class T>
 CudaSystem<T>::CudaSystem(const CsrView<T>& matrix, std::span<const std::int32_t> part,
                           std::span<const std::int32_t> order, const SystemSpec& spec)
-    : rows_(matrix.n), residency_mode_(spec.residency), ring_slots_(spec.ring) {
+    : rows_(matrix.n),
+      team_(spec.team),
+      own_(OwnPes::of(spec.team.get(), spec.pes)),
+      residency_mode_(spec.residency),
+      ring_slots_(spec.ring) {
   check(spec);
-  devices_ = choose_devices(spec.pes, spec.gpus);
+  devices_ = choose_devices(own_.here, spec.gpus);
+  require(own_.all <= cuda_p2p::kMaxPes, "GPUs that reach one another's memory work together, " +
+                                             std::to_string(cuda_p2p::kMaxPes) +
+                                             " of them at most, not " + std::to_string(own_.all));
   std::jthread waking = wake(devices_);
   auto plan = plan_of(matrix, part, order, spec.pes);
   waking.join();
+  if (team_) cuda_p2p::stay_on(devices_[0]);  // the GPU of this process, as NVSHMEM wants it
   const cuda_p2p::DeviceLocks locks(devices_);
   try {
     cuda_p2p::connect(devices_);
@@ -65,6 +73,7 @@ void CudaSystem<T>::choose_blocks(const SystemSpec& spec, const Extent& extent) 
   for (const int device : devices_)
     multiprocessors =
         std::min(multiprocessors, cuda_p2p::attribute(cudaDevAttrMultiProcessorCount, device));
+  if (team_) multiprocessors = least(*team_, "multiprocessors", multiprocessors);
   const auto rows = static_cast<std::int64_t>(extent.rows);
   blocks_ = static_cast<int>(
       std::clamp<std::int64_t>((rows + kRowsPerBlock - 1) / kRowsPerBlock, 1, multiprocessors));
@@ -111,15 +120,39 @@ void CudaSystem<T>::build(HaloPlan<T>& plan, std::span<const std::int32_t> order
   choose_blocks(spec, extent);
   threads_ = spec.threads > 0 ? spec.threads : kCudaThreads;
   Sharing sharing = share_out(plan, order, spec);
+  if (sharing.packets > 0) count_destinations_from_ghosts(plan);
+  if (team_) gathering_.emplace(team_, plan);
+  // From here on, what concerns PEs of this process.
+  keep_own(plan, own_);
+  keep_own(sharing.plans, own_);
+  keep_own(sharing.sources, own_);
   const auto layouts = lay_out(plan, std::move(sharing.plans), spec);
-  if (block_halos_)
+  if (block_halos_) {
     for (const PeLayout& layout : layouts)
       extent.rows_and_ghosts = std::max(extent.rows_and_ghosts, at(layout.operand_rows));
-  sizes_ = sizes_of<T>(layouts);
+    if (team_) extent.rows_and_ghosts = most(*team_, "length of vectors", extent.rows_and_ghosts);
+  }
+  sizes_ = sizes_in_all(layouts);
+  heap_ = Heap<T>(own_.all, blocks_, extent, sharing.packets);
+  upload(plan, layouts, sharing, spec);
+  finish_report(layouts);
+}
+
+// Sizes of the shares of all blocks of all PEs: all of them keep the same on chip.
+template <class T>
+std::vector<ShareSize> CudaSystem<T>::sizes_in_all(const std::vector<PeLayout>& layouts) const {
+  const auto own = sizes_of<T>(layouts);
+  return team_ ? join(*team_, "sizes of shares", own) : own;
+}
+
+template <class T>
+void CudaSystem<T>::upload(HaloPlan<T>& plan, const std::vector<PeLayout>& layouts,
+                           const Sharing& sharing, const SystemSpec& spec) {
   const auto inverse = invert_diagonals(plan, layouts);
-  if (sharing.packets > 0) count_destinations_from_ghosts(plan);
-  heap_ = Heap<T>(static_cast<int>(devices_.size()), blocks_, extent, sharing.packets);
   device_ = std::make_unique<Device>(devices_, blocks_);
+  device_->heaps =
+      team_ ? std::make_unique<CudaHeaps>(*team_, spec.nvshmem_library, devices_[0], heap_.bytes)
+            : std::make_unique<CudaHeaps>(devices_, heap_.bytes);
   auto slices = upload_slices(plan, layouts, devices_);
   in_parallel(static_cast<int>(devices_.size()), [&](int k) {
     device_->pes[at(k)].bytes = std::move(slices[at(k)]);
@@ -129,7 +162,6 @@ void CudaSystem<T>::build(HaloPlan<T>& plan, std::span<const std::int32_t> order
   std::vector<cudaStream_t> streams;
   for (std::size_t k = 0; k < devices_.size(); ++k) streams.push_back(device_->runner.stream(k));
   device_->transfer = std::make_unique<CudaTransfer<T>>(devices_, streams, at(rows_));
-  finish_report(layouts);
 }
 
 // How many lanes are to share a row, as 2^spread: more than one only where rows are long, values
@@ -138,22 +170,21 @@ void CudaSystem<T>::build(HaloPlan<T>& plan, std::span<const std::int32_t> order
 // two lanes a row and 328 with four; crankseg_1 44, 42 and 43, bmwcra_1 on two GPUs 53, 49 and 45
 // (H200, prcg).
 template <class T>
-std::int32_t CudaSystem<T>::best_spread(const HaloPlan<T>& plan,
-                                        const std::vector<PeLayout>& layouts,
+std::int32_t CudaSystem<T>::best_spread(const std::vector<PeLayout>& layouts,
                                         const SystemSpec& spec) const {
   constexpr std::int64_t kLong = 64;  // entries of a row
   if (spec.spread >= 0) return spec.spread;
   if (spec.residency == 0 || spec.ring == 0 || spec.ring == 1) return 0;
   std::int64_t rows = 0, entries = 0;
-  for (const LocalSystem<T>& local : plan.local)
-    rows += local.rows(), entries += local.row_ptr.back();
+  for (const PlanReport::Pe& pe : report_.pes) rows += pe.rows, entries += pe.nnz;
   if (entries < kLong * rows) return 0;
-  for (const PeLayout& layout : layouts)
-    if (layout.values > 0) return 0;
+  const auto sizes = sizes_in_all(layouts);
+  for (const ShareSize& share : sizes)
+    if (share.matrix.values > 0) return 0;
   SolveSpec most;
   most.method = Method::pipecg;
-  const auto fast = choose_residency(sizes_of<T>(layouts), wanted_by(most, sizeof(T)), kRoomOnChip,
-                                     residency_mode_);
+  const auto fast =
+      choose_residency(sizes, wanted_by(most, sizeof(T)), kRoomOnChip, residency_mode_);
   return fast.residency.matrix ? 0 : 2;
 }
 
@@ -168,13 +199,13 @@ std::vector<PeLayout> CudaSystem<T>::lay_out(const HaloPlan<T>& plan,
     auto layouts = lay_out_shares(plan, plans, {block_halos_, {true, false}});
     SolveSpec most;
     most.method = Method::pipecg;
-    const auto fast = choose_residency(sizes_of<T>(layouts), wanted_by(most, sizeof(T)),
+    const auto fast = choose_residency(sizes_in_all(layouts), wanted_by(most, sizeof(T)),
                                        kRoomOnChip, residency_mode_);
     if (fast.residency.matrix) return layouts;
   }
   LayoutOptions options{block_halos_, {coded, coded}, 0, threads_};
   auto layouts = lay_out_shares(plan, plans, options);
-  options.spread = best_spread(plan, layouts, spec);
+  options.spread = best_spread(layouts, spec);
   spread_ = options.spread > 0;
   return spread_ ? lay_out_shares(plan, std::move(plans), options) : std::move(layouts);
 }
@@ -196,127 +227,8 @@ std::vector<std::vector<T>> CudaSystem<T>::invert_diagonals(const HaloPlan<T>& p
     }
   });
   lambda_bound_ = *std::ranges::max_element(bounds);
+  if (team_) lambda_bound_ = most(*team_, "bound of the spectrum", lambda_bound_);
   return inverse;
-}
-
-// Everything of one PE but the bytes of the matrix.
-template <class T>
-void CudaSystem<T>::upload_pe(std::size_t k, const LocalSystem<T>& local, const PeLayout& layout,
-                              const std::vector<std::int32_t>& sources,
-                              const std::vector<T>& inverse) {
-  const int device = devices_[k];
-  Pe& pe = device_->pes[k];
-  pe.rows = local.rows();
-  pe.interior = local.interior;
-  pe.private_rows = layout.private_rows;
-  upload_shapes(pe, device, local, layout);
-  pe.send_ptr = {device, local.send_ptr};
-  pe.destinations = {device, local.destinations};
-  pe.source = {device, sources};
-  pe.global_row = {device, private_rows(local, layout)};
-  pe.heap = Array<std::byte>(device, heap_.bytes);
-  pe.vectors[index_.inverse_diagonal] = {device, inverse};
-  upload_shares(pe, device, layout);
-}
-
-// What goes with the bytes of the matrix.
-template <class T>
-void CudaSystem<T>::upload_shapes(Pe& pe, int device, const LocalSystem<T>& local,
-                                  const PeLayout& layout) {
-  std::vector<WarpSlice> slices;
-  std::vector<std::int64_t> tails;
-  std::vector<std::int32_t> tail_col(at(layout.tail_entries));
-  std::vector<T> tail_val(at(layout.tail_entries));
-  std::vector<T> dictionary;
-  for (const ShareLayout& share : layout.shares) {
-    const WarpSliceShape& shape = share.shape;
-    slices.insert(slices.end(), shape.slice.begin(), shape.slice.end());
-    tails.insert(tails.end(), shape.tail_ptr.begin(), shape.tail_ptr.end());
-    for (const double value : shape.dictionary) dictionary.push_back(static_cast<T>(value));
-    BlockColumns columns;
-    fill_tails(source_of(local, layout, share, columns), shape,
-               tail_col.data() + share.first_tail_entry, tail_val.data() + share.first_tail_entry);
-  }
-  pe.slices = {device, slices};
-  pe.tail_ptr = {device, tails};
-  pe.tail_col = {device, tail_col};
-  pe.tail_val = {device, tail_val};
-  pe.dictionary = {device, dictionary};
-}
-
-// The chunks of the blocks' shares, for their rings. Returns where each block's begin.
-template <class T>
-std::vector<std::size_t> CudaSystem<T>::upload_feeds(Pe& pe, int device, const PeLayout& layout) {
-  std::vector<FeedItem> items;
-  std::vector<std::uint32_t> first;
-  std::vector<std::size_t> begin;
-  for (const ShareLayout& share : layout.shares) {
-    const SliceFeed feed =
-        feed_of<T>(share.shape, {share.interior, share.boundary}, threads_ / kWarp);
-    begin.push_back(items.size());
-    items.insert(items.end(), feed.items.begin(), feed.items.end());
-    first.insert(first.end(), feed.first.begin(), feed.first.end());
-  }
-  pe.feed = {device, items};
-  pe.feed_first = {device, first};
-  return begin;
-}
-
-// The blocks' views of their shares.
-template <class T>
-void CudaSystem<T>::upload_shares(Pe& pe, int device, const PeLayout& layout) {
-  std::vector<std::int32_t> partners;
-  for (const ShareLayout& share : layout.shares)
-    for (const auto* list :
-         {&share.plan.notify, &share.plan.await, &share.plan.await_local, &share.plan.reads})
-      partners.insert(partners.end(), list->begin(), list->end());
-  pe.partners = {device, partners};
-  const std::int32_t* next = pe.partners.data();
-  const auto take = [&](const std::vector<std::int32_t>& list, const std::int32_t*& where,
-                        std::int32_t& count) {
-    where = next;
-    count = static_cast<std::int32_t>(list.size());
-    next += list.size();
-  };
-  const std::vector<std::size_t> feeds = upload_feeds(pe, device, layout);
-  std::vector<BlockShare<Matrix>> views;
-  std::int32_t remote = 0;  // rows that other PEs read, of the blocks before
-  for (const ShareLayout& share : layout.shares) {
-    const BlockPlan& plan = share.plan;
-    BlockShare<Matrix> view;
-    view.matrix.size = share.shape.size();
-    view.matrix.bytes = pe.bytes.data() + share.first_unit * kSliceUnit;
-    view.matrix.slice = pe.slices.data() + share.first_slice;
-    view.matrix.tail_ptr = pe.tail_ptr.data() + share.first_tail;
-    view.matrix.tail_col = pe.tail_col.data() + share.first_tail_entry;
-    view.matrix.tail_val = pe.tail_val.data() + share.first_tail_entry;
-    if (view.matrix.size.values > 0)
-      view.matrix.dictionary = pe.dictionary.data() + share.first_value;
-    view.matrix.ring.bytes = view.matrix.bytes;
-    view.matrix.ring.heads = reinterpret_cast<const std::byte*>(view.matrix.slice);
-    view.matrix.ring.items = pe.feed.data() + feeds[views.size()];
-    view.matrix.ring.first = pe.feed_first.data() + views.size() * at(threads_ / kWarp + 1);
-    const auto rows_of = [](const SpreadRows& rows, std::int32_t start) {
-      return typename Matrix::Rows{rows.begin, rows.end, start, rows.spread, rows.thin};
-    };
-    view.interior = rows_of(share.interior, 0);
-    view.boundary = rows_of(share.boundary, share.interior.slices());
-    view.board.flags = heap_.flags.at(pe.heap.data());
-    take(plan.notify, view.board.notify, view.board.notify_count);
-    take(plan.await, view.board.await, view.board.await_count);
-    take(plan.await_local, view.board.await_local, view.board.await_local_count);
-    view.first_private = share.first_private;
-    view.boundary_shift = plan.boundary.begin;
-    view.interior_shift = plan.interior.begin - plan.boundary.size();
-    view.first_packet = plan.first_packet;
-    view.first_operand = share.first_operand;
-    take(plan.reads, view.reads, view.read_count);
-    view.remote_end = block_halos_ ? plan.boundary.begin + plan.remote : plan.boundary.end;
-    view.send_shift = block_halos_ ? plan.boundary.begin - remote : pe.interior;
-    remote += plan.remote;
-    views.push_back(view);
-  }
-  pe.shares = {device, views};
 }
 
 // The engine's part of the report; the kernel of the default solve is loaded for it.
@@ -333,7 +245,8 @@ void CudaSystem<T>::finish_report(const std::vector<PeLayout>& layouts) {
                             static_cast<double>(layout.tails) * sizeof(std::int64_t) +
                             static_cast<double>(layout.tail_entries) * (sizeof(T) + 4.0) +
                             static_cast<double>(layout.values) * sizeof(T);
-  bytes_of_pe_ = report_.matrix_bytes / static_cast<double>(layouts.size());
+  if (team_) report_.matrix_bytes = sum(*team_, "bytes of the matrix", report_.matrix_bytes);
+  bytes_of_pe_ = report_.matrix_bytes / own_.all;
   const Choice& choice = choice_for(SolveSpec{});
   report_.resident_vectors = choice.residency.vectors;
   report_.resident_matrix = choice.residency.matrix;

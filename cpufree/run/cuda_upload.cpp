@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <optional>
+#include <thread>
 
 #include "cpufree/base/index.hpp"
 #include "cpufree/base/parallel.hpp"
@@ -105,11 +107,16 @@ std::vector<cuda_p2p::DeviceArray<std::byte>> upload_slices(const HaloPlan<T>& p
   // Workers of PE 0, 1, ..., 0, 1, ...: each PE has one at least, and no more than it has chunks.
   const std::size_t for_each_pe =
       std::clamp<std::size_t>(at(available_cores()) / pes, 1, std::max<std::size_t>(most, 1));
+  const auto caller = std::this_thread::get_id();
   in_parallel(static_cast<int>(pes * for_each_pe), [&](int k) {
     const std::size_t pe = at(k) % pes;
     Queue& queue = queues[pe];
     if (queue.next >= queue.chunks.size()) return;
-    const cuda_p2p::OnDevice here(devices[pe]);
+    std::optional<cuda_p2p::OnDevice> here;
+    if (std::this_thread::get_id() == caller)
+      here.emplace(devices[pe]);
+    else
+      cuda_p2p::stay_on(devices[pe]);
     const std::int64_t capacity = std::min(kChunk, layouts[pe].units);
     Worker<T>(plan.local[pe], layouts[pe], slices[pe].data(), devices[pe], capacity).work(queue);
   });

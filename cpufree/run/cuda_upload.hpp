@@ -11,7 +11,7 @@
 
 namespace cpufree {
 
-// result[k]: the slices of PE k, on devices[k]. All cores and all GPUs take part. Throws
+// result[k]: the slices of plan.local[k], on devices[k]. All cores and all GPUs take part. Throws
 // OutOfMemory.
 template <class T>
 std::vector<cuda_p2p::DeviceArray<std::byte>> upload_slices(const HaloPlan<T>& plan,

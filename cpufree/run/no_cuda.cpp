@@ -21,8 +21,9 @@ int gpu_of(const void*) { throw Unsupported(gpu_note()); }
 
 template <class T>
 std::unique_ptr<System<T>> make_cuda_system(const CsrView<T>&, std::span<const std::int32_t>,
-                                            std::span<const std::int32_t>, const SystemSpec&) {
-  throw Unsupported("engine cuda_p2p: " + gpu_note() + "; or use the engine cpu_threads");
+                                            std::span<const std::int32_t>, const SystemSpec& spec) {
+  throw Unsupported("engine " + std::string(engine_name(spec.engine)) + ": " + gpu_note() +
+                    "; or use the engine cpu_threads");
 }
 
 template <class T>

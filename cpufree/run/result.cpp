@@ -69,4 +69,13 @@ WaitTimeout::WaitTimeout(std::vector<BlockReport> blocks)
           describe_waits(blocks) + "\n  if the machine was merely overloaded, raise wait_limit"),
       blocks_(std::move(blocks)) {}
 
+void report_waits(Team* team, const std::vector<WaitRecord>& records, int blocks, bool gave_up) {
+  if (team == nullptr) {
+    if (gave_up) throw WaitTimeout(block_reports(records, blocks));
+    return;
+  }
+  if (most(*team, "end of a kernel", gave_up ? 1 : 0) == 0) return;
+  throw WaitTimeout(block_reports(join(*team, "records of waits", records), blocks));
+}
+
 }  // namespace cpufree

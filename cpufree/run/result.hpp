@@ -10,6 +10,7 @@
 #include "cpufree/base/error.hpp"
 #include "cpufree/device/study.hpp"
 #include "cpufree/problem/halo_plan.hpp"
+#include "cpufree/run/team.hpp"
 #include "cpufree/solvers/args.hpp"
 
 namespace cpufree {
@@ -72,6 +73,10 @@ std::vector<BlockReport> block_reports(const Records& records, int blocks) {
     reports.push_back({static_cast<int>(k) / blocks, static_cast<int>(k) % blocks, records[k]});
   return reports;
 }
+
+// Throws WaitTimeout where a block has given up, with the records of the blocks of this process or,
+// in a team, of all processes, in each of them. Every member calls it once its kernel has ended.
+void report_waits(Team* team, const std::vector<WaitRecord>& records, int blocks, bool gave_up);
 
 // Two solves were asked of one system at the same time.
 class SystemBusy : public EngineError {

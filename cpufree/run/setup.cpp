@@ -103,6 +103,11 @@ void count_destinations_from_ghosts(HaloPlan<T>& plan) {
 }
 
 template <class T>
+void keep_own(HaloPlan<T>& plan, const OwnPes& own) {
+  keep_own(plan.local, own);
+}
+
+template <class T>
 PlanReport report_of(const HaloPlan<T>& plan, const SystemSpec& spec, int blocks, bool packets) {
   PlanReport report;
   report.engine = engine_name(spec.engine);
@@ -131,6 +136,8 @@ template std::int64_t most_block_reads(const SystemSpec&, const HaloPlan<float>&
 template std::int64_t most_block_reads(const SystemSpec&, const HaloPlan<double>&, int);
 template void count_destinations_from_ghosts(HaloPlan<float>&);
 template void count_destinations_from_ghosts(HaloPlan<double>&);
+template void keep_own(HaloPlan<float>&, const OwnPes&);
+template void keep_own(HaloPlan<double>&, const OwnPes&);
 template PlanReport report_of(const HaloPlan<float>&, const SystemSpec&, int, bool);
 template PlanReport report_of(const HaloPlan<double>&, const SystemSpec&, int, bool);
 

@@ -3,12 +3,15 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
+#include "cpufree/base/index.hpp"
 #include "cpufree/problem/block_plan.hpp"
 #include "cpufree/problem/halo_plan.hpp"
 #include "cpufree/run/result.hpp"
 #include "cpufree/run/spec.hpp"
+#include "cpufree/run/team.hpp"
 
 namespace cpufree {
 
@@ -46,6 +49,18 @@ std::int64_t most_block_reads(const SystemSpec& spec, const HaloPlan<T>& plan, i
 // Packets land in arrays of ghosts: turns destinations into numbers of ghosts, from 0.
 template <class T>
 void count_destinations_from_ghosts(HaloPlan<T>& plan);
+
+// Drops the shares of PEs that other processes run: afterwards plan.local[k] is that of PE
+// own.first + k.
+template <class T>
+void keep_own(HaloPlan<T>& plan, const OwnPes& own);
+// The same for any list with an element for each PE.
+template <class V>
+void keep_own(std::vector<V>& of_pes, const OwnPes& own) {
+  std::vector<V> kept;
+  for (int k = 0; k < own.here; ++k) kept.push_back(std::move(of_pes[at(own.first + k)]));
+  of_pes = std::move(kept);
+}
 
 // How the plan lies on the PEs; the engine adds what is its own.
 template <class T>

@@ -21,6 +21,10 @@ E from_name(const char* what, const std::pair<const char*, E> (&table)[N],
   throw InvalidInput(std::string("unknown ") + what + " '" + name + "'; choose one of: " + known);
 }
 
+constexpr std::pair<const char*, Engine> kEngines[] = {{"cpu_threads", Engine::cpu_threads},
+                                                       {"cuda_p2p", Engine::cuda_p2p},
+                                                       {"cpu_processes", Engine::cpu_processes},
+                                                       {"nvshmem", Engine::nvshmem}};
 constexpr std::pair<const char*, Study> kStudies[] = {{"none", Study::none},
                                                       {"split", Study::split},
                                                       {"no-compute", Study::no_compute},
@@ -33,14 +37,12 @@ void require_not_negative(double value, const char* name) {
 
 }  // namespace
 
-Engine engine_from_name(const std::string& name) {
-  static constexpr std::pair<const char*, Engine> table[] = {{"cpu_threads", Engine::cpu_threads},
-                                                             {"cuda_p2p", Engine::cuda_p2p}};
-  return from_name("engine", table, name);
-}
+Engine engine_from_name(const std::string& name) { return from_name("engine", kEngines, name); }
 
 const char* engine_name(Engine engine) {
-  return engine == Engine::cuda_p2p ? "cuda_p2p" : "cpu_threads";
+  for (const auto& [text, value] : kEngines)
+    if (value == engine) return text;
+  return "unknown";
 }
 
 Method method_from_name(const std::string& name) {
@@ -103,16 +105,24 @@ void check(const SystemSpec& spec) {
   require(spec.pes * spec.blocks <= 4096, "at most 4096 blocks in all are possible, not " +
                                               std::to_string(spec.pes) + " x " +
                                               std::to_string(spec.blocks));
-  require(spec.gpus.empty() || spec.engine == Engine::cuda_p2p,
-          "GPUs were named, but the engine is " + std::string(engine_name(spec.engine)) +
-              "; use cuda_p2p");
-  require(spec.gpus.empty() || spec.gpus.size() == static_cast<std::size_t>(spec.pes),
+  const std::string engine = engine_name(spec.engine);
+  require(spec.gpus.empty() || on_gpus(spec.engine),
+          "GPUs were named, but the engine is " + engine + "; use cuda_p2p");
+  const int here = needs_team(spec.engine) ? 1 : spec.pes;
+  require(spec.gpus.empty() || spec.gpus.size() == static_cast<std::size_t>(here),
           "one GPU for each PE: " + std::to_string(spec.gpus.size()) + " GPUs were named for " +
-              std::to_string(spec.pes) + " PEs");
+              std::to_string(here) + " PEs of this process");
+  require(needs_team(spec.engine) == (spec.team != nullptr),
+          needs_team(spec.engine)
+              ? "the engine " + engine + " needs a team of processes: start it as one rank of many"
+              : "the engine " + engine + " runs in one process, and takes no team");
+  require(spec.team == nullptr || spec.team->size() == spec.pes,
+          "the engine " + engine + " has one process for each PE: pes is " +
+              std::to_string(spec.pes) + ", not the number of processes");
   require(spec.threads >= 0 && spec.threads <= 512 && spec.threads % 32 == 0,
           "threads must be a multiple of 32 up to 512, or 0 (automatic), not " +
               std::to_string(spec.threads));
-  require(spec.halo >= -1 && spec.halo <= (spec.engine == Engine::cuda_p2p ? 2 : 1),
+  require(spec.halo >= -1 && spec.halo <= (on_gpus(spec.engine) ? 2 : 1),
           "halo must be 2 (packets among blocks, cuda_p2p only), 1 (packets), 0 (stores) or -1 "
           "(automatic), not " +
               std::to_string(spec.halo));

@@ -2,20 +2,26 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "cpufree/run/team.hpp"
 #include "cpufree/solvers/args.hpp"
 
 namespace cpufree {
 
-enum class Engine { cpu_threads, cuda_p2p };
+// The last two run one process for each PE (see Team).
+enum class Engine { cpu_threads, cuda_p2p, cpu_processes, nvshmem };
 
 struct SystemSpec {
   Engine engine = Engine::cpu_threads;
   int pes = 1;
-  int blocks = 0;              // per PE; 0: as many as there are cores or multiprocessors for
-  std::vector<int> gpus = {};  // cuda_p2p: the device of each PE; empty: 0, 1, ...
+  int blocks = 0;  // per PE; 0: as many as there are cores or multiprocessors for
+  // cuda_p2p: the device of each PE; empty: 0, 1, ... nvshmem: the one of this process.
+  std::vector<int> gpus = {};
+  std::shared_ptr<Team> team = nullptr;  // cpu_processes, nvshmem: as many members as PEs
+  std::string nvshmem_library = {};      // nvshmem: its path; empty: where the system looks
 
   // For experiments. The defaults leave the choice to the engine.
   int threads = 0;  // per block, cuda_p2p: a multiple of 32; 0: by the rows of a block
@@ -60,6 +66,12 @@ Preconditioner preconditioner_from_name(const std::string& name);
 Study study_from_name(const std::string& name);
 
 const char* engine_name(Engine engine);
+inline bool on_gpus(Engine engine) {
+  return engine == Engine::cuda_p2p || engine == Engine::nvshmem;
+}
+inline bool needs_team(Engine engine) {
+  return engine == Engine::cpu_processes || engine == Engine::nvshmem;
+}
 const char* study_name(Study study);
 // "CONVERGED_RTOL" and so on.
 const char* reason_name(Reason reason);

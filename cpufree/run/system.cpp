@@ -9,7 +9,7 @@ template <class T>
 std::unique_ptr<System<T>> make_system(const CsrView<T>& matrix, std::span<const std::int32_t> part,
                                        std::span<const std::int32_t> order,
                                        const SystemSpec& spec) {
-  if (spec.engine == Engine::cuda_p2p) return make_cuda_system(matrix, part, order, spec);
+  if (on_gpus(spec.engine)) return make_cuda_system(matrix, part, order, spec);
   return std::make_unique<CpuSystem<T>>(matrix, part, order, spec);
 }
 

@@ -17,6 +17,7 @@ class GpuInfo(TypedDict):
     multiprocessors: int
     compute_capability: tuple[int, int]
     l2_bytes: int
+    uuid: str
 
 class Plan(TypedDict):
     """How a matrix lies on the PEs; the lists have one element for each."""
@@ -78,6 +79,7 @@ class System:
         engine: str,
         gpus: list[int] = ...,  # one per PE; empty for the CPU engine
         tuning: dict[str, Any] = ...,  # for experiments
+        team: Any = ...,  # cpu_processes, nvshmem: rank, size, all_gather, gather
     ) -> None: ...
     def plan(self) -> Plan: ...
     def solve(

@@ -14,7 +14,6 @@ from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 from rich.console import Console
 from rich.text import Text
@@ -22,26 +21,23 @@ from rich.text import Text
 from . import display
 from .bench.commands import app as bench_app
 from .commands import (
+    EXIT_ENGINE,
     MATRIX_SUFFIXES,
     Outputs,
-    check_answer,
     check_can_write,
+    explain,
     load_system,
-    make_solver,
     parse_count,
     parse_gpus,
-    read_vector,
-    right_hand_side,
-    stage,
-    tell_plan,
     write_json,
 )
 from .env import Env
-from .errors import CpufreeError, InvalidInputError, MatrixError, OutOfMemoryError
+from .errors import CpufreeError, MatrixError
+from .rank_commands import EPILOG as RUN_EPILOG
+from .rank_commands import as_rank, end_of_rank, run, silent_copies
+from .solve_command import SolveWork
 from .stencil_command import EPILOG as STENCIL_EPILOG
 from .stencil_command import stencil
-
-EXIT_INPUT, EXIT_ENGINE, EXIT_MEMORY = 3, 4, 5
 
 SOLVE_EPILOG = """
 [bold]Examples[/bold]
@@ -90,6 +86,8 @@ class Engine(str, Enum):
     auto = "auto"
     cuda_p2p = "cuda_p2p"
     cpu_threads = "cpu_threads"
+    nvshmem = "nvshmem"
+    cpu_processes = "cpu_processes"
 
 
 class Preconditioner(str, Enum):
@@ -142,7 +140,11 @@ def solve(
     method: Annotated[Method, typer.Option(help="Method.")] = Method.auto,
     pc: Annotated[Preconditioner, typer.Option(help="Preconditioner.")] = Preconditioner.jacobi,
     engine: Annotated[
-        Engine, typer.Option(help="GPUs (cuda_p2p), the CPU (cpu_threads), or auto.")
+        Engine,
+        typer.Option(
+            help="GPUs (cuda_p2p), the CPU (cpu_threads), or auto. In several processes: a GPU for "
+            "each (nvshmem), or the CPU (cpu_processes)."
+        ),
     ] = Engine.auto,
     gpus: Annotated[
         str, typer.Option(metavar="LIST", help="GPUs: auto, all, or numbers such as 0,2-5.")
@@ -171,35 +173,26 @@ def solve(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Errors only.")] = False,
 ) -> None:
     """Solve A x = b, A sparse, symmetric and positive definite."""
+    asked = {"pes": parse_count(pes, "--pes"), "blocks": parse_count(blocks, "--blocks")}
+    asked |= {"gpus": parse_gpus(gpus)}
+    how: dict[str, Any] = {"rtol": rtol, "atol": atol, "maxiter": maxiter, "method": method.value}
+    how |= {"pc": pc.value, "time_limit": time_limit}
     outputs = Outputs(json_, plot, out)
-    outputs.check()
-    notes = Console(stderr=True, highlight=False, quiet=quiet)
-    paper = display.report_console(stderr=json_ == "-", quiet=quiet)
-    setup = {"pes": parse_count(pes, "--pes"), "blocks": parse_count(blocks, "--blocks")}
-    setup |= {"engine": engine.value, "gpus": parse_gpus(gpus)}
-    how: dict[str, Any] = {"method": method.value, "pc": pc.value, "time_limit": time_limit}
-
-    system = load_system(matrix, notes)
-    b = right_hand_side(rhs, system)
-    guess = None if x0 is None else read_vector(x0, system, "x0")
-    tolerance = max(rtol * float(np.linalg.norm(b)), atol)
-    with (
-        stage(notes, "setting up", lambda: make_solver(system, check, setup), tell_plan) as solver,
-        display.SolveProgress(notes, tolerance) as progress,
-    ):
-        result = solver.solve(
-            b, guess, rtol=rtol, atol=atol, maxiter=maxiter, progress=progress, **how
-        )
-    checked = check_answer(system, b, result.x) if check else None
-
-    paper.print(Text(matrix, style="bold"))
-    paper.print(display.result_report(result, tolerance, checked))
-    for line in outputs.write(result, system, matrix, tolerance):
-        paper.print(Text(f"  {line}"))
-    raise typer.Exit(display.ENDINGS[result.reason].exit_code)
+    with as_rank(engine.value) as (chosen, speaks):
+        if speaks:
+            outputs.check()
+        setup = {**asked, "engine": chosen}
+        work = SolveWork(matrix, rhs, x0, check, setup, how, outputs)
+        code = work.run(quiet, speaks)
+    raise typer.Exit(code)
 
 
 app.command("stencil", epilog=STENCIL_EPILOG)(stencil)
+app.command(
+    "run",
+    epilog=RUN_EPILOG,
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+)(run)
 
 
 @app.command(epilog="[bold]Example[/bold]\n\n  cpufree info A.mtx --pes 8")
@@ -327,31 +320,27 @@ def suite(
 
 @app.command("doctor")
 def doctor_command(
+    distributed: Annotated[
+        bool,
+        typer.Option("--distributed", help="Look at the ranks that a launcher has started, too."),
+    ] = False,
     json_: Annotated[
         str | None, typer.Option("--json", metavar="FILE", help="Findings as JSON; - is stdout.")
     ] = None,
 ) -> None:
     """Show what this machine can do, what is missing, and how to get it. Needs no GPU."""
-    from . import doctor
+    from . import doctor, rank_doctor
 
-    check_can_write(json_)
-    sections = doctor.examine()
-    display.report_console(stderr=json_ == "-").print(doctor.report(sections))
-    if json_:
-        write_json(json_, doctor.to_dict(sections))
+    with as_rank("auto" if distributed else "") as (_, speaks):
+        if speaks:
+            check_can_write(json_)
+        sections = doctor.examine() if speaks else []
+        sections += rank_doctor.examine() if distributed else []
+        if speaks:
+            display.report_console(stderr=json_ == "-").print(doctor.report(sections))
+            if json_:
+                write_json(json_, doctor.to_dict(sections))
     raise typer.Exit(0 if doctor.healthy(sections) else EXIT_ENGINE)
-
-
-def explain(error: Exception) -> tuple[int, str]:
-    """Return exit code and one line for an error that reached the top."""
-    if isinstance(error, (OutOfMemoryError, MemoryError)):
-        return EXIT_MEMORY, str(error) or "out of memory"
-    if isinstance(error, (InvalidInputError, OSError)):
-        return EXIT_INPUT, str(error)
-    if isinstance(error, CpufreeError):
-        return EXIT_ENGINE, str(error)
-    where = "set CPUFREE_LOG=debug to see where, and report it"
-    return 1, f"unexpected {type(error).__name__}: {error} ({where})"
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -359,12 +348,14 @@ def main(arguments: list[str] | None = None) -> None:
     with warnings.catch_warnings():
         warnings.showwarning = lambda message, *_: tell("warning", str(message), "yellow")
         try:
-            app(args=arguments, prog_name="cpufree")
+            with silent_copies():
+                app(args=arguments, prog_name="cpufree")
         except Exception as error:
-            code, line = explain(error)
+            code, line = end_of_rank(error, *explain(error))
             if debugging():
                 traceback.print_exc()
-            tell("error", line, "bold red")
+            if line is not None:
+                tell("error", line, "bold red")
             sys.exit(code)
 
 

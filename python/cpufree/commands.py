@@ -20,7 +20,7 @@ from rich.text import Text
 
 from . import display
 from .env import gpu_numbers
-from .errors import InvalidInputError
+from .errors import CpufreeError, InvalidInputError, OutOfMemoryError
 from .result import counted
 
 if TYPE_CHECKING:
@@ -30,9 +30,22 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+EXIT_INPUT, EXIT_ENGINE, EXIT_MEMORY = 3, 4, 5
 MATRIX_SUFFIXES = (".mtx", ".mtx.gz", ".npz", ".cpufree")
 VECTOR_SUFFIXES = (".npy", ".mtx", ".mtx.gz", ".txt")
 PLOT_SUFFIXES = (".png", ".svg", ".pdf")
+
+
+def explain(error: Exception) -> tuple[int, str]:
+    """Return exit code and one line for an error that reached the top."""
+    if isinstance(error, (OutOfMemoryError, MemoryError)):
+        return EXIT_MEMORY, str(error) or "out of memory"
+    if isinstance(error, (InvalidInputError, OSError)):
+        return EXIT_INPUT, str(error)
+    if isinstance(error, CpufreeError):
+        return EXIT_ENGINE, str(error)
+    where = "set CPUFREE_LOG=debug to see where, and report it"
+    return 1, f"unexpected {type(error).__name__}: {error} ({where})"
 
 
 def check_can_write(path: str | None, suffixes: tuple[str, ...] = ()) -> None:

@@ -75,6 +75,17 @@ class WaitTimeoutError(EngineError):
         self.waits: list[dict[str, Any]] = [] if waits is None else waits
 
 
+class RankFailedError(EngineError):
+    """Another one of the processes that work together has failed, or is not there.
+
+    `rank` says which; the message begins with it.
+    """
+
+    def __init__(self, message: str, rank: int = -1) -> None:
+        super().__init__(message)
+        self.rank = rank
+
+
 class OutOfMemoryError(CpufreeError, MemoryError):
     """Not enough memory, of the host or of a device."""
 

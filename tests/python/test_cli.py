@@ -18,7 +18,7 @@ import scipy.io
 import scipy.sparse
 from fake_core import FakeCore
 
-from cpufree import cli, commands, display
+from cpufree import cli, commands, display, solve_command
 from cpufree.errors import CpufreeError, EngineError, OutOfMemoryError
 from cpufree.result import Reason
 from cpufree.run import core
@@ -284,7 +284,7 @@ def test_error_kind_decides_the_code(
     def fail(*_: Any) -> None:
         raise error
 
-    monkeypatch.setattr(cli, "load_system", fail)
+    monkeypatch.setattr(solve_command, "load_system", fail)
     ended = run("solve", POISSON)
     assert ended.code == code
     assert ended.err.count("\n") == 1

@@ -8,7 +8,7 @@ import warnings
 
 import pytest
 
-from cpufree.env import VARIABLES, Env
+from cpufree.env import VARIABLES, Env, RankEnv, first_node
 from cpufree.errors import CpufreeWarning, InvalidInputError
 
 
@@ -98,3 +98,99 @@ def test_names_of_others_give_no_warning(name: str) -> None:
 def test_settings_cannot_be_changed_afterwards() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         Env().pes = 3  # type: ignore[misc]
+
+
+OPEN_MPI = {
+    "OMPI_COMM_WORLD_RANK": "3",
+    "OMPI_COMM_WORLD_SIZE": "8",
+    "OMPI_COMM_WORLD_LOCAL_RANK": "3",
+    "OMPI_COMM_WORLD_LOCAL_SIZE": "8",
+    "PMIX_NAMESPACE": "4711",
+}
+TORCHRUN = {
+    "RANK": "5",
+    "WORLD_SIZE": "16",
+    "LOCAL_RANK": "1",
+    "MASTER_ADDR": "node7",
+    "MASTER_PORT": "29500",
+}
+SLURM = {
+    "SLURM_PROCID": "2",
+    "SLURM_STEP_NUM_TASKS": "4",
+    "SLURM_LOCALID": "0",
+    "SLURM_STEP_ID": "0",
+    "SLURM_JOB_ID": "99",
+    "SLURM_STEP_NODELIST": "gpu[03-04,7]",
+}
+
+
+def test_a_process_without_launcher_is_no_rank() -> None:
+    assert RankEnv.read({}) is None
+
+
+@pytest.mark.parametrize(
+    ("values", "rank", "ranks", "local", "launcher", "host"),
+    [
+        (OPEN_MPI, 3, 8, 3, "Open MPI", "127.0.0.1"),
+        ({**OPEN_MPI, "OMPI_COMM_WORLD_LOCAL_SIZE": "4"}, 3, 8, 3, "Open MPI", ""),
+        (TORCHRUN, 5, 16, 1, "torchrun", "node7"),
+        (SLURM, 2, 4, 0, "Slurm", "gpu03"),
+        ({"PMI_RANK": "1", "PMI_SIZE": "2"}, 1, 2, None, "PMI", ""),
+        ({"PMI_RANK": "1", "PMI_SIZE": "2", "MPI_LOCALNRANKS": "2"}, 1, 2, None, "PMI",
+         "127.0.0.1"),
+        ({"CPUFREE_RANK": "0", "CPUFREE_RANKS": "2"}, 0, 2, None, "cpufree", ""),
+        ({"PMIX_RANK": "1", "CPUFREE_RANKS": "2"}, 1, 2, None, "cpufree", ""),
+    ],
+)  # fmt: skip
+def test_launchers_are_known_by_their_variables(
+    values: dict[str, str], rank: int, ranks: int, local: int | None, launcher: str, host: str
+) -> None:
+    found = RankEnv.read(values)
+    assert found is not None
+    assert (found.rank, found.ranks, found.local_rank) == (rank, ranks, local)
+    assert (found.launcher, found.host) == (launcher, host)
+
+
+def test_the_innermost_launcher_counts() -> None:
+    found = RankEnv.read({**SLURM, **OPEN_MPI, **TORCHRUN})
+    assert found is not None
+    assert found.launcher == "torchrun"
+
+
+@pytest.mark.parametrize("step", ["", "4294967291", "batch"])
+def test_a_batch_script_of_slurm_is_no_rank(step: str) -> None:
+    assert RankEnv.read({**SLURM, "SLURM_STEP_ID": step}) is None
+
+
+def test_ranks_of_one_job_have_one_name_and_other_jobs_have_others() -> None:
+    first, second = (RankEnv.read({**SLURM, "SLURM_PROCID": k}) for k in "01")
+    other = RankEnv.read({**SLURM, "SLURM_STEP_ID": "1"})
+    assert first is not None
+    assert second is not None
+    assert other is not None
+    assert first.job == second.job != other.job
+
+
+def test_a_rank_beyond_the_number_of_ranks_is_refused() -> None:
+    with pytest.raises(InvalidInputError, match="rank 8 of 8"):
+        RankEnv.read({**OPEN_MPI, "OMPI_COMM_WORLD_RANK": "8"})
+
+
+def test_a_rank_that_is_no_number_is_refused_by_its_name() -> None:
+    with pytest.raises(InvalidInputError, match="SLURM_PROCID='two'"):
+        RankEnv.read({**SLURM, "SLURM_PROCID": "two"})
+
+
+@pytest.mark.parametrize(
+    ("nodes", "first"),
+    [
+        ("node1", "node1"),
+        ("node1,node2", "node1"),
+        ("gpu[03-07,9],login", "gpu03"),
+        ("gpu[5,7]", "gpu5"),
+        ("rack[1-2]-a,other", "rack1-a"),
+        ("", ""),
+    ],
+)
+def test_the_first_node_of_a_list_of_slurm(nodes: str, first: str) -> None:
+    assert first_node(nodes) == first

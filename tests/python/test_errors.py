@@ -18,6 +18,7 @@ from cpufree.errors import (
     NotEnoughGpusError,
     NotSymmetricError,
     OutOfMemoryError,
+    RankFailedError,
     UnsupportedError,
     VectorError,
     WaitTimeoutError,
@@ -31,7 +32,7 @@ ALL = [
 
 
 def test_the_module_holds_the_whole_tree() -> None:
-    assert len(ALL) == 13
+    assert len(ALL) == 14
 
 
 @pytest.mark.parametrize("error", ALL)
@@ -56,6 +57,7 @@ def test_every_error_can_be_made_from_a_message_alone(error: type[Exception]) ->
         (FileFormatError, InvalidInputError),
         (VectorError, InvalidInputError),
         (WaitTimeoutError, EngineError),
+        (RankFailedError, EngineError),
         (NotEnoughGpusError, UnsupportedError),
         (OutOfMemoryError, MemoryError),
     ],

@@ -20,7 +20,7 @@ from cpufree.errors import (
 )
 from cpufree.run import core
 from cpufree.run.gpu_choice import Size
-from cpufree.run.placement import GPU_NNZ, Asked, Placement, choose_engine, place
+from cpufree.run.placement import GPU_NNZ, Asked, Placement, choose_engine, named_engine, place
 
 SMALL = Size(1000, GPU_NNZ - 1, 8)
 MEDIUM = Size(3000, GPU_NNZ, 8)
@@ -117,10 +117,12 @@ def test_gpu_engine_that_cannot_be_had_says_why_and_what_to_do(
         place(Asked(engine="cuda_p2p"), Env(), LARGE)
 
 
-def test_nvshmem_is_not_there_yet_and_names_what_is(machine: Machine) -> None:
+@pytest.mark.parametrize("engine", ["nvshmem", "cpu_processes"])
+def test_engines_of_many_processes_take_no_vectors_of_gpus(machine: Machine, engine: str) -> None:
     machine(2)
-    with pytest.raises(UnsupportedError, match=r"not part of this version.*cpu_threads, cuda_p2p"):
-        place(Asked(engine="nvshmem"), Env(), LARGE)
+    assert named_engine(Asked(engine=engine), Env()) == engine
+    with pytest.raises(InvalidInputError, match="takes vectors on the host"):
+        named_engine(Asked(engine=engine), Env(), on_gpu=True)
 
 
 # Which GPUs

@@ -10,21 +10,24 @@ namespace cpufree::cpu_threads {
 
 Launch::Launch(const LaunchConfig& config, std::function<void(Port&)> kernel)
     : kernel_(std::move(kernel)) {
-  const int in_all = config.pes * config.blocks;
+  const int here = config.here > 0 ? config.here : config.pes;
+  const int in_all = here * config.blocks;
   shared_.pes = config.pes;
   shared_.blocks = config.blocks;
+  shared_.first = config.first;
   shared_.heaps = config.heaps;
+  shared_.told = config.told;
   shared_.wait_limit = config.wait_limit;
-  shared_.spins = spins_for(in_all);
+  shared_.spins = spins_for(config.pes * config.blocks);  // the other processes are on this machine
   shared_.records.assign(static_cast<std::size_t>(in_all), WaitRecord{});
   running_ = in_all;
   threads_.reserve(static_cast<std::size_t>(in_all));
   try {
-    for (int pe = 0; pe < config.pes; ++pe)
+    for (int pe = config.first; pe < config.first + here; ++pe)
       for (int block = 0; block < config.blocks; ++block)
         threads_.emplace_back([this, pe, block] { run_block(pe, block); });
   } catch (const std::system_error& e) {
-    shared_.leave = true;  // those that run already must not wait for those that never will
+    shared_.tell_all();  // those that run already must not wait for those that never will
     const std::size_t started = threads_.size();
     for (auto& thread : threads_) thread.join();
     threads_.clear();
@@ -37,7 +40,7 @@ Launch::Launch(const LaunchConfig& config, std::function<void(Port&)> kernel)
 Launch::~Launch() {
   std::unique_lock lock(mutex_);
   if (running_ > 0) {
-    shared_.leave = true;             // ends waits, and
+    shared_.tell_all();               // ends waits, and
     shared_.notes |= kNoteInterrupt;  // solves that wait for nobody
   }
   lock.unlock();

@@ -16,7 +16,11 @@ namespace cpufree::cpu_threads {
 struct LaunchConfig {
   int pes = 1;
   int blocks = 1;
+  // The PEs that run in this process; fewer than `pes` where other processes run the others.
+  int first = 0;
+  int here = 0;  // 0: all
   std::byte* const* heaps = nullptr;
+  Flag* told = nullptr;  // see Shared
   std::chrono::nanoseconds wait_limit = std::chrono::seconds(60);
 };
 
@@ -37,7 +41,7 @@ class Launch {
   std::int64_t iteration() const { return shared_.iteration.load(std::memory_order_relaxed); }
   double residual() const { return shared_.residual.load(std::memory_order_relaxed); }
   // After the end: did a wait outlast its bound, and what every block was doing then.
-  bool gave_up() const { return shared_.leave.load(); }
+  bool gave_up() const { return shared_.leaves(); }
   const std::vector<WaitRecord>& records() const { return shared_.records; }
 
  private:

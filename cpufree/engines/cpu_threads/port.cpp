@@ -20,7 +20,7 @@ bool Port::keep_waiting(Wait& wait) {
     return true;
   }
   if (look == spins) wait.start = Clock::now();
-  if (shared_.leave.load(std::memory_order_acquire)) return false;
+  if (shared_.leaves()) return false;
   if (Clock::now() - wait.start > shared_.wait_limit) return false;
   if (look - spins < kYields) {
     std::this_thread::yield();
@@ -32,12 +32,12 @@ bool Port::keep_waiting(Wait& wait) {
 }
 
 void Port::give_up(const Wait& wait, WaitRecord record) {
-  record.state = shared_.leave.load() ? BlockState::aborted : BlockState::expired;
+  record.state = shared_.leaves() ? BlockState::aborted : BlockState::expired;
   const auto waited =
       wait.start == Clock::time_point{} ? Clock::duration{} : Clock::now() - wait.start;
   record.seconds = std::chrono::duration<double>(waited).count();
   if (!this->record().waited()) this->record() = record;  // the first wait is the cause
-  shared_.leave.store(true, std::memory_order_release);
+  shared_.tell_all();
 }
 
 }  // namespace cpufree::cpu_threads

@@ -21,7 +21,10 @@ using Clock = std::chrono::steady_clock;
 struct Shared {
   int pes = 1;
   int blocks = 1;
+  int first = 0;  // the first PE of this process
   std::byte* const* heaps = nullptr;
+  // Where other processes have PEs too: symmetric, not 0 when all PEs are to leave.
+  Flag* told = nullptr;
   std::chrono::nanoseconds wait_limit{0};
   int spins = 0;  // looks at a flag before the thread offers its core to others
 
@@ -30,7 +33,18 @@ struct Shared {
   alignas(128) std::atomic<std::int64_t> iteration{0};
   std::atomic<double> residual{0.0};
   std::function<unsigned()> host;  // where the host's thread runs the kernel itself: asks for notes
-  std::vector<WaitRecord> records;  // pes * blocks, each written by its block
+  std::vector<WaitRecord> records;  // of all blocks of this process, each written by its block
+
+  bool leaves() const {
+    return leave.load(std::memory_order_acquire) || (told != nullptr && load_flag(*told) != 0);
+  }
+  // Makes the PEs of all processes leave.
+  void tell_all() {
+    leave.store(true, std::memory_order_release);
+    if (told == nullptr) return;
+    const auto offset = reinterpret_cast<std::byte*>(told) - heaps[first];
+    for (int pe = 0; pe < pes; ++pe) store_flag(*reinterpret_cast<Flag*>(heaps[pe] + offset), 1);
+  }
 };
 
 class Port : public SoloBlock {
@@ -93,7 +107,8 @@ class Port : public SoloBlock {
   static std::uint64_t ticks() { return now(); }
 
   WaitRecord& record() {
-    return shared_.records[static_cast<std::size_t>(pe_ * shared_.blocks + block_)];
+    return shared_
+        .records[static_cast<std::size_t>((pe_ - shared_.first) * shared_.blocks + block_)];
   }
 
  private:

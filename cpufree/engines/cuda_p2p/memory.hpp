@@ -61,6 +61,11 @@ class OnDevice {
   int before_ = 0;
 };
 
+// Makes `device` current for good, in a thread that has nothing else to do with CUDA. Going back to
+// the device before, as OnDevice does, would start CUDA on that: device 0, where the thread never
+// named one, which may belong to another process.
+inline void stay_on(int device) { check(cudaSetDevice(device), "cudaSetDevice"); }
+
 // Bytes on the device that is current. Throws OutOfMemory.
 inline void* allocate_on(int device, std::size_t bytes) {
   void* p = nullptr;

@@ -16,7 +16,9 @@ METHODS = {
     "pipecg": "one reduction per iteration, overlapped with the product by A",
 }
 PRECONDITIONERS = ("none", "jacobi", "chebyshev")
-ENGINES = ("auto", "cpu_threads", "cuda_p2p", "nvshmem")
+ENGINES = ("auto", "cpu_threads", "cuda_p2p", "cpu_processes", "nvshmem")
+# One process for each PE.
+DISTRIBUTED = ("cpu_processes", "nvshmem")
 MAX_THREADS = 1024  # PEs, and blocks of a PE: the limit of the compiled core
 # Below this many nonzeros, threads cost more in waiting for one another than they save in work.
 SMALL_NNZ = 50_000

@@ -23,9 +23,22 @@ def load() -> ModuleType:
     return _core
 
 
-def make_system(*arrays: Any, pes: int, blocks: int, engine: str, gpus: tuple[int, ...]) -> System:
-    """Return a System: arrays are indptr, indices, data, part and order."""
-    system: System = load().System(*arrays, pes, blocks, engine, list(gpus))
+def make_system(
+    *arrays: Any,
+    pes: int,
+    blocks: int,
+    engine: str,
+    gpus: tuple[int, ...],
+    tuning: dict[str, Any] | None = None,
+    team: Any = None,
+) -> System:
+    """Return a System: arrays are indptr, indices, data, part and order.
+
+    With a team, every member makes its part of one System together with the others.
+    """
+    where = (pes, blocks, engine, list(gpus))
+    more = () if team is None else (tuning or {}, team)
+    system: System = load().System(*arrays, *where, *more)
     return system
 
 

@@ -25,6 +25,8 @@ class Gpu:
     name: str
     memory_bytes: int
     compute_capability: tuple[int, int]
+    uuid: str = ""
+    """The driver's name for it, which no other GPU of any machine has."""
 
     @property
     def usable(self) -> bool:
@@ -62,6 +64,7 @@ def find() -> list[Gpu]:
                 int(gpu["compute_capability"][0]),
                 int(gpu["compute_capability"][1]),
             ),
+            uuid=str(gpu.get("uuid", "")),
         )
         for gpu in core.gpus()
     ]
@@ -98,13 +101,13 @@ def remedy(there: Sequence[Gpu]) -> str:
     )
 
 
-def require_usable() -> list[Gpu]:
-    """Return the GPUs that the engine runs on; UnsupportedError where there is none."""
+def require_usable(engine: str = "cuda_p2p") -> list[Gpu]:
+    """Return the GPUs that an engine runs on; UnsupportedError where there is none."""
     there = find()
     problem = absence(there)
     if problem:
         ways_out = "; or ".join(filter(None, [remedy(there), INSTEAD]))
-        raise UnsupportedError(f"engine 'cuda_p2p' cannot be used here: {problem}; {ways_out}")
+        raise UnsupportedError(f"engine '{engine}' cannot be used here: {problem}; {ways_out}")
     return usable(there)
 
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ..partition import Int32s, choose_order, partition
 from ..problem import CsrMatrix
+from ..ranks import Team
 from ..result import counted
 from . import choices, core, gpus
 from .placement import Placement
@@ -42,19 +47,20 @@ def lay_out(matrix: CsrMatrix, placement: Placement, method: str, reorder: str |
         method: of the partition; see `partition`.
         reorder: see `choose_order`.
     """
-    part, why_part, warnings = share(matrix, placement.pes, method)
-    ordering = choose_order(matrix, part, reorder)
+    sharing = in_team(placement.team, lambda: Sharing.of(matrix, placement.pes, method, reorder))
     devices = tuple(gpu.index for gpu in placement.gpus)
     system = core.make_system(
         matrix.indptr,
         matrix.indices,
         matrix.data,
-        part,
-        ordering.order,
+        sharing.part,
+        sharing.order,
         pes=placement.pes,
         blocks=placement.blocks,
         engine=placement.engine,
-        gpus=devices,
+        gpus=devices if placement.own_gpu is None else (placement.own_gpu.index,),
+        tuning=dict(placement.tuning),
+        team=placement.team,
     )
     plan: dict[str, Any] = {**system.plan()}
     blocks = counted(plan.get("blocks", placement.blocks), "block")
@@ -66,9 +72,43 @@ def lay_out(matrix: CsrMatrix, placement: Placement, method: str, reorder: str |
         engine=placement.engine,
         devices=devices,
         device_names=gpus.models(placement.gpus),
-        why=[*placement.why, f"{blocks} each: {placement.why_blocks}", *why_part, ordering.why],
-        warnings=[*placement.warnings, *warnings, *oversubscription(placement)],
+        why=[*placement.why, f"{blocks} each: {placement.why_blocks}", *sharing.why],
+        warnings=[*placement.warnings, *sharing.warnings, *oversubscription(placement)],
     )
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """Which PE owns which rows, in which order, and why."""
+
+    part: Int32s | None
+    order: Int32s | None
+    why: list[str]
+    warnings: list[str]
+
+    @classmethod
+    def of(cls, A: CsrMatrix, pes: int, method: str, reorder: str | bool) -> Sharing:
+        """Return how the rows are shared out."""
+        part, why, warnings = share(A, pes, method)
+        ordering = choose_order(A, part, reorder)
+        return cls(part, ordering.order, [*why, ordering.why], warnings)
+
+
+def in_team(team: Team | None, decide: Callable[[], Sharing]) -> Sharing:
+    """Return what is decided; with a team, by rank 0 for all."""
+    if team is None:
+        return decide()
+
+    def arrays() -> dict[str, Any]:
+        sharing = decide()
+        known = {"part": sharing.part, "order": sharing.order}
+        words = json.dumps([sharing.why, sharing.warnings])
+        there = {name: array for name, array in known.items() if array is not None}
+        return {**there, "words": np.array(words)}
+
+    found = team.from_first("partition", arrays)
+    why, warnings = json.loads(str(found["words"]))
+    return Sharing(found.get("part"), found.get("order"), why, warnings)
 
 
 def share(A: CsrMatrix, pes: int, method: str) -> tuple[Int32s | None, list[str], list[str]]:
@@ -90,10 +130,11 @@ def share(A: CsrMatrix, pes: int, method: str) -> tuple[Int32s | None, list[str]
 def oversubscription(placement: Placement) -> list[str]:
     """Return a warning where the CPU engine has more threads than cores."""
     cores = choices.available_cores()
-    threads = placement.pes * placement.blocks
+    here = placement.pes if placement.team is None else placement.team.size_here
+    threads = here * placement.blocks
     if placement.gpus or threads <= cores:
         return []
     return [
-        f"{counted(placement.pes, 'PE')} × {counted(placement.blocks, 'block')} are {threads} "
+        f"{counted(here, 'PE')} × {counted(placement.blocks, 'block')} are {threads} "
         f"threads on {counted(cores, 'core')}: they take turns, which is slow"
     ]

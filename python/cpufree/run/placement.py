@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from ..env import Env
 from ..errors import InvalidInputError, NotEnoughGpusError, OutOfMemoryError, UnsupportedError
+from ..ranks import Team
 from ..result import counted
 from . import choices, core, gpus
 from .gpu_choice import MODEL, Model, Size, choose, fits
@@ -55,6 +56,11 @@ class Placement:
     why_blocks: str
     gpus: list[Gpu] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    team: Team | None = None
+    """The processes with a PE each; None: this process has all PEs."""
+    own_gpu: Gpu | None = None
+    """With a team: the GPU of this process, one of `gpus`."""
+    tuning: Mapping[str, Any] = field(default_factory=dict)
 
 
 def named_engine(asked: Asked, env: Env, on_gpu: bool = False) -> str:
@@ -69,11 +75,13 @@ def named_engine(asked: Asked, env: Env, on_gpu: bool = False) -> str:
     """
     by = "" if asked.engine != "auto" else " (by CPUFREE_ENGINE)"
     engine = env.engine if asked.engine == "auto" else asked.engine
-    if engine == "nvshmem":
-        raise UnsupportedError(
-            "engine 'nvshmem' is not part of this version of cpufree, which has: cpu_threads, "
-            f"cuda_p2p. For the GPUs of one machine choose 'cuda_p2p'; otherwise {gpus.INSTEAD}"
-        )
+    if engine in choices.DISTRIBUTED:
+        if on_gpu:
+            raise InvalidInputError(
+                f"b lies on a GPU, but engine '{engine}'{by} takes vectors on the host: pass a "
+                "copy (b.get() in CuPy, b.cpu() in PyTorch)"
+            )
+        return engine
     if engine == "cpu_threads":
         if asked.devices != "auto":
             raise InvalidInputError(

@@ -6,6 +6,7 @@ import dataclasses
 import threading
 import time
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from ..errors import InvalidInputError
 from ..problem import CsrMatrix, as_csr, as_vector, cuda_device
 from ..result import Reason, Result, dtype_name
 from ..validate import check_spd_input
-from . import choices, core, on_gpu
+from . import choices, core, in_processes, on_gpu
 from .gpu_choice import Size
 from .layout import Layout, lay_out
 from .notes import numerical_notes, rounding_note
@@ -38,7 +39,10 @@ class Solver:
             of threads, and auto is 1.
         blocks: blocks for each PE, "auto" (a GPU: as many as run at once; the CPU engine, whose
             blocks are threads: the cores shared out, 1 for small systems).
-        engine: "auto" (GPUs where there are some, and A is not small), "cuda_p2p", "cpu_threads".
+        engine: "auto" (GPUs where there are some, and A is not small), "cuda_p2p", "cpu_threads";
+            in programs that a launcher has started as several processes, each of which makes the
+            same calls: "nvshmem" (a GPU for each), "cpu_processes". x is complete in rank 0; the
+            others have NaN in the rows of other ranks.
         gpus: which GPUs: "auto", "all", device numbers as a list, or a text such as "0,2-5".
             Numbers are CUDA's, which counts what CUDA_VISIBLE_DEVICES leaves.
         reorder: "auto", True or "rcm", False or "natural": order of rows inside a PE.
@@ -72,6 +76,7 @@ class Solver:
         self._wait_limit = self._env.wait_limit or choices.WAIT_LIMIT
         # What cannot be had is told before a large matrix is read.
         named = named_engine(self._asked, self._env, _near is not None)
+        self._team = in_processes.team_for(named, self._asked)
         matrix = as_csr(A)
         self._odd = check_matrix(matrix) if check else []
         matrix = with_dtype(matrix, dtype)
@@ -95,7 +100,12 @@ class Solver:
 
     def _lay_out(self, matrix: CsrMatrix, near: int | None) -> Layout:
         size = Size(matrix.shape[0], matrix.nnz, matrix.dtype.itemsize)
-        return lay_out(matrix, place(self._asked, self._env, size, near), *self._sharing)
+        if self._team is None:
+            return lay_out(matrix, place(self._asked, self._env, size, near), *self._sharing)
+        with self._team.working():
+            in_processes.agree_on_matrix(self._team, matrix, self._sharing)
+            where = in_processes.place(self._team, self._asked, self._env, size)
+            return lay_out(matrix, where, *self._sharing)
 
     def _layout_for(self, near: int | None) -> Layout:
         """Return the layout for a b on GPU `near`, or on the host; the lock is held."""
@@ -103,6 +113,8 @@ class Solver:
             raise InvalidInputError("this Solver is closed: make a new one from the matrix")
         if near is None or self._layout.engine == "cuda_p2p":
             return self._layout
+        if self._team is not None:
+            named_engine(self._asked, self._env, on_gpu=True)  # says why not
         if self._arrays is None:
             named_engine(self._asked, self._env, on_gpu=True)  # says why not
             raise InvalidInputError(
@@ -194,7 +206,11 @@ class Solver:
         }
         watch = progress if isinstance(progress, Watch) else Watch(progress)
         with self._lock, watch:
-            outcome = core.solve(layout.system, right, guess, out, options, watch)
+            if self._team is None:
+                outcome = core.solve(layout.system, right, guess, out, options, watch)
+            else:
+                solve = partial(core.solve, layout.system, right, guess, None, options)
+                outcome = in_processes.solve(self._team, (right, guess), options, watch, solve)
         if watch.error is not None:
             raise watch.error
         seconds = time.perf_counter() - begin

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from ..env import Env
-from ..errors import InvalidInputError, OutOfMemoryError
+from ..errors import InvalidInputError, OutOfMemoryError, UnsupportedError
 from . import choices
 from .gpu_choice import MODEL, Bytes, Size
 from .gpus import Gpu
@@ -63,6 +63,11 @@ def place(asked: Asked, env: Env, work: Work, near: int | None = None) -> Stenci
         raise InvalidInputError(
             "u0 lies on a GPU, but engine 'cpu_threads' is asked for: leave the engine out, or "
             "pass a copy on the host (u0.get() in CuPy, u0.cpu() in PyTorch)"
+        )
+    if named in choices.DISTRIBUTED:
+        raise UnsupportedError(
+            f"engine '{named}' solves systems; stencils run in one process: choose 'cuda_p2p', "
+            "'cpu_threads', or leave the engine to 'auto'"
         )
     large = work.updates >= GPU_UPDATES
     engine, _, notes = choose_engine(asked, env, GPU_NNZ if large else 0, near is not None)

@@ -8,7 +8,7 @@
 
 #include "cpufree/base/error.hpp"
 
-namespace cpufree::baselines {
+namespace cpufree {
 
 // A library under the name that users know. It stays loaded: its threads may run until the process
 // ends.
@@ -38,4 +38,4 @@ class SharedLibrary {
   const char* needed_;
 };
 
-}  // namespace cpufree::baselines
+}  // namespace cpufree

@@ -1,0 +1,62 @@
+// A team of processes, whose members talk through an object of Python.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "cpufree/run/team.hpp"
+
+namespace cpufree {
+
+// Around an object with the attributes rank and size, and the methods all_gather(what, bytes) and
+// gather(what, bytes), which return lists of bytes. What these raise passes through.
+class [[gnu::visibility("hidden")]] PyTeam final : public Team {
+ public:
+  explicit PyTeam(nanobind::object team)
+      : team_(std::move(team)),
+        rank_(nanobind::cast<int>(team_.attr("rank"))),
+        size_(nanobind::cast<int>(team_.attr("size"))) {}
+  // Systems may be freed by threads that do not hold the GIL.
+  ~PyTeam() override {
+    const nanobind::gil_scoped_acquire acquire;
+    team_.reset();
+  }
+  PyTeam(const PyTeam&) = delete;
+  PyTeam& operator=(const PyTeam&) = delete;
+
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  std::vector<Bytes> all_gather(const char* what, std::span<const std::byte> mine) override {
+    return ask("all_gather", what, mine);
+  }
+  std::vector<Bytes> gather(const char* what, std::span<const std::byte> mine) override {
+    return ask("gather", what, mine);
+  }
+
+ private:
+  std::vector<Bytes> ask(const char* method, const char* what, std::span<const std::byte> mine) {
+    const nanobind::gil_scoped_acquire acquire;
+    const nanobind::object answer =
+        team_.attr(method)(what, nanobind::bytes(mine.data(), mine.size()));
+    std::vector<Bytes> all;
+    for (const nanobind::handle part : answer) {
+      const auto bytes = nanobind::cast<nanobind::bytes>(part);
+      const auto* const data = static_cast<const std::byte*>(bytes.data());
+      all.emplace_back(data, data + bytes.size());
+    }
+    return all;
+  }
+
+  nanobind::object team_;
+  int rank_;
+  int size_;
+};
+
+inline std::shared_ptr<Team> team_of(const nanobind::object& team) {
+  return team.is_none() ? nullptr : std::make_shared<PyTeam>(team);
+}
+
+}  // namespace cpufree

@@ -1,0 +1,39 @@
+// NVSHMEM's host library, loaded at run time: without it, everything else works. One process is one
+// PE. Nothing of its device library is used: kernels get addresses of one another's memory.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <functional>
+#include <string>
+
+#include "cpufree/base/shared_library.hpp"
+
+namespace cpufree::nvshmem {
+
+using Id = std::array<char, 128>;  // nvshmemx_uniqueid_t
+
+struct Library {
+  std::function<Id()> make_id;  // one process for all; it must then start as rank 0
+  // With the GPU of this PE current; returns when all PEs have called it. Throws EngineError.
+  std::function<void(int rank, int size, const Id&)> start;
+  std::function<void*(std::size_t)> allocate;  // nvshmem_malloc: the same size on all PEs, together
+  // nvshmem_ptr: the address of a symmetric object on another PE, null where loads and stores do
+  // not reach that.
+  std::function<void*(const void*, int)> address;
+  std::string version;
+  std::string path;  // where it was found
+};
+
+// The library: from `path` if that is not empty, else from where the system looks. Throws
+// Unsupported, which says where it was looked for.
+SharedLibrary open_library(const std::string& path);
+// What of it is used.
+Library functions_of(const SharedLibrary& library, const std::string& path);
+inline Library load(const std::string& path) { return functions_of(open_library(path), path); }
+
+// Bytes of symmetric memory that NVSHMEM is to have from its start on, unless the user has said
+// otherwise (NVSHMEM_SYMMETRIC_SIZE). To be called before `start`.
+void want_memory(std::size_t bytes);
+
+}  // namespace cpufree::nvshmem

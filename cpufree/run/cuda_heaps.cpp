@@ -1,0 +1,113 @@
+#include "cpufree/run/cuda_heaps.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+
+#include "cpufree/engines/cuda_p2p/shared.hpp"
+#include "cpufree/engines/nvshmem/library.hpp"
+
+namespace cpufree {
+
+namespace {
+
+// NVSHMEM in this process, from the first system to the end of the process: it cannot be started
+// twice. Its memory is never given back, which all PEs would have to do together, at a time when
+// some may have failed: blocks that all PEs have free are used again.
+class World {
+ public:
+  struct Block {
+    std::byte* begin = nullptr;
+    std::size_t bytes = 0;
+    bool lent = false;
+  };
+
+  World(Team& team, const std::string& path, std::size_t bytes)
+      : library_(nvshmem::load(path)), rank_(team.rank()), size_(team.size()) {
+    constexpr std::size_t kOwn = std::size_t{64} << 20;  // what NVSHMEM itself takes, and more
+    nvshmem::want_memory(bytes + kOwn);
+    const nvshmem::Id made = rank_ == 0 ? library_.make_id() : nvshmem::Id{};
+    library_.start(rank_, size_, each(team, "NVSHMEM's id", made).front());
+  }
+
+  // A block of `bytes` or more, the same one on all PEs.
+  Block& borrow(Team& team, std::size_t bytes) {
+    // One is free where all say so: members free systems at times of their own.
+    std::vector<std::int32_t> fits;
+    for (std::size_t k = 0; k < blocks_.size(); ++k)
+      if (!blocks_[k]->lent && blocks_[k]->bytes >= bytes)
+        fits.push_back(static_cast<std::int32_t>(k));
+    const auto all = join(team, "free memory", fits);
+    for (const std::int32_t k : fits)
+      if (std::ranges::count(all, k) == size_) return lend(at(k));
+    void* const begin = library_.allocate(bytes);
+    const auto got = each(team, "memory of NVSHMEM", std::int32_t{begin != nullptr});
+    if (const auto without = std::ranges::find(got, 0); without != got.end())
+      throw OutOfMemory(
+          "NVSHMEM has no room for " + std::to_string(bytes) +
+          " bytes of symmetric memory on rank " + std::to_string(without - got.begin()) +
+          "; use more ranks, or raise NVSHMEM_SYMMETRIC_SIZE, or free what else is on "
+          "its GPU");
+    blocks_.push_back(std::make_unique<Block>(Block{static_cast<std::byte*>(begin), bytes, false}));
+    return lend(blocks_.size() - 1);
+  }
+
+  // Its address of the memory of another PE.
+  std::byte* address(std::byte* mine, int pe) const {
+    return pe == rank_ ? mine : static_cast<std::byte*>(library_.address(mine, pe));
+  }
+
+ private:
+  Block& lend(std::size_t k) {
+    blocks_[k]->lent = true;
+    return *blocks_[k];
+  }
+
+  nvshmem::Library library_;
+  int rank_;
+  int size_;
+  std::vector<std::unique_ptr<Block>> blocks_;  // the same list on all PEs
+};
+
+World& world(Team& team, const std::string& path, std::size_t bytes) {
+  static std::mutex mutex;
+  static std::optional<World> all;
+  const std::lock_guard lock(mutex);
+  if (!all) all.emplace(team, path, bytes);
+  return *all;
+}
+
+}  // namespace
+
+CudaHeaps::CudaHeaps(const std::vector<int>& devices, std::size_t bytes) {
+  for (const int device : devices) {
+    own_.emplace_back(device, bytes);
+    bases_.push_back(own_.back().data());
+  }
+}
+
+CudaHeaps::CudaHeaps(Team& team, const std::string& library, int device, std::size_t bytes) {
+  const cuda_p2p::OnDevice here(device);  // NVSHMEM goes by the device that is current
+  World& nvshmem = world(team, library, bytes);
+  World::Block& block = nvshmem.borrow(team, bytes);
+  lent_ = &block.lent;
+  for (int pe = 0; pe < team.size(); ++pe) {
+    bases_.push_back(nvshmem.address(block.begin, pe));
+    if (bases_.back() != nullptr) continue;
+    *lent_ = false;
+    throw Unsupported("the GPU of rank " + std::to_string(pe) +
+                      " is out of reach of loads and stores from rank " +
+                      std::to_string(team.rank()) +
+                      "; this version needs GPUs of one machine, linked by NVLink (nvidia-smi topo "
+                      "-m shows which are)");
+  }
+  cuda_p2p::check(cudaMemset(block.begin, 0, bytes), "cudaMemset");
+  cuda_p2p::check(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");
+}
+
+CudaHeaps::~CudaHeaps() {
+  if (lent_ != nullptr) *lent_ = false;
+}
+
+}  // namespace cpufree

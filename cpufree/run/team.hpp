@@ -1,0 +1,101 @@
+// The processes that work on a system together, one for each PE, as seen from one of them.
+//
+// All members call the same functions in the same order, and each call returns once all have made
+// it. Where a member fails, calls throw in all others: nobody waits for one that will not come.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <type_traits>
+#include <vector>
+
+#include "cpufree/base/index.hpp"
+
+namespace cpufree {
+
+using Bytes = std::vector<std::byte>;
+
+class Team {
+ public:
+  virtual ~Team() = default;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  // What everybody gives, by rank. `what` names the call, for messages.
+  virtual std::vector<Bytes> all_gather(const char* what, std::span<const std::byte> mine) = 0;
+  // The same for rank 0 alone; the others get nothing.
+  virtual std::vector<Bytes> gather(const char* what, std::span<const std::byte> mine) = 0;
+};
+
+// A process that runs all PEs itself.
+class Alone final : public Team {
+ public:
+  int rank() const override { return 0; }
+  int size() const override { return 1; }
+  std::vector<Bytes> all_gather(const char*, std::span<const std::byte> mine) override {
+    return {Bytes(mine.begin(), mine.end())};
+  }
+  std::vector<Bytes> gather(const char* what, std::span<const std::byte> mine) override {
+    return all_gather(what, mine);
+  }
+};
+
+// The PEs that this process runs: all there are, or the one of its rank.
+struct OwnPes {
+  int first = 0;
+  int here = 1;
+  int all = 1;
+
+  static OwnPes of(const Team* team, int pes) {
+    return team == nullptr ? OwnPes{0, pes, pes} : OwnPes{team->rank(), 1, pes};
+  }
+  bool speaker() const { return first == 0; }  // PE 0 is here
+};
+
+template <class V>
+std::span<const std::byte> bytes_of(const std::vector<V>& values) {
+  static_assert(std::is_trivially_copyable_v<V>);
+  return std::as_bytes(std::span<const V>(values));
+}
+
+template <class V>
+std::vector<V> values_of(const Bytes& bytes) {
+  static_assert(std::is_trivially_copyable_v<V>);
+  std::vector<V> values(bytes.size() / sizeof(V));
+  if (!values.empty()) std::memcpy(static_cast<void*>(values.data()), bytes.data(), bytes.size());
+  return values;
+}
+
+// The lists of all members, one behind the other.
+template <class V>
+std::vector<V> join(Team& team, const char* what, const std::vector<V>& mine) {
+  std::vector<V> all;
+  for (const Bytes& bytes : team.all_gather(what, bytes_of(mine))) {
+    const auto more = values_of<V>(bytes);
+    all.insert(all.end(), more.begin(), more.end());
+  }
+  return all;
+}
+
+// One value of each member.
+template <class V>
+std::vector<V> each(Team& team, const char* what, const V& mine) {
+  return join(team, what, std::vector<V>{mine});
+}
+
+template <class V>
+V most(Team& team, const char* what, V mine) {
+  return std::ranges::max(each(team, what, mine));
+}
+
+template <class V>
+V least(Team& team, const char* what, V mine) {
+  return std::ranges::min(each(team, what, mine));
+}
+
+// Returns once all members have come.
+inline void barrier(Team& team, const char* what) { team.all_gather(what, {}); }
+
+}  // namespace cpufree

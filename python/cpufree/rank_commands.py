@@ -1,0 +1,111 @@
+"""Commands in several processes: our own launcher, and what ranks of any launcher do."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import sys
+import warnings
+from collections.abc import Iterator
+from typing import Annotated
+
+import typer
+
+from . import ranks
+from .commands import explain
+from .env import Env, RankEnv
+from .errors import CpufreeError, CpufreeWarning, UnsupportedError
+
+# Commands of `cpufree` that work together where they are started as ranks.
+DISTRIBUTED = ("solve", "doctor")
+_ENGINES = ("nvshmem", "cpu_processes")
+
+EPILOG = """
+[bold]Examples[/bold]
+
+  cpufree run -n 8 solve A.mtx.gz --out x.npy
+
+  cpufree run -n 4 solve gen:poisson2d?nx=512,ny=512 --engine cpu_processes
+
+  cpufree run -n 8 python program.py
+
+mpirun, srun and torchrun start the same commands, on one machine or on many.
+"""
+
+
+def run(
+    command: Annotated[
+        list[str],
+        typer.Argument(metavar="COMMAND...", help="A command of cpufree, or a program."),
+    ],
+    ranks_: Annotated[
+        int,
+        typer.Option(
+            "-n", "--ranks", min=1, max=1024, metavar="N", help="Processes, one for each PE."
+        ),
+    ],
+) -> None:
+    """Start a command as N processes of this machine, which work together."""
+    from .ranks.launch import launch, program
+
+    raise typer.Exit(launch(program(command, DISTRIBUTED), ranks_))
+
+
+@contextlib.contextmanager
+def as_rank(engine: str) -> Iterator[tuple[str, bool]]:
+    """Be a rank where a launcher has started several; yield the engine, and who speaks.
+
+    An engine of one process, asked for by name, keeps processes apart: they may solve different
+    systems, and all of them speak.
+    """
+    if engine == "auto":
+        engine = Env.read().engine
+    if engine not in ("auto", *_ENGINES) or (engine == "auto" and ranks.is_rank() is None):
+        yield engine, True
+        return
+    team = ranks.join()
+    with team.working(lambda error: explain(error)[0]):
+        if engine == "auto":
+            engine = choose_engine(team)
+        if team.rank != 0:
+            warnings.simplefilter("ignore", CpufreeWarning)  # rank 0 has them too
+        yield engine, team.rank == 0
+        sys.stdout.flush()
+        # A launcher may end all ranks once the first one has ended.
+        team.barrier("the end")
+    ranks.leave()
+
+
+@contextlib.contextmanager
+def silent_copies() -> Iterator[None]:
+    """Let rank 0 of `cpufree run` alone say what is wrong with the command line of all."""
+    try:
+        env = RankEnv.read()
+    except CpufreeError:  # told where the variables are needed
+        env = None
+    copy = env is not None and env.launcher == "cpufree" and env.rank != 0
+    with contextlib.redirect_stderr(io.StringIO()) if copy else contextlib.nullcontext():
+        yield
+
+
+def choose_engine(team: ranks.Team) -> str:
+    """Return the engine for all ranks: GPUs where all of them see some."""
+    from .run import gpus
+
+    there = [
+        facts["gpus"] for facts in team.tell_all("engine", {"gpus": len(gpus.usable(gpus.find()))})
+    ]
+    if not any(there):
+        return "cpu_processes"
+    if not all(there):
+        without = there.index(0)
+        raise UnsupportedError(
+            f"rank {without} ({team.members[without]['host']}) sees no GPU that can be used, but "
+            f"others do: give each rank one, or choose --engine cpu_processes"
+        )
+    return "nvshmem"
+
+
+def end_of_rank(error: Exception, code: int, line: str) -> tuple[int, str | None]:
+    """Return exit code and message for an error; None where another rank tells it."""
+    return ranks.settle(error, line, code)

@@ -1,0 +1,207 @@
+"""The hub of a team, in the process of rank 0: it collects what all give, and says who has failed.
+
+A member is a connection and the thread that reads from it. At most one call of each member is open
+at any time, so the calls that are open together are one round. The first failure decides: all
+members are told the same verdict, and which one of them is to tell the user.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from . import wire
+
+# Seconds that one member may come later to a round than another: far beyond any difference between
+# ranks that do the same, which may read a matrix meanwhile.
+CALL_LIMIT = 1800.0
+_TICK = 0.1
+ENDED = "has ended without a word: it was killed, or has crashed"
+FAILED = 4  # exit code where a rank fails without one of its own
+
+
+@dataclass
+class _Member:
+    connection: socket.socket
+    facts: dict[str, Any]
+    sending: threading.Lock = field(default_factory=threading.Lock)
+    given: bytes | None = None  # in the open round
+
+    def tell(self, facts: dict[str, Any], data: bytes = b"") -> None:
+        """Send; where that fails, the thread that reads notices, too."""
+        with self.sending, contextlib.suppress(OSError):
+            wire.send(self.connection, facts, data)
+
+    def name(self) -> str:
+        return f"{self.facts['host']}, process {self.facts['pid']}"
+
+
+class Hub:
+    """Serves a team; ends once all members have left, or the team has failed."""
+
+    def __init__(
+        self, listener: socket.socket, ranks: int, job: str, version: str, join_limit: float
+    ) -> None:
+        self._listener = listener
+        self._ranks, self._job, self._version = ranks, job, version
+        self._join_limit = join_limit
+        self._changed = threading.Condition()
+        self._members: dict[int, _Member] = {}  # those that are connected
+        self._complete = False
+        self._left: set[int] = set()
+        self._what, self._only_first = "", False  # of the open round
+        self._opened = 0.0  # when it was; 0: none is
+        self._verdict: dict[str, Any] | None = None
+        self._thread = threading.Thread(target=self._serve, name="cpufree hub", daemon=True)
+        self._thread.start()
+
+    def wait(self, seconds: float) -> None:
+        """Wait for the hub to end, so long at most."""
+        self._thread.join(seconds)
+
+    def _serve(self) -> None:
+        self._listener.settimeout(_TICK)
+        end = time.monotonic() + self._join_limit
+        while not self._ended():
+            with contextlib.suppress(TimeoutError, OSError):
+                connection, _ = self._listener.accept()
+                connection.settimeout(None)
+                threading.Thread(target=self._read, args=(connection,), daemon=True).start()
+            with self._changed:
+                self._look_at_clock(end)
+        self._listener.close()
+
+    def _ended(self) -> bool:
+        with self._changed:
+            all_left = len(self._left) == self._ranks
+            return all_left or (self._verdict is not None and not self._members)
+
+    def _look_at_clock(self, end: float) -> None:
+        """Fail where a member is late; the lock is held."""
+        now = time.monotonic()
+        if not self._complete and self._verdict is None and now > end:
+            missing = [rank for rank in range(self._ranks) if rank not in self._members]
+            self._fail(
+                missing[0],
+                f"has not come within {self._join_limit:g} s"
+                + (f", nor have ranks {_spell(missing[1:])}" if missing[1:] else "")
+                + "; was it started, and does it reach rank 0? CPUFREE_JOIN_LIMIT gives more time",
+            )
+        if self._opened and now > self._opened + CALL_LIMIT:
+            late = [rank for rank, member in self._members.items() if member.given is None]
+            self._fail(late[0], f"has not come to '{self._what}' within {CALL_LIMIT:g} s")
+
+    def _read(self, connection: socket.socket) -> None:
+        """Follow one connection to its end."""
+        wire.prepare(connection)
+        rank = -1
+        try:
+            facts, _ = wire.receive(connection)
+            rank = self._join(connection, facts)
+            while rank >= 0:
+                facts, data = wire.receive(connection)
+                with self._changed:
+                    if not self._take(rank, facts, data):
+                        break
+        except (OSError, KeyError, ValueError):
+            pass  # the connection has ended, or speaks of something else
+        with self._changed:
+            for key, member in list(self._members.items()):
+                if member.connection is connection:
+                    del self._members[key]
+                    self._fail(rank, f"({member.name()}) {ENDED}")
+        wire.hang_up(connection)
+
+    def _join(self, connection: socket.socket, facts: dict[str, Any]) -> int:
+        """Take a member in; return its rank, -1 for a stranger."""
+        rank, ranks = int(facts["rank"]), int(facts["ranks"])
+        if facts["job"] != self._job or not rank >= 0:
+            return -1
+        with self._changed:
+            member = _Member(connection, facts)
+            member.tell({"do": "welcome"})
+            if self._verdict is not None:
+                member.tell({"do": "end", **self._verdict, "teller": -1})
+                return -1
+            problem = ""
+            if ranks != self._ranks:
+                problem = f"is one of {ranks} ranks, but rank 0 one of {self._ranks}"
+            elif facts["version"] != self._version:
+                problem = f"has cpufree {facts['version']}, but rank 0 has {self._version}"
+            elif rank in self._members:
+                problem = f"is there twice: as {self._members[rank].name()}, and {member.name()}"
+            if problem:
+                self._members[self._ranks + rank] = member  # to be told as well
+                self._fail(rank, problem + "; start all ranks in the same way")
+                return -1
+            self._members[rank] = member
+            if len(self._members) == self._ranks:
+                self._complete = True
+                everybody = [self._members[k].facts for k in range(self._ranks)]
+                for one in self._members.values():
+                    one.tell({"do": "begin", "members": everybody})
+            return rank
+
+    def _take(self, rank: int, facts: dict[str, Any], data: bytes) -> bool:
+        """Act on a message of a member; False once it has left. The lock is held."""
+        do = facts["do"]
+        if do == "fail":
+            self._judge(int(facts["about"]), str(facts["message"]), int(facts["code"]))
+        elif do == "leave":
+            self._left.add(rank)
+            self._members.pop(rank, None)
+            if self._opened:
+                self._fail(rank, f"has left, but others have come to '{self._what}'")
+            return False
+        elif do == "call":
+            self._call(rank, str(facts["what"]), bool(facts["only_first"]), data)
+        return True
+
+    def _call(self, rank: int, what: str, only_first: bool, data: bytes) -> None:
+        if self._verdict is not None:
+            return
+        if self._left:
+            self._fail(min(self._left), f"has left, but rank {rank} has come to '{what}'")
+            return
+        if not self._opened:
+            self._what, self._only_first, self._opened = what, only_first, time.monotonic()
+        elif what != self._what:
+            self._fail(
+                rank,
+                f"has come to '{what}', but others to '{self._what}': do all ranks do the same?",
+            )
+            return
+        self._members[rank].given = data
+        given = [self._members[k].given for k in sorted(self._members)]
+        if len(given) < self._ranks or any(one is None for one in given):
+            return
+        parts = [one for one in given if one is not None]
+        for k, member in self._members.items():
+            member.given = None
+            mine = parts if k == 0 or not self._only_first else []
+            member.tell({"do": "answer", "sizes": [len(part) for part in mine]}, b"".join(mine))
+        self._opened = 0.0
+
+    def _fail(self, rank: int, what: str) -> None:
+        """Find that a rank has failed; the lock is held."""
+        self._judge(rank, f"rank {rank} {what}", FAILED)
+
+    def _judge(self, rank: int, message: str, code: int) -> None:
+        """Tell everybody the verdict, unless there is one; the lock is held."""
+        if self._verdict is not None:
+            return
+        teller = min(self._members, default=-1)
+        self._verdict = {"rank": rank, "message": message, "code": code, "teller": teller}
+        for member in self._members.values():
+            member.tell({"do": "end", **self._verdict})
+        self._changed.notify_all()
+
+
+def _spell(ranks: list[int]) -> str:
+    """Return the first few numbers of a list."""
+    shown = ", ".join(map(str, ranks[:8]))
+    return shown + (" and others" if len(ranks) > 8 else "")

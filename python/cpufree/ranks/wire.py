@@ -1,0 +1,77 @@
+"""Messages over a TCP connection: a few facts as JSON, and bytes."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import struct
+from typing import Any
+
+_FRAME = struct.Struct("!4sIQ")
+_MARK = b"cpfr"
+_MOST_FACTS = 1 << 20  # bytes
+# A machine that is switched off, or cut off, answers no probe; it is given up after so many
+# seconds. The kernel sends and answers probes, however busy the process is.
+_IDLE, _INTERVAL, _PROBES, _UNANSWERED_MS = 2, 1, 5, 7000
+
+
+class Damaged(ConnectionError):
+    """What came is no message of ours."""
+
+
+def prepare(connection: socket.socket) -> None:
+    """Send small messages at once, and notice when the other machine is gone."""
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in (
+        ("TCP_KEEPIDLE", _IDLE),
+        ("TCP_KEEPINTVL", _INTERVAL),
+        ("TCP_KEEPCNT", _PROBES),
+        ("TCP_USER_TIMEOUT", _UNANSWERED_MS),
+    ):
+        if hasattr(socket, name):  # Linux has all of them
+            with contextlib.suppress(OSError):
+                connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+
+def send(connection: socket.socket, facts: dict[str, Any], data: bytes = b"") -> None:
+    """Send one message; OSError where the connection is broken."""
+    text = json.dumps(facts).encode()
+    connection.sendall(_FRAME.pack(_MARK, len(text), len(data)) + text)
+    if data:
+        connection.sendall(data)
+
+
+def receive(connection: socket.socket) -> tuple[dict[str, Any], bytes]:
+    """Return the next message; ConnectionError at the end, OSError where it is broken."""
+    mark, facts, data = _FRAME.unpack(_exactly(connection, _FRAME.size))
+    if mark != _MARK or facts > _MOST_FACTS:
+        raise Damaged("not a message of cpufree")
+    try:
+        content = json.loads(_exactly(connection, facts))
+    except ValueError as error:
+        raise Damaged("not a message of cpufree") from error
+    if not isinstance(content, dict):
+        raise Damaged("not a message of cpufree")
+    return content, bytes(_exactly(connection, data))
+
+
+def _exactly(connection: socket.socket, count: int) -> bytearray:
+    """Read so many bytes."""
+    buffer = bytearray(count)
+    view = memoryview(buffer)
+    done = 0
+    while done < count:
+        got = connection.recv_into(view[done:])
+        if got == 0:
+            raise ConnectionError("the connection has ended")
+        done += got
+    return buffer
+
+
+def hang_up(connection: socket.socket) -> None:
+    """Close a connection, also for a thread that waits for it."""
+    with contextlib.suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
+    connection.close()

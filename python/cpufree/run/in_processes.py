@@ -1,0 +1,149 @@
+"""Systems of several processes: where they are solved, and that all ranks are given the same."""
+
+from __future__ import annotations
+
+import dataclasses
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import ranks
+from ..env import Env
+from ..errors import InvalidInputError, RankFailedError, UnsupportedError
+from ..problem import CsrMatrix
+from ..ranks import Team
+from ..result import counted
+from . import choices, gpus, nvshmem
+from .gpu_choice import Size
+from .gpus import Gpu
+from .placement import Asked, Placement
+from .watch import Watch
+
+
+def team_for(engine: str, asked: Asked) -> Team | None:
+    """Return the team of an engine, None for engines of one process; this process joins it.
+
+    Raises:
+        InvalidInputError: a number of PEs is asked for that is not that of the processes.
+        UnsupportedError: this process was started alone.
+    """
+    if engine not in choices.DISTRIBUTED:
+        return None
+    team = ranks.join()
+    if asked.pes not in ("auto", team.size):
+        raise InvalidInputError(
+            f"pes is {asked.pes}, but there are {team.size} processes, and engine '{engine}' has "
+            "one PE in each: leave pes out"
+        )
+    return team
+
+
+def agree_on_matrix(team: Team, A: CsrMatrix, sharing: Sequence[Any]) -> None:
+    """Raise RankFailedError in all ranks unless all have the same matrix, and share it equally."""
+    facts = {
+        "number of rows": A.shape[0],
+        "number of nonzeros": A.nnz,
+        "type of entries": str(A.dtype),
+        "pattern of entries": [digest(A.indptr), digest(A.indices)],
+        "values of entries": digest(A.data),
+        "partition and order": [str(how) for how in sharing],
+    }
+    team.agree("matrix", facts)
+
+
+def digest(array: Any) -> int:
+    """Return a number that arrays of other content are unlikely to have."""
+    return 0 if array is None else zlib.crc32(np.ascontiguousarray(array).view(np.uint8).data)
+
+
+def place(team: Team, asked: Asked, env: Env, size: Size) -> Placement:
+    """Return where this rank's part goes; all ranks call it together."""
+    engine = env.engine if asked.engine == "auto" else asked.engine
+    each = f"{counted(team.size, 'PE')}, one in each process"
+    if engine == "cpu_processes":
+        require_one_machine(team)
+        blocks, why = choices.choose_blocks(asked.blocks, env.blocks, team.size, size.nnz)
+        team.agree("number of blocks", {"number of blocks": blocks})
+        reasons = [f"cpu_processes: {each}"]
+        return Placement(engine, team.size, blocks, reasons, why, team=team)
+    own, gpus_of_all = choose_gpu(team, asked, env)
+    library = nvshmem.prepare(team)
+    blocks, why = 0, "as many as run at once"
+    if asked.blocks != "auto" or env.blocks is not None:
+        blocks, why = choices.choose_blocks(asked.blocks, env.blocks, 1, size.nnz)
+    team.agree("number of blocks", {"number of blocks": blocks})
+    reasons = [f"nvshmem: {each}"]
+    tuning = {"nvshmem_library": library}
+    return Placement(
+        engine, team.size, blocks, reasons, why, gpus_of_all,
+        team=team, own_gpu=own, tuning=tuning,
+    )  # fmt: skip
+
+
+def require_one_machine(team: Team) -> None:
+    """Raise UnsupportedError where the ranks are on several machines."""
+    here = team.ranks_here()
+    elsewhere = [rank for rank in range(team.size) if rank not in here]
+    if elsewhere:
+        hosts = [team.members[rank]["host"] for rank in (here[0], elsewhere[0])]
+        raise UnsupportedError(
+            f"engine 'cpu_processes' works on one machine, but rank {here[0]} is on {hosts[0]}, "
+            f"and rank {elsewhere[0]} on {hosts[1]}: use engine 'nvshmem' there"
+        )
+
+
+def choose_gpu(team: Team, asked: Asked, env: Env) -> tuple[Gpu, list[Gpu]]:
+    """Return the GPU of this rank, which no other rank has, and those of all, by rank.
+
+    All ranks call it together.
+    """
+    local = team.local_rank
+    there = gpus.require_usable("nvshmem")
+    wanted = asked.devices if asked.devices != "auto" else env.gpus
+    pool = there if isinstance(wanted, str) else gpus.select(wanted, there, "gpus")
+    # A launcher that gives each process its own GPU leaves only that one to be seen.
+    number = 0 if len(pool) == 1 else local
+    if number >= len(pool):
+        raise UnsupportedError(
+            f"process {local} of its machine, counted from 0, sees only "
+            f"{gpus.spell([gpu.index for gpu in pool])}: start no more processes than there are "
+            "GPUs"
+        )
+    mine = pool[number]
+    told = team.tell_all("GPUs", dataclasses.asdict(mine))
+    everybody = [
+        Gpu(**{**facts, "compute_capability": tuple(facts["compute_capability"])}) for facts in told
+    ]
+    seen: dict[str, int] = {}
+    for rank, gpu in enumerate(everybody):
+        first = seen.setdefault(gpu.uuid, rank)
+        if first != rank:
+            raise RankFailedError(
+                f"rank {rank} has the same GPU as rank {first} ({gpu.name}, {gpu.uuid[:8]} on "
+                f"{team.members[rank]['host']}): each rank needs one of its own; start as many "
+                "ranks on a machine as it has GPUs",
+                rank,
+            )
+    return mine, everybody
+
+
+def solve(
+    team: Team,
+    vectors: Sequence[Any],
+    options: Mapping[str, Any],
+    watch: Watch,
+    call: Callable[[Callable[[int, float], bool]], Any],
+) -> Any:
+    """Return what `call` returns for a function that follows the solve, and the team."""
+
+    def follow(iteration: int, residual: float) -> bool:
+        team.check()  # another rank has failed: the kernels are made to leave
+        return watch(iteration, residual)
+
+    with team.working():
+        facts = {f"option {name}": value for name, value in options.items()}
+        facts |= {"right-hand side": digest(vectors[0]), "first guess": digest(vectors[1])}
+        team.agree("options of a solve", facts)
+        return call(follow)

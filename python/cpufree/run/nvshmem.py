@@ -1,0 +1,70 @@
+"""NVSHMEM's host library: where it lies, and whether it loads."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+from functools import lru_cache
+from pathlib import Path
+
+from ..env import preset_nvshmem
+from ..errors import UnsupportedError
+from ..ranks import Team
+
+NAME = "libnvshmem_host.so.3"
+_PROBE_SECONDS = 60.0
+# Loads the library and asks for its version, in a process that it may take down.
+_PROBE = """
+import ctypes, json, sys
+library = ctypes.CDLL(sys.argv[1])
+number = [ctypes.c_int() for _ in range(3)]
+library.nvshmemx_vendor_get_version_info(*map(ctypes.byref, number))
+print(json.dumps([n.value for n in number]))
+"""
+
+
+def find() -> str:
+    """Return the path of the library in pip's package, its name where that is not installed."""
+    try:
+        spec = importlib.util.find_spec("nvidia.nvshmem")
+    except ModuleNotFoundError:  # no package of NVIDIA's
+        spec = None
+    for folder in (spec.submodule_search_locations or []) if spec is not None else []:
+        file = Path(folder) / "lib" / NAME
+        if file.exists():
+            return str(file)
+    return NAME
+
+
+@lru_cache(maxsize=4)
+def version(library: str) -> str:
+    """Return the library's version, such as "3.4.5".
+
+    Raises:
+        UnsupportedError: it does not load, or ends the process that loads it.
+    """
+    command = [sys.executable, "-I", "-S", "-c", _PROBE, library]
+    advice = "pip install nvidia-nvshmem-cu13 brings it"
+    try:
+        done = subprocess.run(command, capture_output=True, timeout=_PROBE_SECONDS)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise UnsupportedError(f"engine 'nvshmem': {library} cannot be tried: {error}") from error
+    try:
+        number: list[int] = json.loads(done.stdout)
+    except ValueError:
+        said = done.stderr.decode(errors="replace").strip().splitlines()
+        why = said[-1] if said else f"it ended its process, status {done.returncode}"
+        raise UnsupportedError(
+            f"engine 'nvshmem': {library} does not load ({why}); {advice}"
+        ) from None
+    return ".".join(map(str, number))
+
+
+def prepare(team: Team) -> str:
+    """Return the library's path once all ranks have it, and set what it is to read."""
+    library = find()
+    team.agree("version of NVSHMEM", {"version of NVSHMEM": version(library)})
+    preset_nvshmem(one_machine=team.size_here == team.size)
+    return library

@@ -1,0 +1,174 @@
+"""A member of a team, as a program: what the tests have it do is named by its first argument."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+
+import numpy as np
+import scipy.sparse as sp
+
+from cpufree import ranks
+from cpufree.errors import RankFailedError
+
+
+def say(*words: object) -> None:
+    """Print a line at once."""
+    print(*words, flush=True)
+
+
+def talk(team: ranks.Team) -> None:
+    """Use every call."""
+    assert team.all_gather("a", bytes([team.rank])) == [bytes([k]) for k in range(team.size)]
+    large = bytes([team.rank]) * 3_000_000
+    got = team.gather("b", large)
+    assert [part[:1] for part in got] == [bytes([k]) for k in range(team.size)][: len(got)]
+    assert len(got) == (team.size if team.rank == 0 else 0)
+    team.barrier("c")
+    arrays = team.from_first("d", lambda: {"rows": np.arange(5), "name": np.array("metis")})
+    assert arrays["rows"].tolist() == [0, 1, 2, 3, 4]
+    assert str(arrays["name"]) == "metis"
+    assert [f["rank"] for f in team.tell_all("e", {"rank": team.rank})] == list(range(team.size))
+    assert team.size_here == team.size
+    assert team.local_rank == team.rank
+    say("talked")
+
+
+def call_another(team: ranks.Team) -> None:
+    """Rank 1 comes to something else."""
+    with team.working():
+        team.barrier("here" if team.rank != 1 else "there")
+
+
+def disagree(team: ranks.Team) -> None:
+    """Rank 1 has other facts."""
+    with team.working():
+        team.agree("facts", {"colour": "red", "size": 3 if team.rank != 1 else 4})
+
+
+def leave_early(team: ranks.Team) -> None:
+    """Rank 1 leaves while the others wait for it."""
+    if team.rank == 1:
+        ranks.leave()
+        return
+    team.barrier("the end")
+
+
+def die(team: ranks.Team) -> None:
+    """Rank 1 is killed while the others wait for it."""
+    if team.rank == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    with team.working():
+        team.barrier("the end")
+
+
+def first_dies(team: ranks.Team) -> None:
+    """Rank 0 is killed while the others wait for it."""
+    if team.rank == 0:
+        time.sleep(0.2)
+        os.kill(os.getpid(), signal.SIGKILL)
+    with team.working():
+        team.barrier("the end")
+
+
+def hang(team: ranks.Team) -> None:
+    """Rank 1 fails while the others are where no error reaches them."""
+    with team.working():
+        if team.rank == 1:
+            raise ValueError("rank 1 cannot go on")
+        time.sleep(60.0)
+
+
+def solve(team: ranks.Team) -> None:
+    """Solve by the interface of Python, twice, with a right-hand side of one's own."""
+    import cpufree
+
+    a = sp.diags_array([-1.0, 2.1, -1.0], offsets=[-1, 0, 1], shape=(3000, 3000)).tocsr()
+    b = np.sin(np.arange(3000.0))
+    with cpufree.Solver(a, engine="cpu_processes") as solver:
+        for _ in range(2):
+            result = solver.solve(b, rtol=1e-9)
+    assert result.converged
+    assert (result.engine, result.pes) == ("cpu_processes", team.size)
+    known = np.isfinite(result.x)
+    assert known.all() == (team.rank == 0)
+    assert known.sum() >= 3000 // (2 * team.size)
+    if team.rank == 0:
+        assert np.linalg.norm(b - a @ result.x) <= 1e-8 * np.linalg.norm(b)
+    say("solved")
+
+
+def other_vector(team: ranks.Team) -> None:
+    """Rank 1 has another right-hand side."""
+    import cpufree
+
+    cpufree.solve(sp.eye_array(100).tocsr(), np.full(100, 1.0 + (team.rank == 1)),
+                  engine="cpu_processes")  # fmt: skip
+
+
+def gpu_systems(team: ranks.Team) -> None:
+    """Several systems at once and one after another, of several sizes, in both precisions."""
+    import cpufree
+
+    for kind in (np.float64, np.float32):
+        kept = []
+        for n in (40, 25, 60):
+            a = cpufree.generate.poisson2d(n, n).astype(kind)
+            b = np.ones(n * n, dtype=kind)
+            kept.append(cpufree.Solver(a, engine="nvshmem"))
+            for solver in kept[-1:] * 3:
+                result = solver.solve(b, rtol=1e-4)
+                assert result.converged
+                if team.rank == 0:
+                    assert np.linalg.norm(b - a @ result.x) <= 2e-4 * np.linalg.norm(b)
+        for solver in kept:
+            solver.close()
+    say("solved")
+
+
+def gpu_killed(team: ranks.Team) -> None:
+    """Rank 1 is killed by itself in the middle of a solve."""
+    import cpufree
+
+    begin = 0.0
+
+    def progress(iteration: int, residual: float) -> None:
+        nonlocal begin
+        if begin == 0.0:
+            begin = time.monotonic()
+            if team.rank == 1:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    a = cpufree.generate.poisson1d(4_000_000)
+    try:
+        cpufree.solve(a, np.ones(4_000_000), engine="nvshmem", pc="none", rtol=1e-12,
+                      progress=progress, check=False)  # fmt: skip
+    finally:
+        say(f"after {time.monotonic() - begin:.3f} s")
+
+
+def gpu_too_large(team: ranks.Team) -> None:
+    """Ask NVSHMEM for more than its heap may have."""
+    import cpufree
+
+    os.environ["NVSHMEM_SYMMETRIC_SIZE"] = str(32 << 20)
+    os.environ["NVSHMEM_DISABLE_CUDA_VMM"] = "1"  # a heap that does not grow
+    n = 8_000_000
+    cpufree.solve(cpufree.generate.poisson1d(n), np.ones(n), engine="nvshmem", check=False)
+
+
+def main() -> int:
+    """Join, do, and tell of RankFailedError in one line."""
+    try:
+        team = ranks.join()
+        globals()[sys.argv[1]](team)
+    except RankFailedError as error:
+        say(f"failed: {error}")
+        return 4
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

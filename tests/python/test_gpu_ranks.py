@@ -1,0 +1,118 @@
+"""The engine nvshmem on GPUs, one process for each. Skipped without GPUs or without NVSHMEM."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from gpus_here import HERE, needs_gpu, several, solve
+
+import cpufree
+from cpufree.errors import UnsupportedError
+from cpufree.run import nvshmem
+
+PROGRAM = Path(__file__).with_name("rank_program.py")
+COUNTS = [count for count in (1, 2, 4, 8) if count <= len(HERE)] or [1]
+PROBLEM = "gen:poisson3d?nx=30,ny=29,nz=28"
+LIMIT = 120.0  # seconds for any run
+ENDS_WITHIN = 10.0
+
+
+def why_not() -> str:
+    """Return why NVSHMEM cannot be used here, "" where it can."""
+    try:
+        nvshmem.version(nvshmem.find())
+    except UnsupportedError as error:
+        return str(error)
+    return ""
+
+
+pytestmark = [needs_gpu, pytest.mark.skipif(bool(HERE and why_not()), reason="needs NVSHMEM")]
+
+
+def clean(**more: str) -> dict[str, str]:
+    """Return the environment of the tests without presets of engines."""
+    kept = {key: value for key, value in os.environ.items() if not key.startswith("CPUFREE_")}
+    return {**kept, "NO_COLOR": "1", "COLUMNS": "200", "CPUFREE_JOIN_LIMIT": "60", **more}
+
+
+def launched(words: Sequence[str], ranks: int, **more: str) -> subprocess.CompletedProcess[str]:
+    """Run `cpufree run`; it must end in time."""
+    command = [sys.executable, "-m", "cpufree", "run", "-n", str(ranks), *words]
+    return subprocess.run(command, env=clean(**more), capture_output=True, text=True, timeout=LIMIT)
+
+
+def solved(tmp_path: Path, ranks: int, *words: str) -> tuple[Any, dict[str, Any]]:
+    """Return x and the report of `cpufree run -n ranks solve`."""
+    files = ["--out", str(tmp_path / "x.npy"), "--json", str(tmp_path / "report.json")]
+    ended = launched(["solve", PROBLEM, "--engine", "nvshmem", *words, *files], ranks)
+    assert ended.returncode == 0, ended.stderr
+    return np.load(tmp_path / "x.npy"), json.loads((tmp_path / "report.json").read_text())
+
+
+@pytest.mark.parametrize("ranks", COUNTS)
+@pytest.mark.parametrize("method", ["cg", "prcg", "pipecg"])
+def test_processes_give_bitwise_what_one_process_gives(
+    tmp_path: Path, ranks: int, method: str
+) -> None:
+    x, report = solved(tmp_path, ranks, "--method", method, "--rtol", "1e-9")
+    A = cpufree.load_matrix(PROBLEM)
+    one = solve(A, np.ones(A.shape[0]), pes=ranks, method=method, rtol=1e-9)
+    assert (report["engine"], report["pes"]) == ("nvshmem", ranks)
+    assert report["iterations"] == one.iterations
+    assert x.tobytes() == one.x.tobytes()
+
+
+@several
+def test_auto_takes_a_gpu_for_each_process(tmp_path: Path) -> None:
+    ended = launched(["solve", PROBLEM, "--json", str(tmp_path / "report.json")], 2)
+    assert ended.returncode == 0, ended.stderr
+    assert json.loads((tmp_path / "report.json").read_text())["engine"] == "nvshmem"
+
+
+@several
+def test_systems_are_made_solved_and_freed_again_and_again() -> None:
+    ended = launched([sys.executable, str(PROGRAM), "gpu_systems"], 2)
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout == "solved\n" * 2
+
+
+@several
+def test_a_rank_killed_in_mid_solve_ends_all() -> None:
+    ended = launched([sys.executable, str(PROGRAM), "gpu_killed"], 2)
+    assert ended.returncode == 4
+    assert "rank 1 (" in ended.stdout
+    assert "has ended without a word" in ended.stdout
+    seconds = float(ended.stdout.rpartition("after")[2].split()[0])
+    assert seconds < ENDS_WITHIN
+
+
+def test_two_ranks_on_one_gpu_are_refused_by_name() -> None:
+    begin = time.monotonic()
+    ended = launched(
+        ["solve", PROBLEM, "--engine", "nvshmem"], 2, CUDA_VISIBLE_DEVICES=first_visible()
+    )
+    assert time.monotonic() - begin < 60.0
+    assert ended.returncode == 4
+    assert ended.stderr.count("cpufree: error:") == 1
+    assert "rank 1 has the same GPU as rank 0" in ended.stderr
+
+
+def first_visible() -> str:
+    """Return CUDA_VISIBLE_DEVICES that leaves one GPU."""
+    return os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0] or "0"
+
+
+@several
+def test_a_heap_that_is_too_small_ends_all_with_one_message() -> None:
+    ended = launched([sys.executable, str(PROGRAM), "gpu_too_large"], 2)
+    assert ended.returncode == 4
+    assert ended.stdout.count("no room for") == 2, ended.stdout + ended.stderr

@@ -1,0 +1,379 @@
+"""Teams of processes: they meet, talk, agree, and end together."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+PROGRAM = Path(__file__).with_name("rank_program.py")
+LIMIT = "30"  # CPUFREE_JOIN_LIMIT: machines under test are slow
+ENDS_WITHIN = 10.0  # seconds, after the first failure
+START = 15.0  # seconds for processes to start here
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How one rank ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+def free_port() -> int:
+    """Return a port that nobody listens at."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def clean() -> dict[str, str]:
+    """Return the environment of the tests without what launchers set."""
+    ours = ("CPUFREE_", "OMPI_", "PMI", "SLURM_")
+    return {key: value for key, value in os.environ.items() if not key.startswith(ours)}
+
+
+@pytest.fixture
+def place() -> str:
+    """Return where ranks meet."""
+    return f"127.0.0.1:{free_port()}"
+
+
+def start(words: Sequence[str], rank: int, ranks: int, place: str, **more: str) -> subprocess.Popen:  # type: ignore[type-arg]
+    """Start one rank."""
+    environment = clean() | {
+        "CPUFREE_RANK": str(rank),
+        "CPUFREE_RANKS": str(ranks),
+        "CPUFREE_RENDEZVOUS": place,
+        "CPUFREE_JOIN_LIMIT": LIMIT,
+        "NO_COLOR": "1",
+        "COLUMNS": "200",
+        **more,
+    }
+    return subprocess.Popen(
+        [sys.executable, *words],
+        env=environment,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+def finish(processes: Sequence[subprocess.Popen]) -> list[Ended]:  # type: ignore[type-arg]
+    """Wait for all; none may outlast its time."""
+    ended = []
+    try:
+        for process in processes:
+            out, err = process.communicate(timeout=START + ENDS_WITHIN)
+            ended.append(Ended(process.returncode, out, err))
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+    return ended
+
+
+def team(what: str, place: str, ranks: int = 3, **more: str) -> list[Ended]:
+    """Run the program of the tests as so many ranks."""
+    words = [str(PROGRAM), what]
+    return finish([start(words, rank, ranks, place, **more) for rank in range(ranks)])
+
+
+def all_say(ended: Sequence[Ended], words: str, ranks: Sequence[int]) -> None:
+    """Check that these ranks have failed with a message that has these words."""
+    for rank in ranks:
+        assert ended[rank].code == 4, ended
+        assert words in ended[rank].out, ended
+
+
+def test_members_exchange_bytes_arrays_and_facts(place: str) -> None:
+    assert [end.out for end in team("talk", place)] == ["talked\n"] * 3
+
+
+def test_members_meet_through_a_shared_file(tmp_path: Path) -> None:
+    file = tmp_path / "meet"
+    file.write_text('{"job": "left over", "machine": "", "host": "127.0.0.1", "port": 1}')
+    assert [end.code for end in team("talk", f"file:{file}")] == [0, 0, 0]
+    assert not file.exists()
+
+
+def variables(launcher: str, rank: int) -> dict[str, str]:
+    """Return what a launcher says to one of two ranks of this machine."""
+    me, job = str(rank), str(os.getpid())
+    return {
+        "Open MPI": {
+            "OMPI_COMM_WORLD_RANK": me,
+            "OMPI_COMM_WORLD_SIZE": "2",
+            "OMPI_COMM_WORLD_LOCAL_RANK": me,
+            "OMPI_COMM_WORLD_LOCAL_SIZE": "2",
+            "PMIX_NAMESPACE": job,
+        },
+        "torchrun": {
+            "RANK": me,
+            "WORLD_SIZE": "2",
+            "LOCAL_RANK": me,
+            "MASTER_ADDR": "127.0.0.1",
+            "MASTER_PORT": "29500",
+            "TORCHELASTIC_RUN_ID": job,
+        },
+        "Slurm": {
+            "SLURM_PROCID": me,
+            "SLURM_STEP_NUM_TASKS": "2",
+            "SLURM_LOCALID": me,
+            "SLURM_JOB_ID": job,
+            "SLURM_STEP_ID": "0",
+            "SLURM_STEP_NODELIST": "127.0.0.1",
+        },
+        "PMI": {"PMI_RANK": me, "PMI_SIZE": "2", "MPI_LOCALNRANKS": "2", "MPI_LOCALRANKID": me},
+    }[launcher]
+
+
+@pytest.mark.parametrize("launcher", ["Open MPI", "torchrun", "Slurm", "PMI"])
+def test_ranks_of_every_launcher_meet(launcher: str) -> None:
+    words = [str(PROGRAM), "talk"]
+    ended = finish(
+        [
+            start(words, k, 2, "", CPUFREE_RANK="", CPUFREE_RANKS="", **variables(launcher, k))
+            for k in range(2)
+        ]
+    )
+    assert [end.out for end in ended] == ["talked\n"] * 2, ended
+
+
+def test_rank_0_is_found_at_another_address_than_its_own() -> None:
+    # As on another machine: it listens at all of its addresses.
+    assert [end.code for end in team("talk", f"127.0.0.2:{free_port()}")] == [0, 0, 0]
+
+
+@pytest.mark.skipif(shutil.which("mpirun") is None, reason="no mpirun")
+def test_the_command_line_works_under_mpirun() -> None:
+    command = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2"]
+    ended = subprocess.run(
+        [*command, sys.executable, *cli(["solve", SMALL])],
+        env=clean() | {"CPUFREE_JOIN_LIMIT": LIMIT, "NO_COLOR": "1", "COLUMNS": "200"},
+        capture_output=True,
+        text=True,
+        timeout=2 * START + ENDS_WITHIN,
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.count("Converged after") == 1
+    assert "cpu_processes: 2 PEs, one in each process" in ended.stdout
+
+
+def test_two_teams_at_ports_of_their_own_do_not_mix() -> None:
+    # Both are told nothing but a name: they look at the same kind of places.
+    jobs = [
+        start([str(PROGRAM), "talk"], rank, 2, "", PMI_RANK=str(rank), PMI_SIZE="2",
+              MPI_LOCALNRANKS="2", CPUFREE_RANK="", CPUFREE_JOB=job)
+        for job in ("first", "second")
+        for rank in range(2)
+    ]  # fmt: skip
+    assert [end.out for end in finish(jobs)] == ["talked\n"] * 4
+
+
+def test_strangers_at_the_hub_do_no_harm(place: str) -> None:
+    first = start([str(PROGRAM), "talk"], 0, 2, place)
+    host, _, port = place.rpartition(":")
+    end = time.monotonic() + START
+    while True:
+        try:
+            stranger = socket.create_connection((host, int(port)))
+            break
+        except OSError:
+            assert time.monotonic() < end
+            time.sleep(0.05)
+    stranger.sendall(b"GET / HTTP/1.1\r\n\r\n" + b"x" * 100)
+    second = start([str(PROGRAM), "talk"], 1, 2, place)
+    assert [end.code for end in finish([first, second])] == [0, 0]
+    stranger.close()
+
+
+def test_a_rank_that_never_comes_is_named_in_time(place: str) -> None:
+    begin = time.monotonic()
+    ended = finish(
+        [start([str(PROGRAM), "talk"], k, 3, place, CPUFREE_JOIN_LIMIT="2") for k in (0, 2)]
+    )
+    assert time.monotonic() - begin < START
+    all_say(ended, "rank 1 has not come within 2 s", [0, 1])
+
+
+def test_a_hub_that_never_comes_is_named(place: str) -> None:
+    ended = finish([start([str(PROGRAM), "talk"], 1, 2, place, CPUFREE_JOIN_LIMIT="1")])
+    all_say(ended, f"rank 0 was not found at {place} within 1 s", [0])
+
+
+def test_a_rank_that_is_killed_is_named_by_all_others(place: str) -> None:
+    ended = team("die", place)
+    assert ended[1].code == -9
+    all_say(ended, "rank 1 (", [0, 2])
+    all_say(ended, "has ended without a word", [0, 2])
+
+
+def test_the_end_of_rank_0_is_noticed_by_all_others(place: str) -> None:
+    ended = team("first_dies", place)
+    assert ended[0].code == -9
+    all_say(ended, "rank 0 (", [1, 2])
+
+
+def test_a_process_that_no_error_reaches_is_ended(place: str) -> None:
+    begin = time.monotonic()
+    ended = team("hang", place)
+    assert time.monotonic() - begin < START + ENDS_WITHIN
+    assert [end.code for end in ended] == [4, 1, 4]
+    told = [end.err for end in ended if "cpufree: error:" in end.err]
+    assert told == ["cpufree: error: rank 1: rank 1 cannot go on\n"]
+
+
+def test_ranks_that_do_different_things_are_told(place: str) -> None:
+    ended = team("call_another", place)
+    assert any("'there', but others to 'here'" in end.out or "'here', but others to 'there'"
+               in end.out for end in ended)  # fmt: skip
+    assert [end.code for end in ended] == [4, 4, 4]
+
+
+def test_ranks_that_are_given_different_facts_are_told_which(place: str) -> None:
+    all_say(
+        team("disagree", place), "rank 1 has another size than rank 0, 4 instead of 3", [0, 1, 2]
+    )
+
+
+def test_a_rank_that_leaves_too_early_is_named(place: str) -> None:
+    ended = team("leave_early", place)
+    assert ended[1].code == 0
+    all_say(ended, "rank 1 has left", [0, 2])
+
+
+def test_ranks_of_different_numbers_are_refused(place: str) -> None:
+    ended = finish([start([str(PROGRAM), "talk"], k, 2 + k, place) for k in range(2)])
+    all_say(ended, "rank 1 is one of 3 ranks, but rank 0 one of 2", [0, 1])
+
+
+def test_one_rank_twice_is_refused(place: str) -> None:
+    ended = finish([start([str(PROGRAM), "talk"], k, 3, place) for k in (0, 1, 1)])
+    all_say(ended, "rank 1 is there twice", [0])
+
+
+def test_ranks_of_different_versions_are_refused(place: str) -> None:
+    words = "import sys, cpufree.ranks.meeting as m; m._version = lambda: '0.0.1'; "
+    words += f"sys.argv = ['', 'talk']; sys.path.insert(0, {str(PROGRAM.parent)!r}); "
+    words += "import rank_program; sys.exit(rank_program.main())"
+    ended = finish([start([str(PROGRAM), "talk"], 0, 2, place), start(["-c", words], 1, 2, place)])
+    all_say(ended, "rank 1 has cpufree 0.0.1, but rank 0 has ", [0, 1])
+
+
+def test_a_solver_works_in_several_processes(place: str) -> None:
+    assert [end.out for end in team("solve", place)] == ["solved\n"] * 3
+
+
+def test_different_right_hand_sides_are_refused(place: str) -> None:
+    words = "rank 1 has another right-hand side than rank 0"
+    all_say(team("other_vector", place), words, [0, 1, 2])
+
+
+def cli(words: Sequence[str]) -> list[str]:
+    """Return the words of the command line for `start`."""
+    return ["-m", "cpufree", *words]
+
+
+SMALL = "gen:poisson2d?nx=40,ny=40"
+
+
+def launched(*words: str, ranks: int = 3) -> Ended:
+    """Run `cpufree run`."""
+    return finish([start(cli(["run", "-n", str(ranks), *words]), 0, 1, "", CPUFREE_RANK="")])[0]
+
+
+def test_run_solves_in_processes_and_rank_0_alone_reports(tmp_path: Path) -> None:
+    ended = launched("solve", SMALL, "--out", str(tmp_path / "x.npy"))
+    assert ended.code == 0
+    assert ended.out.count("Converged after") == 1
+    assert "cpu_processes: 3 PEs × 1 block" in ended.out
+    assert (tmp_path / "x.npy").exists()
+
+
+def test_run_gives_the_exit_code_of_the_solve() -> None:
+    assert launched("solve", SMALL, "--maxiter", "2", "-q").code == 10
+
+
+def test_run_tells_once_what_is_wrong_with_an_option() -> None:
+    ended = launched("solve", SMALL, "--rtol", "-1")
+    assert ended.code == 2
+    assert ended.err.count("Invalid value") == 1
+
+
+def test_run_tells_once_of_a_file_that_is_not_there() -> None:
+    ended = launched("solve", "nowhere.mtx")
+    assert ended.code == 3
+    assert ended.err.count("cpufree: error:") == 1
+    assert "nowhere.mtx: no such file" in ended.err
+
+
+def test_run_tells_of_a_program_that_cannot_be_started() -> None:
+    ended = launched("/no/such/program")
+    assert ended.code == 4
+    assert "rank 0 cannot be started" in ended.err
+
+
+def test_run_starts_any_program() -> None:
+    ended = launched(sys.executable, str(PROGRAM), "talk")
+    assert (ended.code, ended.out) == (0, "talked\n" * 3)
+
+
+def test_an_engine_of_one_process_keeps_ranks_apart(place: str) -> None:
+    words = cli(["solve", SMALL, "--engine", "cpu_threads"])
+    ended = finish([start(words, rank, 2, place) for rank in range(2)])
+    assert [end.out.count("Converged after") for end in ended] == [1, 1]
+
+
+def test_commands_with_different_options_end_with_one_message(place: str) -> None:
+    ended = finish(
+        [start(cli(["solve", SMALL, "--rtol", f"1e-{3 + k}"]), k, 2, place) for k in range(2)]
+    )
+    assert [end.code for end in ended] == [4, 4]
+    said = "".join(end.err for end in ended)
+    assert said.count("cpufree: error:") == 1
+    assert "rank 1 has another option rtol than rank 0" in said
+
+
+def test_a_rank_killed_in_mid_solve_ends_all_with_one_message(place: str) -> None:
+    words = cli(["solve", "gen:poisson1d?n=400000", "--rtol", "1e-10", "--pc", "none"])
+    processes = [start(words, rank, 3, place) for rank in range(3)]
+    time.sleep(5.0)
+    assert all(process.poll() is None for process in processes)
+    begin = time.monotonic()
+    processes[1].kill()
+    ended = finish(processes)
+    assert time.monotonic() - begin < ENDS_WITHIN
+    assert [end.code for end in ended] == [4, -9, 4]
+    said = "".join(end.err for end in ended)
+    assert said.count("cpufree: error:") == 1
+    assert "rank 1 (" in said
+
+
+def test_run_leaves_no_process_behind_when_it_is_killed(tmp_path: Path) -> None:
+    file = tmp_path / "pids"
+    program = (
+        f"import os, time; open({str(file)!r}, 'a').write(f'{{os.getpid()}}\\n'); time.sleep(60)"
+    )
+    words = cli(["run", "-n", "2", sys.executable, "-c", program])
+    launcher = start(words, 0, 1, "", CPUFREE_RANK="")
+    end = time.monotonic() + START
+    while not file.exists() or len(file.read_text().splitlines()) < 2:
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    launcher.kill()
+    launcher.wait()
+    pids = [int(line) for line in file.read_text().splitlines()]
+    end = time.monotonic() + ENDS_WITHIN
+    while any(Path(f"/proc/{pid}").exists() for pid in pids):
+        assert time.monotonic() < end
+        time.sleep(0.05)
