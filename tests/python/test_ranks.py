@@ -317,6 +317,12 @@ def test_run_tells_once_of_a_file_that_is_not_there() -> None:
     assert "nowhere.mtx: no such file" in ended.err
 
 
+def test_run_refuses_commands_of_one_process() -> None:
+    ended = launched("stencil", "jacobi2d", "--grid", "9x9", "--iters", "3")
+    assert ended.code == 2
+    assert "works in one process" in ended.err
+
+
 def test_run_tells_of_a_program_that_cannot_be_started() -> None:
     ended = launched("/no/such/program")
     assert ended.code == 4

@@ -129,7 +129,7 @@ def share(A: CsrMatrix, pes: int, method: str) -> tuple[Int32s | None, list[str]
 
 def oversubscription(placement: Placement) -> list[str]:
     """Return a warning where the CPU engine has more threads than cores."""
-    cores = choices.available_cores()
+    cores = placement.cores or choices.available_cores()
     here = placement.pes if placement.team is None else placement.team.size_here
     threads = here * placement.blocks
     if placement.gpus or threads <= cores:
