@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 PROGRAM = Path(__file__).with_name("rank_program.py")
@@ -298,6 +299,16 @@ def test_run_solves_in_processes_and_rank_0_alone_reports(tmp_path: Path) -> Non
     assert ended.out.count("Converged after") == 1
     assert "cpu_processes: 3 PEs × 1 block" in ended.out
     assert (tmp_path / "x.npy").exists()
+
+
+def test_ranks_write_one_file_together_where_nobody_needs_all_of_x(tmp_path: Path) -> None:
+    whole, parts = tmp_path / "whole.npy", tmp_path / "parts.npy"
+    assert launched("solve", SMALL, "--out", str(whole)).code == 0
+    ended = launched("solve", SMALL, "--no-check", "--out", str(parts))
+    assert ended.code == 0, ended
+    assert "written by 3 ranks" in ended.out
+    assert np.load(parts).tobytes() == np.load(whole).tobytes()
+    assert [file.name for file in tmp_path.iterdir() if file.suffix == ".part"] == []
 
 
 def test_run_gives_the_exit_code_of_the_solve() -> None:

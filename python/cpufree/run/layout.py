@@ -36,6 +36,8 @@ class Layout:
     """Such as "4 × NVIDIA H200"; "" on the CPU engine."""
     why: list[str]
     warnings: list[str]
+    part: Int32s | None = None
+    """The PE that owns each row; None: there is one."""
 
 
 def lay_out(matrix: CsrMatrix, placement: Placement, method: str, reorder: str | bool) -> Layout:
@@ -74,6 +76,7 @@ def lay_out(matrix: CsrMatrix, placement: Placement, method: str, reorder: str |
         device_names=gpus.models(placement.gpus),
         why=[*placement.why, f"{blocks} each: {placement.why_blocks}", *sharing.why],
         warnings=[*placement.warnings, *sharing.warnings, *oversubscription(placement)],
+        part=sharing.part,
     )
 
 
