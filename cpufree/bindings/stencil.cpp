@@ -36,6 +36,11 @@ StencilSpec spec_of(const nb::dict& options) {
   spec.layers = option(options, "halo_steps", spec.layers);
   spec.thickness = option(options, "thickness", spec.thickness);
   spec.halo = option(options, "halo", spec.halo);
+  spec.sweep = sweep_from_name(option<std::string>(options, "sweep", "auto"));
+  spec.rows = option(options, "rows", spec.rows);
+  spec.roles = roles_from_name(option<std::string>(options, "roles", "tiles"));
+  spec.boundary_blocks = option(options, "boundary_blocks", spec.boundary_blocks);
+  spec.study = study_from_name(option<std::string>(options, "study", "none"));
   return spec;
 }
 
@@ -73,6 +78,10 @@ nb::dict dict_of(const StencilResult& result, int dims) {
   d["halo"] = plan.halo;
   d["in_fast_memory"] = plan.in_fast_memory;
   d["sweep"] = plan.sweep;
+  d["rows"] = plan.rows;
+  d["columns"] = plan.columns;
+  d["roles"] = plan.roles;
+  d["boundary_blocks"] = plan.boundary_blocks;
   return d;
 }
 
@@ -111,7 +120,8 @@ nb::dict jacobi(const nb::object& start, const nb::object& source, const nb::obj
                 const std::vector<bool>& periodic, const nb::dict& options,
                 const nb::object& progress) {
   require_known(options, {"engine", "pes", "blocks", "gpus", "halo_steps", "thickness", "halo",
-                          "iterations", "tol", "check_every", "time_limit", "wait_limit"});
+                          "iterations", "tol", "check_every", "time_limit", "wait_limit", "study",
+                          "roles", "boundary_blocks", "sweep", "rows"});
   const StencilSpec spec = spec_of(options);
   const StencilRun run = run_of(options);
   Progress tell;

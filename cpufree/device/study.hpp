@@ -85,4 +85,23 @@ class Studied : public P {
   Stopwatch* watch_;
 };
 
+// kernel(port), or as a study of it.
+template <Study S, class P, class F>
+CPUFREE_KERNEL_FN void run_as(P& port, F&& kernel) {
+  if constexpr (S == Study::none) {
+    kernel(port);
+  } else {
+    typename P::template Held<Stopwatch> watch = port.hold(Stopwatch(port.ticks(), port.now()));
+    Studied<P, S> studied(port, watch);
+    kernel(studied);
+  }
+}
+
+// Whether a block exchanges anything with those of a PE.
+template <class P>
+CPUFREE_KERNEL_FN bool exchanges_with(const P& port, int pe) {
+  if constexpr (P::communicates) return true;
+  return pe == port.pe();
+}
+
 }  // namespace cpufree

@@ -32,11 +32,22 @@ StencilCosts costs_of(std::size_t value_bytes) {
 template <class T>
 using Kernel = void (*)(ThreadPort&, const JacobiArgs<T>&);
 
+template <Study S, int D, bool kSource, class T>
+void kernel(ThreadPort& port, const JacobiArgs<T>& args) {
+  run_as<S>(port, [&](auto& p) { jacobi_kernel<D, kSource>(p, args); });
+}
+
+template <Study S, bool kSource, class T>
+Kernel<T> kernel_of(const Grid& grid) {
+  return grid.dims == 2 ? kernel<S, 2, kSource, T> : kernel<S, 3, kSource, T>;
+}
+
+// Studies have no source term.
 template <class T>
-Kernel<T> kernel_for(const Grid& grid, bool source) {
-  if (grid.dims == 2)
-    return source ? jacobi_kernel<2, true, ThreadPort, T> : jacobi_kernel<2, false, ThreadPort, T>;
-  return source ? jacobi_kernel<3, true, ThreadPort, T> : jacobi_kernel<3, false, ThreadPort, T>;
+Kernel<T> kernel_for(const Grid& grid, bool source, Study study) {
+  if (study == Study::no_compute) return kernel_of<Study::no_compute, false, T>(grid);
+  if (study == Study::no_comm) return kernel_of<Study::no_comm, false, T>(grid);
+  return source ? kernel_of<Study::none, true, T>(grid) : kernel_of<Study::none, false, T>(grid);
 }
 
 }  // namespace
@@ -55,13 +66,13 @@ StencilResult run_cpu_stencil(const StencilProblem<T>& problem, const StencilSpe
   const StencilLayout layout =
       lay_out_stencil(grid, spec, run, blocks, sizeof(T), source, costs_of(sizeof(T)));
   HostStencil<T> stencil(problem, layout, run);
-  const auto kernel = kernel_for<T>(grid, source);
+  const auto run_block = kernel_for<T>(grid, source, spec.study);
   cpu_threads::LaunchConfig config;
   config.pes = layout.plan.pes;
   config.blocks = layout.plan.blocks;
   config.heaps = stencil.heaps();
   const double seconds = run_on_threads(
-      config, run.limits, [&](ThreadPort& port) { kernel(port, stencil.args(port.pe())); },
+      config, run.limits, [&](ThreadPort& port) { run_block(port, stencil.args(port.pe())); },
       progress);
   return stencil.result(seconds);
 }

@@ -63,8 +63,10 @@ std::size_t fast_memory_limit(const void* kernel, const std::vector<int>& device
 
 void require_residency(const CudaKernel& kernel, const std::vector<int>& devices) {
   for (const int device : devices) {
-    const int most =
+    int most =
         cuda_p2p::resident_blocks(kernel.function, kernel.threads, device, kernel.dynamic_bytes);
+    if (kernel.first_blocks > 0)
+      most = std::min(most, cuda_p2p::attribute(cudaDevAttrMultiProcessorCount, device));
     require(most >= kernel.blocks,
             "GPU " + std::to_string(device) + " runs at most " + std::to_string(most) +
                 " blocks of " + std::to_string(kernel.threads) + " threads together, not " +

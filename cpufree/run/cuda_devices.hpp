@@ -16,7 +16,8 @@ std::vector<int> choose_devices(int pes, const std::vector<int>& named);
 std::size_t fast_memory_limit(const void* kernel, const std::vector<int>& devices, int blocks);
 
 // Throws InvalidInput unless all blocks are resident together, on every device: they wait for one
-// another. The kernel must be loaded before.
+// another. The kernel must be loaded before. Of two launches that means a multiprocessor for each
+// block of either: while one of them has not found room, there is a multiprocessor without any.
 void require_residency(const CudaKernel& kernel, const std::vector<int>& devices);
 
 }  // namespace cpufree

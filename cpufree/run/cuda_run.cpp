@@ -20,7 +20,7 @@ constexpr double kLongestWait = 1800.0;
 }  // namespace
 
 CudaRunner::CudaRunner(const std::vector<int>& devices, int blocks)
-    : launch_(devices), blocks_(blocks), records_(devices.size() * at(blocks)) {}
+    : launch_(devices), beside_(devices), blocks_(blocks), records_(devices.size() * at(blocks)) {}
 
 void CudaRunner::synchronize() const {
   for (std::size_t pe = 0; pe * at(blocks_) < records_.size(); ++pe)
@@ -48,7 +48,7 @@ void CudaRunner::reset(std::vector<cuda_p2p::Shared>& shared, const Limits& limi
 void CudaRunner::listen(const Limits& limits, const Progress& progress) const {
   const auto start = Clock::now();
   Seconds next = kPatience;
-  while (!launch_.ended()) {
+  while (!launch_.ended() || !beside_.ended()) {
     const Seconds now = Clock::now() - start;
     if (limits.time_limit > 0.0 && now.count() > limits.time_limit)
       notes_[0].value = notes_[0].value | kNoteTimeLimit;
@@ -69,6 +69,7 @@ void CudaRunner::stop() noexcept {
   leave_[0].value = 1;               // ends waits, and
   notes_[0].value = kNoteInterrupt;  // solves that wait for nobody
   launch_.drain();
+  beside_.drain();
 }
 
 void CudaRunner::report_waits(Team* team) {
@@ -81,14 +82,33 @@ void CudaRunner::report_waits(Team* team) {
   cpufree::report_waits(team, records, blocks_, gave_up);
 }
 
+// One cooperative launch; or two that are resident together (require_residency), in streams of
+// their own.
+void CudaRunner::launch(const CudaKernel& kernel, std::vector<cuda_p2p::Shared>& shared,
+                        const std::vector<const void*>& args) {
+  if (kernel.first_blocks == 0) {
+    launch_.start(kernel.function, kernel.blocks, kernel.threads, shared, args,
+                  kernel.dynamic_bytes);
+    return;
+  }
+  for (cuda_p2p::Shared& s : shared) s.blocks = kernel.blocks;
+  launch_.start_beside(kernel.function, kernel.first_blocks, kernel.threads, shared, args,
+                       kernel.dynamic_bytes);
+  for (cuda_p2p::Shared& s : shared) {
+    s.first_block = kernel.first_blocks;
+    s.records += kernel.first_blocks;
+  }
+  beside_.start_beside(kernel.function, kernel.blocks - kernel.first_blocks, kernel.threads, shared,
+                       args, kernel.dynamic_bytes);
+}
+
 double CudaRunner::run(const CudaKernel& kernel, std::vector<cuda_p2p::Shared> shared,
                        const std::vector<const void*>& args, const Limits& limits,
                        const Progress& progress, Team* team) {
   reset(shared, limits);
   const auto start = Clock::now();
   try {
-    launch_.start(kernel.function, kernel.blocks, kernel.threads, shared, args,
-                  kernel.dynamic_bytes);
+    launch(kernel, shared, args);
     listen(limits, progress);
   } catch (...) {
     stop();

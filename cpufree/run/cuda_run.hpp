@@ -1,4 +1,4 @@
-// Runs one solver kernel on all GPUs of a System to its end, listening to the host meanwhile.
+// Runs one kernel on all GPUs of a System to its end, listening to the host meanwhile.
 #pragma once
 
 #include <cstddef>
@@ -18,6 +18,7 @@ struct CudaKernel {
   int blocks = 1;
   int threads = 0;
   std::size_t dynamic_bytes = 0;
+  int first_blocks = 0;  // not 0: two launches, the first one of so many of the blocks
 };
 
 class CudaRunner {
@@ -51,11 +52,14 @@ class CudaRunner {
   };
 
   void reset(std::vector<cuda_p2p::Shared>& shared, const Limits& limits);
+  void launch(const CudaKernel& kernel, std::vector<cuda_p2p::Shared>& shared,
+              const std::vector<const void*>& args);
   void listen(const Limits& limits, const Progress& progress) const;
   void stop() noexcept;
   void report_waits(Team* team);
 
   cuda_p2p::Launch launch_;
+  cuda_p2p::Launch beside_;  // of the second of two launches
   int blocks_;
   cuda_p2p::MappedArray<Word> leave_{1};
   cuda_p2p::MappedArray<Word> notes_{1};

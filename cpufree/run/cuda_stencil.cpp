@@ -13,8 +13,8 @@
 #include "cpufree/run/cuda_run.hpp"
 #include "cpufree/run/cuda_stencil_kernel.hpp"
 #include "cpufree/run/grid_span.hpp"
+#include "cpufree/run/role_plan.hpp"
 #include "cpufree/run/stencil_heap.hpp"
-#include "cpufree/run/warp_plan.hpp"
 
 namespace cpufree {
 
@@ -57,7 +57,12 @@ class Chooser {
   // The first way that the spec allows, and the grid.
   Chosen choose() {
     Chosen chosen;
+    if (spec_.roles != Roles::tiles) {
+      with_roles(chosen);
+      return chosen;
+    }
     if (allowed(Sweep::registers) && in_registers(chosen)) return chosen;
+    if (allowed(Sweep::bricks) && in_bricks(chosen)) return chosen;
     if (allowed(Sweep::streams) && in_memory(chosen)) return chosen;
     if (!allowed(Sweep::wavefront))
       throw InvalidInput("this grid, with these options, is not for the sweep asked for");
@@ -69,18 +74,50 @@ class Chooser {
   bool allowed(Sweep sweep) const {
     return spec_.sweep == sweep || spec_.sweep == Sweep::automatic;
   }
+  // The kernel of a sweep, as the study that the spec asks for.
+  const void* kernel(Sweep sweep, StencilKernel wanted) const {
+    wanted.dims = grid_.dims;
+    wanted.source = source_;
+    switch (spec_.study) {
+      case Study::no_compute:
+        return kernel_of<Study::no_compute>(sweep, wanted);
+      case Study::no_comm:
+        return kernel_of<Study::no_comm>(sweep, wanted);
+      default:
+        return kernel_of<Study::none>(sweep, wanted);
+    }
+  }
+  template <Study S>
+  static const void* kernel_of(Sweep sweep, const StencilKernel& wanted) {
+    if (sweep == Sweep::registers) return cuda_registers_kernel<S, T>(wanted);
+    if (sweep == Sweep::bricks) return cuda_bricks_kernel<S, T>(wanted);
+    if (sweep == Sweep::streams) return cuda_streams_kernel<S, T>(wanted);
+    return cuda_wavefront_kernel<S, T>(wanted);
+  }
   WarpKernels kernels(const void* function) const {
     return {register_shapes(sizeof(T)), stream_layers(grid_.dims), kCudaStencilThreads / 32,
-            function == nullptr ? 0 : fast_memory_limit(function, devices_, blocks_)};
+            function == nullptr ? 0 : fast_memory_limit(function, devices_, blocks_),
+            brick_shapes(sizeof(T))};
   }
 
   bool in_registers(Chosen& chosen) const {
     const RegisterShape& any = register_shapes(sizeof(T)).back();
     const auto found = lay_out_registers(grid_, spec_, run_, blocks_, sizeof(T), source_,
-                                         kernels(cuda_register_kernel<T>(any, source_)));
+                                         kernels(kernel(Sweep::registers, {.shape = any})));
     if (!found) return false;
     chosen.layout = found->layout;
-    chosen.kernel.function = cuda_register_kernel<T>(found->shape, source_);
+    chosen.kernel.function = kernel(Sweep::registers, {.shape = found->shape});
+    chosen.kernel.threads = 32 * found->warps;
+    return true;
+  }
+
+  bool in_bricks(Chosen& chosen) const {
+    const BrickShape& any = brick_shapes(sizeof(T)).back();
+    const auto found = lay_out_bricks(grid_, spec_, run_, blocks_, sizeof(T), source_,
+                                      kernels(kernel(Sweep::bricks, {.brick = any})));
+    if (!found) return false;
+    chosen.layout = found->layout;
+    chosen.kernel.function = kernel(Sweep::bricks, {.brick = found->shape});
     chosen.kernel.threads = 32 * found->warps;
     return true;
   }
@@ -90,13 +127,28 @@ class Chooser {
         lay_out_streams(grid_, spec_, run_, blocks_, sizeof(T), source_, kernels(nullptr));
     if (!chosen.streams) return false;
     chosen.layout = chosen.streams->layout;
-    chosen.kernel.function = cuda_stream_kernel<T>(grid_.dims, chosen.layout.plan.layers, source_);
+    chosen.kernel.function = kernel(Sweep::streams, {.layers = chosen.layout.plan.layers});
     chosen.kernel.threads = kCudaStencilThreads;
     return true;
   }
 
+  void with_roles(Chosen& chosen) const {
+    if (spec_.roles == Roles::two_kernels && source_)
+      throw Unsupported("roles 'two_kernels' are there for stencils without a source term alone");
+    chosen.streams =
+        lay_out_roles(grid_, spec_, run_, blocks_, sizeof(T), source_, kernels(nullptr));
+    chosen.layout = chosen.streams->layout;
+    const StencilPlan& plan = chosen.layout.plan;
+    chosen.kernel.threads = kCudaStencilThreads;
+    chosen.kernel.function = kernel(Sweep::streams, {.layers = plan.layers});
+    if (spec_.roles != Roles::two_kernels) return;
+    chosen.kernel.first_blocks = plan.boundary_blocks;
+    chosen.kernel.function =
+        cuda_streams_part_kernel<T>({.dims = grid_.dims, .layers = plan.layers});
+  }
+
   void by_wavefront(Chosen& chosen) const {
-    chosen.kernel.function = cuda_wavefront_kernel<T>(grid_.dims, source_);
+    chosen.kernel.function = kernel(Sweep::wavefront, {});
     chosen.kernel.threads = kCudaStencilThreads;
     const std::size_t fast = fast_memory_limit(chosen.kernel.function, devices_, blocks_);
     chosen.layout =

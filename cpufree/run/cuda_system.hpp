@@ -91,14 +91,13 @@ class CudaSystem final : public System<T> {
 
   void choose_blocks(const SystemSpec& spec, const Extent& extent);
   Sharing share_out(HaloPlan<T>& plan, std::span<const std::int32_t> order, const SystemSpec& spec);
-  bool should_spread(const HaloPlan<T>& plan, const std::vector<std::vector<BlockPlan>>& plans,
-                     const SystemSpec& spec) const;
+  std::int32_t best_spread(const std::vector<PeLayout>& layouts, const SystemSpec& spec) const;
   void build(HaloPlan<T>& plan, std::span<const std::int32_t> order, const SystemSpec& spec);
   void upload(HaloPlan<T>& plan, const std::vector<PeLayout>& layouts, const Sharing& sharing,
               const SystemSpec& spec);
   std::vector<ShareSize> sizes_in_all(const std::vector<PeLayout>& layouts) const;
   std::vector<PeLayout> lay_out(const HaloPlan<T>& plan, std::vector<std::vector<BlockPlan>> plans,
-                                const SystemSpec& spec) const;
+                                const SystemSpec& spec);
   std::byte* heap_of(std::size_t k) const {
     return device_->heaps->base(own_.first + static_cast<int>(k));
   }

@@ -120,7 +120,6 @@ void CudaSystem<T>::build(HaloPlan<T>& plan, std::span<const std::int32_t> order
   choose_blocks(spec, extent);
   threads_ = spec.threads > 0 ? spec.threads : kCudaThreads;
   Sharing sharing = share_out(plan, order, spec);
-  spread_ = should_spread(plan, sharing.plans, spec);
   if (sharing.packets > 0) count_destinations_from_ghosts(plan);
   if (team_) gathering_.emplace(team_, plan);
   // From here on, what concerns PEs of this process.
@@ -165,33 +164,28 @@ void CudaSystem<T>::upload(HaloPlan<T>& plan, const std::vector<PeLayout>& layou
   device_->transfer = std::make_unique<CudaTransfer<T>>(devices_, streams, at(rows_));
 }
 
-// Whether lanes are to share rows: only where the matrix does not stay on chip, for it is engines
-// with rings that can.
+// How many lanes are to share a row, as 2^spread: more than one only where rows are long, values
+// are as they are, and the matrix does not stay on chip. What is coded takes more instructions than
+// bytes, and lanes that share add some: Flan_1565 takes 238 us an iteration by itself, 270 with
+// two lanes a row and 328 with four; crankseg_1 44, 42 and 43, bmwcra_1 on two GPUs 53, 49 and 45
+// (H200, prcg).
 template <class T>
-bool CudaSystem<T>::should_spread(const HaloPlan<T>& plan,
-                                  const std::vector<std::vector<BlockPlan>>& plans,
-                                  const SystemSpec& spec) const {
-  if (spec.spread >= 0) return spec.spread > 0;
-  if (spec.residency == 0 || spec.ring == 0 || spec.ring == 1) return false;
-  std::int64_t alone = 0;   // chunks in turn of the block that has most
-  std::int64_t shared = 0;  // the same if lanes share rows
-  std::int64_t most = 0;    // entries of a block
-  for (std::size_t k = 0; k < plans.size(); ++k)
-    for (const BlockPlan& block : plans[k]) {
-      std::int64_t of_one = 0, of_shared = 0, all = 0;
-      for (const RowRange rows : {block.interior, block.boundary}) {
-        const auto& ptr = plan.local[k].row_ptr;
-        const std::int64_t entries = ptr[at(rows.end)] - ptr[at(rows.begin)];
-        of_one += chunks_in_turn({rows}, entries, threads_);
-        of_shared += chunks_in_turn(spread_rows(rows, entries, threads_, -1), entries, threads_);
-        all += entries;
-      }
-      alone = std::max(alone, of_one);
-      shared = std::max(shared, of_shared);
-      most = std::max(most, all);
-    }
-  const std::int64_t bytes = most * static_cast<std::int64_t>(sizeof(T) + 2);
-  return bytes > static_cast<std::int64_t>(kRoomOnChip) && 4 * shared <= 3 * alone;
+std::int32_t CudaSystem<T>::best_spread(const std::vector<PeLayout>& layouts,
+                                        const SystemSpec& spec) const {
+  constexpr std::int64_t kLong = 64;  // entries of a row
+  if (spec.spread >= 0) return spec.spread;
+  if (spec.residency == 0 || spec.ring == 0 || spec.ring == 1) return 0;
+  std::int64_t rows = 0, entries = 0;
+  for (const PlanReport::Pe& pe : report_.pes) rows += pe.rows, entries += pe.nnz;
+  if (entries < kLong * rows) return 0;
+  const auto sizes = sizes_in_all(layouts);
+  for (const ShareSize& share : sizes)
+    if (share.matrix.values > 0) return 0;
+  SolveSpec most;
+  most.method = Method::pipecg;
+  const auto fast =
+      choose_residency(sizes, wanted_by(most, sizeof(T)), kRoomOnChip, residency_mode_);
+  return fast.residency.matrix ? 0 : 2;
 }
 
 // Columns and values coded or not. Where blocks keep their shares on chip anyway, values are as
@@ -199,12 +193,9 @@ bool CudaSystem<T>::should_spread(const HaloPlan<T>& plan,
 template <class T>
 std::vector<PeLayout> CudaSystem<T>::lay_out(const HaloPlan<T>& plan,
                                              std::vector<std::vector<BlockPlan>> plans,
-                                             const SystemSpec& spec) const {
+                                             const SystemSpec& spec) {
   const bool coded = spec.compress != 0;
-  if (spread_)
-    return lay_out_shares(plan, std::move(plans),
-                          {block_halos_, {coded, coded}, spec.spread, threads_});
-  if (coded && block_halos_ && spec.compress < 0) {
+  if (coded && block_halos_ && spec.compress < 0 && spec.spread <= 0) {
     auto layouts = lay_out_shares(plan, plans, {block_halos_, {true, false}});
     SolveSpec most;
     most.method = Method::pipecg;
@@ -212,7 +203,11 @@ std::vector<PeLayout> CudaSystem<T>::lay_out(const HaloPlan<T>& plan,
                                        kRoomOnChip, residency_mode_);
     if (fast.residency.matrix) return layouts;
   }
-  return lay_out_shares(plan, std::move(plans), {block_halos_, {coded, coded}});
+  LayoutOptions options{block_halos_, {coded, coded}, 0, threads_};
+  auto layouts = lay_out_shares(plan, plans, options);
+  options.spread = best_spread(layouts, spec);
+  spread_ = options.spread > 0;
+  return spread_ ? lay_out_shares(plan, std::move(plans), options) : std::move(layouts);
 }
 
 // 1 / a_ii in the order of the private vectors, for all PEs.

@@ -67,6 +67,12 @@ std::int64_t most_block_reads(const SystemSpec& spec, const HaloPlan<T>& plan, i
   // Packets of a block. With more, G3_circuit (4500; one H200, cg) takes 97 us with packets and 79
   // without; with fewer, tmt_sym (1900) takes 36 and 42.
   constexpr std::int64_t kFew = 2048;
+  // Where rows are long, what is read is read many times, and from the block's own part of the
+  // vector: on two H200 crankseg_1 takes 29 us and 78 without (prcg), crankseg_2 37 and 74,
+  // bmwcra_1 55 and 60, hood 12.1 and 16.2, consph 9.8 and 15.1; on one they are the same or better
+  // by up to a tenth. (6700 packets of a block of bmwcra_1 are the most that was measured.)
+  constexpr std::int64_t kLong = 24;  // entries of a row
+  constexpr std::int64_t kMost = 8192;
   constexpr double kPadding = 1.15;  // entries of slices over nonzeros
   constexpr double kVectors = 6.0;   // that a solve by prcg keeps on chip
   constexpr double kRoom = 200e3;    // bytes of a block
@@ -83,6 +89,7 @@ std::int64_t most_block_reads(const SystemSpec& spec, const HaloPlan<T>& plan, i
   }
   if (spec.boundary_blocks > 0 || nonzeros > kMostNonzeros) return 0;
   const std::int64_t all_blocks = static_cast<std::int64_t>(plan.local.size()) * blocks;
+  if (nonzeros >= kLong * rows) return kMost * all_blocks;
   const std::int64_t few = kFew * all_blocks;
   if (on_chip) return std::max(rows, few);
   return perhaps ? rows : std::min(rows, few);

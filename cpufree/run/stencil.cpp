@@ -42,6 +42,7 @@ StencilResult run_stencil(const StencilProblem<T>& problem, const StencilSpec& s
   check(problem);
   check(spec);
   check(run);
+  check_study(spec, run, !problem.source.empty());
   if (grid.updated() > 0 && run.iterations > 0) {
     const Progress tell = per_point(progress, grid.updated());
     return spec.engine == Engine::cuda_p2p ? run_cuda_stencil(problem, spec, run, tell)

@@ -14,7 +14,12 @@
 namespace cpufree {
 
 // How the blocks of a GPU hold their tiles and compute them.
-enum class Sweep : std::uint32_t { automatic, wavefront, registers, streams };
+enum class Sweep : std::uint32_t { automatic, wavefront, registers, bricks, streams };
+
+// Who computes a PE's points, where values stay in memory (run/role_plan.hpp): tiles of which none
+// is special, or some blocks the points that other PEs need, and the others the rest; in one
+// kernel, or in two that are resident together.
+enum class Roles : std::uint32_t { tiles, specialized, two_kernels };
 
 struct StencilSpec {
   Engine engine = Engine::cpu_threads;
@@ -27,7 +32,16 @@ struct StencilSpec {
   int thickness = 0;  // planes between two block barriers; 0: automatic
   int halo = -1;      // how halos travel: 1 packets, 0 values and flags, -1 by their size
   Sweep sweep = Sweep::automatic;  // of the GPU engine; the others have the wavefront
-  int rows = 0;                    // of a thread, in registers; 0: automatic
+  int rows = 0;                    // of a thread, in registers (bricks: planes); 0: automatic
+
+  // GPU engine: how work is divided between blocks, and how many blocks have the points that one
+  // other PE needs (0: in proportion to these).
+  Roles roles = Roles::tiles;
+  int boundary_blocks = 0;
+
+  // What leaves something out: no_compute or no_comm, without a source term or a tolerance. Values
+  // mean nothing then.
+  Study study = Study::none;
 };
 
 struct StencilRun {
@@ -58,10 +72,12 @@ struct StencilPlan {
   std::int64_t halo_points = 0;     // that all tiles receive in an exchange
   std::int64_t pe_halo_points = 0;  // those that come from another PE
   std::string halo = "none";        // "packets", "values"
-  std::string sweep = "wavefront";  // "registers", "streams"
-  int columns = 0, rows = 0;        // of a thread, in registers
+  std::string sweep = "wavefront";  // "registers", "bricks", "streams"
+  int columns = 0, rows = 0;        // of a thread, in registers (bricks: planes)
   bool in_fast_memory = false;      // tiles stay on chip
   std::int64_t fast_bytes = 0;      // of a block, that they take there
+  std::string roles = "tiles";      // "specialized", "two_kernels"
+  int boundary_blocks = 0;          // of `blocks`, the first ones
 };
 
 struct StencilResult {
@@ -80,6 +96,11 @@ StencilResult run_stencil(const StencilProblem<T>& problem, const StencilSpec& s
 // The same by the serial reference, to compare with. Throws InvalidInput.
 template <class T>
 void run_reference(const StencilProblem<T>& problem, std::int64_t iterations);
+
+// Throws InvalidInput for a name that is none.
+Sweep sweep_from_name(const std::string& name);
+Roles roles_from_name(const std::string& name);
+const char* roles_name(Roles roles);
 
 // "CONVERGED_ITS" and so on.
 const char* reason_name(StencilReason reason);

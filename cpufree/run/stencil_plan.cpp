@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "cpufree/base/error.hpp"
 #include "cpufree/base/index.hpp"
@@ -174,6 +175,9 @@ void check(const StencilSpec& spec) {
               ", or be 0 (automatic), not " + std::to_string(spec.layers));
   require(spec.thickness >= 0, "thickness must not be negative (0: automatic)");
   require(spec.rows >= 0, "rows must not be negative (0: automatic)");
+  require(spec.boundary_blocks >= 0, "boundary_blocks must not be negative (0: automatic)");
+  require(spec.roles == Roles::tiles || spec.engine == Engine::cuda_p2p,
+          std::string("roles '") + roles_name(spec.roles) + "' are for the engine cuda_p2p alone");
 }
 
 void check(const StencilRun& run) {
@@ -183,6 +187,49 @@ void check(const StencilRun& run) {
   require(run.check_every >= 0, "check_every must not be negative (0: automatic), but is " +
                                     std::to_string(run.check_every));
   require(!std::isnan(run.tolerance), "the tolerance must be a number");
+}
+
+void check_study(const StencilSpec& spec, const StencilRun& run, bool source) {
+  if (spec.study == Study::none) return;
+  const std::string study = std::string("the study ") + study_name(spec.study);
+  if (spec.study == Study::split || source)
+    throw Unsupported(study + (source ? " is there for stencils without a source term alone"
+                                      : " is there for solvers alone"));
+  if (spec.roles == Roles::two_kernels)
+    throw Unsupported(study + " is not there for roles 'two_kernels'");
+  require(run.tolerance < 0.0,
+          study + " has no values that a tolerance could end it by: give iterations alone");
+}
+
+namespace {
+constexpr std::pair<const char*, Sweep> kSweeps[] = {{"auto", Sweep::automatic},
+                                                     {"wavefront", Sweep::wavefront},
+                                                     {"registers", Sweep::registers},
+                                                     {"bricks", Sweep::bricks},
+                                                     {"streams", Sweep::streams}};
+constexpr std::pair<const char*, Roles> kRoles[] = {{"tiles", Roles::tiles},
+                                                    {"specialized", Roles::specialized},
+                                                    {"two_kernels", Roles::two_kernels}};
+}  // namespace
+
+Sweep sweep_from_name(const std::string& name) {
+  for (const auto& [text, value] : kSweeps)
+    if (name == text) return value;
+  throw InvalidInput("unknown sweep '" + name +
+                     "'; choose one of: auto, wavefront, registers, bricks, streams");
+}
+
+Roles roles_from_name(const std::string& name) {
+  for (const auto& [text, value] : kRoles)
+    if (name == text) return value;
+  throw InvalidInput("unknown roles '" + name +
+                     "'; choose one of: tiles, specialized, two_kernels");
+}
+
+const char* roles_name(Roles roles) {
+  for (const auto& [text, value] : kRoles)
+    if (value == roles) return text;
+  return "unknown";
 }
 
 const char* reason_name(StencilReason reason) {

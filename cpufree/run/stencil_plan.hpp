@@ -54,5 +54,7 @@ double largest_update(const std::vector<double>& updates, double largest);
 // Throw InvalidInput where a number is out of its range.
 void check(const StencilSpec& spec);
 void check(const StencilRun& run);
+// Throws Unsupported for a study that is not there, InvalidInput for one that would not end.
+void check_study(const StencilSpec& spec, const StencilRun& run, bool source);
 
 }  // namespace cpufree

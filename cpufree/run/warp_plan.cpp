@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "cpufree/base/index.hpp"
+#include "cpufree/run/divisions.hpp"
 #include "cpufree/stencils/stream_shape.hpp"
 
 namespace cpufree {
@@ -18,35 +19,6 @@ constexpr double kMemoryRate = 4.2e12, kCacheRate = 5.5e12, kCacheBytes = 45e6;
 constexpr double kExchange = 2.5e-6;  // of a pass over values in memory
 constexpr int kSchedulers = 4;        // of a multiprocessor
 constexpr int kMostChunks = 64;
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
-// Points of the tiles along an axis: the fewest, the most.
-struct Extent {
-  std::int64_t least, most;
-};
-Extent extent_of(const Grid& grid, const Division& division, int axis) {
-  const std::int64_t n = grid.updated(axis), parts = division.parts(axis);
-  return {n / parts, ceil_div(n, parts)};
-}
-
-// Calls f(division) for all ways to cut what each PE has for its blocks.
-template <class F>
-void each_division(const Grid& grid, int pes, int blocks, F&& f) {
-  FaceCost face;
-  face.axis[2] = 8.0;  // values far apart, of which each is a store of its own to another GPU
-  Division division = divide(grid, pes, 1, face);
-  std::int64_t most[3];
-  for (int a = 0; a < 3; ++a)
-    most[a] = std::min<std::int64_t>(grid.updated(a) / division.pes[a], blocks);
-  for (int c0 = 1; c0 <= most[0]; ++c0)
-    for (int c1 = 1; c1 <= most[1] && c0 * c1 <= blocks; ++c1)
-      for (int c2 = 1; c2 <= most[2] && c0 * c1 * c2 <= blocks; ++c2) {
-        const int cuts[3] = {c0, c1, c2};
-        std::ranges::copy(cuts, division.blocks);
-        f(division);
-      }
-}
 
 // --- Registers ---
 
@@ -174,6 +146,29 @@ Pass predict(const Grid& grid, const Division& division, int layers, std::size_t
   return best;
 }
 
+void minus(std::int32_t (&numbers)[3], const std::int32_t (&by)[3]) {
+  for (int a = 0; a < 3; ++a) numbers[a] -= by[a];
+}
+
+std::vector<StreamPart> parts_of(const TileShape& pe, const std::vector<Tile>& tiles,
+                                 std::int32_t align, int chunks) {
+  std::vector<StreamPart> parts;
+  for (const Tile& tile : tiles) {
+    StreamPart& part = parts.emplace_back();
+    part.chunks = chunks;
+    for (int a = 0; a < 3; ++a) {
+      const std::int64_t to_pe = tile.shape.origin[a] - pe.origin[a] - pe.lo[a];
+      part.lo[a] = static_cast<std::int32_t>(tile.shape.lo[a] + to_pe);
+      part.hi[a] = static_cast<std::int32_t>(tile.shape.hi[a] + to_pe);
+    }
+    part.lo[2] = nearest(part.lo[2], align);
+    if (part.hi[2] < pe.hi[2] - pe.lo[2]) part.hi[2] = nearest(part.hi[2], align);
+  }
+  return parts;
+}
+
+}  // namespace
+
 StreamBox box_of_pes(const Tiling& tiling, int dims, int layers, std::size_t value_bytes) {
   std::int64_t extent[3] = {};
   for (const auto& of_pe : tiling.tiles)
@@ -195,11 +190,6 @@ StreamBox box_of_pes(const Tiling& tiling, int dims, int layers, std::size_t val
   return box;
 }
 
-void minus(std::int32_t (&numbers)[3], const std::int32_t (&by)[3]) {
-  for (int a = 0; a < 3; ++a) numbers[a] -= by[a];
-}
-
-// The copies that others hold of a PE's points. Tiles of one block a PE: tile 0.
 std::vector<GhostCopy> ghosts_of(const Tiling& pes, std::size_t pe, const StreamBox& box) {
   std::vector<GhostCopy> ghosts;
   const Tile& mine = pes.tiles[pe][0];
@@ -218,25 +208,6 @@ std::vector<GhostCopy> ghosts_of(const Tiling& pes, std::size_t pe, const Stream
   }
   return ghosts;
 }
-
-std::vector<StreamPart> parts_of(const TileShape& pe, const std::vector<Tile>& tiles,
-                                 std::int32_t align, int chunks) {
-  std::vector<StreamPart> parts;
-  for (const Tile& tile : tiles) {
-    StreamPart& part = parts.emplace_back();
-    part.chunks = chunks;
-    for (int a = 0; a < 3; ++a) {
-      const std::int64_t to_pe = tile.shape.origin[a] - pe.origin[a] - pe.lo[a];
-      part.lo[a] = static_cast<std::int32_t>(tile.shape.lo[a] + to_pe);
-      part.hi[a] = static_cast<std::int32_t>(tile.shape.hi[a] + to_pe);
-    }
-    part.lo[2] = nearest(part.lo[2], align);
-    if (part.hi[2] < pe.hi[2] - pe.lo[2]) part.hi[2] = nearest(part.hi[2], align);
-  }
-  return parts;
-}
-
-}  // namespace
 
 std::optional<RegisterLayout> lay_out_registers(const Grid& grid, const StencilSpec& spec,
                                                 const StencilRun& run, int blocks,

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cpufree/run/stencil_plan.hpp"
+#include "cpufree/stencils/brick_shape.hpp"
 #include "cpufree/stencils/register_shape.hpp"
 
 namespace cpufree {
@@ -17,6 +18,7 @@ struct WarpKernels {
   std::span<const int> layers;  // of a pass over values in memory, increasing
   int warps = 16;               // of a block, at most
   std::size_t fast_bytes = 0;   // of shared memory
+  std::span<const BrickShape> bricks = {};
 };
 
 struct RegisterLayout {
@@ -30,6 +32,18 @@ std::optional<RegisterLayout> lay_out_registers(const Grid& grid, const StencilS
                                                 const StencilRun& run, int blocks,
                                                 std::size_t value_bytes, bool source,
                                                 const WarpKernels& kernels);
+
+struct BrickLayout {
+  StencilLayout layout;
+  BrickShape shape;
+  int warps = 1;
+};
+
+// The same in three dimensions (brick_plan.cpp).
+std::optional<BrickLayout> lay_out_bricks(const Grid& grid, const StencilSpec& spec,
+                                          const StencilRun& run, int blocks,
+                                          std::size_t value_bytes, bool source,
+                                          const WarpKernels& kernels);
 
 // The box of a PE in memory, the same layout on all of them, in values.
 struct StreamBox {
@@ -53,6 +67,11 @@ struct StreamLayout {
   };
   std::vector<Pe> pes;
 };
+
+// What the halos of a box take, where each PE is one tile: the box of all PEs, and the copies that
+// others hold of the points of one.
+StreamBox box_of_pes(const Tiling& pes, int dims, int layers, std::size_t value_bytes);
+std::vector<GhostCopy> ghosts_of(const Tiling& pes, std::size_t pe, const StreamBox& box);
 
 std::optional<StreamLayout> lay_out_streams(const Grid& grid, const StencilSpec& spec,
                                             const StencilRun& run, int blocks,

@@ -9,24 +9,34 @@
 
 namespace cpufree {
 
-inline constexpr int kChunkWidth = 8;   // entries of a row
-inline constexpr int kPiece = 4;        // of them, taken at a time where all are too many
-inline constexpr int kWindowBits = 14;  // of a column's distance from its window
+inline constexpr int kChunkWidth = 8;       // entries of a row
+inline constexpr int kPiece = 4;            // of them, taken at a time where all are too many
+inline constexpr int kPortionBytes = 2560;  // of the chunks that travel together, if more than one
+inline constexpr int kWindowBits = 14;      // of a column's distance from its window
 inline constexpr int kWindows = 4;
 
+// How many chunks of so many bytes travel together.
+constexpr int chunks_of_portion(int chunk_bytes) {
+  return kPortionBytes < 2 * chunk_bytes ? 1 : kPortionBytes / chunk_bytes;
+}
+
 // Entries of one row that lie in a chunk: columns and values. `at` is where the chunk begins.
-// take(): all N of them. piece(): kPiece from entry k on, k a multiple of that, of a chunk of n;
-// what is beyond the last one is anything that can be looked up.
+// take_...(): all N of them. piece(): kPiece from entry k on, k a multiple of that, of a chunk of
+// n; what is beyond the last one is anything that can be looked up.
 template <class T>
 struct PlainEntries {
+  static constexpr int kChunkBytes = kWarp * kChunkWidth * static_cast<int>(4 + sizeof(T));
   const std::byte* at;
   int lane;
   template <int N>
-  CPUFREE_KERNEL_FN void take(std::int32_t (&column)[N], T (&value)[N]) const {
+  CPUFREE_KERNEL_FN void take_columns(std::int32_t (&column)[N]) const {
     const auto* const col = reinterpret_cast<const std::int32_t*>(at) + lane;
-    const auto* const val = reinterpret_cast<const T*>(at + N * kWarp * 4) + lane;
     CPUFREE_UNROLL
     for (int k = 0; k < N; ++k) column[k] = col[kWarp * k];
+  }
+  template <int N>
+  CPUFREE_KERNEL_FN void take_values(T (&value)[N]) const {
+    const auto* const val = reinterpret_cast<const T*>(at + N * kWarp * 4) + lane;
     CPUFREE_UNROLL
     for (int k = 0; k < N; ++k) value[k] = val[kWarp * k];
   }
@@ -80,11 +90,11 @@ struct PlainValues {
   CPUFREE_KERNEL_FN T value(One one) const { return one; }
 };
 
-template <class T>
+template <class T, class Dictionary = const T*>
 struct CodedValues {
   using Two = std::uint16_t;
   using One = std::uint8_t;
-  const T* dictionary;
+  Dictionary dictionary;
   CPUFREE_KERNEL_FN void split(Two two, T& a, T& b) const {
     a = dictionary[two & 0xffU];
     b = dictionary[two >> 8U];
@@ -94,18 +104,16 @@ struct CodedValues {
 
 template <class T, class Columns, class Values>
 struct CodedEntries {
+  static constexpr int kChunkBytes =
+      kWarp * kChunkWidth * static_cast<int>(2 + sizeof(typename Values::One));
   const std::byte* at;
   int lane;
   Columns columns;
   Values values;
   template <int N>
-  CPUFREE_KERNEL_FN void take(std::int32_t (&column)[N], T (&value)[N]) const {
-    using Two = typename Values::Two;
-    using One = typename Values::One;
+  CPUFREE_KERNEL_FN void take_columns(std::int32_t (&column)[N]) const {
     constexpr int kPairs = N / 2;
-    const std::byte* const behind = at + N * kWarp * 2;
     const auto* const codes = reinterpret_cast<const std::uint32_t*>(at) + lane;
-    const auto* const pairs = reinterpret_cast<const Two*>(behind) + lane;
     CPUFREE_UNROLL
     for (int u = 0; u < kPairs; ++u) {
       const std::uint32_t both = codes[kWarp * u];
@@ -115,6 +123,14 @@ struct CodedEntries {
     if constexpr (N % 2 != 0)
       column[N - 1] = columns(
           reinterpret_cast<const std::uint16_t*>(at + kPairs * kWarp * std::size_t{4})[lane]);
+  }
+  template <int N>
+  CPUFREE_KERNEL_FN void take_values(T (&value)[N]) const {
+    using Two = typename Values::Two;
+    using One = typename Values::One;
+    constexpr int kPairs = N / 2;
+    const std::byte* const behind = at + N * kWarp * 2;
+    const auto* const pairs = reinterpret_cast<const Two*>(behind) + lane;
     CPUFREE_UNROLL
     for (int u = 0; u < kPairs; ++u) values.split(pairs[kWarp * u], value[2 * u], value[2 * u + 1]);
     if constexpr (N % 2 != 0)

@@ -4,10 +4,11 @@
 // from product to product: what a block does in between, waiting for sums and ghosts above all, the
 // next product's first chunks travel meanwhile.
 //
-// Protocol, of one slot. (1) Lane 0 announces the bytes at the slot's barrier and starts the
-// copies. (2) All lanes wait for the barrier's phase; its completion makes the bytes visible to
-// whoever has seen it. (3) They read. (4) They meet (warp_sync), which orders their reads before
-// what lane 0 does next: (1), for the chunk that is `slots` further on. So a slot is written only
+// Protocol, of one slot. (1) One lane, the one that has looked up the chunk, announces the bytes at
+// the slot's barrier and starts the copies. (2) All lanes wait for the barrier's phase; its
+// completion makes the bytes visible to whoever has seen it. (3) They read. (4) They meet
+// (warp_sync), which orders their reads before what a lane does next: (1), for the chunk that is
+// `slots` further on. So a slot is written only
 // while nobody reads it. Phases of a barrier complete in turn, and a lane is never more than one
 // behind, since it takes part in (4) before the next phase begins: the parity of the phase tells
 // which one it is. A wait that outlasts any copy ends the kernel with an error of the device: there
@@ -87,6 +88,8 @@ concept BulkPort = requires(P& port, std::uint64_t* barrier, std::byte* to, cons
   // Until the phase of this parity is complete.
   port.bulk_wait(barrier, std::uint32_t{});
   port.warp_sync();
+  // An array in fast memory that does not change, or none.
+  port.in_fast_memory(static_cast<const double*>(nullptr))[0U];
   // Of the lane whose number differs in these bits.
   { port.warp_across(0.0, 1) } -> std::same_as<double>;
 };
@@ -123,7 +126,7 @@ class RingReader {
   }
   // Before another reader of the warp is made.
   CPUFREE_KERNEL_FN void put_down() {
-    if (port_.lane() % kWarp == 0) {
+    if (my_lane() == 0) {
       RingState& state = *state_of(mine_);
       state.slot = slot_, state.parity = parity_, state.item = item_;
     }
@@ -169,9 +172,13 @@ class RingReader {
     if (++slot_ == static_cast<std::uint32_t>(ring_.shape.slots)) slot_ = 0, parity_ ^= 1U;
   }
 
+  CPUFREE_KERNEL_FN std::uint32_t my_lane() const {
+    return static_cast<std::uint32_t>(port_.lane()) % kWarp;
+  }
+
   // My lane's of the 32 items that are `further` ones on.
   CPUFREE_KERNEL_FN FeedItem fetch(std::uint32_t further) const {
-    const auto lane = static_cast<std::uint32_t>(port_.lane() % kWarp);
+    const auto lane = my_lane();
     return ring_.items[begin_ + (item_ + further + lane) % count_];
   }
 
@@ -182,11 +189,9 @@ class RingReader {
       ahead_ = fetch(kWarp);
       used_ = 0;
     }
-    const FeedItem item{port_.warp_broadcast(batch_.unit, used_),
-                        port_.warp_broadcast(batch_.what, used_)};
+    if (my_lane() == used_) copy(batch_, slot);
     ++used_;
     if (++item_ == count_) item_ = 0;
-    if (port_.lane() % kWarp == 0) copy(item, slot);
   }
   CPUFREE_KERNEL_FN void copy(const FeedItem& item, std::uint32_t slot) {
     const bool passing = ring_.shape.passing;
@@ -210,7 +215,7 @@ class RingReader {
   std::uint32_t slot_ = 0, parity_ = 0, item_ = 0;
   std::uint32_t begin_ = 0, count_ = 0;
   FeedItem batch_, ahead_;
-  int used_ = 0;  // of the batch
+  std::uint32_t used_ = 0;  // of the batch
 };
 
 }  // namespace cpufree

@@ -6,8 +6,9 @@
 // values take 8 bits in a block's share that has at most 256 different ones. Nothing is lost: sums
 // are the same to the last bit in every code. Coded entries lie in pairs, one load for two.
 //
-// A slice lies in chunks of eight columns of entries. They are what is summed at a time, and what
-// travels at a time where a block brings its share on chip piece by piece (slice_ring.hpp).
+// A slice lies in chunks of eight columns of entries. They are what is summed at a time; what
+// travels at a time, where a block brings its share on chip piece by piece (slice_ring.hpp), is one
+// chunk, or several of them if they are small: a portion.
 //
 // Long rows are better shared among 2^s neighbouring lanes (`spread` s): these read neighbouring
 // entries of a row at a time, whose columns, and so operands, lie side by side. A slice then has
@@ -237,7 +238,8 @@ struct WarpSlices {
     std::int32_t column[N];
     T value[N];
     T operand[N];
-    entries.template take<N>(column, value);
+    entries.take_columns(column);
+    entries.take_values(value);
     x.fetch(column, operand);
     CPUFREE_UNROLL
     for (int u = 0; u < N; ++u) sum += value[u] * operand[u];
@@ -275,21 +277,15 @@ struct WarpSlices {
     }
   }
 
-  // Bytes of a chunk that is not the last one.
-  CPUFREE_KERNEL_FN int chunk_bytes(ColumnCode code) const {
-    const int value = code == ColumnCode::plain || dictionary == nullptr ? sizeof(T) : 1;
-    return kWarp * kChunkWidth * ((code == ColumnCode::plain ? 4 : 2) + value);
-  }
-
   // What a slice holds of my row, times x: all but its tail.
   template <class X>
   CPUFREE_KERNEL_FN T slice_sum(const SliceHead& mine, const std::int32_t (&base)[kWindows],
                                 int lane, X&& x) const {
-    return with_entries(mine.code, base, bytes + kSliceUnit * mine.first, lane, [&](auto entries) {
+    const std::byte* const at = bytes + kSliceUnit * mine.first;
+    return with_entries(mine.code, base, dictionary, at, lane, [&](auto entries) {
       T sum = 0;
       int left = mine.width;
-      const int step = chunk_bytes(mine.code);
-      for (; left > kChunkWidth; left -= kChunkWidth, entries.at += step)
+      for (; left > kChunkWidth; left -= kChunkWidth, entries.at += entries.kChunkBytes)
         sum = entries_sum(kChunkWidth, entries, x, sum);
       return entries_sum(left, entries, x, sum);
     });
@@ -330,92 +326,114 @@ struct WarpSlices {
   // first chunk is there.
   template <class P, class R, class X>
   CPUFREE_KERNEL_FN T next_slice(P& port, R& reader, int lane, X&& x) const {
-    WarpSlice mine;
-    T sum = 0;
-    int left = 0;
-    bool first = true;
-    do {
-      const std::byte* const at = reader.wait();
-      if (first) {
-        mine = *reinterpret_cast<const WarpSlice*>(reader.head());
-        left = mine.width;
-        first = false;
+    const std::byte* const at = reader.wait();
+    const WarpSlice mine = *reinterpret_cast<const WarpSlice*>(reader.head());
+    const auto known = port.in_fast_memory(dictionary);
+    T sum = with_entries(mine.code, mine.base, known, at, lane, [&](auto entries) {
+      constexpr int kBytes = decltype(entries)::kChunkBytes;
+      constexpr int kPortion = chunks_of_portion(kBytes);
+      T part = 0;
+      int room = kPortion;  // chunks of the portion at hand, if the slice is that long
+      int left = mine.width;
+      CPUFREE_ONE_COPY
+      while (left >= kChunkWidth) {
+        std::int32_t column[kChunkWidth];
+        T operand[kChunkWidth];
+        T value[kChunkWidth];
+        entries.take_columns(column);
+        look_up(x, column, operand);
+        entries.take_values(value);
+        left -= kChunkWidth;
+        const bool last = --room == 0 || left == 0;
+        if (last) reader.next();  // while the operand is on its way
+        CPUFREE_UNROLL
+        for (int k = 0; k < kChunkWidth; ++k) part += value[k] * operand[k];
+        if (left == 0) return part;
+        entries.at = last ? reader.wait() : entries.at + kBytes;
+        if (last) room = kPortion;
       }
       std::int32_t column[kChunkWidth] = {};
       T value[kChunkWidth] = {};
-      const int n = left < kChunkWidth ? left : kChunkWidth;
-      with_entries(mine.code, mine.base, at, lane, [&](const auto& entries) {
-        take<kChunkWidth>(n, entries, column, value);
-        return T{0};
-      });
-      reader.next();  // the slot is filled again while the operand is fetched
-      sum = times(column, value, n, x, sum);
-      left -= kChunkWidth;
-    } while (left > 0);
+      take_some<kChunkWidth - 1>(left, entries, column, value);
+      reader.next();
+      return times<0>(column, value, left, x, part);
+    });
     if (mine.tails >= 0) sum += tail_sum(port, mine.tails, lane, x);
     return sum;
   }
 
-  // The n entries of a chunk, at most N.
+  // The operand's entries for a chunk, in pieces where all are too many.
+  template <class X>
+  CPUFREE_KERNEL_FN static void look_up(X&& x, const std::int32_t (&column)[kChunkWidth],
+                                        T (&operand)[kChunkWidth]) {
+    if constexpr (!std::remove_reference_t<X>::in_pieces) {
+      x.fetch(column, operand);
+    } else {
+      CPUFREE_ONE_COPY
+      for (int k = 0; k < kChunkWidth; k += kPiece) {
+        std::int32_t columns[kPiece];
+        T values[kPiece];
+        CPUFREE_UNROLL
+        for (int q = 0; q < kPiece; ++q) columns[q] = column[k + q];
+        x.fetch(columns, values);
+        CPUFREE_UNROLL
+        for (int q = 0; q < kPiece; ++q) operand[k + q] = values[q];
+      }
+    }
+  }
+
+  // The n entries of a chunk that is not full, at most N.
   template <int N, class E>
-  CPUFREE_KERNEL_FN static void take(int n, const E& entries, std::int32_t (&column)[kChunkWidth],
-                                     T (&value)[kChunkWidth]) {
+  CPUFREE_KERNEL_FN static void take_some(int n, const E& entries,
+                                          std::int32_t (&column)[kChunkWidth],
+                                          T (&value)[kChunkWidth]) {
     if constexpr (N > 0) {
-      if (n != N) return take<N - 1>(n, entries, column, value);
+      if (n != N) return take_some<N - 1>(n, entries, column, value);
       std::int32_t columns[N];
       T values[N];
-      entries.template take<N>(columns, values);
+      entries.take_columns(columns);
+      entries.take_values(values);
       CPUFREE_UNROLL
       for (int k = 0; k < N; ++k) column[k] = columns[k], value[k] = values[k];
     }
   }
 
-  // sum + the n products. Operands are looked up by pieces, those of columns beyond in vain where a
-  // piece has one that counts.
-  template <class X>
+  // sum + the products from entry K on, of n in all. Columns beyond are looked up in vain, of
+  // pieces that have one that counts.
+  template <int K, class X>
   CPUFREE_KERNEL_FN static T times(const std::int32_t (&column)[kChunkWidth],
                                    const T (&value)[kChunkWidth], int n, X&& x, T sum) {
-    T operand[kChunkWidth / kPiece][kPiece] = {};
-    CPUFREE_UNROLL
-    for (int piece = 0; piece < kChunkWidth / kPiece; ++piece) {
-      const int k = piece * kPiece;
-      if (k < n) {
-        std::int32_t columns[kPiece];
-        CPUFREE_UNROLL
-        for (int q = 0; q < kPiece; ++q) columns[q] = k + q < n ? column[k + q] : column[k];
-        x.fetch(columns, operand[piece]);
-      }
-      if constexpr (std::remove_reference_t<X>::in_pieces)
-        sum = add(k, value, operand[piece], n, sum);
-    }
-    if constexpr (!std::remove_reference_t<X>::in_pieces) {
+    if constexpr (K < kChunkWidth) {
+      constexpr int N = std::remove_reference_t<X>::in_pieces ? kPiece : kChunkWidth;
+      if (K >= n) return sum;
+      std::int32_t columns[N];
+      T operand[N];
       CPUFREE_UNROLL
-      for (int piece = 0; piece < kChunkWidth / kPiece; ++piece)
-        sum = add(piece * kPiece, value, operand[piece], n, sum);
+      for (int q = 0; q < N; ++q) columns[q] = K + q < n ? column[K + q] : column[K];
+      x.fetch(columns, operand);
+      CPUFREE_UNROLL
+      for (int q = 0; q < N; ++q)
+        if (K + q < n) sum += value[K + q] * operand[q];
+      return times<K + N>(column, value, n, x, sum);
+    } else {
+      return sum;
     }
-    return sum;
-  }
-  // sum + the products of a piece that begins with entry k.
-  CPUFREE_KERNEL_FN static T add(int k, const T (&value)[kChunkWidth], const T (&operand)[kPiece],
-                                 int n, T sum) {
-    CPUFREE_UNROLL
-    for (int q = 0; q < kPiece; ++q)
-      if (k + q < n) sum += value[k + q] * operand[q];
-    return sum;
   }
 
   // f(my row's entries in the chunk that begins there).
-  template <class F>
+  // `known`: the dictionary, as this engine looks into it.
+  template <class D, class F>
   CPUFREE_KERNEL_FN T with_entries(ColumnCode code, const std::int32_t (&base)[kWindows],
-                                   const std::byte* at, int lane, F&& f) const {
+                                   const D& known, const std::byte* at, int lane, F&& f) const {
     if (code == ColumnCode::plain) return f(PlainEntries<T>{at, lane});
-    if (code == ColumnCode::near) return with_values(NearColumns{base[0]}, at, lane, f);
-    return with_values(FarColumns{{base[0], base[1], base[2], base[3]}}, at, lane, f);
+    if (code == ColumnCode::near) return with_values(NearColumns{base[0]}, known, at, lane, f);
+    return with_values(FarColumns{{base[0], base[1], base[2], base[3]}}, known, at, lane, f);
   }
-  template <class C, class F>
-  CPUFREE_KERNEL_FN T with_values(const C& columns, const std::byte* at, int lane, F&& f) const {
+  template <class C, class D, class F>
+  CPUFREE_KERNEL_FN T with_values(const C& columns, const D& known, const std::byte* at, int lane,
+                                  F&& f) const {
     if (dictionary == nullptr) return f(CodedEntries<T, C, PlainValues<T>>{at, lane, columns, {}});
-    return f(CodedEntries<T, C, CodedValues<T>>{at, lane, columns, {dictionary}});
+    return f(CodedEntries<T, C, CodedValues<T, D>>{at, lane, columns, {known}});
   }
 
   template <class P, class X>

@@ -275,7 +275,16 @@ class SliceWriter {
   std::byte* to_;
 };
 
-// The item of a slice's chunk that begins with its entry k.
+// Entries of a row that travel together: those of the chunks of a portion.
+template <class T>
+std::int32_t portion_width(const WarpSliceShape& shape, const WarpSlice& slice) {
+  WarpSlice chunk = slice;
+  chunk.width = kChunkWidth;
+  const auto bytes = static_cast<int>(bytes_of<T>(chunk, !shape.dictionary.empty()));
+  return kChunkWidth * chunks_of_portion(bytes);
+}
+
+// The item of the portion that begins with entry k of a slice's rows.
 template <class T>
 FeedItem item_of(const WarpSliceShape& shape, std::size_t s, std::int32_t k) {
   WarpSlice part = shape.slice[s];
@@ -284,7 +293,7 @@ FeedItem item_of(const WarpSliceShape& shape, std::size_t s, std::int32_t k) {
   FeedItem item{
       part.first + static_cast<std::uint32_t>(bytes_of<T>(part, coded_values) / kSliceUnit),
       k == 0 ? static_cast<std::uint32_t>(s) + 1U : 0U};
-  part.width = std::min(shape.slice[s].width - k, kChunkWidth);
+  part.width = std::min(shape.slice[s].width - k, portion_width<T>(shape, part));
   item.what |= static_cast<std::uint32_t>(bytes_of<T>(part, coded_values) / kFeedGrain) << 24U;
   return item;
 }
@@ -305,9 +314,11 @@ SliceFeed feed_of(const WarpSliceShape& shape, const std::vector<SpreadRows>& ra
       const std::int32_t in_turn = range.slices_in_turn();
       for (std::int32_t turn = begin + w * in_turn; turn < end; turn += warps * in_turn)
         for (std::int32_t s = turn; s < std::min(turn + in_turn, end); ++s) {
+          const WarpSlice& slice = shape.slice[at(s)];
+          const std::int32_t step = portion_width<T>(shape, slice);
           std::int32_t k = 0;
           do feed.items.push_back(item_of<T>(shape, at(s), k));
-          while ((k += kChunkWidth) < shape.slice[at(s)].width);
+          while ((k += step) < slice.width);
         }
       begin = end;
     }
@@ -320,7 +331,7 @@ template <class T>
 std::int32_t slot_bytes(const WarpSliceShape& shape) {
   std::int64_t most = 0;
   for (WarpSlice part : shape.slice) {
-    part.width = std::min(part.width, kChunkWidth);
+    part.width = std::min(part.width, portion_width<T>(shape, part));
     most = std::max(most, bytes_of<T>(part, !shape.dictionary.empty()));
   }
   return static_cast<std::int32_t>((most + kSliceHead + kSliceUnit - 1) / kSliceUnit * kSliceUnit);

@@ -63,6 +63,7 @@ class Edges {
     for (std::int32_t q = port_.lane(); q < all; q += port_.lanes()) {
       while (q >= edges[e].first + edges[e].points) ++e;
       const TileEdge& edge = edges[e];
+      if (!exchanges_with(port_, edge.pe)) continue;
       const std::int32_t k = q - edge.first;
       const std::int32_t width = edge.hi[2] - edge.lo[2];
       const std::int32_t rows = edge.hi[1] - edge.lo[1];
@@ -109,6 +110,7 @@ class Edges {
     T* const to = mailboxes_.values + parity();
     for (std::int32_t e = 0; e < tile_.edges; ++e) {
       const TileEdge& edge = tile_.sends[e];
+      if (!exchanges_with(port_, edge.pe)) continue;
       each_row_of(edge, values, [&](std::int32_t k, const T* row, std::int32_t width) {
         T* const mailbox = to + edge.mailbox + k;
         each_point(port_, 0, width,
@@ -123,6 +125,7 @@ class Edges {
     const T* const from = mailboxes_.values + parity();
     for (std::int32_t e = 0; e < tile_.edges; ++e) {
       const TileEdge& edge = tile_.receives[e];
+      if (!exchanges_with(port_, edge.pe)) continue;
       each_row_of(edge, values, [&](std::int32_t k, T* row, std::int32_t width) {
         const T* const mailbox = from + edge.mailbox + k;
         each_point(port_, 0, width, [=](std::int32_t x) { row[x] = mailbox[x]; });

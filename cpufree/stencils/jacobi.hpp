@@ -51,8 +51,11 @@ class WavefrontTile {
 
   CPUFREE_KERNEL_FN std::int32_t steps(std::int32_t most) const { return most; }
   CPUFREE_KERNEL_FN void advance(std::int32_t steps, bool measured, Change<P>& change) {
-    values_ = cpufree::advance<D, kSource>(port_, tile_.shape, values_, tile_.source, steps,
-                                           measured ? &change : nullptr);
+    if constexpr (P::computes)
+      values_ = cpufree::advance<D, kSource>(port_, tile_.shape, values_, tile_.source, steps,
+                                             measured ? &change : nullptr);
+    else
+      port_.sync_block();  // which ends it
   }
   CPUFREE_KERNEL_FN void send() { edges_.send(values_); }
   CPUFREE_KERNEL_FN bool receive() { return edges_.receive(values_); }

@@ -52,11 +52,12 @@ CPUFREE_KERNEL_FN int side_of(const TileShape& s, const TileEdge& halo) {
   return halo.lo[2] < s.lo[2] ? 2 : 3;
 }
 
-template <class T>
-CPUFREE_KERNEL_FN RegisterLinks links_of(const TileArgs<T>& tile) {
+template <class P, class T>
+CPUFREE_KERNEL_FN RegisterLinks links_of(const P& port, const TileArgs<T>& tile) {
   RegisterLinks links;
   for (std::int32_t e = 0; e < tile.edges; ++e) {  // sends and receives are in the same order
     const TileEdge& edge = tile.receives[e];
+    if (!exchanges_with(port, edge.pe)) continue;
     const int side = side_of(tile.shape, edge);
     links.get[side] = edge.mailbox;
     links.pe[side] = edge.pe;
@@ -93,7 +94,9 @@ class RegisterTile {
   CPUFREE_KERNEL_FN std::int32_t steps(std::int32_t) const { return 1; }
 
   CPUFREE_KERNEL_FN void advance(std::int32_t, bool measured, Change<P>& change) {
-    if (works_) {
+    if constexpr (!P::computes) {
+      touch();
+    } else if (works_) {
       if (measured)
         odd_ ? sweep<false, true>(change) : sweep<true, true>(change);
       else
@@ -187,6 +190,16 @@ class RegisterTile {
     const std::int32_t r = port_.warp_lane() % 16;
     const int side = port_.warp_lane() / 16;
     if (r < rows()) edge(side)[r] = place(args.start, row_ + r, side == 0 ? -1 : width());
+  }
+
+  // For studies without computing: the compiler is not to know that values are those of before. It
+  // would keep them twice, as what is sent too, and run out of registers.
+  CPUFREE_KERNEL_FN void touch() {
+    CPUFREE_UNROLL
+    for (int r = 0; r < R + 1; ++r) {
+      CPUFREE_UNROLL
+      for (int c = 0; c < C; ++c) slot_[r][c] = port_.at_hand(slot_[r][c]);
+    }
   }
 
   // One iteration. kDown: row r lies in slot r + 1 and goes to slot r, else the other way.
@@ -324,7 +337,7 @@ class RegisterTile {
 template <int C, int R, bool kSource, WarpPort P, class T>
 CPUFREE_KERNEL_FN void register_kernel(P& port, const JacobiArgs<T>& args) {
   typename P::template Kept<TileArgs<T>> tile = port.keep(args.tiles[port.block()]);
-  typename P::template Kept<RegisterLinks> links = port.keep(links_of(tile));
+  typename P::template Kept<RegisterLinks> links = port.keep(links_of(port, tile));
   RegisterTile<P, T, C, R, kSource> worker(port, tile.shape, links, args);
   Checks<P> checks(port, args.slots, args.tolerance);
   JacobiState state;

@@ -50,20 +50,14 @@ class StreamTile {
   // A kernel has passes of K iterations, and of one for what is left.
   CPUFREE_KERNEL_FN std::int32_t steps(std::int32_t most) const { return most >= K ? K : 1; }
   CPUFREE_KERNEL_FN void advance(std::int32_t steps, bool measured, Change<P>& change) {
-    if constexpr (D == 3) {
-      PlanePass<kSource, P, T>(port_, args_, part_, copy_).run(measured, change);
-    } else {
-      if (steps == K)
-        StreamPass2d<K, kSource, P, T>(port_, args_, part_, copy_).run(measured, change);
-      else
-        StreamPass2d<1, kSource, P, T>(port_, args_, part_, copy_).run(measured, change);
-    }
+    if constexpr (P::computes) pass(steps, measured, change);
     copy_ = 1 - copy_;
   }
   CPUFREE_KERNEL_FN void send() {
     if (args_.ghost_count > 0) {
       port_.sync_block();  // the copies are made of what all warps have written
-      for (std::int32_t g = 0; g < args_.ghost_count; ++g) copy(args_.ghosts[g]);
+      for (std::int32_t g = 0; g < args_.ghost_count; ++g)
+        if (exchanges_with(port_, args_.ghosts[g].pe)) copy(args_.ghosts[g]);
     }
     tell_neighbours(port_, tile_, flags_, ++epoch_);
   }
@@ -87,6 +81,17 @@ class StreamTile {
   }
 
  private:
+  CPUFREE_KERNEL_FN void pass(std::int32_t steps, bool measured, Change<P>& change) {
+    if constexpr (D == 3) {
+      PlanePass<kSource, P, T>(port_, args_, part_, copy_).run(measured, change);
+    } else {
+      if (steps == K)
+        StreamPass2d<K, kSource, P, T>(port_, args_, part_, copy_).run(measured, change);
+      else
+        StreamPass2d<1, kSource, P, T>(port_, args_, part_, copy_).run(measured, change);
+    }
+  }
+
   // Those of my points that others hold a copy of, to where that lies.
   CPUFREE_KERNEL_FN void copy(const GhostCopy& ghost) {
     std::int32_t lo[3], extent[3];

@@ -132,7 +132,11 @@ class Stencil(TypedDict):
     pe_halo_points: int
     halo: str  # "packets", "values", "none"
     in_fast_memory: bool
-    sweep: str  # "wavefront", "registers", "streams"
+    sweep: str  # "wavefront", "registers", "bricks", "streams"
+    rows: int  # of a thread, in registers; of bricks, planes
+    columns: int
+    roles: str  # "tiles", "specialized", "two_kernels"
+    boundary_blocks: int  # the first of the blocks; 0 without roles
 
 def jacobi(
     start: npt.NDArray[Any],  # 2 or 3 dimensions, float64 or float32, contiguous, as all of them

@@ -71,7 +71,7 @@ class StencilResult:
             "tile_points" (of the largest tile), "halo" ("packets", "values", or "none"),
             "halo_points" (that all tiles receive in an exchange), "pe_halo_points" (those from
             other PEs), "check_every", "thickness" (planes between two barriers of a block),
-            "sweep" (how blocks hold their tiles: "wavefront", "registers", "streams"),
+            "sweep" (how blocks hold their tiles: "wavefront", "registers", "bricks", "streams"),
             "exchanges" and "checks" that took place, "gpus" (their numbers).
         warnings: what the user should know, in sentences.
     """
@@ -272,7 +272,7 @@ def _notes(outcome: Mapping[str, Any], options: Mapping[str, Any]) -> list[str]:
 
 def placed_on_gpus(outcome: Mapping[str, Any]) -> bool:
     """Return whether a run was one of kernels whose halos have widths of their own."""
-    return outcome.get("sweep") in ("registers", "streams")
+    return outcome.get("sweep") in ("registers", "bricks", "streams")
 
 
 def count_updates(shape: Sequence[int], periodic: Sequence[bool]) -> int:

@@ -261,3 +261,37 @@ TEST(gpus_are_refused_with_a_reason) {
   c.spec.engine = Engine::cuda_p2p;
   CHECK_THROWS(Unsupported, c.go());
 }
+
+TEST(studies_exchange_as_often_and_leave_something_out) {
+  for (const Grid& grid : {grid2d(40, 30, true, false), grid3d(12, 9, 11)}) {
+    Case<double> c(grid, 6);
+    c.spec.pes = 2;
+    c.spec.blocks = 2;
+    c.run.check_every = 2;
+    const StencilResult normal = c.go();
+    c.spec.study = Study::no_compute;
+    const StencilResult silent = c.go();
+    CHECK_EQ(silent.outcome.exchanges, normal.outcome.exchanges);
+    CHECK_EQ(silent.outcome.checks, normal.outcome.checks);
+    CHECK(same_bits(c.out, c.start));
+    c.spec.study = Study::no_comm;
+    CHECK_EQ(c.go().outcome.exchanges, normal.outcome.exchanges);
+    CHECK(!same_bits(c.out, c.expected(6)));
+    c.spec.pes = 1;
+    c.go();
+    CHECK(same_bits(c.out, c.expected(6)));
+  }
+}
+
+TEST(studies_that_would_not_end_or_are_not_there_are_refused) {
+  Case<double> c(grid2d(9, 9), 6);
+  c.spec.study = Study::no_compute;
+  c.run.tolerance = 0.1;
+  CHECK_THROWS(InvalidInput, c.go());
+  c.run.tolerance = -1.0;
+  c.spec.study = Study::split;
+  CHECK_THROWS(Unsupported, c.go());
+  Case<double> sourced(grid2d(9, 9), 6, true);
+  sourced.spec.study = Study::no_comm;
+  CHECK_THROWS(Unsupported, sourced.go());
+}

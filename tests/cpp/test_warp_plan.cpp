@@ -1,4 +1,7 @@
 // Which kernels of blocks of warps a grid gets, and how it falls to them.
+#include <algorithm>
+#include <map>
+
 #include "cpufree/run/warp_plan.hpp"
 #include "harness.hpp"
 #include "stencil_rig.hpp"
@@ -8,6 +11,7 @@ using namespace stencil_rig;
 namespace {
 
 constexpr RegisterShape kShapes[] = {{1, 1}, {1, 2}, {1, 4}, {2, 4}, {4, 4}, {4, 8}, {4, 16}};
+constexpr BrickShape kBricks[] = {{1, 4}, {4, 4}, {4, 8}, {4, 16}};
 constexpr int kLayers2d[] = {1, 2, 4, 8};
 constexpr int kLayers3d[] = {1};
 
@@ -18,6 +22,12 @@ WarpKernels kernels(int dims) {
 
 auto in_registers(const Grid& grid, const StencilSpec& spec = {}, const StencilRun& run = {}) {
   return lay_out_registers(grid, spec, run, 132, sizeof(float), false, kernels(grid.dims));
+}
+auto in_bricks(const Grid& grid, int pes, std::size_t fast_bytes = 227 << 10) {
+  StencilSpec spec;
+  spec.pes = pes;
+  return lay_out_bricks(grid, spec, {}, 132, sizeof(float), false,
+                        {{}, {}, 16, fast_bytes, kBricks});
 }
 auto in_memory(const Grid& grid, const StencilSpec& spec = {}) {
   return lay_out_streams(grid, spec, {}, 132, sizeof(float), false, kernels(grid.dims));
@@ -56,6 +66,45 @@ TEST(halo_steps_without_a_kernel_become_fewer) {
   spec.layers = 64;
   CHECK_EQ(in_memory(grid2d(2048, 2048), spec)->layout.plan.layers, 8);
   CHECK_EQ(in_memory(grid3d(64, 64, 64, 0), spec)->layout.plan.layers, 1);
+}
+
+TEST(boxes_stay_in_registers_where_the_gpus_have_enough_of_them) {
+  const Grid box = grid3d(256, 256, 256);
+  CHECK_EQ(in_bricks(box, 8)->shape.planes, 8);
+  CHECK_EQ(in_bricks(box, 4)->shape.planes, 16);
+  CHECK(!in_bricks(box, 2).has_value());
+  CHECK_EQ(in_bricks(grid3d(128, 128, 128), 1)->layout.plan.blocks, 128);
+  CHECK(!in_bricks(grid3d(512, 512, 512), 8).has_value());
+  CHECK(!in_bricks(grid2d(64, 64), 1).has_value());
+}
+
+TEST(boxes_are_not_for_registers_where_shared_memory_has_no_room_for_their_rows) {
+  CHECK(!in_bricks(grid3d(128, 128, 128), 1, 48 << 10).has_value());
+}
+
+TEST(mailboxes_of_bricks_do_not_overlap_and_both_ends_know_them) {
+  for (const unsigned periodic : {0U, 7U}) {
+    const auto bricks = in_bricks(grid3d(60, 50, 70, periodic), 2);
+    const Tiling& tiling = bricks->layout.tiling;
+    std::map<std::pair<int, int>, std::int64_t> place;  // of a PE's flag
+    for (std::size_t pe = 0; pe < tiling.tiles.size(); ++pe) {
+      std::vector<std::int64_t> begins;
+      for (const Tile& tile : tiling.tiles[pe])
+        for (const TileEdge& edge : tile.receives) {
+          place[{static_cast<int>(pe), edge.flag}] = edge.mailbox;
+          begins.push_back(edge.mailbox);
+          CHECK_EQ(edge.mailbox % 32, 0);
+        }
+      std::ranges::sort(begins);
+      begins.push_back(tiling.mailbox);
+      const std::int64_t least = bricks->shape.mailbox(2, bricks->warps);
+      for (std::size_t k = 1; k < begins.size(); ++k) CHECK(begins[k] - begins[k - 1] >= least);
+    }
+    for (const auto& of_pe : tiling.tiles)
+      for (const Tile& tile : of_pe)
+        for (const TileEdge& edge : tile.sends)
+          CHECK_EQ(edge.mailbox, (place[{edge.pe, edge.flag}]));
+  }
 }
 
 TEST(boxes_fall_to_whole_windows) {

@@ -273,6 +273,10 @@ class StreamingPort : public Port {
     return value;
   }
 
+  template <class T>
+  static const T* in_fast_memory(const T* array) {
+    return array;
+  }
   void bulk_barrier(std::uint64_t* barrier) { *barrier = 0; }  // phases that are complete
   void bulk_ready() {}
   void bulk_announce(std::uint64_t* barrier, std::uint32_t bytes) {

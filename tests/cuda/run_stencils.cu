@@ -1,6 +1,6 @@
 // Jacobi stencils on the GPUs that are there: bit for bit what the reference computes, and how long
-// iterations take. Usage: run_stencils [GPUS [checks|times]]. Ends by itself: all waits are
-// bounded.
+// iterations take. Usage: run_stencils [GPUS [checks|times|boxes|roles]]. Ends by itself: all waits
+// are bounded.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -100,6 +100,8 @@ void check_grid(const Grid& grid, int gpus, int blocks, bool with_source) {
   if (grid.dims == 2)
     for (const int rows : {1, 2, 4, 8, 12, 16})
       c.check(spec_of(gpus, Sweep::registers, 0, rows, blocks));
+  if (grid.dims == 3)
+    for (const int planes : {4, 8, 16}) c.check(spec_of(gpus, Sweep::bricks, 0, planes, blocks));
   for (const int layers : {1, 2, 4, 8})
     if (grid.dims == 2 || layers == 1) c.check(spec_of(gpus, Sweep::streams, layers, 0, blocks));
   StencilSpec wavefront = spec_of(gpus, Sweep::wavefront, 1 + cases % 4, 0, blocks);
@@ -136,8 +138,14 @@ void check_large(int gpus) {
   for (const int layers : {1, 2, 4, 8}) memory.check(spec_of(gpus, Sweep::streams, layers));
   Checked<double> twice(grid_of(2, 1999, 1, 1313, 1), true, 17);
   for (const int layers : {2, 4, 8}) twice.check(spec_of(gpus, Sweep::streams, layers));
-  Checked<float> box(grid_of(3, 130, 140, 150, 2), false, 9);
-  box.check(spec_of(gpus, Sweep::automatic, 0));
+  for (const unsigned periodic : {2U, 5U}) {
+    Checked<float> box(grid_of(3, 130, 140, 150, periodic), false, 9);
+    for (const Sweep sweep : {Sweep::bricks, Sweep::streams}) box.check(spec_of(gpus, sweep, 0));
+  }
+  Checked<float> brick(grid_of(3, 128, 128, 128), true, 24);
+  brick.check(spec_of(gpus, Sweep::bricks, 0));
+  Checked<double> twice_brick(grid_of(3, 128, 128, 64, 4), false, 24);
+  twice_brick.check(spec_of(gpus, Sweep::bricks, 0));
 }
 
 // The iteration at which the reference stops, where it looks every `period`.
@@ -177,8 +185,28 @@ void check_stopping(int gpus) {
   }
 }
 
+// Blocks with roles, which there are on several GPUs.
+void check_roles(int gpus) {
+  if (gpus < 2) return;
+  for (const Roles roles : {Roles::specialized, Roles::two_kernels})
+    for (unsigned periodic = 0; periodic < 8; periodic += 5)
+      for (const int boundary : {0, 1, 9}) {
+        const bool source = roles == Roles::specialized && boundary == 1;
+        Checked<float> flat(grid_of(2, 300, 1, 1111, periodic), source, 23);
+        Checked<double> box(grid_of(3, 67, 90, 140, periodic), source, 11);
+        for (const int layers : {1, 2, 4, 8}) {
+          StencilSpec spec = spec_of(gpus, Sweep::streams, layers);
+          spec.roles = roles;
+          spec.boundary_blocks = boundary;
+          flat.check(spec);
+          if (layers == 1) box.check(spec);
+        }
+      }
+}
+
 void check_all(int gpus) {
   const int before = cases;
+  check_roles(gpus);
   check_stopping(gpus);
   check_awkward(gpus);
   check_large(gpus);
@@ -187,6 +215,11 @@ void check_all(int gpus) {
 }
 
 // --- Times ---
+
+std::string roles_text(const StencilPlan& plan) {
+  if (plan.roles == "tiles") return "";
+  return "  " + plan.roles + ", " + std::to_string(plan.boundary_blocks) + " for the boundary";
+}
 
 // Microseconds of an iteration: the median of three runs after one that does not count.
 template <class T>
@@ -207,10 +240,10 @@ void measure(const char* what, const Grid& grid, const std::vector<T>& start,
     std::ranges::sort(times);
     std::printf(
         "%d GPUs  %-18s %-6s %-9s k %d  %2d x %d a thread, %3d threads, blocks %-12s %9.2f us"
-        "  (%.2f to %.2f)\n",
+        "  (%.2f to %.2f)%s\n",
         plan.pes, what, sizeof(T) == 4 ? "float" : "double", plan.sweep.c_str(), plan.layers,
         plan.rows, plan.columns, plan.threads, text_of(plan.division.blocks, 3).c_str(), times[1],
-        times.front(), times.back());
+        times.front(), times.back(), roles_text(plan).c_str());
   } catch (const InvalidInput&) {
   }
 }
@@ -255,14 +288,50 @@ void times_of_large(int gpus) {
 
 void times_of_boxes(int gpus) {
   const Grid fixed = grid_of(3, 256, 256, 256), box = grid_of(3, 512 * gpus, 512, 512);
-  measure<float>("3D 256^3 in all", fixed, smooth<float>(fixed), spec_of(gpus, Sweep::streams, 0),
-                 600);
+  for (const std::int64_t n : {64, 128, 160}) {  // 128: what each of 8 GPUs has of 256^3
+    const Grid small = grid_of(3, n * gpus, n, n);
+    const std::string what = "3D " + std::to_string(n) + "^3 each";
+    for (const Sweep sweep : {Sweep::bricks, Sweep::streams}) {
+      measure<float>(what.c_str(), small, smooth<float>(small), spec_of(gpus, sweep, 0), 4000);
+      measure<double>(what.c_str(), small, smooth<double>(small), spec_of(gpus, sweep, 0), 4000);
+    }
+  }
+  const Grid half = grid_of(3, 128 * gpus, 128, 256);  // what each of 4 GPUs has
+  for (const Sweep sweep : {Sweep::bricks, Sweep::streams})
+    measure<float>("3D 128x128x256 each", half, smooth<float>(half), spec_of(gpus, sweep, 0), 4000);
+  for (const Sweep sweep : {Sweep::bricks, Sweep::streams})  // bricks: on 4 GPUs or more
+    measure<float>("3D 256^3 in all", fixed, smooth<float>(fixed), spec_of(gpus, sweep, 0), 600);
   measure<float>("3D 256^3 in all", fixed, smooth<float>(fixed), spec_of(gpus, Sweep::wavefront, 0),
                  60);
   measure<float>("3D 512^3 each", box, smooth<float>(box), spec_of(gpus, Sweep::streams, 0), 100);
 }
 
-void time_all(int gpus) {
+// The thesis' two designs, with its formula and other numbers of blocks, beside tiles.
+template <class T>
+void times_with_roles(const char* what, const Grid& grid, int gpus, int layers,
+                      std::int64_t iterations) {
+  const auto start = smooth<T>(grid);
+  StencilSpec spec = spec_of(gpus, Sweep::streams, layers);
+  measure<T>(what, grid, start, spec, iterations);
+  for (const Roles roles : {Roles::specialized, Roles::two_kernels})
+    for (const int boundary : {0, 1, 2, 4, 8, 16, 32}) {
+      spec.roles = roles;
+      spec.boundary_blocks = boundary;
+      measure<T>(what, grid, start, spec, iterations);
+    }
+}
+
+void times_of_roles(int gpus) {
+  if (gpus < 2) return;
+  for (const int layers : {1, 4})
+    times_with_roles<float>("2D 2048^2 each", grid_of(2, 2048 * gpus, 1, 2048), gpus, layers, 2000);
+  times_with_roles<float>("2D 8192^2 each", grid_of(2, 8192 * gpus, 1, 8192), gpus, 4, 240);
+  times_with_roles<float>("3D 256^3 in all", grid_of(3, 256, 256, 256), gpus, 1, 600);
+  times_with_roles<float>("3D 512^3 each", grid_of(3, 512 * gpus, 512, 512), gpus, 1, 60);
+}
+
+void time_all(int gpus, bool boxes) {
+  if (boxes) return times_of_boxes(gpus);
   times_of_small(gpus);
   times_of_large<float>(gpus);
   times_of_large<double>(gpus);
@@ -284,8 +353,13 @@ int main(int argc, char** argv) {
   const std::string what = argc > 2 ? argv[2] : "";
   try {
     for (int gpus = 1; gpus <= most; gpus *= 2) {
-      if (what != "times") check_all(gpus);
-      if (what != "checks") time_all(gpus);
+      if (what == "roles") {
+        check_roles(gpus);
+        times_of_roles(gpus);
+        continue;
+      }
+      if (what != "times" && what != "boxes") check_all(gpus);
+      if (what != "checks") time_all(gpus, what == "boxes");
     }
   } catch (const Error& e) {
     std::printf("failed: %s\n", e.what());

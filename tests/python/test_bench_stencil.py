@@ -101,11 +101,29 @@ def test_contender_gives_the_bits_of_the_reference(
     values = reference(np.load(folder / "u0.npy"), 11, boundary=boundary)
     assert answer["checksum"] == problem.checksum(values)
     assert solver.solve({"iterations": 3})["checksum"] is None
-    with pytest.raises(UnsupportedError, match="variants"):
-        solver.solve({"iterations": 3, "variant": "no-comm"})
     solver.close()
     with pytest.raises(InvalidInputError, match="before load"):
         solver.solve({"iterations": 3})
+
+
+def test_contender_cpufree_runs_without_computing_or_communication(tmp_path: Path) -> None:
+    folder = problem.make_folder(tmp_path, (19, 12), "single")
+    solver = contenders.make("cpufree")
+    solver.load(folder, {"pes": 2, "gpus": None, "boundary": "periodic", "tuning": {}})
+    first = problem.checksum(np.load(folder / "u0.npy"))
+    answer = solver.solve({"iterations": 100, "variant": "no-compute", "check": True})
+    assert answer["iterations"] == 100 and answer["checksum"] == first
+    answer = solver.solve({"iterations": 100, "variant": "no-comm", "check": True})
+    assert answer["checksum"] != first
+    assert answer["checksum"] != solver.solve({"iterations": 100, "check": True})["checksum"]
+
+
+def test_numpy_has_no_variants(tmp_path: Path) -> None:
+    folder = problem.make_folder(tmp_path, (9, 12), "single")
+    solver = contenders.make("numpy")
+    solver.load(folder, {"pes": 1, "gpus": None, "boundary": "periodic", "tuning": {}})
+    with pytest.raises(UnsupportedError, match="variants"):
+        solver.solve({"iterations": 3, "variant": "no-comm"})
 
 
 def test_baseline_is_told_what_it_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

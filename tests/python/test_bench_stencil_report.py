@@ -56,7 +56,7 @@ def synthetic(path: Path, cases: tuple[str, ...] = ("256x256 per PE", "64x64x64"
             check = {"contender": name, "variant": "full", "iterations": 37, "checksum": sum_}
             lines.append({"kind": "check", **group, **check})
             variants = {"full": 1.0}
-            if family == "baseline" and pes > 1:
+            if pes > 1:
                 variants |= {"no-compute": 0.5, "no-comm": 0.75}
             for (variant, factor), number in itertools.product(variants.items(), range(5)):
                 seconds = 1e-6 * micro * factor * 100 * (1 + 0.001 * number)
@@ -100,6 +100,19 @@ def test_overlap_is_what_a_full_iteration_does_not_add(results: StencilResults) 
     assert results.overlap(group(results, 1), "p2p") is None
 
 
+def test_communication_alone_is_compared_with_the_best_that_is_host_driven(
+    results: StencilResults,
+) -> None:
+    two = group(results, 2)  # alone: cpufree 1, flags_graph 2.5, p2p 6
+    assert results.saved(two, "cpufree") == pytest.approx(1 - 1 / 6)
+    assert results.saved(two, "flags_graph") == pytest.approx(1 - 2.5 / 6)
+    assert results.saved(group(results, 1), "cpufree") is None
+    table = tables.overheads(results, two)
+    assert table is not None
+    shares = {row[0]: row[-1] for row in table.rows}
+    assert shares["cpufree"] == "83%" and shares["p2p"] == tables.NOTHING
+
+
 def test_rates_count_each_point_read_and_written_once(results: StencilResults) -> None:
     series = results.find(group(results, 1), "cpufree", "full")
     assert series is not None
@@ -115,7 +128,7 @@ def test_tables_have_a_column_for_each_number_of_pes(results: StencilResults) ->
     assert [row[0] for row in table.rows] == list(TIMES)
     assert table.rows[3][3] == tables.NOTHING  # other values
     alone = tables.scaling(results, setting, "256x256 per PE", "no-compute")
-    assert alone is not None and [row[0] for row in alone.rows] == list(TIMES)[1:]
+    assert alone is not None and [row[0] for row in alone.rows] == list(TIMES)
 
 
 def test_what_communication_adds_is_told_of_grids_for_each_pe(results: StencilResults) -> None:

@@ -78,6 +78,47 @@ def test_rings_of_any_size_give_the_bits_of_a_matrix_in_memory(
 
 
 @on_all_counts
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("spread", [1, 2, 3, 5])
+def test_rows_that_threads_share_give_the_iterates_of_rows_that_they_do_not(
+    spread: int, method: str, pes: int
+) -> None:
+    A = hex_beam()
+    b = rhs(A)
+    options = {"rtol": 0.0, "maxiter": 20}
+    expected = solve(system_of(A, pes, ring=2, spread=0), b, method, "jacobi", **options)["x"]
+    for halo in (0, 1, 2):
+        system = system_of(A, pes, spread=spread, halo=halo)
+        plan = system.plan()
+        assert plan["lanes_per_row"] == 2**spread
+        assert plan["ring_slots"] >= 2
+        found = solve(system, b, method, "jacobi", **options)["x"]
+        assert np.linalg.norm(found - expected) <= 1e-12 * np.linalg.norm(expected)
+        again = solve(system, b, method, "jacobi", **options)["x"]
+        assert found.tobytes() == again.tobytes()
+
+
+def test_long_rows_that_stay_in_memory_are_shared() -> None:
+    n = 12000
+    rows, columns = np.divmod(np.random.default_rng(4).integers(0, n * n, 17 * n), n)
+    B = sp.coo_array((np.sin(1.0 + np.arange(17 * n)), (rows, columns)), shape=(n, n)).tocsr()
+    A = as_csr(sp.csr_array(B @ B.T + 1e3 * sp.eye_array(n)))
+    system = core.load().System(
+        A.indptr, A.indices, A.data, None, None, 1, 0, "cuda_p2p", NUMBERS[:1], {}
+    )
+    assert system.plan()["lanes_per_row"] == 4
+    assert system.plan()["ring_slots"] == 2
+    b = rhs(A.to_scipy())
+    assert true_residual(A.to_scipy(), solve(system, b, "prcg", "jacobi")["x"], b) <= 1.001e-9
+
+
+def test_sharing_rows_without_rings_is_refused() -> None:
+    for tuning in ({"ring": 0}, {"ring": 1}, {"residency": 0}):
+        with pytest.raises(cpufree.errors.InvalidInputError, match="leave out spread"):
+            system_of(hex_beam(), 1, **{"spread": 2, **tuning})
+
+
+@on_all_counts
 def test_rings_stand_blocks_of_few_threads_and_halos_of_every_kind(pes: int) -> None:
     A = cpufree.generate.poisson3d(20, 19, 18)
     b = rhs(A)

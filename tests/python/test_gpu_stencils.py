@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from gpus_here import HERE, NUMBERS, needs_gpu, on_all_counts
+from gpus_here import COUNTS, HERE, NUMBERS, needs_gpu, on_all_counts, several
 
 from cpufree import InvalidInputError
+from cpufree.errors import UnsupportedError
+from cpufree.run import core
 from cpufree.stencil import StencilReason, jacobi
 
 pytestmark = needs_gpu
@@ -65,6 +67,72 @@ def test_tol_stops_where_the_cpu_engine_stops(check_every: int, pes: int) -> Non
         assert result.iterations == expected.iterations
         assert result.residual == expected.residual
         assert same(result.u, expected.u)
+
+
+def experiment(u0: np.ndarray, iterations: int, pes: int, **more: Any) -> Any:
+    """Return values and facts of a run with options that `jacobi` does not have."""
+    options = {"engine": "cuda_p2p", "pes": pes, "gpus": NUMBERS[:pes], **more}
+    options |= {"iterations": iterations, "wait_limit": 5.0}
+    out = np.empty_like(u0)
+    return out, core.load().jacobi(u0, None, out, [False] * u0.ndim, options, None)
+
+
+def study(u0: np.ndarray, iterations: int, name: str, pes: int, steps: int) -> Any:
+    """Return values and facts of a kernel that leaves something out."""
+    return experiment(u0, iterations, pes, halo_steps=steps, study=name)
+
+
+@on_all_counts
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("sweep", ["bricks", "streams", "wavefront"])
+def test_every_sweep_in_three_dimensions_gives_the_bits_of_the_cpu_engine(
+    sweep: str, dtype: Any, pes: int
+) -> None:
+    u0 = grid(64, 66, 62, dtype=dtype)
+    u, facts = experiment(u0, 25, pes, sweep=sweep)
+    assert facts["sweep"] == sweep
+    assert same(u, on_cpu(u0, 25).u)
+
+
+@several
+@pytest.mark.parametrize("boundary_blocks", [0, 1, 16])
+@pytest.mark.parametrize("shape, steps", [((300, 1111), 4), ((64, 90, 140), 1)], ids=str)
+@pytest.mark.parametrize("roles", ["specialized", "two_kernels"])
+def test_blocks_with_roles_give_the_bits_of_the_cpu_engine(
+    roles: str, shape: tuple[int, ...], steps: int, boundary_blocks: int
+) -> None:
+    u0, pes = grid(*shape, dtype=np.float32), COUNTS[-1]
+    more = {"halo_steps": steps, "roles": roles, "boundary_blocks": boundary_blocks}
+    u, facts = experiment(u0, 37, pes, **more)
+    assert facts["roles"] == roles and facts["boundary_blocks"] > 0
+    assert same(u, on_cpu(u0, 37).u)
+
+
+@several
+def test_two_kernels_that_do_not_fit_together_are_refused() -> None:
+    u0 = grid(600, 600, dtype=np.float32)
+    with pytest.raises(InvalidInputError, match="blocks of 512 threads together"):
+        experiment(u0, 9, 2, halo_steps=1, roles="two_kernels", blocks=400)
+    with pytest.raises(UnsupportedError, match="two_kernels"):
+        experiment(u0, 9, 2, halo_steps=1, roles="two_kernels", study="no-comm")
+
+
+@on_all_counts
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    "shape, steps", [((64, 66), 1), ((700, 1030), 1), ((700, 1030), 4), ((40, 35, 130), 1)], ids=str
+)
+def test_studies_exchange_as_often_and_leave_something_out(
+    shape: tuple[int, ...], steps: int, dtype: Any, pes: int
+) -> None:
+    u0 = grid(*shape, dtype=dtype)
+    full, normal = study(u0, 24, "none", pes, steps)
+    silent, facts = study(u0, 24, "no-compute", pes, steps)
+    assert same(silent, u0)
+    assert (facts["exchanges"], facts["checks"]) == (normal["exchanges"], normal["checks"])
+    alone, facts = study(u0, 24, "no-comm", pes, steps)
+    assert facts["exchanges"] == normal["exchanges"] and facts["iterations"] == 24
+    assert same(alone, full) == (pes == 1)
 
 
 def test_gpus_are_chosen_by_number_or_all() -> None:

@@ -11,6 +11,20 @@ __device__ inline unsigned in_shared(const void* object) {
   return static_cast<unsigned>(__cvta_generic_to_shared(object));
 }
 
+// Values in shared memory that do not change while they are read: 32 bits are an address.
+template <class T>
+struct FastArray {
+  unsigned at;
+  __device__ T operator[](unsigned k) const {
+    T value;
+    if constexpr (sizeof(T) == 8)
+      asm("ld.shared.f64 %0, [%1];" : "=d"(value) : "r"(at + 8 * k));
+    else
+      asm("ld.shared.f32 %0, [%1];" : "=f"(value) : "r"(at + 4 * k));
+    return value;
+  }
+};
+
 // A barrier whose phases complete when one thread has announced bytes and these have come.
 __device__ inline void make_barrier(std::uint64_t* barrier) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(in_shared(barrier)) : "memory");
@@ -27,27 +41,24 @@ __device__ inline void announce(std::uint64_t* barrier, std::uint32_t bytes) {
 // `passing`: lines of the second cache that it takes are the first to go.
 __device__ inline void start_bulk_copy(void* to, const void* from, std::uint32_t bytes,
                                        std::uint64_t* barrier, bool passing) {
-  const auto global = __cvta_generic_to_global(from);
-  if (passing) {
-    asm volatile(
-        "{ .reg .b64 policy; createpolicy.fractional.L2::evict_first.b64 policy, 1.0;"
-        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint"
-        " [%0], [%1], %2, [%3], policy; }" ::"r"(in_shared(to)),
-        "l"(global), "r"(bytes), "r"(in_shared(barrier))
-        : "memory");
-  } else {
-    asm volatile(
-        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
-        " [%0], [%1], %2, [%3];" ::"r"(in_shared(to)),
-        "l"(global), "r"(bytes), "r"(in_shared(barrier))
-        : "memory");
-  }
+  asm volatile(
+      "{ .reg .pred passing; .reg .b64 first, normal, policy;"
+      "setp.ne.u32 passing, %4, 0;"
+      "createpolicy.fractional.L2::evict_first.b64 first, 1.0;"
+      "createpolicy.fractional.L2::evict_normal.b64 normal, 1.0;"
+      "selp.b64 policy, first, normal, passing;"
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint"
+      " [%0], [%1], %2, [%3], policy; }" ::"r"(in_shared(to)),
+      "l"(__cvta_generic_to_global(from)), "r"(bytes), "r"(in_shared(barrier)),
+      "r"(passing ? 1U : 0U)
+      : "memory");
 }
 // Until the barrier's phase of this parity is complete: the hardware suspends the thread for up to
 // 10 us at a look. Copies end within microseconds; one that does not in so many looks, 10 s at
 // most, is a defect of this code, of which the kernel is to die and not to hang. (Looks are
 // counted, as a clock to compare with would take registers from the product.)
 __device__ inline void await_phase(std::uint64_t* barrier, std::uint32_t parity) {
+#pragma unroll 1
   for (unsigned looks = 0; looks < (1U << 20U); ++looks) {
     unsigned there = 0;
     asm volatile(

@@ -61,6 +61,20 @@ class Launch {
     }
   }
 
+  // Launches as `start` does, but leaves it to the caller to know that all blocks find room: for
+  // kernels that are resident together with others.
+  void start_beside(const void* kernel, int blocks, int threads, std::vector<Shared>& shared,
+                    const std::vector<const void*>& args, std::size_t dynamic_bytes) {
+    for (std::size_t k = 0; k < devices_.size(); ++k) {
+      const OnDevice here(devices_[k]);
+      void* parameters[] = {&shared[k], const_cast<void*>(args[k])};
+      check(cudaLaunchKernel(kernel, dim3(static_cast<unsigned>(blocks)),
+                             dim3(static_cast<unsigned>(threads)), parameters, dynamic_bytes,
+                             streams_[k]),
+            "cudaLaunchKernel");
+    }
+  }
+
   // True once all grids have ended. Throws EngineError as soon as one has crashed, though others
   // still wait for it.
   bool ended() const {

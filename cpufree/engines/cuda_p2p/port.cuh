@@ -350,6 +350,19 @@ class Port : public Unstudied {
 
 static_assert(cpufree::WarpPort<Port>);
 
+// The same for one of several kernels that are the blocks of a PE together.
+class PartPort : public Port {
+ public:
+  __device__ PartPort(const Shared& shared, std::byte* fast) : Port(shared, fast), part_(shared) {}
+  __device__ int block() const { return Port::block() + part_.first_block; }
+  __device__ int blocks() const { return part_.blocks; }
+
+ private:
+  const Shared& part_;
+};
+
+static_assert(cpufree::WarpPort<PartPort>);
+
 // The same with copies that run by themselves: for kernels that stream from far memory. What needs
 // them costs registers, so kernels that do not stream have the plain port.
 class StreamingPort : public Port {
@@ -369,6 +382,10 @@ class StreamingPort : public Port {
   }
   __device__ static void fetch_ahead(const void* from, std::uint32_t bytes) {
     fetch_to_cache(from, bytes);
+  }
+  template <class T>
+  __device__ static FastArray<T> in_fast_memory(const T* array) {
+    return {in_shared(array)};
   }
 };
 

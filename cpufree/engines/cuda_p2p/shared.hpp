@@ -23,6 +23,10 @@ struct Shared {
   volatile double* residual = nullptr;            // host: progress
   WaitRecord* records = nullptr;                  // host: one per block of this PE
   std::uint64_t wait_limit_ns = 0;
+  // Where a PE has several kernels (PartPort): the number of this one's first block, and the blocks
+  // of all of them.
+  int first_block = 0;
+  int blocks = 0;
 };
 
 }  // namespace cpufree::cuda_p2p

@@ -145,13 +145,27 @@ class StencilResults(Collected[Group, StencilSeries]):
         """Return the share of the communication that goes on beside the computing.
 
         1 - (full - no-comm) / no-compute, of the medians, between 0 and 1: what a full iteration
-        takes longer than computing alone is communication that is not hidden.
+        takes longer than computing alone is communication that is not hidden. On one PE there is
+        none among PEs: None.
         """
+        if group.pes == 1:
+            return None
         found = [self.find(group, name, v) for v in ("full", "no-comm", "no-compute")]
         if any(series is None for series in found):
             return None
         full, compute, communicate = (s.median for s in found if s is not None)
         return min(1.0, max(0.0, 1.0 - (full - compute) / communicate))
+
+    def saved(self, group: Group, name: str) -> float | None:
+        """Return by which share its communication alone is less than the best host-driven one's.
+
+        Of the medians without computing; None where either is not there, and for that one itself.
+        """
+        mine = self.find(group, name, "no-compute")
+        theirs = [s for s in self.valid(group, "no-compute") if host_driven(s) and s is not mine]
+        if mine is None or not theirs:
+            return None
+        return 1.0 - mine.median / min(s.median for s in theirs)
 
 
 def host_driven(series: StencilSeries) -> bool:

@@ -1,0 +1,103 @@
+// How a grid of three dimensions falls to tiles in registers.
+#include <algorithm>
+#include <vector>
+
+#include "cpufree/base/index.hpp"
+#include "cpufree/run/divisions.hpp"
+#include "cpufree/run/warp_plan.hpp"
+
+namespace cpufree {
+
+namespace {
+
+constexpr double kClock = 1.75e9;     // of an H200: cycles a second
+constexpr double kExchange = 1.5e-6;  // seconds from the end of a sweep to the halo being there
+constexpr int kSchedulers = 4;        // of a multiprocessor
+
+// BrickRoom, whose numbers are compiled in.
+std::int64_t room_of(const BrickShape& shape, int warps, std::size_t value_bytes, bool source) {
+  const std::int64_t rows = (shape.planes + 2) * (warps + 2) + (source ? shape.planes * warps : 0);
+  const std::int64_t values = rows * shape.most_width() + std::int64_t{2} * warps * shape.planes;
+  return values * static_cast<std::int64_t>(value_bytes);
+}
+
+// Cycles of an iteration beside the exchange: a plane of a warp takes 9 instructions a point where
+// four lie side by side; a warp has its own way to go. A value of a face is stored and read.
+double brick_cycles(const BrickShape& shape, int warps, std::int64_t face_values) {
+  const double of_warp = shape.planes * (9.0 * shape.columns + 12.0) + 150.0;
+  const double issue = of_warp * warps / kSchedulers;
+  return std::max(issue, 2.5 * of_warp) + 0.1 * static_cast<double>(face_values);
+}
+
+// Mailboxes as the kernel uses them, in place of those that the tiling has for points side by side.
+void lay_out_mailboxes(Tiling& tiling, const BrickShape& shape, int warps) {
+  const auto axis_of = [](const TileShape& s, const TileEdge& halo) {
+    for (int a = 0; a < 2; ++a)
+      if (halo.hi[a] <= s.lo[a] || halo.lo[a] >= s.hi[a]) return a;
+    return 2;
+  };
+  tiling.mailbox = 0;
+  std::vector<std::vector<std::int64_t>> of_flag(tiling.tiles.size());
+  for (std::size_t pe = 0; pe < tiling.tiles.size(); ++pe) {
+    of_flag[pe].resize(at(tiling.flags));
+    std::int64_t next = 0;
+    for (Tile& tile : tiling.tiles[pe])
+      for (TileEdge& edge : tile.receives) {
+        of_flag[pe][at(edge.flag)] = edge.mailbox = next;
+        next += shape.mailbox(axis_of(tile.shape, edge), warps);
+      }
+    tiling.mailbox = std::max(tiling.mailbox, next);
+  }
+  for (auto& of_pe : tiling.tiles)
+    for (Tile& tile : of_pe)
+      for (TileEdge& edge : tile.sends) edge.mailbox = of_flag[at(edge.pe)][at(edge.flag)];
+}
+
+}  // namespace
+
+std::optional<BrickLayout> lay_out_bricks(const Grid& grid, const StencilSpec& spec,
+                                          const StencilRun& run, int blocks,
+                                          std::size_t value_bytes, bool source,
+                                          const WarpKernels& kernels) {
+  if (grid.dims != 3 || spec.halo == 1) return {};
+  std::optional<BrickLayout> best;
+  double least = 0.0;
+  each_division(grid, spec.pes, blocks, [&](const Division& division) {
+    Extent extent[3];
+    for (int a = 0; a < 3; ++a) extent[a] = extent_of(grid, division, a);
+    const auto warps = static_cast<int>(extent[1].most);
+    const std::int64_t faces =
+        2 * (extent[0].most * extent[1].most + extent[0].most * extent[2].most +
+             extent[1].most * extent[2].most);
+    for (const BrickShape& shape : kernels.bricks) {
+      if (spec.rows > 0 && spec.rows != shape.planes) continue;
+      if (warps > kernels.warps || !shape.holds(extent[0].least, 1, extent[2].least, 1) ||
+          !shape.holds(extent[0].most, warps, extent[2].most, warps) ||
+          room_of(shape, warps, value_bytes, source) >
+              static_cast<std::int64_t>(kernels.fast_bytes))
+        continue;
+      const double here = brick_cycles(shape, warps, faces);
+      if (best && here >= least) continue;
+      least = here;
+      best.emplace();
+      best->layout.plan.division = division;
+      best->shape = shape;
+      best->warps = warps;
+    }
+  });
+  if (!best) return {};
+  StencilPlan& plan = best->layout.plan;
+  best->layout.tiling = make_tiling(grid, plan.division, 1);
+  lay_out_mailboxes(best->layout.tiling, best->shape, best->warps);
+  plan.in_fast_memory = true;
+  plan.fast_bytes = room_of(best->shape, best->warps, value_bytes, source);
+  plan.sweep = "bricks";
+  plan.columns = best->shape.columns;
+  plan.rows = best->shape.planes;
+  plan.check_every = check_period(run, least / kClock + kExchange, 1);
+  describe_tiling(spec, best->layout);
+  plan.halo = plan.halo_points == 0 ? "none" : "values";
+  return best;
+}
+
+}  // namespace cpufree
