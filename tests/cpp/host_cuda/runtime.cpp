@@ -177,5 +177,9 @@ cudaError_t cudaLaunchCooperativeKernel(const void* function, dim3 grid, dim3 bl
   });
   return cudaSuccess;
 }
+cudaError_t cudaLaunchKernel(const void* function, dim3 grid, dim3 block, void** given,
+                             std::size_t bytes, cudaStream_t stream) {
+  return cudaLaunchCooperativeKernel(function, grid, block, given, bytes, stream);
+}
 
 }  // extern "C"
