@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -374,6 +375,34 @@ def test_a_rank_killed_in_mid_solve_ends_all_with_one_message(place: str) -> Non
     said = "".join(end.err for end in ended)
     assert said.count("cpufree: error:") == 1
     assert "rank 1 (" in said
+
+
+def test_ctrl_c_ends_all_ranks_and_keeps_the_x_so_far(tmp_path: Path) -> None:
+    file = tmp_path / "x.npy"
+    words = [
+        "solve",
+        "gen:poisson1d?n=400000",
+        "--rtol",
+        "1e-10",
+        "--pc",
+        "none",
+        "--out",
+        str(file),
+    ]
+    environment = clean() | {"CPUFREE_JOIN_LIMIT": LIMIT}
+    launcher = subprocess.Popen(
+        [sys.executable, *cli(["run", "-n", "2", *words])],
+        env=environment,
+        start_new_session=True,  # so that the signal reaches it and its ranks, as from a terminal
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    time.sleep(5.0)
+    os.killpg(launcher.pid, signal.SIGINT)
+    _, said = launcher.communicate(timeout=START + ENDS_WITHIN)
+    assert launcher.returncode == 130, said
+    assert file.exists()
 
 
 def test_run_leaves_no_process_behind_when_it_is_killed(tmp_path: Path) -> None:
