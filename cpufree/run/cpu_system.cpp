@@ -227,7 +227,7 @@ SolveResult CpuSystem<T>::solve(VectorView<const T> b, VectorView<const T> x0, V
   bool finite = store(out.span(), scale);
   if (team_) {
     share_end(*team_, result, finite);
-    gathering_->gather(out.span());
+    gathering_->gather(out.span(), spec.gather);
   }
   unscale(result, scale, scale != 1.0 && !finite && !spec.leaves_out());
   return result;

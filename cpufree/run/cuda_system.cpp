@@ -174,11 +174,12 @@ void CudaSystem<T>::fetch(const SolveSpec& spec, SolveResult& result) const {
 // out = x / scale, at rank 0 of a team; the end of the solve, at all of its members. Returns
 // whether all of x is finite.
 template <class T>
-bool CudaSystem<T>::store(VectorView<T> out, double scale, SolveResult& result) {
+bool CudaSystem<T>::store(VectorView<T> out, double scale, const SolveSpec& spec,
+                          SolveResult& result) {
   bool finite = device_->transfer->store(private_vector(index_.x), scale, out);
   if (team_) {
     share_end(*team_, result, finite);
-    gathering_->gather(out.span());
+    gathering_->gather(out.span(), spec.gather);
   }
   return finite;
 }
@@ -207,7 +208,7 @@ SolveResult CudaSystem<T>::solve(VectorView<const T> b, VectorView<const T> x0, 
   result.seconds = device_->runner.run(choice.kernel, shared(), args, spec.limits(),
                                        unscaled(progress, scale), team_.get());
   fetch(spec, result);
-  const bool finite = store(out, scale, result);
+  const bool finite = store(out, scale, spec, result);
   unscale(result, scale, scale != 1.0 && !finite && !spec.leaves_out());
   return result;
 }

@@ -117,7 +117,7 @@ class CudaSystem final : public System<T> {
   void set_arguments(const SolveSpec& spec, const SolveParams& params, const Residency& residency);
   std::vector<cuda_p2p::Shared> shared() const;
   void fetch(const SolveSpec& spec, SolveResult& result) const;
-  bool store(VectorView<T> out, double scale, SolveResult& result);
+  bool store(VectorView<T> out, double scale, const SolveSpec& spec, SolveResult& result);
   std::vector<PrivateVector<T>> private_vector(std::size_t index) const;
 
   std::mutex busy_;  // held while a solve runs

@@ -16,13 +16,13 @@ Gathering::Gathering(std::shared_ptr<Team> team, const HaloPlan<T>& plan)
 }
 
 template <class T>
-void Gathering::gather(std::span<T> x) const {
+void Gathering::gather(std::span<T> x, bool at_first) const {
   const auto& own = rows_[at(team_->rank())];
   std::vector<T> mine;
   mine.reserve(own.size());
   for (const std::int32_t row : own) mine.push_back(x[at(row)]);
-  const auto all = team_->gather("gathering x", bytes_of(mine));
-  if (team_->rank() != 0) {
+  const auto all = at_first ? team_->gather("gathering x", bytes_of(mine)) : std::vector<Bytes>();
+  if (all.empty()) {
     std::ranges::fill(x, std::numeric_limits<T>::quiet_NaN());
     for (std::size_t i = 0; i < own.size(); ++i) x[at(own[i])] = mine[i];
     return;
@@ -58,7 +58,7 @@ double sum(Team& team, const char* what, double mine) {
 
 template Gathering::Gathering(std::shared_ptr<Team>, const HaloPlan<float>&);
 template Gathering::Gathering(std::shared_ptr<Team>, const HaloPlan<double>&);
-template void Gathering::gather(std::span<float>) const;
-template void Gathering::gather(std::span<double>) const;
+template void Gathering::gather(std::span<float>, bool) const;
+template void Gathering::gather(std::span<double>, bool) const;
 
 }  // namespace cpufree

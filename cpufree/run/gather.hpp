@@ -18,10 +18,10 @@ class Gathering {
   template <class T>
   Gathering(std::shared_ptr<Team> team, const HaloPlan<T>& plan);
 
-  // `x` has the rows of this process in their places. Afterwards rank 0 has all rows; the others
-  // have NaN in the places of rows that are not their own.
+  // `x` has the rows of this process in their places. Afterwards rank 0 has all rows, if
+  // `at_first`; the others have NaN in the places of rows that are not their own.
   template <class T>
-  void gather(std::span<T> x) const;
+  void gather(std::span<T> x, bool at_first) const;
 
  private:
   std::shared_ptr<Team> team_;

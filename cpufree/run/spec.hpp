@@ -54,6 +54,7 @@ struct SolveSpec {
   // Double precision without a preconditioner alone. Studies that leave something out run for
   // `maxiter` iterations exactly, with rtol and atol 0; x and norms mean nothing.
   Study study = Study::none;
+  bool gather = true;  // with a team: rank 0 gets all of x; else each rank has its own rows alone
 
   bool leaves_out() const { return study == Study::no_compute || study == Study::no_comm; }
   Limits limits() const { return {time_limit, wait_limit}; }

@@ -18,6 +18,7 @@ from .errors import CpufreeError, CpufreeWarning, UnsupportedError
 
 # Commands of `cpufree` that work together where they are started as ranks.
 DISTRIBUTED = ("solve", "doctor")
+IN_ONE_PROCESS = ("stencil", "info", "generate", "suite", "bench", "run")
 _ENGINES = ("nvshmem", "cpu_processes")
 
 EPILOG = """
@@ -48,6 +49,9 @@ def run(
     """Start a command as N processes of this machine, which work together."""
     from .ranks.launch import launch, program
 
+    if command[0] in IN_ONE_PROCESS:
+        what = f"'{command[0]}' works in one process: start it without run"
+        raise typer.BadParameter(what, param_hint="COMMAND")
     raise typer.Exit(launch(program(command, DISTRIBUTED), ranks_))
 
 

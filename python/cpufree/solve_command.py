@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
+import os
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from rich.console import Console
 from rich.text import Text
 
-from . import display
+from . import display, ranks
 from .commands import (
     Outputs,
     check_answer,
@@ -36,6 +39,12 @@ class SolveWork:
     """Options of Solver.solve."""
     outputs: Outputs
 
+    @property
+    def wants_all(self) -> bool:
+        """Whether one process needs all of x: to check it, or for files that one process writes."""
+        out = self.outputs.out
+        return ranks.current() is None or self.check or bool(out and not out.endswith(".npy"))
+
     def run(self, quiet: bool, speaks: bool) -> int:
         """Solve; where this process speaks, report and write. Return the exit code."""
         notes = Console(stderr=True, highlight=False, quiet=quiet or not speaks)
@@ -52,12 +61,38 @@ class SolveWork:
             ) as solver,
             display.SolveProgress(notes, tolerance) as progress,
         ):
-            result = solver.solve(b, guess, progress=progress, **self.how)
+            result = solver.solve(b, guess, progress=progress, gather=self.wants_all, **self.how)
+            rows = solver.rows
+        outputs, together = self.outputs, ""
+        if outputs.out and not self.wants_all:
+            together = write_together(outputs.out, result.x, rows)
+            outputs = dataclasses.replace(outputs, out=None)
         if speaks:
             checked = check_answer(system, b, result.x) if self.check else None
             paper = display.report_console(stderr=self.outputs.json == "-", quiet=quiet)
             paper.print(Text(self.matrix, style="bold"))
             paper.print(display.result_report(result, tolerance, checked))
-            for line in self.outputs.write(result, system, self.matrix, tolerance):
+            lines = [together] if together else []
+            for line in [*lines, *outputs.write(result, system, self.matrix, tolerance)]:
                 paper.print(Text(f"  {line}"))
         return display.ENDINGS[result.reason].exit_code
+
+
+def write_together(path: str, x: NDArray[Any], rows: NDArray[Any]) -> str:
+    """Write x into one .npy file, each rank its own rows; return where it lies.
+
+    All ranks must see the file, under that name.
+    """
+    team = ranks.current()
+    assert team is not None
+    draft = f"{path}.part"
+    if team.rank == 0:
+        np.lib.format.open_memmap(draft, "w+", x.dtype, x.shape).flush()
+    team.barrier("a file for x")
+    file = np.lib.format.open_memmap(draft, "r+")
+    file[rows] = x[rows]
+    file.flush()
+    team.barrier("x is written")
+    if team.rank == 0:
+        os.replace(draft, path)
+    return f"solution in {path}, written by {team.size} ranks"

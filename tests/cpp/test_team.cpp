@@ -103,6 +103,20 @@ TEST(a_team_of_one_solves) {
   expect_same<double>(a.view(), {}, 1, 1, -1, solve_spec(Method::prcg, Preconditioner::jacobi));
 }
 
+TEST(ranks_keep_their_own_rows_where_nobody_wants_all) {
+  const auto a = irregular(200, 3);
+  const auto part = random_partition(a.n(), 3, 1);
+  const auto b = wave(a.n());
+  rethrow(run_team(3, [&](const std::shared_ptr<Team>& team) {
+    const auto system = make_system<double>(a.view(), part, {}, spec_for(3, 1, team));
+    SolveSpec how = solve_spec(Method::prcg, Preconditioner::jacobi);
+    how.gather = false;
+    const auto found = system->solve(b, {}, how, {});
+    for (std::size_t i = 0; i < found.x.size(); ++i)
+      CHECK_EQ(std::isfinite(found.x[i]), part[i] == team->rank());
+  }));
+}
+
 TEST(one_system_of_a_team_solves_again_and_again) {
   const auto a = irregular(200, 3);
   const auto b = wave(a.n());

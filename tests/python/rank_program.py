@@ -76,6 +76,7 @@ def first_dies(team: ranks.Team) -> None:
 def hang(team: ranks.Team) -> None:
     """Rank 1 fails while the others are where no error reaches them."""
     with team.working():
+        team.barrier("all are at work")
         if team.rank == 1:
             raise ValueError("rank 1 cannot go on")
         time.sleep(60.0)

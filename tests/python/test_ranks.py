@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 PROGRAM = Path(__file__).with_name("rank_program.py")
@@ -300,6 +302,16 @@ def test_run_solves_in_processes_and_rank_0_alone_reports(tmp_path: Path) -> Non
     assert (tmp_path / "x.npy").exists()
 
 
+def test_ranks_write_one_file_together_where_nobody_needs_all_of_x(tmp_path: Path) -> None:
+    whole, parts = tmp_path / "whole.npy", tmp_path / "parts.npy"
+    assert launched("solve", SMALL, "--out", str(whole)).code == 0
+    ended = launched("solve", SMALL, "--no-check", "--out", str(parts))
+    assert ended.code == 0, ended
+    assert "written by 3 ranks" in ended.out
+    assert np.load(parts).tobytes() == np.load(whole).tobytes()
+    assert [file.name for file in tmp_path.iterdir() if file.suffix == ".part"] == []
+
+
 def test_run_gives_the_exit_code_of_the_solve() -> None:
     assert launched("solve", SMALL, "--maxiter", "2", "-q").code == 10
 
@@ -315,6 +327,12 @@ def test_run_tells_once_of_a_file_that_is_not_there() -> None:
     assert ended.code == 3
     assert ended.err.count("cpufree: error:") == 1
     assert "nowhere.mtx: no such file" in ended.err
+
+
+def test_run_refuses_commands_of_one_process() -> None:
+    ended = launched("stencil", "jacobi2d", "--grid", "9x9", "--iters", "3")
+    assert ended.code == 2
+    assert "works in one process" in ended.err
 
 
 def test_run_tells_of_a_program_that_cannot_be_started() -> None:
@@ -357,6 +375,34 @@ def test_a_rank_killed_in_mid_solve_ends_all_with_one_message(place: str) -> Non
     said = "".join(end.err for end in ended)
     assert said.count("cpufree: error:") == 1
     assert "rank 1 (" in said
+
+
+def test_ctrl_c_ends_all_ranks_and_keeps_the_x_so_far(tmp_path: Path) -> None:
+    file = tmp_path / "x.npy"
+    words = [
+        "solve",
+        "gen:poisson1d?n=400000",
+        "--rtol",
+        "1e-10",
+        "--pc",
+        "none",
+        "--out",
+        str(file),
+    ]
+    environment = clean() | {"CPUFREE_JOIN_LIMIT": LIMIT}
+    launcher = subprocess.Popen(
+        [sys.executable, *cli(["run", "-n", "2", *words])],
+        env=environment,
+        start_new_session=True,  # so that the signal reaches it and its ranks, as from a terminal
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    time.sleep(5.0)
+    os.killpg(launcher.pid, signal.SIGINT)
+    _, said = launcher.communicate(timeout=START + ENDS_WITHIN)
+    assert launcher.returncode == 130, said
+    assert file.exists()
 
 
 def test_run_leaves_no_process_behind_when_it_is_killed(tmp_path: Path) -> None:

@@ -207,3 +207,7 @@ def test_all_public_errors_derive_from_one() -> None:
     errors = [getattr(cpufree, name) for name in cpufree.__all__ if name.endswith("Error")]
     assert len(errors) >= 6
     assert all(issubclass(error, cpufree.CpufreeError) for error in errors)
+
+
+def test_blocks_share_the_cores_of_all_processes_of_a_machine() -> None:
+    assert choices.choose_blocks("auto", None, 4, 10**6, cores=32)[0] == 8

@@ -36,15 +36,17 @@ def choose_pes(asked: int | str, preset: int | None) -> tuple[int, str]:
     return 1, "threads of one PE share memory"
 
 
-def choose_blocks(asked: int | str, preset: int | None, pes: int, nnz: int) -> tuple[int, str]:
-    """Return the number of blocks (threads) for each PE and why."""
+def choose_blocks(
+    asked: int | str, preset: int | None, pes: int, nnz: int, cores: int | None = None
+) -> tuple[int, str]:
+    """Return the number of blocks (threads) for each PE and why; cores: default, this process's."""
     if asked != "auto":
         return count("blocks", asked), "asked for"
     if preset is not None:
         return count("blocks", preset), "asked for by CPUFREE_BLOCKS"
     if nnz < SMALL_NNZ:
         return 1, f"with {nnz} nonzeros more threads would not pay"
-    cores = available_cores()
+    cores = available_cores() if cores is None else cores
     return min(MAX_THREADS, max(1, cores // pes)), f"{cores} cores are available"
 
 
@@ -57,9 +59,14 @@ def choose_method(asked: str) -> tuple[str, str]:
 
 def available_cores() -> int:
     """Return the number of cores that this process may use."""
+    return len(cores_here())
+
+
+def cores_here() -> list[int]:
+    """Return the cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+        return sorted(os.sched_getaffinity(0))
+    return list(range(os.cpu_count() or 1))
 
 
 def one_of(name: str, value: Any, valid: Collection[str]) -> str:

@@ -64,10 +64,13 @@ def place(team: Team, asked: Asked, env: Env, size: Size) -> Placement:
     each = f"{counted(team.size, 'PE')}, one in each process"
     if engine == "cpu_processes":
         require_one_machine(team)
-        blocks, why = choices.choose_blocks(asked.blocks, env.blocks, team.size, size.nnz)
+        # A launcher may have bound each process to cores of its own.
+        told = team.tell_all("cores", {"cores": choices.cores_here()})
+        cores = len({core for facts in told for core in facts["cores"]})
+        blocks, why = choices.choose_blocks(asked.blocks, env.blocks, team.size, size.nnz, cores)
         team.agree("number of blocks", {"number of blocks": blocks})
         reasons = [f"cpu_processes: {each}"]
-        return Placement(engine, team.size, blocks, reasons, why, team=team)
+        return Placement(engine, team.size, blocks, reasons, why, team=team, cores=cores)
     own, gpus_of_all = choose_gpu(team, asked, env)
     library = nvshmem.prepare(team)
     blocks, why = 0, "as many as run at once"

@@ -36,6 +36,8 @@ class Layout:
     """Such as "4 × NVIDIA H200"; "" on the CPU engine."""
     why: list[str]
     warnings: list[str]
+    part: Int32s | None = None
+    """The PE that owns each row; None: there is one."""
 
 
 def lay_out(matrix: CsrMatrix, placement: Placement, method: str, reorder: str | bool) -> Layout:
@@ -74,6 +76,7 @@ def lay_out(matrix: CsrMatrix, placement: Placement, method: str, reorder: str |
         device_names=gpus.models(placement.gpus),
         why=[*placement.why, f"{blocks} each: {placement.why_blocks}", *sharing.why],
         warnings=[*placement.warnings, *sharing.warnings, *oversubscription(placement)],
+        part=sharing.part,
     )
 
 
@@ -129,7 +132,7 @@ def share(A: CsrMatrix, pes: int, method: str) -> tuple[Int32s | None, list[str]
 
 def oversubscription(placement: Placement) -> list[str]:
     """Return a warning where the CPU engine has more threads than cores."""
-    cores = choices.available_cores()
+    cores = placement.cores or choices.available_cores()
     here = placement.pes if placement.team is None else placement.team.size_here
     threads = here * placement.blocks
     if placement.gpus or threads <= cores:

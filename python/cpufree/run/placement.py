@@ -60,6 +60,8 @@ class Placement:
     """The processes with a PE each; None: this process has all PEs."""
     own_gpu: Gpu | None = None
     """With a team: the GPU of this process, one of `gpus`."""
+    cores: int | None = None
+    """Cores for all PEs of this machine; None: those of this process."""
     tuning: Mapping[str, Any] = field(default_factory=dict)
 
 

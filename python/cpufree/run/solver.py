@@ -139,6 +139,13 @@ class Solver:
         """
         return {**self._plan}
 
+    @property
+    def rows(self) -> npt.NDArray[np.intp]:
+        """Numbers of the rows that this process owns: all of them, where it works alone."""
+        if self._layout is None or self._layout.part is None or self._team is None:
+            return np.arange(self.shape[0])
+        return np.flatnonzero(self._layout.part == self._team.rank)
+
     def solve(
         self,
         b: Any,
@@ -154,6 +161,7 @@ class Solver:
         progress: Progress | None = None,
         replace_every: int = 50,
         chebyshev_degree: int = 4,
+        gather: bool = True,
     ) -> Result:
         """Solve A x = b to ‖b - A x‖₂ ≤ max(rtol ‖b‖₂, atol).
 
@@ -174,6 +182,8 @@ class Solver:
                 as Ctrl-C does.
             replace_every: pipecg: iterations between replacements of the residual by b - A x,
                 0 for never. Once b - A x exceeds twice what the recurrence says, prcg takes over.
+            gather: of several processes, rank 0 gets all of x; False: each has its own rows alone
+                (see `rows`).
 
         Returns a Result; non-convergence is not an exception but a Result with its reason.
         Raises InvalidInputError for options out of range, VectorError for a b or x0 that does not
@@ -193,7 +203,7 @@ class Solver:
         if not (progress is None or callable(progress)):
             raise InvalidInputError(f"progress is {progress!r}: give a function, or None")
         chosen, why_method = choices.choose_method(method)
-        options = {
+        options: dict[str, Any] = {
             "method": chosen,
             "pc": choices.one_of("preconditioner pc", pc, choices.PRECONDITIONERS),
             "rtol": choices.real("rtol", rtol),
@@ -210,6 +220,7 @@ class Solver:
                 outcome = core.solve(layout.system, right, guess, out, options, watch)
             else:
                 solve = partial(core.solve, layout.system, right, guess, None, options)
+                options["gather"] = bool(gather)
                 outcome = in_processes.solve(self._team, (right, guess), options, watch, solve)
         if watch.error is not None:
             raise watch.error

@@ -1,0 +1,140 @@
+// The engine nvshmem as a whole, without a GPU: processes, memory of NVSHMEM, the layout of
+// systems, and the kernels that run on GPUs, here on fibers of the host (host_cuda).
+#include <cstdlib>
+#include <cstring>
+
+#include "cpufree/engines/nvshmem/library.hpp"
+#include "cpufree/run/system.hpp"
+#include "harness.hpp"
+#include "matrices.hpp"
+#include "process_team.hpp"
+
+using namespace cpufree;
+using namespace testing_matrices;
+
+namespace {
+
+constexpr const char* kLibrary = CPUFREE_TEST_NVSHMEM;
+
+SystemSpec spec_for(int pes, int halo, std::shared_ptr<Team> team) {
+  SystemSpec spec;
+  spec.engine = team ? Engine::nvshmem : Engine::cuda_p2p;
+  spec.pes = pes;
+  spec.blocks = 2;
+  spec.threads = 32;
+  spec.halo = halo;
+  if (team) spec.gpus = {team->rank()};
+  spec.team = std::move(team);
+  spec.nvshmem_library = kLibrary;
+  return spec;
+}
+
+SolveSpec solve_spec(Method method, Preconditioner preconditioner) {
+  SolveSpec spec;
+  spec.method = method;
+  spec.preconditioner = preconditioner;
+  spec.rtol = 1e-9;
+  spec.maxiter = 500;
+  return spec;
+}
+
+void require_that(bool holds, const std::string& what) {
+  if (!holds) throw std::runtime_error(what);
+}
+
+// Rank 0 of processes must find, bit for bit, what all PEs find in one process, twice in a row.
+template <class T>
+void expect_same(const Matrix<T>& a, std::span<const std::int32_t> part, int pes, int halo,
+                 const SolveSpec& how) {
+  const auto b = wave<T>(a.n());
+  const auto said = run_processes(pes, [&](const std::shared_ptr<Team>& team) {
+    const auto system = make_system<T>(a.view(), part, {}, spec_for(pes, halo, team));
+    const auto first = system->solve(b, {}, how, {});
+    const auto again = system->solve(b, {}, how, {});
+    require_that(first.outcome.reason == Reason::converged_rtol, "not converged");
+    require_that(system->plan().engine == "nvshmem", "another engine");
+    if (team->rank() != 0) return;
+    const auto one =
+        make_system<T>(a.view(), part, {}, spec_for(pes, halo, nullptr))->solve(b, {}, how, {});
+    require_that(first.x == one.x, "other bits than in one process");
+    require_that(again.x == one.x, "other bits when solved again");
+    require_that(first.history == one.history, "another history");
+  });
+  for (const std::string& words : said) CHECK_EQ(words, std::string());
+}
+
+}  // namespace
+
+TEST(processes_give_bitwise_what_one_process_gives_however_halos_travel) {
+  const auto a = irregular(120, 5);
+  const auto part = random_partition(a.n(), 3, 2);
+  for (const int halo : {-1, 0, 1, 2})
+    expect_same(a, part, 3, halo, solve_spec(Method::prcg, Preconditioner::jacobi));
+}
+
+TEST(processes_give_bitwise_what_one_process_gives_by_all_methods) {
+  const auto a = irregular(100, 4);
+  const auto part = random_partition(a.n(), 2, 3);
+  expect_same(a, part, 2, -1, solve_spec(Method::cg, Preconditioner::none));
+  expect_same(a, part, 2, 0, solve_spec(Method::pipecg, Preconditioner::jacobi));
+  expect_same(a, part, 2, 1, solve_spec(Method::pipecg, Preconditioner::chebyshev));
+}
+
+TEST(processes_solve_in_single_precision) {
+  const auto a = grid2d<float>(12, 9, 0.5);
+  SolveSpec how = solve_spec(Method::prcg, Preconditioner::jacobi);
+  how.rtol = 1e-5;
+  expect_same(a, random_partition(a.n(), 2, 4), 2, -1, how);
+}
+
+TEST(parts_of_very_different_size_share_one_layout_of_memory) {
+  const auto a = grid2d(15, 10, 0.1);
+  std::vector<std::int32_t> part(150, 1);
+  for (std::size_t i = 0; i < 5; ++i) part[i] = 0;
+  for (std::size_t i = 140; i < 150; ++i) part[i] = 2;
+  expect_same(a, part, 3, -1, solve_spec(Method::cg, Preconditioner::jacobi));
+}
+
+TEST(memory_that_all_ranks_have_free_is_used_again) {
+  const auto a = grid2d(12, 12, 0.1);
+  const auto b = wave(a.n());
+  const SolveSpec how = solve_spec(Method::prcg, Preconditioner::jacobi);
+  const auto said = run_processes(2, [&](const std::shared_ptr<Team>& team) {
+    setenv("CPUFREE_TEST_ROOM", "60000", 1);  // for a few systems at once, not for fifty
+    for (int k = 0; k < 50; ++k) {
+      const auto system = make_system<double>(a.view(), {}, {}, spec_for(2, 0, team));
+      if (k % 10 == 0)
+        require_that(system->solve(b, {}, how, {}).outcome.reason == Reason::converged_rtol,
+                     "not converged");
+    }
+  });
+  for (const std::string& words : said) CHECK_EQ(words, std::string());
+}
+
+TEST(a_heap_that_is_too_small_is_told_on_all_ranks) {
+  const auto a = grid2d(12, 12, 0.1);
+  const auto said = run_processes(2, [&](const std::shared_ptr<Team>& team) {
+    setenv("CPUFREE_TEST_ROOM", "1000", 1);
+    make_system<double>(a.view(), {}, {}, spec_for(2, -1, team));
+  });
+  for (const std::string& words : said)
+    CHECK(words.find("NVSHMEM has no room for") != std::string::npos);
+}
+
+TEST(a_gpu_out_of_reach_is_named) {
+  const auto a = grid2d(12, 12, 0.1);
+  const auto said = run_processes(2, [&](const std::shared_ptr<Team>& team) {
+    setenv("CPUFREE_TEST_FAR", "1", 1);
+    make_system<double>(a.view(), {}, {}, spec_for(2, -1, team));
+  });
+  CHECK(said[0].find("the GPU of rank 1 is out of reach") != std::string::npos);
+  CHECK(said[1].find("the GPU of rank 0 is out of reach") != std::string::npos);
+}
+
+TEST(a_library_that_is_not_there_is_told_with_its_name) {
+  CHECK_THROWS(Unsupported, nvshmem::load("no_such_library.so"));
+}
+
+TEST(the_version_of_the_library_is_read) {
+  CHECK_EQ(nvshmem::load(kLibrary).version, std::string("3.4.5"));
+}
