@@ -38,10 +38,9 @@ CudaSystem<T>::~CudaSystem() {
 // (122 MB) 55 and 45 (one H200, cg). What comes through rings had better not drive the vectors out.
 template <class T>
 Wanted CudaSystem<T>::wanted(const SolveSpec& spec) const {
-  constexpr double kCached = 80e6;  // bytes
   Wanted wanted = wanted_by(spec, sizeof(T));
   wanted.warps = threads_ / kWarp;
-  wanted.passing = bytes_of_pe_ > kCached;
+  wanted.passing = bytes_of_pe_ > kCachedBytes;
   wanted.slots = ring_slots_ < 0 && !wanted.passing && !spread_ ? 0 : ring_slots_;
   return wanted;
 }

@@ -76,6 +76,9 @@ class CudaSystem final : public System<T> {
     std::unique_ptr<CudaTransfer<T>> transfer;
   };
 
+  // Bytes of a matrix on a GPU that its second cache holds for the most part.
+  static constexpr double kCachedBytes = 80e6;
+
   // A kernel and what it keeps on chip.
   struct Choice {
     CudaKernel kernel;
@@ -91,7 +94,10 @@ class CudaSystem final : public System<T> {
 
   void choose_blocks(const SystemSpec& spec, const Extent& extent);
   Sharing share_out(HaloPlan<T>& plan, std::span<const std::int32_t> order, const SystemSpec& spec);
-  std::int32_t best_spread(const std::vector<PeLayout>& layouts, const SystemSpec& spec) const;
+  bool should_spread(const std::vector<ShareSize>& sizes, const SystemSpec& spec) const;
+  std::vector<PeLayout> spread(std::vector<PeLayout> layouts, const HaloPlan<T>& plan,
+                               const std::vector<std::vector<BlockPlan>>& plans,
+                               LayoutOptions options, const SystemSpec& spec);
   void build(HaloPlan<T>& plan, std::span<const std::int32_t> order, const SystemSpec& spec);
   void upload(HaloPlan<T>& plan, const std::vector<PeLayout>& layouts, const Sharing& sharing,
               const SystemSpec& spec);

@@ -164,28 +164,53 @@ void CudaSystem<T>::upload(HaloPlan<T>& plan, const std::vector<PeLayout>& layou
   device_->transfer = std::make_unique<CudaTransfer<T>>(devices_, streams, at(rows_));
 }
 
-// How many lanes are to share a row, as 2^spread: more than one only where rows are long, values
-// are as they are, and the matrix does not stay on chip. What is coded takes more instructions than
-// bytes, and lanes that share add some: Flan_1565 takes 238 us an iteration by itself, 270 with
-// two lanes a row and 328 with four; crankseg_1 44, 42 and 43, bmwcra_1 on two GPUs 53, 49 and 45
-// (H200, prcg).
+// Whether lanes are to share rows: only where these are long, values are as they are, and the
+// matrix does not stay on chip. What is coded takes more instructions than bytes, and lanes that
+// share add some: Flan_1565 takes 238 us an iteration by itself, 270 with two lanes a row and 328
+// with four; crankseg_1 44, 42 and 43, bmwcra_1 on two GPUs 53, 49 and 45 (H200, prcg). `sizes`:
+// without.
 template <class T>
-std::int32_t CudaSystem<T>::best_spread(const std::vector<PeLayout>& layouts,
-                                        const SystemSpec& spec) const {
+bool CudaSystem<T>::should_spread(const std::vector<ShareSize>& sizes,
+                                  const SystemSpec& spec) const {
   constexpr std::int64_t kLong = 64;  // entries of a row
-  if (spec.spread >= 0) return spec.spread;
-  if (spec.residency == 0 || spec.ring == 0 || spec.ring == 1) return 0;
+  if (spec.residency == 0 || spec.ring == 0 || spec.ring == 1) return false;
   std::int64_t rows = 0, entries = 0;
   for (const PlanReport::Pe& pe : report_.pes) rows += pe.rows, entries += pe.nnz;
-  if (entries < kLong * rows) return 0;
-  const auto sizes = sizes_in_all(layouts);
+  if (entries < kLong * rows) return false;
   for (const ShareSize& share : sizes)
-    if (share.matrix.values > 0) return 0;
+    if (share.matrix.values > 0) return false;
   SolveSpec most;
   most.method = Method::pipecg;
   const auto fast =
       choose_residency(sizes, wanted_by(most, sizeof(T)), kRoomOnChip, residency_mode_);
-  return fast.residency.matrix ? 0 : 2;
+  return !fast.residency.matrix;
+}
+
+// The layouts with rows shared by four or eight lanes, where that pays; else `layouts`. A matrix
+// that comes from far memory must not grow for it: with four lanes bmwcra_1 has 181 MB instead of
+// 158 and takes 75 us on one GPU, with eight 157 and 62.
+template <class T>
+std::vector<PeLayout> CudaSystem<T>::spread(std::vector<PeLayout> layouts, const HaloPlan<T>& plan,
+                                            const std::vector<std::vector<BlockPlan>>& plans,
+                                            LayoutOptions options, const SystemSpec& spec) {
+  if (spec.spread == 0) return layouts;
+  const auto units = [](const std::vector<ShareSize>& sizes) {
+    std::int64_t all = 0;
+    for (const ShareSize& share : sizes) all += share.matrix.units;
+    return all;
+  };
+  const auto alone = sizes_in_all(layouts);
+  if (spec.spread < 0 && !should_spread(alone, spec)) return layouts;
+  const auto bytes_of_pe = units(alone) * kSliceUnit / static_cast<std::int64_t>(own_.all);
+  const bool any = spec.spread > 0 || static_cast<double>(bytes_of_pe) <= kCachedBytes;
+  for (const std::int32_t lanes : {2, 3}) {
+    options.spread = spec.spread > 0 ? spec.spread : lanes;
+    auto shared = lay_out_shares(plan, plans, options);
+    if (!any && 20 * units(sizes_in_all(shared)) > 21 * units(alone)) continue;
+    spread_ = true;
+    return shared;
+  }
+  return layouts;
 }
 
 // Columns and values coded or not. Where blocks keep their shares on chip anyway, values are as
@@ -203,11 +228,8 @@ std::vector<PeLayout> CudaSystem<T>::lay_out(const HaloPlan<T>& plan,
                                        kRoomOnChip, residency_mode_);
     if (fast.residency.matrix) return layouts;
   }
-  LayoutOptions options{block_halos_, {coded, coded}, 0, threads_};
-  auto layouts = lay_out_shares(plan, plans, options);
-  options.spread = best_spread(layouts, spec);
-  spread_ = options.spread > 0;
-  return spread_ ? lay_out_shares(plan, std::move(plans), options) : std::move(layouts);
+  const LayoutOptions options{block_halos_, {coded, coded}, 0, threads_};
+  return spread(lay_out_shares(plan, plans, options), plan, plans, options, spec);
 }
 
 // 1 / a_ii in the order of the private vectors, for all PEs.

@@ -124,7 +124,8 @@ Pass predict(const Grid& grid, const Division& division, int layers, std::size_t
   const int columns = 16 / static_cast<int>(value_bytes);
   std::int64_t tile[3];
   for (int a = 0; a < 3; ++a) tile[a] = extent_of(grid, division, a).most;
-  const std::int64_t strips = ceil_div(tile[2] + columns - 1, stream_width(columns, layers));
+  const std::int64_t width = widest(grid, division, layers);  // tiles begin on lines of memory
+  const std::int64_t strips = ceil_div(width + columns - 1, stream_width(columns, layers));
   const double instructions = step_instructions(layers, value_bytes);
   Pass best{division, layers, 1, 0.0};
   double least = 0.0;

@@ -50,6 +50,16 @@ TEST(small_grids_stay_in_registers_and_large_ones_in_memory) {
   CHECK_EQ(in_memory(grid2d(8192, 8192))->layout.plan.layers, 4);
 }
 
+TEST(tiles_do_not_take_another_strip_for_beginning_on_a_line_of_memory) {
+  StencilSpec two;
+  two.pes = 2;
+  const auto streams = in_memory(grid2d(4096, 2048), two);
+  CHECK_EQ(streams->layout.plan.layers, 4);
+  const int cuts = streams->layout.plan.division.blocks[2];
+  const auto strips = [](std::int64_t width) { return (width + 3 + 119) / 120; };
+  CHECK_EQ(strips(widest_part(*streams)), strips((2048 + cuts - 1) / cuts));
+}
+
 TEST(registers_serve_large_grids_where_every_iteration_is_exchanged_or_looked_at) {
   StencilSpec every;
   every.layers = 1;
