@@ -16,12 +16,11 @@ namespace nb = nanobind;
 namespace cpufree {
 namespace {
 
-// Where: nb::device::cpu or nb::device::cuda.
-template <class T, class Where>
-using Values = nb::ndarray<T, nb::c_contig, Where>;
+template <class T>
+using Values = nb::ndarray<T, nb::c_contig, nb::device::cpu>;
 
-template <class V>
-Grid grid_of(const V& values, const std::vector<bool>& periodic) {
+template <class T>
+Grid grid_of(const Values<T>& values, const std::vector<bool>& periodic) {
   std::vector<std::int64_t> shape;
   for (std::size_t k = 0; k < values.ndim(); ++k)
     shape.push_back(static_cast<std::int64_t>(values.shape(k)));
@@ -86,20 +85,17 @@ nb::dict dict_of(const StencilResult& result, int dims) {
   return d;
 }
 
-// The arrays of a call, of one type and shape, in one memory.
-template <class T, class Where>
+// The arrays of a call, of one type and shape.
+template <class T>
 struct Arrays {
-  Values<const T, Where> start, source;
-  Values<T, Where> out;
+  Values<const T> start, source;
+  Values<T> out;
 
   // False: the values are of another type.
   bool take(const nb::object& from, const nb::object& f, const nb::object& to) {
     if (!nb::try_cast(from, start, false)) return false;
     require(nb::try_cast(to, out, false) && (f.is_none() || nb::try_cast(f, source, false)),
-            "start, source and out must be contiguous arrays of the same type, in one memory");
-    require(out.device_id() == start.device_id() &&
-                (!source.is_valid() || source.device_id() == start.device_id()),
-            "start, source and out must lie on one GPU");
+            "start, source and out must be contiguous arrays of the same type");
     return true;
   }
   StencilProblem<T> problem(const std::vector<bool>& periodic) const {
@@ -108,7 +104,6 @@ struct Arrays {
     problem.start = {start.data(), start.size()};
     if (source.is_valid()) problem.source = {source.data(), source.size()};
     problem.out = {out.data(), out.size()};
-    if (start.device_type() == nb::device::cuda::value) problem.device = start.device_id();
     return problem;
   }
 };
@@ -116,10 +111,8 @@ struct Arrays {
 // f(arrays) for the type that the values have.
 template <class F>
 auto with_arrays(const nb::object& start, const nb::object& source, const nb::object& out, F&& f) {
-  if (Arrays<double, nb::device::cpu> arrays; arrays.take(start, source, out)) return f(arrays);
-  if (Arrays<float, nb::device::cpu> arrays; arrays.take(start, source, out)) return f(arrays);
-  if (Arrays<double, nb::device::cuda> arrays; arrays.take(start, source, out)) return f(arrays);
-  if (Arrays<float, nb::device::cuda> arrays; arrays.take(start, source, out)) return f(arrays);
+  if (Arrays<double> arrays; arrays.take(start, source, out)) return f(arrays);
+  if (Arrays<float> arrays; arrays.take(start, source, out)) return f(arrays);
   throw InvalidInput("values must be a contiguous array of float64 or float32");
 }
 

@@ -1,6 +1,7 @@
 #include "cpufree/run/cuda_stencil.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <vector>
 
@@ -8,9 +9,11 @@
 #include "cpufree/base/index.hpp"
 #include "cpufree/engines/cuda_p2p/bootstrap.hpp"
 #include "cpufree/engines/cuda_p2p/memory.hpp"
-#include "cpufree/run/cuda_fill.hpp"
-#include "cpufree/run/cuda_stencil_choice.hpp"
+#include "cpufree/run/cuda_devices.hpp"
+#include "cpufree/run/cuda_run.hpp"
+#include "cpufree/run/cuda_stencil_kernel.hpp"
 #include "cpufree/run/grid_span.hpp"
+#include "cpufree/run/role_plan.hpp"
 #include "cpufree/run/stencil_heap.hpp"
 
 namespace cpufree {
@@ -18,6 +21,147 @@ namespace cpufree {
 namespace {
 
 using cuda_p2p::DeviceArray;
+
+// Of an H200; to be measured anew once the kernels run there (docs/design/stencils.md).
+StencilCosts costs_of(std::size_t fast_bytes) {
+  StencilCosts costs;
+  for (double& face : costs.face.axis) face = 8.0;  // a packet sent and one received
+  costs.point = 0.1e-9;
+  costs.byte = 132.0 / 4.3e12;
+  costs.exchange = 1.2e-6;
+  costs.near_bytes = static_cast<double>(fast_bytes);
+  costs.fast_bytes = fast_bytes;
+  costs.front_points = 8192.0;
+  costs.most_packets = 8192;
+  return costs;
+}
+
+// A grid laid out, with the kernel for it.
+struct Chosen {
+  StencilLayout layout;
+  std::optional<StreamLayout> streams;  // where values stay in memory
+  CudaKernel kernel;
+};
+
+// What the kernels say of themselves, for a grid and a spec.
+template <class T>
+class Chooser {
+ public:
+  Chooser(const Grid& grid, const StencilSpec& spec, const StencilRun& run, bool source,
+          const std::vector<int>& devices)
+      : grid_(grid), spec_(spec), run_(run), source_(source), devices_(devices) {
+    if (blocks_ = spec.blocks; blocks_ == 0)
+      blocks_ = cuda_p2p::attribute(cudaDevAttrMultiProcessorCount, devices[0]);
+  }
+
+  // The first way that the spec allows, and the grid.
+  Chosen choose() {
+    Chosen chosen;
+    if (spec_.roles != Roles::tiles) {
+      with_roles(chosen);
+      return chosen;
+    }
+    if (allowed(Sweep::registers) && in_registers(chosen)) return chosen;
+    if (allowed(Sweep::bricks) && in_bricks(chosen)) return chosen;
+    if (allowed(Sweep::streams) && in_memory(chosen)) return chosen;
+    if (!allowed(Sweep::wavefront))
+      throw InvalidInput("this grid, with these options, is not for the sweep asked for");
+    by_wavefront(chosen);
+    return chosen;
+  }
+
+ private:
+  bool allowed(Sweep sweep) const {
+    return spec_.sweep == sweep || spec_.sweep == Sweep::automatic;
+  }
+  // The kernel of a sweep, as the study that the spec asks for.
+  const void* kernel(Sweep sweep, StencilKernel wanted) const {
+    wanted.dims = grid_.dims;
+    wanted.source = source_;
+    switch (spec_.study) {
+      case Study::no_compute:
+        return kernel_of<Study::no_compute>(sweep, wanted);
+      case Study::no_comm:
+        return kernel_of<Study::no_comm>(sweep, wanted);
+      default:
+        return kernel_of<Study::none>(sweep, wanted);
+    }
+  }
+  template <Study S>
+  static const void* kernel_of(Sweep sweep, const StencilKernel& wanted) {
+    if (sweep == Sweep::registers) return cuda_registers_kernel<S, T>(wanted);
+    if (sweep == Sweep::bricks) return cuda_bricks_kernel<S, T>(wanted);
+    if (sweep == Sweep::streams) return cuda_streams_kernel<S, T>(wanted);
+    return cuda_wavefront_kernel<S, T>(wanted);
+  }
+  WarpKernels kernels(const void* function) const {
+    return {register_shapes(sizeof(T)), stream_layers(grid_.dims), kCudaStencilThreads / 32,
+            function == nullptr ? 0 : fast_memory_limit(function, devices_, blocks_),
+            brick_shapes(sizeof(T))};
+  }
+
+  bool in_registers(Chosen& chosen) const {
+    const RegisterShape& any = register_shapes(sizeof(T)).back();
+    const auto found = lay_out_registers(grid_, spec_, run_, blocks_, sizeof(T), source_,
+                                         kernels(kernel(Sweep::registers, {.shape = any})));
+    if (!found) return false;
+    chosen.layout = found->layout;
+    chosen.kernel.function = kernel(Sweep::registers, {.shape = found->shape});
+    chosen.kernel.threads = 32 * found->warps;
+    return true;
+  }
+
+  bool in_bricks(Chosen& chosen) const {
+    const BrickShape& any = brick_shapes(sizeof(T)).back();
+    const auto found = lay_out_bricks(grid_, spec_, run_, blocks_, sizeof(T), source_,
+                                      kernels(kernel(Sweep::bricks, {.brick = any})));
+    if (!found) return false;
+    chosen.layout = found->layout;
+    chosen.kernel.function = kernel(Sweep::bricks, {.brick = found->shape});
+    chosen.kernel.threads = 32 * found->warps;
+    return true;
+  }
+
+  bool in_memory(Chosen& chosen) const {
+    chosen.streams =
+        lay_out_streams(grid_, spec_, run_, blocks_, sizeof(T), source_, kernels(nullptr));
+    if (!chosen.streams) return false;
+    chosen.layout = chosen.streams->layout;
+    chosen.kernel.function = kernel(Sweep::streams, {.layers = chosen.layout.plan.layers});
+    chosen.kernel.threads = kCudaStencilThreads;
+    return true;
+  }
+
+  void with_roles(Chosen& chosen) const {
+    if (spec_.roles == Roles::two_kernels && source_)
+      throw Unsupported("roles 'two_kernels' are there for stencils without a source term alone");
+    chosen.streams =
+        lay_out_roles(grid_, spec_, run_, blocks_, sizeof(T), source_, kernels(nullptr));
+    chosen.layout = chosen.streams->layout;
+    const StencilPlan& plan = chosen.layout.plan;
+    chosen.kernel.threads = kCudaStencilThreads;
+    chosen.kernel.function = kernel(Sweep::streams, {.layers = plan.layers});
+    if (spec_.roles != Roles::two_kernels) return;
+    chosen.kernel.first_blocks = plan.boundary_blocks;
+    chosen.kernel.function =
+        cuda_streams_part_kernel<T>({.dims = grid_.dims, .layers = plan.layers});
+  }
+
+  void by_wavefront(Chosen& chosen) const {
+    chosen.kernel.function = kernel(Sweep::wavefront, {});
+    chosen.kernel.threads = kCudaStencilThreads;
+    const std::size_t fast = fast_memory_limit(chosen.kernel.function, devices_, blocks_);
+    chosen.layout =
+        lay_out_stencil(grid_, spec_, run_, blocks_, sizeof(T), source_, costs_of(fast));
+  }
+
+  const Grid& grid_;
+  const StencilSpec& spec_;
+  const StencilRun& run_;
+  bool source_;
+  const std::vector<int>& devices_;
+  int blocks_;
+};
 
 // One GPU's memory.
 template <class T>
@@ -110,7 +254,6 @@ struct CudaStencil<T>::State {
         chosen(Chooser<T>(grid, spec, run, !problem.source.empty(), devices).choose()),
         heap(chosen.layout.tiling, chosen.layout.packets,
              chosen.streams ? chosen.streams->box.values : 0) {
-    if (!problem.on_host()) wait_for_caller(problem);
     devices.resize(at(chosen.layout.plan.pes));
     chosen.kernel.blocks = chosen.layout.plan.blocks;
     chosen.kernel.dynamic_bytes = at(chosen.layout.plan.fast_bytes);
@@ -129,21 +272,6 @@ struct CudaStencil<T>::State {
     return how;
   }
 
-  // The caller's work on its arrays must be done before ours begins, on whatever stream it runs.
-  void wait_for_caller(const StencilProblem<T>& problem) const {
-    require(std::ranges::find(devices, problem.device) != devices.end(),
-            "the values lie on GPU " + std::to_string(problem.device) +
-                ", which is none of those that are to compute: name it among them");
-    const cuda_p2p::OnDevice here(problem.device);
-    cuda_p2p::check(cudaDeviceSynchronize(), "earlier work on the GPU of the caller's array");
-  }
-
-  // All of the grid, where a caller has it on a GPU.
-  template <class V>
-  GridView<V> whole(std::span<V> values) const {
-    return GridSpan{{0, 0, 0}, {grid.n[0], grid.n[1], grid.n[2]}}.view(grid, values.data());
-  }
-
   // Lays out the memory of PE k.
   void place(std::size_t k, const StencilProblem<T>& problem) {
     const bool source = !problem.source.empty();
@@ -152,24 +280,19 @@ struct CudaStencil<T>::State {
     const GridSpan stored = span_of(tiles, true);
     const GridSpan written = span_of(tiles, false);
     Pe<T>& pe = pes[k];
-    if (problem.on_host()) pe.out = DeviceArray<T>::uninitialised(device, at(written.points()));
+    pe.out = DeviceArray<T>::uninitialised(device, at(written.points()));
     pe.updates = DeviceArray<double>(device, at(chosen.kernel.blocks * chosen.kernel.threads));
     pe.heap = DeviceArray<std::byte>(device, heap.bytes);
     place_tiles(pe, device, tiles, chosen.layout.plan, source);
     JacobiArgs<T>& a = args[k];
     a = arguments_of<T>(chosen.layout, run);
     a.tiles = pe.views.data();
-    a.out = problem.on_host() ? written.view(grid, pe.out.data()) : whole(problem.out);
+    a.out = written.view(grid, pe.out.data());
     a.updates = pe.updates.data();
     a.outcome = outcome.data();
     heap.place(a, pe.heap.data());
     if (chosen.streams) {
       place_box(k, problem);
-      return;
-    }
-    if (!problem.on_host()) {  // taken where they lie
-      a.start = whole(problem.start);
-      if (source) a.source = whole(problem.source);
       return;
     }
     pe.start = upload(device, grid, stored, problem.start);
@@ -190,27 +313,17 @@ struct CudaStencil<T>::State {
     a = stream_arguments<T>(grid, streams, k);
     a.parts = pe.parts.data();
     a.ghosts = pe.ghosts.data();
+    std::vector<T> values(at(streams.box.values));
+    fill_box<T>(grid, streams, k, problem.start, values.data());
     for (int copy = 0; copy < 2; ++copy) {
       T* const box = heap.boxes[copy].at(pe.heap.data());
-      fill(k, problem, problem.start, box);
+      copy_to(device, box, values);
       a.values[copy] = box + streams.box.first;
     }
     if (problem.source.empty()) return;
-    pe.source = DeviceArray<T>::uninitialised(device, at(streams.box.values));
-    fill(k, problem, problem.source, pe.source.data());
+    fill_box<T>(grid, streams, k, problem.source, values.data());
+    pe.source = {device, values};
     a.source = pe.source.data() + streams.box.first;
-  }
-
-  // The box of PE k with values of the grid.
-  void fill(std::size_t k, const StencilProblem<T>& problem, std::span<const T> from, T* to) const {
-    const StreamLayout& streams = *chosen.streams;
-    if (!problem.on_host()) {
-      cuda_fill_box(devices[k], box_fill<T>(grid, streams, k, from.data(), to));
-      return;
-    }
-    std::vector<T> values(at(streams.box.values));
-    fill_box<T>(grid, streams, k, from, values.data());
-    copy_to(devices[k], to, values);
   }
 
   Grid grid;
@@ -271,7 +384,7 @@ StencilResult run_cuda_stencil(const StencilProblem<T>& problem, const StencilSp
                                const StencilRun& run, const Progress& progress) {
   CudaStencil<T> stencil(problem, spec, run);
   const StencilResult result = stencil.run(progress);
-  if (problem.on_host()) stencil.download(problem.out);
+  stencil.download(problem.out);
   return result;
 }
 

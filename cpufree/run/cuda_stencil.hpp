@@ -18,7 +18,6 @@ class CudaStencil {
 
   // Begins with the first values; where they stay in memory, with those that the last run left.
   StencilResult run(const Progress& progress);
-  // Of a problem whose values lie on the host; others have the result where they asked for it.
   void download(std::span<T> out) const;
 
  private:

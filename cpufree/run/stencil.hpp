@@ -52,18 +52,12 @@ struct StencilRun {
 };
 
 // The first values, in the order of the grid's axes; the source term (empty: none); and where the
-// result goes, which may be where the first values are. All of it in the host's memory or, for the
-// GPU engine, in that of one GPU among those that compute: then out is an array of its own.
+// result goes, which may be where the first values are.
 template <class T>
 struct StencilProblem {
-  static constexpr int kHost = -1;
-
   Grid grid;
   std::span<const T> start, source;
   std::span<T> out;
-  int device = kHost;  // CUDA's number
-
-  bool on_host() const { return device == kHost; }
 };
 
 // How a grid lies on the PEs.

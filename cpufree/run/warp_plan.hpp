@@ -6,7 +6,6 @@
 #include <span>
 #include <vector>
 
-#include "cpufree/run/box_fill.hpp"
 #include "cpufree/run/stencil_plan.hpp"
 #include "cpufree/stencils/brick_shape.hpp"
 #include "cpufree/stencils/register_shape.hpp"
@@ -98,35 +97,29 @@ StreamArgs<T> stream_arguments(const Grid& grid, const StreamLayout& streams, st
   return args;
 }
 
-// What fills the box of PE `pe` at `to` from all of the grid at `from`.
-template <class T>
-BoxFill<T> box_fill(const Grid& grid, const StreamLayout& streams, std::size_t pe, const T* from,
-                    T* to) {
-  const TileShape& s = streams.pes[pe].shape;
-  const StreamBox& box = streams.box;
-  BoxFill<T> fill;
-  for (int a = 0; a < 3; ++a) {
-    fill.n[a] = grid.n[a];
-    fill.periodic[a] = grid.periodic[a];
-    fill.origin[a] = s.origin[a] + s.lo[a] - box.halo[a];
-    fill.extent[a] = s.hi[a] - s.lo[a] + 2 * box.halo[a];
-  }
-  fill.from = from;
-  fill.to = to + box.place({-box.halo[0], -box.halo[1], -box.halo[2]});
-  fill.row = box.row;
-  fill.plane = box.plane;
-  fill.begin = to;
-  fill.values = box.values;
-  return fill;
-}
-
 // The box of a PE, filled with the values of the grid; zeros where there are none.
 template <class T>
 void fill_box(const Grid& grid, const StreamLayout& streams, std::size_t pe,
               std::span<const T> from, T* to) {
-  const BoxFill<T> fill = box_fill<T>(grid, streams, pe, from.data(), to);
-  for (std::int64_t k = 0; k < fill.values; ++k) to[k] = T{};
-  for (std::int64_t r = 0; r < fill.rows(); ++r) fill.fill_row(r, 0, 1);
+  const TileShape& s = streams.pes[pe].shape;
+  const StreamBox& box = streams.box;
+  // Number in the grid of point i of the PE; negative: none.
+  const auto number = [&](int a, std::int64_t i) -> std::int64_t {
+    const std::int64_t n = grid.n[a], g = s.origin[a] + s.lo[a] + i;
+    return grid.periodic[a] ? (g % n + n) % n : g < n ? g : -1;
+  };
+  std::int32_t end[3];
+  for (int a = 0; a < 3; ++a) end[a] = s.hi[a] - s.lo[a] + box.halo[a];
+  for (std::int64_t k = 0; k < box.values; ++k) to[k] = T{};
+  for (std::int32_t i0 = -box.halo[0]; i0 < end[0]; ++i0)
+    for (std::int32_t i1 = -box.halo[1]; i1 < end[1]; ++i1) {
+      const std::int64_t g0 = number(0, i0), g1 = number(1, i1);
+      if (g0 < 0 || g1 < 0) continue;
+      const T* const row = from.data() + (g0 * grid.n[1] + g1) * grid.n[2];
+      T* const out = to + box.place({i0, i1, 0});
+      for (std::int32_t i2 = -box.halo[2]; i2 < end[2]; ++i2)
+        if (const std::int64_t g2 = number(2, i2); g2 >= 0) out[i2] = row[g2];
+    }
 }
 
 }  // namespace cpufree

@@ -158,9 +158,7 @@ def jacobi(
     Parameters:
         u0: first values, 2 or 3 dimensions, each of 1 point or more; finite. float32 and float64
             are kept, other real types become float64. Any memory layout; it is not changed. It may
-            lie on a GPU (CuPy, PyTorch), and so does the result then. Where that GPU is among those
-            that compute, contiguous values are taken where they lie; others are copied through the
-            host.
+            lie on a GPU (CuPy, PyTorch): it is copied through the host, as is the result.
         iters: iterations to do, or with tol: at most.
         boundary: "dirichlet" (the first and last points along an axis keep their values) or
             "periodic", or one of these for each axis.
@@ -194,11 +192,9 @@ def jacobi(
     env = Env.read()
     asked = Asked(engine, gpus, pes, blocks)
     near = cuda_device(u0)
-    given = _as_given(u0, source, near)
-    start = as_values(u0, "u0") if given is None else None
-    shape = tuple((u0 if start is None else start).shape)
-    itemsize = np.dtype(dtype_name(u0 if start is None else start)).itemsize
-    periodic = as_boundary(boundary, len(shape))
+    start = as_values(u0, "u0")
+    periodic = as_boundary(boundary, start.ndim)
+    term = None if source is None else as_source(source, start)
     if not (progress is None or callable(progress)):
         raise InvalidInputError(f"progress is {progress!r}: give a function, or None")
     options: dict[str, Any] = {
@@ -213,47 +209,23 @@ def jacobi(
     }
     if check_every is not None:
         options["check_every"] = choices.integer("check_every", check_every, 1)
-    updates = count_updates(shape, periodic)
-    work = Work(math.prod(shape), len(shape), itemsize, updates * options["iterations"])
+    work = Work(
+        start.size,
+        start.ndim,
+        start.itemsize,
+        count_updates(start.shape, periodic) * options["iterations"],
+    )
     placement = place(asked, env, work, near)
     options |= {"engine": placement.engine, "pes": placement.pes, "blocks": placement.blocks}
     options["gpus"] = [gpu.index for gpu in placement.gpus]
-    if given is not None and not (near in options["gpus"] and work.updates and _finite(given)):
-        given = None
-    if given is not None:
-        start, term = given
-        out = from_device.empty_beside(start)
-    else:
-        start = as_values(u0, "u0") if start is None else start
-        term = None if source is None else as_source(source, start)
-        out = np.empty_like(start)
+    out = np.empty_like(start)
     watch = progress if isinstance(progress, Watch) else Watch(progress)
     with watch:
         outcome = core.load().jacobi(start, term, out, periodic, options, watch)
     if watch.error is not None:
         raise watch.error
-    u = out if near is None or given is not None else from_device.copy_beside(u0, out)
-    return _result(u, outcome, options, updates, placement)
-
-
-def _as_given(u0: Any, source: Any, near: int | None) -> tuple[Any, Any] | None:
-    """Return u0 and source where both can be taken where they lie, on one GPU; else None."""
-    if near is None or not from_device.is_plain(u0) or len(u0.shape) not in (2, 3):
-        return None
-    if 0 in u0.shape:
-        return None
-    if source is None:
-        return u0, None
-    beside = cuda_device(source) == near and from_device.is_plain(source)
-    like = (
-        beside and dtype_name(source) == dtype_name(u0) and tuple(source.shape) == tuple(u0.shape)
-    )
-    return (u0, source) if like else None
-
-
-def _finite(given: tuple[Any, Any]) -> bool:
-    """Return whether all values are finite; where not, the copy on the host tells which is not."""
-    return all(from_device.is_finite(v) for v in given if v is not None)
+    u = out if near is None else from_device.copy_beside(u0, out)
+    return _result(u, outcome, options, count_updates(out.shape, periodic), placement)
 
 
 def _result(

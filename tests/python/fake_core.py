@@ -71,9 +71,9 @@ class FakeCore:
     def jacobi(
         self, start: Any, source: Any, out: Any, periodic: Any, options: dict[str, Any], _: Any
     ) -> dict[str, Any]:
-        """Do nothing to the values, which may lie on a fake GPU."""
-        self.stencils.append({**options, "start": start, "source": source, "out": out})
-        getattr(out, "values", out)[:] = getattr(start, "values", start)
+        """Do nothing to the values."""
+        self.stencils.append(options)
+        out[:] = start
         return {
             "reason": "CONVERGED_ITS",
             "iterations": options["iterations"],

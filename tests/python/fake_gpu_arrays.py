@@ -117,8 +117,6 @@ def install(monkeypatch: pytest.MonkeyPatch, finished: list[Any]) -> None:
     cupy.empty_like = lambda v: CupyArray(np.full_like(v.values, np.nan), v.number)  # type: ignore
     cupy.cuda = SimpleNamespace(get_current_stream=lambda: stream("cupy"))  # type: ignore
     torch.empty_like = lambda v: TorchTensor(np.full_like(v.values, np.nan), v.number)  # type: ignore
-    for library in (cupy, torch):
-        library.isfinite = lambda v: np.isfinite(v.values)  # type: ignore
     torch.cuda = SimpleNamespace(current_stream=stream)  # type: ignore
     monkeypatch.setitem(sys.modules, "cupy", cupy)
     monkeypatch.setitem(sys.modules, "torch", torch)

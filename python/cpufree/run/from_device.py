@@ -1,4 +1,4 @@
-"""Arrays of CuPy and PyTorch on a GPU: taken where they lie, or copied to the host and back.
+"""Arrays of CuPy and PyTorch on a GPU: copies on the host, and back beside them.
 
 Neither library is imported: an array of either proves that it is loaded.
 """
@@ -46,27 +46,3 @@ def copy_beside(like: Any, values: npt.NDArray[Any]) -> Any:
         return library.from_numpy(values).to(like.device)
     with like.device:
         return library.asarray(values)
-
-
-def is_plain(v: Any) -> bool:
-    """Return whether an array can be taken where it lies: dense, contiguous, float32 or float64."""
-    home = library_of(v)
-    if home == "cupy":
-        return str(v.dtype) in ("float32", "float64") and bool(v.flags.c_contiguous)
-    if home != "torch" or v.requires_grad or "strided" not in str(v.layout):
-        return False
-    return str(v.dtype) in ("torch.float32", "torch.float64") and bool(v.is_contiguous())
-
-
-def is_finite(v: Any) -> bool:
-    """Return whether all values of a plain array are finite; its GPU looks."""
-    return bool(sys.modules[library_of(v)].isfinite(v).all())
-
-
-def empty_beside(like: Any) -> Any:
-    """Return a new array of the library of `like`, on its GPU, of the same shape and type."""
-    library = sys.modules[library_of(like)]
-    if library_of(like) == "torch":
-        return library.empty_like(like)
-    with like.device:
-        return library.empty_like(like)
