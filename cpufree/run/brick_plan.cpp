@@ -63,7 +63,7 @@ std::optional<BrickLayout> lay_out_bricks(const Grid& grid, const StencilSpec& s
   std::optional<BrickLayout> best;
   double least = 0.0;
   each_division(grid, spec.pes, blocks, [&](const Division& division) {
-    Extent extent[3];
+    TileExtent extent[3];
     for (int a = 0; a < 3; ++a) extent[a] = extent_of(grid, division, a);
     const auto warps = static_cast<int>(extent[1].most);
     const std::int64_t faces =

@@ -58,7 +58,11 @@ auto CudaSystem<T>::choice_for(const SolveSpec& spec) -> const Choice& {
   if (team_) limit = least(*team_, "memory on chip", limit);
   const FastMemory fast =
       choose_residency(sizes_, wanted(spec), limit, spread_ ? 1 : residency_mode_);
-  choice.kernel.function = fast.residency.ring.slots > 0 ? kernels.streaming : kernels.plain;
+  const bool streams = fast.residency.ring.slots > 0;
+  require(streams || !spread_,
+          "this GPU has too little shared memory for rows that threads share: "
+          "set spread to 0, or use fewer threads");
+  choice.kernel.function = streams ? kernels.streaming : kernels.plain;
   choice.residency = fast.residency;
   choice.kernel.dynamic_bytes = fast.bytes;
   device_->runner.load(choice.kernel);  // occupancy depends on the shared memory allowed there

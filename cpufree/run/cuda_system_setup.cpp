@@ -24,6 +24,20 @@ constexpr std::size_t kMostPackets = 16384;
 // A block with fewer rows has nothing to do for most of its threads.
 constexpr std::int64_t kRowsPerBlock = 32;
 
+// The same where GPUs have less.
+std::size_t room_on_chip(const std::vector<int>& devices, int blocks) {
+  constexpr std::size_t kOthers = 8192;  // what kernels have besides, and more
+  std::size_t room = kRoomOnChip;
+  for (const int device : devices) {
+    const int multiprocessors = cuda_p2p::attribute(cudaDevAttrMultiProcessorCount, device);
+    const int each = (blocks + multiprocessors - 1) / multiprocessors;
+    const std::size_t all =
+        at(cuda_p2p::attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, device)) / at(each);
+    room = std::min(room, all - std::min(all, kOthers));
+  }
+  return room;
+}
+
 // Starts CUDA on the devices, which takes a while, beside what the host does meanwhile. Failures
 // show again where the devices are used.
 std::jthread wake(const std::vector<int>& devices) {
@@ -181,9 +195,12 @@ bool CudaSystem<T>::should_spread(const std::vector<ShareSize>& sizes,
     if (share.matrix.values > 0) return false;
   SolveSpec most;
   most.method = Method::pipecg;
+  Wanted with_rings = wanted_by(most, sizeof(T));
+  with_rings.warps = threads_ / kWarp;
+  with_rings.slots = ring_slots_;
   const auto fast =
-      choose_residency(sizes, wanted_by(most, sizeof(T)), kRoomOnChip, residency_mode_);
-  return !fast.residency.matrix;
+      choose_residency(sizes, with_rings, room_on_chip(devices_, blocks_), residency_mode_);
+  return !fast.residency.matrix && fast.residency.ring.slots > 0;
 }
 
 // The layouts with rows shared by four or eight lanes, where that pays; else `layouts`. A matrix

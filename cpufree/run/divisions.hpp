@@ -11,10 +11,10 @@ namespace cpufree {
 inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 // Points of the tiles along an axis: the fewest, the most.
-struct Extent {
+struct TileExtent {
   std::int64_t least, most;
 };
-inline Extent extent_of(const Grid& grid, const Division& division, int axis) {
+inline TileExtent extent_of(const Grid& grid, const Division& division, int axis) {
   const std::int64_t n = grid.updated(axis), parts = division.parts(axis);
   return {n / parts, ceil_div(n, parts)};
 }

@@ -218,7 +218,7 @@ std::optional<RegisterLayout> lay_out_registers(const Grid& grid, const StencilS
   std::optional<RegisterLayout> best;
   double least = 0.0;
   each_division(grid, spec.pes, blocks, [&](const Division& division) {
-    const Extent height = extent_of(grid, division, 0), width = extent_of(grid, division, 2);
+    const TileExtent height = extent_of(grid, division, 0), width = extent_of(grid, division, 2);
     for (const RegisterShape& shape : kernels.shapes) {
       if (spec.rows > 0 && spec.rows != shape.rows) continue;
       const auto warps = static_cast<int>(ceil_div(height.most, shape.rows));
