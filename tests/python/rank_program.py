@@ -56,6 +56,16 @@ def leave_early(team: ranks.Team) -> None:
     team.barrier("the end")
 
 
+def stay(team: ranks.Team) -> None:
+    """Work until there is a file."""
+    team.barrier("all are here")
+    say("here")
+    while not os.path.exists(sys.argv[2]):
+        time.sleep(0.05)
+    team.barrier("the end")
+    say("stayed")
+
+
 def die(team: ranks.Team) -> None:
     """Rank 1 is killed while the others wait for it."""
     if team.rank == 1:

@@ -16,6 +16,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cpufree.env import RankEnv
+from cpufree.errors import InvalidInputError
+from cpufree.ranks import meeting, wire
+from cpufree.ranks.hub import Hub
+
 PROGRAM = Path(__file__).with_name("rank_program.py")
 LIMIT = "30"  # CPUFREE_JOIN_LIMIT: machines under test are slow
 ENDS_WITHIN = 10.0  # seconds, after the first failure
@@ -211,6 +216,7 @@ def test_a_rank_that_never_comes_is_named_in_time(place: str) -> None:
 def test_a_hub_that_never_comes_is_named(place: str) -> None:
     ended = finish([start([str(PROGRAM), "talk"], 1, 2, place, CPUFREE_JOIN_LIMIT="1")])
     all_say(ended, f"rank 0 was not found at {place} within 1 s", [0])
+    all_say(ended, "Connection refused", [0])
 
 
 def test_a_rank_that_is_killed_is_named_by_all_others(place: str) -> None:
@@ -262,6 +268,62 @@ def test_ranks_of_different_numbers_are_refused(place: str) -> None:
 def test_one_rank_twice_is_refused(place: str) -> None:
     ended = finish([start([str(PROGRAM), "talk"], k, 3, place) for k in (0, 1, 1)])
     all_say(ended, "rank 1 is there twice", [0])
+
+
+def test_who_comes_to_a_complete_team_is_sent_away_and_the_team_goes_on(
+    place: str, tmp_path: Path
+) -> None:
+    words = [str(PROGRAM), "stay", str(tmp_path / "end")]
+    there = [start(words, rank, 2, place) for rank in range(2)]
+    assert there[0].stdout is not None
+    assert there[0].stdout.readline() == "here\n"
+    late = finish([start(words, 1, 2, place), start(words, 2, 3, place)])
+    (tmp_path / "end").touch()
+    all_say(late[:1], "rank 1 is there twice", [0])
+    all_say(late[1:], "rank 2 is one of 3 ranks, but rank 0 one of 2", [0])
+    assert [end.out.split()[-1] for end in finish(there)] == ["stayed", "stayed"]
+
+
+def test_a_first_message_without_sense_is_the_end_of_a_connection() -> None:
+    listener = socket.create_server(("127.0.0.1", 0))
+    hub = Hub(listener, 2, "job", "1", 2.0)
+    with socket.create_connection(listener.getsockname(), timeout=START) as stranger:
+        wire.send(stranger, {"job": "job", "rank": [], "ranks": {}})
+        assert stranger.recv(1) == b""
+    hub.wait(START)
+
+
+@pytest.mark.parametrize(
+    ("facts", "data"), [({}, b"x"), ({"job": "j" * 5000}, b"")], ids=["data", "large"]
+)
+def test_a_first_message_is_small(facts: dict[str, str], data: bytes) -> None:
+    here, there = socket.socketpair()
+    with here, there:
+        wire.send(there, facts, data)
+        with pytest.raises(wire.Damaged):
+            wire.receive_first(here)
+
+
+def test_a_first_message_that_does_not_come_is_not_waited_for() -> None:
+    here, there = socket.socketpair()
+    with here, there:
+        there.sendall(b"cpfr")
+        with pytest.raises(TimeoutError):
+            wire.receive_first(here, 0.1)
+
+
+@pytest.mark.parametrize(("scheme", "host"), [("local", "127.0.0.1"), ("file", "0.0.0.0")])
+def test_rank_0_can_be_found_from_this_machine_alone(
+    tmp_path: Path, scheme: str, host: str
+) -> None:
+    env = RankEnv(0, 2, None, "cpufree", "job", rendezvous=f"{scheme}:{tmp_path}/meet")
+    with meeting._listen(env) as listener:
+        assert listener.getsockname()[0] == host
+
+
+def test_a_run_without_a_name_is_told_to_take_one() -> None:
+    with pytest.raises(InvalidInputError, match="CPUFREE_JOB"):
+        meeting.connect(RankEnv(1, 2, None, "PMI", ""), "1")
 
 
 def test_ranks_of_different_versions_are_refused(place: str) -> None:
