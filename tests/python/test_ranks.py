@@ -12,14 +12,20 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+import cpufree.run
+from cpufree import rank_commands, rank_doctor, solve_command
+from cpufree.commands import Outputs
+from cpufree.doctor import Status
 from cpufree.env import RankEnv
-from cpufree.errors import InvalidInputError
+from cpufree.errors import InvalidInputError, RankFailedError
 from cpufree.ranks import meeting, wire
 from cpufree.ranks.hub import Hub
+from cpufree.result import Reason
 
 PROGRAM = Path(__file__).with_name("rank_program.py")
 LIMIT = "30"  # CPUFREE_JOIN_LIMIT: machines under test are slow
@@ -343,6 +349,75 @@ def test_different_right_hand_sides_are_refused(place: str) -> None:
     all_say(team("other_vector", place), words, [0, 1, 2])
 
 
+@pytest.mark.parametrize(
+    ("what", "words"),
+    [("bad_vector", "b has"), ("bad_matrix", "symmetric"), ("no_matrix", "nowhere.mtx")],
+)
+def test_input_that_one_rank_alone_finds_wrong_ends_all(what: str, words: str, place: str) -> None:
+    ended = team(what, place)
+    all_say(ended, "rank 1: ", [0, 2])
+    all_say(ended, words, [0, 2])
+
+
+def test_a_closed_solver_knows_its_rows(place: str) -> None:
+    assert [end.out for end in team("closed_rows", place)] == ["the same\n"] * 3
+
+
+class FakeTeam:
+    """Rank 0 of two ranks, of which so many are on this machine; the second call fails."""
+
+    rank, size = 0, 2
+
+    def __init__(self, size_here: int) -> None:
+        self.size_here, self.calls = size_here, 0
+
+    def barrier(self, what: str) -> None:
+        """Fail at the second time."""
+        self.calls += 1
+        if self.calls == 2:
+            raise RankFailedError("rank 1 was killed", 1)
+
+
+def test_no_part_of_a_file_is_left_where_a_rank_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(solve_command.ranks, "current", lambda: FakeTeam(2))
+    with pytest.raises(RankFailedError):
+        solve_command.write_together(str(tmp_path / "x.npy"), np.ones(9), np.arange(4))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("size_here", "gathered"), [(2, False), (1, True)])
+def test_ranks_of_several_machines_do_not_write_into_one_file(
+    monkeypatch: pytest.MonkeyPatch, size_here: int, gathered: bool
+) -> None:
+    monkeypatch.setattr(solve_command.ranks, "current", lambda: FakeTeam(size_here))
+    outputs = Outputs(out="x.npy", json=None, plot=None)
+    work = solve_command.SolveWork("A", "ones", None, False, {}, {}, outputs)
+    assert work.wants_all == gathered
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_the_doctor_tells_of_a_solve_that_gave_nothing_but_nan(
+    monkeypatch: pytest.MonkeyPatch, rank: int
+) -> None:
+    result = SimpleNamespace(
+        x=np.full(400, np.nan), converged=True, iterations=1, reason=Reason.CONVERGED_RTOL
+    )
+    told = [{"error": np.inf}, {"error": 0.0}]
+    members = SimpleNamespace(rank=rank, size=2, given=[])
+
+    def tell_all(what: str, facts: dict[str, float]) -> list[dict[str, float]]:
+        members.given.append(facts)
+        return told
+
+    members.tell_all = tell_all
+    monkeypatch.setattr(rank_commands, "choose_engine", lambda team: "cpu_processes")
+    monkeypatch.setattr(cpufree.run, "solve", lambda *_, **__: result)
+    assert rank_doctor.engine_finding(members).status is Status.FAILED
+    assert members.given == [told[rank]]
+
+
 def cli(words: Sequence[str]) -> list[str]:
     """Return the words of the command line for `start`."""
     return ["-m", "cpufree", *words]
@@ -389,6 +464,14 @@ def test_run_tells_once_of_a_file_that_is_not_there() -> None:
     assert ended.code == 3
     assert ended.err.count("cpufree: error:") == 1
     assert "nowhere.mtx: no such file" in ended.err
+
+
+def test_run_tells_of_a_matrix_that_cannot_be_solved_by_its_exit_code(tmp_path: Path) -> None:
+    file = tmp_path / "A.mtx"
+    file.write_text("%%MatrixMarket matrix coordinate real general\n2 2 3\n1 1 2\n1 2 1\n2 2 2\n")
+    ended = launched("solve", str(file))
+    assert ended.code == 3, ended
+    assert ended.err.count("cpufree: error:") == 1
 
 
 def test_run_refuses_commands_of_one_process() -> None:
