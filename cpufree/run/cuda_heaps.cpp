@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <mutex>
 #include <optional>
+#include <vector>
 
 #include "cpufree/engines/cuda_p2p/shared.hpp"
 #include "cpufree/engines/nvshmem/library.hpp"
@@ -39,8 +40,11 @@ class World {
       if (!blocks_[k]->lent && blocks_[k]->bytes >= bytes)
         fits.push_back(static_cast<std::int32_t>(k));
     const auto all = join(team, "free memory", fits);
-    for (const std::int32_t k : fits)
-      if (std::ranges::count(all, k) == size_) return lend(at(k));
+    // The smallest of them, so that a small system leaves large blocks to large ones.
+    std::erase_if(fits, [&](std::int32_t k) { return std::ranges::count(all, k) != size_; });
+    const auto bytes_of_block = [&](std::int32_t k) { return blocks_[at(k)]->bytes; };
+    if (const auto best = std::ranges::min_element(fits, {}, bytes_of_block); best != fits.end())
+      return lend(at(*best));
     void* const begin = library_.allocate(bytes);
     const auto got = each(team, "memory of NVSHMEM", std::int32_t{begin != nullptr});
     if (const auto without = std::ranges::find(got, 0); without != got.end())

@@ -1,7 +1,5 @@
 #include "cpufree/run/process_heaps.hpp"
 
-#include <string>
-
 namespace cpufree {
 
 CpuHeaps::CpuHeaps(int pes, std::size_t bytes)
@@ -10,14 +8,10 @@ CpuHeaps::CpuHeaps(int pes, std::size_t bytes)
 
 CpuHeaps::CpuHeaps(Team& team, std::size_t bytes) {
   cpu_processes::Segment mine = cpu_processes::Segment::make(bytes);
-  const std::string address = mine.address();
-  const auto addresses =
-      team.all_gather("sharing memory", std::as_bytes(std::span(address.data(), address.size())));
+  const auto addresses = each(team, "sharing memory", mine.address());
   for (int pe = 0; pe < team.size(); ++pe) {
-    const auto text = values_of<char>(addresses[at(pe)]);
     segments_.push_back(pe == team.rank() ? std::move(mine)
-                                          : cpu_processes::Segment::open(
-                                                std::string(text.begin(), text.end()), bytes));
+                                          : cpu_processes::Segment::open(addresses[at(pe)], bytes));
     bases_.push_back(segments_.back().data());
   }
   // Nobody closes before all have opened.

@@ -25,7 +25,7 @@ VARIABLES = {
     "CPUFREE_RANK": "which of several processes this one is: a whole number from 0",
     "CPUFREE_RANKS": "how many processes there are: a whole number from 1",
     "CPUFREE_LOCAL_RANK": "which of the processes of its machine this one is: a number from 0",
-    "CPUFREE_RENDEZVOUS": "where processes meet: HOST:PORT of rank 0, or file:PATH, shared",
+    "CPUFREE_RENDEZVOUS": "where processes meet: HOST:PORT of rank 0, file:PATH, local:PATH",
     "CPUFREE_JOB": "a name that processes of one run have in common, and no others",
     "CPUFREE_JOIN_LIMIT": "seconds that processes wait for one another to come: a number above 0",
 }
@@ -93,7 +93,7 @@ class RankEnv:
     host: str = ""
     """Where rank 0 runs; "": the launcher does not say."""
     rendezvous: str = ""
-    """CPUFREE_RENDEZVOUS: HOST:PORT or file:PATH; "": not given."""
+    """CPUFREE_RENDEZVOUS: HOST:PORT, file:PATH or local:PATH; "": not given."""
     join_limit: float = JOIN_LIMIT
     """CPUFREE_JOIN_LIMIT: seconds that processes wait for one another to come."""
 
@@ -168,17 +168,26 @@ def _from_open_mpi(values: Mapping[str, str]) -> RankEnv | None:
         ranks,
         _natural(values, "OMPI_COMM_WORLD_LOCAL_RANK", missing=None),
         "Open MPI",
-        "-".join(["ompi", *run]),
+        "-".join(["ompi", *run]) if any(run) else "",
         "127.0.0.1" if together else "",
     )
 
 
 def _from_slurm(values: Mapping[str, str]) -> RankEnv | None:
-    """Return what srun says; the batch script itself is no rank, though it has these variables."""
+    """Return what srun says; the batch script itself is no rank, though it has these variables.
+
+    Nor is a process of MPICH's mpirun: srun starts mpirun's own helpers, one on each node, and
+    their ranks inherit the helpers' numbers. Slurm's own PMI repeats the numbers of Slurm.
+    """
     step = values.get("SLURM_STEP_ID", values.get("SLURM_STEPID", ""))
     batch = not step.isdigit() or int(step) >= _SLURM_FIRST_SPECIAL_STEP
     tasks = "SLURM_STEP_NUM_TASKS" if values.get("SLURM_STEP_NUM_TASKS") else "SLURM_NTASKS"
     if batch or not values.get("SLURM_PROCID") or not values.get(tasks):
+        return None
+    pmi = [values.get(name, "").strip() for name in ("PMI_RANK", "PMI_SIZE")]
+    own = [values.get(name, "").strip() for name in ("SLURM_PROCID", tasks)]
+    # The helpers set MPI_LOCALRANKID, too, also where their ranks' numbers happen to be Slurm's.
+    if all(pmi) and (pmi != own or values.get("MPI_LOCALRANKID", "").strip()):
         return None
     nodes = values.get("SLURM_STEP_NODELIST") or values.get("SLURM_JOB_NODELIST", "")
     return RankEnv(

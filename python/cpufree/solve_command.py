@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 from dataclasses import dataclass
@@ -42,8 +43,11 @@ class SolveWork:
     @property
     def wants_all(self) -> bool:
         """Whether one process needs all of x: to check it, or for files that one process writes."""
-        out = self.outputs.out
-        return ranks.current() is None or self.check or bool(out and not out.endswith(".npy"))
+        team, out = ranks.current(), self.outputs.out
+        if team is None or self.check:
+            return True
+        # Machines that map one file do not see one another's writes on every file system.
+        return bool(out) and (team.size_here < team.size or not str(out).endswith(".npy"))
 
     def run(self, quiet: bool, speaks: bool) -> int:
         """Solve; where this process speaks, report and write. Return the exit code."""
@@ -81,18 +85,24 @@ class SolveWork:
 def write_together(path: str, x: NDArray[Any], rows: NDArray[Any]) -> str:
     """Write x into one .npy file, each rank its own rows; return where it lies.
 
-    All ranks must see the file, under that name.
+    All ranks are on one machine, and see the file under that name. Where one fails, none is left.
     """
     team = ranks.current()
     assert team is not None
     draft = f"{path}.part"
-    if team.rank == 0:
-        np.lib.format.open_memmap(draft, "w+", x.dtype, x.shape).flush()
-    team.barrier("a file for x")
-    file = np.lib.format.open_memmap(draft, "r+")
-    file[rows] = x[rows]
-    file.flush()
-    team.barrier("x is written")
-    if team.rank == 0:
-        os.replace(draft, path)
+    try:
+        if team.rank == 0:
+            np.lib.format.open_memmap(draft, "w+", x.dtype, x.shape).flush()
+        team.barrier("a file for x")
+        file = np.lib.format.open_memmap(draft, "r+")
+        file[rows] = x[rows]
+        file.flush()
+        team.barrier("x is written")
+        if team.rank == 0:
+            os.replace(draft, path)
+    except BaseException:
+        if team.rank == 0:
+            with contextlib.suppress(OSError):
+                os.unlink(draft)
+        raise
     return f"solution in {path}, written by {team.size} ranks"

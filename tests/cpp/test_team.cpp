@@ -2,8 +2,11 @@
 // the memory that they share is mapped by each for itself, as by processes.
 #include "cpufree/run/team.hpp"
 
+#include <unistd.h>
+
 #include <atomic>
 #include <cmath>
+#include <cstdlib>
 
 #include "cpufree/engines/cpu_processes/memory.hpp"
 #include "cpufree/run/system.hpp"
@@ -205,9 +208,29 @@ TEST(a_segment_smaller_than_expected_is_refused) {
   CHECK_THROWS(EngineError, cpu_processes::Segment::open(mine.address(), 2000));
 }
 
+TEST(a_file_that_has_a_name_is_no_segment) {
+  char name[] = "/tmp/cpufree-test-XXXXXX";
+  const int file = mkstemp(name);
+  CHECK(file >= 0);
+  CHECK_EQ(ftruncate(file, 1000), 0);
+  CHECK_THROWS(EngineError, cpu_processes::Segment::open({getpid(), file}, 1000));
+  close(file);
+  unlink(name);
+}
+
+TEST(a_file_in_shared_memory_is_no_segment) {
+  char name[] = "/dev/shm/cpufree-test-XXXXXX";
+  const int file = mkstemp(name);
+  if (file < 0) return;  // there is no such file system here
+  CHECK_EQ(ftruncate(file, 1000), 0);
+  CHECK_THROWS(EngineError, cpu_processes::Segment::open({getpid(), file}, 1000));
+  close(file);
+  unlink(name);
+}
+
 TEST(a_segment_that_was_closed_cannot_be_opened) {
   auto mine = cpu_processes::Segment::make(1000);
-  const std::string address = mine.address();
+  const cpu_processes::SegmentAddress address = mine.address();
   mine.close_to_others();
   CHECK_THROWS(EngineError, cpu_processes::Segment::open(address, 1000));
 }

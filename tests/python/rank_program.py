@@ -15,8 +15,9 @@ from cpufree.errors import RankFailedError
 
 
 def say(*words: object) -> None:
-    """Print a line at once."""
-    print(*words, flush=True)
+    """Print a line at once, in one piece: other ranks print, too."""
+    sys.stdout.write(" ".join(map(str, words)) + "\n")
+    sys.stdout.flush()
 
 
 def talk(team: ranks.Team) -> None:
@@ -54,6 +55,16 @@ def leave_early(team: ranks.Team) -> None:
         ranks.leave()
         return
     team.barrier("the end")
+
+
+def stay(team: ranks.Team) -> None:
+    """Work until there is a file."""
+    team.barrier("all are here")
+    say("here")
+    while not os.path.exists(sys.argv[2]):
+        time.sleep(0.05)
+    team.barrier("the end")
+    say("stayed")
 
 
 def die(team: ranks.Team) -> None:
@@ -107,6 +118,42 @@ def other_vector(team: ranks.Team) -> None:
 
     cpufree.solve(sp.eye_array(100).tocsr(), np.full(100, 1.0 + (team.rank == 1)),
                   engine="cpu_processes")  # fmt: skip
+
+
+def bad_vector(team: ranks.Team) -> None:
+    """Rank 1 has a right-hand side that is too short."""
+    import cpufree
+
+    b = np.ones(100 - (team.rank == 1))
+    cpufree.solve(sp.eye_array(100).tocsr(), b, engine="cpu_processes")
+
+
+def bad_matrix(team: ranks.Team) -> None:
+    """Rank 1 has a matrix that is not symmetric."""
+    import cpufree
+
+    a = sp.eye_array(100).tolil()
+    a[0, 1] = float(team.rank == 1)
+    cpufree.solve(a.tocsr(), np.ones(100), engine="cpu_processes")
+
+
+def no_matrix(team: ranks.Team) -> None:
+    """Rank 1 has no matrix at all."""
+    import cpufree
+
+    a = "nowhere.mtx" if team.rank == 1 else sp.eye_array(100).tocsr()
+    cpufree.solve(a, np.ones(100), engine="cpu_processes")
+
+
+def closed_rows(team: ranks.Team) -> None:
+    """Ask a Solver for its rows before and after its end."""
+    import cpufree
+
+    with cpufree.Solver(sp.eye_array(100).tocsr(), engine="cpu_processes") as solver:
+        rows = solver.rows
+    assert 0 < len(rows) < 100
+    assert np.array_equal(solver.rows, rows)
+    say("the same")
 
 
 def gpu_systems(team: ranks.Team) -> None:

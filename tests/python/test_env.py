@@ -162,6 +162,36 @@ def test_a_batch_script_of_slurm_is_no_rank(step: str) -> None:
     assert RankEnv.read({**SLURM, "SLURM_STEP_ID": step}) is None
 
 
+@pytest.mark.parametrize("rank", ["0", "1", "3"])
+def test_mpirun_of_mpich_in_a_job_of_slurm_is_not_taken_for_slurm(rank: str) -> None:
+    # Its helpers, one on each of two nodes, were started by srun: the ranks have their numbers.
+    helper = {**SLURM, "SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "2"}
+    own = {"PMI_RANK": rank, "PMI_SIZE": "4", "MPI_LOCALRANKID": "0"}
+    found = RankEnv.read({**helper, **own})
+    assert found is not None
+    assert (found.launcher, found.rank, found.ranks) == ("PMI", int(rank), 4)
+
+
+def test_mpirun_of_mpich_is_known_where_numbers_are_those_of_slurm_by_chance() -> None:
+    own = {"PMI_RANK": "2", "PMI_SIZE": "4", "MPI_LOCALRANKID": "0"}
+    found = RankEnv.read({**SLURM, **own})
+    assert found is not None
+    assert found.launcher == "PMI"
+
+
+def test_srun_with_the_pmi_of_slurm_is_slurm() -> None:
+    found = RankEnv.read({**SLURM, "PMI_RANK": "2", "PMI_SIZE": "4"})
+    assert found is not None
+    assert found.launcher == "Slurm"
+
+
+def test_open_mpi_that_says_nothing_of_its_job_gives_no_name() -> None:
+    nameless = {key: value for key, value in OPEN_MPI.items() if key != "PMIX_NAMESPACE"}
+    found = RankEnv.read(nameless)
+    assert found is not None
+    assert found.job == ""
+
+
 def test_ranks_of_one_job_have_one_name_and_other_jobs_have_others() -> None:
     first, second = (RankEnv.read({**SLURM, "SLURM_PROCID": k}) for k in "01")
     other = RankEnv.read({**SLURM, "SLURM_STEP_ID": "1"})

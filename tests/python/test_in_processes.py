@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -33,6 +34,9 @@ class FakeTeam:
     def ranks_here(self) -> list[int]:
         mine = self.members[self.rank]["machine"]
         return [k for k, member in enumerate(self.members) if member["machine"] == mine]
+
+    def working(self) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext()
 
     def tell_all(self, what: str, facts: dict[str, Any]) -> list[dict[str, Any]]:
         """Return what all say; others say that they have a GPU named after them."""
@@ -79,10 +83,15 @@ def test_gpus_that_are_named_are_taken_in_their_order(machine: Machine) -> None:
     assert chosen(FakeTeam(1, "aa"), gpus=[3, 2]) == 2
 
 
+def test_ranks_that_are_shown_gpus_of_their_own_take_one_of_them(machine: Machine) -> None:
+    machine(2)
+    assert [chosen(FakeTeam(rank, "aaaa")) for rank in range(4)] == [0, 1, 0, 1]
+
+
 def test_more_ranks_than_gpus_are_refused(machine: Machine) -> None:
     machine(2)
-    with pytest.raises(UnsupportedError, match=r"process 2 of its machine.*GPUs 0-1"):
-        chosen(FakeTeam(2, "aaa"))
+    with pytest.raises(RankFailedError, match="rank 2 has the same GPU as rank 0"):
+        chosen(FakeTeam(2, "aaa", {0: "uuid 0", 1: "uuid 1"}))
 
 
 def test_two_ranks_on_one_gpu_are_named(machine: Machine) -> None:

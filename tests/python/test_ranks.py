@@ -12,9 +12,20 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+
+import cpufree.run
+from cpufree import rank_commands, rank_doctor, solve_command
+from cpufree.commands import Outputs
+from cpufree.doctor import Status
+from cpufree.env import RankEnv
+from cpufree.errors import InvalidInputError, RankFailedError
+from cpufree.ranks import meeting, wire
+from cpufree.ranks.hub import Hub
+from cpufree.result import Reason
 
 PROGRAM = Path(__file__).with_name("rank_program.py")
 LIMIT = "30"  # CPUFREE_JOIN_LIMIT: machines under test are slow
@@ -211,6 +222,7 @@ def test_a_rank_that_never_comes_is_named_in_time(place: str) -> None:
 def test_a_hub_that_never_comes_is_named(place: str) -> None:
     ended = finish([start([str(PROGRAM), "talk"], 1, 2, place, CPUFREE_JOIN_LIMIT="1")])
     all_say(ended, f"rank 0 was not found at {place} within 1 s", [0])
+    all_say(ended, "Connection refused", [0])
 
 
 def test_a_rank_that_is_killed_is_named_by_all_others(place: str) -> None:
@@ -264,6 +276,62 @@ def test_one_rank_twice_is_refused(place: str) -> None:
     all_say(ended, "rank 1 is there twice", [0])
 
 
+def test_who_comes_to_a_complete_team_is_sent_away_and_the_team_goes_on(
+    place: str, tmp_path: Path
+) -> None:
+    words = [str(PROGRAM), "stay", str(tmp_path / "end")]
+    there = [start(words, rank, 2, place) for rank in range(2)]
+    assert there[0].stdout is not None
+    assert there[0].stdout.readline() == "here\n"
+    late = finish([start(words, 1, 2, place), start(words, 2, 3, place)])
+    (tmp_path / "end").touch()
+    all_say(late[:1], "rank 1 is there twice", [0])
+    all_say(late[1:], "rank 2 is one of 3 ranks, but rank 0 one of 2", [0])
+    assert [end.out.split()[-1] for end in finish(there)] == ["stayed", "stayed"]
+
+
+def test_a_first_message_without_sense_is_the_end_of_a_connection() -> None:
+    listener = socket.create_server(("127.0.0.1", 0))
+    hub = Hub(listener, 2, "job", "1", 2.0)
+    with socket.create_connection(listener.getsockname(), timeout=START) as stranger:
+        wire.send(stranger, {"job": "job", "rank": [], "ranks": {}})
+        assert stranger.recv(1) == b""
+    hub.wait(START)
+
+
+@pytest.mark.parametrize(
+    ("facts", "data"), [({}, b"x"), ({"job": "j" * 5000}, b"")], ids=["data", "large"]
+)
+def test_a_first_message_is_small(facts: dict[str, str], data: bytes) -> None:
+    here, there = socket.socketpair()
+    with here, there:
+        wire.send(there, facts, data)
+        with pytest.raises(wire.Damaged):
+            wire.receive_first(here)
+
+
+def test_a_first_message_that_does_not_come_is_not_waited_for() -> None:
+    here, there = socket.socketpair()
+    with here, there:
+        there.sendall(b"cpfr")
+        with pytest.raises(TimeoutError):
+            wire.receive_first(here, 0.1)
+
+
+@pytest.mark.parametrize(("scheme", "host"), [("local", "127.0.0.1"), ("file", "0.0.0.0")])
+def test_rank_0_can_be_found_from_this_machine_alone(
+    tmp_path: Path, scheme: str, host: str
+) -> None:
+    env = RankEnv(0, 2, None, "cpufree", "job", rendezvous=f"{scheme}:{tmp_path}/meet")
+    with meeting._listen(env) as listener:
+        assert listener.getsockname()[0] == host
+
+
+def test_a_run_without_a_name_is_told_to_take_one() -> None:
+    with pytest.raises(InvalidInputError, match="CPUFREE_JOB"):
+        meeting.connect(RankEnv(1, 2, None, "PMI", ""), "1")
+
+
 def test_ranks_of_different_versions_are_refused(place: str) -> None:
     words = "import sys, cpufree.ranks.meeting as m; m._version = lambda: '0.0.1'; "
     words += f"sys.argv = ['', 'talk']; sys.path.insert(0, {str(PROGRAM.parent)!r}); "
@@ -279,6 +347,75 @@ def test_a_solver_works_in_several_processes(place: str) -> None:
 def test_different_right_hand_sides_are_refused(place: str) -> None:
     words = "rank 1 has another right-hand side than rank 0"
     all_say(team("other_vector", place), words, [0, 1, 2])
+
+
+@pytest.mark.parametrize(
+    ("what", "words"),
+    [("bad_vector", "b has"), ("bad_matrix", "symmetric"), ("no_matrix", "nowhere.mtx")],
+)
+def test_input_that_one_rank_alone_finds_wrong_ends_all(what: str, words: str, place: str) -> None:
+    ended = team(what, place)
+    all_say(ended, "rank 1: ", [0, 2])
+    all_say(ended, words, [0, 2])
+
+
+def test_a_closed_solver_knows_its_rows(place: str) -> None:
+    assert [end.out for end in team("closed_rows", place)] == ["the same\n"] * 3
+
+
+class FakeTeam:
+    """Rank 0 of two ranks, of which so many are on this machine; the second call fails."""
+
+    rank, size = 0, 2
+
+    def __init__(self, size_here: int) -> None:
+        self.size_here, self.calls = size_here, 0
+
+    def barrier(self, what: str) -> None:
+        """Fail at the second time."""
+        self.calls += 1
+        if self.calls == 2:
+            raise RankFailedError("rank 1 was killed", 1)
+
+
+def test_no_part_of_a_file_is_left_where_a_rank_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(solve_command.ranks, "current", lambda: FakeTeam(2))
+    with pytest.raises(RankFailedError):
+        solve_command.write_together(str(tmp_path / "x.npy"), np.ones(9), np.arange(4))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("size_here", "gathered"), [(2, False), (1, True)])
+def test_ranks_of_several_machines_do_not_write_into_one_file(
+    monkeypatch: pytest.MonkeyPatch, size_here: int, gathered: bool
+) -> None:
+    monkeypatch.setattr(solve_command.ranks, "current", lambda: FakeTeam(size_here))
+    outputs = Outputs(out="x.npy", json=None, plot=None)
+    work = solve_command.SolveWork("A", "ones", None, False, {}, {}, outputs)
+    assert work.wants_all == gathered
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_the_doctor_tells_of_a_solve_that_gave_nothing_but_nan(
+    monkeypatch: pytest.MonkeyPatch, rank: int
+) -> None:
+    result = SimpleNamespace(
+        x=np.full(400, np.nan), converged=True, iterations=1, reason=Reason.CONVERGED_RTOL
+    )
+    told = [{"error": np.inf}, {"error": 0.0}]
+    members = SimpleNamespace(rank=rank, size=2, given=[])
+
+    def tell_all(what: str, facts: dict[str, float]) -> list[dict[str, float]]:
+        members.given.append(facts)
+        return told
+
+    members.tell_all = tell_all
+    monkeypatch.setattr(rank_commands, "choose_engine", lambda team: "cpu_processes")
+    monkeypatch.setattr(cpufree.run, "solve", lambda *_, **__: result)
+    assert rank_doctor.engine_finding(members).status is Status.FAILED
+    assert members.given == [told[rank]]
 
 
 def cli(words: Sequence[str]) -> list[str]:
@@ -327,6 +464,14 @@ def test_run_tells_once_of_a_file_that_is_not_there() -> None:
     assert ended.code == 3
     assert ended.err.count("cpufree: error:") == 1
     assert "nowhere.mtx: no such file" in ended.err
+
+
+def test_run_tells_of_a_matrix_that_cannot_be_solved_by_its_exit_code(tmp_path: Path) -> None:
+    file = tmp_path / "A.mtx"
+    file.write_text("%%MatrixMarket matrix coordinate real general\n2 2 3\n1 1 2\n1 2 1\n2 2 2\n")
+    ended = launched("solve", str(file))
+    assert ended.code == 3, ended
+    assert ended.err.count("cpufree: error:") == 1
 
 
 def test_run_refuses_commands_of_one_process() -> None:

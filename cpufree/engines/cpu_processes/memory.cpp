@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <string>
 
 #include "cpufree/base/error.hpp"
 
@@ -23,6 +24,13 @@ std::byte* map(int file, std::size_t bytes) {
     throw OutOfMemory("the machine has no room to map " + std::to_string(bytes) +
                       " bytes of shared memory (" + reason() + "); use a smaller problem");
   return static_cast<std::byte*>(p);
+}
+
+// Whether this is memory that a process of this user has made for itself: no file that has a name,
+// no device, nothing that cannot be sealed.
+bool is_memory_of_this_user(int file, const struct stat& facts) {
+  return S_ISREG(facts.st_mode) && facts.st_nlink == 0 && facts.st_uid == geteuid() &&
+         fcntl(file, F_GET_SEALS) >= 0;
 }
 
 }  // namespace
@@ -42,17 +50,23 @@ Segment Segment::make(std::size_t bytes) {
   return segment;
 }
 
-Segment Segment::open(const std::string& address, std::size_t bytes) {
+Segment Segment::open(SegmentAddress address, std::size_t bytes) {
+  const std::string path =
+      "/proc/" + std::to_string(address.process) + "/fd/" + std::to_string(address.file);
   Segment segment;
-  segment.file_ = ::open(address.c_str(), O_RDWR | O_CLOEXEC);
+  segment.file_ = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
   if (segment.file_ < 0)
-    throw EngineError("the shared memory " + address + " of another rank cannot be opened (" +
+    throw EngineError("the shared memory " + path + " of another rank cannot be opened (" +
                       reason() +
                       "): all ranks must run on one machine, in one container, as one user");
   const std::size_t size = std::max<std::size_t>(bytes, 1);
   struct stat facts = {};
-  if (fstat(segment.file_, &facts) != 0 || static_cast<std::size_t>(facts.st_size) < size)
-    throw EngineError("the shared memory " + address + " of another rank has not the " +
+  if (fstat(segment.file_, &facts) != 0 || !is_memory_of_this_user(segment.file_, facts))
+    throw EngineError("what another rank gives as its shared memory, " + path +
+                      ", is no memory of a process of this user: all ranks must run as one user, "
+                      "and with the same version of cpufree");
+  if (static_cast<std::size_t>(facts.st_size) < size)
+    throw EngineError("the shared memory " + path + " of another rank has not the " +
                       std::to_string(size) +
                       " bytes expected: do all ranks solve the same system?");
   segment.data_ = map(segment.file_, size);
@@ -66,9 +80,7 @@ Segment::~Segment() {
   close_to_others();
 }
 
-std::string Segment::address() const {
-  return "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(file_);
-}
+SegmentAddress Segment::address() const { return {getpid(), file_}; }
 
 void Segment::close_to_others() {
   if (file_ >= 0) ::close(file_);

@@ -1,12 +1,19 @@
-// Memory that processes of one machine share. Whoever makes a segment hands out its address; no
-// name stays behind in a file system, so that nothing is left over however the processes end.
+// Memory that processes of one machine share. Whoever makes a segment tells where it is; no name
+// stays behind in a file system, so that nothing is left over however the processes end.
 #pragma once
 
 #include <cstddef>
-#include <string>
+#include <cstdint>
 #include <utility>
 
 namespace cpufree::cpu_processes {
+
+// Where a segment is found, by processes of this machine and user. Two numbers, of which the
+// receiver makes the path: a path that came from elsewhere could name any file.
+struct SegmentAddress {
+  std::int32_t process = 0;
+  std::int32_t file = -1;
+};
 
 // A segment mapped into this process, which may lie at another address in every process.
 class Segment {
@@ -14,9 +21,9 @@ class Segment {
   Segment() = default;
   // New memory, zeroed. Throws OutOfMemory, EngineError.
   static Segment make(std::size_t bytes);
-  // The segment that another process calls `address`. That process must not have closed it yet.
+  // The segment that another process has at `address`. That process must not have closed it yet.
   // Throws EngineError, which says what keeps it from being seen here.
-  static Segment open(const std::string& address, std::size_t bytes);
+  static Segment open(SegmentAddress address, std::size_t bytes);
   ~Segment();
   Segment(Segment&& other) noexcept { *this = std::move(other); }
   Segment& operator=(Segment&& other) noexcept {
@@ -27,8 +34,7 @@ class Segment {
   }
 
   std::byte* data() const { return data_; }
-  // For processes of this machine and user.
-  std::string address() const;
+  SegmentAddress address() const;
   // Nobody can open it any more; who has it mapped keeps it.
   void close_to_others();
 

@@ -96,33 +96,34 @@ class Hub:
             self._fail(late[0], f"has not come to '{self._what}' within {CALL_LIMIT:g} s")
 
     def _read(self, connection: socket.socket) -> None:
-        """Follow one connection to its end."""
-        wire.prepare(connection)
+        """Follow one connection to its end, whatever comes: the hub must notice that end."""
         rank = -1
         try:
-            facts, _ = wire.receive(connection)
-            rank = self._join(connection, facts)
+            wire.prepare(connection)
+            rank = self._join(connection, wire.receive_first(connection))
             while rank >= 0:
                 facts, data = wire.receive(connection)
                 with self._changed:
                     if not self._take(rank, facts, data):
                         break
-        except (OSError, KeyError, ValueError):
+        except Exception:
             pass  # the connection has ended, or speaks of something else
-        with self._changed:
-            for key, member in list(self._members.items()):
-                if member.connection is connection:
-                    del self._members[key]
-                    self._fail(rank, f"({member.name()}) {ENDED}")
-        wire.hang_up(connection)
+        finally:
+            with self._changed:
+                for key, member in list(self._members.items()):
+                    if member.connection is connection:
+                        del self._members[key]
+                        self._fail(key, f"({member.name()}) {ENDED}")
+            wire.hang_up(connection)
 
     def _join(self, connection: socket.socket, facts: dict[str, Any]) -> int:
         """Take a member in; return its rank, -1 for a stranger."""
         rank, ranks = int(facts["rank"]), int(facts["ranks"])
-        if facts["job"] != self._job or not rank >= 0:
+        if facts["job"] != self._job or not 0 <= rank < ranks:
             return -1
         with self._changed:
             member = _Member(connection, facts)
+            member.name()  # it has one: else this is the place to fail
             member.tell({"do": "welcome"})
             if self._verdict is not None:
                 member.tell({"do": "end", **self._verdict, "teller": -1})
@@ -134,6 +135,13 @@ class Hub:
                 problem = f"has cpufree {facts['version']}, but rank 0 has {self._version}"
             elif rank in self._members:
                 problem = f"is there twice: as {self._members[rank].name()}, and {member.name()}"
+            if self._complete:  # whoever comes now must not end a team that works
+                problem = problem or f"has come, but all {self._ranks} ranks were there before"
+                hint = "is it of another run? CPUFREE_JOB gives each run a name of its own"
+                message = f"rank {rank} {problem}; {hint}"
+                told = {"rank": rank, "message": message, "code": FAILED, "teller": rank}
+                member.tell({"do": "end", **told})
+                return -1
             if problem:
                 self._members[self._ranks + rank] = member  # to be told as well
                 self._fail(rank, problem + "; start all ranks in the same way")

@@ -38,7 +38,7 @@ def launch(command: Sequence[str], ranks: int) -> int:
         try:
             job = secrets.token_hex(16)
             for rank in range(ranks):
-                environment = for_rank(rank, ranks, f"file:{folder}/rank0", job)
+                environment = for_rank(rank, ranks, f"local:{folder}/rank0", job)
                 processes.append(_start(command, rank, environment))
             _watch(processes, asked_to_end)
         finally:

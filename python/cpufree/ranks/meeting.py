@@ -25,6 +25,8 @@ from .team import Team
 # Ports at which rank 0 may be found, where nobody says which: below those that systems hand out,
 # above those of well-known services.
 _FIRST_PORT, _PORTS, _TRIED = 20000, 12000, 8
+# What a file at which ranks meet is called: on any machine that sees it, or on this one alone.
+_SHARED, _LOCAL = "file:", "local:"
 _NAP = 0.05
 _KNOCK_SECONDS = 2.0  # for a connection to be made, and for the hub's welcome
 _LATEST = 5.0  # what members grant beyond the limit, so that the hub's verdict reaches them
@@ -63,7 +65,7 @@ def join() -> Team:
     _team = connect(env, _version())
     atexit.register(leave)
     _team.begin(env.join_limit + _LATEST)
-    if env.rank == 0 and env.rendezvous.startswith("file:"):
+    if env.rank == 0 and _by_file(env):
         with contextlib.suppress(OSError):
             _file(env).unlink()
     return _team
@@ -149,8 +151,8 @@ def _secret(env: RankEnv) -> str:
 
 def _listen(env: RankEnv) -> socket.socket:
     """Return a socket at one of the places where the others look, which are told of it."""
-    if env.rendezvous.startswith("file:"):
-        listener = _bind("", 0)
+    if _by_file(env):
+        listener = _bind("127.0.0.1" if env.rendezvous.startswith(_LOCAL) else "", 0)
         _announce(env, listener)
         return listener
     problem: OSError | None = None
@@ -210,15 +212,19 @@ def _announce(env: RankEnv, listener: socket.socket) -> None:
 def _find(env: RankEnv, hello: dict[str, Any]) -> socket.socket:
     """Return a connection to the hub of this job."""
     end = time.monotonic() + env.join_limit
+    last = ""
     while True:
         for place in _places(env):
-            with contextlib.suppress(OSError):
+            try:
                 return _enter(place, hello)
+            except OSError as error:
+                last = f" (last: {' '.join(str(error).split()) or type(error).__name__})"
         if time.monotonic() > end:
             raise RankFailedError(
                 f"rank 0 was not found at {_spell(_places(env)) or env.rendezvous} within "
-                f"{env.join_limit:g} s; was it started, and is that where it runs? "
-                "CPUFREE_RENDEZVOUS=HOST:PORT or file:PATH names another place",
+                f"{env.join_limit:g} s{last}; was it started, is that where it runs, and have all "
+                "ranks the same CPUFREE_JOB, where that is set? CPUFREE_RENDEZVOUS=HOST:PORT or "
+                "file:PATH names another place",
                 0,
             )
         time.sleep(_NAP)
@@ -230,18 +236,17 @@ def _enter(place: tuple[str, int], hello: dict[str, Any]) -> socket.socket:
     try:
         wire.prepare(connection)
         wire.send(connection, hello)
-        if wire.receive(connection)[0].get("do") != "welcome":
+        if wire.receive_first(connection, _KNOCK_SECONDS).get("do") != "welcome":
             raise wire.Damaged("not a hub of cpufree")
     except OSError:
         connection.close()
         raise
-    connection.settimeout(None)
     return connection
 
 
 def _places(env: RankEnv) -> list[tuple[str, int]]:
     """Return hosts and ports at which rank 0 may be."""
-    if env.rendezvous.startswith("file:"):
+    if _by_file(env):
         return _announced(env)
     if env.rendezvous:
         host, _, port = env.rendezvous.rpartition(":")
@@ -251,6 +256,12 @@ def _places(env: RankEnv) -> list[tuple[str, int]]:
                 "takes HOST:PORT of rank 0, or file:PATH of a file that all machines share"
             )
         return [(host, int(port))]
+    if not env.job:  # all runs without a name would meet at the same places
+        raise InvalidInputError(
+            f"the launcher ({env.launcher}) gives this run no name: set CPUFREE_JOB to one that "
+            "its ranks have in common, and no others, or CPUFREE_RENDEZVOUS to HOST:PORT of rank "
+            "0, or file:PATH of a file that all machines share"
+        )
     host = env.host or _host_from_mpi()
     first = zlib.crc32(env.job.encode())
     return [(host, _FIRST_PORT + (first + k * 997) % _PORTS) for k in range(_TRIED)]
@@ -268,8 +279,12 @@ def _announced(env: RankEnv) -> list[tuple[str, int]]:
         return []
 
 
+def _by_file(env: RankEnv) -> bool:
+    return env.rendezvous.startswith((_SHARED, _LOCAL))
+
+
 def _file(env: RankEnv) -> Path:
-    return Path(env.rendezvous.removeprefix("file:"))
+    return Path(env.rendezvous.removeprefix(_SHARED).removeprefix(_LOCAL))
 
 
 @functools.lru_cache(maxsize=1)  # all ranks ask together, once

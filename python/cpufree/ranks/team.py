@@ -58,6 +58,7 @@ class Team:
         self._begun = threading.Event()
         self._sending, self._calling = threading.Lock(), threading.Lock()
         self._busy = 0
+        self._code_of: Callable[[Exception], int] | None = None
         self._leaving = False
         threading.Thread(target=self._listen, name="cpufree team", daemon=True).start()
 
@@ -154,10 +155,12 @@ class Team:
     def working(self, code_of: Callable[[Exception], int] | None = None) -> Iterator[None]:
         """Mark work that waits for others, in which an error of one member ends that of all.
 
-        `code_of` gives the exit code for an error.
+        `code_of` gives the exit code for an error, here and in the work within.
         """
         self.check()
         self._busy += 1
+        before = self._code_of
+        self._code_of = code_of or before
         try:
             yield
         except RankFailedError as error:
@@ -165,10 +168,13 @@ class Team:
                 self.fail(str(error), about=error.rank)
             raise
         except BaseException as error:
-            code = code_of(error) if code_of and isinstance(error, Exception) else FAILED
+            code = FAILED
+            if self._code_of is not None and isinstance(error, Exception):
+                code = self._code_of(error)
             self.fail(" ".join(str(error).split()) or type(error).__name__, code)
             raise
         finally:
+            self._code_of = before
             self._busy -= 1
 
     def leave(self) -> None:

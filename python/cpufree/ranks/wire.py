@@ -6,11 +6,15 @@ import contextlib
 import json
 import socket
 import struct
+import time
 from typing import Any
 
 _FRAME = struct.Struct("!4sIQ")
 _MARK = b"cpfr"
 _MOST_FACTS = 1 << 20  # bytes
+# Of the first message, which may come from anybody who has found the port.
+_MOST_FIRST_FACTS = 1 << 12
+FIRST_SECONDS = 5.0
 # A machine that is switched off, or cut off, answers no probe; it is given up after so many
 # seconds. The kernel sends and answers probes, however busy the process is.
 _IDLE, _INTERVAL, _PROBES, _UNANSWERED_MS = 2, 1, 5, 7000
@@ -48,21 +52,39 @@ def receive(connection: socket.socket) -> tuple[dict[str, Any], bytes]:
     mark, facts, data = _FRAME.unpack(_exactly(connection, _FRAME.size))
     if mark != _MARK or facts > _MOST_FACTS:
         raise Damaged("not a message of cpufree")
-    try:
-        content = json.loads(_exactly(connection, facts))
-    except ValueError as error:
-        raise Damaged("not a message of cpufree") from error
-    if not isinstance(content, dict):
-        raise Damaged("not a message of cpufree")
+    content = _content(_exactly(connection, facts))
     return content, bytes(_exactly(connection, data))
 
 
-def _exactly(connection: socket.socket, count: int) -> bytearray:
-    """Read so many bytes."""
+def receive_first(connection: socket.socket, seconds: float = FIRST_SECONDS) -> dict[str, Any]:
+    """Return the facts of the first message: few, without data, and soon; OSError else."""
+    end = time.monotonic() + seconds
+    mark, facts, data = _FRAME.unpack(_exactly(connection, _FRAME.size, end))
+    if mark != _MARK or facts > _MOST_FIRST_FACTS or data:
+        raise Damaged("not a message of cpufree")
+    content = _content(_exactly(connection, facts, end))
+    connection.settimeout(None)
+    return content
+
+
+def _content(text: bytearray) -> dict[str, Any]:
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise Damaged("not a message of cpufree") from error
+    if not isinstance(content, dict):
+        raise Damaged("not a message of cpufree")
+    return content
+
+
+def _exactly(connection: socket.socket, count: int, end: float | None = None) -> bytearray:
+    """Read so many bytes, until the time `end` where there is one."""
     buffer = bytearray(count)
     view = memoryview(buffer)
     done = 0
     while done < count:
+        if end is not None:
+            connection.settimeout(max(1e-3, end - time.monotonic()))
         got = connection.recv_into(view[done:])
         if got == 0:
             raise ConnectionError("the connection has ended")

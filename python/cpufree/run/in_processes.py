@@ -32,11 +32,12 @@ def team_for(engine: str, asked: Asked) -> Team | None:
     if engine not in choices.DISTRIBUTED:
         return None
     team = ranks.join()
-    if asked.pes not in ("auto", team.size):
-        raise InvalidInputError(
-            f"pes is {asked.pes}, but there are {team.size} processes, and engine '{engine}' has "
-            "one PE in each: leave pes out"
-        )
+    with team.working():
+        if asked.pes not in ("auto", team.size):
+            raise InvalidInputError(
+                f"pes is {asked.pes}, but there are {team.size} processes, and engine '{engine}' "
+                "has one PE in each: leave pes out"
+            )
     return team
 
 
@@ -102,19 +103,12 @@ def choose_gpu(team: Team, asked: Asked, env: Env) -> tuple[Gpu, list[Gpu]]:
 
     All ranks call it together.
     """
-    local = team.local_rank
     there = gpus.require_usable("nvshmem")
     wanted = asked.devices if asked.devices != "auto" else env.gpus
     pool = there if isinstance(wanted, str) else gpus.select(wanted, there, "gpus")
-    # A launcher that gives each process its own GPU leaves only that one to be seen.
-    number = 0 if len(pool) == 1 else local
-    if number >= len(pool):
-        raise UnsupportedError(
-            f"process {local} of its machine, counted from 0, sees only "
-            f"{gpus.spell([gpu.index for gpu in pool])}: start no more processes than there are "
-            "GPUs"
-        )
-    mine = pool[number]
+    # A launcher that gives each process GPUs of its own leaves only those to be seen. Where all see
+    # the same ones, and there are too few, two ranks take the same, which is told below.
+    mine = pool[team.local_rank % len(pool)]
     told = team.tell_all("GPUs", dataclasses.asdict(mine))
     everybody = [
         Gpu(**{**facts, "compute_capability": tuple(facts["compute_capability"])}) for facts in told

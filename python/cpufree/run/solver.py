@@ -6,6 +6,7 @@ import dataclasses
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -67,7 +68,7 @@ class Solver:
         partition: str = "auto",
         check: bool = True,
         dtype: npt.DTypeLike | None = None,
-        _near: int | None = None,  # of solve: the GPU on which its b lies
+        _right: Any = None,  # of solve: its b, for the type and the GPU
     ) -> None:
         begin = time.perf_counter()
         core.load()
@@ -75,16 +76,19 @@ class Solver:
         self._asked = Asked(engine, gpus, pes, blocks)
         self._wait_limit = self._env.wait_limit or choices.WAIT_LIMIT
         # What cannot be had is told before a large matrix is read.
-        named = named_engine(self._asked, self._env, _near is not None)
+        near = cuda_device(_right)
+        named = named_engine(self._asked, self._env, near is not None)
         self._team = in_processes.team_for(named, self._asked)
-        matrix = as_csr(A)
-        self._odd = check_matrix(matrix) if check else []
-        matrix = with_dtype(matrix, dtype)
-        self.shape = matrix.shape
-        self.dtype = np.dtype(matrix.dtype)
         self._sharing = (partition, reorder)
         self._lock = threading.Lock()
-        self._layout: Layout | None = self._lay_out(matrix, _near)
+        with self._working():
+            matrix = as_csr(A)
+            self._odd = check_matrix(matrix) if check else []
+            matrix = with_dtype(matrix, dtype if _right is None else solve_dtype(matrix, _right))
+            self.shape = matrix.shape
+            self.dtype = np.dtype(matrix.dtype)
+            self._layout: Layout | None = self._lay_out(matrix, near)
+            self._rows = self._own_rows(self._layout)
         self.engine = self._layout.engine
         self.gpus, self.device = self._layout.devices, self._layout.device_names
         self._plan = self._layout.plan
@@ -98,14 +102,23 @@ class Solver:
         self._gpu_layout: Layout | None = None
         self.setup_seconds = time.perf_counter() - begin
 
+    def _working(self) -> AbstractContextManager[None]:
+        """Have the others of a team told of an error here: they would wait for this process."""
+        return nullcontext() if self._team is None else self._team.working()
+
+    def _own_rows(self, layout: Layout) -> npt.NDArray[np.intp] | None:
+        """Return the rows of this process; None: all."""
+        if layout.part is None or self._team is None:
+            return None
+        return np.flatnonzero(layout.part == self._team.rank)
+
     def _lay_out(self, matrix: CsrMatrix, near: int | None) -> Layout:
         size = Size(matrix.shape[0], matrix.nnz, matrix.dtype.itemsize)
         if self._team is None:
             return lay_out(matrix, place(self._asked, self._env, size, near), *self._sharing)
-        with self._team.working():
-            in_processes.agree_on_matrix(self._team, matrix, self._sharing)
-            where = in_processes.place(self._team, self._asked, self._env, size)
-            return lay_out(matrix, where, *self._sharing)
+        in_processes.agree_on_matrix(self._team, matrix, self._sharing)
+        where = in_processes.place(self._team, self._asked, self._env, size)
+        return lay_out(matrix, where, *self._sharing)
 
     def _layout_for(self, near: int | None) -> Layout:
         """Return the layout for a b on GPU `near`, or on the host; the lock is held."""
@@ -142,9 +155,7 @@ class Solver:
     @property
     def rows(self) -> npt.NDArray[np.intp]:
         """Numbers of the rows that this process owns: all of them, where it works alone."""
-        if self._layout is None or self._layout.part is None or self._team is None:
-            return np.arange(self.shape[0])
-        return np.flatnonzero(self._layout.part == self._team.rank)
+        return np.arange(self.shape[0]) if self._rows is None else self._rows.copy()
 
     def solve(
         self,
@@ -190,47 +201,48 @@ class Solver:
         fit, WaitTimeoutError when a wait outlasts wait_limit, and what progress raises.
         """
         begin = time.perf_counter()
-        n = self.shape[0]
-        near = cuda_device(b)
-        with self._lock:
-            layout = self._layout_for(near)
-        if near is None:
-            right, out, shape = as_vector(b, n, self.dtype, "b"), None, np.shape(b)
-            guess = None if x0 is None else as_vector(x0, n, self.dtype, "x0")
-        else:
-            right, guess, out = on_gpu.prepare(b, x0, n, self.dtype)
-            shape = (n,)
-        if not (progress is None or callable(progress)):
-            raise InvalidInputError(f"progress is {progress!r}: give a function, or None")
-        chosen, why_method = choices.choose_method(method)
-        options: dict[str, Any] = {
-            "method": chosen,
-            "pc": choices.one_of("preconditioner pc", pc, choices.PRECONDITIONERS),
-            "rtol": choices.real("rtol", rtol),
-            "atol": choices.real("atol", atol),
-            "maxiter": 10 * n if maxiter is None else choices.integer("maxiter", maxiter),
-            "time_limit": choices.seconds("time_limit", time_limit, 0.0),
-            "wait_limit": choices.seconds("wait_limit", wait_limit, self._wait_limit),
-            "replace_every": choices.integer("replace_every", replace_every),
-            "chebyshev_degree": choices.integer("chebyshev_degree", chebyshev_degree, 1),
-        }
-        watch = progress if isinstance(progress, Watch) else Watch(progress)
-        with self._lock, watch:
-            if self._team is None:
-                outcome = core.solve(layout.system, right, guess, out, options, watch)
+        with self._working():
+            n = self.shape[0]
+            near = cuda_device(b)
+            with self._lock:
+                layout = self._layout_for(near)
+            if near is None:
+                right, out, shape = as_vector(b, n, self.dtype, "b"), None, np.shape(b)
+                guess = None if x0 is None else as_vector(x0, n, self.dtype, "x0")
             else:
-                solve = partial(core.solve, layout.system, right, guess, None, options)
-                options["gather"] = bool(gather)
-                outcome = in_processes.solve(self._team, (right, guess), options, watch, solve)
-        if watch.error is not None:
-            raise watch.error
-        seconds = time.perf_counter() - begin
-        x = outcome["x"].reshape(shape) if out is None else out
-        why = f"{chosen}: {why_method}"
-        result = self._result(x, outcome, layout, options, why, seconds)
-        notes = [*self._odd, *layout.warnings, *rounding_note(b, self.dtype)]
-        notes += numerical_notes(result, options)
-        return dataclasses.replace(result, warnings=tuple(notes))
+                right, guess, out = on_gpu.prepare(b, x0, n, self.dtype)
+                shape = (n,)
+            if not (progress is None or callable(progress)):
+                raise InvalidInputError(f"progress is {progress!r}: give a function, or None")
+            chosen, why_method = choices.choose_method(method)
+            options: dict[str, Any] = {
+                "method": chosen,
+                "pc": choices.one_of("preconditioner pc", pc, choices.PRECONDITIONERS),
+                "rtol": choices.real("rtol", rtol),
+                "atol": choices.real("atol", atol),
+                "maxiter": 10 * n if maxiter is None else choices.integer("maxiter", maxiter),
+                "time_limit": choices.seconds("time_limit", time_limit, 0.0),
+                "wait_limit": choices.seconds("wait_limit", wait_limit, self._wait_limit),
+                "replace_every": choices.integer("replace_every", replace_every),
+                "chebyshev_degree": choices.integer("chebyshev_degree", chebyshev_degree, 1),
+            }
+            watch = progress if isinstance(progress, Watch) else Watch(progress)
+            with self._lock, watch:
+                if self._team is None:
+                    outcome = core.solve(layout.system, right, guess, out, options, watch)
+                else:
+                    solve = partial(core.solve, layout.system, right, guess, None, options)
+                    options["gather"] = bool(gather)
+                    outcome = in_processes.solve(self._team, (right, guess), options, watch, solve)
+            if watch.error is not None:
+                raise watch.error
+            seconds = time.perf_counter() - begin
+            x = outcome["x"].reshape(shape) if out is None else out
+            why = f"{chosen}: {why_method}"
+            result = self._result(x, outcome, layout, options, why, seconds)
+            notes = [*self._odd, *layout.warnings, *rounding_note(b, self.dtype)]
+            notes += numerical_notes(result, options)
+            return dataclasses.replace(result, warnings=tuple(notes))
 
     def _result(
         self,
@@ -344,10 +356,8 @@ def solve(
 
     Returns a Result; raises as Solver and Solver.solve do.
     """
-    begin = time.perf_counter()
-    matrix = as_csr(A)
     with Solver(
-        matrix,
+        A,
         pes=pes,
         blocks=blocks,
         engine=engine,
@@ -355,10 +365,8 @@ def solve(
         reorder=reorder,
         partition=partition,
         check=check,
-        dtype=solve_dtype(matrix, b),
-        _near=cuda_device(b),
+        _right=b,
     ) as solver:
-        solver.setup_seconds = time.perf_counter() - begin
         return solver.solve(
             b,
             x0,
