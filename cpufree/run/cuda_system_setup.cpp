@@ -198,8 +198,9 @@ bool CudaSystem<T>::should_spread(const std::vector<ShareSize>& sizes,
   Wanted with_rings = wanted_by(most, sizeof(T));
   with_rings.warps = threads_ / kWarp;
   with_rings.slots = ring_slots_;
-  const auto fast =
-      choose_residency(sizes, with_rings, room_on_chip(devices_, blocks_), residency_mode_);
+  std::size_t room = room_on_chip(devices_, blocks_);
+  if (team_) room = least(*team_, "room on chip", room);  // all are to find the same
+  const auto fast = choose_residency(sizes, with_rings, room, residency_mode_);
   return !fast.residency.matrix && fast.residency.ring.slots > 0;
 }
 

@@ -21,23 +21,21 @@ struct WarpKernels {
   std::span<const BrickShape> bricks = {};
 };
 
-struct RegisterLayout {
+// Tiles that stay in registers, and what their threads hold.
+template <class Shape>
+struct ShapedLayout {
   StencilLayout layout;
-  RegisterShape shape;
+  Shape shape;
   int warps = 1;
 };
+using RegisterLayout = ShapedLayout<RegisterShape>;
+using BrickLayout = ShapedLayout<BrickShape>;
 
 // Nothing where the tiles of the grid do not fit registers, or the spec asks for something else.
 std::optional<RegisterLayout> lay_out_registers(const Grid& grid, const StencilSpec& spec,
                                                 const StencilRun& run, int blocks,
                                                 std::size_t value_bytes, bool source,
                                                 const WarpKernels& kernels);
-
-struct BrickLayout {
-  StencilLayout layout;
-  BrickShape shape;
-  int warps = 1;
-};
 
 // The same in three dimensions (brick_plan.cpp).
 std::optional<BrickLayout> lay_out_bricks(const Grid& grid, const StencilSpec& spec,

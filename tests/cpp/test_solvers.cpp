@@ -9,15 +9,14 @@
 #include "cpufree/run/system.hpp"
 #include "harness.hpp"
 #include "matrices.hpp"
+#include "solves.hpp"
 
 using namespace cpufree;
 using namespace testing_matrices;
+using namespace testing_solves;
 
 namespace {
 
-constexpr Method kMethods[] = {Method::cg, Method::prcg, Method::pipecg};
-constexpr Preconditioner kPreconditioners[] = {Preconditioner::none, Preconditioner::jacobi,
-                                               Preconditioner::chebyshev};
 const std::vector<std::pair<int, int>> kShapes = {{1, 1}, {1, 3}, {2, 1}, {3, 2}, {8, 4}};
 
 SolveSpec spec_of(Method method, Preconditioner pc, double rtol = 1e-9) {

@@ -8,29 +8,18 @@
 #include "cpufree/run/setup.hpp"
 #include "harness.hpp"
 #include "matrices.hpp"
+#include "solves.hpp"
 
 using namespace cpufree;
 using namespace testing_matrices;
+using namespace testing_solves;
 
 namespace {
-
-constexpr Method kMethods[] = {Method::cg, Method::prcg, Method::pipecg};
-constexpr Preconditioner kPreconditioners[] = {Preconditioner::none, Preconditioner::jacobi,
-                                               Preconditioner::chebyshev};
 
 SystemSpec system_spec(int pes, int blocks) {
   SystemSpec spec;
   spec.pes = pes;
   spec.blocks = blocks;
-  return spec;
-}
-
-SolveSpec solve_spec(Method method, Preconditioner preconditioner) {
-  SolveSpec spec;
-  spec.method = method;
-  spec.preconditioner = preconditioner;
-  spec.rtol = 1e-10;
-  spec.maxiter = 2000;
   return spec;
 }
 

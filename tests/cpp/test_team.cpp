@@ -7,21 +7,20 @@
 #include <atomic>
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
 
 #include "cpufree/engines/cpu_processes/memory.hpp"
 #include "cpufree/run/system.hpp"
 #include "harness.hpp"
 #include "matrices.hpp"
+#include "solves.hpp"
 #include "thread_team.hpp"
 
 using namespace cpufree;
 using namespace testing_matrices;
+using namespace testing_solves;
 
 namespace {
-
-constexpr Method kMethods[] = {Method::cg, Method::prcg, Method::pipecg};
-constexpr Preconditioner kPreconditioners[] = {Preconditioner::none, Preconditioner::jacobi,
-                                               Preconditioner::chebyshev};
 
 SystemSpec spec_for(int pes, int blocks, std::shared_ptr<Team> team) {
   SystemSpec spec;
@@ -29,15 +28,6 @@ SystemSpec spec_for(int pes, int blocks, std::shared_ptr<Team> team) {
   spec.pes = pes;
   spec.blocks = blocks;
   spec.team = std::move(team);
-  return spec;
-}
-
-SolveSpec solve_spec(Method method, Preconditioner preconditioner) {
-  SolveSpec spec;
-  spec.method = method;
-  spec.preconditioner = preconditioner;
-  spec.rtol = 1e-10;
-  spec.maxiter = 2000;
   return spec;
 }
 
@@ -209,13 +199,13 @@ TEST(a_segment_smaller_than_expected_is_refused) {
 }
 
 TEST(a_file_that_has_a_name_is_no_segment) {
-  char name[] = "/tmp/cpufree-test-XXXXXX";
-  const int file = mkstemp(name);
+  std::string name = std::filesystem::temp_directory_path() / "cpufree-test-XXXXXX";
+  const int file = mkstemp(name.data());
   CHECK(file >= 0);
   CHECK_EQ(ftruncate(file, 1000), 0);
   CHECK_THROWS(EngineError, cpu_processes::Segment::open({getpid(), file}, 1000));
   close(file);
-  unlink(name);
+  unlink(name.c_str());
 }
 
 TEST(a_file_in_shared_memory_is_no_segment) {

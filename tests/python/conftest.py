@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from ranks_here import free_port
 
 from cpufree import cli
 from cpufree.env import gpu_numbers
@@ -127,3 +128,9 @@ def usual_ctrl_c() -> Iterator[None]:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture
+def place() -> str:
+    """Return where ranks meet."""
+    return f"127.0.0.1:{free_port()}"

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from test_ranks import launched
+from ranks_here import launched
 
 from cpufree import rank_doctor
 from cpufree.doctor import Status

@@ -4,18 +4,29 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from ranks_here import (
+    ENDS_WITHIN,
+    LIMIT,
+    PROGRAM,
+    SMALL,
+    START,
+    all_say,
+    clean,
+    cli,
+    finish,
+    free_port,
+    start,
+    team,
+)
 
 import cpufree.run
 from cpufree import rank_commands, rank_doctor, solve_command
@@ -26,86 +37,6 @@ from cpufree.errors import InvalidInputError, RankFailedError
 from cpufree.ranks import meeting, wire
 from cpufree.ranks.hub import Hub
 from cpufree.result import Reason
-
-PROGRAM = Path(__file__).with_name("rank_program.py")
-LIMIT = "30"  # CPUFREE_JOIN_LIMIT: machines under test are slow
-ENDS_WITHIN = 10.0  # seconds, after the first failure
-START = 15.0  # seconds for processes to start here
-
-
-@dataclass(frozen=True)
-class Ended:
-    """How one rank ended."""
-
-    code: int
-    out: str
-    err: str
-
-
-def free_port() -> int:
-    """Return a port that nobody listens at."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def clean() -> dict[str, str]:
-    """Return the environment of the tests without what launchers set."""
-    ours = ("CPUFREE_", "OMPI_", "PMI", "SLURM_")
-    return {key: value for key, value in os.environ.items() if not key.startswith(ours)}
-
-
-@pytest.fixture
-def place() -> str:
-    """Return where ranks meet."""
-    return f"127.0.0.1:{free_port()}"
-
-
-def start(words: Sequence[str], rank: int, ranks: int, place: str, **more: str) -> subprocess.Popen:  # type: ignore[type-arg]
-    """Start one rank."""
-    environment = clean() | {
-        "CPUFREE_RANK": str(rank),
-        "CPUFREE_RANKS": str(ranks),
-        "CPUFREE_RENDEZVOUS": place,
-        "CPUFREE_JOIN_LIMIT": LIMIT,
-        "NO_COLOR": "1",
-        "COLUMNS": "200",
-        **more,
-    }
-    return subprocess.Popen(
-        [sys.executable, *words],
-        env=environment,
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-
-
-def finish(processes: Sequence[subprocess.Popen]) -> list[Ended]:  # type: ignore[type-arg]
-    """Wait for all; none may outlast its time."""
-    ended = []
-    try:
-        for process in processes:
-            out, err = process.communicate(timeout=START + ENDS_WITHIN)
-            ended.append(Ended(process.returncode, out, err))
-    finally:
-        for process in processes:
-            process.kill()
-            process.wait()
-    return ended
-
-
-def team(what: str, place: str, ranks: int = 3, **more: str) -> list[Ended]:
-    """Run the program of the tests as so many ranks."""
-    words = [str(PROGRAM), what]
-    return finish([start(words, rank, ranks, place, **more) for rank in range(ranks)])
-
-
-def all_say(ended: Sequence[Ended], words: str, ranks: Sequence[int]) -> None:
-    """Check that these ranks have failed with a message that has these words."""
-    for rank in ranks:
-        assert ended[rank].code == 4, ended
-        assert words in ended[rank].out, ended
 
 
 def test_members_exchange_bytes_arrays_and_facts(place: str) -> None:
@@ -416,155 +347,3 @@ def test_the_doctor_tells_of_a_solve_that_gave_nothing_but_nan(
     monkeypatch.setattr(cpufree.run, "solve", lambda *_, **__: result)
     assert rank_doctor.engine_finding(members).status is Status.FAILED
     assert members.given == [told[rank]]
-
-
-def cli(words: Sequence[str]) -> list[str]:
-    """Return the words of the command line for `start`."""
-    return ["-m", "cpufree", *words]
-
-
-SMALL = "gen:poisson2d?nx=40,ny=40"
-
-
-def launched(*words: str, ranks: int = 3) -> Ended:
-    """Run `cpufree run`."""
-    return finish([start(cli(["run", "-n", str(ranks), *words]), 0, 1, "", CPUFREE_RANK="")])[0]
-
-
-def test_run_solves_in_processes_and_rank_0_alone_reports(tmp_path: Path) -> None:
-    ended = launched("solve", SMALL, "--out", str(tmp_path / "x.npy"))
-    assert ended.code == 0
-    assert ended.out.count("Converged after") == 1
-    assert "cpu_processes: 3 PEs × 1 block" in ended.out
-    assert (tmp_path / "x.npy").exists()
-
-
-def test_ranks_write_one_file_together_where_nobody_needs_all_of_x(tmp_path: Path) -> None:
-    whole, parts = tmp_path / "whole.npy", tmp_path / "parts.npy"
-    assert launched("solve", SMALL, "--out", str(whole)).code == 0
-    ended = launched("solve", SMALL, "--no-check", "--out", str(parts))
-    assert ended.code == 0, ended
-    assert "written by 3 ranks" in ended.out
-    assert np.load(parts).tobytes() == np.load(whole).tobytes()
-    assert [file.name for file in tmp_path.iterdir() if file.suffix == ".part"] == []
-
-
-def test_run_gives_the_exit_code_of_the_solve() -> None:
-    assert launched("solve", SMALL, "--maxiter", "2", "-q").code == 10
-
-
-def test_run_tells_once_what_is_wrong_with_an_option() -> None:
-    ended = launched("solve", SMALL, "--rtol", "-1")
-    assert ended.code == 2
-    assert ended.err.count("Invalid value") == 1
-
-
-def test_run_tells_once_of_a_file_that_is_not_there() -> None:
-    ended = launched("solve", "nowhere.mtx")
-    assert ended.code == 3
-    assert ended.err.count("cpufree: error:") == 1
-    assert "nowhere.mtx: no such file" in ended.err
-
-
-def test_run_tells_of_a_matrix_that_cannot_be_solved_by_its_exit_code(tmp_path: Path) -> None:
-    file = tmp_path / "A.mtx"
-    file.write_text("%%MatrixMarket matrix coordinate real general\n2 2 3\n1 1 2\n1 2 1\n2 2 2\n")
-    ended = launched("solve", str(file))
-    assert ended.code == 3, ended
-    assert ended.err.count("cpufree: error:") == 1
-
-
-def test_run_refuses_commands_of_one_process() -> None:
-    ended = launched("stencil", "jacobi2d", "--grid", "9x9", "--iters", "3")
-    assert ended.code == 2
-    assert "works in one process" in ended.err
-
-
-def test_run_tells_of_a_program_that_cannot_be_started() -> None:
-    ended = launched("/no/such/program")
-    assert ended.code == 4
-    assert "rank 0 cannot be started" in ended.err
-
-
-def test_run_starts_any_program() -> None:
-    ended = launched(sys.executable, str(PROGRAM), "talk")
-    assert (ended.code, ended.out) == (0, "talked\n" * 3)
-
-
-def test_an_engine_of_one_process_keeps_ranks_apart(place: str) -> None:
-    words = cli(["solve", SMALL, "--engine", "cpu_threads"])
-    ended = finish([start(words, rank, 2, place) for rank in range(2)])
-    assert [end.out.count("Converged after") for end in ended] == [1, 1]
-
-
-def test_commands_with_different_options_end_with_one_message(place: str) -> None:
-    ended = finish(
-        [start(cli(["solve", SMALL, "--rtol", f"1e-{3 + k}"]), k, 2, place) for k in range(2)]
-    )
-    assert [end.code for end in ended] == [4, 4]
-    said = "".join(end.err for end in ended)
-    assert said.count("cpufree: error:") == 1
-    assert "rank 1 has another option rtol than rank 0" in said
-
-
-def test_a_rank_killed_in_mid_solve_ends_all_with_one_message(place: str) -> None:
-    words = cli(["solve", "gen:poisson1d?n=400000", "--rtol", "1e-10", "--pc", "none"])
-    processes = [start(words, rank, 3, place) for rank in range(3)]
-    time.sleep(5.0)
-    assert all(process.poll() is None for process in processes)
-    begin = time.monotonic()
-    processes[1].kill()
-    ended = finish(processes)
-    assert time.monotonic() - begin < ENDS_WITHIN
-    assert [end.code for end in ended] == [4, -9, 4]
-    said = "".join(end.err for end in ended)
-    assert said.count("cpufree: error:") == 1
-    assert "rank 1 (" in said
-
-
-def test_ctrl_c_ends_all_ranks_and_keeps_the_x_so_far(tmp_path: Path) -> None:
-    file = tmp_path / "x.npy"
-    words = [
-        "solve",
-        "gen:poisson1d?n=400000",
-        "--rtol",
-        "1e-10",
-        "--pc",
-        "none",
-        "--out",
-        str(file),
-    ]
-    environment = clean() | {"CPUFREE_JOIN_LIMIT": LIMIT}
-    launcher = subprocess.Popen(
-        [sys.executable, *cli(["run", "-n", "2", *words])],
-        env=environment,
-        start_new_session=True,  # so that the signal reaches it and its ranks, as from a terminal
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    time.sleep(5.0)
-    os.killpg(launcher.pid, signal.SIGINT)
-    _, said = launcher.communicate(timeout=START + ENDS_WITHIN)
-    assert launcher.returncode == 130, said
-    assert file.exists()
-
-
-def test_run_leaves_no_process_behind_when_it_is_killed(tmp_path: Path) -> None:
-    file = tmp_path / "pids"
-    program = (
-        f"import os, time; open({str(file)!r}, 'a').write(f'{{os.getpid()}}\\n'); time.sleep(60)"
-    )
-    words = cli(["run", "-n", "2", sys.executable, "-c", program])
-    launcher = start(words, 0, 1, "", CPUFREE_RANK="")
-    end = time.monotonic() + START
-    while not file.exists() or len(file.read_text().splitlines()) < 2:
-        assert time.monotonic() < end
-        time.sleep(0.05)
-    launcher.kill()
-    launcher.wait()
-    pids = [int(line) for line in file.read_text().splitlines()]
-    end = time.monotonic() + ENDS_WITHIN
-    while any(Path(f"/proc/{pid}").exists() for pid in pids):
-        assert time.monotonic() < end
-        time.sleep(0.05)

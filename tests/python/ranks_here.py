@@ -1,0 +1,96 @@
+"""Processes of a team, started one by one, and how they ended."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+SMALL = "gen:poisson2d?nx=40,ny=40"
+PROGRAM = Path(__file__).with_name("rank_program.py")
+LIMIT = "30"  # CPUFREE_JOIN_LIMIT: machines under test are slow
+ENDS_WITHIN = 10.0  # seconds, after the first failure
+START = 15.0  # seconds for processes to start here
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How one rank ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+def free_port() -> int:
+    """Return a port that nobody listens at."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def clean() -> dict[str, str]:
+    """Return the environment of the tests without what launchers set."""
+    ours = ("CPUFREE_", "OMPI_", "PMI", "SLURM_")
+    return {key: value for key, value in os.environ.items() if not key.startswith(ours)}
+
+
+def start(words: Sequence[str], rank: int, ranks: int, place: str, **more: str) -> subprocess.Popen:  # type: ignore[type-arg]
+    """Start one rank."""
+    environment = clean() | {
+        "CPUFREE_RANK": str(rank),
+        "CPUFREE_RANKS": str(ranks),
+        "CPUFREE_RENDEZVOUS": place,
+        "CPUFREE_JOIN_LIMIT": LIMIT,
+        "NO_COLOR": "1",
+        "COLUMNS": "200",
+        **more,
+    }
+    return subprocess.Popen(
+        [sys.executable, *words],
+        env=environment,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+def finish(processes: Sequence[subprocess.Popen]) -> list[Ended]:  # type: ignore[type-arg]
+    """Wait for all; none may outlast its time."""
+    ended = []
+    try:
+        for process in processes:
+            out, err = process.communicate(timeout=START + ENDS_WITHIN)
+            ended.append(Ended(process.returncode, out, err))
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+    return ended
+
+
+def team(what: str, place: str, ranks: int = 3, **more: str) -> list[Ended]:
+    """Run the program of the tests as so many ranks."""
+    words = [str(PROGRAM), what]
+    return finish([start(words, rank, ranks, place, **more) for rank in range(ranks)])
+
+
+def all_say(ended: Sequence[Ended], words: str, ranks: Sequence[int]) -> None:
+    """Check that these ranks have failed with a message that has these words."""
+    for rank in ranks:
+        assert ended[rank].code == 4, ended
+        assert words in ended[rank].out, ended
+
+
+def cli(words: Sequence[str]) -> list[str]:
+    """Return the words of the command line for `start`."""
+    return ["-m", "cpufree", *words]
+
+
+def launched(*words: str, ranks: int = 3) -> Ended:
+    """Run `cpufree run`."""
+    return finish([start(cli(["run", "-n", str(ranks), *words]), 0, 1, "", CPUFREE_RANK="")])[0]
