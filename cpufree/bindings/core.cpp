@@ -45,7 +45,7 @@ nb::ndarray<nb::numpy, T, nb::ndim<1>> new_numpy(std::size_t n) {
 SystemSpec spec_of(int pes, int blocks, const std::string& engine, const std::vector<int>& gpus,
                    const nb::dict& tuning) {
   require_known(tuning, {"threads", "halo", "residency", "ring", "spread", "compress",
-                         "boundary_blocks", "nvshmem_library"});
+                         "boundary_blocks", "nvshmem_library", "node_size"});
   SystemSpec spec;
   spec.engine = engine_from_name(engine);
   spec.pes = pes;
@@ -58,6 +58,7 @@ SystemSpec spec_of(int pes, int blocks, const std::string& engine, const std::ve
   spec.ring = option(tuning, "ring", spec.ring);
   spec.spread = option(tuning, "spread", spec.spread);
   spec.boundary_blocks = option(tuning, "boundary_blocks", spec.boundary_blocks);
+  spec.node_size = option(tuning, "node_size", spec.node_size);
   spec.nvshmem_library = option(tuning, "nvshmem_library", spec.nvshmem_library);
   return spec;
 }
@@ -130,6 +131,7 @@ nb::dict dict_of(const PlanReport& plan) {
   nb::dict d;
   d["engine"] = plan.engine;
   d["pes"] = plan.pes.size();
+  d["nodes"] = plan.nodes;
   d["blocks"] = plan.blocks;
   d["threads"] = plan.threads;
   d["rows"] = rows;

@@ -1,6 +1,7 @@
 #include "cpufree/problem/remote_plan.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <string>
 
 #include "cpufree/base/error.hpp"
@@ -35,6 +36,11 @@ RemotePlan make_remote_plan(LocalSystem<T>& local, std::vector<BlockPlan>& block
                             std::span<const std::int32_t> node) {
   RemotePlan plan;
   const std::int32_t first = local.rows() + local.ghosts;
+  // What all blocks send is no more than all destinations.
+  require(
+      first + static_cast<std::int64_t>(local.destinations.size()) <=
+          std::numeric_limits<std::int32_t>::max(),
+      "a PE's rows, its ghosts and what it sends are too many for 32-bit numbers; use more PEs");
   const auto elsewhere = [&](std::int32_t other) { return node[at(other)] != node[at(pe)]; };
   for (BlockPlan& block : blocks) {
     auto& runs = plan.runs.emplace_back();

@@ -119,6 +119,13 @@ void check(const SystemSpec& spec) {
   require(spec.team == nullptr || spec.team->size() == spec.pes,
           "the engine " + engine + " has one process for each PE: pes is " +
               std::to_string(spec.pes) + ", not the number of processes");
+  require(spec.node_size >= 0, "node_size must be a number of PEs, or 0 (automatic), not " +
+                                   std::to_string(spec.node_size));
+  require(!in_nodes(spec) || spec.engine != Engine::cuda_p2p,
+          "the engine cuda_p2p works on GPUs that reach one another's memory: leave out node_size, "
+          "or start ranks with the engine nvshmem");
+  require(!in_nodes(spec) || spec.halo <= 0,
+          "halos between nodes do not travel as packets: leave out halo, or node_size");
   require(spec.threads >= 0 && spec.threads <= 512 && spec.threads % 32 == 0,
           "threads must be a multiple of 32 up to 512, or 0 (automatic), not " +
               std::to_string(spec.threads));

@@ -23,6 +23,10 @@ struct SystemSpec {
   std::shared_ptr<Team> team = nullptr;  // cpu_processes, nvshmem: as many members as PEs
   std::string nvshmem_library = {};      // nvshmem: its path; empty: where the system looks
 
+  // PEs of a node: as if every so many in a row were a machine of their own, whose memory loads and
+  // stores of other PEs do not reach. 0: as it is.
+  int node_size = 0;
+
   // For experiments. The defaults leave the choice to the engine.
   int threads = 0;  // per block, cuda_p2p: a multiple of 32; 0: by the rows of a block
   // How ghosts travel: 0 stores, 1 packets, 2 packets among the blocks of a PE as well (cuda_p2p),
@@ -76,6 +80,11 @@ inline bool needs_team(Engine engine) {
 const char* study_name(Study study);
 // "CONVERGED_RTOL" and so on.
 const char* reason_name(Reason reason);
+
+// Whether node_size makes several nodes of the PEs.
+inline bool in_nodes(const SystemSpec& spec) {
+  return spec.node_size > 0 && spec.node_size < spec.pes;
+}
 
 // Throws InvalidInput where a number is out of its range.
 void check(const SystemSpec& spec);
