@@ -162,9 +162,16 @@ class Arrivals {
     return slot(pe, block) + odd * port_.pes() * port_.blocks();
   }
 
+  // The slot in which a block of PE `pe` signals me.
+  CPUFREE_KERNEL_FN int slot_from(int pe, int block) const {
+    if constexpr (RemotePort<P>)
+      if (!reaches(port_, pe)) return remote_slot(pe, block);
+    return slot(pe, block);
+  }
+
   CPUFREE_KERNEL_FN bool wait_for(int pe, int block, Channel channel) {
-    const int from = reaches(port_, pe) ? slot(pe, block) : remote_slot(pe, block);
-    return wait_flag(port_, board_.flags + from, epoch_, WaitSite{channel, pe, block});
+    return wait_flag(port_, board_.flags + slot_from(pe, block), epoch_,
+                     WaitSite{channel, pe, block});
   }
 
   P& port_;

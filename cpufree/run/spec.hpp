@@ -22,6 +22,9 @@ struct SystemSpec {
   std::vector<int> gpus = {};
   std::shared_ptr<Team> team = nullptr;  // cpu_processes, nvshmem: as many members as PEs
   std::string nvshmem_library = {};      // nvshmem: its path; empty: where the system looks
+  std::string nvshmem_kernels = {};  // nvshmem: path of the kernels for several nodes; empty: none
+  // nvshmem: whether PEs are on several machines, so that NVSHMEM is asked which PEs are a node.
+  bool several_machines = false;
 
   // PEs of a node: as if every so many in a row were a machine of their own, whose memory loads and
   // stores of other PEs do not reach. 0: as it is.
@@ -77,6 +80,8 @@ inline bool on_gpus(Engine engine) {
 inline bool needs_team(Engine engine) {
   return engine == Engine::cpu_processes || engine == Engine::nvshmem;
 }
+const char* method_name(Method method);
+const char* preconditioner_name(Preconditioner preconditioner);
 const char* study_name(Study study);
 // "CONVERGED_RTOL" and so on.
 const char* reason_name(Reason reason);

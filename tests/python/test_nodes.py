@@ -37,7 +37,7 @@ def test_ranks_in_nodes_find_what_ranks_of_one_node_find(tmp_path: Path, method:
     x, report = solved(tmp_path, "--method", method, CPUFREE_NODE_SIZE="2")
     assert abs(report["iterations"] - one["iterations"]) <= 1
     assert report["reason"] == one["reason"] == "CONVERGED_RTOL"
-    A = cpufree.load_matrix(SMALL).to_scipy()
+    A = cpufree.load_matrix(SMALL)
     b = np.ones(A.shape[0])
     assert np.linalg.norm(b - A @ x) <= 1.01e-9 * np.linalg.norm(b)
     assert np.linalg.norm(x - expected) <= 1e-6 * np.linalg.norm(expected)

@@ -83,7 +83,8 @@ def place(team: Team, asked: Asked, env: Env, size: Size) -> Placement:
         blocks, why = choices.choose_blocks(asked.blocks, env.blocks, 1, size.nnz)
     team.agree("number of blocks", {"number of blocks": blocks})
     reasons = [f"nvshmem: {each}", *why_nodes]
-    tuning["nvshmem_library"] = library
+    tuning |= {"nvshmem_library": library, "nvshmem_kernels": nvshmem.find_kernels()}
+    tuning["several_machines"] = team.size_here < team.size
     return Placement(
         engine, team.size, blocks, reasons, why, gpus_of_all,
         team=team, own_gpu=own, tuning=tuning,
