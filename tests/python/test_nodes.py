@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from ranks_here import SMALL, Ended, cli, finish, start
 import cpufree
 from cpufree.env import Env
 from cpufree.errors import InvalidInputError
+from cpufree.run import nvshmem
 from cpufree.run.gpu_choice import Size
 from cpufree.run.placement import Asked, in_nodes, place
 
@@ -94,3 +96,13 @@ def test_gpus_of_one_process_are_refused_as_nodes(monkeypatch: pytest.MonkeyPatc
     )
     with pytest.raises(InvalidInputError, match="CPUFREE_NODE_SIZE"):
         place(Asked(), Env(node_size=1), Size(10, 10, 8))
+
+
+def test_kernels_for_several_nodes_lie_beside_the_extension(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    extension = SimpleNamespace(__file__=str(tmp_path / "_core.so"))
+    monkeypatch.setattr("cpufree.run.core.load", lambda: extension)
+    assert nvshmem.find_kernels() == ""
+    (tmp_path / "_nvshmem.fatbin").touch()
+    assert nvshmem.find_kernels() == str(tmp_path / "_nvshmem.fatbin")
