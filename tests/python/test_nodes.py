@@ -51,10 +51,9 @@ def test_ranks_in_nodes_find_the_same_bits_each_time(tmp_path: Path) -> None:
     assert first.tobytes() == again.tobytes()
 
 
-def test_solve_tells_of_nodes_and_why() -> None:
-    ended = launched(4, ["solve", SMALL], CPUFREE_NODE_SIZE="2")
-    assert ended.code == 0, ended
-    assert "4 PEs in 2 nodes" in ended.out
+def test_solve_tells_of_nodes_and_why(tmp_path: Path) -> None:
+    _, report = solved(tmp_path, CPUFREE_NODE_SIZE="2")
+    assert "2 nodes: CPUFREE_NODE_SIZE" in report["why"]
 
 
 def test_ranks_with_nodes_of_other_sizes_are_told_so(place: str) -> None:
