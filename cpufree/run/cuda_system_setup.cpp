@@ -61,9 +61,7 @@ CudaSystem<T>::CudaSystem(const CsrView<T>& matrix, std::span<const std::int32_t
       ring_slots_(spec.ring) {
   check(spec);
   devices_ = choose_devices(own_.here, spec.gpus);
-  require(own_.all <= cuda_p2p::kMaxPes, "GPUs that reach one another's memory work together, " +
-                                             std::to_string(cuda_p2p::kMaxPes) +
-                                             " of them at most, not " + std::to_string(own_.all));
+  require_reach(own_.all);
   std::jthread waking = wake(devices_);
   auto plan = plan_of(matrix, part, order, spec.pes);
   waking.join();

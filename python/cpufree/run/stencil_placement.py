@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from ..env import Env
-from ..errors import InvalidInputError, OutOfMemoryError, UnsupportedError
+from ..errors import InvalidInputError, OutOfMemoryError
 from . import choices
 from .gpu_choice import MODEL, Bytes, Size
 from .gpus import Gpu
@@ -44,10 +46,19 @@ class StencilPlacement:
     """Blocks for each PE; 0: the engine decides."""
     gpus: list[Gpu] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    own_gpu: Gpu | None = None
+    """Of several processes: the GPU of this one, one of `gpus`."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """More for the compiled core."""
+
+    @property
+    def devices(self) -> list[int]:
+        """Numbers of the GPUs of this process."""
+        return [gpu.index for gpu in ([self.own_gpu] if self.own_gpu else self.gpus)]
 
 
 def place(asked: Asked, env: Env, work: Work, near: int | None = None) -> StencilPlacement:
-    """Return where the work is to be done.
+    """Return where the work is to be done, by this process alone.
 
     Args:
         asked: by the call. env: by the environment.
@@ -63,11 +74,6 @@ def place(asked: Asked, env: Env, work: Work, near: int | None = None) -> Stenci
         raise InvalidInputError(
             "u0 lies on a GPU, but engine 'cpu_threads' is asked for: leave the engine out, or "
             "pass a copy on the host (u0.get() in CuPy, u0.cpu() in PyTorch)"
-        )
-    if named in choices.DISTRIBUTED:
-        raise UnsupportedError(
-            f"engine '{named}' solves systems; stencils run in one process: choose 'cuda_p2p', "
-            "'cpu_threads', or leave the engine to 'auto'"
         )
     large = work.updates >= GPU_UPDATES
     engine, _, notes = choose_engine(asked, env, GPU_NNZ if large else 0, near is not None)
