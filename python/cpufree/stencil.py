@@ -217,8 +217,9 @@ def jacobi(
         term = None if source is None else as_source(source, start)
         updates = count_updates(start.shape, periodic)
         if team is None:
-            points = Work(start.size, len(start.shape), start.dtype.itemsize, updates * options["iterations"])
-            placement = place(asked, env, points, near)
+            work = updates * options["iterations"]
+            size = Work(start.size, len(start.shape), start.dtype.itemsize, work)
+            placement = place(asked, env, size, near)
         else:
             placement = stencil_processes.place(team, asked, env, near)
         options |= {"engine": placement.engine, "pes": placement.pes, "blocks": placement.blocks}

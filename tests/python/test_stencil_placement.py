@@ -90,7 +90,6 @@ def test_blocks_of_the_environment_are_for_the_engine_it_names(machine: Machine)
         ({"gpus": [0], "pes": 2}, InvalidInputError, "pes is 2, but gpus names 1 device"),
         ({"gpus": [0], "engine": "cpu_threads"}, InvalidInputError, "which uses none"),
         ({"engine": "cuda_p2p", "pes": 9}, NotEnoughGpusError, "9 PEs are asked for"),
-        ({"engine": "nvshmem"}, UnsupportedError, "stencils run in one process"),
     ],
 )
 def test_what_cannot_be_had_is_refused(
