@@ -127,10 +127,10 @@ auto with_arrays(const nb::object& start, const nb::object& source, const nb::ob
 template <class T>
 nb::dict run_problem(const StencilProblem<T>& problem, const StencilSpec& spec,
                      const nb::dict& options, const nb::object& progress) {
-  require_known(options, {"engine", "pes", "blocks", "gpus", "halo_steps", "thickness", "halo",
-                          "iterations", "tol", "check_every", "time_limit", "wait_limit", "study",
-                          "roles", "boundary_blocks", "sweep", "rows", "gather", "cores",
-                          "nvshmem_library"});
+  require_known(options, {"engine",     "pes",        "blocks",     "gpus",  "halo_steps",
+                          "thickness",  "halo",       "iterations", "tol",   "check_every",
+                          "time_limit", "wait_limit", "study",      "roles", "boundary_blocks",
+                          "sweep",      "rows",       "gather",     "cores", "nvshmem_library"});
   const StencilRun run = run_of(options);
   Progress tell;
   if (!progress.is_none())

@@ -25,8 +25,8 @@ StencilCosts costs_of(std::size_t fast_bytes) {
   return costs;
 }
 
-// What the kernels say of themselves, for a grid and a spec. With a team, whose GPUs may differ, all
-// members ask in the same order: what they ask next follows from what they have agreed on.
+// What the kernels say of themselves, for a grid and a spec. With a team, whose GPUs may differ,
+// all members ask in the same order: what they ask next follows from what they have agreed on.
 template <class T>
 class Chooser {
  public:
@@ -161,8 +161,7 @@ ChosenStencil choose_cuda_stencil(const Grid& grid, const StencilSpec& spec, con
 }
 
 template ChosenStencil choose_cuda_stencil<float>(const Grid&, const StencilSpec&,
-                                                  const StencilRun&, bool,
-                                                  const std::vector<int>&);
+                                                  const StencilRun&, bool, const std::vector<int>&);
 template ChosenStencil choose_cuda_stencil<double>(const Grid&, const StencilSpec&,
                                                    const StencilRun&, bool,
                                                    const std::vector<int>&);

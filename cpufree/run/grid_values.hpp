@@ -86,8 +86,7 @@ class GridValues {
           for (std::int64_t i0 = 0; i0 < inside.extent(0); ++i0)
             for (std::int64_t i1 = 0; i1 < inside.extent(1); ++i1, from += inside.extent(2)) {
               const std::int64_t row = (p0.place + i0) * box.extent(1) + p1.place + i1;
-              std::copy_n(from, inside.extent(2),
-                          values.begin() + row * box.extent(2) + p2.place);
+              std::copy_n(from, inside.extent(2), values.begin() + row * box.extent(2) + p2.place);
             }
         }
   }

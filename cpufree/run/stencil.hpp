@@ -27,13 +27,13 @@ enum class Roles : std::uint32_t { tiles, specialized, two_kernels };
 struct StencilSpec {
   Engine engine = Engine::cpu_threads;
   int pes = 1;
-  int blocks = 0;              // per PE; 0: as many as there are cores or multiprocessors for
+  int blocks = 0;  // per PE; 0: as many as there are cores or multiprocessors for
   // cuda_p2p: the device of each PE; empty: 0, 1, ... nvshmem: the one of this process.
   std::vector<int> gpus = {};
   std::shared_ptr<Team> team = nullptr;  // cpu_processes, nvshmem: as many members as PEs
   std::string nvshmem_library = {};      // nvshmem: its path; empty: where the system looks
   int cores = 0;                         // for all PEs of the CPU engine; 0: those of this process
-  int layers = 0;              // iterations from one exchange to the next; 0: chosen by a model
+  int layers = 0;  // iterations from one exchange to the next; 0: chosen by a model
 
   // For experiments. The defaults leave the choice to the engine.
   int thickness = 0;  // planes between two block barriers; 0: automatic

@@ -9,9 +9,9 @@
 namespace cpufree {
 
 void require_all_pes(const StencilSpec& spec, const StencilLayout& layout) {
-  require(layout.plan.pes == spec.pes,
-          "the grid has rows for " + std::to_string(layout.plan.pes) + " PEs, and there are " +
-              std::to_string(spec.pes) + " processes, one for each: start no more than it has");
+  require(layout.plan.pes == spec.pes, "the grid has rows for " + std::to_string(layout.plan.pes) +
+                                           " PEs, and there are " + std::to_string(spec.pes) +
+                                           " processes, one for each: start no more than it has");
 }
 
 namespace {
@@ -33,8 +33,8 @@ void share_end(Team& team, StencilResult& result) {
 template <class T>
 void deliver(const StencilProblem<T>& problem, Team& team, const StencilRun& run,
              const Tiling& tiling, const std::vector<T>& mine) {
-  const auto all = run.gather ? team.gather("gathering the grid", bytes_of(mine))
-                              : std::vector<Bytes>();
+  const auto all =
+      run.gather ? team.gather("gathering the grid", bytes_of(mine)) : std::vector<Bytes>();
   if (all.empty()) {
     std::ranges::copy(mine, problem.room(span_of(tiling.tiles[at(team.rank())], false)));
     return;
