@@ -1,6 +1,7 @@
 // Stencils of several processes: each member of a team has one PE, and its own part of the grid.
 // Here the members are threads, and the memory that they share is mapped by each for itself.
 #include <atomic>
+#include <cmath>
 #include <limits>
 #include <mutex>
 
@@ -124,12 +125,11 @@ TEST(a_value_that_overflows_at_one_member_shows_in_the_update_of_all) {
   for (std::size_t i = 0; i < 12; ++i) c.start[i] = std::numeric_limits<float>::max();
   for (std::size_t i = 12; i < c.start.size(); ++i) c.start[i] = 0.0F;
   c.start[7] = -std::numeric_limits<float>::max();
-  const auto whole = c.expected(3);
   std::vector<double> updates(2);
   rethrow(run_team(2, [&](const std::shared_ptr<Team>& team) {
     updates[at(team->rank())] = run_part(c, team).result.update;
   }));
-  CHECK_EQ(updates[0], updates[1]);
+  for (const double update : updates) CHECK(!std::isfinite(update));
 }
 
 TEST(members_agree_on_the_least_number_of_blocks) {

@@ -16,7 +16,6 @@ from cpufree import ranks
 from cpufree.stencil import StencilResult, jacobi
 
 ENGINE = os.environ.get("CPUFREE_TEST_RANKS", "cpu_processes")
-ALONE = "cuda_p2p" if ENGINE == "nvshmem" else "cpu_threads"
 FOREVER = 2**40
 
 

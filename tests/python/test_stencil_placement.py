@@ -17,7 +17,7 @@ from cpufree.errors import (
     OutOfMemoryError,
     UnsupportedError,
 )
-from cpufree.run import core, from_device
+from cpufree.run import core, from_device, stencil_processes
 from cpufree.run.placement import Asked
 from cpufree.run.stencil_placement import GPU_UPDATES, StencilPlacement, Work, place
 from cpufree.stencil import jacobi
@@ -115,6 +115,21 @@ def test_grids_too_large_for_the_gpus_go_to_the_cpu_or_are_refused(machine: Mach
     assert "done on the CPU: the grid needs about 32 GiB" in fallen_back.warnings[0]
     with pytest.raises(OutOfMemoryError, match="Use more GPUs, float32, or engine 'cpu_threads'"):
         place(Asked(engine="cuda_p2p"), Env(), grid)
+
+
+@pytest.mark.parametrize(
+    ("asked", "near", "message"),
+    [
+        ({"engine": "nvshmem"}, 0, "u0 lies on a GPU, but engine 'nvshmem' takes values on the"),
+        ({"engine": "cpu_processes", "gpus": [0]}, None, "'cpu_processes' is asked for, which use"),
+    ],
+)
+def test_what_several_processes_cannot_have_is_refused(
+    asked: dict[str, Any], near: int | None, message: str
+) -> None:
+    team: Any = None  # is not asked
+    with pytest.raises(InvalidInputError, match=message):
+        stencil_processes.place(team, Asked(**asked), Env(), near)
 
 
 def test_jacobi_hands_its_gpus_to_the_engine(machine: Machine) -> None:

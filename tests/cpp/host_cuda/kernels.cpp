@@ -5,6 +5,7 @@
 #include <cmath>
 #include <type_traits>
 
+#include "cpufree/base/error.hpp"
 #include "cpufree/run/cuda_kernel.hpp"
 #include "cpufree/run/cuda_vectors.hpp"
 #include "cpufree/solvers/cg.hpp"
