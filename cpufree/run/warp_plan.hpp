@@ -27,6 +27,7 @@ struct ShapedLayout {
   StencilLayout layout;
   Shape shape;
   int warps = 1;
+  double seconds = 0.0;  // of an iteration, as predicted
 };
 using RegisterLayout = ShapedLayout<RegisterShape>;
 using BrickLayout = ShapedLayout<BrickShape>;
@@ -64,6 +65,7 @@ struct StreamLayout {
     std::vector<GhostCopy> ghosts;
   };
   std::vector<Pe> pes;
+  double seconds = 0.0;  // of an iteration, as predicted
 };
 
 // What the halos of a box take, where each PE is one tile: the box of all PEs, and the copies that

@@ -218,7 +218,8 @@ def jacobi(
         updates = count_updates(start.shape, periodic)
         if team is None:
             work = updates * options["iterations"]
-            size = Work(start.size, len(start.shape), start.dtype.itemsize, work)
+            bytes_each = start.dtype.itemsize
+            size = Work(start.shape, tuple(periodic), bytes_each, work, term is not None)
             placement = place(asked, env, size, near)
         else:
             placement = stencil_processes.place(team, asked, env, near)
