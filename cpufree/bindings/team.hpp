@@ -4,6 +4,7 @@
 #include <nanobind/nanobind.h>
 
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -12,7 +13,8 @@
 namespace cpufree {
 
 // Around an object with the attributes rank and size, and the methods all_gather(what, bytes) and
-// gather(what, bytes), which return lists of bytes. What these raise passes through.
+// gather(what, bytes), which return lists of bytes, and fail(message). What the first two raise
+// passes through.
 class [[gnu::visibility("hidden")]] PyTeam final : public Team {
  public:
   explicit PyTeam(nanobind::object team)
@@ -34,6 +36,14 @@ class [[gnu::visibility("hidden")]] PyTeam final : public Team {
   }
   std::vector<Bytes> gather(const char* what, std::span<const std::byte> mine) override {
     return ask("gather", what, mine);
+  }
+  void give_up(const std::string& message) override {
+    const nanobind::gil_scoped_acquire acquire;
+    try {
+      team_.attr("fail")(message);
+    } catch (nanobind::python_error& error) {
+      error.discard_as_unraisable("fail");
+    }
   }
 
  private:
