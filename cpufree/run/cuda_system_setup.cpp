@@ -64,10 +64,7 @@ CudaSystem<T>::CudaSystem(const CsrView<T>& matrix, std::span<const std::int32_t
   check(spec);
   devices_ = choose_devices(own_.here, spec.gpus);
   choose_nodes(spec);
-  require(nodes_.largest() <= cuda_p2p::kMaxPes,
-          "GPUs that reach one another's memory work together, " +
-              std::to_string(cuda_p2p::kMaxPes) + " of them at most, not " +
-              std::to_string(nodes_.largest()));
+  require_reach(nodes_.largest());
   std::jthread waking = wake(devices_);
   auto plan = plan_of(matrix, part, order, spec.pes);
   waking.join();

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import os
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from rich.console import Console
 from rich.text import Text
 
@@ -24,6 +21,7 @@ from .commands import (
     stage,
     tell_plan,
 )
+from .rank_commands import write_together
 
 
 @dataclass(frozen=True)
@@ -69,7 +67,7 @@ class SolveWork:
             rows = solver.rows
         outputs, together = self.outputs, ""
         if outputs.out and not self.wants_all:
-            together = write_together(outputs.out, result.x, rows)
+            together = write_together(outputs.out, result.x.shape, rows, result.x[rows], "solution")
             outputs = dataclasses.replace(outputs, out=None)
         if speaks:
             checked = check_answer(system, b, result.x) if self.check else None
@@ -80,29 +78,3 @@ class SolveWork:
             for line in [*lines, *outputs.write(result, system, self.matrix, tolerance)]:
                 paper.print(Text(f"  {line}"))
         return display.ENDINGS[result.reason].exit_code
-
-
-def write_together(path: str, x: NDArray[Any], rows: NDArray[Any]) -> str:
-    """Write x into one .npy file, each rank its own rows; return where it lies.
-
-    All ranks are on one machine, and see the file under that name. Where one fails, none is left.
-    """
-    team = ranks.current()
-    assert team is not None
-    draft = f"{path}.part"
-    try:
-        if team.rank == 0:
-            np.lib.format.open_memmap(draft, "w+", x.dtype, x.shape).flush()
-        team.barrier("a file for x")
-        file = np.lib.format.open_memmap(draft, "r+")
-        file[rows] = x[rows]
-        file.flush()
-        team.barrier("x is written")
-        if team.rank == 0:
-            os.replace(draft, path)
-    except BaseException:
-        if team.rank == 0:
-            with contextlib.suppress(OSError):
-                os.unlink(draft)
-        raise
-    return f"solution in {path}, written by {team.size} ranks"

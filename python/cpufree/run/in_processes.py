@@ -139,13 +139,18 @@ def solve(
     call: Callable[[Callable[[int, float], bool]], Any],
 ) -> Any:
     """Return what `call` returns for a function that follows the solve, and the team."""
+    with team.working():
+        facts = {f"option {name}": value for name, value in options.items()}
+        facts |= {"right-hand side": digest(vectors[0]), "first guess": digest(vectors[1])}
+        team.agree("options of a solve", facts)
+        return call(following(team, watch))
+
+
+def following(team: Team, watch: Watch) -> Callable[[int, float], bool]:
+    """Return a function that follows kernels, and the team."""
 
     def follow(iteration: int, residual: float) -> bool:
         team.check()  # another rank has failed: the kernels are made to leave
         return watch(iteration, residual)
 
-    with team.working():
-        facts = {f"option {name}": value for name, value in options.items()}
-        facts |= {"right-hand side": digest(vectors[0]), "first guess": digest(vectors[1])}
-        team.agree("options of a solve", facts)
-        return call(follow)
+    return follow

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -182,9 +182,17 @@ def in_nodes(env: Env, pes: int) -> tuple[dict[str, Any], list[str]]:
 
 
 def choose_gpus(
-    asked: Asked, env: Env, size: Size, near: int | None = None, model: Model = MODEL
+    asked: Asked,
+    env: Env,
+    size: Size,
+    near: int | None = None,
+    model: Model = MODEL,
+    seconds: Callable[[int], float] | None = None,
 ) -> tuple[list[Gpu], str, list[str]]:
-    """Return a GPU for each PE, why these, and what the user should be warned of."""
+    """Return a GPU for each PE, why these, and what the user should be warned of.
+
+    `seconds` tells those of an iteration on so many GPUs; None: as the model predicts.
+    """
     there = gpus.find()
     if asked.devices != "auto":
         chosen = _devices(asked.devices, there, "gpus")
@@ -207,12 +215,14 @@ def choose_gpus(
         return _reachable(_in_order(_near_first(pool, near)[:pes])), why, []
     if env.gpus != "auto":
         return _reachable(pool), "asked for by CPUFREE_GPUS", []
-    return _best(_near_first(pool, near), size, model)
+    return _best(_near_first(pool, near), size, model, seconds)
 
 
-def _best(there: list[Gpu], size: Size, model: Model) -> tuple[list[Gpu], str, list[str]]:
+def _best(
+    there: list[Gpu], size: Size, model: Model, seconds: Callable[[int], float] | None
+) -> tuple[list[Gpu], str, list[str]]:
     """Return as many of the GPUs as the model finds best; one, if those cannot be combined."""
-    chosen, why = choose(size, there, Gpu.room, model)
+    chosen, why = choose(size, there, Gpu.room, model, seconds)
     problem = core.peer_problem(tuple(gpu.index for gpu in chosen))
     if not problem:
         return _in_order(chosen), why, []

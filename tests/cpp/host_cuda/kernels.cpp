@@ -1,8 +1,6 @@
-// The solver kernels of the engine for GPUs on the host: every thread of the blocks of a GPU is a
-// fiber (warp_rig.hpp), and every GPU is a thread of its own, in this process or another. And what
-// GPUs do with vectors before and after a solve.
+// The solver kernels of the engine for GPUs on the host, and what GPUs do with vectors before and
+// after a solve.
 #include <algorithm>
-#include <atomic>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -10,9 +8,9 @@
 #include <string>
 #include <type_traits>
 
+#include "cpufree/base/error.hpp"
 #include "cpufree/run/cuda_kernel.hpp"
 #include "cpufree/run/cuda_remote_kernel.hpp"
-#include "cpufree/run/cuda_stencil.hpp"
 #include "cpufree/run/cuda_vectors.hpp"
 #include "cpufree/solvers/cg.hpp"
 #include "cpufree/solvers/kernel.hpp"
@@ -20,28 +18,11 @@
 #include "cpufree/solvers/prcg.hpp"
 #include "cpufree/solvers/preconditioners.hpp"
 #include "cpufree/solvers/warp_slices.hpp"
-#include "host_kernel.hpp"
-#include "warp_rig.hpp"
+#include "host_ports.hpp"
 
 namespace host_cuda {
 
 using namespace cpufree;
-
-// A packet may be written by another thread or process while it is read: the tag first, for whoever
-// sees the tag sees the value.
-template <class Base>
-class Crossing : public Base {
- public:
-  using Base::Base;
-  Packet get_packet(const Packet* packet) {
-    this->machine().look();
-    auto& p = const_cast<Packet&>(*packet);
-    Packet out;
-    out.tag = std::atomic_ref<std::uint64_t>(p.tag).load(std::memory_order_acquire);
-    out.value = std::atomic_ref<double>(p.value).load(std::memory_order_relaxed);
-    return out;
-  }
-};
 
 // For kernels without rings.
 class PlainPort : public warp_rig::Port {
@@ -126,17 +107,8 @@ const Kernel* kernel_named(const char* name) {
 template <template <class, class> class Algorithm, class M, class T, class P>
 const void* kernel() {
   using Args = SolveArgs<WarpSlices<T>>;
-  static std::atomic<unsigned> seed{1};
-  static const Kernel one{sizeof(Args), [](const cuda_p2p::Shared& shared, const void* args,
-                                           int blocks, int threads, std::size_t fast_bytes) {
-                            warp_rig::run<P>(shared.pes, blocks, threads, fast_bytes, shared.heaps,
-                                             seed++, [&](P& port, int pe) {
-                                               if (pe == shared.pe)
-                                                 solve_kernel<Algorithm, M>(
-                                                     port, *static_cast<const Args*>(args));
-                                             });
-                          }};
-  return &one;
+  return kernel_of<P, Args>(
+      [](P& port, const Args& args) { solve_kernel<Algorithm, M>(port, args); });
 }
 
 }  // namespace host_cuda
@@ -195,17 +167,12 @@ void scatter_vector(const T* from, const std::int32_t* row, std::int64_t count, 
     if (row[j] >= 0) join(probe, to[row[j]] = static_cast<T>(from[j] / scale));
 }
 
-#define CPUFREE_HOST_VECTORS(T)                                                                   \
-  template void gather_vector(const T*, const std::int32_t*, std::int64_t, T*, VectorProbe*,      \
-                              cudaStream_t);                                                      \
-  template void scale_vector(T*, std::int64_t, double, cudaStream_t);                             \
-  template void scatter_vector(const T*, const std::int32_t*, std::int64_t, double, T*,           \
-                               VectorProbe*, cudaStream_t);                                       \
-  template <>                                                                                     \
-  StencilResult run_cuda_stencil(const StencilProblem<T>&, const StencilSpec&, const StencilRun&, \
-                                 const Progress&) {                                               \
-    throw Unsupported("the host has no stencils of GPUs");                                        \
-  }
+#define CPUFREE_HOST_VECTORS(T)                                                              \
+  template void gather_vector(const T*, const std::int32_t*, std::int64_t, T*, VectorProbe*, \
+                              cudaStream_t);                                                 \
+  template void scale_vector(T*, std::int64_t, double, cudaStream_t);                        \
+  template void scatter_vector(const T*, const std::int32_t*, std::int64_t, double, T*,      \
+                               VectorProbe*, cudaStream_t);
 CPUFREE_HOST_VECTORS(float)
 CPUFREE_HOST_VECTORS(double)
 
