@@ -12,6 +12,7 @@
 #include "cpufree/engines/cuda_p2p/bootstrap.hpp"
 #include "cpufree/engines/cuda_p2p/memory.hpp"
 #include "cpufree/run/cuda_heaps.hpp"
+#include "cpufree/run/cuda_remote.hpp"
 #include "cpufree/run/cuda_run.hpp"
 #include "cpufree/run/cuda_transfer.hpp"
 #include "cpufree/run/cuda_upload.hpp"
@@ -58,6 +59,7 @@ class CudaSystem final : public System<T> {
     Array<std::int64_t> send_ptr;
     Array<Destination> destinations;
     Array<std::int32_t> source, global_row;
+    RemoteTables remote;  // where there are several nodes
     Array<BlockShare<Matrix>> shares;
     Array<Split> splits;                            // of the blocks, once they have been asked for
     std::array<Array<T>, kPrivateVectors> vectors;  // in the order of `each_private`
@@ -70,7 +72,7 @@ class CudaSystem final : public System<T> {
     std::vector<Pe> pes;  // of this process
     std::unique_ptr<CudaHeaps> heaps;
     CudaRunner runner;
-    std::vector<SolveArgs<Matrix>> args;
+    std::vector<RemoteSolveArgs<Matrix>> args;
     Array<Outcome> outcome;  // of PE 0, as the history is
     Array<double> history;
     std::unique_ptr<CudaTransfer<T>> transfer;
@@ -92,6 +94,8 @@ class CudaSystem final : public System<T> {
     std::vector<std::vector<std::int32_t>> sources;
   };
 
+  void choose_nodes(const SystemSpec& spec);
+  void plan_nodes(HaloPlan<T>& plan, std::vector<std::vector<BlockPlan>>& plans, Extent& extent);
   void choose_blocks(const SystemSpec& spec, const Extent& extent);
   Sharing share_out(HaloPlan<T>& plan, std::span<const std::int32_t> order, const SystemSpec& spec);
   bool should_spread(const std::vector<ShareSize>& sizes, const SystemSpec& spec) const;
@@ -130,6 +134,9 @@ class CudaSystem final : public System<T> {
   std::int32_t rows_ = 0;
   std::shared_ptr<Team> team_;  // none: all PEs are in this process
   OwnPes own_;
+  NodeTable nodes_;
+  std::vector<RemotePlan> far_;         // of the PEs of this process, where there are several nodes
+  std::string far_kernels_;             // the file of their kernels
   std::optional<Gathering> gathering_;  // with a team
   std::vector<int> devices_;            // of the PEs of this process
   int blocks_ = 1;

@@ -24,6 +24,7 @@ class Plan(TypedDict):
 
     engine: str
     pes: int
+    nodes: int  # whose PEs reach one another by loads and stores
     blocks: int
     threads: int  # per block; 1 on the CPU engine, where a block is one thread
     rows: list[int]

@@ -38,7 +38,7 @@ def make_system(
     With a team, every member makes its part of one System together with the others.
     """
     where = (pes, blocks, engine, list(gpus))
-    more = () if team is None else (tuning or {}, team)
+    more = (tuning or {}, team) if tuning or team is not None else ()
     system: System = load().System(*arrays, *where, *more)
     return system
 

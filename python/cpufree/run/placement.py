@@ -139,6 +139,11 @@ def place(asked: Asked, env: Env, size: Size, near: int | None = None) -> Placem
         OutOfMemoryError: no number of GPUs has the memory.
     """
     engine, why, notes = choose_engine(asked, env, size.nnz, near is not None)
+    if engine == "cuda_p2p" and env.node_size is not None:
+        raise InvalidInputError(
+            "CPUFREE_NODE_SIZE is for PEs that do not reach one another's memory, but engine "
+            "'cuda_p2p' needs GPUs that do: unset it, or use engine 'nvshmem' or 'cpu_threads'"
+        )
     if engine == "cpu_threads":
         return _on_cpu(asked, env, size, why, notes)
     open_to_choice = asked.engine == env.engine == asked.devices == "auto" and near is None
@@ -161,7 +166,19 @@ def _on_cpu(asked: Asked, env: Env, size: Size, why: str, notes: list[str]) -> P
     pes, why_pes = choices.choose_pes(asked.pes, env.pes)
     blocks, why_blocks = choices.choose_blocks(asked.blocks, env.blocks, pes, size.nnz)
     reasons = [f"cpu_threads: {why}", f"{counted(pes, 'PE')}: {why_pes}"]
-    return Placement("cpu_threads", pes, blocks, reasons, why_blocks, warnings=notes)
+    tuning, why_nodes = in_nodes(env, pes)
+    return Placement(
+        "cpu_threads", pes, blocks, [*reasons, *why_nodes], why_blocks, warnings=notes,
+        tuning=tuning,
+    )  # fmt: skip
+
+
+def in_nodes(env: Env, pes: int) -> tuple[dict[str, Any], list[str]]:
+    """Return what has the core treat PEs as several nodes, and why, where the environment asks."""
+    if env.node_size is None:
+        return {}, []
+    nodes = -(-pes // env.node_size)
+    return {"node_size": env.node_size}, [f"{counted(nodes, 'node')}: CPUFREE_NODE_SIZE"]
 
 
 def choose_gpus(

@@ -3,10 +3,14 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstring>
+#include <map>
+#include <string>
 #include <type_traits>
 
 #include "cpufree/base/error.hpp"
 #include "cpufree/run/cuda_kernel.hpp"
+#include "cpufree/run/cuda_remote_kernel.hpp"
 #include "cpufree/run/cuda_vectors.hpp"
 #include "cpufree/solvers/cg.hpp"
 #include "cpufree/solvers/kernel.hpp"
@@ -36,6 +40,69 @@ class PlainPort : public warp_rig::Port {
     return value;
   }
 };
+
+// Between nodes: shared memory in place of a network. P numbers the PEs of a node by place.
+template <class P>
+class BetweenNodes : public P {
+ public:
+  BetweenNodes(const P& port, const nvshmem::Seat& seat) : P(port), seat_(seat) {}
+  int pe() const { return seat_.pe; }
+  int pes() const { return seat_.pes; }
+  const Remote& remote() const { return seat_.remote; }
+  template <class T>
+  void put(T* object, int pe, T value) {
+    P::put(object, place(pe), value);
+  }
+  void put_packet(Packet* packet, int pe, double value, std::uint64_t tag) {
+    P::put_packet(packet, place(pe), value, tag);
+  }
+  void put_flag(Flag* flag, int pe, Epoch epoch) { P::put_flag(flag, place(pe), epoch); }
+  template <class T>
+  void put_signal(T* to, int pe, const T* from, std::int64_t count, Flag* flag, Epoch epoch) {
+    this->sync_block();
+    if (this->lane() != 0) return;
+    std::copy_n(from, count, static_cast<T*>(library.address(to, pe)));
+    auto& there = static_cast<Flag*>(library.address(flag, pe))->value;
+    std::atomic_ref<Epoch>(there).store(epoch, std::memory_order_release);
+  }
+
+ private:
+  int place(int pe) const {
+    if (!reaches(*this, pe)) throw std::logic_error("a store goes to another node");
+    return seat_.remote.nodes.place[pe];
+  }
+  const nvshmem::Seat& seat_;
+};
+
+template <template <class, class> class Algorithm, class M, class T>
+Kernel remote_kernel() {
+  using Args = RemoteSolveArgs<WarpSlices<T>>;
+  using P = Crossing<PlainPort>;
+  static std::atomic<unsigned> seed{1};
+  return {sizeof(Args), [](const cuda_p2p::Shared& shared, const void* args, int blocks,
+                           int threads, std::size_t fast_bytes) {
+            const Args& mine = *static_cast<const Args*>(args);
+            warp_rig::run<P>(shared.pes, blocks, threads, fast_bytes, shared.heaps, seed++,
+                             [&](P& port, int place) {
+                               if (place != shared.pe) return;
+                               BetweenNodes<P> far(port, mine.seat);
+                               solve_kernel<Algorithm, M>(far, mine.solve);
+                             });
+          }};
+}
+
+// Those that tests use.
+const Kernel* kernel_named(const char* name) {
+  static const std::map<std::string, Kernel> all = {
+      {"cpufree_cg_none_double", remote_kernel<ConjugateGradient, Identity<double>, double>()},
+      {"cpufree_prcg_jacobi_double", remote_kernel<PredictRecompute, Jacobi<double>, double>()},
+      {"cpufree_prcg_jacobi_float", remote_kernel<PredictRecompute, Jacobi<float>, float>()},
+      {"cpufree_pipecg_chebyshev_double", remote_kernel<PipelinedCg, Chebyshev<double>, double>()}};
+  std::string plain = name;
+  if (plain.ends_with("_streaming")) plain.resize(plain.size() - std::strlen("_streaming"));
+  const auto found = all.find(plain);
+  return found == all.end() ? nullptr : &found->second;
+}
 
 template <template <class, class> class Algorithm, class M, class T, class P>
 const void* kernel() {

@@ -163,6 +163,16 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const voi
   *blocks = 1;
   return cudaSuccess;
 }
+cudaError_t cudaLibraryLoadFromFile(cudaLibrary_t* library, const char*, cudaJitOption*, void**,
+                                    unsigned, cudaLibraryOption*, void**, unsigned) {
+  *library = reinterpret_cast<cudaLibrary_t>(&host_cuda::library);
+  return cudaSuccess;
+}
+cudaError_t cudaLibraryGetKernel(cudaKernel_t* kernel, cudaLibrary_t, const char* name) {
+  const void* const found = host_cuda::kernel_named(name);
+  *kernel = static_cast<cudaKernel_t>(const_cast<void*>(found));
+  return found != nullptr ? cudaSuccess : cudaErrorSymbolNotFound;
+}
 cudaError_t cudaLaunchCooperativeKernel(const void* function, dim3 grid, dim3 block, void** given,
                                         std::size_t bytes, cudaStream_t stream) {
   wait_for(stream);
