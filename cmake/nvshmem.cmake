@@ -40,6 +40,11 @@ target_compile_options(cpufree_remote PRIVATE --expt-relaxed-constexpr -maxrregc
 set(code "")
 foreach(architecture ${CMAKE_CUDA_ARCHITECTURES})
   string(REGEX MATCH "^[0-9]+[a-z]?" number "${architecture}")
+  if(NOT number)
+    message(STATUS "NVSHMEM: kernels for GPUs in several nodes are left out: they need architectures by "
+                   "number, not '${architecture}'")
+    return()
+  endif()
   list(APPEND code "-gencode=arch=compute_${number},code=sm_${number}")
 endforeach()
 set(CPUFREE_REMOTE_KERNELS "${CMAKE_BINARY_DIR}/_nvshmem.fatbin")

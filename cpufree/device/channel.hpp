@@ -151,7 +151,10 @@ class Arrivals {
       here = wait_for(source / port_.blocks(), source % port_.blocks(), Channel::halo_arrival);
     }
     if (port_.lane() < board_.await_count) port_.acquire(Scope::system);
-    return port_.all(here);
+    const bool all = port_.all(here);
+    if constexpr (RemotePort<P>)  // who reads of other nodes sends to them, too
+      if (all && port_.remote().runs[port_.block()].count > 0) port_.see_signals();
+    return all;
   }
 
  private:

@@ -124,7 +124,9 @@ class NodeReduce {
                        WaitSite{Channel::node_reduction, teller, 0});
     }
     if (port_.lane() < nodes().count) port_.acquire(Scope::system);
-    return port_.all(here);
+    if (!port_.all(here)) return false;
+    port_.see_signals();
+    return true;
   }
 
   P& port_;

@@ -134,12 +134,14 @@ concept FetchingPort =
 // count, flag, epoch), called by all threads of the block together: copies `count` values (0: none)
 // from `from`, symmetric memory of mine, to `to` on `pe`, and then sets `flag` there to `epoch`. It
 // returns at once: `from` may be read until the flag is seen there, and puts overtake one another.
-// The values are those that the block's last `publish` has ordered, with a barrier between. Who
-// sees the flag and acquires, sees the values. When a kernel has ended, its puts have arrived.
+// The values are those that the block's last `publish` has ordered, with a barrier between. Once
+// threads have seen the flags, and a barrier has followed, all call see_signals(): then they see
+// the values. When a kernel has ended, its puts have arrived.
 template <class P>
 concept RemotePort = Port<P> && requires(P& port, double* to, const double* from, Flag* flag) {
   { port.remote() } -> std::convertible_to<const Remote&>;
   port.put_signal(to, 0, from, std::int64_t{}, flag, Epoch{});
+  port.see_signals();
 };
 
 // Whether loads and stores reach a PE.

@@ -63,15 +63,17 @@ class World {
 
   // A kernel of `file`, which is loaded the first time.
   const void* kernel(const std::string& file, const std::string& name) {
-    auto& loaded = kernels_[file];
-    if (loaded == nullptr) {
+    const std::lock_guard lock(loading_);
+    if (!kernels_.contains(file)) {
+      cudaLibrary_t loaded = nullptr;
       cuda_p2p::check(
           cudaLibraryLoadFromFile(&loaded, file.c_str(), nullptr, nullptr, 0, nullptr, nullptr, 0),
           ("loading " + file).c_str());
-      library_.ready(loaded);
+      library_.ready(loaded);  // kept only if that works: its kernels are not to run without
+      kernels_[file] = loaded;
     }
     cudaKernel_t kernel = nullptr;
-    cuda_p2p::check(cudaLibraryGetKernel(&kernel, loaded, name.c_str()),
+    cuda_p2p::check(cudaLibraryGetKernel(&kernel, kernels_.at(file), name.c_str()),
                     ("finding " + name + " in " + file).c_str());
     return kernel;
   }
@@ -93,6 +95,7 @@ class World {
   int rank_;
   int size_;
   std::vector<std::unique_ptr<Block>> blocks_;  // the same list on all PEs
+  std::mutex loading_;
   std::map<std::string, cudaLibrary_t> kernels_;
 };
 
@@ -133,10 +136,15 @@ CudaHeaps::CudaHeaps(Team& team, const std::string& library, int device, std::si
         "the GPU of rank " + std::to_string(pe) +
         " is out of reach of loads and stores from rank " + std::to_string(team.rank()) +
         "; GPUs of one machine must be linked by NVLink (nvidia-smi topo -m shows which "
-        "are), or be taken for machines of their own: CPUFREE_NODE_SIZE=1");
+        "are)");
   }
-  cuda_p2p::check(cudaMemset(block.begin, 0, bytes), "cudaMemset");
-  cuda_p2p::check(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");
+  try {
+    cuda_p2p::check(cudaMemset(block.begin, 0, bytes), "cudaMemset");
+    cuda_p2p::check(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");
+  } catch (...) {
+    *lent_ = false;
+    throw;
+  }
 }
 
 NodeTable nodes_of(Team& team, const std::string& library, int device, std::size_t bytes) {

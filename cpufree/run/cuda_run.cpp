@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
+#include <span>
 #include <thread>
 
 #include "cpufree/base/index.hpp"
@@ -15,6 +17,7 @@ using Seconds = std::chrono::duration<double>;
 constexpr Seconds kSpin{30e-3};      // solves are watched closely: a nap may last a millisecond
 constexpr Seconds kPatience{20e-3};  // between two calls of the caller's progress function
 constexpr std::chrono::microseconds kNap{50};
+constexpr std::chrono::seconds kGrace{10};  // from a wait given up to the end of the kernel
 // Seconds. Kernels count their looks in 32 bits, which at two looks a microsecond last longer.
 constexpr double kLongestWait = 1800.0;
 }  // namespace
@@ -44,9 +47,17 @@ void CudaRunner::reset(std::vector<cuda_p2p::Shared>& shared, const Limits& limi
   }
 }
 
-// Until all kernels have ended: passes notes on, and tells the caller how far they are.
-void CudaRunner::listen(const Limits& limits, const Progress& progress) const {
+bool CudaRunner::gave_up() const {
+  return std::ranges::any_of(std::span(records_.data(), records_.size()),
+                             [](const WaitRecord& record) { return record.waited(); });
+}
+
+// Until all kernels have ended: passes notes on, and tells the caller how far they are. A kernel
+// that has given up a wait and does not end, because puts to another node never arrive, ends the
+// team.
+void CudaRunner::listen(const Limits& limits, const Progress& progress, Team* team) const {
   const auto start = Clock::now();
+  std::optional<Clock::time_point> end;  // of patience with a kernel that has given up
   Seconds next = kPatience;
   while (!launch_.ended() || !beside_.ended()) {
     const Seconds now = Clock::now() - start;
@@ -56,6 +67,14 @@ void CudaRunner::listen(const Limits& limits, const Progress& progress) const {
       if (!progress(reached_[0].iteration, reached_[0].residual))
         notes_[0].value = notes_[0].value | kNoteInterrupt;
       next = Clock::now() - start + kPatience;
+    }
+    if (team != nullptr && now > kSpin && gave_up()) {
+      if (!end) end = Clock::now() + kGrace;
+      if (Clock::now() > *end) {
+        team->give_up(
+            "a wait for another rank was given up, and what was sent there never arrived");
+        end = Clock::time_point::max();
+      }
     }
     if (now < kSpin)
       std::this_thread::yield();
@@ -73,13 +92,10 @@ void CudaRunner::stop() noexcept {
 }
 
 void CudaRunner::report_waits(Team* team) {
-  bool gave_up = false;
-  for (std::size_t k = 0; k < records_.size(); ++k) {
+  for (std::size_t k = 0; k < records_.size(); ++k)
     if (!records_[k].waited()) records_[k].state = BlockState::finished;  // all kernels have ended
-    gave_up = gave_up || records_[k].waited();
-  }
   const std::vector<WaitRecord> records(records_.data(), records_.data() + records_.size());
-  cpufree::report_waits(team, records, blocks_, gave_up);
+  cpufree::report_waits(team, records, blocks_, gave_up());
 }
 
 // One cooperative launch; or two that are resident together (require_residency), in streams of
@@ -109,7 +125,7 @@ double CudaRunner::run(const CudaKernel& kernel, std::vector<cuda_p2p::Shared> s
   const auto start = Clock::now();
   try {
     launch(kernel, shared, args);
-    listen(limits, progress);
+    listen(limits, progress, team);
   } catch (...) {
     stop();
     throw;

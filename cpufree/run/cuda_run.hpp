@@ -54,7 +54,8 @@ class CudaRunner {
   void reset(std::vector<cuda_p2p::Shared>& shared, const Limits& limits);
   void launch(const CudaKernel& kernel, std::vector<cuda_p2p::Shared>& shared,
               const std::vector<const void*>& args);
-  void listen(const Limits& limits, const Progress& progress) const;
+  void listen(const Limits& limits, const Progress& progress, Team* team) const;
+  bool gave_up() const;
   void stop() noexcept;
   void report_waits(Team* team);
 

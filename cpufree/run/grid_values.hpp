@@ -2,6 +2,7 @@
 // has them and is asked for boxes.
 #pragma once
 
+#include <algorithm>
 #include <concepts>
 #include <functional>
 #include <span>

@@ -27,6 +27,8 @@ Bools = npt.NDArray[np.bool_]
 METHODS = ("auto", "metis", "contiguous")
 # METIS can do no more than guess where parts are this small.
 MIN_ROWS_PER_PE = 8
+# Nor does it balance vertices well that are this part of a PE's share.
+LARGEST_VERTEX = 0.05
 # Contiguous blocks whose halo is this share of the rows leave nothing to gain.
 GOOD_HALO_SHARE = 0.01
 # Entries this close to the diagonal, on average, find their vector values in the second-level
@@ -159,10 +161,14 @@ def contiguous(A: CsrMatrix, pes: int) -> Int32s:
 def metis_parts(A: CsrMatrix, pes: int, metis: ModuleType) -> Int32s:
     """Return METIS's partition of the graph of A; rows weigh what they have nonzeros.
 
-    Consecutive rows with the same columns stay together (quotient.py). METIS may leave parts empty
+    Consecutive rows with the same columns stay together (quotient.py), unless that would leave too
+    few vertices to share out. METIS may leave parts empty
     (disconnected graphs, few heavy rows); those get half the rows of the heaviest part each.
     """
     graph = quotient(A)
+    shares = graph.weights * (pes / max(1, graph.weights.sum()))  # of what a PE is to have
+    if graph.weights.size < MIN_ROWS_PER_PE * pes or shares.max() > LARGEST_VERTEX:
+        graph = quotient(A, merge=False)
     call: dict[str, Any] = {
         "vweights": graph.weights,
         "options": metis.Options(seed=METIS_SEED),

@@ -33,11 +33,14 @@ class Quotient:
     weights: Int64s
 
 
-def quotient(A: CsrMatrix) -> Quotient:
-    """Return the graph of A, n rows with sorted columns and a symmetric pattern."""
+def quotient(A: CsrMatrix, merge: bool = True) -> Quotient:
+    """Return the graph of A, n rows with sorted columns and a symmetric pattern.
+
+    `merge` False: every row is a vertex.
+    """
     n = A.shape[0]
     lengths = np.diff(A.indptr)
-    twin = _as_the_row_before(A, lengths)
+    twin = _as_the_row_before(A, lengths) if merge else np.zeros(n, np.bool_)
     vertex = np.cumsum(~twin) - 1
     first = np.flatnonzero(~twin)
     counts = np.zeros(first.size, np.int64)
@@ -67,8 +70,7 @@ def quotient(A: CsrMatrix) -> Quotient:
 def _as_the_row_before(A: CsrMatrix, lengths: Int64s) -> npt.NDArray[np.bool_]:
     """Return whether each row has the columns of the one before it; by hashes of 64 bits."""
     n = A.shape[0]
-    of_column = np.arange(1, n + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    of_column ^= of_column >> np.uint64(29)
+    of_column = _scrambled(np.arange(1, n + 1, dtype=np.uint64))
     hashes = np.zeros(n, np.uint64)
     for begin, end in _pieces(lengths):
         rows = begin + np.flatnonzero(lengths[begin:end])
@@ -79,6 +81,14 @@ def _as_the_row_before(A: CsrMatrix, lengths: Int64s) -> npt.NDArray[np.bool_]:
     same = np.zeros(n, np.bool_)
     same[1:] = (lengths[1:] == lengths[:-1]) & (hashes[1:] == hashes[:-1]) & (lengths[1:] > 0)
     return same
+
+
+def _scrambled(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Return 64 bits for each number that look random (SplitMix64, Steele et al. 2014)."""
+    z = numbers * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
 
 
 def _pieces(lengths: Int64s) -> list[tuple[int, int]]:

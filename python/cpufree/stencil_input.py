@@ -49,6 +49,8 @@ class FirstValues:
             values = np.load(path, mmap_mode="r", allow_pickle=False)
         except (ValueError, EOFError) as error:
             raise InvalidInputError(f"cannot read '{path}' as .npy: {error}") from None
+        if not isinstance(values, np.ndarray):
+            raise InvalidInputError(f"'{path}' is an archive of arrays (.npz): give one, as .npy")
         if values.ndim != self.dims:
             raise InvalidInputError(
                 f"'{path}' has {counted(values.ndim, 'dimension')}, and jacobi{self.dims}d takes "

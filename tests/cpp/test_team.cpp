@@ -208,7 +208,7 @@ TEST(what_takes_too_long_gives_the_team_up_and_says_what_it_was) {
   LoneTeam team;
   within(team, std::chrono::milliseconds(20), "a nap",
          [] { std::this_thread::sleep_for(std::chrono::milliseconds(400)); });
-  CHECK_EQ(team.said, std::string("a nap has not come to an end within 20 ms"));
+  CHECK_EQ(team.said, std::string("a nap has not come to an end within 0.020 s"));
 }
 
 TEST(errors_pass_through_what_is_watched) {

@@ -136,6 +136,14 @@ def test_metis_beats_contiguous_on_a_shuffled_grid() -> None:
     assert metis.halo_values < 0.1 * blocks.halo_values
 
 
+@pytest.mark.parametrize("pes", [2, 4, 7])
+def test_dense_blocks_are_shared_out_by_rows(capfd: pytest.CaptureFixture[str], pes: int) -> None:
+    blocks = as_csr(sp.block_diag([np.ones((100, 100))] * 5, format="csr"))
+    for A in (blocks, as_csr(sp.csr_array(np.ones((400, 400))))):
+        assert partition(A, pes, "metis").report.imbalance <= 1.05
+    assert capfd.readouterr().out == ""  # METIS complains there
+
+
 def test_metis_gives_the_same_partition_every_time() -> None:
     A = shuffled(grid(40, 40))
     first = partition(A, 8, "metis").part

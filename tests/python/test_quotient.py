@@ -54,3 +54,9 @@ def test_pieces_make_no_difference(monkeypatch: pytest.MonkeyPatch, at_once: int
     for name in ("vertex", "starts", "neighbours", "weights"):
         assert np.array_equal(getattr(whole, name), getattr(parts, name)), name
     assert whole.vertex.max() == 59
+
+
+def test_rows_of_one_pattern_are_apart_where_they_are_not_to_be_merged() -> None:
+    graph = quotient(nodes(3, 2), merge=False)
+    assert graph.vertex.tolist() == list(range(6))
+    assert graph.starts.tolist() == [0, 3, 6, 11, 16, 19, 22]

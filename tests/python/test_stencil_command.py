@@ -140,6 +140,15 @@ def test_file_that_is_no_array_is_told(run: Run, tmp_path: Path) -> None:
     assert "has 3 dimensions, and jacobi2d takes 2" in err
 
 
+def test_archive_of_arrays_is_told(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "several.npy"
+    with path.open("wb") as file:
+        np.savez(file, u=np.zeros((3, 3)))
+    code, _, err = run("jacobi2d", "--init", path, "--iters", 5)
+    assert code == 3
+    assert "archive of arrays" in err
+
+
 def test_ctrl_c_ends_with_130_and_saves_the_values(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

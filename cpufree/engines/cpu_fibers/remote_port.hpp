@@ -35,6 +35,7 @@ class RemotePort : public Port {
     machine_.send(peer(to, pe), from, static_cast<std::size_t>(count) * sizeof(T),
                   &peer(flag, pe)->value, epoch);
   }
+  void see_signals() { machine_.call(); }  // who has acquired the flags sees them
 
  private:
   void require_direct(int pe) const {

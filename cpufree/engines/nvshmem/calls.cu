@@ -15,8 +15,8 @@ __device__ void signal(std::uint64_t* flag, std::uint64_t value, int pe) {
 }
 
 // A wait that is over at once: what it does afterwards is what is wanted. On some networks the
-// values behind a flag have to be asked for.
-__device__ void see(std::uint64_t* mine) { nvshmem_signal_wait_until(mine, NVSHMEM_CMP_GE, 0); }
+// values behind a flag have to be asked for. (nvshmem_signal_wait_until does not do so in 3.4.)
+__device__ void see(std::uint64_t* mine) { nvshmem_uint64_wait_until(mine, NVSHMEM_CMP_GE, 0); }
 
 __device__ void quiet() { nvshmem_quiet(); }
 

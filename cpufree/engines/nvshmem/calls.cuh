@@ -13,7 +13,7 @@ __device__ void put_signal(void* to, const void* from, std::size_t bytes, std::u
                            std::uint64_t value, int pe);
 // By one thread: the signal alone.
 __device__ void signal(std::uint64_t* flag, std::uint64_t value, int pe);
-// By one thread, which has seen a flag set by another PE: what came before the flag is here.
+// By one thread, after flags set by other PEs have been seen: what came before them is here.
 // `mine`: any flag in memory of NVSHMEM.
 __device__ void see(std::uint64_t* mine);
 // By one thread: returns once all puts of this PE have arrived.

@@ -42,9 +42,12 @@ class Port : public Base {
     else if (this->lane() == 0)
       nvshmem::signal(&flag->value, epoch, pe);
   }
-  __device__ void acquire(Scope scope) {
-    if (scope == Scope::system) nvshmem::see(&leave_->value);
-    Base::acquire(scope);
+  __device__ void see_signals() {
+    if (this->lane() == 0) {
+      nvshmem::see(&leave_->value);
+      this->acquire(Scope::system);
+    }
+    this->sync_block();
   }
   template <class W>
   __device__ void give_up(const W& wait, const WaitRecord& record) {
@@ -54,7 +57,8 @@ class Port : public Base {
     Base::give_up(wait, record);
   }
 
-  // The last verb of a kernel, by all threads of the block.
+  // The last verb of a kernel, by all threads of the block. The one wait that knows no bound: where
+  // a put never arrives, the host has the team given up (CudaRunner::listen).
   __device__ void finish() {
     this->sync_block();
     if (this->lane() == 0) nvshmem::quiet();

@@ -66,10 +66,7 @@ def place(team: Team, asked: Asked, env: Env, size: Size) -> Placement:
     team.agree("size of nodes", {"CPUFREE_NODE_SIZE": env.node_size})
     tuning, why_nodes = in_nodes(env, team.size)
     if engine == "cpu_processes":
-        require_one_machine(team)
-        # A launcher may have bound each process to cores of its own.
-        told = team.tell_all("cores", {"cores": choices.cores_here()})
-        cores = len({core for facts in told for core in facts["cores"]})
+        cores = cores_of(team)
         blocks, why = choices.choose_blocks(asked.blocks, env.blocks, team.size, size.nnz, cores)
         team.agree("number of blocks", {"number of blocks": blocks})
         reasons = [f"cpu_processes: {each}", *why_nodes]
@@ -89,6 +86,16 @@ def place(team: Team, asked: Asked, env: Env, size: Size) -> Placement:
         engine, team.size, blocks, reasons, why, gpus_of_all,
         team=team, own_gpu=own, tuning=tuning,
     )  # fmt: skip
+
+
+def cores_of(team: Team) -> int:
+    """Return how many cores the ranks, which must be on one machine, have together.
+
+    All ranks call it together: a launcher may have bound each process to cores of its own.
+    """
+    require_one_machine(team)
+    told = team.tell_all("cores", {"cores": choices.cores_here()})
+    return len({core for facts in told for core in facts["cores"]})
 
 
 def require_one_machine(team: Team) -> None:

@@ -10,7 +10,7 @@ from ..errors import InvalidInputError
 from ..ranks import Team
 from . import choices, core, nvshmem
 from .grid_input import GridValues, Room
-from .in_processes import choose_gpu, following, require_one_machine
+from .in_processes import choose_gpu, cores_of, following
 from .placement import Asked
 from .stencil_placement import StencilPlacement
 from .watch import Watch
@@ -37,11 +37,7 @@ def place(team: Team, asked: Asked, env: Env, near: int | None) -> StencilPlacem
                 f"gpus is {asked.gpus!r}, but engine 'cpu_processes' is asked for, which uses "
                 "none: leave one of them out"
             )
-        require_one_machine(team)
-        # A launcher may have bound each process to cores of its own.
-        told = team.tell_all("cores", {"cores": choices.cores_here()})
-        cores = {core for facts in told for core in facts["cores"]}
-        return StencilPlacement(engine, team.size, count, options={"cores": len(cores)})
+        return StencilPlacement(engine, team.size, count, options={"cores": cores_of(team)})
     own, of_all = choose_gpu(team, asked, env)
     library = nvshmem.prepare(team)
     return StencilPlacement(

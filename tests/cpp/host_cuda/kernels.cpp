@@ -65,6 +65,7 @@ class BetweenNodes : public P {
     auto& there = static_cast<Flag*>(library.address(flag, pe))->value;
     std::atomic_ref<Epoch>(there).store(epoch, std::memory_order_release);
   }
+  void see_signals() { this->sync_block(); }
 
  private:
   int place(int pe) const {
