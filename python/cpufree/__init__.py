@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     )
     from .io import load_matrix, load_vector, save_matrix, save_vector
     from .result import Reason, Result
+    from .rows import RowSlab
     from .run import Solver, cg, solve
 
 __all__ = [
@@ -41,6 +42,7 @@ __all__ = [
     "RankFailedError",
     "Reason",
     "Result",
+    "RowSlab",
     "Solver",
     "UnsupportedError",
     "VectorError",
@@ -64,6 +66,7 @@ _HOMES = {
     "stencil": "",
     **dict.fromkeys(("cg", "solve", "Solver"), "run"),
     **dict.fromkeys(("Reason", "Result"), "result"),
+    "RowSlab": "rows",
     **dict.fromkeys(("load_matrix", "load_vector", "save_matrix", "save_vector"), "io"),
     **dict.fromkeys((name for name in __all__ if name.endswith(("Error", "Warning"))), "errors"),
 }
