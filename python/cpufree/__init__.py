@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         VectorError,
         WaitTimeoutError,
     )
-    from .io import load_matrix, load_vector, save_matrix, save_vector
+    from .io import load_matrix, load_vector, open_rows, save_matrix, save_vector
     from .result import Reason, Result
     from .rows import RowSlab
     from .run import Solver, cg, solve
@@ -53,6 +53,7 @@ __all__ = [
     "generate",
     "load_matrix",
     "load_vector",
+    "open_rows",
     "save_matrix",
     "save_vector",
     "solve",
@@ -67,7 +68,9 @@ _HOMES = {
     **dict.fromkeys(("cg", "solve", "Solver"), "run"),
     **dict.fromkeys(("Reason", "Result"), "result"),
     "RowSlab": "rows",
-    **dict.fromkeys(("load_matrix", "load_vector", "save_matrix", "save_vector"), "io"),
+    **dict.fromkeys(
+        ("load_matrix", "load_vector", "open_rows", "save_matrix", "save_vector"), "io"
+    ),
     **dict.fromkeys((name for name in __all__ if name.endswith(("Error", "Warning"))), "errors"),
 }
 

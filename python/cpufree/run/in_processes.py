@@ -55,11 +55,15 @@ def agree_on_matrix(team: Team, A: CsrMatrix, sharing: Sequence[Any]) -> None:
     team.agree("matrix", facts)
 
 
-def agree_on_rows(team: Team, n: int, dtype: np.dtype[Any], check: bool) -> None:
-    """Raise RankFailedError in all ranks unless all have rows of the same kind of matrix."""
+def agree_on_rows(team: Team, n: int, nnz: int | None, dtype: np.dtype[Any], check: bool) -> None:
+    """Raise RankFailedError in all ranks unless all have rows of the same kind of matrix.
+
+    `nnz` is the number of nonzeros of all of it, None where a rank does not know.
+    """
     facts = {
         "kind of matrix": "own rows",
         "number of rows": n,
+        "number of nonzeros": nnz,
         "type of entries": str(dtype),
         "choice of checking entries": check,
     }

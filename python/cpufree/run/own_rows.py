@@ -63,7 +63,8 @@ def lay_out(
     kind = np.dtype(rows.dtype if dtype is None else dtype)
     if kind not in (np.float32, np.float64):
         raise InvalidInputError(f"dtype is {kind}: choose float32 or float64")
-    in_processes.agree_on_rows(team, rows.shape[0], kind, check)
+    known = rows.nnz if isinstance(rows, RowSource) else None
+    in_processes.agree_on_rows(team, rows.shape[0], known, kind, check)
     first, last, plan = _plan(team, rows, kind, check)
     nnz = sum(facts["nnz"] for facts in team.tell_all("size", {"nnz": plan.nnz}))
     size = Size(rows.shape[0], nnz, kind.itemsize)
