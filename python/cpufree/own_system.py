@@ -49,6 +49,11 @@ class OwnSystem:
         self.rows, self.team = rows, team
         self.first, self.last = rows.range_of(team.rank, team.size)
 
+    @property
+    def range(self) -> slice:
+        """The own rows among those of the matrix."""
+        return slice(self.first, self.last)
+
     def right_hand_side(self, name: str) -> NDArray[Any]:
         """Return the own rows of b, as `commands.right_hand_side` makes all of it."""
         if name == "ones":

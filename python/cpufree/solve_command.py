@@ -28,7 +28,6 @@ from .errors import InvalidInputError
 
 if TYPE_CHECKING:
     from .own_system import OwnSystem
-    from .run import Solver
 
 
 @dataclass(frozen=True)
@@ -103,7 +102,9 @@ class SolveWork:
             )
         outputs, together = self.outputs, ""
         if outputs.out and not gather:
-            together = write_together(outputs.out, problem, result.x, solver)
+            rows = solver.rows if problem.own is None else problem.own.range
+            mine = result.x[rows] if problem.own is None else result.x
+            together = write_together(outputs.out, mine, rows, problem.matrix.shape[0])
             outputs = dataclasses.replace(outputs, out=None)
         if speaks:
             checked = None
@@ -132,8 +133,8 @@ class Problem:
     """This rank has its own rows alone, and vectors are those of these."""
 
 
-def write_together(path: str, problem: Problem, x: NDArray[Any], solver: Solver) -> str:
-    """Write x into one .npy file, each rank its own rows; return where it lies.
+def write_together(path: str, mine: NDArray[Any], rows: NDArray[Any] | slice, n: int) -> str:
+    """Write n numbers into one .npy file, each rank its own rows; return where it lies.
 
     All ranks are on one machine, and see the file under that name. Where one fails, none is left.
     """
@@ -142,14 +143,10 @@ def write_together(path: str, problem: Problem, x: NDArray[Any], solver: Solver)
     draft = f"{path}.part"
     try:
         if team.rank == 0:
-            shape = (problem.matrix.shape[0],)
-            np.lib.format.open_memmap(draft, "w+", x.dtype, shape).flush()
+            np.lib.format.open_memmap(draft, "w+", mine.dtype, (n,)).flush()
         team.barrier("a file for x")
         file = np.lib.format.open_memmap(draft, "r+")
-        if problem.own is not None:
-            file[problem.own.first : problem.own.last] = x
-        else:
-            file[solver.rows] = x[solver.rows]
+        file[rows] = mine
         file.flush()
         team.barrier("x is written")
         if team.rank == 0:

@@ -314,7 +314,7 @@ def test_no_part_of_a_file_is_left_where_a_rank_fails(
 ) -> None:
     monkeypatch.setattr(solve_command.ranks, "current", lambda: FakeTeam(2))
     with pytest.raises(RankFailedError):
-        solve_command.write_together(str(tmp_path / "x.npy"), np.ones(9), np.arange(4))
+        solve_command.write_together(str(tmp_path / "x.npy"), np.ones(4), np.arange(4), 9)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -324,8 +324,13 @@ def test_ranks_of_several_machines_do_not_write_into_one_file(
 ) -> None:
     monkeypatch.setattr(solve_command.ranks, "current", lambda: FakeTeam(size_here))
     outputs = Outputs(out="x.npy", json=None, plot=None)
-    work = solve_command.SolveWork("A", "ones", None, False, {}, {}, outputs)
-    assert work.wants_all == gathered
+    work = solve_command.SolveWork("A", "ones", None, False, "auto", {}, {}, outputs)
+    assert work.wants_all(own=False) == gathered
+    if gathered:  # own rows alone are gathered nowhere
+        with pytest.raises(InvalidInputError, match=r"into a \.npy file, on one machine"):
+            work.wants_all(own=True)
+    else:
+        assert not work.wants_all(own=True)
 
 
 @pytest.mark.parametrize("rank", [0, 1])
