@@ -4,6 +4,7 @@
 #include <nanobind/nanobind.h>
 
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -12,8 +13,8 @@
 namespace cpufree {
 
 // Around an object with the attributes rank and size, and the methods all_gather(what, bytes),
-// gather(what, bytes) and exchange(what, list of bytes), which return lists of bytes. What these
-// raise passes through.
+// gather(what, bytes) and exchange(what, list of bytes), which return lists of bytes, and
+// fail(message). What the first three raise passes through.
 class [[gnu::visibility("hidden")]] PyTeam final : public Team {
  public:
   explicit PyTeam(nanobind::object team)
@@ -43,6 +44,14 @@ class [[gnu::visibility("hidden")]] PyTeam final : public Team {
     nanobind::list parts;
     for (const Bytes& part : mine) parts.append(to_python(part));
     return parts_of(team_.attr("exchange")(what, parts));
+  }
+  void give_up(const std::string& message) override {
+    const nanobind::gil_scoped_acquire acquire;
+    try {
+      team_.attr("fail")(message);
+    } catch (nanobind::python_error& error) {
+      error.discard_as_unraisable("fail");
+    }
   }
 
  private:

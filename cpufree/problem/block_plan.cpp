@@ -7,6 +7,7 @@
 #include "cpufree/base/index.hpp"
 #include "cpufree/base/parallel.hpp"
 #include "cpufree/problem/partition.hpp"
+#include "cpufree/problem/slice_width.hpp"
 
 namespace cpufree {
 
@@ -20,11 +21,10 @@ void sort_unique(std::vector<std::int32_t>& v) {
 }
 
 // Gives `range` to the blocks [first, end), which share it by weight; the others get an empty range
-// at its beginning or end, so that ranges stay in order.
-template <class T>
-void share(const LocalSystem<T>& local, RowRange rows, int first, int end,
+// at its beginning or end, so that ranges stay in order. `padded`: see append_padded.
+void share(const std::vector<std::int64_t>& padded, RowRange rows, int first, int end,
            std::vector<BlockPlan>& blocks, RowRange BlockPlan::* kind) {
-  const auto ranges = split_rows(local.row_ptr, rows, end - first);
+  const auto ranges = split_rows(padded, rows, end - first);
   for (int b = 0; b < static_cast<int>(blocks.size()); ++b) {
     RowRange& mine = blocks[at(b)].*kind;
     if (b < first)
@@ -156,9 +156,13 @@ Plans make_block_plans(const HaloPlan<T>& plan, const Peers& peers, int blocks, 
     plans[pe].resize(at(blocks));
     const bool apart = local.interior > 0 && local.boundary() > 0;
     const int border = apart ? boundary_blocks : 0;  // first block with interior rows
-    share(local, {0, local.interior}, border, blocks, plans[pe], &BlockPlan::interior);
-    share(local, {local.interior, local.rows()}, 0, border > 0 ? border : blocks, plans[pe],
-          &BlockPlan::boundary);
+    const RowRange interior{0, local.interior}, boundary{local.interior, local.rows()};
+    // The slowest block is waited for: what counts is what slices take, not the entries.
+    std::vector<std::int64_t> padded{0};
+    append_padded(local.row_ptr, interior, padded);
+    append_padded(local.row_ptr, boundary, padded);
+    share(padded, interior, border, blocks, plans[pe], &BlockPlan::interior);
+    share(padded, boundary, 0, border > 0 ? border : blocks, plans[pe], &BlockPlan::boundary);
   }
   if (awaited == Awaited::everybody)
     await_everybody(plan, plans, blocks);

@@ -1,6 +1,7 @@
 #include "cpufree/run/cuda_heaps.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <mutex>
 #include <optional>
@@ -29,7 +30,8 @@ class World {
     constexpr std::size_t kOwn = std::size_t{64} << 20;  // what NVSHMEM itself takes, and more
     nvshmem::want_memory(bytes + kOwn);
     const nvshmem::Id made = rank_ == 0 ? library_.make_id() : nvshmem::Id{};
-    library_.start(rank_, size_, each(team, "NVSHMEM's id", made).front());
+    const auto id = each(team, "NVSHMEM's id", made).front();
+    within(team, kLimit, "the start of NVSHMEM", [&] { library_.start(rank_, size_, id); });
   }
 
   // A block of `bytes` or more, the same one on all PEs.
@@ -45,7 +47,8 @@ class World {
     const auto bytes_of_block = [&](std::int32_t k) { return blocks_[at(k)]->bytes; };
     if (const auto best = std::ranges::min_element(fits, {}, bytes_of_block); best != fits.end())
       return lend(at(*best));
-    void* const begin = library_.allocate(bytes);
+    void* const begin = within(team, kLimit, "NVSHMEM's search for memory",
+                               [&] { return library_.allocate(bytes); });
     const auto got = each(team, "memory of NVSHMEM", std::int32_t{begin != nullptr});
     if (const auto without = std::ranges::find(got, 0); without != got.end())
       throw OutOfMemory(
@@ -63,6 +66,8 @@ class World {
   }
 
  private:
+  static constexpr std::chrono::seconds kLimit{60};  // of what all ranks do within the library
+
   Block& lend(std::size_t k) {
     blocks_[k]->lent = true;
     return *blocks_[k];

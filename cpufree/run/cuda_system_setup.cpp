@@ -247,19 +247,21 @@ std::vector<PeLayout> CudaSystem<T>::spread(std::vector<PeLayout> layouts, const
                                             const std::vector<std::vector<BlockPlan>>& plans,
                                             LayoutOptions options, const SystemSpec& spec) {
   if (spec.spread == 0) return layouts;
-  const auto units = [](const std::vector<ShareSize>& sizes) {
+  const auto bytes = [](const std::vector<ShareSize>& sizes) {
     std::int64_t all = 0;
-    for (const ShareSize& share : sizes) all += share.matrix.units;
+    for (const ShareSize& share : sizes)
+      all += share.matrix.units * kSliceUnit +
+             share.matrix.tail_entries * static_cast<std::int64_t>(sizeof(T) + 4);
     return all;
   };
   const auto alone = sizes_in_all(layouts);
   if (spec.spread < 0 && !should_spread(alone, spec)) return layouts;
-  const auto bytes_of_pe = units(alone) * kSliceUnit / static_cast<std::int64_t>(own_.all);
+  const std::int64_t bytes_of_pe = bytes(alone) / own_.all;
   const bool any = spec.spread > 0 || static_cast<double>(bytes_of_pe) <= kCachedBytes;
   for (const std::int32_t lanes : {2, 3}) {
     options.spread = spec.spread > 0 ? spec.spread : lanes;
     auto shared = lay_out_shares(plan, plans, options);
-    if (!any && 20 * units(sizes_in_all(shared)) > 21 * units(alone)) continue;
+    if (!any && 20 * bytes(sizes_in_all(shared)) > 21 * bytes(alone)) continue;
     spread_ = true;
     return shared;
   }

@@ -5,9 +5,15 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
+#include <condition_variable>
 #include <cstddef>
 #include <memory>
+#include <mutex>
 #include <span>
+#include <stop_token>
+#include <string>
+#include <thread>
 #include <vector>
 
 #include "cpufree/base/bytes.hpp"
@@ -26,6 +32,9 @@ class Team {
   virtual std::vector<Bytes> gather(const char* what, std::span<const std::byte> mine) = 0;
   // mine[k] goes to rank k alone; returns what each has sent to this one, by rank.
   virtual std::vector<Bytes> exchange(const char* what, const std::vector<Bytes>& mine) = 0;
+  // This member hangs where no error reaches it, as `message` says: all are to end. From any
+  // thread.
+  virtual void give_up(const std::string& message) { static_cast<void>(message); }
 };
 
 // A process that runs all PEs itself.
@@ -79,6 +88,22 @@ V most(Team& team, const char* what, V mine) {
 template <class V>
 V least(Team& team, const char* what, V mine) {
   return std::ranges::min(each(team, what, mine));
+}
+
+// What f() gives, which waits for other members inside of a library. Where that takes longer than
+// `limit`, the team is given up: `what` names what f does.
+template <class F>
+auto within(Team& team, std::chrono::milliseconds limit, const std::string& what, F&& f) {
+  std::mutex mutex;
+  std::condition_variable_any ended;
+  const std::jthread watch([&](const std::stop_token& done) {
+    std::unique_lock lock(mutex);
+    ended.wait_for(lock, done, limit, [] { return false; });
+    if (!done.stop_requested())
+      team.give_up(what + " has not come to an end within " + std::to_string(limit.count()) +
+                   " ms");
+  });
+  return f();
 }
 
 // Returns once all members have come.

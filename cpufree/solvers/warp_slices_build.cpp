@@ -4,7 +4,6 @@
 #include <array>
 #include <bit>
 #include <cstring>
-#include <functional>
 #include <limits>
 #include <optional>
 #include <string>
@@ -12,35 +11,13 @@
 
 #include "cpufree/base/error.hpp"
 #include "cpufree/base/index.hpp"
+#include "cpufree/problem/slice_width.hpp"
 
 namespace cpufree {
 
+static_assert(kSliceRows == kWarp);
+
 namespace {
-
-// What a tail costs beyond its entries: the warp sums it on its own, row by row. In entries.
-constexpr std::int64_t kTailCost = 256;
-
-// The width that minimises what is stored and summed: 32 entries for each column of the slice, and
-// for each longer row its tail. Only lengths of rows come into question: between two of them the
-// cost is linear. A row a few entries longer than the others widens the slice; a long one gets a
-// tail.
-std::int64_t best_width(std::array<std::int64_t, kWarp> length) {
-  std::ranges::sort(length, std::greater<>());
-  std::int64_t best = length[0];
-  std::int64_t least = kWarp * length[0];
-  std::int64_t longer = 0;  // entries of the rows before k
-  for (std::size_t k = 1; k <= at(kWarp); ++k) {
-    longer += length[k - 1];
-    const std::int64_t width = k < at(kWarp) ? length[k] : 0;
-    const auto tails = static_cast<std::int64_t>(k);
-    const std::int64_t cost = kWarp * width + longer - tails * width + tails * kTailCost;
-    if (cost < least) {
-      least = cost;
-      best = width;
-    }
-  }
-  return best;
-}
 
 // The different values of a share, told apart by their bits, with their numbers.
 template <class T>
@@ -214,7 +191,7 @@ void append_slice(const ShareSource<T>& source, const SpreadRows& rows, WarpSlic
   for (int l = 0; l < kWarp; ++l) length[at(l)] = lane_entries(source.local, rows, l).count;
   WarpSlice slice;
   slice.first = static_cast<std::uint32_t>(shape.units);
-  slice.width = static_cast<std::int32_t>(best_width(length));
+  slice.width = static_cast<std::int32_t>(best_slice_width(length).width);
   choose_code(source, rows, slice);
   if (std::ranges::any_of(length, [&](std::int64_t count) { return count > slice.width; })) {
     slice.tails = static_cast<std::int32_t>(shape.tail_ptr.size());

@@ -6,6 +6,7 @@
 
 #include "cpufree/base/error.hpp"
 #include "cpufree/problem/block_plan.hpp"
+#include "cpufree/problem/slice_width.hpp"
 #include "cpufree/reference/cg.hpp"
 #include "harness.hpp"
 #include "matrices.hpp"
@@ -154,6 +155,27 @@ TEST(blocks_share_all_rows_of_their_pe) {
       CHECK_EQ(interior, plan.local[pe].interior);
       CHECK_EQ(boundary, plan.local[pe].rows());
     }
+  }
+}
+
+TEST(blocks_share_what_slices_take_with_their_padding) {
+  // Every 32nd row of the second half is long: its slice is stored as wide as it is.
+  constexpr std::int32_t kRows = 4096, kLong = 41;
+  Entries e;
+  for (std::int32_t i = 0; i < kRows; ++i) e[{i, i}] = 10.0;
+  for (std::int32_t i = kRows / 2; i + kLong < kRows; i += 8)
+    for (std::int32_t k = 1; k < kLong; ++k) e[{i, i + k}] = e[{i + k, i}] = -0.1;
+  const auto a = from_entries<double>(kRows, e);
+  const auto plan = make_halo_plan(a.view(), std::vector<std::int32_t>(kRows, 0), {}, 1);
+  std::vector<std::int64_t> padded{0};
+  append_padded(plan.local[0].row_ptr, {0, kRows}, padded);
+  const auto taken = [&](const RowRange& rows) {
+    return 12 * (padded[at(rows.end)] - padded[at(rows.begin)]) + 192 * std::int64_t{rows.size()};
+  };
+  const auto plans = make_block_plans(plan, 8);
+  for (const BlockPlan& b : plans[0]) {
+    CHECK(8 * taken(b.interior) <= taken({0, kRows}) * 21 / 20);
+    CHECK(8 * taken(b.interior) >= taken({0, kRows}) * 19 / 20);
   }
 }
 

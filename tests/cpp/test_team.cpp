@@ -185,6 +185,38 @@ TEST(an_engine_of_many_processes_needs_a_team_of_as_many) {
   CHECK_THROWS(InvalidInput, check(spec));
 }
 
+namespace {
+// Notes that it was given up.
+class LoneTeam final : public Team {
+ public:
+  int rank() const override { return 0; }
+  int size() const override { return 1; }
+  std::vector<Bytes> all_gather(const char*, std::span<const std::byte>) override { return {}; }
+  std::vector<Bytes> gather(const char*, std::span<const std::byte>) override { return {}; }
+  void give_up(const std::string& message) override { said += message; }
+  std::string said;
+};
+}  // namespace
+
+TEST(what_ends_in_time_gives_up_nothing) {
+  LoneTeam team;
+  CHECK_EQ(within(team, std::chrono::seconds(60), "a sum", [] { return 42; }), 42);
+  CHECK_EQ(team.said, std::string());
+}
+
+TEST(what_takes_too_long_gives_the_team_up_and_says_what_it_was) {
+  LoneTeam team;
+  within(team, std::chrono::milliseconds(20), "a nap",
+         [] { std::this_thread::sleep_for(std::chrono::milliseconds(400)); });
+  CHECK_EQ(team.said, std::string("a nap has not come to an end within 20 ms"));
+}
+
+TEST(errors_pass_through_what_is_watched) {
+  LoneTeam team;
+  CHECK_THROWS(InvalidInput, within(team, std::chrono::seconds(60), "a sum",
+                                    []() -> int { throw InvalidInput("no"); }));
+}
+
 TEST(a_segment_is_the_same_memory_under_two_addresses) {
   const auto mine = cpu_processes::Segment::make(1000);
   const auto other = cpu_processes::Segment::open(mine.address(), 1000);

@@ -296,8 +296,8 @@ def gpu_too_large(team: ranks.Team) -> None:
     import cpufree
 
     os.environ["NVSHMEM_SYMMETRIC_SIZE"] = str(32 << 20)
-    os.environ["NVSHMEM_DISABLE_CUDA_VMM"] = "1"  # a heap that does not grow
-    n = 8_000_000
+    os.environ["NVSHMEM_MAX_MEMORY_PER_GPU"] = str(96 << 20)  # it grows to this
+    n = 40_000_000
     cpufree.solve(cpufree.generate.poisson1d(n), np.ones(n), engine="nvshmem", check=False)
 
 
