@@ -6,6 +6,7 @@
 #include <string>
 
 #include "cpufree/base/error.hpp"
+#include "cpufree/run/setup.hpp"
 #include "cpufree/run/system.hpp"
 #include "harness.hpp"
 #include "matrices.hpp"
@@ -317,6 +318,13 @@ TEST(own_rows_give_bitwise_the_same_with_packets_a_guess_and_ranks_without_rows)
   expect_same_x(a, {0, 90, 180}, 1, false, how);
   expect_same_x(a, {0, 0, 20, 20, 180}, -1, true, how);
   expect_same_x(a, {0, 180}, -1, true, how);
+}
+
+TEST(names_of_rows_are_their_numbers_as_far_as_32_bits_go) {
+  CHECK(row_names({0, 2, 1}, 40) == std::vector<std::int32_t>({40, 42, 41}));
+  const auto beyond = row_names({0, 1}, 3'000'000'000);
+  CHECK_EQ(static_cast<std::uint32_t>(beyond[0]), 3'000'000'000U);
+  CHECK_EQ(static_cast<std::uint32_t>(beyond[1]), 3'000'000'001U);
 }
 
 TEST(engines_of_one_process_take_no_rows_of_a_part) {

@@ -47,6 +47,12 @@ def call_another(team: ranks.Team) -> None:
         team.barrier("here" if team.rank != 1 else "there")
 
 
+def too_few_parts(team: ranks.Team) -> None:
+    """Rank 1 has no part for one of the others."""
+    with team.working():
+        team.exchange("parts", [b"part"] * (team.size - (team.rank == 1)))
+
+
 def disagree(team: ranks.Team) -> None:
     """Rank 1 has other facts."""
     with team.working():

@@ -185,6 +185,10 @@ def test_ranks_that_do_different_things_are_told(place: str) -> None:
     assert [end.code for end in ended] == [4, 4, 4]
 
 
+def test_a_rank_without_a_part_for_each_of_the_others_is_told(place: str) -> None:
+    all_say(team("too_few_parts", place), "rank 1 has given 2 parts to 'parts'", [0, 1, 2])
+
+
 def test_ranks_that_are_given_different_facts_are_told_which(place: str) -> None:
     all_say(
         team("disagree", place), "rank 1 has another size than rank 0, 4 instead of 3", [0, 1, 2]
