@@ -19,6 +19,12 @@ helper=$python
 [ -x .venv/bin/python ] && helper=.venv/bin/python
 nanobind=$("$helper" -c 'import nanobind; print(nanobind.cmake_dir())' 2>/dev/null) ||
     fail "nanobind was not found by $helper: run make install first, or pip install nanobind"
+# The wheel of NVSHMEM, where there is one: for kernels of GPUs in several nodes.
+nvshmem=${NVSHMEM_HOME:-}
+for one in "$helper" "$python"; do
+    [ -n "$nvshmem" ] || nvshmem=$("$one" -c \
+        'import nvidia.nvshmem as m; print(list(m.__path__)[0])' 2>/dev/null || true)
+done
 native=
 [ "$(uname -m)" = x86_64 ] && native=-march=x86-64-v3
 
@@ -27,10 +33,13 @@ cmake -S . -B "$dir" -G Ninja -DCMAKE_BUILD_TYPE=Release \
     -DCPUFREE_CUDA=ON -DCPUFREE_PYTHON=ON -DCPUFREE_TESTS=ON -DCPUFREE_WERROR=OFF \
     -DCPUFREE_NATIVE=OFF -DCMAKE_CXX_FLAGS="$native" \
     -DPython_EXECUTABLE="$(command -v "$python")" -Dnanobind_DIR="$nanobind" \
+    -DCPUFREE_NVSHMEM_HOME="$nvshmem" \
     >"$dir/configure.log" 2>&1 || { cat "$dir/configure.log" >&2; fail "cmake failed"; }
 targets=(_core _baselines cuda_check)
 # Where there is MPI to build against.
 ninja -C "$dir" -t query _baselines_mpi >/dev/null 2>&1 && targets+=(_baselines_mpi)
+# Where there is NVSHMEM to link with.
+ninja -C "$dir" -t query _nvshmem >/dev/null 2>&1 && targets+=(_nvshmem)
 cmake --build "$dir" -j "$jobs" --target "${targets[@]}"
 
 # Python files are copied, so that the package can be carried elsewhere as it is.
@@ -39,4 +48,5 @@ mkdir -p "$dir/python"
 cp -r python/cpufree "$dir/python/"
 find "$dir/python" \( -name __pycache__ -o -name '_*.so' \) -exec rm -rf {} +
 cp "$dir"/_*.so "$dir/python/cpufree/"
-echo "build_gpu: PYTHONPATH=$dir/python; extensions:" $(cd "$dir/python/cpufree" && ls _*.so)
+[ ! -f "$dir/_nvshmem.fatbin" ] || cp "$dir/_nvshmem.fatbin" "$dir/python/cpufree/"
+echo "build_gpu: PYTHONPATH=$dir/python; extensions:" $(cd "$dir/python/cpufree" && ls _*.so _*.fatbin 2>/dev/null)

@@ -23,6 +23,8 @@ NOT_ALONE = (
     "cpufree/baselines",
     "cpufree/run/baseline_",
     "cpufree/run/cuda_devices",
+    "cpufree/run/cuda_heaps",
+    "cpufree/run/cuda_remote",
     "cpufree/run/cuda_run",
     "cpufree/run/cuda_system",
     "cpufree/run/cuda_transfer",

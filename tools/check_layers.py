@@ -45,7 +45,7 @@ PYTHON_ROWS: list[set[str]] = [
     {"problem", "rows", "io", "cache", "validate", "generate", "partition", "ranks"},
     {"result", "run", "stencil", "_core", "_baselines", "_baselines_mpi"},
     {"__init__", "model", "simulate", "trace", "compiler", "dace"},
-    {"display", "info", "plot", "doctor", "commands", "stencil_command"}
+    {"display", "info", "plot", "doctor", "commands", "stencil_command", "stencil_input"}
     | {"solve_command", "own_system", "rank_commands", "rank_doctor"}
     | {"bench", "cli", "__main__"},
 ]

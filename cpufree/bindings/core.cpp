@@ -44,8 +44,9 @@ nb::ndarray<nb::numpy, T, nb::ndim<1>> new_numpy(std::size_t n) {
 
 SystemSpec spec_of(int pes, int blocks, const std::string& engine, const std::vector<int>& gpus,
                    const nb::dict& tuning) {
-  require_known(tuning, {"threads", "halo", "residency", "ring", "spread", "compress",
-                         "boundary_blocks", "nvshmem_library"});
+  require_known(tuning,
+                {"threads", "halo", "residency", "ring", "spread", "compress", "boundary_blocks",
+                 "nvshmem_library", "nvshmem_kernels", "several_machines", "node_size"});
   SystemSpec spec;
   spec.engine = engine_from_name(engine);
   spec.pes = pes;
@@ -58,7 +59,10 @@ SystemSpec spec_of(int pes, int blocks, const std::string& engine, const std::ve
   spec.ring = option(tuning, "ring", spec.ring);
   spec.spread = option(tuning, "spread", spec.spread);
   spec.boundary_blocks = option(tuning, "boundary_blocks", spec.boundary_blocks);
+  spec.node_size = option(tuning, "node_size", spec.node_size);
   spec.nvshmem_library = option(tuning, "nvshmem_library", spec.nvshmem_library);
+  spec.nvshmem_kernels = option(tuning, "nvshmem_kernels", spec.nvshmem_kernels);
+  spec.several_machines = option(tuning, "several_machines", spec.several_machines);
   return spec;
 }
 
@@ -130,6 +134,7 @@ nb::dict dict_of(const PlanReport& plan) {
   nb::dict d;
   d["engine"] = plan.engine;
   d["pes"] = plan.pes.size();
+  d["nodes"] = plan.nodes;
   d["blocks"] = plan.blocks;
   d["threads"] = plan.threads;
   d["rows"] = rows;

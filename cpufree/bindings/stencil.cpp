@@ -2,14 +2,19 @@
 #include "cpufree/bindings/stencil.hpp"
 
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "cpufree/bindings/grid.hpp"
 #include "cpufree/bindings/options.hpp"
+#include "cpufree/bindings/team.hpp"
 #include "cpufree/run/stencil.hpp"
+#include "cpufree/run/stencil_plan.hpp"
 
 namespace nb = nanobind;
 
@@ -33,6 +38,8 @@ StencilSpec spec_of(const nb::dict& options) {
   spec.pes = option(options, "pes", spec.pes);
   spec.blocks = option(options, "blocks", spec.blocks);
   spec.gpus = option(options, "gpus", spec.gpus);
+  spec.nvshmem_library = option(options, "nvshmem_library", spec.nvshmem_library);
+  spec.cores = option(options, "cores", spec.cores);
   spec.layers = option(options, "halo_steps", spec.layers);
   spec.thickness = option(options, "thickness", spec.thickness);
   spec.halo = option(options, "halo", spec.halo);
@@ -51,6 +58,7 @@ StencilRun run_of(const nb::dict& options) {
   run.check_every = option(options, "check_every", run.check_every);
   run.limits.time_limit = option(options, "time_limit", run.limits.time_limit);
   run.limits.wait_limit = option(options, "wait_limit", run.limits.wait_limit);
+  run.gather = option(options, "gather", run.gather);
   return run;
 }
 
@@ -101,8 +109,8 @@ struct Arrays {
   StencilProblem<T> problem(const std::vector<bool>& periodic) const {
     StencilProblem<T> problem;
     problem.grid = grid_of(start, periodic);
-    problem.start = {start.data(), start.size()};
-    if (source.is_valid()) problem.source = {source.data(), source.size()};
+    problem.start = std::span<const T>(start.data(), start.size());
+    if (source.is_valid()) problem.source = std::span<const T>(source.data(), source.size());
     problem.out = {out.data(), out.size()};
     return problem;
   }
@@ -116,13 +124,14 @@ auto with_arrays(const nb::object& start, const nb::object& source, const nb::ob
   throw InvalidInput("values must be a contiguous array of float64 or float32");
 }
 
-nb::dict jacobi(const nb::object& start, const nb::object& source, const nb::object& out,
-                const std::vector<bool>& periodic, const nb::dict& options,
-                const nb::object& progress) {
-  require_known(options, {"engine", "pes", "blocks", "gpus", "halo_steps", "thickness", "halo",
-                          "iterations", "tol", "check_every", "time_limit", "wait_limit", "study",
-                          "roles", "boundary_blocks", "sweep", "rows"});
-  const StencilSpec spec = spec_of(options);
+// Runs a problem without the GIL, which its functions take for themselves.
+template <class T>
+nb::dict run_problem(const StencilProblem<T>& problem, const StencilSpec& spec,
+                     const nb::dict& options, const nb::object& progress) {
+  require_known(options, {"engine",     "pes",        "blocks",     "gpus",  "halo_steps",
+                          "thickness",  "halo",       "iterations", "tol",   "check_every",
+                          "time_limit", "wait_limit", "study",      "roles", "boundary_blocks",
+                          "sweep",      "rows",       "gather",     "cores", "nvshmem_library"});
   const StencilRun run = run_of(options);
   Progress tell;
   if (!progress.is_none())
@@ -130,15 +139,88 @@ nb::dict jacobi(const nb::object& start, const nb::object& source, const nb::obj
       const nb::gil_scoped_acquire acquire;
       return nb::cast<bool>(progress(iteration, update));
     };
+  StencilResult result;
+  {
+    const nb::gil_scoped_release release;
+    result = run_stencil(problem, spec, run, tell);
+  }
+  return dict_of(result, problem.grid.dims);
+}
+
+nb::dict jacobi(const nb::object& start, const nb::object& source, const nb::object& out,
+                const std::vector<bool>& periodic, const nb::dict& options,
+                const nb::object& progress) {
   return with_arrays(start, source, out, [&](const auto& arrays) {
-    const auto problem = arrays.problem(periodic);
-    StencilResult result;
-    {
-      const nb::gil_scoped_release release;
-      result = run_stencil(problem, spec, run, tell);
-    }
-    return dict_of(result, problem.grid.dims);
+    return run_problem(arrays.problem(periodic), spec_of(options), options, progress);
   });
+}
+
+// Functions of Python that are asked for boxes of a grid: f(lo, hi) for the numbers of the points
+// along each axis returns an array.
+class Boxes {
+ public:
+  explicit Boxes(int dims) : dims_(dims) {}
+
+  template <class T>
+  GridValues<T> values(const nb::object& f) const {
+    if (f.is_none()) return {};
+    return GridValues<T>::by_boxes([this, &f](const GridSpan& box, T* to) {
+      const nb::gil_scoped_acquire acquire;
+      const auto array = ask<const T>(f, box);
+      std::copy_n(array.data(), array.size(), to);
+    });
+  }
+  // `kept` holds the array until the GIL is held again.
+  template <class T>
+  auto room(const nb::object& f, Values<T>& kept) const {
+    return [this, &f, &kept](const GridSpan& box) {
+      const nb::gil_scoped_acquire acquire;
+      kept = ask<T>(f, box);
+      return kept.data();
+    };
+  }
+
+ private:
+  template <class T>
+  Values<T> ask(const nb::object& f, const GridSpan& box) const {
+    std::vector<std::int64_t> lo, hi;
+    for (int a = 0; a < 3; ++a) {
+      if (dims_ == 2 && a == 1) continue;
+      lo.push_back(box.lo[a]);
+      hi.push_back(box.hi[a]);
+    }
+    Values<T> array;
+    require(nb::try_cast(f(lo, hi), array, false) && array.ndim() == lo.size(),
+            "values of a box must be a contiguous array of the type of the grid");
+    for (std::size_t a = 0; a < lo.size(); ++a)
+      require(static_cast<std::int64_t>(array.shape(a)) == hi[a] - lo[a],
+              "values of a box must have its shape");
+    return array;
+  }
+
+  int dims_;
+};
+
+template <class T>
+nb::dict run_by_boxes(const Grid& grid, const nb::object& start, const nb::object& source,
+                      const nb::object& room, const StencilSpec& spec, const nb::dict& options,
+                      const nb::object& progress) {
+  const Boxes boxes(grid.dims);
+  Values<T> kept;
+  StencilProblem<T> problem{grid, boxes.values<T>(start), boxes.values<T>(source), {}};
+  problem.room = boxes.room<T>(room, kept);
+  return run_problem(problem, spec, options, progress);
+}
+
+nb::dict jacobi_by_boxes(const std::vector<std::int64_t>& shape, bool single,
+                         const nb::object& start, const nb::object& source, const nb::object& room,
+                         const std::vector<bool>& periodic, const nb::dict& options,
+                         const nb::object& progress, const nb::object& team) {
+  const Grid grid = cpufree::grid_of(shape, periodic);
+  StencilSpec spec = spec_of(options);
+  spec.team = team_of(team);
+  return single ? run_by_boxes<float>(grid, start, source, room, spec, options, progress)
+                : run_by_boxes<double>(grid, start, source, room, spec, options, progress);
 }
 
 void jacobi_reference(const nb::object& start, const nb::object& source, const nb::object& out,
@@ -150,11 +232,21 @@ void jacobi_reference(const nb::object& start, const nb::object& source, const n
   });
 }
 
+double seconds_in_bricks(const std::vector<std::int64_t>& shape, const std::vector<bool>& periodic,
+                         bool single, bool source, int pes, int blocks) {
+  return brick_seconds(cpufree::grid_of(shape, periodic), pes, blocks, single ? 4 : 8, source);
+}
+
 }  // namespace
 
 void bind_stencils(nb::module_& m) {
   m.def("jacobi", &jacobi, nb::arg("start"), nb::arg("source").none(), nb::arg("out"),
         nb::arg("periodic"), nb::arg("options"), nb::arg("progress").none());
+  m.def("jacobi_by_boxes", &jacobi_by_boxes, nb::arg("shape"), nb::arg("single"), nb::arg("start"),
+        nb::arg("source").none(), nb::arg("room"), nb::arg("periodic"), nb::arg("options"),
+        nb::arg("progress").none(), nb::arg("team").none());
+  m.def("brick_seconds", &seconds_in_bricks, nb::arg("shape"), nb::arg("periodic"),
+        nb::arg("single"), nb::arg("source"), nb::arg("pes"), nb::arg("blocks"));
   m.def("jacobi_reference", &jacobi_reference, nb::arg("start"), nb::arg("source").none(),
         nb::arg("out"), nb::arg("periodic"), nb::arg("iterations"));
 }

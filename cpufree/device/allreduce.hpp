@@ -53,9 +53,9 @@ class AllReduce {
     // The host speaks to one thread of one block, which tells the others.
     const bool ear = first_pe() == port_.pe() && port_.block() == 0 && port_.lane() == 0;
     const unsigned note = ear ? port_.host_notes() : 0U;
-    const int source = (port_.pe() - first_pe()) * port_.blocks() + port_.block();
+    const int source = place() * port_.blocks() + port_.block();
     port_.scatter(partial, pes(), note, [&](int pe, int k, double sum, unsigned notes) {
-      port_.put_packet(slots_ + slot(source, k), first_pe() + pe, sum, make_tag(epoch_, notes));
+      port_.put_packet(slots_ + slot(source, k), member(pe), sum, make_tag(epoch_, notes));
     });
   }
 
@@ -65,6 +65,12 @@ class AllReduce {
   template <int K>
   CPUFREE_KERNEL_FN bool pull(double (&total)[K], unsigned& notes, bool gone) {
     return join(total, notes, gone, false);
+  }
+
+  // The last `total` again, for one thread that has not kept it (Port::recall).
+  template <int K>
+  CPUFREE_KERNEL_FN void recall(double (&total)[K]) {
+    port_.recall(total);
   }
 
   // `push` and `pull`, with nothing between them but meanwhile().
@@ -80,14 +86,30 @@ class AllReduce {
   static constexpr unsigned kGone = 1U << kNoteBits;
 
   // Those that sum together: all PEs, numbered from the first one; where PEs do not communicate,
-  // each by itself.
+  // each by itself; where loads and stores do not reach all, those of my node (node_reduce.hpp).
   CPUFREE_KERNEL_FN int pes() const {
-    if constexpr (P::communicates) return port_.pes();
-    return 1;
+    if constexpr (!P::communicates) return 1;
+    if constexpr (RemotePort<P>) return nodes().size(nodes().of_pe[port_.pe()]);
+    return port_.pes();
   }
   CPUFREE_KERNEL_FN int first_pe() const {
     if constexpr (P::communicates) return 0;
     return port_.pe();
+  }
+  // The PE of each place among them, and my place.
+  CPUFREE_KERNEL_FN int member(int at) const {
+    if constexpr (P::communicates && RemotePort<P>)
+      return nodes().pe(nodes().of_pe[port_.pe()], at);
+    return first_pe() + at;
+  }
+  CPUFREE_KERNEL_FN int place() const {
+    if constexpr (P::communicates && RemotePort<P>) return nodes().place[port_.pe()];
+    return port_.pe() - first_pe();
+  }
+  CPUFREE_KERNEL_FN const Nodes& nodes() const
+    requires RemotePort<P>
+  {
+    return port_.remote().nodes;
   }
   CPUFREE_KERNEL_FN int sources() const { return pes() * port_.blocks(); }
 
@@ -136,7 +158,7 @@ class AllReduce {
       const int here = left < N ? left : N;
       const auto site = [&](int missing) {
         const int source = part.first + (begin + missing) * part.step;
-        return WaitSite{Channel::reduction, first_pe() + source / port_.blocks(),
+        return WaitSite{Channel::reduction, member(source / port_.blocks()),
                         source % port_.blocks()};
       };
       const auto packet = [&](int k) {

@@ -38,6 +38,26 @@
 // With packets, (ii) needs a block barrier between the reads of e by all threads of (q, c) and its
 // first put of g: a packet speaks for one thread only. No slot of a packet then ever holds a later
 // epoch than the one waited for.
+//
+// PEs of other nodes (RemotePort). There a block stores nothing entry by entry: in 1 it puts what
+// such a PE reads behind the ghosts of its own PE's vector, side by side, and in 2 (arrive_afar)
+// sends each PE all of it in one put_signal, right into the ghosts that it is: ghosts are numbered
+// by owner and the owner's row, so those that one block owns are neighbours. The signal is that of
+// slot (m, a). All above holds as it does for direct PEs, the flag being set once the values are
+// there; what is new is that puts overtake one another, and read their source late. Every exchange
+// is waited for (5, 6) before the next one begins:
+//
+// Signals (one flag, several puts). A flag must not fall back from e + 1 to e, nor stand for values
+// that are still on their way. So slots of other nodes have two flags, for even and odd exchanges,
+// and no two puts of one parity from a to a PE are ever on their way together: a begins e + 2 once
+// it has waited in e + 1 for all of `await`; these arrived in e + 1 once they had waited in e, also
+// for a; and at least one of them is on each PE that a sends to. So a's put of e is over, and has
+// been waited for: the flag never holds a later epoch than the one waited for.
+//
+// Source (write after read). a writes the values behind the ghosts again when it writes v again, in
+// f: as soon, and no sooner, as the ghosts that they went to are written again. Both proofs of
+// reuse say that then those who read these ghosts of e have done so; they had seen the signal of e,
+// which comes after the values; so by then the source of e has been read.
 #pragma once
 
 #include "cpufree/device/wait.hpp"
@@ -45,14 +65,19 @@
 namespace cpufree {
 
 struct ArrivalBoard {
-  Flag* flags = nullptr;                      // symmetric, pes * blocks
-  const std::int32_t* notify = nullptr;       // PEs that read ghosts of this block
+  Flag* flags = nullptr;                      // symmetric, arrival_flag_count
+  const std::int32_t* notify = nullptr;       // PEs of my node that read ghosts of this block
   const std::int32_t* await = nullptr;        // slots (pe * blocks + block) whose ghosts I read
   const std::int32_t* await_local = nullptr;  // other blocks of my PE whose rows I read
   std::int32_t notify_count = 0;
   std::int32_t await_count = 0;
   std::int32_t await_local_count = 0;
 };
+
+// Flags of a board. With several nodes the second half is for exchanges of odd numbers.
+CPUFREE_FN std::int64_t arrival_flag_count(int pes, int blocks, int nodes) {
+  return std::int64_t{pes} * blocks * (nodes > 1 ? 2 : 1);
+}
 
 template <Port P>
 class Arrivals {
@@ -79,6 +104,22 @@ class Arrivals {
     port_.publish(Scope::system);  // one fence for all neighbours
     for (std::int32_t k = 0; k < board_.notify_count; ++k)
       port_.put_flag(board_.flags + slot(port_.pe(), port_.block()), board_.notify[k], epoch_);
+  }
+
+  // Step 2 for PEs of other nodes. `vector`: the one exchanged, as my PE has it.
+  template <class T>
+  CPUFREE_KERNEL_FN void arrive_afar(T* vector)
+    requires RemotePort<P>
+  {
+    const RemoteRuns mine = port_.remote().runs[port_.block()];
+    if (mine.count == 0) return;
+    publish_block(port_);
+    for (std::int32_t k = 0; k < mine.count; ++k) {
+      const RemoteRun run = mine.runs[k];
+      const int to = remote_slot(port_.pe(), port_.block());
+      port_.put_signal(vector + run.to, run.pe, vector + run.from, run.count, board_.flags + to,
+                       epoch_);
+    }
   }
 
   // Step 4: all my entries are in place.
@@ -116,8 +157,21 @@ class Arrivals {
  private:
   CPUFREE_KERNEL_FN int slot(int pe, int block) const { return pe * port_.blocks() + block; }
 
+  CPUFREE_KERNEL_FN int remote_slot(int pe, int block) const {
+    const int odd = static_cast<int>(epoch_ & 1U);
+    return slot(pe, block) + odd * port_.pes() * port_.blocks();
+  }
+
+  // The slot in which a block of PE `pe` signals me.
+  CPUFREE_KERNEL_FN int slot_from(int pe, int block) const {
+    if constexpr (RemotePort<P>)
+      if (!reaches(port_, pe)) return remote_slot(pe, block);
+    return slot(pe, block);
+  }
+
   CPUFREE_KERNEL_FN bool wait_for(int pe, int block, Channel channel) {
-    return wait_flag(port_, board_.flags + slot(pe, block), epoch_, WaitSite{channel, pe, block});
+    return wait_flag(port_, board_.flags + slot_from(pe, block), epoch_,
+                     WaitSite{channel, pe, block});
   }
 
   P& port_;

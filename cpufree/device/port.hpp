@@ -22,6 +22,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "cpufree/device/nodes.hpp"
 #include "cpufree/device/study.hpp"
 #include "cpufree/device/types.hpp"
 
@@ -127,5 +128,36 @@ concept Port = requires(P& port, double* values, double value, const double (&pa
 template <class P>
 concept FetchingPort =
     requires(P& port, const double* from) { port.fetch_ahead(from, std::uint32_t{}); };
+
+// Ports of machines where loads and stores do not reach all PEs, but those of a node. `put`,
+// `put_packet` and `put_flag` are for these alone. To the others there is put_signal(to, pe, from,
+// count, flag, epoch), called by all threads of the block together: copies `count` values (0: none)
+// from `from`, symmetric memory of mine, to `to` on `pe`, and then sets `flag` there to `epoch`. It
+// returns at once: `from` may be read until the flag is seen there, and puts overtake one another.
+// The values are those that the block's last `publish` has ordered, with a barrier between. Who
+// sees the flag and acquires, sees the values. When a kernel has ended, its puts have arrived.
+template <class P>
+concept RemotePort = Port<P> && requires(P& port, double* to, const double* from, Flag* flag) {
+  { port.remote() } -> std::convertible_to<const Remote&>;
+  port.put_signal(to, 0, from, std::int64_t{}, flag, Epoch{});
+};
+
+// Whether loads and stores reach a PE.
+template <Port P>
+CPUFREE_KERNEL_FN bool reaches(const P& port, int pe) {
+  if constexpr (RemotePort<P>) {
+    const Nodes& nodes = port.remote().nodes;
+    return nodes.of_pe[pe] == nodes.of_pe[port.pe()];
+  }
+  return true;
+}
+
+// Makes what all threads of the block have written fit to be sent by their next `put_signal`s.
+template <Port P>
+CPUFREE_KERNEL_FN void publish_block(P& port) {
+  port.sync_block();
+  if (port.lane() == 0) port.publish(Scope::system);
+  port.sync_block();
+}
 
 }  // namespace cpufree

@@ -53,7 +53,7 @@ CPUFREE_FN unsigned tag_notes(std::uint64_t tag) {
 enum Note : unsigned { kNoteNone = 0, kNoteTimeLimit = 1, kNoteInterrupt = 2 };
 
 // Channels, for diagnosis.
-enum class Channel : std::uint32_t { local_arrival, halo_arrival, reduction };
+enum class Channel : std::uint32_t { local_arrival, halo_arrival, reduction, node_reduction };
 
 inline const char* channel_name(Channel c) {
   switch (c) {
@@ -63,6 +63,8 @@ inline const char* channel_name(Channel c) {
       return "halo arrival";
     case Channel::reduction:
       return "reduction";
+    case Channel::node_reduction:
+      return "reduction of nodes";
   }
   return "unknown";
 }

@@ -53,12 +53,10 @@ void lay_out_mailboxes(Tiling& tiling, const BrickShape& shape, int warps) {
       for (TileEdge& edge : tile.sends) edge.mailbox = of_flag[at(edge.pe)][at(edge.flag)];
 }
 
-}  // namespace
-
-std::optional<BrickLayout> lay_out_bricks(const Grid& grid, const StencilSpec& spec,
-                                          const StencilRun& run, int blocks,
-                                          std::size_t value_bytes, bool source,
-                                          const WarpKernels& kernels) {
+// The division and the shape of fewest cycles: what follows from them is not laid out yet.
+std::optional<BrickLayout> best_bricks(const Grid& grid, const StencilSpec& spec, int blocks,
+                                       std::size_t value_bytes, bool source,
+                                       const WarpKernels& kernels) {
   if (grid.dims != 3 || spec.halo == 1) return {};
   std::optional<BrickLayout> best;
   double least = 0.0;
@@ -85,6 +83,30 @@ std::optional<BrickLayout> lay_out_bricks(const Grid& grid, const StencilSpec& s
       best->warps = warps;
     }
   });
+  if (best) best->seconds = least / kClock + kExchange;
+  return best;
+}
+
+}  // namespace
+
+double brick_seconds(const Grid& grid, int pes, int blocks, std::size_t value_bytes, bool source) {
+  constexpr std::size_t kRoom = 225 << 10;  // of a block: 227 KB without what kernels have besides
+  constexpr int kWarps = 16;
+  StencilSpec spec;
+  spec.pes = pes;
+  if (grid.updated() == 0) return 0.0;
+  const std::span<const BrickShape> shapes =
+      value_bytes == 4 ? std::span<const BrickShape>(kBricksOfFloat) : kBricksOfDouble;
+  const auto best =
+      best_bricks(grid, spec, blocks, value_bytes, source, {{}, {}, kWarps, kRoom, shapes});
+  return best && best->layout.plan.division.pes_in_all() == pes ? best->seconds : 0.0;
+}
+
+std::optional<BrickLayout> lay_out_bricks(const Grid& grid, const StencilSpec& spec,
+                                          const StencilRun& run, int blocks,
+                                          std::size_t value_bytes, bool source,
+                                          const WarpKernels& kernels) {
+  auto best = best_bricks(grid, spec, blocks, value_bytes, source, kernels);
   if (!best) return {};
   StencilPlan& plan = best->layout.plan;
   best->layout.tiling = make_tiling(grid, plan.division, 1);
@@ -94,7 +116,7 @@ std::optional<BrickLayout> lay_out_bricks(const Grid& grid, const StencilSpec& s
   plan.sweep = "bricks";
   plan.columns = best->shape.columns;
   plan.rows = best->shape.planes;
-  plan.check_every = check_period(run, least / kClock + kExchange, 1);
+  plan.check_every = check_period(run, best->seconds, 1);
   describe_tiling(spec, best->layout);
   plan.halo = plan.halo_points == 0 ? "none" : "values";
   return best;

@@ -15,6 +15,10 @@ using CpuKernel = void (*)(cpu_threads::Port&,
 template <class T>
 CpuKernel<T> cpu_kernel(const SolveSpec& spec);
 
+// The same where PEs are in several nodes.
+template <class T>
+CpuKernel<T> cpu_remote_kernel(const SolveSpec& spec);
+
 // What a study runs; they are there in double precision without a preconditioner.
 CpuKernel<double> cpu_study_kernel(const SolveSpec& spec);
 

@@ -6,6 +6,7 @@
 #include "cpufree/run/cpu_run.hpp"
 #include "cpufree/run/host_stencil.hpp"
 #include "cpufree/run/stencil_plan.hpp"
+#include "cpufree/run/stencil_team.hpp"
 #include "cpufree/stencils/jacobi.hpp"
 
 namespace cpufree {
@@ -50,6 +51,17 @@ Kernel<T> kernel_for(const Grid& grid, bool source, Study study) {
   return source ? kernel_of<Study::none, true, T>(grid) : kernel_of<Study::none, false, T>(grid);
 }
 
+// As many blocks as there are cores, where there is work for them.
+int blocks_for(const Grid& grid, const StencilSpec& spec) {
+  int blocks = spec.blocks;
+  if (blocks == 0) {
+    const int cores = spec.cores > 0 ? spec.cores : available_cores();
+    const std::int64_t useful = grid.updated() / kPointsPerBlock / spec.pes;
+    blocks = static_cast<int>(std::clamp<std::int64_t>(useful, 1, std::max(1, cores / spec.pes)));
+  }
+  return spec.team ? least(*spec.team, "number of blocks", blocks) : blocks;
+}
+
 }  // namespace
 
 template <class T>
@@ -57,24 +69,32 @@ StencilResult run_cpu_stencil(const StencilProblem<T>& problem, const StencilSpe
                               const StencilRun& run, const Progress& progress) {
   const Grid& grid = problem.grid;
   const bool source = !problem.source.empty();
-  int blocks = spec.blocks;
-  if (blocks == 0) {
-    const std::int64_t useful = grid.updated() / kPointsPerBlock / spec.pes;
-    blocks = static_cast<int>(
-        std::clamp<std::int64_t>(useful, 1, std::max(1, available_cores() / spec.pes)));
-  }
-  const StencilLayout layout =
-      lay_out_stencil(grid, spec, run, blocks, sizeof(T), source, costs_of(sizeof(T)));
-  HostStencil<T> stencil(problem, layout, run);
+  Team* const team = spec.team.get();
+  const StencilLayout layout = lay_out_stencil(grid, spec, run, blocks_for(grid, spec), sizeof(T),
+                                               source, costs_of(sizeof(T)));
+  if (team != nullptr) require_all_pes(spec, layout);
+  HostStencil<T> stencil(problem, layout, run, team);
   const auto run_block = kernel_for<T>(grid, source, spec.study);
   cpu_threads::LaunchConfig config;
   config.pes = layout.plan.pes;
   config.blocks = layout.plan.blocks;
+  config.first = stencil.own().first;
+  config.here = stencil.own().here;
   config.heaps = stencil.heaps();
+  if (team != nullptr) {
+    config.told = stencil.told();
+    // Reading a part of the grid takes each its time, and a kernel that runs waits for the others.
+    barrier(*team, "grids are there");
+  }
   const double seconds = run_on_threads(
       config, run.limits, [&](ThreadPort& port) { run_block(port, stencil.args(port.pe())); },
-      progress);
-  return stencil.result(seconds);
+      progress, team);
+  StencilResult result = stencil.result(seconds);
+  if (team != nullptr) {
+    share_end(*team, result);
+    deliver(problem, *team, run, layout.tiling, stencil.values());
+  }
+  return result;
 }
 
 template StencilResult run_cpu_stencil(const StencilProblem<float>&, const StencilSpec&,

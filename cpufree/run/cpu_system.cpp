@@ -7,7 +7,6 @@
 
 #include "cpufree/base/index.hpp"
 #include "cpufree/base/parallel.hpp"
-#include "cpufree/run/cpu_kernel.hpp"
 #include "cpufree/run/cpu_run.hpp"
 #include "cpufree/run/team_peers.hpp"
 
@@ -17,21 +16,27 @@ namespace {
 
 constexpr std::size_t kMostPackets = 0;  // threads share caches: plain stores are quicker
 
+}  // namespace
+
 template <class T>
-CpuKernel<T> kernel_for(const SolveSpec& spec) {
+CpuKernel<T> CpuSystem<T>::kernel_for(const SolveSpec& spec) const {
+  if (nodes_.count() > 1) {
+    if (spec.study == Study::none) return cpu_remote_kernel<T>(spec);
+    throw Unsupported("studies are of PEs that reach one another's memory, not of several nodes");
+  }
   if constexpr (std::is_same_v<T, double>)
     if (spec.study != Study::none) return cpu_study_kernel(spec);
   return cpu_kernel<T>(spec);
 }
 
-}  // namespace
-
 template <class T>
 CpuSystem<T>::CpuSystem(std::int64_t rows, const SystemSpec& spec)
     : rows_(static_cast<std::int32_t>(rows)),
       team_(spec.team),
-      own_(OwnPes::of(spec.team.get(), spec.pes)) {
+      own_(OwnPes::of(spec.team.get(), spec.pes)),
+      nodes_(spec.pes) {
   check(spec);
+  if (in_nodes(spec)) nodes_ = NodeTable::of_size(spec.pes, spec.node_size);
   blocks_ = spec.blocks > 0 ? spec.blocks : std::max(1, available_cores() / spec.pes);
   if (team_) blocks_ = least(*team_, "number of blocks", blocks_);
   pes_ = std::vector<Pe>(at(own_.here));
@@ -59,9 +64,10 @@ template <class T>
 void CpuSystem<T>::build(HaloPlan<T>& plan, const SystemSpec& spec) {
   const auto peers = peers_of(team_.get(), spec.pes);
   const Shares shares = shares_of(plan, *peers);
-  const Extent extent = extent_of(shares);
+  Extent extent = extent_of(shares);
   packets_ = use_packets(spec, shares, kMostPackets);
   report_ = report_of(shares, spec, blocks_, packets_);
+  report_.nodes = nodes_.count();
   // Padded entries of a slice read the column after the one before them, whoever owns that: times
   // zero, but it must not be written meanwhile.
   auto plans = make_block_plans(plan, *peers, blocks_, spec.boundary_blocks, Awaited::everybody);
@@ -71,6 +77,7 @@ void CpuSystem<T>::build(HaloPlan<T>& plan, const SystemSpec& spec) {
       pes_[k].ghost_source = ghost_sources(plan.local[k], boundaries);
     count_destinations_from_ghosts(plan, shares);
   }
+  if (nodes_.count() > 1) plan_nodes(plan, plans, extent);
   build_shares(plan, std::move(plans));
   for (std::size_t pe = 0; pe < pes_.size(); ++pe) {
     for (const Share& share : pes_[pe].shares)
@@ -85,6 +92,22 @@ void CpuSystem<T>::build(HaloPlan<T>& plan, const SystemSpec& spec) {
   }
   if (team_) report_.matrix_bytes = sum(*team_, "bytes of the matrix", report_.matrix_bytes);
   lay_out(extent);
+}
+
+// What the PEs of this process send to other nodes, and the room that it takes in vectors.
+template <class T>
+void CpuSystem<T>::plan_nodes(HaloPlan<T>& plan, std::vector<std::vector<BlockPlan>>& plans,
+                              Extent& extent) {
+  for (std::size_t k = 0; k < pes_.size(); ++k) {
+    LocalSystem<T>& local = plan.local[k];
+    Pe& pe = pes_[k];
+    pe.far = make_remote_plan(local, plans[k], own_.first + static_cast<int>(k), nodes_.of_pe());
+    for (const auto& runs : pe.far.runs)
+      pe.runs.push_back({runs.data(), static_cast<std::int32_t>(runs.size())});
+    extent.rows_and_ghosts =
+        std::max(extent.rows_and_ghosts, at(local.rows()) + at(local.ghosts) + at(pe.far.staged));
+  }
+  if (team_) extent.rows_and_ghosts = most(*team_, "length of vectors", extent.rows_and_ghosts);
 }
 
 // Slices, diagonal and row sums of every block, each on a thread of its own.
@@ -115,10 +138,12 @@ void CpuSystem<T>::build_shares(HaloPlan<T>& plan, std::vector<std::vector<Block
 // Symmetric memory, and the blocks' views of their shares.
 template <class T>
 void CpuSystem<T>::lay_out(const Extent& extent) {
-  heap_ = Heap<T>(own_.all, blocks_, extent, packets_ ? extent.ghosts : 0);
+  heap_ = Heap<T>(own_.all, blocks_, extent, packets_ ? extent.ghosts : 0, nodes_.count());
   heaps_ = team_ ? std::make_unique<CpuHeaps>(*team_, heap_.bytes)
                  : std::make_unique<CpuHeaps>(own_.all, heap_.bytes);
   for (int k = 0; k < own_.here; ++k) {
+    remote_.push_back(
+        {nodes_.view(), heap_.node_board(heaps_->base(own_.first + k)), pes_[at(k)].runs.data()});
     for (const Share& share : pes_[at(k)].shares) {
       const BlockPlan& plan = share.plan;
       BlockShare<Matrix> view;
@@ -209,13 +234,14 @@ auto CpuSystem<T>::arguments(const SolveSpec& spec, const SolveParams& params, S
 template <class T>
 double CpuSystem<T>::run(const SolveSpec& spec, const std::vector<SolveArgs<Matrix>>& args,
                          const Progress& progress) {
-  const auto kernel = kernel_for<T>(spec);
+  const auto kernel = kernel_for(spec);
   cpu_threads::LaunchConfig config;
   config.pes = own_.all;
   config.blocks = blocks_;
   config.first = own_.first;
   config.here = own_.here;
   config.heaps = heaps_->bases();
+  config.remote = remote_.data();
   if (team_) config.told = heap_.leave.at(heaps_->base(own_.first));
   // Channels start at epoch 0 in every launch. No kernel runs now, in any process: each has told
   // the others of the end of its last one (report_waits), or the team has failed.

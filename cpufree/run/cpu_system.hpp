@@ -7,9 +7,12 @@
 #include <optional>
 #include <vector>
 
+#include "cpufree/device/node_table.hpp"
 #include "cpufree/engines/cpu_threads/launch.hpp"
 #include "cpufree/engines/cpu_threads/memory.hpp"
 #include "cpufree/problem/block_plan.hpp"
+#include "cpufree/problem/remote_plan.hpp"
+#include "cpufree/run/cpu_kernel.hpp"
 #include "cpufree/run/framing.hpp"
 #include "cpufree/run/gather.hpp"
 #include "cpufree/run/heap.hpp"
@@ -51,6 +54,8 @@ class CpuSystem final : public System<T> {
     LocalSystem<T> local;             // without row_ptr, col, val: the shares hold the matrix
     std::vector<std::int32_t> names;  // of a slab's rows (row_names), once they are needed
     std::vector<std::int32_t> ghost_source;
+    RemotePlan far;  // what goes to other nodes
+    std::vector<RemoteRuns> runs;
     std::vector<Share> shares;
     std::vector<BlockShare<Matrix>> views;
     std::array<Array<T>, kPrivateVectors> vectors;  // in the order of `each_private`
@@ -59,7 +64,9 @@ class CpuSystem final : public System<T> {
   CpuSystem(std::int64_t rows, const SystemSpec& spec);
   void build(HaloPlan<T>& plan, const SystemSpec& spec);
   void build_shares(HaloPlan<T>& plan, std::vector<std::vector<BlockPlan>> plans);
+  void plan_nodes(HaloPlan<T>& plan, std::vector<std::vector<BlockPlan>>& plans, Extent& extent);
   void lay_out(const Extent& extent);
+  CpuKernel<T> kernel_for(const SolveSpec& spec) const;
   void reserve_vectors(const SolveSpec& spec);
   void load(std::span<const T> b, std::span<const T> x0, double scale);
   bool store(std::span<T> out, double scale) const;
@@ -74,10 +81,12 @@ class CpuSystem final : public System<T> {
   std::int64_t first_row_ = 0;  // of a slab, in the matrix
   std::shared_ptr<Team> team_;  // none: all PEs are in this process
   OwnPes own_;
+  NodeTable nodes_;
   std::optional<Gathering> gathering_;  // with a team, where vectors are those of all rows
   int blocks_ = 1;
   bool packets_ = false;
-  std::vector<Pe> pes_;  // of this process
+  std::vector<Pe> pes_;         // of this process
+  std::vector<Remote> remote_;  // of these, where there are several nodes
   PlanReport report_;
   double lambda_bound_ = 0.0;
   PrivateIndex index_ = private_index();

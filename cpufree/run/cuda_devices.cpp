@@ -44,6 +44,12 @@ std::vector<int> choose_devices(int pes, const std::vector<int>& named) {
   return devices;
 }
 
+void require_reach(int pes) {
+  require(pes <= cuda_p2p::kMaxPes, "GPUs that reach one another's memory work together, " +
+                                        std::to_string(cuda_p2p::kMaxPes) +
+                                        " of them at most, not " + std::to_string(pes));
+}
+
 std::size_t fast_memory_limit(const void* kernel, const std::vector<int>& devices, int blocks) {
   constexpr std::size_t kSlack = 1024;  // what CUDA keeps of every block's
   std::size_t limit = std::size_t{1} << 30;

@@ -12,6 +12,9 @@ namespace cpufree {
 // Unsupported.
 std::vector<int> choose_devices(int pes, const std::vector<int>& named);
 
+// Throws InvalidInput for more PEs, in however many processes, than address one another's memory.
+void require_reach(int pes);
+
 // Bytes of dynamic shared memory that each of `blocks` blocks may have on every device.
 std::size_t fast_memory_limit(const void* kernel, const std::vector<int>& devices, int blocks);
 

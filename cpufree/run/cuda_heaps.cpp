@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <vector>
@@ -60,6 +61,21 @@ class World {
     return lend(blocks_.size() - 1);
   }
 
+  // A kernel of `file`, which is loaded the first time.
+  const void* kernel(const std::string& file, const std::string& name) {
+    auto& loaded = kernels_[file];
+    if (loaded == nullptr) {
+      cuda_p2p::check(
+          cudaLibraryLoadFromFile(&loaded, file.c_str(), nullptr, nullptr, 0, nullptr, nullptr, 0),
+          ("loading " + file).c_str());
+      library_.ready(loaded);
+    }
+    cudaKernel_t kernel = nullptr;
+    cuda_p2p::check(cudaLibraryGetKernel(&kernel, loaded, name.c_str()),
+                    ("finding " + name + " in " + file).c_str());
+    return kernel;
+  }
+
   // Its address of the memory of another PE.
   std::byte* address(std::byte* mine, int pe) const {
     return pe == rank_ ? mine : static_cast<std::byte*>(library_.address(mine, pe));
@@ -77,14 +93,19 @@ class World {
   int rank_;
   int size_;
   std::vector<std::unique_ptr<Block>> blocks_;  // the same list on all PEs
+  std::map<std::string, cudaLibrary_t> kernels_;
 };
+
+std::optional<World>& the_world() {
+  static std::optional<World> all;
+  return all;
+}
 
 World& world(Team& team, const std::string& path, std::size_t bytes) {
   static std::mutex mutex;
-  static std::optional<World> all;
   const std::lock_guard lock(mutex);
-  if (!all) all.emplace(team, path, bytes);
-  return *all;
+  if (!the_world()) the_world().emplace(team, path, bytes);
+  return *the_world();
 }
 
 }  // namespace
@@ -96,23 +117,51 @@ CudaHeaps::CudaHeaps(const std::vector<int>& devices, std::size_t bytes) {
   }
 }
 
-CudaHeaps::CudaHeaps(Team& team, const std::string& library, int device, std::size_t bytes) {
+CudaHeaps::CudaHeaps(Team& team, const std::string& library, int device, std::size_t bytes,
+                     const NodeTable& nodes) {
   const cuda_p2p::OnDevice here(device);  // NVSHMEM goes by the device that is current
   World& nvshmem = world(team, library, bytes);
   World::Block& block = nvshmem.borrow(team, bytes);
   lent_ = &block.lent;
+  const auto& node = nodes.of_pe();
   for (int pe = 0; pe < team.size(); ++pe) {
-    bases_.push_back(nvshmem.address(block.begin, pe));
-    if (bases_.back() != nullptr) continue;
+    const bool direct = node[at(pe)] == node[at(team.rank())];
+    bases_.push_back(direct ? nvshmem.address(block.begin, pe) : nullptr);
+    if (!direct || bases_.back() != nullptr) continue;
     *lent_ = false;
-    throw Unsupported("the GPU of rank " + std::to_string(pe) +
-                      " is out of reach of loads and stores from rank " +
-                      std::to_string(team.rank()) +
-                      "; this version needs GPUs of one machine, linked by NVLink (nvidia-smi topo "
-                      "-m shows which are)");
+    throw Unsupported(
+        "the GPU of rank " + std::to_string(pe) +
+        " is out of reach of loads and stores from rank " + std::to_string(team.rank()) +
+        "; GPUs of one machine must be linked by NVLink (nvidia-smi topo -m shows which "
+        "are), or be taken for machines of their own: CPUFREE_NODE_SIZE=1");
   }
   cuda_p2p::check(cudaMemset(block.begin, 0, bytes), "cudaMemset");
   cuda_p2p::check(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");
+}
+
+NodeTable nodes_of(Team& team, const std::string& library, int device, std::size_t bytes) {
+  const cuda_p2p::OnDevice here(device);
+  World& nvshmem = world(team, library, bytes);
+  World::Block& block = nvshmem.borrow(team, 1);
+  // The first PE that each reaches is the name of its node, where reaching is mutual.
+  std::vector<std::int32_t> reached;
+  for (int pe = 0; pe < team.size(); ++pe)
+    reached.push_back(nvshmem.address(block.begin, pe) != nullptr ? 1 : 0);
+  block.lent = false;
+  const auto first = static_cast<std::int32_t>(std::ranges::find(reached, 1) - reached.begin());
+  const auto names = each(team, "nodes", first);
+  bool mutual = true;
+  for (std::size_t pe = 0; pe < names.size(); ++pe)
+    mutual = mutual && (names[pe] == first) == (reached[pe] != 0);
+  if (least(team, "whether nodes are mutual", mutual ? 1 : 0) == 0)
+    throw Unsupported(
+        "some GPUs of a machine reach one another by loads and stores, and others do not "
+        "(nvidia-smi topo -m shows which): set CPUFREE_NODE_SIZE=1, so that no two are taken to");
+  return NodeTable(names);
+}
+
+const void* kernel_between_nodes(const std::string& file, const std::string& name) {
+  return the_world()->kernel(file, name);
 }
 
 CudaHeaps::~CudaHeaps() {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cpufree/base/index.hpp"
+#include "cpufree/device/node_table.hpp"
 #include "cpufree/engines/cuda_p2p/memory.hpp"
 #include "cpufree/run/team.hpp"
 
@@ -16,14 +17,17 @@ class CudaHeaps {
  public:
   // One on each of the devices, zeroed. Throws OutOfMemory.
   CudaHeaps(const std::vector<int>& devices, std::size_t bytes);
-  // The one of this process on `device`, zeroed, and those of the others, which it addresses
-  // directly. All members make it together; NVSHMEM is started by the first one of a process.
-  // Throws Unsupported where loads and stores do not reach a GPU, OutOfMemory, EngineError.
-  CudaHeaps(Team& team, const std::string& library, int device, std::size_t bytes);
+  // The one of this process on `device`, zeroed, and those of the other PEs of its node, which it
+  // addresses directly. All members make it together; NVSHMEM is started by the first one of a
+  // process. Throws Unsupported where loads and stores do not reach a GPU of the node, OutOfMemory,
+  // EngineError.
+  CudaHeaps(Team& team, const std::string& library, int device, std::size_t bytes,
+            const NodeTable& nodes);
   ~CudaHeaps();
   CudaHeaps(const CudaHeaps&) = delete;
   CudaHeaps& operator=(const CudaHeaps&) = delete;
 
+  // Null for PEs of other nodes.
   std::byte* base(int pe) const { return bases_[at(pe)]; }
 
  private:
@@ -31,5 +35,14 @@ class CudaHeaps {
   std::vector<std::byte*> bases_;
   bool* lent_ = nullptr;  // of NVSHMEM's memory
 };
+
+// Which PEs reach one another by loads and stores, as NVSHMEM says; it is started, with room for
+// `bytes`, if it does not run yet. All members call it together. Throws Unsupported where that is
+// not mutual, EngineError.
+NodeTable nodes_of(Team& team, const std::string& library, int device, std::size_t bytes);
+
+// A kernel of a file of kernels that call NVSHMEM; a cudaKernel_t, for what takes the address of a
+// kernel. NVSHMEM runs. The file is loaded once. Throws Unsupported, EngineError.
+const void* kernel_between_nodes(const std::string& file, const std::string& name);
 
 }  // namespace cpufree

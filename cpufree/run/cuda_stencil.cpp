@@ -10,158 +10,16 @@
 #include "cpufree/engines/cuda_p2p/bootstrap.hpp"
 #include "cpufree/engines/cuda_p2p/memory.hpp"
 #include "cpufree/run/cuda_devices.hpp"
-#include "cpufree/run/cuda_run.hpp"
-#include "cpufree/run/cuda_stencil_kernel.hpp"
-#include "cpufree/run/grid_span.hpp"
-#include "cpufree/run/role_plan.hpp"
+#include "cpufree/run/cuda_heaps.hpp"
+#include "cpufree/run/cuda_stencil_choice.hpp"
 #include "cpufree/run/stencil_heap.hpp"
+#include "cpufree/run/stencil_team.hpp"
 
 namespace cpufree {
 
 namespace {
 
 using cuda_p2p::DeviceArray;
-
-// Of an H200; to be measured anew once the kernels run there (docs/design/stencils.md).
-StencilCosts costs_of(std::size_t fast_bytes) {
-  StencilCosts costs;
-  for (double& face : costs.face.axis) face = 8.0;  // a packet sent and one received
-  costs.point = 0.1e-9;
-  costs.byte = 132.0 / 4.3e12;
-  costs.exchange = 1.2e-6;
-  costs.near_bytes = static_cast<double>(fast_bytes);
-  costs.fast_bytes = fast_bytes;
-  costs.front_points = 8192.0;
-  costs.most_packets = 8192;
-  return costs;
-}
-
-// A grid laid out, with the kernel for it.
-struct Chosen {
-  StencilLayout layout;
-  std::optional<StreamLayout> streams;  // where values stay in memory
-  CudaKernel kernel;
-};
-
-// What the kernels say of themselves, for a grid and a spec.
-template <class T>
-class Chooser {
- public:
-  Chooser(const Grid& grid, const StencilSpec& spec, const StencilRun& run, bool source,
-          const std::vector<int>& devices)
-      : grid_(grid), spec_(spec), run_(run), source_(source), devices_(devices) {
-    if (blocks_ = spec.blocks; blocks_ == 0)
-      blocks_ = cuda_p2p::attribute(cudaDevAttrMultiProcessorCount, devices[0]);
-  }
-
-  // The first way that the spec allows, and the grid.
-  Chosen choose() {
-    Chosen chosen;
-    if (spec_.roles != Roles::tiles) {
-      with_roles(chosen);
-      return chosen;
-    }
-    if (allowed(Sweep::registers) && in_registers(chosen)) return chosen;
-    if (allowed(Sweep::bricks) && in_bricks(chosen)) return chosen;
-    if (allowed(Sweep::streams) && in_memory(chosen)) return chosen;
-    if (!allowed(Sweep::wavefront))
-      throw InvalidInput("this grid, with these options, is not for the sweep asked for");
-    by_wavefront(chosen);
-    return chosen;
-  }
-
- private:
-  bool allowed(Sweep sweep) const {
-    return spec_.sweep == sweep || spec_.sweep == Sweep::automatic;
-  }
-  // The kernel of a sweep, as the study that the spec asks for.
-  const void* kernel(Sweep sweep, StencilKernel wanted) const {
-    wanted.dims = grid_.dims;
-    wanted.source = source_;
-    switch (spec_.study) {
-      case Study::no_compute:
-        return kernel_of<Study::no_compute>(sweep, wanted);
-      case Study::no_comm:
-        return kernel_of<Study::no_comm>(sweep, wanted);
-      default:
-        return kernel_of<Study::none>(sweep, wanted);
-    }
-  }
-  template <Study S>
-  static const void* kernel_of(Sweep sweep, const StencilKernel& wanted) {
-    if (sweep == Sweep::registers) return cuda_registers_kernel<S, T>(wanted);
-    if (sweep == Sweep::bricks) return cuda_bricks_kernel<S, T>(wanted);
-    if (sweep == Sweep::streams) return cuda_streams_kernel<S, T>(wanted);
-    return cuda_wavefront_kernel<S, T>(wanted);
-  }
-  WarpKernels kernels(const void* function) const {
-    return {register_shapes(sizeof(T)), stream_layers(grid_.dims), kCudaStencilThreads / 32,
-            function == nullptr ? 0 : fast_memory_limit(function, devices_, blocks_),
-            brick_shapes(sizeof(T))};
-  }
-
-  bool in_registers(Chosen& chosen) const {
-    const RegisterShape& any = register_shapes(sizeof(T)).back();
-    const auto found = lay_out_registers(grid_, spec_, run_, blocks_, sizeof(T), source_,
-                                         kernels(kernel(Sweep::registers, {.shape = any})));
-    if (!found) return false;
-    chosen.layout = found->layout;
-    chosen.kernel.function = kernel(Sweep::registers, {.shape = found->shape});
-    chosen.kernel.threads = 32 * found->warps;
-    return true;
-  }
-
-  bool in_bricks(Chosen& chosen) const {
-    const BrickShape& any = brick_shapes(sizeof(T)).back();
-    const auto found = lay_out_bricks(grid_, spec_, run_, blocks_, sizeof(T), source_,
-                                      kernels(kernel(Sweep::bricks, {.brick = any})));
-    if (!found) return false;
-    chosen.layout = found->layout;
-    chosen.kernel.function = kernel(Sweep::bricks, {.brick = found->shape});
-    chosen.kernel.threads = 32 * found->warps;
-    return true;
-  }
-
-  bool in_memory(Chosen& chosen) const {
-    chosen.streams =
-        lay_out_streams(grid_, spec_, run_, blocks_, sizeof(T), source_, kernels(nullptr));
-    if (!chosen.streams) return false;
-    chosen.layout = chosen.streams->layout;
-    chosen.kernel.function = kernel(Sweep::streams, {.layers = chosen.layout.plan.layers});
-    chosen.kernel.threads = kCudaStencilThreads;
-    return true;
-  }
-
-  void with_roles(Chosen& chosen) const {
-    if (spec_.roles == Roles::two_kernels && source_)
-      throw Unsupported("roles 'two_kernels' are there for stencils without a source term alone");
-    chosen.streams =
-        lay_out_roles(grid_, spec_, run_, blocks_, sizeof(T), source_, kernels(nullptr));
-    chosen.layout = chosen.streams->layout;
-    const StencilPlan& plan = chosen.layout.plan;
-    chosen.kernel.threads = kCudaStencilThreads;
-    chosen.kernel.function = kernel(Sweep::streams, {.layers = plan.layers});
-    if (spec_.roles != Roles::two_kernels) return;
-    chosen.kernel.first_blocks = plan.boundary_blocks;
-    chosen.kernel.function =
-        cuda_streams_part_kernel<T>({.dims = grid_.dims, .layers = plan.layers});
-  }
-
-  void by_wavefront(Chosen& chosen) const {
-    chosen.kernel.function = kernel(Sweep::wavefront, {});
-    chosen.kernel.threads = kCudaStencilThreads;
-    const std::size_t fast = fast_memory_limit(chosen.kernel.function, devices_, blocks_);
-    chosen.layout =
-        lay_out_stencil(grid_, spec_, run_, blocks_, sizeof(T), source_, costs_of(fast));
-  }
-
-  const Grid& grid_;
-  const StencilSpec& spec_;
-  const StencilRun& run_;
-  bool source_;
-  const std::vector<int>& devices_;
-  int blocks_;
-};
 
 // One GPU's memory.
 template <class T>
@@ -172,15 +30,7 @@ struct Pe {
   DeviceArray<StreamPart> parts;
   DeviceArray<GhostCopy> ghosts;
   DeviceArray<double> updates;
-  DeviceArray<std::byte> heap;
 };
-
-template <class T>
-DeviceArray<T> upload(int device, const Grid& grid, const GridSpan& box, std::span<const T> from) {
-  std::vector<T> values(at(box.points()));
-  box.each(grid, [&](std::size_t k, std::size_t i) { values[k] = from[i]; });
-  return {device, values};
-}
 
 // The tiles of a PE: their edges, and the wavefront's values where they do not stay on chip.
 template <class T>
@@ -220,19 +70,6 @@ void place_tiles(Pe<T>& pe, int device, const std::vector<Tile>& tiles, const St
   pe.views = {device, views};
 }
 
-template <class T>
-std::vector<cuda_p2p::Shared> shared_of(const std::vector<Pe<T>>& pes, const StencilHeap<T>& heap) {
-  std::vector<cuda_p2p::Shared> all(pes.size());
-  for (std::size_t k = 0; k < all.size(); ++k) {
-    all[k].pe = static_cast<int>(k);
-    all[k].pes = static_cast<int>(all.size());
-    for (std::size_t other = 0; other < all.size(); ++other)
-      all[k].heaps[other] = pes[other].heap.data();
-    all[k].leave = heap.leave.at(pes[k].heap.data());
-  }
-  return all;
-}
-
 // Copies the values of a box to the device.
 template <class T>
 void copy_to(int device, T* to, const std::vector<T>& from) {
@@ -248,15 +85,18 @@ template <class T>
 struct CudaStencil<T>::State {
   State(const StencilProblem<T>& problem, const StencilSpec& spec, const StencilRun& how)
       : grid(problem.grid),
-        devices(choose_devices(spec.pes, spec.gpus)),
+        team(spec.team),
+        devices(devices_of(spec)),
         locks(devices),
         run(connected(devices, how)),
-        chosen(Chooser<T>(grid, spec, run, !problem.source.empty(), devices).choose()),
+        chosen(choose_cuda_stencil<T>(grid, spec, run, !problem.source.empty(), devices)),
+        own(OwnPes::of(team.get(), chosen.layout.plan.pes)),
         heap(chosen.layout.tiling, chosen.layout.packets,
              chosen.streams ? chosen.streams->box.values : 0) {
-    devices.resize(at(chosen.layout.plan.pes));
-    chosen.kernel.blocks = chosen.layout.plan.blocks;
-    chosen.kernel.dynamic_bytes = at(chosen.layout.plan.fast_bytes);
+    if (team) require_all_pes(spec, chosen.layout);
+    devices.resize(at(own.here));
+    heaps = team ? std::make_unique<CudaHeaps>(*team, spec.nvshmem_library, devices[0], heap.bytes)
+                 : std::make_unique<CudaHeaps>(devices, heap.bytes);
     runner.emplace(devices, chosen.kernel.blocks);
     runner->load(chosen.kernel);
     require_residency(chosen.kernel, devices);
@@ -266,23 +106,36 @@ struct CudaStencil<T>::State {
     for (std::size_t k = 0; k < pes.size(); ++k) place(k, problem);
   }
 
+  // Those of the PEs of this process.
+  static std::vector<int> devices_of(const StencilSpec& spec) {
+    require_reach(spec.pes);
+    auto all = choose_devices(spec.team ? 1 : spec.pes, spec.gpus);
+    if (spec.team) cuda_p2p::stay_on(all[0]);  // the GPU of this process, as NVSHMEM wants it
+    return all;
+  }
+
   // All devices reach one another before kernels are asked for what fits there.
   static const StencilRun& connected(const std::vector<int>& devices, const StencilRun& how) {
     cuda_p2p::connect(devices);
     return how;
   }
 
-  // Lays out the memory of PE k.
+  std::size_t number(std::size_t k) const { return at(own.first) + k; }  // of PE k of this process
+  const std::vector<Tile>& tiles_of(std::size_t k) const {
+    return chosen.layout.tiling.tiles[number(k)];
+  }
+  std::byte* heap_of(std::size_t k) const { return heaps->base(static_cast<int>(number(k))); }
+
+  // Lays out the memory of PE k of this process.
   void place(std::size_t k, const StencilProblem<T>& problem) {
     const bool source = !problem.source.empty();
     const int device = devices[k];
-    const std::vector<Tile>& tiles = chosen.layout.tiling.tiles[k];
+    const std::vector<Tile>& tiles = tiles_of(k);
     const GridSpan stored = span_of(tiles, true);
     const GridSpan written = span_of(tiles, false);
     Pe<T>& pe = pes[k];
     pe.out = DeviceArray<T>::uninitialised(device, at(written.points()));
     pe.updates = DeviceArray<double>(device, at(chosen.kernel.blocks * chosen.kernel.threads));
-    pe.heap = DeviceArray<std::byte>(device, heap.bytes);
     place_tiles(pe, device, tiles, chosen.layout.plan, source);
     JacobiArgs<T>& a = args[k];
     a = arguments_of<T>(chosen.layout, run);
@@ -290,48 +143,62 @@ struct CudaStencil<T>::State {
     a.out = written.view(grid, pe.out.data());
     a.updates = pe.updates.data();
     a.outcome = outcome.data();
-    heap.place(a, pe.heap.data());
+    heap.place(a, heap_of(k));
     if (chosen.streams) {
       place_box(k, problem);
       return;
     }
-    pe.start = upload(device, grid, stored, problem.start);
+    pe.start = {device, problem.start.copy(grid, stored)};
     a.start = stored.view<const T>(grid, pe.start.data());
     if (!source) return;
-    pe.source = upload(device, grid, stored, problem.source);
+    pe.source = {device, problem.source.copy(grid, stored)};
     a.source = stored.view<const T>(grid, pe.source.data());
   }
 
-  // The values of PE k that stay in memory.
+  // The values of PE k of this process that stay in memory.
   void place_box(std::size_t k, const StencilProblem<T>& problem) {
     const int device = devices[k];
     const StreamLayout& streams = *chosen.streams;
     Pe<T>& pe = pes[k];
-    pe.parts = {device, streams.pes[k].parts};
-    pe.ghosts = {device, streams.pes[k].ghosts};
+    pe.parts = {device, streams.pes[number(k)].parts};
+    pe.ghosts = {device, streams.pes[number(k)].ghosts};
     StreamArgs<T>& a = args[k].stream;
-    a = stream_arguments<T>(grid, streams, k);
+    a = stream_arguments<T>(grid, streams, number(k));
     a.parts = pe.parts.data();
     a.ghosts = pe.ghosts.data();
     std::vector<T> values(at(streams.box.values));
-    fill_box<T>(grid, streams, k, problem.start, values.data());
+    fill_box<T>(grid, streams, number(k), problem.start, values.data());
     for (int copy = 0; copy < 2; ++copy) {
-      T* const box = heap.boxes[copy].at(pe.heap.data());
+      T* const box = heap.boxes[copy].at(heap_of(k));
       copy_to(device, box, values);
       a.values[copy] = box + streams.box.first;
     }
     if (problem.source.empty()) return;
-    fill_box<T>(grid, streams, k, problem.source, values.data());
+    fill_box<T>(grid, streams, number(k), problem.source, values.data());
     pe.source = {device, values};
     a.source = pe.source.data() + streams.box.first;
   }
 
+  std::vector<cuda_p2p::Shared> shared() const {
+    std::vector<cuda_p2p::Shared> all(pes.size());
+    for (std::size_t k = 0; k < all.size(); ++k) {
+      all[k].pe = static_cast<int>(number(k));
+      all[k].pes = own.all;
+      for (int pe = 0; pe < own.all; ++pe) all[k].heaps[pe] = heaps->base(pe);
+      all[k].leave = heap.leave.at(heap_of(k));
+    }
+    return all;
+  }
+
   Grid grid;
-  std::vector<int> devices;
+  std::shared_ptr<Team> team;  // none: all PEs are in this process
+  std::vector<int> devices;    // of the PEs of this process
   cuda_p2p::DeviceLocks locks;
   StencilRun run;
-  Chosen chosen;
+  ChosenStencil chosen;
+  OwnPes own;
   StencilHeap<T> heap;
+  std::unique_ptr<CudaHeaps> heaps;
   std::optional<CudaRunner> runner;
   DeviceArray<StencilOutcome> outcome;
   std::vector<Pe<T>> pes;
@@ -353,29 +220,39 @@ StencilResult CudaStencil<T>::run(const Progress& progress) {
   State& s = *state_;
   for (std::size_t k = 0; !s.fresh && k < s.pes.size(); ++k) {  // channels begin with zeros
     const cuda_p2p::OnDevice here(s.devices[k]);
-    cuda_p2p::check(cudaMemset(s.pes[k].heap.data(), 0, s.heap.channel_bytes), "cudaMemset");
+    cuda_p2p::check(cudaMemset(s.heap_of(k), 0, s.heap.channel_bytes), "cudaMemset");
     cuda_p2p::check(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");
   }
   s.fresh = false;
+  // No kernel may send to a PE whose memory is not laid out yet, nor wait for one that is not. None
+  // runs now, in any process: each has told the others of the end of its last one (report_waits).
+  if (s.team) barrier(*s.team, "grids are there");
   std::vector<const void*> pointers;
   for (const JacobiArgs<T>& a : s.args) pointers.push_back(&a);
   StencilResult result;
   result.plan = s.chosen.layout.plan;
   result.plan.threads = s.chosen.kernel.threads;
   result.seconds =
-      s.runner->run(s.chosen.kernel, shared_of(s.pes, s.heap), pointers, s.run.limits, progress);
+      s.runner->run(s.chosen.kernel, s.shared(), pointers, s.run.limits, progress, s.team.get());
   result.outcome = s.outcome.download()[0];
   for (const Pe<T>& pe : s.pes)
     result.update = largest_update(pe.updates.download(), result.update);
+  if (s.team) share_end(*s.team, result);
   return result;
 }
 
 template <class T>
-void CudaStencil<T>::download(std::span<T> out) const {
-  for (std::size_t k = 0; k < state_->pes.size(); ++k) {
-    const std::vector<T> values = state_->pes[k].out.download();
-    span_of(state_->chosen.layout.tiling.tiles[k], false)
-        .each(state_->grid, [&](std::size_t from, std::size_t to) { out[to] = values[from]; });
+void CudaStencil<T>::download(const StencilProblem<T>& problem) const {
+  const State& s = *state_;
+  if (s.team) {
+    deliver(problem, *s.team, s.run, s.chosen.layout.tiling, s.pes[0].out.download());
+    return;
+  }
+  for (std::size_t k = 0; k < s.pes.size(); ++k) {
+    const std::vector<T> values = s.pes[k].out.download();
+    span_of(s.tiles_of(k), false).each(s.grid, [&](std::size_t from, std::size_t to) {
+      problem.out[to] = values[from];
+    });
   }
 }
 
@@ -384,7 +261,7 @@ StencilResult run_cuda_stencil(const StencilProblem<T>& problem, const StencilSp
                                const StencilRun& run, const Progress& progress) {
   CudaStencil<T> stencil(problem, spec, run);
   const StencilResult result = stencil.run(progress);
-  stencil.download(problem.out);
+  stencil.download(problem);
   return result;
 }
 

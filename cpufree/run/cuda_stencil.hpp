@@ -7,7 +7,8 @@
 
 namespace cpufree {
 
-// A problem laid out on GPUs, to be run more than once.
+// A problem laid out on GPUs, to be run more than once: on all of them, or with a team on that of
+// this process, where all members make the same calls.
 template <class T>
 class CudaStencil {
  public:
@@ -18,7 +19,8 @@ class CudaStencil {
 
   // Begins with the first values; where they stay in memory, with those that the last run left.
   StencilResult run(const Progress& progress);
-  void download(std::span<T> out) const;
+  // Puts the values where the problem has room for them, of which it reads nothing else.
+  void download(const StencilProblem<T>& problem) const;
 
  private:
   struct State;

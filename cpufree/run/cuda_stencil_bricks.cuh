@@ -19,10 +19,6 @@ __global__ void __launch_bounds__(kCudaStencilThreads, 1)
   run_as<S>(port, [&](auto& p) { brick_kernel<C, Z, kSource>(p, args); });
 }
 
-// The last ones are as large as registers allow: 64 floats a thread, 32 doubles.
-inline constexpr BrickShape kBricksOfFloat[] = {{1, 4}, {2, 4}, {4, 4}, {2, 8}, {4, 8}, {4, 16}};
-inline constexpr BrickShape kBricksOfDouble[] = {{1, 4}, {2, 4}, {1, 8}, {2, 8}, {2, 16}};
-
 template <class T>
 constexpr auto brick_shapes_of() {
   if constexpr (sizeof(T) == 4)

@@ -52,7 +52,8 @@ auto CudaSystem<T>::choice_for(const SolveSpec& spec) -> const Choice& {
   Choice choice;
   choice.kernel.blocks = blocks_;
   choice.kernel.threads = threads_;
-  const CudaKernels kernels = kernels_for<T>(spec);
+  const CudaKernels kernels =
+      nodes_.count() > 1 ? remote_kernels<T>(far_kernels_, spec) : kernels_for<T>(spec);
   std::size_t limit = std::min(fast_memory_limit(kernels.plain, devices_, blocks_),
                                fast_memory_limit(kernels.streaming, devices_, blocks_));
   if (team_) limit = least(*team_, "memory on chip", limit);
@@ -139,7 +140,10 @@ void CudaSystem<T>::set_arguments(const SolveSpec& spec, const SolveParams& para
     a.outcome = speaks ? device_->outcome.data() : nullptr;
     a.history = speaks ? device_->history.data() : nullptr;
     a.splits = pe.splits.data();
-    device_->args[k] = a;
+    device_->args[k] = {a, {}};
+    if (nodes_.count() > 1)
+      device_->args[k].seat = {pe.remote.view(heap_.node_board(heap)),
+                               own_.first + static_cast<int>(k), own_.all};
     const OnDevice here(devices_[k]);
     const cudaStream_t stream = device_->runner.stream(k);
     cuda_p2p::check(cudaMemsetAsync(heap, 0, heap_.channel_bytes, stream), "cudaMemsetAsync");
@@ -152,9 +156,14 @@ template <class T>
 std::vector<cuda_p2p::Shared> CudaSystem<T>::shared() const {
   std::vector<cuda_p2p::Shared> all(devices_.size());
   for (std::size_t k = 0; k < all.size(); ++k) {
-    all[k].pe = own_.first + static_cast<int>(k);
-    all[k].pes = own_.all;
-    for (int pe = 0; pe < own_.all; ++pe) all[k].heaps[pe] = device_->heaps->base(pe);
+    // By place: PEs are numbered within their node.
+    const Nodes nodes = nodes_.view();
+    const int pe = own_.first + static_cast<int>(k);
+    const int node = nodes.of_pe[pe];
+    all[k].pe = nodes.place[pe];
+    all[k].pes = nodes.size(node);
+    for (int at = 0; at < nodes.size(node); ++at)
+      all[k].heaps[at] = device_->heaps->base(nodes.pe(node, at));
     all[k].leave = heap_.leave.at(heap_of(k));
   }
   return all;

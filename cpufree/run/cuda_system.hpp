@@ -12,6 +12,7 @@
 #include "cpufree/engines/cuda_p2p/bootstrap.hpp"
 #include "cpufree/engines/cuda_p2p/memory.hpp"
 #include "cpufree/run/cuda_heaps.hpp"
+#include "cpufree/run/cuda_remote.hpp"
 #include "cpufree/run/cuda_run.hpp"
 #include "cpufree/run/cuda_transfer.hpp"
 #include "cpufree/run/cuda_upload.hpp"
@@ -60,6 +61,7 @@ class CudaSystem final : public System<T> {
     Array<Destination> destinations;
     Array<std::int32_t> source, global_row;
     Array<std::int32_t> names;  // of a slab's rows (row_names), once they are needed
+    RemoteTables remote;  // where there are several nodes
     Array<BlockShare<Matrix>> shares;
     Array<Split> splits;                            // of the blocks, once they have been asked for
     std::array<Array<T>, kPrivateVectors> vectors;  // in the order of `each_private`
@@ -72,7 +74,7 @@ class CudaSystem final : public System<T> {
     std::vector<Pe> pes;  // of this process
     std::unique_ptr<CudaHeaps> heaps;
     CudaRunner runner;
-    std::vector<SolveArgs<Matrix>> args;
+    std::vector<RemoteSolveArgs<Matrix>> args;
     Array<Outcome> outcome;  // of PE 0, as the history is
     Array<double> history;
     std::unique_ptr<CudaTransfer<T>> transfer;
@@ -94,8 +96,10 @@ class CudaSystem final : public System<T> {
     std::vector<std::vector<std::int32_t>> sources;
   };
 
-  CudaSystem(std::int64_t rows, const SystemSpec& spec);
+  CudaSystem(std::int64_t rows, std::int64_t all_rows, const SystemSpec& spec);
   void set_up(HaloPlan<T>& plan, std::span<const std::int32_t> order, const SystemSpec& spec);
+  void choose_nodes(const SystemSpec& spec, std::int64_t all_rows);
+  void plan_nodes(HaloPlan<T>& plan, std::vector<std::vector<BlockPlan>>& plans, Extent& extent);
   void choose_blocks(const SystemSpec& spec, const Extent& extent);
   Sharing share_out(HaloPlan<T>& plan, std::span<const std::int32_t> order, const Shares& shares,
                     const SystemSpec& spec);
@@ -139,6 +143,9 @@ class CudaSystem final : public System<T> {
   std::int64_t first_row_ = 0;  // of a slab, in the matrix
   std::shared_ptr<Team> team_;  // none: all PEs are in this process
   OwnPes own_;
+  NodeTable nodes_;
+  std::vector<RemotePlan> far_;         // of the PEs of this process, where there are several nodes
+  std::string far_kernels_;             // the file of their kernels
   std::optional<Gathering> gathering_;  // with a team, where vectors are those of all rows
   std::vector<int> devices_;            // of the PEs of this process
   int blocks_ = 1;

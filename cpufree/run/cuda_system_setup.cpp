@@ -54,23 +54,24 @@ std::jthread wake(const std::vector<int>& devices) {
 }  // namespace
 
 template <class T>
-CudaSystem<T>::CudaSystem(std::int64_t rows, const SystemSpec& spec)
+CudaSystem<T>::CudaSystem(std::int64_t rows, std::int64_t all_rows, const SystemSpec& spec)
     : rows_(static_cast<std::int32_t>(rows)),
       team_(spec.team),
       own_(OwnPes::of(spec.team.get(), spec.pes)),
+      nodes_(spec.pes),
+      far_kernels_(spec.nvshmem_kernels),
       residency_mode_(spec.residency),
       ring_slots_(spec.ring) {
   check(spec);
   devices_ = choose_devices(own_.here, spec.gpus);
-  require(own_.all <= cuda_p2p::kMaxPes, "GPUs that reach one another's memory work together, " +
-                                             std::to_string(cuda_p2p::kMaxPes) +
-                                             " of them at most, not " + std::to_string(own_.all));
+  choose_nodes(spec, all_rows);
+  require_reach(nodes_.largest());
 }
 
 template <class T>
 CudaSystem<T>::CudaSystem(const CsrView<T>& matrix, std::span<const std::int32_t> part,
                           std::span<const std::int32_t> order, const SystemSpec& spec)
-    : CudaSystem(matrix.n, spec) {
+    : CudaSystem(matrix.n, matrix.n, spec) {
   std::jthread waking = wake(devices_);
   auto plan = plan_of(matrix, part, order, spec.pes);
   waking.join();
@@ -81,7 +82,7 @@ CudaSystem<T>::CudaSystem(const CsrView<T>& matrix, std::span<const std::int32_t
 
 template <class T>
 CudaSystem<T>::CudaSystem(SlabPlan<T> slab, const SystemSpec& spec)
-    : CudaSystem(slab.plan.local.at(0).rows(), spec) {
+    : CudaSystem(slab.plan.local.at(0).rows(), slab.all_rows, spec) {
   first_row_ = slab.first;
   set_up(slab.plan, {}, spec);
 }
@@ -99,6 +100,39 @@ void CudaSystem<T>::set_up(HaloPlan<T>& plan, std::span<const std::int32_t> orde
     device_.reset();  // while the devices are still ours
     throw;
   }
+}
+
+// Which PEs are a node: as many as are asked for, or those that NVSHMEM says.
+template <class T>
+void CudaSystem<T>::choose_nodes(const SystemSpec& spec, std::int64_t all_rows) {
+  if (in_nodes(spec)) nodes_ = NodeTable::of_size(spec.pes, spec.node_size);
+  if (spec.node_size == 0 && spec.several_machines) {
+    cuda_p2p::stay_on(devices_[0]);
+    const cuda_p2p::DeviceLocks locks(devices_);
+    // Before it is known what is needed: vectors of twice the mean length.
+    const std::size_t values = 8 * (at(all_rows) / at(spec.pes) + 1);
+    nodes_ = nodes_of(*team_, spec.nvshmem_library, devices_[0], values * sizeof(T));
+  }
+  if (nodes_.count() == 1) return;
+  require(spec.halo <= 0, "halos between nodes do not travel as packets: leave out halo");
+  if (far_kernels_.empty())
+    throw Unsupported(
+        "ranks are on several nodes, between which kernels call NVSHMEM, and those have not been "
+        "built: pip install nvidia-nvshmem-cu13, then build with tools/build_gpu.sh or CMake");
+}
+
+// What this process sends to other nodes, and the room that it takes in vectors.
+template <class T>
+void CudaSystem<T>::plan_nodes(HaloPlan<T>& plan, std::vector<std::vector<BlockPlan>>& plans,
+                               Extent& extent) {
+  for (std::size_t k = 0; k < plan.local.size(); ++k) {
+    LocalSystem<T>& local = plan.local[k];
+    far_.push_back(
+        make_remote_plan(local, plans[k], own_.first + static_cast<int>(k), nodes_.of_pe()));
+    extent.rows_and_ghosts = std::max(extent.rows_and_ghosts,
+                                      at(local.rows()) + at(local.ghosts) + at(far_.back().staged));
+  }
+  extent.rows_and_ghosts = most(*team_, "length of vectors", extent.rows_and_ghosts);
 }
 
 // As many blocks as there are multiprocessors, where there are rows for them.
@@ -148,9 +182,13 @@ auto CudaSystem<T>::share_with_block_halos(HaloPlan<T>& plan, std::span<const st
 template <class T>
 auto CudaSystem<T>::share_out(HaloPlan<T>& plan, std::span<const std::int32_t> order,
                               const Shares& shares, const SystemSpec& spec) -> Sharing {
-  const bool packets = use_packets(spec, shares, kMostPackets);
+  const bool far = nodes_.count() > 1;
+  const bool packets = !far && use_packets(spec, shares, kMostPackets);
   report_ = report_of(shares, spec, blocks_, packets);
-  if (auto sharing = share_with_block_halos(plan, order, shares, spec)) return *std::move(sharing);
+  report_.nodes = nodes_.count();
+  if (!far)
+    if (auto sharing = share_with_block_halos(plan, order, shares, spec))
+      return *std::move(sharing);
   Sharing sharing;
   const auto peers = peers_of(team_.get(), spec.pes);
   sharing.plans = make_block_plans(plan, *peers, blocks_, spec.boundary_blocks);
@@ -175,6 +213,7 @@ void CudaSystem<T>::build(HaloPlan<T>& plan, std::span<const std::int32_t> order
   threads_ = spec.threads > 0 ? spec.threads : kCudaThreads;
   Sharing sharing = share_out(plan, order, shares, spec);
   if (sharing.packets > 0) count_destinations_from_ghosts(plan, shares);
+  if (nodes_.count() > 1) plan_nodes(plan, sharing.plans, extent);
   const auto layouts = lay_out(plan, std::move(sharing.plans), spec);
   if (block_halos_) {
     for (const PeLayout& layout : layouts)
@@ -182,7 +221,7 @@ void CudaSystem<T>::build(HaloPlan<T>& plan, std::span<const std::int32_t> order
     if (team_) extent.rows_and_ghosts = most(*team_, "length of vectors", extent.rows_and_ghosts);
   }
   sizes_ = sizes_in_all(layouts);
-  heap_ = Heap<T>(own_.all, blocks_, extent, sharing.packets);
+  heap_ = Heap<T>(own_.all, blocks_, extent, sharing.packets, nodes_.count());
   upload(plan, layouts, sharing, spec);
   finish_report(layouts);
 }
@@ -199,9 +238,9 @@ void CudaSystem<T>::upload(HaloPlan<T>& plan, const std::vector<PeLayout>& layou
                            const Sharing& sharing, const SystemSpec& spec) {
   const auto inverse = invert_diagonals(plan, layouts);
   device_ = std::make_unique<Device>(devices_, blocks_);
-  device_->heaps =
-      team_ ? std::make_unique<CudaHeaps>(*team_, spec.nvshmem_library, devices_[0], heap_.bytes)
-            : std::make_unique<CudaHeaps>(devices_, heap_.bytes);
+  device_->heaps = team_ ? std::make_unique<CudaHeaps>(*team_, spec.nvshmem_library, devices_[0],
+                                                       heap_.bytes, nodes_)
+                         : std::make_unique<CudaHeaps>(devices_, heap_.bytes);
   auto slices = upload_slices(plan, layouts, devices_);
   in_parallel(static_cast<int>(devices_.size()), [&](int k) {
     device_->pes[at(k)].bytes = std::move(slices[at(k)]);

@@ -21,6 +21,7 @@ void CudaSystem<T>::upload_pe(std::size_t k, const LocalSystem<T>& local, const 
   pe.global_row = {device, private_rows(local, layout)};
   pe.vectors[index_.inverse_diagonal] = {device, inverse};
   upload_shares(k, layout);
+  if (nodes_.count() > 1) pe.remote = RemoteTables(device, nodes_, far_[k]);
 }
 
 // What goes with the bytes of the matrix.

@@ -5,6 +5,7 @@
 
 #include "cpufree/base/index.hpp"
 #include "cpufree/engines/cpu_threads/memory.hpp"
+#include "cpufree/run/process_heaps.hpp"
 #include "cpufree/run/stencil_heap.hpp"
 #include "cpufree/run/stencil_plan.hpp"
 
@@ -13,30 +14,36 @@ namespace cpufree {
 template <class T>
 class HostStencil {
  public:
-  // All of them must outlive the stencil.
-  HostStencil(const StencilProblem<T>& problem, const StencilLayout& layout, const StencilRun& run)
+  // All of them must outlive the stencil. With a team, it is that of the PE of this process.
+  HostStencil(const StencilProblem<T>& problem, const StencilLayout& layout, const StencilRun& run,
+              Team* team = nullptr)
       : layout_(layout),
+        own_(OwnPes::of(team, layout.plan.pes)),
         heap_(layout.tiling, layout.packets),
-        heaps_(layout.plan.pes, heap_.bytes),
-        args_(at(layout.plan.pes)) {
+        heaps_(team != nullptr ? CpuHeaps(*team, heap_.bytes) : CpuHeaps(own_.all, heap_.bytes)),
+        args_(at(own_.here)) {
     pes_.reserve(args_.size());
-    for (int pe = 0; pe < layout.plan.pes; ++pe) {
-      reserve(layout.tiling.tiles[at(pe)], !problem.source.empty());
-      JacobiArgs<T>& a = args_[at(pe)];
+    for (int pe = own_.first; pe < own_.first + own_.here; ++pe) {
+      const std::vector<Tile>& tiles = layout.tiling.tiles[at(pe)];
+      reserve(tiles, !problem.source.empty());
+      JacobiArgs<T>& a = args(pe);
       a = arguments_of<T>(layout, run);
       a.tiles = pes_.back().views.data();
-      a.start = view_of(problem.grid, problem.start.data());
-      a.source = view_of(problem.grid, problem.source.data());
-      a.out = view_of(problem.grid, problem.out.data());
+      place_grid(problem, tiles, team != nullptr, a, pes_.back());
       a.updates = pes_.back().updates.data();
       a.outcome = &outcome_;
       heap_.place(a, heaps_.base(pe));
     }
   }
 
+  const OwnPes& own() const { return own_; }
   std::byte* const* heaps() const { return heaps_.bases(); }
-  const JacobiArgs<T>& args(int pe) const { return args_[at(pe)]; }
-  JacobiArgs<T>& args(int pe) { return args_[at(pe)]; }
+  // Of a PE of this process.
+  const JacobiArgs<T>& args(int pe) const { return args_[at(pe - own_.first)]; }
+  JacobiArgs<T>& args(int pe) { return args_[at(pe - own_.first)]; }
+  Flag* told() const { return heap_.leave.at(heaps_.base(own_.first)); }
+  // With a team: the values that the PE of this process owns, after a run.
+  const std::vector<T>& values() const { return pes_.front().out; }
 
   StencilResult result(double seconds) const {
     StencilResult result{outcome_, 0.0, seconds, layout_.plan};
@@ -49,16 +56,23 @@ class HostStencil {
     std::vector<cpu_threads::Array<T>> arrays;
     std::vector<TileArgs<T>> views;
     std::vector<double> updates;
+    std::vector<T> start, source, out;  // of its part of the grid, where all of it is not here
   };
 
-  template <class V>
-  static GridView<V> view_of(const Grid& grid, V* data) {
-    GridView<V> view;
-    view.data = data;
-    for (int a = 0; a < 3; ++a) view.extent[a] = view.n[a] = grid.n[a];
-    view.row = grid.n[2];
-    view.plane = view.row * grid.n[1];
-    return view;
+  // The values of the grid: where the caller has them, or in parts.
+  static void place_grid(const StencilProblem<T>& problem, const std::vector<Tile>& tiles,
+                         bool own_part, JacobiArgs<T>& a, Pe& pe) {
+    const Grid& grid = problem.grid;
+    const GridSpan stored = span_of(tiles, true);
+    a.start = problem.start.view(grid, stored, pe.start);
+    a.source = problem.source.view(grid, stored, pe.source);
+    if (!own_part) {
+      a.out = all_of(grid).view(grid, problem.out.data());
+      return;
+    }
+    const GridSpan written = span_of(tiles, false);
+    pe.out.resize(at(written.points()));
+    a.out = written.view(grid, pe.out.data());
   }
 
   void reserve(const std::vector<Tile>& tiles, bool source) {
@@ -79,8 +93,9 @@ class HostStencil {
   }
 
   const StencilLayout& layout_;
+  OwnPes own_;
   StencilHeap<T> heap_;
-  cpu_threads::SymmetricHeaps heaps_;
+  CpuHeaps heaps_;
   std::vector<JacobiArgs<T>> args_;
   std::vector<Pe> pes_;
   StencilOutcome outcome_;

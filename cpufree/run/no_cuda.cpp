@@ -38,9 +38,10 @@ std::unique_ptr<System<T>> make_cuda_system(SlabPlan<T>, const SystemSpec& spec)
 }
 
 template <class T>
-StencilResult run_cuda_stencil(const StencilProblem<T>&, const StencilSpec&, const StencilRun&,
-                               const Progress&) {
-  throw Unsupported("engine cuda_p2p: " + gpu_note() + "; or use the engine cpu_threads");
+StencilResult run_cuda_stencil(const StencilProblem<T>&, const StencilSpec& spec,
+                               const StencilRun&, const Progress&) {
+  throw Unsupported("engine " + std::string(engine_name(spec.engine)) + ": " + gpu_note() +
+                    "; or use the engine cpu_threads");
 }
 
 template StencilResult run_cuda_stencil(const StencilProblem<float>&, const StencilSpec&,

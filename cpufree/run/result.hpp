@@ -24,6 +24,7 @@ struct PlanReport {
   };
   std::vector<Pe> pes;
   std::string engine;
+  int nodes = 1;  // PEs of one node reach one another by loads and stores
   int blocks = 0;
   int threads = 1;  // per block
   std::int64_t edge_cut = 0;

@@ -21,10 +21,23 @@ E from_name(const char* what, const std::pair<const char*, E> (&table)[N],
   throw InvalidInput(std::string("unknown ") + what + " '" + name + "'; choose one of: " + known);
 }
 
+template <class E, std::size_t N>
+const char* name_of(const std::pair<const char*, E> (&table)[N], E wanted) {
+  for (const auto& [text, value] : table)
+    if (value == wanted) return text;
+  return "unknown";
+}
+
 constexpr std::pair<const char*, Engine> kEngines[] = {{"cpu_threads", Engine::cpu_threads},
                                                        {"cuda_p2p", Engine::cuda_p2p},
                                                        {"cpu_processes", Engine::cpu_processes},
                                                        {"nvshmem", Engine::nvshmem}};
+constexpr std::pair<const char*, Method> kMethods[] = {
+    {"cg", Method::cg}, {"prcg", Method::prcg}, {"pipecg", Method::pipecg}};
+constexpr std::pair<const char*, Preconditioner> kPreconditioners[] = {
+    {"none", Preconditioner::none},
+    {"jacobi", Preconditioner::jacobi},
+    {"chebyshev", Preconditioner::chebyshev}};
 constexpr std::pair<const char*, Study> kStudies[] = {{"none", Study::none},
                                                       {"split", Study::split},
                                                       {"no-compute", Study::no_compute},
@@ -39,33 +52,23 @@ void require_not_negative(double value, const char* name) {
 
 Engine engine_from_name(const std::string& name) { return from_name("engine", kEngines, name); }
 
-const char* engine_name(Engine engine) {
-  for (const auto& [text, value] : kEngines)
-    if (value == engine) return text;
-  return "unknown";
-}
+const char* engine_name(Engine engine) { return name_of(kEngines, engine); }
 
-Method method_from_name(const std::string& name) {
-  static constexpr std::pair<const char*, Method> table[] = {
-      {"cg", Method::cg}, {"prcg", Method::prcg}, {"pipecg", Method::pipecg}};
-  return from_name("method", table, name);
-}
+Method method_from_name(const std::string& name) { return from_name("method", kMethods, name); }
+
+const char* method_name(Method method) { return name_of(kMethods, method); }
 
 Preconditioner preconditioner_from_name(const std::string& name) {
-  static constexpr std::pair<const char*, Preconditioner> table[] = {
-      {"none", Preconditioner::none},
-      {"jacobi", Preconditioner::jacobi},
-      {"chebyshev", Preconditioner::chebyshev}};
-  return from_name("preconditioner", table, name);
+  return from_name("preconditioner", kPreconditioners, name);
+}
+
+const char* preconditioner_name(Preconditioner preconditioner) {
+  return name_of(kPreconditioners, preconditioner);
 }
 
 Study study_from_name(const std::string& name) { return from_name("study", kStudies, name); }
 
-const char* study_name(Study study) {
-  for (const auto& [text, value] : kStudies)
-    if (value == study) return text;
-  return "unknown";
-}
+const char* study_name(Study study) { return name_of(kStudies, study); }
 
 const char* reason_name(Reason reason) {
   switch (reason) {
@@ -119,6 +122,13 @@ void check(const SystemSpec& spec) {
   require(spec.team == nullptr || spec.team->size() == spec.pes,
           "the engine " + engine + " has one process for each PE: pes is " +
               std::to_string(spec.pes) + ", not the number of processes");
+  require(spec.node_size >= 0, "node_size must be a number of PEs, or 0 (automatic), not " +
+                                   std::to_string(spec.node_size));
+  require(!in_nodes(spec) || spec.engine != Engine::cuda_p2p,
+          "the engine cuda_p2p works on GPUs that reach one another's memory: leave out node_size, "
+          "or start ranks with the engine nvshmem");
+  require(!in_nodes(spec) || spec.halo <= 0,
+          "halos between nodes do not travel as packets: leave out halo, or node_size");
   require(spec.threads >= 0 && spec.threads <= 512 && spec.threads % 32 == 0,
           "threads must be a multiple of 32 up to 512, or 0 (automatic), not " +
               std::to_string(spec.threads));

@@ -22,6 +22,13 @@ struct SystemSpec {
   std::vector<int> gpus = {};
   std::shared_ptr<Team> team = nullptr;  // cpu_processes, nvshmem: as many members as PEs
   std::string nvshmem_library = {};      // nvshmem: its path; empty: where the system looks
+  std::string nvshmem_kernels = {};  // nvshmem: path of the kernels for several nodes; empty: none
+  // nvshmem: whether PEs are on several machines, so that NVSHMEM is asked which PEs are a node.
+  bool several_machines = false;
+
+  // PEs of a node: as if every so many in a row were a machine of their own, whose memory loads and
+  // stores of other PEs do not reach. 0: as it is.
+  int node_size = 0;
 
   // For experiments. The defaults leave the choice to the engine.
   int threads = 0;  // per block, cuda_p2p: a multiple of 32; 0: by the rows of a block
@@ -73,9 +80,16 @@ inline bool on_gpus(Engine engine) {
 inline bool needs_team(Engine engine) {
   return engine == Engine::cpu_processes || engine == Engine::nvshmem;
 }
+const char* method_name(Method method);
+const char* preconditioner_name(Preconditioner preconditioner);
 const char* study_name(Study study);
 // "CONVERGED_RTOL" and so on.
 const char* reason_name(Reason reason);
+
+// Whether node_size makes several nodes of the PEs.
+inline bool in_nodes(const SystemSpec& spec) {
+  return spec.node_size > 0 && spec.node_size < spec.pes;
+}
 
 // Throws InvalidInput where a number is out of its range.
 void check(const SystemSpec& spec);

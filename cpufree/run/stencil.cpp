@@ -19,8 +19,11 @@ template <class T>
 void check(const StencilProblem<T>& problem) {
   check(problem.grid);
   const std::size_t points = at(problem.grid.points());
-  require(problem.start.size() == points && problem.out.size() == points &&
-              (problem.source.empty() || problem.source.size() == points),
+  const auto whole = [&](const GridValues<T>& values) {
+    return !values.in_memory() || values.all().size() == points;
+  };
+  require(whole(problem.start) && (problem.source.empty() || whole(problem.source)) &&
+              (problem.room || problem.out.size() == points),
           "the grid has " + std::to_string(points) +
               " points, and as many values must be given for the start, the result and the source");
 }
@@ -31,6 +34,22 @@ Progress per_point(const Progress& progress, std::int64_t points) {
   return [&progress, points](std::int64_t iteration, double squares) {
     return progress(iteration, std::sqrt(squares / static_cast<double>(points)));
   };
+}
+
+// What is to be had where no point is updated: the first values, which rank 0 owns.
+template <class T>
+void keep_all(const StencilProblem<T>& problem, const Team* team) {
+  const bool mine = team == nullptr || team->rank() == 0;
+  const GridSpan box = mine ? all_of(problem.grid) : GridSpan{{0, 0, 0}, {0, 0, 0}};
+  T* const out = problem.room ? problem.room(box) : problem.out.data();
+  if (mine) std::ranges::copy(problem.start.copy(problem.grid, box), out);
+}
+
+template <class T>
+StencilResult run_on_engine(const StencilProblem<T>& problem, const StencilSpec& spec,
+                            const StencilRun& run, const Progress& progress) {
+  if (on_gpus(spec.engine)) return run_cuda_stencil(problem, spec, run, progress);
+  return run_cpu_stencil(problem, spec, run, progress);
 }
 
 }  // namespace
@@ -45,10 +64,12 @@ StencilResult run_stencil(const StencilProblem<T>& problem, const StencilSpec& s
   check_study(spec, run, !problem.source.empty());
   if (grid.updated() > 0 && run.iterations > 0) {
     const Progress tell = per_point(progress, grid.updated());
-    return spec.engine == Engine::cuda_p2p ? run_cuda_stencil(problem, spec, run, tell)
-                                           : run_cpu_stencil(problem, spec, run, tell);
+    if (spec.team || !problem.room) return run_on_engine(problem, spec, run, tell);
+    StencilProblem<T> here = problem;
+    here.out = {problem.room(all_of(grid)), at(grid.points())};
+    return run_on_engine(here, spec, run, tell);
   }
-  std::ranges::copy(problem.start, problem.out.begin());
+  keep_all(problem, spec.team.get());
   StencilResult result;  // nothing is there to be updated: every iteration leaves the grid as it is
   result.outcome.iterations = run.iterations;
   if (run.tolerance >= 0.0 && run.iterations > 0)
@@ -61,8 +82,8 @@ template <class T>
 void run_reference(const StencilProblem<T>& problem, std::int64_t iterations) {
   check(problem);
   require(iterations >= 0, "iterations must not be negative");
-  const std::vector<T> start(problem.start.begin(), problem.start.end());
-  const T* const source = problem.source.empty() ? nullptr : problem.source.data();
+  const std::vector<T> start = problem.start.copy(problem.grid, all_of(problem.grid));
+  const T* const source = problem.source.empty() ? nullptr : problem.source.all().data();
   std::ranges::copy(reference::jacobi(start, source, problem.grid, iterations),
                     problem.out.begin());
 }

@@ -2,11 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "cpufree/problem/grid.hpp"
+#include "cpufree/run/grid_values.hpp"
 #include "cpufree/run/spec.hpp"
 #include "cpufree/run/system.hpp"
 #include "cpufree/stencils/args.hpp"
@@ -24,9 +27,13 @@ enum class Roles : std::uint32_t { tiles, specialized, two_kernels };
 struct StencilSpec {
   Engine engine = Engine::cpu_threads;
   int pes = 1;
-  int blocks = 0;              // per PE; 0: as many as there are cores or multiprocessors for
-  std::vector<int> gpus = {};  // cuda_p2p: the device of each PE; empty: 0, 1, ...
-  int layers = 0;              // iterations from one exchange to the next; 0: chosen by a model
+  int blocks = 0;  // per PE; 0: as many as there are cores or multiprocessors for
+  // cuda_p2p: the device of each PE; empty: 0, 1, ... nvshmem: the one of this process.
+  std::vector<int> gpus = {};
+  std::shared_ptr<Team> team = nullptr;  // cpu_processes, nvshmem: as many members as PEs
+  std::string nvshmem_library = {};      // nvshmem: its path; empty: where the system looks
+  int cores = 0;                         // for all PEs of the CPU engine; 0: those of this process
+  int layers = 0;  // iterations from one exchange to the next; 0: chosen by a model
 
   // For experiments. The defaults leave the choice to the engine.
   int thickness = 0;  // planes between two block barriers; 0: automatic
@@ -49,15 +56,19 @@ struct StencilRun {
   double tolerance = -1.0;       // stop where no point changes by more; negative: never
   std::int64_t check_every = 0;  // iterations between checks; 0: automatic
   Limits limits;
+  bool gather = true;  // with a team: rank 0 gets all of the result; else each has its own part
 };
 
-// The first values, in the order of the grid's axes; the source term (empty: none); and where the
-// result goes, which may be where the first values are.
+// The first values; the source term (empty: none); and where the result goes, in the order of the
+// grid's axes, which may be where the first values are.
 template <class T>
 struct StencilProblem {
   Grid grid;
-  std::span<const T> start, source;
+  GridValues<T> start, source;
   std::span<T> out;
+  // In place of `out`, and always with a team: gives memory for the values of a box, which is asked
+  // for once.
+  std::function<T*(const GridSpan&)> room = {};
 };
 
 // How a grid lies on the PEs.
@@ -88,7 +99,11 @@ struct StencilResult {
 };
 
 // Runs `run.iterations` iterations, or fewer. `progress` gets the iteration and the root mean
-// square of its updates. Throws InvalidInput, Unsupported, WaitTimeout, EngineError.
+// square of its updates. Throws InvalidInput, Unsupported, WaitTimeout, EngineError, and what
+// `progress`, the functions of the problem and the team throw.
+//
+// With a team all members call it together, for the same problem. Each asks for the values that its
+// PE stores, and room for those that it owns; rank 0 for all, where they are gathered.
 template <class T>
 StencilResult run_stencil(const StencilProblem<T>& problem, const StencilSpec& spec,
                           const StencilRun& run, const Progress& progress);

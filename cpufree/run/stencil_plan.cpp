@@ -168,6 +168,7 @@ void check(const StencilSpec& spec) {
   machine.pes = spec.pes;
   machine.blocks = spec.blocks;
   machine.gpus = spec.gpus;
+  machine.team = spec.team;
   machine.halo = spec.halo;
   check(machine);
   require(spec.layers >= 0 && spec.layers <= kMostLayers,
@@ -178,6 +179,7 @@ void check(const StencilSpec& spec) {
   require(spec.boundary_blocks >= 0, "boundary_blocks must not be negative (0: automatic)");
   require(spec.roles == Roles::tiles || spec.engine == Engine::cuda_p2p,
           std::string("roles '") + roles_name(spec.roles) + "' are for the engine cuda_p2p alone");
+  require(spec.cores >= 0, "cores must not be negative (0: those of this process)");
 }
 
 void check(const StencilRun& run) {

@@ -246,7 +246,8 @@ std::optional<RegisterLayout> lay_out_registers(const Grid& grid, const StencilS
   plan.sweep = "registers";
   plan.columns = best->shape.columns;
   plan.rows = best->shape.rows;
-  plan.check_every = check_period(run, least / kClock + 1e-6, 1);
+  best->seconds = least / kClock + 1e-6;
+  plan.check_every = check_period(run, best->seconds, 1);
   describe_tiling(spec, best->layout);
   plan.halo = plan.halo_points == 0 ? "none" : "packets";
   return best;
@@ -289,6 +290,7 @@ std::optional<StreamLayout> lay_out_streams(const Grid& grid, const StencilSpec&
                            parts_of(shape, streams.layout.tiling.tiles[pe], align, best->chunks),
                            ghosts_of(pes, pe, streams.box)});
   }
+  streams.seconds = best->seconds;
   plan.check_every = check_period(run, best->seconds, plan.layers);
   describe_tiling(spec, streams.layout);
   plan.halo = plan.halo_points == 0 ? "none" : "values";

@@ -27,6 +27,7 @@ struct ShapedLayout {
   StencilLayout layout;
   Shape shape;
   int warps = 1;
+  double seconds = 0.0;  // of an iteration, as predicted
 };
 using RegisterLayout = ShapedLayout<RegisterShape>;
 using BrickLayout = ShapedLayout<BrickShape>;
@@ -64,6 +65,7 @@ struct StreamLayout {
     std::vector<GhostCopy> ghosts;
   };
   std::vector<Pe> pes;
+  double seconds = 0.0;  // of an iteration, as predicted
 };
 
 // What the halos of a box take, where each PE is one tile: the box of all PEs, and the copies that
@@ -95,28 +97,36 @@ StreamArgs<T> stream_arguments(const Grid& grid, const StreamLayout& streams, st
   return args;
 }
 
+// The points of the grid that the box of a PE has values of.
+inline GridSpan span_of(const Grid& grid, const StreamLayout& streams, std::size_t pe) {
+  const TileShape& s = streams.pes[pe].shape;
+  GridSpan span;
+  for (int a = 0; a < 3; ++a) {
+    const std::int64_t first = s.origin[a] + s.lo[a], end = s.origin[a] + s.hi[a];
+    const std::int64_t halo = streams.box.halo[a];
+    span.lo[a] = grid.periodic[a] ? first - halo : std::max<std::int64_t>(0, first - halo);
+    span.hi[a] = grid.periodic[a] ? end + halo : std::min(grid.n[a], end + halo);
+  }
+  return span;
+}
+
 // The box of a PE, filled with the values of the grid; zeros where there are none.
 template <class T>
 void fill_box(const Grid& grid, const StreamLayout& streams, std::size_t pe,
-              std::span<const T> from, T* to) {
+              const GridValues<T>& from, T* to) {
+  const GridSpan span = span_of(grid, streams, pe);
   const TileShape& s = streams.pes[pe].shape;
-  const StreamBox& box = streams.box;
-  // Number in the grid of point i of the PE; negative: none.
-  const auto number = [&](int a, std::int64_t i) -> std::int64_t {
-    const std::int64_t n = grid.n[a], g = s.origin[a] + s.lo[a] + i;
-    return grid.periodic[a] ? (g % n + n) % n : g < n ? g : -1;
-  };
-  std::int32_t end[3];
-  for (int a = 0; a < 3; ++a) end[a] = s.hi[a] - s.lo[a] + box.halo[a];
-  for (std::int64_t k = 0; k < box.values; ++k) to[k] = T{};
-  for (std::int32_t i0 = -box.halo[0]; i0 < end[0]; ++i0)
-    for (std::int32_t i1 = -box.halo[1]; i1 < end[1]; ++i1) {
-      const std::int64_t g0 = number(0, i0), g1 = number(1, i1);
-      if (g0 < 0 || g1 < 0) continue;
-      const T* const row = from.data() + (g0 * grid.n[1] + g1) * grid.n[2];
-      T* const out = to + box.place({i0, i1, 0});
-      for (std::int32_t i2 = -box.halo[2]; i2 < end[2]; ++i2)
-        if (const std::int64_t g2 = number(2, i2); g2 >= 0) out[i2] = row[g2];
+  std::vector<T> memory;
+  const GridView<const T> values = from.view(grid, span, memory);
+  std::int64_t first[3];  // number in the grid of the first point of the PE
+  for (int a = 0; a < 3; ++a) first[a] = s.origin[a] + s.lo[a];
+  std::fill_n(to, streams.box.values, T{});
+  for (std::int64_t i0 = span.lo[0]; i0 < span.hi[0]; ++i0)
+    for (std::int64_t i1 = span.lo[1]; i1 < span.hi[1]; ++i1) {
+      T* const row = to + streams.box.place({static_cast<std::int32_t>(i0 - first[0]),
+                                             static_cast<std::int32_t>(i1 - first[1]), 0});
+      for (std::int64_t i2 = span.lo[2]; i2 < span.hi[2]; ++i2)
+        row[i2 - first[2]] = values(i0, i1, i2);
     }
 }
 

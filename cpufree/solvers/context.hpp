@@ -12,6 +12,7 @@
 #include "cpufree/device/allreduce.hpp"
 #include "cpufree/device/block.hpp"
 #include "cpufree/device/channel.hpp"
+#include "cpufree/device/node_reduce.hpp"
 #include "cpufree/solvers/local.hpp"
 #include "cpufree/solvers/packet_operand.hpp"
 #include "cpufree/solvers/resident.hpp"
@@ -119,6 +120,8 @@ class Context {
       });
       if constexpr (P::communicates)
         if (boundary && v.halo == nullptr) arrivals_.arrive_remote();
+      if constexpr (P::communicates && RemotePort<P>)
+        if (boundary) arrivals_.arrive_afar(v.data);
     });
     arrivals_.arrive_local();
   }
@@ -192,6 +195,11 @@ class Context {
     const bool here = reduction_.pull(total, notes_, gone_);
     port_.mark(Phase::reduction_wait);
     return here;
+  }
+  // The totals of the last of these again, for one thread that has not kept them.
+  template <int K>
+  CPUFREE_KERNEL_FN void recall(double (&total)[K]) {
+    reduction_.recall(total);
   }
   template <int K>
   CPUFREE_KERNEL_FN bool sum(const Lanes<P> (&partial)[K], double (&total)[K]) {
@@ -351,7 +359,7 @@ class Context {
   P& port_;
   const Share& share_;
   Arrivals<P> arrivals_;
-  AllReduce<P> reduction_;
+  ReductionOf<P> reduction_;
   unsigned notes_;
   unsigned scratch_;
   bool gone_;

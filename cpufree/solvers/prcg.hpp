@@ -103,7 +103,7 @@ class PredictRecompute {
   // The judgement of r (not of a fresh one). Drifted: u, kept by recurrence, has lost touch with
   // M r, which is a sign of rounding errors, not of M.
   CPUFREE_KERNEL_FN void judge(double (&total)[kSums], bool fresh) {
-    c_.port().recall(total);
+    c_.recall(total);
     s_.mu = total[kMu];
     s_.nu = total[kNu];
     take_step(total, 1.0 / s_.mu);  // of sums that are no ordinary numbers, too

@@ -30,6 +30,11 @@ struct BrickShape {
   }
 };
 
+// What kernels are made for. The last ones are as large as registers allow: 64 floats a thread, 32
+// doubles.
+inline constexpr BrickShape kBricksOfFloat[] = {{1, 4}, {2, 4}, {4, 4}, {2, 8}, {4, 8}, {4, 16}};
+inline constexpr BrickShape kBricksOfDouble[] = {{1, 4}, {2, 4}, {1, 8}, {2, 8}, {2, 16}};
+
 // The shared memory of a block of `warps` warps, in values: the rows of all planes with one above
 // (-1) and one below the tile, those of the planes before (-1) and after it, each warp's halo
 // beside it, the source term.

@@ -1,6 +1,6 @@
 """The compiled core: distributed systems and the solves of them. Not a public interface."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypedDict, overload
 
 import numpy as np
@@ -24,6 +24,7 @@ class Plan(TypedDict):
 
     engine: str
     pes: int
+    nodes: int  # whose PEs reach one another by loads and stores
     blocks: int
     threads: int  # per block; 1 on the CPU engine, where a block is one thread
     rows: list[int]
@@ -176,6 +177,29 @@ def jacobi(
     options: dict[str, Any],
     progress: Callable[[int, float], bool] | None,
 ) -> Stencil: ...
+def jacobi_by_boxes(
+    shape: Sequence[int],
+    single: bool,  # float32, else float64
+    # Functions of the first and the behind-last number of points along each axis; they return
+    # contiguous arrays: values, and memory for the result, which is asked for once.
+    start: Callable[[list[int], list[int]], npt.NDArray[Any]],
+    source: Callable[[list[int], list[int]], npt.NDArray[Any]] | None,
+    room: Callable[[list[int], list[int]], npt.NDArray[Any]],
+    periodic: list[bool],
+    options: dict[str, Any],
+    progress: Callable[[int, float], bool] | None,
+    team: Any,  # cpu_processes, nvshmem: rank, size, all_gather, gather
+) -> Stencil: ...
+def brick_seconds(
+    shape: Sequence[int],
+    periodic: Sequence[bool],
+    single: bool,
+    source: bool,
+    pes: int,
+    blocks: int,  # multiprocessors of each
+) -> float:
+    """Return the predicted seconds of an iteration in registers, 0 where they do not hold it."""
+
 def jacobi_reference(
     start: npt.NDArray[Any],
     source: npt.NDArray[Any] | None,

@@ -203,7 +203,9 @@ def check_answer(matrix: CsrMatrix, b: NDArray[Any], x: NDArray[Any]) -> float:
 def tell_plan(solver: Solver) -> str:
     """Say in a few words how a solver divided its matrix."""
     plan = solver.plan
-    words = f"{counted(plan['pes'], 'PE')} × {counted(plan['blocks'], 'block')}"
+    words = counted(plan["pes"], "PE")
+    words += f" in {plan['nodes']} nodes" if plan.get("nodes", 1) > 1 else ""
+    words += f" × {counted(plan['blocks'], 'block')}"
     words += f" on {solver.device}" if solver.device else ""
     if plan["pes"] == 1:
         return words

@@ -20,6 +20,7 @@ VARIABLES = {
     "CPUFREE_PES": "number of PEs: auto, or a whole number from 1",
     "CPUFREE_BLOCKS": "blocks (threads on the CPU engine) per PE: auto, or a whole number from 1",
     "CPUFREE_GPUS": "GPUs that may be used: auto, all, or device numbers such as 0,2-5",
+    "CPUFREE_NODE_SIZE": "PEs of a node, as if each were a machine: auto, or a number from 1",
     "CPUFREE_WAIT_LIMIT": "seconds a PE may wait for another: a number above 0",
     "CPUFREE_LOG": "how much is told: " + ", ".join(LOG_LEVELS),
     "CPUFREE_RANK": "which of several processes this one is: a whole number from 0",
@@ -55,6 +56,8 @@ class Env:
     """CPUFREE_LOG: debug, info, warning or error; debug shows tracebacks on the command line."""
     gpus: str | tuple[int, ...] = "auto"
     """CPUFREE_GPUS: auto (unset), all, or the device numbers."""
+    node_size: int | None = None
+    """CPUFREE_NODE_SIZE: PEs that are treated as one machine; None (auto, unset): as it is."""
 
     @classmethod
     def read(cls, environ: Mapping[str, str] | None = None) -> Env:
@@ -75,6 +78,7 @@ class Env:
             wait_limit=_seconds("CPUFREE_WAIT_LIMIT", wait_limit) if wait_limit else None,
             log=_choice(values, "CPUFREE_LOG", LOG_LEVELS, default="warning"),
             gpus=_gpus(values),
+            node_size=_count(values, "CPUFREE_NODE_SIZE"),
         )
 
 

@@ -18,6 +18,7 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from .errors import InvalidInputError, UnsupportedError
 from .problem import CsrMatrix
+from .quotient import quotient
 
 Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
@@ -158,23 +159,21 @@ def contiguous(A: CsrMatrix, pes: int) -> Int32s:
 def metis_parts(A: CsrMatrix, pes: int, metis: ModuleType) -> Int32s:
     """Return METIS's partition of the graph of A; rows weigh what they have nonzeros.
 
-    METIS may leave parts empty (disconnected graphs, few heavy rows); those get half the rows of
-    the heaviest part each.
+    Consecutive rows with the same columns stay together (quotient.py). METIS may leave parts empty
+    (disconnected graphs, few heavy rows); those get half the rows of the heaviest part each.
     """
-    n = A.shape[0]
-    lengths = np.diff(A.indptr)
-    off_diagonal = A.indices != np.repeat(np.arange(n, dtype=np.int32), lengths)
-    starts = np.concatenate(([0], np.cumsum(off_diagonal)))[A.indptr].astype(np.int64)
-    neighbours = A.indices[off_diagonal].astype(np.int64)
-    weights = np.maximum(lengths, 1).astype(np.int64)
-    options = metis.Options(seed=METIS_SEED)
-    call: dict[str, Any] = {"vweights": weights, "options": options}
+    graph = quotient(A)
+    call: dict[str, Any] = {
+        "vweights": graph.weights,
+        "options": metis.Options(seed=METIS_SEED),
+    }
     if hasattr(metis, "CSRAdjacency"):
-        call["adjacency"] = metis.CSRAdjacency(starts, neighbours)
+        call["adjacency"] = metis.CSRAdjacency(graph.starts, graph.neighbours)
     else:
-        call |= {"xadj": starts, "adjncy": neighbours}
+        call |= {"xadj": graph.starts, "adjncy": graph.neighbours}
     _, membership = metis.part_graph(pes, **call)
-    part = np.array(membership, dtype=np.int32)
+    part = np.array(membership, dtype=np.int32)[graph.vertex]
+    weights = np.maximum(np.diff(A.indptr), 1).astype(np.int64)
     fill_empty_parts(part, weights, pes)
     return part
 

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import sys
 import warnings
 from collections.abc import Iterator
-from typing import Annotated
+from typing import Annotated, Any
 
+import numpy as np
 import typer
+from numpy.typing import NDArray
 
 from . import ranks
 from .commands import explain
 from .env import Env, RankEnv
 from .errors import CpufreeError, CpufreeWarning, UnsupportedError
+from .result import counted
 
 # Commands of `cpufree` that work together where they are started as ranks.
-DISTRIBUTED = ("solve", "doctor")
-IN_ONE_PROCESS = ("stencil", "info", "generate", "suite", "bench", "run")
+DISTRIBUTED = ("solve", "stencil", "doctor")
+IN_ONE_PROCESS = ("info", "generate", "suite", "bench", "run")
 _ENGINES = ("nvshmem", "cpu_processes")
 
 EPILOG = """
@@ -27,6 +31,8 @@ EPILOG = """
   cpufree run -n 8 solve A.mtx.gz --out x.npy
 
   cpufree run -n 4 solve gen:poisson2d?nx=512,ny=512 --engine cpu_processes
+
+  cpufree run -n 4 stencil jacobi2d --grid 8192x8192 --iters 10000
 
   cpufree run -n 8 python program.py
 
@@ -108,6 +114,34 @@ def choose_engine(team: ranks.Team) -> str:
             f"others do: give each rank one, or choose --engine cpu_processes"
         )
     return "nvshmem"
+
+
+def write_together(
+    path: str, shape: tuple[int, ...], where: Any, values: NDArray[Any], what: str
+) -> str:
+    """Write an array into one .npy file, each rank its own values; return where it lies.
+
+    All ranks are on one machine, and see the file under that name. Where one fails, none is left.
+    """
+    team = ranks.current()
+    assert team is not None
+    draft = f"{path}.part"
+    try:
+        if team.rank == 0:
+            np.lib.format.open_memmap(draft, "w+", values.dtype, shape).flush()
+        team.barrier(f"a file for the {what}")
+        file = np.lib.format.open_memmap(draft, "r+")
+        file[where] = values
+        file.flush()
+        team.barrier(f"the {what} is written")
+        if team.rank == 0:
+            os.replace(draft, path)
+    except BaseException:
+        if team.rank == 0:
+            with contextlib.suppress(OSError):
+                os.unlink(draft)
+        raise
+    return f"{what} in {path}, written by {counted(team.size, 'rank')}"
 
 
 def end_of_rank(error: Exception, code: int, line: str) -> tuple[int, str | None]:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from rich.console import Console
 from rich.text import Text
 
@@ -25,8 +22,11 @@ from .commands import (
     tell_plan,
 )
 from .errors import InvalidInputError
+from .rank_commands import write_together
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from .own_system import OwnSystem
 
 
@@ -104,7 +104,9 @@ class SolveWork:
         if outputs.out and not gather:
             rows = solver.rows if problem.own is None else problem.own.range
             mine = result.x[rows] if problem.own is None else result.x
-            together = write_together(outputs.out, mine, rows, problem.matrix.shape[0])
+            together = write_together(
+                outputs.out, (problem.matrix.shape[0],), rows, mine, "solution"
+            )
             outputs = dataclasses.replace(outputs, out=None)
         if speaks:
             checked = None
@@ -131,29 +133,3 @@ class Problem:
     """‖b‖₂, of all rows."""
     own: OwnSystem | None = None
     """This rank has its own rows alone, and vectors are those of these."""
-
-
-def write_together(path: str, mine: NDArray[Any], rows: NDArray[Any] | slice, n: int) -> str:
-    """Write n numbers into one .npy file, each rank its own rows; return where it lies.
-
-    All ranks are on one machine, and see the file under that name. Where one fails, none is left.
-    """
-    team = ranks.current()
-    assert team is not None
-    draft = f"{path}.part"
-    try:
-        if team.rank == 0:
-            np.lib.format.open_memmap(draft, "w+", mine.dtype, (n,)).flush()
-        team.barrier("a file for x")
-        file = np.lib.format.open_memmap(draft, "r+")
-        file[rows] = mine
-        file.flush()
-        team.barrier("x is written")
-        if team.rank == 0:
-            os.replace(draft, path)
-    except BaseException:
-        if team.rank == 0:
-            with contextlib.suppress(OSError):
-                os.unlink(draft)
-        raise
-    return f"solution in {path}, written by {team.size} ranks"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -14,13 +15,15 @@ import numpy.typing as npt
 from .env import Env
 from .errors import InvalidInputError
 from .problem import cuda_device
+from .ranks import Team
 from .result import counted, dtype_name
-from .run import choices, core, from_device
+from .run import choices, core, from_device, stencil_processes
+from .run.grid_input import Box, GridValues, Room, as_boundary, as_grid, as_source, whole
+from .run.in_processes import team_for
 from .run.placement import Asked
 from .run.stencil_placement import StencilPlacement, Work, place
 from .run.watch import Progress, Watch
 
-BOUNDARIES = ("dirichlet", "periodic")
 _MOST_HALO_STEPS = 64
 
 
@@ -56,8 +59,12 @@ class StencilResult:
     """The outcome of a run.
 
     Attributes:
-        u: the values after `iterations` iterations; shape of u0, float32 or float64; an array of
-            CuPy or PyTorch on the GPU of u0 where u0 is one.
+        u: the values after `iterations` iterations, of the points `box`; float32 or float64; an
+            array of CuPy or PyTorch on the GPU of u0 where u0 is one.
+        box: the points of the grid that u has, a slice for each axis: all of them, but for several
+            processes; there rank 0 has all, and each other one its own part (with gather=False:
+            rank 0 as well).
+        shape: points of the grid along each axis.
         iterations: iterations done.
         reason: why the run ended.
         residual: largest change of a point in the last iteration; NaN where a point has become NaN,
@@ -77,6 +84,8 @@ class StencilResult:
     """
 
     u: Any
+    box: Box
+    shape: tuple[int, ...]
     iterations: int
     reason: StencilReason
     residual: float
@@ -111,7 +120,7 @@ class StencilResult:
         names += "pes blocks halo_steps plan warnings"
         content = {name: getattr(self, name) for name in names.split()}
         content |= {"reason": self.reason.value, "warnings": list(self.warnings)}
-        content |= {"shape": list(self.u.shape), "dtype": dtype_name(self.u)}
+        content |= {"shape": list(self.shape), "dtype": dtype_name(self.u)}
         return {
             name: None if isinstance(value, float) and not math.isfinite(value) else value
             for name, value in content.items()
@@ -148,6 +157,9 @@ def jacobi(
     time_limit: float | None = None,
     wait_limit: float | None = None,
     progress: Progress | None = None,
+    shape: Sequence[int] | None = None,
+    dtype: npt.DTypeLike | None = None,
+    gather: bool = True,
 ) -> StencilResult:
     """Do `iters` Jacobi iterations: each new value is the mean of a point's 4 or 6 neighbours.
 
@@ -158,12 +170,15 @@ def jacobi(
     Parameters:
         u0: first values, 2 or 3 dimensions, each of 1 point or more; finite. float32 and float64
             are kept, other real types become float64. Any memory layout; it is not changed. It may
-            lie on a GPU (CuPy, PyTorch): it is copied through the host, as is the result.
+            lie on a GPU (CuPy, PyTorch): it is copied through the host, as is the result. Or a
+            function that is called with boxes of the grid, a tuple with a slice for each axis, and
+            returns the values there; `shape` and `dtype` (default float64) are then those of the
+            grid. Each of several processes asks for what its own PE stores, and holds no more.
         iters: iterations to do, or with tol: at most.
         boundary: "dirichlet" (the first and last points along an axis keep their values) or
             "periodic", or one of these for each axis.
-        source: array of the shape of u0, finite; default none. Taken in the type of u0. On a GPU
-            or on the host, wherever u0 is.
+        source: array of the shape of u0, finite, or a function as for u0; default none. Taken in
+            the type of u0. On a GPU or on the host, wherever u0 is.
         tol: stop where max |u_new - u| ≤ tol; default: never. check_every: iterations between two
             looks at that, default 100. They are also when the kernels listen to the host (Ctrl-C,
             time_limit, progress); without tol, the default is every few milliseconds.
@@ -171,7 +186,8 @@ def jacobi(
             blocks for each, "auto" (the cores; on a GPU its multiprocessors). Fewer are used where
             the grid has too few points; a warning says so.
         engine: "cuda_p2p" (GPUs), "cpu_threads", or "auto": GPUs where there are some and the work
-            is worth setting them up.
+            is worth setting them up. In programs that a launcher has started as several processes,
+            each of which makes the same call: "nvshmem" (a GPU for each), "cpu_processes".
         gpus: which GPUs: "auto", "all", numbers such as [0, 2], or a text such as "0,2-5".
         halo_steps: iterations from one exchange of halos to the next, with halos as many points
             wide; "auto" chooses by a model of the caches. At most 64, and no more than a tile is
@@ -182,21 +198,73 @@ def jacobi(
         progress: called as progress(iteration, update) in this thread about every 50 ms, update
             being the root mean square change of a point (NaN without tol); returning False ends the
             run (reason INTERRUPTED), as Ctrl-C does.
+        gather: of several processes, rank 0 gets all values; False: each has its own part alone.
 
     Returns a StencilResult. Raises InvalidInputError for values or options that cannot be used,
     UnsupportedError for an engine that is not there, NotEnoughGpusError, WaitTimeoutError,
-    OutOfMemoryError, and what progress raises.
+    OutOfMemoryError, RankFailedError (another process has failed), and what progress raises.
 
     Source: Jacobi's method as in Y. Saad, Iterative methods for sparse linear systems, 2003, ch. 4.
     """
     env = Env.read()
     asked = Asked(engine, gpus, pes, blocks)
-    near = cuda_device(u0)
-    start = as_values(u0, "u0")
-    periodic = as_boundary(boundary, start.ndim)
-    term = None if source is None else as_source(source, start)
-    if not (progress is None or callable(progress)):
-        raise InvalidInputError(f"progress is {progress!r}: give a function, or None")
+    team = team_for(env.engine if engine == "auto" else engine, asked)
+    with nullcontext() if team is None else team.working():
+        options = _options(iters, tol, check_every, halo_steps, time_limit, wait_limit, env)
+        near = None if callable(u0) else cuda_device(u0)
+        start = as_grid(u0, "u0", shape, dtype)
+        periodic = as_boundary(boundary, len(start.shape))
+        term = None if source is None else as_source(source, start)
+        updates = count_updates(start.shape, periodic)
+        if team is None:
+            work = updates * options["iterations"]
+            bytes_each = start.dtype.itemsize
+            size = Work(start.shape, tuple(periodic), bytes_each, work, term is not None)
+            placement = place(asked, env, size, near)
+        else:
+            placement = stencil_processes.place(team, asked, env, near)
+        options |= {"engine": placement.engine, "pes": placement.pes, "blocks": placement.blocks}
+        options |= {"gpus": placement.devices, "gather": bool(gather), **placement.options}
+        if not (progress is None or callable(progress)):
+            raise InvalidInputError(f"progress is {progress!r}: give a function, or None")
+        watch = progress if isinstance(progress, Watch) else Watch(progress)
+        with watch:
+            outcome, room = _run(team, start, term, periodic, options, watch)
+        if watch.error is not None:
+            raise watch.error
+    u = room.values if near is None else from_device.copy_beside(u0, room.values)
+    return _result(u, room.box, start.shape, outcome, options, updates, placement)
+
+
+def _run(
+    team: Team | None,
+    start: GridValues,
+    source: GridValues | None,
+    periodic: list[bool],
+    options: Mapping[str, Any],
+    watch: Watch,
+) -> tuple[dict[str, Any], Room]:
+    """Return the outcome of a run, and where its values are."""
+    if team is not None:
+        return stencil_processes.run(team, start, source, periodic, options, watch)
+    if start.array is None or (source is not None and source.array is None):
+        return stencil_processes.run_by_boxes(start, source, periodic, options, watch)
+    room = Room(start.dtype)
+    out = room([0] * len(start.shape), start.shape)
+    term = None if source is None else source.array
+    return core.load().jacobi(start.array, term, out, periodic, options, watch), room
+
+
+def _options(
+    iters: int,
+    tol: float | None,
+    check_every: int | None,
+    halo_steps: int | str,
+    time_limit: float | None,
+    wait_limit: float | None,
+    env: Env,
+) -> dict[str, Any]:
+    """Return the options of a run, as the compiled core takes them."""
     options: dict[str, Any] = {
         "halo_steps": choose_halo_steps(halo_steps),
         "iterations": choices.integer("iters", iters),
@@ -209,37 +277,25 @@ def jacobi(
     }
     if check_every is not None:
         options["check_every"] = choices.integer("check_every", check_every, 1)
-    work = Work(
-        start.size,
-        start.ndim,
-        start.itemsize,
-        count_updates(start.shape, periodic) * options["iterations"],
-    )
-    placement = place(asked, env, work, near)
-    options |= {"engine": placement.engine, "pes": placement.pes, "blocks": placement.blocks}
-    options["gpus"] = [gpu.index for gpu in placement.gpus]
-    out = np.empty_like(start)
-    watch = progress if isinstance(progress, Watch) else Watch(progress)
-    with watch:
-        outcome = core.load().jacobi(start, term, out, periodic, options, watch)
-    if watch.error is not None:
-        raise watch.error
-    u = out if near is None else from_device.copy_beside(u0, out)
-    return _result(u, outcome, options, count_updates(out.shape, periodic), placement)
+    return options
 
 
 def _result(
     u: Any,
+    box: Box,
+    shape: tuple[int, ...],
     outcome: dict[str, Any],
     options: Mapping[str, Any],
     updates: int,
     placement: StencilPlacement,
 ) -> StencilResult:
     if placement.gpus:
-        outcome["gpus"] = options["gpus"][: outcome["pes"]]
+        outcome["gpus"] = [gpu.index for gpu in placement.gpus][: outcome["pes"]]
     top = "reason iterations update seconds engine pes blocks halo_steps"
     return StencilResult(
         u=u,
+        box=box,
+        shape=shape,
         iterations=outcome["iterations"],
         reason=StencilReason(outcome["reason"]),
         residual=outcome["update"],
@@ -294,9 +350,10 @@ def reference(
     `progress` is called with the number of iterations done, between stretches of about a second, so
     that Ctrl-C works.
     """
-    start = as_values(u0, "u0")
+    first = as_grid(u0, "u0", None, None)
+    start = first.part(whole(first.shape))
     periodic = as_boundary(boundary, start.ndim)
-    term = None if source is None else as_source(source, start)
+    term = None if source is None else as_source(source, first).part(whole(first.shape))
     done = 0
     # A point takes some nanoseconds.
     stretch = max(1, int(3e8 / max(1, start.size)))
@@ -308,60 +365,6 @@ def reference(
         result, done = out, done + now
         progress(done)
     return result
-
-
-def as_values(values: Any, name: str) -> npt.NDArray[Any]:
-    """Return values as a contiguous, finite array of float32 or float64, 2D or 3D."""
-    if cuda_device(values) is not None:
-        values = from_device.copy_to_host(values, name)
-    if isinstance(values, np.ma.MaskedArray):
-        raise InvalidInputError(f"{name} has a mask, which a stencil has no use for: fill it")
-    try:
-        array = np.asarray(values)
-    except (TypeError, ValueError) as error:
-        raise InvalidInputError(f"{name} is no array of numbers: {error}") from None
-    if array.dtype.kind not in "fiu":
-        raise InvalidInputError(f"{name} holds {array.dtype}: give real numbers")
-    if array.ndim not in (2, 3):
-        raise InvalidInputError(
-            f"{name} has {counted(array.ndim, 'dimension')}: give an array of 2 or 3"
-        )
-    if array.size == 0:
-        raise InvalidInputError(f"{name} has shape {array.shape}: every dimension needs a point")
-    single = array.dtype == np.float32
-    array = np.ascontiguousarray(array, dtype=np.float32 if single else np.float64)
-    if not np.isfinite(array).all():
-        where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
-        raise InvalidInputError(
-            f"{name}{list(where)} is {array[where]}: values must be finite, for an iteration would "
-            "spread what is not over the grid"
-        )
-    return array
-
-
-def as_source(source: Any, like: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return a source term as an array of the shape and type of `like`."""
-    term = as_values(source, "source")
-    if term.shape != like.shape:
-        raise InvalidInputError(f"source has shape {term.shape}, u0 {like.shape}: give one like u0")
-    with np.errstate(over="ignore"):
-        term = np.ascontiguousarray(term, dtype=like.dtype)
-    if not np.isfinite(term).all():
-        raise InvalidInputError("values of source are too large for float32: give u0 as float64")
-    return term
-
-
-def as_boundary(boundary: str | Sequence[str], dims: int) -> list[bool]:
-    """Return for each axis whether it is periodic."""
-    names = [boundary] * dims if isinstance(boundary, str) else list(boundary)
-    for name in names:
-        choices.one_of("boundary", name, BOUNDARIES)
-    if len(names) != dims:
-        raise InvalidInputError(
-            f"boundary has {counted(len(names), 'name')}, but u0 {dims} dimensions: give one name "
-            "for each, or one for all"
-        )
-    return [name == "periodic" for name in names]
 
 
 def choose_halo_steps(asked: int | str) -> int:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import dataclass
 from enum import Enum
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
@@ -15,10 +15,12 @@ from rich.console import Console, Group, RenderableType
 from rich.progress import BarColumn, Progress, TextColumn
 from rich.text import Text
 
-from . import display
+from . import display, ranks
 from .commands import check_can_write, parse_count, parse_gpus, write_json
-from .errors import CpufreeError, InvalidInputError
+from .errors import CpufreeError
+from .rank_commands import as_rank, write_together
 from .result import counted
+from .stencil_input import FORM, FirstValues, parse
 
 if TYPE_CHECKING:
     from .stencil import StencilResult
@@ -31,6 +33,8 @@ EPILOG = """
   cpufree stencil jacobi2d --grid 8192x8192 --iters 10000 --gpus 0,1
 
   cpufree stencil jacobi3d --grid 256^3 --iters 1000 --precision single --boundary periodic
+
+  cpufree run -n 8 stencil jacobi2d --grid 8192x8192 --iters 10000
 
   cpufree stencil jacobi2d --init u0.npy --iters 100000 --tol 1e-8 --output u.npy
 
@@ -50,7 +54,6 @@ EXIT_CODES = {
     "TIME_LIMIT": 12,
     "INTERRUPTED": 130,
 }
-FORM = "such as 8192x8192, 64x48x32 or 256^3"
 
 
 class Kind(str, Enum):
@@ -78,6 +81,8 @@ class Engine(str, Enum):
     auto = "auto"
     cpu_threads = "cpu_threads"
     cuda_p2p = "cuda_p2p"
+    cpu_processes = "cpu_processes"
+    nvshmem = "nvshmem"
 
 
 class Mismatch(CpufreeError):
@@ -120,7 +125,11 @@ def stencil(
         str, typer.Option(metavar="N", help="Blocks per PE (threads on the CPU), or auto.")
     ] = "auto",
     engine: Annotated[
-        Engine, typer.Option(help="GPUs (cuda_p2p), the CPU (cpu_threads), or auto.")
+        Engine,
+        typer.Option(
+            help="GPUs (cuda_p2p), the CPU (cpu_threads), or auto; as several processes "
+            "(cpufree run, mpirun, srun, torchrun), nvshmem or cpu_processes.",
+        ),
     ] = Engine.auto,
     halo_steps: Annotated[
         str, typer.Option(metavar="K", help="Iterations between two exchanges of halos, or auto.")
@@ -140,105 +149,100 @@ def stencil(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Errors only.")] = False,
 ) -> None:
     """Do Jacobi iterations on a grid: each value becomes the mean of its neighbours."""
-    from .stencil import as_boundary, jacobi
+    from .run.grid_input import as_boundary
 
-    check_can_write(output, (".npy",))
-    check_can_write(json_)
-    notes = Console(stderr=True, highlight=False, quiet=quiet)
-    paper = display.report_console(stderr=json_ == "-", quiet=quiet)
-    steps = parse_count(halo_steps, "--halo-steps")
-    setup: dict[str, Any] = {
+    how: dict[str, Any] = {
         "pes": parse_count(pes, "--pes"),
         "blocks": parse_count(blocks, "--blocks"),
         "gpus": parse_gpus(gpus),
+        "halo_steps": parse_count(halo_steps, "--halo-steps"),
+        "tol": tol,
+        "check_every": check_every,
+        "time_limit": time_limit,
     }
+    kinds = {Precision.single: np.float32, Precision.double: np.float64, None: None}
+    first = parse(init or "hot-wall", grid, kind.dims, kinds[precision])
     names = boundary.split(",") if "," in boundary else boundary
-    as_boundary(names, kind.dims)
-    u0 = first_values(init or "hot-wall", grid, kind, precision)
-    with Follow(notes, "iterating", iters) as follow:
-        result = jacobi(
-            u0,
-            iters,
-            boundary=names,
-            tol=tol,
-            check_every=check_every,
-            engine=engine.value,
-            halo_steps=steps,
-            time_limit=time_limit,
-            progress=follow,
-            **setup,
-        )
-    if output:
-        np.save(output, result.u)
-    paper.print(report(kind, result))
-    if output:
-        paper.print(Text(f"  values in {output}"))
-    if json_:
-        write_json(json_, {"stencil": kind.value, "boundary": boundary, **result.to_dict()})
-    if check:
-        compare(result, u0, names, notes)
-        paper.print(Text("  check: equal to the serial reference, bit for bit", style="green"))
-    raise typer.Exit(EXIT_CODES[result.reason.value])
+    with as_rank(engine.value) as (chosen, speaks):
+        if speaks:
+            check_can_write(output, (".npy",))
+            check_can_write(json_)
+        as_boundary(names, kind.dims)
+        how |= {"engine": chosen, "boundary": names}
+        work = StencilWork(kind, first, iters, how, check, output, json_)
+        code = work.run(quiet, speaks)
+    raise typer.Exit(code)
 
 
-def parse_grid(text: str, dims: int) -> tuple[int, ...]:
-    """Return the points along each axis that a text such as 8192x8192 or 256^3 names."""
-    base, power, exponent = text.partition("^")
-    parts = [base] * dims if power and exponent == str(dims) else text.split("x")
-    if not all(part.isascii() and part.isdigit() and 0 < len(part) < 11 for part in parts):
-        raise typer.BadParameter(f"'{text}' is no grid; give one {FORM}", param_hint="--grid")
-    if len(parts) != dims:
-        what = f"'{text}' has {counted(len(parts), 'dimension')}, the stencil {dims}"
-        raise typer.BadParameter(what, param_hint="--grid")
-    shape = tuple(int(part) for part in parts)
-    if min(shape) == 0:
-        raise typer.BadParameter(f"'{text}' has no points along an axis", param_hint="--grid")
-    return shape
+@dataclass(frozen=True)
+class StencilWork:
+    """Iterations to be done, and where the values go."""
 
+    kind: Kind
+    first: FirstValues
+    iters: int
+    how: dict[str, Any]
+    """Options of jacobi."""
+    check: bool
+    output: str | None
+    json: str | None
 
-def first_values(
-    init: str, grid: str | None, kind: Kind, precision: Precision | None
-) -> NDArray[Any]:
-    """Return the values that --init and --grid ask for."""
-    if init.endswith(".npy"):
-        if grid is not None:
-            raise typer.BadParameter("a file has its own grid: leave it out", param_hint="--grid")
-        return read_values(Path(init), kind, precision)
-    if grid is None:
-        raise typer.BadParameter(f"give the points along each axis, {FORM}", param_hint="--grid")
-    shape = parse_grid(grid, kind.dims)
-    dtype = np.float32 if precision is Precision.single else np.float64
-    name, _, seed = init.partition(":")
-    if name == "random" and seed.isascii() and seed.isdigit():
-        return np.random.default_rng(int(seed)).random(shape, dtype=dtype)
-    if init == "hot-wall":
-        values = np.zeros(shape, dtype=dtype)
-        values[0] = 1.0
-        return values
-    what = f"'{init}' is none of hot-wall, random:SEED (a number), FILE.npy"
-    raise typer.BadParameter(what, param_hint="--init")
+    @property
+    def together(self) -> bool:
+        """Whether each of several ranks writes its own part of the values."""
+        team = ranks.current()
+        # Machines that map one file do not see one another's writes on every file system.
+        return team is not None and not self.check and team.size_here == team.size
 
+    def run(self, quiet: bool, speaks: bool) -> int:
+        """Iterate; where this process speaks, report and write. Return the exit code."""
+        from .run.grid_input import whole
+        from .stencil import jacobi
 
-def read_values(path: Path, kind: Kind, precision: Precision | None) -> NDArray[Any]:
-    """Return the array in a file, in the precision asked for."""
-    try:
-        values = np.load(path, allow_pickle=False)
-    except (ValueError, EOFError) as error:
-        raise InvalidInputError(f"cannot read '{path}' as .npy: {error}") from None
-    if values.ndim != kind.dims:
-        raise InvalidInputError(
-            f"'{path}' has {counted(values.ndim, 'dimension')}, and {kind.value} takes {kind.dims}"
-        )
-    if precision is None:
-        return np.asarray(values)
-    return np.asarray(values, dtype=np.float32 if precision is Precision.single else np.float64)
+        notes = Console(stderr=True, highlight=False, quiet=quiet or not speaks)
+        paper = display.report_console(stderr=self.json == "-", quiet=quiet or not speaks)
+        start = self.first.open()
+        u0: Any = start.function
+        given: dict[str, Any] = {"shape": start.shape, "dtype": start.dtype}
+        if ranks.current() is None:
+            u0, given = start.part(whole(start.shape)), {}
+        gather = self.check or (self.output is not None and not self.together)
+        with Follow(notes, "iterating", self.iters) as follow:
+            result = jacobi(u0, self.iters, progress=follow, gather=gather, **given, **self.how)
+        where = self._save(result, speaks)
+        paper.print(report(self.kind, result))
+        if where:
+            paper.print(Text(f"  {where}"))
+        if self.json and speaks:
+            facts = {"stencil": self.kind.value, "boundary": self.boundary}
+            write_json(self.json, {**facts, **result.to_dict()})
+        if self.check and speaks:
+            compare(result, start.part(whole(start.shape)), self.how["boundary"], notes)
+            paper.print(Text("  check: equal to the serial reference, bit for bit", style="green"))
+        return EXIT_CODES[result.reason.value]
+
+    @property
+    def boundary(self) -> str:
+        """The boundary as it was asked for."""
+        names = self.how["boundary"]
+        return names if isinstance(names, str) else ",".join(names)
+
+    def _save(self, result: StencilResult, speaks: bool) -> str:
+        """Write the values where that is asked for; return where they are."""
+        if self.output is None:
+            return ""
+        if self.together:
+            return write_together(self.output, result.shape, result.box, result.u, "values")
+        if speaks:
+            np.save(self.output, result.u)
+        return f"values in {self.output}"
 
 
 def report(kind: Kind, result: StencilResult) -> RenderableType:
     """Return what a run is told of at its end."""
     plan = result.plan
     count = counted(result.iterations, "iteration")
-    grid = " × ".join(map(str, result.u.shape))
+    grid = " × ".join(map(str, result.shape))
     rows = [
         ("grid", f"{grid}, {result.u.dtype}, {display.number(result.updates)} points updated"),
         ("ended", f"{result.reason.meaning} ({result.reason})"),

@@ -6,11 +6,15 @@
 #include <optional>
 #include <vector>
 
+#include "cpufree/device/node_reduce.hpp"
+#include "cpufree/device/node_table.hpp"
 #include "cpufree/device/symmetric.hpp"
 #include "cpufree/engines/cpu_fibers/port.hpp"
+#include "cpufree/engines/cpu_fibers/remote_port.hpp"
 #include "cpufree/engines/cpu_threads/memory.hpp"
 #include "cpufree/problem/block_halo.hpp"
 #include "cpufree/problem/block_plan.hpp"
+#include "cpufree/problem/remote_plan.hpp"
 #include "cpufree/solvers/csr_rows.hpp"
 #include "cpufree/solvers/kernel.hpp"
 #include "matrices.hpp"
@@ -28,16 +32,27 @@ class Rig {
  public:
   Rig(const testing_matrices::Matrix<double>& a, const std::vector<double>& b, int pes, int blocks,
       unsigned seed, Style style = Style::cpu)
-      : pes_(pes), blocks_(blocks), gpu_(style != Style::cpu), b_(b) {
+      : Rig(a, b, NodeTable(pes), pes, blocks, seed, style) {}
+
+  // PEs in nodes: halos of style `cpu` alone.
+  Rig(const testing_matrices::Matrix<double>& a, const std::vector<double>& b,
+      const NodeTable& nodes, int pes, int blocks, unsigned seed, Style style = Style::cpu)
+      : pes_(pes), blocks_(blocks), gpu_(style != Style::cpu), b_(b), nodes_(nodes) {
     plan_ = make_halo_plan(a.view(), testing_matrices::random_partition(a.n(), pes, seed), {}, pes);
     if (style == Style::gpu_blocks)
       halos_ = make_block_halos(plan_, {}, blocks).value();
     else
       block_plans_ = make_block_plans(plan_, blocks);
     if (halos_) block_plans_ = halos_->plans;
+    pes_data_.resize(static_cast<std::size_t>(pes));
     std::size_t longest = 1;
-    for (const auto& local : plan_.local)
-      longest = std::max(longest, static_cast<std::size_t>(local.rows() + local.ghosts));
+    for (int pe = 0; pe < pes; ++pe) {
+      auto& local = plan_.local[static_cast<std::size_t>(pe)];
+      data(pe).far =
+          make_remote_plan(local, block_plans_[static_cast<std::size_t>(pe)], pe, nodes_.of_pe());
+      longest = std::max(
+          longest, static_cast<std::size_t>(local.rows() + local.ghosts + data(pe).far.staged));
+    }
     for (const auto& blocks_of_pe : block_plans_) {
       std::size_t operand = 0;  // what blocks own and read
       for (const BlockPlan& plan : blocks_of_pe)
@@ -45,14 +60,23 @@ class Rig {
       longest = std::max(longest, operand);
     }
     SymmetricLayout layout;
-    const auto flags = layout.reserve<Flag>(static_cast<std::size_t>(pes * blocks));
+    const auto flags = layout.reserve<Flag>(
+        static_cast<std::size_t>(arrival_flag_count(pes, blocks, nodes_.count())));
     const auto slots =
         layout.reserve<Packet>(static_cast<std::size_t>(reduce_slot_count(pes, blocks)));
     const auto ghosted = layout.reserve<double>(3 * longest);
     const auto halo = layout.reserve<Packet>(3 * longest);
+    const auto in = layout.reserve<double>(static_cast<std::size_t>(node_in_count(nodes_.count())));
+    const auto out = layout.reserve<double>(static_cast<std::size_t>(node_out_count()));
+    const auto told =
+        layout.reserve<Flag>(static_cast<std::size_t>(node_flag_count(nodes_.count())));
     heaps_ = std::make_unique<cpu_threads::SymmetricHeaps>(pes, layout.bytes());
-    pes_data_.resize(static_cast<std::size_t>(pes));
     for (int pe = 0; pe < pes; ++pe) {
+      std::byte* const heap = heaps_->base(pe);
+      for (const auto& runs : data(pe).far.runs)
+        data(pe).runs.push_back({runs.data(), static_cast<std::int32_t>(runs.size())});
+      data(pe).remote = {
+          nodes_.view(), {in.at(heap), out.at(heap), told.at(heap)}, data(pe).runs.data()};
       fill(pe, flags, slots, ghosted.at(heaps_->base(pe)), longest);
       if (gpu_) send_packets(pe, halo.at(heaps_->base(pe)), longest);
     }
@@ -68,11 +92,12 @@ class Rig {
     reset();
     machine_ = std::make_unique<cpu_fibers::Machine>(
         cpu_fibers::Config{pes_, blocks_, heaps_->bases(), seed, fault}, [&](int pe, int block) {
+          if (nodes_.count() > 1) {
+            cpu_fibers::RemotePort port(*machine_, pe, block, data(pe).remote);
+            return solve<Algorithm, M, S>(port, pe);
+          }
           cpu_fibers::Port port(*machine_, pe, block);
-          if constexpr (S == Study::none)
-            solve_kernel<Algorithm, M>(port, data(pe).args);
-          else
-            study_kernel<S, Algorithm, M>(port, data(pe).args);
+          solve<Algorithm, M, S>(port, pe);
         });
     return machine_->run();
   }
@@ -115,7 +140,18 @@ class Rig {
     std::vector<std::int32_t> source;
     std::vector<Destination> destinations;
     std::vector<BlockShare<Format>> shares;
+    RemotePlan far;
+    std::vector<RemoteRuns> runs;
+    Remote remote;
   };
+  template <template <class, class> class Algorithm, class M, Study S, class P>
+  void solve(P& port, int pe) {
+    if constexpr (S == Study::none)
+      solve_kernel<Algorithm, M>(port, data(pe).args);
+    else
+      study_kernel<S, Algorithm, M>(port, data(pe).args);
+  }
+
   PeData& data(int pe) { return pes_data_[static_cast<std::size_t>(pe)]; }
   const PeData& data(int pe) const { return pes_data_[static_cast<std::size_t>(pe)]; }
 
@@ -238,6 +274,7 @@ class Rig {
   int pes_, blocks_;
   bool gpu_;
   std::vector<double> b_;
+  NodeTable nodes_;
   HaloPlan<double> plan_;
   std::optional<BlockHalos> halos_;
   std::vector<std::vector<BlockPlan>> block_plans_;

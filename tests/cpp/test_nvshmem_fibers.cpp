@@ -1,5 +1,6 @@
 // The engine nvshmem as a whole, without a GPU: processes, memory of NVSHMEM, the layout of
 // systems, and the kernels that run on GPUs, here on fibers of the host (host_cuda).
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 
@@ -60,6 +61,36 @@ void expect_same(const Matrix<T>& a, std::span<const std::int32_t> part, int pes
     require_that(first.x == one.x, "other bits than in one process");
     require_that(again.x == one.x, "other bits when solved again");
     require_that(first.history == one.history, "another history");
+  });
+  for (const std::string& words : said) CHECK_EQ(words, std::string());
+}
+
+SystemSpec in_nodes_of(int size, int pes, const std::shared_ptr<Team>& team) {
+  SystemSpec spec = spec_for(pes, -1, team);
+  spec.node_size = size;
+  spec.nvshmem_kernels = "kernels of the host";
+  return spec;
+}
+
+// Ranks in nodes must find what those of one node find, but for rounding, twice the same bits.
+template <class T>
+void expect_near(const Matrix<T>& a, int pes, int node_size, const SolveSpec& how) {
+  const auto b = wave<T>(a.n());
+  const auto part = random_partition(a.n(), pes, 2);
+  const auto said = run_processes(pes, [&](const std::shared_ptr<Team>& team) {
+    const auto one = make_system<T>(a.view(), part, {}, spec_for(pes, 0, team));
+    const auto expected = one->solve(b, {}, how, {});
+    const auto system = make_system<T>(a.view(), part, {}, in_nodes_of(node_size, pes, team));
+    const auto found = system->solve(b, {}, how, {});
+    const auto again = system->solve(b, {}, how, {});
+    require_that(system->plan().nodes == (pes + node_size - 1) / node_size, "other nodes");
+    require_that(found.outcome.reason == Reason::converged_rtol, "not converged");
+    require_that(std::abs(found.outcome.iterations - expected.outcome.iterations) <= 1,
+                 "other iterations");
+    if (team->rank() != 0) return;
+    require_that(found.x == again.x, "other bits when solved again");
+    for (std::size_t i = 0; i < found.x.size(); ++i)
+      require_that(std::abs(found.x[i] - expected.x[i]) <= 1e3 * how.rtol, "another solution");
   });
   for (const std::string& words : said) CHECK_EQ(words, std::string());
 }
@@ -178,6 +209,49 @@ TEST(a_gpu_out_of_reach_is_named) {
   });
   CHECK(said[0].find("the GPU of rank 1 is out of reach") != std::string::npos);
   CHECK(said[1].find("the GPU of rank 0 is out of reach") != std::string::npos);
+}
+
+TEST(ranks_in_nodes_find_what_those_of_one_node_find) {
+  expect_near<double>(irregular(120, 5), 4, 2, solve_spec(Method::prcg, Preconditioner::jacobi));
+  expect_near<double>(irregular(120, 5), 3, 1, solve_spec(Method::cg, Preconditioner::none));
+  expect_near<double>(irregular(90, 4), 3, 2,
+                      solve_spec(Method::pipecg, Preconditioner::chebyshev));
+}
+
+TEST(ranks_in_nodes_solve_in_single_precision) {
+  SolveSpec how = solve_spec(Method::prcg, Preconditioner::jacobi);
+  how.rtol = 1e-5;
+  expect_near<float>(grid2d<float>(12, 9, 0.5), 2, 1, how);
+}
+
+TEST(nodes_of_several_machines_are_those_that_nvshmem_says) {
+  const auto a = irregular(120, 5);
+  const auto b = wave(a.n());
+  const auto part = random_partition(a.n(), 4, 2);
+  const SolveSpec how = solve_spec(Method::prcg, Preconditioner::jacobi);
+  const auto said = run_processes(4, [&](const std::shared_ptr<Team>& team) {
+    const auto forced = make_system<double>(a.view(), part, {}, in_nodes_of(2, 4, team));
+    const auto expected = forced->solve(b, {}, how, {});
+    setenv("CPUFREE_TEST_FAR", "2", 1);
+    SystemSpec spec = in_nodes_of(0, 4, team);
+    spec.several_machines = true;
+    const auto system = make_system<double>(a.view(), part, {}, spec);
+    require_that(system->plan().nodes == 2, "other nodes");
+    const auto found = system->solve(b, {}, how, {});
+    if (team->rank() == 0) require_that(found.x == expected.x, "other bits than in forced nodes");
+  });
+  for (const std::string& words : said) CHECK_EQ(words, std::string());
+}
+
+TEST(kernels_for_several_nodes_that_are_not_built_are_told) {
+  const auto a = grid2d(12, 12, 0.1);
+  const auto said = run_processes(2, [&](const std::shared_ptr<Team>& team) {
+    SystemSpec spec = in_nodes_of(1, 2, team);
+    spec.nvshmem_kernels = "";
+    make_system<double>(a.view(), {}, {}, spec);
+  });
+  for (const std::string& words : said)
+    CHECK(words.find("have not been built") != std::string::npos);
 }
 
 TEST(a_library_that_is_not_there_is_told_with_its_name) {

@@ -88,6 +88,35 @@ TEST(boxes_stay_in_registers_where_the_gpus_have_enough_of_them) {
   CHECK(!in_bricks(grid2d(64, 64), 1).has_value());
 }
 
+TEST(seconds_are_told_of_boxes_that_the_kernels_hold_and_of_no_others) {
+  int held = 0, others = 0;
+  for (const bool source : {false, true})
+    for (const std::int64_t n : {20, 64, 100, 128, 200, 256, 300})
+      for (const int pes : {1, 2, 3, 4, 8}) {
+        const Grid grid = grid3d(n, n, n - 6);
+        StencilSpec spec;
+        spec.pes = pes;
+        const auto bricks = lay_out_bricks(grid, spec, {}, 132, sizeof(float), source,
+                                           {{}, {}, 16, 225 << 10, kBricksOfFloat});
+        const double seconds = brick_seconds(grid, pes, 132, sizeof(float), source);
+        CHECK_EQ(bricks ? bricks->seconds : 0.0, seconds);
+        ++(bricks ? held : others);
+      }
+  CHECK(held > 10 && others > 10);
+}
+
+TEST(boxes_in_registers_are_predicted_to_beat_passes_over_memory) {
+  for (const int pes : {4, 8}) {
+    StencilSpec spec;
+    spec.pes = pes;
+    const Grid grid = grid3d(256, 256, 256);
+    const auto in_boxes = in_memory(grid, spec);
+    CHECK(brick_seconds(grid, pes, 132, 4, false) < in_boxes->seconds);
+  }
+  CHECK_EQ(brick_seconds(grid2d(64, 64), 1, 132, 4, false), 0.0);
+  CHECK_EQ(brick_seconds(grid3d(2, 9, 9), 1, 132, 4, false), 0.0);
+}
+
 TEST(boxes_are_not_for_registers_where_shared_memory_has_no_room_for_their_rows) {
   CHECK(!in_bricks(grid3d(128, 128, 128), 1, 48 << 10).has_value());
 }

@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Callable
 
 import numpy as np
 import scipy.sparse as sp
@@ -307,11 +308,11 @@ def gpu_too_large(team: ranks.Team) -> None:
     cpufree.solve(cpufree.generate.poisson1d(n), np.ones(n), engine="nvshmem", check=False)
 
 
-def main() -> int:
-    """Join, do, and tell of RankFailedError in one line."""
+def main(functions: dict[str, Callable[[ranks.Team], None]]) -> int:
+    """Join, do what the first argument names, and tell of RankFailedError in one line."""
     try:
         team = ranks.join()
-        globals()[sys.argv[1]](team)
+        functions[sys.argv[1]](team)
     except RankFailedError as error:
         say(f"failed: {error}")
         return 4
@@ -319,4 +320,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(globals()))

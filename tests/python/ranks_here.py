@@ -73,9 +73,11 @@ def finish(processes: Sequence[subprocess.Popen]) -> list[Ended]:  # type: ignor
     return ended
 
 
-def team(what: str, place: str, ranks: int = 3, **more: str) -> list[Ended]:
-    """Run the program of the tests as so many ranks."""
-    words = [str(PROGRAM), what]
+def team(
+    what: str, place: str, ranks: int = 3, program: Path = PROGRAM, **more: str
+) -> list[Ended]:
+    """Run a program of the tests as so many ranks."""
+    words = [str(program), what]
     return finish([start(words, rank, ranks, place, **more) for rank in range(ranks)])
 
 

@@ -25,9 +25,10 @@ def test_values_are_read_with_their_types() -> None:
             "CPUFREE_WAIT_LIMIT": "2.5",
             "CPUFREE_LOG": "debug",
             "CPUFREE_GPUS": "0, 2-4",
+            "CPUFREE_NODE_SIZE": "2",
         }
     )
-    assert env == Env("cpu_threads", 8, 4, 2.5, "debug", (0, 2, 3, 4))
+    assert env == Env("cpu_threads", 8, 4, 2.5, "debug", (0, 2, 3, 4), 2)
 
 
 def test_the_process_environment_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -40,7 +41,9 @@ def test_empty_value_counts_as_unset(name: str) -> None:
     assert Env.read({name: ""}) == Env()
 
 
-@pytest.mark.parametrize("name", ["CPUFREE_PES", "CPUFREE_BLOCKS", "CPUFREE_GPUS"])
+@pytest.mark.parametrize(
+    "name", ["CPUFREE_PES", "CPUFREE_BLOCKS", "CPUFREE_GPUS", "CPUFREE_NODE_SIZE"]
+)
 def test_auto_leaves_a_number_open(name: str) -> None:
     assert Env.read({name: "Auto"}) == Env()
 
@@ -64,6 +67,7 @@ def test_words_are_read_without_regard_to_case() -> None:
         ("CPUFREE_WAIT_LIMIT", "nan"),
         ("CPUFREE_WAIT_LIMIT", "inf"),
         ("CPUFREE_WAIT_LIMIT", "10s"),
+        ("CPUFREE_NODE_SIZE", "0"),
         ("CPUFREE_LOG", "loud"),
         ("CPUFREE_GPUS", "two"),
         ("CPUFREE_GPUS", "0,"),

@@ -318,7 +318,8 @@ def test_no_part_of_a_file_is_left_where_a_rank_fails(
 ) -> None:
     monkeypatch.setattr(solve_command.ranks, "current", lambda: FakeTeam(2))
     with pytest.raises(RankFailedError):
-        solve_command.write_together(str(tmp_path / "x.npy"), np.ones(4), np.arange(4), 9)
+        path = str(tmp_path / "x.npy")
+        rank_commands.write_together(path, (9,), np.arange(4), np.ones(4), "solution")
     assert list(tmp_path.iterdir()) == []
 
 

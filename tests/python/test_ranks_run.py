@@ -68,7 +68,7 @@ def test_run_tells_of_a_matrix_that_cannot_be_solved_by_its_exit_code(tmp_path: 
 
 
 def test_run_refuses_commands_of_one_process() -> None:
-    ended = launched("stencil", "jacobi2d", "--grid", "9x9", "--iters", "3")
+    ended = launched("info", SMALL)
     assert ended.code == 2
     assert "works in one process" in ended.err
 

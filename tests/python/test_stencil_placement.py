@@ -17,14 +17,21 @@ from cpufree.errors import (
     OutOfMemoryError,
     UnsupportedError,
 )
-from cpufree.run import core, from_device
+from cpufree.run import core, from_device, stencil_processes
 from cpufree.run.placement import Asked
 from cpufree.run.stencil_placement import GPU_UPDATES, StencilPlacement, Work, place
 from cpufree.stencil import jacobi
 
 Machine = Callable[..., FakeCore]
-LARGE = Work(8192**2, 2, 4, 8192**2 * 100)
-SMALL = Work(256**2, 2, 4, GPU_UPDATES - 1)
+
+
+def work(*shape: int, value_bytes: int = 4, updates: int = 10**12) -> Work:
+    """Return iterations on a grid."""
+    return Work(shape, (False,) * len(shape), value_bytes, updates)
+
+
+LARGE = work(8192, 8192, updates=8192**2 * 100)
+SMALL = work(256, 256, updates=GPU_UPDATES - 1)
 
 
 @pytest.fixture
@@ -56,7 +63,33 @@ def test_auto_takes_gpus_for_large_work_only(machine: Machine) -> None:
 def test_large_grids_get_all_gpus_and_small_ones_a_single_one(machine: Machine) -> None:
     machine(8)
     assert place(Asked(), Env(), LARGE).pes == 8
-    assert place(Asked(), Env(), Work(256**2, 2, 4, GPU_UPDATES)).pes == 1
+    assert place(Asked(), Env(), work(256, 256, updates=GPU_UPDATES)).pes == 1
+
+
+def box(n: int, value_bytes: int = 4) -> Work:
+    """Return many iterations on n³ points."""
+    return work(n, n, n, value_bytes=value_bytes)
+
+
+def test_gpus_whose_registers_hold_a_box_are_worth_their_number(machine: Machine) -> None:
+    machine(8)
+    assert box(256).seconds_in_bricks(2, 132) == 0.0
+    assert 5e-6 > box(256).seconds_in_bricks(4, 132) > box(256).seconds_in_bricks(8, 132) > 2e-6
+    assert box(256, 8).seconds_in_bricks(4, 132) == 0.0
+    # With values in memory, four GPUs save half of what two take, and eight half of that.
+    assert place(Asked(), Env(), box(256)).pes == 4
+
+
+def test_a_box_that_the_registers_of_one_gpu_hold_gets_one(machine: Machine) -> None:
+    machine(8)
+    assert box(128).seconds_in_bricks(1, 132) > 0.0
+    assert place(Asked(), Env(), box(128)).pes == 1
+
+
+def test_a_box_that_no_registers_hold_is_judged_by_its_bytes(machine: Machine) -> None:
+    machine(8)
+    assert box(768).seconds_in_bricks(8, 132) == 0.0
+    assert place(Asked(), Env(), box(768)).pes == 8
 
 
 def test_auto_takes_the_cpu_where_there_is_no_gpu(machine: Machine) -> None:
@@ -90,7 +123,6 @@ def test_blocks_of_the_environment_are_for_the_engine_it_names(machine: Machine)
         ({"gpus": [0], "pes": 2}, InvalidInputError, "pes is 2, but gpus names 1 device"),
         ({"gpus": [0], "engine": "cpu_threads"}, InvalidInputError, "which uses none"),
         ({"engine": "cuda_p2p", "pes": 9}, NotEnoughGpusError, "9 PEs are asked for"),
-        ({"engine": "nvshmem"}, UnsupportedError, "stencils run in one process"),
     ],
 )
 def test_what_cannot_be_had_is_refused(
@@ -110,12 +142,27 @@ def test_gpus_without_cuda_in_the_build_are_refused_with_what_to_do(machine: Mac
 
 def test_grids_too_large_for_the_gpus_go_to_the_cpu_or_are_refused(machine: Machine) -> None:
     machine([gpu(0, free=1.0)])
-    grid = Work(2**30, 3, 8, 2**30 * 1000)
+    grid = work(1024, 1024, 1024, value_bytes=8)
     fallen_back = place(Asked(), Env(), grid)
     assert fallen_back.engine == "cpu_threads"
     assert "done on the CPU: the grid needs about 32 GiB" in fallen_back.warnings[0]
     with pytest.raises(OutOfMemoryError, match="Use more GPUs, float32, or engine 'cpu_threads'"):
         place(Asked(engine="cuda_p2p"), Env(), grid)
+
+
+@pytest.mark.parametrize(
+    ("asked", "near", "message"),
+    [
+        ({"engine": "nvshmem"}, 0, "u0 lies on a GPU, but engine 'nvshmem' takes values on the"),
+        ({"engine": "cpu_processes", "gpus": [0]}, None, "'cpu_processes' is asked for, which use"),
+    ],
+)
+def test_what_several_processes_cannot_have_is_refused(
+    asked: dict[str, Any], near: int | None, message: str
+) -> None:
+    team: Any = None  # is not asked
+    with pytest.raises(InvalidInputError, match=message):
+        stencil_processes.place(team, Asked(**asked), Env(), near)
 
 
 def test_jacobi_hands_its_gpus_to_the_engine(machine: Machine) -> None:

@@ -20,6 +20,7 @@ Machine::Machine(const Config& config, std::function<void(int, int)> body)
   // one fiber far behind the others in every third.
   eagerness_ = 1 + static_cast<unsigned>(random_() % 15);
   unrest_ = 1 + static_cast<unsigned>(random_() % 15);
+  haste_ = 1 + static_cast<unsigned>((random_() % 8) * (random_() % 8));
   starved_ =
       config.seed % 3 == 0 ? static_cast<std::size_t>(random_() % fibers_.size()) : fibers_.size();
 }
@@ -29,17 +30,19 @@ bool Machine::run() {
   while (std::ranges::any_of(fibers_, [](const Fiber& f) { return !f.done; })) {
     if (++steps_ > config_.step_limit || stuck()) leaving_ = true;
     deliver_some();
+    carry_some();
     switch_to(pick());
     gave_up = gave_up || leaving_;
   }
+  for (; !transfers_.empty(); ++steps_) deliver_some(), carry_some();
   return !gave_up;
 }
 
 // All that still run are waiting, have looked at memory as it is, and no store is under way.
 bool Machine::stuck() const {
-  return std::ranges::all_of(fibers_, [&](const Fiber& f) {
-    return f.pending.empty() && (f.done || (f.waiting && f.looked_at == version_));
-  });
+  return transfers_.empty() && std::ranges::all_of(fibers_, [&](const Fiber& f) {
+           return f.pending.empty() && (f.done || (f.waiting && f.looked_at == version_));
+         });
 }
 
 std::size_t Machine::pick() {
@@ -82,6 +85,30 @@ bool Machine::deliver_one(Fiber& fiber) {
   return true;
 }
 
+void Machine::carry_some() {
+  for (Transfer& transfer : transfers_)
+    if (transfer.not_before <= steps_ && random_() % 64 < haste_) carry(transfer);
+  std::erase_if(transfers_, [](const Transfer& transfer) { return transfer.done; });
+}
+
+// One piece of a put, or its signal.
+void Machine::carry(Transfer& transfer) {
+  const auto& stores = fibers_[transfer.fiber].pending;
+  if (std::ranges::any_of(stores, [&](const Pending& s) { return s.barrier < transfer.barrier; }))
+    return;
+  ++version_;
+  auto& pieces = transfer.pieces;
+  if (!pieces.empty()) {
+    const auto k = static_cast<std::ptrdiff_t>(random_() % pieces.size());
+    const auto [begin, end] = pieces[static_cast<std::size_t>(k)];
+    std::memcpy(transfer.to + begin, transfer.from + begin, end - begin);
+    pieces.erase(pieces.begin() + k);
+    return;
+  }
+  if (transfer.flag != nullptr) *transfer.flag = transfer.epoch;
+  transfer.done = true;
+}
+
 void Machine::call() {
   Fiber& fiber = fibers_[current_];
   if (hit(Fault::Kind::kill_block, fiber.calls++)) throw Killed{};
@@ -121,6 +148,25 @@ void Machine::signal(void* to, const void* from, std::size_t size) {
   store(to, from, size);
   if (hit(Fault::Kind::repeat_signal, number)) store(to, from, size);
   if (hit(Fault::Kind::delay_signal, number)) fiber.pending.back().not_before = steps_ + 3000;
+}
+
+void Machine::send(void* to, const void* from, std::size_t size, Epoch* flag, Epoch epoch) {
+  Transfer transfer;
+  transfer.to = static_cast<std::byte*>(to);
+  transfer.from = static_cast<const std::byte*>(from);
+  for (std::size_t begin = 0; begin < size;) {
+    const std::size_t end = std::min(size, begin + sizeof(double) * (1 + random_() % 3));
+    transfer.pieces.push_back({begin, end});
+    begin = end;
+  }
+  Fiber& fiber = fibers_[current_];
+  const std::int64_t number = fiber.signals++;
+  transfer.flag = hit(Fault::Kind::drop_signal, number) ? nullptr : flag;
+  transfer.epoch = epoch;
+  transfer.fiber = current_;
+  transfer.barrier = fiber.barrier;
+  if (hit(Fault::Kind::delay_signal, number)) transfer.not_before = steps_ + 3000;
+  transfers_.push_back(std::move(transfer));
 }
 
 void Machine::publish() {

@@ -1,7 +1,8 @@
 // A machine that runs kernels one step at a time, in an order drawn from a seed: for testing
 // protocols, not for speed. Every block is a fiber on one thread. At every use of the port another
 // fiber may go on, and stores to other PEs take effect late and in any order that `publish` allows,
-// as on a machine with weak memory. A wait that can never end is found at once, without a clock.
+// as on a machine with weak memory. Puts to other nodes read their source and arrive piece by
+// piece, whenever that may be. A wait that can never end is found at once, without a clock.
 #pragma once
 
 #include <csetjmp>
@@ -9,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include <ucontext.h>
@@ -61,6 +63,10 @@ class Machine {
   // Stores `size` <= 16 bytes some time later, after all that was stored before the last publish.
   void store(void* to, const void* from, std::size_t size);
   void signal(void* to, const void* from, std::size_t size);  // the same, and subject to faults
+  // Copies `size` bytes some time later, in pieces and in any order, from what is there then, and
+  // after the last piece sets `flag`. What was stored before the last publish has taken effect when
+  // the first piece is read. Subject to faults as a signal is.
+  void send(void* to, const void* from, std::size_t size, Epoch* flag, Epoch epoch);
   void publish();
 
  private:
@@ -72,6 +78,18 @@ class Machine {
     std::size_t size = 0;
     std::int64_t barrier = 0;
     std::int64_t not_before = 0;  // step
+  };
+  // A put to another node, on its way.
+  struct Transfer {
+    std::byte* to = nullptr;
+    const std::byte* from = nullptr;
+    std::vector<std::pair<std::size_t, std::size_t>> pieces;  // [begin, end) of what has not come
+    Epoch* flag = nullptr;                                    // null: the signal is lost
+    Epoch epoch = 0;
+    std::size_t fiber = 0;  // the sender, and its barrier
+    std::int64_t barrier = 0;
+    std::int64_t not_before = 0;  // step
+    bool done = false;
   };
   struct Fiber {
     std::vector<std::byte> stack;
@@ -91,18 +109,22 @@ class Machine {
   std::size_t pick();
   void deliver_some();
   bool deliver_one(Fiber& fiber);
+  void carry_some();
+  void carry(Transfer& transfer);
   bool stuck() const;
   bool hit(Fault::Kind kind, std::int64_t count) const;
 
   Config config_;
   std::function<void(int, int)> body_;
   std::vector<Fiber> fibers_;
+  std::vector<Transfer> transfers_;
   std::vector<WaitRecord> records_;
   std::mt19937_64 random_;
   std::jmp_buf scheduler_{};
   std::size_t current_ = 0;
   std::size_t starved_ = 0;    // a fiber that hardly ever runs, in some schedules
   unsigned eagerness_ = 0;     // how readily stores are delivered, in 1/16
+  unsigned haste_ = 0;         // how fast puts to other nodes are, in 1/64
   unsigned unrest_ = 0;        // how readily a port call lets others run, in 1/16
   std::uint64_t version_ = 0;  // of memory: counts delivered stores
   std::int64_t steps_ = 0;

@@ -16,6 +16,7 @@ Launch::Launch(const LaunchConfig& config, std::function<void(Port&)> kernel)
   shared_.blocks = config.blocks;
   shared_.first = config.first;
   shared_.heaps = config.heaps;
+  shared_.remote = config.remote;
   shared_.told = config.told;
   shared_.wait_limit = config.wait_limit;
   shared_.spins = spins_for(config.pes * config.blocks);  // the other processes are on this machine

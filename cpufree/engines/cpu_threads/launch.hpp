@@ -20,7 +20,8 @@ struct LaunchConfig {
   int first = 0;
   int here = 0;  // 0: all
   std::byte* const* heaps = nullptr;
-  Flag* told = nullptr;  // see Shared
+  const Remote* remote = nullptr;  // see Shared
+  Flag* told = nullptr;            // see Shared
   std::chrono::nanoseconds wait_limit = std::chrono::seconds(60);
 };
 

@@ -23,6 +23,7 @@ struct Shared {
   int blocks = 1;
   int first = 0;  // the first PE of this process
   std::byte* const* heaps = nullptr;
+  const Remote* remote = nullptr;  // of the PEs of this process, where there are several nodes
   // Where other processes have PEs too: symmetric, not 0 when all PEs are to leave.
   Flag* told = nullptr;
   std::chrono::nanoseconds wait_limit{0};
@@ -110,6 +111,9 @@ class Port : public SoloBlock {
     return shared_
         .records[static_cast<std::size_t>((pe_ - shared_.first) * shared_.blocks + block_)];
   }
+
+ protected:
+  const Shared& shared() const { return shared_; }
 
  private:
   Shared& shared_;

@@ -78,7 +78,10 @@ Library functions_of(const SharedLibrary& library, const std::string& path) {
   library.find("nvshmemx_hostlib_init_attr", init);
   library.find("nvshmemx_init_status", status);
   library.find("nvshmemx_vendor_get_version_info", version);
+  std::function<int(void*)> ready;
+  library.find("nvshmemx_culibrary_init", ready);
   Library all;
+  all.ready = [=](void* kernels) { expect(ready(kernels), "nvshmemx_culibrary_init"); };
   all.path = path.empty() ? kName : path;
   library.find("nvshmem_malloc", all.allocate);
   library.find("nvshmem_ptr", all.address);

@@ -1,5 +1,6 @@
 // NVSHMEM's host library, loaded at run time: without it, everything else works. One process is one
-// PE. Nothing of its device library is used: kernels get addresses of one another's memory.
+// PE. Kernels get addresses of one another's memory; of NVSHMEM's device library only those for
+// GPUs in several nodes use anything (calls.cuh).
 #pragma once
 
 #include <array>
@@ -21,6 +22,9 @@ struct Library {
   // nvshmem_ptr: the address of a symmetric object on another PE, null where loads and stores do
   // not reach that.
   std::function<void*(const void*, int)> address;
+  // nvshmemx_culibrary_init: readies a CUlibrary whose kernels call NVSHMEM's device library, once
+  // NVSHMEM has started. Throws EngineError.
+  std::function<void(void*)> ready;
   std::string version;
   std::string path;  // where it was found
 };

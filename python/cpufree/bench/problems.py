@@ -34,7 +34,7 @@ LAYOUT = 1  # of the folders; another number makes them anew
 SEED = 1  # of x*
 DTYPES = {"double": np.float64, "single": np.float32}
 # Beyond so many nonzeros a graph partition takes longer than the measurements.
-MOST_NNZ_OF_METIS = 20_000_000
+MOST_NNZ_OF_METIS = 150_000_000
 PARTITIONS = ("auto", "metis", "contiguous")
 
 

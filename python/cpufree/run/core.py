@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -38,7 +39,7 @@ def make_system(
     With a team, every member makes its part of one System together with the others.
     """
     where = (pes, blocks, engine, list(gpus))
-    more = () if team is None else (tuning or {}, team)
+    more = (tuning or {}, team) if tuning or team is not None else ()
     system: System = load().System(*arrays, *where, *more)
     return system
 
@@ -91,6 +92,19 @@ def gpu_note() -> str:
 def gpu_free_bytes(number: int) -> int:
     """Return the memory of a GPU that is free now; CUDA is started on it for that."""
     return int(load().gpu_free_bytes(number))
+
+
+def brick_seconds(
+    shape: Sequence[int],
+    periodic: Sequence[bool],
+    single: bool,
+    source: bool,
+    pes: int,
+    blocks: int,
+) -> float:
+    """Return the predicted seconds of an iteration in registers; 0: they do not hold the grid."""
+    found = load().brick_seconds(list(shape), list(periodic), single, source, pes, blocks)
+    return float(found)
 
 
 def peer_problem(numbers: tuple[int, ...]) -> str:

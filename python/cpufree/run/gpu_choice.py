@@ -111,7 +111,11 @@ def candidates(there: int) -> list[int]:
 
 
 def choose(
-    size: Size, there: Sequence[T], free: Callable[[T], int], model: Model = MODEL
+    size: Size,
+    there: Sequence[T],
+    free: Callable[[T], int],
+    model: Model = MODEL,
+    seconds: Callable[[int], float] | None = None,
 ) -> tuple[list[T], str]:
     """Return the GPUs to use and why.
 
@@ -123,12 +127,16 @@ def choose(
         there: the GPUs, in the order in which to take them.
         free: tells the free bytes of one. It is asked about as few as possible.
         model: the numbers to judge by.
+        seconds: of an iteration on so many GPUs; None: as the model predicts.
 
     Raises:
         OutOfMemoryError: the system does not fit even on all of them.
     """
     counts = candidates(len(there))
-    times = {count: predict(size, count, model) for count in counts}
+    times = {
+        count: predict(size, count, model) if seconds is None else seconds(count)
+        for count in counts
+    }
     best = min(times.values())
     fewest = next(count for count in counts if best > (1 - model.gain) * times[count])
     free_bytes: dict[T, int] = {}

@@ -18,7 +18,7 @@ from ..result import counted
 from . import choices, gpus, nvshmem
 from .gpu_choice import Size
 from .gpus import Gpu
-from .placement import Asked, Placement
+from .placement import Asked, Placement, in_nodes
 from .watch import Watch
 
 
@@ -79,6 +79,8 @@ def place(team: Team, asked: Asked, env: Env, size: Size) -> Placement:
     """Return where this rank's part goes; all ranks call it together."""
     engine = env.engine if asked.engine == "auto" else asked.engine
     each = f"{counted(team.size, 'PE')}, one in each process"
+    team.agree("size of nodes", {"CPUFREE_NODE_SIZE": env.node_size})
+    tuning, why_nodes = in_nodes(env, team.size)
     if engine == "cpu_processes":
         require_one_machine(team)
         # A launcher may have bound each process to cores of its own.
@@ -86,16 +88,19 @@ def place(team: Team, asked: Asked, env: Env, size: Size) -> Placement:
         cores = len({core for facts in told for core in facts["cores"]})
         blocks, why = choices.choose_blocks(asked.blocks, env.blocks, team.size, size.nnz, cores)
         team.agree("number of blocks", {"number of blocks": blocks})
-        reasons = [f"cpu_processes: {each}"]
-        return Placement(engine, team.size, blocks, reasons, why, team=team, cores=cores)
+        reasons = [f"cpu_processes: {each}", *why_nodes]
+        return Placement(
+            engine, team.size, blocks, reasons, why, team=team, cores=cores, tuning=tuning
+        )
     own, gpus_of_all = choose_gpu(team, asked, env)
     library = nvshmem.prepare(team)
     blocks, why = 0, "as many as run at once"
     if asked.blocks != "auto" or env.blocks is not None:
         blocks, why = choices.choose_blocks(asked.blocks, env.blocks, 1, size.nnz)
     team.agree("number of blocks", {"number of blocks": blocks})
-    reasons = [f"nvshmem: {each}"]
-    tuning = {"nvshmem_library": library}
+    reasons = [f"nvshmem: {each}", *why_nodes]
+    tuning |= {"nvshmem_library": library, "nvshmem_kernels": nvshmem.find_kernels()}
+    tuning["several_machines"] = team.size_here < team.size
     return Placement(
         engine, team.size, blocks, reasons, why, gpus_of_all,
         team=team, own_gpu=own, tuning=tuning,
@@ -155,11 +160,6 @@ def solve(
     Args:
         vectors: right-hand side, and first guess or None; `own`: this rank's parts of them.
     """
-
-    def follow(iteration: int, residual: float) -> bool:
-        team.check()  # another rank has failed: the kernels are made to leave
-        return watch(iteration, residual)
-
     with team.working():
         facts = {f"option {name}": value for name, value in options.items()}
         if own:
@@ -167,4 +167,14 @@ def solve(
         else:
             facts |= {"right-hand side": digest(vectors[0]), "first guess": digest(vectors[1])}
         team.agree("options of a solve", facts)
-        return call(follow)
+        return call(following(team, watch))
+
+
+def following(team: Team, watch: Watch) -> Callable[[int, float], bool]:
+    """Return a function that follows kernels, and the team."""
+
+    def follow(iteration: int, residual: float) -> bool:
+        team.check()  # another rank has failed: the kernels are made to leave
+        return watch(iteration, residual)
+
+    return follow

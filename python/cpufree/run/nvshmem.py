@@ -12,8 +12,10 @@ from pathlib import Path
 from ..env import preset_nvshmem
 from ..errors import UnsupportedError
 from ..ranks import Team
+from . import core
 
 NAME = "libnvshmem_host.so.3"
+KERNELS = "_nvshmem.fatbin"
 _PROBE_SECONDS = 60.0
 # Loads the library and asks for its version, in a process that it may take down.
 _PROBE = """
@@ -36,6 +38,12 @@ def find() -> str:
         if file.exists():
             return str(file)
     return NAME
+
+
+def find_kernels() -> str:
+    """Return the path of the kernels for GPUs in several nodes; "" where they were not built."""
+    file = Path(core.load().__file__ or "").with_name(KERNELS)
+    return str(file) if file.exists() else ""
 
 
 @lru_cache(maxsize=4)

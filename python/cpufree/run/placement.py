@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -145,6 +145,11 @@ def place(asked: Asked, env: Env, size: Size, near: int | None = None) -> Placem
         OutOfMemoryError: no number of GPUs has the memory.
     """
     engine, why, notes = choose_engine(asked, env, size.nnz, near is not None)
+    if engine == "cuda_p2p" and env.node_size is not None:
+        raise InvalidInputError(
+            "CPUFREE_NODE_SIZE is for PEs that do not reach one another's memory, but engine "
+            "'cuda_p2p' needs GPUs that do: unset it, or use engine 'nvshmem' or 'cpu_threads'"
+        )
     if engine == "cpu_threads":
         return _on_cpu(asked, env, size, why, notes)
     open_to_choice = asked.engine == env.engine == asked.devices == "auto" and near is None
@@ -167,13 +172,33 @@ def _on_cpu(asked: Asked, env: Env, size: Size, why: str, notes: list[str]) -> P
     pes, why_pes = choices.choose_pes(asked.pes, env.pes)
     blocks, why_blocks = choices.choose_blocks(asked.blocks, env.blocks, pes, size.nnz)
     reasons = [f"cpu_threads: {why}", f"{counted(pes, 'PE')}: {why_pes}"]
-    return Placement("cpu_threads", pes, blocks, reasons, why_blocks, warnings=notes)
+    tuning, why_nodes = in_nodes(env, pes)
+    return Placement(
+        "cpu_threads", pes, blocks, [*reasons, *why_nodes], why_blocks, warnings=notes,
+        tuning=tuning,
+    )  # fmt: skip
+
+
+def in_nodes(env: Env, pes: int) -> tuple[dict[str, Any], list[str]]:
+    """Return what has the core treat PEs as several nodes, and why, where the environment asks."""
+    if env.node_size is None:
+        return {}, []
+    nodes = -(-pes // env.node_size)
+    return {"node_size": env.node_size}, [f"{counted(nodes, 'node')}: CPUFREE_NODE_SIZE"]
 
 
 def choose_gpus(
-    asked: Asked, env: Env, size: Size, near: int | None = None, model: Model = MODEL
+    asked: Asked,
+    env: Env,
+    size: Size,
+    near: int | None = None,
+    model: Model = MODEL,
+    seconds: Callable[[int], float] | None = None,
 ) -> tuple[list[Gpu], str, list[str]]:
-    """Return a GPU for each PE, why these, and what the user should be warned of."""
+    """Return a GPU for each PE, why these, and what the user should be warned of.
+
+    `seconds` tells those of an iteration on so many GPUs; None: as the model predicts.
+    """
     there = gpus.find()
     if asked.devices != "auto":
         chosen = _devices(asked.devices, there, "gpus")
@@ -196,12 +221,14 @@ def choose_gpus(
         return _reachable(_in_order(_near_first(pool, near)[:pes])), why, []
     if env.gpus != "auto":
         return _reachable(pool), "asked for by CPUFREE_GPUS", []
-    return _best(_near_first(pool, near), size, model)
+    return _best(_near_first(pool, near), size, model, seconds)
 
 
-def _best(there: list[Gpu], size: Size, model: Model) -> tuple[list[Gpu], str, list[str]]:
+def _best(
+    there: list[Gpu], size: Size, model: Model, seconds: Callable[[int], float] | None
+) -> tuple[list[Gpu], str, list[str]]:
     """Return as many of the GPUs as the model finds best; one, if those cannot be combined."""
-    chosen, why = choose(size, there, Gpu.room, model)
+    chosen, why = choose(size, there, Gpu.room, model, seconds)
     problem = core.peer_problem(tuple(gpu.index for gpu in chosen))
     if not problem:
         return _in_order(chosen), why, []

@@ -161,12 +161,13 @@ class Solver:
         """How the matrix lies on the PEs.
 
         Lists per PE: rows, nnz, ghosts (values received per exchange), boundary_rows, neighbours
-        (pairs of PE and values sent). In all: engine, pes, blocks, threads (of a block), edge_cut
-        (pairs of coupled rows on different PEs), halo_values (values moved per exchange), halo
-        ("packets" or "stores", how they travel; "none"), block_halo (the same among the blocks of
-        a PE: "packets" or "flags"), imbalance (largest over mean nonzeros), matrix_bytes (of the
-        matrix in the format of the engine, all PEs), resident_vectors and resident_matrix (what
-        stays on chip across iterations).
+        (pairs of PE and values sent). In all: engine, pes, nodes (whose PEs reach one another's
+        memory by loads and stores), blocks, threads (of a block), edge_cut (pairs of coupled rows
+        on different PEs), halo_values (values moved per exchange), halo ("packets" or "stores", how
+        they travel; "none"), block_halo (the same among the blocks of a PE: "packets" or "flags"),
+        imbalance (largest over mean nonzeros), matrix_bytes (of the matrix in the format of the
+        engine, all PEs), resident_vectors and resident_matrix (what stays on chip across
+        iterations).
         """
         return {**self._plan}
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from ..env import Env
-from ..errors import InvalidInputError, OutOfMemoryError, UnsupportedError
-from . import choices
-from .gpu_choice import MODEL, Bytes, Size
+from ..errors import InvalidInputError, OutOfMemoryError
+from . import choices, core
+from .gpu_choice import MODEL, Bytes, Size, latency, predict
 from .gpus import Gpu
 from .placement import GPU_NNZ, Asked, choose_engine, choose_gpus
 
@@ -15,11 +18,11 @@ from .placement import GPU_NNZ, Asked, choose_engine, choose_gpus
 # set up.
 GPU_UPDATES = 10**8
 
-# One H200: 2048² and 8192² in passes of 4 iterations, 256³ and 512³ in passes of one
-# (docs/design/stencils.md). Each value counts as read and written once in an iteration, whatever
-# the caches save. The latency on several GPUs is an estimate.
+# One H200, bench/results/stencils-2x-2026-11-21.csv: 2048² and 8192² in passes of 4 iterations,
+# 256³ and 512³ in passes of one. Each value counts as read and written once in an iteration,
+# whatever the caches save. The latency on several GPUs is an estimate.
 _BYTES = {8: Bytes(0, 16, 0, 4 * 8), 4: Bytes(0, 8, 0, 4 * 4)}
-_RATES = {2: 11e12, 3: 1.6e12}
+_RATES = {2: 11e12, 3: 3.1e12}
 _LATENCY = {1: 1.6e-6, 2: 3.0e-6, 4: 3.2e-6, 8: 3.5e-6}
 
 
@@ -27,11 +30,29 @@ _LATENCY = {1: 1.6e-6, 2: 3.0e-6, 4: 3.2e-6, 8: 3.5e-6}
 class Work:
     """What is to be done."""
 
-    points: int
-    dims: int
+    shape: tuple[int, ...]
+    periodic: tuple[bool, ...]
     value_bytes: int
     updates: int
     """Points that all iterations together update, at most."""
+    source: bool = False
+
+    @property
+    def points(self) -> int:
+        """Points of the grid."""
+        return math.prod(self.shape)
+
+    @property
+    def dims(self) -> int:
+        """Dimensions of the grid."""
+        return len(self.shape)
+
+    def seconds_in_bricks(self, gpus: int, blocks: int) -> float:
+        """Return those of an iteration with values in registers; 0: they do not hold the grid."""
+        if self.dims != 3:
+            return 0.0
+        single = self.value_bytes == 4
+        return core.brick_seconds(self.shape, self.periodic, single, self.source, gpus, blocks)
 
 
 @dataclass(frozen=True)
@@ -44,10 +65,19 @@ class StencilPlacement:
     """Blocks for each PE; 0: the engine decides."""
     gpus: list[Gpu] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    own_gpu: Gpu | None = None
+    """Of several processes: the GPU of this one, one of `gpus`."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """More for the compiled core."""
+
+    @property
+    def devices(self) -> list[int]:
+        """Numbers of the GPUs of this process."""
+        return [gpu.index for gpu in ([self.own_gpu] if self.own_gpu else self.gpus)]
 
 
 def place(asked: Asked, env: Env, work: Work, near: int | None = None) -> StencilPlacement:
-    """Return where the work is to be done.
+    """Return where the work is to be done, by this process alone.
 
     Args:
         asked: by the call. env: by the environment.
@@ -64,11 +94,6 @@ def place(asked: Asked, env: Env, work: Work, near: int | None = None) -> Stenci
             "u0 lies on a GPU, but engine 'cpu_threads' is asked for: leave the engine out, or "
             "pass a copy on the host (u0.get() in CuPy, u0.cpu() in PyTorch)"
         )
-    if named in choices.DISTRIBUTED:
-        raise UnsupportedError(
-            f"engine '{named}' solves systems; stencils run in one process: choose 'cuda_p2p', "
-            "'cpu_threads', or leave the engine to 'auto'"
-        )
     large = work.updates >= GPU_UPDATES
     engine, _, notes = choose_engine(asked, env, GPU_NNZ if large else 0, near is not None)
     notes = [note.replace("solved on", "done on") for note in notes]
@@ -80,8 +105,17 @@ def place(asked: Asked, env: Env, work: Work, near: int | None = None) -> Stenci
         MODEL, bytes_of=_BYTES, memory_bandwidth=rate, chip_bandwidth=rate, latency=_LATENCY
     )
     size = Size(work.points, 0, work.value_bytes, what="grid")
+
+    def seconds(count: int) -> float:
+        # In three dimensions the engine keeps values in registers wherever they fit.
+        blocks = min(gpu["multiprocessors"] for gpu in core.gpus())
+        in_registers = work.seconds_in_bricks(count, blocks)
+        if in_registers == 0.0:
+            return predict(size, count, model)
+        return in_registers + latency(count, model) - latency(1, model)
+
     try:
-        chosen, _, notes = choose_gpus(asked, env, size, near, model)
+        chosen, _, notes = choose_gpus(asked, env, size, near, model, seconds)
     except OutOfMemoryError as error:
         if not open_to_choice or asked.pes != "auto":
             raise

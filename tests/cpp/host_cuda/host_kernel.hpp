@@ -15,4 +15,14 @@ struct Kernel {
       run;
 };
 
+// What a library of kernels is told by NVSHMEM (nvshmemx_culibrary_init): where an object of mine
+// is on another PE.
+struct Library {
+  void* (*address)(const void*, int pe) = nullptr;
+};
+inline Library library;
+
+// The kernel of this name, null where there is none.
+const Kernel* kernel_named(const char* name);
+
 }  // namespace host_cuda

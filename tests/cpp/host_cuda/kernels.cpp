@@ -1,14 +1,16 @@
-// The solver kernels of the engine for GPUs on the host: every thread of the blocks of a GPU is a
-// fiber (warp_rig.hpp), and every GPU is a thread of its own, in this process or another. And what
-// GPUs do with vectors before and after a solve.
+// The solver kernels of the engine for GPUs on the host, and what GPUs do with vectors before and
+// after a solve.
 #include <algorithm>
-#include <atomic>
 #include <bit>
 #include <cmath>
+#include <cstring>
+#include <map>
+#include <string>
 #include <type_traits>
 
+#include "cpufree/base/error.hpp"
 #include "cpufree/run/cuda_kernel.hpp"
-#include "cpufree/run/cuda_stencil.hpp"
+#include "cpufree/run/cuda_remote_kernel.hpp"
 #include "cpufree/run/cuda_vectors.hpp"
 #include "cpufree/solvers/cg.hpp"
 #include "cpufree/solvers/kernel.hpp"
@@ -16,28 +18,11 @@
 #include "cpufree/solvers/prcg.hpp"
 #include "cpufree/solvers/preconditioners.hpp"
 #include "cpufree/solvers/warp_slices.hpp"
-#include "host_kernel.hpp"
-#include "warp_rig.hpp"
+#include "host_ports.hpp"
 
 namespace host_cuda {
 
 using namespace cpufree;
-
-// A packet may be written by another thread or process while it is read: the tag first, for whoever
-// sees the tag sees the value.
-template <class Base>
-class Crossing : public Base {
- public:
-  using Base::Base;
-  Packet get_packet(const Packet* packet) {
-    this->machine().look();
-    auto& p = const_cast<Packet&>(*packet);
-    Packet out;
-    out.tag = std::atomic_ref<std::uint64_t>(p.tag).load(std::memory_order_acquire);
-    out.value = std::atomic_ref<double>(p.value).load(std::memory_order_relaxed);
-    return out;
-  }
-};
 
 // For kernels without rings.
 class PlainPort : public warp_rig::Port {
@@ -56,20 +41,74 @@ class PlainPort : public warp_rig::Port {
   }
 };
 
+// Between nodes: shared memory in place of a network. P numbers the PEs of a node by place.
+template <class P>
+class BetweenNodes : public P {
+ public:
+  BetweenNodes(const P& port, const nvshmem::Seat& seat) : P(port), seat_(seat) {}
+  int pe() const { return seat_.pe; }
+  int pes() const { return seat_.pes; }
+  const Remote& remote() const { return seat_.remote; }
+  template <class T>
+  void put(T* object, int pe, T value) {
+    P::put(object, place(pe), value);
+  }
+  void put_packet(Packet* packet, int pe, double value, std::uint64_t tag) {
+    P::put_packet(packet, place(pe), value, tag);
+  }
+  void put_flag(Flag* flag, int pe, Epoch epoch) { P::put_flag(flag, place(pe), epoch); }
+  template <class T>
+  void put_signal(T* to, int pe, const T* from, std::int64_t count, Flag* flag, Epoch epoch) {
+    this->sync_block();
+    if (this->lane() != 0) return;
+    std::copy_n(from, count, static_cast<T*>(library.address(to, pe)));
+    auto& there = static_cast<Flag*>(library.address(flag, pe))->value;
+    std::atomic_ref<Epoch>(there).store(epoch, std::memory_order_release);
+  }
+
+ private:
+  int place(int pe) const {
+    if (!reaches(*this, pe)) throw std::logic_error("a store goes to another node");
+    return seat_.remote.nodes.place[pe];
+  }
+  const nvshmem::Seat& seat_;
+};
+
+template <template <class, class> class Algorithm, class M, class T>
+Kernel remote_kernel() {
+  using Args = RemoteSolveArgs<WarpSlices<T>>;
+  using P = Crossing<PlainPort>;
+  static std::atomic<unsigned> seed{1};
+  return {sizeof(Args), [](const cuda_p2p::Shared& shared, const void* args, int blocks,
+                           int threads, std::size_t fast_bytes) {
+            const Args& mine = *static_cast<const Args*>(args);
+            warp_rig::run<P>(shared.pes, blocks, threads, fast_bytes, shared.heaps, seed++,
+                             [&](P& port, int place) {
+                               if (place != shared.pe) return;
+                               BetweenNodes<P> far(port, mine.seat);
+                               solve_kernel<Algorithm, M>(far, mine.solve);
+                             });
+          }};
+}
+
+// Those that tests use.
+const Kernel* kernel_named(const char* name) {
+  static const std::map<std::string, Kernel> all = {
+      {"cpufree_cg_none_double", remote_kernel<ConjugateGradient, Identity<double>, double>()},
+      {"cpufree_prcg_jacobi_double", remote_kernel<PredictRecompute, Jacobi<double>, double>()},
+      {"cpufree_prcg_jacobi_float", remote_kernel<PredictRecompute, Jacobi<float>, float>()},
+      {"cpufree_pipecg_chebyshev_double", remote_kernel<PipelinedCg, Chebyshev<double>, double>()}};
+  std::string plain = name;
+  if (plain.ends_with("_streaming")) plain.resize(plain.size() - std::strlen("_streaming"));
+  const auto found = all.find(plain);
+  return found == all.end() ? nullptr : &found->second;
+}
+
 template <template <class, class> class Algorithm, class M, class T, class P>
 const void* kernel() {
   using Args = SolveArgs<WarpSlices<T>>;
-  static std::atomic<unsigned> seed{1};
-  static const Kernel one{sizeof(Args), [](const cuda_p2p::Shared& shared, const void* args,
-                                           int blocks, int threads, std::size_t fast_bytes) {
-                            warp_rig::run<P>(shared.pes, blocks, threads, fast_bytes, shared.heaps,
-                                             seed++, [&](P& port, int pe) {
-                                               if (pe == shared.pe)
-                                                 solve_kernel<Algorithm, M>(
-                                                     port, *static_cast<const Args*>(args));
-                                             });
-                          }};
-  return &one;
+  return kernel_of<P, Args>(
+      [](P& port, const Args& args) { solve_kernel<Algorithm, M>(port, args); });
 }
 
 }  // namespace host_cuda
@@ -128,17 +167,12 @@ void scatter_vector(const T* from, const std::int32_t* row, std::int64_t count, 
     if (row[j] >= 0) join(probe, to[row[j]] = static_cast<T>(from[j] / scale));
 }
 
-#define CPUFREE_HOST_VECTORS(T)                                                                   \
-  template void gather_vector(const T*, const std::int32_t*, std::int64_t, T*, VectorProbe*,      \
-                              cudaStream_t);                                                      \
-  template void scale_vector(T*, std::int64_t, double, cudaStream_t);                             \
-  template void scatter_vector(const T*, const std::int32_t*, std::int64_t, double, T*,           \
-                               VectorProbe*, cudaStream_t);                                       \
-  template <>                                                                                     \
-  StencilResult run_cuda_stencil(const StencilProblem<T>&, const StencilSpec&, const StencilRun&, \
-                                 const Progress&) {                                               \
-    throw Unsupported("the host has no stencils of GPUs");                                        \
-  }
+#define CPUFREE_HOST_VECTORS(T)                                                              \
+  template void gather_vector(const T*, const std::int32_t*, std::int64_t, T*, VectorProbe*, \
+                              cudaStream_t);                                                 \
+  template void scale_vector(T*, std::int64_t, double, cudaStream_t);                        \
+  template void scatter_vector(const T*, const std::int32_t*, std::int64_t, double, T*,      \
+                               VectorProbe*, cudaStream_t);
 CPUFREE_HOST_VECTORS(float)
 CPUFREE_HOST_VECTORS(double)
 

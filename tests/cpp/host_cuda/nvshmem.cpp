@@ -1,6 +1,7 @@
 // NVSHMEM's host library for processes of one machine: heaps lie side by side in one piece of
 // shared memory, which has no name any more once all PEs have started. CPUFREE_TEST_ROOM bounds a
-// heap, CPUFREE_TEST_FAR puts other PEs out of reach of loads and stores.
+// heap, CPUFREE_TEST_FAR=k puts PEs out of reach of loads and stores, but those of the same k in a
+// row.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -10,6 +11,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <thread>
+
+#include "host_kernel.hpp"
 
 namespace {
 
@@ -68,6 +71,15 @@ int nvshmemx_hostlib_init_attr(unsigned, void*) {
 
 int nvshmemx_init_status() { return running ? 2 : 0; }
 
+// What a network reaches, CPUFREE_TEST_FAR or not.
+int nvshmemx_culibrary_init(void* library) {
+  if (!running) return 1;
+  static_cast<host_cuda::Library*>(library)->address = [](const void* p, int pe) -> void* {
+    return heap_of(pe) + (static_cast<const char*>(p) - heap_of(rank));
+  };
+  return 0;
+}
+
 void nvshmemx_vendor_get_version_info(int* major, int* minor, int* patch) {
   *major = 3, *minor = 4, *patch = 5;
 }
@@ -80,7 +92,8 @@ void* nvshmem_malloc(std::size_t bytes) {
 }
 
 void* nvshmem_ptr(const void* p, int pe) {
-  if (pe != rank && std::getenv("CPUFREE_TEST_FAR") != nullptr) return nullptr;
+  const char* const far = std::getenv("CPUFREE_TEST_FAR");
+  if (far != nullptr && pe / std::atoi(far) != rank / std::atoi(far)) return nullptr;
   return heap_of(pe) + (static_cast<const char*>(p) - heap_of(rank));
 }
 

@@ -1,6 +1,7 @@
 // CUDA's runtime on the host, as far as the engine for GPUs uses it to lay out and solve systems:
 // memory is the host's and holds nonsense at first, copies are done at once, and a kernel runs on a
-// thread while its stream is busy. Four GPUs of two multiprocessors each.
+// thread while its stream is busy. Four GPUs of two multiprocessors each; the last one has one, and
+// less memory on chip.
 #include <cuda_runtime.h>
 
 #include <atomic>
@@ -122,9 +123,10 @@ cudaError_t cudaDriverGetVersion(int* version) {
   return cudaSuccess;
 }
 cudaError_t cudaRuntimeGetVersion(int* version) { return cudaDriverGetVersion(version); }
-cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
-  *value = attribute == cudaDevAttrMultiProcessorCount            ? 2
-           : attribute == cudaDevAttrMaxSharedMemoryPerBlockOptin ? 227 << 10
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
+  const bool small = device == kGpus - 1;
+  *value = attribute == cudaDevAttrMultiProcessorCount            ? (small ? 1 : 2)
+           : attribute == cudaDevAttrMaxSharedMemoryPerBlockOptin ? (small ? 20 << 10 : 227 << 10)
                                                                   : 1;
   return cudaSuccess;
 }
@@ -132,7 +134,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   *properties = {};
   std::strcpy(properties->name, "stand-in");
   properties->totalGlobalMem = kMemory;
-  properties->multiProcessorCount = 2;
+  properties->multiProcessorCount = device == kGpus - 1 ? 1 : 2;
   properties->major = 9;
   properties->uuid.bytes[0] = static_cast<char>(device + 1);
   return cudaSuccess;
@@ -160,6 +162,16 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const voi
                                                           std::size_t) {
   *blocks = 1;
   return cudaSuccess;
+}
+cudaError_t cudaLibraryLoadFromFile(cudaLibrary_t* library, const char*, cudaJitOption*, void**,
+                                    unsigned, cudaLibraryOption*, void**, unsigned) {
+  *library = reinterpret_cast<cudaLibrary_t>(&host_cuda::library);
+  return cudaSuccess;
+}
+cudaError_t cudaLibraryGetKernel(cudaKernel_t* kernel, cudaLibrary_t, const char* name) {
+  const void* const found = host_cuda::kernel_named(name);
+  *kernel = static_cast<cudaKernel_t>(const_cast<void*>(found));
+  return found != nullptr ? cudaSuccess : cudaErrorSymbolNotFound;
 }
 cudaError_t cudaLaunchCooperativeKernel(const void* function, dim3 grid, dim3 block, void** given,
                                         std::size_t bytes, cudaStream_t stream) {

@@ -10,7 +10,7 @@ from typing import Any
 
 import typer
 
-from ...stencil_command import parse_grid
+from ...stencil_input import parse_grid
 from ..contenders import Entry
 from ..plan import Plan, Task
 

@@ -1,0 +1,55 @@
+# The solver kernels for GPUs in several nodes: device code alone, linked with NVSHMEM's device library,
+# in the file _nvshmem.fatbin, which is loaded where ranks are in several nodes. Made where NVSHMEM's
+# headers and device library are found: pip's nvidia-nvshmem-cu13, or CPUFREE_NVSHMEM_HOME.
+set(CPUFREE_NVSHMEM_HOME "" CACHE PATH "NVSHMEM: the folder that has include and lib")
+set(places "${CPUFREE_NVSHMEM_HOME}" "${Python_SITELIB}/nvidia/nvshmem"
+  "${Python_SITEARCH}/nvidia/nvshmem")
+find_path(CPUFREE_NVSHMEM_INCLUDE nvshmem.h HINTS ${places} PATH_SUFFIXES include)
+find_library(CPUFREE_NVSHMEM_DEVICE NAMES libnvshmem_device.a HINTS ${places} PATH_SUFFIXES lib)
+if(NOT CPUFREE_NVSHMEM_INCLUDE OR NOT CPUFREE_NVSHMEM_DEVICE)
+  message(STATUS "NVSHMEM: not found, kernels for GPUs in several nodes are left out "
+                 "(pip install nvidia-nvshmem-cu13, or set CPUFREE_NVSHMEM_HOME)")
+  return()
+endif()
+message(STATUS "NVSHMEM: kernels for GPUs in several nodes, with ${CPUFREE_NVSHMEM_DEVICE}")
+
+set(remote_sources cpufree/engines/nvshmem/calls.cu)
+foreach(method_and_algorithm cg:ConjugateGradient prcg:PredictRecompute pipecg:PipelinedCg)
+  string(REPLACE ":" ";" pair ${method_and_algorithm})
+  list(GET pair 0 method)
+  list(GET pair 1 algorithm)
+  foreach(pc_and_class none:Identity jacobi:Jacobi chebyshev:Chebyshev)
+    string(REPLACE ":" ";" pair ${pc_and_class})
+    list(GET pair 0 pc)
+    list(GET pair 1 preconditioner)
+    foreach(type float double)
+      set(source "${CMAKE_BINARY_DIR}/kernels/remote_${method}_${pc}_${type}.cu")
+      configure_file(cpufree/run/cuda_remote_kernel.cu.in "${source}" @ONLY)
+      list(APPEND remote_sources "${source}")
+    endforeach()
+  endforeach()
+endforeach()
+add_library(cpufree_remote OBJECT EXCLUDE_FROM_ALL ${remote_sources})
+set_target_properties(cpufree_remote PROPERTIES CUDA_SEPARABLE_COMPILATION ON)
+target_include_directories(cpufree_remote SYSTEM PRIVATE "${CPUFREE_NVSHMEM_INCLUDE}")
+target_link_libraries(cpufree_remote PRIVATE cpufree_options)
+# 128 registers: so many as blocks of 512 threads have, also in functions that are not inlined.
+target_compile_options(cpufree_remote PRIVATE --expt-relaxed-constexpr -maxrregcount=128)
+
+# What runs is machine code alone: PTX cannot be linked with the library.
+set(code "")
+foreach(architecture ${CMAKE_CUDA_ARCHITECTURES})
+  string(REGEX MATCH "^[0-9]+[a-z]?" number "${architecture}")
+  list(APPEND code "-gencode=arch=compute_${number},code=sm_${number}")
+endforeach()
+set(CPUFREE_REMOTE_KERNELS "${CMAKE_BINARY_DIR}/_nvshmem.fatbin")
+add_custom_command(OUTPUT "${CPUFREE_REMOTE_KERNELS}"
+  COMMAND "${CMAKE_CUDA_COMPILER}" ${code} -dlink -fatbin $<TARGET_OBJECTS:cpufree_remote>
+    "${CPUFREE_NVSHMEM_DEVICE}" -o "${CPUFREE_REMOTE_KERNELS}"
+  DEPENDS cpufree_remote $<TARGET_OBJECTS:cpufree_remote> "${CPUFREE_NVSHMEM_DEVICE}"
+  COMMAND_EXPAND_LISTS VERBATIM COMMENT "Linking _nvshmem.fatbin")
+add_custom_target(_nvshmem DEPENDS "${CPUFREE_REMOTE_KERNELS}")
+if(CPUFREE_PYTHON)
+  add_dependencies(_core _nvshmem)
+  install(FILES "${CPUFREE_REMOTE_KERNELS}" DESTINATION cpufree)
+endif()

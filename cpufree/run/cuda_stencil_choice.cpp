@@ -1,0 +1,169 @@
+#include "cpufree/run/cuda_stencil_choice.hpp"
+
+#include "cpufree/base/error.hpp"
+#include "cpufree/base/index.hpp"
+#include "cpufree/engines/cuda_p2p/memory.hpp"
+#include "cpufree/run/cuda_devices.hpp"
+#include "cpufree/run/cuda_stencil_kernel.hpp"
+#include "cpufree/run/role_plan.hpp"
+
+namespace cpufree {
+
+namespace {
+
+// Of an H200; to be measured anew once the kernels run there (docs/design/stencils.md).
+StencilCosts costs_of(std::size_t fast_bytes) {
+  StencilCosts costs;
+  for (double& face : costs.face.axis) face = 8.0;  // a packet sent and one received
+  costs.point = 0.1e-9;
+  costs.byte = 132.0 / 4.3e12;
+  costs.exchange = 1.2e-6;
+  costs.near_bytes = static_cast<double>(fast_bytes);
+  costs.fast_bytes = fast_bytes;
+  costs.front_points = 8192.0;
+  costs.most_packets = 8192;
+  return costs;
+}
+
+// What the kernels say of themselves, for a grid and a spec. With a team, whose GPUs may differ,
+// all members ask in the same order: what they ask next follows from what they have agreed on.
+template <class T>
+class Chooser {
+ public:
+  Chooser(const Grid& grid, const StencilSpec& spec, const StencilRun& run, bool source,
+          const std::vector<int>& devices)
+      : grid_(grid), spec_(spec), run_(run), source_(source), devices_(devices) {
+    if (blocks_ = spec.blocks; blocks_ == 0)
+      blocks_ = cuda_p2p::attribute(cudaDevAttrMultiProcessorCount, devices[0]);
+    if (spec.team) blocks_ = least(*spec.team, "number of blocks", blocks_);
+  }
+
+  ChosenStencil choose() {
+    ChosenStencil chosen;
+    if (spec_.roles != Roles::tiles) {
+      with_roles(chosen);
+      return chosen;
+    }
+    if (allowed(Sweep::registers) && in_registers(chosen)) return chosen;
+    if (allowed(Sweep::bricks) && in_bricks(chosen)) return chosen;
+    if (allowed(Sweep::streams) && in_memory(chosen)) return chosen;
+    if (!allowed(Sweep::wavefront))
+      throw InvalidInput("this grid, with these options, is not for the sweep asked for");
+    by_wavefront(chosen);
+    return chosen;
+  }
+
+ private:
+  bool allowed(Sweep sweep) const {
+    return spec_.sweep == sweep || spec_.sweep == Sweep::automatic;
+  }
+  // The kernel of a sweep, as the study that the spec asks for.
+  const void* kernel(Sweep sweep, StencilKernel wanted) const {
+    wanted.dims = grid_.dims;
+    wanted.source = source_;
+    switch (spec_.study) {
+      case Study::no_compute:
+        return kernel_of<Study::no_compute>(sweep, wanted);
+      case Study::no_comm:
+        return kernel_of<Study::no_comm>(sweep, wanted);
+      default:
+        return kernel_of<Study::none>(sweep, wanted);
+    }
+  }
+  template <Study S>
+  static const void* kernel_of(Sweep sweep, const StencilKernel& wanted) {
+    if (sweep == Sweep::registers) return cuda_registers_kernel<S, T>(wanted);
+    if (sweep == Sweep::bricks) return cuda_bricks_kernel<S, T>(wanted);
+    if (sweep == Sweep::streams) return cuda_streams_kernel<S, T>(wanted);
+    return cuda_wavefront_kernel<S, T>(wanted);
+  }
+  // Room of a block on chip, on every GPU.
+  std::size_t room_of(const void* function) const {
+    const std::size_t room = fast_memory_limit(function, devices_, blocks_);
+    return spec_.team ? least(*spec_.team, "memory on chip", room) : room;
+  }
+  WarpKernels kernels(const void* function) const {
+    return {register_shapes(sizeof(T)), stream_layers(grid_.dims), kCudaStencilThreads / 32,
+            function == nullptr ? 0 : room_of(function), brick_shapes(sizeof(T))};
+  }
+
+  bool in_registers(ChosenStencil& chosen) const {
+    const RegisterShape& any = register_shapes(sizeof(T)).back();
+    const auto found = lay_out_registers(grid_, spec_, run_, blocks_, sizeof(T), source_,
+                                         kernels(kernel(Sweep::registers, {.shape = any})));
+    if (!found) return false;
+    chosen.layout = found->layout;
+    chosen.kernel.function = kernel(Sweep::registers, {.shape = found->shape});
+    chosen.kernel.threads = 32 * found->warps;
+    return true;
+  }
+
+  bool in_bricks(ChosenStencil& chosen) const {
+    const BrickShape& any = brick_shapes(sizeof(T)).back();
+    const auto found = lay_out_bricks(grid_, spec_, run_, blocks_, sizeof(T), source_,
+                                      kernels(kernel(Sweep::bricks, {.brick = any})));
+    if (!found) return false;
+    chosen.layout = found->layout;
+    chosen.kernel.function = kernel(Sweep::bricks, {.brick = found->shape});
+    chosen.kernel.threads = 32 * found->warps;
+    return true;
+  }
+
+  bool in_memory(ChosenStencil& chosen) const {
+    chosen.streams =
+        lay_out_streams(grid_, spec_, run_, blocks_, sizeof(T), source_, kernels(nullptr));
+    if (!chosen.streams) return false;
+    chosen.layout = chosen.streams->layout;
+    chosen.kernel.function = kernel(Sweep::streams, {.layers = chosen.layout.plan.layers});
+    chosen.kernel.threads = kCudaStencilThreads;
+    return true;
+  }
+
+  void with_roles(ChosenStencil& chosen) const {
+    if (spec_.roles == Roles::two_kernels && source_)
+      throw Unsupported("roles 'two_kernels' are there for stencils without a source term alone");
+    chosen.streams =
+        lay_out_roles(grid_, spec_, run_, blocks_, sizeof(T), source_, kernels(nullptr));
+    chosen.layout = chosen.streams->layout;
+    const StencilPlan& plan = chosen.layout.plan;
+    chosen.kernel.threads = kCudaStencilThreads;
+    chosen.kernel.function = kernel(Sweep::streams, {.layers = plan.layers});
+    if (spec_.roles != Roles::two_kernels) return;
+    chosen.kernel.first_blocks = plan.boundary_blocks;
+    chosen.kernel.function =
+        cuda_streams_part_kernel<T>({.dims = grid_.dims, .layers = plan.layers});
+  }
+
+  void by_wavefront(ChosenStencil& chosen) const {
+    chosen.kernel.function = kernel(Sweep::wavefront, {});
+    chosen.kernel.threads = kCudaStencilThreads;
+    chosen.layout = lay_out_stencil(grid_, spec_, run_, blocks_, sizeof(T), source_,
+                                    costs_of(room_of(chosen.kernel.function)));
+  }
+
+  const Grid& grid_;
+  const StencilSpec& spec_;
+  const StencilRun& run_;
+  bool source_;
+  const std::vector<int>& devices_;
+  int blocks_;
+};
+
+}  // namespace
+
+template <class T>
+ChosenStencil choose_cuda_stencil(const Grid& grid, const StencilSpec& spec, const StencilRun& run,
+                                  bool source, const std::vector<int>& devices) {
+  ChosenStencil chosen = Chooser<T>(grid, spec, run, source, devices).choose();
+  chosen.kernel.blocks = chosen.layout.plan.blocks;
+  chosen.kernel.dynamic_bytes = at(chosen.layout.plan.fast_bytes);
+  return chosen;
+}
+
+template ChosenStencil choose_cuda_stencil<float>(const Grid&, const StencilSpec&,
+                                                  const StencilRun&, bool, const std::vector<int>&);
+template ChosenStencil choose_cuda_stencil<double>(const Grid&, const StencilSpec&,
+                                                   const StencilRun&, bool,
+                                                   const std::vector<int>&);
+
+}  // namespace cpufree

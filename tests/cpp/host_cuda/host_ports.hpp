@@ -1,0 +1,45 @@
+// Kernels for GPUs as the stand-in of CUDA's runtime launches them: every thread of the blocks of a
+// GPU is a fiber (warp_rig.hpp), and every GPU is a thread of its own, in this process or another.
+#pragma once
+
+#include <atomic>
+
+#include "host_kernel.hpp"
+#include "warp_rig.hpp"
+
+namespace host_cuda {
+
+using namespace cpufree;
+
+// A packet may be written by another thread or process while it is read: the tag first, for whoever
+// sees the tag sees the value.
+template <class Base>
+class Crossing : public Base {
+ public:
+  using Base::Base;
+  Packet get_packet(const Packet* packet) {
+    this->machine().look();
+    auto& p = const_cast<Packet&>(*packet);
+    Packet out;
+    out.tag = std::atomic_ref<std::uint64_t>(p.tag).load(std::memory_order_acquire);
+    out.value = std::atomic_ref<double>(p.value).load(std::memory_order_relaxed);
+    return out;
+  }
+};
+
+// The address of body(port, args) as a kernel.
+template <class P, class Args, class F>
+const void* kernel_of(F) {
+  static std::atomic<unsigned> seed{1};
+  static const Kernel one{sizeof(Args), [](const cuda_p2p::Shared& shared, const void* args,
+                                           int blocks, int threads, std::size_t fast_bytes) {
+                            warp_rig::run<P>(shared.pes, blocks, threads, fast_bytes, shared.heaps,
+                                             seed++, [&](P& port, int pe) {
+                                               if (pe == shared.pe)
+                                                 F{}(port, *static_cast<const Args*>(args));
+                                             });
+                          }};
+  return &one;
+}
+
+}  // namespace host_cuda
