@@ -95,7 +95,8 @@ struct CudaStencil<T>::State {
              chosen.streams ? chosen.streams->box.values : 0) {
     if (team) require_all_pes(spec, chosen.layout);
     devices.resize(at(own.here));
-    heaps = team ? std::make_unique<CudaHeaps>(*team, spec.nvshmem_library, devices[0], heap.bytes)
+    heaps = team ? std::make_unique<CudaHeaps>(*team, spec.nvshmem_library, devices[0], heap.bytes,
+                                               NodeTable(own.all))  // all reach one another
                  : std::make_unique<CudaHeaps>(devices, heap.bytes);
     runner.emplace(devices, chosen.kernel.blocks);
     runner->load(chosen.kernel);

@@ -38,8 +38,8 @@ std::unique_ptr<System<T>> make_cuda_system(SlabPlan<T>, const SystemSpec& spec)
 }
 
 template <class T>
-StencilResult run_cuda_stencil(const StencilProblem<T>&, const StencilSpec& spec,
-                               const StencilRun&, const Progress&) {
+StencilResult run_cuda_stencil(const StencilProblem<T>&, const StencilSpec& spec, const StencilRun&,
+                               const Progress&) {
   throw Unsupported("engine " + std::string(engine_name(spec.engine)) + ": " + gpu_note() +
                     "; or use the engine cpu_threads");
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -163,6 +164,12 @@ def test_what_several_processes_cannot_have_is_refused(
     team: Any = None  # is not asked
     with pytest.raises(InvalidInputError, match=message):
         stencil_processes.place(team, Asked(**asked), Env(), near)
+
+
+def test_several_nodes_are_refused() -> None:
+    team: Any = SimpleNamespace(size=4)
+    with pytest.raises(InvalidInputError, match="CPUFREE_NODE_SIZE is 2, but stencils work on one"):
+        stencil_processes.place(team, Asked(engine="cpu_processes"), Env(node_size=2), None)
 
 
 def test_jacobi_hands_its_gpus_to_the_engine(machine: Machine) -> None:

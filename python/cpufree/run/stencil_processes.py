@@ -24,6 +24,11 @@ def place(team: Team, asked: Asked, env: Env, near: int | None) -> StencilPlacem
             f"u0 lies on a GPU, but engine '{engine}' takes values on the host: pass a copy "
             "(u0.get() in CuPy, u0.cpu() in PyTorch)"
         )
+    if env.node_size is not None and env.node_size < team.size:
+        raise InvalidInputError(
+            f"CPUFREE_NODE_SIZE is {env.node_size}, but stencils work on one node, where all "
+            f"{team.size} PEs reach one another's memory: unset it, or start fewer processes"
+        )
     blocks = env.blocks if asked.blocks == "auto" else asked.blocks
     count = 0 if blocks is None else choices.count("blocks", blocks)
     if engine == "cpu_processes":
