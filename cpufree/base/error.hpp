@@ -2,6 +2,7 @@
 // same meaning (python/cpufree/errors.py).
 #pragma once
 
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -18,6 +19,22 @@ class Error : public std::runtime_error {
 class InvalidInput : public Error {
  public:
   using Error::Error;
+};
+
+// An entry of a matrix that cannot be used. Rows and columns count from 0.
+class BadEntry : public InvalidInput {
+ public:
+  enum class Kind { not_finite, diagonal, not_symmetric };
+  BadEntry(Kind what, std::int64_t i, std::int64_t j, const std::string& message)
+      : InvalidInput(message), kind_(what), row_(i), column_(j) {}
+  Kind kind() const { return kind_; }
+  std::int64_t row() const { return row_; }
+  std::int64_t column() const { return column_; }
+
+ private:
+  Kind kind_;
+  std::int64_t row_;
+  std::int64_t column_;
 };
 
 // A feature or engine that this build or this machine does not have.

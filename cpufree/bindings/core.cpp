@@ -156,6 +156,43 @@ nb::dict dict_of(const PlanReport& plan) {
   return d;
 }
 
+// The share of this rank, once planned; a System takes it away.
+class PySlabPlan {
+ public:
+  PySlabPlan(std::int64_t first, std::int64_t all_rows, const Vector<std::int64_t>& indptr,
+             const Vector<std::int64_t>& indices, const nb::object& data, double tolerance,
+             const nb::object& team)
+      : team_(team_of(team)) {
+    require(team_ != nullptr, "rows of a part of a matrix are planned in a team");
+    if (Vector<double> values; nb::try_cast(data, values, false))
+      make<double>({first, all_rows, span_of(indptr), span_of(indices), span_of(values)},
+                   tolerance);
+    else if (Vector<float> singles; nb::try_cast(data, singles, false))
+      make<float>({first, all_rows, span_of(indptr), span_of(indices), span_of(singles)},
+                  tolerance);
+    else
+      throw InvalidInput("data must be a contiguous array of float64 or float32");
+  }
+
+  double asymmetry() const {
+    return std::visit([](const auto& plan) { return plan.asymmetry; }, plan_);
+  }
+  std::int64_t nnz() const {
+    return std::visit([](const auto& plan) { return plan.plan.local.at(0).row_ptr.back(); }, plan_);
+  }
+  auto take() { return std::exchange(plan_, {}); }
+
+ private:
+  template <class T>
+  void make(const RowSlab<T>& slab, double tolerance) {
+    const nb::gil_scoped_release release;
+    plan_ = plan_slab(slab, *team_, tolerance);
+  }
+
+  std::shared_ptr<Team> team_;
+  std::variant<SlabPlan<double>, SlabPlan<float>> plan_;
+};
+
 class PySystem {
  public:
   // Freeing a system may wait for another thread's solve, whose progress function needs the GIL.
@@ -179,6 +216,14 @@ class PySystem {
       make(indptr, indices, singles, part, order, spec);
     else
       throw InvalidInput("data must be a contiguous array of float64 or float32");
+  }
+
+  PySystem(PySlabPlan& slab, int pes, int blocks, const std::string& engine,
+           const std::vector<int>& gpus, const nb::dict& tuning, const nb::object& team) {
+    SystemSpec spec = spec_of(pes, blocks, engine, gpus, tuning);
+    spec.team = team_of(team);
+    const nb::gil_scoped_release release;
+    std::visit([&](auto plan) { system_ = make_system(std::move(plan), spec); }, slab.take());
   }
 
   nb::dict plan() const {
@@ -287,6 +332,15 @@ void translate(const std::exception_ptr& error, void*) {
 NB_MODULE(_core, m) {
   using cpufree::PySystem;
   nb::register_exception_translator(cpufree::translate);
+  using cpufree::PySlabPlan;
+  nb::class_<PySlabPlan>(m, "SlabPlan")
+      .def(nb::init<std::int64_t, std::int64_t, const cpufree::Vector<std::int64_t>&,
+                    const cpufree::Vector<std::int64_t>&, const nb::object&, double,
+                    const nb::object&>(),
+           nb::arg("first"), nb::arg("all_rows"), nb::arg("indptr"), nb::arg("indices"),
+           nb::arg("data"), nb::arg("tolerance"), nb::arg("team"))
+      .def_prop_ro("asymmetry", &PySlabPlan::asymmetry)
+      .def_prop_ro("nnz", &PySlabPlan::nnz);
   nb::class_<PySystem>(m, "System")
       .def(nb::init<const cpufree::Vector<std::int64_t>&, const cpufree::Rows&, const nb::object&,
                     const std::optional<cpufree::Rows>&, const std::optional<cpufree::Rows>&, int,
@@ -296,6 +350,10 @@ NB_MODULE(_core, m) {
            nb::arg("order").none(), nb::arg("pes"), nb::arg("blocks"), nb::arg("engine"),
            nb::arg("gpus") = std::vector<int>(), nb::arg("tuning") = nb::dict(),
            nb::arg("team") = nb::none())
+      .def(nb::init<PySlabPlan&, int, int, const std::string&, const std::vector<int>&,
+                    const nb::dict&, const nb::object&>(),
+           nb::arg("slab"), nb::arg("pes"), nb::arg("blocks"), nb::arg("engine"), nb::arg("gpus"),
+           nb::arg("tuning"), nb::arg("team"))
       .def("plan", &PySystem::plan)
       .def("solve", &PySystem::solve, nb::arg("b"), nb::arg("x0").none(), nb::arg("out").none(),
            nb::arg("options"), nb::arg("progress").none());

@@ -17,9 +17,24 @@ inline void raise(const char* name, const nanobind::object& arguments) {
 }
 inline void raise(const char* name, const char* message) { raise(name, nanobind::str(message)); }
 
+// The class of cpufree.errors for an entry.
+inline const char* class_of(BadEntry::Kind kind) {
+  switch (kind) {
+    case BadEntry::Kind::not_finite:
+      return "NonFiniteError";
+    case BadEntry::Kind::diagonal:
+      return "DiagonalError";
+    case BadEntry::Kind::not_symmetric:
+      return "NotSymmetricError";
+  }
+  return "MatrixError";
+}
+
 inline void translate_error(const std::exception_ptr& error, void*) {
   try {
     std::rethrow_exception(error);
+  } catch (const BadEntry& e) {
+    raise(class_of(e.kind()), nanobind::make_tuple(e.what(), e.row(), e.column()));
   } catch (const InvalidInput& e) {
     raise("InvalidInputError", e.what());
   } catch (const Unsupported& e) {

@@ -12,9 +12,9 @@
 
 namespace cpufree {
 
-// Around an object with the attributes rank and size, and the methods all_gather(what, bytes) and
-// gather(what, bytes), which return lists of bytes, and fail(message). What the first two raise
-// passes through.
+// Around an object with the attributes rank and size, and the methods all_gather(what, bytes),
+// gather(what, bytes) and exchange(what, list of bytes), which return lists of bytes, and
+// fail(message). What the first three raise passes through.
 class [[gnu::visibility("hidden")]] PyTeam final : public Team {
  public:
   explicit PyTeam(nanobind::object team)
@@ -32,10 +32,18 @@ class [[gnu::visibility("hidden")]] PyTeam final : public Team {
   int rank() const override { return rank_; }
   int size() const override { return size_; }
   std::vector<Bytes> all_gather(const char* what, std::span<const std::byte> mine) override {
-    return ask("all_gather", what, mine);
+    const nanobind::gil_scoped_acquire acquire;
+    return parts_of(team_.attr("all_gather")(what, to_python(mine)));
   }
   std::vector<Bytes> gather(const char* what, std::span<const std::byte> mine) override {
-    return ask("gather", what, mine);
+    const nanobind::gil_scoped_acquire acquire;
+    return parts_of(team_.attr("gather")(what, to_python(mine)));
+  }
+  std::vector<Bytes> exchange(const char* what, const std::vector<Bytes>& mine) override {
+    const nanobind::gil_scoped_acquire acquire;
+    nanobind::list parts;
+    for (const Bytes& part : mine) parts.append(to_python(part));
+    return parts_of(team_.attr("exchange")(what, parts));
   }
   void give_up(const std::string& message) override {
     const nanobind::gil_scoped_acquire acquire;
@@ -47,10 +55,10 @@ class [[gnu::visibility("hidden")]] PyTeam final : public Team {
   }
 
  private:
-  std::vector<Bytes> ask(const char* method, const char* what, std::span<const std::byte> mine) {
-    const nanobind::gil_scoped_acquire acquire;
-    const nanobind::object answer =
-        team_.attr(method)(what, nanobind::bytes(mine.data(), mine.size()));
+  static nanobind::bytes to_python(std::span<const std::byte> data) {
+    return nanobind::bytes(data.data(), data.size());
+  }
+  static std::vector<Bytes> parts_of(const nanobind::object& answer) {
     std::vector<Bytes> all;
     for (const nanobind::handle part : answer) {
       const auto bytes = nanobind::cast<nanobind::bytes>(part);

@@ -20,6 +20,17 @@ struct Grouping {
   std::int64_t reads = 0;  // packets that all blocks read
 };
 
+// Packets that blocks read, and PEs whose rows cannot be grouped.
+struct Count {
+  std::int64_t reads = 0;
+  std::int64_t impossible = 0;
+  Count& operator+=(const Count& other) {
+    reads += other.reads;
+    impossible += other.impossible;
+    return *this;
+  }
+};
+
 // A PE's rows in the sequence given: merges interior and boundary rows, each of which are.
 template <class T>
 std::vector<std::int32_t> in_sequence(const LocalSystem<T>& local,
@@ -163,6 +174,27 @@ void renumber_sends(LocalSystem<T>& local, const Grouping& grouping) {
     }
 }
 
+// The new numbers of all ghosts: each PE tells those that read its rows, in the order in which they
+// have them as ghosts, which is that of the old numbers.
+template <class T>
+void renumber_ghosts(HaloPlan<T>& plan, const Peers& peers,
+                     const std::vector<Grouping>& groupings) {
+  std::vector<std::vector<std::vector<std::int32_t>>> told(plan.local.size());
+  for (std::size_t k = 0; k < told.size(); ++k) {
+    const LocalSystem<T>& local = plan.local[k];
+    told[k].resize(at(peers.all()));
+    for (std::int32_t row = 0; row < local.boundary(); ++row)
+      for (auto d = local.send_ptr[at(row)]; d < local.send_ptr[at(row) + 1]; ++d)
+        told[k][at(local.destinations[at(d)].pe)].push_back(
+            groupings[k].new_row[at(local.interior + row)]);
+  }
+  const auto heard = exchange_lists(peers, "rows of the ghosts", told);
+  for (std::size_t k = 0; k < told.size(); ++k)
+    for (const Neighbour& neighbour : plan.local[k].neighbours)
+      std::ranges::copy(heard[k][at(neighbour.pe)],
+                        plan.local[k].ghost_row.begin() + neighbour.first_ghost);
+}
+
 // The packets that each block reads.
 template <class T>
 void list_reads(const LocalSystem<T>& local, std::vector<BlockPlan>& blocks) {
@@ -184,8 +216,9 @@ void list_reads(const LocalSystem<T>& local, std::vector<BlockPlan>& blocks) {
 }  // namespace
 
 template <class T>
-std::optional<BlockHalos> make_block_halos(HaloPlan<T>& plan, std::span<const std::int32_t> order,
-                                           int blocks, std::int64_t most_reads) {
+std::optional<BlockHalos> make_block_halos(HaloPlan<T>& plan, const Peers& peers,
+                                           std::span<const std::int32_t> order, int blocks,
+                                           std::int64_t most_reads) {
   std::vector<std::int32_t> position(order.size());
   for (std::size_t k = 0; k < order.size(); ++k)
     position[at(order[k])] = static_cast<std::int32_t>(k);
@@ -193,22 +226,18 @@ std::optional<BlockHalos> make_block_halos(HaloPlan<T>& plan, std::span<const st
   std::vector<Grouping> groupings(pes);
   in_parallel(static_cast<int>(pes),
               [&](int pe) { groupings[at(pe)] = group(plan.local[at(pe)], position, blocks); });
-  if (std::ranges::any_of(groupings, [](const Grouping& g) { return g.blocks.empty(); })) return {};
-  std::int64_t reads = 0;
-  for (const Grouping& g : groupings) reads += g.reads;
-  if (reads > most_reads) return {};
+  std::vector<Count> counts;
+  for (const Grouping& g : groupings) counts.push_back({g.reads, g.blocks.empty() ? 1 : 0});
+  const Count all = sum_of_all(peers, "reads of the blocks", counts);
+  if (all.impossible > 0 || all.reads > most_reads) return {};
+  renumber_ghosts(plan, peers, groupings);  // while destinations go by the old numbers
   BlockHalos halos;
   in_parallel(static_cast<int>(pes), [&](int pe) {
     LocalSystem<T>& local = plan.local[at(pe)];
     renumber_matrix(local, groupings[at(pe)]);
     renumber_sends(local, groupings[at(pe)]);
-    for (std::size_t g = 0; g < local.ghost_row.size(); ++g) {
-      auto& row = local.ghost_row[g];
-      row = groupings[at(local.ghost_owner[g])].new_row[at(row)];
-    }
+    list_reads(local, groupings[at(pe)].blocks);
   });
-  in_parallel(static_cast<int>(pes),
-              [&](int pe) { list_reads(plan.local[at(pe)], groupings[at(pe)].blocks); });
   for (std::size_t pe = 0; pe < pes; ++pe) {
     const BlockPlan& last = groupings[pe].blocks.back();
     halos.packets.push_back(last.first_packet + last.boundary.size());
@@ -226,21 +255,25 @@ std::vector<std::int32_t> packets_of_rows(const std::vector<BlockPlan>& blocks) 
 }
 
 template <class T>
-std::vector<std::int32_t> packet_sources(const HaloPlan<T>& plan, const BlockHalos& halos, int pe) {
-  auto sources = ghost_sources(plan, halos.plans, pe);
-  const auto& blocks = halos.plans[at(pe)];
+std::vector<std::int32_t> packet_sources(const LocalSystem<T>& local,
+                                         const BoundaryRanges& boundaries,
+                                         const std::vector<BlockPlan>& blocks, int pe) {
+  auto sources = ghost_sources(local, boundaries);
   for (std::size_t b = 0; b < blocks.size(); ++b)
     sources.insert(sources.end(), at(blocks[b].boundary.size()),
                    pe * static_cast<std::int32_t>(blocks.size()) + static_cast<std::int32_t>(b));
   return sources;
 }
 
-template std::optional<BlockHalos> make_block_halos(HaloPlan<float>&, std::span<const std::int32_t>,
-                                                    int, std::int64_t);
-template std::optional<BlockHalos> make_block_halos(HaloPlan<double>&,
+template std::optional<BlockHalos> make_block_halos(HaloPlan<float>&, const Peers&,
                                                     std::span<const std::int32_t>, int,
                                                     std::int64_t);
-template std::vector<std::int32_t> packet_sources(const HaloPlan<float>&, const BlockHalos&, int);
-template std::vector<std::int32_t> packet_sources(const HaloPlan<double>&, const BlockHalos&, int);
+template std::optional<BlockHalos> make_block_halos(HaloPlan<double>&, const Peers&,
+                                                    std::span<const std::int32_t>, int,
+                                                    std::int64_t);
+template std::vector<std::int32_t> packet_sources(const LocalSystem<float>&, const BoundaryRanges&,
+                                                  const std::vector<BlockPlan>&, int);
+template std::vector<std::int32_t> packet_sources(const LocalSystem<double>&, const BoundaryRanges&,
+                                                  const std::vector<BlockPlan>&, int);
 
 }  // namespace cpufree

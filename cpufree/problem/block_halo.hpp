@@ -20,8 +20,9 @@
 namespace cpufree {
 
 struct BlockHalos {
-  std::vector<std::vector<BlockPlan>> plans;  // [pe][block]; nobody is awaited but by packets
-  std::vector<std::int32_t> packets;          // of each PE
+  // Of the PEs of the plan, [pe][block]; nobody is awaited but by packets.
+  std::vector<std::vector<BlockPlan>> plans;
+  std::vector<std::int32_t> packets;  // of each of them
 };
 
 // Renumbers the rows of all PEs so. `order` as in make_halo_plan: blocks get contiguous pieces of
@@ -29,10 +30,18 @@ struct BlockHalos {
 // does not read its own: the proof that packets are not overwritten too early needs both. Nothing,
 // too, where blocks together read more than `most_reads` packets for each row. Afterwards
 // `interior` counts the rows that read no ghosts, which no longer come first.
+// The answer is the same for all PEs.
+template <class T>
+std::optional<BlockHalos> make_block_halos(HaloPlan<T>& plan, const Peers& peers,
+                                           std::span<const std::int32_t> order, int blocks,
+                                           std::int64_t most_reads);
+// The same where all PEs are here.
 template <class T>
 std::optional<BlockHalos> make_block_halos(
     HaloPlan<T>& plan, std::span<const std::int32_t> order, int blocks,
-    std::int64_t most_reads = std::numeric_limits<std::int64_t>::max());
+    std::int64_t most_reads = std::numeric_limits<std::int64_t>::max()) {
+  return make_block_halos(plan, AllHere(plan.local.size()), order, blocks, most_reads);
+}
 
 // Columns as a block's kernel knows them, for a halo of blocks: its own rows from 0, then what it
 // reads of others, in the order of BlockPlan::reads.
@@ -56,8 +65,10 @@ struct BlockColumns {
 // The packet of each row of a PE; -1 for interior ones.
 std::vector<std::int32_t> packets_of_rows(const std::vector<BlockPlan>& blocks);
 
-// The slot of the block that sends each packet of a PE.
+// The slot of the block that sends each packet of PE `pe`, whose blocks these are.
 template <class T>
-std::vector<std::int32_t> packet_sources(const HaloPlan<T>& plan, const BlockHalos& halos, int pe);
+std::vector<std::int32_t> packet_sources(const LocalSystem<T>& local,
+                                         const BoundaryRanges& boundaries,
+                                         const std::vector<BlockPlan>& blocks, int pe);
 
 }  // namespace cpufree

@@ -34,30 +34,31 @@ void share(const std::vector<std::int64_t>& padded, RowRange rows, int first, in
   }
 }
 
-// Which block of a PE owns a row. Remembers the last answer: columns of a row lie close together.
-class OwnerOfRow {
+// Which of some ranges has a row. Remembers the last answer: columns of a row lie close together.
+class RangeOfRow {
  public:
-  explicit OwnerOfRow(const std::vector<BlockPlan>& blocks) : blocks_(blocks) {}
+  explicit RangeOfRow(const std::vector<RowRange>& ranges) : ranges_(ranges) {}
 
   std::int32_t operator()(std::int32_t row) {
-    if (row < last_.begin || row >= last_.end) find(row);
-    return block_;
+    if (row < last_.begin || row >= last_.end) {
+      const auto found = std::ranges::upper_bound(ranges_, row, {}, &RowRange::end);
+      range_ = static_cast<std::int32_t>(found - ranges_.begin());
+      last_ = *found;
+    }
+    return range_;
   }
 
  private:
-  void find(std::int32_t row) {
-    const bool boundary = row >= blocks_.front().boundary.begin;
-    const auto range = boundary ? &BlockPlan::boundary : &BlockPlan::interior;
-    const auto found = std::ranges::upper_bound(
-        blocks_, row, {}, [&](const BlockPlan& block) { return (block.*range).end; });
-    block_ = static_cast<std::int32_t>(found - blocks_.begin());
-    last_ = *found.*range;
-  }
-
-  const std::vector<BlockPlan>& blocks_;
+  const std::vector<RowRange>& ranges_;
   RowRange last_;
-  std::int32_t block_ = 0;
+  std::int32_t range_ = 0;
 };
+
+std::vector<RowRange> ranges_of(const std::vector<BlockPlan>& blocks, RowRange BlockPlan::* kind) {
+  std::vector<RowRange> ranges;
+  for (const BlockPlan& block : blocks) ranges.push_back(block.*kind);
+  return ranges;
+}
 
 // The remote partners of one block.
 template <class T>
@@ -81,20 +82,26 @@ template <class T>
 std::vector<char> find_local(const LocalSystem<T>& local, const std::vector<BlockPlan>& blocks,
                              const BlockPlan& block) {
   std::vector<char> reads(blocks.size(), 0);
-  OwnerOfRow owner(blocks);
-  const std::int32_t rows = local.rows();
+  const auto interior = ranges_of(blocks, &BlockPlan::interior);
+  const auto boundary = ranges_of(blocks, &BlockPlan::boundary);
+  RangeOfRow of_interior(interior), of_boundary(boundary);
   for (const RowRange range : {block.interior, block.boundary})
-    for (std::int64_t k = local.row_ptr[at(range.begin)]; k < local.row_ptr[at(range.end)]; ++k)
-      if (local.col[at(k)] < rows) reads[at(owner(local.col[at(k)]))] = 1;
+    for (std::int64_t k = local.row_ptr[at(range.begin)]; k < local.row_ptr[at(range.end)]; ++k) {
+      const std::int32_t column = local.col[at(k)];
+      if (column < local.rows())
+        reads[at(column < local.interior ? of_interior(column) : of_boundary(column))] = 1;
+    }
   return reads;
 }
 
-// Partners of all blocks of all PEs, a block at a time.
+// Partners of all blocks of the PEs here, a block at a time.
 template <class T>
-void find_partners(const HaloPlan<T>& plan, Plans& plans, int blocks) {
+void find_partners(const HaloPlan<T>& plan, const BoundaryRanges& boundaries, Plans& plans,
+                   int blocks) {
   const int pes = static_cast<int>(plans.size());
   std::vector<std::vector<std::int32_t>> sources(at(pes));
-  for (int pe = 0; pe < pes; ++pe) sources[at(pe)] = ghost_sources(plan, plans, pe);
+  for (std::size_t pe = 0; pe < at(pes); ++pe)
+    sources[pe] = ghost_sources(plan.local[pe], boundaries);
   std::vector<std::vector<char>> reads(at(pes) * at(blocks));
   std::int64_t entries = 0;
   for (const auto& local : plan.local) entries += local.row_ptr.back();
@@ -138,8 +145,8 @@ void await_everybody(const HaloPlan<T>& plan, Plans& plans, std::int32_t blocks)
 }  // namespace
 
 template <class T>
-std::vector<std::vector<BlockPlan>> make_block_plans(const HaloPlan<T>& plan, int blocks,
-                                                     int boundary_blocks, Awaited awaited) {
+Plans make_block_plans(const HaloPlan<T>& plan, const Peers& peers, int blocks, int boundary_blocks,
+                       Awaited awaited) {
   require(boundary_blocks >= 0 && boundary_blocks < blocks,
           "boundary_blocks must be less than the " + std::to_string(blocks) + " blocks, not " +
               std::to_string(boundary_blocks));
@@ -160,17 +167,23 @@ std::vector<std::vector<BlockPlan>> make_block_plans(const HaloPlan<T>& plan, in
   if (awaited == Awaited::everybody)
     await_everybody(plan, plans, blocks);
   else
-    find_partners(plan, plans, blocks);
+    find_partners(plan, gather_boundaries(plans, peers), plans, blocks);
   return plans;
 }
 
+BoundaryRanges gather_boundaries(const Plans& plans, const Peers& peers) {
+  BoundaryRanges mine;
+  for (const auto& blocks : plans) mine.push_back(ranges_of(blocks, &BlockPlan::boundary));
+  return gather_lists(peers, "rows of the blocks", mine);
+}
+
 template <class T>
-std::vector<std::int32_t> ghost_sources(const HaloPlan<T>& plan, const Plans& plans, int pe) {
-  const auto& local = plan.local[at(pe)];
+std::vector<std::int32_t> ghost_sources(const LocalSystem<T>& local,
+                                        const BoundaryRanges& boundaries) {
   std::vector<std::int32_t> sources(at(local.ghosts));
   for (const Neighbour& neighbour : local.neighbours) {
-    const auto& blocks = plans[at(neighbour.pe)];
-    OwnerOfRow owner(blocks);
+    const auto& blocks = boundaries[at(neighbour.pe)];
+    RangeOfRow owner(blocks);
     const std::int32_t first = neighbour.pe * static_cast<std::int32_t>(blocks.size());
     const std::int32_t end = neighbour.first_ghost + neighbour.received;
     for (std::int32_t g = neighbour.first_ghost; g < end; ++g)
@@ -179,9 +192,9 @@ std::vector<std::int32_t> ghost_sources(const HaloPlan<T>& plan, const Plans& pl
   return sources;
 }
 
-template Plans make_block_plans(const HaloPlan<float>&, int, int, Awaited);
-template Plans make_block_plans(const HaloPlan<double>&, int, int, Awaited);
-template std::vector<std::int32_t> ghost_sources(const HaloPlan<float>&, const Plans&, int);
-template std::vector<std::int32_t> ghost_sources(const HaloPlan<double>&, const Plans&, int);
+template Plans make_block_plans(const HaloPlan<float>&, const Peers&, int, int, Awaited);
+template Plans make_block_plans(const HaloPlan<double>&, const Peers&, int, int, Awaited);
+template std::vector<std::int32_t> ghost_sources(const LocalSystem<float>&, const BoundaryRanges&);
+template std::vector<std::int32_t> ghost_sources(const LocalSystem<double>&, const BoundaryRanges&);
 
 }  // namespace cpufree

@@ -22,6 +22,20 @@ struct CsrView {
   }
 };
 
+// Some consecutive rows of a matrix that need not be anywhere as a whole, not owned. The rows that
+// are here are numbered in 32 bits, those of the matrix, and so the columns, in 64.
+template <class T>
+struct RowSlab {
+  std::int64_t first = 0;                 // of the rows, among those of the matrix
+  std::int64_t all_rows = 0;              // of the matrix
+  std::span<const std::int64_t> row_ptr;  // rows() + 1, from 0
+  std::span<const std::int64_t> col;      // increasing within each row
+  std::span<const T> val;
+
+  std::int64_t rows() const { return static_cast<std::int64_t>(row_ptr.size()) - 1; }
+  std::int64_t end() const { return first + rows(); }
+};
+
 // Rows [begin, end).
 struct RowRange {
   std::int32_t begin = 0;

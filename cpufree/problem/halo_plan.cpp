@@ -8,6 +8,7 @@
 #include "cpufree/base/error.hpp"
 #include "cpufree/base/index.hpp"
 #include "cpufree/base/parallel.hpp"
+#include "cpufree/problem/halo_build.hpp"
 #include "cpufree/problem/partition.hpp"
 
 namespace cpufree {
@@ -123,42 +124,24 @@ std::vector<std::int32_t> number_rows(const CsrView<T>& a, std::span<const std::
   return local_row;
 }
 
-// Lists the ghosts of one PE, by owner and the owner's local row.
+// Finds the ghosts of one PE, by owner and the owner's local row.
 template <class T>
 void number_ghosts(const CsrView<T>& a, std::span<const std::int32_t> part,
                    std::span<const std::int32_t> local_row, std::int32_t pe,
                    LocalSystem<T>& local) {
   std::vector<bool> met(local.boundary() > 0 ? at(a.n) : 0, false);
-  std::vector<std::int32_t> ghosts;  // original rows
+  std::vector<RowOfPe> ghosts;
   for (std::int32_t i = local.interior; i < local.rows(); ++i) {
     const std::int32_t row = local.global_row[at(i)];
     for (std::int64_t k = a.row_ptr[at(row)]; k < a.row_ptr[at(row) + 1]; ++k) {
       const std::int32_t col = a.col[at(k)];
       if (part[at(col)] == pe || met[at(col)]) continue;
       met[at(col)] = true;
-      ghosts.push_back(col);
+      ghosts.push_back({part[at(col)], local_row[at(col)]});
     }
   }
-  const auto key = [&](std::int32_t row) { return std::pair(part[at(row)], local_row[at(row)]); };
-  std::ranges::sort(ghosts, {}, key);
-  local.ghosts = static_cast<std::int32_t>(ghosts.size());
-  for (std::size_t g = 0; g < ghosts.size(); ++g) {
-    const auto [owner, row] = key(ghosts[g]);
-    local.ghost_owner.push_back(owner);
-    local.ghost_row.push_back(row);
-    if (local.neighbours.empty() || local.neighbours.back().pe != owner)
-      local.neighbours.push_back({owner, 0, static_cast<std::int32_t>(g), 0});
-    ++local.neighbours.back().received;
-  }
-}
-
-// The number of a ghost, from its owner and its row there.
-template <class T>
-std::int32_t ghost_number(const LocalSystem<T>& local, std::int32_t owner, std::int32_t row) {
-  const auto neighbour = std::ranges::lower_bound(local.neighbours, owner, {}, &Neighbour::pe);
-  const auto first = local.ghost_row.begin() + neighbour->first_ghost;
-  const auto found = std::lower_bound(first, first + neighbour->received, row);
-  return static_cast<std::int32_t>(found - local.ghost_row.begin());
+  std::ranges::sort(ghosts);
+  list_ghosts(local, ghosts);
 }
 
 // Room for one PE's rows, untouched: who writes a page first decides where it lies.
@@ -171,75 +154,37 @@ void reserve_rows(const CsrView<T>& a, LocalSystem<T>& local) {
   local.val.resize(at(local.row_ptr.back()));
 }
 
-// Sorts a row of `count` columns and values that begin at `col` and `val`. `keys` and `copy` are
-// room for it.
-template <class T>
-void sort_row(std::int32_t* col, T* val, std::size_t count, std::vector<std::uint64_t>& keys,
-              std::vector<T>& copy) {
-  keys.resize(count);
-  copy.assign(val, val + count);
-  for (std::size_t k = 0; k < count; ++k)
-    keys[k] = static_cast<std::uint64_t>(static_cast<std::uint32_t>(col[k])) << 32U | k;
-  std::ranges::sort(keys);
-  for (std::size_t k = 0; k < count; ++k) {
-    col[k] = static_cast<std::int32_t>(keys[k] >> 32U);
-    val[k] = copy[keys[k] & 0xffffffffU];
-  }
-}
-
 // Copies some of one PE's rows, in local numbering, columns sorted.
 template <class T>
 void copy_rows(const CsrView<T>& a, std::span<const std::int32_t> part,
                std::span<const std::int32_t> local_row, std::int32_t pe, RowRange rows,
                LocalSystem<T>& local) {
-  std::vector<std::uint64_t> keys;
-  std::vector<T> copy;
+  RowWriter<T> writer(local);
   for (std::int32_t i = rows.begin; i < rows.end; ++i) {
     const std::int64_t from = a.row_ptr[at(local.global_row[at(i)])];
-    std::int32_t* const col = local.col.data() + local.row_ptr[at(i)];
-    T* const val = local.val.data() + local.row_ptr[at(i)];
-    const std::int64_t count = local.row_ptr[at(i) + 1] - local.row_ptr[at(i)];
-    bool sorted = true;
-    for (std::int64_t k = 0; k < count; ++k) {
-      const std::int32_t there = a.col[at(from + k)];
+    writer.write(i, a.col.data() + from, a.val.data() + from, [&](std::int32_t there) {
       const std::int32_t owner = i < local.interior ? pe : part[at(there)];
-      col[k] = owner == pe ? local_row[at(there)]
-                           : local.rows() + ghost_number(local, owner, local_row[at(there)]);
-      val[k] = a.val[at(from + k)];
-      sorted = sorted && (k == 0 || col[k - 1] < col[k]);
-    }
-    if (!sorted) sort_row(col, val, at(count), keys, copy);
+      return owner == pe ? local_row[at(there)]
+                         : local.rows() + ghost_number(local, owner, local_row[at(there)]);
+    });
   }
 }
 
-// Turns everybody's ghosts into everybody's destinations.
+// Turns everybody's ghosts into the destinations of one PE.
 template <class T>
-void list_destinations(HaloPlan<T>& plan) {
-  const auto pes = static_cast<std::int32_t>(plan.local.size());
-  std::vector<std::vector<std::int64_t>> counts(at(pes));
-  for (std::int32_t pe = 0; pe < pes; ++pe)
-    counts[at(pe)].assign(at(plan.local[at(pe)].boundary()) + 1, 0);
-  const auto each_ghost = [&](auto&& f) {  // f(owner, boundary index on the owner, Destination)
-    for (std::int32_t pe = 0; pe < pes; ++pe) {
-      const auto& local = plan.local[at(pe)];
-      for (std::int32_t g = 0; g < local.ghosts; ++g) {
-        const std::int32_t owner = local.ghost_owner[at(g)];
-        const std::int32_t index = local.ghost_row[at(g)] - plan.local[at(owner)].interior;
-        if (index < 0) refuse_one_way(plan.local[at(owner)].global_row[at(local.ghost_row[at(g)])]);
-        f(owner, index, Destination{pe, local.rows() + g});
+void list_destinations(HaloPlan<T>& plan, std::int32_t owner) {
+  LocalSystem<T>& local = plan.local[at(owner)];
+  set_destinations(local, [&](auto&& add) {
+    for (std::size_t pe = 0; pe < plan.local.size(); ++pe) {
+      const LocalSystem<T>& reader = plan.local[pe];
+      const auto run = std::ranges::lower_bound(reader.neighbours, owner, {}, &Neighbour::pe);
+      if (run == reader.neighbours.end() || run->pe != owner) continue;
+      for (std::int32_t g = run->first_ghost; g < run->first_ghost + run->received; ++g) {
+        const std::int32_t row = reader.ghost_row[at(g)];
+        if (row < local.interior) refuse_one_way(local.global_row[at(row)]);
+        add(row, Destination{static_cast<std::int32_t>(pe), reader.rows() + g});
       }
     }
-  };
-  each_ghost([&](std::int32_t owner, std::int32_t index, Destination) {
-    ++counts[at(owner)][at(index) + 1];
-  });
-  for (std::int32_t pe = 0; pe < pes; ++pe) {
-    std::partial_sum(counts[at(pe)].begin(), counts[at(pe)].end(), counts[at(pe)].begin());
-    plan.local[at(pe)].send_ptr = counts[at(pe)];
-    plan.local[at(pe)].destinations.resize(at(counts[at(pe)].back()));
-  }
-  each_ghost([&](std::int32_t owner, std::int32_t index, Destination destination) {
-    plan.local[at(owner)].destinations[at(counts[at(owner)][at(index)]++)] = destination;
   });
 }
 
@@ -266,24 +211,6 @@ void check_symmetry(const HaloPlan<T>& plan, std::int32_t pe, RowRange rows) {
         refuse_one_way(local.global_row[at(row)]);
     }
   }
-}
-
-template <class T>
-void count_traffic(HaloPlan<T>& plan) {
-  std::int64_t most = 0;
-  std::int64_t all = 0;
-  for (auto& local : plan.local) {
-    for (std::int64_t k = local.row_ptr[at(local.interior)]; k < local.row_ptr.back(); ++k)
-      plan.edge_cut += local.col[at(k)] >= local.rows() ? 1 : 0;
-    plan.halo_values += local.ghosts;
-    most = std::max(most, local.row_ptr.back());
-    all += local.row_ptr.back();
-    for (const Destination& destination : local.destinations)
-      ++std::ranges::lower_bound(local.neighbours, destination.pe, {}, &Neighbour::pe)->sent;
-  }
-  plan.edge_cut /= 2;
-  const auto mean = static_cast<double>(all) / static_cast<double>(plan.local.size());
-  plan.imbalance = all > 0 ? static_cast<double>(most) / mean : 1.0;
 }
 
 // One PE with rows in their natural order: everything is as it was.
@@ -324,10 +251,10 @@ HaloPlan<T> make_halo_plan(const CsrView<T>& matrix, std::span<const std::int32_
   for_row_chunks(plan, all_rows<T>, [&](int pe, RowRange rows) {
     copy_rows(matrix, part, local_row, pe, rows, plan.local[at(pe)]);
   });
-  list_destinations(plan);
+  in_parallel(pes, [&](int pe) { list_destinations(plan, pe); });
   for_row_chunks(plan, boundary_rows<T>,
                  [&](int pe, RowRange rows) { check_symmetry(plan, pe, rows); });
-  count_traffic(plan);
+  for (LocalSystem<T>& local : plan.local) count_sent(local);
   return plan;
 }
 

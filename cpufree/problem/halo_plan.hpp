@@ -6,6 +6,7 @@
 // the pattern is symmetric, the rows that read ghosts are exactly the rows that others need.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -45,15 +46,17 @@ struct LocalSystem {
   std::vector<Destination> destinations;  // by boundary row, then PE
 
   std::int32_t rows() const { return static_cast<std::int32_t>(global_row.size()); }
+  // Reads of ghosts in a product.
+  std::int64_t ghost_reads() const {
+    const auto first = col.begin() + row_ptr[static_cast<std::size_t>(interior)];
+    return std::count_if(first, col.end(), [&](std::int32_t column) { return column >= rows(); });
+  }
   std::int32_t boundary() const { return rows() - interior; }
 };
 
 template <class T>
 struct HaloPlan {
-  std::vector<LocalSystem<T>> local;  // one per PE
-  std::int64_t edge_cut = 0;          // pairs of coupled rows on different PEs
-  std::int64_t halo_values = 0;       // values that one exchange moves, all PEs
-  double imbalance = 1.0;             // largest share of nonzeros over the mean
+  std::vector<LocalSystem<T>> local;  // one per PE, or of the PEs of this process
 };
 
 // Builds the plan. `part[i]` in [0, pes) owns row i; `order`, a permutation of the rows, or empty

@@ -8,6 +8,7 @@
 #include "cpufree/base/index.hpp"
 #include "cpufree/base/parallel.hpp"
 #include "cpufree/run/cpu_run.hpp"
+#include "cpufree/run/team_peers.hpp"
 
 namespace cpufree {
 
@@ -29,9 +30,8 @@ CpuKernel<T> CpuSystem<T>::kernel_for(const SolveSpec& spec) const {
 }
 
 template <class T>
-CpuSystem<T>::CpuSystem(const CsrView<T>& matrix, std::span<const std::int32_t> part,
-                        std::span<const std::int32_t> order, const SystemSpec& spec)
-    : rows_(matrix.n),
+CpuSystem<T>::CpuSystem(std::int64_t rows, const SystemSpec& spec)
+    : rows_(static_cast<std::int32_t>(rows)),
       team_(spec.team),
       own_(OwnPes::of(spec.team.get(), spec.pes)),
       nodes_(spec.pes) {
@@ -39,27 +39,44 @@ CpuSystem<T>::CpuSystem(const CsrView<T>& matrix, std::span<const std::int32_t> 
   if (in_nodes(spec)) nodes_ = NodeTable::of_size(spec.pes, spec.node_size);
   blocks_ = spec.blocks > 0 ? spec.blocks : std::max(1, available_cores() / spec.pes);
   if (team_) blocks_ = least(*team_, "number of blocks", blocks_);
+  pes_ = std::vector<Pe>(at(own_.here));
+}
+
+template <class T>
+CpuSystem<T>::CpuSystem(const CsrView<T>& matrix, std::span<const std::int32_t> part,
+                        std::span<const std::int32_t> order, const SystemSpec& spec)
+    : CpuSystem(matrix.n, spec) {
   auto plan = plan_of(matrix, part, order, spec.pes);
+  if (team_) gathering_.emplace(team_, plan);
+  keep_own(plan, own_);
   build(plan, spec);
 }
 
-// What of the plan concerns all PEs, then what concerns those of this process.
+template <class T>
+CpuSystem<T>::CpuSystem(SlabPlan<T> slab, const SystemSpec& spec)
+    : CpuSystem(slab.plan.local.at(0).rows(), spec) {
+  first_row_ = slab.first;
+  build(slab.plan, spec);
+}
+
+// `plan` has the PEs of this process.
 template <class T>
 void CpuSystem<T>::build(HaloPlan<T>& plan, const SystemSpec& spec) {
-  Extent extent = extent_of(plan);
-  packets_ = use_packets(spec, plan, kMostPackets);
-  report_ = report_of(plan, spec, blocks_, packets_);
+  const auto peers = peers_of(team_.get(), spec.pes);
+  const Shares shares = shares_of(plan, *peers);
+  Extent extent = extent_of(shares);
+  packets_ = use_packets(spec, shares, kMostPackets);
+  report_ = report_of(shares, spec, blocks_, packets_);
   report_.nodes = nodes_.count();
   // Padded entries of a slice read the column after the one before them, whoever owns that: times
   // zero, but it must not be written meanwhile.
-  auto plans = make_block_plans(plan, blocks_, spec.boundary_blocks, Awaited::everybody);
-  pes_ = std::vector<Pe>(at(own_.here));
-  for (int k = 0; packets_ && k < own_.here; ++k)
-    pes_[at(k)].ghost_source = ghost_sources(plan, plans, own_.first + k);
-  if (packets_) count_destinations_from_ghosts(plan);
-  if (team_) gathering_.emplace(team_, plan);
-  keep_own(plan, own_);
-  keep_own(plans, own_);
+  auto plans = make_block_plans(plan, *peers, blocks_, spec.boundary_blocks, Awaited::everybody);
+  if (packets_) {
+    const BoundaryRanges boundaries = gather_boundaries(plans, *peers);
+    for (std::size_t k = 0; k < pes_.size(); ++k)
+      pes_[k].ghost_source = ghost_sources(plan.local[k], boundaries);
+    count_destinations_from_ghosts(plan, shares);
+  }
   if (nodes_.count() > 1) plan_nodes(plan, plans, extent);
   build_shares(plan, std::move(plans));
   for (std::size_t pe = 0; pe < pes_.size(); ++pe) {
@@ -151,10 +168,13 @@ void CpuSystem<T>::lay_out(const Extent& extent) {
 template <class T>
 void CpuSystem<T>::reserve_vectors(const SolveSpec& spec) {
   const auto needed = needed_vectors(spec);
-  for (Pe& pe : pes_)
+  for (Pe& pe : pes_) {
     for (std::size_t k = 0; k < kPrivateVectors; ++k)
       if (needed[k] && pe.vectors[k].data() == nullptr)
         pe.vectors[k] = Array<T>(at(pe.local.rows()));
+    if (makes_noise(spec) && first_row_ > 0 && pe.names.empty())
+      pe.names = row_names(pe.local.global_row, first_row_);
+  }
 }
 
 template <class T>
@@ -201,7 +221,7 @@ auto CpuSystem<T>::arguments(const SolveSpec& spec, const SolveParams& params, S
     a.send_ptr = pe.local.send_ptr.data();
     a.destinations = pe.local.destinations.data();
     a.source = pe.ghost_source.data();
-    a.global_row = pe.local.global_row.data();
+    a.global_row = pe.names.empty() ? pe.local.global_row.data() : pe.names.data();
   }
   if (own_.speaker()) {
     args[0].outcome = &result.outcome;
@@ -245,17 +265,19 @@ SolveResult CpuSystem<T>::solve(VectorView<const T> b, VectorView<const T> x0, V
     throw Unsupported(
         "the engine cpu_threads takes vectors in host memory only; copy b to a NumPy array, or use "
         "the engine cuda_p2p");
-  double largest = 0.0;
-  for (const T value : b.span()) largest = std::max(largest, std::abs(static_cast<double>(value)));
-  const double scale = scale_from(largest);
-  const SolveParams params = params_of<T>(spec, lambda_bound_, x0.size != 0, scale);
+  Given given{0.0, x0.size != 0};
+  for (const T value : b.span())
+    given.largest = std::max(given.largest, std::abs(static_cast<double>(value)));
+  if (team_) given = given_in_all(*team_, given);
+  const double scale = scale_from(given.largest);
+  const SolveParams params = params_of<T>(spec, lambda_bound_, given.guess, scale);
   reserve_vectors(spec);
   load(b.span(), x0.span(), scale);
   SolveResult result = run_all(spec, params, unscaled(progress, scale));
   bool finite = store(out.span(), scale);
   if (team_) {
     share_end(*team_, result, finite);
-    gathering_->gather(out.span(), spec.gather);
+    if (gathering_) gathering_->gather(out.span(), spec.gather);
   }
   unscale(result, scale, scale != 1.0 && !finite && !spec.leaves_out());
   return result;

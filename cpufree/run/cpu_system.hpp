@@ -29,6 +29,7 @@ class CpuSystem final : public System<T> {
  public:
   CpuSystem(const CsrView<T>& matrix, std::span<const std::int32_t> part,
             std::span<const std::int32_t> order, const SystemSpec& spec);
+  CpuSystem(SlabPlan<T> slab, const SystemSpec& spec);
 
   using System<T>::solve;
   std::int32_t rows() const override { return rows_; }
@@ -50,7 +51,8 @@ class CpuSystem final : public System<T> {
   };
   // One PE's private memory. A row's private number is its number in the PE.
   struct Pe {
-    LocalSystem<T> local;  // without row_ptr, col, val: the shares hold the matrix
+    LocalSystem<T> local;             // without row_ptr, col, val: the shares hold the matrix
+    std::vector<std::int32_t> names;  // of a slab's rows (row_names), once they are needed
     std::vector<std::int32_t> ghost_source;
     RemotePlan far;  // what goes to other nodes
     std::vector<RemoteRuns> runs;
@@ -59,6 +61,7 @@ class CpuSystem final : public System<T> {
     std::array<Array<T>, kPrivateVectors> vectors;  // in the order of `each_private`
   };
 
+  CpuSystem(std::int64_t rows, const SystemSpec& spec);
   void build(HaloPlan<T>& plan, const SystemSpec& spec);
   void build_shares(HaloPlan<T>& plan, std::vector<std::vector<BlockPlan>> plans);
   void plan_nodes(HaloPlan<T>& plan, std::vector<std::vector<BlockPlan>>& plans, Extent& extent);
@@ -73,12 +76,13 @@ class CpuSystem final : public System<T> {
   double run(const SolveSpec& spec, const std::vector<SolveArgs<Matrix>>& args,
              const Progress& progress);
 
-  std::mutex busy_;  // held while a solve runs
-  std::int32_t rows_ = 0;
+  std::mutex busy_;             // held while a solve runs
+  std::int32_t rows_ = 0;       // of its vectors
+  std::int64_t first_row_ = 0;  // of a slab, in the matrix
   std::shared_ptr<Team> team_;  // none: all PEs are in this process
   OwnPes own_;
   NodeTable nodes_;
-  std::optional<Gathering> gathering_;  // with a team
+  std::optional<Gathering> gathering_;  // with a team, where vectors are those of all rows
   int blocks_ = 1;
   bool packets_ = false;
   std::vector<Pe> pes_;         // of this process

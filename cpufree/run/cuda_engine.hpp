@@ -43,5 +43,7 @@ std::unique_ptr<System<T>> make_cuda_system(const CsrView<T>& matrix,
                                             std::span<const std::int32_t> part,
                                             std::span<const std::int32_t> order,
                                             const SystemSpec& spec);
+template <class T>
+std::unique_ptr<System<T>> make_cuda_system(SlabPlan<T> slab, const SystemSpec& spec);
 
 }  // namespace cpufree

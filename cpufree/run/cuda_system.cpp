@@ -80,6 +80,8 @@ void CudaSystem<T>::reserve(const SolveSpec& spec, const SolveParams& params) {
     for (std::size_t v = 0; v < kPrivateVectors; ++v)
       if (needed[v] && pe.vectors[v].data() == nullptr)
         pe.vectors[v] = Array<T>::uninitialised(devices_[k], at(pe.private_rows));
+    if (makes_noise(spec) && first_row_ > 0 && pe.names.data() == nullptr)
+      pe.names = {devices_[k], row_names(pe.global_row.download(), first_row_)};
     if (spec.study == Study::split && pe.splits.data() == nullptr)
       pe.splits = Array<Split>(devices_[k], at(blocks_));
   }
@@ -97,13 +99,14 @@ std::vector<PrivateVector<T>> CudaSystem<T>::private_vector(std::size_t index) c
   return parts;
 }
 
-// Brings b and the guess to the GPUs, scaled. Returns the scale.
+// Brings b and the guess to the GPUs, scaled. Returns the scale, and whether there is a guess.
 template <class T>
-double CudaSystem<T>::load(VectorView<const T> b, VectorView<const T> x0) {
+double CudaSystem<T>::load(VectorView<const T> b, VectorView<const T> x0, bool& has_guess) {
   CudaTransfer<T>& transfer = *device_->transfer;
-  double largest = transfer.load(b, private_vector(index_.b));
-  if (team_) largest = most(*team_, "largest entry of b", largest);
-  const double scale = scale_from(largest);
+  Given given{transfer.load(b, private_vector(index_.b)), x0.size != 0};
+  if (team_) given = given_in_all(*team_, given);
+  has_guess = given.guess;
+  const double scale = scale_from(given.largest);
   if (x0.size != 0) transfer.load(x0, private_vector(index_.x));
   if (scale != 1.0) {
     transfer.scale(private_vector(index_.b), scale);
@@ -132,7 +135,7 @@ void CudaSystem<T>::set_arguments(const SolveSpec& spec, const SolveParams& para
     a.send_ptr = pe.send_ptr.data();
     a.destinations = pe.destinations.data();
     a.source = pe.source.data();
-    a.global_row = pe.global_row.data();
+    a.global_row = pe.names.data() == nullptr ? pe.global_row.data() : pe.names.data();
     const bool speaks = own_.speaker() && k == 0;
     a.outcome = speaks ? device_->outcome.data() : nullptr;
     a.history = speaks ? device_->history.data() : nullptr;
@@ -191,7 +194,7 @@ bool CudaSystem<T>::store(VectorView<T> out, double scale, const SolveSpec& spec
   bool finite = device_->transfer->store(private_vector(index_.x), scale, out);
   if (team_) {
     share_end(*team_, result, finite);
-    gathering_->gather(out.span(), spec.gather);
+    if (gathering_) gathering_->gather(out.span(), spec.gather);
   }
   return finite;
 }
@@ -211,7 +214,7 @@ SolveResult CudaSystem<T>::solve(VectorView<const T> b, VectorView<const T> x0, 
   device_->runner.load(choice.kernel);  // another System may have allowed it less shared memory
   SolveParams params = params_of<T>(spec, lambda_bound_, x0.size != 0, 1.0);
   reserve(spec, params);
-  const double scale = load(b, x0);
+  const double scale = load(b, x0, params.has_guess);
   params.atol *= scale;
   set_arguments(spec, params, choice.residency);
   std::vector<const void*> args;

@@ -30,6 +30,7 @@ class CudaSystem final : public System<T> {
  public:
   CudaSystem(const CsrView<T>& matrix, std::span<const std::int32_t> part,
              std::span<const std::int32_t> order, const SystemSpec& spec);
+  CudaSystem(SlabPlan<T> slab, const SystemSpec& spec);
   ~CudaSystem() override;
 
   using System<T>::solve;
@@ -59,6 +60,7 @@ class CudaSystem final : public System<T> {
     Array<std::int64_t> send_ptr;
     Array<Destination> destinations;
     Array<std::int32_t> source, global_row;
+    Array<std::int32_t> names;  // of a slab's rows (row_names), once they are needed
     RemoteTables remote;  // where there are several nodes
     Array<BlockShare<Matrix>> shares;
     Array<Split> splits;                            // of the blocks, once they have been asked for
@@ -87,17 +89,23 @@ class CudaSystem final : public System<T> {
     Residency residency;
   };
 
-  // The blocks' rows; most packets of a PE, and who sends each.
+  // The rows of the blocks of the PEs here; most packets of a PE, and who sends each.
   struct Sharing {
     std::vector<std::vector<BlockPlan>> plans;
     std::size_t packets = 0;
     std::vector<std::vector<std::int32_t>> sources;
   };
 
-  void choose_nodes(const SystemSpec& spec);
+  CudaSystem(std::int64_t rows, std::int64_t all_rows, const SystemSpec& spec);
+  void set_up(HaloPlan<T>& plan, std::span<const std::int32_t> order, const SystemSpec& spec);
+  void choose_nodes(const SystemSpec& spec, std::int64_t all_rows);
   void plan_nodes(HaloPlan<T>& plan, std::vector<std::vector<BlockPlan>>& plans, Extent& extent);
   void choose_blocks(const SystemSpec& spec, const Extent& extent);
-  Sharing share_out(HaloPlan<T>& plan, std::span<const std::int32_t> order, const SystemSpec& spec);
+  Sharing share_out(HaloPlan<T>& plan, std::span<const std::int32_t> order, const Shares& shares,
+                    const SystemSpec& spec);
+  std::optional<Sharing> share_with_block_halos(HaloPlan<T>& plan,
+                                                std::span<const std::int32_t> order,
+                                                const Shares& shares, const SystemSpec& spec);
   bool should_spread(const std::vector<ShareSize>& sizes, const SystemSpec& spec) const;
   std::vector<PeLayout> spread(std::vector<PeLayout> layouts, const HaloPlan<T>& plan,
                                const std::vector<std::vector<BlockPlan>>& plans,
@@ -123,21 +131,22 @@ class CudaSystem final : public System<T> {
   Wanted wanted(const SolveSpec& spec) const;
   const Choice& choice_for(const SolveSpec& spec);
   void reserve(const SolveSpec& spec, const SolveParams& params);
-  double load(VectorView<const T> b, VectorView<const T> x0);
+  double load(VectorView<const T> b, VectorView<const T> x0, bool& has_guess);
   void set_arguments(const SolveSpec& spec, const SolveParams& params, const Residency& residency);
   std::vector<cuda_p2p::Shared> shared() const;
   void fetch(const SolveSpec& spec, SolveResult& result) const;
   bool store(VectorView<T> out, double scale, const SolveSpec& spec, SolveResult& result);
   std::vector<PrivateVector<T>> private_vector(std::size_t index) const;
 
-  std::mutex busy_;  // held while a solve runs
-  std::int32_t rows_ = 0;
+  std::mutex busy_;             // held while a solve runs
+  std::int32_t rows_ = 0;       // of its vectors
+  std::int64_t first_row_ = 0;  // of a slab, in the matrix
   std::shared_ptr<Team> team_;  // none: all PEs are in this process
   OwnPes own_;
   NodeTable nodes_;
   std::vector<RemotePlan> far_;         // of the PEs of this process, where there are several nodes
   std::string far_kernels_;             // the file of their kernels
-  std::optional<Gathering> gathering_;  // with a team
+  std::optional<Gathering> gathering_;  // with a team, where vectors are those of all rows
   std::vector<int> devices_;            // of the PEs of this process
   int blocks_ = 1;
   int threads_ = 0;

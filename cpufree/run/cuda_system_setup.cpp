@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "cpufree/base/index.hpp"
 #include "cpufree/base/parallel.hpp"
@@ -9,6 +10,7 @@
 #include "cpufree/run/cuda_engine.hpp"
 #include "cpufree/run/cuda_kernel.hpp"
 #include "cpufree/run/cuda_system.hpp"
+#include "cpufree/run/team_peers.hpp"
 
 namespace cpufree {
 
@@ -52,9 +54,8 @@ std::jthread wake(const std::vector<int>& devices) {
 }  // namespace
 
 template <class T>
-CudaSystem<T>::CudaSystem(const CsrView<T>& matrix, std::span<const std::int32_t> part,
-                          std::span<const std::int32_t> order, const SystemSpec& spec)
-    : rows_(matrix.n),
+CudaSystem<T>::CudaSystem(std::int64_t rows, std::int64_t all_rows, const SystemSpec& spec)
+    : rows_(static_cast<std::int32_t>(rows)),
       team_(spec.team),
       own_(OwnPes::of(spec.team.get(), spec.pes)),
       nodes_(spec.pes),
@@ -63,11 +64,33 @@ CudaSystem<T>::CudaSystem(const CsrView<T>& matrix, std::span<const std::int32_t
       ring_slots_(spec.ring) {
   check(spec);
   devices_ = choose_devices(own_.here, spec.gpus);
-  choose_nodes(spec);
+  choose_nodes(spec, all_rows);
   require_reach(nodes_.largest());
+}
+
+template <class T>
+CudaSystem<T>::CudaSystem(const CsrView<T>& matrix, std::span<const std::int32_t> part,
+                          std::span<const std::int32_t> order, const SystemSpec& spec)
+    : CudaSystem(matrix.n, matrix.n, spec) {
   std::jthread waking = wake(devices_);
   auto plan = plan_of(matrix, part, order, spec.pes);
   waking.join();
+  if (team_) gathering_.emplace(team_, plan);
+  keep_own(plan, own_);
+  set_up(plan, order, spec);
+}
+
+template <class T>
+CudaSystem<T>::CudaSystem(SlabPlan<T> slab, const SystemSpec& spec)
+    : CudaSystem(slab.plan.local.at(0).rows(), slab.all_rows, spec) {
+  first_row_ = slab.first;
+  set_up(slab.plan, {}, spec);
+}
+
+// `plan` has the PEs of this process.
+template <class T>
+void CudaSystem<T>::set_up(HaloPlan<T>& plan, std::span<const std::int32_t> order,
+                           const SystemSpec& spec) {
   if (team_) cuda_p2p::stay_on(devices_[0]);  // the GPU of this process, as NVSHMEM wants it
   const cuda_p2p::DeviceLocks locks(devices_);
   try {
@@ -81,13 +104,13 @@ CudaSystem<T>::CudaSystem(const CsrView<T>& matrix, std::span<const std::int32_t
 
 // Which PEs are a node: as many as are asked for, or those that NVSHMEM says.
 template <class T>
-void CudaSystem<T>::choose_nodes(const SystemSpec& spec) {
+void CudaSystem<T>::choose_nodes(const SystemSpec& spec, std::int64_t all_rows) {
   if (in_nodes(spec)) nodes_ = NodeTable::of_size(spec.pes, spec.node_size);
   if (spec.node_size == 0 && spec.several_machines) {
     cuda_p2p::stay_on(devices_[0]);
     const cuda_p2p::DeviceLocks locks(devices_);
     // Before it is known what is needed: vectors of twice the mean length.
-    const std::size_t values = 8 * (at(rows_) / at(spec.pes) + 1);
+    const std::size_t values = 8 * (at(all_rows) / at(spec.pes) + 1);
     nodes_ = nodes_of(*team_, spec.nvshmem_library, devices_[0], values * sizeof(T));
   }
   if (nodes_.count() == 1) return;
@@ -127,55 +150,69 @@ void CudaSystem<T>::choose_blocks(const SystemSpec& spec, const Extent& extent) 
       std::clamp<std::int64_t>((rows + kRowsPerBlock - 1) / kRowsPerBlock, 1, multiprocessors));
 }
 
+// Halos of blocks, where they pay and can be had.
+template <class T>
+auto CudaSystem<T>::share_with_block_halos(HaloPlan<T>& plan, std::span<const std::int32_t> order,
+                                           const Shares& shares, const SystemSpec& spec)
+    -> std::optional<Sharing> {
+  const std::int64_t reads = most_block_reads(spec, shares, blocks_, sizeof(T));
+  if (reads == 0) return {};
+  const auto peers = peers_of(team_.get(), spec.pes);
+  auto halos = make_block_halos(plan, *peers, order, blocks_, reads);
+  if (!halos) return {};
+  Sharing sharing;
+  const Extent extent = extent_of(shares);
+  block_halos_ = true;
+  report_.block_halo = "packets";
+  if (extent.ghosts > 0) report_.halo = "packets";
+  sharing.packets = at(*std::ranges::max_element(halos->packets));
+  if (team_) sharing.packets = most(*team_, "packets of a PE", sharing.packets);
+  require(static_cast<std::int64_t>(extent.rows + sharing.packets) <= kMostEntries,
+          "with packets among blocks, a GPU can hold at most " + std::to_string(kMostEntries) +
+              " rows and packets; use more GPUs, or halo 1");
+  const BoundaryRanges boundaries = gather_boundaries(halos->plans, *peers);
+  for (int k = 0; k < own_.here; ++k)
+    sharing.sources.push_back(
+        packet_sources(plan.local[at(k)], boundaries, halos->plans[at(k)], own_.first + k));
+  sharing.plans = std::move(halos->plans);
+  return sharing;
+}
+
 // How rows are shared among blocks, and who sends what as packets.
 template <class T>
 auto CudaSystem<T>::share_out(HaloPlan<T>& plan, std::span<const std::int32_t> order,
-                              const SystemSpec& spec) -> Sharing {
-  Sharing sharing;
-  const Extent extent = extent_of(plan);
+                              const Shares& shares, const SystemSpec& spec) -> Sharing {
   const bool far = nodes_.count() > 1;
-  const bool packets = !far && use_packets(spec, plan, kMostPackets);
-  report_ = report_of(plan, spec, blocks_, packets);
+  const bool packets = !far && use_packets(spec, shares, kMostPackets);
+  report_ = report_of(shares, spec, blocks_, packets);
   report_.nodes = nodes_.count();
-  if (const std::int64_t most = far ? 0 : most_block_reads(spec, plan, blocks_); most > 0) {
-    if (auto halos = make_block_halos(plan, order, blocks_, most)) {
-      block_halos_ = true;
-      report_.block_halo = "packets";
-      if (extent.ghosts > 0) report_.halo = "packets";
-      sharing.packets = at(*std::ranges::max_element(halos->packets));
-      require(static_cast<std::int64_t>(extent.rows + sharing.packets) <= kMostEntries,
-              "with packets among blocks, a GPU can hold at most " + std::to_string(kMostEntries) +
-                  " rows and packets; use more GPUs, or halo 1");
-      for (int k = 0; k < spec.pes; ++k) sharing.sources.push_back(packet_sources(plan, *halos, k));
-      sharing.plans = std::move(halos->plans);
-      return sharing;
-    }
-  }
-  sharing.plans = make_block_plans(plan, blocks_, spec.boundary_blocks);
-  sharing.packets = packets ? extent.ghosts : 0;
-  sharing.sources.resize(at(spec.pes));
-  for (int k = 0; packets && k < spec.pes; ++k)
-    sharing.sources[at(k)] = ghost_sources(plan, sharing.plans, k);
+  if (!far)
+    if (auto sharing = share_with_block_halos(plan, order, shares, spec))
+      return *std::move(sharing);
+  Sharing sharing;
+  const auto peers = peers_of(team_.get(), spec.pes);
+  sharing.plans = make_block_plans(plan, *peers, blocks_, spec.boundary_blocks);
+  sharing.sources.resize(at(own_.here));
+  if (!packets) return sharing;
+  sharing.packets = extent_of(shares).ghosts;
+  const BoundaryRanges boundaries = gather_boundaries(sharing.plans, *peers);
+  for (int k = 0; k < own_.here; ++k)
+    sharing.sources[at(k)] = ghost_sources(plan.local[at(k)], boundaries);
   return sharing;
 }
 
 template <class T>
 void CudaSystem<T>::build(HaloPlan<T>& plan, std::span<const std::int32_t> order,
                           const SystemSpec& spec) {
-  Extent extent = extent_of(plan);
-  for (const auto& local : plan.local)
-    require(std::int64_t{local.rows()} + local.ghosts <= kMostEntries,
-            "a GPU can hold vectors of at most " + std::to_string(kMostEntries) +
-                " entries; use more GPUs");
+  const Shares shares = shares_of(plan, *peers_of(team_.get(), spec.pes));
+  Extent extent = extent_of(shares);
+  require(static_cast<std::int64_t>(extent.rows_and_ghosts) <= kMostEntries,
+          "a GPU can hold vectors of at most " + std::to_string(kMostEntries) +
+              " entries; use more GPUs");
   choose_blocks(spec, extent);
   threads_ = spec.threads > 0 ? spec.threads : kCudaThreads;
-  Sharing sharing = share_out(plan, order, spec);
-  if (sharing.packets > 0) count_destinations_from_ghosts(plan);
-  if (team_) gathering_.emplace(team_, plan);
-  // From here on, what concerns PEs of this process.
-  keep_own(plan, own_);
-  keep_own(sharing.plans, own_);
-  keep_own(sharing.sources, own_);
+  Sharing sharing = share_out(plan, order, shares, spec);
+  if (sharing.packets > 0) count_destinations_from_ghosts(plan, shares);
   if (nodes_.count() > 1) plan_nodes(plan, sharing.plans, extent);
   const auto layouts = lay_out(plan, std::move(sharing.plans), spec);
   if (block_halos_) {
@@ -344,6 +381,13 @@ std::unique_ptr<System<T>> make_cuda_system(const CsrView<T>& matrix,
   return std::make_unique<CudaSystem<T>>(matrix, part, order, spec);
 }
 
+template <class T>
+std::unique_ptr<System<T>> make_cuda_system(SlabPlan<T> slab, const SystemSpec& spec) {
+  return std::make_unique<CudaSystem<T>>(std::move(slab), spec);
+}
+
+template std::unique_ptr<System<float>> make_cuda_system(SlabPlan<float>, const SystemSpec&);
+template std::unique_ptr<System<double>> make_cuda_system(SlabPlan<double>, const SystemSpec&);
 template std::unique_ptr<System<float>> make_cuda_system(const CsrView<float>&,
                                                          std::span<const std::int32_t>,
                                                          std::span<const std::int32_t>,

@@ -33,6 +33,15 @@ void Gathering::gather(std::span<T> x, bool at_first) const {
   }
 }
 
+Given given_in_all(Team& team, const Given& mine) {
+  Given all;
+  for (const Given& part : each(team, "largest entry of b", mine)) {
+    all.largest = std::max(all.largest, part.largest);
+    all.guess = all.guess || part.guess;
+  }
+  return all;
+}
+
 namespace {
 struct End {
   Outcome outcome;

@@ -28,6 +28,15 @@ class Gathering {
   std::vector<std::vector<std::int32_t>> rows_;  // of each PE, in the order of its rows
 };
 
+// What a rank is given for a solve: the largest |entry| of its part of b, and whether it has a part
+// of a first guess, which may be empty.
+struct Given {
+  double largest = 0.0;
+  bool guess = false;
+};
+// The same for all parts.
+Given given_in_all(Team& team, const Given& mine);
+
 // Gives all members the outcome and the history of rank 0; the seconds from the start of the last
 // kernel to the end, for what a PE waits for one that starts later is no part of the solve; and in
 // `finite` whether all of x is.

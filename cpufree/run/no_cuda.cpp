@@ -19,11 +19,22 @@ std::string peer_problem(const std::vector<int>&) { return gpu_note(); }
 
 int gpu_of(const void*) { throw Unsupported(gpu_note()); }
 
+namespace {
+[[noreturn]] void refuse(const SystemSpec& spec) {
+  throw Unsupported("engine " + std::string(engine_name(spec.engine)) + ": " + gpu_note() +
+                    "; or use the engine cpu_threads");
+}
+}  // namespace
+
 template <class T>
 std::unique_ptr<System<T>> make_cuda_system(const CsrView<T>&, std::span<const std::int32_t>,
                                             std::span<const std::int32_t>, const SystemSpec& spec) {
-  throw Unsupported("engine " + std::string(engine_name(spec.engine)) + ": " + gpu_note() +
-                    "; or use the engine cpu_threads");
+  refuse(spec);
+}
+
+template <class T>
+std::unique_ptr<System<T>> make_cuda_system(SlabPlan<T>, const SystemSpec& spec) {
+  refuse(spec);
 }
 
 template <class T>
@@ -37,6 +48,8 @@ template StencilResult run_cuda_stencil(const StencilProblem<float>&, const Sten
                                         const StencilRun&, const Progress&);
 template StencilResult run_cuda_stencil(const StencilProblem<double>&, const StencilSpec&,
                                         const StencilRun&, const Progress&);
+template std::unique_ptr<System<float>> make_cuda_system(SlabPlan<float>, const SystemSpec&);
+template std::unique_ptr<System<double>> make_cuda_system(SlabPlan<double>, const SystemSpec&);
 template std::unique_ptr<System<float>> make_cuda_system(const CsrView<float>&,
                                                          std::span<const std::int32_t>,
                                                          std::span<const std::int32_t>,

@@ -19,6 +19,7 @@ namespace cpufree {
 struct PlanReport {
   struct Pe {
     std::int64_t rows = 0, nnz = 0, ghosts = 0, boundary_rows = 0;
+    std::int64_t ghost_reads = 0;  // in a product
     std::vector<Neighbour> neighbours;
   };
   std::vector<Pe> pes;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "cpufree/base/index.hpp"
 #include "cpufree/problem/partition.hpp"
@@ -34,34 +35,58 @@ double invert_diagonal(const LocalSystem<T>& local, RowRange rows, T* inverse) {
   return bound;
 }
 
+namespace {
+// A share as numbers, to be sent.
 template <class T>
-Extent extent_of(const HaloPlan<T>& plan) {
+std::vector<std::int64_t> numbers_of(const LocalSystem<T>& local) {
+  std::vector<std::int64_t> numbers = {local.rows(), local.row_ptr.back(), local.ghosts,
+                                       local.boundary(), local.ghost_reads()};
+  for (const Neighbour& n : local.neighbours)
+    numbers.insert(numbers.end(), {n.pe, n.received, n.first_ghost, n.sent});
+  return numbers;
+}
+
+PlanReport::Pe share_from(const std::vector<std::int64_t>& numbers) {
+  PlanReport::Pe pe{numbers.at(0), numbers.at(1), numbers.at(2), numbers.at(3), numbers.at(4), {}};
+  const auto at32 = [&](std::size_t k) { return static_cast<std::int32_t>(numbers.at(k)); };
+  for (std::size_t k = 5; k < numbers.size(); k += 4)
+    pe.neighbours.push_back({at32(k), at32(k + 1), at32(k + 2), at32(k + 3)});
+  return pe;
+}
+}  // namespace
+
+template <class T>
+Shares shares_of(const HaloPlan<T>& plan, const Peers& peers) {
+  std::vector<std::vector<std::int64_t>> mine;
+  for (const LocalSystem<T>& local : plan.local) mine.push_back(numbers_of(local));
+  Shares shares;
+  for (const auto& numbers : gather_lists(peers, "shares of the matrix", mine))
+    shares.push_back(share_from(numbers));
+  return shares;
+}
+
+Extent extent_of(const Shares& shares) {
   Extent extent;
-  for (const LocalSystem<T>& local : plan.local) {
-    extent.rows = std::max(extent.rows, at(local.rows()));
-    extent.ghosts = std::max(extent.ghosts, at(local.ghosts));
-    extent.rows_and_ghosts = std::max(extent.rows_and_ghosts, at(local.rows()) + at(local.ghosts));
+  for (const PlanReport::Pe& pe : shares) {
+    extent.rows = std::max(extent.rows, at(pe.rows));
+    extent.ghosts = std::max(extent.ghosts, at(pe.ghosts));
+    extent.rows_and_ghosts = std::max(extent.rows_and_ghosts, at(pe.rows + pe.ghosts));
   }
   return extent;
 }
 
-template <class T>
-bool use_packets(const SystemSpec& spec, const HaloPlan<T>& plan, std::size_t most) {
+bool use_packets(const SystemSpec& spec, const Shares& shares, std::size_t most) {
   constexpr std::int64_t kMostReads = 4;  // of a ghost, on average
-  const std::size_t ghosts = extent_of(plan).ghosts;
+  const std::size_t ghosts = extent_of(shares).ghosts;
   if (ghosts == 0 || spec.halo == 0) return false;
   if (spec.halo > 0) return true;
-  if (ghosts > most) return false;
-  return std::ranges::all_of(plan.local, [](const LocalSystem<T>& local) {
-    const auto first = local.col.begin() + local.row_ptr[at(local.interior)];
-    const auto reads = std::count_if(first, local.col.end(),
-                                     [&](std::int32_t column) { return column >= local.rows(); });
-    return reads <= kMostReads * local.ghosts;
-  });
+  return ghosts <= most && std::ranges::all_of(shares, [](const PlanReport::Pe& pe) {
+           return pe.ghost_reads <= kMostReads * pe.ghosts;
+         });
 }
 
-template <class T>
-std::int64_t most_block_reads(const SystemSpec& spec, const HaloPlan<T>& plan, int blocks) {
+std::int64_t most_block_reads(const SystemSpec& spec, const Shares& shares, int blocks,
+                              std::size_t value_bytes) {
   if (spec.halo >= 0) return spec.halo == 2 ? std::numeric_limits<std::int64_t>::max() : 0;
   constexpr std::int64_t kMostNonzeros = 24'000'000;  // beyond, renumbering takes too long
   // Packets of a block. With more, G3_circuit (4500; one H200, cg) takes 97 us with packets and 79
@@ -79,16 +104,17 @@ std::int64_t most_block_reads(const SystemSpec& spec, const HaloPlan<T>& plan, i
   std::int64_t nonzeros = 0;
   std::int64_t rows = 0;
   bool on_chip = true, perhaps = true;  // with values as they are, with values coded
-  for (const LocalSystem<T>& local : plan.local) {
-    nonzeros += local.row_ptr.back();
-    rows += local.rows();
-    const double entries = kPadding * static_cast<double>(local.row_ptr.back());
-    const double vectors = kVectors * sizeof(T) * local.rows();
-    on_chip = on_chip && entries * (sizeof(T) + 2.0) + vectors <= kRoom * blocks;
+  const auto bytes = static_cast<double>(value_bytes);
+  for (const PlanReport::Pe& pe : shares) {
+    nonzeros += pe.nnz;
+    rows += pe.rows;
+    const double entries = kPadding * static_cast<double>(pe.nnz);
+    const double vectors = kVectors * bytes * static_cast<double>(pe.rows);
+    on_chip = on_chip && entries * (bytes + 2.0) + vectors <= kRoom * blocks;
     perhaps = perhaps && entries * (1.0 + 2.0) + vectors <= kRoom * blocks;
   }
   if (spec.boundary_blocks > 0 || nonzeros > kMostNonzeros) return 0;
-  const std::int64_t all_blocks = static_cast<std::int64_t>(plan.local.size()) * blocks;
+  const std::int64_t all_blocks = static_cast<std::int64_t>(shares.size()) * blocks;
   if (nonzeros >= kLong * rows) return kMost * all_blocks;
   const std::int64_t few = kFew * all_blocks;
   if (on_chip) return std::max(rows, few);
@@ -96,29 +122,43 @@ std::int64_t most_block_reads(const SystemSpec& spec, const HaloPlan<T>& plan, i
 }
 
 template <class T>
-void count_destinations_from_ghosts(HaloPlan<T>& plan) {
+void count_destinations_from_ghosts(HaloPlan<T>& plan, const Shares& shares) {
   for (LocalSystem<T>& local : plan.local)
     for (Destination& destination : local.destinations)
-      destination.index -= plan.local[at(destination.pe)].rows();
+      destination.index -= static_cast<std::int32_t>(shares[at(destination.pe)].rows);
 }
 
 template <class T>
 void keep_own(HaloPlan<T>& plan, const OwnPes& own) {
-  keep_own(plan.local, own);
+  std::vector<LocalSystem<T>> kept;
+  for (int k = 0; k < own.here; ++k) kept.push_back(std::move(plan.local[at(own.first + k)]));
+  plan.local = std::move(kept);
 }
 
-template <class T>
-PlanReport report_of(const HaloPlan<T>& plan, const SystemSpec& spec, int blocks, bool packets) {
+std::vector<std::int32_t> row_names(const std::vector<std::int32_t>& rows, std::int64_t first) {
+  std::vector<std::int32_t> names;
+  names.reserve(rows.size());
+  for (const std::int32_t row : rows)
+    names.push_back(static_cast<std::int32_t>(static_cast<std::uint32_t>(first + row)));
+  return names;
+}
+
+PlanReport report_of(const Shares& shares, const SystemSpec& spec, int blocks, bool packets) {
   PlanReport report;
   report.engine = engine_name(spec.engine);
   report.blocks = blocks;
-  report.edge_cut = plan.edge_cut;
-  report.halo_values = plan.halo_values;
-  report.imbalance = plan.imbalance;
-  if (plan.halo_values > 0) report.halo = packets ? "packets" : "stores";
-  for (const LocalSystem<T>& local : plan.local)
-    report.pes.push_back(
-        {local.rows(), local.row_ptr.back(), local.ghosts, local.boundary(), local.neighbours});
+  report.pes = shares;
+  std::int64_t reads = 0, most = 0, all = 0;
+  for (const PlanReport::Pe& pe : shares) {
+    reads += pe.ghost_reads;
+    report.halo_values += pe.ghosts;
+    most = std::max(most, pe.nnz);
+    all += pe.nnz;
+  }
+  report.edge_cut = reads / 2;  // each pair is read from both sides
+  const double mean = static_cast<double>(all) / static_cast<double>(shares.size());
+  report.imbalance = all > 0 ? static_cast<double>(most) / mean : 1.0;
+  if (report.halo_values > 0) report.halo = packets ? "packets" : "stores";
   return report;
 }
 
@@ -128,17 +168,11 @@ template HaloPlan<double> plan_of(const CsrView<double>&, std::span<const std::i
                                   std::span<const std::int32_t>, int);
 template double invert_diagonal(const LocalSystem<float>&, RowRange, float*);
 template double invert_diagonal(const LocalSystem<double>&, RowRange, double*);
-template Extent extent_of(const HaloPlan<float>&);
-template Extent extent_of(const HaloPlan<double>&);
-template bool use_packets(const SystemSpec&, const HaloPlan<float>&, std::size_t);
-template bool use_packets(const SystemSpec&, const HaloPlan<double>&, std::size_t);
-template std::int64_t most_block_reads(const SystemSpec&, const HaloPlan<float>&, int);
-template std::int64_t most_block_reads(const SystemSpec&, const HaloPlan<double>&, int);
-template void count_destinations_from_ghosts(HaloPlan<float>&);
-template void count_destinations_from_ghosts(HaloPlan<double>&);
+template Shares shares_of(const HaloPlan<float>&, const Peers&);
+template Shares shares_of(const HaloPlan<double>&, const Peers&);
+template void count_destinations_from_ghosts(HaloPlan<float>&, const Shares&);
+template void count_destinations_from_ghosts(HaloPlan<double>&, const Shares&);
 template void keep_own(HaloPlan<float>&, const OwnPes&);
 template void keep_own(HaloPlan<double>&, const OwnPes&);
-template PlanReport report_of(const HaloPlan<float>&, const SystemSpec&, int, bool);
-template PlanReport report_of(const HaloPlan<double>&, const SystemSpec&, int, bool);
 
 }  // namespace cpufree

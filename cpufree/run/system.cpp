@@ -1,5 +1,8 @@
 #include "cpufree/run/system.hpp"
 
+#include <string>
+#include <utility>
+
 #include "cpufree/run/cpu_system.hpp"
 #include "cpufree/run/cuda_engine.hpp"
 
@@ -13,6 +16,16 @@ std::unique_ptr<System<T>> make_system(const CsrView<T>& matrix, std::span<const
   return std::make_unique<CpuSystem<T>>(matrix, part, order, spec);
 }
 
+template <class T>
+std::unique_ptr<System<T>> make_system(SlabPlan<T> slab, const SystemSpec& spec) {
+  require(needs_team(spec.engine), std::string("the engine ") + engine_name(spec.engine) +
+                                       " runs in one process, and takes whole matrices");
+  if (on_gpus(spec.engine)) return make_cuda_system(std::move(slab), spec);
+  return std::make_unique<CpuSystem<T>>(std::move(slab), spec);
+}
+
+template std::unique_ptr<System<float>> make_system(SlabPlan<float>, const SystemSpec&);
+template std::unique_ptr<System<double>> make_system(SlabPlan<double>, const SystemSpec&);
 template std::unique_ptr<System<float>> make_system(const CsrView<float>&,
                                                     std::span<const std::int32_t>,
                                                     std::span<const std::int32_t>,

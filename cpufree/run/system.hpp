@@ -9,6 +9,7 @@
 
 #include "cpufree/problem/csr.hpp"
 #include "cpufree/run/result.hpp"
+#include "cpufree/run/slab_plan.hpp"
 #include "cpufree/run/spec.hpp"
 
 namespace cpufree {
@@ -39,7 +40,7 @@ template <class T>
 class System {
  public:
   virtual ~System() = default;
-  virtual std::int32_t rows() const = 0;
+  virtual std::int32_t rows() const = 0;  // entries of its vectors
   virtual const PlanReport& plan() const = 0;
 
   // Solves A x = b and writes x to `out`. `x0` is empty or holds a guess. Vectors on a GPU are for
@@ -65,5 +66,11 @@ class System {
 template <class T>
 std::unique_ptr<System<T>> make_system(const CsrView<T>& matrix, std::span<const std::int32_t> part,
                                        std::span<const std::int32_t> order, const SystemSpec& spec);
+
+// The same from the rows of this rank alone, planned together with the others of spec.team (see
+// plan_slab). Vectors of this system are those of its rows: rows() counts them, and each rank gets
+// its own part of x.
+template <class T>
+std::unique_ptr<System<T>> make_system(SlabPlan<T> slab, const SystemSpec& spec);
 
 }  // namespace cpufree

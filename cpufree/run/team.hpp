@@ -8,22 +8,18 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
-#include <cstring>
 #include <memory>
 #include <mutex>
 #include <span>
 #include <stop_token>
 #include <string>
 #include <thread>
-#include <type_traits>
 #include <vector>
 
-#include "cpufree/base/error.hpp"
+#include "cpufree/base/bytes.hpp"
 #include "cpufree/base/index.hpp"
 
 namespace cpufree {
-
-using Bytes = std::vector<std::byte>;
 
 class Team {
  public:
@@ -34,6 +30,8 @@ class Team {
   virtual std::vector<Bytes> all_gather(const char* what, std::span<const std::byte> mine) = 0;
   // The same for rank 0 alone; the others get nothing.
   virtual std::vector<Bytes> gather(const char* what, std::span<const std::byte> mine) = 0;
+  // mine[k] goes to rank k alone; returns what each has sent to this one, by rank.
+  virtual std::vector<Bytes> exchange(const char* what, const std::vector<Bytes>& mine) = 0;
   // This member hangs where no error reaches it, as `message` says: all are to end. From any
   // thread.
   virtual void give_up(const std::string& message) { static_cast<void>(message); }
@@ -50,6 +48,7 @@ class Alone final : public Team {
   std::vector<Bytes> gather(const char* what, std::span<const std::byte> mine) override {
     return all_gather(what, mine);
   }
+  std::vector<Bytes> exchange(const char*, const std::vector<Bytes>& mine) override { return mine; }
 };
 
 // The PEs that this process runs: all there are, or the one of its rank.
@@ -63,24 +62,6 @@ struct OwnPes {
   }
   bool speaker() const { return first == 0; }  // PE 0 is here
 };
-
-template <class V>
-std::span<const std::byte> bytes_of(const std::vector<V>& values) {
-  static_assert(std::is_trivially_copyable_v<V>);
-  return std::as_bytes(std::span<const V>(values));
-}
-
-template <class V>
-std::vector<V> values_of(const Bytes& bytes) {
-  static_assert(std::is_trivially_copyable_v<V>);
-  if (bytes.size() % sizeof(V) != 0)
-    throw EngineError("a rank has given " + std::to_string(bytes.size()) +
-                      " bytes where whole values of " + std::to_string(sizeof(V)) +
-                      " were asked for: do all ranks run the same version?");
-  std::vector<V> values(bytes.size() / sizeof(V));
-  if (!values.empty()) std::memcpy(static_cast<void*>(values.data()), bytes.data(), bytes.size());
-  return values;
-}
 
 // The lists of all members, one behind the other.
 template <class V>

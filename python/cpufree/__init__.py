@@ -27,8 +27,9 @@ if TYPE_CHECKING:
         VectorError,
         WaitTimeoutError,
     )
-    from .io import load_matrix, load_vector, save_matrix, save_vector
+    from .io import load_matrix, load_vector, open_rows, save_matrix, save_vector
     from .result import Reason, Result
+    from .rows import RowSlab
     from .run import Solver, cg, solve
 
 __all__ = [
@@ -41,6 +42,7 @@ __all__ = [
     "RankFailedError",
     "Reason",
     "Result",
+    "RowSlab",
     "Solver",
     "UnsupportedError",
     "VectorError",
@@ -51,6 +53,7 @@ __all__ = [
     "generate",
     "load_matrix",
     "load_vector",
+    "open_rows",
     "save_matrix",
     "save_vector",
     "solve",
@@ -64,7 +67,10 @@ _HOMES = {
     "stencil": "",
     **dict.fromkeys(("cg", "solve", "Solver"), "run"),
     **dict.fromkeys(("Reason", "Result"), "result"),
-    **dict.fromkeys(("load_matrix", "load_vector", "save_matrix", "save_vector"), "io"),
+    "RowSlab": "rows",
+    **dict.fromkeys(
+        ("load_matrix", "load_vector", "open_rows", "save_matrix", "save_vector"), "io"
+    ),
     **dict.fromkeys((name for name in __all__ if name.endswith(("Error", "Warning"))), "errors"),
 }
 

@@ -1,7 +1,7 @@
 """The compiled core: distributed systems and the solves of them. Not a public interface."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypedDict
+from typing import Any, TypedDict, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -65,9 +65,28 @@ class Outcome(TypedDict):
     pes: int
     blocks: int
 
+class SlabPlan:
+    """The share of this rank in a matrix whose rows all ranks give together."""
+
+    def __init__(
+        self,
+        first: int,  # number of its first row
+        all_rows: int,  # of all ranks
+        indptr: npt.NDArray[np.int64],
+        indices: npt.NDArray[np.int64],
+        data: npt.NDArray[np.float64] | npt.NDArray[np.float32],
+        tolerance: float,  # for asymmetry; below 0: entries are not checked
+        team: Any,  # rank, size, all_gather, gather, exchange
+    ) -> None: ...
+    @property
+    def asymmetry(self) -> float: ...
+    @property
+    def nnz(self) -> int: ...  # of this rank
+
 class System:
     """A matrix laid out for the PEs of an engine; solved as often as wanted."""
 
+    @overload
     def __init__(
         self,
         indptr: npt.NDArray[np.int64],
@@ -80,7 +99,18 @@ class System:
         engine: str,
         gpus: list[int] = ...,  # one per PE; empty for the CPU engine
         tuning: dict[str, Any] = ...,  # for experiments
-        team: Any = ...,  # cpu_processes, nvshmem: rank, size, all_gather, gather
+        team: Any = ...,  # cpu_processes, nvshmem: rank, size, all_gather, gather, exchange
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        slab: SlabPlan,  # empty afterwards
+        pes: int,
+        blocks: int,
+        engine: str,
+        gpus: list[int],
+        tuning: dict[str, Any],
+        team: Any,
     ) -> None: ...
     def plan(self) -> Plan: ...
     def solve(

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from cpufree.errors import FileFormatError
 from cpufree.problem import MAX_ROWS, CsrMatrix
+from cpufree.rows import RowSlab, RowSource
 
 MAGIC = b"\x93CPUFREE"
 VERSION = 1
@@ -94,6 +95,50 @@ def read_cache(path: str | os.PathLike[str], verify: bool = True) -> CsrMatrix:
         FileFormatError: not a cache file, of another version, truncated, or damaged.
         MatrixError: `verify` is off and the arrays are no CSR matrix.
     """
+    arrays, checksums = _map_arrays(path)
+    for name, array, checksum in zip(("indptr", "indices", "data"), arrays, checksums, strict=True):
+        if verify and zlib.crc32(array.data) != checksum:
+            raise _damaged(path, f"the checksum of {name} does not match")
+    return CsrMatrix(*arrays)
+
+
+class CachedRows(RowSource):
+    """The rows of a cache file, read where they are wanted; the checksums of its arrays are not.
+
+    The file must not be changed in place meanwhile.
+
+    Raises:
+        FileFormatError: not a cache file, of another version, truncated, or damaged.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._path = path
+        self._indptr, self._indices, self._data = _map_arrays(path)[0]
+        n = self._indptr.size - 1
+        self.shape = (n, n)
+        self.dtype = self._data.dtype
+        if self._indptr[0] != 0 or self._indptr[-1] != self._indices.size:
+            raise _damaged(path, "indptr does not run from 0 to the number of entries")
+
+    def entries_before(self, row: int) -> int:
+        """Return how many entries the rows before this one have."""
+        return int(self._indptr[row])
+
+    def rows(self, first: int, last: int, threads: int = 1) -> RowSlab:
+        """Return rows [first, last); only their part of the file is read."""
+        starts = np.array(self._indptr[first : last + 1])
+        begin, end = int(starts[0]), int(starts[-1])
+        if not 0 <= begin <= end <= self._indices.size or (starts[1:] < starts[:-1]).any():
+            raise _damaged(self._path, f"indptr does not rise between rows {first} and {last}")
+        indices = self._indices[begin:end].astype(np.int64)
+        arrays = (starts - begin, indices, np.array(self._data[begin:end]))
+        return RowSlab.made(first, arrays, self.shape[0])
+
+
+def _map_arrays(
+    path: str | os.PathLike[str],
+) -> tuple[list[NDArray[Any]], tuple[int, int, int]]:
+    """Return indptr, indices and data, mapped read-only, and their checksums."""
     with open(path, "rb") as file:
         header = file.read(HEADER_BYTES)
         actual = os.fstat(file.fileno()).st_size
@@ -102,14 +147,9 @@ def read_cache(path: str | os.PathLike[str], verify: bool = True) -> CsrMatrix:
     *offsets, _ = _layout(rows, nnz, dtype)
     kinds: tuple[np.dtype[Any], ...] = (_INDPTR, _INDICES, dtype)
     arrays: list[NDArray[Any]] = []
-    for name, offset, count, kind, checksum in zip(
-        ("indptr", "indices", "data"), offsets, (rows + 1, nnz, nnz), kinds, checksums, strict=True
-    ):
-        part = np.asarray(raw[offset : offset + count * kind.itemsize])
-        if verify and zlib.crc32(part.data) != checksum:
-            raise _damaged(path, f"the checksum of {name} does not match")
-        arrays.append(part.view(kind))
-    return CsrMatrix(*arrays)
+    for offset, count, kind in zip(offsets, (rows + 1, nnz, nnz), kinds, strict=True):
+        arrays.append(np.asarray(raw[offset : offset + count * kind.itemsize]).view(kind))
+    return arrays, checksums
 
 
 def _layout(rows: int, nnz: int, dtype: np.dtype[Any]) -> tuple[int, int, int, int]:

@@ -90,6 +90,14 @@ class Engine(str, Enum):
     cpu_processes = "cpu_processes"
 
 
+class Input(str, Enum):
+    """Which rows each of several processes reads or makes."""
+
+    auto = "auto"
+    whole = "whole"
+    rows = "rows"
+
+
 class Preconditioner(str, Enum):
     """Preconditioners."""
 
@@ -170,6 +178,15 @@ def solve(
     check: Annotated[
         bool, typer.Option("--check/--no-check", help="Check the matrix and the answer.")
     ] = True,
+    input_: Annotated[
+        Input,
+        typer.Option(
+            "--input",
+            help="In several processes: each reads or makes the whole matrix, or its own rows (of "
+            "a .cpufree file, poisson1d, 2d, 3d, stencil27); auto: own rows where such a "
+            "generator makes 5 million or more.",
+        ),
+    ] = Input.auto,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Errors only.")] = False,
 ) -> None:
     """Solve A x = b, A sparse, symmetric and positive definite."""
@@ -182,7 +199,7 @@ def solve(
         if speaks:
             outputs.check()
         setup = {**asked, "engine": chosen}
-        work = SolveWork(matrix, rhs, x0, check, setup, how, outputs)
+        work = SolveWork(matrix, rhs, x0, check, input_.value, setup, how, outputs)
         code = work.run(quiet, speaks)
     raise typer.Exit(code)
 

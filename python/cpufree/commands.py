@@ -26,6 +26,7 @@ from .result import counted
 if TYPE_CHECKING:
     from .problem import CsrMatrix
     from .result import Result
+    from .rows import RowSource
     from .run import Solver
 
 T = TypeVar("T")
@@ -130,7 +131,7 @@ def read_vector(path: str, matrix: CsrMatrix, name: str) -> NDArray[Any]:
     return as_vector(load_vector(path, n), n, matrix.dtype, name)
 
 
-def make_solver(matrix: CsrMatrix, check: bool, setup: dict[str, Any]) -> Solver:
+def make_solver(matrix: CsrMatrix | RowSource, check: bool, setup: dict[str, Any]) -> Solver:
     """Partition the matrix and lay it out for the PEs."""
     from .run import Solver
 
@@ -168,8 +169,13 @@ class Outputs:
         check_can_write(self.out, VECTOR_SUFFIXES)
         check_can_write(self.plot, PLOT_SUFFIXES)
 
-    def write(self, result: Result, matrix: CsrMatrix, source: str, tolerance: float) -> list[str]:
-        """Write the files, the solution first; return one line per file."""
+    def write(self, result: Result, matrix: Any, source: str, tolerance: float) -> list[str]:
+        """Write the files, the solution first; return one line per file.
+
+        Args:
+            result: of the solve. matrix: has a shape and a number of entries, nnz.
+            source: what the matrix is called. tolerance: of the solve, absolute.
+        """
         lines = []
         if self.out:
             lines.append(f"solution in {save_solution(self.out, result.x)}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.console import Console
@@ -21,7 +21,13 @@ from .commands import (
     stage,
     tell_plan,
 )
+from .errors import InvalidInputError
 from .rank_commands import write_together
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from .own_system import OwnSystem
 
 
 @dataclass(frozen=True)
@@ -32,49 +38,98 @@ class SolveWork:
     rhs: str
     x0: str | None
     check: bool
+    input: str
+    """Which rows each of several processes has: auto, whole, rows."""
     setup: dict[str, Any]
     """Options of Solver."""
     how: dict[str, Any]
     """Options of Solver.solve."""
     outputs: Outputs
 
-    @property
-    def wants_all(self) -> bool:
-        """Whether one process needs all of x: to check it, or for files that one process writes."""
+    def wants_all(self, own: bool) -> bool:
+        """Whether one process needs all of x: to check it, or for files that one process writes.
+
+        Never where ranks have their own rows alone (`own`).
+
+        Raises:
+            InvalidInputError: that is so, and a file is wanted that one process would write.
+        """
         team, out = ranks.current(), self.outputs.out
-        if team is None or self.check:
+        if team is None or (self.check and not own):
             return True
         # Machines that map one file do not see one another's writes on every file system.
-        return bool(out) and (team.size_here < team.size or not str(out).endswith(".npy"))
+        apart = bool(out) and (team.size_here < team.size or not str(out).endswith(".npy"))
+        if apart and own:
+            raise InvalidInputError(
+                f"cannot write '{out}': ranks that have own rows alone write x together, into a "
+                ".npy file, on one machine"
+            )
+        return apart
+
+    def load(self, notes: Console) -> Problem:
+        """Read or make the system, all of it or this rank's rows."""
+        from .own_system import OwnSystem, choose_rows  # heavy imports
+
+        team = ranks.current()
+        rows = choose_rows(self.matrix, self.input, team)
+        if rows is None or team is None:
+            system = load_system(self.matrix, notes)
+            b = right_hand_side(self.rhs, system)
+            guess = None if self.x0 is None else read_vector(self.x0, system, "x0")
+            return Problem(system, b, guess, float(np.linalg.norm(b)))
+        own = OwnSystem(rows, team)
+        b = own.right_hand_side(self.rhs)
+        guess = None if self.x0 is None else own.vector(self.x0)
+        return Problem(rows, b, guess, own.norm(b), own)
 
     def run(self, quiet: bool, speaks: bool) -> int:
         """Solve; where this process speaks, report and write. Return the exit code."""
         notes = Console(stderr=True, highlight=False, quiet=quiet or not speaks)
-        system = load_system(self.matrix, notes)
-        b = right_hand_side(self.rhs, system)
-        guess = None if self.x0 is None else read_vector(self.x0, system, "x0")
-        tolerance = max(self.how["rtol"] * float(np.linalg.norm(b)), self.how["atol"])
+        problem = self.load(notes)
+        gather = self.wants_all(problem.own is not None)
+        tolerance = max(self.how["rtol"] * problem.norm, self.how["atol"])
         with (
             stage(
                 notes,
                 "setting up",
-                lambda: make_solver(system, self.check, self.setup),
+                lambda: make_solver(problem.matrix, self.check, self.setup),
                 tell_plan,
             ) as solver,
             display.SolveProgress(notes, tolerance) as progress,
         ):
-            result = solver.solve(b, guess, progress=progress, gather=self.wants_all, **self.how)
-            rows = solver.rows
+            result = solver.solve(
+                problem.b, problem.guess, progress=progress, gather=gather, **self.how
+            )
         outputs, together = self.outputs, ""
-        if outputs.out and not self.wants_all:
-            together = write_together(outputs.out, result.x.shape, rows, result.x[rows], "solution")
+        if outputs.out and not gather:
+            rows = solver.rows if problem.own is None else problem.own.range
+            mine = result.x[rows] if problem.own is None else result.x
+            together = write_together(
+                outputs.out, (problem.matrix.shape[0],), rows, mine, "solution"
+            )
             outputs = dataclasses.replace(outputs, out=None)
         if speaks:
-            checked = check_answer(system, b, result.x) if self.check else None
+            checked = None
+            if self.check and problem.own is None:
+                checked = check_answer(problem.matrix, problem.b, result.x)
             paper = display.report_console(stderr=self.outputs.json == "-", quiet=quiet)
             paper.print(Text(self.matrix, style="bold"))
             paper.print(display.result_report(result, tolerance, checked))
             lines = [together] if together else []
-            for line in [*lines, *outputs.write(result, system, self.matrix, tolerance)]:
+            for line in [*lines, *outputs.write(result, problem.matrix, self.matrix, tolerance)]:
                 paper.print(Text(f"  {line}"))
         return display.ENDINGS[result.reason].exit_code
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A system as this process has it: all rows, or its own ones."""
+
+    matrix: Any
+    """What Solver takes; it has a shape, and a number of entries, nnz."""
+    b: NDArray[Any]
+    guess: NDArray[Any] | None
+    norm: float
+    """‖b‖₂, of all rows."""
+    own: OwnSystem | None = None
+    """This rank has its own rows alone, and vectors are those of these."""

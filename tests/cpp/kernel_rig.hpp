@@ -262,7 +262,10 @@ class Rig {
     d.destinations = local.destinations;
     for (Destination& to : d.destinations)
       to.index -= plan_.local[static_cast<std::size_t>(to.pe)].rows();
-    d.source = halos_ ? packet_sources(plan_, *halos_, pe) : ghost_sources(plan_, block_plans_, pe);
+    const auto boundaries = gather_boundaries(block_plans_, AllHere(plan_.local.size()));
+    d.source =
+        halos_ ? packet_sources(local, boundaries, block_plans_[static_cast<std::size_t>(pe)], pe)
+               : ghost_sources(local, boundaries);
     d.args.destinations = d.destinations.data();
     d.args.source = d.source.data();
     for (std::size_t k = 0; k < 3; ++k) d.args.halo[k] = halo + k * longest;

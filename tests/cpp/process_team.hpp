@@ -17,6 +17,7 @@
 
 #include "cpufree/engines/cpu_processes/memory.hpp"
 #include "cpufree/run/team.hpp"
+#include "gathered_exchange.hpp"
 
 namespace cpufree {
 
@@ -53,6 +54,9 @@ class ProcessTeam final : public Team {
   std::vector<Bytes> gather(const char* what, std::span<const std::byte> mine) override {
     auto all = all_gather(what, mine);
     return rank_ == 0 ? all : std::vector<Bytes>();
+  }
+  std::vector<Bytes> exchange(const char* what, const std::vector<Bytes>& mine) override {
+    return exchange_by_gather(*this, what, mine);
   }
 
  private:

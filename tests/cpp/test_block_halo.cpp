@@ -129,10 +129,11 @@ TEST(only_rows_between_blocks_are_boundary) {
 
 TEST(packets_know_the_blocks_that_send_them) {
   const Case c = make(grid2d(8, 8), 3, 2);
+  const auto boundaries = gather_boundaries(c.halos.plans, AllHere(3));
   for (int pe = 0; pe < 3; ++pe) {
-    const auto sources = packet_sources(c.plan, c.halos, pe);
-    CHECK_EQ(sources.size(), at(c.halos.packets[at(pe)]));
     const auto& local = c.plan.local[at(pe)];
+    const auto sources = packet_sources(local, boundaries, c.halos.plans[at(pe)], pe);
+    CHECK_EQ(sources.size(), at(c.halos.packets[at(pe)]));
     for (std::size_t g = 0; g < sources.size(); ++g) {
       const auto owner = at(sources[g] / 2);
       const BlockPlan& block = c.halos.plans[owner][at(sources[g] % 2)];

@@ -16,8 +16,6 @@ using namespace testing_matrices;
 
 namespace {
 
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-
 // Moves x as one exchange does, multiplies locally, and gathers the product.
 std::vector<double> distributed_product(const HaloPlan<double>& plan,
                                         const std::vector<double>& x) {
@@ -100,16 +98,6 @@ TEST(order_is_kept_among_interior_and_among_boundary_rows) {
     CHECK(std::is_sorted(local.global_row.begin(), middle, std::greater<>()));
     CHECK(std::is_sorted(middle, local.global_row.end(), std::greater<>()));
   }
-}
-
-TEST(edge_cut_and_halo_volume_of_two_halves_of_a_grid) {
-  const auto a = grid2d(6, 4);
-  std::vector<std::int32_t> part(24);
-  for (std::size_t i = 0; i < part.size(); ++i) part[i] = i % 6 < 3 ? 0 : 1;
-  const auto plan = make_halo_plan(a.view(), part, {}, 2);
-  CHECK_EQ(plan.edge_cut, 4);
-  CHECK_EQ(plan.halo_values, 8);
-  CHECK_NEAR(plan.imbalance, 1.0, 1e-12);
 }
 
 TEST(pes_without_rows_have_an_empty_share) {
@@ -318,9 +306,10 @@ TEST(source_of_a_ghost_is_the_block_that_owns_its_row) {
   const auto a = irregular(200, 9);
   const auto plan = make_halo_plan(a.view(), random_partition(a.n(), 3, 3), {}, 3);
   const auto plans = make_block_plans(plan, 4);
+  const auto boundaries = gather_boundaries(plans, AllHere(3));
   for (int pe = 0; pe < 3; ++pe) {
     const auto& local = plan.local[at(pe)];
-    const auto sources = ghost_sources(plan, plans, pe);
+    const auto sources = ghost_sources(local, boundaries);
     CHECK_EQ(sources.size(), at(local.ghosts));
     for (std::size_t g = 0; g < sources.size(); ++g) {
       CHECK_EQ(sources[g] / 4, local.ghost_owner[g]);

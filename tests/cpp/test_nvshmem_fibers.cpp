@@ -9,6 +9,7 @@
 #include "harness.hpp"
 #include "matrices.hpp"
 #include "process_team.hpp"
+#include "slabs.hpp"
 
 using namespace cpufree;
 using namespace testing_matrices;
@@ -124,6 +125,54 @@ TEST(parts_of_very_different_size_share_one_layout_of_memory) {
   for (std::size_t i = 0; i < 5; ++i) part[i] = 0;
   for (std::size_t i = 140; i < 150; ++i) part[i] = 2;
   expect_same(a, part, 3, -1, solve_spec(Method::cg, Preconditioner::jacobi));
+}
+
+// Each rank must find, bit for bit, its part of what all PEs find from the whole matrix.
+template <class T>
+void expect_same_from_own_rows(const Matrix<T>& a, const Cuts& cuts, int halo,
+                               const SolveSpec& how) {
+  const int ranks = static_cast<int>(cuts.size()) - 1;
+  const auto b = wave<T>(a.n());
+  const auto said = run_processes(ranks, [&](const std::shared_ptr<Team>& team) {
+    const std::size_t rank = at(team->rank());
+    const auto own = [&](const std::vector<T>& v) {
+      return entries_of(v, cuts[rank], cuts[rank + 1]);
+    };
+    const auto rows = rows_of(a, cuts[rank], cuts[rank + 1]);
+    const auto system =
+        make_system(plan_slab(rows.slab(), *team, 1e-5), spec_for(ranks, halo, team));
+    const auto found = system->solve(own(b), {}, how, {});
+    require_that(found.outcome.reason == Reason::converged_rtol, "not converged");
+    const auto whole = make_system<T>(a.view(), part_of(cuts), {}, spec_for(ranks, halo, nullptr));
+    const auto expected = whole->solve(b, {}, how, {});
+    require_that(found.x == own(expected.x), "other bits than from the whole matrix");
+    require_that(found.history == expected.history, "another history");
+    require_that(system->plan().block_halo == whole->plan().block_halo, "other halos of blocks");
+    require_that(system->plan().halo == whole->plan().halo, "other halos");
+  });
+  for (const std::string& words : said) CHECK_EQ(words, std::string());
+}
+
+TEST(own_rows_give_bitwise_what_the_whole_matrix_gives_however_halos_travel) {
+  const auto a = irregular(120, 5);
+  for (const int halo : {-1, 0, 1, 2})
+    expect_same_from_own_rows(a, {0, 30, 75, 120}, halo,
+                              solve_spec(Method::prcg, Preconditioner::jacobi));
+}
+
+TEST(own_rows_give_bitwise_what_the_whole_matrix_gives_by_all_methods) {
+  const auto a = grid2d(12, 9, 0.1);
+  expect_same_from_own_rows(a, {0, 50, 108}, -1, solve_spec(Method::cg, Preconditioner::none));
+  expect_same_from_own_rows(a, {0, 50, 108}, 0,
+                            solve_spec(Method::pipecg, Preconditioner::chebyshev));
+  expect_same_from_own_rows(a, {0, 0, 50, 108}, 1,
+                            solve_spec(Method::prcg, Preconditioner::chebyshev));
+}
+
+TEST(own_rows_in_single_precision) {
+  SolveSpec how = solve_spec(Method::prcg, Preconditioner::jacobi);
+  how.rtol = 1e-5;
+  expect_same_from_own_rows(grid2d<float>(12, 9, 0.5), {0, 40, 108}, -1, how);
 }
 
 TEST(memory_that_all_ranks_have_free_is_used_again) {

@@ -146,6 +146,17 @@ TEST(tuning_out_of_range_is_rejected) {
   CHECK_THROWS(InvalidInput, check(spec));
 }
 
+TEST(edge_cut_and_halo_volume_of_two_halves_of_a_grid) {
+  const auto a = grid2d(6, 4);
+  std::vector<std::int32_t> part(24);
+  for (std::size_t i = 0; i < part.size(); ++i) part[i] = i % 6 < 3 ? 0 : 1;
+  const auto report =
+      report_of(shares_of(plan_of(a.view(), part, {}, 2), AllHere(2)), system_spec(2, 1), 1, false);
+  CHECK_EQ(report.edge_cut, 4);
+  CHECK_EQ(report.halo_values, 8);
+  CHECK_NEAR(report.imbalance, 1.0, 1e-12);
+}
+
 TEST(ghosts_travel_as_packets_where_few_rows_read_each) {
   const auto grid = grid2d(9, 8);  // every ghost is read once
   Entries full;
@@ -153,8 +164,8 @@ TEST(ghosts_travel_as_packets_where_few_rows_read_each) {
     for (std::int32_t j = 0; j < 20; ++j) full[{i, j}] = i == j ? 20.0 : -0.5;
   const auto dense = from_entries<double>(20, full);
   SystemSpec spec = system_spec(2, 1);
-  const auto of_grid = plan_of(grid.view(), {}, {}, 2);
-  const auto of_dense = plan_of(dense.view(), {}, {}, 2);
+  const Shares of_grid = shares_of(plan_of(grid.view(), {}, {}, 2), AllHere(2));
+  const Shares of_dense = shares_of(plan_of(dense.view(), {}, {}, 2), AllHere(2));
   CHECK(use_packets(spec, of_grid, 100));
   CHECK(!use_packets(spec, of_grid, 8));  // too many
   CHECK(!use_packets(spec, of_dense, 100));

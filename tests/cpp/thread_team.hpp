@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "cpufree/run/team.hpp"
+#include "gathered_exchange.hpp"
 
 namespace cpufree {
 
@@ -76,6 +77,9 @@ class ThreadTeam final : public Team {
   std::vector<Bytes> gather(const char* what, std::span<const std::byte> mine) override {
     auto all = meeting_.meet(rank_, what, mine);
     return rank_ == 0 ? all : std::vector<Bytes>();
+  }
+  std::vector<Bytes> exchange(const char* what, const std::vector<Bytes>& mine) override {
+    return exchange_by_gather(*this, what, mine);
   }
 
  private:

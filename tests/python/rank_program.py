@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cpufree import ranks
-from cpufree.errors import RankFailedError
+from cpufree.errors import InvalidInputError, RankFailedError
 
 
 def say(*words: object) -> None:
@@ -29,6 +29,10 @@ def talk(team: ranks.Team) -> None:
     assert [part[:1] for part in got] == [bytes([k]) for k in range(team.size)][: len(got)]
     assert len(got) == (team.size if team.rank == 0 else 0)
     team.barrier("c")
+    parts = [bytes([team.rank, k]) * (k + 1) for k in range(team.size)]
+    mine = [bytes([k, team.rank]) * (team.rank + 1) for k in range(team.size)]
+    assert team.exchange("parts", parts) == mine
+    assert team.exchange("nothing", [b""] * team.size) == [b""] * team.size
     arrays = team.from_first("d", lambda: {"rows": np.arange(5), "name": np.array("metis")})
     assert arrays["rows"].tolist() == [0, 1, 2, 3, 4]
     assert str(arrays["name"]) == "metis"
@@ -42,6 +46,12 @@ def call_another(team: ranks.Team) -> None:
     """Rank 1 comes to something else."""
     with team.working():
         team.barrier("here" if team.rank != 1 else "there")
+
+
+def too_few_parts(team: ranks.Team) -> None:
+    """Rank 1 has no part for one of the others."""
+    with team.working():
+        team.exchange("parts", [b"part"] * (team.size - (team.rank == 1)))
 
 
 def disagree(team: ranks.Team) -> None:
@@ -155,6 +165,96 @@ def closed_rows(team: ranks.Team) -> None:
     assert 0 < len(rows) < 100
     assert np.array_equal(solver.rows, rows)
     say("the same")
+
+
+def uneven_cuts(n: int, ranks_: int) -> list[int]:
+    """Return where the rows of each rank begin, and n; from 4 ranks on, rank 2 has none."""
+    cuts = [n * k * (k + 1) // (ranks_ * (ranks_ + 1)) for k in range(ranks_ + 1)]
+    if ranks_ >= 4:
+        cuts[3] = cuts[2]
+    return cuts
+
+
+def own_rows(team: ranks.Team) -> None:
+    """Solve from own rows, and in one process with as many PEs: the same bits."""
+    import cpufree
+    from cpufree.run import core
+
+    a = cpufree.generate.from_spec(sys.argv[2])
+    n = a.shape[0]
+    b, x0 = np.sin(np.arange(float(n))), np.cos(np.arange(float(n)))
+    cuts = uneven_cuts(n, team.size)
+    first, last = cuts[team.rank], cuts[team.rank + 1]
+    part = np.repeat(np.arange(team.size, dtype=np.int32), np.diff(cuts))
+    whole = core.load().System(
+        a.indptr.astype(np.int64), a.indices, a.data, part, None, team.size, 1, "cpu_threads"
+    )
+    slab = cpufree.RowSlab(first, a[first:last])
+    with cpufree.Solver(slab, engine="cpu_processes", blocks=1) as solver:
+        assert solver.shape == a.shape
+        assert np.array_equal(solver.rows, np.arange(first, last))
+        assert solver.plan["rows"] == np.diff(cuts).tolist()
+        for pc, guess in (("jacobi", None), ("chebyshev", x0), ("none", x0)):
+            options = {"method": "prcg", "pc": pc, "rtol": 1e-9, "maxiter": 10 * n}
+            expected = whole.solve(b, guess, None, options, None)
+            own_guess = None if guess is None else guess[first:last]
+            result = solver.solve(b[first:last], own_guess, rtol=1e-9, pc=pc)
+            assert result.x.tobytes() == expected["x"][first:last].tobytes()
+            assert result.iterations == expected["iterations"]
+            assert result.true_residual == expected["true_residual"]
+            assert result.converged
+    say("the same bits")
+
+
+def wrong_rows(team: ranks.Team) -> None:
+    """Give rows of which something is wrong in rank 1, as the second argument says."""
+    import cpufree
+
+    n = 90
+    a = cpufree.generate.poisson1d(n).tolil()
+    wrong = sys.argv[2] if team.rank == 1 else ""
+    first, last = team.rank * 30, team.rank * 30 + 30
+    if wrong == "overlapping":
+        first -= 2
+    if wrong == "missing":
+        first += 2
+    if wrong == "unsymmetric":
+        a[35, 5] = -1.0
+    if wrong == "value":
+        a[30, 29] = -0.5
+    if wrong == "diagonal":
+        a[40, 40] = -1.0
+    rows = a.tocsr()[first:last]
+    slab = cpufree.RowSlab(first, rows.astype(np.float32) if wrong == "dtype" else rows)
+    if wrong == "columns":
+        slab.indices[-1] = n
+    kind = np.float32 if sys.argv[2] == "dtype" else np.float64
+    b = np.ones(slab.count + (wrong == "vector"), dtype=kind)
+    x0 = np.ones(slab.count) if wrong == "guess" else None
+    given = a.tocsr() if wrong == "whole" else slab
+    if wrong == "whole":
+        b = np.ones(n)
+    options = {"partition": "metis"} if wrong == "metis" else {}
+    try:
+        cpufree.solve(given, b, x0=x0, engine="cpu_processes", blocks=1, **options)
+    except InvalidInputError as error:
+        say(f"refused: {error}")
+
+
+def own_rows_of_some_type(team: ranks.Team) -> None:
+    """Solve in single precision, by rows in single precision, and with fewer checks."""
+    import cpufree
+
+    a = cpufree.generate.poisson2d(20, 20).astype(np.float32)
+    first, last = 400 * team.rank // team.size, 400 * (team.rank + 1) // team.size
+    slab = cpufree.RowSlab(first, a[first:last])
+    ones = np.ones(last - first, dtype=np.float32)
+    result = cpufree.solve(slab, ones, engine="cpu_processes", check=False)
+    assert (result.x.dtype, result.x.shape) == (np.dtype(np.float32), ones.shape)
+    assert result.converged
+    double = cpufree.solve(slab, ones.astype(np.float64), engine="cpu_processes")
+    assert double.x.dtype == np.float64
+    say("solved")
 
 
 def gpu_systems(team: ranks.Team) -> None:

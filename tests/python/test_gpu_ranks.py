@@ -71,6 +71,28 @@ def test_processes_give_bitwise_what_one_process_gives(
     assert x.tobytes() == one.x.tobytes()
 
 
+@pytest.mark.parametrize("ranks", COUNTS)
+@pytest.mark.parametrize("pc", ["jacobi", "chebyshev"])
+def test_own_rows_give_the_bits_of_the_whole_matrix(tmp_path: Path, ranks: int, pc: str) -> None:
+    words = ["--rtol", "1e-9", "--pc", pc, "--rhs", "random"]
+    x, report = solved(tmp_path, ranks, *words, "--input", "rows")
+    A = cpufree.load_matrix(PROBLEM)
+    b = np.random.default_rng(0).standard_normal(A.shape[0])
+    one = solve(A, b, pes=ranks, rtol=1e-9, pc=pc, partition="contiguous", reorder="natural")
+    assert report["iterations"] == one.iterations
+    assert report["true_residual"] == one.true_residual
+    assert x.tobytes() == one.x.tobytes()
+
+
+@several
+def test_ranks_make_a_large_matrix_by_rows(tmp_path: Path) -> None:
+    file = tmp_path / "report.json"
+    words = ["solve", "gen:poisson1d?n=20000000", "--maxiter", "10", "--json", str(file)]
+    ended = launched(words, COUNTS[-1])
+    assert ended.returncode == 10, ended.stderr  # not converged, as asked
+    assert "own rows" in json.loads(file.read_text())["why"]
+
+
 @several
 def test_auto_takes_a_gpu_for_each_process(tmp_path: Path) -> None:
     ended = launched(["solve", PROBLEM, "--json", str(tmp_path / "report.json")], 2)

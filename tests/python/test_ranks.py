@@ -185,6 +185,10 @@ def test_ranks_that_do_different_things_are_told(place: str) -> None:
     assert [end.code for end in ended] == [4, 4, 4]
 
 
+def test_a_rank_without_a_part_for_each_of_the_others_is_told(place: str) -> None:
+    all_say(team("too_few_parts", place), "rank 1 has given 2 parts to 'parts'", [0, 1, 2])
+
+
 def test_ranks_that_are_given_different_facts_are_told_which(place: str) -> None:
     all_say(
         team("disagree", place), "rank 1 has another size than rank 0, 4 instead of 3", [0, 1, 2]
@@ -325,8 +329,13 @@ def test_ranks_of_several_machines_do_not_write_into_one_file(
 ) -> None:
     monkeypatch.setattr(solve_command.ranks, "current", lambda: FakeTeam(size_here))
     outputs = Outputs(out="x.npy", json=None, plot=None)
-    work = solve_command.SolveWork("A", "ones", None, False, {}, {}, outputs)
-    assert work.wants_all == gathered
+    work = solve_command.SolveWork("A", "ones", None, False, "auto", {}, {}, outputs)
+    assert work.wants_all(own=False) == gathered
+    if gathered:  # own rows alone are gathered nowhere
+        with pytest.raises(InvalidInputError, match=r"into a \.npy file, on one machine"):
+            work.wants_all(own=True)
+    else:
+        assert not work.wants_all(own=True)
 
 
 @pytest.mark.parametrize("rank", [0, 1])

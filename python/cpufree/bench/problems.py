@@ -27,7 +27,7 @@ from ..errors import InvalidInputError
 from ..io import load_matrix
 from ..partition import choose_order, contiguous, partition, report
 from ..problem import CsrMatrix, as_csr
-from ..run.solver import with_dtype
+from ..run.preparation import with_dtype
 from ..validate import check_spd_input
 
 LAYOUT = 1  # of the folders; another number makes them anew

@@ -15,13 +15,14 @@ from __future__ import annotations
 
 import difflib
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import scipy.sparse as sp
 
 from cpufree.errors import InvalidInputError
 from cpufree.generate.bonds import crank_bonds
 from cpufree.generate.cardiac import heart
+from cpufree.generate.grid_rows import GridRows
 from cpufree.generate.hex_elasticity import (
     flange_hex,
     geomodel_hex,
@@ -37,9 +38,13 @@ from cpufree.generate.stencils import (
     ecology2,
     parabolic_fem,
     poisson1d,
+    poisson1d_rows,
     poisson2d,
+    poisson2d_rows,
     poisson3d,
+    poisson3d_rows,
     stencil27,
+    stencil27_rows,
 )
 from cpufree.generate.suites import SuiteEntry, suite, suite_names
 from cpufree.generate.tet_elasticity import crank_p2, geomech_tet
@@ -67,6 +72,7 @@ __all__ = [
     "poisson3d",
     "porous_hex",
     "powergrid",
+    "row_source",
     "social",
     "spheres_hex",
     "stencil27",
@@ -102,6 +108,13 @@ _GENERATORS: dict[str, Callable[..., sp.csr_array]] = {
     )
 }
 
+_ROWS: dict[str, Callable[..., GridRows]] = {
+    "poisson1d": poisson1d_rows,
+    "poisson2d": poisson2d_rows,
+    "poisson3d": poisson3d_rows,
+    "stencil27": stencil27_rows,
+}
+
 
 def names() -> list[str]:
     """Names of all generators, simple ones first."""
@@ -125,13 +138,29 @@ def generate(name: str, **params: object) -> sp.csr_array:
     do), for a value outside its range, and for a matrix that 32-bit indices cannot hold.
     """
     function = _lookup(name)
-    known = inspect.signature(function).parameters
+    _check_names(name, params)
+    return function(**params)
+
+
+def _check_names(name: str, params: Iterable[str]) -> None:
+    known = inspect.signature(_lookup(name)).parameters
     for key in params:
         if key not in known:
             raise InvalidInputError(
                 f"{name} has no parameter {key!r}; its parameters are {', '.join(known)}"
             )
-    return function(**params)
+
+
+def row_source(spec: str) -> GridRows | None:
+    """The matrix of a specification as rows that are made where they are wanted; None: not so.
+
+    The rows are those of from_spec(); there may be more of them than 32-bit indices can number.
+    Errors as for generate().
+    """
+    name, params = parse_spec(spec)
+    _check_names(name, params)
+    make = _ROWS.get(name)
+    return None if make is None else make(**params)
 
 
 def from_spec(spec: str) -> sp.csr_array:

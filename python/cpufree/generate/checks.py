@@ -9,6 +9,8 @@ import numpy as np
 from cpufree.errors import InvalidInputError
 
 INT32_MAX = 2**31 - 1
+MOST_ROWS = 2**53
+"""Of a matrix whose rows are made apart from one another."""
 _HUGE = 1e300
 
 
@@ -69,6 +71,15 @@ def choice(name: str, value: object, options: Sequence[str]) -> str:
     if not isinstance(value, str) or value not in options:
         raise InvalidInputError(f"{name} must be one of {', '.join(options)}, but it is {value!r}")
     return value
+
+
+def check_rows(generator: str, rows: int) -> None:
+    """Refuse a matrix with more rows than are ever numbered."""
+    if rows > MOST_ROWS:
+        raise InvalidInputError(
+            f"{generator} with these parameters would have {rows} rows; at most {MOST_ROWS} are "
+            "numbered: choose smaller parameters"
+        )
 
 
 def check_size(generator: str, rows: float, nnz_per_row: float) -> None:

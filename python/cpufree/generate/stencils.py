@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,6 +17,7 @@ from cpufree.generate.graph import (
     permute,
     submatrix,
 )
+from cpufree.generate.grid_rows import GridRows, box_rows, laplacian_rows
 
 
 def _grid_laplacian(
@@ -29,15 +31,23 @@ def _grid_laplacian(
     return laplacian(int(np.prod(shape)), tails, heads, np.concatenate(per_edge), grounding.ravel())
 
 
-def _poisson(name: str, shape: tuple[int, ...], weights: Sequence[float]) -> sp.csr_array:
-    weights = checks.positive_weights("weights", weights, axes=len(shape))
-    checks.check_size(name, float(np.prod([float(s) for s in shape])), 2 * len(shape) + 1)
-    walls = np.zeros(shape)
-    for axis, weight in enumerate(weights):
-        along = np.moveaxis(walls, axis, 0)
-        along[0] += weight
-        along[-1] += weight
-    return _grid_laplacian(shape, weights, walls)
+def _poisson_rows(
+    name: str, weights: Sequence[float], most: int = checks.MOST_ROWS, **sizes: int
+) -> GridRows:
+    shape = tuple(checks.whole(key, size, most=most) for key, size in sizes.items())
+    checks.check_rows(name, prod(shape))
+    return laplacian_rows(shape, checks.positive_weights("weights", weights, axes=len(shape)))
+
+
+def _poisson(name: str, weights: Sequence[float], **sizes: int) -> sp.csr_array:
+    rows = _poisson_rows(name, weights, checks.INT32_MAX, **sizes)
+    checks.check_size(name, float(rows.shape[0]), 2 * len(sizes) + 1)
+    return rows.whole()
+
+
+def poisson1d_rows(n: int = 1000) -> GridRows:
+    """Rows of poisson1d."""
+    return _poisson_rows("poisson1d", (1.0,), n=n)
 
 
 def poisson1d(n: int = 1000) -> sp.csr_array:
@@ -45,7 +55,12 @@ def poisson1d(n: int = 1000) -> sp.csr_array:
 
     Rows n, nonzeros 3n - 2. Eigenvalues 4 sin^2(k pi / (2(n+1))), k = 1..n.
     """
-    return _poisson("poisson1d", (checks.whole("n", n),), (1.0,))
+    return _poisson("poisson1d", (1.0,), n=n)
+
+
+def poisson2d_rows(nx: int = 100, ny: int = 100, weights: Sequence[float] = (1.0, 1.0)) -> GridRows:
+    """Rows of poisson2d."""
+    return _poisson_rows("poisson2d", weights, ny=ny, nx=nx)
 
 
 def poisson2d(nx: int = 100, ny: int = 100, weights: Sequence[float] = (1.0, 1.0)) -> sp.csr_array:
@@ -54,8 +69,14 @@ def poisson2d(nx: int = 100, ny: int = 100, weights: Sequence[float] = (1.0, 1.0
     weights = (along y, along x); unequal ones make an anisotropic problem. Rows nx ny, nonzeros
     5 nx ny - 2 nx - 2 ny. Eigenvalues are sums of 4 w sin^2(k pi / (2(m+1))) over the axes.
     """
-    shape = (checks.whole("ny", ny), checks.whole("nx", nx))
-    return _poisson("poisson2d", shape, weights)
+    return _poisson("poisson2d", weights, ny=ny, nx=nx)
+
+
+def poisson3d_rows(
+    nx: int = 24, ny: int = 24, nz: int = 24, weights: Sequence[float] = (1.0, 1.0, 1.0)
+) -> GridRows:
+    """Rows of poisson3d."""
+    return _poisson_rows("poisson3d", weights, nz=nz, ny=ny, nx=nx)
 
 
 def poisson3d(
@@ -66,8 +87,15 @@ def poisson3d(
     weights = (along z, along y, along x). Rows nx ny nz, nonzeros
     7 nx ny nz - 2 (nx ny + ny nz + nx nz). Eigenvalues as for poisson2d.
     """
-    shape = (checks.whole("nz", nz), checks.whole("ny", ny), checks.whole("nx", nx))
-    return _poisson("poisson3d", shape, weights)
+    return _poisson("poisson3d", weights, nz=nz, ny=ny, nx=nx)
+
+
+def stencil27_rows(nx: int = 24, ny: int = 24, nz: int = 24) -> GridRows:
+    """Rows of stencil27."""
+    sizes = {"nz": nz, "ny": ny, "nx": nx}
+    shape = tuple(checks.whole(key, size, most=checks.MOST_ROWS) for key, size in sizes.items())
+    checks.check_rows("stencil27", prod(shape))
+    return box_rows(shape, 26.0, -1.0)
 
 
 def stencil27(nx: int = 24, ny: int = 24, nz: int = 24) -> sp.csr_array:
@@ -78,15 +106,8 @@ def stencil27(nx: int = 24, ny: int = 24, nz: int = 24) -> sp.csr_array:
     benchmark".
     """
     sizes = [checks.whole(name, size) for name, size in (("nz", nz), ("ny", ny), ("nx", nx))]
-    checks.check_size("stencil27", float(np.prod([float(s) for s in sizes])), 27)
-    ones = [np.ones(max(m - 1, 0)) for m in sizes]
-    z, y, x = (
-        sp.diags_array([one, np.ones(m), one], offsets=[-1, 0, 1], shape=(m, m))
-        for one, m in zip(ones, sizes, strict=True)
-    )
-    matrix = canonical(-sp.kron(sp.kron(z, y, format="csr"), x, format="csr"))
-    matrix.setdiag(26.0)
-    return matrix
+    checks.check_size("stencil27", float(prod(sizes)), 27)
+    return stencil27_rows(nx, ny, nz).whole()
 
 
 def ecology2(m: int = 1000, removed: int | None = None) -> sp.csr_array:

@@ -21,10 +21,17 @@ import scipy.io
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from cpufree.cache import atomic_write, read_cache, write_cache
-from cpufree.errors import CpufreeError, FileFormatError, OutOfMemoryError, VectorError
+from cpufree.cache import CachedRows, atomic_write, read_cache, write_cache
+from cpufree.errors import (
+    CpufreeError,
+    FileFormatError,
+    InvalidInputError,
+    OutOfMemoryError,
+    VectorError,
+)
 from cpufree.io.matrix_market import read_matrix_market
 from cpufree.problem import MatrixLike, as_csr, as_vector, canonical_csr
+from cpufree.rows import RowSource
 
 PathLike = str | os.PathLike[str]
 
@@ -80,6 +87,62 @@ def read_matrix(source: PathLike) -> Any:
         if suffix == ".npy":
             return np.load(path, mmap_mode="r", allow_pickle=False)
         return read_matrix_market(path)
+
+
+def open_rows(source: PathLike) -> RowSource:
+    """Return a matrix whose rows are read, or made, where they are wanted.
+
+    Args:
+        source: a cache file (.cpufree), or `gen:NAME?key=value,...` of a generator whose rows are
+            made apart from one another: poisson1d, poisson2d, poisson3d, stencil27.
+
+    Raises:
+        FileFormatError: missing, damaged, or a format that is not read by rows.
+        InvalidInputError: a generator that makes no rows, or parameters that it does not take.
+    """
+    name = os.fspath(source)
+    if isinstance(name, str) and name.startswith(GENERATOR_PREFIX):
+        from cpufree import generate  # large, and often not needed
+
+        rows = generate.row_source(name.removeprefix(GENERATOR_PREFIX))
+        if rows is None:
+            raise InvalidInputError(
+                f"{name}: this generator makes whole matrices alone; save it as a .cpufree file "
+                "('cpufree generate'), of which ranks read their own rows"
+            )
+        return rows
+    path, suffix = _check_file(source, MATRIX_SUFFIXES)
+    if suffix != ".cpufree":
+        raise FileFormatError(
+            f"{path}: rows by themselves are read from .cpufree files only; make one once: "
+            "cpufree.save_matrix('A.cpufree', cpufree.load_matrix(path))",
+            path,
+        )
+    with _reading(path, suffix):
+        return CachedRows(path)
+
+
+def load_rows_of_vector(path: PathLike, n: int, first: int, last: int) -> NDArray[Any]:
+    """Return entries [first, last) of the n numbers of a .npy file, reading no others.
+
+    Raises:
+        FileFormatError: missing, damaged, or of another format.
+        VectorError: not n real numbers, or some of these entries are not finite.
+    """
+    file, suffix = _check_file(path, VECTOR_SUFFIXES)
+    if suffix != ".npy":
+        raise FileFormatError(
+            f"{path}: ranks that have own rows alone read vectors from .npy files", path
+        )
+    with _reading(file, suffix):
+        vector = np.load(file, mmap_mode="r", allow_pickle=False)
+        if vector.shape not in ((n,), (n, 1)):
+            raise VectorError(
+                f"{path}: has shape {vector.shape}, but the matrix has {n} rows; ({n},) is needed"
+            )
+        dtype = np.float32 if vector.dtype == np.float32 else np.float64
+        own = vector.reshape(n)[first:last]
+        return np.array(as_vector(own, last - first, dtype, name=str(path)))
 
 
 def load_vector(path: PathLike, n: int) -> NDArray[Any]:

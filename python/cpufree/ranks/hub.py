@@ -29,7 +29,7 @@ class _Member:
     connection: socket.socket
     facts: dict[str, Any]
     sending: threading.Lock = field(default_factory=threading.Lock)
-    given: bytes | None = None  # in the open round
+    given: list[memoryview] | None = None  # in the open round
 
     def tell(self, facts: dict[str, Any], data: bytes = b"") -> None:
         """Send; where that fails, the thread that reads notices, too."""
@@ -53,7 +53,7 @@ class Hub:
         self._members: dict[int, _Member] = {}  # those that are connected
         self._complete = False
         self._left: set[int] = set()
-        self._what, self._only_first = "", False  # of the open round
+        self._what, self._to = "", "all"  # of the open round
         self._opened = 0.0  # when it was; 0: none is
         self._verdict: dict[str, Any] | None = None
         self._thread = threading.Thread(target=self._serve, name="cpufree hub", daemon=True)
@@ -166,31 +166,39 @@ class Hub:
                 self._fail(rank, f"has left, but others have come to '{self._what}'")
             return False
         elif do == "call":
-            self._call(rank, str(facts["what"]), bool(facts["only_first"]), data)
+            parts, begin = [], 0
+            for size in facts["sizes"]:
+                parts.append(memoryview(data)[begin : begin + int(size)])
+                begin += int(size)
+            self._call(rank, str(facts["what"]), str(facts["to"]), parts)
         return True
 
-    def _call(self, rank: int, what: str, only_first: bool, data: bytes) -> None:
+    def _call(self, rank: int, what: str, to: str, parts: list[memoryview]) -> None:
         if self._verdict is not None:
             return
         if self._left:
             self._fail(min(self._left), f"has left, but rank {rank} has come to '{what}'")
             return
         if not self._opened:
-            self._what, self._only_first, self._opened = what, only_first, time.monotonic()
-        elif what != self._what:
+            self._what, self._to, self._opened = what, to, time.monotonic()
+        elif (what, to) != (self._what, self._to):
             self._fail(
                 rank,
                 f"has come to '{what}', but others to '{self._what}': do all ranks do the same?",
             )
             return
-        self._members[rank].given = data
+        if len(parts) != (self._ranks if to == "each" else 1):
+            self._fail(rank, f"has given {len(parts)} parts to '{what}'")
+            return
+        self._members[rank].given = parts
         given = [self._members[k].given for k in sorted(self._members)]
         if len(given) < self._ranks or any(one is None for one in given):
             return
-        parts = [one for one in given if one is not None]
+        all_parts = [one for one in given if one is not None]
         for k, member in self._members.items():
             member.given = None
-            mine = parts if k == 0 or not self._only_first else []
+            mine = [one[k if to == "each" else 0] for one in all_parts]
+            mine = mine if k == 0 or to != "first" else []
             member.tell({"do": "answer", "sizes": [len(part) for part in mine]}, b"".join(mine))
         self._opened = 0.0
 

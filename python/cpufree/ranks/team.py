@@ -10,7 +10,7 @@ import queue
 import socket
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,15 +74,19 @@ class Team:
 
     def all_gather(self, what: str, data: bytes) -> list[bytes]:
         """Return what all give, by rank. `what` names the call, for messages."""
-        return self._call(what, data, only_first=False)
+        return self._call(what, "all", [data])
 
     def gather(self, what: str, data: bytes) -> list[bytes]:
         """Return what all give at rank 0, an empty list elsewhere."""
-        return self._call(what, data, only_first=True)
+        return self._call(what, "first", [data])
+
+    def exchange(self, what: str, parts: Sequence[bytes]) -> list[bytes]:
+        """Return what all have sent to this one, by rank; `parts` goes to one rank each."""
+        return self._call(what, "each", parts)
 
     def barrier(self, what: str) -> None:
         """Return once all have come."""
-        self._call(what, b"", only_first=True)
+        self._call(what, "first", [b""])
 
     def from_first(self, what: str, make: Callable[[], Arrays]) -> Arrays:
         """Return the arrays that rank 0 makes, in all members."""
@@ -190,13 +194,14 @@ class Team:
 
     # -- within --
 
-    def _call(self, what: str, data: bytes, only_first: bool) -> list[bytes]:
+    def _call(self, what: str, to: str, data: Sequence[bytes]) -> list[bytes]:
         with self._calling:
             self.check()
             with self._sending:
-                asked = {"do": "call", "what": what, "only_first": only_first}
+                sizes = [len(part) for part in data]
+                asked = {"do": "call", "what": what, "to": to, "sizes": sizes}
                 try:
-                    wire.send(self._connection, asked, data)
+                    wire.send(self._connection, asked, b"".join(data))
                 except OSError:
                     self._judged.wait(_VERDICT_SECONDS)
                     self.check()

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from ..errors import UnsupportedError
 
 if TYPE_CHECKING:
-    from .._core import GpuInfo, System
+    from .._core import GpuInfo, SlabPlan, System
+    from .placement import Placement
 
 
 def load() -> ModuleType:
@@ -40,6 +41,30 @@ def make_system(
     where = (pes, blocks, engine, list(gpus))
     more = (tuning or {}, team) if tuning or team is not None else ()
     system: System = load().System(*arrays, *where, *more)
+    return system
+
+
+def plan_slab(*arguments: Any) -> SlabPlan:
+    """Return the share of this rank in a system whose rows all ranks give together.
+
+    Arguments are the number of its first row, the rows of all ranks, indptr, indices and data, the
+    tolerance for asymmetry (below 0: entries are not checked), and the team.
+    """
+    plan: SlabPlan = load().SlabPlan(*arguments)
+    return plan
+
+
+def make_slab_system(plan: SlabPlan, where: Placement) -> System:
+    """Return a System of a share, which goes into it."""
+    system: System = load().System(
+        plan,
+        where.pes,
+        where.blocks,
+        where.engine,
+        list(where.own_devices),
+        dict(where.tuning),
+        where.team,
+    )
     return system
 
 

@@ -44,12 +44,28 @@ def team_for(engine: str, asked: Asked) -> Team | None:
 def agree_on_matrix(team: Team, A: CsrMatrix, sharing: Sequence[Any]) -> None:
     """Raise RankFailedError in all ranks unless all have the same matrix, and share it equally."""
     facts = {
+        "kind of matrix": "a whole one",
         "number of rows": A.shape[0],
         "number of nonzeros": A.nnz,
         "type of entries": str(A.dtype),
         "pattern of entries": [digest(A.indptr), digest(A.indices)],
         "values of entries": digest(A.data),
         "partition and order": [str(how) for how in sharing],
+    }
+    team.agree("matrix", facts)
+
+
+def agree_on_rows(team: Team, n: int, nnz: int | None, dtype: np.dtype[Any], check: bool) -> None:
+    """Raise RankFailedError in all ranks unless all have rows of the same kind of matrix.
+
+    `nnz` is the number of nonzeros of all of it, None where a rank does not know.
+    """
+    facts = {
+        "kind of matrix": "own rows",
+        "number of rows": n,
+        "number of nonzeros": nnz,
+        "type of entries": str(dtype),
+        "choice of checking entries": check,
     }
     team.agree("matrix", facts)
 
@@ -144,11 +160,19 @@ def solve(
     options: Mapping[str, Any],
     watch: Watch,
     call: Callable[[Callable[[int, float], bool]], Any],
+    own: bool,
 ) -> Any:
-    """Return what `call` returns for a function that follows the solve, and the team."""
+    """Return what `call` returns for a function that follows the solve.
+
+    Args:
+        vectors: right-hand side, and first guess or None; `own`: this rank's parts of them.
+    """
     with team.working():
         facts = {f"option {name}": value for name, value in options.items()}
-        facts |= {"right-hand side": digest(vectors[0]), "first guess": digest(vectors[1])}
+        if own:
+            facts["first guess"] = "none" if vectors[1] is None else "given"
+        else:
+            facts |= {"right-hand side": digest(vectors[0]), "first guess": digest(vectors[1])}
         team.agree("options of a solve", facts)
         return call(following(team, watch))
 

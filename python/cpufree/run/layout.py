@@ -50,7 +50,6 @@ def lay_out(matrix: CsrMatrix, placement: Placement, method: str, reorder: str |
         reorder: see `choose_order`.
     """
     sharing = in_team(placement.team, lambda: Sharing.of(matrix, placement.pes, method, reorder))
-    devices = tuple(gpu.index for gpu in placement.gpus)
     system = core.make_system(
         matrix.indptr,
         matrix.indices,
@@ -60,10 +59,21 @@ def lay_out(matrix: CsrMatrix, placement: Placement, method: str, reorder: str |
         pes=placement.pes,
         blocks=placement.blocks,
         engine=placement.engine,
-        gpus=devices if placement.own_gpu is None else (placement.own_gpu.index,),
+        gpus=placement.own_devices,
         tuning=dict(placement.tuning),
         team=placement.team,
     )
+    return layout_of(system, placement, sharing.why, sharing.warnings, sharing.part)
+
+
+def layout_of(
+    system: System,
+    placement: Placement,
+    why: list[str],
+    warnings: list[str],
+    part: Int32s | None = None,
+) -> Layout:
+    """Return what there is to know of a system that has been set up."""
     plan: dict[str, Any] = {**system.plan()}
     blocks = counted(plan.get("blocks", placement.blocks), "block")
     if placement.gpus:
@@ -72,11 +82,11 @@ def lay_out(matrix: CsrMatrix, placement: Placement, method: str, reorder: str |
         system=system,
         plan=plan,
         engine=placement.engine,
-        devices=devices,
+        devices=tuple(gpu.index for gpu in placement.gpus),
         device_names=gpus.models(placement.gpus),
-        why=[*placement.why, f"{blocks} each: {placement.why_blocks}", *sharing.why],
-        warnings=[*placement.warnings, *sharing.warnings, *oversubscription(placement)],
-        part=sharing.part,
+        why=[*placement.why, f"{blocks} each: {placement.why_blocks}", *why],
+        warnings=[*placement.warnings, *warnings, *oversubscription(placement)],
+        part=part,
     )
 
 
@@ -122,12 +132,18 @@ def share(A: CsrMatrix, pes: int, method: str) -> tuple[Int32s | None, list[str]
     warnings = []
     if parts.fallback:
         warnings.append(f"rows are shared out in consecutive blocks: {parts.why}")
-    if parts.report.imbalance > UNBALANCED:
-        warnings.append(
-            f"the largest PE has {parts.report.imbalance:.2f} times the mean nonzeros; the "
-            "others wait for it: fewer PEs may be as fast"
-        )
+    warnings += balance_warning(parts.report.imbalance)
     return parts.part, [f"{parts.method} partition: {parts.why}"], warnings
+
+
+def balance_warning(imbalance: float) -> list[str]:
+    """Return a warning where one PE has many more nonzeros than the others."""
+    if imbalance <= UNBALANCED:
+        return []
+    return [
+        f"the largest PE has {imbalance:.2f} times the mean nonzeros; the others wait for it: "
+        "fewer PEs may be as fast"
+    ]
 
 
 def oversubscription(placement: Placement) -> list[str]:

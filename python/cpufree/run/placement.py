@@ -64,6 +64,12 @@ class Placement:
     """Cores for all PEs of this machine; None: those of this process."""
     tuning: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def own_devices(self) -> tuple[int, ...]:
+        """Numbers of the GPUs of this process."""
+        own = self.gpus if self.own_gpu is None else [self.own_gpu]
+        return tuple(gpu.index for gpu in own)
+
 
 def named_engine(asked: Asked, env: Env, on_gpu: bool = False) -> str:
     """Return the engine that is asked for by name, "auto" where none is, once it can be had.

@@ -16,13 +16,14 @@ import numpy.typing as npt
 from ..env import Env
 from ..errors import InvalidInputError
 from ..problem import CsrMatrix, as_csr, as_vector, cuda_device
-from ..result import Reason, Result, dtype_name
-from ..validate import check_spd_input
-from . import choices, core, in_processes, on_gpu
+from ..result import Reason, Result
+from ..rows import RowSlab, RowSource
+from . import choices, core, in_processes, on_gpu, own_rows
 from .gpu_choice import Size
 from .layout import Layout, lay_out
 from .notes import numerical_notes, rounding_note
 from .placement import GPU_NNZ, Asked, named_engine, place
+from .preparation import check_matrix, oddness, solve_dtype, with_dtype
 from .watch import Progress, Watch
 
 if TYPE_CHECKING:
@@ -35,7 +36,9 @@ class Solver:
     Parameters:
         A: n × n, sparse, symmetric positive definite: SciPy sparse, dense NumPy, CsrMatrix, a
             matrix of CuPy or PyTorch, or the path of a file. It is copied; later changes have no
-            effect.
+            effect. In several processes also a RowSlab, the rows of this one alone, or what
+            open_rows returns. Then all vectors are those of its rows, and partition and reorder
+            are left out.
         pes: number of PEs, "auto". On the engine cuda_p2p a PE is a GPU, on the CPU engine a group
             of threads, and auto is 1.
         blocks: blocks for each PE, "auto" (a GPU: as many as run at once; the CPU engine, whose
@@ -82,13 +85,18 @@ class Solver:
         self._sharing = (partition, reorder)
         self._lock = threading.Lock()
         with self._working():
-            matrix = as_csr(A)
-            self._odd = check_matrix(matrix) if check else []
-            matrix = with_dtype(matrix, dtype if _right is None else solve_dtype(matrix, _right))
-            self.shape = matrix.shape
-            self.dtype = np.dtype(matrix.dtype)
-            self._layout: Layout | None = self._lay_out(matrix, near)
-            self._rows = self._own_rows(self._layout)
+            rows = isinstance(A, (RowSlab, RowSource))
+            source = A if rows else as_csr(A)
+            kind = dtype if _right is None else solve_dtype(source, _right)
+            if rows:
+                matrix = None
+                self._layout: Layout | None = self._lay_out_rows(source, check, kind)
+            else:
+                self._odd = check_matrix(source) if check else []
+                matrix = with_dtype(source, kind)
+                self.shape, self.dtype = matrix.shape, np.dtype(matrix.dtype)
+                self._layout = self._lay_out(matrix, near)
+                self._rows = self._own_rows(self._layout)
         self.engine = self._layout.engine
         self.gpus, self.device = self._layout.devices, self._layout.device_names
         self._plan = self._layout.plan
@@ -96,9 +104,10 @@ class Solver:
         # A small system that has stayed on the CPU unasked is set up on a GPU too once a right-hand
         # side lies there. It is copied, for the caller may change A until then.
         unasked = named == "auto" and self.engine == "cpu_threads"
-        keep = unasked and matrix.nnz < GPU_NNZ and core.cuda_built()
-        arrays: tuple[Any, ...] = (matrix.indptr, matrix.indices, matrix.data)
-        self._arrays = tuple(array.copy() for array in arrays) if keep else None
+        self._arrays: tuple[Any, ...] | None = None
+        if matrix is not None and unasked and matrix.nnz < GPU_NNZ and core.cuda_built():
+            arrays = (matrix.indptr, matrix.indices, matrix.data)
+            self._arrays = tuple(array.copy() for array in arrays)
         self._gpu_layout: Layout | None = None
         self.setup_seconds = time.perf_counter() - begin
 
@@ -106,7 +115,16 @@ class Solver:
         """Have the others of a team told of an error here: they would wait for this process."""
         return nullcontext() if self._team is None else self._team.working()
 
-    def _own_rows(self, layout: Layout) -> npt.NDArray[np.intp] | None:
+    def _lay_out_rows(self, rows: Any, check: bool, dtype: Any) -> Layout:
+        own = own_rows.lay_out(
+            self._team, rows, self._asked, self._env, self._sharing, check, dtype
+        )
+        self.shape, self.dtype = (own.n, own.n), own.dtype
+        self._odd = oddness(own.asymmetry)
+        self._rows = range(own.first, own.last)
+        return own.layout
+
+    def _own_rows(self, layout: Layout) -> npt.NDArray[np.intp] | range | None:
         """Return the rows of this process; None: all."""
         if layout.part is None or self._team is None:
             return None
@@ -156,7 +174,7 @@ class Solver:
     @property
     def rows(self) -> npt.NDArray[np.intp]:
         """Numbers of the rows that this process owns: all of them, where it works alone."""
-        return np.arange(self.shape[0]) if self._rows is None else self._rows.copy()
+        return np.arange(self.shape[0]) if self._rows is None else np.array(self._rows)
 
     def solve(
         self,
@@ -195,7 +213,7 @@ class Solver:
             replace_every: pipecg: iterations between replacements of the residual by b - A x,
                 0 for never. Once b - A x exceeds twice what the recurrence says, prcg takes over.
             gather: of several processes, rank 0 gets all of x; False: each has its own rows alone
-                (see `rows`).
+                (see `rows`), as always where they have given these alone, as RowSlab.
 
         Returns a Result; non-convergence is not an exception but a Result with its reason.
         Raises InvalidInputError for options out of range, VectorError for a b or x0 that does not
@@ -203,7 +221,8 @@ class Solver:
         """
         begin = time.perf_counter()
         with self._working():
-            n = self.shape[0]
+            own = isinstance(self._rows, range)  # else vectors are those of all rows
+            n = len(self._rows) if isinstance(self._rows, range) else self.shape[0]
             near = cuda_device(b)
             with self._lock:
                 layout = self._layout_for(near)
@@ -221,7 +240,9 @@ class Solver:
                 "pc": choices.one_of("preconditioner pc", pc, choices.PRECONDITIONERS),
                 "rtol": choices.real("rtol", rtol),
                 "atol": choices.real("atol", atol),
-                "maxiter": 10 * n if maxiter is None else choices.integer("maxiter", maxiter),
+                "maxiter": 10 * self.shape[0]
+                if maxiter is None
+                else choices.integer("maxiter", maxiter),
                 "time_limit": choices.seconds("time_limit", time_limit, 0.0),
                 "wait_limit": choices.seconds("wait_limit", wait_limit, self._wait_limit),
                 "replace_every": choices.integer("replace_every", replace_every),
@@ -234,7 +255,8 @@ class Solver:
                 else:
                     solve = partial(core.solve, layout.system, right, guess, None, options)
                     options["gather"] = bool(gather)
-                    outcome = in_processes.solve(self._team, (right, guess), options, watch, solve)
+                    given = (right, guess)
+                    outcome = in_processes.solve(self._team, given, options, watch, solve, own)
             if watch.error is not None:
                 raise watch.error
             seconds = time.perf_counter() - begin
@@ -298,33 +320,6 @@ class Solver:
 
     def __exit__(self, *error: object) -> None:
         self.close()
-
-
-def check_matrix(A: CsrMatrix) -> list[str]:
-    """Raise MatrixError where A cannot be solved; return what is odd about it."""
-    asymmetry = check_spd_input(A)
-    if asymmetry == 0.0:
-        return []
-    return [f"A is symmetric only to within {asymmetry:.1e} of its diagonal, which passes as noise"]
-
-
-def with_dtype(A: CsrMatrix, dtype: npt.DTypeLike | None) -> CsrMatrix:
-    """Return A with values of dtype, float32 or float64; None: as they are."""
-    if dtype is None or np.dtype(dtype) == A.dtype:
-        return A
-    if np.dtype(dtype) not in (np.float32, np.float64):
-        raise InvalidInputError(f"dtype is {np.dtype(dtype)}: choose float32 or float64")
-    with np.errstate(over="ignore"):
-        data = A.data.astype(dtype)
-    if not np.isfinite(data).all() and np.isfinite(A.data).all():
-        raise InvalidInputError(f"entries of A are too large for {np.dtype(dtype)}: use float64")
-    return CsrMatrix(A.indptr, A.indices, data)
-
-
-def solve_dtype(A: CsrMatrix, b: Any) -> type[np.float32] | type[np.float64]:
-    """Return the common type of A and b: float32 only where both are no wider."""
-    narrow = A.dtype == np.float32 and dtype_name(b) in ("float32", "float16")
-    return np.float32 if narrow else np.float64
 
 
 def solve(

@@ -1,0 +1,124 @@
+"""Systems that no process holds as a whole: each rank gives its own rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..env import Env
+from ..errors import InvalidInputError
+from ..ranks import Team
+from ..rows import RowSlab, RowSource
+from ..validate import SYMMETRY_TOLERANCE
+from . import choices, core, in_processes
+from .gpu_choice import Size
+from .layout import Layout, balance_warning, layout_of
+from .placement import Asked
+
+_UNCHECKED = -1.0  # as a tolerance: the core looks at the pattern between ranks alone
+
+
+@dataclass(frozen=True)
+class OwnRows:
+    """What a rank knows of a system whose rows are spread over all of them."""
+
+    layout: Layout
+    n: int
+    """Rows of the whole matrix."""
+    first: int
+    last: int
+    """Rows [first, last) are this rank's."""
+    dtype: np.dtype[Any]
+    asymmetry: float
+
+
+def lay_out(
+    team: Team | None,
+    rows: RowSlab | RowSource,
+    asked: Asked,
+    env: Env,
+    sharing: tuple[str, str | bool],
+    check: bool,
+    dtype: npt.DTypeLike | None,
+) -> OwnRows:
+    """Plan a system together with the other ranks, and set up this one's part.
+
+    Args:
+        team: this process is one of them.
+        rows: of this rank; of a source, it takes its part of about as many entries as the others'.
+        asked, env: where it is to be solved.
+        sharing: partition and order of rows, as Solver takes them.
+        check: have the entries checked.
+        dtype: of the solve; None: that of the rows.
+
+    Raises:
+        InvalidInputError: the ranks' rows are not one matrix, or one that cannot be solved.
+        UnsupportedError: an engine of one process.
+    """
+    require_possible(team, sharing)
+    assert team is not None
+    kind = np.dtype(rows.dtype if dtype is None else dtype)
+    if kind not in (np.float32, np.float64):
+        raise InvalidInputError(f"dtype is {kind}: choose float32 or float64")
+    known = rows.nnz if isinstance(rows, RowSource) else None
+    in_processes.agree_on_rows(team, rows.shape[0], known, kind, check)
+    first, last, plan = _plan(team, rows, kind, check)
+    nnz = sum(facts["nnz"] for facts in team.tell_all("size", {"nnz": plan.nnz}))
+    size = Size(rows.shape[0], nnz, kind.itemsize)
+    where = in_processes.place(team, asked, env, size)
+    layout = layout_of(
+        core.make_slab_system(plan, where), where, [f"own rows: {_origin(rows)}"], []
+    )
+    layout.warnings.extend(balance_warning(layout.plan["imbalance"]))
+    return OwnRows(layout, rows.shape[0], first, last, kind, plan.asymmetry)
+
+
+def require_possible(team: Team | None, sharing: tuple[str, str | bool]) -> None:
+    """Raise InvalidInputError where rows cannot stay as they are given."""
+    if team is None:
+        raise InvalidInputError(
+            "rows of a part of a matrix are solved by several processes: give engine 'nvshmem' or "
+            "'cpu_processes' in a program that a launcher has started ('cpufree run -n N ...')"
+        )
+    partition, reorder = sharing
+    if partition not in ("auto", "contiguous"):
+        raise InvalidInputError(
+            f"partition is {partition!r}, but ranks own the rows that they are given: leave it "
+            "out, and number the rows so that those of a part are together"
+        )
+    if reorder not in ("auto", "natural", False):
+        raise InvalidInputError(
+            f"reorder is {reorder!r}, but ranks keep the rows that they are given in their order: "
+            "leave it out"
+        )
+
+
+def _plan(
+    team: Team, rows: RowSlab | RowSource, dtype: np.dtype[Any], check: bool
+) -> tuple[int, int, Any]:
+    """Return the range of this rank's rows, and its share of the plan.
+
+    The arrays of a source are gone once it is planned: the plan has what is needed of them.
+    """
+    if isinstance(rows, RowSource):
+        first, last = rows.range_of(team.rank, team.size)
+        threads = max(1, choices.available_cores() // team.size_here)
+        slab = rows.rows(first, last, threads)
+    else:
+        slab = rows
+    values = slab.data
+    if values.dtype != dtype:
+        with np.errstate(over="ignore"):
+            values = values.astype(dtype)
+    tolerance = SYMMETRY_TOLERANCE[dtype.name] if check else _UNCHECKED
+    plan = core.plan_slab(
+        slab.first_row, slab.shape[0], slab.indptr, slab.indices, values, tolerance, team
+    )
+    return slab.first_row, slab.first_row + slab.count, plan
+
+
+def _origin(rows: RowSlab | RowSource) -> str:
+    return "each rank has read or made its part" if isinstance(rows, RowSource) else "as given"

@@ -1,0 +1,44 @@
+"""Matrices before they are laid out: checked, and in the type of the solve."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import InvalidInputError
+from ..problem import CsrMatrix
+from ..result import dtype_name
+from ..validate import check_spd_input
+
+
+def check_matrix(A: CsrMatrix) -> list[str]:
+    """Raise MatrixError where A cannot be solved; return what is odd about it."""
+    return oddness(check_spd_input(A))
+
+
+def oddness(asymmetry: float) -> list[str]:
+    """Return what to tell of a matrix that is this far from symmetric."""
+    if asymmetry == 0.0:
+        return []
+    return [f"A is symmetric only to within {asymmetry:.1e} of its diagonal, which passes as noise"]
+
+
+def with_dtype(A: CsrMatrix, dtype: npt.DTypeLike | None) -> CsrMatrix:
+    """Return A with values of dtype, float32 or float64; None: as they are."""
+    if dtype is None or np.dtype(dtype) == A.dtype:
+        return A
+    if np.dtype(dtype) not in (np.float32, np.float64):
+        raise InvalidInputError(f"dtype is {np.dtype(dtype)}: choose float32 or float64")
+    with np.errstate(over="ignore"):
+        data = A.data.astype(dtype)
+    if not np.isfinite(data).all() and np.isfinite(A.data).all():
+        raise InvalidInputError(f"entries of A are too large for {np.dtype(dtype)}: use float64")
+    return CsrMatrix(A.indptr, A.indices, data)
+
+
+def solve_dtype(A: Any, b: Any) -> type[np.float32] | type[np.float64]:
+    """Return the common type of A and b: float32 only where both are no wider."""
+    narrow = A.dtype == np.float32 and dtype_name(b) in ("float32", "float16")
+    return np.float32 if narrow else np.float64
