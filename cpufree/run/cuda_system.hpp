@@ -61,7 +61,7 @@ class CudaSystem final : public System<T> {
     Array<Destination> destinations;
     Array<std::int32_t> source, global_row;
     Array<std::int32_t> names;  // of a slab's rows (row_names), once they are needed
-    RemoteTables remote;  // where there are several nodes
+    RemoteTables remote;        // where there are several nodes
     Array<BlockShare<Matrix>> shares;
     Array<Split> splits;                            // of the blocks, once they have been asked for
     std::array<Array<T>, kPrivateVectors> vectors;  // in the order of `each_private`
