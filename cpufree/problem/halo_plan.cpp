@@ -15,8 +15,6 @@ namespace cpufree {
 
 namespace {
 
-constexpr std::int64_t kGrain = 200'000;  // nonzeros that are worth a thread
-
 // Calls f(pe, rows) for runs of rows [first, end) of every PE, first = first_row(local), that are
 // together all of them, on all cores.
 template <class T, class First, class F>
@@ -30,9 +28,7 @@ void for_row_chunks(const HaloPlan<T>& plan, First&& first_row, F&& f) {
     const LocalSystem<T>& local = plan.local[at(pe)];
     const RowRange rows{first_row(local), local.rows()};
     const std::int64_t entries = local.row_ptr[at(rows.end)] - local.row_ptr[at(rows.begin)];
-    const auto parts = static_cast<int>(
-        std::min<std::int64_t>(entries / kGrain + 1, std::int64_t{4} * available_cores()));
-    for (const RowRange& part : split_rows(local.row_ptr, rows, parts))
+    for (const RowRange& part : split_rows(local.row_ptr, rows, parts_for_threads(entries)))
       chunks.push_back({pe, part});
   }
   in_parallel(static_cast<int>(chunks.size()),
@@ -92,11 +88,8 @@ template <class T>
 std::vector<char> find_boundary(const CsrView<T>& a, std::span<const std::int32_t> part, int pes) {
   std::vector<char> remote(at(a.n), 0);
   if (pes == 1) return remote;
-  const auto parts = static_cast<int>(
-      std::min<std::int64_t>(a.nnz() / kGrain + 1, std::int64_t{4} * available_cores()));
-  const auto chunks = split_rows(a.row_ptr, {0, a.n}, parts);
-  in_parallel(parts, [&](int k) {
-    for (std::int32_t row = chunks[at(k)].begin; row < chunks[at(k)].end; ++row)
+  for_chunks(a.row_ptr, [&](RowRange chunk) {
+    for (std::int32_t row = chunk.begin; row < chunk.end; ++row)
       remote[at(row)] = has_remote_column(a, part, row) ? 1 : 0;
   });
   return remote;

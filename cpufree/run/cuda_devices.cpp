@@ -50,6 +50,15 @@ void require_reach(int pes) {
                                         " of them at most, not " + std::to_string(pes));
 }
 
+std::jthread wake_devices(const std::vector<int>& devices) {
+  return std::jthread([devices] {
+    const cuda_p2p::DeviceLocks locks(devices);
+    for (const int device : devices)
+      if (cudaSetDevice(device) != cudaSuccess || cudaFree(nullptr) != cudaSuccess)
+        static_cast<void>(cudaGetLastError());
+  });
+}
+
 std::size_t fast_memory_limit(const void* kernel, const std::vector<int>& devices, int blocks) {
   constexpr std::size_t kSlack = 1024;  // what CUDA keeps of every block's
   std::size_t limit = std::size_t{1} << 30;

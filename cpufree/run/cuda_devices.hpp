@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <thread>
 #include <vector>
 
 #include "cpufree/run/cuda_run.hpp"
@@ -14,6 +15,10 @@ std::vector<int> choose_devices(int pes, const std::vector<int>& named);
 
 // Throws InvalidInput for more PEs, in however many processes, than address one another's memory.
 void require_reach(int pes);
+
+// Starts CUDA on the devices, which takes a while, beside what the host does meanwhile. Failures
+// show again where the devices are used.
+std::jthread wake_devices(const std::vector<int>& devices);
 
 // Bytes of dynamic shared memory that each of `blocks` blocks may have on every device.
 std::size_t fast_memory_limit(const void* kernel, const std::vector<int>& devices, int blocks);

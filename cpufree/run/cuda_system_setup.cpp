@@ -40,17 +40,6 @@ std::size_t room_on_chip(const std::vector<int>& devices, int blocks) {
   return room;
 }
 
-// Starts CUDA on the devices, which takes a while, beside what the host does meanwhile. Failures
-// show again where the devices are used.
-std::jthread wake(const std::vector<int>& devices) {
-  return std::jthread([devices] {
-    const cuda_p2p::DeviceLocks locks(devices);
-    for (const int device : devices)
-      if (cudaSetDevice(device) != cudaSuccess || cudaFree(nullptr) != cudaSuccess)
-        static_cast<void>(cudaGetLastError());
-  });
-}
-
 }  // namespace
 
 template <class T>
@@ -72,7 +61,7 @@ template <class T>
 CudaSystem<T>::CudaSystem(const CsrView<T>& matrix, std::span<const std::int32_t> part,
                           std::span<const std::int32_t> order, const SystemSpec& spec)
     : CudaSystem(matrix.n, matrix.n, spec) {
-  std::jthread waking = wake(devices_);
+  std::jthread waking = wake_devices(devices_);
   auto plan = plan_of(matrix, part, order, spec.pes);
   waking.join();
   if (team_) gathering_.emplace(team_, plan);

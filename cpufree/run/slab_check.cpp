@@ -1,13 +1,18 @@
 #include "cpufree/run/slab_check.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>
 #include <limits>
 #include <mutex>
+#include <optional>
+#include <span>
 #include <string>
 
 #include "cpufree/base/error.hpp"
+#include "cpufree/base/index.hpp"
+#include "cpufree/problem/partition.hpp"
 
 namespace cpufree {
 
@@ -26,6 +31,43 @@ std::string place(std::int64_t row, std::int64_t column) {
 std::string missing(std::int64_t first, std::int64_t end) {
   if (end - first == 1) return "row " + std::to_string(first) + " is missing: ";
   return "rows " + std::to_string(first) + " to " + std::to_string(end - 1) + " are missing: ";
+}
+
+struct Part {
+  std::int64_t first, end, all;
+};
+struct Misfit {
+  int rank;
+  std::string what;
+};
+
+// The first of the parts, by rank, that makes them other than all rows of one matrix.
+std::optional<Misfit> find_misfit(const std::vector<Part>& parts) {
+  std::int64_t next = 0;
+  for (int k = 0; k < static_cast<int>(parts.size()); ++k) {
+    const Part& part = parts[at(k)];
+    const std::string rank = "rank " + std::to_string(k);
+    const std::string begins = rank + " begins at row " + std::to_string(part.first);
+    if (part.all != parts[0].all)
+      return Misfit{k, rank + " has rows of a matrix with " + std::to_string(part.all) +
+                           " rows, rank 0 of one with " + std::to_string(parts[0].all)};
+    if (part.first < 0) return Misfit{k, begins + ": rows are numbered from 0"};
+    if (part.first > next) return Misfit{k, missing(next, part.first) + begins};
+    if (part.first < next)
+      return Misfit{k, begins + ", but the ranks before it end with row " +
+                           std::to_string(next - 1) +
+                           ": each row belongs to one rank, in the order of ranks"};
+    next = part.end;
+  }
+  const int last = static_cast<int>(parts.size()) - 1;
+  const std::int64_t all = parts[0].all;
+  const std::string ends =
+      "rank " + std::to_string(last) + " ends with row " + std::to_string(next - 1);
+  if (next < all) return Misfit{last, missing(next, all) + ends};
+  if (next > all)
+    return Misfit{last, ends + ", but the matrix has " + std::to_string(all) + " rows"};
+  if (all < 1) return Misfit{0, "the matrix has no rows"};
+  return {};
 }
 
 template <class T>
@@ -105,33 +147,16 @@ double check_row(const RowSlab<T>& slab, std::int64_t row, double tolerance) {
 
 template <class T>
 std::vector<std::int64_t> gather_bounds(const RowSlab<T>& slab, Team& team) {
-  struct Part {
-    std::int64_t first, end, all;
-  };
   const auto parts = each(team, "rows of the ranks", Part{slab.first, slab.end(), slab.all_rows});
-  std::vector<std::int64_t> bounds;
-  std::int64_t next = 0;
-  for (std::size_t k = 0; k < parts.size(); ++k) {
-    const std::string rank = "rank " + std::to_string(k);
-    require(parts[k].all == parts[0].all,
-            rank + " has rows of a matrix with " + std::to_string(parts[k].all) +
-                " rows, rank 0 of one with " + std::to_string(parts[0].all));
-    require(parts[k].first <= next, missing(next, parts[k].first) + rank + " begins at row " +
-                                        std::to_string(parts[k].first));
-    require(parts[k].first == next, rank + " begins at row " + std::to_string(parts[k].first) +
-                                        ", but the ranks before it " + "end with row " +
-                                        std::to_string(next - 1) +
-                                        ": each row belongs to one rank, in the order of ranks");
-    bounds.push_back(parts[k].first);
-    next = parts[k].end;
+  if (const auto found = find_misfit(parts)) {
+    // All find the same, and it is told once, by the rank that it is about: that one fails, and
+    // does not come to the call in which the others wait for its verdict.
+    if (found->rank != team.rank()) barrier(team, "rows that fit");
+    throw InvalidInput(found->what);
   }
-  const std::int64_t all = parts[0].all;
-  const std::string last = "rank " + std::to_string(parts.size() - 1);
-  require(next >= all, missing(next, all) + last + " ends with row " + std::to_string(next - 1));
-  require(next == all, last + " ends with row " + std::to_string(next - 1) +
-                           ", but the matrix has " + std::to_string(all) + " rows");
-  require(all >= 1, "the matrix has no rows");
-  bounds.push_back(all);
+  std::vector<std::int64_t> bounds;
+  for (const Part& part : parts) bounds.push_back(part.first);
+  bounds.push_back(slab.all_rows);
   return bounds;
 }
 

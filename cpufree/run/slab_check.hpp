@@ -2,32 +2,17 @@
 // are those of the matrix.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
-#include <span>
 #include <vector>
 
-#include "cpufree/base/index.hpp"
-#include "cpufree/base/parallel.hpp"
 #include "cpufree/problem/csr.hpp"
-#include "cpufree/problem/partition.hpp"
 #include "cpufree/run/team.hpp"
 
 namespace cpufree {
 
-// Calls f for runs of rows that are together all of them, on all cores.
-template <class F>
-void for_chunks(std::span<const std::int64_t> row_ptr, F&& f) {
-  constexpr std::int64_t kGrain = 200'000;  // nonzeros that are worth a thread
-  const auto rows = static_cast<std::int32_t>(row_ptr.size() - 1);
-  const auto parts = static_cast<int>(
-      std::min<std::int64_t>(row_ptr.back() / kGrain + 1, std::int64_t{4} * available_cores()));
-  const auto chunks = split_rows(row_ptr, {0, rows}, parts);
-  in_parallel(parts, [&](int k) { f(chunks[at(k)]); });
-}
-
-// The first row of each rank, and the number of all. Throws InvalidInput, in all members, unless
-// the slabs are, by rank, all rows of one matrix.
+// The first row of each rank, and the number of all. Unless the slabs are, by rank, all rows of one
+// matrix, it throws: InvalidInput in the first rank whose rows do not fit, in the others what calls
+// throw where a member has failed.
 template <class T>
 std::vector<std::int64_t> gather_bounds(const RowSlab<T>& slab, Team& team);
 

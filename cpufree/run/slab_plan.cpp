@@ -11,6 +11,7 @@
 #include "cpufree/problem/halo_build.hpp"
 #include "cpufree/problem/partition.hpp"
 #include "cpufree/run/slab_check.hpp"
+#include "cpufree/run/team_peers.hpp"
 
 namespace cpufree {
 
@@ -37,15 +38,10 @@ template <class V>
 using ByRank = std::vector<std::vector<V>>;
 
 template <class V>
-ByRank<V> exchange_all(Team& team, const char* what, const ByRank<V>& mine) {
-  std::vector<Bytes> sent;
-  for (const auto& list : mine) {
-    const auto bytes = bytes_of(list);
-    sent.emplace_back(bytes.begin(), bytes.end());
-  }
-  ByRank<V> got;
-  for (const Bytes& bytes : team.exchange(what, sent)) got.push_back(values_of<V>(bytes));
-  return got;
+ByRank<V> exchange_all(Team& team, const char* what, ByRank<V> mine) {
+  std::vector<ByRank<V>> here;
+  here.push_back(std::move(mine));
+  return std::move(exchange_lists(TeamPeers(team), what, here).at(0));
 }
 
 template <class T>
@@ -114,8 +110,10 @@ class SlabPlanner {
                         [&](std::int64_t e) { return crossings_[k][at(e)].mirrored(); });
       for (const std::int64_t e : order_[k]) sent[k].push_back(crossings_[k][at(e)].mirrored());
     }
-    const auto theirs = exchange_all(team_, "entries between ranks", sent);
-    for (std::size_t k = 0; k < sent.size(); ++k)
+    const auto theirs = exchange_all(team_, "entries between ranks", std::move(sent));
+    // Both find that their lists differ; the lower one tells, and the verdict ends the next call of
+    // the other, which until then works with its own lists alone.
+    for (std::size_t k = at(team_.rank()) + 1; k < theirs.size(); ++k)
       if (theirs[k] != crossings_[k]) refuse_one_way(static_cast<int>(k), theirs[k]);
   }
 
@@ -138,15 +136,15 @@ class SlabPlanner {
     ByRank<T> sent(values_.size());
     for (std::size_t k = 0; k < sent.size(); ++k)
       for (const std::int64_t e : order_[k]) sent[k].push_back(values_[k][at(e)]);
-    const auto theirs = exchange_all(team_, "values between ranks", sent);
-    ByRank<Differing> differing(sent.size());
-    for (std::size_t k = 0; k < sent.size(); ++k)
+    const auto theirs = exchange_all(team_, "values between ranks", std::move(sent));
+    ByRank<Differing> differing(theirs.size());
+    for (std::size_t k = 0; k < theirs.size(); ++k)
       for (std::size_t e = 0; e < theirs[k].size(); ++e)
         if (theirs[k][e] != values_[k][e])
           differing[k].push_back({static_cast<std::int64_t>(e), static_cast<double>(values_[k][e]),
                                   diagonal_of(slab_, crossings_[k][e].row)});
     double worst = 0.0;
-    const auto told = exchange_all(team_, "values that differ", differing);
+    const auto told = exchange_all(team_, "values that differ", std::move(differing));
     for (std::size_t k = 0; k < told.size(); ++k)
       for (const Differing& d : told[k]) {
         const std::size_t e = at(order_[k][at(d.place)]);
@@ -192,7 +190,7 @@ class SlabPlanner {
               "a rank can hold at most 2^31 - 1 rows and ghosts; use more ranks");
       each_row_read_by(k, [&](std::int32_t row) { told[k].push_back(place_[at(row)]); });
     }
-    const auto heard = exchange_all(team_, "rows of the ghosts", told);
+    const auto heard = exchange_all(team_, "rows of the ghosts", std::move(told));
     std::vector<RowOfPe> list;
     for (std::size_t k = 0; k < heard.size(); ++k) {
       const auto pe = static_cast<std::int32_t>(k);

@@ -28,8 +28,8 @@ struct SlabPlan {
 // `tolerance` >= 0, as then are that entries are finite, that the diagonal is positive, and that no
 // pair of entries misses symmetry by more than tolerance * sqrt(a_ii a_jj).
 //
-// Throws InvalidInput where the slabs are not the rows of one matrix, BadEntry for an entry; both
-// name the rank unless it is this one.
+// Throws InvalidInput where the slabs are not the rows of one matrix, BadEntry for an entry. What
+// several ranks find is thrown in one of them; the calls of the others throw then, as Team says.
 template <class T>
 SlabPlan<T> plan_slab(const RowSlab<T>& slab, Team& team, double tolerance);
 

@@ -10,8 +10,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from .errors import MatrixError
+from .errors import InvalidInputError, MatrixError
 from .problem import float_type
+
+MOST_ROWS_OF_RANK = 2**31 - 2  # local rows have 32-bit numbers
 
 
 class RowSlab:
@@ -104,6 +106,20 @@ class RowSource(ABC):
         return row - (ideal - self.entries_before(row - 1) < self.entries_before(row) - ideal)
 
 
+def rows_of_rank(source: RowSource, rank: int, ranks: int) -> tuple[int, int]:
+    """Return the rows [first, last) of a source that one of several ranks takes.
+
+    Raises InvalidInputError where they are too many for a rank.
+    """
+    first, last = source.range_of(rank, ranks)
+    if last - first > MOST_ROWS_OF_RANK:
+        raise InvalidInputError(
+            f"rows {first} to {last - 1} of rank {rank} are too many: a rank can hold at most "
+            "2^31 - 2 rows; use more ranks"
+        )
+    return first, last
+
+
 def _three_arrays(rows: Any, n: int | None) -> tuple[Any, Any, Any]:
     if not isinstance(rows, (tuple, list)) or len(rows) != 3:
         kind = f"{type(rows).__module__}.{type(rows).__qualname__}"
@@ -141,7 +157,8 @@ def _canonical(
         if columns.min() < 0 or columns.max() >= n:
             where = columns.min() if columns.min() < 0 else columns.max()
             raise MatrixError(f"there is a column {where}; columns run from 0 to {n - 1}")
-        matrix = sp.csr_array((values.copy(), columns.copy(), start), shape=(start.size - 1, n))
+        own = (values.copy(), columns.copy(), start.copy())  # summed in place
+        matrix = sp.csr_array(own, shape=(start.size - 1, n))
         matrix.sum_duplicates()
         start, columns = (array.astype(np.int64) for array in (matrix.indptr, matrix.indices))
         values = matrix.data

@@ -78,12 +78,21 @@ std::vector<std::string> refusals(const std::vector<Rows<double>>& rows, double 
   run_team(static_cast<int>(rows.size()), [&](const std::shared_ptr<Team>& team) {
     try {
       plan_slab(rows[at(team->rank())].slab(), *team, tolerance);
-    } catch (const InvalidInput& error) {
+    } catch (const std::exception& error) {
       said[at(team->rank())] = error.what();
       throw;
     }
   });
   return said;
+}
+
+constexpr const char* kOfAnother = "the team failed";  // how it begins where another rank tells
+
+// Whether this rank alone tells what is wrong, and the others learn it from the team.
+bool tells_alone(const std::vector<std::string>& said, std::size_t rank) {
+  for (std::size_t k = 0; k < said.size(); ++k)
+    if ((said[k].find(kOfAnother) == std::string::npos) != (k == rank)) return false;
+  return true;
 }
 
 bool says(const std::string& text, const char* words) {
@@ -170,6 +179,31 @@ TEST(missing_rows_are_named) {
     CHECK(says(said, "row 9 is missing: rank 1 ends with row 8"));
 }
 
+TEST(rows_before_the_first_are_refused) {
+  const auto a = grid2d(10, 1);
+  auto rows = halves(a);
+  rows[0].first = -3;
+  for (const std::string& said : refusals(rows, kUnchecked))
+    CHECK(says(said, "rank 0 begins at row -3: rows are numbered from 0"));
+}
+
+TEST(the_rank_whose_rows_do_not_fit_tells_it_alone) {
+  const auto a = grid2d(12, 1);
+  CHECK(tells_alone(refusals({rows_of(a, 0, 4), rows_of(a, 3, 8), rows_of(a, 8, 12)}, 0.0), 1));
+  CHECK(tells_alone(refusals({rows_of(a, 0, 4), rows_of(a, 4, 8), rows_of(a, 9, 12)}, 0.0), 2));
+  CHECK(tells_alone(refusals({rows_of(a, 1, 4), rows_of(a, 4, 8), rows_of(a, 8, 12)}, 0.0), 0));
+}
+
+TEST(of_two_ranks_whose_patterns_differ_the_lower_one_tells) {
+  Entries e;
+  for (std::int32_t i = 0; i < 12; ++i) e[{i, i}] = 2.0;
+  e[{5, 10}] = e[{11, 4}] = -1.0;  // both lack one of the other, in ranks 1 and 2
+  const auto a = from_entries<double>(12, e);
+  for (const double tolerance : {kUnchecked, 1e-12})
+    CHECK(tells_alone(refusals({rows_of(a, 0, 4), rows_of(a, 4, 8), rows_of(a, 8, 12)}, tolerance),
+                      1));
+}
+
 TEST(rows_of_two_ranks_are_named) {
   const auto a = grid2d(10, 1);
   for (const std::string& said : refusals({rows_of(a, 0, 6), rows_of(a, 4, 10)}, kUnchecked))
@@ -213,7 +247,7 @@ TEST(arrays_that_do_not_belong_together_are_refused) {
   CHECK(says(refusals(rows, kUnchecked)[0], "indptr must rise from 0"));
 }
 
-TEST(an_entry_without_its_mirror_image_in_another_rank_is_named_by_both) {
+TEST(an_entry_without_its_mirror_image_in_another_rank_is_named) {
   Entries e;
   for (std::int32_t i = 0; i < 10; ++i) e[{i, i}] = 2.0;
   e[{2, 7}] = -1.0;

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 
 import numpy as np
@@ -31,11 +31,16 @@ def _grid_laplacian(
     return laplacian(int(np.prod(shape)), tails, heads, np.concatenate(per_edge), grounding.ravel())
 
 
+def _shape_of_rows(name: str, most: int, sizes: Mapping[str, int]) -> tuple[int, ...]:
+    shape = tuple(checks.whole(key, size, most=most) for key, size in sizes.items())
+    checks.check_rows(name, prod(shape))
+    return shape
+
+
 def _poisson_rows(
     name: str, weights: Sequence[float], most: int = checks.MOST_ROWS, **sizes: int
 ) -> GridRows:
-    shape = tuple(checks.whole(key, size, most=most) for key, size in sizes.items())
-    checks.check_rows(name, prod(shape))
+    shape = _shape_of_rows(name, most, sizes)
     return laplacian_rows(shape, checks.positive_weights("weights", weights, axes=len(shape)))
 
 
@@ -90,12 +95,13 @@ def poisson3d(
     return _poisson("poisson3d", weights, nz=nz, ny=ny, nx=nx)
 
 
+def _stencil27_rows(most: int, **sizes: int) -> GridRows:
+    return box_rows(_shape_of_rows("stencil27", most, sizes), 26.0, -1.0)
+
+
 def stencil27_rows(nx: int = 24, ny: int = 24, nz: int = 24) -> GridRows:
     """Rows of stencil27."""
-    sizes = {"nz": nz, "ny": ny, "nx": nx}
-    shape = tuple(checks.whole(key, size, most=checks.MOST_ROWS) for key, size in sizes.items())
-    checks.check_rows("stencil27", prod(shape))
-    return box_rows(shape, 26.0, -1.0)
+    return _stencil27_rows(checks.MOST_ROWS, nz=nz, ny=ny, nx=nx)
 
 
 def stencil27(nx: int = 24, ny: int = 24, nz: int = 24) -> sp.csr_array:
@@ -105,9 +111,9 @@ def stencil27(nx: int = 24, ny: int = 24, nz: int = 24) -> sp.csr_array:
     boundary. Source: Dongarra, Heroux, Luszczek 2016, "High-performance conjugate-gradient
     benchmark".
     """
-    sizes = [checks.whole(name, size) for name, size in (("nz", nz), ("ny", ny), ("nx", nx))]
-    checks.check_size("stencil27", float(prod(sizes)), 27)
-    return stencil27_rows(nx, ny, nz).whole()
+    rows = _stencil27_rows(checks.INT32_MAX, nz=nz, ny=ny, nx=nx)
+    checks.check_size("stencil27", float(rows.shape[0]), 27)
+    return rows.whole()
 
 
 def ecology2(m: int = 1000, removed: int | None = None) -> sp.csr_array:

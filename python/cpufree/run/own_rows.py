@@ -11,12 +11,13 @@ import numpy.typing as npt
 from ..env import Env
 from ..errors import InvalidInputError
 from ..ranks import Team
-from ..rows import RowSlab, RowSource
+from ..rows import RowSlab, RowSource, rows_of_rank
 from ..validate import SYMMETRY_TOLERANCE
 from . import choices, core, in_processes
 from .gpu_choice import Size
 from .layout import Layout, balance_warning, layout_of
 from .placement import Asked
+from .preparation import converted
 
 _UNCHECKED = -1.0  # as a tolerance: the core looks at the pattern between ranks alone
 
@@ -55,8 +56,8 @@ def lay_out(
         dtype: of the solve; None: that of the rows.
 
     Raises:
-        InvalidInputError: the ranks' rows are not one matrix, or one that cannot be solved.
-        UnsupportedError: an engine of one process.
+        InvalidInputError: the ranks' rows are not one matrix, or one that cannot be solved; an
+            engine of one process.
     """
     require_possible(team, sharing)
     assert team is not None
@@ -69,11 +70,12 @@ def lay_out(
     nnz = sum(facts["nnz"] for facts in team.tell_all("size", {"nnz": plan.nnz}))
     size = Size(rows.shape[0], nnz, kind.itemsize)
     where = in_processes.place(team, asked, env, size)
+    asymmetry = plan.asymmetry  # the system takes the plan away
     layout = layout_of(
         core.make_slab_system(plan, where), where, [f"own rows: {_origin(rows)}"], []
     )
     layout.warnings.extend(balance_warning(layout.plan["imbalance"]))
-    return OwnRows(layout, rows.shape[0], first, last, kind, plan.asymmetry)
+    return OwnRows(layout, rows.shape[0], first, last, kind, asymmetry)
 
 
 def require_possible(team: Team | None, sharing: tuple[str, str | bool]) -> None:
@@ -104,15 +106,12 @@ def _plan(
     The arrays of a source are gone once it is planned: the plan has what is needed of them.
     """
     if isinstance(rows, RowSource):
-        first, last = rows.range_of(team.rank, team.size)
+        first, last = rows_of_rank(rows, team.rank, team.size)
         threads = max(1, choices.available_cores() // team.size_here)
         slab = rows.rows(first, last, threads)
     else:
         slab = rows
-    values = slab.data
-    if values.dtype != dtype:
-        with np.errstate(over="ignore"):
-            values = values.astype(dtype)
+    values = converted(slab.data, dtype)
     tolerance = SYMMETRY_TOLERANCE[dtype.name] if check else _UNCHECKED
     plan = core.plan_slab(
         slab.first_row, slab.shape[0], slab.indptr, slab.indices, values, tolerance, team

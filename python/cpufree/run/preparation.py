@@ -31,11 +31,21 @@ def with_dtype(A: CsrMatrix, dtype: npt.DTypeLike | None) -> CsrMatrix:
         return A
     if np.dtype(dtype) not in (np.float32, np.float64):
         raise InvalidInputError(f"dtype is {np.dtype(dtype)}: choose float32 or float64")
+    return CsrMatrix(A.indptr, A.indices, converted(A.data, np.dtype(dtype)))
+
+
+def converted(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """Return entries of A as float32 or float64; the same array where they are.
+
+    Raises InvalidInputError where finite ones are too large for dtype.
+    """
+    if values.dtype == dtype:
+        return values
     with np.errstate(over="ignore"):
-        data = A.data.astype(dtype)
-    if not np.isfinite(data).all() and np.isfinite(A.data).all():
-        raise InvalidInputError(f"entries of A are too large for {np.dtype(dtype)}: use float64")
-    return CsrMatrix(A.indptr, A.indices, data)
+        data = values.astype(dtype)
+    if not np.isfinite(data).all() and np.isfinite(values).all():
+        raise InvalidInputError(f"entries of A are too large for {dtype}: use float64")
+    return data
 
 
 def solve_dtype(A: Any, b: Any) -> type[np.float32] | type[np.float64]:

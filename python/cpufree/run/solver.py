@@ -174,7 +174,8 @@ class Solver:
     @property
     def rows(self) -> npt.NDArray[np.intp]:
         """Numbers of the rows that this process owns: all of them, where it works alone."""
-        return np.arange(self.shape[0]) if self._rows is None else np.array(self._rows)
+        rows = range(self.shape[0]) if self._rows is None else self._rows
+        return np.arange(rows.start, rows.stop) if isinstance(rows, range) else rows.copy()
 
     def solve(
         self,
