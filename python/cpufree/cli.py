@@ -184,7 +184,7 @@ def solve(
             "--input",
             help="In several processes: each reads or makes the whole matrix, or its own rows (of "
             "a .cpufree file, poisson1d, 2d, 3d, stencil27); auto: own rows where such a "
-            "generator makes 5 million or more.",
+            "generator makes 5 million or more, and vectors and --out are .npy files.",
         ),
     ] = Input.auto,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Errors only.")] = False,

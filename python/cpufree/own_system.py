@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,32 +10,60 @@ from numpy.typing import NDArray
 
 from .errors import InvalidInputError
 from .io import GENERATOR_PREFIX, load_rows_of_vector, open_rows
+from .problem import as_vector
+from .rank_commands import can_write_together
 from .ranks import Team
-from .rows import RowSource
+from .rows import RowSource, rows_of_rank
 
-INPUTS = ("auto", "whole", "rows")
+MADE_VECTORS = ("ones", "random")  # names of right-hand sides that are no files
 # From so many rows on, "auto" has ranks make their own rows: below, a whole matrix is made within
 # seconds, and shared out and ordered with care.
 MANY_ROWS = 5_000_000
 _PIECE = 1 << 20  # random numbers that are made at a time
 
 
-def choose_rows(source: str, asked: str, team: Team | None) -> RowSource | None:
+@dataclass(frozen=True)
+class Surroundings:
+    """What of a command decides whether ranks can have their own rows alone."""
+
+    team: Team | None
+    engine: str
+    """As it is asked for."""
+    out: str | None
+    vectors: tuple[str | None, ...]
+    """--rhs and --x0."""
+
+    def need_of_whole(self) -> str | None:
+        """Return which file rules own rows out; None: no one."""
+        assert self.team is not None
+        if not can_write_together(self.out, self.team):
+            return (
+                f"cannot write '{self.out}': ranks that have own rows alone write x together, into "
+                "a .npy file, on one machine"
+            )
+        for vector in self.vectors:
+            if vector not in (None, *MADE_VECTORS) and not vector.lower().endswith(".npy"):
+                return f"{vector}: ranks that have own rows alone read vectors from .npy files"
+        return None
+
+
+def choose_rows(source: str, asked: str, around: Surroundings) -> RowSource | None:
     """Return the matrix as one of which each rank has its own rows; None: each has all of it.
 
     Raises:
-        InvalidInputError: rows are asked for, and cannot be had of this source, or by one process.
+        InvalidInputError: rows are asked for, and cannot be had of this source, with the other
+            options, or by one process.
     """
-    if asked == "whole" or (team is None and asked == "auto"):
+    if asked == "whole" or (around.team is None and asked == "auto"):
         return None
-    if team is None:
-        raise InvalidInputError(
-            "--input rows is for several processes: start them by 'cpufree run -n N solve ...', "
-            "mpirun, srun or torchrun"
-        )
+    if around.team is None:
+        raise InvalidInputError(f"--input rows is for several processes{_why_alone(around.engine)}")
+    need = around.need_of_whole()
     if asked == "rows":
+        if need is not None:
+            raise InvalidInputError(f"{need}; or use --input whole")
         return open_rows(source)
-    if not source.startswith(GENERATOR_PREFIX):
+    if need is not None or not source.startswith(GENERATOR_PREFIX):
         return None
     from . import generate
 
@@ -42,12 +71,22 @@ def choose_rows(source: str, asked: str, team: Team | None) -> RowSource | None:
     return rows if rows is not None and rows.shape[0] >= MANY_ROWS else None
 
 
+def _why_alone(engine: str) -> str:
+    """Return why this process works alone, and what to do, as the end of a sentence."""
+    if engine != "auto":
+        return (
+            f", and engine '{engine}' is one of a single process: leave --engine out, or choose "
+            "nvshmem or cpu_processes"
+        )
+    return ": start them by 'cpufree run -n N solve ...', mpirun, srun or torchrun"
+
+
 class OwnSystem:
     """A system of which this rank has its own rows: vectors are those of these."""
 
     def __init__(self, rows: RowSource, team: Team) -> None:
         self.rows, self.team = rows, team
-        self.first, self.last = rows.range_of(team.rank, team.size)
+        self.first, self.last = rows_of_rank(rows, team.rank, team.size)
 
     @property
     def range(self) -> slice:
@@ -65,7 +104,7 @@ class OwnSystem:
     def vector(self, path: str) -> NDArray[Any]:
         """Return the own rows of a vector in a file."""
         own = load_rows_of_vector(path, self.rows.shape[0], self.first, self.last)
-        return own.astype(self.rows.dtype, copy=False)
+        return as_vector(own, self.last - self.first, self.rows.dtype, path, self.first)
 
     def norm(self, v: NDArray[Any]) -> float:
         """Return ‖v‖₂ of all ranks' rows; all ranks call it together."""

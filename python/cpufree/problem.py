@@ -159,7 +159,9 @@ def canonical_csr(A: MatrixLike) -> CsrMatrix:
     )
 
 
-def as_vector(v: ArrayLike, n: int, dtype: DTypeLike, name: str = "b") -> NDArray[Any]:
+def as_vector(
+    v: ArrayLike, n: int, dtype: DTypeLike, name: str = "b", first: int = 0
+) -> NDArray[Any]:
     """Return v as a contiguous 1-D array of n finite numbers of `dtype`.
 
     Shares memory with v where nothing has to be converted.
@@ -168,7 +170,7 @@ def as_vector(v: ArrayLike, n: int, dtype: DTypeLike, name: str = "b") -> NDArra
         v: n real numbers; (n,) or (n, 1), array or list.
         n: rows of the matrix.
         dtype: float64 or float32.
-        name: what the errors call it.
+        name: what the errors call it, and first: the number there of the first entry.
 
     Raises:
         VectorError: wrong shape, not real, NaN or infinite, or too large for `dtype`.
@@ -209,7 +211,7 @@ def as_vector(v: ArrayLike, n: int, dtype: DTypeLike, name: str = "b") -> NDArra
         k = int(np.argmin(np.isfinite(result)))
         value = vector.reshape(n)[k]
         why = f"too large for {result.dtype}" if np.isfinite(value) else "not a finite number"
-        raise VectorError(f"{name}[{k}] = {value} is {why}")
+        raise VectorError(f"{name}[{first + k}] = {value} is {why}")
     return result
 
 

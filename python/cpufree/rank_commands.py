@@ -116,6 +116,12 @@ def choose_engine(team: ranks.Team) -> str:
     return "nvshmem"
 
 
+def can_write_together(path: str | None, team: ranks.Team) -> bool:
+    """Whether the ranks can write this file by `write_together`; of no file they can."""
+    # Machines that map one file do not see one another's writes on every file system.
+    return not path or (path.endswith(".npy") and team.size_here == team.size)
+
+
 def write_together(
     path: str, shape: tuple[int, ...], where: Any, values: NDArray[Any], what: str
 ) -> str:

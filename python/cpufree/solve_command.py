@@ -21,8 +21,7 @@ from .commands import (
     stage,
     tell_plan,
 )
-from .errors import InvalidInputError
-from .rank_commands import write_together
+from .rank_commands import can_write_together, write_together
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -49,29 +48,20 @@ class SolveWork:
     def wants_all(self, own: bool) -> bool:
         """Whether one process needs all of x: to check it, or for files that one process writes.
 
-        Never where ranks have their own rows alone (`own`).
-
-        Raises:
-            InvalidInputError: that is so, and a file is wanted that one process would write.
+        Never where ranks have their own rows alone (`own`): `load` sees to that.
         """
-        team, out = ranks.current(), self.outputs.out
-        if team is None or (self.check and not own):
-            return True
-        # Machines that map one file do not see one another's writes on every file system.
-        apart = bool(out) and (team.size_here < team.size or not str(out).endswith(".npy"))
-        if apart and own:
-            raise InvalidInputError(
-                f"cannot write '{out}': ranks that have own rows alone write x together, into a "
-                ".npy file, on one machine"
-            )
-        return apart
+        team = ranks.current()
+        if team is None or own:
+            return not own
+        return self.check or not can_write_together(self.outputs.out, team)
 
     def load(self, notes: Console) -> Problem:
         """Read or make the system, all of it or this rank's rows."""
-        from .own_system import OwnSystem, choose_rows  # heavy imports
+        from .own_system import OwnSystem, Surroundings, choose_rows  # heavy imports
 
         team = ranks.current()
-        rows = choose_rows(self.matrix, self.input, team)
+        around = Surroundings(team, self.setup["engine"], self.outputs.out, (self.rhs, self.x0))
+        rows = choose_rows(self.matrix, self.input, around)
         if rows is None or team is None:
             system = load_system(self.matrix, notes)
             b = right_hand_side(self.rhs, system)

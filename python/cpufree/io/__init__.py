@@ -142,7 +142,7 @@ def load_rows_of_vector(path: PathLike, n: int, first: int, last: int) -> NDArra
             )
         dtype = np.float32 if vector.dtype == np.float32 else np.float64
         own = vector.reshape(n)[first:last]
-        return np.array(as_vector(own, last - first, dtype, name=str(path)))
+        return np.array(as_vector(own, last - first, dtype, str(path), first))
 
 
 def load_vector(path: PathLike, n: int) -> NDArray[Any]:

@@ -222,17 +222,9 @@ class Solver:
         """
         begin = time.perf_counter()
         with self._working():
-            own = isinstance(self._rows, range)  # else vectors are those of all rows
-            n = len(self._rows) if isinstance(self._rows, range) else self.shape[0]
-            near = cuda_device(b)
             with self._lock:
-                layout = self._layout_for(near)
-            if near is None:
-                right, out, shape = as_vector(b, n, self.dtype, "b"), None, np.shape(b)
-                guess = None if x0 is None else as_vector(x0, n, self.dtype, "x0")
-            else:
-                right, guess, out = on_gpu.prepare(b, x0, n, self.dtype)
-                shape = (n,)
+                layout = self._layout_for(cuda_device(b))
+            vectors = self._vectors(b, x0)
             if not (progress is None or callable(progress)):
                 raise InvalidInputError(f"progress is {progress!r}: give a function, or None")
             chosen, why_method = choices.choose_method(method)
@@ -251,22 +243,44 @@ class Solver:
             }
             watch = progress if isinstance(progress, Watch) else Watch(progress)
             with self._lock, watch:
-                if self._team is None:
-                    outcome = core.solve(layout.system, right, guess, out, options, watch)
-                else:
-                    solve = partial(core.solve, layout.system, right, guess, None, options)
-                    options["gather"] = bool(gather)
-                    given = (right, guess)
-                    outcome = in_processes.solve(self._team, given, options, watch, solve, own)
+                outcome = self._run(layout, vectors, options, watch, gather)
             if watch.error is not None:
                 raise watch.error
             seconds = time.perf_counter() - begin
-            x = outcome["x"].reshape(shape) if out is None else out
+            on_gpu_x = vectors[2]
+            x = outcome["x"].reshape(np.shape(b)) if on_gpu_x is None else on_gpu_x
             why = f"{chosen}: {why_method}"
             result = self._result(x, outcome, layout, options, why, seconds)
             notes = [*self._odd, *layout.warnings, *rounding_note(b, self.dtype)]
             notes += numerical_notes(result, options)
             return dataclasses.replace(result, warnings=tuple(notes))
+
+    def _vectors(self, b: Any, x0: Any) -> tuple[Any, Any, Any]:
+        """Return right-hand side, first guess or None, and the array for x on a GPU or None."""
+        n = len(self._rows) if isinstance(self._rows, range) else self.shape[0]
+        if cuda_device(b) is not None:
+            return on_gpu.prepare(b, x0, n, self.dtype)
+        right = as_vector(b, n, self.dtype, "b")
+        return right, None if x0 is None else as_vector(x0, n, self.dtype, "x0"), None
+
+    def _run(
+        self,
+        layout: Layout,
+        vectors: tuple[Any, Any, Any],
+        options: dict[str, Any],
+        watch: Watch,
+        gather: bool,
+    ) -> Outcome:
+        if self._team is None:
+            return core.solve(layout.system, *vectors, options, watch)
+        options["gather"] = bool(gather)
+        right, guess, _ = vectors
+        solve = partial(core.solve, layout.system, right, guess, None, options)
+        own = isinstance(self._rows, range)  # else vectors are those of all rows
+        outcome: Outcome = in_processes.solve(
+            self._team, (right, guess), options, watch, solve, own
+        )
+        return outcome
 
     def _result(
         self,
