@@ -193,6 +193,7 @@ def own_rows(team: ranks.Team) -> None:
     with cpufree.Solver(slab, engine="cpu_processes", blocks=1) as solver:
         assert solver.shape == a.shape
         assert np.array_equal(solver.rows, np.arange(first, last))
+        assert solver.rows.dtype == np.intp
         assert solver.plan["rows"] == np.diff(cuts).tolist()
         for pc, guess in (("jacobi", None), ("chebyshev", x0), ("none", x0)):
             options = {"method": "prcg", "pc": pc, "rtol": 1e-9, "maxiter": 10 * n}
@@ -237,6 +238,36 @@ def wrong_rows(team: ranks.Team) -> None:
     options = {"partition": "metis"} if wrong == "metis" else {}
     try:
         cpufree.solve(given, b, x0=x0, engine="cpu_processes", blocks=1, **options)
+    except InvalidInputError as error:
+        say(f"refused: {error}")
+
+
+def noisy_rows(team: ranks.Team) -> None:
+    """Solve what is symmetric but for noise, between ranks: the notes of the whole matrix."""
+    import cpufree
+
+    n = 60
+    a = cpufree.generate.poisson1d(n).tolil()
+    a[n // 2, n // 2 - 1] *= 1 + 4e-15
+    whole = a.tocsr()
+    first, last = n * team.rank // team.size, n * (team.rank + 1) // team.size
+    slab = cpufree.RowSlab(first, whole[first:last])
+    found = cpufree.solve(slab, np.ones(slab.count), engine="cpu_processes").warnings
+    expected = cpufree.solve(whole, np.ones(n), engine="cpu_threads").warnings
+    notes = [[note for note in notes if "symmetric" in note] for notes in (found, expected)]
+    assert len(notes[1]) == 1
+    assert notes[0] == notes[1], notes
+    say("the same notes")
+
+
+def rows_too_large(team: ranks.Team) -> None:
+    """Solve in single precision what only double precision can hold, in rank 1, unchecked."""
+    import cpufree
+
+    large = 1e300 if team.rank == 1 else 1.0
+    slab = cpufree.RowSlab(team.rank, ([0, 1], [team.rank], [large]), n=team.size)
+    try:
+        cpufree.Solver(slab, engine="cpu_processes", dtype=np.float32, check=False)
     except InvalidInputError as error:
         say(f"refused: {error}")
 

@@ -38,6 +38,17 @@ def test_own_rows_are_solved_in_the_type_of_matrix_and_vector(place: str) -> Non
     assert [end.out for end in ended] == ["solved\n"] * 2, ended
 
 
+def test_own_rows_tell_of_noise_in_the_symmetry_like_the_whole_matrix(place: str) -> None:
+    ended = program(place, 2, "noisy_rows")
+    assert [end.out for end in ended] == ["the same notes\n"] * 2, ended
+
+
+def test_own_values_too_large_for_the_type_of_the_solve_are_refused(place: str) -> None:
+    ended = program(place, 2, "rows_too_large")
+    why = "entries of A are too large for float32: use float64"
+    assert [end.out for end in ended] == [f"failed: rank 1: {why}\n", f"refused: {why}\n"], ended
+
+
 @pytest.mark.parametrize(
     ("wrong", "complaint"),
     [
@@ -119,7 +130,9 @@ def test_own_rows_are_not_written_by_one_process(tmp_path: Path) -> None:
     file = tmp_path / "x.mtx"
     ended = launched("solve", SMALL, "--input", "rows", "--out", str(file))
     assert ended.code == 3
-    assert "write x together, into a .npy file" in ended.err
+    said = " ".join(ended.err.split())
+    assert "write x together, into a .npy file" in said
+    assert said.endswith("or use --input whole")
     assert not file.exists()
 
 
@@ -129,6 +142,12 @@ def test_rows_of_a_text_file_are_refused_with_advice(tmp_path: Path) -> None:
     ended = launched("solve", str(file), "--input", "rows")
     assert ended.code == 3, ended
     assert "rows by themselves are read from .cpufree files only" in ended.err
+
+
+def test_an_engine_of_one_process_is_named_as_what_forbids_own_rows() -> None:
+    ended = launched("solve", SMALL, "--input", "rows", "--engine", "cpu_threads")
+    assert ended.code == 3, ended
+    assert "engine 'cpu_threads' is one of a single process" in " ".join(ended.err.split())
 
 
 def test_one_process_has_no_rows_of_its_own(place: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,10 +15,17 @@ from cpufree.cache import CachedRows
 from cpufree.errors import FileFormatError, InvalidInputError, MatrixError, VectorError
 from cpufree.generate import from_spec, row_source
 from cpufree.io import load_rows_of_vector, open_rows
-from cpufree.own_system import MANY_ROWS, choose_rows, standard_normal
+from cpufree.own_system import (
+    MANY_ROWS,
+    OwnSystem,
+    Surroundings,
+    choose_rows,
+    standard_normal,
+)
 from cpufree.partition import contiguous
 from cpufree.problem import as_csr
 from cpufree.ranks import Team
+from cpufree.rows import rows_of_rank
 
 SPECS = [
     "poisson1d?n=1",
@@ -126,13 +134,40 @@ def test_rows_of_a_vector_are_read_by_themselves(tmp_path: Path) -> None:
     v[3] = np.nan  # not among the rows
     np.save(file, v)
     assert load_rows_of_vector(file, 20, 5, 9).tolist() == [5.0, 6.0, 7.0, 8.0]
-    with pytest.raises(VectorError, match="not a finite number"):
+    with pytest.raises(VectorError, match=r"b\.npy\[3\] = nan is not a finite number"):
         load_rows_of_vector(file, 20, 2, 9)
     with pytest.raises(VectorError, match="but the matrix has 21 rows"):
         load_rows_of_vector(file, 21, 5, 9)
     with pytest.raises(FileFormatError, match=r"from \.npy files"):
         (tmp_path / "b.txt").write_text("1\n")
         load_rows_of_vector(tmp_path / "b.txt", 1, 0, 1)
+
+
+def team_of(rank: int = 0, machines: tuple[str, ...] = ("here", "here")) -> Team:
+    """Return a team that cannot talk."""
+    team: Team = object.__new__(Team)
+    team.rank, team.size = rank, len(machines)
+    team.members = [{"machine": machine} for machine in machines]
+    return team
+
+
+def test_entries_of_a_file_too_large_for_the_matrix_are_named(tmp_path: Path) -> None:
+    matrix, file = tmp_path / "A.cpufree", tmp_path / "b.npy"
+    cpufree.save_matrix(matrix, from_spec("poisson1d?n=20").astype(np.float32))
+    v = np.arange(20.0)
+    v[12] = 1e300
+    np.save(file, v)
+    own = OwnSystem(open_rows(matrix), team_of(rank=1))
+    with pytest.raises(VectorError, match=r"b\.npy\[12\] = 1e\+300 is too large for float32"):
+        own.vector(str(file))
+
+
+def test_rows_that_are_too_many_for_a_rank_are_refused_before_they_are_made() -> None:
+    rows = row_source("poisson1d?n=5000000000")
+    with pytest.raises(InvalidInputError, match=r"of rank 1 are too many.*use more ranks"):
+        rows_of_rank(rows, 1, 2)
+    first, last = rows_of_rank(rows, 1, 3)
+    assert last - first == pytest.approx(5e9 / 3, rel=1e-6)
 
 
 def test_rows_of_the_random_vector_are_those_of_all_of_it() -> None:
@@ -170,6 +205,13 @@ def test_a_slab_sorts_columns_and_sums_duplicates() -> None:
     assert slab.data.tolist() == [5.0, 3.0, 7.0]
 
 
+def test_a_slab_leaves_the_arrays_that_it_is_given_as_they_are() -> None:
+    given = (np.array([0, 3, 4]), np.array([5, 5, 1, 2]), np.arange(4.0))
+    before = [array.copy() for array in given]
+    assert RowSlab(0, given, n=2**33).indptr.tolist() == [0, 2, 3]
+    assert all(np.array_equal(u, v) for u, v in zip(given, before, strict=True))
+
+
 def test_a_slab_may_be_empty() -> None:
     assert of(from_spec("poisson1d?n=9"), 4, 4).count == 0
 
@@ -202,14 +244,48 @@ def test_rows_of_a_part_need_several_processes() -> None:
         cpufree.solve(slab, np.ones(9))
 
 
+def around(team: Team | None, out: str | None = None, *vectors: str, engine: str = "auto") -> Any:
+    return Surroundings(team, engine, out, vectors or ("ones", None))
+
+
+MANY, FEW = f"gen:poisson1d?n={MANY_ROWS}", f"gen:poisson1d?n={MANY_ROWS - 1}"
+
+
 def test_auto_has_ranks_make_their_rows_where_there_are_many() -> None:
-    team: Team = object.__new__(Team)
-    many, few = f"gen:poisson1d?n={MANY_ROWS}", f"gen:poisson1d?n={MANY_ROWS - 1}"
-    assert choose_rows(many, "auto", team) is not None
-    assert choose_rows(few, "auto", team) is None
-    assert choose_rows(few, "rows", team) is not None
-    assert choose_rows(many, "whole", team) is None
-    assert choose_rows(many, "auto", None) is None
-    assert choose_rows("A.mtx", "auto", team) is None
-    with pytest.raises(InvalidInputError, match="is for several processes"):
-        choose_rows(many, "rows", None)
+    several, one = around(team_of()), around(None)
+    assert choose_rows(MANY, "auto", several) is not None
+    assert choose_rows(FEW, "auto", several) is None
+    assert choose_rows(FEW, "rows", several) is not None
+    assert choose_rows(MANY, "whole", several) is None
+    assert choose_rows(MANY, "auto", one) is None
+    assert choose_rows("A.mtx", "auto", several) is None
+    with pytest.raises(InvalidInputError, match="is for several processes: start them by"):
+        choose_rows(MANY, "rows", one)
+
+
+@pytest.mark.parametrize(
+    "files",
+    [("x.npy", "b.npy", "x0.NPY"), ("x.npy", "random"), (None, "ones")],
+)
+def test_auto_takes_own_rows_with_files_that_ranks_can_share(files: tuple[str, ...]) -> None:
+    assert choose_rows(MANY, "auto", around(team_of(), *files)) is not None
+
+
+@pytest.mark.parametrize(
+    ("files", "machines", "why"),
+    [
+        (("x.mtx",), ("here", "here"), "cannot write 'x.mtx'"),
+        (("x.txt",), ("here", "here"), "cannot write 'x.txt'"),
+        (("x.npy",), ("here", "there"), "cannot write 'x.npy'"),
+        ((None, "b.mtx"), ("here", "here"), "b.mtx: ranks that have own rows alone read"),
+        ((None, "b.txt"), ("here", "here"), "b.txt: ranks that have own rows alone read"),
+        ((None, "ones", "x0.mtx"), ("here", "here"), "x0.mtx: ranks that have own rows alone read"),
+    ],
+)
+def test_what_rules_own_rows_out_means_the_whole_matrix_or_is_refused(
+    files: tuple[Any, ...], machines: tuple[str, ...], why: str
+) -> None:
+    options = around(team_of(0, machines), *files)
+    assert choose_rows(MANY, "auto", options) is None
+    with pytest.raises(InvalidInputError, match=f"{why}.*or use --input whole$"):
+        choose_rows(MANY, "rows", options)

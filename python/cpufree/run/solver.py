@@ -270,17 +270,14 @@ class Solver:
         options: dict[str, Any],
         watch: Watch,
         gather: bool,
-    ) -> Outcome:
+    ) -> Any:
         if self._team is None:
             return core.solve(layout.system, *vectors, options, watch)
         options["gather"] = bool(gather)
         right, guess, _ = vectors
         solve = partial(core.solve, layout.system, right, guess, None, options)
         own = isinstance(self._rows, range)  # else vectors are those of all rows
-        outcome: Outcome = in_processes.solve(
-            self._team, (right, guess), options, watch, solve, own
-        )
-        return outcome
+        return in_processes.solve(self._team, (right, guess), options, watch, solve, own)
 
     def _result(
         self,
