@@ -270,7 +270,7 @@ def test_a_run_without_a_name_is_told_to_take_one() -> None:
 def test_ranks_of_different_versions_are_refused(place: str) -> None:
     words = "import sys, cpufree.ranks.meeting as m; m._version = lambda: '0.0.1'; "
     words += f"sys.argv = ['', 'talk']; sys.path.insert(0, {str(PROGRAM.parent)!r}); "
-    words += "import rank_program; sys.exit(rank_program.main())"
+    words += "import rank_program; sys.exit(rank_program.main(vars(rank_program)))"
     ended = finish([start([str(PROGRAM), "talk"], 0, 2, place), start(["-c", words], 1, 2, place)])
     all_say(ended, "rank 1 has cpufree 0.0.1, but rank 0 has ", [0, 1])
 
