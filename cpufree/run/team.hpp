@@ -101,7 +101,7 @@ auto within(Team& team, std::chrono::milliseconds limit, const std::string& what
     ended.wait_for(lock, done, limit, [] { return false; });
     if (!done.stop_requested())
       team.give_up(what + " has not come to an end within " +
-                   std::to_string(limit.count() / 1000.0).substr(0, 5) + " s");
+                   std::to_string(static_cast<double>(limit.count()) / 1e3).substr(0, 5) + " s");
   });
   return f();
 }
