@@ -9,7 +9,7 @@ using namespace stencil_rig;
 namespace {
 
 constexpr const char* kLibrary = CPUFREE_TEST_NVSHMEM;
-constexpr int kSmallGpu = 3;  // of the stand-in: one multiprocessor, little memory on chip
+constexpr int kSmallGpu = 4;  // of the stand-in: one multiprocessor, little memory on chip
 
 void require_that(bool holds, const std::string& what) {
   if (!holds) throw std::runtime_error(what);

@@ -1,6 +1,6 @@
 // CUDA's runtime on the host, as far as the engine for GPUs uses it to lay out and solve systems:
 // memory is the host's and holds nonsense at first, copies are done at once, and a kernel runs on a
-// thread while its stream is busy. Four GPUs of two multiprocessors each; the last one has one, and
+// thread while its stream is busy. Five GPUs of two multiprocessors each; the last one has one, and
 // less memory on chip.
 #include <cuda_runtime.h>
 
@@ -21,7 +21,7 @@ struct CUstream_st {
 
 namespace {
 
-constexpr int kGpus = 4;
+constexpr int kGpus = 5;
 constexpr std::size_t kMemory = std::size_t{1} << 36;
 thread_local int current = 0;
 
