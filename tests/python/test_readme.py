@@ -56,18 +56,27 @@ def test_demo_is_the_command_the_readme_shows() -> None:
     assert params
 
 
+def parts(words: list[str]) -> list[tuple[str, list[str]]]:
+    """Return the commands in `cpufree COMMAND ...`, with their words; `run` has one within."""
+    if words[1] != "run":
+        return [(words[1], words[2:])]
+    begin = next(k for k, word in enumerate(words) if word in ("solve", "stencil", "doctor"))
+    return [("run", words[2:begin]), (words[begin], words[begin + 1 :])]
+
+
 @pytest.mark.parametrize("words", commands("cpufree"), ids=" ".join)
 def test_command_line_options_exist(words: list[str]) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", "from cpufree.cli import main; main()", words[1], "--help"],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={"PATH": "/usr/bin:/bin", "COLUMNS": "120"},
-    )
-    for word in words[2:]:
-        if word.startswith("--"):
-            assert word in done.stdout
+    for command, given in parts(words):
+        done = subprocess.run(
+            [sys.executable, "-c", "from cpufree.cli import main; main()", command, "--help"],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={"PATH": "/usr/bin:/bin", "COLUMNS": "120"},
+        )
+        for word in given:
+            if word.startswith("--"):
+                assert word in done.stdout
 
 
 @pytest.mark.parametrize("code", blocks("python"))
