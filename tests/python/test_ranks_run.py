@@ -23,6 +23,8 @@ from ranks_here import (
     start,
 )
 
+from cpufree.ranks.launch import program
+
 
 def test_run_solves_in_processes_and_rank_0_alone_reports(tmp_path: Path) -> None:
     ended = launched("solve", SMALL, "--out", str(tmp_path / "x.npy"))
@@ -44,6 +46,14 @@ def test_ranks_write_one_file_together_where_nobody_needs_all_of_x(tmp_path: Pat
 
 def test_run_gives_the_exit_code_of_the_solve() -> None:
     assert launched("solve", SMALL, "--maxiter", "2", "-q").code == 10
+
+
+def test_files_of_a_user_are_not_taken_for_modules_of_python(tmp_path: Path) -> None:
+    for name in ("csv.py", "random.py", "cpufree.py"):
+        (tmp_path / name).write_text("raise RuntimeError('mine')\n")
+    command = program(["solve", SMALL, "-q"], ["solve"])
+    ended = subprocess.run(command, cwd=tmp_path, env=clean(), capture_output=True, text=True)
+    assert (ended.returncode, ended.stderr) == (0, "")
 
 
 def test_run_tells_once_what_is_wrong_with_an_option() -> None:

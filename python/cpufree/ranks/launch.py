@@ -121,10 +121,15 @@ def _exit_code(codes: Sequence[int]) -> int:
     return 0
 
 
+# `python -m cpufree`, but for the folder in which it is called: a user's csv.py there is not to be
+# taken for Python's.
+_COMMAND = "import sys; sys.path[:] = filter(None, sys.path); from cpufree.cli import main; main()"
+
+
 def program(words: Sequence[str], own_commands: Sequence[str]) -> list[str]:
     """Return the command line for what follows `cpufree run -n N`: our command, or a program."""
     if words[0] in own_commands:
-        return [sys.executable, "-m", "cpufree", *words]
+        return [sys.executable, "-c", _COMMAND, *words]
     if words[0].endswith(".py") and not os.access(words[0], os.X_OK):
         return [sys.executable, *words]
     return list(words)
