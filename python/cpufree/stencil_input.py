@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import typer
@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 
 from .errors import InvalidInputError
 from .result import counted
-from .run.grid_input import Box, GridValues
+
+if TYPE_CHECKING:
+    from .run.grid_input import Box, GridValues
 
 FORM = "such as 8192x8192, 64x48x32 or 256^3"
 
@@ -33,6 +35,8 @@ class FirstValues:
         Raises:
             InvalidInputError: the file is no grid of real numbers. OSError: it cannot be read.
         """
+        from .run.grid_input import GridValues  # it loads SciPy: not for --help
+
         dtype = np.dtype(self.precision or np.float64)
         if self.shape is None:
             return self._of_file(Path(self.init))
@@ -45,6 +49,8 @@ class FirstValues:
         return GridValues("--init", shape, dtype, function=lambda box: hot_wall(dtype, box))
 
     def _of_file(self, path: Path) -> GridValues:
+        from .run.grid_input import GridValues
+
         try:
             values = np.load(path, mmap_mode="r", allow_pickle=False)
         except (ValueError, EOFError) as error:

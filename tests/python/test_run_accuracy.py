@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from functools import cache
+from statistics import median
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from reference_cg import SYSTEMS, as_many, hestenes_stiefel, iteration_range, rhs
+from reference_cg import (
+    SYSTEMS,
+    as_many,
+    hestenes_stiefel,
+    iteration_range,
+    reordered,
+    rhs,
+)
 
 import cpufree
 from cpufree import Reason, Solver, solve
@@ -32,9 +40,12 @@ def textbook(name: str, pc: str) -> tuple[int, int]:
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_iterations_are_those_of_hestenes_and_stiefel(name: str, pc: str, method: str) -> None:
     A = SYSTEMS[name]()
-    result = solve(A, rhs(A), rtol=1e-8, maxiter=20_000, method=method, pc=pc)
-    assert result.converged
-    assert as_many(result.iterations, textbook(name, pc), method)
+    results = [
+        solve(B, b, rtol=1e-8, maxiter=20_000, method=method, pc=pc)
+        for B, b in reordered(A, rhs(A), 3)  # one order alone may be 15 % off by rounding
+    ]
+    assert all(result.converged for result in results)
+    assert as_many(median(r.iterations for r in results), textbook(name, pc), method)
 
 
 @pytest.mark.parametrize("method", METHODS)
