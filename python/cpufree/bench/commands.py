@@ -35,6 +35,26 @@ from .stencil.commands import STENCIL_EPILOG, stencil_command
 
 ITERATIONS = 200
 RTOL = 1e-6
+WRONG_INPUT = 3
+DEFAULT_SUITE = "suite:paper18-small"
+
+# Options of the commands about systems.
+Matrices = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[MATRIX|suite:NAME]...",
+        help=f"Files, gen:NAME?key=value, or suites. Default: {DEFAULT_SUITE}.",
+        show_default=False,
+    ),
+]
+Pes = Annotated[
+    str, typer.Option(metavar="LIST", help="Numbers of PEs; auto: powers of 2 (CPU: 1).")
+]
+Precisions = Annotated[str, typer.Option(metavar="LIST", help="double, single.")]
+PartitionName = Annotated[str, typer.Option("--partition", help="auto, metis, contiguous.")]
+Cache = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="Keeps matrices. Default: temporary folder.")
+]
 
 app = typer.Typer(
     name="bench",
@@ -60,21 +80,12 @@ The same command with the same --out goes on where a run has stopped.
 
 @app.command("cg", epilog=CG_EPILOG)
 def cg_command(
-    matrices: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[MATRIX|suite:NAME]...",
-            help="Files, gen:NAME?key=value, or suites. Default: suite:paper18-small.",
-            show_default=False,
-        ),
-    ] = None,
+    matrices: Matrices = None,
     contenders: Contenders = "all",
     peer: Peers = None,
     methods: Annotated[str, typer.Option(metavar="LIST", help="Methods.")] = "cg,prcg,pipecg",
-    pes: Annotated[
-        str, typer.Option(metavar="LIST", help="Numbers of PEs; auto: powers of 2 (CPU: 1).")
-    ] = "auto",
-    precision: Annotated[str, typer.Option(metavar="LIST", help="double, single.")] = "double",
+    pes: Pes = "auto",
+    precision: Precisions = "double",
     pc: Annotated[str, typer.Option(metavar="LIST", help="none, jacobi.")] = "none",
     variant: Variants = "full",
     iterations: Annotated[
@@ -92,12 +103,10 @@ def cg_command(
     seed: Seed = 1,
     engine: EngineName = "auto",
     gpus: Gpus = "auto",
-    partition: Annotated[str, typer.Option(help="auto, metis, contiguous.")] = "auto",
+    partition: PartitionName = "auto",
     tuning: Tuning = None,
     timeout: Timeout = 600.0,
-    cache: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Keeps matrices. Default: temporary folder.")
-    ] = None,
+    cache: Cache = None,
     out: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Results. Default: bench-cg-<date>.jsonl."),
@@ -123,7 +132,7 @@ def cg_command(
     entries = choose(find(peer or ()), names, devices is not None)
     told = parse_tuning(tuning or [], entries)
     configuration = Configuration(
-        cases=tuple(cases(matrices or ["suite:paper18-small"])),
+        cases=tuple(cases(matrices or [DEFAULT_SUITE])),
         contenders=tuple(entry.name for entry in entries),
         methods=words(methods, "--methods", METHODS),
         variants=words(variant, "--variant", VARIANTS),
@@ -149,6 +158,53 @@ def cg_command(
 
 
 app.command("stencil", epilog=STENCIL_EPILOG)(stencil_command)
+
+
+PREPARE_EPILOG = """
+[bold]Example[/bold]
+
+  cpufree bench prepare suite:paper18 --pes 1,2,4,8 --cache systems
+"""
+
+
+@app.command("prepare", epilog=PREPARE_EPILOG)
+def prepare_command(
+    matrices: Matrices = None,
+    pes: Pes = "auto",
+    precision: Precisions = "double",
+    partition: PartitionName = "auto",
+    cache: Cache = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option(min=1, help="Systems at a time. Default: what cores and memory allow."),
+    ] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Make and partition systems for `bench cg` beforehand, several at a time."""
+    from .machine import describe_machine
+    from .prepare import jobs_here, prepare
+    from .problems import DTYPES, PARTITIONS, cases, default_cache
+
+    known_word(partition, "--partition", PARTITIONS)
+    machine = describe_machine()
+    made = prepare(
+        cases(matrices or [DEFAULT_SUITE]),
+        words(precision, "--precision", tuple(DTYPES)),
+        parse_pes(pes, find_gpus("auto", "auto")),
+        partition,
+        cache or default_cache(),
+        jobs or jobs_here(machine["cores"], machine["memory_bytes"]),
+    )
+    console, errors = display.report_console(quiet=quiet), display.report_console(stderr=True)
+    failed = 0
+    for one in made:
+        if one.error:
+            failed += 1
+            errors.print(Text(f"{one.name}, {one.precision}: {one.error}", style="red"))
+        else:
+            what = display.seconds(one.seconds) if one.new else "is there already"
+            console.print(Text(f"{one.name}, {one.precision}: {what}"), soft_wrap=True)
+    raise typer.Exit(WRONG_INPUT if failed else 0)
 
 
 @app.command("report", epilog="[bold]Example[/bold]\n\n  cpufree bench report a.jsonl --out report")

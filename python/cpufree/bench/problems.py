@@ -95,13 +95,15 @@ class Problem:
     def __init__(self, case: Case, precision: str, cache: Path, method: str = "auto") -> None:
         """Make or find the folder. `method`: of the partitions, one of PARTITIONS."""
         self.case, self.precision, self.method = case, precision, method
+        self.new = False
+        """Whether anything had to be made."""
         self.folder = cache / f"{_slug(case.name)}-{precision}-{_key(case)}"
         if not (self.folder / "problem.json").exists():
             self._make()
         self.facts: dict[str, Any] = json.loads((self.folder / "problem.json").read_text())
 
     def _make(self) -> None:
-        begin = time.perf_counter()
+        begin, self.new = time.perf_counter(), True
         A = as_csr(load_matrix(self.case.source))
         if not self.case.source.startswith("gen:"):
             check_spd_input(A)  # generated ones are symmetric; it takes long to see
@@ -135,6 +137,7 @@ class Problem:
         shares = sources_hash("cpufree.partition")
         folder = self.folder / f"pes{pes}-{self.method}-{shares}"
         if not (folder / "problem.json").exists():
+            self.new = True
             folder.mkdir(exist_ok=True)
             for name in ("indptr", "indices", "data", "b"):
                 link = folder / f"{name}.npy"
