@@ -1,0 +1,120 @@
+// Sums over a row's entries in a chunk: what warp_slices.hpp does with entries once it has them.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "cpufree/base/annotate.hpp"
+#include "cpufree/solvers/slice_entries.hpp"
+
+namespace cpufree {
+
+// `x` is the operand (Operand, PacketOperand), `entries` the row's in the chunk
+// (slice_entries.hpp).
+template <class T>
+struct SliceSums {
+  // sum + N entries of a row, all of them loaded before the first is used.
+  template <int N, class E, class X>
+  CPUFREE_KERNEL_FN static T chunk(const E& entries, X&& x, T sum) {
+    std::int32_t column[N];
+    T value[N];
+    T operand[N];
+    entries.take_columns(column);
+    entries.take_values(value);
+    x.fetch(column, operand);
+    CPUFREE_UNROLL
+    for (int u = 0; u < N; ++u) sum += value[u] * operand[u];
+    return sum;
+  }
+
+  // The same for the number of entries that is left, at most N: known lengths take half the
+  // instructions of one loop with conditions.
+  template <int N, class E, class X>
+  CPUFREE_KERNEL_FN static T rest(int left, const E& entries, X&& x, T sum) {
+    if constexpr (N <= 0)
+      return sum;
+    else
+      return left == N ? chunk<N>(entries, x, sum) : rest<N - 1>(left, entries, x, sum);
+  }
+
+  // sum + n entries.
+  template <class E, class X>
+  CPUFREE_KERNEL_FN static T entries_sum(int n, const E& entries, X&& x, T sum) {
+    if constexpr (!std::remove_reference_t<X>::in_pieces) {
+      return rest<kChunkWidth>(n, entries, x, sum);
+    } else {
+      CPUFREE_ONE_COPY
+      for (int k = 0; k < n; k += kPiece) {
+        std::int32_t column[kPiece];
+        T value[kPiece];
+        T operand[kPiece];
+        entries.piece(k, n, column, value);
+        x.fetch(column, operand);
+        CPUFREE_UNROLL
+        for (int q = 0; q < kPiece; ++q)
+          if (k + q < n) sum += value[q] * operand[q];
+      }
+      return sum;
+    }
+  }
+
+  // The operand's entries for a chunk, in pieces where all are too many.
+  template <class X>
+  CPUFREE_KERNEL_FN static void look_up(X&& x, const std::int32_t (&column)[kChunkWidth],
+                                        T (&operand)[kChunkWidth]) {
+    if constexpr (!std::remove_reference_t<X>::in_pieces) {
+      x.fetch(column, operand);
+    } else {
+      CPUFREE_ONE_COPY
+      for (int k = 0; k < kChunkWidth; k += kPiece) {
+        std::int32_t columns[kPiece];
+        T values[kPiece];
+        CPUFREE_UNROLL
+        for (int q = 0; q < kPiece; ++q) columns[q] = column[k + q];
+        x.fetch(columns, values);
+        CPUFREE_UNROLL
+        for (int q = 0; q < kPiece; ++q) operand[k + q] = values[q];
+      }
+    }
+  }
+
+  // The n entries of a chunk that is not full, at most N.
+  template <int N, class E>
+  CPUFREE_KERNEL_FN static void take_some(int n, const E& entries,
+                                          std::int32_t (&column)[kChunkWidth],
+                                          T (&value)[kChunkWidth]) {
+    if constexpr (N > 0) {
+      if (n != N) return take_some<N - 1>(n, entries, column, value);
+      std::int32_t columns[N];
+      T values[N];
+      entries.take_columns(columns);
+      entries.take_values(values);
+      CPUFREE_UNROLL
+      for (int k = 0; k < N; ++k) column[k] = columns[k], value[k] = values[k];
+    }
+  }
+
+  // sum + the products from entry K on, of n in all. Columns beyond are looked up in vain, of
+  // pieces that have one that counts.
+  template <int K, class X>
+  CPUFREE_KERNEL_FN static T times(const std::int32_t (&column)[kChunkWidth],
+                                   const T (&value)[kChunkWidth], int n, X&& x, T sum) {
+    if constexpr (K < kChunkWidth) {
+      constexpr int N = std::remove_reference_t<X>::in_pieces ? kPiece : kChunkWidth;
+      if (K >= n) return sum;
+      std::int32_t columns[N];
+      T operand[N];
+      CPUFREE_UNROLL
+      for (int q = 0; q < N; ++q) columns[q] = K + q < n ? column[K + q] : column[K];
+      x.fetch(columns, operand);
+      CPUFREE_UNROLL
+      for (int q = 0; q < N; ++q)
+        if (K + q < n) sum += value[K + q] * operand[q];
+      return times<K + N>(column, value, n, x, sum);
+    } else {
+      return sum;
+    }
+  }
+};
+
+}  // namespace cpufree
