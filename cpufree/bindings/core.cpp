@@ -44,9 +44,9 @@ nb::ndarray<nb::numpy, T, nb::ndim<1>> new_numpy(std::size_t n) {
 
 SystemSpec spec_of(int pes, int blocks, const std::string& engine, const std::vector<int>& gpus,
                    const nb::dict& tuning) {
-  require_known(tuning,
-                {"threads", "halo", "residency", "ring", "spread", "compress", "boundary_blocks",
-                 "nvshmem_library", "nvshmem_kernels", "several_machines", "node_size"});
+  require_known(
+      tuning, {"threads", "halo", "residency", "ring", "spread", "compress", "boundary_blocks",
+               "launchers", "nvshmem_library", "nvshmem_kernels", "several_machines", "node_size"});
   SystemSpec spec;
   spec.engine = engine_from_name(engine);
   spec.pes = pes;
@@ -59,6 +59,7 @@ SystemSpec spec_of(int pes, int blocks, const std::string& engine, const std::ve
   spec.ring = option(tuning, "ring", spec.ring);
   spec.spread = option(tuning, "spread", spec.spread);
   spec.boundary_blocks = option(tuning, "boundary_blocks", spec.boundary_blocks);
+  spec.launchers = option(tuning, "launchers", spec.launchers);
   spec.node_size = option(tuning, "node_size", spec.node_size);
   spec.nvshmem_library = option(tuning, "nvshmem_library", spec.nvshmem_library);
   spec.nvshmem_kernels = option(tuning, "nvshmem_kernels", spec.nvshmem_kernels);

@@ -47,6 +47,7 @@ StencilSpec spec_of(const nb::dict& options) {
   spec.rows = option(options, "rows", spec.rows);
   spec.roles = roles_from_name(option<std::string>(options, "roles", "tiles"));
   spec.boundary_blocks = option(options, "boundary_blocks", spec.boundary_blocks);
+  spec.launchers = option(options, "launchers", spec.launchers);
   spec.study = study_from_name(option<std::string>(options, "study", "none"));
   return spec;
 }
@@ -131,7 +132,8 @@ nb::dict run_problem(const StencilProblem<T>& problem, const StencilSpec& spec,
   require_known(options, {"engine",     "pes",        "blocks",     "gpus",  "halo_steps",
                           "thickness",  "halo",       "iterations", "tol",   "check_every",
                           "time_limit", "wait_limit", "study",      "roles", "boundary_blocks",
-                          "sweep",      "rows",       "gather",     "cores", "nvshmem_library"});
+                          "sweep",      "rows",       "gather",     "cores", "nvshmem_library",
+                          "launchers"});
   const StencilRun run = run_of(options);
   Progress tell;
   if (!progress.is_none())

@@ -22,8 +22,11 @@ constexpr std::chrono::seconds kGrace{10};  // from a wait given up to the end o
 constexpr double kLongestWait = 1800.0;
 }  // namespace
 
-CudaRunner::CudaRunner(const std::vector<int>& devices, int blocks)
-    : launch_(devices), beside_(devices), blocks_(blocks), records_(devices.size() * at(blocks)) {}
+CudaRunner::CudaRunner(const std::vector<int>& devices, int blocks, int launchers)
+    : launch_(devices, launchers == 0 && devices.size() > 1),
+      beside_(devices, false),
+      blocks_(blocks),
+      records_(devices.size() * at(blocks)) {}
 
 void CudaRunner::synchronize() const {
   for (std::size_t pe = 0; pe * at(blocks_) < records_.size(); ++pe)

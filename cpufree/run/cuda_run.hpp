@@ -23,13 +23,17 @@ struct CudaKernel {
 
 class CudaRunner {
  public:
-  CudaRunner(const std::vector<int>& devices, int blocks);
+  // `launchers`: host threads that launch kernels; 1, or 0: one for each device.
+  CudaRunner(const std::vector<int>& devices, int blocks, int launchers);
 
   cudaStream_t stream(std::size_t pe) const { return launch_.stream(pe); }
   // Waits for all streams.
   void synchronize() const;
   // Loads a kernel on all GPUs, with room for its dynamic shared memory.
   void load(const CudaKernel& kernel) const { launch_.load(kernel.function, kernel.dynamic_bytes); }
+
+  // A run is near: threads that launch leave their beds.
+  void get_ready() { launch_.get_ready(); }
 
   // Runs a loaded kernel; `shared` lacks only what is the host's. All that the kernel reads must
   // have arrived on all GPUs. Returns the seconds from the first launch to the last end. Throws

@@ -98,7 +98,7 @@ struct CudaStencil<T>::State {
     heaps = team ? std::make_unique<CudaHeaps>(*team, spec.nvshmem_library, devices[0], heap.bytes,
                                                NodeTable(own.all))  // all reach one another
                  : std::make_unique<CudaHeaps>(devices, heap.bytes);
-    runner.emplace(devices, chosen.kernel.blocks);
+    runner.emplace(devices, chosen.kernel.blocks, spec.launchers);
     runner->load(chosen.kernel);
     require_residency(chosen.kernel, devices);
     outcome = DeviceArray<StencilOutcome>(devices[0], std::size_t{1});
@@ -219,6 +219,7 @@ CudaStencil<T>::CudaStencil(CudaStencil&&) noexcept = default;
 template <class T>
 StencilResult CudaStencil<T>::run(const Progress& progress) {
   State& s = *state_;
+  s.runner->get_ready();
   for (std::size_t k = 0; !s.fresh && k < s.pes.size(); ++k) {  // channels begin with zeros
     const cuda_p2p::OnDevice here(s.devices[k]);
     cuda_p2p::check(cudaMemset(s.heap_of(k), 0, s.heap.channel_bytes), "cudaMemset");

@@ -210,6 +210,7 @@ SolveResult CudaSystem<T>::solve(VectorView<const T> b, VectorView<const T> x0, 
         "the engine nvshmem takes vectors in host memory only; copy b to an array there");
   if (team_) cuda_p2p::stay_on(devices_[0]);
   const cuda_p2p::DeviceLocks locks(devices_);
+  device_->runner.get_ready();
   const Choice& choice = choice_for(spec);
   device_->runner.load(choice.kernel);  // another System may have allowed it less shared memory
   SolveParams params = params_of<T>(spec, lambda_bound_, x0.size != 0, 1.0);

@@ -69,8 +69,8 @@ class CudaSystem final : public System<T> {
 
   // All that is on the GPUs, so that it can be freed in one go.
   struct Device {
-    explicit Device(const std::vector<int>& devices, int blocks)
-        : pes(devices.size()), runner(devices, blocks), args(devices.size()) {}
+    Device(const std::vector<int>& devices, int blocks, int launchers)
+        : pes(devices.size()), runner(devices, blocks, launchers), args(devices.size()) {}
     std::vector<Pe> pes;  // of this process
     std::unique_ptr<CudaHeaps> heaps;
     CudaRunner runner;

@@ -226,7 +226,7 @@ template <class T>
 void CudaSystem<T>::upload(HaloPlan<T>& plan, const std::vector<PeLayout>& layouts,
                            const Sharing& sharing, const SystemSpec& spec) {
   const auto inverse = invert_diagonals(plan, layouts);
-  device_ = std::make_unique<Device>(devices_, blocks_);
+  device_ = std::make_unique<Device>(devices_, blocks_, spec.launchers);
   device_->heaps = team_ ? std::make_unique<CudaHeaps>(*team_, spec.nvshmem_library, devices_[0],
                                                        heap_.bytes, nodes_)
                          : std::make_unique<CudaHeaps>(devices_, heap_.bytes);

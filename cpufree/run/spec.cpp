@@ -139,6 +139,10 @@ void check(const SystemSpec& spec) {
   require(spec.ring >= -1 && spec.ring <= kMostSlots,
           "ring must be a number of slots, 0 (none) to " + std::to_string(kMostSlots) +
               ", or -1 (automatic), not " + std::to_string(spec.ring));
+  require(spec.launchers == 0 || spec.launchers == 1,
+          "launchers must be 1 (one host thread launches the kernels of all GPUs) or 0 (one for "
+          "each), not " +
+              std::to_string(spec.launchers));
   require(spec.spread >= -1 && spec.spread <= kMostSpread,
           "spread must lie between 0 (a row is one thread's) and " + std::to_string(kMostSpread) +
               " (2^spread threads share one), or be -1 (automatic), not " +

@@ -39,6 +39,7 @@ struct SystemSpec {
   int ring = -1;            // cuda_p2p: slots of the rings through which a matrix comes; 0: none
   int spread = -1;          // cuda_p2p: 2^spread threads share a row
   int compress = -1;        // cuda_p2p: 0 keeps columns and values as they are
+  int launchers = 1;        // cuda_p2p: host threads that launch kernels; 0: one for each GPU
   int boundary_blocks = 0;  // blocks that own all boundary rows and no others; 0: all blocks share
 };
 

@@ -45,6 +45,7 @@ struct StencilSpec {
   // other PE needs (0: in proportion to these).
   Roles roles = Roles::tiles;
   int boundary_blocks = 0;
+  int launchers = 1;  // cuda_p2p: host threads that launch kernels; 0: one for each GPU
 
   // What leaves something out: no_compute or no_comm, without a source term or a tolerance. Values
   // mean nothing then.

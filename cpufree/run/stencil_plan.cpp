@@ -176,6 +176,8 @@ void check(const StencilSpec& spec) {
               ", or be 0 (automatic), not " + std::to_string(spec.layers));
   require(spec.thickness >= 0, "thickness must not be negative (0: automatic)");
   require(spec.rows >= 0, "rows must not be negative (0: automatic)");
+  require(spec.launchers == 0 || spec.launchers == 1,
+          "launchers must be 1 (one host thread for all GPUs) or 0 (one for each)");
   require(spec.boundary_blocks >= 0, "boundary_blocks must not be negative (0: automatic)");
   require(spec.roles == Roles::tiles || spec.engine == Engine::cuda_p2p,
           std::string("roles '") + roles_name(spec.roles) + "' are for the engine cuda_p2p alone");

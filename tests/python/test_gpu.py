@@ -94,6 +94,25 @@ def test_rows_may_travel_in_every_way(
         )
 
 
+@several
+@pytest.mark.parametrize("pes", COUNTS[1:] or [2])
+def test_kernels_may_be_launched_by_a_thread_for_each_gpu(poisson: sp.csr_array, pes: int) -> None:
+    A, b = as_csr(poisson), rhs(poisson)
+    part, gpus = contiguous(A, pes), NUMBERS[:pes]
+    options = {"rtol": 1e-9, "maxiter": 2000}
+    found = []
+    for launchers in (1, 0):
+        tuning = {"launchers": launchers}
+        system = core.load().System(
+            A.indptr, A.indices, A.data, part, None, pes, 0, "cuda_p2p", gpus, tuning
+        )
+        for _ in range(3):
+            found.append(system.solve(b, None, None, options, None)["x"])
+            time.sleep(0.03)  # the threads fall asleep
+    assert true_residual(poisson, found[0], b) <= 1.001e-9
+    assert all(x.tobytes() == found[0].tobytes() for x in found)
+
+
 @on_all_counts
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("pc", ["jacobi", "chebyshev"])
