@@ -12,7 +12,7 @@ import cpufree
 from cpufree.partition import Partition, report
 from cpufree.problem import CsrMatrix
 
-ORDERS = 8
+ORDERS = 4
 """Orders of the rows whose iterations make the textbook's range."""
 
 
