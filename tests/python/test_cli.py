@@ -1,14 +1,10 @@
-"""The command line: what it prints, what it writes, and with which code it ends."""
+"""`cpufree solve`: what it prints, what it writes, and with which code it ends."""
 
 from __future__ import annotations
 
 import json
 import re
 import signal
-import subprocess
-import sys
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +12,7 @@ import numpy as np
 import pytest
 import scipy.io
 import scipy.sparse
+from cli_runner import POISSON, Ended, Run, runner
 from fake_core import FakeCore
 
 from cpufree import cli, commands, display, solve_command
@@ -23,34 +20,11 @@ from cpufree.errors import CpufreeError, EngineError, OutOfMemoryError
 from cpufree.result import Reason
 from cpufree.run import core
 
-POISSON = "gen:poisson2d?nx=20,ny=20"
-
-
-@dataclass(frozen=True)
-class Ended:
-    """How a run of the command line ended."""
-
-    code: int
-    out: str
-    err: str
-
-
-Run = Callable[..., Ended]
-
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
     """Return a function that runs the command line with given words."""
-    monkeypatch.setenv("COLUMNS", "120")
-    monkeypatch.setenv("NO_COLOR", "1")
-
-    def call(*words: object) -> Ended:
-        with pytest.raises(SystemExit) as ended:
-            cli.main([str(word) for word in words])
-        seen = capsys.readouterr()
-        return Ended(int(ended.value.code or 0), seen.out, seen.err)
-
-    return call
+    return runner(capsys, monkeypatch)
 
 
 @pytest.fixture
@@ -217,6 +191,27 @@ def test_solve_offers_every_method_and_preconditioner(run: Run, method: str, pc:
     assert run("solve", POISSON, "--method", method, "--pc", pc, "-q").code == 0
 
 
+def test_interrupt_keeps_the_solution_and_ends_with_130(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(self: display.SolveProgress, iteration: int, residual: float) -> bool:
+        signal.raise_signal(signal.SIGINT)
+        return True
+
+    monkeypatch.setattr(display.SolveProgress, "__call__", interrupt)
+    out = tmp_path / "x.npy"
+    system = "gen:poisson2d?nx=300,ny=300"
+    ended = run("solve", system, "--rtol", "0", "--maxiter", 10**7, "--out", out)
+    assert ended.code == 130
+    assert "INTERRUPTED" in ended.out
+    assert np.isfinite(np.load(out)).all()
+
+
+def test_verdict_tells_the_meaning_of_the_reason(run: Run) -> None:
+    ended = run("solve", "gen:poisson2d?nx=20,ny=20", "--maxiter", 1)
+    assert f"NOT converged after 1 iteration: {Reason.DIVERGED_ITS.meaning}" in ended.out
+
+
 # --- errors --------------------------------------------------------------------------------------
 
 
@@ -326,121 +321,3 @@ def test_solution_is_rescued_when_it_cannot_be_written(
         commands.save_solution("x.npy", np.arange(3.0))
     saved = re.findall(r"saved in '(.*)'", str(error.value))[0]
     np.testing.assert_array_equal(np.load(saved), np.arange(3.0))
-
-
-# --- the other commands --------------------------------------------------------------------------
-
-
-def test_info_describes_matrix_and_partition(run: Run) -> None:
-    ended = run("info", "gen:poisson2d?nx=20,ny=30", "--pes", 4)
-    assert ended.code == 0
-    text = " ".join(ended.out.split())
-    assert "rows 600" in text
-    assert "nonzeros 2 900" in text
-    assert "3 least, 4.8 mean, 5 most" in text
-    assert "diagonal 4 to 4" in text
-    assert "dominant rows 100.0%" in text
-    assert "Accepted: symmetric with a positive diagonal." in text
-    for word in ("edge cut", "halo volume", "imbalance", "neighbours"):
-        assert word in text
-
-
-def test_info_json_holds_facts_and_partition(run: Run) -> None:
-    facts = json.loads(run("info", "gen:poisson1d?n=100", "--pes", 2, "--json", "-").out)
-    assert (facts["rows"], facts["nnz"], facts["bandwidth"]) == (100, 298, 1)
-    assert facts["rejected"] is None
-    assert sum(facts["partition"]["rows"]) == 100
-    assert (facts["partition"]["edge_cut"], facts["partition"]["halo_values"]) == (1, 2)
-
-
-def test_info_tells_why_solve_would_refuse(run: Run, tmp_path: Path) -> None:
-    path = tmp_path / "A.npz"
-    scipy.sparse.save_npz(path, scipy.sparse.csr_matrix(np.array([[1.0, 2.0], [3.0, 4.0]])))
-    ended = run("info", path)
-    assert ended.code == 0
-    assert "Refused by solve:" in ended.out
-
-
-def test_generate_lists_generators_with_what_they_are(run: Run) -> None:
-    ended = run("generate", "--list")
-    assert ended.code == 0
-    for name in ("poisson2d", "flange_hex", "heart"):
-        assert re.search(rf"^ *{name} +\w+", ended.out, re.M), name
-
-
-def test_generate_describes_parameters(run: Run) -> None:
-    out = run("generate", "flange_hex", "--describe").out
-    assert "r_out" in out
-    assert "pipe" in out
-
-
-def test_generate_writes_matrix_with_numbers(run: Run, tmp_path: Path) -> None:
-    path = tmp_path / "A.npz"
-    ended = run("generate", "poisson1d?n=50", "--out", path)
-    assert "50 rows, 148 nonzeros" in ended.out
-    matrix = scipy.sparse.load_npz(path)
-    assert matrix.shape == (50, 50)
-    assert matrix.nnz == 148
-
-
-def test_suite_lists_entries_with_what_they_imitate(run: Run) -> None:
-    ended = run("suite", "paper18-small")
-    assert ended.code == 0
-    assert "imitates" in ended.out
-    assert len(ended.out.splitlines()) >= 18
-
-
-def test_doctor_is_healthy_here_and_prints_engines(run: Run) -> None:
-    ended = run("doctor")
-    assert ended.code == 0, ended.out
-    assert "cpu_threads" in ended.out
-    assert "error" in ended.out  # of the self test
-
-
-def test_doctor_json_is_only_json(run: Run) -> None:
-    sections = json.loads(run("doctor", "--json", "-").out)
-    assert set(sections) == {"machine", "gpus", "engines", "versions"}
-
-
-def test_version_is_that_of_the_package(run: Run) -> None:
-    from importlib.metadata import version
-
-    assert run("--version").out == f"cpufree {version('cpufree')}\n"
-
-
-@pytest.mark.parametrize("command", ["solve", "info", "generate", "suite"])
-def test_help_shows_examples(run: Run, command: str) -> None:
-    ended = run(command, "--help")
-    assert ended.code == 0
-    assert re.search(rf"Examples?\s+cpufree {command}", ended.out)
-
-
-def test_help_does_not_load_numpy_heavy_parts() -> None:
-    program = (
-        "import sys, cpufree.cli\n"
-        "heavy = {'matplotlib', 'scipy.sparse', 'pymetis', 'cpufree._core'} & set(sys.modules)\n"
-        "assert not heavy, heavy"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-
-
-def test_interrupt_keeps_the_solution_and_ends_with_130(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupt(self: display.SolveProgress, iteration: int, residual: float) -> bool:
-        signal.raise_signal(signal.SIGINT)
-        return True
-
-    monkeypatch.setattr(display.SolveProgress, "__call__", interrupt)
-    out = tmp_path / "x.npy"
-    system = "gen:poisson2d?nx=300,ny=300"
-    ended = run("solve", system, "--rtol", "0", "--maxiter", 10**7, "--out", out)
-    assert ended.code == 130
-    assert "INTERRUPTED" in ended.out
-    assert np.isfinite(np.load(out)).all()
-
-
-def test_verdict_tells_the_meaning_of_the_reason(run: Run) -> None:
-    ended = run("solve", "gen:poisson2d?nx=20,ny=20", "--maxiter", 1)
-    assert f"NOT converged after 1 iteration: {Reason.DIVERGED_ITS.meaning}" in ended.out
