@@ -39,15 +39,38 @@ CPUFREE_FN std::uint64_t make_tag(Epoch epoch, unsigned notes) {
 }
 CPUFREE_FN Epoch tag_epoch(std::uint64_t tag) { return tag >> kNoteBits; }
 // Whether a packet is that of epoch `want`. Unlike a flag's, a packet's slot never holds a later
-// epoch than the one waited for (proofs in channel.hpp, allreduce.hpp, stencils/edges.hpp and
-// stencils/registers.hpp), so equality is right, and it is cheap. Were a proof wrong, the wait
-// would end with a diagnosis where `reached` would take the wrong value.
+// epoch than the one waited for (proofs in channel.hpp, allreduce.hpp, stencils/edges.hpp,
+// stencils/registers.hpp and stencils/brick_packets.hpp), so equality is right, and it is cheap.
+// Were a proof wrong, the wait would end with a diagnosis where `reached` would take the wrong
+// value.
 CPUFREE_FN bool arrived(std::uint64_t tag, Epoch want) {
   return ((tag ^ make_tag(want, 0U)) & ~std::uint64_t{(1U << kNoteBits) - 1U}) == 0U;
 }
 CPUFREE_FN unsigned tag_notes(std::uint64_t tag) {
   return static_cast<unsigned>(tag & ((1U << kNoteBits) - 1U));
 }
+
+// The same for three floats: denser, as the number of the exchange takes 32 bits only. Exchanges
+// are counted in 64 bits, of which `number` has the lower half.
+struct alignas(16) FloatPacket {
+  float value[3];
+  std::uint32_t number;
+};
+
+// Whether it is that of epoch `want`, where a slot is written every second epoch. Such a slot holds
+// this one, the one two epochs before, or zeros while nothing has been written, and no other
+// (stencils/brick_packets.hpp). Of want, want - 2, and of 0 where want is 1 or 2, no two agree in
+// their lower 32 bits: equality is right for as many epochs as a run may have, though numbers wrap.
+CPUFREE_FN bool arrived(const FloatPacket& packet, Epoch want) {
+  return packet.number == static_cast<std::uint32_t>(want);
+}
+CPUFREE_FN bool arrived(const Packet& packet, Epoch want) { return arrived(packet.tag, want); }
+
+// The epoch of a packet, for diagnosis: the last one up to `want` that it may be of.
+CPUFREE_FN Epoch epoch_of(const FloatPacket& packet, Epoch want) {
+  return want - static_cast<std::uint32_t>(static_cast<std::uint32_t>(want) - packet.number);
+}
+CPUFREE_FN Epoch epoch_of(const Packet& packet, Epoch) { return tag_epoch(packet.tag); }
 
 // Notes that travel with a reduction, so that every PE learns of them in the same iteration.
 enum Note : unsigned { kNoteNone = 0, kNoteTimeLimit = 1, kNoteInterrupt = 2 };

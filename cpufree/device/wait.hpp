@@ -83,6 +83,32 @@ CPUFREE_KERNEL_FN bool wait_packets_together(P& port, A&& at, int count, Epoch w
                              [&](bool mine) { return port.warp_all(mine); });
 }
 
+// The same for packets of either kind, of which a thread waits for those that awaited(k) says. It
+// reads all N, so that at(k) is in memory of mine in any case: reads on conditions take registers.
+template <int N, Port P, class A, class B, class S, class K>
+CPUFREE_KERNEL_FN bool wait_some_together(P& port, A&& at, B&& awaited, Epoch want, S&& site,
+                                          K (&out)[N]) {
+  const auto look = [&] {
+    CPUFREE_UNROLL
+    for (int k = 0; k < N; ++k) out[k] = port.get_packet(at(k));
+    bool here = true;
+    CPUFREE_UNROLL
+    for (int k = 0; k < N; ++k) here = here && (!awaited(k) || arrived(out[k], want));
+    return port.warp_all(here);
+  };
+  if (look()) return true;
+  auto wait = port.start_wait();
+  while (port.warp_all(port.keep_waiting(wait)))
+    if (look()) return true;
+  int missing = -1;
+  Epoch seen = 0;
+  CPUFREE_UNROLL
+  for (int k = N - 1; k >= 0; --k)
+    if (awaited(k) && !arrived(out[k], want)) missing = k, seen = epoch_of(out[k], want);
+  if (missing >= 0) file_wait(port, wait, site(missing), want, seen);
+  return false;
+}
+
 // `wait_flag` by all threads of a warp together, of whom some have a flag to wait for.
 template <Port P>
 CPUFREE_KERNEL_FN bool wait_flags_together(P& port, const Flag* flag, bool mine, Epoch want,

@@ -15,9 +15,11 @@ constexpr double kExchange = 1.5e-6;  // seconds from the end of a sweep to the 
 constexpr int kSchedulers = 4;        // of a multiprocessor
 
 // BrickRoom, whose numbers are compiled in.
-std::int64_t room_of(const BrickShape& shape, int warps, std::size_t value_bytes, bool source) {
+std::int64_t room_of(const BrickShape& shape, int warps, std::size_t value_bytes, bool source,
+                     bool packets) {
   const std::int64_t rows = (shape.planes + 2) * (warps + 2) + (source ? shape.planes * warps : 0);
-  const std::int64_t values = rows * shape.most_width() + std::int64_t{2} * warps * shape.planes;
+  const std::int64_t columns = 2 + (packets ? 2 * shape.columns : 0);
+  const std::int64_t values = rows * shape.most_width() + columns * warps * shape.planes;
   return values * static_cast<std::int64_t>(value_bytes);
 }
 
@@ -29,14 +31,17 @@ double brick_cycles(const BrickShape& shape, int warps, std::int64_t face_values
   return std::max(issue, 2.5 * of_warp) + 0.1 * static_cast<double>(face_values);
 }
 
-// Mailboxes as the kernel uses them, in place of those that the tiling has for points side by side.
-void lay_out_mailboxes(Tiling& tiling, const BrickShape& shape, int warps) {
+// Mailboxes as the kernel uses them, in place of those that the tiling has for points side by side:
+// size(axis) values or packets for a halo across it. `least`: where threads read that await
+// nothing.
+template <class F>
+void lay_out_mailboxes(Tiling& tiling, F&& size, std::int64_t least) {
   const auto axis_of = [](const TileShape& s, const TileEdge& halo) {
     for (int a = 0; a < 2; ++a)
       if (halo.hi[a] <= s.lo[a] || halo.lo[a] >= s.hi[a]) return a;
     return 2;
   };
-  tiling.mailbox = 0;
+  tiling.mailbox = least;
   std::vector<std::vector<std::int64_t>> of_flag(tiling.tiles.size());
   for (std::size_t pe = 0; pe < tiling.tiles.size(); ++pe) {
     of_flag[pe].resize(at(tiling.flags));
@@ -44,7 +49,7 @@ void lay_out_mailboxes(Tiling& tiling, const BrickShape& shape, int warps) {
     for (Tile& tile : tiling.tiles[pe])
       for (TileEdge& edge : tile.receives) {
         of_flag[pe][at(edge.flag)] = edge.mailbox = next;
-        next += shape.mailbox(axis_of(tile.shape, edge), warps);
+        next += size(axis_of(tile.shape, edge));
       }
     tiling.mailbox = std::max(tiling.mailbox, next);
   }
@@ -53,11 +58,27 @@ void lay_out_mailboxes(Tiling& tiling, const BrickShape& shape, int warps) {
       for (TileEdge& edge : tile.sends) edge.mailbox = of_flag[at(edge.pe)][at(edge.flag)];
 }
 
+// Values and flags unless packets are asked for, which have not been measured yet.
+bool in_packets(const StencilSpec& spec) { return spec.halo == 1; }
+
+void lay_out_mailboxes(BrickLayout& bricks, std::size_t value_bytes) {
+  Tiling& tiling = bricks.layout.tiling;
+  const int warps = bricks.warps;
+  if (!bricks.layout.packets) {
+    lay_out_mailboxes(tiling, [&](int axis) { return bricks.shape.mailbox(axis, warps); }, 0);
+    return;
+  }
+  const BrickPacking packing = packing_of(bricks.shape, value_bytes);
+  const auto size = [&](int axis) { return packing.mailbox(axis, warps); };
+  lay_out_mailboxes(tiling, size, std::max({size(0), size(1), size(2)}));
+}
+
 // The division and the shape of fewest cycles: what follows from them is not laid out yet.
 std::optional<BrickLayout> best_bricks(const Grid& grid, const StencilSpec& spec, int blocks,
                                        std::size_t value_bytes, bool source,
                                        const WarpKernels& kernels) {
-  if (grid.dims != 3 || spec.halo == 1) return {};
+  if (grid.dims != 3) return {};
+  const bool packets = in_packets(spec);
   std::optional<BrickLayout> best;
   double least = 0.0;
   each_division(grid, spec.pes, blocks, [&](const Division& division) {
@@ -71,7 +92,7 @@ std::optional<BrickLayout> best_bricks(const Grid& grid, const StencilSpec& spec
       if (spec.rows > 0 && spec.rows != shape.planes) continue;
       if (warps > kernels.warps || !shape.holds(extent[0].least, 1, extent[2].least, 1) ||
           !shape.holds(extent[0].most, warps, extent[2].most, warps) ||
-          room_of(shape, warps, value_bytes, source) >
+          room_of(shape, warps, value_bytes, source, packets) >
               static_cast<std::int64_t>(kernels.fast_bytes))
         continue;
       const double here = brick_cycles(shape, warps, faces);
@@ -110,15 +131,16 @@ std::optional<BrickLayout> lay_out_bricks(const Grid& grid, const StencilSpec& s
   if (!best) return {};
   StencilPlan& plan = best->layout.plan;
   best->layout.tiling = make_tiling(grid, plan.division, 1);
-  lay_out_mailboxes(best->layout.tiling, best->shape, best->warps);
+  best->layout.packets = in_packets(spec);
+  lay_out_mailboxes(*best, value_bytes);
   plan.in_fast_memory = true;
-  plan.fast_bytes = room_of(best->shape, best->warps, value_bytes, source);
+  plan.fast_bytes = room_of(best->shape, best->warps, value_bytes, source, best->layout.packets);
   plan.sweep = "bricks";
   plan.columns = best->shape.columns;
   plan.rows = best->shape.planes;
   plan.check_every = check_period(run, best->seconds, 1);
   describe_tiling(spec, best->layout);
-  plan.halo = plan.halo_points == 0 ? "none" : "values";
+  plan.halo = plan.halo_points == 0 ? "none" : best->layout.packets ? "packets" : "values";
   return best;
 }
 

@@ -10,13 +10,13 @@
 
 namespace cpufree {
 
-template <Study S, int C, int Z, bool kSource, class T>
+template <Study S, int C, int Z, bool kSource, bool kPackets, class T>
 __global__ void __launch_bounds__(kCudaStencilThreads, 1)
     sweep_bricks(const __grid_constant__ cuda_p2p::Shared shared,
                  const __grid_constant__ JacobiArgs<T> args) {
   extern __shared__ double2 fast[];  // rows
   cuda_p2p::Port port(shared, reinterpret_cast<std::byte*>(fast));
-  run_as<S>(port, [&](auto& p) { brick_kernel<C, Z, kSource>(p, args); });
+  run_as<S>(port, [&](auto& p) { brick_kernel<C, Z, kSource, kPackets>(p, args); });
 }
 
 template <class T>
@@ -27,7 +27,7 @@ constexpr auto brick_shapes_of() {
     return std::to_array(kBricksOfDouble);
 }
 
-template <Study S, class T, std::size_t K = 0>
+template <Study S, class T, bool kPackets, std::size_t K = 0>
 const void* find_bricks_kernel(const StencilKernel& wanted) {
   constexpr auto shapes = brick_shapes_of<T>();
   if constexpr (K == shapes.size()) {
@@ -35,18 +35,18 @@ const void* find_bricks_kernel(const StencilKernel& wanted) {
   } else {
     constexpr int columns = shapes[K].columns, planes = shapes[K].planes;
     if (wanted.brick.columns != columns || wanted.brick.planes != planes)
-      return find_bricks_kernel<S, T, K + 1>(wanted);
+      return find_bricks_kernel<S, T, kPackets, K + 1>(wanted);
     if (!wanted.source)
-      return reinterpret_cast<const void*>(sweep_bricks<S, columns, planes, false, T>);
+      return reinterpret_cast<const void*>(sweep_bricks<S, columns, planes, false, kPackets, T>);
     if constexpr (S == Study::none)
-      return reinterpret_cast<const void*>(sweep_bricks<S, columns, planes, true, T>);
+      return reinterpret_cast<const void*>(sweep_bricks<S, columns, planes, true, kPackets, T>);
     return nullptr;
   }
 }
 
 template <Study S, class T>
 const void* cuda_bricks_kernel(const StencilKernel& wanted) {
-  return find_bricks_kernel<S, T>(wanted);
+  return find_bricks_kernel<S, T, false>(wanted);
 }
 
 }  // namespace cpufree

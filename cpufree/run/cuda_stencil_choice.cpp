@@ -73,7 +73,9 @@ class Chooser {
   template <Study S>
   static const void* kernel_of(Sweep sweep, const StencilKernel& wanted) {
     if (sweep == Sweep::registers) return cuda_registers_kernel<S, T>(wanted);
-    if (sweep == Sweep::bricks) return cuda_bricks_kernel<S, T>(wanted);
+    if (sweep == Sweep::bricks)
+      return wanted.packets ? cuda_brick_packets_kernel<S, T>(wanted)
+                            : cuda_bricks_kernel<S, T>(wanted);
     if (sweep == Sweep::streams) return cuda_streams_kernel<S, T>(wanted);
     return cuda_wavefront_kernel<S, T>(wanted);
   }
@@ -99,12 +101,14 @@ class Chooser {
   }
 
   bool in_bricks(ChosenStencil& chosen) const {
-    const BrickShape& any = brick_shapes(sizeof(T)).back();
+    const auto kernel_for = [&](const BrickShape& shape) {
+      return kernel(Sweep::bricks, {.brick = shape, .packets = spec_.halo == 1});
+    };
     const auto found = lay_out_bricks(grid_, spec_, run_, blocks_, sizeof(T), source_,
-                                      kernels(kernel(Sweep::bricks, {.brick = any})));
+                                      kernels(kernel_for(brick_shapes(sizeof(T)).back())));
     if (!found) return false;
     chosen.layout = found->layout;
-    chosen.kernel.function = kernel(Sweep::bricks, {.brick = found->shape});
+    chosen.kernel.function = kernel_for(found->shape);
     chosen.kernel.threads = 32 * found->warps;
     return true;
   }

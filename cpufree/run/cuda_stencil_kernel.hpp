@@ -25,6 +25,7 @@ struct StencilKernel {
   int layers = 1;            // of streams
   RegisterShape shape = {};  // of registers
   BrickShape brick = {};     // of bricks
+  bool packets = false;      // of bricks: how halos travel
 };
 
 // Each of them null where there is no such kernel. Studies have none for source terms.
@@ -33,7 +34,9 @@ const void* cuda_wavefront_kernel(const StencilKernel& wanted);
 template <Study S, class T>
 const void* cuda_registers_kernel(const StencilKernel& wanted);
 template <Study S, class T>
-const void* cuda_bricks_kernel(const StencilKernel& wanted);
+const void* cuda_bricks_kernel(const StencilKernel& wanted);  // whose halos are values and flags
+template <Study S, class T>
+const void* cuda_brick_packets_kernel(const StencilKernel& wanted);
 template <Study S, class T>
 const void* cuda_streams_kernel(const StencilKernel& wanted);
 // Streams as one of several kernels of a PE; without a source term.

@@ -59,6 +59,12 @@ TEST(bricks_give_the_bits_of_one_process) {
   expect_reference(case_of<float>(grid3d(8, 7, 30, 1), Sweep::automatic), 2, "bricks");
 }
 
+TEST(bricks_that_exchange_packets_give_the_bits_of_one_process) {
+  auto c = case_of<float>(grid3d(8, 7, 30, 1), Sweep::bricks);
+  c.spec.halo = 1;
+  expect_reference(c, 2, "bricks");
+}
+
 TEST(values_in_memory_give_the_bits_of_one_process) {
   auto c = case_of<float>(grid2d(12, 40, false, true), Sweep::streams, true);
   c.spec.blocks = 1;  // blocks of 16 warps, each of whose threads is a fiber

@@ -23,9 +23,10 @@ WarpKernels kernels(int dims) {
 auto in_registers(const Grid& grid, const StencilSpec& spec = {}, const StencilRun& run = {}) {
   return lay_out_registers(grid, spec, run, 132, sizeof(float), false, kernels(grid.dims));
 }
-auto in_bricks(const Grid& grid, int pes, std::size_t fast_bytes = 227 << 10) {
+auto in_bricks(const Grid& grid, int pes, std::size_t fast_bytes = 227 << 10, int halo = -1) {
   StencilSpec spec;
   spec.pes = pes;
+  spec.halo = halo;
   return lay_out_bricks(grid, spec, {}, 132, sizeof(float), false,
                         {{}, {}, 16, fast_bytes, kBricks});
 }
@@ -121,29 +122,61 @@ TEST(boxes_are_not_for_registers_where_shared_memory_has_no_room_for_their_rows)
   CHECK(!in_bricks(grid3d(128, 128, 128), 1, 48 << 10).has_value());
 }
 
+TEST(bricks_exchange_values_and_flags_unless_packets_are_asked_for) {
+  const Grid box = grid3d(128, 128, 128);
+  const auto plan = [&](int halo) { return in_bricks(box, 1, 227 << 10, halo)->layout; };
+  for (const int halo : {-1, 0}) CHECK(!plan(halo).packets && plan(halo).plan.halo == "values");
+  CHECK(plan(1).packets && plan(1).plan.halo == "packets");
+  CHECK_EQ(plan(1).plan.blocks, plan(0).plan.blocks);
+  CHECK_EQ(plan(1).plan.fast_bytes - plan(0).plan.fast_bytes, 16 * 2 * 8 * 4 * 4);  // columns
+}
+
 TEST(mailboxes_of_bricks_do_not_overlap_and_both_ends_know_them) {
-  for (const unsigned periodic : {0U, 7U}) {
-    const auto bricks = in_bricks(grid3d(60, 50, 70, periodic), 2);
-    const Tiling& tiling = bricks->layout.tiling;
-    std::map<std::pair<int, int>, std::int64_t> place;  // of a PE's flag
-    for (std::size_t pe = 0; pe < tiling.tiles.size(); ++pe) {
-      std::vector<std::int64_t> begins;
-      for (const Tile& tile : tiling.tiles[pe])
-        for (const TileEdge& edge : tile.receives) {
-          place[{static_cast<int>(pe), edge.flag}] = edge.mailbox;
-          begins.push_back(edge.mailbox);
-          CHECK_EQ(edge.mailbox % 32, 0);
+  for (const int halo : {0, 1})
+    for (const unsigned periodic : {0U, 7U}) {
+      const auto bricks = in_bricks(grid3d(60, 50, 70, periodic), 2, 227 << 10, halo);
+      const int line = halo == 0 ? 32 : 8;  // floats, packets
+      const BrickPacking packing = packing_of(bricks->shape, sizeof(float));
+      const auto size = [&](const TileShape& s, const TileEdge& edge) {
+        int axis = 0;
+        while (axis < 2 && edge.hi[axis] > s.lo[axis] && edge.lo[axis] < s.hi[axis]) ++axis;
+        return halo == 0 ? bricks->shape.mailbox(axis, bricks->warps)
+                         : packing.mailbox(axis, bricks->warps);
+      };
+      const Tiling& tiling = bricks->layout.tiling;
+      std::map<std::pair<int, int>, std::int64_t> place;  // of a PE's flag
+      for (std::size_t pe = 0; pe < tiling.tiles.size(); ++pe) {
+        std::map<std::int64_t, std::int64_t> ends;  // by beginning
+        for (const Tile& tile : tiling.tiles[pe])
+          for (const TileEdge& edge : tile.receives) {
+            place[{static_cast<int>(pe), edge.flag}] = edge.mailbox;
+            CHECK(ends.emplace(edge.mailbox, edge.mailbox + size(tile.shape, edge)).second);
+            CHECK_EQ(edge.mailbox % line, 0);
+          }
+        std::int64_t free = 0;
+        for (const auto& [begin, end] : ends) {
+          CHECK(begin >= free);
+          free = end;
         }
-      std::ranges::sort(begins);
-      begins.push_back(tiling.mailbox);
-      const std::int64_t least = bricks->shape.mailbox(2, bricks->warps);
-      for (std::size_t k = 1; k < begins.size(); ++k) CHECK(begins[k] - begins[k - 1] >= least);
+        CHECK(free <= tiling.mailbox);
+      }
+      for (const auto& of_pe : tiling.tiles)
+        for (const Tile& tile : of_pe)
+          for (const TileEdge& edge : tile.sends)
+            CHECK_EQ(edge.mailbox, (place[{edge.pe, edge.flag}]));
     }
-    for (const auto& of_pe : tiling.tiles)
-      for (const Tile& tile : of_pe)
-        for (const TileEdge& edge : tile.sends)
-          CHECK_EQ(edge.mailbox, (place[{edge.pe, edge.flag}]));
-  }
+}
+
+// Threads that await nothing read packets all the same: some that are there.
+TEST(there_is_room_for_a_halo_of_each_kind_where_packets_are_read_in_vain) {
+  StencilSpec spec;
+  spec.halo = 1;
+  const auto bricks = lay_out_bricks(grid3d(6, 6, 9), spec, {}, 1, sizeof(float), false,
+                                     {{}, {}, 16, 227 << 10, kBricks});
+  CHECK_EQ(bricks->layout.plan.halo_points, 0);
+  const BrickPacking packing = packing_of(bricks->shape, sizeof(float));
+  for (int axis = 0; axis < 3; ++axis)
+    CHECK(bricks->layout.tiling.mailbox >= packing.mailbox(axis, bricks->warps));
 }
 
 TEST(boxes_fall_to_whole_windows) {

@@ -22,6 +22,8 @@ using namespace cpufree;
 
 // Where fibers meet: of a block, or of a warp.
 class Meeting {
+  static constexpr int kPatience = 10'000;
+
  public:
   explicit Meeting(int size) : size_(size) {}
   void wait(cpu_fibers::Machine& machine) {
@@ -33,9 +35,12 @@ class Meeting {
       machine.store(&told_, &here, sizeof(here));
       return;
     }
-    while (generation_ == here) {
+    // Those who have been told to leave still meet on their way, as threads of a GPU do.
+    for (int alone = 0; generation_ == here;) {
       machine.look();
-      if (generation_ == here && !machine.wait()) throw cpu_fibers::Killed{};
+      if (generation_ != here || machine.wait()) continue;
+      if (++alone > kPatience) throw cpu_fibers::Killed{};
+      machine.call();
     }
   }
   std::int64_t generation() const { return generation_; }
@@ -210,6 +215,19 @@ class Port : public cpu_fibers::Port {
     return machine_.wait();
   }
 
+  // Late and in any order, as all packets; lost where the machine has them lost.
+  void send_packet(Packet* there, double value, std::uint64_t tag) {
+    send_whole(there, Packet{value, tag});
+  }
+  void send_packet(FloatPacket* there, const float (&values)[3], std::uint32_t number) {
+    send_whole(there, FloatPacket{{values[0], values[1], values[2]}, number});
+  }
+  using cpu_fibers::Port::get_packet;
+  FloatPacket get_packet(const FloatPacket* packet) {
+    machine_.look();
+    return *packet;
+  }
+
   // At once: the machine's `publish` knows the stores of one fiber, this one's those of its block.
   template <class T>
   void put(T* object, int pe, T value) {
@@ -220,6 +238,12 @@ class Port : public cpu_fibers::Port {
  protected:
   cpu_fibers::Machine& machine() { return machine_; }
   Block& shared_block() { return block_; }
+  template <class K>
+  void send_whole(K* there, const K& packet) {
+    static_assert(sizeof(K) == 16);
+    machine_.call();
+    machine_.signal(there, &packet, sizeof(packet));
+  }
   template <class T>
   T from_lane(T value, int lane) {
     return static_cast<T>(bring(static_cast<double>(value))[lane]);
@@ -313,22 +337,33 @@ class StreamingPort : public Port {
 
 static_assert(BulkPort<StreamingPort>);
 
+// What goes wrong in a run on purpose (blocks of the machine are threads here: those of a PE are
+// numbered through), when it ends at the latest, and what threads have filed by then.
+struct Mishap {
+  cpu_fibers::Fault fault;
+  std::int64_t step_limit = 500'000'000;
+  std::vector<WaitRecord> records = {};
+};
+
 // Runs kernel(port, pe) on all threads of all blocks. True if no wait was given up.
 template <class P = Port, class F>
 bool run(int pes, int blocks, int threads, std::size_t fast_bytes, std::byte* const* heaps,
-         std::uint64_t seed, F&& kernel) {
+         std::uint64_t seed, F&& kernel, Mishap* mishap = nullptr) {
   std::vector<std::unique_ptr<Block>> all;
   for (int b = 0; b < pes * blocks; ++b)
     all.push_back(std::make_unique<Block>(threads, fast_bytes));
   std::unique_ptr<cpu_fibers::Machine> machine;
-  cpu_fibers::Config config{pes, blocks * threads, heaps, seed, {}};
-  config.step_limit = 500'000'000;
+  const Mishap none;
+  cpu_fibers::Config config{pes, blocks * threads, heaps, seed, (mishap ? *mishap : none).fault};
+  config.step_limit = (mishap ? *mishap : none).step_limit;
   machine = std::make_unique<cpu_fibers::Machine>(config, [&](int pe, int fiber) {
     Block& block = *all[static_cast<std::size_t>(pe * blocks + fiber / threads)];
     P port(*machine, block, pe, fiber, threads);
     kernel(port, pe);
   });
-  return machine->run();
+  const bool ended = machine->run();
+  if (mishap) mishap->records = machine->records();
+  return ended;
 }
 
 }  // namespace warp_rig

@@ -88,27 +88,39 @@ Ran<T> in_registers(const Grid& grid, const Setup& setup, std::uint64_t seed) {
   return ran;
 }
 
-// The same in three dimensions: Z planes and C columns a thread.
-template <class T, int C, int Z, Study S = Study::none>
-Ran<T> in_bricks(const Grid& grid, const Setup& setup, std::uint64_t seed) {
+// The same in three dimensions: Z planes and C columns a thread, halos as values and flags or as
+// packets.
+template <class T, int C, int Z, Study S = Study::none, bool kPackets = false>
+Ran<T> in_bricks(const Grid& grid, const Setup& setup, std::uint64_t seed,
+                 warp_rig::Mishap* mishap = nullptr) {
   Ran<T> ran = case_of<T>(grid, setup);
   const BrickShape shapes[] = {{C, Z}};
+  ran.c.spec.halo = kPackets ? 1 : 0;
   auto found = lay_out_bricks(grid, ran.c.spec, ran.c.run, setup.blocks, sizeof(T), setup.source,
                               {{}, {}, 4, kFastBytes, shapes});
   if (ran.fits = found.has_value(); !ran.fits) return ran;
   StencilLayout& layout = found->layout;
   layout.plan.threads = 32 * found->warps;
-  CHECK_EQ(layout.plan.fast_bytes, (BrickRoom<T, C, Z>::bytes(found->warps, setup.source)));
+  CHECK_EQ(layout.plan.fast_bytes,
+           (BrickRoom<T, C, Z>::bytes(found->warps, setup.source, kPackets)));
   HostStencil<T> stencil(ran.c.problem(), layout, ran.c.run);
-  ran.ended = warp_rig::run(layout.plan.pes, layout.plan.blocks, layout.plan.threads,
-                            at(layout.plan.fast_bytes), stencil.heaps(), seed,
-                            [&](warp_rig::Port& port, int pe) {
-                              run_kernel<S>(port, setup.source, [&]<bool kSource>(auto& p) {
-                                brick_kernel<C, Z, kSource>(p, stencil.args(pe));
-                              });
-                            });
+  ran.ended = warp_rig::run(
+      layout.plan.pes, layout.plan.blocks, layout.plan.threads, at(layout.plan.fast_bytes),
+      stencil.heaps(), seed,
+      [&](warp_rig::Port& port, int pe) {
+        run_kernel<S>(port, setup.source, [&]<bool kSource>(auto& p) {
+          brick_kernel<C, Z, kSource, kPackets>(p, stencil.args(pe));
+        });
+      },
+      mishap);
   ran.outcome = stencil.result(0.0).outcome;
   return ran;
+}
+
+template <class T, int C, int Z, Study S = Study::none>
+Ran<T> in_packed_bricks(const Grid& grid, const Setup& setup, std::uint64_t seed,
+                        warp_rig::Mishap* mishap = nullptr) {
+  return in_bricks<T, C, Z, S, true>(grid, setup, seed, mishap);
 }
 
 // The boxes of a case with values in memory, and the kernel's arguments that tell of them.

@@ -55,6 +55,13 @@ StencilSpec spec_of(int gpus, Sweep sweep, int layers, int rows = 0, int blocks 
   return spec;
 }
 
+// Bricks, whose halos travel as packets (1) or as values and flags (0).
+StencilSpec bricks(int gpus, int halo, int planes = 0, int blocks = 0) {
+  StencilSpec spec = spec_of(gpus, Sweep::bricks, 0, planes, blocks);
+  spec.halo = halo;
+  return spec;
+}
+
 void report_wrong(const Grid& grid, const StencilPlan& plan, const char* what) {
   ++failures;
   std::printf(
@@ -101,7 +108,8 @@ void check_grid(const Grid& grid, int gpus, int blocks, bool with_source) {
     for (const int rows : {1, 2, 4, 8, 12, 16})
       c.check(spec_of(gpus, Sweep::registers, 0, rows, blocks));
   if (grid.dims == 3)
-    for (const int planes : {4, 8, 16}) c.check(spec_of(gpus, Sweep::bricks, 0, planes, blocks));
+    for (const int planes : {4, 8, 16})
+      for (const int halo : {0, 1}) c.check(bricks(gpus, halo, planes, blocks));
   for (const int layers : {1, 2, 4, 8})
     if (grid.dims == 2 || layers == 1) c.check(spec_of(gpus, Sweep::streams, layers, 0, blocks));
   StencilSpec wavefront = spec_of(gpus, Sweep::wavefront, 1 + cases % 4, 0, blocks);
@@ -140,12 +148,17 @@ void check_large(int gpus) {
   for (const int layers : {2, 4, 8}) twice.check(spec_of(gpus, Sweep::streams, layers));
   for (const unsigned periodic : {2U, 5U}) {
     Checked<float> box(grid_of(3, 130, 140, 150, periodic), false, 9);
-    for (const Sweep sweep : {Sweep::bricks, Sweep::streams}) box.check(spec_of(gpus, sweep, 0));
+    box.check(spec_of(gpus, Sweep::streams, 0));
+    for (const int halo : {0, 1}) box.check(bricks(gpus, halo));
   }
   Checked<float> brick(grid_of(3, 128, 128, 128), true, 24);
-  brick.check(spec_of(gpus, Sweep::bricks, 0));
+  Checked<float> full_brick(grid_of(3, 128, 128, 128, 7), false, 24);  // all faces of all tiles
   Checked<double> twice_brick(grid_of(3, 128, 128, 64, 4), false, 24);
-  twice_brick.check(spec_of(gpus, Sweep::bricks, 0));
+  for (const int halo : {0, 1}) {
+    brick.check(bricks(gpus, halo));
+    full_brick.check(bricks(gpus, halo));
+    twice_brick.check(bricks(gpus, halo));
+  }
 }
 
 // The iteration at which the reference stops, where it looks every `period`.
@@ -162,26 +175,32 @@ std::int64_t reference_stop(const Checked<T>& c, double tolerance, std::int64_t 
   }
 }
 
+// Each spec must stop where the reference does.
+void check_stops(Checked<float>& c, std::int64_t period, const std::vector<StencilSpec>& specs) {
+  const std::int64_t stop = reference_stop(c, 1e-3, period);
+  c.expected = reference::jacobi<float>(c.start, nullptr, c.grid, stop);
+  StencilRun how = c.how;
+  how.iterations = 100000;
+  how.tolerance = 1e-3;
+  how.check_every = period;
+  for (const StencilSpec& spec : specs) {
+    const StencilResult result =
+        run_cuda_stencil<float>({c.grid, c.start, {}, c.out}, spec, how, {});
+    ++cases;
+    if (result.outcome.iterations != stop || result.outcome.reason != StencilReason::converged ||
+        !(result.update <= 1e-3) ||
+        std::memcmp(c.out.data(), c.expected.data(), c.out.size() * sizeof(float)) != 0)
+      report_wrong(c.grid, result.plan, "stopping");
+  }
+}
+
 void check_stopping(int gpus) {
-  Checked<float> c(grid_of(2, 70, 1, 90), false, 1);
+  Checked<float> flat(grid_of(2, 70, 1, 90), false, 1), box(grid_of(3, 35, 30, 40), false, 1);
   for (const std::int64_t period : {7, 16}) {
-    const std::int64_t stop = reference_stop(c, 1e-3, period);
-    c.expected = reference::jacobi<float>(c.start, nullptr, c.grid, stop);
-    StencilRun how = c.how;
-    how.iterations = 100000;
-    how.tolerance = 1e-3;
-    how.check_every = period;
-    for (const auto& spec :
-         {spec_of(gpus, Sweep::registers, 0), spec_of(gpus, Sweep::streams, 1),
-          spec_of(gpus, Sweep::streams, 4), spec_of(gpus, Sweep::wavefront, 2)}) {
-      const StencilResult result =
-          run_cuda_stencil<float>({c.grid, c.start, {}, c.out}, spec, how, {});
-      ++cases;
-      if (result.outcome.iterations != stop || result.outcome.reason != StencilReason::converged ||
-          !(result.update <= 1e-3) ||
-          std::memcmp(c.out.data(), c.expected.data(), c.out.size() * sizeof(float)) != 0)
-        report_wrong(c.grid, result.plan, "stopping");
-    }
+    check_stops(flat, period,
+                {spec_of(gpus, Sweep::registers, 0), spec_of(gpus, Sweep::streams, 1),
+                 spec_of(gpus, Sweep::streams, 4), spec_of(gpus, Sweep::wavefront, 2)});
+    check_stops(box, period, {bricks(gpus, 0), bricks(gpus, 1)});
   }
 }
 
@@ -239,11 +258,12 @@ void measure(const char* what, const Grid& grid, const std::vector<T>& start,
     }
     std::ranges::sort(times);
     std::printf(
-        "%d GPUs  %-18s %-6s %-9s k %d  %2d x %d a thread, %3d threads, blocks %-12s %9.2f us"
-        "  (%.2f to %.2f)%s\n",
-        plan.pes, what, sizeof(T) == 4 ? "float" : "double", plan.sweep.c_str(), plan.layers,
-        plan.rows, plan.columns, plan.threads, text_of(plan.division.blocks, 3).c_str(), times[1],
-        times.front(), times.back(), roles_text(plan).c_str());
+        "%d GPUs  %-34s %-6s %-9s %-7s k %d  %2d x %d a thread, %3d threads, blocks %-12s"
+        " %9.2f us  (%.2f to %.2f)%s\n",
+        plan.pes, what, sizeof(T) == 4 ? "float" : "double", plan.sweep.c_str(), plan.halo.c_str(),
+        plan.layers, plan.rows, plan.columns, plan.threads,
+        text_of(plan.division.blocks, 3).c_str(), times[1], times.front(), times.back(),
+        roles_text(plan).c_str());
   } catch (const InvalidInput&) {
   }
 }
@@ -286,21 +306,30 @@ void times_of_large(int gpus) {
     measure<T>("2D 8192^2 each", large, start, spec_of(gpus, Sweep::streams, layers), 240);
 }
 
+// Bricks with either exchange, as a whole and without computing; passes over memory.
+template <class T>
+void times_of_box(const char* what, const Grid& grid, int gpus, std::int64_t iterations) {
+  const auto start = smooth<T>(grid);
+  for (const int halo : {0, 1}) {
+    StencilSpec spec = bricks(gpus, halo);
+    measure<T>(what, grid, start, spec, iterations);
+    spec.study = Study::no_compute;
+    measure<T>((std::string(what) + ", no computing").c_str(), grid, start, spec, iterations);
+  }
+  measure<T>(what, grid, start, spec_of(gpus, Sweep::streams, 0), iterations);
+}
+
 void times_of_boxes(int gpus) {
   const Grid fixed = grid_of(3, 256, 256, 256), box = grid_of(3, 512 * gpus, 512, 512);
   for (const std::int64_t n : {64, 128, 160}) {  // 128: what each of 8 GPUs has of 256^3
     const Grid small = grid_of(3, n * gpus, n, n);
     const std::string what = "3D " + std::to_string(n) + "^3 each";
-    for (const Sweep sweep : {Sweep::bricks, Sweep::streams}) {
-      measure<float>(what.c_str(), small, smooth<float>(small), spec_of(gpus, sweep, 0), 4000);
-      measure<double>(what.c_str(), small, smooth<double>(small), spec_of(gpus, sweep, 0), 4000);
-    }
+    times_of_box<float>(what.c_str(), small, gpus, 4000);
+    times_of_box<double>(what.c_str(), small, gpus, 4000);
   }
   const Grid half = grid_of(3, 128 * gpus, 128, 256);  // what each of 4 GPUs has
-  for (const Sweep sweep : {Sweep::bricks, Sweep::streams})
-    measure<float>("3D 128x128x256 each", half, smooth<float>(half), spec_of(gpus, sweep, 0), 4000);
-  for (const Sweep sweep : {Sweep::bricks, Sweep::streams})  // bricks: on 4 GPUs or more
-    measure<float>("3D 256^3 in all", fixed, smooth<float>(fixed), spec_of(gpus, sweep, 0), 600);
+  times_of_box<float>("3D 128x128x256 each", half, gpus, 4000);
+  times_of_box<float>("3D 256^3 in all", fixed, gpus, 600);  // bricks: on 4 GPUs or more
   measure<float>("3D 256^3 in all", fixed, smooth<float>(fixed), spec_of(gpus, Sweep::wavefront, 0),
                  60);
   measure<float>("3D 512^3 each", box, smooth<float>(box), spec_of(gpus, Sweep::streams, 0), 100);

@@ -94,6 +94,18 @@ def test_every_sweep_in_three_dimensions_gives_the_bits_of_the_cpu_engine(
     assert same(u, on_cpu(u0, 25).u)
 
 
+@on_all_counts
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("halo, travels", [(0, "values"), (1, "packets")])
+def test_bricks_give_the_bits_of_the_cpu_engine_however_halos_travel(
+    halo: int, travels: str, dtype: Any, pes: int
+) -> None:
+    u0 = grid(64, 66, 62, dtype=dtype)
+    u, facts = experiment(u0, 25, pes, sweep="bricks", halo=halo)
+    assert (facts["sweep"], facts["halo"]) == ("bricks", travels)
+    assert same(u, on_cpu(u0, 25).u)
+
+
 @several
 @pytest.mark.parametrize("boundary_blocks", [0, 1, 16])
 @pytest.mark.parametrize("shape, steps", [((300, 1111), 4), ((64, 90, 140), 1)], ids=str)

@@ -38,6 +38,27 @@ __device__ inline Packet load_packet(const Packet* packet) {
   return {__longlong_as_double(value), tag};
 }
 
+// The same for three floats and a number.
+__device__ inline void store_packet(FloatPacket* packet, const float (&value)[3],
+                                    std::uint32_t number) {
+  asm volatile(
+      "{ .reg .b64 low, high; .reg .b128 all; mov.b64 low, {%1, %2}; mov.b64 high, {%3, %4};"
+      "mov.b128 all, {low, high}; st.relaxed.sys.global.b128 [%0], all; }" ::"l"(packet),
+      "f"(value[0]), "f"(value[1]), "f"(value[2]), "r"(number)
+      : "memory");
+}
+
+__device__ inline FloatPacket load_packet(const FloatPacket* packet) {
+  FloatPacket out;
+  asm volatile(
+      "{ .reg .b64 low, high; .reg .b128 all; ld.relaxed.sys.global.b128 all, [%4];"
+      "mov.b128 {low, high}, all; mov.b64 {%0, %1}, low; mov.b64 {%2, %3}, high; }"
+      : "=f"(out.value[0]), "=f"(out.value[1]), "=f"(out.value[2]), "=r"(out.number)
+      : "l"(packet)
+      : "memory");
+  return out;
+}
+
 __device__ inline void fence_release_system() { asm volatile("fence.release.sys;" ::: "memory"); }
 __device__ inline void fence_release_gpu() { asm volatile("fence.release.gpu;" ::: "memory"); }
 __device__ inline void fence_acquire_system() { asm volatile("fence.acquire.sys;" ::: "memory"); }

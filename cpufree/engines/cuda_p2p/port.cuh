@@ -206,6 +206,11 @@ class Port : public Unstudied {
     store_packet(peer(packet, pe), value, tag);
   }
   __device__ Packet get_packet(const Packet* packet) { return load_packet(packet); }
+  template <class K, class V, class N>
+  __device__ static void send_packet(K* there, const V& value, N number_or_tag) {
+    store_packet(there, value, number_or_tag);
+  }
+  __device__ FloatPacket get_packet(const FloatPacket* packet) { return load_packet(packet); }
   __device__ void put_flag(Flag* flag, int pe, Epoch epoch) { store_flag(peer(flag, pe), epoch); }
   __device__ Epoch get_flag(const Flag* flag) { return load_flag(flag); }
   __device__ void publish(Scope scope) {

@@ -25,6 +25,15 @@ class Crossing : public Base {
     out.value = std::atomic_ref<double>(p.value).load(std::memory_order_relaxed);
     return out;
   }
+  FloatPacket get_packet(const FloatPacket* packet) {
+    this->machine().look();
+    auto& p = const_cast<FloatPacket&>(*packet);
+    FloatPacket out;
+    out.number = std::atomic_ref<std::uint32_t>(p.number).load(std::memory_order_acquire);
+    for (int k = 0; k < 3; ++k)
+      out.value[k] = std::atomic_ref<float>(p.value[k]).load(std::memory_order_relaxed);
+    return out;
+  }
 };
 
 // The address of body(port, args) as a kernel.

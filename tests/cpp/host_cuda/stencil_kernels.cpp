@@ -54,7 +54,15 @@ template <Study S, class T>
 const void* cuda_bricks_kernel(const StencilKernel& wanted) {
   if (S != Study::none) return nullptr;
   return with_source<T>(wanted.source, []<bool kSource>(auto& port, const JacobiArgs<T>& args) {
-    brick_kernel<1, 4, kSource>(port, args);
+    brick_kernel<1, 4, kSource, false>(port, args);
+  });
+}
+
+template <Study S, class T>
+const void* cuda_brick_packets_kernel(const StencilKernel& wanted) {
+  if (S != Study::none) return nullptr;
+  return with_source<T>(wanted.source, []<bool kSource>(auto& port, const JacobiArgs<T>& args) {
+    brick_kernel<1, 4, kSource, true>(port, args);
   });
 }
 
@@ -86,10 +94,11 @@ const void* cuda_streams_part_kernel(const StencilKernel&) {
   return nullptr;
 }
 
-#define CPUFREE_HOST_STENCILS(S, T)                                       \
-  template const void* cuda_registers_kernel<S, T>(const StencilKernel&); \
-  template const void* cuda_bricks_kernel<S, T>(const StencilKernel&);    \
-  template const void* cuda_streams_kernel<S, T>(const StencilKernel&);   \
+#define CPUFREE_HOST_STENCILS(S, T)                                           \
+  template const void* cuda_registers_kernel<S, T>(const StencilKernel&);     \
+  template const void* cuda_bricks_kernel<S, T>(const StencilKernel&);        \
+  template const void* cuda_brick_packets_kernel<S, T>(const StencilKernel&); \
+  template const void* cuda_streams_kernel<S, T>(const StencilKernel&);       \
   template const void* cuda_wavefront_kernel<S, T>(const StencilKernel&);
 #define CPUFREE_HOST_STENCILS_OF(T)           \
   CPUFREE_HOST_STENCILS(Study::none, T)       \
