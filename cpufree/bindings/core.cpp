@@ -46,7 +46,7 @@ SystemSpec spec_of(int pes, int blocks, const std::string& engine, const std::ve
                    const nb::dict& tuning) {
   require_known(tuning,
                 {"threads", "halo", "residency", "ring", "spread", "compress", "boundary_blocks",
-                 "nvshmem_library", "nvshmem_kernels", "several_machines", "node_size"});
+                 "nvshmem_library", "nvshmem_kernels", "several_machines", "node_size", "reduce"});
   SystemSpec spec;
   spec.engine = engine_from_name(engine);
   spec.pes = pes;
@@ -60,6 +60,7 @@ SystemSpec spec_of(int pes, int blocks, const std::string& engine, const std::ve
   spec.spread = option(tuning, "spread", spec.spread);
   spec.boundary_blocks = option(tuning, "boundary_blocks", spec.boundary_blocks);
   spec.node_size = option(tuning, "node_size", spec.node_size);
+  spec.reduce = reduce_from_name(option<std::string>(tuning, "reduce", "packets"));
   spec.nvshmem_library = option(tuning, "nvshmem_library", spec.nvshmem_library);
   spec.nvshmem_kernels = option(tuning, "nvshmem_kernels", spec.nvshmem_kernels);
   spec.several_machines = option(tuning, "several_machines", spec.several_machines);
@@ -148,6 +149,7 @@ nb::dict dict_of(const PlanReport& plan) {
   d["matrix_bytes"] = plan.matrix_bytes;
   d["halo"] = plan.halo;
   d["block_halo"] = plan.block_halo;
+  d["reduce"] = plan.reduce;
   d["resident_vectors"] = plan.resident_vectors;
   d["resident_matrix"] = plan.resident_matrix;
   d["ring_slots"] = plan.ring_slots;

@@ -53,7 +53,13 @@ CPUFREE_FN unsigned tag_notes(std::uint64_t tag) {
 enum Note : unsigned { kNoteNone = 0, kNoteTimeLimit = 1, kNoteInterrupt = 2 };
 
 // Channels, for diagnosis.
-enum class Channel : std::uint32_t { local_arrival, halo_arrival, reduction, node_reduction };
+enum class Channel : std::uint32_t {
+  local_arrival,
+  halo_arrival,
+  reduction,
+  node_reduction,
+  library_reduction
+};
 
 inline const char* channel_name(Channel c) {
   switch (c) {
@@ -65,6 +71,8 @@ inline const char* channel_name(Channel c) {
       return "reduction";
     case Channel::node_reduction:
       return "reduction of nodes";
+    case Channel::library_reduction:
+      return "reduction by a library";
   }
   return "unknown";
 }

@@ -168,7 +168,7 @@ NodeTable nodes_of(Team& team, const std::string& library, int device, std::size
   return NodeTable(names);
 }
 
-const void* kernel_between_nodes(const std::string& file, const std::string& name) {
+const void* nvshmem_kernel(const std::string& file, const std::string& name) {
   return the_world()->kernel(file, name);
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <string>
 #include <thread>
+#include <type_traits>
 #include <utility>
 
 #include "cpufree/base/index.hpp"
@@ -48,7 +49,8 @@ CudaSystem<T>::CudaSystem(std::int64_t rows, std::int64_t all_rows, const System
       team_(spec.team),
       own_(OwnPes::of(spec.team.get(), spec.pes)),
       nodes_(spec.pes),
-      far_kernels_(spec.nvshmem_kernels),
+      nvshmem_kernels_(spec.nvshmem_kernels),
+      reduce_(spec.reduce),
       residency_mode_(spec.residency),
       ring_slots_(spec.ring) {
   check(spec);
@@ -102,12 +104,18 @@ void CudaSystem<T>::choose_nodes(const SystemSpec& spec, std::int64_t all_rows) 
     const std::size_t values = 8 * (at(all_rows) / at(spec.pes) + 1);
     nodes_ = nodes_of(*team_, spec.nvshmem_library, devices_[0], values * sizeof(T));
   }
-  if (nodes_.count() == 1) return;
-  require(spec.halo <= 0, "halos between nodes do not travel as packets: leave out halo");
-  if (far_kernels_.empty())
+  const bool far = nodes_.count() > 1;
+  const bool by_library = reduce_ == Reduce::library;
+  require(!far || spec.halo <= 0, "halos between nodes do not travel as packets: leave out halo");
+  require(!far || !by_library, "reduce 'library' is for PEs of one node: leave it out");
+  require(!by_library || std::is_same_v<T, double>,
+          "reduce 'library' is there in double precision: leave it out, or use float64");
+  if ((far || by_library) && nvshmem_kernels_.empty())
     throw Unsupported(
-        "ranks are on several nodes, between which kernels call NVSHMEM, and those have not been "
-        "built: pip install nvidia-nvshmem-cu13, then build with tools/build_gpu.sh or CMake");
+        std::string(far ? "ranks are on several nodes, between which kernels call NVSHMEM"
+                        : "reduce 'library' has kernels call NVSHMEM") +
+        ", and those have not been built: pip install nvidia-nvshmem-cu13, then build with "
+        "tools/build_gpu.sh or CMake");
 }
 
 // What this process sends to other nodes, and the room that it takes in vectors.
@@ -175,6 +183,7 @@ auto CudaSystem<T>::share_out(HaloPlan<T>& plan, std::span<const std::int32_t> o
   const bool packets = !far && use_packets(spec, shares, kMostPackets);
   report_ = report_of(shares, spec, blocks_, packets);
   report_.nodes = nodes_.count();
+  report_.reduce = reduce_name(reduce_);
   if (!far)
     if (auto sharing = share_with_block_halos(plan, order, shares, spec))
       return *std::move(sharing);
@@ -210,7 +219,7 @@ void CudaSystem<T>::build(HaloPlan<T>& plan, std::span<const std::int32_t> order
     if (team_) extent.rows_and_ghosts = most(*team_, "length of vectors", extent.rows_and_ghosts);
   }
   sizes_ = sizes_in_all(layouts);
-  heap_ = Heap<T>(own_.all, blocks_, extent, sharing.packets, nodes_.count());
+  heap_ = Heap<T>(own_.all, blocks_, extent, sharing.packets, nodes_.count(), reduce_);
   upload(plan, layouts, sharing, spec);
   finish_report(layouts);
 }

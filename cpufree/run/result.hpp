@@ -34,6 +34,7 @@ struct PlanReport {
   std::string halo = "none";  // how ghosts travel: "packets", "stores", "none" where there are none
   // How blocks of one PE exchange rows: "packets", or "flags" behind stores.
   std::string block_halo = "flags";
+  std::string reduce = "packets";  // how sums go between PEs: "packets", "library"
   // What a solve by prcg with Jacobi keeps on chip.
   int resident_vectors = 0;
   bool resident_matrix = false;
