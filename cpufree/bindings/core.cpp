@@ -155,6 +155,9 @@ nb::dict dict_of(const PlanReport& plan) {
   d["ring_slots"] = plan.ring_slots;
   d["lanes_per_row"] = plan.lanes_per_row;
   d["shared_bytes"] = plan.shared_bytes;
+  nb::dict seconds;
+  for (const auto& [name, passed] : plan.seconds) seconds[name.c_str()] = passed;
+  d["seconds"] = seconds;
   return d;
 }
 
@@ -284,8 +287,13 @@ class PySystem {
 };
 
 nb::list describe_gpus() {
+  std::vector<GpuInfo> found;
+  {
+    const nb::gil_scoped_release release;  // the driver may start first
+    found = list_gpus();
+  }
   nb::list gpus;
-  for (const GpuInfo& gpu : list_gpus()) {
+  for (const GpuInfo& gpu : found) {
     nb::dict d;
     d["index"] = gpu.index;
     d["name"] = gpu.name;
@@ -297,6 +305,13 @@ nb::list describe_gpus() {
     gpus.append(d);
   }
   return gpus;
+}
+
+void start_nvshmem_for(const nb::object& team, const std::string& library, int gpu,
+                       std::size_t bytes) {
+  const std::shared_ptr<Team> members = team_of(team);
+  const nb::gil_scoped_release release;
+  start_nvshmem(members, library, gpu, bytes);
 }
 
 // Raises the class `name` of cpufree.errors.
@@ -364,5 +379,8 @@ NB_MODULE(_core, m) {
   m.def("gpu_note", &cpufree::gpu_note);
   m.def("gpu_free_bytes", &cpufree::gpu_free_bytes, nb::arg("index"));
   m.def("peer_problem", &cpufree::peer_problem, nb::arg("gpus"));
+  m.def("start_nvshmem", &cpufree::start_nvshmem_for, nb::arg("team"), nb::arg("library"),
+        nb::arg("gpu"), nb::arg("bytes"));
+  m.def("await_nvshmem", &cpufree::await_nvshmem, nb::call_guard<nb::gil_scoped_release>());
   cpufree::bind_stencils(m);
 }

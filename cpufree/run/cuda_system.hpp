@@ -145,6 +145,7 @@ class CudaSystem final : public System<T> {
   std::vector<PrivateVector<T>> private_vector(std::size_t index) const;
 
   std::mutex busy_;             // held while a solve runs
+  LapTimer timer_;              // of the set-up
   std::int32_t rows_ = 0;       // of its vectors
   std::int64_t first_row_ = 0;  // of a slab, in the matrix
   std::shared_ptr<Team> team_;  // none: all PEs are in this process

@@ -64,8 +64,11 @@ CudaSystem<T>::CudaSystem(const CsrView<T>& matrix, std::span<const std::int32_t
                           std::span<const std::int32_t> order, const SystemSpec& spec)
     : CudaSystem(matrix.n, matrix.n, spec) {
   std::jthread waking = wake_devices(devices_);
+  timer_.lap("choice");
   auto plan = plan_of(matrix, part, order, spec.pes);
+  timer_.lap("plan");
   waking.join();
+  timer_.lap("context");
   if (team_) gathering_.emplace(team_, plan);
   keep_own(plan, own_);
   set_up(plan, order, spec);
@@ -219,9 +222,13 @@ void CudaSystem<T>::build(HaloPlan<T>& plan, std::span<const std::int32_t> order
     if (team_) extent.rows_and_ghosts = most(*team_, "length of vectors", extent.rows_and_ghosts);
   }
   sizes_ = sizes_in_all(layouts);
+  timer_.lap("layout");
   heap_ = Heap<T>(own_.all, blocks_, extent, sharing.packets, nodes_.count(), reduce_);
   upload(plan, layouts, sharing, spec);
+  timer_.lap("upload");
   finish_report(layouts);
+  timer_.lap("kernels");
+  report_.seconds = timer_.laps();
 }
 
 // Sizes of the shares of all blocks of all PEs: all of them keep the same on chip.
@@ -239,6 +246,7 @@ void CudaSystem<T>::upload(HaloPlan<T>& plan, const std::vector<PeLayout>& layou
   device_->heaps = team_ ? std::make_unique<CudaHeaps>(*team_, spec.nvshmem_library, devices_[0],
                                                        heap_.bytes, nodes_)
                          : std::make_unique<CudaHeaps>(devices_, heap_.bytes);
+  timer_.lap("memory");
   auto slices = upload_slices(plan, layouts, devices_);
   in_parallel(static_cast<int>(devices_.size()), [&](int k) {
     device_->pes[at(k)].bytes = std::move(slices[at(k)]);

@@ -10,6 +10,7 @@
 #include "cpufree/base/error.hpp"
 #include "cpufree/device/study.hpp"
 #include "cpufree/problem/halo_plan.hpp"
+#include "cpufree/run/laps.hpp"
 #include "cpufree/run/team.hpp"
 #include "cpufree/solvers/args.hpp"
 
@@ -41,6 +42,7 @@ struct PlanReport {
   int ring_slots = 0;             // 0: the matrix does not come through rings
   int lanes_per_row = 1;          // the most that share one
   std::int64_t shared_bytes = 0;  // per block
+  Laps seconds;                   // of the set-up in this process
 };
 
 struct SolveResult {

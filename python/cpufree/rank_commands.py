@@ -73,6 +73,8 @@ def as_rank(engine: str) -> Iterator[tuple[str, bool]]:
     if engine not in ("auto", *_ENGINES) or (engine == "auto" and ranks.is_rank() is None):
         yield engine, True
         return
+    if engine != "cpu_processes":
+        look_ahead(engine == "nvshmem")
     team = ranks.join()
     with team.working(lambda error: explain(error)[0]):
         if engine == "auto":
@@ -96,6 +98,13 @@ def silent_copies() -> Iterator[None]:
     copy = env is not None and env.launcher == "cpufree" and env.rank != 0
     with contextlib.redirect_stderr(io.StringIO()) if copy else contextlib.nullcontext():
         yield
+
+
+def look_ahead(sure: bool) -> None:
+    """Let the GPUs' driver start while ranks meet and modules load; `sure`: NVSHMEM is wanted."""
+    from .run import nvshmem
+
+    nvshmem.look_ahead(probe=sure)
 
 
 def choose_engine(team: ranks.Team) -> str:
