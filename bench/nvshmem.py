@@ -48,7 +48,7 @@ LIMIT = 300.0  # seconds for one contender's round
 TARGET = 1.5  # an iteration of `processes` is to be so many times as fast as one of `library`
 SEED = 1
 WORKER = Path(__file__).with_name("nvshmem_worker.py")
-tell = Console(stderr=True, highlight=False)
+tell = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
 def contenders(engine: str, pes: int) -> dict[str, dict[str, Any]]:
@@ -140,10 +140,9 @@ def derive(record: dict[str, Any]) -> dict[str, Any]:
     for name in record["contenders"]:
         starts = [one["start"] for one in done if one["contender"] == name]
         if starts:
-            parts = {key for start in starts for key in start}
+            parts = dict.fromkeys(part for start in starts for part in start)
             derived["start"][name] = {
-                part: spread([start[part] for start in starts if part in start])
-                for part in sorted(parts)
+                part: spread([start[part] for start in starts if part in start]) for part in parts
             }
     return derived
 
@@ -200,7 +199,7 @@ def new_record(engine: str, pes: int, quick: bool) -> dict[str, Any]:
 
 def show(record: dict[str, Any]) -> None:
     """Print the summary."""
-    paper = Console(highlight=False)
+    paper = Console(highlight=False, soft_wrap=True)
     for row in record["derived"]["iterations"]:
         times = row["seconds_per_iteration"]
         paper.print(

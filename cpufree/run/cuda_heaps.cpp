@@ -37,7 +37,9 @@ class World {
     const auto id = each(*team, "NVSHMEM's id", made).front();
     started_ =
         std::async(std::launch::async, [this, team, device, id] {
-          const cuda_p2p::OnDevice here(device);  // NVSHMEM goes by the one that is current
+          // NVSHMEM goes by the device that is current, and wants CUDA to have started there.
+          cuda_p2p::stay_on(device);
+          cuda_p2p::check(cudaFree(nullptr), "the start of CUDA");
           within(*team, kLimit, "the start of NVSHMEM", [&] { library_.start(rank_, size_, id); });
         }).share();
   }

@@ -19,27 +19,12 @@ namespace {
 
 using cuda_p2p::OnDevice;
 
-constexpr std::size_t kRoomOnChip = 220'000;  // bytes of a block's fast memory, about
 // Rows and ghosts of a PE: 32-bit numbers, and loops look a block's threads ahead.
 constexpr std::int64_t kMostEntries = (std::int64_t{1} << 31) - 1 - 1024;
 // Most ghosts of a PE that travel as packets: 16 bytes each and no fence, against 8 and one.
 constexpr std::size_t kMostPackets = 16384;
 // A block with fewer rows has nothing to do for most of its threads.
 constexpr std::int64_t kRowsPerBlock = 32;
-
-// The same where GPUs have less.
-std::size_t room_on_chip(const std::vector<int>& devices, int blocks) {
-  constexpr std::size_t kOthers = 8192;  // what kernels have besides, and more
-  std::size_t room = kRoomOnChip;
-  for (const int device : devices) {
-    const int multiprocessors = cuda_p2p::attribute(cudaDevAttrMultiProcessorCount, device);
-    const int each = (blocks + multiprocessors - 1) / multiprocessors;
-    const std::size_t all =
-        at(cuda_p2p::attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, device)) / at(each);
-    room = std::min(room, all - std::min(all, kOthers));
-  }
-  return room;
-}
 
 }  // namespace
 

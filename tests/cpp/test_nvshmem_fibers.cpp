@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "cpufree/engines/nvshmem/library.hpp"
+#include "cpufree/run/cuda_engine.hpp"
 #include "cpufree/run/system.hpp"
 #include "harness.hpp"
 #include "matrices.hpp"
@@ -202,6 +203,39 @@ TEST(own_rows_in_single_precision) {
   SolveSpec how = solve_spec(Method::prcg, Preconditioner::jacobi);
   how.rtol = 1e-5;
   expect_same_from_own_rows(grid2d<float>(12, 9, 0.5), {0, 40, 108}, -1, how);
+}
+
+TEST(a_system_waits_for_a_start_that_came_before) {
+  const auto a = grid2d(12, 12, 0.1);
+  const auto b = wave(a.n());
+  const SolveSpec how = solve_spec(Method::prcg, Preconditioner::jacobi);
+  const auto said = run_processes(3, [&](const std::shared_ptr<Team>& team) {
+    for (int k = 0; k < 2; ++k) start_nvshmem(team, kLibrary, team->rank(), 1 << 20);
+    const auto found =
+        make_system<double>(a.view(), {}, {}, spec_for(3, -1, team))->solve(b, {}, how, {});
+    require_that(found.outcome.reason == Reason::converged_rtol, "not converged");
+    await_nvshmem();
+  });
+  for (const std::string& words : said) CHECK_EQ(words, std::string());
+}
+
+TEST(a_start_that_fails_is_told_where_it_is_waited_for_and_again_to_a_system) {
+  const auto a = grid2d(12, 12, 0.1);
+  setenv("CPUFREE_TEST_BROKEN", "1", 1);
+  const auto said = run_processes(2, [&](const std::shared_ptr<Team>& team) {
+    start_nvshmem(team, kLibrary, team->rank(), 1 << 20);
+    bool told = false;
+    try {
+      await_nvshmem();
+    } catch (const EngineError&) {
+      told = true;
+    }
+    require_that(told, "the start has not failed");
+    make_system<double>(a.view(), {}, {}, spec_for(2, -1, team));
+  });
+  unsetenv("CPUFREE_TEST_BROKEN");
+  for (const std::string& words : said)
+    CHECK(words.find("nvshmemx_hostlib_init_attr failed (status 7)") != std::string::npos);
 }
 
 TEST(memory_that_all_ranks_have_free_is_used_again) {

@@ -74,7 +74,6 @@ class Solver:
         dtype: npt.DTypeLike | None = None,
         _right: Any = None,  # of solve: its b, for the type and the GPU
     ) -> None:
-        begin = time.perf_counter()
         self._laps = Laps()
         core.load()
         self._env = Env.read()
@@ -114,7 +113,7 @@ class Solver:
             arrays = (matrix.indptr, matrix.indices, matrix.data)
             self._arrays = tuple(array.copy() for array in arrays)
         self._gpu_layout: Layout | None = None
-        self.setup_seconds = time.perf_counter() - begin
+        self.setup_seconds = self._laps.total()
 
     def _working(self) -> AbstractContextManager[None]:
         """Have the others of a team told of an error here: they would wait for this process."""
@@ -173,10 +172,9 @@ class Solver:
         memory by loads and stores), blocks, threads (of a block), edge_cut (pairs of coupled rows
         on different PEs), halo_values (values moved per exchange), halo ("packets" or "stores", how
         they travel; "none"), block_halo (the same among the blocks of a PE: "packets" or "flags"),
-        reduce (how PEs sum: "packets" or "library"),
-        imbalance (largest over mean nonzeros), matrix_bytes (of the matrix in the format of the
-        engine, all PEs), resident_vectors and resident_matrix (what stays on chip across
-        iterations).
+        reduce (how PEs sum: "packets" or "library"), imbalance (largest over mean nonzeros),
+        matrix_bytes (of the matrix in the format of the engine, all PEs), resident_vectors and
+        resident_matrix (what stays on chip across iterations).
         """
         return {**self._plan}
 
@@ -320,7 +318,7 @@ class Solver:
                 "solve": seconds,
                 "kernel": kernel,
                 "per_iteration": kernel / max(1, iterations),
-                **{f"setup_{name}": passed for name, passed in self._laps.seconds.items()},
+                **self._laps.named("setup"),
             },
             counts={
                 "reductions": int(outcome["reductions"]),
