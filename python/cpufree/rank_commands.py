@@ -74,11 +74,13 @@ def as_rank(engine: str) -> Iterator[tuple[str, bool]]:
         yield engine, True
         return
     if engine != "cpu_processes":
-        look_ahead(engine == "nvshmem")
+        look_for_gpus()
     team = ranks.join()
     with team.working(lambda error: explain(error)[0]):
         if engine == "auto":
             engine = choose_engine(team)
+        if engine == "nvshmem":
+            look_for_nvshmem()
         if team.rank != 0:
             warnings.simplefilter("ignore", CpufreeWarning)  # rank 0 has them too
         yield engine, team.rank == 0
@@ -100,11 +102,18 @@ def silent_copies() -> Iterator[None]:
         yield
 
 
-def look_ahead(sure: bool) -> None:
-    """Let the GPUs' driver start while ranks meet and modules load; `sure`: NVSHMEM is wanted."""
+def look_for_gpus() -> None:
+    """Let the GPUs' driver start while ranks meet."""
+    from .run import core, nvshmem
+
+    nvshmem.look_ahead(core.gpus)
+
+
+def look_for_nvshmem() -> None:
+    """Let the library be found while the matrix is read."""
     from .run import nvshmem
 
-    nvshmem.look_ahead(probe=sure)
+    nvshmem.look_ahead(nvshmem.find_version)
 
 
 def choose_engine(team: ranks.Team) -> str:

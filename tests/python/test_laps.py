@@ -126,7 +126,7 @@ def test_what_a_rank_waits_for_is_looked_for_ahead(looked: list[str]) -> None:
 
 
 def test_the_library_is_not_looked_for_before_it_is_wanted(looked: list[str]) -> None:
-    nvshmem.look_ahead(probe=False)
+    nvshmem.look_ahead(core.gpus)
     ended()
     assert looked == ["gpus"]
 

@@ -80,19 +80,24 @@ def _version(library: str) -> str:
     return ".".join(map(str, number))
 
 
-def look_ahead(probe: bool = True) -> None:
-    """Begin what the choice of a GPU waits for, the driver's start, and what `prepare` does.
+def look_ahead(*looks: Callable[[], object]) -> None:
+    """Begin what ranks wait for later: to find the GPUs, whose driver starts, and the library.
 
     In threads that end by themselves; what they find is found again, at once, by who asks for it.
-    Without `probe` the driver alone.
+    `looks`: other things to look for instead.
     """
 
     def quietly(look: Callable[[], object]) -> None:
         with contextlib.suppress(CpufreeError):  # told to who asks
             look()
 
-    for look in (core.gpus, *([lambda: version(find())] if probe else [])):
+    for look in looks or (core.gpus, find_version):
         threading.Thread(target=quietly, args=(look,), name="cpufree looks ahead").start()
+
+
+def find_version() -> str:
+    """Return the version of the library that is found."""
+    return version(find())
 
 
 def room_for(rows: int, value_bytes: int, pes: int) -> int:
