@@ -1,6 +1,7 @@
-# The solver kernels for GPUs in several nodes: device code alone, linked with NVSHMEM's device library,
-# in the file _nvshmem.fatbin, which is loaded where ranks are in several nodes. Made where NVSHMEM's
-# headers and device library are found: pip's nvidia-nvshmem-cu13, or CPUFREE_NVSHMEM_HOME.
+# The solver kernels that call NVSHMEM, for GPUs in several nodes, and for sums by the library: device
+# code alone, linked with NVSHMEM's device library, in the file _nvshmem.fatbin, which is loaded where one
+# of them is wanted. Made where NVSHMEM's headers and device library are found: pip's nvidia-nvshmem-cu13,
+# or CPUFREE_NVSHMEM_HOME.
 set(CPUFREE_NVSHMEM_HOME "" CACHE PATH "NVSHMEM: the folder that has include and lib")
 set(places "${CPUFREE_NVSHMEM_HOME}" "${Python_SITELIB}/nvidia/nvshmem"
   "${Python_SITEARCH}/nvidia/nvshmem")
@@ -27,6 +28,11 @@ foreach(method_and_algorithm cg:ConjugateGradient prcg:PredictRecompute pipecg:P
       configure_file(cpufree/run/cuda_remote_kernel.cu.in "${source}" @ONLY)
       list(APPEND remote_sources "${source}")
     endforeach()
+    if(NOT pc STREQUAL "chebyshev")
+      set(source "${CMAKE_BINARY_DIR}/kernels/library_${method}_${pc}.cu")
+      configure_file(cpufree/run/cuda_library_kernel.cu.in "${source}" @ONLY)
+      list(APPEND remote_sources "${source}")
+    endif()
   endforeach()
 endforeach()
 add_library(cpufree_remote OBJECT EXCLUDE_FROM_ALL ${remote_sources})

@@ -44,9 +44,9 @@ nb::ndarray<nb::numpy, T, nb::ndim<1>> new_numpy(std::size_t n) {
 
 SystemSpec spec_of(int pes, int blocks, const std::string& engine, const std::vector<int>& gpus,
                    const nb::dict& tuning) {
-  require_known(
-      tuning, {"threads", "halo", "residency", "ring", "spread", "compress", "boundary_blocks",
-               "launchers", "nvshmem_library", "nvshmem_kernels", "several_machines", "node_size"});
+  require_known(tuning, {"threads", "halo", "residency", "ring", "spread", "compress",
+                         "boundary_blocks", "launchers", "nvshmem_library", "nvshmem_kernels",
+                         "several_machines", "node_size", "reduce"});
   SystemSpec spec;
   spec.engine = engine_from_name(engine);
   spec.pes = pes;
@@ -61,6 +61,7 @@ SystemSpec spec_of(int pes, int blocks, const std::string& engine, const std::ve
   spec.boundary_blocks = option(tuning, "boundary_blocks", spec.boundary_blocks);
   spec.launchers = option(tuning, "launchers", spec.launchers);
   spec.node_size = option(tuning, "node_size", spec.node_size);
+  spec.reduce = reduce_from_name(option<std::string>(tuning, "reduce", "packets"));
   spec.nvshmem_library = option(tuning, "nvshmem_library", spec.nvshmem_library);
   spec.nvshmem_kernels = option(tuning, "nvshmem_kernels", spec.nvshmem_kernels);
   spec.several_machines = option(tuning, "several_machines", spec.several_machines);
@@ -149,11 +150,15 @@ nb::dict dict_of(const PlanReport& plan) {
   d["matrix_bytes"] = plan.matrix_bytes;
   d["halo"] = plan.halo;
   d["block_halo"] = plan.block_halo;
+  d["reduce"] = plan.reduce;
   d["resident_vectors"] = plan.resident_vectors;
   d["resident_matrix"] = plan.resident_matrix;
   d["ring_slots"] = plan.ring_slots;
   d["lanes_per_row"] = plan.lanes_per_row;
   d["shared_bytes"] = plan.shared_bytes;
+  nb::dict seconds;
+  for (const auto& [name, passed] : plan.seconds) seconds[name.c_str()] = passed;
+  d["seconds"] = seconds;
   return d;
 }
 
@@ -283,8 +288,13 @@ class PySystem {
 };
 
 nb::list describe_gpus() {
+  std::vector<GpuInfo> found;
+  {
+    const nb::gil_scoped_release release;  // the driver may start first
+    found = list_gpus();
+  }
   nb::list gpus;
-  for (const GpuInfo& gpu : list_gpus()) {
+  for (const GpuInfo& gpu : found) {
     nb::dict d;
     d["index"] = gpu.index;
     d["name"] = gpu.name;
@@ -296,6 +306,13 @@ nb::list describe_gpus() {
     gpus.append(d);
   }
   return gpus;
+}
+
+void start_nvshmem_for(const nb::object& team, const std::string& library, int gpu,
+                       std::size_t bytes) {
+  const std::shared_ptr<Team> members = team_of(team);
+  const nb::gil_scoped_release release;
+  start_nvshmem(members, library, gpu, bytes);
 }
 
 // Raises the class `name` of cpufree.errors.
@@ -363,5 +380,8 @@ NB_MODULE(_core, m) {
   m.def("gpu_note", &cpufree::gpu_note);
   m.def("gpu_free_bytes", &cpufree::gpu_free_bytes, nb::arg("index"));
   m.def("peer_problem", &cpufree::peer_problem, nb::arg("gpus"));
+  m.def("start_nvshmem", &cpufree::start_nvshmem_for, nb::arg("team"), nb::arg("library"),
+        nb::arg("gpu"), nb::arg("bytes"));
+  m.def("await_nvshmem", &cpufree::await_nvshmem, nb::call_guard<nb::gil_scoped_release>());
   cpufree::bind_stencils(m);
 }

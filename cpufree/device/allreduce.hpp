@@ -85,15 +85,18 @@ class AllReduce {
  private:
   static constexpr unsigned kGone = 1U << kNoteBits;
 
-  // Those that sum together: all PEs, numbered from the first one; where PEs do not communicate,
-  // each by itself; where loads and stores do not reach all, those of my node (node_reduce.hpp).
+  // Those that sum together: all PEs, numbered from the first one; where PEs do not communicate, or
+  // a library sums over them (library_reduce.hpp), each by itself; where loads and stores do not
+  // reach all, those of my node (node_reduce.hpp).
+  static constexpr bool kAlone = !P::communicates || LibraryPort<P>;
+
   CPUFREE_KERNEL_FN int pes() const {
-    if constexpr (!P::communicates) return 1;
+    if constexpr (kAlone) return 1;
     if constexpr (RemotePort<P>) return nodes().size(nodes().of_pe[port_.pe()]);
     return port_.pes();
   }
   CPUFREE_KERNEL_FN int first_pe() const {
-    if constexpr (P::communicates) return 0;
+    if constexpr (!kAlone) return 0;
     return port_.pe();
   }
   // The PE of each place among them, and my place.

@@ -27,8 +27,6 @@
 // The slots of the flat all-reduce are those of the blocks of one node: its proof holds as it is.
 #pragma once
 
-#include <type_traits>
-
 #include "cpufree/device/allreduce.hpp"
 
 namespace cpufree {
@@ -132,10 +130,5 @@ class NodeReduce {
   P& port_;
   AllReduce<P> flat_;
 };
-
-// The all-reduce for a port.
-template <Port P>
-using ReductionOf =
-    std::conditional_t<RemotePort<P> && P::communicates, NodeReduce<P>, AllReduce<P>>;
 
 }  // namespace cpufree

@@ -22,6 +22,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "cpufree/device/library_board.hpp"
 #include "cpufree/device/nodes.hpp"
 #include "cpufree/device/study.hpp"
 #include "cpufree/device/types.hpp"
@@ -142,6 +143,16 @@ concept RemotePort = Port<P> && requires(P& port, double* to, const double* from
   { port.remote() } -> std::convertible_to<const Remote&>;
   port.put_signal(to, 0, from, std::int64_t{}, flag, Epoch{});
   port.see_signals();
+};
+
+// Ports whose sums over PEs are a library's (library_reduce.hpp): loads and stores reach all PEs.
+// sum_over_pes(to, from, count) is called by one thread of each PE, and returns once all have
+// called it: to[i], symmetric memory, is the sum of from[i] of all PEs, with the same bits on each.
+// It knows no bound.
+template <class P>
+concept LibraryPort = Port<P> && requires(P& port, double* to, const double* from) {
+  { port.library() } -> std::convertible_to<const LibraryBoard&>;
+  port.sum_over_pes(to, from, 0);
 };
 
 // Whether loads and stores reach a PE.

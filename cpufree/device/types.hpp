@@ -76,7 +76,13 @@ CPUFREE_FN Epoch epoch_of(const Packet& packet, Epoch) { return tag_epoch(packet
 enum Note : unsigned { kNoteNone = 0, kNoteTimeLimit = 1, kNoteInterrupt = 2 };
 
 // Channels, for diagnosis.
-enum class Channel : std::uint32_t { local_arrival, halo_arrival, reduction, node_reduction };
+enum class Channel : std::uint32_t {
+  local_arrival,
+  halo_arrival,
+  reduction,
+  node_reduction,
+  library_reduction
+};
 
 inline const char* channel_name(Channel c) {
   switch (c) {
@@ -88,6 +94,8 @@ inline const char* channel_name(Channel c) {
       return "reduction";
     case Channel::node_reduction:
       return "reduction of nodes";
+    case Channel::library_reduction:
+      return "reduction by a library";
   }
   return "unknown";
 }

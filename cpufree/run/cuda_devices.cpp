@@ -76,6 +76,19 @@ std::size_t fast_memory_limit(const void* kernel, const std::vector<int>& device
   return limit;
 }
 
+std::size_t room_on_chip(const std::vector<int>& devices, int blocks) {
+  constexpr std::size_t kOthers = 8192;  // what kernels have besides, and more
+  std::size_t room = kRoomOnChip;
+  for (const int device : devices) {
+    const int multiprocessors = cuda_p2p::attribute(cudaDevAttrMultiProcessorCount, device);
+    const int each = (blocks + multiprocessors - 1) / multiprocessors;
+    const std::size_t all =
+        at(cuda_p2p::attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, device)) / at(each);
+    room = std::min(room, all - std::min(all, kOthers));
+  }
+  return room;
+}
+
 void require_residency(const CudaKernel& kernel, const std::vector<int>& devices) {
   for (const int device : devices) {
     int most =

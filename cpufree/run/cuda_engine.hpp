@@ -38,6 +38,14 @@ std::string peer_problem(const std::vector<int>& gpus);
 // The GPU that holds the object at `p`. Throws InvalidInput where no GPU does.
 int gpu_of(const void* p);
 
+// Starts NVSHMEM in this process, with room for `bytes`, unless it runs; all members of the team
+// call it together. It goes on in a thread of its own while the caller prepares what needs it: a
+// system, which waits for its end. `await_nvshmem` does so too, and is to be called in any case
+// before the process ends. Both throw Unsupported, EngineError.
+void start_nvshmem(const std::shared_ptr<Team>& team, const std::string& library, int gpu,
+                   std::size_t bytes);
+void await_nvshmem();
+
 template <class T>
 std::unique_ptr<System<T>> make_cuda_system(const CsrView<T>& matrix,
                                             std::span<const std::int32_t> part,

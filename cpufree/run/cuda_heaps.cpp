@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <future>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -10,6 +11,7 @@
 
 #include "cpufree/engines/cuda_p2p/shared.hpp"
 #include "cpufree/engines/nvshmem/library.hpp"
+#include "cpufree/run/cuda_engine.hpp"
 
 namespace cpufree {
 
@@ -26,14 +28,24 @@ class World {
     bool lent = false;
   };
 
-  World(Team& team, const std::string& path, std::size_t bytes)
-      : library_(nvshmem::load(path)), rank_(team.rank()), size_(team.size()) {
+  // Starts NVSHMEM, which goes on in a thread of its own: it asks nothing of the team.
+  World(const std::shared_ptr<Team>& team, const std::string& path, int device, std::size_t bytes)
+      : library_(nvshmem::load(path)), rank_(team->rank()), size_(team->size()) {
     constexpr std::size_t kOwn = std::size_t{64} << 20;  // what NVSHMEM itself takes, and more
     nvshmem::want_memory(bytes + kOwn);
     const nvshmem::Id made = rank_ == 0 ? library_.make_id() : nvshmem::Id{};
-    const auto id = each(team, "NVSHMEM's id", made).front();
-    within(team, kLimit, "the start of NVSHMEM", [&] { library_.start(rank_, size_, id); });
+    const auto id = each(*team, "NVSHMEM's id", made).front();
+    started_ =
+        std::async(std::launch::async, [this, team, device, id] {
+          // NVSHMEM goes by the device that is current, and wants CUDA to have started there.
+          cuda_p2p::stay_on(device);
+          cuda_p2p::check(cudaFree(nullptr), "the start of CUDA");
+          within(*team, kLimit, "the start of NVSHMEM", [&] { library_.start(rank_, size_, id); });
+        }).share();
   }
+
+  // Returns once it has started. Throws what that threw.
+  void await() const { started_.get(); }
 
   // A block of `bytes` or more, the same one on all PEs.
   Block& borrow(Team& team, std::size_t bytes) {
@@ -94,6 +106,7 @@ class World {
   nvshmem::Library library_;
   int rank_;
   int size_;
+  std::shared_future<void> started_;
   std::vector<std::unique_ptr<Block>> blocks_;  // the same list on all PEs
   std::mutex loading_;
   std::map<std::string, cudaLibrary_t> kernels_;
@@ -104,14 +117,42 @@ std::optional<World>& the_world() {
   return all;
 }
 
-World& world(Team& team, const std::string& path, std::size_t bytes) {
+std::mutex& starting() {
   static std::mutex mutex;
-  const std::lock_guard lock(mutex);
-  if (!the_world()) the_world().emplace(team, path, bytes);
+  return mutex;
+}
+
+// The world, once it has started; `starting` is held.
+void await_world() {
+  try {
+    the_world()->await();
+  } catch (...) {
+    the_world().reset();  // who asks again is to see what is wrong, too
+    throw;
+  }
+}
+
+World& world(Team& team, const std::string& path, int device, std::size_t bytes) {
+  const std::lock_guard lock(starting());
+  // The caller's team outlives the start, which is waited for here.
+  const std::shared_ptr<Team> lent(std::shared_ptr<Team>(), &team);
+  if (!the_world()) the_world().emplace(lent, path, device, bytes);
+  await_world();
   return *the_world();
 }
 
 }  // namespace
+
+void start_nvshmem(const std::shared_ptr<Team>& team, const std::string& library, int device,
+                   std::size_t bytes) {
+  const std::lock_guard lock(starting());
+  if (!the_world()) the_world().emplace(team, library, device, bytes);
+}
+
+void await_nvshmem() {
+  const std::lock_guard lock(starting());
+  if (the_world()) await_world();
+}
 
 CudaHeaps::CudaHeaps(const std::vector<int>& devices, std::size_t bytes) {
   for (const int device : devices) {
@@ -123,7 +164,7 @@ CudaHeaps::CudaHeaps(const std::vector<int>& devices, std::size_t bytes) {
 CudaHeaps::CudaHeaps(Team& team, const std::string& library, int device, std::size_t bytes,
                      const NodeTable& nodes) {
   const cuda_p2p::OnDevice here(device);  // NVSHMEM goes by the device that is current
-  World& nvshmem = world(team, library, bytes);
+  World& nvshmem = world(team, library, device, bytes);
   World::Block& block = nvshmem.borrow(team, bytes);
   lent_ = &block.lent;
   const auto& node = nodes.of_pe();
@@ -149,7 +190,7 @@ CudaHeaps::CudaHeaps(Team& team, const std::string& library, int device, std::si
 
 NodeTable nodes_of(Team& team, const std::string& library, int device, std::size_t bytes) {
   const cuda_p2p::OnDevice here(device);
-  World& nvshmem = world(team, library, bytes);
+  World& nvshmem = world(team, library, device, bytes);
   World::Block& block = nvshmem.borrow(team, 1);
   // The first PE that each reaches is the name of its node, where reaching is mutual.
   std::vector<std::int32_t> reached;
@@ -168,7 +209,7 @@ NodeTable nodes_of(Team& team, const std::string& library, int device, std::size
   return NodeTable(names);
 }
 
-const void* kernel_between_nodes(const std::string& file, const std::string& name) {
+const void* nvshmem_kernel(const std::string& file, const std::string& name) {
   return the_world()->kernel(file, name);
 }
 

@@ -43,6 +43,6 @@ NodeTable nodes_of(Team& team, const std::string& library, int device, std::size
 
 // A kernel of a file of kernels that call NVSHMEM; a cudaKernel_t, for what takes the address of a
 // kernel. NVSHMEM runs. The file is loaded once. Throws Unsupported, EngineError.
-const void* kernel_between_nodes(const std::string& file, const std::string& name);
+const void* nvshmem_kernel(const std::string& file, const std::string& name);
 
 }  // namespace cpufree

@@ -41,8 +41,20 @@ CudaKernels remote_kernels(const std::string& file, const SolveSpec& spec) {
   if (spec.study != Study::none)
     throw Unsupported("studies are of PEs that reach one another's memory, not of several nodes");
   const char* const type = std::is_same_v<T, double> ? "double" : "float";
-  return {kernel_between_nodes(file, remote_kernel_name(spec, type, false)),
-          kernel_between_nodes(file, remote_kernel_name(spec, type, true))};
+  return {nvshmem_kernel(file, remote_kernel_name(spec, type, false)),
+          nvshmem_kernel(file, remote_kernel_name(spec, type, true))};
+}
+
+CudaKernels library_kernels(const std::string& file, const SolveSpec& spec) {
+  if (spec.study != Study::none)
+    throw Unsupported(
+        "studies are of our own reductions: leave out reduce 'library', or the study");
+  if (spec.preconditioner == Preconditioner::chebyshev)
+    throw Unsupported(
+        "reduce 'library' is there with pc 'jacobi' and 'none', to compare with, and not with "
+        "'chebyshev'");
+  return {nvshmem_kernel(file, library_kernel_name(spec, false)),
+          nvshmem_kernel(file, library_kernel_name(spec, true))};
 }
 
 template CudaKernels remote_kernels<float>(const std::string&, const SolveSpec&);

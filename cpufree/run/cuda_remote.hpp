@@ -1,5 +1,5 @@
 // What GPUs in several nodes have besides: tables of what goes between nodes, and kernels that send
-// it.
+// it; and kernels that have NVSHMEM sum.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +28,10 @@ class RemoteTables {
   cuda_p2p::DeviceArray<RemoteRuns> of_block_;
 };
 
-// The kernels of a solve, from the file that has them. Throws Unsupported, EngineError.
+// The kernels of a solve between nodes, from the file that has them; those of one whose sums are
+// NVSHMEM's, in double precision. Throw Unsupported, EngineError.
 template <class T>
 CudaKernels remote_kernels(const std::string& file, const SolveSpec& spec);
+CudaKernels library_kernels(const std::string& file, const SolveSpec& spec);
 
 }  // namespace cpufree

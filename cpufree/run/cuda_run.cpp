@@ -56,8 +56,8 @@ bool CudaRunner::gave_up() const {
 }
 
 // Until all kernels have ended: passes notes on, and tells the caller how far they are. A kernel
-// that has given up a wait and does not end, because puts to another node never arrive, ends the
-// team.
+// that has given up a wait and does not end, because puts to another node never arrive or a library
+// waits for a PE that has left, ends the team.
 void CudaRunner::listen(const Limits& limits, const Progress& progress, Team* team) const {
   const auto start = Clock::now();
   std::optional<Clock::time_point> end;  // of patience with a kernel that has given up
@@ -75,7 +75,9 @@ void CudaRunner::listen(const Limits& limits, const Progress& progress, Team* te
       if (!end) end = Clock::now() + kGrace;
       if (Clock::now() > *end) {
         team->give_up(
-            "a wait for another rank was given up, and what was sent there never arrived");
+            "a wait for another rank was given up, and the kernel has not ended: what it sent "
+            "never "
+            "arrived, or it waits in a library");
         end = Clock::time_point::max();
       }
     }

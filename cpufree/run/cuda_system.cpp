@@ -46,14 +46,19 @@ Wanted CudaSystem<T>::wanted(const SolveSpec& spec) const {
 }
 
 template <class T>
+CudaKernels CudaSystem<T>::kernels_of(const SolveSpec& spec) const {
+  if (reduce_ == Reduce::library) return library_kernels(nvshmem_kernels_, spec);
+  return nodes_.count() > 1 ? remote_kernels<T>(nvshmem_kernels_, spec) : kernels_for<T>(spec);
+}
+
+template <class T>
 auto CudaSystem<T>::choice_for(const SolveSpec& spec) -> const Choice& {
   const std::tuple key(spec.method, spec.preconditioner, spec.study);
   if (const auto found = choices_.find(key); found != choices_.end()) return found->second;
   Choice choice;
   choice.kernel.blocks = blocks_;
   choice.kernel.threads = threads_;
-  const CudaKernels kernels =
-      nodes_.count() > 1 ? remote_kernels<T>(far_kernels_, spec) : kernels_for<T>(spec);
+  const CudaKernels kernels = kernels_of(spec);
   std::size_t limit = std::min(fast_memory_limit(kernels.plain, devices_, blocks_),
                                fast_memory_limit(kernels.streaming, devices_, blocks_));
   if (team_) limit = least(*team_, "memory on chip", limit);
@@ -144,12 +149,25 @@ void CudaSystem<T>::set_arguments(const SolveSpec& spec, const SolveParams& para
     if (nodes_.count() > 1)
       device_->args[k].seat = {pe.remote.view(heap_.node_board(heap)),
                                own_.first + static_cast<int>(k), own_.all};
+    if (reduce_ == Reduce::library) device_->library_args[k] = {a, heap_.library_board(heap)};
     const OnDevice here(devices_[k]);
     const cudaStream_t stream = device_->runner.stream(k);
     cuda_p2p::check(cudaMemsetAsync(heap, 0, heap_.channel_bytes, stream), "cudaMemsetAsync");
   }
   device_->runner.synchronize();
   if (team_) barrier(*team_, "channels are clear");
+}
+
+template <class T>
+std::vector<const void*> CudaSystem<T>::arguments() const {
+  std::vector<const void*> all;
+  for (std::size_t k = 0; k < devices_.size(); ++k) {
+    if (reduce_ == Reduce::library)
+      all.push_back(&device_->library_args[k]);
+    else
+      all.push_back(&device_->args[k]);
+  }
+  return all;
 }
 
 template <class T>
@@ -218,10 +236,8 @@ SolveResult CudaSystem<T>::solve(VectorView<const T> b, VectorView<const T> x0, 
   const double scale = load(b, x0, params.has_guess);
   params.atol *= scale;
   set_arguments(spec, params, choice.residency);
-  std::vector<const void*> args;
-  for (const auto& of_pe : device_->args) args.push_back(&of_pe);
   SolveResult result;
-  result.seconds = device_->runner.run(choice.kernel, shared(), args, spec.limits(),
+  result.seconds = device_->runner.run(choice.kernel, shared(), arguments(), spec.limits(),
                                        unscaled(progress, scale), team_.get());
   fetch(spec, result);
   const bool finite = store(out, scale, spec, result);

@@ -70,12 +70,16 @@ class CudaSystem final : public System<T> {
   // All that is on the GPUs, so that it can be freed in one go.
   struct Device {
     Device(const std::vector<int>& devices, int blocks, int launchers)
-        : pes(devices.size()), runner(devices, blocks, launchers), args(devices.size()) {}
+        : pes(devices.size()),
+          runner(devices, blocks, launchers),
+          args(devices.size()),
+          library_args(devices.size()) {}
     std::vector<Pe> pes;  // of this process
     std::unique_ptr<CudaHeaps> heaps;
     CudaRunner runner;
     std::vector<RemoteSolveArgs<Matrix>> args;
-    Array<Outcome> outcome;  // of PE 0, as the history is
+    std::vector<LibrarySolveArgs<Matrix>> library_args;  // instead, where a library sums
+    Array<Outcome> outcome;                              // of PE 0, as the history is
     Array<double> history;
     std::unique_ptr<CudaTransfer<T>> transfer;
   };
@@ -129,23 +133,27 @@ class CudaSystem final : public System<T> {
   void finish_report(const std::vector<PeLayout>& layouts);
 
   Wanted wanted(const SolveSpec& spec) const;
+  CudaKernels kernels_of(const SolveSpec& spec) const;
   const Choice& choice_for(const SolveSpec& spec);
   void reserve(const SolveSpec& spec, const SolveParams& params);
   double load(VectorView<const T> b, VectorView<const T> x0, bool& has_guess);
   void set_arguments(const SolveSpec& spec, const SolveParams& params, const Residency& residency);
+  std::vector<const void*> arguments() const;
   std::vector<cuda_p2p::Shared> shared() const;
   void fetch(const SolveSpec& spec, SolveResult& result) const;
   bool store(VectorView<T> out, double scale, const SolveSpec& spec, SolveResult& result);
   std::vector<PrivateVector<T>> private_vector(std::size_t index) const;
 
   std::mutex busy_;             // held while a solve runs
+  LapTimer timer_;              // of the set-up
   std::int32_t rows_ = 0;       // of its vectors
   std::int64_t first_row_ = 0;  // of a slab, in the matrix
   std::shared_ptr<Team> team_;  // none: all PEs are in this process
   OwnPes own_;
   NodeTable nodes_;
-  std::vector<RemotePlan> far_;         // of the PEs of this process, where there are several nodes
-  std::string far_kernels_;             // the file of their kernels
+  std::vector<RemotePlan> far_;  // of the PEs of this process, where there are several nodes
+  std::string nvshmem_kernels_;  // the file of kernels that call NVSHMEM
+  Reduce reduce_;
   std::optional<Gathering> gathering_;  // with a team, where vectors are those of all rows
   std::vector<int> devices_;            // of the PEs of this process
   int blocks_ = 1;

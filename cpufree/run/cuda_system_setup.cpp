@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <string>
 #include <thread>
+#include <type_traits>
 #include <utility>
 
 #include "cpufree/base/index.hpp"
@@ -18,27 +19,12 @@ namespace {
 
 using cuda_p2p::OnDevice;
 
-constexpr std::size_t kRoomOnChip = 220'000;  // bytes of a block's fast memory, about
 // Rows and ghosts of a PE: 32-bit numbers, and loops look a block's threads ahead.
 constexpr std::int64_t kMostEntries = (std::int64_t{1} << 31) - 1 - 1024;
 // Most ghosts of a PE that travel as packets: 16 bytes each and no fence, against 8 and one.
 constexpr std::size_t kMostPackets = 16384;
 // A block with fewer rows has nothing to do for most of its threads.
 constexpr std::int64_t kRowsPerBlock = 32;
-
-// The same where GPUs have less.
-std::size_t room_on_chip(const std::vector<int>& devices, int blocks) {
-  constexpr std::size_t kOthers = 8192;  // what kernels have besides, and more
-  std::size_t room = kRoomOnChip;
-  for (const int device : devices) {
-    const int multiprocessors = cuda_p2p::attribute(cudaDevAttrMultiProcessorCount, device);
-    const int each = (blocks + multiprocessors - 1) / multiprocessors;
-    const std::size_t all =
-        at(cuda_p2p::attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, device)) / at(each);
-    room = std::min(room, all - std::min(all, kOthers));
-  }
-  return room;
-}
 
 }  // namespace
 
@@ -48,7 +34,8 @@ CudaSystem<T>::CudaSystem(std::int64_t rows, std::int64_t all_rows, const System
       team_(spec.team),
       own_(OwnPes::of(spec.team.get(), spec.pes)),
       nodes_(spec.pes),
-      far_kernels_(spec.nvshmem_kernels),
+      nvshmem_kernels_(spec.nvshmem_kernels),
+      reduce_(spec.reduce),
       residency_mode_(spec.residency),
       ring_slots_(spec.ring) {
   check(spec);
@@ -62,8 +49,11 @@ CudaSystem<T>::CudaSystem(const CsrView<T>& matrix, std::span<const std::int32_t
                           std::span<const std::int32_t> order, const SystemSpec& spec)
     : CudaSystem(matrix.n, matrix.n, spec) {
   std::jthread waking = wake_devices(devices_);
+  timer_.lap("choice");
   auto plan = plan_of(matrix, part, order, spec.pes);
+  timer_.lap("plan");
   waking.join();
+  timer_.lap("context");
   if (team_) gathering_.emplace(team_, plan);
   keep_own(plan, own_);
   set_up(plan, order, spec);
@@ -102,12 +92,18 @@ void CudaSystem<T>::choose_nodes(const SystemSpec& spec, std::int64_t all_rows) 
     const std::size_t values = 8 * (at(all_rows) / at(spec.pes) + 1);
     nodes_ = nodes_of(*team_, spec.nvshmem_library, devices_[0], values * sizeof(T));
   }
-  if (nodes_.count() == 1) return;
-  require(spec.halo <= 0, "halos between nodes do not travel as packets: leave out halo");
-  if (far_kernels_.empty())
+  const bool far = nodes_.count() > 1;
+  const bool by_library = reduce_ == Reduce::library;
+  require(!far || spec.halo <= 0, "halos between nodes do not travel as packets: leave out halo");
+  require(!far || !by_library, "reduce 'library' is for PEs of one node: leave it out");
+  require(!by_library || std::is_same_v<T, double>,
+          "reduce 'library' is there in double precision: leave it out, or use float64");
+  if ((far || by_library) && nvshmem_kernels_.empty())
     throw Unsupported(
-        "ranks are on several nodes, between which kernels call NVSHMEM, and those have not been "
-        "built: pip install nvidia-nvshmem-cu13, then build with tools/build_gpu.sh or CMake");
+        std::string(far ? "ranks are on several nodes, between which kernels call NVSHMEM"
+                        : "reduce 'library' has kernels call NVSHMEM") +
+        ", and those have not been built: pip install nvidia-nvshmem-cu13, then build with "
+        "tools/build_gpu.sh or CMake");
 }
 
 // What this process sends to other nodes, and the room that it takes in vectors.
@@ -175,6 +171,7 @@ auto CudaSystem<T>::share_out(HaloPlan<T>& plan, std::span<const std::int32_t> o
   const bool packets = !far && use_packets(spec, shares, kMostPackets);
   report_ = report_of(shares, spec, blocks_, packets);
   report_.nodes = nodes_.count();
+  report_.reduce = reduce_name(reduce_);
   if (!far)
     if (auto sharing = share_with_block_halos(plan, order, shares, spec))
       return *std::move(sharing);
@@ -210,9 +207,11 @@ void CudaSystem<T>::build(HaloPlan<T>& plan, std::span<const std::int32_t> order
     if (team_) extent.rows_and_ghosts = most(*team_, "length of vectors", extent.rows_and_ghosts);
   }
   sizes_ = sizes_in_all(layouts);
-  heap_ = Heap<T>(own_.all, blocks_, extent, sharing.packets, nodes_.count());
+  timer_.lap("layout");
+  heap_ = Heap<T>(own_.all, blocks_, extent, sharing.packets, nodes_.count(), reduce_);
   upload(plan, layouts, sharing, spec);
-  finish_report(layouts);
+  timer_.lap("tables");
+  report_.seconds = timer_.laps();
 }
 
 // Sizes of the shares of all blocks of all PEs: all of them keep the same on chip.
@@ -227,10 +226,16 @@ void CudaSystem<T>::upload(HaloPlan<T>& plan, const std::vector<PeLayout>& layou
                            const Sharing& sharing, const SystemSpec& spec) {
   const auto inverse = invert_diagonals(plan, layouts);
   device_ = std::make_unique<Device>(devices_, blocks_, spec.launchers);
+  // NVSHMEM may still be starting: what it is not needed for comes first.
+  auto slices = upload_slices(plan, layouts, devices_);
+  timer_.lap("upload");
+  const bool by_nvshmem = nodes_.count() > 1 || reduce_ == Reduce::library;
+  if (!by_nvshmem) finish_report(layouts);
   device_->heaps = team_ ? std::make_unique<CudaHeaps>(*team_, spec.nvshmem_library, devices_[0],
                                                        heap_.bytes, nodes_)
                          : std::make_unique<CudaHeaps>(devices_, heap_.bytes);
-  auto slices = upload_slices(plan, layouts, devices_);
+  timer_.lap("memory");
+  if (by_nvshmem) finish_report(layouts);  // its kernels are loaded once it runs
   in_parallel(static_cast<int>(devices_.size()), [&](int k) {
     device_->pes[at(k)].bytes = std::move(slices[at(k)]);
     upload_pe(at(k), plan.local[at(k)], layouts[at(k)], sharing.sources[at(k)], inverse[at(k)]);
@@ -357,6 +362,7 @@ void CudaSystem<T>::finish_report(const std::vector<PeLayout>& layouts) {
   report_.resident_matrix = choice.residency.matrix;
   report_.ring_slots = choice.residency.ring.slots;
   report_.shared_bytes = static_cast<std::int64_t>(choice.kernel.dynamic_bytes);
+  timer_.lap("kernels");
 }
 
 template class CudaSystem<float>;

@@ -5,9 +5,8 @@
 #include <cstddef>
 
 #include "cpufree/base/index.hpp"
-#include "cpufree/device/allreduce.hpp"
 #include "cpufree/device/channel.hpp"
-#include "cpufree/device/node_reduce.hpp"
+#include "cpufree/device/reduction.hpp"
 #include "cpufree/device/symmetric.hpp"
 #include "cpufree/run/setup.hpp"
 #include "cpufree/solvers/args.hpp"
@@ -21,6 +20,8 @@ struct Heap {
   Symmetric<Packet> slots, halo[3];
   Symmetric<double> node_in, node_out;  // of NodeBoard, where there are several nodes
   Symmetric<Flag> node_flags;
+  Symmetric<double> library_in, library_out;  // of LibraryBoard, where a library sums
+  Symmetric<Packet> library_told;
   Symmetric<T> p, scratch[2];
   std::size_t channel_bytes = 0;  // of the beginning
   std::size_t bytes = 0;
@@ -28,7 +29,8 @@ struct Heap {
 
   Heap() = default;
   // `most_packets`: of a PE, for one vector. 0: halos are stores.
-  Heap(int pes, int blocks, const Extent& extent, std::size_t most_packets, int nodes = 1)
+  Heap(int pes, int blocks, const Extent& extent, std::size_t most_packets, int nodes = 1,
+       Reduce reduce = Reduce::packets)
       : packets(most_packets > 0) {
     SymmetricLayout layout;
     leave = layout.reserve<Flag>(1);
@@ -41,6 +43,11 @@ struct Heap {
       node_out = layout.reserve<double>(at(node_out_count()));
       node_flags = layout.reserve<Flag>(at(node_flag_count(nodes)));
     }
+    if (reduce == Reduce::library) {
+      library_in = layout.reserve<double>(at(library_in_count()));
+      library_out = layout.reserve<double>(at(library_out_count()));
+      library_told = layout.reserve<Packet>(at(library_told_count()));
+    }
     channel_bytes = layout.bytes();
     p = layout.reserve<T>(extent.rows_and_ghosts);
     for (auto& array : scratch) array = layout.reserve<T>(extent.rows_and_ghosts);
@@ -49,6 +56,10 @@ struct Heap {
 
   NodeBoard node_board(std::byte* base) const {
     return {node_in.at(base), node_out.at(base), node_flags.at(base)};
+  }
+
+  LibraryBoard library_board(std::byte* base) const {
+    return {library_in.at(base), library_out.at(base), library_told.at(base)};
   }
 
   // Points a PE's arguments at its heap.

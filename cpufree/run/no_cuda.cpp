@@ -19,6 +19,12 @@ std::string peer_problem(const std::vector<int>&) { return gpu_note(); }
 
 int gpu_of(const void*) { throw Unsupported(gpu_note()); }
 
+void start_nvshmem(const std::shared_ptr<Team>&, const std::string&, int, std::size_t) {
+  throw Unsupported(gpu_note());
+}
+
+void await_nvshmem() {}
+
 namespace {
 [[noreturn]] void refuse(const SystemSpec& spec) {
   throw Unsupported("engine " + std::string(engine_name(spec.engine)) + ": " + gpu_note() +

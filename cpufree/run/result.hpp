@@ -10,6 +10,7 @@
 #include "cpufree/base/error.hpp"
 #include "cpufree/device/study.hpp"
 #include "cpufree/problem/halo_plan.hpp"
+#include "cpufree/run/laps.hpp"
 #include "cpufree/run/team.hpp"
 #include "cpufree/solvers/args.hpp"
 
@@ -34,12 +35,14 @@ struct PlanReport {
   std::string halo = "none";  // how ghosts travel: "packets", "stores", "none" where there are none
   // How blocks of one PE exchange rows: "packets", or "flags" behind stores.
   std::string block_halo = "flags";
+  std::string reduce = "packets";  // how sums go between PEs: "packets", "library"
   // What a solve by prcg with Jacobi keeps on chip.
   int resident_vectors = 0;
   bool resident_matrix = false;
   int ring_slots = 0;             // 0: the matrix does not come through rings
   int lanes_per_row = 1;          // the most that share one
   std::int64_t shared_bytes = 0;  // per block
+  Laps seconds;                   // of the set-up in this process
 };
 
 struct SolveResult {

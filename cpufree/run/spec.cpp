@@ -42,10 +42,28 @@ constexpr std::pair<const char*, Study> kStudies[] = {{"none", Study::none},
                                                       {"split", Study::split},
                                                       {"no-compute", Study::no_compute},
                                                       {"no-comm", Study::no_comm}};
+constexpr std::pair<const char*, Reduce> kReduces[] = {{"packets", Reduce::packets},
+                                                       {"library", Reduce::library}};
 
 void require_not_negative(double value, const char* name) {
   require(std::isfinite(value) && value >= 0.0,
           std::string(name) + " must be a finite number >= 0, not " + std::to_string(value));
+}
+
+// Which PEs reach which, and how they sum.
+void check_reach(const SystemSpec& spec) {
+  require(spec.node_size >= 0, "node_size must be a number of PEs, or 0 (automatic), not " +
+                                   std::to_string(spec.node_size));
+  require(!in_nodes(spec) || spec.engine != Engine::cuda_p2p,
+          "the engine cuda_p2p works on GPUs that reach one another's memory: leave out node_size, "
+          "or start ranks with the engine nvshmem");
+  require(!in_nodes(spec) || spec.halo <= 0,
+          "halos between nodes do not travel as packets: leave out halo, or node_size");
+  if (spec.reduce == Reduce::packets) return;
+  require(spec.engine == Engine::nvshmem,
+          "reduce 'library' has NVSHMEM sum over PEs, but the engine is " +
+              std::string(engine_name(spec.engine)) + ": leave it out, or use the engine nvshmem");
+  require(!in_nodes(spec), "reduce 'library' is for PEs of one node: leave it out, or node_size");
 }
 
 }  // namespace
@@ -69,6 +87,10 @@ const char* preconditioner_name(Preconditioner preconditioner) {
 Study study_from_name(const std::string& name) { return from_name("study", kStudies, name); }
 
 const char* study_name(Study study) { return name_of(kStudies, study); }
+
+Reduce reduce_from_name(const std::string& name) { return from_name("reduce", kReduces, name); }
+
+const char* reduce_name(Reduce reduce) { return name_of(kReduces, reduce); }
 
 const char* reason_name(Reason reason) {
   switch (reason) {
@@ -122,13 +144,7 @@ void check(const SystemSpec& spec) {
   require(spec.team == nullptr || spec.team->size() == spec.pes,
           "the engine " + engine + " has one process for each PE: pes is " +
               std::to_string(spec.pes) + ", not the number of processes");
-  require(spec.node_size >= 0, "node_size must be a number of PEs, or 0 (automatic), not " +
-                                   std::to_string(spec.node_size));
-  require(!in_nodes(spec) || spec.engine != Engine::cuda_p2p,
-          "the engine cuda_p2p works on GPUs that reach one another's memory: leave out node_size, "
-          "or start ranks with the engine nvshmem");
-  require(!in_nodes(spec) || spec.halo <= 0,
-          "halos between nodes do not travel as packets: leave out halo, or node_size");
+  check_reach(spec);
   require(spec.threads >= 0 && spec.threads <= 512 && spec.threads % 32 == 0,
           "threads must be a multiple of 32 up to 512, or 0 (automatic), not " +
               std::to_string(spec.threads));

@@ -14,6 +14,10 @@ namespace cpufree {
 // The last two run one process for each PE (see Team).
 enum class Engine { cpu_threads, cuda_p2p, cpu_processes, nvshmem };
 
+// How sums go between PEs: as packets of our own kernels, or by NVSHMEM's all-reduce, which one
+// thread of each PE calls (device/library_reduce.hpp): to compare with.
+enum class Reduce { packets, library };
+
 struct SystemSpec {
   Engine engine = Engine::cpu_threads;
   int pes = 1;
@@ -22,13 +26,16 @@ struct SystemSpec {
   std::vector<int> gpus = {};
   std::shared_ptr<Team> team = nullptr;  // cpu_processes, nvshmem: as many members as PEs
   std::string nvshmem_library = {};      // nvshmem: its path; empty: where the system looks
-  std::string nvshmem_kernels = {};  // nvshmem: path of the kernels for several nodes; empty: none
+  std::string nvshmem_kernels = {};      // nvshmem: path of the kernels that call it; empty: none
   // nvshmem: whether PEs are on several machines, so that NVSHMEM is asked which PEs are a node.
   bool several_machines = false;
 
   // PEs of a node: as if every so many in a row were a machine of their own, whose memory loads and
   // stores of other PEs do not reach. 0: as it is.
   int node_size = 0;
+
+  // library: nvshmem, double precision, one node, and a pointwise preconditioner alone.
+  Reduce reduce = Reduce::packets;
 
   // For experiments. The defaults leave the choice to the engine.
   int threads = 0;  // per block, cuda_p2p: a multiple of 32; 0: by the rows of a block
@@ -73,6 +80,7 @@ Engine engine_from_name(const std::string& name);
 Method method_from_name(const std::string& name);
 Preconditioner preconditioner_from_name(const std::string& name);
 Study study_from_name(const std::string& name);
+Reduce reduce_from_name(const std::string& name);
 
 const char* engine_name(Engine engine);
 inline bool on_gpus(Engine engine) {
@@ -84,6 +92,7 @@ inline bool needs_team(Engine engine) {
 const char* method_name(Method method);
 const char* preconditioner_name(Preconditioner preconditioner);
 const char* study_name(Study study);
+const char* reduce_name(Reduce reduce);
 // "CONVERGED_RTOL" and so on.
 const char* reason_name(Reason reason);
 

@@ -9,10 +9,9 @@
 
 #include <type_traits>
 
-#include "cpufree/device/allreduce.hpp"
 #include "cpufree/device/block.hpp"
 #include "cpufree/device/channel.hpp"
-#include "cpufree/device/node_reduce.hpp"
+#include "cpufree/device/reduction.hpp"
 #include "cpufree/solvers/local.hpp"
 #include "cpufree/solvers/packet_operand.hpp"
 #include "cpufree/solvers/resident.hpp"

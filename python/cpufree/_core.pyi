@@ -38,11 +38,13 @@ class Plan(TypedDict):
     matrix_bytes: float  # in the format of the engine, all PEs
     halo: str  # "packets", whose values carry their flag, "stores" with flags behind them, "none"
     block_halo: str  # among blocks of one PE: "packets", or "flags" behind stores
+    reduce: str  # how sums go between PEs: "packets", "library"
     resident_vectors: int  # vectors that stay on chip across iterations
     resident_matrix: bool  # whether the matrix does
     ring_slots: int  # of the rings through which the matrix comes; 0: it does not
     lanes_per_row: int  # the most threads that share a row
     shared_bytes: int  # on-chip memory of a block that this takes
+    seconds: dict[str, float]  # of the set-up on GPUs, in this process
 
 class Outcome(TypedDict):
     """How a solve ended. Norms are absolute 2-norms, seconds those of the kernels."""
@@ -139,6 +141,12 @@ def gpu_note() -> str:
 
 def peer_problem(gpus: list[int]) -> str:
     """Return the first pair without native atomics on one another's memory, "" if none."""
+
+def start_nvshmem(team: Any, library: str, gpu: int, bytes: int) -> None:
+    """Start NVSHMEM in a thread of its own, unless it runs; all members call it together."""
+
+def await_nvshmem() -> None:
+    """Return once NVSHMEM has started, if it was; raise what that raised."""
 
 class Stencil(TypedDict):
     """How a run ended, and how its grid lay on the PEs."""

@@ -14,6 +14,7 @@ from typing import overload
 from cpufree.errors import CpufreeWarning, InvalidInputError
 
 ENGINES = ("auto", "cpu_threads", "cuda_p2p", "cpu_processes", "nvshmem")
+REDUCTIONS = ("auto", "packets", "library")
 LOG_LEVELS = ("debug", "info", "warning", "error")
 VARIABLES = {
     "CPUFREE_ENGINE": "engine: " + ", ".join(ENGINES),
@@ -21,6 +22,7 @@ VARIABLES = {
     "CPUFREE_BLOCKS": "blocks (threads on the CPU engine) per PE: auto, or a whole number from 1",
     "CPUFREE_GPUS": "GPUs that may be used: auto, all, or device numbers such as 0,2-5",
     "CPUFREE_NODE_SIZE": "PEs of a node, as if each were a machine: auto, or a number from 1",
+    "CPUFREE_REDUCE": "how PEs sum, to compare: " + ", ".join(REDUCTIONS) + " (NVSHMEM's)",
     "CPUFREE_WAIT_LIMIT": "seconds a PE may wait for another: a number above 0",
     "CPUFREE_LOG": "how much is told: " + ", ".join(LOG_LEVELS),
     "CPUFREE_RANK": "which of several processes this one is: a whole number from 0",
@@ -58,6 +60,8 @@ class Env:
     """CPUFREE_GPUS: auto (unset), all, or the device numbers."""
     node_size: int | None = None
     """CPUFREE_NODE_SIZE: PEs that are treated as one machine; None (auto, unset): as it is."""
+    reduce: str = "auto"
+    """CPUFREE_REDUCE: packets (auto, unset), or library: sums over PEs are NVSHMEM's."""
 
     @classmethod
     def read(cls, environ: Mapping[str, str] | None = None) -> Env:
@@ -79,6 +83,7 @@ class Env:
             log=_choice(values, "CPUFREE_LOG", LOG_LEVELS, default="warning"),
             gpus=_gpus(values),
             node_size=_count(values, "CPUFREE_NODE_SIZE"),
+            reduce=_choice(values, "CPUFREE_REDUCE", REDUCTIONS, default="auto"),
         )
 
 
@@ -256,7 +261,8 @@ def preset_nvshmem(one_machine: bool) -> None:
     """Set what NVSHMEM is to read in this process, where the environment says nothing else.
 
     Reductions are ours: NCCL is not looked for. Multicast stays off. On one machine no network is
-    looked for, either.
+    looked for, either. Where reductions are NVSHMEM's after all, to compare with, all PEs must find
+    the same bits: then they exchange in pairs, its default.
     """
     presets = {"NVSHMEM_DISABLE_NCCL": "1", "CUDA_MODULE_LOADING": "EAGER"}
     if one_machine:
@@ -264,6 +270,7 @@ def preset_nvshmem(one_machine: bool) -> None:
     for name, value in presets.items():
         os.environ.setdefault(name, value)
     os.environ["NVSHMEM_DISABLE_NVLS"] = "1"
+    os.environ["NVSHMEM_REDUCE_RECEXCH_KVAL"] = "2"
 
 
 def for_worker() -> dict[str, str]:

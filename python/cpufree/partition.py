@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
-from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from .errors import InvalidInputError, UnsupportedError
 from .problem import CsrMatrix
@@ -228,6 +227,8 @@ def rcm(A: CsrMatrix, part: Int32s | None = None) -> Int32s:
     `order[k]` is the row at position k; parts follow one another. Entries between parts do not
     count. A symmetric pattern is taken for granted. `part` None: one part.
     """
+    from scipy.sparse.csgraph import reverse_cuthill_mckee  # a heavy import
+
     if part is None:
         ones = np.ones(A.nnz, np.int8)
         graph = csr_array((ones, A.indices, A.indptr.astype(np.int32)), shape=A.shape)

@@ -73,10 +73,14 @@ def as_rank(engine: str) -> Iterator[tuple[str, bool]]:
     if engine not in ("auto", *_ENGINES) or (engine == "auto" and ranks.is_rank() is None):
         yield engine, True
         return
+    if engine != "cpu_processes":
+        look_for_gpus()
     team = ranks.join()
     with team.working(lambda error: explain(error)[0]):
         if engine == "auto":
             engine = choose_engine(team)
+        if engine == "nvshmem":
+            look_for_nvshmem()
         if team.rank != 0:
             warnings.simplefilter("ignore", CpufreeWarning)  # rank 0 has them too
         yield engine, team.rank == 0
@@ -96,6 +100,20 @@ def silent_copies() -> Iterator[None]:
     copy = env is not None and env.launcher == "cpufree" and env.rank != 0
     with contextlib.redirect_stderr(io.StringIO()) if copy else contextlib.nullcontext():
         yield
+
+
+def look_for_gpus() -> None:
+    """Let the GPUs' driver start while ranks meet."""
+    from .run import core, nvshmem
+
+    nvshmem.look_ahead(core.gpus)
+
+
+def look_for_nvshmem() -> None:
+    """Let the library be found while the matrix is read."""
+    from .run import nvshmem
+
+    nvshmem.look_ahead(nvshmem.find_version)
 
 
 def choose_engine(team: ranks.Team) -> str:

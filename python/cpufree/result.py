@@ -77,7 +77,9 @@ class Result:
         engine, pes, blocks: where it ran; on the CPU engine a block is a thread.
         gpus: numbers of the GPUs, one for each PE; device: what they are, "4 × NVIDIA H200".
         timings: seconds: "setup" (checks, partition, layout), "solve" (all of the solve call),
-            "kernel" (from launch to end of the kernels), "per_iteration" (of the kernels).
+            "kernel" (from launch to end of the kernels), "per_iteration" (of the kernels). Parts
+            of the set-up have names that begin with "setup_" (docs/api.md), parts of "setup_system"
+            with that.
         warnings: what the user should know, in sentences.
         counts: "reductions", "exchanges" (of halos), "replacements" (of the residual by the true
             one), "handed_over_at" (iteration at which prcg took over from pipecg; -1: it did not),
@@ -150,7 +152,8 @@ class Result:
         return "\n".join(lines)
 
     def _times(self) -> str:
-        return ", ".join(f"{name} {seconds:.3g}" for name, seconds in self.timings.items())
+        whole = {k: s for k, s in self.timings.items() if not k.startswith("setup_")}
+        return ", ".join(f"{name} {seconds:.3g}" for name, seconds in whole.items())
 
 
 def counted(count: int, noun: str) -> str:

@@ -6,11 +6,12 @@
 #include <optional>
 #include <vector>
 
-#include "cpufree/device/node_reduce.hpp"
 #include "cpufree/device/node_table.hpp"
+#include "cpufree/device/reduction.hpp"
 #include "cpufree/device/symmetric.hpp"
 #include "cpufree/engines/cpu_fibers/port.hpp"
 #include "cpufree/engines/cpu_fibers/remote_port.hpp"
+#include "cpufree/engines/cpu_fibers/sum_port.hpp"
 #include "cpufree/engines/cpu_threads/memory.hpp"
 #include "cpufree/problem/block_halo.hpp"
 #include "cpufree/problem/block_plan.hpp"
@@ -70,6 +71,9 @@ class Rig {
     const auto out = layout.reserve<double>(static_cast<std::size_t>(node_out_count()));
     const auto told =
         layout.reserve<Flag>(static_cast<std::size_t>(node_flag_count(nodes_.count())));
+    const auto sum_in = layout.reserve<double>(static_cast<std::size_t>(library_in_count()));
+    const auto sum_out = layout.reserve<double>(static_cast<std::size_t>(library_out_count()));
+    const auto sum_told = layout.reserve<Packet>(static_cast<std::size_t>(library_told_count()));
     heaps_ = std::make_unique<cpu_threads::SymmetricHeaps>(pes, layout.bytes());
     for (int pe = 0; pe < pes; ++pe) {
       std::byte* const heap = heaps_->base(pe);
@@ -77,12 +81,14 @@ class Rig {
         data(pe).runs.push_back({runs.data(), static_cast<std::int32_t>(runs.size())});
       data(pe).remote = {
           nodes_.view(), {in.at(heap), out.at(heap), told.at(heap)}, data(pe).runs.data()};
+      data(pe).library = {sum_in.at(heap), sum_out.at(heap), sum_told.at(heap)};
       fill(pe, flags, slots, ghosted.at(heaps_->base(pe)), longest);
       if (gpu_) send_packets(pe, halo.at(heaps_->base(pe)), longest);
     }
   }
 
   SolveParams params;
+  bool by_library = false;  // sums over PEs are a library's; PEs are of one node
   Outcome outcome;
   std::vector<Split> splits;  // of all blocks
 
@@ -90,8 +96,13 @@ class Rig {
   template <template <class, class> class Algorithm, class M, Study S = Study::none>
   bool run(std::uint64_t seed, const cpu_fibers::Fault& fault = {}) {
     reset();
+    cpu_fibers::SumLibrary sums(pes_);
     machine_ = std::make_unique<cpu_fibers::Machine>(
         cpu_fibers::Config{pes_, blocks_, heaps_->bases(), seed, fault}, [&](int pe, int block) {
+          if (by_library) {
+            cpu_fibers::SumPort port(*machine_, pe, block, data(pe).library, sums);
+            return solve<Algorithm, M, S>(port, pe);
+          }
           if (nodes_.count() > 1) {
             cpu_fibers::RemotePort port(*machine_, pe, block, data(pe).remote);
             return solve<Algorithm, M, S>(port, pe);
@@ -143,6 +154,7 @@ class Rig {
     RemotePlan far;
     std::vector<RemoteRuns> runs;
     Remote remote;
+    LibraryBoard library;
   };
   template <template <class, class> class Algorithm, class M, Study S, class P>
   void solve(P& port, int pe) {

@@ -3,8 +3,10 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 
 #include "cpufree/engines/nvshmem/library.hpp"
+#include "cpufree/run/cuda_engine.hpp"
 #include "cpufree/run/system.hpp"
 #include "harness.hpp"
 #include "matrices.hpp"
@@ -72,18 +74,32 @@ SystemSpec in_nodes_of(int size, int pes, const std::shared_ptr<Team>& team) {
   return spec;
 }
 
-// Ranks in nodes must find what those of one node find, but for rounding, twice the same bits.
+SystemSpec by_library(int pes, int halo, const std::shared_ptr<Team>& team) {
+  SystemSpec spec = spec_for(pes, halo, team);
+  spec.reduce = Reduce::library;
+  spec.nvshmem_kernels = "kernels of the host";
+  return spec;
+}
+
+using MakeSpec = std::function<SystemSpec(const std::shared_ptr<Team>&)>;
+
+// Ranks must find with other `spec`s what those of one node find by packets, but for rounding,
+// twice the same bits.
 template <class T>
-void expect_near(const Matrix<T>& a, int pes, int node_size, const SolveSpec& how) {
+void expect_near(const Matrix<T>& a, int pes, int halo, const SolveSpec& how,
+                 const MakeSpec& spec) {
   const auto b = wave<T>(a.n());
   const auto part = random_partition(a.n(), pes, 2);
   const auto said = run_processes(pes, [&](const std::shared_ptr<Team>& team) {
-    const auto one = make_system<T>(a.view(), part, {}, spec_for(pes, 0, team));
+    const auto one = make_system<T>(a.view(), part, {}, spec_for(pes, halo, team));
     const auto expected = one->solve(b, {}, how, {});
-    const auto system = make_system<T>(a.view(), part, {}, in_nodes_of(node_size, pes, team));
+    const SystemSpec other = spec(team);
+    const auto system = make_system<T>(a.view(), part, {}, other);
     const auto found = system->solve(b, {}, how, {});
     const auto again = system->solve(b, {}, how, {});
+    const int node_size = other.node_size > 0 ? other.node_size : pes;
     require_that(system->plan().nodes == (pes + node_size - 1) / node_size, "other nodes");
+    require_that(system->plan().reduce == reduce_name(other.reduce), "other reductions");
     require_that(found.outcome.reason == Reason::converged_rtol, "not converged");
     require_that(std::abs(found.outcome.iterations - expected.outcome.iterations) <= 1,
                  "other iterations");
@@ -93,6 +109,20 @@ void expect_near(const Matrix<T>& a, int pes, int node_size, const SolveSpec& ho
       require_that(std::abs(found.x[i] - expected.x[i]) <= 1e3 * how.rtol, "another solution");
   });
   for (const std::string& words : said) CHECK_EQ(words, std::string());
+}
+
+template <class T>
+void expect_near_in_nodes(const Matrix<T>& a, int pes, int node_size, const SolveSpec& how) {
+  expect_near(a, pes, 0, how, [&](const auto& team) { return in_nodes_of(node_size, pes, team); });
+}
+
+// Words of an error that all ranks throw.
+void expect_refused(const MakeSpec& spec, const char* words) {
+  const auto a = grid2d(12, 12, 0.1);
+  const auto said = run_processes(2, [&](const std::shared_ptr<Team>& team) {
+    make_system<double>(a.view(), {}, {}, spec(team));
+  });
+  for (const std::string& message : said) CHECK(message.find(words) != std::string::npos);
 }
 
 }  // namespace
@@ -175,6 +205,39 @@ TEST(own_rows_in_single_precision) {
   expect_same_from_own_rows(grid2d<float>(12, 9, 0.5), {0, 40, 108}, -1, how);
 }
 
+TEST(a_system_waits_for_a_start_that_came_before) {
+  const auto a = grid2d(12, 12, 0.1);
+  const auto b = wave(a.n());
+  const SolveSpec how = solve_spec(Method::prcg, Preconditioner::jacobi);
+  const auto said = run_processes(3, [&](const std::shared_ptr<Team>& team) {
+    for (int k = 0; k < 2; ++k) start_nvshmem(team, kLibrary, team->rank(), 1 << 20);
+    const auto found =
+        make_system<double>(a.view(), {}, {}, spec_for(3, -1, team))->solve(b, {}, how, {});
+    require_that(found.outcome.reason == Reason::converged_rtol, "not converged");
+    await_nvshmem();
+  });
+  for (const std::string& words : said) CHECK_EQ(words, std::string());
+}
+
+TEST(a_start_that_fails_is_told_where_it_is_waited_for_and_again_to_a_system) {
+  const auto a = grid2d(12, 12, 0.1);
+  setenv("CPUFREE_TEST_BROKEN", "1", 1);
+  const auto said = run_processes(2, [&](const std::shared_ptr<Team>& team) {
+    start_nvshmem(team, kLibrary, team->rank(), 1 << 20);
+    bool told = false;
+    try {
+      await_nvshmem();
+    } catch (const EngineError&) {
+      told = true;
+    }
+    require_that(told, "the start has not failed");
+    make_system<double>(a.view(), {}, {}, spec_for(2, -1, team));
+  });
+  unsetenv("CPUFREE_TEST_BROKEN");
+  for (const std::string& words : said)
+    CHECK(words.find("nvshmemx_hostlib_init_attr failed (status 7)") != std::string::npos);
+}
+
 TEST(memory_that_all_ranks_have_free_is_used_again) {
   const auto a = grid2d(12, 12, 0.1);
   const auto b = wave(a.n());
@@ -212,16 +275,18 @@ TEST(a_gpu_out_of_reach_is_named) {
 }
 
 TEST(ranks_in_nodes_find_what_those_of_one_node_find) {
-  expect_near<double>(irregular(120, 5), 4, 2, solve_spec(Method::prcg, Preconditioner::jacobi));
-  expect_near<double>(irregular(120, 5), 3, 1, solve_spec(Method::cg, Preconditioner::none));
-  expect_near<double>(irregular(90, 4), 3, 2,
-                      solve_spec(Method::pipecg, Preconditioner::chebyshev));
+  expect_near_in_nodes<double>(irregular(120, 5), 4, 2,
+                               solve_spec(Method::prcg, Preconditioner::jacobi));
+  expect_near_in_nodes<double>(irregular(120, 5), 3, 1,
+                               solve_spec(Method::cg, Preconditioner::none));
+  expect_near_in_nodes<double>(irregular(90, 4), 3, 2,
+                               solve_spec(Method::pipecg, Preconditioner::chebyshev));
 }
 
 TEST(ranks_in_nodes_solve_in_single_precision) {
   SolveSpec how = solve_spec(Method::prcg, Preconditioner::jacobi);
   how.rtol = 1e-5;
-  expect_near<float>(grid2d<float>(12, 9, 0.5), 2, 1, how);
+  expect_near_in_nodes<float>(grid2d<float>(12, 9, 0.5), 2, 1, how);
 }
 
 TEST(nodes_of_several_machines_are_those_that_nvshmem_says) {
@@ -252,6 +317,70 @@ TEST(kernels_for_several_nodes_that_are_not_built_are_told) {
   });
   for (const std::string& words : said)
     CHECK(words.find("have not been built") != std::string::npos);
+}
+
+TEST(sums_of_the_library_give_what_packets_give_however_halos_travel) {
+  const auto a = irregular(120, 5);
+  const SolveSpec how = solve_spec(Method::prcg, Preconditioner::jacobi);
+  for (const int halo : {-1, 0, 1, 2})
+    expect_near<double>(a, 3, halo, how,
+                        [&](const auto& team) { return by_library(3, halo, team); });
+}
+
+TEST(sums_of_the_library_give_what_packets_give_by_all_methods) {
+  const auto a = irregular(100, 4);
+  expect_near<double>(a, 2, -1, solve_spec(Method::cg, Preconditioner::none),
+                      [](const auto& team) { return by_library(2, -1, team); });
+  expect_near<double>(a, 4, -1, solve_spec(Method::pipecg, Preconditioner::jacobi),
+                      [](const auto& team) { return by_library(4, -1, team); });
+}
+
+TEST(sums_of_the_library_between_nodes_are_refused) {
+  const auto spec = [](const auto& team) {
+    SystemSpec both = by_library(2, -1, team);
+    both.node_size = 1;
+    return both;
+  };
+  expect_refused(spec, "reduce 'library' is for PEs of one node");
+}
+
+TEST(sums_of_the_library_in_single_precision_are_refused) {
+  const auto a = grid2d<float>(12, 9, 0.5);
+  const auto said = run_processes(2, [&](const std::shared_ptr<Team>& team) {
+    make_system<float>(a.view(), {}, {}, by_library(2, -1, team));
+  });
+  for (const std::string& words : said)
+    CHECK(words.find("reduce 'library' is there in double precision") != std::string::npos);
+}
+
+TEST(kernels_whose_sums_are_the_library_s_that_are_not_built_are_told) {
+  const auto spec = [](const auto& team) {
+    SystemSpec without = by_library(2, -1, team);
+    without.nvshmem_kernels = "";
+    return without;
+  };
+  expect_refused(spec, "reduce 'library' has kernels call NVSHMEM, and those have not been built");
+}
+
+TEST(a_preconditioner_that_sums_of_the_library_are_not_there_with_is_told) {
+  const auto a = grid2d(12, 12, 0.1);
+  const auto b = wave(a.n());
+  const auto said = run_processes(2, [&](const std::shared_ptr<Team>& team) {
+    const auto system = make_system<double>(a.view(), {}, {}, by_library(2, -1, team));
+    system->solve(b, {}, solve_spec(Method::prcg, Preconditioner::chebyshev), {});
+  });
+  for (const std::string& words : said)
+    CHECK(words.find("with pc 'jacobi' and 'none'") != std::string::npos);
+}
+
+TEST(sums_of_the_library_are_of_the_engine_nvshmem_alone) {
+  const auto a = grid2d(12, 12, 0.1);
+  SystemSpec spec = spec_for(2, -1, nullptr);
+  spec.reduce = Reduce::library;
+  for (const Engine engine : {Engine::cuda_p2p, Engine::cpu_threads}) {
+    spec.engine = engine;
+    CHECK_THROWS(InvalidInput, make_system<double>(a.view(), {}, {}, spec));
+  }
 }
 
 TEST(a_library_that_is_not_there_is_told_with_its_name) {

@@ -1,12 +1,14 @@
-"""GPUs in several nodes, made by CPUFREE_NODE_SIZE of those of one machine.
+"""Kernels that call NVSHMEM, on the GPUs of one machine.
 
-The calls of NVSHMEM that go over a network elsewhere go over NVLink here. Skipped without GPUs,
+GPUs in several nodes are made by CPUFREE_NODE_SIZE: the calls that go over a network elsewhere go
+over NVLink here. Skipped without GPUs,
 NVSHMEM or its kernels.
 """
 
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from gpus_here import HERE, needs_gpu
-from test_gpu_ranks import PROBLEM, launched, why_not
+from test_gpu_ranks import PROBLEM, PROGRAM, launched, why_not
 
 import cpufree
 from cpufree.run import nvshmem
@@ -33,12 +35,18 @@ pytestmark = [
 
 
 def solved(
-    tmp_path: Path, ranks: int, size: int, *words: str, problem: str = PROBLEM, rtol: str = "1e-9"
+    tmp_path: Path,
+    ranks: int,
+    size: int,
+    *words: str,
+    problem: str = PROBLEM,
+    rtol: str = "1e-9",
+    **more: str,
 ) -> tuple[Any, dict[str, Any]]:
-    """Return x and the report of ranks in nodes of `size`."""
+    """Return x and the report of ranks in nodes of `size`, with more in the environment."""
     files = ["--out", str(tmp_path / "x.npy"), "--json", str(tmp_path / "report.json")]
     command = ["solve", problem, "--engine", "nvshmem", "--rtol", rtol, *words, *files]
-    ended = launched(command, ranks, CPUFREE_NODE_SIZE=str(size))
+    ended = launched(command, ranks, CPUFREE_NODE_SIZE=str(size), **more)
     assert ended.returncode == 0, ended.stderr
     return np.load(tmp_path / "x.npy"), json.loads((tmp_path / "report.json").read_text())
 
@@ -79,3 +87,41 @@ def test_matrices_that_come_through_rings_are_solved_in_nodes(tmp_path: Path) ->
     large = "gen:poisson3d?nx=200,ny=200,nz=200"
     _, report = solved(tmp_path, 2, 1, problem=large, rtol="1e-6")
     assert report["reason"] == "CONVERGED_RTOL"
+
+
+# --- Sums over PEs by NVSHMEM, in one node. ---
+
+
+@pytest.mark.parametrize("ranks", [ranks for ranks in (2, 4, 8) if ranks <= len(HERE)] or [2])
+@pytest.mark.parametrize("pc", ["jacobi", "none"])
+@pytest.mark.parametrize("method", ["cg", "prcg", "pipecg"])
+def test_sums_of_the_library_find_what_packets_find(
+    tmp_path: Path, ranks: int, method: str, pc: str
+) -> None:
+    words = ["--method", method, "--pc", pc]
+    expected, one = solved(tmp_path, ranks, ranks, *words)
+    x, report = solved(tmp_path, ranks, ranks, *words, CPUFREE_REDUCE="library")
+    assert "sums over PEs by NVSHMEM" in report["why"]
+    assert report["reason"] == one["reason"] == "CONVERGED_RTOL"
+    assert abs(report["iterations"] - one["iterations"]) <= 2
+    assert report["counts"]["reductions"] >= report["iterations"]
+    assert np.linalg.norm(x - expected) <= 1e-6 * np.linalg.norm(expected)
+
+
+def test_sums_of_the_library_solve_matrices_that_come_through_rings(tmp_path: Path) -> None:
+    large = "gen:poisson3d?nx=200,ny=200,nz=200"
+    _, report = solved(tmp_path, 2, 2, problem=large, rtol="1e-6", CPUFREE_REDUCE="library")
+    assert report["reason"] == "CONVERGED_RTOL"
+
+
+def test_sums_of_the_library_are_not_there_with_chebyshev(tmp_path: Path) -> None:
+    command = ["solve", PROBLEM, "--engine", "nvshmem", "--pc", "chebyshev"]
+    ended = launched(command, 2, CPUFREE_REDUCE="library")
+    assert ended.returncode == 4
+    assert "with pc 'jacobi' and 'none'" in ended.stderr
+
+
+def test_a_rank_killed_in_mid_solve_ends_those_that_wait_in_the_library() -> None:
+    ended = launched([sys.executable, str(PROGRAM), "gpu_killed"], 2, CPUFREE_REDUCE="library")
+    assert ended.returncode == 4
+    assert "has ended without a word" in ended.stdout + ended.stderr

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.spatial import cKDTree
 
 from cpufree.errors import InvalidInputError
 from cpufree.generate import checks
@@ -53,6 +52,8 @@ def crank_bonds(
     reaches: same rows and nonzeros, but another discretisation. Rows about 2.7 abc, nonzeros
     per row below 3 (1 + 4.2 horizon^3).
     """
+    from scipy.spatial import cKDTree  # a heavy import
+
     sizes = checks.whole_shape("shape", shape, axes=3, least=4)
     horizon = checks.real("horizon", horizon, above=1.8, most=10.0)
     seed = checks.whole("seed", seed, least=0)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.sparse.csgraph import connected_components
 
 from cpufree.errors import InvalidInputError
 
@@ -95,6 +94,8 @@ def largest_component(matrix: sp.csr_array) -> sp.csr_array:
 
     Pieces that a random geometry cut off from every support would be singular.
     """
+    from scipy.sparse.csgraph import connected_components  # a heavy import
+
     count, label = connected_components(matrix, directed=False)
     if count == 1:
         return matrix

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.ndimage import gaussian_filter
 
 from cpufree.generate import checks
 from cpufree.generate.graph import BoolArray, FloatArray
@@ -142,6 +141,8 @@ def porous_hex(m: int = 32, seed: int = 0, fraction: float = 0.45) -> sp.csr_arr
     Imitates Oberwolfach/bone010 and boneS10 (scanned trabecular bone); the structure here is
     statistical, not scanned. Rows 2 to 2.6 m^3, 49 to 61 nonzeros per row, 12 to 81 in a row.
     """
+    from scipy.ndimage import gaussian_filter  # a heavy import
+
     m = checks.whole("m", m, least=4)
     seed = checks.whole("seed", seed, least=0)
     fraction = checks.real("fraction", fraction, above=0.0, most=1.0)

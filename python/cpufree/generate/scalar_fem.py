@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.ndimage import gaussian_filter
 
 from cpufree.generate import checks
 from cpufree.generate.graph import (
@@ -79,6 +78,8 @@ def stochflow3d(
     same nonzeros per row, but without its 29,104 decoupled rows, and in other units. Rows about
     0.95 m^3 (delaunay, 15 to 16 per row, 5 to about 30) or 2 m^3 (bcc, 14 to 15, at most 15).
     """
+    from scipy.ndimage import gaussian_filter  # a heavy import
+
     m = checks.whole("m", m, least=4)
     sigma = checks.real("sigma", sigma, above=0.0, most=20.0)
     seed = checks.whole("seed", seed, least=0)

@@ -6,8 +6,6 @@ from collections.abc import Callable
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.csgraph import connected_components
-from scipy.spatial import Delaunay, QhullError
 
 from cpufree.errors import InvalidInputError
 from cpufree.generate.graph import BoolArray, FloatArray, IntArray
@@ -53,6 +51,8 @@ def face_connected(simplices: IntArray) -> IntArray:
     three nodes that are not in line makes an elasticity matrix positive definite. A tetrahedron
     that shared only an edge or a vertex with the rest could turn freely.
     """
+    from scipy.sparse.csgraph import connected_components  # a heavy import
+
     cells, corners = simplices.shape
     ordered = np.sort(simplices, axis=1)
     faces = np.concatenate([np.delete(ordered, k, axis=1) for k in range(corners)])
@@ -74,6 +74,8 @@ def delaunay(
     hull), with their centroid outside, slivers below 1e-4 of the median volume, and whatever
     is then no longer joined to the rest by whole faces.
     """
+    from scipy.spatial import Delaunay, QhullError  # a heavy import
+
     if len(points) < points.shape[1] + 2:
         raise InvalidInputError(
             f"the mesh has only {len(points)} points at this resolution; choose larger sizes"

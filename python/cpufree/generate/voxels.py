@@ -7,7 +7,6 @@ from itertools import product
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.ndimage import label
 
 from cpufree.errors import InvalidInputError
 from cpufree.generate.graph import BoolArray, FloatArray, canonical
@@ -111,6 +110,8 @@ def held_piece(young: FloatArray, support: tuple[int | slice, ...]) -> FloatArra
     A voxel that touches the rest in an edge or a corner only could turn freely, and a piece
     away from the support could move: either would make the matrix singular.
     """
+    from scipy.ndimage import label  # a heavy import
+
     piece, _ = label(young > 0)
     held = np.unique(piece[support])
     held = held[held > 0]

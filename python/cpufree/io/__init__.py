@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-import scipy.io
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
@@ -184,6 +183,8 @@ def save_matrix(path: PathLike, A: MatrixLike) -> None:
         FileFormatError: unknown suffix, or the file cannot be written.
         MatrixError: A is not a square real matrix.
     """
+    import scipy.io  # a heavy import
+
     suffix = _suffix(path, MATRIX_SAVE_SUFFIXES)
     matrix = canonical_csr(A)
     if suffix == ".cpufree":
@@ -204,6 +205,8 @@ def save_vector(path: PathLike, v: ArrayLike) -> None:
         FileFormatError: unknown suffix, or the file cannot be written.
         VectorError: v is not a vector of real numbers.
     """
+    import scipy.io  # a heavy import
+
     suffix = _suffix(path, VECTOR_SAVE_SUFFIXES)
     vector = np.asarray(v)
     if vector.shape[1:] not in ((), (1,)) or vector.ndim == 0 or vector.dtype.kind not in "fiub":

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from typing import IO, Any
 
 import numpy as np
-import scipy.io
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
@@ -87,6 +86,8 @@ def read_matrix_market(path: PathLike, square: bool = True) -> Any:
         FileFormatError: damaged, truncated or not in the format.
         MatrixError: complex, skew-symmetric; with `square` also rectangular, empty or too large.
     """
+    import scipy.io  # a heavy import
+
     with _open(path) as file:
         header = _parse_header(path, file)
         _check_header(path, header, square)

@@ -107,6 +107,16 @@ def brick_seconds(
     return float(found)
 
 
+def start_nvshmem(team: Any, library: str, gpu: int, room: int) -> None:
+    """Start NVSHMEM in a thread of its own, with bytes of room, unless it runs."""
+    load().start_nvshmem(team, library, gpu, room)
+
+
+def await_nvshmem() -> None:
+    """Return once NVSHMEM has started, if it was; raise what that raised."""
+    load().await_nvshmem()
+
+
 def peer_problem(numbers: tuple[int, ...]) -> str:
     """Return which two GPUs do not reach one another's memory, "" where all do."""
     return str(load().peer_problem(list(numbers))) if len(numbers) > 1 else ""

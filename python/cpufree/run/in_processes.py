@@ -18,7 +18,7 @@ from ..result import counted
 from . import choices, gpus, nvshmem
 from .gpu_choice import Size
 from .gpus import Gpu
-from .placement import Asked, Placement, in_nodes
+from .placement import Asked, Placement, in_nodes, refuse_library
 from .watch import Watch
 
 
@@ -31,6 +31,8 @@ def team_for(engine: str, asked: Asked) -> Team | None:
     """
     if engine not in choices.DISTRIBUTED:
         return None
+    if engine == "nvshmem" and ranks.current() is None:
+        nvshmem.look_ahead()
     team = ranks.join()
     with team.working():
         if asked.pes not in ("auto", team.size):
@@ -79,9 +81,11 @@ def place(team: Team, asked: Asked, env: Env, size: Size) -> Placement:
     """Return where this rank's part goes; all ranks call it together."""
     engine = env.engine if asked.engine == "auto" else asked.engine
     each = f"{counted(team.size, 'PE')}, one in each process"
-    team.agree("size of nodes", {"CPUFREE_NODE_SIZE": env.node_size})
+    asked_of_all = {"CPUFREE_NODE_SIZE": env.node_size, "CPUFREE_REDUCE": env.reduce}
+    team.agree("size of nodes", asked_of_all)
     tuning, why_nodes = in_nodes(env, team.size)
     if engine == "cpu_processes":
+        refuse_library(env, engine)
         cores = cores_of(team)
         blocks, why = choices.choose_blocks(asked.blocks, env.blocks, team.size, size.nnz, cores)
         team.agree("number of blocks", {"number of blocks": blocks})
@@ -98,6 +102,9 @@ def place(team: Team, asked: Asked, env: Env, size: Size) -> Placement:
     reasons = [f"nvshmem: {each}", *why_nodes]
     tuning |= {"nvshmem_library": library, "nvshmem_kernels": nvshmem.find_kernels()}
     tuning["several_machines"] = team.size_here < team.size
+    if env.reduce == "library":
+        tuning["reduce"] = env.reduce
+        reasons.append("sums over PEs by NVSHMEM: CPUFREE_REDUCE")
     return Placement(
         engine, team.size, blocks, reasons, why, gpus_of_all,
         team=team, own_gpu=own, tuning=tuning,

@@ -13,7 +13,8 @@ from ..partition import Int32s, choose_order, partition
 from ..problem import CsrMatrix
 from ..ranks import Team
 from ..result import counted
-from . import choices, core, gpus
+from . import choices, core, gpus, nvshmem
+from .laps import Laps
 from .placement import Placement
 
 if TYPE_CHECKING:
@@ -40,7 +41,9 @@ class Layout:
     """The PE that owns each row; None: there is one."""
 
 
-def lay_out(matrix: CsrMatrix, placement: Placement, method: str, reorder: str | bool) -> Layout:
+def lay_out(
+    matrix: CsrMatrix, placement: Placement, method: str, reorder: str | bool, laps: Laps
+) -> Layout:
     """Partition and reorder a matrix, and set it up on its PEs.
 
     Args:
@@ -48,33 +51,41 @@ def lay_out(matrix: CsrMatrix, placement: Placement, method: str, reorder: str |
         placement: where it goes.
         method: of the partition; see `partition`.
         reorder: see `choose_order`.
+        laps: of the set-up; those of this are added.
     """
-    sharing = in_team(placement.team, lambda: Sharing.of(matrix, placement.pes, method, reorder))
-    system = core.make_system(
-        matrix.indptr,
-        matrix.indices,
-        matrix.data,
-        sharing.part,
-        sharing.order,
-        pes=placement.pes,
-        blocks=placement.blocks,
-        engine=placement.engine,
-        gpus=placement.own_devices,
-        tuning=dict(placement.tuning),
-        team=placement.team,
-    )
-    return layout_of(system, placement, sharing.why, sharing.warnings, sharing.part)
+    room = nvshmem.room_for(matrix.shape[0], matrix.dtype.itemsize, placement.pes)
+    with nvshmem.starting(placement, room):
+        sharing = in_team(
+            placement.team, lambda: Sharing.of(matrix, placement.pes, method, reorder)
+        )
+        laps.lap("partition")
+        system = core.make_system(
+            matrix.indptr,
+            matrix.indices,
+            matrix.data,
+            sharing.part,
+            sharing.order,
+            pes=placement.pes,
+            blocks=placement.blocks,
+            engine=placement.engine,
+            gpus=placement.own_devices,
+            tuning=dict(placement.tuning),
+            team=placement.team,
+        )
+    return layout_of(system, placement, laps, sharing.why, sharing.warnings, sharing.part)
 
 
 def layout_of(
     system: System,
     placement: Placement,
+    laps: Laps,
     why: list[str],
     warnings: list[str],
     part: Int32s | None = None,
 ) -> Layout:
-    """Return what there is to know of a system that has been set up."""
+    """Return what there is to know of a system that has been set up; the last lap is that."""
     plan: dict[str, Any] = {**system.plan()}
+    laps.lap("system", plan.pop("seconds", None))
     blocks = counted(plan.get("blocks", placement.blocks), "block")
     if placement.gpus:
         blocks += f" × {counted(plan['threads'], 'thread')}"

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import json
 import subprocess
 import sys
+import threading
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from pathlib import Path
 
 from ..env import preset_nvshmem
-from ..errors import UnsupportedError
+from ..errors import CpufreeError, UnsupportedError
 from ..ranks import Team
 from . import core
+from .placement import Placement
 
 NAME = "libnvshmem_host.so.3"
 KERNELS = "_nvshmem.fatbin"
 _PROBE_SECONDS = 60.0
+_probing = threading.Lock()
 # Loads the library and asks for its version, in a process that it may take down.
 _PROBE = """
 import ctypes, json, sys
@@ -46,13 +51,18 @@ def find_kernels() -> str:
     return str(file) if file.exists() else ""
 
 
-@lru_cache(maxsize=4)
 def version(library: str) -> str:
     """Return the library's version, such as "3.4.5".
 
     Raises:
         UnsupportedError: it does not load, or ends the process that loads it.
     """
+    with _probing:  # who comes meanwhile waits, and finds the answer
+        return _version(library)
+
+
+@lru_cache(maxsize=4)
+def _version(library: str) -> str:
     command = [sys.executable, "-I", "-S", "-c", _PROBE, library]
     advice = "pip install nvidia-nvshmem-cu13 brings it"
     try:
@@ -68,6 +78,54 @@ def version(library: str) -> str:
             f"engine 'nvshmem': {library} does not load ({why}); {advice}"
         ) from None
     return ".".join(map(str, number))
+
+
+def look_ahead(*looks: Callable[[], object]) -> None:
+    """Begin what ranks wait for later: to find the GPUs, whose driver starts, and the library.
+
+    In threads that end by themselves; what they find is found again, at once, by who asks for it.
+    `looks`: other things to look for instead.
+    """
+
+    def quietly(look: Callable[[], object]) -> None:
+        with contextlib.suppress(CpufreeError):  # told to who asks
+            look()
+
+    for look in looks or (core.gpus, find_version):
+        threading.Thread(target=quietly, args=(look,), name="cpufree looks ahead").start()
+
+
+def find_version() -> str:
+    """Return the version of the library that is found."""
+    return version(find())
+
+
+def room_for(rows: int, value_bytes: int, pes: int) -> int:
+    """Return bytes of symmetric memory for a system of which little is known yet.
+
+    It has three vectors of a PE's rows and ghosts, and packets for as many values, at most six
+    vectors' worth; a PE may have more than its share of the rows.
+    """
+    return 24 * (rows // pes + 1) * value_bytes
+
+
+@contextlib.contextmanager
+def starting(placement: Placement, room: int) -> Iterator[None]:
+    """Have NVSHMEM start meanwhile, if a placement is on it; all ranks call it together.
+
+    A system that is made meanwhile waits for it. However this ends, so has the start: a process
+    must not end in the middle of it.
+    """
+    if placement.engine != "nvshmem":
+        yield
+        return
+    (gpu,) = placement.own_devices
+    core.start_nvshmem(placement.team, placement.tuning["nvshmem_library"], gpu, room)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(CpufreeError):  # told by the system
+            core.await_nvshmem()
 
 
 def prepare(team: Team) -> str:

@@ -15,6 +15,7 @@ from ..rows import RowSlab, RowSource, rows_of_rank
 from ..validate import SYMMETRY_TOLERANCE
 from . import choices, core, in_processes
 from .gpu_choice import Size
+from .laps import Laps
 from .layout import Layout, balance_warning, layout_of
 from .placement import Asked
 from .preparation import converted
@@ -44,6 +45,7 @@ def lay_out(
     sharing: tuple[str, str | bool],
     check: bool,
     dtype: npt.DTypeLike | None,
+    laps: Laps,
 ) -> OwnRows:
     """Plan a system together with the other ranks, and set up this one's part.
 
@@ -54,6 +56,7 @@ def lay_out(
         sharing: partition and order of rows, as Solver takes them.
         check: have the entries checked.
         dtype: of the solve; None: that of the rows.
+        laps: of the set-up; those of this are added.
 
     Raises:
         InvalidInputError: the ranks' rows are not one matrix, or one that cannot be solved; an
@@ -66,13 +69,16 @@ def lay_out(
         raise InvalidInputError(f"dtype is {kind}: choose float32 or float64")
     known = rows.nnz if isinstance(rows, RowSource) else None
     in_processes.agree_on_rows(team, rows.shape[0], known, kind, check)
+    laps.lap("agree")
     first, last, plan = _plan(team, rows, kind, check)
+    laps.lap("rows")
     nnz = sum(facts["nnz"] for facts in team.tell_all("size", {"nnz": plan.nnz}))
     size = Size(rows.shape[0], nnz, kind.itemsize)
     where = in_processes.place(team, asked, env, size)
+    laps.lap("place")
     asymmetry = plan.asymmetry  # the system takes the plan away
     layout = layout_of(
-        core.make_slab_system(plan, where), where, [f"own rows: {_origin(rows)}"], []
+        core.make_slab_system(plan, where), where, laps, [f"own rows: {_origin(rows)}"], []
     )
     layout.warnings.extend(balance_warning(layout.plan["imbalance"]))
     return OwnRows(layout, rows.shape[0], first, last, kind, asymmetry)

@@ -145,6 +145,7 @@ def place(asked: Asked, env: Env, size: Size, near: int | None = None) -> Placem
         OutOfMemoryError: no number of GPUs has the memory.
     """
     engine, why, notes = choose_engine(asked, env, size.nnz, near is not None)
+    refuse_library(env, engine)
     if engine == "cuda_p2p" and env.node_size is not None:
         raise InvalidInputError(
             "CPUFREE_NODE_SIZE is for PEs that do not reach one another's memory, but engine "
@@ -185,6 +186,15 @@ def in_nodes(env: Env, pes: int) -> tuple[dict[str, Any], list[str]]:
         return {}, []
     nodes = -(-pes // env.node_size)
     return {"node_size": env.node_size}, [f"{counted(nodes, 'node')}: CPUFREE_NODE_SIZE"]
+
+
+def refuse_library(env: Env, engine: str) -> None:
+    """Raise InvalidInputError where the environment asks for sums that an engine has not."""
+    if env.reduce == "library":
+        raise InvalidInputError(
+            "CPUFREE_REDUCE is library, which has NVSHMEM sum over PEs in solves by engine "
+            f"'nvshmem', but this is engine {engine!r}: unset it"
+        )
 
 
 def choose_gpus(

@@ -20,6 +20,7 @@ from ..result import Reason, Result
 from ..rows import RowSlab, RowSource
 from . import choices, core, in_processes, on_gpu, own_rows
 from .gpu_choice import Size
+from .laps import Laps
 from .layout import Layout, lay_out
 from .notes import numerical_notes, rounding_note
 from .placement import GPU_NNZ, Asked, named_engine, place
@@ -73,7 +74,7 @@ class Solver:
         dtype: npt.DTypeLike | None = None,
         _right: Any = None,  # of solve: its b, for the type and the GPU
     ) -> None:
-        begin = time.perf_counter()
+        self._laps = Laps()
         core.load()
         self._env = Env.read()
         self._asked = Asked(engine, gpus, pes, blocks)
@@ -81,7 +82,9 @@ class Solver:
         # What cannot be had is told before a large matrix is read.
         near = cuda_device(_right)
         named = named_engine(self._asked, self._env, near is not None)
+        self._laps.lap("start")
         self._team = in_processes.team_for(named, self._asked)
+        self._laps.lap("join")
         self._sharing = (partition, reorder)
         self._lock = threading.Lock()
         with self._working():
@@ -94,6 +97,7 @@ class Solver:
             else:
                 self._odd = check_matrix(source) if check else []
                 matrix = with_dtype(source, kind)
+                self._laps.lap("check")
                 self.shape, self.dtype = matrix.shape, np.dtype(matrix.dtype)
                 self._layout = self._lay_out(matrix, near)
                 self._rows = self._own_rows(self._layout)
@@ -109,7 +113,7 @@ class Solver:
             arrays = (matrix.indptr, matrix.indices, matrix.data)
             self._arrays = tuple(array.copy() for array in arrays)
         self._gpu_layout: Layout | None = None
-        self.setup_seconds = time.perf_counter() - begin
+        self.setup_seconds = self._laps.total()
 
     def _working(self) -> AbstractContextManager[None]:
         """Have the others of a team told of an error here: they would wait for this process."""
@@ -117,7 +121,7 @@ class Solver:
 
     def _lay_out_rows(self, rows: Any, check: bool, dtype: Any) -> Layout:
         own = own_rows.lay_out(
-            self._team, rows, self._asked, self._env, self._sharing, check, dtype
+            self._team, rows, self._asked, self._env, self._sharing, check, dtype, self._laps
         )
         self.shape, self.dtype = (own.n, own.n), own.dtype
         self._odd = oddness(own.asymmetry)
@@ -133,10 +137,13 @@ class Solver:
     def _lay_out(self, matrix: CsrMatrix, near: int | None) -> Layout:
         size = Size(matrix.shape[0], matrix.nnz, matrix.dtype.itemsize)
         if self._team is None:
-            return lay_out(matrix, place(self._asked, self._env, size, near), *self._sharing)
-        in_processes.agree_on_matrix(self._team, matrix, self._sharing)
-        where = in_processes.place(self._team, self._asked, self._env, size)
-        return lay_out(matrix, where, *self._sharing)
+            where = place(self._asked, self._env, size, near)
+        else:
+            in_processes.agree_on_matrix(self._team, matrix, self._sharing)
+            self._laps.lap("agree")
+            where = in_processes.place(self._team, self._asked, self._env, size)
+        self._laps.lap("place")
+        return lay_out(matrix, where, *self._sharing, self._laps)
 
     def _layout_for(self, near: int | None) -> Layout:
         """Return the layout for a b on GPU `near`, or on the host; the lock is held."""
@@ -165,9 +172,9 @@ class Solver:
         memory by loads and stores), blocks, threads (of a block), edge_cut (pairs of coupled rows
         on different PEs), halo_values (values moved per exchange), halo ("packets" or "stores", how
         they travel; "none"), block_halo (the same among the blocks of a PE: "packets" or "flags"),
-        imbalance (largest over mean nonzeros), matrix_bytes (of the matrix in the format of the
-        engine, all PEs), resident_vectors and resident_matrix (what stays on chip across
-        iterations).
+        reduce (how PEs sum: "packets" or "library"), imbalance (largest over mean nonzeros),
+        matrix_bytes (of the matrix in the format of the engine, all PEs), resident_vectors and
+        resident_matrix (what stays on chip across iterations).
         """
         return {**self._plan}
 
@@ -311,6 +318,7 @@ class Solver:
                 "solve": seconds,
                 "kernel": kernel,
                 "per_iteration": kernel / max(1, iterations),
+                **self._laps.named("setup"),
             },
             counts={
                 "reductions": int(outcome["reductions"]),

@@ -12,7 +12,7 @@ from ..errors import InvalidInputError, OutOfMemoryError
 from . import choices, core
 from .gpu_choice import MODEL, Bytes, Size, latency, predict
 from .gpus import Gpu
-from .placement import GPU_NNZ, Asked, choose_engine, choose_gpus
+from .placement import GPU_NNZ, Asked, choose_engine, choose_gpus, refuse_library
 
 # From so many updates of points on, "auto" takes GPUs. Below, cores are done before a GPU has been
 # set up.
@@ -97,6 +97,7 @@ def place(asked: Asked, env: Env, work: Work, near: int | None = None) -> Stenci
     large = work.updates >= GPU_UPDATES
     engine, _, notes = choose_engine(asked, env, GPU_NNZ if large else 0, near is not None)
     notes = [note.replace("solved on", "done on") for note in notes]
+    refuse_library(env, engine)
     if engine == "cpu_threads":
         return _on_cpu(asked, env, notes)
     open_to_choice = asked.engine == env.engine == asked.devices == "auto" and near is None

@@ -29,6 +29,11 @@ def place(team: Team, asked: Asked, env: Env, near: int | None) -> StencilPlacem
             f"CPUFREE_NODE_SIZE is {env.node_size}, but stencils work on one node, where all "
             f"{team.size} PEs reach one another's memory: unset it, or start fewer processes"
         )
+    if env.reduce == "library":
+        raise InvalidInputError(
+            "CPUFREE_REDUCE is library, to compare solves of systems with, and is not for "
+            "stencils: unset it"
+        )
     blocks = env.blocks if asked.blocks == "auto" else asked.blocks
     count = 0 if blocks is None else choices.count("blocks", blocks)
     if engine == "cpu_processes":

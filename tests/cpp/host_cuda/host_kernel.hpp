@@ -16,9 +16,12 @@ struct Kernel {
 };
 
 // What a library of kernels is told by NVSHMEM (nvshmemx_culibrary_init): where an object of mine
-// is on another PE.
+// is on another PE; how to bring my values to a sum over PEs, one at a time, and whether it has
+// come: then it has been written to where it was wanted.
 struct Library {
   void* (*address)(const void*, int pe) = nullptr;
+  void (*bring)(double* to, const double* from, int count) = nullptr;
+  bool (*summed)() = nullptr;
 };
 inline Library library;
 

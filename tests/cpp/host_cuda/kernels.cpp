@@ -92,13 +92,50 @@ Kernel remote_kernel() {
           }};
 }
 
+// Sums over PEs by the stand-in of NVSHMEM.
+template <class P>
+class SumsByLibrary : public P {
+ public:
+  SumsByLibrary(const P& port, const LibraryBoard& board) : P(port), board_(board) {}
+  const LibraryBoard& library() const { return board_; }
+  void sum_over_pes(double* to, const double* from, int count) {
+    host_cuda::library.bring(to, from, count);
+    auto wait = this->start_wait();
+    while (!host_cuda::library.summed())
+      if (!this->keep_waiting(wait)) throw cpu_fibers::Killed{};
+  }
+
+ private:
+  const LibraryBoard& board_;
+};
+
+template <template <class, class> class Algorithm, class M>
+Kernel library_kernel() {
+  using Args = LibrarySolveArgs<WarpSlices<double>>;
+  using P = Crossing<PlainPort>;
+  static std::atomic<unsigned> seed{1};
+  return {sizeof(Args), [](const cuda_p2p::Shared& shared, const void* args, int blocks,
+                           int threads, std::size_t fast_bytes) {
+            const Args& mine = *static_cast<const Args*>(args);
+            warp_rig::run<P>(shared.pes, blocks, threads, fast_bytes, shared.heaps, seed++,
+                             [&](P& port, int pe) {
+                               if (pe != shared.pe) return;
+                               SumsByLibrary<P> summing(port, mine.board);
+                               solve_kernel<Algorithm, M>(summing, mine.solve);
+                             });
+          }};
+}
+
 // Those that tests use.
 const Kernel* kernel_named(const char* name) {
   static const std::map<std::string, Kernel> all = {
       {"cpufree_cg_none_double", remote_kernel<ConjugateGradient, Identity<double>, double>()},
       {"cpufree_prcg_jacobi_double", remote_kernel<PredictRecompute, Jacobi<double>, double>()},
       {"cpufree_prcg_jacobi_float", remote_kernel<PredictRecompute, Jacobi<float>, float>()},
-      {"cpufree_pipecg_chebyshev_double", remote_kernel<PipelinedCg, Chebyshev<double>, double>()}};
+      {"cpufree_pipecg_chebyshev_double", remote_kernel<PipelinedCg, Chebyshev<double>, double>()},
+      {"cpufree_library_cg_none", library_kernel<ConjugateGradient, Identity<double>>()},
+      {"cpufree_library_prcg_jacobi", library_kernel<PredictRecompute, Jacobi<double>>()},
+      {"cpufree_library_pipecg_jacobi", library_kernel<PipelinedCg, Jacobi<double>>()}};
   std::string plain = name;
   if (plain.ends_with("_streaming")) plain.resize(plain.size() - std::strlen("_streaming"));
   const auto found = all.find(plain);

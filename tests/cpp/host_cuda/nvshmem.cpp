@@ -1,7 +1,7 @@
 // NVSHMEM's host library for processes of one machine: heaps lie side by side in one piece of
 // shared memory, which has no name any more once all PEs have started. CPUFREE_TEST_ROOM bounds a
 // heap, CPUFREE_TEST_FAR=k puts PEs out of reach of loads and stores, but those of the same k in a
-// row.
+// row. With CPUFREE_TEST_BROKEN it does not start.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -19,9 +19,24 @@ namespace {
 constexpr std::size_t kHeap = std::size_t{8} << 20;
 constexpr std::size_t kText = 8;  // where the text of an id begins, behind its version
 
+constexpr int kPes = 16;
+constexpr int kMostValues = 16;  // of a sum
+
+// Zeros at first. What PEs bring to sums has two parities: one brings its values to the next but
+// one sum after the next has come, to which all have brought theirs after they took those of this
+// one.
 struct Control {
   std::atomic<int> started;
+  std::atomic<long> brought;  // by all PEs, to all sums
+  double values[2][kPes][kMostValues];
 };
+
+struct Sum {
+  long number = 0;
+  double* to = nullptr;
+  int count = 0;
+};
+Sum sum;  // mine, the last one
 
 char* memory = nullptr;
 char name[64];
@@ -30,7 +45,24 @@ int size = 0;
 std::size_t used = 0;
 bool running = false;
 
+Control& control() { return *reinterpret_cast<Control*>(memory); }
+
 char* heap_of(int pe) { return memory + kHeap * static_cast<std::size_t>(pe + 1); }
+
+void bring(double* to, const double* from, int count) {
+  sum = {sum.number + 1, to, count};
+  for (int k = 0; k < count; ++k) control().values[sum.number % 2][rank][k] = from[k];
+  ++control().brought;
+}
+
+bool summed() {
+  if (control().brought < sum.number * size) return false;
+  for (int k = 0; k < sum.count; ++k) {
+    sum.to[k] = 0.0;
+    for (int pe = 0; pe < size; ++pe) sum.to[k] += control().values[sum.number % 2][pe][k];
+  }
+  return true;
+}
 
 std::size_t room() {
   const char* const asked = std::getenv("CPUFREE_TEST_ROOM");
@@ -57,13 +89,16 @@ int nvshmemx_set_attr_uniqueid_args(int my_rank, int ranks, const void* id, void
 
 int nvshmemx_hostlib_init_attr(unsigned, void*) {
   if (running) return 1;  // it cannot be started twice
+  if (std::getenv("CPUFREE_TEST_BROKEN") != nullptr) {
+    shm_unlink(name);
+    return 7;
+  }
   const int file = shm_open(name, O_RDWR, 0600);
   void* const p = mmap(nullptr, kHeap * 17, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   if (file < 0 || p == MAP_FAILED) return 1;
   memory = static_cast<char*>(p);
-  auto& control = *reinterpret_cast<Control*>(memory);
-  if (++control.started == size) shm_unlink(name);
-  while (control.started < size) std::this_thread::yield();
+  if (++control().started == size) shm_unlink(name);
+  while (control().started < size) std::this_thread::yield();
   std::memset(heap_of(rank), 0x5a, kHeap);
   running = true;
   return 0;
@@ -74,9 +109,12 @@ int nvshmemx_init_status() { return running ? 2 : 0; }
 // What a network reaches, CPUFREE_TEST_FAR or not.
 int nvshmemx_culibrary_init(void* library) {
   if (!running) return 1;
-  static_cast<host_cuda::Library*>(library)->address = [](const void* p, int pe) -> void* {
+  auto& told = *static_cast<host_cuda::Library*>(library);
+  told.address = [](const void* p, int pe) -> void* {
     return heap_of(pe) + (static_cast<const char*>(p) - heap_of(rank));
   };
+  told.bring = bring;
+  told.summed = summed;
   return 0;
 }
 
