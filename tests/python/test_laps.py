@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -114,9 +115,8 @@ def looked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
 
 def ended() -> None:
     """Wait for the threads that look ahead."""
-    for thread in threading.enumerate():
-        if thread.name == "cpufree looks ahead":
-            thread.join(10.0)
+    for thread in nvshmem._looking:
+        thread.join(10.0)
 
 
 def test_what_a_rank_waits_for_is_looked_for_ahead(looked: list[str]) -> None:
@@ -129,6 +129,24 @@ def test_the_library_is_not_looked_for_before_it_is_wanted(looked: list[str]) ->
     nvshmem.look_ahead(core.gpus)
     ended()
     assert looked == ["gpus"]
+
+
+def test_the_environment_is_changed_when_nobody_looks_ahead_any_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    done: list[str] = []
+    monkeypatch.setattr(nvshmem, "version", lambda _: "3.4.5")
+    monkeypatch.setattr(nvshmem, "preset_nvshmem", lambda **_: done.append("preset"))
+
+    def look() -> None:
+        time.sleep(0.2)
+        done.append("looked")
+
+    nvshmem.look_ahead(look)
+    team: Any = SimpleNamespace(size=2, size_here=2, agree=lambda *_: None)
+    nvshmem.prepare(team)
+    assert done == ["looked", "preset"]
+    assert nvshmem._looking == []
 
 
 def test_who_asks_while_the_library_is_looked_for_waits_for_the_answer(

@@ -22,6 +22,7 @@ NAME = "libnvshmem_host.so.3"
 KERNELS = "_nvshmem.fatbin"
 _PROBE_SECONDS = 60.0
 _probing = threading.Lock()
+_looking: list[threading.Thread] = []  # ahead
 # Loads the library and asks for its version, in a process that it may take down.
 _PROBE = """
 import ctypes, json, sys
@@ -92,7 +93,8 @@ def look_ahead(*looks: Callable[[], object]) -> None:
             look()
 
     for look in looks or (core.gpus, find_version):
-        threading.Thread(target=quietly, args=(look,), name="cpufree looks ahead").start()
+        _looking.append(threading.Thread(target=quietly, args=(look,)))
+        _looking[-1].start()
 
 
 def find_version() -> str:
@@ -132,5 +134,7 @@ def prepare(team: Team) -> str:
     """Return the library's path once all ranks have it, and set what it is to read."""
     library = find()
     team.agree("version of NVSHMEM", {"version of NVSHMEM": version(library)})
+    while _looking:  # nobody may read the environment while it is changed
+        _looking.pop().join()
     preset_nvshmem(one_machine=team.size_here == team.size)
     return library
