@@ -19,6 +19,8 @@ constexpr std::int64_t kGroupCost = 8;
 // Entries of a row from which on lanes may share rows, so that nothing is padded to the longest row
 // of a group, and nothing has a tail.
 constexpr std::int64_t kLong = 64;
+// Percent of what the slowest warp has to do that may be left, for a pass over the matrix to pay.
+constexpr std::int64_t kWorth = 98;
 
 // What the 32 rows from each 32nd row of a range on cost.
 template <class T>
@@ -35,6 +37,14 @@ std::vector<std::int64_t> costs_of(const LocalSystem<T>& local, RowRange rows) {
     costs.push_back(kSliceRows * kGroupCost + (whole ? all : best_slice_width(lengths).cost));
   }
   return costs;
+}
+
+// What the busiest warp has to do, with the groups as they are.
+std::int64_t busiest(const std::vector<std::int64_t>& costs,
+                     const std::vector<std::int32_t>& at_place, int warps) {
+  std::vector<std::int64_t> load(at(warps), 0);
+  for (std::size_t k = 0; k < at_place.size(); ++k) load[k % at(warps)] += costs[at(at_place[k])];
+  return std::ranges::max(load);
 }
 
 // The group at each place, one place after another for warp 0, 1, ..., 0, 1, ...
@@ -69,14 +79,24 @@ std::vector<std::int32_t> balanced(const std::vector<std::int64_t>& costs, int w
   return at_place;
 }
 
-// The old number of each interior row of a block, by its new place in the block's range.
+// The interior rows of a block in a new sequence, and what that gains.
+struct Sequence {
+  std::vector<std::int32_t> rows;  // old numbers
+  std::int64_t before = 0;         // of the busiest warp
+  std::int64_t after = 0;
+};
+
 template <class T>
-std::vector<std::int32_t> new_sequence(const LocalSystem<T>& local, RowRange rows, int warps) {
-  std::vector<std::int32_t> sequence;
-  for (const std::int32_t group : balanced(costs_of(local, rows), warps)) {
+Sequence new_sequence(const LocalSystem<T>& local, RowRange rows, int warps) {
+  const auto costs = costs_of(local, rows);
+  const auto groups = balanced(costs, warps);
+  std::vector<std::int32_t> as_they_are(groups.size());
+  std::iota(as_they_are.begin(), as_they_are.end(), 0);
+  Sequence sequence{{}, busiest(costs, as_they_are, warps), busiest(costs, groups, warps)};
+  for (const std::int32_t group : groups) {
     const std::int32_t begin = rows.begin + kSliceRows * group;
     for (std::int32_t row = begin; row < std::min(begin + kSliceRows, rows.end); ++row)
-      sequence.push_back(row);
+      sequence.rows.push_back(row);
   }
   return sequence;
 }
@@ -117,16 +137,20 @@ void balance_warps(HaloPlan<T>& plan, const std::vector<std::vector<BlockPlan>>&
     });
   });
   if (in_one_turn) return;
-  std::vector<std::vector<std::int32_t>> sequences(at(pes * of_pe));
+  std::vector<Sequence> sequences(at(pes * of_pe));
   std::vector<std::vector<std::int32_t>> new_row(at(pes));  // of interior rows
   for (std::size_t pe = 0; pe < at(pes); ++pe) new_row[pe].resize(at(plan.local[pe].interior));
   in_parallel(pes * of_pe, [&](int k) {
     const std::size_t pe = at(k / of_pe);
     const RowRange rows = blocks[pe][at(k % of_pe)].interior;
     auto& sequence = sequences[at(k)] = new_sequence(plan.local[pe], rows, warps);
-    for (std::size_t place = 0; place < sequence.size(); ++place)
-      new_row[pe][at(sequence[place])] = rows.begin + static_cast<std::int32_t>(place);
+    for (std::size_t place = 0; place < sequence.rows.size(); ++place)
+      new_row[pe][at(sequence.rows[place])] = rows.begin + static_cast<std::int32_t>(place);
   });
+  // All wait for the slowest warp of all.
+  const auto before = std::ranges::max_element(sequences, {}, &Sequence::before)->before;
+  const auto after = std::ranges::max_element(sequences, {}, &Sequence::after)->after;
+  if (100 * after > kWorth * before) return;
   in_parallel(pes * of_pe, [&](int k) {
     const std::size_t pe = at(k / of_pe);
     LocalSystem<T>& local = plan.local[pe];
@@ -135,7 +159,7 @@ void balance_warps(HaloPlan<T>& plan, const std::vector<std::vector<BlockPlan>>&
       for (auto e = local.row_ptr[at(rows.begin)]; e < local.row_ptr[at(rows.end)]; ++e)
         if (std::int32_t& column = local.col[at(e)]; column < local.interior)
           column = new_row[pe][at(column)];
-    move_rows(local, block.interior, sequences[at(k)]);
+    move_rows(local, block.interior, sequences[at(k)].rows);
   });
 }
 

@@ -16,7 +16,8 @@ namespace cpufree {
 // sums together stay together, in their order, and those that a block sums at a time stay the same
 // but for the last 32 of a range, which may be fewer and keep their place: the lines of the operand
 // that they share are still read at the same time. A row's entries keep their sequence, and so the
-// row its sum. Ranges of blocks and boundary rows stay where they are.
+// row its sum. Ranges of blocks and boundary rows stay where they are. Where the slowest warp of
+// all would gain next to nothing, nothing is done.
 template <class T>
 void balance_warps(HaloPlan<T>& plan, const std::vector<std::vector<BlockPlan>>& blocks, int warps);
 

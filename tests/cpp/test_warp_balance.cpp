@@ -130,3 +130,8 @@ TEST(blocks_of_one_turn_are_left_alone) {
   CHECK(c.after.local[0].global_row == c.before.local[0].global_row);
   CHECK(c.after.local[0].col == c.before.local[0].col);
 }
+
+TEST(a_matrix_whose_rows_are_alike_is_left_alone) {
+  const Case c = balanced(grid2d(60, 60), 1, 2);
+  CHECK(c.after.local[0].global_row == c.before.local[0].global_row);
+}
