@@ -177,11 +177,12 @@ std::optional<BlockHalos> make_block_halos(HaloPlan<T>& plan, const Peers& peers
   for (std::size_t k = 0; k < order.size(); ++k)
     position[at(order[k])] = static_cast<std::int32_t>(k);
   const std::size_t pes = plan.local.size();
-  const auto cuttings = cut_rows(plan, position, blocks);
+  auto cuttings = cut_sequences(plan, position, blocks);
   std::vector<Count> counts;
   for (const Cutting& c : cuttings) counts.push_back({c.all_reads(), c.mutual ? 0 : 1});
   const Count all = sum_of_all(peers, "reads of the blocks", counts);
   if (all.impossible > 0 || all.reads > most_reads) return {};
+  cut_graphs(plan, cuttings);
   std::vector<Grouping> groupings(pes);
   std::vector<std::vector<std::int32_t>> packets(pes);
   in_parallel(static_cast<int>(pes), [&](int pe) {

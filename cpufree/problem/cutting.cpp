@@ -91,37 +91,53 @@ bool are_mutual(const Cutting& cutting, std::int32_t rows) {
   return true;
 }
 
+// Finds what all blocks see of one another.
+template <class T>
+void survey(const HaloPlan<T>& plan, std::vector<Cutting>& cuttings) {
+  for_blocks(plan, static_cast<int>(cuttings.front().reads.size()),
+             [&](int pe, int first, int end) {
+               look_around(plan.local[at(pe)], first, end, cuttings[at(pe)]);
+             });
+  for (std::size_t pe = 0; pe < cuttings.size(); ++pe)
+    cuttings[pe].mutual = are_mutual(cuttings[pe], plan.local[pe].rows());
+}
+
 }  // namespace
 
 template <class T>
-std::vector<Cutting> cut_rows(const HaloPlan<T>& plan, const std::vector<std::int32_t>& position,
-                              int blocks) {
-  const std::size_t pes = plan.local.size();
-  std::vector<Cutting> pieces(pes), parts(pes);
-  auto owner = cut_among_blocks(plan, blocks);
-  in_parallel(static_cast<int>(pes), [&](int pe) {
+std::vector<Cutting> cut_sequences(const HaloPlan<T>& plan,
+                                   const std::vector<std::int32_t>& position, int blocks) {
+  std::vector<Cutting> pieces(plan.local.size());
+  in_parallel(static_cast<int>(pieces.size()), [&](int pe) {
     const LocalSystem<T>& local = plan.local[at(pe)];
     const auto rows = in_sequence(local, position);
     pieces[at(pe)] = cutting_of(share_out(local, rows, blocks), rows, blocks);
-    parts[at(pe)] = cutting_of(std::move(owner[at(pe)]), rows, blocks);
   });
-  for_blocks(plan, blocks, [&](int pe, int first, int end) {
-    look_around(plan.local[at(pe)], first, end, pieces[at(pe)]);
-    look_around(plan.local[at(pe)], first, end, parts[at(pe)]);
-  });
-  for (std::size_t pe = 0; pe < pes; ++pe) {
-    const std::int32_t rows = plan.local[pe].rows();
-    pieces[pe].mutual = are_mutual(pieces[pe], rows);
-    parts[pe].mutual = are_mutual(parts[pe], rows);
-    if (!parts[pe].mutual || parts[pe].all_reads() >= pieces[pe].all_reads())
-      parts[pe] = std::move(pieces[pe]);
-  }
-  return parts;
+  survey(plan, pieces);
+  return pieces;
 }
 
-template std::vector<Cutting> cut_rows(const HaloPlan<float>&, const std::vector<std::int32_t>&,
-                                       int);
-template std::vector<Cutting> cut_rows(const HaloPlan<double>&, const std::vector<std::int32_t>&,
-                                       int);
+template <class T>
+void cut_graphs(const HaloPlan<T>& plan, std::vector<Cutting>& cuttings) {
+  const std::size_t pes = plan.local.size();
+  const int blocks = static_cast<int>(cuttings.front().reads.size());
+  auto owner = cut_among_blocks(plan, blocks);
+  std::vector<Cutting> parts(pes);
+  in_parallel(static_cast<int>(pes), [&](int pe) {
+    // Pieces of a sequence, one after the other, are that sequence.
+    parts[at(pe)] = cutting_of(std::move(owner[at(pe)]), cuttings[at(pe)].rows, blocks);
+  });
+  survey(plan, parts);
+  for (std::size_t pe = 0; pe < pes; ++pe)
+    if (parts[pe].mutual && parts[pe].all_reads() < cuttings[pe].all_reads())
+      cuttings[pe] = std::move(parts[pe]);
+}
+
+template std::vector<Cutting> cut_sequences(const HaloPlan<float>&,
+                                            const std::vector<std::int32_t>&, int);
+template std::vector<Cutting> cut_sequences(const HaloPlan<double>&,
+                                            const std::vector<std::int32_t>&, int);
+template void cut_graphs(const HaloPlan<float>&, std::vector<Cutting>&);
+template void cut_graphs(const HaloPlan<double>&, std::vector<Cutting>&);
 
 }  // namespace cpufree

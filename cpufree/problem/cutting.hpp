@@ -29,12 +29,15 @@ struct Cutting {
   }
 };
 
-// The cutting of each PE: by the graph of its rows (block_cut.hpp), or contiguous pieces of the
-// sequence of rows, where these read no more. `position`: of each row of the matrix in the
-// sequence; empty where that is the natural one.
+// Blocks are contiguous pieces of the sequence of rows, of equal weight. `position`: of each row of
+// the matrix in the sequence; empty where that is the natural one.
 template <class T>
-std::vector<Cutting> cut_rows(const HaloPlan<T>& plan, const std::vector<std::int32_t>& position,
-                              int blocks);
+std::vector<Cutting> cut_sequences(const HaloPlan<T>& plan,
+                                   const std::vector<std::int32_t>& position, int blocks);
+
+// Cuts the graph of rows instead (block_cut.hpp), of those PEs whose blocks then read less.
+template <class T>
+void cut_graphs(const HaloPlan<T>& plan, std::vector<Cutting>& cuttings);
 
 // Calls f(pe, first block, end) for runs of blocks that are together those of all PEs, on all
 // cores.

@@ -38,6 +38,10 @@ RowGraph graph_of_equal_rows(const LocalSystem<T>& local, std::int64_t heaviest)
     graph.node[at(row)] = graph.nodes() - 1;
     graph.weight.back() += weight;
   }
+  std::int64_t entries = 0;
+  for (const std::int32_t row : first)
+    entries += local.row_ptr[at(row) + 1] - local.row_ptr[at(row)];
+  graph.to.reserve(at(entries));
   for (std::int32_t n = 0; n < graph.nodes(); ++n) {
     std::int32_t last = n;
     for (auto k = local.row_ptr[at(first[at(n)])]; k < local.row_ptr[at(first[at(n)]) + 1]; ++k) {

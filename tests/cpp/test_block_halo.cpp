@@ -215,16 +215,26 @@ std::int64_t all_reads(const BlockHalos& halos) {
   return all;
 }
 
-TEST(blocks_that_read_too_much_of_others_are_refused_and_the_plan_kept) {
-  const auto a = grid2d(8, 8);
-  auto plan = make_halo_plan(a.view(), std::vector<std::int32_t>(64, 0), {}, 1);
-  auto copy = plan;
-  const std::int64_t reads = all_reads(make_block_halos(copy, {}, 4).value());
-  CHECK(reads > 0);
+TEST(a_sequence_whose_pieces_read_too_much_is_refused_and_the_plan_kept) {
+  const auto a = grid2d(6, 8);  // 4 blocks of two lines of 6: 6, 12, 12 and 6 reads
+  auto plan = make_halo_plan(a.view(), std::vector<std::int32_t>(48, 0), {}, 1);
   const auto before = plan.local[0].col;
-  CHECK(!make_block_halos(plan, {}, 4, reads - 1).has_value());
+  CHECK(!make_block_halos(plan, {}, 4, 35).has_value());
   CHECK(std::ranges::equal(before, plan.local[0].col));
-  CHECK(make_block_halos(plan, {}, 4, reads).has_value());
+  CHECK(make_block_halos(plan, {}, 4, 36).has_value());
+}
+
+TEST(rows_that_are_read_and_read_nothing_are_boundary) {
+  Entries e;  // two blocks of rows that all read one another
+  for (std::int32_t i = 0; i < 8; ++i)
+    for (std::int32_t j = 0; j < 8; ++j)
+      if (i / 4 == j / 4) e[{i, j}] = 1.0 + i + j;
+  e[{0, 7}] = e[{4, 3}] = 1.0;  // rows 7 and 3 read nothing of the other block
+  const auto a = from_entries<double>(8, e);
+  Case c{a, make_halo_plan(a.view(), std::vector<std::int32_t>(8, 0), {}, 1), {}};
+  c.halos = make_block_halos(c.plan, {}, 2, kAnyReads, 1).value();
+  CHECK_EQ(c.halos.packets[0], 4);
+  check_product(c);
 }
 
 TEST(blocks_read_less_than_pieces_of_the_sequence_do) {
@@ -240,6 +250,19 @@ TEST(blocks_are_pieces_of_the_sequence_where_these_read_least) {
   for (std::int32_t i = 0; i < 40; ++i) e[{i, i}] = 1.0;
   const Case c = make(from_entries<double>(40, e), 1, 4);
   for (std::int32_t i = 0; i < 40; ++i) CHECK_EQ(c.plan.local[0].global_row[at(i)], i);
+}
+
+TEST(a_cut_whose_blocks_read_in_one_direction_only_is_not_taken) {
+  // Rows that all read one another, even ones and odd ones; and row 0 reads row 7. Pieces of the
+  // sequence read one another; even and odd rows as blocks would read one packet in one direction.
+  Entries e;
+  for (std::int32_t i = 0; i < 8; ++i)
+    for (std::int32_t j = i % 2; j < 8; j += 2) e[{i, j}] = 1.0;
+  const auto cut = make(from_entries<double>(8, e), 1, 2);
+  CHECK_EQ(all_reads(cut.halos), 0);
+  e[{0, 7}] = 1.0;
+  const auto pieces = make(from_entries<double>(8, e), 1, 2);
+  for (const BlockPlan& block : pieces.halos.plans[0]) CHECK_EQ(block.reads.size(), 4U);
 }
 
 TEST(blocks_that_read_in_one_direction_only_are_refused_and_the_plan_kept) {
