@@ -1,12 +1,14 @@
 #include "cpufree/problem/block_halo.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 #include <utility>
 
 #include "cpufree/base/index.hpp"
 #include "cpufree/base/parallel.hpp"
-#include "cpufree/problem/partition.hpp"
+#include "cpufree/problem/cutting.hpp"
+#include "cpufree/problem/slice_width.hpp"
 
 namespace cpufree {
 
@@ -17,7 +19,6 @@ struct Grouping {
   std::vector<std::int32_t> old_row;  // of each new row
   std::vector<std::int32_t> new_row;  // of each old one
   std::vector<BlockPlan> blocks;
-  std::int64_t reads = 0;  // packets that all blocks read
 };
 
 // Packets that blocks read, and PEs whose rows cannot be grouped.
@@ -31,102 +32,45 @@ struct Count {
   }
 };
 
-// A PE's rows in the sequence given: merges interior and boundary rows, each of which are.
-template <class T>
-std::vector<std::int32_t> in_sequence(const LocalSystem<T>& local,
-                                      const std::vector<std::int32_t>& position) {
-  std::vector<std::int32_t> rows(at(local.rows()));
-  std::iota(rows.begin(), rows.end(), 0);
-  const auto place = [&](std::int32_t row) {
-    const std::int32_t global = local.global_row[at(row)];
-    return position.empty() ? global : position[at(global)];
-  };
-  std::ranges::inplace_merge(rows, rows.begin() + local.interior, {}, place);
-  return rows;
+// How many interior rows count as boundary, which costs a packet each: all, where they are fewer
+// than a slice has and not worth a turn of their own; those that would begin one more slice, where
+// the last slice of the boundary has room for them.
+std::int32_t rows_to_fill(std::int32_t boundary, std::int32_t interior, std::int32_t slice) {
+  if (interior < slice) return interior;
+  const std::int32_t room = (slice - boundary % slice) % slice;
+  const std::int32_t over = interior % slice;
+  return over <= room ? over : 0;
 }
 
-// The block of each row: contiguous pieces of `rows` of equal weight.
+// Groups the rows of one PE. In each group long rows come first, which saves padding; rows of equal
+// lengths keep their sequence.
 template <class T>
-std::vector<std::int32_t> share_out(const LocalSystem<T>& local,
-                                    const std::vector<std::int32_t>& rows, int blocks) {
-  std::vector<std::int64_t> weight(rows.size() + 1, 0);
-  for (std::size_t k = 0; k < rows.size(); ++k)
-    weight[k + 1] = weight[k] + local.row_ptr[at(rows[k]) + 1] - local.row_ptr[at(rows[k])];
-  const auto pieces = split_rows(weight, {0, local.rows()}, blocks);
-  std::vector<std::int32_t> owner(rows.size());
-  for (std::size_t b = 0; b < pieces.size(); ++b)
-    for (std::int32_t k = pieces[b].begin; k < pieces[b].end; ++k)
-      owner[at(rows[at(k)])] = static_cast<std::int32_t>(b);
-  return owner;
-}
-
-// Finds the boundary rows. False: blocks read one another's rows in one direction only.
-template <class T>
-bool find_boundary(const LocalSystem<T>& local, const std::vector<std::int32_t>& owner, int blocks,
-                   std::vector<char>& boundary) {
-  boundary.assign(owner.size(), 0);
-  std::vector<char> reads(at(blocks) * at(blocks), 0);
-  for (std::int32_t row = 0; row < local.rows(); ++row) {
-    const std::int32_t mine = owner[at(row)];
-    if (row >= local.interior) boundary[at(row)] = 1;
-    for (std::int64_t k = local.row_ptr[at(row)]; k < local.row_ptr[at(row) + 1]; ++k) {
-      const std::int32_t column = local.col[at(k)];
-      if (column >= local.rows() || owner[at(column)] == mine) continue;
-      boundary[at(row)] = boundary[at(column)] = 1;
-      reads[at(mine) * at(blocks) + at(owner[at(column)])] = 1;
-    }
-  }
-  for (std::size_t a = 0; a < at(blocks); ++a)
-    for (std::size_t b = 0; b < a; ++b)
-      if (reads[a * at(blocks) + b] != reads[b * at(blocks) + a]) return false;
-  return true;
-}
-
-// How many packets the blocks of a PE read: `rows` block after block, with their `owner`.
-template <class T>
-std::int64_t count_reads(const LocalSystem<T>& local, const std::vector<std::int32_t>& rows,
-                         const std::vector<std::int32_t>& owner) {
-  std::vector<std::int32_t> reader(at(local.rows()) + at(local.ghosts), -1);  // the last one
-  std::int64_t count = 0;
-  for (const std::int32_t row : rows) {
-    const std::int32_t mine = owner[at(row)];
-    for (std::int64_t k = local.row_ptr[at(row)]; k < local.row_ptr[at(row) + 1]; ++k) {
-      const std::size_t column = at(local.col[at(k)]);
-      if (column < owner.size() && owner[column] == mine) continue;
-      count += std::exchange(reader[column], mine) != mine ? 1 : 0;
-    }
-  }
-  return count;
-}
-
-// Groups the rows of one PE; empty `blocks` where that cannot be done.
-template <class T>
-Grouping group(const LocalSystem<T>& local, const std::vector<std::int32_t>& position, int blocks) {
+Grouping group(const LocalSystem<T>& local, const Cutting& cutting, std::int32_t slice) {
   Grouping result;
-  result.old_row = in_sequence(local, position);
-  const auto owner = share_out(local, result.old_row, blocks);
-  std::vector<char> boundary;
-  if (!find_boundary(local, owner, blocks, boundary)) return result;
-  result.reads = count_reads(local, result.old_row, owner);
-  const auto rank = [&](std::int32_t row) {  // remote boundary, other boundary, interior
-    const int kind = row >= local.interior ? 0 : boundary[at(row)] != 0 ? 1 : 2;
-    return std::pair(owner[at(row)], kind);
-  };
-  std::ranges::stable_sort(result.old_row, {}, rank);
-  result.blocks.resize(at(blocks));
   std::int32_t packet = local.ghosts;
-  auto from = result.old_row.begin();
-  for (int b = 0; b < blocks; ++b) {
-    const auto end_of = [&](int kind) {
-      from = std::ranges::upper_bound(from, result.old_row.end(), std::pair(b, kind), {}, rank);
-      return static_cast<std::int32_t>(from - result.old_row.begin());
-    };
-    BlockPlan& block = result.blocks[at(b)];
-    block.boundary.begin = static_cast<std::int32_t>(from - result.old_row.begin());
-    block.remote = end_of(0) - block.boundary.begin;
-    block.boundary.end = block.interior.begin = end_of(1);
-    block.interior.end = end_of(2);
+  std::vector<std::int32_t> rows[3];  // that other PEs read, other blocks, nobody
+  for (std::size_t b = 0; b < cutting.reads.size(); ++b) {
+    for (auto& kind : rows) kind.clear();
+    for (auto k = cutting.begin[b]; k < cutting.begin[b + 1]; ++k) {
+      const std::int32_t row = cutting.rows[at(k)];
+      rows[row >= local.interior ? 0 : cutting.boundary[at(row)] != 0 ? 1 : 2].push_back(row);
+    }
+    for (auto& kind : rows)
+      std::ranges::stable_sort(kind, std::greater<>(), [&](std::int32_t row) {
+        return local.row_ptr[at(row) + 1] - local.row_ptr[at(row)];
+      });
+    const auto size = [](const auto& v) { return static_cast<std::int32_t>(v.size()); };
+    const std::int32_t filled = rows_to_fill(size(rows[0]) + size(rows[1]), size(rows[2]), slice);
+    std::ranges::rotate(rows[2], rows[2].end() - filled);  // the shortest ones
+    BlockPlan block;
+    block.boundary.begin = size(result.old_row);
+    for (const auto& kind : rows)
+      result.old_row.insert(result.old_row.end(), kind.begin(), kind.end());
+    block.remote = size(rows[0]);
+    block.boundary.end = block.boundary.begin + block.remote + size(rows[1]) + filled;
+    block.interior = {block.boundary.end, size(result.old_row)};
     block.first_packet = std::exchange(packet, packet + block.boundary.size());
+    result.blocks.push_back(std::move(block));
   }
   result.new_row.resize(result.old_row.size());
   for (std::size_t k = 0; k < result.old_row.size(); ++k)
@@ -134,27 +78,44 @@ Grouping group(const LocalSystem<T>& local, const std::vector<std::int32_t>& pos
   return result;
 }
 
-// The rows of the matrix in their new order, columns sorted anew.
+// The rows of all matrices in their new order. A row's entries keep theirs, so that it has the same
+// sum, to the last bit, whether there are halos of blocks or not.
 template <class T>
-void renumber_matrix(LocalSystem<T>& local, const Grouping& grouping) {
-  const LocalSystem<T> old = local;
-  std::vector<std::pair<std::int32_t, T>> entries;
-  std::size_t to = 0;
-  for (std::size_t row = 0; row < grouping.old_row.size(); ++row) {
-    const std::size_t before = at(grouping.old_row[row]);
-    entries.clear();
-    for (std::int64_t k = old.row_ptr[before]; k < old.row_ptr[before + 1]; ++k) {
-      const std::int32_t column = old.col[at(k)];
-      entries.emplace_back(column < old.rows() ? grouping.new_row[at(column)] : column,
-                           old.val[at(k)]);
+void renumber_matrices(HaloPlan<T>& plan, const std::vector<Grouping>& groupings, int blocks) {
+  std::vector<LocalSystem<T>> renumbered(plan.local.size());
+  for (std::size_t pe = 0; pe < renumbered.size(); ++pe) {
+    const LocalSystem<T>& old = plan.local[pe];
+    LocalSystem<T>& local = renumbered[pe];
+    local.row_ptr.assign(1, 0);
+    for (const std::int32_t row : groupings[pe].old_row) {
+      local.row_ptr.push_back(local.row_ptr.back() + old.row_ptr[at(row) + 1] -
+                              old.row_ptr[at(row)]);
+      local.global_row.push_back(old.global_row[at(row)]);
     }
-    std::ranges::sort(entries, {}, &std::pair<std::int32_t, T>::first);
-    for (const auto& [column, value] : entries) {
-      local.col[to] = column;
-      local.val[to++] = value;
+    local.col.resize(old.col.size());
+    local.val.resize(old.val.size());
+  }
+  for_blocks(plan, blocks, [&](int pe, int first, int end) {
+    const LocalSystem<T>& old = plan.local[at(pe)];
+    LocalSystem<T>& local = renumbered[at(pe)];
+    const Grouping& grouping = groupings[at(pe)];
+    const std::int32_t last = grouping.blocks[at(end - 1)].interior.end;
+    for (auto row = grouping.blocks[at(first)].boundary.begin; row < last; ++row) {
+      const auto before = old.row_ptr[at(grouping.old_row[at(row)])];
+      const auto count = local.row_ptr[at(row) + 1] - local.row_ptr[at(row)];
+      std::copy_n(old.val.data() + before, count, local.val.data() + local.row_ptr[at(row)]);
+      std::transform(old.col.data() + before, old.col.data() + before + count,
+                     local.col.data() + local.row_ptr[at(row)], [&](std::int32_t column) {
+                       return column < old.rows() ? grouping.new_row[at(column)] : column;
+                     });
     }
-    local.row_ptr[row + 1] = static_cast<std::int64_t>(to);
-    local.global_row[row] = old.global_row[before];
+  });
+  for (std::size_t pe = 0; pe < renumbered.size(); ++pe) {
+    LocalSystem<T>& local = plan.local[pe];
+    local.row_ptr = std::move(renumbered[pe].row_ptr);
+    local.global_row = std::move(renumbered[pe].global_row);
+    local.col = std::move(renumbered[pe].col);
+    local.val = std::move(renumbered[pe].val);
   }
 }
 
@@ -195,21 +156,14 @@ void renumber_ghosts(HaloPlan<T>& plan, const Peers& peers,
                         plan.local[k].ghost_row.begin() + neighbour.first_ghost);
 }
 
-// The packets that each block reads.
-template <class T>
-void list_reads(const LocalSystem<T>& local, std::vector<BlockPlan>& blocks) {
-  const auto packets = packets_of_rows(blocks);
-  for (BlockPlan& block : blocks) {
-    const RowRange own{block.boundary.begin, block.interior.end};
-    const BlockColumns columns{own, local.rows(), packets.data(), {}};
-    for (auto k = local.row_ptr[at(block.boundary.begin)];
-         k < local.row_ptr[at(block.boundary.end)]; ++k) {
-      const std::int32_t column = local.col[at(k)];
-      if (column < own.begin || column >= own.end) block.reads.push_back(columns.packet(column));
-    }
-    std::ranges::sort(block.reads);
-    const auto rest = std::ranges::unique(block.reads);
-    block.reads.erase(rest.begin(), rest.end());
+// The packets that blocks [first, end) of a PE with so many rows read.
+void list_reads(std::int32_t rows, const Cutting& cutting, int first, int end, Grouping& grouping,
+                const std::vector<std::int32_t>& packets) {
+  for (std::size_t b = at(first); b < at(end); ++b) {
+    auto& reads = grouping.blocks[b].reads;
+    for (const std::int32_t column : cutting.reads[b])
+      reads.push_back(column >= rows ? column - rows : packets[at(grouping.new_row[at(column)])]);
+    std::ranges::sort(reads);
   }
 }
 
@@ -218,26 +172,32 @@ void list_reads(const LocalSystem<T>& local, std::vector<BlockPlan>& blocks) {
 template <class T>
 std::optional<BlockHalos> make_block_halos(HaloPlan<T>& plan, const Peers& peers,
                                            std::span<const std::int32_t> order, int blocks,
-                                           std::int64_t most_reads) {
+                                           std::int64_t most_reads, std::int32_t slice) {
   std::vector<std::int32_t> position(order.size());
   for (std::size_t k = 0; k < order.size(); ++k)
     position[at(order[k])] = static_cast<std::int32_t>(k);
   const std::size_t pes = plan.local.size();
-  std::vector<Grouping> groupings(pes);
-  in_parallel(static_cast<int>(pes),
-              [&](int pe) { groupings[at(pe)] = group(plan.local[at(pe)], position, blocks); });
+  auto cuttings = cut_sequences(plan, position, blocks);
   std::vector<Count> counts;
-  for (const Grouping& g : groupings) counts.push_back({g.reads, g.blocks.empty() ? 1 : 0});
+  for (const Cutting& c : cuttings) counts.push_back({c.all_reads(), c.mutual ? 0 : 1});
   const Count all = sum_of_all(peers, "reads of the blocks", counts);
   if (all.impossible > 0 || all.reads > most_reads) return {};
+  cut_graphs(plan, cuttings);
+  std::vector<Grouping> groupings(pes);
+  std::vector<std::vector<std::int32_t>> packets(pes);
+  in_parallel(static_cast<int>(pes), [&](int pe) {
+    groupings[at(pe)] = group(plan.local[at(pe)], cuttings[at(pe)], slice);
+    packets[at(pe)] = packets_of_rows(groupings[at(pe)].blocks);
+  });
   renumber_ghosts(plan, peers, groupings);  // while destinations go by the old numbers
   BlockHalos halos;
-  in_parallel(static_cast<int>(pes), [&](int pe) {
-    LocalSystem<T>& local = plan.local[at(pe)];
-    renumber_matrix(local, groupings[at(pe)]);
-    renumber_sends(local, groupings[at(pe)]);
-    list_reads(local, groupings[at(pe)].blocks);
+  for_blocks(plan, blocks, [&](int pe, int first, int end) {
+    list_reads(plan.local[at(pe)].rows(), cuttings[at(pe)], first, end, groupings[at(pe)],
+               packets[at(pe)]);
   });
+  renumber_matrices(plan, groupings, blocks);
+  in_parallel(static_cast<int>(pes),
+              [&](int pe) { renumber_sends(plan.local[at(pe)], groupings[at(pe)]); });
   for (std::size_t pe = 0; pe < pes; ++pe) {
     const BlockPlan& last = groupings[pe].blocks.back();
     halos.packets.push_back(last.first_packet + last.boundary.size());
@@ -267,10 +227,10 @@ std::vector<std::int32_t> packet_sources(const LocalSystem<T>& local,
 
 template std::optional<BlockHalos> make_block_halos(HaloPlan<float>&, const Peers&,
                                                     std::span<const std::int32_t>, int,
-                                                    std::int64_t);
+                                                    std::int64_t, std::int32_t);
 template std::optional<BlockHalos> make_block_halos(HaloPlan<double>&, const Peers&,
                                                     std::span<const std::int32_t>, int,
-                                                    std::int64_t);
+                                                    std::int64_t, std::int32_t);
 template std::vector<std::int32_t> packet_sources(const LocalSystem<float>&, const BoundaryRanges&,
                                                   const std::vector<BlockPlan>&, int);
 template std::vector<std::int32_t> packet_sources(const LocalSystem<double>&, const BoundaryRanges&,

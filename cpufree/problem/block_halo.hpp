@@ -3,8 +3,8 @@
 // between them.
 //
 // Rows of a PE lie block after block. A block's boundary rows come first: those that read rows of
-// other blocks or are read by them; among these, those that other PEs read. Packets land in one
-// array of the PE: first its ghosts, then its blocks' boundary rows.
+// other blocks or are read by them, and some more that fill a slice; among these, those that other
+// PEs read. Packets land in one array of the PE: first its ghosts, then its blocks' boundary rows.
 #pragma once
 
 #include <algorithm>
@@ -16,6 +16,7 @@
 
 #include "cpufree/problem/block_plan.hpp"
 #include "cpufree/problem/halo_plan.hpp"
+#include "cpufree/problem/slice_width.hpp"
 
 namespace cpufree {
 
@@ -25,22 +26,30 @@ struct BlockHalos {
   std::vector<std::int32_t> packets;  // of each of them
 };
 
-// Renumbers the rows of all PEs so. `order` as in make_halo_plan: blocks get contiguous pieces of
-// it, of equal weight. Nothing, and `plan` as it was, where some block reads rows of a block that
-// does not read its own: the proof that packets are not overwritten too early needs both. Nothing,
-// too, where blocks together read more than `most_reads` packets for each row. Afterwards
-// `interior` counts the rows that read no ghosts, which no longer come first.
-// The answer is the same for all PEs.
+// Renumbers the rows of all PEs so. Blocks have equal weight and read little of one another
+// (cut_graphs); boundary rows that other PEs read, other boundary rows and interior rows each are
+// sorted by length, and equally long ones follow one another as in `order` (see make_halo_plan).
+// Entries keep their sequence within a row: sums of rows are what they would be without halos of
+// blocks. Nothing, and `plan` as it was, where some block reads rows of a block that does not read
+// its own: the proof that packets are not overwritten too early needs both. Nothing, too, where
+// contiguous pieces of `order` would together read more than `most_reads` packets: with those the
+// limits were measured. Afterwards `interior` counts the rows that read no ghosts, which no longer
+// come first. The answer is the same for all PEs.
+//
+// `slice`: an interior of fewer rows counts as boundary, and so do those that would begin a slice
+// of so many, where the last slice of the boundary has room for them.
 template <class T>
 std::optional<BlockHalos> make_block_halos(HaloPlan<T>& plan, const Peers& peers,
                                            std::span<const std::int32_t> order, int blocks,
-                                           std::int64_t most_reads);
+                                           std::int64_t most_reads,
+                                           std::int32_t slice = kSliceRows);
 // The same where all PEs are here.
 template <class T>
 std::optional<BlockHalos> make_block_halos(
     HaloPlan<T>& plan, std::span<const std::int32_t> order, int blocks,
-    std::int64_t most_reads = std::numeric_limits<std::int64_t>::max()) {
-  return make_block_halos(plan, AllHere(plan.local.size()), order, blocks, most_reads);
+    std::int64_t most_reads = std::numeric_limits<std::int64_t>::max(),
+    std::int32_t slice = kSliceRows) {
+  return make_block_halos(plan, AllHere(plan.local.size()), order, blocks, most_reads, slice);
 }
 
 // Columns as a block's kernel knows them, for a halo of blocks: its own rows from 0, then what it

@@ -37,7 +37,7 @@ struct LocalSystem {
   std::int32_t ghosts = 0;               // number of ghost columns
   std::vector<std::int32_t> global_row;  // rows(): original number of each local row
   std::vector<std::int64_t> row_ptr;     // rows() + 1
-  PageVector<std::int32_t> col;          // local numbering, sorted within a row
+  PageVector<std::int32_t> col;          // local numbering; sorted within a row at first
   PageVector<T> val;
   std::vector<Neighbour> neighbours;      // by increasing PE
   std::vector<std::int32_t> ghost_owner;  // ghosts: owning PE

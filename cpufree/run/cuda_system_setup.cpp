@@ -7,6 +7,7 @@
 
 #include "cpufree/base/index.hpp"
 #include "cpufree/base/parallel.hpp"
+#include "cpufree/problem/warp_balance.hpp"
 #include "cpufree/run/cuda_devices.hpp"
 #include "cpufree/run/cuda_engine.hpp"
 #include "cpufree/run/cuda_kernel.hpp"
@@ -178,6 +179,7 @@ auto CudaSystem<T>::share_out(HaloPlan<T>& plan, std::span<const std::int32_t> o
   Sharing sharing;
   const auto peers = peers_of(team_.get(), spec.pes);
   sharing.plans = make_block_plans(plan, *peers, blocks_, spec.boundary_blocks);
+  balance_warps(plan, sharing.plans, threads_ / kWarp);
   sharing.sources.resize(at(own_.here));
   if (!packets) return sharing;
   sharing.packets = extent_of(shares).ghosts;

@@ -42,8 +42,8 @@ Extent extent_of(const Shares& shares);
 // PE, and rows read each of them a few times at most: every read is a look at the packet.
 bool use_packets(const SystemSpec& spec, const Shares& shares, std::size_t most);
 
-// The packets up to which rows of other blocks of the same PE are to be ghosts, too
-// (block_halo.hpp), of all blocks; 0: not at all. As SystemSpec::halo says, or where values fetched
+// The packets, of all blocks, up to which rows of other blocks of the same PE are to be ghosts, too
+// (make_block_halos); 0: not at all. As SystemSpec::halo says, or where values fetched
 // from packets cost less than a barrier among the blocks: up to one for each row, or, where the
 // share of every block is likely to fit on chip, up to a few for each thread. Values have
 // `value_bytes`.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -29,6 +30,8 @@ using Format = CsrRows<double>;
 // systems or for those with halos of blocks.
 enum class Style { cpu, gpu, gpu_blocks };
 
+inline constexpr std::int64_t kAnyReads = std::numeric_limits<std::int64_t>::max();
+
 class Rig {
  public:
   Rig(const testing_matrices::Matrix<double>& a, const std::vector<double>& b, int pes, int blocks,
@@ -41,7 +44,7 @@ class Rig {
       : pes_(pes), blocks_(blocks), gpu_(style != Style::cpu), b_(b), nodes_(nodes) {
     plan_ = make_halo_plan(a.view(), testing_matrices::random_partition(a.n(), pes, seed), {}, pes);
     if (style == Style::gpu_blocks)
-      halos_ = make_block_halos(plan_, {}, blocks).value();
+      halos_ = make_block_halos(plan_, {}, blocks, kAnyReads, 1).value();  // interiors of any size
     else
       block_plans_ = make_block_plans(plan_, blocks);
     if (halos_) block_plans_ = halos_->plans;

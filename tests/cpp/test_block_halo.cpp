@@ -2,7 +2,9 @@
 #include "cpufree/problem/block_halo.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "cpufree/base/index.hpp"
@@ -13,6 +15,8 @@ using namespace cpufree;
 using namespace testing_matrices;
 
 namespace {
+
+constexpr std::int64_t kAnyReads = std::numeric_limits<std::int64_t>::max();
 
 struct Case {
   Matrix<double> a;
@@ -101,30 +105,84 @@ TEST(more_blocks_than_rows_leave_some_without_any) {
   CHECK_EQ(std::ranges::count(c.halos.plans[0], 0, &BlockPlan::rows), 5);
 }
 
-TEST(blocks_hold_contiguous_pieces_of_the_order_given) {
-  const auto a = grid2d(6, 5);
-  std::vector<std::int32_t> order(30);
+// Where a block's rows of each kind are: those that other PEs read, other boundary, interior.
+std::vector<RowRange> kinds_of(const BlockPlan& block) {
+  const std::int32_t remote = block.boundary.begin + block.remote;
+  return {{block.boundary.begin, remote}, {remote, block.boundary.end}, block.interior};
+}
+
+TEST(rows_of_a_kind_go_by_length_and_then_by_the_order_given) {
+  const auto a = irregular(300, 9);
+  std::vector<std::int32_t> order(300);
   for (std::size_t k = 0; k < order.size(); ++k)
-    order[k] = static_cast<std::int32_t>((7 * k + 2) % 30);
-  const Case c = make(a, 2, 3, order);
-  check_product(c);
-  for (std::size_t pe = 0; pe < 2; ++pe) {
-    std::ptrdiff_t last = -1;  // place in the order of the last row of the blocks before
-    for (const BlockPlan& block : c.halos.plans[pe]) {
-      std::vector<std::ptrdiff_t> places;
-      for (std::int32_t i = block.boundary.begin; i < block.interior.end; ++i)
-        places.push_back(std::ranges::find(order, c.plan.local[pe].global_row[at(i)]) -
-                         order.begin());
-      CHECK(places.empty() || std::ranges::min(places) > last);
-      if (!places.empty()) last = std::ranges::max(places);
-    }
-  }
+    order[k] = static_cast<std::int32_t>((7 * k + 2) % 300);
+  Case c{a, make_halo_plan(a.view(), random_partition(a.n(), 2, 3), order, 2), {}};
+  c.halos = make_block_halos(c.plan, order, 3, kAnyReads, 1).value();
+  for (std::size_t pe = 0; pe < 2; ++pe)
+    for (const BlockPlan& block : c.halos.plans[pe])
+      for (const RowRange& kind : kinds_of(block))
+        for (std::int32_t i = kind.begin + 1; i < kind.end; ++i) {
+          const auto name = [&](std::int32_t row) { return c.plan.local[pe].global_row[at(row)]; };
+          const auto length = [&](std::int32_t row) { return c.a.view().row_nnz(name(row)); };
+          const auto place = [&](std::int32_t row) {
+            return std::ranges::find(order, name(row)) - order.begin();
+          };
+          CHECK(length(i - 1) > length(i) ||
+                (length(i - 1) == length(i) && place(i - 1) < place(i)));
+        }
 }
 
 TEST(only_rows_between_blocks_are_boundary) {
   // A chain of 12 in 3 blocks: the 4 rows at the two cuts.
-  const Case c = make(grid2d(12, 1), 1, 3);
-  CHECK_EQ(c.halos.packets[0], 4);
+  const auto a = grid2d(12, 1);
+  auto plan = make_halo_plan(a.view(), std::vector<std::int32_t>(12, 0), {}, 1);
+  CHECK_EQ(make_block_halos(plan, {}, 3, kAnyReads, 1)->packets[0], 4);
+}
+
+TEST(an_interior_of_less_than_a_slice_counts_as_boundary) {
+  // A chain of 120 in 3 blocks of 40, with 39, 38 and 39 interior rows.
+  const auto a = grid2d(120, 1);
+  for (const std::int32_t slice : {39, 40}) {
+    auto plan = make_halo_plan(a.view(), std::vector<std::int32_t>(120, 0), {}, 1);
+    const auto halos = make_block_halos(plan, {}, 3, kAnyReads, slice).value();
+    CHECK_EQ(halos.plans[0][1].interior.size(), 0);
+    CHECK_EQ(halos.plans[0][0].interior.size(), slice == 39 ? 39 : 0);
+  }
+}
+
+TEST(interior_rows_fill_the_last_slice_of_the_boundary_where_that_saves_one) {
+  // 1 + 39 and 2 + 38 rows are one slice more than 40 rows with slices of 8, and none with 19.
+  const auto a = grid2d(120, 1);
+  for (const auto& [slice, at_an_end, within] : {std::array{8, 8, 8}, std::array{19, 2, 2}}) {
+    auto plan = make_halo_plan(a.view(), std::vector<std::int32_t>(120, 0), {}, 1);
+    const auto halos = make_block_halos(plan, {}, 3, kAnyReads, slice).value();
+    CHECK_EQ(halos.plans[0][0].boundary.size(), at_an_end);
+    CHECK_EQ(halos.plans[0][1].boundary.size(), within);
+    CHECK_EQ(halos.packets[0], 2 * at_an_end + within);
+    Case c{a, std::move(plan), halos};
+    check_product(c);
+  }
+}
+
+TEST(entries_keep_their_sequence_within_a_row) {
+  const auto a = irregular(80, 6);
+  const auto plan = make_halo_plan(a.view(), random_partition(a.n(), 2, 3), {}, 2);
+  auto renumbered = plan;
+  CHECK(make_block_halos(renumbered, {}, 3).has_value());
+  for (std::size_t pe = 0; pe < 2; ++pe) {
+    const auto& before = plan.local[pe];
+    const auto& after = renumbered.local[pe];
+    for (std::int32_t i = 0; i < after.rows(); ++i) {
+      const auto old =
+          std::ranges::find(before.global_row, after.global_row[at(i)]) - before.global_row.begin();
+      CHECK(std::ranges::equal(
+          std::span(before.val)
+              .subspan(at(before.row_ptr[at(old)]),
+                       at(before.row_ptr[at(old) + 1] - before.row_ptr[at(old)])),
+          std::span(after.val).subspan(at(after.row_ptr[at(i)]),
+                                       at(after.row_ptr[at(i) + 1] - after.row_ptr[at(i)]))));
+    }
+  }
 }
 
 TEST(packets_know_the_blocks_that_send_them) {
@@ -150,20 +208,68 @@ TEST(packets_know_the_blocks_that_send_them) {
   }
 }
 
-TEST(blocks_that_read_too_much_of_others_are_refused_and_the_plan_kept) {
+std::int64_t all_reads(const BlockHalos& halos) {
+  std::int64_t all = 0;
+  for (const auto& blocks : halos.plans)
+    for (const BlockPlan& block : blocks) all += static_cast<std::int64_t>(block.reads.size());
+  return all;
+}
+
+TEST(a_sequence_whose_pieces_read_too_much_is_refused_and_the_plan_kept) {
   const auto a = grid2d(6, 8);  // 4 blocks of two lines of 6: 6, 12, 12 and 6 reads
   auto plan = make_halo_plan(a.view(), std::vector<std::int32_t>(48, 0), {}, 1);
   const auto before = plan.local[0].col;
   CHECK(!make_block_halos(plan, {}, 4, 35).has_value());
   CHECK(std::ranges::equal(before, plan.local[0].col));
-  const auto halos = make_block_halos(plan, {}, 4, 36);
-  CHECK(halos.has_value());
-  CHECK_EQ(halos->plans[0][1].reads.size(), std::size_t{12});
+  CHECK(make_block_halos(plan, {}, 4, 36).has_value());
+}
+
+TEST(rows_that_are_read_and_read_nothing_are_boundary) {
+  Entries e;  // two blocks of rows that all read one another
+  for (std::int32_t i = 0; i < 8; ++i)
+    for (std::int32_t j = 0; j < 8; ++j)
+      if (i / 4 == j / 4) e[{i, j}] = 1.0 + i + j;
+  e[{0, 7}] = e[{4, 3}] = 1.0;  // rows 7 and 3 read nothing of the other block
+  const auto a = from_entries<double>(8, e);
+  Case c{a, make_halo_plan(a.view(), std::vector<std::int32_t>(8, 0), {}, 1), {}};
+  c.halos = make_block_halos(c.plan, {}, 2, kAnyReads, 1).value();
+  CHECK_EQ(c.halos.packets[0], 4);
+  check_product(c);
+}
+
+TEST(blocks_read_less_than_pieces_of_the_sequence_do) {
+  // 16 blocks of 256 rows: strips of four lines of 64 read 1920 rows of others.
+  const auto a = grid2d(64, 64);
+  auto plan = make_halo_plan(a.view(), std::vector<std::int32_t>(64 * 64, 0), {}, 1);
+  CHECK(all_reads(make_block_halos(plan, {}, 16).value()) < 1920 * 3 / 4);
+}
+
+TEST(blocks_are_pieces_of_the_sequence_where_these_read_least) {
+  // Rows that read nothing but themselves: no cut is better than another.
+  Entries e;
+  for (std::int32_t i = 0; i < 40; ++i) e[{i, i}] = 1.0;
+  const Case c = make(from_entries<double>(40, e), 1, 4);
+  for (std::int32_t i = 0; i < 40; ++i) CHECK_EQ(c.plan.local[0].global_row[at(i)], i);
+}
+
+TEST(a_cut_whose_blocks_read_in_one_direction_only_is_not_taken) {
+  // Rows that all read one another, even ones and odd ones; and row 0 reads row 7. Pieces of the
+  // sequence read one another; even and odd rows as blocks would read one packet in one direction.
+  Entries e;
+  for (std::int32_t i = 0; i < 8; ++i)
+    for (std::int32_t j = i % 2; j < 8; j += 2) e[{i, j}] = 1.0;
+  const auto cut = make(from_entries<double>(8, e), 1, 2);
+  CHECK_EQ(all_reads(cut.halos), 0);
+  e[{0, 7}] = 1.0;
+  const auto pieces = make(from_entries<double>(8, e), 1, 2);
+  for (const BlockPlan& block : pieces.halos.plans[0]) CHECK_EQ(block.reads.size(), 4U);
 }
 
 TEST(blocks_that_read_in_one_direction_only_are_refused_and_the_plan_kept) {
-  Entries e;
-  for (std::int32_t i = 0; i < 8; ++i) e[{i, i}] = 1.0;
+  Entries e;  // two blocks of rows that all read one another
+  for (std::int32_t i = 0; i < 8; ++i)
+    for (std::int32_t j = 0; j < 8; ++j)
+      if (i / 4 == j / 4) e[{i, j}] = 1.0;
   e[{0, 7}] = 1.0;  // block 0 reads block 1, not the other way round
   const auto a = from_entries<double>(8, e);
   auto plan = make_halo_plan(a.view(), std::vector<std::int32_t>(8, 0), {}, 1);

@@ -1,0 +1,56 @@
+// The blocks of a PE's rows, and what they see of one another.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "cpufree/base/index.hpp"
+#include "cpufree/base/parallel.hpp"
+#include "cpufree/problem/halo_plan.hpp"
+#include "cpufree/problem/partition.hpp"
+
+namespace cpufree {
+
+// The blocks of the rows of one PE, and what they see of one another. Columns and rows go by the
+// numbers of the halo plan.
+struct Cutting {
+  std::vector<std::int32_t> owner;  // the block of each row
+  std::vector<std::int32_t> rows;   // block after block
+  std::vector<std::int32_t> begin;  // blocks + 1: where those of each begin
+  std::vector<char> boundary;       // of each row: read by another block, or reads one or a ghost
+  std::vector<std::vector<std::int32_t>> reads;  // of each block: columns of others
+  bool mutual = false;  // no block reads rows of one that does not read its own
+
+  std::int64_t all_reads() const {
+    std::int64_t all = 0;
+    for (const auto& columns : reads) all += static_cast<std::int64_t>(columns.size());
+    return all;
+  }
+};
+
+// Blocks are contiguous pieces of the sequence of rows, of equal weight. `position`: of each row of
+// the matrix in the sequence; empty where that is the natural one.
+template <class T>
+std::vector<Cutting> cut_sequences(const HaloPlan<T>& plan,
+                                   const std::vector<std::int32_t>& position, int blocks);
+
+// Cuts the graph of rows instead (block_cut.hpp), of those PEs whose blocks then read less.
+template <class T>
+void cut_graphs(const HaloPlan<T>& plan, std::vector<Cutting>& cuttings);
+
+// Calls f(pe, first block, end) for runs of blocks that are together those of all PEs, on all
+// cores.
+template <class T, class F>
+void for_blocks(const HaloPlan<T>& plan, int blocks, F&& f) {
+  const int pes = static_cast<int>(plan.local.size());
+  std::int64_t entries = 0;
+  for (const auto& local : plan.local) entries += local.row_ptr.back();
+  const int runs = std::clamp(parts_for_threads(entries) / pes, 1, blocks);
+  in_parallel(pes * runs, [&](int k) {
+    const int run = k / pes;
+    f(k % pes, blocks * run / runs, blocks * (run + 1) / runs);
+  });
+}
+
+}  // namespace cpufree

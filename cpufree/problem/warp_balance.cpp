@@ -1,0 +1,169 @@
+#include "cpufree/problem/warp_balance.hpp"
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <numeric>
+#include <utility>
+
+#include "cpufree/base/index.hpp"
+#include "cpufree/base/parallel.hpp"
+#include "cpufree/problem/slice_width.hpp"
+
+namespace cpufree {
+
+namespace {
+
+// What a group of rows costs besides its entries, in entries of each row: its head, its vectors.
+constexpr std::int64_t kGroupCost = 8;
+// Entries of a row from which on lanes may share rows, so that nothing is padded to the longest row
+// of a group, and nothing has a tail.
+constexpr std::int64_t kLong = 64;
+// Percent of what the slowest warp has to do that may be left, for a pass over the matrix to pay.
+constexpr std::int64_t kWorth = 98;
+
+// What the 32 rows from each 32nd row of a range on cost.
+template <class T>
+std::vector<std::int64_t> costs_of(const LocalSystem<T>& local, RowRange rows) {
+  const std::int64_t entries = local.row_ptr[at(rows.end)] - local.row_ptr[at(rows.begin)];
+  const bool whole = entries >= kLong * rows.size();
+  std::vector<std::int64_t> costs;
+  for (std::int32_t begin = rows.begin; begin < rows.end; begin += kSliceRows) {
+    const std::int32_t end = std::min(begin + kSliceRows, rows.end);
+    std::array<std::int64_t, kSliceRows> lengths{};
+    for (std::int32_t row = begin; row < end; ++row)
+      lengths[at(row - begin)] = local.row_ptr[at(row) + 1] - local.row_ptr[at(row)];
+    const std::int64_t all = local.row_ptr[at(end)] - local.row_ptr[at(begin)];
+    costs.push_back(kSliceRows * kGroupCost + (whole ? all : best_slice_width(lengths).cost));
+  }
+  return costs;
+}
+
+// What the busiest warp has to do, with the groups as they are.
+std::int64_t busiest(const std::vector<std::int64_t>& costs,
+                     const std::vector<std::int32_t>& at_place, int warps) {
+  std::vector<std::int64_t> load(at(warps), 0);
+  for (std::size_t k = 0; k < at_place.size(); ++k) load[k % at(warps)] += costs[at(at_place[k])];
+  return std::ranges::max(load);
+}
+
+// The group at each place, one place after another for warp 0, 1, ..., 0, 1, ...
+std::vector<std::int32_t> balanced(const std::vector<std::int64_t>& costs, int warps) {
+  const auto groups = static_cast<std::int32_t>(costs.size());
+  std::vector<std::int32_t> at_place(costs.size());
+  std::iota(at_place.begin(), at_place.end(), 0);
+  if (groups <= warps) return at_place;
+  // What each warp has to do: what it has been given, and one mean group for its place in the last
+  // turn, if it has one and that turn is not full.
+  std::vector<std::int64_t> load(at(warps), 0);
+  const std::int32_t full = groups / warps * warps;
+  const std::int64_t mean = std::accumulate(costs.begin(), costs.end(), std::int64_t{0}) / groups;
+  for (std::int32_t k = full; k < groups; ++k) load[at(k - full)] = mean;
+  std::vector<std::int32_t> takers(at(warps));
+  for (std::int32_t turn = 0; turn < groups; turn += warps) {
+    const std::int32_t end = std::min(turn + warps, groups);
+    const std::int32_t free = end == groups ? end - 1 : end;  // the last one keeps its place
+    takers.resize(at(free - turn));
+    std::iota(takers.begin(), takers.end(), 0);
+    if (turn == full)
+      for (std::int32_t k = turn; k < end; ++k) load[at(k - turn)] -= mean;
+    std::ranges::stable_sort(takers, {}, [&](std::int32_t warp) { return load[at(warp)]; });
+    std::vector<std::int32_t> heaviest(at_place.begin() + turn, at_place.begin() + free);
+    std::ranges::stable_sort(heaviest, std::greater<>(),
+                             [&](std::int32_t group) { return costs[at(group)]; });
+    for (std::size_t k = 0; k < takers.size(); ++k) {
+      at_place[at(turn + takers[k])] = heaviest[k];
+      load[at(takers[k])] += costs[at(heaviest[k])];
+    }
+  }
+  return at_place;
+}
+
+// The interior rows of a block in a new sequence, and what that gains.
+struct Sequence {
+  std::vector<std::int32_t> rows;  // old numbers
+  std::int64_t before = 0;         // of the busiest warp
+  std::int64_t after = 0;
+};
+
+template <class T>
+Sequence new_sequence(const LocalSystem<T>& local, RowRange rows, int warps) {
+  const auto costs = costs_of(local, rows);
+  const auto groups = balanced(costs, warps);
+  std::vector<std::int32_t> as_they_are(groups.size());
+  std::iota(as_they_are.begin(), as_they_are.end(), 0);
+  Sequence sequence{{}, busiest(costs, as_they_are, warps), busiest(costs, groups, warps)};
+  for (const std::int32_t group : groups) {
+    const std::int32_t begin = rows.begin + kSliceRows * group;
+    for (std::int32_t row = begin; row < std::min(begin + kSliceRows, rows.end); ++row)
+      sequence.rows.push_back(row);
+  }
+  return sequence;
+}
+
+// Moves the rows of a range, whose columns have their new numbers already.
+template <class T>
+void move_rows(LocalSystem<T>& local, RowRange rows, const std::vector<std::int32_t>& sequence) {
+  const std::int64_t first = local.row_ptr[at(rows.begin)];
+  const std::vector<std::int64_t> ptr(local.row_ptr.begin() + rows.begin,
+                                      local.row_ptr.begin() + rows.end + 1);
+  const std::vector<std::int32_t> col(local.col.begin() + first, local.col.begin() + ptr.back());
+  const std::vector<T> val(local.val.begin() + first, local.val.begin() + ptr.back());
+  const std::vector<std::int32_t> names(local.global_row.begin() + rows.begin,
+                                        local.global_row.begin() + rows.end);
+  std::int64_t to = first;
+  for (std::size_t k = 0; k < sequence.size(); ++k) {
+    const std::size_t old = at(sequence[k] - rows.begin);
+    const std::int64_t count = ptr[old + 1] - ptr[old];
+    std::copy_n(col.begin() + (ptr[old] - first), count, local.col.begin() + to);
+    std::copy_n(val.begin() + (ptr[old] - first), count, local.val.begin() + to);
+    local.global_row[at(rows.begin) + k] = names[old];
+    to += count;
+    // The end of the range is where it was, and the next block's thread reads it.
+    if (k + 1 < sequence.size()) local.row_ptr[at(rows.begin) + k + 1] = to;
+  }
+}
+
+}  // namespace
+
+template <class T>
+void balance_warps(HaloPlan<T>& plan, const std::vector<std::vector<BlockPlan>>& blocks,
+                   int warps) {
+  const int pes = static_cast<int>(plan.local.size());
+  const int of_pe = static_cast<int>(blocks.front().size());
+  const bool in_one_turn = std::ranges::all_of(blocks, [&](const auto& of_this_pe) {
+    return std::ranges::all_of(of_this_pe, [&](const BlockPlan& block) {
+      return block.interior.size() <= kSliceRows * warps;
+    });
+  });
+  if (in_one_turn) return;
+  std::vector<Sequence> sequences(at(pes * of_pe));
+  std::vector<std::vector<std::int32_t>> new_row(at(pes));  // of interior rows
+  for (std::size_t pe = 0; pe < at(pes); ++pe) new_row[pe].resize(at(plan.local[pe].interior));
+  in_parallel(pes * of_pe, [&](int k) {
+    const std::size_t pe = at(k / of_pe);
+    const RowRange rows = blocks[pe][at(k % of_pe)].interior;
+    auto& sequence = sequences[at(k)] = new_sequence(plan.local[pe], rows, warps);
+    for (std::size_t place = 0; place < sequence.rows.size(); ++place)
+      new_row[pe][at(sequence.rows[place])] = rows.begin + static_cast<std::int32_t>(place);
+  });
+  // All wait for the slowest warp of all.
+  const auto before = std::ranges::max_element(sequences, {}, &Sequence::before)->before;
+  const auto after = std::ranges::max_element(sequences, {}, &Sequence::after)->after;
+  if (100 * after > kWorth * before) return;
+  in_parallel(pes * of_pe, [&](int k) {
+    const std::size_t pe = at(k / of_pe);
+    LocalSystem<T>& local = plan.local[pe];
+    const BlockPlan& block = blocks[pe][at(k % of_pe)];
+    for (const RowRange rows : {block.interior, block.boundary})
+      for (auto e = local.row_ptr[at(rows.begin)]; e < local.row_ptr[at(rows.end)]; ++e)
+        if (std::int32_t& column = local.col[at(e)]; column < local.interior)
+          column = new_row[pe][at(column)];
+    move_rows(local, block.interior, sequences[at(k)].rows);
+  });
+}
+
+template void balance_warps(HaloPlan<float>&, const std::vector<std::vector<BlockPlan>>&, int);
+template void balance_warps(HaloPlan<double>&, const std::vector<std::vector<BlockPlan>>&, int);
+
+}  // namespace cpufree

@@ -1,0 +1,137 @@
+// Interior rows shared among the warps of blocks.
+#include "cpufree/problem/warp_balance.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <span>
+
+#include "cpufree/base/index.hpp"
+#include "cpufree/problem/slice_width.hpp"
+#include "harness.hpp"
+#include "matrices.hpp"
+
+using namespace cpufree;
+using namespace testing_matrices;
+
+namespace {
+
+constexpr int kWarps = 4;
+constexpr std::int32_t kTurn = kWarps * kSliceRows;
+
+struct Case {
+  HaloPlan<double> before, after;
+  std::vector<std::vector<BlockPlan>> blocks;
+};
+
+// A band whose rows are 5 entries wide, and 21 in every fourth group of 32 rows.
+Matrix<double> uneven(std::int32_t n) {
+  Entries e;
+  for (std::int32_t i = 0; i < n; ++i)
+    for (std::int32_t d = 0; d <= (i / kSliceRows % kWarps == 0 ? 10 : 2); ++d)
+      if (i + d < n) e[{i, i + d}] = e[{i + d, i}] = 1.0 + i % 7 + 0.1 * d;
+  return from_entries<double>(n, e);
+}
+
+Case balanced(const Matrix<double>& a, int pes, int blocks) {
+  std::vector<std::int32_t> part(at(a.n()));
+  for (std::size_t i = 0; i < part.size(); ++i)
+    part[i] = static_cast<std::int32_t>(i * at(pes) / part.size());
+  Case c;
+  c.before = c.after = make_halo_plan(a.view(), part, {}, pes);
+  c.blocks = make_block_plans(c.after, blocks);
+  balance_warps(c.after, c.blocks, kWarps);
+  return c;
+}
+
+// Entries, padded, of the busiest warp of a block.
+std::int64_t busiest(const LocalSystem<double>& local, RowRange rows) {
+  std::vector<std::int64_t> load(kWarps, 0);
+  std::vector<std::int64_t> padded{0};
+  append_padded(local.row_ptr, rows, padded);
+  for (std::int32_t k = 0; k < rows.size(); k += kSliceRows)
+    load[at(k / kSliceRows % kWarps)] +=
+        padded[at(std::min(k + kSliceRows, rows.size()))] - padded[at(k)];
+  return std::ranges::max(load);
+}
+
+std::vector<double> product(const LocalSystem<double>& local) {
+  std::vector<double> y;
+  for (std::int32_t i = 0; i < local.rows(); ++i) {
+    double sum = 0.0;
+    for (auto k = local.row_ptr[at(i)]; k < local.row_ptr[at(i) + 1]; ++k) {
+      const std::int32_t column = local.col[at(k)];
+      sum += local.val[at(k)] *
+             (column < local.rows() ? 1.0 / (1 + local.global_row[at(column)]) : 0.1 * column);
+    }
+    y.push_back(sum);
+  }
+  return y;
+}
+
+}  // namespace
+
+TEST(the_busiest_warp_of_a_block_has_less_to_do) {
+  const Case c = balanced(uneven(4000), 1, 1);
+  const RowRange rows = c.blocks[0][0].interior;
+  std::vector<std::int64_t> padded{0};
+  append_padded(c.before.local[0].row_ptr, rows, padded);
+  const std::int64_t mean = padded.back() / kWarps;
+  CHECK(10 * busiest(c.before.local[0], rows) > 17 * mean);
+  CHECK(10 * busiest(c.after.local[0], rows) < 11 * mean);
+}
+
+TEST(rows_have_the_same_sums_to_the_last_bit) {
+  const Case c = balanced(uneven(3000), 3, 2);
+  for (std::size_t pe = 0; pe < 3; ++pe) {
+    const auto &before = c.before.local[pe], &after = c.after.local[pe];
+    const auto expected = product(before), found = product(after);
+    CHECK(after.global_row != before.global_row);
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      const auto old = std::ranges::find(before.global_row, after.global_row[i]);
+      CHECK_EQ(found[i], expected[at(old - before.global_row.begin())]);
+    }
+  }
+}
+
+TEST(rows_that_a_warp_sums_together_stay_together_and_in_their_turn) {
+  const Case c = balanced(uneven(3000), 1, 3);
+  const auto &before = c.before.local[0], &after = c.after.local[0];
+  for (const BlockPlan& block : c.blocks[0]) {
+    const RowRange rows = block.interior;
+    for (std::int32_t i = rows.begin; i < rows.end; ++i) {
+      const auto old =
+          static_cast<std::int32_t>(std::ranges::find(before.global_row, after.global_row[at(i)]) -
+                                    before.global_row.begin());
+      CHECK_EQ((old - rows.begin) / kTurn, (i - rows.begin) / kTurn);
+      CHECK_EQ((old - rows.begin) % kSliceRows, (i - rows.begin) % kSliceRows);
+    }
+    const std::int32_t last = rows.begin + (rows.size() - 1) / kSliceRows * kSliceRows;
+    for (std::int32_t i = last; i < rows.end; ++i)
+      CHECK_EQ(after.global_row[at(i)], before.global_row[at(i)]);
+  }
+}
+
+TEST(what_other_pes_know_of_rows_is_as_it_was) {
+  const Case c = balanced(uneven(3000), 2, 2);
+  for (std::size_t pe = 0; pe < 2; ++pe) {
+    const auto &before = c.before.local[pe], &after = c.after.local[pe];
+    CHECK_EQ(after.interior, before.interior);
+    CHECK(after.ghost_row == before.ghost_row);
+    CHECK(after.send_ptr == before.send_ptr);
+    for (std::int32_t i = before.interior; i < before.rows(); ++i) {
+      CHECK_EQ(after.global_row[at(i)], before.global_row[at(i)]);
+      CHECK_EQ(after.row_ptr[at(i)], before.row_ptr[at(i)]);
+    }
+  }
+}
+
+TEST(blocks_of_one_turn_are_left_alone) {
+  const Case c = balanced(uneven(kTurn * 2), 1, 2);
+  CHECK(c.after.local[0].global_row == c.before.local[0].global_row);
+  CHECK(c.after.local[0].col == c.before.local[0].col);
+}
+
+TEST(a_matrix_whose_rows_are_alike_is_left_alone) {
+  const Case c = balanced(grid2d(60, 60), 1, 2);
+  CHECK(c.after.local[0].global_row == c.before.local[0].global_row);
+}
