@@ -117,10 +117,12 @@ Ran<T> in_bricks(const Grid& grid, const Setup& setup, std::uint64_t seed,
   return ran;
 }
 
+// As packets. A run that hangs ends after some ten times the steps of the longest that ends.
 template <class T, int C, int Z, Study S = Study::none>
 Ran<T> in_packed_bricks(const Grid& grid, const Setup& setup, std::uint64_t seed,
                         warp_rig::Mishap* mishap = nullptr) {
-  return in_bricks<T, C, Z, S, true>(grid, setup, seed, mishap);
+  warp_rig::Mishap none{{}, 40'000'000};
+  return in_bricks<T, C, Z, S, true>(grid, setup, seed, mishap ? mishap : &none);
 }
 
 // The boxes of a case with values in memory, and the kernel's arguments that tell of them.
