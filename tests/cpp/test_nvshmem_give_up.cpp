@@ -63,7 +63,7 @@ host_cuda::Kernel waits_in_library(bool gives_up, std::chrono::milliseconds long
 }
 
 double run(const host_cuda::Kernel& kernel, LoneTeam& team) {
-  CudaRunner runner({0}, 2);
+  CudaRunner runner({0}, 2, 1);
   const int nothing = 0;
   return runner.run({&kernel, 2, 32}, std::vector<cuda_p2p::Shared>(1), {&nothing}, Limits{},
                     following(team), &team);
