@@ -87,6 +87,7 @@ class Standby {
       ++taken;
       work_(k);
       answers_.fetch_add(1, std::memory_order_release);
+      heard = bell_.load(std::memory_order_acquire);  // what it rang for is done; not for the next
     }
   }
 

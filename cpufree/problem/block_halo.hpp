@@ -30,11 +30,12 @@ struct BlockHalos {
 // (cut_graphs); boundary rows that other PEs read, other boundary rows and interior rows each are
 // sorted by length, and equally long ones follow one another as in `order` (see make_halo_plan).
 // Entries keep their sequence within a row: sums of rows are what they would be without halos of
-// blocks. Nothing, and `plan` as it was, where some block reads rows of a block that does not read
-// its own: the proof that packets are not overwritten too early needs both. Nothing, too, where
-// contiguous pieces of `order` would together read more than `most_reads` packets: with those the
-// limits were measured. Afterwards `interior` counts the rows that read no ghosts, which no longer
-// come first. The answer is the same for all PEs.
+// blocks, but for rounding where tails (warp_slices.hpp) begin elsewhere. Nothing, and `plan` as it
+// was, where some block reads rows of a block that does not read its own: the proof that packets
+// are not overwritten too early needs both. Nothing, too, where contiguous pieces of `order` would
+// together read more than `most_reads` packets: with those the limits were measured. Afterwards
+// `interior` counts the rows that read no ghosts, which no longer come first. The answer is the
+// same for all PEs.
 //
 // `slice`: an interior of fewer rows counts as boundary, and so do those that would begin a slice
 // of so many, where the last slice of the boundary has room for them.

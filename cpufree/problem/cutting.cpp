@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cpufree/problem/block_cut.hpp"
+#include "cpufree/problem/slice_width.hpp"
 
 namespace cpufree {
 
@@ -102,6 +103,11 @@ void survey(const HaloPlan<T>& plan, std::vector<Cutting>& cuttings) {
     cuttings[pe].mutual = are_mutual(cuttings[pe], plan.local[pe].rows());
 }
 
+// The rows that a block may have where it would have `rows`: a tenth more, and a whole slice.
+std::int32_t rows_with_room(std::int32_t rows) {
+  return std::max(rows + rows / 10, (rows + kSliceRows - 1) / kSliceRows * kSliceRows);
+}
+
 }  // namespace
 
 template <class T>
@@ -129,7 +135,8 @@ void cut_graphs(const HaloPlan<T>& plan, std::vector<Cutting>& cuttings) {
   });
   survey(plan, parts);
   for (std::size_t pe = 0; pe < pes; ++pe)
-    if (parts[pe].mutual && parts[pe].all_reads() < cuttings[pe].all_reads())
+    if (parts[pe].mutual && parts[pe].all_reads() < cuttings[pe].all_reads() &&
+        parts[pe].most_rows() <= rows_with_room(cuttings[pe].most_rows()))
       cuttings[pe] = std::move(parts[pe]);
 }
 

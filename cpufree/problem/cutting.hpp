@@ -27,6 +27,13 @@ struct Cutting {
     for (const auto& columns : reads) all += static_cast<std::int64_t>(columns.size());
     return all;
   }
+  // Of a block: what all blocks have room for on chip.
+  std::int32_t most_rows() const {
+    std::int32_t most = 0;
+    for (std::size_t b = 0; b + 1 < begin.size(); ++b)
+      most = std::max(most, begin[b + 1] - begin[b]);
+    return most;
+  }
 };
 
 // Blocks are contiguous pieces of the sequence of rows, of equal weight. `position`: of each row of
@@ -35,7 +42,9 @@ template <class T>
 std::vector<Cutting> cut_sequences(const HaloPlan<T>& plan,
                                    const std::vector<std::int32_t>& position, int blocks);
 
-// Cuts the graph of rows instead (block_cut.hpp), of those PEs whose blocks then read less.
+// Cuts the graph of rows instead (block_cut.hpp), of those PEs whose blocks then read less, and
+// have room for it: blocks of equal weight may have very different numbers of rows where rows that
+// are coupled with few others, such as those of clamped nodes, come to lie in the same ones.
 template <class T>
 void cut_graphs(const HaloPlan<T>& plan, std::vector<Cutting>& cuttings);
 

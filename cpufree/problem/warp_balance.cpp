@@ -124,19 +124,38 @@ void move_rows(LocalSystem<T>& local, RowRange rows, const std::vector<std::int3
   }
 }
 
+bool all_in_one_turn(const std::vector<std::vector<BlockPlan>>& blocks, const Peers& peers,
+                     int warps) {
+  std::vector<std::int64_t> with_more;  // blocks of each PE
+  for (const auto& of_this_pe : blocks)
+    with_more.push_back(std::ranges::count_if(of_this_pe, [&](const BlockPlan& block) {
+      return block.interior.size() > kSliceRows * warps;
+    }));
+  return sum_of_all(peers, "turns of warps", with_more) == 0;
+}
+
+// Whether the slowest warp of all gains. `sequences`: `of_pe` for each PE here.
+bool is_worth_it(const std::vector<Sequence>& sequences, int of_pe, const Peers& peers) {
+  std::vector<std::vector<std::int64_t>> slowest;  // of each PE: before, after
+  for (auto from = sequences.begin(); from != sequences.end(); from += of_pe)
+    slowest.push_back({std::ranges::max_element(from, from + of_pe, {}, &Sequence::before)->before,
+                       std::ranges::max_element(from, from + of_pe, {}, &Sequence::after)->after});
+  std::int64_t before = 0, after = 0;
+  for (const auto& of_this_pe : gather_lists(peers, "work of warps", slowest)) {
+    before = std::max(before, of_this_pe.at(0));
+    after = std::max(after, of_this_pe.at(1));
+  }
+  return 100 * after <= kWorth * before;
+}
+
 }  // namespace
 
 template <class T>
 void balance_warps(HaloPlan<T>& plan, const std::vector<std::vector<BlockPlan>>& blocks,
-                   int warps) {
+                   const Peers& peers, int warps) {
   const int pes = static_cast<int>(plan.local.size());
   const int of_pe = static_cast<int>(blocks.front().size());
-  const bool in_one_turn = std::ranges::all_of(blocks, [&](const auto& of_this_pe) {
-    return std::ranges::all_of(of_this_pe, [&](const BlockPlan& block) {
-      return block.interior.size() <= kSliceRows * warps;
-    });
-  });
-  if (in_one_turn) return;
+  if (all_in_one_turn(blocks, peers, warps)) return;
   std::vector<Sequence> sequences(at(pes * of_pe));
   std::vector<std::vector<std::int32_t>> new_row(at(pes));  // of interior rows
   for (std::size_t pe = 0; pe < at(pes); ++pe) new_row[pe].resize(at(plan.local[pe].interior));
@@ -147,10 +166,7 @@ void balance_warps(HaloPlan<T>& plan, const std::vector<std::vector<BlockPlan>>&
     for (std::size_t place = 0; place < sequence.rows.size(); ++place)
       new_row[pe][at(sequence.rows[place])] = rows.begin + static_cast<std::int32_t>(place);
   });
-  // All wait for the slowest warp of all.
-  const auto before = std::ranges::max_element(sequences, {}, &Sequence::before)->before;
-  const auto after = std::ranges::max_element(sequences, {}, &Sequence::after)->after;
-  if (100 * after > kWorth * before) return;
+  if (!is_worth_it(sequences, of_pe, peers)) return;
   in_parallel(pes * of_pe, [&](int k) {
     const std::size_t pe = at(k / of_pe);
     LocalSystem<T>& local = plan.local[pe];
@@ -163,7 +179,9 @@ void balance_warps(HaloPlan<T>& plan, const std::vector<std::vector<BlockPlan>>&
   });
 }
 
-template void balance_warps(HaloPlan<float>&, const std::vector<std::vector<BlockPlan>>&, int);
-template void balance_warps(HaloPlan<double>&, const std::vector<std::vector<BlockPlan>>&, int);
+template void balance_warps(HaloPlan<float>&, const std::vector<std::vector<BlockPlan>>&,
+                            const Peers&, int);
+template void balance_warps(HaloPlan<double>&, const std::vector<std::vector<BlockPlan>>&,
+                            const Peers&, int);
 
 }  // namespace cpufree

@@ -8,6 +8,7 @@
 
 #include "cpufree/problem/block_plan.hpp"
 #include "cpufree/problem/halo_plan.hpp"
+#include "cpufree/problem/peers.hpp"
 
 namespace cpufree {
 
@@ -17,8 +18,12 @@ namespace cpufree {
 // but for the last 32 of a range, which may be fewer and keep their place: the lines of the operand
 // that they share are still read at the same time. A row's entries keep their sequence, and so the
 // row its sum. Ranges of blocks and boundary rows stay where they are. Where the slowest warp of
-// all would gain next to nothing, nothing is done.
+// all PEs would gain next to nothing, nothing is done on any: which rows a warp has decides about
+// the bits of dot products, which are the same however PEs are divided among processes.
+//
+// `blocks`: of the PEs here, whose plan this is. All processes call it together.
 template <class T>
-void balance_warps(HaloPlan<T>& plan, const std::vector<std::vector<BlockPlan>>& blocks, int warps);
+void balance_warps(HaloPlan<T>& plan, const std::vector<std::vector<BlockPlan>>& blocks,
+                   const Peers& peers, int warps);
 
 }  // namespace cpufree

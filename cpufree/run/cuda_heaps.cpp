@@ -35,12 +35,16 @@ class World {
     nvshmem::want_memory(bytes + kOwn);
     const nvshmem::Id made = rank_ == 0 ? library_.make_id() : nvshmem::Id{};
     const auto id = each(*team, "NVSHMEM's id", made).front();
+    // The team ends with the start: what a future has called lives as long as it, which may be
+    // longer than the interpreter that the team calls.
     started_ =
-        std::async(std::launch::async, [this, team, device, id] {
+        std::async(std::launch::async, [this, held = std::shared_ptr<Team>(team), device,
+                                        id]() mutable {
+          const std::shared_ptr<Team> mine = std::move(held);
           // NVSHMEM goes by the device that is current, and wants CUDA to have started there.
           cuda_p2p::stay_on(device);
           cuda_p2p::check(cudaFree(nullptr), "the start of CUDA");
-          within(*team, kLimit, "the start of NVSHMEM", [&] { library_.start(rank_, size_, id); });
+          within(*mine, kLimit, "the start of NVSHMEM", [&] { library_.start(rank_, size_, id); });
         }).share();
   }
 

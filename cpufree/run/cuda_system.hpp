@@ -105,6 +105,7 @@ class CudaSystem final : public System<T> {
   void choose_nodes(const SystemSpec& spec, std::int64_t all_rows);
   void plan_nodes(HaloPlan<T>& plan, std::vector<std::vector<BlockPlan>>& plans, Extent& extent);
   void choose_blocks(const SystemSpec& spec, const Extent& extent);
+  int default_blocks(const Extent& extent);
   Sharing share_out(HaloPlan<T>& plan, std::span<const std::int32_t> order, const Shares& shares,
                     const SystemSpec& spec);
   std::optional<Sharing> share_with_block_halos(HaloPlan<T>& plan,

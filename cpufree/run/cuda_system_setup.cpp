@@ -125,14 +125,23 @@ void CudaSystem<T>::plan_nodes(HaloPlan<T>& plan, std::vector<std::vector<BlockP
 template <class T>
 void CudaSystem<T>::choose_blocks(const SystemSpec& spec, const Extent& extent) {
   blocks_ = spec.blocks;
-  if (blocks_ > 0) return;
+  if (blocks_ == 0) blocks_ = default_blocks(extent);
+  // A block of its own would not see that others have given up: its threads wait for the library.
+  require(
+      reduce_ != Reduce::library || blocks_ > 1,
+      "reduce 'library' takes two blocks of a PE or more: leave it out, ask for blocks, or take "
+      "fewer PEs");
+}
+
+template <class T>
+int CudaSystem<T>::default_blocks(const Extent& extent) {
   int multiprocessors = 1024;
   for (const int device : devices_)
     multiprocessors =
         std::min(multiprocessors, cuda_p2p::attribute(cudaDevAttrMultiProcessorCount, device));
   if (team_) multiprocessors = least(*team_, "multiprocessors", multiprocessors);
   const auto rows = static_cast<std::int64_t>(extent.rows);
-  blocks_ = static_cast<int>(
+  return static_cast<int>(
       std::clamp<std::int64_t>((rows + kRowsPerBlock - 1) / kRowsPerBlock, 1, multiprocessors));
 }
 
@@ -179,7 +188,7 @@ auto CudaSystem<T>::share_out(HaloPlan<T>& plan, std::span<const std::int32_t> o
   Sharing sharing;
   const auto peers = peers_of(team_.get(), spec.pes);
   sharing.plans = make_block_plans(plan, *peers, blocks_, spec.boundary_blocks);
-  balance_warps(plan, sharing.plans, threads_ / kWarp);
+  balance_warps(plan, sharing.plans, *peers, threads_ / kWarp);
   sharing.sources.resize(at(own_.here));
   if (!packets) return sharing;
   sharing.packets = extent_of(shares).ghosts;

@@ -273,6 +273,12 @@ def preset_nvshmem(one_machine: bool) -> None:
     os.environ["NVSHMEM_REDUCE_RECEXCH_KVAL"] = "2"
 
 
+def nvshmem_memory_grows() -> bool:
+    """Return whether NVSHMEM takes more symmetric memory when it is asked for more."""
+    fixed = os.environ.get("NVSHMEM_DISABLE_CUDA_VMM", "")
+    return fixed.lower() in ("", "0", "false", "no", "off", "n", "f")
+
+
 def for_worker() -> dict[str, str]:
     """Return the environment for a benchmark's worker: this process's, and what is preset.
 

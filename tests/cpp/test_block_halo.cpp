@@ -244,6 +244,27 @@ TEST(blocks_read_less_than_pieces_of_the_sequence_do) {
   CHECK(all_reads(make_block_halos(plan, {}, 16).value()) < 1920 * 3 / 4);
 }
 
+TEST(rows_that_read_nothing_do_not_gather_in_one_block) {
+  // Nodes with nine unknowns each, and as many rows that stand alone: a block of equal weight could
+  // have three times as many of these.
+  const auto nodes = grid2d(24, 24);
+  Entries e;
+  for (std::int32_t i = 0; i < nodes.n(); ++i)
+    for (std::int32_t u = 0; u < 9; ++u) {
+      const std::int32_t row = 2 * (9 * i + u);
+      for (auto k = nodes.row_ptr[at(i)]; k < nodes.row_ptr[at(i) + 1]; ++k)
+        for (std::int32_t v = 0; v < 9; ++v) e[{row, 2 * (9 * nodes.col[at(k)] + v)}] = 1.0;
+      e[{row + 1, row + 1}] = 1.0;
+    }
+  const auto a = from_entries<double>(18 * nodes.n(), e);
+  auto plan = make_halo_plan(a.view(), std::vector<std::int32_t>(at(a.n()), 0), {}, 1);
+  const auto halos = make_block_halos(plan, {}, 16).value();
+  std::int32_t most = 0;
+  for (const BlockPlan& block : halos.plans[0])
+    most = std::max(most, block.boundary.size() + block.interior.size());
+  CHECK(most <= a.n() / 16 * 12 / 10);
+}
+
 TEST(blocks_are_pieces_of_the_sequence_where_these_read_least) {
   // Rows that read nothing but themselves: no cut is better than another.
   Entries e;

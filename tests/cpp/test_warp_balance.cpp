@@ -2,8 +2,11 @@
 #include "cpufree/problem/warp_balance.hpp"
 
 #include <algorithm>
+#include <array>
+#include <barrier>
 #include <numeric>
 #include <span>
+#include <thread>
 
 #include "cpufree/base/index.hpp"
 #include "cpufree/problem/slice_width.hpp"
@@ -39,7 +42,7 @@ Case balanced(const Matrix<double>& a, int pes, int blocks) {
   Case c;
   c.before = c.after = make_halo_plan(a.view(), part, {}, pes);
   c.blocks = make_block_plans(c.after, blocks);
-  balance_warps(c.after, c.blocks, kWarps);
+  balance_warps(c.after, c.blocks, AllHere(at(pes)), kWarps);
   return c;
 }
 
@@ -66,6 +69,48 @@ std::vector<double> product(const LocalSystem<double>& local) {
     y.push_back(sum);
   }
   return y;
+}
+
+// Two processes with a PE each.
+struct Meeting {
+  std::barrier<> barrier{2};
+  std::vector<Bytes> given{2};
+};
+class OneOfTwo final : public Peers {
+ public:
+  OneOfTwo(Meeting& meeting, int pe) : meeting_(meeting), pe_(pe) {}
+  int first() const override { return pe_; }
+  int here() const override { return 1; }
+  int all() const override { return 2; }
+  std::vector<Bytes> all_gather(const char*, std::vector<Bytes> mine) const override {
+    meeting_.given[at(pe_)] = std::move(mine.at(0));
+    meeting_.barrier.arrive_and_wait();
+    auto all = meeting_.given;
+    meeting_.barrier.arrive_and_wait();
+    return all;
+  }
+  std::vector<std::vector<Bytes>> exchange(const char*,
+                                           std::vector<std::vector<Bytes>> mine) const override {
+    return mine;  // not asked for
+  }
+
+ private:
+  Meeting& meeting_;
+  int pe_;
+};
+
+// What two processes make of the plan of two PEs.
+std::array<HaloPlan<double>, 2> balanced_apart(const Case& c) {
+  std::array<HaloPlan<double>, 2> own;
+  Meeting meeting;
+  std::vector<std::jthread> ranks;
+  for (int pe = 0; pe < 2; ++pe) {
+    own[at(pe)] = c.before;
+    own[at(pe)].local = {c.before.local[at(pe)]};
+    ranks.emplace_back(
+        [&, pe] { balance_warps(own[at(pe)], {c.blocks[at(pe)]}, OneOfTwo(meeting, pe), kWarps); });
+  }
+  return own;
 }
 
 }  // namespace
@@ -134,4 +179,24 @@ TEST(blocks_of_one_turn_are_left_alone) {
 TEST(a_matrix_whose_rows_are_alike_is_left_alone) {
   const Case c = balanced(grid2d(60, 60), 1, 2);
   CHECK(c.after.local[0].global_row == c.before.local[0].global_row);
+}
+
+// Of each half of the rows the warps are uneven or not; where they are even rows are long.
+TEST(processes_decide_as_one_that_has_all_pes) {
+  for (const bool slow_is_even : {false, true}) {
+    Entries e;
+    const std::int32_t n = 4000;
+    for (std::int32_t i = 0; i < n; ++i) {
+      const bool even = i >= n / 2;
+      const std::int32_t width =
+          even ? (slow_is_even ? 30 : 3) : (i / kSliceRows % kWarps == 0 ? 10 : 2);
+      for (std::int32_t d = 0; d <= width; ++d)
+        if (i + d < n) e[{i, i + d}] = e[{i + d, i}] = 1.0 + i % 7 + 0.1 * d;
+    }
+    const Case c = balanced(from_entries<double>(n, e), 2, 1);
+    const auto apart = balanced_apart(c);
+    for (std::size_t pe = 0; pe < 2; ++pe)
+      CHECK(apart[pe].local[0].global_row == c.after.local[pe].global_row);
+    CHECK_EQ(c.after.local[0].global_row != c.before.local[0].global_row, !slow_is_even);
+  }
 }

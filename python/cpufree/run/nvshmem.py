@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from pathlib import Path
 
-from ..env import preset_nvshmem
+from ..env import nvshmem_memory_grows, preset_nvshmem
 from ..errors import CpufreeError, UnsupportedError
 from ..ranks import Team
 from . import core
@@ -116,14 +116,15 @@ def starting(placement: Placement, room: int) -> Iterator[None]:
     """Have NVSHMEM start meanwhile, if a placement is on it; all ranks call it together.
 
     A system that is made meanwhile waits for it. However this ends, so has the start: a process
-    must not end in the middle of it.
+    must not end in the middle of it. Where symmetric memory cannot grow, the system starts it, which
+    knows how much it needs.
     """
-    if placement.engine != "nvshmem":
+    if placement.engine != "nvshmem" or not nvshmem_memory_grows():
         yield
         return
     (gpu,) = placement.own_devices
-    core.start_nvshmem(placement.team, placement.tuning["nvshmem_library"], gpu, room)
     try:
+        core.start_nvshmem(placement.team, placement.tuning["nvshmem_library"], gpu, room)
         yield
     finally:
         with contextlib.suppress(CpufreeError):  # told by the system
@@ -133,7 +134,8 @@ def starting(placement: Placement, room: int) -> Iterator[None]:
 def prepare(team: Team) -> str:
     """Return the library's path once all ranks have it, and set what it is to read."""
     library = find()
-    team.agree("version of NVSHMEM", {"version of NVSHMEM": version(library)})
+    facts = {"version of NVSHMEM": version(library)}
+    team.agree("version of NVSHMEM", {**facts, "NVSHMEM_DISABLE_CUDA_VMM": nvshmem_memory_grows()})
     while _looking:  # nobody may read the environment while it is changed
         _looking.pop().join()
     preset_nvshmem(one_machine=team.size_here == team.size)

@@ -99,7 +99,7 @@ class Solver:
                 matrix = with_dtype(source, kind)
                 self._laps.lap("check")
                 self.shape, self.dtype = matrix.shape, np.dtype(matrix.dtype)
-                self._layout = self._lay_out(matrix, near)
+                self._layout = self._lay_out(matrix, near, self._laps)
                 self._rows = self._own_rows(self._layout)
         self.engine = self._layout.engine
         self.gpus, self.device = self._layout.devices, self._layout.device_names
@@ -134,16 +134,16 @@ class Solver:
             return None
         return np.flatnonzero(layout.part == self._team.rank)
 
-    def _lay_out(self, matrix: CsrMatrix, near: int | None) -> Layout:
+    def _lay_out(self, matrix: CsrMatrix, near: int | None, laps: Laps) -> Layout:
         size = Size(matrix.shape[0], matrix.nnz, matrix.dtype.itemsize)
         if self._team is None:
             where = place(self._asked, self._env, size, near)
         else:
             in_processes.agree_on_matrix(self._team, matrix, self._sharing)
-            self._laps.lap("agree")
+            laps.lap("agree")
             where = in_processes.place(self._team, self._asked, self._env, size)
-        self._laps.lap("place")
-        return lay_out(matrix, where, *self._sharing, self._laps)
+        laps.lap("place")
+        return lay_out(matrix, where, *self._sharing, laps)
 
     def _layout_for(self, near: int | None) -> Layout:
         """Return the layout for a b on GPU `near`, or on the host; the lock is held."""
@@ -160,7 +160,7 @@ class Solver:
                 "GPUs: make one with fewer, or pass a copy of b on the host"
             )
         if self._gpu_layout is None:
-            self._gpu_layout = self._lay_out(CsrMatrix(*self._arrays), near)
+            self._gpu_layout = self._lay_out(CsrMatrix(*self._arrays), near, Laps())
         return self._gpu_layout
 
     @property
