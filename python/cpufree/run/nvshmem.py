@@ -116,8 +116,8 @@ def starting(placement: Placement, room: int) -> Iterator[None]:
     """Have NVSHMEM start meanwhile, if a placement is on it; all ranks call it together.
 
     A system that is made meanwhile waits for it. However this ends, so has the start: a process
-    must not end in the middle of it. Where symmetric memory cannot grow, the system starts it, which
-    knows how much it needs.
+    must not end in the middle of it. Where symmetric memory cannot grow, the system starts it,
+    which knows how much it needs.
     """
     if placement.engine != "nvshmem" or not nvshmem_memory_grows():
         yield
@@ -134,8 +134,9 @@ def starting(placement: Placement, room: int) -> Iterator[None]:
 def prepare(team: Team) -> str:
     """Return the library's path once all ranks have it, and set what it is to read."""
     library = find()
+    grows = nvshmem_memory_grows()
     facts = {"version of NVSHMEM": version(library)}
-    team.agree("version of NVSHMEM", {**facts, "NVSHMEM_DISABLE_CUDA_VMM": nvshmem_memory_grows()})
+    team.agree("version of NVSHMEM", {**facts, "NVSHMEM_DISABLE_CUDA_VMM": "0" if grows else "1"})
     while _looking:  # nobody may read the environment while it is changed
         _looking.pop().join()
     preset_nvshmem(one_machine=team.size_here == team.size)
