@@ -33,7 +33,7 @@ class Standby {
     ring();
   }
 
-  // A call is near: threads leave their beds.
+  // A call is near: threads wake, and look for it.
   void wake() {
     try {
       while (threads_.size() + 1 < calls_)
@@ -45,7 +45,8 @@ class Standby {
   }
 
   // Calls work(k) for each k, and returns when all calls have: 0 here, the others at the same time
-  // on threads of their own. The first exception by k is thrown again.
+  // on threads of their own. The first exception by k is thrown again. What is awaited is the end
+  // of the calls, and nothing else: it takes as long as the longest of them.
   void call(const std::function<void(std::size_t)>& work) {
     wake();
     std::vector<std::exception_ptr> errors(calls_);

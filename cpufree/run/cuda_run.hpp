@@ -32,7 +32,7 @@ class CudaRunner {
   // Loads a kernel on all GPUs, with room for its dynamic shared memory.
   void load(const CudaKernel& kernel) const { launch_.load(kernel.function, kernel.dynamic_bytes); }
 
-  // A run is near: threads that launch leave their beds.
+  // A run is near: threads that launch wake, and look for it.
   void get_ready() { launch_.get_ready(); }
 
   // Runs a loaded kernel; `shared` lacks only what is the host's. All that the kernel reads must

@@ -17,7 +17,8 @@ from pathlib import Path
 from ..errors import CpufreeError
 from .problems import Case, Problem
 
-BYTES_A_JOB = 12 << 30  # what the largest systems of the suites take while they are made
+# An estimate: three copies of the largest system of the suites, some 330 million nonzeros.
+BYTES_A_JOB = 12 << 30
 
 
 @dataclass(frozen=True)
