@@ -119,7 +119,7 @@ class Chooser {
     if (!chosen.streams) return false;
     chosen.layout = chosen.streams->layout;
     chosen.kernel.function = kernel(Sweep::streams, {.layers = chosen.layout.plan.layers});
-    chosen.kernel.threads = kCudaStencilThreads;
+    chosen.kernel.threads = stream_threads(grid_.dims);
     return true;
   }
 
@@ -130,7 +130,7 @@ class Chooser {
         lay_out_roles(grid_, spec_, run_, blocks_, sizeof(T), source_, kernels(nullptr));
     chosen.layout = chosen.streams->layout;
     const StencilPlan& plan = chosen.layout.plan;
-    chosen.kernel.threads = kCudaStencilThreads;
+    chosen.kernel.threads = stream_threads(grid_.dims);
     chosen.kernel.function = kernel(Sweep::streams, {.layers = plan.layers});
     if (spec_.roles != Roles::two_kernels) return;
     chosen.kernel.first_blocks = plan.boundary_blocks;

@@ -7,10 +7,12 @@
 #include "cpufree/device/study.hpp"
 #include "cpufree/stencils/brick_shape.hpp"
 #include "cpufree/stencils/register_shape.hpp"
+#include "cpufree/stencils/stream_shape.hpp"
 
 namespace cpufree {
 
-inline constexpr int kCudaStencilThreads = 512;  // of a block, at most
+inline constexpr int kCudaStencilThreads = 512;  // of a block, at most, but for streams
+constexpr int stream_threads(int dims) { return kCudaStencilThreads + 32 * rim_warps(dims); }
 
 // Which tiles the kernels in registers are made for, for values of so many bytes.
 std::span<const RegisterShape> register_shapes(std::size_t value_bytes);

@@ -4,7 +4,7 @@ namespace cpufree {
 
 namespace {
 constexpr int kLayers2d[] = {1, 2, 4, 8};
-constexpr int kLayers3d[] = {1};
+constexpr int kLayers3d[] = {1, 2};
 }  // namespace
 
 std::span<const int> stream_layers(int dims) {

@@ -10,7 +10,7 @@ namespace cpufree {
 
 // P: the port, of which studies are made.
 template <class P, Study S, int D, int K, bool kSource, class T>
-__global__ void __launch_bounds__(kCudaStencilThreads, 1)
+__global__ void __launch_bounds__(stream_threads(D), 1)
     sweep_streams(const __grid_constant__ cuda_p2p::Shared shared,
                   const __grid_constant__ JacobiArgs<T> args) {
   extern __shared__ double2 fast[];  // planes, in three dimensions
@@ -20,17 +20,18 @@ __global__ void __launch_bounds__(kCudaStencilThreads, 1)
 
 template <class P, Study S, bool kSource, class T>
 const void* find_streams_kernel(int dims, int layers) {
-  if (dims == 3)
-    return layers == 1 ? reinterpret_cast<const void*>(sweep_streams<P, S, 3, 1, kSource, T>)
-                       : nullptr;
-  switch (layers) {
-    case 1:
+  switch (10 * dims + layers) {
+    case 31:
+      return reinterpret_cast<const void*>(sweep_streams<P, S, 3, 1, kSource, T>);
+    case 32:
+      return reinterpret_cast<const void*>(sweep_streams<P, S, 3, 2, kSource, T>);
+    case 21:
       return reinterpret_cast<const void*>(sweep_streams<P, S, 2, 1, kSource, T>);
-    case 2:
+    case 22:
       return reinterpret_cast<const void*>(sweep_streams<P, S, 2, 2, kSource, T>);
-    case 4:
+    case 24:
       return reinterpret_cast<const void*>(sweep_streams<P, S, 2, 4, kSource, T>);
-    case 8:
+    case 28:
       return reinterpret_cast<const void*>(sweep_streams<P, S, 2, 8, kSource, T>);
     default:
       return nullptr;

@@ -225,7 +225,7 @@ StreamLayout lay_out_roles(const Grid& grid, const StencilSpec& spec, const Sten
   plan.sweep = "streams";
   plan.roles = roles_name(spec.roles);
   plan.boundary_blocks = static_cast<int>(most_boundary);
-  if (grid.dims == 3) plan.fast_bytes = ring_bytes(kernels.warps);
+  if (grid.dims == 3) plan.fast_bytes = plane_bytes(kernels.warps, plan.layers);
   plan.check_every = check_period(run, 1e-6, plan.layers);
   describe_tiling(spec, streams.layout);
   plan.halo = plan.halo_points == 0 ? "none" : "values";

@@ -100,22 +100,23 @@ double overlapped(double compute, double bytes, double moved) {
 }
 
 // In three dimensions: window after window, plane after plane.
-Pass predict_planes(const Grid& grid, const Division& division, std::size_t value_bytes,
-                    bool source, int warps) {
-  constexpr double kPlane = 800.0;  // cycles: 150 instructions of 16 warps, and a barrier
+Pass predict_planes(const Grid& grid, const Division& division, int layers,
+                    std::size_t value_bytes, bool source, int warps) {
+  // Cycles: 150 instructions of 16 warps and a barrier; for two iterations, 130 more.
+  const double plane = layers == 1 ? 800.0 : 1350.0;
   const auto columns = static_cast<std::int64_t>(32 * 16 / value_bytes);
   const std::int64_t depth = extent_of(grid, division, 0).most;
   const std::int64_t height = extent_of(grid, division, 1).most;
   const std::int64_t rows = warps * kPlaneRows;
   const std::int64_t windows =
-      ceil_div(height, rows) * ceil_div(widest(grid, division, 1), columns);
-  const auto planes = static_cast<double>(windows * (depth + 2 + kRingPlanes / 4));
+      ceil_div(height, rows) * ceil_div(widest(grid, division, layers), columns);
+  const auto planes = static_cast<double>(windows * (depth + 2 * layers + kRingPlanes / 4));
   const double points = static_cast<double>(depth * height * extent_of(grid, division, 2).most) *
                         division.blocks_in_all();
   const double bytes = points * static_cast<double>(value_bytes) * (source ? 3.0 : 2.0);
   const double cache =
-      planes * static_cast<double>(2 * rows + 2) * (32 + 2) * 16.0 * division.blocks_in_all();
-  return {division, 1, 1, overlapped(planes * kPlane / kClock, cache, bytes)};
+      planes * static_cast<double>(2 * (rows + layers)) * (32 + 2) * 16.0 * division.blocks_in_all();
+  return {division, layers, 1, overlapped(planes * plane / kClock, cache, bytes) / layers};
 }
 
 // In two dimensions: all warps compute, each its own strip, while values move.
@@ -266,7 +267,8 @@ std::optional<StreamLayout> lay_out_streams(const Grid& grid, const StencilSpec&
       if (spec.layers > 0 ? layers != asked : layers > kUsualLayers) continue;
       if (layers > most_layers(grid, division)) continue;
       const Pass here = grid.dims == 3
-                            ? predict_planes(grid, division, value_bytes, source, kernels.warps)
+                            ? predict_planes(grid, division, layers, value_bytes, source,
+                                             kernels.warps)
                             : predict(grid, division, layers, value_bytes, source, kernels.warps);
       if (!best || here.seconds < best->seconds) best = here;
     }
@@ -277,7 +279,7 @@ std::optional<StreamLayout> lay_out_streams(const Grid& grid, const StencilSpec&
   plan.division = best->division;
   plan.layers = best->layers;
   plan.sweep = "streams";
-  if (grid.dims == 3) plan.fast_bytes = ring_bytes(kernels.warps);
+  if (grid.dims == 3) plan.fast_bytes = plane_bytes(kernels.warps, plan.layers);
   streams.layout.tiling = make_tiling(grid, plan.division, plan.layers);
   Division whole = plan.division;
   for (int& cuts : whole.blocks) cuts = 1;

@@ -12,15 +12,19 @@ template <class T>
 inline constexpr int kStreamColumns = 16 / static_cast<int>(sizeof(T));
 
 // In three dimensions, planes of a window are in a ring (plane_pass.hpp). Their rows have the
-// values of a warp's lanes, and 16 bytes on either side.
+// values of a warp's lanes, and 16 bytes on either side. A warp more has what is around the window.
 inline constexpr int kRingPlanes = 8;
 inline constexpr int kPlaneRows = 2;  // of a warp
+CPUFREE_FN constexpr int rim_warps(int dims) { return dims == 3 ? 1 : 0; }
 template <class T>
 CPUFREE_FN constexpr int plane_row() {
   return (32 + 2) * kStreamColumns<T>;
 }
-CPUFREE_FN constexpr std::int64_t ring_bytes(int warps) {
-  return std::int64_t{kRingPlanes} * (warps * kPlaneRows + 2) * (32 + 2) * 16;
+// Of the ring, and of two planes between two iterations. `warps`: of a window.
+CPUFREE_FN constexpr std::int64_t plane_bytes(int warps, int layers) {
+  const int rows = warps * kPlaneRows;
+  const int ring = kRingPlanes * (rows + 2 * layers), between = layers > 1 ? 2 * (rows + 2) : 0;
+  return std::int64_t{ring + between} * (32 + 2) * 16;
 }
 
 // Columns that a warp stores where a pass takes `layers` iterations.

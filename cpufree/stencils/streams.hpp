@@ -9,8 +9,8 @@
 // barrier in it.
 //
 // Strips overlap: a warp computes more columns than it stores, on either side as many lanes as K
-// columns take, and begins K planes before its first. In three dimensions K is 1, and the block's
-// warps go together (plane_pass.hpp).
+// columns take, and begins K planes before its first. In three dimensions the block's warps go
+// together, K is 2 at most, and all of a window is stored (plane_pass.hpp).
 //
 // Points that keep their values, and those beyond them, are computed to be what they were. What
 // lies outside of a tile's reach is computed too, from whatever is there, and never used.
@@ -82,14 +82,14 @@ class StreamTile {
 
  private:
   CPUFREE_KERNEL_FN void pass(std::int32_t steps, bool measured, Change<P>& change) {
-    if constexpr (D == 3) {
-      PlanePass<kSource, P, T>(port_, args_, part_, copy_).run(measured, change);
-    } else {
-      if (steps == K)
-        StreamPass2d<K, kSource, P, T>(port_, args_, part_, copy_).run(measured, change);
-      else
-        StreamPass2d<1, kSource, P, T>(port_, args_, part_, copy_).run(measured, change);
-    }
+    steps == K ? pass_of<K>(measured, change) : pass_of<1>(measured, change);
+  }
+  template <int L>
+  CPUFREE_KERNEL_FN void pass_of(bool measured, Change<P>& change) {
+    if constexpr (D == 3)
+      PlanePass<L, kSource, P, T>(port_, args_, part_, copy_).run(measured, change);
+    else
+      StreamPass2d<L, kSource, P, T>(port_, args_, part_, copy_).run(measured, change);
   }
 
   // Those of my points that others hold a copy of, to where that lies.
@@ -121,7 +121,7 @@ class StreamTile {
   Epoch epoch_ = 0;
 };
 
-// Jacobi iterations on values in memory, K in a pass (D = 3: one).
+// Jacobi iterations on values in memory, K in a pass.
 template <int D, int K, bool kSource, WarpPort P, class T>
 CPUFREE_KERNEL_FN void stream_kernel(P& port, const JacobiArgs<T>& args) {
   typename P::template Kept<TileArgs<T>> tile = port.keep(args.tiles[port.block()]);

@@ -13,7 +13,7 @@ namespace {
 constexpr RegisterShape kShapes[] = {{1, 1}, {1, 2}, {1, 4}, {2, 4}, {4, 4}, {4, 8}, {4, 16}};
 constexpr BrickShape kBricks[] = {{1, 4}, {4, 4}, {4, 8}, {4, 16}};
 constexpr int kLayers2d[] = {1, 2, 4, 8};
-constexpr int kLayers3d[] = {1};
+constexpr int kLayers3d[] = {1, 2};
 
 WarpKernels kernels(int dims) {
   return {kShapes, dims == 2 ? std::span<const int>(kLayers2d) : std::span<const int>(kLayers3d),
@@ -76,7 +76,7 @@ TEST(halo_steps_without_a_kernel_become_fewer) {
   CHECK_EQ(in_memory(grid2d(2048, 2048), spec)->layout.plan.layers, 2);
   spec.layers = 64;
   CHECK_EQ(in_memory(grid2d(2048, 2048), spec)->layout.plan.layers, 8);
-  CHECK_EQ(in_memory(grid3d(64, 64, 64, 0), spec)->layout.plan.layers, 1);
+  CHECK_EQ(in_memory(grid3d(64, 64, 64, 0), spec)->layout.plan.layers, 2);
 }
 
 TEST(boxes_stay_in_registers_where_the_gpus_have_enough_of_them) {

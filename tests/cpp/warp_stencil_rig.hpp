@@ -160,10 +160,10 @@ struct Boxes {
 // Runs a case with values in memory, K iterations a pass.
 template <class T, int D, int K, Study S = Study::none>
 Ran<T> in_memory(const Grid& grid, const Setup& setup, std::uint64_t seed) {
-  constexpr int threads = 64;
+  constexpr int warps = 2, threads = 32 * (warps + rim_warps(D));
   Ran<T> ran = case_of<T>(grid, setup);
   const int layers[] = {K};
-  const WarpKernels kernels{{}, layers, threads / 32, 0};
+  const WarpKernels kernels{{}, layers, warps, 0};
   ran.c.spec.layers = K;
   ran.c.spec.roles = setup.roles;
   ran.c.spec.boundary_blocks = setup.boundary_blocks;

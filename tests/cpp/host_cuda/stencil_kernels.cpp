@@ -13,7 +13,7 @@ namespace {
 constexpr RegisterShape kRegisters[] = {{1, 2}, {2, 4}};
 constexpr BrickShape kBricks[] = {{1, 4}};
 constexpr int kLayers2d[] = {1, 2};
-constexpr int kLayers3d[] = {1};
+constexpr int kLayers3d[] = {1, 2};
 
 template <class T, class F>
 const void* kernel_of(F body) {
@@ -74,7 +74,8 @@ const void* cuda_streams_kernel(const StencilKernel& wanted) {
       stream_kernel<D, K, kSource>(port, args);
     });
   };
-  if (wanted.dims == 3) return of.template operator()<3, 1>();
+  if (wanted.dims == 3)
+    return wanted.layers == 1 ? of.template operator()<3, 1>() : of.template operator()<3, 2>();
   return wanted.layers == 1 ? of.template operator()<2, 1>() : of.template operator()<2, 2>();
 }
 
