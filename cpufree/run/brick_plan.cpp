@@ -59,7 +59,7 @@ void lay_out_mailboxes(Tiling& tiling, F&& size, std::int64_t least) {
 }
 
 // Values and flags unless packets are asked for, which have not been measured yet.
-bool in_packets(const StencilSpec& spec) { return spec.halo == 1; }
+bool in_packets(const StencilSpec& spec) { return spec.halo != 0; }
 
 void lay_out_mailboxes(BrickLayout& bricks, std::size_t value_bytes) {
   Tiling& tiling = bricks.layout.tiling;

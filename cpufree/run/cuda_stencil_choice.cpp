@@ -102,7 +102,7 @@ class Chooser {
 
   bool in_bricks(ChosenStencil& chosen) const {
     const auto kernel_for = [&](const BrickShape& shape) {
-      return kernel(Sweep::bricks, {.brick = shape, .packets = spec_.halo == 1});
+      return kernel(Sweep::bricks, {.brick = shape, .packets = spec_.halo != 0});
     };
     const auto found = lay_out_bricks(grid_, spec_, run_, blocks_, sizeof(T), source_,
                                       kernels(kernel_for(brick_shapes(sizeof(T)).back())));

@@ -37,7 +37,7 @@ struct StencilSpec {
 
   // For experiments. The defaults leave the choice to the engine.
   int thickness = 0;  // planes between two block barriers; 0: automatic
-  // How halos travel: 1 packets, 0 values and flags, -1 by their size (bricks: values and flags).
+  // How halos travel: 1 packets, 0 values and flags, -1 by their size (bricks: packets).
   int halo = -1;
   Sweep sweep = Sweep::automatic;  // of the GPU engine; the others have the wavefront
   int rows = 0;                    // of a thread, in registers (bricks: planes); 0: automatic

@@ -1,7 +1,7 @@
 // One pass of a block over values in memory in three dimensions (streams.hpp tells why it may): K
 // iterations, one or two, planes through shared memory.
 //
-// The block goes along axis 0 over a window of its tile: kPlaneRows rows for each warp but the last,
+// The block goes along axis 0 over a window of its tile, kPlaneRows rows for each warp but the last,
 // 16 bytes of each for each lane. Planes of the window, with K rows and columns around it, lie in a
 // ring of kRingPlanes slots in shared memory, filled by copies that threads need not wait for: most
 // of the ring is on its way from memory while the planes before are computed. A thread keeps its
@@ -73,7 +73,7 @@ class PlanePass : StreamWarp<P, T> {
     rim_ = warp == this->port_.warps() - 1;
     const std::int32_t first = rim_ ? -1 : warp * R;  // of my rows, from the window's first
     step_ = rim_ ? height_ + 1 : 1;
-    rows_ = rim_ ? R : height_ <= first ? 0 : height_ - first < R ? height_ - first : R;
+    rows_ = rim_ ? 2 : height_ <= first ? 0 : height_ - first < R ? height_ - first : R;
     row_ = y + first;
     // What I copy of each plane: my values; at the ends of a row those beside.
     copies_ = rows_ > 0 && this->column_ < this->last_ + K;
@@ -85,10 +85,13 @@ class PlanePass : StreamWarp<P, T> {
     if constexpr (K > 1) {
       CPUFREE_UNROLL
       for (int r = 0; r < R; ++r)
-        this->keeps_ = this->keeps_ || !this->free_at(1, row_ + r * step_);
+        this->keeps_ = this->keeps_ || (there(r) && !this->free_at(1, row_ + r * step_));
       sides_ = lane < height_;
     }
   }
+
+  // Whether row r is one of mine, or behind them.
+  CPUFREE_KERNEL_FN bool there(int r) const { return r < 2 || !rim_; }
 
   // Starts to copy my share of a plane, whose first value of mine is at `from`, to where it is at
   // `to`.
@@ -144,7 +147,7 @@ class PlanePass : StreamWarp<P, T> {
       past = here;
       T* const ahead = here + slot == stop ? ring : here + slot;
       load(ahead, after);
-      sweep<true>(here, before, centre, after, f, fresh);
+      if (K > 1 || !rim_) sweep<true>(here, before, centre, after, f, fresh);
       if constexpr (K == 1) {
         finish<kMeasured>(out, centre, fresh, change);
       } else {
@@ -182,7 +185,8 @@ class PlanePass : StreamWarp<P, T> {
   CPUFREE_KERNEL_FN void load(const T* ring, Rows& to) const {
     if (!copies_) return;
     CPUFREE_UNROLL
-    for (int r = 0; r < R; ++r) load_pack(ring + r * step_ * kRow, to[r]);
+    for (int r = 0; r < R; ++r)
+      if (there(r)) load_pack(ring + r * step_ * kRow, to[r]);
   }
   // All of my rows and one more have a source that may be read.
   CPUFREE_KERNEL_FN void load_source(std::int64_t place, Rows& to) const {
@@ -200,6 +204,7 @@ class PlanePass : StreamWarp<P, T> {
     const bool apart = K > 1 && kFirst && rim_;
     CPUFREE_UNROLL
     for (int r = 0; r < R; ++r) {
+      if (kFirst && !there(r)) continue;
       const T(&row)[C] = centre[r];
       const T* const place = ring + r * (kFirst ? step_ : 1) * kRow;
       T above[C], below[C];
@@ -258,11 +263,13 @@ class PlanePass : StreamWarp<P, T> {
 
   // Where my first row is in a plane of `between`, which has a row around the window.
   CPUFREE_KERNEL_FN T* between(T* plane) const { return plane + place_ - (K - 1) * kRow; }
+  // What others read: the first and the last row of a warp, and both rows of the rim.
   CPUFREE_KERNEL_FN void publish(T* plane, const Rows& fresh) const {
     T* const mine = between(plane);
     CPUFREE_UNROLL
     for (int r = 0; r < R; ++r)
-      if (copies_ && r < rows_) store_pack(mine + r * step_ * kRow, fresh[r]);
+      if (copies_ && (r == 0 || (r == R - 1 ? rows_ == R : r == 1 && rim_)))
+        store_pack(mine + r * step_ * kRow, fresh[r]);
   }
 
   // From a row's first value in shared memory: the columns before the window, and behind it.

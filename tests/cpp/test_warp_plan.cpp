@@ -125,8 +125,8 @@ TEST(boxes_are_not_for_registers_where_shared_memory_has_no_room_for_their_rows)
 TEST(bricks_exchange_values_and_flags_unless_packets_are_asked_for) {
   const Grid box = grid3d(128, 128, 128);
   const auto plan = [&](int halo) { return in_bricks(box, 1, 227 << 10, halo)->layout; };
-  for (const int halo : {-1, 0}) CHECK(!plan(halo).packets && plan(halo).plan.halo == "values");
-  CHECK(plan(1).packets && plan(1).plan.halo == "packets");
+  for (const int halo : {-1, 1}) CHECK(plan(halo).packets && plan(halo).plan.halo == "packets");
+  CHECK(!plan(0).packets && plan(0).plan.halo == "values");
   CHECK_EQ(plan(1).plan.blocks, plan(0).plan.blocks);
   CHECK_EQ(plan(1).plan.fast_bytes - plan(0).plan.fast_bytes, 16 * 2 * 8 * 4 * 4);  // columns
 }

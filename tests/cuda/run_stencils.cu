@@ -1,6 +1,6 @@
 // Jacobi stencils on the GPUs that are there: bit for bit what the reference computes, and how long
-// iterations take. Usage: run_stencils [GPUS [checks|times|boxes|roles]]. Ends by itself: all waits
-// are bounded.
+// iterations take. Usage: run_stencils [GPUS [checks|times|boxes|roles [GRID]]]: with GRID, times of
+// grids alone in whose name it occurs, such as 512^3. Ends by itself: all waits are bounded.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -20,6 +20,7 @@ namespace {
 using namespace cpufree;
 
 int failures = 0, cases = 0;
+std::string only;  // part of the names of the grids that are measured
 
 double seconds_since_start() {
   static const auto start = std::chrono::steady_clock::now();
@@ -111,7 +112,7 @@ void check_grid(const Grid& grid, int gpus, int blocks, bool with_source) {
     for (const int planes : {4, 8, 16})
       for (const int halo : {0, 1}) c.check(bricks(gpus, halo, planes, blocks));
   for (const int layers : {1, 2, 4, 8})
-    if (grid.dims == 2 || layers == 1) c.check(spec_of(gpus, Sweep::streams, layers, 0, blocks));
+    if (grid.dims == 2 || layers <= 2) c.check(spec_of(gpus, Sweep::streams, layers, 0, blocks));
   StencilSpec wavefront = spec_of(gpus, Sweep::wavefront, 1 + cases % 4, 0, blocks);
   wavefront.halo = cases % 2;
   c.check(wavefront);
@@ -244,6 +245,7 @@ std::string roles_text(const StencilPlan& plan) {
 template <class T>
 void measure(const char* what, const Grid& grid, const std::vector<T>& start,
              const StencilSpec& spec, std::int64_t iterations) {
+  if (std::string(what).find(only) == std::string::npos) return;
   StencilRun how;
   how.iterations = iterations;
   how.limits.wait_limit = 5.0;
@@ -316,7 +318,8 @@ void times_of_box(const char* what, const Grid& grid, int gpus, std::int64_t ite
     spec.study = Study::no_compute;
     measure<T>((std::string(what) + ", no computing").c_str(), grid, start, spec, iterations);
   }
-  measure<T>(what, grid, start, spec_of(gpus, Sweep::streams, 0), iterations);
+  for (const int layers : {1, 2})
+    measure<T>(what, grid, start, spec_of(gpus, Sweep::streams, layers), iterations);
 }
 
 void times_of_boxes(int gpus) {
@@ -332,7 +335,11 @@ void times_of_boxes(int gpus) {
   times_of_box<float>("3D 256^3 in all", fixed, gpus, 600);  // bricks: on 4 GPUs or more
   measure<float>("3D 256^3 in all", fixed, smooth<float>(fixed), spec_of(gpus, Sweep::wavefront, 0),
                  60);
-  measure<float>("3D 512^3 each", box, smooth<float>(box), spec_of(gpus, Sweep::streams, 0), 100);
+  for (const int layers : {1, 2}) {
+    const StencilSpec spec = spec_of(gpus, Sweep::streams, layers);
+    measure<float>("3D 512^3 each", box, smooth<float>(box), spec, 100);
+    measure<double>("3D 512^3 each", box, smooth<double>(box), spec, 100);
+  }
 }
 
 // The thesis' two designs, with its formula and other numbers of blocks, beside tiles.
@@ -380,6 +387,7 @@ int main(int argc, char** argv) {
   }
   const int most = argc > 1 ? std::min(std::atoi(argv[1]), found) : found;
   const std::string what = argc > 2 ? argv[2] : "";
+  if (argc > 3) only = argv[3];
   try {
     for (int gpus = 1; gpus <= most; gpus *= 2) {
       if (what == "roles") {
