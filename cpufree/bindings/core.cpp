@@ -44,7 +44,7 @@ nb::ndarray<nb::numpy, T, nb::ndim<1>> new_numpy(std::size_t n) {
 
 SystemSpec spec_of(int pes, int blocks, const std::string& engine, const std::vector<int>& gpus,
                    const nb::dict& tuning) {
-  require_known(tuning, {"threads", "halo", "residency", "ring", "spread", "compress",
+  require_known(tuning, {"threads", "halo", "residency", "ring", "spread", "compress", "cut",
                          "boundary_blocks", "launchers", "nvshmem_library", "nvshmem_kernels",
                          "several_machines", "node_size", "reduce"});
   SystemSpec spec;
@@ -58,6 +58,7 @@ SystemSpec spec_of(int pes, int blocks, const std::string& engine, const std::ve
   spec.residency = option(tuning, "residency", spec.residency);
   spec.ring = option(tuning, "ring", spec.ring);
   spec.spread = option(tuning, "spread", spec.spread);
+  spec.cut = option(tuning, "cut", spec.cut);
   spec.boundary_blocks = option(tuning, "boundary_blocks", spec.boundary_blocks);
   spec.launchers = option(tuning, "launchers", spec.launchers);
   spec.node_size = option(tuning, "node_size", spec.node_size);

@@ -153,7 +153,7 @@ auto CudaSystem<T>::share_with_block_halos(HaloPlan<T>& plan, std::span<const st
   const std::int64_t reads = most_block_reads(spec, shares, blocks_, sizeof(T));
   if (reads == 0) return {};
   const auto peers = peers_of(team_.get(), spec.pes);
-  auto halos = make_block_halos(plan, *peers, order, blocks_, reads);
+  auto halos = make_block_halos(plan, *peers, order, blocks_, reads, kSliceRows, spec.cut != 0);
   if (!halos) return {};
   Sharing sharing;
   const Extent extent = extent_of(shares);
@@ -188,7 +188,7 @@ auto CudaSystem<T>::share_out(HaloPlan<T>& plan, std::span<const std::int32_t> o
   Sharing sharing;
   const auto peers = peers_of(team_.get(), spec.pes);
   sharing.plans = make_block_plans(plan, *peers, blocks_, spec.boundary_blocks);
-  balance_warps(plan, sharing.plans, *peers, threads_ / kWarp);
+  if (spec.cut != 0) balance_warps(plan, sharing.plans, *peers, threads_ / kWarp);
   sharing.sources.resize(at(own_.here));
   if (!packets) return sharing;
   sharing.packets = extent_of(shares).ghosts;

@@ -42,11 +42,12 @@ struct SystemSpec {
   // How ghosts travel: 0 stores, 1 packets, 2 packets among the blocks of a PE as well (cuda_p2p),
   // -1 by their number and the size of blocks.
   int halo = -1;
-  int residency = -1;       // cuda_p2p, kept on chip: 0 nothing, 1 vectors only, -1 what fits
-  int ring = -1;            // cuda_p2p: slots of the rings through which a matrix comes; 0: none
-  int spread = -1;          // cuda_p2p: 2^spread threads share a row
-  int compress = -1;        // cuda_p2p: 0 keeps columns and values as they are
-  int launchers = 1;        // cuda_p2p: host threads that launch kernels; 0: one for each GPU
+  int residency = -1;  // cuda_p2p, kept on chip: 0 nothing, 1 vectors only, -1 what fits
+  int ring = -1;       // cuda_p2p: slots of the rings through which a matrix comes; 0: none
+  int spread = -1;     // cuda_p2p: 2^spread threads share a row
+  int compress = -1;   // cuda_p2p: 0 keeps columns and values as they are
+  int cut = -1;        // cuda_p2p: 0 gives blocks and warps rows in their sequence, as they come
+  int launchers = 1;   // cuda_p2p: host threads that launch kernels; 0: one for each GPU
   int boundary_blocks = 0;  // blocks that own all boundary rows and no others; 0: all blocks share
 };
 

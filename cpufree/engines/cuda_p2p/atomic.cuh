@@ -38,13 +38,20 @@ __device__ inline Packet load_packet(const Packet* packet) {
   return {__longlong_as_double(value), tag};
 }
 
-// The same for three floats and a number.
+// The same for three floats and a number. What goes is the number xor the bits of all values, so
+// that no load of a packet can do without any part of it. Where a caller has no use for some
+// values, ptxas (13.0) makes 4-byte loads of the others out of a 16-byte load, relaxed as it is: a
+// value of one exchange was read beside the number of the next.
+__device__ inline std::uint32_t with_values(std::uint32_t number, const float (&value)[3]) {
+  return number ^ __float_as_uint(value[0]) ^ __float_as_uint(value[1]) ^ __float_as_uint(value[2]);
+}
+
 __device__ inline void store_packet(FloatPacket* packet, const float (&value)[3],
                                     std::uint32_t number) {
   asm volatile(
       "{ .reg .b64 low, high; .reg .b128 all; mov.b64 low, {%1, %2}; mov.b64 high, {%3, %4};"
       "mov.b128 all, {low, high}; st.relaxed.sys.global.b128 [%0], all; }" ::"l"(packet),
-      "f"(value[0]), "f"(value[1]), "f"(value[2]), "r"(number)
+      "f"(value[0]), "f"(value[1]), "f"(value[2]), "r"(with_values(number, value))
       : "memory");
 }
 
@@ -56,6 +63,7 @@ __device__ inline FloatPacket load_packet(const FloatPacket* packet) {
       : "=f"(out.value[0]), "=f"(out.value[1]), "=f"(out.value[2]), "=r"(out.number)
       : "l"(packet)
       : "memory");
+  out.number = with_values(out.number, out.value);
   return out;
 }
 
