@@ -41,7 +41,9 @@ class PlaneRimRows : PlaneWarp<K, kSource, P, T> {
 
   CPUFREE_KERNEL_FN void run() {
     const std::int64_t mine = row_ * this->args_.row + this->column_;
-    if constexpr (K > 1 && kSource) source_ = this->source() + mine;
+    // Lanes beyond the last column read what the first one reads.
+    if constexpr (K > 1 && kSource)
+      source_ = this->source() + mine - (this->copies_ ? 0 : C * this->port_.warp_lane());
     this->walk(*this, place_ + K * kRow + C, mine);
   }
 
@@ -67,8 +69,7 @@ class PlaneRimRows : PlaneWarp<K, kSource, P, T> {
   CPUFREE_HOT_FN void prepare(Plane& centre) {
     if constexpr (K > 1 && kSource) {
       CPUFREE_UNROLL
-      for (int r = 0; r < 2; ++r)
-        if (this->copies_) load_pack(source_ + r * apart_ * this->args_.row, centre.f[r]);
+      for (int r = 0; r < 2; ++r) load_pack(source_ + r * apart_ * this->args_.row, centre.f[r]);
       source_ += this->args_.plane;
     }
   }
@@ -159,8 +160,8 @@ class PlaneRimSides : PlaneWarp<K, kSource, P, T> {
   }
   CPUFREE_HOT_FN void prepare(Plane& centre) {
     if constexpr (K > 1 && kSource) {
-      if (there_) centre.left_f = source_[kLeft];
-      if (right_) centre.right_f = source_[kRight];
+      centre.left_f = source_[kLeft];
+      centre.right_f = source_[right_ ? kRight : kLeft];  // there may be nothing
       source_ += this->args_.plane;
     }
   }

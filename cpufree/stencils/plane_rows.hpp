@@ -45,7 +45,10 @@ class PlaneRows : PlaneWarp<K, kSource, P, T> {
   CPUFREE_KERNEL_FN void run() {
     const std::int64_t mine = row_ * this->args_.row + this->column_;
     out_ = this->to() + (this->begin() - (K - 1)) * this->args_.plane + mine;
-    if constexpr (kSource) source_ = this->source() + mine;
+    // Lanes beyond the last column read what the first one reads. Of two iterations, the first one
+    // computes the row behind the window too, where that is next to the only row of this warp.
+    if constexpr (kSource)
+      source_ = this->source() + mine - (this->copies_ ? 0 : C * this->port_.warp_lane());
     this->walk(*this, place_ + K * kRow + C, mine);
   }
 
@@ -58,14 +61,11 @@ class PlaneRows : PlaneWarp<K, kSource, P, T> {
     CPUFREE_UNROLL
     for (int r = 0; r < R; ++r) load_pack(from + r * kRow, to.old[r]);
   }
-  // Of two iterations, the first one computes the row behind the window too, where that is next to
-  // the only row of this warp.
+  // Without a condition, so that what is there before is not kept for nothing.
   CPUFREE_HOT_FN void prepare(Plane& centre) {
     if constexpr (kSource) {
-      CPUFREE_UNROLL
-      for (int r = 0; r < R; ++r)
-        if (this->copies_ && (r == 0 || K > 1 || both_))
-          load_pack(source_ + r * this->args_.row, centre.f[r]);
+      load_pack(source_, centre.f[0]);
+      load_pack(source_ + (K > 1 || both_ ? this->args_.row : 0), centre.f[1]);
       source_ += this->args_.plane;
     }
   }
