@@ -12,10 +12,11 @@ template <class T>
 inline constexpr int kStreamColumns = 16 / static_cast<int>(sizeof(T));
 
 // In three dimensions, planes of a window are in a ring (plane_pass.hpp). Their rows have the
-// values of a warp's lanes, and 16 bytes on either side. A warp more has what is around the window.
+// values of a warp's lanes, and 16 bytes on either side. Two warps more have what is around the
+// window: rows, and columns of which a lane has one row.
 inline constexpr int kRingPlanes = 8;
 inline constexpr int kPlaneRows = 2;  // of a warp
-CPUFREE_FN constexpr int rim_warps(int dims) { return dims == 3 ? 1 : 0; }
+CPUFREE_FN constexpr int rim_warps(int dims) { return dims == 3 ? 2 : 0; }
 template <class T>
 CPUFREE_FN constexpr int plane_row() {
   return (32 + 2) * kStreamColumns<T>;

@@ -83,6 +83,25 @@ TEST(passes_over_memory_in_three_dimensions_equal_the_reference) {
   std::printf("%d right\n", count.right);
 }
 
+// Several of them along rows and columns, the last ones with a part of their rows and columns.
+TEST(windows_of_passes_in_three_dimensions_equal_the_reference) {
+  Count count;
+  std::uint64_t seed = 1;
+  for (const unsigned periodic : {0U, 7U})
+    for (const auto& [nz, ny, nx] : {std::tuple{3, 9, 259}, {3, 10, 128}}) {
+      const Grid grid = grid3d(nz, ny, nx, periodic);
+      Setup setup{1, 1, seed % 2 == 0};
+      setup.most = setup.expected = 3;
+      count.add(in_memory<float, 3, 1>(grid, setup, seed), grid, setup, "K 1");
+      count.add(in_memory<float, 3, 2>(grid, setup, seed), grid, setup, "K 2");
+      count.add(in_memory<double, 3, 2>(grid, setup, seed), grid, setup, "K 2 double");
+      ++seed;
+    }
+  CHECK_EQ(count.wrong, 0);
+  CHECK(count.right > 8);
+  std::printf("%d right\n", count.right);
+}
+
 TEST(tolerance_stops_blocks_of_warps_where_it_stops_others) {
   Case<double> c(grid2d(9, 11), 10000);
   c.run.tolerance = 0.05;
@@ -98,6 +117,7 @@ TEST(tolerance_stops_blocks_of_warps_where_it_stops_others) {
   const std::int64_t stop = box.go().outcome.iterations;
   const Setup in_box{1, 4, false, 0.05, 2, 10000, stop};
   count.add(in_bricks<double, 1, 4>(box.grid, in_box, 3), box.grid, in_box, "bricks");
+  count.add(in_memory<double, 3, 2>(box.grid, in_box, 3), box.grid, in_box, "memory");
   CHECK_EQ(count.wrong, 0);
-  CHECK_EQ(count.right, 3);
+  CHECK_EQ(count.right, 4);
 }

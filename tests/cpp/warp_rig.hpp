@@ -60,7 +60,8 @@ struct Warp {
 };
 
 struct Block {
-  Block(int threads, std::size_t fast_bytes) : meeting(threads), fast(fast_bytes / 16 + 1) {
+  Block(int threads, std::size_t fast_bytes)
+      : meeting(threads), fast(std::max<std::size_t>(1, (fast_bytes + 15) / 16)) {
     for (int w = 0; w < threads / kWarp; ++w) warps.push_back(std::make_unique<Warp>());
     brought.resize(static_cast<std::size_t>(threads));
     for (auto& values : brought) values.resize(kReduceMost);
