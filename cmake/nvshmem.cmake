@@ -14,6 +14,13 @@ if(NOT CPUFREE_NVSHMEM_INCLUDE OR NOT CPUFREE_NVSHMEM_DEVICE)
 endif()
 message(STATUS "NVSHMEM: kernels for GPUs in several nodes, with ${CPUFREE_NVSHMEM_DEVICE}")
 
+file(STRINGS "${CPUFREE_NVSHMEM_INCLUDE}/non_abi/nvshmem_version.h" numbers
+  REGEX "VENDOR_(MAJOR|MINOR|PATCH)_VERSION [0-9]+")
+list(TRANSFORM numbers REPLACE ".* ([0-9]+).*" "\\1")
+list(JOIN numbers "." version)
+set_source_files_properties(cpufree/run/cuda_heaps.cpp PROPERTIES
+  COMPILE_DEFINITIONS "CPUFREE_NVSHMEM_BUILT=\"${version}\"")
+
 set(remote_sources cpufree/engines/nvshmem/calls.cu)
 foreach(method_and_algorithm cg:ConjugateGradient prcg:PredictRecompute pipecg:PipelinedCg)
   string(REPLACE ":" ";" pair ${method_and_algorithm})

@@ -13,6 +13,11 @@
 #include "cpufree/engines/nvshmem/library.hpp"
 #include "cpufree/run/cuda_engine.hpp"
 
+// The version of NVSHMEM that kernels are linked with (cmake/nvshmem.cmake).
+#ifndef CPUFREE_NVSHMEM_BUILT
+#define CPUFREE_NVSHMEM_BUILT ""
+#endif
+
 namespace cpufree {
 
 namespace {
@@ -64,15 +69,11 @@ class World {
     const auto bytes_of_block = [&](std::int32_t k) { return blocks_[at(k)]->bytes; };
     if (const auto best = std::ranges::min_element(fits, {}, bytes_of_block); best != fits.end())
       return lend(at(*best));
+    // Not asked for what it cannot have: a heap that fails to grow may take the process down.
+    check_room(team, bytes, may_hold(bytes));
     void* const begin = within(team, kLimit, "NVSHMEM's search for memory",
                                [&] { return library_.allocate(bytes); });
-    const auto got = each(team, "memory of NVSHMEM", std::int32_t{begin != nullptr});
-    if (const auto without = std::ranges::find(got, 0); without != got.end())
-      throw OutOfMemory(
-          "NVSHMEM has no room for " + std::to_string(bytes) +
-          " bytes of symmetric memory on rank " + std::to_string(without - got.begin()) +
-          "; use more ranks, or raise NVSHMEM_SYMMETRIC_SIZE, or free what else is on "
-          "its GPU");
+    check_room(team, bytes, begin != nullptr);
     blocks_.push_back(std::make_unique<Block>(Block{static_cast<std::byte*>(begin), bytes, false}));
     return lend(blocks_.size() - 1);
   }
@@ -85,13 +86,26 @@ class World {
       cuda_p2p::check(
           cudaLibraryLoadFromFile(&loaded, file.c_str(), nullptr, nullptr, 0, nullptr, nullptr, 0),
           ("loading " + file).c_str());
-      library_.ready(loaded);  // kept only if that works: its kernels are not to run without
+      make_ready(loaded);  // kept only if that works: its kernels are not to run without
       kernels_[file] = loaded;
     }
     cudaKernel_t kernel = nullptr;
     cuda_p2p::check(cudaLibraryGetKernel(&kernel, kernels_.at(file), name.c_str()),
                     ("finding " + name + " in " + file).c_str());
     return kernel;
+  }
+
+  void make_ready(cudaLibrary_t loaded) const {
+    try {
+      library_.ready(loaded);
+    } catch (const EngineError& e) {
+      const std::string built = CPUFREE_NVSHMEM_BUILT;
+      if (built.empty() || built == library_.version) throw;
+      throw EngineError(std::string(e.what()) + ". The kernels were built with NVSHMEM " + built +
+                        ", and its library here is " + library_.version +
+                        ": pip install nvidia-nvshmem-cu13==" + built +
+                        ", or build cpufree again with the version that is here");
+    }
   }
 
   // Its address of the memory of another PE.
@@ -101,6 +115,24 @@ class World {
 
  private:
   static constexpr std::chrono::seconds kLimit{60};  // of what all ranks do within the library
+
+  // Whether so many bytes more are within what the GPU that is current has, and NVSHMEM may take.
+  bool may_hold(std::size_t bytes) const {
+    std::size_t free = 0, all = 0;
+    cuda_p2p::check(cudaMemGetInfo(&free, &all), "cudaMemGetInfo");
+    for (const auto& block : blocks_) bytes += block->bytes;
+    return bytes <= std::min(all, nvshmem::most_memory());
+  }
+
+  static void check_room(Team& team, std::size_t bytes, bool here) {
+    const auto got = each(team, "memory of NVSHMEM", std::int32_t{here});
+    if (const auto without = std::ranges::find(got, 0); without != got.end())
+      throw OutOfMemory(
+          "NVSHMEM has no room for " + std::to_string(bytes) +
+          " bytes of symmetric memory on rank " + std::to_string(without - got.begin()) +
+          "; use more ranks, or raise NVSHMEM_SYMMETRIC_SIZE or NVSHMEM_MAX_MEMORY_PER_GPU, or "
+          "free what else is on its GPU");
+  }
 
   Block& lend(std::size_t k) {
     blocks_[k]->lent = true;

@@ -100,10 +100,11 @@ double overlapped(double compute, double bytes, double moved) {
 }
 
 // In three dimensions: window after window, plane after plane.
-Pass predict_planes(const Grid& grid, const Division& division, int layers,
-                    std::size_t value_bytes, bool source, int warps) {
-  // Cycles: 150 instructions of 16 warps and a barrier; for two iterations, 130 more.
-  const double plane = layers == 1 ? 800.0 : 1350.0;
+Pass predict_planes(const Grid& grid, const Division& division, int layers, std::size_t value_bytes,
+                    bool source, int warps) {
+  // Cycles: some 100 instructions of 18 warps, 175 for two iterations, and a barrier that all wait
+  // at.
+  const double plane = layers == 1 ? 900.0 : 1400.0;
   const auto columns = static_cast<std::int64_t>(32 * 16 / value_bytes);
   const std::int64_t depth = extent_of(grid, division, 0).most;
   const std::int64_t height = extent_of(grid, division, 1).most;
@@ -114,8 +115,8 @@ Pass predict_planes(const Grid& grid, const Division& division, int layers,
   const double points = static_cast<double>(depth * height * extent_of(grid, division, 2).most) *
                         division.blocks_in_all();
   const double bytes = points * static_cast<double>(value_bytes) * (source ? 3.0 : 2.0);
-  const double cache =
-      planes * static_cast<double>(2 * (rows + layers)) * (32 + 2) * 16.0 * division.blocks_in_all();
+  const double cache = planes * static_cast<double>(2 * (rows + layers)) * (32 + 2) * 16.0 *
+                       division.blocks_in_all();
   return {division, layers, 1, overlapped(planes * plane / kClock, cache, bytes) / layers};
 }
 
@@ -266,10 +267,10 @@ std::optional<StreamLayout> lay_out_streams(const Grid& grid, const StencilSpec&
     for (const int layers : kernels.layers) {
       if (spec.layers > 0 ? layers != asked : layers > kUsualLayers) continue;
       if (layers > most_layers(grid, division)) continue;
-      const Pass here = grid.dims == 3
-                            ? predict_planes(grid, division, layers, value_bytes, source,
-                                             kernels.warps)
-                            : predict(grid, division, layers, value_bytes, source, kernels.warps);
+      const Pass here =
+          grid.dims == 3
+              ? predict_planes(grid, division, layers, value_bytes, source, kernels.warps)
+              : predict(grid, division, layers, value_bytes, source, kernels.warps);
       if (!best || here.seconds < best->seconds) best = here;
     }
   });

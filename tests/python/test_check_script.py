@@ -82,13 +82,13 @@ def test_long_output_keeps_begin_and_end(gpu_check: ModuleType) -> None:
     assert short.endswith(b"end")
 
 
-def test_small_solves_of_the_check_are_right_on_the_cpu(tmp_path: Path) -> None:
+def test_small_cases_of_the_check_are_right_on_the_cpu(tmp_path: Path) -> None:
     command = [sys.executable, str(ROOT / "tools/gpu_check"), str(tmp_path), "--quick"]
     command += ["--engine", "cpu_threads", "--steps", "sanitize"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=110)
     assert done.returncode == 0, done.stdout + done.stderr
     summary = (tmp_path / "summary.txt").read_text().splitlines()
-    assert [line.split()[:5] for line in summary[:2]] == [
-        ["small", "solves", f"{pes}", "PE", "passed"] for pes in (1, 2)
+    assert [line.split()[:5] for line in summary[:4]] == [
+        ["small", kind, pes, "PE", "passed"] for pes in "12" for kind in ("solves", "stencils")
     ]
     assert summary[-1].startswith("0 failed")

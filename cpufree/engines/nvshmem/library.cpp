@@ -1,7 +1,10 @@
 #include "cpufree/engines/nvshmem/library.hpp"
 
+#include <cctype>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <type_traits>
 
 #include "cpufree/base/error.hpp"
@@ -109,6 +112,17 @@ Library functions_of(const SharedLibrary& library, const std::string& path) {
 
 void want_memory(std::size_t bytes) {
   static_cast<void>(setenv("NVSHMEM_SYMMETRIC_SIZE", std::to_string(bytes).c_str(), 0));
+}
+
+std::size_t most_memory() {
+  const char* const said = std::getenv("NVSHMEM_MAX_MEMORY_PER_GPU");
+  char* end = nullptr;
+  const double number = said == nullptr ? 0.0 : std::strtod(said, &end);
+  if (number <= 0.0) return std::numeric_limits<std::size_t>::max();
+  const std::string units = "kmgt";
+  const auto unit = units.find(static_cast<char>(std::tolower(static_cast<unsigned char>(*end))));
+  const int power = *end == '\0' || unit == std::string::npos ? 0 : static_cast<int>(unit) + 1;
+  return static_cast<std::size_t>(std::ldexp(number, 10 * power));
 }
 
 }  // namespace cpufree::nvshmem

@@ -40,4 +40,7 @@ inline Library load(const std::string& path) { return functions_of(open_library(
 // otherwise (NVSHMEM_SYMMETRIC_SIZE). To be called before `start`.
 void want_memory(std::size_t bytes);
 
+// The most that the user lets NVSHMEM have on a GPU, in bytes (NVSHMEM_MAX_MEMORY_PER_GPU).
+std::size_t most_memory();
+
 }  // namespace cpufree::nvshmem
