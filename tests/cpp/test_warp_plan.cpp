@@ -122,7 +122,7 @@ TEST(boxes_are_not_for_registers_where_shared_memory_has_no_room_for_their_rows)
   CHECK(!in_bricks(grid3d(128, 128, 128), 1, 48 << 10).has_value());
 }
 
-TEST(bricks_exchange_values_and_flags_unless_packets_are_asked_for) {
+TEST(bricks_exchange_packets_unless_values_and_flags_are_asked_for) {
   const Grid box = grid3d(128, 128, 128);
   const auto plan = [&](int halo) { return in_bricks(box, 1, 227 << 10, halo)->layout; };
   for (const int halo : {-1, 1}) CHECK(plan(halo).packets && plan(halo).plan.halo == "packets");

@@ -1,6 +1,6 @@
 // Jacobi stencils on the GPUs that are there: bit for bit what the reference computes, and how long
-// iterations take. Usage: run_stencils [GPUS [checks|times|boxes|roles [GRID]]]: with GRID, times of
-// grids alone in whose name it occurs, such as 512^3. Ends by itself: all waits are bounded.
+// iterations take. Usage: run_stencils [GPUS [checks|times|boxes|roles [GRID]]]: with GRID, times
+// of grids alone in whose name it occurs, such as 512^3. Ends by itself: all waits are bounded.
 #include <algorithm>
 #include <chrono>
 #include <cmath>

@@ -7,6 +7,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "cpufree/base/env.hpp"
 #include "cpufree/base/error.hpp"
 
 namespace cpufree::nvshmem {
@@ -115,9 +116,9 @@ void want_memory(std::size_t bytes) {
 }
 
 std::size_t most_memory() {
-  const char* const said = std::getenv("NVSHMEM_MAX_MEMORY_PER_GPU");
+  const std::string said = nvshmem_max_memory();
   char* end = nullptr;
-  const double number = said == nullptr ? 0.0 : std::strtod(said, &end);
+  const double number = std::strtod(said.c_str(), &end);
   if (number <= 0.0) return std::numeric_limits<std::size_t>::max();
   const std::string units = "kmgt";
   const auto unit = units.find(static_cast<char>(std::tolower(static_cast<unsigned char>(*end))));

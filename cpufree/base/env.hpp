@@ -1,0 +1,15 @@
+// The environment variables that C++ reads. (Those of cpufree's own are Python's: env.py.)
+#pragma once
+
+#include <cstdlib>
+#include <string>
+
+namespace cpufree {
+
+// NVSHMEM's NVSHMEM_MAX_MEMORY_PER_GPU, such as "2GB"; empty where it is not set.
+inline std::string nvshmem_max_memory() {
+  const char* const said = std::getenv("NVSHMEM_MAX_MEMORY_PER_GPU");
+  return said == nullptr ? "" : said;
+}
+
+}  // namespace cpufree
