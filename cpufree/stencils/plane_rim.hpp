@@ -34,8 +34,8 @@ class PlaneRimRows : PlaneWarp<K, kSource, P, T> {
       other_ = this->between(1) + place_;
       const bool all_free =
           !this->keeps_ && this->free_at(1, row_) && this->free_at(1, row_ + apart_);
-      free_lo_ = this->args_.keep_lo[0];
-      free_count_ = all_free ? this->args_.keep_hi[0] - free_lo_ : 0;
+      free_lo_ = static_cast<std::uint32_t>(this->args_.keep_lo[0]);
+      free_count_ = all_free ? static_cast<std::uint32_t>(this->args_.keep_hi[0]) - free_lo_ : 0;
     }
   }
 
@@ -86,7 +86,7 @@ class PlaneRimRows : PlaneWarp<K, kSource, P, T> {
         this->sweep(place, before.old[r], centre.old[r], after.old[r], above, below, centre.f[r],
                     fresh[r]);
       }
-      if (static_cast<std::uint32_t>(z - free_lo_) >= static_cast<std::uint32_t>(free_count_)) {
+      if (static_cast<std::uint32_t>(z) - free_lo_ >= free_count_) {
         const bool plane = this->free_at(0, z);
         CPUFREE_UNROLL
         for (int r = 0; r < 2; ++r)
@@ -103,7 +103,7 @@ class PlaneRimRows : PlaneWarp<K, kSource, P, T> {
   std::int32_t place_;                 // from the window's first value in shared memory
   std::int32_t until_, beside_until_;  // the last step that copies
   std::int32_t beside_;                // from my values to the 16 bytes at a row's end
-  std::int32_t free_lo_ = 0, free_count_ = 0;  // planes where none of my points keeps its value
+  std::uint32_t free_lo_ = 0, free_count_ = 0;  // planes where none of my points keeps its value
   const T* source_ = nullptr;
   T *mine_ = nullptr, *other_ = nullptr;  // between two iterations, of this plane and the other
 };

@@ -37,8 +37,8 @@ class PlaneRows : PlaneWarp<K, kSource, P, T> {
       bool all_free = !this->keeps_;
       CPUFREE_UNROLL
       for (int r = 0; r < R; ++r) all_free = all_free && this->free_at(1, row_ + r);
-      free_lo_ = this->args_.keep_lo[0];
-      free_count_ = all_free ? this->args_.keep_hi[0] - free_lo_ : 0;
+      free_lo_ = static_cast<std::uint32_t>(this->args_.keep_lo[0]);
+      free_count_ = all_free ? static_cast<std::uint32_t>(this->args_.keep_hi[0]) - free_lo_ : 0;
     }
   }
 
@@ -82,8 +82,7 @@ class PlaneRows : PlaneWarp<K, kSource, P, T> {
         CPUFREE_UNROLL
         for (int c = 0; c < C; ++c) centre.fresh[r][c] = fresh[r][c];
       }
-      if (static_cast<std::uint32_t>(z - free_lo_) >= static_cast<std::uint32_t>(free_count_))
-        keep_points(z, centre);
+      if (static_cast<std::uint32_t>(z) - free_lo_ >= free_count_) keep_points(z, centre);
       publish(centre.fresh);
       // Plane z - 2 of the first iteration is in the place of plane z + 1.
       level(other_, after.fresh, before.fresh, centre.fresh, before.f, fresh);
@@ -143,8 +142,8 @@ class PlaneRows : PlaneWarp<K, kSource, P, T> {
   std::int32_t until_[R];           // the last step that copies a row
   std::int32_t from_, whole_from_;  // the first one that stores something; all values of the warp
   std::int32_t place_;              // from the window's first value in shared memory
-  std::int32_t free_lo_ = 0, free_count_ = 0;  // planes where none of my points keeps its value
-  bool both_;                                  // rows are the window's
+  std::uint32_t free_lo_ = 0, free_count_ = 0;  // planes where none of my points keeps its value
+  bool both_;                                   // rows are the window's
   T* out_ = nullptr;
   const T* source_ = nullptr;
   T *mine_ = nullptr, *other_ = nullptr;  // between two iterations, of this plane and the other
