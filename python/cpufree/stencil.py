@@ -192,7 +192,7 @@ def jacobi(
         halo_steps: iterations from one exchange of halos to the next, with halos as many points
             wide; "auto" chooses by a model of the caches. At most 64, and no more than a tile is
             wide: fewer are used where that is less, and a warning says so. Kernels for GPUs have
-            1, 2, 4 or 8, in three dimensions 1.
+            1, 2, 4 or 8, in three dimensions 1 or 2.
         time_limit: seconds after which to stop; default none. wait_limit: seconds that a block may
             wait for another before the run is given up with a diagnosis; default 60.
         progress: called as progress(iteration, update) in this thread about every 50 ms, update
