@@ -19,8 +19,8 @@ from .placement import GPU_NNZ, Asked, choose_engine, choose_gpus, refuse_librar
 GPU_UPDATES = 10**8
 
 # One H200: 2048² and 8192² in passes of 4 iterations (bench/results/stencils-2x-2026-11-21.csv),
-# 256³ and 512³ in passes of two (stencils-1x-2026-11-22.csv). Each value counts as read and written once in an iteration,
-# whatever the caches save. The latency on several GPUs is an estimate.
+# 256³ and 512³ in passes of two (stencils-1x-2026-11-22.csv). Each value counts as read and written
+# once in an iteration, whatever the caches save. The latency on several GPUs is an estimate.
 _BYTES = {8: Bytes(0, 16, 0, 4 * 8), 4: Bytes(0, 8, 0, 4 * 4)}
 _RATES = {2: 11e12, 3: 4.5e12}
 _LATENCY = {1: 1.6e-6, 2: 3.0e-6, 4: 3.2e-6, 8: 3.5e-6}
