@@ -14,8 +14,12 @@ if(NOT CPUFREE_NVSHMEM_INCLUDE OR NOT CPUFREE_NVSHMEM_DEVICE)
 endif()
 message(STATUS "NVSHMEM: kernels for GPUs in several nodes, with ${CPUFREE_NVSHMEM_DEVICE}")
 
-file(STRINGS "${CPUFREE_NVSHMEM_INCLUDE}/non_abi/nvshmem_version.h" numbers
-  REGEX "VENDOR_(MAJOR|MINOR|PATCH)_VERSION [0-9]+")
+# For a message, where the library of another version is found at run time.
+set(numbers "")
+if(EXISTS "${CPUFREE_NVSHMEM_INCLUDE}/non_abi/nvshmem_version.h")
+  file(STRINGS "${CPUFREE_NVSHMEM_INCLUDE}/non_abi/nvshmem_version.h" numbers
+    REGEX "VENDOR_(MAJOR|MINOR|PATCH)_VERSION [0-9]+")
+endif()
 list(TRANSFORM numbers REPLACE ".* ([0-9]+).*" "\\1")
 list(JOIN numbers "." version)
 set_source_files_properties(cpufree/run/cuda_heaps.cpp PROPERTIES

@@ -20,18 +20,19 @@ __global__ void __launch_bounds__(stream_threads(D), 1)
 
 template <class P, Study S, bool kSource, class T>
 const void* find_streams_kernel(int dims, int layers) {
-  switch (10 * dims + layers) {
-    case 31:
-      return reinterpret_cast<const void*>(sweep_streams<P, S, 3, 1, kSource, T>);
-    case 32:
-      return reinterpret_cast<const void*>(sweep_streams<P, S, 3, 2, kSource, T>);
-    case 21:
+  if (dims == 3) {
+    if (layers == 1) return reinterpret_cast<const void*>(sweep_streams<P, S, 3, 1, kSource, T>);
+    if (layers == 2) return reinterpret_cast<const void*>(sweep_streams<P, S, 3, 2, kSource, T>);
+    return nullptr;
+  }
+  switch (layers) {
+    case 1:
       return reinterpret_cast<const void*>(sweep_streams<P, S, 2, 1, kSource, T>);
-    case 22:
+    case 2:
       return reinterpret_cast<const void*>(sweep_streams<P, S, 2, 2, kSource, T>);
-    case 24:
+    case 4:
       return reinterpret_cast<const void*>(sweep_streams<P, S, 2, 4, kSource, T>);
-    case 28:
+    case 8:
       return reinterpret_cast<const void*>(sweep_streams<P, S, 2, 8, kSource, T>);
     default:
       return nullptr;

@@ -79,6 +79,14 @@ TEST(halo_steps_without_a_kernel_become_fewer) {
   CHECK_EQ(in_memory(grid3d(64, 64, 64, 0), spec)->layout.plan.layers, 2);
 }
 
+TEST(boxes_that_stay_in_memory_take_two_iterations_a_pass) {
+  for (const std::int64_t n : {160, 256, 512})
+    CHECK_EQ(in_memory(grid3d(n, n, n))->layout.plan.layers, 2);
+  StencilSpec two;
+  two.pes = 2;
+  CHECK_EQ(in_memory(grid3d(1024, 512, 512), two)->layout.plan.layers, 2);
+}
+
 TEST(boxes_stay_in_registers_where_the_gpus_have_enough_of_them) {
   const Grid box = grid3d(256, 256, 256);
   CHECK_EQ(in_bricks(box, 8)->shape.planes, 8);

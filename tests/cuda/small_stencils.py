@@ -39,6 +39,7 @@ def run_all(pes: int, engine: str, iterations: int) -> list[str]:
     """Run all combinations; return what is wrong."""
     on_gpu = engine == "cuda_p2p"
     wrong = []
+    ran = set()
     for shape in SHAPES:
         u0 = np.random.default_rng(1).random(shape).astype(np.float32)
         boundary = ["periodic"] + ["dirichlet"] * (len(shape) - 1)
@@ -56,9 +57,13 @@ def run_all(pes: int, engine: str, iterations: int) -> list[str]:
             except ValueError as error:  # too many points for so few blocks' registers
                 print(f"{name}: {error}", flush=True)
                 continue
+            ran.add((len(shape), str(sweep)))
             print(f"{name}: {facts['sweep']}, halos as {facts['halo']}", flush=True)
             if out.tobytes() != expected.tobytes():
                 wrong.append(name)
+    if on_gpu:
+        for dims, sweeps in SWEEPS.items():
+            wrong += [f"{sweep} ran nowhere" for sweep in sweeps if (dims, str(sweep)) not in ran]
     return wrong
 
 
