@@ -13,7 +13,8 @@ from fake_core import FakeCore, gpu
 from cpufree.env import Env
 from cpufree.errors import InvalidInputError, RankFailedError, UnsupportedError
 from cpufree.run import core, in_processes
-from cpufree.run.in_processes import choose_gpu, digest, require_one_machine, team_for
+from cpufree.run.digests import digest
+from cpufree.run.in_processes import choose_gpu, require_one_machine, team_for
 from cpufree.run.placement import Asked
 
 Machine = Callable[[int], None]

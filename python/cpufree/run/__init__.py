@@ -6,7 +6,8 @@ several needs.
 
 from typing import TYPE_CHECKING, Any
 
-from .solver import Solver, solve
+from .once import solve
+from .solver import Solver
 
 if TYPE_CHECKING:
     from .scipy_cg import cg

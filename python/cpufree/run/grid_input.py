@@ -13,7 +13,7 @@ from ..errors import InvalidInputError
 from ..problem import cuda_device
 from ..result import counted
 from . import choices, from_device
-from .in_processes import digest
+from .digests import digest
 
 BOUNDARIES = ("dirichlet", "periodic")
 

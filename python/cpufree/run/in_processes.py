@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import zlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -12,13 +11,14 @@ import numpy as np
 from .. import ranks
 from ..env import Env
 from ..errors import InvalidInputError, RankFailedError, UnsupportedError
-from ..problem import CsrMatrix
 from ..ranks import Team
 from ..result import counted
 from . import choices, gpus, nvshmem
+from .digests import digest
 from .gpu_choice import Size
 from .gpus import Gpu
 from .placement import Asked, Placement, in_nodes, refuse_library
+from .preparation import Prepared
 from .watch import Watch
 
 
@@ -43,15 +43,16 @@ def team_for(engine: str, asked: Asked) -> Team | None:
     return team
 
 
-def agree_on_matrix(team: Team, A: CsrMatrix, sharing: Sequence[Any]) -> None:
+def agree_on_matrix(team: Team, prepared: Prepared, sharing: Sequence[Any]) -> None:
     """Raise RankFailedError in all ranks unless all have the same matrix, and share it equally."""
+    pattern, values = prepared.pattern, prepared.matrix.data
     facts = {
         "kind of matrix": "a whole one",
-        "number of rows": A.shape[0],
-        "number of nonzeros": A.nnz,
-        "type of entries": str(A.dtype),
-        "pattern of entries": [digest(A.indptr), digest(A.indices)],
-        "values of entries": digest(A.data),
+        "number of rows": pattern.rows,
+        "number of nonzeros": pattern.nnz,
+        "type of entries": str(values.dtype),
+        "pattern of entries": list(pattern.digests),
+        "values of entries": digest(values),
         "partition and order": [str(how) for how in sharing],
     }
     team.agree("matrix", facts)
@@ -70,11 +71,6 @@ def agree_on_rows(team: Team, n: int, nnz: int | None, dtype: np.dtype[Any], che
         "choice of checking entries": check,
     }
     team.agree("matrix", facts)
-
-
-def digest(array: Any) -> int:
-    """Return a number that arrays of other content are unlikely to have."""
-    return 0 if array is None else zlib.crc32(np.ascontiguousarray(array).view(np.uint8).data)
 
 
 def place(team: Team, asked: Asked, env: Env, size: Size) -> Placement:

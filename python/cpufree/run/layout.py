@@ -16,6 +16,7 @@ from ..result import counted
 from . import choices, core, gpus, nvshmem
 from .laps import Laps
 from .placement import Placement
+from .preparation import Prepared
 
 if TYPE_CHECKING:
     from .._core import System
@@ -37,28 +38,30 @@ class Layout:
     """Such as "4 × NVIDIA H200"; "" on the CPU engine."""
     why: list[str]
     warnings: list[str]
-    part: Int32s | None = None
-    """The PE that owns each row; None: there is one."""
+    placement: Placement
+    sharing: Sharing
 
 
 def lay_out(
-    matrix: CsrMatrix, placement: Placement, method: str, reorder: str | bool, laps: Laps
+    prepared: Prepared,
+    placement: Placement,
+    sharing: Sharing | Callable[[], Sharing],
+    laps: Laps,
 ) -> Layout:
-    """Partition and reorder a matrix, and set it up on its PEs.
+    """Share out the rows of a matrix, and set it up on its PEs.
 
     Args:
-        matrix: checked, in the type of the solve.
+        prepared: the matrix.
         placement: where it goes.
-        method: of the partition; see `partition`.
-        reorder: see `choose_order`.
+        sharing: of its rows, or a function that finds one; with a team, rank 0 does.
         laps: of the set-up; those of this are added.
     """
+    matrix = prepared.matrix
     room = nvshmem.room_for(matrix.shape[0], matrix.dtype.itemsize, placement.pes)
     with nvshmem.starting(placement, room):
-        sharing = in_team(
-            placement.team, lambda: Sharing.of(matrix, placement.pes, method, reorder)
-        )
-        laps.lap("partition")
+        if not isinstance(sharing, Sharing):
+            sharing = in_team(placement.team, sharing)
+            laps.lap("partition")
         system = core.make_system(
             matrix.indptr,
             matrix.indices,
@@ -72,16 +75,11 @@ def lay_out(
             tuning=dict(placement.tuning),
             team=placement.team,
         )
-    return layout_of(system, placement, laps, sharing.why, sharing.warnings, sharing.part)
+    return layout_of(system, placement, sharing, prepared.odd, laps)
 
 
 def layout_of(
-    system: System,
-    placement: Placement,
-    laps: Laps,
-    why: list[str],
-    warnings: list[str],
-    part: Int32s | None = None,
+    system: System, placement: Placement, sharing: Sharing, odd: list[str], laps: Laps
 ) -> Layout:
     """Return what there is to know of a system that has been set up; the last lap is that."""
     plan: dict[str, Any] = {**system.plan()}
@@ -95,9 +93,10 @@ def layout_of(
         engine=placement.engine,
         devices=tuple(gpu.index for gpu in placement.gpus),
         device_names=gpus.models(placement.gpus),
-        why=[*placement.why, f"{blocks} each: {placement.why_blocks}", *why],
-        warnings=[*placement.warnings, *warnings, *oversubscription(placement)],
-        part=part,
+        why=[*placement.why, f"{blocks} each: {placement.why_blocks}", *sharing.why],
+        warnings=[*odd, *placement.warnings, *sharing.warnings, *oversubscription(placement)],
+        placement=placement,
+        sharing=sharing,
     )
 
 
@@ -106,6 +105,7 @@ class Sharing:
     """Which PE owns which rows, in which order, and why."""
 
     part: Int32s | None
+    """The PE that owns each row; None: there is one, or the processes have rows of their own."""
     order: Int32s | None
     why: list[str]
     warnings: list[str]

@@ -16,9 +16,9 @@ from ..validate import SYMMETRY_TOLERANCE
 from . import choices, core, in_processes
 from .gpu_choice import Size
 from .laps import Laps
-from .layout import Layout, balance_warning, layout_of
+from .layout import Layout, Sharing, balance_warning, layout_of
 from .placement import Asked
-from .preparation import converted
+from .preparation import converted, oddness
 
 _UNCHECKED = -1.0  # as a tolerance: the core looks at the pattern between ranks alone
 
@@ -34,7 +34,6 @@ class OwnRows:
     last: int
     """Rows [first, last) are this rank's."""
     dtype: np.dtype[Any]
-    asymmetry: float
 
 
 def lay_out(
@@ -76,12 +75,11 @@ def lay_out(
     size = Size(rows.shape[0], nnz, kind.itemsize)
     where = in_processes.place(team, asked, env, size)
     laps.lap("place")
-    asymmetry = plan.asymmetry  # the system takes the plan away
-    layout = layout_of(
-        core.make_slab_system(plan, where), where, laps, [f"own rows: {_origin(rows)}"], []
-    )
+    odd = oddness(plan.asymmetry)  # the system takes the plan away
+    as_given = Sharing(None, None, [f"own rows: {_origin(rows)}"], [])
+    layout = layout_of(core.make_slab_system(plan, where), where, as_given, odd, laps)
     layout.warnings.extend(balance_warning(layout.plan["imbalance"]))
-    return OwnRows(layout, rows.shape[0], first, last, kind, asymmetry)
+    return OwnRows(layout, rows.shape[0], first, last, kind)
 
 
 def require_possible(team: Team | None, sharing: tuple[str, str | bool]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,39 @@ from ..errors import InvalidInputError
 from ..problem import CsrMatrix
 from ..result import dtype_name
 from ..validate import check_spd_input
+from .digests import Pattern
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A matrix that is ready to be laid out: checked, in the type of the solve."""
+
+    matrix: CsrMatrix
+    pattern: Pattern
+    odd: list[str]
+    """What to tell of it."""
+
+    def copy(self) -> Prepared:
+        """Return the same with arrays of its own."""
+        A = self.matrix
+        own = CsrMatrix(A.indptr.copy(), A.indices.copy(), A.data.copy())
+        return replace(self, matrix=own)
+
+
+def prepare(A: CsrMatrix, check: bool, dtype: npt.DTypeLike | None) -> Prepared:
+    """Return A ready to be laid out.
+
+    Args:
+        A: the matrix.
+        check: look at its entries, too.
+        dtype: of the solve; None: that of A.
+
+    Raises:
+        InvalidInputError: A cannot be solved, or not in dtype.
+    """
+    pattern = Pattern.of(A)
+    odd = check_matrix(A) if check else []
+    return Prepared(with_dtype(A, dtype), pattern, odd)
 
 
 def check_matrix(A: CsrMatrix) -> list[str]:

@@ -17,7 +17,7 @@ from ..problem import CsrMatrix, as_csr, as_vector, cuda_device
 from ..result import Reason
 from ..validate import check_spd_input
 from .choices import integer, real
-from .solver import solve
+from .once import solve
 from .watch import Progress, Watch
 
 # An M that misses the inverse diagonal by no more than this, relative, is Jacobi.

@@ -5,30 +5,27 @@ from __future__ import annotations
 import dataclasses
 import threading
 import time
-from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ..env import Env
 from ..errors import InvalidInputError
-from ..problem import CsrMatrix, as_csr, as_vector, cuda_device
-from ..result import Reason, Result
+from ..problem import as_csr, as_vector, cuda_device
+from ..result import Result
 from ..rows import RowSlab, RowSource
 from . import choices, core, in_processes, on_gpu, own_rows
 from .gpu_choice import Size
 from .laps import Laps
-from .layout import Layout, lay_out
+from .layout import Layout, Sharing, lay_out
 from .notes import numerical_notes, rounding_note
+from .outcome import result_of
 from .placement import GPU_NNZ, Asked, named_engine, place
-from .preparation import check_matrix, oddness, solve_dtype, with_dtype
+from .preparation import Prepared, prepare, solve_dtype
 from .watch import Progress, Watch
-
-if TYPE_CHECKING:
-    from .._core import Outcome
 
 
 class Solver:
@@ -37,9 +34,9 @@ class Solver:
     Parameters:
         A: n × n, sparse, symmetric positive definite: SciPy sparse, dense NumPy, CsrMatrix, a
             matrix of CuPy or PyTorch, or the path of a file. It is copied; later changes have no
-            effect. In several processes also a RowSlab, the rows of this one alone, or what
-            open_rows returns. Then all vectors are those of its rows, and partition and reorder
-            are left out.
+            effect. In several processes also a RowSlab, the rows of this one
+            alone, or what open_rows returns. Then all vectors are those of its rows, and partition
+            and reorder are left out.
         pes: number of PEs, "auto". On the engine cuda_p2p a PE is a GPU, on the CPU engine a group
             of threads, and auto is 1.
         blocks: blocks for each PE, "auto" (a GPU: as many as run at once; the CPU engine, whose
@@ -74,7 +71,7 @@ class Solver:
         dtype: npt.DTypeLike | None = None,
         _right: Any = None,  # of solve: its b, for the type and the GPU
     ) -> None:
-        self._laps = Laps()
+        laps = Laps()
         core.load()
         self._env = Env.read()
         self._asked = Asked(engine, gpus, pes, blocks)
@@ -82,85 +79,101 @@ class Solver:
         # What cannot be had is told before a large matrix is read.
         near = cuda_device(_right)
         named = named_engine(self._asked, self._env, near is not None)
-        self._laps.lap("start")
+        laps.lap("start")
         self._team = in_processes.team_for(named, self._asked)
-        self._laps.lap("join")
-        self._sharing = (partition, reorder)
+        laps.lap("join")
+        self._sharing, self._check = (partition, reorder), check
         self._lock = threading.Lock()
+        self._unasked = named == "auto"
         with self._working():
             rows = isinstance(A, (RowSlab, RowSource))
             source = A if rows else as_csr(A)
             kind = dtype if _right is None else solve_dtype(source, _right)
+            prepared = None
             if rows:
-                matrix = None
-                self._layout: Layout | None = self._lay_out_rows(source, check, kind)
+                layout = self._lay_out_rows(source, kind, laps)
             else:
-                self._odd = check_matrix(source) if check else []
-                matrix = with_dtype(source, kind)
-                self._laps.lap("check")
-                self.shape, self.dtype = matrix.shape, np.dtype(matrix.dtype)
-                self._layout = self._lay_out(matrix, near, self._laps)
-                self._rows = self._own_rows(self._layout)
-        self.engine = self._layout.engine
-        self.gpus, self.device = self._layout.devices, self._layout.device_names
-        self._plan = self._layout.plan
-        self.warnings = [*self._odd, *self._layout.warnings]
+                prepared = prepare(source, check, kind)
+                laps.lap("check")
+                self.shape, self.dtype = source.shape, np.dtype(prepared.matrix.dtype)
+                layout = self._lay_out(prepared, near, laps)
+                self._rows = self._own_rows(layout)
+        self.engine = layout.engine
+        self.gpus, self.device = layout.devices, layout.device_names
+        self._take(layout, prepared, laps)
+
+    def _take(self, layout: Layout, prepared: Prepared | None, laps: Laps) -> None:
+        """Solve with this layout from now on; `prepared` is its matrix, None: own rows."""
+        self._layout: Layout | None = layout
+        self._plan, self.warnings = layout.plan, [*layout.warnings]
         # A small system that has stayed on the CPU unasked is set up on a GPU too once a right-hand
         # side lies there. It is copied, for the caller may change A until then.
-        unasked = named == "auto" and self.engine == "cpu_threads"
-        self._arrays: tuple[Any, ...] | None = None
-        if matrix is not None and unasked and matrix.nnz < GPU_NNZ and core.cuda_built():
-            arrays = (matrix.indptr, matrix.indices, matrix.data)
-            self._arrays = tuple(array.copy() for array in arrays)
+        self._small: Prepared | None = None
+        if (
+            prepared is not None
+            and self._unasked
+            and self.engine == "cpu_threads"
+            and prepared.pattern.nnz < GPU_NNZ
+            and core.cuda_built()
+        ):
+            self._small = prepared.copy()
         self._gpu_layout: Layout | None = None
-        self.setup_seconds = self._laps.total()
+        self.setup_seconds = laps.total()
+        self._setup_timings = {"setup": self.setup_seconds, **laps.named("setup")}
 
     def _working(self) -> AbstractContextManager[None]:
         """Have the others of a team told of an error here: they would wait for this process."""
         return nullcontext() if self._team is None else self._team.working()
 
-    def _lay_out_rows(self, rows: Any, check: bool, dtype: Any) -> Layout:
+    def _lay_out_rows(self, rows: Any, dtype: Any, laps: Laps) -> Layout:
         own = own_rows.lay_out(
-            self._team, rows, self._asked, self._env, self._sharing, check, dtype, self._laps
+            self._team, rows, self._asked, self._env, self._sharing, self._check, dtype, laps
         )
         self.shape, self.dtype = (own.n, own.n), own.dtype
-        self._odd = oddness(own.asymmetry)
         self._rows = range(own.first, own.last)
         return own.layout
 
     def _own_rows(self, layout: Layout) -> npt.NDArray[np.intp] | range | None:
         """Return the rows of this process; None: all."""
-        if layout.part is None or self._team is None:
+        part = layout.sharing.part
+        if part is None or self._team is None:
             return None
-        return np.flatnonzero(layout.part == self._team.rank)
+        return np.flatnonzero(part == self._team.rank)
 
-    def _lay_out(self, matrix: CsrMatrix, near: int | None, laps: Laps) -> Layout:
+    def _lay_out(self, prepared: Prepared, near: int | None, laps: Laps) -> Layout:
+        matrix = prepared.matrix
         size = Size(matrix.shape[0], matrix.nnz, matrix.dtype.itemsize)
         if self._team is None:
             where = place(self._asked, self._env, size, near)
         else:
-            in_processes.agree_on_matrix(self._team, matrix, self._sharing)
+            in_processes.agree_on_matrix(self._team, prepared, self._sharing)
             laps.lap("agree")
             where = in_processes.place(self._team, self._asked, self._env, size)
         laps.lap("place")
-        return lay_out(matrix, where, *self._sharing, laps)
+        return lay_out(
+            prepared, where, partial(Sharing.of, matrix, where.pes, *self._sharing), laps
+        )
+
+    def _opened(self) -> Layout:
+        if self._layout is None:
+            raise InvalidInputError("this Solver is closed: make a new one from the matrix")
+        return self._layout
 
     def _layout_for(self, near: int | None) -> Layout:
         """Return the layout for a b on GPU `near`, or on the host; the lock is held."""
-        if self._layout is None:
-            raise InvalidInputError("this Solver is closed: make a new one from the matrix")
-        if near is None or self._layout.engine == "cuda_p2p":
-            return self._layout
+        layout = self._opened()
+        if near is None or layout.engine == "cuda_p2p":
+            return layout
         if self._team is not None:
             named_engine(self._asked, self._env, on_gpu=True)  # says why not
-        if self._arrays is None:
+        if self._small is None:
             named_engine(self._asked, self._env, on_gpu=True)  # says why not
             raise InvalidInputError(
                 "b lies on a GPU, but this Solver works on the CPU, with more PEs than there are "
                 "GPUs: make one with fewer, or pass a copy of b on the host"
             )
         if self._gpu_layout is None:
-            self._gpu_layout = self._lay_out(CsrMatrix(*self._arrays), near, Laps())
+            self._gpu_layout = self._lay_out(self._small, near, Laps())
         return self._gpu_layout
 
     @property
@@ -230,7 +243,7 @@ class Solver:
         begin = time.perf_counter()
         with self._working():
             with self._lock:
-                layout = self._layout_for(cuda_device(b))
+                self._layout_for(cuda_device(b))  # tells at once that there is none
             vectors = self._vectors(b, x0)
             if not (progress is None or callable(progress)):
                 raise InvalidInputError(f"progress is {progress!r}: give a function, or None")
@@ -248,19 +261,11 @@ class Solver:
                 "replace_every": choices.integer("replace_every", replace_every),
                 "chebyshev_degree": choices.integer("chebyshev_degree", chebyshev_degree, 1),
             }
+            if self._team is not None:
+                options["gather"] = bool(gather)
             watch = progress if isinstance(progress, Watch) else Watch(progress)
-            with self._lock, watch:
-                outcome = self._run(layout, vectors, options, watch, gather)
-            if watch.error is not None:
-                raise watch.error
-            seconds = time.perf_counter() - begin
-            on_gpu_x = vectors[2]
-            x = outcome["x"].reshape(np.shape(b)) if on_gpu_x is None else on_gpu_x
-            why = f"{chosen}: {why_method}"
-            result = self._result(x, outcome, layout, options, why, seconds)
-            notes = [*self._odd, *layout.warnings, *rounding_note(b, self.dtype)]
-            notes += numerical_notes(result, options)
-            return dataclasses.replace(result, warnings=tuple(notes))
+            with self._lock:
+                return self._solved(b, vectors, options, watch, f"{chosen}: {why_method}", begin)
 
     def _vectors(self, b: Any, x0: Any) -> tuple[Any, Any, Any]:
         """Return right-hand side, first guess or None, and the array for x on a GPU or None."""
@@ -270,130 +275,49 @@ class Solver:
         right = as_vector(b, n, self.dtype, "b")
         return right, None if x0 is None else as_vector(x0, n, self.dtype, "x0"), None
 
+    def _solved(
+        self,
+        b: Any,
+        vectors: tuple[Any, Any, Any],
+        options: dict[str, Any],
+        watch: Watch,
+        why: str,
+        begin: float,
+    ) -> Result:
+        """Return the Result of a solve; the lock is held, so that solves take turns."""
+        layout = self._layout_for(cuda_device(b))
+        with watch:
+            outcome = self._run(layout, vectors, options, watch)
+        if watch.error is not None:
+            raise watch.error
+        timings = {**self._setup_timings, "solve": time.perf_counter() - begin}
+        on_gpu_x = vectors[2]
+        x = outcome["x"].reshape(np.shape(b)) if on_gpu_x is None else on_gpu_x
+        result = result_of(x, outcome, layout, options, why, timings)
+        notes = [*layout.warnings, *rounding_note(b, self.dtype)]
+        notes += numerical_notes(result, options)
+        return dataclasses.replace(result, warnings=tuple(notes))
+
     def _run(
         self,
         layout: Layout,
         vectors: tuple[Any, Any, Any],
         options: dict[str, Any],
         watch: Watch,
-        gather: bool,
     ) -> Any:
         if self._team is None:
             return core.solve(layout.system, *vectors, options, watch)
-        options["gather"] = bool(gather)
         right, guess, _ = vectors
         solve = partial(core.solve, layout.system, right, guess, None, options)
         own = isinstance(self._rows, range)  # else vectors are those of all rows
         return in_processes.solve(self._team, (right, guess), options, watch, solve, own)
 
-    def _result(
-        self,
-        x: Any,
-        outcome: Outcome,
-        layout: Layout,
-        options: Mapping[str, Any],
-        why: str,
-        seconds: float,
-    ) -> Result:
-        reason = Reason(outcome["reason"])
-        iterations, kernel = int(outcome["iterations"]), float(outcome["seconds"])
-        return Result(
-            x=x,
-            converged=reason.converged,
-            reason=reason,
-            iterations=iterations,
-            residual=float(outcome["residual"]),
-            true_residual=float(outcome["true_residual"]),
-            bnorm=float(outcome["bnorm"]),
-            history=outcome["history"],
-            history_stride=int(outcome["history_stride"]),
-            method=options["method"],
-            pc=options["pc"],
-            why="; ".join([why, *layout.why]),
-            engine=layout.engine,
-            pes=int(outcome["pes"]),
-            blocks=int(outcome["blocks"]),
-            timings={
-                "setup": self.setup_seconds,
-                "solve": seconds,
-                "kernel": kernel,
-                "per_iteration": kernel / max(1, iterations),
-                **self._laps.named("setup"),
-            },
-            counts={
-                "reductions": int(outcome["reductions"]),
-                "exchanges": int(outcome["exchanges"]),
-                "replacements": int(outcome["replacements"]),
-                "handed_over_at": int(outcome["handed_over_at"]),
-                "lambda_max": float(outcome["lambda_max"]),
-            },
-            gpus=layout.devices,
-            device=layout.device_names,
-        )
-
     def close(self) -> None:
         """Free the memory of the matrix; the Solver cannot solve any more."""
-        self._layout = self._gpu_layout = self._arrays = None
+        self._layout = self._gpu_layout = self._small = None
 
     def __enter__(self) -> Solver:
         return self
 
     def __exit__(self, *error: object) -> None:
         self.close()
-
-
-def solve(
-    A: Any,
-    b: Any,
-    *,
-    x0: Any = None,
-    rtol: float = 1e-5,
-    atol: float = 0.0,
-    maxiter: int | None = None,
-    method: str = "auto",
-    pc: str = "jacobi",
-    pes: int | str = "auto",
-    blocks: int | str = "auto",
-    engine: str = "auto",
-    gpus: Any = "auto",
-    reorder: str | bool = "auto",
-    partition: str = "auto",
-    check: bool = True,
-    time_limit: float | None = None,
-    wait_limit: float | None = None,
-    progress: Progress | None = None,
-    replace_every: int = 50,
-    chebyshev_degree: int = 4,
-) -> Result:
-    """Solve A x = b, A sparse, symmetric and positive definite, to the accuracy asked for.
-
-    A, pes, blocks, engine, gpus, reorder, partition and check are those of Solver; the other
-    parameters those of Solver.solve. The solve is in float32 where A and b are, else in float64.
-
-    Returns a Result; raises as Solver and Solver.solve do.
-    """
-    with Solver(
-        A,
-        pes=pes,
-        blocks=blocks,
-        engine=engine,
-        gpus=gpus,
-        reorder=reorder,
-        partition=partition,
-        check=check,
-        _right=b,
-    ) as solver:
-        return solver.solve(
-            b,
-            x0,
-            rtol=rtol,
-            atol=atol,
-            maxiter=maxiter,
-            method=method,
-            pc=pc,
-            time_limit=time_limit,
-            wait_limit=wait_limit,
-            progress=progress,
-            replace_every=replace_every,
-            chebyshev_degree=chebyshev_degree,
-        )
