@@ -167,6 +167,47 @@ def closed_rows(team: ranks.Team) -> None:
     say("the same")
 
 
+def update(team: ranks.Team) -> None:
+    """Give a Solver new values, and make a new one of them: the same bits."""
+    import cpufree
+
+    a = cpufree.generate.poisson2d(30, 20)
+    b = np.sin(np.arange(600.0))
+    with cpufree.Solver(a, engine="cpu_processes", partition="metis") as solver:
+        solver.solve(b)
+        solver.update(3.0 * a)
+        found, rows = solver.solve(b, rtol=1e-9), solver.rows
+    with cpufree.Solver(3.0 * a, engine="cpu_processes", partition="metis") as solver:
+        expected = solver.solve(b, rtol=1e-9)
+        assert np.array_equal(solver.rows, rows)
+    assert found.converged
+    assert found.x.tobytes() == expected.x.tobytes()
+    say("the same bits")
+
+
+def other_update(team: ranks.Team) -> None:
+    """Rank 1 has other new values."""
+    import cpufree
+
+    a = sp.eye_array(100).tocsr()
+    with cpufree.Solver(a, engine="cpu_processes") as solver:
+        solver.update(a * (2.0 + team.rank))
+
+
+def update_own_rows(team: ranks.Team) -> None:
+    """Give new values of own rows."""
+    import cpufree
+
+    half = 50 // team.size
+    rows = sp.eye_array(half * team.size).tocsr()[half * team.rank : half * (team.rank + 1)]
+    slab = cpufree.RowSlab(half * team.rank, rows)
+    with cpufree.Solver(slab, engine="cpu_processes") as solver:
+        try:
+            solver.update(slab)
+        except InvalidInputError as error:
+            say(f"refused: {error}")
+
+
 def uneven_cuts(n: int, ranks_: int) -> list[int]:
     """Return where the rows of each rank begin, and n; from 4 ranks on, rank 2 has none."""
     cuts = [n * k * (k + 1) // (ranks_ * (ranks_ + 1)) for k in range(ranks_ + 1)]

@@ -31,18 +31,23 @@ class Prepared:
         return replace(self, matrix=own)
 
 
-def prepare(A: CsrMatrix, check: bool, dtype: npt.DTypeLike | None) -> Prepared:
+def prepare(
+    A: CsrMatrix, check: bool, dtype: npt.DTypeLike | None, like: Pattern | None = None
+) -> Prepared:
     """Return A ready to be laid out.
 
     Args:
         A: the matrix.
         check: look at its entries, too.
         dtype: of the solve; None: that of A.
+        like: the pattern that it must have; None: any.
 
     Raises:
-        InvalidInputError: A cannot be solved, or not in dtype.
+        InvalidInputError: A cannot be solved, not in dtype, or its pattern is another one.
     """
     pattern = Pattern.of(A)
+    if like is not None:
+        like.require(pattern)
     odd = check_matrix(A) if check else []
     return Prepared(with_dtype(A, dtype), pattern, odd)
 

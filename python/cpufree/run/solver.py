@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..env import Env
-from ..errors import InvalidInputError
+from ..errors import CpufreeError, InvalidInputError
 from ..problem import as_csr, as_vector, cuda_device
 from ..result import Result
 from ..rows import RowSlab, RowSource
@@ -34,7 +34,7 @@ class Solver:
     Parameters:
         A: n × n, sparse, symmetric positive definite: SciPy sparse, dense NumPy, CsrMatrix, a
             matrix of CuPy or PyTorch, or the path of a file. It is copied; later changes have no
-            effect. In several processes also a RowSlab, the rows of this one
+            effect, but see `update`. In several processes also a RowSlab, the rows of this one
             alone, or what open_rows returns. Then all vectors are those of its rows, and partition
             and reorder are left out.
         pes: number of PEs, "auto". On the engine cuda_p2p a PE is a GPU, on the CPU engine a group
@@ -100,6 +100,7 @@ class Solver:
                 self._rows = self._own_rows(layout)
         self.engine = layout.engine
         self.gpus, self.device = layout.devices, layout.device_names
+        self._pattern = None if prepared is None else prepared.pattern
         self._take(layout, prepared, laps)
 
     def _take(self, layout: Layout, prepared: Prepared | None, laps: Laps) -> None:
@@ -120,6 +121,45 @@ class Solver:
         self._gpu_layout: Layout | None = None
         self.setup_seconds = laps.total()
         self._setup_timings = {"setup": self.setup_seconds, **laps.named("setup")}
+
+    def update(self, A: Any) -> None:
+        """Take new values of the matrix, as in time steps or Newton iterations.
+
+        Engine, GPUs, partition and order of rows are kept. Solves in other threads are waited for;
+        later ones are with the new values, and `setup_seconds` is the time of this. In several
+        processes, all make the same call.
+
+        Parameters:
+            A: as Solver takes it, but not own rows, with the pattern of the first one: where an
+                entry has become 0, the 0 is stored. It is checked if the first one was, solved in
+                the same type, and copied.
+
+        Raises as Solver does, and MatrixError for another shape or pattern; the old values are then
+        still there. Where it is the new system that cannot be made (OutOfMemoryError, EngineError),
+        they are not, for there may not be memory for both: the Solver is closed.
+        """
+        with self._working(), self._lock:
+            laps = Laps()
+            old = self._opened()
+            if self._pattern is None or isinstance(A, (RowSlab, RowSource)):
+                raise InvalidInputError(
+                    "update is for whole matrices: where each process gives its own rows, make a "
+                    "new Solver"
+                )
+            prepared = prepare(as_csr(A), self._check, self.dtype, self._pattern)
+            laps.lap("check")
+            if self._team is not None:
+                in_processes.agree_on_matrix(self._team, prepared, self._sharing)
+                laps.lap("agree")
+            placement, sharing = old.placement, old.sharing
+            del old
+            self.close()  # there may not be memory for both
+            try:
+                layout = lay_out(prepared, placement, sharing, laps)
+            except CpufreeError as error:
+                error.args = (f"{error}; the old values are gone, too, and this Solver is closed",)
+                raise
+            self._take(layout, prepared, laps)
 
     def _working(self) -> AbstractContextManager[None]:
         """Have the others of a team told of an error here: they would wait for this process."""
@@ -284,7 +324,7 @@ class Solver:
         why: str,
         begin: float,
     ) -> Result:
-        """Return the Result of a solve; the lock is held, so that solves take turns."""
+        """Return the Result of a solve; the lock is held, so that no update comes between."""
         layout = self._layout_for(cuda_device(b))
         with watch:
             outcome = self._run(layout, vectors, options, watch)
