@@ -44,9 +44,9 @@ nb::ndarray<nb::numpy, T, nb::ndim<1>> new_numpy(std::size_t n) {
 
 SystemSpec spec_of(int pes, int blocks, const std::string& engine, const std::vector<int>& gpus,
                    const nb::dict& tuning) {
-  require_known(tuning, {"threads", "halo", "residency", "ring", "spread", "compress", "cut",
-                         "boundary_blocks", "launchers", "nvshmem_library", "nvshmem_kernels",
-                         "several_machines", "node_size", "reduce"});
+  require_known(tuning, {"threads", "halo", "residency", "ring", "keep", "spread", "compress",
+                         "cut", "boundary_blocks", "launchers", "nvshmem_library",
+                         "nvshmem_kernels", "several_machines", "node_size", "reduce"});
   SystemSpec spec;
   spec.engine = engine_from_name(engine);
   spec.pes = pes;
@@ -57,6 +57,7 @@ SystemSpec spec_of(int pes, int blocks, const std::string& engine, const std::ve
   spec.compress = option(tuning, "compress", spec.compress);
   spec.residency = option(tuning, "residency", spec.residency);
   spec.ring = option(tuning, "ring", spec.ring);
+  spec.keep = option(tuning, "keep", spec.keep);
   spec.spread = option(tuning, "spread", spec.spread);
   spec.cut = option(tuning, "cut", spec.cut);
   spec.boundary_blocks = option(tuning, "boundary_blocks", spec.boundary_blocks);

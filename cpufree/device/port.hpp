@@ -29,6 +29,10 @@
 
 namespace cpufree {
 
+// What a second cache is to do with the lines that a copy brings: drop them first, treat them as
+// any others, or keep them longer than others.
+enum class CacheHint : std::uint32_t { drop, none, keep };
+
 // How far a `publish` or `acquire` reaches: the blocks of this PE, or all PEs.
 enum class Scope : std::uint32_t { pe, system };
 

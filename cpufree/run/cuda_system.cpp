@@ -36,12 +36,22 @@ CudaSystem<T>::~CudaSystem() {
 // A matrix that stays in a GPU's second cache, most of it, needs no rings: hood (35 MB) takes 22 us
 // without and 32 with them, tmt_sym (55 MB) 42 and 46, G3_circuit (88 MB) 80 and 79, crankseg_1
 // (122 MB) 55 and 45 (one H200, cg). What comes through rings had better not drive the vectors out.
+// Nor does one whose rows are one chunk with coded values: poisson3d of 200^3 rows (199 MB) takes
+// 398 us without and 441 with rings.
 template <class T>
 Wanted CudaSystem<T>::wanted(const SolveSpec& spec) const {
   Wanted wanted = wanted_by(spec, sizeof(T));
   wanted.warps = threads_ / kWarp;
-  wanted.passing = bytes_of_pe_ > kCachedBytes;
-  wanted.slots = ring_slots_ < 0 && !wanted.passing && !spread_ ? 0 : ring_slots_;
+  wanted.passing = bytes_of_pe_ > kCachedBytes || keep_ >= 0;
+  if (wanted.passing)
+    wanted.kept = keep_ >= 0 ? keep_ : static_cast<std::int32_t>(256.0 * kKeptBytes / bytes_of_pe_);
+  std::int64_t rows = 0, entries = 0;
+  for (const PlanReport::Pe& pe : report_.pes) rows += pe.rows, entries += pe.nnz;
+  const bool coded =
+      std::ranges::any_of(sizes_, [](const ShareSize& share) { return share.matrix.values > 0; });
+  const bool light = coded && entries <= kChunkWidth * rows;
+  const bool pays = spread_ || keep_ >= 0 || (wanted.passing && !light);
+  wanted.slots = ring_slots_ < 0 && !pays ? 0 : ring_slots_;
   return wanted;
 }
 

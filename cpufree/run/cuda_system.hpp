@@ -86,6 +86,11 @@ class CudaSystem final : public System<T> {
 
   // Bytes of a matrix on a GPU that its second cache holds for the most part.
   static constexpr double kCachedBytes = 80e6;
+  // Of a larger one, bytes that it is told to keep, where nothing else needs it: all vectors are on
+  // chip. More, and lines drive out one another: of 109 MB (crankseg_1) 20 MB are best, of 145
+  // (crankseg_2) 23, of 123 (bmwcra_1) 15; 37.1, 55.5 and 52.9 us an iteration become 34.0, 49.1
+  // and 50.2 (one H200, prcg).
+  static constexpr double kKeptBytes = 20e6;
 
   // A kernel and what it keeps on chip.
   struct Choice {
@@ -161,6 +166,7 @@ class CudaSystem final : public System<T> {
   int threads_ = 0;
   int residency_mode_ = -1;
   int ring_slots_ = -1;
+  int keep_ = -1;
   bool spread_ = false;  // lanes share rows: then the matrix comes through rings
   bool block_halos_ = false;
   PlanReport report_;

@@ -38,7 +38,8 @@ CudaSystem<T>::CudaSystem(std::int64_t rows, std::int64_t all_rows, const System
       nvshmem_kernels_(spec.nvshmem_kernels),
       reduce_(spec.reduce),
       residency_mode_(spec.residency),
-      ring_slots_(spec.ring) {
+      ring_slots_(spec.ring),
+      keep_(spec.keep) {
   check(spec);
   devices_ = choose_devices(own_.here, spec.gpus);
   choose_nodes(spec, all_rows);

@@ -149,6 +149,12 @@ namespace {
 // cache, on which the products live: 60.8 us without rings, 46.4 with 2 slots, 51.1 with 4
 // (crankseg_1, one H200, cg).
 constexpr int kUsualSlots = 2;
+// Bytes on chip from which on another vector does not pay where values are coded: it takes from the
+// first cache, of which 60 KB are left, 28 beyond. Of such a product, which is bound by what it
+// looks up, that is worth more: on one H200 an iteration of cg takes 225 us with one vector of
+// Flan_1565 and 207 without, 95 with two of ldoor and 83 with one (but 255 with one of Serena,
+// whose values are as they are, and 274 without).
+constexpr std::size_t kRoomBesideCodes = 185'000;
 // Rows of a block from which on it pays to fetch vectors ahead: several rounds of its threads.
 constexpr std::int32_t kLongVectors = 2048;
 
@@ -203,12 +209,15 @@ FastMemory choose_residency(const std::vector<ShareSize>& shares, const Wanted& 
   for (const ShareSize& share : shares) kept.values = std::max(kept.values, share.matrix.values);
   kept.ring = ring_within(shares, wanted, limit);
   kept.look_ahead = kept.ring.slots > 0 && most_rows(shares) >= kLongVectors;
+  if (kept.ring.slots > 0 && kept.values > 0) limit = std::min(limit, kRoomBesideCodes);
   for (kept.vectors = wanted.vectors; kept.vectors > 0; --kept.vectors)
     for (const bool direction : {true, false}) {
       kept.direction = direction || !spared;
+      kept.ring.kept = kept.vectors == wanted.vectors ? wanted.kept : 0;
       best.bytes = resident_bytes(kept, wanted.value_bytes, 0);
       if (best.bytes <= limit) return best;
     }
+  kept.ring.kept = 0;
   Residency none;
   none.values = kept.values;
   none.ring = kept.ring;

@@ -121,11 +121,12 @@ struct Wanted {
   int warps = 0;
   int slots = 0;
   bool passing = false;
+  std::int32_t kept = 0;  // where all vectors stay on chip
 };
 
 // All vectors, p (a copy, or itself) and the matrix if the shares of all blocks fit into `limit`
 // bytes, if need be without the scratch vector, or without b; else rings, and as many vectors as
-// fit. `mode`: SystemSpec::residency.
+// fit, and pay. `mode`: SystemSpec::residency.
 FastMemory choose_residency(const std::vector<ShareSize>& shares, const Wanted& wanted,
                             std::size_t limit, int mode);
 

@@ -159,6 +159,9 @@ void check(const SystemSpec& spec) {
           "launchers must be 1 (one host thread launches the kernels of all GPUs) or 0 (one for "
           "each), not " +
               std::to_string(spec.launchers));
+  require(
+      spec.keep >= -1 && spec.keep <= 256,
+      "keep must lie between 0 and 256, or be -1 (automatic), not " + std::to_string(spec.keep));
   require(spec.spread >= -1 && spec.spread <= kMostSpread,
           "spread must lie between 0 (a row is one thread's) and " + std::to_string(kMostSpread) +
               " (2^spread threads share one), or be -1 (automatic), not " +

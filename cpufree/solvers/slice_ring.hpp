@@ -45,7 +45,8 @@ struct RingShape {
   std::int32_t slots = 0;       // of each
   std::int32_t slot_bytes = 0;  // a multiple of kSliceUnit; a slice's head comes last
   std::int32_t warps = 0;       // that have a ring
-  bool passing = false;         // what is copied is not worth keeping in a cache
+  bool passing = false;         // what is copied is not worth keeping in a cache, but for
+  std::int32_t kept = 0;        // so many of 256 copies, which are to stay there
 };
 
 // Where they are, warp after warp, and the chunks of each, interior rows' first.
@@ -82,7 +83,7 @@ concept BulkPort = requires(P& port, std::uint64_t* barrier, std::byte* to, cons
   port.bulk_barrier(barrier);
   port.bulk_announce(barrier, std::uint32_t{});
   // One lane: starts a copy of so many bytes, as all addresses a multiple of 16.
-  port.bulk_copy(to, from, std::uint32_t{}, barrier, true);
+  port.bulk_copy(to, from, std::uint32_t{}, barrier, CacheHint::none);
   // After barriers were made, by who made them.
   port.bulk_ready();
   // Until the phase of this parity is complete.
@@ -189,24 +190,28 @@ class RingReader {
       ahead_ = fetch(kWarp);
       used_ = 0;
     }
-    if (my_lane() == used_) copy(batch_, slot);
+    if (my_lane() == used_) copy(batch_, slot, hint_of(item_));
     ++used_;
     if (++item_ == count_) item_ = 0;
   }
-  CPUFREE_KERNEL_FN void copy(const FeedItem& item, std::uint32_t slot) {
-    const bool passing = ring_.shape.passing;
+  // Kept copies are spread evenly: cache and memory deliver side by side.
+  CPUFREE_KERNEL_FN CacheHint hint_of(std::uint32_t item) const {
+    if (!ring_.shape.passing) return CacheHint::none;
+    const auto kept = static_cast<std::uint32_t>(ring_.shape.kept);
+    return (item * kept & 255U) < kept ? CacheHint::keep : CacheHint::drop;
+  }
+  CPUFREE_KERNEL_FN void copy(const FeedItem& item, std::uint32_t slot, CacheHint hint) {
     std::uint64_t* const barrier = this->barrier(slot);
     std::byte* const to = place(slot);
     const std::uint32_t entries = item.bytes();
     const std::int32_t slice = item.slice();
     port_.bulk_announce(barrier, entries + (slice >= 0 ? kSliceHead : 0U));
     if (entries > 0)
-      port_.bulk_copy(to, ring_.bytes + std::size_t{item.unit} * kFeedUnit, entries, barrier,
-                      passing);
+      port_.bulk_copy(to, ring_.bytes + std::size_t{item.unit} * kFeedUnit, entries, barrier, hint);
     if (slice >= 0)
       port_.bulk_copy(to + ring_.shape.slot_bytes - kSliceHead,
                       ring_.heads + static_cast<std::size_t>(slice) * kSliceHead, kSliceHead,
-                      barrier, passing);
+                      barrier, hint);
   }
 
   P& port_;

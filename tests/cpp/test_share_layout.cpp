@@ -202,6 +202,26 @@ TEST(rings_have_their_room_before_vectors_do) {
   CHECK_EQ(choose_residency(shares, wanted, 100'000, -1).residency.ring.slots, 0);
 }
 
+TEST(the_second_cache_keeps_a_part_of_the_matrix_where_all_vectors_are_on_chip) {
+  const std::vector<ShareSize> shares{{1000, {90000, 32, 0, 0, 0}, 0, 12, 2688}};
+  const Wanted wanted{4, false, 8, 16, -1, true, 40};
+  CHECK_EQ(choose_residency(shares, wanted, 120'000, -1).residency.ring.kept, 40);
+  const Residency less = choose_residency(shares, wanted, 90'000, -1).residency;
+  CHECK(less.ring.slots > 0 && less.vectors < 4);
+  CHECK_EQ(less.ring.kept, 0);
+}
+
+TEST(coded_values_leave_room_for_the_first_cache) {
+  const auto vectors = [](std::int32_t values) {
+    const std::vector<ShareSize> shares{{8000, {90000, 250, 0, 0, values}, 0, 16, 2560}};
+    const FastMemory fast = choose_residency(shares, {4, false, 8, 16, -1, true}, 227'000, -1);
+    CHECK(fast.residency.ring.slots > 0 && !fast.residency.matrix);
+    return fast.residency.vectors;
+  };
+  CHECK_EQ(vectors(0), 2);  // 82 KB of rings, and 64 KB each
+  CHECK_EQ(vectors(100), 1);
+}
+
 TEST(rings_that_do_not_fit_are_left_out) {
   const std::vector<ShareSize> shares{{1000, {90000, 32, 0, 0, 0}, 0, 16, 2688}};
   const FastMemory fast = choose_residency(shares, {4, false, 8, 16, -1, true}, 50'000, -1);

@@ -312,7 +312,7 @@ class StreamingPort : public Port {
     machine().store(&block.rounds, &here, sizeof(here));
   }
   void bulk_copy(std::byte* to, const std::byte* from, std::uint32_t bytes, std::uint64_t* barrier,
-                 bool) {
+                 cpufree::CacheHint) {
     Block& block = shared_block();
     if (bytes == 0 || bytes % 16 != 0) throw std::logic_error("bytes of a bulk copy");
     block.bulks[barrier].push_back({to, from, bytes});

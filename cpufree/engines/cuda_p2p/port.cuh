@@ -379,8 +379,8 @@ class StreamingPort : public Port {
     announce(barrier, bytes);
   }
   __device__ static void bulk_copy(std::byte* to, const std::byte* from, std::uint32_t bytes,
-                                   std::uint64_t* barrier, bool passing) {
-    start_bulk_copy(to, from, bytes, barrier, passing);
+                                   std::uint64_t* barrier, CacheHint hint) {
+    start_bulk_copy(to, from, bytes, barrier, hint);
   }
   __device__ static void bulk_wait(std::uint64_t* barrier, std::uint32_t parity) {
     await_phase(barrier, parity);
