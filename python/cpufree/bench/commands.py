@@ -43,7 +43,8 @@ Matrices = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="[MATRIX|suite:NAME]...",
-        help=f"Files, gen:NAME?key=value, or suites. Default: {DEFAULT_SUITE}.",
+        help="Files, gen:NAME?key=value, suites, or suite:NAME/MATRIX of one. "
+        f"Default: {DEFAULT_SUITE}.",
         show_default=False,
     ),
 ]

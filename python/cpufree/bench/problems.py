@@ -47,16 +47,21 @@ class Case:
 
 
 def cases(texts: Sequence[str]) -> list[Case]:
-    """Return the cases of texts: `suite:NAME`, `gen:NAME?key=value`, or files.
+    """Return the cases of texts: `suite:NAME`, `suite:NAME/MATRIX`, `gen:NAME?key=value`, or files.
 
-    Raises InvalidInputError for suites, generators and files that are not there, and where two
-    have the same name.
+    Raises InvalidInputError for suites, matrices, generators and files that are not there, and
+    where two have the same name.
     """
     found: list[Case] = []
     for text in texts:
         if text.startswith("suite:"):
-            entries = generate.suite(text.removeprefix("suite:"))
-            found += [Case(entry.name, f"gen:{entry.spec}") for entry in entries]
+            suite, _, one = text.removeprefix("suite:").partition("/")
+            entries = generate.suite(suite)
+            if one and one not in (entry.name for entry in entries):
+                there = ", ".join(entry.name for entry in entries)
+                raise InvalidInputError(f"suite {suite} has no matrix '{one}': it has {there}")
+            mine = [entry for entry in entries if one in ("", entry.name)]
+            found += [Case(entry.name, f"gen:{entry.spec}") for entry in mine]
         elif text.startswith("gen:"):
             generate.parse_spec(text)
             found.append(Case(text.removeprefix("gen:"), text))
