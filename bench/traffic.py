@@ -153,16 +153,6 @@ def main(
     path = out or unused_name(RESULTS, "traffic")
     systems: list[dict[str, Any]] = []
     failed: dict[str, str] = {}
-    for source in matrices or MATRICES:
-        try:
-            with tempfile.TemporaryDirectory() as folder:
-                systems += measure(source, Path(folder))
-        except (CpufreeError, ValueError, OSError, subprocess.TimeoutExpired) as error:
-            failed[source] = str(error)
-            tell.print(f"traffic: {source}: {error}")
-        for entry in systems:
-            if entry["matrix"] == source:
-                show(entry)
     record = {
         "schema": SCHEMA,
         "benchmark": "traffic",
@@ -176,7 +166,17 @@ def main(
         "systems": systems,
         "failed": failed,
     }
-    write(record, path)
+    for source in matrices or MATRICES:
+        try:
+            with tempfile.TemporaryDirectory() as folder:
+                systems += measure(source, Path(folder))
+        except (CpufreeError, ValueError, OSError, subprocess.TimeoutExpired) as error:
+            failed[source] = str(error)
+            tell.print(f"traffic: {source}: {error}")
+        for entry in systems:
+            if entry["matrix"] == source:
+                show(entry)
+        write(record, path)
     tell.print(f"written: {path}")
     raise typer.Exit(1 if failed else 0)
 

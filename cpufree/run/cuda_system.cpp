@@ -42,7 +42,9 @@ template <class T>
 Wanted CudaSystem<T>::wanted(const SolveSpec& spec) const {
   Wanted wanted = wanted_by(spec, sizeof(T));
   wanted.warps = threads_ / kWarp;
-  wanted.passing = bytes_of_pe_ > kCachedBytes || keep_ >= 0;
+  const bool far = bytes_of_pe_ > kCachedBytes;
+  // Rings that rows need which threads share: of what lies between, the rest had better pass, too.
+  wanted.passing = far || keep_ >= 0 || (spread_ && bytes_of_pe_ > 2.0 * kKeptBytes);
   if (wanted.passing)
     wanted.kept = keep_ >= 0 ? keep_ : static_cast<std::int32_t>(256.0 * kKeptBytes / bytes_of_pe_);
   std::int64_t rows = 0, entries = 0;
@@ -50,7 +52,7 @@ Wanted CudaSystem<T>::wanted(const SolveSpec& spec) const {
   const bool coded =
       std::ranges::any_of(sizes_, [](const ShareSize& share) { return share.matrix.values > 0; });
   const bool light = coded && entries <= kChunkWidth * rows;
-  const bool pays = spread_ || keep_ >= 0 || (wanted.passing && !light);
+  const bool pays = spread_ || keep_ >= 0 || (far && !light);
   wanted.slots = ring_slots_ < 0 && !pays ? 0 : ring_slots_;
   return wanted;
 }
