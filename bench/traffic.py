@@ -67,7 +67,9 @@ def parse_counts(text: str) -> dict[str, float]:
 
     Raises ValueError where there are none, or those of several kernels.
     """
-    lines = [line for line in text.splitlines() if line.startswith('"')]
+    # The table, behind what others have printed.
+    lines = text[text.find('"ID","') :].splitlines() if '"ID","' in text else []
+    lines = [line for line in lines if line.startswith('"')]
     found: dict[str, float] = {}
     for row in csv.DictReader(lines):
         for name, metric in METRICS.items():
@@ -88,10 +90,11 @@ def count(arrays: Path, method: str, iterations: int) -> tuple[dict[str, float],
     ran = subprocess.run(
         [*profiler, *worker], capture_output=True, text=True, timeout=LIMIT, check=False
     )
-    if ran.returncode != 0:
-        raise ValueError(f"ncu ended with {ran.returncode}: {' '.join(ran.stdout.split()[-60:])}")
-    said = next(line for line in ran.stdout.splitlines() if line.startswith('{"iterations"'))
-    facts: dict[str, Any] = json.loads(said)
+    said = [line for line in ran.stdout.splitlines() if line.startswith('{"iterations"')]
+    if ran.returncode != 0 or not said:
+        last = " ".join((ran.stdout + ran.stderr).split()[-60:])
+        raise ValueError(f"ncu ended with {ran.returncode}: {last}")
+    facts: dict[str, Any] = json.loads(said[-1])
     if facts["iterations"] != iterations:
         raise ValueError(f"the solve ended after {facts['iterations']} of {iterations} iterations")
     return parse_counts(ran.stdout), facts

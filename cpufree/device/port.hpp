@@ -31,7 +31,7 @@ namespace cpufree {
 
 // What a second cache is to do with the lines that a copy brings: drop them first, treat them as
 // any others, or keep them longer than others.
-enum class CacheHint : std::uint32_t { drop, none, keep };
+enum class CacheHint : std::uint32_t { drop = 0, none = 1, keep = 2 };
 
 // How far a `publish` or `acquire` reaches: the blocks of this PE, or all PEs.
 enum class Scope : std::uint32_t { pe, system };

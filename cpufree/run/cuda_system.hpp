@@ -89,9 +89,9 @@ class CudaSystem final : public System<T> {
   // Of a larger one, bytes that it is told to keep, where nothing else needs it: all vectors are on
   // chip. More, and lines drive out one another: of 109 MB (crankseg_1) 20 MB are best, of 145
   // (crankseg_2) 23, of 123 (bmwcra_1) 15; 37.1, 55.5 and 52.9 us an iteration become 34.0, 49.1
-  // and 50.2 (one H200, prcg). On two, of half as much each, 30.3, 35.5 and 39.2
-  // become 25.0, 29.3, 34.0.
+  // and 50.2 (one H200, prcg; docs/design/spmv.md).
   static constexpr double kKeptBytes = 20e6;
+  static constexpr double kLeastKeptOf = 50e6;
 
   // A kernel and what it keeps on chip.
   struct Choice {

@@ -214,10 +214,12 @@ FastMemory choose_residency(const std::vector<ShareSize>& shares, const Wanted& 
     for (const bool direction : {true, false}) {
       kept.direction = direction || !spared;
       kept.ring.kept = kept.vectors == wanted.vectors ? wanted.kept : 0;
+      kept.ring.passing = wanted.passing || kept.ring.kept > 0;
       best.bytes = resident_bytes(kept, wanted.value_bytes, 0);
       if (best.bytes <= limit) return best;
     }
   kept.ring.kept = 0;
+  kept.ring.passing = wanted.passing;
   Residency none;
   none.values = kept.values;
   none.ring = kept.ring;

@@ -121,7 +121,7 @@ struct Wanted {
   int warps = 0;
   int slots = 0;
   bool passing = false;
-  std::int32_t kept = 0;  // where all vectors stay on chip
+  std::int32_t kept = 0;  // where all vectors stay on chip; the rest is then passing
 };
 
 // All vectors, p (a copy, or itself) and the matrix if the shares of all blocks fit into `limit`

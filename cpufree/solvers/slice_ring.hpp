@@ -47,6 +47,14 @@ struct RingShape {
   std::int32_t warps = 0;       // that have a ring
   bool passing = false;         // what is copied is not worth keeping in a cache, but for
   std::int32_t kept = 0;        // so many of 256 copies, which are to stay there
+
+  // What is said of a warp's copy of this number. Kept ones are spread evenly, so that cache and
+  // memory deliver side by side.
+  CPUFREE_FN CacheHint hint_of(std::uint32_t item) const {
+    if (!passing) return CacheHint::none;
+    const auto of_256 = static_cast<std::uint32_t>(kept);
+    return (item * of_256 & 255U) < of_256 ? CacheHint::keep : CacheHint::drop;
+  }
 };
 
 // Where they are, warp after warp, and the chunks of each, interior rows' first.
@@ -190,15 +198,9 @@ class RingReader {
       ahead_ = fetch(kWarp);
       used_ = 0;
     }
-    if (my_lane() == used_) copy(batch_, slot, hint_of(item_));
+    if (my_lane() == used_) copy(batch_, slot, ring_.shape.hint_of(item_));
     ++used_;
     if (++item_ == count_) item_ = 0;
-  }
-  // Kept copies are spread evenly: cache and memory deliver side by side.
-  CPUFREE_KERNEL_FN CacheHint hint_of(std::uint32_t item) const {
-    if (!ring_.shape.passing) return CacheHint::none;
-    const auto kept = static_cast<std::uint32_t>(ring_.shape.kept);
-    return (item * kept & 255U) < kept ? CacheHint::keep : CacheHint::drop;
   }
   CPUFREE_KERNEL_FN void copy(const FeedItem& item, std::uint32_t slot, CacheHint hint) {
     std::uint64_t* const barrier = this->barrier(slot);

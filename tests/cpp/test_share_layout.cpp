@@ -2,6 +2,7 @@
 #include "cpufree/run/share_layout.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "harness.hpp"
 #include "matrices.hpp"
@@ -209,6 +210,28 @@ TEST(the_second_cache_keeps_a_part_of_the_matrix_where_all_vectors_are_on_chip) 
   const Residency less = choose_residency(shares, wanted, 90'000, -1).residency;
   CHECK(less.ring.slots > 0 && less.vectors < 4);
   CHECK_EQ(less.ring.kept, 0);
+}
+
+TEST(what_is_not_kept_passes_where_something_is) {
+  const std::vector<ShareSize> shares{{1000, {90000, 32, 0, 0, 0}, 0, 12, 2688}};
+  const Wanted wanted{4, false, 8, 16, -1, false, 40};
+  CHECK(choose_residency(shares, wanted, 120'000, -1).residency.ring.passing);
+  CHECK(!choose_residency(shares, wanted, 90'000, -1).residency.ring.passing);
+}
+
+TEST(so_many_of_256_copies_are_kept) {
+  for (const std::int32_t kept : {0, 1, 40, 255, 256}) {
+    const RingShape ring{2, 2688, 12, true, kept};
+    std::int32_t found = 0;
+    for (std::uint32_t item = 0; item < 512; ++item) {
+      const CacheHint hint = ring.hint_of(item);
+      CHECK(hint == CacheHint::keep || hint == CacheHint::drop);
+      if (hint == CacheHint::keep) ++found;
+      if (kept > 0) CHECK(std::abs(found - static_cast<int>(item + 1) * kept / 256) <= 1);
+    }
+    CHECK_EQ(found, 2 * kept);
+  }
+  CHECK(RingShape{}.hint_of(7) == CacheHint::none);
 }
 
 TEST(coded_values_leave_room_for_the_first_cache) {

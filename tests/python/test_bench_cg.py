@@ -368,6 +368,7 @@ def test_file_of_a_user_is_measured_under_its_name(run: Run, tmp_path: Path) -> 
         (["heart"], 3, "for the suite write suite:heart"),
         (["poisson2d?nx=3"], 3, "for the generator write gen:poisson2d?nx=3"),
         (["suite:paper19"], 3, "the suites are paper18"),
+        (["suite:paper18/"], 3, "suite paper18 has no matrix '': it has"),
         (["suite:paper18/Flan"], 3, "suite paper18 has no matrix 'Flan': it has Queen_4147"),
         ([SMALL, SMALL], 3, "is there twice"),
         ([SMALL, "--contenders", "cupfree"], 3, "no contender 'cupfree'"),

@@ -25,7 +25,7 @@ def test_new_values_give_the_bits_of_a_new_solver(poisson: sp.csr_array, pes: in
     other, b = sp.csr_array(scale @ poisson @ scale), rhs(poisson)
     with Solver(poisson, engine="cuda_p2p", pes=pes) as solver:
         solver.solve(b)
-        solver.update(other)  # few values before, so that they were coded; many now
+        solver.update(other)
         found = solver.solve(b, rtol=1e-9)
     with Solver(other, engine="cuda_p2p", pes=pes) as fresh:
         assert np.array_equal(found.x, fresh.solve(b, rtol=1e-9).x)

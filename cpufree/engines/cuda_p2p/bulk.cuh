@@ -46,7 +46,7 @@ __device__ inline void start_bulk_copy(void* to, const void* from, std::uint32_t
                                        std::uint64_t* barrier, CacheHint hint) {
   asm volatile(
       "{ .reg .pred drop, keep; .reg .b64 first, normal, last, policy;"
-      "setp.eq.u32 drop, %4, 0;"
+      "setp.eq.u32 drop, %4, 0;"  // the numbers of CacheHint
       "setp.eq.u32 keep, %4, 2;"
       "createpolicy.fractional.L2::evict_first.b64 first, 1.0;"
       "createpolicy.fractional.L2::evict_normal.b64 normal, 1.0;"

@@ -42,7 +42,7 @@ DEFAULT_SUITE = "suite:paper18-small"
 Matrices = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="[MATRIX|suite:NAME]...",
+        metavar="[MATRIX|suite:NAME[/MATRIX]]...",
         help="Files, gen:NAME?key=value, suites, or suite:NAME/MATRIX of one. "
         f"Default: {DEFAULT_SUITE}.",
         show_default=False,

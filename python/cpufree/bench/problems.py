@@ -55,12 +55,12 @@ def cases(texts: Sequence[str]) -> list[Case]:
     found: list[Case] = []
     for text in texts:
         if text.startswith("suite:"):
-            suite, _, one = text.removeprefix("suite:").partition("/")
+            suite, slash, one = text.removeprefix("suite:").partition("/")
             entries = generate.suite(suite)
-            if one and one not in (entry.name for entry in entries):
+            if slash and one not in (entry.name for entry in entries):
                 there = ", ".join(entry.name for entry in entries)
                 raise InvalidInputError(f"suite {suite} has no matrix '{one}': it has {there}")
-            mine = [entry for entry in entries if one in ("", entry.name)]
+            mine = [entry for entry in entries if not slash or entry.name == one]
             found += [Case(entry.name, f"gen:{entry.spec}") for entry in mine]
         elif text.startswith("gen:"):
             generate.parse_spec(text)

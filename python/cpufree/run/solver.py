@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import threading
 import time
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
@@ -25,6 +24,7 @@ from .notes import numerical_notes, rounding_note
 from .outcome import result_of
 from .placement import GPU_NNZ, Asked, named_engine, place
 from .preparation import Prepared, prepare, solve_dtype
+from .turns import Turns
 from .watch import Progress, Watch
 
 
@@ -83,7 +83,7 @@ class Solver:
         self._team = in_processes.team_for(named, self._asked)
         laps.lap("join")
         self._sharing, self._check = (partition, reorder), check
-        self._lock = threading.Lock()
+        self._lock, self._closed = Turns("this Solver"), False
         self._unasked = named == "auto"
         with self._working():
             rows = isinstance(A, (RowSlab, RowSource))
@@ -105,20 +105,21 @@ class Solver:
 
     def _take(self, layout: Layout, prepared: Prepared | None, laps: Laps) -> None:
         """Solve with this layout from now on; `prepared` is its matrix, None: own rows."""
-        self._layout: Layout | None = layout
-        self._plan, self.warnings = layout.plan, [*layout.warnings]
         # A small system that has stayed on the CPU unasked is set up on a GPU too once a right-hand
         # side lies there. It is copied, for the caller may change A until then.
-        self._small: Prepared | None = None
-        if (
+        small = (
             prepared is not None
             and self._unasked
             and self.engine == "cpu_threads"
             and prepared.pattern.nnz < GPU_NNZ
             and core.cuda_built()
-        ):
-            self._small = prepared.copy()
+        )
+        self._small = prepared.copy() if small and prepared is not None else None
+        self._plan, self.warnings = layout.plan, [*layout.warnings]
         self._gpu_layout: Layout | None = None
+        self._layout: Layout | None = layout
+        if self._closed:  # by another thread, meanwhile
+            self._free()
         self.setup_seconds = laps.total()
         self._setup_timings = {"setup": self.setup_seconds, **laps.named("setup")}
 
@@ -134,9 +135,10 @@ class Solver:
                 entry has become 0, the 0 is stored. It is checked if the first one was, solved in
                 the same type, and copied.
 
-        Raises as Solver does, and MatrixError for another shape or pattern; the old values are then
-        still there. Where it is the new system that cannot be made (OutOfMemoryError, EngineError),
-        they are not, for there may not be memory for both: the Solver is closed.
+        Raises as Solver does, MatrixError for another shape or pattern, and InvalidInputError from
+        the progress function of a solve; the old values are then still there, but in several
+        processes, which all end. Where it is the new system that cannot be made (OutOfMemoryError,
+        EngineError), they are not, for there may not be memory for both: the Solver is closed.
         """
         with self._working(), self._lock:
             laps = Laps()
@@ -153,13 +155,16 @@ class Solver:
                 laps.lap("agree")
             placement, sharing = old.placement, old.sharing
             del old
-            self.close()  # there may not be memory for both
+            self._free()  # there may not be memory for both
             try:
-                layout = lay_out(prepared, placement, sharing, laps)
-            except CpufreeError as error:
-                error.args = (f"{error}; the old values are gone, too, and this Solver is closed",)
+                self._take(lay_out(prepared, placement, sharing, laps), prepared, laps)
+            except BaseException as error:
+                self.close()
+                if isinstance(error, CpufreeError):
+                    told = str(error).rstrip(".")
+                    told += "; the old values are gone, too, and this Solver is closed"
+                    error.args = (told, *error.args[1:])
                 raise
-            self._take(layout, prepared, laps)
 
     def _working(self) -> AbstractContextManager[None]:
         """Have the others of a team told of an error here: they would wait for this process."""
@@ -354,6 +359,10 @@ class Solver:
 
     def close(self) -> None:
         """Free the memory of the matrix; the Solver cannot solve any more."""
+        self._closed = True
+        self._free()
+
+    def _free(self) -> None:
         self._layout = self._gpu_layout = self._small = None
 
     def __enter__(self) -> Solver:
