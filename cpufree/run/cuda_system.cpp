@@ -36,7 +36,7 @@ CudaSystem<T>::~CudaSystem() {
 // A matrix that stays in a GPU's second cache, most of it, needs no rings: hood (35 MB) takes 22 us
 // without and 32 with them, tmt_sym (55 MB) 42 and 46, G3_circuit (88 MB) 80 and 79, crankseg_1
 // (122 MB) 55 and 45 (one H200, cg). Neither does one of coded values with eight entries a row or
-// fewer: poisson3d of 200^3 rows (199 MB) takes 398 us without and 441 with rings. What comes
+// fewer: poisson3d of 200^3 rows (199 MB) takes 404 us without and 434 with rings. What comes
 // through rings had better not drive the vectors out.
 template <class T>
 Wanted CudaSystem<T>::wanted(const SolveSpec& spec) const {
@@ -44,8 +44,6 @@ Wanted CudaSystem<T>::wanted(const SolveSpec& spec) const {
   wanted.warps = threads_ / kWarp;
   const bool far = bytes_of_pe_ > kCachedBytes;
   wanted.passing = far || keep_ >= 0;
-  // Rows that threads share come through rings from smaller matrices, too (55 MB and more
-  // measured).
   if (keep_ >= 0)
     wanted.kept = keep_;
   else if (far || (spread_ && bytes_of_pe_ > kLeastKeptOf))

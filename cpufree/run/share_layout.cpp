@@ -151,9 +151,9 @@ namespace {
 constexpr int kUsualSlots = 2;
 // Bytes on chip from which on another vector does not pay where values are coded: it takes from the
 // first cache, of which 60 KB are left, 28 beyond. Of such a product, which is bound by what it
-// looks up, that is worth more: on one H200 an iteration of cg takes 225 us with one vector of
-// Flan_1565 and 207 without, 95 with two of ldoor and 83 with one (but 255 with one of Serena,
-// whose values are as they are, and 274 without).
+// looks up, that is worth more: in a trial build on one H200 an iteration of cg took 225 us with
+// one vector of Flan_1565 and 207 without, 95 with two of ldoor and 83 with one (but 255 with one
+// of Serena, whose values are as they are, and 274 without).
 constexpr std::size_t kRoomBesideCodes = 185'000;
 // Rows of a block from which on it pays to fetch vectors ahead: several rounds of its threads.
 constexpr std::int32_t kLongVectors = 2048;

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import subprocess
 import sys
@@ -11,25 +10,17 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from bench_script import BENCH, load
 
 from cpufree.errors import CpufreeError
 
-BENCH = Path(__file__).parents[2] / "bench"
 FIRST = "gen:poisson2d?nx=512,ny=512"
 
 
 @pytest.fixture(scope="module")
 def bench() -> ModuleType:
-    """Return the script as a module; bench/ is on the path, as for a script there."""
-    sys.path.insert(0, str(BENCH))
-    try:
-        spec = importlib.util.spec_from_file_location("bench_nvshmem", BENCH / "nvshmem.py")
-        assert spec is not None and spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-    finally:
-        sys.path.remove(str(BENCH))
-    return module
+    """Return the script as a module."""
+    return load("nvshmem")
 
 
 def found(name: str, number: int, microseconds: list[float], start: float = 1.0) -> dict[str, Any]:

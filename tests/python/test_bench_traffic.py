@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from pathlib import Path
 from types import ModuleType
 
 import pytest
+from bench_script import load
 
-BENCH = Path(__file__).parents[2] / "bench"
 HEAD = '"ID","Kernel Name","Metric Name","Metric Unit","Metric Value"'
 
 
 @pytest.fixture(scope="module")
 def bench() -> ModuleType:
-    """Return the script as a module; bench/ is on the path, as for a script there."""
-    sys.path.insert(0, str(BENCH))
-    try:
-        spec = importlib.util.spec_from_file_location("bench_traffic", BENCH / "traffic.py")
-        assert spec is not None and spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-    finally:
-        sys.path.remove(str(BENCH))
-    return module
+    """Return the script as a module."""
+    return load("traffic")
 
 
 def printed(bench: ModuleType, kernels: int = 1) -> str:

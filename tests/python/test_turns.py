@@ -44,12 +44,13 @@ def test_a_solver_closed_during_an_update_stays_closed(monkeypatch: pytest.Monke
 
     solver = Solver(A, engine="cpu_threads")
     monkeypatch.setattr(module, "lay_out", slow)
-    thread = threading.Thread(target=solver.update, args=(2 * A,))
+    thread = threading.Thread(target=solver.update, args=(2 * A,), daemon=True)
     thread.start()
     assert begun.wait(20)
     solver.close()
     go_on.set()
     thread.join(20)
+    assert not thread.is_alive()
     with pytest.raises(InvalidInputError, match="closed"):
         solver.solve(B)
 

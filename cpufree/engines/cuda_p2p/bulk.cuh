@@ -40,8 +40,9 @@ __device__ inline void announce(std::uint64_t* barrier, std::uint32_t bytes) {
                "r"(bytes)
                : "memory");
 }
-// (A hint looked up in shared memory, already as the hardware's word for it, was slower than this,
-// whose words are constants: Flan_1565 took 220 us an iteration instead of 205, ldoor 91 and 80.)
+// The hardware's words for hints are constants here. Looked up in shared memory they took longer
+// than a choice between two constants: 220 us instead of 205 an iteration (Flan_1565, one H200,
+// prcg). What the choice among three takes has not been compared on one machine.
 __device__ inline void start_bulk_copy(void* to, const void* from, std::uint32_t bytes,
                                        std::uint64_t* barrier, CacheHint hint) {
   asm volatile(
