@@ -12,11 +12,13 @@
 
 namespace cpufree {
 
-// What a row costs in one iteration, in bytes: a value and a column index for each nonzero; some
-// twelve passes over vectors, and as much again for the time that short rows take whatever their
-// length. The weight by which rows are shared among blocks and PEs. (Geo_1438 begins with thousands
-// of rows of one entry: with passes alone, the block that has them is the last one to be done.)
-constexpr std::int64_t row_weight(std::int64_t nnz) { return 12 * nnz + 192; }
+// What a row costs in one iteration, in bytes: a value and a column index for each nonzero; and
+// what rows take whatever their length, vectors and the turn of a slice, as clocks of blocks on one
+// H200 have it. (Hook_1498, Geo_1438 and Bump_2911 begin and end with thousands of rows of one
+// entry: with fewer bytes for a row, the blocks that have them are the last ones to be done. These
+// would have 290, 285 and 390, Flan_1565 220.) The weight by which rows are shared among blocks and
+// PEs.
+constexpr std::int64_t row_weight(std::int64_t nnz) { return 12 * nnz + 288; }
 
 // Splits `rows` into `parts` contiguous ranges of about equal weight. `row_ptr` is indexed by row.
 // Every row lies in exactly one range; ranges may be empty; no cut is further than half a row from

@@ -12,6 +12,10 @@
 namespace cpufree {
 
 inline constexpr int kSliceRows = 32;
+// Entries of a row from which on lanes may share rows: a slice then has fewer of them, and no
+// tails.
+inline constexpr std::int64_t kLongRow = 64;
+inline constexpr int kLongRowLanes = 4;  // that share it, or eight
 
 struct SliceWidth {
   std::int64_t width = 0;  // entries of a row that are in the slice

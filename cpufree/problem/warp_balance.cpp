@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <iterator>
 #include <numeric>
-#include <utility>
 
 #include "cpufree/base/index.hpp"
 #include "cpufree/base/parallel.hpp"
+#include "cpufree/problem/interior_order.hpp"
 #include "cpufree/problem/slice_width.hpp"
 
 namespace cpufree {
@@ -16,9 +17,6 @@ namespace {
 
 // What a group of rows costs besides its entries, in entries of each row: its head, its vectors.
 constexpr std::int64_t kGroupCost = 8;
-// Entries of a row from which on lanes may share rows, so that nothing is padded to the longest row
-// of a group, and nothing has a tail.
-constexpr std::int64_t kLong = 64;
 // Rows are moved where the slowest warp has so many per cent of its work left, or fewer: on two
 // H200 83 and 88 were worth 3 % and 1 % of an iteration (audikw_1, Geo_1438), and 92 cost 2 %
 // (Flan_1565).
@@ -28,7 +26,7 @@ constexpr std::int64_t kWorth = 90;
 template <class T>
 std::vector<std::int64_t> costs_of(const LocalSystem<T>& local, RowRange rows) {
   const std::int64_t entries = local.row_ptr[at(rows.end)] - local.row_ptr[at(rows.begin)];
-  const bool whole = entries >= kLong * rows.size();
+  const bool whole = entries >= kLongRow * rows.size();
   std::vector<std::int64_t> costs;
   for (std::int32_t begin = rows.begin; begin < rows.end; begin += kSliceRows) {
     const std::int32_t end = std::min(begin + kSliceRows, rows.end);
@@ -81,7 +79,7 @@ std::vector<std::int32_t> balanced(const std::vector<std::int64_t>& costs, int w
   return at_place;
 }
 
-// The interior rows of a block in a new sequence, and what that gains.
+// The interior rows of a block in a new order, and what that gains.
 struct Sequence {
   std::vector<std::int32_t> rows;  // old numbers
   std::int64_t before = 0;         // of the busiest warp
@@ -101,29 +99,6 @@ Sequence new_sequence(const LocalSystem<T>& local, RowRange rows, int warps) {
       sequence.rows.push_back(row);
   }
   return sequence;
-}
-
-// Moves the rows of a range, whose columns have their new numbers already.
-template <class T>
-void move_rows(LocalSystem<T>& local, RowRange rows, const std::vector<std::int32_t>& sequence) {
-  const std::int64_t first = local.row_ptr[at(rows.begin)];
-  const std::vector<std::int64_t> ptr(local.row_ptr.begin() + rows.begin,
-                                      local.row_ptr.begin() + rows.end + 1);
-  const std::vector<std::int32_t> col(local.col.begin() + first, local.col.begin() + ptr.back());
-  const std::vector<T> val(local.val.begin() + first, local.val.begin() + ptr.back());
-  const std::vector<std::int32_t> names(local.global_row.begin() + rows.begin,
-                                        local.global_row.begin() + rows.end);
-  std::int64_t to = first;
-  for (std::size_t k = 0; k < sequence.size(); ++k) {
-    const std::size_t old = at(sequence[k] - rows.begin);
-    const std::int64_t count = ptr[old + 1] - ptr[old];
-    std::copy_n(col.begin() + (ptr[old] - first), count, local.col.begin() + to);
-    std::copy_n(val.begin() + (ptr[old] - first), count, local.val.begin() + to);
-    local.global_row[at(rows.begin) + k] = names[old];
-    to += count;
-    // The end of the range is where it was, and the next block's thread reads it.
-    if (k + 1 < sequence.size()) local.row_ptr[at(rows.begin) + k + 1] = to;
-  }
 }
 
 bool all_in_one_turn(const std::vector<std::vector<BlockPlan>>& blocks, const Peers& peers,
@@ -159,26 +134,18 @@ void balance_warps(HaloPlan<T>& plan, const std::vector<std::vector<BlockPlan>>&
   const int of_pe = static_cast<int>(blocks.front().size());
   if (all_in_one_turn(blocks, peers, warps)) return;
   std::vector<Sequence> sequences(at(pes * of_pe));
-  std::vector<std::vector<std::int32_t>> new_row(at(pes));  // of interior rows
-  for (std::size_t pe = 0; pe < at(pes); ++pe) new_row[pe].resize(at(plan.local[pe].interior));
   in_parallel(pes * of_pe, [&](int k) {
     const std::size_t pe = at(k / of_pe);
     const RowRange rows = blocks[pe][at(k % of_pe)].interior;
-    auto& sequence = sequences[at(k)] = new_sequence(plan.local[pe], rows, warps);
-    for (std::size_t place = 0; place < sequence.rows.size(); ++place)
-      new_row[pe][at(sequence.rows[place])] = rows.begin + static_cast<std::int32_t>(place);
+    sequences[at(k)] = new_sequence(plan.local[pe], rows, warps);
   });
   if (!is_worth_it(sequences, of_pe, peers)) return;
-  in_parallel(pes * of_pe, [&](int k) {
-    const std::size_t pe = at(k / of_pe);
-    LocalSystem<T>& local = plan.local[pe];
-    const BlockPlan& block = blocks[pe][at(k % of_pe)];
-    for (const RowRange rows : {block.interior, block.boundary})
-      for (auto e = local.row_ptr[at(rows.begin)]; e < local.row_ptr[at(rows.end)]; ++e)
-        if (std::int32_t& column = local.col[at(e)]; column < local.interior)
-          column = new_row[pe][at(column)];
-    move_rows(local, block.interior, sequences[at(k)].rows);
-  });
+  for (std::size_t pe = 0; pe < at(pes); ++pe) {
+    std::vector<std::int32_t> rows;
+    for (int k = 0; k < of_pe; ++k)
+      std::ranges::copy(sequences[pe * at(of_pe) + at(k)].rows, std::back_inserter(rows));
+    reorder_interior(plan.local[pe], rows);
+  }
 }
 
 template void balance_warps(HaloPlan<float>&, const std::vector<std::vector<BlockPlan>>&,

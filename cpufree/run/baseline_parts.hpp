@@ -11,6 +11,7 @@
 
 #include "cpufree/baselines/comm.hpp"
 #include "cpufree/baselines/drive.hpp"
+#include "cpufree/problem/length_windows.hpp"
 #include "cpufree/run/baseline.hpp"
 #include "cpufree/run/setup.hpp"
 
@@ -22,7 +23,9 @@ template <class T>
 HaloPlan<T> plan_for(const CsrView<T>& matrix, std::span<const std::int32_t> part,
                      std::span<const std::int32_t> order, int pes) {
   require(matrix.n >= 1, "the matrix has no rows");
-  return plan_of(matrix, part, order, pes);
+  HaloPlan<T> plan = plan_of(matrix, part, order, pes);
+  sort_by_length(plan, AllHere(plan.local.size()));  // as the persistent kernels have it
+  return plan;
 }
 
 template <class T>

@@ -7,6 +7,8 @@
 
 #include "cpufree/base/index.hpp"
 #include "cpufree/base/parallel.hpp"
+#include "cpufree/problem/length_windows.hpp"
+#include "cpufree/problem/slice_width.hpp"
 #include "cpufree/problem/warp_balance.hpp"
 #include "cpufree/run/cuda_devices.hpp"
 #include "cpufree/run/cuda_engine.hpp"
@@ -188,6 +190,7 @@ auto CudaSystem<T>::share_out(HaloPlan<T>& plan, std::span<const std::int32_t> o
       return *std::move(sharing);
   Sharing sharing;
   const auto peers = peers_of(team_.get(), spec.pes);
+  if (spec.cut != 0) sort_by_length(plan, *peers);
   sharing.plans = make_block_plans(plan, *peers, blocks_, spec.boundary_blocks);
   if (spec.cut != 0) balance_warps(plan, sharing.plans, *peers, threads_ / kWarp);
   sharing.sources.resize(at(own_.here));
@@ -266,11 +269,10 @@ void CudaSystem<T>::upload(HaloPlan<T>& plan, const std::vector<PeLayout>& layou
 template <class T>
 bool CudaSystem<T>::should_spread(const std::vector<ShareSize>& sizes,
                                   const SystemSpec& spec) const {
-  constexpr std::int64_t kLong = 64;  // entries of a row
   if (spec.residency == 0 || spec.ring == 0 || spec.ring == 1) return false;
   std::int64_t rows = 0, entries = 0;
   for (const PlanReport::Pe& pe : report_.pes) rows += pe.rows, entries += pe.nnz;
-  if (entries < kLong * rows) return false;
+  if (entries < kLongRow * rows) return false;
   for (const ShareSize& share : sizes)
     if (share.matrix.values > 0) return false;
   SolveSpec most;

@@ -6,6 +6,7 @@
 
 #include "cpufree/base/error.hpp"
 #include "cpufree/problem/block_plan.hpp"
+#include "cpufree/problem/partition.hpp"
 #include "cpufree/problem/slice_width.hpp"
 #include "cpufree/reference/cg.hpp"
 #include "harness.hpp"
@@ -170,7 +171,8 @@ TEST(blocks_share_what_slices_take_with_their_padding) {
   std::vector<std::int64_t> padded{0};
   append_padded(plan.local[0].row_ptr, {0, kRows}, padded);
   const auto taken = [&](const RowRange& rows) {
-    return 12 * (padded[at(rows.end)] - padded[at(rows.begin)]) + 192 * std::int64_t{rows.size()};
+    const std::int64_t entries = padded[at(rows.end)] - padded[at(rows.begin)];
+    return row_weight(entries) + row_weight(0) * (rows.size() - 1);
   };
   const auto plans = make_block_plans(plan, 8);
   for (const BlockPlan& b : plans[0]) {
