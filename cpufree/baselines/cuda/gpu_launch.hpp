@@ -222,13 +222,13 @@ __global__ void __launch_bounds__(kThreads, F::kResident) step(const __grid_cons
   if (meets) tell_sides(f.sync);
 }
 
-// What steps before it have stored comes before the flags.
 struct MeetingFlags {
   const StepMeeting& meeting;
   __device__ bool poll(std::int32_t side) const {
     return reached(cuda_p2p::load_flag(meeting.arrived[side]), meeting.epoch);
   }
 };
+// What steps before it on the stream have stored comes before the flags.
 inline __global__ void meet(const __grid_constant__ StepMeeting meeting) {
   cuda_p2p::fence_release_system();
   for (std::int32_t side = 0; side < meeting.sides; ++side)
