@@ -30,7 +30,7 @@
 #include <vector>
 
 #include "cpufree/baselines/comm.hpp"
-#include "cpufree/baselines/nvshmem_library.hpp"
+#include "cpufree/baselines/nvshmem_team.hpp"
 
 namespace cpufree::baselines {
 
@@ -42,7 +42,7 @@ class Nvshmem : public Comm<T> {
   // Moves the rank's buffer and vectors with ghosts into symmetric memory, which lives as long as
   // the process.
   Nvshmem(const HaloPlan<T>& plan, Rank<T>& rank, ShmemLibrary library, double wait_limit)
-      : library_(std::move(library)), rank_(rank), wait_limit_(wait_limit) {
+      : team_(std::move(library), rank.compute), rank_(rank), wait_limit_(wait_limit) {
     std::size_t longest = 0;
     std::size_t most = 0;
     for (const LocalSystem<T>& local : plan.local) {
@@ -51,23 +51,23 @@ class Nvshmem : public Comm<T> {
       most = std::max(most, sent);
       longest = std::max(longest, at(local.rows()) + at(local.ghosts));
     }
-    for (DeviceArray<T>& v : rank.ghosted) v = symmetric<T>(longest);
-    rank.buffer = symmetric<T>(most);
-    signals_ = symmetric<std::uint64_t>(plan.local.size() * kApart);
-    source_ = symmetric<double>(kLength);
-    ring_ = symmetric<double>(kRing * kLength);
+    for (DeviceArray<T>& v : rank.ghosted) v = team_.symmetric<T>(longest);
+    rank.buffer = team_.symmetric<T>(most);
+    signals_ = team_.symmetric<std::uint64_t>(plan.local.size() * kApart);
+    source_ = team_.symmetric<double>(kLength);
+    ring_ = team_.symmetric<double>(kRing * kLength);
     for (const Neighbour& neighbour : rank.neighbours) {
       const LocalSystem<T>& there = plan.local[at(neighbour.pe)];
       const auto mine = std::ranges::find(there.neighbours, rank.pe, &Neighbour::pe);
       landing_.push_back(at(there.rows()) + at(mine->first_ghost));
     }
-    meet(kCopyLimit);  // others may take longer to be set up
+    team_.meet(kCopyLimit);  // others may take longer to be set up
   }
 
   // Nobody clears, or writes, what another one still needs.
   void begin(const Ranks&) override {
     for (std::size_t k = 0; k < totals_.size(); ++k) totals_[k] = rank_.sums.data() + k;
-    meet(wait_limit_);
+    team_.meet(wait_limit_);
   }
 
   void send(const Ranks& ranks, Ghosted which) override {
@@ -77,13 +77,14 @@ class Nvshmem : public Comm<T> {
     const OnDevice here(rank.device);
     rank.compute.record(rank.packed);
     rank.comm.wait_for(rank.packed);
-    const auto& put = rank.neighbours.size() == 1 ? library_.put_signal : library_.put_signal_nbi;
+    const ShmemLibrary& library = team_.library();
+    const auto& put = rank.neighbours.size() == 1 ? library.put_signal : library.put_signal_nbi;
     for (std::size_t k = 0; k < rank.neighbours.size(); ++k)
       put(rank.vector(which) + landing_[k], rank.buffer.data() + rank.first_sent[k],
           at(rank.neighbours[k].sent) * sizeof(T), signal_from(rank.pe), exchange_, kShmemSet,
           rank.neighbours[k].pe, rank.comm);
     for (const Neighbour& neighbour : rank.neighbours)
-      library_.wait(signal_from(neighbour.pe), kShmemGe, exchange_, rank.comm);
+      library.wait(signal_from(neighbour.pe), kShmemGe, exchange_, rank.comm);
     rank.comm.record(rank.moved);
   }
   void receive(Rank<T>& rank, Ghosted) override {
@@ -106,8 +107,7 @@ class Nvshmem : public Comm<T> {
       rank.compute.record(rank.packed);
       rank.comm.wait_for(rank.packed);
     }
-    const double* const to =
-        reduce(library_.sum, sums.count, sums.overlapped ? rank.comm : rank.compute);
+    const double* const to = reduce(sums.count, sums.overlapped ? rank.comm : rank.compute);
     for (int k = 0; k < sums.count; ++k) totals_[at(sums.first + k)] = to + k;
   }
   void end_sum(const Ranks& ranks, const Sums& sums) override {
@@ -119,50 +119,25 @@ class Nvshmem : public Comm<T> {
   }
 
   // With idle streams.
-  double slowest(double seconds) override {
-    const OnDevice here(rank_.device);
-    source_.upload(rank_.compute, &seconds, 1);
-    double* const to = reduce(library_.max, 1, rank_.compute);
-    rank_.compute.drain(Deadline(kCopyLimit), "the times of the other processes");
-    DeviceArray<double>::borrow(to, 1).download(rank_.compute, &seconds, 1);
-    return seconds;
-  }
+  double slowest(double seconds) override { return team_.largest(seconds); }
 
  private:
   static constexpr int kLength = kMaxSums + 1;  // even
   static constexpr std::uint64_t kRing = 4;
   static constexpr std::size_t kApart = 16;  // 128 bytes
 
-  template <class V>
-  DeviceArray<V> symmetric(std::size_t count) const {
-    const std::size_t bytes = std::max<std::size_t>(count, 1) * sizeof(V);
-    void* const p = library_.allocate(bytes);
-    if (p == nullptr)
-      throw OutOfMemory("NVSHMEM's symmetric memory has no room for " + std::to_string(bytes) +
-                        " bytes more on each GPU; use more GPUs, or free what else is on them");
-    DeviceArray<V> array = DeviceArray<V>::borrow(static_cast<V*>(p), count);
-    array.clear(rank_.compute);
-    return array;
-  }
-
-  void meet(double limit) const {
-    const OnDevice here(rank_.device);
-    library_.barrier(rank_.compute);
-    rank_.compute.drain(Deadline(limit), "the other processes of this baseline");
-  }
-
   std::uint64_t* signal_from(int pe) const { return signals_.data() + at(pe) * kApart; }
 
   // The source, padded to an even number: for those NVSHMEM has its algorithm of low latency, and
   // one in which all PEs add in the same order, so that all have the same bits and stop together.
-  double* reduce(const std::function<ShmemLibrary::Reduce>& how, int count, const Stream& stream) {
+  double* reduce(int count, const Stream& stream) {
     double* const to = ring_.data() + (reductions_++ % kRing) * kLength;
-    if (how(kShmemWorld, to, source_.data(), at(count + count % 2), stream) != 0)
+    if (team_.library().sum(kShmemWorld, to, source_.data(), at(count + count % 2), stream) != 0)
       throw EngineError("a reduction of NVSHMEM could not be launched");
     return to;
   }
 
-  ShmemLibrary library_;
+  ShmemTeam team_;
   const Rank<T>& rank_;
   double wait_limit_;
   DeviceArray<std::uint64_t> signals_;  // of each PE

@@ -76,7 +76,8 @@ std::int32_t cut_part(StepTiles& tiles, std::int64_t planes, Part part) {
 
 template <class T>
 struct Slab {
-  Slab(const SlabLayout& where, int number, int on, int chunk_depth)
+  // `bare`: its values get their memory from somebody else.
+  Slab(const SlabLayout& where, int number, int on, int chunk_depth, bool bare = false)
       : layout(where),
         pe(number),
         device(on),
@@ -88,7 +89,7 @@ struct Slab {
         inner_done(on),
         edge_done(on) {
     for (DeviceArray<T>& copy : values)
-      copy = DeviceArray<T>(compute, at((planes + 2) * layout.plane));
+      if (!bare) copy = DeviceArray<T>(compute, at((planes + 2) * layout.plane));
     for (int k = 0; k < 2; ++k) {
       if (const int other = layout.beside(pe, k); other >= 0 && layout.pes > 1)
         sides.push_back({k, other});

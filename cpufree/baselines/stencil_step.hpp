@@ -61,6 +61,16 @@ struct StepSync {
   WaitBound bound;
 };
 
+// A kernel of one thread between two steps: tells the neighbours that those before it on the stream
+// have ended, and waits until they say the same.
+struct StepMeeting {
+  std::int32_t sides = 0;
+  Epoch epoch = 0;  // steps that have ended
+  const Flag* arrived[2] = {};
+  Flag* tell[2] = {};
+  WaitBound bound;
+};
+
 template <int D, class T>
 struct JacobiStep {
   const T* from = nullptr;  // first owned plane

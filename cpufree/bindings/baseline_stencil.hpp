@@ -23,13 +23,18 @@ namespace cpufree {
 namespace [[gnu::visibility("hidden")]] python {
 
 inline StencilBaselineSpec stencil_spec_of(const nb::dict& options) {
-  require_known(options, {"threads", "unroll", "depth", "wait_limit", "nccl_library"});
+  require_known(options, {"threads", "unroll", "depth", "wait_limit", "nccl_library",
+                          "nvshmem_library", "exchange", "rank", "nvshmem_id"});
   StencilBaselineSpec spec;
   spec.threads = option(options, "threads", spec.threads);
   spec.unroll = option(options, "unroll", spec.unroll);
   spec.depth = option(options, "depth", spec.depth);
   spec.wait_limit = option(options, "wait_limit", spec.wait_limit);
   spec.nccl_library = nccl_path(option(options, "nccl_library", spec.nccl_library));
+  spec.nvshmem_library = option(options, "nvshmem_library", spec.nvshmem_library);
+  spec.exchange = option(options, "exchange", spec.exchange);
+  spec.rank = option(options, "rank", spec.rank);
+  spec.nvshmem_id = option(options, "nvshmem_id", spec.nvshmem_id);
   return spec;
 }
 
@@ -55,7 +60,8 @@ class PyStencilBaseline {
   nb::dict facts() const {
     const StencilBaselineFacts& facts =
         std::visit([](const auto& b) -> const auto& { return b->facts(); }, baseline_);
-    nb::dict d, versions;
+    nb::dict d, versions, trials;
+    for (const auto& [name, seconds] : facts.exchange_seconds) trials[name.c_str()] = seconds;
     for (const auto& [name, version] : facts.versions) versions[name.c_str()] = version;
     d["kind"] = facts.kind;
     d["pes"] = facts.pes;
@@ -63,6 +69,10 @@ class PyStencilBaseline {
     d["planes"] = facts.planes;
     d["depth"] = facts.depth;
     d["halo_bytes"] = facts.halo_bytes;
+    if (!facts.exchange.empty()) {
+      d["exchange"] = facts.exchange;
+      d["exchange_seconds"] = trials;
+    }
     d["versions"] = versions;
     d["notes"] = facts.notes;
     d["setup_seconds"] = facts.setup_seconds;

@@ -11,30 +11,10 @@
 
 #include "cpufree/baselines/comm_nvshmem.hpp"
 #include "cpufree/baselines/hosted.hpp"
-#include "cpufree/run/baseline_check.hpp"
 #include "cpufree/run/baseline_parts.hpp"
+#include "cpufree/run/baseline_process.hpp"
 
 namespace cpufree::baselines {
-
-// An id in hexadecimal.
-inline std::string text_of(const ShmemId& id) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string text;
-  for (const char byte : id) {
-    text += kDigits[static_cast<unsigned char>(byte) / 16];
-    text += kDigits[static_cast<unsigned char>(byte) % 16];
-  }
-  return text;
-}
-inline ShmemId id_of(const std::string& text) {
-  ShmemId id = {};
-  require(text.size() == 2 * id.size() &&
-              text.find_first_not_of("0123456789abcdef") == std::string::npos,
-          "nvshmem_id is not what nvshmem_id() of PE 0 has returned");
-  for (std::size_t k = 0; k < id.size(); ++k)
-    id[k] = static_cast<char>(std::stoi(text.substr(2 * k, 2), nullptr, 16));
-  return id;
-}
 
 template <class T>
 class ShmemBaseline : public Baseline<T> {
@@ -44,24 +24,21 @@ class ShmemBaseline : public Baseline<T> {
       : spec_(spec), kind_(kind_info(spec.kind)) {
     const auto begin = std::chrono::steady_clock::now();
     check_spec(spec, kind_);
-    require(spec.rank >= 0 && spec.rank < spec.pes,
-            "rank must lie between 0 and pes - 1, not " + std::to_string(spec.rank));
     // What is wrong with the machine or the matrix is known before anybody is waited for.
-    const int gpu = choose_gpu();
-    const ShmemLibrary library = load_shmem(spec.nvshmem_library);
-    const ShmemId id = id_of(spec.nvshmem_id);
+    const Process process = process_of(spec);
     const HaloPlan<T> plan = plan_for(matrix, part, order, spec.pes);
     rows_ = rows_of(plan);
     std::vector<std::unique_ptr<Rank<T>>> ranks;
-    ranks.push_back(std::make_unique<Rank<T>>(spec.rank, gpu, plan.local[at(spec.rank)],
+    ranks.push_back(std::make_unique<Rank<T>>(spec.rank, process.gpu, plan.local[at(spec.rank)],
                                               spec.preconditioner == Preconditioner::jacobi));
-    library.start(spec.rank, spec.pes, id);
-    auto comm = std::make_unique<Nvshmem<T>>(plan, *ranks.front(), library, spec.wait_limit);
+    process.library.start(spec.rank, spec.pes, process.id);
+    auto comm =
+        std::make_unique<Nvshmem<T>>(plan, *ranks.front(), process.library, spec.wait_limit);
     Driving driving;
     driving.lag = static_cast<std::uint64_t>(spec.lag);
     driving.wait_limit = spec.wait_limit;
     hosted_.emplace(std::move(ranks), std::move(comm), driving);
-    describe(library);
+    describe(process.library);
     choose_spmv(hosted_->all(), hosted_->comm(), spec.spmv, facts_);
     facts_.setup_seconds = hosted_->comm().slowest(
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
@@ -78,16 +55,6 @@ class ShmemBaseline : public Baseline<T> {
   }
 
  private:
-  // Makes it current, which NVSHMEM goes by.
-  int choose_gpu() const {
-    const std::vector<int> gpus = gpus_of(spec_.kind, spec_.pes, spec_.gpus);
-    const int mine = gpus[at(spec_.rank)];
-    for (const int gpu : gpus)
-      if (gpu != mine) check_reach(mine, gpu, spec_.kind);
-    check(gpuSetDevice(mine), "gpuSetDevice");
-    return mine;
-  }
-
   void describe(const ShmemLibrary& library) {
     facts_.kind = spec_.kind;
     facts_.pes = spec_.pes;

@@ -2,9 +2,6 @@
 #pragma once
 
 #include <cmath>
-#include <exception>
-#include <functional>
-#include <thread>
 
 #include "cpufree/base/error.hpp"
 #include "cpufree/reference/cg.hpp"
@@ -12,6 +9,7 @@
 #include "gpu_names.hpp"
 #include "harness.hpp"
 #include "matrices.hpp"
+#include "process_threads.hpp"
 
 namespace baseline_rig {
 
@@ -60,7 +58,7 @@ class Processes : public Baseline<T> {
   Processes(const CsrView<T>& matrix, const Part& part, const Part& order, BaselineSpec spec)
       : part_(part), pes_(static_cast<std::size_t>(spec.pes)) {
     spec.nvshmem_id = make_shmem_id(spec.nvshmem_library);
-    each([&](std::size_t pe) {
+    each_process(pes_.size(), [&](std::size_t pe) {
       BaselineSpec mine = spec;
       mine.rank = static_cast<int>(pe);
       pes_[pe] = make_baseline<T>(matrix, part, order, mine);
@@ -73,7 +71,8 @@ class Processes : public Baseline<T> {
   BaselineResult solve(std::span<const T> b, std::span<T> x, const BaselineSolve& how) override {
     results.assign(pes_.size(), {});
     std::vector<std::vector<T>> found(pes_.size(), std::vector<T>(x.size()));
-    each([&](std::size_t pe) { results[pe] = pes_[pe]->solve(b, found[pe], how); });
+    each_process(pes_.size(),
+                 [&](std::size_t pe) { results[pe] = pes_[pe]->solve(b, found[pe], how); });
     for (std::size_t i = 0; i < x.size(); ++i)
       x[i] = found[part_.empty() ? 0 : static_cast<std::size_t>(part_[i])][i];
     return results.front();
@@ -82,23 +81,6 @@ class Processes : public Baseline<T> {
   std::vector<BaselineResult> results;  // of the last solve, by process
 
  private:
-  void each(const std::function<void(std::size_t)>& work) {
-    std::vector<std::exception_ptr> errors(pes_.size());
-    {
-      std::vector<std::jthread> threads;
-      for (std::size_t pe = 0; pe < pes_.size(); ++pe)
-        threads.emplace_back([&, pe] {
-          try {
-            work(pe);
-          } catch (...) {
-            errors[pe] = std::current_exception();
-          }
-        });
-    }
-    for (const std::exception_ptr& error : errors)
-      if (error) std::rethrow_exception(error);
-  }
-
   Part part_;
   std::vector<std::unique_ptr<Baseline<T>>> pes_;
 };

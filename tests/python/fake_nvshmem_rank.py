@@ -1,5 +1,6 @@
-"""A rank of nvshmem_on_stream with a stand-in for the extension, which does what options say.
+"""A rank of a contender over NVSHMEM, with a stand-in for the extension.
 
+With "stencil" as its first argument it is one of the stencils' nvshmem. It does what options say:
 "at_load" and "at_solve" are lists by rank: "refuse" (unsupported), "fail", "crash", "hang", or "".
 """
 
@@ -55,6 +56,28 @@ class Baseline:
         return {**answer, "reason": "CONVERGED_ITS"}
 
 
+class StencilBaseline:
+    """Takes what the extension's takes; a value becomes 1 + rank in the planes of a PE."""
+
+    def __init__(self, *arguments: Any) -> None:
+        _, self.shape, _, _, self.pes, self.gpus, self.options = arguments
+        behave(self.options.get("at_load", []), self.options["rank"])
+
+    def facts(self) -> dict[str, Any]:
+        """Return what was asked for, and whose process this is."""
+        heap = os.environ["NVSHMEM_SYMMETRIC_SIZE"]
+        return {"gpus": self.gpus, "pid": os.getpid(), "heap": int(heap), **self.options}
+
+    def run(self, iterations: int, variant: str, start: Any, out: Any) -> float:
+        """Do iterations by decree, from the first values on where the run is a full one."""
+        assert (start is not None) == (variant == "full")
+        behave(self.options.get("at_solve", []), self.options["rank"])
+        if out is not None:
+            rank, planes = self.options["rank"], self.shape[0] - 2
+            out[1 + planes * rank // self.pes : 1 + planes * (rank + 1) // self.pes] = 1.0 + rank
+        return 0.25
+
+
 def version(library: str) -> str:
     """Return a version, unless the library says otherwise."""
     if library == "missing":
@@ -74,8 +97,13 @@ def make_id(library: str) -> str:
 
 module = ModuleType("cpufree._baselines")
 module.Baseline = Baseline  # type: ignore[attr-defined]
+module.StencilBaseline = StencilBaseline  # type: ignore[attr-defined]
 module.nvshmem_version = version  # type: ignore[attr-defined]
 module.nvshmem_id = make_id  # type: ignore[attr-defined]
 sys.modules["cpufree._baselines"] = module
 assert np.zeros(1).size == 1  # loaded before anybody is waited for
+if sys.argv[1] == "stencil":
+    from cpufree.bench.stencil.nvshmem_rank import RankSolver
+
+    sys.exit(nvshmem_rank.main(sys.argv[2:], RankSolver))
 sys.exit(nvshmem_rank.main(sys.argv[1:]))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +13,17 @@ import pytest
 from gpus_here import COUNTS, HERE, NUMBERS, needs_gpu, several
 
 from cpufree import cli, stencil
-from cpufree.errors import InvalidInputError, UnsupportedError
+from cpufree.bench import nvshmem
+from cpufree.bench.stencil.nvshmem_solver import NvshmemSolver
+from cpufree.bench.stencil.problem import checksum, make_folder, read_folder
+from cpufree.errors import EngineError, InvalidInputError, UnsupportedError
 
 baselines = pytest.importorskip("cpufree._baselines", reason="no baselines in this build")
 pytestmark = needs_gpu
 
-KINDS = [kind["name"] for kind in baselines.stencil_kinds() if kind["available"]] if HERE else []
+AVAILABLE = [kind["name"] for kind in baselines.stencil_kinds() if kind["available"]]
+KINDS = [name for name in AVAILABLE if name != "nvshmem" and HERE]  # whose PEs are processes
+EXCHANGES = ("meet", "signal", "meet_beside", "signal_beside", "put_beside")
 PRECISIONS = {"single": np.float32, "double": np.float64}
 SHAPES = [(37, 70), (300, 1111), (64, 2048), (21, 34, 45), (40, 64, 260)]
 
@@ -120,6 +127,64 @@ def test_library_that_is_not_there_is_named() -> None:
         make("nccl", (8, 8), 1, nccl_library="/nowhere/libnccl.so.2")
 
 
+@pytest.fixture
+def solver() -> Iterator[NvshmemSolver]:
+    """Return the contender of NVSHMEM; end its processes."""
+    if why := nvshmem.problem():
+        pytest.skip(why)
+    solver = NvshmemSolver()
+    yield solver
+    solver.close()
+
+
+def load(solver: NvshmemSolver, folder: Path, pes: int, boundary: str, **tuning: Any) -> Any:
+    """Set the contender up on the first `pes` GPUs; return its facts."""
+    options = {"pes": pes, "gpus": NUMBERS, "boundary": boundary, "tuning": tuning}
+    return solver.load(folder, options)
+
+
+# A load takes seconds: the trial on every number of GPUs, what it chooses from on the most.
+PES_AND_EXCHANGES = [(pes, "auto") for pes in COUNTS]
+PES_AND_EXCHANGES += [(COUNTS[-1], exchange) for exchange in EXCHANGES]
+
+
+@pytest.mark.parametrize(
+    "case",
+    [("dirichlet", (300, 1111), "single"), ("periodic", (21, 34, 45), "double")],
+    ids=lambda c: c[0],
+)
+@pytest.mark.parametrize(("pes", "exchange"), PES_AND_EXCHANGES)
+def test_nvshmem_gives_the_bits_of_the_reference(
+    solver: NvshmemSolver, pes: int, exchange: str, case: tuple[Any, ...], tmp_path: Path
+) -> None:
+    boundary, shape, precision = case
+    folder = make_folder(tmp_path, shape, precision)
+    start = read_folder(folder)
+    facts = load(solver, folder, pes, boundary, exchange=exchange)
+    if pes > 1:
+        assert facts["exchange"] in (EXCHANGES if exchange == "auto" else (exchange,))
+    for iterations in (1, 37, 300):
+        for variant in ("no-comm", "no-compute") if pes > 1 else ():
+            solver.solve({"iterations": iterations, "variant": variant})
+        answer = solver.solve({"iterations": iterations, "check": True})
+        expected = stencil.reference(start, iterations, boundary=boundary)
+        assert answer["checksum"] == checksum(expected)
+        assert answer["seconds"] > 0.0
+
+
+@several
+@pytest.mark.parametrize("exchange", ["meet", "signal_beside"])
+def test_nvshmem_process_that_is_killed_ends_the_others(
+    solver: NvshmemSolver, exchange: str, tmp_path: Path
+) -> None:
+    load(solver, make_folder(tmp_path, (64, 64), "single"), 2, "periodic", exchange=exchange)
+    solver._ranks._processes[1].kill()  # type: ignore[union-attr]
+    begin = time.monotonic()
+    with pytest.raises(EngineError, match="PE 1: ended without an answer"):
+        solver.solve({"iterations": 1000})
+    assert time.monotonic() - begin < 60.0
+
+
 def test_benchmark_measures_all_of_them(tmp_path: Path) -> None:
     out = tmp_path / "results.jsonl"
     words = ["--per-gpu", "128x128", "--grid", "32^3", "--iterations", "100", "--repeats", "5"]
@@ -130,6 +195,7 @@ def test_benchmark_measures_all_of_them(tmp_path: Path) -> None:
     lines = [json.loads(line) for line in out.read_text().splitlines()]
     references = {(x["case"], x["pes"]): x["checksum"] for x in lines if x["kind"] == "reference"}
     checks = [x for x in lines if x["kind"] == "check"]
-    assert {x["contender"] for x in checks} == {"cpufree", *KINDS}
+    with_processes = () if nvshmem.problem() else ("nvshmem",)
+    assert {x["contender"] for x in checks} == {"cpufree", *KINDS, *with_processes}
     assert all(x["checksum"] == references[x["case"], x["pes"]] for x in checks)
     assert all(x["unsupported"] for x in lines if x["kind"] == "failure")

@@ -222,6 +222,22 @@ __global__ void __launch_bounds__(kThreads, F::kResident) step(const __grid_cons
   if (meets) tell_sides(f.sync);
 }
 
+struct MeetingFlags {
+  const StepMeeting& meeting;
+  __device__ bool poll(std::int32_t side) const {
+    return reached(cuda_p2p::load_flag(meeting.arrived[side]), meeting.epoch);
+  }
+};
+// What steps before it on the stream have stored comes before the flags.
+inline __global__ void meet(const __grid_constant__ StepMeeting meeting) {
+  cuda_p2p::fence_release_system();
+  for (std::int32_t side = 0; side < meeting.sides; ++side)
+    cuda_p2p::store_flag(meeting.tell[side], meeting.epoch);
+  for (std::int32_t side = 0; side < meeting.sides; ++side)
+    if (!wait_for(MeetingFlags{meeting}, side, meeting.bound)) return;
+  cuda_p2p::fence_acquire_system();
+}
+
 inline unsigned blocks_for(std::int64_t threads, int multiprocessors) {
   const std::int64_t most = static_cast<std::int64_t>(multiprocessors) * (2048 / kThreads);
   return static_cast<unsigned>(
@@ -252,6 +268,11 @@ gpuError_t launch_multiply(gpuStream_t stream, int multiprocessors, const SliceV
 template <class F>
 gpuError_t launch_step(gpuStream_t stream, std::int32_t blocks, const F& f) {
   kernels::step<<<static_cast<unsigned>(blocks), kThreads, 0, stream>>>(f);
+  return gpuGetLastError();
+}
+
+inline gpuError_t launch_meeting(gpuStream_t stream, const StepMeeting& meeting) {
+  kernels::meet<<<1, 1, 0, stream>>>(meeting);
   return gpuGetLastError();
 }
 

@@ -1,4 +1,4 @@
-"""The contender `nvshmem_on_stream`: one process for each GPU, started anew for each problem.
+"""Contenders whose PEs are processes over NVSHMEM, one for each GPU, started anew for each problem.
 
 This process computes nothing. It starts the ranks, passes the id by which they find one another and
 each request on to all of them, and gives rank 0's answer. Fresh processes for each problem have
@@ -8,6 +8,8 @@ symmetric memory of its size, and nothing left over from one that failed.
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +26,25 @@ ANSWER_SECONDS = 3600.0  # far beyond any: who asks this process has a deadline 
 QUIT_SECONDS = 2.0  # less than the harness gives a worker
 
 
-class NvshmemContender:
-    """The baseline, on as many processes as there are PEs."""
+class NvshmemProcesses(ABC):
+    """A baseline on as many processes as there are PEs."""
 
-    name = "nvshmem_on_stream"
+    name = ""
 
     def __init__(self) -> None:
         self._ranks: RankProcesses | None = None
-        self._b: Any = None  # mapped: its length and type
+
+    @abstractmethod
+    def rank_program(self) -> Sequence[str]:
+        """Return the command of a rank, without its arguments (those of `nvshmem_rank`)."""
+
+    @abstractmethod
+    def heap_bytes(self, folder: Path, pes: int) -> int:
+        """Return the bytes of symmetric memory that the problem needs on each PE."""
+
+    @abstractmethod
+    def solve(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Do what the request says, on all ranks."""
 
     def load(self, folder: Path, options: dict[str, Any]) -> dict[str, Any]:
         """Start the ranks and have them set up; UnsupportedError where NVSHMEM is missing."""
@@ -41,11 +54,10 @@ class NvshmemContender:
             raise UnsupportedError(f"baseline '{self.name}' needs GPUs")
         if len(gpus) < pes:
             raise UnsupportedError(f"baseline '{self.name}': {pes} PEs need {pes} GPUs")
-        a = read_arrays(folder)
         tuning = dict(options.get("tuning") or {})
         library = str(tuning.get("nvshmem_library") or nvshmem.find())
-        environment = for_nvshmem(nvshmem.heap_bytes(a, pes))
-        commands = [[*nvshmem.RANK, str(k), str(os.getpid()), library] for k in range(pes)]
+        environment = for_nvshmem(self.heap_bytes(folder, pes))
+        commands = [[*self.rank_program(), str(k), str(os.getpid()), library] for k in range(pes)]
         self._ranks = RankProcesses(commands, environment)
         try:
             hello = self._answers(HELLO_SECONDS)
@@ -57,28 +69,22 @@ class NvshmemContender:
         except BaseException:
             self._kill()
             raise
-        self._b = a.b
         told = {key: value for key, value in environment.items() if key.startswith("NVSHMEM_")}
         return {**facts, "environment": told}
 
-    def solve(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Solve on all ranks, which write their rows of x."""
+    def ask(self, request: dict[str, Any]) -> list[dict[str, Any]]:
+        """Return the answers of all ranks to a request that is to be solved."""
+        self._ranks_there().tell([{**request, "do": "solve"}] * self._ranks_there().count)
+        return self._answers(ANSWER_SECONDS)
+
+    def _ranks_there(self) -> RankProcesses:
         if self._ranks is None:
             raise InvalidInputError("solve was asked for before load, or after a failure")
-        if request.get("save"):
-            shape, kind = self._b.shape, self._b.dtype
-            np.lib.format.open_memmap(request["save"], mode="w+", dtype=kind, shape=shape).flush()
-        self._ranks.tell([{**request, "do": "solve"}] * self._ranks.count)
-        answers = self._answers(ANSWER_SECONDS)
-        if len({(answer["iterations"], answer["reason"]) for answer in answers}) > 1:
-            self._kill()
-            raise EngineError(f"the PEs ended in different ways: {answers}")
-        return {key: value for key, value in answers[0].items() if key != "ok"}
+        return self._ranks
 
     def _answers(self, seconds: float) -> list[dict[str, Any]]:
         """Return the answers of all; where one failed, end all but those that refuse together."""
-        assert self._ranks is not None
-        answers = self._ranks.answers(seconds)
+        answers = self._ranks_there().answers(seconds)
         failed = [k for k, answer in enumerate(answers) if not answer["ok"]]
         if not failed:
             return answers
@@ -100,3 +106,35 @@ class NvshmemContender:
         ranks, self._ranks = self._ranks, None
         if ranks is not None:
             ranks.end(QUIT_SECONDS)
+
+
+class NvshmemContender(NvshmemProcesses):
+    """The contender `nvshmem_on_stream`: conjugate gradients."""
+
+    name = "nvshmem_on_stream"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._b: Any = None  # mapped: its length and type
+
+    def rank_program(self) -> Sequence[str]:
+        """Return the command of a rank."""
+        return nvshmem.RANK
+
+    def heap_bytes(self, folder: Path, pes: int) -> int:
+        """Return bytes for vectors with ghosts; note the system that is loaded."""
+        a = read_arrays(folder)
+        self._b = a.b
+        return nvshmem.heap_bytes(a, pes)
+
+    def solve(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Solve on all ranks, which write their rows of x."""
+        self._ranks_there()
+        if request.get("save"):
+            shape, kind = self._b.shape, self._b.dtype
+            np.lib.format.open_memmap(request["save"], mode="w+", dtype=kind, shape=shape).flush()
+        answers = self.ask(request)
+        if len({(answer["iterations"], answer["reason"]) for answer in answers}) > 1:
+            self._kill()
+            raise EngineError(f"the PEs ended in different ways: {answers}")
+        return {key: value for key, value in answers[0].items() if key != "ok"}

@@ -1,10 +1,11 @@
-"""One PE of the contender `nvshmem_on_stream`: a process that `nvshmem_contender` starts.
+"""One PE of a contender over NVSHMEM: a process that `nvshmem_contender` starts.
 
     python -m cpufree.bench.nvshmem_rank RANK PARENT LIBRARY
     python -m cpufree.bench.nvshmem_rank probe LIBRARY
 
 It says hello (rank 0: with the id by which all find one another), and then answers requests as
-every worker does. PARENT is the process to end with. `probe` says whether the library loads.
+every worker does. PARENT is the process to end with. `probe` says whether the library loads. As a
+program this is a rank of `nvshmem_on_stream`; others call `main` with a contender of their own.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import json
 import os
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
@@ -23,7 +25,7 @@ import numpy as np
 from .baseline_contender import BaselineContender
 from .contenders import load_baselines
 from .problem_folder import read_arrays
-from .worker import refusal, serve, take_stdout
+from .worker import Contender, refusal, serve, take_stdout
 
 _PR_SET_PDEATHSIG = 1  # of Linux's prctl
 
@@ -70,8 +72,8 @@ def say_hello(answers: IO[str], rank: int | None, library: str) -> bool:
     return bool(hello["ok"])
 
 
-def main(arguments: list[str]) -> int:
-    """Probe, or be a rank; return the exit status."""
+def main(arguments: list[str], make: Callable[[int], Contender] = RankContender) -> int:
+    """Probe, or be the rank that `make` returns; return the exit status."""
     answers = take_stdout()
     if arguments[0] == "probe":
         return 0 if say_hello(answers, None, arguments[1]) else 1
@@ -79,7 +81,7 @@ def main(arguments: list[str]) -> int:
     end_with(parent)
     if not say_hello(answers, rank, library):
         return 1
-    serve(RankContender(rank), answers=answers)
+    serve(make(rank), answers=answers)
     # NVSHMEM's own end would wait for PEs that may have failed; its memory ends with the process.
     os._exit(0)
 

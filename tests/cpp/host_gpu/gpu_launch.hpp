@@ -112,6 +112,20 @@ gpuError_t launch_step(gpuStream_t stream, std::int32_t blocks, const F& f) {
   return host_gpu::launch(stream, {ready, run, {}, 0, {}, {}});
 }
 
+inline gpuError_t launch_meeting(gpuStream_t stream, const StepMeeting& meeting) {
+  const auto ready = [=] {  // asked again and again: the flags stay as they are
+    bool there = true;
+    for (std::int32_t side = 0; side < meeting.sides; ++side)
+      std::atomic_ref(meeting.tell[side]->value).store(meeting.epoch);
+    for (std::int32_t side = 0; side < meeting.sides; ++side) {
+      auto& flag = const_cast<Flag*>(meeting.arrived[side])->value;
+      there = there && reached(std::atomic_ref(flag).load(), meeting.epoch);
+    }
+    return there;
+  };
+  return host_gpu::launch(stream, {ready, {}, {}, 0, {}, {}});
+}
+
 template <class F>
 gpuError_t launch_await(gpuStream_t stream, std::int32_t n, const F& f, const WaitBound&) {
   return host_gpu::launch(stream, {[=] {

@@ -52,7 +52,7 @@ struct Settings {
   bool peers = true;  // devices reach one another's memory
   bool deferred = false;
   unsigned seed = 1;
-  bool ignore_waits = false;  // gpuStreamWaitEvent does nothing: schedules must then go wrong
+  bool ignore_waits = false;  // for events and NVSHMEM's signals: schedules must then go wrong
 };
 // Nothing may be under way.
 void configure(const Settings& settings);

@@ -2,6 +2,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <set>
+#include <thread>
 #include <utility>
 
 #include "schedule.hpp"
@@ -129,11 +130,15 @@ gpuError_t gpuStreamDestroy(gpuStream_t stream) {
   return gpuSuccess;
 }
 gpuError_t gpuStreamQuery(gpuStream_t stream) {
-  const Guard guard(machine().mutex);
-  if (stream->capture != nullptr) return fail(gpuErrorCaptureUnsupported);
-  while_asking();
-  while (!stream->queue.empty() && stream->queue.front().finished()) stream->queue.pop_front();
-  return stream->queue.empty() ? gpuSuccess : gpuErrorNotReady;
+  {
+    const Guard guard(machine().mutex);
+    if (stream->capture != nullptr) return fail(gpuErrorCaptureUnsupported);
+    while_asking();
+    while (!stream->queue.empty() && stream->queue.front().finished()) stream->queue.pop_front();
+    if (stream->queue.empty()) return gpuSuccess;
+  }
+  std::this_thread::yield();  // the threads of other GPUs may have to launch something first
+  return gpuErrorNotReady;
 }
 
 gpuError_t gpuStreamWaitEvent(gpuStream_t stream, gpuEvent_t event, unsigned) {

@@ -204,6 +204,9 @@ ShmemLibrary load_shmem(const std::string& path) {
   library.make_id = new_id;
   library.start = [=](int rank, int size, const ShmemId& id) { start(*me, rank, size, id); };
   library.allocate = [=](std::size_t bytes) { return allocate(*me, bytes); };
+  library.address = [=](const void* p, int pe) {
+    return me->world->translate(static_cast<char*>(const_cast<void*>(p)), me->rank, pe);
+  };
   library.put_signal = [=](void* to, const void* from, std::size_t bytes, std::uint64_t* signal,
                            std::uint64_t value, int, int pe, gpuStream_t stream) {
     put(*me, to, from, bytes, signal, value, pe, stream);
@@ -212,8 +215,15 @@ ShmemLibrary load_shmem(const std::string& path) {
                                std::uint64_t value, int, int pe, gpuStream_t stream) {
     put(*me, to, from, bytes, signal, value, pe, stream_behind(*me, pe, stream));
   };
+  library.signal = [=](std::uint64_t* signal, std::uint64_t value, int, int pe,
+                       gpuStream_t stream) {
+    std::uint64_t* const there = me->world->translate(signal, me->rank, pe);
+    if (there == nullptr || pe == me->rank) std::abort();
+    run_on(stream, {}, [=] { *there = value; });
+  };
   library.wait = [](std::uint64_t* signal, int, std::uint64_t value, gpuStream_t stream) {
-    run_on(stream, [=] { return *signal >= value; }, {});
+    const bool ignored = host_gpu::machine().settings.ignore_waits;
+    run_on(stream, [=] { return ignored || *signal >= value; }, {});
   };
   library.sum = [=](int, double* to, const double* from, std::size_t count, gpuStream_t stream) {
     return reduce(*me, to, from, count, stream, [](double a, double b) { return a + b; });

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ...errors import InvalidInputError, UnsupportedError
+from .. import nvshmem
 from ..contenders import BASELINE, OURS, PEER, Entry, load_baselines, parse_peer
 from ..worker import Contender
 from .plan import METHOD
 
 # What each needs is told by the extension that has them.
-BASELINES = ("copy", "overlap", "p2p", "nccl", "nccl_graph", "flags_graph")
+BASELINES = ("copy", "overlap", "p2p", "nccl", "nccl_graph", "flags_graph", "nvshmem")
 # Not host-driven: the GPUs meet without the host.
 DEVICE_DRIVEN = ("flags_graph",)
 WORKER = ("{python}", "-m", "cpufree.bench.stencil.worker")
@@ -24,6 +25,10 @@ def make(name: str) -> Contender:
         return EngineSolver()
     if name == "numpy":
         return NumpySolver()
+    if name == "nvshmem":
+        from .nvshmem_solver import NvshmemSolver
+
+        return NvshmemSolver()
     if name in BASELINES:
         return BaselineSolver(name)
     known = ", ".join(("cpufree", "numpy", *BASELINES))
@@ -54,4 +59,6 @@ def _baselines() -> Iterable[Entry]:
         why = missing
         if name in kinds:
             why = "" if kinds[name]["available"] else str(kinds[name]["why_not"])
+            if name == "nvshmem" and not why:
+                why = nvshmem.problem()
         yield Entry(name, BASELINE, (*WORKER, name), (METHOD,), why)

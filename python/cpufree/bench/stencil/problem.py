@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,16 +34,22 @@ def make_folder(cache: Path, shape: Sequence[int], precision: str) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         dtype = np.float32 if precision == "single" else np.float64
         values = np.random.default_rng(SEED).random(tuple(shape), dtype=dtype)
-        np.save(folder / "u0.npy", values)
+        np.save(first_values(folder), values)
         facts = {"shape": list(shape), "precision": precision}
         (folder / "problem.json").write_text(json.dumps(facts))
     return folder
 
 
-def read_folder(folder: Path) -> NDArray[Any]:
-    """Return the first values that a folder has."""
+def first_values(folder: Path) -> Path:
+    """Return the file of the first values."""
+    return folder / "u0.npy"
+
+
+def read_folder(folder: Path, mapped: bool = False) -> NDArray[Any]:
+    """Return the first values that a folder has; `mapped`: read where they are looked at."""
     read_facts(folder)
-    values: NDArray[Any] = np.load(folder / "u0.npy", allow_pickle=False)
+    mode: Literal["r"] | None = "r" if mapped else None
+    values: NDArray[Any] = np.load(first_values(folder), mmap_mode=mode, allow_pickle=False)
     return values
 
 

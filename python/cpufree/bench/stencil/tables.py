@@ -151,6 +151,8 @@ def _note(series: StencilSeries) -> str:
     how = f"; {plan['sweep']}, halos every {plan['halo_steps']}" if "sweep" in plan else ""
     if "depth" in series.facts:
         how = f"; chunks of {series.facts['depth']} planes"
+    if "exchange" in series.facts:
+        how += f", {series.facts['exchange']}"
     return f"those of {by} after {iterations} iterations{how}"
 
 
