@@ -119,7 +119,7 @@ class Nvshmem : public Comm<T> {
   }
 
   // With idle streams.
-  double slowest(double seconds) override { return team_.largest(seconds); }
+  double slowest(double seconds) override { return team_.largest(seconds, wait_limit_); }
 
  private:
   static constexpr int kLength = kMaxSums + 1;  // even

@@ -47,13 +47,13 @@ class ShmemTeam {
   // The largest of what the PEs give, the same bits on all; with idle streams. Of two targets, that
   // of reduction n is written again by n + 2: who begins it has the result of n + 1, to which
   // everybody contributed after reading that of n.
-  double largest(double value) {
+  double largest(double value, double limit) {
     const OnDevice here(stream_.device());
     source_.upload(stream_, &value, 1);
     double* const to = targets_.data() + (rounds_++ % 2) * kPadded;
     if (library_.max(kShmemWorld, to, source_.data(), kPadded, stream_) != 0)
       throw EngineError("a reduction of NVSHMEM could not be launched");
-    stream_.drain(Deadline(kCopyLimit), "the other processes of this baseline");
+    stream_.drain(Deadline(limit), "the other processes of this baseline");
     DeviceArray<double>::borrow(to, 1).download(stream_, &value, 1);
     return value;
   }

@@ -22,8 +22,13 @@
 // Why nobody waits in vain. In each iteration a PE launches its signals before its waits, and the
 // signals depend on waits of iterations before alone: even GPUs that ran everything one after
 // another, in the order of the launches, would come through. Where a PE has died, the others do not
-// hang: kernels that wait give up at a deadline, hosts wait for what is on their streams no longer
-// than wait_limit, and what NVSHMEM has on streams ends with the process.
+// hang: kernels that wait give up at wait_limit; hosts wait for what is on their streams, and at
+// the end of a run for all PEs, no longer than twice as long; what NVSHMEM has on streams ends with
+// the process. A PE whose kernel has given up goes on with what it has launched, and tells of it,
+// but never comes to the end of the run, without which no PE takes its own values.
+//
+// What a kernel has stored is seen by whoever sees a signal behind it on the stream: a kernel's end
+// comes before what follows it, for all GPUs; `meet` has a fence of its own besides.
 #pragma once
 
 #include <algorithm>

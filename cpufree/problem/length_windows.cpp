@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cstddef>
 #include <functional>
 #include <numeric>
+#include <span>
 #include <vector>
 
 #include "cpufree/base/index.hpp"
@@ -17,64 +17,85 @@ namespace cpufree {
 namespace {
 
 // Rows are sorted where slices have so many per cent of their entries left, padding included, or
-// fewer.
+// fewer: what is between two runs on a GPU is not worth other bits.
 constexpr std::int64_t kWorth = 96;
 
-std::int64_t length(const std::vector<std::int64_t>& row_ptr, std::int32_t row) {
-  return row_ptr[at(row) + 1] - row_ptr[at(row)];
-}
+// Entries of slices, padding included: in the order before and after; a lane for each row, and
+// kLongRowLanes.
+using Entries = std::array<std::int64_t, 4>;
 
-// The interior rows of a PE, window after window.
-template <class T>
-std::vector<std::int32_t> sorted(const LocalSystem<T>& local, std::int32_t window) {
-  std::vector<std::int32_t> order(at(local.interior));
-  std::iota(order.begin(), order.end(), 0);
-  in_parallel((local.interior + window - 1) / window, [&](int k) {
-    const auto first = order.begin() + std::ptrdiff_t{k} * window;
-    const auto end = order.end() - first > window ? first + window : order.end();
-    const auto by_length = [&](std::int32_t row) { return length(local.row_ptr, row); };
-    if (k % 2 == 0)
-      std::ranges::stable_sort(first, end, std::greater<>(), by_length);
-    else
-      std::ranges::stable_sort(first, end, std::less<>(), by_length);
-  });
-  return order;
-}
-
-// What slices take of rows in this order, in entries. Long rows: four lanes share each.
-template <class T>
-std::int64_t padded(const LocalSystem<T>& local, const std::vector<std::int32_t>& order) {
-  const std::int64_t entries = local.row_ptr[at(local.interior)];
-  const bool is_long = entries >= kLongRow * local.interior;
-  const int rows = is_long ? kSliceRows / kLongRowLanes : kSliceRows;
-  std::int64_t all = 0;
-  for (std::size_t first = 0; first < order.size(); first += at(rows)) {
-    std::array<std::int64_t, kSliceRows> lengths{};
-    for (std::size_t k = first; k < std::min(first + at(rows), order.size()); ++k)
-      lengths[k - first] = length(local.row_ptr, order[k]);
-    const std::int64_t longest = *std::ranges::max_element(lengths);
-    all += is_long ? (longest + kLongRowLanes - 1) / kLongRowLanes * kSliceRows
-                   : best_slice_width(lengths).cost;
+class Sorting {
+ public:
+  Sorting(const std::vector<std::int64_t>& row_ptr, std::int32_t rows, std::int32_t window)
+      : row_ptr_(row_ptr), window_(window), order_(at(rows)) {
+    const std::int64_t windows = (std::int64_t{rows} + window - 1) / window;
+    std::iota(order_.begin(), order_.end(), 0);
+    std::vector<Entries> entries(at(windows));
+    in_parallel(static_cast<int>(windows), [&](int k) { entries[at(k)] = sort(k); });
+    for (const Entries& of_window : entries)
+      for (std::size_t e = 0; e < entries_.size(); ++e) entries_[e] += of_window[e];
   }
-  return all;
-}
+  const std::vector<std::int32_t>& order() const { return order_; }
+  const Entries& entries() const { return entries_; }
+
+ private:
+  std::int64_t length(std::int32_t row) const { return row_ptr_[at(row) + 1] - row_ptr_[at(row)]; }
+
+  Entries sort(int k) {
+    const std::size_t first = at(k) * at(window_);
+    const std::span rows =
+        std::span(order_).subspan(first, std::min(at(window_), order_.size() - first));
+    Entries entries{taken(rows, 1), 0, taken(rows, kLongRowLanes), 0};
+    const auto by_length = [&](std::int32_t row) { return length(row); };
+    if (k % 2 == 0)
+      std::ranges::stable_sort(rows, std::greater<>(), by_length);
+    else
+      std::ranges::stable_sort(rows, std::less<>(), by_length);
+    entries[1] = taken(rows, 1);
+    entries[3] = taken(rows, kLongRowLanes);
+    return entries;
+  }
+
+  // By slices of these rows in this order. Those of which lanes share rows have no tails.
+  std::int64_t taken(std::span<const std::int32_t> rows, int lanes) const {
+    const std::size_t of_slice = at(kSliceRows / lanes);
+    std::int64_t all = 0;
+    for (std::size_t first = 0; first < rows.size(); first += of_slice) {
+      std::array<std::int64_t, kSliceRows> lengths{};
+      for (std::size_t k = first; k < std::min(first + of_slice, rows.size()); ++k)
+        lengths[k - first] = length(rows[k]);
+      const std::int64_t longest = *std::ranges::max_element(lengths);
+      all +=
+          lanes > 1 ? (longest + lanes - 1) / lanes * kSliceRows : best_slice_width(lengths).cost;
+    }
+    return all;
+  }
+
+  const std::vector<std::int64_t>& row_ptr_;
+  std::int32_t window_;
+  std::vector<std::int32_t> order_;
+  Entries entries_{};
+};
 
 }  // namespace
 
 template <class T>
 void sort_by_length(HaloPlan<T>& plan, const Peers& peers, std::int32_t window) {
-  std::vector<std::vector<std::int32_t>> orders;
-  std::vector<std::int64_t> before, after;
+  std::vector<Sorting> sortings;
+  std::vector<std::vector<std::int64_t>> mine;  // of each PE: interior rows, their entries, slices'
   for (const LocalSystem<T>& local : plan.local) {
-    std::vector<std::int32_t> as_it_is(at(local.interior));
-    std::iota(as_it_is.begin(), as_it_is.end(), 0);
-    orders.push_back(sorted(local, window));
-    before.push_back(padded(local, as_it_is));
-    after.push_back(padded(local, orders.back()));
+    const Entries& taken = sortings.emplace_back(local.row_ptr, local.interior, window).entries();
+    mine.push_back({local.interior, local.row_ptr[at(local.interior)]});
+    mine.back().insert(mine.back().end(), taken.begin(), taken.end());
   }
-  const std::int64_t now = sum_of_all(peers, "entries of slices", before);
-  if (100 * sum_of_all(peers, "entries of sorted slices", after) > kWorth * now) return;
-  for (std::size_t k = 0; k < orders.size(); ++k) reorder_interior(plan.local[k], orders[k]);
+  std::array<std::int64_t, 6> all{};
+  for (const auto& of_pe : gather_lists(peers, "entries of slices", mine))
+    for (std::size_t k = 0; k < all.size(); ++k) all[k] += of_pe.at(k);
+  const bool alone = 100 * all[3] < kWorth * all[2];
+  const bool shared = all[1] >= kLongRow * all[0] && 100 * all[5] < kWorth * all[4];
+  if (!alone && !shared) return;
+  for (std::size_t k = 0; k < sortings.size(); ++k)
+    reorder_interior(plan.local[k], sortings[k].order());
 }
 
 template void sort_by_length(HaloPlan<float>&, const Peers&, std::int32_t);

@@ -275,18 +275,28 @@ TEST(rows_that_are_alike_are_not_sorted) {
   CHECK(c.after.local[0].col == c.before.local[0].col);
 }
 
-// Long rows are shared by lanes, whose slices have fewer of them: those of eight are alike here.
-TEST(long_rows_are_sorted_only_where_slices_of_shared_rows_shrink) {
-  for (const bool alike : {true, false}) {
+// Lanes may share long rows, whose slices then have eight of them; or not, and they have 32.
+TEST(long_rows_are_sorted_where_slices_of_either_kind_shrink) {
+  const auto sorts = [](auto&& width) {
     Entries e;
     const std::int32_t n = 2000;
     for (std::int32_t i = 0; i < n; ++i)
-      for (std::int32_t d = 0; d <= ((alike ? i / 8 : i) % 4 == 0 ? 160 : 16); ++d)
-        if (i + d < n) e[{i, i + d}] = 1.0;
-    for (const auto& [ij, value] : Entries(e)) e[{ij.second, ij.first}] = value;
+      for (std::int32_t d = 0; d <= width(i); ++d)
+        if (i + d < n) e[{i, i + d}] = e[{i + d, i}] = 1.0;
     const Case c = sorted(from_entries<double>(n, e), 1);
-    CHECK_EQ(c.after.local[0].global_row == c.before.local[0].global_row, alike);
-  }
+    return c.after.local[0].global_row != c.before.local[0].global_row;
+  };
+  CHECK(sorts([](std::int32_t i) { return i % 4 == 0 ? 160 : 16; }));
+  CHECK(sorts([](std::int32_t i) { return i / 8 % 4 == 0 ? 160 : 16; }));  // those of eight alike
+  CHECK(!sorts([](std::int32_t) { return 80; }));
+}
+
+TEST(pes_without_interior_rows_are_left_alone) {
+  Entries e;
+  for (std::int32_t i = 0; i < 40; ++i)
+    for (std::int32_t j = 0; j < 40; ++j) e[{i, j}] = 1.0;
+  const Case c = sorted(from_entries<double>(40, e), 4);
+  for (std::size_t pe = 0; pe < 4; ++pe) CHECK(c.after.local[pe].col == c.before.local[pe].col);
 }
 
 // One PE would gain and the other would not: they decide together.

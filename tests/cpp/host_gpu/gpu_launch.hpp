@@ -6,7 +6,10 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
+#include <optional>
 
+#include "cpufree/baselines/gpu.hpp"
 #include "cpufree/baselines/slices.hpp"
 #include "cpufree/baselines/stencil_step.hpp"
 #include "cpufree/solvers/local.hpp"
@@ -113,15 +116,19 @@ gpuError_t launch_step(gpuStream_t stream, std::int32_t blocks, const F& f) {
 }
 
 inline gpuError_t launch_meeting(gpuStream_t stream, const StepMeeting& meeting) {
+  const auto waited = std::make_shared<std::optional<Deadline>>();  // since it was asked first
   const auto ready = [=] {  // asked again and again: the flags stay as they are
-    bool there = true;
     for (std::int32_t side = 0; side < meeting.sides; ++side)
       std::atomic_ref(meeting.tell[side]->value).store(meeting.epoch);
     for (std::int32_t side = 0; side < meeting.sides; ++side) {
       auto& flag = const_cast<Flag*>(meeting.arrived[side])->value;
-      there = there && reached(std::atomic_ref(flag).load(), meeting.epoch);
+      if (reached(std::atomic_ref(flag).load(), meeting.epoch)) continue;
+      if (!waited->has_value()) waited->emplace(1e-9 * static_cast<double>(meeting.bound.limit_ns));
+      if (!(*waited)->over()) return false;
+      *meeting.bound.report = side + 1;
+      return true;
     }
-    return there;
+    return true;
   };
   return host_gpu::launch(stream, {ready, {}, {}, 0, {}, {}});
 }
