@@ -33,13 +33,19 @@ inline constexpr KindInfo kKinds[] = {
     {"nvshmem_on_stream", true, false, false, false, "NVSHMEM (libnvshmem_host.so.3)"},
 };
 
-inline const KindInfo& kind_info(const std::string& name) {
+// The kind of this name. Throws InvalidInput, which says what they are and names all of them.
+template <class Kind, std::size_t N>
+const Kind& find_kind(const Kind (&kinds)[N], const std::string& name, const std::string& what) {
   std::string known;
-  for (const KindInfo& kind : kKinds) {
+  for (const Kind& kind : kinds) {
     if (name == kind.name) return kind;
     known += (known.empty() ? "" : ", ") + std::string(kind.name);
   }
-  throw InvalidInput("unknown baseline '" + name + "'; choose one of: " + known);
+  throw InvalidInput("unknown " + what + " '" + name + "'; choose one of: " + known);
+}
+
+inline const KindInfo& kind_info(const std::string& name) {
+  return find_kind(kKinds, name, "baseline");
 }
 
 inline int count_gpus() {

@@ -33,12 +33,7 @@ inline constexpr StencilKind kStencilKinds[] = {
 };
 
 inline const StencilKind& stencil_kind(const std::string& name) {
-  std::string known;
-  for (const StencilKind& kind : kStencilKinds) {
-    if (name == kind.name) return kind;
-    known += (known.empty() ? "" : ", ") + std::string(kind.name);
-  }
-  throw InvalidInput("unknown stencil baseline '" + name + "'; choose one of: " + known);
+  return find_kind(kStencilKinds, name, "stencil baseline");
 }
 
 inline SlabVariant slab_variant(const std::string& name) {

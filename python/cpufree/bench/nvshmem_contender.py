@@ -33,6 +33,7 @@ class NvshmemProcesses(ABC):
 
     def __init__(self) -> None:
         self._ranks: RankProcesses | None = None
+        self._folder = Path()  # of the problem that is loaded
 
     @abstractmethod
     def rank_program(self) -> Sequence[str]:
@@ -58,7 +59,7 @@ class NvshmemProcesses(ABC):
         library = str(tuning.get("nvshmem_library") or nvshmem.find())
         environment = for_nvshmem(self.heap_bytes(folder, pes))
         commands = [[*self.rank_program(), str(k), str(os.getpid()), library] for k in range(pes)]
-        self._ranks = RankProcesses(commands, environment)
+        self._ranks, self._folder = RankProcesses(commands, environment), folder
         try:
             hello = self._answers(HELLO_SECONDS)
             tuning |= {"nvshmem_library": library, "nvshmem_id": hello[0]["id"]}
@@ -113,25 +114,20 @@ class NvshmemContender(NvshmemProcesses):
 
     name = "nvshmem_on_stream"
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._b: Any = None  # mapped: its length and type
-
     def rank_program(self) -> Sequence[str]:
         """Return the command of a rank."""
         return nvshmem.RANK
 
     def heap_bytes(self, folder: Path, pes: int) -> int:
-        """Return bytes for vectors with ghosts; note the system that is loaded."""
-        a = read_arrays(folder)
-        self._b = a.b
-        return nvshmem.heap_bytes(a, pes)
+        """Return bytes for vectors with ghosts."""
+        return nvshmem.heap_bytes(read_arrays(folder), pes)
 
     def solve(self, request: dict[str, Any]) -> dict[str, Any]:
         """Solve on all ranks, which write their rows of x."""
         self._ranks_there()
         if request.get("save"):
-            shape, kind = self._b.shape, self._b.dtype
+            b = read_arrays(self._folder).b
+            kind, shape = b.dtype, b.shape
             np.lib.format.open_memmap(request["save"], mode="w+", dtype=kind, shape=shape).flush()
         answers = self.ask(request)
         if len({(answer["iterations"], answer["reason"]) for answer in answers}) > 1:

@@ -35,17 +35,12 @@ class NvshmemSolver(NvshmemProcesses):
 
     name = "nvshmem"
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._folder = Path()
-
     def rank_program(self) -> Sequence[str]:
         """Return the command of a rank."""
         return RANK
 
     def heap_bytes(self, folder: Path, pes: int) -> int:
-        """Return bytes for the slabs; note the grid that is loaded."""
-        self._folder = folder
+        """Return bytes for the slabs."""
         start = read_folder(folder, mapped=True)
         return heap_bytes(start.shape, start.itemsize, pes)
 
