@@ -234,6 +234,24 @@ def test_a_first_message_without_sense_is_the_end_of_a_connection() -> None:
     hub.wait(START)
 
 
+def test_rank_0_comes_after_a_rank_that_does_not_fit_and_tells_why() -> None:
+    listener = socket.create_server(("127.0.0.1", 0))
+    hub = Hub(listener, 2, "job", "1", START)
+    for rank, version in (1, "0"), (0, "1"):
+        hello = {"job": "job", "rank": rank, "ranks": 2, "version": version}
+        with socket.create_connection(listener.getsockname(), timeout=START) as member:
+            wire.send(member, {**hello, "host": "here", "pid": rank})
+            assert wire.receive_first(member)["do"] == "welcome"
+            verdict, _ = wire.receive(member)
+            assert verdict["message"].startswith("rank 1 has cpufree 0, but rank 0 has 1")
+            assert verdict["teller"] == 0
+            assert member.recv(1) == b""
+            if rank == 1:
+                hub.wait(0.5)  # it does not end: rank 0 has not come
+    hub.wait(START)
+    assert listener.fileno() < 0  # it has ended
+
+
 @pytest.mark.parametrize(
     ("facts", "data"), [({}, b"x"), ({"job": "j" * 5000}, b"")], ids=["data", "large"]
 )

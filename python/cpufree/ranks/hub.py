@@ -49,9 +49,13 @@ class Hub:
         self._listener = listener
         self._ranks, self._job, self._version = ranks, job, version
         self._join_limit = join_limit
+        self._latest = time.monotonic() + join_limit
         self._changed = threading.Condition()
         self._members: dict[int, _Member] = {}  # those that are connected
         self._complete = False
+        # Rank 0 is this process: it comes in any case, perhaps after a rank that does not fit, and
+        # must find the hub there to be told why the team has failed.
+        self._first_came = False
         self._left: set[int] = set()
         self._what, self._to = "", "all"  # of the open round
         self._opened = 0.0  # when it was; 0: none is
@@ -65,25 +69,25 @@ class Hub:
 
     def _serve(self) -> None:
         self._listener.settimeout(_TICK)
-        end = time.monotonic() + self._join_limit
         while not self._ended():
             with contextlib.suppress(TimeoutError, OSError):
                 connection, _ = self._listener.accept()
                 connection.settimeout(None)
                 threading.Thread(target=self._read, args=(connection,), daemon=True).start()
             with self._changed:
-                self._look_at_clock(end)
+                self._look_at_clock()
         self._listener.close()
 
     def _ended(self) -> bool:
         with self._changed:
             all_left = len(self._left) == self._ranks
-            return all_left or (self._verdict is not None and not self._members)
+            all_told = self._first_came or time.monotonic() > self._latest
+            return all_left or (self._verdict is not None and not self._members and all_told)
 
-    def _look_at_clock(self, end: float) -> None:
+    def _look_at_clock(self) -> None:
         """Fail where a member is late; the lock is held."""
         now = time.monotonic()
-        if not self._complete and self._verdict is None and now > end:
+        if not self._complete and self._verdict is None and now > self._latest:
             missing = [rank for rank in range(self._ranks) if rank not in self._members]
             self._fail(
                 missing[0],
@@ -125,8 +129,11 @@ class Hub:
             member = _Member(connection, facts)
             member.name()  # it has one: else this is the place to fail
             member.tell({"do": "welcome"})
+            awaited = rank == 0 and not self._first_came
+            self._first_came = self._first_came or awaited
             if self._verdict is not None:
-                member.tell({"do": "end", **self._verdict, "teller": -1})
+                teller = self._verdict["teller"] if awaited else -1
+                member.tell({"do": "end", **self._verdict, "teller": teller})
                 return -1
             problem = ""
             if ranks != self._ranks:
@@ -210,7 +217,7 @@ class Hub:
         """Tell everybody the verdict, unless there is one; the lock is held."""
         if self._verdict is not None:
             return
-        teller = min(self._members, default=-1)
+        teller = min(self._members, default=-1) if self._first_came else 0
         self._verdict = {"rank": rank, "message": message, "code": code, "teller": teller}
         for member in self._members.values():
             member.tell({"do": "end", **self._verdict})

@@ -106,7 +106,7 @@ def connect(env: RankEnv, version: str) -> Team:
     if env.rank == 0:
         listener = _listen(env)
         hub = Hub(listener, env.ranks, _secret(env), version, env.join_limit)
-        connection = _enter(_own_address(listener), hello)
+        connection = _enter_own(_own_address(listener), hello, env.join_limit)
     else:
         connection = _find(env, hello)
     return Team(connection, env.rank, env.ranks, hub)
@@ -206,6 +206,18 @@ def _announce(env: RankEnv, listener: socket.socket) -> None:
         ) from error
 
 
+def _enter_own(place: tuple[str, int], hello: dict[str, Any], seconds: float) -> socket.socket:
+    """Return a connection to the hub of this process, which may be slow, but is there."""
+    try:
+        return _enter(place, hello, seconds)
+    except OSError as error:
+        raise RankFailedError(
+            f"rank 0 cannot reach itself at {_spell([place])} "
+            f"({' '.join(str(error).split()) or type(error).__name__})",
+            0,
+        ) from error
+
+
 # -- the others: where to look --
 
 
@@ -230,13 +242,15 @@ def _find(env: RankEnv, hello: dict[str, Any]) -> socket.socket:
         time.sleep(_NAP)
 
 
-def _enter(place: tuple[str, int], hello: dict[str, Any]) -> socket.socket:
+def _enter(
+    place: tuple[str, int], hello: dict[str, Any], seconds: float = _KNOCK_SECONDS
+) -> socket.socket:
     """Return a connection to the hub; OSError where that is another's, or somebody else's port."""
-    connection = socket.create_connection(place, timeout=_KNOCK_SECONDS)
+    connection = socket.create_connection(place, timeout=seconds)
     try:
         wire.prepare(connection)
         wire.send(connection, hello)
-        if wire.receive_first(connection, _KNOCK_SECONDS).get("do") != "welcome":
+        if wire.receive_first(connection, seconds).get("do") != "welcome":
             raise wire.Damaged("not a hub of cpufree")
     except OSError:
         connection.close()
