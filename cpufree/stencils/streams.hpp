@@ -28,6 +28,7 @@
 // it tells, into the same of the two boxes: the same holds for them.
 #pragma once
 
+#include "cpufree/device/pack.hpp"
 #include "cpufree/stencils/iterate.hpp"
 #include "cpufree/stencils/neighbours.hpp"
 #include "cpufree/stencils/plane_pass.hpp"
@@ -92,23 +93,50 @@ class StreamTile {
       StreamPass2d<L, kSource, P, T>(port_, args_, part_, copy_).run(measured, change);
   }
 
-  // Those of my points that others hold a copy of, to where that lies.
+  // Those of my points that others hold a copy of, to where that lies: 16 bytes at a time where
+  // both places are multiples of that, as they are for whole planes and rows.
   CPUFREE_KERNEL_FN void copy(const GhostCopy& ghost) {
-    std::int32_t lo[3], extent[3];
+    TileBox box;
     CPUFREE_UNROLL
     for (int a = 0; a < 3; ++a) {
-      lo[a] = ghost.lo[a] > part_.lo[a] ? ghost.lo[a] : part_.lo[a];
-      extent[a] = (ghost.hi[a] < part_.hi[a] ? ghost.hi[a] : part_.hi[a]) - lo[a];
-      if (extent[a] <= 0) return;
+      box.lo[a] = ghost.lo[a] > part_.lo[a] ? ghost.lo[a] : part_.lo[a];
+      box.hi[a] = ghost.hi[a] < part_.hi[a] ? ghost.hi[a] : part_.hi[a];
+      if (box.hi[a] <= box.lo[a]) return;
     }
+    constexpr int C = kStreamColumns<T>;
+    const bool aligned = box.lo[2] % C == 0 && ghost.shift % C == 0;
+    const std::int32_t packs = aligned ? (box.hi[2] - box.lo[2]) / C : 0;
+    if (packs > 0) copy_columns<C>(ghost, box, box.lo[2], packs);
+    const std::int32_t rest = box.lo[2] + packs * C;
+    if (rest < box.hi[2]) copy_columns<1>(ghost, box, rest, box.hi[2] - rest);
+  }
+
+  // From column `begin` on, so many times N values of every row of the box. A thread reads kBatch
+  // times before it stores: it then waits for memory once for all of them, not for each.
+  template <int N>
+  CPUFREE_KERNEL_FN void copy_columns(const GhostCopy& ghost, const TileBox& box,
+                                      std::int32_t begin, std::int32_t width) {
+    constexpr int kBatch = 4;
     T* const values = args_.values[copy_];
-    const std::int32_t all = extent[0] * extent[1] * extent[2];
-    for (std::int32_t q = port_.lane(); q < all; q += port_.lanes()) {
-      const std::int32_t row = q / extent[2];
-      const std::int64_t place = (lo[0] + row / extent[1]) * args_.plane +
-                                 (lo[1] + row % extent[1]) * args_.row + lo[2] +
-                                 (q - row * extent[2]);
-      port_.put(values + place + ghost.shift, ghost.pe, values[place]);
+    const std::int32_t height = box.hi[1] - box.lo[1];
+    const std::int32_t all = (box.hi[0] - box.lo[0]) * height * width;
+    for (std::int32_t first = port_.lane(); first < all; first += kBatch * port_.lanes()) {
+      std::int64_t place[kBatch];
+      Pack<T, N> held[kBatch];
+      CPUFREE_UNROLL
+      for (int k = 0; k < kBatch; ++k) {
+        const std::int32_t q = first + k * port_.lanes();
+        const std::int32_t mine = q < all ? q : first;  // beyond the end: one again, for nothing
+        const std::int32_t row = mine / width;
+        place[k] = (box.lo[0] + row / height) * args_.plane +
+                   (box.lo[1] + row % height) * args_.row + begin + (mine - row * width) * N;
+        load_pack(values + place[k], held[k].value);
+      }
+      CPUFREE_UNROLL
+      for (int k = 0; k < kBatch; ++k)
+        if (first + k * port_.lanes() < all)
+          port_.put(reinterpret_cast<Pack<T, N>*>(values + place[k] + ghost.shift), ghost.pe,
+                    held[k]);
     }
   }
 
