@@ -31,7 +31,8 @@ endif()
 find_package(MPI COMPONENTS CXX)
 if(MPI_CXX_FOUND)
   set_source_files_properties(cpufree/run/baseline_mpi.cpp PROPERTIES LANGUAGE CUDA)
-  add_library(cpufree_baselines_mpi OBJECT cpufree/run/baseline_mpi.cpp)
+  add_library(cpufree_baselines_mpi OBJECT cpufree/run/baseline_mpi.cpp
+    cpufree/baselines/nccl_library.cpp)
   cpufree_baseline_options(cpufree_baselines_mpi)
   # Not MPI::MPI_CXX: it may carry flags that nvcc does not know.
   target_include_directories(cpufree_baselines_mpi PRIVATE ${MPI_CXX_INCLUDE_DIRS})
@@ -46,5 +47,6 @@ if(MPI_CXX_FOUND)
     install(TARGETS _baselines_mpi LIBRARY DESTINATION cpufree)
   endif()
 else()
-  message(STATUS "MPI: not found, the baseline mpi is left out (apt install libopenmpi-dev)")
+  message(STATUS "MPI: not found, the baselines mpi and nccl_mpi are left out "
+                 "(apt install libopenmpi-dev)")
 endif()

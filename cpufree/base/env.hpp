@@ -12,4 +12,10 @@ inline std::string nvshmem_max_memory() {
   return said == nullptr ? "" : said;
 }
 
+// Whether NCCL is told (NCCL_P2P_DISABLE) not to let GPUs reach one another's memory.
+inline bool nccl_avoids_peers() {
+  const char* const said = std::getenv("NCCL_P2P_DISABLE");
+  return said != nullptr && std::string(said) != "0" && *said != '\0';
+}
+
 }  // namespace cpufree

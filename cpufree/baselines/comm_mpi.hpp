@@ -40,6 +40,12 @@ inline bool mpi_takes_gpu_memory() {
 #endif
 }
 
+inline double mpi_largest(double mine) {
+  double most = 0.0;
+  check_mpi(MPI_Allreduce(&mine, &most, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD), "MPI_Allreduce");
+  return most;
+}
+
 template <class T>
 class Mpi : public Comm<T> {
  public:
@@ -122,12 +128,7 @@ class Mpi : public Comm<T> {
               "MPI_Allreduce");
   }
 
-  double slowest(double seconds) override {
-    double most = 0.0;
-    check_mpi(MPI_Allreduce(&seconds, &most, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD),
-              "MPI_Allreduce");
-    return most;
-  }
+  double slowest(double seconds) override { return mpi_largest(seconds); }
 
  private:
   static std::size_t index(Ghosted which) { return static_cast<std::size_t>(which); }

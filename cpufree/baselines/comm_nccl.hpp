@@ -16,13 +16,20 @@
 
 namespace cpufree::baselines {
 
-// Communicators of a set of GPUs, one for each.
+// Communicators of a set of GPUs, one for each that this process drives.
 class CollComms {
  public:
+  // All GPUs are this process's.
   CollComms(CollLibrary library, const std::vector<int>& devices)
       : library_(std::move(library)), comms_(devices.size(), nullptr) {
     expect(library_.init_all(comms_.data(), static_cast<int>(devices.size()), devices.data()),
            "ncclCommInitAll");
+  }
+  // A process for each GPU, the one that is current: this is `rank` of so many, which all call this
+  // with the same id, and wait for one another.
+  CollComms(CollLibrary library, const CollId& id, int rank, int ranks)
+      : library_(std::move(library)), first_(rank), comms_(1, nullptr) {
+    expect(library_.init_rank(comms_.data(), ranks, id, rank), "ncclCommInitRank");
   }
   ~CollComms() {
     for (CollComm comm : comms_)
@@ -32,7 +39,7 @@ class CollComms {
   CollComms& operator=(const CollComms&) = delete;
 
   const CollLibrary& library() const { return library_; }
-  CollComm of(int pe) const { return comms_[at(pe)]; }
+  CollComm of(int pe) const { return comms_[at(pe - first_)]; }
   void abort() noexcept {
     for (CollComm& comm : comms_) {
       if (comm != nullptr) static_cast<void>(library_.abort(comm));
@@ -47,6 +54,7 @@ class CollComms {
 
  private:
   CollLibrary library_;
+  int first_ = 0;  // PE
   std::vector<CollComm> comms_;
 };
 

@@ -9,6 +9,7 @@
 static_assert(int{ncclFloat32} == cpufree::baselines::kCollFloat);
 static_assert(int{ncclFloat64} == cpufree::baselines::kCollDouble);
 static_assert(ncclSum == cpufree::baselines::kCollSum && ncclSuccess == 0);
+static_assert(sizeof(ncclUniqueId) == sizeof(cpufree::baselines::CollId));
 #endif
 
 namespace cpufree::baselines {
@@ -21,6 +22,8 @@ CollLibrary load_collectives(const std::string& path) {
   CollLibrary all;
   all.path = name;
   library.find("ncclCommInitAll", all.init_all);
+  library.find("ncclGetUniqueId", all.make_id);
+  library.find("ncclCommInitRank", all.init_rank);
   library.find("ncclCommDestroy", all.destroy);
   library.find("ncclCommAbort", all.abort);
   library.find("ncclGroupStart", all.group_start);

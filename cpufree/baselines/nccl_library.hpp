@@ -12,12 +12,17 @@
 namespace cpufree::baselines {
 
 using CollComm = void*;  // ncclComm_t
+struct CollId {          // ncclUniqueId: of the communicator that is made by it
+  char bytes[128] = {};
+};
 enum CollType : int { kCollFloat = 7, kCollDouble = 8 };
 inline constexpr int kCollSum = 0;
 
 // Calls that return 0 where all is well.
 struct CollLibrary {
   std::function<int(CollComm*, int, const int*)> init_all;
+  std::function<int(CollId*)> make_id;
+  std::function<int(CollComm*, int, CollId, int)> init_rank;
   std::function<int(CollComm)> destroy;
   std::function<int(CollComm)> abort;
   std::function<int()> group_start;

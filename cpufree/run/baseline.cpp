@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "cpufree/base/env.hpp"
 #include "cpufree/baselines/comm_nccl.hpp"
 #include "cpufree/baselines/comm_packets.hpp"
 #include "cpufree/baselines/comm_peer_copy.hpp"
@@ -86,7 +87,7 @@ class LocalBaseline : public Baseline<T> {
   void describe(const std::vector<int>& gpus, const std::optional<CollLibrary>& library) {
     facts_.kind = spec_.kind;
     facts_.pes = spec_.pes;
-    facts_.staging = spec_.pes == 1 ? "none" : "peer";
+    facts_.staging = spec_.pes == 1 ? "none" : library && nccl_avoids_peers() ? "host" : "peer";
     if (library) {
       facts_.versions.emplace_back("nccl", version_text(library->version));
       facts_.notes.push_back("NCCL from " + library->path +

@@ -2,9 +2,12 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <exception>
 #include <optional>
 
+#include "cpufree/base/env.hpp"
 #include "cpufree/baselines/comm_mpi.hpp"
+#include "cpufree/baselines/comm_nccl.hpp"
 #include "cpufree/baselines/hosted.hpp"
 #include "cpufree/run/baseline_check.hpp"
 #include "cpufree/run/baseline_parts.hpp"
@@ -15,16 +18,23 @@ namespace baselines {
 
 namespace {
 
-// Throws everywhere where `error` is set anywhere, so that all processes go the same way.
-void agree(const std::string& error) {
-  int mine = error.empty() ? 0 : 1;
+// Does `work`, and throws everywhere where it has thrown anywhere: all processes go the same way.
+template <class F>
+void on_all(F&& work) {
+  std::exception_ptr error;
+  try {
+    work();
+  } catch (...) {
+    error = std::current_exception();
+  }
+  int mine = error ? 1 : 0;
   int any = 0;
   check_mpi(MPI_Allreduce(&mine, &any, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD), "MPI_Allreduce");
-  if (!error.empty()) throw InvalidInput(error);
+  if (error) std::rethrow_exception(error);
   if (any != 0) throw EngineError("another process of this baseline could not be set up");
 }
 
-// The number of this process on its machine, and so its GPU.
+// The number of this process on its machine, and so its GPU. All processes ask together.
 int place_on_machine() {
   MPI_Comm machine = MPI_COMM_NULL;
   check_mpi(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &machine),
@@ -35,22 +45,29 @@ int place_on_machine() {
   return place;
 }
 
-constexpr KindInfo kMpi = {"mpi", true, false, false, false, "MPI"};
+constexpr KindInfo kMpiKinds[] = {
+    {"mpi", true, false, false, false, "MPI"},
+    {"nccl_mpi", true, false, true, false, "MPI, and NCCL (libnccl.so.2)"},
+};
+
+// NCCL with a GPU in each process; MPI has brought them together, and takes the slowest one's time.
+template <class T>
+class NcclOfProcesses : public Nccl<T> {
+ public:
+  using Nccl<T>::Nccl;
+  double slowest(double seconds) override { return mpi_largest(seconds); }
+};
 
 template <class T>
 class MpiBaseline : public Baseline<T> {
  public:
   MpiBaseline(const CsrView<T>& matrix, std::span<const std::int32_t> part,
               std::span<const std::int32_t> order, const BaselineSpec& spec)
-      : spec_(spec), place_(mpi_place()) {
+      : spec_(spec), place_(mpi_place()), here_(place_on_machine()) {
     const auto begin = std::chrono::steady_clock::now();
-    std::string error;
-    try {
-      set_up(matrix, part, order);
-    } catch (const Error& e) {
-      error = e.what();
-    }
-    agree(error);
+    on_all([&] { set_up(matrix, part, order); });
+    if (kind_->nccl) spread_id();
+    on_all([&] { connect(); });
     choose_spmv(hosted_->all(), hosted_->comm(), spec_.spmv, facts_);
     facts_.setup_seconds = hosted_->comm().slowest(
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
@@ -61,69 +78,95 @@ class MpiBaseline : public Baseline<T> {
 
   // x is written on all processes.
   BaselineResult solve(std::span<const T> b, std::span<T> x, const BaselineSolve& how) override {
-    check_solve(how, kMpi);
+    check_solve(how, *kind_);
     check_sizes(b, x, rows());
     const Variant variant = variant_of(how.variant);
     const bool exact = how.exact_iterations >= 0;
     const Stop stop{exact ? -1.0 : how.rtol,
                     static_cast<std::uint64_t>(exact ? how.exact_iterations : how.max_iterations)};
-    scatter(hosted_->all(), rows_, b);
-    hosted_->prepare(how.method, variant, stop, exact);
-    check_mpi(MPI_Barrier(MPI_COMM_WORLD), "MPI_Barrier");
-    BaselineResult result;
-    result.seconds = hosted_->comm().slowest(hosted_->run(how.method, variant, stop, exact));
-    collect(x);
-    return report(hosted_->ending(how.method), exact, variant, stop, std::move(result));
+    return run_unless(broken_, ": end its processes, and start others", [&] {
+      scatter(hosted_->all(), rows_, b);
+      hosted_->prepare(how.method, variant, stop, exact);
+      check_mpi(MPI_Barrier(MPI_COMM_WORLD), "MPI_Barrier");
+      BaselineResult result;
+      result.seconds = hosted_->comm().slowest(hosted_->run(how.method, variant, stop, exact));
+      collect(x);
+      return report(hosted_->ending(how.method), exact, variant, stop, std::move(result));
+    });
   }
 
  private:
+  // What this process does alone.
   void set_up(const CsrView<T>& matrix, std::span<const std::int32_t> part,
               std::span<const std::int32_t> order) {
-    require(spec_.kind == "mpi",
-            "this module has the baseline mpi alone, not '" + spec_.kind + "'");
-    check_spec(spec_, kMpi);
+    kind_ = &find_kind(kMpiKinds, spec_.kind, "baseline of this module");
+    check_spec(spec_, *kind_);
     require(spec_.pes == place_.size, "pes is " + std::to_string(spec_.pes) + ", but mpirun has " +
                                           "started " + std::to_string(place_.size) +
                                           " processes: start as many as there are PEs");
-    const int gpu = choose_gpu();
+    if (kind_->nccl) library_ = load_collectives(spec_.nccl_library);
+    gpu_ = choose_gpu();
+    if (kind_->nccl && place_.rank == 0 && library_.make_id(&id_) != 0)
+      throw EngineError("NCCL could not make an id (ncclGetUniqueId)");
     const HaloPlan<T> plan = plan_for(matrix, part, order, spec_.pes);
     rows_ = rows_of(plan);
-    std::vector<std::unique_ptr<Rank<T>>> ranks;
-    ranks.push_back(std::make_unique<Rank<T>>(place_.rank, gpu, plan.local[at(place_.rank)],
-                                              spec_.preconditioner == Preconditioner::jacobi));
-    const bool staged = !mpi_takes_gpu_memory();
-    auto comm = std::make_unique<Mpi<T>>(*ranks.front(), staged, spec_.wait_limit);
+    ranks_.push_back(std::make_unique<Rank<T>>(place_.rank, gpu_, plan.local[at(place_.rank)],
+                                               spec_.preconditioner == Preconditioner::jacobi));
+    describe();
+  }
+
+  void spread_id() {
+    check_mpi(MPI_Bcast(id_.bytes, sizeof(id_.bytes), MPI_CHAR, 0, MPI_COMM_WORLD), "MPI_Bcast");
+  }
+
+  // With NCCL: waits for the others, which do the same.
+  void connect() {
+    std::unique_ptr<Comm<T>> comm;
+    if (kind_->nccl) {
+      const OnDevice here(gpu_);
+      comm = std::make_unique<NcclOfProcesses<T>>(
+          std::make_shared<CollComms>(library_, id_, place_.rank, place_.size));
+    } else {
+      comm = std::make_unique<Mpi<T>>(*ranks_.front(), !mpi_takes_gpu_memory(), spec_.wait_limit);
+    }
     Driving driving;
     driving.lag = static_cast<std::uint64_t>(spec_.lag);
     driving.wait_limit = spec_.wait_limit;
-    hosted_.emplace(std::move(ranks), std::move(comm), driving);
-    describe(staged);
+    hosted_.emplace(std::move(ranks_), std::move(comm), driving);
   }
 
   int choose_gpu() const {
     const int count = count_gpus();
-    if (count == 0) throw Unsupported("baseline mpi: there is no GPU that this process can use");
+    if (count == 0)
+      throw Unsupported("baseline " + spec_.kind + ": there is no GPU that this process can use");
     require(spec_.gpus.empty() || spec_.gpus.size() == at(spec_.pes),
             "one GPU for each PE: " + std::to_string(spec_.gpus.size()) + " GPUs were named for " +
                 std::to_string(spec_.pes) + " PEs");
-    const int gpu = spec_.gpus.empty() ? place_on_machine() : spec_.gpus[at(place_.rank)];
+    const int gpu = spec_.gpus.empty() ? here_ : spec_.gpus[at(place_.rank)];
     require(gpu >= 0 && gpu < count, "process " + std::to_string(place_.rank) + " has no GPU: " +
                                          std::to_string(gpu) + " of " + std::to_string(count));
     return gpu;
   }
 
-  void describe(bool staged) {
+  void describe() {
     char version[MPI_MAX_LIBRARY_VERSION_STRING] = "";
     int length = 0;
     check_mpi(MPI_Get_library_version(version, &length), "MPI_Get_library_version");
     const std::string text(version, at(length));
-    facts_.kind = "mpi";
+    const bool staged = kind_->nccl ? nccl_avoids_peers() : !mpi_takes_gpu_memory();
+    facts_.kind = spec_.kind;
     facts_.pes = spec_.pes;
     facts_.staging = spec_.pes == 1 ? "none" : staged ? "host" : "peer";
     facts_.versions.emplace_back("mpi", text.substr(0, text.find(',')));
-    facts_.notes.push_back(staged ? "this MPI takes no addresses of GPU memory: halos are staged "
-                                    "through pinned host memory"
-                                  : "GPU-aware MPI: it is given addresses of GPU memory");
+    if (kind_->nccl) {
+      facts_.versions.emplace_back("nccl", version_text(library_.version));
+      facts_.notes.push_back("NCCL from " + library_.path + ", one process for each GPU");
+      if (staged) facts_.notes.push_back("NCCL_P2P_DISABLE is set: halos pass through the host");
+    } else {
+      facts_.notes.push_back(staged ? "this MPI takes no addresses of GPU memory: halos are staged "
+                                      "through pinned host memory"
+                                    : "GPU-aware MPI: it is given addresses of GPU memory");
+    }
   }
 
   void collect(std::span<T> x) const {
@@ -137,9 +180,16 @@ class MpiBaseline : public Baseline<T> {
 
   BaselineSpec spec_;
   MpiPlace place_;
+  int here_;  // among the processes of its machine
+  const KindInfo* kind_ = nullptr;
+  CollLibrary library_;  // NCCL, if the kind uses it
+  CollId id_;
+  int gpu_ = 0;
+  std::vector<std::unique_ptr<Rank<T>>> ranks_;  // until hosted_ has them
   RowsOfPes rows_;
   BaselineFacts facts_;
   std::optional<Hosted<T>> hosted_;
+  bool broken_ = false;
 };
 
 }  // namespace

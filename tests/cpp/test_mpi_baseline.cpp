@@ -1,6 +1,7 @@
-// The baseline of MPI on a stand-in for GPUs, under mpirun: every process runs all tests, and
-// checks the whole solution.
+// The baselines that mpirun starts on a stand-in for GPUs: every process runs all tests, and checks
+// the whole solution.
 #include <cmath>
+#include <cstdlib>
 
 #include "cpufree/base/error.hpp"
 #include "cpufree/reference/cg.hpp"
@@ -15,21 +16,22 @@ using namespace testing_matrices;
 namespace {
 
 constexpr Method kMethods[] = {Method::cg, Method::prcg, Method::pipecg};
+constexpr const char* kKinds[] = {"mpi", "nccl_mpi"};
 
-BaselineSpec spec_here() {
+BaselineSpec spec_here(const char* kind) {
   host_gpu::configure({4, true, true, static_cast<unsigned>(mpi_place().rank) + 1, false});
   BaselineSpec spec;
-  spec.kind = "mpi";
+  spec.kind = kind;
   spec.pes = mpi_place().size;
   spec.spmv = "warp_slices";
   spec.wait_limit = 20.0;
   return spec;
 }
 
-std::vector<double> solved(const Matrix<double>& a, const std::vector<double>& b,
+std::vector<double> solved(const char* kind, const Matrix<double>& a, const std::vector<double>& b,
                            const std::vector<std::int32_t>& part, Method method,
                            BaselineResult& result) {
-  const auto baseline = make_baseline<double>(a.view(), part, {}, spec_here());
+  const auto baseline = make_baseline<double>(a.view(), part, {}, spec_here(kind));
   std::vector<double> x(b.size());
   BaselineSolve how;
   how.method = method;
@@ -54,47 +56,76 @@ TEST(mpi_solves_by_every_method_whatever_the_partition) {
   std::vector<std::int32_t> empty(b.size(), 0);  // but for the first PE and the last one
   for (std::size_t i = 40; i < empty.size(); ++i) empty[i] = pes - 1;
   const auto expected = reference::cg(a.view(), b, 1e-9, 1000);
-  for (const auto& part : {random_partition(a.n(), pes, 5), empty})
-    for (const Method method : kMethods) {
-      BaselineResult result;
-      const auto x = solved(a, b, part, method, result);
-      CHECK_EQ(result.reason, std::string("CONVERGED_RTOL"));
-      CHECK_NEAR(static_cast<double>(result.iterations), static_cast<double>(expected.iterations),
-                 2.0);
-      CHECK(true_residual(a, b, x) <= 1.01e-9);
-    }
+  for (const char* kind : kKinds)
+    for (const auto& part : {random_partition(a.n(), pes, 5), empty})
+      for (const Method method : kMethods) {
+        BaselineResult result;
+        const auto x = solved(kind, a, b, part, method, result);
+        CHECK_EQ(result.reason, std::string("CONVERGED_RTOL"));
+        CHECK_NEAR(static_cast<double>(result.iterations), static_cast<double>(expected.iterations),
+                   2.0);
+        CHECK(true_residual(a, b, x) <= 1.01e-9);
+      }
 }
 
 TEST(mpi_without_gpu_awareness_says_that_it_stages) {
   const auto a = grid2d(8, 8);
   const auto baseline = make_baseline<double>(
-      a.view(), random_partition(a.n(), mpi_place().size, 3), {}, spec_here());
+      a.view(), random_partition(a.n(), mpi_place().size, 3), {}, spec_here("mpi"));
   CHECK_EQ(baseline->facts().staging, std::string(mpi_place().size > 1 ? "host" : "none"));
+}
+
+TEST(mpi_with_nccl_says_whether_gpus_reach_one_another) {
+  const auto a = grid2d(8, 8);
+  const auto part = random_partition(a.n(), mpi_place().size, 3);
+  const bool several = mpi_place().size > 1;
+  for (const bool avoids : {false, true}) {
+    setenv("NCCL_P2P_DISABLE", avoids ? "1" : "0", 1);
+    const auto baseline = make_baseline<double>(a.view(), part, {}, spec_here("nccl_mpi"));
+    CHECK_EQ(baseline->facts().staging, std::string(!several ? "none" : avoids ? "host" : "peer"));
+  }
+  unsetenv("NCCL_P2P_DISABLE");
 }
 
 TEST(mpi_variants_end_after_their_iterations) {
   const auto a = grid2d(9, 9);
   const auto b = wave(a.n());
-  const auto baseline = make_baseline<double>(
-      a.view(), random_partition(a.n(), mpi_place().size, 3), {}, spec_here());
-  for (const Method method : kMethods)
-    for (const char* variant : {"full", "no-compute", "no-comm"}) {
-      BaselineSolve how;
-      how.method = method;
-      how.variant = variant;
-      how.exact_iterations = 5;
-      const auto result = baseline->solve(b, {}, how);
-      CHECK_EQ(result.iterations, std::int64_t{5});
-      CHECK_EQ(result.reason, std::string("CONVERGED_ITS"));
-    }
+  for (const char* kind : kKinds) {
+    const auto baseline = make_baseline<double>(
+        a.view(), random_partition(a.n(), mpi_place().size, 3), {}, spec_here(kind));
+    for (const Method method : kMethods)
+      for (const char* variant : {"full", "no-compute", "no-comm"}) {
+        BaselineSolve how;
+        how.method = method;
+        how.variant = variant;
+        how.exact_iterations = 5;
+        const auto result = baseline->solve(b, {}, how);
+        CHECK_EQ(result.iterations, std::int64_t{5});
+        CHECK_EQ(result.reason, std::string("CONVERGED_ITS"));
+      }
+  }
 }
 
 TEST(mpi_refuses_another_number_of_pes_than_processes) {
   const auto a = grid2d(5, 5);
-  BaselineSpec spec = spec_here();
-  ++spec.pes;
-  CHECK_THROWS(InvalidInput,
-               make_baseline<double>(a.view(), std::vector<std::int32_t>(25, 0), {}, spec));
+  for (const char* kind : kKinds) {
+    BaselineSpec spec = spec_here(kind);
+    ++spec.pes;
+    CHECK_THROWS(InvalidInput,
+                 make_baseline<double>(a.view(), std::vector<std::int32_t>(25, 0), {}, spec));
+  }
+}
+
+TEST(mpi_ends_all_processes_where_one_has_no_nccl) {
+  const auto a = grid2d(5, 5);
+  BaselineSpec spec = spec_here("nccl_mpi");
+  const auto part = random_partition(a.n(), mpi_place().size, 3);
+  const bool missing = mpi_place().rank == mpi_place().size - 1;
+  if (missing) spec.nccl_library = "missing";
+  if (missing)
+    CHECK_THROWS(Unsupported, make_baseline<double>(a.view(), part, {}, spec));
+  else
+    CHECK_THROWS(EngineError, make_baseline<double>(a.view(), part, {}, spec));
 }
 
 TEST(mpi_broadcasts_what_rank_0_says) {

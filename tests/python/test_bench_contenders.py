@@ -94,6 +94,17 @@ def test_baselines_are_listed_with_what_they_lack(extension: ModuleType) -> None
     assert there["peer_copy"].why_not == "this build does not have it"
 
 
+def test_nccl_of_processes_needs_what_both_need(
+    extension: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(contenders, "_mpi_problem", lambda: "no MPI")
+    assert [find()[name].why_not for name in ("mpi", "nccl_mpi")] == ["no MPI"] * 2
+    monkeypatch.setattr(contenders, "_mpi_problem", lambda: "")
+    assert find()["mpi"].why_not == ""
+    assert find()["nccl_mpi"].why_not == "libnccl.so.2 was not found"
+    assert find()["nccl_mpi"].command_for(2)[-2:] == ["cpufree.bench.mpi_worker", "nccl_mpi"]
+
+
 def test_build_without_baselines_says_so(without_extension: None) -> None:
     assert "no host-driven baselines" in find()["nccl"].why_not
     with pytest.raises(UnsupportedError, match="no host-driven baselines"):

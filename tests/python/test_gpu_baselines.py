@@ -172,11 +172,14 @@ def options_for(pes: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("pes", COUNTS)
-def test_mpi_worker_solves(poisson: sp.csr_array, pes: int, tmp_path: Path) -> None:
-    pytest.importorskip("cpufree._baselines_mpi", reason="no baseline over MPI in this build")
+@pytest.mark.parametrize("kind", ["mpi", "nccl_mpi"])
+def test_mpi_worker_solves(poisson: sp.csr_array, kind: str, pes: int, tmp_path: Path) -> None:
+    pytest.importorskip("cpufree._baselines_mpi", reason="no baselines over MPI in this build")
     pytest.importorskip("cpufree.bench.worker", reason="no harness in this build")
     if shutil.which("mpirun") is None:
         pytest.skip("no mpirun")
+    if kind == "nccl_mpi" and "nccl" not in KINDS:
+        pytest.skip("no NCCL")
     A, b = sp.csr_array(poisson), rhs(poisson)
     write_problem(tmp_path, A, b, parts_of(A.shape[0], pes)["slabs"])
     solve_it = {"do": "solve", "method": "cg", "variant": "full", "iterations": None}
@@ -184,7 +187,7 @@ def test_mpi_worker_solves(poisson: sp.csr_array, pes: int, tmp_path: Path) -> N
     requests = [{"do": "load", "folder": str(tmp_path), "options": options_for(pes)}, solve_it]
     command = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", str(pes)]
     done = subprocess.run(
-        [*command, sys.executable, "-m", "cpufree.bench.mpi_worker"],
+        [*command, sys.executable, "-m", "cpufree.bench.mpi_worker", kind],
         input="".join(json.dumps(r) + "\n" for r in [*requests, {"do": "quit"}]),
         capture_output=True,
         text=True,

@@ -1,4 +1,4 @@
-"""The contender `mpi`, with a stand-in for its extension: what is read, asked for and announced."""
+"""The contenders of mpirun, with a stand-in for the extension: what is read, asked, announced."""
 
 from __future__ import annotations
 
@@ -61,16 +61,18 @@ def folder(tmp_path: Path) -> Path:
 OPTIONS = {"pes": 2, "gpus": [4, 5, 6], "preconditioner": "none", "tuning": {"lag": 3}}
 
 
-def test_mpi_rank_0_announces_what_it_does(folder: Path) -> None:
+@pytest.mark.parametrize("name", ["mpi", "nccl_mpi"])
+def test_mpi_rank_0_announces_what_it_does(name: str, folder: Path) -> None:
     extension = FakeExtension()
-    contender = mpi_worker.Everybody(extension)
+    contender = mpi_worker.Everybody(extension, name)
+    assert contender.name == name
     facts = contender.load(folder, OPTIONS)
     contender.solve({"method": "cg", "iterations": 3, "max_iterations": 9})
     contender.close()
     assert facts["staging"] == "host"
     assert [word["do"] for word in extension.said] == ["load", "solve", "close"]
     kind, indptr, _, _, part, order, pes, gpus, preconditioner, tuning = extension.made[0]
-    assert (kind, pes, gpus, preconditioner, tuning) == ("mpi", 2, [4, 5], "none", {"lag": 3})
+    assert (kind, pes, gpus, preconditioner, tuning) == (name, 2, [4, 5], "none", {"lag": 3})
     assert indptr.tolist() == [0, 1, 2]
     assert part.tolist() == [0, 1]
     assert order is None
@@ -84,7 +86,7 @@ def test_mpi_solve_asks_for_its_iterations(
     folder: Path, request_: dict[str, Any], count: int, exact: bool
 ) -> None:
     extension = FakeExtension()
-    rank = mpi_worker.Rank(extension)
+    rank = mpi_worker.Rank(extension, "mpi")
     rank.load(folder, OPTIONS)
     saved = folder / "x.npy"
     answer = rank.solve({"method": "prcg", "rtol": 1e-7, "save": str(saved), **request_})
@@ -95,12 +97,12 @@ def test_mpi_solve_asks_for_its_iterations(
 
 def test_mpi_folder_without_a_matrix_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="indptr"):
-        mpi_worker.Rank(FakeExtension()).load(tmp_path, OPTIONS)
+        mpi_worker.Rank(FakeExtension(), "mpi").load(tmp_path, OPTIONS)
 
 
 def test_mpi_solve_before_load_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="before load"):
-        mpi_worker.Rank(FakeExtension()).solve({"method": "cg", "max_iterations": 1})
+        mpi_worker.Rank(FakeExtension(), "mpi").solve({"method": "cg", "max_iterations": 1})
 
 
 def test_mpi_others_follow_until_quit_whatever_fails(
@@ -115,7 +117,7 @@ def test_mpi_others_follow_until_quit_whatever_fails(
             {"do": "quit"},
         ]
     )
-    mpi_worker.follow(extension)
+    mpi_worker.follow(extension, "mpi")
     assert len(extension.solved) == 1
     assert "before load" in capfd.readouterr().err
 
@@ -124,3 +126,10 @@ def test_mpi_extension_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setitem(__import__("sys").modules, "cpufree._baselines_mpi", None)
     with pytest.raises(UnsupportedError, match="apt install libopenmpi-dev"):
         mpi_worker.load_extension()
+
+
+def test_mpi_worker_without_a_kind_says_how_it_is_started(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert mpi_worker.main([]) == 2
+    assert "mpi_worker KIND" in capsys.readouterr().err

@@ -29,12 +29,15 @@ BASELINES = (
     "nccl",
     "nccl_graph",
     "graph_while",
+    "nccl_mpi",
     "mpi",
     "nvshmem_on_stream",
 )
 # Not host-driven: their loops run on the devices.
 DEVICE_DRIVEN = ("graph_while", "jax")
 WORKER = ("{python}", "-m", "cpufree.bench.worker")
+# Of the extension for processes that mpirun starts; the worker is told which one it is.
+OF_MPI = ("nccl_mpi", "mpi")
 MPI_WORKER = ("mpirun", "-n", "{pes}", "{python}", "-m", "cpufree.bench.mpi_worker")
 PEERS_FILE = Path("bench/peers/peers.json")
 
@@ -126,9 +129,10 @@ def _baselines() -> Iterable[Entry]:
     except UnsupportedError as error:
         kinds, missing = {}, str(error)
     for name in (*BASELINES, *(name for name in kinds if name not in BASELINES)):
-        if name == "mpi":
-            why = kinds["mpi"]["why_not"] if "mpi" in kinds else _mpi_problem()
-            yield Entry(name, BASELINE, MPI_WORKER, METHODS, why)
+        if name in OF_MPI:
+            of_nccl = str(kinds["nccl"]["why_not"]) if name != "mpi" and "nccl" in kinds else ""
+            why = _mpi_problem() or of_nccl
+            yield Entry(name, BASELINE, (*MPI_WORKER, name), METHODS, why)
         elif name in kinds:
             kind = kinds[name]
             why = "" if kind["available"] else str(kind["why_not"]) or "not available"
@@ -140,9 +144,9 @@ def _baselines() -> Iterable[Entry]:
 
 
 def _mpi_problem() -> str:
-    """Return why the baseline over MPI cannot be started, "" where it can."""
+    """Return why the baselines over MPI cannot be started, "" where they can."""
     if importlib.util.find_spec("cpufree._baselines_mpi") is None:
-        return "this build has no baseline over MPI; it needs CUDA and MPI: make gpu"
+        return "this build has no baselines over MPI; they need CUDA and MPI: make gpu"
     return "" if shutil.which("mpirun") else "mpirun was not found"
 
 

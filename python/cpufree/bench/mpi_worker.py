@@ -1,6 +1,6 @@
-"""The contender `mpi`: one process for each GPU.
+"""The contenders `mpi` and `nccl_mpi`: one process for each GPU.
 
-    mpirun -n P python -m cpufree.bench.mpi_worker
+    mpirun -n P python -m cpufree.bench.mpi_worker KIND
 
 Rank 0 speaks: it reads requests from stdin and answers on stdout, as every contender does. Each
 request that concerns the solver goes to all ranks, which make the same calls of the extension.
@@ -14,6 +14,7 @@ import os
 import sys
 import time
 import traceback
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -29,8 +30,8 @@ def load_extension() -> ModuleType:
         from .. import _baselines_mpi
     except ImportError as error:
         raise UnsupportedError(
-            f"this build has no baseline over MPI ({error}); it needs CUDA and an MPI: install one "
-            "(apt install libopenmpi-dev openmpi-bin) and run make gpu"
+            f"this build has no baselines over MPI ({error}); they need CUDA and an MPI: install "
+            "one (apt install libopenmpi-dev openmpi-bin) and run make gpu"
         ) from None
     return _baselines_mpi
 
@@ -38,8 +39,8 @@ def load_extension() -> ModuleType:
 class Rank:
     """What one process does, the same on all of them."""
 
-    def __init__(self, extension: Any) -> None:
-        self._extension = extension
+    def __init__(self, extension: Any, kind: str) -> None:
+        self._extension, self._kind = extension, kind
         self._baseline: Any = None
         self._b: Any = None
 
@@ -55,7 +56,7 @@ class Rank:
             return np.array(np.load(path, mmap_mode="r"))
 
         self._baseline = self._extension.Baseline(
-            "mpi",
+            self._kind,
             *map(read, ("indptr", "indices", "data", "part", "order")),
             int(options["pes"]),
             list(options.get("gpus") or [])[: int(options["pes"])],
@@ -92,11 +93,10 @@ class Rank:
 class Everybody:
     """The contender that rank 0 serves: has all ranks do what it does."""
 
-    name = "mpi"
-
-    def __init__(self, extension: Any) -> None:
+    def __init__(self, extension: Any, kind: str) -> None:
+        self.name = kind
         self._extension = extension
-        self._mine = Rank(extension)
+        self._mine = Rank(extension, kind)
 
     def _announce(self, what: str, **content: Any) -> None:
         self._extension.broadcast(json.dumps({"do": what, **content}))
@@ -117,9 +117,9 @@ class Everybody:
         self._mine.close()
 
 
-def follow(extension: Any) -> None:
+def follow(extension: Any, kind: str) -> None:
     """Do what rank 0 announces, until it says quit. Errors that all ranks meet are rank 0's."""
-    mine = Rank(extension)
+    mine = Rank(extension, kind)
     while True:
         request = json.loads(extension.broadcast(""))
         try:
@@ -135,8 +135,12 @@ def follow(extension: Any) -> None:
             traceback.print_exc()
 
 
-def main() -> int:
+def main(arguments: Sequence[str]) -> int:
     """Serve on rank 0, follow on the others; return the exit status."""
+    if len(arguments) != 1:
+        print("usage: mpirun -n P python -m cpufree.bench.mpi_worker KIND", file=sys.stderr)
+        return 2
+    kind = arguments[0]
     try:
         extension = load_extension()
     except UnsupportedError as error:
@@ -144,10 +148,10 @@ def main() -> int:
         return 2
     if extension.rank() != 0:
         os.dup2(2, 1)  # stdout is for answers
-        follow(extension)
+        follow(extension, kind)
         return 0
     try:
-        importlib.import_module("cpufree.bench.worker").serve(Everybody(extension))
+        importlib.import_module("cpufree.bench.worker").serve(Everybody(extension, kind))
     except BaseException:
         extension.abort(1)  # the others would wait for a word for ever
         raise
@@ -156,4 +160,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

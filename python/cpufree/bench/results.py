@@ -210,9 +210,11 @@ class Results(Collected[Group, Series]):
         return found[1] * (series.group.pes if found[0] == "copy" else 1)
 
 
+# The kinds of the papers; NCCL with a thread, or a process, for each GPU.
+HOST_DRIVEN = ("peer_copy", "nccl", "nccl_mpi", "mpi")
 # By the name under which a report gives the geometric mean of speed-ups over the fastest of each.
 DENOMINATORS: dict[str, Callable[[Series], bool]] = {
-    "peer_copy, nccl, mpi": lambda s: s.task.contender in ("peer_copy", "nccl", "mpi"),
+    "peer_copy, nccl, mpi": lambda s: s.task.contender in HOST_DRIVEN,
     "all baselines": lambda s: s.family == BASELINE,
     "peers": lambda s: s.family == PEER,
 }
