@@ -18,20 +18,34 @@ namespace baselines {
 
 namespace {
 
+std::string broadcast_from(int root, const std::string& text) {
+  auto size = static_cast<long long>(text.size());
+  check_mpi(MPI_Bcast(&size, 1, MPI_LONG_LONG, root, MPI_COMM_WORLD), "MPI_Bcast");
+  std::string all = text;
+  all.resize(static_cast<std::size_t>(size));
+  check_mpi(MPI_Bcast(all.data(), static_cast<int>(size), MPI_CHAR, root, MPI_COMM_WORLD),
+            "MPI_Bcast");
+  return all;
+}
+
 // Does `work`, and throws everywhere where it has thrown anywhere: all processes go the same way.
 template <class F>
-void on_all(F&& work) {
+void on_all(const MpiPlace& place, F&& work) {
   std::exception_ptr error;
+  std::string text;
   try {
     work();
-  } catch (...) {
+  } catch (const std::exception& e) {
     error = std::current_exception();
+    text = e.what();
   }
-  int mine = error ? 1 : 0;
-  int any = 0;
-  check_mpi(MPI_Allreduce(&mine, &any, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD), "MPI_Allreduce");
+  int mine = error ? place.rank : place.size;
+  int first = 0;
+  check_mpi(MPI_Allreduce(&mine, &first, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD), "MPI_Allreduce");
+  if (first == place.size) return;
+  text = broadcast_from(first, text);
   if (error) std::rethrow_exception(error);
-  if (any != 0) throw EngineError("another process of this baseline could not be set up");
+  throw EngineError("process " + std::to_string(first) + " of this baseline: " + text);
 }
 
 // The number of this process on its machine, and so its GPU. All processes ask together.
@@ -65,9 +79,9 @@ class MpiBaseline : public Baseline<T> {
               std::span<const std::int32_t> order, const BaselineSpec& spec)
       : spec_(spec), place_(mpi_place()), here_(place_on_machine()) {
     const auto begin = std::chrono::steady_clock::now();
-    on_all([&] { set_up(matrix, part, order); });
+    on_all(place_, [&] { set_up(matrix, part, order); });
     if (kind_->nccl) spread_id();
-    on_all([&] { connect(); });
+    on_all(place_, [&] { connect(); });
     choose_spmv(hosted_->all(), hosted_->comm(), spec_.spmv, facts_);
     facts_.setup_seconds = hosted_->comm().slowest(
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
@@ -84,15 +98,19 @@ class MpiBaseline : public Baseline<T> {
     const bool exact = how.exact_iterations >= 0;
     const Stop stop{exact ? -1.0 : how.rtol,
                     static_cast<std::uint64_t>(exact ? how.exact_iterations : how.max_iterations)};
-    return run_unless(broken_, ": end its processes, and start others", [&] {
+    if (broken_)
+      throw EngineError("this baseline failed before: end its processes, and start others");
+    broken_ = true;  // unless all of them come to the end
+    BaselineResult result;
+    on_all(place_, [&] {
       scatter(hosted_->all(), rows_, b);
       hosted_->prepare(how.method, variant, stop, exact);
-      check_mpi(MPI_Barrier(MPI_COMM_WORLD), "MPI_Barrier");
-      BaselineResult result;
-      result.seconds = hosted_->comm().slowest(hosted_->run(how.method, variant, stop, exact));
-      collect(x);
-      return report(hosted_->ending(how.method), exact, variant, stop, std::move(result));
     });
+    on_all(place_, [&] { result.seconds = hosted_->run(how.method, variant, stop, exact); });
+    result.seconds = hosted_->comm().slowest(result.seconds);
+    collect(x);
+    broken_ = false;
+    return report(hosted_->ending(how.method), exact, variant, stop, std::move(result));
   }
 
  private:
@@ -217,13 +235,7 @@ MpiPlace mpi_place() {
 
 std::string mpi_broadcast(const std::string& text) {
   static_cast<void>(mpi_place());
-  auto size = static_cast<long long>(text.size());
-  baselines::check_mpi(MPI_Bcast(&size, 1, MPI_LONG_LONG, 0, MPI_COMM_WORLD), "MPI_Bcast");
-  std::string all = text;
-  all.resize(static_cast<std::size_t>(size));
-  baselines::check_mpi(MPI_Bcast(all.data(), static_cast<int>(size), MPI_CHAR, 0, MPI_COMM_WORLD),
-                       "MPI_Bcast");
-  return all;
+  return baselines::broadcast_from(0, text);
 }
 
 void mpi_abort(int status) {

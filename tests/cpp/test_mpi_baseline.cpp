@@ -116,16 +116,41 @@ TEST(mpi_refuses_another_number_of_pes_than_processes) {
   }
 }
 
-TEST(mpi_ends_all_processes_where_one_has_no_nccl) {
+TEST(mpi_tells_all_processes_what_one_of_them_lacks) {
   const auto a = grid2d(5, 5);
-  BaselineSpec spec = spec_here("nccl_mpi");
   const auto part = random_partition(a.n(), mpi_place().size, 3);
-  const bool missing = mpi_place().rank == mpi_place().size - 1;
-  if (missing) spec.nccl_library = "missing";
-  if (missing)
-    CHECK_THROWS(Unsupported, make_baseline<double>(a.view(), part, {}, spec));
-  else
-    CHECK_THROWS(EngineError, make_baseline<double>(a.view(), part, {}, spec));
+  const int last = mpi_place().size - 1;
+  const bool lacks = mpi_place().rank == last;
+  BaselineSpec spec = spec_here("nccl_mpi");
+  if (lacks) spec.nccl_library = "missing";
+  std::string why;
+  bool unsupported = false;
+  try {
+    make_baseline<double>(a.view(), part, {}, spec);
+  } catch (const Unsupported& error) {
+    why = error.what();
+    unsupported = true;
+  } catch (const EngineError& error) {
+    why = error.what();
+  }
+  CHECK_EQ(unsupported, lacks);
+  CHECK(why.find("NCCL was not found") != std::string::npos);
+  CHECK(lacks || why.find("process " + std::to_string(last)) != std::string::npos);
+}
+
+TEST(mpi_ends_a_solve_of_all_processes_where_one_gpu_stops) {
+  const auto a = grid2d(9, 9);
+  const auto b = wave(a.n());
+  BaselineSpec spec = spec_here("nccl_mpi");
+  spec.wait_limit = 1.0;
+  const auto part = random_partition(a.n(), mpi_place().size, 3);
+  const auto baseline = make_baseline<double>(a.view(), part, {}, spec);
+  BaselineSolve how;
+  how.exact_iterations = 20;
+  baseline->solve(b, {}, how);
+  if (mpi_place().rank == mpi_place().size - 1) host_gpu::stop_device(mpi_place().rank, 20);
+  CHECK_THROWS(EngineError, baseline->solve(b, {}, how));
+  CHECK_THROWS(EngineError, baseline->solve(b, {}, how));
 }
 
 TEST(mpi_broadcasts_what_rank_0_says) {
