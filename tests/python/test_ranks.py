@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -234,14 +235,33 @@ def test_a_first_message_without_sense_is_the_end_of_a_connection() -> None:
     hub.wait(START)
 
 
+def knock(member: socket.socket, hello: dict[str, Any]) -> None:
+    """Become a member of a hub, whatever it then says."""
+    wire.send(member, hello)
+    assert wire.receive_first(member)["do"] == "welcome"
+    wire.send(member, {"do": "come"})
+
+
+def test_a_rank_that_has_given_a_knock_up_may_knock_again() -> None:
+    listener = socket.create_server(("127.0.0.1", 0))
+    hub = Hub(listener, 1, "job", "1", START)
+    hello = {"job": "job", "rank": 0, "ranks": 1, "version": "1", "host": "here", "pid": 1}
+    with socket.create_connection(listener.getsockname(), timeout=START) as slow:
+        wire.send(slow, hello)
+    with socket.create_connection(listener.getsockname(), timeout=START) as member:
+        knock(member, hello)
+        assert wire.receive(member)[0]["do"] == "begin"
+        wire.send(member, {"do": "leave"})
+        hub.wait(START)
+
+
 def test_rank_0_comes_after_a_rank_that_does_not_fit_and_tells_why() -> None:
     listener = socket.create_server(("127.0.0.1", 0))
     hub = Hub(listener, 2, "job", "1", START)
     for rank, version in (1, "0"), (0, "1"):
         hello = {"job": "job", "rank": rank, "ranks": 2, "version": version}
         with socket.create_connection(listener.getsockname(), timeout=START) as member:
-            wire.send(member, {**hello, "host": "here", "pid": rank})
-            assert wire.receive_first(member)["do"] == "welcome"
+            knock(member, {**hello, "host": "here", "pid": rank})
             verdict, _ = wire.receive(member)
             assert verdict["message"].startswith("rank 1 has cpufree 0, but rank 0 has 1")
             assert verdict["teller"] == 0

@@ -1,8 +1,10 @@
 """The hub of a team, in the process of rank 0: it collects what all give, and says who has failed.
 
-A member is a connection and the thread that reads from it. At most one call of each member is open
-at any time, so the calls that are open together are one round. The first failure decides: all
-members are told the same verdict, and which one of them is to tell the user.
+A member is a connection and the thread that reads from it: one that has said hello, was welcomed,
+and has come (who waits too long for the welcome knocks again, by another connection). At most one
+call of each member is open at any time, so the calls that are open together are one round. The
+first failure decides: all members are told the same verdict, and which one of them is to tell the
+user.
 """
 
 from __future__ import annotations
@@ -104,7 +106,14 @@ class Hub:
         rank = -1
         try:
             wire.prepare(connection)
-            rank = self._join(connection, wire.receive_first(connection))
+            hello = wire.receive_first(connection)
+            if not self._expects(hello):
+                return
+            wire.send(connection, {"do": "welcome"})
+            # Who has given this knock up meanwhile, and knocks again, does not come in by it.
+            if wire.receive_first(connection, self._join_limit).get("do") != "come":
+                return
+            rank = self._join(connection, hello)
             while rank >= 0:
                 facts, data = wire.receive(connection)
                 with self._changed:
@@ -120,15 +129,17 @@ class Hub:
                         self._fail(key, f"({member.name()}) {ENDED}")
             wire.hang_up(connection)
 
+    def _expects(self, facts: dict[str, Any]) -> bool:
+        """Return whether a first message is that of a rank of this job."""
+        if facts["job"] != self._job or not 0 <= int(facts["rank"]) < int(facts["ranks"]):
+            return False
+        return all(key in facts for key in ("host", "pid", "version"))
+
     def _join(self, connection: socket.socket, facts: dict[str, Any]) -> int:
-        """Take a member in; return its rank, -1 for a stranger."""
+        """Take a member in; return its rank, -1 where it does not fit."""
         rank, ranks = int(facts["rank"]), int(facts["ranks"])
-        if facts["job"] != self._job or not 0 <= rank < ranks:
-            return -1
         with self._changed:
             member = _Member(connection, facts)
-            member.name()  # it has one: else this is the place to fail
-            member.tell({"do": "welcome"})
             awaited = rank == 0 and not self._first_came
             self._first_came = self._first_came or awaited
             if self._verdict is not None:

@@ -252,6 +252,7 @@ def _enter(
         wire.send(connection, hello)
         if wire.receive_first(connection, seconds).get("do") != "welcome":
             raise wire.Damaged("not a hub of cpufree")
+        wire.send(connection, {"do": "come"})
     except OSError:
         connection.close()
         raise
