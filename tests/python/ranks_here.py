@@ -6,7 +6,8 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -96,3 +97,23 @@ def cli(words: Sequence[str]) -> list[str]:
 def launched(*words: str, ranks: int = 3) -> Ended:
     """Run `cpufree run`."""
     return finish([start(cli(["run", "-n", str(ranks), *words]), 0, 1, "", CPUFREE_RANK="")])[0]
+
+
+def children(pid: int) -> list[int]:
+    """Return the processes that a process has started."""
+    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def wait_until_at_work(ranks: Callable[[], Sequence[int]], count: int) -> None:
+    """Return once these processes, of the engine cpu_processes, compute.
+
+    Each maps the memory of all right before its kernel starts.
+    """
+    end = time.monotonic() + 2 * START
+    while time.monotonic() < end:
+        maps = [Path(f"/proc/{rank}/maps").read_text() for rank in ranks()]
+        if len(maps) == count and all(text.count("memfd:cpufree") >= count for text in maps):
+            time.sleep(1.0)
+            return
+        time.sleep(0.1)
+    raise AssertionError("the ranks have not come to share memory")

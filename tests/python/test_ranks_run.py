@@ -16,11 +16,13 @@ from ranks_here import (
     PROGRAM,
     SMALL,
     START,
+    children,
     clean,
     cli,
     finish,
     launched,
     start,
+    wait_until_at_work,
 )
 
 from cpufree.ranks.launch import program
@@ -113,7 +115,7 @@ def test_commands_with_different_options_end_with_one_message(place: str) -> Non
 def test_a_rank_killed_in_mid_solve_ends_all_with_one_message(place: str) -> None:
     words = cli(["solve", "gen:poisson1d?n=400000", "--rtol", "1e-10", "--pc", "none"])
     processes = [start(words, rank, 3, place) for rank in range(3)]
-    time.sleep(5.0)
+    wait_until_at_work(lambda: [process.pid for process in processes], 3)
     assert all(process.poll() is None for process in processes)
     begin = time.monotonic()
     processes[1].kill()
@@ -146,7 +148,7 @@ def test_ctrl_c_ends_all_ranks_and_keeps_the_x_so_far(tmp_path: Path) -> None:
         stderr=subprocess.PIPE,
         text=True,
     )
-    time.sleep(5.0)
+    wait_until_at_work(lambda: children(launcher.pid), 2)
     os.killpg(launcher.pid, signal.SIGINT)
     _, said = launcher.communicate(timeout=START + ENDS_WITHIN)
     assert launcher.returncode == 130, said

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from functools import partial
 from pathlib import Path
 
@@ -18,12 +17,14 @@ from ranks_here import (
     LIMIT,
     START,
     all_say,
+    children,
     clean,
     cli,
     finish,
     launched,
     start,
     team,
+    wait_until_at_work,
 )
 
 from cpufree.stencil import jacobi
@@ -199,18 +200,6 @@ def test_an_engine_of_many_processes_needs_a_launcher() -> None:
     assert "cpufree run -n N" in ended.err
 
 
-def wait_until_ranks_share_memory(launcher: int) -> None:
-    """Return once every rank has mapped the memory of all, right before its kernel starts."""
-    end = time.monotonic() + START
-    while time.monotonic() < end:
-        ranks = Path(f"/proc/{launcher}/task/{launcher}/children").read_text().split()
-        maps = [Path(f"/proc/{rank}/maps").read_text() for rank in ranks]
-        if len(maps) == 2 and all(text.count("memfd:cpufree") >= 2 for text in maps):
-            return
-        time.sleep(0.1)
-    raise AssertionError("the ranks have not come to share memory")
-
-
 def test_ctrl_c_ends_all_ranks_and_keeps_the_values_so_far(tmp_path: Path) -> None:
     file = tmp_path / "u.npy"
     words = ["run", "-n", "2", *SMALL, "--iters", str(10**12), "--output", str(file)]
@@ -222,8 +211,7 @@ def test_ctrl_c_ends_all_ranks_and_keeps_the_values_so_far(tmp_path: Path) -> No
         stderr=subprocess.PIPE,
         text=True,
     )
-    wait_until_ranks_share_memory(launcher.pid)
-    time.sleep(1.0)
+    wait_until_at_work(lambda: children(launcher.pid), 2)
     os.killpg(launcher.pid, signal.SIGINT)
     _, said = launcher.communicate(timeout=START + ENDS_WITHIN)
     assert launcher.returncode == 130, said
