@@ -8,17 +8,27 @@ namespace cpufree {
 
 // Tells the tiles around that all that the block has written so far is there. Contains a block
 // barrier.
+//
+// An edge is a thread's, whose own fence orders what the block has written before the barrier. A
+// warp has one fence, of the widest scope that one of its edges needs. Where the edge leads is on
+// its way while the block comes together: caches have dropped it since the exchange before.
 template <Port P, class T>
 CPUFREE_KERNEL_FN void tell_neighbours(P& port, const TileArgs<T>& tile, Flag* flags, Epoch epoch) {
+  const std::int32_t lanes = port.lanes();
+  const std::int32_t place = port.lane() % (lanes < kWarp ? lanes : kWarp);
+  std::int32_t pe = -1, flag = 0;
+  const auto look_up = [&](std::int32_t e) {
+    pe = e < tile.edges ? tile.sends[e].pe : -1;
+    flag = e < tile.edges ? tile.sends[e].flag : 0;
+  };
+  look_up(port.lane());
   port.sync_block();
-  if (port.lane() != 0) return;
-  bool leaves_pe = false;
-  for (std::int32_t e = 0; e < tile.edges; ++e)
-    leaves_pe = leaves_pe || (P::communicates && tile.sends[e].pe != port.pe());
-  port.publish(leaves_pe ? Scope::system : Scope::pe);
-  for (std::int32_t e = 0; e < tile.edges; ++e)
-    if (exchanges_with(port, tile.sends[e].pe))
-      port.put_flag(flags + tile.sends[e].flag, tile.sends[e].pe, epoch);
+  for (std::int32_t first = port.lane() - place; first < tile.edges; first += lanes) {
+    if (first >= lanes) look_up(first + place);
+    const bool leaves_pe = P::communicates && pe >= 0 && pe != port.pe();
+    port.publish(port.warp_all(!leaves_pe) ? Scope::pe : Scope::system);
+    if (pe >= 0 && exchanges_with(port, pe)) port.put_flag(flags + flag, pe, epoch);
+  }
 }
 
 // Waits until all tiles around have told so. Ends with a block barrier. False: leave the kernel.

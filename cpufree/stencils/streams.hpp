@@ -57,8 +57,10 @@ class StreamTile {
   CPUFREE_KERNEL_FN void send() {
     if (args_.ghost_count > 0) {
       port_.sync_block();  // the copies are made of what all warps have written
-      for (std::int32_t g = 0; g < args_.ghost_count; ++g)
-        if (exchanges_with(port_, args_.ghosts[g].pe)) copy(args_.ghosts[g]);
+      for (std::int32_t g = 0; g < args_.ghost_count; ++g) {
+        const GhostCopy ghost = args_.ghosts[g];  // in registers: stores might change it elsewhere
+        if (exchanges_with(port_, ghost.pe)) copy(ghost);
+      }
     }
     tell_neighbours(port_, tile_, flags_, ++epoch_);
   }
