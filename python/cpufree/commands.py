@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -20,7 +21,7 @@ from rich.text import Text
 
 from . import display
 from .env import gpu_numbers
-from .errors import CpufreeError, InvalidInputError, OutOfMemoryError
+from .errors import CpufreeError, FileFormatError, InvalidInputError, OutOfMemoryError
 from .result import counted
 
 if TYPE_CHECKING:
@@ -145,14 +146,29 @@ def save_solution(path: str, x: NDArray[Any]) -> str:
     """
     from .io import save_vector
 
-    try:
+    with rescued(x, "x is"):
         save_vector(path, x)
-    except OSError as error:
+    return path
+
+
+def save_grid(path: str, values: NDArray[Any]) -> None:
+    """Save the values of a grid, as `save_solution` does; `path` may be what they came from."""
+    from .cache import atomic_write
+
+    with rescued(values, "the values are"), atomic_write(path) as file:
+        np.save(file, values)
+
+
+@contextlib.contextmanager
+def rescued(values: NDArray[Any], what: str) -> Iterator[None]:
+    """Save values in a temporary file where the block cannot write them; OSError names it."""
+    try:
+        yield
+    except (OSError, FileFormatError) as error:
         handle, rescue = tempfile.mkstemp(prefix="cpufree-x-", suffix=".npy")
         with os.fdopen(handle, "wb") as file:
-            np.save(file, x)
-        raise OSError(f"cannot write '{path}' ({error}); x is saved in '{rescue}'") from error
-    return path
+            np.save(file, values)
+        raise OSError(f"{error}; {what} saved in '{rescue}'") from error
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 from rich.text import Text
 
 from . import display, ranks
-from .commands import check_can_write, parse_count, parse_gpus, write_json
+from .commands import check_can_write, parse_count, parse_gpus, save_grid, write_json
 from .errors import CpufreeError
 from .rank_commands import as_rank, write_together
 from .result import counted
@@ -234,7 +234,7 @@ class StencilWork:
         if self.together:
             return write_together(self.output, result.shape, result.box, result.u, "values")
         if speaks:
-            np.save(self.output, result.u)
+            save_grid(self.output, result.u)
         return f"values in {self.output}"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import re
 import signal
@@ -313,11 +314,14 @@ def test_solution_is_rescued_when_it_cannot_be_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: Any) -> None:
-        raise OSError("No space left on device")
+        raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("cpufree.io.save_vector", full)
+    monkeypatch.setattr("os.fsync", full)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    path = tmp_path / "there" / "x.npy"
+    path.parent.mkdir()
     with pytest.raises(OSError, match=r"No space left.*x is saved in '(.*)'") as error:
-        commands.save_solution("x.npy", np.arange(3.0))
+        commands.save_solution(str(path), np.arange(3.0))
     saved = re.findall(r"saved in '(.*)'", str(error.value))[0]
     np.testing.assert_array_equal(np.load(saved), np.arange(3.0))
+    assert not any(path.parent.iterdir())

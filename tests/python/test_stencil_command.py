@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import re
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -75,6 +77,32 @@ def test_values_are_read_and_saved(run: Run, tmp_path: Path) -> None:
     saved = np.load(tmp_path / "u.npy")
     assert saved.dtype == np.float32
     assert np.array_equal(saved, jacobi(u0, 9).u)
+
+
+def test_values_may_be_saved_in_the_file_that_they_came_from(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "u.npy"
+    u0 = np.random.default_rng(3).random((12, 9))
+    np.save(path, u0)
+    words = ("jacobi2d", "--iters", 4, "--init", path, "--output", path, "--check")
+    code, out, err = run(*words)
+    assert (code, err) == (0, "")
+    assert "equal to the serial reference" in out
+    np.testing.assert_array_equal(np.load(path), jacobi(u0, 4).u)
+
+
+def test_values_are_rescued_where_they_cannot_be_written(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    words = ("jacobi2d", "--grid", "8x8", "--iters", 2, "--output", tmp_path / "u.npy")
+    code, _, err = run(*words)
+    assert code == 3
+    saved = re.findall(r"No space left on device; the values are saved in '(.*)'", err)[0]
+    assert np.load(saved).shape == (8, 8)
 
 
 def test_json_on_stdout_is_all_there_is(run: Run) -> None:
