@@ -354,9 +354,9 @@ def doctor_command(
         sections = doctor.examine() if speaks else []
         sections += rank_doctor.examine() if distributed else []
         if speaks:
-            display.report_console(stderr=json_ == "-").print(doctor.report(sections))
             if json_:
                 write_json(json_, doctor.to_dict(sections))
+            display.report_console(stderr=json_ == "-").print(doctor.report(sections))
     raise typer.Exit(0 if doctor.healthy(sections) else EXIT_ENGINE)
 
 

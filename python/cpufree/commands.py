@@ -79,7 +79,11 @@ def write_json(path: str, content: dict[str, Any]) -> None:
     """Write content to a file, or to stdout for "-"."""
     text = json.dumps(display.to_plain(content), indent=2, allow_nan=False) + "\n"
     if path == "-":
-        sys.stdout.write(text)
+        try:
+            sys.stdout.write(text)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            display.drop(sys.stdout)
     else:
         Path(path).write_text(text, encoding="utf-8")
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import IO, TYPE_CHECKING, Any, Literal
 
 from rich.console import Console, Group, RenderableType
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
@@ -56,9 +57,24 @@ ENDINGS: dict[Reason, Ending] = {
 }
 
 
+class ReportConsole(Console):
+    """A console whose reader may leave, as `head` does: files and exit code stay what they are."""
+
+    def on_broken_pipe(self) -> None:
+        """Say no more; Rich would end the program with code 1."""
+        self.quiet = True
+        drop(self.file)
+
+
+def drop(stream: IO[str]) -> None:
+    """Let what is still to be printed go nowhere, for nobody reads it any more."""
+    with open(os.devnull, "wb") as nowhere:
+        os.dup2(nowhere.fileno(), stream.fileno())
+
+
 def report_console(*, stderr: bool = False, quiet: bool = False) -> Console:
     """Return the console for reports; in a file or a pipe, lines may be longer than usual."""
-    console = Console(stderr=stderr, quiet=quiet, highlight=False)
+    console = ReportConsole(stderr=stderr, quiet=quiet, highlight=False)
     if not console.is_terminal:
         console.width = 160
     return console

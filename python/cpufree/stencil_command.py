@@ -210,12 +210,12 @@ class StencilWork:
         with Follow(notes, "iterating", self.iters) as follow:
             result = jacobi(u0, self.iters, progress=follow, gather=gather, **given, **self.how)
         where = self._save(result, speaks)
-        paper.print(report(self.kind, result))
-        if where:
-            paper.print(Text(f"  {where}"))
         if self.json and speaks:
             facts = {"stencil": self.kind.value, "boundary": self.boundary}
             write_json(self.json, {**facts, **result.to_dict()})
+        paper.print(report(self.kind, result))
+        if where:
+            paper.print(Text(f"  {where}"))
         if self.check and speaks:
             compare(result, start.part(whole(start.shape)), self.how["boundary"], notes)
             paper.print(Text("  check: equal to the serial reference, bit for bit", style="green"))

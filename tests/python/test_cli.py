@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import re
 import signal
 from pathlib import Path
@@ -308,6 +309,33 @@ def test_outputs_are_checked_before_the_solve(run: Run, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(cli, "load_system", forbidden)
     assert run("solve", POISSON, "--out", "no/such/dir/x.npy").code == 3
+
+
+@pytest.mark.parametrize("report", ["report.json", "-"])
+def test_files_and_code_are_those_of_the_solve_where_nobody_reads_the_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, report: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    reader, writer = os.pipe()
+    os.close(reader)
+    words = ["solve", POISSON, "--out", "x.npy", "--json", report, "--maxiter", "2"]
+    with os.fdopen(writer, "w") as unread, monkeypatch.context() as patch:
+        patch.setattr("sys.stdout", unread)
+        with pytest.raises(SystemExit) as ended:
+            cli.main(words)
+    assert ended.value.code == 10
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted({"x.npy", report} - {"-"})
+
+
+def test_solution_is_written_before_a_report_that_fails(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(display, "result_report", full)
+    assert run("solve", POISSON, "--out", tmp_path / "x.npy").code == 3
+    assert np.load(tmp_path / "x.npy").shape == (400,)
 
 
 def test_solution_is_rescued_when_it_cannot_be_written(
