@@ -51,9 +51,14 @@ def explain(error: Exception) -> tuple[int, str]:
 
 
 def check_can_write(path: str | None, suffixes: tuple[str, ...] = ()) -> None:
-    """Raise InvalidInputError now rather than after a long solve if path cannot be written."""
-    if path is None or path == "-":
+    """Raise InvalidInputError now rather than after a long solve if path cannot be written.
+
+    "-" is stdout, where no suffix tells a format.
+    """
+    if path is None or (path == "-" and not suffixes):
         return
+    if not path:
+        raise InvalidInputError("the name of a file to write is empty")
     folder = os.path.dirname(path) or "."
     if suffixes and not path.endswith(suffixes):
         ends = ", ".join(suffixes)
@@ -64,6 +69,21 @@ def check_can_write(path: str | None, suffixes: tuple[str, ...] = ()) -> None:
         raise InvalidInputError(f"cannot write '{path}': it is a directory.")
     if not os.access(path if os.path.exists(path) else folder, os.W_OK):
         raise InvalidInputError(f"cannot write '{path}': permission denied.")
+
+
+def check_different(*paths: str | None) -> None:
+    """Raise InvalidInputError where two files to write are one: the later would replace the other.
+
+    Paths that are None or "-" are no files.
+    """
+    seen: set[str] = set()
+    for path in paths:
+        if path is None or path == "-":
+            continue
+        place = os.path.realpath(path)
+        if place in seen:
+            raise InvalidInputError(f"'{path}' would be written twice: give different names")
+        seen.add(place)
 
 
 def parse_count(text: str, option: str) -> int | str:
@@ -188,6 +208,7 @@ class Outputs:
         check_can_write(self.json)
         check_can_write(self.out, VECTOR_SUFFIXES)
         check_can_write(self.plot, PLOT_SUFFIXES)
+        check_different(self.out, self.json, self.plot)
 
     def write(self, result: Result, matrix: Any, source: str, tolerance: float) -> list[str]:
         """Write the files, the solution first; return one line per file.

@@ -16,7 +16,14 @@ from rich.progress import BarColumn, Progress, TextColumn
 from rich.text import Text
 
 from . import display, ranks
-from .commands import check_can_write, parse_count, parse_gpus, save_grid, write_json
+from .commands import (
+    check_can_write,
+    check_different,
+    parse_count,
+    parse_gpus,
+    save_grid,
+    write_json,
+)
 from .errors import CpufreeError
 from .rank_commands import as_rank, write_together
 from .result import counted
@@ -167,6 +174,7 @@ def stencil(
         if speaks:
             check_can_write(output, (".npy",))
             check_can_write(json_)
+            check_different(output, json_)
         as_boundary(names, kind.dims)
         how |= {"engine": chosen, "boundary": names}
         work = StencilWork(kind, first, iters, how, check, output, json_)

@@ -311,6 +311,27 @@ def test_outputs_are_checked_before_the_solve(run: Run, monkeypatch: pytest.Monk
     assert run("solve", POISSON, "--out", "no/such/dir/x.npy").code == 3
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("solve", POISSON, "--out", "-"), "cannot write '-'"),
+        (("generate", "poisson2d", "--out", "-"), "cannot write '-'"),
+        (("stencil", "jacobi2d", "--grid", "9x9", "--iters", 1, "--output", "-"), "write '-'"),
+        (("solve", POISSON, "--json", ""), "the name of a file to write is empty"),
+        (("solve", POISSON, "--out", "x.txt", "--json", "./x.txt"), "'./x.txt' would be written"),
+        (("solve", POISSON, "--plot", "x.png", "--json", "x.png"), "written twice"),
+    ],
+)
+def test_outputs_that_would_be_lost_are_refused(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: Any, message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ended = run(*words)
+    assert ended.code == 3
+    assert message in ended.err
+    assert not any(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("report", ["report.json", "-"])
 def test_files_and_code_are_those_of_the_solve_where_nobody_reads_the_report(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, report: str
