@@ -7,6 +7,7 @@ ended (docs/cli.md).
 from __future__ import annotations
 
 import dataclasses
+import io
 import sys
 import traceback
 import warnings
@@ -215,7 +216,9 @@ app.command(
 @app.command(epilog="[bold]Example[/bold]\n\n  cpufree info A.mtx --pes 8")
 def info(
     matrix: Annotated[str, typer.Argument(metavar="A", help="The matrix, as for solve.")],
-    pes: Annotated[int, typer.Option(min=1, metavar="N", help="PEs to partition for.")] = 1,
+    pes: Annotated[
+        int, typer.Option(min=1, max=1024, metavar="N", help="PEs to partition for.")
+    ] = 1,
     json_: Annotated[
         str | None, typer.Option("--json", metavar="FILE", help="Facts as JSON; - is stdout.")
     ] = None,
@@ -362,6 +365,9 @@ def doctor_command(
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and leave with its exit code (SystemExit)."""
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        # Not every terminal has a ‖, and not every name of a file is text.
+        sys.stdout.reconfigure(errors="backslashreplace")
     with warnings.catch_warnings():
         warnings.showwarning = lambda message, *_: tell("warning", str(message), "yellow")
         try:

@@ -348,6 +348,18 @@ def test_files_and_code_are_those_of_the_solve_where_nobody_reads_the_report(
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted({"x.npy", report} - {"-"})
 
 
+def test_characters_that_stdout_does_not_have_are_escaped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "report.txt"
+    with path.open("w", encoding="ascii") as plain, monkeypatch.context() as patch:
+        patch.setattr("sys.stdout", plain)
+        with pytest.raises(SystemExit) as ended:
+            cli.main(["solve", POISSON])
+    assert ended.value.code == 0
+    assert r"relative to \u2016b\u2016" in path.read_text()
+
+
 def test_solution_is_written_before_a_report_that_fails(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

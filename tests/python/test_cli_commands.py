@@ -43,6 +43,12 @@ def test_info_json_holds_facts_and_partition(run: Run) -> None:
     assert (facts["partition"]["edge_cut"], facts["partition"]["halo_values"]) == (1, 2)
 
 
+def test_info_takes_as_many_pes_as_solve(run: Run) -> None:
+    ended = run("info", "gen:poisson1d?n=9", "--pes", 10**11)
+    assert ended.code == 2
+    assert "--pes" in ended.err
+
+
 def test_info_tells_why_solve_would_refuse(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "A.npz"
     scipy.sparse.save_npz(path, scipy.sparse.csr_matrix(np.array([[1.0, 2.0], [3.0, 4.0]])))
