@@ -164,6 +164,11 @@ def test_missing_file_with_a_compressed_sibling_is_pointed_out(
     assert "there is a.mtx.gz" in refused(tmp_path / "a.mtx")
 
 
+def test_name_that_is_empty_is_refused() -> None:
+    with pytest.raises(FileFormatError, match="name of a file to read is empty"):
+        load_matrix("")
+
+
 def test_directory_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.mtx").mkdir()
     assert "is a directory; name a file in it" in refused(tmp_path / "a.mtx")

@@ -242,6 +242,8 @@ def _suffix(path: PathLike, known: tuple[str, ...]) -> str:
 
 def _check_file(path: PathLike, suffixes: tuple[str, ...]) -> tuple[Path, str]:
     """Return the path and its suffix, once it is a file that can be read."""
+    if not os.fspath(path):
+        raise FileFormatError("the name of a file to read is empty", path)
     file = Path(os.fsdecode(path)).expanduser()
     try:
         status = file.stat()
