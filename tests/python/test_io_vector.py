@@ -24,8 +24,9 @@ def test_saved_vector_loads_the_same_to_the_bit(tmp_path: Path, suffix: str, sha
     assert np.array_equal(loaded, VALUES)
 
 
-def test_npy_keeps_float32(tmp_path: Path) -> None:
-    save_vector(tmp_path / "b.npy", np.float32([0.1, 0.2]))
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_npy_keeps_float32(tmp_path: Path, order: str) -> None:
+    save_vector(tmp_path / "b.npy", np.array([0.1, 0.2], f"{order}f4"))
     loaded = load_vector(tmp_path / "b.npy", 2)
     assert loaded.dtype == np.float32
     assert np.array_equal(loaded, np.float32([0.1, 0.2]))
@@ -106,7 +107,8 @@ def test_not_finite_is_refused_with_its_place(tmp_path: Path, word: str) -> None
         ("# one word a line\n1\n\ntwo # three\n", "line 4: 'two' is not a number"),
         ("1,2,3\n", "line 1: '1,2,3' is not a number"),
         ("\0\1\2", "line 1: '.*' is not a number"),
-        ("1 2\n3\n", "damaged, or not a .txt file"),
+        ("1 2\n3\n", "line 1: 2 numbers, but each needs its own line"),
+        ("1\n1_0\n3\n", "line 2: '1_0' is not a number"),
     ],
 )
 def test_garbage_in_text_is_refused_with_its_line(tmp_path: Path, text: str, message: str) -> None:
@@ -137,7 +139,9 @@ def test_unknown_suffix_is_refused(tmp_path: Path) -> None:
         save_vector(tmp_path / "c.csv", VALUES)
 
 
-@pytest.mark.parametrize("v", [np.eye(2), 1.0, [1j], ["a"]])
+@pytest.mark.parametrize(
+    "v", [np.eye(2), 1.0, [1j], ["a"], [[1], [1, 2]], np.ma.masked_array([1.0], mask=True)]
+)
 def test_only_vectors_of_real_numbers_are_saved(tmp_path: Path, v: Any) -> None:
     with pytest.raises(VectorError, match="a vector of real numbers is needed"):
         save_vector(tmp_path / "b.npy", v)
