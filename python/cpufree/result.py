@@ -164,9 +164,11 @@ def counted(count: int, noun: str) -> str:
 def dtype_name(array: Any) -> str:
     """Return the type of an array's numbers as NumPy names it, "" where it has none.
 
-    PyTorch's types are not NumPy's; `torch.float32` is named like the `float32` that it is.
+    PyTorch's types are not NumPy's; `torch.float32` is named like the `float32` that it is, and so
+    is that of another order of bytes.
     """
-    return str(getattr(array, "dtype", "")).removeprefix("torch.")
+    dtype = getattr(array, "dtype", "")
+    return dtype.name if isinstance(dtype, np.dtype) else str(dtype).removeprefix("torch.")
 
 
 def _plain(value: Any) -> Any:

@@ -66,7 +66,7 @@ class FirstValues:
             raise InvalidInputError(
                 f"'{path}' has shape {values.shape}: every dimension needs a point"
             )
-        own = np.float32 if values.dtype == np.float32 else np.float64
+        own = np.float32 if values.dtype.name == "float32" else np.float64
         dtype = np.dtype(self.precision or own)
         return GridValues(f"'{path}'", values.shape, dtype, function=lambda box: values[box])
 

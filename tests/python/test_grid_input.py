@@ -45,6 +45,7 @@ def test_values_of_a_function_take_the_type_that_is_asked_for() -> None:
         (lambda box: 0, {"shape": (5,)}, "shape has 1 number: give 2 or 3"),
         (lambda box: 0, {"shape": (5, 0)}, "a number of shape is 0"),
         (lambda box: 0, {"shape": (5, 6), "dtype": int}, "choose float32 or float64"),
+        (lambda box: 0, {"shape": (5, 6), "dtype": "x"}, "dtype is 'x': choose float32 or"),
         (lambda box: np.zeros((5, 5)), {"shape": (5, 6)}, r"\(5, 5\) for points \[0:5, 0:6\]"),
         (lambda box: np.full((5, 6), np.nan), {"shape": (5, 6)}, "is nan: values must be finite"),
         (lambda box: np.full((5, 6), 1e300), {"shape": (5, 6), "dtype": "f4"}, "too large"),

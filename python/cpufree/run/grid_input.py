@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -109,9 +109,7 @@ def as_grid(
     if len(sizes) not in (2, 3):
         raise InvalidInputError(f"shape has {counted(len(sizes), 'number')}: give 2 or 3")
     sizes = tuple(choices.integer("a number of shape", n, 1) for n in sizes)
-    kind = np.dtype(np.float64 if dtype is None else dtype)
-    if kind not in (np.float32, np.float64):
-        raise InvalidInputError(f"dtype is {kind}: choose float32 or float64")
+    kind = choices.floating(np.float64 if dtype is None else dtype)
     return GridValues(name, sizes, kind, function=values)
 
 
@@ -133,8 +131,9 @@ def as_values(values: Any, name: str) -> npt.NDArray[Any]:
         )
     if array.size == 0:
         raise InvalidInputError(f"{name} has shape {array.shape}: every dimension needs a point")
-    single = array.dtype == np.float32
-    array = np.ascontiguousarray(array, dtype=np.float32 if single else np.float64)
+    single = array.dtype.name == "float32"  # in whatever order of bytes
+    with np.errstate(over="ignore"):
+        array = np.ascontiguousarray(array, dtype=np.float32 if single else np.float64)
     if not np.isfinite(array).all():
         where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
         raise InvalidInputError(
@@ -166,7 +165,9 @@ def as_type(values: npt.NDArray[Any], dtype: np.dtype[Any], name: str) -> npt.ND
 
 def as_boundary(boundary: str | Sequence[str], dims: int) -> list[bool]:
     """Return for each axis whether it is periodic."""
-    names = [boundary] * dims if isinstance(boundary, str) else list(boundary)
+    names: list[Any] = [boundary] * dims
+    if isinstance(boundary, Iterable) and not isinstance(boundary, str):
+        names = list(boundary)
     for name in names:
         choices.one_of("boundary", name, BOUNDARIES)
     if len(names) != dims:
