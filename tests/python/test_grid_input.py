@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cpufree import InvalidInputError
+from cpufree.errors import InvalidInputError, OutOfMemoryError
 from cpufree.run.grid_input import GridValues, as_grid, whole
 from cpufree.stencil import jacobi
 from cpufree.stencil_input import FirstValues, parse, random
@@ -56,6 +56,11 @@ def test_values_of_a_function_take_the_type_that_is_asked_for() -> None:
 def test_functions_that_do_not_fit_are_refused(u0: Any, how: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         jacobi(u0, 1, **how)
+
+
+def test_a_grid_that_no_memory_holds_is_told_as_such() -> None:
+    with pytest.raises(OutOfMemoryError, match=r"100000 x 1000000000 points .* not enough"):
+        jacobi(lambda box: np.zeros((1, 1)), 1, shape=(10**5, 10**9))
 
 
 def test_errors_of_a_function_are_passed_on() -> None:

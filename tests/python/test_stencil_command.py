@@ -146,6 +146,7 @@ def test_time_limit_has_its_exit_code(run: Run) -> None:
         (("jacobi2d", "--grid", "8x8", "--iters", 5, "--pes", "no"), 2, "neither auto nor"),
         (("jacobi2d", "--grid", "8x8", "--iters", 5, "--boundary", "x"), 3, "unknown boundary"),
         (("jacobi2d", "--grid", "8x8", "--iters", 5, "--output", "u.txt"), 3, "must end in"),
+        (("jacobi2d", "--grid", "9999999999x9999999999", "--iters", 5), 5, "not enough memory"),
         (("jacobi2d", "--grid", "8x8", "--iters", 5, "--gpus", "one"), 2, "device numbers"),
     ],
 )
@@ -166,6 +167,14 @@ def test_file_that_is_no_array_is_told(run: Run, tmp_path: Path) -> None:
     code, _, err = run("jacobi2d", "--init", path, "--iters", 5)
     assert code == 3
     assert "has 3 dimensions, and jacobi2d takes 2" in err
+
+
+def test_file_of_no_real_numbers_is_told(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "u0.npy"
+    np.save(path, np.zeros((3, 3), complex))
+    code, _, err = run("jacobi2d", "--init", path, "--iters", 1)
+    assert code == 3
+    assert f"error: '{path}' holds complex128: give real numbers" in err
 
 
 def test_archive_of_arrays_is_told(run: Run, tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import InvalidInputError
+from ..errors import InvalidInputError, OutOfMemoryError
 from ..problem import cuda_device
 from ..result import counted
 from . import choices, from_device
@@ -30,6 +32,13 @@ class GridValues:
     dtype: np.dtype[Any]
     array: npt.NDArray[Any] | None = None
     function: Callable[[Box], Any] | None = None
+    is_file: bool = False
+    """The function reads the file `name`."""
+
+    @property
+    def origin(self) -> str:
+        """Where values of a box come from, for messages."""
+        return self.name if self.is_file else f"what {self.name} returns"
 
     @property
     def size(self) -> int:
@@ -45,8 +54,10 @@ class GridValues:
         if self.array is not None:
             return np.ascontiguousarray(self.array[box])
         assert self.function is not None
-        values = as_values(self.function(box), f"what {self.name} returns")
         shape = tuple(axis.stop - axis.start for axis in box)
+        if math.prod(shape) * self.dtype.itemsize > sys.maxsize:
+            raise no_room(shape, self.dtype)
+        values = as_values(self.function(box), self.origin)
         if values.shape != shape:
             raise InvalidInputError(
                 f"{self.name} returns values of shape {values.shape} for points {spell(box)}: "
@@ -74,8 +85,19 @@ class Room:
 
     def __call__(self, lo: Sequence[int], hi: Sequence[int]) -> npt.NDArray[Any]:
         self.box = tuple(map(slice, lo, hi))
-        self.values = np.empty([end - begin for begin, end in zip(lo, hi, strict=True)], self.dtype)
+        shape = tuple(end - begin for begin, end in zip(lo, hi, strict=True))
+        try:
+            self.values = np.empty(shape, self.dtype)
+        except MemoryError:
+            raise no_room(shape, self.dtype) from None
         return self.values
+
+
+def no_room(shape: tuple[int, ...], dtype: np.dtype[Any]) -> OutOfMemoryError:
+    """Return the error for values that no memory here holds."""
+    points = " x ".join(map(str, shape))
+    size = math.prod(shape) * dtype.itemsize / 2**30
+    return OutOfMemoryError(f"{points} points of {dtype} take {size:.4g} GiB: not enough memory")
 
 
 def whole(shape: Sequence[int]) -> Box:
