@@ -7,6 +7,7 @@ ended (docs/cli.md).
 from __future__ import annotations
 
 import dataclasses
+import functools
 import io
 import sys
 import traceback
@@ -369,7 +370,9 @@ def main(arguments: list[str] | None = None) -> None:
         # Not every terminal has a ‖, and not every name of a file is text.
         sys.stdout.reconfigure(errors="backslashreplace")
     with warnings.catch_warnings():
-        warnings.showwarning = lambda message, *_: tell("warning", str(message), "yellow")
+        # The environment is read in several places: once is enough.
+        once = functools.cache(lambda text: tell("warning", text, "yellow"))
+        warnings.showwarning = lambda message, *_: once(str(message))
         try:
             with silent_copies():
                 app(args=arguments, prog_name="cpufree")

@@ -303,11 +303,16 @@ def test_warnings_are_one_line_on_stderr(run: Run, monkeypatch: pytest.MonkeyPat
     assert "CPUFREE_ENGINE" in ended.err
 
 
+def test_a_warning_is_told_once(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CPUFREE_PE", "3")
+    assert run("solve", POISSON, "--quiet").err.count("CPUFREE_PE is not known") == 1
+
+
 def test_outputs_are_checked_before_the_solve(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     def forbidden(*_: Any) -> None:
         raise AssertionError("the matrix was loaded first")
 
-    monkeypatch.setattr(cli, "load_system", forbidden)
+    monkeypatch.setattr(solve_command, "load_system", forbidden)
     assert run("solve", POISSON, "--out", "no/such/dir/x.npy").code == 3
 
 
