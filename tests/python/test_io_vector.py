@@ -10,6 +10,7 @@ import pytest
 
 from cpufree.errors import FileFormatError, MatrixError, VectorError
 from cpufree.io import load_vector, save_vector
+from cpufree.problem import float_type
 
 SUFFIXES = [".npy", ".mtx", ".mtx.gz", ".txt"]
 VALUES = np.array([0.1, -2.0 / 3.0, 1e-300, 1e300, 0.0])
@@ -37,6 +38,15 @@ def test_text_of_float32_reads_back_as_the_same_float32(tmp_path: Path, suffix: 
     save_vector(tmp_path / f"b{suffix}", np.float32([0.1, 1e-30]))
     loaded = load_vector(tmp_path / f"b{suffix}", 2).astype(np.float32)
     assert np.array_equal(loaded, np.float32([0.1, 1e-30]))
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".mtx", ".txt"])
+@pytest.mark.parametrize("kind", ["?", "i1", "u1", "i8", "u8", "f2", "f4", ">f4", ">f8", "g"])
+def test_numbers_of_any_type_read_back_as_the_same(tmp_path: Path, suffix: str, kind: str) -> None:
+    values = np.array([1, 0, 1 / 3], "g").astype(kind)
+    save_vector(tmp_path / f"b{suffix}", values)
+    loaded, solved_in = load_vector(tmp_path / f"b{suffix}", 3), float_type(values.dtype)
+    assert np.array_equal(loaded.astype(solved_in), values.astype(solved_in))
 
 
 def test_loaded_vector_does_not_depend_on_the_file_any_more(tmp_path: Path) -> None:

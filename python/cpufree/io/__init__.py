@@ -29,7 +29,7 @@ from cpufree.errors import (
     VectorError,
 )
 from cpufree.io.matrix_market import read_matrix_market
-from cpufree.problem import MatrixLike, as_csr, as_vector, canonical_csr
+from cpufree.problem import MatrixLike, as_csr, as_vector, canonical_csr, float_type
 from cpufree.rows import RowSource
 
 PathLike = str | os.PathLike[str]
@@ -222,6 +222,10 @@ def save_vector(path: PathLike, v: ArrayLike) -> None:
             f"{vector.shape} and dtype {vector.dtype}"
         )
     vector = vector.ravel()
+    if vector.dtype.kind in "fb":
+        # Text of float16, long doubles and bools would be that of NumPy, or a few digits.
+        with np.errstate(over="ignore"):
+            vector = vector.astype(float_type(vector.dtype), copy=False)
     with atomic_write(path) as file:
         if suffix == ".npy":
             np.save(file, vector, allow_pickle=False)
