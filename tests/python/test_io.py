@@ -122,8 +122,9 @@ def test_generator_string_calls_the_generator(monkeypatch: pytest.MonkeyPatch) -
 
     fake = types.ModuleType("cpufree.generate")
     fake.from_spec = from_spec  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "cpufree.generate", fake)
+    # First: it keeps what is there for later, which is loaded by that.
     monkeypatch.setattr(sys.modules["cpufree"], "generate", fake, raising=False)
+    monkeypatch.setitem(sys.modules, "cpufree.generate", fake)
     assert load_matrix("gen:twice_identity?n=3").diagonal().tolist() == [2.0, 2.0, 2.0]
     assert specs == ["twice_identity?n=3"]
 
