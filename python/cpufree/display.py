@@ -48,7 +48,7 @@ ENDINGS: dict[Reason, Ending] = {
     ),
     Reason.DIVERGED_INDEFINITE_PC: Ending(15, "Try --pc jacobi or --pc none."),
     Reason.DIVERGED_BREAKDOWN: Ending(
-        16, "Multiply A and b by a large number: A lies at the lower end of its type's range."
+        16, "Try --method cg, or scale A and b: A lies at an end of its type's range."
     ),
     Reason.DIVERGED_DTOL: Ending(
         17, "Try --method cg and check that A is symmetric positive definite: cpufree info."

@@ -51,7 +51,7 @@ _MEANINGS = {
     "DIVERGED_NANORINF": "a NaN or an infinity came up",
     "DIVERGED_INDEFINITE_MAT": "the matrix is not positive definite, p·Ap ≤ 0 for a direction p",
     "DIVERGED_INDEFINITE_PC": "the preconditioner is not positive definite, r·Mr ≤ 0",
-    "DIVERGED_BREAKDOWN": "a step length overflowed: the entries of A are too small for their type",
+    "DIVERGED_BREAKDOWN": "a step length overflowed: the entries of A lie at an end of their range",
     "STAGNATED": "rounding errors admit no smaller residual",
     "TIME_LIMIT": "the time limit was reached",
     "INTERRUPTED": "Ctrl-C was pressed, or progress asked to stop",
