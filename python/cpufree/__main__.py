@@ -1,6 +1,18 @@
 """`python -m cpufree` is the command `cpufree`."""
 
-from .cli import main
+import sys
+
+INTERRUPTED = 130
+
+
+def main() -> None:
+    """Run the command line and leave with its exit code, also on Ctrl-C while it still loads."""
+    try:
+        from .cli import main as run
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+    run()
+
 
 if __name__ == "__main__":
     main()

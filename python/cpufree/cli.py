@@ -7,6 +7,8 @@ ended (docs/cli.md).
 from __future__ import annotations
 
 import dataclasses
+import functools
+import io
 import sys
 import traceback
 import warnings
@@ -215,7 +217,9 @@ app.command(
 @app.command(epilog="[bold]Example[/bold]\n\n  cpufree info A.mtx --pes 8")
 def info(
     matrix: Annotated[str, typer.Argument(metavar="A", help="The matrix, as for solve.")],
-    pes: Annotated[int, typer.Option(min=1, metavar="N", help="PEs to partition for.")] = 1,
+    pes: Annotated[
+        int, typer.Option(min=1, max=1024, metavar="N", help="PEs to partition for.")
+    ] = 1,
     json_: Annotated[
         str | None, typer.Option("--json", metavar="FILE", help="Facts as JSON; - is stdout.")
     ] = None,
@@ -354,16 +358,21 @@ def doctor_command(
         sections = doctor.examine() if speaks else []
         sections += rank_doctor.examine() if distributed else []
         if speaks:
-            display.report_console(stderr=json_ == "-").print(doctor.report(sections))
             if json_:
                 write_json(json_, doctor.to_dict(sections))
+            display.report_console(stderr=json_ == "-").print(doctor.report(sections))
     raise typer.Exit(0 if doctor.healthy(sections) else EXIT_ENGINE)
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and leave with its exit code (SystemExit)."""
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        # Not every terminal has a ‖, and not every name of a file is text.
+        sys.stdout.reconfigure(errors="backslashreplace")
     with warnings.catch_warnings():
-        warnings.showwarning = lambda message, *_: tell("warning", str(message), "yellow")
+        # The environment is read in several places: once is enough.
+        once = functools.cache(lambda text: tell("warning", text, "yellow"))
+        warnings.showwarning = lambda message, *_: once(str(message))
         try:
             with silent_copies():
                 app(args=arguments, prog_name="cpufree")

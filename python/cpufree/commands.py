@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -20,7 +21,7 @@ from rich.text import Text
 
 from . import display
 from .env import gpu_numbers
-from .errors import CpufreeError, InvalidInputError, OutOfMemoryError
+from .errors import CpufreeError, FileFormatError, InvalidInputError, OutOfMemoryError
 from .result import counted
 
 if TYPE_CHECKING:
@@ -50,9 +51,14 @@ def explain(error: Exception) -> tuple[int, str]:
 
 
 def check_can_write(path: str | None, suffixes: tuple[str, ...] = ()) -> None:
-    """Raise InvalidInputError now rather than after a long solve if path cannot be written."""
-    if path is None or path == "-":
+    """Raise InvalidInputError now rather than after a long solve if path cannot be written.
+
+    "-" is stdout, where no suffix tells a format.
+    """
+    if path is None or (path == "-" and not suffixes):
         return
+    if not path:
+        raise InvalidInputError("the name of a file to write is empty")
     folder = os.path.dirname(path) or "."
     if suffixes and not path.endswith(suffixes):
         ends = ", ".join(suffixes)
@@ -63,6 +69,21 @@ def check_can_write(path: str | None, suffixes: tuple[str, ...] = ()) -> None:
         raise InvalidInputError(f"cannot write '{path}': it is a directory.")
     if not os.access(path if os.path.exists(path) else folder, os.W_OK):
         raise InvalidInputError(f"cannot write '{path}': permission denied.")
+
+
+def check_different(*paths: str | None) -> None:
+    """Raise InvalidInputError where two files to write are one: the later would replace the other.
+
+    Paths that are None or "-" are no files.
+    """
+    seen: set[str] = set()
+    for path in paths:
+        if path is None or path == "-":
+            continue
+        place = os.path.realpath(path)
+        if place in seen:
+            raise InvalidInputError(f"'{path}' would be written twice: give different names")
+        seen.add(place)
 
 
 def parse_count(text: str, option: str) -> int | str:
@@ -78,7 +99,11 @@ def write_json(path: str, content: dict[str, Any]) -> None:
     """Write content to a file, or to stdout for "-"."""
     text = json.dumps(display.to_plain(content), indent=2, allow_nan=False) + "\n"
     if path == "-":
-        sys.stdout.write(text)
+        try:
+            sys.stdout.write(text)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            display.drop(sys.stdout)
     else:
         Path(path).write_text(text, encoding="utf-8")
 
@@ -145,14 +170,29 @@ def save_solution(path: str, x: NDArray[Any]) -> str:
     """
     from .io import save_vector
 
-    try:
+    with rescued(x, "x is"):
         save_vector(path, x)
-    except OSError as error:
+    return path
+
+
+def save_grid(path: str, values: NDArray[Any]) -> None:
+    """Save the values of a grid, as `save_solution` does; `path` may be what they came from."""
+    from .cache import atomic_write
+
+    with rescued(values, "the values are"), atomic_write(path) as file:
+        np.save(file, values)
+
+
+@contextlib.contextmanager
+def rescued(values: NDArray[Any], what: str) -> Iterator[None]:
+    """Save values in a temporary file where the block cannot write them; OSError names it."""
+    try:
+        yield
+    except (OSError, FileFormatError) as error:
         handle, rescue = tempfile.mkstemp(prefix="cpufree-x-", suffix=".npy")
         with os.fdopen(handle, "wb") as file:
-            np.save(file, x)
-        raise OSError(f"cannot write '{path}' ({error}); x is saved in '{rescue}'") from error
-    return path
+            np.save(file, values)
+        raise OSError(f"{error}; {what} saved in '{rescue}'") from error
 
 
 @dataclass(frozen=True)
@@ -168,6 +208,7 @@ class Outputs:
         check_can_write(self.json)
         check_can_write(self.out, VECTOR_SUFFIXES)
         check_can_write(self.plot, PLOT_SUFFIXES)
+        check_different(self.out, self.json, self.plot)
 
     def write(self, result: Result, matrix: Any, source: str, tolerance: float) -> list[str]:
         """Write the files, the solution first; return one line per file.

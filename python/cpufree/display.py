@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import IO, TYPE_CHECKING, Any, Literal
 
 from rich.console import Console, Group, RenderableType
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
@@ -47,7 +48,7 @@ ENDINGS: dict[Reason, Ending] = {
     ),
     Reason.DIVERGED_INDEFINITE_PC: Ending(15, "Try --pc jacobi or --pc none."),
     Reason.DIVERGED_BREAKDOWN: Ending(
-        16, "Multiply A and b by a large number: A lies at the lower end of its type's range."
+        16, "Try --method cg, or scale A and b: A lies at an end of its type's range."
     ),
     Reason.DIVERGED_DTOL: Ending(
         17, "Try --method cg and check that A is symmetric positive definite: cpufree info."
@@ -56,9 +57,24 @@ ENDINGS: dict[Reason, Ending] = {
 }
 
 
+class ReportConsole(Console):
+    """A console whose reader may leave, as `head` does: files and exit code stay what they are."""
+
+    def on_broken_pipe(self) -> None:
+        """Say no more; Rich would end the program with code 1."""
+        self.quiet = True
+        drop(self.file)
+
+
+def drop(stream: IO[str]) -> None:
+    """Let what is still to be printed go nowhere, for nobody reads it any more."""
+    with open(os.devnull, "wb") as nowhere:
+        os.dup2(nowhere.fileno(), stream.fileno())
+
+
 def report_console(*, stderr: bool = False, quiet: bool = False) -> Console:
     """Return the console for reports; in a file or a pipe, lines may be longer than usual."""
-    console = Console(stderr=stderr, quiet=quiet, highlight=False)
+    console = ReportConsole(stderr=stderr, quiet=quiet, highlight=False)
     if not console.is_terminal:
         console.width = 160
     return console

@@ -51,7 +51,7 @@ _MEANINGS = {
     "DIVERGED_NANORINF": "a NaN or an infinity came up",
     "DIVERGED_INDEFINITE_MAT": "the matrix is not positive definite, p·Ap ≤ 0 for a direction p",
     "DIVERGED_INDEFINITE_PC": "the preconditioner is not positive definite, r·Mr ≤ 0",
-    "DIVERGED_BREAKDOWN": "a step length overflowed: the entries of A are too small for their type",
+    "DIVERGED_BREAKDOWN": "a step length overflowed: the entries of A lie at an end of their range",
     "STAGNATED": "rounding errors admit no smaller residual",
     "TIME_LIMIT": "the time limit was reached",
     "INTERRUPTED": "Ctrl-C was pressed, or progress asked to stop",
@@ -164,9 +164,11 @@ def counted(count: int, noun: str) -> str:
 def dtype_name(array: Any) -> str:
     """Return the type of an array's numbers as NumPy names it, "" where it has none.
 
-    PyTorch's types are not NumPy's; `torch.float32` is named like the `float32` that it is.
+    PyTorch's types are not NumPy's; `torch.float32` is named like the `float32` that it is, and so
+    is that of another order of bytes.
     """
-    return str(getattr(array, "dtype", "")).removeprefix("torch.")
+    dtype = getattr(array, "dtype", "")
+    return dtype.name if isinstance(dtype, np.dtype) else str(dtype).removeprefix("torch.")
 
 
 def _plain(value: Any) -> Any:

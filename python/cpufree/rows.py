@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import operator
 from abc import ABC, abstractmethod
 from typing import Any
 
@@ -46,9 +47,15 @@ class RowSlab:
             arrays = (csr.indptr, csr.indices, csr.data)
         else:
             arrays = _three_arrays(rows, n)
-        self.first_row = int(first_row)
-        self.indptr, self.indices, self.data = _canonical(*arrays, int(n or 0))
-        self.shape = (int(n or 0), int(n or 0))
+        try:
+            self.first_row = operator.index(first_row)
+            n = operator.index(n or 0)
+        except TypeError:
+            raise MatrixError(
+                f"first_row is {first_row!r}, n is {n!r}: whole numbers are needed"
+            ) from None
+        self.indptr, self.indices, self.data = _canonical(*arrays, n)
+        self.shape = (n, n)
         """Of the whole matrix, (n, n)."""
 
     @classmethod

@@ -102,12 +102,16 @@ class SolveWork:
             checked = None
             if self.check and problem.own is None:
                 checked = check_answer(problem.matrix, problem.b, result.x)
-            paper = display.report_console(stderr=self.outputs.json == "-", quiet=quiet)
-            paper.print(Text(self.matrix, style="bold"))
-            paper.print(display.result_report(result, tolerance, checked))
             lines = [together] if together else []
-            for line in [*lines, *outputs.write(result, problem.matrix, self.matrix, tolerance)]:
-                paper.print(Text(f"  {line}"))
+            try:
+                # First: the report may fail, on a full disk.
+                lines += outputs.write(result, problem.matrix, self.matrix, tolerance)
+            finally:
+                paper = display.report_console(stderr=self.outputs.json == "-", quiet=quiet)
+                paper.print(Text(self.matrix, style="bold"))
+                paper.print(display.result_report(result, tolerance, checked))
+                for line in lines:
+                    paper.print(Text(f"  {line}"))
         return display.ENDINGS[result.reason].exit_code
 
 

@@ -16,7 +16,14 @@ from rich.progress import BarColumn, Progress, TextColumn
 from rich.text import Text
 
 from . import display, ranks
-from .commands import check_can_write, parse_count, parse_gpus, write_json
+from .commands import (
+    check_can_write,
+    check_different,
+    parse_count,
+    parse_gpus,
+    save_grid,
+    write_json,
+)
 from .errors import CpufreeError
 from .rank_commands import as_rank, write_together
 from .result import counted
@@ -167,6 +174,7 @@ def stencil(
         if speaks:
             check_can_write(output, (".npy",))
             check_can_write(json_)
+            check_different(output, json_)
         as_boundary(names, kind.dims)
         how |= {"engine": chosen, "boundary": names}
         work = StencilWork(kind, first, iters, how, check, output, json_)
@@ -210,12 +218,12 @@ class StencilWork:
         with Follow(notes, "iterating", self.iters) as follow:
             result = jacobi(u0, self.iters, progress=follow, gather=gather, **given, **self.how)
         where = self._save(result, speaks)
-        paper.print(report(self.kind, result))
-        if where:
-            paper.print(Text(f"  {where}"))
         if self.json and speaks:
             facts = {"stencil": self.kind.value, "boundary": self.boundary}
             write_json(self.json, {**facts, **result.to_dict()})
+        paper.print(report(self.kind, result))
+        if where:
+            paper.print(Text(f"  {where}"))
         if self.check and speaks:
             compare(result, start.part(whole(start.shape)), self.how["boundary"], notes)
             paper.print(Text("  check: equal to the serial reference, bit for bit", style="green"))
@@ -234,7 +242,7 @@ class StencilWork:
         if self.together:
             return write_together(self.output, result.shape, result.box, result.u, "values")
         if speaks:
-            np.save(self.output, result.u)
+            save_grid(self.output, result.u)
         return f"values in {self.output}"
 
 

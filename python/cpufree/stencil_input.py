@@ -66,9 +66,11 @@ class FirstValues:
             raise InvalidInputError(
                 f"'{path}' has shape {values.shape}: every dimension needs a point"
             )
-        own = np.float32 if values.dtype == np.float32 else np.float64
+        own = np.float32 if values.dtype.name == "float32" else np.float64
         dtype = np.dtype(self.precision or own)
-        return GridValues(f"'{path}'", values.shape, dtype, function=lambda box: values[box])
+        return GridValues(
+            f"'{path}'", values.shape, dtype, function=lambda box: values[box], is_file=True
+        )
 
 
 def parse(
@@ -92,18 +94,18 @@ def parse(
     return FirstValues(init, dims, shape, precision)
 
 
-def parse_grid(text: str, dims: int) -> tuple[int, ...]:
+def parse_grid(text: str, dims: int, option: str = "--grid") -> tuple[int, ...]:
     """Return the points along each axis that a text such as 8192x8192 or 256^3 names."""
     base, power, exponent = text.partition("^")
     parts = [base] * dims if power and exponent == str(dims) else text.split("x")
     if not all(part.isascii() and part.isdigit() and 0 < len(part) < 11 for part in parts):
-        raise typer.BadParameter(f"'{text}' is no grid; give one {FORM}", param_hint="--grid")
+        raise typer.BadParameter(f"'{text}' is no grid; give one {FORM}", param_hint=option)
     if len(parts) != dims:
         what = f"'{text}' has {counted(len(parts), 'dimension')}, the stencil {dims}"
-        raise typer.BadParameter(what, param_hint="--grid")
+        raise typer.BadParameter(what, param_hint=option)
     shape = tuple(int(part) for part in parts)
     if min(shape) == 0:
-        raise typer.BadParameter(f"'{text}' has no points along an axis", param_hint="--grid")
+        raise typer.BadParameter(f"'{text}' has no points along an axis", param_hint=option)
     return shape
 
 

@@ -310,13 +310,14 @@ def test_file_whose_header_was_cut_off_is_begun_anew(run: Run, out: Path) -> Non
     assert lines[0]["kind"] == "header" and len(of_kind(lines, "measurement")) == 5
 
 
+@pytest.mark.parametrize("text", ['{"my": "data"}\n', '{"my": "data"}'])
 def test_file_of_something_else_is_left_alone(
-    run: Run, out: Path, capsys: pytest.CaptureFixture[str]
+    run: Run, out: Path, capsys: pytest.CaptureFixture[str], text: str
 ) -> None:
-    out.write_text('{"my": "data"}\n')
+    out.write_text(text)
     code, _ = run(*RESUMED, peers=("good",))
     assert code == 3
-    assert out.read_text() == '{"my": "data"}\n'
+    assert out.read_text() == text
 
 
 def test_ctrl_c_ends_all_workers_and_the_run_can_go_on(tmp_path: Path, cache: Path) -> None:

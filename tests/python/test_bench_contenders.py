@@ -215,6 +215,13 @@ def test_manufactured_solution_solves_the_system(tmp_path: Path) -> None:
     assert problem.check(2 * solution)["true_residual"] == pytest.approx(1.0)
 
 
+def test_a_matrix_that_cannot_be_solved_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "A.npy"
+    np.save(path, np.full((2, 2), np.nan))
+    with pytest.raises(InvalidInputError, match=r"A\.npy: entry \(row 0, column 0\) is nan"):
+        Problem(Case("A", str(path)), "double", tmp_path)
+
+
 def test_x_of_the_wrong_length_is_refused(tmp_path: Path) -> None:
     problem = Problem(Case("p", "gen:poisson2d?nx=6,ny=5"), "double", tmp_path)
     with pytest.raises(InvalidInputError, match=r"shape \(29,\) instead of \(30,\)"):

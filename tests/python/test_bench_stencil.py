@@ -81,6 +81,12 @@ def test_grids_that_are_none_are_refused(text: str) -> None:
         parse_cases(text, "")
 
 
+def test_a_wrong_grid_is_told_with_its_option() -> None:
+    with pytest.raises(typer.BadParameter) as error:
+        parse_cases("8x8", "8y8x8")
+    assert error.value.param_hint == "--per-gpu"
+
+
 # Contenders
 
 SHAPES = [(9, 12), (6, 5, 7), (3, 3)]

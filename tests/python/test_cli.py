@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import re
 import signal
 from pathlib import Path
@@ -301,23 +303,91 @@ def test_warnings_are_one_line_on_stderr(run: Run, monkeypatch: pytest.MonkeyPat
     assert "CPUFREE_ENGINE" in ended.err
 
 
+def test_a_warning_is_told_once(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CPUFREE_PE", "3")
+    assert run("solve", POISSON, "--quiet").err.count("CPUFREE_PE is not known") == 1
+
+
 def test_outputs_are_checked_before_the_solve(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     def forbidden(*_: Any) -> None:
         raise AssertionError("the matrix was loaded first")
 
-    monkeypatch.setattr(cli, "load_system", forbidden)
+    monkeypatch.setattr(solve_command, "load_system", forbidden)
     assert run("solve", POISSON, "--out", "no/such/dir/x.npy").code == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("solve", POISSON, "--out", "-"), "cannot write '-'"),
+        (("generate", "poisson2d", "--out", "-"), "cannot write '-'"),
+        (("stencil", "jacobi2d", "--grid", "9x9", "--iters", 1, "--output", "-"), "write '-'"),
+        (("solve", POISSON, "--json", ""), "the name of a file to write is empty"),
+        (("solve", POISSON, "--out", "x.txt", "--json", "./x.txt"), "'./x.txt' would be written"),
+        (("solve", POISSON, "--plot", "x.png", "--json", "x.png"), "written twice"),
+    ],
+)
+def test_outputs_that_would_be_lost_are_refused(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: Any, message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ended = run(*words)
+    assert ended.code == 3
+    assert message in ended.err
+    assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("report", ["report.json", "-"])
+def test_files_and_code_are_those_of_the_solve_where_nobody_reads_the_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, report: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    reader, writer = os.pipe()
+    os.close(reader)
+    words = ["solve", POISSON, "--out", "x.npy", "--json", report, "--maxiter", "2"]
+    with os.fdopen(writer, "w") as unread, monkeypatch.context() as patch:
+        patch.setattr("sys.stdout", unread)
+        with pytest.raises(SystemExit) as ended:
+            cli.main(words)
+    assert ended.value.code == 10
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted({"x.npy", report} - {"-"})
+
+
+def test_characters_that_stdout_does_not_have_are_escaped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "report.txt"
+    with path.open("w", encoding="ascii") as plain, monkeypatch.context() as patch:
+        patch.setattr("sys.stdout", plain)
+        with pytest.raises(SystemExit) as ended:
+            cli.main(["solve", POISSON])
+    assert ended.value.code == 0
+    assert r"relative to \u2016b\u2016" in path.read_text()
+
+
+def test_solution_is_written_before_a_report_that_fails(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(display, "result_report", full)
+    assert run("solve", POISSON, "--out", tmp_path / "x.npy").code == 3
+    assert np.load(tmp_path / "x.npy").shape == (400,)
 
 
 def test_solution_is_rescued_when_it_cannot_be_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: Any) -> None:
-        raise OSError("No space left on device")
+        raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("cpufree.io.save_vector", full)
+    monkeypatch.setattr("os.fsync", full)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    path = tmp_path / "there" / "x.npy"
+    path.parent.mkdir()
     with pytest.raises(OSError, match=r"No space left.*x is saved in '(.*)'") as error:
-        commands.save_solution("x.npy", np.arange(3.0))
+        commands.save_solution(str(path), np.arange(3.0))
     saved = re.findall(r"saved in '(.*)'", str(error.value))[0]
     np.testing.assert_array_equal(np.load(saved), np.arange(3.0))
+    assert not any(path.parent.iterdir())

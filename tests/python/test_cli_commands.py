@@ -14,6 +14,8 @@ import scipy.io
 import scipy.sparse
 from cli_runner import Run, runner
 
+from cpufree import __main__
+
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
@@ -41,6 +43,12 @@ def test_info_json_holds_facts_and_partition(run: Run) -> None:
     assert facts["rejected"] is None
     assert sum(facts["partition"]["rows"]) == 100
     assert (facts["partition"]["edge_cut"], facts["partition"]["halo_values"]) == (1, 2)
+
+
+def test_info_takes_as_many_pes_as_solve(run: Run) -> None:
+    ended = run("info", "gen:poisson1d?n=9", "--pes", 10**11)
+    assert ended.code == 2
+    assert "--pes" in ended.err
 
 
 def test_info_tells_why_solve_would_refuse(run: Run, tmp_path: Path) -> None:
@@ -103,6 +111,20 @@ def test_help_shows_examples(run: Run, command: str) -> None:
     ended = run(command, "--help")
     assert ended.code == 0
     assert re.search(rf"Examples?\s+cpufree {command}", ended.out)
+
+
+def test_ctrl_c_while_the_command_line_loads_ends_it_with_130(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Interrupted:
+        def find_spec(self, *_: object) -> None:
+            raise KeyboardInterrupt
+
+    monkeypatch.delitem(sys.modules, "cpufree.cli")
+    monkeypatch.setattr(sys, "meta_path", [Interrupted()])
+    with pytest.raises(SystemExit) as ended:
+        __main__.main()
+    assert ended.value.code == 130
 
 
 def test_help_does_not_load_numpy_heavy_parts() -> None:

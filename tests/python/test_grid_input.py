@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cpufree import InvalidInputError
+from cpufree.errors import InvalidInputError, OutOfMemoryError
 from cpufree.run.grid_input import GridValues, as_grid, whole
 from cpufree.stencil import jacobi
 from cpufree.stencil_input import FirstValues, parse, random
@@ -45,6 +45,7 @@ def test_values_of_a_function_take_the_type_that_is_asked_for() -> None:
         (lambda box: 0, {"shape": (5,)}, "shape has 1 number: give 2 or 3"),
         (lambda box: 0, {"shape": (5, 0)}, "a number of shape is 0"),
         (lambda box: 0, {"shape": (5, 6), "dtype": int}, "choose float32 or float64"),
+        (lambda box: 0, {"shape": (5, 6), "dtype": "x"}, "dtype is 'x': choose float32 or"),
         (lambda box: np.zeros((5, 5)), {"shape": (5, 6)}, r"\(5, 5\) for points \[0:5, 0:6\]"),
         (lambda box: np.full((5, 6), np.nan), {"shape": (5, 6)}, "is nan: values must be finite"),
         (lambda box: np.full((5, 6), 1e300), {"shape": (5, 6), "dtype": "f4"}, "too large"),
@@ -55,6 +56,11 @@ def test_values_of_a_function_take_the_type_that_is_asked_for() -> None:
 def test_functions_that_do_not_fit_are_refused(u0: Any, how: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         jacobi(u0, 1, **how)
+
+
+def test_a_grid_that_no_memory_holds_is_told_as_such() -> None:
+    with pytest.raises(OutOfMemoryError, match=r"100000 x 1000000000 points .* not enough"):
+        jacobi(lambda box: np.zeros((1, 1)), 1, shape=(10**5, 10**9))
 
 
 def test_errors_of_a_function_are_passed_on() -> None:

@@ -122,8 +122,9 @@ def test_generator_string_calls_the_generator(monkeypatch: pytest.MonkeyPatch) -
 
     fake = types.ModuleType("cpufree.generate")
     fake.from_spec = from_spec  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "cpufree.generate", fake)
+    # First: it keeps what is there for later, which is loaded by that.
     monkeypatch.setattr(sys.modules["cpufree"], "generate", fake, raising=False)
+    monkeypatch.setitem(sys.modules, "cpufree.generate", fake)
     assert load_matrix("gen:twice_identity?n=3").diagonal().tolist() == [2.0, 2.0, 2.0]
     assert specs == ["twice_identity?n=3"]
 
@@ -162,6 +163,11 @@ def test_missing_file_with_a_compressed_sibling_is_pointed_out(
 ) -> None:
     save_matrix(tmp_path / "a.mtx.gz", matrix)
     assert "there is a.mtx.gz" in refused(tmp_path / "a.mtx")
+
+
+def test_name_that_is_empty_is_refused() -> None:
+    with pytest.raises(FileFormatError, match="name of a file to read is empty"):
+        load_matrix("")
 
 
 def test_directory_is_refused(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from cpufree.errors import FileFormatError, MatrixError, VectorError
 from cpufree.io import load_vector, save_vector
+from cpufree.problem import float_type
 
 SUFFIXES = [".npy", ".mtx", ".mtx.gz", ".txt"]
 VALUES = np.array([0.1, -2.0 / 3.0, 1e-300, 1e300, 0.0])
@@ -24,8 +25,9 @@ def test_saved_vector_loads_the_same_to_the_bit(tmp_path: Path, suffix: str, sha
     assert np.array_equal(loaded, VALUES)
 
 
-def test_npy_keeps_float32(tmp_path: Path) -> None:
-    save_vector(tmp_path / "b.npy", np.float32([0.1, 0.2]))
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_npy_keeps_float32(tmp_path: Path, order: str) -> None:
+    save_vector(tmp_path / "b.npy", np.array([0.1, 0.2], f"{order}f4"))
     loaded = load_vector(tmp_path / "b.npy", 2)
     assert loaded.dtype == np.float32
     assert np.array_equal(loaded, np.float32([0.1, 0.2]))
@@ -36,6 +38,15 @@ def test_text_of_float32_reads_back_as_the_same_float32(tmp_path: Path, suffix: 
     save_vector(tmp_path / f"b{suffix}", np.float32([0.1, 1e-30]))
     loaded = load_vector(tmp_path / f"b{suffix}", 2).astype(np.float32)
     assert np.array_equal(loaded, np.float32([0.1, 1e-30]))
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".mtx", ".txt"])
+@pytest.mark.parametrize("kind", ["?", "i1", "u1", "i8", "u8", "f2", "f4", ">f4", ">f8", "g"])
+def test_numbers_of_any_type_read_back_as_the_same(tmp_path: Path, suffix: str, kind: str) -> None:
+    values = np.array([1, 0, 1 / 3], "g").astype(kind)
+    save_vector(tmp_path / f"b{suffix}", values)
+    loaded, solved_in = load_vector(tmp_path / f"b{suffix}", 3), float_type(values.dtype)
+    assert np.array_equal(loaded.astype(solved_in), values.astype(solved_in))
 
 
 def test_loaded_vector_does_not_depend_on_the_file_any_more(tmp_path: Path) -> None:
@@ -106,7 +117,8 @@ def test_not_finite_is_refused_with_its_place(tmp_path: Path, word: str) -> None
         ("# one word a line\n1\n\ntwo # three\n", "line 4: 'two' is not a number"),
         ("1,2,3\n", "line 1: '1,2,3' is not a number"),
         ("\0\1\2", "line 1: '.*' is not a number"),
-        ("1 2\n3\n", "damaged, or not a .txt file"),
+        ("1 2\n3\n", "line 1: 2 numbers, but each needs its own line"),
+        ("1\n1_0\n3\n", "line 2: '1_0' is not a number"),
     ],
 )
 def test_garbage_in_text_is_refused_with_its_line(tmp_path: Path, text: str, message: str) -> None:
@@ -137,7 +149,9 @@ def test_unknown_suffix_is_refused(tmp_path: Path) -> None:
         save_vector(tmp_path / "c.csv", VALUES)
 
 
-@pytest.mark.parametrize("v", [np.eye(2), 1.0, [1j], ["a"]])
+@pytest.mark.parametrize(
+    "v", [np.eye(2), 1.0, [1j], ["a"], [[1], [1, 2]], np.ma.masked_array([1.0], mask=True)]
+)
 def test_only_vectors_of_real_numbers_are_saved(tmp_path: Path, v: Any) -> None:
     with pytest.raises(VectorError, match="a vector of real numbers is needed"):
         save_vector(tmp_path / "b.npy", v)

@@ -238,6 +238,12 @@ def test_a_slab_says_what_is_wrong_with_it(rows: object, n: int | None, complain
 # -- one process --
 
 
+@pytest.mark.parametrize("first", [1.5, "0"])
+def test_a_slab_begins_at_a_whole_number(first: Any) -> None:
+    with pytest.raises(MatrixError, match="whole numbers are needed"):
+        RowSlab(first, sp.csr_array(np.eye(2)))
+
+
 def test_rows_of_a_part_need_several_processes() -> None:
     slab = of(from_spec("poisson1d?n=9"), 0, 9)
     with pytest.raises(InvalidInputError, match="solved by several processes"):

@@ -82,6 +82,7 @@ def test_auto_method_is_predict_and_recompute_and_says_why() -> None:
         (lambda: choices.integer("maxiter", 10.0), "maxiter is 10.0"),
         (lambda: choices.integer("maxiter", 2**63), "maxiter is 9223372036854775808"),
         (lambda: choices.integer("chebyshev_degree", 0, 1), "chebyshev_degree is 0"),
+        (lambda: choices.integer("replace_every", 2**31, most=9), "a whole number from 0 to 9"),
         (lambda: choices.real("rtol", -1e-8), "rtol is -1e-08: give a finite number, 0 or more"),
         (lambda: choices.real("rtol", float("nan")), "rtol is nan"),
         (lambda: choices.real("rtol", float("inf")), "rtol is inf"),

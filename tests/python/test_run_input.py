@@ -96,6 +96,20 @@ def test_float32_matrix_and_b_are_solved_in_float32(
     assert np.linalg.norm(b - exact) <= 1.05e-4 * np.linalg.norm(b)
 
 
+def test_entries_at_the_upper_end_of_the_range_are_not_called_too_small() -> None:
+    A = sp.diags_array([-1e307, 2.5e307, -1e307], offsets=[-1, 0, 1], shape=(50, 50))
+    b = np.ones(50)
+    result = solve(A, b, method="prcg", engine="cpu_threads")
+    assert result.reason is Reason.DIVERGED_BREAKDOWN
+    assert "at an end of their range" in result.reason.meaning
+    assert solve(A, b, method="cg", engine="cpu_threads").converged
+
+
+def test_float32_in_another_order_of_bytes_is_float32(poisson: sp.csr_array) -> None:
+    b = rhs(poisson).astype(">f4")
+    assert solve(poisson.astype(np.float32), b).x.dtype == np.float32
+
+
 def test_float32_below_its_reach_stagnates_and_advises_float64(poisson: sp.csr_array) -> None:
     A, b = poisson.astype(np.float32), rhs(poisson).astype(np.float32)
     result = solve(A, b, rtol=1e-9)
@@ -136,9 +150,15 @@ def test_narrowing_that_overflows_is_refused() -> None:
         Solver(np.array([[1e300]]), dtype=np.float32)
 
 
-def test_solver_dtype_must_be_a_float() -> None:
+def test_narrowing_that_leaves_no_diagonal_is_refused() -> None:
+    with pytest.raises(InvalidInputError, match="too small for float32"):
+        Solver(np.array([[1e-300]]), dtype=np.float32)
+
+
+@pytest.mark.parametrize("dtype", [np.int64, "double precision", 3])
+def test_solver_dtype_must_be_a_float(dtype: Any) -> None:
     with pytest.raises(InvalidInputError, match="float32 or float64"):
-        Solver(np.array([[1.0]]), dtype=np.int64)
+        Solver(np.array([[1.0]]), dtype=dtype)
 
 
 def test_x_has_the_shape_of_b(poisson: sp.csr_array) -> None:

@@ -222,10 +222,7 @@ def test_extras_that_the_host_cannot_honour_are_refused_by_name(
 
 
 def test_chebyshev_with_a_callback_is_refused(A: sp.csr_array, b: np.ndarray) -> None:
-    with (
-        pytest.warns(CpufreeWarning),
-        pytest.raises(InvalidInputError, match="'chebyshev' cannot be had"),
-    ):
+    with pytest.raises(InvalidInputError, match="'chebyshev' cannot be had"):
         cg(A, b, callback=lambda _: None, pc="chebyshev")
 
 
@@ -235,8 +232,64 @@ def test_an_m_that_is_no_matrix_is_refused(A: sp.csr_array, b: np.ndarray, M: An
         cg(A, b, M=M)
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("x0", np.ones(3), r"x0 has shape \(3,\)"),
+        ("x0", np.full(500, np.nan), r"x0\[0\] = nan"),
+        ("x0", np.ones(500) + 1j, "x0 is complex"),
+        ("b", np.ones(3), r"b has shape \(3,\)"),
+        ("b", np.full(500, np.inf), r"b\[0\] = inf"),
+        ("M", aslinearoperator(np.eye(3)), r"M has shape \(3, 3\)"),
+        ("callback", 3, "callback is 3: give a function"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["matrix", "operator"])
+def test_what_scipy_is_given_is_checked_first(
+    A: sp.csr_array, kind: str, name: str, value: Any, message: str
+) -> None:
+    given: dict[str, Any] = {"b": np.ones(500), "callback": lambda x: None, name: value}
+    with warnings.catch_warnings(), pytest.raises(InvalidInputError, match=message):
+        warnings.simplefilter("error")
+        cg(aslinearoperator(A) if kind == "operator" else A, **given)
+
+
+def test_complex_operators_are_left_to_scipy(A: sp.csr_array, b: np.ndarray) -> None:
+    with pytest.warns(CpufreeWarning, match="LinearOperator"):
+        x, info = cg(aslinearoperator(A), b * 1j, rtol=1e-10)
+    assert info == 0
+    np.testing.assert_allclose(A @ x, b * 1j, atol=1e-8 * np.linalg.norm(b))
+
+
+def test_a_preconditioner_by_name_is_refused_for_an_operator(
+    A: sp.csr_array, b: np.ndarray
+) -> None:
+    with pytest.raises(InvalidInputError, match="pc='jacobi' needs the entries of A"):
+        cg(aslinearoperator(A), b, pc="jacobi")
+
+
+@pytest.mark.parametrize("kind", [complex, object])
+def test_an_m_that_is_not_real_is_refused(A: sp.csr_array, b: np.ndarray, kind: type) -> None:
+    with pytest.raises(InvalidInputError, match="M has dtype"):
+        cg(A, b, M=np.eye(500).astype(kind))
+
+
+def test_mb_of_another_length_is_refused(A: sp.csr_array) -> None:
+    with pytest.raises(InvalidInputError, match="b has shape"):
+        cg(A, np.ones(3), "Mb", M=inverse_diagonal(A))
+
+
+def test_info_tells_that_no_iteration_was_not_enough_with_a_callback_too(
+    A: sp.csr_array, b: np.ndarray
+) -> None:
+    with pytest.warns(CpufreeWarning, match="callback"):
+        _, info = cg(A, b, maxiter=0, callback=lambda x: None)
+        _, there = cg(A, 0 * b, maxiter=0, callback=lambda x: None)
+    assert (info, there) == (cg(A, b, maxiter=0)[1], 0) == (1, 0)
+
+
 def test_wrong_matrices_are_refused_with_a_callback_too(b: np.ndarray) -> None:
-    with pytest.warns(CpufreeWarning), pytest.raises(InvalidInputError, match="not symmetric"):
+    with pytest.raises(InvalidInputError, match="not symmetric"):
         cg(np.array([[1.0, 2.0], [0.0, 1.0]]), np.ones(2), callback=lambda _: None)
 
 

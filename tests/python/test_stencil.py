@@ -81,6 +81,7 @@ def test_u0_is_not_changed_and_may_have_any_layout() -> None:
     assert np.array_equal(whole, before)
     swapped = view.astype(">f8")
     assert np.array_equal(jacobi(swapped, 7).u, jacobi(view, 7).u)
+    assert jacobi(view.astype(">f4"), 1).u.dtype == np.float32
 
 
 def test_integers_become_float64() -> None:
@@ -207,6 +208,7 @@ def test_arrays_that_are_no_grids_are_refused(u0: Any, message: str) -> None:
     ("options", "message"),
     [
         ({"boundary": "neumann"}, "unknown boundary 'neumann': choose one of dirichlet, periodic"),
+        ({"boundary": None}, "unknown boundary None"),
         ({"boundary": ("periodic",)}, "boundary has 1 name, but u0 2 dimensions"),
         ({"source": np.zeros((3, 3))}, r"source has shape \(3, 3\), u0 \(6, 6\)"),
         ({"tol": -1.0}, "tol is -1.0"),

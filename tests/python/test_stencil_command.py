@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import re
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -77,6 +79,32 @@ def test_values_are_read_and_saved(run: Run, tmp_path: Path) -> None:
     assert np.array_equal(saved, jacobi(u0, 9).u)
 
 
+def test_values_may_be_saved_in_the_file_that_they_came_from(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "u.npy"
+    u0 = np.random.default_rng(3).random((12, 9))
+    np.save(path, u0)
+    words = ("jacobi2d", "--iters", 4, "--init", path, "--output", path, "--check")
+    code, out, err = run(*words)
+    assert (code, err) == (0, "")
+    assert "equal to the serial reference" in out
+    np.testing.assert_array_equal(np.load(path), jacobi(u0, 4).u)
+
+
+def test_values_are_rescued_where_they_cannot_be_written(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    words = ("jacobi2d", "--grid", "8x8", "--iters", 2, "--output", tmp_path / "u.npy")
+    code, _, err = run(*words)
+    assert code == 3
+    saved = re.findall(r"No space left on device; the values are saved in '(.*)'", err)[0]
+    assert np.load(saved).shape == (8, 8)
+
+
 def test_json_on_stdout_is_all_there_is(run: Run) -> None:
     code, out, _ = run("jacobi2d", "--grid", "20x20", "--iters", 5, "--json", "-")
     assert code == 0
@@ -118,6 +146,7 @@ def test_time_limit_has_its_exit_code(run: Run) -> None:
         (("jacobi2d", "--grid", "8x8", "--iters", 5, "--pes", "no"), 2, "neither auto nor"),
         (("jacobi2d", "--grid", "8x8", "--iters", 5, "--boundary", "x"), 3, "unknown boundary"),
         (("jacobi2d", "--grid", "8x8", "--iters", 5, "--output", "u.txt"), 3, "must end in"),
+        (("jacobi2d", "--grid", "9999999999x9999999999", "--iters", 5), 5, "not enough memory"),
         (("jacobi2d", "--grid", "8x8", "--iters", 5, "--gpus", "one"), 2, "device numbers"),
     ],
 )
@@ -138,6 +167,14 @@ def test_file_that_is_no_array_is_told(run: Run, tmp_path: Path) -> None:
     code, _, err = run("jacobi2d", "--init", path, "--iters", 5)
     assert code == 3
     assert "has 3 dimensions, and jacobi2d takes 2" in err
+
+
+def test_file_of_no_real_numbers_is_told(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "u0.npy"
+    np.save(path, np.zeros((3, 3), complex))
+    code, _, err = run("jacobi2d", "--init", path, "--iters", 1)
+    assert code == 3
+    assert f"error: '{path}' holds complex128: give real numbers" in err
 
 
 def test_archive_of_arrays_is_told(run: Run, tmp_path: Path) -> None:

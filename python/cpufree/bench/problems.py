@@ -23,7 +23,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from .. import generate
-from ..errors import InvalidInputError
+from ..errors import InvalidInputError, MatrixError
 from ..io import load_matrix
 from ..partition import choose_order, contiguous, partition, report
 from ..problem import CsrMatrix, as_csr
@@ -111,7 +111,11 @@ class Problem:
         begin, self.new = time.perf_counter(), True
         A = as_csr(load_matrix(self.case.source))
         if not self.case.source.startswith("gen:"):
-            check_spd_input(A)  # generated ones are symmetric; it takes long to see
+            try:
+                check_spd_input(A)  # generated ones are symmetric; it takes long to see
+            except MatrixError as error:
+                error.args = (f"{self.case.source}: {error}",)  # one of several
+                raise
         A = with_dtype(A, DTYPES[self.precision])
         n = A.shape[0]
         solution = np.random.default_rng(SEED).uniform(-1.0, 1.0, n)

@@ -20,6 +20,7 @@ BENCHMARKS = ("cg", "stencil")
 # What must be the same for measurements to stand in one file.
 SAME = ("benchmark", "schema", "configuration", "machine", "versions", "commit")
 
+_BEGIN = b'{"kind": "header"'  # of every file
 Line = dict[str, Any]
 
 
@@ -84,7 +85,8 @@ class Log:
         try:
             lines, good = read(self.path)
         except FileFormatError:
-            if b"\n" in self.path.read_bytes():
+            begun = self.path.read_bytes()
+            if b"\n" in begun or begun[: len(_BEGIN)] != _BEGIN[: len(begun)]:
                 raise
             lines, good = [], 0  # the header itself was cut off
         if lines and (different := differences(lines[0], header)):

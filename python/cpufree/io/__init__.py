@@ -29,7 +29,7 @@ from cpufree.errors import (
     VectorError,
 )
 from cpufree.io.matrix_market import read_matrix_market
-from cpufree.problem import MatrixLike, as_csr, as_vector, canonical_csr
+from cpufree.problem import MatrixLike, as_csr, as_vector, canonical_csr, float_type
 from cpufree.rows import RowSource
 
 PathLike = str | os.PathLike[str]
@@ -139,7 +139,7 @@ def load_rows_of_vector(path: PathLike, n: int, first: int, last: int) -> NDArra
             raise VectorError(
                 f"{path}: has shape {vector.shape}, but the matrix has {n} rows; ({n},) is needed"
             )
-        dtype = np.float32 if vector.dtype == np.float32 else np.float64
+        dtype = np.float32 if vector.dtype.name == "float32" else np.float64
         own = vector.reshape(n)[first:last]
         return np.array(as_vector(own, last - first, dtype, str(path), first))
 
@@ -168,7 +168,7 @@ def load_vector(path: PathLike, n: int) -> NDArray[Any]:
                     f"the matrix has {n} rows, so {n} x 1 are needed"
                 )
             vector = vector.toarray() if sp.issparse(vector) else vector
-        dtype = np.float32 if vector.dtype == np.float32 else np.float64
+        dtype = np.float32 if vector.dtype.name == "float32" else np.float64
         # Never the map of the file: the caller may write the file anew while x is in use.
         return np.array(as_vector(vector, n, dtype, name=str(path)))
 
@@ -208,13 +208,24 @@ def save_vector(path: PathLike, v: ArrayLike) -> None:
     import scipy.io  # a heavy import
 
     suffix = _suffix(path, VECTOR_SAVE_SUFFIXES)
-    vector = np.asarray(v)
+    if isinstance(v, np.ma.MaskedArray):
+        raise VectorError(
+            "a vector of real numbers is needed, without a mask; pass v.filled(value)"
+        )
+    try:
+        vector = np.asarray(v)
+    except (ValueError, TypeError) as error:
+        raise VectorError(f"a vector of real numbers is needed: {error}") from None
     if vector.shape[1:] not in ((), (1,)) or vector.ndim == 0 or vector.dtype.kind not in "fiub":
         raise VectorError(
             f"a vector of real numbers is needed, (n,) or (n, 1); this has shape "
             f"{vector.shape} and dtype {vector.dtype}"
         )
     vector = vector.ravel()
+    if vector.dtype.kind in "fb":
+        # Text of float16, long doubles and bools would be that of NumPy, or a few digits.
+        with np.errstate(over="ignore"):
+            vector = vector.astype(float_type(vector.dtype), copy=False)
     with atomic_write(path) as file:
         if suffix == ".npy":
             np.save(file, vector, allow_pickle=False)
@@ -242,6 +253,8 @@ def _suffix(path: PathLike, known: tuple[str, ...]) -> str:
 
 def _check_file(path: PathLike, suffixes: tuple[str, ...]) -> tuple[Path, str]:
     """Return the path and its suffix, once it is a file that can be read."""
+    if not os.fspath(path):
+        raise FileFormatError("the name of a file to read is empty", path)
     file = Path(os.fsdecode(path)).expanduser()
     try:
         status = file.stat()
@@ -327,12 +340,16 @@ def _read_text(path: Path) -> NDArray[np.float64]:
     except ValueError:
         with open(path, encoding="latin-1") as file:
             for number, line in enumerate(file, 1):
-                for word in line.partition("#")[0].split():
+                words = line.partition("#")[0].split()
+                for word in words:
                     try:
-                        float(word)
+                        float(word.replace("_", "?"))  # 1_0 is a number in Python alone
                     except ValueError:
                         what = f"line {number}: {word[:40]!r} is not a number"
                         raise FileFormatError(f"{path}: {what}", path) from None
+                if len(words) > 1:
+                    what = f"line {number}: {len(words)} numbers, but each needs its own line"
+                    raise FileFormatError(f"{path}: {what}", path) from None
         raise
 
 

@@ -8,6 +8,9 @@ import os
 from collections.abc import Collection
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from ..errors import InvalidInputError
 
 METHODS = {
@@ -20,6 +23,8 @@ ENGINES = ("auto", "cpu_threads", "cuda_p2p", "cpu_processes", "nvshmem")
 # One process for each PE.
 DISTRIBUTED = ("cpu_processes", "nvshmem")
 MAX_THREADS = 1024  # PEs, and blocks of a PE: the limit of the compiled core
+# Limits of the core, too: what it counts in 32 bits, and what it takes.
+MOST_REPLACE_EVERY, MOST_CHEBYSHEV_DEGREE = 2**31 - 1, 64
 # Below this many nonzeros, threads cost more in waiting for one another than they save in work.
 SMALL_NNZ = 50_000
 # Seconds that a block may wait for another one before the solve is given up with a diagnosis. Long
@@ -84,14 +89,14 @@ def count(name: str, value: Any) -> int:
     return number
 
 
-def integer(name: str, value: Any, least: int = 0, what: str = "") -> int:
-    """Return value as an int ≥ least; else InvalidInputError."""
-    what = what or f"a whole number from {least}"
+def integer(name: str, value: Any, least: int = 0, what: str = "", most: int | None = None) -> int:
+    """Return value as an int ≥ least, ≤ most; else InvalidInputError."""
+    what = what or f"a whole number from {least}" + ("" if most is None else f" to {most}")
     try:
         number = operator.index(value)
     except TypeError:
         number = None
-    if number is None or isinstance(value, bool) or not least <= number < 2**63:
+    if number is None or isinstance(value, bool) or not least <= number <= (most or 2**63 - 1):
         raise InvalidInputError(f"{name} is {value!r}: give {what}")
     return number
 
@@ -105,6 +110,17 @@ def real(name: str, value: Any) -> float:
     if not (math.isfinite(number) and number >= 0.0):
         raise InvalidInputError(f"{name} is {value!r}: give a finite number, 0 or more")
     return number
+
+
+def floating(dtype: npt.DTypeLike) -> np.dtype[Any]:
+    """Return a type of values, float32 or float64; else InvalidInputError."""
+    try:
+        kind = np.dtype(dtype)
+    except TypeError:
+        raise InvalidInputError(f"dtype is {dtype!r}: choose float32 or float64") from None
+    if kind not in (np.float32, np.float64):
+        raise InvalidInputError(f"dtype is {kind}: choose float32 or float64")
+    return kind
 
 
 def seconds(name: str, value: Any, default: float) -> float:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+import sys
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import InvalidInputError
+from ..errors import InvalidInputError, OutOfMemoryError
 from ..problem import cuda_device
 from ..result import counted
 from . import choices, from_device
@@ -30,6 +32,13 @@ class GridValues:
     dtype: np.dtype[Any]
     array: npt.NDArray[Any] | None = None
     function: Callable[[Box], Any] | None = None
+    is_file: bool = False
+    """The function reads the file `name`."""
+
+    @property
+    def origin(self) -> str:
+        """Where values of a box come from, for messages."""
+        return self.name if self.is_file else f"what {self.name} returns"
 
     @property
     def size(self) -> int:
@@ -45,8 +54,10 @@ class GridValues:
         if self.array is not None:
             return np.ascontiguousarray(self.array[box])
         assert self.function is not None
-        values = as_values(self.function(box), f"what {self.name} returns")
         shape = tuple(axis.stop - axis.start for axis in box)
+        if math.prod(shape) * self.dtype.itemsize > sys.maxsize:
+            raise no_room(shape, self.dtype)
+        values = as_values(self.function(box), self.origin)
         if values.shape != shape:
             raise InvalidInputError(
                 f"{self.name} returns values of shape {values.shape} for points {spell(box)}: "
@@ -74,8 +85,19 @@ class Room:
 
     def __call__(self, lo: Sequence[int], hi: Sequence[int]) -> npt.NDArray[Any]:
         self.box = tuple(map(slice, lo, hi))
-        self.values = np.empty([end - begin for begin, end in zip(lo, hi, strict=True)], self.dtype)
+        shape = tuple(end - begin for begin, end in zip(lo, hi, strict=True))
+        try:
+            self.values = np.empty(shape, self.dtype)
+        except MemoryError:
+            raise no_room(shape, self.dtype) from None
         return self.values
+
+
+def no_room(shape: tuple[int, ...], dtype: np.dtype[Any]) -> OutOfMemoryError:
+    """Return the error for values that no memory here holds."""
+    points = " x ".join(map(str, shape))
+    size = math.prod(shape) * dtype.itemsize / 2**30
+    return OutOfMemoryError(f"{points} points of {dtype} take {size:.4g} GiB: not enough memory")
 
 
 def whole(shape: Sequence[int]) -> Box:
@@ -109,9 +131,7 @@ def as_grid(
     if len(sizes) not in (2, 3):
         raise InvalidInputError(f"shape has {counted(len(sizes), 'number')}: give 2 or 3")
     sizes = tuple(choices.integer("a number of shape", n, 1) for n in sizes)
-    kind = np.dtype(np.float64 if dtype is None else dtype)
-    if kind not in (np.float32, np.float64):
-        raise InvalidInputError(f"dtype is {kind}: choose float32 or float64")
+    kind = choices.floating(np.float64 if dtype is None else dtype)
     return GridValues(name, sizes, kind, function=values)
 
 
@@ -133,8 +153,9 @@ def as_values(values: Any, name: str) -> npt.NDArray[Any]:
         )
     if array.size == 0:
         raise InvalidInputError(f"{name} has shape {array.shape}: every dimension needs a point")
-    single = array.dtype == np.float32
-    array = np.ascontiguousarray(array, dtype=np.float32 if single else np.float64)
+    single = array.dtype.name == "float32"  # in whatever order of bytes
+    with np.errstate(over="ignore"):
+        array = np.ascontiguousarray(array, dtype=np.float32 if single else np.float64)
     if not np.isfinite(array).all():
         where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
         raise InvalidInputError(
@@ -166,7 +187,9 @@ def as_type(values: npt.NDArray[Any], dtype: np.dtype[Any], name: str) -> npt.ND
 
 def as_boundary(boundary: str | Sequence[str], dims: int) -> list[bool]:
     """Return for each axis whether it is periodic."""
-    names = [boundary] * dims if isinstance(boundary, str) else list(boundary)
+    names: list[Any] = [boundary] * dims
+    if isinstance(boundary, Iterable) and not isinstance(boundary, str):
+        names = list(boundary)
     for name in names:
         choices.one_of("boundary", name, BOUNDARIES)
     if len(names) != dims:

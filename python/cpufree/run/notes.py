@@ -49,6 +49,6 @@ def numerical_notes(result: Result, options: Mapping[str, Any]) -> list[str]:
 
 def rounding_note(b: Any, dtype: npt.DTypeLike) -> list[str]:
     """Return a note if b holds more digits than the solve's float32."""
-    if np.dtype(dtype) != np.float32 or getattr(b, "dtype", None) != np.float64:
+    if np.dtype(dtype) != np.float32 or dtype_name(b) != "float64":
         return []
     return ["b was rounded from float64 to float32, the type of the matrix"]

@@ -63,9 +63,7 @@ def lay_out(
     """
     require_possible(team, sharing)
     assert team is not None
-    kind = np.dtype(rows.dtype if dtype is None else dtype)
-    if kind not in (np.float32, np.float64):
-        raise InvalidInputError(f"dtype is {kind}: choose float32 or float64")
+    kind = choices.floating(rows.dtype if dtype is None else dtype)
     known = rows.nnz if isinstance(rows, RowSource) else None
     in_processes.agree_on_rows(team, rows.shape[0], known, kind, check)
     laps.lap("agree")

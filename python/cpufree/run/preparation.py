@@ -12,6 +12,7 @@ from ..errors import InvalidInputError
 from ..problem import CsrMatrix
 from ..result import dtype_name
 from ..validate import check_spd_input
+from .choices import floating
 from .digests import Pattern
 
 
@@ -66,11 +67,13 @@ def oddness(asymmetry: float) -> list[str]:
 
 def with_dtype(A: CsrMatrix, dtype: npt.DTypeLike | None) -> CsrMatrix:
     """Return A with values of dtype, float32 or float64; None: as they are."""
-    if dtype is None or np.dtype(dtype) == A.dtype:
+    kind = A.dtype if dtype is None else floating(dtype)
+    if kind == A.dtype:
         return A
-    if np.dtype(dtype) not in (np.float32, np.float64):
-        raise InvalidInputError(f"dtype is {np.dtype(dtype)}: choose float32 or float64")
-    return CsrMatrix(A.indptr, A.indices, converted(A.data, np.dtype(dtype)))
+    matrix = CsrMatrix(A.indptr, A.indices, converted(A.data, kind))
+    if ((matrix.to_scipy().diagonal() == 0) & (A.to_scipy().diagonal() != 0)).any():
+        raise InvalidInputError(f"diagonal entries of A are too small for {kind}: use float64")
+    return matrix
 
 
 def converted(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:

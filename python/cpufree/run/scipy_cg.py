@@ -13,7 +13,7 @@ from scipy.sparse.linalg import LinearOperator
 from scipy.sparse.linalg import cg as scipy_cg
 
 from ..errors import CpufreeWarning, InvalidInputError
-from ..problem import CsrMatrix, as_csr, as_vector, cuda_device
+from ..problem import CsrMatrix, as_csr, as_vector, check_shape, cuda_device
 from ..result import Reason
 from ..validate import check_spd_input
 from .choices import integer, real
@@ -133,6 +133,10 @@ def recognise(M: Any, A: CsrMatrix) -> str | None:
     """Return the preconditioner that a matrix M is: "jacobi", "none", or None for another one."""
     if M.shape != A.shape:
         raise InvalidInputError(f"M has shape {M.shape}, A has {A.shape}: they must be equal")
+    if M.dtype.kind not in "fiub":
+        raise InvalidInputError(
+            f"M has dtype {M.dtype}; it must hold real numbers, such as float64"
+        )
     coo = sp.coo_array(M)
     coo.sum_duplicates()
     if np.any((coo.row != coo.col) & (coo.data != 0)):
@@ -152,7 +156,9 @@ def guess_from_name(name: str, b: Any, M: Any) -> Any:
         return b
     if cuda_device(b) is not None:
         raise InvalidInputError("x0 is 'Mb', and b lies on a GPU: pass the array M @ b as x0")
-    return M @ np.asarray(b).reshape(-1)
+    if getattr(getattr(b, "dtype", None), "kind", "") == "c":  # an operator may be complex
+        return M @ np.reshape(b, -1)
+    return M @ as_vector(b, M.shape[-1], np.float64, "b")
 
 
 def reject_extras(why: str, progress: Progress | None, extras: dict[str, Any]) -> None:
@@ -186,28 +192,49 @@ def host_cg(
         raise InvalidInputError(
             f"b lies on a GPU, but SciPy's cg would have to solve this on the host: {why}"
         )
-    warn(f"SciPy's cg, driven by the host, solves this: {why}", stacklevel=4)
-    right = b
-    if not isinstance(A, LinearOperator):
+    if not (callback is None or callable(callback)):
+        raise InvalidInputError(f"callback is {callback!r}: give a function, or None")
+    how: dict[str, Any] = {"rtol": real("rtol", rtol), "atol": real("atol", atol)}
+    how["maxiter"] = None if maxiter is None else integer("maxiter", maxiter)
+    if isinstance(A, LinearOperator):
+        check_operator(A, pc)
+    else:
         matrix = as_csr(A)
         if check:
             check_spd_input(matrix)
         if M is None:
             M = jacobi(matrix, pc)
         A = matrix.to_scipy()
-        single = A.dtype == np.float32 and getattr(b, "dtype", None) == np.float32
-        right = as_vector(b, matrix.shape[0], np.float32 if single else np.float64, "b")
-    x, info = scipy_cg(
-        A,
-        right,
-        x0,
-        rtol=real("rtol", rtol),
-        atol=real("atol", atol),
-        maxiter=None if maxiter is None else integer("maxiter", maxiter),
-        M=M,
-        callback=callback,
-    )
-    return x.reshape(-1), int(info)
+    if M is not None and tuple(M.shape) != tuple(A.shape):
+        raise InvalidInputError(f"M has shape {M.shape}, A has {A.shape}: they must be equal")
+    right, guess = host_vectors(A, b, x0)
+    warn(f"SciPy's cg, driven by the host, solves this: {why}", stacklevel=4)
+    x, info = scipy_cg(A, right, guess, M=M, callback=callback, **how)
+    x = x.reshape(-1)
+    if how["maxiter"] == 0 and info == 0:  # SciPy's info is maxiter there
+        right = np.reshape(right, -1)
+        goal = max(how["rtol"] * np.linalg.norm(right), how["atol"])
+        info = int(np.linalg.norm(right - A @ x) > goal)
+    return x, int(info)
+
+
+def check_operator(A: LinearOperator, pc: str | None) -> None:
+    """Refuse what an A whose entries are not known cannot have."""
+    check_shape(A.shape)
+    if pc not in (None, "none"):
+        raise InvalidInputError(
+            f"pc={pc!r} needs the entries of A, which a LinearOperator does not tell: give M"
+        )
+
+
+def host_vectors(A: Any, b: Any, x0: Any) -> tuple[Any, Any]:
+    """Return b and x0 as SciPy takes them; those of complex operators are left to it."""
+    kinds = [getattr(getattr(v, "dtype", None), "kind", "") for v in (A, b)]
+    if isinstance(A, LinearOperator) and "c" in kinds:
+        return b, x0
+    single = A.dtype == np.float32 and getattr(b, "dtype", None) == np.float32
+    dtype, n = np.float32 if single else np.float64, A.shape[0]
+    return as_vector(b, n, dtype, "b"), None if x0 is None else as_vector(x0, n, dtype, "x0")
 
 
 def jacobi(A: CsrMatrix, pc: str | None) -> LinearOperator | None:

@@ -303,8 +303,12 @@ class Solver:
                 else choices.integer("maxiter", maxiter),
                 "time_limit": choices.seconds("time_limit", time_limit, 0.0),
                 "wait_limit": choices.seconds("wait_limit", wait_limit, self._wait_limit),
-                "replace_every": choices.integer("replace_every", replace_every),
-                "chebyshev_degree": choices.integer("chebyshev_degree", chebyshev_degree, 1),
+                "replace_every": choices.integer(
+                    "replace_every", replace_every, most=choices.MOST_REPLACE_EVERY
+                ),
+                "chebyshev_degree": choices.integer(
+                    "chebyshev_degree", chebyshev_degree, 1, most=choices.MOST_CHEBYSHEV_DEGREE
+                ),
             }
             if self._team is not None:
                 options["gather"] = bool(gather)

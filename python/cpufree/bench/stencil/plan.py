@@ -56,7 +56,7 @@ def parse_cases(grids: str, per_pe: str) -> tuple[Case, ...]:
             if dims not in (2, 3):
                 what = f"'{text}': give 2 or 3 dimensions, such as 2048x2048 or 512^3"
                 raise typer.BadParameter(what, param_hint=option)
-            shape = parse_grid(text, dims)
+            shape = parse_grid(text, dims, option)
             case = Case(shape_text(shape) + (PER_PE if each else ""), shape, each)
             if case in found:
                 raise typer.BadParameter(f"'{text}' is there twice", param_hint=option)
