@@ -255,6 +255,17 @@ def test_a_rank_that_has_given_a_knock_up_may_knock_again() -> None:
         hub.wait(START)
 
 
+def test_a_hub_ends_with_its_rank_0_where_the_others_have_not_come() -> None:
+    listener = socket.create_server(("127.0.0.1", 0))
+    hub = Hub(listener, 2, "job", "1", START)
+    hello = {"job": "job", "rank": 0, "ranks": 2, "version": "1", "host": "here", "pid": 1}
+    with socket.create_connection(listener.getsockname(), timeout=START) as member:
+        knock(member, hello)
+        wire.send(member, {"do": "leave"})
+        hub.wait(START / 3)
+    assert listener.fileno() < 0  # it has ended
+
+
 def test_rank_0_comes_after_a_rank_that_does_not_fit_and_tells_why() -> None:
     listener = socket.create_server(("127.0.0.1", 0))
     hub = Hub(listener, 2, "job", "1", START)

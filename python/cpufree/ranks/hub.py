@@ -180,7 +180,9 @@ class Hub:
         elif do == "leave":
             self._left.add(rank)
             self._members.pop(rank, None)
-            if self._opened:
+            if not self._complete:
+                self._fail(rank, "has left before all ranks had come")
+            elif self._opened:
                 self._fail(rank, f"has left, but others have come to '{self._what}'")
             return False
         elif do == "call":

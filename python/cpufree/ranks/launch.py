@@ -123,7 +123,9 @@ def _exit_code(codes: Sequence[int]) -> int:
 
 # `python -m cpufree`, but for the folder in which it is called: a user's csv.py there is not to be
 # taken for Python's.
-_COMMAND = "import sys; sys.path[:] = filter(None, sys.path); from cpufree.cli import main; main()"
+_COMMAND = (
+    "import sys; sys.path[:] = filter(None, sys.path); from cpufree.__main__ import main; main()"
+)
 
 
 def program(words: Sequence[str], own_commands: Sequence[str]) -> list[str]:
