@@ -199,7 +199,7 @@ def solve(
     outputs = Outputs(json_, plot, out)
     with as_rank(engine.value) as (chosen, speaks):
         if speaks:
-            outputs.check()
+            outputs.check((matrix, rhs))
         setup = {**asked, "engine": chosen}
         work = SolveWork(matrix, rhs, x0, check, input_.value, setup, how, outputs)
         code = work.run(quiet, speaks)

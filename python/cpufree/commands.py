@@ -8,7 +8,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -203,12 +203,19 @@ class Outputs:
     plot: str | None
     out: str | None
 
-    def check(self) -> None:
-        """Raise InvalidInputError where one of the files cannot be written."""
+    def check(self, system: Sequence[str]) -> None:
+        """Raise InvalidInputError where a file cannot be written, or is one of the system's."""
         check_can_write(self.json)
         check_can_write(self.out, VECTOR_SUFFIXES)
         check_can_write(self.plot, PLOT_SUFFIXES)
         check_different(self.out, self.json, self.plot)
+        read = [name for name in system if os.path.exists(name)]
+        for path in filter(None, (self.out, self.json, self.plot)):
+            if os.path.exists(path) and any(os.path.samefile(path, name) for name in read):
+                raise InvalidInputError(
+                    f"'{path}' holds the system that is to be solved: give another name for what "
+                    "is written"
+                )
 
     def write(self, result: Result, matrix: Any, source: str, tolerance: float) -> list[str]:
         """Write the files, the solution first; return one line per file.

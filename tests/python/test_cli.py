@@ -337,6 +337,23 @@ def test_outputs_that_would_be_lost_are_refused(
     assert not any(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize(
+    "words", [("--out", "b.npy"), ("--rhs", "b.npy", "--json", "A.mtx"), ("--plot", "A.png")]
+)
+def test_files_of_the_system_are_not_written_over(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    scipy.io.mmwrite("A.mtx", scipy.sparse.eye_array(3))
+    np.save("b.npy", np.ones(3))
+    Path("A.png").symlink_to("A.mtx")
+    before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+    ended = run("solve", "A.mtx", *words, *(() if "--rhs" in words else ("--rhs", "b.npy")))
+    assert ended.code == 3
+    assert "holds the system that is to be solved" in ended.err
+    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
+
+
 @pytest.mark.parametrize("report", ["report.json", "-"])
 def test_files_and_code_are_those_of_the_solve_where_nobody_reads_the_report(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, report: str
