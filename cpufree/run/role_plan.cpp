@@ -216,7 +216,8 @@ StreamLayout lay_out_roles(const Grid& grid, const StencilSpec& spec, const Sten
     all.insert(all.end(), parts[pe].inner.begin(), parts[pe].inner.end());
     std::vector<Tile>& tiles = tiling.tiles.emplace_back();
     for (const StreamPart& part : all) tiles.push_back(tile_of(part, s));
-    streams.pes.push_back({s, all, ghosts_of(pes, pe, streams.box)});
+    streams.pes.push_back({s, all, {}});
+    find_ghosts(pes, pe, streams);
   }
   connect(grid, streams, plan.layers, tiling);
   plan.division = slabs;

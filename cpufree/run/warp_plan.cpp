@@ -193,6 +193,9 @@ StreamBox box_of_pes(const Tiling& tiling, int dims, int layers, std::size_t val
   return box;
 }
 
+namespace {
+
+// The copies of a PE's points.
 std::vector<GhostCopy> ghosts_of(const Tiling& pes, std::size_t pe, const StreamBox& box) {
   std::vector<GhostCopy> ghosts;
   const Tile& mine = pes.tiles[pe][0];
@@ -210,6 +213,32 @@ std::vector<GhostCopy> ghosts_of(const Tiling& pes, std::size_t pe, const Stream
     ghosts.push_back(ghost);
   }
   return ghosts;
+}
+
+// What of a copy is of the points of a part; empty along an axis: nothing.
+GhostCopy clip(GhostCopy ghost, const StreamPart& part) {
+  for (int a = 0; a < 3; ++a) {
+    ghost.lo[a] = std::max(ghost.lo[a], part.lo[a]);
+    ghost.hi[a] = std::min(ghost.hi[a], part.hi[a]);
+  }
+  return ghost;
+}
+
+}  // namespace
+
+void find_ghosts(const Tiling& pes, std::size_t pe, StreamLayout& streams) {
+  const std::vector<GhostCopy> all = ghosts_of(pes, pe, streams.box);
+  std::vector<GhostCopy>& ghosts = streams.pes[pe].ghosts;
+  for (StreamPart& part : streams.pes[pe].parts) {
+    part.first_ghost = static_cast<std::int32_t>(ghosts.size());
+    for (const GhostCopy& of_pe : all) {
+      const GhostCopy mine = clip(of_pe, part);
+      bool some = true;
+      for (int a = 0; a < 3; ++a) some = some && mine.lo[a] < mine.hi[a];
+      if (some) ghosts.push_back(mine);
+    }
+    part.ghosts = static_cast<std::int32_t>(ghosts.size()) - part.first_ghost;
+  }
 }
 
 std::optional<RegisterLayout> lay_out_registers(const Grid& grid, const StencilSpec& spec,
@@ -289,9 +318,9 @@ std::optional<StreamLayout> lay_out_streams(const Grid& grid, const StencilSpec&
   const std::int32_t align = alignment(grid, plan.division, plan.layers);
   for (std::size_t pe = 0; pe < pes.tiles.size(); ++pe) {
     const TileShape& shape = pes.tiles[pe][0].shape;
-    streams.pes.push_back({shape,
-                           parts_of(shape, streams.layout.tiling.tiles[pe], align, best->chunks),
-                           ghosts_of(pes, pe, streams.box)});
+    streams.pes.push_back(
+        {shape, parts_of(shape, streams.layout.tiling.tiles[pe], align, best->chunks), {}});
+    find_ghosts(pes, pe, streams);
   }
   streams.seconds = best->seconds;
   plan.check_every = check_period(run, best->seconds, plan.layers);

@@ -68,10 +68,10 @@ struct StreamLayout {
   double seconds = 0.0;  // of an iteration, as predicted
 };
 
-// What the halos of a box take, where each PE is one tile: the box of all PEs, and the copies that
-// others hold of the points of one.
+// Where each PE is one tile: the box of all PEs; and, of the parts of one, the copies that others
+// hold of each one's points.
 StreamBox box_of_pes(const Tiling& pes, int dims, int layers, std::size_t value_bytes);
-std::vector<GhostCopy> ghosts_of(const Tiling& pes, std::size_t pe, const StreamBox& box);
+void find_ghosts(const Tiling& pes, std::size_t pe, StreamLayout& streams);
 
 std::optional<StreamLayout> lay_out_streams(const Grid& grid, const StencilSpec& spec,
                                             const StencilRun& run, int blocks,
@@ -93,7 +93,6 @@ StreamArgs<T> stream_arguments(const Grid& grid, const StreamLayout& streams, st
     args.keep_lo[a] = ring ? s.bound_lo[a] - s.lo[a] : -kFar;
     args.keep_hi[a] = ring ? s.bound_hi[a] - s.lo[a] : kFar;
   }
-  args.ghost_count = static_cast<std::int32_t>(streams.pes[pe].ghosts.size());
   return args;
 }
 

@@ -68,11 +68,12 @@ struct GhostCopy {
   std::int64_t shift = 0;               // from my place of a value to that of its copy
 };
 
-// The part of a PE's box that a block computes, and into how many parts it cuts axis 0 so that all
-// of its warps have some of it.
+// The part of a PE's box that a block computes; into how many parts it cuts axis 0 so that all of
+// its warps have some of it; and the copies of its points.
 struct StreamPart {
   std::int32_t lo[3] = {}, hi[3] = {};
   std::int32_t chunks = 1;
+  std::int32_t first_ghost = 0, ghosts = 0;
 };
 
 // For values that stay in memory (stencils/streams.hpp): the box of a PE, twice. Points are
@@ -86,8 +87,7 @@ struct StreamArgs {
   std::int32_t keep_lo[3] = {}, keep_hi[3] = {};  // points outside keep their values
   std::int64_t origin[3] = {};                    // number in the grid of point (0, 0, 0)
   const StreamPart* parts = nullptr;              // of all blocks
-  const GhostCopy* ghosts = nullptr;
-  std::int32_t ghost_count = 0;
+  const GhostCopy* ghosts = nullptr;              // of all blocks
 };
 
 template <class T>

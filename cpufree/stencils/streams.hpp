@@ -55,10 +55,11 @@ class StreamTile {
     copy_ = 1 - copy_;
   }
   CPUFREE_KERNEL_FN void send() {
-    if (args_.ghost_count > 0) {
+    if (part_.ghosts > 0) {
       port_.sync_block();  // the copies are made of what all warps have written
-      for (std::int32_t g = 0; g < args_.ghost_count; ++g) {
-        const GhostCopy ghost = args_.ghosts[g];  // in registers: stores might change it elsewhere
+      for (std::int32_t g = 0; g < part_.ghosts; ++g) {
+        // In registers: stores might change it elsewhere.
+        const GhostCopy ghost = args_.ghosts[part_.first_ghost + g];
         if (exchanges_with(port_, ghost.pe)) copy(ghost);
       }
     }
@@ -95,33 +96,26 @@ class StreamTile {
       StreamPass2d<L, kSource, P, T>(port_, args_, part_, copy_).run(measured, change);
   }
 
-  // Those of my points that others hold a copy of, to where that lies: 16 bytes at a time where
-  // both places are multiples of that, as they are for whole planes and rows.
+  // Points of mine, to where another PE holds a copy: 16 bytes at a time where both places are
+  // multiples of that, as they are for whole planes and rows.
   CPUFREE_KERNEL_FN void copy(const GhostCopy& ghost) {
-    TileBox box;
-    CPUFREE_UNROLL
-    for (int a = 0; a < 3; ++a) {
-      box.lo[a] = ghost.lo[a] > part_.lo[a] ? ghost.lo[a] : part_.lo[a];
-      box.hi[a] = ghost.hi[a] < part_.hi[a] ? ghost.hi[a] : part_.hi[a];
-      if (box.hi[a] <= box.lo[a]) return;
-    }
     constexpr int C = kStreamColumns<T>;
-    const bool aligned = box.lo[2] % C == 0 && ghost.shift % C == 0;
-    const std::int32_t packs = aligned ? (box.hi[2] - box.lo[2]) / C : 0;
-    if (packs > 0) copy_columns<C>(ghost, box, box.lo[2], packs);
-    const std::int32_t rest = box.lo[2] + packs * C;
-    if (rest < box.hi[2]) copy_columns<1>(ghost, box, rest, box.hi[2] - rest);
+    const bool aligned = ghost.lo[2] % C == 0 && ghost.shift % C == 0;
+    const std::int32_t packs = aligned ? (ghost.hi[2] - ghost.lo[2]) / C : 0;
+    if (packs > 0) copy_columns<C>(ghost, ghost.lo[2], packs);
+    const std::int32_t rest = ghost.lo[2] + packs * C;
+    if (rest < ghost.hi[2]) copy_columns<1>(ghost, rest, ghost.hi[2] - rest);
   }
 
-  // From column `begin` on, so many times N values of every row of the box. A thread reads kBatch
-  // times before it stores: it then waits for memory once for all of them, not for each.
+  // From column `begin` on, so many times N values of every row. A thread reads kBatch times before
+  // it stores: it then waits for memory once for all of them, not for each.
   template <int N>
-  CPUFREE_KERNEL_FN void copy_columns(const GhostCopy& ghost, const TileBox& box,
-                                      std::int32_t begin, std::int32_t width) {
+  CPUFREE_KERNEL_FN void copy_columns(const GhostCopy& ghost, std::int32_t begin,
+                                      std::int32_t width) {
     constexpr int kBatch = 4;
     T* const values = args_.values[copy_];
-    const std::int32_t height = box.hi[1] - box.lo[1];
-    const std::int32_t all = (box.hi[0] - box.lo[0]) * height * width;
+    const std::int32_t height = ghost.hi[1] - ghost.lo[1];
+    const std::int32_t all = (ghost.hi[0] - ghost.lo[0]) * height * width;
     for (std::int32_t first = port_.lane(); first < all; first += kBatch * port_.lanes()) {
       std::int64_t place[kBatch];
       Pack<T, N> held[kBatch];
@@ -130,8 +124,8 @@ class StreamTile {
         const std::int32_t q = first + k * port_.lanes();
         const std::int32_t mine = q < all ? q : first;  // beyond the end: one again, for nothing
         const std::int32_t row = mine / width;
-        place[k] = (box.lo[0] + row / height) * args_.plane +
-                   (box.lo[1] + row % height) * args_.row + begin + (mine - row * width) * N;
+        place[k] = (ghost.lo[0] + row / height) * args_.plane +
+                   (ghost.lo[1] + row % height) * args_.row + begin + (mine - row * width) * N;
         load_pack(values + place[k], held[k].value);
       }
       CPUFREE_UNROLL

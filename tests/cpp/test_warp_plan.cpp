@@ -187,6 +187,29 @@ TEST(there_is_room_for_a_halo_of_each_kind_where_packets_are_read_in_vain) {
     CHECK(bricks->layout.tiling.mailbox >= packing.mailbox(axis, bricks->warps));
 }
 
+TEST(copies_of_points_are_made_by_the_blocks_that_have_them) {
+  StencilSpec two;
+  two.pes = 2;
+  const auto streams = in_memory(grid3d(514, 256, 258), two);
+  CHECK_EQ(streams->layout.plan.layers, 2);
+  for (const auto& pe : streams->pes) {
+    std::int64_t points = 0;
+    for (const StreamPart& part : pe.parts)
+      for (std::int32_t g = 0; g < part.ghosts; ++g) {
+        const GhostCopy& ghost = pe.ghosts[at(part.first_ghost + g)];
+        std::int64_t here = 1;
+        for (int a = 0; a < 3; ++a) {
+          CHECK(ghost.lo[a] >= part.lo[a] && ghost.hi[a] <= part.hi[a]);
+          here *= ghost.hi[a] - ghost.lo[a];
+        }
+        CHECK(here > 0);
+        points += here;
+      }
+    CHECK_EQ(points, std::int64_t{2} * 254 * 256);  // two planes of what is updated
+    CHECK(std::ranges::count(pe.parts, 0, &StreamPart::ghosts) > 50);
+  }
+}
+
 TEST(boxes_fall_to_whole_windows) {
   for (const int n : {256, 512}) {
     const auto streams = in_memory(grid3d(n, n, n, 0));
