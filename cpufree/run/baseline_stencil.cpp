@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "cpufree/base/env.hpp"
 #include "cpufree/baselines/stencil_comm_device.hpp"
 #include "cpufree/run/baseline_slabs.hpp"
 #include "cpufree/run/baseline_stencil_nvshmem.hpp"
@@ -35,6 +36,7 @@ class SlabBaseline : public StencilBaseline<T> {
       for (const auto& slab : slabs) slab->depth = slabs.front()->depth;
     }
     facts_ = facts_of<T>(spec, layout_);
+    if (library && spec.pes > 1 && nccl_avoids_peers()) facts_.staging = "host";
     facts_.depth = slabs.front()->depth_in_use();
     run_.emplace(
         std::move(slabs),

@@ -28,7 +28,7 @@ struct StencilBaselineSpec {
 struct StencilBaselineFacts {
   std::string kind;
   int pes = 1;
-  std::string staging;          // of edges: "none", "peer"
+  std::string staging;          // of edges: "none", "peer", "host"
   std::int64_t planes = 0;      // of the largest slab
   int depth = 0;                // planes that a thread computes
   std::int64_t halo_bytes = 0;  // that a slab sends to one neighbour in an iteration

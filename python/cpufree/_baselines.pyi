@@ -70,7 +70,7 @@ class StencilFacts(TypedDict):
 
     kind: str
     pes: int
-    staging: str  # of edges: "none", "peer"
+    staging: str  # of edges: "none", "peer", or "host" where they pass through its memory
     planes: int  # of the largest slab
     depth: int  # planes that a thread computes
     halo_bytes: int  # that a slab sends to one neighbour in an iteration

@@ -1,6 +1,8 @@
 // The host-driven baselines of stencils on a stand-in for GPUs, against the serial reference, bit
 // for bit: the arithmetic and its tiles as they are compiled for GPUs, thread by thread; and that
 // streams, events and flags allow no wrong order.
+#include <cstdlib>
+
 #include "stencil_baseline_rig.hpp"
 
 #include "cpufree/base/error.hpp"
@@ -255,6 +257,17 @@ TEST(gpu_that_stops_is_noticed) {
     CHECK_THROWS(EngineError, baseline->run({}, {}, 100, "full"));
     CHECK_THROWS(EngineError, baseline->run({}, {}, 1, "full"));
   }
+}
+
+TEST(edges_pass_through_the_host_where_nccl_avoids_peers) {
+  on_machine(false);
+  const Grid grid = grid2d(8, 8);
+  setenv("NCCL_P2P_DISABLE", "1", 1);
+  CHECK_EQ(make_stencil_baseline<float>(spec_of("nccl", grid, 2))->facts().staging,
+           std::string("host"));
+  CHECK_EQ(make_stencil_baseline<float>(spec_of("p2p", grid, 2))->facts().staging,
+           std::string("peer"));
+  unsetenv("NCCL_P2P_DISABLE");
 }
 
 TEST(what_cannot_be_is_refused) {
