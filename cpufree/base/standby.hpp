@@ -16,10 +16,11 @@ namespace cpufree {
 // Calls made together, one of them by the caller. Threads begin with the first `wake`, sleep
 // between calls, and end with the object. One user at a time.
 //
-// A call opens a turn: `turn_` grows, then `bell_`. A thread either looks at `turn_` when it does,
-// being awake, or sees another `bell_` than it last heard when it goes to sleep, and does not: no
-// turn is missed. `work_` is written before `turn_`, and not again before all threads have
-// answered in `answers_`.
+// A call opens a turn: `turn_` grows, then `bell_`. A thread looks at `turn_` (and `end_`) after it
+// heard `bell_`, and sleeps only while `bell_` is what it heard: a turn it did not see has rung
+// since, and wakes it. The one exception is the turn it has just taken: it hears `bell_` after that
+// turn but before it answers, so that no later turn can have rung yet. `work_` is written before
+// `turn_`, and not again before all threads have answered in `answers_`.
 class Standby {
  public:
   // How long threads look for a turn after they were woken.
@@ -87,8 +88,8 @@ class Standby {
       if (turn_.load(std::memory_order_acquire) == taken) continue;
       ++taken;
       work_(k);
-      answers_.fetch_add(1, std::memory_order_release);
-      heard = bell_.load(std::memory_order_acquire);  // what it rang for is done; not for the next
+      heard = bell_.load(std::memory_order_acquire);  // before the answer: after it, the bell may
+      answers_.fetch_add(1, std::memory_order_release);  // have rung for the next turn, or the end
     }
   }
 

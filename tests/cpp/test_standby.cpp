@@ -29,6 +29,15 @@ TEST(every_call_of_many_turns_is_made_once) {
   }
 }
 
+// A thread may be stopped right after it has answered, and must not miss the turn after.
+TEST(turns_that_follow_at_once_are_not_missed) {
+  Standby standby(3);
+  std::atomic<int> made{0};
+  constexpr int kTurns = 100'000;
+  for (int turn = 0; turn < kTurns; ++turn) standby.call([&](std::size_t) { ++made; });
+  CHECK_EQ(made.load(), 3 * kTurns);
+}
+
 TEST(threads_that_fell_asleep_make_their_calls) {
   Standby standby(4);
   standby.wake();
@@ -59,6 +68,12 @@ TEST(exception_of_a_call_reaches_the_caller_when_all_are_made) {
     CHECK_EQ(made.load(), 3);
     CHECK(each_once(standby, 4));  // it is fit for the next turn
   }
+}
+
+TEST(ends_right_after_a_call) {
+  std::atomic<int> made{0};
+  for (int turn = 0; turn < 500; ++turn) Standby(3).call([&](std::size_t) { ++made; });
+  CHECK_EQ(made.load(), 1500);
 }
 
 TEST(ends_without_a_call_and_without_threads) {
