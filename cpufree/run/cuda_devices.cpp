@@ -52,7 +52,10 @@ void require_reach(int pes) {
 
 std::jthread wake_devices(const std::vector<int>& devices) {
   return std::jthread([devices] {
-    const cuda_p2p::DeviceLocks locks(devices);
+    // Whoever has them has woken them. Waiting for a solve could be for ever: whoever awaits this
+    // thread may be its progress function.
+    const cuda_p2p::DeviceLocks locks(devices, std::try_to_lock);
+    if (!locks.all()) return;
     for (const int device : devices)
       if (cudaSetDevice(device) != cudaSuccess || cudaFree(nullptr) != cudaSuccess)
         static_cast<void>(cudaGetLastError());

@@ -7,8 +7,10 @@
 
 #include "cpufree/base/error.hpp"
 #include "cpufree/run/cuda_run.hpp"
+#include "cpufree/run/system.hpp"
 #include "harness.hpp"
 #include "host_cuda/host_kernel.hpp"
+#include "matrices.hpp"
 
 using namespace cpufree;
 using Clock = std::chrono::steady_clock;
@@ -83,4 +85,25 @@ TEST(a_kernel_that_waits_while_no_wait_was_given_up_is_waited_for) {
   LoneTeam team;
   CHECK(run(waits_in_library(false, std::chrono::milliseconds(300)), team) >= 0.3);
   CHECK_EQ(team.said, std::string());
+}
+
+// Its solve has the GPUs: what a new system does to wake them must not wait for it.
+TEST(a_progress_function_may_make_a_system_on_the_gpus_of_its_solve) {
+  const auto a = testing_matrices::grid2d(30, 30);
+  const auto b = testing_matrices::wave(a.n());
+  SystemSpec spec;
+  spec.engine = Engine::cuda_p2p;
+  spec.blocks = 2;
+  spec.threads = 32;
+  SolveSpec how;
+  how.rtol = 1e-9;
+  how.maxiter = 1000;
+  const auto system = make_system<double>(a.view(), {}, {}, spec);
+  std::unique_ptr<System<double>> another;
+  const auto found = system->solve(b, {}, how, [&](std::int64_t, double) {
+    if (!another) another = make_system<double>(a.view(), {}, {}, spec);
+    return true;
+  });
+  CHECK(another != nullptr);
+  CHECK(another->solve(b, {}, how, {}).x == found.x);
 }

@@ -67,15 +67,29 @@ inline void connect(const std::vector<int>& devices) {
 // waits.
 class DeviceLocks {
  public:
-  explicit DeviceLocks(std::vector<int> devices) {
-    std::ranges::sort(devices);
-    const auto repeated = std::ranges::unique(devices);
-    devices.erase(repeated.begin(), repeated.end());
-    for (const int device : devices)
-      locks_.emplace_back(mutexes()[static_cast<std::size_t>(device) % kMutexes]);
+  explicit DeviceLocks(const std::vector<int>& devices) {
+    for (const int device : in_order(devices)) locks_.emplace_back(mutex_of(device));
+  }
+  // Those that nobody has, and no waiting: `all()` says whether they are all.
+  DeviceLocks(const std::vector<int>& devices, std::try_to_lock_t) {
+    for (const int device : in_order(devices))
+      locks_.emplace_back(mutex_of(device), std::try_to_lock);
+  }
+  bool all() const {
+    return std::ranges::all_of(locks_, [](const auto& lock) { return lock.owns_lock(); });
   }
 
  private:
+  static std::vector<int> in_order(std::vector<int> devices) {
+    std::ranges::sort(devices);
+    const auto repeated = std::ranges::unique(devices);
+    devices.erase(repeated.begin(), repeated.end());
+    return devices;
+  }
+  static std::recursive_mutex& mutex_of(int device) {
+    return mutexes()[static_cast<std::size_t>(device) % kMutexes];
+  }
+
   static constexpr std::size_t kMutexes = 256;  // more than a host has GPUs
   static std::array<std::recursive_mutex, kMutexes>& mutexes() {
     static std::array<std::recursive_mutex, kMutexes> all;
