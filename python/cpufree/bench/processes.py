@@ -53,8 +53,16 @@ def kill_session(leader: int) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(leader, signal.SIGKILL)
         return
-    send(members(leader), signal.SIGSTOP)
+    seen = members(leader)
+    send(seen, signal.SIGSTOP)
     end = time.monotonic() + KILL_SECONDS
-    while (left := members(leader)) and time.monotonic() < end:
+    while (left := _running(seen)) and time.monotonic() < end:
         send(left, signal.SIGKILL)
         time.sleep(0.005)
+        seen |= members(leader)
+
+
+def _running(pids: set[int]) -> set[int]:
+    """Return those that have not ended: a child elsewhere is no member once its parent has."""
+    there = processes()
+    return {pid for pid in pids if pid in there and there[pid][2] != "Z"}

@@ -21,6 +21,7 @@ from .processes import kill_session, members, send
 
 LONGEST_ANSWER = 1 << 20  # bytes of a line; what is longer is no answer
 KEPT_OF_STDERR = 4000  # bytes
+LINES_AHEAD = 100  # that are read before they are wanted
 QUIT_SECONDS = 5.0
 
 
@@ -64,13 +65,15 @@ class WorkerProcess:
             threading.Thread(target=read, daemon=True)
             for read in (self._read_answers, self._read_stderr)
         ]
+        self.alive = True
         for reader in self._readers:
             reader.start()
-        self.alive = True
 
     def _read_answers(self) -> None:
         assert self._process.stdout is not None
         while line := self._process.stdout.readline(LONGEST_ANSWER):
+            while self.alive and self._lines.qsize() >= LINES_AHEAD:
+                time.sleep(0.01)
             self._lines.put(line)
         self._lines.put(None)
 
@@ -108,8 +111,11 @@ class WorkerProcess:
         """Return the next line that is an answer; lines that are none are kept for the error."""
         end = time.monotonic() + seconds
         while True:
+            left = end - time.monotonic()
             try:
-                line = self._lines.get(timeout=max(0.0, end - time.monotonic()))
+                if left < 0:  # a queue that never runs empty gives without waiting
+                    raise queue.Empty
+                line = self._lines.get(timeout=left)
             except queue.Empty:
                 raise self._failure(f"gave no answer within {seconds:g} s") from None
             if line is None:
