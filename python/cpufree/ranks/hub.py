@@ -75,10 +75,18 @@ class Hub:
             with contextlib.suppress(TimeoutError, OSError):
                 connection, _ = self._listener.accept()
                 connection.settimeout(None)
-                threading.Thread(target=self._read, args=(connection,), daemon=True).start()
+                self._follow(connection)
             with self._changed:
                 self._look_at_clock()
         self._listener.close()
+
+    def _follow(self, connection: socket.socket) -> None:
+        """Read from a connection, in a thread of its own unless Python ends and starts none."""
+        reader = threading.Thread(target=self._read, args=(connection,), daemon=True)
+        try:
+            reader.start()
+        except RuntimeError:
+            self._read(connection)
 
     def _ended(self) -> bool:
         with self._changed:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import os
 import secrets
 import signal
@@ -54,16 +55,18 @@ def _start(
             command,
             env=environment,
             stdin=None if rank == 0 else subprocess.DEVNULL,
-            preexec_fn=_end_with_parent,
+            preexec_fn=functools.partial(_end_with, os.getpid()),
         )
     except OSError as error:
         raise EngineError(f"rank {rank} cannot be started: {error}") from error
 
 
-def _end_with_parent() -> None:
+def _end_with(launcher: int) -> None:
     """Have Linux end this process with the launcher, however that ends."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    if os.getppid() != launcher:  # it has ended before
+        os._exit(1)
 
 
 @contextlib.contextmanager

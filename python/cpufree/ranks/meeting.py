@@ -188,8 +188,9 @@ def _own_address(listener: socket.socket) -> tuple[str, int]:
 def _announce(env: RankEnv, listener: socket.socket) -> None:
     """Write into the shared file where rank 0 is, in one step."""
     name = socket.gethostname()
-    with contextlib.suppress(OSError):
-        name = socket.gethostbyname(name)
+    if not env.rendezvous.startswith(_LOCAL):  # there it is not used, and may take long
+        with contextlib.suppress(OSError):
+            name = socket.gethostbyname(name)
     content = {"machine": machine_id(), "host": name, "port": listener.getsockname()[1]}
     file = _file(env)
     try:
