@@ -41,7 +41,9 @@ Segment Segment::make(std::size_t bytes) {
   if (segment.file_ < 0) throw EngineError("shared memory cannot be made (" + reason() + ")");
   const std::size_t size = std::max<std::size_t>(bytes, 1);
   // Reserved now: a page that is missing later would end the process without a word.
-  if (const int failed = posix_fallocate(segment.file_, 0, static_cast<off_t>(size)); failed != 0)
+  int failed = EINTR;
+  while (failed == EINTR) failed = posix_fallocate(segment.file_, 0, static_cast<off_t>(size));
+  if (failed != 0)
     throw OutOfMemory("the machine has no room for " + std::to_string(size) +
                       " bytes of shared memory (" + std::strerror(failed) +
                       "); use a smaller problem, or a machine with more memory");

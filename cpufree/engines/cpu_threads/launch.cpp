@@ -28,7 +28,7 @@ Launch::Launch(const LaunchConfig& config, std::function<void(Port&)> kernel)
       for (int block = 0; block < config.blocks; ++block)
         threads_.emplace_back([this, pe, block] { run_block(pe, block); });
   } catch (const std::system_error& e) {
-    shared_.tell_all();  // those that run already must not wait for those that never will
+    tell_to_end();  // those that run already must not wait for those that never will
     const std::size_t started = threads_.size();
     for (auto& thread : threads_) thread.join();
     threads_.clear();
@@ -40,12 +40,14 @@ Launch::Launch(const LaunchConfig& config, std::function<void(Port&)> kernel)
 
 Launch::~Launch() {
   std::unique_lock lock(mutex_);
-  if (running_ > 0) {
-    shared_.tell_all();               // ends waits, and
-    shared_.notes |= kNoteInterrupt;  // solves that wait for nobody
-  }
+  if (running_ > 0) tell_to_end();
   lock.unlock();
   for (auto& thread : threads_) thread.join();
+}
+
+void Launch::tell_to_end() {
+  shared_.tell_all();               // ends waits, and
+  shared_.notes |= kNoteInterrupt;  // solves that wait for nobody
 }
 
 void Launch::run_block(int pe, int block) {

@@ -47,6 +47,7 @@ class Launch {
 
  private:
   void run_block(int pe, int block);
+  void tell_to_end();
 
   Shared shared_;
   std::function<void(Port&)> kernel_;
