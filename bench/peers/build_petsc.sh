@@ -51,16 +51,19 @@ step() { # step NAME COMMAND...: run within the limit, its output in src/NAME.lo
     shift
     say "$name (log: $dir/src/$name.log)"
     timeout "$limit" "$@" >"$dir/src/$name.log" 2>&1 </dev/null &
-    running=$!
-    wait $running || status=$?
-    running=''
+    wait $! || status=$?
     [ $status = 0 ] && say "$name: $((SECONDS - begin)) s" && return
     tail -n 25 "$dir/src/$name.log" >&2
     [ $status != 124 ] || fail "$name took more than $limit s; run again to go on, or raise --limit"
     fail "$name failed with status $status (above: the end of $dir/src/$name.log)"
 }
-running=''
-trap '[ -z "$running" ] || kill $running' EXIT # timeout passes it on to all of its children
+stop() { # whatever runs, also where its number is not known yet; timeout passes it on
+    local left
+    left=$(jobs -p)
+    # shellcheck disable=SC2086  # numbers
+    [ -z "$left" ] || kill $left
+}
+trap stop EXIT
 trap 'exit 130' INT TERM HUP
 with_pip() { "$python" -m pip --disable-pip-version-check "$@"; }
 export -f with_pip

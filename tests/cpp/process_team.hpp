@@ -1,11 +1,13 @@
 // A team whose members are processes, forked by a test, which talk through memory that they share.
 #pragma once
 
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <cstring>
 #include <exception>
 #include <functional>
@@ -58,6 +60,14 @@ class ProcessTeam final : public Team {
   std::vector<Bytes> exchange(const char* what, const std::vector<Bytes>& mine) override {
     return exchange_by_gather(*this, what, mine);
   }
+  void give_up(const std::string& message) override { leave(seats_[rank_], message); }
+
+  // Ends this process, with a message for its parent.
+  [[noreturn]] static void leave(Seat& seat, const std::string& message) {
+    std::strncpy(seat.message, message.c_str(), sizeof(Seat::message) - 1);
+    seat.failed = true;
+    _exit(1);
+  }
 
  private:
   void await(const char* what, std::atomic<std::uint64_t> Seat::* count, std::uint64_t round) {
@@ -90,13 +100,12 @@ inline std::vector<std::string> run_processes(
       children.push_back(child);
       continue;
     }
+    prctl(PR_SET_PDEATHSIG, SIGKILL);  // no child outlives a test that is ended
     try {
       work(std::make_shared<ProcessTeam>(seats, rank, size));
       _exit(0);
     } catch (const std::exception& error) {
-      std::strncpy(seats[rank].message, error.what(), sizeof(Seat::message) - 1);
-      seats[rank].failed = true;
-      _exit(1);
+      ProcessTeam::leave(seats[rank], error.what());
     }
   }
   std::vector<std::string> said;

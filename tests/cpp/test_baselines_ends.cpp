@@ -267,7 +267,7 @@ TEST(gpus_that_do_not_answer_end_in_an_error) {
   for (const char* kind : kSeveral) {
     on_machine(true);
     BaselineSpec spec = spec_of(kind, 2);
-    spec.wait_limit = 0.5;  // a machine may be busy
+    spec.wait_limit = 1.0;  // a machine may be busy
     const auto baseline = baseline_of<double>(a.view(), random_partition(36, 2, 1), {}, spec);
     baseline->solve(b, {}, solve_of(Method::cg));
     host_gpu::stop_device(1, 60);  // in the middle of the next solve

@@ -140,8 +140,9 @@ TEST(split_adds_up_to_the_time_of_the_kernel) {
   for (const int pes : {1, 2})
     for (const Method method : kMethods) {
       const auto system = system_of(a, pes, 1);
-      double missing = 1.0;  // threads start late where cores are busy: up to five tries
-      for (int repeat = 0; repeat < 5 && missing > 0.04; ++repeat) {
+      // Threads start and end late where cores are busy: up to twenty tries.
+      double missing = 1.0;
+      for (int repeat = 0; repeat < 20 && missing > 0.04; ++repeat) {
         const auto r = system->solve(wave(a.n()), {}, spec_of(method, Study::split, 100), {});
         const Split split = r.split.value();
         CHECK(std::ranges::all_of(split.seconds, [](double s) { return s >= 0.0; }));

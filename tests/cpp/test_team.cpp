@@ -194,8 +194,12 @@ class LoneTeam final : public Team {
   std::vector<Bytes> all_gather(const char*, std::span<const std::byte>) override { return {}; }
   std::vector<Bytes> gather(const char*, std::span<const std::byte>) override { return {}; }
   std::vector<Bytes> exchange(const char*, const std::vector<Bytes>&) override { return {}; }
-  void give_up(const std::string& message) override { said += message; }
+  void give_up(const std::string& message) override {
+    said += message;
+    told = true;
+  }
   std::string said;
+  std::atomic<bool> told{false};
 };
 }  // namespace
 
@@ -207,8 +211,11 @@ TEST(what_ends_in_time_gives_up_nothing) {
 
 TEST(what_takes_too_long_gives_the_team_up_and_says_what_it_was) {
   LoneTeam team;
-  within(team, std::chrono::milliseconds(20), "a nap",
-         [] { std::this_thread::sleep_for(std::chrono::milliseconds(400)); });
+  within(team, std::chrono::milliseconds(20), "a nap", [&] {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (!team.told && std::chrono::steady_clock::now() < end)
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  });
   CHECK_EQ(team.said, std::string("a nap has not come to an end within 0.020 s"));
 }
 

@@ -154,12 +154,12 @@ def other_pes(team: ranks.Team) -> None:
 
 def killed(team: ranks.Team) -> None:
     """Rank 1 is killed by itself in the middle of a run."""
-    begin = 0.0
+    begin, works = time.monotonic(), False
 
     def progress(iteration: int, update: float) -> None:
-        nonlocal begin
-        if begin == 0.0:
-            begin = time.monotonic()
+        nonlocal begin, works
+        if not works:
+            begin, works = time.monotonic(), True
             if team.rank == 1:
                 os.kill(os.getpid(), signal.SIGKILL)
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import threading
 from typing import Any
 
 import numpy as np
 import pytest
 from gpus_here import COUNTS, HERE, NUMBERS, needs_gpu, on_all_counts, several
+from interrupts import interrupt_after
 
 from cpufree import InvalidInputError
 from cpufree.errors import UnsupportedError
@@ -173,9 +171,9 @@ def test_nothing_to_update_and_no_iterations_give_the_first_values() -> None:
 
 def test_ctrl_c_and_time_limit_end_a_run() -> None:
     u0 = grid(500, 500, dtype=np.float32)
-    timer = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
+    timer = interrupt_after(0.5)
     result = jacobi(u0, 2**40, engine="cuda_p2p", pes=1)
+    timer.join()
     assert result.reason is StencilReason.INTERRUPTED
     assert result.iterations > 0
     limited = jacobi(u0, 2**40, engine="cuda_p2p", pes=1, time_limit=0.5)

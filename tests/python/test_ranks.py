@@ -119,7 +119,7 @@ def test_two_teams_at_ports_of_their_own_do_not_mix() -> None:
     jobs = [
         start([str(PROGRAM), "talk"], rank, 2, "", PMI_RANK=str(rank), PMI_SIZE="2",
               MPI_LOCALNRANKS="2", CPUFREE_RANK="", CPUFREE_JOB=job)
-        for job in ("first", "second")
+        for job in (f"first-{os.getpid()}", f"second-{os.getpid()}")
         for rank in range(2)
     ]  # fmt: skip
     assert [end.out for end in finish(jobs)] == ["talked\n"] * 4

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import threading
 import time
@@ -10,6 +9,7 @@ import time
 import numpy as np
 import pytest
 from fake_core import FakeCore
+from interrupts import interrupt_after
 from reference_cg import all_but_one_row, chain, first_unit_vector, rhs
 
 import cpufree
@@ -60,13 +60,6 @@ def test_an_interrupted_solve_returns_its_last_iterate(long_solver: Solver, b: n
     assert any("stopped on request" in note for note in result.warnings)
 
 
-def interrupt_after(seconds: float) -> threading.Timer:
-    """Press Ctrl-C, so to speak, after some seconds."""
-    timer = threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
-    return timer
-
-
 def test_ctrl_c_ends_a_solve_with_its_last_iterate(long_solver: Solver, b: np.ndarray) -> None:
     timer = interrupt_after(0.3)
     begin = time.perf_counter()
@@ -86,7 +79,7 @@ def test_ctrl_c_works_again_as_usual_after_a_solve(long_solver: Solver, b: np.nd
 
 
 def test_ctrl_c_in_cg_is_a_keyboard_interrupt(b: np.ndarray) -> None:
-    timer = interrupt_after(0.5)
+    timer = interrupt_after(0.5, guarded=False)
     with pytest.raises(KeyboardInterrupt):
         cpufree.cg(chain(N), b, rtol=1e-12)
     timer.join()
@@ -109,7 +102,7 @@ def test_a_handler_that_raises_ends_the_solve(long_solver: Solver, b: np.ndarray
         raise TimeoutError
 
     before = signal.signal(signal.SIGINT, own)
-    timer = interrupt_after(0.2)
+    timer = interrupt_after(0.2, guarded=False)
     try:
         with pytest.raises(TimeoutError):
             long_solver.solve(b, rtol=1e-12)

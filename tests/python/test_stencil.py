@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import threading
 import time
 from typing import Any
 
 import numpy as np
 import pytest
+from interrupts import interrupt_after
 
 import cpufree
 from cpufree import InvalidInputError, WaitTimeoutError
@@ -158,8 +156,7 @@ def test_errors_of_progress_are_passed_on() -> None:
 
 @pytest.mark.parametrize("pes", [1, 2])
 def test_ctrl_c_keeps_the_values_so_far(pes: int) -> None:
-    timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
+    timer = interrupt_after(0.2)
     result = jacobi(grid(200, 200), FOREVER, pes=pes, blocks=1)
     timer.join()
     assert result.reason is StencilReason.INTERRUPTED

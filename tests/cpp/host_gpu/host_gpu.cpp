@@ -191,10 +191,14 @@ gpuError_t gpuEventRecord(gpuEvent_t event, gpuStream_t stream) {
   return gpuSuccess;
 }
 gpuError_t gpuEventQuery(gpuEvent_t event) {
-  const Guard guard(machine().mutex);
-  if (event->graph != nullptr) return fail(gpuErrorCaptureUnsupported);
-  while_asking();
-  return event->reached >= event->recorded ? gpuSuccess : gpuErrorNotReady;
+  {
+    const Guard guard(machine().mutex);
+    if (event->graph != nullptr) return fail(gpuErrorCaptureUnsupported);
+    while_asking();
+    if (event->reached >= event->recorded) return gpuSuccess;
+  }
+  std::this_thread::yield();
+  return gpuErrorNotReady;
 }
 gpuError_t gpuEventElapsedTime(float* milliseconds, gpuEvent_t from, gpuEvent_t to) {
   if (gpuEventQuery(from) != gpuSuccess || gpuEventQuery(to) != gpuSuccess)
@@ -268,6 +272,9 @@ gpuError_t gpuGraphAddLoop(gpuGraph_t graph, const gpuLoopHandle_t& handle, gpuG
 }
 
 void gpuRelax() {
-  const Guard guard(machine().mutex);
-  while_asking();
+  {
+    const Guard guard(machine().mutex);
+    while_asking();
+  }
+  std::this_thread::yield();
 }
