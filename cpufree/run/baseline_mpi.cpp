@@ -1,6 +1,7 @@
 #include "cpufree/run/baseline_mpi.hpp"
 
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <optional>
@@ -106,7 +107,15 @@ class MpiBaseline : public Baseline<T> {
       scatter(hosted_->all(), rows_, b);
       hosted_->prepare(how.method, variant, stop, exact);
     });
-    on_all(place_, [&] { result.seconds = hosted_->run(how.method, variant, stop, exact); });
+    on_all(place_, [&] {
+      try {
+        result.seconds = hosted_->run(how.method, variant, stop, exact);
+      } catch (const Stuck& error) {
+        // The others may be in a sum of MPI's, which knows no bound.
+        if (!kind_->nccl) leave(error.what());
+        throw;
+      }
+    });
     result.seconds = hosted_->comm().slowest(result.seconds);
     collect(x);
     broken_ = false;
@@ -114,6 +123,13 @@ class MpiBaseline : public Baseline<T> {
   }
 
  private:
+  // Ends all processes.
+  [[noreturn]] void leave(const std::string& why) const {
+    std::fprintf(stderr, "process %d of baseline %s: %s\n", place_.rank, spec_.kind.c_str(),
+                 why.c_str());
+    mpi_abort(EXIT_FAILURE);
+  }
+
   // What this process does alone.
   void set_up(const CsrView<T>& matrix, std::span<const std::int32_t> part,
               std::span<const std::int32_t> order) {
