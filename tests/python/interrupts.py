@@ -11,14 +11,16 @@ import time
 def interrupt_after(seconds: float, guarded: bool = True) -> threading.Timer:
     """Press Ctrl-C after some seconds.
 
-    `guarded`: of those for which it has been somebody else's than now, as it is while a run keeps
-    what it has found. Sooner, it would end all tests.
+    `guarded`: so long after a run has taken it over, as it does to keep what it has found, and not
+    at all where none does. Nobody else would catch it: it would end all tests.
     """
     before = signal.getsignal(signal.SIGINT)
 
     def press() -> None:
-        end = time.monotonic() + 20
-        while guarded and signal.getsignal(signal.SIGINT) is before and time.monotonic() < end:
+        end = time.monotonic() + 60
+        while guarded and signal.getsignal(signal.SIGINT) is before:
+            if time.monotonic() > end:
+                return
             time.sleep(0.001)
         time.sleep(seconds)
         os.kill(os.getpid(), signal.SIGINT)

@@ -10,8 +10,6 @@ program this is a rank of `nvshmem_on_stream`; others call `main` with a contend
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
 import json
 import os
 import signal
@@ -22,12 +20,11 @@ from typing import IO, Any
 
 import numpy as np
 
+from ..ranks.launch import end_with
 from .baseline_contender import BaselineContender
 from .contenders import load_baselines
 from .problem_folder import read_arrays
 from .worker import Contender, refusal, serve, take_stdout
-
-_PR_SET_PDEATHSIG = 1  # of Linux's prctl
 
 
 class RankContender(BaselineContender):
@@ -51,14 +48,6 @@ class RankContender(BaselineContender):
         whole.flush()
 
 
-def end_with(parent: int) -> None:
-    """Have Linux kill this process when `parent` ends; end now where it has ended already."""
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
-        sys.exit(1)
-
-
 def say_hello(answers: IO[str], rank: int | None, library: str) -> bool:
     """Say whether the library is there, and rank 0 the id of all."""
     try:
@@ -78,7 +67,7 @@ def main(arguments: list[str], make: Callable[[int], Contender] = RankContender)
     if arguments[0] == "probe":
         return 0 if say_hello(answers, None, arguments[1]) else 1
     rank, parent, library = int(arguments[0]), int(arguments[1]), arguments[2]
-    end_with(parent)
+    end_with(parent, signal.SIGKILL)
     if not say_hello(answers, rank, library):
         return 1
     serve(make(rank), answers=answers)

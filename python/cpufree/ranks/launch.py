@@ -55,17 +55,20 @@ def _start(
             command,
             env=environment,
             stdin=None if rank == 0 else subprocess.DEVNULL,
-            preexec_fn=functools.partial(_end_with, os.getpid()),
+            preexec_fn=functools.partial(end_with, os.getpid(), signal.SIGTERM),
         )
     except OSError as error:
         raise EngineError(f"rank {rank} cannot be started: {error}") from error
 
 
-def _end_with(launcher: int) -> None:
-    """Have Linux end this process with the launcher, however that ends."""
+def end_with(parent: int, number: signal.Signals) -> None:
+    """Have Linux send this process a signal when `parent` ends, however that ends.
+
+    Where it has ended already, this process does, too: at once, for it has just begun.
+    """
     with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-    if os.getppid() != launcher:  # it has ended before
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number)
+    if os.getppid() != parent:
         os._exit(1)
 
 

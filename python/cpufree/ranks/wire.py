@@ -16,8 +16,9 @@ _MOST_FACTS = 1 << 20  # bytes
 _MOST_FIRST_FACTS = 1 << 12
 FIRST_SECONDS = 5.0
 # A machine that is switched off, or cut off, answers no probe; it is given up after so many
-# seconds. The kernel sends and answers probes, however busy the process is. What has been sent is
-# waited for longer: new kernels count a receiver that has no room, and only does not read now.
+# seconds. The kernel sends and answers probes, however busy the process is. Data
+# without an answer has longer: newer kernels count the time in which the receiver has no room, too,
+# and that one may be there, and merely not read for a while.
 _IDLE, _INTERVAL, _PROBES, _UNANSWERED_MS = 2, 1, 5, 30_000
 
 
