@@ -52,6 +52,14 @@ StencilResult run_on_engine(const StencilProblem<T>& problem, const StencilSpec&
   return run_cpu_stencil(problem, spec, run, progress);
 }
 
+// Runs that look at no update between do so after the last iteration.
+void name_overflow(StencilResult& result) {
+  StencilReason& reason = result.outcome.reason;
+  const bool to_the_end =
+      reason == StencilReason::all_done || reason == StencilReason::not_converged;
+  if (to_the_end && !std::isfinite(result.update)) reason = StencilReason::not_finite;
+}
+
 }  // namespace
 
 template <class T>
@@ -64,10 +72,11 @@ StencilResult run_stencil(const StencilProblem<T>& problem, const StencilSpec& s
   check_study(spec, run, !problem.source.empty());
   if (grid.updated() > 0 && run.iterations > 0) {
     const Progress tell = per_point(progress, grid.updated());
-    if (spec.team || !problem.room) return run_on_engine(problem, spec, run, tell);
     StencilProblem<T> here = problem;
-    here.out = {problem.room(all_of(grid)), at(grid.points())};
-    return run_on_engine(here, spec, run, tell);
+    if (!spec.team && problem.room) here.out = {problem.room(all_of(grid)), at(grid.points())};
+    StencilResult result = run_on_engine(here, spec, run, tell);
+    name_overflow(result);
+    return result;
   }
   keep_all(problem, spec.team.get());
   StencilResult result;  // nothing is there to be updated: every iteration leaves the grid as it is

@@ -248,6 +248,8 @@ const char* reason_name(StencilReason reason) {
       return "TIME_LIMIT";
     case StencilReason::interrupted:
       return "INTERRUPTED";
+    case StencilReason::not_finite:
+      return "DIVERGED_NANORINF";
   }
   return "UNKNOWN";
 }

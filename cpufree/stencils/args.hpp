@@ -51,7 +51,8 @@ enum class StencilReason : std::int32_t {
   converged,
   not_converged,
   time_limit,
-  interrupted
+  interrupted,
+  not_finite
 };
 
 struct StencilOutcome {

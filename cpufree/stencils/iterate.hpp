@@ -47,6 +47,8 @@ class Checks {
     if ((notes & kNoteInterrupt) != 0U) reason_ = StencilReason::interrupted;
     if ((notes & kNoteTimeLimit) != 0U) reason_ = StencilReason::time_limit;
     if (waits() && total[0] == 0.0) reason_ = StencilReason::converged;
+    // Squares add up to NaN where a change is one; to infinity where it is merely large.
+    if (waits() && total[1] != total[1]) reason_ = StencilReason::not_finite;
     return true;
   }
 

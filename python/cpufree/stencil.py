@@ -33,6 +33,7 @@ class StencilReason(str, Enum):
     CONVERGED_ITS = "CONVERGED_ITS"
     CONVERGED_ATOL = "CONVERGED_ATOL"
     DIVERGED_ITS = "DIVERGED_ITS"
+    DIVERGED_NANORINF = "DIVERGED_NANORINF"
     TIME_LIMIT = "TIME_LIMIT"
     INTERRUPTED = "INTERRUPTED"
 
@@ -49,6 +50,7 @@ _MEANINGS = {
     "CONVERGED_ITS": "all iterations asked for were done",
     "CONVERGED_ATOL": "no point changed by more than tol",
     "DIVERGED_ITS": "the iterations asked for were not enough to meet tol",
+    "DIVERGED_NANORINF": "values became too large for their type: infinities or NaN came up",
     "TIME_LIMIT": "the time limit was reached",
     "INTERRUPTED": "Ctrl-C was pressed, or progress asked to stop",
 }

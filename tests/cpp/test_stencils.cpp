@@ -163,6 +163,30 @@ TEST(tolerance_that_is_not_met_has_a_name) {
   CHECK(result.update > 1e-12);
 }
 
+TEST(values_beyond_their_type_are_not_called_done) {
+  Case<float> c(grid2d(20, 20), 30);
+  c.start.assign(c.start.size(), 3e38F);
+  CHECK(c.go().outcome.reason == StencilReason::not_finite);
+}
+
+TEST(values_beyond_their_type_end_runs_with_a_tolerance) {
+  Case<float> c(grid2d(20, 20), 100000);
+  c.start.assign(c.start.size(), 3e38F);
+  c.run.tolerance = 0.0;
+  c.run.check_every = 5;
+  const auto result = c.go();
+  CHECK(result.outcome.reason == StencilReason::not_finite);
+  CHECK(result.outcome.iterations <= 10);
+}
+
+TEST(changes_whose_squares_overflow_are_none_of_that) {
+  Case<double> c(grid2d(20, 20), 30);
+  for (std::size_t i = 0; i < c.start.size(); ++i) c.start[i] = i % 3 == 0 ? 1e200 : -1e200;
+  c.run.tolerance = 0.0;
+  c.run.check_every = 5;
+  CHECK(c.go().outcome.reason == StencilReason::not_converged);
+}
+
 TEST(overflow_shows_in_the_update) {
   Case<float> c(grid2d(6, 6), 3);
   c.start.assign(c.start.size(), std::numeric_limits<float>::max());
@@ -198,31 +222,41 @@ TEST(time_limit_stops_a_run) {
 
 // --- The mathematics ---
 
-// Jacobi to convergence on -laplace(u) = 2 pi^2 sin(pi x) sin(pi y): the error falls with h^2.
-TEST(poisson_equation_converges_with_order_two) {
+// Jacobi to convergence on -laplace(u) = f with u the product of the sines of pi x, one for each
+// axis: the error falls with h^2. Returns the largest error.
+double poisson_error(int dims, int cells) {
   using std::numbers::pi;
-  const auto error_of = [](int cells) {
-    const double h = 1.0 / cells;
-    Case<double> c(grid2d(cells + 1, cells + 1), 200000, true);
-    const auto exact = [&](std::size_t i) {
-      const auto n = static_cast<std::size_t>(cells) + 1;
-      return std::sin(pi * h * static_cast<double>(i / n)) *
-             std::sin(pi * h * static_cast<double>(i % n));
-    };
-    for (std::size_t i = 0; i < c.start.size(); ++i) {
-      c.start[i] = 0.0;
-      c.source[i] = h * h * 2.0 * pi * pi * exact(i);
-    }
-    c.run.tolerance = 1e-12;
-    c.spec.pes = 2;
-    c.spec.blocks = 1;
-    CHECK(c.go().outcome.reason == StencilReason::converged);
-    double error = 0.0;
-    for (std::size_t i = 0; i < c.out.size(); ++i)
-      error = std::max(error, std::abs(c.out[i] - exact(i)));
-    return error;
-  };
-  const double coarse = error_of(8), middle = error_of(16), fine = error_of(32);
+  const double h = 1.0 / cells;
+  const std::int32_t n = cells + 1;
+  Case<double> c(dims == 2 ? grid2d(n, n) : grid3d(n, n, n), 200000, true);
+  std::vector<double> exact(c.start.size(), 1.0);
+  for (std::size_t i = 0; i < exact.size(); ++i) {
+    std::size_t rest = i;
+    for (int axis = 0; axis < dims; ++axis, rest /= at(n))
+      exact[i] *= std::sin(pi * h * static_cast<double>(rest % at(n)));
+    c.start[i] = 0.0;
+    c.source[i] = h * h * dims * pi * pi * exact[i];
+  }
+  c.run.tolerance = 1e-12;
+  c.spec.pes = 2;
+  c.spec.blocks = 1;
+  CHECK(c.go().outcome.reason == StencilReason::converged);
+  double error = 0.0;
+  for (std::size_t i = 0; i < exact.size(); ++i)
+    error = std::max(error, std::abs(c.out[i] - exact[i]));
+  return error;
+}
+
+TEST(poisson_equation_in_two_dimensions_converges_with_order_two) {
+  const double coarse = poisson_error(2, 8), middle = poisson_error(2, 16);
+  const double fine = poisson_error(2, 32);
+  CHECK_NEAR(std::log2(coarse / middle), 2.0, 0.1);
+  CHECK_NEAR(std::log2(middle / fine), 2.0, 0.1);
+}
+
+TEST(poisson_equation_in_three_dimensions_converges_with_order_two) {
+  const double coarse = poisson_error(3, 6), middle = poisson_error(3, 12);
+  const double fine = poisson_error(3, 24);
   CHECK_NEAR(std::log2(coarse / middle), 2.0, 0.1);
   CHECK_NEAR(std::log2(middle / fine), 2.0, 0.1);
 }

@@ -67,6 +67,15 @@ def test_tol_stops_where_the_cpu_engine_stops(check_every: int, pes: int) -> Non
         assert same(result.u, expected.u)
 
 
+@on_all_counts
+@pytest.mark.parametrize("tol", [None, 0.0])
+def test_values_that_overflow_are_no_success(tol: float | None, pes: int) -> None:
+    for shape in ((60, 70), (300, 600), (12, 14, 20)):
+        u0 = np.full(shape, 3e38, np.float32)
+        result = jacobi(u0, 200, tol=tol, check_every=5, engine="cuda_p2p", pes=pes, wait_limit=5)
+        assert result.reason is StencilReason.DIVERGED_NANORINF
+
+
 def experiment(u0: np.ndarray, iterations: int, pes: int, **more: Any) -> Any:
     """Return values and facts of a run with options that `jacobi` does not have."""
     options = {"engine": "cuda_p2p", "pes": pes, "gpus": NUMBERS[:pes], **more}

@@ -125,6 +125,13 @@ def test_tol_that_is_not_met_is_said() -> None:
     assert result.residual > 1e-12
 
 
+@pytest.mark.parametrize("tol", [None, 0.0])
+def test_values_that_overflow_are_no_success(tol: float | None) -> None:
+    result = jacobi(np.full((30, 30), 1.7e308), 50, tol=tol, check_every=5, pes=2)
+    assert result.reason is StencilReason.DIVERGED_NANORINF
+    assert not np.isfinite(result.residual)
+
+
 def test_time_limit_stops() -> None:
     begin = time.perf_counter()
     result = jacobi(grid(60, 60), FOREVER, time_limit=0.1, pes=2)
