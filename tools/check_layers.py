@@ -34,16 +34,17 @@ CPP_MAY_INCLUDE: dict[str, set[str]] = {
         "stencils/local.hpp",
     },
     "run": {"problem", "reference", "device", "solvers", "stencils", "engines", "baselines"},
-    "bindings": {"run"},
+    "bindings": {"problem", "run"},
 }
 # Engines have rooms of their own inside, which do not see one another.
 CPP_SPLIT_ROOMS = {"engines"}
 
 # Python rooms from the bottom up: each imports its own row and the rows before it.
 PYTHON_ROWS: list[set[str]] = [
-    {"errors", "env"},
-    {"problem", "rows", "io", "cache", "validate", "generate", "partition", "quotient", "ranks"},
-    {"result", "run", "stencil", "_core", "_baselines", "_baselines_mpi"},
+    {"errors", "env", "_core", "extension"},
+    {"problem", "entries", "rows", "io", "cache", "validate", "generate", "partition"}
+    | {"quotient", "ranks"},
+    {"result", "run", "stencil", "_baselines", "_baselines_mpi"},
     {"__init__", "model", "simulate", "trace", "compiler", "dace"},
     {"display", "info", "plot", "doctor", "commands", "stencil_command", "stencil_input"}
     | {"solve_command", "own_system", "rank_commands", "rank_doctor"}

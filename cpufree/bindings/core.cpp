@@ -15,6 +15,7 @@
 #include "cpufree/bindings/argument.hpp"
 #include "cpufree/bindings/arrays.hpp"
 #include "cpufree/bindings/errors.hpp"
+#include "cpufree/bindings/matrix.hpp"
 #include "cpufree/bindings/options.hpp"
 #include "cpufree/bindings/stencil.hpp"
 #include "cpufree/bindings/team.hpp"
@@ -385,5 +386,6 @@ NB_MODULE(_core, m) {
   m.def("start_nvshmem", &cpufree::start_nvshmem_for, nb::arg("team"), nb::arg("library"),
         nb::arg("gpu"), nb::arg("bytes"));
   m.def("await_nvshmem", &cpufree::await_nvshmem, nb::call_guard<nb::gil_scoped_release>());
+  cpufree::bind_matrix(m);
   cpufree::bind_stencils(m);
 }

@@ -124,6 +124,21 @@ class System:
         progress: Callable[[int, float], bool] | None,
     ) -> Outcome: ...
 
+def are_rows(
+    indptr: npt.NDArray[np.int64], indices: npt.NDArray[np.int32] | npt.NDArray[np.int64]
+) -> bool:
+    """Say whether these are the rows of a square matrix, columns increasing in each."""
+
+def look_at(
+    indptr: npt.NDArray[np.int64],
+    indices: npt.NDArray[np.int32],
+    data: npt.NDArray[np.float64] | npt.NDArray[np.float32],
+) -> dict[str, Any]:
+    """Return the fields of cpufree.entries.Entries; the arrays are rows."""
+
+def digest(bytes: npt.NDArray[np.uint8]) -> tuple[int, int]:
+    """Return 128 bits by which arrays are told apart."""
+
 def cuda_built() -> bool:
     """Return whether the extension was compiled with CUDA."""
 

@@ -17,8 +17,9 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cpufree.entries import MAX_ROWS
 from cpufree.errors import FileFormatError
-from cpufree.problem import MAX_ROWS, CsrMatrix
+from cpufree.problem import CsrMatrix
 from cpufree.rows import RowSlab, RowSource
 
 MAGIC = b"\x93CPUFREE"

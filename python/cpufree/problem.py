@@ -10,10 +10,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from cpufree.entries import MAX_ROWS, Entries, are_rows, check_bounds, columns_increase
 from cpufree.errors import DiagonalError, MatrixError, VectorError
 
-MAX_ROWS = 2**31 - 1
-"""Largest number of rows: row and column numbers are 32-bit integers."""
 # From this size on, a matrix with fewer entries than rows is refused before anything of the
 # length of its rows is allocated; below, `check_spd_input` names the rows.
 _MANY_ROWS = 1_000_000
@@ -55,8 +54,8 @@ class CsrMatrix:
     """Column numbers, (nnz,)."""
     data: NDArray[Any]
     """Values, (nnz,), float64 or float32."""
-    # Set by as_csr: the matrix equals its transpose bit for bit. False means "not known".
-    _symmetric: bool = field(init=False, default=False, repr=False)
+    # What was seen when it was last looked at; None: it was not.
+    _seen: Entries | None = field(init=False, default=None, repr=False)
 
     def __post_init__(self) -> None:
         for name, dtypes in _DTYPES.items():
@@ -69,17 +68,30 @@ class CsrMatrix:
             view = array.view(np.ndarray)
             view.flags.writeable = False
             object.__setattr__(self, name, view)
-        _check_bounds(self.indptr, self.indices, self.data)
+        if self.indices.shape == self.data.shape and are_rows(self.indptr, self.indices):
+            return
+        check_bounds(self.indptr, self.indices, self.data)
         if not self.indices.size == self.data.size == int(self.indptr[-1]):
             raise MatrixError(
                 "indices and data must have indptr[-1] elements each, "
                 f"{self.indptr[-1]}; they have {self.indices.size}, {self.data.size}"
             )
-        if not _columns_increase(self.indptr, self.indices):
+        if not columns_increase(self.indptr, self.indices):
             raise MatrixError(
                 "the columns of each row must increase strictly. as_csr sorts them "
                 "and sums entries that are given twice."
             )
+
+    def look(self) -> Entries:
+        """Look at all entries, and note what is seen there."""
+        object.__setattr__(self, "_seen", Entries.of(self.indptr, self.indices, self.data))
+        assert self._seen is not None
+        return self._seen
+
+    @property
+    def seen(self) -> Entries:
+        """What is seen of the entries; nobody looks twice."""
+        return self._seen or self.look()
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -121,11 +133,11 @@ def as_csr(A: MatrixLike) -> CsrMatrix:
         FileFormatError: the file cannot be read.
     """
     matrix = canonical_csr(A)
-    if matrix._symmetric or _pattern_is_symmetric(matrix):
+    if matrix.look().mirrored:
         return matrix
     if not matrix.data.all():
         matrix = _without_zeros(matrix)
-        if _pattern_is_symmetric(matrix):
+        if matrix.look().mirrored:
             return matrix
     return _with_mirrored_zeros(matrix)
 
@@ -281,42 +293,6 @@ def check_shape(shape: tuple[int, ...], entries: int | None = None) -> None:
         )
 
 
-def _check_bounds(indptr: NDArray[Any], indices: NDArray[Any], data: NDArray[Any]) -> None:
-    """Refuse arrays that would lead compiled code out of bounds."""
-    n = indptr.size - 1
-    problem = None
-    if not indptr.ndim == indices.ndim == data.ndim == 1:
-        problem = "indptr, indices and data must be 1-D"
-    elif n < 1 or n > MAX_ROWS:
-        problem = f"indptr has {n + 1} elements, it must have n + 1 with n from 1 to {MAX_ROWS}"
-    elif indptr[0] != 0:
-        problem = f"indptr[0] is {indptr[0]}, it must be 0"
-    elif (indptr[1:] < indptr[:-1]).any():
-        row = int(np.argmax(indptr[1:] < indptr[:-1]))
-        problem = f"indptr decreases after row {row}, from {indptr[row]} to {indptr[row + 1]}"
-    elif indptr[-1] > min(indices.size, data.size):
-        problem = (
-            f"indptr promises {indptr[-1]} entries, but there are {indices.size} indices "
-            f"and {data.size} values"
-        )
-    elif indptr[-1] > 0:
-        used = indices[: indptr[-1]]
-        if used.min() < 0 or used.max() >= n:
-            k = int(np.argmax((used < 0) | (used >= n)))
-            row = int(np.searchsorted(indptr, k, side="right")) - 1
-            problem = f"row {row} has column {used[k]}; columns run from 0 to {n - 1}"
-    if problem:
-        raise MatrixError(f"the CSR arrays are inconsistent: {problem}")
-
-
-def _columns_increase(indptr: NDArray[np.int64], indices: NDArray[Any]) -> bool:
-    """Say whether columns increase strictly within each row."""
-    increases = indices[1:] > indices[:-1]
-    starts = indptr[1:-1]
-    increases[starts[(starts > 0) & (starts < indices.size)] - 1] = True
-    return bool(increases.all())
-
-
 def _from_sparse(A: Any) -> CsrMatrix:
     check_shape(A.shape)
     dtype = float_type(A.dtype)
@@ -331,11 +307,13 @@ def _from_sparse(A: Any) -> CsrMatrix:
             f"the CSR arrays are inconsistent: {A.shape[0]} rows, but indptr has "
             f"{indptr.size} elements"
         )
-    _check_bounds(indptr, A.indices, A.data)
+    sorted_rows = A.indices.shape == A.data.shape and are_rows(indptr, A.indices)
+    if not sorted_rows:
+        check_bounds(indptr, A.indices, A.data)
     indices = A.indices[: indptr[-1]]
     with np.errstate(over="ignore"):
         data = A.data[: indptr[-1]].astype(dtype, copy=False)
-    if not _columns_increase(indptr, indices):
+    if not (sorted_rows or columns_increase(indptr, indices)):
         A = sp.csr_array((data.copy(), indices.copy(), indptr.copy()), shape=A.shape)
         A.sum_duplicates()
         indptr, indices, data = A.indptr.astype(np.int64), A.indices, A.data
@@ -367,20 +345,6 @@ def _from_dense(A: NDArray[Any]) -> CsrMatrix:
     check_shape(A.shape)
     with np.errstate(over="ignore"):
         return _from_sparse(sp.csr_array(np.asarray(A, dtype=float_type(A.dtype))))
-
-
-def transpose(A: CsrMatrix) -> sp.csr_array:
-    """Return the transpose of A, columns sorted."""
-    return sp.csc_array((A.data, A.indices, A.indptr), shape=A.shape).tocsr()
-
-
-def _pattern_is_symmetric(A: CsrMatrix) -> bool:
-    """Say whether pattern(A) = pattern(A.T); on the way, note whether the values agree too."""
-    mirror = transpose(A)
-    if not (np.array_equal(mirror.indptr, A.indptr) and np.array_equal(mirror.indices, A.indices)):
-        return False
-    object.__setattr__(A, "_symmetric", np.array_equal(mirror.data, A.data))
-    return True
 
 
 def _without_zeros(A: CsrMatrix) -> CsrMatrix:

@@ -9,10 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from cpufree.errors import DiagonalError, NonFiniteError, NotSymmetricError
-from cpufree.problem import CsrMatrix, transpose
+from cpufree.problem import CsrMatrix
 
 SYMMETRY_TOLERANCE = {"float64": 1e-12, "float32": 1e-5}
 """Largest |a_ij - a_ji| / sqrt(|a_ii a_jj|) that passes as rounding. The scale is that of the
@@ -31,12 +32,15 @@ def check_spd_input(A: CsrMatrix) -> float:
         NotSymmetricError: A misses symmetry by more than rounding, or is skew-symmetric.
         DiagonalError: an empty row, or a missing, zero or negative diagonal entry.
     """
-    if not np.isfinite(A.data).all():
+    seen = A.seen
+    if not seen.finite:
         _refuse_non_finite(A)
-    diagonal = A.to_scipy().diagonal()
-    asymmetry = 0.0 if A._symmetric else _checked_asymmetry(A, diagonal)
-    if not (diagonal > 0).all():
-        _refuse_diagonal(A, diagonal)
+    asymmetry = seen.asymmetry
+    # What follows is slow, and knows more to tell.
+    if not (seen.mirrored and asymmetry <= SYMMETRY_TOLERANCE[A.dtype.name]):
+        asymmetry = _checked_asymmetry(A)
+    if not seen.positive_diagonal:
+        _refuse_diagonal(A)
     return asymmetry
 
 
@@ -66,14 +70,19 @@ def _refuse_non_finite(A: CsrMatrix) -> None:
     )
 
 
-def _checked_asymmetry(A: CsrMatrix, diagonal: NDArray[Any]) -> float:
+def _transpose(A: CsrMatrix) -> sp.csr_array:
+    """Return the transpose of A, columns sorted."""
+    return sp.csc_array((A.data, A.indices, A.indptr), shape=A.shape).tocsr()
+
+
+def _checked_asymmetry(A: CsrMatrix) -> float:
     """Return the asymmetry of A if it is within the tolerance; raise otherwise."""
     matrix = A.to_scipy()
-    mirror = transpose(A)
+    mirror = _transpose(A)
     # Entries beyond the common pattern count with 0 on the other side.
     difference = (matrix - mirror).tocoo()
     # Roots first: the product of two diagonal entries may overflow.
-    root = np.sqrt(np.abs(diagonal.astype(np.float64)))
+    root = np.sqrt(np.abs(matrix.diagonal().astype(np.float64)))
     scale = root[difference.row] * root[difference.col]
     size = np.abs(difference.data.astype(np.float64))
     tolerance = SYMMETRY_TOLERANCE[A.dtype.name]
@@ -103,7 +112,7 @@ def _refuse_asymmetric(
             f"pass A + scipy.sparse.{function}(A, {k}).T (in a Matrix Market file, write "
             "'symmetric' for 'general')."
         )
-    elif (A.to_scipy() + transpose(A)).count_nonzero() == 0:
+    elif (A.to_scipy() + _transpose(A)).count_nonzero() == 0:
         advice = "The matrix is skew-symmetric, A = -A.T: conjugate gradients cannot solve it."
     else:
         advice = (
@@ -119,7 +128,8 @@ def _refuse_asymmetric(
     )
 
 
-def _refuse_diagonal(A: CsrMatrix, diagonal: NDArray[Any]) -> None:
+def _refuse_diagonal(A: CsrMatrix) -> None:
+    diagonal = A.to_scipy().diagonal()
     bad = ~(diagonal > 0)
     row = int(np.argmax(bad))
     more = _more(int(np.count_nonzero(bad)), "rows")

@@ -37,6 +37,14 @@ def test_indefinite_matrix_passes_the_solver_will_say() -> None:
     assert check_spd_input(as_csr(np.array([[1.0, 2.0], [2.0, 1.0]]))) == 0.0
 
 
+def test_values_that_have_changed_since_are_looked_at_anew() -> None:
+    A = sp.csr_array(matrix())
+    C = as_csr(A)
+    assert check_spd_input(C) == 0.0
+    A.data[0] = np.nan  # which C shares
+    assert isinstance(error_of(C), NonFiniteError)
+
+
 # NaN and infinity
 
 

@@ -193,7 +193,7 @@ def save_matrix(path: PathLike, A: MatrixLike) -> None:
         with atomic_write(path) as file:
             sp.save_npz(file, matrix.to_scipy())
     else:
-        symmetry = "symmetric" if as_csr(matrix)._symmetric else "general"
+        symmetry = "symmetric" if as_csr(matrix).seen.symmetric else "general"
         with atomic_write(path) as file, _compressed(file, suffix) as stream:
             scipy.io.mmwrite(stream, matrix.to_scipy(), symmetry=symmetry)
 

@@ -1,4 +1,4 @@
-"""The compiled core, loaded when first needed so that importing cpufree stays quick."""
+"""What is asked of the compiled core."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from ..errors import UnsupportedError
+from ..extension import load_core
 
 if TYPE_CHECKING:
     from .._core import GpuInfo, SlabPlan, System
@@ -15,14 +15,7 @@ if TYPE_CHECKING:
 
 def load() -> ModuleType:
     """Return the extension; UnsupportedError where it does not load."""
-    try:
-        from .. import _core
-    except ImportError as error:
-        raise UnsupportedError(
-            f"the compiled part of cpufree does not load ({error}). Install the package with its "
-            "compiler step: pip install . in the source tree"
-        ) from error
-    return _core
+    return load_core()
 
 
 def make_system(

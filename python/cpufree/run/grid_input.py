@@ -72,7 +72,7 @@ class GridValues:
     @property
     def summary(self) -> str:
         """What is the same for the same values; of functions nothing is known."""
-        return "a function" if self.array is None else f"array {digest(self.array):08x}"
+        return "a function" if self.array is None else f"array {digest(self.array):032x}"
 
 
 class Room:

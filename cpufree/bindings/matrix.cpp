@@ -1,0 +1,75 @@
+// What there is to see in the arrays of a matrix.
+#include "cpufree/bindings/matrix.hpp"
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <cstdint>
+#include <span>
+
+#include "cpufree/base/digest.hpp"
+#include "cpufree/base/error.hpp"
+#include "cpufree/bindings/arrays.hpp"
+#include "cpufree/problem/entries.hpp"
+
+namespace nb = nanobind;
+
+namespace cpufree {
+namespace {
+
+bool are_rows_in(const Vector<std::int64_t>& indptr, const nb::object& indices) {
+  if (Vector<std::int32_t> columns; nb::try_cast(indices, columns, false)) {
+    const nb::gil_scoped_release release;
+    return are_rows<std::int32_t>(span_of(indptr), span_of(columns));
+  }
+  if (Vector<std::int64_t> columns; nb::try_cast(indices, columns, false)) {
+    const nb::gil_scoped_release release;
+    return are_rows<std::int64_t>(span_of(indptr), span_of(columns));
+  }
+  throw InvalidInput("indices must be a contiguous array of int32 or int64");
+}
+
+template <class T>
+EntryReport look(const Vector<std::int64_t>& indptr, const Rows& indices, const Vector<T>& data) {
+  const CsrView<T> matrix = matrix_of(indptr, indices, data);
+  const nb::gil_scoped_release release;
+  return look_at(matrix);
+}
+
+nb::dict look_at_arrays(const Vector<std::int64_t>& indptr, const Rows& indices,
+                        const nb::object& data) {
+  require(indptr.size() >= 1, "indptr must not be empty");
+  EntryReport seen;
+  if (Vector<double> values; nb::try_cast(data, values, false))
+    seen = look(indptr, indices, values);
+  else if (Vector<float> singles; nb::try_cast(data, singles, false))
+    seen = look(indptr, indices, singles);
+  else
+    throw InvalidInput("data must be a contiguous array of float64 or float32");
+  nb::dict d;
+  d["mirrored"] = seen.mirrored;
+  d["symmetric"] = seen.symmetric;
+  d["asymmetry"] = seen.asymmetry;
+  d["finite"] = seen.finite;
+  d["positive_diagonal"] = seen.positive_diagonal;
+  return d;
+}
+
+nb::tuple digest(const Vector<std::uint8_t>& bytes) {
+  Digest found{};
+  {
+    const nb::gil_scoped_release release;
+    found = digest_of(std::as_bytes(span_of(bytes)));
+  }
+  return nb::make_tuple(found[0], found[1]);
+}
+
+}  // namespace
+
+void bind_matrix(nb::module_& m) {
+  m.def("are_rows", &are_rows_in, nb::arg("indptr"), nb::arg("indices"));
+  m.def("look_at", &look_at_arrays, nb::arg("indptr"), nb::arg("indices"), nb::arg("data"));
+  m.def("digest", &digest, nb::arg("bytes"));
+}
+
+}  // namespace cpufree

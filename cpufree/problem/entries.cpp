@@ -1,0 +1,182 @@
+#include "cpufree/problem/entries.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <limits>
+#include <mutex>
+#include <vector>
+
+#include "cpufree/base/index.hpp"
+#include "cpufree/problem/partition.hpp"
+
+namespace cpufree {
+
+namespace {
+
+// Where `column` is among the sorted columns of a row, or -1. Without branches that depend on the
+// columns: they would be mispredicted half of the time.
+template <class T>
+std::int64_t find(const CsrView<T>& a, std::int32_t row, std::int32_t column) {
+  const std::int32_t* first = a.col.data() + a.row_ptr[at(row)];
+  std::int64_t count = a.row_nnz(row);
+  if (count == 0) return -1;
+  while (count > 1) {
+    const std::int64_t half = count / 2;
+    first += first[half] <= column ? half : 0;
+    count -= half;
+  }
+  return *first == column ? first - a.col.data() : -1;
+}
+
+template <class T>
+double root_of_diagonal(const CsrView<T>& a, std::int32_t row) {
+  const std::int64_t k = find(a, row, row);
+  return k < 0 ? 0.0 : std::sqrt(std::abs(static_cast<double>(a.val[at(k)])));
+}
+
+// What has been seen of some rows.
+struct Seen {
+  EntryReport entries;
+  std::int64_t above = 0, below = 0;  // the diagonal
+};
+
+// Finds the mirror images of the entries of rows that are asked for one after the other. Where
+// (j, i - 1) and (j, i) are both there, they lie side by side: of matrices whose rows come in
+// groups of one pattern, most are found so, and the others by bisection.
+template <class T>
+class Mirrors {
+ public:
+  explicit Mirrors(const CsrView<T>& a) : a_(a) {}
+
+  // `most`: entries that will be asked for.
+  void begin_row(std::int32_t row, std::int64_t most) {
+    row_ = row;
+    here_[at(count_)].column = std::numeric_limits<std::int32_t>::max();  // none is behind
+    before_.swap(here_);
+    if (here_.size() <= at(most)) here_.resize(2 * at(most) + 1);
+    next_ = before_.data();
+    count_ = 0;
+  }
+  // Where (column, row) is stored, or -1; columns increase.
+  std::int64_t find_for(std::int32_t column) {
+    while (next_->column < column) ++next_;
+    std::int64_t place = -1;
+    if (next_->column == column) {
+      place = next_->place + 1;
+      if (place == a_.row_ptr[at(column) + 1] || a_.col[at(place)] != row_) place = -1;
+    }
+    if (place < 0) place = find(a_, column, row_);
+    if (place >= 0) here_[at(count_++)] = {column, place};
+    return place;
+  }
+
+ private:
+  struct Found {
+    std::int32_t column = 0;
+    std::int64_t place = 0;
+  };
+  const CsrView<T>& a_;
+  std::int32_t row_ = 0;
+  std::vector<Found> before_{1}, here_{1};  // of the row before, of this one
+  std::int64_t count_ = 0;                  // of the latter
+  const Found* next_ = nullptr;             // of the former
+};
+
+template <class T>
+void compare(const CsrView<T>& a, std::int32_t row, std::int32_t column, T here, T there,
+             EntryReport& entries) {
+  if (here == there) return;
+  entries.symmetric = false;
+  // Roots first: the product of two diagonal entries may overflow.
+  const double scale = root_of_diagonal(a, row) * root_of_diagonal(a, column);
+  const double apart = std::abs(static_cast<double>(here) - static_cast<double>(there));
+  entries.asymmetry = std::max(entries.asymmetry, apart / scale);
+}
+
+template <class T>
+bool all_finite(std::span<const T> values) {
+  bool finite = true;
+  for (const T value : values) finite &= std::abs(value) <= std::numeric_limits<T>::max();
+  return finite;
+}
+
+template <class T>
+void look_at_row(const CsrView<T>& a, std::int32_t row, Mirrors<T>& mirrors, Seen& seen) {
+  const std::int64_t first = a.row_ptr[at(row)];
+  const std::int64_t end = a.row_ptr[at(row) + 1];
+  if (!all_finite(a.val.subspan(at(first), at(end - first)))) seen.entries.finite = false;
+  std::int64_t k =
+      std::lower_bound(a.col.begin() + first, a.col.begin() + end, row) - a.col.begin();
+  seen.below += k - first;
+  const bool diagonal = k < end && a.col[at(k)] == row;
+  if (!diagonal || !(a.val[at(k)] > 0)) seen.entries.positive_diagonal = false;
+  if (diagonal) ++k;
+  seen.above += end - k;
+  mirrors.begin_row(row, end - k);
+  for (; k < end; ++k) {
+    const std::int64_t mirror = mirrors.find_for(a.col[at(k)]);
+    if (mirror >= 0)
+      compare(a, row, a.col[at(k)], a.val[at(k)], a.val[at(mirror)], seen.entries);
+    else
+      seen.entries.mirrored = false;
+  }
+}
+
+void join(Seen& all, const Seen& some) {
+  all.above += some.above;
+  all.below += some.below;
+  EntryReport& a = all.entries;
+  const EntryReport& s = some.entries;
+  a.mirrored = a.mirrored && s.mirrored;
+  a.symmetric = a.symmetric && s.symmetric;
+  a.finite = a.finite && s.finite;
+  a.positive_diagonal = a.positive_diagonal && s.positive_diagonal;
+  a.asymmetry = std::max(a.asymmetry, s.asymmetry);
+}
+
+}  // namespace
+
+template <class I>
+bool are_rows(std::span<const std::int64_t> row_ptr, std::span<const I> col) {
+  if (row_ptr.empty() || row_ptr.front() != 0 || !std::ranges::is_sorted(row_ptr) ||
+      row_ptr.back() != static_cast<std::int64_t>(col.size()))
+    return false;
+  const auto n = static_cast<I>(row_ptr.size() - 1);
+  std::atomic<bool> sound = true;
+  for_chunks(row_ptr, [&](RowRange chunk) {
+    bool here = true;
+    for (std::int32_t row = chunk.begin; row < chunk.end; ++row) {
+      I before = -1;
+      for (std::int64_t k = row_ptr[at(row)]; k < row_ptr[at(row) + 1]; ++k) {
+        here &= before < col[at(k)];
+        before = col[at(k)];
+      }
+      here &= before < n;
+    }
+    if (!here) sound = false;
+  });
+  return sound;
+}
+
+template <class T>
+EntryReport look_at(const CsrView<T>& a) {
+  Seen all;
+  std::mutex mutex;
+  for_chunks(a.row_ptr, [&](RowRange chunk) {
+    Seen some;
+    Mirrors<T> mirrors(a);
+    for (std::int32_t row = chunk.begin; row < chunk.end; ++row) look_at_row(a, row, mirrors, some);
+    const std::lock_guard lock(mutex);
+    join(all, some);
+  });
+  all.entries.mirrored = all.entries.mirrored && all.above == all.below;
+  return all.entries;
+}
+
+template bool are_rows(std::span<const std::int64_t>, std::span<const std::int32_t>);
+template bool are_rows(std::span<const std::int64_t>, std::span<const std::int64_t>);
+template EntryReport look_at(const CsrView<float>&);
+template EntryReport look_at(const CsrView<double>&);
+
+}  // namespace cpufree

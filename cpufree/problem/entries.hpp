@@ -1,0 +1,33 @@
+// What there is to see in the arrays of a matrix, before it is used: on all cores, and without a
+// copy of it.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "cpufree/problem/csr.hpp"
+
+namespace cpufree {
+
+// Whether arrays are rows of a square matrix: `row_ptr` rises from 0 to the number of columns, and
+// the columns of each row increase strictly, from 0 to n - 1. I: int32 or int64.
+template <class I>
+bool are_rows(std::span<const std::int64_t> row_ptr, std::span<const I> col);
+
+struct EntryReport {
+  bool mirrored = true;  // where there is (i, j), there is (j, i)
+  // The rest is of those that have a mirror image.
+  bool symmetric = true;  // values of mirror images are equal
+  // Largest |a_ij - a_ji| / sqrt(|a_ii a_jj|): infinite where an entry of a diagonal is missing.
+  double asymmetry = 0.0;
+  bool finite = true;
+  bool positive_diagonal = true;  // every row has an entry there, above 0
+};
+
+// Looks at all entries of a matrix whose arrays are rows. Each entry above the diagonal is looked
+// up below it, by bisection; if all are found there, and as many are below as above, the pattern is
+// symmetric, for no two have the same mirror image.
+template <class T>
+EntryReport look_at(const CsrView<T>& a);
+
+}  // namespace cpufree
