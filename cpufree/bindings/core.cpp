@@ -15,11 +15,11 @@
 #include "cpufree/bindings/argument.hpp"
 #include "cpufree/bindings/arrays.hpp"
 #include "cpufree/bindings/errors.hpp"
+#include "cpufree/bindings/gpus.hpp"
 #include "cpufree/bindings/matrix.hpp"
 #include "cpufree/bindings/options.hpp"
 #include "cpufree/bindings/stencil.hpp"
 #include "cpufree/bindings/team.hpp"
-#include "cpufree/run/cuda_engine.hpp"
 #include "cpufree/run/system.hpp"
 
 namespace nb = nanobind;
@@ -239,6 +239,15 @@ class PySystem {
     return std::visit([](const auto& system) { return dict_of(system->plan()); }, system_);
   }
 
+  bool update(const Vector<std::int64_t>& indptr, const Rows& indices, const nb::object& data) {
+    require(indptr.size() >= 1, "indptr must not be empty");
+    return std::visit(
+        [&](const auto& system) { return update_with(*system, indptr, indices, data); }, system_);
+  }
+  bool usable() const {
+    return std::visit([](const auto& system) { return system->usable(); }, system_);
+  }
+
   nb::dict solve(const nb::object& b, const nb::object& x0, const nb::object& out,
                  const nb::dict& options, const nb::object& progress) {
     return std::visit(
@@ -256,6 +265,17 @@ class PySystem {
     const CsrView<T> matrix = matrix_of(indptr, indices, values);
     const nb::gil_scoped_release release;
     system_ = make_system(matrix, span_of(part), span_of(order), spec);
+  }
+
+  template <class T>
+  static bool update_with(System<T>& system, const Vector<std::int64_t>& indptr,
+                          const Rows& indices, const nb::object& data) {
+    Vector<T> values;
+    require(nb::try_cast(data, values, false),
+            "data must be a contiguous array of the type of the system");
+    const CsrView<T> matrix = matrix_of(indptr, indices, values);
+    const nb::gil_scoped_release release;
+    return system.update(matrix);
   }
 
   template <class T>
@@ -290,35 +310,7 @@ class PySystem {
   std::variant<std::unique_ptr<System<double>>, std::unique_ptr<System<float>>> system_;
 };
 
-nb::list describe_gpus() {
-  std::vector<GpuInfo> found;
-  {
-    const nb::gil_scoped_release release;  // the driver may start first
-    found = list_gpus();
-  }
-  nb::list gpus;
-  for (const GpuInfo& gpu : found) {
-    nb::dict d;
-    d["index"] = gpu.index;
-    d["name"] = gpu.name;
-    d["memory_bytes"] = gpu.memory_bytes;
-    d["multiprocessors"] = gpu.multiprocessors;
-    d["compute_capability"] = nb::make_tuple(gpu.major, gpu.minor);
-    d["l2_bytes"] = gpu.l2_bytes;
-    d["uuid"] = gpu.uuid;
-    gpus.append(d);
-  }
-  return gpus;
-}
-
-void start_nvshmem_for(const nb::object& team, const std::string& library, int gpu,
-                       std::size_t bytes) {
-  const std::shared_ptr<Team> members = team_of(team);
-  const nb::gil_scoped_release release;
-  start_nvshmem(members, library, gpu, bytes);
-}
-
-// Raises the class `name` of cpufree.errors.
+// The waits of blocks that gave up.
 nb::list list_of(const std::vector<BlockReport>& blocks) {
   nb::list waits;
   for (const BlockReport& b : blocks) {
@@ -376,16 +368,11 @@ NB_MODULE(_core, m) {
            nb::arg("slab"), nb::arg("pes"), nb::arg("blocks"), nb::arg("engine"), nb::arg("gpus"),
            nb::arg("tuning"), nb::arg("team"))
       .def("plan", &PySystem::plan)
+      .def("update", &PySystem::update, nb::arg("indptr"), nb::arg("indices"), nb::arg("data"))
+      .def("usable", &PySystem::usable)
       .def("solve", &PySystem::solve, nb::arg("b"), nb::arg("x0").none(), nb::arg("out").none(),
            nb::arg("options"), nb::arg("progress").none());
-  m.def("cuda_built", &cpufree::cuda_built);
-  m.def("gpus", &cpufree::describe_gpus);
-  m.def("gpu_note", &cpufree::gpu_note);
-  m.def("gpu_free_bytes", &cpufree::gpu_free_bytes, nb::arg("index"));
-  m.def("peer_problem", &cpufree::peer_problem, nb::arg("gpus"));
-  m.def("start_nvshmem", &cpufree::start_nvshmem_for, nb::arg("team"), nb::arg("library"),
-        nb::arg("gpu"), nb::arg("bytes"));
-  m.def("await_nvshmem", &cpufree::await_nvshmem, nb::call_guard<nb::gil_scoped_release>());
+  cpufree::bind_gpus(m);
   cpufree::bind_matrix(m);
   cpufree::bind_stencils(m);
 }

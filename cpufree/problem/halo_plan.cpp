@@ -10,6 +10,7 @@
 #include "cpufree/base/parallel.hpp"
 #include "cpufree/problem/halo_build.hpp"
 #include "cpufree/problem/partition.hpp"
+#include "cpufree/problem/row_values.hpp"
 
 namespace cpufree {
 
@@ -137,6 +138,14 @@ void number_ghosts(const CsrView<T>& a, std::span<const std::int32_t> part,
   list_ghosts(local, ghosts);
 }
 
+// The original numbers of one PE's ghosts.
+template <class T>
+void name_ghosts(HaloPlan<T>& plan, LocalSystem<T>& local) {
+  for (std::size_t g = 0; g < local.ghost_row.size(); ++g)
+    local.ghost_name.push_back(
+        plan.local[at(local.ghost_owner[g])].global_row[at(local.ghost_row[g])]);
+}
+
 // Room for one PE's rows, untouched: who writes a page first decides where it lies.
 template <class T>
 void reserve_rows(const CsrView<T>& a, LocalSystem<T>& local) {
@@ -239,6 +248,7 @@ HaloPlan<T> make_halo_plan(const CsrView<T>& matrix, std::span<const std::int32_
   const auto local_row = number_rows(matrix, part, order, plan);
   in_parallel(pes, [&](int pe) {
     number_ghosts(matrix, part, local_row, pe, plan.local[at(pe)]);
+    name_ghosts(plan, plan.local[at(pe)]);
     reserve_rows(matrix, plan.local[at(pe)]);
   });
   for_row_chunks(plan, all_rows<T>, [&](int pe, RowRange rows) {
@@ -251,6 +261,21 @@ HaloPlan<T> make_halo_plan(const CsrView<T>& matrix, std::span<const std::int32_
   return plan;
 }
 
+template <class T>
+void take_values(const CsrView<T>& matrix, HaloPlan<T>& plan) {
+  for (LocalSystem<T>& local : plan.local) local.val.resize(at(local.row_ptr.back()));
+  for_row_chunks(plan, all_rows<T>, [&](int pe, RowRange rows) {
+    LocalSystem<T>& local = plan.local[at(pe)];
+    for (std::int32_t row = rows.begin; row < rows.end; ++row) {
+      RowValues<T> values(matrix, local.global_row[at(row)]);
+      for (std::int64_t k = local.row_ptr[at(row)]; k < local.row_ptr[at(row) + 1]; ++k)
+        local.val[at(k)] = values.at_column(local.name_of(local.col[at(k)]));
+    }
+  });
+}
+
+template void take_values(const CsrView<float>&, HaloPlan<float>&);
+template void take_values(const CsrView<double>&, HaloPlan<double>&);
 template HaloPlan<float> make_halo_plan(const CsrView<float>&, std::span<const std::int32_t>,
                                         std::span<const std::int32_t>, int);
 template HaloPlan<double> make_halo_plan(const CsrView<double>&, std::span<const std::int32_t>,

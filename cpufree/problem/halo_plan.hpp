@@ -42,6 +42,7 @@ struct LocalSystem {
   std::vector<Neighbour> neighbours;      // by increasing PE
   std::vector<std::int32_t> ghost_owner;  // ghosts: owning PE
   std::vector<std::int32_t> ghost_row;    // ghosts: local row on the owning PE
+  std::vector<std::int32_t> ghost_name;   // ghosts: original number; empty where nobody knows it
   std::vector<std::int64_t> send_ptr;     // boundary rows + 1
   std::vector<Destination> destinations;  // by boundary row, then PE
 
@@ -52,6 +53,11 @@ struct LocalSystem {
     return std::count_if(first, col.end(), [&](std::int32_t column) { return column >= rows(); });
   }
   std::int32_t boundary() const { return rows() - interior; }
+  // The original number of a column.
+  std::int32_t name_of(std::int32_t column) const {
+    return column < rows() ? global_row[static_cast<std::size_t>(column)]
+                           : ghost_name[static_cast<std::size_t>(column - rows())];
+  }
 };
 
 template <class T>
@@ -65,5 +71,10 @@ struct HaloPlan {
 template <class T>
 HaloPlan<T> make_halo_plan(const CsrView<T>& matrix, std::span<const std::int32_t> part,
                            std::span<const std::int32_t> order, int pes);
+
+// Writes the values of another matrix with the pattern of the first one into a plan of it, whatever
+// order its rows have been given since. Throws InvalidInput where an entry is missing.
+template <class T>
+void take_values(const CsrView<T>& matrix, HaloPlan<T>& plan);
 
 }  // namespace cpufree

@@ -36,6 +36,8 @@ class CpuSystem final : public System<T> {
   const PlanReport& plan() const override { return report_; }
   SolveResult solve(VectorView<const T> b, VectorView<const T> x0, VectorView<T> out,
                     const SolveSpec& spec, const Progress& progress) override;
+  bool update(const CsrView<T>& matrix) override;
+  bool usable() const override { return usable_; }
 
  private:
   static constexpr int kWidth = cpu_threads::Port::width;
@@ -66,6 +68,7 @@ class CpuSystem final : public System<T> {
   void build_shares(HaloPlan<T>& plan, std::vector<std::vector<BlockPlan>> plans);
   void plan_nodes(HaloPlan<T>& plan, std::vector<std::vector<BlockPlan>>& plans, Extent& extent);
   void lay_out(const Extent& extent);
+  double rewrite(const CsrView<T>& matrix, Pe& pe, Share& share) const;
   CpuKernel<T> kernel_for(const SolveSpec& spec) const;
   void reserve_vectors(const SolveSpec& spec);
   void load(std::span<const T> b, std::span<const T> x0, double scale);
@@ -77,6 +80,7 @@ class CpuSystem final : public System<T> {
              const Progress& progress);
 
   std::mutex busy_;             // held while a solve runs
+  bool usable_ = true;          // false: an update has ended in the middle
   std::int32_t rows_ = 0;       // of its vectors
   std::int64_t first_row_ = 0;  // of a slab, in the matrix
   std::shared_ptr<Team> team_;  // none: all PEs are in this process

@@ -235,6 +235,7 @@ SolveResult CudaSystem<T>::solve(VectorView<const T> b, VectorView<const T> x0, 
                                  const SolveSpec& spec, const Progress& progress) {
   const std::unique_lock alone(busy_, std::try_to_lock);
   if (!alone) throw SystemBusy();
+  require_usable(usable_);
   check_solve(spec, b, x0, out, rows_);
   if (team_ && !(b.on_host() && x0.on_host() && out.on_host()))
     throw Unsupported(

@@ -38,6 +38,8 @@ class CudaSystem final : public System<T> {
   const PlanReport& plan() const override { return report_; }
   SolveResult solve(VectorView<const T> b, VectorView<const T> x0, VectorView<T> out,
                     const SolveSpec& spec, const Progress& progress) override;
+  bool update(const CsrView<T>& matrix) override;
+  bool usable() const override { return usable_; }
 
  private:
   using Matrix = WarpSlices<T>;
@@ -100,6 +102,19 @@ class CudaSystem final : public System<T> {
     Residency residency;
   };
 
+  // What depends on values, beside the slices and the diagonal.
+  struct BesideSlices {
+    std::vector<std::int32_t> tail_col;
+    std::vector<T> tail_val, dictionary;
+  };
+
+  // What an update needs of the set-up: the plan without values, and how it has been laid out.
+  struct Kept {
+    HaloPlan<T> plan;
+    std::vector<PeLayout> layouts;
+    SystemSpec spec;
+  };
+
   // The rows of the blocks of the PEs here; most packets of a PE, and who sends each.
   struct Sharing {
     std::vector<std::vector<BlockPlan>> plans;
@@ -137,7 +152,13 @@ class CudaSystem final : public System<T> {
                  const std::vector<std::int32_t>& sources, const std::vector<T>& inverse);
   void upload_shapes(Pe& pe, int device, const LocalSystem<T>& local, const PeLayout& layout);
   std::vector<std::size_t> upload_feeds(Pe& pe, int device, const PeLayout& layout);
+  static BesideSlices beside_slices(const LocalSystem<T>& local, const PeLayout& layout);
   void upload_shares(std::size_t k, const PeLayout& layout);
+  void keep_for_update(HaloPlan<T>& plan, std::vector<PeLayout> layouts, const SystemSpec& spec);
+  bool update_kept(const CsrView<T>& matrix);
+  std::optional<std::vector<PeLayout>> lay_out_again();
+  void write_values(const std::vector<PeLayout>& layouts,
+                    const std::vector<std::vector<T>>& inverse);
   void finish_report(const std::vector<PeLayout>& layouts);
 
   Wanted wanted(const SolveSpec& spec) const;
@@ -153,6 +174,7 @@ class CudaSystem final : public System<T> {
   std::vector<PrivateVector<T>> private_vector(std::size_t index) const;
 
   std::mutex busy_;             // held while a solve runs
+  bool usable_ = true;          // false: an update has ended in the middle
   LapTimer timer_;              // of the set-up
   std::int32_t rows_ = 0;       // of its vectors
   std::int64_t first_row_ = 0;  // of a slab, in the matrix
@@ -176,6 +198,8 @@ class CudaSystem final : public System<T> {
   double bytes_of_pe_ = 0.0;  // of the matrix
   PrivateIndex index_ = private_index();
   std::vector<ShareSize> sizes_;  // of all blocks
+
+  std::optional<Kept> kept_;  // none: of a slab
 
   Heap<T> heap_;
   std::unique_ptr<Device> device_;

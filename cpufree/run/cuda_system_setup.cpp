@@ -215,7 +215,7 @@ void CudaSystem<T>::build(HaloPlan<T>& plan, std::span<const std::int32_t> order
   Sharing sharing = share_out(plan, order, shares, spec);
   if (sharing.packets > 0) count_destinations_from_ghosts(plan, shares);
   if (nodes_.count() > 1) plan_nodes(plan, sharing.plans, extent);
-  const auto layouts = lay_out(plan, std::move(sharing.plans), spec);
+  auto layouts = lay_out(plan, std::move(sharing.plans), spec);
   if (block_halos_) {
     for (const PeLayout& layout : layouts)
       extent.rows_and_ghosts = std::max(extent.rows_and_ghosts, at(layout.operand_rows));
@@ -225,6 +225,7 @@ void CudaSystem<T>::build(HaloPlan<T>& plan, std::span<const std::int32_t> order
   timer_.lap("layout");
   heap_ = Heap<T>(own_.all, blocks_, extent, sharing.packets, nodes_.count(), reduce_);
   upload(plan, layouts, sharing, spec);
+  keep_for_update(plan, std::move(layouts), spec);
   timer_.lap("tables");
   report_.seconds = timer_.laps();
 }
@@ -242,7 +243,10 @@ void CudaSystem<T>::upload(HaloPlan<T>& plan, const std::vector<PeLayout>& layou
   const auto inverse = invert_diagonals(plan, layouts);
   device_ = std::make_unique<Device>(devices_, blocks_, spec.launchers);
   // NVSHMEM may still be starting: what it is not needed for comes first.
-  auto slices = upload_slices(plan, layouts, devices_);
+  auto slices = room_for_slices(layouts, devices_);
+  std::vector<std::byte*> to;
+  for (const auto& room : slices) to.push_back(room.data());
+  upload_slices(plan, layouts, devices_, to);
   timer_.lap("upload");
   const bool by_nvshmem = nodes_.count() > 1 || reduce_ == Reduce::library;
   if (!by_nvshmem) finish_report(layouts);
@@ -332,27 +336,6 @@ std::vector<PeLayout> CudaSystem<T>::lay_out(const HaloPlan<T>& plan,
   }
   const LayoutOptions options{block_halos_, {coded, coded}, 0, threads_};
   return spread(lay_out_shares(plan, plans, options), plan, plans, options, spec);
-}
-
-// 1 / a_ii in the order of the private vectors, for all PEs.
-template <class T>
-std::vector<std::vector<T>> CudaSystem<T>::invert_diagonals(const HaloPlan<T>& plan,
-                                                            const std::vector<PeLayout>& layouts) {
-  std::vector<std::vector<T>> inverse;
-  for (const PeLayout& layout : layouts) inverse.emplace_back(at(layout.private_rows), T{1});
-  std::vector<double> bounds(layouts.size() * at(blocks_), 0.0);
-  in_parallel(static_cast<int>(bounds.size()), [&](int slot) {
-    const std::size_t pe = at(slot / blocks_);
-    const ShareLayout& share = layouts[pe].shares[at(slot % blocks_)];
-    T* to = inverse[pe].data() + share.first_private;
-    for (const RowRange range : {share.plan.boundary, share.plan.interior}) {
-      bounds[at(slot)] = std::max(bounds[at(slot)], invert_diagonal(plan.local[pe], range, to));
-      to += range.size();
-    }
-  });
-  lambda_bound_ = *std::ranges::max_element(bounds);
-  if (team_) lambda_bound_ = most(*team_, "bound of the spectrum", lambda_bound_);
-  return inverse;
 }
 
 // The engine's part of the report; the kernel of the default solve is loaded for it.

@@ -1,5 +1,8 @@
 // Brings what belongs to the PEs of this process to their GPUs.
+#include <algorithm>
+
 #include "cpufree/base/index.hpp"
+#include "cpufree/base/parallel.hpp"
 #include "cpufree/run/cuda_system.hpp"
 
 namespace cpufree {
@@ -30,23 +33,34 @@ void CudaSystem<T>::upload_shapes(Pe& pe, int device, const LocalSystem<T>& loca
                                   const PeLayout& layout) {
   std::vector<WarpSlice> slices;
   std::vector<std::int64_t> tails;
-  std::vector<std::int32_t> tail_col(at(layout.tail_entries));
-  std::vector<T> tail_val(at(layout.tail_entries));
-  std::vector<T> dictionary;
   for (const ShareLayout& share : layout.shares) {
     const WarpSliceShape& shape = share.shape;
     slices.insert(slices.end(), shape.slice.begin(), shape.slice.end());
     tails.insert(tails.end(), shape.tail_ptr.begin(), shape.tail_ptr.end());
-    for (const double value : shape.dictionary) dictionary.push_back(static_cast<T>(value));
-    BlockColumns columns;
-    fill_tails(source_of(local, layout, share, columns), shape,
-               tail_col.data() + share.first_tail_entry, tail_val.data() + share.first_tail_entry);
   }
+  const BesideSlices beside = beside_slices(local, layout);
   pe.slices = {device, slices};
   pe.tail_ptr = {device, tails};
-  pe.tail_col = {device, tail_col};
-  pe.tail_val = {device, tail_val};
-  pe.dictionary = {device, dictionary};
+  pe.tail_col = {device, beside.tail_col};
+  pe.tail_val = {device, beside.tail_val};
+  pe.dictionary = {device, beside.dictionary};
+}
+
+template <class T>
+auto CudaSystem<T>::beside_slices(const LocalSystem<T>& local, const PeLayout& layout)
+    -> BesideSlices {
+  BesideSlices beside;
+  beside.tail_col.resize(at(layout.tail_entries));
+  beside.tail_val.resize(at(layout.tail_entries));
+  for (const ShareLayout& share : layout.shares) {
+    for (const double value : share.shape.dictionary)
+      beside.dictionary.push_back(static_cast<T>(value));
+    BlockColumns columns;
+    fill_tails(source_of(local, layout, share, columns), share.shape,
+               beside.tail_col.data() + share.first_tail_entry,
+               beside.tail_val.data() + share.first_tail_entry);
+  }
+  return beside;
 }
 
 // The chunks of the blocks' shares, for their rings. Returns where each block's begin.
@@ -124,6 +138,27 @@ void CudaSystem<T>::upload_shares(std::size_t k, const PeLayout& layout) {
     views.push_back(view);
   }
   pe.shares = {device, views};
+}
+
+// 1 / a_ii in the order of the private vectors, for all PEs.
+template <class T>
+std::vector<std::vector<T>> CudaSystem<T>::invert_diagonals(const HaloPlan<T>& plan,
+                                                            const std::vector<PeLayout>& layouts) {
+  std::vector<std::vector<T>> inverse;
+  for (const PeLayout& layout : layouts) inverse.emplace_back(at(layout.private_rows), T{1});
+  std::vector<double> bounds(layouts.size() * at(blocks_), 0.0);
+  in_parallel(static_cast<int>(bounds.size()), [&](int slot) {
+    const std::size_t pe = at(slot / blocks_);
+    const ShareLayout& share = layouts[pe].shares[at(slot % blocks_)];
+    T* to = inverse[pe].data() + share.first_private;
+    for (const RowRange range : {share.plan.boundary, share.plan.interior}) {
+      bounds[at(slot)] = std::max(bounds[at(slot)], invert_diagonal(plan.local[pe], range, to));
+      to += range.size();
+    }
+  });
+  lambda_bound_ = *std::ranges::max_element(bounds);
+  if (team_) lambda_bound_ = most(*team_, "bound of the spectrum", lambda_bound_);
+  return inverse;
 }
 
 template class CudaSystem<float>;

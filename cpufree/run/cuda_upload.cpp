@@ -91,16 +91,22 @@ class Worker {
 
 }  // namespace
 
+std::vector<cuda_p2p::DeviceArray<std::byte>> room_for_slices(const std::vector<PeLayout>& layouts,
+                                                              const std::vector<int>& devices) {
+  std::vector<cuda_p2p::DeviceArray<std::byte>> slices;
+  for (std::size_t pe = 0; pe < layouts.size(); ++pe)
+    slices.push_back(cuda_p2p::DeviceArray<std::byte>::uninitialised(
+        devices[pe], at(layouts[pe].units * kSliceUnit)));
+  return slices;
+}
+
 template <class T>
-std::vector<cuda_p2p::DeviceArray<std::byte>> upload_slices(const HaloPlan<T>& plan,
-                                                            const std::vector<PeLayout>& layouts,
-                                                            const std::vector<int>& devices) {
+void upload_slices(const HaloPlan<T>& plan, const std::vector<PeLayout>& layouts,
+                   const std::vector<int>& devices, const std::vector<std::byte*>& slices) {
   const std::size_t pes = layouts.size();
-  std::vector<cuda_p2p::DeviceArray<std::byte>> slices(pes);
   std::vector<Queue> queues(pes);
   std::size_t most = 0;
   for (std::size_t pe = 0; pe < pes; ++pe) {
-    slices[pe] = slices[pe].uninitialised(devices[pe], at(layouts[pe].units * kSliceUnit));
     queues[pe].chunks = cut_into_chunks(layouts[pe], kChunk);
     most = std::max(most, queues[pe].chunks.size());
   }
@@ -118,16 +124,13 @@ std::vector<cuda_p2p::DeviceArray<std::byte>> upload_slices(const HaloPlan<T>& p
     else
       cuda_p2p::stay_on(devices[pe]);
     const std::int64_t capacity = std::min(kChunk, layouts[pe].units);
-    Worker<T>(plan.local[pe], layouts[pe], slices[pe].data(), devices[pe], capacity).work(queue);
+    Worker<T>(plan.local[pe], layouts[pe], slices[pe], devices[pe], capacity).work(queue);
   });
-  return slices;
 }
 
-template std::vector<cuda_p2p::DeviceArray<std::byte>> upload_slices(const HaloPlan<float>&,
-                                                                     const std::vector<PeLayout>&,
-                                                                     const std::vector<int>&);
-template std::vector<cuda_p2p::DeviceArray<std::byte>> upload_slices(const HaloPlan<double>&,
-                                                                     const std::vector<PeLayout>&,
-                                                                     const std::vector<int>&);
+template void upload_slices(const HaloPlan<float>&, const std::vector<PeLayout>&,
+                            const std::vector<int>&, const std::vector<std::byte*>&);
+template void upload_slices(const HaloPlan<double>&, const std::vector<PeLayout>&,
+                            const std::vector<int>&, const std::vector<std::byte*>&);
 
 }  // namespace cpufree

@@ -11,11 +11,14 @@
 
 namespace cpufree {
 
-// result[k]: the slices of plan.local[k], on devices[k]. All cores and all GPUs take part. Throws
+// Room on devices[k] for the slices of layouts[k]. Throws OutOfMemory.
+std::vector<cuda_p2p::DeviceArray<std::byte>> room_for_slices(const std::vector<PeLayout>& layouts,
+                                                              const std::vector<int>& devices);
+
+// slices[k] become those of plan.local[k], on devices[k]. All cores and all GPUs take part. Throws
 // OutOfMemory.
 template <class T>
-std::vector<cuda_p2p::DeviceArray<std::byte>> upload_slices(const HaloPlan<T>& plan,
-                                                            const std::vector<PeLayout>& layouts,
-                                                            const std::vector<int>& devices);
+void upload_slices(const HaloPlan<T>& plan, const std::vector<PeLayout>& layouts,
+                   const std::vector<int>& devices, const std::vector<std::byte*>& slices);
 
 }  // namespace cpufree

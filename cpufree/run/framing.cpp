@@ -71,6 +71,23 @@ void check_solve(const SolveSpec& spec, const VectorView<const T>& b, const Vect
   require_size("the solution", out.size, n);
 }
 
+template <class T>
+void require_update(const CsrView<T>& matrix, std::int32_t rows, const PlanReport& report) {
+  std::int64_t all_rows = 0, nnz = 0;
+  for (const PlanReport::Pe& pe : report.pes) all_rows += pe.rows, nnz += pe.nnz;
+  require(all_rows == rows,
+          "update takes the values of whole matrices: where ranks have their own "
+          "rows, make a new system");
+  require(matrix.n == rows && matrix.nnz() == nnz,
+          "update takes a matrix of the same pattern, of " + std::to_string(rows) + " rows and " +
+              std::to_string(nnz) + " entries, not " + std::to_string(matrix.n) + " and " +
+              std::to_string(matrix.nnz()));
+}
+
+void require_usable(bool usable) {
+  if (!usable) throw EngineError("the update of this system has failed: make a new one");
+}
+
 double scale_from(double largest) {
   if (!(largest > 0.0) || !std::isfinite(largest)) return 1.0;
   const int exponent = std::clamp(std::ilogb(largest), -1000, 1000);  // 2^1000 is finite
@@ -119,6 +136,8 @@ template void check_solve(const SolveSpec&, const VectorView<const float>&,
                           const VectorView<const float>&, const VectorView<float>&, std::int32_t);
 template void check_solve(const SolveSpec&, const VectorView<const double>&,
                           const VectorView<const double>&, const VectorView<double>&, std::int32_t);
+template void require_update(const CsrView<float>&, std::int32_t, const PlanReport&);
+template void require_update(const CsrView<double>&, std::int32_t, const PlanReport&);
 template SolveParams params_of<float>(const SolveSpec&, double, bool, double);
 template SolveParams params_of<double>(const SolveSpec&, double, bool, double);
 

@@ -43,6 +43,14 @@ template <class T>
 void check_solve(const SolveSpec& spec, const VectorView<const T>& b, const VectorView<const T>& x0,
                  const VectorView<T>& out, std::int32_t n);
 
+// Throws InvalidInput unless the matrix has as many rows and entries as the one that has been laid
+// out so, of which this process knows all rows.
+template <class T>
+void require_update(const CsrView<T>& matrix, std::int32_t rows, const PlanReport& report);
+
+// Throws EngineError where an update of a system has ended in the middle.
+void require_usable(bool usable);
+
 // A power of two that brings the largest entry of b near 1 where it is far from it, so that squares
 // neither underflow nor overflow; it changes no mantissa, hence no iterate but for its scale.
 double scale_from(double largest);

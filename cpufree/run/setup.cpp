@@ -1,7 +1,6 @@
 #include "cpufree/run/setup.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -21,16 +20,11 @@ template <class T>
 double invert_diagonal(const LocalSystem<T>& local, RowRange rows, T* inverse) {
   double bound = 0.0;
   for (std::int32_t i = rows.begin; i < rows.end; ++i) {
-    double sum = 0.0;
-    double diagonal = 0.0;
-    for (std::int64_t e = local.row_ptr[at(i)]; e < local.row_ptr[at(i) + 1]; ++e) {
-      const double size = std::abs(static_cast<double>(local.val[at(e)]));
-      sum += size;
-      if (local.col[at(e)] == i) diagonal = size;
-    }
-    // |a_ii|, so that an indefinite matrix is not taken for an indefinite preconditioner.
-    inverse[i - rows.begin] = static_cast<T>(diagonal > 0.0 ? 1.0 / diagonal : 1.0);
-    bound = std::max(bound, diagonal > 0.0 ? sum / diagonal : sum);
+    RowSize size;
+    for (std::int64_t e = local.row_ptr[at(i)]; e < local.row_ptr[at(i) + 1]; ++e)
+      size.add(static_cast<double>(local.val[at(e)]), local.col[at(e)] == i);
+    inverse[i - rows.begin] = static_cast<T>(size.inverse());
+    bound = std::max(bound, size.bound());
   }
   return bound;
 }

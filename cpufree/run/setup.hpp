@@ -1,6 +1,7 @@
 // What the Systems of all engines share in laying a matrix out.
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -18,6 +19,22 @@ namespace cpufree {
 template <class T>
 HaloPlan<T> plan_of(const CsrView<T>& matrix, std::span<const std::int32_t> part,
                     std::span<const std::int32_t> order, int pes);
+
+// What a row gives to the preconditioner, and to the bound of the spectrum, from entries in the
+// order of the row.
+struct RowSize {
+  double sum = 0.0;  // of |a_ij|
+  double diagonal = 0.0;
+
+  void add(double value, bool on_diagonal) {
+    const double size = std::abs(value);
+    sum += size;
+    if (on_diagonal) diagonal = size;
+  }
+  // 1 / |a_ii|, so that an indefinite matrix is not taken for an indefinite preconditioner.
+  double inverse() const { return diagonal > 0.0 ? 1.0 / diagonal : 1.0; }
+  double bound() const { return diagonal > 0.0 ? sum / diagonal : sum; }
+};
 
 // Writes 1 / |a_ii| of the rows to inverse[0], inverse[1], ... (1 where a_ii is 0). Returns the
 // largest sum_j |a_ij| / |a_ii| among them, which bounds the spectrum of D^-1 A.

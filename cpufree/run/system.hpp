@@ -48,7 +48,14 @@ class System {
   virtual SolveResult solve(VectorView<const T> b, VectorView<const T> x0, VectorView<T> out,
                             const SolveSpec& spec, const Progress& progress) = 0;
 
-  // The same for vectors in host memory.
+  // Takes the values of another matrix of the same pattern, so that solves have the bits of those
+  // of a system that is made of it. False: they do not fit into the layout as it is, and nothing
+  // has changed. Throws InvalidInput, SystemBusy, OutOfMemory, EngineError; unless usable() says so
+  // afterwards, the old values are gone.
+  virtual bool update(const CsrView<T>& matrix) = 0;
+  virtual bool usable() const = 0;
+
+  // The same solve for vectors in host memory.
   Solution<T> solve(std::span<const T> b, std::span<const T> x0, const SolveSpec& spec,
                     const Progress& progress) {
     Solution<T> solution;

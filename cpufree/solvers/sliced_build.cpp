@@ -115,6 +115,9 @@ class Slice {
                                                   : std::min(first_ + l, local_.rows() - 1));
     }
     out.val.insert(out.val.end(), value, value + W);
+    unsigned lanes = 0;
+    for (int l = 0; l < W; ++l) lanes |= index[l] != kPadding ? 1U << l : 0U;
+    out.real.push_back(static_cast<std::uint8_t>(lanes));
   }
 
   const LocalSystem<T>& local_;

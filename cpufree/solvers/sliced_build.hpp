@@ -12,11 +12,29 @@ namespace cpufree {
 // Slices in memory of their own. Offsets (`slice_ptr`, gather columns in `base`) count from 0.
 template <class T, int W>
 struct SlicedRows {
+  static_assert(W <= 8);
   PageVector<std::int64_t> slice_ptr;
   PageVector<std::int32_t> base;
   PageVector<std::int32_t> gather;
   PageVector<T> val;
+  PageVector<std::uint8_t> real;  // of each column: a bit for each row, 0 where it is padding
 };
+
+// Calls f(lane, column) for the entries of slice `s`, in the order of each row's columns, and
+// writes what it returns in their places.
+template <class T, int W, class F>
+void rewrite_slice(SlicedRows<T, W>& slices, std::size_t s, F&& f) {
+  for (auto c = static_cast<std::size_t>(slices.slice_ptr[s]);
+       c < static_cast<std::size_t>(slices.slice_ptr[s + 1]); ++c) {
+    const std::int32_t base = slices.base[c];
+    const std::int32_t* const gather =
+        base < 0 ? slices.gather.data() + static_cast<std::size_t>(~base) * W : nullptr;
+    for (int l = 0; l < W; ++l)
+      if ((slices.real[c] >> l & 1) != 0)
+        slices.val[c * W + static_cast<std::size_t>(l)] =
+            f(l, gather == nullptr ? base + l : gather[l]);
+  }
+}
 
 // Appends the slices of `rows` of `local` to `out`.
 template <class T, int W>

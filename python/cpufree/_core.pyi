@@ -115,6 +115,13 @@ class System:
         team: Any,
     ) -> None: ...
     def plan(self) -> Plan: ...
+    def update(
+        self,
+        indptr: npt.NDArray[np.int64],  # of the pattern that it was made with
+        indices: npt.NDArray[np.int32],
+        data: npt.NDArray[np.float64] | npt.NDArray[np.float32],
+    ) -> bool: ...  # False: these values do not fit into the layout, and nothing has changed
+    def usable(self) -> bool: ...  # False: an update has failed in the middle
     def solve(
         self,
         b: Any,  # NumPy arrays, or with cuda_p2p arrays on a GPU, which then need out

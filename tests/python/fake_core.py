@@ -117,6 +117,13 @@ class FakeSystem:
         self.options: dict[str, Any] = {}
         self.given: tuple[Any, Any, Any] = (None, None, None)
 
+    def update(self, indptr: Any, indices: Any, data: Any) -> bool:
+        self.matrix = sp.csr_array((data.copy(), indices, indptr))
+        return True
+
+    def usable(self) -> bool:
+        return True
+
     def plan(self) -> dict[str, Any]:
         return {
             "engine": self.engine,

@@ -113,6 +113,16 @@ class DeviceArray {
     return array;
   }
 
+  // Other values in the place of those that are there, as many.
+  template <class V>
+  void rewrite(int device, const V& values) {
+    require(values.size() == count_, "an array on a GPU keeps its size");
+    const OnDevice here(device);
+    check(cudaMemcpy(data_.get(), values.data(), count_ * sizeof(T), cudaMemcpyHostToDevice),
+          "cudaMemcpy to the device");
+    check(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");
+  }
+
   T* data() const { return data_.get(); }
   std::size_t size() const { return count_; }
   std::vector<T> download() const { return download(count_); }

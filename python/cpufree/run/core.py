@@ -10,6 +10,7 @@ from ..extension import load_core
 
 if TYPE_CHECKING:
     from .._core import GpuInfo, SlabPlan, System
+    from ..problem import CsrMatrix
     from .placement import Placement
 
 
@@ -59,6 +60,11 @@ def make_slab_system(plan: SlabPlan, where: Placement) -> System:
         where.team,
     )
     return system
+
+
+def update_system(system: System, matrix: CsrMatrix) -> bool:
+    """Have a System take the values of a matrix with its pattern; False: they do not fit."""
+    return bool(system.update(matrix.indptr, matrix.indices, matrix.data))
 
 
 def solve(system: System, b: Any, x0: Any, out: Any, options: Any, progress: Any) -> Any:

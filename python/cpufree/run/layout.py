@@ -78,6 +78,16 @@ def lay_out(
     return layout_of(system, placement, sharing, prepared.odd, laps)
 
 
+def relaid(old: Layout, prepared: Prepared, laps: Laps) -> Layout | None:
+    """Return a layout whose values are those of another matrix of its pattern.
+
+    None: they do not fit into it as it is, and nothing has changed.
+    """
+    if not core.update_system(old.system, prepared.matrix):
+        return None
+    return layout_of(old.system, old.placement, old.sharing, prepared.odd, laps)
+
+
 def layout_of(
     system: System, placement: Placement, sharing: Sharing, odd: list[str], laps: Laps
 ) -> Layout:

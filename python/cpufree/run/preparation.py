@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import InvalidInputError
-from ..problem import CsrMatrix
+from ..problem import CsrMatrix, as_csr, canonical_csr
 from ..result import dtype_name
 from ..validate import check_spd_input
 from .choices import floating
@@ -32,25 +32,41 @@ class Prepared:
         return replace(self, matrix=own)
 
 
-def prepare(
-    A: CsrMatrix, check: bool, dtype: npt.DTypeLike | None, like: Pattern | None = None
-) -> Prepared:
+def prepare(A: CsrMatrix, check: bool, dtype: npt.DTypeLike | None) -> Prepared:
     """Return A ready to be laid out.
 
     Args:
-        A: the matrix.
+        A: the matrix, with a symmetric pattern.
         check: look at its entries, too.
         dtype: of the solve; None: that of A.
-        like: the pattern that it must have; None: any.
+
+    Raises:
+        InvalidInputError: A cannot be solved, or not in dtype.
+    """
+    odd = check_matrix(A) if check else []
+    return Prepared(with_dtype(A, dtype), Pattern.of(A), odd)
+
+
+def prepare_values(A: Any, check: bool, dtype: npt.DTypeLike, like: Pattern) -> Prepared:
+    """Return new values, ready to be laid out as those of another matrix.
+
+    Args:
+        A: as Solver takes it.
+        check: look at its entries, too.
+        dtype: of the solve.
+        like: the pattern of the other matrix, which A must have.
 
     Raises:
         InvalidInputError: A cannot be solved, not in dtype, or its pattern is another one.
     """
-    pattern = Pattern.of(A)
-    if like is not None:
-        like.require(pattern)
-    odd = check_matrix(A) if check else []
-    return Prepared(with_dtype(A, dtype), pattern, odd)
+    matrix = canonical_csr(A)
+    if Pattern.of(matrix) != like:  # zeros may be too many, or missing
+        matrix = as_csr(matrix)
+        like.require(Pattern.of(matrix))
+    elif check:
+        matrix.look()  # anew: the caller may have changed what is in the arrays
+    odd = check_matrix(matrix) if check else []
+    return Prepared(with_dtype(matrix, dtype), like, odd)
 
 
 def check_matrix(A: CsrMatrix) -> list[str]:

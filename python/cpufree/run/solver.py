@@ -19,11 +19,11 @@ from ..rows import RowSlab, RowSource
 from . import choices, core, in_processes, on_gpu, own_rows
 from .gpu_choice import Size
 from .laps import Laps
-from .layout import Layout, Sharing, lay_out
+from .layout import Layout, Sharing, lay_out, relaid
 from .notes import numerical_notes, rounding_note
 from .outcome import result_of
 from .placement import GPU_NNZ, Asked, named_engine, place
-from .preparation import Prepared, prepare, solve_dtype
+from .preparation import Prepared, prepare, prepare_values, solve_dtype
 from .turns import Turns
 from .watch import Progress, Watch
 
@@ -137,34 +137,44 @@ class Solver:
 
         Raises as Solver does, MatrixError for another shape or pattern, and InvalidInputError from
         the progress function of a solve; the old values are then still there, but in several
-        processes, which all end. Where it is the new system that cannot be made (OutOfMemoryError,
-        EngineError), they are not, for there may not be memory for both: the Solver is closed.
+        processes, which all end. They are not where memory or an engine fails while values are
+        written (OutOfMemoryError, EngineError): then the Solver is closed, and the error says so.
         """
         with self._working(), self._lock:
             laps = Laps()
-            old = self._opened()
+            self._opened()
             if self._pattern is None or isinstance(A, (RowSlab, RowSource)):
                 raise InvalidInputError(
                     "update is for whole matrices: where each process gives its own rows, make a "
                     "new Solver"
                 )
-            prepared = prepare(as_csr(A), self._check, self.dtype, self._pattern)
+            prepared = prepare_values(A, self._check, self.dtype, self._pattern)
             laps.lap("check")
             if self._team is not None:
                 in_processes.agree_on_matrix(self._team, prepared, self._sharing)
                 laps.lap("agree")
-            placement, sharing = old.placement, old.sharing
-            del old
-            self._free()  # there may not be memory for both
             try:
-                self._take(lay_out(prepared, placement, sharing, laps), prepared, laps)
+                self._take(self._laid_out_anew(prepared, laps), prepared, laps)
             except BaseException as error:
+                if self._layout is not None and self._layout.system.usable():
+                    raise
                 self.close()
                 if isinstance(error, CpufreeError):
                     told = str(error).rstrip(".")
                     told += "; the old values are gone, too, and this Solver is closed"
                     error.args = (told, *error.args[1:])
                 raise
+
+    def _laid_out_anew(self, prepared: Prepared, laps: Laps) -> Layout:
+        """Return the layout with other values; where they do not fit, another one of its kind."""
+        old = self._opened()
+        layout = relaid(old, prepared, laps)
+        if layout is not None:
+            return layout
+        placement, sharing = old.placement, old.sharing
+        del old
+        self._free()  # there may not be memory for both
+        return lay_out(prepared, placement, sharing, laps)
 
     def _working(self) -> AbstractContextManager[None]:
         """Have the others of a team told of an error here: they would wait for this process."""

@@ -1,0 +1,61 @@
+// The GPUs of this machine, and NVSHMEM's start on them.
+#include "cpufree/bindings/gpus.hpp"
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cpufree/bindings/team.hpp"
+#include "cpufree/run/cuda_engine.hpp"
+
+namespace nb = nanobind;
+
+namespace cpufree {
+namespace {
+
+nb::list describe_gpus() {
+  std::vector<GpuInfo> found;
+  {
+    const nb::gil_scoped_release release;  // the driver may start first
+    found = list_gpus();
+  }
+  nb::list gpus;
+  for (const GpuInfo& gpu : found) {
+    nb::dict d;
+    d["index"] = gpu.index;
+    d["name"] = gpu.name;
+    d["memory_bytes"] = gpu.memory_bytes;
+    d["multiprocessors"] = gpu.multiprocessors;
+    d["compute_capability"] = nb::make_tuple(gpu.major, gpu.minor);
+    d["l2_bytes"] = gpu.l2_bytes;
+    d["uuid"] = gpu.uuid;
+    gpus.append(d);
+  }
+  return gpus;
+}
+
+void start_nvshmem_for(const nb::object& team, const std::string& library, int gpu,
+                       std::size_t bytes) {
+  const std::shared_ptr<Team> members = team_of(team);
+  const nb::gil_scoped_release release;
+  start_nvshmem(members, library, gpu, bytes);
+}
+
+}  // namespace
+
+void bind_gpus(nb::module_& m) {
+  m.def("cuda_built", &cuda_built);
+  m.def("gpus", &describe_gpus);
+  m.def("gpu_note", &gpu_note);
+  m.def("gpu_free_bytes", &gpu_free_bytes, nb::arg("index"));
+  m.def("peer_problem", &peer_problem, nb::arg("gpus"));
+  m.def("start_nvshmem", &start_nvshmem_for, nb::arg("team"), nb::arg("library"), nb::arg("gpu"),
+        nb::arg("bytes"));
+  m.def("await_nvshmem", &await_nvshmem, nb::call_guard<nb::gil_scoped_release>());
+}
+
+}  // namespace cpufree
