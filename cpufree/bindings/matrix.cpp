@@ -3,8 +3,11 @@
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "cpufree/base/digest.hpp"
@@ -55,6 +58,15 @@ nb::dict look_at_arrays(const Vector<std::int64_t>& indptr, const Rows& indices,
   return d;
 }
 
+double mean_distance_in(const Vector<std::int64_t>& indptr, const Rows& indices,
+                        const std::optional<Rows>& place, const std::optional<Rows>& part) {
+  const std::size_t rows = indptr.size() - 1;
+  require((!place || place->size() == rows) && (!part || part->size() == rows),
+          "place and part must have an entry for each row");
+  const nb::gil_scoped_release release;
+  return mean_distance(span_of(indptr), span_of(indices), span_of(place), span_of(part));
+}
+
 nb::tuple digest(const Vector<std::uint8_t>& bytes) {
   Digest found{};
   {
@@ -69,6 +81,8 @@ nb::tuple digest(const Vector<std::uint8_t>& bytes) {
 void bind_matrix(nb::module_& m) {
   m.def("are_rows", &are_rows_in, nb::arg("indptr"), nb::arg("indices"));
   m.def("look_at", &look_at_arrays, nb::arg("indptr"), nb::arg("indices"), nb::arg("data"));
+  m.def("mean_distance", &mean_distance_in, nb::arg("indptr"), nb::arg("indices"),
+        nb::arg("place").none(), nb::arg("part").none());
   m.def("digest", &digest, nb::arg("bytes"));
 }
 

@@ -67,7 +67,7 @@ void find_remote(const LocalSystem<T>& local, const std::vector<std::int32_t>& s
   std::vector<char> met(local.ghosts > 0 ? at(local.ghosts) : 0, 0);
   for (std::int64_t k = local.row_ptr[at(block.boundary.begin)];
        k < local.row_ptr[at(block.boundary.end)]; ++k) {
-    const std::int32_t ghost = local.col[at(k)] - local.rows();
+    const std::int32_t ghost = local.columns()[k] - local.rows();
     if (ghost < 0 || met[at(ghost)] != 0) continue;
     met[at(ghost)] = 1;
     block.await.push_back(sources[at(ghost)]);
@@ -87,7 +87,7 @@ std::vector<char> find_local(const LocalSystem<T>& local, const std::vector<Bloc
   RangeOfRow of_interior(interior), of_boundary(boundary);
   for (const RowRange range : {block.interior, block.boundary})
     for (std::int64_t k = local.row_ptr[at(range.begin)]; k < local.row_ptr[at(range.end)]; ++k) {
-      const std::int32_t column = local.col[at(k)];
+      const std::int32_t column = local.columns()[k];
       if (column < local.rows())
         reads[at(column < local.interior ? of_interior(column) : of_boundary(column))] = 1;
     }

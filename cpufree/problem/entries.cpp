@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <mutex>
 #include <vector>
@@ -172,6 +173,26 @@ EntryReport look_at(const CsrView<T>& a) {
   });
   all.entries.mirrored = all.entries.mirrored && all.above == all.below;
   return all.entries;
+}
+
+double mean_distance(std::span<const std::int64_t> row_ptr, std::span<const std::int32_t> col,
+                     std::span<const std::int32_t> place, std::span<const std::int32_t> part) {
+  std::atomic<std::int64_t> sum = 0, count = 0;
+  for_chunks(row_ptr, [&](RowRange chunk) {
+    std::int64_t sum_here = 0, count_here = 0;
+    for (std::int32_t row = chunk.begin; row < chunk.end; ++row) {
+      const std::int32_t here = place.empty() ? row : place[at(row)];
+      for (std::int64_t k = row_ptr[at(row)]; k < row_ptr[at(row) + 1]; ++k) {
+        const std::int32_t column = col[at(k)];
+        if (!part.empty() && part[at(column)] != part[at(row)]) continue;
+        sum_here += std::abs(here - (place.empty() ? column : place[at(column)]));
+        ++count_here;
+      }
+    }
+    sum += sum_here;
+    count += count_here;
+  });
+  return count == 0 ? 0.0 : static_cast<double>(sum) / static_cast<double>(count);
 }
 
 template bool are_rows(std::span<const std::int64_t>, std::span<const std::int32_t>);

@@ -30,4 +30,9 @@ struct EntryReport {
 template <class T>
 EntryReport look_at(const CsrView<T>& a);
 
+// Mean of |place_i - place_j| over the entries (i, j) of rows of the same part. `place` and `part`
+// of each row; empty: the rows as they come, one part. 0 where there are no such entries.
+double mean_distance(std::span<const std::int64_t> row_ptr, std::span<const std::int32_t> col,
+                     std::span<const std::int32_t> place, std::span<const std::int32_t> part);
+
 }  // namespace cpufree

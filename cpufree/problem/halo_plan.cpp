@@ -217,7 +217,7 @@ void check_symmetry(const HaloPlan<T>& plan, std::int32_t pe, RowRange rows) {
 
 // One PE with rows in their natural order: everything is as it was.
 template <class T>
-HaloPlan<T> whole_plan(const CsrView<T>& a) {
+HaloPlan<T> whole_plan(const CsrView<T>& a, RowArrays rows_are) {
   HaloPlan<T> plan;
   LocalSystem<T>& local = plan.local.emplace_back();
   local.interior = a.n;
@@ -225,6 +225,11 @@ HaloPlan<T> whole_plan(const CsrView<T>& a) {
   std::iota(local.global_row.begin(), local.global_row.end(), 0);
   local.row_ptr.assign(a.row_ptr.begin(), a.row_ptr.end());
   local.send_ptr.assign(1, 0);
+  if (rows_are == RowArrays::given) {
+    local.given_col = a.col.data();
+    local.given_val = a.val.data();
+    return plan;
+  }
   local.col.resize(at(a.nnz()));
   local.val.resize(at(a.nnz()));
   for_row_chunks(plan, all_rows<T>, [&](int, RowRange rows) {
@@ -240,9 +245,9 @@ HaloPlan<T> whole_plan(const CsrView<T>& a) {
 
 template <class T>
 HaloPlan<T> make_halo_plan(const CsrView<T>& matrix, std::span<const std::int32_t> part,
-                           std::span<const std::int32_t> order, int pes) {
+                           std::span<const std::int32_t> order, int pes, RowArrays rows_are) {
   check_arguments(matrix, part, order, pes);
-  if (pes == 1 && order.empty()) return whole_plan(matrix);
+  if (pes == 1 && order.empty()) return whole_plan(matrix, rows_are);
   HaloPlan<T> plan;
   plan.local.resize(at(pes));
   const auto local_row = number_rows(matrix, part, order, plan);
@@ -277,8 +282,8 @@ void take_values(const CsrView<T>& matrix, HaloPlan<T>& plan) {
 template void take_values(const CsrView<float>&, HaloPlan<float>&);
 template void take_values(const CsrView<double>&, HaloPlan<double>&);
 template HaloPlan<float> make_halo_plan(const CsrView<float>&, std::span<const std::int32_t>,
-                                        std::span<const std::int32_t>, int);
+                                        std::span<const std::int32_t>, int, RowArrays);
 template HaloPlan<double> make_halo_plan(const CsrView<double>&, std::span<const std::int32_t>,
-                                         std::span<const std::int32_t>, int);
+                                         std::span<const std::int32_t>, int, RowArrays);
 
 }  // namespace cpufree

@@ -39,6 +39,9 @@ struct LocalSystem {
   std::vector<std::int64_t> row_ptr;     // rows() + 1
   PageVector<std::int32_t> col;          // local numbering; sorted within a row at first
   PageVector<T> val;
+  // The caller's arrays in place of col and val, which are then empty; they live as long as needed.
+  const std::int32_t* given_col = nullptr;
+  const T* given_val = nullptr;
   std::vector<Neighbour> neighbours;      // by increasing PE
   std::vector<std::int32_t> ghost_owner;  // ghosts: owning PE
   std::vector<std::int32_t> ghost_row;    // ghosts: local row on the owning PE
@@ -47,10 +50,13 @@ struct LocalSystem {
   std::vector<Destination> destinations;  // by boundary row, then PE
 
   std::int32_t rows() const { return static_cast<std::int32_t>(global_row.size()); }
+  const std::int32_t* columns() const { return given_col == nullptr ? col.data() : given_col; }
+  const T* values() const { return given_val == nullptr ? val.data() : given_val; }
   // Reads of ghosts in a product.
   std::int64_t ghost_reads() const {
-    const auto first = col.begin() + row_ptr[static_cast<std::size_t>(interior)];
-    return std::count_if(first, col.end(), [&](std::int32_t column) { return column >= rows(); });
+    const auto* const first = columns() + row_ptr[static_cast<std::size_t>(interior)];
+    return std::count_if(first, columns() + row_ptr.back(),
+                         [&](std::int32_t column) { return column >= rows(); });
   }
   std::int32_t boundary() const { return rows() - interior; }
   // The original number of a column.
@@ -65,12 +71,17 @@ struct HaloPlan {
   std::vector<LocalSystem<T>> local;  // one per PE, or of the PEs of this process
 };
 
+// Whether a plan may have the caller's arrays as its rows, where these are all of the matrix in its
+// order, until they are laid out. It saves a copy; rows of such a plan cannot be renumbered.
+enum class RowArrays { own, given };
+
 // Builds the plan. `part[i]` in [0, pes) owns row i; `order`, a permutation of the rows, or empty
 // for the natural one, gives the sequence of rows inside each PE. Throws InvalidInput where these
 // or the matrix do not fit together (a pattern that is not symmetric included).
 template <class T>
 HaloPlan<T> make_halo_plan(const CsrView<T>& matrix, std::span<const std::int32_t> part,
-                           std::span<const std::int32_t> order, int pes);
+                           std::span<const std::int32_t> order, int pes,
+                           RowArrays rows = RowArrays::own);
 
 // Writes the values of another matrix with the pattern of the first one into a plan of it, whatever
 // order its rows have been given since. Throws InvalidInput where an entry is missing.

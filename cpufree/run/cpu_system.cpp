@@ -46,7 +46,7 @@ template <class T>
 CpuSystem<T>::CpuSystem(const CsrView<T>& matrix, std::span<const std::int32_t> part,
                         std::span<const std::int32_t> order, const SystemSpec& spec)
     : CpuSystem(matrix.n, spec) {
-  auto plan = plan_of(matrix, part, order, spec.pes);
+  auto plan = plan_of(matrix, part, order, spec.pes, RowArrays::given);
   if (team_) gathering_.emplace(team_, plan);
   keep_own(plan, own_);
   build(plan, spec);
@@ -89,6 +89,8 @@ void CpuSystem<T>::build(HaloPlan<T>& plan, const SystemSpec& spec) {
     pes_[pe].local.col = {};
     pes_[pe].local.val = {};
     pes_[pe].local.row_ptr = {};
+    pes_[pe].local.given_col = nullptr;
+    pes_[pe].local.given_val = nullptr;
   }
   if (team_) report_.matrix_bytes = sum(*team_, "bytes of the matrix", report_.matrix_bytes);
   lay_out(extent);

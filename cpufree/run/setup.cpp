@@ -11,9 +11,9 @@ namespace cpufree {
 
 template <class T>
 HaloPlan<T> plan_of(const CsrView<T>& matrix, std::span<const std::int32_t> part,
-                    std::span<const std::int32_t> order, int pes) {
-  if (!part.empty()) return make_halo_plan(matrix, part, order, pes);
-  return make_halo_plan<T>(matrix, contiguous_partition(matrix.row_ptr, pes), order, pes);
+                    std::span<const std::int32_t> order, int pes, RowArrays rows) {
+  if (!part.empty()) return make_halo_plan(matrix, part, order, pes, rows);
+  return make_halo_plan<T>(matrix, contiguous_partition(matrix.row_ptr, pes), order, pes, rows);
 }
 
 template <class T>
@@ -22,7 +22,7 @@ double invert_diagonal(const LocalSystem<T>& local, RowRange rows, T* inverse) {
   for (std::int32_t i = rows.begin; i < rows.end; ++i) {
     RowSize size;
     for (std::int64_t e = local.row_ptr[at(i)]; e < local.row_ptr[at(i) + 1]; ++e)
-      size.add(static_cast<double>(local.val[at(e)]), local.col[at(e)] == i);
+      size.add(static_cast<double>(local.values()[e]), local.columns()[e] == i);
     inverse[i - rows.begin] = static_cast<T>(size.inverse());
     bound = std::max(bound, size.bound());
   }
@@ -157,9 +157,9 @@ PlanReport report_of(const Shares& shares, const SystemSpec& spec, int blocks, b
 }
 
 template HaloPlan<float> plan_of(const CsrView<float>&, std::span<const std::int32_t>,
-                                 std::span<const std::int32_t>, int);
+                                 std::span<const std::int32_t>, int, RowArrays);
 template HaloPlan<double> plan_of(const CsrView<double>&, std::span<const std::int32_t>,
-                                  std::span<const std::int32_t>, int);
+                                  std::span<const std::int32_t>, int, RowArrays);
 template double invert_diagonal(const LocalSystem<float>&, RowRange, float*);
 template double invert_diagonal(const LocalSystem<double>&, RowRange, double*);
 template Shares shares_of(const HaloPlan<float>&, const Peers&);

@@ -18,7 +18,7 @@ namespace cpufree {
 // The halo plan; without a partition, contiguous parts of equal weight.
 template <class T>
 HaloPlan<T> plan_of(const CsrView<T>& matrix, std::span<const std::int32_t> part,
-                    std::span<const std::int32_t> order, int pes);
+                    std::span<const std::int32_t> order, int pes, RowArrays rows = RowArrays::own);
 
 // What a row gives to the preconditioner, and to the bound of the spectrum, from entries in the
 // order of the row.

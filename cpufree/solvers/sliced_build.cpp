@@ -61,8 +61,8 @@ class Slice {
     std::int64_t j = start_[b];
     std::int64_t shared = 0;
     while (i < stop_[a] && j < stop_[b]) {
-      const std::int64_t left = std::int64_t{local_.col[at(i)]} - a;
-      const std::int64_t right = std::int64_t{local_.col[at(j)]} - b;
+      const std::int64_t left = std::int64_t{local_.columns()[i]} - a;
+      const std::int64_t right = std::int64_t{local_.columns()[j]} - b;
       shared += left == right ? 1 : 0;
       i += left <= right ? 1 : 0;
       j += right <= left ? 1 : 0;
@@ -75,14 +75,14 @@ class Slice {
     std::int64_t offset = std::numeric_limits<std::int64_t>::max();
     for (int l = 0; l < rows_; ++l)
       if (cursor[l] < stop_[l])
-        offset = std::min(offset, std::int64_t{local_.col[at(cursor[l])]} - l);
+        offset = std::min(offset, std::int64_t{local_.columns()[cursor[l]]} - l);
     if (offset == std::numeric_limits<std::int64_t>::max()) return false;
     for (int l = 0; l < W; ++l) {
       const bool here =
-          l < rows_ && cursor[l] < stop_[l] && local_.col[at(cursor[l])] - l == offset;
+          l < rows_ && cursor[l] < stop_[l] && local_.columns()[cursor[l]] - l == offset;
       if (index != nullptr) {
-        index[l] = here ? local_.col[at(cursor[l])] : kPadding;
-        value[l] = here ? local_.val[at(cursor[l])] : T{0};
+        index[l] = here ? local_.columns()[cursor[l]] : kPadding;
+        value[l] = here ? local_.values()[cursor[l]] : T{0};
       }
       if (here) ++cursor[l];
     }
@@ -92,8 +92,8 @@ class Slice {
   void take_position(std::int64_t k, std::int32_t* index, T* value) const {
     for (int l = 0; l < W; ++l) {
       const bool here = l < rows_ && start_[l] + k < stop_[l];
-      index[l] = here ? local_.col[at(start_[l] + k)] : kPadding;
-      value[l] = here ? local_.val[at(start_[l] + k)] : T{0};
+      index[l] = here ? local_.columns()[start_[l] + k] : kPadding;
+      value[l] = here ? local_.values()[start_[l] + k] : T{0};
     }
   }
 
@@ -135,6 +135,8 @@ void append_slices(const LocalSystem<T>& local, RowRange rows, SlicedRows<T, W>&
   if (out.slice_ptr.empty()) out.slice_ptr.push_back(0);
   const auto estimate = local.row_ptr[at(rows.end)] - local.row_ptr[at(rows.begin)];
   out.val.reserve(out.val.size() + at(estimate + estimate / 4));
+  out.base.reserve(out.val.capacity() / W);
+  out.real.reserve(out.val.capacity() / W);
   for (std::int32_t row = rows.begin; row < rows.end; row += W)
     Slice<T, W>(local, row, rows.end).append(out);
   require(out.gather.size() / W < at(std::numeric_limits<std::int32_t>::max()),

@@ -143,6 +143,14 @@ def look_at(
 ) -> dict[str, Any]:
     """Return the fields of cpufree.entries.Entries; the arrays are rows."""
 
+def mean_distance(
+    indptr: npt.NDArray[np.int64],
+    indices: npt.NDArray[np.int32],
+    place: npt.NDArray[np.int32] | None,
+    part: npt.NDArray[np.int32] | None,
+) -> float:
+    """Return the mean of |place_i - place_j| over the entries inside parts."""
+
 def digest(bytes: npt.NDArray[np.uint8]) -> tuple[int, int]:
     """Return 128 bits by which arrays are told apart."""
 

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from .errors import InvalidInputError, UnsupportedError
+from .extension import load_core
 from .problem import CsrMatrix
 from .quotient import quotient
 
@@ -243,19 +244,14 @@ def rcm(A: CsrMatrix, part: Int32s | None = None) -> Int32s:
 def mean_distance(A: CsrMatrix, part: Int32s | None, order: Int32s | None) -> float:
     """Return the mean of |i - j| over the entries inside parts, i and j being places in a part."""
     n = A.shape[0]
-    lengths = np.diff(A.indptr)
-    if part is None and order is None:
-        place = np.arange(n, dtype=np.int32)
-    else:
+    place = None
+    if part is not None or order is not None:
         sequence = np.arange(n, dtype=np.int32) if order is None else order
         if part is not None:
             sequence = sequence[np.argsort(part[sequence], kind="stable")]
         place = np.empty(n, np.int32)
         place[sequence] = np.arange(n, dtype=np.int32)
-    apart = np.abs(np.repeat(place, lengths) - place[A.indices])
-    if part is not None:
-        apart = apart[np.repeat(part, lengths) == part[A.indices]]
-    return float(apart.mean()) if apart.size else 0.0
+    return float(load_core().mean_distance(A.indptr, A.indices, place, part))
 
 
 def padding(lengths: Int64s) -> float:

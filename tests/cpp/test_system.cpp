@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "cpufree/base/index.hpp"
 #include "cpufree/run/cuda_engine.hpp"
 #include "cpufree/run/framing.hpp"
 #include "cpufree/run/setup.hpp"
@@ -88,6 +89,35 @@ TEST(boundary_blocks_solve_the_same_system) {
       CHECK_EQ(r.outcome.reason, Reason::converged_rtol);
       CHECK(r.outcome.true_residual <= 1e-10 * r.outcome.bnorm);
     }
+}
+
+TEST(an_update_gives_the_bits_of_a_new_system) {
+  const auto a = irregular(300, 6);
+  auto other = a;
+  for (std::int32_t i = 0; i < a.n(); ++i)
+    for (auto k = a.row_ptr[at(i)]; k < a.row_ptr[at(i) + 1]; ++k)
+      other.val[at(k)] *= 1.0 + 0.1 * ((i + a.col[at(k)]) % 5);
+  const auto b = wave(a.n());
+  const auto solve = solve_spec(Method::cg, Preconditioner::chebyshev);
+  for (const int pes : {1, 3}) {
+    const auto part = random_partition(a.n(), pes, 2);
+    const auto updated = make_system<double>(a.view(), part, {}, system_spec(pes, 2));
+    const auto fresh = make_system<double>(other.view(), part, {}, system_spec(pes, 2));
+    CHECK(updated->update(other.view()));
+    CHECK(updated->solve(b, {}, solve, {}).x == fresh->solve(b, {}, solve, {}).x);
+  }
+}
+
+TEST(an_update_with_another_pattern_is_refused_and_the_system_says_that_it_is_lost) {
+  const auto a = grid2d(12, 12, 0.5);
+  auto moved = a;
+  moved.col[at(a.row_ptr[70])] += 1;
+  const auto system = make_system<double>(a.view(), {}, {}, system_spec(2, 2));
+  CHECK_THROWS(InvalidInput, system->update(grid2d(12, 11, 0.5).view()));
+  CHECK(system->usable());
+  CHECK_THROWS(InvalidInput, system->update(moved.view()));
+  CHECK(!system->usable());
+  CHECK_THROWS(EngineError, system->solve(wave(a.n()), {}, SolveSpec{}, {}));
 }
 
 TEST(plan_says_how_ghosts_travel) {
