@@ -100,6 +100,9 @@ class Slice {
   // Padded lanes read some local entry and multiply it by 0. They must read no ghost: whether that
   // one has arrived is nobody's business here.
   void append_column(std::int32_t* index, const T* value, SlicedRows<T, W>& out) const {
+    unsigned lanes = 0;
+    for (int l = 0; l < W; ++l) lanes |= index[l] != kPadding ? 1U << l : 0U;
+    out.real.push_back(static_cast<std::uint8_t>(lanes));
     int real = 0;
     while (index[real] == kPadding) ++real;
     const std::int64_t first = std::int64_t{index[real]} - real;
@@ -111,13 +114,10 @@ class Slice {
     } else {
       out.base.push_back(~static_cast<std::int32_t>(out.gather.size() / W));
       for (int l = 0; l < W; ++l)
-        out.gather.push_back(index[l] != kPadding ? index[l]
-                                                  : std::min(first_ + l, local_.rows() - 1));
+        if (index[l] == kPadding) index[l] = std::min(first_ + l, local_.rows() - 1);
+      out.gather.insert(out.gather.end(), index, index + W);
     }
     out.val.insert(out.val.end(), value, value + W);
-    unsigned lanes = 0;
-    for (int l = 0; l < W; ++l) lanes |= index[l] != kPadding ? 1U << l : 0U;
-    out.real.push_back(static_cast<std::uint8_t>(lanes));
   }
 
   const LocalSystem<T>& local_;
@@ -134,9 +134,12 @@ template <class T, int W>
 void append_slices(const LocalSystem<T>& local, RowRange rows, SlicedRows<T, W>& out) {
   if (out.slice_ptr.empty()) out.slice_ptr.push_back(0);
   const auto estimate = local.row_ptr[at(rows.end)] - local.row_ptr[at(rows.begin)];
-  out.val.reserve(out.val.size() + at(estimate + estimate / 4));
-  out.base.reserve(out.val.capacity() / W);
-  out.real.reserve(out.val.capacity() / W);
+  // What is reserved and not written takes no memory, and growing would write all of it again.
+  const std::size_t most = out.val.size() + at(estimate + estimate / 4);
+  out.val.reserve(most);
+  out.gather.reserve(most);
+  out.base.reserve(most / W);
+  out.real.reserve(most / W);
   for (std::int32_t row = rows.begin; row < rows.end; row += W)
     Slice<T, W>(local, row, rows.end).append(out);
   require(out.gather.size() / W < at(std::numeric_limits<std::int32_t>::max()),
