@@ -391,6 +391,8 @@ def test_file_of_a_user_is_measured_under_its_name(run: Run, tmp_path: Path) -> 
         ([SMALL, "--gpus", "0", "--engine", "cpu_threads"], 2, "cpu_threads uses none"),
         ([SMALL, "--gpus", "0"], 4, "cannot be used here"),
         ([SMALL, "--out", "/no/such/folder/a.jsonl"], 3, "there is no directory"),
+        ([SMALL, "--out", "/proc/cpufree.jsonl"], 3, "cannot write '/proc/cpufree.jsonl'"),
+        ([SMALL, "--out", "."], 3, "cannot write '.': it is a directory"),
     ],
 )
 def test_wrong_words_are_told(
