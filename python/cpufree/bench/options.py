@@ -182,6 +182,8 @@ def measure_to(
     header = make_header(benchmark, configuration, shlex.join(["cpufree", *sys.argv[1:]]))
     use = CpuUse()
     with contextlib.closing(Log(out, header)) as log, ended_like_ctrl_c():
+        for note in log.notes:
+            notes.print(Text(note, style="yellow"), soft_wrap=True)
         try:
             if not any(line["kind"] == "rate" for line in log.lines):
                 rate = measure_rate(configuration.gpus, header["machine"]["cores"])
