@@ -52,8 +52,8 @@ def _sections(results: Results, drawn: dict[Path, Setting | None]) -> list[str]:
         parts += [markdown(tables.overview(results, setting)), *pictures(setting)]
         for group in results.groups_of(setting):
             parts += [f"### {group.case}\n", markdown(tables.detail(results, group))]
-            if (by_variant := tables.variants(results, group)) is not None:
-                parts += ["µs per iteration, of variants:\n", markdown(by_variant)]
+            if (over := tables.overheads(results, group)) is not None:
+                parts += ["µs per iteration, and what communication takes:\n", markdown(over)]
             if (splits := tables.splits(results, group)) is not None:
                 parts += ["µs per iteration, where they go:\n", markdown(splits)]
     parts += ["## Contenders\n", markdown(tables.contenders(results))]
