@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
 from ..errors import InvalidInputError
-from . import records
+from . import gpu_versions, records
 from .noise import Spread
 from .plan import VARIANTS, Task, matches
 from .records import Line
@@ -90,6 +90,7 @@ class Collected(Generic[G, S]):
             lines, _ = records.read(file, self.benchmark)
             if self.headers and lines[0]["machine"] != self.headers[0]["machine"]:
                 raise InvalidInputError(f"'{file}' is of another machine than '{files[0]}'")
+            _check_versions(list(zip(files, [*self.headers, lines[0]], strict=False)))
             self._take(lines, file)
         self._by_group: dict[tuple[G, str], list[S]] = {}
         self._valid: dict[tuple[G, str], list[S]] = {}
@@ -223,6 +224,24 @@ class Collected(Generic[G, S]):
 
 
 AnyResults = Collected[Any, Any]
+
+
+def _check_versions(headers: Sequence[tuple[Path, Line]]) -> None:
+    """Refuse files that were measured with different drivers or libraries.
+
+    Old files do not tell, and are taken as they are.
+    """
+    for name in gpu_versions.NAMES:
+        known = [
+            (file, line["versions"][name]) for file, line in headers if name in line["versions"]
+        ]
+        for file, version in known[1:]:
+            first, other = known[0]
+            if version != other:
+                raise InvalidInputError(
+                    f"'{file}' was measured with {name} {version}, '{first}' with {other}: "
+                    "report on each by itself"
+                )
 
 
 def _task(line: Line) -> Task:

@@ -101,6 +101,9 @@ def machine_text(header: Line) -> str:
     """Return machine, versions, commit and date in a line."""
     machine, versions = header["machine"], header["versions"]
     parts = [machine["gpus"]] if machine["gpus"] else []
+    driver, cuda = versions.get("driver"), versions.get("cuda_runtime")
+    parts += [f"driver {driver}"] if driver else []
+    parts += [f"CUDA {cuda}"] if driver and cuda else []
     parts += [f"{machine['cpu']}, {machine['cores']} cores", f"cpufree {versions['cpufree']}"]
     if header["commit"]:
         parts.append(f"commit {header['commit'][:10]}{' (modified)' if header['modified'] else ''}")
