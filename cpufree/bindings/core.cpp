@@ -377,7 +377,10 @@ NB_MODULE(_core, m) {
       .def("plan", &PySystem::plan)
       .def("solve", &PySystem::solve, nb::arg("b"), nb::arg("x0").none(), nb::arg("out").none(),
            nb::arg("options"), nb::arg("progress").none());
+  m.attr("__version__") = CPUFREE_VERSION;
+  m.attr("compiler") = CPUFREE_COMPILER;
   m.def("cuda_built", &cpufree::cuda_built);
+  m.def("cuda_runtime", &cpufree::cuda_runtime);
   m.def("gpus", &cpufree::describe_gpus);
   m.def("gpu_note", &cpufree::gpu_note);
   m.def("gpu_free_bytes", &cpufree::gpu_free_bytes, nb::arg("index"));

@@ -92,10 +92,18 @@ def __dir__() -> list[str]:
 
 
 def _version() -> str:
-    """Return the version of the installed package, "unknown" in a bare source tree."""
+    """Return the version of the installed package, or that of the extension in a copied one.
+
+    Both are from pyproject.toml. A bare source tree without the extension has none: "unknown".
+    """
     from importlib.metadata import PackageNotFoundError, version
 
     try:
         return version("cpufree")
     except PackageNotFoundError:
+        pass
+    try:
+        core = importlib.import_module(f"{__name__}._core")
+    except ImportError:
         return "unknown"
+    return str(getattr(core, "__version__", "unknown"))

@@ -124,6 +124,12 @@ class System:
         progress: Callable[[int, float], bool] | None,
     ) -> Outcome: ...
 
+__version__: str  # of cpufree, from pyproject.toml
+compiler: str  # that of the extension's C++, such as "GNU 12.2.0"
+
+def cuda_runtime() -> str:
+    """Return the version of CUDA's runtime in the extension, such as 13.0; "" without CUDA."""
+
 def cuda_built() -> bool:
     """Return whether the extension was compiled with CUDA."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import sys
@@ -67,8 +68,25 @@ def check_can_write(path: str | None, suffixes: tuple[str, ...] = ()) -> None:
         raise InvalidInputError(f"cannot write '{path}': there is no directory '{folder}'.")
     if os.path.isdir(path):
         raise InvalidInputError(f"cannot write '{path}': it is a directory.")
-    if not os.access(path if os.path.exists(path) else folder, os.W_OK):
-        raise InvalidInputError(f"cannot write '{path}': permission denied.")
+    try:
+        _try_to_open(path)
+    except OSError as error:
+        why = (error.strerror or str(error)).lower()
+        raise InvalidInputError(f"cannot write '{path}': {why}.") from None
+
+
+def _try_to_open(path: str) -> None:
+    """Open a file for writing and leave it as it was; OSError where that cannot be.
+
+    Permissions alone do not tell: nobody makes a file in /proc, though its mode lets root write.
+    """
+    if not os.path.exists(path):
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
+        os.unlink(path)
+    elif os.path.isfile(path):
+        os.close(os.open(path, os.O_WRONLY))
+    elif not os.access(path, os.W_OK):  # a pipe may wait for who reads it
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
 
 def check_different(*paths: str | None) -> None:

@@ -30,6 +30,7 @@ VARIABLES = {
     "CPUFREE_LOCAL_RANK": "which of the processes of its machine this one is: a number from 0",
     "CPUFREE_RENDEZVOUS": "where processes meet: HOST:PORT of rank 0, file:PATH, local:PATH",
     "CPUFREE_JOB": "a name that processes of one run have in common, and no others",
+    "CPUFREE_COMMIT": "commit of a source tree without git, for records: 3649143, 3649143-dirty",
     "CPUFREE_JOIN_LIMIT": "seconds that processes wait for one another to come: a number above 0",
 }
 # Known, but no business of the package: the tests find their matrices through it.
@@ -277,6 +278,11 @@ def nvshmem_memory_grows() -> bool:
     """Return whether NVSHMEM takes more symmetric memory when it is asked for more."""
     fixed = os.environ.get("NVSHMEM_DISABLE_CUDA_VMM", "")
     return fixed.lower() in ("", "0", "false", "no", "off", "n", "f")
+
+
+def source_commit() -> str:
+    """Return the commit that CPUFREE_COMMIT says the sources are of, "" where it says nothing."""
+    return os.environ.get("CPUFREE_COMMIT", "").strip()
 
 
 def for_worker() -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -15,6 +16,7 @@ from cpufree.bench import contenders, machine, rates
 from cpufree.bench.baseline_contender import BaselineContender
 from cpufree.bench.contenders import choose, find, make, parse_peer
 from cpufree.bench.problems import Case, Problem
+from cpufree.bench.stencil import contenders as of_stencils
 from cpufree.errors import InvalidInputError, UnsupportedError
 
 KINDS = [
@@ -240,3 +242,20 @@ def test_problem_folders_are_made_once_and_share_the_matrix(tmp_path: Path) -> N
     assert (folder / "data.npy").resolve() == (first.folder / "data.npy").resolve()
     assert np.bincount(np.load(folder / "part.npy")).tolist() == [800, 800]
     assert not (first.for_pes(1) / "part.npy").exists()
+
+
+# Of each table: the file of the binding, and the text that its list of names begins with.
+BINDINGS = {
+    "core.cpp": ("require_known(tuning,", contenders.ENGINE_TUNING),
+    "stencil.cpp": ("require_known(options,", of_stencils.ENGINE_TUNING),
+    "baseline_stencil.hpp": ("require_known(options,", of_stencils.BASELINE_TUNING),
+    "baseline_class.hpp": ("there are ", contenders.BASELINE_TUNING),
+}
+
+
+@pytest.mark.parametrize("file", BINDINGS)
+def test_tuning_that_is_let_through_is_known_to_the_extension(file: str) -> None:
+    folder = Path(__file__).parents[2] / "cpufree/bindings"
+    begin, names = BINDINGS[file]
+    listed = (folder / file).read_text().partition(begin)[2].partition(");")[0]
+    assert names and set(names) <= set(re.findall(r"\w+", listed))

@@ -11,7 +11,16 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from ..contenders import OURS
-from ..figures import MOST_PANELS, colors, head, label_decades, save, tidy, whiskers
+from ..figures import (
+    MOST_PANELS,
+    colors,
+    head,
+    label_decades,
+    overlap_bars,
+    save,
+    tidy,
+    whiskers,
+)
 from .results import Setting, StencilResults, StencilSeries, dims, weak
 from .tables import setting_text
 
@@ -109,29 +118,5 @@ def draw_overlap(results: StencilResults, setting: Setting) -> Figure | None:
         for name in colors(results)
         if (share := results.overlap(group, name)) is not None
     }
-    if not found:
-        return None
-    places = sorted({index for index, _ in found})
-    names = [name for name in colors(results) if any(key[1] == name for key in found)]
-    figure = Figure(figsize=(max(7.0, 1.5 + 1.2 * len(places)), 4.6), layout="constrained")
-    axes = figure.add_subplot()
-    width = min(0.28, 0.84 / len(names))
-    for k, name in enumerate(names):
-        mine = [
-            (at, found[index, name]) for at, index in enumerate(places) if (index, name) in found
-        ]
-        shift = (k - (len(names) - 1) / 2) * width
-        axes.bar(
-            [at + shift for at, _ in mine],
-            [100.0 * share for _, share in mine],
-            width=width * 0.94,
-            color=colors(results)[name],
-            label=name,
-        )
-    axes.set_xticks(range(len(places)))
-    axes.set_xticklabels([f"{groups[i].case}\n{groups[i].pes} PEs" for i in places], fontsize=8)
-    axes.set_ylim(0, 105)
-    axes.set_ylabel("% of communication hidden behind computing", fontsize=9)
-    tidy(axes)
-    head(figure, f"{setting_text(setting)}: 1 - (full - computing alone) / communication alone")
-    return figure
+    labels = [f"{group.case}\n{group.pes} PEs" for group in groups]
+    return overlap_bars(results, setting_text(setting), labels, found)
