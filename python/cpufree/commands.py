@@ -81,10 +81,12 @@ def _try_to_open(path: str) -> None:
     Permissions alone do not tell: nobody makes a file in /proc, though its mode lets root write.
     """
     if not os.path.exists(path):
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
-        os.unlink(path)
+        with contextlib.suppress(FileExistsError):  # another rank tries just now, too
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
+            Path(path).unlink(missing_ok=True)
     elif os.path.isfile(path):
-        os.close(os.open(path, os.O_WRONLY))
+        with contextlib.suppress(FileNotFoundError):  # another rank has ended its trial
+            os.close(os.open(path, os.O_WRONLY))
     elif not os.access(path, os.W_OK):  # a pipe may wait for who reads it
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
