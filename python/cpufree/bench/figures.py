@@ -10,7 +10,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullFormatter
 
 from .collected import AnyResults
 from .contenders import BASELINE, OURS
@@ -26,6 +26,7 @@ MOST_PANELS = 24
 def save(figure: Figure, results: AnyResults, path: Path) -> None:
     FigureCanvasAgg(figure)
     text = " · ".join([machine_text(results.headers[0]), *warnings(results)])
+    text = textwrap.fill(text, int(17 * figure.get_figwidth()), break_on_hyphens=False)
     figure.supxlabel(text, fontsize=7.5, color=FAINT, x=0.01, ha="left")
     figure.savefig(path, dpi=150)
 
@@ -82,6 +83,8 @@ def label_decades(axes: Axes) -> None:
     low, high = axes.get_ylim()
     steps = (1, 2, 5) if high / low < 100 else (1,)
     ticks = [s * 10.0**k for k in range(-3, 9) for s in steps if low <= s * 10.0**k <= high]
+    if len(ticks) < 3:
+        ticks = [tick for tick in MaxNLocator(5).tick_values(low, high) if low <= tick <= high]
     axes.yaxis.set_major_locator(FixedLocator(ticks))
     axes.yaxis.set_minor_formatter(NullFormatter())
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
@@ -91,7 +94,7 @@ def name_places(axes: Axes, names: Sequence[str]) -> None:
     """Name the clusters of bars, slanted where the names would run into one another."""
     inches = float(axes.get_figure(root=True).get_figwidth())  # type: ignore[union-attr]
     longest = max((len(line) for name in names for line in name.split("\n")), default=0)
-    slanted = longest * len(names) > 10 * inches
+    slanted = longest * len(names) > 12 * inches
     axes.set_xticks(range(len(names)))
     axes.set_xticklabels(names, rotation=35 if slanted else 0, ha="right" if slanted else "center")
     axes.tick_params(axis="x", length=0)
@@ -126,7 +129,7 @@ def overlap_bars(
             label=name,
         )
     axes.set_ylim(0, 105)
-    axes.set_ylabel("% of communication hidden behind computing", fontsize=9)
+    axes.set_ylabel("hidden communication, %", fontsize=9)
     tidy(axes)
     name_places(axes, [labels[i] for i in places])
     head(figure, f"{title}: 1 - (full - computing alone) / communication alone")

@@ -104,7 +104,8 @@ def machine_text(header: Line) -> str:
     driver, cuda = versions.get("driver"), versions.get("cuda_runtime")
     parts += [f"driver {driver}"] if driver else []
     parts += [f"CUDA {cuda}"] if driver and cuda else []
-    parts += [f"{machine['cpu']}, {machine['cores']} cores", f"cpufree {versions['cpufree']}"]
+    parts.append(f"{machine['cpu']}, {machine['cores']} cores")
+    parts += [f"cpufree {versions['cpufree']}"] if versions["cpufree"] != "unknown" else []
     if header["commit"]:
         parts.append(f"commit {header['commit'][:10]}{' (modified)' if header['modified'] else ''}")
     return " · ".join([*parts, header["date"][:10]])

@@ -12,6 +12,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from ..contenders import OURS
 from ..figures import (
+    INK,
     MOST_PANELS,
     colors,
     head,
@@ -52,7 +53,10 @@ def draw_all(results: StencilResults, folder: Path) -> dict[Path, Setting]:
 def draw_scaling(
     results: StencilResults, setting: Setting, cases: Sequence[str], variant: str, what: str
 ) -> Figure | None:
-    """Draw time per iteration over PEs, a panel a grid; None where there is nothing to draw."""
+    """Draw time per iteration over PEs, a panel a grid; None where there is nothing to draw.
+
+    Bars where all is of one number of PEs.
+    """
     cases = [
         case
         for case in cases
@@ -60,6 +64,8 @@ def draw_scaling(
     ][:MOST_PANELS]
     if not cases:
         return None
+    numbers = {g.pes for case in cases for g in results.groups_of(setting, case)}
+    draw = _draw_bars if len(numbers) == 1 else _draw_lines
     columns = min(4, len(cases))
     rows = -(-len(cases) // columns)
     figure = Figure(figsize=(max(5.5, 3.3 * columns), 2.9 * rows + 1.0), layout="constrained")
@@ -68,15 +74,48 @@ def draw_scaling(
         if index >= len(cases):
             axes.set_axis_off()
             continue
-        _draw_panel(axes, results, setting, cases[index], variant)
+        draw(axes, results, setting, cases[index], variant)
         axes.set_title(cases[index], loc="left", fontsize=10)
         tidy(axes, "both")
-    figure.supylabel("µs per iteration, logarithmic", fontsize=9)
-    head(figure, f"{what}, {setting_text(setting)}; medians, quartiles, over PEs")
+    where = "over PEs" if draw is _draw_lines else f"{numbers.pop()} PEs"
+    unit = "µs per iteration" + (", logarithmic" if draw is _draw_lines else "")
+    figure.supylabel(unit, fontsize=9)
+    head(figure, f"{what}, {setting_text(setting)}; medians, quartiles, {where}")
     return figure
 
 
-def _draw_panel(
+def _draw_bars(
+    axes: Axes, results: StencilResults, setting: Setting, case: str, variant: str
+) -> None:
+    """Draw a bar a contender."""
+    (group,) = results.groups_of(setting, case)
+    there = {series.name: series.spread for series in results.valid(group, variant)}
+    for place, name in enumerate(name for name in colors(results) if name in there):
+        low, middle, high = (
+            1e6 * t for t in (there[name].low, there[name].median, there[name].high)
+        )
+        axes.bar(
+            [place],
+            [middle],
+            yerr=whiskers([(low, middle, high)]),
+            color=colors(results)[name],
+            label=name,
+            error_kw={"elinewidth": 0.8, "ecolor": INK},
+        )
+        axes.annotate(
+            f"{middle:.3g}",
+            (place, high),
+            (0, 2),
+            textcoords="offset points",
+            ha="center",
+            fontsize=7.5,
+            color=INK,
+        )
+    axes.set_xticks([])
+    axes.margins(y=0.12)
+
+
+def _draw_lines(
     axes: Axes, results: StencilResults, setting: Setting, case: str, variant: str
 ) -> None:
     """Draw a line a contender."""
