@@ -155,9 +155,10 @@ class Mpi : public Comm<T> {
   static void start(std::vector<MPI_Request>& requests) {
     check_mpi(MPI_Startall(static_cast<int>(requests.size()), requests.data()), "MPI_Startall");
   }
-  // MPI_Waitall with a bound.
+  // MPI_Waitall with a bound: twice that of a GPU, so that the process speaks first whose GPU does
+  // not answer, and not those that wait for its messages.
   void finish(std::vector<MPI_Request>& requests) const {
-    const Deadline deadline(wait_limit_);
+    const Deadline deadline(2.0 * wait_limit_);
     int done = 0;
     for (unsigned look = 1; done == 0; ++look) {
       check_mpi(MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done,

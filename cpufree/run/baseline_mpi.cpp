@@ -103,19 +103,9 @@ class MpiBaseline : public Baseline<T> {
       throw EngineError("this baseline failed before: end its processes, and start others");
     broken_ = true;  // unless all of them come to the end
     BaselineResult result;
-    on_all(place_, [&] {
-      scatter(hosted_->all(), rows_, b);
-      hosted_->prepare(how.method, variant, stop, exact);
-    });
-    on_all(place_, [&] {
-      try {
-        result.seconds = hosted_->run(how.method, variant, stop, exact);
-      } catch (const Stuck& error) {
-        // The others may be in a sum of MPI's, which knows no bound.
-        if (!kind_->nccl) leave(error.what());
-        throw;
-      }
-    });
+    on_all(place_, [&] { scatter(hosted_->all(), rows_, b); });
+    communicate([&] { hosted_->prepare(how.method, variant, stop, exact); });
+    communicate([&] { result.seconds = hosted_->run(how.method, variant, stop, exact); });
     result.seconds = hosted_->comm().slowest(result.seconds);
     collect(x);
     broken_ = false;
@@ -123,6 +113,21 @@ class MpiBaseline : public Baseline<T> {
   }
 
  private:
+  // Does `work`, in which processes wait for one another, and throws everywhere where it has thrown
+  // anywhere. The kind mpi ends all processes instead: the others may be in a sum of MPI's, which
+  // knows no bound, and which no other collective fits.
+  template <class F>
+  void communicate(F&& work) const {
+    on_all(place_, [&] {
+      try {
+        work();
+      } catch (const std::exception& error) {
+        if (!kind_->nccl && place_.size > 1) leave(error.what());
+        throw;
+      }
+    });
+  }
+
   // Ends all processes.
   [[noreturn]] void leave(const std::string& why) const {
     std::fprintf(stderr, "process %d of baseline %s: %s\n", place_.rank, spec_.kind.c_str(),

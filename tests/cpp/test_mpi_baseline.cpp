@@ -116,6 +116,17 @@ TEST(mpi_refuses_another_number_of_pes_than_processes) {
   }
 }
 
+TEST(mpi_solves_on_after_arguments_that_it_refuses) {
+  const auto a = grid2d(5, 5);
+  const auto b = wave(a.n());
+  const auto part = random_partition(a.n(), mpi_place().size, 3);
+  const auto baseline = make_baseline<double>(a.view(), part, {}, spec_here("mpi"));
+  BaselineSolve how;
+  how.exact_iterations = 2;
+  CHECK_THROWS(InvalidInput, baseline->solve(std::vector<double>(7), {}, how));
+  CHECK_EQ(baseline->solve(b, {}, how).iterations, std::int64_t{2});
+}
+
 TEST(mpi_tells_all_processes_what_one_of_them_lacks) {
   const auto a = grid2d(5, 5);
   const auto part = random_partition(a.n(), mpi_place().size, 3);

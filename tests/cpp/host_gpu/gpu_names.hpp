@@ -23,6 +23,7 @@ enum gpuError_t {
   gpuErrorPeerAccessUnsupported,
   gpuErrorCaptureUnsupported,
   gpuErrorCaptureUnjoined,
+  gpuErrorLaunchFailure,
 };
 
 namespace host_gpu {
@@ -58,6 +59,8 @@ struct Settings {
 void configure(const Settings& settings);
 // Nothing runs on a device any more once `after` kernels and copies have run, until `configure`.
 void stop_device(int device, std::size_t after);
+// Launches on a device fail once `after` kernels and copies have run, until `configure`.
+void break_device(int device, std::size_t after);
 // Kernels, copies and collectives that ran since `configure`.
 std::size_t executed();
 

@@ -49,7 +49,8 @@ const char* gpuGetErrorString(gpuError_t status) {
                                       "invalid resource handle",
                                       "peer access is not supported",
                                       "operation not permitted while a stream is captured",
-                                      "unjoined work in a capture"};
+                                      "unjoined work in a capture",
+                                      "unspecified launch failure"};
   return texts[status];
 }
 gpuError_t gpuGetLastError() { return std::exchange(last_error, gpuSuccess); }

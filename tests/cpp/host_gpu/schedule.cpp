@@ -106,7 +106,7 @@ void configure(const Settings& settings) {
   machine().settings = settings;
   machine().random.seed(settings.seed);
   machine().executed = 0;
-  machine().stopped = -1;
+  machine().stopped = machine().broken = -1;
   machine().launches_seldom = std::size_t{1} << draw(6);
   current_device = 0;
 }
@@ -115,6 +115,12 @@ void stop_device(int device, std::size_t after) {
   const Guard guard(machine().mutex);
   machine().stopped = device;
   machine().stops_at = machine().executed + after;
+}
+
+void break_device(int device, std::size_t after) {
+  const Guard guard(machine().mutex);
+  machine().broken = device;
+  machine().breaks_at = machine().executed + after;
 }
 
 std::size_t executed() {
@@ -127,6 +133,8 @@ int device_of(const Stream* stream) { return stream->device; }
 gpuError_t launch(Stream* stream, Work work) {
   const Guard guard(machine().mutex);
   if (!here(stream->device)) return fail(gpuErrorInvalidResourceHandle);
+  if (stream->device == machine().broken && machine().executed >= machine().breaks_at)
+    return fail(gpuErrorLaunchFailure);
   work.device = stream->device;
   if (stream->capture != nullptr) {
     work.after = stream->tail;

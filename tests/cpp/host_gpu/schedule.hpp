@@ -55,6 +55,8 @@ struct Machine {
   std::size_t launches_seldom = 1;
   int stopped = -1;  // device
   std::size_t stops_at = 0;
+  int broken = -1;  // device
+  std::size_t breaks_at = 0;
 };
 
 Machine& machine();
