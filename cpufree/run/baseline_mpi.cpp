@@ -83,7 +83,8 @@ class MpiBaseline : public Baseline<T> {
     on_all(place_, [&] { set_up(matrix, part, order); });
     if (kind_->nccl) spread_id();
     on_all(place_, [&] { connect(); });
-    choose_spmv(hosted_->all(), hosted_->comm(), spec_.spmv, facts_);
+    choose_spmv(hosted_->all(), hosted_->comm(), spec_.spmv, facts_,
+                [this](auto&& work) { on_all(place_, work); });
     facts_.setup_seconds = hosted_->comm().slowest(
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
   }
@@ -210,8 +211,11 @@ class MpiBaseline : public Baseline<T> {
 
   void collect(std::span<T> x) const {
     const auto type = std::is_same_v<T, float> ? MPI_FLOAT : MPI_DOUBLE;
-    std::vector<T> whole(x.size(), T{0});
-    gather(hosted_->all(), rows_, std::span<T>(whole));
+    std::vector<T> whole;
+    on_all(place_, [&] {
+      whole.assign(x.size(), T{0});
+      gather(hosted_->all(), rows_, std::span<T>(whole));
+    });
     check_mpi(MPI_Allreduce(whole.data(), x.data(), static_cast<int>(x.size()), type, MPI_SUM,
                             MPI_COMM_WORLD),
               "MPI_Allreduce");

@@ -149,6 +149,48 @@ TEST(mpi_tells_all_processes_what_one_of_them_lacks) {
   CHECK(lacks || why.find("process " + std::to_string(last)) != std::string::npos);
 }
 
+TEST(mpi_tells_all_processes_that_one_has_no_memory_for_a_product) {
+  const auto a = grid2d(5, 5);
+  const auto part = random_partition(a.n(), mpi_place().size, 3);
+  const int last = mpi_place().size - 1;
+  const bool lacks = mpi_place().rank == last;
+  for (const char* kind : kKinds) {
+    BaselineSpec spec = spec_here(kind);
+    spec.spmv = "auto";
+    const std::size_t more_than_there_is = std::size_t{1} << 60;
+    if (lacks) host_gpu::configure({4, true, true, 1, false, more_than_there_is});
+    std::string why;
+    try {
+      make_baseline<double>(a.view(), part, {}, spec);
+    } catch (const OutOfMemory& error) {
+      CHECK(lacks);
+      why = error.what();
+    } catch (const EngineError& error) {
+      why = error.what();
+    }
+    CHECK(why.find("GPU " + std::to_string(last) + " has no room") != std::string::npos);
+  }
+}
+
+TEST(mpi_tells_all_processes_that_one_cannot_return_x) {
+  const auto a = grid2d(5, 5);
+  const auto b = wave(a.n());
+  const auto part = random_partition(a.n(), mpi_place().size, 3);
+  const int last = mpi_place().size - 1;
+  const auto baseline = make_baseline<double>(a.view(), part, {}, spec_here("mpi"));
+  std::vector<double> x(b.size());
+  BaselineSolve how;
+  how.exact_iterations = 2;
+  std::size_t runs = 0;  // in a solve, of which a copy of x is the last
+  for (int k = 0; k < 2; ++k) {
+    const std::size_t before = host_gpu::executed();
+    baseline->solve(b, x, how);
+    runs = host_gpu::executed() - before;
+  }
+  if (mpi_place().rank == last) host_gpu::break_device(last, runs - 1);
+  CHECK_THROWS(EngineError, baseline->solve(b, x, how));
+}
+
 TEST(mpi_ends_a_solve_of_all_processes_where_one_gpu_stops) {
   const auto a = grid2d(9, 9);
   const auto b = wave(a.n());

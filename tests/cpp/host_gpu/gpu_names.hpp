@@ -53,7 +53,8 @@ struct Settings {
   bool peers = true;  // devices reach one another's memory
   bool deferred = false;
   unsigned seed = 1;
-  bool ignore_waits = false;  // for events and NVSHMEM's signals: schedules must then go wrong
+  bool ignore_waits = false;      // for events and NVSHMEM's signals: schedules must then go wrong
+  std::size_t sparse_buffer = 8;  // bytes that the sparse library asks for
 };
 // Nothing may be under way.
 void configure(const Settings& settings);
@@ -66,6 +67,7 @@ std::size_t executed();
 
 gpuError_t launch(Stream* stream, Work work);
 int device_of(const Stream* stream);
+std::size_t sparse_buffer();
 
 }  // namespace host_gpu
 

@@ -83,6 +83,7 @@ gpuError_t gpuMultiprocessors(int* count, int) {
 // New memory holds no zeros: bytes of ones are NaNs.
 gpuError_t gpuMalloc(void** p, std::size_t bytes) {
   *p = std::aligned_alloc(256, (bytes + 255) / 256 * 256);  // as CUDA's
+  if (*p == nullptr) return fail(gpuErrorMemoryAllocation);
   std::memset(*p, 0xff, bytes);
   const Guard guard(machine().mutex);
   machine().memory[*p] = {current_device, bytes};

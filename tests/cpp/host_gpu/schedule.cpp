@@ -129,6 +129,7 @@ std::size_t executed() {
 }
 
 int device_of(const Stream* stream) { return stream->device; }
+std::size_t sparse_buffer() { return machine().settings.sparse_buffer; }
 
 gpuError_t launch(Stream* stream, Work work) {
   const Guard guard(machine().mutex);
