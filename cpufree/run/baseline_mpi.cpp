@@ -146,6 +146,7 @@ class MpiBaseline : public Baseline<T> {
                                           " processes: start as many as there are PEs");
     if (kind_->nccl) library_ = load_collectives(spec_.nccl_library);
     gpu_ = choose_gpu();
+    check(gpuSetDevice(gpu_), "gpuSetDevice");  // or GPU 0 would have a context of each process
     if (kind_->nccl && place_.rank == 0 && library_.make_id(&id_) != 0)
       throw EngineError("NCCL could not make an id (ncclGetUniqueId)");
     const HaloPlan<T> plan = plan_for(matrix, part, order, spec_.pes);

@@ -106,6 +106,21 @@ TEST(mpi_variants_end_after_their_iterations) {
   }
 }
 
+TEST(mpi_processes_have_contexts_on_their_own_gpus_alone) {
+  const auto a = grid2d(8, 8);
+  const auto b = wave(a.n());
+  const auto part = random_partition(a.n(), mpi_place().size, 3);
+  for (const char* kind : kKinds) {
+    BaselineSpec spec = spec_here(kind);
+    spec.spmv = "auto";
+    const auto baseline = make_baseline<double>(a.view(), part, {}, spec);
+    BaselineSolve how;
+    how.exact_iterations = 2;
+    baseline->solve(b, {}, how);
+    CHECK(host_gpu::contexts() == std::set<int>{mpi_place().rank});
+  }
+}
+
 TEST(mpi_refuses_another_number_of_pes_than_processes) {
   const auto a = grid2d(5, 5);
   for (const char* kind : kKinds) {

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <vector>
 
 enum gpuError_t {
@@ -64,6 +65,8 @@ void stop_device(int device, std::size_t after);
 void break_device(int device, std::size_t after);
 // Kernels, copies and collectives that ran since `configure`.
 std::size_t executed();
+// Devices on which this process has had a context since `configure`.
+std::set<int> contexts();
 
 gpuError_t launch(Stream* stream, Work work);
 int device_of(const Stream* stream);

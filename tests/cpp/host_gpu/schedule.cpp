@@ -106,6 +106,7 @@ void configure(const Settings& settings) {
   machine().settings = settings;
   machine().random.seed(settings.seed);
   machine().executed = 0;
+  machine().contexts.clear();
   machine().stopped = machine().broken = -1;
   machine().launches_seldom = std::size_t{1} << draw(6);
   current_device = 0;
@@ -126,6 +127,11 @@ void break_device(int device, std::size_t after) {
 std::size_t executed() {
   const Guard guard(machine().mutex);
   return machine().executed;
+}
+
+std::set<int> contexts() {
+  const Guard guard(machine().mutex);
+  return machine().contexts;
 }
 
 int device_of(const Stream* stream) { return stream->device; }
