@@ -31,12 +31,19 @@ inline void check_mpi(int status, const char* call) {
   throw EngineError(std::string(call) + ": " + text);
 }
 
-// Whether this MPI says, now, that it takes addresses of GPU memory.
-inline bool mpi_takes_gpu_memory() {
-#if defined(MPIX_CUDA_AWARE_SUPPORT)
-  return MPIX_Query_cuda_support() != 0;
+// What this MPI says, now: whether it takes addresses of GPU memory.
+enum class GpuAware { no, yes, not_told };
+
+inline GpuAware mpi_gpu_aware() {
+#if defined(MPIX_CUDA_AWARE_SUPPORT)  // Open MPI, MVAPICH2
+  return MPIX_Query_cuda_support() != 0 ? GpuAware::yes : GpuAware::no;
+#elif defined(MPIX_GPU_SUPPORT_CUDA)  // MPICH and its kin, such as Cray's
+  int takes = 0;
+  if (MPIX_GPU_query_support(MPIX_GPU_SUPPORT_CUDA, &takes) != MPI_SUCCESS)
+    return GpuAware::not_told;
+  return takes != 0 ? GpuAware::yes : GpuAware::no;
 #else
-  return false;
+  return GpuAware::not_told;
 #endif
 }
 

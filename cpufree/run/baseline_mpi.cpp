@@ -60,6 +60,18 @@ int place_on_machine() {
   return place;
 }
 
+// How halos travel over MPI, and by whose word.
+std::string way_of_halos(GpuAware says, std::optional<bool> wanted, bool staged) {
+  std::string text = "this MPI cannot be asked whether it takes addresses of GPU memory";
+  if (says != GpuAware::not_told)
+    text = std::string("this MPI says that it takes ") + (says == GpuAware::no ? "no " : "") +
+           "addresses of GPU memory";
+  text += wanted ? "; as the option gpu_aware has it, " : ": ";
+  text += staged ? "halos are staged through pinned host memory" : "it is given them";
+  if (says == GpuAware::not_told && !wanted) text += "; if it takes them, set gpu_aware to true";
+  return text;
+}
+
 constexpr KindInfo kMpiKinds[] = {
     {"mpi", true, false, false, false, "MPI"},
     {"nccl_mpi", true, false, true, false, "MPI, and NCCL (libnccl.so.2)"},
@@ -168,7 +180,7 @@ class MpiBaseline : public Baseline<T> {
       comm = std::make_unique<NcclOfProcesses<T>>(
           std::make_shared<CollComms>(library_, id_, place_.rank, place_.size));
     } else {
-      comm = std::make_unique<Mpi<T>>(*ranks_.front(), !mpi_takes_gpu_memory(), spec_.wait_limit);
+      comm = std::make_unique<Mpi<T>>(*ranks_.front(), staged_, spec_.wait_limit);
     }
     Driving driving;
     driving.lag = static_cast<std::uint64_t>(spec_.lag);
@@ -194,19 +206,18 @@ class MpiBaseline : public Baseline<T> {
     int length = 0;
     check_mpi(MPI_Get_library_version(version, &length), "MPI_Get_library_version");
     const std::string text(version, at(length));
-    const bool staged = kind_->nccl ? nccl_avoids_peers() : !mpi_takes_gpu_memory();
+    const GpuAware says = mpi_gpu_aware();
+    staged_ = kind_->nccl ? nccl_avoids_peers() : !spec_.gpu_aware.value_or(says == GpuAware::yes);
     facts_.kind = spec_.kind;
     facts_.pes = spec_.pes;
-    facts_.staging = spec_.pes == 1 ? "none" : staged ? "host" : "peer";
+    facts_.staging = spec_.pes == 1 ? "none" : staged_ ? "host" : "peer";
     facts_.versions.emplace_back("mpi", text.substr(0, text.find(',')));
     if (kind_->nccl) {
       facts_.versions.emplace_back("nccl", version_text(library_.version));
       facts_.notes.push_back("NCCL from " + library_.path + ", one process for each GPU");
-      if (staged) facts_.notes.push_back("NCCL_P2P_DISABLE is set: halos pass through the host");
+      if (staged_) facts_.notes.push_back("NCCL_P2P_DISABLE is set: halos pass through the host");
     } else {
-      facts_.notes.push_back(staged ? "this MPI takes no addresses of GPU memory: halos are staged "
-                                      "through pinned host memory"
-                                    : "GPU-aware MPI: it is given addresses of GPU memory");
+      facts_.notes.push_back(way_of_halos(says, spec_.gpu_aware, staged_));
     }
   }
 
@@ -229,6 +240,7 @@ class MpiBaseline : public Baseline<T> {
   CollLibrary library_;  // NCCL, if the kind uses it
   CollId id_;
   int gpu_ = 0;
+  bool staged_ = false;                          // halos pass through the host
   std::vector<std::unique_ptr<Rank<T>>> ranks_;  // until hosted_ has them
   RowsOfPes rows_;
   BaselineFacts facts_;
