@@ -38,7 +38,10 @@ DEVICE_DRIVEN = ("graph_while", "jax")
 WORKER = ("{python}", "-m", "cpufree.bench.worker")
 # Of the extension for processes that mpirun starts; the worker is told which one it is.
 OF_MPI = ("nccl_mpi", "mpi")
-MPI_WORKER = ("mpirun", "-n", "{pes}", "{python}", "-m", "cpufree.bench.mpi_worker")
+# Bound to no core: Open MPI gives each of two processes one, and NCCL puts its threads there. Open
+# MPI and MPICH have the same word for it.
+MPIRUN = ("mpirun", "--bind-to", "none", "-n", "{pes}")
+MPI_WORKER = (*MPIRUN, "{python}", "-m", "cpufree.bench.mpi_worker")
 PEERS_FILE = Path("bench/peers/peers.json")
 
 
