@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -17,6 +20,7 @@ from cpufree.bench.baseline_contender import BaselineContender
 from cpufree.bench.contenders import choose, find, make, parse_peer
 from cpufree.bench.problems import Case, Problem
 from cpufree.bench.stencil import contenders as of_stencils
+from cpufree.env import for_worker
 from cpufree.errors import InvalidInputError, UnsupportedError
 
 KINDS = [
@@ -105,6 +109,20 @@ def test_nccl_of_processes_needs_what_both_need(
     assert find()["mpi"].why_not == ""
     assert find()["nccl_mpi"].why_not == "libnccl.so.2 was not found"
     assert find()["nccl_mpi"].command_for(2)[-2:] == ["cpufree.bench.mpi_worker", "nccl_mpi"]
+
+
+@pytest.mark.skipif(shutil.which("mpirun") is None, reason="no mpirun")
+def test_processes_that_mpirun_starts_are_bound_to_no_core() -> None:
+    tell = "import os; print(sorted(os.sched_getaffinity(0)))"
+    entry = contenders.Entry("mpi", "baseline", (*contenders.MPIRUN, "{python}", "-c", tell))
+    done = subprocess.run(
+        entry.command_for(2),
+        env=for_worker() | {"OMPI_MCA_rmaps_base_oversubscribe": "1"},  # where there is one core
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.stdout.splitlines() == [str(sorted(os.sched_getaffinity(0)))] * 2, done.stderr
 
 
 def test_build_without_baselines_says_so(without_extension: None) -> None:

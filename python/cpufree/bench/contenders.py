@@ -38,14 +38,18 @@ DEVICE_DRIVEN = ("graph_while", "jax")
 WORKER = ("{python}", "-m", "cpufree.bench.worker")
 # Of the extension for processes that mpirun starts; the worker is told which one it is.
 OF_MPI = ("nccl_mpi", "mpi")
-MPI_WORKER = ("mpirun", "-n", "{pes}", "{python}", "-m", "cpufree.bench.mpi_worker")
+# Bound to no core: Open MPI gives each of two processes one, and NCCL puts its threads there. Open
+# MPI and MPICH have the same word for it.
+MPIRUN = ("mpirun", "--bind-to", "none", "-n", "{pes}")
+MPI_WORKER = (*MPIRUN, "{python}", "-m", "cpufree.bench.mpi_worker")
 # What the extensions take, whatever is not between the harness and them alone.
 ENGINE_TUNING = (
     *("threads", "halo", "residency", "ring", "keep", "spread", "compress", "cut"),
     *("boundary_blocks", "launchers", "node_size", "reduce"),
 )
 BASELINE_TUNING = (
-    *("spmv", "threads", "unroll", "lag", "wait_limit", "nccl_library", "nvshmem_library"),
+    *("spmv", "threads", "unroll", "lag", "wait_limit", "gpu_aware"),
+    *("nccl_library", "nvshmem_library"),
 )
 PEERS_FILE = Path("bench/peers/peers.json")
 
