@@ -26,6 +26,7 @@ from .errors import CpufreeError, FileFormatError, InvalidInputError, OutOfMemor
 from .result import counted
 
 if TYPE_CHECKING:
+    from .parts import PartitionLike
     from .problem import CsrMatrix
     from .result import Result
     from .rows import RowSource
@@ -106,6 +107,17 @@ def check_different(*paths: str | None) -> None:
         seen.add(place)
 
 
+def check_not_read(written: Sequence[str | None], read: Sequence[str]) -> None:
+    """Raise InvalidInputError where a file to write is one that is read, the matrix for one."""
+    there = [name for name in read if os.path.exists(name)]
+    for path in filter(None, written):
+        if os.path.exists(path) and any(os.path.samefile(path, name) for name in there):
+            raise InvalidInputError(
+                f"'{path}' holds what is to be read, the matrix or what goes with it: give another "
+                "name for what is written"
+            )
+
+
 def parse_count(text: str, option: str) -> int | str:
     """Return "auto" or a positive number."""
     if text == "auto":
@@ -176,6 +188,29 @@ def read_vector(path: str, matrix: CsrMatrix, name: str) -> NDArray[Any]:
     return as_vector(load_vector(path, n), n, matrix.dtype, name)
 
 
+def read_partition(how: str, pes: int | None) -> PartitionLike:
+    """Return the method of --partition, or the part numbers in the file that it names.
+
+    `pes` is the number of parts, None where nothing has been said of it.
+    """
+    from .io import load_partition
+    from .partition import METHODS
+
+    if how in METHODS:
+        return how
+    if not os.path.exists(how):
+        known = ", ".join(METHODS)
+        raise InvalidInputError(f"--partition {how}: no such file, and none of {known}")
+    return load_partition(how, pes)
+
+
+def pes_of(partition: PartitionLike) -> int:
+    """Return the number of parts in a partition that is given; 1 for a method."""
+    from .parts import count_of
+
+    return 1 if isinstance(partition, str) else count_of(partition)
+
+
 def make_solver(matrix: CsrMatrix | RowSource, check: bool, setup: dict[str, Any]) -> Solver:
     """Partition the matrix and lay it out for the PEs."""
     from .run import Solver
@@ -229,13 +264,7 @@ class Outputs:
         check_can_write(self.out, VECTOR_SUFFIXES)
         check_can_write(self.plot, PLOT_SUFFIXES)
         check_different(self.out, self.json, self.plot)
-        read = [name for name in system if os.path.exists(name)]
-        for path in filter(None, (self.out, self.json, self.plot)):
-            if os.path.exists(path) and any(os.path.samefile(path, name) for name in read):
-                raise InvalidInputError(
-                    f"'{path}' holds the system that is to be solved: give another name for what "
-                    "is written"
-                )
+        check_not_read((self.out, self.json, self.plot), system)
 
     def write(self, result: Result, matrix: Any, source: str, tolerance: float) -> list[str]:
         """Write the files, the solution first; return one line per file.

@@ -32,10 +32,16 @@ class Surroundings:
     out: str | None
     vectors: tuple[str | None, ...]
     """--rhs and --x0."""
+    partition: str = "auto"
 
     def need_of_whole(self) -> str | None:
-        """Return which file rules own rows out; None: no one."""
+        """Return which option rules own rows out; None: no one."""
         assert self.team is not None
+        if self.partition not in ("auto", "contiguous"):
+            return (
+                f"--partition {self.partition} is for matrices that each process has as a whole, "
+                "for ranks keep the rows that they are given"
+            )
         if not can_write_together(self.out, self.team):
             return (
                 f"cannot write '{self.out}': ranks that have own rows alone write x together, into "

@@ -185,6 +185,28 @@ def update(team: ranks.Team) -> None:
     say("the same bits")
 
 
+def given_partition(team: ranks.Team) -> None:
+    """Share a matrix out by part numbers."""
+    import cpufree
+
+    part = np.arange(100) // 5 % team.size
+    with cpufree.Solver(
+        sp.eye_array(100).tocsr(), engine="cpu_processes", partition=part
+    ) as solver:
+        assert np.array_equal(solver.rows, np.flatnonzero(part == team.rank))
+        assert solver.solve(np.ones(100)).converged
+    say("its rows")
+
+
+def other_partition(team: ranks.Team) -> None:
+    """Rank 1 has other part numbers, in the middle of many."""
+    import cpufree
+
+    part = np.arange(5000) % team.size
+    part[2500] = team.rank
+    cpufree.Solver(sp.eye_array(5000).tocsr(), engine="cpu_processes", partition=part)
+
+
 def other_update(team: ranks.Team) -> None:
     """Rank 1 has other new values."""
     import cpufree

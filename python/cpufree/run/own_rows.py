@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from ..env import Env
 from ..errors import InvalidInputError
+from ..parts import PartitionLike
 from ..ranks import Team
 from ..rows import RowSlab, RowSource, rows_of_rank
 from ..validate import SYMMETRY_TOLERANCE
@@ -41,7 +42,7 @@ def lay_out(
     rows: RowSlab | RowSource,
     asked: Asked,
     env: Env,
-    sharing: tuple[str, str | bool],
+    sharing: tuple[PartitionLike, str | bool],
     check: bool,
     dtype: npt.DTypeLike | None,
     laps: Laps,
@@ -80,7 +81,7 @@ def lay_out(
     return OwnRows(layout, rows.shape[0], first, last, kind)
 
 
-def require_possible(team: Team | None, sharing: tuple[str, str | bool]) -> None:
+def require_possible(team: Team | None, sharing: tuple[PartitionLike, str | bool]) -> None:
     """Raise InvalidInputError where rows cannot stay as they are given."""
     if team is None:
         raise InvalidInputError(
@@ -88,9 +89,10 @@ def require_possible(team: Team | None, sharing: tuple[str, str | bool]) -> None
             "'cpu_processes' in a program that a launcher has started ('cpufree run -n N ...')"
         )
     partition, reorder = sharing
-    if partition not in ("auto", "contiguous"):
+    if not isinstance(partition, str) or partition not in ("auto", "contiguous"):
+        what = repr(partition) if isinstance(partition, str) else "given"
         raise InvalidInputError(
-            f"partition is {partition!r}, but ranks own the rows that they are given: leave it "
+            f"partition is {what}, but ranks own the rows that they are given: leave it "
             "out, and number the rows so that those of a part are together"
         )
     if reorder not in ("auto", "natural", False):

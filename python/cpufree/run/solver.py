@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from ..env import Env
 from ..errors import CpufreeError, InvalidInputError
+from ..parts import PartitionLike, as_parts
 from ..problem import as_csr, as_vector, cuda_device
 from ..result import Result
 from ..rows import RowSlab, RowSource
@@ -48,7 +49,8 @@ class Solver:
         gpus: which GPUs: "auto", "all", device numbers as a list, or a text such as "0,2-5".
             Numbers are CUDA's, which counts what CUDA_VISIBLE_DEVICES leaves.
         reorder: "auto", True or "rcm", False or "natural": order of rows inside a PE.
-        partition: "auto", "metis", "contiguous": which PE owns which rows.
+        partition: which PE owns which rows: "auto", "metis", "contiguous", or the number of its PE
+            for each row, from 0, shape (n,); pes "auto" is then as many as there are parts.
         check: test that A is symmetric, finite and has a positive diagonal. False spares the time;
             what it would have found shows as DIVERGED_INDEFINITE_MAT, DIVERGED_NANORINF, or not.
         dtype: float32 or float64, in which to solve; default that of A.
@@ -66,7 +68,7 @@ class Solver:
         engine: str = "auto",
         gpus: Any = "auto",
         reorder: str | bool = "auto",
-        partition: str = "auto",
+        partition: PartitionLike = "auto",
         check: bool = True,
         dtype: npt.DTypeLike | None = None,
         _right: Any = None,  # of solve: its b, for the type and the GPU
@@ -82,10 +84,14 @@ class Solver:
         laps.lap("start")
         self._team = in_processes.team_for(named, self._asked)
         laps.lap("join")
-        self._sharing, self._check = (partition, reorder), check
+        self._check = check
         self._lock, self._closed = Turns("this Solver"), False
         self._unasked = named == "auto"
         with self._working():
+            given = partition if isinstance(partition, str) else as_parts(partition).copy()
+            self._sharing = (given, reorder)
+            if self._team is None:  # which has a PE in each process
+                self._asked = self._asked.for_partition(given, self._env)
             rows = isinstance(A, (RowSlab, RowSource))
             source = A if rows else as_csr(A)
             kind = dtype if _right is None else solve_dtype(source, _right)
