@@ -43,7 +43,7 @@ CPP_SPLIT_ROOMS = {"engines"}
 PYTHON_ROWS: list[set[str]] = [
     {"errors", "env"},
     {"problem", "rows", "io", "cache", "validate", "generate", "partition", "quotient", "ranks"}
-    | {"parts"},
+    | {"parts", "arrangement"},
     {"result", "run", "stencil", "_core", "_baselines", "_baselines_mpi"},
     {"__init__", "model", "simulate", "trace", "compiler", "dace"},
     {"display", "info", "plot", "doctor", "commands", "stencil_command", "stencil_input"}

@@ -1,4 +1,4 @@
-"""The command line: `cpufree solve`, `stencil`, `info`, `generate`, `suite`, `doctor`, `bench`.
+"""The command line: `cpufree solve`, `stencil`, `info`, `convert`, `generate`, `suite`, ...
 
 Reports go to stdout; progress, notes and errors go to stderr. The exit code tells why a solve
 ended (docs/cli.md).
@@ -31,7 +31,16 @@ from .commands import (
 )
 from .env import Env
 from .errors import CpufreeError
-from .matrix_commands import GENERATE_EPILOG, INFO_EPILOG, SUITE_EPILOG, generate, info, suite
+from .matrix_commands import (
+    CONVERT_EPILOG,
+    GENERATE_EPILOG,
+    INFO_EPILOG,
+    SUITE_EPILOG,
+    convert,
+    generate,
+    info,
+    suite,
+)
 from .rank_commands import EPILOG as RUN_EPILOG
 from .rank_commands import as_rank, end_of_rank, run, silent_copies
 from .solve_command import SolveWork
@@ -222,6 +231,7 @@ app.command(
 
 
 app.command("info", epilog=INFO_EPILOG)(info)
+app.command("convert", epilog=CONVERT_EPILOG)(convert)
 app.command("generate", epilog=GENERATE_EPILOG)(generate)
 app.command("suite", epilog=SUITE_EPILOG)(suite)
 

@@ -1,13 +1,14 @@
-"""The commands about matrices alone: `cpufree info`, `generate`, `suite`."""
+"""The commands about matrices alone: `cpufree info`, `convert`, `generate`, `suite`."""
 
 from __future__ import annotations
 
 import dataclasses
+from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
+from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
 from . import display
@@ -21,7 +22,12 @@ from .commands import (
     read_partition,
     write_json,
 )
-from .errors import MatrixError
+from .errors import InvalidInputError, MatrixError
+from .result import counted
+
+if TYPE_CHECKING:
+    from .parts import PartitionLike
+    from .problem import CsrMatrix
 
 INFO_EPILOG = """
 [bold]Examples[/bold]
@@ -88,6 +94,95 @@ def info(
             paper.print(Text(f"  partition in {save}"))
     if json_:
         write_json(json_, content)
+
+
+CONVERT_EPILOG = """
+[bold]Examples[/bold]
+
+  cpufree convert A.mtx.gz --out A.cpufree
+
+  cpufree convert A.mtx --parts 8 --out A8.cpufree
+
+  cpufree run -n 8 solve A8.cpufree --input rows --rhs b.npy --out x.npy
+"""
+
+
+class Reorder(str, Enum):
+    """Orders of rows inside a part."""
+
+    auto = "auto"
+    rcm = "rcm"
+    natural = "natural"
+
+
+def convert(
+    matrix: Annotated[str, typer.Argument(metavar="A", help="The matrix, as for solve.")],
+    out: Annotated[
+        str, typer.Option(metavar="FILE", help="What to write: .mtx, .mtx.gz, .npz or .cpufree.")
+    ],
+    parts: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=1024,
+            metavar="N",
+            help="Bring the rows of each of N parts together, for N processes that read their own "
+            "rows (.cpufree only). b and x stay in the order of A.",
+        ),
+    ] = None,
+    partition: Annotated[
+        str,
+        typer.Option(
+            metavar="HOW", help="The parts: auto, metis, contiguous, or a file of part numbers."
+        ),
+    ] = "auto",
+    reorder: Annotated[
+        Reorder, typer.Option(help="Order of rows inside a part, as solve would choose it.")
+    ] = Reorder.auto,
+    check: Annotated[
+        bool, typer.Option("--check/--no-check", help="With parts: check that solve accepts A.")
+    ] = True,
+) -> None:
+    """Write a matrix in another format, or with the rows of each part together."""
+    from .io import save_matrix
+
+    check_can_write(out, MATRIX_SUFFIXES)
+    check_not_read((out,), (matrix, partition))
+    given = read_partition(partition, parts)
+    if parts is None and not isinstance(given, str):
+        parts = pes_of(given)
+    if parts is None and (partition, reorder) != ("auto", Reorder.auto):
+        raise typer.BadParameter("give the number of parts, too", param_hint="--parts")
+    if parts is not None and not out.endswith(".cpufree"):
+        raise InvalidInputError(f"cannot write parts to '{out}': .cpufree files alone have them")
+    notes = Console(stderr=True, highlight=False)
+    paper = display.report_console()
+    system = load_system(matrix, notes)
+    if parts is None:
+        save_matrix(out, system)
+    else:
+        paper.print(_write_parts(out, system, parts, given, reorder.value, check))
+    size = f"{display.number(system.shape[0])} rows, {display.number(system.nnz)} nonzeros"
+    paper.print(Text(f"{out}: {size}" + (f", {counted(parts, 'part')}" if parts else "")))
+
+
+def _write_parts(
+    out: str, system: CsrMatrix, parts: int, how: PartitionLike, reorder: str, check: bool
+) -> RenderableType:
+    """Write a matrix with the rows of each part together; return what there is to tell."""
+    from .arrangement import Arrangement
+    from .cache import write_cache
+    from .partition import choose_order
+    from .partition import partition as share_out
+    from .validate import check_spd_input
+
+    if check:  # ranks that find something wrong later cannot name rows as they are numbered in A
+        check_spd_input(system)
+    found = share_out(system, parts, how)
+    ordering = choose_order(system, found.part, reorder)
+    write_cache(out, system, Arrangement.of(found.part, parts, ordering.order))
+    table = display.partition_report(found.report, found.method, found.why)
+    return Group(table, Text(f"  {ordering.why}"))
 
 
 GENERATE_EPILOG = """

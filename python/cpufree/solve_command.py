@@ -101,8 +101,10 @@ class SolveWork:
             )
         outputs, together = self.outputs, ""
         if outputs.out and not gather:
-            rows = solver.rows if problem.own is None else problem.own.range
-            mine = result.x[rows] if problem.own is None else result.x
+            if problem.own is None:
+                rows, mine = solver.rows, result.x[solver.rows]
+            else:
+                rows, mine = problem.own.places(result.x)
             together = write_together(
                 outputs.out, (problem.matrix.shape[0],), rows, mine, "solution"
             )

@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from cpufree.ranks import Team
+
 SMALL = "gen:poisson2d?nx=40,ny=40"
 PROGRAM = Path(__file__).with_name("rank_program.py")
 LIMIT = "30"  # CPUFREE_JOIN_LIMIT: machines under test are slow
@@ -80,6 +82,14 @@ def team(
     """Run a program of the tests as so many ranks."""
     words = [str(program), what]
     return finish([start(words, rank, ranks, place, **more) for rank in range(ranks)])
+
+
+def team_of(rank: int = 0, machines: tuple[str, ...] = ("here", "here")) -> Team:
+    """Return a team that cannot talk."""
+    team: Team = object.__new__(Team)
+    team.rank, team.size = rank, len(machines)
+    team.members = [{"machine": machine} for machine in machines]
+    return team
 
 
 def all_say(ended: Sequence[Ended], words: str, ranks: Sequence[int]) -> None:

@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from cli_runner import Run, runner
-from ranks_here import launched, team
+from ranks_here import launched, team, team_of
 
 import cpufree
 from cpufree import Solver
 from cpufree.errors import FileFormatError, InvalidInputError
 from cpufree.io import load_partition, save_partition
+from cpufree.own_system import Surroundings, choose_rows
 from cpufree.partition import metis_parts, partition
 from cpufree.parts import as_parts
 from cpufree.problem import as_csr
@@ -224,10 +225,8 @@ def test_ranks_read_a_partition_each(tmp_path: Path) -> None:
     assert "given partition" in json.loads(report.read_text())["why"]
 
 
-def test_own_rows_are_not_partitioned(tmp_path: Path) -> None:
-    save_partition(tmp_path / "A.part.3", STRIPES)
-    ended = launched("solve", POISSON, "--input", "rows", "--partition", str(tmp_path / "A.part.3"))
-    assert ended.code == 3, ended
-    said = " ".join(ended.err.split())
-    assert "is for matrices that each process has as a whole" in said
-    assert said.endswith("or use --input whole")
+def test_own_rows_are_not_partitioned() -> None:
+    around = Surroundings(team_of(), "auto", None, (None,), partition="A.part.3")
+    with pytest.raises(InvalidInputError, match=r"has as a whole.*or use --input whole"):
+        choose_rows(POISSON, "rows", around)
+    assert choose_rows("gen:poisson1d?n=9000000", "auto", around) is None

@@ -102,22 +102,26 @@ def open_rows(source: PathLike) -> RowSource:
         if rows is None:
             raise InvalidInputError(
                 f"{name}: this generator makes whole matrices alone; save it as a .cpufree file "
-                "('cpufree generate'), of which ranks read their own rows"
+                "('cpufree convert gen:... --parts N'), of which ranks read their own rows"
             )
         return rows
     path, suffix = check_file(source, MATRIX_SUFFIXES)
     if suffix != ".cpufree":
         raise FileFormatError(
             f"{path}: rows by themselves are read from .cpufree files only; make one once: "
-            "cpufree.save_matrix('A.cpufree', cpufree.load_matrix(path))",
+            f"cpufree convert {path} --parts N --out A.cpufree",
             path,
         )
     with reading(path, suffix):
         return CachedRows(path)
 
 
-def load_rows_of_vector(path: PathLike, n: int, first: int, last: int) -> NDArray[Any]:
+def load_rows_of_vector(
+    path: PathLike, n: int, first: int, last: int, numbers: NDArray[np.intp] | None = None
+) -> NDArray[Any]:
     """Return entries [first, last) of the n numbers of a .npy file, reading no others.
+
+    `numbers`: the entries to return instead, in this order.
 
     Raises:
         FileFormatError: missing, damaged, or of another format.
@@ -135,8 +139,27 @@ def load_rows_of_vector(path: PathLike, n: int, first: int, last: int) -> NDArra
                 f"{path}: has shape {vector.shape}, but the matrix has {n} rows; ({n},) is needed"
             )
         dtype = np.float32 if vector.dtype.name == "float32" else np.float64
-        own = vector.reshape(n)[first:last]
-        return np.array(as_vector(own, last - first, dtype, str(path), first))
+        if numbers is None:
+            own = vector.reshape(n)[first:last]
+            return np.array(as_vector(own, last - first, dtype, str(path), first))
+        own = np.empty(numbers.size, vector.dtype)
+        rising = np.argsort(numbers)  # each page of the file is read once
+        own[rising] = vector.reshape(n)[numbers[rising]]
+        return as_numbered(own, numbers, dtype, str(path))
+
+
+def as_numbered(
+    own: NDArray[Any], numbers: NDArray[np.intp], dtype: Any, name: str
+) -> NDArray[Any]:
+    """Return `as_vector` of entries that have these numbers in the vector of this name."""
+    try:
+        return as_vector(own, numbers.size, dtype, name)
+    except VectorError:
+        if own.dtype.kind in "fiub":
+            with np.errstate(over="ignore"):
+                k = int(np.argmin(np.isfinite(own.astype(dtype))))
+            as_vector(own[k : k + 1], 1, dtype, name, int(numbers[k]))
+        raise
 
 
 def load_vector(path: PathLike, n: int) -> NDArray[Any]:

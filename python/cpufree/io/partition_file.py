@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cpufree.cache import atomic_write
+from cpufree.cache import atomic_write, read_parts
 from cpufree.errors import FileFormatError, InvalidInputError
 from cpufree.io.files import PathLike, reading, regular_file
 from cpufree.parts import Int32s, as_parts
@@ -25,6 +25,7 @@ def load_partition(path: PathLike, pes: int | None = None) -> Int32s:
     Args:
         path: a text with one number a line, such as METIS's `gpmetis` writes (A.graph.part.8), or a
             .npy file of whole numbers, shape (n,); row i has the i-th of them, parts count from 0.
+            Or a .cpufree file whose rows lie by parts: these.
         pes: how many parts there may be; None: not known yet.
 
     Raises:
@@ -32,9 +33,12 @@ def load_partition(path: PathLike, pes: int | None = None) -> Int32s:
             line, or the place.
     """
     file = regular_file(path)
-    with reading(file, ".npy" if file.suffix.lower() == ".npy" else "text"):
+    suffix = file.suffix.lower()
+    with reading(file, suffix if suffix in (".npy", ".cpufree") else "text"):
         try:
-            if file.suffix.lower() == ".npy":
+            if suffix == ".cpufree":
+                return as_parts(read_parts(file), pes, str(path))
+            if suffix == ".npy":
                 array = np.load(file, mmap_mode="r", allow_pickle=False)
                 return np.array(as_parts(array, pes, str(path)))
             numbers = _read_text(path, file)

@@ -35,6 +35,8 @@ class OwnRows:
     last: int
     """Rows [first, last) are this rank's."""
     dtype: np.dtype[Any]
+    numbers: npt.NDArray[np.intp] | None
+    """Of this rank's rows, where they lie in another order in the matrix."""
 
 
 def lay_out(
@@ -75,10 +77,13 @@ def lay_out(
     where = in_processes.place(team, asked, env, size)
     laps.lap("place")
     odd = oddness(plan.asymmetry)  # the system takes the plan away
-    as_given = Sharing(None, None, [f"own rows: {_origin(rows)}"], [])
+    notes, numbers = [], None
+    if isinstance(rows, RowSource):
+        notes, numbers = [rows.note(team.size)], rows.numbers(first, last)
+    as_given = Sharing(None, None, [f"own rows: {_origin(rows)}"], [*filter(None, notes)])
     layout = layout_of(core.make_slab_system(plan, where), where, as_given, odd, laps)
     layout.warnings.extend(balance_warning(layout.plan["imbalance"]))
-    return OwnRows(layout, rows.shape[0], first, last, kind)
+    return OwnRows(layout, rows.shape[0], first, last, kind, numbers)
 
 
 def require_possible(team: Team | None, sharing: tuple[PartitionLike, str | bool]) -> None:

@@ -59,6 +59,8 @@ class Solver:
     UnsupportedError for an engine or GPUs that are not here, OutOfMemoryError.
     """
 
+    _numbers: npt.NDArray[np.intp] | None = None  # of own rows that lie in another order
+
     def __init__(
         self,
         A: Any,
@@ -181,7 +183,7 @@ class Solver:
             self._team, rows, self._asked, self._env, self._sharing, self._check, dtype, laps
         )
         self.shape, self.dtype = (own.n, own.n), own.dtype
-        self._rows = range(own.first, own.last)
+        self._rows, self._numbers = range(own.first, own.last), own.numbers
         return own.layout
 
     def _own_rows(self, layout: Layout) -> npt.NDArray[np.intp] | range | None:
@@ -244,7 +246,12 @@ class Solver:
 
     @property
     def rows(self) -> npt.NDArray[np.intp]:
-        """Numbers of the rows that this process owns: all of them, where it works alone."""
+        """Numbers of the rows that this process owns: all of them, where it works alone.
+
+        Vectors of own rows, as RowSlab and open_rows have, are in this order.
+        """
+        if self._numbers is not None:
+            return self._numbers.copy()
         rows = range(self.shape[0]) if self._rows is None else self._rows
         return np.arange(rows.start, rows.stop) if isinstance(rows, range) else rows.copy()
 
