@@ -20,6 +20,7 @@ from .commands import (
     load_system,
     pes_of,
     read_partition,
+    stage,
     write_json,
 )
 from .errors import InvalidInputError, MatrixError
@@ -145,6 +146,7 @@ def convert(
 ) -> None:
     """Write a matrix in another format, or with the rows of each part together."""
     from .io import save_matrix
+    from .validate import check_spd_input
 
     check_can_write(out, MATRIX_SUFFIXES)
     check_not_read((out,), (matrix, partition))
@@ -161,23 +163,29 @@ def convert(
     if parts is None:
         save_matrix(out, system)
     else:
-        paper.print(_write_parts(out, system, parts, given, reorder.value, check))
+        if check:  # ranks that find something wrong cannot name rows as they are numbered in A
+            check_spd_input(system)
+        paper.print(
+            stage(
+                notes,
+                "partitioning",
+                lambda: _write_parts(out, system, parts, given, reorder.value),
+                lambda _: counted(parts, "part"),
+            )
+        )
     size = f"{display.number(system.shape[0])} rows, {display.number(system.nnz)} nonzeros"
     paper.print(Text(f"{out}: {size}" + (f", {counted(parts, 'part')}" if parts else "")))
 
 
 def _write_parts(
-    out: str, system: CsrMatrix, parts: int, how: PartitionLike, reorder: str, check: bool
+    out: str, system: CsrMatrix, parts: int, how: PartitionLike, reorder: str
 ) -> RenderableType:
     """Write a matrix with the rows of each part together; return what there is to tell."""
     from .arrangement import Arrangement
     from .cache import write_cache
     from .partition import choose_order
     from .partition import partition as share_out
-    from .validate import check_spd_input
 
-    if check:  # ranks that find something wrong later cannot name rows as they are numbered in A
-        check_spd_input(system)
     found = share_out(system, parts, how)
     ordering = choose_order(system, found.part, reorder)
     write_cache(out, system, Arrangement.of(found.part, parts, ordering.order))

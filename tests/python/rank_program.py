@@ -198,15 +198,6 @@ def given_partition(team: ranks.Team) -> None:
     say("its rows")
 
 
-def other_partition(team: ranks.Team) -> None:
-    """Rank 1 has other part numbers, in the middle of many."""
-    import cpufree
-
-    part = np.arange(5000) % team.size
-    part[2500] = team.rank
-    cpufree.Solver(sp.eye_array(5000).tocsr(), engine="cpu_processes", partition=part)
-
-
 def rows_by_parts(team: ranks.Team) -> None:
     """Solve from a file of rows by parts, of which one is empty: the bits of the whole matrix."""
     import cpufree

@@ -87,8 +87,10 @@ def open_rows(source: PathLike) -> RowSource:
     """Return a matrix whose rows are read, or made, where they are wanted.
 
     Args:
-        source: a cache file (.cpufree), or `gen:NAME?key=value,...` of a generator whose rows are
-            made apart from one another: poisson1d, poisson2d, poisson3d, stencil27.
+        source: a cache file (.cpufree; where its rows lie by parts, each rank takes one, and
+            `Solver.rows` tells which rows of the matrix these are), or `gen:NAME?key=value,...` of
+            a generator whose rows are made apart from one another: poisson1d, poisson2d, poisson3d,
+            stencil27.
 
     Raises:
         FileFormatError: missing, damaged, or a format that is not read by rows.

@@ -36,8 +36,8 @@ class Solver:
         A: n × n, sparse, symmetric positive definite: SciPy sparse, dense NumPy, CsrMatrix, a
             matrix of CuPy or PyTorch, or the path of a file. It is copied; later changes have no
             effect, but see `update`. In several processes also a RowSlab, the rows of this one
-            alone, or what open_rows returns. Then all vectors are those of its rows, and partition
-            and reorder are left out.
+            alone, or what open_rows returns. Then all vectors are those of its rows, in the order
+            of `rows`, and partition and reorder are left out.
         pes: number of PEs, "auto". On the engine cuda_p2p a PE is a GPU, on the CPU engine a group
             of threads, and auto is 1.
         blocks: blocks for each PE, "auto" (a GPU: as many as run at once; the CPU engine, whose
