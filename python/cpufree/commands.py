@@ -204,6 +204,14 @@ def read_partition(how: str, pes: int | None) -> PartitionLike:
     return load_partition(how, pes)
 
 
+def check_length(partition: PartitionLike, matrix: CsrMatrix, how: str) -> None:
+    """Raise InvalidInputError unless what `read_partition` gave of `how` is for this matrix."""
+    from .parts import require_length
+
+    if not isinstance(partition, str):
+        require_length(partition, matrix.shape[0], how)
+
+
 def pes_of(partition: PartitionLike) -> int:
     """Return the number of parts in a partition that is given; 1 for a method."""
     from .parts import count_of

@@ -16,6 +16,7 @@ from .commands import (
     MATRIX_SUFFIXES,
     check_can_write,
     check_different,
+    check_length,
     check_not_read,
     load_system,
     pes_of,
@@ -77,6 +78,7 @@ def info(
     notes = Console(stderr=True, highlight=False)
     paper = display.report_console(stderr=json_ == "-")
     system = load_system(matrix, notes)
+    check_length(given, system, partition)
     facts = matrix_info(system)
     try:
         check_spd_input(system)
@@ -160,6 +162,7 @@ def convert(
     notes = Console(stderr=True, highlight=False)
     paper = display.report_console()
     system = load_system(matrix, notes)
+    check_length(given, system, partition)
     if parts is None:
         save_matrix(out, system)
     else:

@@ -14,6 +14,7 @@ from . import display, ranks
 from .commands import (
     Outputs,
     check_answer,
+    check_length,
     load_system,
     make_solver,
     read_partition,
@@ -72,6 +73,7 @@ class SolveWork:
             pes = self.setup["pes"] if team is None else team.size
             partition = read_partition(self.partition, pes if isinstance(pes, int) else None)
             system = load_system(self.matrix, notes)
+            check_length(partition, system, self.partition)
             b = right_hand_side(self.rhs, system)
             guess = None if self.x0 is None else read_vector(self.x0, system, "x0")
             return Problem(system, b, guess, float(np.linalg.norm(b)), partition)

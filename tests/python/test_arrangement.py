@@ -286,7 +286,7 @@ def test_convert_takes_a_partition_and_an_order(
         (("--partition", "metis", "--out", "B.cpufree"), 2, "give the number of parts, too"),
         (("--out", "A.npz"), 3, "'A.npz' holds what is to be read"),
         (("--out", "B.mat"), 3, "the name must end in one of"),
-        (("--partition", "short.npy", "--out", "B.cpufree"), 3, "but the matrix has 90 rows"),
+        (("--partition", "short.npy", "--out", "B.cpufree"), 3, "short.npy has 89 part numbers"),
     ],
 )
 def test_convert_refuses_before_it_writes(
