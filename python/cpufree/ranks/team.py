@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import RankFailedError
+from ..errors import RankFailedError, WaitTimeoutError
 from . import wire
 from .hub import CALL_LIMIT, ENDED, FAILED, Hub
 
@@ -175,7 +175,11 @@ class Team:
             code = FAILED
             if self._code_of is not None and isinstance(error, Exception):
                 code = self._code_of(error)
-            self.fail(" ".join(str(error).split()) or type(error).__name__, code)
+            if isinstance(error, WaitTimeoutError):  # in all members, about one of them
+                late = late_rank(error.waits, self.rank)
+                self.fail(f"rank {late} was waited for: {error}", code, about=late)
+            else:
+                self.fail(" ".join(str(error).split()) or type(error).__name__, code)
             raise
         finally:
             self._code_of = before
@@ -257,6 +261,22 @@ class Team:
         if self._verdict.teller == self.rank:
             print(f"cpufree: error: {self._verdict.message}", file=sys.__stderr__, flush=True)
         os._exit(self._verdict.code)
+
+
+def late_rank(waits: Sequence[Mapping[str, Any]], missing: int) -> int:
+    """Return which rank kept the others waiting, from who waited for whom; `missing`: nobody did.
+
+    That is one which did not wait itself, or less than half as long as others for it; else the one
+    that was waited for longest.
+    """
+    longest: dict[int, float] = {}
+    for wait in waits:
+        longest[wait["pe"]] = max(longest.get(wait["pe"], 0.0), wait["seconds"])
+    ordered = sorted(waits, key=lambda wait: -wait["seconds"])
+    for wait in ordered:
+        if 2.0 * longest.get(wait["waits_for_pe"], 0.0) < wait["seconds"]:
+            return int(wait["waits_for_pe"])
+    return int(ordered[0]["waits_for_pe"]) if ordered else missing
 
 
 def _pack(arrays: Arrays) -> bytes:
