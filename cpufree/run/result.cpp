@@ -90,13 +90,19 @@ WaitTimeout::WaitTimeout(std::vector<BlockReport> blocks)
           describe_waits(blocks) + "\n  if the machine was merely overloaded, raise wait_limit"),
       blocks_(std::move(blocks)) {}
 
-void report_waits(Team* team, const std::vector<WaitRecord>& records, int blocks, bool gave_up) {
+void report_waits(Team* team, const std::vector<WaitRecord>& records, int blocks, bool gave_up,
+                  double wait_limit) {
   if (team == nullptr) {
     if (gave_up) throw WaitTimeout(block_reports(records, blocks));
     return;
   }
-  if (most(*team, "end of a kernel", gave_up ? 1 : 0) == 0) return;
-  throw WaitTimeout(block_reports(join(*team, "records of waits", records), blocks));
+  const double seconds = kAnswerSeconds + (gave_up ? 0.0 : wait_limit);
+  const std::vector<std::int32_t> mine{gave_up ? 1 : 0};
+  const auto all =
+      joined<std::int32_t>(team->all_gather_within("end of a kernel", bytes_of(mine), seconds));
+  if (std::ranges::max(all) == 0) return;
+  const auto parts = team->all_gather_within("records of waits", bytes_of(records), kAnswerSeconds);
+  throw WaitTimeout(block_reports(joined<WaitRecord>(parts), blocks));
 }
 
 }  // namespace cpufree
