@@ -36,8 +36,11 @@ VARIABLES = {
 _NOT_OURS = {"CPUFREE_DATA"}
 _LARGEST_COUNT = 2**31 - 1
 _LARGEST_DEVICE = 1023  # the core takes 1024 PEs
-# Seconds that processes wait for one another to come, once the first is there.
-JOIN_LIMIT = 10.0
+# Seconds that processes wait for one another to come, once the first is there: with the time that
+# programs take to start, all end within 10 s where one never comes. `cpufree run` tells at once of
+# one that has ended, so that those which merely start slowly have more time.
+JOIN_LIMIT = 8.0
+_LAUNCHED_JOIN_LIMIT = 60.0
 
 
 @dataclass(frozen=True)
@@ -127,6 +130,8 @@ def for_rank(rank: int, ranks: int, rendezvous: str, job: str) -> dict[str, str]
         "CPUFREE_RENDEZVOUS": rendezvous,
         "CPUFREE_JOB": job,
     }
+    if not os.environ.get("CPUFREE_JOIN_LIMIT", "").strip():
+        mine["CPUFREE_JOIN_LIMIT"] = f"{_LAUNCHED_JOIN_LIMIT:g}"
     return {**os.environ, **mine}
 
 

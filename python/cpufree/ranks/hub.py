@@ -13,11 +13,12 @@ import contextlib
 import socket
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from . import wire
+from .ends import too_early
 
 # Seconds that one member may come later to a round than another: far beyond any difference between
 # ranks that do the same, which may read a matrix meanwhile. Members may ask for less.
@@ -50,8 +51,16 @@ class Hub:
     """Serves a team; ends once all members have left, or the team has failed."""
 
     def __init__(
-        self, listener: socket.socket, ranks: int, job: str, version: str, join_limit: float
+        self,
+        listener: socket.socket,
+        ranks: int,
+        job: str,
+        version: str,
+        join_limit: float,
+        ended: Callable[[], Mapping[int, str]] = dict,
     ) -> None:
+        """Serve `ranks` members; `ended` tells which of them have ended before they came."""
+        self._ended_early = ended
         self._listener = listener
         self._ranks, self._job, self._version = ranks, job, version
         self._join_limit = join_limit
@@ -103,6 +112,10 @@ class Hub:
     def _look_at_clock(self) -> None:
         """Fail where a member is late; the lock is held."""
         now = time.monotonic()
+        if not self._complete and self._verdict is None:
+            for rank, how in self._ended_early().items():
+                if rank not in self._members:
+                    self._fail(rank, too_early(how))
         if not self._complete and self._verdict is None and now > self._latest:
             missing = [rank for rank in range(self._ranks) if rank not in self._members]
             self._fail(

@@ -13,10 +13,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from types import FrameType
 
 from ..env import for_rank
 from ..errors import EngineError
+from .ends import spell, write
 
 # Seconds for the others to end by themselves once one has failed: they know why, and say so.
 GRACE = 8.0
@@ -42,10 +44,11 @@ def launch(command: Sequence[str], ranks: int) -> int:
         processes: list[subprocess.Popen[bytes]] = []
         try:
             job = secrets.token_hex(16)
+            meeting = Path(folder) / "rank0"
             for rank in range(ranks):
-                environment = for_rank(rank, ranks, f"local:{folder}/rank0", job)
+                environment = for_rank(rank, ranks, f"local:{meeting}", job)
                 processes.append(_start(command, rank, environment))
-            _watch(processes, asked_to_end)
+            _watch(processes, asked_to_end, meeting)
         finally:
             _end(processes)
     return _exit_code([_code(process) for process in processes])
@@ -92,8 +95,11 @@ def _signals() -> Iterator[list[int]]:
             signal.signal(number, handler)
 
 
-def _watch(processes: Sequence[subprocess.Popen[bytes]], asked_to_end: list[int]) -> None:
+def _watch(
+    processes: Sequence[subprocess.Popen[bytes]], asked_to_end: list[int], meeting: Path
+) -> None:
     """Return once all have ended, or it is time to end those that have not."""
+    ends: dict[int, str] = {}
     end = float("inf")
     looked, paused = time.monotonic(), 0.0
     while True:
@@ -101,12 +107,18 @@ def _watch(processes: Sequence[subprocess.Popen[bytes]], asked_to_end: list[int]
         running = [rank for rank, code in enumerate(codes) if code is None]
         if not running:
             return
+        if len(ends) < len(codes) - len(running):
+            new = {rank: spell(code) for rank, code in enumerate(codes) if code is not None}
+            ends = {**ends, **new}  # who has ended first comes first
+            write(meeting, ends)
         now = time.monotonic()
         stopped = [rank for rank in running if _is_stopped(processes[rank])]
         if any(codes):  # who is stopped ends in no time, however long that is
             end = min(end, now + GRACE) if len(stopped) < len(running) else now
         ended = signal.SIGTERM in asked_to_end or asked_to_end.count(signal.SIGINT) > 1
         if ended or now >= end:
+            if len(stopped) < len(running) and not ended:
+                _tell_end(codes)
             return
         some = 0 < len(stopped) < len(codes)
         paused = paused + min(now - looked, _LONGEST_NAP) if some else 0.0
@@ -118,6 +130,16 @@ def _watch(processes: Sequence[subprocess.Popen[bytes]], asked_to_end: list[int]
                 "ended"
             )
         time.sleep(_NAP)
+
+
+def _tell_end(codes: Sequence[int | None]) -> None:
+    """Say which rank has failed: those that may know why are to be ended."""
+    rank, code = next((rank, code) for rank, code in enumerate(codes) if code)
+    print(
+        f"cpufree: rank {rank} has ended {spell(code)}; those that still ran {GRACE:g} s later "
+        "are ended",
+        file=sys.stderr,
+    )
 
 
 def _is_stopped(process: subprocess.Popen[bytes]) -> bool:
