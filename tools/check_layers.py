@@ -41,7 +41,7 @@ CPP_SPLIT_ROOMS = {"engines"}
 
 # Python rooms from the bottom up: each imports its own row and the rows before it.
 PYTHON_ROWS: list[set[str]] = [
-    {"errors", "env"},
+    {"errors", "env", "launchers"},
     {"problem", "rows", "io", "cache", "validate", "generate", "partition", "quotient", "ranks"}
     | {"parts", "arrangement"},
     {"result", "run", "stencil", "_core", "_baselines", "_baselines_mpi"},

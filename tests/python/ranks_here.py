@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from cpufree.ranks import Team
+from cpufree.ranks import Team, launch
 
 SMALL = "gen:poisson2d?nx=40,ny=40"
 PROGRAM = Path(__file__).with_name("rank_program.py")
@@ -127,3 +127,10 @@ def wait_until_at_work(ranks: Callable[[], Sequence[int]], count: int) -> None:
             return
         time.sleep(0.1)
     raise AssertionError("the ranks have not come to share memory")
+
+
+def launch_pair(program: Callable[[int], str]) -> int:
+    """Have our launcher start two ranks, each with a program of its own; return its exit code."""
+    words = "import os, signal, sys, time; rank = int(os.environ['CPUFREE_RANK']); "
+    words += f"exec({[program(0), program(1)]!r}[rank])"
+    return launch.launch([sys.executable, "-c", words], 2)
