@@ -6,7 +6,7 @@
 #   make gpu      everything with CUDA into build/gpu (needs nvcc);  make cuda  compiles only
 SHELL := bash
 VENV ?= .venv
-export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
+export PATH := $(abspath $(VENV))/bin:$(PATH)
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 
 CPP_FILES = $(shell find cpufree tests/cpp tests/cuda python examples \

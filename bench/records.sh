@@ -3,17 +3,24 @@
 #
 #   bench/records.sh OUT [PES] [STEP]...
 #
-# OUT: folder of the results, made if it is not there. PES: GPUs in use (all). Steps, in this order:
+# OUT: folder of the results, made if it is not there. PES: GPUs in use, a number or several, such as
+# 1,8 (all). Steps, in this order:
 #   suite      suite paper18, all contenders that are here: OUT/cg-<PES>x.jsonl
+#   overlap    the same without computing, and without communication: OUT/cg-overlap-<PES>x.jsonl
+#   tolerance  the same to a tolerance of 1e-6, with Jacobi: OUT/cg-rtol-<PES>x.jsonl
+#   irregular  suites poisson1d (reductions) and heart (halos): OUT/cg-irregular-<PES>x.jsonl
 #   stencils   grids of the thesis, discrete kernels beside: OUT/stencils-<PES>x.jsonl
+#   double     the same in double precision, and periodic: OUT/stencils-double-<PES>x.jsonl
 #   kernels    the ways of a stencil one by one: OUT/run_stencils-<PES>x.txt (needs make gpu)
 #   nvshmem    one process for each GPU: OUT/nvshmem-<PES>x.json
-# SECONDS_A_COMMAND (3600) ends what takes longer; the first two go on from there when they are
-# started again with the same OUT. SYSTEMS, GRIDS, CONTENDERS and REPEATS say what these two measure,
-# CACHE where systems are kept (OUT/systems).
+# The last two take the largest of PES. SECONDS_A_COMMAND (3600) ends what takes longer; all but the
+# last two go on from there when they are started again with the same OUT. SYSTEMS, GRIDS (of each
+# GPU), GRID (of all of them), CONTENDERS and REPEATS say what is measured, CACHE where systems are
+# kept (OUT/systems).
 set -uo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 fail() { echo "records: $*" >&2; exit 2; }
+all=(suite overlap tolerance irregular stencils double kernels nvshmem)
 
 out=${1:?usage: bench/records.sh OUT [PES] [STEP]...}
 mkdir -p "$out" || fail "cannot make the folder '$out'"
@@ -21,42 +28,54 @@ out=$(cd "$out" && pwd)
 there=$(nvidia-smi -L 2>/dev/null | grep -c '^GPU ')
 [ "$there" -gt 0 ] || fail "nvidia-smi shows no GPU here"
 pes=${2:-$there}
-[[ $pes =~ ^[1-9][0-9]*$ ]] || fail "PES '$pes': give a number of GPUs, such as 8"
-[ "$pes" -le "$there" ] || fail "PES $pes, but nvidia-smi shows $there"
+[[ $pes =~ ^[1-9][0-9]*(,[1-9][0-9]*)*$ ]] || fail "PES '$pes': give numbers of GPUs, such as 8 or 1,8"
+most=$(tr , '\n' <<<"$pes" | sort -n | tail -1)
+[ "$most" -le "$there" ] || fail "PES $pes, but nvidia-smi shows $there"
 steps=("${@:3}")
-[ ${#steps[@]} -gt 0 ] || steps=(suite stencils kernels nvshmem)
+[ ${#steps[@]} -gt 0 ] || steps=("${all[@]}")
 for step in "${steps[@]}"; do
-    [[ $step =~ ^(suite|stencils|kernels|nvshmem)$ ]] ||
-        fail "step '$step': choose from suite stencils kernels nvshmem"
+    [[ " ${all[*]} " == *" $step "* ]] || fail "step '$step': choose from ${all[*]}"
 done
 
 read -ra systems <<<"${SYSTEMS:-suite:paper18}"
-grids=${GRIDS:-256x256,2048x2048,8192x8192,128x128x128,512x512x512}
+grids=${GRIDS:-256x256,2048x2048,8192x8192,128^3,256^3,512^3}
 common=(--pes "$pes" --cache "${CACHE:-$out/systems}")
 measure=("${common[@]}" --contenders "${CONTENDERS:-all}" --repeats "${REPEATS:-5}" --timeout 60)
+name=${pes//,/-}x
 # A kernel that loads lazily while another one spins, waiting for it, never gets to run.
 export CUDA_MODULE_LOADING=EAGER
 [ ! -d "$root/.venv/bin" ] || export PATH=$root/.venv/bin:$PATH
 [ ! -d "$root/build/gpu/python" ] || export PYTHONPATH=$root/build/gpu/python:${PYTHONPATH:-}
 limited() { timeout -s INT -k 20 "${SECONDS_A_COMMAND:-3600}" "$@"; }
 cpufree() { limited python3 -m cpufree "$@"; }
+solve() { # solve FILE "SYSTEM..." OPTION...
+    local file=$out/$1 of
+    read -ra of <<<"$2"
+    shift 2
+    cpufree bench prepare "${of[@]}" "${common[@]}" &&
+        cpufree bench cg "${of[@]}" "${measure[@]}" --out "$file" "$@"
+}
+iterate() { # iterate FILE OPTION...
+    cpufree bench stencil --per-gpu "$grids" --grid "${GRID:-256^3}" "${measure[@]}" --iterations 1000 \
+        --out "$out/$1" "${@:2}"
+}
 
-suite() {
-    cpufree bench prepare "${systems[@]}" "${common[@]}" &&
-        cpufree bench cg "${systems[@]}" "${measure[@]}" --iterations 100 --out "$out/cg-${pes}x.jsonl"
+suite() { solve "cg-$name.jsonl" "${systems[*]}" --iterations 100; }
+overlap() {
+    solve "cg-overlap-$name.jsonl" "${systems[*]}" --iterations 100 --variant full,no-compute,no-comm
 }
-stencils() {
-    cpufree bench stencil --per-gpu "$grids" --grid 256x256x256 "${measure[@]}" --iterations 1000 \
-        --variant full,no-compute,no-comm --out "$out/stencils-${pes}x.jsonl"
-}
+tolerance() { solve "cg-rtol-$name.jsonl" "${systems[*]}" --rtol 1e-6 --pc jacobi; }
+irregular() { solve "cg-irregular-$name.jsonl" "suite:poisson1d suite:heart" --iterations 100; }
+stencils() { iterate "stencils-$name.jsonl" --variant full,no-compute,no-comm; }
+double() { iterate "stencils-double-$name.jsonl" --precision double --boundary dirichlet,periodic; }
 kernels() {
     local program=$root/build/gpu/run_stencils
     [ -x "$program" ] || { echo "records: there is no $program: make gpu" >&2; return 1; }
     for set in checks times boxes roles; do
-        limited "$program" "$pes" "$set" || return
-    done | tee "$out/run_stencils-${pes}x.txt"
+        limited "$program" "$most" "$set" || return
+    done | tee "$out/run_stencils-${most}x.txt"
 }
-nvshmem() { limited python3 "$root/bench/nvshmem.py" --pes "$pes" --out "$out/nvshmem-${pes}x.json"; }
+nvshmem() { limited python3 "$root/bench/nvshmem.py" --pes "$most" --out "$out/nvshmem-${most}x.json"; }
 
 failed=0
 for step in "${steps[@]}"; do

@@ -41,13 +41,13 @@ CPP_SPLIT_ROOMS = {"engines"}
 
 # Python rooms from the bottom up: each imports its own row and the rows before it.
 PYTHON_ROWS: list[set[str]] = [
-    {"errors", "env", "_core", "extension"},
+    {"errors", "env", "launchers", "_core", "extension"},
     {"problem", "entries", "rows", "io", "cache", "validate", "generate", "partition"}
-    | {"quotient", "ranks"},
+    | {"parts", "arrangement", "quotient", "ranks"},
     {"result", "run", "stencil", "_baselines", "_baselines_mpi"},
     {"__init__", "model", "simulate", "trace", "compiler", "dace"},
     {"display", "info", "plot", "doctor", "commands", "stencil_command", "stencil_input"}
-    | {"solve_command", "own_system", "rank_commands", "rank_doctor"}
+    | {"solve_command", "matrix_commands", "own_system", "rank_commands", "rank_doctor"}
     | {"bench", "cli", "__main__"},
 ]
 ENVIRONMENT_READERS = {"cpufree/base/env.hpp", "cpufree/base/env.cpp", "python/cpufree/env.py"}

@@ -31,12 +31,19 @@ inline void check_mpi(int status, const char* call) {
   throw EngineError(std::string(call) + ": " + text);
 }
 
-// Whether this MPI says, now, that it takes addresses of GPU memory.
-inline bool mpi_takes_gpu_memory() {
-#if defined(MPIX_CUDA_AWARE_SUPPORT)
-  return MPIX_Query_cuda_support() != 0;
+// What this MPI says, now: whether it takes addresses of GPU memory.
+enum class GpuAware { no, yes, not_told };
+
+inline GpuAware mpi_gpu_aware() {
+#if defined(MPIX_CUDA_AWARE_SUPPORT)  // Open MPI, MVAPICH2
+  return MPIX_Query_cuda_support() != 0 ? GpuAware::yes : GpuAware::no;
+#elif defined(MPIX_GPU_SUPPORT_CUDA)  // MPICH and its kin, such as Cray's
+  int takes = 0;
+  if (MPIX_GPU_query_support(MPIX_GPU_SUPPORT_CUDA, &takes) != MPI_SUCCESS)
+    return GpuAware::not_told;
+  return takes != 0 ? GpuAware::yes : GpuAware::no;
 #else
-  return false;
+  return GpuAware::not_told;
 #endif
 }
 
@@ -155,9 +162,10 @@ class Mpi : public Comm<T> {
   static void start(std::vector<MPI_Request>& requests) {
     check_mpi(MPI_Startall(static_cast<int>(requests.size()), requests.data()), "MPI_Startall");
   }
-  // MPI_Waitall with a bound.
+  // MPI_Waitall with a bound: twice that of a GPU, so that the process speaks first whose GPU does
+  // not answer, and not those that wait for its messages.
   void finish(std::vector<MPI_Request>& requests) const {
-    const Deadline deadline(wait_limit_);
+    const Deadline deadline(2.0 * wait_limit_);
     int done = 0;
     for (unsigned look = 1; done == 0; ++look) {
       check_mpi(MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done,

@@ -56,6 +56,8 @@ inline BaselineSpec spec_of(const std::string& kind, int pes, const std::vector<
       spec.lag = nb::cast<int>(value);
     else if (name == "wait_limit")
       spec.wait_limit = nb::cast<double>(value);
+    else if (name == "gpu_aware")
+      spec.gpu_aware = nb::cast<bool>(value);
     else if (name == "nccl_library")
       spec.nccl_library = nb::cast<std::string>(value);
     else if (name == "nvshmem_library")
@@ -66,8 +68,8 @@ inline BaselineSpec spec_of(const std::string& kind, int pes, const std::vector<
       spec.rank = nb::cast<int>(value);
     else
       throw InvalidInput("unknown option '" + name +
-                         "'; there are spmv, threads, unroll, lag, wait_limit, nccl_library, "
-                         "nvshmem_library");
+                         "'; there are spmv, threads, unroll, lag, wait_limit, gpu_aware, "
+                         "nccl_library, nvshmem_library");
   }
   spec.nccl_library = nccl_path(spec.nccl_library);
   return spec;

@@ -372,6 +372,8 @@ NB_MODULE(_core, m) {
       .def("usable", &PySystem::usable)
       .def("solve", &PySystem::solve, nb::arg("b"), nb::arg("x0").none(), nb::arg("out").none(),
            nb::arg("options"), nb::arg("progress").none());
+  m.attr("__version__") = CPUFREE_VERSION;
+  m.attr("compiler") = CPUFREE_COMPILER;
   cpufree::bind_gpus(m);
   cpufree::bind_matrix(m);
   cpufree::bind_stencils(m);

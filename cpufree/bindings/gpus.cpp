@@ -49,6 +49,7 @@ void start_nvshmem_for(const nb::object& team, const std::string& library, int g
 
 void bind_gpus(nb::module_& m) {
   m.def("cuda_built", &cuda_built);
+  m.def("cuda_runtime", &cuda_runtime);
   m.def("gpus", &describe_gpus);
   m.def("gpu_note", &gpu_note);
   m.def("gpu_free_bytes", &gpu_free_bytes, nb::arg("index"));

@@ -13,8 +13,8 @@
 namespace cpufree {
 
 // Around an object with the attributes rank and size, and the methods all_gather(what, bytes),
-// gather(what, bytes) and exchange(what, list of bytes), which return lists of bytes, and
-// fail(message). What the first three raise passes through.
+// all_gather(what, bytes, seconds), gather(what, bytes) and exchange(what, list of bytes), which
+// return lists of bytes, and fail(message). What all but the last raise passes through.
 class [[gnu::visibility("hidden")]] PyTeam final : public Team {
  public:
   explicit PyTeam(nanobind::object team)
@@ -34,6 +34,11 @@ class [[gnu::visibility("hidden")]] PyTeam final : public Team {
   std::vector<Bytes> all_gather(const char* what, std::span<const std::byte> mine) override {
     const nanobind::gil_scoped_acquire acquire;
     return parts_of(team_.attr("all_gather")(what, to_python(mine)));
+  }
+  std::vector<Bytes> all_gather_within(const char* what, std::span<const std::byte> mine,
+                                       double seconds) override {
+    const nanobind::gil_scoped_acquire acquire;
+    return parts_of(team_.attr("all_gather")(what, to_python(mine), seconds));
   }
   std::vector<Bytes> gather(const char* what, std::span<const std::byte> mine) override {
     const nanobind::gil_scoped_acquire acquire;

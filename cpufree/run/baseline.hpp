@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -35,6 +36,8 @@ struct BaselineSpec {
   double wait_limit = 60.0;       // seconds
   std::string nccl_library = "";  // path; empty: where the system finds it
   std::string nvshmem_library = "";
+  // mpi: whether it is given addresses of GPU memory; not set: if it says that it takes them.
+  std::optional<bool> gpu_aware = {};
   // nvshmem_on_stream: this process is PE `rank` of those that have the same id (make_shmem_id).
   int rank = 0;
   std::string nvshmem_id = "";

@@ -137,6 +137,8 @@ inline void check_spec(const BaselineSpec& spec, const KindInfo& kind) {
           "lag must lie between 1 and 64 iterations, not " + std::to_string(spec.lag));
   require(spec.wait_limit > 0.0 && spec.wait_limit <= 1e6,
           "wait_limit must lie between 0 (excluded) and 1e6 seconds: every wait is bounded");
+  require(!spec.gpu_aware || spec.kind == "mpi",
+          "gpu_aware is an option of the baseline mpi, not of " + spec.kind);
 }
 
 inline Variant variant_of(const std::string& name) {

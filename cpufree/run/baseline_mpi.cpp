@@ -60,6 +60,18 @@ int place_on_machine() {
   return place;
 }
 
+// How halos travel over MPI, and by whose word.
+std::string way_of_halos(GpuAware says, std::optional<bool> wanted, bool staged) {
+  std::string text = "this MPI cannot be asked whether it takes addresses of GPU memory";
+  if (says != GpuAware::not_told)
+    text = std::string("this MPI says that it takes ") + (says == GpuAware::no ? "no " : "") +
+           "addresses of GPU memory";
+  text += wanted ? "; as the option gpu_aware has it, " : ": ";
+  text += staged ? "halos are staged through pinned host memory" : "it is given them";
+  if (says == GpuAware::not_told && !wanted) text += "; if it takes them, set gpu_aware to true";
+  return text;
+}
+
 constexpr KindInfo kMpiKinds[] = {
     {"mpi", true, false, false, false, "MPI"},
     {"nccl_mpi", true, false, true, false, "MPI, and NCCL (libnccl.so.2)"},
@@ -83,7 +95,8 @@ class MpiBaseline : public Baseline<T> {
     on_all(place_, [&] { set_up(matrix, part, order); });
     if (kind_->nccl) spread_id();
     on_all(place_, [&] { connect(); });
-    choose_spmv(hosted_->all(), hosted_->comm(), spec_.spmv, facts_);
+    choose_spmv(hosted_->all(), hosted_->comm(), spec_.spmv, facts_,
+                [this](auto&& work) { on_all(place_, work); });
     facts_.setup_seconds = hosted_->comm().slowest(
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
   }
@@ -103,19 +116,9 @@ class MpiBaseline : public Baseline<T> {
       throw EngineError("this baseline failed before: end its processes, and start others");
     broken_ = true;  // unless all of them come to the end
     BaselineResult result;
-    on_all(place_, [&] {
-      scatter(hosted_->all(), rows_, b);
-      hosted_->prepare(how.method, variant, stop, exact);
-    });
-    on_all(place_, [&] {
-      try {
-        result.seconds = hosted_->run(how.method, variant, stop, exact);
-      } catch (const Stuck& error) {
-        // The others may be in a sum of MPI's, which knows no bound.
-        if (!kind_->nccl) leave(error.what());
-        throw;
-      }
-    });
+    on_all(place_, [&] { scatter(hosted_->all(), rows_, b); });
+    communicate([&] { hosted_->prepare(how.method, variant, stop, exact); });
+    communicate([&] { result.seconds = hosted_->run(how.method, variant, stop, exact); });
     result.seconds = hosted_->comm().slowest(result.seconds);
     collect(x);
     broken_ = false;
@@ -123,6 +126,21 @@ class MpiBaseline : public Baseline<T> {
   }
 
  private:
+  // Does `work`, in which processes wait for one another, and throws everywhere where it has thrown
+  // anywhere. The kind mpi ends all processes instead: the others may be in a sum of MPI's, which
+  // knows no bound, and which no other collective fits.
+  template <class F>
+  void communicate(F&& work) const {
+    on_all(place_, [&] {
+      try {
+        work();
+      } catch (const std::exception& error) {
+        if (!kind_->nccl && place_.size > 1) leave(error.what());
+        throw;
+      }
+    });
+  }
+
   // Ends all processes.
   [[noreturn]] void leave(const std::string& why) const {
     std::fprintf(stderr, "process %d of baseline %s: %s\n", place_.rank, spec_.kind.c_str(),
@@ -140,6 +158,7 @@ class MpiBaseline : public Baseline<T> {
                                           " processes: start as many as there are PEs");
     if (kind_->nccl) library_ = load_collectives(spec_.nccl_library);
     gpu_ = choose_gpu();
+    check(gpuSetDevice(gpu_), "gpuSetDevice");  // or GPU 0 would have a context of each process
     if (kind_->nccl && place_.rank == 0 && library_.make_id(&id_) != 0)
       throw EngineError("NCCL could not make an id (ncclGetUniqueId)");
     const HaloPlan<T> plan = plan_for(matrix, part, order, spec_.pes);
@@ -161,7 +180,7 @@ class MpiBaseline : public Baseline<T> {
       comm = std::make_unique<NcclOfProcesses<T>>(
           std::make_shared<CollComms>(library_, id_, place_.rank, place_.size));
     } else {
-      comm = std::make_unique<Mpi<T>>(*ranks_.front(), !mpi_takes_gpu_memory(), spec_.wait_limit);
+      comm = std::make_unique<Mpi<T>>(*ranks_.front(), staged_, spec_.wait_limit);
     }
     Driving driving;
     driving.lag = static_cast<std::uint64_t>(spec_.lag);
@@ -187,26 +206,28 @@ class MpiBaseline : public Baseline<T> {
     int length = 0;
     check_mpi(MPI_Get_library_version(version, &length), "MPI_Get_library_version");
     const std::string text(version, at(length));
-    const bool staged = kind_->nccl ? nccl_avoids_peers() : !mpi_takes_gpu_memory();
+    const GpuAware says = mpi_gpu_aware();
+    staged_ = kind_->nccl ? nccl_avoids_peers() : !spec_.gpu_aware.value_or(says == GpuAware::yes);
     facts_.kind = spec_.kind;
     facts_.pes = spec_.pes;
-    facts_.staging = spec_.pes == 1 ? "none" : staged ? "host" : "peer";
+    facts_.staging = spec_.pes == 1 ? "none" : staged_ ? "host" : "peer";
     facts_.versions.emplace_back("mpi", text.substr(0, text.find(',')));
     if (kind_->nccl) {
       facts_.versions.emplace_back("nccl", version_text(library_.version));
       facts_.notes.push_back("NCCL from " + library_.path + ", one process for each GPU");
-      if (staged) facts_.notes.push_back("NCCL_P2P_DISABLE is set: halos pass through the host");
+      if (staged_) facts_.notes.push_back("NCCL_P2P_DISABLE is set: halos pass through the host");
     } else {
-      facts_.notes.push_back(staged ? "this MPI takes no addresses of GPU memory: halos are staged "
-                                      "through pinned host memory"
-                                    : "GPU-aware MPI: it is given addresses of GPU memory");
+      facts_.notes.push_back(way_of_halos(says, spec_.gpu_aware, staged_));
     }
   }
 
   void collect(std::span<T> x) const {
     const auto type = std::is_same_v<T, float> ? MPI_FLOAT : MPI_DOUBLE;
-    std::vector<T> whole(x.size(), T{0});
-    gather(hosted_->all(), rows_, std::span<T>(whole));
+    std::vector<T> whole;
+    on_all(place_, [&] {
+      whole.assign(x.size(), T{0});
+      gather(hosted_->all(), rows_, std::span<T>(whole));
+    });
     check_mpi(MPI_Allreduce(whole.data(), x.data(), static_cast<int>(x.size()), type, MPI_SUM,
                             MPI_COMM_WORLD),
               "MPI_Allreduce");
@@ -219,6 +240,7 @@ class MpiBaseline : public Baseline<T> {
   CollLibrary library_;  // NCCL, if the kind uses it
   CollId id_;
   int gpu_ = 0;
+  bool staged_ = false;                          // halos pass through the host
   std::vector<std::unique_ptr<Rank<T>>> ranks_;  // until hosted_ has them
   RowsOfPes rows_;
   BaselineFacts facts_;

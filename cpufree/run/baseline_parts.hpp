@@ -70,24 +70,33 @@ void gather(const std::vector<Rank<T>*>& ranks, const RowsOfPes& rows, std::span
   }
 }
 
-// Finds the product that is fastest on the slowest PE, or takes the one that is named.
+// Of one product; infinite where the rank cannot have it.
 template <class T>
+double seconds_of(Spmv spmv, Rank<T>& rank) {
+  if (!rank.product.offers(spmv)) return HUGE_VAL;
+  const SumTarget sums{rank.partial.data(), rank.arrived.data(), nullptr, rank.sums.data(), {}};
+  return rank.product.measure(spmv, rank.vector(Ghosted::p), rank.s.data(), sums);
+}
+
+struct Directly {
+  void operator()(auto&& work) const { work(); }
+};
+
+// Finds the product that is fastest on the slowest PE, or takes the one that is named. `apart` does
+// what each process does by itself. Where they meet in `slowest`, it must throw on all of them what
+// is thrown on one, which would not come to that meeting.
+template <class T, class F = Directly>
 void choose_spmv(const std::vector<Rank<T>*>& ranks, Comm<T>& comm, const std::string& name,
-                 BaselineFacts& facts) {
+                 BaselineFacts& facts, const F& apart = {}) {
   std::size_t best = 0;
   double least = HUGE_VAL;
   for (std::size_t k = 0; k < kSpmvNames.size(); ++k) {
     if (name != "auto" && name != kSpmvNames[k]) continue;
     const Spmv spmv = static_cast<Spmv>(k);
     double slowest = 0.0;
-    for (Rank<T>* rank : ranks) {
-      const SumTarget sums{
-          rank->partial.data(), rank->arrived.data(), nullptr, rank->sums.data(), {}};
-      slowest = std::max(
-          slowest, rank->product.offers(spmv)
-                       ? rank->product.measure(spmv, rank->vector(Ghosted::p), rank->s.data(), sums)
-                       : HUGE_VAL);
-    }
+    apart([&] {
+      for (Rank<T>* rank : ranks) slowest = std::max(slowest, seconds_of(spmv, *rank));
+    });
     slowest = comm.slowest(slowest);
     if (slowest < HUGE_VAL) facts.spmv_seconds.emplace_back(kSpmvNames[k], slowest);
     if (slowest < least) {
@@ -99,8 +108,10 @@ void choose_spmv(const std::vector<Rank<T>*>& ranks, Comm<T>& comm, const std::s
     throw Unsupported("spmv " + name +
                       ": the vendor's product takes fewer than 2^31 nonzeros on each PE; use "
                       "warp_slices, or more PEs");
-  for (Rank<T>* rank : ranks)
-    rank->product.choose(static_cast<Spmv>(best), rank->vector(Ghosted::p), rank->s.data());
+  apart([&] {
+    for (Rank<T>* rank : ranks)
+      rank->product.choose(static_cast<Spmv>(best), rank->vector(Ghosted::p), rank->s.data());
+  });
   facts.spmv = kSpmvNames[best];
 }
 

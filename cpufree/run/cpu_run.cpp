@@ -46,7 +46,7 @@ double run_on_threads(cpu_threads::LaunchConfig config, const Limits& limits,
   cpu_threads::Launch launch(config, kernel);
   while (!launch.wait_for(patience)) launch.note(listen(launch.iteration(), launch.residual()));
   const double seconds = elapsed();
-  report_waits(team, launch.records(), config.blocks, launch.gave_up());
+  report_waits(team, launch.records(), config.blocks, launch.gave_up(), limits.wait_limit);
   return seconds;
 }
 

@@ -25,6 +25,8 @@ struct GpuInfo {
 
 // Was this build made with CUDA.
 bool cuda_built();
+// The version of CUDA's runtime that is part of this build, such as 13.0; "" without CUDA.
+std::string cuda_runtime();
 // The GPUs there are; empty where there is no driver, or no CUDA in this build. Never throws, and
 // starts nothing on the GPUs.
 std::vector<GpuInfo> list_gpus();

@@ -91,6 +91,8 @@ std::vector<GpuInfo> find_gpus(std::string& why) {
 
 bool cuda_built() { return true; }
 
+std::string cuda_runtime() { return version_text(CUDART_VERSION); }
+
 std::vector<GpuInfo> list_gpus() {
   std::string why;
   return find_gpus(why);

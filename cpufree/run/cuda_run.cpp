@@ -17,7 +17,9 @@ using Seconds = std::chrono::duration<double>;
 constexpr Seconds kSpin{30e-3};      // solves are watched closely: a nap may last a millisecond
 constexpr Seconds kPatience{20e-3};  // between two calls of the caller's progress function
 constexpr std::chrono::microseconds kNap{50};
-constexpr std::chrono::seconds kGrace{10};  // from a wait given up to the end of the kernel
+// From a wait given up to the end of the kernel: less than the other members wait for its report.
+constexpr std::chrono::seconds kGrace{6};
+static_assert(Seconds(kGrace).count() < kAnswerSeconds);
 // Seconds. Kernels count their looks in 32 bits, which at two looks a microsecond last longer.
 constexpr double kLongestWait = 1800.0;
 }  // namespace
@@ -96,11 +98,11 @@ void CudaRunner::stop() noexcept {
   beside_.drain();
 }
 
-void CudaRunner::report_waits(Team* team) {
+void CudaRunner::report_waits(Team* team, double wait_limit) {
   for (std::size_t k = 0; k < records_.size(); ++k)
     if (!records_[k].waited()) records_[k].state = BlockState::finished;  // all kernels have ended
   const std::vector<WaitRecord> records(records_.data(), records_.data() + records_.size());
-  cpufree::report_waits(team, records, blocks_, gave_up());
+  cpufree::report_waits(team, records, blocks_, gave_up(), wait_limit);
 }
 
 // One cooperative launch; or two that are resident together (require_residency), in streams of
@@ -136,7 +138,7 @@ double CudaRunner::run(const CudaKernel& kernel, std::vector<cuda_p2p::Shared> s
     throw;
   }
   const double seconds = Seconds(Clock::now() - start).count();
-  report_waits(team);
+  report_waits(team, limits.wait_limit);
   return seconds;
 }
 

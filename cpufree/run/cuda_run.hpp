@@ -61,7 +61,7 @@ class CudaRunner {
   void listen(const Limits& limits, const Progress& progress, Team* team) const;
   bool gave_up() const;
   void stop() noexcept;
-  void report_waits(Team* team);
+  void report_waits(Team* team, double wait_limit);
 
   cuda_p2p::Launch launch_;
   cuda_p2p::Launch beside_;  // of the second of two launches

@@ -6,6 +6,8 @@ namespace cpufree {
 
 bool cuda_built() { return false; }
 
+std::string cuda_runtime() { return ""; }
+
 std::vector<GpuInfo> list_gpus() { return {}; }
 
 std::string gpu_note() {

@@ -81,7 +81,14 @@ std::vector<BlockReport> block_reports(const Records& records, int blocks) {
 
 // Throws WaitTimeout where a block has given up, with the records of the blocks of this process or,
 // in a team, of all processes, in each of them. Every member calls it once its kernel has ended.
-void report_waits(Team* team, const std::vector<WaitRecord>& records, int blocks, bool gave_up);
+//
+// Kernels end together: a member that does not come soon is stopped, or stuck in the driver, and
+// the team fails. It has kAnswerSeconds where a wait was given up, which may have been for its PE;
+// else `wait_limit` more, as the last wait of a kernel may take as long.
+void report_waits(Team* team, const std::vector<WaitRecord>& records, int blocks, bool gave_up,
+                  double wait_limit);
+
+inline constexpr double kAnswerSeconds = 8.0;
 
 // Two solves were asked of one system at the same time.
 class SystemBusy : public EngineError {

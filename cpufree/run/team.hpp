@@ -28,7 +28,14 @@ class Team {
   virtual int size() const = 0;
   // What everybody gives, by rank. `what` names the call, for messages.
   virtual std::vector<Bytes> all_gather(const char* what, std::span<const std::byte> mine) = 0;
-  // The same for rank 0 alone; the others get nothing.
+  // The same, where all members come at about the same time: where one has not come so many seconds
+  // after the first, it is taken for lost, and the call throws in the others.
+  virtual std::vector<Bytes> all_gather_within(const char* what, std::span<const std::byte> mine,
+                                               double seconds) {
+    static_cast<void>(seconds);
+    return all_gather(what, mine);
+  }
+  // The same as the first for rank 0 alone; the others get nothing.
   virtual std::vector<Bytes> gather(const char* what, std::span<const std::byte> mine) = 0;
   // mine[k] goes to rank k alone; returns what each has sent to this one, by rank.
   virtual std::vector<Bytes> exchange(const char* what, const std::vector<Bytes>& mine) = 0;
@@ -63,15 +70,21 @@ struct OwnPes {
   bool speaker() const { return first == 0; }  // PE 0 is here
 };
 
-// The lists of all members, one behind the other.
+// Lists of values, one behind the other.
 template <class V>
-std::vector<V> join(Team& team, const char* what, const std::vector<V>& mine) {
+std::vector<V> joined(const std::vector<Bytes>& parts) {
   std::vector<V> all;
-  for (const Bytes& bytes : team.all_gather(what, bytes_of(mine))) {
+  for (const Bytes& bytes : parts) {
     const auto more = values_of<V>(bytes);
     all.insert(all.end(), more.begin(), more.end());
   }
   return all;
+}
+
+// The lists of all members.
+template <class V>
+std::vector<V> join(Team& team, const char* what, const std::vector<V>& mine) {
+  return joined<V>(team.all_gather(what, bytes_of(mine)));
 }
 
 // One value of each member.

@@ -27,7 +27,15 @@ if TYPE_CHECKING:
         VectorError,
         WaitTimeoutError,
     )
-    from .io import load_matrix, load_vector, open_rows, save_matrix, save_vector
+    from .io import (
+        load_matrix,
+        load_partition,
+        load_vector,
+        open_rows,
+        save_matrix,
+        save_partition,
+        save_vector,
+    )
     from .result import Reason, Result
     from .rows import RowSlab
     from .run import Solver, cg, solve
@@ -52,9 +60,11 @@ __all__ = [
     "errors",
     "generate",
     "load_matrix",
+    "load_partition",
     "load_vector",
     "open_rows",
     "save_matrix",
+    "save_partition",
     "save_vector",
     "solve",
     "stencil",
@@ -69,8 +79,14 @@ _HOMES = {
     **dict.fromkeys(("Reason", "Result"), "result"),
     "RowSlab": "rows",
     **dict.fromkeys(
-        ("load_matrix", "load_vector", "open_rows", "save_matrix", "save_vector"), "io"
+        (
+            f"{verb}_{what}"
+            for verb in ("load", "save")
+            for what in ("matrix", "vector", "partition")
+        ),
+        "io",
     ),
+    "open_rows": "io",
     **dict.fromkeys((name for name in __all__ if name.endswith(("Error", "Warning"))), "errors"),
 }
 
@@ -92,10 +108,18 @@ def __dir__() -> list[str]:
 
 
 def _version() -> str:
-    """Return the version of the installed package, "unknown" in a bare source tree."""
+    """Return the version of the installed package, or that of the extension in a copied one.
+
+    Both are from pyproject.toml. A bare source tree without the extension has none: "unknown".
+    """
     from importlib.metadata import PackageNotFoundError, version
 
     try:
         return version("cpufree")
     except PackageNotFoundError:
+        pass
+    try:
+        core = importlib.import_module(f"{__name__}._core")
+    except ImportError:
         return "unknown"
+    return str(getattr(core, "__version__", "unknown"))

@@ -131,6 +131,9 @@ class System:
         progress: Callable[[int, float], bool] | None,
     ) -> Outcome: ...
 
+__version__: str  # of cpufree, from pyproject.toml
+compiler: str  # that of the extension's C++, such as "GNU 12.2.0"
+
 def are_rows(
     indptr: npt.NDArray[np.int64], indices: npt.NDArray[np.int32] | npt.NDArray[np.int64]
 ) -> bool:
@@ -153,6 +156,9 @@ def mean_distance(
 
 def digest(bytes: npt.NDArray[np.uint8]) -> tuple[int, int]:
     """Return 128 bits by which arrays are told apart."""
+
+def cuda_runtime() -> str:
+    """Return the version of CUDA's runtime in the extension, such as 13.0; "" without CUDA."""
 
 def cuda_built() -> bool:
     """Return whether the extension was compiled with CUDA."""

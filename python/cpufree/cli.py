@@ -1,4 +1,4 @@
-"""The command line: `cpufree solve`, `stencil`, `info`, `generate`, `suite`, `doctor`, `bench`.
+"""The command line: `cpufree solve`, `stencil`, `info`, `convert`, `generate`, `suite`, ...
 
 Reports go to stdout; progress, notes and errors go to stderr. The exit code tells why a solve
 ended (docs/cli.md).
@@ -6,14 +6,12 @@ ended (docs/cli.md).
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import io
 import sys
 import traceback
 import warnings
 from enum import Enum
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -24,17 +22,25 @@ from . import display
 from .bench.commands import app as bench_app
 from .commands import (
     EXIT_ENGINE,
-    MATRIX_SUFFIXES,
     Outputs,
     check_can_write,
     explain,
-    load_system,
     parse_count,
     parse_gpus,
     write_json,
 )
 from .env import Env
-from .errors import CpufreeError, MatrixError
+from .errors import CpufreeError
+from .matrix_commands import (
+    CONVERT_EPILOG,
+    GENERATE_EPILOG,
+    INFO_EPILOG,
+    SUITE_EPILOG,
+    convert,
+    generate,
+    info,
+    suite,
+)
 from .rank_commands import EPILOG as RUN_EPILOG
 from .rank_commands import as_rank, end_of_rank, run, silent_copies
 from .solve_command import SolveWork
@@ -51,6 +57,8 @@ SOLVE_EPILOG = """
   cpufree solve A.npz --method cg --pc chebyshev --json report.json
 
   cpufree solve A.mtx --gpus 0-3
+
+  cpufree solve A.mtx --pes 8 --partition A.mtx.part.8
 
 [bold]Exit codes[/bold]
 
@@ -165,6 +173,14 @@ def solve(
     blocks: Annotated[
         str, typer.Option(metavar="N", help="Blocks per PE (threads on the CPU), or auto.")
     ] = "auto",
+    partition: Annotated[
+        str,
+        typer.Option(
+            metavar="HOW",
+            help="Which PE has which rows: auto, metis, contiguous, or a file of part numbers, one "
+            "a line as METIS's programs write it, or .npy.",
+        ),
+    ] = "auto",
     time_limit: Annotated[
         float | None, typer.Option(min=0, metavar="SECONDS", help="Stop after this time.")
     ] = None,
@@ -199,9 +215,9 @@ def solve(
     outputs = Outputs(json_, plot, out)
     with as_rank(engine.value) as (chosen, speaks):
         if speaks:
-            outputs.check((matrix, rhs))
+            outputs.check((matrix, rhs, partition))
         setup = {**asked, "engine": chosen}
-        work = SolveWork(matrix, rhs, x0, check, input_.value, setup, how, outputs)
+        work = SolveWork(matrix, rhs, x0, partition, check, input_.value, setup, how, outputs)
         code = work.run(quiet, speaks)
     raise typer.Exit(code)
 
@@ -214,129 +230,10 @@ app.command(
 )(run)
 
 
-@app.command(epilog="[bold]Example[/bold]\n\n  cpufree info A.mtx --pes 8")
-def info(
-    matrix: Annotated[str, typer.Argument(metavar="A", help="The matrix, as for solve.")],
-    pes: Annotated[
-        int, typer.Option(min=1, max=1024, metavar="N", help="PEs to partition for.")
-    ] = 1,
-    json_: Annotated[
-        str | None, typer.Option("--json", metavar="FILE", help="Facts as JSON; - is stdout.")
-    ] = None,
-) -> None:
-    """Show what a matrix is like, whether solve accepts it, and how it partitions."""
-    from .info import matrix_info
-    from .partition import partition
-    from .validate import check_spd_input
-
-    check_can_write(json_)
-    notes = Console(stderr=True, highlight=False)
-    paper = display.report_console(stderr=json_ == "-")
-    system = load_system(matrix, notes)
-    facts = matrix_info(system)
-    try:
-        check_spd_input(system)
-        problem = None
-    except MatrixError as error:
-        problem = str(error)
-    paper.print(display.info_report(matrix, facts, problem))
-    content = {"problem": matrix, **facts, "rejected": problem}
-    if pes > 1:
-        parts = partition(system, pes)
-        paper.print(display.partition_report(parts.report, parts.method, parts.why))
-        content["partition"] = {"method": parts.method, **dataclasses.asdict(parts.report)}
-    if json_:
-        write_json(json_, content)
-
-
-GENERATE_EPILOG = """
-[bold]Examples[/bold]
-
-  cpufree generate --list
-
-  cpufree generate flange_hex --describe
-
-  cpufree generate "poisson3d?nx=100,ny=100,nz=100" --out A.npz
-"""
-
-
-@app.command(epilog=GENERATE_EPILOG)
-def generate(
-    name: Annotated[
-        str | None, typer.Argument(metavar="NAME[?key=value,...]", help="The generator.")
-    ] = None,
-    out: Annotated[
-        str | None, typer.Option(metavar="FILE", help=".mtx, .mtx.gz, .npz or .cpufree.")
-    ] = None,
-    list_: Annotated[bool, typer.Option("--list", help="List the generators.")] = False,
-    describe: Annotated[
-        bool, typer.Option("--describe", help="Show what a generator makes, and its parameters.")
-    ] = False,
-) -> None:
-    """Make a test matrix and save it."""
-    from .generate import describe as description
-    from .generate import names
-    from .io import save_matrix
-
-    paper = display.report_console()
-    if list_:
-        # A description is the parameters, an empty line, and what the matrix is.
-        rows = [(key, description(key).split("\n\n")[1].splitlines()[0]) for key in names()]
-        paper.print(display.columns(("name", "what it is"), rows, "Generators"))
-        return
-    if name is None:
-        raise typer.BadParameter("give a NAME, or --list to see them", param_hint="NAME")
-    name = name.removeprefix("gen:")
-    if describe:
-        paper.print(Text(description(name.partition("?")[0]).strip()))
-        return
-    if out is None:
-        raise typer.BadParameter("give the file to write", param_hint="--out")
-    check_can_write(out, MATRIX_SUFFIXES)
-    system = load_system(f"gen:{name}", Console(stderr=True, highlight=False))
-    save_matrix(out, system.to_scipy())
-    size = f"{display.number(system.shape[0])} rows, {display.number(system.nnz)} nonzeros"
-    paper.print(Text(f"{out}: {size}"))
-
-
-@app.command(epilog="[bold]Example[/bold]\n\n  cpufree suite paper18-small --out matrices")
-def suite(
-    name: Annotated[str, typer.Argument(help="Name of the suite.")] = "paper18-small",
-    out: Annotated[
-        str | None, typer.Option(metavar="DIR", help="Make the matrices there, as .npz files.")
-    ] = None,
-    only: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="Only entries whose name contains TEXT.")
-    ] = None,
-) -> None:
-    """List a named suite of test matrices, or make its matrices."""
-    from .generate import format_spec
-    from .generate import generate as make
-    from .generate import suite as find_suite
-    from .io import save_matrix
-
-    paper = display.report_console()
-    entries = [entry for entry in find_suite(name) if (only or "") in entry.name]
-    rows = [
-        (
-            e.name,
-            display.number(e.rows),
-            display.number(e.nnz),
-            e.imitates,
-            format_spec(e.generator, e.params),
-        )
-        for e in entries
-    ]
-    heads = ("name", "rows", "nonzeros", "imitates", "generator")
-    paper.print(display.columns(heads, rows, f"Suite {name}"))
-    if out is None:
-        return
-    Path(out).mkdir(parents=True, exist_ok=True)
-    for entry in entries:
-        file = Path(out) / f"{entry.name}.npz"
-        if not file.exists():
-            save_matrix(file, make(entry.generator, **entry.params))
-        paper.print(Text(str(file)))
+app.command("info", epilog=INFO_EPILOG)(info)
+app.command("convert", epilog=CONVERT_EPILOG)(convert)
+app.command("generate", epilog=GENERATE_EPILOG)(generate)
+app.command("suite", epilog=SUITE_EPILOG)(suite)
 
 
 @app.command("doctor")

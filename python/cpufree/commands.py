@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import sys
@@ -25,6 +26,7 @@ from .errors import CpufreeError, FileFormatError, InvalidInputError, OutOfMemor
 from .result import counted
 
 if TYPE_CHECKING:
+    from .parts import PartitionLike
     from .problem import CsrMatrix
     from .result import Result
     from .rows import RowSource
@@ -67,8 +69,27 @@ def check_can_write(path: str | None, suffixes: tuple[str, ...] = ()) -> None:
         raise InvalidInputError(f"cannot write '{path}': there is no directory '{folder}'.")
     if os.path.isdir(path):
         raise InvalidInputError(f"cannot write '{path}': it is a directory.")
-    if not os.access(path if os.path.exists(path) else folder, os.W_OK):
-        raise InvalidInputError(f"cannot write '{path}': permission denied.")
+    try:
+        _try_to_open(path)
+    except OSError as error:
+        why = (error.strerror or str(error)).lower()
+        raise InvalidInputError(f"cannot write '{path}': {why}.") from None
+
+
+def _try_to_open(path: str) -> None:
+    """Open a file for writing and leave it as it was; OSError where that cannot be.
+
+    Permissions alone do not tell: nobody makes a file in /proc, though its mode lets root write.
+    """
+    if not os.path.exists(path):
+        with contextlib.suppress(FileExistsError):  # another rank tries just now, too
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
+            Path(path).unlink(missing_ok=True)
+    elif os.path.isfile(path):
+        with contextlib.suppress(FileNotFoundError):  # another rank has ended its trial
+            os.close(os.open(path, os.O_WRONLY))
+    elif not os.access(path, os.W_OK):  # a pipe may wait for who reads it
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
 
 def check_different(*paths: str | None) -> None:
@@ -84,6 +105,17 @@ def check_different(*paths: str | None) -> None:
         if place in seen:
             raise InvalidInputError(f"'{path}' would be written twice: give different names")
         seen.add(place)
+
+
+def check_not_read(written: Sequence[str | None], read: Sequence[str]) -> None:
+    """Raise InvalidInputError where a file to write is one that is read, the matrix for one."""
+    there = [name for name in read if os.path.exists(name)]
+    for path in filter(None, written):
+        if os.path.exists(path) and any(os.path.samefile(path, name) for name in there):
+            raise InvalidInputError(
+                f"'{path}' holds what is to be read, the matrix or what goes with it: give another "
+                "name for what is written"
+            )
 
 
 def parse_count(text: str, option: str) -> int | str:
@@ -156,6 +188,37 @@ def read_vector(path: str, matrix: CsrMatrix, name: str) -> NDArray[Any]:
     return as_vector(load_vector(path, n), n, matrix.dtype, name)
 
 
+def read_partition(how: str, pes: int | None) -> PartitionLike:
+    """Return the method of --partition, or the part numbers in the file that it names.
+
+    `pes` is the number of parts, None where nothing has been said of it.
+    """
+    from .io import load_partition
+    from .partition import METHODS
+
+    if how in METHODS:
+        return how
+    if not os.path.exists(how):
+        known = ", ".join(METHODS)
+        raise InvalidInputError(f"--partition {how}: no such file, and none of {known}")
+    return load_partition(how, pes)
+
+
+def check_length(partition: PartitionLike, matrix: CsrMatrix, how: str) -> None:
+    """Raise InvalidInputError unless what `read_partition` gave of `how` is for this matrix."""
+    from .parts import require_length
+
+    if not isinstance(partition, str):
+        require_length(partition, matrix.shape[0], how)
+
+
+def pes_of(partition: PartitionLike) -> int:
+    """Return the number of parts in a partition that is given; 1 for a method."""
+    from .parts import count_of
+
+    return 1 if isinstance(partition, str) else count_of(partition)
+
+
 def make_solver(matrix: CsrMatrix | RowSource, check: bool, setup: dict[str, Any]) -> Solver:
     """Partition the matrix and lay it out for the PEs."""
     from .run import Solver
@@ -209,13 +272,7 @@ class Outputs:
         check_can_write(self.out, VECTOR_SUFFIXES)
         check_can_write(self.plot, PLOT_SUFFIXES)
         check_different(self.out, self.json, self.plot)
-        read = [name for name in system if os.path.exists(name)]
-        for path in filter(None, (self.out, self.json, self.plot)):
-            if os.path.exists(path) and any(os.path.samefile(path, name) for name in read):
-                raise InvalidInputError(
-                    f"'{path}' holds the system that is to be solved: give another name for what "
-                    "is written"
-                )
+        check_not_read((self.out, self.json, self.plot), system)
 
     def write(self, result: Result, matrix: Any, source: str, tolerance: float) -> list[str]:
         """Write the files, the solution first; return one line per file.

@@ -5,12 +5,11 @@ from __future__ import annotations
 import difflib
 import math
 import os
-import re
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import overload
+from dataclasses import dataclass
 
+from cpufree import launchers
 from cpufree.errors import CpufreeWarning, InvalidInputError
 
 ENGINES = ("auto", "cpu_threads", "cuda_p2p", "cpu_processes", "nvshmem")
@@ -30,16 +29,18 @@ VARIABLES = {
     "CPUFREE_LOCAL_RANK": "which of the processes of its machine this one is: a number from 0",
     "CPUFREE_RENDEZVOUS": "where processes meet: HOST:PORT of rank 0, file:PATH, local:PATH",
     "CPUFREE_JOB": "a name that processes of one run have in common, and no others",
+    "CPUFREE_COMMIT": "commit of a source tree without git, for records: 3649143, 3649143-dirty",
     "CPUFREE_JOIN_LIMIT": "seconds that processes wait for one another to come: a number above 0",
 }
 # Known, but no business of the package: the tests find their matrices through it.
 _NOT_OURS = {"CPUFREE_DATA"}
 _LARGEST_COUNT = 2**31 - 1
 _LARGEST_DEVICE = 1023  # the core takes 1024 PEs
-# Steps of Slurm from here on are no steps that srun has made: the batch script, and others.
-_SLURM_FIRST_SPECIAL_STEP = 0xFFFFFF00
-# Seconds that processes wait for one another to come, once the first is there.
-JOIN_LIMIT = 10.0
+# Seconds that processes wait for one another to come, once the first is there: with the time that
+# programs take to start, all end within 10 s where one never comes. `cpufree run` tells at once of
+# one that has ended, so that those which merely start slowly have more time.
+JOIN_LIMIT = 8.0
+_LAUNCHED_JOIN_LIMIT = 60.0
 
 
 @dataclass(frozen=True)
@@ -88,19 +89,9 @@ class Env:
 
 
 @dataclass(frozen=True)
-class RankEnv:
+class RankEnv(launchers.Launched):
     """Which of several processes this one is, and what is known of where they meet."""
 
-    rank: int
-    ranks: int
-    local_rank: int | None
-    """Among the processes of this machine; None: the launcher does not say."""
-    launcher: str
-    """Who has started the processes, such as "Open MPI"; "cpufree": our own."""
-    job: str
-    """What processes of this run have in common, and no others on these machines."""
-    host: str = ""
-    """Where rank 0 runs; "": the launcher does not say."""
     rendezvous: str = ""
     """CPUFREE_RENDEZVOUS: HOST:PORT, file:PATH or local:PATH; "": not given."""
     join_limit: float = JOIN_LIMIT
@@ -110,139 +101,24 @@ class RankEnv:
     def read(cls, environ: Mapping[str, str] | None = None) -> RankEnv | None:
         """Return what the launcher of this process says in `environ`, None if there was none.
 
-        A program that was started by one of several launchers, such as torchrun in a job of Slurm,
-        goes by the innermost one.
-
         Raises:
             InvalidInputError: a variable is no number, or the variables do not fit together.
         """
         values = os.environ if environ is None else environ
-        for launcher in (_from_cpufree, _from_torchrun, _from_open_mpi, _from_slurm, _from_pmi):
-            found = launcher(values)
-            if found is not None:
-                break
-        else:
+        found = launchers.find(values)
+        if found is None:
             return None
-        if not 0 <= found.rank < found.ranks:
-            raise InvalidInputError(
-                f"{found.launcher} says that this process is rank {found.rank} of {found.ranks}; "
-                "ranks count from 0"
-            )
         limit = values.get("CPUFREE_JOIN_LIMIT", "").strip()
-        return replace(
-            found,
+        return cls(
+            rank=found.rank,
+            ranks=found.ranks,
+            local_rank=found.local_rank,
+            launcher=found.launcher,
             job=values.get("CPUFREE_JOB", "").strip() or found.job,
+            host=found.host,
             rendezvous=values.get("CPUFREE_RENDEZVOUS", "").strip(),
             join_limit=_seconds("CPUFREE_JOIN_LIMIT", limit) if limit else JOIN_LIMIT,
         )
-
-
-def _from_cpufree(values: Mapping[str, str]) -> RankEnv | None:
-    """Return what `cpufree run` says, or a user; PMIx says the rank, but not how many there are."""
-    name = "CPUFREE_RANK" if values.get("CPUFREE_RANK", "").strip() else "PMIX_RANK"
-    if not values.get(name, "").strip() or not values.get("CPUFREE_RANKS", "").strip():
-        return None
-    return RankEnv(
-        _natural(values, name),
-        _natural(values, "CPUFREE_RANKS"),
-        _natural(values, "CPUFREE_LOCAL_RANK", missing=None),
-        "cpufree",
-        values.get("PMIX_NAMESPACE", ""),
-    )
-
-
-def _from_torchrun(values: Mapping[str, str]) -> RankEnv | None:
-    needed = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
-    if not all(values.get(name) for name in needed):
-        return None
-    run = [values.get(name, "") for name in ("TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT")]
-    return RankEnv(
-        _natural(values, "RANK"),
-        _natural(values, "WORLD_SIZE"),
-        _natural(values, "LOCAL_RANK", missing=None),
-        "torchrun",
-        "-".join(["torchrun", values["MASTER_PORT"], *run]),
-        values["MASTER_ADDR"],
-    )
-
-
-def _from_open_mpi(values: Mapping[str, str]) -> RankEnv | None:
-    if not values.get("OMPI_COMM_WORLD_RANK") or not values.get("OMPI_COMM_WORLD_SIZE"):
-        return None
-    ranks = _natural(values, "OMPI_COMM_WORLD_SIZE")
-    together = _natural(values, "OMPI_COMM_WORLD_LOCAL_SIZE", missing=None) == ranks
-    run = [values.get(name, "") for name in ("PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid")]
-    return RankEnv(
-        _natural(values, "OMPI_COMM_WORLD_RANK"),
-        ranks,
-        _natural(values, "OMPI_COMM_WORLD_LOCAL_RANK", missing=None),
-        "Open MPI",
-        "-".join(["ompi", *run]) if any(run) else "",
-        "127.0.0.1" if together else "",
-    )
-
-
-def _from_slurm(values: Mapping[str, str]) -> RankEnv | None:
-    """Return what srun says; the batch script itself is no rank, though it has these variables.
-
-    Nor is a process of MPICH's mpirun: srun starts mpirun's own helpers, one on each node, and
-    their ranks inherit the helpers' numbers. Slurm's own PMI repeats the numbers of Slurm.
-    """
-    step = values.get("SLURM_STEP_ID", values.get("SLURM_STEPID", ""))
-    batch = not step.isdigit() or int(step) >= _SLURM_FIRST_SPECIAL_STEP
-    tasks = "SLURM_STEP_NUM_TASKS" if values.get("SLURM_STEP_NUM_TASKS") else "SLURM_NTASKS"
-    if batch or not values.get("SLURM_PROCID") or not values.get(tasks):
-        return None
-    pmi = [values.get(name, "").strip() for name in ("PMI_RANK", "PMI_SIZE")]
-    own = [values.get(name, "").strip() for name in ("SLURM_PROCID", tasks)]
-    # The helpers set MPI_LOCALRANKID, too, also where their ranks' numbers happen to be Slurm's.
-    if all(pmi) and (pmi != own or values.get("MPI_LOCALRANKID", "").strip()):
-        return None
-    nodes = values.get("SLURM_STEP_NODELIST") or values.get("SLURM_JOB_NODELIST", "")
-    return RankEnv(
-        _natural(values, "SLURM_PROCID"),
-        _natural(values, tasks),
-        _natural(values, "SLURM_LOCALID", missing=None),
-        "Slurm",
-        f"slurm-{values.get('SLURM_JOB_ID', '')}-{step}",
-        first_node(nodes),
-    )
-
-
-def _from_pmi(values: Mapping[str, str]) -> RankEnv | None:
-    """Return what MPICH and its kin say; processes of one machine have one parent there."""
-    if not values.get("PMI_RANK") or not values.get("PMI_SIZE"):
-        return None
-    ranks = _natural(values, "PMI_SIZE")
-    together = _natural(values, "MPI_LOCALNRANKS", missing=None) == ranks
-    return RankEnv(
-        _natural(values, "PMI_RANK"),
-        ranks,
-        _natural(values, "MPI_LOCALRANKID", missing=None),
-        "PMI",
-        f"pmi-{os.getppid()}" if together else "",
-        "127.0.0.1" if together else "",
-    )
-
-
-def first_node(nodes: str) -> str:
-    """Return the first of Slurm's list of nodes: "gpu[03-07,9],login" -> "gpu03"."""
-    found = re.match(r"([^,\[]*)(?:\[([0-9]+)[^\]]*\])?([^,\[]*)", nodes.strip())
-    return "".join(part or "" for part in found.groups()) if found else ""
-
-
-@overload
-def _natural(values: Mapping[str, str], name: str) -> int: ...
-@overload
-def _natural(values: Mapping[str, str], name: str, missing: None) -> int | None: ...
-def _natural(values: Mapping[str, str], name: str, missing: int | None = 0) -> int | None:
-    """Return a number from 0; `missing` where the variable is not set."""
-    text = values.get(name, "").strip()
-    if not text:
-        return missing
-    if not (text.isascii() and text.isdigit()) or len(text) > 9:
-        raise InvalidInputError(f"environment variable {name}={text!r} is no number from 0")
-    return int(text)
 
 
 def for_rank(rank: int, ranks: int, rendezvous: str, job: str) -> dict[str, str]:
@@ -254,6 +130,8 @@ def for_rank(rank: int, ranks: int, rendezvous: str, job: str) -> dict[str, str]
         "CPUFREE_RENDEZVOUS": rendezvous,
         "CPUFREE_JOB": job,
     }
+    if not os.environ.get("CPUFREE_JOIN_LIMIT", "").strip():
+        mine["CPUFREE_JOIN_LIMIT"] = f"{_LAUNCHED_JOIN_LIMIT:g}"
     return {**os.environ, **mine}
 
 
@@ -277,6 +155,11 @@ def nvshmem_memory_grows() -> bool:
     """Return whether NVSHMEM takes more symmetric memory when it is asked for more."""
     fixed = os.environ.get("NVSHMEM_DISABLE_CUDA_VMM", "")
     return fixed.lower() in ("", "0", "false", "no", "off", "n", "f")
+
+
+def source_commit() -> str:
+    """Return the commit that CPUFREE_COMMIT says the sources are of, "" where it says nothing."""
+    return os.environ.get("CPUFREE_COMMIT", "").strip()
 
 
 def for_worker() -> dict[str, str]:

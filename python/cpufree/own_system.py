@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .errors import InvalidInputError
-from .io import GENERATOR_PREFIX, load_rows_of_vector, open_rows
+from .io import GENERATOR_PREFIX, as_numbered, load_rows_of_vector, open_rows
 from .problem import as_vector
 from .rank_commands import can_write_together
 from .ranks import Team
@@ -32,10 +32,16 @@ class Surroundings:
     out: str | None
     vectors: tuple[str | None, ...]
     """--rhs and --x0."""
+    partition: str = "auto"
 
     def need_of_whole(self) -> str | None:
-        """Return which file rules own rows out; None: no one."""
+        """Return which option rules own rows out; None: no one."""
         assert self.team is not None
+        if self.partition not in ("auto", "contiguous"):
+            return (
+                f"--partition {self.partition} is for matrices that each process has as a whole, "
+                "for ranks keep the rows that they are given"
+            )
         if not can_write_together(self.out, self.team):
             return (
                 f"cannot write '{self.out}': ranks that have own rows alone write x together, into "
@@ -87,24 +93,37 @@ class OwnSystem:
     def __init__(self, rows: RowSource, team: Team) -> None:
         self.rows, self.team = rows, team
         self.first, self.last = rows_of_rank(rows, team.rank, team.size)
+        self._numbers = rows.numbers(self.first, self.last)
 
-    @property
-    def range(self) -> slice:
-        """The own rows among those of the matrix."""
-        return slice(self.first, self.last)
+    def places(self, v: NDArray[Any]) -> tuple[Any, NDArray[Any]]:
+        """Return where entries of a vector of the own rows belong in that of all rows, and they."""
+        if self._numbers is None:
+            return slice(self.first, self.last), v
+        rising = np.argsort(self._numbers)  # each page of a file is written once
+        return self._numbers[rising], v[rising]
 
     def right_hand_side(self, name: str) -> NDArray[Any]:
         """Return the own rows of b, as `commands.right_hand_side` makes all of it."""
         if name == "ones":
             return np.ones(self.last - self.first, dtype=self.rows.dtype)
         if name == "random":
-            return standard_normal(self.first, self.last).astype(self.rows.dtype, copy=False)
+            return self._standard_normal().astype(self.rows.dtype, copy=False)
         return self.vector(name)
 
     def vector(self, path: str) -> NDArray[Any]:
         """Return the own rows of a vector in a file."""
-        own = load_rows_of_vector(path, self.rows.shape[0], self.first, self.last)
+        own = load_rows_of_vector(path, self.rows.shape[0], self.first, self.last, self._numbers)
+        if self._numbers is not None:
+            return as_numbered(own, self._numbers, self.rows.dtype, path)
         return as_vector(own, self.last - self.first, self.rows.dtype, path, self.first)
+
+    def _standard_normal(self) -> NDArray[np.float64]:
+        if self._numbers is None:
+            return standard_normal(self.first, self.last)
+        rising = np.argsort(self._numbers)
+        own = np.empty(rising.size)
+        own[rising] = standard_normal_at(self._numbers[rising])
+        return own
 
     def norm(self, v: NDArray[Any]) -> float:
         """Return ‖v‖₂ of all ranks' rows; all ranks call it together."""
@@ -120,3 +139,14 @@ def standard_normal(first: int, last: int) -> NDArray[np.float64]:
         stream.standard_normal(_PIECE)
     stream.standard_normal(first % _PIECE)
     return stream.standard_normal(last - first)
+
+
+def standard_normal_at(numbers: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Return these entries of the random vector; their numbers rise."""
+    stream, taken = np.random.default_rng(0), []
+    last = int(numbers[-1]) + 1 if numbers.size else 0
+    for begin in range(0, last, _PIECE):
+        piece = stream.standard_normal(_PIECE)
+        first, end = np.searchsorted(numbers, (begin, begin + _PIECE))
+        taken.append(piece[numbers[first:end] - begin])
+    return np.concatenate(taken) if taken else np.empty(0)

@@ -17,6 +17,7 @@ from scipy.sparse import csr_array
 
 from .errors import InvalidInputError, UnsupportedError
 from .extension import load_core
+from .parts import PartitionLike, as_parts, require_length
 from .problem import CsrMatrix
 from .quotient import quotient
 
@@ -72,7 +73,8 @@ class PartitionReport:
 class Partition:
     """Who owns which rows.
 
-    `part[i]` is the PE of row i; `method`, "metis" or "contiguous", made it; `why` this method.
+    `part[i]` is the PE of row i; `method`, "metis" or "contiguous", made it, or it is "given";
+    `why` this method.
     `fallback`: a better partition may be had, as `why` says.
     """
 
@@ -91,23 +93,27 @@ class Ordering:
     why: str
 
 
-def partition(A: CsrMatrix, pes: int, method: str = "auto") -> Partition:
+def partition(A: CsrMatrix, pes: int, method: PartitionLike = "auto") -> Partition:
     """Share the rows of A among PEs, about the same number of nonzeros each.
 
     Parameters: A, n rows, symmetric pattern; `pes` ≥ 1, which may exceed n (some PEs then own
     nothing); `method` is "metis" (multilevel graph partitioning, Karypis and Kumar 1998),
     "contiguous" (blocks of consecutive rows; no PE has more than the mean plus one row's nonzeros)
-    or "auto" (of the two the one with the smaller halo, METIS being spared where blocks do well).
+    or "auto" (of the two the one with the smaller halo, METIS being spared where blocks do well);
+    or the part of each row, numbers from 0 to `pes` - 1, shape (n,), of which some may be missing.
 
-    Raises InvalidInputError for another method or `pes` < 1, UnsupportedError when "metis" is asked
-    for and pymetis is missing.
+    Raises InvalidInputError for another method, part numbers that do not fit, or `pes` < 1,
+    UnsupportedError when "metis" is asked for and pymetis is missing.
     """
-    if method not in METHODS:
+    if isinstance(method, str) and method not in METHODS:
         raise InvalidInputError(
-            f"unknown partition method {method!r}: choose one of {', '.join(METHODS)}"
+            f"unknown partition method {method!r}: choose one of {', '.join(METHODS)}, or give the "
+            "part number of each row"
         )
     if isinstance(pes, bool) or int(pes) != pes or pes < 1:
         raise InvalidInputError(f"the number of PEs is {pes!r}: give an integer of at least 1")
+    if not isinstance(method, str):
+        return _given(A, pes, method)
     blocks = contiguous(A, pes)
     if method == "contiguous":
         return Partition(blocks, "contiguous", "asked for", report(A, blocks, pes))
@@ -126,6 +132,15 @@ def partition(A: CsrMatrix, pes: int, method: str = "auto") -> Partition:
         graph = metis_parts(A, pes, metis)
         return Partition(graph, "metis", "asked for", report(A, graph, pes))
     return _better(A, pes, blocks, metis)
+
+
+def _given(A: CsrMatrix, pes: int, values: Any) -> Partition:
+    part = as_parts(values, pes)
+    require_length(part, A.shape[0])
+    cost = report(A, part, pes)
+    empty = cost.rows.count(0)
+    why = f"{empty} of {pes} PEs have no rows" if empty else "every PE has rows"
+    return Partition(part, "given", why, cost)
 
 
 def _better(A: CsrMatrix, pes: int, blocks: Int32s, metis: ModuleType | None) -> Partition:

@@ -22,7 +22,7 @@ from .result import counted
 
 # Commands of `cpufree` that work together where they are started as ranks.
 DISTRIBUTED = ("solve", "stencil", "doctor")
-IN_ONE_PROCESS = ("info", "generate", "suite", "bench", "run")
+IN_ONE_PROCESS = ("info", "convert", "generate", "suite", "bench", "run")
 _ENGINES = ("nvshmem", "cpu_processes")
 
 EPILOG = """

@@ -54,7 +54,11 @@ def nvshmem_finding() -> Finding:
     from .run import nvshmem
 
     try:
-        return Finding("NVSHMEM", Status.OK, f"NVSHMEM {nvshmem.version(nvshmem.find())}")
+        kernels = "with" if nvshmem.find_kernels() else "without"
+        version = nvshmem.version(nvshmem.find())
+        return Finding(
+            "NVSHMEM", Status.OK, f"NVSHMEM {version}, {kernels} kernels for several nodes"
+        )
     except UnsupportedError:
         return Finding("NVSHMEM", Status.NOTE, "no NVSHMEM", "pip install nvidia-nvshmem-cu13")
 

@@ -103,6 +103,17 @@ class RowSource(ABC):
         """
         return self._cut(part, parts), self._cut(part + 1, parts)
 
+    def numbers(self, first: int, last: int) -> NDArray[np.intp] | None:
+        """Return the numbers in the matrix of the rows that lie at [first, last).
+
+        None: these, as they lie in the order of their numbers.
+        """
+        return None
+
+    def note(self, parts: int) -> str:
+        """Return what to tell where so many parts are taken, "" for nothing."""
+        return ""
+
     def _cut(self, part: int, parts: int) -> int:
         n = self.shape[0]
         if part in (0, parts):

@@ -14,8 +14,10 @@ from . import display, ranks
 from .commands import (
     Outputs,
     check_answer,
+    check_length,
     load_system,
     make_solver,
+    read_partition,
     read_vector,
     right_hand_side,
     stage,
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from .own_system import OwnSystem
+    from .parts import PartitionLike
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,8 @@ class SolveWork:
     matrix: str
     rhs: str
     x0: str | None
+    partition: str
+    """A method, or a file."""
     check: bool
     input: str
     """Which rows each of several processes has: auto, whole, rows."""
@@ -60,17 +65,22 @@ class SolveWork:
         from .own_system import OwnSystem, Surroundings, choose_rows  # heavy imports
 
         team = ranks.current()
-        around = Surroundings(team, self.setup["engine"], self.outputs.out, (self.rhs, self.x0))
+        vectors = (self.rhs, self.x0)
+        engine = self.setup["engine"]
+        around = Surroundings(team, engine, self.outputs.out, vectors, self.partition)
         rows = choose_rows(self.matrix, self.input, around)
         if rows is None or team is None:
+            pes = self.setup["pes"] if team is None else team.size
+            partition = read_partition(self.partition, pes if isinstance(pes, int) else None)
             system = load_system(self.matrix, notes)
+            check_length(partition, system, self.partition)
             b = right_hand_side(self.rhs, system)
             guess = None if self.x0 is None else read_vector(self.x0, system, "x0")
-            return Problem(system, b, guess, float(np.linalg.norm(b)))
+            return Problem(system, b, guess, float(np.linalg.norm(b)), partition)
         own = OwnSystem(rows, team)
         b = own.right_hand_side(self.rhs)
         guess = None if self.x0 is None else own.vector(self.x0)
-        return Problem(rows, b, guess, own.norm(b), own)
+        return Problem(rows, b, guess, own.norm(b), own=own)
 
     def run(self, quiet: bool, speaks: bool) -> int:
         """Solve; where this process speaks, report and write. Return the exit code."""
@@ -78,11 +88,12 @@ class SolveWork:
         problem = self.load(notes)
         gather = self.wants_all(problem.own is not None)
         tolerance = max(self.how["rtol"] * problem.norm, self.how["atol"])
+        setup = {**self.setup, "partition": problem.partition}
         with (
             stage(
                 notes,
                 "setting up",
-                lambda: make_solver(problem.matrix, self.check, self.setup),
+                lambda: make_solver(problem.matrix, self.check, setup),
                 tell_plan,
             ) as solver,
             display.SolveProgress(notes, tolerance) as progress,
@@ -92,8 +103,10 @@ class SolveWork:
             )
         outputs, together = self.outputs, ""
         if outputs.out and not gather:
-            rows = solver.rows if problem.own is None else problem.own.range
-            mine = result.x[rows] if problem.own is None else result.x
+            if problem.own is None:
+                rows, mine = solver.rows, result.x[solver.rows]
+            else:
+                rows, mine = problem.own.places(result.x)
             together = write_together(
                 outputs.out, (problem.matrix.shape[0],), rows, mine, "solution"
             )
@@ -125,5 +138,6 @@ class Problem:
     guess: NDArray[Any] | None
     norm: float
     """‖b‖₂, of all rows."""
+    partition: PartitionLike = "auto"
     own: OwnSystem | None = None
     """This rank has its own rows alone, and vectors are those of these."""

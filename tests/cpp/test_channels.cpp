@@ -222,6 +222,36 @@ TEST(diagnosis_names_the_one_that_all_waited_for) {
   CHECK(text.find("not waiting: block 0 of PE 2, which had left its kernel") != std::string::npos);
 }
 
+TEST(diagnosis_names_the_one_that_had_waited_itself_for_a_moment_only) {
+  WaitRecord waiting;
+  waiting.state = BlockState::expired;
+  waiting.from_pe = 1;
+  waiting.from_block = 0;
+  waiting.seconds = 3.0;
+  WaitRecord resumed = waiting;
+  resumed.state = BlockState::aborted;
+  resumed.from_pe = 0;
+  resumed.seconds = 0.0;
+  const std::string text = describe_waits({{0, 0, waiting}, {1, 0, resumed}, {2, 0, waiting}});
+  CHECK(text.find("late: block 0 of PE 1, which had waited itself for only 0.000 s") !=
+        std::string::npos);
+  CHECK(text.find("block 0 of PE 0, which") == std::string::npos);
+  CHECK(text.find("a signal was lost") == std::string::npos);
+}
+
+TEST(diagnosis_says_where_all_waited_for_one_another) {
+  WaitRecord waiting;
+  waiting.state = BlockState::expired;
+  waiting.from_pe = 1;
+  waiting.from_block = 0;
+  waiting.seconds = 3.0;
+  WaitRecord other = waiting;
+  other.from_pe = 0;
+  other.seconds = 2.9;
+  const std::string text = describe_waits({{0, 0, waiting}, {1, 0, other}});
+  CHECK(text.find("a signal was lost") != std::string::npos);
+}
+
 TEST(epochs_compare_safely_across_wrap_around) {
   CHECK(reached(5, 5));
   CHECK(reached(6, 5));

@@ -203,6 +203,38 @@ class LoneTeam final : public Team {
 };
 }  // namespace
 
+namespace {
+// Notes how long the others are waited for.
+class PatientTeam final : public Team {
+ public:
+  int rank() const override { return 0; }
+  int size() const override { return 1; }
+  std::vector<Bytes> all_gather(const char*, std::span<const std::byte> mine) override {
+    return {Bytes(mine.begin(), mine.end())};
+  }
+  std::vector<Bytes> all_gather_within(const char* what, std::span<const std::byte> mine,
+                                       double seconds) override {
+    limits.push_back(seconds);
+    return all_gather(what, mine);
+  }
+  std::vector<Bytes> gather(const char*, std::span<const std::byte>) override { return {}; }
+  std::vector<Bytes> exchange(const char*, const std::vector<Bytes>&) override { return {}; }
+  std::vector<double> limits;
+};
+}  // namespace
+
+TEST(after_a_wait_that_was_given_up_the_others_are_waited_for_a_short_time) {
+  PatientTeam team;
+  CHECK_THROWS(WaitTimeout, report_waits(&team, std::vector<WaitRecord>(2), 2, true, 60.0));
+  CHECK(team.limits == std::vector<double>({kAnswerSeconds, kAnswerSeconds}));
+}
+
+TEST(at_the_end_of_a_kernel_the_others_have_the_time_of_a_wait_more) {
+  PatientTeam team;
+  report_waits(&team, std::vector<WaitRecord>(2), 2, false, 60.0);
+  CHECK(team.limits == std::vector<double>({kAnswerSeconds + 60.0}));
+}
+
 TEST(what_ends_in_time_gives_up_nothing) {
   LoneTeam team;
   CHECK_EQ(within(team, std::chrono::seconds(60), "a sum", [] { return 42; }), 42);

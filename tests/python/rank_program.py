@@ -185,6 +185,45 @@ def update(team: ranks.Team) -> None:
     say("the same bits")
 
 
+def given_partition(team: ranks.Team) -> None:
+    """Share a matrix out by part numbers."""
+    import cpufree
+
+    part = np.arange(100) // 5 % team.size
+    with cpufree.Solver(
+        sp.eye_array(100).tocsr(), engine="cpu_processes", partition=part
+    ) as solver:
+        assert np.array_equal(solver.rows, np.flatnonzero(part == team.rank))
+        assert solver.solve(np.ones(100)).converged
+    say("its rows")
+
+
+def rows_by_parts(team: ranks.Team) -> None:
+    """Solve from a file of rows by parts, of which one is empty: the bits of the whole matrix."""
+    import cpufree
+    from cpufree.arrangement import Arrangement
+    from cpufree.cache import write_cache
+    from cpufree.partition import choose_order
+    from cpufree.problem import as_csr
+
+    a = cpufree.generate.poisson2d(9, 10)
+    part = (2 * (np.random.default_rng(3).random(90) < 0.4)).astype(np.int32)
+    file = os.path.join(os.environ["TEST_FOLDER"], "A.cpufree")
+    if team.rank == 0:
+        order = choose_order(as_csr(a), part, "rcm").order
+        write_cache(file, as_csr(a), Arrangement.of(part, team.size, order))
+    team.barrier("the file is there")
+    b, where = np.sin(np.arange(90.0)), {"pes": team.size, "engine": "cpu_threads"}
+    expected = cpufree.solve(a, b, partition=part, reorder="rcm", blocks=1, rtol=1e-9, **where)
+    with cpufree.Solver(cpufree.open_rows(file), engine="cpu_processes", blocks=1) as solver:
+        rows = solver.rows
+        assert sorted(rows) == np.flatnonzero(part == team.rank).tolist()
+        result = solver.solve(b[rows], rtol=1e-9)
+    assert result.iterations == expected.iterations
+    assert result.x.tobytes() == expected.x[rows].tobytes()
+    say("the same bits")
+
+
 def other_update(team: ranks.Team) -> None:
     """Rank 1 has other new values."""
     import cpufree

@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from cpufree.ranks import Team, launch
+
 SMALL = "gen:poisson2d?nx=40,ny=40"
 PROGRAM = Path(__file__).with_name("rank_program.py")
 LIMIT = "30"  # CPUFREE_JOIN_LIMIT: machines under test are slow
@@ -82,6 +84,14 @@ def team(
     return finish([start(words, rank, ranks, place, **more) for rank in range(ranks)])
 
 
+def team_of(rank: int = 0, machines: tuple[str, ...] = ("here", "here")) -> Team:
+    """Return a team that cannot talk."""
+    team: Team = object.__new__(Team)
+    team.rank, team.size = rank, len(machines)
+    team.members = [{"machine": machine} for machine in machines]
+    return team
+
+
 def all_say(ended: Sequence[Ended], words: str, ranks: Sequence[int]) -> None:
     """Check that these ranks have failed with a message that has these words."""
     for rank in ranks:
@@ -117,3 +127,10 @@ def wait_until_at_work(ranks: Callable[[], Sequence[int]], count: int) -> None:
             return
         time.sleep(0.1)
     raise AssertionError("the ranks have not come to share memory")
+
+
+def launch_pair(program: Callable[[int], str]) -> int:
+    """Have our launcher start two ranks, each with a program of its own; return its exit code."""
+    words = "import os, signal, sys, time; rank = int(os.environ['CPUFREE_RANK']); "
+    words += f"exec({[program(0), program(1)]!r}[rank])"
+    return launch.launch([sys.executable, "-c", words], 2)

@@ -186,12 +186,32 @@ def test_variants_of_cpufree_are_measured_for_the_iterations_of_the_solve(run: R
     assert {x["variant"] for x in of_kind(lines, "check")} == {"full"}
 
 
-def test_variants_are_refused_without_a_number_of_iterations(run: Run) -> None:
-    words = ["--variant", "full,no-compute", "--rtol", "1e-4", "--methods", "prcg"]
-    _, lines = run(SMALL, "--contenders", "cpufree", "--repeats", "1", *words)
-    (failure,) = of_kind(lines, "failure")
-    assert failure["variant"] == "no-compute" and "give iterations" in failure["error"]
-    assert {x["variant"] for x in of_kind(lines, "measurement")} == {"full"}
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--variant", "full,no-compute", "--rtol", "1e-4"),
+        ("--tuning", "cpufree.treads=2"),
+        ("--tuning", "scipy.threads=2"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_measured_is_refused_before_there_is_a_file(
+    run: Run, words: tuple[str, ...]
+) -> None:
+    code, lines = run(SMALL, *words)
+    assert code == 2 and not lines
+
+
+def test_command_that_is_corrected_begins_the_file_anew(
+    run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [SMALL, "--contenders", "cpufree", "--methods", "cg", "--repeats", "1"]
+    code, lines = run(*words, "--tuning", "cpufree.threads=many")
+    assert code == 4 and not of_kind(lines, "measurement")
+    code, lines = run(*words)
+    assert code == 0 and len(of_kind(lines, "measurement")) == 1
+    assert len(of_kind(lines, "header")) == 1 and not of_kind(lines, "failure")
+    assert "begun anew" in capsys.readouterr().err
 
 
 def test_variants_that_are_not_compiled_are_recorded_as_such(run: Run) -> None:
@@ -388,9 +408,13 @@ def test_file_of_a_user_is_measured_under_its_name(run: Run, tmp_path: Path) -> 
             2,
             "'nccl' is not measured",
         ),
+        ([SMALL, "--tuning", "cpufree.treads=2"], 2, "did you mean threads?"),
+        ([SMALL, "--variant", "no-comm", "--rtol", "1e-3"], 2, "give --iterations"),
         ([SMALL, "--gpus", "0", "--engine", "cpu_threads"], 2, "cpu_threads uses none"),
         ([SMALL, "--gpus", "0"], 4, "cannot be used here"),
         ([SMALL, "--out", "/no/such/folder/a.jsonl"], 3, "there is no directory"),
+        ([SMALL, "--out", "/proc/cpufree.jsonl"], 3, "cannot write '/proc/cpufree.jsonl'"),
+        ([SMALL, "--out", "."], 3, "cannot write '.': it is a directory"),
     ],
 )
 def test_wrong_words_are_told(

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -15,6 +19,8 @@ from cpufree.bench import contenders, machine, rates
 from cpufree.bench.baseline_contender import BaselineContender
 from cpufree.bench.contenders import choose, find, make, parse_peer
 from cpufree.bench.problems import Case, Problem
+from cpufree.bench.stencil import contenders as of_stencils
+from cpufree.env import for_worker
 from cpufree.errors import InvalidInputError, UnsupportedError
 
 KINDS = [
@@ -103,6 +109,20 @@ def test_nccl_of_processes_needs_what_both_need(
     assert find()["mpi"].why_not == ""
     assert find()["nccl_mpi"].why_not == "libnccl.so.2 was not found"
     assert find()["nccl_mpi"].command_for(2)[-2:] == ["cpufree.bench.mpi_worker", "nccl_mpi"]
+
+
+@pytest.mark.skipif(shutil.which("mpirun") is None, reason="no mpirun")
+def test_processes_that_mpirun_starts_are_bound_to_no_core() -> None:
+    tell = "import os; print(sorted(os.sched_getaffinity(0)))"
+    entry = contenders.Entry("mpi", "baseline", (*contenders.MPIRUN, "{python}", "-c", tell))
+    done = subprocess.run(
+        entry.command_for(2),
+        env=for_worker() | {"OMPI_MCA_rmaps_base_oversubscribe": "1"},  # where there is one core
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.stdout.splitlines() == [str(sorted(os.sched_getaffinity(0)))] * 2, done.stderr
 
 
 def test_build_without_baselines_says_so(without_extension: None) -> None:
@@ -240,3 +260,20 @@ def test_problem_folders_are_made_once_and_share_the_matrix(tmp_path: Path) -> N
     assert (folder / "data.npy").resolve() == (first.folder / "data.npy").resolve()
     assert np.bincount(np.load(folder / "part.npy")).tolist() == [800, 800]
     assert not (first.for_pes(1) / "part.npy").exists()
+
+
+# Of each table: the file of the binding, and the text that its list of names begins with.
+BINDINGS = {
+    "core.cpp": ("require_known(tuning,", contenders.ENGINE_TUNING),
+    "stencil.cpp": ("require_known(options,", of_stencils.ENGINE_TUNING),
+    "baseline_stencil.hpp": ("require_known(options,", of_stencils.BASELINE_TUNING),
+    "baseline_class.hpp": ("there are ", contenders.BASELINE_TUNING),
+}
+
+
+@pytest.mark.parametrize("file", BINDINGS)
+def test_tuning_that_is_let_through_is_known_to_the_extension(file: str) -> None:
+    folder = Path(__file__).parents[2] / "cpufree/bindings"
+    begin, names = BINDINGS[file]
+    listed = (folder / file).read_text().partition(begin)[2].partition(");")[0]
+    assert names and set(names) <= set(re.findall(r"\w+", listed))

@@ -14,10 +14,11 @@ import typer
 from cpufree import cli
 from cpufree.bench import contenders as shared
 from cpufree.bench import processes, rates
+from cpufree.bench.measuring import Measuring
 from cpufree.bench.stencil import contenders, problem, solvers
-from cpufree.bench.stencil.plan import Case, parse_cases
+from cpufree.bench.stencil.plan import Case, Configuration, check_grids, parse_cases
 from cpufree.bench.stencil.results import StencilResults
-from cpufree.errors import InvalidInputError, UnsupportedError
+from cpufree.errors import InvalidInputError, OutOfMemoryError, UnsupportedError
 from cpufree.stencil import jacobi, reference
 
 pytestmark = pytest.mark.cpu_only
@@ -85,6 +86,38 @@ def test_a_wrong_grid_is_told_with_its_option() -> None:
     with pytest.raises(typer.BadParameter) as error:
         parse_cases("8x8", "8y8x8")
     assert error.value.param_hint == "--per-gpu"
+
+
+def configured(*grids: str, per_pe: str = "", boundaries: tuple[str, ...]) -> Configuration:
+    """Return a configuration on 1 and 2 PEs."""
+    options = Measuring(pes="1,2").plan([], None)
+    return Configuration(
+        cases=parse_cases(",".join(grids), per_pe),
+        precisions=("single",),
+        boundaries=boundaries,
+        iterations=1,
+        **options,
+    )
+
+
+@pytest.mark.parametrize("grids", [{"grid": "9x9,2x2"}, {"grid": "9x9x1"}, {"per_pe": "2x8"}])
+def test_grid_without_points_to_compute_is_refused_with_its_option(grids: dict[str, str]) -> None:
+    both = ("periodic", "dirichlet")
+    asked = configured(grids.get("grid", ""), per_pe=grids.get("per_pe", ""), boundaries=both)
+    with pytest.raises(typer.BadParameter, match="none to compute") as error:
+        check_grids(asked, 0)
+    assert error.value.param_hint == ("--grid" if "grid" in grids else "--per-gpu")
+
+
+def test_small_grids_that_are_periodic_have_points_to_compute() -> None:
+    check_grids(configured("2x2", boundaries=("periodic",)), 0)
+
+
+def test_grid_that_the_machine_cannot_hold_is_refused() -> None:
+    asked = configured(per_pe="100x100", boundaries=("dirichlet",))
+    check_grids(asked, 80_000)
+    with pytest.raises(OutOfMemoryError, match="on 2 PEs has"):
+        check_grids(asked, 79_999)
 
 
 # Contenders
@@ -270,6 +303,8 @@ def test_wrong_values_do_not_count(run: Run, tmp_path: Path) -> None:
         ("--grid", "9x9", "--boundary", "robin"),
         ("--grid", "9x9", "--variant", "half"),
         ("--grid", "9x9", "--tuning", "nobody.x=1"),
+        ("--grid", "9x9", "--tuning", "cpufree.role=tiles"),
+        ("--grid", "2x2"),
         ("--grid", ","),
     ],
     ids=str,

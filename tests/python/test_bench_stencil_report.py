@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from cpufree import cli
+from cpufree.bench import tables as shared
 from cpufree.bench.collected import Measured
 from cpufree.bench.plan import Task
 from cpufree.bench.stencil import plots, tables
@@ -107,7 +108,7 @@ def test_communication_alone_is_compared_with_the_best_that_is_host_driven(
     assert results.saved(two, "cpufree") == pytest.approx(1 - 1 / 6)
     assert results.saved(two, "flags_graph") == pytest.approx(1 - 2.5 / 6)
     assert results.saved(group(results, 1), "cpufree") is None
-    table = tables.overheads(results, two)
+    table = shared.overheads(results, two)
     assert table is not None
     shares = {row[0]: row[-1] for row in table.rows}
     assert shares["cpufree"] == "83%" and shares["p2p"] == tables.NOTHING

@@ -350,7 +350,7 @@ def test_files_of_the_system_are_not_written_over(
     before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
     ended = run("solve", "A.mtx", *words, *(() if "--rhs" in words else ("--rhs", "b.npy")))
     assert ended.code == 3
-    assert "holds the system that is to be solved" in ended.err
+    assert "holds what is to be read" in ended.err
     assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
 
 

@@ -106,7 +106,7 @@ def test_version_is_that_of_the_package(run: Run) -> None:
     assert run("--version").out == f"cpufree {version('cpufree')}\n"
 
 
-@pytest.mark.parametrize("command", ["solve", "info", "generate", "suite"])
+@pytest.mark.parametrize("command", ["solve", "info", "convert", "generate", "suite"])
 def test_help_shows_examples(run: Run, command: str) -> None:
     ended = run(command, "--help")
     assert ended.code == 0

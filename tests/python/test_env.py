@@ -8,8 +8,9 @@ import warnings
 
 import pytest
 
-from cpufree.env import VARIABLES, Env, RankEnv, first_node
+from cpufree.env import VARIABLES, Env, RankEnv
 from cpufree.errors import CpufreeWarning, InvalidInputError
+from cpufree.launchers import first_node
 
 
 def test_empty_environment_gives_the_defaults() -> None:
@@ -214,6 +215,26 @@ def test_a_rank_beyond_the_number_of_ranks_is_refused() -> None:
 def test_a_rank_that_is_no_number_is_refused_by_its_name() -> None:
     with pytest.raises(InvalidInputError, match="SLURM_PROCID='two'"):
         RankEnv.read({**SLURM, "SLURM_PROCID": "two"})
+
+
+@pytest.mark.parametrize(
+    ("rank", "number"),
+    [
+        ("CPUFREE_RANK", "CPUFREE_RANKS"),
+        ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+        ("PMI_RANK", "PMI_SIZE"),
+        ("PMIX_RANK", "CPUFREE_RANKS"),
+    ],
+)
+def test_a_rank_of_an_unknown_number_of_ranks_is_refused(rank: str, number: str) -> None:
+    with pytest.raises(InvalidInputError, match=f"{rank} .* rank 0, .* set {number} "):
+        RankEnv.read({rank: "0", number: ""})
+
+
+def test_a_rank_of_pmix_that_another_launcher_counts_is_taken() -> None:
+    found = RankEnv.read({**SLURM, "PMIX_RANK": "2"})
+    assert found is not None
+    assert (found.launcher, found.ranks) == ("Slurm", 4)
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,8 @@ import scipy.io
 import scipy.sparse as sp
 
 import cpufree.io
+from cpufree.arrangement import Arrangement
+from cpufree.cache import write_cache
 from cpufree.errors import CpufreeError
 from cpufree.problem import as_csr
 
@@ -51,6 +53,8 @@ def originals(directory: Path) -> dict[str, bytes]:
     A = example()
     for suffix in (".npz", ".cpufree"):
         cpufree.io.save_matrix(directory / f"a{suffix}", A)
+    parts = Arrangement.of(np.arange(12, dtype=np.int32) % 3, 3, None)
+    write_cache(directory / "parts.cpufree", as_csr(A), parts)
     np.save(directory / "a.npy", A.toarray())
     whole = sp.csr_array((np.ones(A.nnz, dtype=int), A.indices, A.indptr), shape=A.shape)
     return {
@@ -61,6 +65,7 @@ def originals(directory: Path) -> dict[str, bytes]:
         "array.mtx": matrix_market(A.toarray()),
         "half.mtx": matrix_market(A.toarray(), symmetry="symmetric"),
         "packed.mtx.gz": gzip.compress(matrix_market(A, symmetry="symmetric"), mtime=0),
+        "parts.cpufree": (directory / "parts.cpufree").read_bytes(),
         **{f"a{s}": (directory / f"a{s}").read_bytes() for s in (".npz", ".npy", ".cpufree")},
     }
 
@@ -204,7 +209,7 @@ def parse_slowly(text: bytes) -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def loaded(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[dict], dict[str, bytes]]:
-    """The outcomes of 50 mutations of each of 10 files, and the mutated files."""
+    """The outcomes of 50 mutations of each of 11 files, and the mutated files."""
     return run_loader(tmp_path_factory.mktemp("fuzz"), count=50, seed=1)
 
 
@@ -254,6 +259,7 @@ def test_mutated_checksummed_file_loads_only_unchanged(loaded, suffix: str) -> N
         "a.npz",
         "a.npy",
         "a.cpufree",
+        "parts.cpufree",
     ],
 )
 def test_unmutated_files_load(tmp_path: Path, name: str) -> None:

@@ -378,7 +378,7 @@ def test_ranks_of_several_machines_do_not_write_into_one_file(
 ) -> None:
     monkeypatch.setattr(solve_command.ranks, "current", lambda: FakeTeam(size_here))
     outputs = Outputs(out="x.npy", json=None, plot=None)
-    work = solve_command.SolveWork("A", "ones", None, False, "auto", {}, {}, outputs)
+    work = solve_command.SolveWork("A", "ones", None, "auto", False, "auto", {}, {}, outputs)
     assert work.wants_all(own=False) == gathered
     assert not work.wants_all(own=True)  # own rows alone are gathered nowhere
 

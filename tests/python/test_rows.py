@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from ranks_here import team_of
 
 import cpufree
 from cpufree import RowSlab
@@ -141,14 +142,6 @@ def test_rows_of_a_vector_are_read_by_themselves(tmp_path: Path) -> None:
     with pytest.raises(FileFormatError, match=r"from \.npy files"):
         (tmp_path / "b.txt").write_text("1\n")
         load_rows_of_vector(tmp_path / "b.txt", 1, 0, 1)
-
-
-def team_of(rank: int = 0, machines: tuple[str, ...] = ("here", "here")) -> Team:
-    """Return a team that cannot talk."""
-    team: Team = object.__new__(Team)
-    team.rank, team.size = rank, len(machines)
-    team.members = [{"machine": machine} for machine in machines]
-    return team
 
 
 def test_entries_of_a_file_too_large_for_the_matrix_are_named(tmp_path: Path) -> None:

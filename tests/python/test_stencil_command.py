@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from cpufree import cli, stencil, stencil_command
+from cpufree.commands import check_can_write
 from cpufree.stencil import jacobi
 
 pytestmark = pytest.mark.cpu_only
@@ -88,6 +89,34 @@ def test_values_may_be_saved_in_the_file_that_they_came_from(run: Run, tmp_path:
     assert (code, err) == (0, "")
     assert "equal to the serial reference" in out
     np.testing.assert_array_equal(np.load(path), jacobi(u0, 4).u)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--json", "."),
+        ("--json", "/proc/cpufree.json"),
+        ("--json", "no/such/folder/a.json"),
+        ("--output", "/proc/cpufree.npy"),
+        ("--output", "no/such/folder/u.npy"),
+    ],
+    ids=str,
+)
+def test_outputs_are_checked_before_the_run(
+    run: Run, monkeypatch: pytest.MonkeyPatch, words: tuple[str, str]
+) -> None:
+    monkeypatch.setattr(stencil, "jacobi", None)  # nothing may be computed
+    code, _, err = run("jacobi2d", "--grid", "8x8", "--iters", 2, *words)
+    assert code == 3
+    assert f"cannot write '{words[1]}'" in err
+
+
+def test_check_of_an_output_leaves_the_file_as_it_was(tmp_path: Path) -> None:
+    old, new = tmp_path / "old.json", tmp_path / "new.json"
+    old.write_text("kept")
+    for path in (old, new):
+        check_can_write(str(path))
+    assert old.read_text() == "kept" and not new.exists()
 
 
 def test_values_are_rescued_where_they_cannot_be_written(

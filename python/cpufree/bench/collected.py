@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
 from ..errors import InvalidInputError
-from . import records
+from . import gpu_versions, records
 from .noise import Spread
-from .plan import Task, matches
+from .plan import VARIANTS, Task, matches
 from .records import Line
 
 
@@ -29,6 +29,15 @@ class Measured:
     """Of the solve that was done for its split alone."""
     facts: dict[str, Any] = field(default_factory=dict, kw_only=True)
     problem: Line = field(default_factory=dict, kw_only=True)
+
+    @property
+    def name(self) -> str:
+        """What it is called in tables: the contender, unless a subclass says more."""
+        return self.task.contender
+
+    def problems(self) -> list[str]:
+        """Return why this does not count, nothing where it does."""
+        return []
 
     @property
     def times(self) -> list[float]:
@@ -81,8 +90,10 @@ class Collected(Generic[G, S]):
             lines, _ = records.read(file, self.benchmark)
             if self.headers and lines[0]["machine"] != self.headers[0]["machine"]:
                 raise InvalidInputError(f"'{file}' is of another machine than '{files[0]}'")
+            _check_versions(list(zip(files, [*self.headers, lines[0]], strict=False)))
             self._take(lines, file)
         self._by_group: dict[tuple[G, str], list[S]] = {}
+        self._valid: dict[tuple[G, str], list[S]] = {}
         for (group, task), series in self.series.items():
             self._by_group.setdefault((group, task.variant), []).append(series)
         self.failures = [line for line in self.failures if not self._made_good(line)]
@@ -144,6 +155,66 @@ class Collected(Generic[G, S]):
         """Return the series of a group."""
         return self._by_group.get((group, variant), [])
 
+    def valid(self, group: G, variant: str = "full") -> list[S]:
+        """Return the series that count."""
+        if (group, variant) not in self._valid:
+            counted = [series for series in self.of(group, variant) if not series.problems()]
+            self._valid[group, variant] = counted
+        return self._valid[group, variant]
+
+    def find(self, group: G, name: str, variant: str) -> S | None:
+        """Return the series of a name that counts, None where there is none."""
+        return next((s for s in self.valid(group, variant) if s.name == name), None)
+
+    def names(self, group: G) -> list[str]:
+        """Return the names of the series of a group, in the order in which they were asked for."""
+        there = {s.name: s.task for variant in VARIANTS for s in self.of(group, variant)}
+        asked = [header["configuration"] for header in self.headers]
+        contenders = [name for one in asked for name in one["contenders"]]
+        methods = [name for one in asked for name in one.get("methods", ())]
+
+        def place(name: str) -> tuple[int, int]:
+            task = there[name]
+            method = methods.index(task.method) if task.method in methods else 0
+            return contenders.index(task.contender), method
+
+        return sorted(there, key=place)
+
+    def host_driven(self, series: S) -> bool:
+        """Return whether the CPU launches and orders each iteration of a contender."""
+        raise NotImplementedError
+
+    def overlap(self, group: G, name: str) -> float | None:
+        """Return the share of the communication that goes on beside the computing.
+
+        1 - (full - no-comm) / no-compute, of the medians of an iteration, between 0 and 1: what a
+        full iteration takes longer than computing alone is communication that is not hidden. None
+        where one of them is not there, and on one PE, which has nobody to communicate with.
+        """
+        if getattr(group, "pes", None) == 1:
+            return None
+        found = [self.find(group, name, v) for v in ("full", "no-comm", "no-compute")]
+        if any(series is None for series in found):
+            return None
+        full, compute, communicate = (s.spread.median for s in found if s is not None)
+        return min(1.0, max(0.0, 1.0 - (full - compute) / communicate))
+
+    def saved(self, group: G, name: str) -> float | None:
+        """Return by which share its communication alone is less than the best host-driven one's.
+
+        Of the medians of an iteration without computing, by the same method; None where either is
+        not there, and for that one itself.
+        """
+        mine = self.find(group, name, "no-compute")
+        if mine is None:
+            return None
+        theirs = [
+            s.spread.median
+            for s in self.valid(group, "no-compute")
+            if self.host_driven(s) and s is not mine and s.task.method == mine.task.method
+        ]
+        return 1.0 - mine.spread.median / min(theirs) if theirs else None
+
     def memory_rate(self) -> tuple[str, float] | None:
         """Return what was measured of memory, and its median bytes per second."""
         for line in self.rates:
@@ -153,6 +224,24 @@ class Collected(Generic[G, S]):
 
 
 AnyResults = Collected[Any, Any]
+
+
+def _check_versions(headers: Sequence[tuple[Path, Line]]) -> None:
+    """Refuse files that were measured with different drivers or libraries.
+
+    Old files do not tell, and are taken as they are.
+    """
+    for name in gpu_versions.NAMES:
+        known = [
+            (file, line["versions"][name]) for file, line in headers if name in line["versions"]
+        ]
+        for file, version in known[1:]:
+            first, other = known[0]
+            if version != other:
+                raise InvalidInputError(
+                    f"'{file}' was measured with {name} {version}, '{first}' with {other}: "
+                    "report on each by itself"
+                )
 
 
 def _task(line: Line) -> Task:

@@ -10,27 +10,8 @@ from rich.text import Text
 
 from .. import display
 from ..errors import InvalidInputError
-from .options import (
-    Contenders,
-    EngineName,
-    Gpus,
-    Peers,
-    Quiet,
-    Repeats,
-    Retry,
-    Seed,
-    Timeout,
-    Tuning,
-    Variants,
-    commands_of_peers,
-    default_out,
-    find_gpus,
-    known_word,
-    measure_to,
-    parse_pes,
-    parse_tuning,
-    words,
-)
+from .measuring import Measuring, with_measuring
+from .options import Pes, Quiet, find_gpus, known_word, parse_pes, words
 from .stencil.commands import STENCIL_EPILOG, stencil_command
 
 ITERATIONS = 200
@@ -47,9 +28,6 @@ Matrices = Annotated[
         f"Default: {DEFAULT_SUITE}.",
         show_default=False,
     ),
-]
-Pes = Annotated[
-    str, typer.Option(metavar="LIST", help="Numbers of PEs; auto: powers of 2 (CPU: 1).")
 ]
 Precisions = Annotated[str, typer.Option(metavar="LIST", help="double, single.")]
 PartitionName = Annotated[str, typer.Option("--partition", help="auto, metis, contiguous.")]
@@ -80,15 +58,13 @@ The same command with the same --out goes on where a run has stopped.
 
 
 @app.command("cg", epilog=CG_EPILOG)
+@with_measuring
 def cg_command(
+    measuring: Measuring,
     matrices: Matrices = None,
-    contenders: Contenders = "all",
-    peer: Peers = None,
     methods: Annotated[str, typer.Option(metavar="LIST", help="Methods.")] = "cg,prcg,pipecg",
-    pes: Pes = "auto",
     precision: Precisions = "double",
     pc: Annotated[str, typer.Option(metavar="LIST", help="none, jacobi.")] = "none",
-    variant: Variants = "full",
     iterations: Annotated[
         int | None,
         typer.Option(min=1, help=f"Fixed number of iterations. Default: {ITERATIONS}."),
@@ -100,25 +76,12 @@ def cg_command(
     max_iterations: Annotated[
         int, typer.Option(min=1, help="With --rtol: most iterations.")
     ] = 100_000,
-    repeats: Repeats = 7,
-    seed: Seed = 1,
-    engine: EngineName = "auto",
-    gpus: Gpus = "auto",
     partition: PartitionName = "auto",
-    tuning: Tuning = None,
-    timeout: Timeout = 600.0,
-    cache: Cache = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Results. Default: bench-cg-<date>.jsonl."),
-    ] = None,
-    retry: Retry = False,
-    quiet: Quiet = False,
 ) -> None:
     """Measure conjugate gradients: everybody on the same systems, interleaved."""
-    from .contenders import choose, find
+    from .contenders import find
     from .measure import Run
-    from .plan import VARIANTS, Configuration
+    from .plan import Configuration
     from .problems import DTYPES, PARTITIONS, cases
     from .report import show
     from .results import Results
@@ -126,36 +89,27 @@ def cg_command(
 
     if iterations is not None and rtol is not None:
         raise typer.BadParameter("give --iterations or --rtol, not both", param_hint="--rtol")
-    known_word(engine, "--engine", ("auto", "cuda_p2p", "cpu_threads"))
     known_word(partition, "--partition", PARTITIONS)
-    devices = find_gpus(engine, gpus)
-    names = words(contenders, "--contenders")
-    entries = choose(find(peer or ()), names, devices is not None)
-    told = parse_tuning(tuning or [], entries)
+    devices = measuring.devices()
+    entries = measuring.choose(find, devices is not None)
     configuration = Configuration(
         cases=tuple(cases(matrices or [DEFAULT_SUITE])),
-        contenders=tuple(entry.name for entry in entries),
         methods=words(methods, "--methods", METHODS),
-        variants=words(variant, "--variant", VARIANTS),
-        pes=parse_pes(pes, devices),
         precisions=words(precision, "--precision", tuple(DTYPES)),
         preconditioners=words(pc, "--pc", ("none", "jacobi")),
         iterations=None if rtol is not None else iterations or ITERATIONS,
         rtol=RTOL if rtol is None else rtol,
         max_iterations=max_iterations,
-        repeats=repeats,
-        seed=seed,
-        gpus=devices,
         partition=partition,
-        timeout=timeout,
-        tuning=told,
-        peers=commands_of_peers(entries),
+        **measuring.plan(entries, devices),
     )
-    out = out or default_out("cg")
-    end = measure_to("cg", out, configuration, entries, Run, cache, retry, quiet)
+    if rtol is not None and set(configuration.variants) != {"full"}:
+        what = "variants solve nothing and never reach --rtol: give --iterations"
+        raise typer.BadParameter(what, param_hint="--variant")
+    out = measuring.measure("cg", configuration, entries, Run)
     results = Results([out])
-    show(results, display.report_console(quiet=quiet))
-    end(bool(results.series))
+    show(results, display.report_console(quiet=measuring.quiet))
+    measuring.end(out, bool(results.series))
 
 
 app.command("stencil", epilog=STENCIL_EPILOG)(stencil_command)

@@ -38,7 +38,19 @@ DEVICE_DRIVEN = ("graph_while", "jax")
 WORKER = ("{python}", "-m", "cpufree.bench.worker")
 # Of the extension for processes that mpirun starts; the worker is told which one it is.
 OF_MPI = ("nccl_mpi", "mpi")
-MPI_WORKER = ("mpirun", "-n", "{pes}", "{python}", "-m", "cpufree.bench.mpi_worker")
+# Bound to no core: Open MPI gives each of two processes one, and NCCL puts its threads there. Open
+# MPI and MPICH have the same word for it.
+MPIRUN = ("mpirun", "--bind-to", "none", "-n", "{pes}")
+MPI_WORKER = (*MPIRUN, "{python}", "-m", "cpufree.bench.mpi_worker")
+# What the extensions take, whatever is not between the harness and them alone.
+ENGINE_TUNING = (
+    *("threads", "halo", "residency", "ring", "keep", "spread", "compress", "cut"),
+    *("boundary_blocks", "launchers", "node_size", "reduce"),
+)
+BASELINE_TUNING = (
+    *("spmv", "threads", "unroll", "lag", "wait_limit", "gpu_aware"),
+    *("nccl_library", "nvshmem_library"),
+)
 PEERS_FILE = Path("bench/peers/peers.json")
 
 
@@ -58,6 +70,8 @@ class Entry:
     """It does not use GPUs."""
     folder: Path | None = None
     """Where the command is run; None: in the working directory."""
+    tuning: tuple[str, ...] | None = None
+    """What it can be told by --tuning; None: only itself knows."""
 
     @property
     def by_pes(self) -> bool:
@@ -113,9 +127,9 @@ def find(peers: Sequence[str] = (), peers_file: Path | None = None) -> dict[str,
     Raises InvalidInputError for a text that is none, and for a damaged peers.json.
     """
     entries = [
-        Entry("cpufree", OURS, (*WORKER, "cpufree")),
+        Entry("cpufree", OURS, (*WORKER, "cpufree"), tuning=ENGINE_TUNING),
         *_baselines(),
-        Entry("scipy", PEER, (*WORKER, "scipy"), ("cg",), cpu_only=True),
+        Entry("scipy", PEER, (*WORKER, "scipy"), ("cg",), cpu_only=True, tuning=()),
         *_peers_of(peers_file or _checkout_peers()),
         *map(parse_peer, peers),
     ]
@@ -129,18 +143,19 @@ def _baselines() -> Iterable[Entry]:
     except UnsupportedError as error:
         kinds, missing = {}, str(error)
     for name in (*BASELINES, *(name for name in kinds if name not in BASELINES)):
+        command: tuple[str, ...] = (*WORKER, name)
+        methods, why = METHODS, missing
         if name in OF_MPI:
             of_nccl = str(kinds["nccl"]["why_not"]) if name != "mpi" and "nccl" in kinds else ""
             why = _mpi_problem() or of_nccl
-            yield Entry(name, BASELINE, (*MPI_WORKER, name), METHODS, why)
+            command = (*MPI_WORKER, name)
         elif name in kinds:
             kind = kinds[name]
             why = "" if kind["available"] else str(kind["why_not"]) or "not available"
             if name == "nvshmem_on_stream" and not why:
                 why = nvshmem.problem()
-            yield Entry(name, BASELINE, (*WORKER, name), tuple(kind["methods"]), why)
-        else:
-            yield Entry(name, BASELINE, (*WORKER, name), METHODS, missing)
+            methods = tuple(kind["methods"])
+        yield Entry(name, BASELINE, command, methods, why, tuning=BASELINE_TUNING)
 
 
 def _mpi_problem() -> str:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullFormatter
 
 from .collected import AnyResults
 from .contenders import BASELINE, OURS
@@ -26,6 +26,7 @@ MOST_PANELS = 24
 def save(figure: Figure, results: AnyResults, path: Path) -> None:
     FigureCanvasAgg(figure)
     text = " · ".join([machine_text(results.headers[0]), *warnings(results)])
+    text = textwrap.fill(text, int(17 * figure.get_figwidth()), break_on_hyphens=False)
     figure.supxlabel(text, fontsize=7.5, color=FAINT, x=0.01, ha="left")
     figure.savefig(path, dpi=150)
 
@@ -82,6 +83,54 @@ def label_decades(axes: Axes) -> None:
     low, high = axes.get_ylim()
     steps = (1, 2, 5) if high / low < 100 else (1,)
     ticks = [s * 10.0**k for k in range(-3, 9) for s in steps if low <= s * 10.0**k <= high]
+    if len(ticks) < 3:
+        ticks = [tick for tick in MaxNLocator(5).tick_values(low, high) if low <= tick <= high]
     axes.yaxis.set_major_locator(FixedLocator(ticks))
     axes.yaxis.set_minor_formatter(NullFormatter())
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+
+
+def name_places(axes: Axes, names: Sequence[str]) -> None:
+    """Name the clusters of bars, slanted where the names would run into one another."""
+    inches = float(axes.get_figure(root=True).get_figwidth())  # type: ignore[union-attr]
+    longest = max((len(line) for name in names for line in name.split("\n")), default=0)
+    slanted = longest * len(names) > 12 * inches
+    axes.set_xticks(range(len(names)))
+    axes.set_xticklabels(names, rotation=35 if slanted else 0, ha="right" if slanted else "center")
+    axes.tick_params(axis="x", length=0)
+
+
+def overlap_bars(
+    results: AnyResults,
+    title: str,
+    labels: Sequence[str],
+    shares: Mapping[tuple[int, str], float],
+) -> Figure | None:
+    """Draw shares of the communication that are hidden; None where there is none.
+
+    `shares` have the place among the labels and the contender; places without any are left out.
+    """
+    if not shares:
+        return None
+    places = sorted({place for place, _ in shares})
+    names = [name for name in colors(results) if any(key[1] == name for key in shares)]
+    wide = max(7.0, min(17.0, 1.5 + 1.2 * len(places)))
+    figure = Figure(figsize=(wide, 4.6), layout="constrained")
+    axes = figure.add_subplot()
+    width = min(0.28, 0.84 / len(names))
+    for k, name in enumerate(names):
+        mine = [(at, shares[i, name]) for at, i in enumerate(places) if (i, name) in shares]
+        shift = (k - (len(names) - 1) / 2) * width
+        axes.bar(
+            [at + shift for at, _ in mine],
+            [100.0 * share for _, share in mine],
+            width=width * 0.94,
+            color=colors(results)[name],
+            label=name,
+        )
+    axes.set_ylim(0, 105)
+    axes.set_ylabel("hidden communication, %", fontsize=9)
+    tidy(axes)
+    name_places(axes, [labels[i] for i in places])
+    head(figure, f"{title}: 1 - (full - computing alone) / communication alone")
+    return figure

@@ -7,7 +7,8 @@ import json
 import platform
 from typing import Any
 
-from ..run import gpus
+from ..run import core, gpus
+from .gpu_versions import gpu_versions
 from .machine import CpuUse, describe_machine, package_version, source_state
 from .plan import Plan
 from .records import SCHEMA, Line, now
@@ -33,6 +34,8 @@ def make_header(benchmark: str, configuration: Plan, command: str) -> Line:
         "versions": {
             "python": platform.python_version(),
             **{name: package_version(name) for name in ("cpufree", "numpy", "scipy")},
+            **core.made_with(),
+            **(gpu_versions() if used else {}),
         },
         "configuration": dataclasses.asdict(configuration),
     }

@@ -5,12 +5,17 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import platform
+import re
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+from .. import env
 from ..doctor import memory_limits, processor_name, read_text, run_tool, usable_cores
+from ..errors import InvalidInputError
+from ..run import core
+from .gpu_versions import gpu_versions
 
 PACKAGES = ("cpufree", "numpy", "scipy")
 CPUS = Path("/sys/devices/system/cpu")
@@ -37,8 +42,8 @@ def caches() -> list[dict[str, Any]]:
     """Return data and unified caches of the usable cores: level, bytes of one, instances."""
     found: dict[tuple[int, int], set[str]] = {}
     cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set[int]()
-    for core in cores:
-        for entry in (CPUS / f"cpu{core}/cache").glob("index*"):
+    for cpu in cores:
+        for entry in (CPUS / f"cpu{cpu}/cache").glob("index*"):
             level, kind, size, shared = (
                 read_text(str(entry / name)).strip()
                 for name in ("level", "type", "size", "shared_cpu_list")
@@ -86,10 +91,11 @@ class CpuUse:
 
 
 def describe_versions(compiler: str) -> dict[str, str]:
-    """Return the versions of Python, of the packages that matter here and of the compiler."""
+    """Return the versions of Python, of the packages that matter here, of compilers and of CUDA."""
     versions = {name: package_version(name) for name in PACKAGES}
     compiled_by = (run_tool([compiler, "--version"]) or "unknown").splitlines()[0]
-    return {"python": platform.python_version(), **versions, "compiler": compiled_by}
+    versions |= {"python": platform.python_version(), "compiler": compiled_by}
+    return {**versions, **core.made_with(), **gpu_versions()}
 
 
 def package_version(name: str) -> str:
@@ -110,14 +116,33 @@ def source_root() -> Path | None:
 
 
 def source_state() -> dict[str, Any]:
-    """Return the commit of the sources and whether files differ from it; None where unknown."""
+    """Return the commit of the sources and whether files differ from it; None where unknown.
+
+    Of a copy without history, they are those that CPUFREE_COMMIT says.
+    """
     root = source_root()
     # A source tree without history may lie in somebody else's.
     if root is None or _git(root, "rev-parse", "--show-toplevel") != str(root):
-        return {"commit": None, "modified": None}
+        return told_state(env.source_commit())
     changed = _git(root, "status", "--porcelain")
     modified = None if changed is None else bool(changed)
     return {"commit": _git(root, "rev-parse", "HEAD"), "modified": modified}
+
+
+def told_state(text: str) -> dict[str, Any]:
+    """Return commit and modified of a text such as 3649143, or 3649143-dirty; "": not known.
+
+    Raises InvalidInputError for a text that is none.
+    """
+    if not text:
+        return {"commit": None, "modified": None}
+    commit, dash, rest = text.lower().partition("-")
+    if not re.fullmatch("[0-9a-f]{7,64}", commit) or (dash and rest != "dirty"):
+        raise InvalidInputError(
+            f"environment variable CPUFREE_COMMIT={text!r} is not valid; it takes "
+            f"{env.VARIABLES['CPUFREE_COMMIT']}"
+        )
+    return {"commit": commit, "modified": bool(dash)}
 
 
 def _git(folder: Path, *arguments: str) -> str | None:

@@ -1,51 +1,26 @@
-"""What the commands of `cpufree bench` share: options, and the run into a file."""
+"""What the options of `cpufree bench` mean."""
 
 from __future__ import annotations
 
 import contextlib
 import datetime
-import shlex
+import difflib
 import signal
-import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.text import Text
 
 from ..errors import NotEnoughGpusError
 
 if TYPE_CHECKING:
     from .contenders import Entry
-    from .plan import Plan
 
-INTERRUPTED, NOTHING_MEASURED = 130, 4
-
-# Options of all commands that measure.
-Contenders = Annotated[
-    str, typer.Option(metavar="LIST", help="Names, or all: those that work here.")
+# Options of several commands.
+Pes = Annotated[
+    str, typer.Option(metavar="LIST", help="Numbers of PEs; auto: powers of 2 (CPU: 1).")
 ]
-Peers = Annotated[
-    list[str] | None,
-    typer.Option(metavar="NAME=COMMAND", help="One more contender; may be repeated."),
-]
-Variants = Annotated[str, typer.Option(metavar="LIST", help="full, no-compute, no-comm.")]
-Repeats = Annotated[int, typer.Option(min=1, help="Repeats; below 5 none wins.")]
-Seed = Annotated[int, typer.Option(help="Of the order of the runs.")]
-EngineName = Annotated[str, typer.Option(help="auto, cuda_p2p, cpu_threads.")]
-Gpus = Annotated[
-    str, typer.Option(metavar="LIST", help="GPUs: auto, all, or numbers such as 0,2-5.")
-]
-Tuning = Annotated[
-    list[str] | None,
-    typer.Option(metavar="NAME.KEY=VALUE", help="Told to a contender; may be repeated."),
-]
-Timeout = Annotated[
-    float, typer.Option(min=1, metavar="SECONDS", help="Longest wait for an answer.")
-]
-Retry = Annotated[bool, typer.Option("--retry", help="Try again what failed before.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Errors only.")]
 
 
@@ -80,9 +55,23 @@ def parse_tuning(texts: list[str], entries: Sequence[Entry]) -> dict[str, dict[s
             what = f"'{text}': give NAME.KEY=VALUE, such as cpufree.threads=256"
             raise typer.BadParameter(what, param_hint="--tuning")
         tuning.setdefault(name, {})[key] = parse_value(value)
-    if stray := set(tuning) - {entry.name for entry in entries}:
+    known = {entry.name: entry.tuning for entry in entries}
+    if stray := set(tuning) - known.keys():
         raise typer.BadParameter(f"'{min(stray)}' is not measured", param_hint="--tuning")
+    for name, told in tuning.items():
+        for key in told:
+            _check_tuning(name, key, known[name])
     return tuning
+
+
+def _check_tuning(name: str, key: str, known: tuple[str, ...] | None) -> None:
+    """Refuse what a contender cannot be told; `known` is None where only it knows that."""
+    if known is None or key in known:
+        return
+    close = difflib.get_close_matches(key, known, n=1)
+    meant = f" (did you mean {close[0]}?)" if close else ""
+    what = f"{name} does not know '{key}'{meant}: it takes {', '.join(known) or 'nothing'}"
+    raise typer.BadParameter(what, param_hint="--tuning")
 
 
 def commands_of_peers(entries: Sequence[Entry]) -> dict[str, list[str]]:
@@ -152,52 +141,3 @@ def ended_like_ctrl_c() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def measure_to(
-    benchmark: str,
-    out: Path,
-    configuration: Plan,
-    entries: list[Entry],
-    make_run: Callable[..., Any],
-    cache: Path | None,
-    retry: bool,
-    quiet: bool,
-) -> Callable[[bool], None]:
-    """Measure a configuration into a file.
-
-    `make_run(configuration, entries, log, cache, watch, retry)` has `measure`. Returns a function
-    that ends the command when results have been shown; it is told whether there are any.
-    """
-    from ..commands import check_can_write
-    from .header import make_end, make_header
-    from .machine import CpuUse
-    from .problems import default_cache
-    from .progress import RunProgress
-    from .rates import measure_rate
-    from .records import Log
-
-    check_can_write(str(out))
-    notes = Console(stderr=True, highlight=False, quiet=quiet)
-    header = make_header(benchmark, configuration, shlex.join(["cpufree", *sys.argv[1:]]))
-    use = CpuUse()
-    with contextlib.closing(Log(out, header)) as log, ended_like_ctrl_c():
-        try:
-            if not any(line["kind"] == "rate" for line in log.lines):
-                rate = measure_rate(configuration.gpus, header["machine"]["cores"])
-                log.write({"kind": "rate", **rate})
-            with RunProgress(notes) as progress:
-                place = cache or default_cache()
-                make_run(configuration, entries, log, place, progress, retry).measure()
-        except KeyboardInterrupt:
-            line = f"stopped; the same command with --out {out} goes on"
-            notes.print(Text(line, style="yellow"), soft_wrap=True)
-            raise typer.Exit(INTERRUPTED) from None
-        log.write(make_end(use))
-
-    def end(found: bool) -> None:
-        line = f"written: {out}; tables and plots: cpufree bench report {out}"
-        notes.print(Text(line), soft_wrap=True)
-        raise typer.Exit(0 if found else NOTHING_MEASURED)
-
-    return end

@@ -14,7 +14,19 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from .contenders import OURS
-from .figures import FAINT, INK, MOST_PANELS, colors, head, label_decades, save, tidy, whiskers
+from .figures import (
+    FAINT,
+    INK,
+    MOST_PANELS,
+    colors,
+    head,
+    label_decades,
+    name_places,
+    overlap_bars,
+    save,
+    tidy,
+    whiskers,
+)
 from .noise import geometric_mean
 from .plan import Group
 from .results import Results, Series, fastest_of_each
@@ -43,6 +55,7 @@ def draw_all(results: Results, folder: Path) -> dict[Path, Setting | None]:
             ("speedup", draw_speedup),
             ("roofline", draw_roofline),
             ("breakdown", draw_breakdown),
+            ("overlap", draw_overlap),
         ):
             figures[f"{kind}-{name}-{pes}"] = draw(results, setting), setting
     paths: dict[Path, Setting | None] = {}
@@ -100,11 +113,7 @@ def _bars(
         )
     names = [group.case.removesuffix("-small") for group in groups]
     names += ["geometric\nmean"] if mean and len(groups) > 1 else []
-    inches = float(axes.get_figure(root=True).get_figwidth())  # type: ignore[union-attr]
-    slanted = max(map(len, names), default=0) * len(names) > 10 * inches
-    axes.set_xticks(range(len(names)))
-    axes.set_xticklabels(names, rotation=35 if slanted else 0, ha="right" if slanted else "center")
-    axes.tick_params(axis="x", length=0)
+    name_places(axes, names)
     axes.set_xlim(-0.6, len(names) - 0.4)
     if len(names) > len(groups):
         axes.axvline(len(groups) - 0.5, color=FAINT, linewidth=0.8)
@@ -263,3 +272,17 @@ def draw_breakdown(results: Results, setting: Setting) -> Figure | None:
     tidy(axes, "x")
     head(figure, f"{setting_text(setting)}: where the time of an iteration goes")
     return figure
+
+
+def draw_overlap(results: Results, setting: Setting) -> Figure | None:
+    """Draw the share of communication that is hidden, bars by matrix; None where not measured."""
+    groups = results.groups_of(setting)
+    shares = {
+        (place, series.task.contender): share
+        for place, group in enumerate(groups)
+        for series in fastest_of_each(results.valid(group))
+        if (share := results.overlap(group, series.name)) is not None
+    }
+    labels = [group.case.removesuffix("-small") for group in groups]
+    title = f"{setting_text(setting)}, each contender with its fastest method"
+    return overlap_bars(results, title, labels, shares)

@@ -10,15 +10,21 @@ from __future__ import annotations
 import datetime
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
 
 from ..errors import FileFormatError, InvalidInputError
+from . import file_lock
 
 SCHEMA = 1
 BENCHMARKS = ("cg", "stencil")
 # What must be the same for measurements to stand in one file.
 SAME = ("benchmark", "schema", "configuration", "machine", "versions", "commit")
+
+# What tells a measurement from all others, whatever the benchmark.
+_KEYS = ("case", "precision", "preconditioner", "boundary", "pes")
+_TASK = ("contender", "method", "variant")
 
 _BEGIN = b'{"kind": "header"'  # of every file
 Line = dict[str, Any]
@@ -34,7 +40,8 @@ def read(path: Path, benchmark: str | None = None) -> tuple[list[Line], int]:
 
     `benchmark`: what it must be of; None: of any. A last line that was cut off is left out, and
     does not count among the bytes.
-    Raises FileFormatError for a file that is none of a benchmark, or is damaged before its end.
+    Raises FileFormatError for a file that is none of a benchmark, is damaged before its end, or
+    holds a measurement twice.
     """
     lines: list[Line] = []
     good = 0
@@ -61,25 +68,68 @@ def read(path: Path, benchmark: str | None = None) -> tuple[list[Line], int]:
     if lines[0]["schema"] != SCHEMA:
         schema = lines[0]["schema"]
         raise FileFormatError(f"{path}: schema {schema}; this cpufree reads {SCHEMA}", path)
+    _refuse_repeated(path, lines)
     return lines, good
 
 
+def _refuse_repeated(path: Path, lines: Sequence[Line]) -> None:
+    """Raise FileFormatError where a repeat of a contender was measured twice."""
+    first: dict[tuple[Any, ...], int] = {}
+    for number, line in enumerate(lines, 1):
+        if line["kind"] != "measurement":
+            continue
+        key = tuple(line.get(name) for name in (*_KEYS, *_TASK, "round"))
+        if (before := first.setdefault(key, number)) != number:
+            what = " ".join(str(line.get(name)) for name in _TASK)
+            raise FileFormatError(
+                f"{path}: lines {before} and {number} are the same measurement, repeat "
+                f"{line.get('round')} of {what} on {line.get('case')}: two runs have written to "
+                "this file and disturbed one another. Remove it, and measure again",
+                path,
+            )
+
+
 class Log:
-    """A file that lines are appended to; each is there once `write` has returned."""
+    """A file that lines are appended to; each is there once `write` has returned.
+
+    It is locked until it is closed, or its process has ended: one run writes to it at a time.
+    """
 
     def __init__(self, path: Path, header: Line) -> None:
         """Begin the file with the header, or go on with one of the same configuration.
 
-        Raises InvalidInputError for a file of another configuration, FileFormatError for one that
-        is no result or is damaged.
+        A file of another configuration that holds no measurement is begun anew.
+        Raises InvalidInputError for a file of another configuration that does, or that another run
+        writes to, FileFormatError for one that is no result or is damaged.
         """
         self.path = path
         self.lines: list[Line] = []
-        if path.exists() and path.stat().st_size > 0:
-            self.lines = self._go_on(header)
+        self.notes: list[str] = []
+        """What whoever has started the run is to be told."""
         self._file: IO[str] = path.open("a", encoding="utf-8")
+        try:
+            self._lock()
+            if path.stat().st_size > 0:
+                self.lines = self._go_on(header)
+        except BaseException:
+            self._file.close()
+            raise
         if not self.lines:
             self.write(header)
+
+    def _lock(self) -> None:
+        try:
+            if not file_lock.lock(self._file.fileno()):
+                self.notes.append(
+                    f"'{self.path}' lies on a file system without locks: see to it that no other "
+                    "run writes to it"
+                )
+        except BlockingIOError:
+            holder = file_lock.holder(self.path)
+            who = "" if holder is None else f" (process {holder})"
+            raise InvalidInputError(
+                f"another run writes to '{self.path}'{who}: wait for its end, or give another --out"
+            ) from None
 
     def _go_on(self, header: Line) -> list[Line]:
         try:
@@ -90,10 +140,13 @@ class Log:
                 raise
             lines, good = [], 0  # the header itself was cut off
         if lines and (different := differences(lines[0], header)):
-            raise InvalidInputError(
-                f"'{self.path}' holds results of another run: {'; '.join(different)}. Give "
-                "another --out, or remove the file"
-            )
+            if any(line["kind"] == "measurement" for line in lines):
+                raise InvalidInputError(
+                    f"'{self.path}' holds results of another run: {'; '.join(different)}. Give "
+                    "another --out, or remove the file"
+                )
+            self.notes.append(f"'{self.path}' was of another run without measurements: begun anew")
+            lines, good = [], 0
         os.truncate(self.path, good)
         return lines
 
@@ -104,7 +157,7 @@ class Log:
         self._file.flush()
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file, which ends the lock."""
         self._file.close()
 
 

@@ -52,8 +52,8 @@ def _sections(results: Results, drawn: dict[Path, Setting | None]) -> list[str]:
         parts += [markdown(tables.overview(results, setting)), *pictures(setting)]
         for group in results.groups_of(setting):
             parts += [f"### {group.case}\n", markdown(tables.detail(results, group))]
-            if (by_variant := tables.variants(results, group)) is not None:
-                parts += ["µs per iteration, of variants:\n", markdown(by_variant)]
+            if (over := tables.overheads(results, group)) is not None:
+                parts += ["µs per iteration, and what communication takes:\n", markdown(over)]
             if (splits := tables.splits(results, group)) is not None:
                 parts += ["µs per iteration, where they go:\n", markdown(splits)]
     parts += ["## Contenders\n", markdown(tables.contenders(results))]
@@ -101,7 +101,11 @@ def machine_text(header: Line) -> str:
     """Return machine, versions, commit and date in a line."""
     machine, versions = header["machine"], header["versions"]
     parts = [machine["gpus"]] if machine["gpus"] else []
-    parts += [f"{machine['cpu']}, {machine['cores']} cores", f"cpufree {versions['cpufree']}"]
+    driver, cuda = versions.get("driver"), versions.get("cuda_runtime")
+    parts += [f"driver {driver}"] if driver else []
+    parts += [f"CUDA {cuda}"] if driver and cuda else []
+    parts.append(f"{machine['cpu']}, {machine['cores']} cores")
+    parts += [f"cpufree {versions['cpufree']}"] if versions["cpufree"] != "unknown" else []
     if header["commit"]:
         parts.append(f"commit {header['commit'][:10]}{' (modified)' if header['modified'] else ''}")
     return " · ".join([*parts, header["date"][:10]])

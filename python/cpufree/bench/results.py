@@ -114,7 +114,6 @@ class Results(Collected[Group, Series]):
         """Read files of one machine; errors as of Collected."""
         super().__init__(files)
         self._compare_residuals()
-        self._valid: dict[Group, list[Series]] = {}
 
     def group_of(self, line: Line) -> Group:
         """Return the group that a line is of."""
@@ -156,11 +155,9 @@ class Results(Collected[Group, Series]):
         """Return the groups of a setting: one a matrix."""
         return [g for g in self.groups() if (g.precision, g.preconditioner, g.pes) == setting]
 
-    def valid(self, group: Group) -> list[Series]:
-        """Return the series of full solves that count."""
-        if group not in self._valid:
-            self._valid[group] = [series for series in self.of(group) if not series.problems()]
-        return self._valid[group]
+    def host_driven(self, series: Series) -> bool:
+        """Return whether the CPU decides each step of a contender."""
+        return host_driven(series)
 
     def winner(self, group: Group) -> tuple[Series, str] | None:
         """Return the fastest, and "wins" or why it does not; a contender has its fastest method."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ..display import number
 from . import noise
 from .collected import AnyResults, Measured
 from .contenders import OURS
 from .noise import FASTER, NOISE, SLOWER, geometric_mean
-from .plan import Group
+from .plan import VARIANTS, Group
 from .results import DENOMINATORS, Results, Series, Verdict, host_driven
 
 NOTHING = "–"
@@ -181,19 +182,22 @@ def note(series: Series) -> str:
     return "; ".join([*found, *([str(said)] if said else [])])
 
 
-def variants(results: Results, group: Group) -> Table | None:
-    """Return the time per iteration of each variant, None where there is only the full one."""
-    by_name: dict[str, dict[str, Series]] = {}
-    names = ("full", "no-compute", "no-comm")
-    for name in names:
-        for series in results.of(group, name):
-            by_name.setdefault(series.name, {})[name] = series
-    rows = [
-        (who, *(spread_text(found[name]) if name in found else NOTHING for name in names))
-        for who, found in by_name.items()
-        if len(found) > 1
-    ]
-    return Table(("contender", *names), rows) if rows else None
+def overheads(results: AnyResults, group: Any) -> Table | None:
+    """Return what communication takes alone, and how much of it is hidden; None: not measured."""
+    rows = []
+    for name in results.names(group):
+        found = [results.find(group, name, variant) for variant in VARIANTS]
+        alone = next((series for series in found[1:] if series is not None), None)
+        if alone is None:
+            continue
+        shares = [results.overlap(group, name), None]
+        if not results.host_driven(alone):
+            shares[1] = results.saved(group, name)
+        texts = (NOTHING if share is None else f"{share:.0%}" for share in shares)
+        rows.append((name, *(spread_text(s) if s else NOTHING for s in found), *texts))
+    heads = ("contender", "full, µs", "communication alone, µs", "computing alone, µs")
+    more = ("communication hidden", "communication less than best host-driven")
+    return Table((*heads, *more), rows) if rows else None
 
 
 def splits(results: Results, group: Group) -> Table | None:

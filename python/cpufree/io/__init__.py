@@ -9,10 +9,8 @@ import contextlib
 import gzip
 import math
 import os
-import stat
 import warnings
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -21,18 +19,24 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from cpufree.cache import CachedRows, atomic_write, read_cache, write_cache
-from cpufree.errors import (
-    CpufreeError,
-    FileFormatError,
-    InvalidInputError,
-    OutOfMemoryError,
-    VectorError,
-)
+from cpufree.errors import FileFormatError, InvalidInputError, VectorError
+from cpufree.io.files import PathLike, check_file, reading, suffix_of
 from cpufree.io.matrix_market import read_matrix_market
+from cpufree.io.partition_file import load_partition, save_partition
 from cpufree.problem import MatrixLike, as_csr, as_vector, canonical_csr, float_type
 from cpufree.rows import RowSource
 
-PathLike = str | os.PathLike[str]
+__all__ = [
+    "load_matrix",
+    "load_partition",
+    "load_rows_of_vector",
+    "load_vector",
+    "open_rows",
+    "read_matrix",
+    "save_matrix",
+    "save_partition",
+    "save_vector",
+]
 
 MATRIX_SUFFIXES = (".mtx", ".mtx.gz", ".mtx.bz2", ".npz", ".npy", ".cpufree")
 VECTOR_SUFFIXES = (".npy", ".mtx", ".mtx.gz", ".mtx.bz2", ".txt")
@@ -40,15 +44,6 @@ MATRIX_SAVE_SUFFIXES = (".mtx", ".mtx.gz", ".npz", ".cpufree")
 VECTOR_SAVE_SUFFIXES = (".npy", ".mtx", ".mtx.gz", ".txt")
 GENERATOR_PREFIX = "gen:"
 
-_ADVICE = {
-    ".mat": "read it with scipy.io.loadmat and pass the matrix",
-    ".rb": "read it with scipy.io.hb_read and pass the matrix",
-    ".rsa": "read it with scipy.io.hb_read and pass the matrix",
-    ".hb": "read it with scipy.io.hb_read and pass the matrix",
-    ".tar.gz": "unpack the archive and name the .mtx file in it",
-    ".tgz": "unpack the archive and name the .mtx file in it",
-    ".zip": "unpack the archive and name the .mtx file in it",
-}
 # Deflate yields at most this many bytes for one.
 _DEFLATE_LIMIT = 1032
 
@@ -77,8 +72,8 @@ def read_matrix(source: PathLike) -> Any:
         from cpufree import generate  # large, and often not needed
 
         return generate.from_spec(name.removeprefix(GENERATOR_PREFIX))
-    path, suffix = _check_file(source, MATRIX_SUFFIXES)
-    with _reading(path, suffix):
+    path, suffix = check_file(source, MATRIX_SUFFIXES)
+    with reading(path, suffix):
         if suffix == ".cpufree":
             return read_cache(path)
         if suffix == ".npz":
@@ -92,8 +87,10 @@ def open_rows(source: PathLike) -> RowSource:
     """Return a matrix whose rows are read, or made, where they are wanted.
 
     Args:
-        source: a cache file (.cpufree), or `gen:NAME?key=value,...` of a generator whose rows are
-            made apart from one another: poisson1d, poisson2d, poisson3d, stencil27.
+        source: a cache file (.cpufree; where its rows lie by parts, each rank takes one, and
+            `Solver.rows` tells which rows of the matrix these are), or `gen:NAME?key=value,...` of
+            a generator whose rows are made apart from one another: poisson1d, poisson2d, poisson3d,
+            stencil27.
 
     Raises:
         FileFormatError: missing, damaged, or a format that is not read by rows.
@@ -107,41 +104,64 @@ def open_rows(source: PathLike) -> RowSource:
         if rows is None:
             raise InvalidInputError(
                 f"{name}: this generator makes whole matrices alone; save it as a .cpufree file "
-                "('cpufree generate'), of which ranks read their own rows"
+                "('cpufree convert gen:... --parts N'), of which ranks read their own rows"
             )
         return rows
-    path, suffix = _check_file(source, MATRIX_SUFFIXES)
+    path, suffix = check_file(source, MATRIX_SUFFIXES)
     if suffix != ".cpufree":
         raise FileFormatError(
             f"{path}: rows by themselves are read from .cpufree files only; make one once: "
-            "cpufree.save_matrix('A.cpufree', cpufree.load_matrix(path))",
+            f"cpufree convert {path} --parts N --out A.cpufree",
             path,
         )
-    with _reading(path, suffix):
+    with reading(path, suffix):
         return CachedRows(path)
 
 
-def load_rows_of_vector(path: PathLike, n: int, first: int, last: int) -> NDArray[Any]:
+def load_rows_of_vector(
+    path: PathLike, n: int, first: int, last: int, numbers: NDArray[np.intp] | None = None
+) -> NDArray[Any]:
     """Return entries [first, last) of the n numbers of a .npy file, reading no others.
+
+    `numbers`: the entries to return instead, in this order.
 
     Raises:
         FileFormatError: missing, damaged, or of another format.
         VectorError: not n real numbers, or some of these entries are not finite.
     """
-    file, suffix = _check_file(path, VECTOR_SUFFIXES)
+    file, suffix = check_file(path, VECTOR_SUFFIXES)
     if suffix != ".npy":
         raise FileFormatError(
             f"{path}: ranks that have own rows alone read vectors from .npy files", path
         )
-    with _reading(file, suffix):
+    with reading(file, suffix):
         vector = np.load(file, mmap_mode="r", allow_pickle=False)
         if vector.shape not in ((n,), (n, 1)):
             raise VectorError(
                 f"{path}: has shape {vector.shape}, but the matrix has {n} rows; ({n},) is needed"
             )
         dtype = np.float32 if vector.dtype.name == "float32" else np.float64
-        own = vector.reshape(n)[first:last]
-        return np.array(as_vector(own, last - first, dtype, str(path), first))
+        if numbers is None:
+            own = vector.reshape(n)[first:last]
+            return np.array(as_vector(own, last - first, dtype, str(path), first))
+        own = np.empty(numbers.size, vector.dtype)
+        rising = np.argsort(numbers)  # each page of the file is read once
+        own[rising] = vector.reshape(n)[numbers[rising]]
+        return as_numbered(own, numbers, dtype, str(path))
+
+
+def as_numbered(
+    own: NDArray[Any], numbers: NDArray[np.intp], dtype: Any, name: str
+) -> NDArray[Any]:
+    """Return `as_vector` of entries that have these numbers in the vector of this name."""
+    try:
+        return as_vector(own, numbers.size, dtype, name)
+    except VectorError:
+        if own.dtype.kind in "fiub":
+            with np.errstate(over="ignore"):
+                k = int(np.argmin(np.isfinite(own.astype(dtype))))
+            as_vector(own[k : k + 1], 1, dtype, name, int(numbers[k]))
+        raise
 
 
 def load_vector(path: PathLike, n: int) -> NDArray[Any]:
@@ -154,8 +174,8 @@ def load_vector(path: PathLike, n: int) -> NDArray[Any]:
         FileFormatError: missing, unreadable, damaged, or of a format not known here.
         VectorError: not n finite real numbers.
     """
-    file, suffix = _check_file(path, VECTOR_SUFFIXES)
-    with _reading(file, suffix):
+    file, suffix = check_file(path, VECTOR_SUFFIXES)
+    with reading(file, suffix):
         if suffix == ".npy":
             vector = np.load(file, mmap_mode="r", allow_pickle=False)
         elif suffix == ".txt":
@@ -185,7 +205,7 @@ def save_matrix(path: PathLike, A: MatrixLike) -> None:
     """
     import scipy.io  # a heavy import
 
-    suffix = _suffix(path, MATRIX_SAVE_SUFFIXES)
+    suffix = suffix_of(path, MATRIX_SAVE_SUFFIXES)
     matrix = canonical_csr(A)
     if suffix == ".cpufree":
         write_cache(path, matrix)
@@ -207,7 +227,7 @@ def save_vector(path: PathLike, v: ArrayLike) -> None:
     """
     import scipy.io  # a heavy import
 
-    suffix = _suffix(path, VECTOR_SAVE_SUFFIXES)
+    suffix = suffix_of(path, VECTOR_SAVE_SUFFIXES)
     if isinstance(v, np.ma.MaskedArray):
         raise VectorError(
             "a vector of real numbers is needed, without a mask; pass v.filled(value)"
@@ -235,75 +255,6 @@ def save_vector(path: PathLike, v: ArrayLike) -> None:
         else:
             with _compressed(file, suffix) as stream:
                 scipy.io.mmwrite(stream, vector[:, np.newaxis], symmetry="general")
-
-
-def _suffix(path: PathLike, known: tuple[str, ...]) -> str:
-    """Return the one of `known` that the name ends in, in whatever case."""
-    name = os.fsdecode(path).lower()
-    # The longest first: .mtx.gz before .gz.
-    for suffix in sorted(known, key=len, reverse=True):
-        if name.endswith(suffix):
-            return suffix
-    advice = next((text for end, text in _ADVICE.items() if name.endswith(end)), None)
-    raise FileFormatError(
-        f"{path}: unknown suffix; known are {', '.join(known)}" + (f"; {advice}" if advice else ""),
-        path,
-    )
-
-
-def _check_file(path: PathLike, suffixes: tuple[str, ...]) -> tuple[Path, str]:
-    """Return the path and its suffix, once it is a file that can be read."""
-    if not os.fspath(path):
-        raise FileFormatError("the name of a file to read is empty", path)
-    file = Path(os.fsdecode(path)).expanduser()
-    try:
-        status = file.stat()
-    except (OSError, ValueError) as error:
-        alike = [end for end in (".gz", ".bz2") if os.path.exists(f"{file}{end}")]
-        hint = f"; there is {file.name}{alike[0]}" if alike else _generator_hint(os.fsdecode(path))
-        why = "no such file" if isinstance(error, FileNotFoundError) else str(error)
-        raise FileFormatError(f"{path}: {why}{hint}", path) from None
-    if stat.S_ISDIR(status.st_mode):
-        raise FileFormatError(f"{path}: is a directory; name a file in it", path)
-    if not stat.S_ISREG(status.st_mode):
-        raise FileFormatError(
-            f"{path}: is not a regular file (a pipe or device cannot be read "
-            "twice); save it as a file first",
-            path,
-        )
-    suffix = _suffix(path, suffixes)
-    if status.st_size == 0:
-        raise FileFormatError(f"{path}: the file is empty", path)
-    return file, suffix
-
-
-def _generator_hint(name: str) -> str:
-    """Return advice where a missing file has the name of a generator."""
-    from cpufree import generate  # large, and often not needed
-
-    known = name.partition("?")[0] in generate.names()
-    return f"; for the generator write gen:{name}" if known else ""
-
-
-@contextlib.contextmanager
-def _reading(path: Path, suffix: str) -> Iterator[None]:
-    """Turn whatever a reader raises on a bad file into a CpufreeError with the path."""
-    try:
-        yield
-    except CpufreeError:
-        raise
-    except MemoryError as error:
-        raise OutOfMemoryError(f"{path}: not enough memory: {error}") from error
-    except OSError as error:
-        why = error.strerror or f"damaged: {error}"
-        raise FileFormatError(f"{path}: cannot be read: {why}", path) from error
-    except EOFError as error:
-        raise FileFormatError(f"{path}: truncated: {error}", path) from error
-    except Exception as error:  # the readers promise no particular set
-        what = f"{type(error).__name__}: {error}" if isinstance(error, KeyError) else str(error)
-        raise FileFormatError(
-            f"{path}: damaged, or not a {suffix} file as understood here: {what}", path
-        ) from error
 
 
 def _read_npz(path: Path) -> Any:

@@ -13,15 +13,20 @@ import contextlib
 import socket
 import threading
 import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from . import wire
+from .ends import too_early
 
 # Seconds that one member may come later to a round than another: far beyond any difference between
-# ranks that do the same, which may read a matrix meanwhile.
+# ranks that do the same, which may read a matrix meanwhile. Members may ask for less.
 CALL_LIMIT = 1800.0
 _TICK = 0.1
+# Seconds that count of a longer pause of the hub: while its process was stopped, or its threads
+# were kept waiting, it could not hear from anybody.
+_LONGEST_TICK = 1.0
 ENDED = "has ended without a word: it was killed, or has crashed"
 FAILED = 4  # exit code where a rank fails without one of its own
 
@@ -46,8 +51,16 @@ class Hub:
     """Serves a team; ends once all members have left, or the team has failed."""
 
     def __init__(
-        self, listener: socket.socket, ranks: int, job: str, version: str, join_limit: float
+        self,
+        listener: socket.socket,
+        ranks: int,
+        job: str,
+        version: str,
+        join_limit: float,
+        ended: Callable[[], Mapping[int, str]] = dict,
     ) -> None:
+        """Serve `ranks` members; `ended` tells which of them have ended before they came."""
+        self._ended_early = ended
         self._listener = listener
         self._ranks, self._job, self._version = ranks, job, version
         self._join_limit = join_limit
@@ -60,7 +73,9 @@ class Hub:
         self._first_came = False
         self._left: set[int] = set()
         self._what, self._to = "", "all"  # of the open round
-        self._opened = 0.0  # when it was; 0: none is
+        self._open = False  # a round is
+        self._limit = self._patience = CALL_LIMIT  # seconds for it, and those that are left
+        self._looked = time.monotonic()  # at the clock
         self._verdict: dict[str, Any] | None = None
         self._thread = threading.Thread(target=self._serve, name="cpufree hub", daemon=True)
         self._thread.start()
@@ -97,6 +112,10 @@ class Hub:
     def _look_at_clock(self) -> None:
         """Fail where a member is late; the lock is held."""
         now = time.monotonic()
+        if not self._complete and self._verdict is None:
+            for rank, how in self._ended_early().items():
+                if rank not in self._members:
+                    self._fail(rank, too_early(how))
         if not self._complete and self._verdict is None and now > self._latest:
             missing = [rank for rank in range(self._ranks) if rank not in self._members]
             self._fail(
@@ -105,9 +124,14 @@ class Hub:
                 + (f", nor have ranks {_spell(missing[1:])}" if missing[1:] else "")
                 + "; was it started, and does it reach rank 0? CPUFREE_JOIN_LIMIT gives more time",
             )
-        if self._opened and now > self._opened + CALL_LIMIT:
-            late = [rank for rank, member in self._members.items() if member.given is None]
-            self._fail(late[0], f"has not come to '{self._what}' within {CALL_LIMIT:g} s")
+        self._patience -= min(now - self._looked, _LONGEST_TICK)
+        self._looked = now
+        if self._open and self._patience < 0.0 and self._verdict is None:
+            late = sorted(rank for rank, member in self._members.items() if member.given is None)
+            message = unanswered(self._members[late[0]].name(), self._limit, late[1:])
+            self._judge(late[0], f"rank {late[0]} {message}", FAILED, late)
+            for rank in late:  # to be told, but not waited for
+                del self._members[rank]
 
     def _read(self, connection: socket.socket) -> None:
         """Follow one connection to its end, whatever comes: the hub must notice that end."""
@@ -190,7 +214,7 @@ class Hub:
             self._members.pop(rank, None)
             if not self._complete:
                 self._fail(rank, "has left before all ranks had come")
-            elif self._opened:
+            elif self._open:
                 self._fail(rank, f"has left, but others have come to '{self._what}'")
             return False
         elif do == "call":
@@ -198,17 +222,21 @@ class Hub:
             for size in facts["sizes"]:
                 parts.append(memoryview(data)[begin : begin + int(size)])
                 begin += int(size)
-            self._call(rank, str(facts["what"]), str(facts["to"]), parts)
+            limit = min(CALL_LIMIT, float(facts.get("limit", CALL_LIMIT)))
+            self._call(rank, str(facts["what"]), str(facts["to"]), parts, limit)
         return True
 
-    def _call(self, rank: int, what: str, to: str, parts: list[memoryview]) -> None:
+    def _call(
+        self, rank: int, what: str, to: str, parts: list[memoryview], limit: float = CALL_LIMIT
+    ) -> None:
         if self._verdict is not None:
             return
         if self._left:
             self._fail(min(self._left), f"has left, but rank {rank} has come to '{what}'")
             return
-        if not self._opened:
-            self._what, self._to, self._opened = what, to, time.monotonic()
+        if not self._open:
+            self._what, self._to, self._open = what, to, True
+            self._limit = self._patience = CALL_LIMIT
         elif (what, to) != (self._what, self._to):
             self._fail(
                 rank,
@@ -219,6 +247,8 @@ class Hub:
             self._fail(rank, f"has given {len(parts)} parts to '{what}'")
             return
         self._members[rank].given = parts
+        if limit < self._patience:
+            self._limit = self._patience = limit
         given = [self._members[k].given for k in sorted(self._members)]
         if len(given) < self._ranks or any(one is None for one in given):
             return
@@ -228,21 +258,31 @@ class Hub:
             mine = [one[k if to == "each" else 0] for one in all_parts]
             mine = mine if k == 0 or to != "first" else []
             member.tell({"do": "answer", "sizes": [len(part) for part in mine]}, b"".join(mine))
-        self._opened = 0.0
+        self._open = False
 
     def _fail(self, rank: int, what: str) -> None:
         """Find that a rank has failed; the lock is held."""
         self._judge(rank, f"rank {rank} {what}", FAILED)
 
-    def _judge(self, rank: int, message: str, code: int) -> None:
+    def _judge(self, rank: int, message: str, code: int, silent: Sequence[int] = ()) -> None:
         """Tell everybody the verdict, unless there is one; the lock is held."""
         if self._verdict is not None:
             return
-        teller = min(self._members, default=-1) if self._first_came else 0
+        able = self._members.keys() - set(silent)
+        teller = min(able, default=-1) if self._first_came else 0
         self._verdict = {"rank": rank, "message": message, "code": code, "teller": teller}
         for member in self._members.values():
             member.tell({"do": "end", **self._verdict})
         self._changed.notify_all()
+
+
+def unanswered(name: str, seconds: float, others: list[int]) -> str:
+    """Return what is said of a rank, and of others, that a call has waited for in vain."""
+    return (
+        f"({name}) has not answered for {seconds:g} s"
+        + (f", nor have ranks {_spell(others)}" if others else "")
+        + ": it may be stopped, or stuck in the driver or the file system"
+    )
 
 
 def _spell(ranks: list[int]) -> str:

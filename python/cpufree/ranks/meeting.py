@@ -18,7 +18,7 @@ from typing import Any
 
 from ..env import RankEnv
 from ..errors import CpufreeError, InvalidInputError, RankFailedError, UnsupportedError
-from . import wire
+from . import ends, wire
 from .hub import Hub
 from .team import Team
 
@@ -105,7 +105,7 @@ def connect(env: RankEnv, version: str) -> Team:
     hello = _hello(env, version)
     if env.rank == 0:
         listener = _listen(env)
-        hub = Hub(listener, env.ranks, _secret(env), version, env.join_limit)
+        hub = Hub(listener, env.ranks, _secret(env), version, env.join_limit, lambda: _ended(env))
         connection = _enter_own(_own_address(listener), hello, env.join_limit)
     else:
         connection = _find(env, hello)
@@ -232,6 +232,11 @@ def _find(env: RankEnv, hello: dict[str, Any]) -> socket.socket:
                 return _enter(place, hello)
             except OSError as error:
                 last = f" (last: {' '.join(str(error).split()) or type(error).__name__})"
+            if time.monotonic() > end:
+                break
+        if 0 in (ended := _ended(env)):  # it will not come, perhaps because of another one
+            rank, how = next(iter(ended.items()))
+            raise RankFailedError(f"rank {rank} {ends.too_early(how)}", rank)
         if time.monotonic() > end:
             raise RankFailedError(
                 f"rank 0 was not found at {_spell(_places(env)) or env.rendezvous} within "
@@ -293,6 +298,11 @@ def _announced(env: RankEnv) -> list[tuple[str, int]]:
         return [(host, int(content["port"]))]
     except (OSError, ValueError, KeyError):
         return []
+
+
+def _ended(env: RankEnv) -> dict[int, str]:
+    """Return which ranks have ended, and how, where the launcher tells that: our own does."""
+    return ends.read(_file(env)) if env.rendezvous.startswith(_LOCAL) else {}
 
 
 def _by_file(env: RankEnv) -> bool:

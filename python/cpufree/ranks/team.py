@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import RankFailedError
+from ..errors import RankFailedError, WaitTimeoutError
 from . import wire
-from .hub import CALL_LIMIT, ENDED, FAILED, Hub
+from .hub import CALL_LIMIT, ENDED, FAILED, Hub, unanswered
 
 # Seconds that a call which cannot be interrupted, of a library that waits for a rank that has
 # failed, gets to end; then the process does.
@@ -72,9 +72,12 @@ class Team:
                 self._verdict = Verdict(0, message, FAILED, self.rank)
             raise self.failure()
 
-    def all_gather(self, what: str, data: bytes) -> list[bytes]:
-        """Return what all give, by rank. `what` names the call, for messages."""
-        return self._call(what, "all", [data])
+    def all_gather(self, what: str, data: bytes, limit: float = CALL_LIMIT) -> list[bytes]:
+        """Return what all give, by rank. `what` names the call, for messages.
+
+        Who comes `limit` seconds later than another is taken for lost.
+        """
+        return self._call(what, "all", [data], limit)
 
     def gather(self, what: str, data: bytes) -> list[bytes]:
         """Return what all give at rank 0, an empty list elsewhere."""
@@ -175,7 +178,11 @@ class Team:
             code = FAILED
             if self._code_of is not None and isinstance(error, Exception):
                 code = self._code_of(error)
-            self.fail(" ".join(str(error).split()) or type(error).__name__, code)
+            if isinstance(error, WaitTimeoutError):  # in all members, about one of them
+                late = late_rank(error.waits, self.rank)
+                self.fail(f"rank {late} was waited for: {error}", code, about=late)
+            else:
+                self.fail(" ".join(str(error).split()) or type(error).__name__, code)
             raise
         finally:
             self._code_of = before
@@ -194,24 +201,27 @@ class Team:
 
     # -- within --
 
-    def _call(self, what: str, to: str, data: Sequence[bytes]) -> list[bytes]:
+    def _call(
+        self, what: str, to: str, data: Sequence[bytes], limit: float = CALL_LIMIT
+    ) -> list[bytes]:
+        limit = min(limit, CALL_LIMIT)
         with self._calling:
             self.check()
             with self._sending:
                 sizes = [len(part) for part in data]
-                asked = {"do": "call", "what": what, "to": to, "sizes": sizes}
+                asked = {"do": "call", "what": what, "to": to, "sizes": sizes, "limit": limit}
                 try:
                     wire.send(self._connection, asked, b"".join(data))
                 except OSError:
                     self._judged.wait(_VERDICT_SECONDS)
                     self.check()
             try:
-                answer = self._answers.get(timeout=CALL_LIMIT + GRACE)
+                answer = self._answers.get(timeout=limit + GRACE)
             except queue.Empty:
                 answer = None
         if answer is None:
             if self._verdict is None:
-                self.fail(f"rank 0 has not answered to '{what}'")
+                self._lose_hub(limit + GRACE)
             raise self.failure()
         sizes, together = answer
         parts, begin = [], 0
@@ -219,6 +229,16 @@ class Team:
             parts.append(together[begin : begin + size])
             begin += size
         return parts
+
+    def _lose_hub(self, seconds: float) -> None:
+        """Note that rank 0 does not answer; the others find the same, and one of them tells."""
+        first = self.members[0]
+        name = f"{first['host']}, process {first['pid']}"
+        message = f"rank 0 {unanswered(name, seconds, [])}"
+        facts = {"do": "fail", "about": 0, "message": message, "code": FAILED}
+        with contextlib.suppress(OSError), self._sending:
+            wire.send(self._connection, facts)  # for when it goes on
+        self._judge(Verdict(0, message, FAILED, min(1, self.size - 1)))
 
     def _listen(self) -> None:
         """Take what the hub sends, until the end."""
@@ -257,6 +277,22 @@ class Team:
         if self._verdict.teller == self.rank:
             print(f"cpufree: error: {self._verdict.message}", file=sys.__stderr__, flush=True)
         os._exit(self._verdict.code)
+
+
+def late_rank(waits: Sequence[Mapping[str, Any]], missing: int) -> int:
+    """Return which rank kept the others waiting, from who waited for whom; `missing`: nobody did.
+
+    That is one which did not wait itself, or less than half as long as others for it; else the one
+    that was waited for longest.
+    """
+    longest: dict[int, float] = {}
+    for wait in waits:
+        longest[wait["pe"]] = max(longest.get(wait["pe"], 0.0), wait["seconds"])
+    ordered = sorted(waits, key=lambda wait: -wait["seconds"])
+    for wait in ordered:
+        if 2.0 * longest.get(wait["waits_for_pe"], 0.0) < wait["seconds"]:
+            return int(wait["waits_for_pe"])
+    return int(ordered[0]["waits_for_pe"]) if ordered else missing
 
 
 def _pack(arrays: Arrays) -> bytes:

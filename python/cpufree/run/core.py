@@ -77,6 +77,17 @@ def cuda_built() -> bool:
     return bool(load().cuda_built())
 
 
+def made_with() -> dict[str, str]:
+    """Return the versions of compiler and CUDA runtime of the extension, as far as they are known.
+
+    An extension that was built from older sources does not tell.
+    """
+    core = load()
+    runtime = core.cuda_runtime() if hasattr(core, "cuda_runtime") else ""
+    found = {"core_compiler": getattr(core, "compiler", ""), "cuda_runtime": runtime}
+    return {name: version for name, version in found.items() if version}
+
+
 def gpus() -> list[GpuInfo]:
     """Return the GPUs that the driver lists, none where there is no driver or no CUDA."""
     found: list[GpuInfo] = load().gpus()

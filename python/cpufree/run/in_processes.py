@@ -53,9 +53,14 @@ def agree_on_matrix(team: Team, prepared: Prepared, sharing: Sequence[Any]) -> N
         "type of entries": str(values.dtype),
         "pattern of entries": list(pattern.digests),
         "values of entries": digest(values),
-        "partition and order": [str(how) for how in sharing],
+        "partition and order": [_named(how) for how in sharing],
     }
     team.agree("matrix", facts)
+
+
+def _named(how: Any) -> str:
+    """Return a text for a choice of order, or for part numbers that are given."""
+    return f"given {digest(how)}" if isinstance(how, np.ndarray) else str(how)
 
 
 def agree_on_rows(team: Team, n: int, nnz: int | None, dtype: np.dtype[Any], check: bool) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..partition import Int32s, choose_order, partition
+from ..parts import PartitionLike
 from ..problem import CsrMatrix
 from ..ranks import Team
 from ..result import counted
@@ -121,7 +122,7 @@ class Sharing:
     warnings: list[str]
 
     @classmethod
-    def of(cls, A: CsrMatrix, pes: int, method: str, reorder: str | bool) -> Sharing:
+    def of(cls, A: CsrMatrix, pes: int, method: PartitionLike, reorder: str | bool) -> Sharing:
         """Return how the rows are shared out."""
         part, why, warnings = share(A, pes, method)
         ordering = choose_order(A, part, reorder)
@@ -145,9 +146,11 @@ def in_team(team: Team | None, decide: Callable[[], Sharing]) -> Sharing:
     return Sharing(found.get("part"), found.get("order"), why, warnings)
 
 
-def share(A: CsrMatrix, pes: int, method: str) -> tuple[Int32s | None, list[str], list[str]]:
+def share(
+    A: CsrMatrix, pes: int, method: PartitionLike
+) -> tuple[Int32s | None, list[str], list[str]]:
     """Return the owners of the rows (None: one PE), why, and what is amiss."""
-    if pes == 1 and method == "auto":
+    if pes == 1 and isinstance(method, str) and method == "auto":
         return None, [], []
     parts = partition(A, pes, method)
     warnings = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..parts import PartitionLike
 from ..result import Result
 from .solver import Solver
 from .watch import Progress
@@ -24,7 +25,7 @@ def solve(
     engine: str = "auto",
     gpus: Any = "auto",
     reorder: str | bool = "auto",
-    partition: str = "auto",
+    partition: PartitionLike = "auto",
     check: bool = True,
     time_limit: float | None = None,
     wait_limit: float | None = None,

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from ..env import Env
 from ..errors import InvalidInputError
+from ..parts import PartitionLike
 from ..ranks import Team
 from ..rows import RowSlab, RowSource, rows_of_rank
 from ..validate import SYMMETRY_TOLERANCE
@@ -34,6 +35,8 @@ class OwnRows:
     last: int
     """Rows [first, last) are this rank's."""
     dtype: np.dtype[Any]
+    numbers: npt.NDArray[np.intp] | None
+    """Of this rank's rows, where they lie in another order in the matrix."""
 
 
 def lay_out(
@@ -41,7 +44,7 @@ def lay_out(
     rows: RowSlab | RowSource,
     asked: Asked,
     env: Env,
-    sharing: tuple[str, str | bool],
+    sharing: tuple[PartitionLike, str | bool],
     check: bool,
     dtype: npt.DTypeLike | None,
     laps: Laps,
@@ -74,13 +77,16 @@ def lay_out(
     where = in_processes.place(team, asked, env, size)
     laps.lap("place")
     odd = oddness(plan.asymmetry)  # the system takes the plan away
-    as_given = Sharing(None, None, [f"own rows: {_origin(rows)}"], [])
+    notes, numbers = [], None
+    if isinstance(rows, RowSource):
+        notes, numbers = [rows.note(team.size)], rows.numbers(first, last)
+    as_given = Sharing(None, None, [f"own rows: {_origin(rows)}"], [*filter(None, notes)])
     layout = layout_of(core.make_slab_system(plan, where), where, as_given, odd, laps)
     layout.warnings.extend(balance_warning(layout.plan["imbalance"]))
-    return OwnRows(layout, rows.shape[0], first, last, kind)
+    return OwnRows(layout, rows.shape[0], first, last, kind, numbers)
 
 
-def require_possible(team: Team | None, sharing: tuple[str, str | bool]) -> None:
+def require_possible(team: Team | None, sharing: tuple[PartitionLike, str | bool]) -> None:
     """Raise InvalidInputError where rows cannot stay as they are given."""
     if team is None:
         raise InvalidInputError(
@@ -88,9 +94,10 @@ def require_possible(team: Team | None, sharing: tuple[str, str | bool]) -> None
             "'cpu_processes' in a program that a launcher has started ('cpufree run -n N ...')"
         )
     partition, reorder = sharing
-    if partition not in ("auto", "contiguous"):
+    if not isinstance(partition, str) or partition not in ("auto", "contiguous"):
+        what = repr(partition) if isinstance(partition, str) else "given"
         raise InvalidInputError(
-            f"partition is {partition!r}, but ranks own the rows that they are given: leave it "
+            f"partition is {what}, but ranks own the rows that they are given: leave it "
             "out, and number the rows so that those of a part are together"
         )
     if reorder not in ("auto", "natural", False):

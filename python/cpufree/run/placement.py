@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..env import Env
 from ..errors import InvalidInputError, NotEnoughGpusError, OutOfMemoryError, UnsupportedError
+from ..parts import PartitionLike, count_of
 from ..ranks import Team
 from ..result import counted
 from . import choices, core, gpus
@@ -42,6 +43,13 @@ class Asked:
             choices.count("pes", self.pes)
         if self.blocks != "auto":
             choices.count("blocks", self.blocks)
+
+    def for_partition(self, partition: PartitionLike, env: Env) -> Asked:
+        """Return the same with a PE for each part that is given, if nothing else says how many."""
+        open_to_choice = self.pes == self.devices == "auto" and env.pes is None
+        if isinstance(partition, str) or not open_to_choice:
+            return self
+        return replace(self, pes=count_of(partition))
 
 
 @dataclass(frozen=True)

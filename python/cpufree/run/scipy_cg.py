@@ -13,6 +13,7 @@ from scipy.sparse.linalg import LinearOperator
 from scipy.sparse.linalg import cg as scipy_cg
 
 from ..errors import CpufreeWarning, InvalidInputError
+from ..parts import PartitionLike
 from ..problem import CsrMatrix, as_csr, as_vector, check_shape, cuda_device
 from ..result import Reason
 from ..validate import check_spd_input
@@ -41,7 +42,7 @@ def cg(
     engine: str = "auto",
     gpus: Any = "auto",
     reorder: str | bool = "auto",
-    partition: str = "auto",
+    partition: PartitionLike = "auto",
     check: bool = True,
     time_limit: float | None = None,
     wait_limit: float | None = None,

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from ..env import Env
 from ..errors import CpufreeError, InvalidInputError
+from ..parts import PartitionLike, as_parts
 from ..problem import as_csr, as_vector, cuda_device
 from ..result import Result
 from ..rows import RowSlab, RowSource
@@ -35,8 +36,8 @@ class Solver:
         A: n × n, sparse, symmetric positive definite: SciPy sparse, dense NumPy, CsrMatrix, a
             matrix of CuPy or PyTorch, or the path of a file. It is copied; later changes have no
             effect, but see `update`. In several processes also a RowSlab, the rows of this one
-            alone, or what open_rows returns. Then all vectors are those of its rows, and partition
-            and reorder are left out.
+            alone, or what open_rows returns. Then all vectors are those of its rows, in the order
+            of `rows`, and partition and reorder are left out.
         pes: number of PEs, "auto". On the engine cuda_p2p a PE is a GPU, on the CPU engine a group
             of threads, and auto is 1.
         blocks: blocks for each PE, "auto" (a GPU: as many as run at once; the CPU engine, whose
@@ -48,7 +49,8 @@ class Solver:
         gpus: which GPUs: "auto", "all", device numbers as a list, or a text such as "0,2-5".
             Numbers are CUDA's, which counts what CUDA_VISIBLE_DEVICES leaves.
         reorder: "auto", True or "rcm", False or "natural": order of rows inside a PE.
-        partition: "auto", "metis", "contiguous": which PE owns which rows.
+        partition: which PE owns which rows: "auto", "metis", "contiguous", or the number of its PE
+            for each row, from 0, shape (n,); pes "auto" is then as many as there are parts.
         check: test that A is symmetric, finite and has a positive diagonal. False spares the time;
             what it would have found shows as DIVERGED_INDEFINITE_MAT, DIVERGED_NANORINF, or not.
         dtype: float32 or float64, in which to solve; default that of A.
@@ -56,6 +58,8 @@ class Solver:
     Raises InvalidInputError (and its kinds, see cpufree.errors) for what cannot be solved,
     UnsupportedError for an engine or GPUs that are not here, OutOfMemoryError.
     """
+
+    _numbers: npt.NDArray[np.intp] | None = None  # of own rows that lie in another order
 
     def __init__(
         self,
@@ -66,7 +70,7 @@ class Solver:
         engine: str = "auto",
         gpus: Any = "auto",
         reorder: str | bool = "auto",
-        partition: str = "auto",
+        partition: PartitionLike = "auto",
         check: bool = True,
         dtype: npt.DTypeLike | None = None,
         _right: Any = None,  # of solve: its b, for the type and the GPU
@@ -82,10 +86,14 @@ class Solver:
         laps.lap("start")
         self._team = in_processes.team_for(named, self._asked)
         laps.lap("join")
-        self._sharing, self._check = (partition, reorder), check
+        self._check = check
         self._lock, self._closed = Turns("this Solver"), False
         self._unasked = named == "auto"
         with self._working():
+            given = partition if isinstance(partition, str) else as_parts(partition).copy()
+            self._sharing = (given, reorder)
+            if self._team is None:  # which has a PE in each process
+                self._asked = self._asked.for_partition(given, self._env)
             rows = isinstance(A, (RowSlab, RowSource))
             source = A if rows else as_csr(A)
             kind = dtype if _right is None else solve_dtype(source, _right)
@@ -185,7 +193,7 @@ class Solver:
             self._team, rows, self._asked, self._env, self._sharing, self._check, dtype, laps
         )
         self.shape, self.dtype = (own.n, own.n), own.dtype
-        self._rows = range(own.first, own.last)
+        self._rows, self._numbers = range(own.first, own.last), own.numbers
         return own.layout
 
     def _own_rows(self, layout: Layout) -> npt.NDArray[np.intp] | range | None:
@@ -248,7 +256,12 @@ class Solver:
 
     @property
     def rows(self) -> npt.NDArray[np.intp]:
-        """Numbers of the rows that this process owns: all of them, where it works alone."""
+        """Numbers of the rows that this process owns: all of them, where it works alone.
+
+        Vectors of own rows, as RowSlab and open_rows have, are in this order.
+        """
+        if self._numbers is not None:
+            return self._numbers.copy()
         rows = range(self.shape[0]) if self._rows is None else self._rows
         return np.arange(rows.start, rows.stop) if isinstance(rows, range) else rows.copy()
 

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <vector>
 
 enum gpuError_t {
@@ -23,6 +24,7 @@ enum gpuError_t {
   gpuErrorPeerAccessUnsupported,
   gpuErrorCaptureUnsupported,
   gpuErrorCaptureUnjoined,
+  gpuErrorLaunchFailure,
 };
 
 namespace host_gpu {
@@ -52,17 +54,23 @@ struct Settings {
   bool peers = true;  // devices reach one another's memory
   bool deferred = false;
   unsigned seed = 1;
-  bool ignore_waits = false;  // for events and NVSHMEM's signals: schedules must then go wrong
+  bool ignore_waits = false;      // for events and NVSHMEM's signals: schedules must then go wrong
+  std::size_t sparse_buffer = 8;  // bytes that the sparse library asks for
 };
 // Nothing may be under way.
 void configure(const Settings& settings);
 // Nothing runs on a device any more once `after` kernels and copies have run, until `configure`.
 void stop_device(int device, std::size_t after);
+// Launches on a device fail once `after` kernels and copies have run, until `configure`.
+void break_device(int device, std::size_t after);
 // Kernels, copies and collectives that ran since `configure`.
 std::size_t executed();
+// Devices on which this process has had a context since `configure`.
+std::set<int> contexts();
 
 gpuError_t launch(Stream* stream, Work work);
 int device_of(const Stream* stream);
+std::size_t sparse_buffer();
 
 }  // namespace host_gpu
 

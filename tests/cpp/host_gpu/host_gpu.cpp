@@ -23,6 +23,7 @@ bool lies_on(const void* p, int device) {
 
 gpuError_t create_stream(gpuStream_t* stream) {
   const Guard guard(machine().mutex);
+  need_context();
   *stream = new Stream;
   (*stream)->device = current_device;
   machine().streams.push_back(*stream);
@@ -49,7 +50,8 @@ const char* gpuGetErrorString(gpuError_t status) {
                                       "invalid resource handle",
                                       "peer access is not supported",
                                       "operation not permitted while a stream is captured",
-                                      "unjoined work in a capture"};
+                                      "unjoined work in a capture",
+                                      "unspecified launch failure"};
   return texts[status];
 }
 gpuError_t gpuGetLastError() { return std::exchange(last_error, gpuSuccess); }
@@ -65,6 +67,7 @@ gpuError_t gpuGetDevice(int* device) {
 gpuError_t gpuSetDevice(int device) {
   if (device < 0 || device >= machine().settings.devices) return fail(gpuErrorInvalidDevice);
   current_device = device;
+  need_context();
   return gpuSuccess;
 }
 gpuError_t gpuDeviceCanAccessPeer(int* reaches, int, int) {
@@ -81,7 +84,9 @@ gpuError_t gpuMultiprocessors(int* count, int) {
 
 // New memory holds no zeros: bytes of ones are NaNs.
 gpuError_t gpuMalloc(void** p, std::size_t bytes) {
+  need_context();
   *p = std::aligned_alloc(256, (bytes + 255) / 256 * 256);  // as CUDA's
+  if (*p == nullptr) return fail(gpuErrorMemoryAllocation);
   std::memset(*p, 0xff, bytes);
   const Guard guard(machine().mutex);
   machine().memory[*p] = {current_device, bytes};
@@ -95,6 +100,7 @@ gpuError_t gpuFree(void* p) {
   return gpuSuccess;
 }
 gpuError_t gpuHostAlloc(void** p, std::size_t bytes) {
+  need_context();
   *p = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
   return gpuSuccess;
 }
@@ -160,6 +166,7 @@ gpuError_t gpuStreamWaitEvent(gpuStream_t stream, gpuEvent_t event, unsigned) {
 }
 
 gpuError_t gpuEventCreate(gpuEvent_t* event) {
+  need_context();
   *event = new Event;
   (*event)->device = current_device;
   return gpuSuccess;

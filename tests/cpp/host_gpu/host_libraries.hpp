@@ -63,7 +63,7 @@ inline auto gpusparseSetValues(gpusparseVector_t vector, void* values) {
 template <class T>
 auto gpusparseBufferSize(gpusparseHandle_t, const T*, gpusparseMatrix_t, gpusparseVector_t,
                          const T*, gpusparseVector_t, gpusparseAlgorithm_t, std::size_t* bytes) {
-  *bytes = 8;
+  *bytes = host_gpu::sparse_buffer();
   return gpusparseSuccess;
 }
 template <class T>

@@ -6,8 +6,7 @@
 #include <map>
 #include <mutex>
 
-#include "cpufree/base/error.hpp"
-#include "cpufree/baselines/nccl_library.hpp"
+#include "host_collectives.hpp"
 
 namespace cpufree::baselines {
 
@@ -40,8 +39,6 @@ struct Clique {
   std::vector<HostComm> comms;
   bool aborted = false;  // all that is under way ends
 };
-
-std::size_t size_of(int type) { return type == kCollFloat ? 4 : 8; }
 
 struct Pending {
   HostComm* comm;
@@ -124,12 +121,8 @@ int end_group() {
   group.clear();
   for (const auto& [key, joined] : transfers) all.push_back(joined);
   for (const Pending& pending : all) {
-    int device = 0;
-    static_cast<void>(gpuGetDevice(&device));
-    static_cast<void>(gpuSetDevice(host_gpu::device_of(pending.stream)));
-    const gpuError_t status = launch(pending);
-    static_cast<void>(gpuSetDevice(device));
-    if (status != gpuSuccess) return 1;
+    const OnDevice here(host_gpu::device_of(pending.stream));
+    if (launch(pending) != gpuSuccess) return 1;
   }
   return 0;
 }
@@ -142,11 +135,7 @@ int submit(CollComm comm, gpuStream_t stream, Operation operation) {
 }  // namespace
 
 CollLibrary load_collectives(const std::string& path) {
-  if (path == "missing") throw Unsupported("NCCL was not found (missing)");
-  CollLibrary library;
-  library.version = 22809;
-  library.path = "the host";
-  library.error_text = [](int) { return "host collectives failed"; };
+  CollLibrary library = host_library(path, "host collectives failed");
   library.init_all = [](CollComm* comms, int count, const int*) {
     auto clique = std::make_shared<Clique>();
     clique->comms.resize(static_cast<std::size_t>(count));

@@ -8,8 +8,7 @@
 #include <memory>
 #include <utility>
 
-#include "cpufree/base/error.hpp"
-#include "cpufree/baselines/nccl_library.hpp"
+#include "host_collectives.hpp"
 
 namespace cpufree::baselines {
 
@@ -76,13 +75,8 @@ gpuError_t launch(const Operation& operation) {
     MPI_Testall(static_cast<int>(requests->size()), requests->data(), &all, MPI_STATUSES_IGNORE);
     return all != 0;
   };
-  int device = 0;
-  static_cast<void>(gpuGetDevice(&device));
-  static_cast<void>(gpuSetDevice(host_gpu::device_of(operation.stream)));
-  const gpuError_t status =
-      host_gpu::launch(operation.stream, {ready, [=] { ++comm->done; }, {}, 0, {}, {}});
-  static_cast<void>(gpuSetDevice(device));
-  return status;
+  const OnDevice here(host_gpu::device_of(operation.stream));
+  return host_gpu::launch(operation.stream, {ready, [=] { ++comm->done; }, {}, 0, {}, {}});
 }
 
 // One operation for all that a group does on a stream of a communicator.
@@ -129,11 +123,7 @@ int init_rank(CollComm* comm, int ranks, CollId id, int rank) {
 }  // namespace
 
 CollLibrary load_collectives(const std::string& path) {
-  if (path == "missing") throw Unsupported("NCCL was not found (missing)");
-  CollLibrary library;
-  library.version = 22809;
-  library.path = "the host";
-  library.error_text = [](int) { return "collectives over MPI failed"; };
+  CollLibrary library = host_library(path, "collectives over MPI failed");
   library.make_id = [](CollId* id) {
     static char made = 0;
     std::ranges::fill(id->bytes, ++made);
@@ -155,13 +145,11 @@ CollLibrary load_collectives(const std::string& path) {
   };
   library.send = [](const void* data, std::size_t count, int type, int peer, CollComm comm,
                     gpuStream_t stream) {
-    const std::size_t size = type == kCollFloat ? 4 : 8;
-    return submit(comm, stream, {{true, const_cast<void*>(data), count * size, peer}}, {});
+    return submit(comm, stream, {{true, const_cast<void*>(data), count * size_of(type), peer}}, {});
   };
   library.receive = [](void* data, std::size_t count, int type, int peer, CollComm comm,
                        gpuStream_t stream) {
-    const std::size_t size = type == kCollFloat ? 4 : 8;
-    return submit(comm, stream, {{false, data, count * size, peer}}, {});
+    return submit(comm, stream, {{false, data, count * size_of(type), peer}}, {});
   };
   return library;
 }

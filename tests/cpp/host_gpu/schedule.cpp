@@ -106,7 +106,8 @@ void configure(const Settings& settings) {
   machine().settings = settings;
   machine().random.seed(settings.seed);
   machine().executed = 0;
-  machine().stopped = -1;
+  machine().contexts.clear();
+  machine().stopped = machine().broken = -1;
   machine().launches_seldom = std::size_t{1} << draw(6);
   current_device = 0;
 }
@@ -117,16 +118,30 @@ void stop_device(int device, std::size_t after) {
   machine().stops_at = machine().executed + after;
 }
 
+void break_device(int device, std::size_t after) {
+  const Guard guard(machine().mutex);
+  machine().broken = device;
+  machine().breaks_at = machine().executed + after;
+}
+
 std::size_t executed() {
   const Guard guard(machine().mutex);
   return machine().executed;
 }
 
+std::set<int> contexts() {
+  const Guard guard(machine().mutex);
+  return machine().contexts;
+}
+
 int device_of(const Stream* stream) { return stream->device; }
+std::size_t sparse_buffer() { return machine().settings.sparse_buffer; }
 
 gpuError_t launch(Stream* stream, Work work) {
   const Guard guard(machine().mutex);
   if (!here(stream->device)) return fail(gpuErrorInvalidResourceHandle);
+  if (stream->device == machine().broken && machine().executed >= machine().breaks_at)
+    return fail(gpuErrorLaunchFailure);
   work.device = stream->device;
   if (stream->capture != nullptr) {
     work.after = stream->tail;

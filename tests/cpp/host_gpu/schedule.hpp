@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <random>
+#include <set>
 #include <vector>
 
 #include "gpu_names.hpp"
@@ -51,10 +52,13 @@ struct Machine {
   std::mt19937 random{1};
   std::vector<Stream*> streams;
   std::map<const void*, Memory> memory;
+  std::set<int> contexts;  // devices
   std::size_t executed = 0;
   std::size_t launches_seldom = 1;
   int stopped = -1;  // device
   std::size_t stops_at = 0;
+  int broken = -1;  // device
+  std::size_t breaks_at = 0;
 };
 
 Machine& machine();
@@ -64,6 +68,12 @@ inline thread_local gpuError_t last_error = gpuSuccess;
 inline gpuError_t fail(gpuError_t status) { return last_error = status; }
 // Launches and records name a stream, or event, of the device that is current.
 inline bool here(int device) { return device == current_device; }
+
+// What CUDA makes a context for: making a device current, memory, streams and events.
+inline void need_context() {
+  const Guard guard(machine().mutex);
+  machine().contexts.insert(current_device);
+}
 
 // One piece of work of any stream. False: none can go on.
 bool pump();

@@ -14,6 +14,14 @@ from .plan import METHOD
 BASELINES = ("copy", "overlap", "p2p", "nccl", "nccl_graph", "flags_graph", "nvshmem")
 # Not host-driven: the GPUs meet without the host.
 DEVICE_DRIVEN = ("flags_graph",)
+# What the extensions take, whatever is not between the harness and them alone.
+ENGINE_TUNING = (
+    *("blocks", "halo_steps", "thickness", "halo", "check_every", "wait_limit", "roles"),
+    *("boundary_blocks", "sweep", "rows", "launchers"),
+)
+BASELINE_TUNING = (
+    *("threads", "unroll", "depth", "wait_limit", "nccl_library", "nvshmem_library", "exchange"),
+)
 WORKER = ("{python}", "-m", "cpufree.bench.stencil.worker")
 
 
@@ -41,9 +49,9 @@ def find(peers: Sequence[str] = ()) -> dict[str, Entry]:
     Raises InvalidInputError for a text that is none.
     """
     entries = [
-        Entry("cpufree", OURS, (*WORKER, "cpufree"), (METHOD,)),
+        Entry("cpufree", OURS, (*WORKER, "cpufree"), (METHOD,), tuning=ENGINE_TUNING),
         *_baselines(),
-        Entry("numpy", PEER, (*WORKER, "numpy"), (METHOD,), cpu_only=True),
+        Entry("numpy", PEER, (*WORKER, "numpy"), (METHOD,), cpu_only=True, tuning=()),
         *map(parse_peer, peers),
     ]
     return {entry.name: entry for entry in entries}
@@ -61,4 +69,4 @@ def _baselines() -> Iterable[Entry]:
             why = "" if kinds[name]["available"] else str(kinds[name]["why_not"])
             if name == "nvshmem" and not why:
                 why = nvshmem.problem()
-        yield Entry(name, BASELINE, (*WORKER, name), (METHOD,), why)
+        yield Entry(name, BASELINE, (*WORKER, name), (METHOD,), why, tuning=BASELINE_TUNING)

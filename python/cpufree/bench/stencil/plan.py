@@ -10,6 +10,10 @@ from typing import Any
 
 import typer
 
+from ... import display
+from ...errors import OutOfMemoryError
+from ...result import counted
+from ...stencil import count_updates
 from ...stencil_input import parse_grid
 from ..contenders import Entry
 from ..plan import Plan, Task
@@ -110,3 +114,25 @@ class Configuration(Plan):
 def points(shape: Sequence[int]) -> int:
     """Return the points of a grid."""
     return math.prod(shape)
+
+
+def check_grids(configuration: Configuration, memory_bytes: int) -> None:
+    """Refuse grids that have nothing to compute, or whose values this machine cannot hold.
+
+    `memory_bytes`: of the machine; 0: unknown. Raises typer.BadParameter or OutOfMemoryError.
+    """
+    for group in configuration.groups():
+        case = configuration.case(group.case)
+        shape = case.shape_for(group.pes)
+        where = f"on {counted(group.pes, 'PE')}"
+        if count_updates(shape, [group.boundary == "periodic"] * len(shape)) == 0:
+            what = f"'{case.name}' has {shape_text(shape)} points {where}, and none to compute"
+            what += " between its first and last ones: give 3 or more along each axis"
+            option = "--per-gpu" if case.per_pe else "--grid"
+            raise typer.BadParameter(what, param_hint=option)
+        size = points(shape) * (8 if group.precision == "double" else 4)
+        if 0 < memory_bytes < size:
+            raise OutOfMemoryError(
+                f"grid '{case.name}' {where} has {display.size(size)} of values, and this machine "
+                f"{display.size(memory_bytes)} of memory: measure a smaller one"
+            )

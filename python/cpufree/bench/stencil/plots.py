@@ -11,7 +11,17 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from ..contenders import OURS
-from ..figures import MOST_PANELS, colors, head, label_decades, save, tidy, whiskers
+from ..figures import (
+    INK,
+    MOST_PANELS,
+    colors,
+    head,
+    label_decades,
+    overlap_bars,
+    save,
+    tidy,
+    whiskers,
+)
 from .results import Setting, StencilResults, StencilSeries, dims, weak
 from .tables import setting_text
 
@@ -43,7 +53,10 @@ def draw_all(results: StencilResults, folder: Path) -> dict[Path, Setting]:
 def draw_scaling(
     results: StencilResults, setting: Setting, cases: Sequence[str], variant: str, what: str
 ) -> Figure | None:
-    """Draw time per iteration over PEs, a panel a grid; None where there is nothing to draw."""
+    """Draw time per iteration over PEs, a panel a grid; None where there is nothing to draw.
+
+    Bars where all is of one number of PEs.
+    """
     cases = [
         case
         for case in cases
@@ -51,6 +64,8 @@ def draw_scaling(
     ][:MOST_PANELS]
     if not cases:
         return None
+    numbers = {g.pes for case in cases for g in results.groups_of(setting, case)}
+    draw = _draw_bars if len(numbers) == 1 else _draw_lines
     columns = min(4, len(cases))
     rows = -(-len(cases) // columns)
     figure = Figure(figsize=(max(5.5, 3.3 * columns), 2.9 * rows + 1.0), layout="constrained")
@@ -59,15 +74,48 @@ def draw_scaling(
         if index >= len(cases):
             axes.set_axis_off()
             continue
-        _draw_panel(axes, results, setting, cases[index], variant)
+        draw(axes, results, setting, cases[index], variant)
         axes.set_title(cases[index], loc="left", fontsize=10)
         tidy(axes, "both")
-    figure.supylabel("µs per iteration, logarithmic", fontsize=9)
-    head(figure, f"{what}, {setting_text(setting)}; medians, quartiles, over PEs")
+    where = "over PEs" if draw is _draw_lines else f"{numbers.pop()} PEs"
+    unit = "µs per iteration" + (", logarithmic" if draw is _draw_lines else "")
+    figure.supylabel(unit, fontsize=9)
+    head(figure, f"{what}, {setting_text(setting)}; medians, quartiles, {where}")
     return figure
 
 
-def _draw_panel(
+def _draw_bars(
+    axes: Axes, results: StencilResults, setting: Setting, case: str, variant: str
+) -> None:
+    """Draw a bar a contender."""
+    (group,) = results.groups_of(setting, case)
+    there = {series.name: series.spread for series in results.valid(group, variant)}
+    for place, name in enumerate(name for name in colors(results) if name in there):
+        low, middle, high = (
+            1e6 * t for t in (there[name].low, there[name].median, there[name].high)
+        )
+        axes.bar(
+            [place],
+            [middle],
+            yerr=whiskers([(low, middle, high)]),
+            color=colors(results)[name],
+            label=name,
+            error_kw={"elinewidth": 0.8, "ecolor": INK},
+        )
+        axes.annotate(
+            f"{middle:.3g}",
+            (place, high),
+            (0, 2),
+            textcoords="offset points",
+            ha="center",
+            fontsize=7.5,
+            color=INK,
+        )
+    axes.set_xticks([])
+    axes.margins(y=0.12)
+
+
+def _draw_lines(
     axes: Axes, results: StencilResults, setting: Setting, case: str, variant: str
 ) -> None:
     """Draw a line a contender."""
@@ -109,29 +157,5 @@ def draw_overlap(results: StencilResults, setting: Setting) -> Figure | None:
         for name in colors(results)
         if (share := results.overlap(group, name)) is not None
     }
-    if not found:
-        return None
-    places = sorted({index for index, _ in found})
-    names = [name for name in colors(results) if any(key[1] == name for key in found)]
-    figure = Figure(figsize=(max(7.0, 1.5 + 1.2 * len(places)), 4.6), layout="constrained")
-    axes = figure.add_subplot()
-    width = min(0.28, 0.84 / len(names))
-    for k, name in enumerate(names):
-        mine = [
-            (at, found[index, name]) for at, index in enumerate(places) if (index, name) in found
-        ]
-        shift = (k - (len(names) - 1) / 2) * width
-        axes.bar(
-            [at + shift for at, _ in mine],
-            [100.0 * share for _, share in mine],
-            width=width * 0.94,
-            color=colors(results)[name],
-            label=name,
-        )
-    axes.set_xticks(range(len(places)))
-    axes.set_xticklabels([f"{groups[i].case}\n{groups[i].pes} PEs" for i in places], fontsize=8)
-    axes.set_ylim(0, 105)
-    axes.set_ylabel("% of communication hidden behind computing", fontsize=9)
-    tidy(axes)
-    head(figure, f"{setting_text(setting)}: 1 - (full - computing alone) / communication alone")
-    return figure
+    labels = [f"{group.case}\n{group.pes} PEs" for group in groups]
+    return overlap_bars(results, setting_text(setting), labels, found)

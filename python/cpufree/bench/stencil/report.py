@@ -59,7 +59,7 @@ def _case(results: StencilResults, setting: Setting, case: str) -> list[str]:
             continue
         where = f"{tables.pes_text(group.pes)}, {tables.shape_of(results, group)} points"
         parts += [f"#### {where}\n", markdown(tables.detail(results, group))]
-        if (over := tables.overheads(results, group)) is not None:
+        if (over := shared.overheads(results, group)) is not None:
             parts += [markdown(over)]
     return parts
 

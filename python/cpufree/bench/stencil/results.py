@@ -25,11 +25,6 @@ class StencilSeries(Measured):
     """What the values must be; its checksum is None where nobody knows."""
 
     @property
-    def name(self) -> str:
-        """The contender."""
-        return self.task.contender
-
-    @property
     def updates_per_second(self) -> float:
         """Points updated per second."""
         return float(self.problem["updates"]) / self.spread.median
@@ -115,9 +110,9 @@ class StencilResults(Collected[Group, StencilSeries]):
         mine = [g for g in self.groups() if (g.precision, g.boundary, g.case) == (*setting, case)]
         return sorted(mine, key=lambda g: g.pes)
 
-    def valid(self, group: Group, variant: str = "full") -> list[StencilSeries]:
-        """Return the series that count."""
-        return [series for series in self.of(group, variant) if not series.problems()]
+    def host_driven(self, series: StencilSeries) -> bool:
+        """Return whether the CPU launches and orders each iteration of a contender."""
+        return host_driven(series)
 
     def against(self, group: Group, those: Callable[[StencilSeries], bool]) -> Verdict | None:
         """Return ours against the fastest of those, None where either is not there."""
@@ -136,36 +131,6 @@ class StencilResults(Collected[Group, StencilSeries]):
             return None
         name, word = noise.winner({key: s.times for key, s in there.items()})
         return there[name], word
-
-    def find(self, group: Group, name: str, variant: str) -> StencilSeries | None:
-        """Return the series of a contender that counts, None where there is none."""
-        return next((s for s in self.valid(group, variant) if s.name == name), None)
-
-    def overlap(self, group: Group, name: str) -> float | None:
-        """Return the share of the communication that goes on beside the computing.
-
-        1 - (full - no-comm) / no-compute, of the medians, between 0 and 1: what a full iteration
-        takes longer than computing alone is communication that is not hidden. On one PE there is
-        none among PEs: None.
-        """
-        if group.pes == 1:
-            return None
-        found = [self.find(group, name, v) for v in ("full", "no-comm", "no-compute")]
-        if any(series is None for series in found):
-            return None
-        full, compute, communicate = (s.median for s in found if s is not None)
-        return min(1.0, max(0.0, 1.0 - (full - compute) / communicate))
-
-    def saved(self, group: Group, name: str) -> float | None:
-        """Return by which share its communication alone is less than the best host-driven one's.
-
-        Of the medians without computing; None where either is not there, and for that one itself.
-        """
-        mine = self.find(group, name, "no-compute")
-        theirs = [s for s in self.valid(group, "no-compute") if host_driven(s) and s is not mine]
-        if mine is None or not theirs:
-            return None
-        return 1.0 - mine.median / min(s.median for s in theirs)
 
 
 def host_driven(series: StencilSeries) -> bool:

@@ -15,8 +15,6 @@ from .results import (
     weak,
 )
 
-VARIANTS = ("full", "no-compute", "no-comm")
-
 
 def setting_text(setting: Setting) -> str:
     """Return a setting in words: single precision, periodic."""
@@ -154,23 +152,6 @@ def _note(series: StencilSeries) -> str:
     if "exchange" in series.facts:
         how += f", {series.facts['exchange']}"
     return f"those of {by} after {iterations} iterations{how}"
-
-
-def overheads(results: StencilResults, group: Group) -> Table | None:
-    """Return what communication takes alone, and how much of it is hidden; None: not measured."""
-    rows = []
-    for name in order(results):
-        found = [results.find(group, name, variant) for variant in VARIANTS]
-        if found[1] is None:
-            continue
-        shares = [results.overlap(group, name), None]
-        if not host_driven(found[1]):
-            shares[1] = results.saved(group, name)
-        texts = (NOTHING if share is None else f"{share:.0%}" for share in shares)
-        rows.append((name, *(spread_text(s) if s else NOTHING for s in found), *texts))
-    heads = ("contender", "full, µs", "communication alone, µs", "computing alone, µs")
-    more = ("communication hidden", "communication less than best host-driven")
-    return Table((*heads, *more), rows) if rows else None
 
 
 def shape_of(results: StencilResults, group: Group) -> str:
