@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Literal
@@ -194,11 +194,13 @@ def verdict(result: Result) -> str:
     return f"{state} after {count}: {result.reason.meaning} ({result.reason.value})"
 
 
-def result_report(result: Result, tolerance: float, checked: float | None) -> RenderableType:
+def result_report(
+    result: Result, tolerance: float, checked: float | None, plan: Mapping[str, Any]
+) -> RenderableType:
     """Return the report at the end of a solve.
 
     `tolerance` is the absolute residual norm asked for, `checked` the norm of b - A x that SciPy
-    finds for the x returned (None: not computed).
+    finds for the x returned (None: not computed), `plan` the Solver's.
     """
     style = "bold green" if result.converged else "bold red"
     parts: list[RenderableType] = [Text(verdict(result), style=style)]
@@ -221,6 +223,7 @@ def result_report(result: Result, tolerance: float, checked: float | None) -> Re
         ("method", f"{result.method}, preconditioner {result.pc}"),
         ("why", result.why.replace("; ", "\n")),
         ("engine", f"{result.engine}: {layout(result)}"),
+        ("matrix", storage(plan, result.x.dtype.itemsize)),
         ("time", times(result.timings)),
     ]
     parts.append(pairs((name, value) for name, value in rows if value))
@@ -238,6 +241,19 @@ def layout(result: Result) -> str:
         return words
     numbers = ", ".join(map(str, result.gpus))
     return f"{result.device} (GPU {numbers}), {words}"
+
+
+def storage(plan: Mapping[str, Any], value_bytes: int) -> str:
+    """Return what the matrix takes in the format in use, and what stays on chip, in words."""
+    plain = sum(plan["nnz"]) * (value_bytes + 4) + sum(plan["rows"]) * 4
+    if not plain:
+        return ""
+    used = plan["matrix_bytes"]
+    text = f"{size(used)} in the format in use, {used / plain:.0%} of plain CSR"
+    vectors = plan["resident_vectors"]
+    kept = ["the matrix"] if plan["resident_matrix"] else []
+    kept += [counted(vectors, "vector")] if vectors else []
+    return text + (f"; on chip: {' and '.join(kept)}" if kept else "")
 
 
 def times(timings: dict[str, float]) -> str:

@@ -122,7 +122,7 @@ class SolveWork:
             finally:
                 paper = display.report_console(stderr=self.outputs.json == "-", quiet=quiet)
                 paper.print(Text(self.matrix, style="bold"))
-                paper.print(display.result_report(result, tolerance, checked))
+                paper.print(display.result_report(result, tolerance, checked, solver.plan))
                 for line in lines:
                     paper.print(Text(f"  {line}"))
         return display.ENDINGS[result.reason].exit_code
