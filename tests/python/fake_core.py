@@ -130,9 +130,14 @@ class FakeSystem:
             "pes": self.pes,
             "blocks": self.blocks or 132,
             "threads": 512,
+            "rows": [400] * self.pes,
+            "nnz": [1920] * self.pes,
             "edge_cut": 0,
             "halo_values": 0,
             "imbalance": 1.0,
+            "matrix_bytes": 12000.0 * self.pes,
+            "resident_vectors": 5,
+            "resident_matrix": True,
         }
 
     def solve(

@@ -153,6 +153,8 @@ def test_solve_on_gpus_names_them_and_says_why_so_many(
     text = " ".join(ended.out.split())
     assert "cuda_p2p: 3 × NVIDIA H200 (GPU 0, 2, 3), 3 PEs × 132 blocks" in text
     assert "3 PEs on GPUs 0, 2-3: asked for" in text
+    assert "in the format in use" in text
+    assert "on chip: the matrix and 5 vectors" in text
 
 
 def test_solve_writes_gpus_to_json(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,15 +35,15 @@ def test_calls_from_a_progress_function_are_refused(what: str) -> None:
 
 def test_a_solver_closed_during_an_update_stays_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     begun, go_on = threading.Event(), threading.Event()
-    lay_out = module.lay_out
+    relaid = module.relaid
 
     def slow(*arguments: Any) -> Any:
         begun.set()
         assert go_on.wait(20)
-        return lay_out(*arguments)
+        return relaid(*arguments)
 
     solver = Solver(A, engine="cpu_threads")
-    monkeypatch.setattr(module, "lay_out", slow)
+    monkeypatch.setattr(module, "relaid", slow)
     thread = threading.Thread(target=solver.update, args=(2 * A,), daemon=True)
     thread.start()
     assert begun.wait(20)
@@ -60,7 +60,7 @@ def test_an_update_that_is_interrupted_closes_the_solver(monkeypatch: pytest.Mon
         raise KeyboardInterrupt
 
     solver = Solver(A, engine="cpu_threads")
-    monkeypatch.setattr(module, "lay_out", interrupted)
+    monkeypatch.setattr(module, "relaid", interrupted)
     with pytest.raises(KeyboardInterrupt):
         solver.update(2 * A)
     with pytest.raises(InvalidInputError, match="closed"):

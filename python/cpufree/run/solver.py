@@ -164,7 +164,9 @@ class Solver:
             try:
                 self._take(self._laid_out_anew(prepared, laps), prepared, laps)
             except BaseException as error:
-                if self._layout is not None and self._layout.system.usable():
+                # Ctrl-C may come when the values have been written and nobody here knows it yet.
+                known, old = isinstance(error, Exception), self._layout
+                if known and old is not None and old.system.usable():
                     raise
                 self.close()
                 if isinstance(error, CpufreeError):
