@@ -12,7 +12,7 @@ python=${PYTHON:-$([ -x .venv/bin/python ] && echo .venv/bin/python || echo pyth
 
 fetch() { # fetch VERSION FOLDER
     [ ! -e "$2/nvidia/nvshmem" ] || return 0
-    timeout 120 "$python" -m pip install -q --disable-pip-version-check --no-deps --only-binary :all: \
+    timeout 60 "$python" -m pip install -q --disable-pip-version-check --no-deps --only-binary :all: \
         --target "$2" "nvidia-nvshmem-cu13==$1"
 }
 check() { # check VERSION
