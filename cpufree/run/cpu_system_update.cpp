@@ -40,6 +40,7 @@ template <class T>
 bool CpuSystem<T>::update(const CsrView<T>& matrix) {
   const std::unique_lock alone(busy_, std::try_to_lock);
   if (!alone) throw SystemBusy();
+  require_usable(usable_);
   require_update(matrix, rows_, report_);
   usable_ = false;
   std::vector<double> bounds(pes_.size() * at(blocks_), 0.0);

@@ -146,7 +146,8 @@ class Solver:
         Raises as Solver does, MatrixError for another shape or pattern, and InvalidInputError from
         the progress function of a solve; the old values are then still there, but in several
         processes, which all end. They are not where memory or an engine fails while values are
-        written (OutOfMemoryError, EngineError): then the Solver is closed, and the error says so.
+        written (OutOfMemoryError, EngineError; the error says so), or Ctrl-C ends the update: then
+        the Solver is closed.
         """
         with self._working(), self._lock:
             laps = Laps()
@@ -165,8 +166,8 @@ class Solver:
                 self._take(self._laid_out_anew(prepared, laps), prepared, laps)
             except BaseException as error:
                 # Ctrl-C may come when the values have been written and nobody here knows it yet.
-                known, old = isinstance(error, Exception), self._layout
-                if known and old is not None and old.system.usable():
+                old = self._layout if isinstance(error, Exception) else None
+                if old is not None and old.system.usable():
                     raise
                 self.close()
                 if isinstance(error, CpufreeError):
