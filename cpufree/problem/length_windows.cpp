@@ -25,13 +25,40 @@ constexpr std::int64_t kWorth = 96;
 // kLongRowLanes.
 using Entries = std::array<std::int64_t, 4>;
 
+// Whether a row has the columns of the one before.
+template <class T>
+bool is_of_node_before(const LocalSystem<T>& local, std::int32_t row) {
+  const auto columns = [&](std::int32_t i) {
+    const std::size_t begin = at(local.row_ptr[at(i)]);
+    return std::span(local.col).subspan(begin, at(local.row_ptr[at(i) + 1]) - begin);
+  };
+  return std::ranges::equal(columns(row - 1), columns(row));
+}
+
+// Where windows begin, and the last one ends: some `window` rows apart, and not within a node's.
+template <class T>
+std::vector<std::int32_t> windows_of(const LocalSystem<T>& local, std::int32_t window) {
+  constexpr std::int32_t kMostOfNode = 8;
+  std::vector<std::int32_t> begins{0};
+  for (std::int64_t end = window; end < local.interior; end += window) {
+    auto begin = static_cast<std::int32_t>(end);
+    for (int k = 1; k < kMostOfNode && begin < local.interior && is_of_node_before(local, begin);
+         ++k)
+      ++begin;
+    if (begin > begins.back() && begin < local.interior) begins.push_back(begin);
+  }
+  if (local.interior > 0) begins.push_back(local.interior);
+  return begins;
+}
+
 class Sorting {
  public:
-  Sorting(const std::vector<std::int64_t>& row_ptr, std::int32_t rows, std::int32_t window)
-      : row_ptr_(row_ptr), window_(window), order_(at(rows)) {
-    const std::int64_t windows = (std::int64_t{rows} + window - 1) / window;
+  template <class T>
+  Sorting(const LocalSystem<T>& local, std::int32_t window)
+      : row_ptr_(local.row_ptr), begins_(windows_of(local, window)), order_(at(local.interior)) {
+    const std::size_t windows = begins_.size() - 1;
     std::iota(order_.begin(), order_.end(), 0);
-    std::vector<Entries> entries(at(windows));
+    std::vector<Entries> entries(windows);
     in_parallel(static_cast<int>(windows), [&](int k) { entries[at(k)] = sort(k); });
     for (const Entries& of_window : entries)
       for (std::size_t e = 0; e < entries_.size(); ++e) entries_[e] += of_window[e];
@@ -43,9 +70,8 @@ class Sorting {
   std::int64_t length(std::int32_t row) const { return row_ptr_[at(row) + 1] - row_ptr_[at(row)]; }
 
   Entries sort(int k) {
-    const std::size_t first = at(k) * at(window_);
-    const std::span rows =
-        std::span(order_).subspan(first, std::min(at(window_), order_.size() - first));
+    const std::int32_t first = begins_[at(k)];
+    const std::span rows = std::span(order_).subspan(at(first), at(begins_[at(k) + 1] - first));
     Entries entries{taken(rows, 1), 0, taken(rows, kLongRowLanes), 0};
     const auto by_length = [&](std::int32_t row) { return length(row); };
     if (k % 2 == 0)
@@ -73,7 +99,7 @@ class Sorting {
   }
 
   const std::vector<std::int64_t>& row_ptr_;
-  std::int32_t window_;
+  std::vector<std::int32_t> begins_;
   std::vector<std::int32_t> order_;
   Entries entries_{};
 };
@@ -85,7 +111,7 @@ void sort_by_length(HaloPlan<T>& plan, const Peers& peers, std::int32_t window) 
   std::vector<Sorting> sortings;
   std::vector<std::vector<std::int64_t>> mine;  // of each PE: interior rows, their entries, slices'
   for (const LocalSystem<T>& local : plan.local) {
-    const Entries& taken = sortings.emplace_back(local.row_ptr, local.interior, window).entries();
+    const Entries& taken = sortings.emplace_back(local, window).entries();
     mine.push_back({local.interior, local.row_ptr[at(local.interior)]});
     mine.back().insert(mine.back().end(), taken.begin(), taken.end());
   }

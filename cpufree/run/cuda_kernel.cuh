@@ -28,20 +28,39 @@ __global__ void __launch_bounds__(kCudaThreads, 1)
   study_kernel<S, Algorithm, M>(port, args);
 }
 
+// To see that code compiles, most methods do with the kernels for any code.
+#if defined(CPUFREE_FAST_COMPILE)
+inline constexpr bool kFewKernels = true;
+#else
+inline constexpr bool kFewKernels = false;
+#endif
+
+// With a preconditioner of several products kernels are long, and compile for minutes: those for
+// any code will do.
 template <template <class, class> class Algorithm, class M, class T>
 CudaKernels cuda_kernels() {
-  return {reinterpret_cast<const void*>(solve<Algorithm, M, T, cuda_p2p::Port>),
-          reinterpret_cast<const void*>(solve<Algorithm, M, T, cuda_p2p::StreamingPort>)};
+  using namespace cuda_p2p;
+  const CudaKernelPair runs = {
+      reinterpret_cast<const void*>(solve<Algorithm, M, T, RunsPort>),
+      reinterpret_cast<const void*>(solve<Algorithm, M, T, StreamingRunsPort>)};
+  if constexpr (!M::pointwise || (kFewKernels && !std::is_same_v<M, Identity<double>>))
+    return for_any_code(runs);
+  else
+    return {{reinterpret_cast<const void*>(solve<Algorithm, M, T, cuda_p2p::Port>),
+             reinterpret_cast<const void*>(solve<Algorithm, M, T, StreamingPort>)},
+            runs};
 }
 
-// What does not compute does not stream.
+// What does not compute does not stream. Studies tell of where time goes, and make do with the
+// kernels for any code.
 template <Study S, template <class, class> class Algorithm>
 CudaKernels cuda_study_kernels() {
   using M = Identity<double>;
+  using cuda_p2p::RunsPort;
   using Streaming =
-      std::conditional_t<S == Study::no_compute, cuda_p2p::Port, cuda_p2p::StreamingPort>;
-  return {reinterpret_cast<const void*>(study<S, Algorithm, M, double, cuda_p2p::Port>),
-          reinterpret_cast<const void*>(study<S, Algorithm, M, double, Streaming>)};
+      std::conditional_t<S == Study::no_compute, RunsPort, cuda_p2p::StreamingRunsPort>;
+  return for_any_code({reinterpret_cast<const void*>(study<S, Algorithm, M, double, RunsPort>),
+                       reinterpret_cast<const void*>(study<S, Algorithm, M, double, Streaming>)});
 }
 
 }  // namespace cpufree

@@ -7,12 +7,18 @@ namespace cpufree {
 
 inline constexpr int kCudaThreads = 512;  // most threads of a block: more would lack registers
 
-// The kernels of a method: for a matrix that is read where it is, on chip or in memory; for one
-// that comes through rings.
-struct CudaKernels {
+// For a matrix that is read where it is, on chip or in memory; for one that comes through rings.
+struct CudaKernelPair {
   const void* plain = nullptr;
   const void* streaming = nullptr;
 };
+
+// The kernels of a method: for a matrix no columns of which come in runs; for any.
+struct CudaKernels {
+  CudaKernelPair singles;
+  CudaKernelPair runs;
+};
+inline CudaKernels for_any_code(const CudaKernelPair& kernels) { return {kernels, kernels}; }
 
 // Those of `Algorithm` with the preconditioner M for values of type T; their parameters are a
 // cuda_p2p::Shared and a SolveArgs<WarpSlices<T>>, by value. Each pair is instantiated in a file of

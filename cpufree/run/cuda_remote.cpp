@@ -41,8 +41,8 @@ CudaKernels remote_kernels(const std::string& file, const SolveSpec& spec) {
   if (spec.study != Study::none)
     throw Unsupported("studies are of PEs that reach one another's memory, not of several nodes");
   const char* const type = std::is_same_v<T, double> ? "double" : "float";
-  return {nvshmem_kernel(file, remote_kernel_name(spec, type, false)),
-          nvshmem_kernel(file, remote_kernel_name(spec, type, true))};
+  return for_any_code({nvshmem_kernel(file, remote_kernel_name(spec, type, false)),
+                       nvshmem_kernel(file, remote_kernel_name(spec, type, true))});
 }
 
 CudaKernels library_kernels(const std::string& file, const SolveSpec& spec) {
@@ -53,8 +53,8 @@ CudaKernels library_kernels(const std::string& file, const SolveSpec& spec) {
     throw Unsupported(
         "reduce 'library' is there with pc 'jacobi' and 'none', to compare with, and not with "
         "'chebyshev'");
-  return {nvshmem_kernel(file, library_kernel_name(spec, false)),
-          nvshmem_kernel(file, library_kernel_name(spec, true))};
+  return for_any_code({nvshmem_kernel(file, library_kernel_name(spec, false)),
+                       nvshmem_kernel(file, library_kernel_name(spec, true))});
 }
 
 template CudaKernels remote_kernels<float>(const std::string&, const SolveSpec&);

@@ -71,7 +71,10 @@ auto CudaSystem<T>::choice_for(const SolveSpec& spec) -> const Choice& {
   Choice choice;
   choice.kernel.blocks = blocks_;
   choice.kernel.threads = threads_;
-  const CudaKernels kernels = kernels_of(spec);
+  const bool runs =
+      std::ranges::any_of(sizes_, [](const ShareSize& share) { return share.matrix.runs; });
+  const CudaKernels all = kernels_of(spec);
+  const CudaKernelPair& kernels = runs ? all.runs : all.singles;
   std::size_t limit = std::min(fast_memory_limit(kernels.plain, devices_, blocks_),
                                fast_memory_limit(kernels.streaming, devices_, blocks_));
   if (team_) limit = least(*team_, "memory on chip", limit);

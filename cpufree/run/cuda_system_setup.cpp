@@ -9,7 +9,6 @@
 #include "cpufree/base/parallel.hpp"
 #include "cpufree/problem/length_windows.hpp"
 #include "cpufree/problem/slice_width.hpp"
-#include "cpufree/problem/warp_balance.hpp"
 #include "cpufree/run/cuda_devices.hpp"
 #include "cpufree/run/cuda_engine.hpp"
 #include "cpufree/run/cuda_kernel.hpp"
@@ -192,7 +191,6 @@ auto CudaSystem<T>::share_out(HaloPlan<T>& plan, std::span<const std::int32_t> o
   const auto peers = peers_of(team_.get(), spec.pes);
   if (spec.cut != 0) sort_by_length(plan, *peers);
   sharing.plans = make_block_plans(plan, *peers, blocks_, spec.boundary_blocks);
-  if (spec.cut != 0) balance_warps(plan, sharing.plans, *peers, threads_ / kWarp);
   sharing.sources.resize(at(own_.here));
   if (!packets) return sharing;
   sharing.packets = extent_of(shares).ghosts;

@@ -23,7 +23,8 @@ bool same_places(const WarpSliceShape& a, const WarpSliceShape& b) {
            std::ranges::equal(s.base, t.base);
   };
   const auto same_rows = [](const SpreadRows& r, const SpreadRows& s) {
-    return r.begin == s.begin && r.end == s.end && r.spread == s.spread && r.thin == s.thin;
+    return r.begin == s.begin && r.end == s.end && r.spread == s.spread && r.thin == s.thin &&
+           r.run == s.run;
   };
   return a.units == b.units && a.tail_entries == b.tail_entries && a.tail_ptr == b.tail_ptr &&
          a.dictionary.size() == b.dictionary.size() &&

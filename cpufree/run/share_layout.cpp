@@ -66,8 +66,10 @@ std::vector<PeLayout> lay_out_shares(const HaloPlan<T>& plan,
           source_of(plan.local[at(k / blocks)], layout, share, columns, options.codes);
       const auto spread = [&](RowRange range) {
         const auto& ptr = source.local.row_ptr;
-        return spread_rows(range, ptr[at(range.end)] - ptr[at(range.begin)], options.threads,
-                           options.spread);
+        SpreadRows shared = spread_rows(range, ptr[at(range.end)] - ptr[at(range.begin)],
+                                        options.threads, options.spread);
+        if (shared.spread > 0) shared.run = usual_run(source, range);
+        return shared;
       };
       share.interior = spread(share.plan.interior);
       share.boundary = spread(share.plan.boundary);

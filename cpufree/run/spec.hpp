@@ -47,7 +47,7 @@ struct SystemSpec {
   int keep = -1;       // cuda_p2p: rings, of whose copies a GPU's second cache keeps so many of 256
   int spread = -1;     // cuda_p2p: 2^spread threads share a row
   int compress = -1;   // cuda_p2p: 0 keeps columns and values as they are
-  int cut = -1;        // cuda_p2p: 0 gives blocks and warps rows in their sequence, as they come
+  int cut = -1;        // cuda_p2p: 0 gives blocks rows in their sequence, as they come
   int launchers = 1;   // cuda_p2p: host threads that launch kernels; 0: one for each GPU
   int boundary_blocks = 0;  // blocks that own all boundary rows and no others; 0: all blocks share
 };

@@ -15,6 +15,7 @@
 #include "cpufree/solvers/local.hpp"
 #include "cpufree/solvers/packet_operand.hpp"
 #include "cpufree/solvers/resident.hpp"
+#include "cpufree/solvers/slice_codes.hpp"
 
 namespace cpufree {
 
@@ -129,27 +130,16 @@ class Context {
   // rows are multiplied while ghosts may still be under way.
   template <class F, class... V>
   CPUFREE_KERNEL_FN bool multiply(const Ghosted<T>& v, F&& f, const V&... read) {
-    port_.mark(Phase::vector);
-    if (!arrivals_.wait_local()) return false;
-    const Operand<T> plain{v.data};
-    const bool collects = args.block_halos;
-    const bool packets = v.halo != nullptr && !collects;
-    const PacketOperandOf<P, T> any{
-        port_, v.data, v.halo, args.source, args.rows, arrivals_.epoch(), gone_};
-    bool here = true;
-    parts_backwards([&](const Part& part) {
-      if (part.boundary && packets) return;
-      if (part.boundary && collects) collect(v);
-      if constexpr (P::communicates)
-        if (part.boundary && !collects) here = arrivals_.wait_halo();
-      port_.mark(Phase::halo_wait);
-      if constexpr (P::computes)
-        if (here) product(part, plain, f, read...);
-      port_.mark(Phase::spmv);
-    });
-    if (packets) product(boundary(), any, f);
-    port_.mark(Phase::spmv);
-    return here;
+    return multiply_by(v, [](const auto& x) { return x; }, f, read...);
+  }
+  // The same for products that are rare: where kernels are long, in a code that is short rather
+  // than fast.
+  template <class F>
+  CPUFREE_KERNEL_FN bool multiply_rarely(const Ghosted<T>& v, F&& f) {
+    if constexpr (kFastMemory && !reads_runs<P>)
+      return multiply(v, f);
+    else
+      return multiply_by(v, [](const auto& x) { return Rarely{x}; }, f);
   }
 
   // `exchange` of one of two scratch vectors, taken in turn: between two exchanges of the same one
@@ -270,6 +260,32 @@ class Context {
       go_on_ahead(part, i, read...);
       if constexpr (P::computes) f(Row{i, i - shift}, lane, value);
     });
+  }
+
+  // `as`: makes of an operand the one that the format is given.
+  template <class As, class F, class... V>
+  CPUFREE_KERNEL_FN bool multiply_by(const Ghosted<T>& v, As&& as, F&& f, const V&... read) {
+    port_.mark(Phase::vector);
+    if (!arrivals_.wait_local()) return false;
+    const auto plain = as(Operand<T>{v.data});
+    const bool collects = args.block_halos;
+    const bool packets = v.halo != nullptr && !collects;
+    const auto any = as(PacketOperandOf<P, T>{port_, v.data, v.halo, args.source, args.rows,
+                                              arrivals_.epoch(), gone_});
+    bool here = true;
+    parts_backwards([&](const Part& part) {
+      if (part.boundary && packets) return;
+      if (part.boundary && collects) collect(v);
+      if constexpr (P::communicates)
+        if (part.boundary && !collects) here = arrivals_.wait_halo();
+      port_.mark(Phase::halo_wait);
+      if constexpr (P::computes)
+        if (here) product(part, plain, f, read...);
+      port_.mark(Phase::spmv);
+    });
+    if (packets) product(boundary(), any, f);
+    port_.mark(Phase::spmv);
+    return here;
   }
 
   // One thread has what the block reads of some vectors brought nearer, kAhead of the loop's rounds

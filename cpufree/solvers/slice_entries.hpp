@@ -9,8 +9,11 @@
 
 namespace cpufree {
 
-inline constexpr int kChunkWidth = 8;       // entries of a row
-inline constexpr int kPiece = 4;            // of them, taken at a time where all are too many
+inline constexpr int kChunkWidth = 8;  // entries of a row
+inline constexpr int kPiece = 4;       // of them, taken at a time where all are too many
+inline constexpr int kRun = 3;         // neighbouring columns that are stored as one
+inline constexpr int kRunsOfChunk = 3;
+inline constexpr int kRunWidth = kRun * kRunsOfChunk;  // entries of a row in a chunk of runs
 inline constexpr int kPortionBytes = 2560;  // of the chunks that travel together, if more than one
 inline constexpr int kWindowBits = 14;      // of a column's distance from its window
 inline constexpr int kWindows = 4;
@@ -20,14 +23,22 @@ constexpr int chunks_of_portion(int chunk_bytes) {
   return kPortionBytes < 2 * chunk_bytes ? 1 : kPortionBytes / chunk_bytes;
 }
 
-// Entries of one row that lie in a chunk: columns and values. `at` is where the chunk begins.
-// take_...(): all N of them. piece(): kPiece from entry k on, k a multiple of that, of a chunk of
-// n; what is beyond the last one is anything that can be looked up.
+// Entries of one row that lie in a chunk of at most kWidth: columns and values. `at` is where the
+// chunk begins. take_...(): all N of them, a multiple of kGrain. piece(): kPieceWidth from entry k
+// on, k a multiple of that, of a chunk of n; what is beyond the last one is anything that can be
+// looked up.
+struct SingleEntries {
+  static constexpr int kWidth = kChunkWidth;
+  static constexpr int kGrain = 1;
+  static constexpr int kPieceWidth = kPiece;
+};
+
 template <class T>
-struct PlainEntries {
+struct PlainEntries : SingleEntries {
   static constexpr int kChunkBytes = kWarp * kChunkWidth * static_cast<int>(4 + sizeof(T));
   const std::byte* at;
   int lane;
+  CPUFREE_KERNEL_FN PlainEntries(const std::byte* from, int my_lane) : at(from), lane(my_lane) {}
   template <int N>
   CPUFREE_KERNEL_FN void take_columns(std::int32_t (&column)[N]) const {
     const auto* const col = reinterpret_cast<const std::int32_t*>(at) + lane;
@@ -69,10 +80,25 @@ struct SimpleColumns {
 struct FarColumns {
   std::int32_t base[kWindows];
   CPUFREE_KERNEL_FN std::int32_t operator()(std::uint32_t code) const {
+    return window_of(code) + distance(code);
+  }
+
+ protected:
+  CPUFREE_KERNEL_FN static std::int32_t distance(std::uint32_t code) {
+    return static_cast<std::int32_t>(code & ((1U << kWindowBits) - 1U));
+  }
+  CPUFREE_KERNEL_FN std::int32_t window_of(std::uint32_t code) const {
     const std::int32_t low = (code & (1U << kWindowBits)) != 0U ? base[1] : base[0];
     const std::int32_t high = (code & (1U << kWindowBits)) != 0U ? base[3] : base[2];
-    const std::int32_t from = (code & (2U << kWindowBits)) != 0U ? high : low;
-    return from + static_cast<std::int32_t>(code & ((1U << kWindowBits) - 1U));
+    return (code & (2U << kWindowBits)) != 0U ? high : low;
+  }
+};
+
+// The same with distances of several columns.
+struct WideColumns : FarColumns {
+  std::int32_t step;
+  CPUFREE_KERNEL_FN std::int32_t operator()(std::uint32_t code) const {
+    return window_of(code) + step * distance(code);
   }
 };
 
@@ -103,13 +129,16 @@ struct CodedValues {
 };
 
 template <class T, class Columns, class Values>
-struct CodedEntries {
+struct CodedEntries : SingleEntries {
   static constexpr int kChunkBytes =
       kWarp * kChunkWidth * static_cast<int>(2 + sizeof(typename Values::One));
   const std::byte* at;
   int lane;
   Columns columns;
   Values values;
+  CPUFREE_KERNEL_FN CodedEntries(const std::byte* from, int my_lane, const Columns& by_code,
+                                 const Values& by_number)
+      : at(from), lane(my_lane), columns(by_code), values(by_number) {}
   template <int N>
   CPUFREE_KERNEL_FN void take_columns(std::int32_t (&column)[N]) const {
     constexpr int kPairs = N / 2;
@@ -159,6 +188,61 @@ struct CodedEntries {
             values.value(reinterpret_cast<const One*>(pairs - lane + kWarp * u)[lane]);
       }
     }
+  }
+};
+
+// Runs, one behind the other, a chunk being so many of them: the codes of the first columns, then
+// the first two values of each, then the third ones.
+template <class T, class Columns, class Values>
+struct RunEntries {
+  using Two = typename Values::Two;
+  using One = typename Values::One;
+  static_assert(kRun == 3, "values of a run: a pair and one");
+  static constexpr int kWidth = kRunWidth;
+  static constexpr int kGrain = kRun;
+  static constexpr int kPieceWidth = kRun;
+  static constexpr int kRunBytes = kWarp * static_cast<int>(2 + sizeof(Two) + sizeof(One));
+  static constexpr int kChunkBytes = kRunsOfChunk * kRunBytes;
+  const std::byte* at;
+  int lane;
+  Columns columns;
+  Values values;
+  CPUFREE_KERNEL_FN RunEntries(const std::byte* from, int my_lane, const Columns& by_code,
+                               const Values& by_number)
+      : at(from), lane(my_lane), columns(by_code), values(by_number) {}
+
+  template <int N>
+  CPUFREE_KERNEL_FN void take_columns(std::int32_t (&column)[N]) const {
+    static_assert(N % kRun == 0);
+    CPUFREE_UNROLL
+    for (int q = 0; q < N / kRun; ++q) {
+      const std::int32_t first = first_column(q);
+      CPUFREE_UNROLL
+      for (int k = 0; k < kRun; ++k) column[kRun * q + k] = first + k;
+    }
+  }
+  template <int N>
+  CPUFREE_KERNEL_FN void take_values(T (&value)[N]) const {
+    CPUFREE_UNROLL
+    for (int q = 0; q < N / kRun; ++q)
+      run_values(q, value[kRun * q], value[kRun * q + 1], value[kRun * q + 2]);
+  }
+  CPUFREE_KERNEL_FN void piece(int k, int, std::int32_t (&column)[kRun], T (&value)[kRun]) const {
+    const std::int32_t first = first_column(k / kRun);
+    CPUFREE_UNROLL
+    for (int q = 0; q < kRun; ++q) column[q] = first + q;
+    run_values(k / kRun, value[0], value[1], value[2]);
+  }
+
+ private:
+  CPUFREE_KERNEL_FN const std::byte* run(int q) const { return at + q * kRunBytes; }
+  CPUFREE_KERNEL_FN std::int32_t first_column(int q) const {
+    return columns(reinterpret_cast<const std::uint16_t*>(run(q))[lane]);
+  }
+  CPUFREE_KERNEL_FN void run_values(int q, T& a, T& b, T& c) const {
+    const std::byte* const behind = run(q) + kWarp * 2;
+    values.split(reinterpret_cast<const Two*>(behind)[lane], a, b);
+    c = values.value(reinterpret_cast<const One*>(behind + kWarp * sizeof(Two))[lane]);
   }
 };
 

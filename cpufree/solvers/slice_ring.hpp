@@ -26,13 +26,12 @@ namespace cpufree {
 
 inline constexpr int kMostSlots = 8;
 inline constexpr int kSliceHead = 32;            // bytes of a WarpSlice
-inline constexpr std::uint32_t kFeedUnit = 128;  // bytes, kSliceUnit
 inline constexpr std::uint32_t kFeedGrain = 32;  // bytes
 
-// One chunk, for the one who starts its copy: where it begins, in units of the share; its bytes in
+// One chunk, for the one who starts its copy: where it begins in the share, and its bytes, in
 // grains; and if it is the first one of a slice, 1 + the slice's number.
 struct FeedItem {
-  std::uint32_t unit = 0;
+  std::uint32_t grain = 0;
   std::uint32_t what = 0;  // bytes / kFeedGrain in the upper 8 bits
 
   CPUFREE_FN std::uint32_t bytes() const { return (what >> 24U) * kFeedGrain; }
@@ -209,7 +208,8 @@ class RingReader {
     const std::int32_t slice = item.slice();
     port_.bulk_announce(barrier, entries + (slice >= 0 ? kSliceHead : 0U));
     if (entries > 0)
-      port_.bulk_copy(to, ring_.bytes + std::size_t{item.unit} * kFeedUnit, entries, barrier, hint);
+      port_.bulk_copy(to, ring_.bytes + std::size_t{item.grain} * kFeedGrain, entries, barrier,
+                      hint);
     if (slice >= 0)
       port_.bulk_copy(to + ring_.shape.slot_bytes - kSliceHead,
                       ring_.heads + static_cast<std::size_t>(slice) * kSliceHead, kSliceHead,

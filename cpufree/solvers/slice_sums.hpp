@@ -34,24 +34,25 @@ struct SliceSums {
     if constexpr (N <= 0)
       return sum;
     else
-      return left == N ? chunk<N>(entries, x, sum) : rest<N - 1>(left, entries, x, sum);
+      return left == N ? chunk<N>(entries, x, sum) : rest<N - E::kGrain>(left, entries, x, sum);
   }
 
   // sum + n entries.
   template <class E, class X>
   CPUFREE_KERNEL_FN static T entries_sum(int n, const E& entries, X&& x, T sum) {
     if constexpr (!std::remove_reference_t<X>::in_pieces) {
-      return rest<kChunkWidth>(n, entries, x, sum);
+      return rest<E::kWidth>(n, entries, x, sum);
     } else {
+      constexpr int kPieces = E::kPieceWidth;
       CPUFREE_ONE_COPY
-      for (int k = 0; k < n; k += kPiece) {
-        std::int32_t column[kPiece];
-        T value[kPiece];
-        T operand[kPiece];
+      for (int k = 0; k < n; k += kPieces) {
+        std::int32_t column[kPieces];
+        T value[kPieces];
+        T operand[kPieces];
         entries.piece(k, n, column, value);
         x.fetch(column, operand);
         CPUFREE_UNROLL
-        for (int q = 0; q < kPiece; ++q)
+        for (int q = 0; q < kPieces; ++q)
           if (k + q < n) sum += value[q] * operand[q];
       }
       return sum;
@@ -59,21 +60,22 @@ struct SliceSums {
   }
 
   // The operand's entries for a chunk, in pieces where all are too many.
-  template <class X>
-  CPUFREE_KERNEL_FN static void look_up(X&& x, const std::int32_t (&column)[kChunkWidth],
-                                        T (&operand)[kChunkWidth]) {
+  template <class E, class X>
+  CPUFREE_KERNEL_FN static void look_up(X&& x, const std::int32_t (&column)[E::kWidth],
+                                        T (&operand)[E::kWidth]) {
     if constexpr (!std::remove_reference_t<X>::in_pieces) {
       x.fetch(column, operand);
     } else {
+      constexpr int N = E::kPieceWidth;
       CPUFREE_ONE_COPY
-      for (int k = 0; k < kChunkWidth; k += kPiece) {
-        std::int32_t columns[kPiece];
-        T values[kPiece];
+      for (int k = 0; k < E::kWidth; k += N) {
+        std::int32_t columns[N];
+        T values[N];
         CPUFREE_UNROLL
-        for (int q = 0; q < kPiece; ++q) columns[q] = column[k + q];
+        for (int q = 0; q < N; ++q) columns[q] = column[k + q];
         x.fetch(columns, values);
         CPUFREE_UNROLL
-        for (int q = 0; q < kPiece; ++q) operand[k + q] = values[q];
+        for (int q = 0; q < N; ++q) operand[k + q] = values[q];
       }
     }
   }
@@ -81,10 +83,10 @@ struct SliceSums {
   // The n entries of a chunk that is not full, at most N.
   template <int N, class E>
   CPUFREE_KERNEL_FN static void take_some(int n, const E& entries,
-                                          std::int32_t (&column)[kChunkWidth],
-                                          T (&value)[kChunkWidth]) {
+                                          std::int32_t (&column)[E::kWidth],
+                                          T (&value)[E::kWidth]) {
     if constexpr (N > 0) {
-      if (n != N) return take_some<N - 1>(n, entries, column, value);
+      if (n != N) return take_some<N - E::kGrain>(n, entries, column, value);
       std::int32_t columns[N];
       T values[N];
       entries.take_columns(columns);
@@ -96,11 +98,11 @@ struct SliceSums {
 
   // sum + the products from entry K on, of n in all. Columns beyond are looked up in vain, of
   // pieces that have one that counts.
-  template <int K, class X>
-  CPUFREE_KERNEL_FN static T times(const std::int32_t (&column)[kChunkWidth],
-                                   const T (&value)[kChunkWidth], int n, X&& x, T sum) {
-    if constexpr (K < kChunkWidth) {
-      constexpr int N = std::remove_reference_t<X>::in_pieces ? kPiece : kChunkWidth;
+  template <int K, class E, class X>
+  CPUFREE_KERNEL_FN static T times(const std::int32_t (&column)[E::kWidth],
+                                   const T (&value)[E::kWidth], int n, X&& x, T sum) {
+    if constexpr (K < E::kWidth) {
+      constexpr int N = std::remove_reference_t<X>::in_pieces ? E::kPieceWidth : E::kWidth;
       if (K >= n) return sum;
       std::int32_t columns[N];
       T operand[N];
@@ -110,7 +112,7 @@ struct SliceSums {
       CPUFREE_UNROLL
       for (int q = 0; q < N; ++q)
         if (K + q < n) sum += value[K + q] * operand[q];
-      return times<K + N>(column, value, n, x, sum);
+      return times<K + N, E>(column, value, n, x, sum);
     } else {
       return sum;
     }

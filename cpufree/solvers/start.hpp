@@ -27,7 +27,7 @@ CPUFREE_COLD_FN Apart<Ctx> true_residual_apart(typename Ctx::PortType port,
   using L = Lanes<typename Ctx::PortType>;
   L sums[1];
   const Ghosted<T> copy = c.exchange_scratch([&](Row i, int) { return v.x[i]; });
-  const bool here = c.multiply(copy, [&](Row i, int lane, T ax) {
+  const bool here = c.multiply_rarely(copy, [&](Row i, int lane, T ax) {
     const T r = v.b[i] - ax;
     if (keep) v.r[i] = r;
     sums[0][lane] += static_cast<double>(r) * r;

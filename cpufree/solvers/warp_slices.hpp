@@ -4,16 +4,20 @@
 //
 // Columns take 16 bits where they lie within 65 536 of one another, or in four windows of 16 384;
 // values take 8 bits in a block's share that has at most 256 different ones. Nothing is lost: sums
-// are the same to the last bit in every code. Coded entries lie in pairs, one load for two.
+// are the same to the last bit in every code. Coded entries lie in pairs, one load for two. Where
+// all rows of a slice come in runs of three neighbouring columns, as those of meshes whose nodes
+// have three unknowns do, only the first one of a run is stored: 2/3 of a byte an entry, or 2/3 of
+// the instructions, instead of 2.
 //
-// A slice lies in chunks of eight columns of entries. They are what is summed at a time; what
-// travels at a time, where a block brings its share on chip piece by piece (slice_ring.hpp), is one
-// chunk, or several of them if they are small: a portion.
+// A slice lies in chunks of eight columns of entries, or three runs. They are what is summed at a
+// time; what travels at a time, where a block brings its share on chip piece by piece
+// (slice_ring.hpp), is one chunk, or several of them if they are small: a portion.
 //
 // Long rows are better shared among 2^s neighbouring lanes (`spread` s): these read neighbouring
 // entries of a row at a time, whose columns, and so operands, lie side by side. A slice then has
-// 32 / 2^s rows, entry k of a row belongs to lane k mod 2^s of its lanes, and what is said of a
-// slice's rows below is said of its lanes. Engines with rings alone read such slices.
+// 32 / 2^s rows, entry k of a row belongs to lane k mod 2^s of its lanes, or to lane k / 3 mod 2^s
+// where rows come in runs, and what is said of a slice's rows below is said of its lanes. Engines
+// with rings alone read such slices.
 //
 // Order of summation of a lane: its entries within the slice in the order of the columns, one after
 // the other; then its tail, entry k by lane k mod 32, lanes by halves. The lanes of a row are
@@ -28,6 +32,8 @@
 #include "cpufree/base/index.hpp"
 #include "cpufree/device/block.hpp"
 #include "cpufree/device/port.hpp"
+#include "cpufree/solvers/any_entries.hpp"
+#include "cpufree/solvers/slice_codes.hpp"
 #include "cpufree/solvers/slice_entries.hpp"
 #include "cpufree/solvers/slice_ring.hpp"
 #include "cpufree/solvers/slice_sums.hpp"
@@ -38,14 +44,11 @@ inline constexpr std::int64_t kSliceUnit = 128;  // bytes: slices and chunks beg
 inline constexpr std::size_t kMostValues = 256;  // of a dictionary
 inline constexpr std::int32_t kMostSpread = 5;   // 32 lanes for a row
 
-// How a slice stores its columns: as they are; as the distance from base[0] in 16 bits; as the
-// number of a window and the distance from its base.
-enum class ColumnCode : std::int32_t { plain, near, far };
-
 // A slice: its chunks begin at `first` units of the share's bytes. A chunk holds kChunkWidth
 // entries of each row, the last one what is left, n: 32 n columns, then 32 n values. Plain: entry k
 // of the slice's row l is number 32 k + l of the chunk. Coded: entries 2 u and 2 u + 1 are the two
-// of pair 32 u + l; of an odd n the last ones follow the pairs, 32 of them. Values are in the
+// of pair 32 u + l; of an odd n the last ones follow the pairs, 32 of them. Runs lie one behind the
+// other: 32 codes, 32 pairs of values, 32 third values. Values are in the
 // dictionary where the share has one and columns are coded. The tail of row l, if `tails` is not
 // negative, is [tail_ptr[tails + l], tail_ptr[tails + l + 1]) of the share's tails. The head is
 // what every slice needs: one load.
@@ -58,7 +61,10 @@ struct alignas(16) SliceHead {
 struct alignas(16) WarpSlice : SliceHead {
   std::int32_t base[kWindows] = {};
 };
-static_assert(sizeof(WarpSlice) == kSliceHead && kSliceUnit == kFeedUnit);
+static_assert(sizeof(WarpSlice) == kSliceHead && kSliceUnit % kFeedGrain == 0);
+
+// Shares all slices of which have 16-bit columns, or runs, as they are (base 0), and no tails.
+enum class Simple : std::int32_t { no, columns, runs };
 
 // What a share takes, apart from its values' type.
 struct WarpSlicesSize {
@@ -67,8 +73,8 @@ struct WarpSlicesSize {
   std::int32_t tails = 0;         // entries of tail_ptr
   std::int64_t tail_entries = 0;  // of tail_col and tail_val
   std::int32_t values = 0;        // of the dictionary; 0: values are not coded
-  // All slices have 16-bit columns as they are (base 0), and no tails.
-  bool simple = false;
+  Simple simple = Simple::no;
+  bool runs = false;  // some slices have columns in runs
 };
 
 // Bytes of fast memory for a share (WarpSlices::resident).
@@ -93,7 +99,7 @@ struct WarpSlices {
   const T* tail_val = nullptr;
   const T* dictionary = nullptr;  // null: values are not coded
   WarpSlicesSize size;
-  bool simple = false;  // size.simple, on chip: there a slice's head is not worth prefetching
+  Simple simple = Simple::no;  // size's, on chip: there a slice's head is not worth prefetching
   SliceRing ring = {};
 
   // Rows [begin, end), 2^spread lanes for each in slices, the first of which is `start`. A warp
@@ -132,15 +138,18 @@ struct WarpSlices {
     std::int32_t s = rows.start + port.lane() / kWarp;
     if (row - lane >= rows.end) return;
     const Rows from{row, rows.end, s};
-    if (simple && dictionary == nullptr)
-      return multiply_simple(from, lane, warps, PlainValues<T>{}, x, f);
-    if (simple) return multiply_simple(from, lane, warps, CodedValues<T>{dictionary}, x, f);
+    constexpr bool rare = is_rare<std::remove_cvref_t<X>>;
+    constexpr Told kTold = reads_runs<P> ? Told::all : Told::singles;
+    if (!rare && simple == Simple::columns)
+      return multiply_simple<CodedEntries>(from, lane, warps, x, f);
+    if (!rare && kTold == Told::all && simple == Simple::runs)
+      return multiply_simple<RunEntries>(from, lane, warps, x, f);
     SliceHead mine = slice[s];
     while (true) {
       const std::int32_t next = row + port.lanes();
       SliceHead ahead = mine;
       if (next - lane < rows.end) ahead = slice[s + warps];  // on its way while this one is summed
-      T sum = slice_sum(mine, slice[s].base, lane, x);
+      T sum = slice_sum<kTold>(mine, slice[s].base, lane, x);
       if (mine.tails >= 0) sum += tail_sum(port, mine.tails, lane, x);
       if (row < rows.end) f(row, 0, sum);
       if (next - lane >= rows.end) return;
@@ -153,7 +162,7 @@ struct WarpSlices {
   // What the slice s holds of its row `lane`, times x: all but its tail.
   template <class X>
   CPUFREE_KERNEL_FN T without_tail(std::int32_t s, int lane, X&& x) const {
-    return slice_sum(slice[s], slice[s].base, lane, x);
+    return slice_sum<Told::all>(slice[s], slice[s].base, lane, x);
   }
 
   // Before the first product, and after the last one: the ring, where there is one.
@@ -215,10 +224,18 @@ struct WarpSlices {
 
   // The same for a simple share; `from`: my first row, and my warp's first slice. Small systems
   // spend their time here, in the number of instructions.
-  template <class V, class X, class F>
-  CPUFREE_KERNEL_FN void multiply_simple(const Rows& from, int lane, int warps, const V& values,
-                                         X&& x, F&& f) const {
-    constexpr int kFull = kWarp * kChunkWidth * static_cast<int>(2 + sizeof(typename V::One));
+  template <template <class, class, class> class Entries, class X, class F>
+  CPUFREE_KERNEL_FN void multiply_simple(const Rows& from, int lane, int warps, X&& x,
+                                         F&& f) const {
+    if (dictionary == nullptr)
+      multiply_entries<Entries>(from, lane, warps, PlainValues<T>{}, x, f);
+    else
+      multiply_entries<Entries>(from, lane, warps, CodedValues<T>{dictionary}, x, f);
+  }
+  template <template <class, class, class> class Entries, class V, class X, class F>
+  CPUFREE_KERNEL_FN void multiply_entries(const Rows& from, int lane, int warps, const V& values,
+                                          X&& x, F&& f) const {
+    using E = Entries<T, SimpleColumns, V>;
     const std::byte* const all = bytes;
     const WarpSlice* mine = slice + from.start;
     const std::int32_t step = kWarp * warps;
@@ -227,26 +244,39 @@ struct WarpSlices {
       const std::byte* at = all + kSliceUnit * head.first;
       T sum = 0;
       int left = head.width;
-      using Entries = CodedEntries<T, SimpleColumns, V>;
-      for (; left > kChunkWidth; left -= kChunkWidth, at += kFull)
-        sum = Sums::entries_sum(kChunkWidth, Entries{at, lane, {}, values}, x, sum);
-      sum = Sums::entries_sum(left, Entries{at, lane, {}, values}, x, sum);
+      for (; left > E::kWidth; left -= E::kWidth, at += E::kChunkBytes)
+        sum = Sums::entries_sum(E::kWidth, E{at, lane, {}, values}, x, sum);
+      sum = Sums::entries_sum(left, E{at, lane, {}, values}, x, sum);
       if (row < from.end) f(row, 0, sum);
     }
   }
 
   // What a slice holds of my row, times x: all but its tail.
-  template <class X>
+  template <Told kTold, class X>
   CPUFREE_KERNEL_FN T slice_sum(const SliceHead& mine, const std::int32_t (&base)[kWindows],
                                 int lane, X&& x) const {
     const std::byte* const at = bytes + kSliceUnit * mine.first;
-    return with_entries(mine.code, base, dictionary, at, lane, [&](auto entries) {
-      T sum = 0;
-      int left = mine.width;
-      for (; left > kChunkWidth; left -= kChunkWidth, entries.at += entries.kChunkBytes)
-        sum = Sums::entries_sum(kChunkWidth, entries, x, sum);
-      return Sums::entries_sum(left, entries, x, sum);
-    });
+    if constexpr (is_rare<std::remove_cvref_t<X>>) {
+      const auto entries = any_entries<T>(mine.code, base, dictionary != nullptr, dictionary, lane);
+      return any_sum(entries, at, mine.width, x,
+                     [&](const std::byte* here, bool) { return here + entries.chunk_bytes(); });
+    } else {
+      return each_code_sum<kTold>(mine, base, at, lane, x);
+    }
+  }
+  template <Told kTold, class X>
+  CPUFREE_KERNEL_FN T each_code_sum(const SliceHead& mine, const std::int32_t (&base)[kWindows],
+                                    const std::byte* at, int lane, X&& x) const {
+    const T* const known = dictionary;
+    return with_entries<T, kTold>(
+        mine.code, base, known != nullptr, known, at, lane, [&](auto entries) {
+          constexpr int kWidth = decltype(entries)::kWidth;
+          T sum = 0;
+          int left = mine.width;
+          for (; left > kWidth; left -= kWidth, entries.at += entries.kChunkBytes)
+            sum = Sums::entries_sum(kWidth, entries, x, sum);
+          return Sums::entries_sum(left, entries, x, sum);
+        });
   }
 
   // The rows of a range, by way of the ring.
@@ -287,55 +317,84 @@ struct WarpSlices {
     const std::byte* const at = reader.wait();
     const WarpSlice mine = *reinterpret_cast<const WarpSlice*>(reader.head());
     const auto known = port.in_fast_memory(dictionary);
-    T sum = with_entries(mine.code, mine.base, known, at, lane, [&](auto entries) {
-      constexpr int kBytes = decltype(entries)::kChunkBytes;
-      constexpr int kPortion = chunks_of_portion(kBytes);
-      T part = 0;
-      int room = kPortion;  // chunks of the portion at hand, if the slice is that long
-      int left = mine.width;
-      CPUFREE_ONE_COPY
-      while (left >= kChunkWidth) {
-        std::int32_t column[kChunkWidth];
-        T operand[kChunkWidth];
-        T value[kChunkWidth];
-        entries.take_columns(column);
-        Sums::look_up(x, column, operand);
-        entries.take_values(value);
-        left -= kChunkWidth;
-        const bool last = --room == 0 || left == 0;
-        if (last) reader.next();  // while the operand is on its way
-        CPUFREE_UNROLL
-        for (int k = 0; k < kChunkWidth; ++k) part += value[k] * operand[k];
-        if (left == 0) return part;
-        entries.at = last ? reader.wait() : entries.at + kBytes;
-        if (last) room = kPortion;
-      }
-      std::int32_t column[kChunkWidth] = {};
-      T value[kChunkWidth] = {};
-      Sums::template take_some<kChunkWidth - 1>(left, entries, column, value);
-      reader.next();
-      return Sums::template times<0>(column, value, left, x, part);
-    });
+    T sum = 0;
+    constexpr bool pieces = std::remove_cvref_t<X>::in_pieces;
+    if constexpr (pieces && reads_runs<P>)
+      sum =
+          any_portions(reader, at, mine,
+                       any_entries<T>(mine.code, mine.base, dictionary != nullptr, known, lane), x);
+    else
+      sum = portions<reads_runs<P> ? Told::runs : Told::singles>(reader, at, mine, known, lane, x);
     if (mine.tails >= 0) sum += tail_sum(port, mine.tails, lane, x);
     return sum;
   }
 
-  // f(my row's entries in the chunk that begins there).
-  // `known`: the dictionary, as this engine looks into it.
-  template <class D, class F>
-  CPUFREE_KERNEL_FN T with_entries(ColumnCode code, const std::int32_t (&base)[kWindows],
-                                   const D& known, const std::byte* at, int lane, F&& f) const {
-    if (code == ColumnCode::plain) return f(PlainEntries<T>{at, lane});
-    if (code == ColumnCode::near) return with_values(NearColumns{base[0]}, known, at, lane, f);
-    return with_values(FarColumns{{base[0], base[1], base[2], base[3]}}, known, at, lane, f);
+  // The slice whose first portion is at hand; that of an operand in pieces in one code for all.
+  template <Told kTold, class R, class D, class X>
+  CPUFREE_KERNEL_FN T portions(R& reader, const std::byte* at, const WarpSlice& mine,
+                               const D& known, int lane, X&& x) const {
+    return with_entries<T, kTold>(
+        mine.code, mine.base, dictionary != nullptr, known, at, lane, [&](auto entries) {
+          using E = decltype(entries);
+          constexpr int kBytes = E::kChunkBytes;
+          constexpr int kPortion = chunks_of_portion(kBytes);
+          T part = 0;
+          int room = kPortion;  // chunks of the portion at hand, if the slice is that long
+          int left = mine.width;
+          CPUFREE_ONE_COPY
+          while (left >= E::kWidth) {
+            std::int32_t column[E::kWidth];
+            T operand[E::kWidth];
+            T value[E::kWidth];
+            entries.take_columns(column);
+            Sums::template look_up<E>(x, column, operand);
+            entries.take_values(value);
+            left -= E::kWidth;
+            const bool last = --room == 0 || left == 0;
+            if (last) reader.next();  // while the operand is on its way
+            CPUFREE_UNROLL
+            for (int k = 0; k < E::kWidth; ++k) part += value[k] * operand[k];
+            if (left == 0) return part;
+            entries.at = last ? reader.wait() : entries.at + kBytes;
+            if (last) room = kPortion;
+          }
+          std::int32_t column[E::kWidth] = {};
+          T value[E::kWidth] = {};
+          Sums::template take_some<E::kWidth - E::kGrain>(left, entries, column, value);
+          reader.next();
+          return Sums::template times<0, E>(column, value, left, x, part);
+        });
   }
-  template <class C, class D, class F>
-  CPUFREE_KERNEL_FN T with_values(const C& columns, const D& known, const std::byte* at, int lane,
-                                  F&& f) const {
-    if (dictionary == nullptr) return f(CodedEntries<T, C, PlainValues<T>>{at, lane, columns, {}});
-    return f(CodedEntries<T, C, CodedValues<T, D>>{at, lane, columns, {known}});
+  template <class R, class E, class X>
+  CPUFREE_KERNEL_FN static T any_portions(R& reader, const std::byte* at, const WarpSlice& mine,
+                                          const E& entries, X&& x) {
+    const int bytes = entries.chunk_bytes();
+    const int portion = chunks_of_portion(bytes);
+    int room = portion;
+    return any_sum(entries, at, mine.width, x, [&](const std::byte* here, bool end) {
+      const bool last = --room == 0 || end;
+      if (last) reader.next();
+      if (end) return here;
+      if (last) room = portion;
+      return last ? reader.wait() : here + bytes;
+    });
   }
 
+  // The entries of a slice, `width` of each lane, chunk by chunk. go_on(at, end): all that was to
+  // be read of the chunk at `at` has been; where the next one is, if that was not the end.
+  template <class E, class X, class F>
+  CPUFREE_KERNEL_FN static T any_sum(const E& entries, const std::byte* at, int width, X&& x,
+                                     F&& go_on) {
+    T sum = 0;
+    CPUFREE_ONE_COPY
+    for (int left = width;;) {
+      const int n = left < entries.width() ? left : entries.width();
+      sum = entries.chunk(at, n, x, sum);
+      left -= n;
+      at = go_on(at, left == 0);
+      if (left == 0) return sum;
+    }
+  }
   template <class P, class X>
   CPUFREE_KERNEL_FN T tail_sum(P& port, std::int32_t tails, int lane, X&& x) const {
     T sum = 0;

@@ -19,6 +19,9 @@ static_assert(kSliceRows == kWarp);
 
 namespace {
 
+// No multiprocessor has more shared memory.
+constexpr std::int64_t kMostOnChip = 256 * 1024;
+
 // The different values of a share, told apart by their bits, with their numbers.
 template <class T>
 class Dictionary {
@@ -75,23 +78,29 @@ std::vector<double> find_dictionary(const LocalSystem<T>& local,
   return {dictionary.values().begin(), dictionary.values().end()};
 }
 
-// The entries of a lane of a slice: `count` of its row's, from `first` on, `step` apart. Lanes
-// behind the last row's have none.
+// The entries of a lane of a slice: `count` of its row's, from `first` on, `run` in turn that begin
+// `step` apart. Lanes behind the last row's have none.
 struct LaneEntries {
   std::int32_t row = 0;
   std::int64_t first = 0;
   std::int64_t step = 1;
+  std::int64_t run = 1;
   std::int64_t count = 0;
+
+  std::int64_t entry(std::int64_t k) const { return first + k / run * step + k % run; }
 };
 
 template <class T>
 LaneEntries lane_entries(const LocalSystem<T>& local, const SpreadRows& rows, int l) {
   const std::int32_t row = rows.begin + (l >> rows.spread);
   if (row >= rows.end) return {rows.end - 1};
-  const std::int64_t step = std::int64_t{1} << rows.spread;
-  const std::int64_t first = local.row_ptr[at(row)] + l % step;
-  const std::int64_t left = local.row_ptr[at(row) + 1] - first;
-  return {row, first, step, left <= 0 ? 0 : (left - 1) / step + 1};
+  const std::int64_t lanes = std::int64_t{1} << rows.spread;
+  const std::int64_t run = rows.spread == 0 ? 1 : rows.run;
+  const std::int64_t step = lanes * run;
+  const std::int64_t length = local.row_ptr[at(row) + 1] - local.row_ptr[at(row)];
+  const std::int64_t before = l % lanes * run;  // of a turn, those of other lanes
+  const std::int64_t last = std::clamp<std::int64_t>(length % step - before, 0, run);
+  return {row, local.row_ptr[at(row)] + before, step, run, length / step * run + last};
 }
 
 // Calls f(lane, k, entry or -1 for padding, column) for all places of a slice. Padding reads a
@@ -102,12 +111,51 @@ void each_place(const ShareSource<T>& source, const SpreadRows& rows, std::int64
   for (int l = 0; l < kWarp; ++l) {
     const LaneEntries of = lane_entries(source.local, rows, l);
     std::int32_t last = source.name(of.row);
-    for (std::int64_t k = 0, entry = of.first; k < width; ++k, entry += of.step) {
-      if (k < of.count) last = source.column(entry);
-      f(l, k, k < of.count ? entry : -1, last);
+    for (std::int64_t k = 0; k < width; ++k) {
+      const std::int64_t entry = k < of.count ? of.entry(k) : -1;
+      if (entry >= 0) last = source.column(entry);
+      f(l, k, entry, last);
     }
   }
 }
+
+// The first column of the run that begins with entry k of a lane's; none if it is no run.
+template <class T>
+std::optional<std::int32_t> run_at(const ShareSource<T>& source, const LaneEntries& of,
+                                   std::int64_t k) {
+  if (k + kRun > of.count) return {};
+  const std::int32_t first = source.column(of.entry(k));
+  for (std::int32_t q = 1; q < kRun; ++q)
+    if (source.column(of.entry(k + q)) != first + q) return {};
+  return first;
+}
+
+// Calls f(lane, k, first entry or -1 for padding, first column) for all runs of a slice. Padding
+// reads the last run of the lane, or one of another row, whose sum the warp has at the same time.
+// False: not all entries come in runs, or there are none.
+template <class T, class F>
+bool each_run(const ShareSource<T>& source, const SpreadRows& rows, std::int64_t width, F&& f) {
+  if (width % kRun != 0) return false;
+  std::optional<std::int32_t> any;
+  for (int l = 0; l < kWarp && !any; ++l)
+    any = run_at(source, lane_entries(source.local, rows, l), 0);
+  if (!any) return false;
+  for (int l = 0; l < kWarp; ++l) {
+    const LaneEntries of = lane_entries(source.local, rows, l);
+    std::int32_t last = *any;
+    for (std::int64_t k = 0; k < width; k += kRun) {
+      if (k < of.count) {
+        const auto column = run_at(source, of, k);
+        if (!column) return false;
+        last = *column;
+      }
+      f(l, k, k < of.count ? of.entry(k) : -1, last);
+    }
+  }
+  return true;
+}
+
+constexpr std::int32_t kNoWindow = std::numeric_limits<std::int32_t>::max();
 
 // The windows that columns fall into.
 class Windows {
@@ -134,7 +182,7 @@ class Windows {
       while (k < count_ && buckets_[at(k)] <= first + 1) ++k;
     }
     // Unused ones are of no column.
-    for (; window < kWindows; ++window) slice.base[window] = std::numeric_limits<int>::max();
+    for (; window < kWindows; ++window) slice.base[window] = kNoWindow;
     return true;
   }
 
@@ -148,41 +196,93 @@ class Windows {
 
 std::uint32_t code_of(const WarpSlice& slice, std::int32_t column) {
   if (slice.code == ColumnCode::near) return static_cast<std::uint32_t>(column - slice.base[0]);
+  const std::int32_t step = window_step(slice.code);
   std::uint32_t window = 0;
-  while (column < slice.base[window] || column - slice.base[window] >= 1 << kWindowBits) ++window;
-  return window << kWindowBits | static_cast<std::uint32_t>(column - slice.base[window]);
+  while (column < slice.base[window] || (column - slice.base[window]) / step >= 1 << kWindowBits)
+    ++window;
+  return window << kWindowBits | static_cast<std::uint32_t>((column - slice.base[window]) / step);
+}
+
+// The columns of a slice, as far as codes depend on them.
+struct ColumnRange {
+  std::int32_t least = std::numeric_limits<std::int32_t>::max();
+  std::int32_t most = 0;
+  Windows windows;
+
+  void add(std::int32_t column) {
+    least = std::min(least, column);
+    most = std::max(most, column);
+    windows.add(column);
+  }
+  // Whether distances from the base are 16 bits.
+  bool near() const { return most - least <= kFarthest; }
+  std::int32_t base() const { return most <= kFarthest ? 0 : least; }
+
+ private:
+  static constexpr std::int32_t kFarthest = std::numeric_limits<std::uint16_t>::max();
+};
+
+// As runs, if it can be done.
+template <class T>
+bool choose_runs(const ShareSource<T>& source, const SpreadRows& rows, WarpSlice& slice) {
+  WarpSlice coded = slice;
+  ColumnRange range;
+  const auto add = [&](int, std::int64_t, std::int64_t, std::int32_t first) { range.add(first); };
+  if (!each_run(source, rows, slice.width, add)) return false;
+  coded.code = ColumnCode::runs;
+  if (range.near()) {
+    for (std::int32_t w = 0; w < kWindows; ++w) coded.base[w] = range.base() + (w << kWindowBits);
+  } else if (!range.windows.place(coded)) {
+    // Of nodes: the same windows reach three times as far.
+    const std::int32_t rest = range.least % kRun;
+    bool whole = true;
+    Windows windows;
+    each_run(source, rows, slice.width, [&](int, std::int64_t, std::int64_t, std::int32_t first) {
+      whole = whole && first % kRun == rest;
+      windows.add(first / kRun);
+    });
+    if (!whole || !windows.place(coded)) return false;
+    coded.code = ColumnCode::node_runs;
+    for (std::int32_t& base : coded.base)
+      if (base < kNoWindow) base = kRun * base + rest;
+  }
+  slice = coded;
+  return true;
 }
 
 // Chooses how the columns of a slice are stored.
 template <class T>
 void choose_code(const ShareSource<T>& source, const SpreadRows& rows, WarpSlice& slice) {
   if (!source.codes.columns || slice.width == 0) return;
+  if (source.codes.runs && choose_runs(source, rows, slice)) return;
   WarpSlice coded = slice;
-  std::int32_t least = std::numeric_limits<std::int32_t>::max();
-  std::int32_t most = 0;
-  Windows windows;
-  each_place(source, rows, coded.width, [&](int, std::int64_t, std::int64_t, std::int32_t column) {
-    least = std::min(least, column);
-    most = std::max(most, column);
-    windows.add(column);
-  });
-  constexpr std::int32_t kMost = std::numeric_limits<std::uint16_t>::max();
-  if (most - least <= kMost) {
+  ColumnRange range;
+  each_place(source, rows, coded.width,
+             [&](int, std::int64_t, std::int64_t, std::int32_t column) { range.add(column); });
+  if (range.near()) {
     coded.code = ColumnCode::near;
-    coded.base[0] = most <= kMost ? 0 : least;
-  } else if (windows.place(coded)) {
+    coded.base[0] = range.base();
+  } else if (range.windows.place(coded)) {
     coded.code = ColumnCode::far;
   }
   if (coded.code != ColumnCode::plain) slice = coded;
+}
+
+// What a slice's code would be in a simple share.
+Simple simple_code(const WarpSlice& slice) {
+  if (slice.base[0] != 0) return Simple::no;
+  if (slice.code == ColumnCode::near) return Simple::columns;
+  const bool one_window = slice.base[kWindows - 1] == (kWindows - 1) << kWindowBits;
+  return slice.code == ColumnCode::runs && one_window ? Simple::runs : Simple::no;
 }
 
 // Bytes of a slice.
 template <class T>
 std::int64_t bytes_of(const WarpSlice& slice, bool coded_values) {
   const bool coded = slice.code != ColumnCode::plain;
-  const std::int64_t column = coded ? 2 : 4;
+  const std::int64_t columns = in_runs(slice.code) ? slice.width / kRun : slice.width;
   const std::int64_t value = coded && coded_values ? 1 : sizeof(T);
-  return std::int64_t{kWarp} * slice.width * (column + value);
+  return std::int64_t{kWarp} * (columns * (coded ? 2 : 4) + slice.width * value);
 }
 
 template <class T>
@@ -206,6 +306,18 @@ void append_slice(const ShareSource<T>& source, const SpreadRows& rows, WarpSlic
   shape.rows.push_back(rows);
 }
 
+template <class T>
+void append_slices(const ShareSource<T>& source, const std::vector<SpreadRows>& ranges,
+                   WarpSliceShape& shape) {
+  for (const SpreadRows& range : ranges) {
+    const std::int32_t most = kWarp >> range.spread;
+    for (std::int32_t begin = range.begin; begin < range.end; begin += most)
+      append_slice(
+          source, {{begin, std::min(begin + most, range.end)}, range.spread, range.thin, range.run},
+          shape);
+  }
+}
+
 // Writes one slice, all places of which are known by number.
 template <class T>
 class SliceWriter {
@@ -216,26 +328,35 @@ class SliceWriter {
         dictionary_(coded_ ? dictionary : nullptr),
         to_(to) {}
 
-  // Entry k of row l.
+  // Entry k of row l. Of a run, the first one's column counts.
   void put(int l, std::int64_t k, std::int32_t column, T value) const {
+    if (in_runs(slice_.code)) return put_in_run(l, k, column, value);
     const std::int64_t first = k / kChunkWidth * kChunkWidth;  // of the chunk
     const std::int64_t n = std::min<std::int64_t>(slice_.width - first, kChunkWidth);
     const std::int64_t column_bytes = coded_ ? 2 : 4;
-    const std::int64_t value_bytes = dictionary_ == nullptr ? sizeof(T) : 1;
-    const std::int64_t from = kWarp * first * (column_bytes + value_bytes);
-    const std::int64_t behind = from + kWarp * n * column_bytes;
+    const std::int64_t from = kWarp * first * (column_bytes + value_bytes());
     const std::int64_t place = place_of(l, k - first, n);
     if (coded_)
       store(place, static_cast<std::uint16_t>(code_of(slice_, column)), from);
     else
       store(place, column, from);
-    if (dictionary_ == nullptr)
-      store(place, value, behind);
-    else
-      store(place, dictionary_->add(value).value(), behind);
+    put_value(place, value, from + kWarp * n * column_bytes);
   }
 
  private:
+  std::int64_t value_bytes() const { return dictionary_ == nullptr ? sizeof(T) : 1; }
+  void put_value(std::int64_t place, T value, std::int64_t from) const {
+    if (dictionary_ == nullptr)
+      store(place, value, from);
+    else
+      store(place, dictionary_->add(value).value(), from);
+  }
+  void put_in_run(int l, std::int64_t k, std::int32_t column, T value) const {
+    const std::int64_t from = kWarp * (k / kRun) * (2 + kRun * value_bytes());
+    const std::int64_t in_run = k % kRun;
+    if (in_run == 0) store(l, static_cast<std::uint16_t>(code_of(slice_, column)), from);
+    put_value(in_run < 2 ? 2 * l + in_run : 2 * kWarp + l, value, from + kWarp * 2);
+  }
   // In a chunk of n: pairs if coded, and what is left over behind them.
   std::int64_t place_of(int l, std::int64_t k, std::int64_t n) const {
     if (!coded_ || k == n - n % 2) return kWarp * k + l;
@@ -256,9 +377,9 @@ class SliceWriter {
 template <class T>
 std::int32_t portion_width(const WarpSliceShape& shape, const WarpSlice& slice) {
   WarpSlice chunk = slice;
-  chunk.width = kChunkWidth;
+  chunk.width = in_runs(slice.code) ? kRunWidth : kChunkWidth;
   const auto bytes = static_cast<int>(bytes_of<T>(chunk, !shape.dictionary.empty()));
-  return kChunkWidth * chunks_of_portion(bytes);
+  return chunk.width * chunks_of_portion(bytes);
 }
 
 // The item of the portion that begins with entry k of a slice's rows.
@@ -267,9 +388,9 @@ FeedItem item_of(const WarpSliceShape& shape, std::size_t s, std::int32_t k) {
   WarpSlice part = shape.slice[s];
   part.width = k;
   const bool coded_values = !shape.dictionary.empty();
-  FeedItem item{
-      part.first + static_cast<std::uint32_t>(bytes_of<T>(part, coded_values) / kSliceUnit),
-      k == 0 ? static_cast<std::uint32_t>(s) + 1U : 0U};
+  FeedItem item{part.first * static_cast<std::uint32_t>(kSliceUnit / kFeedGrain) +
+                    static_cast<std::uint32_t>(bytes_of<T>(part, coded_values) / kFeedGrain),
+                k == 0 ? static_cast<std::uint32_t>(s) + 1U : 0U};
   part.width = std::min(shape.slice[s].width - k, portion_width<T>(shape, part));
   item.what |= static_cast<std::uint32_t>(bytes_of<T>(part, coded_values) / kFeedGrain) << 24U;
   return item;
@@ -314,16 +435,43 @@ std::int32_t slot_bytes(const WarpSliceShape& shape) {
   return static_cast<std::int32_t>((most + kSliceHead + kSliceUnit - 1) / kSliceUnit * kSliceUnit);
 }
 
+Simple WarpSliceShape::simple() const {
+  if (!tail_ptr.empty()) return Simple::no;
+  const auto is = [](Simple which) {
+    return [which](const WarpSlice& s) { return s.width == 0 || simple_code(s) == which; };
+  };
+  if (std::ranges::all_of(slice, is(Simple::columns))) return Simple::columns;
+  return std::ranges::all_of(slice, is(Simple::runs)) ? Simple::runs : Simple::no;
+}
+
+template <class T>
+std::int32_t usual_run(const ShareSource<T>& source, RowRange rows) {
+  std::int32_t in_runs = 0;
+  for (std::int32_t row = rows.begin; row < rows.end; ++row) {
+    const LaneEntries of = lane_entries(source.local, {{row, row + 1}}, 0);
+    bool all = true;
+    for (std::int64_t k = 0; k < of.count && all; k += kRun)
+      all = run_at(source, of, k).has_value();
+    in_runs += all ? 1 : 0;
+  }
+  return 10 * std::int64_t{in_runs} >= 9 * std::int64_t{rows.size()} ? kRun : 1;
+}
+
 template <class T>
 WarpSliceShape shape_of(const ShareSource<T>& source, const std::vector<SpreadRows>& ranges) {
   WarpSliceShape shape;
   if (source.codes.columns && source.codes.values)
     shape.dictionary = find_dictionary(source.local, ranges);
-  for (const SpreadRows& range : ranges) {
-    const std::int32_t most = kWarp >> range.spread;
-    for (std::int32_t begin = range.begin; begin < range.end; begin += most)
-      append_slice(source, {{begin, std::min(begin + most, range.end)}, range.spread, range.thin},
-                   shape);
+  append_slices(source, ranges, shape);
+  // Runs here and there: on chip a single code for all is worth more.
+  if (shape.units * kSliceUnit <= kMostOnChip && shape.simple() == Simple::no &&
+      std::ranges::any_of(shape.slice, [](const WarpSlice& s) { return in_runs(s.code); })) {
+    WarpSliceShape single;
+    single.dictionary = shape.dictionary;
+    ShareSource<T> without = source;
+    without.codes.runs = false;
+    append_slices(without, ranges, single);
+    if (single.simple() != Simple::no) return single;
   }
   return shape;
 }
@@ -339,9 +487,15 @@ void fill_warp_slices(const ShareSource<T>& source, const WarpSliceShape& shape,
     const WarpSlice& slice = shape.slice[s];
     const SliceWriter<T> writer(slice, shape.dictionary.empty() ? nullptr : &dictionary,
                                 to + (slice.first - origin) * kSliceUnit);
-    each_place(source, shape.rows[s], slice.width,
-               [&](int l, std::int64_t k, std::int64_t entry, std::int32_t column) {
-                 writer.put(l, k, column, entry < 0 ? T{0} : source.local.val[at(entry)]);
+    const auto put = [&](int l, std::int64_t k, std::int64_t entry, std::int32_t column) {
+      writer.put(l, k, column, entry < 0 ? T{0} : source.local.val[at(entry)]);
+    };
+    if (!in_runs(slice.code))
+      each_place(source, shape.rows[s], slice.width, put);
+    else
+      each_run(source, shape.rows[s], slice.width,
+               [&](int l, std::int64_t k, std::int64_t run, std::int32_t column) {
+                 for (int q = 0; q < kRun; ++q) put(l, k + q, run < 0 ? -1 : run + q, column);
                });
   }
 }
@@ -354,8 +508,8 @@ void fill_tails(const ShareSource<T>& source, const WarpSliceShape& shape, std::
     const std::int64_t* const tail = shape.tail_ptr.data() + shape.slice[s].tails;
     for (int l = 0; l < kWarp; ++l) {
       const LaneEntries of = lane_entries(source.local, shape.rows[s], l);
-      std::int64_t from = of.first + shape.slice[s].width * of.step;
-      for (std::int64_t to = tail[l]; to < tail[l + 1]; ++to, from += of.step) {
+      for (std::int64_t to = tail[l]; to < tail[l + 1]; ++to) {
+        const std::int64_t from = of.entry(shape.slice[s].width + to - tail[l]);
         col[to] = source.column(from);
         val[to] = source.local.val[at(from)];
       }
@@ -363,6 +517,8 @@ void fill_tails(const ShareSource<T>& source, const WarpSliceShape& shape, std::
   }
 }
 
+template std::int32_t usual_run(const ShareSource<float>&, RowRange);
+template std::int32_t usual_run(const ShareSource<double>&, RowRange);
 template SliceFeed feed_of<float>(const WarpSliceShape&, const std::vector<SpreadRows>&, int);
 template SliceFeed feed_of<double>(const WarpSliceShape&, const std::vector<SpreadRows>&, int);
 template std::int32_t slot_bytes<float>(const WarpSliceShape&);

@@ -19,6 +19,7 @@ namespace cpufree {
 struct Codes {
   bool columns = true;
   bool values = true;  // only where columns are
+  bool runs = true;    // the same
 };
 
 // What a share is made from.
@@ -35,10 +36,12 @@ struct ShareSource {
   std::int32_t name(std::int32_t row) const { return columns == nullptr ? row : (*columns)(row); }
 };
 
-// Rows, 2^spread lanes for each, 32 / 2^thin for a warp at a time (WarpSlices::Rows).
+// Rows, 2^spread lanes for each, 32 / 2^thin for a warp at a time (WarpSlices::Rows). Lanes that
+// share a row have `run` of its entries in turn, kRun or 1.
 struct SpreadRows : RowRange {
   std::int32_t spread = 0;
   std::int32_t thin = 0;
+  std::int32_t run = 1;
 
   std::int32_t slices() const {
     const std::int32_t each = kWarp >> spread;
@@ -62,20 +65,21 @@ struct WarpSliceShape {
   std::int64_t end_of(std::size_t k) const {
     return k + 1 < slice.size() ? std::int64_t{slice[k + 1].first} : units;
   }
-  bool simple() const {
-    return tail_ptr.empty() && std::ranges::all_of(slice, [](const WarpSlice& s) {
-             return s.width == 0 || (s.code == ColumnCode::near && s.base[0] == 0);
-           });
-  }
+  Simple simple() const;
   WarpSlicesSize size() const {
     return {units,
             static_cast<std::int32_t>(slice.size()),
             static_cast<std::int32_t>(tail_ptr.size()),
             tail_entries,
             static_cast<std::int32_t>(dictionary.size()),
-            simple()};
+            simple(),
+            std::ranges::any_of(slice, in_runs, &WarpSlice::code)};
   }
 };
+
+// The `run` of rows that lanes are to share: kRun where nearly all of them come in runs.
+template <class T>
+std::int32_t usual_run(const ShareSource<T>& source, RowRange rows);
 
 // The shape of a share whose rows are these ranges; each begins with a slice of its own.
 template <class T>

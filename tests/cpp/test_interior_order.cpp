@@ -1,4 +1,4 @@
-// Interior rows in a new order: sorted by length, and shared among the warps of blocks.
+// Interior rows in a new order: sorted by length.
 #include "cpufree/problem/interior_order.hpp"
 
 #include <algorithm>
@@ -11,7 +11,6 @@
 #include "cpufree/base/index.hpp"
 #include "cpufree/problem/length_windows.hpp"
 #include "cpufree/problem/slice_width.hpp"
-#include "cpufree/problem/warp_balance.hpp"
 #include "harness.hpp"
 #include "matrices.hpp"
 
@@ -20,37 +19,17 @@ using namespace testing_matrices;
 
 namespace {
 
-constexpr int kWarps = 4;
-constexpr std::int32_t kTurn = kWarps * kSliceRows;
 constexpr std::int32_t kWindow = 128;
 
 struct Case {
   HaloPlan<double> before, after;
-  std::vector<std::vector<BlockPlan>> blocks;
 };
-
-// A band whose rows are 5 entries wide, and 21 in every fourth group of 32 rows.
-Matrix<double> uneven(std::int32_t n) {
-  Entries e;
-  for (std::int32_t i = 0; i < n; ++i)
-    for (std::int32_t d = 0; d <= (i / kSliceRows % kWarps == 0 ? 10 : 2); ++d)
-      if (i + d < n) e[{i, i + d}] = e[{i + d, i}] = 1.0 + i % 7 + 0.1 * d;
-  return from_entries<double>(n, e);
-}
 
 HaloPlan<double> plan_of(const Matrix<double>& a, int pes) {
   std::vector<std::int32_t> part(at(a.n()));
   for (std::size_t i = 0; i < part.size(); ++i)
     part[i] = static_cast<std::int32_t>(i * at(pes) / part.size());
   return make_halo_plan(a.view(), part, {}, pes);
-}
-
-Case balanced(const Matrix<double>& a, int pes, int blocks) {
-  Case c;
-  c.before = c.after = plan_of(a, pes);
-  c.blocks = make_block_plans(c.after, blocks);
-  balance_warps(c.after, c.blocks, AllHere(at(pes)), kWarps);
-  return c;
 }
 
 // Two rows of every three are short.
@@ -77,17 +56,6 @@ std::int64_t in_slices(const LocalSystem<double>& local) {
   std::vector<std::int64_t> padded{0};
   append_padded(local.row_ptr, {0, local.interior}, padded);
   return padded.back();
-}
-
-// Entries, padded, of the busiest warp of a block.
-std::int64_t busiest(const LocalSystem<double>& local, RowRange rows) {
-  std::vector<std::int64_t> load(kWarps, 0);
-  std::vector<std::int64_t> padded{0};
-  append_padded(local.row_ptr, rows, padded);
-  for (std::int32_t k = 0; k < rows.size(); k += kSliceRows)
-    load[at(k / kSliceRows % kWarps)] +=
-        padded[at(std::min(k + kSliceRows, rows.size()))] - padded[at(k)];
-  return std::ranges::max(load);
 }
 
 std::vector<double> product(const LocalSystem<double>& local) {
@@ -175,75 +143,6 @@ void check_unseen_by_others(const Case& c) {
 
 }  // namespace
 
-TEST(the_busiest_warp_of_a_block_has_less_to_do) {
-  const Case c = balanced(uneven(4000), 1, 1);
-  const RowRange rows = c.blocks[0][0].interior;
-  std::vector<std::int64_t> padded{0};
-  append_padded(c.before.local[0].row_ptr, rows, padded);
-  const std::int64_t mean = padded.back() / kWarps;
-  CHECK(10 * busiest(c.before.local[0], rows) > 17 * mean);
-  CHECK(10 * busiest(c.after.local[0], rows) < 11 * mean);
-}
-
-TEST(rows_of_balanced_warps_have_the_same_sums_to_the_last_bit) {
-  check_same_sums(balanced(uneven(3000), 3, 2));
-}
-
-TEST(rows_that_a_warp_sums_together_stay_together_and_in_their_turn) {
-  const Case c = balanced(uneven(3000), 1, 3);
-  const auto &before = c.before.local[0], &after = c.after.local[0];
-  for (const BlockPlan& block : c.blocks[0]) {
-    const RowRange rows = block.interior;
-    for (std::int32_t i = rows.begin; i < rows.end; ++i) {
-      const auto old =
-          static_cast<std::int32_t>(std::ranges::find(before.global_row, after.global_row[at(i)]) -
-                                    before.global_row.begin());
-      CHECK_EQ((old - rows.begin) / kTurn, (i - rows.begin) / kTurn);
-      CHECK_EQ((old - rows.begin) % kSliceRows, (i - rows.begin) % kSliceRows);
-    }
-    const std::int32_t last = rows.begin + (rows.size() - 1) / kSliceRows * kSliceRows;
-    for (std::int32_t i = last; i < rows.end; ++i)
-      CHECK_EQ(after.global_row[at(i)], before.global_row[at(i)]);
-  }
-}
-
-TEST(what_other_pes_know_of_balanced_rows_is_as_it_was) {
-  check_unseen_by_others(balanced(uneven(3000), 2, 2));
-}
-
-TEST(blocks_of_one_turn_are_left_alone) {
-  const Case c = balanced(uneven(kTurn * 2), 1, 2);
-  CHECK(c.after.local[0].global_row == c.before.local[0].global_row);
-  CHECK(c.after.local[0].col == c.before.local[0].col);
-}
-
-TEST(warps_of_a_matrix_whose_rows_are_alike_are_left_alone) {
-  const Case c = balanced(grid2d(60, 60), 1, 2);
-  CHECK(c.after.local[0].global_row == c.before.local[0].global_row);
-}
-
-// Of each half of the rows the warps are uneven or not; where they are even rows are long.
-TEST(processes_balance_warps_as_one_that_has_all_pes) {
-  for (const bool slow_is_even : {false, true}) {
-    Entries e;
-    const std::int32_t n = 4000;
-    for (std::int32_t i = 0; i < n; ++i) {
-      const bool even = i >= n / 2;
-      const std::int32_t width =
-          even ? (slow_is_even ? 30 : 3) : (i / kSliceRows % kWarps == 0 ? 10 : 2);
-      for (std::int32_t d = 0; d <= width; ++d)
-        if (i + d < n) e[{i, i + d}] = e[{i + d, i}] = 1.0 + i % 7 + 0.1 * d;
-    }
-    const Case c = balanced(from_entries<double>(n, e), 2, 1);
-    const auto own = apart(c.before, [&](std::size_t pe, auto& plan, const Peers& peers) {
-      balance_warps(plan, {c.blocks[pe]}, peers, kWarps);
-    });
-    for (std::size_t pe = 0; pe < 2; ++pe)
-      CHECK(own[pe].local[0].global_row == c.after.local[pe].global_row);
-    CHECK_EQ(c.after.local[0].global_row != c.before.local[0].global_row, !slow_is_even);
-  }
-}
-
 TEST(sorted_rows_take_less_in_slices) {
   const Case c = sorted(mixed(4000), 1);
   CHECK(3 * in_slices(c.after.local[0]) < 2 * in_slices(c.before.local[0]));
@@ -261,6 +160,30 @@ TEST(sorted_rows_stay_in_their_window_longest_and_shortest_first_in_turn) {
     CHECK(i / kWindow % 2 == 0 ? grows <= 0 : grows >= 0);
     if (grows == 0) CHECK(after.global_row[at(i)] > after.global_row[at(i) - 1]);
   }
+}
+
+// Nodes of three unknowns, those of one having the same columns; their numbers of neighbours
+// differ.
+TEST(rows_of_a_node_stay_side_by_side) {
+  Entries e;
+  const std::int32_t nodes = 700;
+  for (std::int32_t i = 0; i < nodes; ++i)
+    for (std::int32_t d = 0; d <= (i % 3 == 0 ? 9 : 1); ++d)
+      for (std::int32_t k = 0; i + 3 * d < nodes && k < 9; ++k) {
+        const std::int32_t row = 3 * i + k / 3, col = 3 * (i + 3 * d) + k % 3;
+        e[{row, col}] = e[{col, row}] = 1.0 + row % 7 + col % 7;
+      }
+  const Case c = sorted(from_entries<double>(3 * nodes, e), 1);
+  const LocalSystem<double>& after = c.after.local[0];
+  CHECK(after.global_row != c.before.local[0].global_row);
+  int torn = 0;
+  for (std::int32_t row = 0; row < after.rows(); ++row) {
+    torn += after.global_row[at(row)] % 3 == row % 3 ? 0 : 1;
+    for (std::int64_t k = after.row_ptr[at(row)]; k < after.row_ptr[at(row) + 1]; k += 3)
+      for (std::int64_t q = 1; q < 3; ++q)
+        torn += after.col[at(k + q)] == after.col[at(k)] + q ? 0 : 1;
+  }
+  CHECK_EQ(torn, 0);
 }
 
 TEST(sorted_rows_have_the_same_sums_to_the_last_bit) { check_same_sums(sorted(mixed(3000), 3)); }

@@ -96,6 +96,36 @@ TEST(an_update_gives_the_bits_of_a_new_system_however_halos_travel) {
   for (const int halo : {0, 1, 2}) expect_update(a, other, true, halo);
 }
 
+TEST(columns_in_runs_are_for_kernels_that_read_them) {
+  const auto points = grid2d(14, 9, 0.5);
+  Entries e;  // three unknowns a point
+  for (std::int32_t i = 0; i < points.n(); ++i)
+    for (auto k = at(points.row_ptr[at(i)]); k < at(points.row_ptr[at(i) + 1]); ++k)
+      for (std::int32_t u = 0; u < 9; ++u)
+        e[{3 * i + u / 3, 3 * points.col[k] + u % 3}] =
+            points.val[k] * ((u / 3 == u % 3 ? 1.0 : 0.0) + 0.1 * (u / 3 + 1) * (u % 3 + 1));
+  const auto a = scaled(from_entries<double>(3 * points.n(), e), spread_out);
+  const auto b = wave<double>(a.n());
+  SolveSpec solve;
+  solve.maxiter = 2000;
+  solve.rtol = 1e-11;
+  SystemSpec host;
+  const auto expected = make_system<double>(a.view(), {}, {}, host)->solve(b, {}, solve, {}).x;
+  for (const int residency : {0, 1, -1}) {  // in memory, through rings, on chip
+    SystemSpec spec = spec_for(1, nullptr);
+    spec.pes = 1;
+    spec.residency = residency;
+    spec.ring = residency == 1 ? 2 : -1;
+    const auto system = make_system<double>(a.view(), {}, {}, spec);
+    CHECK(system->plan().matrix_bytes < 9.6 * static_cast<double>(a.row_ptr.back()));
+    const auto found = system->solve(b, {}, solve, {}).x;
+    double far = 0.0;
+    for (std::size_t i = 0; i < found.size(); ++i)
+      far = std::max(far, std::abs(found[i] - expected[i]));
+    CHECK(far < 1e-8);
+  }
+}
+
 TEST(an_update_of_coded_values_gives_the_bits_of_a_new_system) {
   const auto a = grid2d(20, 15, 0.5);
   expect_update(a, scaled(a, [](std::int32_t) { return 1.5; }), true, 2);

@@ -142,7 +142,7 @@ TEST(feeds_name_every_chunk_of_a_warps_slices_interior_ones_first) {
         bytes += item.bytes();
         if (item.slice() < 0) continue;
         const WarpSlice& slice = share.shape.slice[at(item.slice())];
-        CHECK_EQ(item.unit, slice.first);
+        CHECK_EQ(item.grain * std::int64_t{kFeedGrain}, slice.first * kSliceUnit);
         const bool interior = item.slice() < share.interior.slices();
         const std::int32_t begin = interior ? 0 : share.interior.slices();
         CHECK_EQ(at(item.slice() - begin) % 4, w);

@@ -36,6 +36,19 @@ LocalSystem<double> rows_of(const std::vector<std::int32_t>& lengths, std::int32
   return local;
 }
 
+// Nodes of three unknowns: rows come in threes of the same columns, and columns in threes, those of
+// some neighbours far away.
+LocalSystem<double> nodes_of(const std::vector<std::int32_t>& neighbours, std::int32_t apart,
+                             bool few) {
+  std::vector<std::int32_t> lengths;
+  for (const std::int32_t count : neighbours) lengths.insert(lengths.end(), 3, 3 * count);
+  LocalSystem<double> local = rows_of(lengths, 1, few);
+  for (std::int32_t row = 0; row < local.rows(); ++row)
+    for (std::int32_t k = 0; k < lengths[at(row)]; ++k)
+      local.col[at(local.row_ptr[at(row)]) + at(k)] = 3 * (row / 3) + k + k / 3 % 5 * apart;
+  return local;
+}
+
 struct Share {
   ShareSource<double> source;
   WarpSliceShape shape;
@@ -83,6 +96,8 @@ Share share_of(const LocalSystem<double>& local, std::int32_t cut, bool compress
           {},
           {{0, cut}, interior.spread, interior.thin},
           {{cut, local.rows()}, boundary.spread, boundary.thin}};
+  s.interior.run = usual_run(s.source, s.interior);
+  s.boundary.run = usual_run(s.source, s.boundary);
   s.shape = shape_of(s.source, {s.interior, s.boundary});
   s.feed = feed_of<double>(s.shape, {s.interior, s.boundary}, kThreads / kWarp);
   s.words.resize(at(s.shape.units * kSliceUnit / 8));
@@ -100,19 +115,23 @@ std::vector<double> operand(std::size_t size, int product) {
   return x;
 }
 
-// The sum of a lane that has every `step`th entry of a row from `first` on: within the slice, then
-// the tail, by lanes.
-double lane_sum(const Share& s, const WarpSlice& slice, std::int64_t first, std::int64_t end,
-                std::int64_t step, const std::vector<double>& x) {
+// The sum of a lane of those that share a row, which has `run` of its entries in turn: within the
+// slice, then the tail, by lanes.
+double lane_sum(const Share& s, const WarpSlice& slice, std::pair<std::int64_t, std::int64_t> row,
+                int lane, const SpreadRows& rows, const std::vector<double>& x) {
   const LocalSystem<double>& local = s.source.local;
+  const std::int64_t run = rows.spread > 0 ? rows.run : 1;
   double sum = 0.0;
   double part[kWarp] = {};
-  for (std::int64_t e = first, place = 0; e < end; e += step, ++place) {
+  std::int64_t place = 0;
+  for (std::int64_t e = row.first; e < row.second; ++e) {
+    if ((e - row.first) / run % (1 << rows.spread) != lane) continue;
     const double product = local.val[at(e)] * x[at(local.col[at(e)])];
     if (place < slice.width)
       sum += product;
     else
       part[(place - slice.width) % kWarp] += product;
+    ++place;
   }
   for (int half = kWarp / 2; half > 0; half /= 2)
     for (int l = 0; l < half; ++l) part[l] += part[l + half];
@@ -128,8 +147,8 @@ std::vector<double> expected(const Share& s, const std::vector<double>& x) {
       const int lanes = 1 << s.shape.rows[k].spread;
       double sums[kWarp] = {};
       for (int l = 0; l < lanes; ++l)
-        sums[l] =
-            lane_sum(s, s.shape.slice[k], row_ptr[at(row)] + l, row_ptr[at(row) + 1], lanes, x);
+        sums[l] = lane_sum(s, s.shape.slice[k], {row_ptr[at(row)], row_ptr[at(row) + 1]}, l,
+                           s.shape.rows[k], x);
       for (int half = lanes / 2; half > 0; half /= 2)
         for (int l = 0; l < half; ++l) sums[l] += sums[l + half];
       y.push_back(sums[0]);
@@ -137,8 +156,23 @@ std::vector<double> expected(const Share& s, const std::vector<double>& x) {
   return y;
 }
 
-// Whether several products in a row, through rings of so many slots, are right.
-bool products_right(const Share& s, int slots, std::uint64_t seed) {
+struct Everywhere {
+  template <class X>
+  X operator()(const X& x) const {
+    return x;
+  }
+};
+struct InOneCode {
+  template <class X>
+  Rarely<X> operator()(const X& x) const {
+    return {x};
+  }
+};
+
+// Whether several products in a row, through rings of so many slots, are right. `as`: makes the
+// operand that the format is given.
+template <class As = Everywhere>
+bool products_right(const Share& s, int slots, std::uint64_t seed, As as = {}) {
   std::int32_t most = 0;
   for (const std::int32_t c : s.source.local.col) most = std::max(most, c);
   std::vector<std::vector<double>> x, y;
@@ -157,7 +191,7 @@ bool products_right(const Share& s, int slots, std::uint64_t seed) {
         matrix.open(port);
         for (int k = 0; k < kProducts; ++k)
           for (const bool of_boundary : {false, true})
-            matrix.multiply(port, s.rows(of_boundary), Operand<double>{x[at(k)].data()},
+            matrix.multiply(port, s.rows(of_boundary), as(Operand<double>{x[at(k)].data()}),
                             [&](std::int32_t row, int, double sum) { y[at(k)][at(row)] = sum; });
         matrix.close(port);
       });
@@ -193,6 +227,30 @@ TEST(products_through_rings_are_right_in_every_code) {
     CHECK(products_right(share_of(rows_of(mixed_lengths(200), 300, false), 70, true), 2, seed));
     CHECK(products_right(share_of(rows_of(mixed_lengths(200), 9000, false), 70, true), 2, seed));
   }
+}
+
+TEST(products_through_rings_are_right_where_columns_come_in_runs) {
+  std::vector<std::int32_t> neighbours;
+  for (std::int32_t i = 0; i < 60; ++i) neighbours.push_back(i % 25 == 3 ? 70 : i % 9);
+  for (const bool alike : {false, true})
+    for (const std::int32_t apart : {0, 39'999})
+      for (const std::int32_t spread : {0, 2}) {
+        const auto local = nodes_of(neighbours, apart, alike);
+        const Share s = share_of(local, 60, true, {spread, 0}, {0, 0});
+        CHECK(std::ranges::any_of(s.shape.slice,
+                                  [](const WarpSlice& slice) { return in_runs(slice.code); }));
+        CHECK(products_right(s, 2, 70));
+        CHECK(products_right(s, 3, 71, InOneCode{}));
+      }
+}
+
+TEST(products_in_one_code_for_all_are_right) {
+  for (const std::int32_t apart : {1, 300, 9000})
+    for (const bool alike : {false, true}) {
+      const auto local = rows_of(mixed_lengths(200), apart, alike);
+      CHECK(products_right(share_of(local, 70, true, {1, 0}), 2, 50, InOneCode{}));
+      CHECK(products_right(share_of(local, 70, true), 3, 51, InOneCode{}));
+    }
 }
 
 TEST(rows_that_lanes_share_have_the_sums_of_the_lanes) {

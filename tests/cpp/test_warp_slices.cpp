@@ -54,10 +54,10 @@ struct Built {
 
 template <class T>
 Built<T> build(const LocalSystem<T>& local, const std::vector<RowRange>& ranges,
-               bool compress = true, std::int32_t spread = 0) {
+               bool compress = true, std::int32_t spread = 0, std::int32_t run = 1) {
   Built<T> built{{local, nullptr, {compress, compress}}, {}, {}, {}, {}, {}};
   std::vector<SpreadRows> rows;
-  for (const RowRange range : ranges) rows.push_back({range, spread});
+  for (const RowRange range : ranges) rows.push_back({range, spread, 0, run});
   built.shape = shape_of(built.source, rows);
   built.words.assign(at(built.shape.units * kSliceUnit / 8), 0x5a5a5a5a5a5a5a5aU);
   fill_warp_slices(built.source, built.shape, 0, built.shape.slice.size(),
@@ -77,12 +77,29 @@ V load(const std::byte* from, std::int64_t place) {
   return value;
 }
 
+// The same where columns come in runs.
+template <class T>
+std::pair<std::int32_t, T> entry_of_run(const Built<T>& built, const WarpSlice& slice, int l,
+                                        std::int32_t k) {
+  const bool numbers = !built.dictionary.empty();
+  const std::int64_t value_bytes = numbers ? 1 : sizeof(T);
+  const std::byte* const run =
+      built.bytes() + slice.first * kSliceUnit + k / 3 * 32 * (2 + 3 * value_bytes);
+  const unsigned code = load<std::uint16_t>(run, l);
+  const std::int32_t column =
+      slice.base[code >> 14] + static_cast<std::int32_t>(code & 16383) + k % 3;
+  const std::int64_t place = k % 3 < 2 ? 2 * l + k % 3 : 64 + l;
+  if (!numbers) return {column, load<T>(run + 64, place)};
+  return {column, built.dictionary[load<std::uint8_t>(run + 64, place)]};
+}
+
 // Entry k of row l of a slice, by the words of the format's description.
 template <class T>
 std::pair<std::int32_t, T> entry(const Built<T>& built, std::size_t s, int l, std::int32_t k) {
   const WarpSlice& slice = built.shape.slice[s];
   const bool plain = slice.code == ColumnCode::plain;
   const bool numbers = !plain && !built.dictionary.empty();
+  if (slice.code == ColumnCode::runs) return entry_of_run(built, slice, l, k);
   const std::int64_t column_bytes = plain ? 4 : 2;
   const std::int64_t value_bytes = numbers ? 1 : sizeof(T);
   const std::int32_t before = k / 8 * 8;
@@ -103,8 +120,22 @@ std::pair<std::int32_t, T> entry(const Built<T>& built, std::size_t s, int l, st
   return {column, built.dictionary[load<std::uint8_t>(values, place)]};
 }
 
+// The columns that padding of row `row` may read: those of the row, or the row itself; where they
+// come in runs, those of any row of the slice.
+template <class T>
+std::set<std::int32_t> readable_by(const LocalSystem<T>& local, const SpreadRows& rows,
+                                   std::int32_t row, ColumnCode code) {
+  const bool runs = code == ColumnCode::runs;
+  std::set<std::int32_t> readable;
+  if (!runs) readable.insert(row);
+  for (std::int64_t k = local.row_ptr[at(runs ? rows.begin : row)];
+       k < local.row_ptr[at((runs ? rows.end - 1 : row) + 1)]; ++k)
+    readable.insert(local.col[at(k)]);
+  return readable;
+}
+
 // Checks a share against its rows: every entry once, in the order of its row; everything else is
-// padding of value 0 that reads a column of the row, or the row itself.
+// padding of value 0 that reads what may be read.
 template <class T>
 void check_built(const LocalSystem<T>& local, const Built<T>& built) {
   int wrong = 0;
@@ -117,29 +148,45 @@ void check_built(const LocalSystem<T>& local, const Built<T>& built) {
     units = built.shape.end_of(s);
     for (std::int32_t l = 0; l < 32; ++l) {
       const std::int32_t row = std::min(rows.begin + l / lanes, rows.end - 1);
-      std::int64_t next = local.row_ptr[at(row)] + l % lanes;
+      const std::int32_t run = lanes > 1 ? rows.run : 1;  // entries of a lane in turn
+      const std::int64_t begin = local.row_ptr[at(row)] + l % lanes * run;
       const std::int64_t end =
-          rows.begin + l / lanes < rows.end ? local.row_ptr[at(row) + 1] : next;
-      std::set<std::int32_t> readable{row};
-      for (std::int64_t k = local.row_ptr[at(row)]; k < local.row_ptr[at(row) + 1]; ++k)
-        readable.insert(local.col[at(k)]);
+          rows.begin + l / lanes < rows.end ? local.row_ptr[at(row) + 1] : begin;
+      const auto readable = readable_by(local, rows, row, slice.code);
+      std::int64_t k_of_lane = 0;
+      const auto place = [&](std::int64_t k) { return begin + k / run * lanes * run + k % run; };
       const auto read = [&](std::int32_t col, T val) {
+        const std::int64_t next = place(k_of_lane++);
         if (next < end)
           wrong += col == local.col[at(next)] && val == local.val[at(next)] ? 0 : 1;
         else
           wrong += val == T{0} && readable.contains(col) ? 0 : 1;
-        next += lanes;
       };
       for (std::int32_t k = 0; k < slice.width; ++k) std::apply(read, entry(built, s, l, k));
       if (slice.tails >= 0)
         for (std::int64_t k = built.shape.tail_ptr[at(slice.tails + l)];
              k < built.shape.tail_ptr[at(slice.tails + l + 1)]; ++k)
           read(built.tail_col[at(k)], built.tail_val[at(k)]);
-      wrong += next >= end ? 0 : 1;
+      wrong += place(k_of_lane) >= end ? 0 : 1;
     }
   }
   CHECK_EQ(wrong, 0);
   CHECK_EQ(units, built.shape.units);
+}
+
+// Nodes of three unknowns, so many neighbours for each: three neighbouring columns, three rows of
+// the same columns. Values are all different.
+template <class T = double>
+LocalSystem<T> nodes(const std::vector<std::int32_t>& neighbours) {
+  std::vector<std::int32_t> lengths;
+  for (const std::int32_t count : neighbours)
+    for (int k = 0; k < 3; ++k) lengths.push_back(3 * count);
+  LocalSystem<T> local = rows_of<T>(lengths);
+  for (std::size_t row = 0; row < lengths.size(); ++row)
+    for (std::int64_t k = 0; k < lengths[row]; ++k)
+      local.col[at(local.row_ptr[row] + k)] =
+          static_cast<std::int32_t>(3 * (row / 3) + k + k / 3 * 3);
+  return local;
 }
 
 // One of 64 threads: all that slices without tails ask of a port.
@@ -159,16 +206,19 @@ struct LanePort {
   }
 };
 
-// A x, a thread after the other.
+// A x, a thread after the other; in the code for what is rare, if asked for.
 template <class T>
-std::vector<T> product(const Built<T>& built, const std::vector<T>& x) {
+std::vector<T> product(const Built<T>& built, const std::vector<T>& x, bool rarely = false) {
   const auto rows = built.source.local.rows();
   std::vector<T> y(at(rows), T{-1});
   const WarpSlices<T> matrix = built.matrix();
   for (int lane = 0; lane < 64; ++lane) {
     LanePort port{lane};
-    matrix.multiply(port, {0, rows, 0}, Operand<T>{x.data()},
-                    [&](std::int32_t row, int, T value) { y[at(row)] = value; });
+    const auto take = [&](std::int32_t row, int, T value) { y[at(row)] = value; };
+    if (rarely)
+      matrix.multiply(port, {0, rows, 0}, Rarely{Operand<T>{x.data()}}, take);
+    else
+      matrix.multiply(port, {0, rows, 0}, Operand<T>{x.data()}, take);
   }
   return y;
 }
@@ -360,8 +410,12 @@ TEST(products_are_the_same_to_the_last_bit_in_every_code) {
   for (const bool alike : {false, true}) {
     auto local = grid(11, alike);
     const auto x = wave(local.rows());
-    const auto expected = product(build(local, {{0, local.rows()}}, false), x);
-    CHECK(product(build(local, {{0, local.rows()}}), x) == expected);
+    const auto plain = build(local, {{0, local.rows()}}, false);
+    const auto coded = build(local, {{0, local.rows()}});
+    const auto expected = product(plain, x);
+    CHECK(product(coded, x) == expected);
+    CHECK(product(coded, x, true) == expected);
+    CHECK(product(plain, x, true) == expected);
     for (std::size_t i = 0; i < x.size(); ++i) {
       double sum = 0.0;
       for (auto k = local.row_ptr[i]; k < local.row_ptr[i + 1]; ++k)
@@ -382,4 +436,106 @@ TEST(products_in_windows_are_those_of_plain_columns) {
   const auto built = build(local, {{0, local.rows()}});
   CHECK(std::ranges::count(built.shape.slice, ColumnCode::far, &WarpSlice::code) > 2000);
   CHECK(product(built, x) == product(build(local, {{0, local.rows()}}, false), x));
+  CHECK(product(built, x, true) == product(built, x));
+}
+
+TEST(runs_of_three_columns_store_the_first_one) {
+  const auto local = nodes({4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4});
+  const auto built = build(local, {{0, 66}});
+  check_built(local, built);
+  for (const WarpSlice& slice : built.shape.slice) CHECK(slice.code == ColumnCode::runs);
+  CHECK_EQ(built.shape.units * kSliceUnit, 3 * 32 * 4 * (2 + 24));
+  CHECK(built.shape.simple() == Simple::runs);
+}
+
+TEST(every_entry_is_there_once_where_rows_of_mixed_lengths_come_in_runs) {
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    std::mt19937 random(seed);
+    std::vector<std::int32_t> neighbours(40);
+    for (auto& count : neighbours) count = static_cast<std::int32_t>(random() % 12);
+    neighbours[7] = 200;  // tails
+    const auto local = nodes(neighbours);
+    for (const bool compress : {false, true})
+      check_built(local, build(local, {{0, 45}, {45, 120}}, compress));
+  }
+}
+
+TEST(lanes_that_share_rows_have_runs_in_turn) {
+  for (std::int32_t spread = 1; spread <= 5; ++spread) {
+    const auto local = nodes({9, 30, 1, 8, 0, 28, 29, 3, 3, 3, 17, 16, 90});
+    const auto built = build(local, {{0, 20}, {20, 39}}, true, spread, kRun);
+    check_built(local, built);
+    CHECK(std::ranges::count(built.shape.slice, ColumnCode::runs, &WarpSlice::code) > 0);
+  }
+}
+
+TEST(rows_come_in_runs_where_nine_in_ten_do) {
+  auto local = nodes(std::vector<std::int32_t>(20, 2));
+  const ShareSource<double> source{local};
+  CHECK_EQ(usual_run(source, {0, 60}), kRun);
+  for (const std::int64_t row : {3, 11, 20, 31, 40, 51}) ++local.col[at(6 * row + 5)];
+  CHECK_EQ(usual_run(source, {0, 60}), kRun);
+  ++local.col[at(6 * 55 + 5)];
+  CHECK_EQ(usual_run(source, {0, 60}), 1);
+}
+
+TEST(row_that_is_no_run_leaves_its_slice_with_columns_of_its_own) {
+  auto local = nodes(std::vector<std::int32_t>(4000, 3));
+  ++local.col[at(9 * 40 + 8)];
+  const auto built = build(local, {{0, local.rows()}});
+  check_built(local, built);
+  CHECK(built.shape.slice[1].code == ColumnCode::near);
+  CHECK_EQ(std::ranges::count(built.shape.slice, ColumnCode::runs, &WarpSlice::code),
+           std::ssize(built.shape.slice) - 1);
+}
+
+TEST(share_that_may_stay_on_chip_has_one_code) {
+  auto local = nodes(std::vector<std::int32_t>(100, 3));
+  ++local.col[at(9 * 40 + 8)];
+  const auto built = build(local, {{0, local.rows()}});
+  check_built(local, built);
+  CHECK(built.shape.simple() == Simple::columns);
+}
+
+TEST(runs_in_windows_far_apart) {
+  auto local = nodes(std::vector<std::int32_t>(32, 8));
+  for (auto& c : local.col) c += c / 3 % 4 * 600'000;
+  const auto built = build(local, {{0, local.rows()}});
+  check_built(local, built);
+  for (const WarpSlice& slice : built.shape.slice) CHECK(slice.code == ColumnCode::runs);
+  for (auto& c : local.col) c += c / 3 % 5 * 9'000'000;
+  const auto wide = build(local, {{0, local.rows()}});
+  check_built(local, wide);
+  CHECK(wide.shape.slice[0].code == ColumnCode::plain);
+}
+
+TEST(runs_of_single_precision_values_and_of_few_values) {
+  const auto local = nodes<float>(std::vector<std::int32_t>(50, 4));
+  const auto built = build(local, {{0, local.rows()}});
+  check_built(local, built);
+  CHECK_EQ(built.shape.slice[0].width * kWarp * 14 / 3, kSliceUnit * built.shape.slice[1].first);
+  auto alike = nodes(std::vector<std::int32_t>(50, 4));
+  for (std::size_t k = 0; k < alike.val.size(); ++k) alike.val[k] = static_cast<double>(k % 7);
+  const auto coded = build(alike, {{0, alike.rows()}});
+  check_built(alike, coded);
+  CHECK_EQ(coded.shape.units * kSliceUnit, 5 * kWarp * 4 * 5);
+}
+
+TEST(products_of_runs_are_those_of_columns_to_the_last_bit) {
+  for (const int values : {3, 100'000})
+    for (const std::int32_t apart : {0, 90'000}) {
+      std::vector<std::int32_t> neighbours;
+      for (std::int32_t i = 0; i < 150; ++i) neighbours.push_back(i % 3 == 0 ? 7 : 4 + i % 4);
+      auto local = nodes(neighbours);
+      for (auto& c : local.col) c += c / 3 % 4 * apart;
+      for (std::size_t k = 0; k < local.val.size(); ++k)
+        local.val[k] = std::sin(static_cast<double>(k % at(values)));
+      std::vector<double> x(500'000);
+      for (std::size_t i = 0; i < x.size(); ++i) x[i] = std::cos(static_cast<double>(i));
+      const auto built = build(local, {{0, local.rows()}});
+      CHECK(built.shape.slice[0].code == ColumnCode::runs);
+      const auto expected = product(build(local, {{0, local.rows()}}, false), x);
+      CHECK(product(built, x) == expected);
+      CHECK(product(built, x, true) == expected);
+    }
 }

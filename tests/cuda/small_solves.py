@@ -13,6 +13,7 @@ import itertools
 import sys
 
 import numpy as np
+import scipy.sparse as sp
 
 from cpufree import generate
 from cpufree.partition import contiguous
@@ -34,9 +35,10 @@ BLOCKS, THREADS = 3, 64
 WAIT_LIMIT = 600.0  # seconds; what is instrumented is slow
 
 
-def solve_all(pes: int, engine: str, side: int, iterations: int) -> list[str]:
+def solve_all(pes: int, engine: str, side: int, unknowns: int, iterations: int) -> list[str]:
     """Run all combinations; return what is wrong."""
-    A = as_csr(generate.poisson2d(side, side))
+    coupling = np.eye(unknowns) + 0.1 * np.add.outer(np.arange(unknowns), np.arange(unknowns))
+    A = as_csr(sp.csr_array(sp.kron(generate.poisson2d(side, side), coupling)))
     exact = A.to_scipy()
     b = np.random.default_rng(1).standard_normal(A.shape[0])
     part = contiguous(A, pes) if pes > 1 else None
@@ -67,9 +69,12 @@ def main() -> int:
     parser.add_argument("--pes", type=int, default=1, help="GPUs to use")
     parser.add_argument("--engine", default="cuda_p2p", help=argparse.SUPPRESS)
     parser.add_argument("--side", type=int, default=12, help="points along a side of the grid")
+    parser.add_argument(
+        "--unknowns", type=int, default=1, help="of a point; of three, columns come in runs"
+    )
     parser.add_argument("--iterations", type=int, default=5)
     given = parser.parse_args()
-    wrong = solve_all(given.pes, given.engine, given.side, given.iterations)
+    wrong = solve_all(given.pes, given.engine, given.side, given.unknowns, given.iterations)
     for line in wrong:
         print(f"wrong: {line}", file=sys.stderr)
     return 1 if wrong else 0

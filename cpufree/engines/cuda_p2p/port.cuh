@@ -17,6 +17,7 @@ class Port : public Unstudied {
   static constexpr int width = 1;
   static constexpr int batch = 6;
   static constexpr bool slots_by_source = false;  // neighbouring lanes read neighbouring packets
+  static constexpr bool reads_runs = false;       // of columns (solvers/slice_codes.hpp)
   static constexpr int kMaxValues = 8;            // of one reduction
   static constexpr int kMostWarps = 32;           // of a block
   struct Wait {
@@ -393,5 +394,16 @@ class StreamingPort : public Port {
     return {in_shared(array)};
   }
 };
+
+// The same ports for matrices some of whose columns come in runs. They have kernels of their own,
+// as one for all is slower for the others: StocF-1465 took 99 us an iteration in it instead of 92.
+template <class P>
+class WithRuns : public P {
+ public:
+  using P::P;
+  static constexpr bool reads_runs = true;
+};
+using RunsPort = WithRuns<Port>;
+using StreamingRunsPort = WithRuns<StreamingPort>;
 
 }  // namespace cpufree::cuda_p2p

@@ -41,6 +41,14 @@ class PlainPort : public warp_rig::Port {
   }
 };
 
+// For slices none of which have columns in runs.
+template <class P>
+class WithoutRuns : public P {
+ public:
+  using P::P;
+  static constexpr bool reads_runs = false;
+};
+
 // Between nodes: shared memory in place of a network. P numbers the PEs of a node by place.
 template <class P>
 class BetweenNodes : public P {
@@ -156,8 +164,13 @@ namespace cpufree {
 template <template <class, class> class Algorithm, class M, class T>
 CudaKernels cuda_kernels() {
   using host_cuda::Crossing;
-  return {host_cuda::kernel<Algorithm, M, T, Crossing<host_cuda::PlainPort>>(),
-          host_cuda::kernel<Algorithm, M, T, Crossing<warp_rig::StreamingPort>>()};
+  using host_cuda::PlainPort;
+  using host_cuda::WithoutRuns;
+  using warp_rig::StreamingPort;
+  return {{host_cuda::kernel<Algorithm, M, T, Crossing<WithoutRuns<PlainPort>>>(),
+           host_cuda::kernel<Algorithm, M, T, Crossing<WithoutRuns<StreamingPort>>>()},
+          {host_cuda::kernel<Algorithm, M, T, Crossing<PlainPort>>(),
+           host_cuda::kernel<Algorithm, M, T, Crossing<StreamingPort>>()}};
 }
 
 template <Study S, template <class, class> class Algorithm>
