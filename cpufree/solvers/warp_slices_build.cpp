@@ -231,7 +231,9 @@ bool choose_runs(const ShareSource<T>& source, const SpreadRows& rows, WarpSlice
   if (!each_run(source, rows, slice.width, add)) return false;
   coded.code = ColumnCode::runs;
   if (range.near()) {
-    for (std::int32_t w = 0; w < kWindows; ++w) coded.base[w] = range.base() + (w << kWindowBits);
+    for (std::int64_t w = 0; w < kWindows; ++w)
+      coded.base[w] = static_cast<std::int32_t>(
+          std::min<std::int64_t>(range.base() + (w << kWindowBits), kNoWindow));
   } else if (!range.windows.place(coded)) {
     // Of nodes: the same windows reach three times as far.
     const std::int32_t rest = range.least % kRun;
