@@ -77,14 +77,14 @@ struct AnyEntries {
 
   template <class F>
   CPUFREE_KERNEL_FN int as_they_are(const std::byte* at, F&& f) const {
-    if (kind == Kind::plain) return f(PlainEntries<T>(at, lane));
+    if (kind == Kind::plain) return f(PlainEntries<T>{at, lane});
     if (kind == Kind::runs) return with_values<RunEntries>(at, f);
     return with_values<CodedEntries>(at, f);
   }
   template <template <class, class, class> class Entries, class F>
   CPUFREE_KERNEL_FN int with_values(const std::byte* at, F&& f) const {
-    if (!numbers) return f(Entries<T, WideColumns, PlainValues<T>>(at, lane, columns, {}));
-    return f(Entries<T, WideColumns, CodedValues<T, Dictionary>>(at, lane, columns, {dictionary}));
+    if (!numbers) return f(Entries<T, WideColumns, PlainValues<T>>{at, lane, columns, {}});
+    return f(Entries<T, WideColumns, CodedValues<T, Dictionary>>{at, lane, columns, {dictionary}});
   }
 };
 

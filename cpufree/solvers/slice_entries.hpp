@@ -27,18 +27,12 @@ constexpr int chunks_of_portion(int chunk_bytes) {
 // chunk begins. take_...(): all N of them, a multiple of kGrain. piece(): kPieceWidth from entry k
 // on, k a multiple of that, of a chunk of n; what is beyond the last one is anything that can be
 // looked up.
-struct SingleEntries {
-  static constexpr int kWidth = kChunkWidth;
-  static constexpr int kGrain = 1;
-  static constexpr int kPieceWidth = kPiece;
-};
-
 template <class T>
-struct PlainEntries : SingleEntries {
+struct PlainEntries {
+  static constexpr int kWidth = kChunkWidth, kGrain = 1, kPieceWidth = kPiece;
   static constexpr int kChunkBytes = kWarp * kChunkWidth * static_cast<int>(4 + sizeof(T));
   const std::byte* at;
   int lane;
-  CPUFREE_KERNEL_FN PlainEntries(const std::byte* from, int my_lane) : at(from), lane(my_lane) {}
   template <int N>
   CPUFREE_KERNEL_FN void take_columns(std::int32_t (&column)[N]) const {
     const auto* const col = reinterpret_cast<const std::int32_t*>(at) + lane;
@@ -129,16 +123,14 @@ struct CodedValues {
 };
 
 template <class T, class Columns, class Values>
-struct CodedEntries : SingleEntries {
+struct CodedEntries {
+  static constexpr int kWidth = kChunkWidth, kGrain = 1, kPieceWidth = kPiece;
   static constexpr int kChunkBytes =
       kWarp * kChunkWidth * static_cast<int>(2 + sizeof(typename Values::One));
   const std::byte* at;
   int lane;
   Columns columns;
   Values values;
-  CPUFREE_KERNEL_FN CodedEntries(const std::byte* from, int my_lane, const Columns& by_code,
-                                 const Values& by_number)
-      : at(from), lane(my_lane), columns(by_code), values(by_number) {}
   template <int N>
   CPUFREE_KERNEL_FN void take_columns(std::int32_t (&column)[N]) const {
     constexpr int kPairs = N / 2;
@@ -198,18 +190,13 @@ struct RunEntries {
   using Two = typename Values::Two;
   using One = typename Values::One;
   static_assert(kRun == 3, "values of a run: a pair and one");
-  static constexpr int kWidth = kRunWidth;
-  static constexpr int kGrain = kRun;
-  static constexpr int kPieceWidth = kRun;
+  static constexpr int kWidth = kRunWidth, kGrain = kRun, kPieceWidth = kRun;
   static constexpr int kRunBytes = kWarp * static_cast<int>(2 + sizeof(Two) + sizeof(One));
   static constexpr int kChunkBytes = kRunsOfChunk * kRunBytes;
   const std::byte* at;
   int lane;
   Columns columns;
   Values values;
-  CPUFREE_KERNEL_FN RunEntries(const std::byte* from, int my_lane, const Columns& by_code,
-                               const Values& by_number)
-      : at(from), lane(my_lane), columns(by_code), values(by_number) {}
 
   template <int N>
   CPUFREE_KERNEL_FN void take_columns(std::int32_t (&column)[N]) const {

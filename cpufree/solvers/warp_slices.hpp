@@ -6,8 +6,8 @@
 // values take 8 bits in a block's share that has at most 256 different ones. Nothing is lost: sums
 // are the same to the last bit in every code. Coded entries lie in pairs, one load for two. Where
 // all rows of a slice come in runs of three neighbouring columns, as those of meshes whose nodes
-// have three unknowns do, only the first one of a run is stored: 2/3 of a byte an entry, or 2/3 of
-// the instructions, instead of 2.
+// have three unknowns do, only the first one of a run is stored: 2/3 of a byte an entry instead of
+// 2.
 //
 // A slice lies in chunks of eight columns of entries, or three runs. They are what is summed at a
 // time; what travels at a time, where a block brings its share on chip piece by piece
@@ -48,10 +48,10 @@ inline constexpr std::int32_t kMostSpread = 5;   // 32 lanes for a row
 // entries of each row, the last one what is left, n: 32 n columns, then 32 n values. Plain: entry k
 // of the slice's row l is number 32 k + l of the chunk. Coded: entries 2 u and 2 u + 1 are the two
 // of pair 32 u + l; of an odd n the last ones follow the pairs, 32 of them. Runs lie one behind the
-// other: 32 codes, 32 pairs of values, 32 third values. Values are in the
-// dictionary where the share has one and columns are coded. The tail of row l, if `tails` is not
-// negative, is [tail_ptr[tails + l], tail_ptr[tails + l + 1]) of the share's tails. The head is
-// what every slice needs: one load.
+// other: 32 codes, 32 pairs of values, 32 third values. Values are numbers in the dictionary where
+// the share has one and columns are coded. The tail of row l, if `tails` is not negative, is
+// [tail_ptr[tails + l], tail_ptr[tails + l + 1]) of the share's tails. The head is what every slice
+// needs: one load.
 struct alignas(16) SliceHead {
   std::uint32_t first = 0;
   std::int32_t width = 0;  // entries of a row, tail excepted
@@ -395,6 +395,7 @@ struct WarpSlices {
       if (left == 0) return sum;
     }
   }
+
   template <class P, class X>
   CPUFREE_KERNEL_FN T tail_sum(P& port, std::int32_t tails, int lane, X&& x) const {
     T sum = 0;
