@@ -8,6 +8,7 @@
 #include "cpufree/base/index.hpp"
 #include "cpufree/base/parallel.hpp"
 #include "cpufree/problem/cutting.hpp"
+#include "cpufree/problem/row_graph.hpp"
 #include "cpufree/problem/slice_width.hpp"
 
 namespace cpufree {
@@ -32,13 +33,20 @@ struct Count {
   }
 };
 
-// How many interior rows count as boundary, which costs a packet each: all, where they are fewer
-// than a slice has and not worth a turn of their own; those that would begin one more slice, where
-// the last slice of the boundary has room for them.
-std::int32_t rows_to_fill(std::int32_t boundary, std::int32_t interior, std::int32_t slice) {
-  if (interior < slice) return interior;
+// How many interior rows, the last ones, count as boundary, which costs a packet each: all, where
+// they are fewer than a slice has and not worth a turn of their own; those that would begin one
+// more slice, where the last slice of the boundary has room for them, and for the rest of their
+// node.
+template <class T>
+std::int32_t rows_to_fill(const LocalSystem<T>& local, std::int32_t boundary,
+                          const std::vector<std::int32_t>& interior, std::int32_t slice) {
+  const auto count = static_cast<std::int32_t>(interior.size());
+  if (count < slice) return count;
   const std::int32_t room = (slice - boundary % slice) % slice;
-  const std::int32_t over = interior % slice;
+  std::int32_t over = count % slice;
+  while (over > 0 && over <= room && over < count &&
+         same_columns(local, interior[at(count - over - 1)], interior[at(count - over)]))
+    ++over;
   return over <= room ? over : 0;
 }
 
@@ -60,7 +68,7 @@ Grouping group(const LocalSystem<T>& local, const Cutting& cutting, std::int32_t
         return local.row_ptr[at(row) + 1] - local.row_ptr[at(row)];
       });
     const auto size = [](const auto& v) { return static_cast<std::int32_t>(v.size()); };
-    const std::int32_t filled = rows_to_fill(size(rows[0]) + size(rows[1]), size(rows[2]), slice);
+    const std::int32_t filled = rows_to_fill(local, size(rows[0]) + size(rows[1]), rows[2], slice);
     std::ranges::rotate(rows[2], rows[2].end() - filled);  // the shortest ones
     BlockPlan block;
     block.boundary.begin = size(result.old_row);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cpufree/problem/block_cut.hpp"
+#include "cpufree/problem/row_graph.hpp"
 #include "cpufree/problem/slice_width.hpp"
 
 namespace cpufree {
@@ -26,7 +27,25 @@ std::vector<std::int32_t> in_sequence(const LocalSystem<T>& local,
   return rows;
 }
 
-// The block of each row: contiguous pieces of `rows` of equal weight.
+// The place nearest to `cut` where the rows before and behind it differ in what they read: rows of
+// a node of a mesh, which come one after another, stay together. Where a node is torn, slices of
+// all the rows that read it have no columns in runs (solvers/slice_codes.hpp).
+template <class T>
+std::int32_t between_nodes(const LocalSystem<T>& local, const std::vector<std::int32_t>& rows,
+                           std::int32_t cut) {
+  constexpr std::int32_t kFar =
+      6;  // nodes have few unknowns; rows of dense blocks have no such place
+  const auto end = static_cast<std::int32_t>(rows.size());
+  const auto is_between = [&](std::int32_t k) {
+    return k == 0 || k == end || !same_columns(local, rows[at(k - 1)], rows[at(k)]);
+  };
+  for (std::int32_t by = 0; by <= kFar; ++by)
+    for (const std::int32_t k : {cut - by, cut + by})
+      if (k >= 0 && k <= end && is_between(k)) return k;
+  return cut;
+}
+
+// The block of each row: contiguous pieces of `rows` of equal weight, as near as nodes allow.
 template <class T>
 std::vector<std::int32_t> share_out(const LocalSystem<T>& local,
                                     const std::vector<std::int32_t>& rows, int blocks) {
@@ -35,8 +54,9 @@ std::vector<std::int32_t> share_out(const LocalSystem<T>& local,
     weight[k + 1] = weight[k] + local.row_ptr[at(rows[k]) + 1] - local.row_ptr[at(rows[k])];
   const auto pieces = split_rows(weight, {0, local.rows()}, blocks);
   std::vector<std::int32_t> owner(rows.size());
+  std::int32_t k = 0;
   for (std::size_t b = 0; b < pieces.size(); ++b)
-    for (std::int32_t k = pieces[b].begin; k < pieces[b].end; ++k)
+    for (const auto end = between_nodes(local, rows, pieces[b].end); k < end; ++k)
       owner[at(rows[at(k)])] = static_cast<std::int32_t>(b);
   return owner;
 }

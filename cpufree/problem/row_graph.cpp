@@ -15,13 +15,6 @@ constexpr std::int64_t kNodesOfPart = 48;  // at least, that a graph made smalle
 constexpr std::int64_t kShareOfPart = 16;  // a node is no heavier than this part of a part
 constexpr std::int32_t kNobody = -1;
 
-template <class T>
-bool same_columns(const LocalSystem<T>& local, std::int32_t a, std::int32_t b) {
-  const auto columns = local.col.begin();
-  return std::equal(columns + local.row_ptr[at(a)], columns + local.row_ptr[at(a) + 1],
-                    columns + local.row_ptr[at(b)], columns + local.row_ptr[at(b) + 1]);
-}
-
 // Rows that follow one another and read the same columns, together.
 template <class T>
 RowGraph graph_of_equal_rows(const LocalSystem<T>& local, std::int64_t heaviest) {

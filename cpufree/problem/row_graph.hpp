@@ -1,12 +1,22 @@
 // The graph of a PE's rows, made smaller for whoever cuts it (block_cut.hpp).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
+#include "cpufree/base/index.hpp"
 #include "cpufree/problem/halo_plan.hpp"
 
 namespace cpufree {
+
+// Whether two rows read the same columns, as the unknowns of a node of a mesh do.
+template <class T>
+bool same_columns(const LocalSystem<T>& local, std::int32_t a, std::int32_t b) {
+  const auto columns = local.col.begin();
+  return std::equal(columns + local.row_ptr[at(a)], columns + local.row_ptr[at(a) + 1],
+                    columns + local.row_ptr[at(b)], columns + local.row_ptr[at(b) + 1]);
+}
 
 // A node is some rows that stay together. Neighbours are those that its rows read, itself and
 // ghosts excepted.

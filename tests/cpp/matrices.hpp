@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "cpufree/base/index.hpp"
 #include "cpufree/problem/csr.hpp"
 
 namespace testing_matrices {
@@ -76,6 +77,17 @@ Matrix<T> irregular(std::int32_t n, unsigned seed) {
   for (const auto& [place, v] : e) sums[static_cast<std::size_t>(place.first)] -= v;
   for (std::int32_t i = 0; i < n; ++i) e[{i, i}] = sums[static_cast<std::size_t>(i)] + 0.5 + i % 3;
   return from_entries<T>(n, e);
+}
+
+// A grid of nodes with three unknowns each, which read the same columns.
+inline Matrix<double> three_a_node(std::int32_t nx, std::int32_t ny) {
+  const auto nodes = grid2d<double>(nx, ny);
+  Entries e;
+  for (std::int32_t i = 0; i < nodes.n(); ++i)
+    for (auto k = nodes.row_ptr[cpufree::at(i)]; k < nodes.row_ptr[cpufree::at(i) + 1]; ++k)
+      for (std::int32_t u = 0; u < 9; ++u)
+        e[{3 * i + u / 3, 3 * nodes.col[cpufree::at(k)] + u % 3}] = 1.0;
+  return from_entries<double>(3 * nodes.n(), e);
 }
 
 inline std::vector<std::int32_t> random_partition(std::int32_t n, int pes, unsigned seed) {

@@ -29,16 +29,6 @@ std::vector<std::int64_t> weights(const LocalSystem<double>& local,
   return weight;
 }
 
-// A grid of nodes with three unknowns each, which read the same columns.
-Matrix<double> three_a_node(std::int32_t nx, std::int32_t ny) {
-  const auto nodes = grid2d(nx, ny);
-  Entries e;
-  for (std::int32_t i = 0; i < nodes.n(); ++i)
-    for (auto k = nodes.row_ptr[at(i)]; k < nodes.row_ptr[at(i) + 1]; ++k)
-      for (std::int32_t u = 0; u < 9; ++u) e[{3 * i + u / 3, 3 * nodes.col[at(k)] + u % 3}] = 1.0;
-  return from_entries<double>(3 * nodes.n(), e);
-}
-
 // Runs f where this process has one core.
 template <class F>
 auto on_one_core(F&& f) {
