@@ -129,10 +129,9 @@ concept Port = requires(P& port, double* values, double value, const double (&pa
   { port.now() } -> std::same_as<std::uint64_t>;
 };
 
-// Engines that can be told what will be read: so many bytes from there on, wherever that is.
+// Engines that can be told what a thread will read, wherever that is.
 template <class P>
-concept FetchingPort =
-    requires(P& port, const double* from) { port.fetch_ahead(from, std::uint32_t{}); };
+concept FetchingPort = requires(P& port, const double* from) { port.fetch_ahead(from); };
 
 // Ports of machines where loads and stores do not reach all PEs, but those of a node. `put`,
 // `put_packet` and `put_flag` are for these alone. To the others there is put_signal(to, pe, from,

@@ -15,10 +15,10 @@ namespace cpufree {
 // What a row costs in one iteration, in bytes: a value and a column index for each nonzero; and
 // what rows take whatever their length, vectors and the turn of a slice, as clocks of blocks on one
 // H200 have it. (Hook_1498, Geo_1438 and Bump_2911 begin and end with thousands of rows of one
-// entry: with fewer bytes for a row, the blocks that have them are the last ones to be done. These
-// would have 290, 285 and 390, Flan_1565 220.) The weight by which rows are shared among blocks and
-// PEs.
-constexpr std::int64_t row_weight(std::int64_t nnz) { return 12 * nnz + 288; }
+// entry: with fewer bytes for a row, the blocks that have them are the last ones to be done. By
+// their clocks these would have 320, 320 and 395, Flan_1565 330; to take more than that makes no
+// more than two blocks of 132 lighter.) The weight by which rows are shared among blocks and PEs.
+constexpr std::int64_t row_weight(std::int64_t nnz) { return 12 * nnz + 384; }
 
 // Splits `rows` into `parts` contiguous ranges of about equal weight. `row_ptr` is indexed by row.
 // Every row lies in exactly one range; ranges may be empty; no cut is further than half a row from

@@ -42,6 +42,7 @@ template <class T>
 Wanted CudaSystem<T>::wanted(const SolveSpec& spec) const {
   Wanted wanted = wanted_by(spec, sizeof(T));
   wanted.warps = threads_ / kWarp;
+  wanted.matrix_bytes = bytes_of_pe_;
   const bool far = bytes_of_pe_ > kCachedBytes;
   wanted.passing = far || keep_ >= 0;
   if (keep_ >= 0)
@@ -50,6 +51,7 @@ Wanted CudaSystem<T>::wanted(const SolveSpec& spec) const {
     wanted.kept = static_cast<std::int32_t>(256.0 * kKeptBytes / bytes_of_pe_);
   std::int64_t rows = 0, entries = 0;
   for (const PlanReport::Pe& pe : report_.pes) rows += pe.rows, entries += pe.nnz;
+  wanted.vector_bytes = static_cast<double>(rows) / own_.all * sizeof(T);
   const bool coded =
       std::ranges::any_of(sizes_, [](const ShareSize& share) { return share.matrix.values > 0; });
   const bool light = coded && entries <= kChunkWidth * rows;

@@ -160,6 +160,16 @@ constexpr std::size_t kRoomBesideCodes = 185'000;
 // Rows of a block from which on it pays to fetch vectors ahead: several rounds of its threads.
 constexpr std::int32_t kLongVectors = 2048;
 
+// Whether vectors are read from far memory often enough to be fetched ahead: from the second cache,
+// where they are otherwise, that is one more thing to do (ecology2, 41 MB in all: 20.0 us an
+// iteration of prcg without, 22.4 with it; tmt_sym, 58 MB: 27.7 and 29.4; G3_circuit, 113 MB: 66.6
+// and 64.8; poisson3d of 128^3 rows, 103 MB: 84.2 and 76.7; one H200).
+bool pays_to_look_ahead(const Residency& kept, const Wanted& wanted, std::int32_t rows) {
+  const int far = wanted.vectors - kept.vectors + (kept.direction ? 0 : 1);
+  return rows >= kLongVectors && far > 0 &&
+         wanted.matrix_bytes + (far + 1) * wanted.vector_bytes > kCachedBytes;
+}
+
 // Rings for all blocks, as large as wanted. None if they do not fit: no slots.
 RingShape ring_within(const std::vector<ShareSize>& shares, const Wanted& wanted,
                       std::size_t limit) {
@@ -172,6 +182,40 @@ RingShape ring_within(const std::vector<ShareSize>& shares, const Wanted& wanted
   ring.slots = wanted.slots < 0 ? kUsualSlots : wanted.slots;
   while (ring.slots > 0 && ring_bytes(ring) > limit) --ring.slots;
   return ring.slots > 1 ? ring : RingShape{};
+}
+
+// Rows that all blocks have at most, but for one of 32.
+std::int32_t usual_rows(const std::vector<ShareSize>& shares) {
+  std::vector<std::int32_t> rows;
+  for (const ShareSize& share : shares) rows.push_back(share.rows);
+  const auto usual = rows.end() - 1 - static_cast<std::ptrdiff_t>(rows.size() / 32);
+  std::ranges::nth_element(rows, usual);
+  return *usual;
+}
+
+// As many vectors as fit, at most `vectors`. A copy of p saves one or two reads an iteration, a
+// private vector two or three accesses: it is the first to make room. With halos of blocks it is p
+// itself, from which products read.
+FastMemory keep_vectors(Residency kept, const Wanted& wanted, std::size_t limit, std::int32_t rows,
+                        int vectors) {
+  const bool spared = kept.reads == 0;
+  kept.scratch = false;
+  for (kept.vectors = std::min(wanted.vectors, vectors); kept.vectors > 0; --kept.vectors)
+    for (const bool direction : {true, false}) {
+      kept.direction = direction || !spared;
+      kept.ring.kept = kept.vectors == wanted.vectors ? wanted.kept : 0;
+      kept.ring.passing = wanted.passing || kept.ring.kept > 0;
+      kept.look_ahead = pays_to_look_ahead(kept, wanted, rows);
+      const std::size_t bytes = resident_bytes(kept, wanted.value_bytes, 0);
+      if (bytes <= limit) return {kept, bytes};
+    }
+  Residency none;
+  none.values = kept.values;
+  none.ring = kept.ring;
+  none.ring.kept = 0;
+  none.ring.passing = wanted.passing;
+  none.look_ahead = pays_to_look_ahead(none, wanted, rows);
+  return {none, resident_bytes(none, wanted.value_bytes, 0)};
 }
 }  // namespace
 
@@ -204,29 +248,16 @@ FastMemory choose_residency(const std::vector<ShareSize>& shares, const Wanted& 
                                        resident_matrix_bytes(share.matrix, wanted.value_bytes)));
       if (mode < 0 && best.bytes <= limit) return best;
     }
-  // A copy of p saves one or two reads an iteration, a private vector two or three accesses: it is
-  // the first to make room. With halos of blocks it is p itself, from which products read.
-  const bool spared = kept.reads == 0;
   kept.matrix = false;
   for (const ShareSize& share : shares) kept.values = std::max(kept.values, share.matrix.values);
   kept.ring = ring_within(shares, wanted, limit);
-  kept.look_ahead = kept.ring.slots > 0 && most_rows(shares) >= kLongVectors;
   if (kept.ring.slots > 0 && kept.values > 0) limit = std::min(limit, kRoomBesideCodes);
-  for (kept.vectors = wanted.vectors; kept.vectors > 0; --kept.vectors)
-    for (const bool direction : {true, false}) {
-      kept.direction = direction || !spared;
-      kept.ring.kept = kept.vectors == wanted.vectors ? wanted.kept : 0;
-      kept.ring.passing = wanted.passing || kept.ring.kept > 0;
-      best.bytes = resident_bytes(kept, wanted.value_bytes, 0);
-      if (best.bytes <= limit) return best;
-    }
-  kept.ring.kept = 0;
-  kept.ring.passing = wanted.passing;
-  Residency none;
-  none.values = kept.values;
-  none.ring = kept.ring;
-  none.look_ahead = kept.look_ahead;
-  return {none, resident_bytes(none, wanted.value_bytes, 0)};
+  const FastMemory of_all = keep_vectors(kept, wanted, limit, most_rows(shares), wanted.vectors);
+  if (kept.reads > 0 || of_all.residency.vectors > 0) return of_all;
+  // One at least, if it takes that a few blocks, those with the most rows, keep none. (More are not
+  // worth the first cache: audikw_1 took 249 us an iteration of prcg with one, and 263 with two.)
+  kept.stride = kept.operand = padded(std::max(usual_rows(shares), 1));
+  return keep_vectors(kept, wanted, limit, most_rows(shares), 1);
 }
 
 template std::vector<PeLayout> lay_out_shares(const HaloPlan<float>&,

@@ -112,6 +112,9 @@ struct FastMemory {
   std::size_t bytes = 0;
 };
 
+// Bytes of a GPU's memory that its second cache holds for the most part.
+inline constexpr double kCachedBytes = 80e6;
+
 // What a solve would keep on chip.
 struct Wanted {
   int vectors = 0;       // private ones
@@ -122,6 +125,7 @@ struct Wanted {
   int slots = 0;
   bool passing = false;
   std::int32_t kept = 0;  // where all vectors stay on chip; the rest is then passing
+  double matrix_bytes = 0.0, vector_bytes = 0.0;  // of a PE, of one of its vectors
 };
 
 // All vectors, p (a copy, or itself) and the matrix if the shares of all blocks fit into `limit`

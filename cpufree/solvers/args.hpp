@@ -158,10 +158,10 @@ struct BlockShare {
 
 // What a block keeps in its fast memory (a GPU's shared memory) from the start of a solve to its
 // end: the first `vectors` of the private vectors in order of use (resident.hpp), `stride` values
-// apart; behind them, perhaps, a copy of its part of p, and its share of the matrix. With halos of
-// blocks the exchanged vectors themselves are kept, `operand` values each: p, and one place that
-// the two scratch vectors share; and the list of `reads` packets. A matrix that is not kept may
-// come through rings, which are last.
+// apart, where it has no more rows than that; behind them, perhaps, a copy of its part of p, and
+// its share of the matrix. With halos of blocks the exchanged vectors themselves are kept,
+// `operand` values each: p, and one place that the two scratch vectors share; and the list of
+// `reads` packets. A matrix that is not kept may come through rings, which are last.
 struct Residency {
   std::int32_t vectors = 0;
   std::int32_t stride = 0;

@@ -87,7 +87,7 @@ class ConjugateGradient {
       if (quiet) books_.write(c_, monitor_, reporter_);
       s_.rho = s_.next;
     };
-    if (!c_.sum(sums, total, meanwhile)) return false;
+    if (!c_.sum(sums, total, meanwhile, v_.r, v_.s, m_.reads())) return false;
     alpha_ = static_cast<T>(s_.rho * c_.port().reciprocal(total[0]));
     found = Monitor::blind ||
             (total[0] > 0.0 && is_finite(total[0]) && is_finite(static_cast<double>(alpha_)));
@@ -118,7 +118,7 @@ class ConjugateGradient {
             s))
       return false;
     double total[2];
-    if (!c_.sum(sums, total)) return false;
+    if (!c_.sum(sums, total, [] {}, v_.p, v_.r, v_.x, m_.reads())) return false;
     const double rho = total[0];
     beta_ = fresh ? T{0} : static_cast<T>(rho * c_.port().reciprocal(s_.rho));
     quiet = !fresh &&
@@ -166,7 +166,7 @@ class ConjugateGradient {
           if (move) x[i] += alpha * before;
           return next;
         },
-        p, r, x);
+        p, r, x, m.reads());
   }
 
   Ctx& c_;

@@ -81,13 +81,12 @@ class Context {
   }
 
   // f(row, lane) for all my rows. `read...`, here and below: vectors that f reads at its row, which
-  // the engine may fetch ahead from far memory.
+  // the engine may fetch ahead from far memory; those of the first rows, `sum` fetches for it.
   template <class F, class... V>
   CPUFREE_KERNEL_FN void rows(F&& f, const V&... read) {
     if constexpr (!P::computes) return;
     parts([&](const Part& part, auto) {
       const std::int32_t shift = part.shift;
-      begin_ahead(part, read...);
       each(part, [&, shift](std::int32_t i, int lane) {
         go_on_ahead(part, i, read...);
         f(Row{i, i - shift}, lane);
@@ -107,7 +106,6 @@ class Context {
       if constexpr (!P::computes) {
         if (!boundary) return;
       }
-      begin_ahead(part, read...);
       each(part, [&](std::int32_t i, int lane) {
         go_on_ahead(part, i, read...);
         const Row row{i, i - shift};
@@ -169,7 +167,7 @@ class Context {
   }
 
   // Sums over all rows of all PEs. `push` and `pull` alternate. While the sums travel, one thread
-  // of the block calls meanwhile().
+  // of the block calls meanwhile(). `next...`: what the loop over rows after it reads.
   template <int K, class F>
   CPUFREE_KERNEL_FN void push(const Lanes<P> (&partial)[K], F&& meanwhile) {
     double sums[K];
@@ -178,8 +176,9 @@ class Context {
     if (port_.clerk()) meanwhile();
     port_.mark(Phase::vector);
   }
-  template <int K>
-  CPUFREE_KERNEL_FN bool pull(double (&total)[K]) {
+  template <int K, class... V>
+  CPUFREE_KERNEL_FN bool pull(double (&total)[K], const V&... next) {
+    begin_ahead(next...);
     port_.mark(Phase::vector);
     const bool here = reduction_.pull(total, notes_, gone_);
     port_.mark(Phase::reduction_wait);
@@ -194,12 +193,14 @@ class Context {
   CPUFREE_KERNEL_FN bool sum(const Lanes<P> (&partial)[K], double (&total)[K]) {
     return sum(partial, total, [] {});
   }
-  template <int K, class F>
-  CPUFREE_KERNEL_FN bool sum(const Lanes<P> (&partial)[K], double (&total)[K], F&& meanwhile) {
+  template <int K, class F, class... V>
+  CPUFREE_KERNEL_FN bool sum(const Lanes<P> (&partial)[K], double (&total)[K], F&& meanwhile,
+                             const V&... next) {
     double sums[K];
     for (int k = 0; k < K; ++k) sums[k] = partial[k].sum();
     const bool here = reduction_.sum(sums, total, notes_, gone_, [&] {
       if (port_.clerk()) meanwhile();
+      begin_ahead(next...);
       port_.mark(Phase::vector);
     });
     port_.mark(Phase::reduction_wait);
@@ -255,7 +256,7 @@ class Context {
   template <class X, class F, class... V>
   CPUFREE_KERNEL_FN void product(const Part& part, const X& x, F&& f, const V&... read) {
     const std::int32_t shift = part.shift;  // a copy: vectorisers do not trust references
-    begin_ahead(part, read...);
+    begin_ahead_of(part, read...);
     share_.matrix.multiply(port_, part.rows, x, [&, shift](std::int32_t i, int lane, T value) {
       go_on_ahead(part, i, read...);
       if constexpr (P::computes) f(Row{i, i - shift}, lane, value);
@@ -288,37 +289,40 @@ class Context {
     return here;
   }
 
-  // One thread has what the block reads of some vectors brought nearer, kAhead of the loop's rounds
-  // before it is read. Loops are too short on loads to keep far memory busy by themselves.
-  static constexpr std::int32_t kAhead = 8;
+  // Each thread has what it reads of some vectors brought nearer, kAhead of the loop's rounds
+  // before: loops are too short on loads to keep far memory busy by themselves. (One thread that
+  // did it for the block was the one that all waited for: 2400 cycles a round of 512 rows.)
+  static constexpr std::int32_t kAhead = 4;
   template <class... V>
-  CPUFREE_KERNEL_FN void begin_ahead(const Part& part, const V&... read) {
+  CPUFREE_KERNEL_FN void begin_ahead(const V&... read) {
+    if constexpr (P::computes && sizeof...(V) > 0 && FetchingPort<P>)
+      if (args.residency.look_ahead)
+        parts([&](const Part& part, auto) { begin_ahead_of(part, read...); });
+  }
+  template <class... V>
+  CPUFREE_KERNEL_FN void begin_ahead_of(const Part& part, const V&... read) {
     if constexpr (sizeof...(V) > 0 && FetchingPort<P>) {
-      if (!args.residency.look_ahead || port_.lane() != 0) return;
-      const std::int32_t count = part.rows.end - part.rows.begin;
-      const std::int32_t most = kAhead * port_.lanes();
-      if (count > 0) (fetch_ahead(read, part, part.rows.begin, count < most ? count : most), ...);
+      if (!args.residency.look_ahead) return;
+      std::int32_t i = part.rows.begin + port_.lane();
+      CPUFREE_ONE_COPY
+      for (std::int32_t k = 0; k < kAhead && i < part.rows.end; ++k, i += port_.lanes())
+        (fetch_ahead(read, part, i), ...);
     }
   }
   template <class... V>
   CPUFREE_KERNEL_FN void go_on_ahead(const Part& part, std::int32_t row, const V&... read) {
     if constexpr (sizeof...(V) > 0 && FetchingPort<P>) {
-      if (!args.residency.look_ahead || port_.lane() != 0) return;
+      if (!args.residency.look_ahead) return;
       const std::int32_t i = row + kAhead * port_.lanes();
-      const std::int32_t left = part.rows.end - i;
-      if (left > 0) (fetch_ahead(read, part, i, left < port_.lanes() ? left : port_.lanes()), ...);
+      if (i < part.rows.end) (fetch_ahead(read, part, i), ...);
     }
   }
   template <class U>
-  CPUFREE_KERNEL_FN void fetch_ahead(const Private<U>& v, const Part& part, std::int32_t i,
-                                     std::int32_t count) {
-    if (v.data == nullptr) return;
-    port_.fetch_ahead(v.data + (i - part.shift), static_cast<std::uint32_t>(count) * sizeof(U));
+  CPUFREE_KERNEL_FN void fetch_ahead(const Private<U>& v, const Part& part, std::int32_t i) {
+    if (v.data != nullptr) port_.fetch_ahead(v.data + (i - part.shift));
   }
-  CPUFREE_KERNEL_FN void fetch_ahead(const Ghosted<T>& v, const Part&, std::int32_t i,
-                                     std::int32_t count) {
-    if (v.own == nullptr)
-      port_.fetch_ahead(v.data + (i - v.first), static_cast<std::uint32_t>(count) * sizeof(T));
+  CPUFREE_KERNEL_FN void fetch_ahead(const Ghosted<T>& v, const Part&, std::int32_t i) {
+    if (v.own == nullptr) port_.fetch_ahead(v.data + (i - v.first));
   }
 
   // What my rows read of other blocks, from packets to behind my part of v. Each is fetched once,

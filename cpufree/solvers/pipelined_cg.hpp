@@ -94,7 +94,7 @@ class PipelinedCg {
       send_sums(step, quiet);
       if (!product()) return false;
       double total[kSums];
-      if (!c_.pull(total)) return false;
+      if (!c_.pull(total, v_.z, v_.s, v_.x, v_.r, v_.p)) return false;
       step = next_step(total[kGamma], total[kDelta],
                        [&](double x) { return c_.port().reciprocal(x); });
       quiet = !looked && step.found && books_.quiet(c_, monitor_, total[kSquare]);
@@ -266,7 +266,7 @@ class PipelinedCg {
       z[i] = next_z, s[i] = next_s, x[i] = next_x, r[i] = next_r, w[i] = next_w;
       p.keep(i, direction);
     };
-    c_.rows(step, z, s, x, r, w, n, p);
+    c_.rows(step, z, s, x, r, w, n, p, mr.reads());
   }
 
   // r = b - A x, and all that depends on r and p. alpha and beta go on by recurrence: locally

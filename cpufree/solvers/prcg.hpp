@@ -155,7 +155,7 @@ class PredictRecompute {
           r[i] = next_r;
           return next_p;
         },
-        p, x, r, s);
+        p, x, r, s, mr.reads());
   }
 
   // s = A p, M s, all sums, and the step that follows from them. `quiet`: the step before was. r .
@@ -182,7 +182,7 @@ class PredictRecompute {
     const auto meanwhile = [&] {
       if (quiet) books_.write(c_, monitor_, reporter_);
     };
-    if (!c_.sum(sums, total, meanwhile)) return false;
+    if (!c_.sum(sums, total, meanwhile, v_.p, v_.x, v_.r, v_.s, of_r.reads())) return false;
     take_step(total, c_.port().reciprocal(total[kMu]));
     return true;
   }

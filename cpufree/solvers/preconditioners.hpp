@@ -51,6 +51,7 @@ struct Chebyshev {
   CPUFREE_KERNEL_FN explicit Chebyshev(const BlockVectors<T>& v)
       : inverse_diagonal(v.inverse_diagonal), out(v.out), rest(v.rest) {}
 
+  CPUFREE_KERNEL_FN Private<T> reads() const { return out; }
   CPUFREE_KERNEL_FN void set_interval(double lambda_max, int steps) {
     const double high = 1.05 * lambda_max;
     const double low = lambda_max / 30.0;
@@ -106,6 +107,12 @@ struct ResidualImage {
       return m.of(i, r);
     else
       return u[i];
+  }
+  CPUFREE_KERNEL_FN auto reads() const {
+    if constexpr (M::pointwise)
+      return m.reads();
+    else
+      return u;
   }
 };
 

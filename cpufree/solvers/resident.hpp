@@ -40,15 +40,17 @@ CPUFREE_FN std::size_t resident_bytes(const Residency& r, std::size_t value_byte
          (r.matrix ? matrix : dictionary_bytes(r, value_bytes) + ring_bytes(r.ring));
 }
 
-// My block's view of the vectors: those that are resident begin in `fast`.
+// My block's view of the vectors: those that are resident begin in `fast`. A block with more rows
+// than there is room for (Residency::stride) has none there.
 template <class T, class M>
 CPUFREE_FN BlockVectors<T> block_vectors(const SolveArgs<M>& args, const BlockShare<M>& share,
                                          std::byte* fast) {
   int count = 0;
+  const bool fits = share.rows() <= args.residency.stride;
   const auto place = [&](auto* all, auto& mine) {
     if (all == nullptr) return;
     using V = decltype(mine.data);
-    if (count < args.residency.vectors)
+    if (fits && count < args.residency.vectors)
       mine.data =
           reinterpret_cast<V>(fast) + static_cast<std::int64_t>(count) * args.residency.stride;
     else
@@ -66,7 +68,7 @@ CPUFREE_FN BlockVectors<T> block_vectors(const SolveArgs<M>& args, const BlockSh
   private_alone.vectors = kept.vectors, private_alone.stride = kept.stride;
   T* const own = reinterpret_cast<T*>(fast + resident_vector_bytes(private_alone, sizeof(T)));
   if (!args.block_halos) {
-    mine.p = {v.p, args.halo[0], kept.direction ? own : nullptr, 0};
+    mine.p = {v.p, args.halo[0], fits && kept.direction ? own : nullptr, 0};
     for (int k = 0; k < 2; ++k) mine.scratch[k] = {v.scratch[k], args.halo[1 + k], nullptr, 0};
     return mine;
   }

@@ -91,6 +91,7 @@ class Rig {
   }
 
   SolveParams params;
+  bool look_ahead = false;
   bool by_library = false;  // sums over PEs are a library's; PEs are of one node
   Outcome outcome;
   std::vector<Split> splits;  // of all blocks
@@ -124,12 +125,14 @@ class Rig {
     for (int pe = 0; pe < pes_; ++pe) {
       std::memset(heaps_->base(pe), 0, heaps_->bytes());
       data(pe).args.params = params;
+      data(pe).args.residency.look_ahead = look_ahead;
       data(pe).args.outcome = &outcome;
       data(pe).args.history = history_.data();
       data(pe).args.splits = splits.data() + pe * blocks_;
     }
   }
   const SolveArgs<Format>& args(int pe) const { return data(pe).args; }
+  int pes() const { return pes_; }
   std::byte* const* heaps() const { return heaps_->bases(); }
 
   const cpu_fibers::Machine& machine() const { return *machine_; }

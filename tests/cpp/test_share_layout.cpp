@@ -219,6 +219,60 @@ TEST(what_is_not_kept_passes_where_something_is) {
   CHECK(!choose_residency(shares, wanted, 90'000, -1).residency.ring.passing);
 }
 
+TEST(one_block_of_32_may_have_no_room_for_its_vectors) {
+  std::vector<ShareSize> shares(63, {1000, {90000, 32, 0, 0, 0}, 0, 12, 2688});
+  shares[5].rows = 2000;
+  const auto kept = [&] { return choose_residency(shares, {4, false, 8}, 12'000, -1).residency; };
+  CHECK_EQ(kept().vectors, 1);
+  CHECK_EQ(kept().stride, 1000);
+  shares[7].rows = 1500;
+  CHECK_EQ(kept().vectors, 1);  // two of 63 have more than 1000
+  CHECK_EQ(kept().stride, 1500);
+  shares.emplace_back(shares[0]);  // 64
+  CHECK_EQ(kept().stride, 1000);
+  shares[9].rows = 1500;
+  CHECK_EQ(kept().stride, 1500);
+}
+
+TEST(no_more_than_one_vector_leaves_the_largest_block_out) {
+  std::vector<ShareSize> shares(64, {1000, {90000, 32, 0, 0, 0}, 0, 12, 2688});
+  shares[5].rows = 4000;
+  const Residency kept = choose_residency(shares, {4, false, 8}, 30'000, -1).residency;
+  CHECK_EQ(kept.vectors, 1);
+  CHECK_EQ(kept.stride, 1000);
+}
+
+TEST(all_blocks_keep_what_all_have_room_for) {
+  std::vector<ShareSize> shares(64, {1000, {90000, 32, 0, 0, 0}, 0, 12, 2688});
+  shares[5].rows = 1200;
+  const Residency kept = choose_residency(shares, {4, false, 8}, 20'000, -1).residency;
+  CHECK_EQ(kept.vectors, 2);
+  CHECK_EQ(kept.stride, 1200);
+}
+
+TEST(vectors_that_are_read_from_far_memory_are_fetched_ahead) {
+  const std::vector<ShareSize> shares{{4000, {90000, 32, 0, 0, 0}, 0, 12, 2688}};
+  Wanted wanted{4, false, 8};
+  wanted.matrix_bytes = kCachedBytes - 30e6, wanted.vector_bytes = 11e6;
+  const auto look_ahead = [&](std::size_t limit) {
+    return choose_residency(shares, wanted, limit, -1).residency.look_ahead;
+  };
+  CHECK(look_ahead(70'000));    // two vectors and p are not on chip
+  CHECK(!look_ahead(130'000));  // p alone is not: the second cache has it, and most of the matrix
+  CHECK(!look_ahead(200'000));  // all are
+  wanted.matrix_bytes = 2 * kCachedBytes;
+  CHECK(look_ahead(130'000));
+  CHECK(!look_ahead(200'000));
+  CHECK(look_ahead(1000));  // none of them is on chip
+}
+
+TEST(vectors_of_few_rounds_are_not_fetched_ahead) {
+  const std::vector<ShareSize> shares{{1000, {90000, 32, 0, 0, 0}, 0, 12, 2688}};
+  Wanted wanted{4, false, 8};
+  wanted.matrix_bytes = 2 * kCachedBytes, wanted.vector_bytes = 11e6;
+  CHECK(!choose_residency(shares, wanted, 1000, -1).residency.look_ahead);
+}
+
 TEST(so_many_of_256_copies_are_kept) {
   for (const std::int32_t kept : {0, 1, 40, 255, 256}) {
     const RingShape ring{2, 2688, 12, true, kept};

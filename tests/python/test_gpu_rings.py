@@ -86,6 +86,26 @@ def test_columns_in_runs_give_the_bits_of_columns_one_by_one(
     assert true_residual(A, solve(coded, b, method, "none")["x"], b) <= 1.001e-9
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_a_block_of_many_rows_has_its_vectors_in_memory_and_the_others_on_chip(method: str) -> None:
+    grid = cpufree.generate.poisson3d(81, 81, 81)
+    A = sp.csr_array(sp.block_diag([3.0 * sp.eye_array(31000), grid @ grid]))
+    matrix, b = as_csr(A), rhs(A)
+    arrays = matrix.indptr, matrix.indices, matrix.data, None, None
+    options = {"rtol": 0.0, "maxiter": 20}
+
+    def outcome(residency: int) -> tuple[bytes, int]:
+        chosen = {"residency": residency, "ring": 0, "halo": 1}
+        system = core.load().System(*arrays, 1, 32, "cuda_p2p", NUMBERS[:1], chosen)
+        found = solve(system, b, method, "jacobi", **options)
+        return found["x"].tobytes(), system.plan()["resident_vectors"]
+
+    kept, vectors = outcome(1)
+    # The first block has 1.7 times the rows of the others: too many for a vector on chip.
+    assert vectors == 1
+    assert kept == outcome(0)[0]
+
+
 @on_all_counts
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("compress", [-1, 0], ids=["coded", "as they are"])

@@ -79,14 +79,4 @@ __device__ inline void await_phase(std::uint64_t* barrier, std::uint32_t parity)
   __trap();
 }
 
-// Has bytes of device memory brought into the second cache; of any other memory, nothing. Lines of
-// 16 bytes, all of them that the bytes touch.
-__device__ inline void fetch_to_cache(const void* from, std::uint32_t bytes) {
-  if (!__isGlobal(from)) return;
-  const std::uint64_t begin = __cvta_generic_to_global(from) & ~std::uint64_t{15};
-  const std::uint64_t end = __cvta_generic_to_global(from) + bytes;
-  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(begin),
-               "r"(static_cast<std::uint32_t>((end - begin) & ~std::uint64_t{15})));
-}
-
 }  // namespace cpufree::cuda_p2p

@@ -87,6 +87,10 @@ class Port : public Unstudied {
   __device__ static void await_copies() {
     await_copy_groups<N>();
   }
+  // Brings the line into the second cache; of any memory but the device's, nothing.
+  __device__ static void fetch_ahead(const void* from) {
+    asm volatile("prefetch.L2 [%0];" ::"l"(from));
+  }
   template <class T>
   __device__ static T* in_memory(T* values) {
     __builtin_assume(__isGlobal(values));
@@ -385,9 +389,6 @@ class StreamingPort : public Port {
   }
   __device__ static void bulk_wait(std::uint64_t* barrier, std::uint32_t parity) {
     await_phase(barrier, parity);
-  }
-  __device__ static void fetch_ahead(const void* from, std::uint32_t bytes) {
-    fetch_to_cache(from, bytes);
   }
   template <class T>
   __device__ static FastArray<T> in_fast_memory(const T* array) {
