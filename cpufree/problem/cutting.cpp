@@ -33,8 +33,7 @@ std::vector<std::int32_t> in_sequence(const LocalSystem<T>& local,
 template <class T>
 std::int32_t between_nodes(const LocalSystem<T>& local, const std::vector<std::int32_t>& rows,
                            std::int32_t cut) {
-  constexpr std::int32_t kFar =
-      6;  // nodes have few unknowns; rows of dense blocks have no such place
+  constexpr std::int32_t kFar = 6;  // nodes have few rows; those of a dense block are all alike
   const auto end = static_cast<std::int32_t>(rows.size());
   const auto is_between = [&](std::int32_t k) {
     return k == 0 || k == end || !same_columns(local, rows[at(k - 1)], rows[at(k)]);
