@@ -221,7 +221,7 @@ void fill_warp_slices(const ShareSource<T>& source, const WarpSliceShape& shape,
                       std::size_t end, std::byte* to) {
   if (first == end) return;
   const std::int64_t origin = shape.slice[first].first;
-  std::memset(to, 0, at((shape.end_of(end - 1) - origin) * kSliceUnit));
+  std::fill_n(to, (shape.end_of(end - 1) - origin) * kSliceUnit, std::byte{0});
   Dictionary<T> dictionary(shape.dictionary);
   for (std::size_t s = first; s < end; ++s) {
     const WarpSlice& slice = shape.slice[s];
