@@ -10,6 +10,7 @@
 #include "cpufree/base/index.hpp"
 #include "cpufree/base/parallel.hpp"
 #include "cpufree/problem/interior_order.hpp"
+#include "cpufree/problem/row_graph.hpp"
 #include "cpufree/problem/slice_width.hpp"
 
 namespace cpufree {
@@ -25,16 +26,6 @@ constexpr std::int64_t kWorth = 96;
 // kLongRowLanes.
 using Entries = std::array<std::int64_t, 4>;
 
-// Whether a row has the columns of the one before.
-template <class T>
-bool is_of_node_before(const LocalSystem<T>& local, std::int32_t row) {
-  const auto columns = [&](std::int32_t i) {
-    const std::size_t begin = at(local.row_ptr[at(i)]);
-    return std::span(local.col).subspan(begin, at(local.row_ptr[at(i) + 1]) - begin);
-  };
-  return std::ranges::equal(columns(row - 1), columns(row));
-}
-
 // Where windows begin, and the last one ends: some `window` rows apart, and not within a node's.
 template <class T>
 std::vector<std::int32_t> windows_of(const LocalSystem<T>& local, std::int32_t window) {
@@ -42,8 +33,8 @@ std::vector<std::int32_t> windows_of(const LocalSystem<T>& local, std::int32_t w
   std::vector<std::int32_t> begins{0};
   for (std::int64_t end = window; end < local.interior; end += window) {
     auto begin = static_cast<std::int32_t>(end);
-    for (int k = 1; k < kMostOfNode && begin < local.interior && is_of_node_before(local, begin);
-         ++k)
+    for (int k = 1;
+         k < kMostOfNode && begin < local.interior && same_columns(local, begin - 1, begin); ++k)
       ++begin;
     if (begin > begins.back() && begin < local.interior) begins.push_back(begin);
   }

@@ -16,8 +16,9 @@ namespace cpufree {
 // what rows take whatever their length, vectors and the turn of a slice, as clocks of blocks on one
 // H200 have it. (Hook_1498, Geo_1438 and Bump_2911 begin and end with thousands of rows of one
 // entry: with fewer bytes for a row, the blocks that have them are the last ones to be done. By
-// their clocks these would have 320, 320 and 395, Flan_1565 330; to take more than that makes no
-// more than two blocks of 132 lighter.) The weight by which rows are shared among blocks and PEs.
+// their clocks these would have 320, 320 and 395, Flan_1565 330. With 384 instead of 288 Bump_2911
+// and Hook_1498 take 1 to 2 % less, audikw_1 and Flan_1565 1 % more.) The weight by which rows are
+// shared among blocks and PEs.
 constexpr std::int64_t row_weight(std::int64_t nnz) { return 12 * nnz + 384; }
 
 // Splits `rows` into `parts` contiguous ranges of about equal weight. `row_ptr` is indexed by row.

@@ -160,10 +160,11 @@ constexpr std::size_t kRoomBesideCodes = 185'000;
 // Rows of a block from which on it pays to fetch vectors ahead: several rounds of its threads.
 constexpr std::int32_t kLongVectors = 2048;
 
-// Whether vectors are read from far memory often enough to be fetched ahead: from the second cache,
-// where they are otherwise, that is one more thing to do (ecology2, 41 MB in all: 20.0 us an
-// iteration of prcg without, 22.4 with it; tmt_sym, 58 MB: 27.7 and 29.4; G3_circuit, 113 MB: 66.6
-// and 64.8; poisson3d of 128^3 rows, 103 MB: 84.2 and 76.7; one H200).
+// Whether vectors are read from far memory often enough to be fetched ahead, where the largest
+// block has so many rows: from the second cache, where they are otherwise, that is one more thing
+// to do (ecology2, 41 MB in all: 20.0 us an iteration of prcg without, 22.4 with it; tmt_sym, 58
+// MB: 27.7 and 29.4; G3_circuit, 113 MB: 66.6 and 64.8; poisson3d of 128^3 rows, 103 MB: 84.2
+// and 76.7; one H200).
 bool pays_to_look_ahead(const Residency& kept, const Wanted& wanted, std::int32_t rows) {
   const int far = wanted.vectors - kept.vectors + (kept.direction ? 0 : 1);
   return rows >= kLongVectors && far > 0 &&

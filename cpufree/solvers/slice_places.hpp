@@ -1,6 +1,7 @@
 // Which entries of a matrix lie where in a slice, and the bytes that they take (host code).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 
