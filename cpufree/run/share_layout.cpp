@@ -13,6 +13,16 @@ namespace {
 // coalesced loads.
 constexpr std::int64_t kAlignment = 32;
 
+// Rows of a block with packets are sorted by length, and a block has few turns of its warps for
+// long and short ones to even out. One with more rows than threads has warps with twice the work of
+// others, if 32 rows go to each at a time; of eight at a time that four lanes share, all have about
+// the same. What is lost is in loops over vectors, which leave three threads of four idle: much
+// where blocks work in place and have thousands of rows (audikw_1: 246 us an iteration of prcg, 267
+// with eight rows), little here (bmwcra_1: 47.0 and 40.9, with 16 rows 44.0; crankseg_2: 47.8 and
+// 39.6, with 16 rows 46.1; one H200). With no more rows than threads nothing is gained, either
+// (crankseg_1: 31.7 and 32.6).
+constexpr std::int32_t kThinWithPackets = 2;
+
 std::int64_t align(std::int64_t count) {
   return (count + kAlignment - 1) / kAlignment * kAlignment;
 }
@@ -68,6 +78,8 @@ std::vector<PeLayout> lay_out_shares(const HaloPlan<T>& plan,
         const auto& ptr = source.local.row_ptr;
         SpreadRows shared = spread_rows(range, ptr[at(range.end)] - ptr[at(range.begin)],
                                         options.threads, options.spread);
+        if (options.block_halos && share.plan.rows() > options.threads)
+          shared.thin = std::min(shared.spread, kThinWithPackets);
         if (shared.spread > 0) shared.run = usual_run(source, range);
         return shared;
       };

@@ -98,6 +98,23 @@ TEST(warps_take_fewer_rows_at_a_time_where_there_are_few) {
   CHECK_EQ(spread_rows({0, 9000}, 9000 * 200, 512, -1).thin, 0);
 }
 
+TEST(warps_take_eight_rows_at_a_time_where_blocks_with_packets_have_more_than_threads) {
+  const auto a = irregular(900, 90);
+  for (const bool packets : {false, true})
+    for (const int threads : {64, 1024}) {
+      auto plan = make_halo_plan(a.view(), random_partition(a.n(), 1, 2), {}, 1);
+      auto plans = packets ? make_block_halos(plan, {}, 4)->plans : make_block_plans(plan, 4, 1);
+      for (const std::int32_t spread : {1, 2, 3})
+        for (const PeLayout& pe : lay_out_shares(plan, plans, {packets, {}, spread, threads}))
+          for (const ShareLayout& share : pe.shares) {
+            const std::int32_t least = packets && threads == 64 ? std::min(spread, 2) : 0;
+            const std::int32_t most = packets && threads == 64 ? least : spread;
+            for (const SpreadRows& rows : {share.interior, share.boundary})
+              CHECK(rows.thin >= least && rows.thin <= most);
+          }
+    }
+}
+
 TEST(each_range_of_a_share_is_spread_by_itself) {
   const auto a = irregular(900, 90);
   const auto plan = make_halo_plan(a.view(), random_partition(a.n(), 2, 2), {}, 2);
