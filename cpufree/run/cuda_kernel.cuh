@@ -43,12 +43,18 @@ CudaKernels cuda_kernels() {
   const CudaKernelPair runs = {
       reinterpret_cast<const void*>(solve<Algorithm, M, T, RunsPort>),
       reinterpret_cast<const void*>(solve<Algorithm, M, T, StreamingRunsPort>)};
-  if constexpr (!M::pointwise || (kFewKernels && !std::is_same_v<M, Identity<double>>))
+  if constexpr (kFewKernels && !std::is_same_v<M, Identity<double>>) {
     return for_any_code(runs);
-  else
-    return {{reinterpret_cast<const void*>(solve<Algorithm, M, T, cuda_p2p::Port>),
-             reinterpret_cast<const void*>(solve<Algorithm, M, T, StreamingPort>)},
-            runs};
+  } else {
+    const void* const on_chip = reinterpret_cast<const void*>(solve<Algorithm, M, T, OnChipPort>);
+    if constexpr (!M::pointwise)
+      return for_any_code(runs, on_chip);
+    else
+      return {{reinterpret_cast<const void*>(solve<Algorithm, M, T, cuda_p2p::Port>),
+               reinterpret_cast<const void*>(solve<Algorithm, M, T, StreamingPort>)},
+              runs,
+              on_chip};
+  }
 }
 
 // What does not compute does not stream. Studies tell of where time goes, and make do with the
@@ -57,10 +63,12 @@ template <Study S, template <class, class> class Algorithm>
 CudaKernels cuda_study_kernels() {
   using M = Identity<double>;
   using cuda_p2p::RunsPort;
-  using Streaming =
-      std::conditional_t<S == Study::no_compute, RunsPort, cuda_p2p::StreamingRunsPort>;
+  constexpr bool computes = S != Study::no_compute;
+  using Streaming = std::conditional_t<computes, cuda_p2p::StreamingRunsPort, RunsPort>;
+  using OnChip = std::conditional_t<computes, cuda_p2p::OnChipPort, RunsPort>;
   return for_any_code({reinterpret_cast<const void*>(study<S, Algorithm, M, double, RunsPort>),
-                       reinterpret_cast<const void*>(study<S, Algorithm, M, double, Streaming>)});
+                       reinterpret_cast<const void*>(study<S, Algorithm, M, double, Streaming>)},
+                      reinterpret_cast<const void*>(study<S, Algorithm, M, double, OnChip>));
 }
 
 }  // namespace cpufree

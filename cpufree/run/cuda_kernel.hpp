@@ -17,8 +17,11 @@ struct CudaKernelPair {
 struct CudaKernels {
   CudaKernelPair singles;
   CudaKernelPair runs;
+  const void* on_chip = nullptr;  // for simple shares on chip (OnChipPort); may be missing
 };
-inline CudaKernels for_any_code(const CudaKernelPair& kernels) { return {kernels, kernels}; }
+inline CudaKernels for_any_code(const CudaKernelPair& kernels, const void* on_chip = nullptr) {
+  return {kernels, kernels, on_chip};
+}
 
 // Those of `Algorithm` with the preconditioner M for values of type T; their parameters are a
 // cuda_p2p::Shared and a SolveArgs<WarpSlices<T>>, by value. Each pair is instantiated in a file of

@@ -49,8 +49,7 @@ Wanted CudaSystem<T>::wanted(const SolveSpec& spec) const {
     wanted.kept = keep_;
   else if (far || (spread_ && bytes_of_pe_ > kLeastKeptOf))
     wanted.kept = static_cast<std::int32_t>(256.0 * kKeptBytes / bytes_of_pe_);
-  std::int64_t rows = 0, entries = 0;
-  for (const PlanReport::Pe& pe : report_.pes) rows += pe.rows, entries += pe.nnz;
+  const auto [rows, entries] = matrix_size();
   wanted.vector_bytes = static_cast<double>(rows) / own_.all * sizeof(T);
   const bool coded =
       std::ranges::any_of(sizes_, [](const ShareSize& share) { return share.matrix.values > 0; });
@@ -77,16 +76,20 @@ auto CudaSystem<T>::choice_for(const SolveSpec& spec) -> const Choice& {
       std::ranges::any_of(sizes_, [](const ShareSize& share) { return share.matrix.runs; });
   const CudaKernels all = kernels_of(spec);
   const CudaKernelPair& kernels = runs ? all.runs : all.singles;
+  const bool simple = on_chip_ && all.on_chip != nullptr;
   std::size_t limit = std::min(fast_memory_limit(kernels.plain, devices_, blocks_),
                                fast_memory_limit(kernels.streaming, devices_, blocks_));
+  if (simple) limit = std::min(limit, fast_memory_limit(all.on_chip, devices_, blocks_));
   if (team_) limit = least(*team_, "memory on chip", limit);
-  const FastMemory fast =
-      choose_residency(sizes_, wanted(spec), limit, spread_ ? 1 : residency_mode_);
+  const Wanted all_wanted = wanted(spec);
+  FastMemory fast = choose_residency(sizes_, all_wanted, limit, residency_mode_);
+  const bool on_chip = simple && keeps_operands(fast.residency, all_wanted);
+  if (spread_ && !on_chip) fast = choose_residency(sizes_, all_wanted, limit, 1);
   const bool streams = fast.residency.ring.slots > 0;
-  require(streams || !spread_,
+  require(streams || !spread_ || on_chip,
           "this GPU has too little shared memory for rows that threads share: "
           "set spread to 0, or use fewer threads");
-  choice.kernel.function = streams ? kernels.streaming : kernels.plain;
+  choice.kernel.function = streams ? kernels.streaming : on_chip ? all.on_chip : kernels.plain;
   choice.residency = fast.residency;
   choice.kernel.dynamic_bytes = fast.bytes;
   device_->runner.load(choice.kernel);  // occupancy depends on the shared memory allowed there

@@ -136,6 +136,28 @@ class CudaSystem final : public System<T> {
   std::vector<PeLayout> spread(std::vector<PeLayout> layouts, const HaloPlan<T>& plan,
                                const std::vector<std::vector<BlockPlan>>& plans,
                                LayoutOptions options, const SystemSpec& spec);
+  // Layouts for kernels of simple shares on chip alone, and what the busiest warp sums.
+  struct OnChip {
+    std::vector<PeLayout> layouts;
+    std::int32_t busiest = 0;
+    std::int32_t spread = 0;
+  };
+  std::optional<OnChip> lay_out_on_chip(const HaloPlan<T>& plan,
+                                        const std::vector<std::vector<BlockPlan>>& plans,
+                                        const SystemSpec& spec);
+  std::vector<PeLayout> take(OnChip simple);
+  struct MatrixSize {
+    std::int64_t rows = 0, entries = 0;
+  };
+  MatrixSize matrix_size() const {
+    MatrixSize all;
+    for (const PlanReport::Pe& pe : report_.pes) all.rows += pe.rows, all.entries += pe.nnz;
+    return all;
+  }
+  bool has_on_chip_kernels() const;
+  bool may_stay_on_chip() const;
+  bool stays_on_chip(const std::vector<ShareSize>& sizes, bool operands = false) const;
+  std::int32_t busiest_of(const std::vector<PeLayout>& layouts) const;
   void build(HaloPlan<T>& plan, std::span<const std::int32_t> order, const SystemSpec& spec);
   void upload(HaloPlan<T>& plan, const std::vector<PeLayout>& layouts, const Sharing& sharing,
               const SystemSpec& spec);
@@ -190,7 +212,8 @@ class CudaSystem final : public System<T> {
   int residency_mode_ = -1;
   int ring_slots_ = -1;
   int keep_ = -1;
-  bool spread_ = false;  // lanes share rows: then the matrix comes through rings
+  bool spread_ = false;   // lanes share rows: the matrix comes through rings, or stays on chip
+  bool on_chip_ = false;  // where it does, kernels for simple shares on chip alone read it
   bool block_halos_ = false;
   PlanReport report_;
   double lambda_bound_ = 0.0;

@@ -63,10 +63,12 @@ std::optional<std::vector<PeLayout>> CudaSystem<T>::lay_out_again() {
     for (const ShareLayout& share : layout.shares) of_pe.push_back(share.plan);
   }
   const bool spread = std::exchange(spread_, false);
+  const bool on_chip = std::exchange(on_chip_, false);
   auto layouts = lay_out(kept_->plan, std::move(plans), kept_->spec);
-  bool fits = spread_ == spread && same_places(layouts, kept_->layouts);
+  bool fits = spread_ == spread && on_chip_ == on_chip && same_places(layouts, kept_->layouts);
   if (team_) fits = least(*team_, "values that fit", fits ? 1 : 0) == 1;
   spread_ = spread;
+  on_chip_ = on_chip;
   if (!fits) return {};
   return layouts;
 }

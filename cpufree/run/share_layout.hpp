@@ -71,6 +71,10 @@ std::vector<PeLayout> lay_out_shares(const HaloPlan<T>& plan,
                                      std::vector<std::vector<BlockPlan>> plans,
                                      const LayoutOptions& options = {});
 
+// What the busiest warp of all blocks, of so many threads, sums in a product: entries of its lanes,
+// padding included, and as many as it could sum while it begins a slice or a tail.
+std::int64_t busiest_warp(const std::vector<PeLayout>& layouts, int threads);
+
 // What the entries of a share are made from. `columns` is where its BlockColumns are to live.
 template <class T>
 ShareSource<T> source_of(const LocalSystem<T>& local, const PeLayout& layout,
@@ -103,6 +107,8 @@ struct ShareSize {
 // Of all blocks of all PEs.
 template <class T>
 std::vector<ShareSize> sizes_of(const std::vector<PeLayout>& layouts);
+// Whether all shares are simple ones (Simple), values as they are.
+bool all_simple(const std::vector<ShareSize>& shares);
 // Most rows of a block.
 std::int32_t most_rows(const std::vector<ShareSize>& shares);
 
@@ -127,6 +133,11 @@ struct Wanted {
   std::int32_t kept = 0;  // where all vectors stay on chip; the rest is then passing
   double matrix_bytes = 0.0, vector_bytes = 0.0;  // of a PE, of one of its vectors
 };
+
+// Whether matrix and operands, too, stay on chip.
+inline bool keeps_operands(const Residency& kept, const Wanted& wanted) {
+  return kept.matrix && (kept.scratch || !wanted.scratch);
+}
 
 // All vectors, p (a copy, or itself) and the matrix if the shares of all blocks fit into `limit`
 // bytes, if need be without the scratch vector, or without b; else rings, and as many vectors as

@@ -167,8 +167,8 @@ void check(const SystemSpec& spec) {
               " (2^spread threads share one), or be -1 (automatic), not " +
               std::to_string(spec.spread));
   require(spec.spread <= 0 || (spec.residency != 0 && spec.ring != 0 && spec.ring != 1),
-          "threads share rows of matrices that come through rings: leave out spread, or ring and "
-          "residency");
+          "threads share rows of matrices that stay on chip or come through rings: leave out "
+          "spread, or ring and residency");
   require(spec.residency >= -1 && spec.residency <= 1,
           "residency must be 0 (none), 1 (vectors) or -1 (automatic), not " +
               std::to_string(spec.residency));

@@ -128,7 +128,7 @@ class Context {
   // rows are multiplied while ghosts may still be under way.
   template <class F, class... V>
   CPUFREE_KERNEL_FN bool multiply(const Ghosted<T>& v, F&& f, const V&... read) {
-    return multiply_by(v, [](const auto& x) { return x; }, f, read...);
+    return multiply_by(v, on_chip(v.data), [](const auto& x) { return x; }, f, read...);
   }
   // The same for products that are rare: where kernels are long, in a code that is short rather
   // than fast.
@@ -137,7 +137,7 @@ class Context {
     if constexpr (kFastMemory && !reads_runs<P>)
       return multiply(v, f);
     else
-      return multiply_by(v, [](const auto& x) { return Rarely{x}; }, f);
+      return multiply_by(v, v.data, [](const auto& x) { return Rarely{x}; }, f);
   }
 
   // `exchange` of one of two scratch vectors, taken in turn: between two exchanges of the same one
@@ -214,6 +214,12 @@ class Context {
     std::int32_t shift;
     bool boundary;
   };
+  template <class U>
+  CPUFREE_KERNEL_FN U* on_chip(U* array) {
+    if constexpr (on_chip_alone<P>) return port_.on_chip(array);
+    return array;
+  }
+  CPUFREE_KERNEL_FN bool block_halos() const { return on_chip_alone<P> || args.block_halos; }
   CPUFREE_KERNEL_FN Part boundary() const { return {share_.boundary, share_.boundary_shift, true}; }
   CPUFREE_KERNEL_FN Part interior() const {
     return {share_.interior, share_.interior_shift, false};
@@ -263,13 +269,14 @@ class Context {
     });
   }
 
-  // `as`: makes of an operand the one that the format is given.
+  // `data`: v's; `as`: makes of an operand the one that the format is given.
   template <class As, class F, class... V>
-  CPUFREE_KERNEL_FN bool multiply_by(const Ghosted<T>& v, As&& as, F&& f, const V&... read) {
+  CPUFREE_KERNEL_FN bool multiply_by(const Ghosted<T>& v, const T* data, As&& as, F&& f,
+                                     const V&... read) {
     port_.mark(Phase::vector);
     if (!arrivals_.wait_local()) return false;
-    const auto plain = as(Operand<T>{v.data});
-    const bool collects = args.block_halos;
+    const auto plain = as(Operand<T>{data});
+    const bool collects = block_halos();
     const bool packets = v.halo != nullptr && !collects;
     const auto any = as(PacketOperandOf<P, T>{port_, v.data, v.halo, args.source, args.rows,
                                               arrivals_.epoch(), gone_});
@@ -360,7 +367,7 @@ class Context {
   }
 
   CPUFREE_KERNEL_FN void send(const Ghosted<T>& v, Row row, T value) {
-    if (args.block_halos)
+    if (block_halos())
       port_.put_packet(v.halo + (share_.first_packet + row.i - share_.boundary.begin), port_.pe(),
                        static_cast<double>(value), make_tag(arrivals_.epoch(), 0U));
     if (row.i >= share_.remote_end || !P::communicates) return;

@@ -42,6 +42,12 @@ inline constexpr bool reads_runs = [] {
     return true;
 }();
 
+// Whether kernels of a port are for simple shares (Simple) alone, values as they are, that stay on
+// chip with all operands but those of rare products, of blocks that read of one another what
+// packets bring. Lanes may share rows.
+template <class P>
+inline constexpr bool on_chip_alone = requires { P::on_chip_alone; };
+
 // f(the entries of a row in the chunk that begins at `at`). `numbers`: values are numbers in the
 // dictionary.
 template <class T, Told kTold, class D, class F>

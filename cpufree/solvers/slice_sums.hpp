@@ -117,6 +117,23 @@ struct SliceSums {
       return sum;
     }
   }
+
+  // The entries of a slice, `width` of each lane, chunk by chunk, as AnyEntries gives them.
+  // go_on(at, end): all that was to
+  // be read of the chunk at `at` has been; where the next one is, if that was not the end.
+  template <class E, class X, class F>
+  CPUFREE_KERNEL_FN static T any_sum(const E& entries, const std::byte* at, int width, X&& x,
+                                     F&& go_on) {
+    T sum = 0;
+    CPUFREE_ONE_COPY
+    for (int left = width;;) {
+      const int n = left < entries.width() ? left : entries.width();
+      sum = entries.chunk(at, n, x, sum);
+      left -= n;
+      at = go_on(at, left == 0);
+      if (left == 0) return sum;
+    }
+  }
 };
 
 }  // namespace cpufree

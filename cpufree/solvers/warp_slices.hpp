@@ -16,8 +16,8 @@
 // Long rows are better shared among 2^s neighbouring lanes (`spread` s): these read neighbouring
 // entries of a row at a time, whose columns, and so operands, lie side by side. A slice then has
 // 32 / 2^s rows, entry k of a row belongs to lane k mod 2^s of its lanes, or to lane k / 3 mod 2^s
-// where rows come in runs, and what is said of a slice's rows below is said of its lanes. Engines
-// with rings alone read such slices.
+// where rows come in runs, and what is said of a slice's rows below is said of its lanes. Such
+// slices come through rings, or stay on chip.
 //
 // Order of summation of a lane: its entries within the slice in the order of the columns, one after
 // the other; then its tail, entry k by lane k mod 32, lanes by halves. The lanes of a row are
@@ -37,12 +37,12 @@
 #include "cpufree/solvers/slice_entries.hpp"
 #include "cpufree/solvers/slice_ring.hpp"
 #include "cpufree/solvers/slice_sums.hpp"
+#include "cpufree/solvers/slice_turns.hpp"
 
 namespace cpufree {
 
 inline constexpr std::int64_t kSliceUnit = 128;  // bytes: slices and chunks begin at multiples
 inline constexpr std::size_t kMostValues = 256;  // of a dictionary
-inline constexpr std::int32_t kMostSpread = 5;   // 32 lanes for a row
 
 // A slice: its chunks begin at `first` units of the share's bytes. A chunk holds kChunkWidth
 // entries of each row, the last one what is left, n: 32 n columns, then 32 n values. Plain: entry k
@@ -102,26 +102,15 @@ struct WarpSlices {
   Simple simple = Simple::no;  // size's, on chip: there a slice's head is not worth prefetching
   SliceRing ring = {};
 
-  // Rows [begin, end), 2^spread lanes for each in slices, the first of which is `start`. A warp
-  // takes 32 / 2^thin rows at a time, the slices of which it sums one after the other; `thin`, at
-  // most `spread`, is not 0 where a block has fewer rows than threads.
-  struct Rows {
-    std::int32_t begin = 0;
-    std::int32_t end = 0;
-    std::int32_t start = 0;
-    std::int32_t spread = 0;
-    std::int32_t thin = 0;
-  };
+  using Rows = SliceRows;
 
   // Calls f(row, lane) for all rows of the range, each from the thread that gets its product.
   template <class P, class F>
   CPUFREE_KERNEL_FN static void each(P& port, const Rows& rows, F&& f) {
-    if constexpr (!BulkPort<P>) {
+    if constexpr (!BulkPort<P> && !on_chip_alone<P>) {
       for_each(port, rows.begin, rows.end, f);
     } else {
-      const Turn my(port, rows);
-      for (std::int32_t row = my.row; row < rows.end; row += my.step)
-        if (my.first) f(row, 0);
+      each_thin(port, rows, f);
     }
   }
 
@@ -132,6 +121,7 @@ struct WarpSlices {
   template <class P, class X, class F>
   CPUFREE_KERNEL_FN void multiply(P& port, const Rows& rows, X&& x, F&& f) const {
     if constexpr (BulkPort<P>) return multiply_streamed(port, rows, x, f);
+    if constexpr (on_chip_alone<P>) return multiply_on_chip(port, rows, x, f);
     const int lane = port.lane() % kWarp;
     const int warps = port.lanes() / kWarp;
     std::int32_t row = rows.begin + port.lane();
@@ -211,17 +201,6 @@ struct WarpSlices {
  private:
   using Sums = SliceSums<T>;
 
-  // A thread's rows of a range, and whether they are its own, or of the lane that it follows.
-  struct Turn {
-    template <class P>
-    CPUFREE_KERNEL_FN Turn(P& port, const Rows& rows)
-        : row(rows.begin + (port.lane() >> rows.thin)),
-          step(port.lanes() >> rows.thin),
-          first((port.lane() & ((1 << rows.thin) - 1)) == 0) {}
-    std::int32_t row, step;
-    bool first;
-  };
-
   // The same for a simple share; `from`: my first row, and my warp's first slice. Small systems
   // spend their time here, in the number of instructions.
   template <template <class, class, class> class Entries, class X, class F>
@@ -235,20 +214,23 @@ struct WarpSlices {
   template <template <class, class, class> class Entries, class V, class X, class F>
   CPUFREE_KERNEL_FN void multiply_entries(const Rows& from, int lane, int warps, const V& values,
                                           X&& x, F&& f) const {
-    using E = Entries<T, SimpleColumns, V>;
-    const std::byte* const all = bytes;
     const WarpSlice* mine = slice + from.start;
     const std::int32_t step = kWarp * warps;
     for (std::int32_t row = from.begin; row - lane < from.end; row += step, mine += warps) {
-      const SliceHead head = *mine;
-      const std::byte* at = all + kSliceUnit * head.first;
-      T sum = 0;
-      int left = head.width;
-      for (; left > E::kWidth; left -= E::kWidth, at += E::kChunkBytes)
-        sum = Sums::entries_sum(E::kWidth, E{at, lane, {}, values}, x, sum);
-      sum = Sums::entries_sum(left, E{at, lane, {}, values}, x, sum);
+      const T sum = simple_sum<Entries>(*mine, bytes, lane, values, x);
       if (row < from.end) f(row, 0, sum);
     }
+  }
+  template <template <class, class, class> class Entries, class V, class X>
+  CPUFREE_KERNEL_FN static T simple_sum(const SliceHead& mine, const std::byte* all, int lane,
+                                        const V& values, X&& x) {
+    using E = Entries<T, SimpleColumns, V>;
+    const std::byte* at = all + kSliceUnit * mine.first;
+    T sum = 0;
+    int left = mine.width;
+    for (; left > E::kWidth; left -= E::kWidth, at += E::kChunkBytes)
+      sum = Sums::entries_sum(E::kWidth, E{at, lane, {}, values}, x, sum);
+    return Sums::entries_sum(left, E{at, lane, {}, values}, x, sum);
   }
 
   // What a slice holds of my row, times x: all but its tail.
@@ -258,8 +240,9 @@ struct WarpSlices {
     const std::byte* const at = bytes + kSliceUnit * mine.first;
     if constexpr (is_rare<std::remove_cvref_t<X>>) {
       const auto entries = any_entries<T>(mine.code, base, dictionary != nullptr, dictionary, lane);
-      return any_sum(entries, at, mine.width, x,
-                     [&](const std::byte* here, bool) { return here + entries.chunk_bytes(); });
+      return Sums::any_sum(entries, at, mine.width, x, [&](const std::byte* here, bool) {
+        return here + entries.chunk_bytes();
+      });
     } else {
       return each_code_sum<kTold>(mine, base, at, lane, x);
     }
@@ -283,31 +266,31 @@ struct WarpSlices {
   template <class P, class X, class F>
   CPUFREE_KERNEL_FN void multiply_streamed(P& port, const Rows& rows, X&& x, F&& f) const {
     const int lane = port.lane() % kWarp;
-    const Turn my(port, rows);
-    std::int32_t row = my.row;
-    std::int32_t left = rows.end - row + (lane >> rows.thin);  // from my warp's first one on
-    if (left <= 0) return;
+    if (!has_rows(port, rows)) return;
     RingReader<P> reader(port, ring);
-    // My row among those that the warp takes at a time: which slice it is in, and which lane there
-    // has its sum.
-    const std::int32_t of_slice = kWarp >> rows.spread;
-    const std::int32_t place = lane >> rows.thin;
-    const int holder = (place % of_slice) << rows.spread;
-    CPUFREE_ONE_COPY
-    for (; left > 0; row += my.step, left -= my.step) {
-      const std::int32_t taken = kWarp >> rows.thin;
-      T total = 0;
-      CPUFREE_ONE_COPY
-      for (std::int32_t k = 0; k < taken && k < left; k += of_slice) {
-        T sum = next_slice(port, reader, lane, x);
-        for (int half = kWarp / 2 / of_slice; half > 0; half /= 2)
-          sum += port.warp_across(sum, half);
-        if (rows.spread > rows.thin) sum = port.warp_broadcast(sum, holder);
-        if (place >= k) total = sum;
-      }
-      if (row < rows.end && my.first) f(row, 0, total);
-    }
+    each_turn<T>(port, rows, f, [&](std::int32_t) { return next_slice(port, reader, lane, x); });
     reader.put_down();
+  }
+
+  // The rows of a range, of a simple share on chip, values as they are.
+  template <class P, class X, class F>
+  CPUFREE_KERNEL_FN void multiply_on_chip(P& port, const Rows& rows, X&& x, F&& f) const {
+    const int lane = port.lane() % kWarp;
+    if (!has_rows(port, rows)) return;
+    const std::byte* const all = port.on_chip(bytes);
+    const WarpSlice* const slices = port.on_chip(slice);
+    each_turn<T>(port, rows, f,
+                 [&](std::int32_t s) { return on_chip_sum(slices[s], all, lane, x); });
+  }
+  template <class X>
+  CPUFREE_KERNEL_FN T on_chip_sum(const WarpSlice& mine, const std::byte* all, int lane,
+                                  X&& x) const {
+    if constexpr (is_rare<std::remove_cvref_t<X>>)
+      return slice_sum<Told::all>(mine, mine.base, lane, x);
+    else if (simple == Simple::runs)
+      return simple_sum<RunEntries>(mine, all, lane, PlainValues<T>{}, x);
+    else
+      return simple_sum<CodedEntries>(mine, all, lane, PlainValues<T>{}, x);
   }
 
   // What the next slice of the ring holds of my lane, times x. Its head is not known before its
@@ -371,29 +354,13 @@ struct WarpSlices {
     const int bytes = entries.chunk_bytes();
     const int portion = chunks_of_portion(bytes);
     int room = portion;
-    return any_sum(entries, at, mine.width, x, [&](const std::byte* here, bool end) {
+    return Sums::any_sum(entries, at, mine.width, x, [&](const std::byte* here, bool end) {
       const bool last = --room == 0 || end;
       if (last) reader.next();
       if (end) return here;
       if (last) room = portion;
       return last ? reader.wait() : here + bytes;
     });
-  }
-
-  // The entries of a slice, `width` of each lane, chunk by chunk. go_on(at, end): all that was to
-  // be read of the chunk at `at` has been; where the next one is, if that was not the end.
-  template <class E, class X, class F>
-  CPUFREE_KERNEL_FN static T any_sum(const E& entries, const std::byte* at, int width, X&& x,
-                                     F&& go_on) {
-    T sum = 0;
-    CPUFREE_ONE_COPY
-    for (int left = width;;) {
-      const int n = left < entries.width() ? left : entries.width();
-      sum = entries.chunk(at, n, x, sum);
-      left -= n;
-      at = go_on(at, left == 0);
-      if (left == 0) return sum;
-    }
   }
 
   template <class P, class X>

@@ -91,7 +91,8 @@ void append_slice(const ShareSource<T>& source, const SpreadRows& rows, WarpSlic
   for (int l = 0; l < kWarp; ++l) length[at(l)] = lane_entries(source.local, rows, l).count;
   WarpSlice slice;
   slice.first = static_cast<std::uint32_t>(shape.units);
-  slice.width = static_cast<std::int32_t>(best_slice_width(length).width);
+  slice.width = static_cast<std::int32_t>(source.codes.tails ? best_slice_width(length).width
+                                                             : *std::ranges::max_element(length));
   choose_code(source, rows, slice);
   if (std::ranges::any_of(length, [&](std::int64_t count) { return count > slice.width; })) {
     slice.tails = static_cast<std::int32_t>(shape.tail_ptr.size());

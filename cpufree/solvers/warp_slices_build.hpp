@@ -15,11 +15,12 @@
 
 namespace cpufree {
 
-// What may be coded.
+// What may be coded, and whether slices may be narrower than their longest rows.
 struct Codes {
   bool columns = true;
   bool values = true;  // only where columns are
   bool runs = true;    // the same
+  bool tails = true;
 };
 
 // What a share is made from.

@@ -131,6 +131,49 @@ TEST(each_range_of_a_share_is_spread_by_itself) {
     }
 }
 
+TEST(slices_without_tails_are_as_wide_as_their_longest_rows) {
+  const auto a = irregular(500, 17);
+  const auto plan = make_halo_plan(a.view(), random_partition(a.n(), 1, 2), {}, 1);
+  const auto plans = make_block_plans(plan, 3, 0);
+  CHECK(lay_out_shares(plan, plans)[0].tails > 0);
+  Codes codes;
+  codes.tails = false;
+  for (const PeLayout& pe : lay_out_shares(plan, plans, {false, codes})) {
+    CHECK_EQ(pe.tails, 0);
+    CHECK_EQ(pe.tail_entries, 0);
+    for (const ShareLayout& share : pe.shares)
+      for (std::size_t s = 0; s < share.shape.slice.size(); ++s) {
+        std::int64_t longest = 0;
+        const auto& ptr = plan.local[0].row_ptr;
+        for (std::int32_t row = share.shape.rows[s].begin; row < share.shape.rows[s].end; ++row)
+          longest = std::max(longest, ptr[at(row) + 1] - ptr[at(row)]);
+        CHECK_EQ(share.shape.slice[s].width, longest);
+      }
+  }
+}
+
+TEST(warps_have_less_to_sum_where_lanes_share_few_long_rows) {
+  Entries e;  // one block, all rows of one slice, which one warp sums if lanes do not share them
+  for (std::int32_t i = 0; i < 32; ++i)
+    for (std::int32_t j = 0; j < 32; ++j) e[{i, j}] = i == j ? 40.0 : 1.0 / (i + j + 1.0);
+  const auto a = from_entries<double>(32, e);
+  const auto plan = make_halo_plan(a.view(), random_partition(a.n(), 1, 2), {}, 1);
+  const auto plans = make_block_plans(plan, 1, 0);
+  std::int64_t before = 1'000'000;
+  for (const std::int32_t spread : {0, 1, 2, 3}) {
+    const auto layouts = lay_out_shares(plan, plans, {false, {true, false}, spread, 256});
+    const std::int64_t busiest = busiest_warp(layouts, 256);
+    CHECK(busiest >= 32 >> spread && busiest < before);
+    before = busiest;
+  }
+  // Of one warp, it has all to sum, and to begin twice as many slices.
+  const auto all = [&](std::int32_t spread) {
+    return busiest_warp(lay_out_shares(plan, plans, {false, {true, false}, spread, 32}), 32);
+  };
+  CHECK(all(0) >= 32);
+  CHECK(all(1) > all(0));
+}
+
 TEST(chunks_cover_all_slices_in_order_and_keep_to_their_size) {
   const Example e(1, 3);
   for (const std::int64_t most : {1, 20, 100, 100'000}) {

@@ -86,9 +86,9 @@ struct Sharing {
 };
 
 // Rows before `cut` are the interior.
-Share share_of(const LocalSystem<double>& local, std::int32_t cut, bool compress,
+Share share_of(const LocalSystem<double>& local, std::int32_t cut, const Codes& codes,
                Sharing interior = {}, Sharing boundary = {}) {
-  Share s{{local, nullptr, {compress, compress}},
+  Share s{{local, nullptr, codes},
           {},
           {},
           {},
@@ -107,6 +107,16 @@ Share share_of(const LocalSystem<double>& local, std::int32_t cut, bool compress
   s.tail_val.resize(at(s.shape.tail_entries));
   fill_tails(s.source, s.shape, s.tail_col.data(), s.tail_val.data());
   return s;
+}
+
+Share share_of(const LocalSystem<double>& local, std::int32_t cut, bool compress,
+               Sharing interior = {}, Sharing boundary = {}) {
+  return share_of(local, cut, Codes{compress, compress}, interior, boundary);
+}
+// For lanes that share rows on chip.
+Share simple_share_of(const LocalSystem<double>& local, std::int32_t cut, Sharing interior,
+                      Sharing boundary) {
+  return share_of(local, cut, Codes{true, false, true, false}, interior, boundary);
 }
 
 std::vector<double> operand(std::size_t size, int product) {
@@ -169,10 +179,10 @@ struct InOneCode {
   }
 };
 
-// Whether several products in a row, through rings of so many slots, are right. `as`: makes the
-// operand that the format is given.
-template <class As = Everywhere>
-bool products_right(const Share& s, int slots, std::uint64_t seed, As as = {}) {
+// Whether several products in a row are right. P: the port; make(port): the matrix, before the
+// first product; `as`: makes the operand that the format is given.
+template <class P, class Make, class As>
+bool products_right(const Share& s, std::size_t fast_bytes, std::uint64_t seed, Make make, As as) {
   std::int32_t most = 0;
   for (const std::int32_t c : s.source.local.col) most = std::max(most, c);
   std::vector<std::vector<double>> x, y;
@@ -180,21 +190,17 @@ bool products_right(const Share& s, int slots, std::uint64_t seed, As as = {}) {
     x.push_back(operand(at(most) + 1, k));
     y.emplace_back(at(s.source.local.rows()), NAN);
   }
-  RingShape shape{slots, slot_bytes<double>(s.shape), kThreads / kWarp, true};
   std::byte heap[64] = {};
   std::byte* const heaps[] = {heap};
-  const bool ended = warp_rig::run<warp_rig::StreamingPort>(
-      1, 1, kThreads, ring_bytes(shape), heaps, seed, [&](warp_rig::StreamingPort& port, int) {
-        WarpSlices<double> matrix = s.matrix();
-        matrix.ring.fast = port.fast_memory();
-        matrix.ring.shape = shape;
-        matrix.open(port);
-        for (int k = 0; k < kProducts; ++k)
-          for (const bool of_boundary : {false, true})
-            matrix.multiply(port, s.rows(of_boundary), as(Operand<double>{x[at(k)].data()}),
-                            [&](std::int32_t row, int, double sum) { y[at(k)][at(row)] = sum; });
-        matrix.close(port);
-      });
+  const bool ended = warp_rig::run<P>(1, 1, kThreads, fast_bytes, heaps, seed, [&](P& port, int) {
+    const WarpSlices<double> matrix = make(port);
+    matrix.open(port);
+    for (int k = 0; k < kProducts; ++k)
+      for (const bool of_boundary : {false, true})
+        matrix.multiply(port, s.rows(of_boundary), as(Operand<double>{x[at(k)].data()}),
+                        [&](std::int32_t row, int, double sum) { y[at(k)][at(row)] = sum; });
+    matrix.close(port);
+  });
   bool right = ended;
   for (int k = 0; k < kProducts; ++k) {
     const auto want = expected(s, x[at(k)]);
@@ -202,6 +208,29 @@ bool products_right(const Share& s, int slots, std::uint64_t seed, As as = {}) {
       right = right && std::abs(y[at(k)][i] - want[i]) <= 1e-13 * (1.0 + std::abs(want[i]));
   }
   return right;
+}
+
+// Through rings of so many slots.
+template <class As = Everywhere>
+bool products_right(const Share& s, int slots, std::uint64_t seed, As as = {}) {
+  const RingShape shape{slots, slot_bytes<double>(s.shape), kThreads / kWarp, true};
+  const auto make = [&](warp_rig::StreamingPort& port) {
+    WarpSlices<double> matrix = s.matrix();
+    matrix.ring.fast = port.fast_memory();
+    matrix.ring.shape = shape;
+    return matrix;
+  };
+  return products_right<warp_rig::StreamingPort>(s, ring_bytes(shape), seed, make, as);
+}
+
+// On chip.
+template <class As = Everywhere>
+bool products_on_chip_right(const Share& s, std::uint64_t seed, As as = {}) {
+  const auto make = [&](warp_rig::OnChipPort& port) {
+    return s.matrix().resident(port, port.fast_memory());
+  };
+  return products_right<warp_rig::OnChipPort>(
+      s, resident_matrix_bytes(s.shape.size(), sizeof(double)), seed, make, as);
 }
 
 std::vector<std::int32_t> mixed_lengths(std::int32_t n) {
@@ -264,6 +293,30 @@ TEST(rows_that_lanes_share_have_the_sums_of_the_lanes) {
       const std::vector<std::int32_t> lengths(120, 21);
       CHECK(products_right(share_of(rows_of(lengths, 9000, false), 103, true, one, one), 3, seed));
     }
+}
+
+TEST(rows_that_lanes_share_on_chip_have_the_sums_of_the_lanes) {
+  const auto local = rows_of(mixed_lengths(110), 1, false);
+  for (std::int32_t spread = 1; spread <= kMostSpread; ++spread)
+    for (std::int32_t thin = 0; thin <= spread; ++thin) {
+      const auto seed = static_cast<std::uint64_t>(80 + 10 * spread + thin);
+      const Share s = simple_share_of(local, 37, {spread, thin}, {kMostSpread - spread, 0});
+      CHECK(s.shape.simple() == Simple::columns);
+      CHECK(products_on_chip_right(s, seed));
+      CHECK(products_on_chip_right(s, seed, InOneCode{}));
+    }
+}
+
+TEST(runs_that_lanes_share_on_chip_have_the_sums_of_the_lanes) {
+  std::vector<std::int32_t> neighbours;
+  for (std::int32_t i = 0; i < 60; ++i) neighbours.push_back(1 + i % 25);
+  const auto local = nodes_of(neighbours, 0, false);
+  for (const std::int32_t spread : {1, 2, 3}) {
+    const Share s = simple_share_of(local, 60, {spread, 0}, {spread, 1});
+    CHECK(s.shape.simple() == Simple::runs);
+    CHECK(products_on_chip_right(s, 90));
+    CHECK(products_on_chip_right(s, 91, InOneCode{}));
+  }
 }
 
 TEST(each_row_is_called_for_once_by_the_thread_that_has_its_product) {

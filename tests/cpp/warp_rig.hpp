@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <memory>
 #include <stdexcept>
@@ -207,6 +208,11 @@ class Port : public cpu_fibers::Port {
     return const_cast<T&>(keep(value));
   }
   std::byte* fast_memory() const { return block_.fast[0].bytes; }
+  bool is_on_chip(const void* array) const {
+    const auto* const begin = static_cast<const void*>(block_.fast.data());
+    const auto* const end = static_cast<const void*>(block_.fast.data() + block_.fast.size());
+    return !std::less<>()(array, begin) && std::less<>()(array, end);
+  }
 
   // Lanes that wait together look again when all of them have come round, whatever they saw: the
   // machine is not to think that one of them has looked in vain.
@@ -276,8 +282,8 @@ class Port : public cpu_fibers::Port {
 
 static_assert(WarpPort<Port>);
 
-// With copies that run by themselves: each at once or, which is as likely, when it is waited for.
-class StreamingPort : public Port {
+// With all that lanes of a warp tell one another.
+class LanesPort : public Port {
  public:
   using Port::Port;
 
@@ -297,6 +303,24 @@ class StreamingPort : public Port {
     for (int half = kWarp / 2; half > 0; half /= 2) value += warp_across(value, half);
     return value;
   }
+};
+
+class OnChipPort : public LanesPort {
+ public:
+  using LanesPort::LanesPort;
+  static constexpr bool on_chip_alone = true;
+  // GPUs would read something else.
+  template <class T>
+  T* on_chip(T* array) const {
+    if (!is_on_chip(array)) throw std::logic_error("an array is not on chip");
+    return array;
+  }
+};
+
+// With copies that run by themselves: each at once or, which is as likely, when it is waited for.
+class StreamingPort : public LanesPort {
+ public:
+  using LanesPort::LanesPort;
 
   template <class T>
   static const T* in_fast_memory(const T* array) {

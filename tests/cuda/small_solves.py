@@ -29,6 +29,7 @@ TUNINGS = (
     {"halo": 0, "residency": 0},
     {"halo": 1, "residency": -1},
     {"halo": 2, "residency": -1},
+    {"halo": 2, "residency": -1, "spread": 2},
     {"halo": 2, "residency": 0, "compress": 0},
 )
 BLOCKS, THREADS = 3, 64

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from gpu_systems import hex_beam, solve, three_unknowns
 from gpus_here import NUMBERS, needs_gpu, on_all_counts, true_residual
 from reference_cg import SYSTEMS, rhs
 
@@ -29,27 +30,6 @@ def system_of(A: sp.csr_array, pes: int, **tuning: int) -> Any:
     arrays = matrix.indptr, matrix.indices, matrix.data, part, None
     chosen = {"residency": 1, **tuning}
     return core.load().System(*arrays, pes, 0, "cuda_p2p", NUMBERS[:pes], chosen)
-
-
-def solve(system: Any, b: Any, method: str, pc: str, **options: Any) -> Any:
-    """Return the outcome."""
-    options = {"method": method, "pc": pc, "rtol": 1e-9, "maxiter": 20_000, **options}
-    return system.solve(b, None, None, options, None)
-
-
-def hex_beam() -> sp.csr_array:
-    """Return a matrix with long rows, all alike, whose values differ."""
-    A = cpufree.generate.poisson3d(14, 13, 40)
-    scale = sp.diags_array(1.0 + np.random.default_rng(3).random(A.shape[0]))
-    return sp.csr_array(scale @ (A @ A) @ scale)
-
-
-def three_unknowns(alike: bool) -> sp.csr_array:
-    """Return a matrix whose columns come in runs of three; its values are few, or all differ."""
-    A = cpufree.generate.poisson3d(9, 8, 25)
-    scale = sp.diags_array(1.0 + np.random.default_rng(4).random(A.shape[0]))
-    grid = A if alike else scale @ (A @ A) @ scale
-    return sp.csr_array(sp.kron(grid, np.eye(3) + 0.2 * np.outer([1, 2, 3], [1, 2, 3])))
 
 
 @on_all_counts

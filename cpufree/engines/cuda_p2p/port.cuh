@@ -406,5 +406,17 @@ class WithRuns : public P {
 };
 using RunsPort = WithRuns<Port>;
 using StreamingRunsPort = WithRuns<StreamingPort>;
+// For simple shares on chip alone: a short kernel, which spills no registers.
+class OnChipPort : public RunsPort {
+ public:
+  using RunsPort::RunsPort;
+  static constexpr bool on_chip_alone = true;
+  // A pointer, of which compilers learn that it is into shared memory: loads are shorter.
+  template <class T>
+  __device__ static T* on_chip(T* array) {
+    __builtin_assume(__isShared(array));
+    return array;
+  }
+};
 
 }  // namespace cpufree::cuda_p2p

@@ -1,7 +1,6 @@
 // The solver kernels of the engine for GPUs on the host, and what GPUs do with vectors before and
 // after a solve.
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstring>
 #include <map>
@@ -23,23 +22,7 @@
 namespace host_cuda {
 
 using namespace cpufree;
-
-// For kernels without rings.
-class PlainPort : public warp_rig::Port {
- public:
-  using warp_rig::Port::Port;
-  unsigned warp_ballot(bool value) { return warp_or(value ? 1U << warp_lane() : 0U); }
-  static int lowest_bit(unsigned bits) { return std::countr_zero(bits); }
-  template <class T>
-  T warp_broadcast(T value, int from) {
-    return from_lane(value, from);
-  }
-  template <class T>
-  T warp_sum(T value) {
-    for (int half = kWarp / 2; half > 0; half /= 2) value += from_lane(value, warp_lane() ^ half);
-    return value;
-  }
-};
+using warp_rig::LanesPort;
 
 // For slices none of which have columns in runs.
 template <class P>
@@ -86,7 +69,7 @@ class BetweenNodes : public P {
 template <template <class, class> class Algorithm, class M, class T>
 Kernel remote_kernel() {
   using Args = RemoteSolveArgs<WarpSlices<T>>;
-  using P = Crossing<PlainPort>;
+  using P = Crossing<LanesPort>;
   static std::atomic<unsigned> seed{1};
   return {sizeof(Args), [](const cuda_p2p::Shared& shared, const void* args, int blocks,
                            int threads, std::size_t fast_bytes) {
@@ -120,7 +103,7 @@ class SumsByLibrary : public P {
 template <template <class, class> class Algorithm, class M>
 Kernel library_kernel() {
   using Args = LibrarySolveArgs<WarpSlices<double>>;
-  using P = Crossing<PlainPort>;
+  using P = Crossing<LanesPort>;
   static std::atomic<unsigned> seed{1};
   return {sizeof(Args), [](const cuda_p2p::Shared& shared, const void* args, int blocks,
                            int threads, std::size_t fast_bytes) {
@@ -164,13 +147,15 @@ namespace cpufree {
 template <template <class, class> class Algorithm, class M, class T>
 CudaKernels cuda_kernels() {
   using host_cuda::Crossing;
-  using host_cuda::PlainPort;
   using host_cuda::WithoutRuns;
+  using warp_rig::LanesPort;
+  using warp_rig::OnChipPort;
   using warp_rig::StreamingPort;
-  return {{host_cuda::kernel<Algorithm, M, T, Crossing<WithoutRuns<PlainPort>>>(),
+  return {{host_cuda::kernel<Algorithm, M, T, Crossing<WithoutRuns<LanesPort>>>(),
            host_cuda::kernel<Algorithm, M, T, Crossing<WithoutRuns<StreamingPort>>>()},
-          {host_cuda::kernel<Algorithm, M, T, Crossing<PlainPort>>(),
-           host_cuda::kernel<Algorithm, M, T, Crossing<StreamingPort>>()}};
+          {host_cuda::kernel<Algorithm, M, T, Crossing<LanesPort>>(),
+           host_cuda::kernel<Algorithm, M, T, Crossing<StreamingPort>>()},
+          host_cuda::kernel<Algorithm, M, T, Crossing<OnChipPort>>()};
 }
 
 template <Study S, template <class, class> class Algorithm>
