@@ -253,7 +253,8 @@ class Solver:
         they travel; "none"), block_halo (the same among the blocks of a PE: "packets" or "flags"),
         reduce (how PEs sum: "packets" or "library"), imbalance (largest over mean nonzeros),
         matrix_bytes (of the matrix in the format of the engine, all PEs), resident_vectors and
-        resident_matrix (what stays on chip across iterations).
+        resident_matrix (what stays on chip across iterations), ring_slots (through which a matrix
+        that does not is brought there), lanes_per_row (the most threads that share a row).
         """
         return {**self._plan}
 
