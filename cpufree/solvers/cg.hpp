@@ -75,9 +75,9 @@ class ConjugateGradient {
   // s = A p, alpha = rho / (p . s), if there is such a step. `quiet`: the step before was.
   CPUFREE_KERNEL_FN bool curvature(bool& found, bool quiet) {
     L sums[1];
-    const auto p = v_.p;
-    const auto s = v_.s;
-    if (!c_.multiply(v_.p, [&](Row i, int lane, T ap) {
+    const auto p = c_.near(v_.p);
+    const auto s = c_.near(v_.s);
+    if (!c_.multiply(p, [&](Row i, int lane, T ap) {
           s[i] = ap;
           sums[0][lane] += static_cast<double>(p[i]) * ap;
         }))
@@ -107,10 +107,10 @@ class ConjugateGradient {
   CPUFREE_KERNEL_FN bool precondition_residual(bool fresh, bool& quiet) {
     L sums[2];
     const T alpha = c_.port().at_hand(fresh ? T{0} : alpha_);
-    const auto r = v_.r;
-    const auto s = v_.s;
+    const auto r = c_.near(v_.r);
+    const auto s = c_.near(v_.s);
     if (!precondition(
-            c_, m_, v_.r, [&](Row i) { return r[i] - alpha * s[i]; },
+            c_, m_, r, [&](Row i) { return r[i] - alpha * s[i]; },
             [&](Row, int lane, T value, T z) {
               sums[0][lane] += static_cast<double>(value) * z;
               sums[1][lane] += static_cast<double>(value) * value;
@@ -150,9 +150,9 @@ class ConjugateGradient {
   CPUFREE_KERNEL_FN void direct(bool move) {
     const T alpha = c_.port().at_hand(alpha_);
     const T beta = c_.port().at_hand(beta_);
-    const auto p = v_.p;
-    const auto x = v_.x;
-    const auto r = v_.r;
+    const auto p = c_.near(v_.p);
+    const auto x = c_.near(v_.x);
+    const auto r = c_.near(v_.r);
     const M m = m_;  // at hand: the block's copy would be read again for every row
     c_.exchange(
         p,

@@ -66,6 +66,18 @@ class Context {
   const BlockVectors<T>& vectors;
 
   CPUFREE_KERNEL_FN P& port() { return port_; }
+  // Vectors as loops of iterations hold them, of those that a method asks room for (wanted_by):
+  // where all of them stay on chip, the compiler learns that.
+  template <class U>
+  CPUFREE_KERNEL_FN Private<U> near(const Private<U>& v) const {
+    return {on_chip(v.data)};
+  }
+  CPUFREE_KERNEL_FN Ghosted<T> near(const Ghosted<T>& v) const {
+    if constexpr (on_chip_alone<P>)
+      return {on_chip(v.data), v.halo, nullptr, v.first};
+    else
+      return v;
+  }
   CPUFREE_KERNEL_FN bool is_speaker() const {  // the one thread that writes what all threads know
     return port_.pe() == 0 && port_.block() == 0 && port_.lane() == 0;
   }
@@ -128,7 +140,7 @@ class Context {
   // rows are multiplied while ghosts may still be under way.
   template <class F, class... V>
   CPUFREE_KERNEL_FN bool multiply(const Ghosted<T>& v, F&& f, const V&... read) {
-    return multiply_by(v, on_chip(v.data), [](const auto& x) { return x; }, f, read...);
+    return multiply_by(near(v), [](const auto& x) { return x; }, f, read...);
   }
   // The same for products that are rare: where kernels are long, in a code that is short rather
   // than fast.
@@ -137,7 +149,7 @@ class Context {
     if constexpr (kFastMemory && !reads_runs<P>)
       return multiply(v, f);
     else
-      return multiply_by(v, v.data, [](const auto& x) { return Rarely{x}; }, f);
+      return multiply_by(v, [](const auto& x) { return Rarely{x}; }, f);
   }
 
   // `exchange` of one of two scratch vectors, taken in turn: between two exchanges of the same one
@@ -215,7 +227,7 @@ class Context {
     bool boundary;
   };
   template <class U>
-  CPUFREE_KERNEL_FN U* on_chip(U* array) {
+  CPUFREE_KERNEL_FN U* on_chip(U* array) const {
     if constexpr (on_chip_alone<P>) return port_.on_chip(array);
     return array;
   }
@@ -269,13 +281,12 @@ class Context {
     });
   }
 
-  // `data`: v's; `as`: makes of an operand the one that the format is given.
+  // `as` makes of an operand the one that the format is given.
   template <class As, class F, class... V>
-  CPUFREE_KERNEL_FN bool multiply_by(const Ghosted<T>& v, const T* data, As&& as, F&& f,
-                                     const V&... read) {
+  CPUFREE_KERNEL_FN bool multiply_by(const Ghosted<T>& v, As&& as, F&& f, const V&... read) {
     port_.mark(Phase::vector);
     if (!arrivals_.wait_local()) return false;
-    const auto plain = as(Operand<T>{data});
+    const auto plain = as(Operand<T>{v.data});
     const bool collects = block_halos();
     const bool packets = v.halo != nullptr && !collects;
     const auto any = as(PacketOperandOf<P, T>{port_, v.data, v.halo, args.source, args.rows,
@@ -342,7 +353,7 @@ class Context {
     const int own = port_.lane() % kWarp;
     for (int first = port_.lane(); first - own < share_.read_count && !gone_; first += N * lanes) {
       const int left = first < share_.read_count ? (share_.read_count - 1 - first) / lanes + 1 : 0;
-      const auto number = [&](int k) { return at_home(share_.reads[first + k * lanes]); };
+      const auto number = [&](int k) { return at_home(on_chip(share_.reads)[first + k * lanes]); };
       const auto packet = [&](int k) { return v.halo + number(k); };
       const auto site = [&](int k) {
         const std::int32_t from = args.source[number(k)];

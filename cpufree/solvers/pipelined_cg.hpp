@@ -232,13 +232,13 @@ class PipelinedCg {
   CPUFREE_KERNEL_FN bool product() {
     if constexpr (M::pointwise) {
       const M at_hand = m_;
-      const auto w = v_.w;
+      const auto w = c_.near(v_.w);
       m_of_w_ = c_.exchange_scratch([&](Row i, int) { return at_hand.of(i, w[i]); });
     } else {
       if (!m_.apply(c_, v_.w)) return false;
       m_of_w_ = c_.exchange_scratch([&](Row i, int) { return m_.out[i]; });
     }
-    const auto n = v_.n;
+    const auto n = c_.near(v_.n);
     return c_.multiply(m_of_w_, [&](Row i, int, T value) { n[i] = value; });
   }
 
@@ -246,8 +246,9 @@ class PipelinedCg {
   // other.
   template <class F>
   CPUFREE_KERNEL_FN void update(T alpha, T beta, F&& add) {
-    const auto z = v_.z, s = v_.s, x = v_.x, r = v_.r, w = v_.w, n = v_.n;
-    const auto p = v_.p, m = m_of_w_;
+    const auto z = c_.near(v_.z), s = c_.near(v_.s), x = c_.near(v_.x), r = c_.near(v_.r);
+    const auto w = c_.near(v_.w), n = c_.near(v_.n);
+    const auto p = c_.near(v_.p), m = m_of_w_;
     const auto u = v_.u, q = v_.q;
     const ResidualImage<M, T> mr{m_, u};
     const auto step = [&](Row i, int lane) {

@@ -137,10 +137,10 @@ class PredictRecompute {
   CPUFREE_KERNEL_FN void update(bool fresh) {
     const T alpha = c_.port().at_hand(alpha_);
     const T beta = c_.port().at_hand(beta_);
-    const auto x = v_.x;
-    const auto r = v_.r;
-    const auto p = v_.p;
-    const auto s = v_.s;
+    const auto x = c_.near(v_.x);
+    const auto r = c_.near(v_.r);
+    const auto p = c_.near(v_.p);
+    const auto s = c_.near(v_.s);
     const auto mr = preconditioned();
     c_.exchange(
         p,
@@ -163,11 +163,11 @@ class PredictRecompute {
   // level of rounding errors: then the direction starts afresh.
   CPUFREE_KERNEL_FN bool product(double (&total)[kSums], bool quiet) {
     L sums[kSums];
-    const auto p = v_.p;
-    const auto r = v_.r;
+    const auto p = c_.near(v_.p);
+    const auto r = c_.near(v_.r);
     const auto of_r = preconditioned();
     if (!multiply_precondition(
-            c_, m_, p, v_.s,
+            c_, m_, p, c_.near(v_.s),
             [&](Row i, int lane, T s, T ms) {
               const double here = r[i];
               const double mr = of_r(i, r[i]);
