@@ -75,7 +75,7 @@ class ConjugateGradient {
   // s = A p, alpha = rho / (p . s), if there is such a step. `quiet`: the step before was.
   CPUFREE_KERNEL_FN bool curvature(bool& found, bool quiet) {
     L sums[1];
-    const auto p = c_.near(v_.p);
+    const auto p = c_.near(v_.p);  // at hand, for the product too: not the block's copy
     const auto s = c_.near(v_.s);
     if (!c_.multiply(p, [&](Row i, int lane, T ap) {
           s[i] = ap;
