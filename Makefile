@@ -3,6 +3,8 @@
 #   make test     all tests: C++ (optimised, and under ThreadSanitizer) and Python
 #   make check    formatting, linting, types, layer rules, headers, and the fast tests
 #   make lint     the same without tests;  make format  puts the formatting right
+#   make wheel    a wheel for other machines, into dist/;  make check-sdist  installs from source
+#   make docs     the documentation site, into build/docs;  make results  docs/results.md
 #   make gpu      everything with CUDA into build/gpu (needs nvcc);  make cuda  compiles only
 SHELL := bash
 VENV ?= .venv
@@ -17,10 +19,11 @@ DEMO_PES ?= $(if $(wildcard /proc/driver/nvidia/gpus/*),auto,4)
 DEMO ?= gen:flange_hex?r_out=40,t=8,pipe=20
 
 .PHONY: help demo test test-cpp test-tsan test-asan test-python check lint format bench-cpu clean
-.PHONY: cuda gpu bench-gpu install
+.PHONY: cuda gpu bench-gpu install lint-style lint-types lint-layers lint-headers wheel check-sdist
+.PHONY: docs results test-quick
 
 help:
-	@sed -n '2,7s/^# *//p' Makefile
+	@sed -n '2,8s/^# *//p' Makefile
 
 $(VENV)/.dependencies: pyproject.toml tools/setup_env.sh
 	tools/setup_env.sh $(VENV)
@@ -46,15 +49,28 @@ test-asan: $(VENV)/.dependencies
 test-python: install
 	python -m pytest -q
 
-check: lint test-cpp test-python
+# Some three minutes from a warm build: what most changes break. Long tests are those on fibers,
+# which try many schedules, of several processes, and of benchmarks.
+check: lint test-quick
+QUICK = matrix partition solvers stencil cli engines docs/test_tools.py
+test-quick: install
+	tools/test_cpp.sh cpu $(JOBS) -E fibers
+	python -m pytest -q $(addprefix tests/python/,$(QUICK))
 
-lint: install
+lint: lint-style lint-types lint-layers lint-headers
+
+lint-style: $(VENV)/.dependencies
 	@echo "clang-format: checking $(words $(CPP_FILES)) files"
 	@clang-format --dry-run --Werror $(CPP_FILES)
 	ruff format --check .
 	ruff check .
+lint-types: install
 	mypy
+lint-layers: $(VENV)/.dependencies
 	python tools/check_layers.py
+	python tools/option_tables.py --check docs/cli.md
+	python -m tools.results --check
+lint-headers: $(VENV)/.dependencies
 	python tools/check_headers.py --jobs $(JOBS)
 
 format: $(VENV)/.dependencies
@@ -62,9 +78,31 @@ format: $(VENV)/.dependencies
 	ruff check --fix-only .
 	ruff format .
 
+# Source distribution, and from that a wheel that runs on any x86-64-v2 machine. auditwheel names
+# the oldest glibc that it needs, and brings in the libraries that machines lack. Not those of a
+# GPU's driver and of NVSHMEM: they are loaded where they are found, and belong to the machine.
+wheel: $(VENV)/.dependencies
+	rm -rf build/wheel
+	python -m build --outdir build/wheel
+	auditwheel repair --exclude libcuda.so.1 --exclude libnvshmem_host.so.3 \
+	    --wheel-dir dist build/wheel/*.whl
+
+# The source distribution holds what it needs, and installs into an environment of its own.
+check-sdist: $(VENV)/.dependencies
+	tools/check_sdist.sh
+
+# Figures and picture of docs/results.md and the README, from bench/results.
+results: install
+	python -m tools.results --write
+
+# Warnings are errors; links within the site are checked, and code of pages and docstrings runs.
+docs: install
+	tools/build_docs.sh build/docs
+
 cuda: $(VENV)/.dependencies
-	cmake --preset cuda
+	cmake --preset cuda -Dnanobind_DIR="$$(python -m nanobind --cmake_dir)"
 	cmake --build --preset cuda -j $(JOBS)
+	python tools/check_cuda_build.py build/cuda
 
 # Everything with CUDA, into build/gpu: programs and C++ tests, and the package in build/gpu/python.
 # GPU_PYTHON: the interpreter to build the extension for.
@@ -75,7 +113,8 @@ gpu: $(VENV)/.dependencies
 bench-cpu: install
 	python bench/cpu.py
 bench-gpu: install
-	CUDA_MODULE_LOADING=EAGER python bench/gpu.py
+	cpufree bench cg suite:paper18-small --engine cuda_p2p --pc jacobi --out bench-cg-gpu.jsonl
+	cpufree bench report bench-cg-gpu.jsonl --out bench-cg-gpu
 
 clean:
 	rm -rf build convergence.png .mypy_cache .ruff_cache .pytest_cache

@@ -23,14 +23,14 @@ from records import RESULTS, command_line, unused_name
 from rich.console import Console
 from timing import FEWEST_ROUNDS, spread
 
-from cpufree.bench.machine import (
+from cpufree.bench.core.machine import (
     CpuUse,
     describe_machine,
     describe_versions,
     last_level_bytes,
     source_state,
 )
-from cpufree.bench.triad import BYTES_PER_ELEMENT, Triad, TriadError, array_elements
+from cpufree.bench.core.triad import BYTES_PER_ELEMENT, Triad, TriadError, array_elements
 
 SCHEMA = 1
 QUICK_ELEMENTS = 2_000_000

@@ -13,11 +13,12 @@ import scipy.sparse as sp
 from cases import Case
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
 from scipy.sparse.linalg import cg as scipy_cg
-from timing import compare, interleave, judge, paired, seconds, spread
+from timing import interleave, judge, paired, seconds, spread
 
 import cpufree
-from cpufree.bench.triad import Triad
-from cpufree.bench.work import METHODS, count_bytes
+from cpufree.bench.core.noise import compare
+from cpufree.bench.core.triad import Triad
+from cpufree.bench.core.work import METHODS, count_bytes
 
 ROWS_OF_TARGET = 1_000_000  # the targets are set for matrices from here on
 MOST_OF_SCIPY = 0.6
@@ -155,7 +156,7 @@ def derive_method(record: dict[str, Any], triad_bytes: int, method: str) -> dict
         "fraction_of_triad_format": spread(fractions["format"]),
         "setup_in_scipy_iterations": setup / (spread(raw["scipy_seconds"])["median"] / k),
         "iterations_to_earn_setup": setup / saved["median"] if saved["median"] > 0 else None,
-        "against_scipy": compare(ratios),
+        "against_scipy": compare(wall, raw["scipy_seconds"]),
         "target_scipy": judge(ratios, at_most=MOST_OF_SCIPY) if judged else "not judged",
         "target_triad": judge(hardest, at_least=LEAST_OF_TRIAD) if judged else "not judged",
     }

@@ -13,9 +13,10 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 from scipy.sparse.linalg import cg as scipy_cg
-from timing import compare, interleave, paired, seconds, spread
+from timing import interleave, paired, seconds, spread
 
 import cpufree
+from cpufree.bench.core.noise import compare
 
 RTOL = 1e-8
 Vector = npt.NDArray[np.float64]
@@ -79,6 +80,6 @@ def measure_small(
             "scipy_seconds": spread(measured["scipy"]),
             "cpufree_seconds": spread(measured["cpufree"]),
             "ratio_to_scipy": spread(ratios),
-            "against_scipy": compare(ratios),
+            "against_scipy": compare(measured["cpufree"], measured["scipy"]),
         },
     }

@@ -6,8 +6,8 @@ import re
 from collections import Counter
 from typing import Any
 
-from cpufree.doctor import run_tool
-from cpufree.run import core
+from cpufree.engines import core
+from cpufree.host import run_tool
 
 SMI = "nvidia-smi"
 QUERY = ("index", "name", "driver_version", "memory.total", "clocks.max.sm", "power.limit")

@@ -6,10 +6,8 @@ For each matrix and method the time of an iteration, by
 - one process: engine cuda_p2p, all GPUs;
 - processes: engine nvshmem under `cpufree run -n N`;
 - nodes: the same with CPUFREE_NODE_SIZE of half the processes;
-- library: the same with CPUFREE_REDUCE=library, where one thread of each GPU calls
-  nvshmem_double_sum_reduce;
 and what passes from the launch to the first iteration. With engine cpu_processes the same on cores,
-without `library`, to see that it runs. Each contender is a command of its own; they are run in
+to see that it runs. Each contender is a command of its own; they are run in
 turn, in an order that changes from round to round.
 """
 
@@ -33,9 +31,9 @@ from records import RESULTS, command_line, unused_name, write
 from rich.console import Console
 from timing import paired, spread
 
-from cpufree.bench.machine import describe_machine, describe_versions, source_state
+from cpufree.bench.core.machine import describe_machine, describe_versions, source_state
+from cpufree.engines import gpus, nvshmem
 from cpufree.errors import CpufreeError
-from cpufree.run import gpus, nvshmem
 
 SCHEMA = 1
 METHODS = ("cg", "prcg", "pipecg")
@@ -45,7 +43,6 @@ ITERATIONS, ITERATIONS_QUICK = 2000, 40
 SOLVES = 9  # of each method in a round, after one to warm up
 ROUNDS, ROUNDS_QUICK = 5, 2
 LIMIT = 300.0  # seconds for one contender's round
-TARGET = 1.5  # an iteration of `processes` is to be so many times as fast as one of `library`
 SEED = 1
 WORKER = Path(__file__).with_name("nvshmem_worker.py")
 tell = Console(stderr=True, highlight=False, soft_wrap=True)
@@ -62,13 +59,9 @@ def contenders(engine: str, pes: int) -> dict[str, dict[str, Any]]:
         half = str(-(-pes // 2))
         environment = {"CPUFREE_NODE_SIZE": half}
         found["nodes"] = {"engine": engine, "ranks": pes, "environment": environment}
-    if engine == "nvshmem":
-        environment = {"CPUFREE_REDUCE": "library"}
-        found["library"] = {"engine": engine, "ranks": pes, "environment": environment}
     if not nvshmem.find_kernels() and engine == "nvshmem":
         raise CpufreeError(
-            "nodes and library need _nvshmem.fatbin: pip install nvidia-nvshmem-cu13, then "
-            "tools/build_gpu.sh"
+            "nodes need _nvshmem.fatbin: pip install nvidia-nvshmem-cu13, then tools/build_gpu.sh"
         )
     return found
 
@@ -134,7 +127,7 @@ def derive(record: dict[str, Any]) -> dict[str, Any]:
                         rounds[one["round"]] = solve["seconds_per_iteration"]
             for name, rounds in times.items():
                 every = [seconds for of_round in rounds.values() for seconds in of_round]
-                row = {"matrix": matrix, "method": method, "contender": name}
+                row: dict[str, Any] = {"matrix": matrix, "method": method, "contender": name}
                 derived["iterations"].append({**row, "seconds_per_iteration": spread(every)})
             derived["ratios"] += ratios(matrix, method, times)
     for name in record["contenders"]:
@@ -161,11 +154,8 @@ def ratios(
             continue
         both = [[min(times[who][k]) for k in common] for who in (name, "processes")]
         ratio = paired(*both)
-        row = {"matrix": matrix, "method": method, "contender": name, "ratio": spread(ratio)}
-        if name == "library" and matrix == MATRICES[0]:
-            kept = [one >= TARGET for one in ratio]
-            row["target"] = TARGET
-            row["verdict"] = "met" if all(kept) else "unclear" if any(kept) else "missed"
+        row: dict[str, Any] = {"matrix": matrix, "method": method}
+        row |= {"contender": name, "ratio": spread(ratio)}
         rows.append(row)
     return rows
 
@@ -207,10 +197,9 @@ def show(record: dict[str, Any]) -> None:
             f"{times['min'] * 1e6:9.3f} us least {times['median'] * 1e6:9.3f} median"
         )
     for row in record["derived"]["ratios"]:
-        verdict = f"  target {row['target']}: {row['verdict']}" if "target" in row else ""
         paper.print(
             f"{row['matrix']:38} {row['method']:7} {row['contender']:12} "
-            f"{row['ratio']['median']:.2f} times the time of processes{verdict}"
+            f"{row['ratio']['median']:.2f} times the time of processes"
         )
     for name, parts in record["derived"]["start"].items():
         listed = ", ".join(f"{part} {times['median']:.2f}" for part, times in parts.items())

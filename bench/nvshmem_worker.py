@@ -21,7 +21,7 @@ from typing import Any  # noqa: E402
 import numpy as np  # noqa: E402
 
 import cpufree  # noqa: E402
-from cpufree import ranks  # noqa: E402
+from cpufree import distributed as ranks  # noqa: E402
 
 
 def solver_of(asked: dict[str, Any], A: Any) -> cpufree.Solver:
@@ -45,7 +45,6 @@ def solve_all(asked: dict[str, Any], solver: Any, matrix: str) -> list[dict[str,
                 "method": method,
                 "iterations": results[0].iterations,
                 "reason": str(results[0].reason),
-                "reduce": solver.plan["reduce"],
                 "nodes": solver.plan["nodes"],
                 "seconds_per_iteration": [r.timings["per_iteration"] for r in results],
             }

@@ -71,7 +71,7 @@ double() { iterate "stencils-double-$name.jsonl" --precision double --boundary d
 kernels() {
     local program=$root/build/gpu/run_stencils
     [ -x "$program" ] || { echo "records: there is no $program: make gpu" >&2; return 1; }
-    for set in checks times boxes roles; do
+    for set in checks times boxes specialized; do
         limited "$program" "$most" "$set" || return
     done | tee "$out/run_stencils-${most}x.txt"
 }

@@ -1,4 +1,7 @@
-"""How to measure: interleaved in random order, warm-up first, and no winner inside the noise."""
+"""How to measure: interleaved in random order, warm-up first.
+
+Who is faster, and what is noise, `cpufree.bench.core.noise` says.
+"""
 
 from __future__ import annotations
 
@@ -57,16 +60,6 @@ def seconds(call: Callable[[], object], loops: int = 1) -> float:
 def paired(numerators: Sequence[float], denominators: Sequence[float]) -> list[float]:
     """Return the ratio of each round."""
     return [a / b for a, b in zip(numerators, denominators, strict=True)]
-
-
-def compare(ratios: Sequence[float]) -> str:
-    """Return "faster" where the ratio of times is below 1 in all rounds, "slower" where above.
-
-    Else "within noise": among equals, n rounds agree by chance once in 2^(n-1) runs only.
-    """
-    if max(ratios) < 1.0:
-        return "faster"
-    return "slower" if min(ratios) > 1.0 else "within noise"
 
 
 def judge(ratios: Sequence[float], *, at_most: float | None = None, at_least: float = 0.0) -> str:

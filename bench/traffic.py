@@ -27,12 +27,12 @@ from gpu_machine import describe_gpus
 from records import RESULTS, command_line, unused_name, write
 from rich.console import Console
 
-from cpufree.bench.machine import describe_machine, describe_versions, source_state
-from cpufree.bench.work import PLAIN_PASSES
+from cpufree.bench.core.machine import describe_machine, describe_versions, source_state
+from cpufree.bench.core.work import PLAIN_PASSES
+from cpufree.engines import gpus
 from cpufree.errors import CpufreeError
-from cpufree.problem import as_csr
-from cpufree.run import gpus
-from cpufree.run.layout import Sharing
+from cpufree.matrix.load import as_csr
+from cpufree.solvers.layout import Sharing
 
 SCHEMA = 1
 METHODS = ("cg", "prcg")
@@ -105,8 +105,12 @@ def measure(source: str, folder: Path) -> list[dict[str, Any]]:
     matrix = as_csr(source)
     order = Sharing.of(matrix, 1, "auto", "auto").order
     arrays = folder / "arrays.npz"
-    named = {"indptr": matrix.indptr, "indices": matrix.indices, "data": matrix.data}
-    np.savez(arrays, **named, **({} if order is None else {"order": order}))
+    named: dict[str, Any] = {
+        "indptr": matrix.indptr,
+        "indices": matrix.indices,
+        "data": matrix.data,
+    }
+    np.savez(arrays, **(named if order is None else {**named, "order": order}))
     found = []
     for method in METHODS:
         short, _ = count(arrays, method, SHORT)

@@ -12,7 +12,7 @@ import sys
 
 import numpy as np
 
-from cpufree.run import core
+from cpufree.engines import core
 
 
 def main(path: str, method: str, iterations: int) -> None:

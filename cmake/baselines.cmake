@@ -1,10 +1,10 @@
 # The host-driven baselines: the library cpufree_baselines, and the extension cpufree._baselines
 # (with the vendor's libraries, which nothing else needs); cpufree._baselines_mpi where MPI is found.
-set(baseline_sources cpufree/run/baseline.cpp cpufree/run/baseline_stencil.cpp)
+set(baseline_sources cpufree/baselines/drivers/solvers.cpp cpufree/baselines/drivers/stencil.cpp)
 set_source_files_properties(${baseline_sources} PROPERTIES LANGUAGE CUDA)
 function(cpufree_baseline_options target)
   target_include_directories(${target} PUBLIC cpufree/baselines/cuda)
-  target_link_libraries(${target} PUBLIC cpufree_options CUDA::cudart_static)
+  target_link_libraries(${target} PUBLIC cpufree_options cpufree_gpu)
   target_compile_options(${target} PRIVATE
     $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr -Xcompiler=-Wall,-Wextra
       -Xfatbin=-compress-all>)
@@ -30,8 +30,8 @@ endif()
 
 find_package(MPI COMPONENTS CXX)
 if(MPI_CXX_FOUND)
-  set_source_files_properties(cpufree/run/baseline_mpi.cpp PROPERTIES LANGUAGE CUDA)
-  add_library(cpufree_baselines_mpi OBJECT cpufree/run/baseline_mpi.cpp
+  set_source_files_properties(cpufree/baselines/drivers/mpi.cpp PROPERTIES LANGUAGE CUDA)
+  add_library(cpufree_baselines_mpi OBJECT cpufree/baselines/drivers/mpi.cpp
     cpufree/baselines/nccl_library.cpp)
   cpufree_baseline_options(cpufree_baselines_mpi)
   # Not MPI::MPI_CXX: it may carry flags that nvcc does not know.

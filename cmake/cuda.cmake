@@ -68,6 +68,10 @@ if(cpufree_wants_cuda)
     endif()
     find_package(CUDAToolkit REQUIRED)
     set(CPUFREE_HAS_CUDA ON)
+    # The runtime of this vendor, for cpufree/gpu: which gpu_names.hpp is found there.
+    add_library(cpufree_gpu INTERFACE)
+    target_include_directories(cpufree_gpu INTERFACE "${CMAKE_CURRENT_SOURCE_DIR}/cpufree/gpu/cuda")
+    target_link_libraries(cpufree_gpu INTERFACE CUDA::cudart_static)
     message(STATUS "CUDA: building the GPU engine with ${CMAKE_CUDA_COMPILER} for compute "
                    "capability ${CMAKE_CUDA_ARCHITECTURES}")
   elseif(CPUFREE_CUDA STREQUAL "ON")

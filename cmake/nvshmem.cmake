@@ -1,6 +1,5 @@
-# The solver kernels that call NVSHMEM, for GPUs in several nodes, and for sums by the library: device
-# code alone, linked with NVSHMEM's device library, in the file _nvshmem.fatbin, which is loaded where one
-# of them is wanted. Made where NVSHMEM's headers and device library are found: pip's nvidia-nvshmem-cu13,
+# The solver kernels that call NVSHMEM, for GPUs in several nodes: device code alone, linked with NVSHMEM's
+# device library, in the file _nvshmem.fatbin, which is loaded where one of them is wanted. Made where NVSHMEM's headers and device library are found: pip's nvidia-nvshmem-cu13,
 # or CPUFREE_NVSHMEM_HOME.
 set(CPUFREE_NVSHMEM_HOME "" CACHE PATH "NVSHMEM: the folder that has include and lib")
 set(places "${CPUFREE_NVSHMEM_HOME}" "${Python_SITELIB}/nvidia/nvshmem"
@@ -22,7 +21,7 @@ if(EXISTS "${CPUFREE_NVSHMEM_INCLUDE}/non_abi/nvshmem_version.h")
 endif()
 list(TRANSFORM numbers REPLACE ".* ([0-9]+).*" "\\1")
 list(JOIN numbers "." version)
-set_source_files_properties(cpufree/run/cuda_heaps.cpp PROPERTIES
+set_source_files_properties(cpufree/systems/gpu/heaps.cpp PROPERTIES
   COMPILE_DEFINITIONS "CPUFREE_NVSHMEM_BUILT=\"${version}\"")
 
 set(remote_sources cpufree/engines/nvshmem/calls.cu)
@@ -36,14 +35,9 @@ foreach(method_and_algorithm cg:ConjugateGradient prcg:PredictRecompute pipecg:P
     list(GET pair 1 preconditioner)
     foreach(type float double)
       set(source "${CMAKE_BINARY_DIR}/kernels/remote_${method}_${pc}_${type}.cu")
-      configure_file(cpufree/run/cuda_remote_kernel.cu.in "${source}" @ONLY)
+      configure_file(cpufree/systems/gpu/remote_kernel.cu.in "${source}" @ONLY)
       list(APPEND remote_sources "${source}")
     endforeach()
-    if(NOT pc STREQUAL "chebyshev")
-      set(source "${CMAKE_BINARY_DIR}/kernels/library_${method}_${pc}.cu")
-      configure_file(cpufree/run/cuda_library_kernel.cu.in "${source}" @ONLY)
-      list(APPEND remote_sources "${source}")
-    endif()
   endforeach()
 endforeach()
 add_library(cpufree_remote OBJECT EXCLUDE_FROM_ALL ${remote_sources})

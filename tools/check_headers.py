@@ -16,26 +16,19 @@ from pathlib import Path
 import nanobind
 
 FLAGS = ["-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-x", "c++"]
-# Headers of these rooms need CUDA, NCCL, MPI or NVSHMEM.
+# Headers that need the headers of CUDA, or of MPI. Others that are for GPUs are compiled for the
+# stand-in of the tests.
 NOT_ALONE = (
-    "cpufree/engines/cuda_p2p",
-    "cpufree/engines/nvshmem",
-    "cpufree/baselines",
-    "cpufree/run/baseline_",
-    "cpufree/run/cuda_devices",
-    "cpufree/run/cuda_heaps",
-    "cpufree/run/cuda_remote",
-    "cpufree/run/cuda_run",
-    "cpufree/run/cuda_system",
-    "cpufree/run/cuda_transfer",
-    "cpufree/run/cuda_upload",
-    "cpufree/run/cuda_vectors",
+    "cpufree/gpu/cuda",
+    "cpufree/baselines/cuda",
+    "cpufree/baselines/comm/mpi.hpp",
 )
 
 
 def include_flags(root: Path) -> list[str]:
-    """Return -I flags: the repository, Python and nanobind (the bindings include them)."""
-    return [f"-I{root}", f"-I{sysconfig.get_path('include')}", f"-I{nanobind.include_dir()}"]
+    """Return -I flags: the repository, a GPU's runtime on the host, Python and nanobind."""
+    folders = [root, root / "tests/cpp/host_gpu", sysconfig.get_path("include")]
+    return [f"-I{folder}" for folder in [*folders, nanobind.include_dir()]]
 
 
 def compile_alone(header: Path, flags: list[str]) -> str:

@@ -1,7 +1,8 @@
-"""Check the layer rules: who may include or import whom, and who may read the environment.
+"""Check the layer rules: who may include or import whom, that no imports run in a circle, who may
+read the environment, and who may name a GPU vendor.
 
 Usage: python tools/check_layers.py [ROOT]. Prints each violation as file:line: reason and exits
-with 1 when there is one. The rules are the table in docs/README.md.
+with 1 when there is one. The rules are the table in docs/design/architecture.md.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Container, Iterable, Iterator, Mapping
 from pathlib import Path
 
 # Room -> what its files may include besides the room itself and base (which everybody may).
@@ -19,38 +21,91 @@ CPP_MAY_INCLUDE: dict[str, set[str]] = {
     "problem": set(),
     "reference": {"problem"},
     "device": set(),
-    "solvers": {"device", "problem"},
+    "gpu": set(),
+    "formats": {"device", "problem"},
+    "solvers": {"formats", "device", "problem"},
     "stencils": {"device", "problem"},
-    "engines": {"device"},
+    "engines": {"device", "gpu"},
     "baselines": {
+        "gpu",
+        "formats",
         "problem",
         "device/pack.hpp",
         "device/types.hpp",
-        "engines/cuda_p2p/atomic.cuh",
+        "engines/gpu_p2p/atomic.cuh",
+        "engines/gpu_p2p/shared.hpp",
         "engines/nvshmem/library.hpp",
         "solvers/args.hpp",
-        "solvers/warp_slices.hpp",
-        "solvers/warp_slices_build.hpp",
         "stencils/local.hpp",
+        "systems/setup.hpp",
+        "systems/spec.hpp",
     },
-    "run": {"problem", "reference", "device", "solvers", "stencils", "engines", "baselines"},
-    "bindings": {"problem", "run"},
+    "systems": {
+        "problem",
+        "reference",
+        "device",
+        "gpu",
+        "formats",
+        "solvers",
+        "stencils",
+        "engines",
+    },
+    "bindings": {"problem", "systems", "baselines"},
 }
 # Engines have rooms of their own inside, which do not see one another.
 CPP_SPLIT_ROOMS = {"engines"}
 
-# Python rooms from the bottom up: each imports its own row and the rows before it.
-PYTHON_ROWS: list[set[str]] = [
-    {"errors", "env", "launchers", "_core", "extension"},
-    {"problem", "entries", "rows", "io", "cache", "validate", "generate", "partition"}
-    | {"parts", "arrangement", "quotient", "ranks"},
-    {"result", "run", "stencil", "_baselines", "_baselines_mpi"},
-    {"__init__", "model", "simulate", "trace", "compiler", "dace"},
-    {"display", "info", "plot", "doctor", "commands", "stencil_command", "stencil_input"}
-    | {"solve_command", "matrix_commands", "own_system", "rank_commands", "rank_doctor"}
-    | {"bench", "cli", "__main__"},
-]
+# Python rooms: a package, or a module with a row of its own. Everybody may import PYTHON_BASE.
+PYTHON_BASE = {
+    "options",
+    "errors",
+    "launchers",
+    "env",
+    "dtypes",
+    "text",
+    "host",
+    "extension",
+    "device_arrays",
+    "_core",
+}
+# Room -> what its modules may import besides the room itself and PYTHON_BASE. The longest name
+# counts: cpufree.matrix.load is of the room matrix.load, and not of matrix.
+PYTHON_MAY_IMPORT: dict[str, set[str]] = {
+    **{name: set() for name in PYTHON_BASE},
+    "matrix": set(),
+    "generate": {"matrix"},
+    "matrix.load": {"matrix", "generate"},
+    "matrix.save": {"matrix", "matrix.load"},
+    "partition": {"matrix"},
+    "distributed": set(),
+    "engines": {"matrix", "partition", "distributed", "machine"},
+    "solvers": {"matrix", "matrix.load", "partition", "distributed", "engines"},
+    "stencil": {"distributed", "engines", "machine"},
+    "machine": set(),
+    "model": {"machine"},
+    "simulate": {"machine", "model", "partition"},
+    "compiler": {"machine", "stencil"},
+    "dace": {"compiler"},
+    "trace": set(),
+    "_baselines": set(),
+    "_baselines_mpi": set(),
+    "__init__": {"generate", "matrix", "matrix.load", "matrix.save", "partition", "solvers"}
+    | {"stencil"},
+}
+# Programs: they may import all rooms, and none of those above may import them.
+PYTHON_PROGRAMS = {"cli", "bench", "__main__"}
 ENVIRONMENT_READERS = {"cpufree/base/env.hpp", "cpufree/base/env.cpp", "python/cpufree/env.py"}
+
+# Names of a GPU vendor's runtime, and the files that may use them: those that another vendor's
+# stand beside. Of the vendor's other libraries, one file of wrappers.
+VENDOR_NAMES = re.compile(
+    r"\b(?:cuda|hip)[A-Z]\w*|\bcu(?:Mem|Launch|Module|Ctx|Device|Stream|Event|Graph)\w*"
+    r"|\bcuda(?:_\w+)?\.h\b|\bCUDART_\w+|\bdim3\b|\bcu(?:blas|sparse)\w*"
+)
+VENDOR_FILES = ("cpufree/gpu/cuda/", "cpufree/baselines/cuda/gpu_libraries.hpp")
+# The words of device code, which vendors share: in ports and kernels only, not in algorithms.
+DEVICE_NAMES = re.compile(r"\b(?:threadIdx|blockIdx|blockDim|gridDim|__syncthreads|__shfl\w*)\b")
+DEVICE_FILES = (".cu", ".cuh", "cpufree/baselines/cuda/gpu_launch.hpp")
 
 Violation = tuple[Path, int, str]
 
@@ -84,43 +139,98 @@ def check_includes(root: Path) -> Iterator[Violation]:
                 yield file, number, f"{room} may not include {other}"
 
 
-def python_row(module: str) -> int | None:
-    """Return the row of a module name relative to the package, None when it is not listed."""
-    name = module.split(".")[0] or "__init__"
-    return next((row for row, rooms in enumerate(PYTHON_ROWS) if name in rooms), None)
+def python_room(module: str) -> str | None:
+    """Return the room of a module: "cpufree.matrix.load" -> "matrix.load"; None: not listed."""
+    parts = module.split(".")[1:] or ["__init__"]
+    names = (".".join(parts[:count]) for count in range(len(parts), 0, -1))
+    return next((n for n in names if n in PYTHON_MAY_IMPORT or n in PYTHON_PROGRAMS), None)
 
 
-def imported_modules(tree: ast.AST, package: list[str]) -> Iterator[tuple[int, str]]:
-    """Yield (line, module below cpufree) for each import; package is the importer's package."""
-    for node in ast.walk(tree):
+def python_modules(root: Path) -> dict[str, Path]:
+    """Return the modules of the package by their full names, packages by that of __init__.py."""
+    modules = {}
+    for file in sorted((root / "python/cpufree").rglob("*.py")):
+        parts = file.relative_to(root / "python").with_suffix("").parts
+        modules[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = file
+    return modules
+
+
+def imported_modules(module: str, file: Path, known: Container[str]) -> Iterator[tuple[int, str]]:
+    """Yield (line, module of cpufree) for each import, in functions and TYPE_CHECKING too."""
+    package = module.split(".") if file.name == "__init__.py" else module.split(".")[:-1]
+    for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             base = package[: len(package) - node.level + 1] if node.level else []
-            module = ".".join([*base, *([node.module] if node.module else [])])
-            submodules = [f"{module}.{alias.name}" for alias in node.names]
-            listed = [name for name in submodules if python_row(name.partition(".")[2]) is not None]
-            names = listed if module == "cpufree" and listed else [module]
+            home = ".".join([*base, *([node.module] if node.module else [])])
+            inner = [f"{home}.{alias.name}" for alias in node.names]
+            # A name is that of a module, or is taken out of the module before it.
+            names = [
+                n if n in known or python_room(n) != python_room(home) else home for n in inner
+            ]
         else:
             continue
-        for name in names:
+        for name in dict.fromkeys(names):
             if name.split(".")[0] == "cpufree":
-                yield node.lineno, name.partition(".")[2]
+                yield node.lineno, name
 
 
 def check_imports(root: Path) -> Iterator[Violation]:
-    """Yield the imports under root/python/cpufree that point upwards in PYTHON_ROWS."""
-    base = root / "python"
-    for file in sorted((base / "cpufree").rglob("*.py")):
-        parts = list(file.relative_to(base).with_suffix("").parts)
-        own = python_row(parts[1])
+    """Yield the imports under root/python/cpufree that break PYTHON_MAY_IMPORT."""
+    modules = python_modules(root)
+    for module, file in modules.items():
+        own = python_room(module)
         if own is None:
-            yield file, 1, f"'{parts[1]}' is not a room of the layer table"
+            yield file, 1, f"'{module.split('.')[1]}' is not a room of the layer table"
             continue
-        for line, module in imported_modules(ast.parse(file.read_text()), parts[:-1]):
-            other = python_row(module)
-            if other is None or other > own:
-                yield file, line, f"{parts[1]} may not import {module or 'cpufree'}"
+        if own in PYTHON_PROGRAMS:
+            continue
+        for line, target in imported_modules(module, file, modules):
+            other = python_room(target)
+            if other not in {own, *PYTHON_BASE, *PYTHON_MAY_IMPORT[own]}:
+                yield file, line, f"{own} may not import {other or target}"
+
+
+def check_circles(root: Path) -> Iterator[Violation]:
+    """Yield the import circles among the modules of the package, each once.
+
+    All imports count, whenever they are done. That importing a module runs the __init__.py of its
+    package does not count: those import nothing that needs them.
+    """
+    modules = python_modules(root)
+    lines: dict[str, dict[str, int]] = {module: {} for module in modules}
+    for module, file in modules.items():
+        for line, target in imported_modules(module, file, modules):
+            if target in modules and target != module:
+                lines[module].setdefault(target, line)
+    done: set[str] = set()
+    for module in modules:
+        circle = shortest_circle(module, lines, done)
+        if circle:
+            done.update(circle)
+            path = " -> ".join([*circle, module])
+            yield modules[module], lines[module][[*circle, module][1]], f"import circle: {path}"
+
+
+def shortest_circle(start: str, graph: Mapping[str, Iterable[str]], done: set[str]) -> list[str]:
+    """Return the modules of a shortest way from start back to it that avoids `done`, else []."""
+    if start in done:
+        return []
+    before: dict[str, str] = {}
+    queue = deque([start])
+    while queue:
+        here = queue.popleft()
+        for target in graph[here]:
+            if target == start:
+                way = [here]
+                while way[-1] != start:
+                    way.append(before[way[-1]])
+                return way[::-1]
+            if target not in before and target not in done:
+                before[target] = here
+                queue.append(target)
+    return []
 
 
 def check_environment(root: Path) -> Iterator[Violation]:
@@ -134,9 +244,30 @@ def check_environment(root: Path) -> Iterator[Violation]:
                     yield file, number, "environment variables are read in env.hpp and env.py only"
 
 
+def check_vendor(root: Path) -> Iterator[Violation]:
+    """Yield the lines under root/cpufree that use a GPU vendor's names outside their files."""
+    for file in sorted((root / "cpufree").rglob("*.[hc]*")):
+        path = file.relative_to(root).as_posix()
+        for number, line in enumerate(file.read_text().splitlines(), 1):
+            if (found := VENDOR_NAMES.search(line)) and not path.startswith(VENDOR_FILES):
+                yield (
+                    file,
+                    number,
+                    f"'{found[0]}': names of a GPU's vendor are for cpufree/gpu/cuda",
+                )
+            if (found := DEVICE_NAMES.search(line)) and not path.endswith(DEVICE_FILES):
+                yield file, number, f"'{found[0]}': algorithms ask the port"
+
+
 def main(root: Path) -> int:
     """Print all violations below root; return the exit status."""
-    violations = [*check_includes(root), *check_imports(root), *check_environment(root)]
+    violations = [
+        *check_includes(root),
+        *check_imports(root),
+        *check_circles(root),
+        *check_environment(root),
+        *check_vendor(root),
+    ]
     for file, line, reason in violations:
         print(f"{file.relative_to(root)}:{line}: {reason}")
     if not violations:

@@ -25,7 +25,7 @@ check() { # check VERSION
     "$nvcc" -arch=sm_90 -dlink -fatbin "$dir/calls.o" "$home/lib/libnvshmem_device.a" -o "$dir/calls.fatbin"
     local source
     for source in cpufree/engines/nvshmem/library.cpp cpufree/baselines/nvshmem_library.cpp; do
-        "${CXX:-c++}" -std=c++20 -fsyntax-only -I. -Icpufree/baselines/cuda -include nvshmem_host.h \
+        "${CXX:-c++}" -std=c++20 -fsyntax-only -I. -Icpufree/gpu/cuda -include nvshmem_host.h \
             -isystem "$home/include" -isystem "$cuda" "$source"
     done
     echo "check_nvshmem: $1 compiles and links"

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Build and run the C++ tests of one CMake preset. Usage: tools/test_cpp.sh cpu|tsan|asan [JOBS]
+# [OPTION OF CTEST]..., such as -E fibers.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 preset=$1
@@ -26,4 +27,4 @@ log=build/$preset-configure.log
 mkdir -p build
 cmake --preset "$preset" >"$log" || { cat "$log" >&2; exit 1; }
 cmake --build --preset "$preset" -j "$jobs"
-ctest --preset "$preset" -j "$jobs"
+ctest --preset "$preset" -j "$jobs" "${@:3}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -110,6 +109,8 @@ class Cupy:
 
     def _run(self, rtol: float, most: int) -> tuple[Any, int, int, float]:
         """Return x, CuPy's info, the iterations done and the seconds, device-synchronised."""
+        if self._given is None:
+            raise InvalidInputError("nothing is loaded: a solve needs a load before it")
         A, b, M = self._given
         # The name of the relative tolerance has changed between versions.
         named = "rtol" if "rtol" in inspect.signature(self._linalg.cg).parameters else "tol"
@@ -132,4 +133,4 @@ class Cupy:
 
 
 if __name__ == "__main__":
-    sys.exit(serve(Cupy()))
+    serve(Cupy())

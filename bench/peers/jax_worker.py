@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,11 @@ class Jax:
 
     def __init__(self) -> None:
         self._solve: Any = None
+        self._matrix: Any = None
+        self._inverse: Any = None
+        self._b: Any = None
+        self._counting: Any = None
+        self._placed: Callable[[], Any] = contextlib.nullcontext
 
     def load(self, folder: Path, options: dict[str, Any]) -> dict[str, Any]:
         """Bring the system to the device, choose a product, compile; return facts."""
@@ -80,8 +85,8 @@ class Jax:
         limits = read_limits(request, ("cg",), "JAX")
         if self._solve is None:
             raise InvalidInputError("nothing is loaded: a solve needs a load before it")
-        given = (self._matrix, self._inverse, self._b)
-        given = (*given, self._scalar(limits.rtol), np.int64(limits.most))
+        rtol, most = self._scalar(limits.rtol), np.int64(limits.most)
+        given = (self._matrix, self._inverse, self._b, rtol, most)
         with self._placed():
             begin = time.perf_counter()
             x = self._solve(*given).block_until_ready()
@@ -180,4 +185,4 @@ def _cg(jax: Any, product: Any) -> Any:
 
 
 if __name__ == "__main__":
-    sys.exit(serve(Jax()))
+    serve(Jax())

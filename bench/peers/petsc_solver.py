@@ -30,6 +30,7 @@ class PetscSolver:
         self._comm, self._device, self._user = comm, device, user_options
         self._petsc: Any = None
         self._ksp: Any = None
+        self._gpu: int | None = None
         self._objects: list[Any] = []
 
     def load(self, folder: str, options: dict[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from cpufree.bench.problem_folder import read_arrays
+from cpufree.bench.core.problem_folder import read_arrays
 from cpufree.errors import FileFormatError, InvalidInputError, UnsupportedError
 
 MOST_32_BIT = 2**31 - 1

@@ -1,10 +1,17 @@
-// The environment variables that C++ reads. (Those of cpufree's own are Python's: env.py.)
+// The environment variables that C++ reads. (Python reads the others of cpufree's own: env.py.)
 #pragma once
 
 #include <cstdlib>
 #include <string>
 
 namespace cpufree {
+
+// CPUFREE_CPU_LEVEL, which version of the CPU engine's kernels runs (systems/cpu/levels.cpp); empty
+// where it is not set.
+inline std::string cpu_level_asked_for() {
+  const char* const said = std::getenv("CPUFREE_CPU_LEVEL");
+  return said == nullptr ? "" : said;
+}
 
 // NVSHMEM's NVSHMEM_MAX_MEMORY_PER_GPU, such as "2GB"; empty where it is not set.
 inline std::string nvshmem_max_memory() {

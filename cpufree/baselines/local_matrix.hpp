@@ -9,8 +9,8 @@
 #include "cpufree/base/index.hpp"
 #include "cpufree/baselines/gpu.hpp"
 #include "cpufree/baselines/slices.hpp"
+#include "cpufree/formats/warp_slices_build.hpp"
 #include "cpufree/problem/halo_plan.hpp"
-#include "cpufree/solvers/warp_slices_build.hpp"
 
 namespace cpufree::baselines {
 

@@ -5,9 +5,9 @@
 
 #include <memory>
 
-#include "cpufree/baselines/steps_cg.hpp"
-#include "cpufree/baselines/steps_pipecg.hpp"
-#include "cpufree/baselines/steps_prcg.hpp"
+#include "cpufree/baselines/steps/cg.hpp"
+#include "cpufree/baselines/steps/pipecg.hpp"
+#include "cpufree/baselines/steps/prcg.hpp"
 #include "cpufree/baselines/team.hpp"
 #include "cpufree/solvers/args.hpp"
 

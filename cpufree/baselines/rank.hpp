@@ -44,13 +44,13 @@ struct Rank {
     for (DeviceArray<T>& v : ghosted) v = DeviceArray<T>(compute, at(rows) + at(ghosts));
     if (jacobi) inverse = DeviceArray<T>(compute, inverse_diagonal(local));
     sums = DeviceArray<double>(compute, kSumSlots);
-    host_sums = PinnedArray<double>(kSumSlots);
+    host_sums = MappedArray<double>(kSumSlots);
     partial =
         DeviceArray<double>(compute, at(most_blocks(compute.multiprocessors()) + 1) * kMaxSums);
     arrived = DeviceArray<unsigned>(compute, 1);
     limits = DeviceArray<Limits>(compute, 1);
     progress = DeviceArray<Progress>(compute, 1);
-    reached = PinnedArray<Packet>(1);
+    reached = MappedArray<Packet>(1);
     list_sends(local);
   }
 
@@ -75,12 +75,12 @@ struct Rank {
   DeviceArray<T> inverse;
 
   DeviceArray<double> sums;       // totals, or mine
-  PinnedArray<double> host_sums;  // mine, where the host finishes them
+  MappedArray<double> host_sums;  // mine, where the host finishes them
   DeviceArray<double> partial;
   DeviceArray<unsigned> arrived;
   DeviceArray<Limits> limits;
   DeviceArray<Progress> progress;
-  PinnedArray<Packet> reached;
+  MappedArray<Packet> reached;
 
   DeviceArray<std::int64_t> send_ptr;
   DeviceArray<std::int32_t> place;
@@ -92,7 +92,7 @@ struct Rank {
     for (std::int32_t i = 0; i < local.rows(); ++i)
       for (std::int64_t k = local.row_ptr[at(i)]; k < local.row_ptr[at(i) + 1]; ++k) {
         const T size = local.val[at(k)] < 0 ? -local.val[at(k)] : local.val[at(k)];
-        // |a_ii|, as in run/setup.cpp: an indefinite matrix is no indefinite preconditioner.
+        // |a_ii|, as in systems/setup.cpp: an indefinite matrix is no indefinite preconditioner.
         if (local.col[at(k)] == i && size > 0)
           inverse[at(i)] = static_cast<T>(1.0 / static_cast<double>(size));
       }

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "cpufree/device/types.hpp"
-#include "cpufree/solvers/warp_slices.hpp"
+#include "cpufree/formats/warp_slices.hpp"
 
 namespace cpufree::baselines {
 

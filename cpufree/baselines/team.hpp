@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "cpufree/baselines/comm.hpp"
+#include "cpufree/baselines/comm/comm.hpp"
 
 namespace cpufree::baselines {
 

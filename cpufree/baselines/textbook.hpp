@@ -2,6 +2,8 @@
 // operation, scalars on the host, which waits for each of them.
 #pragma once
 
+#include <gpu_libraries.hpp>
+
 #include <cmath>
 #include <cstdint>
 #include <string>
@@ -86,8 +88,7 @@ class Textbook {
 
   bool jacobi() const { return rank_.inverse.size() > 0; }
   void copy(const T* from, T* to) const {
-    check(gpuMemcpyAsync(to, from, at(rank_.rows) * sizeof(T), gpuMemcpyDefault, rank_.compute),
-          "gpuMemcpyAsync");
+    gpu::copy(to, from, at(rank_.rows) * sizeof(T), rank_.compute);
   }
   void precondition(const T* r) const {
     if (jacobi())

@@ -1,6 +1,8 @@
 // The vendor's product of a CSR matrix and a vector.
 #pragma once
 
+#include <gpu_libraries.hpp>
+
 #include <cstdint>
 #include <string>
 #include <utility>

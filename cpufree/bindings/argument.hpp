@@ -10,8 +10,8 @@
 #include <string>
 #include <type_traits>
 
-#include "cpufree/run/cuda_engine.hpp"
-#include "cpufree/run/system.hpp"
+#include "cpufree/systems/gpu/engine.hpp"
+#include "cpufree/systems/system.hpp"
 
 namespace cpufree {
 

@@ -9,7 +9,7 @@
 #include <span>
 
 #include "cpufree/base/error.hpp"
-#include "cpufree/run/system.hpp"
+#include "cpufree/systems/system.hpp"
 
 namespace cpufree {
 

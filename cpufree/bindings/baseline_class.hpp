@@ -18,9 +18,9 @@
 #include <vector>
 
 #include "cpufree/base/error.hpp"
+#include "cpufree/baselines/drivers/solvers.hpp"
 #include "cpufree/bindings/arrays.hpp"
 #include "cpufree/bindings/errors.hpp"
-#include "cpufree/run/baseline.hpp"
 
 // Hidden, as nanobind's types are.
 namespace cpufree {

@@ -13,10 +13,10 @@
 #include <variant>
 #include <vector>
 
+#include "cpufree/baselines/drivers/stencil.hpp"
 #include "cpufree/bindings/baseline_class.hpp"
 #include "cpufree/bindings/grid.hpp"
 #include "cpufree/bindings/options.hpp"
-#include "cpufree/run/baseline_stencil.hpp"
 
 // Hidden, as nanobind's types are.
 namespace cpufree {

@@ -20,7 +20,8 @@
 #include "cpufree/bindings/options.hpp"
 #include "cpufree/bindings/stencil.hpp"
 #include "cpufree/bindings/team.hpp"
-#include "cpufree/run/system.hpp"
+#include "cpufree/systems/cpu/kernel_table.hpp"
+#include "cpufree/systems/system.hpp"
 
 namespace nb = nanobind;
 
@@ -45,9 +46,9 @@ nb::ndarray<nb::numpy, T, nb::ndim<1>> new_numpy(std::size_t n) {
 
 SystemSpec spec_of(int pes, int blocks, const std::string& engine, const std::vector<int>& gpus,
                    const nb::dict& tuning) {
-  require_known(tuning, {"threads", "halo", "residency", "ring", "keep", "spread", "compress",
-                         "cut", "boundary_blocks", "launchers", "nvshmem_library",
-                         "nvshmem_kernels", "several_machines", "node_size", "reduce"});
+  require_known(tuning,
+                {"threads", "halo", "residency", "ring", "keep", "spread", "compress", "cut",
+                 "nvshmem_library", "nvshmem_kernels", "several_machines", "node_size"});
   SystemSpec spec;
   spec.engine = engine_from_name(engine);
   spec.pes = pes;
@@ -61,10 +62,7 @@ SystemSpec spec_of(int pes, int blocks, const std::string& engine, const std::ve
   spec.keep = option(tuning, "keep", spec.keep);
   spec.spread = option(tuning, "spread", spec.spread);
   spec.cut = option(tuning, "cut", spec.cut);
-  spec.boundary_blocks = option(tuning, "boundary_blocks", spec.boundary_blocks);
-  spec.launchers = option(tuning, "launchers", spec.launchers);
   spec.node_size = option(tuning, "node_size", spec.node_size);
-  spec.reduce = reduce_from_name(option<std::string>(tuning, "reduce", "packets"));
   spec.nvshmem_library = option(tuning, "nvshmem_library", spec.nvshmem_library);
   spec.nvshmem_kernels = option(tuning, "nvshmem_kernels", spec.nvshmem_kernels);
   spec.several_machines = option(tuning, "several_machines", spec.several_machines);
@@ -153,7 +151,6 @@ nb::dict dict_of(const PlanReport& plan) {
   d["matrix_bytes"] = plan.matrix_bytes;
   d["halo"] = plan.halo;
   d["block_halo"] = plan.block_halo;
-  d["reduce"] = plan.reduce;
   d["resident_vectors"] = plan.resident_vectors;
   d["resident_matrix"] = plan.resident_matrix;
   d["ring_slots"] = plan.ring_slots;
@@ -374,6 +371,8 @@ NB_MODULE(_core, m) {
            nb::arg("options"), nb::arg("progress").none());
   m.attr("__version__") = CPUFREE_VERSION;
   m.attr("compiler") = CPUFREE_COMPILER;
+  m.def("cpu_level", &cpufree::cpu_level);
+  m.def("cpu_levels", &cpufree::cpu_levels);
   cpufree::bind_gpus(m);
   cpufree::bind_matrix(m);
   cpufree::bind_stencils(m);

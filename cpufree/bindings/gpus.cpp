@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "cpufree/bindings/team.hpp"
-#include "cpufree/run/cuda_engine.hpp"
+#include "cpufree/systems/gpu/engine.hpp"
 
 namespace nb = nanobind;
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cpufree/base/error.hpp"
-#include "cpufree/run/stencil.hpp"
+#include "cpufree/systems/stencil/stencil.hpp"
 
 namespace cpufree {
 

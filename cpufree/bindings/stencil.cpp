@@ -13,8 +13,8 @@
 #include "cpufree/bindings/grid.hpp"
 #include "cpufree/bindings/options.hpp"
 #include "cpufree/bindings/team.hpp"
-#include "cpufree/run/stencil.hpp"
-#include "cpufree/run/stencil_plan.hpp"
+#include "cpufree/systems/stencil/stencil.hpp"
+#include "cpufree/systems/stencil/stencil_plan.hpp"
 
 namespace nb = nanobind;
 
@@ -45,9 +45,7 @@ StencilSpec spec_of(const nb::dict& options) {
   spec.halo = option(options, "halo", spec.halo);
   spec.sweep = sweep_from_name(option<std::string>(options, "sweep", "auto"));
   spec.rows = option(options, "rows", spec.rows);
-  spec.roles = roles_from_name(option<std::string>(options, "roles", "tiles"));
   spec.boundary_blocks = option(options, "boundary_blocks", spec.boundary_blocks);
-  spec.launchers = option(options, "launchers", spec.launchers);
   spec.study = study_from_name(option<std::string>(options, "study", "none"));
   return spec;
 }
@@ -89,7 +87,6 @@ nb::dict dict_of(const StencilResult& result, int dims) {
   d["sweep"] = plan.sweep;
   d["rows"] = plan.rows;
   d["columns"] = plan.columns;
-  d["roles"] = plan.roles;
   d["boundary_blocks"] = plan.boundary_blocks;
   return d;
 }
@@ -129,11 +126,10 @@ auto with_arrays(const nb::object& start, const nb::object& source, const nb::ob
 template <class T>
 nb::dict run_problem(const StencilProblem<T>& problem, const StencilSpec& spec,
                      const nb::dict& options, const nb::object& progress) {
-  require_known(options, {"engine",     "pes",        "blocks",     "gpus",  "halo_steps",
-                          "thickness",  "halo",       "iterations", "tol",   "check_every",
-                          "time_limit", "wait_limit", "study",      "roles", "boundary_blocks",
-                          "sweep",      "rows",       "gather",     "cores", "nvshmem_library",
-                          "launchers"});
+  require_known(options,
+                {"engine", "pes", "blocks", "gpus", "halo_steps", "thickness", "halo", "iterations",
+                 "tol", "check_every", "time_limit", "wait_limit", "study", "boundary_blocks",
+                 "sweep", "rows", "gather", "cores", "nvshmem_library"});
   const StencilRun run = run_of(options);
   Progress tell;
   if (!progress.is_none())

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "cpufree/run/team.hpp"
+#include "cpufree/systems/distributed/team.hpp"
 
 namespace cpufree {
 

@@ -85,10 +85,9 @@ class AllReduce {
  private:
   static constexpr unsigned kGone = 1U << kNoteBits;
 
-  // Those that sum together: all PEs, numbered from the first one; where PEs do not communicate, or
-  // a library sums over them (library_reduce.hpp), each by itself; where loads and stores do not
-  // reach all, those of my node (node_reduce.hpp).
-  static constexpr bool kAlone = !P::communicates || LibraryPort<P>;
+  // Those that sum together: all PEs, numbered from the first one; where PEs do not communicate,
+  // each by itself; where loads and stores do not reach all, those of my node (node_reduce.hpp).
+  static constexpr bool kAlone = !P::communicates;
 
   CPUFREE_KERNEL_FN int pes() const {
     if constexpr (kAlone) return 1;

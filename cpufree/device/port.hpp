@@ -22,7 +22,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "cpufree/device/library_board.hpp"
 #include "cpufree/device/nodes.hpp"
 #include "cpufree/device/study.hpp"
 #include "cpufree/device/types.hpp"
@@ -60,7 +59,10 @@ concept Port = requires(P& port, double* values, double value, const double (&pa
   { port.lane() } -> std::convertible_to<int>;
   { port.lanes() } -> std::convertible_to<int>;
   { P::width } -> std::convertible_to<int>;
-  { P::batch } -> std::convertible_to<int>;             // packets that a thread looks at in one go
+  {
+    P::warp_width
+  } -> std::convertible_to<int>;             // threads of a block that run in lockstep; 1: none
+  { P::batch } -> std::convertible_to<int>;  // packets that a thread looks at in one go
   { P::slots_by_source } -> std::convertible_to<bool>;  // layout of reduction slots
 
   // The block: barrier; barrier with conjunction; conjunction over the threads of a warp, those
@@ -81,13 +83,13 @@ concept Port = requires(P& port, double* values, double value, const double (&pa
 
   // What a thread has is not to be kept in registers for rare uses: `recall` brings the last
   // `combine`'s totals again, to one thread, before the next `scatter`. What a loop uses is to be
-  // kept there: `at_hand` is a copy that the compiler does not fetch anew.
+  // kept there: `in_register` is a copy that the compiler does not fetch anew.
   port.recall(total);
-  { port.at_hand(value) } -> std::same_as<double>;
+  { port.in_register(value) } -> std::same_as<double>;
 
   // Whether this is the thread that keeps the block's books: one, busy with nothing else while
   // sums travel.
-  { port.clerk() } -> std::same_as<bool>;
+  { port.bookkeeper() } -> std::same_as<bool>;
 
   // 1 / x to the last bit or so, where x and 1 / x are ordinary numbers; else anything.
   { port.reciprocal(value) } -> std::same_as<double>;
@@ -146,16 +148,6 @@ concept RemotePort = Port<P> && requires(P& port, double* to, const double* from
   { port.remote() } -> std::convertible_to<const Remote&>;
   port.put_signal(to, 0, from, std::int64_t{}, flag, Epoch{});
   port.see_signals();
-};
-
-// Ports whose sums over PEs are a library's (library_reduce.hpp): loads and stores reach all PEs.
-// sum_over_pes(to, from, count) is called by one thread of each PE, and returns once all have
-// called it: to[i], symmetric memory, is the sum of from[i] of all PEs, with the same bits on each.
-// It knows no bound.
-template <class P>
-concept LibraryPort = Port<P> && requires(P& port, double* to, const double* from) {
-  { port.library() } -> std::convertible_to<const LibraryBoard&>;
-  port.sum_over_pes(to, from, 0);
 };
 
 // Whether loads and stores reach a PE.

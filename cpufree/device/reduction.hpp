@@ -1,17 +1,16 @@
 // The all-reduce for a port: flat where loads and stores reach all PEs, in two levels where they do
-// not, or by a library.
+// not.
 #pragma once
 
 #include <type_traits>
 
-#include "cpufree/device/library_reduce.hpp"
+#include "cpufree/device/allreduce.hpp"
 #include "cpufree/device/node_reduce.hpp"
 
 namespace cpufree {
 
 template <Port P>
-using ReductionOf = std::conditional_t<
-    LibraryPort<P>, LibraryReduce<P>,
-    std::conditional_t<RemotePort<P> && P::communicates, NodeReduce<P>, AllReduce<P>>>;
+using ReductionOf =
+    std::conditional_t<RemotePort<P> && P::communicates, NodeReduce<P>, AllReduce<P>>;
 
 }  // namespace cpufree

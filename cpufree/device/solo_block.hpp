@@ -25,10 +25,10 @@ struct SoloBlock : Unstudied {
   template <int K>
   static constexpr void recall(double (&)[K]) {}
   template <class T>
-  static constexpr T at_hand(T value) {
+  static constexpr T in_register(T value) {
     return value;
   }
-  static constexpr bool clerk() { return true; }
+  static constexpr bool bookkeeper() { return true; }
   static constexpr double reciprocal(double x) { return 1.0 / x; }
 
   template <class T>

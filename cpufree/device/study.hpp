@@ -78,7 +78,7 @@ class Studied : public P {
 
   CPUFREE_KERNEL_FN void mark(Phase phase) {
     if constexpr (S == Study::split)
-      if (this->lane() < kWarp) watch_->mark(phase, this->ticks());
+      if (this->lane() < P::warp_width) watch_->mark(phase, this->ticks());
   }
 
  private:

@@ -16,9 +16,6 @@ CPUFREE_FN bool reached(Epoch seen, Epoch want) {
   return static_cast<std::int64_t>(seen - want) >= 0;
 }
 
-// Threads that engines run in lockstep, where blocks have several.
-inline constexpr int kWarp = 32;
-
 // A flag in the receiver's memory: one writer, many readers, alone on its 128 bytes (two 64-byte
 // lines, the unit that adjacent-line prefetchers of CPUs and the L2 of GPUs move).
 struct alignas(128) Flag {
@@ -76,13 +73,7 @@ CPUFREE_FN Epoch epoch_of(const Packet& packet, Epoch) { return tag_epoch(packet
 enum Note : unsigned { kNoteNone = 0, kNoteTimeLimit = 1, kNoteInterrupt = 2 };
 
 // Channels, for diagnosis.
-enum class Channel : std::uint32_t {
-  local_arrival,
-  halo_arrival,
-  reduction,
-  node_reduction,
-  library_reduction
-};
+enum class Channel : std::uint32_t { local_arrival, halo_arrival, reduction, node_reduction };
 
 inline const char* channel_name(Channel c) {
   switch (c) {
@@ -94,8 +85,6 @@ inline const char* channel_name(Channel c) {
       return "reduction";
     case Channel::node_reduction:
       return "reduction of nodes";
-    case Channel::library_reduction:
-      return "reduction by a library";
   }
   return "unknown";
 }

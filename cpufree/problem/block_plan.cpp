@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <string>
 
-#include "cpufree/base/error.hpp"
 #include "cpufree/base/index.hpp"
 #include "cpufree/base/parallel.hpp"
 #include "cpufree/problem/partition.hpp"
@@ -20,18 +19,11 @@ void sort_unique(std::vector<std::int32_t>& v) {
   v.erase(std::ranges::unique(v).begin(), v.end());
 }
 
-// Gives `range` to the blocks [first, end), which share it by weight; the others get an empty range
-// at its beginning or end, so that ranges stay in order. `padded`: see append_padded.
-void share(const std::vector<std::int64_t>& padded, RowRange rows, int first, int end,
-           std::vector<BlockPlan>& blocks, RowRange BlockPlan::* kind) {
-  const auto ranges = split_rows(padded, rows, end - first);
-  for (int b = 0; b < static_cast<int>(blocks.size()); ++b) {
-    RowRange& mine = blocks[at(b)].*kind;
-    if (b < first)
-      mine = {rows.begin, rows.begin};
-    else
-      mine = b < end ? ranges[at(b - first)] : RowRange{rows.end, rows.end};
-  }
+// The blocks share a range of rows by weight. `padded`: see append_padded.
+void share(const std::vector<std::int64_t>& padded, RowRange rows, std::vector<BlockPlan>& blocks,
+           RowRange BlockPlan::* kind) {
+  const auto ranges = split_rows(padded, rows, static_cast<int>(blocks.size()));
+  for (std::size_t b = 0; b < blocks.size(); ++b) blocks[b].*kind = ranges[b];
 }
 
 // Which of some ranges has a row. Remembers the last answer: columns of a row lie close together.
@@ -145,24 +137,18 @@ void await_everybody(const HaloPlan<T>& plan, Plans& plans, std::int32_t blocks)
 }  // namespace
 
 template <class T>
-Plans make_block_plans(const HaloPlan<T>& plan, const Peers& peers, int blocks, int boundary_blocks,
-                       Awaited awaited) {
-  require(boundary_blocks >= 0 && boundary_blocks < blocks,
-          "boundary_blocks must be less than the " + std::to_string(blocks) + " blocks, not " +
-              std::to_string(boundary_blocks));
+Plans make_block_plans(const HaloPlan<T>& plan, const Peers& peers, int blocks, Awaited awaited) {
   Plans plans(plan.local.size());
   for (std::size_t pe = 0; pe < plan.local.size(); ++pe) {
     const auto& local = plan.local[pe];
     plans[pe].resize(at(blocks));
-    const bool apart = local.interior > 0 && local.boundary() > 0;
-    const int border = apart ? boundary_blocks : 0;  // first block with interior rows
     const RowRange interior{0, local.interior}, boundary{local.interior, local.rows()};
     // The slowest block is waited for: what counts is what slices take, not the entries.
     std::vector<std::int64_t> padded{0};
     append_padded(local.row_ptr, interior, padded);
     append_padded(local.row_ptr, boundary, padded);
-    share(padded, interior, border, blocks, plans[pe], &BlockPlan::interior);
-    share(padded, boundary, 0, border > 0 ? border : blocks, plans[pe], &BlockPlan::boundary);
+    share(padded, interior, plans[pe], &BlockPlan::interior);
+    share(padded, boundary, plans[pe], &BlockPlan::boundary);
   }
   if (awaited == Awaited::everybody)
     await_everybody(plan, plans, blocks);
@@ -192,8 +178,8 @@ std::vector<std::int32_t> ghost_sources(const LocalSystem<T>& local,
   return sources;
 }
 
-template Plans make_block_plans(const HaloPlan<float>&, const Peers&, int, int, Awaited);
-template Plans make_block_plans(const HaloPlan<double>&, const Peers&, int, int, Awaited);
+template Plans make_block_plans(const HaloPlan<float>&, const Peers&, int, Awaited);
+template Plans make_block_plans(const HaloPlan<double>&, const Peers&, int, Awaited);
 template std::vector<std::int32_t> ghost_sources(const LocalSystem<float>&, const BoundaryRanges&);
 template std::vector<std::int32_t> ghost_sources(const LocalSystem<double>&, const BoundaryRanges&);
 

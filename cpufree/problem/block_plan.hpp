@@ -41,20 +41,16 @@ BoundaryRanges gather_boundaries(const std::vector<std::vector<BlockPlan>>& plan
 // plans[k][block] of plan.local[k]. As the pattern is symmetric, so are `await` and `await_local`:
 // block a awaits block c if and only if c awaits a. (`await_local` is made so even where the
 // pattern is not: nothing else has checked it inside a PE.)
-//
-// `boundary_blocks` 0: all blocks share the boundary rows, and all share the interior ones. k > 0:
-// the first k blocks share the boundary rows, the others the interior ones; where a PE has rows of
-// one kind only, all its blocks share them. Throws InvalidInput unless k < blocks.
+// All blocks share the boundary rows, and all share the interior ones.
 template <class T>
 std::vector<std::vector<BlockPlan>> make_block_plans(const HaloPlan<T>& plan, const Peers& peers,
-                                                     int blocks, int boundary_blocks = 0,
+                                                     int blocks,
                                                      Awaited awaited = Awaited::those_read);
 // The same where all PEs are here.
 template <class T>
 std::vector<std::vector<BlockPlan>> make_block_plans(const HaloPlan<T>& plan, int blocks,
-                                                     int boundary_blocks = 0,
                                                      Awaited awaited = Awaited::those_read) {
-  return make_block_plans(plan, AllHere(plan.local.size()), blocks, boundary_blocks, awaited);
+  return make_block_plans(plan, AllHere(plan.local.size()), blocks, awaited);
 }
 
 // The slot of the block that owns each ghost of a PE.

@@ -29,7 +29,7 @@ std::vector<std::int32_t> in_sequence(const LocalSystem<T>& local,
 
 // The place nearest to `cut` where the rows before and behind it differ in what they read: rows of
 // a node of a mesh, which come one after another, stay together. Where a node is torn, slices of
-// all the rows that read it have no columns in runs (solvers/slice_codes.hpp).
+// all the rows that read it have no columns in runs (formats/slice_codes.hpp).
 template <class T>
 std::int32_t between_nodes(const LocalSystem<T>& local, const std::vector<std::int32_t>& rows,
                            std::int32_t cut) {

@@ -1,5 +1,6 @@
 // The steps by which the share of one PE is made, whoever knows the rows of the others: a plan of
-// the whole matrix (halo_plan.cpp), or one that ranks make together (run/slab_plan.cpp).
+// the whole matrix (halo_plan.cpp), or one that ranks make together
+// (systems/distributed/slab_plan.cpp).
 #pragma once
 
 #include <algorithm>

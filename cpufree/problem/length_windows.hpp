@@ -24,7 +24,7 @@ inline constexpr std::int32_t kLengthWindow = 15 * kSliceRows;
 // shortest first in turn, so that rows at the seam of two windows are alike, too: slices begin
 // where blocks do. Rows of one length stay in their order, and windows do not end within a node, so
 // that rows of the same columns stay together: they read the same lines of the operand, and what
-// neighbours in its numbering is stored as one (solvers/warp_slices.hpp). Where slices of all PEs,
+// neighbours in its numbering is stored as one (formats/warp_slices.hpp). Where slices of all PEs,
 // a lane for each row or, if rows are long, kLongRowLanes, would shrink by next to nothing, nothing
 // is done on any. `plan` has the PEs here; all processes call it together.
 template <class T>

@@ -1,5 +1,5 @@
 // How wide a slice of 32 rows is best stored ("sliced ELL"): as its longest rows, or narrower, with
-// tails for what these have beyond that (solvers/warp_slices.hpp).
+// tails for what these have beyond that (formats/warp_slices.hpp).
 #pragma once
 
 #include <array>

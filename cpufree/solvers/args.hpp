@@ -4,8 +4,8 @@
 #include <cstdint>
 
 #include "cpufree/device/channel.hpp"
+#include "cpufree/formats/slice_ring.hpp"
 #include "cpufree/problem/halo_plan.hpp"
-#include "cpufree/solvers/slice_ring.hpp"
 
 namespace cpufree {
 

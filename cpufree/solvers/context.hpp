@@ -12,14 +12,15 @@
 #include "cpufree/device/block.hpp"
 #include "cpufree/device/channel.hpp"
 #include "cpufree/device/reduction.hpp"
-#include "cpufree/solvers/local.hpp"
-#include "cpufree/solvers/packet_operand.hpp"
+#include "cpufree/formats/local.hpp"
+#include "cpufree/formats/packet_operand.hpp"
+#include "cpufree/formats/slice_codes.hpp"
 #include "cpufree/solvers/resident.hpp"
-#include "cpufree/solvers/slice_codes.hpp"
 
 namespace cpufree {
 
-template <Port P, class M>
+// `Format`: the matrices that the kernel is for (slice_codes.hpp).
+template <Port P, class M, class Format = AnySlices>
 class Context {
  public:
   using T = typename M::Value;
@@ -66,19 +67,25 @@ class Context {
   const BlockVectors<T>& vectors;
 
   CPUFREE_KERNEL_FN P& port() { return port_; }
-  // Vectors as loops of iterations hold them, of those that a method asks room for (wanted_by):
-  // where all of them stay on chip, the compiler learns that.
+  // A copy of a number that loops keep in a register.
   template <class U>
-  CPUFREE_KERNEL_FN Private<U> near(const Private<U>& v) const {
+  CPUFREE_KERNEL_FN U in_register(U value) const {
+    return port_.in_register(value);
+  }
+  // Vectors as hot loops hold them. In kernels for shares that stay on chip whole the compiler
+  // learns that they are in shared memory, which is true of those that a method asks room for
+  // (wanted_by).
+  template <class U>
+  CPUFREE_KERNEL_FN Private<U> hot(const Private<U>& v) const {
     return {on_chip(v.data)};
   }
-  CPUFREE_KERNEL_FN Ghosted<T> near(const Ghosted<T>& v) const {
-    if constexpr (on_chip_alone<P>)
+  CPUFREE_KERNEL_FN Ghosted<T> hot(const Ghosted<T>& v) const {
+    if constexpr (Format::on_chip)
       return {on_chip(v.data), v.halo, nullptr, v.first};
     else
       return v;
   }
-  CPUFREE_KERNEL_FN bool is_speaker() const {  // the one thread that writes what all threads know
+  CPUFREE_KERNEL_FN bool is_reporter() const {  // the one thread that writes what all threads know
     return port_.pe() == 0 && port_.block() == 0 && port_.lane() == 0;
   }
   CPUFREE_KERNEL_FN std::int32_t global_row(Row row) const {
@@ -140,16 +147,15 @@ class Context {
   // rows are multiplied while ghosts may still be under way.
   template <class F, class... V>
   CPUFREE_KERNEL_FN bool multiply(const Ghosted<T>& v, F&& f, const V&... read) {
-    return multiply_by(near(v), [](const auto& x) { return x; }, f, read...);
+    return multiply_by(hot(v), [](const auto& x) { return x; }, f, read...);
   }
-  // The same for products that are rare: where kernels are long, in a code that is short rather
-  // than fast.
+  // The same for cold code: in long kernels a product that is short rather than fast.
   template <class F>
-  CPUFREE_KERNEL_FN bool multiply_rarely(const Ghosted<T>& v, F&& f) {
-    if constexpr (kFastMemory && !reads_runs<P>)
+  CPUFREE_KERNEL_FN bool multiply_cold(const Ghosted<T>& v, F&& f) {
+    if constexpr (kFastMemory && !Format::runs)
       return multiply(v, f);
     else
-      return multiply_by(v, [](const auto& x) { return Rarely{x}; }, f);
+      return multiply_by(v, [](const auto& x) { return ColdOperand{x}; }, f);
   }
 
   // `exchange` of one of two scratch vectors, taken in turn: between two exchanges of the same one
@@ -185,7 +191,7 @@ class Context {
     double sums[K];
     for (int k = 0; k < K; ++k) sums[k] = partial[k].sum();
     reduction_.push(sums);
-    if (port_.clerk()) meanwhile();
+    if (port_.bookkeeper()) meanwhile();
     port_.mark(Phase::vector);
   }
   template <int K, class... V>
@@ -196,7 +202,7 @@ class Context {
     port_.mark(Phase::reduction_wait);
     return here;
   }
-  // The totals of the last of these again, for one thread that has not kept them.
+  // The totals of the last of these again, so that no register holds them for rare uses.
   template <int K>
   CPUFREE_KERNEL_FN void recall(double (&total)[K]) {
     reduction_.recall(total);
@@ -211,7 +217,7 @@ class Context {
     double sums[K];
     for (int k = 0; k < K; ++k) sums[k] = partial[k].sum();
     const bool here = reduction_.sum(sums, total, notes_, gone_, [&] {
-      if (port_.clerk()) meanwhile();
+      if (port_.bookkeeper()) meanwhile();
       begin_ahead(next...);
       port_.mark(Phase::vector);
     });
@@ -228,10 +234,10 @@ class Context {
   };
   template <class U>
   CPUFREE_KERNEL_FN U* on_chip(U* array) const {
-    if constexpr (on_chip_alone<P>) return port_.on_chip(array);
+    if constexpr (Format::on_chip) return port_.on_chip(array);
     return array;
   }
-  CPUFREE_KERNEL_FN bool block_halos() const { return on_chip_alone<P> || args.block_halos; }
+  CPUFREE_KERNEL_FN bool block_halos() const { return Format::on_chip || args.block_halos; }
   CPUFREE_KERNEL_FN Part boundary() const { return {share_.boundary, share_.boundary_shift, true}; }
   CPUFREE_KERNEL_FN Part interior() const {
     return {share_.interior, share_.interior_shift, false};
@@ -240,8 +246,8 @@ class Context {
   // f(row, lane) for the part's rows, as the format gives them to threads.
   template <class F>
   CPUFREE_KERNEL_FN void each(const Part& part, F&& f) {
-    if constexpr (requires { M::each(port_, part.rows, f); })
-      M::each(port_, part.rows, f);
+    if constexpr (requires { M::template each<Format>(port_, part.rows, f); })
+      M::template each<Format>(port_, part.rows, f);
     else
       for_each(port_, part.rows.begin, part.rows.end, f);
   }
@@ -275,10 +281,12 @@ class Context {
   CPUFREE_KERNEL_FN void product(const Part& part, const X& x, F&& f, const V&... read) {
     const std::int32_t shift = part.shift;  // a copy: vectorisers do not trust references
     begin_ahead_of(part, read...);
-    share_.matrix.multiply(port_, part.rows, x, [&, shift](std::int32_t i, int lane, T value) {
-      go_on_ahead(part, i, read...);
-      if constexpr (P::computes) f(Row{i, i - shift}, lane, value);
-    });
+    share_.matrix.template multiply<Format>(port_, part.rows, x,
+                                            [&, shift](std::int32_t i, int lane, T value) {
+                                              go_on_ahead(part, i, read...);
+                                              if constexpr (P::computes)
+                                                f(Row{i, i - shift}, lane, value);
+                                            });
   }
 
   // `as` makes of an operand the one that the format is given.
@@ -350,7 +358,7 @@ class Context {
     T* const to = v.data + share_.rows();
     const int lanes = port_.lanes();
     // Warps stay together: all of a warp's threads go on as long as one has something to read.
-    const int own = port_.lane() % kWarp;
+    const int own = port_.lane() % P::warp_width;
     for (int first = port_.lane(); first - own < share_.read_count && !gone_; first += N * lanes) {
       const int left = first < share_.read_count ? (share_.read_count - 1 - first) / lanes + 1 : 0;
       const auto number = [&](int k) { return at_home(on_chip(share_.reads)[first + k * lanes]); };

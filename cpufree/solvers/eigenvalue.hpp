@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "cpufree/solvers/preconditioners.hpp"
-#include "cpufree/solvers/start.hpp"
+#include "cpufree/solvers/true_residual.hpp"
 
 namespace cpufree {
 
@@ -42,11 +42,11 @@ CPUFREE_KERNEL_FN double noise(std::int32_t row) {
 // matrix of D^-1 A, whose largest eigenvalue nears that of D^-1 A from below. Returned times 1.05,
 // and never above the row-sum bound. Uses r, p, s. Exchanges of p: an all-reduce lies between (i).
 template <class Ctx>
-CPUFREE_COLD_FN Apart<Ctx> lambda_max_apart(typename Ctx::PortType port,
-                                            const typename Ctx::Args& args,
-                                            const typename Ctx::Share& share,
-                                            const BlockVectors<typename Ctx::T>& v,
-                                            typename Ctx::State state) {
+CPUFREE_COLD_FN ColdResult<Ctx> lambda_max_cold(typename Ctx::PortType port,
+                                                const typename Ctx::Args& args,
+                                                const typename Ctx::Share& share,
+                                                const BlockVectors<typename Ctx::T>& v,
+                                                typename Ctx::State state) {
   using T = typename Ctx::T;
   using L = Lanes<typename Ctx::PortType>;
   Ctx c(port, args, share, v, state);
@@ -94,10 +94,10 @@ CPUFREE_COLD_FN Apart<Ctx> lambda_max_apart(typename Ctx::PortType port,
 
 template <class Ctx>
 CPUFREE_KERNEL_FN bool estimate_lambda_max(Ctx& c, double& lambda_max) {
-  const auto answer = lambda_max_apart<Ctx>(c.port(), c.args, c.share(), c.vectors, c.state());
+  const auto answer = lambda_max_cold<Ctx>(c.port(), c.args, c.share(), c.vectors, c.state());
   c.go_on_from(answer.after);
   lambda_max = answer.value;
-  return answer.here;
+  return answer.met;
 }
 
 }  // namespace cpufree

@@ -37,10 +37,23 @@ CPUFREE_KERNEL_FN void write_outcome(Outcome& out, const Monitor& monitor, const
   out.handed_over_at = monitor.handed_over_at();
 }
 
+// From the initial to the last residual. False: a wait gave up.
+template <template <class, class> class Algorithm, class Ctx, class M>
+CPUFREE_HOT_FN bool solve_with(Ctx& c, const M& m, MonitorOf<Ctx>& monitor, Reporter& reporter) {
+  if (!begin_solve(c, monitor, reporter)) return false;
+  if (monitor.done()) return true;
+  Algorithm<Ctx, M> method(c, m);
+  const Ending ending = iterate(c, method, monitor, reporter);
+  if constexpr (!Algorithm<Ctx, M>::kRestarts)
+    if (ending == Ending::lost) return hand_over(c, m, monitor, reporter);
+  return ending != Ending::gave_up;
+}
+
 // Solves A x = b with `Algorithm` and the preconditioner M.
-template <template <class, class> class Algorithm, class M, Port P, class Matrix>
+template <template <class, class> class Algorithm, class M, class Format = AnySlices, Port P,
+          class Matrix>
 CPUFREE_KERNEL_FN void solve_kernel(P& port, const SolveArgs<Matrix>& args) {
-  using Ctx = Context<P, Matrix>;
+  using Ctx = Context<P, Matrix, Format>;
   using T = typename Matrix::Value;
   using Share = BlockShare<Matrix>;
   using Judge = MonitorOf<Ctx>;
@@ -56,7 +69,7 @@ CPUFREE_KERNEL_FN void solve_kernel(P& port, const SolveArgs<Matrix>& args) {
   Ctx c(port, args, share, vectors, {});
   typename P::template Held<Judge> monitor = port.hold(Judge(args.params));
   typename P::template Held<Reporter> reporter =
-      port.hold(Reporter(args.history, args.params.history_capacity, c.is_speaker()));
+      port.hold(Reporter(args.history, args.params.history_capacity, c.is_reporter()));
   typename P::template Held<M> m = port.hold(M(vectors));
   clear_vectors(c);
   double lambda_max = 0.0;
@@ -65,10 +78,9 @@ CPUFREE_KERNEL_FN void solve_kernel(P& port, const SolveArgs<Matrix>& args) {
     c.once([&] { m.set_interval(lambda_max, args.params.chebyshev_degree); });
     clear_vectors(c);
   }
-  Algorithm<Ctx, M> algorithm(c, m, monitor, reporter);
-  if (!algorithm.run() || !end_solve(c, monitor)) return;
+  if (!solve_with<Algorithm>(c, m, monitor, reporter) || !end_solve(c, monitor)) return;
   if constexpr (P::computes) store_resident(port, args, share, vectors);
-  if (!c.is_speaker()) return;
+  if (!c.is_reporter()) return;
   write_outcome(*args.outcome, monitor, reporter.history());
   args.outcome->lambda_max = lambda_max;
   args.outcome->reductions = c.reductions();
@@ -76,11 +88,12 @@ CPUFREE_KERNEL_FN void solve_kernel(P& port, const SolveArgs<Matrix>& args) {
 }
 
 // The same as a study.
-template <Study S, template <class, class> class Algorithm, class M, Port P, class Matrix>
+template <Study S, template <class, class> class Algorithm, class M, class Format = AnySlices,
+          Port P, class Matrix>
 CPUFREE_KERNEL_FN void study_kernel(P& port, const SolveArgs<Matrix>& args) {
   typename P::template Held<Stopwatch> watch = port.hold(Stopwatch(port.ticks(), port.now()));
   Studied<P, S> studied(port, watch);
-  solve_kernel<Algorithm, M>(studied, args);
+  solve_kernel<Algorithm, M, Format>(studied, args);
   if constexpr (S == Study::split) {
     studied.mark(Phase::vector);
     if (port.lane() == 0) args.splits[port.block()] = watch.split(port.now());

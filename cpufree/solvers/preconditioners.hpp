@@ -8,7 +8,7 @@
 #include <cmath>
 
 #include "cpufree/solvers/context.hpp"
-#include "cpufree/solvers/stopping.hpp"
+#include "cpufree/solvers/monitor.hpp"
 
 namespace cpufree {
 

@@ -1,5 +1,14 @@
-// The exchange of bricks by packets (brick_exchange.hpp): values that carry the number of their
-// exchange, 16 bytes in one store, three floats or one double each.
+// The exchange of bricks, by packets: values that carry the number of their exchange, 16 bytes in
+// one store, three floats or one double each.
+//
+// An exchange has `Links`, with whom and where, the same for all threads of the block; and, called
+// by all of them in this order, once an iteration:
+//   begin()              the next one begins;
+//   hand_out<kFrom>(s)   by warps that work: sends what the blocks around need. Plane z lies in
+//                        s[z + kFrom];
+//   tell()               a block barrier;
+//   receive()            waits for the halo and leaves it where the tile reads it. Contains a block
+//                        barrier. False: leave the kernel.
 //
 // One hop, no fence, no flag, no barrier between computing and sending: a thread sends what it has
 // computed, for columns through its warp, in the order of BrickPacking. What arrives is received by
@@ -34,7 +43,7 @@
 #pragma once
 
 #include "cpufree/device/wait.hpp"
-#include "cpufree/stencils/brick_exchange.hpp"
+#include "cpufree/stencils/brick_place.hpp"
 
 namespace cpufree {
 
@@ -140,11 +149,11 @@ class BrickPackets {
   static constexpr int kGroups = kPacking.groups(), kOfColumn = kPacking.column();
   static constexpr int kInLast = Z - (kOfColumn - 1) * kValues;  // values of a column's last packet
   static constexpr int kJobs = 2 * kGroups;  // groups of the rows above, then below
-  static_assert(Z % kGroup == 0 && kOfColumn <= kWarp / 2);
+  static_assert(Z % kGroup == 0 && kOfColumn <= P::warp_width / 2);
 
   CPUFREE_KERNEL_FN P& port() const { return place_.port(); }
   CPUFREE_KERNEL_FN std::uint32_t lane() const {
-    return static_cast<std::uint32_t>(port().lane()) % kWarp;
+    return static_cast<std::uint32_t>(port().lane()) % P::warp_width;
   }
   CPUFREE_KERNEL_FN std::int32_t lane_at() const { return static_cast<std::int32_t>(lane()); }
   CPUFREE_KERNEL_FN static int side_of(int job) { return job < kGroups ? 2 : 3; }

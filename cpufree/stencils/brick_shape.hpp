@@ -21,14 +21,6 @@ struct BrickShape {
     return depth <= planes && depth >= planes - 1 && height <= warps && width >= columns &&
            width <= most_width();
   }
-  // Values that a halo across an axis takes in a mailbox: rows as long as a warp's, columns as long
-  // as a thread's. Of `warps` warps.
-  CPUFREE_FN std::int64_t mailbox(int axis, int warps) const {
-    const std::int64_t values = axis == 0   ? warps * most_width()
-                                : axis == 1 ? planes * most_width()
-                                            : std::int64_t{warps} * planes;
-    return (values + 31) / 32 * 32;
-  }
 };
 
 // How the faces of a brick travel as packets of `values` values each: 3 floats, 1 double. All
@@ -75,8 +67,7 @@ inline constexpr BrickShape kBricksOfDouble[] = {{1, 4}, {2, 4}, {1, 8}, {2, 8},
 
 // The shared memory of a block of `warps` warps, in values: the rows of all planes with one above
 // (-1) and one below the tile, those of the planes before (-1) and after it, each warp's halo
-// beside it, the source term; where faces travel as packets, also the first and the last columns of
-// each warp, on their way out.
+// beside it, the source term, the first and the last columns of each warp, on their way out.
 template <class T, int C, int Z>
 struct BrickRoom {
   static constexpr std::int64_t kWidth = 32 * C;
@@ -93,8 +84,8 @@ struct BrickRoom {
   CPUFREE_FN static std::int64_t leaving(int warps, bool with_source, int warp) {
     return source(warps, with_source ? Z : 0, 0) + std::int64_t{warp} * 2 * Z * C;
   }
-  CPUFREE_FN static std::int64_t bytes(int warps, bool with_source, bool packets) {
-    return leaving(warps, with_source, packets ? warps : 0) * std::int64_t{sizeof(T)};
+  CPUFREE_FN static std::int64_t bytes(int warps, bool with_source) {
+    return leaving(warps, with_source, warps) * std::int64_t{sizeof(T)};
   }
 };
 

@@ -19,19 +19,17 @@
 // writes that after the barrier of tell(), and before a barrier, or what a warp itself reads.
 #pragma once
 
-#include <type_traits>
-
-#include "cpufree/stencils/brick_exchange.hpp"
 #include "cpufree/stencils/brick_packets.hpp"
 #include "cpufree/stencils/iterate.hpp"
 #include "cpufree/stencils/tile_values.hpp"
 
 namespace cpufree {
 
-// `Exchange`: of halos with the blocks around (brick_exchange.hpp).
-template <WarpPort P, class T, int C, int Z, bool kSource, class Exchange>
+template <WarpPort P, class T, int C, int Z, bool kSource>
 class BrickTile {
  public:
+  using Exchange = BrickPackets<P, T, C, Z, kSource>;
+
   // Starts with the values of `args`. Ends with a block barrier.
   CPUFREE_KERNEL_FN BrickTile(P& port, const TileArgs<T>& tile,
                               const typename Exchange::Links& links, const JacobiArgs<T>& args)
@@ -127,7 +125,7 @@ class BrickTile {
     CPUFREE_UNROLL
     for (int z = 0; z < Z + 1; ++z) {
       CPUFREE_UNROLL
-      for (int c = 0; c < C; ++c) slot_[z][c] = port_.at_hand(slot_[z][c]);
+      for (int c = 0; c < C; ++c) slot_[z][c] = port_.in_register(slot_[z][c]);
     }
   }
 
@@ -141,7 +139,7 @@ class BrickTile {
     CPUFREE_UNROLL
     for (int c = 0; c < C; ++c)
       if (!here().full()) slot_[Z - 1 + from][c] = after[c];
-    const bool first = port_.warp_lane() == 0, final_lane = port_.warp_lane() == kWarp - 1;
+    const bool first = port_.warp_lane() == 0, final_lane = port_.warp_lane() == P::warp_width - 1;
     const T* const beside = here().edge(first ? 0 : 1);
     CPUFREE_UNROLL
     for (int q = 0; q < Z; ++q) {
@@ -190,16 +188,15 @@ class BrickTile {
 };
 
 // Jacobi iterations in three dimensions, on tiles that fit C columns of a warp's lanes, as many
-// rows as the block has warps, and Z planes. kPackets: halos travel as packets, else as values and
-// flags.
-template <int C, int Z, bool kSource, bool kPackets, WarpPort P, class T>
+// rows as the block has warps, and Z planes.
+template <int C, int Z, bool kSource, WarpPort P, class T>
 CPUFREE_KERNEL_FN void brick_kernel(P& port, const JacobiArgs<T>& args) {
-  using Exchange =
-      std::conditional_t<kPackets, BrickPackets<P, T, C, Z, kSource>, BrickValues<P, T, C, Z>>;
+  using Worker = BrickTile<P, T, C, Z, kSource>;
+  using Links = typename Worker::Exchange::Links;
   typename P::template Kept<TileArgs<T>> tile = port.keep(args.tiles[port.block()]);
-  typename P::template Kept<typename Exchange::Links> links =
-      port.keep(Exchange::links_of(port, tile, args.mailboxes));
-  BrickTile<P, T, C, Z, kSource, Exchange> worker(port, tile, links, args);
+  typename P::template Kept<Links> links =
+      port.keep(Worker::Exchange::links_of(port, tile, args.mailboxes));
+  Worker worker(port, tile, links, args);
   Checks<P> checks(port, args.slots, args.tolerance);
   JacobiState state;
   if (!iterate(args, worker, checks, state)) return;

@@ -15,7 +15,7 @@ namespace cpufree {
 template <Port P, class T>
 CPUFREE_KERNEL_FN void tell_neighbours(P& port, const TileArgs<T>& tile, Flag* flags, Epoch epoch) {
   const std::int32_t lanes = port.lanes();
-  const std::int32_t place = port.lane() % (lanes < kWarp ? lanes : kWarp);
+  const std::int32_t place = port.lane() % (lanes < P::warp_width ? lanes : P::warp_width);
   std::int32_t pe = -1, flag = 0;
   const auto look_up = [&](std::int32_t e) {
     pe = e < tile.edges ? tile.sends[e].pe : -1;

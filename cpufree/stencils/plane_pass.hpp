@@ -56,7 +56,7 @@ class PlanePass {
     constexpr int C = kStreamColumns<T>;
     const std::int32_t rows = (port_.warps() - rim_warps(3)) * kPlaneRows;
     for (std::int32_t y = part_.lo[1]; y < part_.hi[1]; y += rows)
-      for (std::int32_t x = floor_to(part_.lo[2], C); x < part_.hi[2]; x += kWarp * C) {
+      for (std::int32_t x = floor_to(part_.lo[2], C); x < part_.hi[2]; x += P::warp_width * C) {
         const std::int32_t left = part_.hi[1] - y;
         port_.sync_block();
         go({y, x, left < rows ? left : rows}, measured, change);

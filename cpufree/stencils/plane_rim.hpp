@@ -115,7 +115,7 @@ class PlaneRimSides : PlaneWarp<K, kSource, P, T> {
   using Base = PlaneWarp<K, kSource, P, T>;
   using Base::kRow, Base::C;
   // From a row's first value: the columns before the window, and behind it.
-  static constexpr int kLeft = -1, kRight = kWarp * C;
+  static constexpr int kLeft = -1, kRight = P::warp_width * C;
 
  public:
   struct Plane {

@@ -26,7 +26,7 @@ class PlaneWarp : protected StreamWarp<P, T> {
     this->begin_strip(window.x, 0);
     copies_ = this->column_ < this->last_ + K;
     first_ = lane == 0;
-    final_ = lane == kWarp - 1;
+    final_ = lane == P::warp_width - 1;
   }
 
  protected:

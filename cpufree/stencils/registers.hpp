@@ -198,7 +198,7 @@ class RegisterTile {
     CPUFREE_UNROLL
     for (int r = 0; r < R + 1; ++r) {
       CPUFREE_UNROLL
-      for (int c = 0; c < C; ++c) slot_[r][c] = port_.at_hand(slot_[r][c]);
+      for (int c = 0; c < C; ++c) slot_[r][c] = port_.in_register(slot_[r][c]);
     }
   }
 
@@ -213,7 +213,7 @@ class RegisterTile {
     CPUFREE_UNROLL
     for (int c = 0; c < C; ++c)
       if (!full_) slot_[R - 1 + from][c] = below[c];
-    const bool first = port_.warp_lane() == 0, final_lane = port_.warp_lane() == kWarp - 1;
+    const bool first = port_.warp_lane() == 0, final_lane = port_.warp_lane() == P::warp_width - 1;
     const T* const beside = edge(first ? 0 : 1);
     CPUFREE_UNROLL
     for (int q = 0; q < R; ++q) {

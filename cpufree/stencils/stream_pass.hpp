@@ -24,10 +24,10 @@ class StreamWarp {
   CPUFREE_KERNEL_FN void begin_strip(std::int32_t begin, int halo) {
     const std::int32_t lane = port_.warp_lane();
     column_ = begin + C * (lane - halo);
-    const std::int32_t end = begin + C * (kWarp - 2 * halo);
+    const std::int32_t end = begin + C * (P::warp_width - 2 * halo);
     const std::int32_t last = end < part_.hi[2] ? end : part_.hi[2];
     reads_ = column_ < last + C * halo;
-    stores_ = lane >= halo && lane < kWarp - halo && column_ < last;
+    stores_ = lane >= halo && lane < P::warp_width - halo && column_ < last;
     whole_ = stores_ && column_ >= part_.lo[2] && column_ + C <= last;
     last_ = last;
     bool inside = true;
@@ -79,7 +79,7 @@ class StreamPass2d : StreamWarp<P, T> {
 
   CPUFREE_KERNEL_FN void run(bool measured, Change<P>& change) {
     constexpr int halo = (K + C - 1) / C;
-    constexpr std::int32_t width = C * (kWarp - 2 * halo);
+    constexpr std::int32_t width = C * (P::warp_width - 2 * halo);
     const StreamPart& part = this->part_;
     const std::int32_t first = floor_to(part.lo[2], C);
     const std::int32_t strips = (part.hi[2] - first + width - 1) / width;

@@ -14,8 +14,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from . import errors, generate, stencil
-    from .errors import (
+    from cpufree import errors, generate, stencil
+    from cpufree.errors import (
         CpufreeError,
         CpufreeWarning,
         EngineError,
@@ -27,18 +27,15 @@ if TYPE_CHECKING:
         VectorError,
         WaitTimeoutError,
     )
-    from .io import (
-        load_matrix,
-        load_partition,
-        load_vector,
-        open_rows,
-        save_matrix,
-        save_partition,
-        save_vector,
-    )
-    from .result import Reason, Result
-    from .rows import RowSlab
-    from .run import Solver, cg, solve
+    from cpufree.matrix.io.vectors import load_vector, save_vector
+    from cpufree.matrix.load import load_matrix, open_rows
+    from cpufree.matrix.rows import RowSlab
+    from cpufree.matrix.save import save_matrix
+    from cpufree.partition.files import load_partition, save_partition
+    from cpufree.solvers.once import solve
+    from cpufree.solvers.result import Reason, Result
+    from cpufree.solvers.scipy_cg import cg
+    from cpufree.solvers.solver import Solver
 
 __all__ = [
     "CpufreeError",
@@ -75,18 +72,15 @@ _HOMES = {
     "errors": "",
     "generate": "",
     "stencil": "",
-    **dict.fromkeys(("cg", "solve", "Solver"), "run"),
-    **dict.fromkeys(("Reason", "Result"), "result"),
-    "RowSlab": "rows",
-    **dict.fromkeys(
-        (
-            f"{verb}_{what}"
-            for verb in ("load", "save")
-            for what in ("matrix", "vector", "partition")
-        ),
-        "io",
-    ),
-    "open_rows": "io",
+    "Solver": "solvers.solver",
+    "solve": "solvers.once",
+    "cg": "solvers.scipy_cg",
+    **dict.fromkeys(("Reason", "Result"), "solvers.result"),
+    "RowSlab": "matrix.rows",
+    **dict.fromkeys(("load_matrix", "open_rows"), "matrix.load"),
+    "save_matrix": "matrix.save",
+    **dict.fromkeys(("load_vector", "save_vector"), "matrix.io.vectors"),
+    **dict.fromkeys(("load_partition", "save_partition"), "partition.files"),
     **dict.fromkeys((name for name in __all__ if name.endswith(("Error", "Warning"))), "errors"),
 }
 

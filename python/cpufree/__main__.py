@@ -8,7 +8,7 @@ INTERRUPTED = 130
 def main() -> None:
     """Run the command line and leave with its exit code, also on Ctrl-C while it still loads."""
     try:
-        from .cli import main as run
+        from cpufree.cli.app import main as run
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     run()

@@ -38,7 +38,6 @@ class Plan(TypedDict):
     matrix_bytes: float  # in the format of the engine, all PEs
     halo: str  # "packets", whose values carry their flag, "stores" with flags behind them, "none"
     block_halo: str  # among blocks of one PE: "packets", or "flags" behind stores
-    reduce: str  # how sums go between PEs: "packets", "library"
     resident_vectors: int  # vectors that stay on chip across iterations
     resident_matrix: bool  # whether the matrix does
     ring_slots: int  # of the rings through which the matrix comes; 0: it does not
@@ -134,6 +133,15 @@ class System:
 __version__: str  # of cpufree, from pyproject.toml
 compiler: str  # that of the extension's C++, such as "GNU 12.2.0"
 
+def cpu_level() -> str:
+    """Return the instruction set of the CPU engine's kernels in use, such as "x86-64-v3".
+
+    InvalidInputError, UnsupportedError: the one that CPUFREE_CPU_LEVEL names cannot be had here.
+    """
+
+def cpu_levels() -> list[str]:
+    """Return those that this processor can run, the fastest last."""
+
 def are_rows(
     indptr: npt.NDArray[np.int64], indices: npt.NDArray[np.int32] | npt.NDArray[np.int64]
 ) -> bool:
@@ -207,11 +215,10 @@ class Stencil(TypedDict):
     pe_halo_points: int
     halo: str  # "packets", "values", "none"
     in_fast_memory: bool
-    sweep: str  # "wavefront", "registers", "bricks", "streams"
+    sweep: str  # "wavefront", "registers", "bricks", "streams", "specialized_blocks"
     rows: int  # of a thread, in registers; of bricks, planes
     columns: int
-    roles: str  # "tiles", "specialized", "two_kernels"
-    boundary_blocks: int  # the first of the blocks; 0 without roles
+    boundary_blocks: int  # specialized, the first of the blocks; 0 in other sweeps
 
 def jacobi(
     start: npt.NDArray[Any],  # 2 or 3 dimensions, float64 or float32, contiguous, as all of them

@@ -9,33 +9,13 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from cpufree import launchers
+from cpufree import launchers, options
 from cpufree.errors import CpufreeWarning, InvalidInputError
 
-ENGINES = ("auto", "cpu_threads", "cuda_p2p", "cpu_processes", "nvshmem")
-REDUCTIONS = ("auto", "packets", "library")
-LOG_LEVELS = ("debug", "info", "warning", "error")
-VARIABLES = {
-    "CPUFREE_ENGINE": "engine: " + ", ".join(ENGINES),
-    "CPUFREE_PES": "number of PEs: auto, or a whole number from 1",
-    "CPUFREE_BLOCKS": "blocks (threads on the CPU engine) per PE: auto, or a whole number from 1",
-    "CPUFREE_GPUS": "GPUs that may be used: auto, all, or device numbers such as 0,2-5",
-    "CPUFREE_NODE_SIZE": "PEs of a node, as if each were a machine: auto, or a number from 1",
-    "CPUFREE_REDUCE": "how PEs sum, to compare: " + ", ".join(REDUCTIONS) + " (NVSHMEM's)",
-    "CPUFREE_WAIT_LIMIT": "seconds a PE may wait for another: a number above 0",
-    "CPUFREE_LOG": "how much is told: " + ", ".join(LOG_LEVELS),
-    "CPUFREE_RANK": "which of several processes this one is: a whole number from 0",
-    "CPUFREE_RANKS": "how many processes there are: a whole number from 1",
-    "CPUFREE_LOCAL_RANK": "which of the processes of its machine this one is: a number from 0",
-    "CPUFREE_RENDEZVOUS": "where processes meet: HOST:PORT of rank 0, file:PATH, local:PATH",
-    "CPUFREE_JOB": "a name that processes of one run have in common, and no others",
-    "CPUFREE_COMMIT": "commit of a source tree without git, for records: 3649143, 3649143-dirty",
-    "CPUFREE_JOIN_LIMIT": "seconds that processes wait for one another to come: a number above 0",
-}
+VARIABLES = {variable.name: variable.takes for variable in options.VARIABLES}
 # Known, but no business of the package: the tests find their matrices through it.
 _NOT_OURS = {"CPUFREE_DATA"}
-_LARGEST_COUNT = 2**31 - 1
-_LARGEST_DEVICE = 1023  # the core takes 1024 PEs
+_LARGEST_DEVICE = options.MOST_PES - 1
 # Seconds that processes wait for one another to come, once the first is there: with the time that
 # programs take to start, all end within 10 s where one never comes. `cpufree run` tells at once of
 # one that has ended, so that those which merely start slowly have more time.
@@ -61,8 +41,6 @@ class Env:
     """CPUFREE_GPUS: auto (unset), all, or the device numbers."""
     node_size: int | None = None
     """CPUFREE_NODE_SIZE: PEs that are treated as one machine; None (auto, unset): as it is."""
-    reduce: str = "auto"
-    """CPUFREE_REDUCE: packets (auto, unset), or library: sums over PEs are NVSHMEM's."""
 
     @classmethod
     def read(cls, environ: Mapping[str, str] | None = None) -> Env:
@@ -77,14 +55,13 @@ class Env:
         _warn_of_unknown_names(values)
         wait_limit = values.get("CPUFREE_WAIT_LIMIT", "").strip()
         return cls(
-            engine=_choice(values, "CPUFREE_ENGINE", ENGINES, default="auto"),
+            engine=_choice(values, "CPUFREE_ENGINE", options.ENGINES, default="auto"),
             pes=_count(values, "CPUFREE_PES"),
             blocks=_count(values, "CPUFREE_BLOCKS"),
             wait_limit=_seconds("CPUFREE_WAIT_LIMIT", wait_limit) if wait_limit else None,
-            log=_choice(values, "CPUFREE_LOG", LOG_LEVELS, default="warning"),
+            log=_choice(values, "CPUFREE_LOG", options.LOG_LEVELS, default="warning"),
             gpus=_gpus(values),
             node_size=_count(values, "CPUFREE_NODE_SIZE"),
-            reduce=_choice(values, "CPUFREE_REDUCE", REDUCTIONS, default="auto"),
         )
 
 
@@ -139,8 +116,7 @@ def preset_nvshmem(one_machine: bool) -> None:
     """Set what NVSHMEM is to read in this process, where the environment says nothing else.
 
     Reductions are ours: NCCL is not looked for. Multicast stays off. On one machine no network is
-    looked for, either. Where reductions are NVSHMEM's after all, to compare with, all PEs must find
-    the same bits: then they exchange in pairs, its default.
+    looked for, either.
     """
     presets = {"NVSHMEM_DISABLE_NCCL": "1", "CUDA_MODULE_LOADING": "EAGER"}
     if one_machine:
@@ -148,7 +124,6 @@ def preset_nvshmem(one_machine: bool) -> None:
     for name, value in presets.items():
         os.environ.setdefault(name, value)
     os.environ["NVSHMEM_DISABLE_NVLS"] = "1"
-    os.environ["NVSHMEM_REDUCE_RECEXCH_KVAL"] = "2"
 
 
 def nvshmem_memory_grows() -> bool:
@@ -248,7 +223,7 @@ def _count(values: Mapping[str, str], name: str) -> int | None:
     # isascii: isdigit alone lets through superscripts, which int() refuses. Length: int() too.
     if not (value.isascii() and value.isdigit()) or len(value) > 10:
         raise _refuse(name, values[name])
-    if not 1 <= int(value) <= _LARGEST_COUNT:
+    if not 1 <= int(value) <= options.LARGEST_COUNT:
         raise _refuse(name, values[name])
     return int(value)
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from .errors import UnsupportedError
+from cpufree.errors import UnsupportedError
 
 
 def load_core() -> ModuleType:
     """Return the extension; UnsupportedError where it does not load."""
     try:
-        from . import _core
+        from cpufree import _core
     except ImportError as error:
         raise UnsupportedError(
             f"the compiled part of cpufree does not load ({error}). Install the package with its "

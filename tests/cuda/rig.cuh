@@ -8,9 +8,10 @@
 #include <vector>
 
 #include "cpufree/device/symmetric.hpp"
-#include "cpufree/engines/cuda_p2p/bootstrap.hpp"
-#include "cpufree/engines/cuda_p2p/memory.hpp"
-#include "cpufree/engines/cuda_p2p/port.cuh"
+#include "cpufree/engines/gpu_p2p/bootstrap.hpp"
+#include "cpufree/engines/gpu_p2p/port.cuh"
+#include "cpufree/gpu/launch.hpp"
+#include "cpufree/gpu/memory.hpp"
 
 namespace gpu_rig {
 
@@ -18,29 +19,20 @@ using namespace cpufree;
 
 inline int found() {
   int count = 0;
-  return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
+  return gpuGetDeviceCount(&count) == gpuSuccess ? count : 0;
 }
 
 class Machine {
  public:
   explicit Machine(int gpus) {
     for (int g = 0; g < gpus; ++g) devices_.push_back(g);
-    cuda_p2p::connect(devices_);
-    cuda_p2p::check(cudaDeviceGetAttribute(&blocks_, cudaDevAttrMultiProcessorCount, devices_[0]),
-                    "cudaDeviceGetAttribute");
-    for (const int device : devices_) {
-      const cuda_p2p::OnDevice here(device);
-      streams_.emplace_back();
-      cuda_p2p::check(cudaStreamCreateWithFlags(&streams_.back(), cudaStreamNonBlocking),
-                      "cudaStreamCreate");
-    }
-    records_ = std::make_unique<cuda_p2p::MappedArray<WaitRecord>>(
-        static_cast<std::size_t>(gpus * blocks_));
+    gpu_p2p::connect(devices_);
+    blocks_ = gpu::multiprocessors(devices_[0]);
+    for (const int device : devices_) streams_.emplace_back(device);
+    records_ =
+        std::make_unique<gpu::MappedArray<WaitRecord>>(static_cast<std::size_t>(gpus * blocks_));
   }
 
-  ~Machine() {
-    for (const cudaStream_t stream : streams_) cudaStreamDestroy(stream);
-  }
   Machine(const Machine&) = delete;
   Machine& operator=(const Machine&) = delete;
 
@@ -58,39 +50,33 @@ class Machine {
   // a wait gave up.
   template <class Args>
   double run(const void* kernel, int threads, std::size_t fast, const std::vector<Args>& args) {
-    std::vector<cuda_p2p::Shared> shared;
+    std::vector<gpu_p2p::Shared> shared;
     for (int g = 0; g < gpus(); ++g) {
-      const cuda_p2p::OnDevice here(g);
       const auto& heap = heaps_[static_cast<std::size_t>(g)];
-      cuda_p2p::check(cudaMemset(heap.data(), 0, heap.size()), "cudaMemset");
-      cuda_p2p::check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+      gpu::clear(g, heap.data(), heap.size());
       shared.push_back(shared_of(g));
     }
     for (std::size_t k = 0; k < records_->size(); ++k) (*records_)[k] = {};
     for (const int device : devices_) {  // loading it while another GPU spins would hang
-      const cuda_p2p::OnDevice here(device);
-      cudaFuncAttributes attributes;
-      cuda_p2p::check(cudaFuncGetAttributes(&attributes, kernel), "cudaFuncGetAttributes");
+      const gpu::OnDevice here(device);
+      static_cast<void>(gpu::static_shared_memory(kernel));
     }
     const auto start = std::chrono::steady_clock::now();
     for (int g = 0; g < gpus(); ++g) {
-      const cuda_p2p::OnDevice here(g);
+      const gpu::OnDevice here(g);
       void* parameters[] = {&shared[static_cast<std::size_t>(g)],
                             const_cast<Args*>(&args[static_cast<std::size_t>(g)])};
-      cuda_p2p::check(cudaLaunchCooperativeKernel(kernel, dim3(static_cast<unsigned>(blocks_)),
-                                                  dim3(static_cast<unsigned>(threads)), parameters,
-                                                  fast, streams_[static_cast<std::size_t>(g)]),
-                      "cudaLaunchCooperativeKernel");
+      gpu::launch_cooperative(kernel, {blocks_, threads, fast}, parameters,
+                              streams_[static_cast<std::size_t>(g)]);
     }
-    for (const cudaStream_t stream : streams_)
-      cuda_p2p::check(cudaStreamSynchronize(stream), "kernel");
+    for (const gpu::Stream& stream : streams_) stream.wait();
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
     return gave_up() ? -1.0 : elapsed.count();
   }
 
  private:
-  cuda_p2p::Shared shared_of(int g) const {
-    cuda_p2p::Shared s;
+  gpu_p2p::Shared shared_of(int g) const {
+    gpu_p2p::Shared s;
     s.pe = g;
     s.pes = gpus();
     for (int k = 0; k < gpus(); ++k) s.heaps[k] = heap(k);
@@ -119,13 +105,13 @@ class Machine {
 
   std::vector<int> devices_;
   int blocks_ = 1;
-  std::vector<cuda_p2p::DeviceArray<std::byte>> heaps_;
+  std::vector<gpu::DeviceArray<std::byte>> heaps_;
   Symmetric<Flag> leave_;
-  std::vector<cudaStream_t> streams_;
-  std::unique_ptr<cuda_p2p::MappedArray<WaitRecord>> records_;
-  cuda_p2p::MappedArray<unsigned> words_{2};
-  cuda_p2p::MappedArray<std::int64_t> iteration_{1};
-  cuda_p2p::MappedArray<double> residual_{1};
+  std::vector<gpu::Stream> streams_;
+  std::unique_ptr<gpu::MappedArray<WaitRecord>> records_;
+  gpu::MappedArray<unsigned> words_{2};
+  gpu::MappedArray<std::int64_t> iteration_{1};
+  gpu::MappedArray<double> residual_{1};
 };
 
 }  // namespace gpu_rig

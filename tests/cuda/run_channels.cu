@@ -17,8 +17,8 @@
 namespace {
 
 using namespace cpufree;
-using cuda_p2p::DeviceArray;
-using GpuPort = cuda_p2p::Port;
+using gpu::DeviceArray;
+using GpuPort = gpu_p2p::Port;
 
 // What the kernels of this file are given.
 struct Args {
@@ -44,7 +44,7 @@ __device__ void dawdle(const Args& args, std::uint64_t epoch) {
 // `Flat`: push and pull, nothing between them; else sum.
 template <int K, bool Flat>
 __global__ void __launch_bounds__(1024, 1)
-    reduce(const __grid_constant__ cuda_p2p::Shared shared, const __grid_constant__ Args args) {
+    reduce(const __grid_constant__ gpu_p2p::Shared shared, const __grid_constant__ Args args) {
   GpuPort port(shared, nullptr);
   AllReduce<GpuPort> reduction(port, args.slots);
   const double threads = static_cast<double>(port.lanes()) * port.blocks() * port.pes();
@@ -68,7 +68,7 @@ __global__ void __launch_bounds__(1024, 1)
 // Every block sends the epoch to all other PEs, as stores and as packets in turn, and expects
 // theirs; within the PE every block reads what all others wrote.
 __global__ void __launch_bounds__(1024, 1)
-    exchange(const __grid_constant__ cuda_p2p::Shared shared, const __grid_constant__ Args args) {
+    exchange(const __grid_constant__ gpu_p2p::Shared shared, const __grid_constant__ Args args) {
   GpuPort port(shared, nullptr);
   Arrivals<GpuPort> arrivals(port, args.board);
   const int me = port.pe() * port.blocks() + port.block();

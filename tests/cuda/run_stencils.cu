@@ -1,6 +1,7 @@
 // Jacobi stencils on the GPUs that are there: bit for bit what the reference computes, and how long
-// iterations take. Usage: run_stencils [GPUS [checks|times|boxes|roles [GRID]]]: with GRID, times
-// of grids alone in whose name it occurs, such as 512^3. Ends by itself: all waits are bounded.
+// iterations take. Usage: run_stencils [GPUS [checks|times|boxes|specialized [GRID]]]: with GRID,
+// times of grids alone in whose name it occurs, such as 512^3. Ends by itself: all waits are
+// bounded.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -12,8 +13,8 @@
 
 #include "cpufree/base/error.hpp"
 #include "cpufree/reference/jacobi.hpp"
-#include "cpufree/run/cuda_engine.hpp"
-#include "cpufree/run/cuda_stencil.hpp"
+#include "cpufree/systems/gpu/engine.hpp"
+#include "cpufree/systems/stencil/gpu/stencil.hpp"
 
 namespace {
 
@@ -56,11 +57,8 @@ StencilSpec spec_of(int gpus, Sweep sweep, int layers, int rows = 0, int blocks 
   return spec;
 }
 
-// Bricks, whose halos travel as packets (1) or as values and flags (0).
-StencilSpec bricks(int gpus, int halo, int planes = 0, int blocks = 0) {
-  StencilSpec spec = spec_of(gpus, Sweep::bricks, 0, planes, blocks);
-  spec.halo = halo;
-  return spec;
+StencilSpec bricks(int gpus, int planes = 0, int blocks = 0) {
+  return spec_of(gpus, Sweep::bricks, 0, planes, blocks);
 }
 
 void report_wrong(const Grid& grid, const StencilPlan& plan, const char* what) {
@@ -109,8 +107,7 @@ void check_grid(const Grid& grid, int gpus, int blocks, bool with_source) {
     for (const int rows : {1, 2, 4, 8, 12, 16})
       c.check(spec_of(gpus, Sweep::registers, 0, rows, blocks));
   if (grid.dims == 3)
-    for (const int planes : {4, 8, 16})
-      for (const int halo : {0, 1}) c.check(bricks(gpus, halo, planes, blocks));
+    for (const int planes : {4, 8, 16}) c.check(bricks(gpus, planes, blocks));
   for (const int layers : {1, 2, 4, 8})
     if (grid.dims == 2 || layers <= 2) c.check(spec_of(gpus, Sweep::streams, layers, 0, blocks));
   StencilSpec wavefront = spec_of(gpus, Sweep::wavefront, 1 + cases % 4, 0, blocks);
@@ -150,16 +147,14 @@ void check_large(int gpus) {
   for (const unsigned periodic : {2U, 5U}) {
     Checked<float> box(grid_of(3, 130, 140, 150, periodic), false, 9);
     box.check(spec_of(gpus, Sweep::streams, 0));
-    for (const int halo : {0, 1}) box.check(bricks(gpus, halo));
+    box.check(bricks(gpus));
   }
   Checked<float> brick(grid_of(3, 128, 128, 128), true, 24);
   Checked<float> full_brick(grid_of(3, 128, 128, 128, 7), false, 24);  // all faces of all tiles
   Checked<double> twice_brick(grid_of(3, 128, 128, 64, 4), false, 24);
-  for (const int halo : {0, 1}) {
-    brick.check(bricks(gpus, halo));
-    full_brick.check(bricks(gpus, halo));
-    twice_brick.check(bricks(gpus, halo));
-  }
+  brick.check(bricks(gpus));
+  full_brick.check(bricks(gpus));
+  twice_brick.check(bricks(gpus));
 }
 
 // The iteration at which the reference stops, where it looks every `period`.
@@ -201,32 +196,30 @@ void check_stopping(int gpus) {
     check_stops(flat, period,
                 {spec_of(gpus, Sweep::registers, 0), spec_of(gpus, Sweep::streams, 1),
                  spec_of(gpus, Sweep::streams, 4), spec_of(gpus, Sweep::wavefront, 2)});
-    check_stops(box, period, {bricks(gpus, 0), bricks(gpus, 1)});
+    check_stops(box, period, {bricks(gpus)});
   }
 }
 
-// Blocks with roles, which there are on several GPUs.
-void check_roles(int gpus) {
+// Specialized blocks, which there are on several GPUs.
+void check_specialized(int gpus) {
   if (gpus < 2) return;
-  for (const Roles roles : {Roles::specialized, Roles::two_kernels})
-    for (unsigned periodic = 0; periodic < 8; periodic += 5)
-      for (const int boundary : {0, 1, 9}) {
-        const bool source = roles == Roles::specialized && boundary == 1;
-        Checked<float> flat(grid_of(2, 300, 1, 1111, periodic), source, 23);
-        Checked<double> box(grid_of(3, 67, 90, 140, periodic), source, 11);
-        for (const int layers : {1, 2, 4, 8}) {
-          StencilSpec spec = spec_of(gpus, Sweep::streams, layers);
-          spec.roles = roles;
-          spec.boundary_blocks = boundary;
-          flat.check(spec);
-          if (layers == 1) box.check(spec);
-        }
+  for (unsigned periodic = 0; periodic < 8; periodic += 5)
+    for (const int boundary : {0, 1, 9}) {
+      const bool source = boundary == 1;
+      Checked<float> flat(grid_of(2, 300, 1, 1111, periodic), source, 23);
+      Checked<double> box(grid_of(3, 67, 90, 140, periodic), source, 11);
+      for (const int layers : {1, 2, 4, 8}) {
+        StencilSpec spec = spec_of(gpus, Sweep::specialized_blocks, layers);
+        spec.boundary_blocks = boundary;
+        flat.check(spec);
+        if (layers == 1) box.check(spec);
       }
+    }
 }
 
 void check_all(int gpus) {
   const int before = cases;
-  check_roles(gpus);
+  check_specialized(gpus);
   check_stopping(gpus);
   check_awkward(gpus);
   check_large(gpus);
@@ -236,9 +229,9 @@ void check_all(int gpus) {
 
 // --- Times ---
 
-std::string roles_text(const StencilPlan& plan) {
-  if (plan.roles == "tiles") return "";
-  return "  " + plan.roles + ", " + std::to_string(plan.boundary_blocks) + " for the boundary";
+std::string boundary_text(const StencilPlan& plan) {
+  if (plan.boundary_blocks == 0) return "";
+  return "  " + std::to_string(plan.boundary_blocks) + " for the boundary";
 }
 
 // Microseconds of an iteration: the median of three runs after one that does not count.
@@ -250,7 +243,7 @@ void measure(const char* what, const Grid& grid, const std::vector<T>& start,
   how.iterations = iterations;
   how.limits.wait_limit = 5.0;
   try {
-    CudaStencil<T> stencil({grid, start, {}, {}}, spec, how);
+    GpuStencil<T> stencil({grid, start, {}, {}}, spec, how);
     std::vector<double> times;
     StencilPlan plan;
     for (int k = 0; k < 4; ++k) {
@@ -260,12 +253,12 @@ void measure(const char* what, const Grid& grid, const std::vector<T>& start,
     }
     std::ranges::sort(times);
     std::printf(
-        "%d GPUs  %-34s %-6s %-9s %-7s k %d  %2d x %d a thread, %3d threads, blocks %-12s"
+        "%d GPUs  %-34s %-6s %-18s %-7s k %d  %2d x %d a thread, %3d threads, blocks %-12s"
         " %9.2f us  (%.2f to %.2f)%s\n",
         plan.pes, what, sizeof(T) == 4 ? "float" : "double", plan.sweep.c_str(), plan.halo.c_str(),
         plan.layers, plan.rows, plan.columns, plan.threads,
         text_of(plan.division.blocks, 3).c_str(), times[1], times.front(), times.back(),
-        roles_text(plan).c_str());
+        boundary_text(plan).c_str());
   } catch (const InvalidInput&) {
   }
 }
@@ -308,16 +301,14 @@ void times_of_large(int gpus) {
     measure<T>("2D 8192^2 each", large, start, spec_of(gpus, Sweep::streams, layers), 240);
 }
 
-// Bricks with either exchange, as a whole and without computing; passes over memory.
+// Bricks, as a whole and without computing; passes over memory.
 template <class T>
 void times_of_box(const char* what, const Grid& grid, int gpus, std::int64_t iterations) {
   const auto start = smooth<T>(grid);
-  for (const int halo : {0, 1}) {
-    StencilSpec spec = bricks(gpus, halo);
-    measure<T>(what, grid, start, spec, iterations);
-    spec.study = Study::no_compute;
-    measure<T>((std::string(what) + ", no computing").c_str(), grid, start, spec, iterations);
-  }
+  StencilSpec spec = bricks(gpus);
+  measure<T>(what, grid, start, spec, iterations);
+  spec.study = Study::no_compute;
+  measure<T>((std::string(what) + ", no computing").c_str(), grid, start, spec, iterations);
   for (const int layers : {1, 2})
     measure<T>(what, grid, start, spec_of(gpus, Sweep::streams, layers), iterations);
 }
@@ -342,28 +333,27 @@ void times_of_boxes(int gpus) {
   }
 }
 
-// The thesis' two designs, with its formula and other numbers of blocks, beside tiles.
+// Specialized blocks, by the thesis' formula and in other numbers, beside tiles.
 template <class T>
-void times_with_roles(const char* what, const Grid& grid, int gpus, int layers,
-                      std::int64_t iterations) {
+void times_of_specialized(const char* what, const Grid& grid, int gpus, int layers,
+                          std::int64_t iterations) {
   const auto start = smooth<T>(grid);
-  StencilSpec spec = spec_of(gpus, Sweep::streams, layers);
-  measure<T>(what, grid, start, spec, iterations);
-  for (const Roles roles : {Roles::specialized, Roles::two_kernels})
-    for (const int boundary : {0, 1, 2, 4, 8, 16, 32}) {
-      spec.roles = roles;
-      spec.boundary_blocks = boundary;
-      measure<T>(what, grid, start, spec, iterations);
-    }
+  measure<T>(what, grid, start, spec_of(gpus, Sweep::streams, layers), iterations);
+  StencilSpec spec = spec_of(gpus, Sweep::specialized_blocks, layers);
+  for (const int boundary : {0, 1, 2, 4, 8, 16, 32}) {
+    spec.boundary_blocks = boundary;
+    measure<T>(what, grid, start, spec, iterations);
+  }
 }
 
-void times_of_roles(int gpus) {
+void times_of_specialized_blocks(int gpus) {
   if (gpus < 2) return;
   for (const int layers : {1, 4})
-    times_with_roles<float>("2D 2048^2 each", grid_of(2, 2048 * gpus, 1, 2048), gpus, layers, 2000);
-  times_with_roles<float>("2D 8192^2 each", grid_of(2, 8192 * gpus, 1, 8192), gpus, 4, 240);
-  times_with_roles<float>("3D 256^3 in all", grid_of(3, 256, 256, 256), gpus, 1, 600);
-  times_with_roles<float>("3D 512^3 each", grid_of(3, 512 * gpus, 512, 512), gpus, 1, 60);
+    times_of_specialized<float>("2D 2048^2 each", grid_of(2, 2048 * gpus, 1, 2048), gpus, layers,
+                                2000);
+  times_of_specialized<float>("2D 8192^2 each", grid_of(2, 8192 * gpus, 1, 8192), gpus, 4, 240);
+  times_of_specialized<float>("3D 256^3 in all", grid_of(3, 256, 256, 256), gpus, 1, 600);
+  times_of_specialized<float>("3D 512^3 each", grid_of(3, 512 * gpus, 512, 512), gpus, 1, 60);
 }
 
 void time_all(int gpus, bool boxes) {
@@ -390,9 +380,9 @@ int main(int argc, char** argv) {
   if (argc > 3) only = argv[3];
   try {
     for (int gpus = 1; gpus <= most; gpus *= 2) {
-      if (what == "roles") {
-        check_roles(gpus);
-        times_of_roles(gpus);
+      if (what == "specialized") {
+        check_specialized(gpus);
+        times_of_specialized_blocks(gpus);
         continue;
       }
       if (what != "times" && what != "boxes") check_all(gpus);

@@ -16,9 +16,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from cpufree import generate
-from cpufree.partition import contiguous
-from cpufree.problem import as_csr
-from cpufree.run import core
+from cpufree.engines import core
+from cpufree.matrix.load import as_csr
+from cpufree.partition.methods import contiguous
 
 METHODS = ("cg", "prcg", "pipecg")
 PRECONDITIONERS = ("none", "jacobi", "chebyshev")

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from cpufree.run import core
+from cpufree.engines import core
 from cpufree.stencil import jacobi
 
 # On GPUs; elsewhere there is one sweep.
@@ -24,8 +24,7 @@ SWEEPS: dict[int, tuple[dict[str, Any], ...]] = {
         {"sweep": "wavefront", "halo_steps": 2},
     ),
     3: (
-        {"sweep": "bricks", "halo": 0},
-        {"sweep": "bricks", "halo": 1},
+        {"sweep": "bricks"},
         {"sweep": "streams", "halo_steps": 1},
         {"sweep": "streams", "halo_steps": 2},
     ),

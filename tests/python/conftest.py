@@ -15,14 +15,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from paths import ROOT
 from ranks_here import free_port
 
-from cpufree import cli
+from cpufree.cli import app as cli
 from cpufree.env import gpu_numbers
 from cpufree.errors import NotEnoughGpusError
-
-ROOT = Path(__file__).parents[2]
-
 
 CPU_ENGINE = "cpu_threads"
 

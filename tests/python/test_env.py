@@ -27,10 +27,9 @@ def test_values_are_read_with_their_types() -> None:
             "CPUFREE_LOG": "debug",
             "CPUFREE_GPUS": "0, 2-4",
             "CPUFREE_NODE_SIZE": "2",
-            "CPUFREE_REDUCE": "Library",
         }
     )
-    assert env == Env("cpu_threads", 8, 4, 2.5, "debug", (0, 2, 3, 4), 2, "library")
+    assert env == Env("cpu_threads", 8, 4, 2.5, "debug", (0, 2, 3, 4), 2)
 
 
 def test_the_process_environment_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,16 +13,17 @@
 #include <cstdint>
 
 #include "cpufree/baselines/slices.hpp"
-#include "cpufree/baselines/stencil_step.hpp"
-#include "cpufree/engines/cuda_p2p/atomic.cuh"
+#include "cpufree/baselines/stencil/step.hpp"
+#include "cpufree/engines/gpu_p2p/atomic.cuh"
+#include "cpufree/engines/gpu_p2p/shared.hpp"
 
 namespace cpufree::baselines {
 
 // What somebody looks at while a kernel runs.
-using cuda_p2p::load_packet;
-using cuda_p2p::store_packet;
+using gpu_p2p::load_packet;
+using gpu_p2p::store_packet;
 __device__ inline void set_loop(gpuLoopHandle_t handle, bool again) {
-  cudaGraphSetConditional(handle, again ? 1U : 0U);
+  gpuGraphSetLoop(handle, again ? 1U : 0U);
 }
 
 namespace kernels {
@@ -35,7 +36,8 @@ __device__ inline unsigned load_word(const unsigned* word) {
 __device__ inline void store_word(unsigned* word, unsigned value) {
   asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(word), "r"(value) : "memory");
 }
-using cuda_p2p::nanoseconds;
+using gpu_p2p::kWarp;
+using gpu_p2p::nanoseconds;
 
 constexpr unsigned kFull = 0xffffffffU;
 constexpr int kWarps = kThreads / kWarp;
@@ -115,6 +117,7 @@ __global__ void __launch_bounds__(kThreads) sweep(std::int32_t n, F f, SumTarget
 
 // The threads of the grid, as WarpSlices sees them.
 struct GridThreads {
+  static constexpr int warp_width = kWarp;
   __device__ static int lane() { return static_cast<int>(blockIdx.x * kThreads + threadIdx.x); }
   __device__ static int lanes() { return static_cast<int>(gridDim.x * kThreads); }
   __device__ static unsigned warp_ballot(bool value) { return __ballot_sync(kFull, value); }
@@ -183,7 +186,7 @@ __global__ void __launch_bounds__(kThreads) await(std::int32_t n, F f, WaitBound
 struct SideFlags {
   const StepSync& sync;
   __device__ bool poll(std::int32_t side) const {
-    return reached(cuda_p2p::load_flag(sync.arrived[side]), *sync.epoch);
+    return reached(gpu_p2p::load_flag(sync.arrived[side]), *sync.epoch);
   }
 };
 __device__ inline bool await_sides(const StepSync& sync) {
@@ -192,7 +195,7 @@ __device__ inline bool await_sides(const StepSync& sync) {
     there = true;
     for (std::int32_t side = 0; side < sync.sides; ++side)
       there = there && wait_for(SideFlags{sync}, side, sync.bound);
-    cuda_p2p::fence_acquire_system();
+    gpu_p2p::fence_acquire_system();
   }
   __syncthreads();
   return there;
@@ -210,7 +213,7 @@ __device__ inline void tell_sides(const StepSync& sync) {
   const Epoch epoch = *sync.epoch + 1;
   *sync.epoch = epoch;
   for (std::int32_t side = 0; side < sync.sides; ++side)
-    cuda_p2p::store_flag(sync.tell[side], epoch);
+    gpu_p2p::store_flag(sync.tell[side], epoch);
 }
 
 template <class F>
@@ -225,17 +228,17 @@ __global__ void __launch_bounds__(kThreads, F::kResident) step(const __grid_cons
 struct MeetingFlags {
   const StepMeeting& meeting;
   __device__ bool poll(std::int32_t side) const {
-    return reached(cuda_p2p::load_flag(meeting.arrived[side]), meeting.epoch);
+    return reached(gpu_p2p::load_flag(meeting.arrived[side]), meeting.epoch);
   }
 };
 // What steps before it on the stream have stored comes before the flags.
 inline __global__ void meet(const __grid_constant__ StepMeeting meeting) {
-  cuda_p2p::fence_release_system();
+  gpu_p2p::fence_release_system();
   for (std::int32_t side = 0; side < meeting.sides; ++side)
-    cuda_p2p::store_flag(meeting.tell[side], meeting.epoch);
+    gpu_p2p::store_flag(meeting.tell[side], meeting.epoch);
   for (std::int32_t side = 0; side < meeting.sides; ++side)
     if (!wait_for(MeetingFlags{meeting}, side, meeting.bound)) return;
-  cuda_p2p::fence_acquire_system();
+  gpu_p2p::fence_acquire_system();
 }
 
 inline unsigned blocks_for(std::int64_t threads, int multiprocessors) {
@@ -259,7 +262,7 @@ gpuError_t launch_sweep(gpuStream_t stream, int multiprocessors, std::int32_t n,
 template <int K, class T, class F>
 gpuError_t launch_multiply(gpuStream_t stream, int multiprocessors, const SliceView<T>& a,
                            const T* x, const F& f, const SumTarget& to) {
-  const std::int64_t threads = static_cast<std::int64_t>(a.matrix.size.slices) * kWarp;
+  const std::int64_t threads = static_cast<std::int64_t>(a.matrix.size.slices) * kernels::kWarp;
   kernels::multiply<K>
       <<<kernels::blocks_for(threads, multiprocessors), kThreads, 0, stream>>>(a, x, f, to);
   return gpuGetLastError();

@@ -13,6 +13,7 @@ namespace cpufree::cpu_fibers {
 class Port : public SoloBlock {
  public:
   static constexpr int width = 2;
+  static constexpr int warp_width = 1;
   static constexpr int batch = 3;
   static constexpr bool slots_by_source = false;
   struct Wait {};

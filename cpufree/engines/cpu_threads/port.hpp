@@ -51,6 +51,7 @@ struct Shared {
 class Port : public SoloBlock {
  public:
   static constexpr int width = 8;
+  static constexpr int warp_width = 1;
   static constexpr int batch = 1;
   static constexpr bool slots_by_source = true;  // one writer per 128 bytes
 

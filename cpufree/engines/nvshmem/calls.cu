@@ -20,10 +20,4 @@ __device__ void see(std::uint64_t* mine) { nvshmem_uint64_wait_until(mine, NVSHM
 
 __device__ void quiet() { nvshmem_quiet(); }
 
-// By exchanges between pairs of PEs (NVSHMEM_REDUCE_RECEXCH_KVAL is 2), of which both add up the
-// same two values: a + b has the bits of b + a, so that all PEs get the same.
-__device__ void sum(double* to, const double* from, std::size_t count) {
-  nvshmem_double_sum_reduce(NVSHMEM_TEAM_WORLD, to, from, count);
-}
-
 }  // namespace cpufree::nvshmem

@@ -18,8 +18,5 @@ __device__ void signal(std::uint64_t* flag, std::uint64_t value, int pe);
 __device__ void see(std::uint64_t* mine);
 // By one thread: returns once all puts of this PE have arrived.
 __device__ void quiet();
-// By one thread of each PE; returns once those of all have called it: to[i] = the sum of from[i] of
-// all PEs, both in memory of NVSHMEM.
-__device__ void sum(double* to, const double* from, std::size_t count);
 
 }  // namespace cpufree::nvshmem

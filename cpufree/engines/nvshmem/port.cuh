@@ -58,7 +58,7 @@ class Port : public Base {
   }
 
   // The last verb of a kernel, by all threads of the block. The one wait that knows no bound: where
-  // a put never arrives, the host has the team given up (CudaRunner::listen).
+  // a put never arrives, the host has the team given up (GpuRunner::listen).
   __device__ void finish() {
     this->sync_block();
     if (this->lane() == 0) nvshmem::quiet();

@@ -8,11 +8,11 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from .. import display
-from ..errors import InvalidInputError
-from .measuring import Measuring, with_measuring
-from .options import Pes, Quiet, find_gpus, known_word, parse_pes, words
-from .stencil.commands import STENCIL_EPILOG, stencil_command
+from cpufree.bench.measuring import Measuring, with_measuring
+from cpufree.bench.options import Pes, Quiet, find_gpus, known_word, parse_pes, words
+from cpufree.bench.stencil.commands import STENCIL_EPILOG, stencil_command
+from cpufree.cli import display
+from cpufree.errors import InvalidInputError
 
 ITERATIONS = 200
 RTOL = 1e-6
@@ -79,13 +79,13 @@ def cg_command(
     partition: PartitionName = "auto",
 ) -> None:
     """Measure conjugate gradients: everybody on the same systems, interleaved."""
-    from .contenders import find
-    from .measure import Run
-    from .plan import Configuration
-    from .problems import DTYPES, PARTITIONS, cases
-    from .report import show
-    from .results import Results
-    from .work import METHODS
+    from cpufree.bench.cg.configuration import Configuration
+    from cpufree.bench.cg.measure import Run
+    from cpufree.bench.cg.problems import DTYPES, PARTITIONS, cases
+    from cpufree.bench.cg.report import show
+    from cpufree.bench.cg.results import Results
+    from cpufree.bench.contenders.registry import find
+    from cpufree.bench.core.work import METHODS
 
     if iterations is not None and rtol is not None:
         raise typer.BadParameter("give --iterations or --rtol, not both", param_hint="--rtol")
@@ -136,9 +136,9 @@ def prepare_command(
     quiet: Quiet = False,
 ) -> None:
     """Make and partition systems for `bench cg` beforehand, several at a time."""
-    from .machine import describe_machine
-    from .prepare import jobs_here, prepare
-    from .problems import DTYPES, PARTITIONS, cases, default_cache
+    from cpufree.bench.cg.prepare import jobs_here, prepare
+    from cpufree.bench.cg.problems import DTYPES, PARTITIONS, cases, default_cache
+    from cpufree.bench.core.machine import describe_machine
 
     known_word(partition, "--partition", PARTITIONS)
     machine = describe_machine()
@@ -172,10 +172,11 @@ def report_command(
     plots: Annotated[bool, typer.Option("--plots/--no-plots", help="Draw PNGs too.")] = True,
 ) -> None:
     """Write tables (Markdown) and plots (PNG) of results."""
-    from . import records, report
-    from .results import Results
-    from .stencil import report as stencil_report
-    from .stencil.results import StencilResults
+    from cpufree.bench.cg import report
+    from cpufree.bench.cg.results import Results
+    from cpufree.bench.core import records
+    from cpufree.bench.stencil import report as stencil_report
+    from cpufree.bench.stencil.results import StencilResults
 
     folder = out or files[0].with_suffix("")
     if folder.exists() and not folder.is_dir():
@@ -196,8 +197,8 @@ def contenders_command(
     ] = None,
 ) -> None:
     """List the contenders, and why some cannot be measured here."""
-    from . import contenders
-    from .stencil import contenders as of_stencils
+    from cpufree.bench.contenders import registry as contenders
+    from cpufree.bench.stencil import contenders as of_stencils
 
     heads = ("name", "kind", "methods", "here")
     for title, find in (("bench cg", contenders.find), ("bench stencil", of_stencils.find)):

@@ -16,7 +16,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from .options import (
+from cpufree.bench.options import (
     Pes,
     Quiet,
     commands_of_peers,
@@ -30,8 +30,8 @@ from .options import (
 )
 
 if TYPE_CHECKING:
-    from .contenders import Entry
-    from .plan import Plan
+    from cpufree.bench.core.entry import Entry
+    from cpufree.bench.core.plan import Plan
 
 INTERRUPTED, NOTHING_MEASURED = 130, 4
 
@@ -84,14 +84,14 @@ class Measuring:
         self, find: Callable[[Sequence[str]], dict[str, Entry]], on_gpus: bool
     ) -> list[Entry]:
         """Return the contenders of those that `find` returns for the peers."""
-        from .contenders import choose
+        from cpufree.bench.core.entry import choose
 
         names = words(self.contenders, "--contenders")
         return choose(find(self.peer or ()), names, on_gpus)
 
     def plan(self, entries: Sequence[Entry], devices: tuple[int, ...] | None) -> dict[str, Any]:
         """Return what the configurations of all benchmarks have of these options."""
-        from .plan import VARIANTS
+        from cpufree.bench.core.plan import VARIANTS
 
         return {
             "contenders": tuple(entry.name for entry in entries),
@@ -116,13 +116,13 @@ class Measuring:
 
         `make_run(configuration, entries, log, cache, watch, retry)` has `measure`.
         """
-        from ..commands import check_can_write
-        from .header import make_end, make_header
-        from .machine import CpuUse
-        from .problems import default_cache
-        from .progress import RunProgress
-        from .rates import measure_rate
-        from .records import Log
+        from cpufree.bench.cg.problems import default_cache
+        from cpufree.bench.core.header import make_end, make_header
+        from cpufree.bench.core.machine import CpuUse
+        from cpufree.bench.core.progress import RunProgress
+        from cpufree.bench.core.rates import measure_rate
+        from cpufree.bench.core.records import Log
+        from cpufree.cli.commands import check_can_write
 
         out, place = self.out or default_out(benchmark), self.cache or default_cache()
         check_can_write(str(out))

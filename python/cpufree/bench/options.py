@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import NotEnoughGpusError
+from cpufree.errors import NotEnoughGpusError
 
 if TYPE_CHECKING:
-    from .contenders import Entry
+    from cpufree.bench.core.entry import Entry
 
 # Options of several commands.
 Pes = Annotated[
@@ -44,8 +44,8 @@ def known_word(word: str, option: str, known: tuple[str, ...]) -> None:
 
 
 def parse_tuning(texts: list[str], entries: Sequence[Entry]) -> dict[str, dict[str, Any]]:
-    """Return what each contender is to be told, out of texts NAME.KEY=VALUE."""
-    from ..generate.spec import parse_value
+    """Return the settings of each contender, out of texts NAME.KEY=VALUE."""
+    from cpufree.generate.spec import parse_value
 
     tuning: dict[str, dict[str, Any]] = {}
     for text in texts:
@@ -58,14 +58,14 @@ def parse_tuning(texts: list[str], entries: Sequence[Entry]) -> dict[str, dict[s
     known = {entry.name: entry.tuning for entry in entries}
     if stray := set(tuning) - known.keys():
         raise typer.BadParameter(f"'{min(stray)}' is not measured", param_hint="--tuning")
-    for name, told in tuning.items():
-        for key in told:
+    for name, settings in tuning.items():
+        for key in settings:
             _check_tuning(name, key, known[name])
     return tuning
 
 
 def _check_tuning(name: str, key: str, known: tuple[str, ...] | None) -> None:
-    """Refuse what a contender cannot be told; `known` is None where only it knows that."""
+    """Refuse what is no setting of a contender; `known` is None where only it knows that."""
     if known is None or key in known:
         return
     close = difflib.get_close_matches(key, known, n=1)
@@ -90,8 +90,8 @@ def default_out(benchmark: str) -> Path:
 
 def find_gpus(engine: str, asked: str) -> tuple[int, ...] | None:
     """Return the GPUs to measure on, None: the CPU."""
-    from ..env import Env
-    from ..run import gpus
+    from cpufree.engines import gpus
+    from cpufree.env import Env
 
     if engine == "cpu_threads" and asked != "auto":
         raise typer.BadParameter("the engine cpu_threads uses none", param_hint="--gpus")

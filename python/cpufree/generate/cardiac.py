@@ -6,13 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cpufree.generate import checks
-from cpufree.generate.graph import (
-    BoolArray,
-    FloatArray,
-    clamp,
-    permute,
-    shuffled_blocks,
-)
+from cpufree.generate.graph import BoolArray, FloatArray, clamp, permute, shuffled_blocks
 from cpufree.generate.simplex_fem import p1_scalar
 from cpufree.generate.simplices import body_centred_mesh, delaunay, jittered_lattice
 

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from cpufree.rows import RowSlab, RowSource
+from cpufree.matrix.rows import RowSlab, RowSource
 
 _PIECE = 1 << 17  # rows that are made at a time: temporaries stay in caches
 

@@ -6,13 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cpufree.generate import checks
-from cpufree.generate.graph import (
-    FloatArray,
-    IntArray,
-    grid_edges,
-    laplacian,
-    permute,
-)
+from cpufree.generate.graph import FloatArray, IntArray, grid_edges, laplacian, permute
 
 Edges = tuple[IntArray, IntArray, FloatArray]
 

@@ -9,14 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cpufree.generate import checks
-from cpufree.generate.graph import (
-    FloatArray,
-    canonical,
-    grid_edges,
-    laplacian,
-    permute,
-    submatrix,
-)
+from cpufree.generate.graph import FloatArray, canonical, grid_edges, laplacian, permute, submatrix
 from cpufree.generate.grid_rows import GridRows, box_rows, laplacian_rows
 
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import scipy.sparse as sp
 
 from cpufree.errors import InvalidInputError
+from cpufree.generate import registry
 from cpufree.generate.spec import format_spec, parse_spec
 
 
@@ -46,9 +47,7 @@ class SuiteEntry:
 
     def generate(self) -> sp.csr_array:
         """The matrix."""
-        from cpufree.generate import generate  # the registry imports this module
-
-        return generate(self.generator, **self.params)
+        return registry.generate(self.generator, **self.params)
 
 
 # imitates, full size (specification, rows, nonzeros), small size (the same)

@@ -11,8 +11,8 @@
 
 #include "cpufree/baselines/gpu.hpp"
 #include "cpufree/baselines/slices.hpp"
-#include "cpufree/baselines/stencil_step.hpp"
-#include "cpufree/solvers/local.hpp"
+#include "cpufree/baselines/stencil/step.hpp"
+#include "cpufree/formats/local.hpp"
 
 namespace cpufree::baselines {
 
@@ -47,15 +47,15 @@ void deliver(const double (&sums)[K], const SumTarget& to) {
 template <class T>
 T row_of(const SliceView<T>& a, const T* x, std::int32_t row) {
   const WarpSlices<T>& m = a.matrix;
-  const int lane = row % kWarp;
-  const T sum = m.without_tail(row / kWarp, lane, Operand<T>{x});
-  const std::int32_t tails = m.slice[row / kWarp].tails;
+  const int lane = row % kSliceRows;
+  const T sum = m.without_tail(row / kSliceRows, lane, Operand<T>{x});
+  const std::int32_t tails = m.slice[row / kSliceRows].tails;
   if (tails < 0) return sum;
-  T part[kWarp] = {};
+  T part[kSliceRows] = {};
   const std::int64_t begin = m.tail_ptr[tails + lane];
   for (std::int64_t k = begin; k < m.tail_ptr[tails + lane + 1]; ++k)
-    part[(k - begin) % kWarp] += m.tail_val[k] * x[m.tail_col[k]];
-  for (int half = kWarp / 2; half > 0; half /= 2)
+    part[(k - begin) % kSliceRows] += m.tail_val[k] * x[m.tail_col[k]];
+  for (int half = kSliceRows / 2; half > 0; half /= 2)
     for (int l = 0; l < half; ++l) part[l] += part[l + half];
   return sum + part[0];
 }

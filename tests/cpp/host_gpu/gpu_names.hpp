@@ -1,9 +1,10 @@
-// A GPU runtime on the host, for tests: the names of cpufree/baselines/cuda/gpu_names.hpp.
+// A GPU runtime on the host, for tests: the names of cpufree/gpu/cuda/gpu_names.hpp.
 //
 // Streams are queues. In deferred mode nothing runs when it is launched: whenever the program calls
 // the runtime, some queues go on, drawn from a seed, and whoever waits makes them go on. Any order
 // that streams and events allow can come up, so a missing event shows as a wrong result in some
-// schedule. Graphs run their nodes in any order that their edges allow.
+// schedule. Graphs run their nodes in any order that their edges allow. Kernels by address, those
+// of the engines, run on threads of their own (engine_launch.cpp). New memory holds nonsense.
 #pragma once
 
 #include <cstddef>
@@ -12,6 +13,10 @@
 #include <memory>
 #include <set>
 #include <vector>
+
+inline constexpr const char* gpuPrefix = "gpu";
+inline constexpr const char* gpuRuntimeName = "the stand-in";
+inline constexpr int gpuRuntimeVersion = 13000;
 
 enum gpuError_t {
   gpuSuccess = 0,
@@ -25,7 +30,11 @@ enum gpuError_t {
   gpuErrorCaptureUnsupported,
   gpuErrorCaptureUnjoined,
   gpuErrorLaunchFailure,
+  gpuErrorSymbolNotFound,
+  gpuErrorInsufficientDriver,
+  gpuErrorNoDevice,
 };
+inline bool gpuIsSticky(gpuError_t) { return false; }
 
 namespace host_gpu {
 
@@ -56,6 +65,7 @@ struct Settings {
   unsigned seed = 1;
   bool ignore_waits = false;      // for events and NVSHMEM's signals: schedules must then go wrong
   std::size_t sparse_buffer = 8;  // bytes that the sparse library asks for
+  int small = -1;                 // a device with one multiprocessor, and less memory on chip
 };
 // Nothing may be under way.
 void configure(const Settings& settings);
@@ -79,20 +89,44 @@ using gpuEvent_t = host_gpu::Event*;
 using gpuGraph_t = host_gpu::Graph*;
 using gpuGraphExec_t = host_gpu::Graph*;
 using gpuLoopHandle_t = std::shared_ptr<unsigned>;
+using gpuLibrary_t = void*;
+struct gpuDeviceProp_t {
+  char name[32];
+  std::size_t totalGlobalMem;
+  int multiProcessorCount, major, minor, l2CacheSize;
+  struct {
+    char bytes[16];
+  } uuid;
+};
+struct gpuFuncAttributes_t {
+  std::size_t sharedSizeBytes;
+};
 inline constexpr int gpuMemcpyDefault = 4;
 
 const char* gpuGetErrorString(gpuError_t status);
 gpuError_t gpuGetLastError();
+gpuError_t gpuDriverGetVersion(int* version);
 gpuError_t gpuGetDeviceCount(int* count);
 gpuError_t gpuGetDevice(int* device);
 gpuError_t gpuSetDevice(int device);
+gpuError_t gpuStart();
+gpuError_t gpuDeviceSynchronize();
+gpuError_t gpuGetDeviceProperties(gpuDeviceProp_t* properties, int device);
 gpuError_t gpuDeviceCanAccessPeer(int* reaches, int from, int to);
 gpuError_t gpuDeviceEnablePeerAccess(int to, unsigned flags);
+gpuError_t gpuPeerAtomics(int* offered, int from, int to);
 gpuError_t gpuMultiprocessors(int* count, int device);
+gpuError_t gpuSharedMemoryOfBlock(int* bytes, int device);
+gpuError_t gpuCooperativeLaunch(int* offered, int device);
+gpuError_t gpuDeviceOf(int* device, const void* p);
+gpuError_t gpuMemGetInfo(std::size_t* free, std::size_t* all);
 gpuError_t gpuMalloc(void** p, std::size_t bytes);
 gpuError_t gpuFree(void* p);
 gpuError_t gpuHostAlloc(void** p, std::size_t bytes);
+gpuError_t gpuHostAllocMapped(void** p, std::size_t bytes);
 gpuError_t gpuFreeHost(void* p);
+gpuError_t gpuMemset(void* p, int value, std::size_t bytes);
+gpuError_t gpuMemcpy(void* to, const void* from, std::size_t bytes, int kind);
 gpuError_t gpuMemsetAsync(void* p, int value, std::size_t bytes, gpuStream_t stream);
 gpuError_t gpuMemcpyAsync(void* to, const void* from, std::size_t bytes, int kind,
                           gpuStream_t stream);
@@ -102,12 +136,14 @@ gpuError_t gpuStreamCreate(gpuStream_t* stream);
 gpuError_t gpuStreamCreateUrgent(gpuStream_t* stream);
 gpuError_t gpuStreamDestroy(gpuStream_t stream);
 gpuError_t gpuStreamQuery(gpuStream_t stream);
+gpuError_t gpuStreamSynchronize(gpuStream_t stream);
 gpuError_t gpuStreamWaitEvent(gpuStream_t stream, gpuEvent_t event, unsigned flags);
 gpuError_t gpuEventCreate(gpuEvent_t* event);
 gpuError_t gpuEventCreateUntimed(gpuEvent_t* event);
 gpuError_t gpuEventDestroy(gpuEvent_t event);
 gpuError_t gpuEventRecord(gpuEvent_t event, gpuStream_t stream);
 gpuError_t gpuEventQuery(gpuEvent_t event);
+gpuError_t gpuEventSynchronize(gpuEvent_t event);
 gpuError_t gpuEventElapsedTime(float* milliseconds, gpuEvent_t from, gpuEvent_t to);
 gpuError_t gpuStreamBeginCapture(gpuStream_t stream);
 gpuError_t gpuStreamBeginCaptureInto(gpuStream_t stream, gpuGraph_t graph);
@@ -120,6 +156,14 @@ gpuError_t gpuGraphUpload(gpuGraphExec_t exec, gpuStream_t stream);
 gpuError_t gpuGraphLaunch(gpuGraphExec_t exec, gpuStream_t stream);
 gpuError_t gpuGraphLoopHandle(gpuLoopHandle_t* handle, gpuGraph_t graph);
 gpuError_t gpuGraphAddLoop(gpuGraph_t graph, const gpuLoopHandle_t& handle, gpuGraph_t* body);
+gpuError_t gpuFuncSetSharedMemory(const void* kernel, std::size_t bytes);
+gpuError_t gpuFuncGetAttributes(gpuFuncAttributes_t* attributes, const void* kernel);
+gpuError_t gpuOccupancyMaxActiveBlocks(int* blocks, const void* kernel, int threads,
+                                       std::size_t shared_bytes);
+gpuError_t gpuLaunchKernel(const void* kernel, int blocks, int threads, void** arguments,
+                           std::size_t shared_bytes, gpuStream_t stream);
+gpuError_t gpuLaunchCooperativeKernel(const void* kernel, int blocks, int threads, void** arguments,
+                                      std::size_t shared_bytes, gpuStream_t stream);
+gpuError_t gpuLibraryLoad(gpuLibrary_t* library, const char* file);
+gpuError_t gpuLibraryGetKernel(const void** kernel, gpuLibrary_t library, const char* name);
 void gpuRelax();
-
-#include "host_libraries.hpp"

@@ -11,15 +11,30 @@ using namespace host_gpu;
 
 namespace {
 
-bool lies_on(const void* p, int device) {
+// The device whose memory `p` is in; -1: of none.
+int lies_on(const void* p) {
   const auto& memory = machine().memory;
   auto found = memory.upper_bound(p);
-  if (found == memory.begin()) return false;
+  if (found == memory.begin()) return -1;
   --found;
   const auto offset = static_cast<const char*>(p) - static_cast<const char*>(found->first);
-  return static_cast<std::size_t>(offset) < std::max<std::size_t>(found->second.bytes, 1) &&
-         found->second.device == device;
+  const bool inside =
+      static_cast<std::size_t>(offset) < std::max<std::size_t>(found->second.bytes, 1);
+  return inside ? found->second.device : -1;
 }
+
+// Bytes of ones are NaNs.
+gpuError_t allocate(void** p, std::size_t bytes) {
+  need_context();
+  *p = std::aligned_alloc(256, (bytes + 255) / 256 * 256);  // as CUDA's
+  if (*p == nullptr) return fail(gpuErrorMemoryAllocation);
+  std::memset(*p, 0xff, bytes);
+  return gpuSuccess;
+}
+
+constexpr std::size_t kMemory = std::size_t{1} << 36;  // of a device
+
+bool is_small(int device) { return device == machine().settings.small; }
 
 gpuError_t create_stream(gpuStream_t* stream) {
   const Guard guard(machine().mutex);
@@ -51,11 +66,18 @@ const char* gpuGetErrorString(gpuError_t status) {
                                       "peer access is not supported",
                                       "operation not permitted while a stream is captured",
                                       "unjoined work in a capture",
-                                      "unspecified launch failure"};
+                                      "unspecified launch failure",
+                                      "named symbol not found",
+                                      "the driver is too old",
+                                      "no device"};
   return texts[status];
 }
 gpuError_t gpuGetLastError() { return std::exchange(last_error, gpuSuccess); }
 
+gpuError_t gpuDriverGetVersion(int* version) {
+  *version = gpuRuntimeVersion;
+  return gpuSuccess;
+}
 gpuError_t gpuGetDeviceCount(int* count) {
   *count = machine().settings.devices;
   return gpuSuccess;
@@ -70,24 +92,54 @@ gpuError_t gpuSetDevice(int device) {
   need_context();
   return gpuSuccess;
 }
+gpuError_t gpuStart() {
+  need_context();
+  return gpuSuccess;
+}
+gpuError_t gpuDeviceSynchronize() {
+  const Guard guard(machine().mutex);
+  finish_all();
+  return gpuSuccess;
+}
+gpuError_t gpuGetDeviceProperties(gpuDeviceProp_t* properties, int device) {
+  *properties = {"stand-in", kMemory, is_small(device) ? 1 : 2, 9, 0, 0, {}};
+  properties->uuid.bytes[0] = static_cast<char>(device + 1);
+  return gpuSuccess;
+}
 gpuError_t gpuDeviceCanAccessPeer(int* reaches, int, int) {
   *reaches = machine().settings.peers ? 1 : 0;
   return gpuSuccess;
 }
+gpuError_t gpuPeerAtomics(int* offered, int from, int to) {
+  return gpuDeviceCanAccessPeer(offered, from, to);
+}
 gpuError_t gpuDeviceEnablePeerAccess(int, unsigned) {
   return machine().settings.peers ? gpuSuccess : fail(gpuErrorPeerAccessUnsupported);
 }
-gpuError_t gpuMultiprocessors(int* count, int) {
-  *count = 2;
+gpuError_t gpuMultiprocessors(int* count, int device) {
+  *count = is_small(device) ? 1 : 2;
+  return gpuSuccess;
+}
+gpuError_t gpuSharedMemoryOfBlock(int* bytes, int device) {
+  *bytes = (is_small(device) ? 20 : 227) << 10;
+  return gpuSuccess;
+}
+gpuError_t gpuCooperativeLaunch(int* offered, int) {
+  *offered = 1;
+  return gpuSuccess;
+}
+gpuError_t gpuDeviceOf(int* device, const void* p) {
+  const Guard guard(machine().mutex);
+  *device = lies_on(p);
   return gpuSuccess;
 }
 
-// New memory holds no zeros: bytes of ones are NaNs.
+gpuError_t gpuMemGetInfo(std::size_t* free, std::size_t* all) {
+  *free = *all = kMemory;
+  return gpuSuccess;
+}
 gpuError_t gpuMalloc(void** p, std::size_t bytes) {
-  need_context();
-  *p = std::aligned_alloc(256, (bytes + 255) / 256 * 256);  // as CUDA's
-  if (*p == nullptr) return fail(gpuErrorMemoryAllocation);
-  std::memset(*p, 0xff, bytes);
+  if (const gpuError_t status = allocate(p, bytes); status != gpuSuccess) return status;
   const Guard guard(machine().mutex);
   machine().memory[*p] = {current_device, bytes};
   return gpuSuccess;
@@ -99,15 +151,20 @@ gpuError_t gpuFree(void* p) {
   std::free(p);
   return gpuSuccess;
 }
-gpuError_t gpuHostAlloc(void** p, std::size_t bytes) {
-  need_context();
-  *p = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
-  return gpuSuccess;
-}
+gpuError_t gpuHostAlloc(void** p, std::size_t bytes) { return allocate(p, bytes); }
+gpuError_t gpuHostAllocMapped(void** p, std::size_t bytes) { return allocate(p, bytes); }
 gpuError_t gpuFreeHost(void* p) {
   const Guard guard(machine().mutex);
   finish_all();
   std::free(p);
+  return gpuSuccess;
+}
+gpuError_t gpuMemset(void* p, int value, std::size_t bytes) {
+  std::memset(p, value, bytes);
+  return gpuSuccess;
+}
+gpuError_t gpuMemcpy(void* to, const void* from, std::size_t bytes, int) {
+  if (bytes > 0) std::memcpy(to, from, bytes);
   return gpuSuccess;
 }
 gpuError_t gpuMemsetAsync(void* p, int value, std::size_t bytes, gpuStream_t stream) {
@@ -120,7 +177,7 @@ gpuError_t gpuMemcpyPeerAsync(void* to, int to_device, const void* from, int fro
                               std::size_t bytes, gpuStream_t stream) {
   {
     const Guard guard(machine().mutex);
-    if (!lies_on(to, to_device) || !lies_on(from, from_device)) return fail(gpuErrorInvalidValue);
+    if (lies_on(to) != to_device || lies_on(from) != from_device) return fail(gpuErrorInvalidValue);
   }
   return launch(stream, {{}, [=] { std::memcpy(to, from, bytes); }, {}, 0, {}, {}});
 }
@@ -145,6 +202,13 @@ gpuError_t gpuStreamQuery(gpuStream_t stream) {
   }
   std::this_thread::yield();  // the threads of other GPUs may have to launch something first
   return gpuErrorNotReady;
+}
+
+gpuError_t gpuStreamSynchronize(gpuStream_t stream) {
+  gpuError_t status = gpuSuccess;
+  while (stream != nullptr && (status = gpuStreamQuery(stream)) == gpuErrorNotReady) {
+  }
+  return status;
 }
 
 gpuError_t gpuStreamWaitEvent(gpuStream_t stream, gpuEvent_t event, unsigned) {
@@ -206,6 +270,12 @@ gpuError_t gpuEventQuery(gpuEvent_t event) {
   }
   std::this_thread::yield();
   return gpuErrorNotReady;
+}
+gpuError_t gpuEventSynchronize(gpuEvent_t event) {
+  gpuError_t status = gpuSuccess;
+  while ((status = gpuEventQuery(event)) == gpuErrorNotReady) {
+  }
+  return status;
 }
 gpuError_t gpuEventElapsedTime(float* milliseconds, gpuEvent_t from, gpuEvent_t to) {
   if (gpuEventQuery(from) != gpuSuccess || gpuEventQuery(to) != gpuSuccess)

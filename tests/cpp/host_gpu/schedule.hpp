@@ -69,7 +69,7 @@ inline gpuError_t fail(gpuError_t status) { return last_error = status; }
 // Launches and records name a stream, or event, of the device that is current.
 inline bool here(int device) { return device == current_device; }
 
-// What CUDA makes a context for: making a device current, memory, streams and events.
+// What a runtime makes a context for: making a device current, memory, streams and events.
 inline void need_context() {
   const Guard guard(machine().mutex);
   machine().contexts.insert(current_device);

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from ... import display
-from ..measuring import Measuring, with_measuring
-from ..options import words
+from cpufree.bench.measuring import Measuring, with_measuring
+from cpufree.bench.options import words
+from cpufree.cli import display
 
 ITERATIONS = 1000
 GRIDS_ON_CPU, PER_PE_ON_CPU = "256x256,64^3", ""
@@ -47,13 +47,13 @@ def stencil_command(
     iterations: Annotated[int, typer.Option(min=1, help="Iterations of a run.")] = ITERATIONS,
 ) -> None:
     """Measure Jacobi iterations: everybody on the same grids, interleaved."""
-    from ..machine import describe_machine
-    from ..problems import DTYPES
-    from .contenders import find
-    from .measure import StencilRun
-    from .plan import Configuration, check_grids, parse_cases
-    from .report import show
-    from .results import StencilResults
+    from cpufree.bench.cg.problems import DTYPES
+    from cpufree.bench.core.machine import describe_machine
+    from cpufree.bench.stencil.contenders import find
+    from cpufree.bench.stencil.measure import StencilRun
+    from cpufree.bench.stencil.plan import Configuration, check_grids, parse_cases
+    from cpufree.bench.stencil.report import show
+    from cpufree.bench.stencil.results import StencilResults
 
     devices = measuring.devices()
     if grid is None and per_gpu is None:

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ...errors import InvalidInputError, UnsupportedError
-from .. import nvshmem
-from ..contenders import BASELINE, OURS, PEER, Entry, load_baselines, parse_peer
-from ..worker import Contender
-from .plan import METHOD
+from cpufree.bench.contenders import nvshmem
+from cpufree.bench.core.entry import BASELINE, OURS, PEER, Entry, parse_peer
+from cpufree.bench.core.extension import load_baselines
+from cpufree.bench.core.protocol import Contender
+from cpufree.bench.stencil.plan import METHOD
+from cpufree.errors import InvalidInputError, UnsupportedError
 
-# What each needs is told by the extension that has them.
+# What each needs is known to the extension that has them.
 BASELINES = ("copy", "overlap", "p2p", "nccl", "nccl_graph", "flags_graph", "nvshmem")
 # Not host-driven: the GPUs meet without the host.
 DEVICE_DRIVEN = ("flags_graph",)
 # What the extensions take, whatever is not between the harness and them alone.
 ENGINE_TUNING = (
-    *("blocks", "halo_steps", "thickness", "halo", "check_every", "wait_limit", "roles"),
-    *("boundary_blocks", "sweep", "rows", "launchers"),
+    *("blocks", "halo_steps", "thickness", "halo", "check_every", "wait_limit"),
+    *("boundary_blocks", "sweep", "rows"),
 )
 BASELINE_TUNING = (
     *("threads", "unroll", "depth", "wait_limit", "nccl_library", "nvshmem_library", "exchange"),
@@ -27,14 +28,14 @@ WORKER = ("{python}", "-m", "cpufree.bench.stencil.worker")
 
 def make(name: str) -> Contender:
     """Return the built-in contender of this name; InvalidInputError where there is none."""
-    from .solvers import BaselineSolver, EngineSolver, NumpySolver
+    from cpufree.bench.stencil.solvers import BaselineSolver, EngineSolver, NumpySolver
 
     if name == "cpufree":
         return EngineSolver()
     if name == "numpy":
         return NumpySolver()
     if name == "nvshmem":
-        from .nvshmem_solver import NvshmemSolver
+        from cpufree.bench.stencil.nvshmem_solver import NvshmemSolver
 
         return NvshmemSolver()
     if name in BASELINES:

@@ -6,38 +6,24 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ...stencil import count_updates
-from ..contenders import Entry
-from ..interleave import InterleavedGroup, InterleavedRun, Watch
-from ..plan import Task
-from ..pool import Pool, Refused
-from ..records import Line, Log
-from .plan import Configuration, Group
-from .problem import check_iterations, expected, make_folder
+from cpufree.bench.core.interleave import InterleavedGroup, InterleavedRun
+from cpufree.bench.core.plan import Task
+from cpufree.bench.core.pool import Pool, Refused
+from cpufree.bench.core.records import Line
+from cpufree.bench.stencil.plan import Configuration, Group
+from cpufree.bench.stencil.problem import check_iterations, expected, make_folder
+from cpufree.stencil import count_updates
 
 
-class StencilRun(InterleavedRun):
+class StencilRun(InterleavedRun[Configuration]):
     """A configuration that is being measured; all that is found goes to the log."""
-
-    def __init__(
-        self,
-        configuration: Configuration,
-        entries: Sequence[Entry],
-        log: Log,
-        cache: Path,
-        watch: Watch,
-        retry: bool = False,
-    ) -> None:
-        """`retry`: try again what failed when the log was written before."""
-        super().__init__(configuration, entries, log, cache, watch, retry)
-        self.configuration = configuration
 
     def measure_group(self, group: Any, pool: Pool, scratch: Path, known: Sequence[Line]) -> None:
         """Measure one group, of which the lines `known` are there already."""
         StencilGroupRun(self, group, pool, known).measure()
 
 
-class StencilGroupRun(InterleavedGroup):
+class StencilGroupRun(InterleavedGroup[Configuration]):
     """The measurements of one group."""
 
     def __init__(self, run: StencilRun, group: Group, pool: Pool, known: Sequence[Line]) -> None:
@@ -61,7 +47,7 @@ class StencilGroupRun(InterleavedGroup):
         return folder
 
     def load_options(self) -> dict[str, Any]:
-        """Return what contenders are told besides the number of PEs."""
+        """Return the options of contenders besides the number of PEs."""
         return {"boundary": self.group.boundary}
 
     def request(self, task: Task) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
     python -m cpufree.bench.stencil.nvshmem_rank RANK PARENT LIBRARY
 
-The arguments are those of cpufree.bench.nvshmem_rank.
+The arguments are those of cpufree.bench.contenders.nvshmem_rank.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import InvalidInputError
-from ..nvshmem_rank import main
-from .solvers import BaselineSolver
+from cpufree.bench.contenders.nvshmem_rank import main
+from cpufree.bench.stencil.solvers import BaselineSolver
+from cpufree.errors import InvalidInputError
 
 
 class RankSolver(BaselineSolver):

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from ..nvshmem import OWN_BYTES
-from ..nvshmem_contender import NvshmemProcesses
-from .problem import checksum, first_values, read_folder
+from cpufree.bench.contenders.nvshmem import OWN_BYTES
+from cpufree.bench.contenders.nvshmem_contender import NvshmemProcesses
+from cpufree.bench.stencil.problem import checksum, first_values, read_folder
 
 RANK = (sys.executable, "-m", "cpufree.bench.stencil.nvshmem_rank")
 LINE = 128  # bytes: rows begin on lines of memory

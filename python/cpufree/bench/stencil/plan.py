@@ -10,13 +10,13 @@ from typing import Any
 
 import typer
 
-from ... import display
-from ...errors import OutOfMemoryError
-from ...result import counted
-from ...stencil import count_updates
-from ...stencil_input import parse_grid
-from ..contenders import Entry
-from ..plan import Plan, Task
+from cpufree.bench.core.entry import Entry
+from cpufree.bench.core.plan import Plan, Task
+from cpufree.cli import display
+from cpufree.cli.stencil_input import parse_grid
+from cpufree.errors import OutOfMemoryError
+from cpufree.stencil import count_updates
+from cpufree.text import counted
 
 METHOD = "jacobi"
 PER_PE = " per PE"

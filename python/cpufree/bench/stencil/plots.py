@@ -10,8 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from ..contenders import OURS
-from ..figures import (
+from cpufree.bench.core.entry import OURS
+from cpufree.bench.report.figures import (
     INK,
     MOST_PANELS,
     colors,
@@ -22,8 +22,8 @@ from ..figures import (
     tidy,
     whiskers,
 )
-from .results import Setting, StencilResults, StencilSeries, dims, weak
-from .tables import setting_text
+from cpufree.bench.stencil.results import Setting, StencilResults, StencilSeries, dims, weak
+from cpufree.bench.stencil.tables import setting_text
 
 
 def draw_all(results: StencilResults, folder: Path) -> dict[Path, Setting]:

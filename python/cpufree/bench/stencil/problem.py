@@ -11,9 +11,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ... import stencil
-from ..problem_folder import read_facts
-from .plan import points, shape_text
+from cpufree import stencil
+from cpufree.bench.core.problem_folder import read_facts
+from cpufree.bench.stencil.plan import points, shape_text
 
 LAYOUT = 1  # of the folders; another number makes them anew
 SEED = 1

@@ -7,11 +7,12 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from .. import tables as shared
-from ..report import head, markdown, shown, warnings
-from . import tables
-from .context import PUBLISHED
-from .results import Setting, StencilResults
+from cpufree.bench.report.captions import warnings
+from cpufree.bench.report.document import head, markdown, shown
+from cpufree.bench.report.tables import failures, overheads
+from cpufree.bench.stencil import tables
+from cpufree.bench.stencil.context import PUBLISHED
+from cpufree.bench.stencil.results import Setting, StencilResults
 
 
 def write_report(results: StencilResults, folder: Path, plots: bool = True) -> list[Path]:
@@ -19,7 +20,7 @@ def write_report(results: StencilResults, folder: Path, plots: bool = True) -> l
     folder.mkdir(parents=True, exist_ok=True)
     drawn: dict[Path, Setting] = {}
     if plots:
-        from .plots import draw_all
+        from cpufree.bench.stencil.plots import draw_all
 
         drawn = draw_all(results, folder)
     report = folder / "report.md"
@@ -37,7 +38,7 @@ def _sections(results: StencilResults, drawn: dict[Path, Setting]) -> list[str]:
             parts += _case(results, setting, case)
     parts += ["## Contenders\n", markdown(tables.contenders(results))]
     if results.failures:
-        parts += ["## Not measured\n", markdown(shared.failures(results))]
+        parts += ["## Not measured\n", markdown(failures(results))]
     if results.headers[0]["machine"]["gpus"]:
         parts += ["## Context: published figures of other machines\n"]
         for published in PUBLISHED:
@@ -59,7 +60,7 @@ def _case(results: StencilResults, setting: Setting, case: str) -> list[str]:
             continue
         where = f"{tables.pes_text(group.pes)}, {tables.shape_of(results, group)} points"
         parts += [f"#### {where}\n", markdown(tables.detail(results, group))]
-        if (over := shared.overheads(results, group)) is not None:
+        if (over := overheads(results, group)) is not None:
             parts += [markdown(over)]
     return parts
 
@@ -75,7 +76,7 @@ def show(results: StencilResults, console: Console) -> None:
                 line = f"  {where} does not count: {'; '.join(series.problems())}"
                 console.print(Text(line, style="red"))
     if results.failures:
-        console.print(shown(shared.failures(results), "Not measured"))
+        console.print(shown(failures(results), "Not measured"))
     if not results.series:
         console.print(Text("nothing was measured", style="red"))
     for line in warnings(results):

@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from .. import noise
-from ..collected import Collected, Kinds, Measured
-from ..contenders import BASELINE, OURS
-from ..plan import Task, matches
-from ..records import Line
-from .contenders import DEVICE_DRIVEN
-from .plan import PER_PE, Group
+from cpufree.bench.core import noise
+from cpufree.bench.core.entry import BASELINE, OURS
+from cpufree.bench.core.lines import Lines, Load, OfGroup, Reference
+from cpufree.bench.core.plan import Task, matches
+from cpufree.bench.report.collected import Collected, Measured
+from cpufree.bench.stencil.contenders import DEVICE_DRIVEN
+from cpufree.bench.stencil.plan import PER_PE, Group
 
 
 @dataclass
@@ -21,7 +21,7 @@ class StencilSeries(Measured):
     """The repeated measurements of a contender on a grid."""
 
     group: Group
-    reference: Line | None = None
+    reference: Reference | None = None
     """What the values must be; its checksum is None where nobody knows."""
 
     @property
@@ -73,16 +73,14 @@ class StencilResults(Collected[Group, StencilSeries]):
         for group in self.groups():
             self._agree(group)
 
-    def group_of(self, line: Line) -> Group:
+    def group_of(self, line: OfGroup) -> Group:
         """Return the group that a line is of."""
         return Group(line["case"], line["precision"], line["boundary"], line["pes"])
 
-    def make_series(
-        self, group: Group, task: Task, load: Line, header: Line, kinds: Kinds
-    ) -> StencilSeries:
+    def make_series(self, group: Group, task: Task, load: Load, lines: Lines) -> StencilSeries:
         """Return a series without measurements yet."""
-        of_group = [line for line in kinds.get("reference", ()) if matches(line, group)]
-        reference = dict(of_group[-1]) if of_group else None
+        of_group = [line for line in lines.references if matches(line, group)]
+        reference = of_group[-1].copy() if of_group else None
         return StencilSeries(group, task, load["family"], reference=reference)
 
     def _agree(self, group: Group) -> None:

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import InvalidInputError, UnsupportedError
-from ...run import choices, core
-from ..contenders import load_baselines
-from .problem import checksum, read_folder
+from cpufree.bench.core.extension import load_baselines
+from cpufree.bench.stencil.problem import checksum, read_folder
+from cpufree.engines import choices, core
+from cpufree.errors import InvalidInputError, UnsupportedError
 
 WAIT_LIMIT = 60.0
 
@@ -75,9 +75,7 @@ class EngineSolver(StencilSolver):
     def set_up(self, start: NDArray[Any]) -> dict[str, Any]:
         """Choose the engine, and see how it divides the grid."""
         pes, gpus = int(self.options["pes"]), self.options.get("gpus")
-        engine, blocks = ("cuda_p2p", 0) if gpus else ("cpu_threads", 0)
-        if not gpus:
-            blocks = max(1, choices.available_cores() // pes)
+        engine, blocks = ("cuda_p2p", 0) if gpus else ("cpu_threads", choices.share_of_cores(pes))
         self._how = {
             "engine": engine,
             "pes": pes,
@@ -94,7 +92,7 @@ class EngineSolver(StencilSolver):
         if plan["pes"] != pes:
             raise UnsupportedError(f"the grid has work for {plan['pes']} PEs only")
         kept = "blocks threads pe_grid block_grid halo_steps halo sweep in_fast_memory "
-        kept += "roles boundary_blocks"
+        kept += "boundary_blocks"
         return {
             "engine": engine,
             "staging": "none",

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from ..tables import NOTHING, Table, against, micro, spread_text
-from .context import Context
-from .plan import Group, shape_text
-from .results import (
+from cpufree.bench.core.lines import Header
+from cpufree.bench.report.tables import NOTHING, Table, against, micro, spread_text
+from cpufree.bench.stencil.context import Context
+from cpufree.bench.stencil.plan import Group, shape_text
+from cpufree.bench.stencil.results import (
     Setting,
     StencilResults,
     StencilSeries,
@@ -36,10 +37,8 @@ def order(results: StencilResults) -> list[str]:
     return list(dict.fromkeys(name for h in results.headers for name in _contenders(h)))
 
 
-def _contenders(header: dict[str, object]) -> list[str]:
-    configuration = header["configuration"]
-    assert isinstance(configuration, dict)
-    return list(configuration["contenders"])
+def _contenders(header: Header) -> list[str]:
+    return list(header["configuration"]["contenders"])
 
 
 def scaling(

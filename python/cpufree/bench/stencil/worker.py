@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from ..worker import main
-from .contenders import make
+from cpufree.bench.core.protocol import main
+from cpufree.bench.stencil.contenders import make
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:], make))

@@ -1,0 +1,391 @@
+// The port on GPUs that reach one another's memory: a PE is a GPU, a block is a thread block.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <new>
+
+#include "cpufree/device/warp_port.hpp"
+#include "cpufree/engines/gpu_p2p/atomic.cuh"
+#include "cpufree/engines/gpu_p2p/bulk.cuh"
+#include "cpufree/engines/gpu_p2p/shared.hpp"
+
+namespace cpufree::gpu_p2p {
+
+class Port : public Unstudied {
+ public:
+  static constexpr int width = 1;
+  static constexpr int warp_width = kWarp;
+  static constexpr int batch = 6;
+  static constexpr bool slots_by_source = false;  // neighbouring lanes read neighbouring packets
+  static constexpr int kMaxValues = 8;            // of one reduction
+  static constexpr int kMostWarps = 32;           // of a block
+  struct Wait {
+    std::uint64_t start = 0;
+    std::uint32_t looks = 0;
+  };
+
+  // `fast`: the block's dynamic shared memory. Blocks are whole warps.
+  __device__ Port(const Shared& shared, std::byte* fast) : shared_(shared), fast_(fast) {
+    Scratch& s = scratch();
+    if (lane() == 0) s.filed = 0, s.looked = s.told = 0, s.notes = 0;
+    __syncthreads();
+  }
+
+  // The compiler is not to know that these never change: it would compute all that follows from
+  // them before the solver's loop, and run out of registers.
+  __device__ int pe() const { return fresh(shared_.pe); }
+  __device__ int pes() const { return fresh(shared_.pes); }
+  __device__ int block() const { return fresh(static_cast<int>(blockIdx.x)); }
+  __device__ int blocks() const { return fresh(static_cast<int>(gridDim.x)); }
+  __device__ int lane() const { return fresh(static_cast<int>(threadIdx.x)); }
+  __device__ int lanes() const { return fresh(static_cast<int>(blockDim.x)); }
+
+  __device__ void sync_block() { __syncthreads(); }
+  __device__ bool all(bool value) { return __syncthreads_and(value ? 1 : 0) != 0; }
+
+  __device__ int warp() const { return lane() / 32; }
+  __device__ int warps() const { return lanes() / 32; }
+  __device__ int warp_lane() const { return lane() % 32; }
+  __device__ static unsigned warp_or(unsigned bits) { return __reduce_or_sync(kFull, bits); }
+  template <class T>
+  __device__ static T warp_sum(T value) {
+    for (int half = 16; half > 0; half /= 2) value += __shfl_xor_sync(kFull, value, half);
+    return value;
+  }
+
+  __device__ static bool warp_all(bool value) { return __all_sync(kFull, value ? 1 : 0) != 0; }
+  __device__ static unsigned warp_ballot(bool value) { return __ballot_sync(kFull, value); }
+  __device__ static int lowest_bit(unsigned bits) { return __ffs(static_cast<int>(bits)) - 1; }
+  template <class T>
+  __device__ static T warp_broadcast(T value, int from) {
+    return __shfl_sync(kFull, value, from);
+  }
+
+  template <class T>
+  __device__ static T warp_up(T value) {
+    return __shfl_up_sync(kFull, value, 1);
+  }
+  template <class T>
+  __device__ static T warp_down(T value) {
+    return __shfl_down_sync(kFull, value, 1);
+  }
+  template <class T>
+  __device__ static T warp_across(T value, int bits) {
+    return __shfl_xor_sync(kFull, value, bits);
+  }
+  __device__ static void warp_sync() { __syncwarp(); }
+  __device__ static float product(float a, float b) { return __fmul_rn(a, b); }
+  __device__ static double product(double a, double b) { return __dmul_rn(a, b); }
+  template <class T>
+  __device__ static void copy_in(T* to, const T* from, bool really) {
+    copy_16_bytes(to, from, really);
+  }
+  __device__ static void end_copies() { end_copy_group(); }
+  template <int N>
+  __device__ static void await_copies() {
+    await_copy_groups<N>();
+  }
+  // Brings the line into the second cache; of any memory but the device's, nothing.
+  __device__ static void fetch_ahead(const void* from) {
+    asm volatile("prefetch.L2 [%0];" ::"l"(from));
+  }
+  template <class T>
+  __device__ static T* in_memory(T* values) {
+    __builtin_assume(__isGlobal(values));
+    return values;
+  }
+
+  // Warps fold their K values, then warp k sums value k of all warps and stores it. `Scratch::sent`
+  // is read before the barrier of the `combine` that follows, and written again after it.
+  template <int K, class F>
+  __device__ void scatter(const double (&partial)[K], int targets, unsigned note, F&& store) {
+    constexpr int N = K <= 1 ? 1 : K <= 2 ? 2 : K <= 4 ? 4 : 8;
+    Scratch& s = scratch();
+    const int l = warp_lane();
+    double padded[N];
+    CPUFREE_UNROLL
+    for (int k = 0; k < N; ++k) padded[k] = k < K ? partial[k] : 0.0;
+    int index = 0;
+    const double mine = fold(padded, 16, index);
+    if (l % (32 / N) == 0 && index < K) s.sent[index][warp()] = mine;
+    if (lane() == 0) s.note = note;
+    __syncthreads();
+    for (int k = warp(); k < K; k += warps()) {
+      const double sum = warp_sum(l < warps() ? s.sent[k][l] : 0.0);
+      for (int pe = l; pe < targets; pe += 32) store(pe, k, sum, s.note);
+    }
+  }
+
+  // Some warps collect each value; all threads add up what these found. `Scratch::found` is read
+  // before the barrier of the next `scatter`, and written again after it.
+  template <int K, class F, class G>
+  __device__ void combine(double (&total)[K], unsigned& bits, bool on_its_way, F&& prepare,
+                          G&& body) {
+    constexpr int kTeam = most_collectors(K);
+    const long long start = clock64();
+    Scratch& s = scratch();
+    const int l = warp_lane();
+    const int team = max(1, min(kTeam, warps() / K));
+    for (int job = warp(); job < K * team; job += warps()) {
+      const int k = job % K;
+      const int member = job / K;
+      const auto part = prepare(k, member * 32 + l, team * 32);
+      // A packet takes longer than this; whoever looks before is only in its way.
+      while (on_its_way && clock64() - start < kFlight) {
+      }
+      const double found = warp_sum(body(part));
+      if (l == 0) s.found[k][member] = found;
+    }
+    const unsigned warp_bits = warp_or(bits);
+    if (l == 0) s.bits[warp()] = warp_bits;
+    __syncthreads();
+    bits = warp_or(l < warps() ? s.bits[l] : 0U);
+    // Lane k adds up value k, for the others: fewer instructions than if all did it, and registers.
+    const double sum = l < K ? total_of<K>(l) : 0.0;
+    CPUFREE_UNROLL
+    for (int k = 0; k < K; ++k) total[k] = warp_broadcast(sum, k);
+  }
+
+  template <int K>
+  __device__ void recall(double (&total)[K]) {
+    CPUFREE_UNROLL
+    for (int k = 0; k < K; ++k) total[k] = total_of<K>(k);
+  }
+  __device__ static double in_register(double value) {
+    asm volatile("" : "+d"(value));
+    return value;
+  }
+  __device__ static float in_register(float value) {
+    asm volatile("" : "+f"(value));
+    return value;
+  }
+
+  // Two steps of Newton's iteration, without the subroutine for special cases that a division has:
+  // a call, even if it is never taken, has everything that lives across it spilled.
+  __device__ static double reciprocal(double x) {
+    double r;
+    asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(r) : "d"(x));
+    double e = fma(-x, r, 1.0);
+    e = fma(e, e, e);
+    r = fma(r, e, r);
+    e = fma(-x, r, 1.0);
+    return fma(r, e, r);
+  }
+
+  // The last warp is the one that collects nothing, where there is one.
+  __device__ bool bookkeeper() const { return lane() == lanes() - 32; }
+
+  // One value of each type is kept: asked again for another one of the same type, the first is
+  // lost.
+  template <class T>
+  using Kept = const T&;
+  template <class T>
+  __device__ const T& keep(const T& value) {
+    __shared__ alignas(16) unsigned char room[sizeof(T)];
+    __syncthreads();  // nobody reads the one before any more
+    if (lane() == 0) new (room) T(value);
+    __syncthreads();
+    return *reinterpret_cast<T*>(room);
+  }
+  template <class T>
+  using Held = T&;
+  template <class T>
+  __device__ T& hold(const T& value) {
+    return const_cast<T&>(keep(value));
+  }
+  __device__ std::byte* fast_memory() const { return fast_; }
+  // A pointer, of which compilers learn that it is into fast memory: loads are shorter.
+  template <class T>
+  __device__ static T* on_chip(T* array) {
+    __builtin_assume(__isShared(array));
+    return array;
+  }
+
+  // The same object on another PE.
+  template <class T>
+  __device__ T* peer(T* object, int pe) const {
+    return reinterpret_cast<T*>(shared_.heaps[pe] +
+                                (reinterpret_cast<std::byte*>(object) - shared_.heaps[shared_.pe]));
+  }
+  template <class T>
+  __device__ void put(T* object, int pe, T value) {
+    *peer(object, pe) = value;
+  }
+  __device__ void put_packet(Packet* packet, int pe, double value, std::uint64_t tag) {
+    store_packet(peer(packet, pe), value, tag);
+  }
+  __device__ Packet get_packet(const Packet* packet) { return load_packet(packet); }
+  template <class K, class V, class N>
+  __device__ static void send_packet(K* there, const V& value, N number_or_tag) {
+    store_packet(there, value, number_or_tag);
+  }
+  __device__ FloatPacket get_packet(const FloatPacket* packet) { return load_packet(packet); }
+  __device__ void put_flag(Flag* flag, int pe, Epoch epoch) { store_flag(peer(flag, pe), epoch); }
+  __device__ Epoch get_flag(const Flag* flag) { return load_flag(flag); }
+  __device__ void publish(Scope scope) {
+    scope == Scope::system ? fence_release_system() : fence_release_gpu();
+  }
+  __device__ void acquire(Scope scope) {
+    scope == Scope::system ? fence_acquire_system() : fence_acquire_gpu();
+  }
+
+  __device__ Wait start_wait() { return {}; }
+  __device__ bool keep_waiting(Wait& wait) {
+    const std::uint32_t look = ++wait.looks;
+    if (look % 64 != 0) return true;
+    if (look == 64) wait.start = nanoseconds();
+    return think_again(shared_, look, wait.start);
+  }
+  __device__ void give_up(const Wait& wait, const WaitRecord& record) {
+    file(shared_, wait.start, record.channel, record.from_pe, record.from_block, record.want,
+         record.seen);
+  }
+
+  // Both cross PCIe, so they are done every millisecond, not every iteration: a store to the host
+  // delays the next fence of its thread, a load takes longer than a reduction.
+  __device__ unsigned host_notes() {
+    Scratch& s = scratch();
+    const long long now = clock64();
+    if (now - s.looked < kHostPeriod) return s.notes;
+    s.looked = now;
+    return s.notes = *shared_.notes;
+  }
+  __device__ void report(std::int64_t iteration, double residual) {
+    Scratch& s = scratch();
+    const long long now = clock64();
+    if (now - s.told < kHostPeriod) return;
+    s.told = now;
+    *shared_.residual = residual;
+    *shared_.iteration = iteration;
+  }
+
+  __device__ static std::uint64_t now() { return nanoseconds(); }
+  __device__ static std::uint64_t ticks() { return static_cast<std::uint64_t>(clock64()); }
+
+ private:
+  static constexpr unsigned kFull = 0xffffffffU;
+  static constexpr long long kFlight = 500;  // cycles
+  static constexpr int kMostCollectors = 8;  // warps that collect one value
+  // Of a block of 16 warps all, or all but one, have one value to collect.
+  static constexpr int most_collectors(int values) {
+    return values <= 2 ? kMostCollectors : 16 / values;
+  }
+  static constexpr long long kHostPeriod = 2'000'000;  // cycles: a millisecond or so
+
+  struct Scratch {
+    double sent[kMaxValues][kMostWarps + 1];
+    double found[kMaxValues][kMostCollectors];
+    unsigned bits[kMostWarps];
+    unsigned note;
+    int filed;
+    long long looked, told;  // when the host was last asked, told; what it said
+    unsigned notes;
+  };
+  __device__ static Scratch& scratch() {
+    __shared__ alignas(16) unsigned char room[sizeof(Scratch)];
+    return *reinterpret_cast<Scratch*>(room);
+  }
+
+  __device__ static int fresh(int value) {
+    asm volatile("" : "+r"(value));
+    return value;
+  }
+
+  // What the collectors of value k of K have found.
+  template <int K>
+  __device__ double total_of(int k) const {
+    constexpr int kTeam = most_collectors(K);
+    const Scratch& s = scratch();
+    const int team = max(1, min(kTeam, warps() / K));
+    double sum = s.found[k][0];
+    CPUFREE_UNROLL
+    for (int part = 1; part < kTeam; ++part)
+      if (part < team) sum += s.found[k][part];
+    return sum;
+  }
+
+  // Whether to go on waiting. Looks at the clock (slow) and at the PEs' word now and then, at the
+  // host's word over PCIe even less: that look takes a microsecond. Out of line, as all that is
+  // done once in many looks.
+  __device__ __noinline__ static bool think_again(const Shared& shared, std::uint32_t look,
+                                                  std::uint64_t start) {
+    if (load_flag(shared.leave) != 0 || nanoseconds() - start > shared.wait_limit_ns) return false;
+    return look % 8192 != 0 || *shared.host_leave == 0;
+  }
+
+  // Tells all PEs to leave. The first thread of the block to give up files the record: the others
+  // may have been told. Waits are given up when told or when their bound is over.
+  __device__ __noinline__ static void file(const Shared& shared, std::uint64_t start,
+                                           Channel channel, int from_pe, int from_block, Epoch want,
+                                           Epoch seen) {
+    const bool told = load_flag(shared.leave) != 0 || *shared.host_leave != 0;
+    for (int pe = 0; pe < shared.pes; ++pe)
+      store_flag(
+          reinterpret_cast<Flag*>(shared.heaps[pe] + (reinterpret_cast<std::byte*>(shared.leave) -
+                                                      shared.heaps[shared.pe])),
+          1);
+    if (atomicExch(&scratch().filed, 1) != 0) return;
+    WaitRecord record;
+    record.state = told ? BlockState::aborted : BlockState::expired;
+    record.channel = channel;
+    record.from_pe = from_pe;
+    record.from_block = from_block;
+    record.want = want;
+    record.seen = seen;
+    record.seconds = 1e-9 * static_cast<double>(nanoseconds() - start);
+    shared.records[blockIdx.x] = record;
+  }
+
+  // Sums N values over a warp in log2(32) steps of N / 2, N / 4, ..., 1 shuffles: in each step a
+  // lane keeps half of its values and hands the other half over. Afterwards `index` says whose sum
+  // the lane holds.
+  template <int N>
+  __device__ static double fold(const double (&values)[N], int distance, int& index) {
+    if constexpr (N == 1) {
+      double v = values[0];
+      for (; distance > 0; distance /= 2) v += __shfl_xor_sync(kFull, v, distance);
+      return v;
+    } else {
+      const bool upper = (threadIdx.x & static_cast<unsigned>(distance)) != 0U;
+      if (upper) index += N / 2;
+      double half[N / 2];
+      CPUFREE_UNROLL
+      for (int k = 0; k < N / 2; ++k) {
+        const double give = upper ? values[k] : values[k + N / 2];
+        half[k] = (upper ? values[k + N / 2] : values[k]) + __shfl_xor_sync(kFull, give, distance);
+      }
+      return fold(half, distance / 2, index);
+    }
+  }
+
+  const Shared& shared_;
+  std::byte* fast_;
+};
+
+static_assert(cpufree::WarpPort<Port>);
+
+// The same with copies that run by themselves: for kernels that stream from far memory. What needs
+// them costs registers, so kernels that do not stream have the plain port.
+class StreamingPort : public Port {
+ public:
+  using Port::Port;
+  __device__ static void bulk_barrier(std::uint64_t* barrier) { make_barrier(barrier); }
+  __device__ static void bulk_ready() { show_barriers(); }
+  __device__ static void bulk_announce(std::uint64_t* barrier, std::uint32_t bytes) {
+    announce(barrier, bytes);
+  }
+  __device__ static void bulk_copy(std::byte* to, const std::byte* from, std::uint32_t bytes,
+                                   std::uint64_t* barrier, CacheHint hint) {
+    start_bulk_copy(to, from, bytes, barrier, hint);
+  }
+  __device__ static void bulk_wait(std::uint64_t* barrier, std::uint32_t parity) {
+    await_phase(barrier, parity);
+  }
+  template <class T>
+  __device__ static FastArray<T> in_fast_memory(const T* array) {
+    return {in_shared(array)};
+  }
+};
+
+}  // namespace cpufree::gpu_p2p

@@ -1,0 +1,91 @@
+// Sums over the rows of a slice in one short code for all formats, for products that are rare: what
+// kernels compute in every iteration has a code for each (slice_sums.hpp). The sums are the same to
+// the last bit.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "cpufree/base/annotate.hpp"
+#include "cpufree/formats/slice_entries.hpp"
+
+namespace cpufree {
+
+// An operand (Operand, PacketOperand) of such a product.
+template <class X>
+struct ColdOperand : X {
+  static constexpr bool in_pieces = true;
+};
+template <class X>
+ColdOperand(X) -> ColdOperand<X>;
+template <class X>
+inline constexpr bool is_cold = false;
+template <class X>
+inline constexpr bool is_cold<ColdOperand<X>> = true;
+
+// The entries of a lane. `numbers`: values are numbers in the dictionary.
+template <class T, class Dictionary = const T*>
+struct AnyEntries {
+  enum class Kind { plain, coded, runs };
+  Kind kind;
+  WideColumns columns;
+  bool numbers;
+  Dictionary dictionary;
+  int lane;
+
+  CPUFREE_KERNEL_FN int width() const { return kind == Kind::runs ? kRunWidth : kChunkWidth; }
+  CPUFREE_KERNEL_FN int chunk_bytes() const {
+    return as_they_are(nullptr, [](const auto& entries) { return entries.kChunkBytes; });
+  }
+
+  // sum + the n entries of the chunk that begins at `at`.
+  template <class X>
+  CPUFREE_KERNEL_FN T chunk(const std::byte* at, int n, X&& x, T sum) const {
+    CPUFREE_ONE_COPY
+    for (int k = 0; k < n;) {
+      std::int32_t column[kPiece];
+      T value[kPiece];
+      T operand[kPiece];
+      const int taken = piece(at, k, n, column, value);
+      x.fetch(column, operand);
+      CPUFREE_UNROLL
+      for (int q = 0; q < kPiece; ++q)
+        if (q < taken && k + q < n) sum += value[q] * operand[q];
+      k += taken;
+    }
+    return sum;
+  }
+
+ private:
+  // Some entries from number k on, of n. Returns how many.
+  CPUFREE_KERNEL_FN int piece(const std::byte* at, int k, int n, std::int32_t (&column)[kPiece],
+                              T (&value)[kPiece]) const {
+    return as_they_are(at, [&](const auto& entries) {
+      constexpr int N = std::remove_cvref_t<decltype(entries)>::kPieceWidth;
+      std::int32_t columns_here[N];
+      T values_here[N];
+      entries.piece(k, n, columns_here, values_here);
+      CPUFREE_UNROLL
+      for (int q = 0; q < kPiece; ++q) {
+        column[q] = columns_here[q < N ? q : 0];
+        value[q] = values_here[q < N ? q : 0];
+      }
+      return N;
+    });
+  }
+
+  template <class F>
+  CPUFREE_KERNEL_FN int as_they_are(const std::byte* at, F&& f) const {
+    if (kind == Kind::plain) return f(PlainEntries<T>{at, lane});
+    if (kind == Kind::runs) return with_values<RunEntries>(at, f);
+    return with_values<CodedEntries>(at, f);
+  }
+  template <template <class, class, class> class Entries, class F>
+  CPUFREE_KERNEL_FN int with_values(const std::byte* at, F&& f) const {
+    if (!numbers) return f(Entries<T, WideColumns, PlainValues<T>>{at, lane, columns, {}});
+    return f(Entries<T, WideColumns, CodedValues<T, Dictionary>>{at, lane, columns, {dictionary}});
+  }
+};
+
+}  // namespace cpufree

@@ -1,0 +1,73 @@
+// Which rows of a range are a thread's, where lanes of a warp may share rows (warp_slices.hpp).
+#pragma once
+
+#include <cstdint>
+
+#include "cpufree/base/annotate.hpp"
+#include "cpufree/device/block.hpp"
+#include "cpufree/problem/slice_width.hpp"
+
+namespace cpufree {
+
+inline constexpr std::int32_t kMostSpread = 5;  // 32 lanes for a row
+
+// Rows [begin, end), 2^spread lanes for each in slices, the first of which is `start`. A warp takes
+// 32 / 2^thin rows at a time, the slices of which it sums one after the other; `thin`, at most
+// `spread`, is not 0 where a block has fewer rows than threads, or where fewer rows at a time give
+// its warps more alike to do.
+struct SliceRows {
+  std::int32_t begin = 0;
+  std::int32_t end = 0;
+  std::int32_t start = 0;
+  std::int32_t spread = 0;
+  std::int32_t thin = 0;
+};
+
+// Whether my warp has any of the rows.
+template <class P>
+CPUFREE_KERNEL_FN bool has_rows(P& port, const SliceRows& rows) {
+  return (port.lane() - port.lane() % P::warp_width) >> rows.thin < rows.end - rows.begin;
+}
+
+// Calls f(row, 0) for all of the rows, each from the first of the 2^thin lanes that have it.
+template <class P, class F>
+CPUFREE_KERNEL_FN void each_thin(P& port, const SliceRows& rows, F&& f) {
+  if ((port.lane() & ((1 << rows.thin) - 1)) != 0) return;
+  const std::int32_t step = port.lanes() >> rows.thin;
+  for (std::int32_t row = rows.begin + (port.lane() >> rows.thin); row < rows.end; row += step)
+    f(row, 0);
+}
+
+// Calls f(row, 0, sum) for all of the rows, from the thread to which each_thin gives it; my warp
+// has some (has_rows). lane_sum(s): what my lane has of slice s; a warp's slices come in sequence,
+// those of its first turn first.
+template <class T, class P, class F, class S>
+CPUFREE_KERNEL_FN void each_turn(P& port, const SliceRows& rows, F&& f, S&& lane_sum) {
+  const int lane = port.lane() % P::warp_width;
+  const bool first = (lane & ((1 << rows.thin) - 1)) == 0;
+  const std::int32_t step = port.lanes() >> rows.thin;
+  std::int32_t row = rows.begin + (port.lane() >> rows.thin);
+  std::int32_t left = rows.end - row + (lane >> rows.thin);  // from my warp's first one on
+  // My row among those that the warp takes at a time: which slice it is in, and which lane there
+  // has its sum.
+  const std::int32_t of_slice = kSliceRows >> rows.spread;
+  const std::int32_t place = lane >> rows.thin;
+  const int holder = (place % of_slice) << rows.spread;
+  CPUFREE_ONE_COPY
+  for (; left > 0; row += step, left -= step) {
+    const std::int32_t taken = kSliceRows >> rows.thin;
+    T total = 0;
+    CPUFREE_ONE_COPY
+    for (std::int32_t k = 0; k < taken && k < left; k += of_slice) {
+      const std::int32_t before = rows.end - rows.begin - left + k;  // rows of slices before
+      T sum = lane_sum(rows.start + (before >> (kMostSpread - rows.spread)));
+      for (int half = kSliceRows / 2 / of_slice; half > 0; half /= 2)
+        sum += port.warp_across(sum, half);
+      if (rows.spread > rows.thin) sum = port.warp_broadcast(sum, holder);
+      if (place >= k) total = sum;
+    }
+    if (row < rows.end && first) f(row, 0, total);
+  }
+}
+
+}  // namespace cpufree

@@ -1,0 +1,80 @@
+// Matrix format: slices of `W` rows, entries column by column ("sliced ELL"), for engines whose
+// lanes are SIMD lanes. A column of a slice whose W indices are consecutive stores the first one
+// only, and is read by a vector load: on grids that is nearly all of them, and saves both the
+// gather and 28 of 32 index bytes. Values are stored as they are; each row is summed in the order
+// of its columns, so the format changes no bit of the product.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "cpufree/device/block.hpp"
+#include "cpufree/formats/local.hpp"
+
+namespace cpufree {
+
+template <class T, int W>
+struct Sliced {
+  using Value = T;
+  static constexpr int width = W;
+  static constexpr int kAhead = 32;  // columns fetched ahead: hardware prefetchers lag behind here
+
+  const std::int64_t* slice_ptr = nullptr;  // slices + 1: first column of each slice
+  const std::int32_t* base = nullptr;       // columns: first index (>= 0), or ~(gather column)
+  const std::int32_t* gather = nullptr;     // W indices for each gathered column
+  const T* val = nullptr;                   // W values for each column; padding is 0
+
+  // Rows [begin, end); `start` is the slice that holds the first W of them.
+  struct Rows {
+    std::int32_t begin = 0;
+    std::int32_t end = 0;
+    std::int64_t start = 0;
+  };
+
+  // Calls f(row, lane, (A x)(row)) for all rows of the range, x(column) the operand. Engines with
+  // one thread per block.
+  template <class Format = void, Port P, class X, class F>
+  CPUFREE_KERNEL_FN void multiply(P&, const Rows& rows, X&& x, F&& f) const {
+    static_assert(P::width == W, "slices are as wide as the engine's lanes");
+    std::int64_t slice = rows.start;
+    std::int32_t row = rows.begin;
+    for (; row + W <= rows.end; row += W, ++slice) {
+      const Sums sums = multiply_slice(slice, x);
+      CPUFREE_INDEPENDENT
+      for (int l = 0; l < W; ++l) f(row + l, l, sums.value[l]);
+    }
+    if (row >= rows.end) return;
+    const Sums sums = multiply_slice(slice, x);
+    for (int l = 0; row + l < rows.end; ++l) f(row + l, l, sums.value[l]);
+  }
+
+  template <Port P>
+  CPUFREE_KERNEL_FN Sliced resident(P&, std::byte*) const {
+    return *this;
+  }
+
+ private:
+  struct Sums {
+    T value[W];
+  };
+
+  template <class X>
+  CPUFREE_KERNEL_FN Sums multiply_slice(std::int64_t slice, const X x) const {
+    Sums sums = {};
+    const std::int64_t end = slice_ptr[slice + 1];
+    const T* v = val + slice_ptr[slice] * W;
+    for (std::int64_t c = slice_ptr[slice]; c < end; ++c, v += W) {
+      __builtin_prefetch(v + kAhead * W);
+      const std::int32_t first = base[c];
+      if (first >= 0) {
+        for (int l = 0; l < W; ++l) sums.value[l] += v[l] * x(first + l);
+      } else {
+        const std::int32_t* index = gather + static_cast<std::int64_t>(~first) * W;
+        for (int l = 0; l < W; ++l) sums.value[l] += v[l] * x(index[l]);
+      }
+    }
+    return sums;
+  }
+};
+
+}  // namespace cpufree

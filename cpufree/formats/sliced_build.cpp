@@ -1,0 +1,153 @@
+#include "cpufree/formats/sliced_build.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "cpufree/base/error.hpp"
+#include "cpufree/base/index.hpp"
+
+namespace cpufree {
+
+namespace {
+
+// The rows of one slice, each with a cursor into its sorted columns.
+template <class T, int W>
+class Slice {
+ public:
+  Slice(const LocalSystem<T>& local, std::int32_t first, std::int32_t end)
+      : local_(local), first_(first), rows_(std::min<std::int32_t>(W, end - first)) {
+    for (int l = 0; l < rows_; ++l) {
+      start_[l] = local.row_ptr[at(first + l)];
+      stop_[l] = local.row_ptr[at(first + l) + 1];
+      longest_ = std::max(longest_, stop_[l] - start_[l]);
+    }
+  }
+
+  // On a grid, entry k of neighbouring rows lies on one diagonal until a row lacks it. Taking the
+  // columns of a slice diagonal by diagonal keeps them consecutive. Worth it if little is padded.
+  bool by_diagonals() const {
+    std::int64_t cursor[W];
+    std::copy_n(start_, W, cursor);
+    const std::int64_t most = longest_ + longest_ / 4 + 1;
+    if (diagonals_of_pair(0, rows_ - 1) > most) return false;  // most irregular rows end here
+    std::int64_t diagonals = 0;
+    while (take_diagonal(cursor, nullptr, nullptr))
+      if (++diagonals > most) return false;
+    return true;
+  }
+
+  void append(SlicedRows<T, W>& out) const {
+    std::int64_t cursor[W];
+    std::copy_n(start_, W, cursor);
+    std::int32_t index[W];
+    T value[W];
+    if (by_diagonals()) {
+      while (take_diagonal(cursor, index, value)) append_column(index, value, out);
+    } else {
+      for (std::int64_t k = 0; k < longest_; ++k) {
+        take_position(k, index, value);
+        append_column(index, value, out);
+      }
+    }
+    out.slice_ptr.push_back(static_cast<std::int64_t>(out.base.size()));
+  }
+
+ private:
+  static constexpr std::int32_t kPadding = -1;
+
+  // Number of diagonals on which two rows together have entries.
+  std::int64_t diagonals_of_pair(int a, int b) const {
+    std::int64_t i = start_[a];
+    std::int64_t j = start_[b];
+    std::int64_t shared = 0;
+    while (i < stop_[a] && j < stop_[b]) {
+      const std::int64_t left = std::int64_t{local_.columns()[i]} - a;
+      const std::int64_t right = std::int64_t{local_.columns()[j]} - b;
+      shared += left == right ? 1 : 0;
+      i += left <= right ? 1 : 0;
+      j += right <= left ? 1 : 0;
+    }
+    return stop_[a] - start_[a] + stop_[b] - start_[b] - shared;
+  }
+
+  // Next diagonal: the smallest column - row among the cursors. False when all rows are spent.
+  bool take_diagonal(std::int64_t* cursor, std::int32_t* index, T* value) const {
+    std::int64_t offset = std::numeric_limits<std::int64_t>::max();
+    for (int l = 0; l < rows_; ++l)
+      if (cursor[l] < stop_[l])
+        offset = std::min(offset, std::int64_t{local_.columns()[cursor[l]]} - l);
+    if (offset == std::numeric_limits<std::int64_t>::max()) return false;
+    for (int l = 0; l < W; ++l) {
+      const bool here =
+          l < rows_ && cursor[l] < stop_[l] && local_.columns()[cursor[l]] - l == offset;
+      if (index != nullptr) {
+        index[l] = here ? local_.columns()[cursor[l]] : kPadding;
+        value[l] = here ? local_.values()[cursor[l]] : T{0};
+      }
+      if (here) ++cursor[l];
+    }
+    return true;
+  }
+
+  void take_position(std::int64_t k, std::int32_t* index, T* value) const {
+    for (int l = 0; l < W; ++l) {
+      const bool here = l < rows_ && start_[l] + k < stop_[l];
+      index[l] = here ? local_.columns()[start_[l] + k] : kPadding;
+      value[l] = here ? local_.values()[start_[l] + k] : T{0};
+    }
+  }
+
+  // Padded lanes read some local entry and multiply it by 0. They must read no ghost: whether that
+  // one has arrived is nobody's business here.
+  void append_column(std::int32_t* index, const T* value, SlicedRows<T, W>& out) const {
+    unsigned lanes = 0;
+    for (int l = 0; l < W; ++l) lanes |= index[l] != kPadding ? 1U << l : 0U;
+    out.real.push_back(static_cast<std::uint8_t>(lanes));
+    int real = 0;
+    while (index[real] == kPadding) ++real;
+    const std::int64_t first = std::int64_t{index[real]} - real;
+    bool consecutive = first >= 0;
+    for (int l = 0; l < W && consecutive; ++l)
+      consecutive = index[l] == kPadding ? first + l < local_.rows() : index[l] == first + l;
+    if (consecutive) {
+      out.base.push_back(static_cast<std::int32_t>(first));
+    } else {
+      out.base.push_back(~static_cast<std::int32_t>(out.gather.size() / W));
+      for (int l = 0; l < W; ++l)
+        if (index[l] == kPadding) index[l] = std::min(first_ + l, local_.rows() - 1);
+      out.gather.insert(out.gather.end(), index, index + W);
+    }
+    out.val.insert(out.val.end(), value, value + W);
+  }
+
+  const LocalSystem<T>& local_;
+  std::int32_t first_;
+  int rows_;
+  std::int64_t start_[W] = {};
+  std::int64_t stop_[W] = {};
+  std::int64_t longest_ = 0;
+};
+
+}  // namespace
+
+template <class T, int W>
+void append_slices(const LocalSystem<T>& local, RowRange rows, SlicedRows<T, W>& out) {
+  if (out.slice_ptr.empty()) out.slice_ptr.push_back(0);
+  const auto estimate = local.row_ptr[at(rows.end)] - local.row_ptr[at(rows.begin)];
+  // What is reserved and not written takes no memory, and growing would write all of it again.
+  const std::size_t most = out.val.size() + at(estimate + estimate / 4);
+  out.val.reserve(most);
+  out.gather.reserve(most);
+  out.base.reserve(most / W);
+  out.real.reserve(most / W);
+  for (std::int32_t row = rows.begin; row < rows.end; row += W)
+    Slice<T, W>(local, row, rows.end).append(out);
+  require(out.gather.size() / W < at(std::numeric_limits<std::int32_t>::max()),
+          "one block's share of the matrix is too large; use more PEs or blocks");
+}
+
+template void append_slices<float, 8>(const LocalSystem<float>&, RowRange, SlicedRows<float, 8>&);
+template void append_slices<double, 8>(const LocalSystem<double>&, RowRange,
+                                       SlicedRows<double, 8>&);
+
+}  // namespace cpufree

@@ -1,0 +1,395 @@
+// Matrix format: slices of 32 rows, entries column by column ("sliced ELL"), for engines whose
+// threads run in warps of 32: one row per thread, coalesced loads. A slice is as wide as most of
+// its rows need; what longer rows have beyond that is a tail of its own, which the whole warp sums.
+//
+// Columns take 16 bits where they lie within 65 536 of one another, or in four windows of 16 384;
+// values take 8 bits in a block's share that has at most 256 different ones. Nothing is lost: sums
+// are the same to the last bit in every code. Coded entries lie in pairs, one load for two. Where
+// all rows of a slice come in runs of three neighbouring columns, as those of meshes whose nodes
+// have three unknowns do, only the first one of a run is stored: 2/3 of a byte an entry instead of
+// 2.
+//
+// A slice lies in chunks of eight columns of entries, or three runs. They are what is summed at a
+// time; what travels at a time, where a block brings its share on chip piece by piece
+// (slice_ring.hpp), is one chunk, or several of them if they are small: a portion.
+//
+// Long rows are better shared among 2^s neighbouring lanes (`spread` s): these read neighbouring
+// entries of a row at a time, whose columns, and so operands, lie side by side. A slice then has
+// 32 / 2^s rows, entry k of a row belongs to lane k mod 2^s of its lanes, or to lane k / 3 mod 2^s
+// where rows come in runs, and what is said of a slice's rows below is said of its lanes. Such
+// slices come through rings, or stay on chip.
+//
+// Order of summation of a lane: its entries within the slice in the order of the columns, one after
+// the other; then its tail, entry k by lane k mod 32, lanes by halves. The lanes of a row are
+// summed by halves, too. It depends on the matrix and on how its rows are divided, and on nothing
+// else.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "cpufree/base/index.hpp"
+#include "cpufree/device/block.hpp"
+#include "cpufree/device/port.hpp"
+#include "cpufree/formats/any_entries.hpp"
+#include "cpufree/formats/slice_codes.hpp"
+#include "cpufree/formats/slice_entries.hpp"
+#include "cpufree/formats/slice_ring.hpp"
+#include "cpufree/formats/slice_sums.hpp"
+#include "cpufree/formats/slice_turns.hpp"
+
+namespace cpufree {
+
+inline constexpr std::int64_t kSliceUnit = 128;  // bytes: slices and chunks begin at multiples
+inline constexpr std::size_t kMostValues = 256;  // of a dictionary
+
+// A slice: its chunks begin at `first` units of the share's bytes. A chunk holds kChunkWidth
+// entries of each row, the last one what is left, n: 32 n columns, then 32 n values. Plain: entry k
+// of the slice's row l is number 32 k + l of the chunk. Coded: entries 2 u and 2 u + 1 are the two
+// of pair 32 u + l; of an odd n the last ones follow the pairs, 32 of them. Runs lie one behind the
+// other: 32 codes, 32 pairs of values, 32 third values. Values are numbers in the dictionary where
+// the share has one and columns are coded. The tail of row l, if `tails` is not negative, is
+// [tail_ptr[tails + l], tail_ptr[tails + l + 1]) of the share's tails. The head is what every slice
+// needs: one load.
+struct alignas(16) SliceHead {
+  std::uint32_t first = 0;
+  std::int32_t width = 0;  // entries of a row, tail excepted
+  std::int32_t tails = -1;
+  ColumnCode code = ColumnCode::plain;
+};
+struct alignas(16) WarpSlice : SliceHead {
+  std::int32_t base[kWindows] = {};
+};
+static_assert(sizeof(WarpSlice) == kSliceHead && kSliceUnit % kFeedGrain == 0);
+
+// Shares all slices of which have 16-bit columns, or runs, as they are (base 0), and no tails.
+enum class Simple : std::int32_t { no, columns, runs };
+
+// What a share takes, apart from its values' type.
+struct WarpSlicesSize {
+  std::int64_t units = 0;
+  std::int32_t slices = 0;
+  std::int32_t tails = 0;         // entries of tail_ptr
+  std::int64_t tail_entries = 0;  // of tail_col and tail_val
+  std::int32_t values = 0;        // of the dictionary; 0: values are not coded
+  Simple simple = Simple::no;
+  bool runs = false;  // some slices have columns in runs
+};
+
+// Bytes of fast memory for a share (WarpSlices::resident).
+CPUFREE_FN std::size_t resident_matrix_bytes(const WarpSlicesSize& size, std::size_t value_bytes) {
+  const auto bytes = [](std::int64_t count, std::size_t each) {
+    return round_up16(static_cast<std::size_t>(count) * each);
+  };
+  return bytes(size.units, kSliceUnit) + bytes(size.slices, sizeof(WarpSlice)) +
+         bytes(size.tails, sizeof(std::int64_t)) + bytes(size.tail_entries, 4) +
+         bytes(size.tail_entries, value_bytes) + bytes(size.values, value_bytes);
+}
+
+// One block's share of a matrix: its slices, interior rows first, each range of rows beginning with
+// a slice of its own.
+template <class T>
+struct WarpSlices {
+  using Value = T;
+  const std::byte* bytes = nullptr;
+  const WarpSlice* slice = nullptr;
+  const std::int64_t* tail_ptr = nullptr;
+  const std::int32_t* tail_col = nullptr;
+  const T* tail_val = nullptr;
+  const T* dictionary = nullptr;  // null: values are not coded
+  WarpSlicesSize size;
+  Simple simple = Simple::no;  // size's, on chip: there a slice's head is not worth prefetching
+  SliceRing ring = {};
+
+  using Rows = SliceRows;
+
+  // Calls f(row, lane) for all rows of the range, each from the thread that gets its product.
+  template <class Format = AnySlices, class P, class F>
+  CPUFREE_KERNEL_FN static void each(P& port, const Rows& rows, F&& f) {
+    if constexpr (!BulkPort<P> && !Format::on_chip) {
+      for_each(port, rows.begin, rows.end, f);
+    } else {
+      each_thin(port, rows, f);
+    }
+  }
+
+  // Calls f(row, lane, (A x)(row)) for all rows of the range, each from the thread to which `each`
+  // gives that row. `x` is the operand (Operand, PacketOperand). Of `port` all that is
+  // used is the thread's number, how many there are, and what its warp can do. With rings, products
+  // with interior and with boundary rows alternate.
+  template <class Format = AnySlices, class P, class X, class F>
+  CPUFREE_KERNEL_FN void multiply(P& port, const Rows& rows, X&& x, F&& f) const {
+    static_assert(P::warp_width == kSliceRows, "a warp has a lane for each row of a slice");
+    if constexpr (BulkPort<P>) return multiply_streamed<Format>(port, rows, x, f);
+    if constexpr (Format::on_chip) return multiply_on_chip(port, rows, x, f);
+    const int lane = port.lane() % P::warp_width;
+    const int warps = port.lanes() / P::warp_width;
+    std::int32_t row = rows.begin + port.lane();
+    std::int32_t s = rows.start + port.lane() / P::warp_width;
+    if (row - lane >= rows.end) return;
+    const Rows from{row, rows.end, s};
+    constexpr bool rare = is_cold<std::remove_cvref_t<X>>;
+    constexpr Told kTold = Format::runs ? Told::all : Told::singles;
+    if (!rare && simple == Simple::columns)
+      return multiply_simple<CodedEntries>(from, lane, warps, x, f);
+    if (!rare && kTold == Told::all && simple == Simple::runs)
+      return multiply_simple<RunEntries>(from, lane, warps, x, f);
+    SliceHead mine = slice[s];
+    while (true) {
+      const std::int32_t next = row + port.lanes();
+      SliceHead ahead = mine;
+      if (next - lane < rows.end) ahead = slice[s + warps];  // on its way while this one is summed
+      T sum = slice_sum<kTold>(mine, slice[s].base, lane, x);
+      if (mine.tails >= 0) sum += tail_sum(port, mine.tails, lane, x);
+      if (row < rows.end) f(row, 0, sum);
+      if (next - lane >= rows.end) return;
+      mine = ahead;
+      row = next;
+      s += warps;
+    }
+  }
+
+  // What the slice s holds of its row `lane`, times x: all but its tail.
+  template <class X>
+  CPUFREE_KERNEL_FN T without_tail(std::int32_t s, int lane, X&& x) const {
+    return slice_sum<Told::all>(slice[s], slice[s].base, lane, x);
+  }
+
+  // Before the first product, and after the last one: the ring, where there is one.
+  template <class P>
+  CPUFREE_KERNEL_FN void open(P& port) const {
+    if constexpr (BulkPort<P>) RingReader<P>::open(port, ring);
+  }
+  template <class P>
+  CPUFREE_KERNEL_FN void close(P& port) const {
+    if constexpr (BulkPort<P>) RingReader<P>(port, ring).drain();
+  }
+
+  // My block's share where it is, but for the dictionary, of which a copy goes to `values` (not
+  // null): a look into it is as frequent as one into the operand. Rings are to begin at `rings`. A
+  // barrier is to follow.
+  template <Port P>
+  CPUFREE_KERNEL_FN WarpSlices streamed(P& port, std::byte* values, const RingShape& shape,
+                                        std::byte* rings) const {
+    WarpSlices copy = *this;
+    if (values != nullptr && dictionary != nullptr)
+      copy.dictionary = move(port, dictionary, size.values, values);
+    copy.ring.fast = rings;
+    copy.ring.shape = shape;
+    return copy;
+  }
+
+  // A copy of my block's share in `fast`. Ends with a barrier.
+  template <Port P>
+  CPUFREE_KERNEL_FN WarpSlices resident(P& port, std::byte* fast) const {
+    struct alignas(16) Sixteen {
+      std::uint64_t words[2];
+    };
+    WarpSlices copy = *this;
+    copy.simple = size.simple;
+    copy.bytes = reinterpret_cast<const std::byte*>(
+        move(port, reinterpret_cast<const Sixteen*>(bytes), size.units * (kSliceUnit / 16), fast));
+    copy.slice = move(port, slice, size.slices, fast);
+    copy.tail_ptr = move(port, tail_ptr, size.tails, fast);
+    copy.tail_col = move(port, tail_col, size.tail_entries, fast);
+    copy.tail_val = move(port, tail_val, size.tail_entries, fast);
+    if (dictionary != nullptr) copy.dictionary = move(port, dictionary, size.values, fast);
+    port.sync_block();
+    return copy;
+  }
+
+ private:
+  using Sums = SliceSums<T>;
+
+  // The same for a simple share; `from`: my first row, and my warp's first slice. Small systems
+  // spend their time here, in the number of instructions.
+  template <template <class, class, class> class Entries, class X, class F>
+  CPUFREE_KERNEL_FN void multiply_simple(const Rows& from, int lane, int warps, X&& x,
+                                         F&& f) const {
+    if (dictionary == nullptr)
+      multiply_entries<Entries>(from, lane, warps, PlainValues<T>{}, x, f);
+    else
+      multiply_entries<Entries>(from, lane, warps, CodedValues<T>{dictionary}, x, f);
+  }
+  template <template <class, class, class> class Entries, class V, class X, class F>
+  CPUFREE_KERNEL_FN void multiply_entries(const Rows& from, int lane, int warps, const V& values,
+                                          X&& x, F&& f) const {
+    const WarpSlice* mine = slice + from.start;
+    const std::int32_t step = kSliceRows * warps;
+    for (std::int32_t row = from.begin; row - lane < from.end; row += step, mine += warps) {
+      const T sum = simple_sum<Entries>(*mine, bytes, lane, values, x);
+      if (row < from.end) f(row, 0, sum);
+    }
+  }
+  template <template <class, class, class> class Entries, class V, class X>
+  CPUFREE_KERNEL_FN static T simple_sum(const SliceHead& mine, const std::byte* all, int lane,
+                                        const V& values, X&& x) {
+    using E = Entries<T, SimpleColumns, V>;
+    const std::byte* at = all + kSliceUnit * mine.first;
+    T sum = 0;
+    int left = mine.width;
+    for (; left > E::kWidth; left -= E::kWidth, at += E::kChunkBytes)
+      sum = Sums::entries_sum(E::kWidth, E{at, lane, {}, values}, x, sum);
+    return Sums::entries_sum(left, E{at, lane, {}, values}, x, sum);
+  }
+
+  // What a slice holds of my row, times x: all but its tail.
+  template <Told kTold, class X>
+  CPUFREE_KERNEL_FN T slice_sum(const SliceHead& mine, const std::int32_t (&base)[kWindows],
+                                int lane, X&& x) const {
+    const std::byte* const at = bytes + kSliceUnit * mine.first;
+    if constexpr (is_cold<std::remove_cvref_t<X>>) {
+      const auto entries = any_entries<T>(mine.code, base, dictionary != nullptr, dictionary, lane);
+      return Sums::any_sum(entries, at, mine.width, x, [&](const std::byte* here, bool) {
+        return here + entries.chunk_bytes();
+      });
+    } else {
+      return each_code_sum<kTold>(mine, base, at, lane, x);
+    }
+  }
+  template <Told kTold, class X>
+  CPUFREE_KERNEL_FN T each_code_sum(const SliceHead& mine, const std::int32_t (&base)[kWindows],
+                                    const std::byte* at, int lane, X&& x) const {
+    const T* const known = dictionary;
+    return with_entries<T, kTold>(
+        mine.code, base, known != nullptr, known, at, lane, [&](auto entries) {
+          constexpr int kWidth = decltype(entries)::kWidth;
+          T sum = 0;
+          int left = mine.width;
+          for (; left > kWidth; left -= kWidth, entries.at += entries.kChunkBytes)
+            sum = Sums::entries_sum(kWidth, entries, x, sum);
+          return Sums::entries_sum(left, entries, x, sum);
+        });
+  }
+
+  // The rows of a range, by way of the ring.
+  template <class Format, class P, class X, class F>
+  CPUFREE_KERNEL_FN void multiply_streamed(P& port, const Rows& rows, X&& x, F&& f) const {
+    const int lane = port.lane() % P::warp_width;
+    if (!has_rows(port, rows)) return;
+    RingReader<P> reader(port, ring);
+    each_turn<T>(port, rows, f,
+                 [&](std::int32_t) { return next_slice<Format>(port, reader, lane, x); });
+    reader.put_down();
+  }
+
+  // The rows of a range, of a simple share on chip, values as they are.
+  template <class P, class X, class F>
+  CPUFREE_KERNEL_FN void multiply_on_chip(P& port, const Rows& rows, X&& x, F&& f) const {
+    const int lane = port.lane() % P::warp_width;
+    if (!has_rows(port, rows)) return;
+    const std::byte* const all = port.on_chip(bytes);
+    const WarpSlice* const slices = port.on_chip(slice);
+    each_turn<T>(port, rows, f,
+                 [&](std::int32_t s) { return on_chip_sum(slices[s], all, lane, x); });
+  }
+  template <class X>
+  CPUFREE_KERNEL_FN T on_chip_sum(const WarpSlice& mine, const std::byte* all, int lane,
+                                  X&& x) const {
+    if constexpr (is_cold<std::remove_cvref_t<X>>)
+      return slice_sum<Told::all>(mine, mine.base, lane, x);
+    else if (simple == Simple::runs)
+      return simple_sum<RunEntries>(mine, all, lane, PlainValues<T>{}, x);
+    else
+      return simple_sum<CodedEntries>(mine, all, lane, PlainValues<T>{}, x);
+  }
+
+  // What the next slice of the ring holds of my lane, times x. Its head is not known before its
+  // first chunk is there.
+  template <class Format, class P, class R, class X>
+  CPUFREE_KERNEL_FN T next_slice(P& port, R& reader, int lane, X&& x) const {
+    const std::byte* const at = reader.wait();
+    const WarpSlice mine = *reinterpret_cast<const WarpSlice*>(reader.head());
+    const auto known = port.in_fast_memory(dictionary);
+    T sum = 0;
+    constexpr bool pieces = std::remove_cvref_t<X>::in_pieces;
+    if constexpr (pieces && Format::runs)
+      sum =
+          any_portions(reader, at, mine,
+                       any_entries<T>(mine.code, mine.base, dictionary != nullptr, known, lane), x);
+    else
+      sum = portions<Format::runs ? Told::runs : Told::singles>(reader, at, mine, known, lane, x);
+    if (mine.tails >= 0) sum += tail_sum(port, mine.tails, lane, x);
+    return sum;
+  }
+
+  // The slice whose first portion is at hand; that of an operand in pieces in one code for all.
+  template <Told kTold, class R, class D, class X>
+  CPUFREE_KERNEL_FN T portions(R& reader, const std::byte* at, const WarpSlice& mine,
+                               const D& known, int lane, X&& x) const {
+    return with_entries<T, kTold>(
+        mine.code, mine.base, dictionary != nullptr, known, at, lane, [&](auto entries) {
+          using E = decltype(entries);
+          constexpr int kBytes = E::kChunkBytes;
+          constexpr int kPortion = chunks_of_portion(kBytes);
+          T part = 0;
+          int room = kPortion;  // chunks of the portion at hand, if the slice is that long
+          int left = mine.width;
+          CPUFREE_ONE_COPY
+          while (left >= E::kWidth) {
+            std::int32_t column[E::kWidth];
+            T operand[E::kWidth];
+            T value[E::kWidth];
+            entries.take_columns(column);
+            Sums::template look_up<E>(x, column, operand);
+            entries.take_values(value);
+            left -= E::kWidth;
+            const bool last = --room == 0 || left == 0;
+            if (last) reader.next();  // while the operand is on its way
+            CPUFREE_UNROLL
+            for (int k = 0; k < E::kWidth; ++k) part += value[k] * operand[k];
+            if (left == 0) return part;
+            entries.at = last ? reader.wait() : entries.at + kBytes;
+            if (last) room = kPortion;
+          }
+          std::int32_t column[E::kWidth] = {};
+          T value[E::kWidth] = {};
+          Sums::template take_some<E::kWidth - E::kGrain>(left, entries, column, value);
+          reader.next();
+          return Sums::template times<0, E>(column, value, left, x, part);
+        });
+  }
+  template <class R, class E, class X>
+  CPUFREE_KERNEL_FN static T any_portions(R& reader, const std::byte* at, const WarpSlice& mine,
+                                          const E& entries, X&& x) {
+    const int bytes = entries.chunk_bytes();
+    const int portion = chunks_of_portion(bytes);
+    int room = portion;
+    return Sums::any_sum(entries, at, mine.width, x, [&](const std::byte* here, bool end) {
+      const bool last = --room == 0 || end;
+      if (last) reader.next();
+      if (end) return here;
+      if (last) room = portion;
+      return last ? reader.wait() : here + bytes;
+    });
+  }
+
+  template <class P, class X>
+  CPUFREE_KERNEL_FN T tail_sum(P& port, std::int32_t tails, int lane, X&& x) const {
+    T sum = 0;
+    std::int64_t begin = tail_ptr[tails + lane];
+    std::int64_t end = tail_ptr[tails + lane + 1];
+    for (unsigned rows = port.warp_ballot(begin < end); rows != 0U; rows &= rows - 1U) {
+      const int l = port.lowest_bit(rows);
+      const std::int64_t last = port.warp_broadcast(end, l);
+      T part = 0;
+      for (std::int64_t k = port.warp_broadcast(begin, l) + lane; k < last; k += kSliceRows)
+        part += tail_val[k] * x(tail_col[k]);
+      part = port.warp_sum(part);
+      if (lane == l) sum = part;
+    }
+    return sum;
+  }
+
+  template <Port P, class V>
+  CPUFREE_KERNEL_FN static const V* move(P& port, const V* from, std::int64_t count,
+                                         std::byte*& fast) {
+    V* const to = reinterpret_cast<V*>(fast);
+    for (std::int64_t k = port.lane(); k < count; k += port.lanes()) to[k] = from[k];
+    fast += round_up16(static_cast<std::size_t>(count) * sizeof(V));
+    return to;
+  }
+};
+
+}  // namespace cpufree

@@ -1,0 +1,114 @@
+// Builds WarpSlices (host code), in two steps: first the shape, from rows, columns and values; then
+// the bytes, any run of slices at a time, so that they can be written straight into the buffers
+// from which they are sent to a GPU.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "cpufree/formats/warp_slices.hpp"
+#include "cpufree/problem/block_halo.hpp"
+#include "cpufree/problem/csr.hpp"
+#include "cpufree/problem/halo_plan.hpp"
+
+namespace cpufree {
+
+// What may be coded, and whether slices may be narrower than their longest rows.
+struct Codes {
+  bool columns = true;
+  bool values = true;  // only where columns are
+  bool runs = true;    // the same
+  bool tails = true;
+};
+
+// What a share is made from.
+template <class T>
+struct ShareSource {
+  const LocalSystem<T>& local;
+  const BlockColumns* columns = nullptr;  // what the kernel calls columns; null: as they are
+  Codes codes = {};
+
+  std::int32_t column(std::int64_t entry) const {
+    const std::int32_t c = local.col[static_cast<std::size_t>(entry)];
+    return columns == nullptr ? c : (*columns)(c);
+  }
+  std::int32_t name(std::int32_t row) const { return columns == nullptr ? row : (*columns)(row); }
+};
+
+// Rows, 2^spread lanes for each, 32 / 2^thin for a warp at a time (WarpSlices::Rows). Lanes that
+// share a row have `run` of its entries in turn, kRun or 1.
+struct SpreadRows : RowRange {
+  std::int32_t spread = 0;
+  std::int32_t thin = 0;
+  std::int32_t run = 1;
+
+  std::int32_t slices() const {
+    const std::int32_t each = kSliceRows >> spread;
+    return (size() + each - 1) / each;
+  }
+  // Slices that a warp takes at a time, and how often one does.
+  std::int32_t slices_in_turn() const { return 1 << (spread - thin); }
+  std::int32_t turns() const { return (slices() + slices_in_turn() - 1) / slices_in_turn(); }
+};
+
+// The shape of one block's share. Units and tails count from the share's first.
+struct WarpSliceShape {
+  std::vector<WarpSlice> slice;
+  std::vector<std::int64_t> tail_ptr;  // 33 for each slice that has tails
+  std::vector<SpreadRows> rows;        // of each slice
+  std::vector<double> dictionary;      // empty: values are not coded
+  std::int64_t units = 0;
+  std::int64_t tail_entries = 0;
+
+  // Where slice k ends, and the next one begins.
+  std::int64_t end_of(std::size_t k) const {
+    return k + 1 < slice.size() ? std::int64_t{slice[k + 1].first} : units;
+  }
+  Simple simple() const;
+  WarpSlicesSize size() const {
+    return {units,
+            static_cast<std::int32_t>(slice.size()),
+            static_cast<std::int32_t>(tail_ptr.size()),
+            tail_entries,
+            static_cast<std::int32_t>(dictionary.size()),
+            simple(),
+            std::ranges::any_of(slice, in_runs, &WarpSlice::code)};
+  }
+};
+
+// The `run` of rows that lanes are to share: kRun where nearly all of them come in runs.
+template <class T>
+std::int32_t usual_run(const ShareSource<T>& source, RowRange rows);
+
+// The shape of a share whose rows are these ranges; each begins with a slice of its own.
+template <class T>
+WarpSliceShape shape_of(const ShareSource<T>& source, const std::vector<SpreadRows>& ranges);
+
+// Writes slices [first, end) of `shape` to `to`, kSliceUnit bytes for each of their units. `to` is
+// aligned to 8 bytes.
+template <class T>
+void fill_warp_slices(const ShareSource<T>& source, const WarpSliceShape& shape, std::size_t first,
+                      std::size_t end, std::byte* to);
+
+// Writes the tails of all slices.
+template <class T>
+void fill_tails(const ShareSource<T>& source, const WarpSliceShape& shape, std::int32_t* col,
+                T* val);
+
+// The chunks of a share in the order in which each warp of a block reads them (SliceRing).
+struct SliceFeed {
+  std::vector<FeedItem> items;
+  std::vector<std::uint32_t> first;  // warps + 1
+};
+
+// Of a share whose shape is of these ranges. Throws InvalidInput where slices are too many.
+template <class T>
+SliceFeed feed_of(const WarpSliceShape& shape, const std::vector<SpreadRows>& ranges, int warps);
+
+// Bytes of a slot that holds any chunk of the share and the head of its slice.
+template <class T>
+std::int32_t slot_bytes(const WarpSliceShape& shape);
+
+}  // namespace cpufree

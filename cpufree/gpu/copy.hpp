@@ -1,0 +1,41 @@
+// Copies and clears of memory that somebody owns. Copies know from the addresses which way they go.
+// `of`: more of what is copied, for an error, such as " of a vector".
+#pragma once
+
+#include <cstddef>
+
+#include "cpufree/gpu/stream.hpp"
+
+namespace cpufree::gpu {
+
+// In the order of a stream of the device that is current; what is read must stay until it is there.
+inline void copy(void* to, const void* from, std::size_t bytes, gpuStream_t stream,
+                 const char* of = "") {
+  check_call(gpuMemcpyAsync(to, from, bytes, gpuMemcpyDefault, stream), "MemcpyAsync", of);
+}
+inline void clear(void* p, std::size_t bytes, gpuStream_t stream) {
+  check_call(gpuMemsetAsync(p, 0, bytes, stream), "MemsetAsync");
+}
+// Between two devices.
+inline void copy_across(void* to, int to_device, const void* from, int from_device,
+                        std::size_t bytes, gpuStream_t stream, const char* of = "") {
+  check_call(gpuMemcpyPeerAsync(to, to_device, from, from_device, bytes, stream), "MemcpyPeerAsync",
+             of);
+}
+
+// At once, by the host, which waits for the end.
+inline void copy_to_device(int device, void* to, const void* from, std::size_t bytes) {
+  const OnDevice here(device);
+  check_call(gpuMemcpy(to, from, bytes, gpuMemcpyDefault), "Memcpy", " to the device");
+  wait_for_default_stream();
+}
+inline void copy_to_host(void* to, const void* from, std::size_t bytes) {
+  check_call(gpuMemcpy(to, from, bytes, gpuMemcpyDefault), "Memcpy", " to the host");
+}
+inline void clear(int device, void* p, std::size_t bytes) {
+  const OnDevice here(device);
+  check_call(gpuMemset(p, 0, bytes), "Memset");
+  wait_for_default_stream();
+}
+
+}  // namespace cpufree::gpu

@@ -1,0 +1,90 @@
+// Devices: which one is current, what they are and have, and whether they reach one another.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "cpufree/gpu/error.hpp"
+
+namespace cpufree::gpu {
+
+// Makes `device` current; puts the one before back.
+class OnDevice {
+ public:
+  explicit OnDevice(int device) : device_(device) {
+    check_call(gpuGetDevice(&before_), "GetDevice");
+    if (device_ != before_) check_call(gpuSetDevice(device), "SetDevice");
+  }
+  ~OnDevice() {
+    if (device_ != before_) static_cast<void>(gpuSetDevice(before_));
+  }
+  OnDevice(const OnDevice&) = delete;
+  OnDevice& operator=(const OnDevice&) = delete;
+
+ private:
+  int device_;
+  int before_ = 0;
+};
+
+// Makes `device` current for good, in a thread that has nothing else to do with GPUs. Going back to
+// the device before, as OnDevice does, would start the runtime on that: device 0, where the thread
+// never named one, which may belong to another process.
+inline void stay_on(int device) { check_call(gpuSetDevice(device), "SetDevice"); }
+
+// Starts the runtime on the device that is current, which takes a while.
+inline void start() { check(gpuStart(), (std::string("the start of ") + gpuRuntimeName).c_str()); }
+
+inline int multiprocessors(int device) {
+  int count = 0;
+  check_call(gpuMultiprocessors(&count, device), "DeviceGetAttribute");
+  return count;
+}
+// Bytes of shared memory that a block may have.
+inline std::size_t shared_memory_of_block(int device) {
+  int bytes = 0;
+  check_call(gpuSharedMemoryOfBlock(&bytes, device), "DeviceGetAttribute");
+  return static_cast<std::size_t>(bytes);
+}
+inline bool offers_cooperative_launch(int device) {
+  int offered = 0;
+  check_call(gpuCooperativeLaunch(&offered, device), "DeviceGetAttribute");
+  return offered != 0;
+}
+inline gpuDeviceProp_t properties_of(int device) {
+  gpuDeviceProp_t properties;
+  check_call(gpuGetDeviceProperties(&properties, device), "GetDeviceProperties");
+  return properties;
+}
+
+// Bytes of the device that is current.
+struct MemoryInfo {
+  std::size_t free = 0, all = 0;
+};
+inline MemoryInfo memory_info() {
+  MemoryInfo bytes;
+  check_call(gpuMemGetInfo(&bytes.free, &bytes.all), "MemGetInfo");
+  return bytes;
+}
+
+// Whether one device addresses the memory of another one, and with atomics of the hardware. Starts
+// nothing on the devices.
+inline bool reaches(int from, int to) {
+  int yes = 0;
+  check_call(gpuDeviceCanAccessPeer(&yes, from, to), "DeviceCanAccessPeer");
+  return yes != 0;
+}
+inline bool reaches_with_atomics(int from, int to) {
+  int yes = 0;
+  check_call(gpuPeerAtomics(&yes, from, to), "DeviceGetP2PAttribute");
+  return yes != 0;
+}
+// Lets the device that is current address the memory of `to`.
+inline void reach(int to) {
+  const gpuError_t status = gpuDeviceEnablePeerAccess(to, 0);
+  if (status == gpuErrorPeerAccessAlreadyEnabled)
+    static_cast<void>(gpuGetLastError());
+  else
+    check_call(status, "DeviceEnablePeerAccess");
+}
+
+}  // namespace cpufree::gpu

@@ -1,0 +1,70 @@
+// Kernels by their addresses: what they take, how many blocks of them are resident, launches.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "cpufree/gpu/device.hpp"
+
+namespace cpufree::gpu {
+
+// Loads a kernel on the device that is current, with so much dynamic shared memory for a block.
+inline void load(const void* kernel, std::size_t dynamic_bytes) {
+  check_call(gpuFuncSetSharedMemory(kernel, dynamic_bytes), "FuncSetAttribute");
+  gpuFuncAttributes_t attributes;
+  check_call(gpuFuncGetAttributes(&attributes, kernel), "FuncGetAttributes");
+}
+
+// Bytes of a block's shared memory that are the kernel's own, on the device that is current.
+inline std::size_t static_shared_memory(const void* kernel) {
+  gpuFuncAttributes_t attributes{};
+  check_call(gpuFuncGetAttributes(&attributes, kernel), "FuncGetAttributes");
+  return attributes.sharedSizeBytes;
+}
+
+// Blocks of `threads` threads and `dynamic_bytes` of shared memory of `kernel` that are resident on
+// `device` together. The kernel must be `load`ed with as many bytes before.
+inline int resident_blocks(const void* kernel, int threads, int device,
+                           std::size_t dynamic_bytes = 0) {
+  const OnDevice here(device);
+  int per_multiprocessor = 0;
+  check_call(gpuOccupancyMaxActiveBlocks(&per_multiprocessor, kernel, threads, dynamic_bytes),
+             "OccupancyMaxActiveBlocksPerMultiprocessor");
+  return per_multiprocessor * multiprocessors(device);
+}
+
+// What is launched, on a stream of the device that is current: arguments[k] is the address of the
+// kernel's argument k, copied before the call returns.
+struct Grid {
+  int blocks = 1;
+  int threads = 1;
+  std::size_t dynamic_bytes = 0;
+};
+inline void launch(const void* kernel, const Grid& grid, void** arguments, gpuStream_t stream) {
+  check_call(
+      gpuLaunchKernel(kernel, grid.blocks, grid.threads, arguments, grid.dynamic_bytes, stream),
+      "LaunchKernel");
+}
+// Refused where not all blocks find room together.
+inline void launch_cooperative(const void* kernel, const Grid& grid, void** arguments,
+                               gpuStream_t stream) {
+  check_call(gpuLaunchCooperativeKernel(kernel, grid.blocks, grid.threads, arguments,
+                                        grid.dynamic_bytes, stream),
+             "LaunchCooperativeKernel");
+}
+
+// Kernels of a file, which stay loaded to the end of the process.
+inline gpuLibrary_t load_library(const std::string& file) {
+  gpuLibrary_t loaded = nullptr;
+  check(gpuLibraryLoad(&loaded, file.c_str()), ("loading " + file).c_str());
+  return loaded;
+}
+inline const void* find_kernel(gpuLibrary_t library, const std::string& file,
+                               const std::string& name) {
+  const void* kernel = nullptr;
+  check(gpuLibraryGetKernel(&kernel, library, name.c_str()),
+        ("finding " + name + " in " + file).c_str());
+  return kernel;
+}
+
+}  // namespace cpufree::gpu

@@ -1,0 +1,69 @@
+// Streams, owned.
+#pragma once
+
+#include <utility>
+
+#include "cpufree/gpu/event.hpp"
+
+namespace cpufree::gpu {
+
+// A stream that waits for no other one, of a device that is current when it is used.
+class Stream {
+ public:
+  // `urgent`: of the highest priority.
+  explicit Stream(int device, bool urgent = false) : device_(device) {
+    const OnDevice here(device);
+    multiprocessors_ = gpu::multiprocessors(device);
+    check_call(urgent ? gpuStreamCreateUrgent(&stream_) : gpuStreamCreate(&stream_),
+               "StreamCreate");
+  }
+  ~Stream() {
+    if (stream_ != nullptr) static_cast<void>(gpuStreamDestroy(stream_));
+  }
+  Stream(Stream&& other) noexcept
+      : device_(other.device_),
+        multiprocessors_(other.multiprocessors_),
+        stream_(std::exchange(other.stream_, nullptr)) {}
+  Stream& operator=(Stream&&) = delete;
+  operator gpuStream_t() const { return stream_; }
+  int device() const { return device_; }
+  int multiprocessors() const { return multiprocessors_; }
+
+  void record(const Event& event) const {
+    check_call(gpuEventRecord(event, stream_), "EventRecord");
+  }
+  void wait_for(const Event& event) const {
+    check_call(gpuStreamWaitEvent(stream_, event, 0), "StreamWaitEvent");
+  }
+  // Whether all of it is done; `what`: that is, for an error.
+  bool done(const char* what) const {
+    const gpuError_t status = gpuStreamQuery(stream_);
+    if (status == gpuErrorNotReady) return false;
+    check(status, what);
+    return true;
+  }
+  // The host waits until all of it is done.
+  void wait() const { check_call(gpuStreamSynchronize(stream_), "StreamSynchronize"); }
+  // The same, bounded: throws Stuck.
+  void drain(const Deadline& deadline, const char* what) const {
+    gpuError_t status = gpuSuccess;
+    for (unsigned look = 1; (status = gpuStreamQuery(stream_)) == gpuErrorNotReady; ++look)
+      if (look % 64 == 0 && deadline.over()) give_up(deadline, what);
+    check(status, what);
+  }
+  // The same, whatever the errors.
+  void settle() const noexcept { static_cast<void>(gpuStreamSynchronize(stream_)); }
+
+ private:
+  int device_;
+  int multiprocessors_ = 1;
+  gpuStream_t stream_ = nullptr;
+};
+
+// The host waits for the default stream of the device that is current: for copies and clears
+// without a stream, for which no other stream waits.
+inline void wait_for_default_stream() {
+  check_call(gpuStreamSynchronize(nullptr), "StreamSynchronize");
+}
+
+}  // namespace cpufree::gpu

@@ -1,0 +1,255 @@
+// The stopping rule, and what ends a solve otherwise. Every block holds a Monitor; all are fed the
+// same reduced numbers and so take the same decisions. Every iteration compares squares: a square
+// root or a division of doubles costs a GPU as much as a row of the matrix.
+//
+// Stopping rule (SciPy's): ||r|| <= max(rtol ||b||, atol). The residual r of the recurrence may be
+// smaller than the true residual b - A x. Where r meets the rule, the solver therefore computes
+// b - A x and tests that ("verify"). If it is still too large, and
+//   - r is accurate within a factor of two, the recurrence goes on unchanged, and the true residual
+//     is computed again when r has become smaller in proportion;
+//   - r is less accurate, the method restarts from the true residual. It must not keep the old
+//     direction, with which CG converges slowly for good (Powell 1976, "Some convergence properties
+//     of the conjugate gradient method", Math. Program. 11).
+// If the true residual does not halve over several verifications, rounding errors admit no smaller
+// one: stagnated.
+#pragma once
+
+#include <cmath>
+#include <type_traits>
+
+#include "cpufree/solvers/args.hpp"
+
+namespace cpufree {
+
+CPUFREE_KERNEL_FN bool is_finite(double v) { return v - v == 0.0; }
+
+// What comes after an iteration.
+enum class Verdict {
+  go_on,
+  verify,   // compute b - A x: the stopping rule may be met
+  replace,  // the method wants r and all that depends on it computed anew
+  restart,  // the recurrence broke down: start from r = b - A x
+  stop      // Monitor::reason says why
+};
+
+class Monitor {
+ public:
+  static constexpr bool blind = false;  // true: steps are taken whatever the numbers are
+
+  CPUFREE_KERNEL_FN explicit Monitor(const SolveParams& params) : params_(params) {}
+
+  CPUFREE_KERNEL_FN Reason reason() const { return reason_; }
+  CPUFREE_KERNEL_FN bool done() const { return reason_ != Reason::running; }
+  CPUFREE_KERNEL_FN std::int64_t iterations() const { return iterations_; }
+  CPUFREE_KERNEL_FN double residual() const { return std::sqrt(square_); }
+  CPUFREE_KERNEL_FN double square() const { return square_; }
+  CPUFREE_KERNEL_FN double true_residual() const { return true_residual_; }
+  CPUFREE_KERNEL_FN double bnorm() const { return bnorm_; }
+  CPUFREE_KERNEL_FN std::int64_t replacements() const { return replacements_; }
+  CPUFREE_KERNEL_FN std::int64_t handed_over_at() const { return handed_over_at_; }
+  CPUFREE_KERNEL_FN void note_hand_over() { handed_over_at_ = iterations_; }
+  CPUFREE_KERNEL_FN bool verified() const { return verified_; }
+  // The last iteration after which b - A x replaced r; 0: none.
+  CPUFREE_KERNEL_FN std::int64_t replaced_at() const { return replaced_at_; }
+  CPUFREE_KERNEL_FN void stop(Reason reason) { reason_ = reason; }
+
+  // The start: squares of the norms of b and of the (true) initial residual.
+  CPUFREE_KERNEL_FN void begin(double bb, double rr) {
+    bnorm_ = std::sqrt(bb);
+    square_ = smallest_ = rr;
+    true_residual_ = best_ = std::sqrt(rr);
+    verified_ = true;
+    target_ = larger(params_.rtol * bnorm_, params_.atol);
+    trigger_ = squared(larger(target_, params_.roundoff * bnorm_));
+    level_ = squared(1e3 * params_.roundoff * bnorm_);
+    bound_ = squared(kDivergence * larger(true_residual_, bnorm_));
+    set_decision_level();
+    if (!is_finite(bb) || !is_finite(rr))
+      stop(Reason::diverged_nanorinf);
+    else if (bb == 0.0 || true_residual_ <= target_)
+      stop(met());
+    else if (params_.maxiter <= 0)
+      stop(Reason::diverged_its);
+  }
+
+  // Whether `judge` would return go_on, the limit of iterations aside. Any thread may ask, also
+  // while one thread counts the iteration before (`count`), which changes nothing that this reads.
+  // A NaN needs a decision.
+  CPUFREE_KERNEL_FN bool needs_no_decision(double rr, unsigned notes) const {
+    return rr > decide_below_ && rr <= bound_ && notes == 0U;
+  }
+  // Counts an iteration that needs no decision.
+  CPUFREE_KERNEL_FN void count(double rr) {
+    ++iterations_;
+    square_ = rr;
+    verified_ = false;
+    smallest_ = rr < smallest_ ? rr : smallest_;
+  }
+
+  // After an iteration: square of the norm of the recurrence's residual, and the host's notes.
+  CPUFREE_KERNEL_FN Verdict judge(double rr, unsigned notes) {
+    count(rr);
+    set_decision_level();
+    if (!is_finite(rr))
+      stop(Reason::diverged_nanorinf);
+    else if (rr <= trigger_ || diverges())
+      return Verdict::verify;
+    else if (rr > bound_)
+      stop(Reason::diverged_dtol);
+    else if (iterations_ >= params_.maxiter)
+      stop(Reason::diverged_its);
+    else if ((notes & kNoteInterrupt) != 0U)
+      stop(Reason::interrupted);
+    else if ((notes & kNoteTimeLimit) != 0U)
+      stop(Reason::time_limit);
+    return done() ? Verdict::stop : Verdict::go_on;
+  }
+
+  // After b - A x was computed, with the square of its norm. Returns, as `accurate` does, whether
+  // the recurrence's residual was near it. If not, or if `replaced`, r is b - A x from now on.
+  CPUFREE_KERNEL_FN bool verify(double rr, bool replaced) {
+    const double recursive = residual();
+    const bool met_rule = !replaced && recursive <= target_;
+    true_residual_ = std::sqrt(rr);
+    verified_ = true;
+    accurate_ = true_residual_ <= 2.0 * recursive && !diverges();
+    smallest_ = rr;
+    if (replaced || !accurate_) {
+      square_ = rr;
+      note_replacement();
+    }
+    if (true_residual_ <= 0.5 * best_) {
+      best_ = true_residual_;
+      failures_ = 0;
+    } else if (!accurate_) {
+      ++failures_;
+    }
+    if (met_rule && accurate_)  // shrinks each time, until the rule is met or r is inaccurate
+      trigger_ = squared(0.9 * target_ * (recursive / true_residual_));
+    else if (!replaced || !accurate_)
+      trigger_ = squared(larger(target_, 0.1 * true_residual_));
+    set_decision_level();
+    if (!is_finite(rr)) {
+      stop(Reason::diverged_nanorinf);
+    } else if (true_residual_ <= target_) {
+      stop(met());
+    } else if (failures_ >= kMaxFailures) {
+      stop(Reason::stagnated);
+    } else if (iterations_ >= params_.maxiter) {
+      stop(Reason::diverged_its);
+    }
+    return accurate_;
+  }
+  CPUFREE_KERNEL_FN bool accurate() const { return accurate_; }
+
+  // b - A x of a solve that ended for another reason, square of its norm.
+  CPUFREE_KERNEL_FN void record_true_residual(double rr) {
+    true_residual_ = std::sqrt(rr);
+    verified_ = true;
+  }
+
+  // A step length that overflows, out of sums that do not. False: stop.
+  CPUFREE_KERNEL_FN bool usable(double alpha) {
+    if (!is_finite(alpha)) stop(Reason::diverged_breakdown);
+    return !done();
+  }
+
+  // Signs that A, or the preconditioner, is not positive definite. False: stop.
+  CPUFREE_KERNEL_FN bool positive(double value, Reason otherwise) {
+    if (value > 0.0 && is_finite(value)) return true;
+    stop(is_finite(value) ? otherwise : Reason::diverged_nanorinf);
+    return false;
+  }
+
+ protected:
+  CPUFREE_KERNEL_FN void note_replacement() {
+    ++replacements_;
+    replaced_at_ = iterations_;
+  }
+
+ private:
+  static constexpr int kMaxFailures = 3;
+  static constexpr double kDivergence = 1e10;  // residuals of CG may grow by sqrt(condition number)
+
+  // Below the level of rounding errors a recurrence may grow without end, from a good x.
+  CPUFREE_KERNEL_FN bool diverges() const {
+    return square_ > 1e4 * smallest_ && smallest_ <= level_;
+  }
+
+  // Iterations with a smaller square of the residual need a decision: there `judge` may ask for
+  // b - A x. Once at the level of rounding errors, all iterations need one.
+  CPUFREE_KERNEL_FN void set_decision_level() {
+    decide_below_ = smallest_ <= level_ ? bound_ : larger(trigger_, level_);
+  }
+
+  CPUFREE_KERNEL_FN static double squared(double a) { return a * a; }
+  CPUFREE_KERNEL_FN static double larger(double a, double b) { return a > b ? a : b; }
+  CPUFREE_KERNEL_FN Reason met() const {
+    return bnorm_ > 0.0 && true_residual_ <= params_.rtol * bnorm_ ? Reason::converged_rtol
+                                                                   : Reason::converged_atol;
+  }
+
+  const SolveParams& params_;
+  Reason reason_ = Reason::running;
+  std::int64_t iterations_ = 0;
+  std::int64_t replacements_ = 0;
+  std::int64_t replaced_at_ = 0;
+  std::int64_t handed_over_at_ = -1;
+  double bnorm_ = 0.0;
+  double true_residual_ = 0.0;
+  double best_ = 0.0;    // smallest true residual, in steps of one half
+  int failures_ = 0;     // inaccurate residuals since then
+  double target_ = 0.0;  // the rule
+  // Squares:
+  double square_ = 0.0;        // the recurrence's residual
+  double smallest_ = 0.0;      // since its start
+  double trigger_ = 0.0;       // where to compute b - A x: at the rule, or before it after failures
+  double level_ = 0.0;         // of rounding errors
+  double decide_below_ = 0.0;  // at most this: a decision is needed
+  double bound_ = 0.0;         // of divergence
+  bool verified_ = false;
+  bool accurate_ = true;
+};
+
+// The monitor of a study in which the numbers mean nothing (study.hpp): it goes on, whatever they
+// are, until the iterations are done or the host stops the solve.
+class BlindMonitor : public Monitor {
+ public:
+  static constexpr bool blind = true;
+
+  CPUFREE_KERNEL_FN explicit BlindMonitor(const SolveParams& params)
+      : Monitor(params), most_(params.maxiter) {}
+
+  CPUFREE_KERNEL_FN void begin(double bb, double rr) {
+    Monitor::begin(bb, rr);
+    stop(most_ > 0 ? Reason::running : Reason::diverged_its);
+  }
+  CPUFREE_KERNEL_FN bool needs_no_decision(double, unsigned notes) const { return notes == 0U; }
+  CPUFREE_KERNEL_FN Verdict judge(double rr, unsigned notes) {
+    count(rr);
+    if (iterations() >= most_)
+      stop(Reason::diverged_its);
+    else if ((notes & kNoteInterrupt) != 0U)
+      stop(Reason::interrupted);
+    else if ((notes & kNoteTimeLimit) != 0U)
+      stop(Reason::time_limit);
+    return done() ? Verdict::stop : Verdict::go_on;
+  }
+  CPUFREE_KERNEL_FN bool verify(double rr, bool replaced) {
+    record_true_residual(rr);
+    if (replaced) note_replacement();
+    if (iterations() >= most_) stop(Reason::diverged_its);
+    return true;
+  }
+  CPUFREE_KERNEL_FN static bool usable(double) { return true; }
+  CPUFREE_KERNEL_FN static bool positive(double, Reason) { return true; }
+
+ private:
+  std::int64_t most_;
+};
+
+template <class Ctx>
+using MonitorOf = std::conditional_t<Ctx::PortType::computes && Ctx::PortType::communicates,
+                                     Monitor, BlindMonitor>;
+
+}  // namespace cpufree

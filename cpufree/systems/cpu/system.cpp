@@ -1,0 +1,309 @@
+#include "cpufree/systems/cpu/system.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <type_traits>
+
+#include "cpufree/base/index.hpp"
+#include "cpufree/base/parallel.hpp"
+#include "cpufree/systems/cpu/kernel_table.hpp"
+#include "cpufree/systems/cpu/run.hpp"
+#include "cpufree/systems/distributed/team_peers.hpp"
+
+namespace cpufree {
+
+namespace {
+
+constexpr std::size_t kMostPackets = 0;  // threads share caches: plain stores are quicker
+
+}  // namespace
+
+template <class T>
+CpuKernel<T> CpuSystem<T>::kernel_for(const SolveSpec& spec) const {
+  if (nodes_.count() > 1) {
+    if (spec.study == Study::none) return cpu_kernels().of<T>().remote(spec);
+    throw Unsupported("studies are of PEs that reach one another's memory, not of several nodes");
+  }
+  if constexpr (std::is_same_v<T, double>)
+    if (spec.study != Study::none) return cpu_kernels().study(spec);
+  return cpu_kernels().of<T>().solve(spec);
+}
+
+template <class T>
+CpuSystem<T>::CpuSystem(std::int64_t rows, const SystemSpec& spec)
+    : rows_(static_cast<std::int32_t>(rows)),
+      team_(spec.team),
+      own_(OwnPes::of(spec.team.get(), spec.pes)),
+      nodes_(spec.pes) {
+  check(spec);
+  if (in_nodes(spec)) nodes_ = NodeTable::of_size(spec.pes, spec.node_size);
+  blocks_ = spec.blocks > 0 ? spec.blocks : std::max(1, available_cores() / spec.pes);
+  if (team_) blocks_ = least(*team_, "number of blocks", blocks_);
+  pes_ = std::vector<Pe>(at(own_.here));
+}
+
+template <class T>
+CpuSystem<T>::CpuSystem(const CsrView<T>& matrix, std::span<const std::int32_t> part,
+                        std::span<const std::int32_t> order, const SystemSpec& spec)
+    : CpuSystem(matrix.n, spec) {
+  auto plan = plan_of(matrix, part, order, spec.pes, RowArrays::given);
+  if (team_) gathering_.emplace(team_, plan);
+  keep_own(plan, own_);
+  build(plan, spec);
+}
+
+template <class T>
+CpuSystem<T>::CpuSystem(SlabPlan<T> slab, const SystemSpec& spec)
+    : CpuSystem(slab.plan.local.at(0).rows(), spec) {
+  first_row_ = slab.first;
+  build(slab.plan, spec);
+}
+
+// `plan` has the PEs of this process.
+template <class T>
+void CpuSystem<T>::build(HaloPlan<T>& plan, const SystemSpec& spec) {
+  const auto peers = peers_of(team_.get(), spec.pes);
+  const Shares shares = shares_of(plan, *peers);
+  Extent extent = extent_of(shares);
+  packets_ = use_packets(spec, shares, kMostPackets);
+  report_ = report_of(shares, spec, blocks_, packets_);
+  report_.nodes = nodes_.count();
+  // Padded entries of a slice read the column after the one before them, whoever owns that: times
+  // zero, but it must not be written meanwhile.
+  auto plans = make_block_plans(plan, *peers, blocks_, Awaited::everybody);
+  if (packets_) {
+    const BoundaryRanges boundaries = gather_boundaries(plans, *peers);
+    for (std::size_t k = 0; k < pes_.size(); ++k)
+      pes_[k].ghost_source = ghost_sources(plan.local[k], boundaries);
+    count_destinations_from_ghosts(plan, shares);
+  }
+  if (nodes_.count() > 1) plan_nodes(plan, plans, extent);
+  build_shares(plan, std::move(plans));
+  for (std::size_t pe = 0; pe < pes_.size(); ++pe) {
+    for (const Share& share : pes_[pe].shares)
+      report_.matrix_bytes += static_cast<double>(
+          share.slices.val.size() * sizeof(T) +
+          (share.slices.base.size() + share.slices.gather.size()) * sizeof(std::int32_t) +
+          share.slices.slice_ptr.size() * sizeof(std::int64_t));
+    pes_[pe].local = std::move(plan.local[pe]);
+    pes_[pe].local.col = {};
+    pes_[pe].local.val = {};
+    pes_[pe].local.row_ptr = {};
+    pes_[pe].local.given_col = nullptr;
+    pes_[pe].local.given_val = nullptr;
+  }
+  if (team_) report_.matrix_bytes = sum(*team_, "bytes of the matrix", report_.matrix_bytes);
+  lay_out(extent);
+}
+
+// What the PEs of this process send to other nodes, and the room that it takes in vectors.
+template <class T>
+void CpuSystem<T>::plan_nodes(HaloPlan<T>& plan, std::vector<std::vector<BlockPlan>>& plans,
+                              Extent& extent) {
+  for (std::size_t k = 0; k < pes_.size(); ++k) {
+    LocalSystem<T>& local = plan.local[k];
+    Pe& pe = pes_[k];
+    pe.far = make_remote_plan(local, plans[k], own_.first + static_cast<int>(k), nodes_.of_pe());
+    for (const auto& runs : pe.far.runs)
+      pe.runs.push_back({runs.data(), static_cast<std::int32_t>(runs.size())});
+    extent.rows_and_ghosts =
+        std::max(extent.rows_and_ghosts, at(local.rows()) + at(local.ghosts) + at(pe.far.staged));
+  }
+  if (team_) extent.rows_and_ghosts = most(*team_, "length of vectors", extent.rows_and_ghosts);
+}
+
+// Slices, diagonal and row sums of every block, each on a thread of its own.
+template <class T>
+void CpuSystem<T>::build_shares(HaloPlan<T>& plan, std::vector<std::vector<BlockPlan>> plans) {
+  for (std::size_t pe = 0; pe < pes_.size(); ++pe) {
+    pes_[pe].shares.resize(at(blocks_));
+    pes_[pe].vectors[index_.inverse_diagonal] = Array<T>(at(plan.local[pe].rows()));
+  }
+  for (std::size_t pe = 0; pe < pes_.size(); ++pe)
+    for (std::size_t b = 0; b < at(blocks_); ++b) pes_[pe].shares[b].plan = std::move(plans[pe][b]);
+  std::vector<double> bounds(pes_.size() * at(blocks_), 0.0);
+  in_parallel(static_cast<int>(bounds.size()), [&](int k) {
+    const LocalSystem<T>& local = plan.local[at(k / blocks_)];
+    Pe& pe = pes_[at(k / blocks_)];
+    Share& share = pe.shares[at(k % blocks_)];
+    append_slices(local, share.plan.interior, share.slices);
+    share.boundary_slice = static_cast<std::int64_t>(share.slices.slice_ptr.size()) - 1;
+    append_slices(local, share.plan.boundary, share.slices);
+    T* const inverse = pe.vectors[index_.inverse_diagonal].data();
+    for (const RowRange range : {share.plan.interior, share.plan.boundary})
+      bounds[at(k)] = std::max(bounds[at(k)], invert_diagonal(local, range, inverse + range.begin));
+  });
+  lambda_bound_ = *std::ranges::max_element(bounds);
+  if (team_) lambda_bound_ = most(*team_, "bound of the spectrum", lambda_bound_);
+}
+
+// Symmetric memory, and the blocks' views of their shares.
+template <class T>
+void CpuSystem<T>::lay_out(const Extent& extent) {
+  heap_ = Heap<T>(own_.all, blocks_, extent, packets_ ? extent.ghosts : 0, nodes_.count());
+  heaps_ = team_ ? std::make_unique<CpuHeaps>(*team_, heap_.bytes)
+                 : std::make_unique<CpuHeaps>(own_.all, heap_.bytes);
+  for (int k = 0; k < own_.here; ++k) {
+    remote_.push_back(
+        {nodes_.view(), heap_.node_board(heaps_->base(own_.first + k)), pes_[at(k)].runs.data()});
+    for (const Share& share : pes_[at(k)].shares) {
+      const BlockPlan& plan = share.plan;
+      BlockShare<Matrix> view;
+      view.matrix = {share.slices.slice_ptr.data(), share.slices.base.data(),
+                     share.slices.gather.data(), share.slices.val.data()};
+      view.interior = {plan.interior.begin, plan.interior.end, 0};
+      view.boundary = {plan.boundary.begin, plan.boundary.end, share.boundary_slice};
+      view.board.flags = heap_.flags.at(heaps_->base(own_.first + k));
+      view.board.notify = plan.notify.data();
+      view.board.await = plan.await.data();
+      view.board.await_local = plan.await_local.data();
+      view.board.notify_count = static_cast<std::int32_t>(plan.notify.size());
+      view.board.await_count = static_cast<std::int32_t>(plan.await.size());
+      view.board.await_local_count = static_cast<std::int32_t>(plan.await_local.size());
+      view.remote_end = plan.boundary.end;
+      view.send_shift = pes_[at(k)].local.interior;
+      pes_[at(k)].views.push_back(view);
+    }
+  }
+}
+
+template <class T>
+void CpuSystem<T>::reserve_vectors(const SolveSpec& spec) {
+  const auto needed = needed_vectors(spec);
+  for (Pe& pe : pes_) {
+    for (std::size_t k = 0; k < kPrivateVectors; ++k)
+      if (needed[k] && pe.vectors[k].data() == nullptr)
+        pe.vectors[k] = Array<T>(at(pe.local.rows()));
+    if (makes_noise(spec) && first_row_ > 0 && pe.names.empty())
+      pe.names = row_names(pe.local.global_row, first_row_);
+  }
+}
+
+template <class T>
+void CpuSystem<T>::load(std::span<const T> b, std::span<const T> x0, double scale) {
+  for (Pe& pe : pes_) {
+    T* const to_b = pe.vectors[index_.b].data();
+    T* const to_x = pe.vectors[index_.x].data();
+    for (std::size_t i = 0; i < pe.local.global_row.size(); ++i) {
+      const std::size_t row = at(pe.local.global_row[i]);
+      to_b[i] = static_cast<T>(scale * static_cast<double>(b[row]));
+      if (!x0.empty()) to_x[i] = static_cast<T>(scale * static_cast<double>(x0[row]));
+    }
+  }
+}
+
+// out = x / scale. Returns whether all entries are finite.
+template <class T>
+bool CpuSystem<T>::store(std::span<T> out, double scale) const {
+  bool finite = true;
+  for (const Pe& pe : pes_) {
+    const T* const x = pe.vectors[index_.x].data();
+    for (std::size_t i = 0; i < pe.local.global_row.size(); ++i) {
+      const T value = static_cast<T>(static_cast<double>(x[i]) / scale);
+      out[at(pe.local.global_row[i])] = value;
+      finite = finite && std::isfinite(value);
+    }
+  }
+  return finite;
+}
+
+template <class T>
+auto CpuSystem<T>::arguments(const SolveSpec& spec, const SolveParams& params, SolveResult& result)
+    -> std::vector<SolveArgs<Matrix>> {
+  std::vector<SolveArgs<Matrix>> args(pes_.size());
+  for (std::size_t k = 0; k < pes_.size(); ++k) {
+    const Pe& pe = pes_[k];
+    std::byte* const heap = heaps_->base(own_.first + static_cast<int>(k));
+    SolveArgs<Matrix>& a = args[k];
+    a.params = params;
+    place_private(a.vectors, spec, [&](std::size_t v) { return pe.vectors[v].data(); });
+    heap_.place(a, heap);
+    a.shares = pe.views.data();
+    a.rows = pe.local.rows();
+    a.send_ptr = pe.local.send_ptr.data();
+    a.destinations = pe.local.destinations.data();
+    a.source = pe.ghost_source.data();
+    a.global_row = pe.names.empty() ? pe.local.global_row.data() : pe.names.data();
+  }
+  if (own_.speaker()) {
+    args[0].outcome = &result.outcome;
+    args[0].history = result.history.data();
+  }
+  return args;
+}
+
+// Runs the kernels to their end, listening to the host meanwhile. Returns the seconds it took.
+template <class T>
+double CpuSystem<T>::run(const SolveSpec& spec, const std::vector<SolveArgs<Matrix>>& args,
+                         const Progress& progress) {
+  const auto kernel = kernel_for(spec);
+  cpu_threads::LaunchConfig config;
+  config.pes = own_.all;
+  config.blocks = blocks_;
+  config.first = own_.first;
+  config.here = own_.here;
+  config.heaps = heaps_->bases();
+  config.remote = remote_.data();
+  if (team_) config.told = heap_.leave.at(heaps_->base(own_.first));
+  // Channels start at epoch 0 in every launch. No kernel runs now, in any process: each has told
+  // the others of the end of its last one (report_waits), or the team has failed.
+  for (int k = 0; k < own_.here; ++k)
+    std::memset(static_cast<void*>(heaps_->base(own_.first + k)), 0, heap_.channel_bytes);
+  // A kernel must not send to a PE whose process has not cleared its channels.
+  if (team_) barrier(*team_, "channels are clear");
+  return run_on_threads(
+      config, spec.limits(),
+      [&](cpu_threads::Port& port) { kernel(port, args[at(port.pe() - own_.first)]); }, progress,
+      team_.get());
+}
+
+template <class T>
+SolveResult CpuSystem<T>::solve(VectorView<const T> b, VectorView<const T> x0, VectorView<T> out,
+                                const SolveSpec& spec, const Progress& progress) {
+  const std::unique_lock alone(busy_, std::try_to_lock);
+  if (!alone) throw SystemBusy();
+  require_usable(usable_);
+  check_solve(spec, b, x0, out, rows_);
+  if (!b.on_host() || !x0.on_host() || !out.on_host())
+    throw Unsupported(
+        "the engine cpu_threads takes vectors in host memory only; copy b to a NumPy array, or use "
+        "the engine cuda_p2p");
+  Given given{0.0, x0.size != 0};
+  for (const T value : b.span())
+    given.largest = std::max(given.largest, std::abs(static_cast<double>(value)));
+  if (team_) given = given_in_all(*team_, given);
+  const double scale = scale_from(given.largest);
+  const SolveParams params = params_of<T>(spec, lambda_bound_, given.guess, scale);
+  reserve_vectors(spec);
+  load(b.span(), x0.span(), scale);
+  SolveResult result = run_all(spec, params, unscaled(progress, scale));
+  bool finite = store(out.span(), scale);
+  if (team_) {
+    share_end(*team_, result, finite);
+    if (gathering_) gathering_->gather(out.span(), spec.gather);
+  }
+  unscale(result, scale, scale != 1.0 && !finite && !spec.leaves_out());
+  return result;
+}
+
+template <class T>
+SolveResult CpuSystem<T>::run_all(const SolveSpec& spec, const SolveParams& params,
+                                  const Progress& progress) {
+  SolveResult result;
+  result.history.resize(at(params.history_capacity));
+  auto args = arguments(spec, params, result);
+  std::vector<Split> splits(spec.study == Study::split ? pes_.size() * at(blocks_) : 0);
+  for (std::size_t k = 0; k < args.size(); ++k)
+    if (!splits.empty()) args[k].splits = splits.data() + k * at(blocks_);
+  result.seconds = run(spec, args, progress);
+  if (spec.study == Study::split)
+    result.split = mean_of(team_ ? join(*team_, "splits", splits) : splits);
+  result.history.resize(at(result.outcome.history_count));
+  return result;
+}
+
+template class CpuSystem<float>;
+template class CpuSystem<double>;
+
+}  // namespace cpufree

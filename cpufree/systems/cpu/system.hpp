@@ -1,0 +1,102 @@
+// The CPU engine's System: slices and vectors in memory, kernels on threads.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "cpufree/device/node_table.hpp"
+#include "cpufree/engines/cpu_threads/launch.hpp"
+#include "cpufree/engines/cpu_threads/memory.hpp"
+#include "cpufree/formats/sliced.hpp"
+#include "cpufree/formats/sliced_build.hpp"
+#include "cpufree/problem/block_plan.hpp"
+#include "cpufree/problem/remote_plan.hpp"
+#include "cpufree/systems/cpu/kernel.hpp"
+#include "cpufree/systems/cpu/process_heaps.hpp"
+#include "cpufree/systems/distributed/gather.hpp"
+#include "cpufree/systems/heap.hpp"
+#include "cpufree/systems/scaling.hpp"
+#include "cpufree/systems/setup.hpp"
+#include "cpufree/systems/system.hpp"
+
+namespace cpufree {
+
+template <class T>
+class CpuSystem final : public System<T> {
+ public:
+  CpuSystem(const CsrView<T>& matrix, std::span<const std::int32_t> part,
+            std::span<const std::int32_t> order, const SystemSpec& spec);
+  CpuSystem(SlabPlan<T> slab, const SystemSpec& spec);
+
+  using System<T>::solve;
+  std::int32_t rows() const override { return rows_; }
+  const PlanReport& plan() const override { return report_; }
+  SolveResult solve(VectorView<const T> b, VectorView<const T> x0, VectorView<T> out,
+                    const SolveSpec& spec, const Progress& progress) override;
+  bool update(const CsrView<T>& matrix) override;
+  bool usable() const override { return usable_; }
+
+ private:
+  static constexpr int kWidth = cpu_threads::Port::width;
+  using Matrix = Sliced<T, kWidth>;
+  template <class U>
+  using Array = cpu_threads::Array<U>;
+
+  // One block's slices and partners.
+  struct Share {
+    SlicedRows<T, kWidth> slices;
+    BlockPlan plan;
+    std::int64_t boundary_slice = 0;
+  };
+  // One PE's private memory. A row's private number is its number in the PE.
+  struct Pe {
+    LocalSystem<T> local;             // without row_ptr, col, val: the shares hold the matrix
+    std::vector<std::int32_t> names;  // of a slab's rows (row_names), once they are needed
+    std::vector<std::int32_t> ghost_source;
+    RemotePlan far;  // what goes to other nodes
+    std::vector<RemoteRuns> runs;
+    std::vector<Share> shares;
+    std::vector<BlockShare<Matrix>> views;
+    std::array<Array<T>, kPrivateVectors> vectors;  // in the order of `each_private`
+  };
+
+  CpuSystem(std::int64_t rows, const SystemSpec& spec);
+  void build(HaloPlan<T>& plan, const SystemSpec& spec);
+  void build_shares(HaloPlan<T>& plan, std::vector<std::vector<BlockPlan>> plans);
+  void plan_nodes(HaloPlan<T>& plan, std::vector<std::vector<BlockPlan>>& plans, Extent& extent);
+  void lay_out(const Extent& extent);
+  double rewrite(const CsrView<T>& matrix, Pe& pe, Share& share) const;
+  CpuKernel<T> kernel_for(const SolveSpec& spec) const;
+  void reserve_vectors(const SolveSpec& spec);
+  void load(std::span<const T> b, std::span<const T> x0, double scale);
+  bool store(std::span<T> out, double scale) const;
+  std::vector<SolveArgs<Matrix>> arguments(const SolveSpec& spec, const SolveParams& params,
+                                           SolveResult& result);
+  SolveResult run_all(const SolveSpec& spec, const SolveParams& params, const Progress& progress);
+  double run(const SolveSpec& spec, const std::vector<SolveArgs<Matrix>>& args,
+             const Progress& progress);
+
+  std::mutex busy_;             // held while a solve runs
+  bool usable_ = true;          // false: an update has ended in the middle
+  std::int32_t rows_ = 0;       // of its vectors
+  std::int64_t first_row_ = 0;  // of a slab, in the matrix
+  std::shared_ptr<Team> team_;  // none: all PEs are in this process
+  OwnPes own_;
+  NodeTable nodes_;
+  std::optional<Gathering> gathering_;  // with a team, where vectors are those of all rows
+  int blocks_ = 1;
+  bool packets_ = false;
+  std::vector<Pe> pes_;         // of this process
+  std::vector<Remote> remote_;  // of these, where there are several nodes
+  PlanReport report_;
+  double lambda_bound_ = 0.0;
+  PrivateIndex index_ = private_index();
+
+  Heap<T> heap_;
+  std::unique_ptr<CpuHeaps> heaps_;
+};
+
+}  // namespace cpufree

@@ -1,0 +1,59 @@
+// The GPU engine as the rest of the program sees it, whether it was built or not.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cpufree/systems/system.hpp"
+
+namespace cpufree {
+
+// A GPU that the engine can use: compute capability 9.0 or newer, cooperative launch. `index` is
+// CUDA's number, after CUDA_VISIBLE_DEVICES.
+struct GpuInfo {
+  int index = 0;
+  std::string name;
+  std::size_t memory_bytes = 0;
+  int multiprocessors = 0;
+  int major = 0, minor = 0;  // compute capability
+  std::size_t l2_bytes = 0;
+  std::string uuid;  // in hexadecimal: no other GPU of any machine has it
+};
+
+// Was this build made with CUDA.
+bool cuda_built();
+// The version of CUDA's runtime that is part of this build, such as 13.0; "" without CUDA.
+std::string cuda_runtime();
+// The GPUs there are; empty where there is no driver, or no CUDA in this build. Never throws, and
+// starts nothing on the GPUs.
+std::vector<GpuInfo> list_gpus();
+// Why `list_gpus` is empty; "" where it is not.
+std::string gpu_note();
+// Memory of a GPU that is free now. Starts CUDA on that GPU. Throws Unsupported, EngineError.
+std::size_t gpu_free_bytes(int index);
+// "" where all of them reach one another's memory, with native atomics; else a sentence that names
+// the first pair that does not.
+std::string peer_problem(const std::vector<int>& gpus);
+// The GPU that holds the object at `p`. Throws InvalidInput where no GPU does.
+int gpu_of(const void* p);
+
+// Starts NVSHMEM in this process, with room for `bytes`, unless it runs; all members of the team
+// call it together. It goes on in a thread of its own while the caller prepares what needs it: a
+// system, which waits for its end. `await_nvshmem` does so too, and is to be called in any case
+// before the process ends. Both throw Unsupported, EngineError.
+void start_nvshmem(const std::shared_ptr<Team>& team, const std::string& library, int gpu,
+                   std::size_t bytes);
+void await_nvshmem();
+
+template <class T>
+std::unique_ptr<System<T>> make_cuda_system(const CsrView<T>& matrix,
+                                            std::span<const std::int32_t> part,
+                                            std::span<const std::int32_t> order,
+                                            const SystemSpec& spec);
+template <class T>
+std::unique_ptr<System<T>> make_cuda_system(SlabPlan<T> slab, const SystemSpec& spec);
+
+}  // namespace cpufree

@@ -1,0 +1,227 @@
+// The GPU engine's System: one persistent kernel on each GPU, launched together.
+#pragma once
+
+#include <array>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <tuple>
+#include <vector>
+
+#include "cpufree/engines/gpu_p2p/bootstrap.hpp"
+#include "cpufree/gpu/memory.hpp"
+#include "cpufree/systems/distributed/gather.hpp"
+#include "cpufree/systems/gpu/heaps.hpp"
+#include "cpufree/systems/gpu/remote.hpp"
+#include "cpufree/systems/gpu/run.hpp"
+#include "cpufree/systems/gpu/share_layout.hpp"
+#include "cpufree/systems/gpu/transfer.hpp"
+#include "cpufree/systems/gpu/upload.hpp"
+#include "cpufree/systems/heap.hpp"
+#include "cpufree/systems/scaling.hpp"
+#include "cpufree/systems/setup.hpp"
+#include "cpufree/systems/system.hpp"
+
+namespace cpufree {
+
+template <class T>
+class GpuSystem final : public System<T> {
+ public:
+  GpuSystem(const CsrView<T>& matrix, std::span<const std::int32_t> part,
+            std::span<const std::int32_t> order, const SystemSpec& spec);
+  GpuSystem(SlabPlan<T> slab, const SystemSpec& spec);
+  ~GpuSystem() override;
+
+  using System<T>::solve;
+  std::int32_t rows() const override { return rows_; }
+  const PlanReport& plan() const override { return report_; }
+  SolveResult solve(VectorView<const T> b, VectorView<const T> x0, VectorView<T> out,
+                    const SolveSpec& spec, const Progress& progress) override;
+  bool update(const CsrView<T>& matrix) override;
+  bool usable() const override { return usable_; }
+
+ private:
+  using Matrix = WarpSlices<T>;
+  template <class U>
+  using Array = gpu::DeviceArray<U>;
+
+  // One GPU's memory.
+  struct Pe {
+    std::int32_t rows = 0;
+    std::int32_t interior = 0;
+    std::int64_t private_rows = 0;
+    Array<std::byte> bytes;  // of the slices
+    Array<WarpSlice> slices;
+    Array<std::int64_t> tail_ptr;
+    Array<std::int32_t> tail_col;
+    Array<T> tail_val, dictionary;
+    Array<FeedItem> feed;             // chunks, block after block
+    Array<std::uint32_t> feed_first;  // warps + 1 of each block
+    Array<std::int32_t> partners;     // notify, await and await_local of all blocks
+    Array<std::int64_t> send_ptr;
+    Array<Destination> destinations;
+    Array<std::int32_t> source, global_row;
+    Array<std::int32_t> names;  // of a slab's rows (row_names), once they are needed
+    RemoteTables remote;        // where there are several nodes
+    Array<BlockShare<Matrix>> shares;
+    Array<Split> splits;                            // of the blocks, once they have been asked for
+    std::array<Array<T>, kPrivateVectors> vectors;  // in the order of `each_private`
+  };
+
+  // All that is on the GPUs, so that it can be freed in one go.
+  struct Device {
+    Device(const std::vector<int>& devices, int blocks)
+        : pes(devices.size()), runner(devices, blocks), args(devices.size()) {}
+    std::vector<Pe> pes;  // of this process
+    std::unique_ptr<GpuHeaps> heaps;
+    GpuRunner runner;
+    std::vector<RemoteSolveArgs<Matrix>> args;
+    Array<Outcome> outcome;  // of PE 0, as the history is
+    Array<double> history;
+    std::unique_ptr<GpuTransfer<T>> transfer;
+  };
+
+  // Of a matrix with more than kCachedBytes, bytes that it is told to keep, where nothing else
+  // needs it: all vectors are on chip. More, and lines drive out one another: of 109 MB
+  // (crankseg_1) 20 MB are best, of 145 (crankseg_2) 23, of 123 (bmwcra_1) 15. On one H200 an
+  // iteration of prcg took 36.5, 52.0 and 51.5 us before there was a choice for each copy, and
+  // takes 34.0, 49.1 and 50.2 so.
+  static constexpr double kKeptBytes = 20e6;
+  // Where threads share rows, of a smaller one, too, from here on (55 MB are the least measured).
+  static constexpr double kLeastKeptOf = 50e6;
+
+  // A kernel and what it keeps on chip.
+  struct Choice {
+    GpuKernel kernel;
+    Residency residency;
+  };
+
+  // What depends on values, beside the slices and the diagonal.
+  struct BesideSlices {
+    std::vector<std::int32_t> tail_col;
+    std::vector<T> tail_val, dictionary;
+  };
+
+  // What an update needs of the set-up: the plan without values, and how it has been laid out.
+  struct Kept {
+    HaloPlan<T> plan;
+    std::vector<PeLayout> layouts;
+    SystemSpec spec;
+  };
+
+  // The rows of the blocks of the PEs here; most packets of a PE, and who sends each.
+  struct Sharing {
+    std::vector<std::vector<BlockPlan>> plans;
+    std::size_t packets = 0;
+    std::vector<std::vector<std::int32_t>> sources;
+  };
+
+  GpuSystem(std::int64_t rows, std::int64_t all_rows, const SystemSpec& spec);
+  void set_up(HaloPlan<T>& plan, std::span<const std::int32_t> order, const SystemSpec& spec);
+  void choose_nodes(const SystemSpec& spec, std::int64_t all_rows);
+  void plan_nodes(HaloPlan<T>& plan, std::vector<std::vector<BlockPlan>>& plans, Extent& extent);
+  void choose_blocks(const SystemSpec& spec, const Extent& extent);
+  int default_blocks(const Extent& extent);
+  Sharing share_out(HaloPlan<T>& plan, std::span<const std::int32_t> order, const Shares& shares,
+                    const SystemSpec& spec);
+  std::optional<Sharing> share_with_block_halos(HaloPlan<T>& plan,
+                                                std::span<const std::int32_t> order,
+                                                const Shares& shares, const SystemSpec& spec);
+  bool should_spread(const std::vector<ShareSize>& sizes, const SystemSpec& spec) const;
+  std::vector<PeLayout> spread(std::vector<PeLayout> layouts, const HaloPlan<T>& plan,
+                               const std::vector<std::vector<BlockPlan>>& plans,
+                               LayoutOptions options, const SystemSpec& spec);
+  // Layouts for kernels of simple shares on chip alone, and what the busiest warp sums.
+  struct OnChip {
+    std::vector<PeLayout> layouts;
+    std::int32_t busiest = 0;
+    std::int32_t spread = 0;
+  };
+  std::optional<OnChip> lay_out_on_chip(const HaloPlan<T>& plan,
+                                        const std::vector<std::vector<BlockPlan>>& plans,
+                                        const SystemSpec& spec);
+  std::vector<PeLayout> take(OnChip simple);
+  struct MatrixSize {
+    std::int64_t rows = 0, entries = 0;
+  };
+  MatrixSize matrix_size() const {
+    MatrixSize all;
+    for (const PlanReport::Pe& pe : report_.pes) all.rows += pe.rows, all.entries += pe.nnz;
+    return all;
+  }
+  bool has_on_chip_kernels() const;
+  bool may_stay_on_chip() const;
+  bool stays_on_chip(const std::vector<ShareSize>& sizes, bool operands = false) const;
+  std::int32_t busiest_of(const std::vector<PeLayout>& layouts) const;
+  void build(HaloPlan<T>& plan, std::span<const std::int32_t> order, const SystemSpec& spec);
+  void upload(HaloPlan<T>& plan, const std::vector<PeLayout>& layouts, const Sharing& sharing,
+              const SystemSpec& spec);
+  std::vector<ShareSize> sizes_in_all(const std::vector<PeLayout>& layouts) const;
+  std::vector<PeLayout> lay_out(const HaloPlan<T>& plan, std::vector<std::vector<BlockPlan>> plans,
+                                const SystemSpec& spec);
+  std::byte* heap_of(std::size_t k) const {
+    return device_->heaps->base(own_.first + static_cast<int>(k));
+  }
+  std::vector<std::vector<T>> invert_diagonals(const HaloPlan<T>& plan,
+                                               const std::vector<PeLayout>& layouts);
+  void upload_pe(std::size_t k, const LocalSystem<T>& local, const PeLayout& layout,
+                 const std::vector<std::int32_t>& sources, const std::vector<T>& inverse);
+  void upload_shapes(Pe& pe, int device, const LocalSystem<T>& local, const PeLayout& layout);
+  std::vector<std::size_t> upload_feeds(Pe& pe, int device, const PeLayout& layout);
+  static BesideSlices beside_slices(const LocalSystem<T>& local, const PeLayout& layout);
+  void upload_shares(std::size_t k, const PeLayout& layout);
+  void keep_for_update(HaloPlan<T>& plan, std::vector<PeLayout> layouts, const SystemSpec& spec);
+  bool update_kept(const CsrView<T>& matrix);
+  std::optional<std::vector<PeLayout>> lay_out_again();
+  void write_values(const std::vector<PeLayout>& layouts,
+                    const std::vector<std::vector<T>>& inverse);
+  void finish_report(const std::vector<PeLayout>& layouts);
+
+  Wanted wanted(const SolveSpec& spec) const;
+  GpuKernels kernels_of(const SolveSpec& spec) const;
+  const Choice& choice_for(const SolveSpec& spec);
+  void reserve(const SolveSpec& spec, const SolveParams& params);
+  double load(VectorView<const T> b, VectorView<const T> x0, bool& has_guess);
+  void set_arguments(const SolveSpec& spec, const SolveParams& params, const Residency& residency);
+  std::vector<const void*> arguments() const;
+  std::vector<gpu_p2p::Shared> shared() const;
+  void fetch(const SolveSpec& spec, SolveResult& result) const;
+  bool store(VectorView<T> out, double scale, const SolveSpec& spec, SolveResult& result);
+  std::vector<PrivateVector<T>> private_vector(std::size_t index) const;
+
+  std::mutex busy_;             // held while a solve runs
+  bool usable_ = true;          // false: an update has ended in the middle
+  LapTimer timer_;              // of the set-up
+  std::int32_t rows_ = 0;       // of its vectors
+  std::int64_t first_row_ = 0;  // of a slab, in the matrix
+  std::shared_ptr<Team> team_;  // none: all PEs are in this process
+  OwnPes own_;
+  NodeTable nodes_;
+  std::vector<RemotePlan> far_;         // of the PEs of this process, where there are several nodes
+  std::string nvshmem_kernels_;         // the file of kernels that call NVSHMEM
+  std::optional<Gathering> gathering_;  // with a team, where vectors are those of all rows
+  std::vector<int> devices_;            // of the PEs of this process
+  int blocks_ = 1;
+  int threads_ = 0;
+  int residency_mode_ = -1;
+  int ring_slots_ = -1;
+  int keep_ = -1;
+  bool spread_ = false;   // lanes share rows: the matrix comes through rings, or stays on chip
+  bool on_chip_ = false;  // where it does, kernels for simple shares on chip alone read it
+  bool block_halos_ = false;
+  PlanReport report_;
+  double lambda_bound_ = 0.0;
+  double bytes_of_pe_ = 0.0;  // of the matrix
+  PrivateIndex index_ = private_index();
+  std::vector<ShareSize> sizes_;  // of all blocks
+
+  std::optional<Kept> kept_;  // none: of a slab
+
+  Heap<T> heap_;
+  std::unique_ptr<Device> device_;
+  // Made when first needed.
+  std::map<std::tuple<Method, Preconditioner, Study>, Choice> choices_;
+};
+
+}  // namespace cpufree

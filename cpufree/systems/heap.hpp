@@ -1,0 +1,63 @@
+// The symmetric memory of a System, the same on every engine: the channels, which every launch
+// starts from zero, then the vectors that travel.
+#pragma once
+
+#include <cstddef>
+
+#include "cpufree/base/index.hpp"
+#include "cpufree/device/channel.hpp"
+#include "cpufree/device/reduction.hpp"
+#include "cpufree/device/symmetric.hpp"
+#include "cpufree/solvers/args.hpp"
+#include "cpufree/systems/setup.hpp"
+
+namespace cpufree {
+
+template <class T>
+struct Heap {
+  Symmetric<Flag> leave;  // for engines that tell PEs to leave through their memory
+  Symmetric<Flag> flags;
+  Symmetric<Packet> slots, halo[3];
+  Symmetric<double> node_in, node_out;  // of NodeBoard, where there are several nodes
+  Symmetric<Flag> node_flags;
+  Symmetric<T> p, scratch[2];
+  std::size_t channel_bytes = 0;  // of the beginning
+  std::size_t bytes = 0;
+  bool packets = false;
+
+  Heap() = default;
+  // `most_packets`: of a PE, for one vector. 0: halos are stores.
+  Heap(int pes, int blocks, const Extent& extent, std::size_t most_packets, int nodes = 1)
+      : packets(most_packets > 0) {
+    SymmetricLayout layout;
+    leave = layout.reserve<Flag>(1);
+    flags = layout.reserve<Flag>(at(arrival_flag_count(pes, blocks, nodes)));
+    slots = layout.reserve<Packet>(at(reduce_slot_count(pes, blocks)));
+    if (packets)
+      for (auto& array : halo) array = layout.reserve<Packet>(most_packets);
+    if (nodes > 1) {
+      node_in = layout.reserve<double>(at(node_in_count(nodes)));
+      node_out = layout.reserve<double>(at(node_out_count()));
+      node_flags = layout.reserve<Flag>(at(node_flag_count(nodes)));
+    }
+    channel_bytes = layout.bytes();
+    p = layout.reserve<T>(extent.rows_and_ghosts);
+    for (auto& array : scratch) array = layout.reserve<T>(extent.rows_and_ghosts);
+    bytes = layout.bytes();
+  }
+
+  NodeBoard node_board(std::byte* base) const {
+    return {node_in.at(base), node_out.at(base), node_flags.at(base)};
+  }
+
+  // Points a PE's arguments at its heap.
+  template <class M>
+  void place(SolveArgs<M>& args, std::byte* base) const {
+    args.slots = slots.at(base);
+    args.vectors.p = p.at(base);
+    for (int k = 0; k < 2; ++k) args.vectors.scratch[k] = scratch[k].at(base);
+    for (int k = 0; k < 3; ++k) args.halo[k] = packets ? halo[k].at(base) : nullptr;
+  }
+};
+
+}  // namespace cpufree

@@ -1,0 +1,102 @@
+// What a user asks for. Plain data.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cpufree/solvers/args.hpp"
+#include "cpufree/systems/distributed/team.hpp"
+
+namespace cpufree {
+
+// The last two run one process for each PE (see Team).
+enum class Engine { cpu_threads, cuda_p2p, cpu_processes, nvshmem };
+
+struct SystemSpec {
+  Engine engine = Engine::cpu_threads;
+  int pes = 1;
+  int blocks = 0;  // per PE; 0: as many as there are cores or multiprocessors for
+  // cuda_p2p: the device of each PE; empty: 0, 1, ... nvshmem: the one of this process.
+  std::vector<int> gpus = {};
+  std::shared_ptr<Team> team = nullptr;  // cpu_processes, nvshmem: as many members as PEs
+  std::string nvshmem_library = {};      // nvshmem: its path; empty: where the system looks
+  std::string nvshmem_kernels = {};      // nvshmem: path of the kernels that call it; empty: none
+  // nvshmem: whether PEs are on several machines, so that NVSHMEM is asked which PEs are a node.
+  bool several_machines = false;
+
+  // PEs of a node: as if every so many in a row were a machine of their own, whose memory loads and
+  // stores of other PEs do not reach. 0: as it is.
+  int node_size = 0;
+
+  // library: nvshmem, double precision, one node, and a pointwise preconditioner alone.
+
+  // For experiments. The defaults leave the choice to the engine.
+  int threads = 0;  // per block, cuda_p2p: a multiple of 32; 0: by the rows of a block
+  // How ghosts travel: 0 stores, 1 packets, 2 packets among the blocks of a PE as well (cuda_p2p),
+  // -1 by their number and the size of blocks.
+  int halo = -1;
+  int residency = -1;  // cuda_p2p, kept on chip: 0 nothing, 1 vectors only, -1 what fits
+  int ring = -1;       // cuda_p2p: slots of the rings through which a matrix comes; 0: none
+  int keep = -1;       // cuda_p2p: rings, of whose copies a GPU's second cache keeps so many of 256
+  int spread = -1;     // cuda_p2p: 2^spread threads share a row
+  int compress = -1;   // cuda_p2p: 0 keeps columns and values as they are
+  int cut = -1;        // cuda_p2p: 0 gives blocks rows in their sequence, as they come
+};
+
+// What bounds a run besides its own rule for stopping.
+struct Limits {
+  double time_limit = 0.0;   // seconds, 0: none
+  double wait_limit = 60.0;  // seconds that a block may wait for another one
+};
+
+struct SolveSpec {
+  Method method = Method::prcg;
+  Preconditioner preconditioner = Preconditioner::jacobi;
+  double rtol = 1e-5;
+  double atol = 0.0;
+  std::int64_t maxiter = 0;  // 0: none, the initial residual is judged
+  double time_limit = 0.0;   // seconds, 0: none
+  double wait_limit = 60.0;  // seconds that a block may wait for another one
+  std::int32_t replace_every = 50;
+  std::int32_t chebyshev_degree = 4;
+  // Double precision without a preconditioner alone. Studies that leave something out run for
+  // `maxiter` iterations exactly, with rtol and atol 0; x and norms mean nothing.
+  Study study = Study::none;
+  bool gather = true;  // with a team: rank 0 gets all of x; else each rank has its own rows alone
+
+  bool leaves_out() const { return study == Study::no_compute || study == Study::no_comm; }
+  Limits limits() const { return {time_limit, wait_limit}; }
+};
+
+// Names as users write them. Throw InvalidInput that lists the valid ones.
+Engine engine_from_name(const std::string& name);
+Method method_from_name(const std::string& name);
+Preconditioner preconditioner_from_name(const std::string& name);
+Study study_from_name(const std::string& name);
+
+const char* engine_name(Engine engine);
+inline bool on_gpus(Engine engine) {
+  return engine == Engine::cuda_p2p || engine == Engine::nvshmem;
+}
+inline bool needs_team(Engine engine) {
+  return engine == Engine::cpu_processes || engine == Engine::nvshmem;
+}
+const char* method_name(Method method);
+const char* preconditioner_name(Preconditioner preconditioner);
+const char* study_name(Study study);
+// "CONVERGED_RTOL" and so on.
+const char* reason_name(Reason reason);
+
+// Whether node_size makes several nodes of the PEs.
+inline bool in_nodes(const SystemSpec& spec) {
+  return spec.node_size > 0 && spec.node_size < spec.pes;
+}
+
+// Throws InvalidInput where a number is out of its range.
+void check(const SystemSpec& spec);
+void check(const SolveSpec& spec);
+void check(const Limits& limits);
+
+}  // namespace cpufree

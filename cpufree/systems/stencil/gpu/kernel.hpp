@@ -1,0 +1,42 @@
+// The addresses of the Jacobi kernels of the GPU engine, for host code. Their parameters are a
+// gpu_p2p::Shared and a JacobiArgs<T>, by value.
+#pragma once
+
+#include <span>
+
+#include "cpufree/device/study.hpp"
+#include "cpufree/stencils/brick_shape.hpp"
+#include "cpufree/stencils/register_shape.hpp"
+#include "cpufree/stencils/stream_shape.hpp"
+
+namespace cpufree {
+
+inline constexpr int kCudaStencilThreads = 512;  // of a block, at most, but for streams
+constexpr int stream_threads(int dims) { return kCudaStencilThreads + 32 * rim_warps(dims); }
+
+// Which tiles the kernels in registers are made for, for values of so many bytes.
+std::span<const RegisterShape> register_shapes(std::size_t value_bytes);
+std::span<const BrickShape> brick_shapes(std::size_t value_bytes);
+// Iterations of a pass that kernels for values in memory are made for.
+std::span<const int> stream_layers(int dims);
+
+// What a kernel is made for, of which each sweep reads what concerns it.
+struct StencilKernel {
+  int dims = 2;
+  bool source = false;
+  int layers = 1;            // of streams
+  RegisterShape shape = {};  // of registers
+  BrickShape brick = {};     // of bricks
+};
+
+// Each of them null where there is no such kernel. Studies have none for source terms.
+template <Study S, class T>
+const void* cuda_wavefront_kernel(const StencilKernel& wanted);
+template <Study S, class T>
+const void* cuda_registers_kernel(const StencilKernel& wanted);
+template <Study S, class T>
+const void* cuda_bricks_kernel(const StencilKernel& wanted);
+template <Study S, class T>
+const void* cuda_streams_kernel(const StencilKernel& wanted);
+
+}  // namespace cpufree

@@ -1,0 +1,35 @@
+# %% [markdown]
+# # A benchmark of one's own
+#
+# `cpufree bench cg` measures solvers on any matrix: everybody gets the same arrays, solves are
+# interleaved in random order, and each answer is checked. Here: a matrix of our own, against SciPy.
+
+# %%
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import cpufree
+
+folder = Path(tempfile.mkdtemp())
+matrix, records = folder / "membrane.mtx", folder / "records.jsonl"
+cpufree.save_matrix(matrix, cpufree.generate.poisson2d(nx=48, ny=48))
+command = f"bench cg {matrix} --contenders cpufree,scipy --methods cg --pes 1 --pc none --repeats 3"
+command += f" --iterations 40 --engine cpu_threads --out {records}"
+subprocess.run([sys.executable, "-m", "cpufree", *command.split()], check=True)
+
+# %% [markdown]
+# Records are JSON lines. `cpufree bench report` makes tables and plots of them; a program can read
+# them as well.
+
+# %%
+lines = [json.loads(line) for line in records.read_text().splitlines()]
+for name in ("cpufree", "scipy"):
+    mine = [line for line in lines if line.get("contender") == name]
+    solves = [line for line in mine if line["kind"] == "measurement"]
+    seconds = statistics.median(line["seconds"] / line["iterations"] for line in solves)
+    residual = next(line["true_residual"] for line in mine if line["kind"] == "check")
+    print(f"{name}: {1e6 * seconds:.1f} µs per iteration, true residual {residual:.6e}")

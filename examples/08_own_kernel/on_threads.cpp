@@ -1,0 +1,56 @@
+// The kernel on CPU threads: two PEs of two blocks, each block a thread.
+#include <chrono>
+#include <vector>
+
+#include "cpufree/base/error.hpp"
+#include "cpufree/engines/cpu_threads/launch.hpp"
+#include "cpufree/engines/cpu_threads/memory.hpp"
+#include "report.hpp"
+
+namespace {
+
+int run(int absent) {
+  using namespace std::chrono_literals;
+  namespace engine = cpufree::cpu_threads;
+  constexpr int pes = 2;
+  constexpr int blocks = 2;
+
+  // Symmetric memory: zeros, a heap for each PE.
+  const own::Memory memory(pes, blocks);
+  const engine::SymmetricHeaps heaps(pes, memory.layout.bytes());
+  std::vector<own::Outcome> outcomes(pes);
+  std::vector<own::Args> args;
+  for (int pe = 0; pe < pes; ++pe) {
+    args.push_back(memory.args(heaps.base(pe)));
+    args.back().outcome = &outcomes[static_cast<std::size_t>(pe)];
+    args.back().absent = absent;
+  }
+
+  // One launch starts all blocks of all PEs. The host has nothing to do until they have ended.
+  engine::LaunchConfig config;
+  config.pes = pes;
+  config.blocks = blocks;
+  config.heaps = heaps.bases();
+  config.wait_limit = absent < 0 ? 60s : 1s;  // longest wait of a block for another
+  engine::Launch launch(config, [&](engine::Port& port) {
+    own::kernel(port, args[static_cast<std::size_t>(port.pe())]);
+  });
+  while (!launch.wait_for(50ms)) {
+  }
+
+  const auto& records = launch.records();
+  if (own::print_waits(records.data(), records.size(), blocks) > 0) return 1;
+  own::print(outcomes[0]);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(own::absent_pe(argc, argv));
+  } catch (const cpufree::Error& error) {  // such as no memory, or too few threads
+    std::fprintf(stderr, "%s\n", error.what());
+    return 2;
+  }
+}

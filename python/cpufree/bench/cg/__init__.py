@@ -1,0 +1,1 @@
+"""The benchmark of conjugate gradients: problems, measurements, results, tables, plots."""

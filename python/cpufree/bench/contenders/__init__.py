@@ -1,0 +1,1 @@
+"""Built-in contenders of conjugate gradients, and who else can be measured."""

@@ -1,0 +1,1 @@
+"""How any contender is measured: processes, rounds, records, what describes the machine."""

@@ -1,0 +1,1 @@
+"""What the reports of all benchmarks share: collected lines, tables, captions, figures."""

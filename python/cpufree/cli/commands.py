@@ -1,0 +1,327 @@
+"""What the commands of the command line do with matrices, vectors and files."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.text import Text
+
+from cpufree.cli import display
+from cpufree.env import gpu_numbers
+from cpufree.errors import CpufreeError, FileFormatError, InvalidInputError, OutOfMemoryError
+from cpufree.text import counted
+
+if TYPE_CHECKING:
+    from cpufree.matrix.problem import CsrMatrix
+    from cpufree.matrix.rows import RowSource
+    from cpufree.partition.part_vector import PartitionLike
+    from cpufree.solvers.result import Result
+    from cpufree.solvers.solver import Solver
+
+T = TypeVar("T")
+
+EXIT_INPUT, EXIT_ENGINE, EXIT_MEMORY = 3, 4, 5
+MATRIX_SUFFIXES = (".mtx", ".mtx.gz", ".npz", ".cpufree")
+VECTOR_SUFFIXES = (".npy", ".mtx", ".mtx.gz", ".txt")
+PLOT_SUFFIXES = (".png", ".svg", ".pdf")
+
+
+def explain(error: Exception) -> tuple[int, str]:
+    """Return exit code and one line for an error that reached the top."""
+    if isinstance(error, (OutOfMemoryError, MemoryError)):
+        return EXIT_MEMORY, str(error) or "out of memory"
+    if isinstance(error, (InvalidInputError, OSError)):
+        return EXIT_INPUT, str(error)
+    if isinstance(error, CpufreeError):
+        return EXIT_ENGINE, str(error)
+    where = "set CPUFREE_LOG=debug to see where, and report it"
+    return 1, f"unexpected {type(error).__name__}: {error} ({where})"
+
+
+def check_can_write(path: str | None, suffixes: tuple[str, ...] = ()) -> None:
+    """Raise InvalidInputError now rather than after a long solve if path cannot be written.
+
+    "-" is stdout, where no suffix tells a format.
+    """
+    if path is None or (path == "-" and not suffixes):
+        return
+    if not path:
+        raise InvalidInputError("the name of a file to write is empty")
+    folder = os.path.dirname(path) or "."
+    if suffixes and not path.endswith(suffixes):
+        ends = ", ".join(suffixes)
+        raise InvalidInputError(f"cannot write '{path}': the name must end in one of {ends}.")
+    if not os.path.isdir(folder):
+        raise InvalidInputError(f"cannot write '{path}': there is no directory '{folder}'.")
+    if os.path.isdir(path):
+        raise InvalidInputError(f"cannot write '{path}': it is a directory.")
+    try:
+        _try_to_open(path)
+    except OSError as error:
+        why = (error.strerror or str(error)).lower()
+        raise InvalidInputError(f"cannot write '{path}': {why}.") from None
+
+
+def _try_to_open(path: str) -> None:
+    """Open a file for writing and leave it as it was; OSError where that cannot be.
+
+    Permissions alone do not tell: nobody makes a file in /proc, though its mode lets root write.
+    """
+    if not os.path.exists(path):
+        with contextlib.suppress(FileExistsError):  # another rank tries just now, too
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
+            Path(path).unlink(missing_ok=True)
+    elif os.path.isfile(path):
+        with contextlib.suppress(FileNotFoundError):  # another rank has ended its trial
+            os.close(os.open(path, os.O_WRONLY))
+    elif not os.access(path, os.W_OK):  # a pipe may wait for who reads it
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+
+def check_different(*paths: str | None) -> None:
+    """Raise InvalidInputError where two files to write are one: the later would replace the other.
+
+    Paths that are None or "-" are no files.
+    """
+    seen: set[str] = set()
+    for path in paths:
+        if path is None or path == "-":
+            continue
+        place = os.path.realpath(path)
+        if place in seen:
+            raise InvalidInputError(f"'{path}' would be written twice: give different names")
+        seen.add(place)
+
+
+def check_not_read(written: Sequence[str | None], read: Sequence[str]) -> None:
+    """Raise InvalidInputError where a file to write is one that is read, the matrix for one."""
+    there = [name for name in read if os.path.exists(name)]
+    for path in filter(None, written):
+        if os.path.exists(path) and any(os.path.samefile(path, name) for name in there):
+            raise InvalidInputError(
+                f"'{path}' holds what is to be read, the matrix or what goes with it: give another "
+                "name for what is written"
+            )
+
+
+def parse_count(text: str, option: str) -> int | str:
+    """Return "auto" or a positive number."""
+    if text == "auto":
+        return text
+    if text.isascii() and text.isdigit() and int(text) > 0:
+        return int(text)
+    raise typer.BadParameter(f"'{text}' is neither auto nor a positive number", param_hint=option)
+
+
+def write_json(path: str, content: dict[str, Any]) -> None:
+    """Write content to a file, or to stdout for "-"."""
+    text = json.dumps(display.to_plain(content), indent=2, allow_nan=False) + "\n"
+    if path == "-":
+        try:
+            sys.stdout.write(text)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            display.drop(sys.stdout)
+    else:
+        Path(path).write_text(text, encoding="utf-8")
+
+
+def stage(console: Console, name: str, work: Callable[[], T], tell: Callable[[T], str]) -> T:
+    """Do work under a spinner, then leave one line with its outcome and time, on a terminal only.
+
+    `tell` turns what work returns into a few words.
+    """
+    if not console.is_terminal or console.quiet:
+        return work()
+    begin = time.perf_counter()
+    with console.status(f"  {name}"):
+        outcome = work()
+    taken = display.seconds(time.perf_counter() - begin)
+    console.print(Text(f"  {name}: {tell(outcome)} ({taken})", style="dim"))
+    return outcome
+
+
+def load_system(source: str, console: Console) -> CsrMatrix:
+    """Read or generate a matrix and bring it into canonical form."""
+    from cpufree.matrix.load import as_csr
+
+    name = "generating" if source.startswith("gen:") else "reading"
+    return stage(
+        console,
+        name,
+        lambda: as_csr(source),
+        lambda a: f"{display.number(a.shape[0])} rows, {display.number(a.nnz)} nonzeros",
+    )
+
+
+def right_hand_side(name: str, matrix: CsrMatrix) -> NDArray[Any]:
+    """Return b for "ones", "random" (standard normal, fixed seed), or the name of a file."""
+    n = matrix.shape[0]
+    if name == "ones":
+        return np.ones(n, dtype=matrix.dtype)
+    if name == "random":
+        return np.random.default_rng(0).standard_normal(n).astype(matrix.dtype)
+    return read_vector(name, matrix, "rhs")
+
+
+def read_vector(path: str, matrix: CsrMatrix, name: str) -> NDArray[Any]:
+    """Read a vector as long as the matrix has rows."""
+    from cpufree.matrix.io.vectors import load_vector
+    from cpufree.matrix.vector import as_vector
+
+    n = matrix.shape[0]
+    return as_vector(load_vector(path, n), n, matrix.dtype, name)
+
+
+def read_partition(how: str, pes: int | None) -> PartitionLike:
+    """Return the method of --partition, or the part numbers in the file that it names.
+
+    `pes` is the number of parts, None where nothing has been said of it.
+    """
+    from cpufree.partition.files import load_partition
+    from cpufree.partition.methods import METHODS
+
+    if how in METHODS:
+        return how
+    if not os.path.exists(how):
+        known = ", ".join(METHODS)
+        raise InvalidInputError(f"--partition {how}: no such file, and none of {known}")
+    return load_partition(how, pes)
+
+
+def check_length(partition: PartitionLike, matrix: CsrMatrix, how: str) -> None:
+    """Raise InvalidInputError unless what `read_partition` gave of `how` is for this matrix."""
+    from cpufree.partition.part_vector import require_length
+
+    if not isinstance(partition, str):
+        require_length(partition, matrix.shape[0], how)
+
+
+def pes_of(partition: PartitionLike) -> int:
+    """Return the number of parts in a partition that is given; 1 for a method."""
+    from cpufree.partition.part_vector import count_of
+
+    return 1 if isinstance(partition, str) else count_of(partition)
+
+
+def make_solver(matrix: CsrMatrix | RowSource, check: bool, setup: dict[str, Any]) -> Solver:
+    """Partition the matrix and lay it out for the PEs."""
+    from cpufree.solvers.solver import Solver
+
+    return Solver(matrix, check=check, **setup)
+
+
+def save_solution(path: str, x: NDArray[Any]) -> str:
+    """Save x; where the disk refuses, to a temporary file rather than not at all.
+
+    Returns where it lies. Raises OSError that names the place when it is not `path`.
+    """
+    from cpufree.matrix.io.vectors import save_vector
+
+    with rescued(x, "x is"):
+        save_vector(path, x)
+    return path
+
+
+def save_grid(path: str, values: NDArray[Any]) -> None:
+    """Save the values of a grid, as `save_solution` does; `path` may be what they came from."""
+    from cpufree.matrix.cache import atomic_write
+
+    with rescued(values, "the values are"), atomic_write(path) as file:
+        np.save(file, values)
+
+
+@contextlib.contextmanager
+def rescued(values: NDArray[Any], what: str) -> Iterator[None]:
+    """Save values in a temporary file where the block cannot write them; OSError names it."""
+    try:
+        yield
+    except (OSError, FileFormatError) as error:
+        handle, rescue = tempfile.mkstemp(prefix="cpufree-x-", suffix=".npy")
+        with os.fdopen(handle, "wb") as file:
+            np.save(file, values)
+        raise OSError(f"{error}; {what} saved in '{rescue}'") from error
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """Files that a solve writes; None: not wanted. Checked before the solve begins."""
+
+    json: str | None
+    plot: str | None
+    out: str | None
+
+    def check(self, system: Sequence[str]) -> None:
+        """Raise InvalidInputError where a file cannot be written, or is one of the system's."""
+        check_can_write(self.json)
+        check_can_write(self.out, VECTOR_SUFFIXES)
+        check_can_write(self.plot, PLOT_SUFFIXES)
+        check_different(self.out, self.json, self.plot)
+        check_not_read((self.out, self.json, self.plot), system)
+
+    def write(self, result: Result, matrix: Any, source: str, tolerance: float) -> list[str]:
+        """Write the files, the solution first; return one line per file.
+
+        Args:
+            result: of the solve. matrix: has a shape and a number of entries, nnz.
+            source: what the matrix is called. tolerance: of the solve, absolute.
+        """
+        lines = []
+        if self.out:
+            lines.append(f"solution in {save_solution(self.out, result.x)}")
+        if self.json:
+            facts = {"problem": source, "rows": matrix.shape[0], "nnz": int(matrix.nnz)}
+            content = {**facts, "tolerance": tolerance, **result.to_dict()}
+            write_json(self.json, content)
+            lines.append(f"report in {self.json}")
+        if self.plot:
+            from cpufree.cli.plot import plot_convergence
+
+            rows = display.number(matrix.shape[0])
+            problem = f"{source}   {rows} rows, {display.number(matrix.nnz)} nonzeros"
+            plot_convergence(result, self.plot, problem=problem, tolerance=tolerance)
+            lines.append(f"plot in {self.plot}")
+        return lines
+
+
+def check_answer(matrix: CsrMatrix, b: NDArray[Any], x: NDArray[Any]) -> float:
+    """Return the norm of b - A x, computed in double precision by SciPy."""
+    exact = matrix.to_scipy().astype(np.float64, copy=False)
+    return float(np.linalg.norm(b.astype(np.float64) - exact @ x.astype(np.float64)))
+
+
+def tell_plan(solver: Solver) -> str:
+    """Say in a few words how a solver divided its matrix."""
+    plan = solver.plan
+    words = counted(plan["pes"], "PE")
+    words += f" in {plan['nodes']} nodes" if plan.get("nodes", 1) > 1 else ""
+    words += f" × {counted(plan['blocks'], 'block')}"
+    words += f" on {solver.device}" if solver.device else ""
+    if plan["pes"] == 1:
+        return words
+    cut, halo = display.number(plan["edge_cut"]), display.number(plan["halo_values"])
+    return f"{words}, edge cut {cut}, halo {halo} values, imbalance {plan['imbalance']:.3f}"
+
+
+def parse_gpus(text: str) -> str:
+    """Return the text of --gpus once it is auto, all, or a list of device numbers."""
+    try:
+        gpu_numbers(text)
+    except ValueError as error:
+        what = f"{error}; give auto, all, or device numbers such as 0,2-5"
+        raise typer.BadParameter(what, param_hint="--gpus") from None
+    return text

@@ -1,0 +1,332 @@
+"""What the command line shows: progress, reports, verdicts. All text about a solve is made here."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import IO, TYPE_CHECKING, Any, Literal
+
+from rich.console import Console, Group, RenderableType
+from rich.progress import BarColumn, Progress, TaskID, TextColumn
+from rich.table import Table
+from rich.text import Text
+
+from cpufree.solvers.result import Reason, Result
+from cpufree.text import counted
+from cpufree.text import number as number  # of what all commands show
+
+if TYPE_CHECKING:
+    from cpufree.partition.methods import PartitionReport
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How the command line tells a reason: its exit code, and what to do."""
+
+    exit_code: int
+    advice: str = ""
+
+
+KEEP_X = "with --out the x so far is saved and can be given as --x0."
+ENDINGS: dict[Reason, Ending] = {
+    Reason.CONVERGED_RTOL: Ending(0),
+    Reason.CONVERGED_ATOL: Ending(0),
+    Reason.DIVERGED_ITS: Ending(10, "Raise --maxiter, loosen --rtol, or try --pc chebyshev."),
+    Reason.STAGNATED: Ending(
+        11, "The tolerance is below what this matrix allows in this precision: loosen --rtol."
+    ),
+    Reason.TIME_LIMIT: Ending(12, f"Raise --time-limit; {KEEP_X}"),
+    Reason.DIVERGED_NANORINF: Ending(
+        13, "Look for huge or non-finite entries in A, b and x0: cpufree info."
+    ),
+    Reason.DIVERGED_INDEFINITE_MAT: Ending(
+        14,
+        "Conjugate gradients need a positive definite matrix. If A is negative definite, solve "
+        "-A x = -b; if it is indefinite, use MINRES or a direct solver.",
+    ),
+    Reason.DIVERGED_INDEFINITE_PC: Ending(15, "Try --pc jacobi or --pc none."),
+    Reason.DIVERGED_BREAKDOWN: Ending(
+        16, "Try --method cg, or scale A and b: A lies at an end of its type's range."
+    ),
+    Reason.DIVERGED_DTOL: Ending(
+        17, "Try --method cg and check that A is symmetric positive definite: cpufree info."
+    ),
+    Reason.INTERRUPTED: Ending(130, KEEP_X.capitalize()),
+}
+
+
+class ReportConsole(Console):
+    """A console whose reader may leave, as `head` does: files and exit code stay what they are."""
+
+    def on_broken_pipe(self) -> None:
+        """Say no more; Rich would end the program with code 1."""
+        self.quiet = True
+        drop(self.file)
+
+
+def drop(stream: IO[str]) -> None:
+    """Let what is still to be printed go nowhere, for nobody reads it any more."""
+    with open(os.devnull, "wb") as nowhere:
+        os.dup2(nowhere.fileno(), stream.fileno())
+
+
+def report_console(*, stderr: bool = False, quiet: bool = False) -> Console:
+    """Return the console for reports; in a file or a pipe, lines may be longer than usual."""
+    console = ReportConsole(stderr=stderr, quiet=quiet, highlight=False)
+    if not console.is_terminal:
+        console.width = 160
+    return console
+
+
+def seconds(value: float) -> str:
+    """Return a time in the unit that suits it: 0.00123 -> 1.23 ms."""
+    for factor, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
+        if value >= factor:
+            return f"{value / factor:.3g} {unit}" if value < 1000 else f"{value:.0f} s"
+    return "0 s" if value == 0 else f"{value / 1e-9:.3g} ns"
+
+
+def size(value: float) -> str:
+    """Return a number of bytes in binary units: 123456789 -> 118 MiB."""
+    power = min(4, int(math.log(max(value, 1), 1024)))
+    unit = ("B", "KiB", "MiB", "GiB", "TiB")[power]
+    return f"{value / 1024**power:.4g} {unit}"
+
+
+def pairs(rows: Iterable[tuple[str, str]], title: str | None = None) -> RenderableType:
+    """Return a table of names and values, without lines."""
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in rows:
+        table.add_row(Text(f"  {name}"), Text(value))
+    return Group(Text(title, style="bold"), table) if title else table
+
+
+def columns(heads: Sequence[str], rows: Iterable[Sequence[str]], title: str) -> RenderableType:
+    """Return a table with heads; numeric columns go to the right, only the last one may wrap."""
+    body = [list(row) for row in rows]
+    table = Table(box=None, padding=(0, 2), header_style="dim", pad_edge=True)
+    for index, head in enumerate(heads):
+        numeric = all(row[index].replace(" ", "").isdigit() for row in body)
+        justify: Literal["left", "right"] = "right" if numeric else "left"
+        table.add_column(head, justify=justify, overflow="fold", no_wrap=index < len(heads) - 1)
+    for row in body:
+        table.add_row(*(Text(cell) for cell in row))
+    return Group(Text(title, style="bold"), table)
+
+
+class SolveProgress:
+    """One line on stderr that follows the residual of a running solve.
+
+    The bar is the share of the digits asked for: log(first / now) / log(first / target). Nothing is
+    shown unless the console is a terminal. Use as a context manager and pass it as `progress`.
+    """
+
+    def __init__(self, console: Console, target: float) -> None:
+        """Follow a solve that ends where the residual norm falls to target (0: unknown)."""
+        self.target = target
+        self.first = 0.0
+        self.begin = time.perf_counter()
+        self.bar = Progress(
+            TextColumn("  solving"),
+            BarColumn(bar_width=24),
+            TextColumn("iteration {task.fields[iteration]:>6}"),
+            TextColumn("‖r‖ {task.fields[residual]} → {task.fields[target]:.1e}"),
+            TextColumn("{task.fields[elapsed]:.1f} s"),
+            console=console,
+            transient=True,
+        )
+        self.shown = console.is_terminal and not console.quiet
+        self.task: TaskID | None = None
+
+    def __enter__(self) -> SolveProgress:
+        if self.shown:
+            self.task = self.bar.add_task(
+                "", total=1.0, iteration=0, residual="...", target=self.target, elapsed=0.0
+            )
+            self.bar.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        if self.shown:
+            self.bar.stop()
+
+    def share(self, residual: float) -> float:
+        """Return how many of the digits asked for are there, 0 to 1."""
+        if not (self.target > 0 and residual > 0 and self.first > self.target):
+            return 0.0
+        return min(
+            1.0, max(0.0, math.log(self.first / residual) / math.log(self.first / self.target))
+        )
+
+    def __call__(self, iteration: int, residual: float) -> bool:
+        """Show the state of the solve; always asks to go on."""
+        if self.first == 0.0:
+            self.first = residual
+        if self.task is not None:
+            self.bar.update(
+                self.task,
+                completed=self.share(residual),
+                iteration=iteration,
+                residual=f"{residual:.1e}",
+                elapsed=time.perf_counter() - self.begin,
+            )
+        return True
+
+
+def verdict(result: Result) -> str:
+    """Return one sentence: converged or not, after how many iterations, and why."""
+    state = "Converged" if result.converged else "NOT converged"
+    count = counted(result.iterations, "iteration")
+    return f"{state} after {count}: {result.reason.meaning} ({result.reason.value})"
+
+
+def result_report(
+    result: Result, tolerance: float, checked: float | None, plan: Mapping[str, Any]
+) -> RenderableType:
+    """Return the report at the end of a solve.
+
+    `tolerance` is the absolute residual norm asked for, `checked` the norm of b - A x that SciPy
+    finds for the x returned (None: not computed), `plan` the Solver's.
+    """
+    style = "bold green" if result.converged else "bold red"
+    parts: list[RenderableType] = [Text(verdict(result), style=style)]
+    advice = ENDINGS[result.reason].advice
+    if advice:
+        parts.append(Text(f"  {advice}"))
+
+    def residual(norm: float) -> str:
+        relative = f"   relative to ‖b‖: {norm / result.bnorm:.3e}" if result.bnorm > 0 else ""
+        return f"{norm:.3e}{relative}"
+
+    rows = [
+        ("tolerance", residual(tolerance)),
+        ("recursive residual", residual(result.residual)),
+        ("true residual b - A x", residual(result.true_residual)),
+    ]
+    if checked is not None:
+        rows.append(("the same by SciPy", residual(checked)))
+    rows += [
+        ("method", f"{result.method}, preconditioner {result.pc}"),
+        ("why", result.why.replace("; ", "\n")),
+        ("engine", f"{result.engine}: {layout(result)}"),
+        ("matrix", storage(plan, result.x.dtype.itemsize)),
+        ("time", times(result.timings)),
+    ]
+    parts.append(pairs((name, value) for name, value in rows if value))
+    parts += [Text(f"  warning: {text}", style="yellow") for text in result.warnings]
+    if result.converged and checked is not None and checked > 1.1 * tolerance:
+        text = f"  warning: SciPy finds {checked:.3e} for the residual of x, above the tolerance"
+        parts.append(Text(text, style="yellow"))
+    return Group(*parts)
+
+
+def layout(result: Result) -> str:
+    """Return where a solve ran, in words: the GPUs with their numbers, PEs and blocks."""
+    words = f"{counted(result.pes, 'PE')} × {counted(result.blocks, 'block')}"
+    if not result.gpus:
+        return words
+    numbers = ", ".join(map(str, result.gpus))
+    return f"{result.device} (GPU {numbers}), {words}"
+
+
+def storage(plan: Mapping[str, Any], value_bytes: int) -> str:
+    """Return what the matrix takes in the format in use, and what stays on chip, in words."""
+    plain = sum(plan["nnz"]) * (value_bytes + 4) + sum(plan["rows"]) * 4
+    if not plain:
+        return ""
+    used = plan["matrix_bytes"]
+    text = f"{size(used)} in the format in use, {used / plain:.0%} of plain CSR"
+    vectors = plan["resident_vectors"]
+    kept = ["the matrix"] if plan["resident_matrix"] else []
+    kept += [counted(vectors, "vector")] if vectors else []
+    return text + (f"; on chip: {' and '.join(kept)}" if kept else "")
+
+
+def times(timings: dict[str, float]) -> str:
+    """Return setup, solve, kernel and per-iteration times in words."""
+    parts = [
+        (timings.get("setup"), "setup"),
+        (timings.get("solve"), "solve"),
+        (timings.get("kernel"), "kernel"),
+        (timings.get("per_iteration"), "per iteration"),
+    ]
+    return ", ".join(f"{seconds(value)} {name}" for value, name in parts if value is not None)
+
+
+def partition_report(report: PartitionReport, method: str, why: str) -> RenderableType:
+    """Return the table of a partition: per PE and in all."""
+    rows = [
+        (
+            str(pe),
+            number(report.rows[pe]),
+            number(report.nnz[pe]),
+            number(report.ghosts[pe]),
+            ", ".join(map(str, report.neighbours[pe])) or "-",
+        )
+        for pe in range(report.pes)
+    ]
+    table = columns(("PE", "rows", "nonzeros", "ghosts", "neighbours"), rows, "Partition")
+    summary = pairs(
+        [
+            ("method", f"{method} ({why})" if why else method),
+            ("edge cut", f"{number(report.edge_cut)} pairs of coupled rows on different PEs"),
+            ("halo volume", f"{number(report.halo_values)} values per exchange"),
+            ("imbalance", f"{report.imbalance:.3f} (largest over mean nonzeros; 1 is perfect)"),
+        ]
+    )
+    return Group(table, summary)
+
+
+def info_report(name: str, facts: dict[str, Any], problem: str | None) -> RenderableType:
+    """Return the report on a matrix from the facts of `info.matrix_info`.
+
+    `problem` is why solve would refuse the matrix, None where it would not.
+    """
+    n = max(facts["rows"], 1)
+    rows = [
+        ("rows", number(facts["rows"])),
+        ("nonzeros", f"{number(facts['nnz'])} ({facts['dtype']}, CSR {size(facts['bytes'])})"),
+        (
+            "entries per row",
+            f"{facts['row_min']} least, {facts['row_mean']:.1f} mean, {facts['row_max']} most",
+        ),
+        (
+            "bandwidth",
+            f"{number(facts['bandwidth'])} (mean |i - j| {number(facts['mean_distance'])})",
+        ),
+    ]
+    if facts["value_min"] is not None:
+        rows.append(("magnitudes", f"{facts['value_min']:.3g} to {facts['value_max']:.3g}"))
+    if facts["diagonal_min"] is not None:
+        rows.append(("diagonal", f"{facts['diagonal_min']:.6g} to {facts['diagonal_max']:.6g}"))
+    rows.append(("dominant rows", f"{facts['dominant_rows'] / n:.1%}"))
+    state = (
+        Text("  Accepted: symmetric with a positive diagonal.", style="green")
+        if problem is None
+        else Text(f"  Refused by solve: {problem}", style="red")
+    )
+    return Group(Text(name, style="bold"), pairs(rows), state)
+
+
+def to_plain(value: Any) -> Any:
+    """Return value with NumPy scalars and arrays replaced, ready for JSON."""
+    if hasattr(value, "tolist"):
+        return to_plain(value.tolist())
+    if isinstance(value, dict):
+        return {str(key): to_plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [to_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None  # JSON has no NaN
+    return value

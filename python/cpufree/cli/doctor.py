@@ -1,0 +1,264 @@
+"""What this machine can do: processor, memory, GPUs, engines, versions, and what is missing.
+
+Looks only: nothing is installed or changed, and no GPU is needed. Where there are GPUs, a small
+system is solved on them, as on the CPU.
+"""
+
+from __future__ import annotations
+
+import ctypes.util
+import importlib.metadata
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from cpufree.errors import CpufreeError, UnsupportedError
+from cpufree.host import memory_limits, processor_name, read_text, run_tool, usable_cores
+
+if TYPE_CHECKING:
+    from cpufree.engines.gpus import Gpu
+
+
+class Status(str, Enum):
+    """State of one thing looked at."""
+
+    OK = "ok"
+    NOTE = "note"
+    MISSING = "missing"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of the report; `hint` says how to get what is missing."""
+
+    name: str
+    status: Status
+    detail: str
+    hint: str = ""
+
+
+@dataclass(frozen=True)
+class Section:
+    """A titled group of findings."""
+
+    title: str
+    findings: list[Finding] = field(default_factory=list)
+
+
+PACKAGES = ("numpy", "scipy", "pymetis", "typer", "rich", "matplotlib")
+
+
+def look_at_machine() -> Section:
+    """Report system, processor, cores and memory."""
+    total, available = memory_limits(
+        read_text("/proc/meminfo"), read_text("/sys/fs/cgroup/memory.max")
+    )
+    cores = usable_cores()
+    memory = f"{total / 2**30:.1f} GiB, {available / 2**30:.1f} GiB available"
+    return Section(
+        "Machine",
+        [
+            Finding("system", Status.OK, f"{platform.system()} {platform.release()}"),
+            Finding("processor", Status.OK, processor_name(read_text("/proc/cpuinfo"))),
+            Finding("cores", Status.OK, f"{cores} usable of {os.cpu_count()}"),
+            Finding("memory", Status.OK if total else Status.NOTE, memory if total else "unknown"),
+        ],
+    )
+
+
+def look_at_gpus() -> Section:
+    """Report GPUs, whether they can be used together, driver and compiler. None is needed."""
+    findings = extension_findings()
+    driver = ctypes.util.find_library("cuda")
+    findings.append(
+        Finding("driver library", Status.OK, driver)
+        if driver
+        else Finding("driver library", Status.NOTE, "libcuda was not found; only GPUs need it")
+    )
+    nvcc = shutil.which("nvcc") or shutil.which("/usr/local/cuda/bin/nvcc")
+    version = (run_tool([nvcc, "--version"]) or "").splitlines() if nvcc else []
+    release = next((line.split("release")[1].strip() for line in version if "release" in line), "?")
+    findings.append(
+        Finding("CUDA compiler", Status.OK, f"{nvcc}, release {release}")
+        if nvcc
+        else Finding("CUDA compiler", Status.NOTE, "nvcc was not found; only developers need it")
+    )
+    return Section("GPUs", findings)
+
+
+def extension_findings() -> list[Finding]:
+    """Report the GPUs as the extension sees them; nvidia-smi's list where it sees none."""
+    from cpufree.engines import core, gpus
+
+    try:
+        there, built = gpus.find(), core.cuda_built()
+    except UnsupportedError:  # the section on engines tells
+        return listed_by_driver()
+    with_cuda = Finding("extension", Status.OK, "compiled with CUDA")
+    if not built:
+        with_cuda = Finding("extension", Status.NOTE, "compiled without CUDA", gpus.remedy(there))
+    if not there:
+        why = Finding("GPUs in use", Status.NOTE, f"none: {gpus.absence(there)}")
+        return [*listed_by_driver(), with_cuda, why]
+    return [*map(gpu_finding, there), with_cuda, *peer_findings(gpus.usable(there))]
+
+
+def listed_by_driver() -> list[Finding]:
+    """Report the GPUs that nvidia-smi lists."""
+    query = "--query-gpu=name,memory.total,driver_version"
+    listed = (run_tool(["nvidia-smi", query, "--format=csv,noheader"]) or "").splitlines()
+    findings = [Finding(f"GPU {k}", Status.OK, line.strip()) for k, line in enumerate(listed)]
+    return findings or [Finding("GPUs", Status.NOTE, "none found (nvidia-smi lists none)")]
+
+
+def gpu_finding(gpu: Gpu) -> Finding:
+    """Report one GPU: name, memory, compute capability."""
+    memory = f"{gpu.memory_bytes / 2**30:.1f} GiB"
+    detail = f"{gpu.name}, {memory}, compute capability {gpu.capability}"
+    if not gpu.usable:
+        return Finding(f"GPU {gpu.index}", Status.NOTE, f"{detail}: too low for cpufree")
+    try:
+        free = f"{gpu.free_bytes() / 2**30:.1f} GiB free"
+    except CpufreeError as error:
+        hint = "Another program may hold it for itself: nvidia-smi shows which."
+        return Finding(f"GPU {gpu.index}", Status.FAILED, f"{detail}: {error}", hint)
+    return Finding(f"GPU {gpu.index}", Status.OK, f"{detail}, {free}")
+
+
+def peer_findings(there: list[Gpu]) -> list[Finding]:
+    """Report whether all pairs of GPUs reach one another's memory, nothing for a single one."""
+    from cpufree.engines import core
+
+    if len(there) < 2:
+        return []
+    problem = core.peer_problem(tuple(gpu.index for gpu in there))
+    if problem:
+        return [Finding("peer access", Status.NOTE, f"{problem}; auto uses one GPU")]
+    return [Finding("peer access", Status.OK, f"between all pairs of {len(there)} GPUs")]
+
+
+def self_test(gpus: Sequence[int] = ()) -> str:
+    """Solve a small system on these GPUs, or the CPU, and check the answer; say what was seen."""
+    from cpufree.solvers.once import solve
+
+    n = 200
+    diagonals = [np.full(n - 1, -1.0), np.full(n, 2.0), np.full(n - 1, -1.0)]
+    matrix = scipy.sparse.diags(diagonals, [-1, 0, 1], format="csr")
+    solution = np.sin(np.arange(n, dtype=np.float64))
+    cpu: dict[str, Any] = {"engine": "cpu_threads", "pes": 2, "blocks": 1}
+    where = {"engine": "cuda_p2p", "pes": len(gpus), "gpus": list(gpus)} if gpus else cpu
+    result = solve(matrix, matrix @ solution, rtol=1e-12, **where)
+    error = float(np.abs(result.x - solution).max())
+    if not result.converged or error > 1e-8:
+        raise ArithmeticError(f"{result.reason.value}, error {error:.1e}")
+    place = f"{result.pes} PE{'' if result.pes == 1 else 's'}"
+    return f"works: {n} rows on {place}, {result.iterations} iterations, error {error:.0e}"
+
+
+def look_at_engines(
+    test: Callable[[], str] = self_test, gpu_test: Callable[[], str] | None = None
+) -> Section:
+    """Report the engines of this installation; each is tried on a small system."""
+    findings = [try_engine("cpu_threads", test)]
+    try:
+        findings.append(look_at_gpu_engine(gpu_test))
+    except UnsupportedError as error:
+        findings.append(Finding("cuda_p2p", Status.NOTE, f"not used: {error}"))
+    return Section("Engines", findings)
+
+
+def look_at_gpu_engine(test: Callable[[], str] | None = None) -> Finding:
+    """Report the engine for GPUs, tried on all of them, or on one where they do not combine."""
+    from cpufree.engines import core, gpus
+
+    there = gpus.find()
+    usable = gpus.usable(there)
+    if not usable:
+        return Finding("cuda_p2p", Status.NOTE, f"not used: {gpus.absence(there)}")
+    numbers = tuple(gpu.index for gpu in usable)
+    if core.peer_problem(numbers):
+        numbers = numbers[:1]
+    return try_engine("cuda_p2p", test or (lambda: self_test(numbers)))
+
+
+def try_engine(name: str, test: Callable[[], str]) -> Finding:
+    """Report what the test of an engine finds."""
+    try:
+        return Finding(name, Status.OK, test())
+    except UnsupportedError as error:
+        hint = "In the source tree, with a C++20 compiler: pip install ."
+        return Finding(name, Status.MISSING, str(error), hint)
+    except Exception as error:  # whatever it is, the doctor reports it
+        hint = "Run again with CPUFREE_LOG=debug, and report what it prints with this page."
+        return Finding(name, Status.FAILED, f"{type(error).__name__}: {error}", hint)
+
+
+def package_finding(name: str) -> Finding:
+    """Report the version of an installed package."""
+    try:
+        return Finding(name, Status.OK, importlib.metadata.version(name))
+    except importlib.metadata.PackageNotFoundError:
+        what = "." if name == "cpufree" else name
+        return Finding(name, Status.MISSING, "not installed", f"pip install {what}")
+
+
+def look_at_versions() -> Section:
+    """Report the versions of Python, of cpufree and of the packages it uses."""
+    python = f"{platform.python_version()} ({sys.executable})"
+    names = ("cpufree", *PACKAGES)
+    findings = [Finding("python", Status.OK, python), *map(package_finding, names)]
+    return Section("Versions", findings)
+
+
+def examine() -> list[Section]:
+    """Look at everything; return the report, section by section."""
+    return [look_at_machine(), look_at_gpus(), look_at_engines(), look_at_versions()]
+
+
+def healthy(sections: list[Section]) -> bool:
+    """Return whether nothing is missing or failed."""
+    bad = {Status.MISSING, Status.FAILED}
+    return not any(finding.status in bad for part in sections for finding in part.findings)
+
+
+def report(sections: list[Section]) -> RenderableType:
+    """Return the report as something Rich can print."""
+    marks = {Status.OK: "green", Status.NOTE: "dim", Status.MISSING: "red", Status.FAILED: "red"}
+    parts: list[RenderableType] = []
+    for section in sections:
+        table = Table.grid(padding=(0, 2))
+        for finding in section.findings:
+            state = Text(f"  {finding.status.value:7}", style=marks[finding.status])
+            table.add_row(state, Text(finding.name), Text(finding.detail))
+            if finding.hint:
+                table.add_row("", "", Text(f"→ {finding.hint}", style="yellow"))
+        parts += [Text(section.title, style="bold"), table]
+    return Group(*parts)
+
+
+def to_dict(sections: list[Section]) -> dict[str, list[dict[str, str]]]:
+    """Return the report as plain data, ready for JSON."""
+    return {
+        section.title.lower(): [
+            {
+                "name": finding.name,
+                "status": finding.status.value,
+                "detail": finding.detail,
+                "hint": finding.hint,
+            }
+            for finding in section.findings
+        ]
+        for section in sections
+    }

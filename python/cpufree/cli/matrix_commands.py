@@ -1,0 +1,268 @@
+"""The commands about matrices alone: `cpufree info`, `convert`, `generate`, `suite`."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+import typer
+from rich.console import Console, Group, RenderableType
+from rich.text import Text
+
+from cpufree import options
+from cpufree.cli import display
+from cpufree.cli.commands import (
+    MATRIX_SUFFIXES,
+    check_can_write,
+    check_different,
+    check_length,
+    check_not_read,
+    load_system,
+    pes_of,
+    read_partition,
+    stage,
+    write_json,
+)
+from cpufree.cli.option_types import Choice, as_option, choice
+from cpufree.errors import InvalidInputError, MatrixError
+from cpufree.text import counted
+
+if TYPE_CHECKING:
+    from cpufree.matrix.problem import CsrMatrix
+    from cpufree.partition.part_vector import PartitionLike
+
+INFO_EPILOG = """
+[bold]Examples[/bold]
+
+  cpufree info A.mtx --pes 8
+
+  cpufree info A.mtx --pes 8 --save-partition A.part.8
+"""
+
+
+def info(
+    matrix: Annotated[str, typer.Argument(metavar="A", help="The matrix, as for solve.")],
+    pes: Annotated[
+        int | None,
+        typer.Option(
+            min=1, max=1024, metavar="N", help="PEs to partition for. Default: 1, or as in a file."
+        ),
+    ] = None,
+    partition: Annotated[
+        str,
+        typer.Option(metavar="HOW", help="auto, metis, contiguous, or a file of part numbers."),
+    ] = "auto",
+    save: Annotated[
+        str | None,
+        typer.Option(
+            "--save-partition",
+            metavar="FILE",
+            help="Save the part number of each row for solve --partition: .npy, or text.",
+        ),
+    ] = None,
+    json_: Annotated[
+        str | None, typer.Option("--json", metavar="FILE", help="Facts as JSON; - is stdout.")
+    ] = None,
+) -> None:
+    """Show what a matrix is like, whether solve accepts it, and how it partitions."""
+    from cpufree.matrix.info import matrix_info
+    from cpufree.matrix.validate import check_spd_input
+    from cpufree.partition.files import save_partition
+    from cpufree.partition.methods import partition as share_out
+
+    check_can_write(json_)
+    check_can_write(save)
+    check_different(json_, save)
+    check_not_read((json_, save), (matrix, partition))
+    given = read_partition(partition, pes)
+    notes = Console(stderr=True, highlight=False)
+    paper = display.report_console(stderr=json_ == "-")
+    system = load_system(matrix, notes)
+    check_length(given, system, partition)
+    facts = matrix_info(system)
+    try:
+        check_spd_input(system)
+        problem = None
+    except MatrixError as error:
+        problem = str(error)
+    paper.print(display.info_report(matrix, facts, problem))
+    content = {"problem": matrix, **facts, "rejected": problem}
+    pes = pes or pes_of(given)
+    if pes > 1 or save:
+        parts = share_out(system, pes, given)
+        paper.print(display.partition_report(parts.report, parts.method, parts.why))
+        content["partition"] = {"method": parts.method, **dataclasses.asdict(parts.report)}
+        if save:
+            save_partition(save, parts.part)
+            paper.print(Text(f"  partition in {save}"))
+    if json_:
+        write_json(json_, content)
+
+
+CONVERT_EPILOG = """
+[bold]Examples[/bold]
+
+  cpufree convert A.mtx.gz --out A.cpufree
+
+  cpufree convert A.mtx --parts 8 --out A8.cpufree
+
+  cpufree run -n 8 solve A8.cpufree --input rows --rhs b.npy --out x.npy
+"""
+
+
+if TYPE_CHECKING:
+    Reorder: TypeAlias = Choice
+else:
+    Reorder = choice(options.REORDER)
+
+
+def convert(
+    matrix: Annotated[str, typer.Argument(metavar="A", help="The matrix, as for solve.")],
+    out: Annotated[
+        str, typer.Option(metavar="FILE", help="What to write: .mtx, .mtx.gz, .npz or .cpufree.")
+    ],
+    parts: Annotated[int | None, as_option(options.PARTS)] = options.PARTS.preset,
+    partition: Annotated[str, as_option(options.PARTS_PARTITION)] = options.PARTS_PARTITION.preset,
+    reorder: Annotated[Reorder, as_option(options.REORDER)] = options.REORDER.preset,
+    check: Annotated[bool, as_option(options.PARTS_CHECK)] = options.PARTS_CHECK.preset,
+) -> None:
+    """Write a matrix in another format, or with the rows of each part together."""
+    from cpufree.matrix.save import save_matrix
+    from cpufree.matrix.validate import check_spd_input
+
+    check_can_write(out, MATRIX_SUFFIXES)
+    check_not_read((out,), (matrix, partition))
+    given = read_partition(partition, parts)
+    if parts is None and not isinstance(given, str):
+        parts = pes_of(given)
+    if parts is None and (partition, reorder.value) != ("auto", "auto"):
+        raise typer.BadParameter("give the number of parts, too", param_hint="--parts")
+    if parts is not None and not out.endswith(".cpufree"):
+        raise InvalidInputError(f"cannot write parts to '{out}': .cpufree files alone have them")
+    notes = Console(stderr=True, highlight=False)
+    paper = display.report_console()
+    system = load_system(matrix, notes)
+    check_length(given, system, partition)
+    if parts is None:
+        save_matrix(out, system)
+    else:
+        if check:  # ranks that find something wrong cannot name rows as they are numbered in A
+            check_spd_input(system)
+        paper.print(
+            stage(
+                notes,
+                "partitioning",
+                lambda: _write_parts(out, system, parts, given, reorder.value),
+                lambda _: counted(parts, "part"),
+            )
+        )
+    size = f"{display.number(system.shape[0])} rows, {display.number(system.nnz)} nonzeros"
+    paper.print(Text(f"{out}: {size}" + (f", {counted(parts, 'part')}" if parts else "")))
+
+
+def _write_parts(
+    out: str, system: CsrMatrix, parts: int, how: PartitionLike, reorder: str
+) -> RenderableType:
+    """Write a matrix with the rows of each part together; return what there is to tell."""
+    from cpufree.matrix.cache import write_cache
+    from cpufree.matrix.row_permutation import RowPermutation
+    from cpufree.partition.methods import choose_order
+    from cpufree.partition.methods import partition as share_out
+
+    found = share_out(system, parts, how)
+    ordering = choose_order(system, found.part, reorder)
+    write_cache(out, system, RowPermutation.of(found.part, parts, ordering.order))
+    table = display.partition_report(found.report, found.method, found.why)
+    return Group(table, Text(f"  {ordering.why}"))
+
+
+GENERATE_EPILOG = """
+[bold]Examples[/bold]
+
+  cpufree generate --list
+
+  cpufree generate flange_hex --describe
+
+  cpufree generate "poisson3d?nx=100,ny=100,nz=100" --out A.npz
+"""
+
+
+def generate(
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME[?key=value,...]", help="The generator.")
+    ] = None,
+    out: Annotated[
+        str | None, typer.Option(metavar="FILE", help=".mtx, .mtx.gz, .npz or .cpufree.")
+    ] = None,
+    list_: Annotated[bool, typer.Option("--list", help="List the generators.")] = False,
+    describe: Annotated[
+        bool, typer.Option("--describe", help="Show what a generator makes, and its parameters.")
+    ] = False,
+) -> None:
+    """Make a test matrix and save it."""
+    from cpufree.generate import describe as description
+    from cpufree.generate import names
+    from cpufree.matrix.save import save_matrix
+
+    paper = display.report_console()
+    if list_:
+        # A description is the parameters, an empty line, and what the matrix is.
+        rows = [(key, description(key).split("\n\n")[1].splitlines()[0]) for key in names()]
+        paper.print(display.columns(("name", "what it is"), rows, "Generators"))
+        return
+    if name is None:
+        raise typer.BadParameter("give a NAME, or --list to see them", param_hint="NAME")
+    name = name.removeprefix("gen:")
+    if describe:
+        paper.print(Text(description(name.partition("?")[0]).strip()))
+        return
+    if out is None:
+        raise typer.BadParameter("give the file to write", param_hint="--out")
+    check_can_write(out, MATRIX_SUFFIXES)
+    system = load_system(f"gen:{name}", Console(stderr=True, highlight=False))
+    save_matrix(out, system)
+    size = f"{display.number(system.shape[0])} rows, {display.number(system.nnz)} nonzeros"
+    paper.print(Text(f"{out}: {size}"))
+
+
+SUITE_EPILOG = "[bold]Example[/bold]\n\n  cpufree suite paper18-small --out matrices"
+
+
+def suite(
+    name: Annotated[str, typer.Argument(help="Name of the suite.")] = "paper18-small",
+    out: Annotated[
+        str | None, typer.Option(metavar="DIR", help="Make the matrices there, as .npz files.")
+    ] = None,
+    only: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Only entries whose name contains TEXT.")
+    ] = None,
+) -> None:
+    """List a named suite of test matrices, or make its matrices."""
+    from cpufree.generate import format_spec
+    from cpufree.generate import generate as make
+    from cpufree.generate import suite as find_suite
+    from cpufree.matrix.save import save_matrix
+
+    paper = display.report_console()
+    entries = [entry for entry in find_suite(name) if (only or "") in entry.name]
+    rows = [
+        (
+            e.name,
+            display.number(e.rows),
+            display.number(e.nnz),
+            e.imitates,
+            format_spec(e.generator, e.params),
+        )
+        for e in entries
+    ]
+    heads = ("name", "rows", "nonzeros", "imitates", "generator")
+    paper.print(display.columns(heads, rows, f"Suite {name}"))
+    if out is None:
+        return
+    Path(out).mkdir(parents=True, exist_ok=True)
+    for entry in entries:
+        file = Path(out) / f"{entry.name}.npz"
+        if not file.exists():
+            save_matrix(file, make(entry.generator, **entry.params))
+        paper.print(Text(str(file)))

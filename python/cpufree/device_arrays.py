@@ -1,0 +1,69 @@
+"""Arrays of CuPy and PyTorch on a GPU: copies on the host, and back beside them.
+
+Neither library is imported: an array of either proves that it is loaded.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cpufree.errors import InvalidInputError
+
+LIBRARIES = ("cupy", "torch")
+
+
+def copy_to_host(v: Any, name: str) -> npt.NDArray[Any]:
+    """Return the values of an array on a GPU, once what its library computes has ended.
+
+    Raises:
+        InvalidInputError: of no library that is known, or sparse.
+    """
+    home = library_of(v)
+    if home not in LIBRARIES:
+        kind = f"{type(v).__module__}.{type(v).__qualname__}"
+        raise InvalidInputError(
+            f"{name} lies on a GPU as {kind}: arrays of CuPy and PyTorch are taken from there. "
+            f"cupy.asarray({name}) and torch.as_tensor({name}, device='cuda') make one, without a "
+            "copy where they can"
+        )
+    if home == "cupy":
+        return np.asarray(v.get())
+    if "sparse" in str(getattr(v, "layout", "")):
+        raise InvalidInputError(f"{name} is sparse: pass {name}.to_dense()")
+    return np.asarray(v.detach().cpu().numpy())
+
+
+def copy_beside(like: Any, values: npt.NDArray[Any]) -> Any:
+    """Return values as an array of the library of `like`, on its GPU."""
+    home = library_of(like)
+    library = sys.modules[home]
+    if home == "torch":
+        return library.from_numpy(values).to(like.device)
+    with like.device:
+        return library.asarray(values)
+
+
+# The numbers that DLPack gives to memory of NVIDIA GPUs: kDLCUDA and kDLCUDAManaged.
+_DLPACK_CUDA = (2, 13)
+
+
+def library_of(v: Any) -> str:
+    """Return which library of arrays on GPUs v is of, "cupy", "cupyx" or "torch", else ""."""
+    homes = (kind.__module__.partition(".")[0] for kind in type(v).__mro__)
+    return next((home for home in homes if home in ("cupy", "cupyx", "torch")), "")
+
+
+def cuda_device(v: Any) -> int | None:
+    """Return the number of the GPU on which an array lies: None on the host, -1 if not known."""
+    if isinstance(v, np.ndarray):
+        return None
+    # DLPack first: PyTorch's other interface raises for tensors that require a gradient.
+    where = getattr(v, "__dlpack_device__", None)
+    if where is not None:
+        kind, number = where()
+        return int(number) if int(kind) in _DLPACK_CUDA else None
+    return -1 if hasattr(type(v), "__cuda_array_interface__") else None

@@ -1,0 +1,152 @@
+"""What a user may choose, and what is chosen where the user says "auto"."""
+
+from __future__ import annotations
+
+import math
+import operator
+import os
+from collections.abc import Collection
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cpufree import options
+from cpufree.errors import InvalidInputError
+from cpufree.options import Option
+
+METHODS = {
+    "prcg": "one reduction per iteration with the accuracy of classic CG",
+    "cg": "classic CG, two reductions per iteration",
+    "pipecg": "one reduction per iteration, overlapped with the product by A",
+}
+# Below this many nonzeros, threads cost more in waiting for one another than they save in work.
+SMALL_NNZ = 50_000
+# Seconds that a block may wait for another one before the solve is given up with a diagnosis. Long
+# enough for an overloaded machine; an undisturbed wait takes microseconds.
+WAIT_LIMIT = float(options.WAIT_LIMIT.preset)
+
+
+def choose_pes(asked: int | str, preset: int | None) -> tuple[int, str]:
+    """Return the number of PEs and why."""
+    if asked != "auto":
+        return count("pes", asked), "asked for"
+    if preset is not None:
+        return count("pes", preset), "asked for by CPUFREE_PES"
+    return 1, "threads of one PE share memory"
+
+
+def choose_blocks(
+    asked: int | str, preset: int | None, pes: int, nnz: int, cores: int | None = None
+) -> tuple[int, str]:
+    """Return the number of blocks (threads) for each PE and why; cores: default, this process's."""
+    if asked != "auto":
+        return count("blocks", asked), "asked for"
+    if preset is not None:
+        return count("blocks", preset), "asked for by CPUFREE_BLOCKS"
+    if nnz < SMALL_NNZ:
+        return 1, f"with {nnz} nonzeros more threads would not pay"
+    cores = available_cores() if cores is None else cores
+    return share_of_cores(pes, cores), f"{cores} cores are available"
+
+
+def share_of_cores(pes: int, cores: int | None = None) -> int:
+    """Return the blocks (threads) of each of so many PEs; cores: default, this process's."""
+    there = available_cores() if cores is None else cores
+    return min(options.MOST_PES, max(1, there // pes))
+
+
+def choose_method(asked: str) -> tuple[str, str]:
+    """Return the method and why."""
+    one_of("method", asked, options.METHOD.choices)
+    method = "prcg" if asked == "auto" else asked
+    return method, METHODS[method] if asked == "auto" else "asked for"
+
+
+def available_cores() -> int:
+    """Return the number of cores that this process may use."""
+    return len(cores_here())
+
+
+def cores_here() -> list[int]:
+    """Return the cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return sorted(os.sched_getaffinity(0))
+    return list(range(os.cpu_count() or 1))
+
+
+def valid(option: Option, value: Any) -> Any:
+    """Return a value that an option takes; else InvalidInputError.
+
+    A number becomes a float, a count an int; None stays where that is the default.
+    """
+    if value is None and option.default is None:
+        return None
+    if option.kind == "choice":
+        return one_of(option.called, value, option.choices)
+    if option.kind == "number":
+        return real(option.called, value)
+    if option.takes_auto and value == "auto":
+        return value
+    what = "'auto' or a whole number from 1" if option.takes_auto else ""
+    most = None if option.most is None or option.takes_auto else int(option.most)
+    return integer(option.called, value, int(option.least or 0), what, most)
+
+
+def one_of(name: str, value: Any, valid: Collection[str]) -> str:
+    """Return value if it is among the valid ones; else InvalidInputError lists them."""
+    if not isinstance(value, str) or value not in valid:
+        raise InvalidInputError(f"unknown {name} {value!r}: choose one of {', '.join(valid)}")
+    return value
+
+
+def count(name: str, value: Any) -> int:
+    """Return a number of PEs or blocks."""
+    number = integer(name, value, 1, "'auto' or a whole number from 1")
+    if number > options.MOST_PES:
+        raise InvalidInputError(f"{name} is {number}: at most {options.MOST_PES} are possible")
+    return number
+
+
+def integer(name: str, value: Any, least: int = 0, what: str = "", most: int | None = None) -> int:
+    """Return value as an int ≥ least, ≤ most; else InvalidInputError."""
+    what = what or f"a whole number from {least}" + ("" if most is None else f" to {most}")
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = None
+    if number is None or isinstance(value, bool) or not least <= number <= (most or 2**63 - 1):
+        raise InvalidInputError(f"{name} is {value!r}: give {what}")
+    return number
+
+
+def real(name: str, value: Any) -> float:
+    """Return value as a finite float ≥ 0; else InvalidInputError."""
+    try:
+        number = math.nan if isinstance(value, (str, bytes)) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not (math.isfinite(number) and number >= 0.0):
+        raise InvalidInputError(f"{name} is {value!r}: give a finite number, 0 or more")
+    return number
+
+
+def floating(dtype: npt.DTypeLike) -> np.dtype[Any]:
+    """Return a type of values, float32 or float64; else InvalidInputError."""
+    try:
+        kind = np.dtype(dtype)
+    except TypeError:
+        raise InvalidInputError(f"dtype is {dtype!r}: choose float32 or float64") from None
+    if kind not in (np.float32, np.float64):
+        raise InvalidInputError(f"dtype is {kind}: choose float32 or float64")
+    return kind
+
+
+def seconds(name: str, value: Any, default: float) -> float:
+    """Return a time limit in seconds, above 0; the default where value is None."""
+    if value is None:
+        return default
+    limit = real(name, value)
+    if limit == 0.0:
+        raise InvalidInputError(f"{name} is 0: give seconds above 0, or leave it out")
+    return limit

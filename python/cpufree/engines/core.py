@@ -1,0 +1,117 @@
+"""What is asked of the compiled core."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from cpufree.extension import load_core
+
+if TYPE_CHECKING:
+    from cpufree._core import GpuInfo, SlabPlan, System
+    from cpufree.matrix.problem import CsrMatrix
+
+
+def load() -> ModuleType:
+    """Return the extension; UnsupportedError where it does not load."""
+    return load_core()
+
+
+def make_system(
+    *arrays: Any,
+    pes: int,
+    blocks: int,
+    engine: str,
+    gpus: tuple[int, ...],
+    tuning: dict[str, Any] | None = None,
+    team: Any = None,
+) -> System:
+    """Return a System: arrays are indptr, indices, data, part and order.
+
+    With a team, every member makes its part of one System together with the others.
+    """
+    where = (pes, blocks, engine, list(gpus))
+    more = (tuning or {}, team) if tuning or team is not None else ()
+    system: System = load().System(*arrays, *where, *more)
+    return system
+
+
+def plan_slab(*arguments: Any) -> SlabPlan:
+    """Return the share of this rank in a system whose rows all ranks give together.
+
+    Arguments are the number of its first row, the rows of all ranks, indptr, indices and data, the
+    tolerance for asymmetry (below 0: entries are not checked), and the team.
+    """
+    plan: SlabPlan = load().SlabPlan(*arguments)
+    return plan
+
+
+def update_system(system: System, matrix: CsrMatrix) -> bool:
+    """Have a System take the values of a matrix with its pattern; False: they do not fit."""
+    return bool(system.update(matrix.indptr, matrix.indices, matrix.data))
+
+
+def solve(system: System, b: Any, x0: Any, out: Any, options: Any, progress: Any) -> Any:
+    """Solve with a System; return its outcome."""
+    return system.solve(b, x0, out, options, progress)
+
+
+def cuda_built() -> bool:
+    """Return whether the extension was compiled with CUDA."""
+    return bool(load().cuda_built())
+
+
+def made_with() -> dict[str, str]:
+    """Return the versions of compiler and CUDA runtime of the extension, as far as they are known.
+
+    An extension that was built from older sources does not tell.
+    """
+    core = load()
+    runtime = core.cuda_runtime() if hasattr(core, "cuda_runtime") else ""
+    found = {"core_compiler": getattr(core, "compiler", ""), "cuda_runtime": runtime}
+    return {name: version for name, version in found.items() if version}
+
+
+def gpus() -> list[GpuInfo]:
+    """Return the GPUs that the driver lists, none where there is no driver or no CUDA."""
+    found: list[GpuInfo] = load().gpus()
+    return found
+
+
+def gpu_note() -> str:
+    """Return why there are no GPUs, "" where there are some."""
+    return str(load().gpu_note())
+
+
+def gpu_free_bytes(number: int) -> int:
+    """Return the memory of a GPU that is free now; CUDA is started on it for that."""
+    return int(load().gpu_free_bytes(number))
+
+
+def brick_seconds(
+    shape: Sequence[int],
+    periodic: Sequence[bool],
+    single: bool,
+    source: bool,
+    pes: int,
+    blocks: int,
+) -> float:
+    """Return the predicted seconds of an iteration in registers; 0: they do not hold the grid."""
+    found = load().brick_seconds(list(shape), list(periodic), single, source, pes, blocks)
+    return float(found)
+
+
+def start_nvshmem(team: Any, library: str, gpu: int, room: int) -> None:
+    """Start NVSHMEM in a thread of its own, with bytes of room, unless it runs."""
+    load().start_nvshmem(team, library, gpu, room)
+
+
+def await_nvshmem() -> None:
+    """Return once NVSHMEM has started, if it was; raise what that raised."""
+    load().await_nvshmem()
+
+
+def peer_problem(numbers: tuple[int, ...]) -> str:
+    """Return which two GPUs do not reach one another's memory, "" where all do."""
+    return str(load().peer_problem(list(numbers))) if len(numbers) > 1 else ""

@@ -1,0 +1,205 @@
+"""The GPUs of this machine: which there are, which can be used, which are asked for."""
+
+from __future__ import annotations
+
+import operator
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cpufree.engines import core
+from cpufree.env import gpu_numbers
+from cpufree.errors import EngineError, InvalidInputError, UnsupportedError
+
+# The kernels use instructions that came with compute capability 9.0 (Hopper).
+LEAST_CAPABILITY = (9, 0)
+INSTEAD = "leave the engine to 'auto', or choose 'cpu_threads'"
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """A GPU; `index` is CUDA's number, which counts what CUDA_VISIBLE_DEVICES leaves."""
+
+    index: int
+    name: str
+    memory_bytes: int
+    compute_capability: tuple[int, int]
+    uuid: str = ""
+    """The driver's name for it, which no other GPU of any machine has."""
+
+    @property
+    def usable(self) -> bool:
+        """Whether the engine cuda_p2p runs on it."""
+        return self.compute_capability >= LEAST_CAPABILITY
+
+    def free_bytes(self) -> int:
+        """Return the memory that is free now; CUDA is started on the GPU for that.
+
+        Raises EngineError where the GPU lets nobody in.
+        """
+        return core.gpu_free_bytes(self.index)
+
+    def room(self) -> int:
+        """Return the memory that is free now, 0 where the GPU lets nobody in."""
+        try:
+            return self.free_bytes()
+        except EngineError:  # full, or another program's alone
+            return 0
+
+    @property
+    def capability(self) -> str:
+        """The compute capability as text, such as 9.0."""
+        return ".".join(map(str, self.compute_capability))
+
+
+def find() -> list[Gpu]:
+    """Return all GPUs that the driver shows, by number."""
+    found = [
+        Gpu(
+            index=int(gpu["index"]),
+            name=str(gpu["name"]),
+            memory_bytes=int(gpu["memory_bytes"]),
+            compute_capability=(
+                int(gpu["compute_capability"][0]),
+                int(gpu["compute_capability"][1]),
+            ),
+            uuid=str(gpu.get("uuid", "")),
+        )
+        for gpu in core.gpus()
+    ]
+    return sorted(found, key=lambda gpu: gpu.index)
+
+
+def usable(there: Iterable[Gpu]) -> list[Gpu]:
+    """Return those of the GPUs that the engine runs on."""
+    return [gpu for gpu in there if gpu.usable]
+
+
+def absence(there: Sequence[Gpu]) -> str:
+    """Return in a few words why no GPU can be used, "" where one can."""
+    if usable(there):
+        return ""
+    if there:
+        least = ".".join(map(str, LEAST_CAPABILITY))
+        listed = ", ".join(f"GPU {gpu.index} ({gpu.name}) has {gpu.capability}" for gpu in there)
+        return f"compute capability {least} or higher is needed, and {listed}"
+    if not core.cuda_built():
+        return "this build has no CUDA"
+    return core.gpu_note().rstrip(".") or "CUDA lists no GPU"
+
+
+def remedy(there: Sequence[Gpu]) -> str:
+    """Return what to do where no GPU can be used, "" where nothing helps."""
+    if there:
+        return ""
+    if core.cuda_built():
+        return "nvidia-smi shows what the driver sees, cpufree doctor what cpufree sees"
+    return (
+        "with nvcc on the path, rebuild in the source tree: "
+        "pip install . -C cmake.define.CPUFREE_CUDA=ON"
+    )
+
+
+def require_usable(engine: str = "cuda_p2p") -> list[Gpu]:
+    """Return the GPUs that an engine runs on; UnsupportedError where there is none."""
+    there = find()
+    problem = absence(there)
+    if problem:
+        ways_out = "; or ".join(filter(None, [remedy(there), INSTEAD]))
+        raise UnsupportedError(f"engine '{engine}' cannot be used here: {problem}; {ways_out}")
+    return usable(there)
+
+
+def parse(value: Any) -> str | tuple[int, ...]:
+    """Return what a user gives as gpus: "auto", "all", or device numbers.
+
+    Raises:
+        InvalidInputError: neither of these, a number alone, an empty list, or a repeated number.
+    """
+    if isinstance(value, str):
+        try:
+            wanted = gpu_numbers(value)
+        except ValueError as error:
+            raise _refuse(value, str(error)) from None
+        return wanted if isinstance(wanted, str) else unrepeated(wanted, "gpus")
+    if isinstance(value, Iterable):
+        listed = list(value)
+        if not listed:
+            raise _refuse(value, "no device is named")
+        return unrepeated(tuple(_device_number(number, value) for number in listed), "gpus")
+    if hasattr(value, "__index__") and not isinstance(value, bool):
+        number = operator.index(value)
+        raise InvalidInputError(
+            f"gpus is {number}, which is ambiguous: pes={number} asks for {number} GPUs, "
+            f"gpus=[{number}] for device {number}"
+        )
+    raise _refuse(value, "that is no list")
+
+
+def _device_number(number: Any, listed: Any) -> int:
+    try:
+        device = operator.index(number)
+    except TypeError:
+        raise _refuse(listed, f"{number!r} is no device number") from None
+    if isinstance(number, bool) or device < 0:
+        raise _refuse(listed, f"{number!r} is no device number")
+    return device
+
+
+def unrepeated(numbers: tuple[int, ...], name: str) -> tuple[int, ...]:
+    """Return the numbers; InvalidInputError where one is there twice."""
+    for number, times in Counter(numbers).items():
+        if times > 1:
+            raise InvalidInputError(
+                f"{name} names device {number} {times} times: a GPU holds one PE, name each once"
+            )
+    return numbers
+
+
+def select(numbers: Iterable[int], there: Sequence[Gpu], name: str) -> list[Gpu]:
+    """Return the GPUs with these numbers.
+
+    Raises:
+        InvalidInputError: there is none of that number. UnsupportedError: it cannot be used.
+    """
+    known = {gpu.index: gpu for gpu in there}
+    chosen = []
+    for number in numbers:
+        if number not in known:
+            raise InvalidInputError(
+                f"{name} names device {number}, but this machine shows CUDA {spell(list(known))}. "
+                "Numbers count what CUDA_VISIBLE_DEVICES leaves"
+            )
+        gpu = known[number]
+        if not gpu.usable:
+            raise UnsupportedError(f"engine 'cuda_p2p' cannot use GPU {number}: {absence([gpu])}")
+        chosen.append(gpu)
+    return chosen
+
+
+def spell(numbers: Sequence[int]) -> str:
+    """Return device numbers in words: "GPU 3", "GPUs 0-2, 5", "no GPU"."""
+    if not numbers:
+        return "no GPU"
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    parts = [f"{run[0]}" if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs]
+    return f"GPU{'' if len(numbers) == 1 else 's'} {', '.join(parts)}"
+
+
+def models(chosen: Iterable[Gpu]) -> str:
+    """Return how many there are of each model: "4 × NVIDIA H200"."""
+    counts = Counter(gpu.name for gpu in chosen)
+    return ", ".join(f"{count} × {name}" for name, count in counts.items())
+
+
+def _refuse(value: Any, why: str) -> InvalidInputError:
+    return InvalidInputError(
+        f"gpus is {value!r}: {why}. Give 'auto', 'all', device numbers such as [0, 2], or a text "
+        "such as '0,2-5'"
+    )

@@ -1,0 +1,153 @@
+"""Systems of several processes: where they are solved, and that all ranks are given the same."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from cpufree import distributed, options
+from cpufree.distributed import Team
+from cpufree.engines import choices, gpus, nvshmem
+from cpufree.engines.digests import digest
+from cpufree.engines.gpu_choice import Size
+from cpufree.engines.gpus import Gpu
+from cpufree.engines.placement import Asked, Placement, in_nodes
+from cpufree.engines.watch import Watch
+from cpufree.env import Env
+from cpufree.errors import InvalidInputError, RankFailedError, UnsupportedError
+from cpufree.text import counted
+
+
+def team_for(engine: str, asked: Asked) -> Team | None:
+    """Return the team of an engine, None for engines of one process; this process joins it.
+
+    Raises:
+        InvalidInputError: a number of PEs is asked for that is not that of the processes.
+        UnsupportedError: this process was started alone.
+    """
+    if engine not in options.DISTRIBUTED:
+        return None
+    if engine == "nvshmem" and distributed.current() is None:
+        nvshmem.look_ahead()
+    team = distributed.join()
+    with team.working():
+        if asked.pes not in ("auto", team.size):
+            raise InvalidInputError(
+                f"pes is {asked.pes}, but there are {team.size} processes, and engine '{engine}' "
+                "has one PE in each: leave pes out"
+            )
+    return team
+
+
+def place(team: Team, asked: Asked, env: Env, size: Size) -> Placement:
+    """Return where this rank's part goes; all ranks call it together."""
+    engine = env.engine if asked.engine == "auto" else asked.engine
+    each = f"{counted(team.size, 'PE')}, one in each process"
+    team.agree("size of nodes", {"CPUFREE_NODE_SIZE": env.node_size})
+    tuning, why_nodes = in_nodes(env, team.size)
+    if engine == "cpu_processes":
+        cores = cores_of(team)
+        blocks, why = choices.choose_blocks(asked.blocks, env.blocks, team.size, size.nnz, cores)
+        team.agree("number of blocks", {"number of blocks": blocks})
+        reasons = [f"cpu_processes: {each}", *why_nodes]
+        return Placement(
+            engine, team.size, blocks, reasons, why, team=team, cores=cores, tuning=tuning
+        )
+    own, gpus_of_all = choose_gpu(team, asked, env)
+    library = nvshmem.prepare(team)
+    blocks, why = 0, "as many as run at once"
+    if asked.blocks != "auto" or env.blocks is not None:
+        blocks, why = choices.choose_blocks(asked.blocks, env.blocks, 1, size.nnz)
+    team.agree("number of blocks", {"number of blocks": blocks})
+    reasons = [f"nvshmem: {each}", *why_nodes]
+    tuning |= {"nvshmem_library": library, "nvshmem_kernels": nvshmem.find_kernels()}
+    tuning["several_machines"] = team.size_here < team.size
+    return Placement(
+        engine, team.size, blocks, reasons, why, gpus_of_all,
+        team=team, own_gpu=own, tuning=tuning,
+    )  # fmt: skip
+
+
+def cores_of(team: Team) -> int:
+    """Return how many cores the ranks, which must be on one machine, have together.
+
+    All ranks call it together: a launcher may have bound each process to cores of its own.
+    """
+    require_one_machine(team)
+    found = team.tell_all("cores", {"cores": choices.cores_here()})
+    return len({core for facts in found for core in facts["cores"]})
+
+
+def require_one_machine(team: Team) -> None:
+    """Raise UnsupportedError where the ranks are on several machines."""
+    here = team.ranks_here()
+    elsewhere = [rank for rank in range(team.size) if rank not in here]
+    if elsewhere:
+        hosts = [team.members[rank]["host"] for rank in (here[0], elsewhere[0])]
+        raise UnsupportedError(
+            f"engine 'cpu_processes' works on one machine, but rank {here[0]} is on {hosts[0]}, "
+            f"and rank {elsewhere[0]} on {hosts[1]}: use engine 'nvshmem' there"
+        )
+
+
+def choose_gpu(team: Team, asked: Asked, env: Env) -> tuple[Gpu, list[Gpu]]:
+    """Return the GPU of this rank, which no other rank has, and those of all, by rank.
+
+    All ranks call it together.
+    """
+    there = gpus.require_usable("nvshmem")
+    wanted = asked.devices if asked.devices != "auto" else env.gpus
+    pool = there if isinstance(wanted, str) else gpus.select(wanted, there, "gpus")
+    # A launcher that gives each process GPUs of its own leaves only those to be seen. Where all see
+    # the same ones, and there are too few, two ranks take the same, which is reported below.
+    mine = pool[team.local_rank % len(pool)]
+    found = team.tell_all("GPUs", dataclasses.asdict(mine))
+    everybody = [
+        Gpu(**{**facts, "compute_capability": tuple(facts["compute_capability"])})
+        for facts in found
+    ]
+    seen: dict[str, int] = {}
+    for rank, gpu in enumerate(everybody):
+        first = seen.setdefault(gpu.uuid, rank)
+        if first != rank:
+            raise RankFailedError(
+                f"rank {rank} has the same GPU as rank {first} ({gpu.name}, {gpu.uuid[:8]} on "
+                f"{team.members[rank]['host']}): each rank needs one of its own; start as many "
+                "ranks on a machine as it has GPUs",
+                rank,
+            )
+    return mine, everybody
+
+
+def solve(
+    team: Team,
+    vectors: Sequence[Any],
+    options: Mapping[str, Any],
+    watch: Watch,
+    call: Callable[[Callable[[int, float], bool]], Any],
+    own: bool,
+) -> Any:
+    """Return what `call` returns for a function that follows the solve.
+
+    Args:
+        vectors: right-hand side, and first guess or None; `own`: this rank's parts of them.
+    """
+    with team.working():
+        facts = {f"option {name}": value for name, value in options.items()}
+        if own:
+            facts["first guess"] = "none" if vectors[1] is None else "given"
+        else:
+            facts |= {"right-hand side": digest(vectors[0]), "first guess": digest(vectors[1])}
+        team.agree("options of a solve", facts)
+        return call(following(team, watch))
+
+
+def following(team: Team, watch: Watch) -> Callable[[int, float], bool]:
+    """Return a function that follows kernels, and the team."""
+
+    def follow(iteration: int, residual: float) -> bool:
+        team.check()  # another rank has failed: the kernels are made to leave
+        return watch(iteration, residual)
+
+    return follow

@@ -1,0 +1,1 @@
+"""File formats: Matrix Market and vectors."""

@@ -1,0 +1,104 @@
+"""Files to read: that they are there, what their suffix says, and errors that name them."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import os
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from cpufree.errors import CpufreeError, FileFormatError, OutOfMemoryError
+
+PathLike = str | os.PathLike[str]
+
+_ADVICE = {
+    ".mat": "read it with scipy.io.loadmat and pass the matrix",
+    ".rb": "read it with scipy.io.hb_read and pass the matrix",
+    ".rsa": "read it with scipy.io.hb_read and pass the matrix",
+    ".hb": "read it with scipy.io.hb_read and pass the matrix",
+    ".tar.gz": "unpack the archive and name the .mtx file in it",
+    ".tgz": "unpack the archive and name the .mtx file in it",
+    ".zip": "unpack the archive and name the .mtx file in it",
+}
+
+
+def suffix_of(path: PathLike, known: tuple[str, ...]) -> str:
+    """Return the one of `known` that the name ends in, in whatever case."""
+    name = os.fsdecode(path).lower()
+    # The longest first: .mtx.gz before .gz.
+    for suffix in sorted(known, key=len, reverse=True):
+        if name.endswith(suffix):
+            return suffix
+    advice = next((text for end, text in _ADVICE.items() if name.endswith(end)), None)
+    raise FileFormatError(
+        f"{path}: unknown suffix; known are {', '.join(known)}" + (f"; {advice}" if advice else ""),
+        path,
+    )
+
+
+def check_file(
+    path: PathLike, suffixes: tuple[str, ...], hint: Callable[[str], str] = lambda name: ""
+) -> tuple[Path, str]:
+    """Return the path and its suffix, once it is a file that can be read.
+
+    `hint` returns advice for the name of a file that is missing.
+    """
+    file = regular_file(path, hint)
+    return file, suffix_of(path, suffixes)
+
+
+def regular_file(path: PathLike, hint: Callable[[str], str] = lambda name: "") -> Path:
+    """Return the path, once it is a file that is not empty, whatever its suffix."""
+    if not os.fspath(path):
+        raise FileFormatError("the name of a file to read is empty", path)
+    file = Path(os.fsdecode(path)).expanduser()
+    try:
+        status = file.stat()
+    except (OSError, ValueError) as error:
+        alike = [end for end in (".gz", ".bz2") if os.path.exists(f"{file}{end}")]
+        advice = f"; there is {file.name}{alike[0]}" if alike else hint(os.fsdecode(path))
+        why = "no such file" if isinstance(error, FileNotFoundError) else str(error)
+        raise FileFormatError(f"{path}: {why}{advice}", path) from None
+    if stat.S_ISDIR(status.st_mode):
+        raise FileFormatError(f"{path}: is a directory; name a file in it", path)
+    if not stat.S_ISREG(status.st_mode):
+        raise FileFormatError(
+            f"{path}: is not a regular file (a pipe or device cannot be read "
+            "twice); save it as a file first",
+            path,
+        )
+    if status.st_size == 0:
+        raise FileFormatError(f"{path}: the file is empty", path)
+    return file
+
+
+@contextlib.contextmanager
+def reading(path: Path, suffix: str) -> Iterator[None]:
+    """Turn whatever a reader raises on a bad file into a CpufreeError with the path."""
+    try:
+        yield
+    except CpufreeError:
+        raise
+    except MemoryError as error:
+        raise OutOfMemoryError(f"{path}: not enough memory: {error}") from error
+    except OSError as error:
+        why = error.strerror or f"damaged: {error}"
+        raise FileFormatError(f"{path}: cannot be read: {why}", path) from error
+    except EOFError as error:
+        raise FileFormatError(f"{path}: truncated: {error}", path) from error
+    except Exception as error:  # the readers promise no particular set
+        what = f"{type(error).__name__}: {error}" if isinstance(error, KeyError) else str(error)
+        raise FileFormatError(
+            f"{path}: damaged, or not a {suffix} file as understood here: {what}", path
+        ) from error
+
+
+def compressed(file: IO[bytes], suffix: str) -> contextlib.AbstractContextManager[Any]:
+    """Return a stream into `file` that compresses if the suffix says so."""
+    if suffix.endswith(".gz"):
+        # Neither name nor time in the header: the same matrix gives the same file.
+        return gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0, compresslevel=6)
+    return contextlib.nullcontext(file)

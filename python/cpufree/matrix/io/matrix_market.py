@@ -1,0 +1,331 @@
+"""Matrix Market files (.mtx, .mtx.gz, .mtx.bz2), parsed by SciPy behind checks of our own.
+
+The format: R. F. Boisvert, R. Pozo, K. A. Remington, "The Matrix Market Exchange Formats: Initial
+Design", NISTIR 5935 (1996). SciPy's reader is fast, but (as of 1.17) it crashes on a NUL byte,
+reads `1.0D+05` as 1.0 and `2,5` as 2, ignores what else a line holds, and fills up an array that is
+too short with zeros. So the header is parsed here and the text of the body is checked, some MB at
+a time, while SciPy reads it.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import IO, Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from cpufree.errors import FileFormatError, MatrixError
+from cpufree.matrix.io.number_text import BadLineError, count_numbers
+from cpufree.matrix.problem import check_shape
+
+PathLike = str | os.PathLike[str]
+
+_FIELDS = {"real", "double", "integer", "unsigned-integer", "pattern", "complex"}
+_SYMMETRIES = {"general", "symmetric", "skew-symmetric", "hermitian"}
+_MAX_COMMENTS = 16 << 20
+_MAX_LINE = 1 << 20
+_BLOCK = 1 << 18
+# A compressed byte yields at most this many: deflate's own limit; for bzip2 far above what text
+# gives. Promises of the header are held against it before anything is allocated.
+_EXPANSION = {".gz": 1032, ".bz2": 100_000}
+
+
+@dataclass(frozen=True)
+class Header:
+    """What the first lines of a file say."""
+
+    format: str
+    field: str
+    symmetry: str
+    rows: int
+    columns: int
+    entries: int
+    """Entries in the file: lines of a coordinate body, numbers of an array body."""
+    lines: int
+    """Lines before the body."""
+
+    @property
+    def numbers(self) -> int:
+        """How many numbers the body holds."""
+        return self.entries * (self.numbers_per_line or 1)
+
+    @property
+    def numbers_per_line(self) -> int:
+        """Numbers that each line holds; 0 for arrays, whose lines may hold any number."""
+        return 0 if self.format == "array" else 2 if self.field == "pattern" else 3
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all numbers of the body are whole."""
+        return self.field not in ("real", "double")
+
+    @property
+    def content(self) -> str:
+        """What a line holds, in words."""
+        if self.field == "pattern":
+            return "row and column"
+        value = "a whole number" if self.is_whole else "a real number"
+        return value if self.format == "array" else f"row, column and {value}"
+
+
+def read_matrix_market(path: PathLike, square: bool = True) -> Any:
+    """Return the contents of a Matrix Market file: a coo_array, or a 2-D ndarray for arrays.
+
+    Args:
+        path: the file; .gz and .bz2 are decompressed.
+        square: refuse at once what cannot be a symmetric positive definite matrix.
+
+    Raises:
+        FileFormatError: damaged, truncated or not in the format.
+        MatrixError: complex, skew-symmetric; with `square` also rectangular, empty or too large.
+    """
+    import scipy.io  # a heavy import
+
+    with _open(path) as file:
+        header = _parse_header(path, file)
+        _check_header(path, header, square)
+        _check_promises(path, header)
+        body = _Body(path, file, header)
+        try:
+            contents = scipy.io.mmread(body)
+        except Exception:
+            # What the body refused explains why the reader failed.
+            body.check()
+            raise
+        body.finish()
+    if header.format == "array":
+        return contents
+    triplets = contents.row, contents.col, contents.data
+    if header.symmetry != "general":
+        triplets = _both_triangles(path, *triplets)
+    rows, columns, values = triplets
+    return sp.coo_array((values, (rows, columns)), shape=contents.shape)
+
+
+def _open(path: PathLike) -> IO[bytes]:
+    name = os.fspath(path).lower()
+    if name.endswith(".gz"):
+        return gzip.open(path, "rb")  # type: ignore[return-value]
+    return bz2.open(path, "rb") if name.endswith(".bz2") else open(path, "rb")
+
+
+def _parse_header(path: PathLike, file: IO[bytes]) -> Header:
+    banner = file.readline(_MAX_LINE).decode("latin-1").lower().split()
+    if len(banner) != 5 or banner[0] not in ("%%matrixmarket", "%matrixmarket"):
+        raise FileFormatError(
+            f"{path}: not a Matrix Market file: the first line must read "
+            "'%%MatrixMarket matrix coordinate real symmetric', or similar",
+            path,
+        )
+    _, thing, form, field, symmetry = banner
+    for what, word, known in (
+        ("object", thing, {"matrix"}),
+        ("format", form, {"coordinate", "array"}),
+        ("field", field, _FIELDS),
+        ("symmetry", symmetry, _SYMMETRIES),
+    ):
+        if word not in known:
+            raise FileFormatError(
+                f"{path}: line 1: unknown {what} {word!r}; known are {', '.join(sorted(known))}",
+                path,
+            )
+    if form == "array" and field == "pattern":
+        raise FileFormatError(f"{path}: line 1: an array cannot be a pattern", path)
+    lines, comments = 1, 0
+    while True:
+        line = file.readline(_MAX_LINE)
+        lines, comments = lines + 1, comments + len(line)
+        if not line or comments > _MAX_COMMENTS:
+            raise FileFormatError(f"{path}: truncated: there is no line with the sizes", path)
+        if line.strip() and not line.lstrip().startswith(b"%"):
+            break
+    sizes = line.split()
+    wanted = ["rows", "columns", "entries"][: 3 if form == "coordinate" else 2]
+    if len(sizes) != len(wanted) or not all(word.isdigit() and len(word) < 19 for word in sizes):
+        raise FileFormatError(
+            f"{path}: line {lines}: {' '.join(wanted)} expected, all whole numbers, found "
+            f"{line[:60].decode('latin-1').strip()!r}",
+            path,
+        )
+    rows, columns, *rest = (int(word) for word in sizes)
+    if form == "coordinate":
+        entries = rest[0]
+    else:
+        diagonal = {"general": 0, "skew-symmetric": -rows}.get(symmetry, rows)
+        entries = rows * columns if symmetry == "general" else (rows * columns + diagonal) // 2
+    return Header(form, field, symmetry, rows, columns, entries, lines)
+
+
+def _check_header(path: PathLike, header: Header, square: bool) -> None:
+    """Refuse what the header alone shows to be unusable."""
+    if header.field == "complex":
+        raise MatrixError(f"{path}: complex, but only real systems are solved")
+    if header.symmetry == "skew-symmetric":
+        raise MatrixError(
+            f"{path}: skew-symmetric (A = -A.T), so it is not positive definite; conjugate "
+            "gradients cannot solve it"
+        )
+    if square:
+        stored = header.entries if header.format == "coordinate" else None
+        try:
+            check_shape((header.rows, header.columns), stored)
+        except MatrixError as error:
+            error.args = (f"{path}: {error}",)
+            raise
+    elif header.rows * header.columns >= 2**31:
+        raise FileFormatError(f"{path}: {header.rows} x {header.columns} is no vector", path)
+    if header.symmetry != "general" and header.rows != header.columns:
+        raise FileFormatError(
+            f"{path}: the header says {header.symmetry}, but {header.rows} x {header.columns} is "
+            "not square",
+            path,
+        )
+
+
+def _check_promises(path: PathLike, header: Header) -> None:
+    """Hold the number of entries against the size of the file: a number takes two bytes."""
+    size = os.path.getsize(path)
+    suffix = os.path.splitext(os.fspath(path).lower())[1]
+    if 2 * header.numbers > size * _EXPANSION.get(suffix, 1) + 1:
+        raise FileFormatError(
+            f"{path}: truncated, or the header is wrong: it promises {header.entries} entries, "
+            f"which a file of {size} bytes cannot hold",
+            path,
+        )
+
+
+def _both_triangles(
+    path: PathLike, rows: NDArray[Any], columns: NDArray[Any], values: NDArray[Any]
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Mirror the entries of a symmetric file, which holds each pair once."""
+    off = rows != columns
+    lower = rows > columns
+    if lower.any() and not lower[off].all():
+        pairs = np.maximum(rows, columns).astype(np.int64) << 32 | np.minimum(rows, columns)
+        below, above = np.unique(pairs[lower]), np.unique(pairs[off & ~lower])
+        twice = np.intersect1d(below, above, assume_unique=True)
+        if twice.size:
+            row, column = int(twice[0] >> 32), int(twice[0] & (2**32 - 1))
+            raise FileFormatError(
+                f"{path}: the header says symmetric, so each pair is given once; but both entry "
+                f"(row {row}, column {column}) and entry (row {column}, column {row}) are there. "
+                "If the file holds both triangles, write 'general' for 'symmetric'.",
+                path,
+            )
+    return (
+        np.concatenate((rows, columns[off])),
+        np.concatenate((columns, rows[off])),
+        np.concatenate((values, values[off])),
+    )
+
+
+class _Body(io.RawIOBase):
+    """What SciPy reads: a header in its spelling, then the checked and normalised body."""
+
+    def __init__(self, path: PathLike, file: IO[bytes], header: Header) -> None:
+        super().__init__()
+        self._path = path
+        self._header = header
+        self._numbers = 0
+        self._error: Exception | None = None
+        self._blocks = self._make_blocks(file)
+        self._block = self._spell_header()
+        self._position = 0
+
+    def read(self, size: int = -1) -> bytes:
+        """Return some bytes, at most `size`; none at the end, or where something is wrong."""
+        if self._position >= len(self._block):
+            # An exception thrown through the reader's C++ stream would get lost.
+            try:
+                self._block = next(self._blocks, b"")
+            except Exception as error:
+                self._error, self._block = error, b""
+            self._position = 0
+        end = len(self._block) if size < 0 else self._position + size
+        part = self._block[self._position : end]
+        self._position += len(part)
+        return part
+
+    def check(self) -> None:
+        """Raise what was wrong with the body so far, if anything."""
+        if self._error is not None:
+            raise self._error
+
+    def finish(self) -> None:
+        """Check what is left and that the body held as many numbers as the header promises."""
+        self.check()
+        for _ in self._blocks:
+            pass
+        if self._numbers != self._header.numbers:
+            raise FileFormatError(
+                f"{self._path}: the header promises {self._header.numbers} numbers, the body holds "
+                f"{self._numbers}: the file is truncated, or lines hold more than they should",
+                self._path,
+            )
+
+    def _spell_header(self) -> bytes:
+        """Write the header so that SciPy's line numbers are those of the file."""
+        header = self._header
+        field = "real" if header.field == "double" else header.field
+        sizes = f"{header.rows} {header.columns}"
+        symmetry = "general"  # of coordinates: mirrored here
+        if header.format == "coordinate":
+            sizes += f" {header.entries}"
+        elif header.symmetry != "general":
+            symmetry = "symmetric"
+        banner = f"%%MatrixMarket matrix {header.format} {field} {symmetry}\n"
+        return (banner + "%\n" * (header.lines - 2) + sizes + "\n").encode()
+
+    def _make_blocks(self, file: IO[bytes]) -> Iterator[bytes]:
+        header = self._header
+        line = header.lines + 1
+        # Blanks are free, but not without end: a small compressed file may hold terabytes of them.
+        allowed = 256 * header.numbers + _MAX_LINE
+        while block := file.read(_BLOCK):
+            rest = file.readline(_MAX_LINE)
+            if len(rest) == _MAX_LINE:
+                raise FileFormatError(
+                    f"{self._path}: line {line + block.count(10)}: longer than {_MAX_LINE} "
+                    "characters; break it up",
+                    self._path,
+                )
+            block += rest
+            allowed -= len(block)
+            if allowed < 0:
+                raise FileFormatError(
+                    f"{self._path}: line {line}: far more text than {header.numbers} numbers take",
+                    self._path,
+                )
+            try:
+                self._numbers += count_numbers(block, header.numbers_per_line, header.is_whole)
+            except BadLineError as error:
+                raise FileFormatError(
+                    f"{self._path}: line {line + error.line}: {header.content} expected, "
+                    f"separated by blanks; found {error.text[:80]!r}",
+                    self._path,
+                ) from None
+            line += block.count(10)
+            yield self._normalised(block)
+
+    def _normalised(self, block: bytes) -> bytes:
+        """Spell numbers as SciPy takes them: no plus sign in front, E for Fortran's D."""
+        if b"D" in block or b"d" in block:
+            block = block.translate(bytes.maketrans(b"Dd", b"EE"))
+        text = np.frombuffer(block, dtype=np.uint8)
+        plus = np.flatnonzero(text == ord("+"))
+        plus = plus[(plus == 0) | (text[plus - 1] <= ord(" "))]
+        if plus.size:
+            text = text.copy()
+            text[plus] = ord(" ")
+            block = text.tobytes()
+        if self._header.format == "array":
+            # SciPy reads one number of each line, and leaves out the others.
+            block = block.translate(bytes.maketrans(b" \t", b"\n\n"))
+        return block

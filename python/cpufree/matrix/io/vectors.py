@@ -1,0 +1,160 @@
+"""Vectors from and to files."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from cpufree.dtypes import float_type
+from cpufree.errors import FileFormatError, VectorError
+from cpufree.matrix.cache import atomic_write
+from cpufree.matrix.io.files import PathLike, check_file, compressed, reading, suffix_of
+from cpufree.matrix.io.matrix_market import read_matrix_market
+from cpufree.matrix.vector import as_vector
+
+VECTOR_SUFFIXES = (".npy", ".mtx", ".mtx.gz", ".mtx.bz2", ".txt")
+
+
+VECTOR_SAVE_SUFFIXES = (".npy", ".mtx", ".mtx.gz", ".txt")
+
+
+def load_rows_of_vector(
+    path: PathLike, n: int, first: int, last: int, numbers: NDArray[np.intp] | None = None
+) -> NDArray[Any]:
+    """Return entries [first, last) of the n numbers of a .npy file, reading no others.
+
+    `numbers`: the entries to return instead, in this order.
+
+    Raises:
+        FileFormatError: missing, damaged, or of another format.
+        VectorError: not n real numbers, or some of these entries are not finite.
+    """
+    file, suffix = check_file(path, VECTOR_SUFFIXES)
+    if suffix != ".npy":
+        raise FileFormatError(
+            f"{path}: ranks that have own rows alone read vectors from .npy files", path
+        )
+    with reading(file, suffix):
+        vector = np.load(file, mmap_mode="r", allow_pickle=False)
+        if vector.shape not in ((n,), (n, 1)):
+            raise VectorError(
+                f"{path}: has shape {vector.shape}, but the matrix has {n} rows; ({n},) is needed"
+            )
+        dtype = np.float32 if vector.dtype.name == "float32" else np.float64
+        if numbers is None:
+            own = vector.reshape(n)[first:last]
+            return np.array(as_vector(own, last - first, dtype, str(path), first))
+        own = np.empty(numbers.size, vector.dtype)
+        rising = np.argsort(numbers)  # each page of the file is read once
+        own[rising] = vector.reshape(n)[numbers[rising]]
+        return as_numbered(own, numbers, dtype, str(path))
+
+
+def as_numbered(
+    own: NDArray[Any], numbers: NDArray[np.intp], dtype: Any, name: str
+) -> NDArray[Any]:
+    """Return `as_vector` of entries that have these numbers in the vector of this name."""
+    try:
+        return as_vector(own, numbers.size, dtype, name)
+    except VectorError:
+        if own.dtype.kind in "fiub":
+            with np.errstate(over="ignore"):
+                k = int(np.argmin(np.isfinite(own.astype(dtype))))
+            as_vector(own[k : k + 1], 1, dtype, name, int(numbers[k]))
+        raise
+
+
+def load_vector(path: PathLike, n: int) -> NDArray[Any]:
+    """Return the n numbers of a file: .npy, Matrix Market with one column, or .txt.
+
+    Returns:
+        (n,), float32 if the file is a .npy of float32, else float64.
+
+    Raises:
+        FileFormatError: missing, unreadable, damaged, or of a format not known here.
+        VectorError: not n finite real numbers.
+    """
+    file, suffix = check_file(path, VECTOR_SUFFIXES)
+    with reading(file, suffix):
+        if suffix == ".npy":
+            vector = np.load(file, mmap_mode="r", allow_pickle=False)
+        elif suffix == ".txt":
+            vector = _read_text(file)
+        else:
+            vector = read_matrix_market(file, square=False)
+            if vector.shape != (n, 1):
+                raise VectorError(
+                    f"{path}: holds {vector.shape[0]} x {vector.shape[1]} numbers; "
+                    f"the matrix has {n} rows, so {n} x 1 are needed"
+                )
+            vector = vector.toarray() if sp.issparse(vector) else vector
+        dtype = np.float32 if vector.dtype.name == "float32" else np.float64
+        # Never the map of the file: the caller may write the file anew while x is in use.
+        return np.array(as_vector(vector, n, dtype, name=str(path)))
+
+
+def save_vector(path: PathLike, v: ArrayLike) -> None:
+    """Write a vector, format by suffix: .npy, .mtx, .mtx.gz or .txt (one per line).
+
+    Raises:
+        FileFormatError: unknown suffix, or the file cannot be written.
+        VectorError: v is not a vector of real numbers.
+    """
+    import scipy.io  # a heavy import
+
+    suffix = suffix_of(path, VECTOR_SAVE_SUFFIXES)
+    if isinstance(v, np.ma.MaskedArray):
+        raise VectorError(
+            "a vector of real numbers is needed, without a mask; pass v.filled(value)"
+        )
+    try:
+        vector = np.asarray(v)
+    except (ValueError, TypeError) as error:
+        raise VectorError(f"a vector of real numbers is needed: {error}") from None
+    if vector.shape[1:] not in ((), (1,)) or vector.ndim == 0 or vector.dtype.kind not in "fiub":
+        raise VectorError(
+            f"a vector of real numbers is needed, (n,) or (n, 1); this has shape "
+            f"{vector.shape} and dtype {vector.dtype}"
+        )
+    vector = vector.ravel()
+    if vector.dtype.kind in "fb":
+        # Text of float16, long doubles and bools would be that of NumPy, or a few digits.
+        with np.errstate(over="ignore"):
+            vector = vector.astype(float_type(vector.dtype), copy=False)
+    with atomic_write(path) as file:
+        if suffix == ".npy":
+            np.save(file, vector, allow_pickle=False)
+        elif suffix == ".txt":
+            # repr gives the shortest digits that read back as the same number.
+            file.writelines(f"{value!r}\n".encode() for value in vector.tolist())
+        else:
+            with compressed(file, suffix) as stream:
+                scipy.io.mmwrite(stream, vector[:, np.newaxis], symmetry="general")
+
+
+def _read_text(path: Path) -> NDArray[np.float64]:
+    """Read the numbers of a text file; name the line of what is none."""
+    try:
+        with warnings.catch_warnings():
+            # Of a file without data: the caller reports the wrong length.
+            warnings.simplefilter("ignore", UserWarning)
+            return np.loadtxt(path, dtype=np.float64, ndmin=1)
+    except ValueError:
+        with open(path, encoding="latin-1") as file:
+            for number, line in enumerate(file, 1):
+                words = line.partition("#")[0].split()
+                for word in words:
+                    try:
+                        float(word.replace("_", "?"))  # 1_0 is a number in Python alone
+                    except ValueError:
+                        what = f"line {number}: {word[:40]!r} is not a number"
+                        raise FileFormatError(f"{path}: {what}", path) from None
+                if len(words) > 1:
+                    what = f"line {number}: {len(words)} numbers, but each needs its own line"
+                    raise FileFormatError(f"{path}: {what}", path) from None
+        raise

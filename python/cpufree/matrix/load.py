@@ -1,0 +1,133 @@
+"""Matrices from whatever users give: objects, files, `gen:` strings. Formats: docs/input.md.
+
+No file can make this module run code, crash, or allocate more than the file could hold.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from cpufree.errors import FileFormatError, InvalidInputError, MatrixError
+from cpufree.matrix.cache import CachedRows, read_cache
+from cpufree.matrix.io.files import PathLike, check_file, reading
+from cpufree.matrix.io.matrix_market import read_matrix_market
+from cpufree.matrix.io.npz import read_npz
+from cpufree.matrix.problem import CsrMatrix, MatrixLike, convert, with_symmetric_pattern
+from cpufree.matrix.rows import RowSource
+
+MATRIX_SUFFIXES = (".mtx", ".mtx.gz", ".mtx.bz2", ".npz", ".npy", ".cpufree")
+GENERATOR_PREFIX = "gen:"
+
+
+def load_matrix(source: PathLike) -> sp.csr_array:
+    """Return the matrix in a file, or the one that a generator makes.
+
+    Columns are sorted, duplicates summed, values float64 or float32; the pattern is as stored.
+
+    Args:
+        source: a file by suffix: Matrix Market (.mtx, .mtx.gz, .mtx.bz2), `scipy.sparse.save_npz`
+            (.npz), a dense 2-D array (.npy), our cache (.cpufree); or `gen:NAME?key=value,...`.
+
+    Raises:
+        FileFormatError: missing, unreadable, damaged, or of a format not known here.
+        MatrixError: not a square real matrix, or too large.
+        OutOfMemoryError: it does not fit.
+    """
+    return canonical_csr(source).to_scipy()
+
+
+def read_matrix(source: PathLike) -> Any:
+    """Return what a matrix file holds, as its reader gives it: SciPy sparse, ndarray, CsrMatrix."""
+    name = os.fspath(source)
+    if isinstance(name, str) and name.startswith(GENERATOR_PREFIX):
+        from cpufree.generate import registry  # large, and often not needed
+
+        return registry.from_spec(name.removeprefix(GENERATOR_PREFIX))
+    path, suffix = check_file(source, MATRIX_SUFFIXES, generator_hint)
+    with reading(path, suffix):
+        if suffix == ".cpufree":
+            return read_cache(path)
+        if suffix == ".npz":
+            return read_npz(path)
+        if suffix == ".npy":
+            return np.load(path, mmap_mode="r", allow_pickle=False)
+        return read_matrix_market(path)
+
+
+def open_rows(source: PathLike) -> RowSource:
+    """Return a matrix whose rows are read, or made, where they are wanted.
+
+    Args:
+        source: a cache file (.cpufree; where its rows lie by parts, each rank takes one, and
+            `Solver.rows` tells which rows of the matrix these are), or `gen:NAME?key=value,...` of
+            a generator whose rows are made apart from one another: poisson1d, poisson2d, poisson3d,
+            stencil27.
+
+    Raises:
+        FileFormatError: missing, damaged, or a format that is not read by rows.
+        InvalidInputError: a generator that makes no rows, or parameters that it does not take.
+    """
+    name = os.fspath(source)
+    if isinstance(name, str) and name.startswith(GENERATOR_PREFIX):
+        from cpufree.generate import registry  # large, and often not needed
+
+        rows = registry.row_source(name.removeprefix(GENERATOR_PREFIX))
+        if rows is None:
+            raise InvalidInputError(
+                f"{name}: this generator makes whole matrices alone; save it as a .cpufree file "
+                "('cpufree convert gen:... --parts N'), of which ranks read their own rows"
+            )
+        return rows
+    path, suffix = check_file(source, MATRIX_SUFFIXES, generator_hint)
+    if suffix != ".cpufree":
+        raise FileFormatError(
+            f"{path}: rows by themselves are read from .cpufree files only; make one once: "
+            f"cpufree convert {path} --parts N --out A.cpufree",
+            path,
+        )
+    with reading(path, suffix):
+        return CachedRows(path)
+
+
+def as_csr(A: MatrixLike) -> CsrMatrix:
+    """Return A as a canonical CsrMatrix with a structurally symmetric pattern. A is not changed.
+
+    Duplicates are summed, columns sorted. Explicit zeros stay if the pattern is symmetric with
+    them; otherwise they are dropped, and where the mirror image of an entry is still missing, an
+    explicit zero is put there. Values are converted: bool and integers to float64, float16 to
+    float32, long double to float64; float64 and float32 stay. Memory is shared where possible.
+
+    Args:
+        A: SciPy sparse matrix or array of any format, NumPy 2-D array, CsrMatrix, or a path or
+            `gen:NAME?key=value` string (see `load_matrix`); (n, n). Matrices of CuPy and PyTorch
+            are copied to the host, where the set-up needs their pattern.
+
+    Raises:
+        MatrixError: complex or otherwise not real, not square, empty, too large, not a matrix.
+        FileFormatError: the file cannot be read.
+    """
+    return with_symmetric_pattern(canonical_csr(A))
+
+
+def canonical_csr(A: MatrixLike) -> CsrMatrix:
+    """Return A as a CsrMatrix, as `as_csr` does, but with its pattern as it is."""
+    if not isinstance(A, (str, os.PathLike)):
+        return convert(A)
+    try:
+        return convert(read_matrix(A)).private()
+    except MatrixError as error:
+        if not str(error).startswith(f"{A}: "):
+            error.args = (f"{A}: {error}",)
+        raise
+
+
+def generator_hint(name: str) -> str:
+    """Return advice where a missing file has the name of a generator, else ""."""
+    from cpufree.generate import registry  # large, and often not needed
+
+    known = name.partition("?")[0] in registry.names()
+    return f"; for the generator write gen:{name}" if known else ""

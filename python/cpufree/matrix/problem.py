@@ -1,0 +1,309 @@
+"""Matrices and vectors as the solvers take them: canonical CSR, contiguous vectors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from cpufree.device_arrays import library_of
+from cpufree.dtypes import float_type
+from cpufree.errors import DiagonalError, MatrixError
+from cpufree.matrix.entries import (
+    MAX_ROWS,
+    EntryStatistics,
+    are_rows,
+    check_bounds,
+    columns_increase,
+)
+from cpufree.matrix.from_gpu import to_host
+
+# From this size on, a matrix with fewer entries than rows is refused before anything of the
+# length of its rows is allocated; below, `check_spd_input` names the rows.
+_MANY_ROWS = 1_000_000
+
+
+MatrixLike: TypeAlias = Any
+"""SciPy sparse, NumPy 2-D, CsrMatrix, or a path or `gen:` string for `load_matrix`;
+also matrices of CuPy and PyTorch."""
+_DTYPES: dict[str, tuple[type, ...]] = {
+    "indptr": (np.int64,),
+    "indices": (np.int32,),
+    "data": (np.float64, np.float32),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class CsrMatrix:
+    """A square real matrix in compressed rows. One that exists is well formed.
+
+    Row i holds columns `indices[indptr[i]:indptr[i+1]]`, strictly increasing, and the values
+    `data[...]` at the same places. The arrays are read-only views: they may share memory with
+    what the matrix was made from, or with a file.
+
+    Raises:
+        MatrixError: dtypes, lengths, order or range of the arrays are not as said here.
+    """
+
+    indptr: NDArray[np.int64]
+    """Where rows begin, (n+1,)."""
+    indices: NDArray[np.int32]
+    """Column numbers, (nnz,)."""
+    data: NDArray[Any]
+    """Values, (nnz,), float64 or float32."""
+    # Made when the entries were last inspected; None: they were not.
+    _statistics: EntryStatistics | None = field(init=False, default=None, repr=False)
+    # Whether nobody else can write the arrays, so that the statistics stay true.
+    _private: bool = field(init=False, default=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._keep_views()
+        if self.indices.shape == self.data.shape and are_rows(self.indptr, self.indices):
+            return
+        check_bounds(self.indptr, self.indices, self.data)
+        if not self.indices.size == self.data.size == int(self.indptr[-1]):
+            raise MatrixError(
+                "indices and data must have indptr[-1] elements each, "
+                f"{self.indptr[-1]}; they have {self.indices.size}, {self.data.size}"
+            )
+        if not columns_increase(self.indptr, self.indices):
+            raise MatrixError(
+                "the columns of each row must increase strictly. as_csr sorts them "
+                "and sums entries that are given twice."
+            )
+
+    @classmethod
+    def well_formed(cls, indptr: Any, indices: Any, data: Any) -> CsrMatrix:
+        """Return a matrix of arrays that are known to be well formed: their order is not checked.
+
+        Raises:
+            MatrixError: wrong dtypes.
+        """
+        matrix = object.__new__(cls)
+        for name, array in (("indptr", indptr), ("indices", indices), ("data", data)):
+            object.__setattr__(matrix, name, array)
+        matrix._keep_views()
+        return matrix
+
+    def _keep_views(self) -> None:
+        """Keep read-only views of the arrays, contiguous ones, once their dtypes are right."""
+        for name, dtypes in _DTYPES.items():
+            array = np.ascontiguousarray(getattr(self, name))
+            if array.dtype not in dtypes:
+                raise MatrixError(
+                    f"{name} has dtype {array.dtype}; CsrMatrix takes int64 indptr, "
+                    "int32 indices, float64 or float32 data. as_csr converts."
+                )
+            view = array.view(np.ndarray)
+            view.flags.writeable = False
+            object.__setattr__(self, name, view)
+
+    def inspect(self) -> EntryStatistics:
+        """Return statistics of all entries as they are now, and keep them."""
+        statistics = EntryStatistics.of(self.indptr, self.indices, self.data)
+        object.__setattr__(self, "_statistics", statistics)
+        return statistics
+
+    @property
+    def statistics(self) -> EntryStatistics:
+        """Statistics of the entries; made when first asked for."""
+        return self._statistics or self.inspect()
+
+    def private(self) -> CsrMatrix:
+        """Return this matrix, noting that nobody else can write its arrays."""
+        object.__setattr__(self, "_private", True)
+        return self
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n, n)."""
+        return (self.indptr.size - 1, self.indptr.size - 1)
+
+    @property
+    def nnz(self) -> int:
+        """Number of stored entries, explicit zeros included."""
+        return self.indices.size
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """float64 or float32."""
+        return self.data.dtype
+
+    def to_scipy(self) -> sp.csr_array:
+        """Return a `scipy.sparse.csr_array`; values and columns are shared where SciPy allows.
+
+        Its arrays are read-only, and `convert` of it, as it is, returns this matrix.
+        """
+        matrix = sp.csr_array((self.data, self.indices, self.indptr), shape=self.shape)
+        matrix.has_canonical_format = True
+        matrix._cpufree_origin = _Origin(self, matrix)
+        return matrix
+
+
+class _Origin:
+    """The CsrMatrix of which a SciPy matrix was made, for as long as its arrays are the same."""
+
+    def __init__(self, source: CsrMatrix, copy: sp.csr_array) -> None:
+        self._source = source
+        self._arrays = (copy.indptr, copy.indices, copy.data)
+        for array in self._arrays:
+            array.flags.writeable = False
+
+    def source_of(self, A: Any) -> CsrMatrix | None:
+        """Return the CsrMatrix if A still has its arrays, which nobody can have written."""
+        own = zip((A.indptr, A.indices, A.data), self._arrays, strict=True)
+        same = all(mine is known and not known.flags.writeable for mine, known in own)
+        return self._source if same and A.shape == self._source.shape else None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_no_origin, ())  # a matrix in another process has arrays of its own
+
+
+def _no_origin() -> None:
+    """Return what a pickled matrix has as its origin."""
+
+
+def with_symmetric_pattern(matrix: CsrMatrix) -> CsrMatrix:
+    """Return a matrix with a structurally symmetric pattern: itself, where it has one.
+
+    Explicit zeros without a mirror image are dropped; where the mirror image of another entry is
+    missing, an explicit zero is put there.
+    """
+    # The caller may have changed what is in arrays that the matrix shares.
+    statistics = matrix.statistics if matrix._private else matrix.inspect()
+    if statistics.mirrored:
+        return matrix
+    if not matrix.data.all():
+        matrix = _without_zeros(matrix).private()
+        if matrix.statistics.mirrored:
+            return matrix
+    return _with_mirrored_zeros(matrix).private()
+
+
+def convert(A: Any) -> CsrMatrix:
+    """Return a matrix in memory as a CsrMatrix, with its pattern as it is.
+
+    Args:
+        A: SciPy sparse, NumPy 2-D, CsrMatrix, or a matrix of CuPy or PyTorch.
+
+    Raises:
+        MatrixError: complex or otherwise not real, not square, empty, too large, not a matrix.
+    """
+    if isinstance(A, CsrMatrix):
+        return A
+    if sp.issparse(A):
+        origin = getattr(A, "_cpufree_origin", None)
+        known = origin.source_of(A) if origin is not None and A.format == "csr" else None
+        return known or _from_sparse(A)
+    if isinstance(A, np.ndarray):
+        return _from_dense(A)
+    if library_of(A):
+        return convert(to_host(A))
+    kind = f"{type(A).__module__}.{type(A).__qualname__}"
+    raise MatrixError(
+        f"cannot take a matrix from {kind}: pass a SciPy sparse matrix, a NumPy 2-D "
+        "array, one of CuPy or PyTorch, or the path of a file. The entries are needed, so "
+        "that operators given as functions cannot be used."
+    )
+
+
+def check_shape(shape: tuple[int, ...], entries: int | None = None) -> None:
+    """Check that a matrix is square, not empty, and addressable; allocates nothing.
+
+    Raises:
+        MatrixError: it is not. DiagonalError: it is huge, with fewer entries than rows.
+    """
+    if len(shape) != 2:
+        raise MatrixError(f"a matrix has two dimensions; this has shape {tuple(shape)}")
+    rows, columns = (int(size) for size in shape)
+    if rows != columns:
+        raise MatrixError(
+            f"the matrix is rectangular, {rows} x {columns}; it must be square and "
+            "symmetric. For least squares, solve A.T @ A x = A.T @ b."
+        )
+    if rows == 0:
+        raise MatrixError("the matrix is empty, 0 x 0: there is nothing to solve")
+    if rows > MAX_ROWS:
+        raise MatrixError(
+            f"index overflow: the matrix has {rows} rows, and at most {MAX_ROWS} "
+            "(2**31 - 1) can be numbered"
+        )
+    if entries is not None and entries < rows and rows > _MANY_ROWS:
+        raise DiagonalError(
+            f"the matrix has {rows} rows but only {entries} entries: at least "
+            f"{rows - entries} diagonal entries are missing, and a positive "
+            "definite matrix has them all"
+        )
+
+
+def _from_sparse(A: Any) -> CsrMatrix:
+    check_shape(A.shape)
+    dtype = float_type(A.dtype)
+    if A.format != "csr":
+        _check_sparse_indices(A)
+        check_shape(A.shape, A.nnz)
+        with np.errstate(over="ignore"):
+            A = A.astype(dtype).tocsr()
+    indptr = np.ascontiguousarray(A.indptr, dtype=np.int64)
+    if indptr.size != A.shape[0] + 1:
+        raise MatrixError(
+            f"the CSR arrays are inconsistent: {A.shape[0]} rows, but indptr has "
+            f"{indptr.size} elements"
+        )
+    sorted_rows = A.indices.shape == A.data.shape and are_rows(indptr, A.indices)
+    if not sorted_rows:
+        check_bounds(indptr, A.indices, A.data)
+    indices = A.indices[: indptr[-1]]
+    with np.errstate(over="ignore"):
+        data = A.data[: indptr[-1]].astype(dtype, copy=False)
+    if not (sorted_rows or columns_increase(indptr, indices)):
+        A = sp.csr_array((data.copy(), indices.copy(), indptr.copy()), shape=A.shape)
+        A.sum_duplicates()
+        indptr, indices, data = A.indptr.astype(np.int64), A.indices, A.data
+    make = CsrMatrix.well_formed if sorted_rows else CsrMatrix
+    return make(indptr, indices.astype(np.int32, copy=False), data)
+
+
+def _check_sparse_indices(A: Any) -> None:
+    """Refuse indices out of range, with which SciPy's conversions would leave their arrays."""
+    if A.format == "coo":
+        for what, index, size in (("row", A.row, A.shape[0]), ("column", A.col, A.shape[1])):
+            if index.size and (index.min() < 0 or index.max() >= size):
+                k = int(np.argmax((index < 0) | (index >= size)))
+                raise MatrixError(
+                    f"entry {k} of the COO matrix has {what} {index[k]}; {what}s "
+                    f"run from 0 to {size - 1}"
+                )
+        if not A.row.size == A.col.size == A.data.size:
+            raise MatrixError("row, col and data of the COO matrix differ in length")
+    elif hasattr(A, "check_format"):
+        try:
+            A.check_format(full_check=True)
+        except ValueError as error:
+            raise MatrixError(f"the {A.format.upper()} arrays are inconsistent: {error}") from None
+
+
+def _from_dense(A: NDArray[Any]) -> CsrMatrix:
+    if isinstance(A, np.ma.MaskedArray):
+        raise MatrixError("the matrix is a masked array; pass A.filled(0)")
+    check_shape(A.shape)
+    with np.errstate(over="ignore"):
+        return _from_sparse(sp.csr_array(np.asarray(A, dtype=float_type(A.dtype))))
+
+
+def _without_zeros(A: CsrMatrix) -> CsrMatrix:
+    keep = A.data != 0
+    kept_before = np.concatenate(([0], np.cumsum(keep, dtype=np.int64)))
+    return CsrMatrix.well_formed(kept_before[A.indptr], A.indices[keep], A.data[keep])
+
+
+def _with_mirrored_zeros(A: CsrMatrix) -> CsrMatrix:
+    """Add an explicit zero wherever only the mirror image is stored."""
+    coo = A.to_scipy().tocoo()
+    rows = np.concatenate((coo.row, coo.col))
+    columns = np.concatenate((coo.col, coo.row))
+    values = np.concatenate((coo.data, np.zeros_like(coo.data)))
+    return _from_sparse(sp.coo_array((values, (rows, columns)), shape=A.shape))

@@ -1,0 +1,37 @@
+"""Matrices to files."""
+
+from __future__ import annotations
+
+import scipy.sparse as sp
+
+from cpufree.matrix.cache import atomic_write, write_cache
+from cpufree.matrix.io.files import PathLike, compressed, suffix_of
+from cpufree.matrix.load import as_csr, canonical_csr
+from cpufree.matrix.problem import MatrixLike
+
+MATRIX_SAVE_SUFFIXES = (".mtx", ".mtx.gz", ".npz", ".cpufree")
+
+
+def save_matrix(path: PathLike, A: MatrixLike) -> None:
+    """Write a matrix, format by suffix: .mtx, .mtx.gz, .npz or .cpufree.
+
+    The file appears when it is complete. Text holds enough digits for the same values; a matrix
+    that is symmetric to the bit is stored as its lower triangle.
+
+    Raises:
+        FileFormatError: unknown suffix, or the file cannot be written.
+        MatrixError: A is not a square real matrix.
+    """
+    import scipy.io  # a heavy import
+
+    suffix = suffix_of(path, MATRIX_SAVE_SUFFIXES)
+    matrix = canonical_csr(A)
+    if suffix == ".cpufree":
+        write_cache(path, matrix)
+    elif suffix == ".npz":
+        with atomic_write(path) as file:
+            sp.save_npz(file, matrix.to_scipy())
+    else:
+        symmetry = "symmetric" if as_csr(matrix).statistics.symmetric else "general"
+        with atomic_write(path) as file, compressed(file, suffix) as stream:
+            scipy.io.mmwrite(stream, matrix.to_scipy(), symmetry=symmetry)

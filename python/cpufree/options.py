@@ -1,0 +1,378 @@
+"""The options of solves and stencils: one schema for Python, command line, environment and pages.
+
+Of each option the schema says name, type, default, unit, range and help. The command line makes
+its options of it (`cpufree.cli.option_types`), `cpufree.engines.choices.valid` checks values given
+in Python, `cpufree.env` reads the variables, and `tools/option_tables.py` makes the tables in
+docs/cli.md.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import Any
+
+ENGINES = ("auto", "cpu_threads", "cuda_p2p", "cpu_processes", "nvshmem")
+DISTRIBUTED = ("cpu_processes", "nvshmem")
+"""Engines with one process for each PE."""
+LARGEST_COUNT = 2**31 - 1
+MOST_PES = 1024
+"""PEs, and blocks of a PE: the limit of the compiled core."""
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option of a call, a command, or both."""
+
+    name: str
+    """Of the argument in Python."""
+    kind: str
+    """number, count (a whole number), choice, text, file, switch."""
+    default: str | float | int | bool | None
+    """None: not given."""
+    help: str
+    """On the command line, in one sentence."""
+    meaning: str = ""
+    """In the table of a page, Markdown; "": as `help`."""
+    flag: str = ""
+    """On the command line; "": --name."""
+    choices: tuple[str, ...] = ()
+    """Of a choice: all values; of a text: words that are no file, name or number."""
+    least: float | None = None
+    most: float | None = None
+    form: str = ""
+    """What a value looks like, its unit for one: SECONDS, FILE, N."""
+    metavar: str = ""
+    """What the help of the command line calls a value; "": as its type."""
+    noun: str = ""
+    """What errors call it; "": its name."""
+    otherwise: str = ""
+    """What holds where it is not given and the default does not say it."""
+    takes_auto: bool = False
+
+    @property
+    def preset(self) -> Any:
+        """The default, as the parameter of a command takes it."""
+        return self.default
+
+    @property
+    def called(self) -> str:
+        """What errors call it."""
+        return self.noun or self.name
+
+    @property
+    def spelling(self) -> str:
+        """The flag on the command line."""
+        return self.flag or f"--{self.name.replace('_', '-')}"
+
+    @property
+    def shown_form(self) -> str:
+        """What follows the flag in a table: words to choose from, and what else a value may be."""
+        words = [*(["auto"] if self.takes_auto else []), *self.choices]
+        return "|".join([*words, *([self.form] if self.form else [])])
+
+    def row(self) -> str:
+        """Return the option as a row of a Markdown table."""
+        flag = " ".join(filter(None, (self.spelling, self.shown_form.replace("|", "\\|"))))
+        cells = (f"`{flag}`", self.meaning or self.help, self._default_text())
+        return "| " + " | ".join(cells).rstrip() + " |"
+
+    def _default_text(self) -> str:
+        if self.otherwise:
+            return self.otherwise
+        if self.default is None or isinstance(self.default, bool):
+            return ""
+        return f"`{plain(self.default)}`"
+
+
+@dataclass(frozen=True)
+class Variable:
+    """An environment variable that the package reads."""
+
+    name: str
+    takes: str
+    """What it is, and which values it takes."""
+
+
+def plain(value: float | int | str) -> str:
+    """Return a default as text: 1e-5, 0, auto."""
+    if not isinstance(value, float):
+        return str(value)
+    return re.sub(r"e-0*", "e-", f"{value:g}")
+
+
+# Where a system or a grid is solved.
+ENGINE = Option(
+    "engine", "choice", "auto",
+    "GPUs (cuda_p2p), the CPU (cpu_threads), or auto. In several processes: a GPU for each "
+    "(nvshmem), or the CPU (cpu_processes).",
+    "GPUs, or the CPU; the last two work in [several processes](distributed.md); `auto` takes GPUs "
+    "where there are some and A has 20 000 nonzeros or more "
+    "([how](api.md#which-engine-and-how-many-gpus))",
+    choices=ENGINES,
+)  # fmt: skip
+GPUS = Option(
+    "gpus", "text", "auto",
+    "GPUs: auto, all, or numbers such as 0,2-5.",
+    "which GPUs: CUDA's numbers, such as `0,2-5`, after `CUDA_VISIBLE_DEVICES`; `auto` takes as "
+    "many as pay",
+    choices=("auto", "all"), form="LIST", metavar="LIST",
+)  # fmt: skip
+PES = Option(
+    "pes", "count", "auto",
+    "Number of PEs (GPUs, or groups of threads), or auto.",
+    "processing elements: GPUs, or groups of threads on the CPU",
+    least=1, most=MOST_PES, form="N", takes_auto=True, metavar="N",
+)  # fmt: skip
+BLOCKS = Option(
+    "blocks", "count", "auto",
+    "Blocks per PE (threads on the CPU), or auto.",
+    "blocks in each PE: threads on the CPU",
+    least=1, most=MOST_PES, form="N", takes_auto=True, metavar="N",
+)  # fmt: skip
+TIME_LIMIT = Option(
+    "time_limit", "number", None,
+    "Stop after this time.",
+    "stop after this time and keep the x so far",
+    least=0, form="SECONDS", otherwise="none", metavar="SECONDS",
+)  # fmt: skip
+WAIT_LIMIT = Option(
+    "wait_limit", "number", 60.0,
+    "Give up where a block waits longer for another one.", least=0, form="SECONDS",
+)  # fmt: skip
+JSON = Option(
+    "json", "file", None,
+    "Report as JSON; - is stdout.",
+    "the report with the residual history as JSON; `-` is stdout",
+    form="FILE", metavar="FILE",
+)  # fmt: skip
+QUIET = Option(
+    "quiet", "switch", False, "Errors only.", "errors only; the exit code tells the rest"
+)
+
+# Of solves.
+RHS = Option(
+    "rhs", "text", "ones",
+    "Right-hand side b: ones, random (fixed seed), or a file.",
+    "right-hand side: all ones, standard normal numbers (fixed seed), or a file",
+    choices=("ones", "random"), form="FILE",
+)  # fmt: skip
+X0 = Option(
+    "x0", "file", None, "First guess, a file. Default: zero.", "first guess",
+    form="FILE", otherwise="zero",
+)  # fmt: skip
+RTOL = Option(
+    "rtol", "number", 1e-5,
+    "Stop where ‖b - A x‖ ≤ max(rtol × ‖b‖, atol).",
+    "stop where `‖b - A x‖₂ ≤ max(rtol · ‖b‖₂, atol)`, SciPy's rule",
+    least=0, form="TOL",
+)  # fmt: skip
+ATOL = Option(
+    "atol", "number", 0.0, "See --rtol.", "absolute tolerance; see `--rtol`", least=0, form="TOL"
+)
+MAXITER = Option(
+    "maxiter", "count", None, "Most iterations. Default: 10 × rows.", "most iterations",
+    least=0, form="N", otherwise="10 × rows",
+)  # fmt: skip
+METHOD = Option(
+    "method", "choice", "auto", "Method.",
+    "variant of conjugate gradients ([accuracy.md](accuracy.md))",
+    choices=("auto", "cg", "prcg", "pipecg"),
+)  # fmt: skip
+PC = Option(
+    "pc", "choice", "jacobi", "Preconditioner.", "preconditioner",
+    choices=("jacobi", "chebyshev", "none"), noun="preconditioner pc",
+)  # fmt: skip
+PARTITION = Option(
+    "partition", "text", "auto",
+    "Which PE has which rows: auto, metis, contiguous, or a file of part numbers, one a line as "
+    "METIS's programs write it, or .npy.",
+    "which PE has which rows; a file has [part numbers](input.md#partitions), as METIS's programs "
+    "write them, and `--pes auto` is then its number of parts",
+    choices=("auto", "metis", "contiguous"), form="FILE", metavar="HOW",
+)  # fmt: skip
+OUT = Option(
+    "out", "file", None,
+    "Save x: .npy, .mtx, .mtx.gz or .txt.",
+    "save x (`.npy`, `.mtx`, `.mtx.gz`, `.txt`), however the solve ends",
+    form="FILE", metavar="FILE",
+)  # fmt: skip
+PLOT = Option(
+    "plot", "file", None,
+    "Convergence plot: .png, .svg or .pdf.", "convergence plot (`.png`, `.svg`, `.pdf`)",
+    form="FILE", metavar="FILE",
+)  # fmt: skip
+INPUT = Option(
+    "input", "choice", "auto",
+    "In several processes: each reads or makes the whole matrix, or its own rows (of a .cpufree "
+    "file, poisson1d, 2d, 3d, stencil27); auto: own rows where such a generator makes 5 million or "
+    "more, and vectors and --out are .npy files.",
+    "in several processes: each reads or makes all of A, or [its own rows "
+    "alone](distributed.md#matrices-that-no-process-holds); `auto` takes own rows of generators on "
+    "grids from 5 million on, where `--rhs`, `--x0` and `--out` allow it",
+    choices=("auto", "whole", "rows"),
+)  # fmt: skip
+CHECK = Option(
+    "check", "switch", True,
+    "Check the matrix and the answer.",
+    "skip the check of the matrix, and of the answer by SciPy",
+)  # fmt: skip
+REPLACE_EVERY = Option(
+    "replace_every", "count", 50,
+    "pipecg: iterations between replacements of the residual by b - A x, 0 for never.",
+    least=0, most=LARGEST_COUNT, form="N",
+)  # fmt: skip
+CHEBYSHEV_DEGREE = Option(
+    "chebyshev_degree", "count", 4,
+    "Steps of the polynomial of the preconditioner chebyshev.", least=1, most=64, form="N",
+)  # fmt: skip
+SOLVE = (
+    *(RHS, X0, RTOL, ATOL, MAXITER, TIME_LIMIT, METHOD, PC, ENGINE, GPUS, PES, BLOCKS, PARTITION),
+    *(OUT, JSON, PLOT, INPUT, CHECK, QUIET),
+)
+
+# Of stencils.
+ITERS = Option(
+    "iters", "count", None,
+    "Iterations; with --tol, at most.", "iterations; with `--tol`, at most",
+    least=0, form="N", otherwise="required",
+)  # fmt: skip
+GRID = Option(
+    "grid", "text", None,
+    "Points along each axis, such as 8192x8192, 64x48x32 or 256^3; not with --init FILE.",
+    "points along each axis, the last one contiguous",
+    form="AxB|AxBxC|N^2|N^3", otherwise="required without a file",
+)  # fmt: skip
+INIT = Option(
+    "init", "text", None,
+    "First values: hot-wall (1 where axis 0 begins, else 0; the default), random:SEED (uniform in "
+    "0..1), or a file .npy.",
+    "first values: 1 where axis 0 begins and 0 elsewhere, uniform in 0..1, or a file",
+    choices=("hot-wall", "random:SEED"), form="FILE.npy", otherwise="`hot-wall`", metavar="WHAT",
+)  # fmt: skip
+BOUNDARY = Option(
+    "boundary", "text", "dirichlet",
+    "dirichlet or periodic, or one for each axis with commas between.",
+    "the first and last points along an axis keep their values, or are neighbours; for each axis "
+    "its own with commas between",
+    choices=("dirichlet", "periodic"),
+)  # fmt: skip
+PRECISION = Option(
+    "precision", "choice", None,
+    "Type of the values. Default: the file's, or double.", "type of the values",
+    choices=("single", "double"), otherwise="the file's, or `double`",
+)  # fmt: skip
+TOL = Option(
+    "tol", "number", None,
+    "Stop where no point changes by more than this.",
+    "stop where no point changes by more than TOL",
+    least=0, form="TOL", otherwise="never",
+)  # fmt: skip
+CHECK_EVERY = Option(
+    "check_every", "count", None,
+    "Iterations between two looks at --tol.", "iterations between two checks of `--tol`",
+    least=1, form="N", otherwise="100", metavar="N",
+)  # fmt: skip
+HALO_STEPS = Option(
+    "halo_steps", "count", "auto",
+    "Iterations between two exchanges of halos, or auto.",
+    "iterations from one exchange of halos to the next, at most 64; kernels for GPUs have 1, 2, 4, "
+    "8, in three dimensions 1 and 2",
+    least=1, most=64, form="K", takes_auto=True, metavar="K",
+)  # fmt: skip
+COMPARE = Option(
+    "check", "switch", False,
+    "Compare with the serial reference, bit for bit: slow.",
+    "compare with the serial reference, bit for bit; slow on large grids",
+)  # fmt: skip
+OUTPUT = Option(
+    "output",
+    "file",
+    None,
+    "Save the values: .npy.",
+    "save the values",
+    form="FILE.npy",
+    metavar="FILE",
+)
+STENCIL_ENGINE = replace(
+    ENGINE,
+    help="GPUs (cuda_p2p), the CPU (cpu_threads), or auto; as several processes (cpufree run, "
+    "mpirun, srun, torchrun), nvshmem or cpu_processes.",
+    meaning="as for `solve`; the last two with [one process for each PE](distributed.md#stencils)",
+)
+STENCIL = (
+    *(ITERS, GRID, INIT, BOUNDARY, PRECISION, TOL, CHECK_EVERY),
+    replace(PES, meaning="as for `solve`; fewer are used where the grid has too few points"),
+    replace(BLOCKS, meaning="as for `solve`"),
+    HALO_STEPS,
+    STENCIL_ENGINE,
+    replace(GPUS, meaning="as for `solve`"),
+    replace(TIME_LIMIT, meaning="stop after this time and keep the values so far"),
+    *(COMPARE, OUTPUT, replace(JSON, meaning="report as JSON; `-` is stdout")),
+    replace(QUIET, meaning="errors only"),
+)
+
+# Of convert.
+PARTS = Option(
+    "parts", "count", None,
+    "Bring the rows of each of N parts together, for N processes that read their own rows "
+    "(.cpufree only). b and x stay in the order of A.",
+    "bring the rows of each of N parts together",
+    least=1, most=MOST_PES, form="N",
+    otherwise="as many as a partition in a file has; else the rows stay where they are",
+    metavar="N",
+)  # fmt: skip
+REORDER = Option(
+    "reorder", "choice", "auto",
+    "Order of rows inside a part, as solve would choose it.",
+    "order of rows inside a part; `auto` as `solve` would choose it",
+    choices=("auto", "rcm", "natural"),
+)  # fmt: skip
+PARTS_PARTITION = replace(
+    PARTITION,
+    help="The parts: auto, metis, contiguous, or a file of part numbers.",
+    meaning="the parts, as for `solve`",
+)
+PARTS_CHECK = replace(
+    CHECK,
+    help="With parts: check that solve accepts A.",
+    meaning="with parts: do not check whether `solve` accepts the matrix",
+)
+CONVERT = (PARTS, PARTS_PARTITION, REORDER, PARTS_CHECK)
+TABLES = {"solve": SOLVE, "stencil": STENCIL, "convert": CONVERT}
+
+CPU_LEVELS = ("auto", "x86-64-v2", "x86-64-v3", "x86-64-v4")
+LOG_LEVELS = ("debug", "info", "warning", "error")
+VARIABLES = (
+    Variable("CPUFREE_ENGINE", "engine: " + ", ".join(ENGINES)),
+    Variable("CPUFREE_PES", "number of PEs: auto, or a whole number from 1"),
+    Variable(
+        "CPUFREE_BLOCKS",
+        "blocks (threads on the CPU engine) per PE: auto, or a whole number from 1",
+    ),
+    Variable("CPUFREE_GPUS", "GPUs that may be used: auto, all, or device numbers such as 0,2-5"),
+    Variable(
+        "CPUFREE_NODE_SIZE", "PEs of a node, as if each were a machine: auto, or a number from 1"
+    ),
+    Variable("CPUFREE_WAIT_LIMIT", "seconds a PE may wait for another: a number above 0"),
+    Variable("CPUFREE_CPU_LEVEL", "instruction set of the CPU engine: " + ", ".join(CPU_LEVELS)),
+    Variable("CPUFREE_LOG", "how much is logged: " + ", ".join(LOG_LEVELS)),
+    Variable("CPUFREE_RANK", "which of several processes this one is: a whole number from 0"),
+    Variable("CPUFREE_RANKS", "how many processes there are: a whole number from 1"),
+    Variable(
+        "CPUFREE_LOCAL_RANK",
+        "which of the processes of its machine this one is: a number from 0",
+    ),
+    Variable(
+        "CPUFREE_RENDEZVOUS", "where processes meet: HOST:PORT of rank 0, file:PATH, local:PATH"
+    ),
+    Variable("CPUFREE_JOB", "a name that processes of one run have in common, and no others"),
+    Variable(
+        "CPUFREE_COMMIT",
+        "commit of a source tree without git, for records: 3649143, 3649143-dirty",
+    ),
+    Variable(
+        "CPUFREE_JOIN_LIMIT",
+        "seconds that processes wait for one another to come: a number above 0",
+    ),
+)

@@ -1,0 +1,1 @@
+"""Who owns which rows, and in which order each PE keeps them."""

@@ -1,0 +1,365 @@
+"""Which PE owns which rows, in what sequence a PE keeps its rows, and what that costs.
+
+A partition is judged by the balance of nonzeros (work) and by the halo: the values of rows of other
+PEs that a PE reads in every product with the matrix (communication).
+"""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array
+
+from cpufree.errors import InvalidInputError, UnsupportedError
+from cpufree.extension import load_core
+from cpufree.matrix.problem import CsrMatrix
+from cpufree.partition.compressed_graph import compress_graph
+from cpufree.partition.part_vector import PartitionLike, as_part_vector, require_length
+
+Int32s = npt.NDArray[np.int32]
+Int64s = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+METHODS = ("auto", "metis", "contiguous")
+# METIS can do no more than guess where parts are this small.
+MIN_ROWS_PER_PE = 8
+# Nor does it balance vertices well that are this part of a PE's share.
+LARGEST_VERTEX = 0.05
+# Contiguous blocks whose halo is this share of the rows leave nothing to gain.
+GOOD_HALO_SHARE = 0.01
+# Entries this close to the diagonal, on average, find their vector values in the second-level
+# cache (32768 doubles are 256 KiB), so that another order gains little.
+NEAR_DIAGONAL = 32768
+# Reordering costs setup time and gives up the user's locality: it must pay clearly.
+CLEAR_GAIN = 0.7
+# Rows are stored in slices as wide as their longest row (32 rows on GPUs). Where that takes PADDED
+# times the entries, rows of equal lengths are brought together, within windows that keep neighbours
+# in the same lines of a cache, if only LEFT of the padding remains. Rows LONG times the mean are
+# stored apart. Of rows with more than SHORT entries on average, neighbours read the same lines
+# together, which saves more than the padding costs: bmwcra_1 (86 a row), cg on one H200, takes
+# 64 us in its own order and 87 in windows of 512.
+SLICE, WINDOW, LONG, SHORT = 32, 256, 4, 16
+PADDED, LEFT = 1.2, 0.6
+METIS_SEED = 1  # any fixed number: the same matrix gets the same partition
+
+
+@dataclass(frozen=True)
+class PartitionReport:
+    """What a partition costs.
+
+    Per PE: `rows`, `nnz` (nonzeros), `ghosts` (distinct values received per exchange),
+    `boundary_rows` (rows with a column of another PE), `neighbours` (PEs it exchanges with). In
+    all: `edge_cut` (pairs of coupled rows on different PEs), `halo_values` (the sum of ghosts),
+    `imbalance` (largest over mean nonzeros; 1 is perfect).
+    """
+
+    pes: int
+    rows: tuple[int, ...]
+    nnz: tuple[int, ...]
+    ghosts: tuple[int, ...]
+    boundary_rows: tuple[int, ...]
+    neighbours: tuple[tuple[int, ...], ...]
+    edge_cut: int
+    halo_values: int
+    imbalance: float
+
+
+@dataclass(frozen=True)
+class Partition:
+    """Who owns which rows.
+
+    `part[i]` is the PE of row i; `method`, "metis" or "contiguous", made it, or it is "given";
+    `why` this method.
+    `fallback`: a better partition may be had, as `why` says.
+    """
+
+    part: Int32s
+    method: str
+    why: str
+    report: PartitionReport
+    fallback: bool = False
+
+
+@dataclass(frozen=True)
+class Ordering:
+    """The sequence in which PEs keep their rows; `order` is None for the natural one."""
+
+    order: Int32s | None
+    why: str
+
+
+def partition(A: CsrMatrix, pes: int, method: PartitionLike = "auto") -> Partition:
+    """Share the rows of A among PEs, about the same number of nonzeros each.
+
+    Parameters: A, n rows, symmetric pattern; `pes` ≥ 1, which may exceed n (some PEs then own
+    nothing); `method` is "metis" (multilevel graph partitioning, Karypis and Kumar 1998),
+    "contiguous" (blocks of consecutive rows; no PE has more than the mean plus one row's nonzeros)
+    or "auto" (of the two the one with the smaller halo, METIS being spared where blocks do well);
+    or the part of each row, numbers from 0 to `pes` - 1, shape (n,), of which some may be missing.
+
+    Raises InvalidInputError for another method, part numbers that do not fit, or `pes` < 1,
+    UnsupportedError when "metis" is asked for and pymetis is missing.
+    """
+    if isinstance(method, str) and method not in METHODS:
+        raise InvalidInputError(
+            f"unknown partition method {method!r}: choose one of {', '.join(METHODS)}, or give the "
+            "part number of each row"
+        )
+    if isinstance(pes, bool) or int(pes) != pes or pes < 1:
+        raise InvalidInputError(f"the number of PEs is {pes!r}: give an integer of at least 1")
+    if not isinstance(method, str):
+        return _given(A, pes, method)
+    blocks = contiguous(A, pes)
+    if method == "contiguous":
+        return Partition(blocks, "contiguous", "asked for", report(A, blocks, pes))
+    if pes == 1:
+        return Partition(blocks, "contiguous", "one PE owns all rows", report(A, blocks, 1))
+    if A.shape[0] < MIN_ROWS_PER_PE * pes:
+        why = f"{A.shape[0]} rows are too few for METIS to share among {pes} PEs"
+        return Partition(blocks, "contiguous", why, report(A, blocks, pes))
+    metis = _find_metis()
+    if method == "metis":
+        if metis is None:
+            raise UnsupportedError(
+                "METIS needs the package pymetis, which is not installed: pip install pymetis, "
+                "or choose partition 'contiguous'"
+            )
+        graph = metis_parts(A, pes, metis)
+        return Partition(graph, "metis", "asked for", report(A, graph, pes))
+    return _better(A, pes, blocks, metis)
+
+
+def _given(A: CsrMatrix, pes: int, values: Any) -> Partition:
+    part = as_part_vector(values, pes)
+    require_length(part, A.shape[0])
+    cost = report(A, part, pes)
+    empty = cost.rows.count(0)
+    why = f"{empty} of {pes} PEs have no rows" if empty else "every PE has rows"
+    return Partition(part, "given", why, cost)
+
+
+def _better(A: CsrMatrix, pes: int, blocks: Int32s, metis: ModuleType | None) -> Partition:
+    """Return the partition with the smaller halo; METIS runs only where it can gain something."""
+    plain = report(A, blocks, pes)
+    if plain.halo_values <= GOOD_HALO_SHARE * A.shape[0]:
+        share = plain.halo_values / A.shape[0]
+        why = f"blocks of consecutive rows exchange as little as {share:.1%} of the rows' values"
+        return Partition(blocks, "contiguous", why, plain)
+    if metis is None:
+        why = "the package pymetis is not installed (pip install pymetis)"
+        return Partition(blocks, "contiguous", why, plain, fallback=True)
+    graph = metis_parts(A, pes, metis)
+    cut = report(A, graph, pes)
+    if cut.halo_values >= plain.halo_values:
+        why = f"METIS would exchange {cut.halo_values} values, this {plain.halo_values}"
+        return Partition(blocks, "contiguous", why, plain)
+    why = f"consecutive rows would exchange {plain.halo_values} values, this {cut.halo_values}"
+    return Partition(graph, "metis", why, cut)
+
+
+def contiguous(A: CsrMatrix, pes: int) -> Int32s:
+    """Return blocks of consecutive rows: each cut is at the row boundary nearest to its ideal."""
+    n = A.shape[0]
+    before = A.indptr if A.nnz else np.arange(n + 1)
+    ideal = before[-1] * np.arange(1, pes) / pes
+    cuts = np.clip(np.searchsorted(before, ideal), 1, n)
+    cuts -= ideal - before[cuts - 1] < before[cuts] - ideal
+    sizes = np.diff(np.concatenate(([0], cuts, [n])))
+    return np.repeat(np.arange(pes, dtype=np.int32), sizes)
+
+
+def metis_parts(A: CsrMatrix, pes: int, metis: ModuleType) -> Int32s:
+    """Return METIS's partition of the graph of A; rows weigh what they have nonzeros.
+
+    Consecutive rows with the same columns stay together (compressed_graph.py), unless that would
+    leave too few vertices to share out. METIS may leave parts empty (disconnected graphs, few heavy
+    rows); those get half the rows of the heaviest part each.
+    """
+    graph = compress_graph(A)
+    shares = graph.weights * (pes / max(1, graph.weights.sum()))  # of what a PE is to have
+    if graph.weights.size < MIN_ROWS_PER_PE * pes or shares.max() > LARGEST_VERTEX:
+        graph = compress_graph(A, merge=False)
+    call: dict[str, Any] = {
+        "vweights": graph.weights,
+        "options": metis.Options(seed=METIS_SEED),
+    }
+    if hasattr(metis, "CSRAdjacency"):
+        call["adjacency"] = metis.CSRAdjacency(graph.starts, graph.neighbours)
+    else:
+        call |= {"xadj": graph.starts, "adjncy": graph.neighbours}
+    _, membership = metis.part_graph(pes, **call)
+    part = np.array(membership, dtype=np.int32)[graph.vertex]
+    weights = np.maximum(np.diff(A.indptr), 1).astype(np.int64)
+    fill_empty_parts(part, weights, pes)
+    return part
+
+
+def fill_empty_parts(part: Int32s, weights: Int64s, pes: int) -> None:
+    """Give each empty part half of the rows of the heaviest part, in place."""
+    for empty in np.flatnonzero(np.bincount(part, minlength=pes) == 0):
+        heaviest = np.argmax(np.bincount(part, weights, minlength=pes))
+        rows = np.flatnonzero(part == heaviest)
+        if rows.size < 2:
+            return
+        before = np.cumsum(weights[rows])
+        keep = max(1, min(rows.size - 1, int(np.searchsorted(before, before[-1] / 2)) + 1))
+        part[rows[keep:]] = empty
+
+
+def report(A: CsrMatrix, part: Int32s, pes: int) -> PartitionReport:
+    """Count what a partition costs; O(nnz) plus sorting the entries that are cut."""
+    n = A.shape[0]
+    lengths = np.diff(A.indptr)
+    rows = np.bincount(part, minlength=pes)
+    # The sums are exact: nonzeros are far fewer than 2^53.
+    nnz = np.bincount(part, weights=lengths, minlength=pes).astype(np.int64)
+    cut = np.flatnonzero(np.repeat(part, lengths) != part[A.indices])
+    cut_rows = np.searchsorted(A.indptr, cut, side="right") - 1
+    ghosts = _distinct(part[cut_rows].astype(np.int64) * n + A.indices[cut])
+    readers, owners = ghosts // n, part[ghosts % n]
+    traffic = np.bincount(readers * pes + owners, minlength=pes * pes).reshape(pes, pes)
+    boundary = np.bincount(part[_distinct(cut_rows)], minlength=pes)
+    return PartitionReport(
+        pes=pes,
+        rows=_ints(rows),
+        nnz=_ints(nnz),
+        ghosts=_ints(traffic.sum(axis=1)),
+        boundary_rows=_ints(boundary),
+        neighbours=tuple(_ints(np.flatnonzero(row)) for row in traffic),
+        edge_cut=int(cut.size) // 2,
+        halo_values=int(ghosts.size),
+        imbalance=float(nnz.max() * pes / nnz.sum()) if A.nnz else 1.0,
+    )
+
+
+def rcm(A: CsrMatrix, part: Int32s | None = None) -> Int32s:
+    """Return the reverse Cuthill-McKee order (George 1971) of the rows inside each part.
+
+    `order[k]` is the row at position k; parts follow one another. Entries between parts do not
+    count. A symmetric pattern is taken for granted. `part` None: one part.
+    """
+    from scipy.sparse.csgraph import reverse_cuthill_mckee  # a heavy import
+
+    if part is None:
+        ones = np.ones(A.nnz, np.int8)
+        graph = csr_array((ones, A.indices, A.indptr.astype(np.int32)), shape=A.shape)
+    else:
+        inside = np.repeat(part, np.diff(A.indptr)) == part[A.indices]
+        starts = np.concatenate(([0], np.cumsum(inside)))[A.indptr].astype(np.int32)
+        graph = csr_array((np.ones(starts[-1], np.int8), A.indices[inside], starts), shape=A.shape)
+    order = np.asarray(reverse_cuthill_mckee(graph, symmetric_mode=True), dtype=np.int32)
+    return order if part is None else order[np.argsort(part[order], kind="stable")]
+
+
+def mean_distance(A: CsrMatrix, part: Int32s | None, order: Int32s | None) -> float:
+    """Return the mean of |i - j| over the entries inside parts, i and j being places in a part."""
+    n = A.shape[0]
+    place = None
+    if part is not None or order is not None:
+        sequence = np.arange(n, dtype=np.int32) if order is None else order
+        if part is not None:
+            sequence = sequence[np.argsort(part[sequence], kind="stable")]
+        place = np.empty(n, np.int32)
+        place[sequence] = np.arange(n, dtype=np.int32)
+    return float(load_core().mean_distance(A.indptr, A.indices, place, part))
+
+
+def padding(lengths: Int64s) -> float:
+    """Return what slices of SLICE consecutive rows, as wide as their longest, hold over the rows.
+
+    1 where no slice has rows of different lengths. Rows much longer than others do not count: they
+    are stored apart.
+    """
+    total = int(lengths.sum())
+    if total == 0:
+        return 1.0
+    cut = np.minimum(lengths, LONG * total // lengths.size + 1)
+    slices = np.zeros(-(-lengths.size // SLICE) * SLICE, cut.dtype)
+    slices[: cut.size] = cut
+    return float(SLICE * slices.reshape(-1, SLICE).max(axis=1).sum() / cut.sum())
+
+
+def by_length(A: CsrMatrix, part: Int32s | None, order: Int32s | None) -> Int32s | None:
+    """Return the sequence with rows of equal lengths together, None where that saves little.
+
+    Rows stay within WINDOW places, and in sequence where they are equally long.
+    """
+    n = A.shape[0]
+    sequence = np.arange(n, dtype=np.int32) if order is None else order
+    if part is not None:
+        sequence = sequence[np.argsort(part[sequence], kind="stable")]
+    lengths = np.diff(A.indptr)[sequence].astype(np.int64)
+    before = padding(lengths)
+    if before < PADDED or A.nnz > SHORT * n:
+        return None
+    window = np.arange(n) // WINDOW
+    if part is not None:  # parts begin with windows of their own
+        window += part[sequence]
+    longest = int(lengths.max()) + 1
+    sorting = np.argsort(window * longest + (longest - 1 - lengths), kind="stable")
+    if padding(lengths[sorting]) > 1.0 + LEFT * (before - 1.0):
+        return None
+    return np.asarray(sequence[sorting], dtype=np.int32)
+
+
+def choose_order(A: CsrMatrix, part: Int32s | None, reorder: str | bool = "auto") -> Ordering:
+    """Choose the sequence of rows inside parts.
+
+    `reorder` True or "rcm": reverse Cuthill-McKee; False or "natural": as they come; "auto": RCM
+    where entries are far from the diagonal and it brings them clearly nearer, then rows of equal
+    lengths together where that saves clearly (`by_length`).
+
+    Raises InvalidInputError for anything else.
+    """
+    if reorder in (False, "natural"):
+        return Ordering(None, "natural order: asked for")
+    if reorder not in (True, "rcm", "auto"):
+        raise InvalidInputError(
+            f"unknown reorder {reorder!r}: choose 'auto', 'rcm' (or True), 'natural' (or False)"
+        )
+    if A.nnz > np.iinfo(np.int32).max:
+        return Ordering(None, "natural order: RCM is limited to 2^31 - 1 nonzeros")
+    if reorder != "auto":
+        return Ordering(rcm(A, part), "RCM order: asked for")
+    chosen = _by_distance(A, part)
+    together = by_length(A, part, chosen.order) if A.shape[0] > NEAR_DIAGONAL else None
+    if together is None:
+        return chosen
+    return Ordering(together, f"{chosen.why}; rows of equal lengths together")
+
+
+def _by_distance(A: CsrMatrix, part: Int32s | None) -> Ordering:
+    if A.shape[0] <= NEAR_DIAGONAL:
+        return Ordering(None, "natural order: the vectors fit in cache")
+    natural = mean_distance(A, part, None)
+    if natural <= NEAR_DIAGONAL:
+        return Ordering(None, f"natural order: entries are {natural:.0f} rows apart on average")
+    order = rcm(A, part)
+    reordered = mean_distance(A, part, order)
+    if reordered > CLEAR_GAIN * natural:
+        why = f"natural order: entries are {natural:.0f} rows apart, with RCM {reordered:.0f}"
+        return Ordering(None, why)
+    return Ordering(order, f"RCM order: entries {reordered:.0f} rows apart, not {natural:.0f}")
+
+
+def _find_metis() -> ModuleType | None:
+    """Return the module pymetis, None where it is not installed or does not load."""
+    try:
+        return importlib.import_module("pymetis")
+    except ImportError:
+        return None
+
+
+def _distinct(values: Int64s) -> Int64s:
+    """Return the distinct values, sorted; faster than np.unique where there are many."""
+    ordered = np.sort(values)
+    return ordered[np.concatenate(([True], ordered[1:] != ordered[:-1]))[: ordered.size]]
+
+
+def _ints(values: npt.NDArray[Any]) -> tuple[int, ...]:
+    return tuple(int(value) for value in values)

@@ -1,0 +1,1 @@
+"""From a matrix, a right-hand side and options to a result: `Solver`, `solve`, `cg`."""

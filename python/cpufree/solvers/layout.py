@@ -1,0 +1,183 @@
+"""Set-up of a solve: the matrix is shared among PEs, reordered, and handed to the core."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cpufree.distributed import Team
+from cpufree.engines import choices, core, gpus, nvshmem
+from cpufree.engines.placement import Placement
+from cpufree.matrix.problem import CsrMatrix
+from cpufree.partition.methods import Int32s, choose_order, partition
+from cpufree.partition.part_vector import PartitionLike
+from cpufree.solvers.laps import Laps
+from cpufree.solvers.preparation import Prepared
+from cpufree.text import counted
+
+if TYPE_CHECKING:
+    from cpufree._core import System
+
+# Largest over mean nonzeros per PE from which the user is warned.
+UNBALANCED = 1.25
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A matrix laid out on its PEs, how it lies there and why."""
+
+    system: System
+    plan: dict[str, Any]
+    engine: str
+    devices: tuple[int, ...]
+    """Numbers of the GPUs, one for each PE; none on the CPU engine."""
+    device_names: str
+    """Such as "4 × NVIDIA H200"; "" on the CPU engine."""
+    why: list[str]
+    warnings: list[str]
+    placement: Placement
+    sharing: Sharing
+
+
+def lay_out(
+    prepared: Prepared,
+    placement: Placement,
+    sharing: Sharing | Callable[[], Sharing],
+    laps: Laps,
+) -> Layout:
+    """Share out the rows of a matrix, and set it up on its PEs.
+
+    Args:
+        prepared: the matrix.
+        placement: where it goes.
+        sharing: of its rows, or a function that finds one; with a team, rank 0 does.
+        laps: of the set-up; those of this are added.
+    """
+    matrix = prepared.matrix
+    room = nvshmem.room_for(matrix.shape[0], matrix.dtype.itemsize, placement.pes)
+    with nvshmem.starting(placement, room):
+        if not isinstance(sharing, Sharing):
+            sharing = in_team(placement.team, sharing)
+            laps.lap("partition")
+        system = core.make_system(
+            matrix.indptr,
+            matrix.indices,
+            matrix.data,
+            sharing.part,
+            sharing.order,
+            pes=placement.pes,
+            blocks=placement.blocks,
+            engine=placement.engine,
+            gpus=placement.own_devices,
+            tuning=dict(placement.tuning),
+            team=placement.team,
+        )
+    return layout_of(system, placement, sharing, prepared.odd, laps)
+
+
+def relaid(old: Layout, prepared: Prepared, laps: Laps) -> Layout | None:
+    """Return a layout whose values are those of another matrix of its pattern.
+
+    None: they do not fit into it as it is, and nothing has changed.
+    """
+    if not core.update_system(old.system, prepared.matrix):
+        return None
+    return layout_of(old.system, old.placement, old.sharing, prepared.odd, laps)
+
+
+def layout_of(
+    system: System, placement: Placement, sharing: Sharing, odd: list[str], laps: Laps
+) -> Layout:
+    """Return what there is to know of a system that has been set up; the last lap is that."""
+    plan: dict[str, Any] = {**system.plan()}
+    laps.lap("system", plan.pop("seconds", None))
+    blocks = counted(plan.get("blocks", placement.blocks), "block")
+    if placement.gpus:
+        blocks += f" × {counted(plan['threads'], 'thread')}"
+    return Layout(
+        system=system,
+        plan=plan,
+        engine=placement.engine,
+        devices=tuple(gpu.index for gpu in placement.gpus),
+        device_names=gpus.models(placement.gpus),
+        why=[*placement.why, f"{blocks} each: {placement.why_blocks}", *sharing.why],
+        warnings=[*odd, *placement.warnings, *sharing.warnings, *oversubscription(placement)],
+        placement=placement,
+        sharing=sharing,
+    )
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """Which PE owns which rows, in which order, and why."""
+
+    part: Int32s | None
+    """The PE that owns each row; None: there is one, or the processes have rows of their own."""
+    order: Int32s | None
+    why: list[str]
+    warnings: list[str]
+
+    @classmethod
+    def of(cls, A: CsrMatrix, pes: int, method: PartitionLike, reorder: str | bool) -> Sharing:
+        """Return how the rows are shared out."""
+        part, why, warnings = share(A, pes, method)
+        ordering = choose_order(A, part, reorder)
+        return cls(part, ordering.order, [*why, ordering.why], warnings)
+
+
+def in_team(team: Team | None, decide: Callable[[], Sharing]) -> Sharing:
+    """Return what is decided; with a team, by rank 0 for all."""
+    if team is None:
+        return decide()
+
+    def arrays() -> dict[str, Any]:
+        sharing = decide()
+        known = {"part": sharing.part, "order": sharing.order}
+        words = json.dumps([sharing.why, sharing.warnings])
+        there = {name: array for name, array in known.items() if array is not None}
+        return {**there, "words": np.array(words)}
+
+    found = team.from_first("partition", arrays)
+    why, warnings = json.loads(str(found["words"]))
+    return Sharing(found.get("part"), found.get("order"), why, warnings)
+
+
+def share(
+    A: CsrMatrix, pes: int, method: PartitionLike
+) -> tuple[Int32s | None, list[str], list[str]]:
+    """Return the owners of the rows (None: one PE), why, and what is amiss."""
+    if pes == 1 and isinstance(method, str) and method == "auto":
+        return None, [], []
+    parts = partition(A, pes, method)
+    warnings = []
+    if parts.fallback:
+        warnings.append(f"rows are shared out in consecutive blocks: {parts.why}")
+    warnings += balance_warning(parts.report.imbalance)
+    return parts.part, [f"{parts.method} partition: {parts.why}"], warnings
+
+
+def balance_warning(imbalance: float) -> list[str]:
+    """Return a warning where one PE has many more nonzeros than the others."""
+    if imbalance <= UNBALANCED:
+        return []
+    return [
+        f"the largest PE has {imbalance:.2f} times the mean nonzeros; the others wait for it: "
+        "fewer PEs may be as fast"
+    ]
+
+
+def oversubscription(placement: Placement) -> list[str]:
+    """Return a warning where the CPU engine has more threads than cores."""
+    cores = placement.cores or choices.available_cores()
+    here = placement.pes if placement.team is None else placement.team.size_here
+    threads = here * placement.blocks
+    if placement.gpus or threads <= cores:
+        return []
+    return [
+        f"{counted(here, 'PE')} × {counted(placement.blocks, 'block')} are {threads} "
+        f"threads on {counted(cores, 'core')}: they take turns, which is slow"
+    ]

@@ -1,0 +1,55 @@
+"""What a user should be warned of, in sentences that go into Result.warnings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cpufree.dtypes import dtype_name
+from cpufree.solvers.result import Reason, Result
+
+# The recursive residual may understate the true one by this factor before the user is warned.
+GAP = 10.0
+
+
+def numerical_notes(result: Result, options: Mapping[str, Any]) -> list[str]:
+    """Return what the residuals of a solve tell, beyond its reason."""
+    notes = []
+    tolerance = max(options["rtol"] * result.bnorm, options["atol"])
+    single = dtype_name(result.x) == "float32"
+    if result.converged and result.true_residual > tolerance:
+        notes.append(
+            f"the true residual {result.true_residual:.3e} is above the tolerance {tolerance:.3e}"
+        )
+    if result.reason is Reason.STAGNATED:
+        advice = "; float32 carries 7 digits, give A as float64 for more" if single else ""
+        notes.append(
+            f"rounding errors admit no residual below {result.true_residual:.3e}; the tolerance "
+            f"is {tolerance:.3e}{advice}"
+        )
+    elif result.true_residual > GAP * result.residual and not result.converged:
+        notes.append(
+            f"the recursive residual {result.residual:.3e} understates the true one, "
+            f"{result.true_residual:.3e}"
+        )
+    handed_over_at = result.counts.get("handed_over_at", -1)
+    if handed_over_at >= 0:
+        notes.append(
+            f"the recurrences of pipecg lost touch with b - A x by iteration {handed_over_at}, "
+            "where prcg took over; method 'prcg' from the start may be faster"
+        )
+    if result.reason is Reason.INTERRUPTED:
+        notes.append(
+            f"stopped on request after {result.iterations} iterations; x is the last iterate"
+        )
+    return notes
+
+
+def rounding_note(b: Any, dtype: npt.DTypeLike) -> list[str]:
+    """Return a note if b holds more digits than the solve's float32."""
+    if np.dtype(dtype) != np.float32 or dtype_name(b) != "float64":
+        return []
+    return ["b was rounded from float64 to float32, the type of the matrix"]

@@ -1,0 +1,113 @@
+"""Matrices before they are laid out: checked, and in the type of the solve."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cpufree.dtypes import dtype_name
+from cpufree.engines.choices import floating
+from cpufree.engines.digests import Pattern
+from cpufree.errors import InvalidInputError
+from cpufree.matrix.load import as_csr, canonical_csr
+from cpufree.matrix.problem import CsrMatrix
+from cpufree.matrix.validate import check_spd_input
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A matrix that is ready to be laid out: checked, in the type of the solve."""
+
+    matrix: CsrMatrix
+    pattern: Pattern
+    odd: list[str]
+    """What to tell of it."""
+
+    def copy(self) -> Prepared:
+        """Return the same with arrays of its own."""
+        A = self.matrix
+        own = CsrMatrix.well_formed(A.indptr.copy(), A.indices.copy(), A.data.copy())
+        return replace(self, matrix=own)
+
+
+def prepare(A: CsrMatrix, check: bool, dtype: npt.DTypeLike | None) -> Prepared:
+    """Return A ready to be laid out.
+
+    Args:
+        A: the matrix, with a symmetric pattern.
+        check: look at its entries, too.
+        dtype: of the solve; None: that of A.
+
+    Raises:
+        InvalidInputError: A cannot be solved, or not in dtype.
+    """
+    odd = check_matrix(A) if check else []
+    return Prepared(with_dtype(A, dtype), Pattern.of(A), odd)
+
+
+def prepare_values(A: Any, check: bool, dtype: npt.DTypeLike, like: Pattern) -> Prepared:
+    """Return new values, ready to be laid out as those of another matrix.
+
+    Args:
+        A: as Solver takes it.
+        check: look at its entries, too.
+        dtype: of the solve.
+        like: the pattern of the other matrix, which A must have.
+
+    Raises:
+        InvalidInputError: A cannot be solved, not in dtype, or its pattern is another one.
+    """
+    matrix = canonical_csr(A)
+    if Pattern.of(matrix) != like:  # zeros may be too many, or missing
+        matrix = as_csr(matrix)
+        like.require(Pattern.of(matrix))
+    elif check:
+        matrix.inspect()  # anew: the caller may have changed what is in the arrays
+    odd = check_matrix(matrix) if check else []
+    return Prepared(with_dtype(matrix, dtype), like, odd)
+
+
+def check_matrix(A: CsrMatrix) -> list[str]:
+    """Raise MatrixError where A cannot be solved; return what is odd about it."""
+    return oddness(check_spd_input(A))
+
+
+def oddness(asymmetry: float) -> list[str]:
+    """Return what to tell of a matrix that is this far from symmetric."""
+    if asymmetry == 0.0:
+        return []
+    return [f"A is symmetric only to within {asymmetry:.1e} of its diagonal, which passes as noise"]
+
+
+def with_dtype(A: CsrMatrix, dtype: npt.DTypeLike | None) -> CsrMatrix:
+    """Return A with values of dtype, float32 or float64; None: as they are."""
+    kind = A.dtype if dtype is None else floating(dtype)
+    if kind == A.dtype:
+        return A
+    matrix = CsrMatrix.well_formed(A.indptr, A.indices, converted(A.data, kind))
+    if ((matrix.to_scipy().diagonal() == 0) & (A.to_scipy().diagonal() != 0)).any():
+        raise InvalidInputError(f"diagonal entries of A are too small for {kind}: use float64")
+    return matrix
+
+
+def converted(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """Return entries of A as float32 or float64; the same array where they are.
+
+    Raises InvalidInputError where finite ones are too large for dtype.
+    """
+    if values.dtype == dtype:
+        return values
+    with np.errstate(over="ignore"):
+        data = values.astype(dtype)
+    if not np.isfinite(data).all() and np.isfinite(values).all():
+        raise InvalidInputError(f"entries of A are too large for {dtype}: use float64")
+    return data
+
+
+def solve_dtype(A: Any, b: Any) -> type[np.float32] | type[np.float64]:
+    """Return the common type of A and b: float32 only where both are no wider."""
+    narrow = A.dtype == np.float32 and dtype_name(b) in ("float32", "float16")
+    return np.float32 if narrow else np.float64

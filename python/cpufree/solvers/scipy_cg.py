@@ -1,0 +1,297 @@
+"""`cg` as scipy.sparse.linalg.cg has it: signature, return value, stopping rule."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from scipy.sparse.linalg import LinearOperator
+from scipy.sparse.linalg import cg as scipy_cg
+
+from cpufree.device_arrays import cuda_device
+from cpufree.engines.choices import integer, real
+from cpufree.engines.watch import Progress, Watch
+from cpufree.errors import CpufreeWarning, InvalidInputError
+from cpufree.matrix.load import as_csr
+from cpufree.matrix.problem import CsrMatrix, check_shape
+from cpufree.matrix.validate import check_spd_input
+from cpufree.matrix.vector import as_vector
+from cpufree.partition.part_vector import PartitionLike
+from cpufree.solvers.once import solve
+from cpufree.solvers.result import Reason
+
+# An M that misses the inverse diagonal by no more than this, relative, is Jacobi.
+JACOBI_TOLERANCE = 1e-6
+
+
+def cg(
+    A: Any,
+    b: Any,
+    x0: Any = None,
+    *,
+    rtol: float = 1e-5,
+    atol: float = 0.0,
+    maxiter: int | None = None,
+    M: Any = None,
+    callback: Callable[[npt.NDArray[Any]], object] | None = None,
+    method: str = "auto",
+    pc: str | None = None,
+    pes: int | str = "auto",
+    blocks: int | str = "auto",
+    engine: str = "auto",
+    gpus: Any = "auto",
+    reorder: str | bool = "auto",
+    partition: PartitionLike = "auto",
+    check: bool = True,
+    time_limit: float | None = None,
+    wait_limit: float | None = None,
+    progress: Progress | None = None,
+) -> tuple[Any, int]:
+    """Solve A x = b by conjugate gradients, with the signature of SciPy's `cg`.
+
+    Parameters
+    ----------
+    A : sparse or dense matrix, shape (n, n)
+        Symmetric positive definite: SciPy sparse, NumPy, a matrix of CuPy or PyTorch, or the path
+        of a file. A LinearOperator is handed to SciPy.
+    b : array, shape (n,) or (n, 1)
+        Right-hand side. May lie on a GPU, as an array of CuPy or PyTorch; x is then one like it.
+    x0 : array, shape (n,) or (n, 1), optional
+        First guess; default zero.
+    rtol, atol : float
+        The solve ends where ‖b - A x‖₂ ≤ max(rtol ‖b‖₂, atol).
+    maxiter : int, optional
+        Most iterations; default 10 n.
+    M : matrix or LinearOperator, optional
+        Approximate inverse of A. None is Jacobi; the residual tested is the plain one in any case.
+        The inverse diagonal of A and the identity, as matrices, are recognised.
+    callback : callable, optional
+        Called as callback(xk) after each iteration.
+    pc : str, optional
+        Preconditioner, as in `solve`; default "jacobi". Not together with M.
+    method, pes, blocks, engine, gpus, reorder, partition, check
+        As in `solve`.
+    time_limit, wait_limit : float, optional
+        Seconds, as in `solve`.
+    progress : callable, optional
+        As in `solve`.
+
+    Returns
+    -------
+    x : array, shape (n,)
+        The solution, or the last iterate.
+    info : int
+        0 if converged, else the number of iterations (at least 1).
+
+    Raises
+    ------
+    InvalidInputError
+        And its kinds, for what cannot be solved.
+    KeyboardInterrupt
+        On Ctrl-C.
+
+    Warns
+    -----
+    CpufreeWarning
+        Where the solve ended for another reason than maxiter, and for whatever else is noteworthy;
+        `solve` returns all that as a Result.
+
+    Notes
+    -----
+    A callback, another M and an A given as LinearOperator need the host in every iteration: then
+    SciPy's own `cg` runs, and a CpufreeWarning says so.
+
+    Examples
+    --------
+    >>> import numpy as np, scipy.sparse as sp
+    >>> A = sp.diags([-np.ones(99), 2 * np.ones(100), -np.ones(99)], [-1, 0, 1], format="csr")
+    >>> x, info = cpufree.cg(A, np.ones(100), rtol=1e-10)
+    >>> info
+    0
+    >>> bool(np.allclose(A @ x, 1.0))
+    True
+    """
+    if M is not None and pc is not None:
+        raise InvalidInputError("both M and pc are given: leave one of them out")
+    if M is not None and not hasattr(M, "shape"):
+        raise InvalidInputError(
+            f"M is {M!r}: give a matrix or LinearOperator that approximates the inverse of A, or "
+            "name a preconditioner with pc"
+        )
+    extras: dict[str, Any] = {
+        "method": method,
+        "pes": pes,
+        "blocks": blocks,
+        "engine": engine,
+        "gpus": gpus,
+        "reorder": reorder,
+        "partition": partition,
+        "time_limit": time_limit,
+        "wait_limit": wait_limit,
+    }
+    host = host_reason(A, M, callback)
+    if not host and M is not None:
+        A = as_csr(A)
+        pc = recognise(M, A)
+        host = "" if pc else "this M is not Jacobi's and is applied on the host"
+    if isinstance(x0, str):
+        x0 = guess_from_name(x0, b, M)
+    if host:
+        reject_extras(host, progress, extras)
+        return host_cg(A, b, x0, rtol, atol, maxiter, M, callback, pc, check, host)
+    extras |= {"rtol": rtol, "atol": atol, "maxiter": maxiter, "check": check}
+    return device_cg(A, b, progress, x0=x0, pc=pc or "jacobi", **extras)
+
+
+def device_cg(A: Any, b: Any, progress: Progress | None, **options: Any) -> tuple[Any, int]:
+    """Solve without the host; turn what SciPy's return value cannot tell into warnings."""
+    watch = Watch(progress)
+    result = solve(A, b, progress=watch, **options)
+    if watch.interrupted:
+        raise KeyboardInterrupt
+    if not result.converged and result.reason is not Reason.DIVERGED_ITS:
+        warn(f"not converged: {result.reason}, {result.reason.meaning}", stacklevel=4)
+    for note in result.warnings:
+        warn(note, stacklevel=4)
+    return result.x.reshape(-1), result.info
+
+
+def host_reason(A: Any, M: Any, callback: object) -> str:
+    """Return why the host must drive the iterations, "" if it need not."""
+    if callback is not None:
+        return (
+            "callback(x) is called on the host in every iteration; progress=f, called as "
+            "f(iteration, residual) now and then, is free"
+        )
+    if isinstance(A, LinearOperator):
+        return "A is a LinearOperator, whose entries are not known"
+    if M is not None and not (sp.issparse(M) or isinstance(M, np.ndarray)):
+        return "M is not a matrix; pc='jacobi' or 'chebyshev' needs no host"
+    return ""
+
+
+def recognise(M: Any, A: CsrMatrix) -> str | None:
+    """Return the preconditioner that a matrix M is: "jacobi", "none", or None for another one."""
+    if M.shape != A.shape:
+        raise InvalidInputError(f"M has shape {M.shape}, A has {A.shape}: they must be equal")
+    if M.dtype.kind not in "fiub":
+        raise InvalidInputError(
+            f"M has dtype {M.dtype}; it must hold real numbers, such as float64"
+        )
+    coo = sp.coo_array(M)
+    coo.sum_duplicates()
+    if np.any((coo.row != coo.col) & (coo.data != 0)):
+        return None
+    scale = np.asarray(coo.diagonal(), dtype=np.float64)
+    if np.all(scale == 1.0):
+        return "none"
+    product = scale * A.to_scipy().diagonal()
+    return "jacobi" if np.allclose(product, 1.0, rtol=0.0, atol=JACOBI_TOLERANCE) else None
+
+
+def guess_from_name(name: str, b: Any, M: Any) -> Any:
+    """Return the first guess that SciPy calls "Mb": M applied to b."""
+    if name != "Mb":
+        raise InvalidInputError(f"x0 is {name!r}: give an array, None, or 'Mb'")
+    if M is None:
+        return b
+    if cuda_device(b) is not None:
+        raise InvalidInputError("x0 is 'Mb', and b lies on a GPU: pass the array M @ b as x0")
+    if getattr(getattr(b, "dtype", None), "kind", "") == "c":  # an operator may be complex
+        return M @ np.reshape(b, -1)
+    return M @ as_vector(b, M.shape[-1], np.float64, "b")
+
+
+def reject_extras(why: str, progress: Progress | None, extras: dict[str, Any]) -> None:
+    """Raise InvalidInputError for options that SciPy's loop cannot honour."""
+    # Lists of devices may be arrays, whose comparison is one.
+    given = [
+        n for n, v in extras.items() if not (v is None or (isinstance(v, str) and v == "auto"))
+    ]
+    given += ["progress"] if progress is not None else []
+    if given:
+        raise InvalidInputError(
+            f"{', '.join(given)} cannot be had here, as the host drives the iterations: {why}"
+        )
+
+
+def host_cg(
+    A: Any,
+    b: Any,
+    x0: Any,
+    rtol: float,
+    atol: float,
+    maxiter: int | None,
+    M: Any,
+    callback: Callable[[npt.NDArray[Any]], object] | None,
+    pc: str | None,
+    check: bool,
+    why: str,
+) -> tuple[npt.NDArray[Any], int]:
+    """Run SciPy's cg, with Jacobi where M is None, after the usual checks."""
+    if cuda_device(b) is not None:
+        raise InvalidInputError(
+            f"b lies on a GPU, but SciPy's cg would have to solve this on the host: {why}"
+        )
+    if not (callback is None or callable(callback)):
+        raise InvalidInputError(f"callback is {callback!r}: give a function, or None")
+    how: dict[str, Any] = {"rtol": real("rtol", rtol), "atol": real("atol", atol)}
+    how["maxiter"] = None if maxiter is None else integer("maxiter", maxiter)
+    if isinstance(A, LinearOperator):
+        check_operator(A, pc)
+    else:
+        matrix = as_csr(A)
+        if check:
+            check_spd_input(matrix)
+        if M is None:
+            M = jacobi(matrix, pc)
+        A = matrix.to_scipy()
+    if M is not None and tuple(M.shape) != tuple(A.shape):
+        raise InvalidInputError(f"M has shape {M.shape}, A has {A.shape}: they must be equal")
+    right, guess = host_vectors(A, b, x0)
+    warn(f"SciPy's cg, driven by the host, solves this: {why}", stacklevel=4)
+    x, info = scipy_cg(A, right, guess, M=M, callback=callback, **how)
+    x = x.reshape(-1)
+    if how["maxiter"] == 0 and info == 0:  # SciPy's info is maxiter there
+        right = np.reshape(right, -1)
+        goal = max(how["rtol"] * np.linalg.norm(right), how["atol"])
+        info = int(np.linalg.norm(right - A @ x) > goal)
+    return x, int(info)
+
+
+def check_operator(A: LinearOperator, pc: str | None) -> None:
+    """Refuse what an A whose entries are not known cannot have."""
+    check_shape(A.shape)
+    if pc not in (None, "none"):
+        raise InvalidInputError(
+            f"pc={pc!r} needs the entries of A, which a LinearOperator does not tell: give M"
+        )
+
+
+def host_vectors(A: Any, b: Any, x0: Any) -> tuple[Any, Any]:
+    """Return b and x0 as SciPy takes them; those of complex operators are left to it."""
+    kinds = [getattr(getattr(v, "dtype", None), "kind", "") for v in (A, b)]
+    if isinstance(A, LinearOperator) and "c" in kinds:
+        return b, x0
+    single = A.dtype == np.float32 and getattr(b, "dtype", None) == np.float32
+    dtype, n = np.float32 if single else np.float64, A.shape[0]
+    return as_vector(b, n, dtype, "b"), None if x0 is None else as_vector(x0, n, dtype, "x0")
+
+
+def jacobi(A: CsrMatrix, pc: str | None) -> LinearOperator | None:
+    """Return the preconditioner pc as SciPy takes it."""
+    if pc == "none":
+        return None
+    if pc not in (None, "jacobi"):
+        raise InvalidInputError(f"pc={pc!r} cannot be had with a callback: use 'jacobi' or 'none'")
+    inverse = 1.0 / A.to_scipy().diagonal()
+    return LinearOperator(A.shape, matvec=lambda r: inverse * np.ravel(r), dtype=A.dtype)
+
+
+def warn(text: str, stacklevel: int) -> None:
+    """Give a CpufreeWarning at the line that called cg."""
+    warnings.warn(text, CpufreeWarning, stacklevel=stacklevel)

@@ -1,0 +1,543 @@
+// The GPU's matrix format, as the host builds it.
+#include "cpufree/formats/warp_slices_build.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <set>
+#include <tuple>
+
+#include "cpufree/base/index.hpp"
+#include "cpufree/formats/local.hpp"
+#include "harness.hpp"
+#include "matrices.hpp"
+
+using namespace cpufree;
+using namespace testing_matrices;
+
+namespace {
+
+// Rows of the lengths given; entry k of row i is in column 3 k + i % 3 and has a value of its own.
+template <class T = double>
+LocalSystem<T> rows_of(const std::vector<std::int32_t>& lengths) {
+  LocalSystem<T> local;
+  local.row_ptr.push_back(0);
+  for (std::size_t i = 0; i < lengths.size(); ++i) {
+    local.global_row.push_back(static_cast<std::int32_t>(i));
+    for (std::int32_t k = 0; k < lengths[i]; ++k) {
+      local.col.push_back(3 * k + static_cast<std::int32_t>(i % 3));
+      local.val.push_back(static_cast<T>(local.val.size() + 1));
+    }
+    local.row_ptr.push_back(static_cast<std::int64_t>(local.col.size()));
+  }
+  local.interior = local.rows();
+  return local;
+}
+
+template <class T>
+struct Built {
+  ShareSource<T> source;
+  WarpSliceShape shape;
+  std::vector<std::uint64_t> words;  // the bytes, aligned
+  std::vector<std::int32_t> tail_col;
+  std::vector<T> tail_val;
+  std::vector<T> dictionary;
+
+  const std::byte* bytes() const { return reinterpret_cast<const std::byte*>(words.data()); }
+  WarpSlices<T> matrix() const {
+    return {bytes(),         shape.slice.data(), shape.tail_ptr.data(),
+            tail_col.data(), tail_val.data(),    dictionary.empty() ? nullptr : dictionary.data(),
+            shape.size()};
+  }
+};
+
+template <class T>
+Built<T> build(const LocalSystem<T>& local, const std::vector<RowRange>& ranges,
+               bool compress = true, std::int32_t spread = 0, std::int32_t run = 1) {
+  Built<T> built{{local, nullptr, {compress, compress}}, {}, {}, {}, {}, {}};
+  std::vector<SpreadRows> rows;
+  for (const RowRange range : ranges) rows.push_back({range, spread, 0, run});
+  built.shape = shape_of(built.source, rows);
+  built.words.assign(at(built.shape.units * kSliceUnit / 8), 0x5a5a5a5a5a5a5a5aU);
+  fill_warp_slices(built.source, built.shape, 0, built.shape.slice.size(),
+                   reinterpret_cast<std::byte*>(built.words.data()));
+  built.tail_col.assign(at(built.shape.tail_entries), -7);
+  built.tail_val.assign(at(built.shape.tail_entries), T{-7});
+  fill_tails(built.source, built.shape, built.tail_col.data(), built.tail_val.data());
+  for (const double value : built.shape.dictionary)
+    built.dictionary.push_back(static_cast<T>(value));
+  return built;
+}
+
+template <class V>
+V load(const std::byte* from, std::int64_t place) {
+  V value;
+  std::memcpy(&value, from + place * static_cast<std::int64_t>(sizeof(V)), sizeof(V));
+  return value;
+}
+
+// The same where columns come in runs.
+template <class T>
+std::pair<std::int32_t, T> entry_of_run(const Built<T>& built, const WarpSlice& slice, int l,
+                                        std::int32_t k) {
+  const bool numbers = !built.dictionary.empty();
+  const std::int64_t value_bytes = numbers ? 1 : sizeof(T);
+  const std::byte* const run =
+      built.bytes() + slice.first * kSliceUnit + k / 3 * 32 * (2 + 3 * value_bytes);
+  const unsigned code = load<std::uint16_t>(run, l);
+  const std::int32_t column =
+      slice.base[code >> 14] + static_cast<std::int32_t>(code & 16383) + k % 3;
+  const std::int64_t place = k % 3 < 2 ? 2 * l + k % 3 : 64 + l;
+  if (!numbers) return {column, load<T>(run + 64, place)};
+  return {column, built.dictionary[load<std::uint8_t>(run + 64, place)]};
+}
+
+// Entry k of row l of a slice, by the words of the format's description.
+template <class T>
+std::pair<std::int32_t, T> entry(const Built<T>& built, std::size_t s, int l, std::int32_t k) {
+  const WarpSlice& slice = built.shape.slice[s];
+  const bool plain = slice.code == ColumnCode::plain;
+  const bool numbers = !plain && !built.dictionary.empty();
+  if (slice.code == ColumnCode::runs) return entry_of_run(built, slice, l, k);
+  const std::int64_t column_bytes = plain ? 4 : 2;
+  const std::int64_t value_bytes = numbers ? 1 : sizeof(T);
+  const std::int32_t before = k / 8 * 8;
+  const std::int32_t n = std::min(slice.width - before, 8);
+  const std::byte* const columns =
+      built.bytes() + slice.first * kSliceUnit + 32 * before * (column_bytes + value_bytes);
+  const std::byte* const values = columns + 32 * n * column_bytes;
+  k -= before;
+  if (plain) return {load<std::int32_t>(columns, 32 * k + l), load<T>(values, 32 * k + l)};
+  const bool single = n % 2 == 1 && k == n - 1;
+  const std::int64_t place = single ? 32 * (n - 1) + l : 2 * (32 * (k / 2) + l) + k % 2;
+  const unsigned code = load<std::uint16_t>(columns, place);
+  const std::int32_t column =
+      slice.code == ColumnCode::near
+          ? slice.base[0] + static_cast<std::int32_t>(code)
+          : slice.base[code >> 14] + static_cast<std::int32_t>(code & 16383);
+  if (!numbers) return {column, load<T>(values, place)};
+  return {column, built.dictionary[load<std::uint8_t>(values, place)]};
+}
+
+// The columns that padding of row `row` may read: those of the row, or the row itself; where they
+// come in runs, those of any row of the slice.
+template <class T>
+std::set<std::int32_t> readable_by(const LocalSystem<T>& local, const SpreadRows& rows,
+                                   std::int32_t row, ColumnCode code) {
+  const bool runs = code == ColumnCode::runs;
+  std::set<std::int32_t> readable;
+  if (!runs) readable.insert(row);
+  for (std::int64_t k = local.row_ptr[at(runs ? rows.begin : row)];
+       k < local.row_ptr[at((runs ? rows.end - 1 : row) + 1)]; ++k)
+    readable.insert(local.col[at(k)]);
+  return readable;
+}
+
+// Checks a share against its rows: every entry once, in the order of its row; everything else is
+// padding of value 0 that reads what may be read.
+template <class T>
+void check_built(const LocalSystem<T>& local, const Built<T>& built) {
+  int wrong = 0;
+  std::int64_t units = 0;
+  for (std::size_t s = 0; s < built.shape.slice.size(); ++s) {
+    const WarpSlice& slice = built.shape.slice[s];
+    const SpreadRows rows = built.shape.rows[s];
+    const std::int32_t lanes = 1 << rows.spread;
+    wrong += slice.first == units && rows.size() >= 1 && rows.size() <= 32 / lanes ? 0 : 1;
+    units = built.shape.end_of(s);
+    for (std::int32_t l = 0; l < 32; ++l) {
+      const std::int32_t row = std::min(rows.begin + l / lanes, rows.end - 1);
+      const std::int32_t run = lanes > 1 ? rows.run : 1;  // entries of a lane in turn
+      const std::int64_t begin = local.row_ptr[at(row)] + l % lanes * run;
+      const std::int64_t end =
+          rows.begin + l / lanes < rows.end ? local.row_ptr[at(row) + 1] : begin;
+      const auto readable = readable_by(local, rows, row, slice.code);
+      std::int64_t k_of_lane = 0;
+      const auto place = [&](std::int64_t k) { return begin + k / run * lanes * run + k % run; };
+      const auto read = [&](std::int32_t col, T val) {
+        const std::int64_t next = place(k_of_lane++);
+        if (next < end)
+          wrong += col == local.col[at(next)] && val == local.val[at(next)] ? 0 : 1;
+        else
+          wrong += val == T{0} && readable.contains(col) ? 0 : 1;
+      };
+      for (std::int32_t k = 0; k < slice.width; ++k) std::apply(read, entry(built, s, l, k));
+      if (slice.tails >= 0)
+        for (std::int64_t k = built.shape.tail_ptr[at(slice.tails + l)];
+             k < built.shape.tail_ptr[at(slice.tails + l + 1)]; ++k)
+          read(built.tail_col[at(k)], built.tail_val[at(k)]);
+      wrong += place(k_of_lane) >= end ? 0 : 1;
+    }
+  }
+  CHECK_EQ(wrong, 0);
+  CHECK_EQ(units, built.shape.units);
+}
+
+// Nodes of three unknowns, so many neighbours for each: three neighbouring columns, three rows of
+// the same columns. Values are all different.
+template <class T = double>
+LocalSystem<T> nodes(const std::vector<std::int32_t>& neighbours) {
+  std::vector<std::int32_t> lengths;
+  for (const std::int32_t count : neighbours)
+    for (int k = 0; k < 3; ++k) lengths.push_back(3 * count);
+  LocalSystem<T> local = rows_of<T>(lengths);
+  for (std::size_t row = 0; row < lengths.size(); ++row)
+    for (std::int64_t k = 0; k < lengths[row]; ++k)
+      local.col[at(local.row_ptr[row] + k)] =
+          static_cast<std::int32_t>(3 * (row / 3) + k + k / 3 * 3);
+  return local;
+}
+
+// One of 64 threads: all that slices without tails ask of a port.
+struct LanePort {
+  static constexpr int warp_width = 32;
+  int number;
+  int lane() const { return number; }
+  static constexpr int lanes() { return 64; }
+  static unsigned warp_ballot(bool) { return 0; }
+  static int lowest_bit(unsigned) { return 0; }
+  template <class V>
+  static V warp_broadcast(V value, int) {
+    return value;
+  }
+  template <class V>
+  static V warp_sum(V value) {
+    return value;
+  }
+};
+
+// A x, a thread after the other; in the code for what is rare, if asked for.
+template <class T>
+std::vector<T> product(const Built<T>& built, const std::vector<T>& x, bool rarely = false) {
+  const auto rows = built.source.local.rows();
+  std::vector<T> y(at(rows), T{-1});
+  const WarpSlices<T> matrix = built.matrix();
+  for (int lane = 0; lane < 64; ++lane) {
+    LanePort port{lane};
+    const auto take = [&](std::int32_t row, int, T value) { y[at(row)] = value; };
+    if (rarely)
+      matrix.multiply(port, {0, rows, 0}, ColdOperand{Operand<T>{x.data()}}, take);
+    else
+      matrix.multiply(port, {0, rows, 0}, Operand<T>{x.data()}, take);
+  }
+  return y;
+}
+
+// 7-point operator on an n x n x n grid, its coefficients all different or all alike.
+LocalSystem<double> grid(std::int32_t n, bool alike) {
+  LocalSystem<double> local;
+  local.row_ptr.push_back(0);
+  for (std::int32_t row = 0; row < n * n * n; ++row) {
+    local.global_row.push_back(row);
+    for (const std::int32_t step : {-n * n, -n, -1, 0, 1, n, n * n})
+      if (row + step >= 0 && row + step < n * n * n) {
+        local.col.push_back(row + step);
+        local.val.push_back(alike ? (step == 0 ? 6.0 : -1.0)
+                                  : std::sin(static_cast<double>(local.val.size())));
+      }
+    local.row_ptr.push_back(static_cast<std::int64_t>(local.col.size()));
+  }
+  local.interior = local.rows();
+  return local;
+}
+
+}  // namespace
+
+TEST(every_entry_is_there_once_for_any_number_of_rows) {
+  for (std::int32_t n = 1; n <= 100; ++n) {
+    std::vector<std::int32_t> lengths;
+    for (std::int32_t i = 0; i < n; ++i) lengths.push_back(1 + i * 5 % 9);
+    const auto local = rows_of(lengths);
+    check_built(local, build(local, {{0, n}}));
+  }
+}
+
+TEST(every_entry_is_there_once_for_rows_of_mixed_lengths) {
+  for (unsigned seed = 0; seed < 30; ++seed) {
+    std::mt19937 random(seed);
+    std::vector<std::int32_t> lengths(70);
+    for (auto& length : lengths)
+      length = static_cast<std::int32_t>(random() % 4 == 0 ? random() % 300 : random() % 8);
+    const auto local = rows_of(lengths);
+    check_built(local, build(local, {{0, 33}, {33, 70}}));
+  }
+}
+
+TEST(every_entry_is_there_once_where_lanes_share_rows) {
+  for (std::int32_t spread = 1; spread <= 5; ++spread) {
+    std::mt19937 random(static_cast<unsigned>(spread));
+    std::vector<std::int32_t> lengths(45);
+    for (auto& length : lengths)
+      length = static_cast<std::int32_t>(random() % 9 == 0 ? random() % 3000 : random() % 80);
+    const auto local = rows_of(lengths);
+    check_built(local, build(local, {{0, 17}, {17, 45}}, spread % 2 == 0, spread));
+  }
+}
+
+TEST(every_entry_is_there_once_in_single_precision) {
+  const auto local = rows_of<float>({4, 0, 9, 250, 3});
+  check_built(local, build(local, {{0, 5}}));
+}
+
+TEST(empty_rows_take_no_entries) {
+  const auto local = rows_of(std::vector<std::int32_t>(40, 0));
+  const auto built = build(local, {{0, 40}});
+  check_built(local, built);
+  CHECK_EQ(built.shape.units, 0);
+  CHECK_EQ(built.shape.slice.size(), std::size_t{2});
+}
+
+TEST(dense_row_becomes_a_tail_and_widens_nothing) {
+  std::vector<std::int32_t> lengths(64, 7);
+  lengths[10] = 5000;
+  const auto local = rows_of(lengths);
+  const auto built = build(local, {{0, 64}});
+  check_built(local, built);
+  CHECK_EQ(built.shape.slice[0].width, 7);
+  CHECK(built.shape.slice[0].tails >= 0);
+  CHECK_EQ(built.shape.tail_entries, 5000 - 7);
+}
+
+TEST(row_a_little_longer_than_the_others_widens_its_slice) {
+  std::vector<std::int32_t> lengths(32, 20);
+  lengths[4] = 22;
+  const auto built = build(rows_of(lengths), {{0, 32}});
+  CHECK_EQ(built.shape.slice[0].width, 22);
+  CHECK_EQ(built.shape.slice[0].tails, -1);
+}
+
+TEST(rows_of_equal_length_have_neither_padding_nor_tails) {
+  const auto local = rows_of(std::vector<std::int32_t>(64, 300));
+  const auto built = build(local, {{0, 64}});
+  CHECK_EQ(built.shape.units * kSliceUnit, 64 * 300 * (2 + 8));
+  CHECK(built.shape.tail_ptr.empty());
+}
+
+TEST(ranges_begin_with_slices_of_their_own) {
+  const auto local = rows_of(std::vector<std::int32_t>(50, 3));
+  const auto built = build(local, {{0, 20}, {20, 50}});
+  CHECK_EQ(built.shape.slice.size(), std::size_t{2});
+  CHECK_EQ(built.shape.rows[1].begin, 20);
+  check_built(local, built);
+}
+
+TEST(slices_filled_in_parts_are_those_filled_at_once) {
+  std::vector<std::int32_t> lengths;
+  for (std::int32_t i = 0; i < 200; ++i) lengths.push_back(i % 50 == 3 ? 400 : i % 11);
+  const auto local = rows_of(lengths);
+  const auto whole = build(local, {{0, 200}});
+  const std::size_t slices = whole.shape.slice.size();
+  for (std::size_t first = 0; first < slices; first += 3) {
+    const std::size_t end = std::min(first + 3, slices);
+    const std::int64_t begin = whole.shape.slice[first].first;
+    std::vector<std::uint64_t> part(at((whole.shape.end_of(end - 1) - begin) * kSliceUnit / 8));
+    fill_warp_slices(whole.source, whole.shape, first, end,
+                     reinterpret_cast<std::byte*>(part.data()));
+    CHECK(std::equal(part.begin(), part.end(), whole.words.begin() + begin * (kSliceUnit / 8)));
+  }
+}
+
+TEST(padding_of_boundary_rows_reads_what_the_row_reads) {
+  const auto a = irregular(90, 21);
+  const auto plan = make_halo_plan(a.view(), random_partition(a.n(), 3, 3), {}, 3);
+  for (const auto& local : plan.local)
+    check_built(local, build(local, {{0, local.interior}, {local.interior, local.rows()}}));
+}
+
+TEST(columns_take_16_bits_where_they_lie_close_together) {
+  const auto local = grid(12, false);
+  const auto built = build(local, {{0, local.rows()}});
+  check_built(local, built);
+  for (const WarpSlice& slice : built.shape.slice) CHECK(slice.code == ColumnCode::near);
+}
+
+TEST(columns_take_16_bits_in_up_to_four_windows) {
+  LocalSystem<double> local = rows_of(std::vector<std::int32_t>(32, 8));
+  for (std::size_t k = 0; k < local.col.size(); ++k)
+    local.col[k] = static_cast<std::int32_t>(500'000 * (k % 8 / 2) + 1000 * (k % 8) + k / 8);
+  const auto built = build(local, {{0, 32}});
+  CHECK(built.shape.slice[0].code == ColumnCode::far);
+  int wrong = 0;
+  for (int l = 0; l < 32; ++l)
+    for (std::int32_t k = 0; k < 8; ++k)
+      wrong += entry(built, 0, l, k).first == local.col[at(8 * l + k)] ? 0 : 1;
+  CHECK_EQ(wrong, 0);
+}
+
+TEST(columns_all_over_the_place_stay_as_they_are) {
+  LocalSystem<double> local = rows_of(std::vector<std::int32_t>(32, 6));
+  for (std::size_t k = 0; k < local.col.size(); ++k)
+    local.col[k] = static_cast<std::int32_t>(400'000 * (k % 6) + k);
+  const auto built = build(local, {{0, 32}});
+  CHECK(built.shape.slice[0].code == ColumnCode::plain);
+  check_built(local, built);
+}
+
+TEST(values_take_8_bits_where_there_are_few_of_them) {
+  const auto local = grid(12, true);
+  const auto built = build(local, {{0, local.rows()}});
+  CHECK_EQ(built.dictionary.size(), std::size_t{3});  // 0, 6, -1
+  check_built(local, built);
+  CHECK(10 * built.shape.units <= 3 * build(local, {{0, local.rows()}}, false).shape.units);
+}
+
+TEST(dictionary_holds_256_values_and_not_one_more) {
+  auto local = rows_of(std::vector<std::int32_t>(51, 5));  // 255 values, and 0
+  CHECK_EQ(build(local, {{0, 51}}).dictionary.size(), std::size_t{256});
+  check_built(local, build(local, {{0, 51}}));
+  local = rows_of(std::vector<std::int32_t>(64, 4));
+  CHECK(build(local, {{0, 64}}).dictionary.empty());
+}
+
+TEST(values_that_are_no_numbers_are_not_coded) {
+  auto local = rows_of({2});
+  local.val[1] = std::numeric_limits<double>::quiet_NaN();
+  const auto built = build(local, {{0, 1}});
+  CHECK(built.dictionary.empty());
+  CHECK(std::isnan(entry(built, 0, 0, 1).second));
+}
+
+TEST(zeros_of_both_signs_are_different_values) {
+  auto local = rows_of({2});
+  local.val[0] = -0.0;
+  local.val[1] = 0.0;
+  const auto built = build(local, {{0, 1}});
+  CHECK(std::signbit(entry(built, 0, 0, 0).second));
+  CHECK(!std::signbit(entry(built, 0, 0, 1).second));
+}
+
+TEST(products_are_the_same_to_the_last_bit_in_every_code) {
+  for (const bool alike : {false, true}) {
+    auto local = grid(11, alike);
+    const auto x = wave(local.rows());
+    const auto plain = build(local, {{0, local.rows()}}, false);
+    const auto coded = build(local, {{0, local.rows()}});
+    const auto expected = product(plain, x);
+    CHECK(product(coded, x) == expected);
+    CHECK(product(coded, x, true) == expected);
+    CHECK(product(plain, x, true) == expected);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      double sum = 0.0;
+      for (auto k = local.row_ptr[i]; k < local.row_ptr[i + 1]; ++k)
+        sum += local.val[at(k)] * x[at(local.col[at(k)])];
+      CHECK(std::abs(expected[i] - sum) <= 1e-12);
+    }
+  }
+}
+
+TEST(products_in_windows_are_those_of_plain_columns) {
+  auto local = grid(44, true);  // planes of 1936 rows, 85 184 in all
+  local.val.back() = 7.5;
+  // Far apart: columns of a slice in three windows.
+  const auto stretch = [](std::int32_t c) { return c + c / 1936 * 50'000; };
+  for (auto& c : local.col) c = stretch(c);
+  std::vector<double> x(at(stretch(local.rows()) + 1));
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = std::cos(static_cast<double>(i));
+  const auto built = build(local, {{0, local.rows()}});
+  CHECK(std::ranges::count(built.shape.slice, ColumnCode::far, &WarpSlice::code) > 2000);
+  CHECK(product(built, x) == product(build(local, {{0, local.rows()}}, false), x));
+  CHECK(product(built, x, true) == product(built, x));
+}
+
+TEST(runs_of_three_columns_store_the_first_one) {
+  const auto local = nodes({4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4});
+  const auto built = build(local, {{0, 66}});
+  check_built(local, built);
+  for (const WarpSlice& slice : built.shape.slice) CHECK(slice.code == ColumnCode::runs);
+  CHECK_EQ(built.shape.units * kSliceUnit, 3 * 32 * 4 * (2 + 24));
+  CHECK(built.shape.simple() == Simple::runs);
+}
+
+TEST(every_entry_is_there_once_where_rows_of_mixed_lengths_come_in_runs) {
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    std::mt19937 random(seed);
+    std::vector<std::int32_t> neighbours(40);
+    for (auto& count : neighbours) count = static_cast<std::int32_t>(random() % 12);
+    neighbours[7] = 200;  // tails
+    const auto local = nodes(neighbours);
+    for (const bool compress : {false, true})
+      check_built(local, build(local, {{0, 45}, {45, 120}}, compress));
+  }
+}
+
+TEST(lanes_that_share_rows_have_runs_in_turn) {
+  for (std::int32_t spread = 1; spread <= 5; ++spread) {
+    const auto local = nodes({9, 30, 1, 8, 0, 28, 29, 3, 3, 3, 17, 16, 90});
+    const auto built = build(local, {{0, 20}, {20, 39}}, true, spread, kRun);
+    check_built(local, built);
+    CHECK(std::ranges::count(built.shape.slice, ColumnCode::runs, &WarpSlice::code) > 0);
+  }
+}
+
+TEST(rows_come_in_runs_where_nine_in_ten_do) {
+  auto local = nodes(std::vector<std::int32_t>(20, 2));
+  const ShareSource<double> source{local};
+  CHECK_EQ(usual_run(source, {0, 60}), kRun);
+  for (const std::int64_t row : {3, 11, 20, 31, 40, 51}) ++local.col[at(6 * row + 5)];
+  CHECK_EQ(usual_run(source, {0, 60}), kRun);
+  ++local.col[at(6 * 55 + 5)];
+  CHECK_EQ(usual_run(source, {0, 60}), 1);
+}
+
+TEST(row_that_is_no_run_leaves_its_slice_with_columns_of_its_own) {
+  auto local = nodes(std::vector<std::int32_t>(4000, 3));
+  ++local.col[at(9 * 40 + 8)];
+  const auto built = build(local, {{0, local.rows()}});
+  check_built(local, built);
+  CHECK(built.shape.slice[1].code == ColumnCode::near);
+  CHECK_EQ(std::ranges::count(built.shape.slice, ColumnCode::runs, &WarpSlice::code),
+           std::ssize(built.shape.slice) - 1);
+}
+
+TEST(share_that_may_stay_on_chip_has_one_code) {
+  auto local = nodes(std::vector<std::int32_t>(100, 3));
+  ++local.col[at(9 * 40 + 8)];
+  const auto built = build(local, {{0, local.rows()}});
+  check_built(local, built);
+  CHECK(built.shape.simple() == Simple::columns);
+}
+
+TEST(runs_in_windows_far_cold) {
+  auto local = nodes(std::vector<std::int32_t>(32, 8));
+  for (auto& c : local.col) c += c / 3 % 4 * 600'000;
+  const auto built = build(local, {{0, local.rows()}});
+  check_built(local, built);
+  for (const WarpSlice& slice : built.shape.slice) CHECK(slice.code == ColumnCode::runs);
+  for (auto& c : local.col) c += c / 3 % 5 * 9'000'000;
+  const auto wide = build(local, {{0, local.rows()}});
+  check_built(local, wide);
+  CHECK(wide.shape.slice[0].code == ColumnCode::plain);
+}
+
+TEST(runs_of_single_precision_values_and_of_few_values) {
+  const auto local = nodes<float>(std::vector<std::int32_t>(50, 4));
+  const auto built = build(local, {{0, local.rows()}});
+  check_built(local, built);
+  CHECK_EQ(built.shape.slice[0].width * kSliceRows * 14 / 3,
+           kSliceUnit * built.shape.slice[1].first);
+  auto alike = nodes(std::vector<std::int32_t>(50, 4));
+  for (std::size_t k = 0; k < alike.val.size(); ++k) alike.val[k] = static_cast<double>(k % 7);
+  const auto coded = build(alike, {{0, alike.rows()}});
+  check_built(alike, coded);
+  CHECK_EQ(coded.shape.units * kSliceUnit, 5 * kSliceRows * 4 * 5);
+}
+
+TEST(products_of_runs_are_those_of_columns_to_the_last_bit) {
+  for (const int values : {3, 100'000})
+    for (const std::int32_t apart : {0, 90'000}) {
+      std::vector<std::int32_t> neighbours;
+      for (std::int32_t i = 0; i < 150; ++i) neighbours.push_back(i % 3 == 0 ? 7 : 4 + i % 4);
+      auto local = nodes(neighbours);
+      for (auto& c : local.col) c += c / 3 % 4 * apart;
+      for (std::size_t k = 0; k < local.val.size(); ++k)
+        local.val[k] = std::sin(static_cast<double>(k % at(values)));
+      std::vector<double> x(500'000);
+      for (std::size_t i = 0; i < x.size(); ++i) x[i] = std::cos(static_cast<double>(i));
+      const auto built = build(local, {{0, local.rows()}});
+      CHECK(built.shape.slice[0].code == ColumnCode::runs);
+      const auto expected = product(build(local, {{0, local.rows()}}, false), x);
+      CHECK(product(built, x) == expected);
+      CHECK(product(built, x, true) == expected);
+    }
+}

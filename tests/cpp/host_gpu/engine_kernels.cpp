@@ -1,0 +1,168 @@
+// The solver kernels of the engine for GPUs on the host, and what GPUs do with vectors before and
+// after a solve.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <string>
+#include <type_traits>
+
+#include "cpufree/base/error.hpp"
+#include "cpufree/formats/warp_slices.hpp"
+#include "cpufree/solvers/cg.hpp"
+#include "cpufree/solvers/kernel.hpp"
+#include "cpufree/solvers/pipelined_cg.hpp"
+#include "cpufree/solvers/prcg.hpp"
+#include "cpufree/solvers/preconditioners.hpp"
+#include "cpufree/systems/gpu/kernel.hpp"
+#include "cpufree/systems/gpu/remote_kernel.hpp"
+#include "cpufree/systems/gpu/vectors.hpp"
+#include "host_ports.hpp"
+
+namespace host_engine {
+
+using namespace cpufree;
+using warp_rig::LanesPort;
+
+// Between nodes: shared memory in place of a network. P numbers the PEs of a node by place.
+template <class P>
+class BetweenNodes : public P {
+ public:
+  BetweenNodes(const P& port, const nvshmem::Seat& seat) : P(port), seat_(seat) {}
+  int pe() const { return seat_.pe; }
+  int pes() const { return seat_.pes; }
+  const Remote& remote() const { return seat_.remote; }
+  template <class T>
+  void put(T* object, int pe, T value) {
+    P::put(object, place(pe), value);
+  }
+  void put_packet(Packet* packet, int pe, double value, std::uint64_t tag) {
+    P::put_packet(packet, place(pe), value, tag);
+  }
+  void put_flag(Flag* flag, int pe, Epoch epoch) { P::put_flag(flag, place(pe), epoch); }
+  template <class T>
+  void put_signal(T* to, int pe, const T* from, std::int64_t count, Flag* flag, Epoch epoch) {
+    this->sync_block();
+    if (this->lane() != 0) return;
+    std::copy_n(from, count, static_cast<T*>(library.address(to, pe)));
+    auto& there = static_cast<Flag*>(library.address(flag, pe))->value;
+    std::atomic_ref<Epoch>(there).store(epoch, std::memory_order_release);
+  }
+  void see_signals() { this->sync_block(); }
+
+ private:
+  int place(int pe) const {
+    if (!reaches(*this, pe)) throw std::logic_error("a store goes to another node");
+    return seat_.remote.nodes.place[pe];
+  }
+  const nvshmem::Seat& seat_;
+};
+
+template <template <class, class> class Algorithm, class M, class T>
+Kernel remote_kernel() {
+  using Args = RemoteSolveArgs<WarpSlices<T>>;
+  using P = Crossing<LanesPort>;
+  static std::atomic<unsigned> seed{1};
+  return {sizeof(Args), [](const gpu_p2p::Shared& shared, const void* args, int blocks, int threads,
+                           std::size_t fast_bytes) {
+            const Args& mine = *static_cast<const Args*>(args);
+            warp_rig::run<P>(shared.pes, blocks, threads, fast_bytes, shared.heaps, seed++,
+                             [&](P& port, int place) {
+                               if (place != shared.pe) return;
+                               BetweenNodes<P> far(port, mine.seat);
+                               solve_kernel<Algorithm, M>(far, mine.solve);
+                             });
+          }};
+}
+
+// Those that tests use.
+const Kernel* kernel_named(const char* name) {
+  static const std::map<std::string, Kernel> all = {
+      {"cpufree_cg_none_double", remote_kernel<ConjugateGradient, Identity<double>, double>()},
+      {"cpufree_prcg_jacobi_double", remote_kernel<PredictRecompute, Jacobi<double>, double>()},
+      {"cpufree_prcg_jacobi_float", remote_kernel<PredictRecompute, Jacobi<float>, float>()},
+      {"cpufree_pipecg_chebyshev_double", remote_kernel<PipelinedCg, Chebyshev<double>, double>()}};
+  std::string plain = name;
+  if (plain.ends_with("_streaming")) plain.resize(plain.size() - std::strlen("_streaming"));
+  const auto found = all.find(plain);
+  return found == all.end() ? nullptr : &found->second;
+}
+
+template <template <class, class> class Algorithm, class M, class T, class P, class Format>
+const void* kernel() {
+  using Args = SolveArgs<WarpSlices<T>>;
+  return kernel_of<P, Args>(
+      [](P& port, const Args& args) { solve_kernel<Algorithm, M, Format>(port, args); });
+}
+
+}  // namespace host_engine
+
+namespace cpufree {
+
+template <template <class, class> class Algorithm, class M, class T>
+GpuKernels gpu_kernels() {
+  using host_engine::Crossing;
+  using warp_rig::LanesPort;
+  using warp_rig::StreamingPort;
+  return {{host_engine::kernel<Algorithm, M, T, Crossing<LanesPort>, SlicesWithoutRuns>(),
+           host_engine::kernel<Algorithm, M, T, Crossing<StreamingPort>, SlicesWithoutRuns>()},
+          {host_engine::kernel<Algorithm, M, T, Crossing<LanesPort>, AnySlices>(),
+           host_engine::kernel<Algorithm, M, T, Crossing<StreamingPort>, AnySlices>()},
+          host_engine::kernel<Algorithm, M, T, Crossing<LanesPort>, SlicesOnChip>()};
+}
+
+template <Study S, template <class, class> class Algorithm>
+GpuKernels gpu_study_kernels() {
+  throw Unsupported("the host has no studies");
+}
+
+#define CPUFREE_HOST_KERNELS(A, T)                      \
+  template GpuKernels gpu_kernels<A, Identity<T>, T>(); \
+  template GpuKernels gpu_kernels<A, Jacobi<T>, T>();   \
+  template GpuKernels gpu_kernels<A, Chebyshev<T>, T>();
+#define CPUFREE_HOST_METHOD(A)                                \
+  CPUFREE_HOST_KERNELS(A, float)                              \
+  CPUFREE_HOST_KERNELS(A, double)                             \
+  template GpuKernels gpu_study_kernels<Study::split, A>();   \
+  template GpuKernels gpu_study_kernels<Study::no_comm, A>(); \
+  template GpuKernels gpu_study_kernels<Study::no_compute, A>();
+CPUFREE_HOST_METHOD(ConjugateGradient)
+CPUFREE_HOST_METHOD(PredictRecompute)
+CPUFREE_HOST_METHOD(PipelinedCg)
+
+namespace {
+template <class T>
+void join(VectorProbe* probe, T value) {
+  if (probe == nullptr) return;
+  if (!std::isfinite(value)) probe->not_finite = 1;
+  probe->largest = std::fmax(probe->largest, std::abs(static_cast<double>(value)));
+}
+}  // namespace
+
+template <class T>
+void gather_vector(const T* from, const std::int32_t* row, std::int64_t count, T* to,
+                   VectorProbe* probe, gpuStream_t) {
+  for (std::int64_t j = 0; j < count; ++j)
+    if (row[j] >= 0) join(probe, to[j] = from[row[j]]);
+}
+template <class T>
+void scale_vector(T* v, std::int64_t count, double factor, gpuStream_t) {
+  std::for_each(v, v + count, [&](T& value) { value = static_cast<T>(value * factor); });
+}
+template <class T>
+void scatter_vector(const T* from, const std::int32_t* row, std::int64_t count, double scale, T* to,
+                    VectorProbe* probe, gpuStream_t) {
+  for (std::int64_t j = 0; j < count; ++j)
+    if (row[j] >= 0) join(probe, to[row[j]] = static_cast<T>(from[j] / scale));
+}
+
+#define CPUFREE_HOST_VECTORS(T)                                                              \
+  template void gather_vector(const T*, const std::int32_t*, std::int64_t, T*, VectorProbe*, \
+                              gpuStream_t);                                                  \
+  template void scale_vector(T*, std::int64_t, double, gpuStream_t);                         \
+  template void scatter_vector(const T*, const std::int32_t*, std::int64_t, double, T*,      \
+                               VectorProbe*, gpuStream_t);
+CPUFREE_HOST_VECTORS(float)
+CPUFREE_HOST_VECTORS(double)
+
+}  // namespace cpufree

@@ -1,0 +1,106 @@
+// NVSHMEM's host library for processes of one machine: heaps lie side by side in one piece of
+// shared memory, which has no name any more once all PEs have started. CPUFREE_TEST_ROOM bounds a
+// heap, CPUFREE_TEST_FAR=k puts PEs out of reach of loads and stores, but those of the same k in a
+// row. With CPUFREE_TEST_BROKEN it does not start.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+
+#include "host_kernel.hpp"
+
+namespace {
+
+constexpr std::size_t kHeap = std::size_t{8} << 20;
+constexpr std::size_t kText = 8;  // where the text of an id begins, behind its version
+
+struct Control {
+  std::atomic<int> started;
+};
+
+char* memory = nullptr;
+char name[64];
+int rank = -1;
+int size = 0;
+std::size_t used = 0;
+bool running = false;
+
+Control& control() { return *reinterpret_cast<Control*>(memory); }
+
+char* heap_of(int pe) { return memory + kHeap * static_cast<std::size_t>(pe + 1); }
+
+std::size_t room() {
+  const char* const asked = std::getenv("CPUFREE_TEST_ROOM");
+  return asked == nullptr ? kHeap : std::strtoul(asked, nullptr, 10);
+}
+
+}  // namespace
+
+extern "C" {
+
+int nvshmemx_get_uniqueid(void* id) {
+  std::snprintf(static_cast<char*>(id) + kText, sizeof(name), "/cpufree-test-%d", getpid());
+  const int file = shm_open(static_cast<char*>(id) + kText, O_RDWR | O_CREAT | O_EXCL, 0600);
+  if (file < 0 || ftruncate(file, static_cast<off_t>(kHeap * 17)) != 0) return 1;
+  return close(file);
+}
+
+int nvshmemx_set_attr_uniqueid_args(int my_rank, int ranks, const void* id, void*) {
+  rank = my_rank;
+  size = ranks;
+  std::memcpy(name, static_cast<const char*>(id) + kText, sizeof(name));
+  return 0;
+}
+
+int nvshmemx_hostlib_init_attr(unsigned, void*) {
+  if (running) return 1;  // it cannot be started twice
+  if (std::getenv("CPUFREE_TEST_BROKEN") != nullptr) {
+    shm_unlink(name);
+    return 7;
+  }
+  const int file = shm_open(name, O_RDWR, 0600);
+  void* const p = mmap(nullptr, kHeap * 17, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  if (file < 0 || p == MAP_FAILED) return 1;
+  memory = static_cast<char*>(p);
+  if (++control().started == size) shm_unlink(name);
+  while (control().started < size) std::this_thread::yield();
+  std::memset(heap_of(rank), 0x5a, kHeap);
+  running = true;
+  return 0;
+}
+
+int nvshmemx_init_status() { return running ? 2 : 0; }
+
+// What a network reaches, CPUFREE_TEST_FAR or not.
+int nvshmemx_culibrary_init(void* library) {
+  if (!running) return 1;
+  auto& told = *static_cast<host_engine::Library*>(library);
+  told.address = [](const void* p, int pe) -> void* {
+    return heap_of(pe) + (static_cast<const char*>(p) - heap_of(rank));
+  };
+  return 0;
+}
+
+void nvshmemx_vendor_get_version_info(int* major, int* minor, int* patch) {
+  *major = 3, *minor = 4, *patch = 5;
+}
+
+void* nvshmem_malloc(std::size_t bytes) {
+  const std::size_t begin = used;
+  if (begin + bytes > room()) return nullptr;
+  used += (bytes + 511) / 512 * 512;
+  return heap_of(rank) + begin;
+}
+
+void* nvshmem_ptr(const void* p, int pe) {
+  const char* const far = std::getenv("CPUFREE_TEST_FAR");
+  if (far != nullptr && pe / std::atoi(far) != rank / std::atoi(far)) return nullptr;
+  return heap_of(pe) + (static_cast<const char*>(p) - heap_of(rank));
+}
+
+}  // extern "C"

@@ -1,0 +1,187 @@
+#include "cpufree/solvers/eigenvalue.hpp"
+#include "cpufree/solvers/report.hpp"
+
+#include "harness.hpp"
+
+using namespace cpufree;
+
+namespace {
+
+SolveParams params_with(double rtol, double atol) {
+  SolveParams p;
+  p.rtol = rtol;
+  p.atol = atol;
+  p.maxiter = 100;
+  p.roundoff = 1e-16;
+  return p;
+}
+
+}  // namespace
+
+TEST(small_initial_residual_needs_no_iteration) {
+  const auto p = params_with(1e-2, 0.0);
+  Monitor m(p);
+  m.begin(100.0, 0.005);
+  CHECK_EQ(m.reason(), Reason::converged_rtol);
+  CHECK_EQ(m.iterations(), 0);
+}
+
+TEST(absolute_tolerance_is_named) {
+  const auto p = params_with(0.0, 1.0);
+  Monitor m(p);
+  m.begin(100.0, 0.5);
+  CHECK_EQ(m.reason(), Reason::converged_atol);
+}
+
+TEST(residual_below_the_rule_is_verified_not_believed) {
+  const auto p = params_with(1e-3, 0.0);
+  Monitor m(p);
+  m.begin(1.0, 1.0);
+  CHECK(m.judge(1e-4, 0) == Verdict::go_on);
+  CHECK(m.judge(1e-7, 0) == Verdict::verify);
+  CHECK(!m.done());
+  m.verify(1e-7, false);
+  CHECK_EQ(m.reason(), Reason::converged_rtol);
+}
+
+TEST(recurrence_that_lied_goes_on_from_the_true_residual) {
+  const auto p = params_with(1e-3, 0.0);
+  Monitor m(p);
+  m.begin(1.0, 1.0);
+  m.judge(1e-7, 0);
+  m.verify(1e-4, false);
+  CHECK(!m.done());
+  CHECK_NEAR(m.residual(), 1e-2, 1e-15);
+}
+
+TEST(true_residual_that_does_not_halve_three_times_is_stagnation) {
+  const auto p = params_with(1e-3, 0.0);
+  Monitor m(p);
+  m.begin(1.0, 1.0);
+  m.judge(1e-7, 0);
+  m.verify(1e-4, false);
+  for (int k = 0; k < 3; ++k) {
+    CHECK(!m.done());
+    m.judge(1e-7, 0);
+    m.verify(0.9e-4, false);
+  }
+  CHECK_EQ(m.reason(), Reason::stagnated);
+}
+
+TEST(recurrence_that_lied_is_asked_earlier_the_next_time) {
+  const auto p = params_with(1e-6, 0.0);
+  Monitor m(p);
+  m.begin(1.0, 1.0);
+  m.judge(1e-13, 0);
+  m.verify(1e-4, false);
+  CHECK(m.judge(2e-6, 0) == Verdict::go_on);
+  CHECK(m.judge(0.9e-6, 0) == Verdict::verify);
+}
+
+TEST(look_at_the_truth_that_confirms_the_recurrence_ends_nothing) {
+  const auto p = params_with(1e-3, 0.0);
+  Monitor m(p);
+  m.begin(1.0, 1.0);
+  for (int k = 0; k < 20; ++k) {
+    m.judge(0.99, 0);
+    m.verify(0.99, true);
+  }
+  CHECK(!m.done());
+  CHECK_EQ(m.replacements(), 20);
+}
+
+TEST(zero_tolerance_is_verified_at_the_level_of_rounding) {
+  const auto p = params_with(0.0, 0.0);
+  Monitor m(p);
+  m.begin(1.0, 1.0);
+  CHECK(m.judge(1e-30, 0) == Verdict::go_on);
+  CHECK(m.judge(1e-33, 0) == Verdict::verify);
+}
+
+TEST(honest_near_miss_must_claim_more_the_next_time) {
+  const auto p = params_with(1e-3, 0.0);
+  Monitor m(p);
+  m.begin(1.0, 1.0);
+  CHECK(m.judge(0.98e-6, 0) == Verdict::verify);
+  CHECK(m.verify(1.1e-6, false));
+  CHECK(!m.done());
+  CHECK(m.judge(0.95e-6, 0) == Verdict::go_on);
+  CHECK(m.judge(0.6e-6, 0) == Verdict::verify);
+}
+
+TEST(growth_from_the_level_of_rounding_is_not_believed) {
+  const auto p = params_with(0.0, 0.0);
+  Monitor m(p);
+  m.begin(1.0, 1.0);
+  CHECK(m.judge(1e-30, 0) == Verdict::go_on);
+  CHECK(m.judge(1e-27, 0) == Verdict::go_on);
+  CHECK(m.judge(1e-25, 0) == Verdict::verify);
+  CHECK(!m.verify(1e-25, false));
+}
+
+TEST(last_iteration_is_named) {
+  auto p = params_with(1e-9, 0.0);
+  p.maxiter = 2;
+  Monitor m(p);
+  m.begin(1.0, 1.0);
+  CHECK(m.judge(0.5, 0) == Verdict::go_on);
+  CHECK(m.judge(0.5, 0) == Verdict::stop);
+  CHECK_EQ(m.reason(), Reason::diverged_its);
+}
+
+TEST(convergence_in_the_last_iteration_counts) {
+  auto p = params_with(1e-3, 0.0);
+  p.maxiter = 1;
+  Monitor m(p);
+  m.begin(1.0, 1.0);
+  CHECK(m.judge(1e-8, 0) == Verdict::verify);
+  m.verify(1e-8, false);
+  CHECK_EQ(m.reason(), Reason::converged_rtol);
+}
+
+TEST(nan_explosion_notes_are_named) {
+  const auto p = params_with(1e-3, 0.0);
+  const auto reason = [&](double rr, unsigned notes) {
+    Monitor m(p);
+    m.begin(1.0, 1.0);
+    m.judge(rr, notes);
+    return m.reason();
+  };
+  CHECK_EQ(reason(NAN, 0), Reason::diverged_nanorinf);
+  CHECK_EQ(reason(INFINITY, 0), Reason::diverged_nanorinf);
+  CHECK_EQ(reason(1e22, 0), Reason::diverged_dtol);
+  CHECK_EQ(reason(1.0, kNoteTimeLimit), Reason::time_limit);
+  CHECK_EQ(reason(1.0, kNoteInterrupt), Reason::interrupted);
+}
+
+TEST(history_keeps_every_iteration_while_there_is_room) {
+  double values[10];
+  History h(values, 10);
+  for (int i = 0; i < 10; ++i) h.add(i, 100.0 + i);
+  CHECK_EQ(h.count(), 10);
+  CHECK_EQ(h.stride(), 1);
+  CHECK_EQ(values[9], 109.0);
+}
+
+TEST(full_history_drops_every_other_value_and_stays_evenly_spaced) {
+  for (const int capacity : {2, 3, 7, 8}) {
+    std::vector<double> values(static_cast<std::size_t>(capacity));
+    History h(values.data(), capacity);
+    for (int i = 0; i < 1000; ++i) h.add(i, i);
+    CHECK(h.count() <= capacity);
+    CHECK(h.count() > capacity / 2 - 1);
+    for (std::int64_t k = 0; k < h.count(); ++k)
+      CHECK_EQ(values[static_cast<std::size_t>(k)], static_cast<double>(k * h.stride()));
+    CHECK(h.stride() * (h.count() + 1) >= 999);
+  }
+}
+
+TEST(largest_eigenvalue_of_the_second_difference_matrix) {
+  const int n = 12;
+  double diagonal[n];
+  double squares[n];
+  for (int k = 0; k < n; ++k) diagonal[k] = 2.0, squares[k] = 1.0;
+  const double pi = std::acos(-1.0);
+  CHECK_NEAR(largest_eigenvalue(diagonal, squares, n, 4.0), 2.0 + 2.0 * std::cos(pi / (n + 1)),
+             1e-12);
+}

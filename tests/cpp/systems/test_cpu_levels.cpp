@@ -1,0 +1,42 @@
+// Which version of the CPU engine's kernels is chosen.
+#include <string>
+
+#include "cpufree/systems/cpu/level_choice.hpp"
+#include "harness.hpp"
+
+using namespace cpufree;
+
+namespace {
+
+template <class E>
+std::string refusal(const std::string& asked, std::size_t runnable) {
+  try {
+    choose_cpu_level(asked, runnable);
+  } catch (const E& error) {
+    return error.what();
+  }
+  return "none";
+}
+
+}  // namespace
+
+TEST(best_level_is_taken_unless_another_is_asked_for) {
+  for (std::size_t runnable = 1; runnable <= kCpuLevels.size(); ++runnable) {
+    CHECK(choose_cpu_level("", runnable) == runnable - 1);
+    CHECK(choose_cpu_level("auto", runnable) == runnable - 1);
+    CHECK(choose_cpu_level("x86-64-v2", runnable) == 0);
+  }
+}
+
+TEST(level_that_the_processor_lacks_is_refused) {
+  CHECK(choose_cpu_level("x86-64-v3", 2) == 1);
+  CHECK(refusal<Unsupported>("x86-64-v4", 2) ==
+        "CPUFREE_CPU_LEVEL is x86-64-v4, but this processor can run x86-64-v3 at most");
+  CHECK(refusal<Unsupported>("auto", 0) ==
+        "cpufree needs a processor of level x86-64-v2 (SSE 4.2)");
+}
+
+TEST(level_that_does_not_exist_is_refused) {
+  CHECK(refusal<InvalidInput>("avx2", 3) ==
+        "CPUFREE_CPU_LEVEL is 'avx2'; it takes auto, x86-64-v2, x86-64-v3, x86-64-v4");
+}

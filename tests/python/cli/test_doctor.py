@@ -1,0 +1,215 @@
+"""The doctor: reads the machine right, never needs a GPU, says how to get what is missing."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from fake_core import FakeCore, gpu
+from rich.console import Console
+
+from cpufree import host
+from cpufree.cli import doctor
+from cpufree.cli.doctor import Finding, Section, Status
+from cpufree.engines import core
+from cpufree.errors import EngineError, UnsupportedError
+
+MEMINFO = "MemTotal:       16000000 kB\nMemFree:  1 kB\nMemAvailable:    8000000 kB\nHuge: x\n"
+
+
+def test_reads_memory_from_meminfo() -> None:
+    assert host.memory_limits(MEMINFO, "max\n") == (16_384_000_000, 8_192_000_000)
+
+
+def test_memory_is_capped_by_container_limit() -> None:
+    assert host.memory_limits(MEMINFO, "1000000\n") == (1_000_000, 1_000_000)
+
+
+def test_memory_is_unknown_where_meminfo_is_missing() -> None:
+    assert host.memory_limits("", "") == (0, 0)
+
+
+def test_processor_name_comes_from_cpuinfo() -> None:
+    text = "processor\t: 0\nmodel name\t: Some CPU: fast @ 2 GHz\nflags\t: a b\n"
+    assert host.processor_name(text) == "Some CPU: fast @ 2 GHz"
+    assert host.processor_name("") != ""
+
+
+def test_tool_that_is_missing_or_fails_gives_none() -> None:
+    assert host.run_tool(["no-such-tool-at-all"]) is None
+    assert host.run_tool(["false"]) is None
+    assert host.run_tool(["echo", "seen"]) == "seen"
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> Callable[..., FakeCore]:
+    """Return a function that puts a fake extension in the place of the real one."""
+
+    def put(*arguments: Any, **named: Any) -> FakeCore:
+        fake = FakeCore(*arguments, **named)
+        monkeypatch.setattr(core, "load", lambda: fake)
+        return fake
+
+    return put
+
+
+def found(section: Section) -> dict[str, Finding]:
+    """Return the findings of a section by name."""
+    return {finding.name: finding for finding in section.findings}
+
+
+def test_gpus_are_listed_from_nvidia_smi_where_the_extension_has_no_cuda(
+    monkeypatch: pytest.MonkeyPatch, machine: Callable[..., FakeCore]
+) -> None:
+    machine(0, built=False, note="this build has no CUDA")
+    monkeypatch.setattr(doctor, "run_tool", lambda command: "GPU X, 8 GiB\nGPU Y, 9 GiB")
+    section = doctor.look_at_gpus()
+    findings = found(section)
+    assert findings["GPU 0"].detail == "GPU X, 8 GiB"
+    assert findings["GPU 1"].detail == "GPU Y, 9 GiB"
+    assert findings["extension"].detail == "compiled without CUDA"
+    assert "CPUFREE_CUDA=ON" in findings["extension"].hint
+    assert findings["GPUs in use"].detail == "none: this build has no CUDA"
+    assert doctor.healthy([section])
+
+
+def test_gpus_are_listed_with_memory_and_compute_capability(
+    machine: Callable[..., FakeCore],
+) -> None:
+    machine([gpu(0, free=139.5), gpu(1, "Tesla T4", capability=(7, 5))])
+    section = doctor.look_at_gpus()
+    findings = found(section)
+    expected = "NVIDIA H200, 140.0 GiB, compute capability 9.0, 139.5 GiB free"
+    assert (findings["GPU 0"].status, findings["GPU 0"].detail) == (Status.OK, expected)
+    assert findings["GPU 1"].status is Status.NOTE
+    assert findings["GPU 1"].detail.endswith("compute capability 7.5: too low for cpufree")
+    assert findings["extension"].detail == "compiled with CUDA"
+    assert doctor.healthy([section])
+
+
+def test_gpu_that_cannot_be_started_is_reported(
+    machine: Callable[..., FakeCore], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def held(index: int) -> int:
+        raise EngineError("the device is in use by another process")
+
+    monkeypatch.setattr(machine(1), "gpu_free_bytes", held)
+    finding = found(doctor.look_at_gpus())["GPU 0"]
+    assert finding.status is Status.FAILED
+    assert "in use by another process" in finding.detail
+    assert "nvidia-smi" in finding.hint
+
+
+def test_driver_that_is_missing_is_a_note(machine: Callable[..., FakeCore]) -> None:
+    machine(0, note="the driver is too old")
+    findings = found(doctor.look_at_gpus())
+    assert findings["GPUs in use"].detail == "none: the driver is too old"
+
+
+def test_peer_access_is_reported_for_all_pairs(machine: Callable[..., FakeCore]) -> None:
+    fake = machine(3)
+    finding = found(doctor.look_at_gpus())["peer access"]
+    assert (finding.status, finding.detail) == (Status.OK, "between all pairs of 3 GPUs")
+    assert fake.asked_peers == [[0, 1, 2]]
+
+
+def test_missing_peer_access_is_a_note_that_names_the_pair(
+    machine: Callable[..., FakeCore],
+) -> None:
+    machine(2, peer="GPU 0 does not reach GPU 1")
+    section = doctor.look_at_gpus()
+    assert found(section)["peer access"].detail == "GPU 0 does not reach GPU 1; auto uses one GPU"
+    assert doctor.healthy([section])
+
+
+def test_gpu_engine_is_tried_on_all_gpus(machine: Callable[..., FakeCore]) -> None:
+    fake = machine(3)
+    finding = doctor.look_at_gpu_engine()
+    assert finding.status is Status.OK, finding.detail
+    assert "200 rows on 3 PEs" in finding.detail
+    assert fake.systems[0].gpus == [0, 1, 2]
+
+
+def test_gpu_engine_is_tried_on_one_gpu_where_they_do_not_combine(
+    machine: Callable[..., FakeCore],
+) -> None:
+    fake = machine(2, peer="GPU 0 does not reach GPU 1")
+    assert doctor.look_at_gpu_engine().status is Status.OK
+    assert fake.systems[0].gpus == [0]
+
+
+def test_gpu_engine_that_fails_makes_the_machine_unhealthy(
+    machine: Callable[..., FakeCore],
+) -> None:
+    machine(1)
+
+    def fail() -> str:
+        raise EngineError("the kernel fell over")
+
+    section = doctor.look_at_engines(lambda: "works", fail)
+    assert found(section)["cuda_p2p"].status is Status.FAILED
+    assert not doctor.healthy([section])
+
+
+def test_machine_without_gpu_is_healthy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(core, "load", lambda: FakeCore(0, note="the driver is not installed"))
+    monkeypatch.setattr(doctor, "run_tool", lambda command: None)
+    monkeypatch.setattr(doctor.shutil, "which", lambda name: None)
+    monkeypatch.setattr(doctor.ctypes.util, "find_library", lambda name: None)
+    section = doctor.look_at_gpus()
+    assert {f.status for f in section.findings if f.name != "extension"} == {Status.NOTE}
+    assert doctor.healthy([section, doctor.look_at_engines(lambda: "works")])
+
+
+def test_cpu_engine_solves_its_self_test() -> None:
+    cpu = doctor.look_at_engines().findings[0]
+    assert (cpu.name, cpu.status) == ("cpu_threads", Status.OK), cpu.detail
+    assert "200 rows on 2 PEs" in cpu.detail
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "detail"),
+    [
+        (UnsupportedError("the compiled part does not load"), Status.MISSING, "does not load"),
+        (ArithmeticError("error 1.0e+00"), Status.FAILED, "ArithmeticError: error 1.0e+00"),
+    ],
+)
+def test_failing_engine_is_reported_with_hint(
+    error: Exception, status: Status, detail: str
+) -> None:
+    def fail() -> str:
+        raise error
+
+    section = doctor.look_at_engines(fail)
+    assert section.findings[0].status is status
+    assert detail in section.findings[0].detail
+    assert section.findings[0].hint
+    assert not doctor.healthy([section])
+
+
+def test_missing_package_says_how_to_get_it() -> None:
+    finding = doctor.package_finding("no-such-package-at-all")
+    assert finding.status is Status.MISSING
+    assert finding.hint == "pip install no-such-package-at-all"
+
+
+def test_versions_name_every_dependency() -> None:
+    names = {finding.name for finding in doctor.look_at_versions().findings}
+    assert {"python", "cpufree", "numpy", "scipy", "pymetis", "typer", "rich"} <= names
+
+
+def test_report_shows_status_detail_and_hint() -> None:
+    finding = Finding("thing", Status.MISSING, "not [here]", "get it")
+    console = Console(width=60, record=True, file=io.StringIO())
+    console.print(doctor.report([Section("Things", [finding])]))
+    lines = [" ".join(line.split()) for line in console.export_text().splitlines()]
+    assert lines == ["Things", "missing thing not [here]", "→ get it"]
+
+
+def test_findings_go_to_json() -> None:
+    section = Section("Things", [Finding("a", Status.OK, "b")])
+    plain = json.loads(json.dumps(doctor.to_dict([section])))
+    assert plain == {"things": [{"name": "a", "status": "ok", "detail": "b", "hint": ""}]}

@@ -1,0 +1,144 @@
+"""The schema of options: Python, command line, environment and pages agree with it."""
+
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from cli_runner import runner
+from paths import ROOT
+
+import cpufree
+from cpufree import options
+from cpufree.engines.choices import valid
+from cpufree.env import VARIABLES
+from cpufree.errors import InvalidInputError
+from cpufree.options import Option
+from cpufree.stencil import jacobi
+
+TOOL = ROOT / "tools/option_tables.py"
+# What the command line calls differently, or has for itself.
+PYTHON_ONLY = (options.WAIT_LIMIT, options.REPLACE_EVERY, options.CHEBYSHEV_DEGREE)
+
+
+def run_tool(*words: object) -> subprocess.CompletedProcess[str]:
+    """Run tools/option_tables.py."""
+    command = [sys.executable, str(TOOL), *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize(
+    ("function", "table"),
+    [
+        (cpufree.Solver.__init__, options.SOLVE),
+        (cpufree.Solver.solve, (*options.SOLVE, *PYTHON_ONLY)),
+        (jacobi, (*options.STENCIL, options.WAIT_LIMIT)),
+    ],
+    ids=["Solver", "Solver.solve", "jacobi"],
+)
+def test_arguments_in_python_have_the_defaults_of_the_schema(
+    function: Callable[..., Any], table: tuple[Option, ...]
+) -> None:
+    parameters = inspect.signature(function).parameters
+    both = [option for option in table if option.name in parameters and option.name != "iters"]
+    assert len(both) >= 6
+    for option in both:
+        default = parameters[option.name].default
+        # None: what holds then is said elsewhere.
+        if default is not inspect.Parameter.empty and option.name != "wait_limit":
+            assert default == option.default, option.name
+
+
+@pytest.mark.parametrize(
+    ("command", "name"), [("solve", "solve"), ("stencil", "stencil"), ("convert", "convert")]
+)
+def test_commands_have_the_options_of_the_schema(
+    command: str,
+    name: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run = runner(capsys, monkeypatch)
+    monkeypatch.setenv("COLUMNS", "400")
+    text = run(command, "--help").out
+    for option in options.TABLES[name]:
+        assert option.spelling in text, option.name
+        assert option.help in text, option.name
+        if option.kind == "choice":
+            assert "|".join(option.choices) in text, option.name
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "found"),
+    [
+        (options.RTOL, 1, 1.0),
+        (options.RTOL, np.float32(0.5), 0.5),
+        (options.MAXITER, None, None),
+        (options.MAXITER, np.int64(3), 3),
+        (options.METHOD, "cg", "cg"),
+        (options.PES, "auto", "auto"),
+        (options.PES, 3, 3),
+        (options.CHEBYSHEV_DEGREE, 64, 64),
+        (options.REPLACE_EVERY, 0, 0),
+    ],
+)
+def test_values_in_range_are_taken(option: Option, value: Any, found: Any) -> None:
+    assert valid(option, value) == found
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        (options.RTOL, -1.0, "rtol is -1.0: give a finite number, 0 or more"),
+        (options.RTOL, None, "rtol is None"),
+        (options.MAXITER, -1, "maxiter is -1: give a whole number from 0"),
+        (options.METHOD, "gmres", "unknown method 'gmres': choose one of auto, cg, prcg, pipecg"),
+        (options.PC, "ilu", "unknown preconditioner pc 'ilu': choose one of jacobi, chebyshev, no"),
+        (options.PES, 0, "pes is 0: give 'auto' or a whole number from 1"),
+        (options.CHEBYSHEV_DEGREE, 65, "give a whole number from 1 to 64"),
+        (options.CHECK_EVERY, 0, "check_every is 0: give a whole number from 1"),
+    ],
+)
+def test_values_out_of_range_are_refused(option: Option, value: Any, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        valid(option, value)
+
+
+def test_variables_of_the_environment_are_those_of_the_schema() -> None:
+    assert list(VARIABLES) == [variable.name for variable in options.VARIABLES]
+
+
+def test_tables_in_the_pages_are_up_to_date() -> None:
+    found = run_tool("--check", ROOT / "docs/cli.md")
+    assert found.returncode == 0, found.stdout
+
+
+def test_a_stale_table_is_found_and_written(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(
+        "# Page\n<!-- options: convert -->\n| old |\n<!-- end of options -->\nrest\n"
+        "<!-- options: environment -->\n<!-- end of options -->\n"
+    )
+    found = run_tool("--check", page)
+    assert found.returncode == 1 and "out of date" in found.stdout
+    assert run_tool("--write", page).returncode == 0
+    text = page.read_text()
+    assert "| old |" not in text and "\nrest\n" in text
+    assert "| `--reorder auto\\|rcm\\|natural` |" in text
+    assert "| `CPUFREE_PES` | number of PEs: auto, or a whole number from 1 |" in text
+    assert run_tool("--check", page).returncode == 0
+
+
+@pytest.mark.parametrize("text", ["<!-- options: solve -->\n| a |\n", "<!-- options: x -->\n"])
+def test_a_table_without_an_end_or_of_another_name_is_refused(tmp_path: Path, text: str) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(text)
+    found = run_tool("--write", page)
+    assert found.returncode == 1 and "ValueError" in found.stderr
+    assert page.read_text() == text

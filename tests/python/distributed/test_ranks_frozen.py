@@ -1,0 +1,145 @@
+"""Ranks that are stopped or stuck: nobody waits for them for long."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from ranks_here import PROGRAM, START, launch_pair, launched
+
+from cpufree.distributed import hub, launch, wire
+from cpufree.distributed.hub import Hub
+from cpufree.errors import EngineError
+
+FROZEN = PROGRAM.with_name("rank_frozen_program.py")
+
+
+@contextlib.contextmanager
+def members(count: int, job: str = "job") -> Iterator[tuple[Hub, list[socket.socket]]]:
+    """Give a hub, and the connections of its members, which have come."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    server = Hub(listener, count, job, "1", START)
+    with contextlib.ExitStack() as stack:
+        found = []
+        for rank in range(count):
+            one = socket.create_connection(listener.getsockname(), timeout=START)
+            found.append(stack.enter_context(one))
+            hello = {"job": job, "rank": rank, "ranks": count, "version": "1"}
+            wire.send(one, {**hello, "host": "here", "pid": 70 + rank})
+            assert wire.receive_first(one)["do"] == "welcome"
+            wire.send(one, {"do": "come"})
+        for one in found:
+            one.settimeout(START)
+            assert wire.receive(one)[0]["do"] == "begin"
+        yield server, found
+
+
+def call(member: socket.socket, **more: float) -> None:
+    """Come to a round."""
+    wire.send(member, {"do": "call", "what": "round", "to": "all", "sizes": [0], **more})
+
+
+def come(server: Hub, rank: int, member: socket.socket) -> None:
+    """Come to a round, and return once the hub knows that."""
+    call(member)
+    end = time.monotonic() + START
+    while server._members[rank].given is None:
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_a_member_that_does_not_answer_in_time_is_named() -> None:
+    with members(3) as (server, (first, second, third)):
+        come(server, 2, third)
+        call(first, limit=0.2)
+        for one in (first, second, third):
+            verdict, _ = wire.receive(one)
+            assert verdict["message"].startswith(
+                "rank 1 (here, process 71) has not answered for 0.2 s: it may be stopped"
+            )
+            assert (verdict["rank"], verdict["code"], verdict["teller"]) == (1, 4, 0)
+
+
+def test_all_members_that_do_not_answer_are_named() -> None:
+    with members(4) as (server, every):
+        come(server, 2, every[2])
+        call(every[0], limit=0.2)
+        assert (
+            "has not answered for 0.2 s, nor have ranks 3: " in wire.receive(every[0])[0]["message"]
+        )
+
+
+def test_the_shortest_limit_of_a_round_counts() -> None:
+    with members(3) as (server, every):
+        come(server, 0, every[0])
+        call(every[2], limit=0.2)
+        assert "has not answered for 0.2 s" in wire.receive(every[0])[0]["message"]
+
+
+def test_who_does_not_answer_is_not_the_one_to_tell_why() -> None:
+    with members(2) as (_, (_, second)):
+        call(second, limit=0.2)
+        verdict, _ = wire.receive(second)
+        assert (verdict["rank"], verdict["teller"]) == (0, 1)
+
+
+def test_a_hub_does_not_wait_for_a_member_that_does_not_answer_to_leave() -> None:
+    with members(2) as (server, (first, _)):
+        call(first, limit=0.2)
+        assert wire.receive(first)[0]["do"] == "end"
+        wire.send(first, {"do": "leave"})
+        server.wait(START)
+        assert not server._thread.is_alive()
+
+
+def test_time_in_which_the_hub_was_stopped_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    later, looks = 0.0, 0
+
+    def monotonic() -> float:
+        nonlocal looks
+        looks += 1
+        return time.monotonic() + later
+
+    monkeypatch.setattr(hub, "time", SimpleNamespace(monotonic=monotonic))
+    with members(2) as (_, every):
+        call(every[0], limit=60.0)
+        later, looks = 1000.0, 0
+        end = time.monotonic() + START
+        while looks < 8:  # of the hub, at its clock
+            assert time.monotonic() < end
+            time.sleep(0.02)
+        call(every[1])
+        assert [wire.receive(one)[0]["do"] for one in every] == ["answer", "answer"]
+
+
+@pytest.mark.parametrize(("rank", "seconds"), [(0, 1.5), (1, 0.5)])
+def test_a_stopped_rank_is_named_by_the_other_and_ended(
+    tmp_path: Path, rank: int, seconds: float
+) -> None:
+    words = [str(FROZEN), "stop", str(rank), str(tmp_path / "works")]
+    ended = launched(sys.executable, *words, ranks=2)
+    assert ended.code == 4
+    assert f"failed: rank {rank} (" in ended.out
+    assert f"has not answered for {seconds:g} s: it may be stopped" in ended.out
+
+
+STOP = "os.kill(os.getpid(), signal.SIGSTOP)"
+
+
+def test_a_rank_that_is_stopped_for_long_while_others_run_ends_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(launch, "STOPPED_LIMIT", 0.1)
+    with pytest.raises(EngineError, match=r"rank 1 \(process \d+\) has been stopped for 0.1 s"):
+        launch_pair(lambda rank: STOP if rank == 1 else "time.sleep(60)")
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_stopped_rank_does_not_outlive_one_that_has_failed(rank: int) -> None:
+    assert launch_pair(lambda k: STOP if k == rank else "sys.exit(3)") == 3

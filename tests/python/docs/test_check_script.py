@@ -1,0 +1,94 @@
+"""tools/gpu_check without a GPU: its steps, limits and summary."""
+
+from __future__ import annotations
+
+import importlib.machinery
+import importlib.util
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from paths import ROOT
+
+pytestmark = pytest.mark.cpu_only  # it is tried out on the CPU engine
+
+
+@pytest.fixture
+def gpu_check() -> Iterator[ModuleType]:
+    """tools/gpu_check, which has no suffix, as a module."""
+    loader = importlib.machinery.SourceFileLoader("gpu_check", str(ROOT / "tools/gpu_check"))
+    spec = importlib.util.spec_from_loader("gpu_check", loader)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["gpu_check"] = module
+    loader.exec_module(module)
+    yield module
+    del sys.modules["gpu_check"]
+
+
+def check_of(module: ModuleType, out: Path, *arguments: str) -> Any:
+    """A check on the CPU engine that has run nothing yet."""
+    given = module.parse([str(out), "--engine", "cpu_threads", *arguments])
+    return module.Check(given, out, 2)
+
+
+def test_check_without_gpu_says_so(
+    gpu_check: ModuleType,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    monkeypatch.setattr(gpu_check, "count_gpus", lambda: 0)
+    monkeypatch.setattr(sys, "argv", ["gpu_check", str(tmp_path / "out")])
+    assert gpu_check.main() == 2
+    assert "there is no GPU here" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_step_that_fails_shows_its_last_line(gpu_check: ModuleType, tmp_path: Path) -> None:
+    check = check_of(gpu_check, tmp_path)
+    assert not check.run("step", ["sh", "-c", "echo begin; echo it broke; exit 3"], 60.0)
+    assert "step" in (tmp_path / "summary.txt").read_text()
+    assert check.results[0][:2] == ("step", "FAILED")
+    assert check.results[0][3] == "status 3: it broke"
+    assert "begin\nit broke\n" in (tmp_path / "log.txt").read_text()
+
+
+def test_step_that_hangs_is_ended(
+    gpu_check: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(gpu_check, "LEAST", 0.1)
+    check = check_of(gpu_check, tmp_path)
+    assert not check.run("step", ["sh", "-c", "echo begin; sleep 100"], 0.5)
+    assert check.results[0][3].startswith("ended after")
+    assert "begin" in (tmp_path / "log.txt").read_text()
+
+
+def test_step_without_time_is_skipped(gpu_check: ModuleType, tmp_path: Path) -> None:
+    check = check_of(gpu_check, tmp_path, "--budget", "5")
+    assert not check.run("step", ["true"], 60.0)
+    assert check.results[0][1] == "skipped"
+
+
+def test_long_output_keeps_begin_and_end(gpu_check: ModuleType) -> None:
+    text = b"begin" + b"x" * 1_000_000 + b"end"
+    short = gpu_check.shortened(text)
+    assert len(short) < 250_000
+    assert short.startswith(b"begin")
+    assert short.endswith(b"end")
+
+
+def test_small_cases_of_the_check_are_right_on_the_cpu(tmp_path: Path) -> None:
+    command = [sys.executable, str(ROOT / "tools/gpu_check"), str(tmp_path), "--quick"]
+    command += ["--engine", "cpu_threads", "--steps", "sanitize"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=110)
+    assert done.returncode == 0, done.stdout + done.stderr
+    summary = (tmp_path / "summary.txt").read_text().splitlines()
+    assert [line.split()[:5] for line in summary[:4]] == [
+        ["small", kind, pes, "PE", "passed"] for pes in "12" for kind in ("solves", "stencils")
+    ]
+    assert summary[-1].startswith("0 failed")

@@ -1,0 +1,73 @@
+"""Code in the documentation runs: examples of public docstrings, and `>>>` blocks of pages."""
+
+from __future__ import annotations
+
+import doctest
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import cpufree
+
+ROOT = Path(__file__).parents[3]
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+# Public names whose docstring must have an example.
+SHOWN: dict[str, Any] = {
+    "cg": cpufree.cg,
+    "solve": cpufree.solve,
+    "Solver": cpufree.Solver,
+    "Solver.update": cpufree.Solver.update,
+    "Solver.solve": cpufree.Solver.solve,
+    "stencil.jacobi": cpufree.stencil.jacobi,
+}
+PAGES = sorted(p for p in ROOT.glob("docs/**/*.md") if ">>>" in p.read_text(encoding="utf-8"))
+
+
+def run(test: doctest.DocTest) -> doctest.TestResults:
+    """Run the examples of a test; what failed goes to stdout."""
+    return doctest.DocTestRunner(optionflags=FLAGS).run(test)
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_example_of_docstring_runs(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    parser = doctest.DocTestParser()
+    text = SHOWN[name].__doc__
+    test = parser.get_doctest(text, {"cpufree": cpufree}, name, None, None)
+    assert test.examples, f"{name} has no example"
+    assert run(test).failed == 0, capsys.readouterr().out
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_examples_of_page_run(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)  # for the files that examples write
+    blocks = re.findall(r"^```pycon\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S)
+    assert blocks
+    test = doctest.DocTestParser().get_doctest("\n\n".join(blocks), {}, page.name, str(page), 0)
+    assert run(test).failed == 0, capsys.readouterr().out
+
+
+def test_every_public_name_is_in_the_reference() -> None:
+    text = (ROOT / "docs/reference.md").read_text(encoding="utf-8")
+    modules = {"errors", "generate", "stencil"}
+    for name in set(cpufree.__all__) - {"__version__"} - modules:
+        assert re.search(rf"cpufree\.(errors\.)?{name}\b", text), name
+
+
+@pytest.mark.skipif(shutil.which("c++") is None, reason="no C++ compiler")
+def test_kernel_of_the_page_runs(tmp_path: Path) -> None:
+    text = (ROOT / "docs/own-kernel.md").read_text(encoding="utf-8")
+    code = re.search(r"^```cpp\n(.*?)^```", text, re.M | re.S)
+    command = re.search(r"^(c\+\+ .*)$", text, re.M)
+    assert code and command
+    (tmp_path / "own.cpp").write_text(code[1], encoding="utf-8")
+    line = command[1].replace("own.cpp", str(tmp_path / "own.cpp")).replace("-O2", "-O0")
+    line = line.replace("-o own", f"-o {tmp_path / 'own'}")
+    subprocess.run(["bash", "-c", line], cwd=ROOT, check=True)
+    done = subprocess.run([tmp_path / "own"], capture_output=True, text=True, check=True)
+    assert done.stdout == "10\n"

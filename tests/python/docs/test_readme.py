@@ -1,0 +1,142 @@
+"""The documentation keeps its promises: links lead somewhere, commands and code run."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse
+from paths import ROOT
+
+import cpufree
+from cpufree.generate import parse_spec
+
+PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
+
+
+def blocks(language: str, page: str = "README.md") -> list[str]:
+    """Return the code blocks of one language on a page."""
+    return re.findall(rf"^```{language}\n(.*?)^```", (ROOT / page).read_text(), re.M | re.S)
+
+
+def commands(word: str) -> list[list[str]]:
+    """Return the command lines of README's shell blocks that begin with a word, as words."""
+    lines = [line for block in blocks("sh") for line in block.splitlines()]
+    split = [shlex.split(line, comments=True) for line in lines]
+    return [words for words in split if words and words[0].split("/")[-1] == word]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_to_files(page: Path) -> None:
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.M | re.S)
+    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", text):
+        if not target.startswith("http"):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_make_commands_are_targets() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    targets = [words[1] for words in commands("make")]
+    assert {"demo", "test"} <= set(targets)
+    for target in targets:
+        assert re.search(rf"^{target}:", makefile, re.M), target
+
+
+def test_demo_is_the_command_the_readme_shows() -> None:
+    demo = re.search(r"^DEMO \?= (\S+)$", (ROOT / "Makefile").read_text(), re.M)
+    assert demo
+    shown = commands("cpufree")[0]
+    assert shown == ["cpufree", "solve", demo[1], "--pes", "4", "--plot", "convergence.png"]
+    name, params = parse_spec(demo[1])
+    assert name in cpufree.generate.names()
+    assert params
+
+
+def parts(words: list[str]) -> list[tuple[str, list[str]]]:
+    """Return the commands in `cpufree COMMAND ...`, with their words; `run` has one within."""
+    if words[1] != "run":
+        return [(words[1], words[2:])]
+    begin = next(k for k, word in enumerate(words) if word in ("solve", "stencil", "doctor"))
+    return [("run", words[2:begin]), (words[begin], words[begin + 1 :])]
+
+
+@pytest.mark.parametrize("words", commands("cpufree"), ids=" ".join)
+def test_command_line_options_exist(words: list[str]) -> None:
+    for command, given in parts(words):
+        done = subprocess.run(
+            [sys.executable, "-c", "from cpufree.cli.app import main; main()", command, "--help"],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={"PATH": "/usr/bin:/bin", "COLUMNS": "120"},
+        )
+        for word in given:
+            if word.startswith("--"):
+                assert word in done.stdout
+
+
+@pytest.mark.parametrize("code", blocks("python"))
+def test_python_code_runs(code: str) -> None:
+    ones = np.ones(100)
+    matrix = scipy.sparse.diags([-ones[1:], 2 * ones, -ones[1:]], [-1, 0, 1], format="csr")
+    names = {"A": matrix, "b": ones}
+    exec(code, names)
+    assert names.get("info", 0) == 0
+    # A block may make a system of its own.
+    np.testing.assert_allclose(names["A"] @ names["x"], names["b"], atol=1e-5)
+
+
+def test_python_code_prints_what_the_readme_shows(capsys: pytest.CaptureFixture[str]) -> None:
+    exec(blocks("python")[0], {})
+    told, shown = capsys.readouterr().out.splitlines(), blocks("text")[0].splitlines()
+    number = r"[-+.e0-9]+"
+    for line, expected in zip(told, shown, strict=False):
+        # Where it runs, and digits that rounding changes, differ from machine to machine.
+        if not line.startswith("  engine"):
+            assert re.sub(number, "#", line) == re.sub(number, "#", expected)
+
+
+def test_pages_are_reached_from_the_readme() -> None:
+    assert "docs/index.md" in (ROOT / "README.md").read_text()
+    index = (ROOT / "docs/index.md").read_text()
+    design = (ROOT / "docs/design/index.md").read_text()
+    for page in ROOT.glob("docs/*.md"):
+        assert re.search(rf"^{page.stem}$", index, re.M) or page.stem == "index", page.name
+    for page in ROOT.glob("docs/design/*.md"):
+        assert f"]({page.name})" in design or page.stem == "index", page.name
+
+
+def test_times_of_the_page_on_gpus_are_those_of_the_records() -> None:
+    results = (ROOT / "docs/results.md").read_text()
+    rows = re.findall(
+        r"^\| (\w+) \| [\d.]+ M \| (.+) \|$", (ROOT / "docs/gpus.md").read_text(), re.M
+    )
+    assert len(rows) == 3
+    for matrix, cells in rows:
+        for time in cells.split(" | "):
+            assert re.search(rf"\| {matrix}-like \| .* \| {time} `", results), (matrix, time)
+
+
+def test_headline_figures_are_those_of_the_records() -> None:
+    results = (ROOT / "docs/results.md").read_text()
+    text = (ROOT / "README.md").read_text()
+    figures = re.findall(r"\d+\.\d+(?:×| µs)", text)
+    assert len(figures) >= 8
+    for figure in figures:
+        number = re.escape(figure.removesuffix(" µs"))
+        assert re.search(rf"\b{number}(?!\d)", results), figure
+
+
+@pytest.mark.slow
+def test_demo_converges(tmp_path: Path) -> None:
+    words = commands("cpufree")[0]
+    program = [sys.executable, "-c", "from cpufree.cli.app import main; main()", *words[1:]]
+    done = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "Converged after" in done.stdout
+    assert (tmp_path / "convergence.png").exists()

@@ -1,0 +1,39 @@
+"""docs/results.md and the picture of the README hold what the records say."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(ROOT))  # tools/ is no installed package
+
+from tools.results.__main__ import PAGE, PICTURE, stale  # noqa: E402
+
+
+def test_page_and_picture_are_up_to_date() -> None:
+    assert stale() == [], "run `make results`"
+
+
+def test_check_finds_a_page_and_a_picture_that_were_edited(tmp_path: Path) -> None:
+    page, picture = tmp_path / "results.md", tmp_path / "timeline.svg"
+    page.write_text(PAGE.read_text(encoding="utf-8").replace("4.21×", "5.21×"), encoding="utf-8")
+    picture.write_text(PICTURE.read_text(encoding="utf-8").replace("9.16", "8.16"), "utf-8")
+    assert stale(page, picture) == [page, picture]
+
+
+def test_every_record_is_listed_with_date_commit_and_command() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    used = set(re.findall(r"\.\./bench/results/([^)]+)", text))
+    listed = re.findall(
+        r"^- \[([^\]]+)\].*\d{4}-\d\d-\d\d, commit \w{7}.*\n  <br>`\S.*`$", text, re.M
+    )
+    assert used == set(listed)
+
+
+def test_look_alikes_are_called_so() -> None:
+    rows = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("|")]
+    names = re.findall(r"\b(?:hood|Queen_4147|audikw_1|Flan_1565|Serena)\b(\S*)", "\n".join(rows))
+    assert names
+    assert all(rest.startswith("-like") for rest in names)

@@ -1,0 +1,288 @@
+"""The house rules' own checkers: a planted violation must be found, the repository must pass."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from paths import ROOT
+
+
+def check_layers(root: Path) -> subprocess.CompletedProcess[str]:
+    """Run tools/check_layers.py on a directory tree."""
+    command = [sys.executable, str(ROOT / "tools/check_layers.py"), str(root)]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+def plant(root: Path, name: str, text: str) -> None:
+    """Write one file of a small tree; its folder is made."""
+    file = root / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+
+
+def test_layers_hold_in_this_repository() -> None:
+    found = check_layers(ROOT)
+    assert found.returncode == 0, found.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "reason"),
+    [
+        (
+            "cpufree/solvers/cg.hpp",
+            '#pragma once\n#include "cpufree/engines/cpu_threads/port.hpp"\n',
+            "cpufree/solvers/cg.hpp:2: solvers may not include engines/cpu_threads",
+        ),
+        (
+            "cpufree/engines/cpu_threads/port.hpp",
+            '#include "cpufree/engines/gpu_p2p/port.hpp"\n',
+            "engines/cpu_threads may not include engines/gpu_p2p",
+        ),
+        (
+            "cpufree/baselines/cg.hpp",
+            '#include "cpufree/solvers/cg.hpp"\n',
+            "baselines may not include solvers",
+        ),
+        (
+            "cpufree/base/error.hpp",
+            '#include "cpufree/problem/csr.hpp"\n',
+            "base may not include problem",
+        ),
+        ("cpufree/systems/run.cpp", '#include "spec.hpp"\n', "include from the root"),
+        ("cpufree/extras/a.hpp", "\n", "'extras' is not a room"),
+        (
+            "cpufree/gpu/memory.hpp",
+            '#include "cpufree/engines/gpu_p2p/shared.hpp"\n',
+            "gpu may not include engines/gpu_p2p",
+        ),
+        (
+            "cpufree/systems/a.cpp",
+            "\ncudaFree(p);\n",
+            "a.cpp:2: 'cudaFree': names of a GPU's vendor",
+        ),
+        (
+            "cpufree/systems/a.hpp",
+            "#include <cuda_runtime.h>\n",
+            "'cuda_runtime.h': names of a GPU",
+        ),
+        ("cpufree/gpu/memory.hpp", "void f(cudaStream_t);\n", "'cudaStream_t': names of a GPU"),
+        ("cpufree/systems/a.cu", "kernel<<<dim3(1), 2>>>();\n", "'dim3': names of a GPU's vendor"),
+        ("cpufree/solvers/a.hpp", "int i = threadIdx.x;\n", "'threadIdx': algorithms ask the port"),
+        ("cpufree/systems/a.cpp", 'auto x = std::getenv("X");\n', "environment variables"),
+        ("python/cpufree/text.py", "import os\nos.environ['X']\n", "text.py:2: environment"),
+        (
+            "python/cpufree/matrix/problem.py",
+            "from cpufree import solvers\n",
+            "matrix may not import solvers",
+        ),
+        (
+            "python/cpufree/matrix/info.py",
+            "from cpufree.matrix import load\n",
+            "matrix may not import matrix.load",
+        ),
+        ("python/cpufree/matrix/io/a.py", "from ... import cli\n", "matrix may not import cli"),
+        ("python/cpufree/matrix/a.py", "import cpufree.cli.app\n", "matrix may not import cli"),
+        (
+            "python/cpufree/stencil/a.py",
+            "from cpufree import solve\n",
+            "stencil may not import cpufree.solve",
+        ),
+        (
+            "python/cpufree/generate/a.py",
+            "from ..engines import f\n",
+            "generate may not import engi",
+        ),
+        ("python/cpufree/extras.py", "\n", "'extras' is not a room"),
+    ],
+)
+def test_layers_find_planted_violation(tmp_path: Path, name: str, text: str, reason: str) -> None:
+    plant(tmp_path, name, text)
+    found = check_layers(tmp_path)
+    assert found.returncode == 1
+    assert reason in found.stdout
+
+
+def test_layers_accept_what_the_table_allows(tmp_path: Path) -> None:
+    plant(tmp_path, "cpufree/solvers/cg.hpp", '#include "cpufree/device/port.hpp"\n')
+    plant(tmp_path, "cpufree/baselines/cg.hpp", '#include "cpufree/solvers/args.hpp"\n')
+    plant(tmp_path, "cpufree/engines/cpu_threads/a.cpp", '#include "cpufree/base/error.hpp"\n')
+    plant(tmp_path, "cpufree/engines/gpu_p2p/a.hpp", '#include "cpufree/gpu/memory.hpp"\n')
+    plant(tmp_path, "cpufree/engines/gpu_p2p/a.cuh", "int lane() { return threadIdx.x; }\n")
+    plant(tmp_path, "cpufree/gpu/cuda/gpu_names.hpp", "#define gpuFree cudaFree\n")
+    plant(tmp_path, "python/cpufree/generate/a.py", "from . import b\nfrom ..errors import E\n")
+    plant(tmp_path, "python/cpufree/matrix/load.py", "from cpufree.generate import registry\n")
+    plant(tmp_path, "python/cpufree/cli/app.py", "from cpufree import bench\nimport cpufree.env\n")
+    found = check_layers(tmp_path)
+    assert found.returncode == 0, found.stdout
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        "from cpufree.matrix import a\n",
+        "import cpufree.matrix.a\n",
+        "from cpufree.matrix.a import f\n",
+        "from .a import f\n",
+        "def f():\n    from cpufree.matrix.a import g\n",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import cpufree.matrix.a\n",
+    ],
+    ids=["from package", "import", "from module", "relative", "in function", "for types"],
+)
+def test_layers_find_an_import_circle(tmp_path: Path, last: str) -> None:
+    plant(tmp_path, "python/cpufree/matrix/a.py", "\nfrom cpufree.matrix.b import g\n")
+    plant(tmp_path, "python/cpufree/matrix/b.py", "import cpufree.matrix.c\n")
+    plant(tmp_path, "python/cpufree/matrix/d.py", "import cpufree.matrix.c\n")
+    plant(tmp_path, "python/cpufree/matrix/c.py", "")
+    assert check_layers(tmp_path).returncode == 0
+    plant(tmp_path, "python/cpufree/matrix/c.py", last)
+    found = check_layers(tmp_path)
+    assert found.returncode == 1
+    assert found.stdout == (
+        "python/cpufree/matrix/a.py:2: import circle: cpufree.matrix.a -> cpufree.matrix.b -> "
+        "cpufree.matrix.c -> cpufree.matrix.a\n"
+    )
+
+
+def test_layers_find_a_circle_through_the_names_of_a_package(tmp_path: Path) -> None:
+    plant(tmp_path, "python/cpufree/generate/__init__.py", "from cpufree.generate.a import f\n")
+    plant(tmp_path, "python/cpufree/generate/a.py", "from cpufree.generate import f\n")
+    assert "import circle: cpufree.generate -> cpufree.generate.a" in check_layers(tmp_path).stdout
+
+
+def check_headers(root: Path) -> subprocess.CompletedProcess[str]:
+    """Run tools/check_headers.py on a directory tree."""
+    command = [sys.executable, str(ROOT / "tools/check_headers.py"), str(root)]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+@pytest.mark.skipif(shutil.which("c++") is None, reason="no C++ compiler")
+def test_headers_find_missing_include_and_missing_guard(tmp_path: Path) -> None:
+    plant(tmp_path, "cpufree/base/good.hpp", "#pragma once\n#include <string>\nstd::string f();\n")
+    plant(tmp_path, "cpufree/base/needs_string.hpp", "#pragma once\nstd::string g();\n")
+    plant(tmp_path, "cpufree/base/unguarded.hpp", "struct S {};\n")
+    found = check_headers(tmp_path)
+    assert found.returncode == 1
+    assert "cpufree/base/needs_string.hpp: does not compile alone" in found.stdout
+    assert "cpufree/base/unguarded.hpp: does not compile alone" in found.stdout
+    assert "headers: 1 of 3 compile alone" in found.stdout
+
+
+HARNESS_CASES = """
+#include "harness.hpp"
+#include <stdexcept>
+static int fail() { throw std::runtime_error("thrown"); }
+TEST(passes) { CHECK(true); CHECK_EQ(2, 1 + 1); CHECK_NEAR(1.0, 1.1, 0.2);
+               CHECK_THROWS(std::runtime_error, fail()); }
+TEST(fails_check) { CHECK(1 > 2); }
+TEST(fails_equal) { CHECK_EQ(3, 4); }
+TEST(fails_near_nan) { CHECK_NEAR(1.0, NAN, 1.0); }
+TEST(fails_throws) { CHECK_THROWS(std::runtime_error, 1); }
+TEST(fails_other_type) { CHECK_THROWS(std::logic_error, fail()); }
+TEST(fails_empty) {}
+"""
+
+
+@pytest.fixture(scope="module")
+def harness(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a test program built on the harness, most of whose tests fail."""
+    compiler = shutil.which("c++")
+    if compiler is None:
+        pytest.skip("no C++ compiler")
+    folder = tmp_path_factory.mktemp("harness")
+    (folder / "test_cases.cpp").write_text(HARNESS_CASES)
+    program = folder / "cases"
+    command = [
+        compiler,
+        "-std=c++20",
+        f"-I{ROOT / 'tests/cpp/support'}",
+        "test_cases.cpp",
+        "-o",
+        program,
+    ]
+    subprocess.run(command, cwd=folder, check=True)
+    return program
+
+
+def test_harness_counts_and_names_failures(harness: Path) -> None:
+    found = subprocess.run([harness], capture_output=True, text=True)
+    assert found.returncode == 1
+    assert found.stdout.splitlines()[-1] == "1 passed, 6 failed"
+    failed = re.findall(r"^FAILED (\w+)$", found.stderr, re.M)
+    assert failed == [
+        "fails_check",
+        "fails_equal",
+        "fails_near_nan",
+        "fails_throws",
+        "fails_other_type",
+        "fails_empty",
+    ]
+    assert "test_cases.cpp:7: failed: 1 > 2" in found.stderr
+    assert "3 == 4\n    value: 3\n    value: 4" in found.stderr
+
+
+def test_harness_filters_and_lists(harness: Path) -> None:
+    filtered = subprocess.run([harness, "--filter", "passes"], capture_output=True, text=True)
+    assert (filtered.returncode, filtered.stdout) == (0, "1 passed, 0 failed\n")
+    listed = subprocess.run([harness, "--list"], capture_output=True, text=True)
+    assert listed.stdout.splitlines()[0] == "passes"
+    assert len(listed.stdout.splitlines()) == 7
+
+
+def test_harness_fails_when_filter_matches_nothing(harness: Path) -> None:
+    found = subprocess.run([harness, "--filter", "nonesuch"], capture_output=True, text=True)
+    assert (found.returncode, found.stdout) == (1, "0 passed, 0 failed\n")
+
+
+SCRIPTS = [ROOT / ".ci/run", *sorted((ROOT / "tools").glob("*.sh"))]
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
+def test_shell_scripts_parse(script: Path) -> None:
+    subprocess.run(["bash", "-n", str(script)], check=True)
+
+
+def test_setup_reads_every_requirement_of_pyproject() -> None:
+    text = (ROOT / "pyproject.toml").read_text()
+    for key in ("requires", "dependencies", "test", "dev"):
+        found = re.search(rf"^{key} = (\[.*?\])$", text, re.M | re.S)
+        assert found, f"tools/setup_env.sh would not find {key}"
+        requirements = ast.literal_eval(found.group(1))
+        assert requirements
+        assert all(isinstance(item, str) for item in requirements)
+
+
+def test_setup_names_what_to_do_when_python_is_missing(tmp_path: Path) -> None:
+    found = subprocess.run(
+        ["bash", str(ROOT / "tools/setup_env.sh"), str(tmp_path / "env")],
+        capture_output=True,
+        text=True,
+        env={"PATH": "/usr/bin:/bin", "PYTHON": "no-such-python"},
+    )
+    assert found.returncode == 1
+    assert "'no-such-python' was not found" in found.stderr
+    assert "PYTHON=/path/to/python3" in found.stderr
+
+
+def test_hooks_before_a_commit_are_the_checks_of_make_lint() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    found = re.search(r"^lint: (.*)$", makefile, re.M)
+    assert found
+    checks = found[1].split()
+    hooks = re.findall(
+        r"^ +entry: make (.*)$", (ROOT / ".pre-commit-config.yaml").read_text(), re.M
+    )
+    assert hooks == checks
+    assert all(re.search(rf"^{check}:", makefile, re.M) for check in checks)
+
+
+def test_check_of_a_cuda_build_refuses_one_without_extension(tmp_path: Path) -> None:
+    check = [sys.executable, str(ROOT / "tools/check_cuda_build.py"), str(tmp_path)]
+    done = subprocess.run(check, capture_output=True, text=True)
+    assert done.returncode != 0
+    assert "does not load" in done.stderr

@@ -1,0 +1,385 @@
+"""Which engine and which GPUs a call gets, on machines that a fake extension describes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from fake_core import FakeCore, gpu
+
+import cpufree
+from cpufree.engines import core
+from cpufree.engines.gpu_choice import Size
+from cpufree.engines.placement import GPU_NNZ, Asked, Placement, choose_engine, named_engine, place
+from cpufree.env import Env
+from cpufree.errors import (
+    EngineError,
+    InvalidInputError,
+    NotEnoughGpusError,
+    OutOfMemoryError,
+    UnsupportedError,
+)
+
+SMALL = Size(1000, GPU_NNZ - 1, 8)
+MEDIUM = Size(3000, GPU_NNZ, 8)
+LARGE = Size(20_000_000, 140_000_000, 8)
+
+Machine = Callable[..., FakeCore]
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
+    """Return a function that puts a fake extension in the place of the real one."""
+
+    def put(*arguments: Any, **named: Any) -> FakeCore:
+        fake = FakeCore(*arguments, **named)
+        monkeypatch.setattr(core, "load", lambda: fake)
+        return fake
+
+    return put
+
+
+def numbers(placement: Placement) -> list[int]:
+    return [gpu.index for gpu in placement.gpus]
+
+
+# The engine
+
+
+def test_auto_takes_gpus_where_there_are_some_and_names_them(machine: Machine) -> None:
+    machine(4)
+    engine, why, notes = choose_engine(Asked(), Env(), GPU_NNZ)
+    assert (engine, why, notes) == ("cuda_p2p", "4 × NVIDIA H200", [])
+
+
+def test_auto_leaves_small_systems_to_the_cpu_and_looks_at_no_gpu(machine: Machine) -> None:
+    fake = machine(4)
+    engine, why, _ = choose_engine(Asked(), Env(), GPU_NNZ - 1)
+    assert engine == "cpu_threads"
+    assert why == "19 999 nonzeros: set-up of a GPU pays from 20 000 on"
+    assert fake.looked_at_gpus == 0
+
+
+def test_auto_takes_the_cpu_where_there_is_no_gpu_and_says_why(machine: Machine) -> None:
+    machine(0, note="the driver is not installed")
+    engine, why, _ = choose_engine(Asked(), Env(), 10**6)
+    assert (engine, why) == ("cpu_threads", "no GPU can be used: the driver is not installed")
+
+
+def test_auto_passes_over_gpus_that_are_too_old(machine: Machine) -> None:
+    machine([gpu(0, "Tesla T4", capability=(7, 5)), gpu(1)])
+    assert numbers(place(Asked(), Env(), LARGE)) == [1]
+    machine([gpu(0, "Tesla T4", capability=(7, 5))])
+    engine, why, _ = choose_engine(Asked(), Env(), 10**6)
+    assert engine == "cpu_threads"
+    assert "9.0 or higher is needed, and GPU 0 (Tesla T4) has 7.5" in why
+
+
+def test_auto_takes_the_cpu_for_more_pes_than_gpus_and_warns(machine: Machine) -> None:
+    machine(2)
+    placement = place(Asked(pes=3), Env(), LARGE)
+    assert (placement.engine, placement.pes) == ("cpu_threads", 3)
+    assert "3 PEs are asked for, and there are 2 GPUs: solved on the CPU" in placement.warnings[0]
+
+
+def test_engine_of_the_call_wins_over_that_of_the_environment(machine: Machine) -> None:
+    machine(1)
+    assert choose_engine(Asked(engine="cuda_p2p"), Env(engine="cpu_threads"), 9)[0] == "cuda_p2p"
+    assert choose_engine(Asked(engine="cpu_threads"), Env(engine="cuda_p2p"), 9)[0] == "cpu_threads"
+    assert choose_engine(Asked(), Env(engine="cuda_p2p"), 9)[0] == "cuda_p2p"
+
+
+@pytest.mark.parametrize(
+    ("fake", "message"),
+    [
+        (
+            {"gpus": 0, "built": False, "note": "this build has no CUDA"},
+            r"this build has no CUDA; .*rebuild.*CPUFREE_CUDA=ON; or leave the engine to 'auto'",
+        ),
+        (
+            {"gpus": 0, "note": "the driver is too old for CUDA 13."},
+            r"the driver is too old for CUDA 13; nvidia-smi shows.*; or leave the engine",
+        ),
+        (
+            {"gpus": [gpu(0, "Tesla T4", capability=(7, 5))]},
+            r"GPU 0 \(Tesla T4\) has 7.5; leave the engine to 'auto'",
+        ),
+    ],
+    ids=["no CUDA", "no driver", "too old"],
+)
+def test_gpu_engine_that_cannot_be_had_says_why_and_what_to_do(
+    machine: Machine, fake: dict[str, Any], message: str
+) -> None:
+    machine(**fake)
+    with pytest.raises(UnsupportedError, match=message):
+        place(Asked(engine="cuda_p2p"), Env(), LARGE)
+
+
+@pytest.mark.parametrize("engine", ["nvshmem", "cpu_processes"])
+def test_engines_of_many_processes_take_no_vectors_of_gpus(machine: Machine, engine: str) -> None:
+    machine(2)
+    assert named_engine(Asked(engine=engine), Env()) == engine
+    with pytest.raises(InvalidInputError, match="takes vectors on the host"):
+        named_engine(Asked(engine=engine), Env(), on_gpu=True)
+
+
+# Which GPUs
+
+
+def test_gpus_asked_for_are_taken_in_their_order_whatever_the_size(machine: Machine) -> None:
+    machine(4)
+    placement = place(Asked(gpus=[2, 0]), Env(), SMALL)
+    assert (placement.engine, placement.pes, numbers(placement)) == ("cuda_p2p", 2, [2, 0])
+    assert "2 PEs on GPUs 2, 0: asked for" in placement.why
+
+
+def test_all_gpus_are_those_that_can_be_used(machine: Machine) -> None:
+    machine([gpu(0), gpu(1, "Tesla T4", capability=(7, 5)), gpu(2)])
+    assert numbers(place(Asked(gpus="all"), Env(), SMALL)) == [0, 2]
+
+
+def test_unknown_gpu_is_refused_with_those_there_are(machine: Machine) -> None:
+    machine([gpu(0), gpu(1), gpu(3)])
+    with pytest.raises(InvalidInputError, match=r"gpus names device 7.*GPUs 0-1, 3.*VISIBLE"):
+        place(Asked(gpus="0,7"), Env(), LARGE)
+
+
+def test_gpu_that_is_too_old_is_refused_by_number(machine: Machine) -> None:
+    machine([gpu(0), gpu(1, "Tesla T4", capability=(7, 5))])
+    with pytest.raises(UnsupportedError, match=r"cannot use GPU 1.*Tesla T4\) has 7.5"):
+        place(Asked(gpus=[1]), Env(), LARGE)
+
+
+@pytest.mark.parametrize(
+    ("asked", "env", "message"),
+    [
+        ({"engine": "cpu_threads"}, {}, "engine 'cpu_threads' is asked for, which uses none"),
+        ({}, {"engine": "cpu_threads"}, r"is asked for \(by CPUFREE_ENGINE\), which uses none"),
+    ],
+)
+def test_gpus_contradict_the_cpu_engine(
+    machine: Machine, asked: dict[str, Any], env: dict[str, Any], message: str
+) -> None:
+    machine(2)
+    with pytest.raises(InvalidInputError, match=message):
+        place(Asked(gpus=[0], **asked), Env(**env), LARGE)
+
+
+def test_gpus_of_the_environment_leave_a_call_for_the_cpu_alone(machine: Machine) -> None:
+    machine(2)
+    placement = place(Asked(engine="cpu_threads"), Env(gpus=(0, 1)), LARGE)
+    assert (placement.engine, placement.gpus) == ("cpu_threads", [])
+
+
+def test_pes_must_be_as_many_as_gpus(machine: Machine) -> None:
+    machine(4)
+    assert place(Asked(gpus=[0, 1], pes=2), Env(), LARGE).pes == 2
+    with pytest.raises(InvalidInputError, match="pes is 3, but gpus names 2 devices"):
+        place(Asked(gpus=[0, 1], pes=3), Env(), LARGE)
+
+
+def test_pes_take_the_first_gpus_of_an_idle_machine(machine: Machine) -> None:
+    machine(4)
+    placement = place(Asked(engine="cuda_p2p", pes=3), Env(), SMALL)
+    assert numbers(placement) == [0, 1, 2]
+    assert "3 PEs on GPUs 0-2: asked for" in placement.why
+
+
+def test_gpus_asked_for_are_not_started_to_look_at_their_memory(machine: Machine) -> None:
+    fake = machine(4)
+    place(Asked(engine="cuda_p2p", pes=3), Env(), SMALL)
+    place(Asked(gpus="all"), Env(), SMALL)
+    assert fake.started == []
+
+
+def test_auto_passes_over_gpus_that_are_full(machine: Machine) -> None:
+    machine([gpu(0, free=0.0005), gpu(1), gpu(2)])
+    assert numbers(place(Asked(), Env(), MEDIUM)) == [1]
+
+
+def test_more_pes_than_gpus_are_refused_with_both_numbers(machine: Machine) -> None:
+    machine(2)
+    with pytest.raises(NotEnoughGpusError, match="5 PEs are asked for, but there are 2 GPUs"):
+        place(Asked(engine="cuda_p2p", pes=5), Env(), LARGE)
+
+
+def test_environment_names_the_gpus_that_may_be_used(machine: Machine) -> None:
+    machine(4)
+    env = Env(engine="cuda_p2p", gpus=(3, 1))
+    placement = place(Asked(), env, SMALL)
+    assert numbers(placement) == [3, 1]
+    assert "2 PEs on GPUs 3, 1: asked for by CPUFREE_GPUS" in placement.why
+    assert numbers(place(Asked(pes=1), env, SMALL)) == [1]
+    assert numbers(place(Asked(gpus=[0]), env, SMALL)) == [0]
+    with pytest.raises(NotEnoughGpusError, match="2 GPUs for them in CPUFREE_GPUS"):
+        place(Asked(pes=3), env, SMALL)
+
+
+def test_gpu_of_the_environment_that_is_repeated_is_refused(machine: Machine) -> None:
+    machine(4)
+    with pytest.raises(InvalidInputError, match="CPUFREE_GPUS names device 1 2 times"):
+        place(Asked(), Env(engine="cuda_p2p", gpus=(1, 1)), SMALL)
+
+
+# How many
+
+
+def test_auto_takes_one_gpu_for_a_medium_system_and_all_for_a_large_one(machine: Machine) -> None:
+    machine(4)
+    assert numbers(place(Asked(), Env(), MEDIUM)) == [0]
+    placement = place(Asked(), Env(), LARGE)
+    assert numbers(placement) == [0, 1, 2, 3]
+    assert any(why.startswith("4 PEs on GPUs 0-3: predicted") for why in placement.why)
+
+
+def test_one_gpu_is_that_on_which_b_lies(machine: Machine) -> None:
+    machine(4)
+    assert numbers(place(Asked(), Env(), SMALL, near=2)) == [2]
+
+
+def test_system_too_large_for_all_gpus_is_refused_with_numbers(machine: Machine) -> None:
+    machine([gpu(0, free=10), gpu(1, free=10)])
+    with pytest.raises(OutOfMemoryError, match=r"about .* GiB on each of 2 GPUs"):
+        place(Asked(engine="cuda_p2p"), Env(), Size(10**9, 7 * 10**9, 8))
+
+
+def test_system_too_large_for_all_gpus_goes_to_the_cpu_where_no_engine_is_named(
+    machine: Machine,
+) -> None:
+    machine([gpu(0, free=10), gpu(1, free=10)])
+    placement = place(Asked(), Env(), Size(10**9, 7 * 10**9, 8))
+    assert placement.engine == "cpu_threads"
+    assert "GiB on each of 2 GPUs" in placement.warnings[0]
+
+
+def test_gpu_that_lets_nobody_in_is_passed_over(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake = machine(2)
+    free = fake.gpu_free_bytes
+
+    def taken(index: int) -> int:
+        if index == 0:
+            raise EngineError("cudaMemGetInfo: the device is busy")
+        return free(index)
+
+    monkeypatch.setattr(fake, "gpu_free_bytes", taken)
+    assert numbers(place(Asked(engine="cuda_p2p"), Env(), SMALL)) == [1]
+
+
+def test_auto_falls_back_to_one_gpu_where_they_cannot_be_combined(machine: Machine) -> None:
+    fake = machine(2, peer="GPU 0 does not reach the memory of GPU 1")
+    placement = place(Asked(), Env(), LARGE)
+    assert numbers(placement) == [0]
+    assert placement.warnings == ["one GPU is used: GPU 0 does not reach the memory of GPU 1"]
+    assert fake.asked_peers == [[0, 1]]
+
+
+def test_one_gpu_that_is_too_small_without_the_others_is_out_of_memory(machine: Machine) -> None:
+    machine([gpu(0, free=15), gpu(1, free=15)], peer="GPU 0 does not reach GPU 1")
+    with pytest.raises(OutOfMemoryError, match=r"not fit on one GPU.*GPU 0 does not reach GPU 1"):
+        place(Asked(engine="cuda_p2p"), Env(), Size(10**8, 7 * 10**8, 8))
+
+
+@pytest.mark.parametrize(
+    "asked", [{"gpus": [0, 1]}, {"gpus": "all"}, {"engine": "cuda_p2p", "pes": 2}]
+)
+def test_gpus_asked_for_that_cannot_be_combined_are_refused(
+    machine: Machine, asked: dict[str, Any]
+) -> None:
+    machine(2, peer="GPU 0 does not reach the memory of GPU 1")
+    with pytest.raises(UnsupportedError, match="cannot work together: GPU 0 does not reach"):
+        place(Asked(**asked), Env(), LARGE)
+
+
+def test_a_single_gpu_has_no_peers_to_ask_about(machine: Machine) -> None:
+    fake = machine(2, peer="GPU 0 does not reach GPU 1")
+    assert numbers(place(Asked(gpus=[1]), Env(), LARGE)) == [1]
+    assert fake.asked_peers == []
+
+
+# Blocks
+
+
+def test_blocks_of_a_gpu_are_left_to_the_engine_unless_asked_for(machine: Machine) -> None:
+    machine(1)
+    assert place(Asked(), Env(), LARGE).blocks == 0
+    assert place(Asked(blocks=64), Env(blocks=32), LARGE).blocks == 64
+    assert place(Asked(engine="cuda_p2p"), Env(blocks=32), LARGE).blocks == 32
+    assert place(Asked(), Env(blocks=32), LARGE).blocks == 0  # meant for threads
+
+
+# Through the public interface
+
+
+@pytest.fixture
+def no_preset(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take the engine of the tests out of the environment."""
+    monkeypatch.delenv("CPUFREE_ENGINE", raising=False)
+    monkeypatch.delenv("CPUFREE_GPUS", raising=False)
+
+
+POISSON = cpufree.generate.poisson2d(80, 80)  # 31 680 nonzeros
+
+
+@pytest.mark.usefixtures("no_preset")
+def test_solve_hands_the_gpus_to_the_extension_and_reports_them(machine: Machine) -> None:
+    fake = machine(4)
+    result = cpufree.solve(POISSON, np.ones(6400), gpus=[1, 3])
+    system = fake.systems[0]
+    assert (system.engine, system.pes, system.blocks) == ("cuda_p2p", 2, 0)
+    assert system.gpus == [1, 3]
+    assert (result.engine, result.gpus, result.device) == ("cuda_p2p", (1, 3), "2 × NVIDIA H200")
+    for words in ("cuda_p2p: 4 × NVIDIA H200", "2 PEs on GPUs 1, 3", "132 blocks × 512 threads"):
+        assert words in result.why
+    assert "cuda_p2p, 2 PEs × 132 blocks, 2 × NVIDIA H200" in repr(result)
+    assert result.to_dict()["gpus"] == [1, 3]
+
+
+@pytest.mark.usefixtures("no_preset")
+def test_auto_is_the_gpu_for_solve_too(machine: Machine) -> None:
+    machine(1)
+    result = cpufree.solve(POISSON, np.ones(6400))
+    assert np.linalg.norm(POISSON @ result.x - 1.0) <= 1e-9
+    assert result.engine == "cuda_p2p"
+
+
+@pytest.mark.usefixtures("no_preset")
+def test_cg_takes_gpus_too(machine: Machine) -> None:
+    fake = machine(4)
+    cpufree.cg(POISSON, np.ones(6400), gpus="2")
+    assert fake.systems[0].gpus == [2]
+
+
+@pytest.mark.usefixtures("no_preset")
+def test_solve_on_gpus_gives_no_warning_about_threads(machine: Machine) -> None:
+    machine(4)
+    result = cpufree.solve(POISSON, np.ones(6400), gpus="all", blocks=512, partition="contiguous")
+    assert result.warnings == ()
+
+
+@pytest.mark.usefixtures("no_preset")
+def test_warning_about_peers_reaches_the_result(machine: Machine) -> None:
+    machine(2, peer="GPU 0 does not reach GPU 1")
+    A = cpufree.generate.poisson1d(3_000_000)
+    result = cpufree.solve(A, np.ones(3_000_000), check=False)
+    assert result.warnings == ("one GPU is used: GPU 0 does not reach GPU 1",)
+
+
+def test_environment_variable_names_the_gpus(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CPUFREE_ENGINE", "cuda_p2p")
+    monkeypatch.setenv("CPUFREE_GPUS", "2-3")
+    fake = machine(4)
+    cpufree.solve(POISSON, np.ones(6400))
+    assert fake.systems[0].gpus == [2, 3]
+
+
+@pytest.mark.usefixtures("no_preset")
+def test_engine_that_cannot_be_had_is_told_before_the_matrix_is_read(machine: Machine) -> None:
+    machine(0, note="the driver is not installed")
+    with pytest.raises(UnsupportedError, match="the driver is not installed"):
+        cpufree.Solver("no-such-file.mtx", engine="cuda_p2p")

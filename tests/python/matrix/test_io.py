@@ -1,0 +1,347 @@
+"""Reading and writing matrices by suffix; files that are missing, damaged or something else."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.io
+import scipy.sparse as sp
+
+from cpufree.errors import CpufreeError, FileFormatError, MatrixError
+from cpufree.generate import registry
+from cpufree.matrix.load import as_csr, load_matrix
+from cpufree.matrix.save import save_matrix
+from cpufree.matrix.validate import check_spd_input
+
+SUFFIXES = [".mtx", ".mtx.gz", ".npz", ".cpufree"]
+
+
+@pytest.fixture
+def matrix() -> sp.csr_array:
+    """A symmetric matrix, 30 x 30, with values of 17 digits."""
+    rng = np.random.default_rng(3)
+    half = rng.standard_normal((30, 30)) * (rng.random((30, 30)) < 0.1)
+    return sp.csr_array(half + half.T + 10 * np.eye(30))
+
+
+def refused(path: Path | str) -> str:
+    """Return the message with which a file is refused."""
+    with pytest.raises(FileFormatError) as caught:
+        load_matrix(path)
+    assert os.fspath(caught.value.path or "") == os.fspath(path)
+    assert str(path) in str(caught.value)
+    return str(caught.value)
+
+
+# Round trips
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_saved_matrix_loads_the_same_to_the_bit(
+    tmp_path: Path, matrix: sp.csr_array, suffix: str
+) -> None:
+    save_matrix(tmp_path / f"a{suffix}", matrix)
+    loaded = load_matrix(tmp_path / f"a{suffix}")
+    assert isinstance(loaded, sp.csr_array)
+    assert loaded.dtype == np.float64
+    assert np.array_equal(loaded.toarray(), matrix.toarray())
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_unsymmetric_matrix_survives_a_round_trip(tmp_path: Path, suffix: str) -> None:
+    A = np.array([[1.0, 2.0], [0.0, 3.0]])
+    save_matrix(tmp_path / f"a{suffix}", A)
+    assert np.array_equal(load_matrix(tmp_path / f"a{suffix}").toarray(), A)
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".cpufree"])
+def test_binary_formats_keep_float32(tmp_path: Path, matrix: sp.csr_array, suffix: str) -> None:
+    save_matrix(tmp_path / f"a{suffix}", matrix.astype(np.float32))
+    loaded = load_matrix(tmp_path / f"a{suffix}")
+    assert loaded.dtype == np.float32
+    assert np.array_equal(loaded.toarray(), matrix.toarray().astype(np.float32))
+
+
+def test_symmetric_matrix_is_written_as_its_lower_triangle(
+    tmp_path: Path, matrix: sp.csr_array
+) -> None:
+    save_matrix(tmp_path / "a.mtx", matrix)
+    entries, symmetry = (
+        scipy.io.mminfo(tmp_path / "a.mtx")[2],
+        scipy.io.mminfo(tmp_path / "a.mtx")[5],
+    )
+    assert (entries, symmetry) == ((matrix.nnz + 30) // 2, "symmetric")
+
+
+def test_scipy_reads_what_we_write(tmp_path: Path, matrix: sp.csr_array) -> None:
+    save_matrix(tmp_path / "a.mtx.gz", matrix)
+    save_matrix(tmp_path / "a.npz", matrix)
+    assert np.array_equal(scipy.io.mmread(tmp_path / "a.mtx.gz").toarray(), matrix.toarray())
+    assert np.array_equal(sp.load_npz(tmp_path / "a.npz").toarray(), matrix.toarray())
+
+
+@pytest.mark.parametrize("suffix", [".mtx", ".mtx.gz", ".cpufree"])
+def test_same_matrix_gives_the_same_file(tmp_path: Path, matrix: sp.csr_array, suffix: str) -> None:
+    for name in ("a", "b"):
+        save_matrix(tmp_path / f"{name}{suffix}", matrix)
+    assert (tmp_path / f"a{suffix}").read_bytes() == (tmp_path / f"b{suffix}").read_bytes()
+
+
+@pytest.mark.parametrize("format", ["csr", "csc", "coo", "bsr", "dia"])
+def test_npz_of_any_format_loads(tmp_path: Path, matrix: sp.csr_array, format: str) -> None:
+    sp.save_npz(tmp_path / "a.npz", matrix.asformat(format))
+    assert np.array_equal(load_matrix(tmp_path / "a.npz").toarray(), matrix.toarray())
+
+
+def test_dense_npy_loads(tmp_path: Path, matrix: sp.csr_array) -> None:
+    np.save(tmp_path / "a.npy", matrix.toarray())
+    loaded = load_matrix(tmp_path / "a.npy")
+    assert loaded.nnz == matrix.nnz
+    assert np.array_equal(loaded.toarray(), matrix.toarray())
+
+
+def test_suffix_is_read_without_regard_to_case(tmp_path: Path, matrix: sp.csr_array) -> None:
+    save_matrix(tmp_path / "A.MTX.GZ", matrix)
+    assert (tmp_path / "A.MTX.GZ").read_bytes()[:2] == b"\x1f\x8b"
+    assert np.array_equal(load_matrix(tmp_path / "A.MTX.GZ").toarray(), matrix.toarray())
+
+
+def test_generator_string_calls_the_generator(monkeypatch: pytest.MonkeyPatch) -> None:
+    specs: list[str] = []
+
+    def from_spec(spec: str) -> Any:
+        specs.append(spec)
+        return sp.csr_array(2 * np.eye(3))
+
+    monkeypatch.setattr(registry, "from_spec", from_spec)
+    assert load_matrix("gen:twice_identity?n=3").diagonal().tolist() == [2.0, 2.0, 2.0]
+    assert specs == ["twice_identity?n=3"]
+
+
+# Real matrices
+
+
+def test_real_matrices_load_as_scipy_reads_them(data_dir: Path) -> None:
+    for file in sorted(data_dir.glob("*.mtx.gz")):
+        if file.stat().st_size < 1_000_000:
+            difference = load_matrix(file) - sp.csr_array(scipy.io.mmread(file))
+            assert difference.count_nonzero() == 0, file.name
+
+
+def test_real_matrices_pass_the_checks(data_dir: Path) -> None:
+    names = {file.name for file in data_dir.glob("*.mtx.gz")}
+    assert names
+    for name in names:
+        assert check_spd_input(as_csr(data_dir / name)) == 0.0, name
+
+
+# What is no file, or none of ours
+
+
+def test_missing_file_is_named(tmp_path: Path) -> None:
+    assert "no such file" in refused(tmp_path / "a.mtx")
+
+
+def test_missing_file_with_the_name_of_a_generator_is_pointed_out() -> None:
+    message = refused(Path("poisson2d?nx=4"))
+    assert "no such file; for the generator write gen:poisson2d?nx=4" in message
+
+
+def test_missing_file_with_a_compressed_sibling_is_pointed_out(
+    tmp_path: Path, matrix: sp.csr_array
+) -> None:
+    save_matrix(tmp_path / "a.mtx.gz", matrix)
+    assert "there is a.mtx.gz" in refused(tmp_path / "a.mtx")
+
+
+def test_name_that_is_empty_is_refused() -> None:
+    with pytest.raises(FileFormatError, match="name of a file to read is empty"):
+        load_matrix("")
+
+
+def test_directory_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.mtx").mkdir()
+    assert "is a directory; name a file in it" in refused(tmp_path / "a.mtx")
+
+
+def test_pipe_is_refused_without_waiting_for_it(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.mtx")
+    assert "not a regular file" in refused(tmp_path / "a.mtx")
+
+
+def test_name_with_a_nul_byte_is_refused() -> None:
+    with pytest.raises(FileFormatError, match="null byte"):
+        load_matrix("a\0.mtx")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_unreadable_file_is_refused(tmp_path: Path, matrix: sp.csr_array) -> None:
+    save_matrix(tmp_path / "a.mtx", matrix)
+    (tmp_path / "a.mtx").chmod(0)
+    assert "Permission denied" in refused(tmp_path / "a.mtx")
+
+
+@pytest.mark.parametrize("suffix", [*SUFFIXES, ".npy"])
+def test_empty_file_is_refused(tmp_path: Path, suffix: str) -> None:
+    (tmp_path / f"a{suffix}").touch()
+    assert "the file is empty" in refused(tmp_path / f"a{suffix}")
+
+
+def test_unknown_suffix_is_refused_with_the_known_ones(tmp_path: Path) -> None:
+    (tmp_path / "a.xyz").write_text("x")
+    message = refused(tmp_path / "a.xyz")
+    assert "unknown suffix; known are .mtx, .mtx.gz, .mtx.bz2, .npz, .npy, .cpufree" in message
+
+
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [("a.mat", "scipy.io.loadmat"), ("a.rb", "hb_read"), ("a.tar.gz", "unpack the archive")],
+)
+def test_formats_of_others_come_with_advice(tmp_path: Path, name: str, advice: str) -> None:
+    (tmp_path / name).write_text("x")
+    assert advice in refused(tmp_path / name)
+
+
+@pytest.mark.parametrize("suffix", [*SUFFIXES, ".npy"])
+@pytest.mark.parametrize("content", [b"garbage\n" * 50, bytes(400), bytes(range(256)) * 2])
+def test_garbage_is_refused(tmp_path: Path, suffix: str, content: bytes) -> None:
+    (tmp_path / f"a{suffix}").write_bytes(content)
+    refused(tmp_path / f"a{suffix}")
+
+
+@pytest.mark.parametrize("suffix", [*SUFFIXES, ".npy"])
+@pytest.mark.parametrize("kept", [0.1, 0.5, 0.9])
+def test_truncated_file_is_refused(
+    tmp_path: Path, matrix: sp.csr_array, suffix: str, kept: float
+) -> None:
+    file = tmp_path / f"a{suffix}"
+    if suffix == ".npy":
+        np.save(file, matrix.toarray())
+    else:
+        save_matrix(file, matrix)
+    data = file.read_bytes()
+    file.write_bytes(data[: int(kept * len(data))])
+    refused(file)
+
+
+def test_file_of_another_kind_under_our_suffix_is_refused(
+    tmp_path: Path, matrix: sp.csr_array
+) -> None:
+    save_matrix(tmp_path / "a.mtx", matrix)
+    (tmp_path / "a.mtx").rename(tmp_path / "a.mtx.gz")
+    assert "Not a gzipped file" in refused(tmp_path / "a.mtx.gz")
+
+
+# NumPy's formats
+
+
+def test_pickles_are_never_loaded(tmp_path: Path) -> None:
+    class Trap:
+        def __reduce__(self) -> tuple[Any, ...]:
+            return (Path.touch, (tmp_path / "ran",))
+
+    np.save(tmp_path / "a.npy", np.array([[Trap()]], dtype=object), allow_pickle=True)
+    np.savez(tmp_path / "a.npz", format=np.array(Trap(), dtype=object))
+    for name in ("a.npy", "a.npz"):
+        refused(tmp_path / name)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_npz_without_a_matrix_is_refused_with_what_it_holds(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", b=np.ones(3), x=np.ones(3))
+    assert "holds b.npy, x.npy, but no sparse matrix" in refused(tmp_path / "a.npz")
+
+
+def header_only(shape: tuple[int, ...], dtype: str = "<f8") -> bytes:
+    """Return a .npy file that declares a shape and holds nothing."""
+    text = repr({"descr": dtype, "fortran_order": False, "shape": shape}).encode()
+    text = text.ljust(118 - 1) + b"\n"
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text
+
+
+def test_npy_that_declares_more_than_it_holds_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.npy").write_bytes(header_only((10**6, 10**6)))
+    refused(tmp_path / "a.npy")
+
+
+def test_npz_that_declares_more_than_it_holds_is_refused_before_it_is_read(
+    tmp_path: Path, matrix: sp.csr_array
+) -> None:
+    file = tmp_path / "a.npz"
+    save_matrix(file, matrix)
+    with zipfile.ZipFile(file) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    members["data.npy"] = header_only((10**12,))
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+    assert "data.npy declares 8000000000000 bytes but holds at most 128" in refused(file)
+
+
+@pytest.mark.parametrize("indices", [[0, 99], [0, -1]])
+def test_npz_with_columns_out_of_range_is_refused(tmp_path: Path, indices: list[int]) -> None:
+    A = sp.csr_array(np.eye(2))
+    A.indices[:] = indices
+    sp.save_npz(tmp_path / "a.npz", A)
+    with pytest.raises(MatrixError, match=r"a\.npz: the CSR arrays are inconsistent: row 1 has"):
+        load_matrix(tmp_path / "a.npz")
+
+
+def test_npz_that_claims_a_huge_shape_is_refused(tmp_path: Path) -> None:
+    A = sp.coo_array(([1.0], ([0], [0])), shape=(10**12, 10**12))
+    sp.save_npz(tmp_path / "a.npz", A)
+    with pytest.raises(MatrixError, match="index overflow: the matrix has 1000000000000 rows"):
+        load_matrix(tmp_path / "a.npz")
+
+
+def test_complex_npy_is_refused(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.eye(2, dtype=complex))
+    with pytest.raises(MatrixError, match=r"a\.npy: the matrix is complex"):
+        load_matrix(tmp_path / "a.npy")
+
+
+# Writing
+
+
+def test_unknown_suffix_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    with pytest.raises(FileFormatError, match=r"unknown suffix; known are \.mtx, \.mtx\.gz"):
+        save_matrix(tmp_path / "a.dat", np.eye(2))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_missing_directory_is_named(tmp_path: Path, suffix: str) -> None:
+    with pytest.raises(FileFormatError, match=r"nowhere/a.*cannot be written: No such file"):
+        save_matrix(tmp_path / "nowhere" / f"a{suffix}", np.eye(2))
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_failed_write_leaves_the_old_file_and_no_litter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str
+) -> None:
+    file = tmp_path / f"a{suffix}"
+    file.write_bytes(b"precious")
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(CpufreeError, match="No space left on device"):
+        save_matrix(file, np.eye(2))
+    assert file.read_bytes() == b"precious"
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_gzip_bomb_is_stopped_early(tmp_path: Path) -> None:
+    head = b"%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 1\n"
+    with gzip.open(tmp_path / "a.mtx.gz", "wb", compresslevel=1) as file:
+        file.write(head)
+        for _ in range(64):
+            file.write(b"\n" * (1 << 20))
+    assert "far more text than 6 numbers take" in refused(tmp_path / "a.mtx.gz")

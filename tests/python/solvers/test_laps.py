@@ -1,0 +1,184 @@
+"""Where the time of a set-up goes, and what starts beside what."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from ranks_here import SMALL
+
+import cpufree
+from cpufree.engines import core, nvshmem
+from cpufree.engines.placement import Placement
+from cpufree.errors import EngineError, UnsupportedError
+from cpufree.solvers.laps import Laps
+
+
+def placement(engine: str) -> Placement:
+    """Return a placement of one rank of two."""
+    gpu: Any = SimpleNamespace(index=3)
+    tuning = {"nvshmem_library": "library.so"}
+    return Placement(engine, 2, 0, [], "", [gpu], own_gpu=gpu, tuning=tuning)
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Return a list of what the core is asked for."""
+    seen: list[Any] = []
+    monkeypatch.setattr(core, "start_nvshmem", lambda *words: seen.append(words))
+    monkeypatch.setattr(core, "await_nvshmem", lambda: seen.append("awaited"))
+    return seen
+
+
+def test_laps_add_up_to_what_has_passed() -> None:
+    laps = Laps()
+    laps.lap("one")
+    laps.lap("two", {"part": 0.25})
+    laps.lap("one")
+    assert laps.seconds["one"] + laps.seconds["two"] <= laps.total()
+    assert list(laps.named("setup")) == ["setup_one", "setup_two", "setup_two_part"]
+    assert laps.named("setup")["setup_two_part"] == 0.25
+
+
+def test_a_result_has_the_parts_of_the_set_up() -> None:
+    A = cpufree.load_matrix(SMALL)
+    timings = cpufree.Solver(A, pes=2, engine="cpu_threads").solve([1.0] * A.shape[0]).timings
+    parts = {name: seconds for name, seconds in timings.items() if name.startswith("setup_")}
+    whole = ("start", "join", "check", "place", "partition", "system")
+    assert list(parts) == [f"setup_{name}" for name in whole]
+    assert sum(parts.values()) == pytest.approx(timings["setup"], rel=0.2, abs=0.01)
+
+
+def test_a_report_names_whole_times_alone() -> None:
+    A = cpufree.load_matrix(SMALL)
+    result = cpufree.solve(A, [1.0] * A.shape[0], engine="cpu_threads")
+    assert "setup " in repr(result)
+    assert "setup_" not in repr(result)
+
+
+def test_nvshmem_starts_before_and_is_waited_for_after(calls: list[Any]) -> None:
+    with nvshmem.starting(placement("nvshmem"), 1000):
+        calls.append("work")
+    assert calls == [(None, "library.so", 3, 1000), "work", "awaited"]
+
+
+def test_nvshmem_is_waited_for_where_the_work_fails(calls: list[Any]) -> None:
+    with pytest.raises(UnsupportedError), nvshmem.starting(placement("nvshmem"), 1000):
+        raise UnsupportedError("the work")
+    assert calls[-1] == "awaited"
+
+
+def test_the_error_of_the_work_is_told_and_not_that_of_the_start(
+    calls: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails() -> None:
+        raise EngineError("the start")
+
+    monkeypatch.setattr(core, "await_nvshmem", fails)
+    with (
+        pytest.raises(UnsupportedError, match="the work"),
+        nvshmem.starting(placement("nvshmem"), 1),
+    ):
+        raise UnsupportedError("the work")
+
+
+def test_other_engines_start_no_nvshmem(calls: list[Any]) -> None:
+    with nvshmem.starting(placement("cpu_processes"), 1000):
+        pass
+    assert calls == []
+
+
+def test_room_is_for_vectors_of_more_than_the_mean_length() -> None:
+    assert nvshmem.room_for(rows=800, value_bytes=8, pes=8) >= 3 * 2 * 100 * 8
+
+
+@pytest.fixture
+def looked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """Return a list of what was looked for, and by which thread not."""
+    seen: list[str] = []
+
+    def look(what: str) -> None:
+        assert threading.current_thread() is not threading.main_thread()
+        seen.append(what)
+        raise UnsupportedError("told to who asks")
+
+    monkeypatch.setattr(core, "gpus", lambda: look("gpus"))
+    monkeypatch.setattr(nvshmem, "version", lambda _: look("version"))
+    yield seen
+
+
+def ended() -> None:
+    """Wait for the threads that look ahead."""
+    for thread in nvshmem._looking:
+        thread.join(10.0)
+
+
+def test_what_a_rank_waits_for_is_looked_for_ahead(looked: list[str]) -> None:
+    nvshmem.look_ahead()
+    ended()
+    assert sorted(looked) == ["gpus", "version"]
+
+
+def test_the_library_is_not_looked_for_before_it_is_wanted(looked: list[str]) -> None:
+    nvshmem.look_ahead(core.gpus)
+    ended()
+    assert looked == ["gpus"]
+
+
+def test_the_environment_is_changed_when_nobody_looks_ahead_any_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    done: list[str] = []
+    monkeypatch.setattr(nvshmem, "version", lambda _: "3.4.5")
+    monkeypatch.setattr(nvshmem, "preset_nvshmem", lambda **_: done.append("preset"))
+
+    def look() -> None:
+        time.sleep(0.2)
+        done.append("looked")
+
+    nvshmem.look_ahead(look)
+    team: Any = SimpleNamespace(size=2, size_here=2, agree=lambda *_: None)
+    nvshmem.prepare(team)
+    assert done == ["looked", "preset"]
+    assert nvshmem._looking == []
+
+
+def test_who_asks_while_the_library_is_looked_for_waits_for_the_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = []
+    go = threading.Event()
+
+    def run(*words: Any, **more: Any) -> Any:
+        asked.append(words)
+        go.wait(10.0)
+        return SimpleNamespace(stdout=b"[3, 4, 5]", stderr=b"", returncode=0)
+
+    monkeypatch.setattr(subprocess, "run", run)
+    found: list[str] = []
+    threads = [
+        threading.Thread(target=lambda: found.append(nvshmem.version("once.so"))) for _ in range(2)
+    ]
+    for thread in threads:
+        thread.start()
+    go.set()
+    for thread in threads:
+        thread.join(10.0)
+    assert found == ["3.4.5", "3.4.5"]
+    assert len(asked) == 1
+
+
+@pytest.mark.parametrize("module", ["scipy.sparse.linalg", "scipy.spatial", "scipy.ndimage"])
+def test_a_rank_loads_no_more_of_scipy_than_it_needs(module: str) -> None:
+    program = (
+        "import sys, cpufree.solvers.solver, cpufree; "
+        "cpufree.load_matrix('gen:poisson2d?nx=9,ny=9'); "
+        f"sys.exit({module!r} in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", program]).returncode == 0

@@ -1,0 +1,204 @@
+"""Where iterations on grids are done, on machines that a fake extension describes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from fake_core import FakeCore, gpu
+from fake_gpu_arrays import CupyArray, OtherArray, TorchTensor
+
+from cpufree import device_arrays
+from cpufree.engines import core
+from cpufree.engines.placement import Asked
+from cpufree.env import Env
+from cpufree.errors import InvalidInputError, NotEnoughGpusError, OutOfMemoryError, UnsupportedError
+from cpufree.stencil import jacobi, processes
+from cpufree.stencil.placement import GPU_UPDATES, StencilPlacement, Work, place
+
+Machine = Callable[..., FakeCore]
+
+
+def work(*shape: int, value_bytes: int = 4, updates: int = 10**12) -> Work:
+    """Return iterations on a grid."""
+    return Work(shape, (False,) * len(shape), value_bytes, updates)
+
+
+LARGE = work(8192, 8192, updates=8192**2 * 100)
+SMALL = work(256, 256, updates=GPU_UPDATES - 1)
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
+    """Return a function that puts a fake extension in the place of the real one."""
+    monkeypatch.delenv("CPUFREE_ENGINE", raising=False)
+    monkeypatch.delenv("CPUFREE_GPUS", raising=False)
+
+    def put(*arguments: Any, **named: Any) -> FakeCore:
+        fake = FakeCore(*arguments, **named)
+        monkeypatch.setattr(core, "load", lambda: fake)
+        return fake
+
+    return put
+
+
+def numbers(placement: StencilPlacement) -> list[int]:
+    return [gpu.index for gpu in placement.gpus]
+
+
+def test_auto_takes_gpus_for_large_work_only(machine: Machine) -> None:
+    fake = machine(1)
+    assert place(Asked(), Env(), SMALL).engine == "cpu_threads"
+    assert fake.looked_at_gpus == 0
+    placement = place(Asked(), Env(), LARGE)
+    assert (placement.engine, placement.pes, numbers(placement)) == ("cuda_p2p", 1, [0])
+
+
+def test_large_grids_get_all_gpus_and_small_ones_a_single_one(machine: Machine) -> None:
+    machine(8)
+    assert place(Asked(), Env(), LARGE).pes == 8
+    assert place(Asked(), Env(), work(256, 256, updates=GPU_UPDATES)).pes == 1
+
+
+def box(n: int, value_bytes: int = 4) -> Work:
+    """Return many iterations on n³ points."""
+    return work(n, n, n, value_bytes=value_bytes)
+
+
+def test_gpus_whose_registers_hold_a_box_are_worth_their_number(machine: Machine) -> None:
+    machine(8)
+    assert box(256).seconds_in_bricks(2, 132) == 0.0
+    assert 5e-6 > box(256).seconds_in_bricks(4, 132) > box(256).seconds_in_bricks(8, 132) > 2e-6
+    assert box(256, 8).seconds_in_bricks(4, 132) == 0.0
+    # With values in memory, four GPUs save half of what two take, and eight half of that.
+    assert place(Asked(), Env(), box(256)).pes == 4
+
+
+def test_a_box_that_the_registers_of_one_gpu_hold_gets_one(machine: Machine) -> None:
+    machine(8)
+    assert box(128).seconds_in_bricks(1, 132) > 0.0
+    assert place(Asked(), Env(), box(128)).pes == 1
+
+
+def test_a_box_that_no_registers_hold_is_judged_by_its_bytes(machine: Machine) -> None:
+    machine(8)
+    assert box(768).seconds_in_bricks(8, 132) == 0.0
+    assert place(Asked(), Env(), box(768)).pes == 8
+
+
+def test_auto_takes_the_cpu_where_there_is_no_gpu(machine: Machine) -> None:
+    machine(0, built=False)
+    assert place(Asked(), Env(), LARGE) == StencilPlacement("cpu_threads", 1, 0)
+
+
+def test_gpus_and_pes_that_are_asked_for_are_taken(machine: Machine) -> None:
+    machine(4)
+    assert numbers(place(Asked(gpus=[3, 1]), Env(), SMALL)) == [3, 1]
+    assert numbers(place(Asked(gpus="all"), Env(), SMALL)) == [0, 1, 2, 3]
+    assert numbers(place(Asked(engine="cuda_p2p", pes=2), Env(), SMALL)) == [0, 1]
+    assert numbers(place(Asked(engine="cuda_p2p"), Env(gpus=(2,)), SMALL)) == [2]
+
+
+def test_blocks_of_the_environment_are_for_the_engine_it_names(machine: Machine) -> None:
+    machine(1)
+    assert place(Asked(), Env(blocks=3), LARGE).blocks == 0
+    assert place(Asked(engine="cuda_p2p"), Env(blocks=3), LARGE).blocks == 3
+    assert place(Asked(blocks=7), Env(), LARGE).blocks == 7
+    assert place(Asked(), Env(blocks=3), SMALL).blocks == 3
+
+
+@pytest.mark.parametrize(
+    ("asked", "error", "message"),
+    [
+        ({"gpus": [4]}, InvalidInputError, "names device 4, but this machine shows CUDA GPU"),
+        ({"gpus": [1, 1]}, InvalidInputError, "names device 1 2 times"),
+        ({"gpus": "one"}, InvalidInputError, "gpus is 'one'"),
+        ({"gpus": 1}, InvalidInputError, "ambiguous"),
+        ({"gpus": [0], "pes": 2}, InvalidInputError, "pes is 2, but gpus names 1 device"),
+        ({"gpus": [0], "engine": "cpu_threads"}, InvalidInputError, "which uses none"),
+        ({"engine": "cuda_p2p", "pes": 9}, NotEnoughGpusError, "9 PEs are asked for"),
+    ],
+)
+def test_what_cannot_be_had_is_refused(
+    machine: Machine, asked: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    machine(4)
+    with pytest.raises(error, match=message):
+        place(Asked(**asked), Env(), LARGE)
+
+
+def test_gpus_without_cuda_in_the_build_are_refused_with_what_to_do(machine: Machine) -> None:
+    machine(0, built=False)
+    for asked in (Asked(engine="cuda_p2p"), Asked(gpus=[0])):
+        with pytest.raises(UnsupportedError, match=r"this build has no CUDA; .*CPUFREE_CUDA=ON"):
+            place(asked, Env(), SMALL)
+
+
+def test_grids_too_large_for_the_gpus_go_to_the_cpu_or_are_refused(machine: Machine) -> None:
+    machine([gpu(0, free=1.0)])
+    grid = work(1024, 1024, 1024, value_bytes=8)
+    fallen_back = place(Asked(), Env(), grid)
+    assert fallen_back.engine == "cpu_threads"
+    assert "done on the CPU: the grid needs about 32 GiB" in fallen_back.warnings[0]
+    with pytest.raises(OutOfMemoryError, match="Use more GPUs, float32, or engine 'cpu_threads'"):
+        place(Asked(engine="cuda_p2p"), Env(), grid)
+
+
+@pytest.mark.parametrize(
+    ("asked", "near", "message"),
+    [
+        ({"engine": "nvshmem"}, 0, "u0 lies on a GPU, but engine 'nvshmem' takes values on the"),
+        ({"engine": "cpu_processes", "gpus": [0]}, None, "'cpu_processes' is asked for, which use"),
+    ],
+)
+def test_what_several_processes_cannot_have_is_refused(
+    asked: dict[str, Any], near: int | None, message: str
+) -> None:
+    team: Any = None  # is not asked
+    with pytest.raises(InvalidInputError, match=message):
+        processes.place(team, Asked(**asked), Env(), near)
+
+
+def test_several_nodes_are_refused() -> None:
+    team: Any = SimpleNamespace(size=4)
+    with pytest.raises(InvalidInputError, match="CPUFREE_NODE_SIZE is 2, but stencils work on one"):
+        processes.place(team, Asked(engine="cpu_processes"), Env(node_size=2), None)
+
+
+def test_jacobi_hands_its_gpus_to_the_engine(machine: Machine) -> None:
+    fake = machine(4)
+    result = jacobi(np.zeros((50, 40), np.float32), 5, gpus=[2, 0])
+    assert (fake.stencils[0]["engine"], fake.stencils[0]["gpus"]) == ("cuda_p2p", [2, 0])
+    assert (result.engine, result.pes, result.plan["gpus"]) == ("cuda_p2p", 2, [2, 0])
+
+
+# --- arrays on GPUs ------------------------------------------------------------------------------
+
+
+def test_arrays_on_a_gpu_are_copied_there_and_back(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake = machine(4)
+    monkeypatch.setattr(device_arrays, "copy_beside", lambda like, u: CupyArray(u, like.number))
+    u0 = CupyArray(np.ones((20, 30), np.float32), device=3)
+    result = jacobi(u0, 5)
+    assert (fake.stencils[0]["engine"], fake.stencils[0]["gpus"]) == ("cuda_p2p", [3])
+    assert isinstance(result.u, CupyArray)
+    assert result.to_dict()["dtype"] == "float32"
+
+
+def test_arrays_on_a_gpu_contradict_the_cpu_engine(machine: Machine) -> None:
+    machine(4)
+    with pytest.raises(InvalidInputError, match="u0 lies on a GPU, but engine 'cpu_threads'"):
+        jacobi(CupyArray(np.ones((20, 30))), 5, engine="cpu_threads")
+
+
+def test_arrays_of_other_libraries_and_sparse_ones_are_refused(machine: Machine) -> None:
+    machine(4)
+    with pytest.raises(InvalidInputError, match="arrays of CuPy and PyTorch are taken"):
+        jacobi(OtherArray(), 5)
+    with pytest.raises(InvalidInputError, match="u0 is sparse"):
+        jacobi(TorchTensor(np.ones((4, 4)), layout="sparse_coo"), 5)

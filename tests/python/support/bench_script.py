@@ -1,0 +1,24 @@
+"""Scripts of bench/ as modules, for tests of what they compute."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from types import ModuleType
+
+from paths import ROOT
+
+BENCH = ROOT / "bench"
+
+
+def load(name: str) -> ModuleType:
+    """Return bench/NAME.py as a module; bench/ is on the path meanwhile, as for a script there."""
+    sys.path.insert(0, str(BENCH))
+    try:
+        spec = importlib.util.spec_from_file_location(f"bench_{name}", BENCH / f"{name}.py")
+        assert spec is not None and spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(str(BENCH))
+    return module

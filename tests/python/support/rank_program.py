@@ -1,0 +1,437 @@
+"""A member of a team, as a program: what the tests have it do is named by its first argument."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+
+import numpy as np
+import scipy.sparse as sp
+
+from cpufree import distributed
+from cpufree.errors import InvalidInputError, OutOfMemoryError, RankFailedError
+
+
+def say(*words: object) -> None:
+    """Print a line at once, in one piece: other ranks print, too."""
+    sys.stdout.write(" ".join(map(str, words)) + "\n")
+    sys.stdout.flush()
+
+
+def talk(team: distributed.Team) -> None:
+    """Use every call."""
+    assert team.all_gather("a", bytes([team.rank])) == [bytes([k]) for k in range(team.size)]
+    large = bytes([team.rank]) * 3_000_000
+    got = team.gather("b", large)
+    assert [part[:1] for part in got] == [bytes([k]) for k in range(team.size)][: len(got)]
+    assert len(got) == (team.size if team.rank == 0 else 0)
+    team.barrier("c")
+    parts = [bytes([team.rank, k]) * (k + 1) for k in range(team.size)]
+    mine = [bytes([k, team.rank]) * (team.rank + 1) for k in range(team.size)]
+    assert team.exchange("parts", parts) == mine
+    assert team.exchange("nothing", [b""] * team.size) == [b""] * team.size
+    arrays = team.from_first("d", lambda: {"rows": np.arange(5), "name": np.array("metis")})
+    assert arrays["rows"].tolist() == [0, 1, 2, 3, 4]
+    assert str(arrays["name"]) == "metis"
+    assert [f["rank"] for f in team.tell_all("e", {"rank": team.rank})] == list(range(team.size))
+    assert team.size_here == team.size
+    assert team.local_rank == team.rank
+    say("talked")
+
+
+def call_another(team: distributed.Team) -> None:
+    """Rank 1 comes to something else."""
+    with team.working():
+        team.barrier("here" if team.rank != 1 else "there")
+
+
+def too_few_parts(team: distributed.Team) -> None:
+    """Rank 1 has no part for one of the others."""
+    with team.working():
+        team.exchange("parts", [b"part"] * (team.size - (team.rank == 1)))
+
+
+def disagree(team: distributed.Team) -> None:
+    """Rank 1 has other facts."""
+    with team.working():
+        team.agree("facts", {"colour": "red", "size": 3 if team.rank != 1 else 4})
+
+
+def leave_early(team: distributed.Team) -> None:
+    """Rank 1 leaves while the others wait for it."""
+    if team.rank == 1:
+        distributed.leave()
+        return
+    team.barrier("the end")
+
+
+def stay(team: distributed.Team) -> None:
+    """Work until there is a file."""
+    team.barrier("all are here")
+    say("here")
+    while not os.path.exists(sys.argv[2]):
+        time.sleep(0.05)
+    team.barrier("the end")
+    say("stayed")
+
+
+def die(team: distributed.Team) -> None:
+    """Rank 1 is killed while the others wait for it."""
+    if team.rank == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    with team.working():
+        team.barrier("the end")
+
+
+def first_dies(team: distributed.Team) -> None:
+    """Rank 0 is killed while the others wait for it."""
+    if team.rank == 0:
+        time.sleep(0.2)
+        os.kill(os.getpid(), signal.SIGKILL)
+    with team.working():
+        team.barrier("the end")
+
+
+def hang(team: distributed.Team) -> None:
+    """Rank 1 fails while the others are where no error reaches them."""
+    with team.working():
+        team.barrier("all are at work")
+        if team.rank == 1:
+            raise ValueError("rank 1 cannot go on")
+        time.sleep(60.0)
+
+
+def solve(team: distributed.Team) -> None:
+    """Solve by the interface of Python, twice, with a right-hand side of one's own."""
+    import cpufree
+
+    a = sp.diags_array([-1.0, 2.1, -1.0], offsets=[-1, 0, 1], shape=(3000, 3000)).tocsr()
+    b = np.sin(np.arange(3000.0))
+    with cpufree.Solver(a, engine="cpu_processes") as solver:
+        for _ in range(2):
+            result = solver.solve(b, rtol=1e-9)
+    assert result.converged
+    assert (result.engine, result.pes) == ("cpu_processes", team.size)
+    known = np.isfinite(result.x)
+    assert known.all() == (team.rank == 0)
+    assert known.sum() >= 3000 // (2 * team.size)
+    if team.rank == 0:
+        assert np.linalg.norm(b - a @ result.x) <= 1e-8 * np.linalg.norm(b)
+    say("solved")
+
+
+def other_vector(team: distributed.Team) -> None:
+    """Rank 1 has another right-hand side."""
+    import cpufree
+
+    cpufree.solve(sp.eye_array(100).tocsr(), np.full(100, 1.0 + (team.rank == 1)),
+                  engine="cpu_processes")  # fmt: skip
+
+
+def bad_vector(team: distributed.Team) -> None:
+    """Rank 1 has a right-hand side that is too short."""
+    import cpufree
+
+    b = np.ones(100 - (team.rank == 1))
+    cpufree.solve(sp.eye_array(100).tocsr(), b, engine="cpu_processes")
+
+
+def bad_matrix(team: distributed.Team) -> None:
+    """Rank 1 has a matrix that is not symmetric."""
+    import cpufree
+
+    a = sp.eye_array(100).tolil()
+    a[0, 1] = float(team.rank == 1)
+    cpufree.solve(a.tocsr(), np.ones(100), engine="cpu_processes")
+
+
+def no_matrix(team: distributed.Team) -> None:
+    """Rank 1 has no matrix at all."""
+    import cpufree
+
+    a = "nowhere.mtx" if team.rank == 1 else sp.eye_array(100).tocsr()
+    cpufree.solve(a, np.ones(100), engine="cpu_processes")
+
+
+def closed_rows(team: distributed.Team) -> None:
+    """Ask a Solver for its rows before and after its end."""
+    import cpufree
+
+    with cpufree.Solver(sp.eye_array(100).tocsr(), engine="cpu_processes") as solver:
+        rows = solver.rows
+    assert 0 < len(rows) < 100
+    assert np.array_equal(solver.rows, rows)
+    say("the same")
+
+
+def update(team: distributed.Team) -> None:
+    """Give a Solver new values, and make a new one of them: the same bits."""
+    import cpufree
+
+    a = cpufree.generate.poisson2d(30, 20)
+    b = np.sin(np.arange(600.0))
+    with cpufree.Solver(a, engine="cpu_processes", partition="metis") as solver:
+        solver.solve(b)
+        solver.update(3.0 * a)
+        found, rows = solver.solve(b, rtol=1e-9), solver.rows
+    with cpufree.Solver(3.0 * a, engine="cpu_processes", partition="metis") as solver:
+        expected = solver.solve(b, rtol=1e-9)
+        assert np.array_equal(solver.rows, rows)
+    assert found.converged
+    assert found.x.tobytes() == expected.x.tobytes()
+    say("the same bits")
+
+
+def given_partition(team: distributed.Team) -> None:
+    """Share a matrix out by part numbers."""
+    import cpufree
+
+    part = np.arange(100) // 5 % team.size
+    with cpufree.Solver(
+        sp.eye_array(100).tocsr(), engine="cpu_processes", partition=part
+    ) as solver:
+        assert np.array_equal(solver.rows, np.flatnonzero(part == team.rank))
+        assert solver.solve(np.ones(100)).converged
+    say("its rows")
+
+
+def rows_by_parts(team: distributed.Team) -> None:
+    """Solve from a file of rows by parts, of which one is empty: the bits of the whole matrix."""
+    import cpufree
+    from cpufree.matrix.cache import write_cache
+    from cpufree.matrix.load import as_csr
+    from cpufree.matrix.row_permutation import RowPermutation
+    from cpufree.partition.methods import choose_order
+
+    a = cpufree.generate.poisson2d(9, 10)
+    part = (2 * (np.random.default_rng(3).random(90) < 0.4)).astype(np.int32)
+    file = os.path.join(os.environ["TEST_FOLDER"], "A.cpufree")
+    if team.rank == 0:
+        order = choose_order(as_csr(a), part, "rcm").order
+        write_cache(file, as_csr(a), RowPermutation.of(part, team.size, order))
+    team.barrier("the file is there")
+    b, where = np.sin(np.arange(90.0)), {"pes": team.size, "engine": "cpu_threads"}
+    expected = cpufree.solve(a, b, partition=part, reorder="rcm", blocks=1, rtol=1e-9, **where)
+    with cpufree.Solver(cpufree.open_rows(file), engine="cpu_processes", blocks=1) as solver:
+        rows = solver.rows
+        assert sorted(rows) == np.flatnonzero(part == team.rank).tolist()
+        result = solver.solve(b[rows], rtol=1e-9)
+    assert result.iterations == expected.iterations
+    assert result.x.tobytes() == expected.x[rows].tobytes()
+    say("the same bits")
+
+
+def other_update(team: distributed.Team) -> None:
+    """Rank 1 has other new values."""
+    import cpufree
+
+    a = sp.eye_array(100).tocsr()
+    with cpufree.Solver(a, engine="cpu_processes") as solver:
+        solver.update(a * (2.0 + team.rank))
+
+
+def update_own_rows(team: distributed.Team) -> None:
+    """Give new values of own rows."""
+    import cpufree
+
+    half = 50 // team.size
+    rows = sp.eye_array(half * team.size).tocsr()[half * team.rank : half * (team.rank + 1)]
+    slab = cpufree.RowSlab(half * team.rank, rows)
+    with cpufree.Solver(slab, engine="cpu_processes") as solver:
+        try:
+            solver.update(slab)
+        except InvalidInputError as error:
+            say(f"refused: {error}")
+
+
+def uneven_cuts(n: int, ranks_: int) -> list[int]:
+    """Return where the rows of each rank begin, and n; from 4 ranks on, rank 2 has none."""
+    cuts = [n * k * (k + 1) // (ranks_ * (ranks_ + 1)) for k in range(ranks_ + 1)]
+    if ranks_ >= 4:
+        cuts[3] = cuts[2]
+    return cuts
+
+
+def own_rows(team: distributed.Team) -> None:
+    """Solve from own rows, and in one process with as many PEs: the same bits."""
+    import cpufree
+    from cpufree.engines import core
+
+    a = cpufree.generate.from_spec(sys.argv[2])
+    n = a.shape[0]
+    b, x0 = np.sin(np.arange(float(n))), np.cos(np.arange(float(n)))
+    cuts = uneven_cuts(n, team.size)
+    first, last = cuts[team.rank], cuts[team.rank + 1]
+    part = np.repeat(np.arange(team.size, dtype=np.int32), np.diff(cuts))
+    whole = core.load().System(
+        a.indptr.astype(np.int64), a.indices, a.data, part, None, team.size, 1, "cpu_threads"
+    )
+    slab = cpufree.RowSlab(first, a[first:last])
+    with cpufree.Solver(slab, engine="cpu_processes", blocks=1) as solver:
+        assert solver.shape == a.shape
+        assert np.array_equal(solver.rows, np.arange(first, last))
+        assert solver.rows.dtype == np.intp
+        assert solver.plan["rows"] == np.diff(cuts).tolist()
+        for pc, guess in (("jacobi", None), ("chebyshev", x0), ("none", x0)):
+            options = {"method": "prcg", "pc": pc, "rtol": 1e-9, "maxiter": 10 * n}
+            expected = whole.solve(b, guess, None, options, None)
+            own_guess = None if guess is None else guess[first:last]
+            result = solver.solve(b[first:last], own_guess, rtol=1e-9, pc=pc)
+            assert result.x.tobytes() == expected["x"][first:last].tobytes()
+            assert result.iterations == expected["iterations"]
+            assert result.true_residual == expected["true_residual"]
+            assert result.converged
+    say("the same bits")
+
+
+def wrong_rows(team: distributed.Team) -> None:
+    """Give rows of which something is wrong in rank 1, as the second argument says."""
+    import cpufree
+
+    n = 90
+    a = cpufree.generate.poisson1d(n).tolil()
+    wrong = sys.argv[2] if team.rank == 1 else ""
+    first, last = team.rank * 30, team.rank * 30 + 30
+    if wrong == "overlapping":
+        first -= 2
+    if wrong == "missing":
+        first += 2
+    if wrong == "unsymmetric":
+        a[35, 5] = -1.0
+    if wrong == "value":
+        a[30, 29] = -0.5
+    if wrong == "diagonal":
+        a[40, 40] = -1.0
+    rows = a.tocsr()[first:last]
+    slab = cpufree.RowSlab(first, rows.astype(np.float32) if wrong == "dtype" else rows)
+    if wrong == "columns":
+        slab.indices[-1] = n
+    kind = np.float32 if sys.argv[2] == "dtype" else np.float64
+    b = np.ones(slab.count + (wrong == "vector"), dtype=kind)
+    x0 = np.ones(slab.count) if wrong == "guess" else None
+    given = a.tocsr() if wrong == "whole" else slab
+    if wrong == "whole":
+        b = np.ones(n)
+    options = {"partition": "metis"} if wrong == "metis" else {}
+    try:
+        cpufree.solve(given, b, x0=x0, engine="cpu_processes", blocks=1, **options)
+    except InvalidInputError as error:
+        say(f"refused: {error}")
+
+
+def noisy_rows(team: distributed.Team) -> None:
+    """Solve what is symmetric but for noise, between ranks: the notes of the whole matrix."""
+    import cpufree
+
+    n = 60
+    a = cpufree.generate.poisson1d(n).tolil()
+    a[n // 2, n // 2 - 1] *= 1 + 4e-15
+    whole = a.tocsr()
+    first, last = n * team.rank // team.size, n * (team.rank + 1) // team.size
+    slab = cpufree.RowSlab(first, whole[first:last])
+    found = cpufree.solve(slab, np.ones(slab.count), engine="cpu_processes").warnings
+    expected = cpufree.solve(whole, np.ones(n), engine="cpu_threads").warnings
+    notes = [[note for note in notes if "symmetric" in note] for notes in (found, expected)]
+    assert len(notes[1]) == 1
+    assert notes[0] == notes[1], notes
+    say("the same notes")
+
+
+def rows_too_large(team: distributed.Team) -> None:
+    """Solve in single precision what only double precision can hold, in rank 1, unchecked."""
+    import cpufree
+
+    large = 1e300 if team.rank == 1 else 1.0
+    slab = cpufree.RowSlab(team.rank, ([0, 1], [team.rank], [large]), n=team.size)
+    try:
+        cpufree.Solver(slab, engine="cpu_processes", dtype=np.float32, check=False)
+    except InvalidInputError as error:
+        say(f"refused: {error}")
+
+
+def own_rows_of_some_type(team: distributed.Team) -> None:
+    """Solve in single precision, by rows in single precision, and with fewer checks."""
+    import cpufree
+
+    a = cpufree.generate.poisson2d(20, 20).astype(np.float32)
+    first, last = 400 * team.rank // team.size, 400 * (team.rank + 1) // team.size
+    slab = cpufree.RowSlab(first, a[first:last])
+    ones = np.ones(last - first, dtype=np.float32)
+    result = cpufree.solve(slab, ones, engine="cpu_processes", check=False)
+    assert (result.x.dtype, result.x.shape) == (np.dtype(np.float32), ones.shape)
+    assert result.converged
+    double = cpufree.solve(slab, ones.astype(np.float64), engine="cpu_processes")
+    assert double.x.dtype == np.float64
+    say("solved")
+
+
+def gpu_systems(team: distributed.Team) -> None:
+    """Several systems at once and one after another, of several sizes, in both precisions."""
+    import cpufree
+
+    for kind in (np.float64, np.float32):
+        kept = []
+        for n in (40, 25, 60):
+            a = cpufree.generate.poisson2d(n, n).astype(kind)
+            b = np.ones(n * n, dtype=kind)
+            kept.append(cpufree.Solver(a, engine="nvshmem"))
+            for solver in kept[-1:] * 3:
+                result = solver.solve(b, rtol=1e-4)
+                assert result.converged
+                if team.rank == 0:
+                    assert np.linalg.norm(b - a @ result.x) <= 2e-4 * np.linalg.norm(b)
+        for solver in kept:
+            solver.close()
+    say("solved")
+
+
+def gpu_killed(team: distributed.Team) -> None:
+    """Rank 1 is killed by itself in the middle of a solve."""
+    import cpufree
+
+    begin, works = time.monotonic(), False
+
+    def progress(iteration: int, residual: float) -> None:
+        nonlocal begin, works
+        if not works:
+            begin, works = time.monotonic(), True
+            if team.rank == 1:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    a = cpufree.generate.poisson1d(4_000_000)
+    try:
+        cpufree.solve(a, np.ones(4_000_000), engine="nvshmem", pc="none", rtol=1e-12,
+                      progress=progress, check=False)  # fmt: skip
+    finally:
+        say(f"after {time.monotonic() - begin:.3f} s")
+
+
+def gpu_too_large(team: distributed.Team) -> None:
+    """Ask NVSHMEM for more than its heap may have."""
+    import cpufree
+
+    os.environ["NVSHMEM_SYMMETRIC_SIZE"] = str(32 << 20)
+    os.environ["NVSHMEM_MAX_MEMORY_PER_GPU"] = str(96 << 20)  # it grows to this
+    n = 40_000_000
+    try:
+        cpufree.solve(cpufree.generate.poisson1d(n), np.ones(n), engine="nvshmem", check=False)
+    except OutOfMemoryError as error:
+        say(f"refused: {error}")
+
+
+def main(functions: dict[str, Callable[[distributed.Team], None]]) -> int:
+    """Join, do what the first argument names, and tell of RankFailedError in one line."""
+    try:
+        team = distributed.join()
+        functions[sys.argv[1]](team)
+    except RankFailedError as error:
+        say(f"failed: {error}")
+        return 4
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(globals()))

@@ -1,0 +1,136 @@
+"""Processes of a team, started one by one, and how they ended."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from cpufree.distributed import Team, launch
+
+SMALL = "gen:poisson2d?nx=40,ny=40"
+PROGRAM = Path(__file__).with_name("rank_program.py")
+LIMIT = "30"  # CPUFREE_JOIN_LIMIT: machines under test are slow
+ENDS_WITHIN = 10.0  # seconds, after the first failure
+START = 15.0  # seconds for processes to start here
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How one rank ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+def free_port() -> int:
+    """Return a port that nobody listens at."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def clean() -> dict[str, str]:
+    """Return the environment of the tests without what launchers set."""
+    ours = ("CPUFREE_", "OMPI_", "PMI", "SLURM_")
+    return {key: value for key, value in os.environ.items() if not key.startswith(ours)}
+
+
+def start(words: Sequence[str], rank: int, ranks: int, place: str, **more: str) -> subprocess.Popen:  # type: ignore[type-arg]
+    """Start one rank."""
+    environment = clean() | {
+        "CPUFREE_RANK": str(rank),
+        "CPUFREE_RANKS": str(ranks),
+        "CPUFREE_RENDEZVOUS": place,
+        "CPUFREE_JOIN_LIMIT": LIMIT,
+        "NO_COLOR": "1",
+        "COLUMNS": "200",
+        **more,
+    }
+    return subprocess.Popen(
+        [sys.executable, *words],
+        env=environment,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+def finish(processes: Sequence[subprocess.Popen]) -> list[Ended]:  # type: ignore[type-arg]
+    """Wait for all; none may outlast its time."""
+    ended = []
+    try:
+        for process in processes:
+            out, err = process.communicate(timeout=START + ENDS_WITHIN)
+            ended.append(Ended(process.returncode, out, err))
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+    return ended
+
+
+def team(
+    what: str, place: str, ranks: int = 3, program: Path = PROGRAM, **more: str
+) -> list[Ended]:
+    """Run a program of the tests as so many ranks."""
+    words = [str(program), what]
+    return finish([start(words, rank, ranks, place, **more) for rank in range(ranks)])
+
+
+def team_of(rank: int = 0, machines: tuple[str, ...] = ("here", "here")) -> Team:
+    """Return a team that cannot talk."""
+    team: Team = object.__new__(Team)
+    team.rank, team.size = rank, len(machines)
+    team.members = [{"machine": machine} for machine in machines]
+    return team
+
+
+def all_say(ended: Sequence[Ended], words: str, ranks: Sequence[int]) -> None:
+    """Check that these ranks have failed with a message that has these words."""
+    for rank in ranks:
+        assert ended[rank].code == 4, ended
+        assert words in ended[rank].out, ended
+
+
+def cli(words: Sequence[str]) -> list[str]:
+    """Return the words of the command line for `start`."""
+    return ["-m", "cpufree", *words]
+
+
+def launched(*words: str, ranks: int = 3) -> Ended:
+    """Run `cpufree run`."""
+    return finish([start(cli(["run", "-n", str(ranks), *words]), 0, 1, "", CPUFREE_RANK="")])[0]
+
+
+def children(pid: int) -> list[int]:
+    """Return the processes that a process has started."""
+    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def wait_until_at_work(ranks: Callable[[], Sequence[int]], count: int) -> None:
+    """Return once these processes, of the engine cpu_processes, compute.
+
+    Each maps the memory of all right before its kernel starts.
+    """
+    end = time.monotonic() + 2 * START
+    while time.monotonic() < end:
+        maps = [Path(f"/proc/{rank}/maps").read_text() for rank in ranks()]
+        if len(maps) == count and all(text.count("memfd:cpufree") >= count for text in maps):
+            time.sleep(1.0)
+            return
+        time.sleep(0.1)
+    raise AssertionError("the ranks have not come to share memory")
+
+
+def launch_pair(program: Callable[[int], str]) -> int:
+    """Have our launcher start two ranks, each with a program of its own; return its exit code."""
+    words = "import os, signal, sys, time; rank = int(os.environ['CPUFREE_RANK']); "
+    words += f"exec({[program(0), program(1)]!r}[rank])"
+    return launch.launch([sys.executable, "-c", words], 2)

@@ -1,0 +1,1 @@
+"""Scripts of the house: checks, builds, pages made from records."""

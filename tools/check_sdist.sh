@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# Build the source distribution, look at what it holds, install it into a fresh environment, and
+# solve a system there, away from the source tree. Usage: tools/check_sdist.sh
+set -euo pipefail
+cd "$(dirname "$0")/.."
+python=$PWD/.venv/bin/python
+fail() { echo "check_sdist: error: $*" >&2; exit 1; }
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+"$python" -m build --sdist --no-isolation --outdir "$work/dist" . >"$work/build.log" 2>&1 ||
+    { cat "$work/build.log" >&2; fail "the source distribution cannot be built"; }
+sdist=$(ls "$work"/dist/*.tar.gz)
+expected="CHANGELOG.md CITATION.cff CMakeLists.txt LICENSE PKG-INFO README.md cmake cpufree pyproject.toml python"
+found=$(tar tzf "$sdist" | cut -d/ -f2 | sort -u | tr '\n' ' ' | sed 's/ $//')
+[ "$found" = "$expected" ] || fail "it holds '$found', not '$expected'"
+if tar tzf "$sdist" | grep -E '__pycache__|\.(so|o|pyc)$'; then fail "it holds what was built"; fi
+
+PIP_DISABLE_PIP_VERSION_CHECK=1 "$python" -m venv "$work/venv" 2>/dev/null ||
+    "$python" -m virtualenv -q "$work/venv" || fail "no way to create a virtual environment"
+"$work/venv/bin/python" -m pip install -q --disable-pip-version-check "$sdist" ||
+    fail "pip could not install it"
+cd "$work"
+# The folder of this script's project must not be found by accident: nothing but the environment.
+env -u PYTHONPATH venv/bin/cpufree solve "gen:poisson2d?nx=60,ny=40" --rtol 1e-10 --pes 2 >solve.log ||
+    { cat solve.log >&2; fail "the installed program cannot solve"; }
+env -u PYTHONPATH venv/bin/python - <<'PY'
+import pathlib, sys
+import cpufree
+from cpufree.extension import load_core
+core = load_core()
+place = pathlib.Path(core.__file__).parent
+assert place.is_relative_to(sys.prefix), place
+print("check_sdist: version", cpufree.__version__, "in", sys.prefix)
+print("check_sdist: CPU kernels for", *core.cpu_levels(), "- in use:", core.cpu_level())
+print("check_sdist: extension modules:", *(f"{p.name} {p.stat().st_size // 1024} KiB" for p in sorted(place.glob("*.so"))))
+PY

@@ -1,0 +1,75 @@
+"""Write the tables of options in pages out of cpufree.options, or check that they are up to date.
+
+Usage: python tools/option_tables.py --write|--check PAGE... Exits with 1 where --check finds a
+table that is not.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from cpufree.options import TABLES, VARIABLES, Option
+
+
+def table(options: Iterable[Option]) -> str:
+    """Return options as a Markdown table."""
+    rows = []
+    for option in options:
+        if option.kind == "switch" and option.default is True:
+            option = replace(option, flag=f"--no-{option.name}")
+        rows.append(option.row())
+    return "\n".join(["| option | meaning | default |", "| --- | --- | --- |", *rows])
+
+
+def environment() -> str:
+    """Return the environment variables as a Markdown table."""
+    rows = [f"| `{variable.name}` | {variable.takes} |" for variable in VARIABLES]
+    return "\n".join(["| variable | what it is, and what it takes |", "| --- | --- |", *rows])
+
+
+def with_tables(page: str) -> str:
+    """Return a page with its tables as the schema has them.
+
+    A table stands between the comments `<!-- options: NAME -->` and `<!-- end of options -->`,
+    NAME being `environment` or one of TABLES.
+
+    Raises:
+        ValueError: a table without an end, or of a name that is not known.
+    """
+    pieces = re.split(r"(<!-- options: \w+ -->\n)", page)
+    for k in range(1, len(pieces), 2):
+        name = pieces[k].split()[2]
+        _, end, rest = pieces[k + 1].partition("<!-- end of options -->")
+        if (name != "environment" and name not in TABLES) or not end:
+            raise ValueError(f"table '{name}' is not known, or has no end")
+        made = environment() if name == "environment" else table(TABLES[name])
+        pieces[k + 1] = f"{made}\n{end}{rest}"
+    return "".join(pieces)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Write or check the tables of pages; return the exit status."""
+    if len(arguments) < 2 or arguments[0] not in ("--write", "--check"):
+        print("usage: python tools/option_tables.py --write|--check PAGE...", file=sys.stderr)
+        return 2
+    stale = 0
+    for name in arguments[1:]:
+        text = Path(name).read_text(encoding="utf-8")
+        made = with_tables(text)
+        if made == text:
+            continue
+        if arguments[0] == "--write":
+            Path(name).write_text(made, encoding="utf-8")
+        else:
+            stale += 1
+            print(f"{name}: tables of options are out of date; run python tools/option_tables.py "
+                  f"--write {name}")  # fmt: skip
+    return 1 if stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,238 @@
+"""Tables about conjugate gradients, from records of `cpufree bench cg`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from cpufree.bench.cg.configuration import Group
+from cpufree.bench.cg.results import HOST_DRIVEN, Results, Series, Verdict, fastest
+from cpufree.bench.core import work
+from cpufree.bench.core.entry import BASELINE, OURS
+from cpufree.bench.core.noise import FASTER, NOISE, geometric_mean
+from cpufree.bench.report.tables import micro
+from tools.results.records import markdown, solver_record
+
+EIGHT, FOUR = "cg-8x-2026-11-22.jsonl", "cg-4x-2026-11-22.jsonl"
+TWO, ONE = "cg-2x-sorted-2026-11-23.jsonl", "cg-1x-2026-11-24.jsonl"
+PETSC = "petsc-2x-2026-11-23.jsonl"
+GPUS = {EIGHT: 8, FOUR: 4, TWO: 2, ONE: 1}
+
+
+def label(case: str) -> str:
+    """Return how a generated look-alike of a matrix is called on the page."""
+    return f"{case}-like"
+
+
+def groups(name: str) -> list[Group]:
+    """Return the systems of a record, by their number of nonzeros."""
+    results = solver_record(name)
+    those = [g for g in results.groups() if g.pes == GPUS.get(name, g.pes) and results.valid(g)]
+    return sorted(those, key=lambda g: int(nonzeros(results, g)))
+
+
+def nonzeros(results: Results, group: Group) -> int:
+    """Return the nonzeros of a system."""
+    return int(results.of(group)[0].problem["nnz"])
+
+
+def rows_of(results: Results, group: Group) -> int:
+    """Return the rows of a system."""
+    return int(results.of(group)[0].problem["rows"])
+
+
+def millions(count: int) -> str:
+    """Return a count in millions with two digits or more."""
+    return f"{count / 1e6:.{1 if count < 99.95e6 else 0}f} M"
+
+
+def any_baseline(series: Series) -> bool:
+    """Return whether it is one of the baselines, loops in graphs included."""
+    return series.family == BASELINE
+
+
+def paper_baseline(series: Series) -> bool:
+    """Return whether it communicates as the papers' baselines do: peer copies, NCCL or MPI."""
+    return series.task.contender in HOST_DRIVEN
+
+
+def ours(results: Results, group: Group) -> Series:
+    """Return cpufree by its fastest method."""
+    return fastest(s for s in results.valid(group) if s.family == OURS)
+
+
+def _speedup(verdict: Verdict | None) -> str:
+    if verdict is None:
+        return "–"
+    return f"{verdict.speedup:.2f}×" + (" (n. s.)" if verdict.word == NOISE else "")
+
+
+def _time(series: Series) -> str:
+    return f"{micro(series.median)} `{series.task.method}`"
+
+
+def against_baselines(name: str) -> str:
+    """Return a row a matrix: cpufree, the best host-driven baseline, the best of all."""
+    results, rows = solver_record(name), []
+    for group in groups(name):
+        host = results.against(group, results.host_driven)
+        every = results.against(group, any_baseline)
+        assert host and every
+        mine = ours(results, group)
+        best = f"{micro(host.theirs.median)} `{host.theirs.name}`"
+        same = every.theirs is host.theirs
+        device = "the same" if same else f"{micro(every.theirs.median)} `{every.theirs.name}`"
+        rows.append([label(group.case), millions(nonzeros(results, group)), _time(mine), best])
+        rows[-1] += [_speedup(host), device, "" if same else _speedup(every)]
+    heads = ["matrix", "nonzeros", "cpufree, µs", "best host-driven, µs", "speed-up"]
+    return markdown([*heads, "best of all baselines, µs", "speed-up"], rows)
+
+
+def mean(name: str, those: Callable[[Series], bool], method: str | None) -> float | None:
+    """Return the geometric mean of the speed-ups of a record over the fastest of `those`."""
+    results = solver_record(name)
+    found = [results.against(group, those, method) for group in groups(name)]
+    there = [verdict.speedup for verdict in found if verdict]
+    return geometric_mean(there) if there else None
+
+
+def least(name: str, those: Callable[[Series], bool]) -> tuple[float, str]:
+    """Return the smallest speed-up of a record, and the matrix."""
+    results = solver_record(name)
+    found = [(results.against(group, those), group.case) for group in groups(name)]
+    return min((verdict.speedup, case) for verdict, case in found if verdict)
+
+
+def means() -> str:
+    """Return the geometric means of all four records."""
+    rows = []
+    for name, gpus in GPUS.items():
+        count = len(groups(name))
+        row = [f"{gpus} H200" if gpus > 1 else "1 H200", str(count)]
+        for those in (paper_baseline, any_baseline):
+            for method in (None, "cg", "prcg"):
+                value = mean(name, those, method)
+                row.append("–" if value is None else f"{value:.2f}×")
+        rows.append(row)
+    paper = [f"peer copies, NCCL, MPI: {what}" for what in ("fastest", "`cg`", "`prcg`")]
+    every = [f"all baselines: {what}" for what in ("fastest", "`cg`", "`prcg`")]
+    return markdown(["GPUs", "matrices", *paper, *every], rows)
+
+
+def measured_baselines(name: str) -> str:
+    """Return the names of the baselines that a record holds."""
+    results = solver_record(name)
+    names = dict.fromkeys(
+        s.task.contender for g in groups(name) for s in results.of(g) if s.family == BASELINE
+    )
+    return ", ".join(f"`{one}`" for one in sorted(names))
+
+
+def petsc() -> str:
+    """Return cpufree against PETSc, a row a matrix."""
+    results, rows = solver_record(PETSC), []
+    for group in groups(PETSC):
+        verdict = results.against(group, lambda s: s.task.contender == "petsc")
+        assert verdict
+        rows.append([label(group.case), millions(nonzeros(results, group)), _time(verdict.ours)])
+        rows[-1] += [_time(verdict.theirs), _speedup(verdict)]
+    return markdown(["matrix", "nonzeros", "cpufree, µs", "PETSc, µs", "speed-up"], rows)
+
+
+def petsc_mean(method: str | None) -> float:
+    """Return the geometric mean of the speed-ups over PETSc."""
+    found = mean(PETSC, lambda s: s.task.contender == "petsc", method)
+    assert found is not None
+    return found
+
+
+def phases(name: str) -> str:
+    """Return where the time of an iteration goes, a row a matrix, by the fastest method."""
+    results, rows = solver_record(name), []
+    for group in groups(name):
+        mine = ours(results, group)
+        split = mine.split
+        if split is None:
+            continue
+        cells = [micro(split[p]) for p in ("spmv", "vector", "halo_wait", "reduction_wait")]
+        rows.append([label(group.case), f"`{mine.task.method}`", *cells, micro(split["other"])])
+    heads = ["matrix", "method", "product", "vectors", "waiting for halos"]
+    return markdown([*heads, "waiting for reductions", "launch"], rows)
+
+
+def copy_rate(name: str) -> float:
+    """Return the bytes per second of a copy within one GPU, measured in the same run."""
+    rate = solver_record(name).memory_rate()
+    assert rate
+    return rate[1]
+
+
+def floor(name: str, group: Group) -> tuple[float, float]:
+    """Return the seconds that the bytes of an iteration of CG take, and the fastest iteration."""
+    results = solver_record(name)
+    mine = ours(results, group)
+    return work.least_bytes(mine.counted, "cg") / copy_rate(name) / group.pes, mine.median
+
+
+def floors() -> str:
+    """Return floor and fastest iteration on one, two and eight GPUs, a row a matrix."""
+    found: dict[str, dict[str, tuple[float, float]]] = {}
+    for name in (ONE, TWO, EIGHT):
+        for group in groups(name):
+            found.setdefault(group.case, {})[name] = floor(name, group)
+    rows = []
+    for group in groups(ONE):
+        row = [label(group.case)]
+        for name in (ONE, TWO, EIGHT):
+            if (both := found[group.case].get(name)) is None:
+                row += ["–", "–", "–"]
+            else:
+                row += [micro(both[0]), micro(both[1]), f"{both[1] / both[0]:.2f}"]
+        rows.append(row)
+    heads = [f"{n}: {x}" for n in ("1 GPU", "2", "8") for x in ("floor, µs", "iteration", "ratio")]
+    return markdown(["matrix", *heads], rows)
+
+
+def product(group: Group) -> tuple[float, float]:
+    """Return speed-up of the product over the best of cuSPARSE, and its share of the copy rate.
+
+    One GPU. The product's time is that of the clocks in the kernel, by the fastest method.
+    """
+    results = solver_record(ONE)
+    split = ours(results, group).split
+    trials = [s.facts["spmv_seconds"] for s in results.of(group) if "spmv_seconds" in s.facts]
+    vendor = min(v for trial in trials for k, v in trial.items() if k.startswith("vendor"))
+    assert split
+    moved = 12.0 * nonzeros(results, group) + 20.0 * rows_of(results, group)
+    return vendor / split["spmv"], moved / split["spmv"] / copy_rate(ONE)
+
+
+def products(count: int) -> str:
+    """Return the product of the largest matrices against cuSPARSE and against a copy."""
+    rows = []
+    for group in reversed(groups(ONE)[-count:]):
+        over, share = product(group)
+        rows.append([label(group.case), f"{over:.2f}×", f"{share:.2f}"])
+    return markdown(["matrix", "over the best of cuSPARSE", "share of the copy rate"], rows)
+
+
+def wins(name: str, least_gain: float, largest: bool, count: int) -> tuple[int, str]:
+    """Return how many of the largest or smallest matrices gain that much, and all their gains."""
+    results = solver_record(name)
+    chosen = groups(name)[-count:] if largest else groups(name)[:count]
+    gains = []
+    for group in chosen:
+        verdict = results.against(group, any_baseline)
+        assert verdict
+        gains.append((verdict.speedup, label(group.case)))
+    text = ", ".join(f"{case} {gain:.2f}×" for gain, case in sorted(gains, reverse=True))
+    return sum(gain >= least_gain for gain, _ in gains), text
+
+
+def significant(name: str) -> str:
+    """Return on how many matrices cpufree is faster than all baselines, and where it is not."""
+    results = solver_record(name)
+    found = [(results.against(g, any_baseline), g.case) for g in groups(name)]
+    faster = sum(v.word == FASTER for v, _ in found if v)
+    below = [f"{label(case)} ({_speedup(v)})" for v, case in found if v and v.speedup < 1]
+    text = f"On {faster} of {len(found)} matrices cpufree is faster than every baseline"
+    return text + (f"; the ratio is below 1 on {', '.join(below)}." if below else ".")
