@@ -35,4 +35,5 @@ with cpufree.Solver(rows, engine="cpu_processes") as solver:
 
 # %%
 error = np.abs(result.x - 1.0).max()
-print(f"{len(solver.rows)} rows from {solver.rows[0]}: largest error {error:.1e}", flush=True)
+line = f"{len(solver.rows)} rows from {solver.rows[0]}: largest error {error:.1e}\n"
+print(line, end="", flush=True)  # in one piece, as several ranks write to the same terminal

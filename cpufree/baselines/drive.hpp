@@ -47,7 +47,7 @@ class Watch {
       if (tag != kNone && tag_epoch(tag) >= number) return false;
       gpuRelax();
       if (look % 1024 != 0) continue;
-      look_after(gpuStreamQuery(rank_.compute));
+      check_stream(gpuStreamQuery(rank_.compute));
       if (deadline.over()) give_up(deadline, "an iteration");
     }
   }
@@ -62,7 +62,7 @@ class Watch {
     gpuError_t status = gpuSuccess;
     for (unsigned look = 1; (status = gpuStreamQuery(rank_.compute)) == gpuErrorNotReady; ++look) {
       if (look % 64 != 0) continue;
-      look_after(status);
+      check_stream(status);
       if (const std::uint64_t now = seen(); now != before) {
         before = now;
         deadline = Deadline(limit);
@@ -71,7 +71,7 @@ class Watch {
         give_up(deadline, "the end of a solve");
       }
     }
-    look_after(status);
+    check_stream(status);
     complain();
   }
 
@@ -92,7 +92,7 @@ class Watch {
   void complain() const {
     if (const std::string why = comm_.complaint(); !why.empty()) throw EngineError(why);
   }
-  void look_after(gpuError_t status) const {
+  void check_stream(gpuError_t status) const {
     if (status != gpuErrorNotReady) check(status, "a solve");
     if (failed_.load()) throw EngineError("another thread of this solve has failed");
   }

@@ -5,10 +5,10 @@
 
 #include <memory>
 
+#include "cpufree/baselines/rank_group.hpp"
 #include "cpufree/baselines/steps/cg.hpp"
 #include "cpufree/baselines/steps/pipecg.hpp"
 #include "cpufree/baselines/steps/prcg.hpp"
-#include "cpufree/baselines/team.hpp"
 #include "cpufree/solvers/args.hpp"
 
 namespace cpufree::baselines {
@@ -52,8 +52,12 @@ class CgSteps : public MethodSteps<T> {
     team.preset(kResidual[1], 1, HUGE_VAL);
     team.template step<2>(
         [&](Rank<T>& rank) {
-          return CgStart<T>{rank.b.data(), rank.diagonal(),         rank.x.data(),
-                            rank.r.data(), rank.vector(Ghosted::p), rank.sums.data()};
+          return CgStart<T>{rank.b.data(),
+                            rank.diagonal(),
+                            rank.x.data(),
+                            rank.r.data(),
+                            rank.vector(HaloVector::p),
+                            rank.sums.data()};
         },
         kResidual[0]);
     team.sum(kResidual[0]);
@@ -62,10 +66,10 @@ class CgSteps : public MethodSteps<T> {
 
   void iterate(Team<T>& team, int parity) const override {
     turn(team, parity);
-    team.send(Ghosted::p);
+    team.send(HaloVector::p);
     team.multiply(
-        Ghosted::p, &Rank<T>::s,
-        [](Rank<T>& rank) { return CurvatureSum<T>{rank.vector(Ghosted::p)}; }, kCurvature);
+        HaloVector::p, &Rank<T>::s,
+        [](Rank<T>& rank) { return CurvatureSum<T>{rank.vector(HaloVector::p)}; }, kCurvature);
     team.sum(kCurvature);
     team.template step<2>(
         [&](Rank<T>& rank) {
@@ -91,7 +95,7 @@ class CgSteps : public MethodSteps<T> {
     team.template packing_step<0>([&](Rank<T>& rank) {
       return CgDirection<T>{rank.x.data(),
                             rank.r.data(),
-                            rank.vector(Ghosted::p),
+                            rank.vector(HaloVector::p),
                             rank.diagonal(),
                             team.outbox(rank),
                             team.template totals<2>(rank, kResidual[parity]),
@@ -110,8 +114,12 @@ class PrcgSteps : public MethodSteps<T> {
 
   void start(Team<T>& team, const Stop& stop) const override {
     team.template packing_step<0>([&](Rank<T>& rank) {
-      return PrcgStart<T>{rank.b.data(), rank.diagonal(),         rank.x.data(),
-                          rank.r.data(), rank.vector(Ghosted::p), team.outbox(rank)};
+      return PrcgStart<T>{rank.b.data(),
+                          rank.diagonal(),
+                          rank.x.data(),
+                          rank.r.data(),
+                          rank.vector(HaloVector::p),
+                          team.outbox(rank)};
     });
     product(team);
     this->set_limits(team, stop, {kAll.first + PrcgSums<T>::kSquare, 1});
@@ -132,7 +140,7 @@ class PrcgSteps : public MethodSteps<T> {
   static PrcgUpdate<T> make_update(Team<T>& team, Rank<T>& rank) {
     return {rank.x.data(),
             rank.r.data(),
-            rank.vector(Ghosted::p),
+            rank.vector(HaloVector::p),
             rank.s.data(),
             rank.diagonal(),
             team.outbox(rank),
@@ -143,11 +151,11 @@ class PrcgSteps : public MethodSteps<T> {
     team.template packing_step<0>([&](Rank<T>& rank) { return make_update(team, rank); });
   }
   static void product(Team<T>& team) {
-    team.send(Ghosted::p);
+    team.send(HaloVector::p);
     team.multiply(
-        Ghosted::p, &Rank<T>::s,
+        HaloVector::p, &Rank<T>::s,
         [](Rank<T>& rank) {
-          return PrcgSums<T>{rank.vector(Ghosted::p), rank.r.data(), rank.diagonal()};
+          return PrcgSums<T>{rank.vector(HaloVector::p), rank.r.data(), rank.diagonal()};
         },
         kAll);
     team.sum(kAll);
@@ -196,9 +204,9 @@ class PipecgSteps : public MethodSteps<T> {
   static constexpr Sums kSums[2] = {{0, 3, true}, {3, 3, true}};
   static constexpr Sums kSquare{6, 1, true};
   static constexpr int kAlpha[2] = {7, 8};  // of the last steps, beside the sums
-  static constexpr Ghosted kM[2] = {Ghosted::p, Ghosted::scratch};
+  static constexpr HaloVector kM[2] = {HaloVector::p, HaloVector::scratch};
 
-  static void multiply(Team<T>& team, Ghosted m, DeviceArray<T> Rank<T>::* to) {
+  static void multiply(Team<T>& team, HaloVector m, DeviceArray<T> Rank<T>::* to) {
     team.multiply(m, to, [](Rank<T>&) { return NoSums<T>{}; });
   }
 

@@ -13,7 +13,7 @@
 namespace cpufree::baselines {
 
 // Vectors whose ghosts travel. pipecg uses two in turn: one is read while the other is written.
-enum class Ghosted { p, scratch };
+enum class HaloVector { p, scratch };
 
 // Sums of a reduction: where they lie, and how many there are.
 struct Sums {
@@ -54,7 +54,7 @@ struct Rank {
     list_sends(local);
   }
 
-  T* vector(Ghosted which) const { return ghosted[static_cast<std::size_t>(which)].data(); }
+  T* vector(HaloVector which) const { return ghosted[static_cast<std::size_t>(which)].data(); }
   const T* diagonal() const { return inverse.data(); }
 
   int pe;

@@ -44,7 +44,7 @@ class Textbook {
   Ending run(const Stop& stop, double wait_limit) {
     const OnDevice here(rank_.device);
     T* const r = rank_.r.data();
-    T* const p = rank_.vector(Ghosted::p);
+    T* const p = rank_.vector(HaloVector::p);
     T* const s = rank_.s.data();
     T* const z = jacobi() ? rank_.z.data() : r;
     copy(rank_.b.data(), r);

@@ -47,7 +47,7 @@ nb::ndarray<nb::numpy, T, nb::ndim<1>> new_numpy(std::size_t n) {
 SystemSpec spec_of(int pes, int blocks, const std::string& engine, const std::vector<int>& gpus,
                    const nb::dict& tuning) {
   require_known(tuning,
-                {"threads", "halo", "residency", "ring", "keep", "spread", "compress", "cut",
+                {"threads", "halo", "residency", "ring", "keep", "lanes_log2", "compress", "cut",
                  "nvshmem_library", "nvshmem_kernels", "several_machines", "node_size"});
   SystemSpec spec;
   spec.engine = engine_from_name(engine);
@@ -60,7 +60,7 @@ SystemSpec spec_of(int pes, int blocks, const std::string& engine, const std::ve
   spec.residency = option(tuning, "residency", spec.residency);
   spec.ring = option(tuning, "ring", spec.ring);
   spec.keep = option(tuning, "keep", spec.keep);
-  spec.spread = option(tuning, "spread", spec.spread);
+  spec.lanes_log2 = option(tuning, "lanes_log2", spec.lanes_log2);
   spec.cut = option(tuning, "cut", spec.cut);
   spec.node_size = option(tuning, "node_size", spec.node_size);
   spec.nvshmem_library = option(tuning, "nvshmem_library", spec.nvshmem_library);

@@ -33,20 +33,21 @@ bool are_rows_in(const Vector<std::int64_t>& indptr, const nb::object& indices) 
 }
 
 template <class T>
-EntryReport look(const Vector<std::int64_t>& indptr, const Rows& indices, const Vector<T>& data) {
+EntryReport report_on(const Vector<std::int64_t>& indptr, const Rows& indices,
+                      const Vector<T>& data) {
   const CsrView<T> matrix = matrix_of(indptr, indices, data);
   const nb::gil_scoped_release release;
-  return look_at(matrix);
+  return inspect(matrix);
 }
 
-nb::dict look_at_arrays(const Vector<std::int64_t>& indptr, const Rows& indices,
+nb::dict inspect_arrays(const Vector<std::int64_t>& indptr, const Rows& indices,
                         const nb::object& data) {
   require(indptr.size() >= 1, "indptr must not be empty");
   EntryReport seen;
   if (Vector<double> values; nb::try_cast(data, values, false))
-    seen = look(indptr, indices, values);
+    seen = report_on(indptr, indices, values);
   else if (Vector<float> singles; nb::try_cast(data, singles, false))
-    seen = look(indptr, indices, singles);
+    seen = report_on(indptr, indices, singles);
   else
     throw InvalidInput("data must be a contiguous array of float64 or float32");
   nb::dict d;
@@ -80,7 +81,7 @@ nb::tuple digest(const Vector<std::uint8_t>& bytes) {
 
 void bind_matrix(nb::module_& m) {
   m.def("are_rows", &are_rows_in, nb::arg("indptr"), nb::arg("indices"));
-  m.def("look_at", &look_at_arrays, nb::arg("indptr"), nb::arg("indices"), nb::arg("data"));
+  m.def("inspect", &inspect_arrays, nb::arg("indptr"), nb::arg("indices"), nb::arg("data"));
   m.def("mean_distance", &mean_distance_in, nb::arg("indptr"), nb::arg("indices"),
         nb::arg("place").none(), nb::arg("part").none());
   m.def("digest", &digest, nb::arg("bytes"));

@@ -230,9 +230,11 @@ void jacobi_reference(const nb::object& start, const nb::object& source, const n
   });
 }
 
-double seconds_in_bricks(const std::vector<std::int64_t>& shape, const std::vector<bool>& periodic,
-                         bool single, bool source, int pes, int blocks) {
-  return brick_seconds(cpufree::grid_of(shape, periodic), pes, blocks, single ? 4 : 8, source);
+double seconds_in_registers_3d(const std::vector<std::int64_t>& shape,
+                               const std::vector<bool>& periodic, bool single, bool source, int pes,
+                               int blocks) {
+  return registers_3d_seconds(cpufree::grid_of(shape, periodic), pes, blocks, single ? 4 : 8,
+                              source);
 }
 
 }  // namespace
@@ -243,7 +245,7 @@ void bind_stencils(nb::module_& m) {
   m.def("jacobi_by_boxes", &jacobi_by_boxes, nb::arg("shape"), nb::arg("single"), nb::arg("start"),
         nb::arg("source").none(), nb::arg("room"), nb::arg("periodic"), nb::arg("options"),
         nb::arg("progress").none(), nb::arg("team").none());
-  m.def("brick_seconds", &seconds_in_bricks, nb::arg("shape"), nb::arg("periodic"),
+  m.def("registers_3d_seconds", &seconds_in_registers_3d, nb::arg("shape"), nb::arg("periodic"),
         nb::arg("single"), nb::arg("source"), nb::arg("pes"), nb::arg("blocks"));
   m.def("jacobi_reference", &jacobi_reference, nb::arg("start"), nb::arg("source").none(),
         nb::arg("out"), nb::arg("periodic"), nb::arg("iterations"));

@@ -10,19 +10,19 @@
 // every block of every PE: it is a barrier too, with the reservation of allreduce.hpp. Notes go
 // with the sums.
 //
-// Let `told(n, r, e)` be the put by which PE r hears of node n in epoch e.
+// Let `notice(n, r, e)` be the put by which PE r hears of node n in epoch e.
 //
 // Slots and flags have two parities. No two puts of one parity to the same slot are on their way
-// together, and none comes before the slot has been read (write after read): told(n, r, e + 2) is
+// together, and none comes before the slot has been read (write after read): notice(n, r, e + 2) is
 // sent once its sender has the sums of its node n of e + 2, to which every block of n contributed;
 // each of these had finished e + 1 before, so it had the sums of r's node of e + 1, to which every
-// block of r contributed; each of these had finished e before, that is, had waited for told(n, r,
+// block of r contributed; each of these had finished e before, that is, had waited for notice(n, r,
 // e), and read it (its packets of e + 1 are stored after the barrier of `scatter`). With one flag
 // for both parities, e could come after e + 1, and e + 1 be taken for e.
 //
 // Source (write after read). Block 0 of a PE writes its `out` of e again in e + 2. By the same
-// argument every r that it tells had waited for told(n, r, e) by then, whose signal comes after the
-// values: they have been read.
+// argument every r that it tells had waited for notice(n, r, e) by then, whose signal comes after
+// the values: they have been read.
 //
 // The slots of the flat all-reduce are those of the blocks of one node: its proof holds as it is.
 #pragma once

@@ -37,7 +37,7 @@ CPUFREE_FN std::uint64_t make_tag(Epoch epoch, unsigned notes) {
 CPUFREE_FN Epoch tag_epoch(std::uint64_t tag) { return tag >> kNoteBits; }
 // Whether a packet is that of epoch `want`. Unlike a flag's, a packet's slot never holds a later
 // epoch than the one waited for (proofs in channel.hpp, allreduce.hpp, stencils/edges.hpp,
-// stencils/registers.hpp and stencils/brick_packets.hpp), so equality is right, and it is cheap.
+// stencils/registers.hpp and stencils/tile3d_packets.hpp), so equality is right, and it is cheap.
 // Were a proof wrong, the wait would end with a diagnosis where `reached` would take the wrong
 // value.
 CPUFREE_FN bool arrived(std::uint64_t tag, Epoch want) {
@@ -56,7 +56,7 @@ struct alignas(16) FloatPacket {
 
 // Whether it is that of epoch `want`, where a slot is written every second epoch. Such a slot holds
 // this one, the one two epochs before, or zeros while nothing has been written, and no other
-// (stencils/brick_packets.hpp). Of want, want - 2, and of 0 where want is 1 or 2, no two agree in
+// (stencils/tile3d_packets.hpp). Of want, want - 2, and of 0 where want is 1 or 2, no two agree in
 // their lower 32 bits: equality is right for as many epochs as a run may have, though numbers wrap.
 CPUFREE_FN bool arrived(const FloatPacket& packet, Epoch want) {
   return packet.number == static_cast<std::uint32_t>(want);

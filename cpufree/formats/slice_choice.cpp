@@ -71,7 +71,7 @@ struct ColumnRange {
 
 // As runs, if it can be done.
 template <class T>
-bool choose_runs(const ShareSource<T>& source, const SpreadRows& rows, WarpSlice& slice) {
+bool choose_runs(const ShareSource<T>& source, const LaneRows& rows, WarpSlice& slice) {
   WarpSlice coded = slice;
   ColumnRange range;
   const auto add = [&](int, std::int64_t, std::int64_t, std::int32_t first) { range.add(first); };
@@ -102,7 +102,7 @@ bool choose_runs(const ShareSource<T>& source, const SpreadRows& rows, WarpSlice
 }  // namespace
 
 template <class T>
-void choose_code(const ShareSource<T>& source, const SpreadRows& rows, WarpSlice& slice) {
+void choose_code(const ShareSource<T>& source, const LaneRows& rows, WarpSlice& slice) {
   if (!source.codes.columns || slice.width == 0) return;
   if (source.codes.runs && choose_runs(source, rows, slice)) return;
   WarpSlice coded = slice;
@@ -127,7 +127,7 @@ std::uint32_t code_of(const WarpSlice& slice, std::int32_t column) {
   return window << kWindowBits | static_cast<std::uint32_t>((column - slice.base[window]) / step);
 }
 
-template void choose_code(const ShareSource<float>&, const SpreadRows&, WarpSlice&);
-template void choose_code(const ShareSource<double>&, const SpreadRows&, WarpSlice&);
+template void choose_code(const ShareSource<float>&, const LaneRows&, WarpSlice&);
+template void choose_code(const ShareSource<double>&, const LaneRows&, WarpSlice&);
 
 }  // namespace cpufree

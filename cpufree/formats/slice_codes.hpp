@@ -31,7 +31,7 @@ CPUFREE_KERNEL_FN FarColumns windows_of(ColumnCode code, const std::int32_t (&ba
 // Codes that have loops of their own. Each takes room in the instruction cache, whether it occurs
 // or not: all of them; those of single columns, runs not occurring; runs, the other codes sharing
 // one.
-enum class Told { all, singles, runs };
+enum class CompiledCodes { all, singles, runs };
 
 // Which slices a kernel reads: a policy of the kernel, as code for what does not occur costs
 // registers and instruction cache (StocF-1465 took 99 us an iteration in a kernel for any slices
@@ -53,7 +53,7 @@ struct SlicesOnChip {
 
 // f(the entries of a row in the chunk that begins at `at`). `numbers`: values are numbers in the
 // dictionary.
-template <class T, Told kTold, class D, class F>
+template <class T, CompiledCodes kCompiled, class D, class F>
 CPUFREE_KERNEL_FN T with_entries(ColumnCode code, const std::int32_t (&base)[kWindows],
                                  bool numbers, const D& dictionary, const std::byte* at, int lane,
                                  F&& f) {
@@ -63,11 +63,11 @@ CPUFREE_KERNEL_FN T with_entries(ColumnCode code, const std::int32_t (&base)[kWi
         return f(Entries<T, C, CodedValues<T, D>>{at, lane, columns, {dictionary}});
       };
   if (code == ColumnCode::plain) return f(PlainEntries<T>{at, lane});
-  if constexpr (kTold != Told::singles)
+  if constexpr (kCompiled != CompiledCodes::singles)
     if (in_runs(code))
       return with_values.template operator()<RunEntries>(
           WideColumns{windows_of(code, base), window_step(code)});
-  if constexpr (kTold != Told::runs)
+  if constexpr (kCompiled != CompiledCodes::runs)
     if (code == ColumnCode::near)
       return with_values.template operator()<CodedEntries>(NearColumns{base[0]});
   return with_values.template operator()<CodedEntries>(windows_of(code, base));

@@ -37,7 +37,7 @@ FeedItem item_of(const WarpSliceShape& shape, std::size_t s, std::int32_t k) {
 }  // namespace
 
 template <class T>
-SliceFeed feed_of(const WarpSliceShape& shape, const std::vector<SpreadRows>& ranges, int warps) {
+SliceFeed feed_of(const WarpSliceShape& shape, const std::vector<LaneRows>& ranges, int warps) {
   SliceFeed feed;
   require(shape.slice.size() <= at(kMostFeedSlices), "a block can have at most " +
                                                          std::to_string(kMostFeedSlices) +
@@ -45,7 +45,7 @@ SliceFeed feed_of(const WarpSliceShape& shape, const std::vector<SpreadRows>& ra
   for (int w = 0; w < warps; ++w) {
     feed.first.push_back(static_cast<std::uint32_t>(feed.items.size()));
     std::int32_t begin = 0;  // of a range's slices
-    for (const SpreadRows& range : ranges) {
+    for (const LaneRows& range : ranges) {
       const std::int32_t end = begin + range.slices();
       const std::int32_t in_turn = range.slices_in_turn();
       for (std::int32_t turn = begin + w * in_turn; turn < end; turn += warps * in_turn)
@@ -73,8 +73,8 @@ std::int32_t slot_bytes(const WarpSliceShape& shape) {
   return static_cast<std::int32_t>((most + kSliceHead + kSliceUnit - 1) / kSliceUnit * kSliceUnit);
 }
 
-template SliceFeed feed_of<float>(const WarpSliceShape&, const std::vector<SpreadRows>&, int);
-template SliceFeed feed_of<double>(const WarpSliceShape&, const std::vector<SpreadRows>&, int);
+template SliceFeed feed_of<float>(const WarpSliceShape&, const std::vector<LaneRows>&, int);
+template SliceFeed feed_of<double>(const WarpSliceShape&, const std::vector<LaneRows>&, int);
 template std::int32_t slot_bytes<float>(const WarpSliceShape&);
 template std::int32_t slot_bytes<double>(const WarpSliceShape&);
 

@@ -23,11 +23,11 @@ struct LaneEntries {
 };
 
 template <class T>
-LaneEntries lane_entries(const LocalSystem<T>& local, const SpreadRows& rows, int l) {
-  const std::int32_t row = rows.begin + (l >> rows.spread);
+LaneEntries lane_entries(const LocalSystem<T>& local, const LaneRows& rows, int l) {
+  const std::int32_t row = rows.begin + (l >> rows.lanes_log2);
   if (row >= rows.end) return {rows.end - 1};
-  const std::int64_t lanes = std::int64_t{1} << rows.spread;
-  const std::int64_t run = rows.spread == 0 ? 1 : rows.run;
+  const std::int64_t lanes = std::int64_t{1} << rows.lanes_log2;
+  const std::int64_t run = rows.lanes_log2 == 0 ? 1 : rows.run;
   const std::int64_t step = lanes * run;
   const std::int64_t length = local.row_ptr[at(row) + 1] - local.row_ptr[at(row)];
   const std::int64_t before = l % lanes * run;  // of a turn, those of other lanes
@@ -39,7 +39,7 @@ LaneEntries lane_entries(const LocalSystem<T>& local, const SpreadRows& rows, in
 // column that the row reads anyway, so that it has arrived when the row is summed, or the row
 // itself.
 template <class T, class F>
-void each_place(const ShareSource<T>& source, const SpreadRows& rows, std::int64_t width, F&& f) {
+void each_place(const ShareSource<T>& source, const LaneRows& rows, std::int64_t width, F&& f) {
   for (int l = 0; l < kSliceRows; ++l) {
     const LaneEntries of = lane_entries(source.local, rows, l);
     std::int32_t last = source.name(of.row);
@@ -66,7 +66,7 @@ std::optional<std::int32_t> run_at(const ShareSource<T>& source, const LaneEntri
 // reads the last run of the lane, or one of another row, whose sum the warp has at the same time.
 // False: not all entries come in runs, or there are none.
 template <class T, class F>
-bool each_run(const ShareSource<T>& source, const SpreadRows& rows, std::int64_t width, F&& f) {
+bool each_run(const ShareSource<T>& source, const LaneRows& rows, std::int64_t width, F&& f) {
   if (width % kRun != 0) return false;
   std::optional<std::int32_t> any;
   for (int l = 0; l < kSliceRows && !any; ++l)

@@ -9,17 +9,17 @@
 
 namespace cpufree {
 
-inline constexpr std::int32_t kMostSpread = 5;  // 32 lanes for a row
+inline constexpr std::int32_t kMostLanesLog2 = 5;  // 32 lanes for a row
 
-// Rows [begin, end), 2^spread lanes for each in slices, the first of which is `start`. A warp takes
-// 32 / 2^thin rows at a time, the slices of which it sums one after the other; `thin`, at most
-// `spread`, is not 0 where a block has fewer rows than threads, or where fewer rows at a time give
-// its warps more alike to do.
+// Rows [begin, end), 2^lanes_log2 lanes for each in slices, the first of which is `start`. A warp
+// takes 32 / 2^thin rows at a time, the slices of which it sums one after the other; `thin`, at
+// most `lanes_log2`, is not 0 where a block has fewer rows than threads, or where fewer rows at a
+// time give its warps more alike to do.
 struct SliceRows {
   std::int32_t begin = 0;
   std::int32_t end = 0;
   std::int32_t start = 0;
-  std::int32_t spread = 0;
+  std::int32_t lanes_log2 = 0;
   std::int32_t thin = 0;
 };
 
@@ -50,9 +50,9 @@ CPUFREE_KERNEL_FN void each_turn(P& port, const SliceRows& rows, F&& f, S&& lane
   std::int32_t left = rows.end - row + (lane >> rows.thin);  // from my warp's first one on
   // My row among those that the warp takes at a time: which slice it is in, and which lane there
   // has its sum.
-  const std::int32_t of_slice = kSliceRows >> rows.spread;
+  const std::int32_t of_slice = kSliceRows >> rows.lanes_log2;
   const std::int32_t place = lane >> rows.thin;
-  const int holder = (place % of_slice) << rows.spread;
+  const int holder = (place % of_slice) << rows.lanes_log2;
   CPUFREE_ONE_COPY
   for (; left > 0; row += step, left -= step) {
     const std::int32_t taken = kSliceRows >> rows.thin;
@@ -60,10 +60,10 @@ CPUFREE_KERNEL_FN void each_turn(P& port, const SliceRows& rows, F&& f, S&& lane
     CPUFREE_ONE_COPY
     for (std::int32_t k = 0; k < taken && k < left; k += of_slice) {
       const std::int32_t before = rows.end - rows.begin - left + k;  // rows of slices before
-      T sum = lane_sum(rows.start + (before >> (kMostSpread - rows.spread)));
+      T sum = lane_sum(rows.start + (before >> (kMostLanesLog2 - rows.lanes_log2)));
       for (int half = kSliceRows / 2 / of_slice; half > 0; half /= 2)
         sum += port.warp_across(sum, half);
-      if (rows.spread > rows.thin) sum = port.warp_broadcast(sum, holder);
+      if (rows.lanes_log2 > rows.thin) sum = port.warp_broadcast(sum, holder);
       if (place >= k) total = sum;
     }
     if (row < rows.end && first) f(row, 0, total);

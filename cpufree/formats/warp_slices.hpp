@@ -13,11 +13,11 @@
 // time; what travels at a time, where a block brings its share on chip piece by piece
 // (slice_ring.hpp), is one chunk, or several of them if they are small: a portion.
 //
-// Long rows are better shared among 2^s neighbouring lanes (`spread` s): these read neighbouring
-// entries of a row at a time, whose columns, and so operands, lie side by side. A slice then has
-// 32 / 2^s rows, entry k of a row belongs to lane k mod 2^s of its lanes, or to lane k / 3 mod 2^s
-// where rows come in runs, and what is said of a slice's rows below is said of its lanes. Such
-// slices come through rings, or stay on chip.
+// Long rows are better shared among 2^s neighbouring lanes (`lanes_log2` s): these read
+// neighbouring entries of a row at a time, whose columns, and so operands, lie side by side. A
+// slice then has 32 / 2^s rows, entry k of a row belongs to lane k mod 2^s of its lanes, or to lane
+// k / 3 mod 2^s where rows come in runs, and what is said of a slice's rows below is said of its
+// lanes. Such slices come through rings, or stay on chip.
 //
 // Order of summation of a lane: its entries within the slice in the order of the columns, one after
 // the other; then its tail, entry k by lane k mod 32, lanes by halves. The lanes of a row are
@@ -130,17 +130,17 @@ struct WarpSlices {
     if (row - lane >= rows.end) return;
     const Rows from{row, rows.end, s};
     constexpr bool rare = is_cold<std::remove_cvref_t<X>>;
-    constexpr Told kTold = Format::runs ? Told::all : Told::singles;
+    constexpr CompiledCodes kCompiled = Format::runs ? CompiledCodes::all : CompiledCodes::singles;
     if (!rare && simple == Simple::columns)
       return multiply_simple<CodedEntries>(from, lane, warps, x, f);
-    if (!rare && kTold == Told::all && simple == Simple::runs)
+    if (!rare && kCompiled == CompiledCodes::all && simple == Simple::runs)
       return multiply_simple<RunEntries>(from, lane, warps, x, f);
     SliceHead mine = slice[s];
     while (true) {
       const std::int32_t next = row + port.lanes();
       SliceHead ahead = mine;
       if (next - lane < rows.end) ahead = slice[s + warps];  // on its way while this one is summed
-      T sum = slice_sum<kTold>(mine, slice[s].base, lane, x);
+      T sum = slice_sum<kCompiled>(mine, slice[s].base, lane, x);
       if (mine.tails >= 0) sum += tail_sum(port, mine.tails, lane, x);
       if (row < rows.end) f(row, 0, sum);
       if (next - lane >= rows.end) return;
@@ -153,7 +153,7 @@ struct WarpSlices {
   // What the slice s holds of its row `lane`, times x: all but its tail.
   template <class X>
   CPUFREE_KERNEL_FN T without_tail(std::int32_t s, int lane, X&& x) const {
-    return slice_sum<Told::all>(slice[s], slice[s].base, lane, x);
+    return slice_sum<CompiledCodes::all>(slice[s], slice[s].base, lane, x);
   }
 
   // Before the first product, and after the last one: the ring, where there is one.
@@ -235,7 +235,7 @@ struct WarpSlices {
   }
 
   // What a slice holds of my row, times x: all but its tail.
-  template <Told kTold, class X>
+  template <CompiledCodes kCompiled, class X>
   CPUFREE_KERNEL_FN T slice_sum(const SliceHead& mine, const std::int32_t (&base)[kWindows],
                                 int lane, X&& x) const {
     const std::byte* const at = bytes + kSliceUnit * mine.first;
@@ -245,14 +245,14 @@ struct WarpSlices {
         return here + entries.chunk_bytes();
       });
     } else {
-      return each_code_sum<kTold>(mine, base, at, lane, x);
+      return each_code_sum<kCompiled>(mine, base, at, lane, x);
     }
   }
-  template <Told kTold, class X>
+  template <CompiledCodes kCompiled, class X>
   CPUFREE_KERNEL_FN T each_code_sum(const SliceHead& mine, const std::int32_t (&base)[kWindows],
                                     const std::byte* at, int lane, X&& x) const {
     const T* const known = dictionary;
-    return with_entries<T, kTold>(
+    return with_entries<T, kCompiled>(
         mine.code, base, known != nullptr, known, at, lane, [&](auto entries) {
           constexpr int kWidth = decltype(entries)::kWidth;
           T sum = 0;
@@ -288,7 +288,7 @@ struct WarpSlices {
   CPUFREE_KERNEL_FN T on_chip_sum(const WarpSlice& mine, const std::byte* all, int lane,
                                   X&& x) const {
     if constexpr (is_cold<std::remove_cvref_t<X>>)
-      return slice_sum<Told::all>(mine, mine.base, lane, x);
+      return slice_sum<CompiledCodes::all>(mine, mine.base, lane, x);
     else if (simple == Simple::runs)
       return simple_sum<RunEntries>(mine, all, lane, PlainValues<T>{}, x);
     else
@@ -309,16 +309,17 @@ struct WarpSlices {
           any_portions(reader, at, mine,
                        any_entries<T>(mine.code, mine.base, dictionary != nullptr, known, lane), x);
     else
-      sum = portions<Format::runs ? Told::runs : Told::singles>(reader, at, mine, known, lane, x);
+      sum = portions<Format::runs ? CompiledCodes::runs : CompiledCodes::singles>(reader, at, mine,
+                                                                                  known, lane, x);
     if (mine.tails >= 0) sum += tail_sum(port, mine.tails, lane, x);
     return sum;
   }
 
   // The slice whose first portion is at hand; that of an operand in pieces in one code for all.
-  template <Told kTold, class R, class D, class X>
+  template <CompiledCodes kCompiled, class R, class D, class X>
   CPUFREE_KERNEL_FN T portions(R& reader, const std::byte* at, const WarpSlice& mine,
                                const D& known, int lane, X&& x) const {
-    return with_entries<T, kTold>(
+    return with_entries<T, kCompiled>(
         mine.code, mine.base, dictionary != nullptr, known, at, lane, [&](auto entries) {
           using E = decltype(entries);
           constexpr int kBytes = E::kChunkBytes;

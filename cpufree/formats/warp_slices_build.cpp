@@ -61,10 +61,10 @@ class Dictionary {
 // The dictionary of the rows; empty where they have too many values, none, or NaN.
 template <class T>
 std::vector<double> find_dictionary(const LocalSystem<T>& local,
-                                    const std::vector<SpreadRows>& ranges) {
+                                    const std::vector<LaneRows>& ranges) {
   Dictionary<T> dictionary;
   std::int64_t entries = 0;
-  for (const SpreadRows& range : ranges)
+  for (const LaneRows& range : ranges)
     for (std::int64_t k = local.row_ptr[at(range.begin)]; k < local.row_ptr[at(range.end)]; ++k) {
       const T value = local.val[at(k)];
       // NaNs differ in bits that a conversion may change.
@@ -84,7 +84,7 @@ Simple simple_code(const WarpSlice& slice) {
 }
 
 template <class T>
-void append_slice(const ShareSource<T>& source, const SpreadRows& rows, WarpSliceShape& shape) {
+void append_slice(const ShareSource<T>& source, const LaneRows& rows, WarpSliceShape& shape) {
   std::array<std::int64_t, kSliceRows> length{};
   for (int l = 0; l < kSliceRows; ++l) length[at(l)] = lane_entries(source.local, rows, l).count;
   WarpSlice slice;
@@ -106,13 +106,14 @@ void append_slice(const ShareSource<T>& source, const SpreadRows& rows, WarpSlic
 }
 
 template <class T>
-void append_slices(const ShareSource<T>& source, const std::vector<SpreadRows>& ranges,
+void append_slices(const ShareSource<T>& source, const std::vector<LaneRows>& ranges,
                    WarpSliceShape& shape) {
-  for (const SpreadRows& range : ranges) {
-    const std::int32_t most = kSliceRows >> range.spread;
+  for (const LaneRows& range : ranges) {
+    const std::int32_t most = kSliceRows >> range.lanes_log2;
     for (std::int32_t begin = range.begin; begin < range.end; begin += most)
       append_slice(
-          source, {{begin, std::min(begin + most, range.end)}, range.spread, range.thin, range.run},
+          source,
+          {{begin, std::min(begin + most, range.end)}, range.lanes_log2, range.thin, range.run},
           shape);
   }
 }
@@ -197,7 +198,7 @@ std::int32_t usual_run(const ShareSource<T>& source, RowRange rows) {
 }
 
 template <class T>
-WarpSliceShape shape_of(const ShareSource<T>& source, const std::vector<SpreadRows>& ranges) {
+WarpSliceShape shape_of(const ShareSource<T>& source, const std::vector<LaneRows>& ranges) {
   WarpSliceShape shape;
   if (source.codes.columns && source.codes.values)
     shape.dictionary = find_dictionary(source.local, ranges);
@@ -258,8 +259,8 @@ void fill_tails(const ShareSource<T>& source, const WarpSliceShape& shape, std::
 
 template std::int32_t usual_run(const ShareSource<float>&, RowRange);
 template std::int32_t usual_run(const ShareSource<double>&, RowRange);
-template WarpSliceShape shape_of(const ShareSource<float>&, const std::vector<SpreadRows>&);
-template WarpSliceShape shape_of(const ShareSource<double>&, const std::vector<SpreadRows>&);
+template WarpSliceShape shape_of(const ShareSource<float>&, const std::vector<LaneRows>&);
+template WarpSliceShape shape_of(const ShareSource<double>&, const std::vector<LaneRows>&);
 template void fill_warp_slices(const ShareSource<float>&, const WarpSliceShape&, std::size_t,
                                std::size_t, std::byte*);
 template void fill_warp_slices(const ShareSource<double>&, const WarpSliceShape&, std::size_t,

@@ -37,19 +37,19 @@ struct ShareSource {
   std::int32_t name(std::int32_t row) const { return columns == nullptr ? row : (*columns)(row); }
 };
 
-// Rows, 2^spread lanes for each, 32 / 2^thin for a warp at a time (WarpSlices::Rows). Lanes that
-// share a row have `run` of its entries in turn, kRun or 1.
-struct SpreadRows : RowRange {
-  std::int32_t spread = 0;
+// Rows, 2^lanes_log2 lanes for each, 32 / 2^thin for a warp at a time (WarpSlices::Rows). Lanes
+// that share a row have `run` of its entries in turn, kRun or 1.
+struct LaneRows : RowRange {
+  std::int32_t lanes_log2 = 0;
   std::int32_t thin = 0;
   std::int32_t run = 1;
 
   std::int32_t slices() const {
-    const std::int32_t each = kSliceRows >> spread;
+    const std::int32_t each = kSliceRows >> lanes_log2;
     return (size() + each - 1) / each;
   }
   // Slices that a warp takes at a time, and how often one does.
-  std::int32_t slices_in_turn() const { return 1 << (spread - thin); }
+  std::int32_t slices_in_turn() const { return 1 << (lanes_log2 - thin); }
   std::int32_t turns() const { return (slices() + slices_in_turn() - 1) / slices_in_turn(); }
 };
 
@@ -57,7 +57,7 @@ struct SpreadRows : RowRange {
 struct WarpSliceShape {
   std::vector<WarpSlice> slice;
   std::vector<std::int64_t> tail_ptr;  // 33 for each slice that has tails
-  std::vector<SpreadRows> rows;        // of each slice
+  std::vector<LaneRows> rows;          // of each slice
   std::vector<double> dictionary;      // empty: values are not coded
   std::int64_t units = 0;
   std::int64_t tail_entries = 0;
@@ -84,7 +84,7 @@ std::int32_t usual_run(const ShareSource<T>& source, RowRange rows);
 
 // The shape of a share whose rows are these ranges; each begins with a slice of its own.
 template <class T>
-WarpSliceShape shape_of(const ShareSource<T>& source, const std::vector<SpreadRows>& ranges);
+WarpSliceShape shape_of(const ShareSource<T>& source, const std::vector<LaneRows>& ranges);
 
 // Writes slices [first, end) of `shape` to `to`, kSliceUnit bytes for each of their units. `to` is
 // aligned to 8 bytes.
@@ -105,7 +105,7 @@ struct SliceFeed {
 
 // Of a share whose shape is of these ranges. Throws InvalidInput where slices are too many.
 template <class T>
-SliceFeed feed_of(const WarpSliceShape& shape, const std::vector<SpreadRows>& ranges, int warps);
+SliceFeed feed_of(const WarpSliceShape& shape, const std::vector<LaneRows>& ranges, int warps);
 
 // Bytes of a slot that holds any chunk of the share and the head of its slice.
 template <class T>

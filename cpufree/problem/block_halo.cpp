@@ -148,19 +148,19 @@ void renumber_sends(LocalSystem<T>& local, const Grouping& grouping) {
 template <class T>
 void renumber_ghosts(HaloPlan<T>& plan, const Peers& peers,
                      const std::vector<Grouping>& groupings) {
-  std::vector<std::vector<std::vector<std::int32_t>>> told(plan.local.size());
-  for (std::size_t k = 0; k < told.size(); ++k) {
+  std::vector<std::vector<std::vector<std::int32_t>>> sent(plan.local.size());
+  for (std::size_t k = 0; k < sent.size(); ++k) {
     const LocalSystem<T>& local = plan.local[k];
-    told[k].resize(at(peers.all()));
+    sent[k].resize(at(peers.all()));
     for (std::int32_t row = 0; row < local.boundary(); ++row)
       for (auto d = local.send_ptr[at(row)]; d < local.send_ptr[at(row) + 1]; ++d)
-        told[k][at(local.destinations[at(d)].pe)].push_back(
+        sent[k][at(local.destinations[at(d)].pe)].push_back(
             groupings[k].new_row[at(local.interior + row)]);
   }
-  const auto heard = exchange_lists(peers, "rows of the ghosts", told);
-  for (std::size_t k = 0; k < told.size(); ++k)
+  const auto received = exchange_lists(peers, "rows of the ghosts", sent);
+  for (std::size_t k = 0; k < sent.size(); ++k)
     for (const Neighbour& neighbour : plan.local[k].neighbours)
-      std::ranges::copy(heard[k][at(neighbour.pe)],
+      std::ranges::copy(received[k][at(neighbour.pe)],
                         plan.local[k].ghost_row.begin() + neighbour.first_ghost);
 }
 

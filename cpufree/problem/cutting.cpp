@@ -78,7 +78,7 @@ Cutting cutting_of(std::vector<std::int32_t> owner, const std::vector<std::int32
 
 // Finds what blocks [first, end) of a PE read of others, and marks rows as boundary.
 template <class T>
-void look_around(const LocalSystem<T>& local, int first, int end, Cutting& cutting) {
+void inspect_neighbours(const LocalSystem<T>& local, int first, int end, Cutting& cutting) {
   const auto mark = [&](std::int32_t row) {
     std::atomic_ref(cutting.boundary[at(row)]).store(1, std::memory_order_relaxed);
   };
@@ -116,7 +116,7 @@ template <class T>
 void survey(const HaloPlan<T>& plan, std::vector<Cutting>& cuttings) {
   for_blocks(plan, static_cast<int>(cuttings.front().reads.size()),
              [&](int pe, int first, int end) {
-               look_around(plan.local[at(pe)], first, end, cuttings[at(pe)]);
+               inspect_neighbours(plan.local[at(pe)], first, end, cuttings[at(pe)]);
              });
   for (std::size_t pe = 0; pe < cuttings.size(); ++pe)
     cuttings[pe].mutual = are_mutual(cuttings[pe], plan.local[pe].rows());

@@ -103,7 +103,7 @@ bool all_finite(std::span<const T> values) {
 }
 
 template <class T>
-void look_at_row(const CsrView<T>& a, std::int32_t row, Mirrors<T>& mirrors, Seen& seen) {
+void inspect_row(const CsrView<T>& a, std::int32_t row, Mirrors<T>& mirrors, Seen& seen) {
   const std::int64_t first = a.row_ptr[at(row)];
   const std::int64_t end = a.row_ptr[at(row) + 1];
   if (!all_finite(a.val.subspan(at(first), at(end - first)))) seen.entries.finite = false;
@@ -161,13 +161,13 @@ bool are_rows(std::span<const std::int64_t> row_ptr, std::span<const I> col) {
 }
 
 template <class T>
-EntryReport look_at(const CsrView<T>& a) {
+EntryReport inspect(const CsrView<T>& a) {
   Seen all;
   std::mutex mutex;
   for_chunks(a.row_ptr, [&](RowRange chunk) {
     Seen some;
     Mirrors<T> mirrors(a);
-    for (std::int32_t row = chunk.begin; row < chunk.end; ++row) look_at_row(a, row, mirrors, some);
+    for (std::int32_t row = chunk.begin; row < chunk.end; ++row) inspect_row(a, row, mirrors, some);
     const std::lock_guard lock(mutex);
     join(all, some);
   });
@@ -197,7 +197,7 @@ double mean_distance(std::span<const std::int64_t> row_ptr, std::span<const std:
 
 template bool are_rows(std::span<const std::int64_t>, std::span<const std::int32_t>);
 template bool are_rows(std::span<const std::int64_t>, std::span<const std::int64_t>);
-template EntryReport look_at(const CsrView<float>&);
-template EntryReport look_at(const CsrView<double>&);
+template EntryReport inspect(const CsrView<float>&);
+template EntryReport inspect(const CsrView<double>&);
 
 }  // namespace cpufree

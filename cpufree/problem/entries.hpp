@@ -28,7 +28,7 @@ struct EntryReport {
 // up below it, by bisection; if all are found there, and as many are below as above, the pattern is
 // symmetric, for no two have the same mirror image.
 template <class T>
-EntryReport look_at(const CsrView<T>& a);
+EntryReport inspect(const CsrView<T>& a);
 
 // Mean of |place_i - place_j| over the entries (i, j) of rows of the same part. `place` and `part`
 // of each row; empty: the rows as they come, one part. 0 where there are no such entries.

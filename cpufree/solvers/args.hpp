@@ -172,7 +172,7 @@ struct Residency {
   bool matrix = false;
   std::int32_t values = 0;  // of a dictionary that is kept although the matrix is not
   RingShape ring;
-  bool look_ahead = false;  // vectors are read from far, and are long
+  bool prefetch = false;  // vectors are read from far, and are long
 };
 
 // One PE's arguments.

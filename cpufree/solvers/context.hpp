@@ -322,13 +322,13 @@ class Context {
   template <class... V>
   CPUFREE_KERNEL_FN void begin_ahead(const V&... read) {
     if constexpr (P::computes && sizeof...(V) > 0 && FetchingPort<P>)
-      if (args.residency.look_ahead)
+      if (args.residency.prefetch)
         parts([&](const Part& part, auto) { begin_ahead_of(part, read...); });
   }
   template <class... V>
   CPUFREE_KERNEL_FN void begin_ahead_of(const Part& part, const V&... read) {
     if constexpr (sizeof...(V) > 0 && FetchingPort<P>) {
-      if (!args.residency.look_ahead) return;
+      if (!args.residency.prefetch) return;
       std::int32_t i = part.rows.begin + port_.lane();
       CPUFREE_ONE_COPY
       for (std::int32_t k = 0; k < kAhead && i < part.rows.end; ++k, i += port_.lanes())
@@ -338,7 +338,7 @@ class Context {
   template <class... V>
   CPUFREE_KERNEL_FN void go_on_ahead(const Part& part, std::int32_t row, const V&... read) {
     if constexpr (sizeof...(V) > 0 && FetchingPort<P>) {
-      if (!args.residency.look_ahead) return;
+      if (!args.residency.prefetch) return;
       const std::int32_t i = row + kAhead * port_.lanes();
       if (i < part.rows.end) (fetch_ahead(read, part, i), ...);
     }

@@ -71,23 +71,23 @@ struct GhostCopy {
 
 // The part of a PE's box that a block computes; into how many parts it cuts axis 0 so that all of
 // its warps have some of it; and the copies of its points.
-struct StreamPart {
+struct TimeTilePart {
   std::int32_t lo[3] = {}, hi[3] = {};
   std::int32_t chunks = 1;
   std::int32_t first_ghost = 0, ghosts = 0;
 };
 
-// For values that stay in memory (stencils/streams.hpp): the box of a PE, twice. Points are
+// For values that stay in memory (stencils/time_tiles.hpp): the box of a PE, twice. Points are
 // numbered from the first that the PE owns.
 template <class T>
-struct StreamArgs {
+struct TimeTileArgs {
   T* values[2] = {};          // symmetric; point (0, 0, 0)
   const T* source = nullptr;  // the same layout; null: none
   std::int64_t plane = 0, row = 0;
   std::int32_t end[3] = {};                       // of the points the PE owns
   std::int32_t keep_lo[3] = {}, keep_hi[3] = {};  // points outside keep their values
   std::int64_t origin[3] = {};                    // number in the grid of point (0, 0, 0)
-  const StreamPart* parts = nullptr;              // of all blocks
+  const TimeTilePart* parts = nullptr;            // of all blocks
   const GhostCopy* ghosts = nullptr;              // of all blocks
 };
 
@@ -102,7 +102,7 @@ struct JacobiArgs {
   std::int32_t layers = 1;       // iterations from one exchange to the next
   bool in_fast_memory = false;   // where the tiles' values are
   Mailboxes<T> mailboxes;
-  StreamArgs<T> stream;       // of values that stay in memory; else empty
+  TimeTileArgs<T> time_tile;  // of values that stay in memory; else empty
   Packet* slots = nullptr;    // of the all-reduce
   double* updates = nullptr;  // one per thread of the PE: its largest update when last measured
   StencilOutcome* outcome = nullptr;  // written by block 0 of PE 0

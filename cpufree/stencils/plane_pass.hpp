@@ -1,5 +1,5 @@
-// One pass of a block over values in memory in three dimensions (streams.hpp tells why it may): K
-// iterations, one or two, planes through shared memory.
+// One pass of a block over values in memory in three dimensions (time_tiles.hpp tells why it may):
+// K iterations, one or two, planes through shared memory.
 //
 // The block goes along axis 0 over a window of its tile, kPlaneRows rows for each warp but those of
 // the rim, 16 bytes of each for each lane. Planes of the window, with K rows and columns around it,
@@ -8,7 +8,7 @@
 // keeps its values of the plane before and of this one in registers, takes those of the next one
 // and of the rows around from the ring, and those of the columns around from the lanes next to it.
 //
-// Two warps have the rim (plane_rim.hpp): one copies the rows around, the other one 16 bytes on
+// Two warps have the rim (plane_halo.hpp): one copies the rows around, the other one 16 bytes on
 // either side of the window, a row to a lane. Of two iterations they compute the first one for the
 // rows and the columns next to the window, so that all points of the window can be stored. New
 // values of the first iteration lie in registers and, for the sake of those around, in shared
@@ -40,7 +40,7 @@
 // beyond the last column publish, in places that are theirs, what none reads who needs it.
 #pragma once
 
-#include "cpufree/stencils/plane_rim.hpp"
+#include "cpufree/stencils/plane_halo.hpp"
 #include "cpufree/stencils/plane_rows.hpp"
 
 namespace cpufree {
@@ -48,7 +48,8 @@ namespace cpufree {
 template <int K, bool kSource, WarpPort P, class T>
 class PlanePass {
  public:
-  CPUFREE_KERNEL_FN PlanePass(P& port, const StreamArgs<T>& args, const StreamPart& part, int copy)
+  CPUFREE_KERNEL_FN PlanePass(P& port, const TimeTileArgs<T>& args, const TimeTilePart& part,
+                              int copy)
       : port_(port), args_(args), part_(part), copy_(copy) {}
 
   // By all threads of the block together.
@@ -67,9 +68,9 @@ class PlanePass {
   CPUFREE_KERNEL_FN void go(const PlaneWindow& window, bool measured, Change<P>& change) {
     const std::int32_t warp = port_.warp(), rim = port_.warps() - rim_warps(3);
     if (warp == rim)
-      PlaneRimRows<K, kSource, P, T>(port_, args_, part_, copy_, window).run();
+      PlaneHaloRows<K, kSource, P, T>(port_, args_, part_, copy_, window).run();
     else if (warp > rim)
-      PlaneRimSides<K, kSource, P, T>(port_, args_, part_, copy_, window).run();
+      PlaneHaloSides<K, kSource, P, T>(port_, args_, part_, copy_, window).run();
     else if (warp * kPlaneRows >= window.height)
       PlaneIdler<K, kSource, P, T>(port_, args_, part_, copy_, window).run();
     else if (measured)
@@ -79,8 +80,8 @@ class PlanePass {
   }
 
   P& port_;
-  const StreamArgs<T>& args_;
-  const StreamPart& part_;
+  const TimeTileArgs<T>& args_;
+  const TimeTilePart& part_;
   int copy_;
 };
 

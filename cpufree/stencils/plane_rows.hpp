@@ -19,8 +19,8 @@ class PlaneRows : PlaneWarp<K, kSource, P, T> {
   };
 
   // The window has at least one row for this warp.
-  CPUFREE_KERNEL_FN PlaneRows(P& port, const StreamArgs<T>& args, const StreamPart& part, int copy,
-                              const PlaneWindow& window, Change<P>& change)
+  CPUFREE_KERNEL_FN PlaneRows(P& port, const TimeTileArgs<T>& args, const TimeTilePart& part,
+                              int copy, const PlaneWindow& window, Change<P>& change)
       : Base(port, args, part, copy, window), change_(change) {
     const std::int32_t first = port.warp() * R;
     row_ = window.y + first;

@@ -1,7 +1,7 @@
 // What the warps of a block that goes through planes have in common (plane_pass.hpp).
 #pragma once
 
-#include "cpufree/stencils/stream_pass.hpp"
+#include "cpufree/stencils/time_tile_pass.hpp"
 
 namespace cpufree {
 
@@ -19,8 +19,8 @@ class PlaneWarp : protected StreamWarp<P, T> {
   using Base::C;
   using Row = T[C];  // a lane's values of one
 
-  CPUFREE_KERNEL_FN PlaneWarp(P& port, const StreamArgs<T>& args, const StreamPart& part, int copy,
-                              const PlaneWindow& window)
+  CPUFREE_KERNEL_FN PlaneWarp(P& port, const TimeTileArgs<T>& args, const TimeTilePart& part,
+                              int copy, const PlaneWindow& window)
       : Base(port, args, part, copy) {
     const std::int32_t lane = port.warp_lane();
     this->begin_strip(window.x, 0);

@@ -74,10 +74,10 @@ std::string describe_waits(const std::vector<BlockReport>& blocks) {
     return all > kMostLines ? "\n  ... and " + std::to_string(all - kMostLines) + " more" : "";
   };
   text += more(lines);
-  int told = 0;
+  int listed = 0;
   for (const auto& [key, block] : late)
-    if (++told <= kMostLines) text += "\n  " + line_of_late(*block);
-  text += more(told);
+    if (++listed <= kMostLines) text += "\n  " + line_of_late(*block);
+  text += more(listed);
   if (late.empty() && lines > 0)
     text += "\n  all of them waited for one another: a signal was lost or never sent";
   return text;

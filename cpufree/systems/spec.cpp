@@ -147,13 +147,14 @@ void check(const SystemSpec& spec) {
   require(
       spec.keep >= -1 && spec.keep <= 256,
       "keep must lie between 0 and 256, or be -1 (automatic), not " + std::to_string(spec.keep));
-  require(spec.spread >= -1 && spec.spread <= kMostSpread,
-          "spread must lie between 0 (a row is one thread's) and " + std::to_string(kMostSpread) +
-              " (2^spread threads share one), or be -1 (automatic), not " +
-              std::to_string(spec.spread));
-  require(spec.spread <= 0 || (spec.residency != 0 && spec.ring != 0 && spec.ring != 1),
+  require(spec.lanes_log2 >= -1 && spec.lanes_log2 <= kMostLanesLog2,
+          "lanes_log2 must lie between 0 (a row is one thread's) and " +
+              std::to_string(kMostLanesLog2) +
+              " (2^lanes_log2 threads share one), or be -1 (automatic), not " +
+              std::to_string(spec.lanes_log2));
+  require(spec.lanes_log2 <= 0 || (spec.residency != 0 && spec.ring != 0 && spec.ring != 1),
           "threads share rows of matrices that stay on chip or come through rings: leave out "
-          "spread, or ring and residency");
+          "lanes_log2, or ring and residency");
   require(spec.residency >= -1 && spec.residency <= 1,
           "residency must be 0 (none), 1 (vectors) or -1 (automatic), not " +
               std::to_string(spec.residency));

@@ -147,7 +147,7 @@ def are_rows(
 ) -> bool:
     """Say whether these are the rows of a square matrix, columns increasing in each."""
 
-def look_at(
+def inspect(
     indptr: npt.NDArray[np.int64],
     indices: npt.NDArray[np.int32],
     data: npt.NDArray[np.float64] | npt.NDArray[np.float32],
@@ -215,8 +215,8 @@ class Stencil(TypedDict):
     pe_halo_points: int
     halo: str  # "packets", "values", "none"
     in_fast_memory: bool
-    sweep: str  # "wavefront", "registers", "bricks", "streams", "specialized_blocks"
-    rows: int  # of a thread, in registers; of bricks, planes
+    sweep: str  # "wavefront", "registers", "registers_3d", "time_tiles", "specialized_blocks"
+    rows: int  # of a thread, in registers; of 3-D tiles, planes
     columns: int
     boundary_blocks: int  # specialized, the first of the blocks; 0 in other sweeps
 
@@ -241,7 +241,7 @@ def jacobi_by_boxes(
     progress: Callable[[int, float], bool] | None,
     team: Any,  # cpu_processes, nvshmem: rank, size, all_gather, gather
 ) -> Stencil: ...
-def brick_seconds(
+def registers_3d_seconds(
     shape: Sequence[int],
     periodic: Sequence[bool],
     single: bool,

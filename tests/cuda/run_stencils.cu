@@ -57,8 +57,8 @@ StencilSpec spec_of(int gpus, Sweep sweep, int layers, int rows = 0, int blocks 
   return spec;
 }
 
-StencilSpec bricks(int gpus, int planes = 0, int blocks = 0) {
-  return spec_of(gpus, Sweep::bricks, 0, planes, blocks);
+StencilSpec registers_3d(int gpus, int planes = 0, int blocks = 0) {
+  return spec_of(gpus, Sweep::registers_3d, 0, planes, blocks);
 }
 
 void report_wrong(const Grid& grid, const StencilPlan& plan, const char* what) {
@@ -107,9 +107,9 @@ void check_grid(const Grid& grid, int gpus, int blocks, bool with_source) {
     for (const int rows : {1, 2, 4, 8, 12, 16})
       c.check(spec_of(gpus, Sweep::registers, 0, rows, blocks));
   if (grid.dims == 3)
-    for (const int planes : {4, 8, 16}) c.check(bricks(gpus, planes, blocks));
+    for (const int planes : {4, 8, 16}) c.check(registers_3d(gpus, planes, blocks));
   for (const int layers : {1, 2, 4, 8})
-    if (grid.dims == 2 || layers <= 2) c.check(spec_of(gpus, Sweep::streams, layers, 0, blocks));
+    if (grid.dims == 2 || layers <= 2) c.check(spec_of(gpus, Sweep::time_tiles, layers, 0, blocks));
   StencilSpec wavefront = spec_of(gpus, Sweep::wavefront, 1 + cases % 4, 0, blocks);
   wavefront.halo = cases % 2;
   c.check(wavefront);
@@ -137,24 +137,24 @@ void check_awkward(int gpus) {
 void check_large(int gpus) {
   Checked<float> registers(grid_of(2, 2048, 1, 2045, 5), false, 25);
   registers.check(spec_of(gpus, Sweep::automatic, 0));
-  registers.check(spec_of(gpus, Sweep::streams, 8));
+  registers.check(spec_of(gpus, Sweep::time_tiles, 8));
   Checked<float> sourced(grid_of(2, 1111, 1, 1500), true, 16);
   sourced.check(spec_of(gpus, Sweep::automatic, 0));
   Checked<float> memory(grid_of(2, 4001, 1, 3999, 4), false, 17);
-  for (const int layers : {1, 2, 4, 8}) memory.check(spec_of(gpus, Sweep::streams, layers));
+  for (const int layers : {1, 2, 4, 8}) memory.check(spec_of(gpus, Sweep::time_tiles, layers));
   Checked<double> twice(grid_of(2, 1999, 1, 1313, 1), true, 17);
-  for (const int layers : {2, 4, 8}) twice.check(spec_of(gpus, Sweep::streams, layers));
+  for (const int layers : {2, 4, 8}) twice.check(spec_of(gpus, Sweep::time_tiles, layers));
   for (const unsigned periodic : {2U, 5U}) {
     Checked<float> box(grid_of(3, 130, 140, 150, periodic), false, 9);
-    box.check(spec_of(gpus, Sweep::streams, 0));
-    box.check(bricks(gpus));
+    box.check(spec_of(gpus, Sweep::time_tiles, 0));
+    box.check(registers_3d(gpus));
   }
-  Checked<float> brick(grid_of(3, 128, 128, 128), true, 24);
-  Checked<float> full_brick(grid_of(3, 128, 128, 128, 7), false, 24);  // all faces of all tiles
-  Checked<double> twice_brick(grid_of(3, 128, 128, 64, 4), false, 24);
-  brick.check(bricks(gpus));
-  full_brick.check(bricks(gpus));
-  twice_brick.check(bricks(gpus));
+  Checked<float> tile3d(grid_of(3, 128, 128, 128), true, 24);
+  Checked<float> full_tile3d(grid_of(3, 128, 128, 128, 7), false, 24);  // all faces of all tiles
+  Checked<double> twice_tile3d(grid_of(3, 128, 128, 64, 4), false, 24);
+  tile3d.check(registers_3d(gpus));
+  full_tile3d.check(registers_3d(gpus));
+  twice_tile3d.check(registers_3d(gpus));
 }
 
 // The iteration at which the reference stops, where it looks every `period`.
@@ -194,9 +194,9 @@ void check_stopping(int gpus) {
   Checked<float> flat(grid_of(2, 70, 1, 90), false, 1), box(grid_of(3, 35, 30, 40), false, 1);
   for (const std::int64_t period : {7, 16}) {
     check_stops(flat, period,
-                {spec_of(gpus, Sweep::registers, 0), spec_of(gpus, Sweep::streams, 1),
-                 spec_of(gpus, Sweep::streams, 4), spec_of(gpus, Sweep::wavefront, 2)});
-    check_stops(box, period, {bricks(gpus)});
+                {spec_of(gpus, Sweep::registers, 0), spec_of(gpus, Sweep::time_tiles, 1),
+                 spec_of(gpus, Sweep::time_tiles, 4), spec_of(gpus, Sweep::wavefront, 2)});
+    check_stops(box, period, {registers_3d(gpus)});
   }
 }
 
@@ -280,17 +280,17 @@ void times_of_small(int gpus) {
   for (const int rows : {0, 8, 12, 16})
     measure<float>("2D 2048^2 each", medium, b, spec_of(gpus, Sweep::registers, 0, rows), 5000);
   for (const int layers : {1, 2, 4, 8})
-    measure<float>("2D 2048^2 each", medium, b, spec_of(gpus, Sweep::streams, layers), 2000);
+    measure<float>("2D 2048^2 each", medium, b, spec_of(gpus, Sweep::time_tiles, layers), 2000);
   for (const std::int64_t n : {512, 1024}) {
     const Grid between = grid_of(2, n * gpus, 1, n);
     const auto values = smooth<float>(between);
     const std::string what = "2D " + std::to_string(n) + "^2 each";
     measure<float>(what.c_str(), between, values, spec_of(gpus, Sweep::registers, 0), 5000);
-    measure<float>(what.c_str(), between, values, spec_of(gpus, Sweep::streams, 4), 5000);
+    measure<float>(what.c_str(), between, values, spec_of(gpus, Sweep::time_tiles, 4), 5000);
   }
   const auto c = smooth<double>(medium);
   for (const int layers : {1, 2, 4, 8})
-    measure<double>("2D 2048^2 each", medium, c, spec_of(gpus, Sweep::streams, layers), 2000);
+    measure<double>("2D 2048^2 each", medium, c, spec_of(gpus, Sweep::time_tiles, layers), 2000);
 }
 
 template <class T>
@@ -298,19 +298,19 @@ void times_of_large(int gpus) {
   const Grid large = grid_of(2, 8192 * gpus, 1, 8192);
   const auto start = smooth<T>(large);
   for (const int layers : {1, 2, 4, 8})
-    measure<T>("2D 8192^2 each", large, start, spec_of(gpus, Sweep::streams, layers), 240);
+    measure<T>("2D 8192^2 each", large, start, spec_of(gpus, Sweep::time_tiles, layers), 240);
 }
 
-// Bricks, as a whole and without computing; passes over memory.
+// 3-D tiles, as a whole and without computing; passes over memory.
 template <class T>
 void times_of_box(const char* what, const Grid& grid, int gpus, std::int64_t iterations) {
   const auto start = smooth<T>(grid);
-  StencilSpec spec = bricks(gpus);
+  StencilSpec spec = registers_3d(gpus);
   measure<T>(what, grid, start, spec, iterations);
   spec.study = Study::no_compute;
   measure<T>((std::string(what) + ", no computing").c_str(), grid, start, spec, iterations);
   for (const int layers : {1, 2})
-    measure<T>(what, grid, start, spec_of(gpus, Sweep::streams, layers), iterations);
+    measure<T>(what, grid, start, spec_of(gpus, Sweep::time_tiles, layers), iterations);
 }
 
 void times_of_boxes(int gpus) {
@@ -323,11 +323,11 @@ void times_of_boxes(int gpus) {
   }
   const Grid half = grid_of(3, 128 * gpus, 128, 256);  // what each of 4 GPUs has
   times_of_box<float>("3D 128x128x256 each", half, gpus, 4000);
-  times_of_box<float>("3D 256^3 in all", fixed, gpus, 600);  // bricks: on 4 GPUs or more
+  times_of_box<float>("3D 256^3 in all", fixed, gpus, 600);  // 3-D tiles: on 4 GPUs or more
   measure<float>("3D 256^3 in all", fixed, smooth<float>(fixed), spec_of(gpus, Sweep::wavefront, 0),
                  60);
   for (const int layers : {1, 2}) {
-    const StencilSpec spec = spec_of(gpus, Sweep::streams, layers);
+    const StencilSpec spec = spec_of(gpus, Sweep::time_tiles, layers);
     measure<float>("3D 512^3 each", box, smooth<float>(box), spec, 100);
     measure<double>("3D 512^3 each", box, smooth<double>(box), spec, 100);
   }
@@ -338,7 +338,7 @@ template <class T>
 void times_of_specialized(const char* what, const Grid& grid, int gpus, int layers,
                           std::int64_t iterations) {
   const auto start = smooth<T>(grid);
-  measure<T>(what, grid, start, spec_of(gpus, Sweep::streams, layers), iterations);
+  measure<T>(what, grid, start, spec_of(gpus, Sweep::time_tiles, layers), iterations);
   StencilSpec spec = spec_of(gpus, Sweep::specialized_blocks, layers);
   for (const int boundary : {0, 1, 2, 4, 8, 16, 32}) {
     spec.boundary_blocks = boundary;

@@ -25,11 +25,11 @@ PRECONDITIONERS = ("none", "jacobi", "chebyshev")
 # With everything on chip or nothing, through rings, and every way in which rows travel.
 TUNINGS = (
     {"halo": 1, "residency": 1, "ring": 2},
-    {"halo": 0, "residency": 1, "spread": 2},
+    {"halo": 0, "residency": 1, "lanes_log2": 2},
     {"halo": 0, "residency": 0},
     {"halo": 1, "residency": -1},
     {"halo": 2, "residency": -1},
-    {"halo": 2, "residency": -1, "spread": 2},
+    {"halo": 2, "residency": -1, "lanes_log2": 2},
     {"halo": 2, "residency": 0, "compress": 0},
 )
 BLOCKS, THREADS = 3, 64

@@ -20,13 +20,13 @@ from cpufree.stencil import jacobi
 SWEEPS: dict[int, tuple[dict[str, Any], ...]] = {
     2: (
         {"sweep": "registers"},
-        {"sweep": "streams", "halo_steps": 4},
+        {"sweep": "time_tiles", "halo_steps": 4},
         {"sweep": "wavefront", "halo_steps": 2},
     ),
     3: (
-        {"sweep": "bricks"},
-        {"sweep": "streams", "halo_steps": 1},
-        {"sweep": "streams", "halo_steps": 2},
+        {"sweep": "registers_3d"},
+        {"sweep": "time_tiles", "halo_steps": 1},
+        {"sweep": "time_tiles", "halo_steps": 2},
     ),
 }
 SHAPES = ((21, 34), (9, 12, 10), (6, 37, 40))

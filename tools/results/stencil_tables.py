@@ -137,10 +137,13 @@ def ways(name: str, dimensions: str) -> str:
 
 
 NUMBER = r"[0-9.]+"
-# What the records call the ways to hold a grid, and what the documentation calls them.
+# What records call the ways to hold a grid ("bricks" and "streams" until November 2026), and what
+# the documentation calls them.
 WORDS = {
     "registers": "register tiles",
+    "registers_3d": "register tiles",
     "bricks": "register tiles",
+    "time_tiles": "time tiles",
     "streams": "time tiles",
     "wavefront": "wavefront",
 }

@@ -27,10 +27,10 @@ class Comm {
 
   // Before the first solve: whatever is set up, or loaded, at its first use.
   virtual void warm_up(const Ranks& ranks) {
-    send(ranks, Ghosted::p);
+    send(ranks, HaloVector::p);
     for (Rank<T>* rank : ranks) {
       const OnDevice here(rank->device);
-      receive(*rank, Ghosted::p);
+      receive(*rank, HaloVector::p);
     }
     for (const bool overlapped : {false, true}) {
       begin_sum(ranks, {0, 1, overlapped});
@@ -47,8 +47,8 @@ class Comm {
     return {rank.interior, rank.send_ptr.data(), rank.place.data(), rank.buffer.data(), nullptr,
             nullptr};
   }
-  virtual void send(const Ranks& ranks, Ghosted which) = 0;
-  virtual void receive(Rank<T>& rank, Ghosted which) = 0;
+  virtual void send(const Ranks& ranks, HaloVector which) = 0;
+  virtual void receive(Rank<T>& rank, HaloVector which) = 0;
 
   // Sums over all PEs: `target` is given to the kernel that computes the sums of a PE; `begin_sum`
   // follows it; after `end_sum`, kernels launched on `compute` may read the totals: where `totals`
@@ -85,8 +85,8 @@ template <class T>
 class Alone : public Comm<T> {
  public:
   using Ranks = typename Comm<T>::Ranks;
-  void send(const Ranks&, Ghosted) override {}
-  void receive(Rank<T>&, Ghosted) override {}
+  void send(const Ranks&, HaloVector) override {}
+  void receive(Rank<T>&, HaloVector) override {}
   void begin_sum(const Ranks&, const Sums&) override {}
   void end_sum(const Ranks&, const Sums&) override {}
 };

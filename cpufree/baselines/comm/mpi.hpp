@@ -32,7 +32,7 @@ inline void check_mpi(int status, const char* call) {
 }
 
 // What this MPI says, now: whether it takes addresses of GPU memory.
-enum class GpuAware { no, yes, not_told };
+enum class GpuAware { no, yes, unknown };
 
 inline GpuAware mpi_gpu_aware() {
 #if defined(MPIX_CUDA_AWARE_SUPPORT)  // Open MPI, MVAPICH2
@@ -40,10 +40,10 @@ inline GpuAware mpi_gpu_aware() {
 #elif defined(MPIX_GPU_SUPPORT_CUDA)  // MPICH and its kin, such as Cray's
   int takes = 0;
   if (MPIX_GPU_query_support(MPIX_GPU_SUPPORT_CUDA, &takes) != MPI_SUCCESS)
-    return GpuAware::not_told;
+    return GpuAware::unknown;
   return takes != 0 ? GpuAware::yes : GpuAware::no;
 #else
-  return GpuAware::not_told;
+  return GpuAware::unknown;
 #endif
 }
 
@@ -63,7 +63,7 @@ class Mpi : public Comm<T> {
       outgoing_ = MappedArray<T>(rank.buffer.size());
       for (MappedArray<T>& incoming : incoming_) incoming = MappedArray<T>(at(rank.ghosts));
     }
-    for (const Ghosted which : {Ghosted::p, Ghosted::scratch}) post(rank, which);
+    for (const HaloVector which : {HaloVector::p, HaloVector::scratch}) post(rank, which);
   }
   ~Mpi() override {
     int ended = 0;
@@ -74,7 +74,7 @@ class Mpi : public Comm<T> {
           if (ended == 0) static_cast<void>(MPI_Request_free(&request));
   }
 
-  void send(const Ranks& ranks, Ghosted which) override {
+  void send(const Ranks& ranks, HaloVector which) override {
     Rank<T>& rank = *ranks.front();
     if (rank.neighbours.empty()) return;
     const OnDevice here(rank.device);
@@ -87,7 +87,7 @@ class Mpi : public Comm<T> {
   }
 
   // The product with own columns has been launched, and runs meanwhile.
-  void receive(Rank<T>& rank, Ghosted which) override {
+  void receive(Rank<T>& rank, HaloVector which) override {
     if (rank.neighbours.empty()) return;
     (staged_ ? rank.moved : rank.packed).wait(Deadline(wait_limit_), "boundary values");
     start(sends_[index(which)]);
@@ -135,10 +135,10 @@ class Mpi : public Comm<T> {
   double slowest(double seconds) override { return mpi_largest(seconds); }
 
  private:
-  static std::size_t index(Ghosted which) { return static_cast<std::size_t>(which); }
+  static std::size_t index(HaloVector which) { return static_cast<std::size_t>(which); }
   static MPI_Datatype type() { return std::is_same_v<T, float> ? MPI_FLOAT : MPI_DOUBLE; }
 
-  void post(Rank<T>& rank, Ghosted which) {
+  void post(Rank<T>& rank, HaloVector which) {
     T* const out = staged_ ? outgoing_.data() : rank.buffer.data();
     T* const in = staged_ ? incoming_[index(which)].data() : rank.vector(which) + rank.rows;
     const int tag = static_cast<int>(which);

@@ -64,7 +64,7 @@ class Nccl : public Comm<T> {
   using Ranks = typename Comm<T>::Ranks;
   explicit Nccl(std::shared_ptr<CollComms> comms) : comms_(std::move(comms)) {}
 
-  void send(const Ranks& ranks, Ghosted which) override {
+  void send(const Ranks& ranks, HaloVector which) override {
     for (Rank<T>* rank : ranks) {
       const OnDevice here(rank->device);
       rank->compute.record(rank->packed);
@@ -78,7 +78,7 @@ class Nccl : public Comm<T> {
       rank->comm.record(rank->moved);
     }
   }
-  void receive(Rank<T>& rank, Ghosted) override { rank.compute.wait_for(rank.moved); }
+  void receive(Rank<T>& rank, HaloVector) override { rank.compute.wait_for(rank.moved); }
 
   // Alone on `compute`; behind the halo on `comm` where there is work to overlap with.
   void begin_sum(const Ranks& ranks, const Sums& sums) override {
@@ -119,7 +119,7 @@ class Nccl : public Comm<T> {
     comms_->expect(comms_->library().group_end(), "ncclGroupEnd");
   }
 
-  void exchange(const Rank<T>& rank, Ghosted which) const {
+  void exchange(const Rank<T>& rank, HaloVector which) const {
     const OnDevice here(rank.device);
     const CollComm comm = comms_->of(rank.pe);
     for (std::size_t k = 0; k < rank.neighbours.size(); ++k) {

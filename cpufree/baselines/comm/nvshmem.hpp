@@ -70,7 +70,7 @@ class Nvshmem : public Comm<T> {
     team_.meet(wait_limit_);
   }
 
-  void send(const Ranks& ranks, Ghosted which) override {
+  void send(const Ranks& ranks, HaloVector which) override {
     const Rank<T>& rank = *ranks.front();
     ++exchange_;
     if (rank.neighbours.empty()) return;
@@ -87,7 +87,7 @@ class Nvshmem : public Comm<T> {
       library.wait(signal_from(neighbour.pe), kShmemGe, exchange_, rank.comm);
     rank.comm.record(rank.moved);
   }
-  void receive(Rank<T>& rank, Ghosted) override {
+  void receive(Rank<T>& rank, HaloVector) override {
     if (!rank.neighbours.empty()) rank.compute.wait_for(rank.moved);
   }
 

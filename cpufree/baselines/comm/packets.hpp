@@ -60,7 +60,7 @@ class Packets : public Comm<T> {
     set(ranks, 0);
     for (Rank<T>* rank : ranks) {
       const OnDevice here(rank->device);
-      receive(*rank, Ghosted::p);
+      receive(*rank, HaloVector::p);
     }
     end_sum(ranks, {0, 1});
     skip_sum(ranks);
@@ -72,8 +72,8 @@ class Packets : public Comm<T> {
     return {rank.interior, rank.send_ptr.data(), nullptr,
             nullptr,       mine.target.data(),   mine.epoch.data()};
   }
-  void send(const Ranks&, Ghosted) override {}
-  void receive(Rank<T>& rank, Ghosted which) override {
+  void send(const Ranks&, HaloVector) override {}
+  void receive(Rank<T>& rank, HaloVector which) override {
     const Mine& mine = mine_[at(rank.pe)];
     if (rank.ghosts == 0) return;
     check(launch_await(

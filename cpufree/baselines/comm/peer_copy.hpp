@@ -21,7 +21,7 @@ class PeerCopies : public Comm<T> {
 
   void begin(const Ranks& ranks) override { ranks_ = ranks; }
 
-  void send(const Ranks& ranks, Ghosted which) override {
+  void send(const Ranks& ranks, HaloVector which) override {
     ranks_ = ranks;
     for (Rank<T>* from : ranks) {
       if (from->neighbours.empty()) continue;
@@ -33,7 +33,7 @@ class PeerCopies : public Comm<T> {
     }
   }
 
-  void receive(Rank<T>& rank, Ghosted) override {
+  void receive(Rank<T>& rank, HaloVector) override {
     for (const Neighbour& neighbour : rank.neighbours)
       rank.compute.wait_for(ranks_[at(neighbour.pe)]->moved);
     if (!rank.neighbours.empty()) rank.compute.wait_for(rank.moved);
@@ -63,7 +63,7 @@ class PeerCopies : public Comm<T> {
   }
 
  private:
-  void copy(const Rank<T>& from, std::size_t k, Ghosted which) const {
+  void copy(const Rank<T>& from, std::size_t k, HaloVector which) const {
     const Neighbour& neighbour = from.neighbours[k];
     const Rank<T>& to = *ranks_[at(neighbour.pe)];
     const auto mine = std::ranges::find(to.neighbours, from.pe, &Neighbour::pe);

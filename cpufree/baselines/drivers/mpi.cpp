@@ -63,12 +63,12 @@ int place_on_machine() {
 // How halos travel over MPI, and by whose word.
 std::string way_of_halos(GpuAware says, std::optional<bool> wanted, bool staged) {
   std::string text = "this MPI cannot be asked whether it takes addresses of GPU memory";
-  if (says != GpuAware::not_told)
+  if (says != GpuAware::unknown)
     text = std::string("this MPI says that it takes ") + (says == GpuAware::no ? "no " : "") +
            "addresses of GPU memory";
   text += wanted ? "; as the option gpu_aware has it, " : ": ";
   text += staged ? "halos are staged through pinned host memory" : "it is given them";
-  if (says == GpuAware::not_told && !wanted) text += "; if it takes them, set gpu_aware to true";
+  if (says == GpuAware::unknown && !wanted) text += "; if it takes them, set gpu_aware to true";
   return text;
 }
 

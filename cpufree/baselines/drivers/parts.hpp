@@ -75,7 +75,7 @@ template <class T>
 double seconds_of(Spmv spmv, Rank<T>& rank) {
   if (!rank.product.offers(spmv)) return HUGE_VAL;
   const SumTarget sums{rank.partial.data(), rank.arrived.data(), nullptr, rank.sums.data(), {}};
-  return rank.product.measure(spmv, rank.vector(Ghosted::p), rank.s.data(), sums);
+  return rank.product.measure(spmv, rank.vector(HaloVector::p), rank.s.data(), sums);
 }
 
 struct Directly {
@@ -110,7 +110,7 @@ void choose_spmv(const std::vector<Rank<T>*>& ranks, Comm<T>& comm, const std::s
                       "warp_slices, or more PEs");
   apart([&] {
     for (Rank<T>* rank : ranks)
-      rank->product.choose(static_cast<Spmv>(best), rank->vector(Ghosted::p), rank->s.data());
+      rank->product.choose(static_cast<Spmv>(best), rank->vector(HaloVector::p), rank->s.data());
   });
   facts.spmv = kSpmvNames[best];
 }

@@ -17,7 +17,7 @@ Launch::Launch(const LaunchConfig& config, std::function<void(Port&)> kernel)
   shared_.first = config.first;
   shared_.heaps = config.heaps;
   shared_.remote = config.remote;
-  shared_.told = config.told;
+  shared_.leave_flag = config.leave_flag;
   shared_.wait_limit = config.wait_limit;
   shared_.spins = spins_for(config.pes * config.blocks);  // the other processes are on this machine
   shared_.records.assign(static_cast<std::size_t>(in_all), WaitRecord{});

@@ -21,7 +21,7 @@ struct LaunchConfig {
   int here = 0;  // 0: all
   std::byte* const* heaps = nullptr;
   const Remote* remote = nullptr;  // see Shared
-  Flag* told = nullptr;            // see Shared
+  Flag* leave_flag = nullptr;      // see Shared
   std::chrono::nanoseconds wait_limit = std::chrono::seconds(60);
 };
 

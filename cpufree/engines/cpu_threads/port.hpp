@@ -25,7 +25,7 @@ struct Shared {
   std::byte* const* heaps = nullptr;
   const Remote* remote = nullptr;  // of the PEs of this process, where there are several nodes
   // Where other processes have PEs too: symmetric, not 0 when all PEs are to leave.
-  Flag* told = nullptr;
+  Flag* leave_flag = nullptr;
   std::chrono::nanoseconds wait_limit{0};
   int spins = 0;  // looks at a flag before the thread offers its core to others
 
@@ -37,13 +37,14 @@ struct Shared {
   std::vector<WaitRecord> records;  // of all blocks of this process, each written by its block
 
   bool leaves() const {
-    return leave.load(std::memory_order_acquire) || (told != nullptr && load_flag(*told) != 0);
+    return leave.load(std::memory_order_acquire) ||
+           (leave_flag != nullptr && load_flag(*leave_flag) != 0);
   }
   // Makes the PEs of all processes leave.
   void tell_all() {
     leave.store(true, std::memory_order_release);
-    if (told == nullptr) return;
-    const auto offset = reinterpret_cast<std::byte*>(told) - heaps[first];
+    if (leave_flag == nullptr) return;
+    const auto offset = reinterpret_cast<std::byte*>(leave_flag) - heaps[first];
     for (int pe = 0; pe < pes; ++pe) store_flag(*reinterpret_cast<Flag*>(heaps[pe] + offset), 1);
   }
 };

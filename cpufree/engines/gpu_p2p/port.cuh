@@ -28,7 +28,7 @@ class Port : public Unstudied {
   // `fast`: the block's dynamic shared memory. Blocks are whole warps.
   __device__ Port(const Shared& shared, std::byte* fast) : shared_(shared), fast_(fast) {
     Scratch& s = scratch();
-    if (lane() == 0) s.filed = 0, s.looked = s.told = 0, s.notes = 0;
+    if (lane() == 0) s.filed = 0, s.polled = s.reported = 0, s.notes = 0;
     __syncthreads();
   }
 
@@ -247,15 +247,15 @@ class Port : public Unstudied {
   __device__ unsigned host_notes() {
     Scratch& s = scratch();
     const long long now = clock64();
-    if (now - s.looked < kHostPeriod) return s.notes;
-    s.looked = now;
+    if (now - s.polled < kHostPeriod) return s.notes;
+    s.polled = now;
     return s.notes = *shared_.notes;
   }
   __device__ void report(std::int64_t iteration, double residual) {
     Scratch& s = scratch();
     const long long now = clock64();
-    if (now - s.told < kHostPeriod) return;
-    s.told = now;
+    if (now - s.reported < kHostPeriod) return;
+    s.reported = now;
     *shared_.residual = residual;
     *shared_.iteration = iteration;
   }
@@ -279,7 +279,7 @@ class Port : public Unstudied {
     unsigned bits[kMostWarps];
     unsigned note;
     int filed;
-    long long looked, told;  // when the host was last asked, told; what it said
+    long long polled, reported;  // when the host was last asked, informed; what it said
     unsigned notes;
   };
   __device__ static Scratch& scratch() {
@@ -315,11 +315,11 @@ class Port : public Unstudied {
   }
 
   // Tells all PEs to leave. The first thread of the block to give up files the record: the others
-  // may have been told. Waits are given up when told or when their bound is over.
+  // may have been asked to leave. Waits are given up then, or when their bound is over.
   __device__ __noinline__ static void file(const Shared& shared, std::uint64_t start,
                                            Channel channel, int from_pe, int from_block, Epoch want,
                                            Epoch seen) {
-    const bool told = load_flag(shared.leave) != 0 || *shared.host_leave != 0;
+    const bool asked = load_flag(shared.leave) != 0 || *shared.host_leave != 0;
     for (int pe = 0; pe < shared.pes; ++pe)
       store_flag(
           reinterpret_cast<Flag*>(shared.heaps[pe] + (reinterpret_cast<std::byte*>(shared.leave) -
@@ -327,7 +327,7 @@ class Port : public Unstudied {
           1);
     if (atomicExch(&scratch().filed, 1) != 0) return;
     WaitRecord record;
-    record.state = told ? BlockState::aborted : BlockState::expired;
+    record.state = asked ? BlockState::aborted : BlockState::expired;
     record.channel = channel;
     record.from_pe = from_pe;
     record.from_block = from_block;

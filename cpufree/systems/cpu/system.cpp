@@ -245,7 +245,7 @@ double CpuSystem<T>::run(const SolveSpec& spec, const std::vector<SolveArgs<Matr
   config.here = own_.here;
   config.heaps = heaps_->bases();
   config.remote = remote_.data();
-  if (team_) config.told = heap_.leave.at(heaps_->base(own_.first));
+  if (team_) config.leave_flag = heap_.leave.at(heaps_->base(own_.first));
   // Channels start at epoch 0 in every launch. No kernel runs now, in any process: each has told
   // the others of the end of its last one (report_waits), or the team has failed.
   for (int k = 0; k < own_.here; ++k)

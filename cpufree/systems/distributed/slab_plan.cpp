@@ -144,9 +144,9 @@ class SlabPlanner {
           differing[k].push_back({static_cast<std::int64_t>(e), static_cast<double>(values_[k][e]),
                                   diagonal_of(slab_, crossings_[k][e].row)});
     double worst = 0.0;
-    const auto told = exchange_all(team_, "values that differ", std::move(differing));
-    for (std::size_t k = 0; k < told.size(); ++k)
-      for (const Differing& d : told[k]) {
+    const auto shared = exchange_all(team_, "values that differ", std::move(differing));
+    for (std::size_t k = 0; k < shared.size(); ++k)
+      for (const Differing& d : shared[k]) {
         const std::size_t e = at(order_[k][at(d.place)]);
         const Crossing entry = crossings_[k][e];
         worst = std::max(worst, asymmetry_of({slab_.first + entry.row, bounds_[k] + entry.col,
@@ -178,9 +178,9 @@ class SlabPlanner {
   // owner, that is the order of its local rows, too.
   void number_ghosts() {
     // To each rank: where its rows begin among my ghosts, and which rows of mine it reads.
-    ByRank<std::int32_t> told(crossings_.size());
-    for (std::size_t k = 0; k < told.size(); ++k) {
-      told[k].push_back(static_cast<std::int32_t>(ghosts_.size()));
+    ByRank<std::int32_t> shared(crossings_.size());
+    for (std::size_t k = 0; k < shared.size(); ++k) {
+      shared[k].push_back(static_cast<std::int32_t>(ghosts_.size()));
       for (const std::int64_t e : order_[k]) {
         const std::int64_t column = bounds_[k] + crossings_[k][at(e)].col;
         if (ghosts_.empty() || ghosts_.back() != column) ghosts_.push_back(column);
@@ -188,15 +188,15 @@ class SlabPlanner {
       require(slab_.rows() + static_cast<std::int64_t>(ghosts_.size()) <=
                   std::numeric_limits<std::int32_t>::max(),
               "a rank can hold at most 2^31 - 1 rows and ghosts; use more ranks");
-      each_row_read_by(k, [&](std::int32_t row) { told[k].push_back(place_[at(row)]); });
+      each_row_read_by(k, [&](std::int32_t row) { shared[k].push_back(place_[at(row)]); });
     }
-    const auto heard = exchange_all(team_, "rows of the ghosts", std::move(told));
+    const auto received = exchange_all(team_, "rows of the ghosts", std::move(shared));
     std::vector<RowOfPe> list;
-    for (std::size_t k = 0; k < heard.size(); ++k) {
+    for (std::size_t k = 0; k < received.size(); ++k) {
       const auto pe = static_cast<std::int32_t>(k);
       first_there_.push_back(static_cast<std::int32_t>(bounds_[k + 1] - bounds_[k]) +
-                             heard[k].at(0));
-      for (std::size_t g = 1; g < heard[k].size(); ++g) list.push_back({pe, heard[k][g]});
+                             received[k].at(0));
+      for (std::size_t g = 1; g < received[k].size(); ++g) list.push_back({pe, received[k][g]});
     }
     list_ghosts(local_, list);
   }

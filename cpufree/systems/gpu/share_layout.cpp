@@ -28,24 +28,24 @@ std::int64_t align(std::int64_t count) {
 }
 }  // namespace
 
-std::int64_t chunks_in_turn(const SpreadRows& rows, std::int64_t entries, int threads) {
+std::int64_t chunks_in_turn(const LaneRows& rows, std::int64_t entries, int threads) {
   if (rows.size() == 0) return 0;
   const std::int64_t of_row = (entries + rows.size() - 1) / rows.size();
-  const std::int64_t of_lane = ((of_row - 1) >> rows.spread) + 1;
+  const std::int64_t of_lane = ((of_row - 1) >> rows.lanes_log2) + 1;
   const std::int64_t at_once = threads >> rows.thin;
   return (rows.size() + at_once - 1) / at_once * rows.slices_in_turn() *
          ((of_lane + kChunkWidth - 1) / kChunkWidth);
 }
 
-SpreadRows spread_rows(RowRange rows, std::int64_t entries, int threads, std::int32_t spread) {
-  SpreadRows best{rows};
-  if (spread < 0)
-    for (spread = 0; spread < kMostSpread &&
-                     entries >= (std::int64_t{rows.size()} * kChunkWidth << (spread + 1));)
-      ++spread;
-  best.spread = spread;
+LaneRows rows_on_lanes(RowRange rows, std::int64_t entries, int threads, std::int32_t lanes_log2) {
+  LaneRows best{rows};
+  if (lanes_log2 < 0)
+    for (lanes_log2 = 0; lanes_log2 < kMostLanesLog2 &&
+                         entries >= (std::int64_t{rows.size()} * kChunkWidth << (lanes_log2 + 1));)
+      ++lanes_log2;
+  best.lanes_log2 = lanes_log2;
   std::int64_t least = chunks_in_turn(best, entries, threads);
-  for (SpreadRows other = best; ++other.thin <= spread && rows.size() << other.thin <= threads;)
+  for (LaneRows other = best; ++other.thin <= lanes_log2 && rows.size() << other.thin <= threads;)
     if (const auto chunks = chunks_in_turn(other, entries, threads); chunks < least)
       best = other, least = chunks;
   return best;
@@ -74,17 +74,17 @@ std::vector<PeLayout> lay_out_shares(const HaloPlan<T>& plan,
       BlockColumns columns;
       const auto source =
           source_of(plan.local[at(k / blocks)], layout, share, columns, options.codes);
-      const auto spread = [&](RowRange range) {
+      const auto lanes_log2 = [&](RowRange range) {
         const auto& ptr = source.local.row_ptr;
-        SpreadRows shared = spread_rows(range, ptr[at(range.end)] - ptr[at(range.begin)],
-                                        options.threads, options.spread);
+        LaneRows shared = rows_on_lanes(range, ptr[at(range.end)] - ptr[at(range.begin)],
+                                        options.threads, options.lanes_log2);
         if (options.block_halos && share.plan.rows() > options.threads)
-          shared.thin = std::min(shared.spread, kThinWithPackets);
-        if (shared.spread > 0) shared.run = usual_run(source, range);
+          shared.thin = std::min(shared.lanes_log2, kThinWithPackets);
+        if (shared.lanes_log2 > 0) shared.run = usual_run(source, range);
         return shared;
       };
-      share.interior = spread(share.plan.interior);
-      share.boundary = spread(share.plan.boundary);
+      share.interior = lanes_log2(share.plan.interior);
+      share.boundary = lanes_log2(share.plan.boundary);
       share.shape = shape_of(source, {share.interior, share.boundary});
     }
   });
@@ -128,7 +128,7 @@ std::int64_t busiest_warp(const std::vector<PeLayout>& layouts, int threads) {
     for (const ShareLayout& share : pe.shares) {
       std::ranges::fill(warps, 0);
       std::size_t s = 0;
-      for (const SpreadRows& range : {share.interior, share.boundary})
+      for (const LaneRows& range : {share.interior, share.boundary})
         for (std::int32_t k = 0; k < range.slices(); ++k)
           warps[at(k / range.slices_in_turn()) % warps.size()] +=
               entries_of(share.shape, share.shape.slice[s++]);
@@ -214,7 +214,7 @@ constexpr std::int32_t kLongVectors = 2048;
 // to do (ecology2, 41 MB in all: 20.0 us an iteration of prcg without, 22.4 with it; tmt_sym, 58
 // MB: 27.7 and 29.4; G3_circuit, 113 MB: 66.6 and 64.8; poisson3d of 128^3 rows, 103 MB: 84.2
 // and 76.7; one H200).
-bool pays_to_look_ahead(const Residency& kept, const Wanted& wanted, std::int32_t rows) {
+bool prefetch_pays(const Residency& kept, const Wanted& wanted, std::int32_t rows) {
   const int far = wanted.vectors - kept.vectors + (kept.direction ? 0 : 1);
   return rows >= kLongVectors && far > 0 &&
          wanted.matrix_bytes + (far + 1) * wanted.vector_bytes > kCachedBytes;
@@ -255,7 +255,7 @@ FastMemory keep_vectors(Residency kept, const Wanted& wanted, std::size_t limit,
       kept.direction = direction || !spared;
       kept.ring.kept = kept.vectors == wanted.vectors ? wanted.kept : 0;
       kept.ring.passing = wanted.passing || kept.ring.kept > 0;
-      kept.look_ahead = pays_to_look_ahead(kept, wanted, rows);
+      kept.prefetch = prefetch_pays(kept, wanted, rows);
       const std::size_t bytes = resident_bytes(kept, wanted.value_bytes, 0);
       if (bytes <= limit) return {kept, bytes};
     }
@@ -264,7 +264,7 @@ FastMemory keep_vectors(Residency kept, const Wanted& wanted, std::size_t limit,
   none.ring = kept.ring;
   none.ring.kept = 0;
   none.ring.passing = wanted.passing;
-  none.look_ahead = pays_to_look_ahead(none, wanted, rows);
+  none.prefetch = prefetch_pays(none, wanted, rows);
   return {none, resident_bytes(none, wanted.value_bytes, 0)};
 }
 }  // namespace

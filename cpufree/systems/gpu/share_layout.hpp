@@ -18,8 +18,8 @@ namespace cpufree {
 // are its boundary rows, then its interior rows.
 struct ShareLayout {
   BlockPlan plan;
-  SpreadRows interior, boundary;  // plan.interior and plan.boundary
-  WarpSliceShape shape;           // of these two
+  LaneRows interior, boundary;  // plan.interior and plan.boundary
+  WarpSliceShape shape;         // of these two
   std::int64_t first_unit = 0;
   std::int64_t first_slice = 0;
   std::int64_t first_tail = 0;
@@ -54,16 +54,16 @@ struct PeLayout {
 struct LayoutOptions {
   bool block_halos = false;  // the plans are of make_block_halos
   Codes codes = {};
-  // 2^spread lanes share a row; -1: as many as is best. `threads`: of a block.
-  std::int32_t spread = 0;
+  // 2^lanes_log2 lanes share a row; -1: as many as is best. `threads`: of a block.
+  std::int32_t lanes_log2 = 0;
   int threads = kSliceRows;
 };
 
-// Rows with so many entries in all, shared among lanes of a block of so many threads. `spread`: by
-// how many, or -1.
-SpreadRows spread_rows(RowRange rows, std::int64_t entries, int threads, std::int32_t spread);
+// Rows with so many entries in all, shared among lanes of a block of so many threads. `lanes_log2`:
+// by how many, or -1.
+LaneRows rows_on_lanes(RowRange rows, std::int64_t entries, int threads, std::int32_t lanes_log2);
 // Chunks of slices that a warp of the block sums for these rows, one after the other.
-std::int64_t chunks_in_turn(const SpreadRows& rows, std::int64_t entries, int threads);
+std::int64_t chunks_in_turn(const LaneRows& rows, std::int64_t entries, int threads);
 
 // Layouts of all PEs.
 template <class T>

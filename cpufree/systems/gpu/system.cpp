@@ -47,14 +47,14 @@ Wanted GpuSystem<T>::wanted(const SolveSpec& spec) const {
   wanted.passing = far || keep_ >= 0;
   if (keep_ >= 0)
     wanted.kept = keep_;
-  else if (far || (spread_ && bytes_of_pe_ > kLeastKeptOf))
+  else if (far || (lanes_share_rows_ && bytes_of_pe_ > kLeastKeptOf))
     wanted.kept = static_cast<std::int32_t>(256.0 * kKeptBytes / bytes_of_pe_);
   const auto [rows, entries] = matrix_size();
   wanted.vector_bytes = static_cast<double>(rows) / own_.all * sizeof(T);
   const bool coded =
       std::ranges::any_of(sizes_, [](const ShareSize& share) { return share.matrix.values > 0; });
   const bool light = coded && entries <= kChunkWidth * rows;
-  const bool pays = spread_ || keep_ >= 0 || (far && !light);
+  const bool pays = lanes_share_rows_ || keep_ >= 0 || (far && !light);
   wanted.slots = ring_slots_ < 0 && !pays ? 0 : ring_slots_;
   return wanted;
 }
@@ -83,11 +83,11 @@ auto GpuSystem<T>::choice_for(const SolveSpec& spec) -> const Choice& {
   const Wanted all_wanted = wanted(spec);
   FastMemory fast = choose_residency(sizes_, all_wanted, limit, residency_mode_);
   const bool on_chip = simple && keeps_operands(fast.residency, all_wanted);
-  if (spread_ && !on_chip) fast = choose_residency(sizes_, all_wanted, limit, 1);
+  if (lanes_share_rows_ && !on_chip) fast = choose_residency(sizes_, all_wanted, limit, 1);
   const bool streams = fast.residency.ring.slots > 0;
-  require(streams || !spread_ || on_chip,
+  require(streams || !lanes_share_rows_ || on_chip,
           "this GPU has too little shared memory for rows that threads share: "
-          "set spread to 0, or use fewer threads");
+          "set lanes_log2 to 0, or use fewer threads");
   choice.kernel.function = streams ? kernels.streaming : on_chip ? all.on_chip : kernels.plain;
   choice.residency = fast.residency;
   choice.kernel.dynamic_bytes = fast.bytes;

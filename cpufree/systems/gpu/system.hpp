@@ -128,15 +128,15 @@ class GpuSystem final : public System<T> {
   std::optional<Sharing> share_with_block_halos(HaloPlan<T>& plan,
                                                 std::span<const std::int32_t> order,
                                                 const Shares& shares, const SystemSpec& spec);
-  bool should_spread(const std::vector<ShareSize>& sizes, const SystemSpec& spec) const;
-  std::vector<PeLayout> spread(std::vector<PeLayout> layouts, const HaloPlan<T>& plan,
-                               const std::vector<std::vector<BlockPlan>>& plans,
-                               LayoutOptions options, const SystemSpec& spec);
+  bool should_share_rows(const std::vector<ShareSize>& sizes, const SystemSpec& spec) const;
+  std::vector<PeLayout> lanes_log2(std::vector<PeLayout> layouts, const HaloPlan<T>& plan,
+                                   const std::vector<std::vector<BlockPlan>>& plans,
+                                   LayoutOptions options, const SystemSpec& spec);
   // Layouts for kernels of simple shares on chip alone, and what the busiest warp sums.
   struct OnChip {
     std::vector<PeLayout> layouts;
     std::int32_t busiest = 0;
-    std::int32_t spread = 0;
+    std::int32_t lanes_log2 = 0;
   };
   std::optional<OnChip> lay_out_on_chip(const HaloPlan<T>& plan,
                                         const std::vector<std::vector<BlockPlan>>& plans,
@@ -207,7 +207,8 @@ class GpuSystem final : public System<T> {
   int residency_mode_ = -1;
   int ring_slots_ = -1;
   int keep_ = -1;
-  bool spread_ = false;   // lanes share rows: the matrix comes through rings, or stays on chip
+  bool lanes_share_rows_ =
+      false;              // lanes share rows: the matrix comes through rings, or stays on chip
   bool on_chip_ = false;  // where it does, kernels for simple shares on chip alone read it
   bool block_halos_ = false;
   PlanReport report_;

@@ -30,8 +30,8 @@ constexpr std::int64_t kWorthRings = 30'000'000;
 // with four; crankseg_1 44, 42 and 43, bmwcra_1 on two GPUs 53, 49 and 45 (H200, prcg). `sizes`:
 // without.
 template <class T>
-bool GpuSystem<T>::should_spread(const std::vector<ShareSize>& sizes,
-                                 const SystemSpec& spec) const {
+bool GpuSystem<T>::should_share_rows(const std::vector<ShareSize>& sizes,
+                                     const SystemSpec& spec) const {
   if (spec.residency == 0 || spec.ring == 0 || spec.ring == 1) return false;
   const auto [rows, entries] = matrix_size();
   if (entries < kLongRow * rows) return false;
@@ -52,10 +52,11 @@ bool GpuSystem<T>::should_spread(const std::vector<ShareSize>& sizes,
 // that comes from far memory must not grow for it: with four lanes bmwcra_1 has 181 MB instead of
 // 158 and takes 75 us on one GPU, with eight 157 and 62.
 template <class T>
-std::vector<PeLayout> GpuSystem<T>::spread(std::vector<PeLayout> layouts, const HaloPlan<T>& plan,
-                                           const std::vector<std::vector<BlockPlan>>& plans,
-                                           LayoutOptions options, const SystemSpec& spec) {
-  if (spec.spread == 0) return layouts;
+std::vector<PeLayout> GpuSystem<T>::lanes_log2(std::vector<PeLayout> layouts,
+                                               const HaloPlan<T>& plan,
+                                               const std::vector<std::vector<BlockPlan>>& plans,
+                                               LayoutOptions options, const SystemSpec& spec) {
+  if (spec.lanes_log2 == 0) return layouts;
   const auto bytes = [](const std::vector<ShareSize>& sizes) {
     std::int64_t all = 0;
     for (const ShareSize& share : sizes)
@@ -64,15 +65,15 @@ std::vector<PeLayout> GpuSystem<T>::spread(std::vector<PeLayout> layouts, const 
     return all;
   };
   const auto alone = sizes_in_all(layouts);
-  if (spec.spread < 0 && !should_spread(alone, spec)) return layouts;
+  if (spec.lanes_log2 < 0 && !should_share_rows(alone, spec)) return layouts;
   const std::int64_t bytes_of_pe = bytes(alone) / own_.all;
-  if (spec.spread < 0 && bytes_of_pe < kWorthRings) return layouts;
-  const bool any = spec.spread > 0 || static_cast<double>(bytes_of_pe) <= kCachedBytes;
+  if (spec.lanes_log2 < 0 && bytes_of_pe < kWorthRings) return layouts;
+  const bool any = spec.lanes_log2 > 0 || static_cast<double>(bytes_of_pe) <= kCachedBytes;
   for (const std::int32_t lanes : {2, 3}) {
-    options.spread = spec.spread > 0 ? spec.spread : lanes;
+    options.lanes_log2 = spec.lanes_log2 > 0 ? spec.lanes_log2 : lanes;
     auto shared = lay_out_shares(plan, plans, options);
     if (!any && 20 * bytes(sizes_in_all(shared)) > 21 * bytes(alone)) continue;
-    spread_ = true;
+    lanes_share_rows_ = true;
     return shared;
   }
   return layouts;
@@ -112,13 +113,15 @@ auto GpuSystem<T>::lay_out_on_chip(const HaloPlan<T>& plan,
   // Of short rows products are short, too, beside what it takes to find a warp's slices: of eighths
   // of G3_circuit, ecology2 and tmt_sym an iteration of cg took 2 % longer, of prcg as long.
   const auto [rows, entries] = matrix_size();
-  if (spec.spread <= 0 && entries < 2 * kChunkWidth * rows) return {};
+  if (spec.lanes_log2 <= 0 && entries < 2 * kChunkWidth * rows) return {};
   // Preconditioners may take the room: then shared rows come through rings.
   const bool may_share = spec.ring != 0 && spec.ring != 1;
-  const std::int32_t last = !may_share ? 0 : spec.spread >= 0 ? spec.spread : kMostSpread;
+  const std::int32_t last = !may_share             ? 0
+                            : spec.lanes_log2 >= 0 ? spec.lanes_log2
+                                                   : kMostLanesLog2;
   std::optional<OnChip> best;
   std::int32_t before = std::numeric_limits<std::int32_t>::max();
-  for (std::int32_t lanes = std::max(spec.spread, 0); lanes <= last; ++lanes) {
+  for (std::int32_t lanes = std::max(spec.lanes_log2, 0); lanes <= last; ++lanes) {
     const LayoutOptions options{block_halos_, kSimple, lanes, threads_};
     OnChip found{lay_out_shares(plan, plans, options), 0, lanes};
     const auto sizes = sizes_in_all(found.layouts);
@@ -140,7 +143,7 @@ std::int32_t GpuSystem<T>::busiest_of(const std::vector<PeLayout>& layouts) cons
 template <class T>
 std::vector<PeLayout> GpuSystem<T>::take(OnChip simple) {
   on_chip_ = true;
-  spread_ = simple.spread > 0;
+  lanes_share_rows_ = simple.lanes_log2 > 0;
   return std::move(simple.layouts);
 }
 
@@ -154,13 +157,13 @@ std::vector<PeLayout> GpuSystem<T>::lay_out(const HaloPlan<T>& plan,
   if (coded && block_halos_ && spec.compress < 0 && may_stay_on_chip()) {
     auto simple = lay_out_on_chip(plan, plans, spec);
     auto layouts = lay_out_shares(plan, plans, {block_halos_, {true, false}});
-    const bool stays = stays_on_chip(sizes_in_all(layouts)) && spec.spread <= 0;
+    const bool stays = stays_on_chip(sizes_in_all(layouts)) && spec.lanes_log2 <= 0;
     if (simple && (!stays || busiest_of(layouts) + kLongKernel >= simple->busiest))
       return take(*std::move(simple));
     if (stays) return layouts;
   }
   const LayoutOptions options{block_halos_, {coded, coded}, 0, threads_};
-  return spread(lay_out_shares(plan, plans, options), plan, plans, options, spec);
+  return lanes_log2(lay_out_shares(plan, plans, options), plan, plans, options, spec);
 }
 
 template class GpuSystem<float>;

@@ -255,8 +255,8 @@ void GpuSystem<T>::finish_report(const std::vector<PeLayout>& layouts) {
   report_.threads = threads_;
   for (const PeLayout& layout : layouts)
     for (const ShareLayout& share : layout.shares)
-      report_.lanes_per_row =
-          std::max({report_.lanes_per_row, 1 << share.interior.spread, 1 << share.boundary.spread});
+      report_.lanes_per_row = std::max(
+          {report_.lanes_per_row, 1 << share.interior.lanes_log2, 1 << share.boundary.lanes_log2});
   for (const PeLayout& layout : layouts)
     report_.matrix_bytes += static_cast<double>(layout.units) * kSliceUnit +
                             static_cast<double>(layout.slices) * sizeof(WarpSlice) +

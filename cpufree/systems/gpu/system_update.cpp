@@ -22,9 +22,9 @@ bool same_places(const WarpSliceShape& a, const WarpSliceShape& b) {
     return s.first == t.first && s.width == t.width && s.tails == t.tails && s.code == t.code &&
            std::ranges::equal(s.base, t.base);
   };
-  const auto same_rows = [](const SpreadRows& r, const SpreadRows& s) {
-    return r.begin == s.begin && r.end == s.end && r.spread == s.spread && r.thin == s.thin &&
-           r.run == s.run;
+  const auto same_rows = [](const LaneRows& r, const LaneRows& s) {
+    return r.begin == s.begin && r.end == s.end && r.lanes_log2 == s.lanes_log2 &&
+           r.thin == s.thin && r.run == s.run;
   };
   return a.units == b.units && a.tail_entries == b.tail_entries && a.tail_ptr == b.tail_ptr &&
          a.dictionary.size() == b.dictionary.size() &&
@@ -62,12 +62,13 @@ std::optional<std::vector<PeLayout>> GpuSystem<T>::lay_out_again() {
     auto& of_pe = plans.emplace_back();
     for (const ShareLayout& share : layout.shares) of_pe.push_back(share.plan);
   }
-  const bool spread = std::exchange(spread_, false);
+  const bool lanes_log2 = std::exchange(lanes_share_rows_, false);
   const bool on_chip = std::exchange(on_chip_, false);
   auto layouts = lay_out(kept_->plan, std::move(plans), kept_->spec);
-  bool fits = spread_ == spread && on_chip_ == on_chip && same_places(layouts, kept_->layouts);
+  bool fits = lanes_share_rows_ == lanes_log2 && on_chip_ == on_chip &&
+              same_places(layouts, kept_->layouts);
   if (team_) fits = least(*team_, "values that fit", fits ? 1 : 0) == 1;
-  spread_ = spread;
+  lanes_share_rows_ = lanes_log2;
   on_chip_ = on_chip;
   if (!fits) return {};
   return layouts;

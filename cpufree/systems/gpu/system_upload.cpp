@@ -118,8 +118,8 @@ void GpuSystem<T>::upload_shares(std::size_t k, const PeLayout& layout) {
     view.matrix.ring.items = pe.feed.data() + feeds[views.size()];
     view.matrix.ring.first =
         pe.feed_first.data() + views.size() * at(threads_ / gpu_p2p::kWarp + 1);
-    const auto rows_of = [](const SpreadRows& rows, std::int32_t start) {
-      return typename Matrix::Rows{rows.begin, rows.end, start, rows.spread, rows.thin};
+    const auto rows_of = [](const LaneRows& rows, std::int32_t start) {
+      return typename Matrix::Rows{rows.begin, rows.end, start, rows.lanes_log2, rows.thin};
     };
     view.interior = rows_of(share.interior, 0);
     view.boundary = rows_of(share.boundary, share.interior.slices());

@@ -61,7 +61,7 @@ StencilResult run_cpu_stencil(const StencilProblem<T>& problem, const StencilSpe
   config.here = stencil.own().here;
   config.heaps = stencil.heaps();
   if (team != nullptr) {
-    config.told = stencil.told();
+    config.leave_flag = stencil.leave_flag();
     // Reading a part of the grid takes each its time, and a kernel that runs waits for the others.
     barrier(*team, "grids are there");
   }

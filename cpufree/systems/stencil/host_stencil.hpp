@@ -41,7 +41,7 @@ class HostStencil {
   // Of a PE of this process.
   const JacobiArgs<T>& args(int pe) const { return args_[at(pe - own_.first)]; }
   JacobiArgs<T>& args(int pe) { return args_[at(pe - own_.first)]; }
-  Flag* told() const { return heap_.leave.at(heaps_.base(own_.first)); }
+  Flag* leave_flag() const { return heap_.leave.at(heaps_.base(own_.first)); }
   // With a team: the values that the PE of this process owns, after a run.
   const std::vector<T>& values() const { return pes_.front().out; }
 

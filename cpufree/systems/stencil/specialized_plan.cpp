@@ -6,7 +6,7 @@
 
 #include "cpufree/base/error.hpp"
 #include "cpufree/base/index.hpp"
-#include "cpufree/stencils/stream_shape.hpp"
+#include "cpufree/stencils/time_tile_shape.hpp"
 
 namespace cpufree {
 
@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kUsualLayers = 4;  // of a pass in two dimensions
 
-using Parts = std::vector<StreamPart>;
+using Parts = std::vector<TimeTilePart>;
 
 int layers_for(const StencilSpec& spec, const WarpKernels& kernels) {
   int layers = 1;
@@ -42,12 +42,13 @@ class Cutter {
     slab.periodic[0] = false;
     StencilSpec spec;
     spec.layers = layers_;
-    const auto found = lay_out_streams(slab, spec, run_, blocks, value_bytes_, source_, kernels_);
+    const auto found =
+        lay_out_time_tiles(slab, spec, run_, blocks, value_bytes_, source_, kernels_);
     require(found.has_value(), "specialized_blocks: " + std::to_string(planes) +
                                    " planes of this grid cannot " + "be cut for passes of " +
                                    std::to_string(layers_) + " iterations; give fewer halo_steps");
     Parts parts = found->pes[0].parts;
-    for (StreamPart& part : parts) {
+    for (TimeTilePart& part : parts) {
       part.lo[0] += static_cast<std::int32_t>(begin);
       part.hi[0] += static_cast<std::int32_t>(begin);
     }
@@ -70,17 +71,17 @@ struct PeParts {
 
 // As many parts as other PEs have. What is added is empty.
 void fill_up(Parts& parts, std::size_t count) {
-  StreamPart empty;
+  TimeTilePart empty;
   for (int a = 0; a < 3; ++a) empty.lo[a] = empty.hi[a] = 1;
   parts.resize(std::max(parts.size(), count), empty);
 }
 
 using Box = std::array<std::pair<std::int64_t, std::int64_t>, 3>;
 
-bool empty(const StreamPart& part) { return part.lo[0] >= part.hi[0]; }
+bool empty(const TimeTilePart& part) { return part.lo[0] >= part.hi[0]; }
 
 // The points of a part in the grid's numbers.
-Box box_of(const StreamPart& part, const TileShape& pe) {
+Box box_of(const TimeTilePart& part, const TileShape& pe) {
   Box box;
   for (std::size_t a = 0; a < 3; ++a) {
     const std::int64_t first = pe.origin[a] + pe.lo[a];
@@ -111,7 +112,7 @@ std::int64_t points_near(const Grid& grid, const Box& mine, const Box& theirs, i
   return points;
 }
 
-Tile tile_of(const StreamPart& part, const TileShape& pe) {
+Tile tile_of(const TimeTilePart& part, const TileShape& pe) {
   Tile tile;
   TileShape& s = tile.shape = pe;
   for (int a = 0; a < 3; ++a) {
@@ -125,20 +126,20 @@ Tile tile_of(const StreamPart& part, const TileShape& pe) {
 
 // Every two parts of which one reads points of the other exchange flags. Receives of a part are
 // numbered as they come; its sends are the other ends.
-void connect(const Grid& grid, const StreamLayout& streams, int layers, Tiling& tiling) {
+void connect(const Grid& grid, const TimeTileLayout& time_tiles, int layers, Tiling& tiling) {
   struct Place {
     int pe, block;
     Box box;
   };
   std::vector<Place> places;
-  for (std::size_t pe = 0; pe < streams.pes.size(); ++pe)
-    for (std::size_t b = 0; b < streams.pes[pe].parts.size(); ++b) {
-      const StreamPart& part = streams.pes[pe].parts[b];
+  for (std::size_t pe = 0; pe < time_tiles.pes.size(); ++pe)
+    for (std::size_t b = 0; b < time_tiles.pes[pe].parts.size(); ++b) {
+      const TimeTilePart& part = time_tiles.pes[pe].parts[b];
       if (!empty(part))
         places.push_back(
-            {static_cast<int>(pe), static_cast<int>(b), box_of(part, streams.pes[pe].shape)});
+            {static_cast<int>(pe), static_cast<int>(b), box_of(part, time_tiles.pes[pe].shape)});
     }
-  std::vector<int> flags(streams.pes.size(), 0);
+  std::vector<int> flags(time_tiles.pes.size(), 0);
   for (const Place& mine : places)
     for (const Place& theirs : places) {
       TileEdge edge;
@@ -170,12 +171,12 @@ int boundary_share(int blocks, std::int64_t planes, int layers) {
   return static_cast<int>(std::max<std::int64_t>(1, blocks * std::int64_t{layers} / planes));
 }
 
-StreamLayout lay_out_specialized(const Grid& grid, const StencilSpec& spec, const StencilRun& run,
-                                 int blocks, std::size_t value_bytes, bool source,
-                                 const WarpKernels& kernels) {
+TimeTileLayout lay_out_specialized(const Grid& grid, const StencilSpec& spec, const StencilRun& run,
+                                   int blocks, std::size_t value_bytes, bool source,
+                                   const WarpKernels& kernels) {
   check_specialized(grid, spec);
-  StreamLayout streams;
-  StencilPlan& plan = streams.layout.plan;
+  TimeTileLayout time_tiles;
+  StencilPlan& plan = time_tiles.layout.plan;
   Division slabs;
   slabs.pes[0] = spec.pes;
   const std::int64_t planes = grid.updated(0) / spec.pes;  // of a PE, at least
@@ -189,7 +190,7 @@ StreamLayout lay_out_specialized(const Grid& grid, const StencilSpec& spec, cons
                                   std::to_string(blocks) + ", 2 x " + std::to_string(share) +
                                   " are too many");
   const Tiling pes = make_tiling(grid, slabs, plan.layers);
-  streams.box = box_of_pes(pes, grid.dims, plan.layers, value_bytes);
+  time_tiles.box = box_of_pes(pes, grid.dims, plan.layers, value_bytes);
   const Cutter cutter(grid, run, plan.layers, value_bytes, source, kernels);
   std::vector<PeParts> parts;
   std::size_t most_boundary = 0, most_inner = 0;
@@ -198,13 +199,13 @@ StreamLayout lay_out_specialized(const Grid& grid, const StencilSpec& spec, cons
     const std::int64_t here = s.hi[0] - s.lo[0];
     PeParts& mine = parts.emplace_back();
     for (const std::int64_t begin : {std::int64_t{0}, here - plan.layers})
-      for (const StreamPart& part : cutter.cut_planes(begin, plan.layers, share))
+      for (const TimeTilePart& part : cutter.cut_planes(begin, plan.layers, share))
         mine.boundary.push_back(part);
     mine.inner = cutter.cut_planes(plan.layers, here - 2 * plan.layers, blocks - 2 * share);
     most_boundary = std::max(most_boundary, mine.boundary.size());
     most_inner = std::max(most_inner, mine.inner.size());
   }
-  Tiling& tiling = streams.layout.tiling;
+  Tiling& tiling = time_tiles.layout.tiling;
   tiling.layers = plan.layers;
   for (std::size_t pe = 0; pe < parts.size(); ++pe) {
     const TileShape& s = pes.tiles[pe][0].shape;
@@ -213,11 +214,11 @@ StreamLayout lay_out_specialized(const Grid& grid, const StencilSpec& spec, cons
     fill_up(parts[pe].inner, most_inner);
     all.insert(all.end(), parts[pe].inner.begin(), parts[pe].inner.end());
     std::vector<Tile>& tiles = tiling.tiles.emplace_back();
-    for (const StreamPart& part : all) tiles.push_back(tile_of(part, s));
-    streams.pes.push_back({s, all, {}});
-    find_ghosts(pes, pe, streams);
+    for (const TimeTilePart& part : all) tiles.push_back(tile_of(part, s));
+    time_tiles.pes.push_back({s, all, {}});
+    find_ghosts(pes, pe, time_tiles);
   }
-  connect(grid, streams, plan.layers, tiling);
+  connect(grid, time_tiles, plan.layers, tiling);
   plan.division = slabs;
   plan.division.blocks[0] = static_cast<int>(most_boundary + most_inner);
   tiling.division = plan.division;
@@ -225,9 +226,9 @@ StreamLayout lay_out_specialized(const Grid& grid, const StencilSpec& spec, cons
   plan.boundary_blocks = static_cast<int>(most_boundary);
   if (grid.dims == 3) plan.fast_bytes = plane_bytes(kernels.warps, plan.layers);
   plan.check_every = check_period(run, 1e-6, plan.layers);
-  describe_tiling(spec, streams.layout);
+  describe_tiling(spec, time_tiles.layout);
   plan.halo = plan.halo_points == 0 ? "none" : "values";
-  return streams;
+  return time_tiles;
 }
 
 }  // namespace cpufree

@@ -15,8 +15,8 @@ int boundary_share(int blocks, std::int64_t planes, int layers);
 // have its first and its last planes. The kernel is that of the tiles, which exchange with those
 // around them: blocks differ in which points they have, and in nothing else. Throws InvalidInput
 // for a grid, or a spec, that this is not for.
-StreamLayout lay_out_specialized(const Grid& grid, const StencilSpec& spec, const StencilRun& run,
-                                 int blocks, std::size_t value_bytes, bool source,
-                                 const WarpKernels& kernels);
+TimeTileLayout lay_out_specialized(const Grid& grid, const StencilSpec& spec, const StencilRun& run,
+                                   int blocks, std::size_t value_bytes, bool source,
+                                   const WarpKernels& kernels);
 
 }  // namespace cpufree

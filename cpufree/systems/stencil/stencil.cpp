@@ -28,7 +28,7 @@ void check(const StencilProblem<T>& problem) {
               " points, and as many values must be given for the start, the result and the source");
 }
 
-// The mean square of the updates, as users are told.
+// The mean square of the updates, as users see it.
 Progress per_point(const Progress& progress, std::int64_t points) {
   if (!progress) return {};
   return [&progress, points](std::int64_t iteration, double squares) {

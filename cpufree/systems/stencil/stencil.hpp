@@ -22,8 +22,8 @@ enum class Sweep : std::uint32_t {
   automatic,
   wavefront,
   registers,
-  bricks,
-  streams,
+  registers_3d,
+  time_tiles,
   specialized_blocks
 };
 
@@ -44,7 +44,7 @@ struct StencilSpec {
   // there are no tiles in registers, which exchange packets.
   int halo = -1;
   Sweep sweep = Sweep::automatic;  // of the GPU engine; the others have the wavefront
-  int rows = 0;                    // of a thread, in registers (bricks: planes); 0: automatic
+  int rows = 0;                    // of a thread, in registers (3-D tiles: planes); 0: automatic
 
   // Specialized blocks: how many have the points that one other PE needs; 0: in proportion to
   // these.
@@ -87,11 +87,12 @@ struct StencilPlan {
   std::int64_t halo_points = 0;     // that all tiles receive in an exchange
   std::int64_t pe_halo_points = 0;  // those that come from another PE
   std::string halo = "none";        // "packets", "values"
-  std::string sweep = "wavefront";  // "registers", "bricks", "streams", "specialized_blocks"
-  int columns = 0, rows = 0;        // of a thread, in registers (bricks: planes)
-  bool in_fast_memory = false;      // tiles stay on chip
-  std::int64_t fast_bytes = 0;      // of a block, that they take there
-  int boundary_blocks = 0;          // specialized, the first ones of `blocks`
+  std::string sweep =
+      "wavefront";              // "registers", "registers_3d", "time_tiles", "specialized_blocks"
+  int columns = 0, rows = 0;    // of a thread, in registers (3-D tiles: planes)
+  bool in_fast_memory = false;  // tiles stay on chip
+  std::int64_t fast_bytes = 0;  // of a block, that they take there
+  int boundary_blocks = 0;      // specialized, the first ones of `blocks`
 };
 
 struct StencilResult {

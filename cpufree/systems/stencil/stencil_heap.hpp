@@ -18,7 +18,7 @@ struct StencilHeap {
   Symmetric<Flag> flags;
   Symmetric<Packet> slots, packets;
   Symmetric<T> values;
-  Symmetric<T> boxes[2];  // of values that stay in memory (streams)
+  Symmetric<T> boxes[2];  // of values that stay in memory (time tiles)
   std::int64_t mailbox = 0;
   std::size_t channel_bytes = 0;  // of the beginning: all but values, whose flags say what is there
   std::size_t bytes = 0;

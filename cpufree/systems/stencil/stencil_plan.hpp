@@ -32,8 +32,9 @@ StencilLayout lay_out_stencil(const Grid& grid, const StencilSpec& spec, const S
 
 // Seconds of an iteration in three dimensions on so many GPUs, each with `blocks` multiprocessors
 // like those of an H200, in tiles that stay in registers; their latency among GPUs is left out. 0:
-// the grid has no such tiles, and its values stay in memory (brick_plan.cpp).
-double brick_seconds(const Grid& grid, int pes, int blocks, std::size_t value_bytes, bool source);
+// the grid has no such tiles, and its values stay in memory (registers_3d_plan.cpp).
+double registers_3d_seconds(const Grid& grid, int pes, int blocks, std::size_t value_bytes,
+                            bool source);
 
 // Iterations between two checks, where an iteration takes `seconds`.
 std::int64_t check_period(const StencilRun& run, double seconds, int layers);

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "cpufree/base/index.hpp"
-#include "cpufree/stencils/stream_shape.hpp"
+#include "cpufree/stencils/time_tile_shape.hpp"
 #include "cpufree/systems/stencil/divisions.hpp"
 
 namespace cpufree {
@@ -127,7 +127,7 @@ Pass predict(const Grid& grid, const Division& division, int layers, std::size_t
   std::int64_t tile[3];
   for (int a = 0; a < 3; ++a) tile[a] = extent_of(grid, division, a).most;
   const std::int64_t width = widest(grid, division, layers);  // tiles begin on lines of memory
-  const std::int64_t strips = ceil_div(width + columns - 1, stream_width(columns, layers));
+  const std::int64_t strips = ceil_div(width + columns - 1, time_tile_width(columns, layers));
   const double instructions = step_instructions(layers, value_bytes);
   Pass best{division, layers, 1, 0.0};
   double least = 0.0;
@@ -153,11 +153,11 @@ void minus(std::int32_t (&numbers)[3], const std::int32_t (&by)[3]) {
   for (int a = 0; a < 3; ++a) numbers[a] -= by[a];
 }
 
-std::vector<StreamPart> parts_of(const TileShape& pe, const std::vector<Tile>& tiles,
-                                 std::int32_t align, int chunks) {
-  std::vector<StreamPart> parts;
+std::vector<TimeTilePart> parts_of(const TileShape& pe, const std::vector<Tile>& tiles,
+                                   std::int32_t align, int chunks) {
+  std::vector<TimeTilePart> parts;
   for (const Tile& tile : tiles) {
-    StreamPart& part = parts.emplace_back();
+    TimeTilePart& part = parts.emplace_back();
     part.chunks = chunks;
     for (int a = 0; a < 3; ++a) {
       const std::int64_t to_pe = tile.shape.origin[a] - pe.origin[a] - pe.lo[a];
@@ -172,7 +172,7 @@ std::vector<StreamPart> parts_of(const TileShape& pe, const std::vector<Tile>& t
 
 }  // namespace
 
-StreamBox box_of_pes(const Tiling& tiling, int dims, int layers, std::size_t value_bytes) {
+TimeTileBox box_of_pes(const Tiling& tiling, int dims, int layers, std::size_t value_bytes) {
   std::int64_t extent[3] = {};
   for (const auto& of_pe : tiling.tiles)
     for (int a = 0; a < 3; ++a) {
@@ -182,7 +182,7 @@ StreamBox box_of_pes(const Tiling& tiling, int dims, int layers, std::size_t val
   const int columns = 16 / static_cast<int>(value_bytes);
   const std::int64_t beside = (layers + columns - 1) / columns * columns + columns;
   const std::int64_t before = ceil_div(beside, 32) * 32;  // the first column lies on a line
-  StreamBox box;
+  TimeTileBox box;
   box.halo[0] = layers;
   box.halo[1] = dims == 3 ? layers : 0;
   box.halo[2] = layers;
@@ -196,7 +196,7 @@ StreamBox box_of_pes(const Tiling& tiling, int dims, int layers, std::size_t val
 namespace {
 
 // The copies of a PE's points.
-std::vector<GhostCopy> ghosts_of(const Tiling& pes, std::size_t pe, const StreamBox& box) {
+std::vector<GhostCopy> ghosts_of(const Tiling& pes, std::size_t pe, const TimeTileBox& box) {
   std::vector<GhostCopy> ghosts;
   const Tile& mine = pes.tiles[pe][0];
   for (const TileEdge& edge : mine.sends) {
@@ -216,7 +216,7 @@ std::vector<GhostCopy> ghosts_of(const Tiling& pes, std::size_t pe, const Stream
 }
 
 // What of a copy is of the points of a part; empty along an axis: nothing.
-GhostCopy clip(GhostCopy ghost, const StreamPart& part) {
+GhostCopy clip(GhostCopy ghost, const TimeTilePart& part) {
   for (int a = 0; a < 3; ++a) {
     ghost.lo[a] = std::max(ghost.lo[a], part.lo[a]);
     ghost.hi[a] = std::min(ghost.hi[a], part.hi[a]);
@@ -226,10 +226,10 @@ GhostCopy clip(GhostCopy ghost, const StreamPart& part) {
 
 }  // namespace
 
-void find_ghosts(const Tiling& pes, std::size_t pe, StreamLayout& streams) {
-  const std::vector<GhostCopy> all = ghosts_of(pes, pe, streams.box);
-  std::vector<GhostCopy>& ghosts = streams.pes[pe].ghosts;
-  for (StreamPart& part : streams.pes[pe].parts) {
+void find_ghosts(const Tiling& pes, std::size_t pe, TimeTileLayout& time_tiles) {
+  const std::vector<GhostCopy> all = ghosts_of(pes, pe, time_tiles.box);
+  std::vector<GhostCopy>& ghosts = time_tiles.pes[pe].ghosts;
+  for (TimeTilePart& part : time_tiles.pes[pe].parts) {
     part.first_ghost = static_cast<std::int32_t>(ghosts.size());
     for (const GhostCopy& of_pe : all) {
       const GhostCopy mine = clip(of_pe, part);
@@ -284,10 +284,10 @@ std::optional<RegisterLayout> lay_out_registers(const Grid& grid, const StencilS
   return best;
 }
 
-std::optional<StreamLayout> lay_out_streams(const Grid& grid, const StencilSpec& spec,
-                                            const StencilRun& run, int blocks,
-                                            std::size_t value_bytes, bool source,
-                                            const WarpKernels& kernels) {
+std::optional<TimeTileLayout> lay_out_time_tiles(const Grid& grid, const StencilSpec& spec,
+                                                 const StencilRun& run, int blocks,
+                                                 std::size_t value_bytes, bool source,
+                                                 const WarpKernels& kernels) {
   std::optional<Pass> best;
   int asked = 0;  // the most that there is a kernel for, of what the spec asks for
   for (const int layers : kernels.layers)
@@ -304,29 +304,29 @@ std::optional<StreamLayout> lay_out_streams(const Grid& grid, const StencilSpec&
     }
   });
   if (!best) return {};
-  StreamLayout streams;
-  StencilPlan& plan = streams.layout.plan;
+  TimeTileLayout time_tiles;
+  StencilPlan& plan = time_tiles.layout.plan;
   plan.division = best->division;
   plan.layers = best->layers;
-  plan.sweep = "streams";
+  plan.sweep = "time_tiles";
   if (grid.dims == 3) plan.fast_bytes = plane_bytes(kernels.warps, plan.layers);
-  streams.layout.tiling = make_tiling(grid, plan.division, plan.layers);
+  time_tiles.layout.tiling = make_tiling(grid, plan.division, plan.layers);
   Division whole = plan.division;
   for (int& cuts : whole.blocks) cuts = 1;
   const Tiling pes = make_tiling(grid, whole, plan.layers);
-  streams.box = box_of_pes(pes, grid.dims, plan.layers, value_bytes);
+  time_tiles.box = box_of_pes(pes, grid.dims, plan.layers, value_bytes);
   const std::int32_t align = alignment(grid, plan.division, plan.layers);
   for (std::size_t pe = 0; pe < pes.tiles.size(); ++pe) {
     const TileShape& shape = pes.tiles[pe][0].shape;
-    streams.pes.push_back(
-        {shape, parts_of(shape, streams.layout.tiling.tiles[pe], align, best->chunks), {}});
-    find_ghosts(pes, pe, streams);
+    time_tiles.pes.push_back(
+        {shape, parts_of(shape, time_tiles.layout.tiling.tiles[pe], align, best->chunks), {}});
+    find_ghosts(pes, pe, time_tiles);
   }
-  streams.seconds = best->seconds;
+  time_tiles.seconds = best->seconds;
   plan.check_every = check_period(run, best->seconds, plan.layers);
-  describe_tiling(spec, streams.layout);
+  describe_tiling(spec, time_tiles.layout);
   plan.halo = plan.halo_points == 0 ? "none" : "values";
-  return streams;
+  return time_tiles;
 }
 
 }  // namespace cpufree

@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "cpufree/stencils/brick_shape.hpp"
 #include "cpufree/stencils/register_shape.hpp"
+#include "cpufree/stencils/tile3d_shape.hpp"
 #include "cpufree/systems/stencil/stencil_plan.hpp"
 
 namespace cpufree {
@@ -18,7 +18,7 @@ struct WarpKernels {
   std::span<const int> layers;  // of a pass over values in memory, increasing
   int warps = 16;               // of a block, at most
   std::size_t fast_bytes = 0;   // of shared memory
-  std::span<const BrickShape> bricks = {};
+  std::span<const Tile3dShape> tiles3d = {};
 };
 
 // Tiles that stay in registers, and what their threads hold.
@@ -30,7 +30,7 @@ struct ShapedLayout {
   double seconds = 0.0;  // of an iteration, as predicted
 };
 using RegisterLayout = ShapedLayout<RegisterShape>;
-using BrickLayout = ShapedLayout<BrickShape>;
+using Tile3dLayout = ShapedLayout<Tile3dShape>;
 
 // Nothing where the tiles of the grid do not fit registers, or the spec asks for something else.
 std::optional<RegisterLayout> lay_out_registers(const Grid& grid, const StencilSpec& spec,
@@ -38,14 +38,14 @@ std::optional<RegisterLayout> lay_out_registers(const Grid& grid, const StencilS
                                                 std::size_t value_bytes, bool source,
                                                 const WarpKernels& kernels);
 
-// The same in three dimensions (brick_plan.cpp).
-std::optional<BrickLayout> lay_out_bricks(const Grid& grid, const StencilSpec& spec,
-                                          const StencilRun& run, int blocks,
-                                          std::size_t value_bytes, bool source,
-                                          const WarpKernels& kernels);
+// The same in three dimensions (registers_3d_plan.cpp).
+std::optional<Tile3dLayout> lay_out_registers_3d(const Grid& grid, const StencilSpec& spec,
+                                                 const StencilRun& run, int blocks,
+                                                 std::size_t value_bytes, bool source,
+                                                 const WarpKernels& kernels);
 
 // The box of a PE in memory, the same layout on all of them, in values.
-struct StreamBox {
+struct TimeTileBox {
   std::int64_t row = 0, plane = 0;
   std::int64_t first = 0;  // place of the first owned point
   std::int64_t values = 0;
@@ -56,12 +56,12 @@ struct StreamBox {
   }
 };
 
-struct StreamLayout {
+struct TimeTileLayout {
   StencilLayout layout;
-  StreamBox box;
+  TimeTileBox box;
   struct Pe {
     TileShape shape;
-    std::vector<StreamPart> parts;
+    std::vector<TimeTilePart> parts;
     std::vector<GhostCopy> ghosts;
   };
   std::vector<Pe> pes;
@@ -70,22 +70,23 @@ struct StreamLayout {
 
 // Where each PE is one tile: the box of all PEs; and, of the parts of one, the copies that others
 // hold of each one's points.
-StreamBox box_of_pes(const Tiling& pes, int dims, int layers, std::size_t value_bytes);
-void find_ghosts(const Tiling& pes, std::size_t pe, StreamLayout& streams);
+TimeTileBox box_of_pes(const Tiling& pes, int dims, int layers, std::size_t value_bytes);
+void find_ghosts(const Tiling& pes, std::size_t pe, TimeTileLayout& time_tiles);
 
-std::optional<StreamLayout> lay_out_streams(const Grid& grid, const StencilSpec& spec,
-                                            const StencilRun& run, int blocks,
-                                            std::size_t value_bytes, bool source,
-                                            const WarpKernels& kernels);
+std::optional<TimeTileLayout> lay_out_time_tiles(const Grid& grid, const StencilSpec& spec,
+                                                 const StencilRun& run, int blocks,
+                                                 std::size_t value_bytes, bool source,
+                                                 const WarpKernels& kernels);
 
 // What of the kernel's arguments does not lie in memory of its own.
 template <class T>
-StreamArgs<T> stream_arguments(const Grid& grid, const StreamLayout& streams, std::size_t pe) {
+TimeTileArgs<T> time_tile_arguments(const Grid& grid, const TimeTileLayout& time_tiles,
+                                    std::size_t pe) {
   constexpr std::int32_t kFar = 1 << 30;
-  StreamArgs<T> args;
-  const TileShape& s = streams.pes[pe].shape;
-  args.row = streams.box.row;
-  args.plane = streams.box.plane;
+  TimeTileArgs<T> args;
+  const TileShape& s = time_tiles.pes[pe].shape;
+  args.row = time_tiles.box.row;
+  args.plane = time_tiles.box.plane;
   for (int a = 0; a < 3; ++a) {
     args.end[a] = s.hi[a] - s.lo[a];
     args.origin[a] = s.origin[a] + s.lo[a];
@@ -97,12 +98,12 @@ StreamArgs<T> stream_arguments(const Grid& grid, const StreamLayout& streams, st
 }
 
 // The points of the grid that the box of a PE has values of.
-inline GridSpan span_of(const Grid& grid, const StreamLayout& streams, std::size_t pe) {
-  const TileShape& s = streams.pes[pe].shape;
+inline GridSpan span_of(const Grid& grid, const TimeTileLayout& time_tiles, std::size_t pe) {
+  const TileShape& s = time_tiles.pes[pe].shape;
   GridSpan span;
   for (int a = 0; a < 3; ++a) {
     const std::int64_t first = s.origin[a] + s.lo[a], end = s.origin[a] + s.hi[a];
-    const std::int64_t halo = streams.box.halo[a];
+    const std::int64_t halo = time_tiles.box.halo[a];
     span.lo[a] = grid.periodic[a] ? first - halo : std::max<std::int64_t>(0, first - halo);
     span.hi[a] = grid.periodic[a] ? end + halo : std::min(grid.n[a], end + halo);
   }
@@ -111,19 +112,19 @@ inline GridSpan span_of(const Grid& grid, const StreamLayout& streams, std::size
 
 // The box of a PE, filled with the values of the grid; zeros where there are none.
 template <class T>
-void fill_box(const Grid& grid, const StreamLayout& streams, std::size_t pe,
+void fill_box(const Grid& grid, const TimeTileLayout& time_tiles, std::size_t pe,
               const GridValues<T>& from, T* to) {
-  const GridSpan span = span_of(grid, streams, pe);
-  const TileShape& s = streams.pes[pe].shape;
+  const GridSpan span = span_of(grid, time_tiles, pe);
+  const TileShape& s = time_tiles.pes[pe].shape;
   std::vector<T> memory;
   const GridView<const T> values = from.view(grid, span, memory);
   std::int64_t first[3];  // number in the grid of the first point of the PE
   for (int a = 0; a < 3; ++a) first[a] = s.origin[a] + s.lo[a];
-  std::fill_n(to, streams.box.values, T{});
+  std::fill_n(to, time_tiles.box.values, T{});
   for (std::int64_t i0 = span.lo[0]; i0 < span.hi[0]; ++i0)
     for (std::int64_t i1 = span.lo[1]; i1 < span.hi[1]; ++i1) {
-      T* const row = to + streams.box.place({static_cast<std::int32_t>(i0 - first[0]),
-                                             static_cast<std::int32_t>(i1 - first[1]), 0});
+      T* const row = to + time_tiles.box.place({static_cast<std::int32_t>(i0 - first[0]),
+                                                static_cast<std::int32_t>(i1 - first[1]), 0});
       for (std::int64_t i2 = span.lo[2]; i2 < span.hi[2]; ++i2)
         row[i2 - first[2]] = values(i0, i1, i2);
     }

@@ -60,7 +60,7 @@ class Section:
 PACKAGES = ("numpy", "scipy", "pymetis", "typer", "rich", "matplotlib")
 
 
-def look_at_machine() -> Section:
+def inspect_machine() -> Section:
     """Report system, processor, cores and memory."""
     total, available = memory_limits(
         read_text("/proc/meminfo"), read_text("/sys/fs/cgroup/memory.max")
@@ -78,7 +78,7 @@ def look_at_machine() -> Section:
     )
 
 
-def look_at_gpus() -> Section:
+def inspect_gpus() -> Section:
     """Report GPUs, whether they can be used together, driver and compiler. None is needed."""
     findings = extension_findings()
     driver = ctypes.util.find_library("cuda")
@@ -167,19 +167,19 @@ def self_test(gpus: Sequence[int] = ()) -> str:
     return f"works: {n} rows on {place}, {result.iterations} iterations, error {error:.0e}"
 
 
-def look_at_engines(
+def inspect_engines(
     test: Callable[[], str] = self_test, gpu_test: Callable[[], str] | None = None
 ) -> Section:
     """Report the engines of this installation; each is tried on a small system."""
     findings = [try_engine("cpu_threads", test)]
     try:
-        findings.append(look_at_gpu_engine(gpu_test))
+        findings.append(inspect_gpu_engine(gpu_test))
     except UnsupportedError as error:
         findings.append(Finding("cuda_p2p", Status.NOTE, f"not used: {error}"))
     return Section("Engines", findings)
 
 
-def look_at_gpu_engine(test: Callable[[], str] | None = None) -> Finding:
+def inspect_gpu_engine(test: Callable[[], str] | None = None) -> Finding:
     """Report the engine for GPUs, tried on all of them, or on one where they do not combine."""
     from cpufree.engines import core, gpus
 
@@ -214,7 +214,7 @@ def package_finding(name: str) -> Finding:
         return Finding(name, Status.MISSING, "not installed", f"pip install {what}")
 
 
-def look_at_versions() -> Section:
+def inspect_versions() -> Section:
     """Report the versions of Python, of cpufree and of the packages it uses."""
     python = f"{platform.python_version()} ({sys.executable})"
     names = ("cpufree", *PACKAGES)
@@ -224,7 +224,7 @@ def look_at_versions() -> Section:
 
 def examine() -> list[Section]:
     """Look at everything; return the report, section by section."""
-    return [look_at_machine(), look_at_gpus(), look_at_engines(), look_at_versions()]
+    return [inspect_machine(), inspect_gpus(), inspect_engines(), inspect_versions()]
 
 
 def healthy(sections: list[Section]) -> bool:

@@ -75,13 +75,13 @@ def as_rank(engine: str) -> Iterator[tuple[str, bool]]:
         yield engine, True
         return
     if engine != "cpu_processes":
-        look_for_gpus()
+        discover_gpus()
     team = distributed.join()
     with team.working(lambda error: explain(error)[0]):
         if engine == "auto":
             engine = choose_engine(team)
         if engine == "nvshmem":
-            look_for_nvshmem()
+            discover_nvshmem()
         if team.rank != 0:
             warnings.simplefilter("ignore", CpufreeWarning)  # rank 0 has them too
         yield engine, team.rank == 0
@@ -103,18 +103,18 @@ def silent_copies() -> Iterator[None]:
         yield
 
 
-def look_for_gpus() -> None:
+def discover_gpus() -> None:
     """Let the GPUs' driver start while ranks meet."""
     from cpufree.engines import core, nvshmem
 
-    nvshmem.look_ahead(core.gpus)
+    nvshmem.discover_early(core.gpus)
 
 
-def look_for_nvshmem() -> None:
+def discover_nvshmem() -> None:
     """Let the library be found while the matrix is read."""
     from cpufree.engines import nvshmem
 
-    nvshmem.look_ahead(nvshmem.find_version)
+    nvshmem.discover_early(nvshmem.find_version)
 
 
 def choose_engine(team: distributed.Team) -> str:

@@ -89,7 +89,7 @@ def gpu_free_bytes(number: int) -> int:
     return int(load().gpu_free_bytes(number))
 
 
-def brick_seconds(
+def registers_3d_seconds(
     shape: Sequence[int],
     periodic: Sequence[bool],
     single: bool,
@@ -98,7 +98,7 @@ def brick_seconds(
     blocks: int,
 ) -> float:
     """Return the predicted seconds of an iteration in registers; 0: they do not hold the grid."""
-    found = load().brick_seconds(list(shape), list(periodic), single, source, pes, blocks)
+    found = load().registers_3d_seconds(list(shape), list(periodic), single, source, pes, blocks)
     return float(found)
 
 

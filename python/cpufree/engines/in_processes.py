@@ -29,7 +29,7 @@ def team_for(engine: str, asked: Asked) -> Team | None:
     if engine not in options.DISTRIBUTED:
         return None
     if engine == "nvshmem" and distributed.current() is None:
-        nvshmem.look_ahead()
+        nvshmem.discover_early()
     team = distributed.join()
     with team.working():
         if asked.pes not in ("auto", team.size):

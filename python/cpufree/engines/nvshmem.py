@@ -81,7 +81,7 @@ def _version(library: str) -> str:
     return ".".join(map(str, number))
 
 
-def look_ahead(*looks: Callable[[], object]) -> None:
+def discover_early(*looks: Callable[[], object]) -> None:
     """Begin what ranks wait for later: to find the GPUs, whose driver starts, and the library.
 
     In threads that end by themselves; what they find is found again, at once, by who asks for it.

@@ -32,7 +32,7 @@ class EntryStatistics:
     @classmethod
     def of(cls, indptr: Any, indices: Any, data: Any) -> EntryStatistics:
         """Return those of a matrix whose arrays are rows, columns increasing in each."""
-        return cls(**load_core().look_at(indptr, indices, data))
+        return cls(**load_core().inspect(indptr, indices, data))
 
 
 def are_rows(indptr: Any, indices: Any) -> bool:

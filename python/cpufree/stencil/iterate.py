@@ -388,7 +388,7 @@ def _notes(outcome: Mapping[str, Any], options: Mapping[str, Any]) -> list[str]:
 
 def placed_on_gpus(outcome: Mapping[str, Any]) -> bool:
     """Return whether a run was one of kernels whose halos have widths of their own."""
-    return outcome.get("sweep") in ("registers", "bricks", "streams")
+    return outcome.get("sweep") in ("registers", "registers_3d", "time_tiles")
 
 
 def count_updates(shape: Sequence[int], periodic: Sequence[bool]) -> int:

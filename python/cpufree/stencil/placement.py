@@ -46,12 +46,14 @@ class Work:
         """Dimensions of the grid."""
         return len(self.shape)
 
-    def seconds_in_bricks(self, gpus: int, blocks: int) -> float:
+    def seconds_in_registers_3d(self, gpus: int, blocks: int) -> float:
         """Return those of an iteration with values in registers; 0: they do not hold the grid."""
         if self.dims != 3:
             return 0.0
         single = self.value_bytes == 4
-        return core.brick_seconds(self.shape, self.periodic, single, self.source, gpus, blocks)
+        return core.registers_3d_seconds(
+            self.shape, self.periodic, single, self.source, gpus, blocks
+        )
 
 
 @dataclass(frozen=True)
@@ -108,7 +110,7 @@ def place(asked: Asked, env: Env, work: Work, near: int | None = None) -> Stenci
     def seconds(count: int) -> float:
         # In three dimensions the engine keeps values in registers wherever they fit.
         blocks = min(gpu["multiprocessors"] for gpu in core.gpus())
-        in_registers = work.seconds_in_bricks(count, blocks)
+        in_registers = work.seconds_in_registers_3d(count, blocks)
         if in_registers == 0.0:
             return predict(size, count, model)
         return in_registers + latency(count, model) - latency(1, model)

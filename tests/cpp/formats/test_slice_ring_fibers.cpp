@@ -56,7 +56,7 @@ struct Share {
   std::vector<std::uint64_t> words;
   std::vector<std::int32_t> tail_col;
   std::vector<double> tail_val;
-  SpreadRows interior, boundary;
+  LaneRows interior, boundary;
 
   WarpSlices<double> matrix() const {
     const auto* const bytes = reinterpret_cast<const std::byte*>(words.data());
@@ -74,14 +74,14 @@ struct Share {
     return m;
   }
   WarpSlices<double>::Rows rows(bool of_boundary) const {
-    if (!of_boundary) return {interior.begin, interior.end, 0, interior.spread, interior.thin};
-    return {boundary.begin, boundary.end, interior.slices(), boundary.spread, boundary.thin};
+    if (!of_boundary) return {interior.begin, interior.end, 0, interior.lanes_log2, interior.thin};
+    return {boundary.begin, boundary.end, interior.slices(), boundary.lanes_log2, boundary.thin};
   }
 };
 
-// How lanes share rows: spread and thin.
+// How lanes share rows: lanes_log2 and thin.
 struct Sharing {
-  std::int32_t spread = 0;
+  std::int32_t lanes_log2 = 0;
   std::int32_t thin = 0;
 };
 
@@ -94,8 +94,8 @@ Share share_of(const LocalSystem<double>& local, std::int32_t cut, const Codes& 
           {},
           {},
           {},
-          {{0, cut}, interior.spread, interior.thin},
-          {{cut, local.rows()}, boundary.spread, boundary.thin}};
+          {{0, cut}, interior.lanes_log2, interior.thin},
+          {{cut, local.rows()}, boundary.lanes_log2, boundary.thin}};
   s.interior.run = usual_run(s.source, s.interior);
   s.boundary.run = usual_run(s.source, s.boundary);
   s.shape = shape_of(s.source, {s.interior, s.boundary});
@@ -128,14 +128,14 @@ std::vector<double> operand(std::size_t size, int product) {
 // The sum of a lane of those that share a row, which has `run` of its entries in turn: within the
 // slice, then the tail, by lanes.
 double lane_sum(const Share& s, const WarpSlice& slice, std::pair<std::int64_t, std::int64_t> row,
-                int lane, const SpreadRows& rows, const std::vector<double>& x) {
+                int lane, const LaneRows& rows, const std::vector<double>& x) {
   const LocalSystem<double>& local = s.source.local;
-  const std::int64_t run = rows.spread > 0 ? rows.run : 1;
+  const std::int64_t run = rows.lanes_log2 > 0 ? rows.run : 1;
   double sum = 0.0;
   double part[kSliceRows] = {};
   std::int64_t place = 0;
   for (std::int64_t e = row.first; e < row.second; ++e) {
-    if ((e - row.first) / run % (1 << rows.spread) != lane) continue;
+    if ((e - row.first) / run % (1 << rows.lanes_log2) != lane) continue;
     const double product = local.val[at(e)] * x[at(local.col[at(e)])];
     if (place < slice.width)
       sum += product;
@@ -154,7 +154,7 @@ std::vector<double> expected(const Share& s, const std::vector<double>& x) {
   std::vector<double> y;
   for (std::size_t k = 0; k < s.shape.slice.size(); ++k)
     for (std::int32_t row = s.shape.rows[k].begin; row < s.shape.rows[k].end; ++row) {
-      const int lanes = 1 << s.shape.rows[k].spread;
+      const int lanes = 1 << s.shape.rows[k].lanes_log2;
       double sums[kSliceRows] = {};
       for (int l = 0; l < lanes; ++l)
         sums[l] = lane_sum(s, s.shape.slice[k], {row_ptr[at(row)], row_ptr[at(row) + 1]}, l,
@@ -264,9 +264,9 @@ TEST(products_through_rings_are_right_where_columns_come_in_runs) {
   for (std::int32_t i = 0; i < 60; ++i) neighbours.push_back(i % 25 == 3 ? 70 : i % 9);
   for (const bool alike : {false, true})
     for (const std::int32_t apart : {0, 39'999})
-      for (const std::int32_t spread : {0, 2}) {
+      for (const std::int32_t lanes_log2 : {0, 2}) {
         const auto local = nodes_of(neighbours, apart, alike);
-        const Share s = share_of(local, 60, true, {spread, 0}, {0, 0});
+        const Share s = share_of(local, 60, true, {lanes_log2, 0}, {0, 0});
         CHECK(std::ranges::any_of(s.shape.slice,
                                   [](const WarpSlice& slice) { return in_runs(slice.code); }));
         CHECK(products_right(s, 2, 70));
@@ -284,10 +284,10 @@ TEST(products_in_one_code_for_all_are_right) {
 }
 
 TEST(rows_that_lanes_share_have_the_sums_of_the_lanes) {
-  for (std::int32_t spread = 1; spread <= kMostSpread; ++spread)
-    for (std::int32_t thin = 0; thin <= spread; ++thin) {
-      const auto seed = static_cast<std::uint64_t>(60 + 10 * spread + thin);
-      const Sharing one{spread, thin}, other{kMostSpread - spread, 0};
+  for (std::int32_t lanes_log2 = 1; lanes_log2 <= kMostLanesLog2; ++lanes_log2)
+    for (std::int32_t thin = 0; thin <= lanes_log2; ++thin) {
+      const auto seed = static_cast<std::uint64_t>(60 + 10 * lanes_log2 + thin);
+      const Sharing one{lanes_log2, thin}, other{kMostLanesLog2 - lanes_log2, 0};
       CHECK(products_right(
           share_of(rows_of(mixed_lengths(110), 1, thin == 1), 37, true, one, other), 2, seed));
       // Rows of one length in several turns, columns too far apart for codes.
@@ -298,10 +298,11 @@ TEST(rows_that_lanes_share_have_the_sums_of_the_lanes) {
 
 TEST(rows_that_lanes_share_on_chip_have_the_sums_of_the_lanes) {
   const auto local = rows_of(mixed_lengths(110), 1, false);
-  for (std::int32_t spread = 1; spread <= kMostSpread; ++spread)
-    for (std::int32_t thin = 0; thin <= spread; ++thin) {
-      const auto seed = static_cast<std::uint64_t>(80 + 10 * spread + thin);
-      const Share s = simple_share_of(local, 37, {spread, thin}, {kMostSpread - spread, 0});
+  for (std::int32_t lanes_log2 = 1; lanes_log2 <= kMostLanesLog2; ++lanes_log2)
+    for (std::int32_t thin = 0; thin <= lanes_log2; ++thin) {
+      const auto seed = static_cast<std::uint64_t>(80 + 10 * lanes_log2 + thin);
+      const Share s =
+          simple_share_of(local, 37, {lanes_log2, thin}, {kMostLanesLog2 - lanes_log2, 0});
       CHECK(s.shape.simple() == Simple::columns);
       CHECK(products_on_chip_right(s, seed));
       CHECK(products_on_chip_right(s, seed, InOneCode{}));
@@ -312,8 +313,8 @@ TEST(runs_that_lanes_share_on_chip_have_the_sums_of_the_lanes) {
   std::vector<std::int32_t> neighbours;
   for (std::int32_t i = 0; i < 60; ++i) neighbours.push_back(1 + i % 25);
   const auto local = nodes_of(neighbours, 0, false);
-  for (const std::int32_t spread : {1, 2, 3}) {
-    const Share s = simple_share_of(local, 60, {spread, 0}, {spread, 1});
+  for (const std::int32_t lanes_log2 : {1, 2, 3}) {
+    const Share s = simple_share_of(local, 60, {lanes_log2, 0}, {lanes_log2, 1});
     CHECK(s.shape.simple() == Simple::runs);
     CHECK(products_on_chip_right(s, 90));
     CHECK(products_on_chip_right(s, 91, InOneCode{}));

@@ -54,10 +54,10 @@ struct Built {
 
 template <class T>
 Built<T> build(const LocalSystem<T>& local, const std::vector<RowRange>& ranges,
-               bool compress = true, std::int32_t spread = 0, std::int32_t run = 1) {
+               bool compress = true, std::int32_t lanes_log2 = 0, std::int32_t run = 1) {
   Built<T> built{{local, nullptr, {compress, compress}}, {}, {}, {}, {}, {}};
-  std::vector<SpreadRows> rows;
-  for (const RowRange range : ranges) rows.push_back({range, spread, 0, run});
+  std::vector<LaneRows> rows;
+  for (const RowRange range : ranges) rows.push_back({range, lanes_log2, 0, run});
   built.shape = shape_of(built.source, rows);
   built.words.assign(at(built.shape.units * kSliceUnit / 8), 0x5a5a5a5a5a5a5a5aU);
   fill_warp_slices(built.source, built.shape, 0, built.shape.slice.size(),
@@ -123,7 +123,7 @@ std::pair<std::int32_t, T> entry(const Built<T>& built, std::size_t s, int l, st
 // The columns that padding of row `row` may read: those of the row, or the row itself; where they
 // come in runs, those of any row of the slice.
 template <class T>
-std::set<std::int32_t> readable_by(const LocalSystem<T>& local, const SpreadRows& rows,
+std::set<std::int32_t> readable_by(const LocalSystem<T>& local, const LaneRows& rows,
                                    std::int32_t row, ColumnCode code) {
   const bool runs = code == ColumnCode::runs;
   std::set<std::int32_t> readable;
@@ -142,8 +142,8 @@ void check_built(const LocalSystem<T>& local, const Built<T>& built) {
   std::int64_t units = 0;
   for (std::size_t s = 0; s < built.shape.slice.size(); ++s) {
     const WarpSlice& slice = built.shape.slice[s];
-    const SpreadRows rows = built.shape.rows[s];
-    const std::int32_t lanes = 1 << rows.spread;
+    const LaneRows rows = built.shape.rows[s];
+    const std::int32_t lanes = 1 << rows.lanes_log2;
     wrong += slice.first == units && rows.size() >= 1 && rows.size() <= 32 / lanes ? 0 : 1;
     units = built.shape.end_of(s);
     for (std::int32_t l = 0; l < 32; ++l) {
@@ -265,13 +265,13 @@ TEST(every_entry_is_there_once_for_rows_of_mixed_lengths) {
 }
 
 TEST(every_entry_is_there_once_where_lanes_share_rows) {
-  for (std::int32_t spread = 1; spread <= 5; ++spread) {
-    std::mt19937 random(static_cast<unsigned>(spread));
+  for (std::int32_t lanes_log2 = 1; lanes_log2 <= 5; ++lanes_log2) {
+    std::mt19937 random(static_cast<unsigned>(lanes_log2));
     std::vector<std::int32_t> lengths(45);
     for (auto& length : lengths)
       length = static_cast<std::int32_t>(random() % 9 == 0 ? random() % 3000 : random() % 80);
     const auto local = rows_of(lengths);
-    check_built(local, build(local, {{0, 17}, {17, 45}}, spread % 2 == 0, spread));
+    check_built(local, build(local, {{0, 17}, {17, 45}}, lanes_log2 % 2 == 0, lanes_log2));
   }
 }
 
@@ -462,9 +462,9 @@ TEST(every_entry_is_there_once_where_rows_of_mixed_lengths_come_in_runs) {
 }
 
 TEST(lanes_that_share_rows_have_runs_in_turn) {
-  for (std::int32_t spread = 1; spread <= 5; ++spread) {
+  for (std::int32_t lanes_log2 = 1; lanes_log2 <= 5; ++lanes_log2) {
     const auto local = nodes({9, 30, 1, 8, 0, 28, 29, 3, 3, 3, 17, 16, 90});
-    const auto built = build(local, {{0, 20}, {20, 39}}, true, spread, kRun);
+    const auto built = build(local, {{0, 20}, {20, 39}}, true, lanes_log2, kRun);
     check_built(local, built);
     CHECK(std::ranges::count(built.shape.slice, ColumnCode::runs, &WarpSlice::code) > 0);
   }

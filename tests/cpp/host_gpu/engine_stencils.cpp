@@ -1,8 +1,8 @@
 // The stencil kernels of the engine for GPUs on the host: a few shapes, without studies.
-#include "cpufree/stencils/bricks.hpp"
 #include "cpufree/stencils/jacobi.hpp"
 #include "cpufree/stencils/registers.hpp"
-#include "cpufree/stencils/streams.hpp"
+#include "cpufree/stencils/registers_3d.hpp"
+#include "cpufree/stencils/time_tiles.hpp"
 #include "cpufree/systems/stencil/gpu/kernel.hpp"
 #include "host_ports.hpp"
 
@@ -11,7 +11,7 @@ namespace cpufree {
 namespace {
 
 constexpr RegisterShape kRegisters[] = {{1, 2}, {2, 4}};
-constexpr BrickShape kBricks[] = {{1, 4}};
+constexpr Tile3dShape kTiles3d[] = {{1, 4}};
 constexpr int kLayers2d[] = {1, 2};
 constexpr int kLayers3d[] = {1, 2};
 
@@ -33,8 +33,8 @@ const void* with_source(bool source, F) {
 }  // namespace
 
 std::span<const RegisterShape> register_shapes(std::size_t) { return kRegisters; }
-std::span<const BrickShape> brick_shapes(std::size_t) { return kBricks; }
-std::span<const int> stream_layers(int dims) {
+std::span<const Tile3dShape> tile3d_shapes(std::size_t) { return kTiles3d; }
+std::span<const int> time_tile_layers(int dims) {
   return dims == 2 ? std::span<const int>(kLayers2d) : std::span<const int>(kLayers3d);
 }
 
@@ -51,19 +51,19 @@ const void* cuda_registers_kernel(const StencilKernel& wanted) {
 }
 
 template <Study S, class T>
-const void* cuda_bricks_kernel(const StencilKernel& wanted) {
+const void* cuda_registers_3d_kernel(const StencilKernel& wanted) {
   if (S != Study::none) return nullptr;
   return with_source<T>(wanted.source, []<bool kSource>(auto& port, const JacobiArgs<T>& args) {
-    brick_kernel<1, 4, kSource>(port, args);
+    tile3d_kernel<1, 4, kSource>(port, args);
   });
 }
 
 template <Study S, class T>
-const void* cuda_streams_kernel(const StencilKernel& wanted) {
+const void* cuda_time_tiles_kernel(const StencilKernel& wanted) {
   if (S != Study::none) return nullptr;
   const auto of = [&]<int D, int K>() {
     return with_source<T>(wanted.source, []<bool kSource>(auto& port, const JacobiArgs<T>& args) {
-      stream_kernel<D, K, kSource>(port, args);
+      time_tile_kernel<D, K, kSource>(port, args);
     });
   };
   if (wanted.dims == 3)
@@ -82,10 +82,10 @@ const void* cuda_wavefront_kernel(const StencilKernel& wanted) {
   return wanted.dims == 2 ? of.template operator()<2>() : of.template operator()<3>();
 }
 
-#define CPUFREE_HOST_STENCILS(S, T)                                       \
-  template const void* cuda_registers_kernel<S, T>(const StencilKernel&); \
-  template const void* cuda_bricks_kernel<S, T>(const StencilKernel&);    \
-  template const void* cuda_streams_kernel<S, T>(const StencilKernel&);   \
+#define CPUFREE_HOST_STENCILS(S, T)                                          \
+  template const void* cuda_registers_kernel<S, T>(const StencilKernel&);    \
+  template const void* cuda_registers_3d_kernel<S, T>(const StencilKernel&); \
+  template const void* cuda_time_tiles_kernel<S, T>(const StencilKernel&);   \
   template const void* cuda_wavefront_kernel<S, T>(const StencilKernel&);
 #define CPUFREE_HOST_STENCILS_OF(T)        \
   CPUFREE_HOST_STENCILS(Study::none, T)    \

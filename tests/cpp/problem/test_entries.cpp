@@ -46,7 +46,7 @@ std::vector<std::byte> bytes(std::size_t count) {
 }  // namespace
 
 TEST(a_symmetric_matrix_is_seen_to_be_one) {
-  const EntryReport seen = look_at(banded().view());
+  const EntryReport seen = inspect(banded().view());
   CHECK(seen.mirrored && seen.symmetric && seen.finite && seen.positive_diagonal);
   CHECK_EQ(seen.asymmetry, 0.0);
 }
@@ -57,7 +57,7 @@ TEST(an_entry_without_mirror_image_is_seen_on_either_side_of_the_diagonal) {
     // Entry (30000, 34000) or its mirror image goes to a column of its own.
     const std::size_t k = above ? place(a, 30'000, 34'000) : place(a, 34'000, 30'000);
     a.col[k] += above ? 1 : -1;
-    CHECK(!look_at(a.view()).mirrored);
+    CHECK(!inspect(a.view()).mirrored);
   }
 }
 
@@ -65,7 +65,7 @@ TEST(an_entry_too_many_below_the_diagonal_is_seen) {
   Entries e;
   for (std::int32_t i = 0; i < 9; ++i) e[{i, i}] = 1.0;
   e[{7, 2}] = 1.0;
-  CHECK(!look_at(from_entries<double>(9, e).view()).mirrored);
+  CHECK(!inspect(from_entries<double>(9, e).view()).mirrored);
 }
 
 TEST(the_largest_asymmetry_is_relative_to_the_diagonals) {
@@ -73,7 +73,7 @@ TEST(the_largest_asymmetry_is_relative_to_the_diagonals) {
   a.val[place(a, 100, 140)] += 1e-3;
   a.val[place(a, 50'040, 50'000)] += 8e-3;
   a.val[place(a, 50'000, 50'000)] = 16.0;
-  const EntryReport seen = look_at(a.view());
+  const EntryReport seen = inspect(a.view());
   CHECK(seen.mirrored && !seen.symmetric);
   CHECK_NEAR(seen.asymmetry, 8e-3 / std::sqrt(16.0 * 4.0), 1e-12);
 }
@@ -83,7 +83,7 @@ TEST(what_is_not_finite_is_seen_anywhere) {
     for (const std::int32_t column : {0, 40, 4040}) {
       auto a = banded();
       a.val[place(a, 40, column)] = bad;
-      CHECK(!look_at(a.view()).finite);
+      CHECK(!inspect(a.view()).finite);
     }
 }
 
@@ -91,11 +91,11 @@ TEST(a_diagonal_that_is_missing_or_not_positive_is_seen) {
   for (const double value : {0.0, -1.0, std::nan("")}) {
     auto a = banded();
     a.val[place(a, kRows - 1, kRows - 1)] = value;
-    CHECK(!look_at(a.view()).positive_diagonal);
+    CHECK(!inspect(a.view()).positive_diagonal);
   }
   Entries e;
   e[{0, 0}] = e[{0, 1}] = e[{1, 0}] = 1.0;
-  const EntryReport seen = look_at(from_entries<double>(2, e).view());
+  const EntryReport seen = inspect(from_entries<double>(2, e).view());
   CHECK(seen.mirrored && !seen.positive_diagonal);
 }
 

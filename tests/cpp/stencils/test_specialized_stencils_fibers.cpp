@@ -9,7 +9,7 @@ namespace {
 constexpr int kLayers2d[] = {1, 2, 4, 8};
 constexpr int kLayers3d[] = {1};
 
-StreamLayout lay_out(const Grid& grid, StencilSpec spec, int blocks = 132) {
+TimeTileLayout lay_out(const Grid& grid, StencilSpec spec, int blocks = 132) {
   spec.engine = Engine::cuda_p2p;
   const auto layers =
       grid.dims == 2 ? std::span<const int>(kLayers2d) : std::span<const int>(kLayers3d);
@@ -26,15 +26,15 @@ StencilSpec spec_of(int pes, int layers = 0, int boundary = 0) {
 
 // Whether the blocks' parts have every point of the PE once, those of the boundary the outer
 // planes.
-bool covers(const StreamLayout& streams, std::size_t pe) {
-  const TileShape& s = streams.pes[pe].shape;
-  const StencilPlan& plan = streams.layout.plan;
+bool covers(const TimeTileLayout& time_tiles, std::size_t pe) {
+  const TileShape& s = time_tiles.pes[pe].shape;
+  const StencilPlan& plan = time_tiles.layout.plan;
   std::int32_t n[3];
   for (int a = 0; a < 3; ++a) n[a] = s.hi[a] - s.lo[a];
   std::vector<int> times(at(std::int64_t{n[0]} * n[1] * n[2]), 0);
   bool right = true;
-  for (std::size_t b = 0; b < streams.pes[pe].parts.size(); ++b) {
-    const StreamPart& part = streams.pes[pe].parts[b];
+  for (std::size_t b = 0; b < time_tiles.pes[pe].parts.size(); ++b) {
+    const TimeTilePart& part = time_tiles.pes[pe].parts[b];
     for (std::int32_t i0 = part.lo[0]; i0 < part.hi[0]; ++i0) {
       const bool outer = i0 < plan.layers || i0 >= n[0] - plan.layers;
       right = right && outer == (static_cast<int>(b) < plan.boundary_blocks);
@@ -55,9 +55,9 @@ TEST(boundary_blocks_have_the_planes_that_others_need_and_the_rest_is_shared) {
                                        {grid3d(50, 40, 130), 1},
                                        {grid3d(33, 20, 45, 7U), 1}})
       for (const int boundary : {0, 1, 5}) {
-        const StreamLayout streams = lay_out(grid, spec_of(pes, layers, boundary));
-        CHECK_EQ(streams.layout.plan.layers, layers);
-        for (std::size_t pe = 0; pe < streams.pes.size(); ++pe) CHECK(covers(streams, pe));
+        const TimeTileLayout time_tiles = lay_out(grid, spec_of(pes, layers, boundary));
+        CHECK_EQ(time_tiles.layout.plan.layers, layers);
+        for (std::size_t pe = 0; pe < time_tiles.pes.size(); ++pe) CHECK(covers(time_tiles, pe));
       }
 }
 
@@ -65,8 +65,8 @@ TEST(boundary_gets_its_share_of_the_blocks) {
   CHECK_EQ(boundary_share(132, 2048, 1), 1);
   CHECK_EQ(boundary_share(132, 128, 4), 4);
   CHECK_EQ(boundary_share(132, 16, 1), 8);
-  const StreamLayout streams = lay_out(grid3d(34, 256, 256), spec_of(2));  // 16 planes each
-  CHECK_EQ(streams.layout.plan.boundary_blocks, 16);
+  const TimeTileLayout time_tiles = lay_out(grid3d(34, 256, 256), spec_of(2));  // 16 planes each
+  CHECK_EQ(time_tiles.layout.plan.boundary_blocks, 16);
 }
 
 TEST(grids_and_options_that_blocks_cannot_be_specialized_for_are_refused) {

@@ -11,7 +11,7 @@ using namespace stencil_rig;
 namespace {
 
 constexpr RegisterShape kShapes[] = {{1, 1}, {1, 2}, {1, 4}, {2, 4}, {4, 4}, {4, 8}, {4, 16}};
-constexpr BrickShape kBricks[] = {{1, 4}, {4, 4}, {4, 8}, {4, 16}};
+constexpr Tile3dShape kTiles3d[] = {{1, 4}, {4, 4}, {4, 8}, {4, 16}};
 constexpr int kLayers2d[] = {1, 2, 4, 8};
 constexpr int kLayers3d[] = {1, 2};
 
@@ -23,21 +23,21 @@ WarpKernels kernels(int dims) {
 auto in_registers(const Grid& grid, const StencilSpec& spec = {}, const StencilRun& run = {}) {
   return lay_out_registers(grid, spec, run, 132, sizeof(float), false, kernels(grid.dims));
 }
-auto in_bricks(const Grid& grid, int pes, std::size_t fast_bytes = 227 << 10, int halo = -1) {
+auto in_registers_3d(const Grid& grid, int pes, std::size_t fast_bytes = 227 << 10, int halo = -1) {
   StencilSpec spec;
   spec.pes = pes;
   spec.halo = halo;
-  return lay_out_bricks(grid, spec, {}, 132, sizeof(float), false,
-                        {{}, {}, 16, fast_bytes, kBricks});
+  return lay_out_registers_3d(grid, spec, {}, 132, sizeof(float), false,
+                              {{}, {}, 16, fast_bytes, kTiles3d});
 }
 auto in_memory(const Grid& grid, const StencilSpec& spec = {}) {
-  return lay_out_streams(grid, spec, {}, 132, sizeof(float), false, kernels(grid.dims));
+  return lay_out_time_tiles(grid, spec, {}, 132, sizeof(float), false, kernels(grid.dims));
 }
 
-std::int64_t widest_part(const StreamLayout& streams) {
+std::int64_t widest_part(const TimeTileLayout& time_tiles) {
   std::int64_t most = 0;
-  for (const auto& pe : streams.pes)
-    for (const StreamPart& part : pe.parts)
+  for (const auto& pe : time_tiles.pes)
+    for (const TimeTilePart& part : pe.parts)
       most = std::max<std::int64_t>(most, part.hi[2] - part.lo[2]);
   return most;
 }
@@ -54,11 +54,11 @@ TEST(small_grids_stay_in_registers_and_large_ones_in_memory) {
 TEST(tiles_do_not_take_another_strip_for_beginning_on_a_line_of_memory) {
   StencilSpec two;
   two.pes = 2;
-  const auto streams = in_memory(grid2d(4096, 2048), two);
-  CHECK_EQ(streams->layout.plan.layers, 4);
-  const int cuts = streams->layout.plan.division.blocks[2];
+  const auto time_tiles = in_memory(grid2d(4096, 2048), two);
+  CHECK_EQ(time_tiles->layout.plan.layers, 4);
+  const int cuts = time_tiles->layout.plan.division.blocks[2];
   const auto strips = [](std::int64_t width) { return (width + 3 + 119) / 120; };
-  CHECK_EQ(strips(widest_part(*streams)), strips((2048 + cuts - 1) / cuts));
+  CHECK_EQ(strips(widest_part(*time_tiles)), strips((2048 + cuts - 1) / cuts));
 }
 
 TEST(registers_serve_large_grids_where_every_iteration_is_exchanged_or_looked_at) {
@@ -89,12 +89,12 @@ TEST(boxes_that_stay_in_memory_take_two_iterations_a_pass) {
 
 TEST(boxes_stay_in_registers_where_the_gpus_have_enough_of_them) {
   const Grid box = grid3d(256, 256, 256);
-  CHECK_EQ(in_bricks(box, 8)->shape.planes, 8);
-  CHECK_EQ(in_bricks(box, 4)->shape.planes, 16);
-  CHECK(!in_bricks(box, 2).has_value());
-  CHECK_EQ(in_bricks(grid3d(128, 128, 128), 1)->layout.plan.blocks, 128);
-  CHECK(!in_bricks(grid3d(512, 512, 512), 8).has_value());
-  CHECK(!in_bricks(grid2d(64, 64), 1).has_value());
+  CHECK_EQ(in_registers_3d(box, 8)->shape.planes, 8);
+  CHECK_EQ(in_registers_3d(box, 4)->shape.planes, 16);
+  CHECK(!in_registers_3d(box, 2).has_value());
+  CHECK_EQ(in_registers_3d(grid3d(128, 128, 128), 1)->layout.plan.blocks, 128);
+  CHECK(!in_registers_3d(grid3d(512, 512, 512), 8).has_value());
+  CHECK(!in_registers_3d(grid2d(64, 64), 1).has_value());
 }
 
 TEST(seconds_are_told_of_boxes_that_the_kernels_hold_and_of_no_others) {
@@ -105,11 +105,11 @@ TEST(seconds_are_told_of_boxes_that_the_kernels_hold_and_of_no_others) {
         const Grid grid = grid3d(n, n, n - 6);
         StencilSpec spec;
         spec.pes = pes;
-        const auto bricks = lay_out_bricks(grid, spec, {}, 132, sizeof(float), source,
-                                           {{}, {}, 16, 225 << 10, kBricksOfFloat});
-        const double seconds = brick_seconds(grid, pes, 132, sizeof(float), source);
-        CHECK_EQ(bricks ? bricks->seconds : 0.0, seconds);
-        ++(bricks ? held : others);
+        const auto layout = lay_out_registers_3d(grid, spec, {}, 132, sizeof(float), source,
+                                                 {{}, {}, 16, 225 << 10, kTiles3dOfFloat});
+        const double seconds = registers_3d_seconds(grid, pes, 132, sizeof(float), source);
+        CHECK_EQ(layout ? layout->seconds : 0.0, seconds);
+        ++(layout ? held : others);
       }
   CHECK(held > 10 && others > 10);
 }
@@ -120,35 +120,35 @@ TEST(boxes_in_registers_are_predicted_to_beat_passes_over_memory) {
     spec.pes = pes;
     const Grid grid = grid3d(256, 256, 256);
     const auto in_boxes = in_memory(grid, spec);
-    CHECK(brick_seconds(grid, pes, 132, 4, false) < in_boxes->seconds);
+    CHECK(registers_3d_seconds(grid, pes, 132, 4, false) < in_boxes->seconds);
   }
-  CHECK_EQ(brick_seconds(grid2d(64, 64), 1, 132, 4, false), 0.0);
-  CHECK_EQ(brick_seconds(grid3d(2, 9, 9), 1, 132, 4, false), 0.0);
+  CHECK_EQ(registers_3d_seconds(grid2d(64, 64), 1, 132, 4, false), 0.0);
+  CHECK_EQ(registers_3d_seconds(grid3d(2, 9, 9), 1, 132, 4, false), 0.0);
 }
 
 TEST(boxes_are_not_for_registers_where_shared_memory_has_no_room_for_their_rows) {
-  CHECK(!in_bricks(grid3d(128, 128, 128), 1, 48 << 10).has_value());
+  CHECK(!in_registers_3d(grid3d(128, 128, 128), 1, 48 << 10).has_value());
 }
 
 TEST(tiles_in_registers_exchange_packets) {
   const Grid box = grid3d(128, 128, 128);
   for (const int halo : {-1, 1}) {
-    const auto bricks = in_bricks(box, 1, 227 << 10, halo);
-    CHECK(bricks->layout.packets && bricks->layout.plan.halo == "packets");
+    const auto layout = in_registers_3d(box, 1, 227 << 10, halo);
+    CHECK(layout->layout.packets && layout->layout.plan.halo == "packets");
   }
-  CHECK(!in_bricks(box, 1, 227 << 10, 0).has_value());  // values and flags are asked for
+  CHECK(!in_registers_3d(box, 1, 227 << 10, 0).has_value());  // values and flags are asked for
 }
 
-TEST(mailboxes_of_bricks_do_not_overlap_and_both_ends_know_them) {
+TEST(mailboxes_of_tiles_do_not_overlap_and_both_ends_know_them) {
   for (const unsigned periodic : {0U, 7U}) {
-    const auto bricks = in_bricks(grid3d(60, 50, 70, periodic), 2);
-    const BrickPacking packing = packing_of(bricks->shape, sizeof(float));
+    const auto layout = in_registers_3d(grid3d(60, 50, 70, periodic), 2);
+    const Tile3dPacking packing = packing_of(layout->shape, sizeof(float));
     const auto size = [&](const TileShape& s, const TileEdge& edge) {
       int axis = 0;
       while (axis < 2 && edge.hi[axis] > s.lo[axis] && edge.lo[axis] < s.hi[axis]) ++axis;
-      return packing.mailbox(axis, bricks->warps);
+      return packing.mailbox(axis, layout->warps);
     };
-    const Tiling& tiling = bricks->layout.tiling;
+    const Tiling& tiling = layout->layout.tiling;
     std::map<std::pair<int, int>, std::int64_t> place;  // of a PE's flag
     for (std::size_t pe = 0; pe < tiling.tiles.size(); ++pe) {
       std::map<std::int64_t, std::int64_t> ends;  // by beginning
@@ -174,22 +174,22 @@ TEST(mailboxes_of_bricks_do_not_overlap_and_both_ends_know_them) {
 
 // Threads that await nothing read packets all the same: some that are there.
 TEST(there_is_room_for_a_halo_of_each_kind_where_packets_are_read_in_vain) {
-  const auto bricks = lay_out_bricks(grid3d(6, 6, 9), {}, {}, 1, sizeof(float), false,
-                                     {{}, {}, 16, 227 << 10, kBricks});
-  CHECK_EQ(bricks->layout.plan.halo_points, 0);
-  const BrickPacking packing = packing_of(bricks->shape, sizeof(float));
+  const auto layout = lay_out_registers_3d(grid3d(6, 6, 9), {}, {}, 1, sizeof(float), false,
+                                           {{}, {}, 16, 227 << 10, kTiles3d});
+  CHECK_EQ(layout->layout.plan.halo_points, 0);
+  const Tile3dPacking packing = packing_of(layout->shape, sizeof(float));
   for (int axis = 0; axis < 3; ++axis)
-    CHECK(bricks->layout.tiling.mailbox >= packing.mailbox(axis, bricks->warps));
+    CHECK(layout->layout.tiling.mailbox >= packing.mailbox(axis, layout->warps));
 }
 
 TEST(copies_of_points_are_made_by_the_blocks_that_have_them) {
   StencilSpec two;
   two.pes = 2;
-  const auto streams = in_memory(grid3d(514, 256, 258), two);
-  CHECK_EQ(streams->layout.plan.layers, 2);
-  for (const auto& pe : streams->pes) {
+  const auto time_tiles = in_memory(grid3d(514, 256, 258), two);
+  CHECK_EQ(time_tiles->layout.plan.layers, 2);
+  for (const auto& pe : time_tiles->pes) {
     std::int64_t points = 0;
-    for (const StreamPart& part : pe.parts)
+    for (const TimeTilePart& part : pe.parts)
       for (std::int32_t g = 0; g < part.ghosts; ++g) {
         const GhostCopy& ghost = pe.ghosts[at(part.first_ghost + g)];
         std::int64_t here = 1;
@@ -201,16 +201,16 @@ TEST(copies_of_points_are_made_by_the_blocks_that_have_them) {
         points += here;
       }
     CHECK_EQ(points, std::int64_t{2} * 254 * 256);  // two planes of what is updated
-    CHECK(std::ranges::count(pe.parts, 0, &StreamPart::ghosts) > 50);
+    CHECK(std::ranges::count(pe.parts, 0, &TimeTilePart::ghosts) > 50);
   }
 }
 
 TEST(boxes_fall_to_whole_windows) {
   for (const int n : {256, 512}) {
-    const auto streams = in_memory(grid3d(n, n, n, 0));
-    const StencilPlan& plan = streams->layout.plan;
+    const auto time_tiles = in_memory(grid3d(n, n, n, 0));
+    const StencilPlan& plan = time_tiles->layout.plan;
     CHECK_EQ(plan.blocks, 128);
-    CHECK_EQ(widest_part(*streams) % 128, 0);
+    CHECK_EQ(widest_part(*time_tiles) % 128, 0);
     CHECK(plan.fast_bytes > 0 && plan.fast_bytes <= 227 << 10);
   }
 }

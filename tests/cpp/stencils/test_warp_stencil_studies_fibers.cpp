@@ -46,9 +46,9 @@ TEST(without_computing_all_exchanges_take_place_and_no_value_changes) {
     const auto passes = in_memory<double, 2, 2, S>(flat, setup, ++seed);
     check_exchanges(passes, in_memory<double, 2, 2>(flat, setup, seed));
     CHECK(same_bits(passes.c.out, passes.c.start));
-    const auto bricks = in_bricks<float, 1, 4, S>(box, setup, ++seed);
-    check_exchanges(bricks, in_bricks<float, 1, 4>(box, setup, seed));
-    CHECK(same_bits(bricks.c.out, bricks.c.start));
+    const auto layout = in_registers_3d<float, 1, 4, S>(box, setup, ++seed);
+    check_exchanges(layout, in_registers_3d<float, 1, 4>(box, setup, seed));
+    CHECK(same_bits(layout.c.out, layout.c.start));
     const auto planes = in_memory<float, 3, 1, S>(box, setup, ++seed);
     check_exchanges(planes, in_memory<float, 3, 1>(box, setup, seed));
     CHECK(same_bits(planes.c.out, planes.c.start));
@@ -67,8 +67,8 @@ TEST(without_communication_each_pe_computes_its_slab_alone) {
     };
     check(in_registers<float, 1, 4, S>(flat, setup, ++seed));
     check(in_memory<double, 2, 1, S>(flat, setup, ++seed));
-    check(in_bricks<double, 1, 4, S>(box, setup, ++seed));
-    check(in_bricks<float, 2, 4, S>(box, setup, ++seed));
+    check(in_registers_3d<double, 1, 4, S>(box, setup, ++seed));
+    check(in_registers_3d<float, 2, 4, S>(box, setup, ++seed));
     check(in_memory<float, 3, 1, S>(box, setup, ++seed));
   }
 }

@@ -86,7 +86,7 @@ class Rig {
   }
 
   SolveParams params;
-  bool look_ahead = false;
+  bool prefetch = false;
   Outcome outcome;
   std::vector<Split> splits;  // of all blocks
 
@@ -114,7 +114,7 @@ class Rig {
     for (int pe = 0; pe < pes_; ++pe) {
       std::memset(heaps_->base(pe), 0, heaps_->bytes());
       data(pe).args.params = params;
-      data(pe).args.residency.look_ahead = look_ahead;
+      data(pe).args.residency.prefetch = prefetch;
       data(pe).args.outcome = &outcome;
       data(pe).args.history = history_.data();
       data(pe).args.splits = splits.data() + pe * blocks_;

@@ -5,9 +5,9 @@
 #include <cstdio>
 #include <vector>
 
-#include "cpufree/stencils/bricks.hpp"
 #include "cpufree/stencils/registers.hpp"
-#include "cpufree/stencils/streams.hpp"
+#include "cpufree/stencils/registers_3d.hpp"
+#include "cpufree/stencils/time_tiles.hpp"
 #include "cpufree/systems/stencil/host_stencil.hpp"
 #include "cpufree/systems/stencil/specialized_plan.hpp"
 #include "harness.hpp"
@@ -91,24 +91,24 @@ Ran<T> in_registers(const Grid& grid, const Setup& setup, std::uint64_t seed) {
 // The same in three dimensions: Z planes and C columns a thread. A run that hangs ends after some
 // ten times the steps of the longest that ends.
 template <class T, int C, int Z, Study S = Study::none>
-Ran<T> in_bricks(const Grid& grid, const Setup& setup, std::uint64_t seed,
-                 warp_rig::Mishap* mishap = nullptr) {
+Ran<T> in_registers_3d(const Grid& grid, const Setup& setup, std::uint64_t seed,
+                       warp_rig::Mishap* mishap = nullptr) {
   warp_rig::Mishap none{{}, 40'000'000};
   Ran<T> ran = case_of<T>(grid, setup);
-  const BrickShape shapes[] = {{C, Z}};
-  auto found = lay_out_bricks(grid, ran.c.spec, ran.c.run, setup.blocks, sizeof(T), setup.source,
-                              {{}, {}, 4, kFastBytes, shapes});
+  const Tile3dShape shapes[] = {{C, Z}};
+  auto found = lay_out_registers_3d(grid, ran.c.spec, ran.c.run, setup.blocks, sizeof(T),
+                                    setup.source, {{}, {}, 4, kFastBytes, shapes});
   if (ran.fits = found.has_value(); !ran.fits) return ran;
   StencilLayout& layout = found->layout;
   layout.plan.threads = 32 * found->warps;
-  CHECK_EQ(layout.plan.fast_bytes, (BrickRoom<T, C, Z>::bytes(found->warps, setup.source)));
+  CHECK_EQ(layout.plan.fast_bytes, (Tile3dRoom<T, C, Z>::bytes(found->warps, setup.source)));
   HostStencil<T> stencil(ran.c.problem(), layout, ran.c.run);
   ran.ended = warp_rig::run(
       layout.plan.pes, layout.plan.blocks, layout.plan.threads, at(layout.plan.fast_bytes),
       stencil.heaps(), seed,
       [&](warp_rig::Port& port, int pe) {
         run_kernel<S>(port, setup.source, [&]<bool kSource>(auto& p) {
-          brick_kernel<C, Z, kSource>(p, stencil.args(pe));
+          tile3d_kernel<C, Z, kSource>(p, stencil.args(pe));
         });
       },
       mishap != nullptr ? mishap : &none);
@@ -122,7 +122,7 @@ struct Boxes {
   std::vector<std::vector<T>> sources;
   std::vector<double> updates;
 
-  Boxes(HostStencil<T>& stencil, const StreamLayout& found, const StencilHeap<T>& heap,
+  Boxes(HostStencil<T>& stencil, const TimeTileLayout& found, const StencilHeap<T>& heap,
         const cpu_threads::SymmetricHeaps& heaps, const Case<T>& c, int threads)
       : sources(found.pes.size()),
         updates(found.pes.size() * at(found.layout.plan.blocks * threads)) {
@@ -130,20 +130,20 @@ struct Boxes {
       JacobiArgs<T>& args = stencil.args(pe);
       heap.place(args, heaps.base(pe));
       args.updates = updates.data() + pe * found.layout.plan.blocks * threads;
-      args.stream = stream_arguments<T>(c.grid, found, at(pe));
-      args.stream.parts = found.pes[at(pe)].parts.data();
-      args.stream.ghosts = found.pes[at(pe)].ghosts.data();
+      args.time_tile = time_tile_arguments<T>(c.grid, found, at(pe));
+      args.time_tile.parts = found.pes[at(pe)].parts.data();
+      args.time_tile.ghosts = found.pes[at(pe)].ghosts.data();
       for (int copy = 0; copy < 2; ++copy) {
         T* const box = heap.boxes[copy].at(heaps.base(pe));
         fill_box<T>(c.grid, found, at(pe), c.start, box);
-        args.stream.values[copy] = box + found.box.first;
+        args.time_tile.values[copy] = box + found.box.first;
       }
       if (c.source.empty()) continue;
       sources[at(pe)].resize(at(found.box.values) + 8);
       T* box = sources[at(pe)].data();
       while (reinterpret_cast<std::uintptr_t>(box) % 16 != 0) ++box;
       fill_box<T>(c.grid, found, at(pe), c.source, box);
-      args.stream.source = box + found.box.first;
+      args.time_tile.source = box + found.box.first;
     }
   }
 };
@@ -157,10 +157,11 @@ Ran<T> in_memory(const Grid& grid, const Setup& setup, std::uint64_t seed) {
   const WarpKernels kernels{{}, layers, warps, 0};
   ran.c.spec.layers = K;
   ran.c.spec.boundary_blocks = setup.boundary_blocks;
-  const auto lay_out = [&]() -> std::optional<StreamLayout> {
+  const auto lay_out = [&]() -> std::optional<TimeTileLayout> {
     const Case<T>& c = ran.c;
     if (!setup.specialized)
-      return lay_out_streams(grid, c.spec, c.run, setup.blocks, sizeof(T), setup.source, kernels);
+      return lay_out_time_tiles(grid, c.spec, c.run, setup.blocks, sizeof(T), setup.source,
+                                kernels);
     return lay_out_specialized(grid, c.spec, c.run, setup.blocks, sizeof(T), setup.source, kernels);
   };
   const auto found = lay_out();
@@ -173,7 +174,7 @@ Ran<T> in_memory(const Grid& grid, const Setup& setup, std::uint64_t seed) {
   ran.ended = warp_rig::run(plan.pes, plan.blocks, threads, at(plan.fast_bytes), heaps.bases(),
                             seed, [&](warp_rig::Port& port, int pe) {
                               run_kernel<S>(port, setup.source, [&]<bool kSource>(auto& p) {
-                                stream_kernel<D, K, kSource>(p, stencil.args(pe));
+                                time_tile_kernel<D, K, kSource>(p, stencil.args(pe));
                               });
                             });
   ran.outcome = stencil.result(0.0).outcome;

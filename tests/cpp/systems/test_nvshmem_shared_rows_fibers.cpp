@@ -92,7 +92,7 @@ TEST(rows_are_shared_by_as_many_lanes_as_asked_for) {
   const auto expected = make_system<double>(a.view(), {}, {}, SystemSpec{})->solve(b, {}, spec, {});
   for (int lanes = 0; lanes <= 5; ++lanes) {
     SystemSpec with = spec_for(1);
-    with.spread = lanes;
+    with.lanes_log2 = lanes;
     const auto system = make_system<double>(a.view(), {}, {}, with);
     CHECK_EQ(system->plan().lanes_per_row, 1 << lanes);
     CHECK(system->plan().resident_matrix);

@@ -55,22 +55,22 @@ TEST(tiles_in_registers_give_the_bits_of_one_process) {
   expect_reference(case_of<float>(grid2d(14, 70), Sweep::registers), 2, "registers");
 }
 
-TEST(bricks_give_the_bits_of_one_process) {
-  expect_reference(case_of<float>(grid3d(8, 7, 30, 1), Sweep::automatic), 2, "bricks");
+TEST(tiles_give_the_bits_of_one_process) {
+  expect_reference(case_of<float>(grid3d(8, 7, 30, 1), Sweep::automatic), 2, "registers_3d");
 }
 
-TEST(bricks_that_exchange_packets_give_the_bits_of_one_process) {
-  auto c = case_of<float>(grid3d(8, 7, 30, 1), Sweep::bricks);
+TEST(tiles_that_exchange_packets_give_the_bits_of_one_process) {
+  auto c = case_of<float>(grid3d(8, 7, 30, 1), Sweep::registers_3d);
   c.spec.halo = 1;
-  expect_reference(c, 2, "bricks");
+  expect_reference(c, 2, "registers_3d");
 }
 
 TEST(values_in_memory_give_the_bits_of_one_process) {
-  auto c = case_of<float>(grid2d(12, 40, false, true), Sweep::streams, true);
+  auto c = case_of<float>(grid2d(12, 40, false, true), Sweep::time_tiles, true);
   c.spec.blocks = 1;  // blocks of 16 warps, each of whose threads is a fiber
   c.spec.layers = 2;
   c.run.iterations = 4;
-  expect_reference(c, 2, "streams");
+  expect_reference(c, 2, "time_tiles");
 }
 
 TEST(fronts_in_shared_memory_give_the_bits_of_one_process) {

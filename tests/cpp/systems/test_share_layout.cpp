@@ -83,17 +83,17 @@ TEST(boundary_slices_follow_interior_slices) {
 }
 
 TEST(lanes_share_rows_that_are_long) {
-  CHECK_EQ(spread_rows({0, 1000}, 1000 * 15, 512, -1).spread, 0);
-  CHECK_EQ(spread_rows({0, 1000}, 1000 * 16, 512, -1).spread, 1);
-  CHECK_EQ(spread_rows({0, 1000}, 1000 * 86, 512, -1).spread, 3);
-  CHECK_EQ(spread_rows({0, 1000}, 1000 * 5000, 512, -1).spread, 5);
+  CHECK_EQ(rows_on_lanes({0, 1000}, 1000 * 15, 512, -1).lanes_log2, 0);
+  CHECK_EQ(rows_on_lanes({0, 1000}, 1000 * 16, 512, -1).lanes_log2, 1);
+  CHECK_EQ(rows_on_lanes({0, 1000}, 1000 * 86, 512, -1).lanes_log2, 3);
+  CHECK_EQ(rows_on_lanes({0, 1000}, 1000 * 5000, 512, -1).lanes_log2, 5);
 }
 
 TEST(warps_take_fewer_rows_at_a_time_where_there_are_few) {
-  CHECK_EQ(spread_rows({0, 200}, 200 * 200, 512, -1).thin, 1);
-  CHECK_EQ(spread_rows({0, 60}, 60 * 200, 512, -1).thin, 3);
-  CHECK_EQ(spread_rows({0, 300}, 300 * 200, 512, -1).thin, 0);
-  CHECK_EQ(spread_rows({0, 9000}, 9000 * 200, 512, -1).thin, 0);
+  CHECK_EQ(rows_on_lanes({0, 200}, 200 * 200, 512, -1).thin, 1);
+  CHECK_EQ(rows_on_lanes({0, 60}, 60 * 200, 512, -1).thin, 3);
+  CHECK_EQ(rows_on_lanes({0, 300}, 300 * 200, 512, -1).thin, 0);
+  CHECK_EQ(rows_on_lanes({0, 9000}, 9000 * 200, 512, -1).thin, 0);
 }
 
 TEST(warps_take_eight_rows_at_a_time_where_blocks_with_packets_have_more_than_threads) {
@@ -102,12 +102,12 @@ TEST(warps_take_eight_rows_at_a_time_where_blocks_with_packets_have_more_than_th
     for (const int threads : {64, 1024}) {
       auto plan = make_halo_plan(a.view(), random_partition(a.n(), 1, 2), {}, 1);
       auto plans = packets ? make_block_halos(plan, {}, 4)->plans : make_block_plans(plan, 4);
-      for (const std::int32_t spread : {1, 2, 3})
-        for (const PeLayout& pe : lay_out_shares(plan, plans, {packets, {}, spread, threads}))
+      for (const std::int32_t lanes_log2 : {1, 2, 3})
+        for (const PeLayout& pe : lay_out_shares(plan, plans, {packets, {}, lanes_log2, threads}))
           for (const ShareLayout& share : pe.shares) {
-            const std::int32_t least = packets && threads == 64 ? std::min(spread, 2) : 0;
-            const std::int32_t most = packets && threads == 64 ? least : spread;
-            for (const SpreadRows& rows : {share.interior, share.boundary})
+            const std::int32_t least = packets && threads == 64 ? std::min(lanes_log2, 2) : 0;
+            const std::int32_t most = packets && threads == 64 ? least : lanes_log2;
+            for (const LaneRows& rows : {share.interior, share.boundary})
               CHECK(rows.thin >= least && rows.thin <= most);
           }
     }
@@ -120,8 +120,8 @@ TEST(each_range_of_a_share_is_spread_by_itself) {
     for (const ShareLayout& share : pe.shares) {
       std::int32_t interior = 0;
       for (std::size_t s = 0; s < share.shape.slice.size(); ++s) {
-        const SpreadRows& rows = share.shape.rows[s];
-        CHECK_EQ(rows.spread, 2);
+        const LaneRows& rows = share.shape.rows[s];
+        CHECK_EQ(rows.lanes_log2, 2);
         CHECK(rows.size() <= 8);
         if (s < at(share.interior.slices())) interior += rows.size();
       }
@@ -158,15 +158,15 @@ TEST(warps_have_less_to_sum_where_lanes_share_few_long_rows) {
   const auto plan = make_halo_plan(a.view(), random_partition(a.n(), 1, 2), {}, 1);
   const auto plans = make_block_plans(plan, 1);
   std::int64_t before = 1'000'000;
-  for (const std::int32_t spread : {0, 1, 2, 3}) {
-    const auto layouts = lay_out_shares(plan, plans, {false, {true, false}, spread, 256});
+  for (const std::int32_t lanes_log2 : {0, 1, 2, 3}) {
+    const auto layouts = lay_out_shares(plan, plans, {false, {true, false}, lanes_log2, 256});
     const std::int64_t busiest = busiest_warp(layouts, 256);
-    CHECK(busiest >= 32 >> spread && busiest < before);
+    CHECK(busiest >= 32 >> lanes_log2 && busiest < before);
     before = busiest;
   }
   // Of one warp, it has all to sum, and to begin twice as many slices.
-  const auto all = [&](std::int32_t spread) {
-    return busiest_warp(lay_out_shares(plan, plans, {false, {true, false}, spread, 32}), 32);
+  const auto all = [&](std::int32_t lanes_log2) {
+    return busiest_warp(lay_out_shares(plan, plans, {false, {true, false}, lanes_log2, 32}), 32);
   };
   CHECK(all(0) >= 32);
   CHECK(all(1) > all(0));
@@ -312,23 +312,23 @@ TEST(vectors_that_are_read_from_far_memory_are_fetched_ahead) {
   const std::vector<ShareSize> shares{{4000, {90000, 32, 0, 0, 0}, 0, 12, 2688}};
   Wanted wanted{4, false, 8};
   wanted.matrix_bytes = kCachedBytes - 30e6, wanted.vector_bytes = 11e6;
-  const auto look_ahead = [&](std::size_t limit) {
-    return choose_residency(shares, wanted, limit, -1).residency.look_ahead;
+  const auto prefetch = [&](std::size_t limit) {
+    return choose_residency(shares, wanted, limit, -1).residency.prefetch;
   };
-  CHECK(look_ahead(70'000));    // two vectors and p are not on chip
-  CHECK(!look_ahead(130'000));  // p alone is not: the second cache has it, and most of the matrix
-  CHECK(!look_ahead(200'000));  // all are
+  CHECK(prefetch(70'000));    // two vectors and p are not on chip
+  CHECK(!prefetch(130'000));  // p alone is not: the second cache has it, and most of the matrix
+  CHECK(!prefetch(200'000));  // all are
   wanted.matrix_bytes = 2 * kCachedBytes;
-  CHECK(look_ahead(130'000));
-  CHECK(!look_ahead(200'000));
-  CHECK(look_ahead(1000));  // none of them is on chip
+  CHECK(prefetch(130'000));
+  CHECK(!prefetch(200'000));
+  CHECK(prefetch(1000));  // none of them is on chip
 }
 
 TEST(vectors_of_few_rounds_are_not_fetched_ahead) {
   const std::vector<ShareSize> shares{{1000, {90000, 32, 0, 0, 0}, 0, 12, 2688}};
   Wanted wanted{4, false, 8};
   wanted.matrix_bytes = 2 * kCachedBytes, wanted.vector_bytes = 11e6;
-  CHECK(!choose_residency(shares, wanted, 1000, -1).residency.look_ahead);
+  CHECK(!choose_residency(shares, wanted, 1000, -1).residency.prefetch);
 }
 
 TEST(so_many_of_256_copies_are_kept) {

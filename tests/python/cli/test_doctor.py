@@ -66,7 +66,7 @@ def test_gpus_are_listed_from_nvidia_smi_where_the_extension_has_no_cuda(
 ) -> None:
     machine(0, built=False, note="this build has no CUDA")
     monkeypatch.setattr(doctor, "run_tool", lambda command: "GPU X, 8 GiB\nGPU Y, 9 GiB")
-    section = doctor.look_at_gpus()
+    section = doctor.inspect_gpus()
     findings = found(section)
     assert findings["GPU 0"].detail == "GPU X, 8 GiB"
     assert findings["GPU 1"].detail == "GPU Y, 9 GiB"
@@ -80,7 +80,7 @@ def test_gpus_are_listed_with_memory_and_compute_capability(
     machine: Callable[..., FakeCore],
 ) -> None:
     machine([gpu(0, free=139.5), gpu(1, "Tesla T4", capability=(7, 5))])
-    section = doctor.look_at_gpus()
+    section = doctor.inspect_gpus()
     findings = found(section)
     expected = "NVIDIA H200, 140.0 GiB, compute capability 9.0, 139.5 GiB free"
     assert (findings["GPU 0"].status, findings["GPU 0"].detail) == (Status.OK, expected)
@@ -97,7 +97,7 @@ def test_gpu_that_cannot_be_started_is_reported(
         raise EngineError("the device is in use by another process")
 
     monkeypatch.setattr(machine(1), "gpu_free_bytes", held)
-    finding = found(doctor.look_at_gpus())["GPU 0"]
+    finding = found(doctor.inspect_gpus())["GPU 0"]
     assert finding.status is Status.FAILED
     assert "in use by another process" in finding.detail
     assert "nvidia-smi" in finding.hint
@@ -105,13 +105,13 @@ def test_gpu_that_cannot_be_started_is_reported(
 
 def test_driver_that_is_missing_is_a_note(machine: Callable[..., FakeCore]) -> None:
     machine(0, note="the driver is too old")
-    findings = found(doctor.look_at_gpus())
+    findings = found(doctor.inspect_gpus())
     assert findings["GPUs in use"].detail == "none: the driver is too old"
 
 
 def test_peer_access_is_reported_for_all_pairs(machine: Callable[..., FakeCore]) -> None:
     fake = machine(3)
-    finding = found(doctor.look_at_gpus())["peer access"]
+    finding = found(doctor.inspect_gpus())["peer access"]
     assert (finding.status, finding.detail) == (Status.OK, "between all pairs of 3 GPUs")
     assert fake.asked_peers == [[0, 1, 2]]
 
@@ -120,14 +120,14 @@ def test_missing_peer_access_is_a_note_that_names_the_pair(
     machine: Callable[..., FakeCore],
 ) -> None:
     machine(2, peer="GPU 0 does not reach GPU 1")
-    section = doctor.look_at_gpus()
+    section = doctor.inspect_gpus()
     assert found(section)["peer access"].detail == "GPU 0 does not reach GPU 1; auto uses one GPU"
     assert doctor.healthy([section])
 
 
 def test_gpu_engine_is_tried_on_all_gpus(machine: Callable[..., FakeCore]) -> None:
     fake = machine(3)
-    finding = doctor.look_at_gpu_engine()
+    finding = doctor.inspect_gpu_engine()
     assert finding.status is Status.OK, finding.detail
     assert "200 rows on 3 PEs" in finding.detail
     assert fake.systems[0].gpus == [0, 1, 2]
@@ -137,7 +137,7 @@ def test_gpu_engine_is_tried_on_one_gpu_where_they_do_not_combine(
     machine: Callable[..., FakeCore],
 ) -> None:
     fake = machine(2, peer="GPU 0 does not reach GPU 1")
-    assert doctor.look_at_gpu_engine().status is Status.OK
+    assert doctor.inspect_gpu_engine().status is Status.OK
     assert fake.systems[0].gpus == [0]
 
 
@@ -149,7 +149,7 @@ def test_gpu_engine_that_fails_makes_the_machine_unhealthy(
     def fail() -> str:
         raise EngineError("the kernel fell over")
 
-    section = doctor.look_at_engines(lambda: "works", fail)
+    section = doctor.inspect_engines(lambda: "works", fail)
     assert found(section)["cuda_p2p"].status is Status.FAILED
     assert not doctor.healthy([section])
 
@@ -159,13 +159,13 @@ def test_machine_without_gpu_is_healthy(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(doctor, "run_tool", lambda command: None)
     monkeypatch.setattr(doctor.shutil, "which", lambda name: None)
     monkeypatch.setattr(doctor.ctypes.util, "find_library", lambda name: None)
-    section = doctor.look_at_gpus()
+    section = doctor.inspect_gpus()
     assert {f.status for f in section.findings if f.name != "extension"} == {Status.NOTE}
-    assert doctor.healthy([section, doctor.look_at_engines(lambda: "works")])
+    assert doctor.healthy([section, doctor.inspect_engines(lambda: "works")])
 
 
 def test_cpu_engine_solves_its_self_test() -> None:
-    cpu = doctor.look_at_engines().findings[0]
+    cpu = doctor.inspect_engines().findings[0]
     assert (cpu.name, cpu.status) == ("cpu_threads", Status.OK), cpu.detail
     assert "200 rows on 2 PEs" in cpu.detail
 
@@ -183,7 +183,7 @@ def test_failing_engine_is_reported_with_hint(
     def fail() -> str:
         raise error
 
-    section = doctor.look_at_engines(fail)
+    section = doctor.inspect_engines(fail)
     assert section.findings[0].status is status
     assert detail in section.findings[0].detail
     assert section.findings[0].hint
@@ -197,7 +197,7 @@ def test_missing_package_says_how_to_get_it() -> None:
 
 
 def test_versions_name_every_dependency() -> None:
-    names = {finding.name for finding in doctor.look_at_versions().findings}
+    names = {finding.name for finding in doctor.inspect_versions().findings}
     assert {"python", "cpufree", "numpy", "scipy", "pymetis", "typer", "rich"} <= names
 
 

@@ -39,18 +39,18 @@ def few_long_rows(n: int = 4000) -> sp.csr_array:
 @on_all_counts
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("pc", ["none", "jacobi", "chebyshev"])
-@pytest.mark.parametrize("spread", [0, 1, 2, 3, 5])
+@pytest.mark.parametrize("lanes_log2", [0, 1, 2, 3, 5])
 @pytest.mark.parametrize("kind", MATRICES)
 def test_rows_shared_on_chip_have_the_iterates_of_rows_in_memory(
-    kind: str, spread: int, pc: str, method: str, pes: int
+    kind: str, lanes_log2: int, pc: str, method: str, pes: int
 ) -> None:
     A = MATRICES[kind]()
     b = rhs(A)
     options = {"rtol": 0.0, "maxiter": 20}
-    expected = solve(system_of(A, pes, residency=0, spread=0), b, method, pc, **options)["x"]
-    system = system_of(A, pes, spread=spread)
+    expected = solve(system_of(A, pes, residency=0, lanes_log2=0), b, method, pc, **options)["x"]
+    system = system_of(A, pes, lanes_log2=lanes_log2)
     plan = system.plan()
-    assert plan["lanes_per_row"] == 2**spread
+    assert plan["lanes_per_row"] == 2**lanes_log2
     assert plan["resident_matrix"]
     assert plan["ring_slots"] == 0
     found = solve(system, b, method, pc, **options)["x"]
@@ -97,7 +97,7 @@ def test_short_rows_on_chip_are_not_shared(pes: int) -> None:
 
 def test_shared_rows_of_a_matrix_that_does_not_fit_come_through_rings() -> None:
     grid = cpufree.generate.poisson3d(60, 60, 60)
-    system = system_of(sp.csr_array(grid @ grid), 1, spread=1, halo=-1)
+    system = system_of(sp.csr_array(grid @ grid), 1, lanes_log2=1, halo=-1)
     plan = system.plan()
     assert plan["lanes_per_row"] == 2
     assert not plan["resident_matrix"]

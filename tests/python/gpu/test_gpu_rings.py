@@ -47,15 +47,15 @@ def test_solves_through_rings_meet_the_tolerance(name: str, pc: str, method: str
 
 @on_all_counts
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("spread", [0, 2])
+@pytest.mark.parametrize("lanes_log2", [0, 2])
 @pytest.mark.parametrize("alike", [True, False], ids=["few values", "all different"])
 def test_columns_in_runs_give_the_bits_of_columns_one_by_one(
-    alike: bool, spread: int, method: str, pes: int
+    alike: bool, lanes_log2: int, method: str, pes: int
 ) -> None:
     A = three_unknowns(alike)
     b = rhs(A)
     options = {"rtol": 0.0, "maxiter": 60}
-    tuning = {"ring": 2, "spread": spread, "halo": 1}
+    tuning = {"ring": 2, "lanes_log2": lanes_log2, "halo": 1}
     plain, coded = system_of(A, pes, compress=0, **tuning), system_of(A, pes, **tuning)
     # Of 12 bytes an entry 8 2/3 are left, or 1 2/3 and dictionaries; 16-bit columns leave 10 and 3.
     share = coded.plan()["matrix_bytes"] / plain.plan()["matrix_bytes"]
@@ -120,18 +120,18 @@ def test_what_the_second_cache_is_told_changes_no_bit(keep: int, pes: int) -> No
 
 @on_all_counts
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("spread", [1, 2, 3, 5])
+@pytest.mark.parametrize("lanes_log2", [1, 2, 3, 5])
 def test_rows_that_threads_share_give_the_iterates_of_rows_that_they_do_not(
-    spread: int, method: str, pes: int
+    lanes_log2: int, method: str, pes: int
 ) -> None:
     A = hex_beam()
     b = rhs(A)
     options = {"rtol": 0.0, "maxiter": 20}
-    expected = solve(system_of(A, pes, ring=2, spread=0), b, method, "jacobi", **options)["x"]
+    expected = solve(system_of(A, pes, ring=2, lanes_log2=0), b, method, "jacobi", **options)["x"]
     for halo in (0, 1, 2):
-        system = system_of(A, pes, spread=spread, halo=halo)
+        system = system_of(A, pes, lanes_log2=lanes_log2, halo=halo)
         plan = system.plan()
-        assert plan["lanes_per_row"] == 2**spread
+        assert plan["lanes_per_row"] == 2**lanes_log2
         assert plan["ring_slots"] >= 2
         found = solve(system, b, method, "jacobi", **options)["x"]
         assert np.linalg.norm(found - expected) <= 1e-12 * np.linalg.norm(expected)
@@ -155,8 +155,8 @@ def test_long_rows_that_stay_in_memory_are_shared() -> None:
 
 def test_sharing_rows_without_rings_is_refused() -> None:
     for tuning in ({"ring": 0}, {"ring": 1}, {"residency": 0}):
-        with pytest.raises(cpufree.errors.InvalidInputError, match="leave out spread"):
-            system_of(hex_beam(), 1, **{"spread": 2, **tuning})
+        with pytest.raises(cpufree.errors.InvalidInputError, match="leave out lanes_log2"):
+            system_of(hex_beam(), 1, **{"lanes_log2": 2, **tuning})
 
 
 @on_all_counts

@@ -90,7 +90,7 @@ def study(u0: np.ndarray, iterations: int, name: str, pes: int, steps: int) -> A
 
 @on_all_counts
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("sweep", ["bricks", "streams", "wavefront"])
+@pytest.mark.parametrize("sweep", ["registers_3d", "time_tiles", "wavefront"])
 def test_every_sweep_in_three_dimensions_gives_the_bits_of_the_cpu_engine(
     sweep: str, dtype: Any, pes: int
 ) -> None:

@@ -120,13 +120,13 @@ def ended() -> None:
 
 
 def test_what_a_rank_waits_for_is_looked_for_ahead(looked: list[str]) -> None:
-    nvshmem.look_ahead()
+    nvshmem.discover_early()
     ended()
     assert sorted(looked) == ["gpus", "version"]
 
 
 def test_the_library_is_not_looked_for_before_it_is_wanted(looked: list[str]) -> None:
-    nvshmem.look_ahead(core.gpus)
+    nvshmem.discover_early(core.gpus)
     ended()
     assert looked == ["gpus"]
 
@@ -142,7 +142,7 @@ def test_the_environment_is_changed_when_nobody_looks_ahead_any_more(
         time.sleep(0.2)
         done.append("looked")
 
-    nvshmem.look_ahead(look)
+    nvshmem.discover_early(look)
     team: Any = SimpleNamespace(size=2, size_here=2, agree=lambda *_: None)
     nvshmem.prepare(team)
     assert done == ["looked", "preset"]

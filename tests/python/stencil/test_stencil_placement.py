@@ -70,22 +70,27 @@ def box(n: int, value_bytes: int = 4) -> Work:
 
 def test_gpus_whose_registers_hold_a_box_are_worth_their_number(machine: Machine) -> None:
     machine(8)
-    assert box(256).seconds_in_bricks(2, 132) == 0.0
-    assert 5e-6 > box(256).seconds_in_bricks(4, 132) > box(256).seconds_in_bricks(8, 132) > 2e-6
-    assert box(256, 8).seconds_in_bricks(4, 132) == 0.0
+    assert box(256).seconds_in_registers_3d(2, 132) == 0.0
+    assert (
+        5e-6
+        > box(256).seconds_in_registers_3d(4, 132)
+        > box(256).seconds_in_registers_3d(8, 132)
+        > 2e-6
+    )
+    assert box(256, 8).seconds_in_registers_3d(4, 132) == 0.0
     # With values in memory, four GPUs save half of what two take, and eight half of that.
     assert place(Asked(), Env(), box(256)).pes == 4
 
 
 def test_a_box_that_the_registers_of_one_gpu_hold_gets_one(machine: Machine) -> None:
     machine(8)
-    assert box(128).seconds_in_bricks(1, 132) > 0.0
+    assert box(128).seconds_in_registers_3d(1, 132) > 0.0
     assert place(Asked(), Env(), box(128)).pes == 1
 
 
 def test_a_box_that_no_registers_hold_is_judged_by_its_bytes(machine: Machine) -> None:
     machine(8)
-    assert box(768).seconds_in_bricks(8, 132) == 0.0
+    assert box(768).seconds_in_registers_3d(8, 132) == 0.0
     assert place(Asked(), Env(), box(768)).pes == 8
 
 

@@ -70,9 +70,9 @@ class FakeCore:
         self.asked_peers.append(gpus)
         return self.peer
 
-    def brick_seconds(self, *grid: Any) -> float:
+    def registers_3d_seconds(self, *grid: Any) -> float:
         """Ask the real extension: it needs no GPU."""
-        return float(_core.brick_seconds(*grid))
+        return float(_core.registers_3d_seconds(*grid))
 
     def jacobi(
         self, start: Any, source: Any, out: Any, periodic: Any, options: dict[str, Any], _: Any

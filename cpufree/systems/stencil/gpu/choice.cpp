@@ -44,8 +44,8 @@ class Chooser {
       return chosen;
     }
     if (allowed(Sweep::registers) && in_registers(chosen)) return chosen;
-    if (allowed(Sweep::bricks) && in_bricks(chosen)) return chosen;
-    if (allowed(Sweep::streams) && in_memory(chosen)) return chosen;
+    if (allowed(Sweep::registers_3d) && in_registers_3d(chosen)) return chosen;
+    if (allowed(Sweep::time_tiles) && in_memory(chosen)) return chosen;
     if (!allowed(Sweep::wavefront))
       throw InvalidInput("this grid, with these options, is not for the sweep asked for");
     by_wavefront(chosen);
@@ -72,8 +72,8 @@ class Chooser {
   template <Study S>
   static const void* kernel_of(Sweep sweep, const StencilKernel& wanted) {
     if (sweep == Sweep::registers) return cuda_registers_kernel<S, T>(wanted);
-    if (sweep == Sweep::bricks) return cuda_bricks_kernel<S, T>(wanted);
-    if (sweep == Sweep::streams) return cuda_streams_kernel<S, T>(wanted);
+    if (sweep == Sweep::registers_3d) return cuda_registers_3d_kernel<S, T>(wanted);
+    if (sweep == Sweep::time_tiles) return cuda_time_tiles_kernel<S, T>(wanted);
     return cuda_wavefront_kernel<S, T>(wanted);
   }
   // Room of a block on chip, on every GPU.
@@ -82,8 +82,8 @@ class Chooser {
     return spec_.team ? least(*spec_.team, "memory on chip", room) : room;
   }
   WarpKernels kernels(const void* function) const {
-    return {register_shapes(sizeof(T)), stream_layers(grid_.dims), kCudaStencilThreads / 32,
-            function == nullptr ? 0 : room_of(function), brick_shapes(sizeof(T))};
+    return {register_shapes(sizeof(T)), time_tile_layers(grid_.dims), kCudaStencilThreads / 32,
+            function == nullptr ? 0 : room_of(function), tile3d_shapes(sizeof(T))};
   }
 
   bool in_registers(ChosenStencil& chosen) const {
@@ -97,12 +97,12 @@ class Chooser {
     return true;
   }
 
-  bool in_bricks(ChosenStencil& chosen) const {
-    const auto kernel_for = [&](const BrickShape& shape) {
-      return kernel(Sweep::bricks, {.brick = shape});
+  bool in_registers_3d(ChosenStencil& chosen) const {
+    const auto kernel_for = [&](const Tile3dShape& shape) {
+      return kernel(Sweep::registers_3d, {.tile3d = shape});
     };
-    const auto found = lay_out_bricks(grid_, spec_, run_, blocks_, sizeof(T), source_,
-                                      kernels(kernel_for(brick_shapes(sizeof(T)).back())));
+    const auto found = lay_out_registers_3d(grid_, spec_, run_, blocks_, sizeof(T), source_,
+                                            kernels(kernel_for(tile3d_shapes(sizeof(T)).back())));
     if (!found) return false;
     chosen.layout = found->layout;
     chosen.kernel.function = kernel_for(found->shape);
@@ -111,21 +111,21 @@ class Chooser {
   }
 
   bool in_memory(ChosenStencil& chosen) const {
-    chosen.streams =
-        lay_out_streams(grid_, spec_, run_, blocks_, sizeof(T), source_, kernels(nullptr));
-    if (!chosen.streams) return false;
-    chosen.layout = chosen.streams->layout;
-    chosen.kernel.function = kernel(Sweep::streams, {.layers = chosen.layout.plan.layers});
-    chosen.kernel.threads = stream_threads(grid_.dims);
+    chosen.time_tiles =
+        lay_out_time_tiles(grid_, spec_, run_, blocks_, sizeof(T), source_, kernels(nullptr));
+    if (!chosen.time_tiles) return false;
+    chosen.layout = chosen.time_tiles->layout;
+    chosen.kernel.function = kernel(Sweep::time_tiles, {.layers = chosen.layout.plan.layers});
+    chosen.kernel.threads = time_tile_threads(grid_.dims);
     return true;
   }
 
   void by_specialized_blocks(ChosenStencil& chosen) const {
-    chosen.streams =
+    chosen.time_tiles =
         lay_out_specialized(grid_, spec_, run_, blocks_, sizeof(T), source_, kernels(nullptr));
-    chosen.layout = chosen.streams->layout;
-    chosen.kernel.threads = stream_threads(grid_.dims);
-    chosen.kernel.function = kernel(Sweep::streams, {.layers = chosen.layout.plan.layers});
+    chosen.layout = chosen.time_tiles->layout;
+    chosen.kernel.threads = time_tile_threads(grid_.dims);
+    chosen.kernel.function = kernel(Sweep::time_tiles, {.layers = chosen.layout.plan.layers});
   }
 
   void by_wavefront(ChosenStencil& chosen) const {

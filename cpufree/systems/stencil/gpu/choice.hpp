@@ -12,7 +12,7 @@ namespace cpufree {
 // A grid laid out, with the kernel for it.
 struct ChosenStencil {
   StencilLayout layout;
-  std::optional<StreamLayout> streams;  // where values stay in memory
+  std::optional<TimeTileLayout> time_tiles;  // where values stay in memory
   GpuKernel kernel;
 };
 

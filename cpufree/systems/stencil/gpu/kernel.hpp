@@ -5,28 +5,28 @@
 #include <span>
 
 #include "cpufree/device/study.hpp"
-#include "cpufree/stencils/brick_shape.hpp"
 #include "cpufree/stencils/register_shape.hpp"
-#include "cpufree/stencils/stream_shape.hpp"
+#include "cpufree/stencils/tile3d_shape.hpp"
+#include "cpufree/stencils/time_tile_shape.hpp"
 
 namespace cpufree {
 
-inline constexpr int kCudaStencilThreads = 512;  // of a block, at most, but for streams
-constexpr int stream_threads(int dims) { return kCudaStencilThreads + 32 * rim_warps(dims); }
+inline constexpr int kCudaStencilThreads = 512;  // of a block, at most, but for time tiles
+constexpr int time_tile_threads(int dims) { return kCudaStencilThreads + 32 * rim_warps(dims); }
 
 // Which tiles the kernels in registers are made for, for values of so many bytes.
 std::span<const RegisterShape> register_shapes(std::size_t value_bytes);
-std::span<const BrickShape> brick_shapes(std::size_t value_bytes);
+std::span<const Tile3dShape> tile3d_shapes(std::size_t value_bytes);
 // Iterations of a pass that kernels for values in memory are made for.
-std::span<const int> stream_layers(int dims);
+std::span<const int> time_tile_layers(int dims);
 
 // What a kernel is made for, of which each sweep reads what concerns it.
 struct StencilKernel {
   int dims = 2;
   bool source = false;
-  int layers = 1;            // of streams
+  int layers = 1;            // of time tiles
   RegisterShape shape = {};  // of registers
-  BrickShape brick = {};     // of bricks
+  Tile3dShape tile3d = {};   // of 3-D tiles in registers
 };
 
 // Each of them null where there is no such kernel. Studies have none for source terms.
@@ -35,8 +35,8 @@ const void* cuda_wavefront_kernel(const StencilKernel& wanted);
 template <Study S, class T>
 const void* cuda_registers_kernel(const StencilKernel& wanted);
 template <Study S, class T>
-const void* cuda_bricks_kernel(const StencilKernel& wanted);
+const void* cuda_registers_3d_kernel(const StencilKernel& wanted);
 template <Study S, class T>
-const void* cuda_streams_kernel(const StencilKernel& wanted);
+const void* cuda_time_tiles_kernel(const StencilKernel& wanted);
 
 }  // namespace cpufree

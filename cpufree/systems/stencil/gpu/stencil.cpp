@@ -27,7 +27,7 @@ struct Pe {
   DeviceArray<T> start, source, out, tiles;
   DeviceArray<TileEdge> edges;
   DeviceArray<TileArgs<T>> views;
-  DeviceArray<StreamPart> parts;
+  DeviceArray<TimeTilePart> parts;
   DeviceArray<GhostCopy> ghosts;
   DeviceArray<double> updates;
 };
@@ -89,7 +89,7 @@ struct GpuStencil<T>::State {
         chosen(choose_cuda_stencil<T>(grid, spec, run, !problem.source.empty(), devices)),
         own(OwnPes::of(team.get(), chosen.layout.plan.pes)),
         heap(chosen.layout.tiling, chosen.layout.packets,
-             chosen.streams ? chosen.streams->box.values : 0) {
+             chosen.time_tiles ? chosen.time_tiles->box.values : 0) {
     if (team) require_all_pes(spec, chosen.layout);
     devices.resize(at(own.here));
     heaps = team ? std::make_unique<GpuHeaps>(*team, spec.nvshmem_library, devices[0], heap.bytes,
@@ -142,7 +142,7 @@ struct GpuStencil<T>::State {
     a.updates = pe.updates.data();
     a.outcome = outcome.data();
     heap.place(a, heap_of(k));
-    if (chosen.streams) {
+    if (chosen.time_tiles) {
       place_box(k, problem);
       return;
     }
@@ -156,25 +156,25 @@ struct GpuStencil<T>::State {
   // The values of PE k of this process that stay in memory.
   void place_box(std::size_t k, const StencilProblem<T>& problem) {
     const int device = devices[k];
-    const StreamLayout& streams = *chosen.streams;
+    const TimeTileLayout& time_tiles = *chosen.time_tiles;
     Pe<T>& pe = pes[k];
-    pe.parts = {device, streams.pes[number(k)].parts};
-    pe.ghosts = {device, streams.pes[number(k)].ghosts};
-    StreamArgs<T>& a = args[k].stream;
-    a = stream_arguments<T>(grid, streams, number(k));
+    pe.parts = {device, time_tiles.pes[number(k)].parts};
+    pe.ghosts = {device, time_tiles.pes[number(k)].ghosts};
+    TimeTileArgs<T>& a = args[k].time_tile;
+    a = time_tile_arguments<T>(grid, time_tiles, number(k));
     a.parts = pe.parts.data();
     a.ghosts = pe.ghosts.data();
-    std::vector<T> values(at(streams.box.values));
-    fill_box<T>(grid, streams, number(k), problem.start, values.data());
+    std::vector<T> values(at(time_tiles.box.values));
+    fill_box<T>(grid, time_tiles, number(k), problem.start, values.data());
     for (int copy = 0; copy < 2; ++copy) {
       T* const box = heap.boxes[copy].at(heap_of(k));
       copy_to(device, box, values);
-      a.values[copy] = box + streams.box.first;
+      a.values[copy] = box + time_tiles.box.first;
     }
     if (problem.source.empty()) return;
-    fill_box<T>(grid, streams, number(k), problem.source, values.data());
+    fill_box<T>(grid, time_tiles, number(k), problem.source, values.data());
     pe.source = {device, values};
-    a.source = pe.source.data() + streams.box.first;
+    a.source = pe.source.data() + time_tiles.box.first;
   }
 
   std::vector<gpu_p2p::Shared> shared() const {

@@ -98,7 +98,7 @@ class Series(Measured):
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Comparison:
     """Ours against the fastest of others, or the fastest of all against the rest."""
 
     ours: Series
@@ -170,7 +170,7 @@ class Results(Collected[Group, Series]):
 
     def against(
         self, group: Group, those: Callable[[Series], bool], method: str | None = None
-    ) -> Verdict | None:
+    ) -> Comparison | None:
         """Return ours against the fastest of those, None where either is not there.
 
         `method`: of both; None: each with the method that is fastest for it.
@@ -181,7 +181,7 @@ class Results(Collected[Group, Series]):
         if not ours or not theirs:
             return None
         a, b = fastest(ours), fastest(theirs)
-        return Verdict(a, b, b.median / a.median, noise.compare(a.times, b.times))
+        return Comparison(a, b, b.median / a.median, noise.compare(a.times, b.times))
 
     def reference(self) -> str | None:
         """Return whose classic CG on one PE speed-ups are over: the single GPU's, else SciPy's."""

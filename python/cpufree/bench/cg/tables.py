@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Sequence
 
 from cpufree.bench.cg.configuration import Group
-from cpufree.bench.cg.results import DENOMINATORS, Results, Series, Verdict, host_driven
+from cpufree.bench.cg.results import DENOMINATORS, Comparison, Results, Series, host_driven
 from cpufree.bench.core.entry import OURS
 from cpufree.bench.core.noise import FASTER, NOISE, SLOWER, geometric_mean
 from cpufree.bench.report.tables import NOTHING, Table, against, micro, milli, spread_text
@@ -34,7 +34,7 @@ def time_text(series: Series) -> str:
     return micro(series.median) if series.fixed else milli(series.median)
 
 
-def verdict_text(verdict: Verdict | None) -> str:
+def verdict_text(verdict: Comparison | None) -> str:
     """Return a speed-up and its verdict."""
     return NOTHING if verdict is None else f"{verdict.speedup:.2f}× {verdict.word}"
 
@@ -59,7 +59,7 @@ def summary(results: Results) -> Table:
     return Table(("system", "method", *(f"over {name}" for name in DENOMINATORS)), rows)
 
 
-def _mean(verdicts: Sequence[Verdict | None]) -> str:
+def _mean(verdicts: Sequence[Comparison | None]) -> str:
     there = [verdict for verdict in verdicts if verdict is not None]
     if not there:
         return NOTHING

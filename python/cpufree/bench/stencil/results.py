@@ -49,7 +49,7 @@ class StencilSeries(Measured):
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Comparison:
     """Ours against the fastest of others."""
 
     ours: StencilSeries
@@ -112,7 +112,7 @@ class StencilResults(Collected[Group, StencilSeries]):
         """Return whether the CPU launches and orders each iteration of a contender."""
         return host_driven(series)
 
-    def against(self, group: Group, those: Callable[[StencilSeries], bool]) -> Verdict | None:
+    def against(self, group: Group, those: Callable[[StencilSeries], bool]) -> Comparison | None:
         """Return ours against the fastest of those, None where either is not there."""
         ours = [s for s in self.valid(group) if s.family == OURS]
         theirs = [s for s in self.valid(group) if s.family != OURS and those(s)]
@@ -120,7 +120,7 @@ class StencilResults(Collected[Group, StencilSeries]):
             return None
         best = min(theirs, key=lambda s: s.median)
         word = noise.compare(ours[0].times, best.times)
-        return Verdict(ours[0], best, best.median / ours[0].median, word)
+        return Comparison(ours[0], best, best.median / ours[0].median, word)
 
     def winner(self, group: Group) -> tuple[StencilSeries, str] | None:
         """Return the fastest, and "wins" or why it does not."""

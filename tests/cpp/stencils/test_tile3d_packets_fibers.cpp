@@ -1,10 +1,10 @@
-// Bricks whose halos travel as packets, thread by thread under random schedules: bit for bit what
-// the reference computes, and what comes of a packet that is lost.
+// 3-D tiles whose halos travel as packets, thread by thread under random schedules: bit for bit
+// what the reference computes, and what comes of a packet that is lost.
 #include "warp_stencil_rig.hpp"
 
 using namespace warp_stencils;
 
-TEST(bricks_that_exchange_packets_equal_the_reference) {
+TEST(tiles_that_exchange_packets_equal_the_reference) {
   Count count;
   std::uint64_t seed = 1;
   for (unsigned periodic = 0; periodic < 8; ++periodic)
@@ -13,11 +13,11 @@ TEST(bricks_that_exchange_packets_equal_the_reference) {
       const Grid grid = grid3d(nz, ny, nx, periodic);
       Setup setup{pes, 1 + static_cast<int>(seed % 4) / pes, seed % 2 == 0};
       setup.check_every = 1 + static_cast<int>(seed % 5);
-      count.add(in_bricks<float, 1, 4>(grid, setup, seed), grid, setup, "1 x 4");
-      count.add(in_bricks<float, 4, 8>(grid, setup, seed), grid, setup, "4 x 8");
-      count.add(in_bricks<float, 2, 16>(grid, setup, seed), grid, setup, "2 x 16");
-      count.add(in_bricks<double, 2, 4>(grid, setup, seed), grid, setup, "2 x 4 double");
-      count.add(in_bricks<double, 1, 8>(grid, setup, seed), grid, setup, "1 x 8 double");
+      count.add(in_registers_3d<float, 1, 4>(grid, setup, seed), grid, setup, "1 x 4");
+      count.add(in_registers_3d<float, 4, 8>(grid, setup, seed), grid, setup, "4 x 8");
+      count.add(in_registers_3d<float, 2, 16>(grid, setup, seed), grid, setup, "2 x 16");
+      count.add(in_registers_3d<double, 2, 4>(grid, setup, seed), grid, setup, "2 x 4 double");
+      count.add(in_registers_3d<double, 1, 8>(grid, setup, seed), grid, setup, "1 x 8 double");
       ++seed;
     }
   CHECK_EQ(count.wrong, 0);
@@ -40,7 +40,7 @@ TEST(packets_cross_every_axis_among_up_to_five_pes) {
       const Grid grid = grid3d(inner[0], inner[1], inner[2], periodic);
       Setup setup{pes, 2, false};
       setup.most = setup.expected = 4;
-      const auto ran = in_bricks<float, 1, 4>(grid, setup, seed++);
+      const auto ran = in_registers_3d<float, 1, 4>(grid, setup, seed++);
       CHECK(ran.fits);
       count.add(ran, grid, setup, "1 x 4");
     }
@@ -48,7 +48,7 @@ TEST(packets_cross_every_axis_among_up_to_five_pes) {
   CHECK_EQ(count.right, 15);
 }
 
-TEST(bricks_with_packets_stop_where_the_tolerance_stops_others) {
+TEST(tiles_with_packets_stop_where_the_tolerance_stops_others) {
   Case<double> box(grid3d(9, 6, 8), 10000);
   box.run.tolerance = 0.05;
   box.run.check_every = 2;
@@ -56,7 +56,7 @@ TEST(bricks_with_packets_stop_where_the_tolerance_stops_others) {
   CHECK(stop > 4 && stop < 100);
   Count count;
   const Setup setup{1, 4, false, 0.05, 2, 10000, stop};
-  count.add(in_bricks<double, 1, 4>(box.grid, setup, 3), box.grid, setup, "bricks");
+  count.add(in_registers_3d<double, 1, 4>(box.grid, setup, 3), box.grid, setup, "registers_3d");
   CHECK_EQ(count.wrong, 0);
   CHECK_EQ(count.right, 1);
 }
@@ -69,7 +69,7 @@ void check_lost(int axis, int thread, std::int64_t at, Epoch exchange) {
   const Grid grid = grid3d(n[0], n[1], n[2]);
   const Setup setup{2, 1, false};
   warp_rig::Mishap mishap{{cpu_fibers::Fault::Kind::drop_signal, 0, thread, at}, 300'000};
-  const auto ran = in_bricks<float, 4, 4>(grid, setup, 7, &mishap);
+  const auto ran = in_registers_3d<float, 4, 4>(grid, setup, 7, &mishap);
   CHECK(ran.fits && !ran.ended);
   int told = 0;
   for (const WaitRecord& record : mishap.records) {

@@ -19,20 +19,20 @@
 // writes that after the barrier of tell(), and before a barrier, or what a warp itself reads.
 #pragma once
 
-#include "cpufree/stencils/brick_packets.hpp"
 #include "cpufree/stencils/iterate.hpp"
+#include "cpufree/stencils/tile3d_packets.hpp"
 #include "cpufree/stencils/tile_values.hpp"
 
 namespace cpufree {
 
 template <WarpPort P, class T, int C, int Z, bool kSource>
-class BrickTile {
+class Tile3d {
  public:
-  using Exchange = BrickPackets<P, T, C, Z, kSource>;
+  using Exchange = Tile3dPackets<P, T, C, Z, kSource>;
 
   // Starts with the values of `args`. Ends with a block barrier.
-  CPUFREE_KERNEL_FN BrickTile(P& port, const TileArgs<T>& tile,
-                              const typename Exchange::Links& links, const JacobiArgs<T>& args)
+  CPUFREE_KERNEL_FN Tile3d(P& port, const TileArgs<T>& tile, const typename Exchange::Links& links,
+                           const JacobiArgs<T>& args)
       : port_(port), exchange_(port, tile, links, args.mailboxes) {
     CPUFREE_UNROLL
     for (int c = 0; c < C; ++c) owned_[c] = here().column() + c < here().width();
@@ -76,7 +76,7 @@ class BrickTile {
   }
 
  private:
-  CPUFREE_KERNEL_FN const BrickPlace<P, T, C, Z>& here() const { return exchange_.place(); }
+  CPUFREE_KERNEL_FN const Tile3dPlace<P, T, C, Z>& here() const { return exchange_.place(); }
   CPUFREE_KERNEL_FN bool there(int z) const { return z < Z - 1 || here().full(); }
 
   template <class V>
@@ -190,8 +190,8 @@ class BrickTile {
 // Jacobi iterations in three dimensions, on tiles that fit C columns of a warp's lanes, as many
 // rows as the block has warps, and Z planes.
 template <int C, int Z, bool kSource, WarpPort P, class T>
-CPUFREE_KERNEL_FN void brick_kernel(P& port, const JacobiArgs<T>& args) {
-  using Worker = BrickTile<P, T, C, Z, kSource>;
+CPUFREE_KERNEL_FN void tile3d_kernel(P& port, const JacobiArgs<T>& args) {
+  using Worker = Tile3d<P, T, C, Z, kSource>;
   using Links = typename Worker::Exchange::Links;
   typename P::template Kept<TileArgs<T>> tile = port.keep(args.tiles[port.block()]);
   typename P::template Kept<Links> links =

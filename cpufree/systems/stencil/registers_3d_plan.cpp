@@ -14,8 +14,8 @@ constexpr double kClock = 1.75e9;     // of an H200: cycles a second
 constexpr double kExchange = 1.5e-6;  // seconds from the end of a sweep to the halo being there
 constexpr int kSchedulers = 4;        // of a multiprocessor
 
-// BrickRoom, whose numbers are compiled in.
-std::int64_t room_of(const BrickShape& shape, int warps, std::size_t value_bytes, bool source) {
+// Tile3dRoom, whose numbers are compiled in.
+std::int64_t room_of(const Tile3dShape& shape, int warps, std::size_t value_bytes, bool source) {
   const std::int64_t rows = (shape.planes + 2) * (warps + 2) + (source ? shape.planes * warps : 0);
   const std::int64_t columns = 2 + 2 * shape.columns;
   const std::int64_t values = rows * shape.most_width() + columns * warps * shape.planes;
@@ -24,7 +24,7 @@ std::int64_t room_of(const BrickShape& shape, int warps, std::size_t value_bytes
 
 // Cycles of an iteration beside the exchange: a plane of a warp takes 9 instructions a point where
 // four lie side by side; a warp has its own way to go. A value of a face is stored and read.
-double brick_cycles(const BrickShape& shape, int warps, std::int64_t face_values) {
+double tile3d_cycles(const Tile3dShape& shape, int warps, std::int64_t face_values) {
   const double of_warp = shape.planes * (9.0 * shape.columns + 12.0) + 150.0;
   const double issue = of_warp * warps / kSchedulers;
   return std::max(issue, 2.5 * of_warp) + 0.1 * static_cast<double>(face_values);
@@ -57,20 +57,20 @@ void lay_out_mailboxes(Tiling& tiling, F&& size, std::int64_t least) {
       for (TileEdge& edge : tile.sends) edge.mailbox = of_flag[at(edge.pe)][at(edge.flag)];
 }
 
-void lay_out_mailboxes(BrickLayout& bricks, std::size_t value_bytes) {
-  Tiling& tiling = bricks.layout.tiling;
-  const int warps = bricks.warps;
-  const BrickPacking packing = packing_of(bricks.shape, value_bytes);
+void lay_out_mailboxes(Tile3dLayout& layout, std::size_t value_bytes) {
+  Tiling& tiling = layout.layout.tiling;
+  const int warps = layout.warps;
+  const Tile3dPacking packing = packing_of(layout.shape, value_bytes);
   const auto size = [&](int axis) { return packing.mailbox(axis, warps); };
   lay_out_mailboxes(tiling, size, std::max({size(0), size(1), size(2)}));
 }
 
 // The division and the shape of fewest cycles: what follows from them is not laid out yet.
-std::optional<BrickLayout> best_bricks(const Grid& grid, const StencilSpec& spec, int blocks,
-                                       std::size_t value_bytes, bool source,
-                                       const WarpKernels& kernels) {
+std::optional<Tile3dLayout> best_registers_3d(const Grid& grid, const StencilSpec& spec, int blocks,
+                                              std::size_t value_bytes, bool source,
+                                              const WarpKernels& kernels) {
   if (grid.dims != 3 || spec.halo == 0) return {};
-  std::optional<BrickLayout> best;
+  std::optional<Tile3dLayout> best;
   double least = 0.0;
   each_division(grid, spec.pes, blocks, [&](const Division& division) {
     TileExtent extent[3];
@@ -79,14 +79,14 @@ std::optional<BrickLayout> best_bricks(const Grid& grid, const StencilSpec& spec
     const std::int64_t faces =
         2 * (extent[0].most * extent[1].most + extent[0].most * extent[2].most +
              extent[1].most * extent[2].most);
-    for (const BrickShape& shape : kernels.bricks) {
+    for (const Tile3dShape& shape : kernels.tiles3d) {
       if (spec.rows > 0 && spec.rows != shape.planes) continue;
       if (warps > kernels.warps || !shape.holds(extent[0].least, 1, extent[2].least, 1) ||
           !shape.holds(extent[0].most, warps, extent[2].most, warps) ||
           room_of(shape, warps, value_bytes, source) >
               static_cast<std::int64_t>(kernels.fast_bytes))
         continue;
-      const double here = brick_cycles(shape, warps, faces);
+      const double here = tile3d_cycles(shape, warps, faces);
       if (best && here >= least) continue;
       least = here;
       best.emplace();
@@ -101,24 +101,25 @@ std::optional<BrickLayout> best_bricks(const Grid& grid, const StencilSpec& spec
 
 }  // namespace
 
-double brick_seconds(const Grid& grid, int pes, int blocks, std::size_t value_bytes, bool source) {
+double registers_3d_seconds(const Grid& grid, int pes, int blocks, std::size_t value_bytes,
+                            bool source) {
   constexpr std::size_t kRoom = 225 << 10;  // of a block: 227 KB without what kernels have besides
   constexpr int kWarps = 16;
   StencilSpec spec;
   spec.pes = pes;
   if (grid.updated() == 0) return 0.0;
-  const std::span<const BrickShape> shapes =
-      value_bytes == 4 ? std::span<const BrickShape>(kBricksOfFloat) : kBricksOfDouble;
+  const std::span<const Tile3dShape> shapes =
+      value_bytes == 4 ? std::span<const Tile3dShape>(kTiles3dOfFloat) : kTiles3dOfDouble;
   const auto best =
-      best_bricks(grid, spec, blocks, value_bytes, source, {{}, {}, kWarps, kRoom, shapes});
+      best_registers_3d(grid, spec, blocks, value_bytes, source, {{}, {}, kWarps, kRoom, shapes});
   return best && best->layout.plan.division.pes_in_all() == pes ? best->seconds : 0.0;
 }
 
-std::optional<BrickLayout> lay_out_bricks(const Grid& grid, const StencilSpec& spec,
-                                          const StencilRun& run, int blocks,
-                                          std::size_t value_bytes, bool source,
-                                          const WarpKernels& kernels) {
-  auto best = best_bricks(grid, spec, blocks, value_bytes, source, kernels);
+std::optional<Tile3dLayout> lay_out_registers_3d(const Grid& grid, const StencilSpec& spec,
+                                                 const StencilRun& run, int blocks,
+                                                 std::size_t value_bytes, bool source,
+                                                 const WarpKernels& kernels) {
+  auto best = best_registers_3d(grid, spec, blocks, value_bytes, source, kernels);
   if (!best) return {};
   StencilPlan& plan = best->layout.plan;
   best->layout.tiling = make_tiling(grid, plan.division, 1);
@@ -126,7 +127,7 @@ std::optional<BrickLayout> lay_out_bricks(const Grid& grid, const StencilSpec& s
   lay_out_mailboxes(*best, value_bytes);
   plan.in_fast_memory = true;
   plan.fast_bytes = room_of(best->shape, best->warps, value_bytes, source);
-  plan.sweep = "bricks";
+  plan.sweep = "registers_3d";
   plan.columns = best->shape.columns;
   plan.rows = best->shape.planes;
   plan.check_every = check_period(run, best->seconds, 1);

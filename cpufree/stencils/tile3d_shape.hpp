@@ -1,5 +1,5 @@
-// Which tiles fit the registers of a block in three dimensions (bricks.hpp), what they take of its
-// shared memory, and of mailboxes. For host and kernels.
+// Which tiles fit the registers of a block in three dimensions (registers_3d.hpp), what they take
+// of its shared memory, and of mailboxes. For host and kernels.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 namespace cpufree {
 
 // Columns of a thread, and most planes.
-struct BrickShape {
+struct Tile3dShape {
   int columns = 1, planes = 4;
 
   CPUFREE_FN std::int64_t most_width() const { return std::int64_t{32} * columns; }
@@ -23,9 +23,9 @@ struct BrickShape {
   }
 };
 
-// How the faces of a brick travel as packets of `values` values each: 3 floats, 1 double. All
+// How the faces of a 3-D tile travel as packets of `values` values each: 3 floats, 1 double. All
 // packets of a warp lie side by side, so that its stores are whole lines of memory.
-struct BrickPacking {
+struct Tile3dPacking {
   int columns = 1, planes = 4, values = 3;
 
   // A row of a warp, which crosses axis 0. A lane has `own` packets full of its columns, and `rest`
@@ -56,20 +56,20 @@ struct BrickPacking {
   }
 };
 // Of packets with values of so many bytes.
-constexpr BrickPacking packing_of(const BrickShape& shape, std::size_t value_bytes) {
+constexpr Tile3dPacking packing_of(const Tile3dShape& shape, std::size_t value_bytes) {
   return {shape.columns, shape.planes, value_bytes == 4 ? 3 : 1};
 }
 
 // What kernels are made for. The last ones are as large as registers allow: 64 floats a thread, 32
 // doubles.
-inline constexpr BrickShape kBricksOfFloat[] = {{1, 4}, {2, 4}, {4, 4}, {2, 8}, {4, 8}, {4, 16}};
-inline constexpr BrickShape kBricksOfDouble[] = {{1, 4}, {2, 4}, {1, 8}, {2, 8}, {2, 16}};
+inline constexpr Tile3dShape kTiles3dOfFloat[] = {{1, 4}, {2, 4}, {4, 4}, {2, 8}, {4, 8}, {4, 16}};
+inline constexpr Tile3dShape kTiles3dOfDouble[] = {{1, 4}, {2, 4}, {1, 8}, {2, 8}, {2, 16}};
 
 // The shared memory of a block of `warps` warps, in values: the rows of all planes with one above
 // (-1) and one below the tile, those of the planes before (-1) and after it, each warp's halo
 // beside it, the source term, the first and the last columns of each warp, on their way out.
 template <class T, int C, int Z>
-struct BrickRoom {
+struct Tile3dRoom {
   static constexpr std::int64_t kWidth = 32 * C;
 
   CPUFREE_FN static std::int64_t row(int warps, int z, int y) {

@@ -1,5 +1,5 @@
-// What packets of bricks carry: one exchange of a tile that is its own neighbour on all six sides,
-// whose values are numbers of points.
+// What packets of 3-D tiles carry: one exchange of a tile that is its own neighbour on all six
+// sides, whose values are numbers of points.
 #include <map>
 
 #include "warp_stencil_rig.hpp"
@@ -22,13 +22,13 @@ struct CountingPort : warp_rig::Port {
 template <class T, int C, int Z>
 class Tile {
  public:
-  using Exchange = BrickPackets<CountingPort, T, C, Z, false>;
+  using Exchange = Tile3dPackets<CountingPort, T, C, Z, false>;
 
   Tile(int depth, int height, int width)
       : n_{depth, height, width}, c_(grid3d(depth, height, width, 7U), 1) {
-    const BrickShape shapes[] = {{C, Z}};
-    auto found = lay_out_bricks(c_.grid, c_.spec, c_.run, 1, sizeof(T), false,
-                                {{}, {}, 4, kFastBytes, shapes});
+    const Tile3dShape shapes[] = {{C, Z}};
+    auto found = lay_out_registers_3d(c_.grid, c_.spec, c_.run, 1, sizeof(T), false,
+                                      {{}, {}, 4, kFastBytes, shapes});
     CHECK(found.has_value() && found->warps == height);
     found_ = *found;
     found_.layout.plan.threads = 32 * found_.warps;
@@ -47,7 +47,7 @@ class Tile {
 
   // Whether each packet of each mailbox has been sent once an exchange, and nothing elsewhere.
   void check_places() const {
-    const BrickPacking packing = packing_of({C, Z}, sizeof(T));
+    const Tile3dPacking packing = packing_of({C, Z}, sizeof(T));
     const std::int64_t of_axis[] = {n_[1] * packing.row(),
                                     packing.groups() * packing.of_group() * 32,
                                     n_[1] * packing.column()};
@@ -111,7 +111,7 @@ class Tile {
 
   std::int64_t n_[3];
   Case<T> c_;
-  BrickLayout found_;
+  Tile3dLayout found_;
   const Packet* first_ = nullptr;
 };
 
@@ -148,7 +148,7 @@ TEST(all_values_of_all_faces_of_doubles_arrive_once) {
 }
 
 TEST(packets_of_floats_take_little_more_than_their_values) {
-  const BrickPacking packing = packing_of({4, 8}, sizeof(float));
+  const Tile3dPacking packing = packing_of({4, 8}, sizeof(float));
   CHECK_EQ(packing.row(), 48);                          // of 128 values: 43 would do
   CHECK_EQ(packing.groups() * packing.of_group(), 12);  // a lane, of 32 values: 11
   CHECK_EQ(packing.column(), 3);                        // of 8 values

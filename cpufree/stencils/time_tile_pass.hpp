@@ -1,11 +1,11 @@
-// One pass of a warp over values in memory (streams.hpp tells how, and why it may).
+// One pass of a warp over values in memory (time_tiles.hpp tells how, and why it may).
 #pragma once
 
 #include "cpufree/device/warp_port.hpp"
 #include "cpufree/stencils/args.hpp"
 #include "cpufree/stencils/change.hpp"
 #include "cpufree/stencils/local.hpp"
-#include "cpufree/stencils/stream_shape.hpp"
+#include "cpufree/stencils/time_tile_shape.hpp"
 
 namespace cpufree {
 
@@ -16,7 +16,8 @@ class StreamWarp {
  public:
   static constexpr int C = kStreamColumns<T>;
 
-  CPUFREE_KERNEL_FN StreamWarp(P& port, const StreamArgs<T>& args, const StreamPart& part, int copy)
+  CPUFREE_KERNEL_FN StreamWarp(P& port, const TimeTileArgs<T>& args, const TimeTilePart& part,
+                               int copy)
       : port_(port), args_(args), part_(part), copy_(copy) {}
 
  protected:
@@ -60,8 +61,8 @@ class StreamWarp {
   }
 
   P& port_;
-  const StreamArgs<T>& args_;
-  const StreamPart& part_;
+  const TimeTileArgs<T>& args_;
+  const TimeTilePart& part_;
   std::int32_t column_ = 0, last_ = 0;
   bool reads_ = false, stores_ = false, whole_ = false, keeps_ = false;
   bool free_[C] = {};
@@ -70,7 +71,7 @@ class StreamWarp {
 
 // K iterations in two dimensions.
 template <int K, bool kSource, WarpPort P, class T>
-class StreamPass2d : StreamWarp<P, T> {
+class TimeTilePass2d : StreamWarp<P, T> {
   using Base = StreamWarp<P, T>;
   using Base::C;
 
@@ -80,7 +81,7 @@ class StreamPass2d : StreamWarp<P, T> {
   CPUFREE_KERNEL_FN void run(bool measured, Change<P>& change) {
     constexpr int halo = (K + C - 1) / C;
     constexpr std::int32_t width = C * (P::warp_width - 2 * halo);
-    const StreamPart& part = this->part_;
+    const TimeTilePart& part = this->part_;
     const std::int32_t first = floor_to(part.lo[2], C);
     const std::int32_t strips = (part.hi[2] - first + width - 1) / width;
     const std::int32_t height = part.hi[0] - part.lo[0];

@@ -32,17 +32,17 @@
 #include "cpufree/stencils/iterate.hpp"
 #include "cpufree/stencils/neighbours.hpp"
 #include "cpufree/stencils/plane_pass.hpp"
-#include "cpufree/stencils/stream_pass.hpp"
 #include "cpufree/stencils/sweep.hpp"
+#include "cpufree/stencils/time_tile_pass.hpp"
 
 namespace cpufree {
 
 // A block's part of the values in memory.
 template <int D, int K, bool kSource, WarpPort P, class T>
-class StreamTile {
+class TimeTile {
  public:
-  CPUFREE_KERNEL_FN StreamTile(P& port, const TileArgs<T>& tile, const StreamArgs<T>& args,
-                               const StreamPart& part, Flag* flags)
+  CPUFREE_KERNEL_FN TimeTile(P& port, const TileArgs<T>& tile, const TimeTileArgs<T>& args,
+                             const TimeTilePart& part, Flag* flags)
       : port_(port), tile_(tile), args_(args), part_(part), flags_(flags) {}
 
   CPUFREE_KERNEL_FN Epoch exchanges() const { return epoch_; }
@@ -93,7 +93,7 @@ class StreamTile {
     if constexpr (D == 3)
       PlanePass<L, kSource, P, T>(port_, args_, part_, copy_).run(measured, change);
     else
-      StreamPass2d<L, kSource, P, T>(port_, args_, part_, copy_).run(measured, change);
+      TimeTilePass2d<L, kSource, P, T>(port_, args_, part_, copy_).run(measured, change);
   }
 
   // Points of mine, to where another PE holds a copy: 16 bytes at a time where both places are
@@ -138,8 +138,8 @@ class StreamTile {
 
   P& port_;
   const TileArgs<T>& tile_;
-  const StreamArgs<T>& args_;
-  const StreamPart& part_;
+  const TimeTileArgs<T>& args_;
+  const TimeTilePart& part_;
   Flag* flags_;
   int copy_ = 0;
   Epoch epoch_ = 0;
@@ -147,10 +147,10 @@ class StreamTile {
 
 // Jacobi iterations on values in memory, K in a pass.
 template <int D, int K, bool kSource, WarpPort P, class T>
-CPUFREE_KERNEL_FN void stream_kernel(P& port, const JacobiArgs<T>& args) {
+CPUFREE_KERNEL_FN void time_tile_kernel(P& port, const JacobiArgs<T>& args) {
   typename P::template Kept<TileArgs<T>> tile = port.keep(args.tiles[port.block()]);
-  typename P::template Kept<StreamPart> part = port.keep(args.stream.parts[port.block()]);
-  StreamTile<D, K, kSource, P, T> worker(port, tile, args.stream, part, args.mailboxes.flags);
+  typename P::template Kept<TimeTilePart> part = port.keep(args.time_tile.parts[port.block()]);
+  TimeTile<D, K, kSource, P, T> worker(port, tile, args.time_tile, part, args.mailboxes.flags);
   Checks<P> checks(port, args.slots, args.tolerance);
   JacobiState state;
   if (!iterate(args, worker, checks, state)) return;

@@ -1,4 +1,4 @@
-// How a block's part of values in memory falls to its warps (streams.hpp). For host and kernels.
+// How a block's part of values in memory falls to its warps (time_tiles.hpp). For host and kernels.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ CPUFREE_FN constexpr std::int64_t plane_bytes(int warps, int layers) {
 }
 
 // Columns that a warp stores where a pass takes `layers` iterations.
-CPUFREE_FN int stream_width(int columns, int layers) {
+CPUFREE_FN int time_tile_width(int columns, int layers) {
   return columns * (32 - 2 * ((layers + columns - 1) / columns));
 }
 

@@ -36,9 +36,9 @@ struct Case {
     rig.params.history_capacity = kIterations + 2;
   }
   template <template <class, class> class Algorithm, class M>
-  std::vector<double> solve(bool look_ahead) {
+  std::vector<double> solve(bool prefetch) {
     fetched.clear();
-    rig.look_ahead = look_ahead;
+    rig.prefetch = prefetch;
     rig.reset();
     const auto kernel = [&](FetchingPort& port, int pe) {
       solve_kernel<Algorithm, M>(port, rig.args(pe));
@@ -83,7 +83,7 @@ void check(int pes) {
 
 }  // namespace
 
-TEST(solves_that_look_ahead_ask_for_places_of_their_vectors_and_end_where_others_do) {
+TEST(solves_that_prefetch_ask_for_places_of_their_vectors_and_end_where_others_do) {
   for (const int pes : {1, 3}) {
     check<ConjugateGradient, Identity<double>>(pes);
     check<ConjugateGradient, Jacobi<double>>(pes);

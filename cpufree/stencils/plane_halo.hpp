@@ -8,7 +8,7 @@ namespace cpufree {
 
 // K rows before the window, K behind it. Of two iterations, the first one for the nearer of them.
 template <int K, bool kSource, WarpPort P, class T>
-class PlaneRimRows : PlaneWarp<K, kSource, P, T> {
+class PlaneHaloRows : PlaneWarp<K, kSource, P, T> {
   using Base = PlaneWarp<K, kSource, P, T>;
   using Base::kRow, Base::C;
 
@@ -18,8 +18,8 @@ class PlaneRimRows : PlaneWarp<K, kSource, P, T> {
     T f[2][C];
   };
 
-  CPUFREE_KERNEL_FN PlaneRimRows(P& port, const StreamArgs<T>& args, const StreamPart& part,
-                                 int copy, const PlaneWindow& window)
+  CPUFREE_KERNEL_FN PlaneHaloRows(P& port, const TimeTileArgs<T>& args, const TimeTilePart& part,
+                                  int copy, const PlaneWindow& window)
       : Base(port, args, part, copy, window) {
     row_ = window.y - 1;
     apart_ = window.height + 1;
@@ -111,7 +111,7 @@ class PlaneRimRows : PlaneWarp<K, kSource, P, T> {
 // 16 bytes on either side of the window, a row to a lane. Of two iterations, the first one for the
 // nearer columns.
 template <int K, bool kSource, WarpPort P, class T>
-class PlaneRimSides : PlaneWarp<K, kSource, P, T> {
+class PlaneHaloSides : PlaneWarp<K, kSource, P, T> {
   using Base = PlaneWarp<K, kSource, P, T>;
   using Base::kRow, Base::C;
   // From a row's first value: the columns before the window, and behind it.
@@ -124,8 +124,8 @@ class PlaneRimSides : PlaneWarp<K, kSource, P, T> {
   };
 
   // Lanes that have no row read what the first one reads.
-  CPUFREE_KERNEL_FN PlaneRimSides(P& port, const StreamArgs<T>& args, const StreamPart& part,
-                                  int copy, const PlaneWindow& window)
+  CPUFREE_KERNEL_FN PlaneHaloSides(P& port, const TimeTileArgs<T>& args, const TimeTilePart& part,
+                                   int copy, const PlaneWindow& window)
       : Base(port, args, part, copy, window) {
     const std::int32_t lane = port.warp_lane();
     there_ = lane < window.height;

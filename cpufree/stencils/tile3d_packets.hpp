@@ -1,5 +1,5 @@
-// The exchange of bricks, by packets: values that carry the number of their exchange, 16 bytes in
-// one store, three floats or one double each.
+// The exchange of 3-D tiles in registers, by packets: values that carry the number of their
+// exchange, 16 bytes in one store, three floats or one double each.
 //
 // An exchange has `Links`, with whom and where, the same for all threads of the block; and, called
 // by all of them in this order, once an iteration:
@@ -11,8 +11,8 @@
 //                        barrier. False: leave the kernel.
 //
 // One hop, no fence, no flag, no barrier between computing and sending: a thread sends what it has
-// computed, for columns through its warp, in the order of BrickPacking. What arrives is received by
-// the warp that needs it: a row of the planes before and after the tile, and its columns; except
+// computed, for columns through its warp, in the order of Tile3dPacking. What arrives is received
+// by the warp that needs it: a row of the planes before and after the tile, and its columns; except
 // the rows above and below the tile, which are for the first warp and the last alone: group after
 // group of planes, they are received by all warps, and the barrier that ends receive() lies between
 // that and the warp that reads them.
@@ -38,20 +38,21 @@
 //
 // Shared memory. Halo rows: read in the sweep; then the barrier of tell(); written in receive();
 // then its barrier. The columns on their way out: written and read by one warp, warp_sync between,
-// and the next time after a barrier. The barrier of tell() is for rows alone (bricks.hpp). A second
-// copy of them would do without it, but nobody waits for it: packets are on their way meanwhile.
+// and the next time after a barrier. The barrier of tell() is for rows alone (registers_3d.hpp). A
+// second copy of them would do without it, but nobody waits for it: packets are on their way
+// meanwhile.
 #pragma once
 
 #include "cpufree/device/wait.hpp"
-#include "cpufree/stencils/brick_place.hpp"
+#include "cpufree/stencils/tile3d_place.hpp"
 
 namespace cpufree {
 
 // The packets of values of a type.
 template <class T>
-struct BrickPacket;
+struct Tile3dPacket;
 template <>
-struct BrickPacket<float> {
+struct Tile3dPacket<float> {
   using Type = FloatPacket;
   CPUFREE_KERNEL_FN static float value(const FloatPacket& packet, int k) { return packet.value[k]; }
   template <WarpPort P>
@@ -61,7 +62,7 @@ struct BrickPacket<float> {
   }
 };
 template <>
-struct BrickPacket<double> {
+struct Tile3dPacket<double> {
   using Type = Packet;
   CPUFREE_KERNEL_FN static double value(const Packet& packet, int) { return packet.value; }
   template <WarpPort P>
@@ -72,21 +73,21 @@ struct BrickPacket<double> {
 
 // The mailboxes of a tile's sides, of both parities.
 template <class K>
-struct BrickRoutes {
+struct Tile3dRoutes {
   K* to[2][6] = {};  // in their memory, as `peer` tells; null: nobody
   // In mine, from the first packet of all mailboxes; negative: nobody.
   std::int32_t from[2][6] = {{-1, -1, -1, -1, -1, -1}, {-1, -1, -1, -1, -1, -1}};
 };
 
 template <WarpPort P, class T, int C, int Z, bool kSource>
-class BrickPackets {
+class Tile3dPackets {
  public:
-  using Place = BrickPlace<P, T, C, Z>;
-  using Links = BrickRoutes<typename BrickPacket<T>::Type>;
+  using Place = Tile3dPlace<P, T, C, Z>;
+  using Links = Tile3dRoutes<typename Tile3dPacket<T>::Type>;
 
   CPUFREE_KERNEL_FN static Links links_of(const P& port, const TileArgs<T>& tile,
                                           const Mailboxes<T>& mailboxes) {
-    const BrickLinks links = brick_links_of(port, tile);
+    const Tile3dLinks links = tile3d_links_of(port, tile);
     Links routes;
     for (int parity = 0; parity < 2; ++parity)
       for (int side = 0; side < 6; ++side) {
@@ -99,8 +100,8 @@ class BrickPackets {
     return routes;
   }
 
-  CPUFREE_KERNEL_FN BrickPackets(P& port, const TileArgs<T>& tile, const Links& links,
-                                 const Mailboxes<T>& mailboxes)
+  CPUFREE_KERNEL_FN Tile3dPackets(P& port, const TileArgs<T>& tile, const Links& links,
+                                  const Mailboxes<T>& mailboxes)
       : place_(port, tile), links_(links), mailboxes_(mailboxes) {
     last_ = last_awaited();
   }
@@ -138,10 +139,10 @@ class BrickPackets {
   }
 
  private:
-  using Room = BrickRoom<T, C, Z>;
-  using Kind = BrickPacket<T>;
+  using Room = Tile3dRoom<T, C, Z>;
+  using Kind = Tile3dPacket<T>;
   using Sent = typename Kind::Type;
-  static constexpr BrickPacking kPacking = packing_of({C, Z}, sizeof(T));
+  static constexpr Tile3dPacking kPacking = packing_of({C, Z}, sizeof(T));
   static constexpr int kValues = kPacking.values, kOwn = kPacking.own(), kRest = kPacking.rest();
   static constexpr bool kPaired = kPacking.paired();
   static constexpr int kOfLane = kPacking.of_lane(), kOfRow = kPacking.row();
@@ -249,7 +250,7 @@ class BrickPackets {
     const auto site = [&](int k) {
       const TileArgs<T>& tile = place_.tile();
       int e = 0;
-      while (side_of_brick(tile.shape, tile.receives[e]) != side(k)) ++e;
+      while (side_of_tile3d(tile.shape, tile.receives[e]) != side(k)) ++e;
       return WaitSite{Channel::halo_arrival, tile.receives[e].pe, tile.receives[e].block};
     };
     return wait_some_together(port(), at, awaited, epoch_, site, got);

@@ -55,7 +55,7 @@ class Team {
 
   // s = A v, v's boundary values having been packed; make(rank) gives the sums.
   template <class F>
-  void multiply(Ghosted v, DeviceArray<T> Rank<T>::* s, F&& make, const Sums& sums = {}) {
+  void multiply(HaloVector v, DeviceArray<T> Rank<T>::* s, F&& make, const Sums& sums = {}) {
     each([&](Rank<T>& rank) {
       using E = decltype(make(rank));
       const auto receive = [&] {
@@ -73,7 +73,7 @@ class Team {
     });
   }
 
-  void send(Ghosted v) {
+  void send(HaloVector v) {
     if (communicates()) comm_.send(ranks_, v);
   }
   void begin_sum(const Sums& sums) {

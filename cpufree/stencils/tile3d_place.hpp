@@ -1,22 +1,22 @@
-// Where the tiles of bricks.hpp lie in shared memory, and with whom they exchange halos: what the
-// exchange (brick_packets.hpp) and the sweep have in common.
+// Where the tiles of registers_3d.hpp lie in shared memory, and with whom they exchange halos: what
+// the exchange (tile3d_packets.hpp) and the sweep have in common.
 #pragma once
 
 #include "cpufree/device/warp_port.hpp"
 #include "cpufree/stencils/args.hpp"
-#include "cpufree/stencils/brick_shape.hpp"
 #include "cpufree/stencils/neighbours.hpp"
+#include "cpufree/stencils/tile3d_shape.hpp"
 
 namespace cpufree {
 
 // Mailboxes of a tile's six sides: 0 and 1 across axis 0, 2 and 3 axis 1, 4 and 5 axis 2.
-struct BrickLinks {
+struct Tile3dLinks {
   std::int64_t get[6] = {-1, -1, -1, -1, -1, -1};  // in my memory; negative: nobody
   std::int64_t put[6] = {-1, -1, -1, -1, -1, -1};  // in theirs
   std::int32_t pe[6] = {};
 };
 
-CPUFREE_KERNEL_FN int side_of_brick(const TileShape& s, const TileEdge& halo) {
+CPUFREE_KERNEL_FN int side_of_tile3d(const TileShape& s, const TileEdge& halo) {
   for (int a = 0; a < 2; ++a) {
     if (halo.hi[a] <= s.lo[a]) return 2 * a;
     if (halo.lo[a] >= s.hi[a]) return 2 * a + 1;
@@ -25,12 +25,12 @@ CPUFREE_KERNEL_FN int side_of_brick(const TileShape& s, const TileEdge& halo) {
 }
 
 template <class P, class T>
-CPUFREE_KERNEL_FN BrickLinks brick_links_of(const P& port, const TileArgs<T>& tile) {
-  BrickLinks links;
+CPUFREE_KERNEL_FN Tile3dLinks tile3d_links_of(const P& port, const TileArgs<T>& tile) {
+  Tile3dLinks links;
   for (std::int32_t e = 0; e < tile.edges; ++e) {  // sends and receives are in the same order
     const TileEdge& edge = tile.receives[e];
     if (!exchanges_with(port, edge.pe)) continue;
-    const int side = side_of_brick(tile.shape, edge);
+    const int side = side_of_tile3d(tile.shape, edge);
     links.get[side] = edge.mailbox;
     links.put[side] = tile.sends[e].mailbox;
     links.pe[side] = edge.pe;
@@ -40,11 +40,11 @@ CPUFREE_KERNEL_FN BrickLinks brick_links_of(const P& port, const TileArgs<T>& ti
 
 // The block's tile, and what shared memory has of it: all that is the same in all iterations.
 template <WarpPort P, class T, int C, int Z>
-class BrickPlace {
+class Tile3dPlace {
  public:
-  using Room = BrickRoom<T, C, Z>;
+  using Room = Tile3dRoom<T, C, Z>;
 
-  CPUFREE_KERNEL_FN BrickPlace(P& port, const TileArgs<T>& tile) : port_(port), tile_(tile) {
+  CPUFREE_KERNEL_FN Tile3dPlace(P& port, const TileArgs<T>& tile) : port_(port), tile_(tile) {
     warp_ = port.warp();
     works_ = warp_ < height();
     full_ = depth() == Z;
