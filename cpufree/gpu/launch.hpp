@@ -40,11 +40,6 @@ struct Grid {
   int threads = 1;
   std::size_t dynamic_bytes = 0;
 };
-inline void launch(const void* kernel, const Grid& grid, void** arguments, gpuStream_t stream) {
-  check_call(
-      gpuLaunchKernel(kernel, grid.blocks, grid.threads, arguments, grid.dynamic_bytes, stream),
-      "LaunchKernel");
-}
 // Refused where not all blocks find room together.
 inline void launch_cooperative(const void* kernel, const Grid& grid, void** arguments,
                                gpuStream_t stream) {

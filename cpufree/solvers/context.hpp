@@ -15,6 +15,7 @@
 #include "cpufree/formats/local.hpp"
 #include "cpufree/formats/packet_operand.hpp"
 #include "cpufree/formats/slice_codes.hpp"
+#include "cpufree/solvers/prefetch.hpp"
 #include "cpufree/solvers/resident.hpp"
 
 namespace cpufree {
@@ -315,10 +316,8 @@ class Context {
     return here;
   }
 
-  // Each thread has what it reads of some vectors brought nearer, kAhead of the loop's rounds
-  // before: loops are too short on loads to keep far memory busy by themselves. (One thread that
-  // did it for the block was the one that all waited for: 2400 cycles a round of 512 rows.)
-  static constexpr std::int32_t kAhead = 4;
+  // The three below prefetch (prefetch.hpp) what the next loop over rows reads; over a part's rows;
+  // and while a loop is at `row`.
   template <class... V>
   CPUFREE_KERNEL_FN void begin_ahead(const V&... read) {
     if constexpr (P::computes && sizeof...(V) > 0 && FetchingPort<P>)
@@ -327,28 +326,15 @@ class Context {
   }
   template <class... V>
   CPUFREE_KERNEL_FN void begin_ahead_of(const Part& part, const V&... read) {
-    if constexpr (sizeof...(V) > 0 && FetchingPort<P>) {
-      if (!args.residency.prefetch) return;
-      std::int32_t i = part.rows.begin + port_.lane();
-      CPUFREE_ONE_COPY
-      for (std::int32_t k = 0; k < kAhead && i < part.rows.end; ++k, i += port_.lanes())
-        (fetch_ahead(read, part, i), ...);
-    }
+    if constexpr (sizeof...(V) > 0 && FetchingPort<P>)
+      if (args.residency.prefetch)
+        prefetch_first_rounds(port_, part.rows.begin, part.rows.end, part.shift, read...);
   }
   template <class... V>
   CPUFREE_KERNEL_FN void go_on_ahead(const Part& part, std::int32_t row, const V&... read) {
-    if constexpr (sizeof...(V) > 0 && FetchingPort<P>) {
-      if (!args.residency.prefetch) return;
-      const std::int32_t i = row + kAhead * port_.lanes();
-      if (i < part.rows.end) (fetch_ahead(read, part, i), ...);
-    }
-  }
-  template <class U>
-  CPUFREE_KERNEL_FN void fetch_ahead(const Private<U>& v, const Part& part, std::int32_t i) {
-    if (v.data != nullptr) port_.fetch_ahead(v.data + (i - part.shift));
-  }
-  CPUFREE_KERNEL_FN void fetch_ahead(const Ghosted<T>& v, const Part&, std::int32_t i) {
-    if (v.own == nullptr) port_.fetch_ahead(v.data + (i - v.first));
+    if constexpr (sizeof...(V) > 0 && FetchingPort<P>)
+      if (args.residency.prefetch)
+        prefetch_later_round(port_, row, part.rows.end, part.shift, read...);
   }
 
   // What my rows read of other blocks, from packets to behind my part of v. Each is fetched once,

@@ -46,7 +46,6 @@ class Reporter {
     c.port().report(monitor.iterations(), monitor.square());
   }
   CPUFREE_KERNEL_FN const History& history() const { return history_; }
-  CPUFREE_KERNEL_FN bool reports() const { return reports_; }
 
  private:
   History history_;

@@ -177,11 +177,6 @@ inline gpuError_t gpuFuncSetSharedMemory(const void* kernel, std::size_t bytes) 
   return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                               static_cast<int>(bytes));
 }
-inline gpuError_t gpuLaunchKernel(const void* kernel, int blocks, int threads, void** arguments,
-                                  std::size_t shared_bytes, gpuStream_t stream) {
-  return cudaLaunchKernel(kernel, dim3(static_cast<unsigned>(blocks)),
-                          dim3(static_cast<unsigned>(threads)), arguments, shared_bytes, stream);
-}
 // All blocks are resident together, or it fails.
 inline gpuError_t gpuLaunchCooperativeKernel(const void* kernel, int blocks, int threads,
                                              void** arguments, std::size_t shared_bytes,

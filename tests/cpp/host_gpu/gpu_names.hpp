@@ -160,8 +160,6 @@ gpuError_t gpuFuncSetSharedMemory(const void* kernel, std::size_t bytes);
 gpuError_t gpuFuncGetAttributes(gpuFuncAttributes_t* attributes, const void* kernel);
 gpuError_t gpuOccupancyMaxActiveBlocks(int* blocks, const void* kernel, int threads,
                                        std::size_t shared_bytes);
-gpuError_t gpuLaunchKernel(const void* kernel, int blocks, int threads, void** arguments,
-                           std::size_t shared_bytes, gpuStream_t stream);
 gpuError_t gpuLaunchCooperativeKernel(const void* kernel, int blocks, int threads, void** arguments,
                                       std::size_t shared_bytes, gpuStream_t stream);
 gpuError_t gpuLibraryLoad(gpuLibrary_t* library, const char* file);
