@@ -66,6 +66,6 @@ add_custom_command(OUTPUT "${CPUFREE_REMOTE_KERNELS}"
   COMMAND_EXPAND_LISTS VERBATIM COMMENT "Linking _nvshmem.fatbin")
 add_custom_target(_nvshmem DEPENDS "${CPUFREE_REMOTE_KERNELS}")
 if(CPUFREE_PYTHON)
-  add_dependencies(_core _nvshmem)
+  add_dependencies(_gpu _nvshmem)
   install(FILES "${CPUFREE_REMOTE_KERNELS}" DESTINATION cpufree)
 endif()
