@@ -1,4 +1,4 @@
-"""The GPU engine is a shared object next to the extension: what is said of one that is of no use."""
+"""The GPU engine, a shared object next to the extension: what is said where it is of no use."""
 
 from __future__ import annotations
 
