@@ -69,6 +69,7 @@ lint-types: install
 lint-layers: $(VENV)/.dependencies
 	python tools/check_layers.py
 	python tools/option_tables.py --check docs/cli.md
+	python tools/machine_header.py --check
 	python -m tools.results --check
 lint-headers: $(VENV)/.dependencies
 	python tools/check_headers.py --jobs $(JOBS)

@@ -5,6 +5,7 @@
 
 #include "cpufree/base/index.hpp"
 #include "cpufree/base/parallel.hpp"
+#include "cpufree/systems/machine.hpp"
 
 namespace cpufree {
 
@@ -217,7 +218,7 @@ constexpr std::int32_t kLongVectors = 2048;
 bool prefetch_pays(const Residency& kept, const Wanted& wanted, std::int32_t rows) {
   const int far = wanted.vectors - kept.vectors + (kept.direction ? 0 : 1);
   return rows >= kLongVectors && far > 0 &&
-         wanted.matrix_bytes + (far + 1) * wanted.vector_bytes > kCachedBytes;
+         wanted.matrix_bytes + (far + 1) * wanted.vector_bytes > machine::kSolverCachedBytes;
 }
 
 // Rings for all blocks, as large as wanted. None if they do not fit: no slots.

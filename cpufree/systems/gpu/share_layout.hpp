@@ -118,9 +118,6 @@ struct FastMemory {
   std::size_t bytes = 0;
 };
 
-// Bytes of a GPU's memory that its second cache holds for the most part.
-inline constexpr double kCachedBytes = 80e6;
-
 // What a solve would keep on chip.
 struct Wanted {
   int vectors = 0;       // private ones

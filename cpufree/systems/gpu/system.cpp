@@ -7,6 +7,7 @@
 #include "cpufree/systems/dispatch.hpp"
 #include "cpufree/systems/gpu/devices.hpp"
 #include "cpufree/systems/gpu/kernel.hpp"
+#include "cpufree/systems/machine.hpp"
 
 namespace cpufree {
 
@@ -43,12 +44,12 @@ Wanted GpuSystem<T>::wanted(const SolveSpec& spec) const {
   Wanted wanted = wanted_by(spec, sizeof(T));
   wanted.warps = threads_ / gpu_p2p::kWarp;
   wanted.matrix_bytes = bytes_of_pe_;
-  const bool far = bytes_of_pe_ > kCachedBytes;
+  const bool far = bytes_of_pe_ > machine::kSolverCachedBytes;
   wanted.passing = far || keep_ >= 0;
   if (keep_ >= 0)
     wanted.kept = keep_;
-  else if (far || (lanes_share_rows_ && bytes_of_pe_ > kLeastKeptOf))
-    wanted.kept = static_cast<std::int32_t>(256.0 * kKeptBytes / bytes_of_pe_);
+  else if (far || (lanes_share_rows_ && bytes_of_pe_ > machine::kSolverLeastKeptOf))
+    wanted.kept = static_cast<std::int32_t>(256.0 * machine::kSolverKeptBytes / bytes_of_pe_);
   const auto [rows, entries] = matrix_size();
   wanted.vector_bytes = static_cast<double>(rows) / own_.all * sizeof(T);
   const bool coded =
