@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from cpufree.bench.cg.configuration import Group
-from cpufree.bench.cg.results import HOST_DRIVEN, Results, Series, Verdict, fastest
+from cpufree.bench.cg.results import HOST_DRIVEN, Comparison, Results, Series, fastest
 from cpufree.bench.core import work
 from cpufree.bench.core.entry import BASELINE, OURS
 from cpufree.bench.core.noise import FASTER, NOISE, geometric_mean
@@ -60,7 +60,7 @@ def ours(results: Results, group: Group) -> Series:
     return fastest(s for s in results.valid(group) if s.family == OURS)
 
 
-def _speedup(verdict: Verdict | None) -> str:
+def _speedup(verdict: Comparison | None) -> str:
     if verdict is None:
         return "–"
     return f"{verdict.speedup:.2f}×" + (" (n. s.)" if verdict.word == NOISE else "")

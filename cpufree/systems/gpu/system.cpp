@@ -34,7 +34,7 @@ GpuSystem<T>::~GpuSystem() {
   device_.reset();
 }
 
-// A matrix that stays in a GPU's second cache, most of it, needs no rings: hood (35 MB) takes 22 us
+// A matrix that stays in a GPU's L2 cache, most of it, needs no rings: hood (35 MB) takes 22 us
 // without and 32 with them, tmt_sym (55 MB) 42 and 46, G3_circuit (88 MB) 80 and 79, crankseg_1
 // (122 MB) 55 and 45 (one H200, cg). Neither does one of coded values with eight entries a row or
 // fewer: poisson3d of 200^3 rows (199 MB) takes 404 us without and 434 with rings. What comes

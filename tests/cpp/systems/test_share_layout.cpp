@@ -317,7 +317,7 @@ TEST(vectors_that_are_read_from_far_memory_are_fetched_ahead) {
     return choose_residency(shares, wanted, limit, -1).residency.prefetch;
   };
   CHECK(prefetch(70'000));    // two vectors and p are not on chip
-  CHECK(!prefetch(130'000));  // p alone is not: the second cache has it, and most of the matrix
+  CHECK(!prefetch(130'000));  // p alone is not: the L2 cache has it, and most of the matrix
   CHECK(!prefetch(200'000));  // all are
   wanted.matrix_bytes = 2 * machine::kSolverCachedBytes;
   CHECK(prefetch(130'000));
