@@ -35,7 +35,7 @@ foreach(method_and_algorithm cg:ConjugateGradient prcg:PredictRecompute pipecg:P
     list(GET pair 1 preconditioner)
     foreach(type float double)
       set(source "${CMAKE_BINARY_DIR}/kernels/remote_${method}_${pc}_${type}.cu")
-      configure_file(cpufree/systems/gpu/remote_kernel.cu.in "${source}" @ONLY)
+      configure_file(cpufree/systems/gpu/kernels/remote_kernel.cu.in "${source}" @ONLY)
       list(APPEND remote_sources "${source}")
     endforeach()
   endforeach()

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cpufree/formats/warp_slices_build.hpp"
-#include "cpufree/problem/block_plan.hpp"
+#include "cpufree/problem/blocks/block_plan.hpp"
 #include "cpufree/problem/halo_plan.hpp"
 #include "cpufree/solvers/resident.hpp"
 #include "cpufree/systems/spec.hpp"

@@ -6,7 +6,7 @@
 #include "cpufree/base/index.hpp"
 #include "cpufree/systems/dispatch.hpp"
 #include "cpufree/systems/gpu/devices.hpp"
-#include "cpufree/systems/gpu/kernel.hpp"
+#include "cpufree/systems/gpu/kernels/kernel.hpp"
 #include "cpufree/systems/machine.hpp"
 
 namespace cpufree {

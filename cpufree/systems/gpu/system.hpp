@@ -13,7 +13,7 @@
 #include "cpufree/gpu/memory.hpp"
 #include "cpufree/systems/distributed/gather.hpp"
 #include "cpufree/systems/gpu/heaps.hpp"
-#include "cpufree/systems/gpu/remote.hpp"
+#include "cpufree/systems/gpu/kernels/remote.hpp"
 #include "cpufree/systems/gpu/run.hpp"
 #include "cpufree/systems/gpu/share_layout.hpp"
 #include "cpufree/systems/gpu/transfer.hpp"

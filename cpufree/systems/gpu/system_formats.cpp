@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "cpufree/base/index.hpp"
-#include "cpufree/problem/slice_width.hpp"
+#include "cpufree/problem/blocks/slice_width.hpp"
 #include "cpufree/systems/gpu/devices.hpp"
 #include "cpufree/systems/gpu/system.hpp"
 #include "cpufree/systems/machine.hpp"

@@ -1,4 +1,4 @@
-#include "cpufree/problem/slice_width.hpp"
+#include "cpufree/problem/blocks/slice_width.hpp"
 
 #include <algorithm>
 #include <functional>

@@ -5,8 +5,8 @@
 #include "cpufree/engines/nvshmem/port.cuh"
 #include "cpufree/formats/warp_slices.hpp"
 #include "cpufree/solvers/kernel.hpp"
-#include "cpufree/systems/gpu/kernel.hpp"
-#include "cpufree/systems/gpu/remote_kernel.hpp"
+#include "cpufree/systems/gpu/kernels/kernel.hpp"
+#include "cpufree/systems/gpu/kernels/remote_kernel.hpp"
 
 namespace cpufree {
 

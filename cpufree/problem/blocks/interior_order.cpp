@@ -1,4 +1,4 @@
-#include "cpufree/problem/interior_order.hpp"
+#include "cpufree/problem/blocks/interior_order.hpp"
 
 #include <algorithm>
 #include <utility>

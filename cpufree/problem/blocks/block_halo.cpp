@@ -1,4 +1,4 @@
-#include "cpufree/problem/block_halo.hpp"
+#include "cpufree/problem/blocks/block_halo.hpp"
 
 #include <algorithm>
 #include <functional>
@@ -7,9 +7,9 @@
 
 #include "cpufree/base/index.hpp"
 #include "cpufree/base/parallel.hpp"
-#include "cpufree/problem/cutting.hpp"
+#include "cpufree/problem/blocks/cutting.hpp"
+#include "cpufree/problem/blocks/slice_width.hpp"
 #include "cpufree/problem/row_graph.hpp"
-#include "cpufree/problem/slice_width.hpp"
 
 namespace cpufree {
 

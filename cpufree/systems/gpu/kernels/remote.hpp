@@ -9,8 +9,8 @@
 #include "cpufree/device/node_table.hpp"
 #include "cpufree/gpu/memory.hpp"
 #include "cpufree/problem/remote_plan.hpp"
-#include "cpufree/systems/gpu/kernel.hpp"
-#include "cpufree/systems/gpu/remote_kernel.hpp"
+#include "cpufree/systems/gpu/kernels/kernel.hpp"
+#include "cpufree/systems/gpu/kernels/remote_kernel.hpp"
 #include "cpufree/systems/spec.hpp"
 
 namespace cpufree {

@@ -1,4 +1,4 @@
-#include "cpufree/problem/length_windows.hpp"
+#include "cpufree/problem/blocks/length_windows.hpp"
 
 #include <algorithm>
 #include <array>
@@ -9,9 +9,9 @@
 
 #include "cpufree/base/index.hpp"
 #include "cpufree/base/parallel.hpp"
-#include "cpufree/problem/interior_order.hpp"
+#include "cpufree/problem/blocks/interior_order.hpp"
+#include "cpufree/problem/blocks/slice_width.hpp"
 #include "cpufree/problem/row_graph.hpp"
-#include "cpufree/problem/slice_width.hpp"
 
 namespace cpufree {
 

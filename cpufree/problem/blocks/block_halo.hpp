@@ -14,9 +14,9 @@
 #include <span>
 #include <vector>
 
-#include "cpufree/problem/block_plan.hpp"
+#include "cpufree/problem/blocks/block_plan.hpp"
+#include "cpufree/problem/blocks/slice_width.hpp"
 #include "cpufree/problem/halo_plan.hpp"
-#include "cpufree/problem/slice_width.hpp"
 
 namespace cpufree {
 

@@ -1,4 +1,4 @@
-#include "cpufree/problem/block_cut.hpp"
+#include "cpufree/problem/blocks/block_cut.hpp"
 
 #include <algorithm>
 #include <atomic>

@@ -1,12 +1,12 @@
-#include "cpufree/problem/block_plan.hpp"
+#include "cpufree/problem/blocks/block_plan.hpp"
 
 #include <algorithm>
 #include <string>
 
 #include "cpufree/base/index.hpp"
 #include "cpufree/base/parallel.hpp"
+#include "cpufree/problem/blocks/slice_width.hpp"
 #include "cpufree/problem/partition.hpp"
-#include "cpufree/problem/slice_width.hpp"
 
 namespace cpufree {
 

@@ -1,13 +1,13 @@
-#include "cpufree/problem/cutting.hpp"
+#include "cpufree/problem/blocks/cutting.hpp"
 
 #include <algorithm>
 #include <atomic>
 #include <numeric>
 #include <utility>
 
-#include "cpufree/problem/block_cut.hpp"
+#include "cpufree/problem/blocks/block_cut.hpp"
+#include "cpufree/problem/blocks/slice_width.hpp"
 #include "cpufree/problem/row_graph.hpp"
-#include "cpufree/problem/slice_width.hpp"
 
 namespace cpufree {
 

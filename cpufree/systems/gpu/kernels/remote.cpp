@@ -1,4 +1,4 @@
-#include "cpufree/systems/gpu/remote.hpp"
+#include "cpufree/systems/gpu/kernels/remote.hpp"
 
 #include <type_traits>
 

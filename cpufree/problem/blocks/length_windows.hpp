@@ -7,9 +7,9 @@
 
 #include <cstdint>
 
+#include "cpufree/problem/blocks/slice_width.hpp"
 #include "cpufree/problem/halo_plan.hpp"
 #include "cpufree/problem/peers.hpp"
-#include "cpufree/problem/slice_width.hpp"
 
 namespace cpufree {
 

@@ -6,7 +6,7 @@
 #include "cpufree/engines/gpu_p2p/port.cuh"
 #include "cpufree/formats/warp_slices.hpp"
 #include "cpufree/solvers/kernel.hpp"
-#include "cpufree/systems/gpu/kernel.hpp"
+#include "cpufree/systems/gpu/kernels/kernel.hpp"
 
 namespace cpufree {
 

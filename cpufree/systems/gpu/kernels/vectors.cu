@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "cpufree/gpu/error.hpp"
-#include "cpufree/systems/gpu/vectors.hpp"
+#include "cpufree/systems/gpu/kernels/vectors.hpp"
 
 namespace cpufree {
 
