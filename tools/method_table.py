@@ -12,6 +12,7 @@ import statistics
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from cpufree.engines.method_choice import Solve, choose_method
 from tools.results.records import LINKS, ROOT, json_lines, json_record
@@ -40,14 +41,16 @@ class Case:
 
 def of_suite(record: str) -> Iterator[Case]:
     """Yield the systems of a record of `cpufree bench cg`."""
-    problems, times = {}, {}
+    problems: dict[str, dict[str, Any]] = {}
+    times: dict[tuple[str, str], list[float]] = {}
     for line in json_lines(record):
         if line["kind"] == "problem":
             problems[line["case"]] = line
-        elif line["kind"] == "measurement" and line["contender"] == "cpufree":
-            if line["variant"] == "full":
-                key = (line["case"], line["method"])
-                times.setdefault(key, []).append(line["seconds"] / line["iterations"])
+        elif line["kind"] == "measurement":
+            if (line["contender"], line["variant"]) != ("cpufree", "full"):
+                continue
+            key = (line["case"], line["method"])
+            times.setdefault(key, []).append(line["seconds"] / line["iterations"])
     for name, problem in problems.items():
         found = {m: statistics.median(times[name, m]) for m in METHODS if (name, m) in times}
         if len(found) < len(METHODS):
@@ -67,10 +70,8 @@ def of_suite(record: str) -> Iterator[Case]:
 
 def with_jacobi() -> Iterator[Case]:
     """Yield what other records have with Jacobi, where auto is prcg throughout."""
-    one, eight, cpu = (
-        *("loop-1x-2026-11-24.jsonl", "nvshmem-8x-2026-11-22.json"),
-        "cpu-2026-11-21.json",
-    )
+    one, eight = "loop-1x-2026-11-24.jsonl", "nvshmem-8x-2026-11-22.json"
+    cpu = "cpu-2026-11-21.json"
     found: dict[tuple[str, str, str], dict[str, float]] = {}
     for line in json_lines(one)[1:]:
         if line["pc"] == "jacobi":

@@ -87,7 +87,8 @@ def jacobi(
         Stop where no point changes by more than tol, in the unit of u0; default: never. 0 or more.
     check_every : int, optional
         Iterations between two checks of that, default 100. The kernels then also listen to the host
-        (Ctrl-C, time_limit, progress); without tol, the default is every few milliseconds. 1 or more.
+        (Ctrl-C, time_limit, progress); without tol, the default is every few milliseconds. 1 or
+        more.
     {engine, gpus, pes, blocks}
         Fewer PEs and blocks are used where the grid has too few points; a warning says so.
     halo_steps : int or "auto", default "auto"

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from ranks_here import all_say, team
 
 import cpufree
 from cpufree import Reason, Solver, cg, solve
@@ -97,7 +98,7 @@ def test_shapes_and_values_that_do_not_fit_are_refused(b: Any, x0: Any, message:
 
 
 def test_cg_takes_one_right_hand_side_as_scipy_does() -> None:
-    with pytest.raises(VectorError, match="cg takes one right-hand side.*cpufree.solve"):
+    with pytest.raises(VectorError, match=r"cg takes one right-hand side.*cpufree\.solve"):
         cg(A, RIGHTS)
 
 
@@ -130,3 +131,12 @@ def test_no_update_comes_between_columns() -> None:
     for number, column in enumerate(result.columns):
         true_residual = np.linalg.norm(rights[:, number] - chain @ result.x[:, number])
         assert column.true_residual == pytest.approx(true_residual, rel=1e-6)
+
+
+def test_ranks_solve_columns_together(place: str) -> None:
+    assert [end.out for end in team("columns", place, 2)] == ["the same bits\n"] * 2
+
+
+def test_ranks_with_other_numbers_of_columns_are_told(place: str) -> None:
+    words = "rank 1 has another option columns than rank 0, 3 instead of 2"
+    all_say(team("other_columns", place, 2), words, [0, 1])

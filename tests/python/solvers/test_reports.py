@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import io
 import logging
 import subprocess
 import sys
@@ -97,7 +98,7 @@ def test_plot_without_matplotlib_says_how_to_get_it(monkeypatch: pytest.MonkeyPa
 
     result = solve(A, B)
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(UnsupportedError, match="plots need Matplotlib.*pip install matplotlib"):
+    with pytest.raises(UnsupportedError, match=r"plots need Matplotlib.*pip install matplotlib"):
         result.plot()
 
 
@@ -119,7 +120,7 @@ class Recorded(progress_bar.ProgressBar):
     calls: list[tuple[int, float]]
 
     def __init__(self, what: str, share: progress_bar.Share) -> None:
-        super().__init__(what, share, Console(force_terminal=True, file=open("/dev/null", "w")))
+        super().__init__(what, share, Console(force_terminal=True, file=io.StringIO()))
         Recorded.calls = []
 
     def __call__(self, iteration: int, norm: float) -> None:
