@@ -38,9 +38,9 @@ class Watch:
         self._handles_signal = False
 
     @contextmanager
-    def bar(self, make: Callable[[], ProgressBar]) -> Iterator[None]:
-        """Show the bar that `make` makes, if one is asked for."""
-        if not self.wants_bar:
+    def bar(self, rank: int, make: Callable[[], ProgressBar]) -> Iterator[None]:
+        """Show the bar that `make` makes, if one is asked for: of several processes, rank 0's."""
+        if rank > 0 or not self.wants_bar:
             yield
             return
         with make() as bar:

@@ -87,7 +87,8 @@ def solve_one(matrix: MatrixOnPes, b: Any, vectors: Vectors, call: Call) -> Resu
     layout, watch = matrix.layout_for(cuda_device(b)), call.watch
     method, why = choose_method(call.asked_method, facts_of(matrix, layout, call.options))
     options = {**call.options, "method": method}
-    with watch.bar(partial(new_bar, vectors, options)), watch:
+    rank = 0 if matrix.team is None else matrix.team.rank
+    with watch.bar(rank, partial(new_bar, vectors, options)), watch:
         outcome = run(matrix, layout, vectors, options, call)
     if watch.error is not None:
         raise watch.error

@@ -160,7 +160,7 @@ def jacobi(
         options |= {"gpus": placement.devices, "gather": bool(gather), **placement.options}
         watch = progress if isinstance(progress, Watch) else Watch(progress)
         bar = partial(ProgressBar, "  iterating", of_iterations(options["iterations"]))
-        with watch.bar(bar), watch:
+        with watch.bar(0 if team is None else team.rank, bar), watch:
             outcome, room = _run(team, start, term, periodic, options, watch)
         if watch.error is not None:
             raise watch.error
