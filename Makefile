@@ -92,9 +92,10 @@ wheel: $(VENV)/.dependencies
 check-sdist: $(VENV)/.dependencies
 	tools/check_sdist.sh
 
-# Figures and picture of docs/results.md and the README, from bench/results.
+# Figures and picture of docs/results.md, and the table of docs/methods.md, from bench/results.
 results: install
 	python -m tools.results --write
+	python -m tools.method_table --write
 
 # Warnings are errors; links within the site are checked, and code of pages and docstrings runs.
 docs: install

@@ -66,6 +66,11 @@ PYTHON_BASE = {
     "host",
     "extension",
     "device_arrays",
+    "arguments",
+    "docstrings",
+    "log",
+    "summary",
+    "progress_bar",
     "_core",
 }
 # Room -> what its modules may import besides the room itself and PYTHON_BASE. The longest name

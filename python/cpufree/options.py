@@ -175,8 +175,9 @@ MAXITER = Option(
     least=0, form="N", otherwise="10 × rows",
 )  # fmt: skip
 METHOD = Option(
-    "method", "choice", "auto", "Method.",
-    "variant of conjugate gradients ([accuracy.md](accuracy.md))",
+    "method", "choice", "auto", "Method; auto goes by size, GPUs and preconditioner.",
+    "variant of conjugate gradients; `auto` goes by size, GPUs and preconditioner "
+    "([which when](methods.md#what-auto-chooses))",
     choices=("auto", "cg", "prcg", "pipecg"),
 )  # fmt: skip
 PC = Option(

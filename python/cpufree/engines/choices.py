@@ -15,11 +15,6 @@ from cpufree import options
 from cpufree.errors import InvalidInputError
 from cpufree.options import Option
 
-METHODS = {
-    "prcg": "one reduction per iteration with the accuracy of classic CG",
-    "cg": "classic CG, two reductions per iteration",
-    "pipecg": "one reduction per iteration, overlapped with the product by A",
-}
 # Below this many nonzeros, threads cost more in waiting for one another than they save in work.
 SMALL_NNZ = 50_000
 # Seconds that a block may wait for another one before the solve is given up with a diagnosis. Long
@@ -54,13 +49,6 @@ def share_of_cores(pes: int, cores: int | None = None) -> int:
     """Return the blocks (threads) of each of so many PEs; cores: default, this process's."""
     there = available_cores() if cores is None else cores
     return min(options.MOST_PES, max(1, there // pes))
-
-
-def choose_method(asked: str) -> tuple[str, str]:
-    """Return the method and why."""
-    one_of("method", asked, options.METHOD.choices)
-    method = "prcg" if asked == "auto" else asked
-    return method, METHODS[method] if asked == "auto" else "asked for"
 
 
 def available_cores() -> int:
