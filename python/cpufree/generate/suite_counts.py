@@ -1,8 +1,17 @@
-"""Distinct values of the matrices of the suites, counted by `matrix.distinct.distinct_values`."""
+"""Distinct values of the matrices of the suites, as `matrix.distinct.distinct_values` counts."""
 
 from __future__ import annotations
 
 DISTINCT: dict[str, int] = {
+    "geomodel_hex?ex=112,ey=112,ez=112,jitter=0.1": 163625871,
+    "geomech_tet?shape=79x78x78,penalty=1.0,mesh=bcc": 45481189,
+    "flange_hex?r_out=96,t=12,pipe=58,wall=12,jitter=0.1": 57748357,
+    "crank_p2?shape=55x36x20": 38440624,
+    "geomech_tet?shape=78x78x77,seed=1": 23244426,
+    "geomech_tet?shape=78x78x79,penalty=1.0,seed=2": 23859547,
+    "geomech_tet?shape=62x62x63,penalty=1.0,mesh=bcc,seed=3": 22828159,
+    "plate_hex?ex=555,ey=290,holes=60,jitter=0.1": 23974464,
+    "stochflow3d?m=90,mesh=bcc": 11452865,
     "crank_bonds?shape=44x27x20,horizon=2.73": 4796568,
     "plate_hex?ex=236,ey=158,holes=50,jitter=0.1": 5527845,
     "crank_p2?shape=38x17x9": 5446347,
@@ -30,6 +39,9 @@ DISTINCT: dict[str, int] = {
     "thermal2d?m=280": 284960,
     "ecology2?m=300": 4,
     "thermal2d?m=240,kind=mass,seed=1": 209643,
+    "geomodel_hex?ex=112,ey=112,ez=112": 73356065,
+    "flange_hex?r_out=96,t=12,pipe=58,wall=12": 87,
+    "plate_hex?ex=555,ey=290,holes=60": 107,
     "plate_hex?ex=236,ey=158,holes=50": 107,
     "spheres_hex?m=36,penalty=1.0": 219,
     "geomodel_hex?ex=30,ey=30,ez=30": 1289853,
@@ -39,7 +51,11 @@ DISTINCT: dict[str, int] = {
     "spheres_hex?m=28,penalty=1.0": 219,
     "poisson1d?n=65536": 2,
     "poisson1d?n=1048576": 2,
+    "poisson1d?n=16777216": 2,
     "heart?m=80": 883105,
     "heart?m=120": 3035971,
+    "heart?m=140,mesh=bcc": 8977429,
+    "heart?m=200,mesh=bcc": 26340373,
     "consolidation_tet?shape=22": 2485114,
+    "consolidation_tet?shape=64": 60170805,
 }

@@ -256,7 +256,9 @@ def draw_breakdown(results: Results, setting: Setting) -> Figure | None:
         for series in fastest_of_each(results.valid(group))
         if (shares := series.split) is not None
     ]
-    rows = [(f"{group.case.removesuffix('-small')}: {name}", shares) for group, name, shares in told]
+    rows = [
+        (f"{group.case.removesuffix('-small')}: {name}", shares) for group, name, shares in told
+    ]
     if not rows:
         return None
     figure = Figure(figsize=(9.0, 1.6 + 0.27 * len(rows)), layout="constrained")
