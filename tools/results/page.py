@@ -25,7 +25,7 @@ FEW_VALUES = textwrap.fill(
     "cpufree and the baselines that share its formats store few values as codes of one byte, which "
     "saves most of the memory traffic. Finite element matrices of real parts have tens of thousands "
     "of values and more (HB/bcsstk18 33,337, Oberwolfach/gyro_m 55,062), so the look-alikes of "
-    "consph, hood, ldoor and Flan_1565 are solved faster than the originals would be. Circuits do "
+    "consph, hood, ldoor and Flan_1565 are most likely solved faster than the originals would be. Circuits do "
     "have few (AMD/G2_circuit 218); of ecology2 it is not known. Tables give the distinct values, "
     "and the means stand without these six, too. The suite `paper18` of today has jittered meshes, "
     "in which hardly two values are equal; it has not been measured yet.",
