@@ -215,7 +215,7 @@ class Lines:
             if line["kind"] in places:
                 _require(line, number, file)
                 places[line["kind"]].append(line)
-        found.finished = bool(rest) and rest[-1]["kind"] == "end"
+                found.finished = line["kind"] == "end"
         return found
 
 
