@@ -19,16 +19,16 @@ RECORDS = (
 )
 
 FEW_VALUES = textwrap.fill(
-    "- **Few distinct values.** All solvers were measured on look-alikes whose bricks are equal: the "
-    "suite that is called `structured` today, and `paper18` in the commands of these records. Six of "
-    f"its 18 matrices have few distinct values: {cg.few_values()}. "
-    "cpufree and the baselines that share its formats store few values as codes of one byte, which "
-    "saves most of the memory traffic. Finite element matrices of real parts have tens of thousands "
-    "of values and more (HB/bcsstk18 33,337, Oberwolfach/gyro_m 55,062), so the look-alikes of "
-    "consph, hood, ldoor and Flan_1565 are most likely solved faster than the originals would be. Circuits do "
-    "have few (AMD/G2_circuit 218); of ecology2 it is not known. Tables give the distinct values, "
-    "and the means stand without these six, too. The suite `paper18` of today has jittered meshes, "
-    "in which hardly two values are equal; it has not been measured yet.",
+    "- **Few distinct values.** All solvers were measured on look-alikes whose bricks are equal: "
+    "the suite that is called `structured` today, `paper18` in the commands of these records. "
+    f"Six of its 18 matrices have few distinct values: {cg.few_values()}. cpufree and baselines "
+    "that share its formats store few values as codes of one byte, which saves most of the memory "
+    "traffic. Finite element matrices of real parts have tens of thousands of values and more "
+    "(HB/bcsstk18 33,337, Oberwolfach/gyro_m 55,062), so the look-alikes of consph, hood, ldoor "
+    "and Flan_1565 are most likely solved faster than the originals would be. Circuits do have few "
+    "(AMD/G2_circuit 218); of ecology2 it is not known. Tables give the distinct values, and the "
+    "means stand without these six, too. The suite `paper18` of today has jittered meshes, where "
+    "hardly two values are equal; it has not been measured yet.",
     100,
     subsequent_indent="  ",
     break_long_words=False,
@@ -88,8 +88,8 @@ Suite `structured`, double precision, no preconditioner, 100 iterations, `cpufre
 
 Over the fastest of peer copies, NCCL and MPI, and over the fastest of all baselines. *Fastest*
 gives each side its fastest method; the other columns compare both sides by the same method. Rows
-*many values* leave out matrices with fewer than {cg.FEW:,} distinct values. Of peer copies, NCCL and
-MPI, the record of eight GPUs holds NCCL alone.
+*many values* leave out matrices with fewer than {cg.FEW:,} distinct values. Of peer copies, NCCL
+and MPI, the record of eight GPUs holds NCCL alone.
 """
 
 NOTES = {

@@ -40,7 +40,8 @@ def real(
     """
     number = value if isinstance(value, (int, float, np.integer, np.floating)) else None
     if number is not None and not isinstance(value, bool):
-        if above < number <= most and least <= number < below:
+        inside = above < number <= most and least <= number < below
+        if inside:
             return float(number)
     bounds = {"above": above, "of at least": least, "at most": most, "below": below}
     told = [f"{word} {bound:g}" for word, bound in bounds.items() if abs(bound) != _HUGE]

@@ -1,4 +1,4 @@
-"""Trilinear hexahedra: element stiffness of equal bricks, and of bricks whose corners were moved."""
+"""Trilinear hexahedra: element stiffness of equal bricks, and of those with moved corners."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def jittered_nodes(
     z, y, x = np.meshgrid(*[np.arange(n) for n in shape], indexing="ij")
     points = np.stack([x, y, z], axis=-1).astype(np.float64)
     points += jitter * (2 * np.random.default_rng([seed, len(shape)]).random(points.shape) - 1)
-    return points * np.array(spacing)
+    return np.asarray(points * np.array(spacing))
 
 
 def hexahedra_stiffness(corners: FloatArray, poisson_ratio: float = 0.3) -> FloatArray:

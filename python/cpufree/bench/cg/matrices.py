@@ -1,4 +1,4 @@
-"""What a report calls the matrices of a record, and which there are of the suite that they are of."""
+"""What a report calls the matrices of a record, and of which suite how many they are."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def with_shown_names(lines: Lines) -> Lines:
     def renamed(line: Any) -> Any:
         return {**line, "case": names.get(line["case"], line["case"])}
 
-    found = {
+    found: dict[str, Any] = {
         field.name: [renamed(line) for line in getattr(lines, field.name)]
         for field in dataclasses.fields(lines)
         if field.name not in _OF_NO_GROUP
@@ -47,7 +47,7 @@ def matrices_text(found: Iterable[str]) -> str:
         >>> matrices_text(["gen:ecology2?m=1000", "gen:powergrid?width=643,height=1555"])
         '2 of the 18 matrices of suite paper18'
     """
-    parts = []
+    parts: list[str] = []
     for part in parts_of(found):
         if not part.suite:
             parts.append(f"{part.count} of no suite" if parts else _counted(part.count))
