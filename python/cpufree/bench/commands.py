@@ -23,8 +23,9 @@ DEFAULT_SUITE = "suite:paper18-small"
 Matrices = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="[MATRIX|suite:NAME[/MATRIX]]...",
-        help="Files, gen:NAME?key=value, suites, or suite:NAME/MATRIX of one. "
+        metavar="[MATRIX|suite:NAME[/MATRIX]|files:FOLDER]...",
+        help="Files, gen:NAME?key=value, suites, suite:NAME/MATRIX of one, or files:FOLDER, a "
+        "folder or a pattern. "
         f"Default: {DEFAULT_SUITE}.",
         show_default=False,
     ),
@@ -50,6 +51,8 @@ CG_EPILOG = """
   cpufree bench cg suite:heart A.mtx "gen:poisson3d?nx=60,ny=60,nz=60" --pes 1,2 --rtol 1e-6
 
   cpufree bench cg suite:paper18 --contenders cpufree,nccl,mpi --variant full,no-comm
+
+  cpufree bench cg files:matrices --pc jacobi --rtol 1e-6
 
   cpufree bench cg --peer "mine={python} my_worker.py" --out mine.jsonl
 

@@ -306,6 +306,7 @@ def info_report(name: str, facts: dict[str, Any], problem: str | None) -> Render
             f"{number(facts['bandwidth'])} (mean |i - j| {number(facts['mean_distance'])})",
         ),
     ]
+    rows.append(("distinct values", number(facts["distinct_values"])))
     if facts["value_min"] is not None:
         rows.append(("magnitudes", f"{facts['value_min']:.3g} to {facts['value_max']:.3g}"))
     if facts["diagonal_min"] is not None:

@@ -251,12 +251,13 @@ def suite(
             e.name,
             display.number(e.rows),
             display.number(e.nnz),
+            display.number(e.distinct) if e.distinct is not None else "–",
             e.imitates,
             format_spec(e.generator, e.params),
         )
         for e in entries
     ]
-    heads = ("name", "rows", "nonzeros", "imitates", "generator")
+    heads = ("name", "rows", "nonzeros", "distinct values", "imitates", "generator")
     paper.print(display.columns(heads, rows, f"Suite {name}"))
     if out is None:
         return
