@@ -324,7 +324,7 @@ def test_outputs_are_checked_before_the_solve(run: Run, monkeypatch: pytest.Monk
     [
         (("solve", POISSON, "--out", "-"), "cannot write '-'"),
         (("generate", "poisson2d", "--out", "-"), "cannot write '-'"),
-        (("stencil", "jacobi2d", "--grid", "9x9", "--iters", 1, "--output", "-"), "write '-'"),
+        (("stencil", "jacobi2d", "--grid", "9x9", "--iters", 1, "--out", "-"), "write '-'"),
         (("solve", POISSON, "--json", ""), "the name of a file to write is empty"),
         (("solve", POISSON, "--out", "x.txt", "--json", "./x.txt"), "'./x.txt' would be written"),
         (("solve", POISSON, "--plot", "x.png", "--json", "x.png"), "written twice"),

@@ -73,7 +73,7 @@ def test_check_that_fails_ends_with_an_error(run: Run, monkeypatch: pytest.Monke
 def test_values_are_read_and_saved(run: Run, tmp_path: Path) -> None:
     u0 = np.random.default_rng(1).random((12, 11)).astype(np.float32)
     np.save(tmp_path / "u0.npy", u0)
-    words = ("--init", tmp_path / "u0.npy", "--iters", 9, "--output", tmp_path / "u.npy")
+    words = ("--init", tmp_path / "u0.npy", "--iters", 9, "--out", tmp_path / "u.npy")
     code, out, _ = run("jacobi2d", *words)
     assert code == 0
     assert f"values in {tmp_path / 'u.npy'}" in out
@@ -86,7 +86,7 @@ def test_values_may_be_saved_in_the_file_that_they_came_from(run: Run, tmp_path:
     path = tmp_path / "u.npy"
     u0 = np.random.default_rng(3).random((12, 9))
     np.save(path, u0)
-    words = ("jacobi2d", "--iters", 4, "--init", path, "--output", path, "--check")
+    words = ("jacobi2d", "--iters", 4, "--init", path, "--out", path, "--check")
     code, out, err = run(*words)
     assert (code, err) == (0, "")
     assert "equal to the serial reference" in out
@@ -99,8 +99,8 @@ def test_values_may_be_saved_in_the_file_that_they_came_from(run: Run, tmp_path:
         ("--json", "."),
         ("--json", "/proc/cpufree.json"),
         ("--json", "no/such/folder/a.json"),
-        ("--output", "/proc/cpufree.npy"),
-        ("--output", "no/such/folder/u.npy"),
+        ("--out", "/proc/cpufree.npy"),
+        ("--out", "no/such/folder/u.npy"),
     ],
     ids=str,
 )
@@ -129,7 +129,7 @@ def test_values_are_rescued_where_they_cannot_be_written(
 
     monkeypatch.setattr("os.fsync", full)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    words = ("jacobi2d", "--grid", "8x8", "--iters", 2, "--output", tmp_path / "u.npy")
+    words = ("jacobi2d", "--grid", "8x8", "--iters", 2, "--out", tmp_path / "u.npy")
     code, _, err = run(*words)
     assert code == 3
     saved = re.findall(r"No space left on device; the values are saved in '(.*)'", err)[0]
@@ -176,7 +176,7 @@ def test_time_limit_has_its_exit_code(run: Run) -> None:
         (("jacobi2d", "--init", "missing.npy", "--iters", 5), 3, "missing.npy"),
         (("jacobi2d", "--grid", "8x8", "--iters", 5, "--pes", "no"), 2, "neither auto nor"),
         (("jacobi2d", "--grid", "8x8", "--iters", 5, "--boundary", "x"), 3, "unknown boundary"),
-        (("jacobi2d", "--grid", "8x8", "--iters", 5, "--output", "u.txt"), 3, "must end in"),
+        (("jacobi2d", "--grid", "8x8", "--iters", 5, "--out", "u.txt"), 3, "must end in"),
         (("jacobi2d", "--grid", "9999999999x9999999999", "--iters", 5), 5, "not enough memory"),
         (("jacobi2d", "--grid", "8x8", "--iters", 5, "--gpus", "one"), 2, "device numbers"),
     ],
@@ -226,7 +226,7 @@ def test_ctrl_c_ends_with_130_and_saves_the_values(
 
     monkeypatch.setattr(stencil_command.Follow, "__call__", press)
     path = tmp_path / "u.npy"
-    code, out, _ = run("jacobi2d", "--grid", "100x100", "--iters", 10**12, "--output", path)
+    code, out, _ = run("jacobi2d", "--grid", "100x100", "--iters", 10**12, "--out", path)
     assert code == 130
     assert "INTERRUPTED" in out
     assert np.load(path).shape == (100, 100)
