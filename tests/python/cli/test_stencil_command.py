@@ -143,11 +143,26 @@ def test_json_on_stdout_is_all_there_is(run: Run) -> None:
     assert content["stencil"] == "jacobi2d"
     assert content["iterations"] == 5
     assert content["reason"] == "CONVERGED_ITS"
+    assert content["command"] == [
+        "cpufree",
+        "stencil",
+        "jacobi2d",
+        "--iters",
+        "5",
+        "--grid",
+        "20x20",
+        "--json",
+        "-",
+    ]
+    used = content["options"]["resolved"]
+    assert (used["grid"], used["precision"], used["init"]) == ("20x20", "double", "hot-wall")
 
 
-def test_quiet_leaves_the_exit_code(run: Run) -> None:
+def test_quiet_leaves_one_line_that_says_how_it_ended(run: Run) -> None:
     words = ("jacobi2d", "--grid", "30x30", "--iters", 5, "--tol", "1e-9", "--quiet")
-    assert run(*words) == (10, "", "")
+    code, out, err = run(*words)
+    assert (code, err, out.count("\n")) == (10, "", 1)
+    assert out.startswith("jacobi2d: 5 iterations") and out.endswith("(DIVERGED_ITS)\n")
 
 
 def test_tolerance_that_is_met_ends_with_code_0(run: Run) -> None:
@@ -169,13 +184,22 @@ def test_time_limit_has_its_exit_code(run: Run) -> None:
         (("jacobi3d", "--grid", "8x8", "--iters", 5), 2, "has 2 dimensions, the stencil 3"),
         (("jacobi2d", "--grid", "8^3", "--iters", 5), 2, "'8^3' is no grid"),
         (("jacobi2d", "--grid", "0x8", "--iters", 5), 2, "no points along an axis"),
-        (("jacobi2d", "--grid", "8x8"), 2, "Missing option '--iters'"),
+        (("jacobi2d", "--grid", "8x8"), 2, "missing option '--iters'"),
         (("jacobi4d", "--grid", "8x8", "--iters", 5), 2, "jacobi2d"),
         (("jacobi2d", "--grid", "8x8", "--iters", 5, "--init", "hot"), 2, "'hot' is none of"),
         (("jacobi2d", "--grid", "8x8", "--iters", 5, "--init", "a.npy"), 2, "leave it out"),
         (("jacobi2d", "--init", "missing.npy", "--iters", 5), 3, "missing.npy"),
-        (("jacobi2d", "--grid", "8x8", "--iters", 5, "--pes", "no"), 2, "neither auto nor"),
-        (("jacobi2d", "--grid", "8x8", "--iters", 5, "--boundary", "x"), 3, "unknown boundary"),
+        (
+            ("jacobi2d", "--grid", "8x8", "--iters", 5, "--pes", "no"),
+            2,
+            "--pes is 'no': give 'auto' or",
+        ),
+        (("jacobi2d", "--grid", "8x8", "--iters", 5, "--boundary", "x"), 2, "--boundary is 'x'"),
+        (
+            ("jacobi2d", "--grid", "8x8", "--iters", 5, "--boundary", "periodic,periodic,periodic"),
+            2,
+            "boundary has 3 names",
+        ),
         (("jacobi2d", "--grid", "8x8", "--iters", 5, "--out", "u.txt"), 3, "must end in"),
         (("jacobi2d", "--grid", "9999999999x9999999999", "--iters", 5), 5, "not enough memory"),
         (("jacobi2d", "--grid", "8x8", "--iters", 5, "--gpus", "one"), 2, "device numbers"),
