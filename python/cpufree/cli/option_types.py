@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from typing import Annotated, Any
@@ -70,7 +69,7 @@ def as_option(option: Option) -> Any:
     limit = f" At most {option.most}." if bounded else ""
     return typer.Option(
         *flags,
-        parser=functools.partial(parse, option),
+        parser=_parser(option),
         metavar=option.metavar or option.shown_form,
         help=option.help + limit,
         autocompletion=_completion(option),
@@ -80,12 +79,21 @@ def as_option(option: Option) -> Any:
 def as_argument(option: Option) -> Any:
     """Return what the command line knows of an argument, for Annotated."""
     return typer.Argument(
-        parser=functools.partial(parse, option),
+        parser=_parser(option),
         metavar="|".join(option.choices) or option.form,
         help=option.help,
         autocompletion=_completion(option),
         show_default=False,
     )
+
+
+def _parser(option: Option) -> Callable[[str], Any]:
+    """Return `parse` for an option, with the name that Typer before 0.20 asks for."""
+
+    def parser(text: str) -> Any:
+        return parse(option, text)
+
+    return parser
 
 
 def _completion(option: Option) -> Callable[[str], list[str]] | None:
