@@ -13,13 +13,14 @@ import numpy.typing as npt
 
 from cpufree import options
 from cpufree.errors import InvalidInputError
+from cpufree.option_schema import a_number
 from cpufree.options import Option
+from cpufree.text import meant
 
 # Below this many nonzeros, threads cost more in waiting for one another than they save in work.
 SMALL_NNZ = 50_000
-# Seconds that a block may wait for another one before the solve is given up with a diagnosis. Long
-# enough for an overloaded machine; an undisturbed wait takes microseconds.
-WAIT_LIMIT = float(options.WAIT_LIMIT.preset)
+# Seconds that a block may wait for another one before the solve is given up with a diagnosis.
+WAIT_LIMIT = options.WAIT_SECONDS
 
 
 def choose_pes(asked: int | str, preset: int | None) -> tuple[int, str]:
@@ -73,18 +74,19 @@ def valid(option: Option, value: Any) -> Any:
     if option.kind == "choice":
         return one_of(option.called, value, option.choices)
     if option.kind == "number":
-        return real(option.called, value)
+        return real(option.called, value, option.least or 0.0, option.above)
     if option.takes_auto and value == "auto":
         return value
-    what = "'auto' or a whole number from 1" if option.takes_auto else ""
-    most = None if option.most is None or option.takes_auto else int(option.most)
-    return integer(option.called, value, int(option.least or 0), what, most)
+    most = None if option.most is None else int(option.most)
+    return integer(option.called, value, int(option.least or 0), option.takes, most)
 
 
 def one_of(name: str, value: Any, valid: Collection[str]) -> str:
     """Return value if it is among the valid ones; else InvalidInputError lists them."""
     if not isinstance(value, str) or value not in valid:
-        raise InvalidInputError(f"unknown {name} {value!r}: choose one of {', '.join(valid)}")
+        close = meant(str(value), valid)
+        known = ", ".join(valid)
+        raise InvalidInputError(f"unknown {name} {value!r}: choose one of {known}{close}")
     return value
 
 
@@ -108,14 +110,14 @@ def integer(name: str, value: Any, least: int = 0, what: str = "", most: int | N
     return number
 
 
-def real(name: str, value: Any) -> float:
-    """Return value as a finite float ≥ 0; else InvalidInputError."""
+def real(name: str, value: Any, least: float = 0.0, above: bool = False) -> float:
+    """Return value as a finite float ≥ least, > least with `above`; else InvalidInputError."""
     try:
         number = math.nan if isinstance(value, (str, bytes)) else float(value)
     except (TypeError, ValueError, OverflowError):
         number = math.nan
-    if not (math.isfinite(number) and number >= 0.0):
-        raise InvalidInputError(f"{name} is {value!r}: give a finite number, 0 or more")
+    if not (math.isfinite(number) and number >= least) or (above and number == least):
+        raise InvalidInputError(f"{name} is {value!r}: give {a_number(least, above)}")
     return number
 
 

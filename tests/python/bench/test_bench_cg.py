@@ -372,7 +372,8 @@ def test_ctrl_c_ends_all_workers_and_the_run_can_go_on(tmp_path: Path, cache: Pa
 def test_bar_is_shown_on_a_terminal_only(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     run(*RESUMED, "--quiet", peers=("good",))
     seen = capsys.readouterr()
-    assert (seen.out, seen.err) == ("", "")
+    assert (seen.out, seen.err.count("\n")) == ("", 1)
+    assert seen.err.startswith("written: ")
 
 
 def test_file_of_a_user_is_measured_under_its_name(run: Run, tmp_path: Path) -> None:
