@@ -43,10 +43,10 @@ def launch(command: Sequence[str], ranks: int) -> int:
     with tempfile.TemporaryDirectory(prefix="cpufree-run-") as folder, _signals() as asked_to_end:
         processes: list[subprocess.Popen[bytes]] = []
         try:
-            job = secrets.token_hex(16)
+            job, secret = secrets.token_hex(16), secrets.token_hex(32)
             meeting = Path(folder) / "rank0"
             for rank in range(ranks):
-                environment = for_rank(rank, ranks, f"local:{meeting}", job)
+                environment = for_rank(rank, ranks, f"local:{meeting}", job, secret)
                 processes.append(_start(command, rank, environment))
             _watch(processes, asked_to_end, meeting)
         finally:

@@ -17,8 +17,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cpufree.distributed import facts as known
 from cpufree.distributed import wire
-from cpufree.distributed.hub import CALL_LIMIT, ENDED, FAILED, Hub, unanswered
+from cpufree.distributed.facts import FAILED
+from cpufree.distributed.hub import CALL_LIMIT, ENDED, Hub, unanswered
 from cpufree.errors import RankFailedError, WaitTimeoutError
 
 # Seconds that a call which cannot be interrupted, of a library that waits for a rank that has
@@ -246,13 +248,12 @@ class Team:
             while True:
                 facts, data = wire.receive(self._connection)
                 if facts["do"] == "answer":
-                    self._answers.put((facts["sizes"], data))
+                    self._answers.put((known.sizes(facts["sizes"], data), data))
                 elif facts["do"] == "begin":
-                    self.members = facts["members"]
+                    self.members = known.members(facts["members"], self.size)
                     self._begun.set()
                 elif facts["do"] == "end":
-                    names = ("rank", "message", "code", "teller")
-                    self._judge(Verdict(*(facts[name] for name in names)))
+                    self._judge(_verdict_of(facts, self.size))
                     return
         except (OSError, KeyError, ValueError):
             if not self._leaving:
@@ -277,6 +278,12 @@ class Team:
         if self._verdict.teller == self.rank:
             print(f"cpufree: error: {self._verdict.message}", file=sys.__stderr__, flush=True)
         os._exit(self._verdict.code)
+
+
+def _verdict_of(facts: Mapping[str, Any], ranks: int) -> Verdict:
+    """Return what the hub says about the end."""
+    rank, teller = (known.rank_in(ranks, facts[name], -1) for name in ("rank", "teller"))
+    return Verdict(rank, known.clean(facts["message"]), known.exit_code(facts["code"]), teller)
 
 
 def late_rank(waits: Sequence[Mapping[str, Any]], missing: int) -> int:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import socket
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from hub_here import members
 from ranks_here import PROGRAM, START, launch_pair, launched
 
 from cpufree.distributed import hub, launch, wire
@@ -18,26 +17,6 @@ from cpufree.distributed.hub import Hub
 from cpufree.errors import EngineError
 
 FROZEN = PROGRAM.with_name("rank_frozen_program.py")
-
-
-@contextlib.contextmanager
-def members(count: int, job: str = "job") -> Iterator[tuple[Hub, list[socket.socket]]]:
-    """Give a hub, and the connections of its members, which have come."""
-    listener = socket.create_server(("127.0.0.1", 0))
-    server = Hub(listener, count, job, "1", START)
-    with contextlib.ExitStack() as stack:
-        found = []
-        for rank in range(count):
-            one = socket.create_connection(listener.getsockname(), timeout=START)
-            found.append(stack.enter_context(one))
-            hello = {"job": job, "rank": rank, "ranks": count, "version": "1"}
-            wire.send(one, {**hello, "host": "here", "pid": 70 + rank})
-            assert wire.receive_first(one)["do"] == "welcome"
-            wire.send(one, {"do": "come"})
-        for one in found:
-            one.settimeout(START)
-            assert wire.receive(one)[0]["do"] == "begin"
-        yield server, found
 
 
 def call(member: socket.socket, **more: float) -> None:
