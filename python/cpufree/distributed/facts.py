@@ -8,7 +8,8 @@ from typing import Any
 
 from cpufree.distributed.wire import Damaged
 
-FAILED = 4  # exit code where a rank fails without one of its own
+# Exit codes where a rank fails without one of its own, and where Ctrl-C has ended one.
+FAILED, INTERRUPTED = 4, 130
 _MOST_TEXT = 4000  # characters
 _MOST_NAME = 256
 # What every member says of itself, and of which type it is.

@@ -138,8 +138,6 @@ class Hub:
             late = sorted(rank for rank, member in self._members.items() if member.given is None)
             message = unanswered(self._members[late[0]].name(), self._limit, late[1:])
             self._judge(late[0], f"rank {late[0]} {message}", FAILED, late)
-            for rank in late:  # informed, but not waited for
-                del self._members[rank]
 
     def _read(self, connection: socket.socket) -> None:
         """Follow one connection to its end, whatever comes: the hub must notice that end."""
@@ -208,7 +206,8 @@ class Hub:
         do = facts["do"]
         if do == "fail":
             about = known.rank_in(self._ranks, facts["about"], rank)
-            self._judge(about, facts["message"], facts["code"])
+            silent = [about] if facts.get("silent") else []
+            self._judge(about, facts["message"], facts["code"], silent)
         elif do == "leave":
             self._left.add(rank)
             self._members.pop(rank, None)
@@ -217,6 +216,8 @@ class Hub:
             elif self._open:
                 self._fail(rank, f"has left, but others have come to '{self._what}'")
             return False
+        elif do == "stop" and 0 in self._members:
+            self._members[0].tell({"do": "stop"})
         elif do == "call":
             parts, begin = [], 0
             for size in known.sizes(facts["sizes"], data):
@@ -275,7 +276,8 @@ class Hub:
         self._verdict["code"] = known.exit_code(code)
         for member in self._members.values():
             member.tell({"do": "end", **self._verdict})
-        self._changed.notify_all()
+        for one in silent:  # informed, but not waited for
+            self._members.pop(one, None)
 
 
 def unanswered(name: str, seconds: float, others: list[int]) -> str:
