@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import functools
 import os
+import resource
 import secrets
 import signal
 import subprocess
@@ -20,6 +21,7 @@ from cpufree.distributed import processes as processes_of
 from cpufree.distributed.ends import spell, write
 from cpufree.distributed.facts import INTERRUPTED
 from cpufree.distributed.guard import Guard, guarding
+from cpufree.distributed.output import Output, make_room
 from cpufree.distributed.processes import Process, is_stopped, say
 from cpufree.env import for_rank
 from cpufree.errors import EngineError
@@ -35,8 +37,10 @@ _PR_SET_PDEATHSIG = 1  # of Linux's prctl
 _REQUESTS_TO_END = (signal.SIGTERM, signal.SIGHUP)
 
 
-def launch(command: Sequence[str], ranks: int) -> int:
+def launch(command: Sequence[str], ranks: int, label: bool = False) -> int:
     """Run the command as so many ranks; return the exit code for all.
+
+    What they print comes in whole lines, with `label` each with the number of its rank.
 
     That is 128 and the signal where SIGTERM or SIGHUP has ended the launcher; else 130 where Ctrl-C
     has ended a rank, else the code of the lowest rank that has failed by itself, else 128 and the
@@ -53,36 +57,56 @@ def launch(command: Sequence[str], ranks: int) -> int:
         guarding(folder) as guard,
     ):
         processes: list[Process] = []
+        output = Output(label)
+        limits = make_room(ranks)
         try:
             job, secret = secrets.token_hex(16), secrets.token_hex(32)
             meeting = Path(folder) / "rank0"
             for rank in range(ranks):
                 environment = for_rank(rank, ranks, f"local:{meeting}", job, secret)
-                processes.append(_start(command, rank, environment))
+                with output.of_rank(rank) as writes_to:
+                    processes.append(_start(command, rank, environment, writes_to, limits))
+            output.start()
             _Watch(processes, got, guard, meeting).until_the_end()
         finally:
             processes_of.end(processes)
+            output.finish(lambda: _is_hurried(got))
+            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
     for number in got:
         if number in _REQUESTS_TO_END:
             return 128 + number
     return _exit_code([_code(process) for process in processes])
 
 
-def _start(command: Sequence[str], rank: int, environment: dict[str, str]) -> Process:
+def _is_hurried(got: Sequence[int]) -> bool:
+    """Return whether the launcher is to end at once: a first Ctrl-C is for the ranks."""
+    return any(number in got for number in _REQUESTS_TO_END) or got.count(signal.SIGINT) > 1
+
+
+def _start(
+    command: Sequence[str],
+    rank: int,
+    environment: dict[str, str],
+    writes_to: tuple[int, int],
+    limits: tuple[int, int],
+) -> Process:
     try:
         return Process(
             command,
             env=environment,
             stdin=None if rank == 0 else subprocess.DEVNULL,
-            preexec_fn=functools.partial(_begin, os.getpid()),
+            stdout=writes_to[0],
+            stderr=writes_to[1],
+            preexec_fn=functools.partial(_begin, os.getpid(), limits),
         )
     except OSError as error:
         raise EngineError(f"rank {rank} cannot be started: {error}") from error
 
 
-def _begin(launcher: int) -> None:
+def _begin(launcher: int, limits: tuple[int, int]) -> None:
     """Prepare a rank: it hears Ctrl-C, also where a shell has started the launcher deaf to it."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    resource.setrlimit(resource.RLIMIT_NOFILE, limits)
     end_with(launcher, signal.SIGKILL)
 
 
@@ -159,15 +183,15 @@ class _Watch:
             write(self._meeting, self._ends)
 
     def _is_asked_to_end(self) -> bool:
-        """Return whether the ranks are to be ended now; a first Ctrl-C is theirs."""
-        if any(number in self._got for number in _REQUESTS_TO_END):
+        """Return whether the ranks are to be ended now; a first Ctrl-C is passed on to them."""
+        if _is_hurried(self._got):
             return True
         if signal.SIGINT in self._got and not self._passed_on:
             self._passed_on = True
             if not self._guard.saw(signal.SIGINT):
                 for process in self._processes:
                     process.send_signal(signal.SIGINT)
-        return self._got.count(signal.SIGINT) > 1
+        return False
 
     def _count_pause(self, stopped: Sequence[int], ranks: int) -> None:
         """Raise EngineError where some ranks have been stopped for long while others have not."""
