@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "cpufree/base/cores.hpp"
 #include "cpufree/bindings/argument.hpp"
 #include "cpufree/bindings/arrays.hpp"
 #include "cpufree/bindings/errors.hpp"
@@ -115,6 +116,7 @@ nb::dict dict_of(SolveResult result, const nb::object& x, const PlanReport& plan
   d["handed_over_at"] = o.handed_over_at;
   d["lambda_max"] = o.lambda_max;
   d["seconds"] = result.seconds;
+  d["disturbances"] = result.disturbances;
   d["split"] = dict_of(result.split);
   d["reductions"] = o.reductions;
   d["exchanges"] = o.exchanges;
@@ -371,6 +373,7 @@ NB_MODULE(_core, m) {
            nb::arg("options"), nb::arg("progress").none());
   m.attr("__version__") = CPUFREE_VERSION;
   m.attr("compiler") = CPUFREE_COMPILER;
+  m.def("available_cores", &cpufree::available_cores);
   m.def("cpu_level", &cpufree::cpu_level);
   m.def("cpu_levels", &cpufree::cpu_levels);
   cpufree::bind_gpus(m);

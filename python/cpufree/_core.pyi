@@ -60,6 +60,7 @@ class Outcome(TypedDict):
     handed_over_at: int  # iteration at which prcg took over from pipecg, or -1
     lambda_max: float
     seconds: float
+    disturbances: int  # on CPU threads: how often others had taken a thread's core
     split: dict[str, float] | None  # seconds of phases, with the option study "split"
     reductions: int
     exchanges: int
@@ -167,6 +168,9 @@ def digest(bytes: npt.NDArray[np.uint8]) -> tuple[int, int]:
 
 def cuda_runtime() -> str:
     """Return the version of CUDA's runtime in the extension, such as 13.0; "" without CUDA."""
+
+def available_cores() -> int:
+    """Return the cores that this process may use, by affinity and control group."""
 
 def cuda_built() -> bool:
     """Return whether the extension was compiled with CUDA."""

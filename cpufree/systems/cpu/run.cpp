@@ -19,9 +19,9 @@ std::chrono::milliseconds patience_of(const Limits& limits) {
 
 }  // namespace
 
-double run_on_threads(cpu_threads::LaunchConfig config, const Limits& limits,
-                      const std::function<void(cpu_threads::Port&)>& kernel,
-                      const Progress& progress, Team* team) {
+ThreadsRun run_on_threads(cpu_threads::LaunchConfig config, const Limits& limits,
+                          const std::function<void(cpu_threads::Port&)>& kernel,
+                          const Progress& progress, Team* team) {
   config.wait_limit =
       std::chrono::duration_cast<std::chrono::nanoseconds>(Seconds(limits.wait_limit));
   const auto patience = patience_of(limits);
@@ -41,13 +41,13 @@ double run_on_threads(cpu_threads::LaunchConfig config, const Limits& limits,
       next = now + patience;
       return listen(iteration, residual);
     });
-    return elapsed();
+    return {elapsed(), 0};
   }
   cpu_threads::Launch launch(config, kernel);
   while (!launch.wait_for(patience)) launch.note(listen(launch.iteration(), launch.residual()));
-  const double seconds = elapsed();
+  const ThreadsRun run{elapsed(), launch.disturbances()};
   report_waits(team, launch.records(), config.blocks, launch.gave_up(), limits.wait_limit);
-  return seconds;
+  return run;
 }
 
 }  // namespace cpufree

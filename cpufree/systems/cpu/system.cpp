@@ -233,10 +233,10 @@ auto CpuSystem<T>::arguments(const SolveSpec& spec, const SolveParams& params, S
   return args;
 }
 
-// Runs the kernels to their end, listening to the host meanwhile. Returns the seconds it took.
+// Runs the kernels to their end, listening to the host meanwhile.
 template <class T>
-double CpuSystem<T>::run(const SolveSpec& spec, const std::vector<SolveArgs<Matrix>>& args,
-                         const Progress& progress) {
+ThreadsRun CpuSystem<T>::run(const SolveSpec& spec, const std::vector<SolveArgs<Matrix>>& args,
+                             const Progress& progress) {
   const auto kernel = kernel_for(spec);
   cpu_threads::LaunchConfig config;
   config.pes = own_.all;
@@ -296,7 +296,9 @@ SolveResult CpuSystem<T>::run_all(const SolveSpec& spec, const SolveParams& para
   std::vector<Split> splits(spec.study == Study::split ? pes_.size() * at(blocks_) : 0);
   for (std::size_t k = 0; k < args.size(); ++k)
     if (!splits.empty()) args[k].splits = splits.data() + k * at(blocks_);
-  result.seconds = run(spec, args, progress);
+  const ThreadsRun ran = run(spec, args, progress);
+  result.seconds = ran.seconds;
+  result.disturbances = ran.disturbances;
   if (spec.study == Study::split)
     result.split = mean_of(team_ ? join(*team_, "splits", splits) : splits);
   result.history.resize(at(result.outcome.history_count));

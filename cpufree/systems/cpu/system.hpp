@@ -16,6 +16,7 @@
 #include "cpufree/problem/remote_plan.hpp"
 #include "cpufree/systems/cpu/kernel.hpp"
 #include "cpufree/systems/cpu/process_heaps.hpp"
+#include "cpufree/systems/cpu/run.hpp"
 #include "cpufree/systems/distributed/gather.hpp"
 #include "cpufree/systems/heap.hpp"
 #include "cpufree/systems/scaling.hpp"
@@ -76,8 +77,8 @@ class CpuSystem final : public System<T> {
   std::vector<SolveArgs<Matrix>> arguments(const SolveSpec& spec, const SolveParams& params,
                                            SolveResult& result);
   SolveResult run_all(const SolveSpec& spec, const SolveParams& params, const Progress& progress);
-  double run(const SolveSpec& spec, const std::vector<SolveArgs<Matrix>>& args,
-             const Progress& progress);
+  ThreadsRun run(const SolveSpec& spec, const std::vector<SolveArgs<Matrix>>& args,
+                 const Progress& progress);
 
   std::mutex busy_;             // held while a solve runs
   bool usable_ = true;          // false: an update has ended in the middle

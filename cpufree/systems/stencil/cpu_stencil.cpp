@@ -65,10 +65,10 @@ StencilResult run_cpu_stencil(const StencilProblem<T>& problem, const StencilSpe
     // Reading a part of the grid takes each its time, and a kernel that runs waits for the others.
     barrier(*team, "grids are there");
   }
-  const double seconds = run_on_threads(
+  const ThreadsRun ran = run_on_threads(
       config, run.limits, [&](ThreadPort& port) { run_block(port, stencil.args(port.pe())); },
       progress, team);
-  StencilResult result = stencil.result(seconds);
+  StencilResult result = stencil.result(ran.seconds);
   if (team != nullptr) {
     share_end(*team, result);
     deliver(problem, *team, run, layout.tiling, stencil.values());

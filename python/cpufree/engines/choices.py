@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cpufree import options
+from cpufree.engines import core
 from cpufree.errors import InvalidInputError
 from cpufree.option_schema import a_number
 from cpufree.options import Option
@@ -54,7 +55,7 @@ def share_of_cores(pes: int, cores: int | None = None) -> int:
 
 def available_cores() -> int:
     """Return the number of cores that this process may use."""
-    return len(cores_here())
+    return core.available_cores()
 
 
 def cores_here() -> list[int]:

@@ -57,6 +57,11 @@ def solve(system: System, b: Any, x0: Any, out: Any, options: Any, progress: Any
     return system.solve(b, x0, out, options, progress)
 
 
+def available_cores() -> int:
+    """Return the cores that this process may use: of its affinity mask, and paid for by its quota."""
+    return int(load().available_cores())
+
+
 def cuda_built() -> bool:
     """Return whether the extension was compiled with CUDA."""
     return bool(load().cuda_built())

@@ -107,7 +107,7 @@ def together(x: Any, columns: Sequence[Result]) -> Result:
     }
     counts = {
         name: sum(result.counts[name] for result in columns)
-        for name in ("reductions", "exchanges", "replacements")
+        for name in ("reductions", "exchanges", "replacements", "disturbances")
     }
     return dataclasses.replace(
         worst,

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from cpufree.dtypes import dtype_name
 from cpufree.solvers.result import Reason, Result
+from cpufree.text import counted
 
 # The recursive residual may understate the true one by this factor before the user is warned.
 GAP = 10.0
@@ -40,6 +41,11 @@ def numerical_notes(result: Result, options: Mapping[str, Any]) -> list[str]:
         notes.append(
             f"the recurrences of pipecg lost touch with b - A x by iteration {handed_over_at}, "
             "where prcg took over; method 'prcg' from the start may be faster"
+        )
+    if times := result.counts.get("disturbances", 0):
+        notes.append(
+            f"other programs took the cores of {counted(times, 'thread')} meanwhile: the solve went "
+            "on with fewer threads, and took longer than on a machine of its own"
         )
     if result.reason is Reason.INTERRUPTED:
         notes.append(

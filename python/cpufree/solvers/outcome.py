@@ -59,6 +59,7 @@ def result_of(
             "replacements": int(outcome["replacements"]),
             "handed_over_at": int(outcome["handed_over_at"]),
             "lambda_max": float(outcome["lambda_max"]),
+            "disturbances": int(outcome["disturbances"]),
         },
         gpus=layout.devices,
         device=layout.device_names,

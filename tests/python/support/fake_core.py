@@ -165,6 +165,7 @@ class FakeSystem:
             "history_stride": 1,
             "replacements": 0,
             "handed_over_at": -1,
+            "disturbances": 0,
             "lambda_max": 0.0,
             "seconds": 12e-6,
             "reductions": 4,
