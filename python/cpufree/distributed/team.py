@@ -79,7 +79,7 @@ class Team:
                 self._verdict = Verdict(0, message, FAILED, self.rank)
             raise self.failure()
         watched = watched_by(self.rank, self.members)
-        self._pulse = Pulse(watched, lambda: self._busy > 0, self._note_stopped)
+        self._pulse = Pulse(watched, self._may_wait, self._note_stopped)
 
     def all_gather(self, what: str, data: bytes, limit: float = CALL_LIMIT) -> list[bytes]:
         """Return what all give, by rank. `what` names the call, for messages.
@@ -262,6 +262,10 @@ class Team:
             parts.append(together[begin : begin + size])
             begin += size
         return parts
+
+    def _may_wait(self) -> bool:
+        """Return whether this member may be waiting for others."""
+        return self._busy > 0 or self._calling.locked()
 
     def _note_stopped(self, rank: int, how: str) -> None:
         """Note that a member on this machine is stopped; of rank 0, all here find the same."""

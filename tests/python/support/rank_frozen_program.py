@@ -42,9 +42,10 @@ def stop_where_nobody_waits(team: distributed.Team) -> None:
     pulse.STOPPED_LIMIT = 0.1
     team.barrier("all are here")
     if team.rank == 0:
+        time.sleep(0.5)  # the hub is here: the other one has its answer
         os.kill(os.getpid(), signal.SIGSTOP)
     else:
-        time.sleep(2.0)
+        time.sleep(2.5)
         os.kill(team.members[0]["pid"], signal.SIGCONT)
         time.sleep(0.5)
     with team.working():
