@@ -66,6 +66,7 @@ PYTHON_BASE = {
     "host",
     "extension",
     "device_arrays",
+    "output_file",
     "_core",
 }
 # Room -> what its modules may import besides the room itself and PYTHON_BASE. The longest name

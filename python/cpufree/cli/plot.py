@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from cpufree.errors import InvalidInputError
+from cpufree.output_file import write_file
 from cpufree.solvers.result import Result
 
 SUFFIXES = (".png", ".svg", ".pdf")
@@ -90,7 +91,7 @@ def plot_convergence(
 
     Parameters: `path` ends in .png, .svg or .pdf; `problem` names the system in the title;
     `tolerance` is the absolute residual norm asked for, max(rtol × ‖b‖, atol).
-    Raises InvalidInputError for another suffix, OSError where the file cannot be written.
+    Raises InvalidInputError for another suffix, and where the file cannot be written.
     """
     check_plot_path(path)
     figure = Figure(figsize=(7.2, 4.5), layout="constrained")
@@ -113,4 +114,6 @@ def plot_convergence(
         fontsize=8.5,
         color=color,
     )
-    figure.savefig(path, dpi=160)
+    kind = os.path.splitext(path)[1][1:].lower()
+    with write_file(path) as file:
+        figure.savefig(file, dpi=160, format=kind)

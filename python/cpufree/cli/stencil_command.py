@@ -26,7 +26,7 @@ from cpufree.cli.commands import (
     write_json,
 )
 from cpufree.cli.option_types import Choice, as_option, choice
-from cpufree.cli.rank_commands import as_rank, write_together
+from cpufree.cli.rank_commands import as_rank, can_write_together, write_together
 from cpufree.cli.stencil_input import FirstValues, parse
 from cpufree.errors import CpufreeError
 from cpufree.text import counted
@@ -155,8 +155,7 @@ class StencilWork:
     def together(self) -> bool:
         """Whether each of several ranks writes its own part of the values."""
         team = distributed.current()
-        # Machines that map one file do not see one another's writes on every file system.
-        return team is not None and not self.check and team.size_here == team.size
+        return team is not None and not self.check and can_write_together(self.output, team)
 
     def run(self, quiet: bool, speaks: bool) -> int:
         """Iterate; where this process speaks, report and write. Return the exit code."""

@@ -80,7 +80,7 @@ def parse(
     precision: type[np.float32] | type[np.float64] | None,
 ) -> FirstValues:
     """Return what the options ask for; typer.BadParameter where they say nothing that can be."""
-    if init.endswith(".npy"):
+    if init.lower().endswith(".npy"):
         if grid is not None:
             raise typer.BadParameter("a file has its own grid: leave it out", param_hint="--grid")
         return FirstValues(init, dims, None, precision)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import scipy.sparse as sp
 
-from cpufree.matrix.cache import atomic_write, write_cache
+from cpufree.matrix.cache import write_cache
 from cpufree.matrix.io.files import PathLike, compressed, suffix_of
 from cpufree.matrix.load import as_csr, canonical_csr
 from cpufree.matrix.problem import MatrixLike
+from cpufree.output_file import write_file
 
 MATRIX_SAVE_SUFFIXES = (".mtx", ".mtx.gz", ".npz", ".cpufree")
 
@@ -29,9 +30,9 @@ def save_matrix(path: PathLike, A: MatrixLike) -> None:
     if suffix == ".cpufree":
         write_cache(path, matrix)
     elif suffix == ".npz":
-        with atomic_write(path) as file:
+        with write_file(path) as file:
             sp.save_npz(file, matrix.to_scipy())
     else:
         symmetry = "symmetric" if as_csr(matrix).statistics.symmetric else "general"
-        with atomic_write(path) as file, compressed(file, suffix) as stream:
+        with write_file(path) as file, compressed(file, suffix) as stream:
             scipy.io.mmwrite(stream, matrix.to_scipy(), symmetry=symmetry)

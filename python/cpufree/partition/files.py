@@ -11,8 +11,9 @@ from pathlib import Path
 import numpy as np
 
 from cpufree.errors import FileFormatError, InvalidInputError
-from cpufree.matrix.cache import atomic_write, read_parts
+from cpufree.matrix.cache import read_parts
 from cpufree.matrix.io.files import PathLike, reading, regular_file
+from cpufree.output_file import write_file
 from cpufree.partition.part_vector import Int32s, as_part_vector
 
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
@@ -57,7 +58,7 @@ def save_partition(path: PathLike, part: Int32s) -> None:
         InvalidInputError: no part numbers.
     """
     numbers = as_part_vector(part)
-    with atomic_write(path) as file:
+    with write_file(path) as file:
         if os.fsdecode(path).lower().endswith(".npy"):
             np.save(file, numbers, allow_pickle=False)
             return

@@ -396,6 +396,24 @@ def test_solution_is_written_before_a_report_that_fails(
     assert np.load(tmp_path / "x.npy").shape == (400,)
 
 
+def test_suffix_of_a_file_to_write_may_be_in_upper_case(run: Run, tmp_path: Path) -> None:
+    assert run("solve", POISSON, "--out", tmp_path / "x.NPY").code == 0
+    assert np.load(tmp_path / "x.NPY").shape == (400,)
+
+
+def test_report_that_cannot_be_written_leaves_the_old_one(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    (tmp_path / "report.json").write_text("old")
+    monkeypatch.setattr("os.fsync", full)
+    assert run("solve", POISSON, "--json", tmp_path / "report.json").code == 3
+    assert (tmp_path / "report.json").read_text() == "old"
+    assert list(tmp_path.iterdir()) == [tmp_path / "report.json"]
+
+
 def test_solution_is_rescued_when_it_cannot_be_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

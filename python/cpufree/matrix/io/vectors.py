@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from cpufree.dtypes import float_type
 from cpufree.errors import FileFormatError, VectorError
-from cpufree.matrix.cache import atomic_write
 from cpufree.matrix.io.files import PathLike, check_file, compressed, reading, suffix_of
 from cpufree.matrix.io.matrix_market import read_matrix_market
 from cpufree.matrix.vector import as_vector
+from cpufree.output_file import write_file
 
 VECTOR_SUFFIXES = (".npy", ".mtx", ".mtx.gz", ".mtx.bz2", ".txt")
 
@@ -126,7 +126,7 @@ def save_vector(path: PathLike, v: ArrayLike) -> None:
         # Text of float16, long doubles and bools would be that of NumPy, or a few digits.
         with np.errstate(over="ignore"):
             vector = vector.astype(float_type(vector.dtype), copy=False)
-    with atomic_write(path) as file:
+    with write_file(path) as file:
         if suffix == ".npy":
             np.save(file, vector, allow_pickle=False)
         elif suffix == ".txt":
