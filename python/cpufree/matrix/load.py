@@ -8,13 +8,13 @@ from __future__ import annotations
 import os
 from typing import Any
 
-import numpy as np
 import scipy.sparse as sp
 
 from cpufree.errors import FileFormatError, InvalidInputError, MatrixError
 from cpufree.matrix.cache import CachedRows, read_cache
-from cpufree.matrix.io.files import PathLike, check_file, reading
+from cpufree.matrix.io.files import PathLike, check_file, memory_for, reading
 from cpufree.matrix.io.matrix_market import read_matrix_market
+from cpufree.matrix.io.npy import map_npy
 from cpufree.matrix.io.npz import read_npz
 from cpufree.matrix.problem import CsrMatrix, MatrixLike, convert, with_symmetric_pattern
 from cpufree.matrix.rows import RowSource
@@ -54,7 +54,7 @@ def read_matrix(source: PathLike) -> Any:
         if suffix == ".npz":
             return read_npz(path)
         if suffix == ".npy":
-            return np.load(path, mmap_mode="r", allow_pickle=False)
+            return map_npy(path)
         return read_matrix_market(path)
 
 
@@ -110,15 +110,18 @@ def as_csr(A: MatrixLike) -> CsrMatrix:
         MatrixError: complex or otherwise not real, not square, empty, too large, not a matrix.
         FileFormatError: the file cannot be read.
     """
-    return with_symmetric_pattern(canonical_csr(A))
+    with memory_for(A if isinstance(A, (str, os.PathLike)) else "the matrix"):
+        return with_symmetric_pattern(canonical_csr(A))
 
 
 def canonical_csr(A: MatrixLike) -> CsrMatrix:
     """Return A as a CsrMatrix, as `as_csr` does, but with its pattern as it is."""
     if not isinstance(A, (str, os.PathLike)):
-        return convert(A)
+        with memory_for("the matrix"):
+            return convert(A)
     try:
-        return convert(read_matrix(A)).private()
+        with memory_for(A):
+            return convert(read_matrix(A)).private()
     except MatrixError as error:
         if not str(error).startswith(f"{A}: "):
             error.args = (f"{A}: {error}",)

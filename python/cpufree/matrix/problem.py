@@ -282,7 +282,7 @@ def _check_sparse_indices(A: Any) -> None:
     elif hasattr(A, "check_format"):
         try:
             A.check_format(full_check=True)
-        except ValueError as error:
+        except (ValueError, ZeroDivisionError) as error:  # by a block without rows or columns
             raise MatrixError(f"the {A.format.upper()} arrays are inconsistent: {error}") from None
 
 

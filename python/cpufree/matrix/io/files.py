@@ -75,15 +75,48 @@ def regular_file(path: PathLike, hint: Callable[[str], str] = lambda name: "") -
     return file
 
 
+MAX_LINE = 1 << 20
+"""Characters that a line of a text may have."""
+
+
+def text_lines(path: Path) -> Iterator[str]:
+    """Yield the lines of a text; a file without line ends does not come as a whole.
+
+    Raises:
+        FileFormatError: a line is too long.
+    """
+    with open(path, encoding="latin-1") as file:
+        number = 0
+        while line := file.readline(MAX_LINE):
+            number += 1
+            if len(line) == MAX_LINE:
+                raise FileFormatError(
+                    f"{path}: line {number}: longer than {MAX_LINE} characters; each number needs "
+                    "its own line",
+                    path,
+                )
+            yield line
+
+
+@contextlib.contextmanager
+def memory_for(what: object) -> Iterator[None]:
+    """Turn a MemoryError into an OutOfMemoryError that names what there is no room for."""
+    try:
+        yield
+    except OutOfMemoryError:
+        raise
+    except MemoryError as error:
+        raise OutOfMemoryError(f"{what}: not enough memory: {error}") from error
+
+
 @contextlib.contextmanager
 def reading(path: Path, suffix: str) -> Iterator[None]:
     """Turn whatever a reader raises on a bad file into a CpufreeError with the path."""
     try:
-        yield
+        with memory_for(path):
+            yield
     except CpufreeError:
         raise
-    except MemoryError as error:
-        raise OutOfMemoryError(f"{path}: not enough memory: {error}") from error
     except OSError as error:
         why = error.strerror or f"damaged: {error}"
         raise FileFormatError(f"{path}: cannot be read: {why}", path) from error

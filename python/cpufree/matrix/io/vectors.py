@@ -11,9 +11,10 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from cpufree.dtypes import float_type
-from cpufree.errors import FileFormatError, VectorError
-from cpufree.matrix.io.files import PathLike, check_file, compressed, reading, suffix_of
+from cpufree.errors import CpufreeError, FileFormatError, VectorError
+from cpufree.matrix.io.files import PathLike, check_file, compressed, reading, suffix_of, text_lines
 from cpufree.matrix.io.matrix_market import read_matrix_market
+from cpufree.matrix.io.npy import map_npy
 from cpufree.matrix.vector import as_vector
 from cpufree.output_file import write_file
 
@@ -40,7 +41,7 @@ def load_rows_of_vector(
             f"{path}: ranks that have own rows alone read vectors from .npy files", path
         )
     with reading(file, suffix):
-        vector = np.load(file, mmap_mode="r", allow_pickle=False)
+        vector = map_npy(file)
         if vector.shape not in ((n,), (n, 1)):
             raise VectorError(
                 f"{path}: has shape {vector.shape}, but the matrix has {n} rows; ({n},) is needed"
@@ -82,9 +83,9 @@ def load_vector(path: PathLike, n: int) -> NDArray[Any]:
     file, suffix = check_file(path, VECTOR_SUFFIXES)
     with reading(file, suffix):
         if suffix == ".npy":
-            vector = np.load(file, mmap_mode="r", allow_pickle=False)
+            vector = map_npy(file)
         elif suffix == ".txt":
-            vector = _read_text(file)
+            vector = _read_text(file, n)
         else:
             vector = read_matrix_market(file, square=False)
             if vector.shape != (n, 1):
@@ -134,27 +135,38 @@ def save_vector(path: PathLike, v: ArrayLike) -> None:
             file.writelines(f"{value!r}\n".encode() for value in vector.tolist())
         else:
             with compressed(file, suffix) as stream:
+                if vector.dtype.kind == "f":  # the digits of a float32 are those of another float64
+                    vector = vector.astype(np.float64)
                 scipy.io.mmwrite(stream, vector[:, np.newaxis], symmetry="general")
 
 
-def _read_text(path: Path) -> NDArray[np.float64]:
-    """Read the numbers of a text file; name the line of what is none."""
+def _read_text(path: Path, n: int) -> NDArray[np.float64]:
+    """Read the numbers of a text file, not many more than n; name the line of what is none."""
     try:
         with warnings.catch_warnings():
             # Of a file without data: the caller reports the wrong length.
             warnings.simplefilter("ignore", UserWarning)
-            return np.loadtxt(path, dtype=np.float64, ndmin=1)
-    except ValueError:
-        with open(path, encoding="latin-1") as file:
-            for number, line in enumerate(file, 1):
-                words = line.partition("#")[0].split()
-                for word in words:
-                    try:
-                        float(word.replace("_", "?"))  # 1_0 is a number in Python alone
-                    except ValueError:
-                        what = f"line {number}: {word[:40]!r} is not a number"
-                        raise FileFormatError(f"{path}: {what}", path) from None
-                if len(words) > 1:
-                    what = f"line {number}: {len(words)} numbers, but each needs its own line"
-                    raise FileFormatError(f"{path}: {what}", path) from None
+            vector = np.loadtxt(text_lines(path), dtype=np.float64, ndmin=1, max_rows=n + 1)
+    except CpufreeError:
         raise
+    except ValueError:
+        _refuse_text(path)
+        raise
+    if vector.size > n:
+        raise VectorError(f"{path}: holds more numbers than the {n} that the matrix has rows")
+    return vector
+
+
+def _refuse_text(path: Path) -> None:
+    """Raise FileFormatError with the first line that is not one number."""
+    for number, line in enumerate(text_lines(path), 1):
+        words = line.partition("#")[0].split()
+        for word in words:
+            try:
+                float(word.replace("_", "?"))  # 1_0 is a number in Python alone
+            except ValueError:
+                what = f"line {number}: {word[:40]!r} is not a number"
+                raise FileFormatError(f"{path}: {what}", path) from None
+        if len(words) > 1:
+            what = f"line {number}: {len(words)} numbers, but each needs its own line"
+            raise FileFormatError(f"{path}: {what}", path) from None
