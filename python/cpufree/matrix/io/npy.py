@@ -19,9 +19,12 @@ def map_npy(path: Path) -> NDArray[Any]:
     """Return the array of a .npy file, mapped read-only.
 
     Raises:
-        FileFormatError: its header is too long. ValueError, OSError: whatever NumPy says.
+        FileFormatError: an archive, or its header is too long. ValueError, OSError: what NumPy says.
     """
     with open(path, "rb") as stream:
+        if stream.read(2) == b"PK":
+            raise FileFormatError(f"{path}: an archive of arrays (.npz): give one, as .npy", path)
+        stream.seek(0)
         declared_size(stream, str(path))
     return np.lib.format.open_memmap(path, mode="r")
 

@@ -153,7 +153,7 @@ def _read_text(path: Path, n: int) -> NDArray[np.float64]:
         _refuse_text(path)
         raise
     if vector.size > n:
-        raise VectorError(f"{path}: holds more numbers than the {n} that the matrix has rows")
+        raise VectorError(f"{path}: holds more numbers than the matrix has rows, {n}")
     return vector
 
 
