@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import os
+import sys
 from collections.abc import Collection
 from typing import Any
 
@@ -85,7 +86,8 @@ def valid(option: Option, value: Any) -> Any:
     if option.kind == "choice":
         return one_of(option.called, value, option.choices)
     if option.kind == "number":
-        return real(option.called, value)
+        # The compiled core takes finite numbers; none is above the largest one.
+        return min(real(option.called, value, option.takes_infinity), sys.float_info.max)
     if option.takes_auto and value == "auto":
         return value
     what = "'auto' or a whole number from 1" if option.takes_auto else ""
@@ -120,14 +122,15 @@ def integer(name: str, value: Any, least: int = 0, what: str = "", most: int | N
     return number
 
 
-def real(name: str, value: Any) -> float:
-    """Return value as a finite float ≥ 0; else InvalidInputError."""
+def real(name: str, value: Any, infinite: bool = False) -> float:
+    """Return value as a float ≥ 0, finite unless `infinite`; else InvalidInputError."""
     try:
         number = math.nan if isinstance(value, (str, bytes)) else float(value)
     except (TypeError, ValueError, OverflowError):
         number = math.nan
-    if not (math.isfinite(number) and number >= 0.0):
-        raise InvalidInputError(f"{name} is {value!r}: give a finite number, 0 or more")
+    if not (number >= 0.0 and (infinite or math.isfinite(number))):
+        what = "number" if infinite else "finite number"
+        raise InvalidInputError(f"{name} is {value!r}: give a {what}, 0 or more")
     return number
 
 

@@ -239,7 +239,7 @@ def host_cg(
         )
     if not (callback is None or callable(callback)):
         raise InvalidInputError(f"callback is {callback!r}: give a function, or None")
-    how: dict[str, Any] = {"rtol": real("rtol", rtol), "atol": real("atol", atol)}
+    how: dict[str, Any] = {"rtol": real("rtol", rtol, True), "atol": real("atol", atol, True)}
     how["maxiter"] = None if maxiter is None else integer("maxiter", maxiter)
     if isinstance(A, LinearOperator):
         check_operator(A, pc)

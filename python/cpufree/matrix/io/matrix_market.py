@@ -21,6 +21,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from cpufree.dtypes import COMPLEX_ADVICE
 from cpufree.errors import FileFormatError, MatrixError
 from cpufree.matrix.io.files import MAX_LINE, PathLike
 from cpufree.matrix.io.number_text import BadLineError, count_numbers
@@ -174,7 +175,8 @@ def _parse_header(path: PathLike, file: IO[bytes]) -> Header:
 def _check_header(path: PathLike, header: Header, square: bool) -> None:
     """Refuse what the header alone shows to be unusable."""
     if header.field == "complex":
-        raise MatrixError(f"{path}: complex, but only real systems are solved")
+        advice = f". Read it with scipy.io.mmread; {COMPLEX_ADVICE}" if square else ""
+        raise MatrixError(f"{path}: complex, but only real systems are solved{advice}")
     if header.symmetry == "skew-symmetric":
         raise MatrixError(
             f"{path}: skew-symmetric (A = -A.T), so it is not positive definite; conjugate "
