@@ -321,7 +321,7 @@ def test_extras_reach_the_solver(A: sp.csr_array, b: np.ndarray) -> None:
 
 
 @pytest.mark.parametrize("where", ["rtol", "atol"])
-@pytest.mark.parametrize("scale", [0.0, 1.0, 1e-200])
+@pytest.mark.parametrize("scale", [0.0, 1.0, 1e-100])
 @pytest.mark.parametrize("callback", [None, lambda _: None])
 def test_infinite_tolerance_ends_at_the_first_guess(
     A: sp.csr_array, b: np.ndarray, where: str, scale: float, callback: Any
@@ -339,7 +339,8 @@ def test_infinite_tolerance_ends_at_the_first_guess(
 def test_hermitian_system_is_solved_as_the_refusal_says() -> None:
     rng = np.random.default_rng(5)
     half = rng.standard_normal((20, 20)) + 1j * rng.standard_normal((20, 20))
-    A, b = sp.csr_array(half @ half.conj().T + 20 * np.eye(20)), half[0]
+    dense = half @ half.conj().T + 20 * np.eye(20)
+    A, b = sp.csr_array((dense + dense.conj().T) / 2), half[0]
     with pytest.raises(cpufree.MatrixError) as refusal:
         cg(A, b)
     told = str(refusal.value)
