@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gzip
 import os
+import re
 import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,14 +16,20 @@ from cpufree.errors import CpufreeError, FileFormatError, OutOfMemoryError
 PathLike = str | os.PathLike[str]
 
 _ADVICE = {
-    ".mat": "read it with scipy.io.loadmat and pass the matrix",
-    ".rb": "read it with scipy.io.hb_read and pass the matrix",
-    ".rsa": "read it with scipy.io.hb_read and pass the matrix",
-    ".hb": "read it with scipy.io.hb_read and pass the matrix",
-    ".tar.gz": "unpack the archive and name the .mtx file in it",
-    ".tgz": "unpack the archive and name the .mtx file in it",
+    ".mat": "read it with scipy.io.loadmat and pass the array",
+    ".csv": "a table of numbers is taken as a vector only; pass a matrix as a NumPy array",
     ".zip": "unpack the archive and name the .mtx file in it",
+    ".h5": "read it with h5py and pass the matrix as a SciPy sparse one",
 }
+_IN_CONTAINER = re.compile(r"(.*?\.(?:tar\.gz|tgz|mat))#(.+)", re.IGNORECASE | re.DOTALL)
+
+
+def split_part(path: PathLike) -> tuple[PathLike, str]:
+    """Return a file, and what is named in it: A.mat#B is B in A.mat; "" where nothing is."""
+    match = _IN_CONTAINER.fullmatch(os.fsdecode(path))
+    if match is None or os.path.exists(path):
+        return path, ""
+    return match[1], match[2]
 
 
 def suffix_of(path: PathLike, known: tuple[str, ...]) -> str:

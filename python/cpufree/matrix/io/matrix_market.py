@@ -13,8 +13,12 @@ import bz2
 import gzip
 import io
 import os
+import shutil
+import sys
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
@@ -23,7 +27,7 @@ from numpy.typing import NDArray
 
 from cpufree.dtypes import COMPLEX_ADVICE
 from cpufree.errors import FileFormatError, MatrixError
-from cpufree.matrix.io.files import MAX_LINE, PathLike
+from cpufree.matrix.io.files import MAX_LINE, PathLike, reading
 from cpufree.matrix.io.number_text import BadLineError, count_numbers
 from cpufree.matrix.problem import check_shape
 
@@ -94,6 +98,27 @@ def read_matrix_market(path: PathLike, square: bool = True) -> Any:
         return parse_matrix_market(path, file, most, square)
 
 
+def read_matrix_market_stdin() -> Any:
+    """Return the contents of standard input, as `read_matrix_market` does of a file.
+
+    Raises:
+        FileFormatError: it is a terminal, empty, or not in the format. MatrixError: as there.
+    """
+    stream = getattr(sys.stdin, "buffer", None)
+    if stream is None or stream.isatty():
+        raise FileFormatError("-: standard input is a terminal: pipe a Matrix Market text into it")
+    with reading(Path("-"), ".mtx"), tempfile.TemporaryFile() as file:
+        shutil.copyfileobj(stream, file)  # its size is needed before it is read
+        size = file.tell()
+        if size == 0:
+            raise FileFormatError(
+                "-: standard input is empty. Of several processes the first one alone has it: save "
+                "the matrix as a file for them"
+            )
+        file.seek(0)
+        return parse_matrix_market("-", file, size)
+
+
 def parse_matrix_market(path: PathLike, file: IO[bytes], most: int, square: bool = True) -> Any:
     """Return what a text in Matrix Market format holds, as `read_matrix_market` does.
 
@@ -120,7 +145,7 @@ def parse_matrix_market(path: PathLike, file: IO[bytes], most: int, square: bool
     body.finish()
     triplets = contents.row, contents.col, contents.data
     if header.symmetry != "general":
-        triplets = _both_triangles(path, *triplets)
+        triplets = both_triangles(path, *triplets)
     rows, columns, values = triplets
     return sp.coo_array((values, (rows, columns)), shape=contents.shape)
 
@@ -230,7 +255,7 @@ def _array_of(header: Header, body: _Body) -> NDArray[np.float64]:
     return full
 
 
-def _both_triangles(
+def both_triangles(
     path: PathLike, rows: NDArray[Any], columns: NDArray[Any], values: NDArray[Any]
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """Mirror the entries of a symmetric file, which holds each pair once."""

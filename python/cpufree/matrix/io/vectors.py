@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from pathlib import Path
 from typing import Any
@@ -12,13 +13,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from cpufree.dtypes import float_type
 from cpufree.errors import CpufreeError, FileFormatError, VectorError
-from cpufree.matrix.io.files import PathLike, check_file, compressed, reading, suffix_of, text_lines
+from cpufree.matrix.io.archive import read_archive
+from cpufree.matrix.io.files import PathLike, check_file, compressed, reading, split_part, suffix_of, text_lines
 from cpufree.matrix.io.matrix_market import read_matrix_market
 from cpufree.matrix.io.npy import map_npy
 from cpufree.matrix.vector import as_vector
 from cpufree.output_file import write_file
 
-VECTOR_SUFFIXES = (".npy", ".mtx", ".mtx.gz", ".mtx.bz2", ".txt")
+VECTOR_SUFFIXES = (".npy", ".mtx", ".mtx.gz", ".mtx.bz2", ".txt", ".csv", ".tar.gz", ".tgz")
 
 
 VECTOR_SAVE_SUFFIXES = (".npy", ".mtx", ".mtx.gz", ".txt")
@@ -71,7 +73,9 @@ def as_numbered(
 
 
 def load_vector(path: PathLike, n: int) -> NDArray[Any]:
-    """Return the n numbers of a file: .npy, Matrix Market with one column, or .txt.
+    """Return the n numbers of a file: .npy, Matrix Market with one column, .txt, .csv, .tar.gz.
+
+    Of an archive of the SuiteSparse collection it is NAME_b.mtx, or the file named as in A.tar.gz#F.
 
     Returns:
         (n,), float32 if the file is a .npy of float32, else float64.
@@ -80,14 +84,20 @@ def load_vector(path: PathLike, n: int) -> NDArray[Any]:
         FileFormatError: missing, unreadable, damaged, or of a format not known here.
         VectorError: not n finite real numbers.
     """
-    file, suffix = check_file(path, VECTOR_SUFFIXES)
+    whole, part = split_part(path)
+    file, suffix = check_file(whole, VECTOR_SUFFIXES)
     with reading(file, suffix):
         if suffix == ".npy":
             vector = map_npy(file)
         elif suffix == ".txt":
             vector = _read_text(file, n)
+        elif suffix == ".csv":
+            vector = _read_csv(file, n)
         else:
-            vector = read_matrix_market(file, square=False)
+            if suffix in (".tar.gz", ".tgz"):
+                vector = read_archive(file, part, vector=True)
+            else:
+                vector = read_matrix_market(file, square=False)
             if vector.shape != (n, 1):
                 raise VectorError(
                     f"{path}: holds {vector.shape[0]} x {vector.shape[1]} numbers; "
@@ -155,6 +165,41 @@ def _read_text(path: Path, n: int) -> NDArray[np.float64]:
     if vector.size > n:
         raise VectorError(f"{path}: holds more numbers than the matrix has rows, {n}")
     return vector
+
+
+def _read_csv(path: Path, n: int) -> NDArray[np.float64]:
+    """Read one column of numbers, or one row with commas between; a first line may name them."""
+    rows: list[list[float]] = []
+    for number, line in enumerate(text_lines(path), 1):
+        words = [word.strip() for word in line.lstrip("\xef\xbb\xbf").split(",")]
+        if not any(words):
+            continue
+        try:
+            rows.append([float(word.replace("_", "?")) for word in words])
+        except ValueError:
+            if number > 1:
+                what = f"line {number}: {line.strip()[:60]!r}: numbers expected"
+                raise FileFormatError(f"{path}: {what}", path) from None
+            continue  # the name of the column
+        if len(words) > 1 and n > 1 and len(words) != n:
+            raise FileFormatError(
+                f"{path}: line {number}: {len(words)} columns, but a vector has one (or one row of "
+                f"{n} numbers): save that column alone",
+                path,
+            )
+        if len(rows) * len(words) > n:
+            raise VectorError(f"{path}: holds more numbers than the matrix has rows, {n}")
+    return np.array([value for row in rows for value in row])
+
+
+def given_vector(v: Any, n: int, dtype: Any, name: str) -> NDArray[Any]:
+    """Return `as_vector` of an array, or of the vector in the file that v names."""
+    return as_vector(load_vector(v, n) if is_path(v) else v, n, dtype, name)
+
+
+def is_path(v: Any) -> bool:
+    """Whether v names a file."""
+    return isinstance(v, (str, os.PathLike))
 
 
 def _refuse_text(path: Path) -> None:
