@@ -13,6 +13,7 @@ import json
 import re
 import subprocess
 import sys
+import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -57,6 +58,15 @@ def originals(directory: Path) -> dict[str, bytes]:
     parts = RowPermutation.of(np.arange(12, dtype=np.int32) % 3, 3, None)
     write_cache(directory / "parts.cpufree", as_csr(A), parts)
     np.save(directory / "a.npy", A.toarray())
+    scipy.io.savemat(directory / "plain.mat", {"A": sp.csc_array(A)})
+    scipy.io.savemat(directory / "packed.mat", {"Problem": {"A": sp.csc_array(A)}}, do_compression=True)
+    with tarfile.open(directory / "a.tar.gz", "w:gz") as tar:
+        text = matrix_market(A)
+        member = tarfile.TarInfo("a/a.mtx")
+        member.size = len(text)
+        tar.addfile(member, io.BytesIO(text))
+    scipy.io.hb_write(directory / "a.rua", sp.csc_matrix(A))
+    others = ("plain.mat", "packed.mat", "a.tar.gz", "a.rua")
     whole = sp.csr_array((np.ones(A.nnz, dtype=int), A.indices, A.indptr), shape=A.shape)
     return {
         "general.mtx": matrix_market(A),
@@ -68,6 +78,7 @@ def originals(directory: Path) -> dict[str, bytes]:
         "packed.mtx.gz": gzip.compress(matrix_market(A, symmetry="symmetric"), mtime=0),
         "packed.mtx.bz2": bz2.compress(matrix_market(A, symmetry="symmetric")),
         "parts.cpufree": (directory / "parts.cpufree").read_bytes(),
+        **{name: (directory / name).read_bytes() for name in others},
         **{f"a{s}": (directory / f"a{s}").read_bytes() for s in (".npz", ".npy", ".cpufree")},
     }
 
@@ -140,12 +151,14 @@ def mutate(
     name: str, data: bytes, rng: np.random.Generator, mutation: Mutation | None = None
 ) -> bytes:
     """Return a mutated file; of a compressed one, either the file or the text in it."""
+    if name.endswith(".tar.gz"):
+        return gzip.compress(mutate("archive.tar", gzip.decompress(data), rng), mtime=0)
     pack, unpack = PACKERS.get(name.rpartition(".")[2], (None, None))
     if pack is not None and unpack is not None and (mutation or rng.random() < 0.5):
         return pack(mutate("text.mtx", unpack(data), rng, mutation))
     if mutation is not None:
         return mutation(data, rng)
-    mutations = ON_TEXT if name.endswith(".mtx") else ON_BYTES
+    mutations = ON_TEXT if name.endswith((".mtx", ".rua")) else ON_BYTES
     return mutations[rng.integers(len(mutations))](data, rng)
 
 
@@ -241,7 +254,7 @@ def parse_slowly(text: bytes) -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def loaded(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[dict], dict[str, bytes]]:
-    """The outcomes of 50 mutations of each of 11 files, and the mutated files."""
+    """The outcomes of 50 mutations of each of 16 files, and the mutated files."""
     return run_loader(tmp_path_factory.mktemp("fuzz"), count=50, seed=1)
 
 
@@ -292,6 +305,10 @@ def test_mutated_checksummed_file_loads_only_unchanged(loaded, suffix: str) -> N
         "a.npy",
         "a.cpufree",
         "parts.cpufree",
+        "plain.mat",
+        "packed.mat",
+        "a.tar.gz",
+        "a.rua",
     ],
 )
 def test_unmutated_files_load(tmp_path: Path, name: str) -> None:
@@ -301,7 +318,7 @@ def test_unmutated_files_load(tmp_path: Path, name: str) -> None:
 
 def test_ends_of_texts_that_are_mangled_on_purpose_crash_nothing(tmp_path: Path) -> None:
     def texts(name: str) -> bool:
-        return name.endswith(".mtx") or name.rpartition(".")[2] in PACKERS
+        return name.endswith((".mtx", ".mtx.gz", ".mtx.bz2"))
 
     outcomes, mutants = run_loader(tmp_path, 40, 99, texts, mangle_end)
     assert [line for line in outcomes if "escaped" in line] == []
