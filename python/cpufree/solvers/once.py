@@ -42,7 +42,8 @@ def solve(
     A : sparse or dense matrix, shape (n, n)
         As of `Solver`.
     b : array, shape (n,) or (n, 1)
-        Right-hand side, finite; NumPy, or an array of CuPy or PyTorch on a GPU.
+        Right-hand side, finite; NumPy, an array of CuPy or PyTorch on a GPU, or the path of a file
+        that `load_vector` reads.
     x0 : array, shape (n,) or (n, 1), optional
         First guess; default zero.
     rtol, atol : float

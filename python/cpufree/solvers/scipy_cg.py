@@ -16,10 +16,10 @@ from cpufree.device_arrays import cuda_device
 from cpufree.engines.choices import integer, real
 from cpufree.engines.watch import Progress, Watch
 from cpufree.errors import CpufreeWarning, InvalidInputError
+from cpufree.matrix.io.vectors import VECTOR_SUFFIXES, given_vector
 from cpufree.matrix.load import as_csr
 from cpufree.matrix.problem import CsrMatrix, check_shape
 from cpufree.matrix.validate import check_spd_input
-from cpufree.matrix.vector import as_vector
 from cpufree.partition.part_vector import PartitionLike
 from cpufree.solvers.once import solve
 from cpufree.solvers.result import Reason
@@ -59,7 +59,8 @@ def cg(
         Symmetric positive definite: SciPy sparse, NumPy, a matrix of CuPy or PyTorch, or the path
         of a file. A LinearOperator is handed to SciPy.
     b : array, shape (n,) or (n, 1)
-        Right-hand side. May lie on a GPU, as an array of CuPy or PyTorch; x is then one like it.
+        Right-hand side, or the path of a file that `load_vector` reads. May lie on a GPU, as an
+        array of CuPy or PyTorch; x is then one like it.
     x0 : array, shape (n,) or (n, 1), optional
         First guess; default zero.
     rtol, atol : float
@@ -196,14 +197,16 @@ def recognise(M: Any, A: CsrMatrix) -> str | None:
 def guess_from_name(name: str, b: Any, M: Any) -> Any:
     """Return the first guess that SciPy calls "Mb": M applied to b."""
     if name != "Mb":
-        raise InvalidInputError(f"x0 is {name!r}: give an array, None, or 'Mb'")
+        if name.lower().endswith(VECTOR_SUFFIXES):
+            return name  # of a file
+        raise InvalidInputError(f"x0 is {name!r}: give an array, None, 'Mb', or a file")
     if M is None:
         return b
     if cuda_device(b) is not None:
         raise InvalidInputError("x0 is 'Mb', and b lies on a GPU: pass the array M @ b as x0")
     if getattr(getattr(b, "dtype", None), "kind", "") == "c":  # an operator may be complex
         return M @ np.reshape(b, -1)
-    return M @ as_vector(b, M.shape[-1], np.float64, "b")
+    return M @ given_vector(b, M.shape[-1], np.float64, "b")
 
 
 def reject_extras(why: str, progress: Progress | None, extras: dict[str, Any]) -> None:
@@ -279,7 +282,8 @@ def host_vectors(A: Any, b: Any, x0: Any) -> tuple[Any, Any]:
         return b, x0
     single = A.dtype == np.float32 and getattr(b, "dtype", None) == np.float32
     dtype, n = np.float32 if single else np.float64, A.shape[0]
-    return as_vector(b, n, dtype, "b"), None if x0 is None else as_vector(x0, n, dtype, "x0")
+    guess = None if x0 is None else given_vector(x0, n, dtype, "x0")
+    return given_vector(b, n, dtype, "b"), guess
 
 
 def jacobi(A: CsrMatrix, pc: str | None) -> LinearOperator | None:

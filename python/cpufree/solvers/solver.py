@@ -19,6 +19,7 @@ from cpufree.engines.placement import GPU_NNZ, Asked, named_engine, place
 from cpufree.engines.watch import Progress, Watch
 from cpufree.env import Env
 from cpufree.errors import CpufreeError, InvalidInputError
+from cpufree.matrix.io.vectors import is_path, load_vector
 from cpufree.matrix.load import as_csr
 from cpufree.matrix.rows import RowSlab, RowSource
 from cpufree.matrix.vector import as_vector
@@ -337,10 +338,11 @@ class Solver:
         Parameters
         ----------
         b : array, shape (n,) or (n, 1)
-            Right-hand side, finite. May be an array of CuPy or PyTorch on a GPU, shape (n,), of the
-            type of the solve; x is then one like it, and nothing passes through the host.
+            Right-hand side, finite, or the path of a file that `load_vector` reads. May be an array
+            of CuPy or PyTorch on a GPU, shape (n,), of the type of the solve; x is then one like
+            it, and nothing passes through the host.
         x0 : array, shape (n,) or (n, 1), optional
-            First guess, where b lies; default zero.
+            First guess, where b lies, or the path of a file; default zero.
         rtol, atol : float
             Relative and absolute tolerance of the residual.
         maxiter : int, optional
@@ -401,6 +403,7 @@ class Solver:
         with self._working():
             with self._lock:
                 self._layout_for(cuda_device(b))  # tells at once that there is none
+            b, x0 = self._from_file(b), self._from_file(x0)
             vectors = self._vectors(b, x0)
             if not (progress is None or callable(progress)):
                 raise InvalidInputError(f"progress is {progress!r}: give a function, or None")
@@ -423,6 +426,14 @@ class Solver:
             watch = progress if isinstance(progress, Watch) else Watch(progress)
             with self._lock:
                 return self._solved(b, vectors, options, watch, f"{chosen}: {why_method}", begin)
+
+    def _from_file(self, v: Any) -> Any:
+        """Return the vector in the file that v names; what is none as it is.
+
+        Files hold all rows: where a process has its own rows alone, a name stays, and is refused.
+        """
+        whole = not isinstance(self._rows, range)
+        return load_vector(v, self.shape[0]) if whole and is_path(v) else v
 
     def _vectors(self, b: Any, x0: Any) -> tuple[Any, Any, Any]:
         """Return right-hand side, first guess or None, and the array for x on a GPU or None."""

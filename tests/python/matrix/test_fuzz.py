@@ -59,7 +59,9 @@ def originals(directory: Path) -> dict[str, bytes]:
     write_cache(directory / "parts.cpufree", as_csr(A), parts)
     np.save(directory / "a.npy", A.toarray())
     scipy.io.savemat(directory / "plain.mat", {"A": sp.csc_array(A)})
-    scipy.io.savemat(directory / "packed.mat", {"Problem": {"A": sp.csc_array(A)}}, do_compression=True)
+    scipy.io.savemat(
+        directory / "packed.mat", {"Problem": {"A": sp.csc_array(A)}}, do_compression=True
+    )
     with tarfile.open(directory / "a.tar.gz", "w:gz") as tar:
         text = matrix_market(A)
         member = tarfile.TarInfo("a/a.mtx")
@@ -130,7 +132,20 @@ def mangle_number(data: bytes, rng: np.random.Generator) -> bytes:
 def mangle_end(data: bytes, rng: np.random.Generator) -> bytes:
     """Cut a text off near its end, or leave the last line end out, and add a few characters."""
     kept = data.rstrip() if rng.random() < 0.5 else data[: len(data) - int(rng.integers(60))]
-    tails = (b" ", b"\t", b"\r", b"\n", b" \n ", b"\r\n", b"infinit", b" nan", b"-", b"e", b".", b"1")
+    tails = (
+        b" ",
+        b"\t",
+        b"\r",
+        b"\n",
+        b" \n ",
+        b"\r\n",
+        b"infinit",
+        b" nan",
+        b"-",
+        b"e",
+        b".",
+        b"1",
+    )
     return kept + b"".join(tails[k] for k in rng.integers(len(tails), size=rng.integers(1, 4)))
 
 

@@ -208,12 +208,12 @@ def test_empty_file_is_refused(tmp_path: Path, suffix: str) -> None:
 def test_unknown_suffix_is_refused_with_the_known_ones(tmp_path: Path) -> None:
     (tmp_path / "a.xyz").write_text("x")
     message = refused(tmp_path / "a.xyz")
-    assert "unknown suffix; known are .mtx, .mtx.gz, .mtx.bz2, .npz, .npy, .cpufree" in message
+    assert "unknown suffix; known are .mtx, .mtx.gz, .mtx.bz2, .tar.gz, .tgz, .npz, .npy" in message
 
 
 @pytest.mark.parametrize(
     ("name", "advice"),
-    [("a.mat", "scipy.io.loadmat"), ("a.rb", "hb_read"), ("a.tar.gz", "unpack the archive")],
+    [("a.h5", "h5py"), ("a.csv", "NumPy array"), ("a.zip", "unpack the archive")],
 )
 def test_formats_of_others_come_with_advice(tmp_path: Path, name: str, advice: str) -> None:
     (tmp_path / name).write_text("x")

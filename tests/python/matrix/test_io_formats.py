@@ -72,7 +72,7 @@ def test_file_in_an_archive_can_be_named(tmp_path: Path) -> None:
 
 def test_archive_without_a_right_hand_side_says_so(tmp_path: Path) -> None:
     file = archive(tmp_path / "a.tar.gz", a__a_dot_mtx=SYMMETRIC)
-    with pytest.raises(FileFormatError, match="no single NAME/NAME_b.mtx, a right-hand side"):
+    with pytest.raises(FileFormatError, match=r"no single NAME/NAME_b\.mtx, a right-hand side"):
         load_vector(file, 3)
 
 
@@ -141,6 +141,13 @@ def test_mat_file_without_a_sparse_matrix_tells_what_it_holds(tmp_path: Path) ->
     assert "holds no sparse matrix; the file holds D (double)" in refused(tmp_path / "a.mat")
 
 
+def test_small_mat_file_that_becomes_large_as_float64_is_refused(tmp_path: Path) -> None:
+    bytes_ = np.zeros((2000, 2000), np.int8)
+    scipy.io.savemat(tmp_path / "a.mat", {"D": bytes_}, do_compression=True)
+    assert (tmp_path / "a.mat").stat().st_size < 10_000
+    assert "more than a file of its size should hold" in refused(f"{tmp_path / 'a.mat'}#D")
+
+
 # Harwell-Boeing and Rutherford-Boeing
 
 TITLE = "A pipe".ljust(72) + "PIPE    \n"
@@ -198,8 +205,16 @@ def test_pattern_has_ones(tmp_path: Path) -> None:
         ({"indices": " 1 2 2 3 9\n"}, FileFormatError, "row numbers are not all from 1 to 3"),
         ({"indices": " 1 2 2 3\n"}, FileFormatError, "line 6: truncated: 5 numbers expected"),
         ({"values": " 4.00D+00\n"}, FileFormatError, "do not take the 1 lines"),
-        ({"values": "     4D+0" * 3 + "\n" + "    -2D+0" * 2 + "\n"}, FileFormatError, "no decimal"),
-        ({"values": "      nan" * 3 + "\n" + "      nan" * 2 + "\n"}, FileFormatError, "numbers exp"),
+        (
+            {"values": "     4D+0" * 3 + "\n" + "    -2D+0" * 2 + "\n"},
+            FileFormatError,
+            "no decimal",
+        ),
+        (
+            {"values": "      nan" * 3 + "\n" + "      nan" * 2 + "\n"},
+            FileFormatError,
+            "numbers exp",
+        ),
         ({"formats": "(4I2) (5I2) (3A9)"}, FileFormatError, r"Fortran format \(3A9\)"),
         ({"formats": "(4I2) (5I2) (1P,3F9.2)"}, FileFormatError, "scale factor"),
         ({"formats": "(4I2) (5I0) (3D9.2)"}, FileFormatError, "Fortran format"),

@@ -359,7 +359,9 @@ def some_text(rng: np.random.Generator, per_line: int, whole: bool) -> str:
 
 def count_slowly(block: str, per_line: int, whole: bool) -> int | None:
     """Return how many numbers a text holds, None if it breaks the rules."""
-    number = re.compile(r"[+-]?(\d+\.?\d*([eEdD][+-]?\d+)?|\.\d+([eEdD][+-]?\d+)?|nan|inf|infinity)")
+    number = re.compile(
+        r"[+-]?(\d+\.?\d*([eEdD][+-]?\d+)?|\.\d+([eEdD][+-]?\d+)?|nan|inf|infinity)"
+    )
     total = 0
     for line in block.split("\n"):
         words = line.split()
@@ -428,7 +430,10 @@ def test_bz2_that_promises_more_than_text_can_be_is_refused(tmp_path: Path) -> N
 
 
 def test_negative_zeros_survive_in_arrays_and_entries(tmp_path: Path) -> None:
-    for name, text in (("a", ARRAY + "2 1\n-0\n-0.0e3\n"), ("b", GENERAL + "2 1 2\n1 1 -0\n2 1 -0.\n")):
+    for name, text in (
+        ("a", ARRAY + "2 1\n-0\n-0.0e3\n"),
+        ("b", GENERAL + "2 1 2\n1 1 -0\n2 1 -0.\n"),
+    ):
         (tmp_path / f"{name}.mtx").write_text(text)
         found = read_matrix_market(tmp_path / f"{name}.mtx", square=False)
         values = found if name == "a" else found.data

@@ -155,9 +155,9 @@ def test_garbage_is_refused(tmp_path: Path, suffix: str) -> None:
 
 
 def test_unknown_suffix_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "b.csv").write_text("1\n")
+    (tmp_path / "b.dat").write_text("1\n")
     with pytest.raises(FileFormatError, match=r"known are \.npy, .*\.txt"):
-        load_vector(tmp_path / "b.csv", 1)
+        load_vector(tmp_path / "b.dat", 1)
     with pytest.raises(FileFormatError, match="unknown suffix"):
         save_vector(tmp_path / "c.csv", VALUES)
 

@@ -39,9 +39,7 @@ def read_archive(path: Path, name: str = "", vector: bool = False) -> Any:
         text = archive.extractfile(members[chosen])
         assert text is not None  # of a regular file
         called = f"{path}#{chosen}"
-        return parse_matrix_market(
-            called, text, min(most, members[chosen].size), square=not vector
-        )
+        return parse_matrix_market(called, text, min(most, members[chosen].size), square=not vector)
 
 
 def _open_tar(stream: Any) -> tarfile.TarFile:

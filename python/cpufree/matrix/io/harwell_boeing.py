@@ -104,11 +104,11 @@ def _check_kind(path: Path, kind: str) -> None:
 def _formats(cards: _Cards, count: int) -> list[_Format]:
     """Return the formats of pointers, row numbers and values that the fourth line tells."""
     text = cards.line().decode("latin-1")
-    found = []
+    found: list[_Format] = []
     for word in re.findall(r"\([^()]*\)", text)[:count]:
         match = _FORMAT.fullmatch(word)
-        whole = bool(match) and match["kind"].upper() == "I"
-        if not match or (len(found) < 2 and not whole) or int(match["width"]) == 0:
+        whole = match is not None and match["kind"].upper() == "I"
+        if match is None or (len(found) < 2 and not whole) or int(match["width"]) == 0:
             raise cards.error(f"cannot read numbers in the Fortran format {word}")
         if int(match["scale"] or 0) and match["kind"].upper() in "FG":
             raise cards.error(f"cannot read numbers with the scale factor of {word}")
@@ -133,7 +133,8 @@ class _Cards:
         line = self._stream.readline(MAX_LINE)
         self._number += 1
         if not line:
-            raise FileFormatError(f"{self._path}: truncated after {self._number - 1} lines")
+            what = f"truncated after {self._number - 1} lines"
+            raise FileFormatError(f"{self._path}: {what}", self._path)
         if len(line) == MAX_LINE:
             raise self.error(f"longer than {MAX_LINE} characters")
         return line.rstrip(b"\r\n")

@@ -68,7 +68,7 @@ def read_mat(path: Path, name: str = "") -> Any:
     """
     if path.stat().st_size <= 128:
         raise FileFormatError(f"{path}: not a MATLAB file: it is too short", path)
-    data = memoryview(np.memmap(path, np.uint8, mode="r"))
+    data: memoryview = np.memmap(path, np.uint8, mode="r").data
     order = _byte_order(path, bytes(data[:128]))
     variables = {variable.name: variable for variable in _variables(data[128:], order)}
     chosen = name or _only_matrix(path, variables)
@@ -92,7 +92,10 @@ def read_mat(path: Path, name: str = "") -> Any:
 
 def _byte_order(path: Path, head: bytes) -> str:
     advice = "in MATLAB, save it by save('A.mat', 'A', '-v7')"
-    if head.startswith((b"MATLAB 7.3", b"\x89HDF")) or head[124:128] in (b"\x00\x02IM", b"\x02\x00MI"):
+    if head.startswith((b"MATLAB 7.3", b"\x89HDF")) or head[124:128] in (
+        b"\x00\x02IM",
+        b"\x02\x00MI",
+    ):
         raise FileFormatError(
             f"{path}: a MATLAB file of version 7.3, which is not read here: {advice}", path
         )
@@ -171,7 +174,11 @@ def _whole(variable: _Variable, order: str) -> _Variable:
     data = packer.decompress(variable.packed)  # deflate itself limits what it can become
     if not packer.eof:
         raise ValueError("truncated: a compressed variable does not end")
-    return _variable(next(_elements(memoryview(data), order))[1], order)
+    whole = _variable(next(_elements(memoryview(data), order))[1], order)
+    # Numbers of one byte become numbers of eight, which would go beyond that limit.
+    if whole.kind in _DENSE and 8 * math.prod(whole.shape) > 1032 * len(variable.packed):
+        raise ValueError(f"{whole.shape} numbers are more than a file of its size should hold")
+    return whole
 
 
 def _variable(data: memoryview, order: str, head: bool = False, name: str = "") -> _Variable:

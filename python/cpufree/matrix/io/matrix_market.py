@@ -3,8 +3,8 @@
 The format: R. F. Boisvert, R. Pozo, K. A. Remington, "The Matrix Market Exchange Formats: Initial
 Design", NISTIR 5935 (1996). SciPy's reader is fast, but (as of 1.17) it crashes on a NUL byte and
 on a last line that ends in a blank, reads `1.0D+05` as 1.0 and `2,5` as 2, ignores what else a line
-holds, and fills up an array that is too short with zeros. So the header is parsed here and the text of the body is checked, some MB at
-a time, while SciPy reads it.
+holds, and loses the sign of -0.0 in arrays. So the header is parsed here and the text of the body
+is checked, some MB at a time, while SciPy reads it; arrays are read by NumPy.
 """
 
 from __future__ import annotations

@@ -19,7 +19,8 @@ def map_npy(path: Path) -> NDArray[Any]:
     """Return the array of a .npy file, mapped read-only.
 
     Raises:
-        FileFormatError: an archive, or its header is too long. ValueError, OSError: what NumPy says.
+        FileFormatError: an archive, or its header is too long.
+        ValueError, OSError: whatever NumPy says.
     """
     with open(path, "rb") as stream:
         if stream.read(2) == b"PK":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from array import array
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,15 @@ from numpy.typing import ArrayLike, NDArray
 from cpufree.dtypes import float_type
 from cpufree.errors import CpufreeError, FileFormatError, VectorError
 from cpufree.matrix.io.archive import read_archive
-from cpufree.matrix.io.files import PathLike, check_file, compressed, reading, split_part, suffix_of, text_lines
+from cpufree.matrix.io.files import (
+    PathLike,
+    check_file,
+    compressed,
+    reading,
+    split_part,
+    suffix_of,
+    text_lines,
+)
 from cpufree.matrix.io.matrix_market import read_matrix_market
 from cpufree.matrix.io.npy import map_npy
 from cpufree.matrix.vector import as_vector
@@ -75,7 +84,7 @@ def as_numbered(
 def load_vector(path: PathLike, n: int) -> NDArray[Any]:
     """Return the n numbers of a file: .npy, Matrix Market with one column, .txt, .csv, .tar.gz.
 
-    Of an archive of the SuiteSparse collection it is NAME_b.mtx, or the file named as in A.tar.gz#F.
+    Of an archive of the SuiteSparse collection it is NAME_b.mtx, or the file F of A.tar.gz#F.
 
     Returns:
         (n,), float32 if the file is a .npy of float32, else float64.
@@ -169,13 +178,13 @@ def _read_text(path: Path, n: int) -> NDArray[np.float64]:
 
 def _read_csv(path: Path, n: int) -> NDArray[np.float64]:
     """Read one column of numbers, or one row with commas between; a first line may name them."""
-    rows: list[list[float]] = []
+    values = array("d")
     for number, line in enumerate(text_lines(path), 1):
         words = [word.strip() for word in line.lstrip("\xef\xbb\xbf").split(",")]
         if not any(words):
             continue
         try:
-            rows.append([float(word.replace("_", "?")) for word in words])
+            values.extend([float(word.replace("_", "?")) for word in words])
         except ValueError:
             if number > 1:
                 what = f"line {number}: {line.strip()[:60]!r}: numbers expected"
@@ -187,9 +196,9 @@ def _read_csv(path: Path, n: int) -> NDArray[np.float64]:
                 f"{n} numbers): save that column alone",
                 path,
             )
-        if len(rows) * len(words) > n:
+        if len(values) > n:
             raise VectorError(f"{path}: holds more numbers than the matrix has rows, {n}")
-    return np.array([value for row in rows for value in row])
+    return np.array(values)
 
 
 def given_vector(v: Any, n: int, dtype: Any, name: str) -> NDArray[Any]:
