@@ -9,13 +9,14 @@
 SHELL := bash
 VENV ?= .venv
 export PATH := $(abspath $(VENV))/bin:$(PATH)
-JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+CORES := $(shell nproc 2>/dev/null || echo 2)
+JOBS ?= $(CORES)
 
 CPP_FILES = $(shell find cpufree tests/cpp tests/cuda python examples \
     \( -name '*.hpp' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' \) 2>/dev/null)
 EXTENSION_SOURCES = $(shell find cpufree cmake -type f)
-# Four groups of threads show how a system is partitioned; GPUs choose their own number.
-DEMO_PES ?= $(if $(wildcard /proc/driver/nvidia/gpus/*),auto,4)
+# Groups of threads show how a system is partitioned; GPUs choose their own number.
+DEMO_PES ?= $(if $(wildcard /proc/driver/nvidia/gpus/*),auto,$(shell echo $$(($(CORES) < 4 ? $(CORES) : 4))))
 DEMO ?= gen:flange_hex?r_out=40,t=8,pipe=20
 
 .PHONY: help demo test test-cpp test-tsan test-asan test-python check lint format bench-cpu clean
@@ -25,12 +26,17 @@ DEMO ?= gen:flange_hex?r_out=40,t=8,pipe=20
 help:
 	@sed -n '2,8s/^# *//p' Makefile
 
-$(VENV)/.dependencies: pyproject.toml tools/setup_env.sh
+# What building and running needs; tests and lint need .dependencies, which has more.
+$(VENV)/.requirements: pyproject.toml tools/setup_env.sh
 	tools/setup_env.sh $(VENV)
+	@touch $@
+$(VENV)/.dependencies: $(VENV)/.requirements
+	tools/setup_env.sh $(VENV) test dev
 	@touch $@
 
 # Editable: Python files are used where they lie; the extension is rebuilt when C++ changes.
-$(VENV)/.installed: $(VENV)/.dependencies CMakeLists.txt $(EXTENSION_SOURCES)
+$(VENV)/.installed: $(VENV)/.requirements CMakeLists.txt $(EXTENSION_SOURCES)
+	@echo "building cpufree with $(CORES) cores: some minutes (3 on two cores), once"
 	python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 install: $(VENV)/.installed
@@ -46,14 +52,14 @@ test-tsan: $(VENV)/.dependencies
 	tools/test_cpp.sh tsan $(JOBS)
 test-asan: $(VENV)/.dependencies
 	tools/test_cpp.sh asan $(JOBS)
-test-python: install
+test-python: install $(VENV)/.dependencies
 	python -m pytest -q
 
 # Some three minutes from a warm build: what most changes break. Long tests are those on fibers,
 # which try many schedules, of several processes, and of benchmarks.
 check: lint test-quick
 QUICK = matrix partition solvers stencil cli engines docs/test_tools.py
-test-quick: install
+test-quick: install $(VENV)/.dependencies
 	tools/test_cpp.sh cpu $(JOBS) -E fibers
 	python -m pytest -q $(addprefix tests/python/,$(QUICK))
 
@@ -64,11 +70,12 @@ lint-style: $(VENV)/.dependencies
 	@clang-format --dry-run --Werror $(CPP_FILES)
 	ruff format --check .
 	ruff check .
-lint-types: install
+lint-types: install $(VENV)/.dependencies
 	mypy
 lint-layers: $(VENV)/.dependencies
 	python tools/check_layers.py
 	python tools/option_tables.py --check docs/cli.md
+	python tools/machine_header.py --check
 	python -m tools.results --check
 lint-headers: $(VENV)/.dependencies
 	python tools/check_headers.py --jobs $(JOBS)
@@ -91,12 +98,13 @@ wheel: $(VENV)/.dependencies
 check-sdist: $(VENV)/.dependencies
 	tools/check_sdist.sh
 
-# Figures and picture of docs/results.md and the README, from bench/results.
+# Figures and picture of docs/results.md, and the table of docs/methods.md, from bench/results.
 results: install
 	python -m tools.results --write
+	python -m tools.method_table --write
 
 # Warnings are errors; links within the site are checked, and code of pages and docstrings runs.
-docs: install
+docs: install $(VENV)/.dependencies
 	tools/build_docs.sh build/docs
 
 cuda: $(VENV)/.dependencies

@@ -6,9 +6,10 @@
 # OUT: folder of the results, made if it is not there. PES: GPUs in use, a number or several, such as
 # 1,8 (all). Steps, in this order:
 #   suite      suite paper18, all contenders that are here: OUT/cg-<PES>x.jsonl
-#   overlap    the same without computing, and without communication: OUT/cg-overlap-<PES>x.jsonl
+#   structured the same on suite structured, of few distinct values: OUT/cg-structured-<PES>x.jsonl
+#   overlap    suite paper18 without computing, and without communication: OUT/cg-overlap-<PES>x.jsonl
 #   tolerance  the same to a tolerance of 1e-6, with Jacobi: OUT/cg-rtol-<PES>x.jsonl
-#   irregular  suites poisson1d (reductions) and heart (halos): OUT/cg-irregular-<PES>x.jsonl
+#   irregular  suites poisson1d (reductions), heart (halos), consolidation: OUT/cg-irregular-<PES>x.jsonl
 #   stencils   grids of the thesis, discrete kernels beside: OUT/stencils-<PES>x.jsonl
 #   double     the same in double precision, and periodic: OUT/stencils-double-<PES>x.jsonl
 #   kernels    the ways of a stencil one by one: OUT/run_stencils-<PES>x.txt (needs make gpu)
@@ -20,7 +21,7 @@
 set -uo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 fail() { echo "records: $*" >&2; exit 2; }
-all=(suite overlap tolerance irregular stencils double kernels nvshmem)
+all=(suite structured overlap tolerance irregular stencils double kernels nvshmem)
 
 out=${1:?usage: bench/records.sh OUT [PES] [STEP]...}
 mkdir -p "$out" || fail "cannot make the folder '$out'"
@@ -61,11 +62,12 @@ iterate() { # iterate FILE OPTION...
 }
 
 suite() { solve "cg-$name.jsonl" "${systems[*]}" --iterations 100; }
+structured() { solve "cg-structured-$name.jsonl" "${systems[*]//suite:paper18/suite:structured}" --iterations 100; }
 overlap() {
     solve "cg-overlap-$name.jsonl" "${systems[*]}" --iterations 100 --variant full,no-compute,no-comm
 }
 tolerance() { solve "cg-rtol-$name.jsonl" "${systems[*]}" --rtol 1e-6 --pc jacobi; }
-irregular() { solve "cg-irregular-$name.jsonl" "suite:poisson1d suite:heart" --iterations 100; }
+irregular() { solve "cg-irregular-$name.jsonl" "suite:poisson1d suite:heart suite:consolidation" --iterations 100; }
 stencils() { iterate "stencils-$name.jsonl" --variant full,no-compute,no-comm; }
 double() { iterate "stencils-double-$name.jsonl" --precision double --boundary dirichlet,periodic; }
 kernels() {

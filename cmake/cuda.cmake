@@ -59,7 +59,7 @@ if(cpufree_wants_cuda)
     endif()
     enable_language(CUDA)
     if(CPUFREE_FAST_COMPILE)
-      string(APPEND CMAKE_CUDA_FLAGS " -DCPUFREE_FAST_COMPILE")  # cuda_kernel.cuh
+      string(APPEND CMAKE_CUDA_FLAGS " -DCPUFREE_FAST_COMPILE")  # systems/gpu/kernels/kernel.cuh
       include(CheckCompilerFlag)
       check_compiler_flag(CUDA "--Ofast-compile=max" CPUFREE_HAS_OFAST_COMPILE)
       if(CPUFREE_HAS_OFAST_COMPILE)  # nvcc 12.9 and later

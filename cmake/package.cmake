@@ -15,7 +15,8 @@ target_include_directories(cpufree_device INTERFACE
 target_compile_features(cpufree_device INTERFACE cxx_std_20)
 
 file(GLOB cpu_threads_sources CONFIGURE_DEPENDS "cpufree/engines/cpu_threads/*.cpp")
-add_library(cpufree_cpu_threads STATIC ${cpu_threads_sources} cpufree/base/pages.cpp)
+add_library(cpufree_cpu_threads STATIC ${cpu_threads_sources} cpufree/base/pages.cpp
+  cpufree/base/cores.cpp)
 target_link_libraries(cpufree_cpu_threads PUBLIC cpufree_device Threads::Threads
   PRIVATE $<BUILD_INTERFACE:cpufree_options>)
 

@@ -1,7 +1,8 @@
 """Check that an extension built with CUDA is of use where there is no driver: it loads, and solves.
 
-Usage: python tools/check_cuda_build.py BUILD. CUDA's runtime is linked into the extension, and
-looks for the driver (libcuda) when it is first asked for a GPU: nothing may need it before.
+Usage: python tools/check_cuda_build.py BUILD. CUDA's runtime is linked into the GPU engine
+(_gpu.so), and looks for the driver (libcuda) when it is first asked for a GPU: nothing may need it
+before.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def main(build: Path) -> int:
         shutil.copytree(
             root / "python/cpufree", package, ignore=shutil.ignore_patterns("__pycache__", "*.so")
         )
-        for file in [*build.glob("_core*.so"), *build.glob("_cpu_*.so")]:
+        for file in [*build.glob("_core*.so"), *build.glob("_cpu_*.so"), build / "_gpu.so"]:
             shutil.copy(file, package)
             cuda = [name for name in needed(file) if re.match(r"lib(cuda|nv)", name)]
             if cuda:

@@ -58,6 +58,7 @@ CPP_SPLIT_ROOMS = {"engines"}
 # Python rooms: a package, or a module with a row of its own. Everybody may import PYTHON_BASE.
 PYTHON_BASE = {
     "options",
+    "option_schema",
     "errors",
     "launchers",
     "env",
@@ -67,6 +68,11 @@ PYTHON_BASE = {
     "extension",
     "device_arrays",
     "output_file",
+    "arguments",
+    "docstrings",
+    "log",
+    "summary",
+    "progress_bar",
     "_core",
 }
 # Room -> what its modules may import besides the room itself and PYTHON_BASE. The longest name

@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# Make the virtual environment DIR (default .venv) and install what the project needs into it.
-# Usage: tools/setup_env.sh [DIR]. Run again at any time: what is there already is kept.
+# Make the virtual environment DIR and install into it what building and running needs, and what
+# the extras of pyproject.toml named besides need: test, dev.
+# Usage: tools/setup_env.sh DIR [EXTRA]... Run again at any time: what is there already is kept.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-dir=${1:-.venv}
+dir=${1:?usage: tools/setup_env.sh DIR [EXTRA]...}
+extras=("${@:2}")
 python=${PYTHON:-python3}
 
 say() { echo "setup_env: $*"; }
@@ -48,15 +50,15 @@ if ! "$dir/bin/python" -m pip --version >/dev/null 2>&1; then
 fi
 
 # The requirements are those of pyproject.toml, read from there.
-requirements=$("$dir/bin/python" - <<'PY'
-import ast, re
+requirements=$("$dir/bin/python" - requires dependencies build "${extras[@]}" <<'PY'
+import ast, re, sys
 text = open("pyproject.toml").read()
-for key in ("requires", "dependencies", "test", "dev"):
+for key in sys.argv[1:]:
     found = re.search(rf"^{key} = (\[.*?\])$", text, re.M | re.S)
     print(*ast.literal_eval(found.group(1)), sep="\n")
 PY
 )
-say "installing the requirements of pyproject.toml into $dir"
+say "installing what pyproject.toml requires${extras[*]:+, and its extras ${extras[*]},} into $dir"
 mapfile -t packages <<<"$requirements"
 "$dir/bin/python" -m pip install -q --disable-pip-version-check "${packages[@]}" ||
     fail "pip could not install the requirements (see above). Is there a network connection?"

@@ -1,8 +1,6 @@
 // Loops shared among the cores of this process, for set-up. Not for kernels.
 #pragma once
 
-#include <sched.h>
-
 #include <algorithm>
 #include <atomic>
 #include <exception>
@@ -10,15 +8,9 @@
 #include <thread>
 #include <vector>
 
-namespace cpufree {
+#include "cpufree/base/cores.hpp"
 
-// Cores that this process may run on (its affinity mask).
-inline int available_cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof(set), &set) == 0) return std::max(1, CPU_COUNT(&set));
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-}
+namespace cpufree {
 
 // Calls f(k) for every k in [0, count). The first exception is passed on once all calls have ended;
 // where no thread can be had, fewer do the work.

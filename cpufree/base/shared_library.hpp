@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 
+#include <cstddef>
 #include <functional>
 #include <string>
 
@@ -37,5 +38,15 @@ class SharedLibrary {
   const char* name_;
   const char* needed_;
 };
+
+// The folder, with a slash at its end, of the program or shared object that holds this address.
+inline std::string folder_of(const void* address) {
+  Dl_info info;
+  if (dladdr(address, &info) == 0 || info.dli_fname == nullptr)
+    throw EngineError("the folder of cpufree's shared objects cannot be found");
+  const std::string path = info.dli_fname;
+  const std::size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "./" : path.substr(0, slash + 1);
+}
 
 }  // namespace cpufree

@@ -28,7 +28,7 @@
 
 namespace cpufree {
 
-// What a second cache is to do with the lines that a copy brings: drop them first, treat them as
+// What a L2 cache is to do with the lines that a copy brings: drop them first, treat them as
 // any others, or keep them longer than others.
 enum class CacheHint : std::uint32_t { drop = 0, none = 1, keep = 2 };
 

@@ -10,7 +10,7 @@
 #include "cpufree/base/index.hpp"
 #include "cpufree/formats/slice_choice.hpp"
 #include "cpufree/formats/slice_places.hpp"
-#include "cpufree/problem/slice_width.hpp"
+#include "cpufree/problem/blocks/slice_width.hpp"
 
 namespace cpufree {
 

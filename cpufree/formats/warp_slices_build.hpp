@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "cpufree/formats/warp_slices.hpp"
-#include "cpufree/problem/block_halo.hpp"
+#include "cpufree/problem/blocks/block_halo.hpp"
 #include "cpufree/problem/csr.hpp"
 #include "cpufree/problem/halo_plan.hpp"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cpufree/base/remote_run.hpp"
-#include "cpufree/problem/block_plan.hpp"
+#include "cpufree/problem/blocks/block_plan.hpp"
 #include "cpufree/problem/halo_plan.hpp"
 
 namespace cpufree {

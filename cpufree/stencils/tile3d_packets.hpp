@@ -20,7 +20,7 @@
 // Bytes. C = 4, Z = 8, float: 1536 packets for the planes of 16 warps before and after, 768 for the
 // rows above and below, 96 for the columns: 38 KB, where values take 26.
 //
-// Looks. A look at all packets of a block's halo takes as much of the way to the second cache as
+// Looks. A look at all packets of a block's halo takes as much of the way to the L2 cache as
 // its values do, so it is taken once: before it lanes wait, each for one packet, the last one that
 // each sending warp has stored. They say when to look, and no more: all packets are waited for.
 //

@@ -6,6 +6,7 @@
 
 #include "cpufree/base/index.hpp"
 #include "cpufree/problem/partition.hpp"
+#include "cpufree/systems/machine.hpp"
 
 namespace cpufree {
 
@@ -94,7 +95,6 @@ std::int64_t most_block_reads(const SystemSpec& spec, const Shares& shares, int 
   constexpr std::int64_t kMost = 8192;
   constexpr double kPadding = 1.15;  // entries of slices over nonzeros
   constexpr double kVectors = 6.0;   // that a solve by prcg keeps on chip
-  constexpr double kRoom = 200e3;    // bytes of a block
   std::int64_t nonzeros = 0;
   std::int64_t rows = 0;
   bool on_chip = true, perhaps = true;  // with values as they are, with values coded
@@ -104,8 +104,8 @@ std::int64_t most_block_reads(const SystemSpec& spec, const Shares& shares, int 
     rows += pe.rows;
     const double entries = kPadding * static_cast<double>(pe.nnz);
     const double vectors = kVectors * bytes * static_cast<double>(pe.rows);
-    on_chip = on_chip && entries * (bytes + 2.0) + vectors <= kRoom * blocks;
-    perhaps = perhaps && entries * (1.0 + 2.0) + vectors <= kRoom * blocks;
+    on_chip = on_chip && entries * (bytes + 2.0) + vectors <= machine::kSolverBlockBytes * blocks;
+    perhaps = perhaps && entries * (1.0 + 2.0) + vectors <= machine::kSolverBlockBytes * blocks;
   }
   if (nonzeros > kMostNonzeros) return 0;
   const std::int64_t all_blocks = static_cast<std::int64_t>(shares.size()) * blocks;

@@ -37,9 +37,9 @@ struct SystemSpec {
   // How ghosts travel: 0 stores, 1 packets, 2 packets among the blocks of a PE as well (cuda_p2p),
   // -1 by their number and the size of blocks.
   int halo = -1;
-  int residency = -1;  // cuda_p2p, kept on chip: 0 nothing, 1 vectors only, -1 what fits
-  int ring = -1;       // cuda_p2p: slots of the rings through which a matrix comes; 0: none
-  int keep = -1;       // cuda_p2p: rings, of whose copies a GPU's second cache keeps so many of 256
+  int residency = -1;   // cuda_p2p, kept on chip: 0 nothing, 1 vectors only, -1 what fits
+  int ring = -1;        // cuda_p2p: slots of the rings through which a matrix comes; 0: none
+  int keep = -1;        // cuda_p2p: rings, of whose copies a GPU's L2 cache keeps so many of 256
   int lanes_log2 = -1;  // cuda_p2p: 2^lanes_log2 threads share a row
   int compress = -1;    // cuda_p2p: 0 keeps columns and values as they are
   int cut = -1;         // cuda_p2p: 0 gives blocks rows in their sequence, as they come

@@ -98,6 +98,12 @@ class RankEnv(launchers.Launched):
         )
 
 
+def in_force(environ: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the variables of the package that are set, of `environ` (None: of the process)."""
+    values = os.environ if environ is None else environ
+    return {name: values[name] for name in VARIABLES if values.get(name, "").strip()}
+
+
 def for_rank(rank: int, ranks: int, rendezvous: str, job: str) -> dict[str, str]:
     """Return the environment for a process that `cpufree run` starts on this machine."""
     mine = {

@@ -8,9 +8,10 @@ docs/cli.md.
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+
+from cpufree.option_schema import Option as Option
+from cpufree.option_schema import Variable as Variable
 
 ENGINES = ("auto", "cpu_threads", "cuda_p2p", "cpu_processes", "nvshmem")
 DISTRIBUTED = ("cpu_processes", "nvshmem")
@@ -18,89 +19,8 @@ DISTRIBUTED = ("cpu_processes", "nvshmem")
 LARGEST_COUNT = 2**31 - 1
 MOST_PES = 1024
 """PEs, and blocks of a PE: the limit of the compiled core."""
-
-
-@dataclass(frozen=True)
-class Option:
-    """An option of a call, a command, or both."""
-
-    name: str
-    """Of the argument in Python."""
-    kind: str
-    """number, count (a whole number), choice, text, file, switch."""
-    default: str | float | int | bool | None
-    """None: not given."""
-    help: str
-    """On the command line, in one sentence."""
-    meaning: str = ""
-    """In the table of a page, Markdown; "": as `help`."""
-    flag: str = ""
-    """On the command line; "": --name."""
-    choices: tuple[str, ...] = ()
-    """Of a choice: all values; of a text: words that are no file, name or number."""
-    least: float | None = None
-    most: float | None = None
-    form: str = ""
-    """What a value looks like, its unit for one: SECONDS, FILE, N."""
-    metavar: str = ""
-    """What the help of the command line calls a value; "": as its type."""
-    noun: str = ""
-    """What errors call it; "": its name."""
-    otherwise: str = ""
-    """What holds where it is not given and the default does not say it."""
-    takes_auto: bool = False
-    takes_infinity: bool = False
-    """Of a number."""
-
-    @property
-    def preset(self) -> Any:
-        """The default, as the parameter of a command takes it."""
-        return self.default
-
-    @property
-    def called(self) -> str:
-        """What errors call it."""
-        return self.noun or self.name
-
-    @property
-    def spelling(self) -> str:
-        """The flag on the command line."""
-        return self.flag or f"--{self.name.replace('_', '-')}"
-
-    @property
-    def shown_form(self) -> str:
-        """What follows the flag in a table: words to choose from, and what else a value may be."""
-        words = [*(["auto"] if self.takes_auto else []), *self.choices]
-        return "|".join([*words, *([self.form] if self.form else [])])
-
-    def row(self) -> str:
-        """Return the option as a row of a Markdown table."""
-        flag = " ".join(filter(None, (self.spelling, self.shown_form.replace("|", "\\|"))))
-        cells = (f"`{flag}`", self.meaning or self.help, self._default_text())
-        return "| " + " | ".join(cells).rstrip() + " |"
-
-    def _default_text(self) -> str:
-        if self.otherwise:
-            return self.otherwise
-        if self.default is None or isinstance(self.default, bool):
-            return ""
-        return f"`{plain(self.default)}`"
-
-
-@dataclass(frozen=True)
-class Variable:
-    """An environment variable that the package reads."""
-
-    name: str
-    takes: str
-    """What it is, and which values it takes."""
-
-
-def plain(value: float | int | str) -> str:
-    """Return a default as text: 1e-5, 0, auto."""
-    if not isinstance(value, float):
-        return str(value)
-    return re.sub(r"e-0*", "e-", f"{value:g}")
+WAIT_SECONDS = 60.0
+"""Default of wait_limit: enough for an overloaded machine; a wait usually takes microseconds."""
 
 
 # Where a system or a grid is solved.
@@ -114,7 +34,7 @@ ENGINE = Option(
     choices=ENGINES,
 )  # fmt: skip
 GPUS = Option(
-    "gpus", "text", "auto",
+    "gpus", "devices", "auto",
     "GPUs: auto, all, or numbers such as 0,2-5.",
     "which GPUs: CUDA's numbers, such as `0,2-5`, after `CUDA_VISIBLE_DEVICES`; `auto` takes as "
     "many as pay",
@@ -136,11 +56,14 @@ TIME_LIMIT = Option(
     "time_limit", "number", None,
     "Stop after this time.",
     "stop after this time and keep the x so far",
-    least=0, form="SECONDS", otherwise="none", metavar="SECONDS",
+    least=0, above=True, form="SECONDS", otherwise="none", metavar="SECONDS",
 )  # fmt: skip
 WAIT_LIMIT = Option(
-    "wait_limit", "number", 60.0,
-    "Give up where a block waits longer for another one.", least=0, form="SECONDS",
+    "wait_limit", "number", None,
+    "Give up where a block waits longer for another one. Default: 60.",
+    "give up, with a diagnosis, where a block waits longer for another one",
+    least=0, above=True, form="SECONDS", otherwise="`60`, or `CPUFREE_WAIT_LIMIT`",
+    metavar="SECONDS",
 )  # fmt: skip
 JSON = Option(
     "json", "file", None,
@@ -149,7 +72,7 @@ JSON = Option(
     form="FILE", metavar="FILE",
 )  # fmt: skip
 QUIET = Option(
-    "quiet", "switch", False, "Errors only.", "errors only; the exit code tells the rest"
+    "quiet", "switch", False, "One line: how it ended.", "one line: how it ended", short="-q"
 )
 
 # Of solves.
@@ -178,8 +101,9 @@ MAXITER = Option(
     least=0, form="N", otherwise="10 × rows",
 )  # fmt: skip
 METHOD = Option(
-    "method", "choice", "auto", "Method.",
-    "variant of conjugate gradients ([accuracy.md](accuracy.md))",
+    "method", "choice", "auto", "Method; auto goes by size, GPUs and preconditioner.",
+    "variant of conjugate gradients; `auto` goes by size, GPUs and preconditioner "
+    "([which when](methods.md#what-auto-chooses))",
     choices=("auto", "cg", "prcg", "pipecg"),
 )  # fmt: skip
 PC = Option(
@@ -198,7 +122,7 @@ OUT = Option(
     "out", "file", None,
     "Save x: .npy, .mtx, .mtx.gz or .txt.",
     "save x (`.npy`, `.mtx`, `.mtx.gz`, `.txt`), however the solve ends",
-    form="FILE", metavar="FILE",
+    form="FILE", metavar="FILE", short="-o",
 )  # fmt: skip
 PLOT = Option(
     "plot", "file", None,
@@ -229,16 +153,27 @@ CHEBYSHEV_DEGREE = Option(
     "chebyshev_degree", "count", 4,
     "Steps of the polynomial of the preconditioner chebyshev.", least=1, most=64, form="N",
 )  # fmt: skip
+PRECISION = Option(
+    "precision", "choice", None,
+    "Type of the values in the solve; dtype in Python. Default: that of A.",
+    "type of the values in the solve; `dtype` in Python",
+    choices=("single", "double"), otherwise="that of A",
+)  # fmt: skip
+REORDER = Option(
+    "reorder", "choice", "auto", "Order of rows inside a PE.", "order of rows inside a PE",
+    choices=("auto", "rcm", "natural"),
+)  # fmt: skip
 SOLVE = (
-    *(RHS, X0, RTOL, ATOL, MAXITER, TIME_LIMIT, METHOD, PC, ENGINE, GPUS, PES, BLOCKS, PARTITION),
-    *(OUT, JSON, PLOT, INPUT, CHECK, QUIET),
+    *(RHS, X0, RTOL, ATOL, MAXITER, TIME_LIMIT, METHOD, PC, CHEBYSHEV_DEGREE, REPLACE_EVERY),
+    *(PRECISION, ENGINE, GPUS, PES, BLOCKS, PARTITION, REORDER, INPUT, WAIT_LIMIT),
+    *(OUT, JSON, PLOT, CHECK, QUIET),
 )
 
 # Of stencils.
 ITERS = Option(
     "iters", "count", None,
     "Iterations; with --tol, at most.", "iterations; with `--tol`, at most",
-    least=0, form="N", otherwise="required",
+    least=0, form="N", otherwise="required", required=True,
 )  # fmt: skip
 GRID = Option(
     "grid", "text", None,
@@ -254,16 +189,11 @@ INIT = Option(
     choices=("hot-wall", "random:SEED"), form="FILE.npy", otherwise="`hot-wall`", metavar="WHAT",
 )  # fmt: skip
 BOUNDARY = Option(
-    "boundary", "text", "dirichlet",
+    "boundary", "choices", "dirichlet",
     "dirichlet or periodic, or one for each axis with commas between.",
     "the first and last points along an axis keep their values, or are neighbours; for each axis "
     "its own with commas between",
     choices=("dirichlet", "periodic"),
-)  # fmt: skip
-PRECISION = Option(
-    "precision", "choice", None,
-    "Type of the values. Default: the file's, or double.", "type of the values",
-    choices=("single", "double"), otherwise="the file's, or `double`",
 )  # fmt: skip
 TOL = Option(
     "tol", "number", None,
@@ -288,32 +218,62 @@ COMPARE = Option(
     "Compare with the serial reference, bit for bit: slow.",
     "compare with the serial reference, bit for bit; slow on large grids",
 )  # fmt: skip
-OUTPUT = Option(
-    "output",
-    "file",
-    None,
-    "Save the values: .npy.",
-    "save the values",
-    form="FILE.npy",
-    metavar="FILE",
-)
 STENCIL_ENGINE = replace(
     ENGINE,
     help="GPUs (cuda_p2p), the CPU (cpu_threads), or auto; as several processes (cpufree run, "
     "mpirun, srun, torchrun), nvshmem or cpu_processes.",
     meaning="as for `solve`; the last two with [one process for each PE](distributed.md#stencils)",
 )
+KIND = Option(
+    "kind", "choice", None, "5 points in two dimensions, or 7 in three.",
+    choices=("jacobi2d", "jacobi3d"), flag="kind", required=True,
+)  # fmt: skip
+STENCIL_PRECISION = replace(
+    PRECISION,
+    help="Type of the values. Default: the file's, or double.",
+    meaning="type of the values; `dtype` in Python",
+    otherwise="the file's, or `double`",
+)
 STENCIL = (
-    *(ITERS, GRID, INIT, BOUNDARY, PRECISION, TOL, CHECK_EVERY),
+    *(ITERS, GRID, INIT, BOUNDARY, STENCIL_PRECISION, TOL, CHECK_EVERY),
     replace(PES, meaning="as for `solve`; fewer are used where the grid has too few points"),
     replace(BLOCKS, meaning="as for `solve`"),
     HALO_STEPS,
     STENCIL_ENGINE,
     replace(GPUS, meaning="as for `solve`"),
     replace(TIME_LIMIT, meaning="stop after this time and keep the values so far"),
-    *(COMPARE, OUTPUT, replace(JSON, meaning="report as JSON; `-` is stdout")),
-    replace(QUIET, meaning="errors only"),
+    WAIT_LIMIT,
+    COMPARE,
+    replace(OUT, help="Save the values: .npy.", meaning="save the values", form="FILE.npy"),
+    replace(JSON, meaning="report as JSON; `-` is stdout"),
+    QUIET,
 )
+
+# Of info.
+INFO = (
+    replace(
+        PES,
+        default=None,
+        takes_auto=False,
+        help="PEs to partition for. Default: 1, or as in a file.",
+        meaning="partition for so many PEs",
+        otherwise="1, or as many as a partition in a file has",
+    ),
+    replace(PARTITION, meaning="as for `solve`"),
+    Option(
+        "save_partition", "file", None,
+        "Save the part number of each row for solve --partition: .npy, or text.",
+        "save the part number of each row, for `solve --partition` (`.npy`, or text)",
+        form="FILE", metavar="FILE",
+    ),
+    replace(JSON, help="Facts as JSON; - is stdout.", meaning="facts as JSON; `-` is stdout"),
+)  # fmt: skip
+
+# Of run.
+RANKS = Option(
+    "ranks", "count", None, "Processes, one for each PE.", short="-n",
+    least=1, most=MOST_PES, form="N", required=True,
+)  # fmt: skip
 
 # Of convert.
 PARTS = Option(
@@ -325,12 +285,6 @@ PARTS = Option(
     otherwise="as many as a partition in a file has; else the rows stay where they are",
     metavar="N",
 )  # fmt: skip
-REORDER = Option(
-    "reorder", "choice", "auto",
-    "Order of rows inside a part, as solve would choose it.",
-    "order of rows inside a part; `auto` as `solve` would choose it",
-    choices=("auto", "rcm", "natural"),
-)  # fmt: skip
 PARTS_PARTITION = replace(
     PARTITION,
     help="The parts: auto, metis, contiguous, or a file of part numbers.",
@@ -341,8 +295,23 @@ PARTS_CHECK = replace(
     help="With parts: check that solve accepts A.",
     meaning="with parts: do not check whether `solve` accepts the matrix",
 )
-CONVERT = (PARTS, PARTS_PARTITION, REORDER, PARTS_CHECK)
-TABLES = {"solve": SOLVE, "stencil": STENCIL, "convert": CONVERT}
+PARTS_REORDER = replace(
+    REORDER,
+    help="Order of rows inside a part, as solve would choose it.",
+    meaning="order of rows inside a part; `auto` as `solve` would choose it",
+)
+CONVERT = (
+    replace(
+        OUT,
+        default=None,
+        required=True,
+        help="What to write: .mtx, .mtx.gz, .npz or .cpufree.",
+        meaning="what to write (`.mtx`, `.mtx.gz`, `.npz`, `.cpufree`)",
+        otherwise="required",
+    ),
+    *(PARTS, PARTS_PARTITION, PARTS_REORDER, PARTS_CHECK),
+)
+TABLES = {"solve": SOLVE, "stencil": STENCIL, "info": INFO, "convert": CONVERT}
 
 CPU_LEVELS = ("auto", "x86-64-v2", "x86-64-v3", "x86-64-v4")
 LOG_LEVELS = ("debug", "info", "warning", "error")

@@ -52,7 +52,7 @@ def _solvers() -> Iterator[Goal]:
     for name in (cg.EIGHT, cg.TWO):
         value, case = cg.least(name, cg.any_baseline)
         what = f"worst matrix over the best of all baselines, {cg.GPUS[name]} GPUs"
-        reached = f"{value:.2f}× ({cg.label(case)})"
+        reached = f"{value:.2f}× ({case})"
         yield Goal(what, "1.0×", reached, verdict(value >= 1))
     value = cg.petsc_mean(None)
     what = "geometric mean over PETSc with halos through the host, 8 GPUs"
@@ -88,7 +88,7 @@ def _memory() -> Iterator[Goal]:
     names = {group.case for group in largest}
     there = [g for g in cg.groups(cg.EIGHT) if g.case in names]
     ratios = {g.case: cg.floor(cg.EIGHT, g)[1] / cg.floor(cg.EIGHT, g)[0] for g in there}
-    text = ", ".join(f"{cg.label(case)} {ratio:.2f}" for case, ratio in ratios.items())
+    text = ", ".join(f"{case} {ratio:.2f}" for case, ratio in ratios.items())
     what = "iteration, 8 GPUs, six largest, over the time of its bytes"
     yield Goal(what, "1.25", text, verdict(max(ratios.values()) <= 1.25))
     low, high = others.setup_iterations()

@@ -7,6 +7,7 @@ from typing import Any
 
 from cpufree.bench.core import work
 from cpufree.bench.report.tables import micro
+from cpufree.generate.look_alikes import entry_of
 from tools.results.records import json_record, markdown
 from tools.results.solver_tables import EIGHT, copy_rate, millions
 
@@ -14,12 +15,6 @@ PROCESSES_EIGHT = "nvshmem-8x-2026-11-22.json"
 PROCESSES_TWO = "nvshmem-2x-2026-11-22.json"
 SETUP = "setup-1x-2026-11-23.json"
 CPU = "cpu-2026-11-21.json"
-# Generator of the set-up record, and the matrix of suite paper18 that it imitates.
-IMITATED = {
-    "crank_p2?shape=38x17x9": "bmwcra_1-like",
-    "geomech_tet?shape=62x62x63,penalty=1.0,mesh=bcc,seed=3": "Hook_1498-like",
-    "flange_hex?r_out=96,t=12,pipe=58,wall=12": "Flan_1565-like",
-}
 
 
 def matrix(spec: str) -> str:
@@ -116,8 +111,10 @@ def setup() -> str:
     rows = []
     for system in json_record(SETUP)["systems"]:
         runs = system["runs"]
-        name = IMITATED.get(system["matrix"])
-        if name is None:
+        entry = entry_of(f"gen:{system['matrix']}")
+        if entry is not None:
+            name = entry.name
+        else:
             name = matrix(system["matrix"]) if "poisson" in system["matrix"] else "flange_hex"
         median = {
             k: statistics.median(r[k] for r in runs) for k in ("setup", "update", "iteration")

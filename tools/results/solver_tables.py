@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from cpufree.bench.cg.configuration import Group
-from cpufree.bench.cg.results import HOST_DRIVEN, Results, Series, Verdict, fastest
+from cpufree.bench.cg.results import HOST_DRIVEN, Comparison, Results, Series, fastest
 from cpufree.bench.core import work
 from cpufree.bench.core.entry import BASELINE, OURS
 from cpufree.bench.core.noise import FASTER, NOISE, geometric_mean
@@ -16,11 +16,7 @@ EIGHT, FOUR = "cg-8x-2026-11-22.jsonl", "cg-4x-2026-11-22.jsonl"
 TWO, ONE = "cg-2x-sorted-2026-11-23.jsonl", "cg-1x-2026-11-24.jsonl"
 PETSC = "petsc-2x-2026-11-23.jsonl"
 GPUS = {EIGHT: 8, FOUR: 4, TWO: 2, ONE: 1}
-
-
-def label(case: str) -> str:
-    """Return how a generated look-alike of a matrix is called on the page."""
-    return f"{case}-like"
+FEW = 1 << 16  # distinct values: so many can be numbered in 16 bits
 
 
 def groups(name: str) -> list[Group]:
@@ -38,6 +34,14 @@ def nonzeros(results: Results, group: Group) -> int:
 def rows_of(results: Results, group: Group) -> int:
     """Return the rows of a system."""
     return int(results.of(group)[0].problem["rows"])
+
+
+def distinct(results: Results, group: Group) -> str:
+    """Return how many distinct values a matrix has; of many, in millions."""
+    count = results.distinct(group)
+    if count is None:
+        return "–"
+    return millions(count) if count >= 1_000_000 else f"{count:,}"
 
 
 def millions(count: int) -> str:
@@ -60,7 +64,7 @@ def ours(results: Results, group: Group) -> Series:
     return fastest(s for s in results.valid(group) if s.family == OURS)
 
 
-def _speedup(verdict: Verdict | None) -> str:
+def _speedup(verdict: Comparison | None) -> str:
     if verdict is None:
         return "–"
     return f"{verdict.speedup:.2f}×" + (" (n. s.)" if verdict.word == NOISE else "")
@@ -81,16 +85,27 @@ def against_baselines(name: str) -> str:
         best = f"{micro(host.theirs.median)} `{host.theirs.name}`"
         same = every.theirs is host.theirs
         device = "the same" if same else f"{micro(every.theirs.median)} `{every.theirs.name}`"
-        rows.append([label(group.case), millions(nonzeros(results, group)), _time(mine), best])
-        rows[-1] += [_speedup(host), device, "" if same else _speedup(every)]
-    heads = ["matrix", "nonzeros", "cpufree, µs", "best host-driven, µs", "speed-up"]
-    return markdown([*heads, "best of all baselines, µs", "speed-up"], rows)
+        rows.append([group.case, millions(nonzeros(results, group)), distinct(results, group)])
+        rows[-1] += [_time(mine), best, _speedup(host), device, "" if same else _speedup(every)]
+    heads = ["matrix", "nonzeros", "distinct values", "cpufree, µs", "best host-driven, µs"]
+    return markdown([*heads, "speed-up", "best of all baselines, µs", "speed-up"], rows)
 
 
-def mean(name: str, those: Callable[[Series], bool], method: str | None) -> float | None:
-    """Return the geometric mean of the speed-ups of a record over the fastest of `those`."""
+def has_few_values(name: str, group: Group) -> bool:
+    """Return whether a matrix has few distinct values, which are stored as short codes."""
+    return (solver_record(name).distinct(group) or FEW) < FEW
+
+
+def mean(
+    name: str, those: Callable[[Series], bool], method: str | None, few: bool = True
+) -> float | None:
+    """Return the geometric mean of the speed-ups of a record over the fastest of `those`.
+
+    `few`: matrices with few distinct values count, too.
+    """
     results = solver_record(name)
-    found = [results.against(group, those, method) for group in groups(name)]
+    counted = [group for group in groups(name) if few or not has_few_values(name, group)]
+    found = [results.against(group, those, method) for group in counted]
     there = [verdict.speedup for verdict in found if verdict]
     return geometric_mean(there) if there else None
 
@@ -103,16 +118,18 @@ def least(name: str, those: Callable[[Series], bool]) -> tuple[float, str]:
 
 
 def means() -> str:
-    """Return the geometric means of all four records."""
+    """Return the geometric means of all four records: of all matrices, and of most values."""
     rows = []
     for name, gpus in GPUS.items():
-        count = len(groups(name))
-        row = [f"{gpus} H200" if gpus > 1 else "1 H200", str(count)]
-        for those in (paper_baseline, any_baseline):
-            for method in (None, "cg", "prcg"):
-                value = mean(name, those, method)
-                row.append("–" if value is None else f"{value:.2f}×")
-        rows.append(row)
+        there = groups(name)
+        many = [group for group in there if not has_few_values(name, group)]
+        for few, counted in ((True, there), (False, many)):
+            row = [f"{gpus} H200", f"{len(counted)} of 18" + ("" if few else ", many values")]
+            for those in (paper_baseline, any_baseline):
+                for method in (None, "cg", "prcg"):
+                    value = mean(name, those, method, few)
+                    row.append("–" if value is None else f"{value:.2f}×")
+            rows.append(row)
     paper = [f"peer copies, NCCL, MPI: {what}" for what in ("fastest", "`cg`", "`prcg`")]
     every = [f"all baselines: {what}" for what in ("fastest", "`cg`", "`prcg`")]
     return markdown(["GPUs", "matrices", *paper, *every], rows)
@@ -133,7 +150,7 @@ def petsc() -> str:
     for group in groups(PETSC):
         verdict = results.against(group, lambda s: s.task.contender == "petsc")
         assert verdict
-        rows.append([label(group.case), millions(nonzeros(results, group)), _time(verdict.ours)])
+        rows.append([group.case, millions(nonzeros(results, group)), _time(verdict.ours)])
         rows[-1] += [_time(verdict.theirs), _speedup(verdict)]
     return markdown(["matrix", "nonzeros", "cpufree, µs", "PETSc, µs", "speed-up"], rows)
 
@@ -154,7 +171,7 @@ def phases(name: str) -> str:
         if split is None:
             continue
         cells = [micro(split[p]) for p in ("spmv", "vector", "halo_wait", "reduction_wait")]
-        rows.append([label(group.case), f"`{mine.task.method}`", *cells, micro(split["other"])])
+        rows.append([group.case, f"`{mine.task.method}`", *cells, micro(split["other"])])
     heads = ["matrix", "method", "product", "vectors", "waiting for halos"]
     return markdown([*heads, "waiting for reductions", "launch"], rows)
 
@@ -181,7 +198,7 @@ def floors() -> str:
             found.setdefault(group.case, {})[name] = floor(name, group)
     rows = []
     for group in groups(ONE):
-        row = [label(group.case)]
+        row = [group.case]
         for name in (ONE, TWO, EIGHT):
             if (both := found[group.case].get(name)) is None:
                 row += ["–", "–", "–"]
@@ -211,7 +228,7 @@ def products(count: int) -> str:
     rows = []
     for group in reversed(groups(ONE)[-count:]):
         over, share = product(group)
-        rows.append([label(group.case), f"{over:.2f}×", f"{share:.2f}"])
+        rows.append([group.case, f"{over:.2f}×", f"{share:.2f}"])
     return markdown(["matrix", "over the best of cuSPARSE", "share of the copy rate"], rows)
 
 
@@ -223,7 +240,7 @@ def wins(name: str, least_gain: float, largest: bool, count: int) -> tuple[int, 
     for group in chosen:
         verdict = results.against(group, any_baseline)
         assert verdict
-        gains.append((verdict.speedup, label(group.case)))
+        gains.append((verdict.speedup, group.case))
     text = ", ".join(f"{case} {gain:.2f}×" for gain, case in sorted(gains, reverse=True))
     return sum(gain >= least_gain for gain, _ in gains), text
 
@@ -233,6 +250,13 @@ def significant(name: str) -> str:
     results = solver_record(name)
     found = [(results.against(g, any_baseline), g.case) for g in groups(name)]
     faster = sum(v.word == FASTER for v, _ in found if v)
-    below = [f"{label(case)} ({_speedup(v)})" for v, case in found if v and v.speedup < 1]
+    below = [f"{case} ({_speedup(v)})" for v, case in found if v and v.speedup < 1]
     text = f"On {faster} of {len(found)} matrices cpufree is faster than every baseline"
     return text + (f"; the ratio is below 1 on {', '.join(below)}." if below else ".")
+
+
+def few_values() -> str:
+    """Return the matrices with few distinct values, and how many each has."""
+    results = solver_record(ONE)
+    few = [group for group in groups(ONE) if has_few_values(ONE, group)]
+    return ", ".join(f"{group.case} {distinct(results, group)}" for group in few)

@@ -16,10 +16,10 @@ from matplotlib.figure import Figure
 
 from cpufree.bench.cg.results import Series
 from tools.results.records import ROOT, origin, solver_record
-from tools.results.solver_tables import EIGHT, groups, label, millions, nonzeros, ours
+from tools.results.solver_tables import EIGHT, groups, millions, nonzeros, ours
 
 PICTURE = ROOT / "docs/pictures/timeline.svg"
-CASE = "hood"
+CASE = "hood-like"
 INK, FAINT, CPU = "#1f2430", "#6b7280", "#d9772b"
 HOST = "#c9ced6"
 PHASES = {
@@ -96,7 +96,7 @@ def _title() -> str:
     group = next(g for g in groups(EIGHT) if g.case == CASE)
     where = origin(EIGHT).machine
     count = millions(nonzeros(results, group)).replace(" M", " million")
-    return f"Iterations of conjugate gradients on {where}: {label(CASE)}, {count} nonzeros"
+    return f"Iterations of conjugate gradients on {where}: {CASE}, {count} nonzeros"
 
 
 def _name(axes: Axes, y: float, first: str, second: str) -> None:

@@ -12,7 +12,7 @@
 #include "cpufree/baselines/comm/comm.hpp"
 #include "cpufree/baselines/drive.hpp"
 #include "cpufree/baselines/drivers/solvers.hpp"
-#include "cpufree/problem/length_windows.hpp"
+#include "cpufree/problem/blocks/length_windows.hpp"
 #include "cpufree/systems/setup.hpp"
 
 namespace cpufree::baselines {

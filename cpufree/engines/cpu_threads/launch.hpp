@@ -1,15 +1,13 @@
-// Launches a kernel: one thread per block of every PE, all running before the host waits for any.
+// Launches a kernel: all blocks of every PE, on as many threads as there are cores to be had.
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <functional>
 #include <memory>
-#include <mutex>
-#include <thread>
 #include <vector>
 
 #include "cpufree/engines/cpu_threads/port.hpp"
+#include "cpufree/engines/cpu_threads/workers.hpp"
 
 namespace cpufree::cpu_threads {
 
@@ -44,17 +42,15 @@ class Launch {
   // After the end: did a wait outlast its bound, and what every block was doing then.
   bool gave_up() const { return shared_.leaves(); }
   const std::vector<WaitRecord>& records() const { return shared_.records; }
+  // How often a block's thread was found without a core, as other programs ran there.
+  int disturbances() const { return workers_->disturbances(); }
 
  private:
-  void run_block(int pe, int block);
-  void tell_to_end();
+  void run_block(int number, Seat& seat);
 
   Shared shared_;
   std::function<void(Port&)> kernel_;
-  std::vector<std::thread> threads_;
-  std::mutex mutex_;
-  std::condition_variable ended_;
-  int running_ = 0;
+  std::unique_ptr<Workers> workers_;
 };
 
 // Runs a kernel of a single block on the calling thread: no thread to start, none to wait for. The

@@ -1,34 +1,13 @@
 #include "cpufree/engines/cpu_threads/port.hpp"
 
-#include <algorithm>
-
 namespace cpufree::cpu_threads {
 
-namespace {
-constexpr std::uint32_t kYields = 64;  // offers of the core before the thread sleeps
-constexpr std::chrono::microseconds kShortestSleep{20};
-constexpr std::chrono::microseconds kLongestSleep{500};
-}  // namespace
-
-// Spin, then yield, then sleep ever longer: many more blocks than cores still make progress, and a
-// block that waits long burns no core.
 bool Port::keep_waiting(Wait& wait) {
-  const std::uint32_t look = wait.looks++;
-  const auto spins = static_cast<std::uint32_t>(shared_.spins);
-  if (look < spins) {
-    pause_cpu();
-    return true;
-  }
-  if (look == spins) wait.start = Clock::now();
-  if (shared_.leaves()) return false;
-  if (Clock::now() - wait.start > shared_.wait_limit) return false;
-  if (look - spins < kYields) {
-    std::this_thread::yield();
-    return true;
-  }
-  const auto sleep = kShortestSleep * (1U << std::min(5U, (look - spins) / kYields - 1U));
-  std::this_thread::sleep_for(std::min(kLongestSleep, std::chrono::microseconds(sleep)));
-  return true;
+  const bool slow = seat_ != nullptr && seat_->pass(wait.looks++);
+  if (!slow) return true;
+  const auto now = Clock::now();
+  if (wait.start == Clock::time_point{}) wait.start = now;
+  return !shared_.leaves() && now - wait.start <= shared_.wait_limit;
 }
 
 void Port::give_up(const Wait& wait, WaitRecord record) {

@@ -17,6 +17,24 @@ namespace cpufree::cpu_threads {
 
 using Clock = std::chrono::steady_clock;
 
+// Where a block runs: on a thread that may have other blocks, too (workers.hpp). A class of virtual
+// functions, as kernels are compiled into shared objects of their own.
+class Seat {
+ public:
+  virtual ~Seat() = default;
+  // Between two looks of a wait, of which `look` have failed before this one. May run other blocks
+  // of the thread meanwhile, and return on another thread. True where that may have taken long.
+  virtual bool pass(std::uint32_t look) = 0;
+  // At a place where the block need not wait: it may change its thread there.
+  void check_in() {
+    if (called->load(std::memory_order_relaxed)) move();
+  }
+
+ protected:
+  virtual void move() = 0;
+  const std::atomic<bool>* called = nullptr;  // its thread has something else to do
+};
+
 // What all blocks of one launch share, and the host's window into it while the kernels run.
 struct Shared {
   int pes = 1;
@@ -27,7 +45,6 @@ struct Shared {
   // Where other processes have PEs too: symmetric, not 0 when all PEs are to leave.
   Flag* leave_flag = nullptr;
   std::chrono::nanoseconds wait_limit{0};
-  int spins = 0;  // looks at a flag before the thread offers its core to others
 
   alignas(128) std::atomic<bool> leave{false};  // all blocks leave their kernels
   alignas(128) std::atomic<unsigned> notes{0};  // from the host, see Note
@@ -56,20 +73,24 @@ class Port : public SoloBlock {
   static constexpr int batch = 1;
   static constexpr bool slots_by_source = true;  // one writer per 128 bytes
 
-  // State of one wait. The clock is read only once looking has become slow.
+  // State of one wait. The clock is read only where waiting may have become slow.
   struct Wait {
     std::uint32_t looks = 0;
     Clock::time_point start{};
   };
 
-  Port(Shared& shared, int pe, int block) : shared_(shared), pe_(pe), block_(block) {}
+  // `seat`: null for a single block, which waits for nobody.
+  Port(Shared& shared, int pe, int block, Seat* seat = nullptr)
+      : shared_(shared), pe_(pe), block_(block), seat_(seat) {}
 
   int pe() const { return pe_; }
   int pes() const { return shared_.pes; }
   int block() const { return block_; }
   int blocks() const { return shared_.blocks; }
 
-  void sync_block() {}
+  void sync_block() {
+    if (seat_ != nullptr) seat_->check_in();
+  }
 
   // The same object on another PE.
   template <class T>
@@ -121,6 +142,7 @@ class Port : public SoloBlock {
   Shared& shared_;
   int pe_;
   int block_;
+  Seat* seat_;
 };
 
 static_assert(cpufree::Port<Port>);

@@ -72,7 +72,7 @@ __device__ inline void fence_release_gpu() { asm volatile("fence.release.gpu;" :
 __device__ inline void fence_acquire_system() { asm volatile("fence.acquire.sys;" ::: "memory"); }
 __device__ inline void fence_acquire_gpu() { asm volatile("fence.acquire.gpu;" ::: "memory"); }
 
-// From device memory to shared memory, past the first cache.
+// From device memory to shared memory, past the L1 cache.
 __device__ inline void copy_16_bytes(void* to, const void* from, bool really) {
   asm volatile(
       "{ .reg .pred really; setp.ne.u32 really, %2, 0;"

@@ -86,7 +86,7 @@ class Port : public Unstudied {
   __device__ static void await_copies() {
     await_copy_groups<N>();
   }
-  // Brings the line into the second cache; of any memory but the device's, nothing.
+  // Brings the line into the L2 cache; of any memory but the device's, nothing.
   __device__ static void fetch_ahead(const void* from) {
     asm volatile("prefetch.L2 [%0];" ::"l"(from));
   }

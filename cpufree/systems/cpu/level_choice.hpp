@@ -32,4 +32,13 @@ inline std::size_t choose_cpu_level(const std::string& asked, std::size_t runnab
   throw InvalidInput("CPUFREE_CPU_LEVEL is '" + asked + "'; it takes " + names);
 }
 
+// The same where the kernels come in one version, compiled for `target`: a name is refused.
+inline void refuse_cpu_level(const std::string& asked, const std::string& target) {
+  if (asked.empty() || asked == "auto") return;
+  choose_cpu_level(asked, kCpuLevels.size());  // which knows whether there is such a level
+  throw Unsupported("CPUFREE_CPU_LEVEL is " + asked +
+                    ", but this build has its CPU kernels in one version, for " + target +
+                    ": unset the variable, or build without CPUFREE_NATIVE");
+}
+
 }  // namespace cpufree

@@ -1,6 +1,4 @@
 // Chooses and loads the version of the CPU engine's kernels that suits the processor at hand.
-#include <dlfcn.h>
-
 #include <array>
 #include <cstddef>
 #include <string>
@@ -37,18 +35,8 @@ std::size_t runnable() {
 
 std::size_t chosen() { return choose_cpu_level(cpu_level_asked_for(), runnable()); }
 
-// The folder of the program or shared object that holds this function.
-std::string own_folder() {
-  Dl_info info;
-  if (dladdr(reinterpret_cast<const void*>(&own_folder), &info) == 0 || info.dli_fname == nullptr)
-    throw EngineError("the folder of cpufree's shared objects cannot be found");
-  const std::string path = info.dli_fname;
-  const std::size_t slash = path.rfind('/');
-  return slash == std::string::npos ? "./" : path.substr(0, slash + 1);
-}
-
 const CpuKernels* load(std::size_t level) {
-  const std::string path = own_folder() + kFiles[level];
+  const std::string path = folder_of(reinterpret_cast<const void*>(&load)) + kFiles[level];
   const std::string name = std::string("cpufree's CPU kernels for ") + kCpuLevels[level];
   const SharedLibrary library(path.c_str(), name.c_str(), "the one of the same build",
                               "install cpufree anew");

@@ -1,18 +1,32 @@
 // The CPU engine's kernels where they are linked into the program, in one version.
+#include "cpufree/base/env.hpp"
 #include "cpufree/systems/cpu/kernel_table.hpp"
+#include "cpufree/systems/cpu/level_choice.hpp"
 
 namespace cpufree {
 
-const CpuKernels& cpu_kernels() { return *cpufree_cpu_kernels(); }
+namespace {
 
-std::string cpu_level() {
 #ifdef CPUFREE_NATIVE
-  return "native";
+constexpr const char* kLevel = "native";
+constexpr const char* kTarget = "the processor that it was compiled on (CPUFREE_NATIVE=ON)";
 #else
-  return "baseline";
+constexpr const char* kLevel = "baseline";
+constexpr const char* kTarget = "all processors of its kind";
 #endif
+
+}  // namespace
+
+const CpuKernels& cpu_kernels() {
+  refuse_cpu_level(cpu_level_asked_for(), kTarget);
+  return *cpufree_cpu_kernels();
 }
 
-std::vector<std::string> cpu_levels() { return {cpu_level()}; }
+std::string cpu_level() {
+  refuse_cpu_level(cpu_level_asked_for(), kTarget);
+  return kLevel;
+}
+
+std::vector<std::string> cpu_levels() { return {kLevel}; }
 
 }  // namespace cpufree

@@ -12,7 +12,7 @@
 #include "cpufree/engines/cpu_threads/memory.hpp"
 #include "cpufree/formats/sliced.hpp"
 #include "cpufree/formats/sliced_build.hpp"
-#include "cpufree/problem/block_plan.hpp"
+#include "cpufree/problem/blocks/block_plan.hpp"
 #include "cpufree/problem/remote_plan.hpp"
 #include "cpufree/systems/cpu/kernel.hpp"
 #include "cpufree/systems/cpu/process_heaps.hpp"

@@ -5,6 +5,7 @@
 
 #include "cpufree/base/index.hpp"
 #include "cpufree/base/parallel.hpp"
+#include "cpufree/systems/machine.hpp"
 
 namespace cpufree {
 
@@ -201,7 +202,7 @@ namespace {
 // (crankseg_1, one H200, cg).
 constexpr int kUsualSlots = 2;
 // Bytes on chip from which on another vector does not pay where values are coded: it takes from the
-// first cache, of which 60 KB are left, 28 beyond. Of such a product, which is bound by what it
+// L1 cache, of which 60 KB are left, 28 beyond. Of such a product, which is bound by what it
 // looks up, that is worth more: in a trial build on one H200 an iteration of cg took 225 us with
 // one vector of Flan_1565 and 207 without, 95 with two of ldoor and 83 with one (but 255 with one
 // of Serena, whose values are as they are, and 274 without).
@@ -210,14 +211,14 @@ constexpr std::size_t kRoomBesideCodes = 185'000;
 constexpr std::int32_t kLongVectors = 2048;
 
 // Whether vectors are read from far memory often enough to be fetched ahead, where the largest
-// block has so many rows: from the second cache, where they are otherwise, that is one more thing
+// block has so many rows: from the L2 cache, where they are otherwise, that is one more thing
 // to do (ecology2, 41 MB in all: 20.0 us an iteration of prcg without, 22.4 with it; tmt_sym, 58
 // MB: 27.7 and 29.4; G3_circuit, 113 MB: 66.6 and 64.8; poisson3d of 128^3 rows, 103 MB: 84.2
 // and 76.7; one H200).
 bool prefetch_pays(const Residency& kept, const Wanted& wanted, std::int32_t rows) {
   const int far = wanted.vectors - kept.vectors + (kept.direction ? 0 : 1);
   return rows >= kLongVectors && far > 0 &&
-         wanted.matrix_bytes + (far + 1) * wanted.vector_bytes > kCachedBytes;
+         wanted.matrix_bytes + (far + 1) * wanted.vector_bytes > machine::kSolverCachedBytes;
 }
 
 // Rings for all blocks, as large as wanted. None if they do not fit: no slots.
@@ -305,7 +306,7 @@ FastMemory choose_residency(const std::vector<ShareSize>& shares, const Wanted& 
   const FastMemory of_all = keep_vectors(kept, wanted, limit, most_rows(shares), wanted.vectors);
   if (kept.reads > 0 || of_all.residency.vectors > 0) return of_all;
   // One at least, if it takes that a few blocks, those with the most rows, keep none. (More are not
-  // worth the first cache: audikw_1 took 249 us an iteration of prcg with one, and 263 with two.)
+  // worth the L1 cache: audikw_1 took 249 us an iteration of prcg with one, and 263 with two.)
   kept.stride = kept.operand = padded(std::max(usual_rows(shares), 1));
   return keep_vectors(kept, wanted, limit, most_rows(shares), 1);
 }

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cpufree/formats/warp_slices_build.hpp"
-#include "cpufree/problem/block_plan.hpp"
+#include "cpufree/problem/blocks/block_plan.hpp"
 #include "cpufree/problem/halo_plan.hpp"
 #include "cpufree/solvers/resident.hpp"
 #include "cpufree/systems/spec.hpp"
@@ -117,9 +117,6 @@ struct FastMemory {
   Residency residency;
   std::size_t bytes = 0;
 };
-
-// Bytes of a GPU's memory that its second cache holds for the most part.
-inline constexpr double kCachedBytes = 80e6;
 
 // What a solve would keep on chip.
 struct Wanted {

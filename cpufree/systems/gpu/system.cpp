@@ -6,7 +6,8 @@
 #include "cpufree/base/index.hpp"
 #include "cpufree/systems/dispatch.hpp"
 #include "cpufree/systems/gpu/devices.hpp"
-#include "cpufree/systems/gpu/kernel.hpp"
+#include "cpufree/systems/gpu/kernels/kernel.hpp"
+#include "cpufree/systems/machine.hpp"
 
 namespace cpufree {
 
@@ -33,7 +34,7 @@ GpuSystem<T>::~GpuSystem() {
   device_.reset();
 }
 
-// A matrix that stays in a GPU's second cache, most of it, needs no rings: hood (35 MB) takes 22 us
+// A matrix that stays in a GPU's L2 cache, most of it, needs no rings: hood (35 MB) takes 22 us
 // without and 32 with them, tmt_sym (55 MB) 42 and 46, G3_circuit (88 MB) 80 and 79, crankseg_1
 // (122 MB) 55 and 45 (one H200, cg). Neither does one of coded values with eight entries a row or
 // fewer: poisson3d of 200^3 rows (199 MB) takes 404 us without and 434 with rings. What comes
@@ -43,12 +44,12 @@ Wanted GpuSystem<T>::wanted(const SolveSpec& spec) const {
   Wanted wanted = wanted_by(spec, sizeof(T));
   wanted.warps = threads_ / gpu_p2p::kWarp;
   wanted.matrix_bytes = bytes_of_pe_;
-  const bool far = bytes_of_pe_ > kCachedBytes;
+  const bool far = bytes_of_pe_ > machine::kSolverCachedBytes;
   wanted.passing = far || keep_ >= 0;
   if (keep_ >= 0)
     wanted.kept = keep_;
-  else if (far || (lanes_share_rows_ && bytes_of_pe_ > kLeastKeptOf))
-    wanted.kept = static_cast<std::int32_t>(256.0 * kKeptBytes / bytes_of_pe_);
+  else if (far || (lanes_share_rows_ && bytes_of_pe_ > machine::kSolverLeastKeptOf))
+    wanted.kept = static_cast<std::int32_t>(256.0 * machine::kSolverKeptBytes / bytes_of_pe_);
   const auto [rows, entries] = matrix_size();
   wanted.vector_bytes = static_cast<double>(rows) / own_.all * sizeof(T);
   const bool coded =

@@ -13,7 +13,7 @@
 #include "cpufree/gpu/memory.hpp"
 #include "cpufree/systems/distributed/gather.hpp"
 #include "cpufree/systems/gpu/heaps.hpp"
-#include "cpufree/systems/gpu/remote.hpp"
+#include "cpufree/systems/gpu/kernels/remote.hpp"
 #include "cpufree/systems/gpu/run.hpp"
 #include "cpufree/systems/gpu/share_layout.hpp"
 #include "cpufree/systems/gpu/transfer.hpp"
@@ -81,15 +81,6 @@ class GpuSystem final : public System<T> {
     Array<double> history;
     std::unique_ptr<GpuTransfer<T>> transfer;
   };
-
-  // Of a matrix with more than kCachedBytes, bytes that it is told to keep, where nothing else
-  // needs it: all vectors are on chip. More, and lines drive out one another: of 109 MB
-  // (crankseg_1) 20 MB are best, of 145 (crankseg_2) 23, of 123 (bmwcra_1) 15. On one H200 an
-  // iteration of prcg took 36.5, 52.0 and 51.5 us before there was a choice for each copy, and
-  // takes 34.0, 49.1 and 50.2 so.
-  static constexpr double kKeptBytes = 20e6;
-  // Where threads share rows, of a smaller one, too, from here on (55 MB are the least measured).
-  static constexpr double kLeastKeptOf = 50e6;
 
   // A kernel and what it keeps on chip.
   struct Choice {

@@ -4,9 +4,10 @@
 #include <utility>
 
 #include "cpufree/base/index.hpp"
-#include "cpufree/problem/slice_width.hpp"
+#include "cpufree/problem/blocks/slice_width.hpp"
 #include "cpufree/systems/gpu/devices.hpp"
 #include "cpufree/systems/gpu/system.hpp"
+#include "cpufree/systems/machine.hpp"
 
 namespace cpufree {
 
@@ -68,7 +69,8 @@ std::vector<PeLayout> GpuSystem<T>::lanes_log2(std::vector<PeLayout> layouts,
   if (spec.lanes_log2 < 0 && !should_share_rows(alone, spec)) return layouts;
   const std::int64_t bytes_of_pe = bytes(alone) / own_.all;
   if (spec.lanes_log2 < 0 && bytes_of_pe < kWorthRings) return layouts;
-  const bool any = spec.lanes_log2 > 0 || static_cast<double>(bytes_of_pe) <= kCachedBytes;
+  const bool any =
+      spec.lanes_log2 > 0 || static_cast<double>(bytes_of_pe) <= machine::kSolverCachedBytes;
   for (const std::int32_t lanes : {2, 3}) {
     options.lanes_log2 = spec.lanes_log2 > 0 ? spec.lanes_log2 : lanes;
     auto shared = lay_out_shares(plan, plans, options);

@@ -7,12 +7,12 @@
 
 #include "cpufree/base/index.hpp"
 #include "cpufree/base/parallel.hpp"
-#include "cpufree/problem/length_windows.hpp"
-#include "cpufree/problem/slice_width.hpp"
+#include "cpufree/problem/blocks/length_windows.hpp"
+#include "cpufree/problem/blocks/slice_width.hpp"
 #include "cpufree/systems/distributed/team_peers.hpp"
 #include "cpufree/systems/gpu/devices.hpp"
 #include "cpufree/systems/gpu/engine.hpp"
-#include "cpufree/systems/gpu/kernel.hpp"
+#include "cpufree/systems/gpu/kernels/kernel.hpp"
 #include "cpufree/systems/gpu/system.hpp"
 
 namespace cpufree {

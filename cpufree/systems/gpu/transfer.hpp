@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cpufree/gpu/memory.hpp"
-#include "cpufree/systems/gpu/vectors.hpp"
+#include "cpufree/systems/gpu/kernels/vectors.hpp"
 #include "cpufree/systems/system.hpp"
 
 namespace cpufree {

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "cpufree/base/index.hpp"
+#include "cpufree/systems/machine.hpp"
 #include "cpufree/systems/stencil/divisions.hpp"
 #include "cpufree/systems/stencil/warp_plan.hpp"
 
@@ -10,9 +11,7 @@ namespace cpufree {
 
 namespace {
 
-constexpr double kClock = 1.75e9;     // of an H200: cycles a second
-constexpr double kExchange = 1.5e-6;  // seconds from the end of a sweep to the halo being there
-constexpr int kSchedulers = 4;        // of a multiprocessor
+constexpr int kSchedulers = 4;  // of a multiprocessor
 
 // Tile3dRoom, whose numbers are compiled in.
 std::int64_t room_of(const Tile3dShape& shape, int warps, std::size_t value_bytes, bool source) {
@@ -95,7 +94,7 @@ std::optional<Tile3dLayout> best_registers_3d(const Grid& grid, const StencilSpe
       best->warps = warps;
     }
   });
-  if (best) best->seconds = least / kClock + kExchange;
+  if (best) best->seconds = least / machine::kGpuClock + machine::kStencilTileExchange;
   return best;
 }
 

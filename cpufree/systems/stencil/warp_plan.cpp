@@ -6,18 +6,16 @@
 
 #include "cpufree/base/index.hpp"
 #include "cpufree/stencils/time_tile_shape.hpp"
+#include "cpufree/systems/machine.hpp"
 #include "cpufree/systems/stencil/divisions.hpp"
 
 namespace cpufree {
 
+using namespace machine;  // good for choosing, and for no more
+
 namespace {
 
-// Of an H200: cycles a second, bytes a second from memory and from the L2 cache, and bytes that
-// stay in that. Good for choosing, and for no more.
-constexpr double kClock = 1.75e9;
-constexpr double kMemoryRate = 4.2e12, kCacheRate = 5.5e12, kCacheBytes = 45e6;
-constexpr double kExchange = 2.5e-6;  // of a pass over values in memory
-constexpr int kSchedulers = 4;        // of a multiprocessor
+constexpr int kSchedulers = 4;  // of a multiprocessor
 constexpr int kMostChunks = 64;
 
 // --- Registers ---
@@ -93,10 +91,10 @@ std::int64_t widest(const Grid& grid, const Division& division, int layers) {
 // Seconds of a pass that moves `bytes` between multiprocessors and the cache, and `moved` of them
 // from memory where the cache does not hold them, while it computes.
 double overlapped(double compute, double bytes, double moved) {
-  const double move = moved / (moved < kCacheBytes ? kCacheRate : kMemoryRate);
-  const double cache = bytes / kCacheRate;
+  const double move = moved / (moved < kStencilCacheBytes ? kGpuCacheRate : kGpuMemoryRate);
+  const double cache = bytes / kGpuCacheRate;
   const double most = std::max({compute, move, cache});
-  return most + 0.2 * (compute + move + cache - most) + kExchange;
+  return most + 0.2 * (compute + move + cache - most) + kStencilPassExchange;
 }
 
 // In three dimensions: window after window, plane after plane.
@@ -117,7 +115,7 @@ Pass predict_planes(const Grid& grid, const Division& division, int layers, std:
   const double bytes = points * static_cast<double>(value_bytes) * (source ? 3.0 : 2.0);
   const double cache = planes * static_cast<double>(2 * (rows + layers)) * (32 + 2) * 16.0 *
                        division.blocks_in_all();
-  return {division, layers, 1, overlapped(planes * plane / kClock, cache, bytes) / layers};
+  return {division, layers, 1, overlapped(planes * plane / kGpuClock, cache, bytes) / layers};
 }
 
 // In two dimensions: all warps compute, each its own strip, while values move.
@@ -137,7 +135,7 @@ Pass predict(const Grid& grid, const Division& division, int layers, std::size_t
     const double here = static_cast<double>(steps);
     if (chunks == 1 || here < least) least = here, best.chunks = chunks;
   }
-  const double compute = least * instructions * warps / kSchedulers / kClock;
+  const double compute = least * instructions * warps / kSchedulers / kGpuClock;
   const double points = static_cast<double>(tile[0] * tile[1] * tile[2]) * division.blocks_in_all();
   const double bytes = points * static_cast<double>(value_bytes);
   // What multiprocessors read of the cache more than once: around strips, chunks and tiles.
@@ -277,7 +275,7 @@ std::optional<RegisterLayout> lay_out_registers(const Grid& grid, const StencilS
   plan.sweep = "registers";
   plan.columns = best->shape.columns;
   plan.rows = best->shape.rows;
-  best->seconds = least / kClock + 1e-6;
+  best->seconds = least / kGpuClock + kStencilRowExchange;
   plan.check_every = check_period(run, best->seconds, 1);
   describe_tiling(spec, best->layout);
   plan.halo = plan.halo_points == 0 ? "none" : "packets";

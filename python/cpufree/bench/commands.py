@@ -9,10 +9,11 @@ import typer
 from rich.text import Text
 
 from cpufree.bench.measuring import Measuring, with_measuring
-from cpufree.bench.options import Pes, Quiet, find_gpus, known_word, parse_pes, words
+from cpufree.bench.options import Pes, Quiet, find_gpus, known_word, number, parse_pes, words
 from cpufree.bench.stencil.commands import STENCIL_EPILOG, stencil_command
 from cpufree.cli import display
 from cpufree.errors import InvalidInputError
+from cpufree.text import counted
 
 ITERATIONS = 200
 RTOL = 1e-6
@@ -23,8 +24,9 @@ DEFAULT_SUITE = "suite:paper18-small"
 Matrices = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="[MATRIX|suite:NAME[/MATRIX]]...",
-        help="Files, gen:NAME?key=value, suites, or suite:NAME/MATRIX of one. "
+        metavar="[MATRIX|suite:NAME[/MATRIX]|files:FOLDER]...",
+        help="Files, gen:NAME?key=value, suites, suite:NAME/MATRIX of one, or files:FOLDER, a "
+        "folder or a pattern. "
         f"Default: {DEFAULT_SUITE}.",
         show_default=False,
     ),
@@ -51,6 +53,8 @@ CG_EPILOG = """
 
   cpufree bench cg suite:paper18 --contenders cpufree,nccl,mpi --variant full,no-comm
 
+  cpufree bench cg files:matrices --pc jacobi --rtol 1e-6
+
   cpufree bench cg --peer "mine={python} my_worker.py" --out mine.jsonl
 
 The same command with the same --out goes on where a run has stopped.
@@ -67,14 +71,14 @@ def cg_command(
     pc: Annotated[str, typer.Option(metavar="LIST", help="none, jacobi.")] = "none",
     iterations: Annotated[
         int | None,
-        typer.Option(min=1, help=f"Fixed number of iterations. Default: {ITERATIONS}."),
+        number("--iterations", f"Fixed number of iterations. Default: {ITERATIONS}."),
     ] = None,
     rtol: Annotated[
         float | None,
-        typer.Option(min=1e-300, help="Instead: to ‖r‖ ≤ rtol × ‖b‖."),
+        number("--rtol", "Instead: to ‖r‖ ≤ rtol × ‖b‖.", kind="number", least=1e-300, form="TOL"),
     ] = None,
     max_iterations: Annotated[
-        int, typer.Option(min=1, help="With --rtol: most iterations.")
+        int, number("--max-iterations", "With --rtol: most iterations.")
     ] = 100_000,
     partition: PartitionName = "auto",
 ) -> None:
@@ -131,7 +135,7 @@ def prepare_command(
     cache: Cache = None,
     jobs: Annotated[
         int | None,
-        typer.Option(min=1, help="Systems at a time. Default: what cores and memory allow."),
+        number("--jobs", "Systems at a time. Default: what cores and memory allow."),
     ] = None,
     quiet: Quiet = False,
 ) -> None:
@@ -151,14 +155,17 @@ def prepare_command(
         jobs or jobs_here(machine["cores"], machine["memory_bytes"]),
     )
     console, errors = display.report_console(quiet=quiet), display.report_console(stderr=True)
-    failed = 0
+    failed = there = 0
     for one in made:
         if one.error:
             failed += 1
             errors.print(Text(f"{one.name}, {one.precision}: {one.error}", style="red"))
         else:
+            there += 1
             what = display.seconds(one.seconds) if one.new else "is there already"
             console.print(Text(f"{one.name}, {one.precision}: {what}"), soft_wrap=True)
+    if quiet:
+        display.report_console().print(Text(f"{counted(there, 'system')} ready, {failed} failed"))
     raise typer.Exit(WRONG_INPUT if failed else 0)
 
 
@@ -167,7 +174,9 @@ def report_command(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Results of one machine.")],
     out: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Where to write. Default: beside the first FILE."),
+        typer.Option(
+            "--out", "-o", metavar="DIR", help="Where to write. Default: beside the first FILE."
+        ),
     ] = None,
     plots: Annotated[bool, typer.Option("--plots/--no-plots", help="Draw PNGs too.")] = True,
 ) -> None:

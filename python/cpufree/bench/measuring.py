@@ -24,10 +24,12 @@ from cpufree.bench.options import (
     ended_like_ctrl_c,
     find_gpus,
     known_word,
+    number,
     parse_pes,
     parse_tuning,
     words,
 )
+from cpufree.cli.option_types import with_parameters
 
 if TYPE_CHECKING:
     from cpufree.bench.core.entry import Entry
@@ -51,8 +53,8 @@ class Measuring:
     variant: Annotated[str, typer.Option(metavar="LIST", help="full, no-compute, no-comm.")] = (
         "full"
     )
-    repeats: Annotated[int, typer.Option(min=1, help="Repeats; below 5 none wins.")] = 7
-    seed: Annotated[int, typer.Option(help="Of the order of the runs.")] = 1
+    repeats: Annotated[int, number("--repeats", "Repeats; below 5 none wins.")] = 7
+    seed: Annotated[int, number("--seed", "Of the order of the runs.", least=0)] = 1
     engine: Annotated[str, typer.Option(help="auto, cuda_p2p, cpu_threads.")] = "auto"
     gpus: Annotated[
         str, typer.Option(metavar="LIST", help="GPUs: auto, all, or numbers such as 0,2-5.")
@@ -62,7 +64,8 @@ class Measuring:
         typer.Option(metavar="NAME.KEY=VALUE", help="Told to a contender; may be repeated."),
     ] = None
     timeout: Annotated[
-        float, typer.Option(min=1, metavar="SECONDS", help="Longest wait for an answer.")
+        float,
+        number("--timeout", "Longest wait for an answer.", kind="number", form="SECONDS"),
     ] = 600.0
     cache: Annotated[
         Path | None,
@@ -70,7 +73,9 @@ class Measuring:
     ] = None
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Results. Default: bench-<what>-<date>.jsonl."),
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="Results. Default: bench-<what>-<date>.jsonl."
+        ),
     ] = None
     retry: Annotated[bool, typer.Option("--retry", help="Try again what failed before.")] = False
     quiet: Quiet = False
@@ -150,7 +155,7 @@ class Measuring:
     def end(self, out: Path, found: bool) -> None:
         """End the command when results have been shown; `found`: there are any."""
         line = f"written: {out}; tables and plots: cpufree bench report {out}"
-        self._notes().print(Text(line), soft_wrap=True)
+        Console(stderr=True, highlight=False).print(Text(line), soft_wrap=True)
         raise typer.Exit(0 if found else NOTHING_MEASURED)
 
     def _notes(self) -> Console:
@@ -160,19 +165,14 @@ class Measuring:
 def with_measuring(command: Callable[..., None]) -> Callable[..., None]:
     """Return a command that has options of its own for what it takes as `measuring`."""
     shared, hints = dataclasses.fields(Measuring), get_type_hints(Measuring, include_extras=True)
-    own = inspect.signature(command, eval_str=True).parameters.values()
-    parameters = [parameter for parameter in own if parameter.name != "measuring"]
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    parameters += [
+    added = [
         inspect.Parameter(field.name, kind, default=field.default, annotation=hints[field.name])
         for field in shared
     ]
 
-    def spread(**given: Any) -> None:
+    def call(**given: Any) -> None:
         measuring = Measuring(**{field.name: given.pop(field.name) for field in shared})
         command(**given, measuring=measuring)
 
-    spread.__name__, spread.__doc__ = command.__name__, command.__doc__
-    spread.__annotations__ = {one.name: one.annotation for one in parameters}
-    spread.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    return spread
+    return with_parameters(command, "measuring", added, call)

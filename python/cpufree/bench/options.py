@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import difflib
 import signal
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -12,7 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cpufree.cli.option_types import as_option
 from cpufree.errors import NotEnoughGpusError
+from cpufree.options import QUIET, Option
+from cpufree.text import meant
 
 if TYPE_CHECKING:
     from cpufree.bench.core.entry import Entry
@@ -21,7 +23,13 @@ if TYPE_CHECKING:
 Pes = Annotated[
     str, typer.Option(metavar="LIST", help="Numbers of PEs; auto: powers of 2 (CPU: 1).")
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Errors only.")]
+Quiet = Annotated[bool, as_option(QUIET)]
+
+
+def number(flag: str, text: str, *, kind: str = "count", least: float = 1, form: str = "N") -> Any:
+    """Return an option that takes a number, a whole one unless `kind` is "number"."""
+    name = flag.removeprefix("--").replace("-", "_")
+    return as_option(Option(name, kind, None, text, least=least, form=form))
 
 
 def words(text: str, option: str, known: tuple[str, ...] = ()) -> tuple[str, ...]:
@@ -68,9 +76,8 @@ def _check_tuning(name: str, key: str, known: tuple[str, ...] | None) -> None:
     """Refuse what is no setting of a contender; `known` is None where only it knows that."""
     if known is None or key in known:
         return
-    close = difflib.get_close_matches(key, known, n=1)
-    meant = f" (did you mean {close[0]}?)" if close else ""
-    what = f"{name} does not know '{key}'{meant}: it takes {', '.join(known) or 'nothing'}"
+    takes = ", ".join(known) or "nothing"
+    what = f"{name} does not know '{key}'{meant(key, known)}: it takes {takes}"
     raise typer.BadParameter(what, param_hint="--tuning")
 
 

@@ -11,7 +11,7 @@ import io
 import sys
 import traceback
 import warnings
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -20,15 +20,7 @@ from rich.text import Text
 from cpufree import options
 from cpufree.bench.commands import app as bench_app
 from cpufree.cli import display
-from cpufree.cli.commands import (
-    EXIT_ENGINE,
-    Outputs,
-    check_can_write,
-    explain,
-    parse_count,
-    parse_gpus,
-    write_json,
-)
+from cpufree.cli.commands import EXIT_ENGINE, Outputs, check_can_write, explain, write_json
 from cpufree.cli.matrix_commands import (
     CONVERT_EPILOG,
     GENERATE_EPILOG,
@@ -39,15 +31,16 @@ from cpufree.cli.matrix_commands import (
     info,
     suite,
 )
-from cpufree.cli.option_types import Choice, as_option, choice
+from cpufree.cli.option_types import UsageError, usage_line, with_options
 from cpufree.cli.rank_commands import EPILOG as RUN_EPILOG
 from cpufree.cli.rank_commands import as_rank, end_of_rank, run, silent_copies
 from cpufree.cli.solve_command import SolveWork
 from cpufree.cli.stencil_command import EPILOG as STENCIL_EPILOG
 from cpufree.cli.stencil_command import stencil
-from cpufree.env import Env
+from cpufree.env import Env, RankEnv
 from cpufree.errors import CpufreeError
 
+EXIT_USAGE = 2
 SOLVE_EPILOG = """
 [bold]Examples[/bold]
 
@@ -74,7 +67,6 @@ SOLVE_EPILOG = """
 app = typer.Typer(
     name="cpufree",
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -82,35 +74,29 @@ app = typer.Typer(
 app.add_typer(bench_app)
 
 
-if TYPE_CHECKING:
-    Method: TypeAlias = Choice
-    Engine: TypeAlias = Choice
-    Input: TypeAlias = Choice
-    Preconditioner: TypeAlias = Choice
-else:
-    Method, Engine = choice(options.METHOD), choice(options.ENGINE)
-    Input, Preconditioner = choice(options.INPUT), choice(options.PC)
-
-
 def show_version(asked: bool) -> None:
     """Print the version and leave."""
     if asked:
-        from importlib.metadata import version
+        import cpufree
 
-        print(f"cpufree {version('cpufree')}")
+        print(f"cpufree {cpufree.__version__}")
         raise typer.Exit
 
 
 @app.callback()
 def top(
     version: Annotated[
-        bool, typer.Option("--version", callback=show_version, is_eager=True, help="Show version.")
+        bool,
+        typer.Option(
+            "--version", "-V", callback=show_version, is_eager=True, help="Show the version."
+        ),
     ] = False,
 ) -> None:
     """Solve sparse SPD systems, iterate on grids: one kernel per PE, the CPU steps back."""
 
 
 @app.command(epilog=SOLVE_EPILOG)
+@with_options(options.SOLVE)
 def solve(
     matrix: Annotated[
         str,
@@ -120,38 +106,14 @@ def solve(
             "(gen:NAME?key=value,...; see cpufree generate --list).",
         ),
     ],
-    rhs: Annotated[str, as_option(options.RHS)] = options.RHS.preset,
-    x0: Annotated[str | None, as_option(options.X0)] = options.X0.preset,
-    rtol: Annotated[float, as_option(options.RTOL)] = options.RTOL.preset,
-    atol: Annotated[float, as_option(options.ATOL)] = options.ATOL.preset,
-    maxiter: Annotated[int | None, as_option(options.MAXITER)] = options.MAXITER.preset,
-    method: Annotated[Method, as_option(options.METHOD)] = options.METHOD.preset,
-    pc: Annotated[Preconditioner, as_option(options.PC)] = options.PC.preset,
-    engine: Annotated[Engine, as_option(options.ENGINE)] = options.ENGINE.preset,
-    gpus: Annotated[str, as_option(options.GPUS)] = options.GPUS.preset,
-    pes: Annotated[str, as_option(options.PES)] = options.PES.preset,
-    blocks: Annotated[str, as_option(options.BLOCKS)] = options.BLOCKS.preset,
-    partition: Annotated[str, as_option(options.PARTITION)] = options.PARTITION.preset,
-    time_limit: Annotated[float | None, as_option(options.TIME_LIMIT)] = options.TIME_LIMIT.preset,
-    json_: Annotated[str | None, as_option(options.JSON, "--json")] = options.JSON.preset,
-    plot: Annotated[str | None, as_option(options.PLOT)] = options.PLOT.preset,
-    out: Annotated[str | None, as_option(options.OUT)] = options.OUT.preset,
-    check: Annotated[bool, as_option(options.CHECK)] = options.CHECK.preset,
-    input_: Annotated[Input, as_option(options.INPUT, "--input")] = options.INPUT.preset,
-    quiet: Annotated[bool, as_option(options.QUIET, "--quiet", "-q")] = options.QUIET.preset,
+    given: dict[str, Any],
 ) -> None:
     """Solve A x = b, A sparse, symmetric and positive definite."""
-    asked = {"pes": parse_count(pes, "--pes"), "blocks": parse_count(blocks, "--blocks")}
-    asked |= {"gpus": parse_gpus(gpus)}
-    how: dict[str, Any] = {"rtol": rtol, "atol": atol, "maxiter": maxiter, "method": method.value}
-    how |= {"pc": pc.value, "time_limit": time_limit}
-    outputs = Outputs(json_, plot, out)
-    with as_rank(engine.value) as (chosen, speaks):
+    outputs = Outputs(given["json"], given["plot"], given["out"])
+    with as_rank(given["engine"]) as (engine, speaks):
         if speaks:
-            outputs.check((matrix, rhs, partition))
-        setup = {**asked, "engine": chosen}
-        work = SolveWork(matrix, rhs, x0, partition, check, input_.value, setup, how, outputs)
-        code = work.run(quiet, speaks)
+            outputs.check((matrix, given["rhs"], given["partition"]))
+        code = SolveWork(matrix, given, engine, outputs).run(speaks)
     raise typer.Exit(code)
 
 
@@ -182,6 +144,9 @@ def doctor_command(
     """Show what this machine can do, what is missing, and how to get it. Needs no GPU."""
     from cpufree.cli import doctor, rank_doctor
 
+    env = RankEnv.read()
+    if env is not None and env.rank != 0 and not distributed:
+        return  # rank 0 tells it for all
     with as_rank("auto" if distributed else "") as (_, speaks):
         if speaks:
             check_can_write(json_)
@@ -205,7 +170,7 @@ def main(arguments: list[str] | None = None) -> None:
         warnings.showwarning = lambda message, *_: once(str(message))
         try:
             with silent_copies():
-                app(args=arguments, prog_name="cpufree")
+                sys.exit(run_command(arguments))
         except Exception as error:
             code, line = end_of_rank(error, *explain(error))
             if debugging():
@@ -213,6 +178,19 @@ def main(arguments: list[str] | None = None) -> None:
             if line is not None:
                 tell("error", line, "bold red")
             sys.exit(code)
+
+
+def run_command(arguments: list[str] | None) -> int:
+    """Run a command and return its exit code; what is wrong with its words is told in a line."""
+    try:
+        code = app(args=arguments, prog_name="cpufree", standalone_mode=False)
+    except UsageError as error:
+        if type(error).__name__ == "NoArgsIsHelpError":
+            error.show()
+        else:
+            tell("error", usage_line(error), "bold red")
+        return EXIT_USAGE
+    return code if isinstance(code, int) else 0
 
 
 def tell(kind: str, message: str, style: str) -> None:

@@ -13,13 +13,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-import typer
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.text import Text
 
 from cpufree.cli import display
-from cpufree.env import gpu_numbers
 from cpufree.errors import CpufreeError, FileFormatError, InvalidInputError, OutOfMemoryError
 from cpufree.output_file import require_writable, write_file, write_text
 from cpufree.text import counted
@@ -101,15 +99,6 @@ def check_not_read(written: Sequence[str | None], read: Sequence[str]) -> None:
             )
 
 
-def parse_count(text: str, option: str) -> int | str:
-    """Return "auto" or a positive number."""
-    if text == "auto":
-        return text
-    if text.isascii() and text.isdigit() and int(text) > 0:
-        return int(text)
-    raise typer.BadParameter(f"'{text}' is neither auto nor a positive number", param_hint=option)
-
-
 def write_json(path: str, content: dict[str, Any]) -> None:
     """Write content to a file, or to stdout for "-"."""
     text = json.dumps(display.to_plain(content), indent=2, allow_nan=False) + "\n"
@@ -151,23 +140,21 @@ def load_system(source: str, console: Console) -> CsrMatrix:
     )
 
 
-def right_hand_side(name: str, matrix: CsrMatrix) -> NDArray[Any]:
+def right_hand_side(name: str, n: int, dtype: np.dtype[Any]) -> NDArray[Any]:
     """Return b for "ones", "random" (standard normal, fixed seed), or the name of a file."""
-    n = matrix.shape[0]
     if name == "ones":
-        return np.ones(n, dtype=matrix.dtype)
+        return np.ones(n, dtype=dtype)
     if name == "random":
-        return np.random.default_rng(0).standard_normal(n).astype(matrix.dtype)
-    return read_vector(name, matrix, "rhs")
+        return np.random.default_rng(0).standard_normal(n).astype(dtype)
+    return read_vector(name, n, dtype, "rhs")
 
 
-def read_vector(path: str, matrix: CsrMatrix, name: str) -> NDArray[Any]:
-    """Read a vector as long as the matrix has rows."""
+def read_vector(path: str, n: int, dtype: np.dtype[Any], name: str) -> NDArray[Any]:
+    """Read a vector of n entries."""
     from cpufree.matrix.io.vectors import load_vector
     from cpufree.matrix.vector import as_vector
 
-    n = matrix.shape[0]
-    return as_vector(load_vector(path, n), n, matrix.dtype, name)
+    return as_vector(load_vector(path, n), n, dtype, name)
 
 
 def read_partition(how: str, pes: int | None) -> PartitionLike:
@@ -254,20 +241,21 @@ class Outputs:
         check_different(self.out, self.json, self.plot)
         check_not_read((self.out, self.json, self.plot), system)
 
-    def write(self, result: Result, matrix: Any, source: str, tolerance: float) -> list[str]:
+    def write(
+        self, result: Result, matrix: Any, source: str, tolerance: float, facts: dict[str, Any]
+    ) -> list[str]:
         """Write the files, the solution first; return one line per file.
 
         Args:
             result: of the solve. matrix: has a shape and a number of entries, nnz.
             source: what the matrix is called. tolerance: of the solve, absolute.
+            facts: for the report in JSON, besides those of the result.
         """
         lines = []
         if self.out:
             lines.append(f"solution in {save_solution(self.out, result.x)}")
         if self.json:
-            facts = {"problem": source, "rows": matrix.shape[0], "nnz": int(matrix.nnz)}
-            content = {**facts, "tolerance": tolerance, **result.to_dict()}
-            write_json(self.json, content)
+            write_json(self.json, {**facts, **result.to_dict(), "why": result.why.split("; ")})
             lines.append(f"report in {self.json}")
         if self.plot:
             from cpufree.cli.plot import plot_convergence
@@ -280,8 +268,8 @@ class Outputs:
 
 
 def check_answer(matrix: CsrMatrix, b: NDArray[Any], x: NDArray[Any]) -> float:
-    """Return the norm of b - A x, computed in double precision by SciPy."""
-    exact = matrix.to_scipy().astype(np.float64, copy=False)
+    """Return the norm of b - A x, A in the type of x, computed in double precision by SciPy."""
+    exact = matrix.to_scipy().astype(x.dtype, copy=False).astype(np.float64, copy=False)
     return float(np.linalg.norm(b.astype(np.float64) - exact @ x.astype(np.float64)))
 
 
@@ -296,13 +284,3 @@ def tell_plan(solver: Solver) -> str:
         return words
     cut, halo = display.number(plan["edge_cut"]), display.number(plan["halo_values"])
     return f"{words}, edge cut {cut}, halo {halo} values, imbalance {plan['imbalance']:.3f}"
-
-
-def parse_gpus(text: str) -> str:
-    """Return the text of --gpus once it is auto, all, or a list of device numbers."""
-    try:
-        gpu_numbers(text)
-    except ValueError as error:
-        what = f"{error}; give auto, all, or device numbers such as 0,2-5"
-        raise typer.BadParameter(what, param_hint="--gpus") from None
-    return text

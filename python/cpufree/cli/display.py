@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import math
 import os
+import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -74,11 +76,31 @@ def drop(stream: IO[str]) -> None:
         os.dup2(nowhere.fileno(), stream.fileno())
 
 
+class WithoutTrailingBlanks(io.TextIOBase, IO[str]):
+    """A file that writes to another one, without the blanks that end cells of tables."""
+
+    def __init__(self, file: IO[str]) -> None:
+        self.file = file
+
+    def write(self, text: str) -> int:
+        """Write lines; Rich writes whole ones."""
+        return self.file.write(re.sub(r" +$", "", text, flags=re.MULTILINE))
+
+    def flush(self) -> None:
+        """Flush the other file."""
+        self.file.flush()
+
+    def fileno(self) -> int:
+        """Return the descriptor of the other file."""
+        return self.file.fileno()
+
+
 def report_console(*, stderr: bool = False, quiet: bool = False) -> Console:
     """Return the console for reports; in a file or a pipe, lines may be longer than usual."""
     console = ReportConsole(stderr=stderr, quiet=quiet, highlight=False)
     if not console.is_terminal:
         console.width = 160
+        console.file = WithoutTrailingBlanks(console.file)
     return console
 
 
@@ -136,7 +158,7 @@ class SolveProgress:
             TextColumn("  solving"),
             BarColumn(bar_width=24),
             TextColumn("iteration {task.fields[iteration]:>6}"),
-            TextColumn("‖r‖ {task.fields[residual]} → {task.fields[target]:.1e}"),
+            TextColumn("‖r‖ {task.fields[residual]}, target {task.fields[target]:.1e}"),
             TextColumn("{task.fields[elapsed]:.1f} s"),
             console=console,
             transient=True,
@@ -306,6 +328,7 @@ def info_report(name: str, facts: dict[str, Any], problem: str | None) -> Render
             f"{number(facts['bandwidth'])} (mean |i - j| {number(facts['mean_distance'])})",
         ),
     ]
+    rows.append(("distinct values", number(facts["distinct_values"])))
     if facts["value_min"] is not None:
         rows.append(("magnitudes", f"{facts['value_min']:.3g} to {facts['value_max']:.3g}"))
     if facts["diagonal_min"] is not None:

@@ -93,8 +93,10 @@ def _why_alone(engine: str) -> str:
 class DistributedInput:
     """The rows of a system that this rank has, and its entries of vectors."""
 
-    def __init__(self, rows: RowSource, team: Team) -> None:
+    def __init__(self, rows: RowSource, team: Team, dtype: np.dtype[Any] | None = None) -> None:
+        """`dtype`: of vectors; None: that of the matrix."""
         self.rows, self.team = rows, team
+        self.dtype = np.dtype(rows.dtype) if dtype is None else dtype
         self.first, self.last = rows_of_rank(rows, team.rank, team.size)
         self._numbers = rows.numbers(self.first, self.last)
 
@@ -108,17 +110,17 @@ class DistributedInput:
     def right_hand_side(self, name: str) -> NDArray[Any]:
         """Return the own rows of b, as `commands.right_hand_side` makes all of it."""
         if name == "ones":
-            return np.ones(self.last - self.first, dtype=self.rows.dtype)
+            return np.ones(self.last - self.first, dtype=self.dtype)
         if name == "random":
-            return self._standard_normal().astype(self.rows.dtype, copy=False)
+            return self._standard_normal().astype(self.dtype, copy=False)
         return self.vector(name)
 
     def vector(self, path: str) -> NDArray[Any]:
         """Return the own rows of a vector in a file."""
         own = load_rows_of_vector(path, self.rows.shape[0], self.first, self.last, self._numbers)
         if self._numbers is not None:
-            return as_numbered(own, self._numbers, self.rows.dtype, path)
-        return as_vector(own, self.last - self.first, self.rows.dtype, path, self.first)
+            return as_numbered(own, self._numbers, self.dtype, path)
+        return as_vector(own, self.last - self.first, self.dtype, path, self.first)
 
     def _standard_normal(self) -> NDArray[np.float64]:
         if self._numbers is None:

@@ -35,6 +35,7 @@ class Status(str, Enum):
 
     OK = "ok"
     NOTE = "note"
+    OPTIONAL = "optional"
     MISSING = "missing"
     FAILED = "failed"
 
@@ -57,7 +58,12 @@ class Section:
     findings: list[Finding] = field(default_factory=list)
 
 
-PACKAGES = ("numpy", "scipy", "pymetis", "typer", "rich", "matplotlib")
+PACKAGES = ("numpy", "scipy", "typer", "rich")
+# What solves work without, and what each is good for.
+OPTIONAL_PACKAGES = {
+    "pymetis": "partitions by METIS; without it, rows are shared out in consecutive blocks",
+    "matplotlib": "plots: --plot, cpufree bench report",
+}
 
 
 def inspect_machine() -> Section:
@@ -85,7 +91,7 @@ def inspect_gpus() -> Section:
     findings.append(
         Finding("driver library", Status.OK, driver)
         if driver
-        else Finding("driver library", Status.NOTE, "libcuda was not found; only GPUs need it")
+        else Finding("driver library", Status.OPTIONAL, "no libcuda: solves on NVIDIA GPUs")
     )
     nvcc = shutil.which("nvcc") or shutil.which("/usr/local/cuda/bin/nvcc")
     version = (run_tool([nvcc, "--version"]) or "").splitlines() if nvcc else []
@@ -93,7 +99,7 @@ def inspect_gpus() -> Section:
     findings.append(
         Finding("CUDA compiler", Status.OK, f"{nvcc}, release {release}")
         if nvcc
-        else Finding("CUDA compiler", Status.NOTE, "nvcc was not found; only developers need it")
+        else Finding("CUDA compiler", Status.OPTIONAL, "no nvcc: builds the engine for GPUs")
     )
     return Section("GPUs", findings)
 
@@ -171,12 +177,32 @@ def inspect_engines(
     test: Callable[[], str] = self_test, gpu_test: Callable[[], str] | None = None
 ) -> Section:
     """Report the engines of this installation; each is tried on a small system."""
-    findings = [try_engine("cpu_threads", test)]
+    findings = [cpu_kernels_finding(), try_engine("cpu_threads", test)]
     try:
         findings.append(inspect_gpu_engine(gpu_test))
     except UnsupportedError as error:
         findings.append(Finding("cuda_p2p", Status.NOTE, f"not used: {error}"))
     return Section("Engines", findings)
+
+
+def cpu_kernels_finding() -> Finding:
+    """Report for which processors the kernels of the CPU engine are compiled."""
+    from cpufree.engines import core
+
+    name = "CPU kernels"
+    try:
+        loaded = core.load()
+        level, there = loaded.cpu_level(), loaded.cpu_levels()
+    except UnsupportedError as error:
+        return Finding(name, Status.MISSING, str(error))
+    except CpufreeError as error:
+        return Finding(name, Status.FAILED, str(error), "Unset CPUFREE_CPU_LEVEL, or correct it.")
+    if level == "native":
+        detail = "native: in one version, for the processor of the machine that built it"
+        hint = "for other machines, build again: pip install . -C cmake.define.CPUFREE_NATIVE=OFF"
+        return Finding(name, Status.NOTE, detail, hint)
+    more = f", out of {', '.join(there)}" if len(there) > 1 else ""
+    return Finding(name, Status.OK, f"{level}{more}")
 
 
 def inspect_gpu_engine(test: Callable[[], str] | None = None) -> Finding:
@@ -205,20 +231,29 @@ def try_engine(name: str, test: Callable[[], str]) -> Finding:
         return Finding(name, Status.FAILED, f"{type(error).__name__}: {error}", hint)
 
 
-def package_finding(name: str) -> Finding:
-    """Report the version of an installed package."""
+def package_finding(name: str, use: str = "") -> Finding:
+    """Report the version of an installed package; `use` is what one is for that may be missing."""
     try:
         return Finding(name, Status.OK, importlib.metadata.version(name))
     except importlib.metadata.PackageNotFoundError:
-        what = "." if name == "cpufree" else name
-        return Finding(name, Status.MISSING, "not installed", f"pip install {what}")
+        hint = f"pip install {name}"
+        if use:
+            return Finding(name, Status.OPTIONAL, f"for {use}", hint)
+        return Finding(name, Status.MISSING, "not installed", hint)
 
 
 def inspect_versions() -> Section:
     """Report the versions of Python, of cpufree and of the packages it uses."""
-    python = f"{platform.python_version()} ({sys.executable})"
-    names = ("cpufree", *PACKAGES)
-    findings = [Finding("python", Status.OK, python), *map(package_finding, names)]
+    import cpufree
+
+    # A package that was copied, as a build for GPUs is, is not known to pip.
+    place = os.path.dirname(cpufree.__file__)
+    findings = [
+        Finding("python", Status.OK, f"{platform.python_version()} ({sys.executable})"),
+        Finding("cpufree", Status.OK, f"{cpufree.__version__} ({place})"),
+        *map(package_finding, PACKAGES),
+        *(package_finding(name, use) for name, use in OPTIONAL_PACKAGES.items()),
+    ]
     return Section("Versions", findings)
 
 
@@ -235,12 +270,13 @@ def healthy(sections: list[Section]) -> bool:
 
 def report(sections: list[Section]) -> RenderableType:
     """Return the report as something Rich can print."""
-    marks = {Status.OK: "green", Status.NOTE: "dim", Status.MISSING: "red", Status.FAILED: "red"}
+    marks = dict.fromkeys(Status, "dim")
+    marks |= {Status.OK: "green", Status.MISSING: "red", Status.FAILED: "red"}
     parts: list[RenderableType] = []
     for section in sections:
         table = Table.grid(padding=(0, 2))
         for finding in section.findings:
-            state = Text(f"  {finding.status.value:7}", style=marks[finding.status])
+            state = Text(f"  {finding.status.value:8}", style=marks[finding.status])
             table.add_row(state, Text(finding.name), Text(finding.detail))
             if finding.hint:
                 table.add_row("", "", Text(f"→ {finding.hint}", style="yellow"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console, Group, RenderableType
@@ -13,6 +13,7 @@ from rich.text import Text
 from cpufree import options
 from cpufree.cli import display
 from cpufree.cli.commands import (
+    EXIT_INPUT,
     MATRIX_SUFFIXES,
     check_can_write,
     check_different,
@@ -24,7 +25,8 @@ from cpufree.cli.commands import (
     stage,
     write_json,
 )
-from cpufree.cli.option_types import Choice, as_option, choice
+from cpufree.cli.option_types import with_options
+from cpufree.cli.run_record import run_record
 from cpufree.errors import InvalidInputError, MatrixError
 from cpufree.text import counted
 
@@ -41,45 +43,30 @@ INFO_EPILOG = """
 """
 
 
+@with_options(options.INFO)
 def info(
     matrix: Annotated[str, typer.Argument(metavar="A", help="The matrix, as for solve.")],
-    pes: Annotated[
-        int | None,
-        typer.Option(
-            min=1, max=1024, metavar="N", help="PEs to partition for. Default: 1, or as in a file."
-        ),
-    ] = None,
-    partition: Annotated[
-        str,
-        typer.Option(metavar="HOW", help="auto, metis, contiguous, or a file of part numbers."),
-    ] = "auto",
-    save: Annotated[
-        str | None,
-        typer.Option(
-            "--save-partition",
-            metavar="FILE",
-            help="Save the part number of each row for solve --partition: .npy, or text.",
-        ),
-    ] = None,
-    json_: Annotated[
-        str | None, typer.Option("--json", metavar="FILE", help="Facts as JSON; - is stdout.")
-    ] = None,
+    given: dict[str, Any],
 ) -> None:
-    """Show what a matrix is like, whether solve accepts it, and how it partitions."""
+    """Show what a matrix is like, whether solve accepts it, and how it partitions.
+
+    The exit code is 3 where solve would refuse it.
+    """
     from cpufree.matrix.info import matrix_info
     from cpufree.matrix.validate import check_spd_input
     from cpufree.partition.files import save_partition
     from cpufree.partition.methods import partition as share_out
 
-    check_can_write(json_)
+    json, save, how = (given[name] for name in ("json", "save_partition", "partition"))
+    check_can_write(json)
     check_can_write(save)
-    check_different(json_, save)
-    check_not_read((json_, save), (matrix, partition))
-    given = read_partition(partition, pes)
+    check_different(json, save)
+    check_not_read((json, save), (matrix, how))
+    partition = read_partition(how, given["pes"])
     notes = Console(stderr=True, highlight=False)
-    paper = display.report_console(stderr=json_ == "-")
+    paper = display.report_console(stderr=json == "-")
     system = load_system(matrix, notes)
-    check_length(given, system, partition)
+    check_length(partition, system, how)
     facts = matrix_info(system)
     try:
         check_spd_input(system)
@@ -87,17 +74,20 @@ def info(
     except MatrixError as error:
         problem = str(error)
     paper.print(display.info_report(matrix, facts, problem))
-    content = {"problem": matrix, **facts, "rejected": problem}
-    pes = pes or pes_of(given)
+    pes = given["pes"] or pes_of(partition)
+    content = run_record(("info", matrix), options.INFO, given, pes=pes)
+    content |= {"problem": matrix, **facts, "rejected": problem}
     if pes > 1 or save:
-        parts = share_out(system, pes, given)
+        parts = share_out(system, pes, partition)
         paper.print(display.partition_report(parts.report, parts.method, parts.why))
         content["partition"] = {"method": parts.method, **dataclasses.asdict(parts.report)}
         if save:
             save_partition(save, parts.part)
             paper.print(Text(f"  partition in {save}"))
-    if json_:
-        write_json(json_, content)
+    if json:
+        write_json(json, content)
+    if problem is not None:
+        raise typer.Exit(EXIT_INPUT)
 
 
 CONVERT_EPILOG = """
@@ -111,49 +101,39 @@ CONVERT_EPILOG = """
 """
 
 
-if TYPE_CHECKING:
-    Reorder: TypeAlias = Choice
-else:
-    Reorder = choice(options.REORDER)
-
-
+@with_options(options.CONVERT)
 def convert(
     matrix: Annotated[str, typer.Argument(metavar="A", help="The matrix, as for solve.")],
-    out: Annotated[
-        str, typer.Option(metavar="FILE", help="What to write: .mtx, .mtx.gz, .npz or .cpufree.")
-    ],
-    parts: Annotated[int | None, as_option(options.PARTS)] = options.PARTS.preset,
-    partition: Annotated[str, as_option(options.PARTS_PARTITION)] = options.PARTS_PARTITION.preset,
-    reorder: Annotated[Reorder, as_option(options.REORDER)] = options.REORDER.preset,
-    check: Annotated[bool, as_option(options.PARTS_CHECK)] = options.PARTS_CHECK.preset,
+    given: dict[str, Any],
 ) -> None:
     """Write a matrix in another format, or with the rows of each part together."""
     from cpufree.matrix.save import save_matrix
     from cpufree.matrix.validate import check_spd_input
 
+    out, parts, how, reorder = (given[k] for k in ("out", "parts", "partition", "reorder"))
     check_can_write(out, MATRIX_SUFFIXES)
-    check_not_read((out,), (matrix, partition))
-    given = read_partition(partition, parts)
-    if parts is None and not isinstance(given, str):
-        parts = pes_of(given)
-    if parts is None and (partition, reorder.value) != ("auto", "auto"):
+    check_not_read((out,), (matrix, how))
+    partition = read_partition(how, parts)
+    if parts is None and not isinstance(partition, str):
+        parts = pes_of(partition)
+    if parts is None and (how, reorder) != ("auto", "auto"):
         raise typer.BadParameter("give the number of parts, too", param_hint="--parts")
     if parts is not None and not out.lower().endswith(".cpufree"):
         raise InvalidInputError(f"cannot write parts to '{out}': .cpufree files alone have them")
     notes = Console(stderr=True, highlight=False)
     paper = display.report_console()
     system = load_system(matrix, notes)
-    check_length(given, system, partition)
+    check_length(partition, system, how)
     if parts is None:
         save_matrix(out, system)
     else:
-        if check:  # ranks that find something wrong cannot name rows as they are numbered in A
+        if given["check"]:  # ranks could not name rows as they are numbered in A
             check_spd_input(system)
         paper.print(
             stage(
                 notes,
                 "partitioning",
-                lambda: _write_parts(out, system, parts, given, reorder.value),
+                lambda: _write_parts(out, system, parts, partition, reorder),
                 lambda _: counted(parts, "part"),
             )
         )
@@ -193,7 +173,8 @@ def generate(
         str | None, typer.Argument(metavar="NAME[?key=value,...]", help="The generator.")
     ] = None,
     out: Annotated[
-        str | None, typer.Option(metavar="FILE", help=".mtx, .mtx.gz, .npz or .cpufree.")
+        str | None,
+        typer.Option("--out", "-o", metavar="FILE", help=".mtx, .mtx.gz, .npz or .cpufree."),
     ] = None,
     list_: Annotated[bool, typer.Option("--list", help="List the generators.")] = False,
     describe: Annotated[
@@ -232,7 +213,8 @@ SUITE_EPILOG = "[bold]Example[/bold]\n\n  cpufree suite paper18-small --out matr
 def suite(
     name: Annotated[str, typer.Argument(help="Name of the suite.")] = "paper18-small",
     out: Annotated[
-        str | None, typer.Option(metavar="DIR", help="Make the matrices there, as .npz files.")
+        str | None,
+        typer.Option("--out", "-o", metavar="DIR", help="Make the matrices there, as .npz files."),
     ] = None,
     only: Annotated[
         str | None, typer.Option(metavar="TEXT", help="Only entries whose name contains TEXT.")
@@ -251,12 +233,13 @@ def suite(
             e.name,
             display.number(e.rows),
             display.number(e.nnz),
+            display.number(e.distinct) if e.distinct is not None else "–",
             e.imitates,
             format_spec(e.generator, e.params),
         )
         for e in entries
     ]
-    heads = ("name", "rows", "nonzeros", "imitates", "generator")
+    heads = ("name", "rows", "nonzeros", "distinct values", "imitates", "generator")
     paper.print(display.columns(heads, rows, f"Suite {name}"))
     if out is None:
         return

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from cpufree import distributed, options
 from cpufree.cli.commands import explain
+from cpufree.cli.option_types import as_option
 from cpufree.env import Env, RankEnv
 from cpufree.errors import CpufreeError, CpufreeWarning, UnsupportedError
 from cpufree.output_file import Draft, takes_place_of_file
@@ -44,12 +45,7 @@ def run(
         list[str],
         typer.Argument(metavar="COMMAND...", help="A command of cpufree, or a program."),
     ],
-    ranks_: Annotated[
-        int,
-        typer.Option(
-            "-n", "--ranks", min=1, max=1024, metavar="N", help="Processes, one for each PE."
-        ),
-    ],
+    ranks_: Annotated[int, as_option(options.RANKS)],
 ) -> None:
     """Start a command as N processes of this machine, which work together."""
     from cpufree.distributed.launch import launch, program

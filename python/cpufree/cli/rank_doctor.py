@@ -60,7 +60,8 @@ def nvshmem_finding() -> Finding:
             "NVSHMEM", Status.OK, f"NVSHMEM {version}, {kernels} kernels for several nodes"
         )
     except UnsupportedError:
-        return Finding("NVSHMEM", Status.NOTE, "no NVSHMEM", "pip install nvidia-nvshmem-cu13")
+        use = "no NVSHMEM: the engine nvshmem, one process for each GPU"
+        return Finding("NVSHMEM", Status.OPTIONAL, use, "pip install nvidia-nvshmem-cu13")
 
 
 def round_finding(team: Team) -> Finding:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass
-from enum import Enum
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
@@ -20,14 +19,14 @@ from cpufree.cli import display
 from cpufree.cli.commands import (
     check_can_write,
     check_different,
-    parse_count,
-    parse_gpus,
     save_grid,
     write_json,
 )
-from cpufree.cli.option_types import Choice, as_option, choice
+from cpufree.cli.option_types import as_argument, with_options
 from cpufree.cli.rank_commands import as_rank, can_write_together, write_together
-from cpufree.cli.stencil_input import FirstValues, parse
+from cpufree.cli.run_record import run_record
+from cpufree.cli.stencil_input import FirstValues, parse, parse_boundary
+from cpufree.env import Env
 from cpufree.errors import CpufreeError
 from cpufree.text import counted
 
@@ -45,7 +44,7 @@ EPILOG = """
 
   cpufree run -n 8 stencil jacobi2d --grid 8192x8192 --iters 10000
 
-  cpufree stencil jacobi2d --init u0.npy --iters 100000 --tol 1e-8 --output u.npy
+  cpufree stencil jacobi2d --init u0.npy --iters 100000 --tol 1e-8 --out u.npy
 
 [bold]Exit codes[/bold]
 
@@ -66,142 +65,128 @@ EXIT_CODES = {
 }
 
 
-class Kind(str, Enum):
-    """Stencils."""
-
-    jacobi2d = "jacobi2d"
-    jacobi3d = "jacobi3d"
-
-    @property
-    def dims(self) -> int:
-        """Dimensions of the grid."""
-        return 2 if self is Kind.jacobi2d else 3
-
-
-if TYPE_CHECKING:
-    Precision: TypeAlias = Choice
-    Engine: TypeAlias = Choice
-else:
-    Precision, Engine = choice(options.PRECISION), choice(options.ENGINE)
-
-
 class Mismatch(CpufreeError):
     """A result is not what the reference computes."""
 
 
+@with_options(options.STENCIL)
 def stencil(
-    kind: Annotated[Kind, typer.Argument(help="5 points in two dimensions, or 7 in three.")],
-    iters: Annotated[int, as_option(options.ITERS)],
-    grid: Annotated[str | None, as_option(options.GRID)] = options.GRID.preset,
-    init: Annotated[str | None, as_option(options.INIT)] = options.INIT.preset,
-    boundary: Annotated[str, as_option(options.BOUNDARY)] = options.BOUNDARY.preset,
-    precision: Annotated[Precision | None, as_option(options.PRECISION)] = options.PRECISION.preset,
-    tol: Annotated[float | None, as_option(options.TOL)] = options.TOL.preset,
-    check_every: Annotated[int | None, as_option(options.CHECK_EVERY)] = options.CHECK_EVERY.preset,
-    gpus: Annotated[str, as_option(options.GPUS)] = options.GPUS.preset,
-    pes: Annotated[str, as_option(options.PES)] = options.PES.preset,
-    blocks: Annotated[str, as_option(options.BLOCKS)] = options.BLOCKS.preset,
-    engine: Annotated[Engine, as_option(options.STENCIL_ENGINE)] = options.STENCIL_ENGINE.preset,
-    halo_steps: Annotated[str, as_option(options.HALO_STEPS)] = options.HALO_STEPS.preset,
-    time_limit: Annotated[float | None, as_option(options.TIME_LIMIT)] = options.TIME_LIMIT.preset,
-    check: Annotated[bool, as_option(options.COMPARE)] = options.COMPARE.preset,
-    output: Annotated[str | None, as_option(options.OUTPUT)] = options.OUTPUT.preset,
-    json_: Annotated[str | None, as_option(options.JSON, "--json")] = options.JSON.preset,
-    quiet: Annotated[bool, as_option(options.QUIET, "--quiet", "-q")] = options.QUIET.preset,
+    kind: Annotated[str, as_argument(options.KIND)],
+    given: dict[str, Any],
 ) -> None:
     """Do Jacobi iterations on a grid: each value becomes the mean of its neighbours."""
-    from cpufree.stencil.grid_input import as_boundary
-
-    how: dict[str, Any] = {
-        "pes": parse_count(pes, "--pes"),
-        "blocks": parse_count(blocks, "--blocks"),
-        "gpus": parse_gpus(gpus),
-        "halo_steps": parse_count(halo_steps, "--halo-steps"),
-        "tol": tol,
-        "check_every": check_every,
-        "time_limit": time_limit,
-    }
-    dtype: type[np.float32] | type[np.float64] | None = None
-    if precision is not None:
-        dtype = np.float32 if precision.value == "single" else np.float64
-    first = parse(init or "hot-wall", grid, kind.dims, dtype)
-    names = boundary.split(",") if "," in boundary else boundary
-    with as_rank(engine.value) as (chosen, speaks):
+    dims = 2 if kind == "jacobi2d" else 3
+    words = {"single": np.float32, "double": np.float64}
+    dtype: Any = words.get(given["precision"])
+    first = parse(given["init"] or "hot-wall", given["grid"], dims, dtype)
+    boundary = parse_boundary(given["boundary"], dims)
+    with as_rank(given["engine"]) as (engine, speaks):
         if speaks:
-            check_can_write(output, (".npy",))
-            check_can_write(json_)
-            check_different(output, json_)
-        as_boundary(names, kind.dims)
-        how |= {"engine": chosen, "boundary": names}
-        work = StencilWork(kind, first, iters, how, check, output, json_)
-        code = work.run(quiet, speaks)
+            check_can_write(given["out"], (".npy",))
+            check_can_write(given["json"])
+            check_different(given["out"], given["json"])
+        code = StencilWork(kind, first, given, {"engine": engine, "boundary": boundary}).run(speaks)
     raise typer.Exit(code)
+
+
+# Options of jacobi that are those of the command line.
+HOW = ("pes", "blocks", "gpus", "halo_steps", "tol", "check_every", "time_limit", "wait_limit")
 
 
 @dataclass(frozen=True)
 class StencilWork:
     """Iterations to be done, and where the values go."""
 
-    kind: Kind
+    kind: str
     first: FirstValues
-    iters: int
-    how: dict[str, Any]
-    """Options of jacobi."""
-    check: bool
-    output: str | None
-    json: str | None
+    given: dict[str, Any]
+    """The options, by name."""
+    chosen: dict[str, Any]
+    """Engine and boundary, as jacobi takes them."""
+
+    @property
+    def check(self) -> bool:
+        """Whether the values are compared with the reference."""
+        return bool(self.given["check"])
 
     @property
     def together(self) -> bool:
         """Whether each of several ranks writes its own part of the values."""
         team = distributed.current()
-        return team is not None and not self.check and can_write_together(self.output, team)
+        return team is not None and not self.check and can_write_together(self.given["out"], team)
 
-    def run(self, quiet: bool, speaks: bool) -> int:
+    def run(self, speaks: bool) -> int:
         """Iterate; where this process speaks, report and write. Return the exit code."""
         from cpufree.stencil import jacobi
         from cpufree.stencil.grid_input import whole
 
+        quiet, out, json = (self.given[name] for name in ("quiet", "out", "json"))
         notes = Console(stderr=True, highlight=False, quiet=quiet or not speaks)
-        paper = display.report_console(stderr=self.json == "-", quiet=quiet or not speaks)
+        paper = display.report_console(stderr=json == "-", quiet=not speaks)
         start = self.first.open()
         u0: Any = start.function
-        given: dict[str, Any] = {"shape": start.shape, "dtype": start.dtype}
+        how = {**{name: self.given[name] for name in HOW}, **self.chosen}
         if distributed.current() is None:
-            u0, given = start.part(whole(start.shape)), {}
-        gather = self.check or (self.output is not None and not self.together)
-        with Follow(notes, "iterating", self.iters) as follow:
-            result = jacobi(u0, self.iters, progress=follow, gather=gather, **given, **self.how)
+            u0 = start.part(whole(start.shape))
+        else:
+            how |= {"shape": start.shape, "dtype": start.dtype}
+        gather = self.check or (out is not None and not self.together)
+        with Follow(notes, "iterating", self.given["iters"]) as follow:
+            result = jacobi(u0, self.given["iters"], progress=follow, gather=gather, **how)
         where = self._save(result, speaks)
-        if self.json and speaks:
-            facts = {"stencil": self.kind.value, "boundary": self.boundary}
-            write_json(self.json, {**facts, **result.to_dict()})
-        paper.print(report(self.kind, result))
-        if where:
-            paper.print(Text(f"  {where}"))
+        if json and speaks:
+            write_json(json, {**self._facts(result), **result.to_dict()})
+        if quiet:
+            paper.print(Text(verdict(self.kind, result)))
+        else:
+            paper.print(report(self.kind, result))
+            if where:
+                paper.print(Text(f"  {where}"))
         if self.check and speaks:
-            compare(result, start.part(whole(start.shape)), self.how["boundary"], notes)
-            paper.print(Text("  check: equal to the serial reference, bit for bit", style="green"))
+            compare(result, start.part(whole(start.shape)), self.chosen["boundary"], notes)
+            if not quiet:
+                same = "  check: equal to the serial reference, bit for bit"
+                paper.print(Text(same, style="green"))
         return EXIT_CODES[result.reason.value]
 
-    @property
-    def boundary(self) -> str:
-        """The boundary as it was asked for."""
-        names = self.how["boundary"]
-        return names if isinstance(names, str) else ",".join(names)
+    def _facts(self, result: StencilResult) -> dict[str, Any]:
+        """Return what the report in JSON says besides the result."""
+        used = {name: getattr(result, name) for name in ("engine", "pes", "blocks", "halo_steps")}
+        record = run_record(
+            ("stencil", self.kind),
+            options.STENCIL,
+            self.given,
+            **used,
+            gpus=list(result.plan.get("gpus", [])),
+            grid="x".join(map(str, result.shape)),
+            init=self.given["init"] or "hot-wall",
+            precision="single" if result.u.dtype.name == "float32" else "double",
+            check_every=result.plan.get("check_every"),
+            wait_limit=self.given["wait_limit"] or Env.read().wait_limit or options.WAIT_SECONDS,
+        )
+        tolerances = {"tol": self.given["tol"]}
+        facts = {"stencil": self.kind, "boundary": self.given["boundary"]}
+        return {**record, **facts, "tolerances": tolerances}
 
     def _save(self, result: StencilResult, speaks: bool) -> str:
         """Write the values where that is asked for; return where they are."""
-        if self.output is None:
+        out = self.given["out"]
+        if out is None:
             return ""
         if self.together:
-            return write_together(self.output, result.shape, result.box, result.u, "values")
+            return write_together(out, result.shape, result.box, result.u, "values")
         if speaks:
-            save_grid(self.output, result.u)
-        return f"values in {self.output}"
+            save_grid(out, result.u)
+        return f"values in {out}"
 
 
-def report(kind: Kind, result: StencilResult) -> RenderableType:
+def verdict(kind: str, result: StencilResult) -> str:
+    """Return one sentence: how many iterations, and why they ended."""
+    count = counted(result.iterations, "iteration")
+    return f"{kind}: {count}: {result.reason.meaning} ({result.reason})"
+
+
+def report(kind: str, result: StencilResult) -> RenderableType:
     """Return what is reported at the end of a run."""
     plan = result.plan
     count = counted(result.iterations, "iteration")
@@ -230,7 +215,7 @@ def report(kind: Kind, result: StencilResult) -> RenderableType:
                 f"{display.number(plan['pe_halo_points'])} of them between PEs",
             )
         )
-    title = f"{kind.value}: {count}"
+    title = f"{kind}: {count}"
     lines = [Text(f"  warning: {text}", style="yellow") for text in result.warnings]
     return Group(display.pairs(rows, title), *lines)
 

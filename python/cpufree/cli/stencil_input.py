@@ -10,6 +10,8 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
+from cpufree import options
+from cpufree.cli.option_types import refuse
 from cpufree.errors import FileFormatError, InvalidInputError
 from cpufree.text import counted
 
@@ -93,6 +95,18 @@ def parse(
         what = f"'{init}' is none of hot-wall, random:SEED (a number), FILE.npy"
         raise typer.BadParameter(what, param_hint="--init")
     return FirstValues(init, dims, shape, precision)
+
+
+def parse_boundary(text: str, dims: int) -> str | list[str]:
+    """Return --boundary as jacobi takes it; UsageError where it is not for so many dimensions."""
+    from cpufree.stencil.grid_input import as_boundary
+
+    names = text.split(",") if "," in text else text
+    try:
+        as_boundary(names, dims)
+    except InvalidInputError as error:
+        raise refuse(options.BOUNDARY, text, error) from None
+    return names
 
 
 def parse_grid(text: str, dims: int, option: str = "--grid") -> tuple[int, ...]:

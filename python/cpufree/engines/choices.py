@@ -14,18 +14,14 @@ import numpy.typing as npt
 
 from cpufree import options
 from cpufree.errors import InvalidInputError
+from cpufree.option_schema import a_number
 from cpufree.options import Option
+from cpufree.text import meant
 
-METHODS = {
-    "prcg": "one reduction per iteration with the accuracy of classic CG",
-    "cg": "classic CG, two reductions per iteration",
-    "pipecg": "one reduction per iteration, overlapped with the product by A",
-}
 # Below this many nonzeros, threads cost more in waiting for one another than they save in work.
 SMALL_NNZ = 50_000
-# Seconds that a block may wait for another one before the solve is given up with a diagnosis. Long
-# enough for an overloaded machine; an undisturbed wait takes microseconds.
-WAIT_LIMIT = float(options.WAIT_LIMIT.preset)
+# Seconds that a block may wait for another one before the solve is given up with a diagnosis.
+WAIT_LIMIT = options.WAIT_SECONDS
 
 
 def choose_pes(asked: int | str, preset: int | None) -> tuple[int, str]:
@@ -57,13 +53,6 @@ def share_of_cores(pes: int, cores: int | None = None) -> int:
     return min(options.MOST_PES, max(1, there // pes))
 
 
-def choose_method(asked: str) -> tuple[str, str]:
-    """Return the method and why."""
-    one_of("method", asked, options.METHOD.choices)
-    method = "prcg" if asked == "auto" else asked
-    return method, METHODS[method] if asked == "auto" else "asked for"
-
-
 def available_cores() -> int:
     """Return the number of cores that this process may use."""
     return len(cores_here())
@@ -86,19 +75,23 @@ def valid(option: Option, value: Any) -> Any:
     if option.kind == "choice":
         return one_of(option.called, value, option.choices)
     if option.kind == "number":
+        number = real(
+            option.called, value, option.least or 0.0, option.above, option.takes_infinity
+        )
         # The compiled core takes finite numbers; none is above the largest one.
-        return min(real(option.called, value, option.takes_infinity), sys.float_info.max)
+        return min(number, sys.float_info.max)
     if option.takes_auto and value == "auto":
         return value
-    what = "'auto' or a whole number from 1" if option.takes_auto else ""
-    most = None if option.most is None or option.takes_auto else int(option.most)
-    return integer(option.called, value, int(option.least or 0), what, most)
+    most = None if option.most is None else int(option.most)
+    return integer(option.called, value, int(option.least or 0), option.takes, most)
 
 
 def one_of(name: str, value: Any, valid: Collection[str]) -> str:
     """Return value if it is among the valid ones; else InvalidInputError lists them."""
     if not isinstance(value, str) or value not in valid:
-        raise InvalidInputError(f"unknown {name} {value!r}: choose one of {', '.join(valid)}")
+        close = meant(str(value), valid)
+        known = ", ".join(valid)
+        raise InvalidInputError(f"unknown {name} {value!r}: choose one of {known}{close}")
     return value
 
 
@@ -122,15 +115,21 @@ def integer(name: str, value: Any, least: int = 0, what: str = "", most: int | N
     return number
 
 
-def real(name: str, value: Any, infinite: bool = False) -> float:
-    """Return value as a float ≥ 0, finite unless `infinite`; else InvalidInputError."""
+def real(
+    name: str, value: Any, least: float = 0.0, above: bool = False, infinite: bool = False
+) -> float:
+    """Return value as a float ≥ least, > least with `above`; else InvalidInputError.
+
+    It is finite, unless `infinite`.
+    """
     try:
         number = math.nan if isinstance(value, (str, bytes)) else float(value)
     except (TypeError, ValueError, OverflowError):
         number = math.nan
-    if not (number >= 0.0 and (infinite or math.isfinite(number))):
-        what = "number" if infinite else "finite number"
-        raise InvalidInputError(f"{name} is {value!r}: give a {what}, 0 or more")
+    large = number > least or (number == least and not above)
+    if not (large and (infinite or math.isfinite(number))):
+        what = a_number(least, above, infinite)
+        raise InvalidInputError(f"{name} is {value!r}: give {what}")
     return number
 
 

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FrameType
+from typing import TypeAlias
 
-Progress = Callable[[int, float], "bool | None"]
+from cpufree.errors import InvalidInputError
+from cpufree.progress_bar import ProgressBar
+
+Progress: TypeAlias = Callable[[int, float], "bool | None"]
+ProgressLike: TypeAlias = Progress | bool | None
+"""True: a bar. A function of iteration and norm; where it returns False, the run ends."""
 
 
 class Watch:
@@ -18,11 +25,30 @@ class Watch:
     kept in `error`. Both make the call return False, which asks the kernels to stop.
     """
 
-    def __init__(self, progress: Progress | None) -> None:
-        self.progress = progress
+    def __init__(self, progress: ProgressLike) -> None:
+        """Raise InvalidInputError for a progress that is neither a bool, a function nor None."""
+        if not (progress is None or isinstance(progress, bool) or callable(progress)):
+            raise InvalidInputError(f"progress is {progress!r}: give True, a function, or None")
+        self.wants_bar = progress is True
+        self.progress: Callable[[int, float], bool | None] | None = None
+        if not isinstance(progress, bool):
+            self.progress = progress
         self.interrupted = False
         self.error: BaseException | None = None
         self._handles_signal = False
+
+    @contextmanager
+    def bar(self, rank: int, make: Callable[[], ProgressBar]) -> Iterator[None]:
+        """Show the bar that `make` makes, if one is asked for: of several processes, rank 0's."""
+        if rank > 0 or not self.wants_bar:
+            yield
+            return
+        with make() as bar:
+            self.progress = bar
+            try:
+                yield
+            finally:
+                self.progress = None
 
     def __enter__(self) -> Watch:
         self._handles_signal = (

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from cpufree.generate.bonds import crank_bonds
 from cpufree.generate.cardiac import heart
+from cpufree.generate.consolidation import consolidation_tet
 from cpufree.generate.hex_elasticity import (
     flange_hex,
     geomodel_hex,
@@ -41,6 +42,7 @@ from cpufree.generate.tet_elasticity import crank_p2, geomech_tet
 __all__ = [
     "SuiteEntry",
     "apache2",
+    "consolidation_tet",
     "crank_bonds",
     "crank_p2",
     "describe",

@@ -25,14 +25,30 @@ def whole(name: str, value: object, *, least: int = 1, most: int = INT32_MAX) ->
     )
 
 
-def real(name: str, value: object, *, above: float = -_HUGE, most: float = _HUGE) -> float:
-    """`value` as a finite float with above < value <= most; InvalidInputError otherwise."""
+def real(
+    name: str,
+    value: object,
+    *,
+    above: float = -_HUGE,
+    most: float = _HUGE,
+    least: float = -_HUGE,
+    below: float = _HUGE,
+) -> float:
+    """`value` as a finite float with above < value <= most, least <= value < below.
+
+    Raises InvalidInputError otherwise.
+    """
     number = value if isinstance(value, (int, float, np.integer, np.floating)) else None
-    if number is not None and not isinstance(value, bool) and above < number <= most:
-        return float(number)
-    lower = "" if above == -_HUGE else f" above {above:g}"
-    upper = "" if most == _HUGE else f" and at most {most:g}"
-    raise InvalidInputError(f"{name} must be a finite number{lower}{upper}, but it is {value!r}")
+    if number is not None and not isinstance(value, bool):
+        inside = above < number <= most and least <= number < below
+        if inside:
+            return float(number)
+    bounds = {"above": above, "of at least": least, "at most": most, "below": below}
+    told = [f"{word} {bound:g}" for word, bound in bounds.items() if abs(bound) != _HUGE]
+    rule = " and ".join(told)
+    raise InvalidInputError(
+        f"{name} must be a finite number{' ' if rule else ''}{rule}, but it is {value!r}"
+    )
 
 
 def truth(name: str, value: object) -> bool:

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from cpufree.errors import InvalidInputError
 from cpufree.generate.bonds import crank_bonds
 from cpufree.generate.cardiac import heart
+from cpufree.generate.consolidation import consolidation_tet
 from cpufree.generate.grid_rows import GridRows
 from cpufree.generate.hex_elasticity import (
     flange_hex,
@@ -52,6 +53,7 @@ _GENERATORS: dict[str, Callable[..., sp.csr_array]] = {
         stochflow3d,
         heart,
         geomech_tet,
+        consolidation_tet,
         flange_hex,
         geomodel_hex,
         plate_hex,

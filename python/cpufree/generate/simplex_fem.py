@@ -123,7 +123,7 @@ def p1_scalar(
     return assemble(len(points), simplices, element, block=1, chunk=500_000)
 
 
-def _add_elastic(
+def add_elastic(
     total: FloatArray, gradient: FloatArray, weight: FloatArray, poisson_ratio: float
 ) -> None:
     """Add weight * (lambda div u div v + 2 mu eps(u) : eps(v)) for Young's modulus 1.
@@ -157,7 +157,7 @@ def p1_elasticity(
         if young is not None:
             weight = weight * young(points[cells].mean(axis=1))
         total = np.zeros((3, 3, len(cells), 4, 4))
-        _add_elastic(total, gradient, weight, poisson_ratio)
+        add_elastic(total, gradient, weight, poisson_ratio)
         return total
 
     return assemble(len(points), tetrahedra, element, block=3, chunk=100_000)
@@ -205,7 +205,7 @@ def p2_elasticity(
                 for i, j in TET_EDGES
             ]
             gradient = np.concatenate([at_corners, np.stack(at_midsides, axis=1)], axis=1)
-            _add_elastic(total, gradient, volume / 4, poisson_ratio)
+            add_elastic(total, gradient, volume / 4, poisson_ratio)
         return total
 
     return assemble(len(points), cells, element, block=3, chunk=50_000)

@@ -3,10 +3,12 @@
 The suite paper18 stands for the 18 matrices of Table 3.1 in Ismayilov 2023, "GPU-Centric
 Communication Schemes: When CPUs Take a Back Seat" (thesis, Koç University), which compares
 CPU-free with CPU-controlled conjugate gradients; paper18-small has the same structures at no
-more than 100,000 rows. The suites poisson1d, which is nothing but reductions, and heart, whose
-halos are irregular, stand for the matrices of the scaling experiments in Trotter et al. 2025,
-"CPU- and GPU-initiated Communication Strategies for Conjugate Gradient Methods on Large GPU
-Clusters", section 4.1.3, at sizes for one machine.
+more than 100,000 rows. Their meshes of bricks have jittered nodes, so that hardly two values are
+equal, as in matrices of real parts. The suites structured and structured-small are the same
+without jitter: equal bricks make few distinct values. The suites poisson1d, which is nothing but
+reductions, heart, whose halos are irregular, and consolidation stand for matrices of Trotter et
+al. 2025, "CPU- and GPU-initiated Communication Strategies for Conjugate Gradient Methods on Large
+GPU Clusters", at sizes for one machine.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import scipy.sparse as sp
 from cpufree.errors import InvalidInputError
 from cpufree.generate import registry
 from cpufree.generate.spec import format_spec, parse_spec
+from cpufree.generate.suite_counts import DISTINCT
 
 
 @dataclass(frozen=True)
@@ -26,7 +29,8 @@ class SuiteEntry:
     """One matrix of a suite.
 
     Attributes:
-        name: of the entry; the imitated matrix's, with "-small" where it is smaller.
+        name: of the entry; that of a look-alike is the imitated matrix's with "-like", and
+            "-small" where it is smaller.
         imitates: group/name in the SuiteSparse collection, or paper/name.
         generator, params: what makes it.
         rows, nnz: of the generated matrix. Where qhull or random geometry is involved another
@@ -39,6 +43,15 @@ class SuiteEntry:
     params: Mapping[str, object]
     rows: int
     nnz: int
+
+    @property
+    def distinct(self) -> int | None:
+        """Distinct values of the matrix, by their bits; None where nobody has counted them.
+
+        Exact where values repeat; where nearly none does it may depend on the last bits of the
+        machine's arithmetic.
+        """
+        return DISTINCT.get(self.spec)
 
     @property
     def spec(self) -> str:
@@ -157,23 +170,39 @@ _HEART: tuple[tuple[str, _Made], ...] = (
 )
 
 
-def _entry(imitates: str, made: _Made, name: str) -> SuiteEntry:
+_CONSOLIDATION: tuple[tuple[str, _Made], ...] = (
+    ("Cube_Coup_dt6-like-small", ("consolidation_tet?shape=22", 91228, 5175088)),
+    ("Cube_Coup_dt6-like", ("consolidation_tet?shape=64", 2147044, 126403216)),
+)
+# Bricks are all of one shape, unless jittered; the other meshes of the suites are irregular anyway.
+_OF_BRICKS = ("geomodel_hex", "flange_hex", "plate_hex", "spheres_hex")
+JITTER = 0.1
+
+
+def _entry(imitates: str, made: _Made, name: str, jitter: float = 0.0) -> SuiteEntry:
     spec, rows, nnz = made
     generator, params = parse_spec(spec)
+    if jitter and generator in _OF_BRICKS:
+        params["jitter"] = jitter
     return SuiteEntry(name, imitates, generator, params, rows, nnz)
 
 
-def _name(imitates: str) -> str:
-    return imitates.partition("/")[2]
+def _look_alikes(small: bool, jitter: float) -> list[SuiteEntry]:
+    found = []
+    for imitates, full_size, small_size in _PAPER18:
+        name = f"{imitates.partition('/')[2]}-like" + ("-small" if small else "")
+        found.append(_entry(imitates, small_size if small else full_size, name, jitter))
+    return found
 
 
 _SUITES = {
-    "paper18": [_entry(imitates, full, _name(imitates)) for imitates, full, _ in _PAPER18],
-    "paper18-small": [
-        _entry(imitates, small, f"{_name(imitates)}-small") for imitates, _, small in _PAPER18
-    ],
+    "paper18": _look_alikes(small=False, jitter=JITTER),
+    "paper18-small": _look_alikes(small=True, jitter=JITTER),
+    "structured": _look_alikes(small=False, jitter=0.0),
+    "structured-small": _look_alikes(small=True, jitter=0.0),
     "poisson1d": [_entry("Trotter 2025/poisson1d", made, name) for name, made in _POISSON1D],
     "heart": [_entry("Trotter 2025/heart15", made, name) for name, made in _HEART],
+    "consolidation": [_entry("Janna/Cube_Coup_dt6", made, name) for name, made in _CONSOLIDATION],
 }
 
 

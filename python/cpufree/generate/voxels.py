@@ -1,4 +1,4 @@
-"""Linear elasticity on a grid of equal hexahedra (voxels), some of which may be void."""
+"""Linear elasticity on a grid of hexahedra (voxels), some of which may be void."""
 
 from __future__ import annotations
 
@@ -10,54 +10,21 @@ from numpy.typing import NDArray
 
 from cpufree.errors import InvalidInputError
 from cpufree.generate.graph import BoolArray, FloatArray, canonical
+from cpufree.generate.hexahedra import CORNERS, hex8_stiffness, hexahedra_stiffness, jittered_nodes
 
-# Corners of a voxel as (z, y, x) offsets, x fastest: the local node numbering.
-CORNERS = list(product((0, 1), repeat=3))
+IntArray64 = NDArray[np.int64]
+
 # Neighbours of a node as (z, y, x) offsets; number 13 is the node itself.
 OFFSETS = list(product((-1, 0, 1), repeat=3))
 _SELF = OFFSETS.index((0, 0, 0))
-
-
-def _strain_matrix(gradient: FloatArray) -> FloatArray:
-    """Strain from displacements in Voigt order, (6, 24); gradient (3, 8) of shape functions."""
-    strain = np.zeros((6, 24))
-    dx, dy, dz = gradient
-    strain[0, 0::3], strain[1, 1::3], strain[2, 2::3] = dx, dy, dz
-    strain[3, 0::3], strain[3, 1::3] = dy, dx
-    strain[4, 1::3], strain[4, 2::3] = dz, dy
-    strain[5, 0::3], strain[5, 2::3] = dz, dx
-    return strain
-
-
-def hex8_stiffness(
-    poisson_ratio: float = 0.3, spacing: tuple[float, float, float] = (1.0, 1.0, 1.0)
-) -> FloatArray:
-    """Element stiffness (24, 24) of a trilinear brick with Young's modulus 1.
-
-    Rows are node-major (node, then x, y, z) with nodes as in CORNERS; 2 x 2 x 2 Gauss points,
-    which integrate the bilinear form exactly. spacing = (hx, hy, hz). Its null space is the six
-    rigid body motions. Source: Hughes 1987, "The Finite Element Method", chapter 3.
-    """
-    nu = poisson_ratio
-    lam, mu = nu / ((1 + nu) * (1 - 2 * nu)), 1 / (2 * (1 + nu))
-    material = np.diag([mu] * 6)
-    material[:3, :3] = lam
-    material[range(3), range(3)] = lam + 2 * mu
-    sign = np.array([[i, j, k] for k, j, i in CORNERS]) * 2 - 1.0  # (8, 3), x y z
-    scale = np.array(spacing)[:, None]
-    stiffness = np.zeros((24, 24))
-    for a, b, c in product(np.array([-1.0, 1.0]) / np.sqrt(3), repeat=3):
-        fx, fy, fz = 1 + sign[:, 0] * a, 1 + sign[:, 1] * b, 1 + sign[:, 2] * c
-        slopes = np.stack([sign[:, 0] * fy * fz, fx * sign[:, 1] * fz, fx * fy * sign[:, 2]])
-        strain = _strain_matrix(slopes / 8 * 2 / scale)
-        stiffness += strain.T @ material @ strain * np.prod(spacing) / 8
-    return (stiffness + stiffness.T) / 2
+_CELLS = 4096  # voxels whose element matrices are made at a time: they stay in caches
 
 
 class VoxelNodes:
     """The kept nodes of a voxel grid and who is coupled to whom.
 
     Attributes:
+        number: of each node of the grid among the kept ones, -1 where it is not kept.
         modulus: (kept, 8) Young's modulus of the voxel of which the node is corner 0..7.
         free: (kept,) whether the node moves.
         coupled: (kept, 27) whether the neighbour at OFFSETS[o] shares a solid voxel, both free.
@@ -83,6 +50,7 @@ class VoxelNodes:
         count = int(kept.sum())
         number = np.full(np.array(kept.shape) + 2, -1, dtype=np.int32)
         number[1:-1, 1:-1, 1:-1][kept] = np.arange(count, dtype=np.int32)
+        self.number = number[1:-1, 1:-1, 1:-1]
         place = np.argwhere(kept) + 1
         self.coupled = np.zeros((count, 27), dtype=np.bool_)
         self.neighbour = np.zeros((count, 27), dtype=np.int32)
@@ -138,6 +106,8 @@ def voxel_elasticity(
     poisson_ratio: float = 0.3,
     spacing: tuple[float, float, float] = (1.0, 1.0, 1.0),
     penalty: float | None = None,
+    jitter: float = 0.0,
+    seed: int = 0,
 ) -> sp.csr_array:
     """Stiffness matrix of a voxel structure, three displacements per node, node-major.
 
@@ -146,10 +116,29 @@ def voxel_elasticity(
         fixed: (ez+1, ey+1, ex+1) nodes that are held.
         penalty: None removes held nodes; a number keeps them as decoupled rows with that
             diagonal (and six stored zeros beside it, as every pair of nodes stores 3 x 3).
+        jitter: nodes are moved at random, by up to this many spacings along each axis. The
+            stored entries are the same; at 0 equal voxels have equal values.
+        seed: of the jitter.
     """
     nodes = VoxelNodes(young, fixed, keep_fixed=penalty is not None)
-    element = hex8_stiffness(poisson_ratio, spacing).reshape(8, 3, 8, 3)
     starts = np.concatenate([[0], np.cumsum(nodes.coupled.sum(axis=1))]).astype(np.int64)
+    if jitter == 0:
+        blocks = _equal_voxels(nodes, starts, hex8_stiffness(poisson_ratio, spacing))
+    else:
+        points = jittered_nodes(fixed.shape, spacing, jitter, seed)
+        blocks = _jittered_voxels(nodes, starts, young, points, poisson_ratio)
+    if penalty is not None:
+        diagonal = starts[:-1] + nodes.coupled[:, :_SELF].sum(axis=1)
+        blocks[diagonal[~nodes.free]] = np.eye(3) * penalty
+    columns: NDArray[np.int32] = nodes.neighbour[nodes.coupled]
+    shape = (nodes.rows, nodes.rows)
+    del nodes
+    return canonical(sp.bsr_array((blocks, columns, starts), shape=shape))
+
+
+def _equal_voxels(nodes: VoxelNodes, starts: IntArray64, element: FloatArray) -> FloatArray:
+    """The 3 x 3 blocks of all coupled pairs of nodes, where all voxels are of one shape."""
+    element = element.reshape(8, 3, 8, 3)
     blocks = np.empty((int(starts[-1]), 3, 3))
     place = starts[:-1].copy()
     for o, offset in enumerate(OFFSETS):
@@ -160,10 +149,32 @@ def voxel_elasticity(
             total += nodes.modulus[rows, a, None, None] * element[a, :, b, :]
         blocks[place[rows]] = total
         place[rows] += 1
-    if penalty is not None:
-        diagonal = starts[:-1] + nodes.coupled[:, :_SELF].sum(axis=1)
-        blocks[diagonal[~nodes.free]] = np.eye(3) * penalty
-    columns: NDArray[np.int32] = nodes.neighbour[nodes.coupled]
-    shape = (nodes.rows, nodes.rows)
-    del nodes
-    return canonical(sp.bsr_array((blocks, columns, starts), shape=shape))
+    return blocks
+
+
+def _jittered_voxels(
+    nodes: VoxelNodes,
+    starts: IntArray64,
+    young: FloatArray,
+    points: FloatArray,
+    poisson_ratio: float,
+) -> FloatArray:
+    """The same, where each voxel has a shape of its own: that of its corners, `points`."""
+    blocks = np.zeros((int(starts[-1]), 3, 3))
+    rank = np.cumsum(nodes.coupled, axis=1, dtype=np.int8) - 1
+    solid = np.argwhere(young > 0)
+    for begin in range(0, len(solid), _CELLS):
+        cells = solid[begin : begin + _CELLS]
+        corners = [tuple((cells + corner).T) for corner in CORNERS]
+        at = np.stack([points[corner] for corner in corners], axis=1)
+        stiffness = hexahedra_stiffness(at, poisson_ratio)
+        stiffness *= young[tuple(cells.T)][:, None, None]
+        # Backwards over the first corner, each entry adds its voxels in their order: entries
+        # (i, j) and (j, i) round alike.
+        for a, b in product(range(7, -1, -1), range(8)):
+            o = OFFSETS.index(tuple(np.subtract(CORNERS[b], CORNERS[a])))
+            row = nodes.number[corners[a]]
+            there = (row >= 0) & nodes.coupled[row, o]
+            row = row[there]
+            blocks[starts[row] + rank[row, o]] += np.moveaxis(stiffness[:, :, there, a, b], 2, 0)
+    return blocks

@@ -27,7 +27,7 @@ class Entry:
 
     value: float | Mapping[int, float]
     unit: str
-    """Such as s, B, B/s; 1 for counts."""
+    """s, 1/s, B, B/s; 1 for counts."""
     what: str
     provenance: str
     """The record or command that it comes from, or that it is an estimate."""

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from cpufree.matrix.distinct import distinct_values
 from cpufree.matrix.problem import CsrMatrix
 
 
@@ -16,7 +17,7 @@ def matrix_info(matrix: CsrMatrix) -> dict[str, Any]:
     empty_rows; bandwidth (max |i - j|) and mean_distance (mean |i - j|); diagonal_missing,
     diagonal_min, diagonal_max (None without diagonal entries); dominant_rows (rows in which
     |a_ii| ≥ sum of the other |a_ij|); value_min, value_max (of the nonzero magnitudes, None when
-    there are none).
+    there are none); distinct_values (by their bits).
     """
     n = matrix.shape[0]
     lengths = np.diff(matrix.indptr)
@@ -46,4 +47,5 @@ def matrix_info(matrix: CsrMatrix) -> dict[str, Any]:
         "dominant_rows": int(np.count_nonzero(2 * diagonal_magnitude >= row_sum * (1 - 1e-12))),
         "value_min": float(nonzero.min()) if nonzero.size else None,
         "value_max": float(nonzero.max()) if nonzero.size else None,
+        "distinct_values": distinct_values(matrix.data),
     }

@@ -93,8 +93,7 @@ def check(v: Any, n: int, dtype: str, name: str) -> None:
         raise VectorError(
             f"{name} requires a gradient, and the solve has none: pass {name}.detach()"
         )
-    if "sparse" in str(getattr(v, "layout", "")):
-        raise VectorError(f"{name} is sparse: pass {name}.to_dense()")
+    refuse_sparse(v, name)
     shape = tuple(v.shape)
     if shape != (n,):
         flat = f": pass {name}.reshape(-1)" if shape in ((n, 1), (1, n)) else ""
@@ -111,6 +110,12 @@ def check(v: Any, n: int, dtype: str, name: str) -> None:
         raise VectorError(f"{name} is not contiguous: pass {ways.to_contiguous.format(name)}")
 
 
+def refuse_sparse(v: Any, name: str) -> None:
+    """Raise VectorError for a sparse tensor."""
+    if "sparse" in str(getattr(v, "layout", "")):
+        raise VectorError(f"{name} is sparse: pass {name}.to_dense()")
+
+
 def finish_pending_work(v: Any) -> None:
     """Wait for the current stream of v's library, which may still be computing v."""
     if library(v, "b") == "torch":
@@ -119,3 +124,13 @@ def finish_pending_work(v: Any) -> None:
     cupy = sys.modules["cupy"]
     with v.device:
         cupy.cuda.get_current_stream().synchronize()
+
+
+def column(v: Any, number: int) -> Any:
+    """Return a contiguous copy of a column, on the GPU of v."""
+    home = library(v, "b")
+    refuse_sparse(v, "b")
+    if home == "torch":
+        return v[:, number].contiguous()
+    with v.device:
+        return sys.modules["cupy"].ascontiguousarray(v[:, number])

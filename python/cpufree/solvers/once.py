@@ -2,34 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from cpufree.engines.watch import Progress
+from cpufree.arguments import Count, Engine, Gpus, Method, Order, Preconditioner, VectorLike
+from cpufree.docstrings import with_parameters
+from cpufree.engines.watch import ProgressLike
+from cpufree.matrix.problem import MatrixLike
 from cpufree.partition.part_vector import PartitionLike
 from cpufree.solvers.result import Result
 from cpufree.solvers.solver import Solver
 
 
+@with_parameters
 def solve(
-    A: Any,
-    b: Any,
+    A: MatrixLike,
+    b: VectorLike,
     *,
-    x0: Any = None,
+    x0: VectorLike | None = None,
     rtol: float = 1e-5,
     atol: float = 0.0,
     maxiter: int | None = None,
-    method: str = "auto",
-    pc: str = "jacobi",
-    pes: int | str = "auto",
-    blocks: int | str = "auto",
-    engine: str = "auto",
-    gpus: Any = "auto",
-    reorder: str | bool = "auto",
+    method: Method = "auto",
+    pc: Preconditioner = "jacobi",
+    pes: Count = "auto",
+    blocks: Count = "auto",
+    engine: Engine = "auto",
+    gpus: Gpus = "auto",
+    reorder: Order = "auto",
     partition: PartitionLike = "auto",
     check: bool = True,
     time_limit: float | None = None,
     wait_limit: float | None = None,
-    progress: Progress | None = None,
+    progress: ProgressLike = None,
     replace_every: int = 50,
     chebyshev_degree: int = 4,
 ) -> Result:
@@ -39,19 +41,8 @@ def solve(
 
     Parameters
     ----------
-    A : sparse or dense matrix, shape (n, n)
-        As of `Solver`.
-    b : array, shape (n,) or (n, 1)
-        Right-hand side, finite; NumPy, an array of CuPy or PyTorch on a GPU, or the path of a file
-        that `load_vector` reads.
-    x0 : array, shape (n,) or (n, 1), optional
-        First guess; default zero.
-    rtol, atol : float
-        The solve ends where ‖b - A x‖₂ ≤ max(rtol ‖b‖₂, atol).
-    maxiter, method, pc, time_limit, wait_limit, progress, replace_every, chebyshev_degree
-        As of `Solver.solve`.
-    pes, blocks, engine, gpus, reorder, partition, check
-        As of `Solver`.
+    {A, b, x0, rtol, atol, maxiter, method, pc, time_limit, wait_limit, progress}
+    {replace_every, chebyshev_degree, engine, gpus, pes, blocks, partition, reorder, check}
 
     Returns
     -------
@@ -61,8 +52,16 @@ def solve(
 
     Raises
     ------
-    InvalidInputError, UnsupportedError, OutOfMemoryError, WaitTimeoutError
-        As `Solver` and `Solver.solve`.
+    InvalidInputError
+        And its kinds MatrixError and VectorError, for data or options that cannot be used.
+    UnsupportedError, NotEnoughGpusError
+        For an engine or GPUs that are not available.
+    OutOfMemoryError
+        Of the host or of a GPU.
+    WaitTimeoutError
+        Where a wait outlasts wait_limit.
+    Exception
+        Whatever progress raises.
 
     Examples
     --------

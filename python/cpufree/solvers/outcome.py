@@ -62,4 +62,5 @@ def result_of(
         },
         gpus=layout.devices,
         device=layout.device_names,
+        tolerance=max(options["rtol"] * float(outcome["bnorm"]), options["atol"]),
     )

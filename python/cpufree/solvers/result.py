@@ -5,13 +5,17 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from cpufree import summary
 from cpufree.dtypes import dtype_name
 from cpufree.text import counted
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 class Reason(str, Enum):
@@ -65,13 +69,18 @@ _MEANINGS = {
 class Result:
     """The outcome of a solve of A x = b.
 
+    `if result:` asks whether it has converged. Of several right-hand sides, `columns` holds a
+    Result for each. The attributes then sum up: iterations, counts and seconds are added; reason,
+    residuals, bnorm, tolerance and history are those of the worst column, the first one that has
+    not converged, or else the one with the largest residual relative to its b.
+
     Attributes
     ----------
     x : array, shape of b
         The solution, or the last iterate where not converged, in the type of the solve. Where b was
         an array of CuPy or PyTorch on a GPU, x is one on the same GPU.
     converged : bool
-        Whether ‖b - A x‖₂ ≤ max(rtol ‖b‖₂, atol), by the true residual.
+        Whether ‖b - A x‖₂ ≤ max(rtol ‖b‖₂, atol), by the true residual; of all columns.
     reason : Reason
         Why the solve ended.
     iterations : int
@@ -109,6 +118,20 @@ class Result:
         "handed_over_at" (iteration at which prcg took over from pipecg; -1: it did not),
         "lambda_max" (largest eigenvalue of the Jacobi-scaled matrix as estimated for Chebyshev; 0
         if unused).
+    tolerance : float
+        The residual norm asked for, max(rtol ‖b‖₂, atol).
+    columns : tuple of Result
+        Of several right-hand sides, one for each, whose x is a view of that column; else empty.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> A = cpufree.generate.generate("poisson2d", nx=32, ny=32)
+    >>> result = cpufree.solve(A, np.eye(1024)[:, :3])
+    >>> bool(result), result.x.shape, [column.converged for column in result.columns]
+    (True, (1024, 3), [True, True, True])
+    >>> result.message
+    'converged: all of 3 columns, after ... iterations'
     """
 
     x: Any
@@ -131,6 +154,27 @@ class Result:
     counts: dict[str, float] = field(default_factory=dict)
     gpus: tuple[int, ...] = ()
     device: str = ""
+    tolerance: float = 0.0
+    columns: tuple[Result, ...] = ()
+
+    def __bool__(self) -> bool:
+        return self.converged
+
+    @property
+    def message(self) -> str:
+        """Whether the solve has converged, after how many iterations, and why not; in words."""
+        verdict = "converged" if self.converged else "NOT converged"
+        after = counted(self.iterations, "iteration")
+        if not self.columns:
+            why = self.reason.value if self.converged else f"{self.reason}: {self.reason.meaning}"
+            return f"{verdict} after {after} ({why})"
+        total = counted(len(self.columns), "column")
+        failed = [k for k, column in enumerate(self.columns) if not column.converged]
+        if not failed:
+            return f"{verdict}: all of {total}, after {after}"
+        reasons = {str(self.columns[k].reason): self.columns[k].reason.meaning for k in failed}
+        why = "; ".join(f"{name}: {meaning}" for name, meaning in reasons.items())
+        return f"{verdict}: {listed(failed)} of {total}, after {after} ({why})"
 
     @property
     def relative_residual(self) -> float:
@@ -154,30 +198,70 @@ class Result:
             "history history_stride method pc why engine pes blocks gpus device timings warnings "
             "counts"
         )
-        return {name: _plain(getattr(self, name)) for name in names.split()}
+        content = {name: _plain(getattr(self, name)) for name in names.split()}
+        if self.columns:
+            content["columns"] = [column.to_dict() for column in self.columns]
+        return content
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the residual over the iterations, with the tolerance and the true residual.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; default the axes of a new figure of pyplot.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            `ax.figure.savefig(path)` saves them.
+
+        Raises
+        ------
+        UnsupportedError
+            Where Matplotlib is not installed.
+        """
+        from cpufree.solvers.convergence_plot import draw_result, new_axes
+
+        axes = new_axes() if ax is None else ax
+        draw_result(axes, self, self.tolerance)
+        return axes
 
     def __repr__(self) -> str:
-        verdict = "converged" if self.converged else "NOT converged"
-        reason = self.reason.value if self.converged else f"{self.reason}: {self.reason.meaning}"
+        return summary.as_text(f"Result: {self.message}", self._rows())
+
+    def _repr_html_(self) -> str:
+        return summary.as_html(f"Result: {self.message}", self._rows(), self.converged)
+
+    def _rows(self) -> list[tuple[str, str]]:
+        """Return names and values of a report."""
         layout = f"{counted(self.pes, 'PE')} × {counted(self.blocks, 'block')}"
         layout += f", {self.device}" if self.device else ""
         relative = f"{self.relative_residual:.3e}"
-        lines = [
-            f"Result: {verdict} after {counted(self.iterations, 'iteration')} ({reason})",
-            f"  true residual       {self.true_residual:.3e}   relative to b: {relative}",
-            f"  recursive residual  {self.residual:.3e}",
-            f"  x                   {dtype_name(self.x)} {tuple(self.x.shape)}",
-            f"  method              {self.method}, preconditioner {self.pc}",
-            f"  engine              {self.engine}, {layout}",
-            f"  seconds             {self._times()}",
+        rows = [
+            ("true residual", f"{self.true_residual:.3e}   relative to b: {relative}"),
+            ("recursive residual", f"{self.residual:.3e}"),
+            ("x", f"{dtype_name(self.x)} {tuple(self.x.shape)}"),
+            ("method", f"{self.method}, preconditioner {self.pc}"),
+            ("engine", f"{self.engine}, {layout}"),
+            ("seconds", self._times()),
         ]
-        lines += [f"  why                 {self.why}"] if self.why else []
-        lines += [f"  warning             {warning}" for warning in self.warnings]
-        return "\n".join(lines)
+        rows += [("why", self.why)] if self.why else []
+        return rows + [("warning", warning) for warning in self.warnings]
 
     def _times(self) -> str:
         whole = {k: s for k, s in self.timings.items() if not k.startswith("setup_")}
         return ", ".join(f"{name} {seconds:.3g}" for name, seconds in whole.items())
+
+
+def listed(numbers: list[int], most: int = 8) -> str:
+    """Return numbers of columns in words: "columns 1, 3 and 5"."""
+    if len(numbers) == 1:
+        return f"column {numbers[0]}"
+    if len(numbers) > most:
+        shown = ", ".join(map(str, numbers[:most]))
+        return f"columns {shown} and {len(numbers) - most} more"
+    return f"columns {', '.join(map(str, numbers[:-1]))} and {numbers[-1]}"
 
 
 def _plain(value: Any) -> Any:

@@ -12,15 +12,18 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 from scipy.sparse.linalg import cg as scipy_cg
 
+from cpufree.arguments import Count, Engine, Gpus, Method, Order, Preconditioner, VectorLike
 from cpufree.device_arrays import cuda_device
+from cpufree.docstrings import with_parameters
 from cpufree.engines.choices import integer, real
-from cpufree.engines.watch import Progress, Watch
-from cpufree.errors import CpufreeWarning, InvalidInputError
+from cpufree.engines.watch import ProgressLike, Watch
+from cpufree.errors import CpufreeWarning, InvalidInputError, VectorError
 from cpufree.matrix.io.vectors import VECTOR_SUFFIXES, given_vector
 from cpufree.matrix.load import as_csr
-from cpufree.matrix.problem import CsrMatrix, check_shape
+from cpufree.matrix.problem import CsrMatrix, MatrixLike, check_shape
 from cpufree.matrix.validate import check_spd_input
 from cpufree.partition.part_vector import PartitionLike
+from cpufree.solvers.columns import shape_of
 from cpufree.solvers.once import solve
 from cpufree.solvers.result import Reason
 
@@ -28,58 +31,51 @@ from cpufree.solvers.result import Reason
 JACOBI_TOLERANCE = 1e-6
 
 
+@with_parameters
 def cg(
-    A: Any,
-    b: Any,
-    x0: Any = None,
+    A: MatrixLike,
+    b: VectorLike,
+    x0: VectorLike | None = None,
     *,
     rtol: float = 1e-5,
     atol: float = 0.0,
     maxiter: int | None = None,
     M: Any = None,
     callback: Callable[[npt.NDArray[Any]], object] | None = None,
-    method: str = "auto",
-    pc: str | None = None,
-    pes: int | str = "auto",
-    blocks: int | str = "auto",
-    engine: str = "auto",
-    gpus: Any = "auto",
-    reorder: str | bool = "auto",
+    method: Method = "auto",
+    pc: Preconditioner | None = None,
+    pes: Count = "auto",
+    blocks: Count = "auto",
+    engine: Engine = "auto",
+    gpus: Gpus = "auto",
+    reorder: Order = "auto",
     partition: PartitionLike = "auto",
     check: bool = True,
     time_limit: float | None = None,
     wait_limit: float | None = None,
-    progress: Progress | None = None,
+    progress: ProgressLike = None,
 ) -> tuple[Any, int]:
     """Solve A x = b by conjugate gradients, with the signature of SciPy's `cg`.
 
     Parameters
     ----------
-    A : sparse or dense matrix, shape (n, n)
-        Symmetric positive definite: SciPy sparse, NumPy, a matrix of CuPy or PyTorch, or the path
-        of a file. A LinearOperator is handed to SciPy.
+    {A}
+        A LinearOperator is handed to SciPy.
     b : array, shape (n,) or (n, 1)
         Right-hand side, or the path of a file that `load_vector` reads. May lie on a GPU, as an
-        array of CuPy or PyTorch; x is then one like it.
-    x0 : array, shape (n,) or (n, 1), optional
-        First guess; default zero.
-    rtol, atol : float
-        The solve ends where ‖b - A x‖₂ ≤ max(rtol ‖b‖₂, atol).
-    maxiter : int, optional
-        Most iterations; default 10 n.
+        array of CuPy or PyTorch; x is then one like it. `solve` takes several at once.
+    x0 : array, shape (n,) or (n, 1), path of a file, or "Mb", optional
+        First guess; default zero; "Mb" is M applied to b.
+    {rtol, atol, maxiter}
     M : matrix or LinearOperator, optional
         Approximate inverse of A. None is Jacobi; the residual tested is the plain one in any case.
         The inverse diagonal of A and the identity, as matrices, are recognised.
     callback : callable, optional
         Called as callback(xk) after each iteration.
-    pc : str, optional
+    pc : {"jacobi", "chebyshev", "none"}, optional
         Preconditioner, as in `solve`; default "jacobi". Not together with M.
-    method, pes, blocks, engine, gpus, reorder, partition, check
-        As in `solve`.
-    time_limit, wait_limit : float, optional
-        Seconds, as in `solve`.
-    progress : callable, optional
-        As in `solve`.
+    {method, engine, gpus, pes, blocks, partition, reorder, check, time_limit, wait_limit}
+    {progress}
 
     Returns
     -------
@@ -134,6 +130,7 @@ def cg(
         "time_limit": time_limit,
         "wait_limit": wait_limit,
     }
+    require_one(b)
     host = host_reason(A, M, callback)
     if not host and M is not None:
         A = as_csr(A)
@@ -148,7 +145,17 @@ def cg(
     return device_cg(A, b, progress, x0=x0, pc=pc or "jacobi", **extras)
 
 
-def device_cg(A: Any, b: Any, progress: Progress | None, **options: Any) -> tuple[Any, int]:
+def require_one(b: Any) -> None:
+    """Raise VectorError for several right-hand sides."""
+    shape = shape_of(b)
+    if len(shape) == 2 and min(shape) > 1:
+        raise VectorError(
+            f"b has shape {shape}: cg takes one right-hand side, as SciPy's; cpufree.solve and "
+            "Solver.solve take a column for each of several"
+        )
+
+
+def device_cg(A: Any, b: Any, progress: ProgressLike, **options: Any) -> tuple[Any, int]:
     """Solve without the host; turn what SciPy's return value cannot tell into warnings."""
     watch = Watch(progress)
     result = solve(A, b, progress=watch, **options)
@@ -209,7 +216,7 @@ def guess_from_name(name: str, b: Any, M: Any) -> Any:
     return M @ given_vector(b, M.shape[-1], np.float64, "b")
 
 
-def reject_extras(why: str, progress: Progress | None, extras: dict[str, Any]) -> None:
+def reject_extras(why: str, progress: ProgressLike, extras: dict[str, Any]) -> None:
     """Raise InvalidInputError for options that SciPy's loop cannot honour."""
     # Lists of devices may be arrays, whose comparison is one.
     given = [
@@ -223,8 +230,8 @@ def reject_extras(why: str, progress: Progress | None, extras: dict[str, Any]) -
 
 
 def host_cg(
-    A: Any,
-    b: Any,
+    A: MatrixLike,
+    b: VectorLike,
     x0: Any,
     rtol: float,
     atol: float,
@@ -242,7 +249,8 @@ def host_cg(
         )
     if not (callback is None or callable(callback)):
         raise InvalidInputError(f"callback is {callback!r}: give a function, or None")
-    how: dict[str, Any] = {"rtol": real("rtol", rtol, True), "atol": real("atol", atol, True)}
+    tolerances = {"rtol": rtol, "atol": atol}
+    how: dict[str, Any] = {n: real(n, value, infinite=True) for n, value in tolerances.items()}
     how["maxiter"] = None if maxiter is None else integer("maxiter", maxiter)
     if isinstance(A, LinearOperator):
         check_operator(A, pc)

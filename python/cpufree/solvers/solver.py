@@ -2,79 +2,65 @@
 
 from __future__ import annotations
 
-import dataclasses
-import time
-from contextlib import AbstractContextManager, nullcontext
-from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from cpufree import options as schema
+from cpufree import summary
+from cpufree.arguments import Count, Engine, Gpus, Method, Order, Preconditioner, VectorLike
 from cpufree.device_arrays import cuda_device
-from cpufree.engines import choices, core, in_processes
-from cpufree.engines.gpu_choice import Size
-from cpufree.engines.placement import GPU_NNZ, Asked, named_engine, place
-from cpufree.engines.watch import Progress, Watch
-from cpufree.env import Env
-from cpufree.errors import CpufreeError, InvalidInputError
-from cpufree.matrix.io.vectors import is_path, load_vector
-from cpufree.matrix.load import as_csr
-from cpufree.matrix.rows import RowSlab, RowSource
-from cpufree.matrix.vector import as_vector
-from cpufree.partition.part_vector import PartitionLike, as_part_vector
-from cpufree.solvers import agreement, on_gpu, own_rows
-from cpufree.solvers.laps import Laps
-from cpufree.solvers.layout import Layout, Sharing, lay_out, relaid
-from cpufree.solvers.notes import numerical_notes, rounding_note
-from cpufree.solvers.outcome import result_of
-from cpufree.solvers.preparation import Prepared, prepare, prepare_values, solve_dtype
+from cpufree.docstrings import with_parameters
+from cpufree.engines import choices
+from cpufree.engines.placement import Asked
+from cpufree.engines.watch import ProgressLike, Watch
+from cpufree.errors import CpufreeError
+from cpufree.matrix.problem import MatrixLike
+from cpufree.partition.part_vector import PartitionLike
+from cpufree.solvers import solving
+from cpufree.solvers.columns import count_columns
+from cpufree.solvers.matrix_on_pes import MatrixOnPes, Wanted
 from cpufree.solvers.result import Result
 from cpufree.solvers.turns import Turns
+from cpufree.text import counted
 
 
+@with_parameters
 class Solver:
     """A matrix partitioned and laid out for its PEs: set up once, solve often.
 
+    Later changes of `A` have no effect, but see `update`. Threads that call one Solver take turns.
+
     Parameters
     ----------
-    A : sparse or dense matrix, shape (n, n)
-        Symmetric positive definite: SciPy sparse, dense NumPy, CsrMatrix, a matrix of CuPy or
-        PyTorch, or the path of a file. It is copied; later changes have no effect, but see
-        `update`. In several processes also a RowSlab, the rows of this one alone, or what open_rows
-        returns: then all vectors are those of its rows, in the order of `rows`, and partition and
-        reorder are left out.
-    pes : int or "auto"
-        Number of PEs. On the engine cuda_p2p a PE is a GPU; on the CPU engine it is a group of
-        threads, and auto is 1.
-    blocks : int or "auto"
-        Blocks for each PE. Auto: on a GPU as many as run at once; on the CPU engine, whose blocks
-        are threads, the available cores divided among the PEs, 1 for small systems.
+    {A}
+        In several processes also a RowSlab, the rows of this one alone, or what open_rows returns:
+        then all vectors are those of its rows, in the order of `rows`, and partition and reorder
+        are left out.
+    {pes, blocks, engine, gpus, reorder, partition, check, dtype}
+
+    Attributes
+    ----------
+    shape : tuple of int
+        (n, n), of the whole matrix.
+    dtype : numpy.dtype
+        Type of the solves, float32 or float64.
     engine : str
-        "auto" (GPUs where there are some, and A is not small), "cuda_p2p", "cpu_threads". In
-        programs that a launcher has started as several processes, each of which makes the same
-        calls: "nvshmem" (a GPU for each), "cpu_processes"; x is then complete in rank 0, and the
-        others have NaN in the rows of other ranks.
-    gpus : "auto", "all", list of int or str
-        Which GPUs: device numbers as a list, or a text such as "0,2-5". Numbers are CUDA's, which
-        count what CUDA_VISIBLE_DEVICES leaves.
-    reorder : "auto", "rcm", "natural" or bool
-        Order of rows inside a PE; True is "rcm", False is "natural".
-    partition : "auto", "metis", "contiguous" or array of int, shape (n,)
-        Which PE owns which rows; an array gives the number of its PE for each row, from 0, and pes
-        "auto" is then the number of parts.
-    check : bool
-        Test that A is symmetric, finite and has a positive diagonal. False saves the time; what it
-        would have found may show as DIVERGED_INDEFINITE_MAT or DIVERGED_NANORINF.
-    dtype : float32 or float64, optional
-        Type in which to solve; default that of A.
+        Where solves run.
+    gpus : tuple of int
+        Numbers of the GPUs, one for each PE; empty on the CPU.
+    device : str
+        What they are, such as "4 × NVIDIA H200".
+    warnings : list of str
+        What the user should know of the matrix and its layout, in sentences.
+    setup_seconds : float
+        Seconds that the set-up took, or the last update.
 
     Raises
     ------
     InvalidInputError
         And its kinds (see cpufree.errors), for what cannot be solved.
-    UnsupportedError
+    UnsupportedError, NotEnoughGpusError
         For an engine or GPUs that are not available.
     OutOfMemoryError
         Of the host or of a GPU.
@@ -90,79 +76,28 @@ class Solver:
     True
     """
 
-    _numbers: npt.NDArray[np.intp] | None = None  # of own rows that lie in another order
-
     def __init__(
         self,
-        A: Any,
+        A: MatrixLike,
         *,
-        pes: int | str = "auto",
-        blocks: int | str = "auto",
-        engine: str = "auto",
-        gpus: Any = "auto",
-        reorder: str | bool = "auto",
+        pes: Count = "auto",
+        blocks: Count = "auto",
+        engine: Engine = "auto",
+        gpus: Gpus = "auto",
+        reorder: Order = "auto",
         partition: PartitionLike = "auto",
         check: bool = True,
         dtype: npt.DTypeLike | None = None,
         _right: Any = None,  # of solve: its b, for the type and the GPU
     ) -> None:
-        laps = Laps()
-        core.load()
-        self._env = Env.read()
-        self._asked = Asked(engine, gpus, pes, blocks)
-        self._wait_limit = self._env.wait_limit or choices.WAIT_LIMIT
-        # What cannot be had is reported before a large matrix is read.
-        near = cuda_device(_right)
-        named = named_engine(self._asked, self._env, near is not None)
-        laps.lap("start")
-        self._team = in_processes.team_for(named, self._asked)
-        laps.lap("join")
-        self._check = check
-        self._lock, self._closed = Turns("this Solver"), False
-        self._unasked = named == "auto"
-        with self._working():
-            given = partition if isinstance(partition, str) else as_part_vector(partition).copy()
-            self._sharing = (given, reorder)
-            if self._team is None:  # which has a PE in each process
-                self._asked = self._asked.for_partition(given, self._env)
-            rows = isinstance(A, (RowSlab, RowSource))
-            source = A if rows else as_csr(A)
-            kind = dtype if _right is None else solve_dtype(source, _right)
-            prepared = None
-            if rows:
-                layout = self._lay_out_rows(source, kind, laps)
-            else:
-                prepared = prepare(source, check, kind)
-                laps.lap("check")
-                self.shape, self.dtype = source.shape, np.dtype(prepared.matrix.dtype)
-                layout = self._lay_out(prepared, near, laps)
-                self._rows = self._own_rows(layout)
-        self.engine = layout.engine
-        self.gpus, self.device = layout.devices, layout.device_names
-        self._pattern = None if prepared is None else prepared.pattern
-        self._take(layout, prepared, laps)
+        asked = Asked(engine, gpus, pes, blocks)
+        self._lock = Turns("this Solver")
+        self._matrix = MatrixOnPes(A, Wanted(asked, partition, reorder, check, dtype, _right))
+        layout = self._matrix.opened()
+        self.shape, self.dtype = self._matrix.shape, self._matrix.dtype
+        self.engine, self.gpus, self.device = layout.engine, layout.devices, layout.device_names
 
-    def _take(self, layout: Layout, prepared: Prepared | None, laps: Laps) -> None:
-        """Solve with this layout from now on; `prepared` is its matrix, None: own rows."""
-        # A small system that has stayed on the CPU unasked is set up on a GPU too once a right-hand
-        # side lies there. It is copied, for the caller may change A until then.
-        small = (
-            prepared is not None
-            and self._unasked
-            and self.engine == "cpu_threads"
-            and prepared.pattern.nnz < GPU_NNZ
-            and core.cuda_built()
-        )
-        self._small = prepared.copy() if small and prepared is not None else None
-        self._plan, self.warnings = layout.plan, [*layout.warnings]
-        self._gpu_layout: Layout | None = None
-        self._layout: Layout | None = layout
-        if self._closed:  # by another thread, meanwhile
-            self._free()
-        self.setup_seconds = laps.total()
-        self._setup_timings = {"setup": self.setup_seconds, **laps.named("setup")}
-
-    def update(self, A: Any) -> None:
+    def update(self, A: MatrixLike) -> None:
         """Take new values of the matrix, as in time steps or Newton iterations.
 
         Engine, GPUs, partition and order of rows are kept. Solves in other threads are waited for;
@@ -196,25 +131,11 @@ class Solver:
         >>> bool(np.allclose(before, 2 * after))
         True
         """
-        with self._working(), self._lock:
-            laps = Laps()
-            self._opened()
-            if self._pattern is None or isinstance(A, (RowSlab, RowSource)):
-                raise InvalidInputError(
-                    "update is for whole matrices: where each process gives its own rows, make a "
-                    "new Solver"
-                )
-            prepared = prepare_values(A, self._check, self.dtype, self._pattern)
-            laps.lap("check")
-            if self._team is not None:
-                agreement.agree_on_matrix(self._team, prepared, self._sharing)
-                laps.lap("agree")
+        with self._matrix.working(), self._lock:
             try:
-                self._take(self._laid_out_anew(prepared, laps), prepared, laps)
+                self._matrix.replace(A)
             except BaseException as error:
-                # Ctrl-C may come when the values have been written and nobody here knows it yet.
-                old = self._layout if isinstance(error, Exception) else None
-                if old is not None and old.system.usable():
+                if not self._matrix.values_lost(error):
                     raise
                 self.close()
                 if isinstance(error, CpufreeError):
@@ -222,72 +143,6 @@ class Solver:
                     message += "; the old values are gone, too, and this Solver is closed"
                     error.args = (message, *error.args[1:])
                 raise
-
-    def _laid_out_anew(self, prepared: Prepared, laps: Laps) -> Layout:
-        """Return the layout with other values; where they do not fit, another one of its kind."""
-        old = self._opened()
-        layout = relaid(old, prepared, laps)
-        if layout is not None:
-            return layout
-        placement, sharing = old.placement, old.sharing
-        del old
-        self._free()  # there may not be memory for both
-        return lay_out(prepared, placement, sharing, laps)
-
-    def _working(self) -> AbstractContextManager[None]:
-        """Report an error here to the others of a team: they would wait for this process."""
-        return nullcontext() if self._team is None else self._team.working()
-
-    def _lay_out_rows(self, rows: Any, dtype: Any, laps: Laps) -> Layout:
-        own = own_rows.lay_out(
-            self._team, rows, self._asked, self._env, self._sharing, self._check, dtype, laps
-        )
-        self.shape, self.dtype = (own.n, own.n), own.dtype
-        self._rows, self._numbers = range(own.first, own.last), own.numbers
-        return own.layout
-
-    def _own_rows(self, layout: Layout) -> npt.NDArray[np.intp] | range | None:
-        """Return the rows of this process; None: all."""
-        part = layout.sharing.part
-        if part is None or self._team is None:
-            return None
-        return np.flatnonzero(part == self._team.rank)
-
-    def _lay_out(self, prepared: Prepared, near: int | None, laps: Laps) -> Layout:
-        matrix = prepared.matrix
-        size = Size(matrix.shape[0], matrix.nnz, matrix.dtype.itemsize)
-        if self._team is None:
-            where = place(self._asked, self._env, size, near)
-        else:
-            agreement.agree_on_matrix(self._team, prepared, self._sharing)
-            laps.lap("agree")
-            where = in_processes.place(self._team, self._asked, self._env, size)
-        laps.lap("place")
-        return lay_out(
-            prepared, where, partial(Sharing.of, matrix, where.pes, *self._sharing), laps
-        )
-
-    def _opened(self) -> Layout:
-        if self._layout is None:
-            raise InvalidInputError("this Solver is closed: make a new one from the matrix")
-        return self._layout
-
-    def _layout_for(self, near: int | None) -> Layout:
-        """Return the layout for a b on GPU `near`, or on the host; the lock is held."""
-        layout = self._opened()
-        if near is None or layout.engine == "cuda_p2p":
-            return layout
-        if self._team is not None:
-            named_engine(self._asked, self._env, on_gpu=True)  # says why not
-        if self._small is None:
-            named_engine(self._asked, self._env, on_gpu=True)  # says why not
-            raise InvalidInputError(
-                "b lies on a GPU, but this Solver works on the CPU, with more PEs than there are "
-                "GPUs: make one with fewer, or pass a copy of b on the host"
-            )
-        if self._gpu_layout is None:
-            self._gpu_layout = self._lay_out(self._small, near, Laps())
-        return self._gpu_layout
 
     @property
     def plan(self) -> dict[str, Any]:
@@ -303,7 +158,7 @@ class Solver:
         iterations), ring_slots (through which a matrix that does not stay is streamed),
         lanes_per_row (the most threads that share a row).
         """
-        return {**self._plan}
+        return {**self._matrix.plan}
 
     @property
     def rows(self) -> npt.NDArray[np.intp]:
@@ -311,24 +166,36 @@ class Solver:
 
         Vectors of own rows, as RowSlab and open_rows have, are in this order.
         """
-        if self._numbers is not None:
-            return self._numbers.copy()
-        rows = range(self.shape[0]) if self._rows is None else self._rows
+        matrix = self._matrix
+        if matrix.numbers is not None:
+            return matrix.numbers.copy()
+        rows = range(self.shape[0]) if matrix.rows is None else matrix.rows
         return np.arange(rows.start, rows.stop) if isinstance(rows, range) else rows.copy()
 
+    @property
+    def warnings(self) -> list[str]:
+        """What the user should know of the matrix and its layout, in sentences."""
+        return self._matrix.warnings
+
+    @property
+    def setup_seconds(self) -> float:
+        """Seconds that the set-up took, or the last update."""
+        return self._matrix.setup_seconds
+
+    @with_parameters
     def solve(
         self,
-        b: Any,
-        x0: Any = None,
+        b: VectorLike,
+        x0: VectorLike | None = None,
         *,
         rtol: float = 1e-5,
         atol: float = 0.0,
         maxiter: int | None = None,
-        method: str = "auto",
-        pc: str = "jacobi",
+        method: Method = "auto",
+        pc: Preconditioner = "jacobi",
         time_limit: float | None = None,
         wait_limit: float | None = None,
-        progress: Progress | None = None,
+        progress: ProgressLike = None,
         replace_every: int = 50,
         chebyshev_degree: int = 4,
         gather: bool = True,
@@ -337,50 +204,20 @@ class Solver:
 
         Parameters
         ----------
-        b : array, shape (n,) or (n, 1)
-            Right-hand side, finite, or the path of a file that `load_vector` reads. May be an array
-            of CuPy or PyTorch on a GPU, shape (n,), of the type of the solve; x is then one like
-            it, and nothing passes through the host.
-        x0 : array, shape (n,) or (n, 1), optional
-            First guess, where b lies, or the path of a file; default zero.
-        rtol, atol : float
-            Relative and absolute tolerance of the residual.
-        maxiter : int, optional
-            Most iterations; default 10 n.
-        method : str
-            "auto" (prcg), "cg" (Hestenes and Stiefel 1952), "prcg" (Chen and Carson 2020, one
-            reduction per iteration), "pipecg" (Ghysels and Vanroose 2014, one reduction,
-            overlapped).
-        pc : str
-            Preconditioner: "jacobi" (the inverse diagonal), "chebyshev" (a polynomial of
-            `chebyshev_degree` steps in the Jacobi-scaled matrix), "none".
-        time_limit : float, optional
-            Seconds after which to stop; default none.
-        wait_limit : float, optional
-            Seconds that a block may wait for another before the solve is given up with a diagnosis;
-            default 60.
-        progress : callable, optional
-            Called as progress(iteration, residual norm) in this thread, about every 20 ms on GPUs
-            and 50 ms on the CPU; returning False ends the solve (reason INTERRUPTED), as Ctrl-C
-            does.
-        replace_every : int
-            pipecg: iterations between replacements of the residual by b - A x, 0 for never. Once b
-            - A x exceeds twice what the recurrence says, prcg takes over.
-        chebyshev_degree : int
-            Steps of the Chebyshev polynomial.
-        gather : bool
-            Of several processes, rank 0 gets all of x; False: each has its own rows alone (see
-            `rows`), as always where they have given these alone, as RowSlab.
+        {b, x0, rtol, atol, maxiter, method, pc, time_limit, wait_limit, progress}
+        {replace_every, chebyshev_degree, gather}
+            Own rows (RowSlab) are never gathered.
 
         Returns
         -------
         Result
-            Non-convergence is not an exception but a Result with its reason.
+            Solution, reason for the end, both residuals, history and times. Non-convergence is not
+            an exception but a Result with its reason.
 
         Raises
         ------
         InvalidInputError
-            For options out of range.
+            For options out of range, and in a process that was forked while another thread solved.
         VectorError
             For a b or x0 that does not fit.
         WaitTimeoutError
@@ -397,99 +234,71 @@ class Solver:
         ('cg', True)
         >>> str(solver.solve(np.ones(1024), maxiter=3).reason)
         'DIVERGED_ITS'
+        >>> two = solver.solve(np.column_stack([np.ones(1024), np.arange(1024)]))
+        >>> two.x.shape, [column.iterations > 0 for column in two.columns]
+        ((1024, 2), [True, True])
         >>> solver.close()
         """
-        begin = time.perf_counter()
-        with self._working():
+        given = {
+            "rtol": rtol,
+            "atol": atol,
+            "maxiter": maxiter,
+            "method": method,
+            "pc": pc,
+            "time_limit": time_limit,
+            "wait_limit": wait_limit,
+            "replace_every": replace_every,
+            "chebyshev_degree": chebyshev_degree,
+        }
+        matrix = self._matrix
+        with matrix.working():
             with self._lock:
-                self._layout_for(cuda_device(b))  # tells at once that there is none
-            b, x0 = self._from_file(b), self._from_file(x0)
-            vectors = self._vectors(b, x0)
-            if not (progress is None or callable(progress)):
-                raise InvalidInputError(f"progress is {progress!r}: give a function, or None")
-            chosen, why_method = choices.choose_method(method)
-            options: dict[str, Any] = {
-                "method": chosen,
-                "pc": choices.valid(schema.PC, pc),
-                "rtol": choices.valid(schema.RTOL, rtol),
-                "atol": choices.valid(schema.ATOL, atol),
-                "maxiter": 10 * self.shape[0]
-                if maxiter is None
-                else choices.valid(schema.MAXITER, maxiter),
-                "time_limit": choices.seconds("time_limit", time_limit, 0.0),
-                "wait_limit": choices.seconds("wait_limit", wait_limit, self._wait_limit),
-                "replace_every": choices.valid(schema.REPLACE_EVERY, replace_every),
-                "chebyshev_degree": choices.valid(schema.CHEBYSHEV_DEGREE, chebyshev_degree),
-            }
-            if self._team is not None:
-                options["gather"] = bool(gather)
+                matrix.layout_for(cuda_device(b))  # tells at once that there is none
+            b, x0 = solving.from_file(matrix, b), solving.from_file(matrix, x0)
+            count = count_columns(b, x0, matrix.length)
+            limit = matrix.env.wait_limit or choices.WAIT_LIMIT
+            prepared = self._vectors(b, x0) if count == 1 else None
             watch = progress if isinstance(progress, Watch) else Watch(progress)
+            options = solving.options_of(given, self.shape[0], limit)
+            if matrix.team is not None:
+                options["gather"] = bool(gather)
+            call = solving.Call(options, method, watch, count)
+            if prepared is None:
+                return solving.solve_columns(matrix, self._lock, b, x0, call)
             with self._lock:
-                return self._solved(b, vectors, options, watch, f"{chosen}: {why_method}", begin)
+                return solving.solve_one(matrix, b, prepared, call)
 
-    def _from_file(self, v: Any) -> Any:
-        """Return the vector in the file that v names; what is none as it is.
-
-        Files hold all rows: where a process has its own rows alone, a name stays, and is refused.
-        """
-        whole = not isinstance(self._rows, range)
-        return load_vector(v, self.shape[0]) if whole and is_path(v) else v
-
-    def _vectors(self, b: Any, x0: Any) -> tuple[Any, Any, Any]:
-        """Return right-hand side, first guess or None, and the array for x on a GPU or None."""
-        n = len(self._rows) if isinstance(self._rows, range) else self.shape[0]
-        if cuda_device(b) is not None:
-            return on_gpu.prepare(b, x0, n, self.dtype)
-        right = as_vector(b, n, self.dtype, "b")
-        return right, None if x0 is None else as_vector(x0, n, self.dtype, "x0"), None
-
-    def _solved(
-        self,
-        b: Any,
-        vectors: tuple[Any, Any, Any],
-        options: dict[str, Any],
-        watch: Watch,
-        why: str,
-        begin: float,
-    ) -> Result:
-        """Return the Result of a solve; the lock is held, so that no update comes between."""
-        layout = self._layout_for(cuda_device(b))
-        with watch:
-            outcome = self._run(layout, vectors, options, watch)
-        if watch.error is not None:
-            raise watch.error
-        timings = {**self._setup_timings, "solve": time.perf_counter() - begin}
-        on_gpu_x = vectors[2]
-        x = outcome["x"].reshape(np.shape(b)) if on_gpu_x is None else on_gpu_x
-        result = result_of(x, outcome, layout, options, why, timings)
-        notes = [*layout.warnings, *rounding_note(b, self.dtype)]
-        notes += numerical_notes(result, options)
-        return dataclasses.replace(result, warnings=tuple(notes))
-
-    def _run(
-        self,
-        layout: Layout,
-        vectors: tuple[Any, Any, Any],
-        options: dict[str, Any],
-        watch: Watch,
-    ) -> Any:
-        if self._team is None:
-            return core.solve(layout.system, *vectors, options, watch)
-        right, guess, _ = vectors
-        solve = partial(core.solve, layout.system, right, guess, None, options)
-        own = isinstance(self._rows, range)  # else vectors are those of all rows
-        return in_processes.solve(self._team, (right, guess), options, watch, solve, own)
+    def _vectors(self, b: Any, x0: Any) -> solving.Vectors:
+        return solving.prepare_vectors(self._matrix, b, x0)
 
     def close(self) -> None:
         """Free the memory of the matrix; the Solver cannot solve any more."""
-        self._closed = True
-        self._free()
-
-    def _free(self) -> None:
-        self._layout = self._gpu_layout = self._small = None
+        self._matrix.closed = True
+        self._matrix.free()
 
     def __enter__(self) -> Solver:
         return self
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+    def __repr__(self) -> str:
+        return summary.as_text(*self._summary())
+
+    def _repr_html_(self) -> str:
+        return summary.as_html(*self._summary())
+
+    def _summary(self) -> tuple[str, list[tuple[str, str]]]:
+        """Return the title and the rows of a report."""
+        matrix, plan = self._matrix, self.plan
+        title = f"Solver: {counted(self.shape[0], 'row')}, {counted(matrix.nnz, 'nonzero')}"
+        layout = f"{counted(plan['pes'], 'PE')} × {counted(plan['blocks'], 'block')}"
+        layout += f", {self.device}" if self.device else ""
+        rows = [
+            ("type", str(self.dtype)),
+            ("engine", f"{self.engine}, {layout}"),
+            ("seconds", f"set-up {self.setup_seconds:.3g}"),
+            ("why", "; ".join(matrix.why)),
+            *(("warning", warning) for warning in self.warnings),
+        ]
+        return f"{title}{', closed' if matrix.closed else ''}", rows

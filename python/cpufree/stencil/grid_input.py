@@ -6,12 +6,13 @@ import math
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from cpufree import device_arrays
+from cpufree.arguments import DeviceArray
 from cpufree.device_arrays import cuda_device
 from cpufree.engines import choices
 from cpufree.engines.digests import digest
@@ -22,6 +23,8 @@ BOUNDARIES = ("dirichlet", "periodic")
 
 Box = tuple[slice, ...]
 """Points of a grid: a slice with start and stop for each axis."""
+GridLike: TypeAlias = npt.ArrayLike | DeviceArray | Callable[[Box], npt.ArrayLike]
+"""Values at all points of a grid: an array, or a function that returns those of a box."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,3 +202,9 @@ def as_boundary(boundary: str | Sequence[str], dims: int) -> list[bool]:
             "for each, or one for all"
         )
     return [name == "periodic" for name in names]
+
+
+def count_updates(shape: Sequence[int], periodic: Sequence[bool]) -> int:
+    """Return how many points of a grid an iteration updates."""
+    inner = (n if wraps else max(0, n - 2) for n, wraps in zip(shape, periodic, strict=True))
+    return math.prod(inner)

@@ -163,7 +163,8 @@ TEST(block_that_leaves_early_is_named_within_the_bound) {
   std::atomic<int> come{0};
   Launch launch(ring.config(1.0), [&](ThreadPort& port) {
     ++come;
-    while (come < 6) std::this_thread::yield();  // else threads yet to start could be missed, too
+    for (auto wait = port.start_wait(); come < 6;)  // else blocks yet to start could be missed, too
+      static_cast<void>(port.keep_waiting(wait));
     if (port.pe() == 1 && port.block() == 1) return;
     AllReduce<ThreadPort> reduce(port, ring.slots.at(ring.heaps->base(port.pe())));
     double one[1] = {1.0};

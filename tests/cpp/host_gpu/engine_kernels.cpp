@@ -14,9 +14,9 @@
 #include "cpufree/solvers/pipelined_cg.hpp"
 #include "cpufree/solvers/prcg.hpp"
 #include "cpufree/solvers/preconditioners.hpp"
-#include "cpufree/systems/gpu/kernel.hpp"
-#include "cpufree/systems/gpu/remote_kernel.hpp"
-#include "cpufree/systems/gpu/vectors.hpp"
+#include "cpufree/systems/gpu/kernels/kernel.hpp"
+#include "cpufree/systems/gpu/kernels/remote_kernel.hpp"
+#include "cpufree/systems/gpu/kernels/vectors.hpp"
 #include "host_ports.hpp"
 
 namespace host_engine {

@@ -1,5 +1,5 @@
 // Cutting the rows of PEs among blocks.
-#include "cpufree/problem/block_cut.hpp"
+#include "cpufree/problem/blocks/block_cut.hpp"
 
 #include <sched.h>
 

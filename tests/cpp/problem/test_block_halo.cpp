@@ -1,5 +1,5 @@
 // Halos of blocks: what every block holds, sends and reads, checked against the matrix itself.
-#include "cpufree/problem/block_halo.hpp"
+#include "cpufree/problem/blocks/block_halo.hpp"
 
 #include <algorithm>
 #include <array>

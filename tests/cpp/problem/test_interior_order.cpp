@@ -1,5 +1,5 @@
 // Interior rows in a new order: sorted by length.
-#include "cpufree/problem/interior_order.hpp"
+#include "cpufree/problem/blocks/interior_order.hpp"
 
 #include <algorithm>
 #include <array>
@@ -9,8 +9,8 @@
 #include <thread>
 
 #include "cpufree/base/index.hpp"
-#include "cpufree/problem/length_windows.hpp"
-#include "cpufree/problem/slice_width.hpp"
+#include "cpufree/problem/blocks/length_windows.hpp"
+#include "cpufree/problem/blocks/slice_width.hpp"
 #include "harness.hpp"
 #include "matrices.hpp"
 

@@ -1,5 +1,5 @@
+#include "cpufree/problem/blocks/slice_width.hpp"
 #include "cpufree/problem/partition.hpp"
-#include "cpufree/problem/slice_width.hpp"
 
 #include "harness.hpp"
 #include "matrices.hpp"

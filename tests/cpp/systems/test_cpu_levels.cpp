@@ -36,6 +36,24 @@ TEST(level_that_the_processor_lacks_is_refused) {
         "cpufree needs a processor of level x86-64-v2 (SSE 4.2)");
 }
 
+TEST(build_with_one_version_refuses_a_level_by_name) {
+  for (const char* const unset : {"", "auto"}) refuse_cpu_level(unset, "this processor");
+  const auto refused = [](const std::string& asked) -> std::string {
+    try {
+      refuse_cpu_level(asked, "this processor");
+    } catch (const Unsupported& error) {
+      return error.what();
+    } catch (const InvalidInput&) {
+      return "no such level";
+    }
+    return "taken";
+  };
+  CHECK(refused("x86-64-v3") ==
+        "CPUFREE_CPU_LEVEL is x86-64-v3, but this build has its CPU kernels in one version, for "
+        "this processor: unset the variable, or build without CPUFREE_NATIVE");
+  CHECK(refused("avx2") == "no such level");
+}
+
 TEST(level_that_does_not_exist_is_refused) {
   CHECK(refusal<InvalidInput>("avx2", 3) ==
         "CPUFREE_CPU_LEVEL is 'avx2'; it takes auto, x86-64-v2, x86-64-v3, x86-64-v4");

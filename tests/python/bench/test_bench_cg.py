@@ -16,6 +16,7 @@ import pytest
 from paths import SUPPORT
 
 from cpufree.bench import commands
+from cpufree.bench.cg.problems import cases
 from cpufree.bench.core import pool, processes, rates
 from cpufree.bench.core.worker_process import WorkerProcess
 from cpufree.cli import app as cli
@@ -371,7 +372,8 @@ def test_ctrl_c_ends_all_workers_and_the_run_can_go_on(tmp_path: Path, cache: Pa
 def test_bar_is_shown_on_a_terminal_only(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     run(*RESUMED, "--quiet", peers=("good",))
     seen = capsys.readouterr()
-    assert (seen.out, seen.err) == ("", "")
+    assert (seen.out, seen.err.count("\n")) == ("", 1)
+    assert seen.err.startswith("written: ")
 
 
 def test_file_of_a_user_is_measured_under_its_name(run: Run, tmp_path: Path) -> None:
@@ -384,6 +386,52 @@ def test_file_of_a_user_is_measured_under_its_name(run: Run, tmp_path: Path) -> 
     assert {x["case"] for x in of_kind(lines, "measurement")} == {"mine"}
 
 
+def save_diagonals(folder: Path, **diagonals: list[float]) -> None:
+    """Write small matrices as Matrix Market files, of which a name may say more."""
+    import scipy.sparse as sp
+
+    from cpufree import save_matrix
+
+    folder.mkdir(exist_ok=True)
+    for name, diagonal in diagonals.items():
+        save_matrix(folder / f"{name}.mtx.gz", sp.csr_array(np.diag(diagonal)))
+
+
+def test_matrix_files_of_a_folder_are_measured_and_nothing_else_of_it(
+    run: Run, tmp_path: Path
+) -> None:
+    folder = tmp_path / "matrices"
+    save_diagonals(folder, b=[1.0, 2.0, 4.0], a=[3.0, 3.0])
+    (folder / "index.csv").write_text("name,rows\n")
+    words = ["--contenders", "cpufree", "--methods", "cg", "--repeats", "1"]
+    code, lines = run(f"files:{folder}", *words)
+    assert code == 0
+    assert [(x["case"], x["distinct"]) for x in of_kind(lines, "problem")] == [("a", 1), ("b", 3)]
+
+
+def test_pattern_finds_matrix_files_in_folders(tmp_path: Path) -> None:
+    save_diagonals(tmp_path / "one", a=[1.0])
+    save_diagonals(tmp_path / "two", b=[1.0])
+    found = cases([f"files:{tmp_path}/**/*.mtx.gz"])
+    assert [case.name for case in found] == ["a", "b"]
+
+
+def test_matrix_that_cannot_be_solved_is_recorded_and_the_others_go_on(
+    run: Run, tmp_path: Path
+) -> None:
+    folder = tmp_path / "matrices"
+    save_diagonals(folder, a=[1.0, -1.0], c=[2.0, 1.0])
+    (folder / "b.mtx").write_text("not a matrix\n")
+    words = ["--contenders", "cpufree,scipy", "--methods", "cg", "--repeats", "1"]
+    code, lines = run(f"files:{folder}", *words)
+    assert code == 0
+    assert {x["case"] for x in of_kind(lines, "measurement")} == {"c"}
+    why = {(x["case"], x["contender"]): x["error"] for x in of_kind(lines, "failure")}
+    assert why.keys() == {(case, name) for case in "ab" for name in ("cpufree", "scipy")}
+    assert "a.mtx.gz" in why["a", "cpufree"] and "diagonal" in why["a", "cpufree"]
+    assert "b.mtx" in why["b", "scipy"]
+
+
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [
@@ -392,7 +440,10 @@ def test_file_of_a_user_is_measured_under_its_name(run: Run, tmp_path: Path) -> 
         (["poisson2d?nx=3"], 3, "for the generator write gen:poisson2d?nx=3"),
         (["suite:paper19"], 3, "the suites are paper18"),
         (["suite:paper18/"], 3, "suite paper18 has no matrix '': it has"),
-        (["suite:paper18/Flan"], 3, "suite paper18 has no matrix 'Flan': it has Queen_4147"),
+        (["suite:paper18/Flan"], 3, "suite paper18 has no matrix 'Flan': it has Queen_4147-like"),
+        (["files:/no/such/folder"], 3, "files:/no/such/folder finds no matrix files"),
+        (["suite:structured", "suite:paper18"], 3, "suites that share names"),
+        (["."], 3, "for all matrix files of the folder write files:."),
         ([SMALL, SMALL], 3, "is there twice"),
         ([SMALL, "--contenders", "cupfree"], 3, "no contender 'cupfree'"),
         ([SMALL, "--contenders", "nccl"], 4, "contender 'nccl' is not available"),

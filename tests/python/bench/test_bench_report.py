@@ -23,6 +23,7 @@ from cpufree.bench.cg.configuration import Configuration, Group
 from cpufree.bench.cg.problems import Case
 from cpufree.bench.cg.results import Results, host_driven
 from cpufree.bench.core.plan import Task
+from cpufree.bench.report.captions import machine_text, warnings
 from cpufree.bench.report.document import markdown
 from cpufree.cli import app as cli
 from cpufree.errors import FileFormatError, InvalidInputError
@@ -313,6 +314,60 @@ def test_bars_are_as_high_as_the_speedups(lines: Lines) -> None:
     expected = one / median_of(lines, "small", 4, "graph_while", "cg")
     heights = [bar.get_height() for bar in figure.axes[0].patches]
     assert any(height == pytest.approx(expected) for height in heights)
+
+
+@pytest.fixture
+def of_look_alikes(
+    changed: Callable[[Callable[[dict[str, Any]], None]], Results],
+) -> Results:
+    """The results as an old record of look-alikes would have them, one of which lacks."""
+    made = {"small": "ecology2", "large": "hood"}
+    sources = {
+        "ecology2": "gen:ecology2?m=1000",
+        "hood": "gen:plate_hex?ex=236,ey=158,holes=50",
+        "ldoor": "gen:plate_hex?ex=555,ey=290,holes=60",
+    }
+
+    def rename(line: dict[str, Any]) -> None:
+        if line["kind"] == "header":
+            line["configuration"]["cases"] = [{"name": n, "source": s} for n, s in sources.items()]
+        if "case" in line:
+            line["case"] = made[line["case"]]
+        if line["kind"] == "end":
+            line["kind"] = "some other end"
+
+    return changed(rename)
+
+
+def test_old_records_are_shown_with_the_names_of_look_alikes(of_look_alikes: Results) -> None:
+    table = tables.overview(of_look_alikes, ("double", "none", 4))
+    assert [row[0] for row in table.rows] == ["ecology2-like", "hood-like"]
+    assert cells(table, "hood-like")["distinct values"] == "107"
+    figure = plots.draw_speedup(of_look_alikes, ("double", "none", 4))
+    assert figure is not None
+    names = [label.get_text() for label in figure.axes[0].get_xticklabels()]
+    assert names[:2] == ["ecology2-like", "hood-like"]
+
+
+@pytest.mark.parametrize(
+    "draw", [plots.draw_speedup, plots.draw_roofline, plots.draw_breakdown, plots.draw_scaling]
+)
+def test_plots_say_how_many_matrices_of_which_suite_they_show(
+    of_look_alikes: Results, draw: Callable[..., Any]
+) -> None:
+    title = draw(of_look_alikes, ("double", "none", 4)).legends[0].get_title().get_text()
+    assert "2 of the 18 matrices of suite structured" in " ".join(title.split())
+
+
+def test_run_that_did_not_finish_says_what_is_missing(of_look_alikes: Results) -> None:
+    (line,) = [line for line in warnings(of_look_alikes) if "finish" in line]
+    assert line == "the run did not finish: ldoor-like of 3 matrices not measured"
+    assert not [line for line in warnings(Results([FILE])) if "finish" in line]
+
+
+def test_version_that_is_not_known_is_left_out(lines: Lines) -> None:
+    header: Any = {**lines[0], "versions": {**lines[0]["versions"], "cpufree": "unknown"}}
+    assert "unknown" not in machine_text(header)
 
 
 def test_failure_that_was_made_good_later_is_not_reported(lines: Lines, tmp_path: Path) -> None:

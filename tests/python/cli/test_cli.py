@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import scipy.io
 import scipy.sparse
-from cli_runner import POISSON, Ended, Run, runner
+from cli_runner import POISSON, Run, runner
 from fake_core import FakeCore
 
 from cpufree.cli import app as cli
@@ -86,10 +86,28 @@ def test_solve_writes_json_report(run: Run, tmp_path: Path) -> None:
     assert (report["rows"], report["nnz"]) == (400, 400 * 5 - 4 * 20)
     assert (report["converged"], report["reason"]) == (True, "CONVERGED_RTOL")
     assert (report["method"], report["pc"], report["pes"]) == ("cg", "jacobi", 3)
-    assert report["tolerance"] == pytest.approx(1e-5 * 20)
+    assert report["tolerances"]["residual"] == pytest.approx(1e-5 * 20)
     assert len(report["history"]) == report["iterations"] + 1
-    assert report["true_residual"] <= report["tolerance"]
+    assert report["true_residual"] <= report["tolerances"]["residual"]
+    assert any(reason.startswith("cg: ") for reason in report["why"])
     assert "x" not in report
+
+
+def test_json_report_is_enough_to_run_the_same_again(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CPUFREE_PES", "2")
+    words = ("--rtol", "1e-7", "--no-check", "--precision", "single")
+    first = json.loads(run("solve", POISSON, *words, "--json", "-").out)
+    asked = {"rtol": 1e-7, "check": False, "precision": "single", "json": "-"}
+    assert first["options"]["given"] == asked
+    used = first["options"]["resolved"]
+    assert (used["pes"], used["method"], used["maxiter"]) == (2, "prcg", 4000)
+    assert used["wait_limit"] == 60.0
+    assert first["environment"]["CPUFREE_PES"] == "2"
+    assert {"cpufree", "date", "host", "processes"} <= set(first)
+    again = json.loads(run(*first["command"][1:]).out)
+    assert (again["iterations"], again["history"]) == (first["iterations"], first["history"])
 
 
 def test_solve_json_on_stdout_is_only_json(run: Run) -> None:
@@ -105,9 +123,29 @@ def test_solve_writes_plot(run: Run, tmp_path: Path) -> None:
     assert f"plot in {path}" in ended.out
 
 
-def test_solve_quiet_prints_nothing_but_ends_with_the_code(run: Run) -> None:
-    assert run("solve", POISSON, "--quiet") == Ended(0, "", "")
-    assert run("solve", POISSON, "--quiet", "--maxiter", 2) == Ended(10, "", "")
+def test_solve_quiet_leaves_one_line_with_the_verdict(run: Run) -> None:
+    for words, code in (((), 0), (("--maxiter", 2), 10)):
+        ended = run("solve", POISSON, "--quiet", *words)
+        assert (ended.code, ended.err, ended.out.count("\n")) == (code, "", 1)
+        assert ended.out.startswith("Converged after" if code == 0 else "NOT converged after 2")
+
+
+def test_report_in_a_pipe_has_no_blanks_at_the_end_of_lines(run: Run) -> None:
+    for words in (("solve", POISSON), ("info", POISSON, "--pes", 2), ("doctor",)):
+        lines = run(*words).out.splitlines()
+        assert [line for line in lines if line != line.rstrip()] == []
+
+
+def test_solve_takes_the_options_that_python_has(run: Run, tmp_path: Path) -> None:
+    x = tmp_path / "x.npy"
+    words = ("--precision", "single", "--reorder", "rcm", "--wait-limit", 30, "-o", x)
+    words += ("--pc", "chebyshev", "--chebyshev-degree", 3, "--replace-every", 10)
+    ended = run("solve", POISSON, *words)
+    assert ended.code == 0
+    assert np.load(x).dtype == np.float32
+    assert "RCM order: asked for" in ended.out
+    few = run("solve", POISSON, "--pc", "chebyshev", "--chebyshev-degree", 8, "-q")
+    assert few.out != run("solve", POISSON, "--pc", "chebyshev", "--chebyshev-degree", 1, "-q").out
 
 
 def test_solve_without_terminal_shows_no_progress(run: Run) -> None:
@@ -267,6 +305,30 @@ def test_wrong_usage_ends_with_code_2(run: Run, words: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (("--method", "prgc"), "--method is 'prgc': give one of auto, cg, prcg, pipecg (did you"),
+        (("--pc", "ilu"), "--pc is 'ilu': give one of jacobi, chebyshev, none; cpufree solve --he"),
+        (("--rtol", "-1"), "--rtol is '-1': give a finite number, 0 or more; "),
+        (("--rtol", "nan"), "--rtol is 'nan': give a finite number, 0 or more; "),
+        (("--time-limit", "0"), "--time-limit is '0': give a finite number above 0; "),
+        (("--maxiter", "1e3"), "--maxiter is '1e3': give a whole number from 0; "),
+        (("--pes", "9" * 5000), "give 'auto' or a whole number from 1 to 1024; "),
+        (("--chebyshev-degree", "65"), "is '65': give a whole number from 1 to 64; "),
+        (("--gpus", "foo"), "--gpus is 'foo': give auto, all, or device numbers such as 0,2-5 ("),
+        (("--blcks", "2"), "no such option: --blcks"),
+    ],
+)
+def test_wrong_value_is_one_line_with_the_value_and_what_may_stand_there(
+    run: Run, words: tuple[str, ...], line: str
+) -> None:
+    ended = run("solve", POISSON, *words)
+    assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
+    assert ended.err.startswith("cpufree: error: ") and line in ended.err
+    assert "Value error" not in ended.err and "Input should" not in ended.err
+
+
+@pytest.mark.parametrize(
     ("error", "code"),
     [
         (EngineError("engine fell over"), 4),
@@ -324,7 +386,7 @@ def test_outputs_are_checked_before_the_solve(run: Run, monkeypatch: pytest.Monk
     [
         (("solve", POISSON, "--out", "-"), "cannot write '-'"),
         (("generate", "poisson2d", "--out", "-"), "cannot write '-'"),
-        (("stencil", "jacobi2d", "--grid", "9x9", "--iters", 1, "--output", "-"), "write '-'"),
+        (("stencil", "jacobi2d", "--grid", "9x9", "--iters", 1, "--out", "-"), "write '-'"),
         (("solve", POISSON, "--json", ""), "the name of a file to write is empty"),
         (("solve", POISSON, "--out", "x.txt", "--json", "./x.txt"), "'./x.txt' would be written"),
         (("solve", POISSON, "--plot", "x.png", "--json", "x.png"), "written twice"),

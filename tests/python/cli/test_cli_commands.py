@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import pytest
 import scipy.io
 import scipy.sparse
 from cli_runner import Run, runner
+from ranks_here import launched
 
 from cpufree import __main__
 
@@ -54,9 +56,10 @@ def test_info_takes_as_many_pes_as_solve(run: Run) -> None:
 def test_info_tells_why_solve_would_refuse(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "A.npz"
     scipy.sparse.save_npz(path, scipy.sparse.csr_matrix(np.array([[1.0, 2.0], [3.0, 4.0]])))
-    ended = run("info", path)
-    assert ended.code == 0
+    ended = run("info", path, "--json", tmp_path / "facts.json")
+    assert ended.code == 3
     assert "Refused by solve:" in ended.out
+    assert json.loads((tmp_path / "facts.json").read_text())["rejected"]
 
 
 def test_generate_lists_generators_with_what_they_are(run: Run) -> None:
@@ -103,7 +106,28 @@ def test_doctor_json_is_only_json(run: Run) -> None:
 def test_version_is_that_of_the_package(run: Run) -> None:
     from importlib.metadata import version
 
-    assert run("--version").out == f"cpufree {version('cpufree')}\n"
+    for flag in ("--version", "-V"):
+        assert run(flag).out == f"cpufree {version('cpufree')}\n"
+
+
+def test_completion_can_be_installed_and_offers_choices(run: Run) -> None:
+    assert "--install-completion" in run("--help").out
+    program = "from cpufree.__main__ import main; main()"
+    asked = {"_CPUFREE_COMPLETE": "complete_bash", "COMP_WORDS": "cpufree solve A --method p"}
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, **asked, "COMP_CWORD": "4"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.split() == ["prcg", "pipecg"], done.stderr
+
+
+def test_doctor_of_several_processes_prints_once() -> None:
+    ended = [launched("doctor", ranks=2), launched("doctor", "--distributed", ranks=2)]
+    for one in ended:
+        assert one.code == 0, one
+        assert one.out.count("Machine") == 1
 
 
 @pytest.mark.parametrize("command", ["solve", "info", "convert", "generate", "suite"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import io
 import json
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from cpufree import host
 from cpufree.cli import doctor
 from cpufree.cli.doctor import Finding, Section, Status
 from cpufree.engines import core
-from cpufree.errors import EngineError, UnsupportedError
+from cpufree.errors import EngineError, InvalidInputError, UnsupportedError
 
 MEMINFO = "MemTotal:       16000000 kB\nMemFree:  1 kB\nMemAvailable:    8000000 kB\nHuge: x\n"
 
@@ -160,12 +161,13 @@ def test_machine_without_gpu_is_healthy(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(doctor.shutil, "which", lambda name: None)
     monkeypatch.setattr(doctor.ctypes.util, "find_library", lambda name: None)
     section = doctor.inspect_gpus()
-    assert {f.status for f in section.findings if f.name != "extension"} == {Status.NOTE}
+    statuses = {f.status for f in section.findings if f.name != "extension"}
+    assert statuses == {Status.NOTE, Status.OPTIONAL}
     assert doctor.healthy([section, doctor.inspect_engines(lambda: "works")])
 
 
 def test_cpu_engine_solves_its_self_test() -> None:
-    cpu = doctor.inspect_engines().findings[0]
+    cpu = found(doctor.inspect_engines())["cpu_threads"]
     assert (cpu.name, cpu.status) == ("cpu_threads", Status.OK), cpu.detail
     assert "200 rows on 2 PEs" in cpu.detail
 
@@ -184,9 +186,10 @@ def test_failing_engine_is_reported_with_hint(
         raise error
 
     section = doctor.inspect_engines(fail)
-    assert section.findings[0].status is status
-    assert detail in section.findings[0].detail
-    assert section.findings[0].hint
+    finding = found(section)["cpu_threads"]
+    assert finding.status is status
+    assert detail in finding.detail
+    assert finding.hint
     assert not doctor.healthy([section])
 
 
@@ -194,6 +197,61 @@ def test_missing_package_says_how_to_get_it() -> None:
     finding = doctor.package_finding("no-such-package-at-all")
     assert finding.status is Status.MISSING
     assert finding.hint == "pip install no-such-package-at-all"
+
+
+def test_package_that_solves_work_without_is_optional_and_says_what_it_is_for() -> None:
+    finding = doctor.package_finding("no-such-package-at-all", "plots")
+    assert (finding.status, finding.detail) == (Status.OPTIONAL, "for plots")
+    assert finding.hint == "pip install no-such-package-at-all"
+    assert doctor.healthy([Section("Versions", [finding])])
+
+
+def test_copied_package_that_pip_does_not_know_is_healthy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def unknown(name: str) -> str:
+        if name in ("cpufree", "pymetis", "matplotlib"):
+            raise importlib.metadata.PackageNotFoundError(name)
+        return "1.0"
+
+    monkeypatch.setattr(doctor.importlib.metadata, "version", unknown)
+    section = doctor.inspect_versions()
+    assert doctor.healthy([section])
+    assert "not installed" not in str(section)
+    assert found(section)["matplotlib"].status is Status.OPTIONAL
+
+
+@pytest.mark.parametrize(
+    ("level", "status", "words"),
+    [
+        ("x86-64-v3", Status.OK, "x86-64-v3, out of x86-64-v2, x86-64-v3"),
+        ("native", Status.NOTE, "for the processor of the machine that built it"),
+    ],
+)
+def test_cpu_kernels_are_reported(
+    machine: Callable[..., FakeCore],
+    monkeypatch: pytest.MonkeyPatch,
+    level: str,
+    status: Status,
+    words: str,
+) -> None:
+    fake = machine(0)
+    levels = ["x86-64-v2", "x86-64-v3"] if status is Status.OK else [level]
+    monkeypatch.setattr(fake, "cpu_level", lambda: level)
+    monkeypatch.setattr(fake, "cpu_levels", lambda: levels)
+    finding = doctor.cpu_kernels_finding()
+    assert (finding.status, words in finding.detail) == (status, True)
+
+
+def test_level_that_cannot_be_had_makes_the_machine_unhealthy(
+    machine: Callable[..., FakeCore], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse() -> str:
+        raise InvalidInputError("CPUFREE_CPU_LEVEL is 'x'; it takes auto")
+
+    monkeypatch.setattr(machine(0), "cpu_level", refuse)
+    finding = doctor.cpu_kernels_finding()
+    assert finding.status is Status.FAILED and "CPUFREE_CPU_LEVEL" in finding.detail
 
 
 def test_versions_name_every_dependency() -> None:

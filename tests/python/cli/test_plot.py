@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from cpufree.cli.plot import draw_convergence, plot_convergence, shorten
+from cpufree.cli.plot import plot_convergence, shorten
 from cpufree.errors import InvalidInputError
+from cpufree.solvers.convergence_plot import draw_convergence
 from cpufree.solvers.result import Reason, Result
 
 TOLERANCE = 2e-5

@@ -73,7 +73,7 @@ def test_check_that_fails_ends_with_an_error(run: Run, monkeypatch: pytest.Monke
 def test_values_are_read_and_saved(run: Run, tmp_path: Path) -> None:
     u0 = np.random.default_rng(1).random((12, 11)).astype(np.float32)
     np.save(tmp_path / "u0.npy", u0)
-    words = ("--init", tmp_path / "u0.npy", "--iters", 9, "--output", tmp_path / "u.npy")
+    words = ("--init", tmp_path / "u0.npy", "--iters", 9, "--out", tmp_path / "u.npy")
     code, out, _ = run("jacobi2d", *words)
     assert code == 0
     assert f"values in {tmp_path / 'u.npy'}" in out
@@ -86,7 +86,7 @@ def test_values_may_be_saved_in_the_file_that_they_came_from(run: Run, tmp_path:
     path = tmp_path / "u.npy"
     u0 = np.random.default_rng(3).random((12, 9))
     np.save(path, u0)
-    words = ("jacobi2d", "--iters", 4, "--init", path, "--output", path, "--check")
+    words = ("jacobi2d", "--iters", 4, "--init", path, "--out", path, "--check")
     code, out, err = run(*words)
     assert (code, err) == (0, "")
     assert "equal to the serial reference" in out
@@ -99,8 +99,8 @@ def test_values_may_be_saved_in_the_file_that_they_came_from(run: Run, tmp_path:
         ("--json", "."),
         ("--json", "/proc/cpufree.json"),
         ("--json", "no/such/folder/a.json"),
-        ("--output", "/proc/cpufree.npy"),
-        ("--output", "no/such/folder/u.npy"),
+        ("--out", "/proc/cpufree.npy"),
+        ("--out", "no/such/folder/u.npy"),
     ],
     ids=str,
 )
@@ -129,7 +129,7 @@ def test_values_are_rescued_where_they_cannot_be_written(
 
     monkeypatch.setattr("os.fsync", full)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    words = ("jacobi2d", "--grid", "8x8", "--iters", 2, "--output", tmp_path / "u.npy")
+    words = ("jacobi2d", "--grid", "8x8", "--iters", 2, "--out", tmp_path / "u.npy")
     code, _, err = run(*words)
     assert code == 3
     saved = re.findall(r"No space left on device; the values are saved in '(.*)'", err)[0]
@@ -143,11 +143,26 @@ def test_json_on_stdout_is_all_there_is(run: Run) -> None:
     assert content["stencil"] == "jacobi2d"
     assert content["iterations"] == 5
     assert content["reason"] == "CONVERGED_ITS"
+    assert content["command"] == [
+        "cpufree",
+        "stencil",
+        "jacobi2d",
+        "--iters",
+        "5",
+        "--grid",
+        "20x20",
+        "--json",
+        "-",
+    ]
+    used = content["options"]["resolved"]
+    assert (used["grid"], used["precision"], used["init"]) == ("20x20", "double", "hot-wall")
 
 
-def test_quiet_leaves_the_exit_code(run: Run) -> None:
+def test_quiet_leaves_one_line_that_says_how_it_ended(run: Run) -> None:
     words = ("jacobi2d", "--grid", "30x30", "--iters", 5, "--tol", "1e-9", "--quiet")
-    assert run(*words) == (10, "", "")
+    code, out, err = run(*words)
+    assert (code, err, out.count("\n")) == (10, "", 1)
+    assert out.startswith("jacobi2d: 5 iterations") and out.endswith("(DIVERGED_ITS)\n")
 
 
 def test_tolerance_that_is_met_ends_with_code_0(run: Run) -> None:
@@ -169,14 +184,23 @@ def test_time_limit_has_its_exit_code(run: Run) -> None:
         (("jacobi3d", "--grid", "8x8", "--iters", 5), 2, "has 2 dimensions, the stencil 3"),
         (("jacobi2d", "--grid", "8^3", "--iters", 5), 2, "'8^3' is no grid"),
         (("jacobi2d", "--grid", "0x8", "--iters", 5), 2, "no points along an axis"),
-        (("jacobi2d", "--grid", "8x8"), 2, "Missing option '--iters'"),
+        (("jacobi2d", "--grid", "8x8"), 2, "missing option '--iters'"),
         (("jacobi4d", "--grid", "8x8", "--iters", 5), 2, "jacobi2d"),
         (("jacobi2d", "--grid", "8x8", "--iters", 5, "--init", "hot"), 2, "'hot' is none of"),
         (("jacobi2d", "--grid", "8x8", "--iters", 5, "--init", "a.npy"), 2, "leave it out"),
         (("jacobi2d", "--init", "missing.npy", "--iters", 5), 3, "missing.npy"),
-        (("jacobi2d", "--grid", "8x8", "--iters", 5, "--pes", "no"), 2, "neither auto nor"),
-        (("jacobi2d", "--grid", "8x8", "--iters", 5, "--boundary", "x"), 3, "unknown boundary"),
-        (("jacobi2d", "--grid", "8x8", "--iters", 5, "--output", "u.txt"), 3, "must end in"),
+        (
+            ("jacobi2d", "--grid", "8x8", "--iters", 5, "--pes", "no"),
+            2,
+            "--pes is 'no': give 'auto' or",
+        ),
+        (("jacobi2d", "--grid", "8x8", "--iters", 5, "--boundary", "x"), 2, "--boundary is 'x'"),
+        (
+            ("jacobi2d", "--grid", "8x8", "--iters", 5, "--boundary", "periodic,periodic,periodic"),
+            2,
+            "boundary has 3 names",
+        ),
+        (("jacobi2d", "--grid", "8x8", "--iters", 5, "--out", "u.txt"), 3, "must end in"),
         (("jacobi2d", "--grid", "9999999999x9999999999", "--iters", 5), 5, "not enough memory"),
         (("jacobi2d", "--grid", "8x8", "--iters", 5, "--gpus", "one"), 2, "device numbers"),
     ],
@@ -226,7 +250,7 @@ def test_ctrl_c_ends_with_130_and_saves_the_values(
 
     monkeypatch.setattr(stencil_command.Follow, "__call__", press)
     path = tmp_path / "u.npy"
-    code, out, _ = run("jacobi2d", "--grid", "100x100", "--iters", 10**12, "--output", path)
+    code, out, _ = run("jacobi2d", "--grid", "100x100", "--iters", 10**12, "--out", path)
     assert code == 130
     assert "INTERRUPTED" in out
     assert np.load(path).shape == (100, 100)

@@ -118,7 +118,7 @@ def test_a_wait_that_is_too_long_is_told_in_all_processes(place: str) -> None:
 def test_the_command_writes_the_bits_of_one_process(tmp_path: Path) -> None:
     file, report = tmp_path / "u.npy", tmp_path / "report.json"
     words = ("stencil", "jacobi2d", "--grid", "1000x700", "--iters", "500")
-    ended = launched(*words, "--output", str(file), "--json", str(report), ranks=4)
+    ended = launched(*words, "--out", str(file), "--json", str(report), ranks=4)
     assert ended.code == 0, ended
     assert ended.out.count("jacobi2d: 500 iterations") == 1
     assert "written by 4 ranks" in ended.out
@@ -135,7 +135,7 @@ def test_the_command_writes_the_bits_of_one_process(tmp_path: Path) -> None:
 def test_random_values_are_those_of_one_process(precision: str, tmp_path: Path) -> None:
     file = tmp_path / "u.npy"
     words = (*SMALL, "--iters", "9", "--init", "random:3", "--precision", precision)
-    assert launched(*words, "--output", str(file)).code == 0
+    assert launched(*words, "--out", str(file)).code == 0
     dtype = np.float32 if precision == "single" else np.float64
     u0 = np.random.default_rng(3).random((100, 70), dtype=dtype)
     assert np.load(file).tobytes() == jacobi(u0, 9, engine="cpu_threads").u.tobytes()
@@ -145,7 +145,7 @@ def test_values_of_a_file_are_read_by_all(tmp_path: Path) -> None:
     u0 = np.random.default_rng(1).random((40, 30), dtype=np.float32)
     np.save(tmp_path / "u0.npy", u0)
     words = ("stencil", "jacobi2d", "--init", str(tmp_path / "u0.npy"), "--iters", "9")
-    assert launched(*words, "--output", str(tmp_path / "u.npy")).code == 0
+    assert launched(*words, "--out", str(tmp_path / "u.npy")).code == 0
     expected = jacobi(u0, 9, engine="cpu_threads").u
     assert np.load(tmp_path / "u.npy").tobytes() == expected.tobytes()
 
@@ -203,7 +203,7 @@ def test_an_engine_of_many_processes_needs_a_launcher() -> None:
 
 def test_ctrl_c_ends_all_ranks_and_keeps_the_values_so_far(tmp_path: Path) -> None:
     file = tmp_path / "u.npy"
-    words = ["run", "-n", "2", *SMALL, "--iters", str(10**12), "--output", str(file)]
+    words = ["run", "-n", "2", *SMALL, "--iters", str(10**12), "--out", str(file)]
     launcher = subprocess.Popen(
         [sys.executable, *cli(words)],
         env=clean() | {"CPUFREE_JOIN_LIMIT": LIMIT},

@@ -20,6 +20,7 @@ SHOWN: dict[str, Any] = {
     "cg": cpufree.cg,
     "solve": cpufree.solve,
     "Solver": cpufree.Solver,
+    "Result": cpufree.Result,
     "Solver.update": cpufree.Solver.update,
     "Solver.solve": cpufree.Solver.solve,
     "stencil.jacobi": cpufree.stencil.jacobi,

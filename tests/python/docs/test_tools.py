@@ -249,12 +249,32 @@ def test_shell_scripts_parse(script: Path) -> None:
 
 def test_setup_reads_every_requirement_of_pyproject() -> None:
     text = (ROOT / "pyproject.toml").read_text()
-    for key in ("requires", "dependencies", "test", "dev"):
+    for key in ("requires", "dependencies", "build", "test", "dev"):
         found = re.search(rf"^{key} = (\[.*?\])$", text, re.M | re.S)
         assert found, f"tools/setup_env.sh would not find {key}"
         requirements = ast.literal_eval(found.group(1))
         assert requirements
         assert all(isinstance(item, str) for item in requirements)
+
+
+def test_demo_needs_no_tools_of_lint_and_tests() -> None:
+    makefile, text = (ROOT / "Makefile").read_text(), (ROOT / "pyproject.toml").read_text()
+    steps = dict(re.findall(r"^\$\(VENV\)/\.(\w+): (.*)$", makefile, re.M))
+    assert "$(VENV)/.requirements" in steps["installed"]
+    assert "dependencies" not in steps["installed"] + steps["requirements"]
+    assert re.search(r"^\ttools/setup_env.sh \$\(VENV\)$", makefile, re.M)
+    lists = {key: re.search(rf"^{key} = (\[.*?\])$", text, re.M | re.S) for key in ("build", "dev")}
+    build, dev = (ast.literal_eval(found[1]) if found else [] for found in lists.values())
+    assert [item for item in build if re.match("cmake|ninja", item)] == build != []
+    assert any(item.startswith("ruff") for item in dev)
+
+
+def test_builds_of_the_package_name_each_option_that_a_cache_could_keep() -> None:
+    cmake, text = (ROOT / "CMakeLists.txt").read_text(), (ROOT / "pyproject.toml").read_text()
+    known = set(re.findall(r"^(?:option|set)\((CPUFREE_\w+) .*", cmake, re.M))
+    known -= {"CPUFREE_CPU_LEVELS"}  # follows from the others
+    defined = text.partition("[tool.scikit-build.cmake.define]")[2].partition("\n[")[0]
+    assert known == set(re.findall(r"^(CPUFREE_\w+) =", defined, re.M))
 
 
 def test_setup_names_what_to_do_when_python_is_missing(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ def test_every_entry_of_the_files_has_unit_and_provenance(file: Path) -> None:
     found = load(file.stem)
     assert found.entries and found.gpu
     for name, entry in found.entries.items():
-        assert entry.unit in ("s", "B", "B/s", "1"), name
+        assert entry.unit in ("s", "1/s", "B", "B/s", "1"), name
         assert entry.what and entry.provenance, name
         values = entry.value.values() if isinstance(entry.value, dict) else [entry.value]
         assert all(value > 0 for value in values), name

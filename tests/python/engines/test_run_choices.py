@@ -57,20 +57,12 @@ def test_available_cores_are_those_of_the_affinity_mask() -> None:
     assert choices.available_cores() == len(mask)
 
 
-def test_auto_method_is_predict_and_recompute_and_says_why() -> None:
-    method, why = choices.choose_method("auto")
-    assert method == "prcg"
-    assert "one reduction" in why
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [
         (lambda: Asked(engine="gpu"), "unknown engine 'gpu': choose one of auto"),
         (lambda: Asked(pes=0), "pes is 0"),
         (lambda: Asked(blocks="all"), "blocks is 'all'"),
-        (lambda: choices.choose_method("gmres"), "unknown method 'gmres'.*cg, prcg, pipecg"),
-        (lambda: choices.choose_method(None), "unknown method None"),  # type: ignore[arg-type]
         (lambda: choices.choose_pes(0, None), "pes is 0: give 'auto' or a whole number from 1"),
         (lambda: choices.choose_pes(-1, None), "pes is -1"),
         (lambda: choices.choose_pes(1.5, None), "pes is 1.5"),  # type: ignore[arg-type]

@@ -21,6 +21,7 @@ from cpufree.generate import (
 )
 from cpufree.generate.graph import clamp
 from cpufree.generate.simplices import delaunay
+from cpufree.matrix.distinct import distinct_values
 
 REQUIRED = [
     "poisson1d",
@@ -164,6 +165,9 @@ def test_malformed_specification_is_refused_with_the_remedy(spec, complaint):
         ("porous_hex?fraction=1.5", "fraction must be a finite number above 0 and at most 1"),
         ("powergrid?width=3", "width must be a whole number from 10 "),
         ("flange_hex?r_out=10,wall=6", "wall must be a whole number from 1 to 5"),
+        ("plate_hex?jitter=0.2", "jitter must be a finite number of at least 0 and below 0.1666"),
+        ("flange_hex?jitter=-0.1", "jitter must be a finite number of at least 0"),
+        ("consolidation_tet?modulus=0", "modulus must be a finite number above 0"),
         ("crank_bonds?horizon=1", "horizon must be a finite number above 1.8"),
         ("social?exponent=1", "exponent must be a finite number above 1"),
     ],
@@ -189,6 +193,7 @@ def test_parameter_outside_its_range_is_refused_with_the_rule(spec, complaint):
         "stochflow3d?m=1000",
         "heart?m=2000",
         "geomech_tet?shape=500",
+        "consolidation_tet?shape=500",
         "flange_hex?r_out=2000",
         "geomodel_hex?ex=300,ey=300,ez=300",
         "plate_hex?ex=10000,ey=10000",
@@ -239,7 +244,8 @@ def test_holding_no_row_or_every_row_is_refused(fixed):
 
 
 def test_suites_are_listed():
-    assert suite_names() == ["paper18", "paper18-small", "poisson1d", "heart"]
+    paper = ["paper18", "paper18-small", "structured", "structured-small"]
+    assert suite_names() == [*paper, "poisson1d", "heart", "consolidation"]
 
 
 def test_unknown_suite_is_refused_with_the_list():
@@ -252,9 +258,9 @@ def test_paper18_imitates_every_matrix_of_the_table_within_ten_percent():
         name: (int(rows), int(nnz))
         for name, rows, nnz in csv.reader(TABLE.split("\n")[1:-1], delimiter=" ")
     }
-    assert [entry.name for entry in suite("paper18")] == list(table)
+    assert [entry.name for entry in suite("paper18")] == [f"{name}-like" for name in table]
     for entry in suite("paper18"):
-        rows, nnz = table[entry.name]
+        rows, nnz = table[entry.name.removesuffix("-like")]
         assert entry.rows == pytest.approx(rows, rel=0.1), entry.name
         assert entry.nnz == pytest.approx(nnz, rel=0.1), entry.name
 
@@ -264,7 +270,32 @@ def test_paper18_small_has_the_same_generators_at_no_more_than_100k_rows():
     assert [entry.generator for entry in small] == [entry.generator for entry in full]
     assert [entry.imitates for entry in small] == [entry.imitates for entry in full]
     assert all(10_000 < entry.rows <= 100_000 for entry in small)
-    assert all(entry.name.endswith("-small") for entry in small)
+    assert all(entry.name.endswith("-like-small") for entry in small)
+
+
+@pytest.mark.parametrize("size", ["", "-small"])
+def test_structured_suite_is_paper18_without_jitter(size):
+    for jittered, plain in zip(suite(f"paper18{size}"), suite(f"structured{size}"), strict=True):
+        assert (plain.name, plain.rows, plain.nnz) == (jittered.name, jittered.rows, jittered.nnz)
+        assert plain.generator == jittered.generator and "jitter" not in plain.params
+        assert {**plain.params, **jittered.params} == jittered.params
+        bricks = plain.generator.endswith("_hex")
+        assert (jittered.params.get("jitter", 0.0) > 0) == bricks
+
+
+@pytest.mark.parametrize("size", ["", "-small"])
+def test_paper18_has_many_distinct_values_where_its_originals_may_have(size):
+    few = {entry.imitates for entry in suite(f"paper18{size}") if entry.distinct < 65_536}
+    assert few == {"McRae/ecology2", "AMD/G3_circuit"}
+    few = {entry.imitates for entry in suite(f"structured{size}") if entry.distinct < 65_536}
+    assert len(few) == 6
+
+
+def test_cube_of_consolidation_has_the_size_of_its_original_within_a_percent():
+    entry = suite("consolidation")[1]
+    assert entry.name == "Cube_Coup_dt6-like"
+    assert entry.rows == pytest.approx(2_164_760, rel=0.01)
+    assert entry.nnz == pytest.approx(127_206_144, rel=0.01)
 
 
 def check_size(entry):
@@ -274,9 +305,14 @@ def check_size(entry):
     tolerance = 2e-3 if entry.generator in random else 0
     assert matrix.shape[0] == pytest.approx(entry.rows, rel=tolerance)
     assert matrix.nnz == pytest.approx(entry.nnz, rel=tolerance)
+    assert distinct_values(matrix.data) == pytest.approx(entry.distinct, rel=max(tolerance, 1e-3))
 
 
-@pytest.mark.parametrize("entry", suite("paper18-small"), ids=lambda entry: entry.name)
+SMALL = [*suite("paper18-small"), suite("consolidation")[0]]
+SMALL += [entry for entry in suite("structured-small") if entry not in SMALL]
+
+
+@pytest.mark.parametrize("entry", SMALL, ids=lambda entry: entry.spec)
 def test_small_suite_entry_has_the_stated_size(entry):
     check_size(entry)
 

@@ -60,7 +60,7 @@ def test_the_command_writes_the_bits_of_the_cpu_engine(
 ) -> None:
     file, report = tmp_path / "u.npy", tmp_path / "report.json"
     words = ["stencil", kind, "--grid", grid, "--iters", "60", "--precision", "single"]
-    words += ["--init", "random:5", "--output", str(file), "--json", str(report)]
+    words += ["--init", "random:5", "--out", str(file), "--json", str(report)]
     ended = launched(words, ranks)
     assert ended.returncode == 0, ended.stderr
     facts = json.loads(report.read_text())

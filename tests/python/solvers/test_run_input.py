@@ -231,8 +231,8 @@ def test_refuses_wrong_input_with_a_reason(
 
 
 def test_progress_that_is_no_function_is_refused(poisson: sp.csr_array) -> None:
-    with pytest.raises(InvalidInputError, match="progress is True: give a function"):
-        solve(poisson, rhs(poisson), progress=True)
+    with pytest.raises(InvalidInputError, match="progress is 3: give True, a function, or None"):
+        solve(poisson, rhs(poisson), progress=3)  # type: ignore[arg-type]
 
 
 # Right-hand sides in files

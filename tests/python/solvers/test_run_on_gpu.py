@@ -91,6 +91,21 @@ def test_cg_returns_an_array_like_b(make: Make) -> None:
 
 
 @both
+def test_columns_on_a_gpu_are_solved_without_a_copy_on_the_host(
+    make: Make, machine: FakeCore
+) -> None:
+    rights = np.column_stack([B, 2 * B, np.ones(5)])
+    with nothing_downloaded():
+        result = solve(A, make(rights, 2), x0=make(np.zeros((5, 3)), 2))
+    assert type(result.x) is make
+    assert (result.x.number, result.x.shape) == (2, (5, 3))
+    assert result.x.values == pytest.approx(np.linalg.solve(A.toarray(), rights))
+    assert result.columns[1].x.values == pytest.approx(2 * X)
+    given, guess, _ = machine.systems[0].given
+    assert given.values.flags.c_contiguous and guess.values.flags.c_contiguous
+
+
+@both
 def test_result_with_x_on_a_gpu_prints_and_goes_to_json(make: Make) -> None:
     result = solve(A, make(B))
     assert "x                   float64 (5,)" in repr(result)
@@ -162,7 +177,8 @@ def test_closed_solver_refuses_b_on_a_gpu_too() -> None:
     [
         (np.ones(4), r"b has shape \(4,\), but the matrix has 5 rows"),
         (np.ones((5, 1)), r"b has shape \(5, 1\).*pass b.reshape\(-1\)"),
-        (np.ones((5, 2)), r"b has shape \(5, 2\)"),
+        (np.ones((4, 2)), r"b has shape \(4, 2\), but the matrix has 5 rows"),
+        (np.ones((5, 2), np.float32), "b is float32, but the system is solved in float64"),
         (np.ones(5, np.float32), "b is float32, but the system is solved in float64.*pass b"),
         (np.ones(5, np.int64), "b is int64, but the system is solved in float64"),
         (np.ones(10)[::2], "b is not contiguous: pass"),
@@ -202,8 +218,9 @@ def test_array_of_another_library_names_those_that_are_taken() -> None:
         (B, CupyArray(X), r"x0 lies on a GPU.*pass x0.get\(\)"),
         (CupyArray(B, 0), CupyArray(X, 1), "b lies on GPU 0, but x0 on GPU 1"),
         (CupyArray(B), CupyArray(np.ones(4)), r"x0 has shape \(4,\)"),
+        (CupyArray(np.ones((5, 2))), np.ones((5, 2)), "x0 lies on the host, but b on a GPU"),
     ],
-    ids=["x0 on host", "b on host", "two GPUs", "wrong length"],
+    ids=["x0 on host", "b on host", "two GPUs", "wrong length", "columns of x0 on host"],
 )
 def test_x0_must_lie_where_b_does_and_fit(b: Any, x0: Any, message: str) -> None:
     with pytest.raises(VectorError, match=message):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
+import time
 from typing import Any
 
 import numpy as np
@@ -12,7 +15,7 @@ import scipy.sparse as sp
 import cpufree
 from cpufree import Solver
 from cpufree.errors import InvalidInputError
-from cpufree.solvers import solver as module
+from cpufree.solvers import matrix_on_pes as module
 
 A = sp.csr_array(cpufree.generate.poisson2d(60, 50))
 B = np.sin(np.arange(float(A.shape[0])))
@@ -65,3 +68,69 @@ def test_an_update_that_is_interrupted_closes_the_solver(monkeypatch: pytest.Mon
         solver.update(2 * A)
     with pytest.raises(InvalidInputError, match="closed"):
         solver.solve(B)
+
+
+def in_child(call: Any, limit: float = 20.0) -> str:
+    """Fork; return what `call` returns in the child, "hangs" where it does not in time."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:  # no return from here: pytest must not go on in two processes
+        try:
+            os.write(writer, str(call()).encode())
+        finally:
+            os._exit(0)
+    os.close(writer)
+    end = time.monotonic() + limit
+    while time.monotonic() < end:
+        if os.waitpid(child, os.WNOHANG)[0]:
+            with os.fdopen(reader) as pipe:
+                return pipe.read()
+        time.sleep(0.01)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    os.close(reader)
+    return "hangs"
+
+
+def outcome_of(solver: Solver, b: Any) -> str:
+    """Return the reason of a solve, or the message of its error."""
+    try:
+        return str(solver.solve(b).reason)
+    except InvalidInputError as error:
+        return str(error)
+
+
+@pytest.mark.cpu_only
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_a_child_forked_while_another_thread_solves_gets_an_error() -> None:
+    chain, b = cpufree.generate.poisson1d(100_000), np.ones(100_000)
+    inside, go_on = threading.Event(), threading.Event()
+
+    def progress(_iteration: int, _residual: float) -> bool:
+        inside.set()
+        go_on.wait(30.0)
+        return False
+
+    with Solver(chain, engine="cpu_threads") as solver:
+        options = {"pc": "none", "rtol": 1e-12, "progress": progress}
+        thread = threading.Thread(target=solver.solve, args=(b,), kwargs=options, daemon=True)
+        thread.start()
+        assert inside.wait(20.0)
+        said = in_child(lambda: outcome_of(solver, b))
+        fresh = in_child(lambda: outcome_of(Solver(A, engine="cpu_threads", blocks=1), B))
+        go_on.set()
+        thread.join(20.0)
+        assert "at work in another thread when this process was forked" in said
+        assert "make a new one" in said
+        assert fresh == "CONVERGED_RTOL"
+        assert solver.solve(b, maxiter=3).iterations == 3  # the parent goes on
+
+
+@pytest.mark.cpu_only
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_a_child_forked_between_solves_may_use_the_solver() -> None:
+    with Solver(A, engine="cpu_threads", blocks=1) as solver:
+        solver.solve(B)
+        assert in_child(lambda: outcome_of(solver, B)) == "CONVERGED_RTOL"

@@ -26,7 +26,7 @@ from cpufree.errors import (
     NotSymmetricError,
 )
 from cpufree.matrix.load import as_csr
-from cpufree.solvers import layout, solver
+from cpufree.solvers import layout, matrix_on_pes
 
 N = 600
 
@@ -93,7 +93,11 @@ def test_partition_order_and_placement_are_not_found_again(monkeypatch: pytest.M
         def again(*_: Any, **__: Any) -> None:
             raise AssertionError("again")
 
-        for module, name in ((layout, "partition"), (layout, "choose_order"), (solver, "place")):
+        for module, name in (
+            (layout, "partition"),
+            (layout, "choose_order"),
+            (matrix_on_pes, "place"),
+        ):
             monkeypatch.setattr(module, name, again)
         updated.update(NEW)
         assert np.linalg.norm(B - NEW @ updated.solve(B, rtol=1e-9).x) <= 1e-8 * np.linalg.norm(B)

@@ -69,8 +69,8 @@ class OtherSystem:
 
 def take_over(updated: Solver, system: OtherSystem) -> weakref.ref[OtherSystem]:
     """Give a Solver this System, which nobody else holds then."""
-    assert updated._layout is not None
-    updated._layout = dataclasses.replace(updated._layout, system=system)  # type: ignore[arg-type]
+    assert updated._matrix.layout is not None
+    updated._matrix.layout = dataclasses.replace(updated._matrix.layout, system=system)  # type: ignore[arg-type]
     return weakref.ref(system)
 
 
@@ -117,10 +117,10 @@ def test_a_solver_whose_update_fails_in_the_middle_is_closed_and_says_so() -> No
 
 def test_an_update_that_fails_before_it_writes_leaves_the_old_values() -> None:
     updated = Solver(A)
-    layout_before, before, notes = updated._layout, updated.solve(B), updated.warnings
+    layout_before, before, notes = updated._matrix.layout, updated.solve(B), updated.warnings
     take_over(updated, OtherSystem(out_of_memory))
     with pytest.raises(OutOfMemoryError, match=r"no memory left$"):
         updated.update(NEW)
-    updated._layout = layout_before
+    updated._matrix.layout = layout_before
     assert updated.solve(B).x.tobytes() == before.x.tobytes()
     assert updated.warnings == notes

@@ -55,6 +55,12 @@ class FakeCore:
     def cuda_built(self) -> bool:
         return self.built
 
+    def cpu_level(self) -> str:
+        return "x86-64-v2"
+
+    def cpu_levels(self) -> list[str]:
+        return ["x86-64-v2"]
+
     def gpus(self) -> list[dict[str, Any]]:
         self.looked_at_gpus += 1
         return self.listed

@@ -28,6 +28,15 @@ class FakeArray:
     def reshape(self, *shape: int) -> FakeArray:
         return type(self)(self.values.reshape(*shape), self.number)
 
+    def __getitem__(self, where: Any) -> FakeArray:
+        return type(self)(self.values[where], self.number)
+
+    def __setitem__(self, where: Any, values: FakeArray) -> None:
+        self.values[where] = values.values
+
+    def contiguous(self) -> FakeArray:
+        return type(self)(np.ascontiguousarray(self.values), self.number)
+
     def __dlpack_device__(self) -> tuple[int, int]:
         return CUDA, self.number
 
@@ -115,6 +124,7 @@ def install(monkeypatch: pytest.MonkeyPatch, finished: list[Any]) -> None:
 
     cupy, torch = ModuleType("cupy"), ModuleType("torch")
     cupy.empty_like = lambda v: CupyArray(np.full_like(v.values, np.nan), v.number)  # type: ignore
+    cupy.ascontiguousarray = lambda v: v.contiguous()  # type: ignore
     cupy.cuda = SimpleNamespace(get_current_stream=lambda: stream("cupy"))  # type: ignore
     torch.empty_like = lambda v: TorchTensor(np.full_like(v.values, np.nan), v.number)  # type: ignore
     torch.cuda = SimpleNamespace(current_stream=stream)  # type: ignore

@@ -224,6 +224,30 @@ def rows_by_parts(team: distributed.Team) -> None:
     say("the same bits")
 
 
+def columns(team: distributed.Team) -> None:
+    """Solve for several right-hand sides, together and one by one: the same bits."""
+    import cpufree
+
+    a = cpufree.generate.poisson2d(30, 20)
+    rights = np.sin(np.arange(1800.0)).reshape(600, 3)
+    with cpufree.Solver(a, engine="cpu_processes") as solver:
+        found = solver.solve(rights, rtol=1e-9)
+        for number, column in enumerate(found.columns):
+            alone = solver.solve(rights[:, number].copy(), rtol=1e-9)
+            assert column.x.tobytes() == alone.x.tobytes()
+    assert found.converged
+    say("the same bits")
+
+
+def other_columns(team: distributed.Team) -> None:
+    """Rank 1 has more right-hand sides."""
+    import cpufree
+
+    a = sp.eye_array(100).tocsr()
+    with cpufree.Solver(a, engine="cpu_processes") as solver:
+        solver.solve(np.ones((100, 2 + team.rank)))
+
+
 def other_update(team: distributed.Team) -> None:
     """Rank 1 has other new values."""
     import cpufree

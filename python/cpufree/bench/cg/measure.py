@@ -17,6 +17,7 @@ from cpufree.bench.core.plan import Task
 from cpufree.bench.core.pool import Pool, Refused
 from cpufree.bench.core.problem_folder import read_facts
 from cpufree.bench.core.records import Line, Log
+from cpufree.errors import FileFormatError, MatrixError
 
 # A fixed number of iterations is cut where CG would have reached this: beyond lie rounding errors,
 # which some stop at and others iterate on with.
@@ -60,6 +61,16 @@ class GroupRun(InterleavedGroup[Configuration]):
         self.limits, self.saved = run.limits, saved
         self.iterations = run.limits.get(_system_of(group), self.configuration.iterations)
 
+    def measure(self) -> None:
+        """Measure what is left; of several matrices, one that cannot be solved ends nothing."""
+        try:
+            super().measure()
+        except (MatrixError, FileFormatError) as error:
+            if len(self.configuration.cases) == 1:
+                raise
+            for name in dict.fromkeys(task.contender for task in self.open()):
+                self.fail(Task(name, "", ""), Refused(str(error), False))
+
     def prepare(self) -> Path:
         """Make the matrix and its shares."""
         self.problem = Problem(
@@ -69,7 +80,7 @@ class GroupRun(InterleavedGroup[Configuration]):
             self.configuration.partition,
         )
         folder = self.problem.for_pes(self.group.pes)
-        facts = {key: self.problem.facts[key] for key in ("rows", "nnz", "source")}
+        facts = {key: self.problem.facts[key] for key in ("rows", "nnz", "distinct", "source")}
         self.write_once("problem", **facts, layout=read_facts(folder))
         return folder
 

@@ -148,7 +148,7 @@ def draw_speedup(results: Results, setting: Setting) -> Figure | None:
     axes.set_ylabel(f"speed-up over {results.reference()} cg on 1 PE", fontsize=9)
     tidy(axes)
     what = "each contender with its fastest method; medians, quartiles"
-    head(figure, f"{setting_text(setting)}; {what}")
+    head(figure, f"{setting_text(setting)}; {results.matrices(groups)}; {what}")
     return figure
 
 
@@ -156,11 +156,13 @@ def draw_roofline(results: Results, setting: Setting) -> Figure | None:
     """Draw the share of the memory's rate that each contender attains; None where not measured."""
     groups = results.groups_of(setting)
     rate = results.memory_rate()
+    drawn = []
 
     def measure(series: Series) -> tuple[float, float, float] | None:
         available = results.rate_for(series)
         if available is None:
             return None
+        drawn.append(series.group)
         share, s = series.roofline(available), series.spread
         return share * s.median / s.high, share, share * s.median / s.low
 
@@ -175,7 +177,7 @@ def draw_roofline(results: Results, setting: Setting) -> Figure | None:
     axes.set_ylabel("time for the least bytes / time taken", fontsize=9)
     tidy(axes)
     what = f"least bytes of the method at the rate of {against}; above 1, caches serve a part"
-    head(figure, f"{setting_text(setting)}; {what}")
+    head(figure, f"{setting_text(setting)}; {results.matrices(drawn)}; {what}")
     return figure
 
 
@@ -203,7 +205,8 @@ def draw_scaling(results: Results, setting: Setting) -> Figure | None:
     pc = "no preconditioner" if preconditioner == "none" else "Jacobi"
     what = "each contender with its fastest method"
     what += "; dotted: ideal" if _on_gpus(results) else "; all numbers of PEs use all cores"
-    head(figure, f"Strong scaling over PEs, {precision} precision, {pc}; {what}")
+    shown = results.matrices(g for g in mine if g.case in names)
+    head(figure, f"Strong scaling over PEs, {precision} precision, {pc}; {shown}; {what}")
     return figure
 
 
@@ -247,11 +250,14 @@ def _draw_panel(axes: Axes, results: Results, groups: Sequence[Group], counts: l
 
 def draw_breakdown(results: Results, setting: Setting) -> Figure | None:
     """Draw where the time of an iteration goes, for contenders that tell; None where none does."""
-    rows = [
-        (f"{group.case.removesuffix('-small')}: {series.name}", shares)
+    told = [
+        (group, series.name, shares)
         for group in results.groups_of(setting)
         for series in fastest_of_each(results.valid(group))
         if (shares := series.split) is not None
+    ]
+    rows = [
+        (f"{group.case.removesuffix('-small')}: {name}", shares) for group, name, shares in told
     ]
     if not rows:
         return None
@@ -271,7 +277,8 @@ def draw_breakdown(results: Results, setting: Setting) -> Figure | None:
     axes.set_xlim(0, 100)
     axes.set_xlabel("% of the time per iteration, which stands at the end of the bar", fontsize=9)
     tidy(axes, "x")
-    head(figure, f"{setting_text(setting)}: where the time of an iteration goes")
+    shown = results.matrices(group for group, _, _ in told)
+    head(figure, f"{setting_text(setting)}; {shown}: where the time of an iteration goes")
     return figure
 
 
@@ -285,5 +292,6 @@ def draw_overlap(results: Results, setting: Setting) -> Figure | None:
         if (share := results.overlap(group, series.name)) is not None
     }
     labels = [group.case.removesuffix("-small") for group in groups]
-    title = f"{setting_text(setting)}, each contender with its fastest method"
+    shown = results.matrices(groups[place] for place, _ in shares)
+    title = f"{setting_text(setting)}; {shown}; each contender with its fastest method"
     return overlap_bars(results, title, labels, shares)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import getpass
+import glob
 import hashlib
 import importlib
 import json
@@ -24,14 +25,15 @@ from numpy.typing import NDArray
 
 from cpufree import generate
 from cpufree.errors import InvalidInputError, MatrixError
-from cpufree.matrix.load import as_csr
+from cpufree.matrix.distinct import distinct_values
+from cpufree.matrix.load import MATRIX_SUFFIXES, as_csr
 from cpufree.matrix.problem import CsrMatrix
 from cpufree.matrix.validate import check_spd_input
 from cpufree.output_file import write_text
 from cpufree.partition.methods import choose_order, contiguous, partition, report
 from cpufree.solvers.preparation import with_dtype
 
-LAYOUT = 1  # of the folders; another number makes them anew
+LAYOUT = 2  # of the folders; another number makes them anew
 SEED = 1  # of x*
 DTYPES = {"double": np.float64, "single": np.float32}
 # Beyond so many nonzeros a graph partition takes longer than the measurements.
@@ -48,37 +50,76 @@ class Case:
 
 
 def cases(texts: Sequence[str]) -> list[Case]:
-    """Return the cases of texts: `suite:NAME`, `suite:NAME/MATRIX`, `gen:NAME?key=value`, or files.
+    """Return the cases of texts.
 
-    Raises InvalidInputError for suites, matrices, generators and files that are not there, and
-    where two have the same name.
+    Args:
+        texts: `suite:NAME`, `suite:NAME/MATRIX`, `gen:NAME?key=value`, a file, `files:FOLDER` for
+            all matrix files of a folder, or `files:PATTERN` with wildcards (`**`: of all folders).
+
+    Raises:
+        InvalidInputError: suites, matrices, generators and files that are not there, and where two
+            have the same name.
     """
     found: list[Case] = []
     for text in texts:
         if text.startswith("suite:"):
-            suite, slash, one = text.removeprefix("suite:").partition("/")
-            entries = generate.suite(suite)
-            if slash and one not in (entry.name for entry in entries):
-                there = ", ".join(entry.name for entry in entries)
-                raise InvalidInputError(f"suite {suite} has no matrix '{one}': it has {there}")
-            mine = [entry for entry in entries if not slash or entry.name == one]
-            found += [Case(entry.name, f"gen:{entry.spec}") for entry in mine]
+            found += _of_suite(text.removeprefix("suite:"))
         elif text.startswith("gen:"):
             generate.parse_spec(text)
             found.append(Case(text.removeprefix("gen:"), text))
+        elif text.startswith("files:"):
+            found += _of_files(text.removeprefix("files:"))
         elif Path(text).is_file():
-            found.append(Case(Path(text).name.partition(".")[0], str(Path(text).resolve())))
+            found.append(_of_file(Path(text)))
         else:
-            hint = ""
-            if text in generate.suite_names():
-                hint = f"; for the suite write suite:{text}"
-            elif text.partition("?")[0] in generate.names():
-                hint = f"; for the generator write gen:{text}"
-            raise InvalidInputError(f"there is no matrix file '{text}'{hint}")
+            raise InvalidInputError(f"there is no matrix file '{text}'{_hint(text)}")
     names = [case.name for case in found]
     if double := next((name for name in names if names.count(name) > 1), None):
-        raise InvalidInputError(f"'{double}' is there twice: name each matrix once")
+        raise InvalidInputError(
+            f"'{double}' is there twice: name each matrix once (suites that share names, and files "
+            "of one name in several folders, need a run for each)"
+        )
     return found
+
+
+def _of_suite(text: str) -> list[Case]:
+    """Return the cases of NAME or NAME/MATRIX."""
+    suite, slash, one = text.partition("/")
+    entries = generate.suite(suite)
+    if slash and one not in (entry.name for entry in entries):
+        there = ", ".join(entry.name for entry in entries)
+        raise InvalidInputError(f"suite {suite} has no matrix '{one}': it has {there}")
+    mine = [entry for entry in entries if not slash or entry.name == one]
+    return [Case(entry.name, f"gen:{entry.spec}") for entry in mine]
+
+
+def _of_files(text: str) -> list[Case]:
+    """Return the matrix files of a folder, or those that a pattern finds, by their names."""
+    place = Path(text).expanduser()
+    paths = place.iterdir() if place.is_dir() else map(Path, glob.glob(str(place), recursive=True))
+    files = [path for path in paths if path.is_file()]
+    files = [path for path in files if path.name.lower().endswith(MATRIX_SUFFIXES)]
+    if not files:
+        raise InvalidInputError(
+            f"files:{text} finds no matrix files: name a folder or a pattern, such as "
+            f"'files:matrices/*.mtx'; matrix files end in {', '.join(MATRIX_SUFFIXES)}"
+        )
+    return sorted(map(_of_file, files), key=lambda case: case.name)
+
+
+def _of_file(path: Path) -> Case:
+    return Case(path.name.partition(".")[0], str(path.resolve()))
+
+
+def _hint(text: str) -> str:
+    """Return what may have been meant by a name that is no file."""
+    if text in generate.suite_names():
+        return f"; for the suite write suite:{text}"
+    if text.partition("?")[0] in generate.names():
+        return f"; for the generator write gen:{text}"
+    if Path(text).is_dir():
+        return f"; for all matrix files of the folder write files:{text}"
+    return ""
 
 
 def default_cache() -> Path:
@@ -127,6 +168,7 @@ class Problem:
         for name, array in {**arrays, "solution": solution}.items():
             np.save(self.folder / f"{name}.npy", array)
         facts = {"name": self.case.name, "source": self.case.source, "rows": n, "nnz": int(A.nnz)}
+        facts["distinct"] = distinct_values(A.data)
         facts["make_seconds"] = time.perf_counter() - begin
         write_text(self.folder / "problem.json", json.dumps(facts, indent=1) + "\n")
 

@@ -39,6 +39,7 @@ def _sections(results: Results, drawn: dict[Path, Setting | None]) -> list[str]:
         parts += ["## Geometric means of the speed-up of cpufree\n", markdown(summary)]
     for setting in results.settings():
         parts += [f"## {tables.setting_text(setting)}\n"]
+        parts += [f"{results.matrices(results.groups_of(setting)).capitalize()}.\n"]
         parts += [markdown(tables.overview(results, setting)), *pictures(setting)]
         for group in results.groups_of(setting):
             parts += [f"### {group.case}\n", markdown(tables.detail(results, group))]
@@ -55,7 +56,8 @@ def _sections(results: Results, drawn: dict[Path, Setting | None]) -> list[str]:
 def show(results: Results, console: Console) -> None:
     """Print the overview of each setting, the geometric means, and what could not be measured."""
     for setting in results.settings():
-        console.print(shown(tables.overview(results, setting), tables.setting_text(setting)))
+        title = f"{tables.setting_text(setting)}; {results.matrices(results.groups_of(setting))}"
+        console.print(shown(tables.overview(results, setting), title))
     summary = tables.summary(results)
     if summary.rows:
         console.print(shown(summary, "Geometric means of the speed-up of cpufree"))

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cpufree.bench.cg.configuration import Group
+from cpufree.bench.cg.matrices import matrices_text, sources, with_shown_names
 from cpufree.bench.contenders.registry import DEVICE_DRIVEN
 from cpufree.bench.core import noise, work
 from cpufree.bench.core.entry import BASELINE, OURS, PEER
-from cpufree.bench.core.lines import Lines, Load, OfGroup, Solve
+from cpufree.bench.core.lines import Header, Lines, Load, OfGroup, Solve
 from cpufree.bench.core.plan import Task
 from cpufree.bench.report.collected import Collected, Measured
+from cpufree.generate.look_alikes import entry_of
 
 # What a split tells of a solve.
 PHASES = ("spmv", "vector", "halo_wait", "reduction_wait")
@@ -115,8 +117,38 @@ class Results(Collected[Group, Series]):
 
     def __init__(self, files: Sequence[Path]) -> None:
         """Read files of one machine; errors as of Collected."""
+        self.sources: dict[str, str] = {}
         super().__init__(files)
         self._compare_residuals()
+
+    def _take(self, lines: Lines, file: Path) -> None:
+        lines = with_shown_names(lines)
+        self.sources |= sources(lines.header)
+        super()._take(lines, file)
+
+    def missing(self, header: Header, groups: Iterable[Group]) -> str:
+        """Return which matrices a run was asked for and did not measure."""
+        asked, there = sources(header), {group.case for group in groups}
+        missing = [name for name in asked if name not in there]
+        some = ", ".join(missing[:3]) + (f" and {len(missing) - 3} more" * (len(missing) > 3))
+        return f"{some} of {len(asked)} matrices not measured" if missing else ""
+
+    def matrices(self, groups: Iterable[Group]) -> str:
+        """Return how many matrices of which suite these groups are."""
+        return matrices_text(
+            {self.sources[group.case] for group in groups if group.case in self.sources}
+        )
+
+    def distinct(self, group: Group) -> int | None:
+        """Return the distinct values of a group's matrix; None where nobody counted them.
+
+        Records that do not tell are older than the count: of matrices of suites, it is known.
+        """
+        problem = self.of(group)[0].problem if self.of(group) else {}
+        if "distinct" in problem:
+            return int(problem["distinct"])
+        entry = entry_of(self.sources.get(group.case, ""))
+        return entry.distinct if entry and group.precision == "double" else None
 
     def group_of(self, line: OfGroup) -> Group:
         """Return the group that a line is of."""

@@ -84,6 +84,7 @@ def overview(results: Results, setting: Setting) -> Table:
                 group.case,
                 number(facts["rows"]) if facts else NOTHING,
                 number(facts["nnz"]) if facts else NOTHING,
+                NOTHING if (count := results.distinct(group)) is None else number(count),
                 f"{time_text(best)} {best.task.method}" if best else NOTHING,
                 f"{time_text(verdict.theirs)} {verdict.theirs.name}" if verdict else NOTHING,
                 verdict_text(verdict),
@@ -91,8 +92,8 @@ def overview(results: Results, setting: Setting) -> Table:
             )
         )
     unit = time_head(results)
-    heads = ("matrix", "rows", "nonzeros", f"cpufree, {unit}", f"best host-driven, {unit}")
-    return Table((*heads, "speed-up", "fastest of all"), rows)
+    heads = ("matrix", "rows", "nonzeros", "distinct values", f"cpufree, {unit}")
+    return Table((*heads, f"best host-driven, {unit}", "speed-up", "fastest of all"), rows)
 
 
 def winner_text(won: tuple[Series, str] | None) -> str:

@@ -71,6 +71,7 @@ class Problem(OfGroup, total=False):
     kind: Literal["problem"]
     rows: int
     nnz: int
+    distinct: int
     source: str
     layout: dict[str, Any]
     shape: list[int]
@@ -183,6 +184,8 @@ class Lines:
     splits: list[Split] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
     ends: list[End] = field(default_factory=list)
+    finished: bool = False
+    """The last line is that of the end: nothing was begun after it."""
 
     @classmethod
     def of(cls, lines: Iterable[Mapping[str, Any]], file: Path) -> Lines:
@@ -212,6 +215,7 @@ class Lines:
             if line["kind"] in places:
                 _require(line, number, file)
                 places[line["kind"]].append(line)
+                found.finished = line["kind"] == "end"
         return found
 
 

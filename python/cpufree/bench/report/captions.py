@@ -14,8 +14,8 @@ def warnings(results: AnyResults) -> list[str]:
     found = []
     if others > DISTURBED:
         found.append(f"disturbed: other programs took {others:.0%} of the processor")
-    if not results.ends:
-        found.append("the run has not been finished")
+    for missing in results.unfinished:
+        found.append("the run did not finish" + (f": {missing}" if missing else ""))
     return found
 
 

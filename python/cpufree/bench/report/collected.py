@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -98,6 +98,8 @@ class Collected(Generic[G, S]):
         self.failures: list[Failure] = []
         self.rates: list[Rate] = []
         self.ends: list[End] = []
+        self.unfinished: list[str] = []
+        """What is missing of each run that did not finish."""
         for file in files:
             lines = Lines.of(records.read(file, self.benchmark)[0], file)
             if self.headers and lines.header["machine"] != self.headers[0]["machine"]:
@@ -117,6 +119,10 @@ class Collected(Generic[G, S]):
     def make_series(self, group: G, task: Task, load: Load, lines: Lines) -> S:
         """Return a series without measurements yet; `lines` are those of the file."""
         raise NotImplementedError
+
+    def missing(self, header: Header, groups: Iterable[G]) -> str:
+        """Return what a run was asked for and `groups`, which it measured, do not have."""
+        return ""
 
     def _take(self, lines: Lines, file: Path) -> None:
         mine: dict[tuple[G, Task], S] = {}
@@ -139,6 +145,8 @@ class Collected(Generic[G, S]):
                 what = f"{task.contender} {task.method} on {case}, {pes} PEs"
                 raise InvalidInputError(f"'{file}': {what} is in another of the files too")
         self.headers.append(lines.header)
+        if not lines.finished:
+            self.unfinished.append(self.missing(lines.header, {group for group, _ in mine}))
         self.series |= mine
         self.failures += lines.failures
         self.rates += lines.rates

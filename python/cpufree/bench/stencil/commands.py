@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from cpufree.bench.measuring import Measuring, with_measuring
-from cpufree.bench.options import words
+from cpufree.bench.options import number, words
 from cpufree.cli import display
 
 ITERATIONS = 1000
@@ -44,7 +44,7 @@ def stencil_command(
     boundary: Annotated[str, typer.Option(metavar="LIST", help="dirichlet, periodic.")] = (
         "dirichlet"
     ),
-    iterations: Annotated[int, typer.Option(min=1, help="Iterations of a run.")] = ITERATIONS,
+    iterations: Annotated[int, number("--iterations", "Iterations of a run.")] = ITERATIONS,
 ) -> None:
     """Measure Jacobi iterations: everybody on the same grids, interleaved."""
     from cpufree.bench.cg.problems import DTYPES

@@ -1,0 +1,16 @@
+# The GPU engine as a shared object next to the extension: cpufree/systems/gpu/engine_table.hpp says
+# why, loaded.cpp loads it.
+
+# All names but that of the table stay inside.
+set(gpu_exports "${CMAKE_BINARY_DIR}/gpu_exports.map")
+file(WRITE "${gpu_exports}" "{ global: cpufree_gpu_engine; local: *; };\n")
+
+add_library(_gpu MODULE cpufree/systems/gpu/engine_table.cpp
+  $<TARGET_OBJECTS:cpufree_gpu_engine> $<TARGET_OBJECTS:cpufree_cuda>)
+target_link_libraries(_gpu PRIVATE cpufree_core cpufree_gpu)
+target_link_options(_gpu PRIVATE "LINKER:--version-script=${gpu_exports}"
+  $<$<CONFIG:Release>:-s>)
+set_target_properties(_gpu PROPERTIES PREFIX "" LINK_DEPENDS "${gpu_exports}"
+  LINKER_LANGUAGE CXX)
+add_dependencies(_core _gpu)
+install(TARGETS _gpu LIBRARY DESTINATION cpufree)

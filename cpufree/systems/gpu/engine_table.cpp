@@ -1,0 +1,17 @@
+#include "cpufree/systems/gpu/engine_table.hpp"
+
+namespace {
+
+template <class T>
+constexpr cpufree::GpuEngineTable::Of<T> kOf = {
+    cpufree::make_cuda_system<T>, cpufree::make_cuda_system<T>, cpufree::run_cuda_stencil<T>};
+
+}  // namespace
+
+extern "C" const cpufree::GpuEngineTable* cpufree_gpu_engine() {
+  using namespace cpufree;
+  static constexpr GpuEngineTable table = {CPUFREE_VERSION, cuda_runtime, list_gpus,  gpu_note,
+                                           gpu_free_bytes,  peer_problem, gpu_of,     start_nvshmem,
+                                           await_nvshmem,   kOf<float>,   kOf<double>};
+  return &table;
+}

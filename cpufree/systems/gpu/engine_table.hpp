@@ -1,0 +1,51 @@
+// The GPU engine as a table of functions, so that it can be a shared object of its own.
+//
+// The extension has to import on machines without a GPU, quickly; the GPU engine holds tens of
+// megabytes of kernels, and the vendor's runtime. So it is _gpu.so, next to the extension, which
+// exports one function: the one that returns this table. loaded.cpp defines the functions of
+// engine.hpp by it. Where the engine is linked into a program (C++ tests, programs of tests/cuda),
+// its own definitions come first, and loaded.cpp is left out of the link.
+//
+// Objects of classes with virtual functions, exceptions, strings and vectors cross the border: both
+// sides are built together, by one compiler. `version` is compared before anything else is used.
+#pragma once
+
+#include "cpufree/systems/gpu/engine.hpp"
+#include "cpufree/systems/stencil/gpu/stencil.hpp"
+
+namespace cpufree {
+
+struct GpuEngineTable {
+  template <class T>
+  struct Of {
+    std::unique_ptr<System<T>> (*from_matrix)(const CsrView<T>&, std::span<const std::int32_t>,
+                                              std::span<const std::int32_t>, const SystemSpec&);
+    std::unique_ptr<System<T>> (*from_slab)(SlabPlan<T>, const SystemSpec&);
+    StencilResult (*stencil)(const StencilProblem<T>&, const StencilSpec&, const StencilRun&,
+                             const Progress&);
+  };
+  const char* version;
+  std::string (*cuda_runtime)();
+  std::vector<GpuInfo> (*list_gpus)();
+  std::string (*gpu_note)();
+  std::size_t (*gpu_free_bytes)(int);
+  std::string (*peer_problem)(const std::vector<int>&);
+  int (*gpu_of)(const void*);
+  void (*start_nvshmem)(const std::shared_ptr<Team>&, const std::string&, int, std::size_t);
+  void (*await_nvshmem)();
+  Of<float> in_float;
+  Of<double> in_double;
+
+  template <class T>
+  const Of<T>& of() const {
+    if constexpr (sizeof(T) == sizeof(float))
+      return in_float;
+    else
+      return in_double;
+  }
+};
+
+}  // namespace cpufree
+
+// C linkage: a name to look up.
+extern "C" const cpufree::GpuEngineTable* cpufree_gpu_engine();

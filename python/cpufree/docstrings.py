@@ -1,0 +1,146 @@
+"""What public functions say of the parameters that they share: stated here, once.
+
+A docstring names them in braces on a line of their own, `{rtol, atol}`, and `with_parameters` puts
+their entries there, in NumPy's style. Types, defaults and ranges are those of `cpufree.options`.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from typing import Any, TypeVar
+
+from cpufree import options
+from cpufree.option_schema import plain
+from cpufree.options import Option
+
+Described = TypeVar("Described")
+WIDTH = 100
+
+
+def with_parameters(described: Described) -> Described:
+    """Put the entries of shared parameters into the docstring of a function or class."""
+    if described.__doc__:  # python -OO has none
+        described.__doc__ = expand(described.__doc__)
+    return described
+
+
+def expand(text: str) -> str:
+    """Return a docstring with the entries of the parameters that it names in braces."""
+
+    def entries(line: re.Match[str]) -> str:
+        indent = line[1]
+        found = "\n".join(entry(name.strip(), WIDTH - len(indent)) for name in line[2].split(","))
+        return textwrap.indent(found, indent)
+
+    return re.sub(r"^( *)\{(\w+(?:, \w+)*)\}$", entries, text, flags=re.MULTILINE)
+
+
+def entry(name: str, width: int = WIDTH) -> str:
+    """Return the entry of a parameter; KeyError for one that is not shared."""
+    option = OPTIONS.get(name)
+    kind, told = (kind_of(option), range_of(option)) if option else (KINDS[name], "")
+    words = " ".join(filter(None, (" ".join(MEANINGS[name].split()), told)))
+    lines = textwrap.fill(words, width - 4, break_long_words=False, break_on_hyphens=False)
+    return f"{name} : {kind}\n{textwrap.indent(lines, '    ')}"
+
+
+def kind_of(option: Option) -> str:
+    """Return the type and the default of an option, as NumPy's style has them."""
+    if option.kind == "choice":
+        kind = "{" + ", ".join(f'"{word}"' for word in option.choices) + "}"
+    elif option.kind == "switch":
+        kind = "bool"
+    else:
+        kind = "int" if option.kind == "count" else "float"
+        kind += ' or "auto"' if option.takes_auto else ""
+    if option.default is None:
+        return f"{kind}, optional"
+    default: Any = option.default
+    shown = f'"{default}"' if isinstance(default, str) else plain(default)
+    return f"{kind}, default {shown}"
+
+
+def range_of(option: Option) -> str:
+    """Return which numbers an option takes, as a sentence; "" for other kinds."""
+    if option.kind not in ("number", "count") or option.least is None:
+        return ""
+    if option.form == "SECONDS":
+        return "Above 0."
+    least = f"{option.least:g}"
+    if option.most is not None and option.most < options.LARGEST_COUNT:
+        return f"From {least} to {option.most:g}."
+    return "0 or more." if least == "0" else f"{least} or more."
+
+
+OPTIONS: dict[str, Option] = {
+    option.name: option
+    for option in (
+        *(options.RTOL, options.ATOL, options.MAXITER, options.METHOD, options.PC),
+        *(options.TIME_LIMIT, options.WAIT_LIMIT, options.REPLACE_EVERY),
+        *(options.CHEBYSHEV_DEGREE, options.ENGINE, options.PES, options.BLOCKS, options.CHECK),
+    )
+}
+
+# Types of parameters that are in no table of options.
+KINDS = {
+    "A": "sparse or dense matrix, shape (n, n)",
+    "b": "array, shape (n,), (n, 1) or (n, k), or path of a file",
+    "x0": "array of the shape of b, or path of a file, optional",
+    "gpus": '"auto", "all", str or sequence of int, default "auto"',
+    "reorder": '{"auto", "rcm", "natural"} or bool, default "auto"',
+    "partition": '"auto", "metis", "contiguous" or array of int, shape (n,), default "auto"',
+    "dtype": "float32 or float64, optional",
+    "progress": "bool or callable, optional",
+    "gather": "bool, default True",
+}
+
+MEANINGS = {
+    "A": """Symmetric positive definite: SciPy sparse of any format, dense NumPy, CsrMatrix, a
+        matrix of CuPy or PyTorch, a pandas DataFrame, or the path of a file. It is not changed.""",
+    "b": """Right-hand side, finite, in the unit of A x. With k columns, k right-hand sides are
+        solved one after another on one set-up, each with maxiter and time_limit of its own, and
+        `Result.columns` tells of each. May be an array
+        of CuPy or PyTorch on a GPU, shape (n,) or (n, k) with k from 2, of the type of the solve; x
+        is then one like it, and nothing passes through the host. Or the path of a file with one
+        vector, as `load_vector` reads it.""",
+    "x0": "First guess, where b lies, or the path of a file with one vector; default zero.",
+    "rtol": "The solve ends where ‖b - A x‖₂ ≤ max(rtol ‖b‖₂, atol).",
+    "atol": "Absolute tolerance of the residual, in the unit of b; see rtol.",
+    "maxiter": "Most iterations; default 10 n.",
+    "method": """Variant of conjugate gradients: "cg" (Hestenes and Stiefel 1952), "prcg" (Chen and
+        Carson 2020, one reduction per iteration), "pipecg" (Ghysels and Vanroose 2014, one
+        reduction, overlapped). Auto is prcg, unless `pc` is "none" and measurements of systems of
+        this size on as many GPUs say otherwise; `Result.why` gives the reason.""",
+    "pc": """Preconditioner: the inverse diagonal, a polynomial of `chebyshev_degree` steps in the
+        Jacobi-scaled matrix, or none.""",
+    "time_limit": "Seconds after which to stop with what has been reached; default none.",
+    "wait_limit": """Seconds that a block may wait for another before all is given up with a
+        diagnosis (WaitTimeoutError).""",
+    "replace_every": """pipecg: iterations between replacements of the residual by b - A x, 0 for
+        never. Once b - A x exceeds twice what the recurrence says, prcg takes over.""",
+    "chebyshev_degree": "Steps of the polynomial of the preconditioner chebyshev.",
+    "engine": """Auto is GPUs (cuda_p2p) where there are some and the work is worth setting them up,
+        else the CPU (cpu_threads). The last two are for programs that a launcher has started as
+        several processes, each of which makes the same calls: nvshmem has a GPU for each; the
+        result is then complete in rank 0.""",
+    "gpus": """Which GPUs: device numbers such as [0, 2], or a text such as "0,2-5". Numbers are
+        CUDA's, which count what CUDA_VISIBLE_DEVICES leaves. Auto takes as many as pay.""",
+    "pes": """Number of processing elements (PEs): on cuda_p2p a PE is a GPU, and auto is as many as
+        pay; on cpu_threads it is a group of threads, and auto is 1.""",
+    "blocks": """Blocks for each PE. Auto: on a GPU as many as run at once; on the CPU, where blocks
+        are threads, the available cores divided among the PEs, fewer for small work.""",
+    "partition": """Which PE owns which rows; an array gives the number of its PE for each row, from
+        0, and pes "auto" is then the number of parts.""",
+    "reorder": """Order of rows inside a PE; True is "rcm", False is "natural". Auto reorders where
+        that brings entries clearly nearer to the diagonal.""",
+    "check": """Test that A is finite and symmetric and has a positive diagonal. False saves the
+        time; what the test would have found may show as DIVERGED_INDEFINITE_MAT or
+        DIVERGED_NANORINF.""",
+    "dtype": "Type in which to solve; default that of A.",
+    "progress": """True shows a bar in terminals and notebooks. Or a function, called as
+        progress(iteration, residual norm) in this thread, about every 20 ms on GPUs and 50 ms on
+        the CPU; where it returns False, the run ends (reason INTERRUPTED), as with Ctrl-C.""",
+    "gather": """Of several processes, rank 0 gets all values; False: each has its own part
+        alone.""",
+}

@@ -1,0 +1,59 @@
+"""Which variant of conjugate gradients is fastest, by what has been measured.
+
+The numbers are in `cpufree.machine`; docs/methods.md has the evidence.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cpufree import machine, options
+from cpufree.engines.choices import one_of
+from cpufree.text import number
+
+GPU_ENGINES = ("cuda_p2p", "nvshmem")
+DEFAULT = "prcg"
+_WHY_DEFAULT = "one reduction per iteration with the accuracy of classic CG"
+
+
+@dataclass(frozen=True)
+class Solve:
+    """What the choice rests on."""
+
+    engine: str
+    pes: int
+    rows: int
+    """Of the whole matrix, as the nonzeros."""
+    nnz: int
+    double: bool
+    """Whether values are float64."""
+    pc: str
+    rtol: float
+
+
+def choose_method(asked: str, solve: Solve) -> tuple[str, str]:
+    """Return the method and why; InvalidInputError for a method that is not known."""
+    one_of("method", asked, options.METHOD.choices)
+    return (asked, "asked for") if asked != "auto" else fastest(solve)
+
+
+def fastest(solve: Solve) -> tuple[str, str]:
+    """Return the method that takes the least time by what has been measured, and why."""
+    # With a preconditioner, in float32 and on the CPU no other method was reliably faster.
+    if solve.engine not in GPU_ENGINES or solve.pc != "none" or not solve.double:
+        return DEFAULT, _WHY_DEFAULT
+    known = machine.load()
+    large = known.number("method.cg_nonzeros", "1")
+    if solve.pes == 1 and solve.nnz >= large:
+        many = f"{number(solve.nnz)} nonzeros on one GPU without preconditioner"
+        return "cg", f"{many}: memory bounds an iteration, and prcg's saved reduction is no gain"
+    rows_each = solve.rows / solve.pes
+    if (
+        solve.pes >= known.number("method.pipecg_pes", "1")
+        and rows_each <= solve.pes * known.number("method.pipecg_rows", "1")
+        and solve.nnz <= solve.rows * known.number("method.pipecg_row_length", "1")
+        and solve.rtol >= known.number("method.pipecg_rtol", "1")
+    ):
+        few = f"{number(round(rows_each))} short rows for each of {solve.pes} GPUs"
+        return "pipecg", f"{few} without preconditioner: reductions bound an iteration"
+    return DEFAULT, _WHY_DEFAULT

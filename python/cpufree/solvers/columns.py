@@ -1,0 +1,133 @@
+"""Several right-hand sides, the columns of an array: apart before a solve, together after it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from cpufree.device_arrays import cuda_device
+from cpufree.errors import VectorError
+from cpufree.solvers import on_gpu
+from cpufree.solvers.result import Reason, Result
+
+
+def shape_of(v: Any) -> tuple[int, ...]:
+    """Return the shape of an array or list; () for what is none."""
+    if cuda_device(v) is not None:
+        return tuple(getattr(v, "shape", ()))
+    if sp.issparse(v):
+        return ()  # as_vector says what to do
+    try:
+        return np.shape(v)
+    except ValueError:  # lists of unequal lengths
+        return ()
+
+
+def count_columns(b: Any, x0: Any, n: int) -> int:
+    """Return how many right-hand sides b has, 1 for a vector, once the shapes agree.
+
+    Args:
+        n: numbers in a vector.
+
+    Raises:
+        VectorError: b or x0 is two-dimensional and does not fit. Vectors are checked elsewhere.
+    """
+    shape = shape_of(b)
+    if len(shape) < 2 or shape in ((n, 1), (1, n)):
+        return 1
+    if len(shape) > 2 or shape[0] != n:
+        hint = "; pass b.T" if len(shape) == 2 and shape[1] == n else ""
+        raise VectorError(
+            f"b has shape {shape}, but the matrix has {n} rows; b must have shape ({n},), or "
+            f"({n}, k) with a column for each right-hand side{hint}"
+        )
+    if shape[1] == 0:
+        raise VectorError(f"b has shape {shape}: there is no right-hand side in it")
+    if x0 is not None and shape_of(x0) != shape:
+        raise VectorError(
+            f"x0 has shape {shape_of(x0)}, but b has {shape}: give a guess for each column"
+        )
+    return shape[1]
+
+
+def as_matrix(v: Any) -> Any:
+    """Return right-hand sides or guesses as an array that can be asked for its columns."""
+    if v is None or cuda_device(v) is not None or isinstance(v, np.ndarray):
+        return v
+    return np.asarray(v)
+
+
+def column(v: Any, number: int) -> Any:
+    """Return a column, contiguous on a GPU; None for None."""
+    if v is None:
+        return None
+    return v[:, number] if cuda_device(v) is None else on_gpu.column(v, number)
+
+
+class Solutions:
+    """The array for x, which is filled column by column."""
+
+    def __init__(self, b: Any, dtype: npt.DTypeLike) -> None:
+        # In the order of Fortran a column is contiguous.
+        on_host = cuda_device(b) is None
+        self.x = np.empty(b.shape, dtype, order="F") if on_host else on_gpu.empty_beside(b)
+
+    def put(self, number: int, result: Result) -> Result:
+        """Take x of a column; return its Result, with a view of that."""
+        self.x[:, number] = result.x
+        return dataclasses.replace(result, x=self.x[:, number])
+
+
+def unsolved(judged: Result) -> Result:
+    """Return the Result of a column that was not begun, as the solve was interrupted.
+
+    `judged` tells of its guess, after no iteration.
+    """
+    if judged.converged:
+        return judged
+    return dataclasses.replace(judged, reason=Reason.INTERRUPTED)
+
+
+def together(x: Any, columns: Sequence[Result]) -> Result:
+    """Return one Result for all columns; see Result."""
+    failed = [result for result in columns if not result.converged]
+    worst = failed[0] if failed else max(columns, key=lambda result: result.relative_residual)
+    iterations = sum(result.iterations for result in columns)
+    kernel = sum(result.timings["kernel"] for result in columns)
+    timings = {
+        **columns[0].timings,
+        "solve": sum(result.timings["solve"] for result in columns),
+        "kernel": kernel,
+        "per_iteration": kernel / max(1, iterations),
+    }
+    counts = {
+        name: sum(result.counts[name] for result in columns)
+        for name in ("reductions", "exchanges", "replacements")
+    }
+    return dataclasses.replace(
+        worst,
+        x=x,
+        converged=not failed,
+        iterations=iterations,
+        timings=timings,
+        counts={**worst.counts, **counts},
+        warnings=tuple(warnings_of(columns)),
+        columns=tuple(columns),
+    )
+
+
+def warnings_of(columns: Sequence[Result]) -> list[str]:
+    """Return the warnings of all columns, those that all have in common once."""
+    common = [note for note in columns[0].warnings if all(note in c.warnings for c in columns)]
+    own = [
+        f"column {number}: {note}"
+        for number, result in enumerate(columns)
+        for note in result.warnings
+        if note not in common
+    ]
+    return [*common, *own]

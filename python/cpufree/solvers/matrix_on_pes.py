@@ -1,0 +1,243 @@
+"""A matrix on its PEs: engine and layout are chosen once, values may be replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cpufree.device_arrays import cuda_device
+from cpufree.engines import core, in_processes
+from cpufree.engines.gpu_choice import Size
+from cpufree.engines.placement import GPU_NNZ, Asked, named_engine, place
+from cpufree.env import Env
+from cpufree.errors import InvalidInputError
+from cpufree.log import log_times, logger
+from cpufree.matrix.load import as_csr
+from cpufree.matrix.rows import RowSlab, RowSource
+from cpufree.partition.part_vector import PartitionLike, as_part_vector
+from cpufree.solvers import agreement, own_rows
+from cpufree.solvers.laps import Laps
+from cpufree.solvers.layout import Layout, Sharing, lay_out, relaid
+from cpufree.solvers.preparation import Prepared, prepare, prepare_values, solve_dtype
+from cpufree.text import counted
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """How a matrix is to be set up."""
+
+    asked: Asked
+    partition: PartitionLike
+    reorder: str | bool
+    check: bool
+    dtype: npt.DTypeLike | None
+    right: Any = None
+    """The right-hand side, where there is one alone: for the type of the solve and the GPU."""
+
+
+class MatrixOnPes:
+    """A matrix that has been laid out on its PEs, until it is freed.
+
+    Raises what `Solver` raises.
+    """
+
+    shape: tuple[int, int]
+    dtype: np.dtype[Any]
+    rows: npt.NDArray[np.intp] | range | None = None
+    """Of this process: an array where vectors are those of all rows, None: all of them."""
+    numbers: npt.NDArray[np.intp] | None = None
+    """Of own rows that lie in another order."""
+    layout: Layout | None = None
+    plan: Mapping[str, Any]
+    why: list[str]
+    warnings: list[str]
+    setup_seconds: float
+    setup_timings: dict[str, float]
+    closed = False
+    _gpu_layout: Layout | None = None
+    _small: Prepared | None = None
+    _writing = False
+
+    def __init__(self, A: Any, wanted: Wanted) -> None:
+        laps = Laps()
+        core.load()
+        self.env = Env.read()
+        self._asked, self._check = wanted.asked, wanted.check
+        # What cannot be had is reported before a large matrix is read.
+        near = cuda_device(wanted.right)
+        named = named_engine(self._asked, self.env, near is not None)
+        laps.lap("start")
+        self.team = in_processes.team_for(named, self._asked)
+        laps.lap("join")
+        self._unasked = named == "auto"
+        with self.working():
+            given = wanted.partition
+            given = given if isinstance(given, str) else as_part_vector(given).copy()
+            self._sharing = (given, wanted.reorder)
+            if self.team is None:  # which has a PE in each process
+                self._asked = self._asked.for_partition(given, self.env)
+            if isinstance(A, (RowSlab, RowSource)):
+                prepared = None
+                layout = self._lay_out_rows(A, wanted.dtype, laps)
+            else:
+                source = as_csr(A)
+                right = wanted.right
+                kind = wanted.dtype if right is None else solve_dtype(source, right)
+                prepared = prepare(source, self._check, kind)
+                laps.lap("check")
+                self.shape, self.dtype = source.shape, np.dtype(prepared.matrix.dtype)
+                layout = self._lay_out(prepared, near, laps)
+                self.rows = self._own_rows(layout)
+        self._pattern = None if prepared is None else prepared.pattern
+        self._take(layout, prepared, laps)
+        self._tell("set up", layout)
+
+    def working(self) -> AbstractContextManager[None]:
+        """Report an error here to the others of a team: they would wait for this process."""
+        return nullcontext() if self.team is None else self.team.working()
+
+    def opened(self) -> Layout:
+        """Return the layout; InvalidInputError where it has been freed."""
+        if self.layout is None:
+            raise InvalidInputError("this Solver is closed: make a new one from the matrix")
+        return self.layout
+
+    @property
+    def nnz(self) -> int:
+        """Nonzeros of all PEs."""
+        return sum(self.plan["nnz"])
+
+    @property
+    def own(self) -> bool:
+        """Whether vectors are those of this process's rows alone."""
+        return isinstance(self.rows, range)
+
+    @property
+    def length(self) -> int:
+        """Numbers in a vector."""
+        return len(self.rows) if isinstance(self.rows, range) else int(self.shape[0])
+
+    def layout_for(self, near: int | None) -> Layout:
+        """Return the layout for a b on GPU `near`, or on the host."""
+        layout = self.opened()
+        if near is None or layout.engine == "cuda_p2p":
+            return layout
+        if self.team is not None or self._small is None:
+            named_engine(self._asked, self.env, on_gpu=True)  # says why not
+        if self._small is None:
+            raise InvalidInputError(
+                "b lies on a GPU, but this Solver works on the CPU, with more PEs than there are "
+                "GPUs: make one with fewer, or pass a copy of b on the host"
+            )
+        if self._gpu_layout is None:
+            self._gpu_layout = self._lay_out(self._small, near, Laps())
+            self._tell("set up on a GPU too, where b lies", self._gpu_layout)
+        return self._gpu_layout
+
+    def replace(self, A: Any) -> None:
+        """Take new values. After an error, `values_lost` tells whether the old ones are gone."""
+        laps = Laps()
+        self.opened()
+        if self._pattern is None or isinstance(A, (RowSlab, RowSource)):
+            raise InvalidInputError(
+                "update is for whole matrices: where each process gives its own rows, make a "
+                "new Solver"
+            )
+        prepared = prepare_values(A, self._check, self.dtype, self._pattern)
+        laps.lap("check")
+        if self.team is not None:
+            agreement.agree_on_matrix(self.team, prepared, self._sharing)
+            laps.lap("agree")
+        self._writing = True
+        self._take(self._laid_out_anew(prepared, laps), prepared, laps)
+        self._writing = False
+        log_times("update", self.setup_timings)
+
+    def values_lost(self, error: BaseException) -> bool:
+        """Return whether `replace`, which has raised this, has left no values to solve with."""
+        if not self._writing:
+            return False
+        self._writing = False
+        # Ctrl-C may come when the values have been written and nobody here knows it yet.
+        old = self.layout if isinstance(error, Exception) else None
+        return old is None or not old.system.usable()
+
+    def free(self) -> None:
+        """Free the memory of the matrix."""
+        self.layout = self._gpu_layout = self._small = None
+
+    def _take(self, layout: Layout, prepared: Prepared | None, laps: Laps) -> None:
+        """Solve with this layout from now on; `prepared` is its matrix, None: own rows."""
+        # A small system that has stayed on the CPU unasked is set up on a GPU too once a right-hand
+        # side lies there. It is copied, for the caller may change A until then.
+        small = (
+            prepared is not None
+            and self._unasked
+            and layout.engine == "cpu_threads"
+            and prepared.pattern.nnz < GPU_NNZ
+            and core.cuda_built()
+        )
+        self._small = prepared.copy() if small and prepared is not None else None
+        self.plan, self.why, self.warnings = layout.plan, layout.why, [*layout.warnings]
+        self._gpu_layout = None
+        self.layout = layout
+        self._writing = False
+        if self.closed:  # by another thread, meanwhile
+            self.free()
+        self.setup_seconds = laps.total()
+        self.setup_timings = {"setup": self.setup_seconds, **laps.named("setup")}
+
+    def _laid_out_anew(self, prepared: Prepared, laps: Laps) -> Layout:
+        """Return the layout with other values; where they do not fit, another one of its kind."""
+        old = self.opened()
+        layout = relaid(old, prepared, laps)
+        if layout is not None:
+            return layout
+        placement, sharing = old.placement, old.sharing
+        del old
+        self.free()  # there may not be memory for both
+        return lay_out(prepared, placement, sharing, laps)
+
+    def _lay_out_rows(self, rows: Any, dtype: Any, laps: Laps) -> Layout:
+        own = own_rows.lay_out(
+            self.team, rows, self._asked, self.env, self._sharing, self._check, dtype, laps
+        )
+        self.shape, self.dtype = (own.n, own.n), own.dtype
+        self.rows = range(own.first, own.last)
+        self.numbers = own.numbers
+        return own.layout
+
+    def _own_rows(self, layout: Layout) -> npt.NDArray[np.intp] | None:
+        """Return the rows of this process; None: all."""
+        part = layout.sharing.part
+        if part is None or self.team is None:
+            return None
+        return np.flatnonzero(part == self.team.rank)
+
+    def _lay_out(self, prepared: Prepared, near: int | None, laps: Laps) -> Layout:
+        matrix = prepared.matrix
+        size = Size(matrix.shape[0], matrix.nnz, matrix.dtype.itemsize)
+        if self.team is None:
+            where = place(self._asked, self.env, size, near)
+        else:
+            agreement.agree_on_matrix(self.team, prepared, self._sharing)
+            laps.lap("agree")
+            where = in_processes.place(self.team, self._asked, self.env, size)
+        laps.lap("place")
+        return lay_out(
+            prepared, where, partial(Sharing.of, matrix, where.pes, *self._sharing), laps
+        )
+
+    def _tell(self, what: str, layout: Layout) -> None:
+        """Log a layout and its reasons."""
+        size = f"{counted(self.shape[0], 'row')}, {counted(self.nnz, 'nonzero')}, {self.dtype}"
+        logger.info("%s: %s; %s", what, size, "; ".join(layout.why))
+        for warning in layout.warnings:
+            logger.warning("%s", warning)
+        log_times(what, self.setup_timings)

@@ -1,0 +1,180 @@
+"""A solve with a matrix on its PEs: vectors and options in, Results out."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from cpufree import options as schema
+from cpufree.device_arrays import cuda_device
+from cpufree.engines import choices, core, in_processes
+from cpufree.engines.method_choice import Solve, choose_method
+from cpufree.engines.watch import Watch
+from cpufree.log import log_times, logger
+from cpufree.matrix.io.vectors import is_path, load_vector
+from cpufree.matrix.vector import as_vector
+from cpufree.progress_bar import ProgressBar, of_digits
+from cpufree.solvers import columns, on_gpu
+from cpufree.solvers.layout import Layout
+from cpufree.solvers.matrix_on_pes import MatrixOnPes
+from cpufree.solvers.notes import numerical_notes, rounding_note
+from cpufree.solvers.outcome import result_of
+from cpufree.solvers.result import Reason, Result
+from cpufree.solvers.turns import Turns
+
+Vectors = tuple[Any, Any, Any]
+"""Right-hand side, first guess or None, and the array for x on a GPU or None."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """What a call of Solver.solve asks for, all columns alike."""
+
+    options: Mapping[str, Any]
+    """As the compiled core takes them."""
+    asked_method: str
+    watch: Watch
+    columns: int = 1
+
+    def judging(self) -> Call:
+        """Return a call that does no iteration, but tells of the guess."""
+        return dataclasses.replace(self, options={**self.options, "maxiter": 0})
+
+
+def options_of(given: Mapping[str, Any], rows: int, wait_limit: float) -> dict[str, Any]:
+    """Return the options of a solve but for its method, checked; InvalidInputError for bad ones.
+
+    Args:
+        given: by name. rows: of the matrix. wait_limit: in seconds, where none is given.
+    """
+    choices.one_of("method", given["method"], schema.METHOD.choices)
+    numbers = (
+        *(schema.RTOL, schema.ATOL, schema.MAXITER),
+        *(schema.REPLACE_EVERY, schema.CHEBYSHEV_DEGREE),
+    )
+    options = {
+        "pc": choices.valid(schema.PC, given["pc"]),
+        **{option.name: choices.valid(option, given[option.name]) for option in numbers},
+        "time_limit": choices.seconds("time_limit", given["time_limit"], 0.0),
+        "wait_limit": choices.seconds("wait_limit", given["wait_limit"], wait_limit),
+    }
+    if options["maxiter"] is None:
+        options["maxiter"] = 10 * rows
+    return options
+
+
+def from_file(matrix: MatrixOnPes, v: Any) -> Any:
+    """Return the vector in the file that v names; what is no name as it is.
+
+    Files hold all rows: where a process has its own rows alone, a name stays, and is refused.
+    """
+    return load_vector(v, matrix.shape[0]) if is_path(v) and not matrix.own else v
+
+
+def prepare_vectors(matrix: MatrixOnPes, b: Any, x0: Any, name: str = "") -> Vectors:
+    """Return the vectors of a solve, once they can be used.
+
+    Args:
+        name: of the column, such as "[:, 2]"; "": b is a vector.
+    """
+    n = matrix.length
+    if cuda_device(b) is not None:
+        return on_gpu.prepare(b, x0, n, matrix.dtype)
+    right = as_vector(b, n, matrix.dtype, f"b{name}")
+    return right, None if x0 is None else as_vector(x0, n, matrix.dtype, f"x0{name}"), None
+
+
+def solve_one(matrix: MatrixOnPes, b: Any, vectors: Vectors, call: Call) -> Result:
+    """Return the Result of a solve of one right-hand side; nobody else has the matrix."""
+    begin = time.perf_counter()
+    layout, watch = matrix.layout_for(cuda_device(b)), call.watch
+    method, why = choose_method(call.asked_method, facts_of(matrix, layout, call.options))
+    options = {**call.options, "method": method}
+    rank = 0 if matrix.team is None else matrix.team.rank
+    with watch.bar(rank, partial(new_bar, vectors, options)), watch:
+        outcome = run(matrix, layout, vectors, options, call)
+    if watch.error is not None:
+        raise watch.error
+    timings = {**matrix.setup_timings, "solve": time.perf_counter() - begin}
+    x = outcome["x"].reshape(np.shape(b)) if vectors[2] is None else vectors[2]
+    result = result_of(x, outcome, layout, options, f"{method}: {why}", timings)
+    notes = [*layout.warnings, *rounding_note(b, matrix.dtype)]
+    notes += numerical_notes(result, options)
+    tell(result, f"{method}: {why}", notes[len(layout.warnings) :])
+    return dataclasses.replace(result, warnings=tuple(notes))
+
+
+def solve_columns(matrix: MatrixOnPes, lock: Turns, b: Any, x0: Any, call: Call) -> Result:
+    """Return the Result of a solve for each column in turn, with nobody else in between."""
+    b, x0 = columns.as_matrix(b), columns.as_matrix(x0)
+    numbers = range(call.columns)
+
+    def prepared(number: int) -> tuple[Any, Vectors]:
+        right, guess = columns.column(b, number), columns.column(x0, number)
+        return right, prepare_vectors(matrix, right, guess, f"[:, {number}]")
+
+    # On the host all columns are looked at first: a bad one costs no solve. On a GPU they are
+    # copied one at a time.
+    ready = [prepared(number) for number in numbers] if cuda_device(b) is None else None
+    solutions, results, stopped = columns.Solutions(b, matrix.dtype), [], False
+    with lock:
+        for number in numbers:
+            right, vectors = ready[number] if ready else prepared(number)
+            result = solve_one(matrix, right, vectors, call.judging() if stopped else call)
+            if stopped:
+                result = columns.unsolved(result)
+            stopped = stopped or result.reason is Reason.INTERRUPTED
+            results.append(solutions.put(number, result))
+    return columns.together(solutions.x, results)
+
+
+def facts_of(matrix: MatrixOnPes, layout: Layout, options: Mapping[str, Any]) -> Solve:
+    """Return what the choice of a method rests on."""
+    return Solve(
+        engine=layout.engine,
+        pes=layout.plan["pes"],
+        rows=matrix.shape[0],
+        nnz=matrix.nnz,
+        double=matrix.dtype == np.float64,
+        pc=options["pc"],
+        rtol=options["rtol"],
+    )
+
+
+def run(
+    matrix: MatrixOnPes,
+    layout: Layout,
+    vectors: Vectors,
+    options: Mapping[str, Any],
+    call: Call,
+) -> Any:
+    """Return what the core says of a solve, by this process or together with its team."""
+    if matrix.team is None:
+        return core.solve(layout.system, *vectors, options, call.watch)
+    right, guess, _ = vectors
+    solve = partial(core.solve, layout.system, right, guess, None, options)
+    facts = {**options, "columns": call.columns}
+    return in_processes.solve(matrix.team, (right, guess), facts, call.watch, solve, matrix.own)
+
+
+def new_bar(vectors: Vectors, options: Mapping[str, Any]) -> ProgressBar:
+    """Return a bar that counts digits of the residual."""
+    right = vectors[0]
+    bnorm = float(np.linalg.norm(right)) if vectors[2] is None else float(right @ right) ** 0.5
+    target = max(options["rtol"] * bnorm, options["atol"])
+    return ProgressBar(f"  solving to {target:.1e}", of_digits(bnorm, target))
+
+
+def tell(result: Result, why: str, notes: list[str]) -> None:
+    """Log a solve."""
+    logger.info("solve: %s; %s", result.message, why)
+    for note in notes:
+        logger.warning("%s", note)
+    own = {name: s for name, s in result.timings.items() if not name.startswith("setup")}
+    log_times("solve", own)

@@ -1,0 +1,29 @@
+"""Reports on results and solvers: the same rows as text for terminals, as HTML for notebooks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from html import escape
+
+Rows = Iterable[tuple[str, str]]
+GOOD, BAD = "#2c7a3f", "#b3261e"
+_CELL = "text-align: left; vertical-align: top; padding: 0 1.5em 0 0"
+
+
+def as_text(title: str, rows: Rows, width: int = 20) -> str:
+    """Return a title, and below it a line for each name and value."""
+    return "\n".join([title, *(f"  {name:<{width - 1}} {value}" for name, value in rows)])
+
+
+def as_html(title: str, rows: Rows, good: bool | None = None) -> str:
+    """Return the same as a table.
+
+    Args:
+        good: the title is green (True) or red (False); None: as other text.
+    """
+    color = "" if good is None else f" style='color: {GOOD if good else BAD}'"
+    body = "".join(
+        f"<tr><th style='{_CELL}'>{escape(name)}</th><td style='{_CELL}'>{escape(value)}</td></tr>"
+        for name, value in rows
+    )
+    return f"<div><strong{color}>{escape(title)}</strong><table>{body}</table></div>"

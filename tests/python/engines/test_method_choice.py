@@ -1,0 +1,71 @@
+"""Which method auto chooses, and that it says why."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cpufree
+from cpufree.engines.method_choice import Solve, choose_method
+from cpufree.errors import InvalidInputError
+
+LARGE = Solve("cuda_p2p", 1, 3_000_000, 120_000_000, True, "none", 1e-5)
+SHORT = Solve("cuda_p2p", 8, 1_000_000, 5_000_000, True, "none", 1e-5)
+
+
+def test_large_systems_on_one_gpu_without_preconditioner_get_cg() -> None:
+    method, why = choose_method("auto", LARGE)
+    assert method == "cg"
+    assert "120 000 000 nonzeros on one GPU" in why
+
+
+@pytest.mark.parametrize("engine", ["cuda_p2p", "nvshmem"])
+def test_few_short_rows_on_many_gpus_without_preconditioner_get_pipecg(engine: str) -> None:
+    method, why = choose_method("auto", replace(SHORT, engine=engine))
+    assert method == "pipecg"
+    assert "125 000 short rows for each of 8 GPUs" in why
+
+
+@pytest.mark.parametrize(
+    ("solve", "change"),
+    [
+        (LARGE, {"pc": "jacobi"}),
+        (LARGE, {"pes": 2}),
+        (LARGE, {"nnz": 90_000_000}),
+        (LARGE, {"double": False}),
+        (LARGE, {"engine": "cpu_threads"}),
+        (SHORT, {"pc": "jacobi"}),
+        (SHORT, {"pc": "chebyshev"}),
+        (SHORT, {"pes": 2}),
+        (SHORT, {"rows": 1_100_000}),
+        (SHORT, {"nnz": 17_000_000}),
+        (SHORT, {"double": False}),
+        (SHORT, {"rtol": 1e-10}),
+        (SHORT, {"engine": "cpu_processes"}),
+    ],
+)
+def test_everything_else_gets_prcg(solve: Solve, change: dict[str, Any]) -> None:
+    assert choose_method("auto", solve)[0] != "prcg"
+    method, why = choose_method("auto", replace(solve, **change))
+    assert method == "prcg"
+    assert "one reduction" in why
+
+
+def test_a_method_that_is_asked_for_is_taken() -> None:
+    assert choose_method("prcg", LARGE) == ("prcg", "asked for")
+
+
+@pytest.mark.parametrize("asked", ["gmres", None])
+def test_a_method_that_is_not_known_is_refused(asked: Any) -> None:
+    with pytest.raises(InvalidInputError, match=f"unknown method {asked!r}.*cg, prcg, pipecg"):
+        choose_method(asked, LARGE)
+
+
+@pytest.mark.cpu_only
+def test_a_result_tells_the_method_and_why() -> None:
+    result = cpufree.solve(np.eye(3), np.ones(3), pc="none")
+    assert result.method == "prcg"
+    assert result.why.startswith("prcg: one reduction per iteration")
