@@ -261,6 +261,14 @@ def test_solver_and_cg_take_a_path_as_b(poisson: sp.csr_array, tmp_path: Path) -
     assert np.linalg.norm(b - poisson @ x) <= 1e-8 * np.linalg.norm(b)
 
 
+def test_path_of_x0_is_refused_for_several_right_hand_sides(
+    poisson: sp.csr_array, tmp_path: Path
+) -> None:
+    np.save(tmp_path / "x0.npy", np.ones(600))
+    with pytest.raises(VectorError, match=r"x0 has shape \(600,\), but b has \(600, 2\)"):
+        solve(poisson, np.ones((600, 2)), x0=tmp_path / "x0.npy")
+
+
 def test_file_of_b_takes_the_type_of_the_matrix(poisson: sp.csr_array, tmp_path: Path) -> None:
     np.save(tmp_path / "b.npy", np.ones(600))
     assert solve(poisson.astype(np.float32), tmp_path / "b.npy").x.dtype == np.float32
