@@ -11,8 +11,7 @@ import textwrap
 from typing import Any, TypeVar
 
 from cpufree import options
-from cpufree.option_schema import plain
-from cpufree.options import Option
+from cpufree.option_schema import Option, plain
 
 Described = TypeVar("Described")
 WIDTH = 100
@@ -85,8 +84,8 @@ OPTIONS: dict[str, Option] = {
 # Types of parameters that are in no table of options.
 KINDS = {
     "A": "sparse or dense matrix, shape (n, n)",
-    "b": "array, shape (n,), (n, 1) or (n, k), or path of a file",
-    "x0": "array of the shape of b, or path of a file, optional",
+    "b": "array, shape (n,), (n, 1) or (n, k)",
+    "x0": "array of the shape of b, optional",
     "gpus": '"auto", "all", str or sequence of int, default "auto"',
     "reorder": '{"auto", "rcm", "natural"} or bool, default "auto"',
     "partition": '"auto", "metis", "contiguous" or array of int, shape (n,), default "auto"',
@@ -97,14 +96,13 @@ KINDS = {
 
 MEANINGS = {
     "A": """Symmetric positive definite: SciPy sparse of any format, dense NumPy, CsrMatrix, a
-        matrix of CuPy or PyTorch, a pandas DataFrame, or the path of a file. It is not changed.""",
+        matrix of CuPy or PyTorch, or the path of a file. It is not changed.""",
     "b": """Right-hand side, finite, in the unit of A x. With k columns, k right-hand sides are
         solved one after another on one set-up, each with maxiter and time_limit of its own, and
         `Result.columns` tells of each. May be an array
         of CuPy or PyTorch on a GPU, shape (n,) or (n, k) with k from 2, of the type of the solve; x
-        is then one like it, and nothing passes through the host. Or the path of a file with one
-        vector, as `load_vector` reads it.""",
-    "x0": "First guess, where b lies, or the path of a file with one vector; default zero.",
+        is then one like it, and nothing passes through the host.""",
+    "x0": "First guess, where b lies; default zero.",
     "rtol": "The solve ends where ‖b - A x‖₂ ≤ max(rtol ‖b‖₂, atol).",
     "atol": "Absolute tolerance of the residual, in the unit of b; see rtol.",
     "maxiter": "Most iterations; default 10 n.",

@@ -7,7 +7,8 @@ import math
 import os
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 
 from cpufree import launchers, options
 from cpufree.errors import CpufreeWarning, InvalidInputError
@@ -21,6 +22,7 @@ _LARGEST_DEVICE = options.MOST_PES - 1
 # one that has ended, so that those which merely start slowly have more time.
 JOIN_LIMIT = 8.0
 _LAUNCHED_JOIN_LIMIT = 60.0
+_SHORTEST_SECRET = 16
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,8 @@ class RankEnv(launchers.Launched):
     """CPUFREE_RENDEZVOUS: HOST:PORT, file:PATH or local:PATH; "": not given."""
     join_limit: float = JOIN_LIMIT
     """CPUFREE_JOIN_LIMIT: seconds that processes wait for one another to come."""
+    secret: str = field(default="", repr=False)
+    """CPUFREE_SECRET: what only processes of this run know; "": rank 0 makes one."""
 
     @classmethod
     def read(cls, environ: Mapping[str, str] | None = None) -> RankEnv | None:
@@ -95,16 +99,36 @@ class RankEnv(launchers.Launched):
             host=found.host,
             rendezvous=values.get("CPUFREE_RENDEZVOUS", "").strip(),
             join_limit=_seconds("CPUFREE_JOIN_LIMIT", limit) if limit else JOIN_LIMIT,
+            secret=_secret(values),
         )
 
 
 def in_force(environ: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the variables of the package that are set, of `environ` (None: of the process)."""
+    """Return the variables of the package that are set, of `environ` (None: of the process).
+
+    The secret of a job is not among them: reports show them.
+    """
     values = os.environ if environ is None else environ
-    return {name: values[name] for name in VARIABLES if values.get(name, "").strip()}
+    shown = [name for name in VARIABLES if name != "CPUFREE_SECRET"]
+    return {name: values[name] for name in shown if values.get(name, "").strip()}
 
 
-def for_rank(rank: int, ranks: int, rendezvous: str, job: str) -> dict[str, str]:
+def _secret(values: Mapping[str, str]) -> str:
+    secret = values.get("CPUFREE_SECRET", "").strip()
+    if secret and len(secret) < _SHORTEST_SECRET:
+        raise InvalidInputError(
+            f"environment variable CPUFREE_SECRET has {len(secret)} characters, which can be "
+            f"guessed; it takes {VARIABLES['CPUFREE_SECRET']}, such as openssl rand -hex 32 prints"
+        )
+    return secret
+
+
+def home() -> Path:
+    """Return the user's home."""
+    return Path(os.environ.get("HOME") or Path.home())
+
+
+def for_rank(rank: int, ranks: int, rendezvous: str, job: str, secret: str) -> dict[str, str]:
     """Return the environment for a process that `cpufree run` starts on this machine."""
     mine = {
         "CPUFREE_RANK": str(rank),
@@ -112,6 +136,7 @@ def for_rank(rank: int, ranks: int, rendezvous: str, job: str) -> dict[str, str]
         "CPUFREE_LOCAL_RANK": str(rank),
         "CPUFREE_RENDEZVOUS": rendezvous,
         "CPUFREE_JOB": job,
+        "CPUFREE_SECRET": secret,
     }
     if not os.environ.get("CPUFREE_JOIN_LIMIT", "").strip():
         mine["CPUFREE_JOIN_LIMIT"] = f"{_LAUNCHED_JOIN_LIMIT:g}"

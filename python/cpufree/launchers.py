@@ -10,6 +10,7 @@ from typing import overload
 
 from cpufree.errors import InvalidInputError
 
+_HERE = "127.0.0.1"
 # Steps of Slurm from here on are no steps that srun has made: the batch script, and others.
 _SLURM_FIRST_SPECIAL_STEP = 0xFFFFFF00
 # Variables that say which process this is, and those that say of how many, where they are alone.
@@ -34,7 +35,7 @@ class Launched:
     job: str
     """What processes of this run have in common, and no others on these machines."""
     host: str = ""
-    """Where rank 0 runs; "": the launcher does not say."""
+    """Where rank 0 runs; 127.0.0.1: all ranks are on this machine; "": not known."""
 
 
 def find(values: Mapping[str, str]) -> Launched | None:
@@ -94,13 +95,15 @@ def _from_torchrun(values: Mapping[str, str]) -> Launched | None:
     if not all(values.get(name) for name in needed):
         return None
     run = [values.get(name, "") for name in ("TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT")]
+    ranks = _natural(values, "WORLD_SIZE")
+    together = _natural(values, "LOCAL_WORLD_SIZE", missing=None) == ranks
     return Launched(
         _natural(values, "RANK"),
-        _natural(values, "WORLD_SIZE"),
+        ranks,
         _natural(values, "LOCAL_RANK", missing=None),
         "torchrun",
         "-".join(["torchrun", values["MASTER_PORT"], *run]),
-        values["MASTER_ADDR"],
+        _HERE if together else values["MASTER_ADDR"],
     )
 
 
@@ -116,7 +119,7 @@ def _from_open_mpi(values: Mapping[str, str]) -> Launched | None:
         _natural(values, "OMPI_COMM_WORLD_LOCAL_RANK", missing=None),
         "Open MPI",
         "-".join(["ompi", *run]) if any(run) else "",
-        "127.0.0.1" if together else "",
+        _HERE if together else "",
     )
 
 
@@ -137,13 +140,14 @@ def _from_slurm(values: Mapping[str, str]) -> Launched | None:
     if all(pmi) and (pmi != own or values.get("MPI_LOCALRANKID", "").strip()):
         return None
     nodes = values.get("SLURM_STEP_NODELIST") or values.get("SLURM_JOB_NODELIST", "")
+    first = first_node(nodes)
     return Launched(
         _natural(values, "SLURM_PROCID"),
         _natural(values, tasks),
         _natural(values, "SLURM_LOCALID", missing=None),
         "Slurm",
         f"slurm-{values.get('SLURM_JOB_ID', '')}-{step}",
-        first_node(nodes),
+        _HERE if first and first == nodes.strip() else first,
     )
 
 
@@ -159,7 +163,7 @@ def _from_pmi(values: Mapping[str, str]) -> Launched | None:
         _natural(values, "MPI_LOCALRANKID", missing=None),
         "PMI",
         f"pmi-{os.getppid()}" if together else "",
-        "127.0.0.1" if together else "",
+        _HERE if together else "",
     )
 
 

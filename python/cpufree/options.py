@@ -340,6 +340,10 @@ VARIABLES = (
     ),
     Variable("CPUFREE_JOB", "a name that processes of one run have in common, and no others"),
     Variable(
+        "CPUFREE_SECRET",
+        "a random text that processes of one run alone know: 16 characters or more",
+    ),
+    Variable(
         "CPUFREE_COMMIT",
         "commit of a source tree without git, for records: 3649143, 3649143-dirty",
     ),

@@ -8,7 +8,7 @@ import warnings
 
 import pytest
 
-from cpufree.env import VARIABLES, Env, RankEnv
+from cpufree.env import VARIABLES, Env, RankEnv, in_force
 from cpufree.errors import CpufreeWarning, InvalidInputError
 from cpufree.launchers import first_node
 
@@ -139,7 +139,9 @@ def test_a_process_without_launcher_is_no_rank() -> None:
         (OPEN_MPI, 3, 8, 3, "Open MPI", "127.0.0.1"),
         ({**OPEN_MPI, "OMPI_COMM_WORLD_LOCAL_SIZE": "4"}, 3, 8, 3, "Open MPI", ""),
         (TORCHRUN, 5, 16, 1, "torchrun", "node7"),
+        ({**TORCHRUN, "LOCAL_WORLD_SIZE": "16"}, 5, 16, 1, "torchrun", "127.0.0.1"),
         (SLURM, 2, 4, 0, "Slurm", "gpu03"),
+        ({**SLURM, "SLURM_STEP_NODELIST": "gpu03"}, 2, 4, 0, "Slurm", "127.0.0.1"),
         ({"PMI_RANK": "1", "PMI_SIZE": "2"}, 1, 2, None, "PMI", ""),
         ({"PMI_RANK": "1", "PMI_SIZE": "2", "MPI_LOCALNRANKS": "2"}, 1, 2, None, "PMI",
          "127.0.0.1"),
@@ -249,3 +251,8 @@ def test_a_rank_of_pmix_that_another_launcher_counts_is_taken() -> None:
 )
 def test_the_first_node_of_a_list_of_slurm(nodes: str, first: str) -> None:
     assert first_node(nodes) == first
+
+
+def test_variables_in_force_are_shown_without_the_secret_of_a_job() -> None:
+    given = {"CPUFREE_PES": "2", "CPUFREE_SECRET": "x" * 64, "CPUFREE_LOG": " ", "HOME": "/"}
+    assert in_force(given) == {"CPUFREE_PES": "2"}

@@ -34,7 +34,7 @@ EPILOG = """
 
   cpufree run -n 4 stencil jacobi2d --grid 8192x8192 --iters 10000
 
-  cpufree run -n 8 python program.py
+  cpufree run -n 8 --label python program.py
 
 mpirun, srun and torchrun start the same commands, on one machine or on many.
 """
@@ -46,6 +46,9 @@ def run(
         typer.Argument(metavar="COMMAND...", help="A command of cpufree, or a program."),
     ],
     ranks_: Annotated[int, as_option(options.RANKS)],
+    label: Annotated[
+        bool, typer.Option("--label", help="Begin each line of output with the rank's number.")
+    ] = False,
 ) -> None:
     """Start a command as N processes of this machine, which work together."""
     from cpufree.distributed.launch import launch, program
@@ -53,7 +56,7 @@ def run(
     if command[0] in IN_ONE_PROCESS:
         what = f"'{command[0]}' works in one process: start it without run"
         raise typer.BadParameter(what, param_hint="COMMAND")
-    raise typer.Exit(launch(program(command, DISTRIBUTED), ranks_))
+    raise typer.Exit(launch(program(command, DISTRIBUTED), ranks_, label))
 
 
 @contextlib.contextmanager

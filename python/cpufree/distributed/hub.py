@@ -1,15 +1,16 @@
 """The hub of a team, in the process of rank 0: it collects what all give, and says who has failed.
 
-A member is a connection and the thread that reads from it: one that has said hello, was welcomed,
-and has come (who waits too long for the welcome knocks again, by another connection). At most one
-call of each member is open at any time, so the calls that are open together are one round. The
-first failure decides: all members get the same verdict, and which one of them is to tell the
-user.
+A member is a connection and the thread that reads from it: one that has proved to be of the job,
+was welcomed, and has come (who waits too long for the welcome knocks again, by another connection).
+At most one call of each member is open at any time, so the calls that are open together are one
+round. The first failure decides: all members get the same verdict, and which one of them is to tell
+the user.
 """
 
 from __future__ import annotations
 
 import contextlib
+import math
 import socket
 import threading
 import time
@@ -17,8 +18,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from cpufree.distributed import wire
+from cpufree.distributed import facts as known
+from cpufree.distributed import handshake, wire
 from cpufree.distributed.ends import too_early
+from cpufree.distributed.facts import FAILED
 
 # Seconds that one member may come later to a round than another: far beyond any difference between
 # ranks that do the same, which may read a matrix meanwhile. Members may ask for less.
@@ -28,7 +31,8 @@ _TICK = 0.1
 # were kept waiting, it could not hear from anybody.
 _LONGEST_TICK = 1.0
 ENDED = "has ended without a word: it was killed, or has crashed"
-FAILED = 4  # exit code where a rank fails without one of its own
+# Connections that may knock at a time, beyond two of each rank: each has a thread.
+_STRANGERS = 64
 
 
 @dataclass
@@ -54,15 +58,16 @@ class Hub:
         self,
         listener: socket.socket,
         ranks: int,
-        job: str,
+        key: bytes,
         version: str,
         join_limit: float,
         ended: Callable[[], Mapping[int, str]] = dict,
     ) -> None:
-        """Serve `ranks` members; `ended` tells which of them have ended before they came."""
+        """Serve `ranks` members, which know the key; `ended` tells which ended before they came."""
         self._ended_early = ended
         self._listener = listener
-        self._ranks, self._job, self._version = ranks, job, version
+        self._ranks, self._key, self._version = ranks, key, version
+        self._knocking = threading.BoundedSemaphore(2 * ranks + _STRANGERS)
         self._join_limit = join_limit
         self._latest = time.monotonic() + join_limit
         self._changed = threading.Condition()
@@ -97,6 +102,9 @@ class Hub:
 
     def _follow(self, connection: socket.socket) -> None:
         """Read from a connection, in a thread of its own unless Python ends and starts none."""
+        if not self._knocking.acquire(blocking=False):
+            wire.hang_up(connection)  # a rank comes again
+            return
         reader = threading.Thread(target=self._read, args=(connection,), daemon=True)
         try:
             reader.start()
@@ -130,22 +138,17 @@ class Hub:
             late = sorted(rank for rank, member in self._members.items() if member.given is None)
             message = unanswered(self._members[late[0]].name(), self._limit, late[1:])
             self._judge(late[0], f"rank {late[0]} {message}", FAILED, late)
-            for rank in late:  # informed, but not waited for
-                del self._members[rank]
 
     def _read(self, connection: socket.socket) -> None:
         """Follow one connection to its end, whatever comes: the hub must notice that end."""
         rank = -1
         try:
-            wire.prepare(connection)
-            hello = wire.receive_first(connection)
-            if not self._expects(hello):
-                return
-            wire.send(connection, {"do": "welcome"})
-            # Who has given this knock up meanwhile, and knocks again, does not come in by it.
-            if wire.receive_first(connection, self._join_limit).get("do") != "come":
-                return
-            rank = self._join(connection, hello)
+            try:
+                wire.prepare(connection)
+                said = handshake.welcome(connection, self._key, self._join_limit)
+                rank = self._join(connection, said)
+            finally:
+                self._knocking.release()
             while rank >= 0:
                 facts, data = wire.receive(connection)
                 with self._changed:
@@ -160,12 +163,6 @@ class Hub:
                         del self._members[key]
                         self._fail(key, f"({member.name()}) {ENDED}")
             wire.hang_up(connection)
-
-    def _expects(self, facts: dict[str, Any]) -> bool:
-        """Return whether a first message is that of a rank of this job."""
-        if facts["job"] != self._job or not 0 <= int(facts["rank"]) < int(facts["ranks"]):
-            return False
-        return all(key in facts for key in ("host", "pid", "version"))
 
     def _join(self, connection: socket.socket, facts: dict[str, Any]) -> int:
         """Take a member in; return its rank, -1 where it does not fit."""
@@ -208,7 +205,9 @@ class Hub:
         """Act on a message of a member; False once it has left. The lock is held."""
         do = facts["do"]
         if do == "fail":
-            self._judge(int(facts["about"]), str(facts["message"]), int(facts["code"]))
+            about = known.rank_in(self._ranks, facts["about"], rank)
+            silent = [about] if facts.get("silent") else []
+            self._judge(about, facts["message"], facts["code"], silent)
         elif do == "leave":
             self._left.add(rank)
             self._members.pop(rank, None)
@@ -217,13 +216,16 @@ class Hub:
             elif self._open:
                 self._fail(rank, f"has left, but others have come to '{self._what}'")
             return False
+        elif do == "stop" and 0 in self._members:
+            self._members[0].tell({"do": "stop"})
         elif do == "call":
             parts, begin = [], 0
-            for size in facts["sizes"]:
-                parts.append(memoryview(data)[begin : begin + int(size)])
-                begin += int(size)
-            limit = min(CALL_LIMIT, float(facts.get("limit", CALL_LIMIT)))
-            self._call(rank, str(facts["what"]), str(facts["to"]), parts, limit)
+            for size in known.sizes(facts["sizes"], data):
+                parts.append(memoryview(data)[begin : begin + size])
+                begin += size
+            limit = float(facts.get("limit", CALL_LIMIT))
+            limit = min(CALL_LIMIT, limit) if math.isfinite(limit) else CALL_LIMIT
+            self._call(rank, known.clean(facts["what"]), str(facts["to"]), parts, limit)
         return True
 
     def _call(
@@ -264,16 +266,18 @@ class Hub:
         """Find that a rank has failed; the lock is held."""
         self._judge(rank, f"rank {rank} {what}", FAILED)
 
-    def _judge(self, rank: int, message: str, code: int, silent: Sequence[int] = ()) -> None:
+    def _judge(self, rank: int, message: object, code: object, silent: Sequence[int] = ()) -> None:
         """Tell everybody the verdict, unless there is one; the lock is held."""
         if self._verdict is not None:
             return
         able = self._members.keys() - set(silent)
         teller = min(able, default=-1) if self._first_came else 0
-        self._verdict = {"rank": rank, "message": message, "code": code, "teller": teller}
+        self._verdict = {"rank": rank, "message": known.clean(message), "teller": teller}
+        self._verdict["code"] = known.exit_code(code)
         for member in self._members.values():
             member.tell({"do": "end", **self._verdict})
-        self._changed.notify_all()
+        for one in silent:  # informed, but not waited for
+            self._members.pop(one, None)
 
 
 def unanswered(name: str, seconds: float, others: list[int]) -> str:

@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import functools
 import os
+import resource
 import secrets
 import signal
 import subprocess
@@ -16,56 +17,97 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import FrameType
 
+from cpufree.distributed import processes as processes_of
 from cpufree.distributed.ends import spell, write
+from cpufree.distributed.facts import INTERRUPTED
+from cpufree.distributed.guard import Guard, guarding
+from cpufree.distributed.output import Output, make_room
+from cpufree.distributed.processes import Process, is_stopped, say
 from cpufree.env import for_rank
 from cpufree.errors import EngineError
 
 # Seconds for the others to end by themselves once one has failed: they know why, and say so.
 GRACE = 8.0
-# Seconds that some ranks may be stopped (SIGSTOP) while others are not, which wait for them.
-STOPPED_LIMIT = 60.0
-_KILL_SECONDS = 2.0  # between asking and forcing
-_LAST_SECONDS = 10.0  # from forcing to the end: a driver may take its time, or for ever
+# Seconds that some ranks may be stopped (SIGSTOP) while others are not, which wait for them; more
+# than ranks that have joined a team have, for these know more.
+STOPPED_LIMIT = 18.0
 _NAP = 0.02
 _LONGEST_NAP = 1.0  # that counts: the launcher itself may be stopped with its ranks
 _PR_SET_PDEATHSIG = 1  # of Linux's prctl
+_REQUESTS_TO_END = (signal.SIGTERM, signal.SIGHUP)
 
 
-def launch(command: Sequence[str], ranks: int) -> int:
+def launch(command: Sequence[str], ranks: int, label: bool = False) -> int:
     """Run the command as so many ranks; return the exit code for all.
 
-    That is the code of the lowest rank that has failed by itself, else 128 and the signal that has
-    ended one, else 0. Ctrl-C is left to the ranks, which get it as well; a second one ends them.
+    What they print comes in whole lines, with `label` each with the number of its rank.
+
+    That is 128 and the signal where SIGTERM or SIGHUP has ended the launcher; else 130 where Ctrl-C
+    has ended a rank, else the code of the lowest rank that has failed by itself, else 128 and the
+    signal that has ended one, else 0.
+    Ctrl-C is left to the ranks, which get it as well; one that the launcher alone gets is passed
+    on to them. A second one ends them. Nothing outlives the launcher, however it ends.
 
     Raises:
         EngineError: a rank cannot be started, or was stopped for too long.
     """
-    with tempfile.TemporaryDirectory(prefix="cpufree-run-") as folder, _signals() as asked_to_end:
-        processes: list[subprocess.Popen[bytes]] = []
+    with (
+        _signals() as got,
+        tempfile.TemporaryDirectory(prefix="cpufree-run-") as folder,
+        guarding(folder) as guard,
+    ):
+        processes: list[Process] = []
+        output = Output(label)
+        limits = make_room(ranks)
         try:
-            job = secrets.token_hex(16)
+            job, secret = secrets.token_hex(16), secrets.token_hex(32)
             meeting = Path(folder) / "rank0"
             for rank in range(ranks):
-                environment = for_rank(rank, ranks, f"local:{meeting}", job)
-                processes.append(_start(command, rank, environment))
-            _watch(processes, asked_to_end, meeting)
+                environment = for_rank(rank, ranks, f"local:{meeting}", job, secret)
+                with output.of_rank(rank) as writes_to:
+                    processes.append(_start(command, rank, environment, writes_to, limits))
+            output.start()
+            _Watch(processes, got, guard, meeting).until_the_end()
         finally:
-            _end(processes)
+            processes_of.end(processes)
+            output.finish(lambda: _is_hurried(got))
+            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    for number in got:
+        if number in _REQUESTS_TO_END:
+            return 128 + number
     return _exit_code([_code(process) for process in processes])
 
 
+def _is_hurried(got: Sequence[int]) -> bool:
+    """Return whether the launcher is to end at once: a first Ctrl-C is for the ranks."""
+    return any(number in got for number in _REQUESTS_TO_END) or got.count(signal.SIGINT) > 1
+
+
 def _start(
-    command: Sequence[str], rank: int, environment: dict[str, str]
-) -> subprocess.Popen[bytes]:
+    command: Sequence[str],
+    rank: int,
+    environment: dict[str, str],
+    writes_to: tuple[int, int],
+    limits: tuple[int, int],
+) -> Process:
     try:
-        return subprocess.Popen(
+        return Process(
             command,
             env=environment,
             stdin=None if rank == 0 else subprocess.DEVNULL,
-            preexec_fn=functools.partial(end_with, os.getpid(), signal.SIGTERM),
+            stdout=writes_to[0],
+            stderr=writes_to[1],
+            preexec_fn=functools.partial(_begin, os.getpid(), limits),
         )
     except OSError as error:
         raise EngineError(f"rank {rank} cannot be started: {error}") from error
+
+
+def _begin(launcher: int, limits: tuple[int, int]) -> None:
+    """Prepare a rank: it hears Ctrl-C, also where a shell has started the launcher deaf to it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    end_with(launcher, signal.SIGKILL)
 
 
 def end_with(parent: int, number: signal.Signals) -> None:
@@ -87,7 +129,11 @@ def _signals() -> Iterator[list[int]]:
     def note(number: int, frame: FrameType | None) -> None:
         got.append(number)
 
-    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {}
+    for number in (signal.SIGINT, *_REQUESTS_TO_END):
+        if number == signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN:
+            continue  # nohup
+        before[number] = signal.signal(number, note)
     try:
         yield got
     finally:
@@ -95,102 +141,95 @@ def _signals() -> Iterator[list[int]]:
             signal.signal(number, handler)
 
 
-def _watch(
-    processes: Sequence[subprocess.Popen[bytes]], asked_to_end: list[int], meeting: Path
-) -> None:
-    """Return once all have ended, or it is time to end those that have not."""
-    ends: dict[int, str] = {}
-    end = float("inf")
-    looked, paused = time.monotonic(), 0.0
-    while True:
-        codes = [process.poll() for process in processes]
-        running = [rank for rank, code in enumerate(codes) if code is None]
-        if not running:
-            return
-        if len(ends) < len(codes) - len(running):
-            new = {rank: spell(code) for rank, code in enumerate(codes) if code is not None}
-            ends = {**ends, **new}  # who has ended first comes first
-            write(meeting, ends)
+class _Watch:
+    """Watches ranks until all have ended, or it is time to end those that have not."""
+
+    def __init__(
+        self, processes: Sequence[Process], got: Sequence[int], guard: Guard, meeting: Path
+    ) -> None:
+        self._processes, self._got, self._guard = processes, got, guard
+        self._meeting = meeting
+        self._ends: dict[int, str] = {}
+        self._end = float("inf")  # when those that still run are ended
+        self._looked, self._paused = time.monotonic(), 0.0
+        self._passed_on = False
+
+    def until_the_end(self) -> None:
+        """Return once all have ended, or are to be ended."""
+        while True:
+            codes = [process.poll() for process in self._processes]
+            running = [rank for rank, code in enumerate(codes) if code is None]
+            if not running:
+                return
+            self._tell_of_ends(codes)
+            if self._is_asked_to_end():
+                return
+            stopped = [rank for rank in running if is_stopped(self._processes[rank])]
+            if any(codes):  # who is stopped ends in no time, however long that is
+                now = time.monotonic()
+                self._end = min(self._end, now + GRACE) if len(stopped) < len(running) else now
+            if time.monotonic() >= self._end:
+                if len(stopped) < len(running):
+                    _tell_end(codes)
+                return
+            self._count_pause(stopped, len(codes))
+            time.sleep(_NAP)
+
+    def _tell_of_ends(self, codes: Sequence[int | None]) -> None:
+        """Tell the ranks which of them have ended; who has ended first comes first."""
+        new = {rank: spell(code) for rank, code in enumerate(codes) if code is not None}
+        if len(self._ends) < len(new):
+            self._ends = {**self._ends, **new}
+            write(self._meeting, self._ends)
+
+    def _is_asked_to_end(self) -> bool:
+        """Return whether the ranks are to be ended now; a first Ctrl-C is passed on to them."""
+        if _is_hurried(self._got):
+            return True
+        if signal.SIGINT in self._got and not self._passed_on:
+            self._passed_on = True
+            if not self._guard.saw(signal.SIGINT):
+                for process in self._processes:
+                    process.send_signal(signal.SIGINT)
+        return False
+
+    def _count_pause(self, stopped: Sequence[int], ranks: int) -> None:
+        """Raise EngineError where some ranks have been stopped for long while others have not."""
         now = time.monotonic()
-        stopped = [rank for rank in running if _is_stopped(processes[rank])]
-        if any(codes):  # who is stopped ends in no time, however long that is
-            end = min(end, now + GRACE) if len(stopped) < len(running) else now
-        ended = signal.SIGTERM in asked_to_end or asked_to_end.count(signal.SIGINT) > 1
-        if ended or now >= end:
-            if len(stopped) < len(running) and not ended:
-                _tell_end(codes)
-            return
-        some = 0 < len(stopped) < len(codes)
-        paused = paused + min(now - looked, _LONGEST_NAP) if some else 0.0
-        looked = now
-        if paused > STOPPED_LIMIT:
+        some = 0 < len(stopped) < ranks
+        self._paused = self._paused + min(now - self._looked, _LONGEST_NAP) if some else 0.0
+        self._looked = now
+        if self._paused > STOPPED_LIMIT:
             raise EngineError(
-                f"rank {stopped[0]} (process {processes[stopped[0]].pid}) has been stopped for "
-                f"{STOPPED_LIMIT:g} s, by SIGSTOP or the like, while others wait for it: all are "
-                "ended"
+                f"rank {stopped[0]} (process {self._processes[stopped[0]].pid}) has been stopped "
+                f"for {STOPPED_LIMIT:g} s, by SIGSTOP or the like, while others wait for it: all "
+                "are ended"
             )
-        time.sleep(_NAP)
 
 
 def _tell_end(codes: Sequence[int | None]) -> None:
     """Say which rank has failed: those that may know why are to be ended."""
     rank, code = next((rank, code) for rank, code in enumerate(codes) if code)
-    print(
+    say(
         f"cpufree: rank {rank} has ended {spell(code)}; those that still ran {GRACE:g} s later "
-        "are ended",
-        file=sys.stderr,
+        "are ended"
     )
 
 
-def _is_stopped(process: subprocess.Popen[bytes]) -> bool:
-    """Return whether a process that we have started is stopped, until SIGCONT."""
-    try:
-        how = os.WSTOPPED | os.WNOHANG | os.WNOWAIT
-        return os.waitid(os.P_PID, process.pid, how) is not None
-    except OSError:
-        return False
-
-
-def _end(processes: Sequence[subprocess.Popen[bytes]]) -> None:
-    """End those that still run."""
-    for process in processes:
-        if process.poll() is None:
-            (process.kill if _is_stopped(process) else process.terminate)()
-    _wait(processes, _KILL_SECONDS)
-    for process in processes:
-        if process.poll() is None:
-            process.kill()
-    _wait(processes, _LAST_SECONDS)
-    for rank, process in enumerate(processes):
-        if process.returncode is None:
-            print(
-                f"cpufree: error: rank {rank} (process {process.pid}) was killed, but does not "
-                "end: it is stuck in the driver or the file system",
-                file=sys.stderr,
-            )
-
-
-def _wait(processes: Sequence[subprocess.Popen[bytes]], seconds: float) -> None:
-    """Wait for all to end, so long at most."""
-    limit = time.monotonic() + seconds
-    for process in processes:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(max(0.0, limit - time.monotonic()))
-
-
-def _code(process: subprocess.Popen[bytes]) -> int:
+def _code(process: Process) -> int:
     """Return how a process has ended, as subprocess says it, also where it is about to."""
     return -signal.SIGKILL if process.returncode is None else process.returncode
 
 
 def _exit_code(codes: Sequence[int]) -> int:
+    if not {INTERRUPTED, -signal.SIGINT}.isdisjoint(codes):
+        return INTERRUPTED
     by_itself = [code for code in codes if code > 0]
     if by_itself:
         return by_itself[0]
     for rank, code in enumerate(codes):
         if code < 0:
-            name = signal.Signals(-code).name
-            print(f"cpufree: error: rank {rank} was ended by {name}", file=sys.stderr)
+            say(f"cpufree: error: rank {rank} was ended by {signal.Signals(-code).name}")
             return 128 - code
     return 0
 

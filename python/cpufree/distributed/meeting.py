@@ -1,32 +1,21 @@
-"""Where the processes of a team meet, and the team that this process is in."""
+"""How the processes of a team meet, and the team that this process is in."""
 
 from __future__ import annotations
 
 import atexit
 import contextlib
-import functools
-import hashlib
-import importlib
-import json
 import os
 import socket
-import tempfile
 import time
-import zlib
 from pathlib import Path
 from typing import Any
 
-from cpufree.distributed import ends, wire
+from cpufree.distributed import ends, handshake, places, wire
 from cpufree.distributed.hub import Hub
 from cpufree.distributed.team import Team
 from cpufree.env import RankEnv
-from cpufree.errors import CpufreeError, InvalidInputError, RankFailedError, UnsupportedError
+from cpufree.errors import CpufreeError, RankFailedError, UnsupportedError
 
-# Ports at which rank 0 may be found, where nobody says which: below those that systems hand out,
-# above those of well-known services.
-_FIRST_PORT, _PORTS, _TRIED = 20000, 12000, 8
-# What a file at which ranks meet is called: on any machine that sees it, or on this one alone.
-_SHARED, _LOCAL = "file:", "local:"
 _NAP = 0.05
 _KNOCK_SECONDS = 2.0  # for a connection to be made, and for the hub's welcome
 _LATEST = 5.0  # what members grant beyond the limit, so that the hub's verdict reaches them
@@ -62,12 +51,10 @@ def join() -> Team:
             "but this one was started alone: start it by 'cpufree run -n N ...', mpirun, srun or "
             "torchrun"
         )
-    _team = connect(env, _version())
-    atexit.register(leave)
-    _team.begin(env.join_limit + _LATEST)
-    if env.rank == 0 and _by_file(env):
-        with contextlib.suppress(OSError):
-            _file(env).unlink()
+    with contextlib.ExitStack() as once_met:
+        _team = connect(env, _version(), once_met)
+        atexit.register(leave)
+        _team.begin(env.join_limit + _LATEST)
     return _team
 
 
@@ -99,38 +86,35 @@ def settle(error: Exception, message: str, code: int) -> tuple[int, str | None]:
     return code, message if env.rank == teller else None
 
 
-def connect(env: RankEnv, version: str) -> Team:
-    """Meet the others; rank 0 brings the hub along."""
+def connect(env: RankEnv, version: str, once_met: contextlib.ExitStack) -> Team:
+    """Meet the others; rank 0 brings the hub along. `once_met`: what to do when all are here."""
     hub = None
     hello = _hello(env, version)
     if env.rank == 0:
-        listener = _listen(env)
-        hub = Hub(listener, env.ranks, _secret(env), version, env.join_limit, lambda: _ended(env))
-        connection = _enter_own(_own_address(listener), hello, env.join_limit)
+        listener, secret = places.listen(env)
+        once_met.callback(places.forget, env)
+        key = handshake.key_for(secret, env.job)
+        hub = Hub(listener, env.ranks, key, version, env.join_limit, lambda: _ended(env))
+        connection = _enter_own(listener, key, hello, env.join_limit)
     else:
         connection = _find(env, hello)
     return Team(connection, env.rank, env.ranks, hub)
 
 
 def _hello(env: RankEnv, version: str) -> dict[str, Any]:
+    processes = ""
+    with contextlib.suppress(OSError):
+        processes = os.readlink("/proc/self/ns/pid")
     return {
         "rank": env.rank,
         "ranks": env.ranks,
-        "job": _secret(env),
         "version": version,
         "host": socket.gethostname(),
-        "machine": machine_id(),
+        "machine": places.machine_id(),
+        "processes": processes,  # among which the number of this one means this one
         "local_rank": env.local_rank,
         "pid": os.getpid(),
     }
-
-
-def machine_id() -> str:
-    """Return what processes of one machine have in common, and no others: its last start."""
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    except OSError:
-        return socket.gethostname()
 
 
 def _version() -> str:
@@ -142,189 +126,70 @@ def _version() -> str:
         return "unknown"
 
 
-def _secret(env: RankEnv) -> str:
-    return hashlib.sha256(f"cpufree {env.job} {env.rendezvous}".encode()).hexdigest()
-
-
-# -- rank 0: where to be found --
-
-
-def _listen(env: RankEnv) -> socket.socket:
-    """Return a socket at one of the places where the others look, which are informed of it."""
-    if _by_file(env):
-        listener = _bind("127.0.0.1" if env.rendezvous.startswith(_LOCAL) else "", 0)
-        _announce(env, listener)
-        return listener
-    problem: OSError | None = None
-    for host, port in _places(env):
-        try:
-            return _bind("127.0.0.1" if host in ("127.0.0.1", "localhost") else "", port)
-        except OSError as error:
-            problem = error
-    raise RankFailedError(
-        f"rank 0 cannot listen at {_spell(_places(env))} ({problem}); CPUFREE_RENDEZVOUS=HOST:PORT "
-        "or file:PATH names another place",
-        0,
-    )
-
-
-def _bind(host: str, port: int) -> socket.socket:
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((host, port))
-        listener.listen(1024)
-    except OSError:
-        listener.close()
-        raise
-    return listener
-
-
-def _own_address(listener: socket.socket) -> tuple[str, int]:
-    host, port = listener.getsockname()[:2]
-    return ("127.0.0.1" if host == "0.0.0.0" else host), port
-
-
-def _announce(env: RankEnv, listener: socket.socket) -> None:
-    """Write into the shared file where rank 0 is, in one step."""
-    name = socket.gethostname()
-    if not env.rendezvous.startswith(_LOCAL):  # there it is not used, and may take long
-        with contextlib.suppress(OSError):
-            name = socket.gethostbyname(name)
-    content = {"machine": machine_id(), "host": name, "port": listener.getsockname()[1]}
-    file = _file(env)
-    try:
-        handle, draft = tempfile.mkstemp(dir=file.parent, prefix=file.name)
-        with os.fdopen(handle, "w") as out:
-            json.dump({**content, "job": _secret(env)}, out)
-        Path(draft).replace(file)
-    except OSError as error:
-        listener.close()
-        raise RankFailedError(
-            f"rank 0 cannot write the file at which ranks meet ({error}); CPUFREE_RENDEZVOUS "
-            "names another one, on a file system that all machines share",
-            0,
-        ) from error
-
-
-def _enter_own(place: tuple[str, int], hello: dict[str, Any], seconds: float) -> socket.socket:
+def _enter_own(
+    listener: socket.socket, key: bytes, hello: dict[str, Any], seconds: float
+) -> socket.socket:
     """Return a connection to the hub of this process, which may be slow, but is there."""
+    host, port = listener.getsockname()[:2]
     try:
-        return _enter(place, hello, seconds)
+        return _enter("127.0.0.1" if host == "0.0.0.0" else host, port, key, hello, seconds)
     except OSError as error:
         raise RankFailedError(
-            f"rank 0 cannot reach itself at {_spell([place])} "
-            f"({' '.join(str(error).split()) or type(error).__name__})",
-            0,
+            f"rank 0 cannot reach itself at {host}:{port} ({_why(error)})", 0
         ) from error
-
-
-# -- the others: where to look --
 
 
 def _find(env: RankEnv, hello: dict[str, Any]) -> socket.socket:
     """Return a connection to the hub of this job."""
     end = time.monotonic() + env.join_limit
-    last = ""
+    where = env.rendezvous
     while True:
-        for place in _places(env):
-            try:
-                return _enter(place, hello)
-            except OSError as error:
-                last = f" (last: {' '.join(str(error).split()) or type(error).__name__})"
-            if time.monotonic() > end:
-                break
+        try:
+            place = places.look(env)
+            where = str(place)
+            key = handshake.key_for(place.secret, env.job)
+            return _enter(place.host, place.port, key, hello)
+        except OSError as error:
+            last = _why(error)
         if 0 in (ended := _ended(env)):  # it will not come, perhaps because of another one
             rank, how = next(iter(ended.items()))
             raise RankFailedError(f"rank {rank} {ends.too_early(how)}", rank)
         if time.monotonic() > end:
-            raise RankFailedError(
-                f"rank 0 was not found at {_spell(_places(env)) or env.rendezvous} within "
-                f"{env.join_limit:g} s{last}; was it started, is that where it runs, and have all "
-                "ranks the same CPUFREE_JOB, where that is set? CPUFREE_RENDEZVOUS=HOST:PORT or "
-                "file:PATH names another place",
-                0,
-            )
+            raise RankFailedError(_not_found(env, where, last), 0)
         time.sleep(_NAP)
 
 
+def _not_found(env: RankEnv, where: str, last: str) -> str:
+    """Return what is said where rank 0 was looked for in vain."""
+    at = f" at {where}" if where else ""
+    return (
+        f"rank 0 was not found{at} within {env.join_limit:g} s (last: {last}); was it started, and "
+        "do all ranks see the file at which they meet? CPUFREE_RENDEZVOUS=file:PATH names one on "
+        "a file system that all machines share; without such, set CPUFREE_RENDEZVOUS=HOST:PORT and "
+        "CPUFREE_SECRET, a random text, the same in all ranks, as CPUFREE_JOB is where it is set"
+    )
+
+
+def _why(error: OSError) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
+
+
 def _enter(
-    place: tuple[str, int], hello: dict[str, Any], seconds: float = _KNOCK_SECONDS
+    host: str, port: int, key: bytes, hello: dict[str, Any], seconds: float = _KNOCK_SECONDS
 ) -> socket.socket:
     """Return a connection to the hub; OSError where that is another's, or somebody else's port."""
-    connection = socket.create_connection(place, timeout=seconds)
+    connection = socket.create_connection((host, port), timeout=seconds)
     try:
         wire.prepare(connection)
-        wire.send(connection, hello)
-        if wire.receive_first(connection, seconds).get("do") != "welcome":
-            raise wire.Damaged("not a hub of cpufree")
-        wire.send(connection, {"do": "come"})
+        handshake.enter(connection, key, hello, seconds)
     except OSError:
         connection.close()
         raise
     return connection
 
 
-def _places(env: RankEnv) -> list[tuple[str, int]]:
-    """Return hosts and ports at which rank 0 may be."""
-    if _by_file(env):
-        return _announced(env)
-    if env.rendezvous:
-        host, _, port = env.rendezvous.rpartition(":")
-        if not host or not port.isdigit() or not 0 < int(port) < 65536:
-            raise InvalidInputError(
-                f"environment variable CPUFREE_RENDEZVOUS={env.rendezvous!r} is not valid; it "
-                "takes HOST:PORT of rank 0, or file:PATH of a file that all machines share"
-            )
-        return [(host, int(port))]
-    if not env.job:  # all runs without a name would meet at the same places
-        raise InvalidInputError(
-            f"the launcher ({env.launcher}) gives this run no name: set CPUFREE_JOB to one that "
-            "its ranks have in common, and no others, or CPUFREE_RENDEZVOUS to HOST:PORT of rank "
-            "0, or file:PATH of a file that all machines share"
-        )
-    host = env.host or _host_from_mpi()
-    first = zlib.crc32(env.job.encode())
-    return [(host, _FIRST_PORT + (first + k * 997) % _PORTS) for k in range(_TRIED)]
-
-
-def _announced(env: RankEnv) -> list[tuple[str, int]]:
-    """Return what rank 0 has written into the file, nothing while it has not."""
-    try:
-        content: dict[str, Any] = json.loads(_file(env).read_text())
-        if content["job"] != _secret(env):
-            return []  # left over from another run
-        host = "127.0.0.1" if content["machine"] == machine_id() else str(content["host"])
-        return [(host, int(content["port"]))]
-    except (OSError, ValueError, KeyError):
-        return []
-
-
 def _ended(env: RankEnv) -> dict[int, str]:
     """Return which ranks have ended, and how, where the launcher tells that: our own does."""
-    return ends.read(_file(env)) if env.rendezvous.startswith(_LOCAL) else {}
-
-
-def _by_file(env: RankEnv) -> bool:
-    return env.rendezvous.startswith((_SHARED, _LOCAL))
-
-
-def _file(env: RankEnv) -> Path:
-    return Path(env.rendezvous.removeprefix(_SHARED).removeprefix(_LOCAL))
-
-
-@functools.lru_cache(maxsize=1)  # all ranks ask together, once
-def _host_from_mpi() -> str:
-    """Return the name of rank 0's machine as mpi4py tells it, where that is installed."""
-    try:
-        mpi = importlib.import_module("mpi4py.MPI")
-    except ImportError as error:
-        raise UnsupportedError(
-            "the launcher does not say where rank 0 runs: give CPUFREE_RENDEZVOUS, HOST:PORT of "
-            "rank 0, or file:PATH on a file system that all machines share; or install mpi4py"
-        ) from error
-    return str(mpi.COMM_WORLD.bcast(socket.gethostname(), root=0))
-
-
-def _spell(places: list[tuple[str, int]]) -> str:
-    return ", ".join(f"{host}:{port}" for host, port in places)
+    if not env.rendezvous.startswith(places.LOCAL):
+        return {}
+    return ends.read(Path(env.rendezvous.removeprefix(places.LOCAL)))

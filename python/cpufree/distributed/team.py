@@ -10,6 +10,7 @@ import queue
 import socket
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,8 +18,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cpufree.distributed import facts as known
 from cpufree.distributed import wire
-from cpufree.distributed.hub import CALL_LIMIT, ENDED, FAILED, Hub, unanswered
+from cpufree.distributed.facts import FAILED, INTERRUPTED
+from cpufree.distributed.hub import CALL_LIMIT, ENDED, Hub, unanswered
+from cpufree.distributed.pulse import Pulse, watched_by
 from cpufree.errors import RankFailedError, WaitTimeoutError
 
 # Seconds that a call which cannot be interrupted, of a library that waits for a rank that has
@@ -60,6 +64,9 @@ class Team:
         self._busy = 0
         self._code_of: Callable[[Exception], int] | None = None
         self._leaving = False
+        self._pulse: Pulse | None = None
+        self.asked_to_stop = False
+        """Whether a member has asked to stop what all work at."""
         threading.Thread(target=self._listen, name="cpufree team", daemon=True).start()
 
     # -- what all members call together --
@@ -71,6 +78,8 @@ class Team:
                 message = f"rank 0 has not said within {seconds:g} s that all ranks have come"
                 self._verdict = Verdict(0, message, FAILED, self.rank)
             raise self.failure()
+        watched = watched_by(self.rank, self.members)
+        self._pulse = Pulse(watched, lambda: self._busy > 0, self._note_stopped)
 
     def all_gather(self, what: str, data: bytes, limit: float = CALL_LIMIT) -> list[bytes]:
         """Return what all give, by rank. `what` names the call, for messages.
@@ -142,17 +151,20 @@ class Team:
         assert self._verdict is not None
         return RankFailedError(self._verdict.message, self._verdict.rank)
 
-    def fail(self, message: str, code: int = FAILED, about: int | None = None) -> Verdict:
+    def fail(
+        self, message: str, code: int = FAILED, about: int | None = None, silent: bool = False
+    ) -> Verdict:
         """Say that this member has failed, and return what became of that.
 
-        With `about`, it is that rank which has failed, and the message begins with it.
+        With `about`, it is that rank which has failed, and the message begins with it; `silent`: it
+        can neither tell of that nor leave.
         """
         if about is None:
             about, message = self.rank, f"rank {self.rank}: {message}"
         if self._verdict is None:
             facts = {"do": "fail", "about": about, "message": message, "code": code}
             with contextlib.suppress(OSError), self._sending:
-                wire.send(self._connection, facts)
+                wire.send(self._connection, facts | {"silent": silent})
             self._judged.wait(_VERDICT_SECONDS)
         if self._verdict is None:
             self._verdict = Verdict(about, message, code, self.rank)
@@ -181,6 +193,8 @@ class Team:
             if isinstance(error, WaitTimeoutError):  # in all members, about one of them
                 late = late_rank(error.waits, self.rank)
                 self.fail(f"rank {late} was waited for: {error}", code, about=late)
+            elif isinstance(error, KeyboardInterrupt):
+                self.fail("interrupted", INTERRUPTED)
             else:
                 self.fail(" ".join(str(error).split()) or type(error).__name__, code)
             raise
@@ -188,11 +202,29 @@ class Team:
             self._code_of = before
             self._busy -= 1
 
+    def ask_to_stop(self) -> None:
+        """Have rank 0 end what all work at, and keep what there is."""
+        with contextlib.suppress(OSError), self._sending:
+            wire.send(self._connection, {"do": "stop"})
+
+    @contextlib.contextmanager
+    def limited(self, seconds: float) -> Iterator[None]:
+        """Mark work in which, after so many seconds, no stopped member is waited for; 0: ever."""
+        if self._pulse is not None and seconds > 0.0:
+            self._pulse.latest = time.monotonic() + seconds
+        try:
+            yield
+        finally:
+            if self._pulse is not None:
+                self._pulse.latest = float("inf")
+
     def leave(self) -> None:
         """End this member's part, once and for all."""
         if self._leaving:
             return
         self._leaving = True
+        if self._pulse is not None:
+            self._pulse.end()
         with contextlib.suppress(OSError), self._sending:
             wire.send(self._connection, {"do": "leave"})
         if self._hub is not None:
@@ -221,7 +253,8 @@ class Team:
                 answer = None
         if answer is None:
             if self._verdict is None:
-                self._lose_hub(limit + GRACE)
+                message = f"rank 0 {unanswered(self._name_of(0), limit + GRACE, [])}"
+                self._lose_hub(message, min(1, self.size - 1))
             raise self.failure()
         sizes, together = answer
         parts, begin = [], 0
@@ -230,15 +263,25 @@ class Team:
             begin += size
         return parts
 
-    def _lose_hub(self, seconds: float) -> None:
+    def _note_stopped(self, rank: int, how: str) -> None:
+        """Note that a member on this machine is stopped; of rank 0, all here find the same."""
+        if self._verdict is not None:
+            return
+        message = f"rank {rank} ({self._name_of(rank)}) {how}"
+        if rank == 0:
+            self._lose_hub(message, min(k for k in self.ranks_here() if k != 0))
+        else:
+            self.fail(message, about=rank, silent=True)
+
+    def _lose_hub(self, message: str, teller: int) -> None:
         """Note that rank 0 does not answer; the others find the same, and one of them tells."""
-        first = self.members[0]
-        name = f"{first['host']}, process {first['pid']}"
-        message = f"rank 0 {unanswered(name, seconds, [])}"
         facts = {"do": "fail", "about": 0, "message": message, "code": FAILED}
         with contextlib.suppress(OSError), self._sending:
             wire.send(self._connection, facts)  # for when it goes on
-        self._judge(Verdict(0, message, FAILED, min(1, self.size - 1)))
+        self._judge(Verdict(0, message, FAILED, teller))
+
+    def _name_of(self, rank: int) -> str:
+        return f"{self.members[rank]['host']}, process {self.members[rank]['pid']}"
 
     def _listen(self) -> None:
         """Take what the hub sends, until the end."""
@@ -246,13 +289,14 @@ class Team:
             while True:
                 facts, data = wire.receive(self._connection)
                 if facts["do"] == "answer":
-                    self._answers.put((facts["sizes"], data))
+                    self._answers.put((known.sizes(facts["sizes"], data), data))
                 elif facts["do"] == "begin":
-                    self.members = facts["members"]
+                    self.members = known.members(facts["members"], self.size)
                     self._begun.set()
+                elif facts["do"] == "stop":
+                    self.asked_to_stop = True
                 elif facts["do"] == "end":
-                    names = ("rank", "message", "code", "teller")
-                    self._judge(Verdict(*(facts[name] for name in names)))
+                    self._judge(_verdict_of(facts, self.size))
                     return
         except (OSError, KeyError, ValueError):
             if not self._leaving:
@@ -277,6 +321,12 @@ class Team:
         if self._verdict.teller == self.rank:
             print(f"cpufree: error: {self._verdict.message}", file=sys.__stderr__, flush=True)
         os._exit(self._verdict.code)
+
+
+def _verdict_of(facts: Mapping[str, Any], ranks: int) -> Verdict:
+    """Return what the hub says about the end."""
+    rank, teller = (known.rank_in(ranks, facts[name], -1) for name in ("rank", "teller"))
+    return Verdict(rank, known.clean(facts["message"]), known.exit_code(facts["code"]), teller)
 
 
 def late_rank(waits: Sequence[Mapping[str, Any]], missing: int) -> int:

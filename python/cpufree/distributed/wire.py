@@ -12,9 +12,12 @@ from typing import Any
 _FRAME = struct.Struct("!4sIQ")
 _MARK = b"cpfr"
 _MOST_FACTS = 1 << 20  # bytes
-# Of the first message, which may come from anybody who has found the port.
+_MOST_DATA = 1 << 40
+# Of a message that may come from anybody who has found the port.
 _MOST_FIRST_FACTS = 1 << 12
 FIRST_SECONDS = 5.0
+# Bytes for which there is room before any has come; from then on there is as much as has come.
+_FIRST_ROOM = 1 << 16
 # A machine that is switched off, or cut off, answers no probe; it is given up after so many
 # seconds. The kernel sends and answers probes, however busy the process is. Data
 # without an answer has longer: newer kernels count the time in which the receiver has no room, too,
@@ -52,14 +55,14 @@ def send(connection: socket.socket, facts: dict[str, Any], data: bytes = b"") ->
 def receive(connection: socket.socket) -> tuple[dict[str, Any], bytes]:
     """Return the next message; ConnectionError at the end, OSError where it is broken."""
     mark, facts, data = _FRAME.unpack(_exactly(connection, _FRAME.size))
-    if mark != _MARK or facts > _MOST_FACTS:
+    if mark != _MARK or facts > _MOST_FACTS or data > _MOST_DATA:
         raise Damaged("not a message of cpufree")
     content = _content(_exactly(connection, facts))
     return content, bytes(_exactly(connection, data))
 
 
 def receive_first(connection: socket.socket, seconds: float = FIRST_SECONDS) -> dict[str, Any]:
-    """Return the facts of the first message: few, without data, and soon; OSError else."""
+    """Return the facts of a message of the handshake: few, without data, and soon; OSError else."""
     end = time.monotonic() + seconds
     mark, facts, data = _FRAME.unpack(_exactly(connection, _FRAME.size, end))
     if mark != _MARK or facts > _MOST_FIRST_FACTS or data:
@@ -80,14 +83,19 @@ def _content(text: bytearray) -> dict[str, Any]:
 
 
 def _exactly(connection: socket.socket, count: int, end: float | None = None) -> bytearray:
-    """Read so many bytes, until the time `end` where there is one."""
-    buffer = bytearray(count)
-    view = memoryview(buffer)
+    """Read so many bytes, until the time `end` where there is one.
+
+    Memory is taken as the bytes come: a length alone, which may be damaged, takes none.
+    """
+    buffer = bytearray(min(count, _FIRST_ROOM))
     done = 0
     while done < count:
         if end is not None:
             connection.settimeout(max(1e-3, end - time.monotonic()))
-        got = connection.recv_into(view[done:])
+        if done == len(buffer):
+            buffer.extend(bytes(min(done, count - done)))
+        with memoryview(buffer) as view, view[done:] as room:
+            got = connection.recv_into(room)
         if got == 0:
             raise ConnectionError("the connection has ended")
         done += got

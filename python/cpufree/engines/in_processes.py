@@ -139,15 +139,27 @@ def solve(
             facts["first guess"] = "none" if vectors[1] is None else "given"
         else:
             facts |= {"right-hand side": digest(vectors[0]), "first guess": digest(vectors[1])}
+        team.asked_to_stop = False
         team.agree("options of a solve", facts)
-        return call(following(team, watch))
+        with team.limited(options["time_limit"]):
+            return call(following(team, watch))
 
 
 def following(team: Team, watch: Watch) -> Callable[[int, float], bool]:
-    """Return a function that follows kernels, and the team."""
+    """Return a function that follows kernels, and the team.
+
+    Kernels end together where that of rank 0 is asked to, so others ask rank 0.
+    """
+    asked = False
 
     def follow(iteration: int, residual: float) -> bool:
+        nonlocal asked
         team.check()  # another rank has failed: the kernels are made to leave
-        return watch(iteration, residual)
+        if watch(iteration, residual):
+            return not team.asked_to_stop
+        if team.rank != 0 and not asked:
+            asked = True
+            team.ask_to_stop()
+        return False
 
     return follow

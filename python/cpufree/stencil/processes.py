@@ -59,8 +59,10 @@ def run(
     facts |= {"shape": list(start.shape), "type of values": str(start.dtype)}
     facts |= {"boundary": periodic, "first values": start.summary}
     facts["source term"] = "none" if source is None else source.summary
+    team.asked_to_stop = False
     team.agree("grid", facts)
-    return run_by_boxes(start, source, periodic, options, following(team, watch), team)
+    with team.limited(options["time_limit"]):
+        return run_by_boxes(start, source, periodic, options, following(team, watch), team)
 
 
 def run_by_boxes(

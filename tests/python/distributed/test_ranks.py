@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -33,10 +31,7 @@ import cpufree.solvers.once
 from cpufree.cli import rank_commands, rank_doctor, solve_command
 from cpufree.cli.commands import Outputs
 from cpufree.cli.doctor import Status
-from cpufree.distributed import meeting, wire
-from cpufree.distributed.hub import Hub
-from cpufree.env import RankEnv
-from cpufree.errors import InvalidInputError, RankFailedError
+from cpufree.errors import RankFailedError
 from cpufree.solvers.result import Reason
 
 
@@ -125,23 +120,6 @@ def test_two_teams_at_ports_of_their_own_do_not_mix() -> None:
     assert [end.out for end in finish(jobs)] == ["talked\n"] * 4
 
 
-def test_strangers_at_the_hub_do_no_harm(place: str) -> None:
-    first = start([str(PROGRAM), "talk"], 0, 2, place)
-    host, _, port = place.rpartition(":")
-    end = time.monotonic() + START
-    while True:
-        try:
-            stranger = socket.create_connection((host, int(port)))
-            break
-        except OSError:
-            assert time.monotonic() < end
-            time.sleep(0.05)
-    stranger.sendall(b"GET / HTTP/1.1\r\n\r\n" + b"x" * 100)
-    second = start([str(PROGRAM), "talk"], 1, 2, place)
-    assert [end.code for end in finish([first, second])] == [0, 0]
-    stranger.close()
-
-
 def test_a_rank_that_never_comes_is_named_in_time(place: str) -> None:
     begin = time.monotonic()
     ended = finish(
@@ -152,7 +130,8 @@ def test_a_rank_that_never_comes_is_named_in_time(place: str) -> None:
 
 
 def test_a_hub_that_never_comes_is_named(place: str) -> None:
-    ended = finish([start([str(PROGRAM), "talk"], 1, 2, place, CPUFREE_JOIN_LIMIT="1")])
+    known = {"CPUFREE_SECRET": "0123456789abcdef", "CPUFREE_JOIN_LIMIT": "1"}
+    ended = finish([start([str(PROGRAM), "talk"], 1, 2, place, **known)])
     all_say(ended, f"rank 0 was not found at {place} within 1 s", [0])
     all_say(ended, "Connection refused", [0])
 
@@ -216,104 +195,15 @@ def test_who_comes_to_a_complete_team_is_sent_away_and_the_team_goes_on(
     place: str, tmp_path: Path
 ) -> None:
     words = [str(PROGRAM), "stay", str(tmp_path / "end")]
-    there = [start(words, rank, 2, place) for rank in range(2)]
+    known = {"CPUFREE_SECRET": "0123456789abcdef"}
+    there = [start(words, rank, 2, place, **known) for rank in range(2)]
     assert there[0].stdout is not None
     assert there[0].stdout.readline() == "here\n"
-    late = finish([start(words, 1, 2, place), start(words, 2, 3, place)])
+    late = finish([start(words, 1, 2, place, **known), start(words, 2, 3, place, **known)])
     (tmp_path / "end").touch()
     all_say(late[:1], "rank 1 is there twice", [0])
     all_say(late[1:], "rank 2 is one of 3 ranks, but rank 0 one of 2", [0])
     assert [end.out.split()[-1] for end in finish(there)] == ["stayed", "stayed"]
-
-
-def test_a_first_message_without_sense_is_the_end_of_a_connection() -> None:
-    listener = socket.create_server(("127.0.0.1", 0))
-    hub = Hub(listener, 2, "job", "1", 2.0)
-    with socket.create_connection(listener.getsockname(), timeout=START) as stranger:
-        wire.send(stranger, {"job": "job", "rank": [], "ranks": {}})
-        assert stranger.recv(1) == b""
-    hub.wait(START)
-
-
-def knock(member: socket.socket, hello: dict[str, Any]) -> None:
-    """Become a member of a hub, whatever it then says."""
-    wire.send(member, hello)
-    assert wire.receive_first(member)["do"] == "welcome"
-    wire.send(member, {"do": "come"})
-
-
-def test_a_rank_that_has_given_a_knock_up_may_knock_again() -> None:
-    listener = socket.create_server(("127.0.0.1", 0))
-    hub = Hub(listener, 1, "job", "1", START)
-    hello = {"job": "job", "rank": 0, "ranks": 1, "version": "1", "host": "here", "pid": 1}
-    with socket.create_connection(listener.getsockname(), timeout=START) as slow:
-        wire.send(slow, hello)
-    with socket.create_connection(listener.getsockname(), timeout=START) as member:
-        knock(member, hello)
-        assert wire.receive(member)[0]["do"] == "begin"
-        wire.send(member, {"do": "leave"})
-        hub.wait(START)
-
-
-def test_a_hub_ends_with_its_rank_0_where_the_others_have_not_come() -> None:
-    listener = socket.create_server(("127.0.0.1", 0))
-    hub = Hub(listener, 2, "job", "1", START)
-    hello = {"job": "job", "rank": 0, "ranks": 2, "version": "1", "host": "here", "pid": 1}
-    with socket.create_connection(listener.getsockname(), timeout=START) as member:
-        knock(member, hello)
-        wire.send(member, {"do": "leave"})
-        hub.wait(START / 3)
-    assert listener.fileno() < 0  # it has ended
-
-
-def test_rank_0_comes_after_a_rank_that_does_not_fit_and_tells_why() -> None:
-    listener = socket.create_server(("127.0.0.1", 0))
-    hub = Hub(listener, 2, "job", "1", START)
-    for rank, version in (1, "0"), (0, "1"):
-        hello = {"job": "job", "rank": rank, "ranks": 2, "version": version}
-        with socket.create_connection(listener.getsockname(), timeout=START) as member:
-            knock(member, {**hello, "host": "here", "pid": rank})
-            verdict, _ = wire.receive(member)
-            assert verdict["message"].startswith("rank 1 has cpufree 0, but rank 0 has 1")
-            assert verdict["teller"] == 0
-            assert member.recv(1) == b""
-            if rank == 1:
-                hub.wait(0.5)  # it does not end: rank 0 has not come
-    hub.wait(START)
-    assert listener.fileno() < 0  # it has ended
-
-
-@pytest.mark.parametrize(
-    ("facts", "data"), [({}, b"x"), ({"job": "j" * 5000}, b"")], ids=["data", "large"]
-)
-def test_a_first_message_is_small(facts: dict[str, str], data: bytes) -> None:
-    here, there = socket.socketpair()
-    with here, there:
-        wire.send(there, facts, data)
-        with pytest.raises(wire.Damaged):
-            wire.receive_first(here)
-
-
-def test_a_first_message_that_does_not_come_is_not_waited_for() -> None:
-    here, there = socket.socketpair()
-    with here, there:
-        there.sendall(b"cpfr")
-        with pytest.raises(TimeoutError):
-            wire.receive_first(here, 0.1)
-
-
-@pytest.mark.parametrize(("scheme", "host"), [("local", "127.0.0.1"), ("file", "0.0.0.0")])
-def test_rank_0_can_be_found_from_this_machine_alone(
-    tmp_path: Path, scheme: str, host: str
-) -> None:
-    env = RankEnv(0, 2, None, "cpufree", "job", rendezvous=f"{scheme}:{tmp_path}/meet")
-    with meeting._listen(env) as listener:
-        assert listener.getsockname()[0] == host
-
-
-def test_a_run_without_a_name_is_told_to_take_one() -> None:
-    with pytest.raises(InvalidInputError, match="CPUFREE_JOB"):
-        meeting.connect(RankEnv(1, 2, None, "PMI", ""), "1")
 
 
 def test_ranks_of_different_versions_are_refused(place: str) -> None:

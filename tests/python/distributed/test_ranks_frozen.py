@@ -2,42 +2,35 @@
 
 from __future__ import annotations
 
-import contextlib
+import os
+import signal
 import socket
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from ranks_here import PROGRAM, START, launch_pair, launched
+from hub_here import members
+from ranks_here import (
+    ENDS_WITHIN,
+    PROGRAM,
+    START,
+    children,
+    cli,
+    finish,
+    launch_pair,
+    launched,
+    start,
+    wait_until_at_work,
+)
 
 from cpufree.distributed import hub, launch, wire
 from cpufree.distributed.hub import Hub
+from cpufree.distributed.pulse import watched_by
 from cpufree.errors import EngineError
 
 FROZEN = PROGRAM.with_name("rank_frozen_program.py")
-
-
-@contextlib.contextmanager
-def members(count: int, job: str = "job") -> Iterator[tuple[Hub, list[socket.socket]]]:
-    """Give a hub, and the connections of its members, which have come."""
-    listener = socket.create_server(("127.0.0.1", 0))
-    server = Hub(listener, count, job, "1", START)
-    with contextlib.ExitStack() as stack:
-        found = []
-        for rank in range(count):
-            one = socket.create_connection(listener.getsockname(), timeout=START)
-            found.append(stack.enter_context(one))
-            hello = {"job": job, "rank": rank, "ranks": count, "version": "1"}
-            wire.send(one, {**hello, "host": "here", "pid": 70 + rank})
-            assert wire.receive_first(one)["do"] == "welcome"
-            wire.send(one, {"do": "come"})
-        for one in found:
-            one.settimeout(START)
-            assert wire.receive(one)[0]["do"] == "begin"
-        yield server, found
 
 
 def call(member: socket.socket, **more: float) -> None:
@@ -127,6 +120,53 @@ def test_a_stopped_rank_is_named_by_the_other_and_ended(
     assert ended.code == 4
     assert f"failed: rank {rank} (" in ended.out
     assert f"has not answered for {seconds:g} s: it may be stopped" in ended.out
+
+
+@pytest.mark.parametrize("rank", [0, 1, 2])
+def test_a_stopped_rank_is_named_by_others_that_would_wait_for_long(rank: int) -> None:
+    begin = time.monotonic()
+    ended = launched(sys.executable, str(FROZEN), "stop_in_a_barrier", str(rank))
+    assert time.monotonic() - begin < START
+    assert ended.code == 4, ended
+    words = f"rank {rank} ({socket.gethostname()}, process "
+    assert ended.out.count(f"failed: {words}") == 2, ended
+    assert "has been stopped for 2 s, by SIGSTOP or the like, while others wait" in ended.out
+
+
+def test_a_rank_for_which_nobody_waits_may_be_stopped() -> None:
+    ended = launched(sys.executable, str(FROZEN), "stop_where_nobody_waits", ranks=2)
+    assert (ended.code, ended.out) == (0, "met\n" * 2), ended
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_time_limit_ends_a_solve_in_which_a_rank_is_stopped(rank: int) -> None:
+    words = ["solve", "gen:poisson1d?n=400000", "--rtol", "1e-10", "--pc", "none"]
+    launcher = start(
+        cli(["run", "-n", "2", *words, "--time-limit", "4"]), 0, 1, "", CPUFREE_RANK=""
+    )
+    wait_until_at_work(lambda: children(launcher.pid), 2)
+    os.kill(children(launcher.pid)[rank], signal.SIGSTOP)
+    begin = time.monotonic()
+    (ended,) = finish([launcher])
+    assert time.monotonic() - begin < ENDS_WITHIN
+    assert ended.code == 4
+    assert ended.err.count("cpufree: error:") == 1
+    assert f"rank {rank} (" in ended.err
+    assert "by SIGSTOP or the like, beyond the time limit" in ended.err
+
+
+def test_each_rank_is_looked_at_by_another_one_of_its_machine() -> None:
+    machines = ["a", "b", "a", "b", "a", "c"]
+    members = [
+        {"machine": name, "processes": "all", "pid": 100 + k} for k, name in enumerate(machines)
+    ]
+    watched = [watched_by(rank, members) for rank in range(len(members))]
+    assert watched == [{2: 102}, {3: 103}, {0: 100, 4: 104}, {1: 101}, {0: 100}, {}]
+
+
+def test_processes_that_other_containers_number_are_not_looked_at() -> None:
+    members = [{"machine": "a", "processes": one, "pid": 7} for one in ("these", "those")]
+    assert watched_by(0, members) == watched_by(1, members) == {}
 
 
 STOP = "os.kill(os.getpid(), signal.SIGSTOP)"

@@ -44,6 +44,6 @@ def test_ranks_of_our_own_launcher_may_take_their_time_to_come(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv("CPUFREE_JOIN_LIMIT", raising=False)
-    assert for_rank(0, 2, "local:there", "job")["CPUFREE_JOIN_LIMIT"] == "60"
+    assert for_rank(0, 2, "local:there", "job", "secret")["CPUFREE_JOIN_LIMIT"] == "60"
     monkeypatch.setenv("CPUFREE_JOIN_LIMIT", "3")
-    assert for_rank(0, 2, "local:there", "job")["CPUFREE_JOIN_LIMIT"] == "3"
+    assert for_rank(0, 2, "local:there", "job", "secret")["CPUFREE_JOIN_LIMIT"] == "3"

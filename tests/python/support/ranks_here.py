@@ -110,8 +110,20 @@ def launched(*words: str, ranks: int = 3) -> Ended:
 
 
 def children(pid: int) -> list[int]:
-    """Return the processes that a process has started."""
-    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    """Return the ranks that a launcher has started, in their order."""
+    words = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    found = {}
+    for child in map(int, words):
+        rank = environment_of(child).get("CPUFREE_RANK", "")
+        if rank:
+            found[int(rank)] = child
+    return [found[rank] for rank in sorted(found)]
+
+
+def environment_of(pid: int) -> dict[str, str]:
+    """Return the environment of a process."""
+    lines = Path(f"/proc/{pid}/environ").read_text().split("\0")
+    return dict(line.split("=", 1) for line in lines if "=" in line)
 
 
 def wait_until_at_work(ranks: Callable[[], Sequence[int]], count: int) -> None:
