@@ -67,6 +67,7 @@ PYTHON_BASE = {
     "host",
     "extension",
     "device_arrays",
+    "output_file",
     "arguments",
     "docstrings",
     "log",

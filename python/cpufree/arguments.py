@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -37,5 +38,5 @@ class SparseMatrix(Protocol):
     def tocsr(self) -> Any: ...
 
 
-VectorLike: TypeAlias = npt.ArrayLike | DeviceArray
-"""Right-hand sides and guesses: arrays, lists, or arrays on a GPU."""
+VectorLike: TypeAlias = npt.ArrayLike | DeviceArray | os.PathLike[str]
+"""Right-hand sides and guesses: arrays, lists, arrays on a GPU, or paths of files."""

@@ -16,6 +16,14 @@ _FLOAT_OF: dict[str, type[np.float64] | type[np.float32]] = {
 }
 
 
+COMPLEX_ADVICE = (
+    "if all imaginary parts are zero, pass A.real. If A is Hermitian positive definite, solve the "
+    "equivalent real system of twice the size, scipy.sparse.block_array([[A.real, -A.imag], "
+    "[A.imag, A.real]]) with right-hand side numpy.concatenate((b.real, b.imag)): its solution is "
+    "numpy.concatenate((x.real, x.imag))"
+)
+
+
 def float_type(dtype: np.dtype[Any]) -> type[np.float64] | type[np.float32]:
     """Return the type in which values of `dtype` are solved.
 
@@ -24,8 +32,7 @@ def float_type(dtype: np.dtype[Any]) -> type[np.float64] | type[np.float32]:
     """
     if dtype.kind == "c":
         raise MatrixError(
-            f"the matrix is complex ({dtype}), but only real systems are solved; if "
-            "all imaginary parts are zero, pass A.real"
+            f"the matrix is complex ({dtype}), but only real systems are solved; {COMPLEX_ADVICE}"
         )
     if dtype.kind not in "fiub":
         raise MatrixError(

@@ -41,6 +41,8 @@ class Option:
     otherwise: str = ""
     """What holds where it is not given and the default does not say it."""
     takes_auto: bool = False
+    takes_infinity: bool = False
+    """Of a number."""
     required: bool = False
     """Whether a command needs it."""
 
@@ -69,7 +71,7 @@ class Option:
         if self.kind == "devices":
             return "auto, all, or device numbers such as 0,2-5"
         if self.kind == "number":
-            return a_number(self.least or 0.0, self.above)
+            return a_number(self.least or 0.0, self.above, self.takes_infinity)
         most = "" if self.most is None else f" to {int(self.most)}"
         auto = "'auto' or " if self.takes_auto else ""
         return f"{auto}a whole number from {int(self.least or 0)}{most}"
@@ -104,9 +106,10 @@ class Variable:
     """What it is, and which values it takes."""
 
 
-def a_number(least: float, above: bool) -> str:
+def a_number(least: float, above: bool, infinite: bool = False) -> str:
     """Return which numbers are taken, as errors say it after "give"."""
-    return f"a finite number above {least:g}" if above else f"a finite number, {least:g} or more"
+    number = "a number" if infinite else "a finite number"
+    return f"{number} above {least:g}" if above else f"{number}, {least:g} or more"
 
 
 def plain(value: float | int | str) -> str:

@@ -90,11 +90,12 @@ RTOL = Option(
     "rtol", "number", 1e-5,
     "Stop where ‖b - A x‖ ≤ max(rtol × ‖b‖, atol).",
     "stop where `‖b - A x‖₂ ≤ max(rtol · ‖b‖₂, atol)`, SciPy's rule",
-    least=0, form="TOL",
+    least=0, form="TOL", takes_infinity=True,
 )  # fmt: skip
 ATOL = Option(
-    "atol", "number", 0.0, "See --rtol.", "absolute tolerance; see `--rtol`", least=0, form="TOL"
-)
+    "atol", "number", 0.0, "See --rtol.", "absolute tolerance; see `--rtol`",
+    least=0, form="TOL", takes_infinity=True,
+)  # fmt: skip
 MAXITER = Option(
     "maxiter", "count", None, "Most iterations. Default: 10 × rows.", "most iterations",
     least=0, form="N", otherwise="10 × rows",

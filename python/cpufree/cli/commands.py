@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
 import os
 import sys
@@ -11,7 +10,6 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -21,6 +19,7 @@ from rich.text import Text
 
 from cpufree.cli import display
 from cpufree.errors import CpufreeError, FileFormatError, InvalidInputError, OutOfMemoryError
+from cpufree.output_file import require_writable, write_file, write_text
 from cpufree.text import counted
 
 if TYPE_CHECKING:
@@ -60,7 +59,7 @@ def check_can_write(path: str | None, suffixes: tuple[str, ...] = ()) -> None:
     if not path:
         raise InvalidInputError("the name of a file to write is empty")
     folder = os.path.dirname(path) or "."
-    if suffixes and not path.endswith(suffixes):
+    if suffixes and not path.lower().endswith(suffixes):
         ends = ", ".join(suffixes)
         raise InvalidInputError(f"cannot write '{path}': the name must end in one of {ends}.")
     if not os.path.isdir(folder):
@@ -68,26 +67,10 @@ def check_can_write(path: str | None, suffixes: tuple[str, ...] = ()) -> None:
     if os.path.isdir(path):
         raise InvalidInputError(f"cannot write '{path}': it is a directory.")
     try:
-        _try_to_open(path)
+        require_writable(path)
     except OSError as error:
         why = (error.strerror or str(error)).lower()
         raise InvalidInputError(f"cannot write '{path}': {why}.") from None
-
-
-def _try_to_open(path: str) -> None:
-    """Open a file for writing and leave it as it was; OSError where that cannot be.
-
-    Permissions alone do not tell: nobody makes a file in /proc, though its mode lets root write.
-    """
-    if not os.path.exists(path):
-        with contextlib.suppress(FileExistsError):  # another rank tries just now, too
-            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
-            Path(path).unlink(missing_ok=True)
-    elif os.path.isfile(path):
-        with contextlib.suppress(FileNotFoundError):  # another rank has ended its trial
-            os.close(os.open(path, os.O_WRONLY))
-    elif not os.access(path, os.W_OK):  # a pipe may wait for who reads it
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
 
 def check_different(*paths: str | None) -> None:
@@ -126,7 +109,7 @@ def write_json(path: str, content: dict[str, Any]) -> None:
         except BrokenPipeError:
             display.drop(sys.stdout)
     else:
-        Path(path).write_text(text, encoding="utf-8")
+        write_text(path, text)
 
 
 def stage(console: Console, name: str, work: Callable[[], T], tell: Callable[[T], str]) -> T:
@@ -226,9 +209,7 @@ def save_solution(path: str, x: NDArray[Any]) -> str:
 
 def save_grid(path: str, values: NDArray[Any]) -> None:
     """Save the values of a grid, as `save_solution` does; `path` may be what they came from."""
-    from cpufree.matrix.cache import atomic_write
-
-    with rescued(values, "the values are"), atomic_write(path) as file:
+    with rescued(values, "the values are"), write_file(path) as file:
         np.save(file, values)
 
 

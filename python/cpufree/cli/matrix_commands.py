@@ -118,7 +118,7 @@ def convert(
         parts = pes_of(partition)
     if parts is None and (how, reorder) != ("auto", "auto"):
         raise typer.BadParameter("give the number of parts, too", param_hint="--parts")
-    if parts is not None and not out.endswith(".cpufree"):
+    if parts is not None and not out.lower().endswith(".cpufree"):
         raise InvalidInputError(f"cannot write parts to '{out}': .cpufree files alone have them")
     notes = Console(stderr=True, highlight=False)
     paper = display.report_console()

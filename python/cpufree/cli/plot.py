@@ -8,6 +8,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from cpufree.errors import InvalidInputError
+from cpufree.output_file import write_file
 from cpufree.solvers.convergence_plot import SIZE, draw_result
 from cpufree.solvers.result import Result
 
@@ -37,10 +38,12 @@ def plot_convergence(
 
     Parameters: `path` ends in .png, .svg or .pdf; `problem` names the system in the title;
     `tolerance` is the absolute residual norm asked for, max(rtol × ‖b‖, atol).
-    Raises InvalidInputError for another suffix, OSError where the file cannot be written.
+    Raises InvalidInputError for another suffix, and where the file cannot be written.
     """
     check_plot_path(path)
     figure = Figure(figsize=SIZE, layout="constrained")
     FigureCanvasAgg(figure)
     draw_result(figure.add_subplot(), result, tolerance, shorten(problem))
-    figure.savefig(path, dpi=160)
+    kind = os.path.splitext(path)[1][1:].lower()
+    with write_file(path) as file:
+        figure.savefig(file, dpi=160, format=kind)

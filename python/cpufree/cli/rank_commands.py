@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import os
 import sys
 import warnings
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ from cpufree.cli.commands import explain
 from cpufree.cli.option_types import as_option
 from cpufree.env import Env, RankEnv
 from cpufree.errors import CpufreeError, CpufreeWarning, UnsupportedError
+from cpufree.output_file import Draft, takes_place_of_file
 from cpufree.text import counted
 
 # Commands of `cpufree` that work together where they are started as ranks.
@@ -136,8 +136,11 @@ def choose_engine(team: distributed.Team) -> str:
 
 def can_write_together(path: str | None, team: distributed.Team) -> bool:
     """Whether the ranks can write this file by `write_together`; of no file they can."""
+    if not path:
+        return True
     # Machines that map one file do not see one another's writes on every file system.
-    return not path or (path.endswith(".npy") and team.size_here == team.size)
+    one = team.size_here == team.size
+    return path.lower().endswith(".npy") and one and takes_place_of_file(path)
 
 
 def write_together(
@@ -149,21 +152,21 @@ def write_together(
     """
     team = distributed.current()
     assert team is not None
-    draft = f"{path}.part"
+    draft = Draft(path) if team.rank == 0 else None
     try:
-        if team.rank == 0:
-            np.lib.format.open_memmap(draft, "w+", values.dtype, shape).flush()
-        team.barrier(f"a file for the {what}")
-        file = np.lib.format.open_memmap(draft, "r+")
+        name = "" if draft is None else draft.name
+        if draft is not None:
+            np.lib.format.open_memmap(name, "w+", values.dtype, shape).flush()
+        name = team.tell_all(f"a file for the {what}", {"name": name})[0]["name"]
+        file = np.lib.format.open_memmap(name, "r+")
         file[where] = values
         file.flush()
         team.barrier(f"the {what} is written")
-        if team.rank == 0:
-            os.replace(draft, path)
+        if draft is not None:
+            draft.finish()
     except BaseException:
-        if team.rank == 0:
-            with contextlib.suppress(OSError):
-                os.unlink(draft)
+        if draft is not None:
+            draft.discard()
         raise
     return f"{what} in {path}, written by {counted(team.size, 'rank')}"
 

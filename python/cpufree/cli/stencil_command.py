@@ -23,7 +23,7 @@ from cpufree.cli.commands import (
     write_json,
 )
 from cpufree.cli.option_types import as_argument, with_options
-from cpufree.cli.rank_commands import as_rank, write_together
+from cpufree.cli.rank_commands import as_rank, can_write_together, write_together
 from cpufree.cli.run_record import run_record
 from cpufree.cli.stencil_input import FirstValues, parse, parse_boundary
 from cpufree.env import Env
@@ -113,8 +113,7 @@ class StencilWork:
     def together(self) -> bool:
         """Whether each of several ranks writes its own part of the values."""
         team = distributed.current()
-        # Machines that map one file do not see one another's writes on every file system.
-        return team is not None and not self.check and team.size_here == team.size
+        return team is not None and not self.check and can_write_together(self.given["out"], team)
 
     def run(self, speaks: bool) -> int:
         """Iterate; where this process speaks, report and write. Return the exit code."""

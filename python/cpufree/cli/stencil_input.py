@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from cpufree import options
 from cpufree.cli.option_types import refuse
-from cpufree.errors import InvalidInputError
+from cpufree.errors import FileFormatError, InvalidInputError
 from cpufree.text import counted
 
 if TYPE_CHECKING:
@@ -51,14 +51,15 @@ class FirstValues:
         return GridValues("--init", shape, dtype, function=lambda box: hot_wall(dtype, box))
 
     def _of_file(self, path: Path) -> GridValues:
+        from cpufree.matrix.io.npy import map_npy
         from cpufree.stencil.grid_input import GridValues
 
         try:
-            values = np.load(path, mmap_mode="r", allow_pickle=False)
+            values = map_npy(path)
+        except FileFormatError:
+            raise
         except (ValueError, EOFError) as error:
             raise InvalidInputError(f"cannot read '{path}' as .npy: {error}") from None
-        if not isinstance(values, np.ndarray):
-            raise InvalidInputError(f"'{path}' is an archive of arrays (.npz): give one, as .npy")
         if values.ndim != self.dims:
             raise InvalidInputError(
                 f"'{path}' has {counted(values.ndim, 'dimension')}, and jacobi{self.dims}d takes "
@@ -82,7 +83,7 @@ def parse(
     precision: type[np.float32] | type[np.float64] | None,
 ) -> FirstValues:
     """Return what the options ask for; typer.BadParameter where they say nothing that can be."""
-    if init.endswith(".npy"):
+    if init.lower().endswith(".npy"):
         if grid is not None:
             raise typer.BadParameter("a file has its own grid: leave it out", param_hint="--grid")
         return FirstValues(init, dims, None, precision)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import os
+import sys
 from collections.abc import Collection
 from typing import Any
 
@@ -75,7 +76,11 @@ def valid(option: Option, value: Any) -> Any:
     if option.kind == "choice":
         return one_of(option.called, value, option.choices)
     if option.kind == "number":
-        return real(option.called, value, option.least or 0.0, option.above)
+        number = real(
+            option.called, value, option.least or 0.0, option.above, option.takes_infinity
+        )
+        # The compiled core takes finite numbers; none is above the largest one.
+        return min(number, sys.float_info.max)
     if option.takes_auto and value == "auto":
         return value
     most = None if option.most is None else int(option.most)
@@ -111,14 +116,21 @@ def integer(name: str, value: Any, least: int = 0, what: str = "", most: int | N
     return number
 
 
-def real(name: str, value: Any, least: float = 0.0, above: bool = False) -> float:
-    """Return value as a finite float ≥ least, > least with `above`; else InvalidInputError."""
+def real(
+    name: str, value: Any, least: float = 0.0, above: bool = False, infinite: bool = False
+) -> float:
+    """Return value as a float ≥ least, > least with `above`; else InvalidInputError.
+
+    It is finite, unless `infinite`.
+    """
     try:
         number = math.nan if isinstance(value, (str, bytes)) else float(value)
     except (TypeError, ValueError, OverflowError):
         number = math.nan
-    if not (math.isfinite(number) and number >= least) or (above and number == least):
-        raise InvalidInputError(f"{name} is {value!r}: give {a_number(least, above)}")
+    large = number > least or (number == least and not above)
+    if not (large and (infinite or math.isfinite(number))):
+        what = a_number(least, above, infinite)
+        raise InvalidInputError(f"{name} is {value!r}: give {what}")
     return number
 
 

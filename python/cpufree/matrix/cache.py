@@ -1,19 +1,15 @@
 """The binary cache, suffix .cpufree: a canonical CSR matrix that is memory-mapped, not parsed.
 
-The format is specified in docs/input.md. Files appear under their name only when complete.
+The format is specified in docs/input.md.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
 import struct
-import threading
 import zlib
-from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +19,7 @@ from cpufree.matrix.entries import MAX_ROWS
 from cpufree.matrix.problem import CsrMatrix
 from cpufree.matrix.row_permutation import RowPermutation
 from cpufree.matrix.rows import RowSlab, RowSource
+from cpufree.output_file import write_file
 
 MAGIC = b"\x93CPUFREE"
 VERSION = 1
@@ -39,29 +36,6 @@ _HEADER_CRC = struct.Struct("<I")
 _DTYPES: dict[int, np.dtype[Any]] = {1: np.dtype("<f8"), 2: np.dtype("<f4")}
 _INT64 = np.dtype("<i8")
 _INT32 = np.dtype("<i4")
-
-
-@contextlib.contextmanager
-def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """Open a file for writing that takes the name `path` when the block ends without an error.
-
-    Until then, and whatever happens, a file of that name stays as it was.
-    """
-    target = Path(path)
-    temporary = target.with_name(f".{target.name}.{os.getpid()}-{threading.get_ident()}.tmp")
-    try:
-        with open(temporary, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-    except BaseException as error:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        if isinstance(error, OSError):
-            why = error.strerror or error
-            raise FileFormatError(f"{path}: cannot be written: {why}", path) from error
-        raise
 
 
 def write_cache(
@@ -95,7 +69,7 @@ def write_cache(
     if parts:
         header += _PARTS.pack(*checksums[3:], parts, *offsets[3:])
     header = header.ljust(HEADER_BYTES - _HEADER_CRC.size, b"\0")
-    with atomic_write(path) as file:
+    with write_file(path) as file:
         file.write(header + _HEADER_CRC.pack(zlib.crc32(header)))
         for offset, array in zip(offsets, arrays, strict=True):
             file.seek(offset)

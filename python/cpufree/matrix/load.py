@@ -8,18 +8,25 @@ from __future__ import annotations
 import os
 from typing import Any
 
-import numpy as np
 import scipy.sparse as sp
 
 from cpufree.errors import FileFormatError, InvalidInputError, MatrixError
 from cpufree.matrix.cache import CachedRows, read_cache
-from cpufree.matrix.io.files import PathLike, check_file, reading
-from cpufree.matrix.io.matrix_market import read_matrix_market
+from cpufree.matrix.io.archive import read_archive
+from cpufree.matrix.io.files import PathLike, check_file, memory_for, reading, split_part
+from cpufree.matrix.io.harwell_boeing import read_harwell_boeing
+from cpufree.matrix.io.mat import read_mat
+from cpufree.matrix.io.matrix_market import read_matrix_market, read_matrix_market_stdin
+from cpufree.matrix.io.npy import map_npy
 from cpufree.matrix.io.npz import read_npz
 from cpufree.matrix.problem import CsrMatrix, MatrixLike, convert, with_symmetric_pattern
 from cpufree.matrix.rows import RowSource
 
-MATRIX_SUFFIXES = (".mtx", ".mtx.gz", ".mtx.bz2", ".npz", ".npy", ".cpufree")
+MATRIX_SUFFIXES = (
+    *(".mtx", ".mtx.gz", ".mtx.bz2", ".tar.gz", ".tgz", ".npz", ".npy", ".cpufree"),
+    *(".mat", ".rb", ".hb", ".rsa", ".rua"),
+)
+STDIN = "-"
 GENERATOR_PREFIX = "gen:"
 
 
@@ -29,8 +36,11 @@ def load_matrix(source: PathLike) -> sp.csr_array:
     Columns are sorted, duplicates summed, values float64 or float32; the pattern is as stored.
 
     Args:
-        source: a file by suffix: Matrix Market (.mtx, .mtx.gz, .mtx.bz2), `scipy.sparse.save_npz`
-            (.npz), a dense 2-D array (.npy), our cache (.cpufree); or `gen:NAME?key=value,...`.
+        source: a file by suffix: Matrix Market (.mtx, .mtx.gz, .mtx.bz2; .tar.gz as the SuiteSparse
+            collection has it), `scipy.sparse.save_npz` (.npz), a dense 2-D array (.npy), our cache
+            (.cpufree), MATLAB (.mat), Rutherford-Boeing and Harwell-Boeing (.rb, .hb, .rsa, .rua);
+            `-`, Matrix Market from standard input; or `gen:NAME?key=value,...`. A.mat#NAME and
+            A.tar.gz#FILE name what is meant in a file that holds several.
 
     Raises:
         FileFormatError: missing, unreadable, damaged, or of a format not known here.
@@ -47,14 +57,23 @@ def read_matrix(source: PathLike) -> Any:
         from cpufree.generate import registry  # large, and often not needed
 
         return registry.from_spec(name.removeprefix(GENERATOR_PREFIX))
-    path, suffix = check_file(source, MATRIX_SUFFIXES, generator_hint)
+    if name == STDIN:
+        return read_matrix_market_stdin()
+    whole, part = split_part(source)
+    path, suffix = check_file(whole, MATRIX_SUFFIXES, generator_hint)
     with reading(path, suffix):
         if suffix == ".cpufree":
             return read_cache(path)
+        if suffix == ".mat":
+            return read_mat(path, part)
+        if suffix in (".tar.gz", ".tgz"):
+            return read_archive(path, part)
+        if suffix in (".rb", ".hb", ".rsa", ".rua"):
+            return read_harwell_boeing(path)
         if suffix == ".npz":
             return read_npz(path)
         if suffix == ".npy":
-            return np.load(path, mmap_mode="r", allow_pickle=False)
+            return map_npy(path)
         return read_matrix_market(path)
 
 
@@ -110,15 +129,18 @@ def as_csr(A: MatrixLike) -> CsrMatrix:
         MatrixError: complex or otherwise not real, not square, empty, too large, not a matrix.
         FileFormatError: the file cannot be read.
     """
-    return with_symmetric_pattern(canonical_csr(A))
+    with memory_for(A if isinstance(A, (str, os.PathLike)) else "the matrix"):
+        return with_symmetric_pattern(canonical_csr(A))
 
 
 def canonical_csr(A: MatrixLike) -> CsrMatrix:
     """Return A as a CsrMatrix, as `as_csr` does, but with its pattern as it is."""
     if not isinstance(A, (str, os.PathLike)):
-        return convert(A)
+        with memory_for("the matrix"):
+            return convert(A)
     try:
-        return convert(read_matrix(A)).private()
+        with memory_for(A):
+            return convert(read_matrix(A)).private()
     except MatrixError as error:
         if not str(error).startswith(f"{A}: "):
             error.args = (f"{A}: {error}",)

@@ -20,6 +20,7 @@ from cpufree.matrix.entries import (
     columns_increase,
 )
 from cpufree.matrix.from_gpu import to_host
+from cpufree.matrix.from_pandas import entries_of, is_table
 
 # From this size on, a matrix with fewer entries than rows is refused before anything of the
 # length of its rows is allocated; below, `check_spd_input` names the rows.
@@ -28,7 +29,7 @@ _MANY_ROWS = 1_000_000
 
 MatrixLike: TypeAlias = Any
 """SciPy sparse, NumPy 2-D, CsrMatrix, or a path or `gen:` string for `load_matrix`;
-also matrices of CuPy and PyTorch."""
+also matrices of CuPy and PyTorch, and pandas DataFrames."""
 _DTYPES: dict[str, tuple[type, ...]] = {
     "indptr": (np.int64,),
     "indices": (np.int32,),
@@ -187,7 +188,7 @@ def convert(A: Any) -> CsrMatrix:
     """Return a matrix in memory as a CsrMatrix, with its pattern as it is.
 
     Args:
-        A: SciPy sparse, NumPy 2-D, CsrMatrix, or a matrix of CuPy or PyTorch.
+        A: SciPy sparse, NumPy 2-D, CsrMatrix, a matrix of CuPy or PyTorch, or a DataFrame.
 
     Raises:
         MatrixError: complex or otherwise not real, not square, empty, too large, not a matrix.
@@ -202,11 +203,13 @@ def convert(A: Any) -> CsrMatrix:
         return _from_dense(A)
     if library_of(A):
         return convert(to_host(A))
+    if is_table(A):
+        return convert(entries_of(A))
     kind = f"{type(A).__module__}.{type(A).__qualname__}"
     raise MatrixError(
         f"cannot take a matrix from {kind}: pass a SciPy sparse matrix, a NumPy 2-D "
-        "array, one of CuPy or PyTorch, or the path of a file. The entries are needed, so "
-        "that operators given as functions cannot be used."
+        "array, one of CuPy or PyTorch, a pandas DataFrame, or the path of a file. The "
+        "entries are needed, so that operators given as functions cannot be used."
     )
 
 
@@ -282,7 +285,7 @@ def _check_sparse_indices(A: Any) -> None:
     elif hasattr(A, "check_format"):
         try:
             A.check_format(full_check=True)
-        except ValueError as error:
+        except (ValueError, ZeroDivisionError) as error:  # by a block without rows or columns
             raise MatrixError(f"the {A.format.upper()} arrays are inconsistent: {error}") from None
 
 

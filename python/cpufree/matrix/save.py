@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import scipy.sparse as sp
 
-from cpufree.matrix.cache import atomic_write, write_cache
+from cpufree.matrix.cache import write_cache
 from cpufree.matrix.io.files import PathLike, compressed, suffix_of
 from cpufree.matrix.load import as_csr, canonical_csr
-from cpufree.matrix.problem import MatrixLike
+from cpufree.matrix.problem import CsrMatrix, MatrixLike
+from cpufree.output_file import write_file
 
 MATRIX_SAVE_SUFFIXES = (".mtx", ".mtx.gz", ".npz", ".cpufree")
 
@@ -29,9 +31,18 @@ def save_matrix(path: PathLike, A: MatrixLike) -> None:
     if suffix == ".cpufree":
         write_cache(path, matrix)
     elif suffix == ".npz":
-        with atomic_write(path) as file:
+        with write_file(path) as file:
             sp.save_npz(file, matrix.to_scipy())
     else:
-        symmetry = "symmetric" if as_csr(matrix).statistics.symmetric else "general"
-        with atomic_write(path) as file, compressed(file, suffix) as stream:
-            scipy.io.mmwrite(stream, matrix.to_scipy(), symmetry=symmetry)
+        symmetry = "symmetric" if _is_symmetric_to_the_bit(matrix) else "general"
+        # As float64, as which text is read: the digits of a float32 are those of another float64.
+        values = matrix.to_scipy().astype(np.float64, copy=False)
+        with write_file(path) as file, compressed(file, suffix) as stream:
+            scipy.io.mmwrite(stream, values, symmetry=symmetry)
+
+
+def _is_symmetric_to_the_bit(matrix: CsrMatrix) -> bool:
+    """Say whether the lower triangle tells the whole matrix; 0.0 and -0.0 are equal, but differ."""
+    if (np.signbit(matrix.data) & (matrix.data == 0)).any():
+        return False
+    return as_csr(matrix).statistics.symmetric

@@ -32,7 +32,7 @@ def as_vector(
     if sp.issparse(v):
         raise VectorError(f"{name} is sparse; pass {name}.toarray().ravel()")
     if v is None or isinstance(v, (str, os.PathLike)):
-        hint = "" if v is None else "; cpufree.load_vector reads files"
+        hint = "" if v is None else "; cpufree.load_vector reads files of whole vectors"
         raise VectorError(f"{name} is {v!r}; it must be {n} real numbers{hint}")
     if isinstance(v, np.ma.MaskedArray):
         raise VectorError(f"{name} is a masked array; pass {name}.filled(value)")
@@ -42,7 +42,7 @@ def as_vector(
             f"{name}.cpu() (PyTorch)"
         )
     try:
-        vector = np.asarray(v)
+        vector = np.asarray(v)  # of pandas' Series and DataFrames, too
     except (ValueError, TypeError):
         raise VectorError(f"{name} is no array; it must be {n} real numbers") from None
     if vector.shape not in ((n,), (n, 1)):

@@ -10,9 +10,11 @@ from pathlib import Path
 
 import numpy as np
 
-from cpufree.errors import FileFormatError, InvalidInputError
-from cpufree.matrix.cache import atomic_write, read_parts
-from cpufree.matrix.io.files import PathLike, reading, regular_file
+from cpufree.errors import CpufreeError, FileFormatError, InvalidInputError
+from cpufree.matrix.cache import read_parts
+from cpufree.matrix.io.files import PathLike, reading, regular_file, text_lines
+from cpufree.matrix.io.npy import map_npy
+from cpufree.output_file import write_file
 from cpufree.partition.part_vector import Int32s, as_part_vector
 
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
@@ -39,7 +41,7 @@ def load_partition(path: PathLike, pes: int | None = None) -> Int32s:
             if suffix == ".cpufree":
                 return as_part_vector(read_parts(file), pes, str(path))
             if suffix == ".npy":
-                array = np.load(file, mmap_mode="r", allow_pickle=False)
+                array = map_npy(file)
                 return np.array(as_part_vector(array, pes, str(path)))
             numbers = _read_text(path, file)
             return as_part_vector(
@@ -57,7 +59,7 @@ def save_partition(path: PathLike, part: Int32s) -> None:
         InvalidInputError: no part numbers.
     """
     numbers = as_part_vector(part)
-    with atomic_write(path) as file:
+    with write_file(path) as file:
         if os.fsdecode(path).lower().endswith(".npy"):
             np.save(file, numbers, allow_pickle=False)
             return
@@ -73,7 +75,9 @@ def _read_text(path: PathLike, file: Path) -> np.ndarray:
             warnings.simplefilter("error", DeprecationWarning)  # numbers with a point
             # Of a file without numbers: there are none then.
             warnings.simplefilter("ignore", UserWarning)
-            numbers = np.loadtxt(file, dtype=np.int64, comments=None, ndmin=2)
+            numbers = np.loadtxt(text_lines(file), dtype=np.int64, comments=None, ndmin=2)
+    except CpufreeError:
+        raise
     except (ValueError, DeprecationWarning):
         _refuse_text(path, file)
         raise
@@ -101,8 +105,7 @@ def _line(file: Path, k: int) -> int:
 
 def _lines(file: Path) -> Iterator[tuple[int, list[str]]]:
     """Yield number and words of the lines that are not blank."""
-    with open(file, encoding="latin-1") as text:
-        for number, line in enumerate(text, 1):
-            words = line.split()
-            if words:
-                yield number, words
+    for number, line in enumerate(text_lines(file), 1):
+        words = line.split()
+        if words:
+            yield number, words

@@ -82,13 +82,13 @@ class MatrixOnPes:
             self._sharing = (given, wanted.reorder)
             if self.team is None:  # which has a PE in each process
                 self._asked = self._asked.for_partition(given, self.env)
-            if isinstance(A, (RowSlab, RowSource)):
+            rows, right = isinstance(A, (RowSlab, RowSource)), wanted.right
+            source = A if rows else as_csr(A)
+            kind = wanted.dtype if right is None else solve_dtype(source, right)
+            if rows:
                 prepared = None
-                layout = self._lay_out_rows(A, wanted.dtype, laps)
+                layout = self._lay_out_rows(source, kind, laps)
             else:
-                source = as_csr(A)
-                right = wanted.right
-                kind = wanted.dtype if right is None else solve_dtype(source, right)
                 prepared = prepare(source, self._check, kind)
                 laps.lap("check")
                 self.shape, self.dtype = source.shape, np.dtype(prepared.matrix.dtype)

@@ -12,6 +12,7 @@ from cpufree.dtypes import dtype_name
 from cpufree.engines.choices import floating
 from cpufree.engines.digests import Pattern
 from cpufree.errors import InvalidInputError
+from cpufree.matrix.io.vectors import is_path
 from cpufree.matrix.load import as_csr, canonical_csr
 from cpufree.matrix.problem import CsrMatrix
 from cpufree.matrix.validate import check_spd_input
@@ -108,6 +109,11 @@ def converted(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any
 
 
 def solve_dtype(A: Any, b: Any) -> type[np.float32] | type[np.float64]:
-    """Return the common type of A and b: float32 only where both are no wider."""
+    """Return the common type of A and b: float32 only where both are no wider.
+
+    That of A where b names a file: text has no type, and is read as float64.
+    """
+    if is_path(b):
+        return np.float32 if A.dtype == np.float32 else np.float64
     narrow = A.dtype == np.float32 and dtype_name(b) in ("float32", "float16")
     return np.float32 if narrow else np.float64

@@ -18,10 +18,10 @@ from cpufree.docstrings import with_parameters
 from cpufree.engines.choices import integer, real
 from cpufree.engines.watch import ProgressLike, Watch
 from cpufree.errors import CpufreeWarning, InvalidInputError, VectorError
+from cpufree.matrix.io.vectors import VECTOR_SUFFIXES, given_vector
 from cpufree.matrix.load import as_csr
 from cpufree.matrix.problem import CsrMatrix, MatrixLike, check_shape
 from cpufree.matrix.validate import check_spd_input
-from cpufree.matrix.vector import as_vector
 from cpufree.partition.part_vector import PartitionLike
 from cpufree.solvers.columns import shape_of
 from cpufree.solvers.once import solve
@@ -62,9 +62,9 @@ def cg(
     {A}
         A LinearOperator is handed to SciPy.
     b : array, shape (n,) or (n, 1)
-        Right-hand side. May lie on a GPU, as an array of CuPy or PyTorch; x is then one like it.
-        `solve` takes several at once.
-    x0 : array, shape (n,) or (n, 1), or "Mb", optional
+        Right-hand side, or the path of a file that `load_vector` reads. May lie on a GPU, as an
+        array of CuPy or PyTorch; x is then one like it. `solve` takes several at once.
+    x0 : array, shape (n,) or (n, 1), path of a file, or "Mb", optional
         First guess; default zero; "Mb" is M applied to b.
     {rtol, atol, maxiter}
     M : matrix or LinearOperator, optional
@@ -204,14 +204,16 @@ def recognise(M: Any, A: CsrMatrix) -> str | None:
 def guess_from_name(name: str, b: Any, M: Any) -> Any:
     """Return the first guess that SciPy calls "Mb": M applied to b."""
     if name != "Mb":
-        raise InvalidInputError(f"x0 is {name!r}: give an array, None, or 'Mb'")
+        if name.lower().endswith(VECTOR_SUFFIXES):
+            return name  # of a file
+        raise InvalidInputError(f"x0 is {name!r}: give an array, None, 'Mb', or a file")
     if M is None:
         return b
     if cuda_device(b) is not None:
         raise InvalidInputError("x0 is 'Mb', and b lies on a GPU: pass the array M @ b as x0")
     if getattr(getattr(b, "dtype", None), "kind", "") == "c":  # an operator may be complex
         return M @ np.reshape(b, -1)
-    return M @ as_vector(b, M.shape[-1], np.float64, "b")
+    return M @ given_vector(b, M.shape[-1], np.float64, "b")
 
 
 def reject_extras(why: str, progress: ProgressLike, extras: dict[str, Any]) -> None:
@@ -247,7 +249,8 @@ def host_cg(
         )
     if not (callback is None or callable(callback)):
         raise InvalidInputError(f"callback is {callback!r}: give a function, or None")
-    how: dict[str, Any] = {"rtol": real("rtol", rtol), "atol": real("atol", atol)}
+    tolerances = {"rtol": rtol, "atol": atol}
+    how: dict[str, Any] = {n: real(n, value, infinite=True) for n, value in tolerances.items()}
     how["maxiter"] = None if maxiter is None else integer("maxiter", maxiter)
     if isinstance(A, LinearOperator):
         check_operator(A, pc)
@@ -287,7 +290,8 @@ def host_vectors(A: Any, b: Any, x0: Any) -> tuple[Any, Any]:
         return b, x0
     single = A.dtype == np.float32 and getattr(b, "dtype", None) == np.float32
     dtype, n = np.float32 if single else np.float64, A.shape[0]
-    return as_vector(b, n, dtype, "b"), None if x0 is None else as_vector(x0, n, dtype, "x0")
+    guess = None if x0 is None else given_vector(x0, n, dtype, "x0")
+    return given_vector(b, n, dtype, "b"), guess
 
 
 def jacobi(A: CsrMatrix, pc: str | None) -> LinearOperator | None:

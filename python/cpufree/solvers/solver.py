@@ -254,6 +254,7 @@ class Solver:
         with matrix.working():
             with self._lock:
                 matrix.layout_for(cuda_device(b))  # tells at once that there is none
+            b, x0 = solving.from_file(matrix, b), solving.from_file(matrix, x0)
             count = count_columns(b, x0, matrix.length)
             limit = matrix.env.wait_limit or choices.WAIT_LIMIT
             prepared = self._vectors(b, x0) if count == 1 else None

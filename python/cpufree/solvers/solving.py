@@ -17,6 +17,7 @@ from cpufree.engines import choices, core, in_processes
 from cpufree.engines.method_choice import Solve, choose_method
 from cpufree.engines.watch import Watch
 from cpufree.log import log_times, logger
+from cpufree.matrix.io.vectors import is_path, load_vector
 from cpufree.matrix.vector import as_vector
 from cpufree.progress_bar import ProgressBar, of_digits
 from cpufree.solvers import columns, on_gpu
@@ -66,6 +67,14 @@ def options_of(given: Mapping[str, Any], rows: int, wait_limit: float) -> dict[s
     if options["maxiter"] is None:
         options["maxiter"] = 10 * rows
     return options
+
+
+def from_file(matrix: MatrixOnPes, v: Any) -> Any:
+    """Return the vector in the file that v names; what is no name as it is.
+
+    Files hold all rows: where a process has its own rows alone, a name stays, and is refused.
+    """
+    return load_vector(v, matrix.shape[0]) if is_path(v) and not matrix.own else v
 
 
 def prepare_vectors(matrix: MatrixOnPes, b: Any, x0: Any, name: str = "") -> Vectors:

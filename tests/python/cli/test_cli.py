@@ -309,8 +309,8 @@ def test_wrong_usage_ends_with_code_2(run: Run, words: list[str]) -> None:
     [
         (("--method", "prgc"), "--method is 'prgc': give one of auto, cg, prcg, pipecg (did you"),
         (("--pc", "ilu"), "--pc is 'ilu': give one of jacobi, chebyshev, none; cpufree solve --he"),
-        (("--rtol", "-1"), "--rtol is '-1': give a finite number, 0 or more; "),
-        (("--rtol", "nan"), "--rtol is 'nan': give a finite number, 0 or more; "),
+        (("--rtol", "-1"), "--rtol is '-1': give a number, 0 or more; "),
+        (("--rtol", "nan"), "--rtol is 'nan': give a number, 0 or more; "),
         (("--time-limit", "0"), "--time-limit is '0': give a finite number above 0; "),
         (("--maxiter", "1e3"), "--maxiter is '1e3': give a whole number from 0; "),
         (("--pes", "9" * 5000), "give 'auto' or a whole number from 1 to 1024; "),
@@ -456,6 +456,24 @@ def test_solution_is_written_before_a_report_that_fails(
     monkeypatch.setattr(display, "result_report", full)
     assert run("solve", POISSON, "--out", tmp_path / "x.npy").code == 3
     assert np.load(tmp_path / "x.npy").shape == (400,)
+
+
+def test_suffix_of_a_file_to_write_may_be_in_upper_case(run: Run, tmp_path: Path) -> None:
+    assert run("solve", POISSON, "--out", tmp_path / "x.NPY").code == 0
+    assert np.load(tmp_path / "x.NPY").shape == (400,)
+
+
+def test_report_that_cannot_be_written_leaves_the_old_one(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    (tmp_path / "report.json").write_text("old")
+    monkeypatch.setattr("os.fsync", full)
+    assert run("solve", POISSON, "--json", tmp_path / "report.json").code == 3
+    assert (tmp_path / "report.json").read_text() == "old"
+    assert list(tmp_path.iterdir()) == [tmp_path / "report.json"]
 
 
 def test_solution_is_rescued_when_it_cannot_be_written(

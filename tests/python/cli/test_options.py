@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import subprocess
 import sys
 from collections.abc import Callable
@@ -86,6 +87,7 @@ def test_commands_have_the_options_of_the_schema(
         (options.PES, 3, 3),
         (options.CHEBYSHEV_DEGREE, 64, 64),
         (options.REPLACE_EVERY, 0, 0),
+        (options.RTOL, math.inf, sys.float_info.max),
     ],
 )
 def test_values_in_range_are_taken(option: Option, value: Any, found: Any) -> None:
@@ -95,8 +97,10 @@ def test_values_in_range_are_taken(option: Option, value: Any, found: Any) -> No
 @pytest.mark.parametrize(
     ("option", "value", "message"),
     [
-        (options.RTOL, -1.0, "rtol is -1.0: give a finite number, 0 or more"),
+        (options.RTOL, -1.0, "rtol is -1.0: give a number, 0 or more"),
         (options.RTOL, None, "rtol is None"),
+        (options.RTOL, math.nan, "rtol is nan: give a number, 0 or more"),
+        (options.TIME_LIMIT, math.inf, "time_limit is inf: give a finite number"),
         (options.MAXITER, -1, "maxiter is -1: give a whole number from 0"),
         (options.METHOD, "gmres", "unknown method 'gmres': choose one of auto, cg, prcg, pipecg"),
         (options.PC, "ilu", "unknown preconditioner pc 'ilu': choose one of jacobi, chebyshev, no"),

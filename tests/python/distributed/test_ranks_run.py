@@ -37,13 +37,15 @@ def test_run_solves_in_processes_and_rank_0_alone_reports(tmp_path: Path) -> Non
 
 
 def test_ranks_write_one_file_together_where_nobody_needs_all_of_x(tmp_path: Path) -> None:
-    whole, parts = tmp_path / "whole.npy", tmp_path / "parts.npy"
+    whole, parts = tmp_path / "whole.npy", tmp_path / "parts.NPY"
+    (tmp_path / "parts.NPY.part").symlink_to(tmp_path / "victim")
     assert launched("solve", SMALL, "--out", str(whole)).code == 0
     ended = launched("solve", SMALL, "--no-check", "--out", str(parts))
     assert ended.code == 0, ended
     assert "written by 3 ranks" in ended.out
     assert np.load(parts).tobytes() == np.load(whole).tobytes()
-    assert [file.name for file in tmp_path.iterdir() if file.suffix == ".part"] == []
+    assert not (tmp_path / "victim").exists()
+    assert not list(tmp_path.glob(".*"))
 
 
 def test_run_gives_the_exit_code_of_the_solve() -> None:

@@ -6,12 +6,14 @@ hang of a reader fails the test instead of ending it.
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
 import json
 import re
 import subprocess
 import sys
+import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -56,6 +58,17 @@ def originals(directory: Path) -> dict[str, bytes]:
     parts = RowPermutation.of(np.arange(12, dtype=np.int32) % 3, 3, None)
     write_cache(directory / "parts.cpufree", as_csr(A), parts)
     np.save(directory / "a.npy", A.toarray())
+    scipy.io.savemat(directory / "plain.mat", {"A": sp.csc_array(A)})
+    scipy.io.savemat(
+        directory / "packed.mat", {"Problem": {"A": sp.csc_array(A)}}, do_compression=True
+    )
+    with tarfile.open(directory / "a.tar.gz", "w:gz") as tar:
+        text = matrix_market(A)
+        member = tarfile.TarInfo("a/a.mtx")
+        member.size = len(text)
+        tar.addfile(member, io.BytesIO(text))
+    scipy.io.hb_write(directory / "a.rua", sp.csc_matrix(A))
+    others = ("plain.mat", "packed.mat", "a.tar.gz", "a.rua")
     whole = sp.csr_array((np.ones(A.nnz, dtype=int), A.indices, A.indptr), shape=A.shape)
     return {
         "general.mtx": matrix_market(A),
@@ -65,7 +78,9 @@ def originals(directory: Path) -> dict[str, bytes]:
         "array.mtx": matrix_market(A.toarray()),
         "half.mtx": matrix_market(A.toarray(), symmetry="symmetric"),
         "packed.mtx.gz": gzip.compress(matrix_market(A, symmetry="symmetric"), mtime=0),
+        "packed.mtx.bz2": bz2.compress(matrix_market(A, symmetry="symmetric")),
         "parts.cpufree": (directory / "parts.cpufree").read_bytes(),
+        **{name: (directory / name).read_bytes() for name in others},
         **{f"a{s}": (directory / f"a{s}").read_bytes() for s in (".npz", ".npy", ".cpufree")},
     }
 
@@ -114,18 +129,51 @@ def mangle_number(data: bytes, rng: np.random.Generator) -> bytes:
     return data[: chosen.start()] + nasty + data[chosen.end() :]
 
 
+def mangle_end(data: bytes, rng: np.random.Generator) -> bytes:
+    """Cut a text off near its end, or leave the last line end out, and add a few characters."""
+    kept = data.rstrip() if rng.random() < 0.5 else data[: len(data) - int(rng.integers(60))]
+    tails = (
+        b" ",
+        b"\t",
+        b"\r",
+        b"\n",
+        b" \n ",
+        b"\r\n",
+        b"infinit",
+        b" nan",
+        b"-",
+        b"e",
+        b".",
+        b"1",
+    )
+    return kept + b"".join(tails[k] for k in rng.integers(len(tails), size=rng.integers(1, 4)))
+
+
 Mutation = Callable[[bytes, np.random.Generator], bytes]
 ON_BYTES: tuple[Mutation, ...] = (
     flip_bits, truncate, cut_out, repeat_part, overwrite, append_garbage,
 )  # fmt: skip
-ON_TEXT: tuple[Mutation, ...] = (*ON_BYTES, swap_lines, mangle_number, mangle_number)
+ON_TEXT: tuple[Mutation, ...] = (*ON_BYTES, swap_lines, mangle_number, mangle_number, mangle_end)
 
 
-def mutate(name: str, data: bytes, rng: np.random.Generator) -> bytes:
+PACKERS: dict[str, tuple[Callable[..., bytes], Callable[[bytes], bytes]]] = {
+    "gz": (gzip.compress, gzip.decompress),
+    "bz2": (bz2.compress, bz2.decompress),
+}
+
+
+def mutate(
+    name: str, data: bytes, rng: np.random.Generator, mutation: Mutation | None = None
+) -> bytes:
     """Return a mutated file; of a compressed one, either the file or the text in it."""
-    if name.endswith(".mtx.gz") and rng.random() < 0.5:
-        return gzip.compress(mutate("text.mtx", gzip.decompress(data), rng), mtime=0)
-    mutations = ON_TEXT if name.endswith(".mtx") else ON_BYTES
+    if name.endswith(".tar.gz"):
+        return gzip.compress(mutate("archive.tar", gzip.decompress(data), rng), mtime=0)
+    pack, unpack = PACKERS.get(name.rpartition(".")[2], (None, None))
+    if pack is not None and unpack is not None and (mutation or rng.random() < 0.5):
+        return pack(mutate("text.mtx", unpack(data), rng, mutation))
+    if mutation is not None:
+        return mutation(data, rng)
+    mutations = ON_TEXT if name.endswith((".mtx", ".rua")) else ON_BYTES
     return mutations[rng.integers(len(mutations))](data, rng)
 
 
@@ -158,16 +206,22 @@ def with_zeros(dense: np.ndarray) -> np.ndarray:
     return dense + 0.0
 
 
-def run_loader(directory: Path, count: int, seed: int) -> tuple[list[dict], dict[str, bytes]]:
-    """Mutate each original `count` times, load all; return the outcomes and the files."""
-    files = originals(directory)
+def run_loader(
+    directory: Path,
+    count: int,
+    seed: int,
+    chosen: Callable[[str], bool] = lambda name: True,
+    mutation: Mutation | None = None,
+) -> tuple[list[dict], dict[str, bytes]]:
+    """Mutate each original that is chosen `count` times, load all; return outcomes and files."""
+    files = {name: data for name, data in originals(directory).items() if chosen(name)}
     (directory / "warm-up.mtx").write_bytes(files["general.mtx"])
     (directory / "mutated").mkdir()
     mutants = {}
     for which, (name, data) in enumerate(files.items()):
         rng = np.random.default_rng([seed, which])
         for k in range(count):
-            mutants[f"{k:05}-{name}"] = mutate(name, data, rng)
+            mutants[f"{k:05}-{name}"] = mutate(name, data, rng, mutation)
     for name, data in mutants.items():
         (directory / "mutated" / name).write_bytes(data)
     done = subprocess.run(
@@ -180,6 +234,12 @@ def run_loader(directory: Path, count: int, seed: int) -> tuple[list[dict], dict
     outcomes = [line for line in lines if "end" in line]
     assert len(outcomes) == len(mutants)
     return outcomes, mutants
+
+
+def unpacked(name: str, data: bytes) -> bytes:
+    """Return the text in a file that may be compressed."""
+    kind = name.rpartition(".")[2]
+    return PACKERS[kind][1](data) if kind in PACKERS else data
 
 
 def parse_slowly(text: bytes) -> np.ndarray:
@@ -209,7 +269,7 @@ def parse_slowly(text: bytes) -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def loaded(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[dict], dict[str, bytes]]:
-    """The outcomes of 50 mutations of each of 11 files, and the mutated files."""
+    """The outcomes of 50 mutations of each of 16 files, and the mutated files."""
     return run_loader(tmp_path_factory.mktemp("fuzz"), count=50, seed=1)
 
 
@@ -231,13 +291,13 @@ def test_mutations_are_worth_their_name(loaded) -> None:
     assert 0.5 * len(loaded[0]) < refused < len(loaded[0])
 
 
-@pytest.mark.parametrize("suffix", [".mtx", ".mtx.gz"])
+@pytest.mark.parametrize("suffix", [".mtx", ".mtx.gz", ".mtx.bz2"])
 def test_mutated_text_that_loads_means_what_it_says(loaded, suffix: str) -> None:
     accepted = [x for x in outcomes_of(loaded, suffix) if x["error"] is None]
     assert accepted
     for line in accepted:
         data = loaded[1][line["end"]]
-        expected = parse_slowly(gzip.decompress(data) if suffix == ".mtx.gz" else data)
+        expected = parse_slowly(unpacked(line["end"], data))
         assert np.allclose(line["matrix"], expected, rtol=1e-15, equal_nan=True), line["end"]
 
 
@@ -260,11 +320,27 @@ def test_mutated_checksummed_file_loads_only_unchanged(loaded, suffix: str) -> N
         "a.npy",
         "a.cpufree",
         "parts.cpufree",
+        "plain.mat",
+        "packed.mat",
+        "a.tar.gz",
+        "a.rua",
     ],
 )
 def test_unmutated_files_load(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(originals(tmp_path)[name])
     assert np.array_equal(load_matrix(tmp_path / name).toarray(), example().toarray())
+
+
+def test_ends_of_texts_that_are_mangled_on_purpose_crash_nothing(tmp_path: Path) -> None:
+    def texts(name: str) -> bool:
+        return name.endswith((".mtx", ".mtx.gz", ".mtx.bz2"))
+
+    outcomes, mutants = run_loader(tmp_path, 40, 99, texts, mangle_end)
+    assert [line for line in outcomes if "escaped" in line] == []
+    for line in outcomes:
+        if line["error"] is None:
+            expected = parse_slowly(unpacked(line["end"], mutants[line["end"]]))
+            assert np.allclose(line["matrix"], expected, rtol=1e-15, equal_nan=True), line["end"]
 
 
 @pytest.mark.slow
@@ -273,7 +349,7 @@ def test_many_mutated_files(tmp_path: Path, seed: int) -> None:
     loaded = run_loader(tmp_path, count=400, seed=seed)
     test_mutated_files_raise_nothing_but_cpufree_errors(loaded)
     test_errors_of_mutated_files_name_the_file(loaded)
-    for suffix in (".mtx", ".mtx.gz"):
+    for suffix in (".mtx", ".mtx.gz", ".mtx.bz2"):
         test_mutated_text_that_loads_means_what_it_says(loaded, suffix)
     for suffix in (".npz", ".cpufree"):
         test_mutated_checksummed_file_loads_only_unchanged(loaded, suffix)

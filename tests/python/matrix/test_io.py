@@ -13,7 +13,7 @@ import pytest
 import scipy.io
 import scipy.sparse as sp
 
-from cpufree.errors import CpufreeError, FileFormatError, MatrixError
+from cpufree.errors import CpufreeError, FileFormatError, MatrixError, OutOfMemoryError
 from cpufree.generate import registry
 from cpufree.matrix.load import as_csr, load_matrix
 from cpufree.matrix.save import save_matrix
@@ -66,6 +66,18 @@ def test_binary_formats_keep_float32(tmp_path: Path, matrix: sp.csr_array, suffi
     loaded = load_matrix(tmp_path / f"a{suffix}")
     assert loaded.dtype == np.float32
     assert np.array_equal(loaded.toarray(), matrix.toarray().astype(np.float32))
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_values_survive_to_the_bit_negative_zeros_too(
+    tmp_path: Path, suffix: str, dtype: Any
+) -> None:
+    values = np.array([1 / 3, -0.0, 0.0, 0.1], dtype)
+    A = sp.csr_array((values, ([0, 0, 1, 1], [0, 1, 0, 1])), shape=(2, 2))
+    save_matrix(tmp_path / f"a{suffix}", A)
+    found = load_matrix(tmp_path / f"a{suffix}").data
+    assert found.astype(np.float64).tobytes() == values.astype(np.float64).tobytes()
 
 
 def test_symmetric_matrix_is_written_as_its_lower_triangle(
@@ -196,12 +208,12 @@ def test_empty_file_is_refused(tmp_path: Path, suffix: str) -> None:
 def test_unknown_suffix_is_refused_with_the_known_ones(tmp_path: Path) -> None:
     (tmp_path / "a.xyz").write_text("x")
     message = refused(tmp_path / "a.xyz")
-    assert "unknown suffix; known are .mtx, .mtx.gz, .mtx.bz2, .npz, .npy, .cpufree" in message
+    assert "unknown suffix; known are .mtx, .mtx.gz, .mtx.bz2, .tar.gz, .tgz, .npz, .npy" in message
 
 
 @pytest.mark.parametrize(
     ("name", "advice"),
-    [("a.mat", "scipy.io.loadmat"), ("a.rb", "hb_read"), ("a.tar.gz", "unpack the archive")],
+    [("a.h5", "h5py"), ("a.csv", "NumPy array"), ("a.zip", "unpack the archive")],
 )
 def test_formats_of_others_come_with_advice(tmp_path: Path, name: str, advice: str) -> None:
     (tmp_path / name).write_text("x")
@@ -268,6 +280,52 @@ def header_only(shape: tuple[int, ...], dtype: str = "<f8") -> bytes:
 def test_npy_that_declares_more_than_it_holds_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.npy").write_bytes(header_only((10**6, 10**6)))
     refused(tmp_path / "a.npy")
+
+
+def test_npy_whose_header_declares_to_be_huge_is_refused_without_reading_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open(tmp_path / "a.npy", "wb") as file:
+        file.write(b"\x93NUMPY\x02\x00" + (2**31).to_bytes(4, "little"))
+        file.truncate(3 << 30)  # a hole: takes no room on the disk
+    monkeypatch.setattr(np.lib.format, "open_memmap", None)
+    assert "its header declares to be 2147483648 bytes long" in refused(tmp_path / "a.npy")
+
+
+def bsr_archive(path: Path, blocks: int, dtype: Any, **how: Any) -> None:
+    """Save a matrix of one row of dense blocks of 512 x 512, all zero."""
+    data = np.zeros((blocks, 512, 512), dtype)
+    A = sp.bsr_array((data, np.arange(blocks), np.array([0, blocks])), shape=(512, 512 * blocks))
+    A._shape = (512 * blocks, 512 * blocks)
+    A.indptr = np.concatenate(([0], np.full(blocks, blocks)))
+    sp.save_npz(path, A, **how)
+
+
+def test_small_npz_that_becomes_large_as_float64_is_refused(tmp_path: Path) -> None:
+    bsr_archive(tmp_path / "a.npz", 16, np.int8)
+    assert (tmp_path / "a.npz").stat().st_size < 10_000
+    message = refused(tmp_path / "a.npz")
+    assert "4194304 values would take 33554432 bytes" in message
+    assert "compressed=False" in message
+
+
+def test_blocks_of_whole_numbers_that_are_not_compressed_load(tmp_path: Path) -> None:
+    bsr_archive(tmp_path / "a.npz", 2, np.int8, compressed=False)
+    assert load_matrix(tmp_path / "a.npz").shape == (1024, 1024)
+
+
+def test_matrix_for_which_there_is_no_memory_is_an_out_of_memory_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def too_much(*_: Any) -> None:
+        raise MemoryError("8 GB")
+
+    save_matrix(tmp_path / "a.mtx", np.eye(2))
+    monkeypatch.setattr("cpufree.matrix.load.convert", too_much)
+    with pytest.raises(OutOfMemoryError, match=r"a\.mtx: not enough memory: 8 GB"):
+        load_matrix(tmp_path / "a.mtx")
+    with pytest.raises(OutOfMemoryError, match=r"the matrix: not enough memory: 8 GB"):
+        as_csr(np.eye(2))
 
 
 def test_npz_that_declares_more_than_it_holds_is_refused_before_it_is_read(
@@ -344,4 +402,4 @@ def test_gzip_bomb_is_stopped_early(tmp_path: Path) -> None:
         file.write(head)
         for _ in range(64):
             file.write(b"\n" * (1 << 20))
-    assert "far more text than 6 numbers take" in refused(tmp_path / "a.mtx.gz")
+    assert "far more text than 3 numbers take" in refused(tmp_path / "a.mtx.gz")

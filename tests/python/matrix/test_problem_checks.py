@@ -228,3 +228,10 @@ def test_time_per_entry_does_not_grow() -> None:
     once = fastest(lambda: check_spd_input(as_csr(small)), 5)
     # 16 times the entries; 5 times slack for caches.
     assert fastest(lambda: check_spd_input(as_csr(large)), 3) < 16 * 5 * once
+
+
+def test_rejects_blocks_without_rows_or_columns() -> None:
+    A = sp.bsr_array(np.eye(4), blocksize=(2, 2))
+    A.data = np.zeros((2, 0, 0))
+    with pytest.raises(MatrixError, match="BSR arrays are inconsistent"):
+        as_csr(A)

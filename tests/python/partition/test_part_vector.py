@@ -238,3 +238,11 @@ def test_own_rows_are_not_partitioned() -> None:
     with pytest.raises(InvalidInputError, match=r"has as a whole.*or use --input whole"):
         choose_rows(POISSON, "rows", around)
     assert choose_rows("gen:poisson1d?n=9000000", "auto", around) is None
+
+
+@pytest.mark.timeout(10)
+def test_text_without_line_ends_is_refused_without_reading_it_all(tmp_path: Path) -> None:
+    with open(tmp_path / "a.part", "wb") as file:
+        file.truncate(3 << 30)  # a hole: takes no room on the disk
+    with pytest.raises(FileFormatError, match="line 1: longer than 1048576 characters"):
+        load_partition(tmp_path / "a.part")

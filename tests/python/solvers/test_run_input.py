@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -232,3 +233,52 @@ def test_refuses_wrong_input_with_a_reason(
 def test_progress_that_is_no_function_is_refused(poisson: sp.csr_array) -> None:
     with pytest.raises(InvalidInputError, match="progress is 3: give True, a function, or None"):
         solve(poisson, rhs(poisson), progress=3)  # type: ignore[arg-type]
+
+
+# Right-hand sides in files
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".mtx", ".txt"])
+def test_b_and_x0_may_be_paths(poisson: sp.csr_array, tmp_path: Path, suffix: str) -> None:
+    b, guess = rhs(poisson), np.linspace(0.0, 1.0, 600)
+    cpufree.save_vector(tmp_path / f"b{suffix}", b)
+    cpufree.save_vector(tmp_path / f"x0{suffix}", guess)
+    found = solve(poisson, str(tmp_path / f"b{suffix}"), x0=tmp_path / f"x0{suffix}")
+    assert np.array_equal(found.x, solve(poisson, b, x0=guess).x)
+
+
+def test_solver_and_cg_take_a_path_as_b(poisson: sp.csr_array, tmp_path: Path) -> None:
+    b, file = rhs(poisson), tmp_path / "b.npy"
+    np.save(file, b)
+    expected = solve(poisson, b).x
+    with Solver(poisson) as solver:
+        assert np.array_equal(solver.solve(file).x, expected)
+    assert np.array_equal(cpufree.cg(poisson, file)[0], expected)
+    assert np.array_equal(cpufree.cg(poisson, file, str(file))[0], solve(poisson, b, x0=b).x)
+    with pytest.warns(cpufree.CpufreeWarning, match="SciPy's cg"):
+        x, info = cpufree.cg(poisson, file, callback=lambda _: None, rtol=1e-8)
+    assert info == 0
+    assert np.linalg.norm(b - poisson @ x) <= 1e-8 * np.linalg.norm(b)
+
+
+def test_path_of_x0_is_refused_for_several_right_hand_sides(
+    poisson: sp.csr_array, tmp_path: Path
+) -> None:
+    np.save(tmp_path / "x0.npy", np.ones(600))
+    with pytest.raises(VectorError, match=r"x0 has shape \(600,\), but b has \(600, 2\)"):
+        solve(poisson, np.ones((600, 2)), x0=tmp_path / "x0.npy")
+
+
+def test_file_of_b_takes_the_type_of_the_matrix(poisson: sp.csr_array, tmp_path: Path) -> None:
+    np.save(tmp_path / "b.npy", np.ones(600))
+    assert solve(poisson.astype(np.float32), tmp_path / "b.npy").x.dtype == np.float32
+
+
+def test_file_of_b_that_does_not_fit_is_named(poisson: sp.csr_array, tmp_path: Path) -> None:
+    np.save(tmp_path / "b.npy", np.ones(599))
+    with pytest.raises(
+        VectorError, match=r"b\.npy has shape \(599,\), but the matrix has 600 rows"
+    ):
+        solve(poisson, tmp_path / "b.npy")
+    with pytest.raises(InvalidInputError, match=r"no\.npy: no such file"):
+        solve(poisson, tmp_path / "no.npy")

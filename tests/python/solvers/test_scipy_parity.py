@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import re
 import warnings
 from typing import Any
 
 import numpy as np
 import pytest
+import scipy
 import scipy.sparse as sp
 from reference_cg import SYSTEMS, chain, first_unit_vector, jumps, rhs
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
@@ -316,3 +318,35 @@ def test_extras_reach_the_solver(A: sp.csr_array, b: np.ndarray) -> None:
         result = cpufree.solve(A, b, rtol=1e-9, method=method, pes=2, blocks=1, pc="chebyshev")
         assert info == 0
         assert np.array_equal(x, result.x)
+
+
+@pytest.mark.parametrize("where", ["rtol", "atol"])
+@pytest.mark.parametrize("scale", [0.0, 1.0, 1e-100])
+@pytest.mark.parametrize("callback", [None, lambda _: None])
+def test_infinite_tolerance_ends_at_the_first_guess(
+    A: sp.csr_array, b: np.ndarray, where: str, scale: float, callback: Any
+) -> None:
+    tolerance: dict[str, Any] = {where: np.inf}
+    guess = np.arange(500.0) if scale == 1.0 else None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CpufreeWarning)
+        x, info = cg(A, scale * b, guess, callback=callback, **tolerance)
+    theirs, their_info = scipy_cg(A, scale * b, guess, **tolerance)
+    assert np.array_equal(x, theirs)
+    assert info == their_info == 0
+
+
+def test_hermitian_system_is_solved_as_the_refusal_says() -> None:
+    rng = np.random.default_rng(5)
+    half = rng.standard_normal((20, 20)) + 1j * rng.standard_normal((20, 20))
+    dense = half @ half.conj().T + 20 * np.eye(20)
+    A, b = sp.csr_array((dense + dense.conj().T) / 2), half[0]
+    with pytest.raises(cpufree.MatrixError) as refusal:
+        cg(A, b)
+    told = str(refusal.value)
+    names = {"scipy": scipy, "numpy": np, "A": A, "b": b}
+    system = re.findall(r"scipy\.sparse\.block_array\(\[\[.*?\]\]\)", told)[0]
+    right = re.findall(r"numpy\.concatenate\(\(b.*?\)\)", told)[0]
+    y, info = cg(eval(system, names), eval(right, names), rtol=1e-12)
+    assert info == 0
+    assert np.allclose(A @ (y[:20] + 1j * y[20:]), b)

@@ -29,6 +29,7 @@ from cpufree.matrix.distinct import distinct_values
 from cpufree.matrix.load import MATRIX_SUFFIXES, as_csr
 from cpufree.matrix.problem import CsrMatrix
 from cpufree.matrix.validate import check_spd_input
+from cpufree.output_file import write_text
 from cpufree.partition.methods import choose_order, contiguous, partition, report
 from cpufree.solvers.preparation import with_dtype
 
@@ -169,7 +170,7 @@ class Problem:
         facts = {"name": self.case.name, "source": self.case.source, "rows": n, "nnz": int(A.nnz)}
         facts["distinct"] = distinct_values(A.data)
         facts["make_seconds"] = time.perf_counter() - begin
-        write_json(self.folder / "problem.json", facts)
+        write_text(self.folder / "problem.json", json.dumps(facts, indent=1) + "\n")
 
     def read(self, name: str) -> Any:
         """Map an array of the folder."""
@@ -195,7 +196,8 @@ class Problem:
                 link.unlink(missing_ok=True)
                 link.symlink_to(Path("..") / link.name)
             facts = {key: self.facts[key] for key in ("name", "rows", "nnz")}
-            write_json(folder / "problem.json", {**facts, "pes": pes, **self._share(pes, folder)})
+            facts = {**facts, "pes": pes, **self._share(pes, folder)}
+            write_text(folder / "problem.json", json.dumps(facts, indent=1) + "\n")
         return folder
 
     def _share(self, pes: int, folder: Path) -> dict[str, Any]:
@@ -235,13 +237,6 @@ def exact(A: CsrMatrix) -> Any:
     kind = np.int32 if A.nnz < 2**31 else np.int64
     parts = (A.data.astype(np.float64, copy=False), A.indices, A.indptr.astype(kind))
     return sp.csr_array(parts, shape=A.shape)
-
-
-def write_json(path: Path, content: dict[str, Any]) -> None:
-    """Write a file that is there only when it is complete."""
-    new = path.with_name(path.name + ".new")
-    new.write_text(json.dumps(content, indent=1) + "\n")
-    new.replace(path)
 
 
 def _key(case: Case) -> str:

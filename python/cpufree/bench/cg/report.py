@@ -13,6 +13,7 @@ from cpufree.bench.cg.tables import Setting
 from cpufree.bench.report.captions import warnings
 from cpufree.bench.report.document import head, markdown, shown
 from cpufree.bench.report.tables import failures, overheads
+from cpufree.output_file import write_text
 
 
 def write_report(results: Results, folder: Path, plots: bool = True) -> list[Path]:
@@ -24,7 +25,7 @@ def write_report(results: Results, folder: Path, plots: bool = True) -> list[Pat
 
         drawn = draw_all(results, folder)
     report = folder / "report.md"
-    report.write_text("\n".join(_sections(results, drawn)), encoding="utf-8")
+    write_text(report, "\n".join(_sections(results, drawn)))
     return [report, *drawn]
 
 

@@ -15,6 +15,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullForm
 from cpufree.bench.core.entry import BASELINE, OURS
 from cpufree.bench.report.captions import machine_text, warnings
 from cpufree.bench.report.collected import AnyResults
+from cpufree.output_file import write_file
 
 INK, FAINT, GRID = "#222222", "#8a8a8a", "#e6e6e6"
 OURS_COLOR = "#2563a8"
@@ -28,7 +29,8 @@ def save(figure: Figure, results: AnyResults, path: Path) -> None:
     text = " · ".join([machine_text(results.headers[0]), *warnings(results)])
     text = textwrap.fill(text, int(17 * figure.get_figwidth()), break_on_hyphens=False)
     figure.supxlabel(text, fontsize=7.5, color=FAINT, x=0.01, ha="left")
-    figure.savefig(path, dpi=150)
+    with write_file(path) as file:
+        figure.savefig(file, dpi=150, format=path.suffix[1:])
 
 
 def colors(results: AnyResults) -> dict[str, str]:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from cpufree import stencil
 from cpufree.bench.core.problem_folder import read_facts
 from cpufree.bench.stencil.plan import points, shape_text
+from cpufree.output_file import write_text
 
 LAYOUT = 1  # of the folders; another number makes them anew
 SEED = 1
@@ -36,7 +37,7 @@ def make_folder(cache: Path, shape: Sequence[int], precision: str) -> Path:
         values = np.random.default_rng(SEED).random(tuple(shape), dtype=dtype)
         np.save(first_values(folder), values)
         facts = {"shape": list(shape), "precision": precision}
-        (folder / "problem.json").write_text(json.dumps(facts))
+        write_text(folder / "problem.json", json.dumps(facts))
     return folder
 
 

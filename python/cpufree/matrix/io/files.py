@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gzip
 import os
+import re
 import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,14 +16,20 @@ from cpufree.errors import CpufreeError, FileFormatError, OutOfMemoryError
 PathLike = str | os.PathLike[str]
 
 _ADVICE = {
-    ".mat": "read it with scipy.io.loadmat and pass the matrix",
-    ".rb": "read it with scipy.io.hb_read and pass the matrix",
-    ".rsa": "read it with scipy.io.hb_read and pass the matrix",
-    ".hb": "read it with scipy.io.hb_read and pass the matrix",
-    ".tar.gz": "unpack the archive and name the .mtx file in it",
-    ".tgz": "unpack the archive and name the .mtx file in it",
+    ".mat": "read it with scipy.io.loadmat and pass the array",
+    ".csv": "a table of numbers is taken as a vector only; pass a matrix as a NumPy array",
     ".zip": "unpack the archive and name the .mtx file in it",
+    ".h5": "read it with h5py and pass the matrix as a SciPy sparse one",
 }
+_IN_CONTAINER = re.compile(r"(.*?\.(?:tar\.gz|tgz|mat))#(.+)", re.IGNORECASE | re.DOTALL)
+
+
+def split_part(path: PathLike) -> tuple[PathLike, str]:
+    """Return a file, and what is named in it: A.mat#B is B in A.mat; "" where nothing is."""
+    match = _IN_CONTAINER.fullmatch(os.fsdecode(path))
+    if match is None or os.path.exists(path):
+        return path, ""
+    return match[1], match[2]
 
 
 def suffix_of(path: PathLike, known: tuple[str, ...]) -> str:
@@ -75,15 +82,48 @@ def regular_file(path: PathLike, hint: Callable[[str], str] = lambda name: "") -
     return file
 
 
+MAX_LINE = 1 << 20
+"""Characters that a line of a text may have."""
+
+
+def text_lines(path: Path) -> Iterator[str]:
+    """Yield the lines of a text; a file without line ends does not come as a whole.
+
+    Raises:
+        FileFormatError: a line is too long.
+    """
+    with open(path, encoding="latin-1") as file:
+        number = 0
+        while line := file.readline(MAX_LINE):
+            number += 1
+            if len(line) == MAX_LINE:
+                raise FileFormatError(
+                    f"{path}: line {number}: longer than {MAX_LINE} characters; each number needs "
+                    "its own line",
+                    path,
+                )
+            yield line
+
+
+@contextlib.contextmanager
+def memory_for(what: object) -> Iterator[None]:
+    """Turn a MemoryError into an OutOfMemoryError that names what there is no room for."""
+    try:
+        yield
+    except OutOfMemoryError:
+        raise
+    except MemoryError as error:
+        raise OutOfMemoryError(f"{what}: not enough memory: {error}") from error
+
+
 @contextlib.contextmanager
 def reading(path: Path, suffix: str) -> Iterator[None]:
     """Turn whatever a reader raises on a bad file into a CpufreeError with the path."""
     try:
-        yield
+        with memory_for(path):
+            yield
     except CpufreeError:
         raise
-    except MemoryError as error:
-        raise OutOfMemoryError(f"{path}: not enough memory: {error}") from error
     except OSError as error:
         why = error.strerror or f"damaged: {error}"
         raise FileFormatError(f"{path}: cannot be read: {why}", path) from error

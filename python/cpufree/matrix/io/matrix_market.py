@@ -1,10 +1,10 @@
 """Matrix Market files (.mtx, .mtx.gz, .mtx.bz2), parsed by SciPy behind checks of our own.
 
 The format: R. F. Boisvert, R. Pozo, K. A. Remington, "The Matrix Market Exchange Formats: Initial
-Design", NISTIR 5935 (1996). SciPy's reader is fast, but (as of 1.17) it crashes on a NUL byte,
-reads `1.0D+05` as 1.0 and `2,5` as 2, ignores what else a line holds, and fills up an array that is
-too short with zeros. So the header is parsed here and the text of the body is checked, some MB at
-a time, while SciPy reads it.
+Design", NISTIR 5935 (1996). SciPy's reader is fast, but (as of 1.17) it crashes on a NUL byte and
+on a last line that ends in a blank, reads `1.0D+05` as 1.0 and `2,5` as 2, ignores what else a line
+holds, and loses the sign of -0.0 in arrays. So the header is parsed here and the text of the body
+is checked, some MB at a time, while SciPy reads it; arrays are read by NumPy.
 """
 
 from __future__ import annotations
@@ -13,28 +13,32 @@ import bz2
 import gzip
 import io
 import os
+import shutil
+import sys
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from cpufree.dtypes import COMPLEX_ADVICE
 from cpufree.errors import FileFormatError, MatrixError
+from cpufree.matrix.io.files import MAX_LINE, PathLike, reading
 from cpufree.matrix.io.number_text import BadLineError, count_numbers
 from cpufree.matrix.problem import check_shape
-
-PathLike = str | os.PathLike[str]
 
 _FIELDS = {"real", "double", "integer", "unsigned-integer", "pattern", "complex"}
 _SYMMETRIES = {"general", "symmetric", "skew-symmetric", "hermitian"}
 _MAX_COMMENTS = 16 << 20
-_MAX_LINE = 1 << 20
+_MAX_COMMENT_LINES = 1 << 18
 _BLOCK = 1 << 18
-# A compressed byte yields at most this many: deflate's own limit; for bzip2 far above what text
-# gives. Promises of the header are held against it before anything is allocated.
-_EXPANSION = {".gz": 1032, ".bz2": 100_000}
+EXPANSION = {".gz": 1032, ".bz2": 1032}
+"""Bytes that a compressed one yields at most: deflate's own limit, which is far above what bzip2
+makes of text, too. Promises of the header are held against it before anything is allocated."""
 
 
 @dataclass(frozen=True)
@@ -86,38 +90,68 @@ def read_matrix_market(path: PathLike, square: bool = True) -> Any:
         FileFormatError: damaged, truncated or not in the format.
         MatrixError: complex, skew-symmetric; with `square` also rectangular, empty or too large.
     """
+    name = os.fspath(path).lower()
+    suffix = next((end for end in EXPANSION if name.endswith(end)), "")
+    open_file: Any = {"": open, ".gz": gzip.open, ".bz2": bz2.open}[suffix]
+    with open_file(path, "rb") as file:
+        most = os.path.getsize(path) * EXPANSION.get(suffix, 1)
+        return parse_matrix_market(path, file, most, square)
+
+
+def read_matrix_market_stdin() -> Any:
+    """Return the contents of standard input, as `read_matrix_market` does of a file.
+
+    Raises:
+        FileFormatError: it is a terminal, empty, or not in the format. MatrixError: as there.
+    """
+    stream = getattr(sys.stdin, "buffer", None)
+    if stream is None or stream.isatty():
+        raise FileFormatError("-: standard input is a terminal: pipe a Matrix Market text into it")
+    with reading(Path("-"), ".mtx"), tempfile.TemporaryFile() as file:
+        shutil.copyfileobj(stream, file)  # its size is needed before it is read
+        size = file.tell()
+        if size == 0:
+            raise FileFormatError(
+                "-: standard input is empty. Of several processes the first one alone has it: save "
+                "the matrix as a file for them"
+            )
+        file.seek(0)
+        return parse_matrix_market("-", file, size)
+
+
+def parse_matrix_market(path: PathLike, file: IO[bytes], most: int, square: bool = True) -> Any:
+    """Return what a text in Matrix Market format holds, as `read_matrix_market` does.
+
+    Args:
+        path: what errors call it.
+        file: the text.
+        most: bytes that it can have at most.
+        square: as of `read_matrix_market`.
+    """
+    header = _parse_header(path, file)
+    _check_header(path, header, square)
+    _check_promises(path, header, most)
+    body = _Body(path, file, header, most)
+    if header.format == "array":
+        return _array_of(header, body)
     import scipy.io  # a heavy import
 
-    with _open(path) as file:
-        header = _parse_header(path, file)
-        _check_header(path, header, square)
-        _check_promises(path, header)
-        body = _Body(path, file, header)
-        try:
-            contents = scipy.io.mmread(body)
-        except Exception:
-            # What the body refused explains why the reader failed.
-            body.check()
-            raise
-        body.finish()
-    if header.format == "array":
-        return contents
+    try:
+        contents = scipy.io.mmread(body)
+    except Exception:
+        # What the body refused explains why the reader failed.
+        body.check()
+        raise
+    body.finish()
     triplets = contents.row, contents.col, contents.data
     if header.symmetry != "general":
-        triplets = _both_triangles(path, *triplets)
+        triplets = both_triangles(path, *triplets)
     rows, columns, values = triplets
     return sp.coo_array((values, (rows, columns)), shape=contents.shape)
 
 
-def _open(path: PathLike) -> IO[bytes]:
-    name = os.fspath(path).lower()
-    if name.endswith(".gz"):
-        return gzip.open(path, "rb")  # type: ignore[return-value]
-    return bz2.open(path, "rb") if name.endswith(".bz2") else open(path, "rb")
-
-
 def _parse_header(path: PathLike, file: IO[bytes]) -> Header:
-    banner = file.readline(_MAX_LINE).decode("latin-1").lower().split()
+    banner = file.readline(MAX_LINE).decode("latin-1").lower().split()
     if len(banner) != 5 or banner[0] not in ("%%matrixmarket", "%matrixmarket"):
         raise FileFormatError(
             f"{path}: not a Matrix Market file: the first line must read "
@@ -140,9 +174,9 @@ def _parse_header(path: PathLike, file: IO[bytes]) -> Header:
         raise FileFormatError(f"{path}: line 1: an array cannot be a pattern", path)
     lines, comments = 1, 0
     while True:
-        line = file.readline(_MAX_LINE)
+        line = file.readline(MAX_LINE)
         lines, comments = lines + 1, comments + len(line)
-        if not line or comments > _MAX_COMMENTS:
+        if not line or comments > _MAX_COMMENTS or lines > _MAX_COMMENT_LINES:
             raise FileFormatError(f"{path}: truncated: there is no line with the sizes", path)
         if line.strip() and not line.lstrip().startswith(b"%"):
             break
@@ -166,7 +200,8 @@ def _parse_header(path: PathLike, file: IO[bytes]) -> Header:
 def _check_header(path: PathLike, header: Header, square: bool) -> None:
     """Refuse what the header alone shows to be unusable."""
     if header.field == "complex":
-        raise MatrixError(f"{path}: complex, but only real systems are solved")
+        advice = f". Read it with scipy.io.mmread; {COMPLEX_ADVICE}" if square else ""
+        raise MatrixError(f"{path}: complex, but only real systems are solved{advice}")
     if header.symmetry == "skew-symmetric":
         raise MatrixError(
             f"{path}: skew-symmetric (A = -A.T), so it is not positive definite; conjugate "
@@ -189,19 +224,38 @@ def _check_header(path: PathLike, header: Header, square: bool) -> None:
         )
 
 
-def _check_promises(path: PathLike, header: Header) -> None:
-    """Hold the number of entries against the size of the file: a number takes two bytes."""
-    size = os.path.getsize(path)
-    suffix = os.path.splitext(os.fspath(path).lower())[1]
-    if 2 * header.numbers > size * _EXPANSION.get(suffix, 1) + 1:
+def _check_promises(path: PathLike, header: Header, most: int) -> None:
+    """Hold the number of entries against the bytes of the text: a number takes two."""
+    if 2 * header.numbers > most + 1:
         raise FileFormatError(
             f"{path}: truncated, or the header is wrong: it promises {header.entries} entries, "
-            f"which a file of {size} bytes cannot hold",
+            f"which a file of at most {most} bytes of text cannot hold",
             path,
         )
 
 
-def _both_triangles(
+def _array_of(header: Header, body: _Body) -> NDArray[np.float64]:
+    """Return the numbers of an array body; SciPy's reader would lose the sign of -0.0."""
+    shape = (header.columns, header.rows)  # they run column by column
+    values = np.empty(header.numbers)
+    end = 0
+    for block in body.blocks():
+        # Numbers and blanks alone are left; they have been counted.
+        found = np.fromstring(block, sep=" ")
+        values[end : end + found.size] = found
+        end += found.size
+    body.finish()
+    if end != header.numbers:  # with a NumPy that only warns
+        raise ValueError("a number has no digits")
+    if header.symmetry == "general":
+        return values.reshape(shape).T
+    full = np.empty(shape)
+    triangle = np.triu_indices(header.rows)
+    full[triangle] = full.T[triangle] = values
+    return full
+
+
+def both_triangles(
     path: PathLike, rows: NDArray[Any], columns: NDArray[Any], values: NDArray[Any]
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """Mirror the entries of a symmetric file, which holds each pair once."""
@@ -227,12 +281,16 @@ def _both_triangles(
 
 
 class _Body(io.RawIOBase):
-    """What SciPy reads: a header in its spelling, then the checked and normalised body."""
+    """What SciPy reads: a header in its spelling, then the checked and normalised body.
 
-    def __init__(self, path: PathLike, file: IO[bytes], header: Header) -> None:
+    Every block ends with the end of a line: SciPy's reader crashes where a text ends otherwise.
+    """
+
+    def __init__(self, path: PathLike, file: IO[bytes], header: Header, most: int) -> None:
         super().__init__()
         self._path = path
         self._header = header
+        self._most = most
         self._numbers = 0
         self._error: Exception | None = None
         self._blocks = self._make_blocks(file)
@@ -258,6 +316,10 @@ class _Body(io.RawIOBase):
         if self._error is not None:
             raise self._error
 
+    def blocks(self) -> Iterator[bytes]:
+        """Return the blocks of the body, for who reads it otherwise than SciPy."""
+        return self._blocks
+
     def finish(self) -> None:
         """Check what is left and that the body held as many numbers as the header promises."""
         self.check()
@@ -265,8 +327,8 @@ class _Body(io.RawIOBase):
             pass
         if self._numbers != self._header.numbers:
             raise FileFormatError(
-                f"{self._path}: the header promises {self._header.numbers} numbers, the body holds "
-                f"{self._numbers}: the file is truncated, or lines hold more than they should",
+                f"{self._path}: truncated: the header promises {self._header.numbers} numbers, "
+                f"the body holds {self._numbers}",
                 self._path,
             )
 
@@ -274,35 +336,23 @@ class _Body(io.RawIOBase):
         """Write the header so that SciPy's line numbers are those of the file."""
         header = self._header
         field = "real" if header.field == "double" else header.field
-        sizes = f"{header.rows} {header.columns}"
-        symmetry = "general"  # of coordinates: mirrored here
-        if header.format == "coordinate":
-            sizes += f" {header.entries}"
-        elif header.symmetry != "general":
-            symmetry = "symmetric"
-        banner = f"%%MatrixMarket matrix {header.format} {field} {symmetry}\n"
+        sizes = f"{header.rows} {header.columns} {header.entries}"
+        banner = f"%%MatrixMarket matrix coordinate {field} general\n"  # mirrored here
         return (banner + "%\n" * (header.lines - 2) + sizes + "\n").encode()
 
     def _make_blocks(self, file: IO[bytes]) -> Iterator[bytes]:
         header = self._header
-        line = header.lines + 1
-        # Blanks are free, but not without end: a small compressed file may hold terabytes of them.
-        allowed = 256 * header.numbers + _MAX_LINE
+        line, length = header.lines + 1, 0
         while block := file.read(_BLOCK):
-            rest = file.readline(_MAX_LINE)
-            if len(rest) == _MAX_LINE:
+            rest = file.readline(MAX_LINE)
+            if len(rest) == MAX_LINE:
                 raise FileFormatError(
-                    f"{self._path}: line {line + block.count(10)}: longer than {_MAX_LINE} "
+                    f"{self._path}: line {line + block.count(10)}: longer than {MAX_LINE} "
                     "characters; break it up",
                     self._path,
                 )
             block += rest
-            allowed -= len(block)
-            if allowed < 0:
-                raise FileFormatError(
-                    f"{self._path}: line {line}: far more text than {header.numbers} numbers take",
-                    self._path,
-                )
+            length += len(block)
             try:
                 self._numbers += count_numbers(block, header.numbers_per_line, header.is_whole)
             except BadLineError as error:
@@ -312,7 +362,20 @@ class _Body(io.RawIOBase):
                     self._path,
                 ) from None
             line += block.count(10)
-            yield self._normalised(block)
+            self._check_amount(line, length)
+            yield self._normalised(block if block.endswith(b"\n") else block + b"\n")
+
+    def _check_amount(self, line: int, length: int) -> None:
+        """Refuse a body that goes on and on: a small compressed file may hold terabytes."""
+        promised = self._header.numbers
+        what = ""
+        if self._numbers > promised:
+            what = f"too long: the header promises {promised} numbers, and there are more"
+        # Blanks are free, but not without end.
+        elif length > min(256 * self._numbers, self._most) + MAX_LINE:
+            what = f"far more text than {self._numbers} numbers take"
+        if what:
+            raise FileFormatError(f"{self._path}: line {line}: {what}", self._path)
 
     def _normalised(self, block: bytes) -> bytes:
         """Spell numbers as SciPy takes them: no plus sign in front, E for Fortran's D."""
@@ -325,7 +388,4 @@ class _Body(io.RawIOBase):
             text = text.copy()
             text[plus] = ord(" ")
             block = text.tobytes()
-        if self._header.format == "array":
-            # SciPy reads one number of each line, and leaves out the others.
-            block = block.translate(bytes.maketrans(b" \t", b"\n\n"))
         return block

@@ -72,7 +72,8 @@ _NOT_IN_SKELETON = bytes(code for code in range(256) if _SKELETON[code] == ord("
 # The same rules, number by number. Nothing can match in two ways: failing takes linear time.
 _WHOLE = rb"[+-]?[0-9]+"
 _POWER = rb"(?:[ed][+-]?[0-9]+)?"
-_REAL = rb"[+-]?(?:[0-9]+(?:\.[0-9]*)?%b|\.[0-9]+%b|[naifty]+)" % (_POWER, _POWER)
+_REAL = rb"[+-]?(?:[0-9]+(?:\.[0-9]*)?%b|\.[0-9]+%b|nan|inf|infinity)" % (_POWER, _POWER)
+_WORDS = re.compile(rb"[naifty]+", re.IGNORECASE)
 _BLANKS = b" \t\r"
 _GAP = rb"[ \t\r]+"
 
@@ -110,9 +111,16 @@ def count_numbers(block: bytes, per_line: int, whole: bool) -> int:
         # A mark before another number of the same line is one in a number that must be whole.
         lines = skeleton.translate(None, b"M").replace(b"S" * per_line + b"N", b"")
         good = b"MS" not in skeleton and not lines.strip(b"N")
-    if not good:
+    if not (good and _words_are_numbers(block, kinds)):
         raise _bad_line(block, per_line, whole)
     return skeleton.count(b"S")
+
+
+def _words_are_numbers(block: bytes, kinds: bytes) -> bool:
+    """Say whether the words of a text, if there are any, are nan, inf and infinity."""
+    if _WORD not in kinds:
+        return True
+    return {word.lower() for word in _WORDS.findall(block)} <= {b"nan", b"inf", b"infinity"}
 
 
 def _pairs(kinds: bytes) -> bytes:

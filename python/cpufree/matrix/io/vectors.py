@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import warnings
+from array import array
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +13,23 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from cpufree.dtypes import float_type
-from cpufree.errors import FileFormatError, VectorError
-from cpufree.matrix.cache import atomic_write
-from cpufree.matrix.io.files import PathLike, check_file, compressed, reading, suffix_of
+from cpufree.errors import CpufreeError, FileFormatError, VectorError
+from cpufree.matrix.io.archive import read_archive
+from cpufree.matrix.io.files import (
+    PathLike,
+    check_file,
+    compressed,
+    reading,
+    split_part,
+    suffix_of,
+    text_lines,
+)
 from cpufree.matrix.io.matrix_market import read_matrix_market
+from cpufree.matrix.io.npy import map_npy
 from cpufree.matrix.vector import as_vector
+from cpufree.output_file import write_file
 
-VECTOR_SUFFIXES = (".npy", ".mtx", ".mtx.gz", ".mtx.bz2", ".txt")
+VECTOR_SUFFIXES = (".npy", ".mtx", ".mtx.gz", ".mtx.bz2", ".txt", ".csv", ".tar.gz", ".tgz")
 
 
 VECTOR_SAVE_SUFFIXES = (".npy", ".mtx", ".mtx.gz", ".txt")
@@ -40,7 +52,7 @@ def load_rows_of_vector(
             f"{path}: ranks that have own rows alone read vectors from .npy files", path
         )
     with reading(file, suffix):
-        vector = np.load(file, mmap_mode="r", allow_pickle=False)
+        vector = map_npy(file)
         if vector.shape not in ((n,), (n, 1)):
             raise VectorError(
                 f"{path}: has shape {vector.shape}, but the matrix has {n} rows; ({n},) is needed"
@@ -70,7 +82,9 @@ def as_numbered(
 
 
 def load_vector(path: PathLike, n: int) -> NDArray[Any]:
-    """Return the n numbers of a file: .npy, Matrix Market with one column, or .txt.
+    """Return the n numbers of a file: .npy, Matrix Market with one column, .txt, .csv, .tar.gz.
+
+    Of an archive of the SuiteSparse collection it is NAME_b.mtx, or the file F of A.tar.gz#F.
 
     Returns:
         (n,), float32 if the file is a .npy of float32, else float64.
@@ -79,14 +93,20 @@ def load_vector(path: PathLike, n: int) -> NDArray[Any]:
         FileFormatError: missing, unreadable, damaged, or of a format not known here.
         VectorError: not n finite real numbers.
     """
-    file, suffix = check_file(path, VECTOR_SUFFIXES)
+    whole, part = split_part(path)
+    file, suffix = check_file(whole, VECTOR_SUFFIXES)
     with reading(file, suffix):
         if suffix == ".npy":
-            vector = np.load(file, mmap_mode="r", allow_pickle=False)
+            vector = map_npy(file)
         elif suffix == ".txt":
-            vector = _read_text(file)
+            vector = _read_text(file, n)
+        elif suffix == ".csv":
+            vector = _read_csv(file, n)
         else:
-            vector = read_matrix_market(file, square=False)
+            if suffix in (".tar.gz", ".tgz"):
+                vector = read_archive(file, part, vector=True)
+            else:
+                vector = read_matrix_market(file, square=False)
             if vector.shape != (n, 1):
                 raise VectorError(
                     f"{path}: holds {vector.shape[0]} x {vector.shape[1]} numbers; "
@@ -126,7 +146,7 @@ def save_vector(path: PathLike, v: ArrayLike) -> None:
         # Text of float16, long doubles and bools would be that of NumPy, or a few digits.
         with np.errstate(over="ignore"):
             vector = vector.astype(float_type(vector.dtype), copy=False)
-    with atomic_write(path) as file:
+    with write_file(path) as file:
         if suffix == ".npy":
             np.save(file, vector, allow_pickle=False)
         elif suffix == ".txt":
@@ -134,27 +154,73 @@ def save_vector(path: PathLike, v: ArrayLike) -> None:
             file.writelines(f"{value!r}\n".encode() for value in vector.tolist())
         else:
             with compressed(file, suffix) as stream:
+                if vector.dtype.kind == "f":  # the digits of a float32 are those of another float64
+                    vector = vector.astype(np.float64)
                 scipy.io.mmwrite(stream, vector[:, np.newaxis], symmetry="general")
 
 
-def _read_text(path: Path) -> NDArray[np.float64]:
-    """Read the numbers of a text file; name the line of what is none."""
+def _read_text(path: Path, n: int) -> NDArray[np.float64]:
+    """Read the numbers of a text file, not many more than n; name the line of what is none."""
     try:
         with warnings.catch_warnings():
             # Of a file without data: the caller reports the wrong length.
             warnings.simplefilter("ignore", UserWarning)
-            return np.loadtxt(path, dtype=np.float64, ndmin=1)
-    except ValueError:
-        with open(path, encoding="latin-1") as file:
-            for number, line in enumerate(file, 1):
-                words = line.partition("#")[0].split()
-                for word in words:
-                    try:
-                        float(word.replace("_", "?"))  # 1_0 is a number in Python alone
-                    except ValueError:
-                        what = f"line {number}: {word[:40]!r} is not a number"
-                        raise FileFormatError(f"{path}: {what}", path) from None
-                if len(words) > 1:
-                    what = f"line {number}: {len(words)} numbers, but each needs its own line"
-                    raise FileFormatError(f"{path}: {what}", path) from None
+            vector = np.loadtxt(text_lines(path), dtype=np.float64, ndmin=1, max_rows=n + 1)
+    except CpufreeError:
         raise
+    except ValueError:
+        _refuse_text(path)
+        raise
+    if vector.size > n:
+        raise VectorError(f"{path}: holds more numbers than the matrix has rows, {n}")
+    return vector
+
+
+def _read_csv(path: Path, n: int) -> NDArray[np.float64]:
+    """Read one column of numbers, or one row with commas between; a first line may name them."""
+    values = array("d")
+    for number, line in enumerate(text_lines(path), 1):
+        words = [word.strip() for word in line.lstrip("\xef\xbb\xbf").split(",")]
+        if not any(words):
+            continue
+        try:
+            values.extend([float(word.replace("_", "?")) for word in words])
+        except ValueError:
+            if number > 1:
+                what = f"line {number}: {line.strip()[:60]!r}: numbers expected"
+                raise FileFormatError(f"{path}: {what}", path) from None
+            continue  # the name of the column
+        if len(words) > 1 and n > 1 and len(words) != n:
+            raise FileFormatError(
+                f"{path}: line {number}: {len(words)} columns, but a vector has one (or one row of "
+                f"{n} numbers): save that column alone",
+                path,
+            )
+        if len(values) > n:
+            raise VectorError(f"{path}: holds more numbers than the matrix has rows, {n}")
+    return np.array(values)
+
+
+def given_vector(v: Any, n: int, dtype: Any, name: str) -> NDArray[Any]:
+    """Return `as_vector` of an array, or of the vector in the file that v names."""
+    return as_vector(load_vector(v, n) if is_path(v) else v, n, dtype, name)
+
+
+def is_path(v: Any) -> bool:
+    """Whether v names a file."""
+    return isinstance(v, (str, os.PathLike))
+
+
+def _refuse_text(path: Path) -> None:
+    """Raise FileFormatError with the first line that is not one number."""
+    for number, line in enumerate(text_lines(path), 1):
+        words = line.partition("#")[0].split()
+        for word in words:
+            try:
+                float(word.replace("_", "?"))  # 1_0 is a number in Python alone
+            except ValueError:
+                what = f"line {number}: {word[:40]!r} is not a number"
+                raise FileFormatError(f"{path}: {what}", path) from None
+        if len(words) > 1:
+            what = f"line {number}: {len(words)} numbers, but each needs its own line"
+            raise FileFormatError(f"{path}: {what}", path) from None

@@ -1,0 +1,302 @@
+"""Formats of others: archives of collections, MATLAB, Harwell-Boeing, standard input, tables."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import tarfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.io
+import scipy.sparse as sp
+
+from cpufree.errors import FileFormatError, MatrixError, VectorError
+from cpufree.matrix.io.vectors import load_vector
+from cpufree.matrix.load import as_csr, load_matrix
+
+DENSE = np.array([[4.0, -1.0, 0.0], [-1.0, 4.25, -2.0], [0.0, -2.0, 5.0]])
+SYMMETRIC = b"""%%MatrixMarket matrix coordinate real symmetric
+3 3 5
+1 1 4
+2 1 -1
+2 2 4.25
+3 2 -2
+3 3 5
+"""
+RIGHT = b"%%MatrixMarket matrix array real general\n3 1\n1\n2\n3\n"
+
+
+def archive(path: Path, **files: bytes) -> Path:
+    """Write an archive; `__` in a name stands for a slash, `_dot_` for a dot."""
+    with tarfile.open(path, "w:gz") as tar:
+        for name, data in files.items():
+            member = tarfile.TarInfo(name.replace("__", "/").replace("_dot_", "."))
+            member.size = len(data)
+            tar.addfile(member, io.BytesIO(data))
+    return path
+
+
+def refused(path: Path | str, kind: type[Exception] = FileFormatError) -> str:
+    with pytest.raises(kind) as caught:
+        load_matrix(path)
+    return str(caught.value)
+
+
+# Archives of the SuiteSparse collection
+
+
+@pytest.mark.parametrize("suffix", [".tar.gz", ".tgz", ".TAR.GZ"])
+def test_archive_gives_its_matrix_and_right_hand_side(tmp_path: Path, suffix: str) -> None:
+    file = archive(
+        tmp_path / f"pipe{suffix}",
+        pipe__readme_dot_txt=b"about",
+        pipe__pipe_coord_dot_mtx=RIGHT,
+        pipe__pipe_b_dot_mtx=RIGHT,
+        pipe__pipe_dot_mtx=SYMMETRIC,
+    )
+    assert np.array_equal(load_matrix(file).toarray(), DENSE)
+    assert load_vector(file, 3).tolist() == [1.0, 2.0, 3.0]
+
+
+def test_file_in_an_archive_can_be_named(tmp_path: Path) -> None:
+    file = archive(tmp_path / "a.tar.gz", a__one_dot_mtx=SYMMETRIC, a__two_dot_mtx=RIGHT)
+    message = refused(file)
+    assert "no single NAME/NAME.mtx, a matrix; it holds a/one.mtx, a/two.mtx" in message
+    assert "a.tar.gz#FILE" in message
+    assert np.array_equal(load_matrix(f"{file}#a/one.mtx").toarray(), DENSE)
+    assert load_vector(f"{file}#a/two.mtx", 3).tolist() == [1.0, 2.0, 3.0]
+    assert "there is no 'a/three.mtx'" in refused(f"{file}#a/three.mtx")
+
+
+def test_archive_without_a_right_hand_side_says_so(tmp_path: Path) -> None:
+    file = archive(tmp_path / "a.tar.gz", a__a_dot_mtx=SYMMETRIC)
+    with pytest.raises(FileFormatError, match=r"no single NAME/NAME_b\.mtx, a right-hand side"):
+        load_vector(file, 3)
+
+
+def test_errors_in_an_archive_name_the_file_in_it(tmp_path: Path) -> None:
+    file = archive(tmp_path / "a.tar.gz", a__a_dot_mtx=SYMMETRIC[:-4] + b"x\n")
+    assert "a.tar.gz#a/a.mtx: line 7: row, column and a real number expected" in refused(file)
+
+
+def test_header_of_an_archive_that_wants_much_memory_is_refused(tmp_path: Path) -> None:
+    member = tarfile.TarInfo("a/a.mtx")
+    member.type, member.size = tarfile.GNUTYPE_LONGNAME, 1 << 30
+    (tmp_path / "a.tar.gz").write_bytes(gzip.compress(member.tobuf() + bytes(1 << 20)))
+    refused(tmp_path / "a.tar.gz")
+
+
+def test_archive_of_many_files_is_refused(tmp_path: Path) -> None:
+    file = archive(tmp_path / "a.tar.gz", **{f"f{k}": b"" for k in range(1100)})
+    assert "holds more than 1000 files" in refused(file)
+
+
+# MATLAB
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_only_sparse_matrix_of_a_mat_file_is_taken(tmp_path: Path, compressed: bool) -> None:
+    contents = {"b": np.ones(3), "K": sp.csc_array(DENSE), "note": "text"}
+    scipy.io.savemat(tmp_path / "a.mat", contents, do_compression=compressed)
+    assert np.array_equal(load_matrix(tmp_path / "a.mat").toarray(), DENSE)
+
+
+def test_matrix_of_a_mat_file_can_be_named(tmp_path: Path) -> None:
+    file = tmp_path / "a.mat"
+    scipy.io.savemat(file, {"K": sp.csc_array(DENSE), "M": sp.eye_array(3), "D": DENSE})
+    assert "holds several sparse matrices: K, M. Name the one that is meant" in refused(file)
+    assert np.array_equal(load_matrix(f"{file}#M").toarray(), np.eye(3))
+    assert np.array_equal(load_matrix(f"{file}#D").toarray(), DENSE)
+    assert "there is no 'X'; the file holds K (sparse), M (sparse), D (double)" in refused(
+        f"{file}#X"
+    )
+
+
+def test_problem_of_the_collection_is_found_in_its_structure(tmp_path: Path) -> None:
+    file = tmp_path / "a.mat"
+    scipy.io.savemat(file, {"Problem": {"A": sp.csc_array(DENSE), "name": "pipe"}})
+    assert np.array_equal(load_matrix(file).toarray(), DENSE)
+    assert "'Problem' has no field 'B'" in refused(f"{file}#Problem.B")
+    assert "'Problem.name' is not a matrix of numbers" in refused(f"{file}#Problem.name")
+
+
+@pytest.mark.parametrize(
+    ("head", "why"),
+    [
+        (b"MATLAB 7.3 MAT-file, Platform: GLNXA64", "of version 7.3.*'-v7'"),
+        (b"\x89HDF\r\n\x1a\n", "of version 7.3.*'-v7'"),
+        (b"text", "not a MATLAB file of versions 5 to 7"),
+    ],
+)
+def test_other_versions_are_refused_with_advice(tmp_path: Path, head: bytes, why: str) -> None:
+    (tmp_path / "a.mat").write_bytes(head.ljust(600, b"\0"))
+    with pytest.raises(FileFormatError, match=why):
+        load_matrix(tmp_path / "a.mat")
+
+
+def test_mat_file_without_a_sparse_matrix_tells_what_it_holds(tmp_path: Path) -> None:
+    scipy.io.savemat(tmp_path / "a.mat", {"D": DENSE})
+    assert "holds no sparse matrix; the file holds D (double)" in refused(tmp_path / "a.mat")
+
+
+def test_small_mat_file_that_becomes_large_as_float64_is_refused(tmp_path: Path) -> None:
+    bytes_ = np.zeros((2000, 2000), np.int8)
+    scipy.io.savemat(tmp_path / "a.mat", {"D": bytes_}, do_compression=True)
+    assert (tmp_path / "a.mat").stat().st_size < 10_000
+    assert "more than a file of its size should hold" in refused(f"{tmp_path / 'a.mat'}#D")
+
+
+# Harwell-Boeing and Rutherford-Boeing
+
+TITLE = "A pipe".ljust(72) + "PIPE    \n"
+
+
+def rutherford(
+    kind: str = "rsa",
+    formats: str = "(4I2)           (5I2)           (1P,3D9.2)          ",
+    pointers: str = " 1 3 5 6\n",
+    indices: str = " 1 2 2 3 3\n",
+    values: str = " 4.00D+00-1.00D+00 4.25D+00\n-2.00D+00 5.00D+00\n",
+    sizes: str = "             3             3             5             0",
+) -> str:
+    counts = (pointers.count("\n"), indices.count("\n"), values.count("\n"))
+    numbers = "".join(f"{count:14}" for count in (sum(counts), *counts))
+    return f"{TITLE}{numbers}\n{kind:14}{sizes}\n{formats}\n{pointers}{indices}{values}"
+
+
+@pytest.mark.parametrize("suffix", [".rb", ".hb", ".rsa"])
+def test_symmetric_matrix_whose_numbers_touch(tmp_path: Path, suffix: str) -> None:
+    (tmp_path / f"a{suffix}").write_text(rutherford())
+    assert np.array_equal(load_matrix(tmp_path / f"a{suffix}").toarray(), DENSE)
+
+
+def test_line_ends_of_dos_and_a_header_for_right_hand_sides(tmp_path: Path) -> None:
+    lines = rutherford("RSA").split("\n")
+    lines[1] += "             1"
+    lines.insert(4, "F                          1             0")
+    (tmp_path / "a.rsa").write_text("\r\n".join(lines))
+    assert np.array_equal(load_matrix(tmp_path / "a.rsa").toarray(), DENSE)
+
+
+def test_what_scipy_writes_is_read(tmp_path: Path) -> None:
+    rng = np.random.default_rng(2)
+    A = sp.random_array((40, 40), density=0.1, rng=rng, format="csc") + sp.eye_array(40)
+    scipy.io.hb_write(tmp_path / "a.rua", sp.csc_matrix(A))
+    assert np.array_equal(load_matrix(tmp_path / "a.rua").toarray(), A.toarray())
+
+
+def test_pattern_has_ones(tmp_path: Path) -> None:
+    text = rutherford("psa", formats="(4I2)           (5I2)", values="")
+    (tmp_path / "a.rb").write_text(text)
+    assert np.array_equal(load_matrix(tmp_path / "a.rb").toarray(), DENSE != 0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "why"),
+    [
+        ({"kind": "csa"}, MatrixError, "complex.*twice the size"),
+        ({"kind": "rza"}, MatrixError, "skew-symmetric"),
+        ({"kind": "rse"}, FileFormatError, "stored by elements"),
+        ({"kind": "xyz"}, FileFormatError, "'XYZ' is no type of matrix"),
+        ({"kind": "rra", "sizes": " 3 4 5 0"}, MatrixError, "rectangular"),
+        ({"pointers": " 1 5 3 6\n"}, FileFormatError, "column pointers do not rise"),
+        ({"indices": " 1 2 2 3 9\n"}, FileFormatError, "row numbers are not all from 1 to 3"),
+        ({"indices": " 1 2 2 3\n"}, FileFormatError, "line 6: truncated: 5 numbers expected"),
+        ({"values": " 4.00D+00\n"}, FileFormatError, "do not take the 1 lines"),
+        (
+            {"values": "     4D+0" * 3 + "\n" + "    -2D+0" * 2 + "\n"},
+            FileFormatError,
+            "no decimal",
+        ),
+        (
+            {"values": "      nan" * 3 + "\n" + "      nan" * 2 + "\n"},
+            FileFormatError,
+            "numbers exp",
+        ),
+        ({"formats": "(4I2) (5I2) (3A9)"}, FileFormatError, r"Fortran format \(3A9\)"),
+        ({"formats": "(4I2) (5I2) (1P,3F9.2)"}, FileFormatError, "scale factor"),
+        ({"formats": "(4I2) (5I0) (3D9.2)"}, FileFormatError, "Fortran format"),
+        ({"sizes": " 3 3 99999999999 0"}, FileFormatError, "do not take the 1 lines"),
+    ],
+)
+def test_boeing_files_that_cannot_be_used(
+    tmp_path: Path, changes: dict[str, str], error: type[Exception], why: str
+) -> None:
+    (tmp_path / "a.rb").write_text(rutherford(**changes))
+    with pytest.raises(error, match=rf"a\.rb: .*{why}"):
+        load_matrix(tmp_path / "a.rb")
+
+
+# Standard input
+
+
+class Input:
+    """What `sys.stdin` is, with these bytes."""
+
+    def __init__(self, data: bytes, terminal: bool = False) -> None:
+        self.buffer = io.BytesIO(data)
+        self.buffer.isatty = lambda: terminal  # type: ignore[method-assign]
+
+
+def test_minus_is_matrix_market_from_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", Input(SYMMETRIC))
+    assert np.array_equal(load_matrix("-").toarray(), DENSE)
+
+
+@pytest.mark.parametrize(
+    ("data", "terminal", "why"),
+    [
+        (b"", False, "-: standard input is empty"),
+        (SYMMETRIC, True, "-: standard input is a terminal"),
+        (SYMMETRIC[:-4] + b"x\n", False, "-: line 7: row, column and a real number expected"),
+        (SYMMETRIC.replace(b" 5\n", b" 99999\n", 1), False, "-: truncated, or the header is wrong"),
+    ],
+)
+def test_standard_input_that_cannot_be_used(
+    monkeypatch: pytest.MonkeyPatch, data: bytes, terminal: bool, why: str
+) -> None:
+    monkeypatch.setattr("sys.stdin", Input(data, terminal))
+    assert why in refused("-")
+
+
+# Tables
+
+
+@pytest.mark.parametrize(
+    "text", ["1\n2.5\n-3\n", "b\n1\n2.5\n-3", "1, 2.5, -3\n", "\ufeff1\r\n2.5\r\n\r\n-3e0\r\n"]
+)
+def test_table_of_one_column_or_row_is_a_vector(tmp_path: Path, text: str) -> None:
+    (tmp_path / "b.csv").write_text(text, newline="")
+    assert load_vector(tmp_path / "b.csv", 3).tolist() == [1.0, 2.5, -3.0]
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "why"),
+    [
+        ("0,1\n1,2\n2,3\n", FileFormatError, "line 1: 2 columns, but a vector has one"),
+        ("1\nx\n3\n", FileFormatError, "line 2: 'x': numbers expected"),
+        ("1\n2\n", VectorError, "the matrix has 3 rows"),
+        ("1\n2\n3\n4\nx", VectorError, "holds more numbers than the matrix has rows, 3"),
+        ("b\n", VectorError, "the matrix has 3 rows"),
+    ],
+)
+def test_table_that_is_no_vector(
+    tmp_path: Path, text: str, error: type[Exception], why: str
+) -> None:
+    (tmp_path / "b.csv").write_text(text)
+    with pytest.raises(error, match=why):
+        load_vector(tmp_path / "b.csv", 3)
+
+
+def test_table_as_a_matrix_is_refused_with_advice(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("1")
+    assert "is taken as a vector only" in refused(tmp_path / "a.csv")
+
+
+def test_name_with_a_number_sign_is_a_file_where_there_is_one(tmp_path: Path) -> None:
+    scipy.io.savemat(tmp_path / "a.mat", {"A": sp.csc_array(DENSE)})
+    (tmp_path / "a.mat").rename(tmp_path / "a.mat#x.mtx")
+    (tmp_path / "a.mat#x.mtx").write_bytes(SYMMETRIC)
+    assert np.array_equal(as_csr(tmp_path / "a.mat#x.mtx").to_scipy().toarray(), DENSE)
