@@ -5,8 +5,8 @@
 #include <system_error>
 #include <utility>
 
-#include "cpufree/base/error.hpp"
 #include "cpufree/base/cores.hpp"
+#include "cpufree/base/error.hpp"
 
 namespace cpufree::cpu_threads {
 

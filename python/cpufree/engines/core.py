@@ -58,7 +58,7 @@ def solve(system: System, b: Any, x0: Any, out: Any, options: Any, progress: Any
 
 
 def available_cores() -> int:
-    """Return the cores that this process may use: of its affinity mask, and paid for by its quota."""
+    """Return the cores that this process may use, by its affinity mask and its quota."""
     return int(load().available_cores())
 
 

@@ -42,10 +42,10 @@ def numerical_notes(result: Result, options: Mapping[str, Any]) -> list[str]:
             f"the recurrences of pipecg lost touch with b - A x by iteration {handed_over_at}, "
             "where prcg took over; method 'prcg' from the start may be faster"
         )
-    if times := result.counts.get("disturbances", 0):
+    if times := int(result.counts.get("disturbances", 0)):
         notes.append(
-            f"other programs took the cores of {counted(times, 'thread')} meanwhile: the solve went "
-            "on with fewer threads, and took longer than on a machine of its own"
+            f"other programs took the core of a thread {counted(times, 'time')}: the solve went on "
+            "with fewer threads, and took longer than on a machine of its own"
         )
     if result.reason is Reason.INTERRUPTED:
         notes.append(
