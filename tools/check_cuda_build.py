@@ -44,7 +44,7 @@ def main(build: Path) -> int:
         shutil.copytree(
             root / "python/cpufree", package, ignore=shutil.ignore_patterns("__pycache__", "*.so")
         )
-        for file in [*build.glob("_core*.so"), *build.glob("_cpu_*.so"), build / "_gpu.so"]:
+        for file in [*build.glob("_core*.so"), *build.glob("_cpu_*.so"), *build.glob("_gpu.so")]:
             shutil.copy(file, package)
             cuda = [name for name in needed(file) if re.match(r"lib(cuda|nv)", name)]
             if cuda:

@@ -244,6 +244,7 @@ def result_report(
         ("engine", f"{result.engine}: {layout(result)}"),
         ("matrix", storage(plan, result.x.dtype.itemsize)),
         ("time", times(result.timings)),
+        ("disturbed", result.disturbed()),
     ]
     parts.append(pairs((name, value) for name, value in rows if value))
     parts += [Text(f"  warning: {text}", style="yellow") for text in result.warnings]

@@ -107,13 +107,14 @@ def together(x: Any, columns: Sequence[Result]) -> Result:
     }
     counts = {
         name: sum(result.counts[name] for result in columns)
-        for name in ("reductions", "exchanges", "replacements", "disturbances")
+        for name in ("reductions", "exchanges", "replacements")
     }
     return dataclasses.replace(
         worst,
         x=x,
         converged=not failed,
         iterations=iterations,
+        disturbances=sum(result.disturbances for result in columns),
         timings=timings,
         counts={**worst.counts, **counts},
         warnings=tuple(warnings_of(columns)),

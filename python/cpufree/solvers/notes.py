@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from cpufree.dtypes import dtype_name
 from cpufree.solvers.result import Reason, Result
-from cpufree.text import counted
 
 # The recursive residual may understate the true one by this factor before the user is warned.
 GAP = 10.0
@@ -41,11 +40,6 @@ def numerical_notes(result: Result, options: Mapping[str, Any]) -> list[str]:
         notes.append(
             f"the recurrences of pipecg lost touch with b - A x by iteration {handed_over_at}, "
             "where prcg took over; method 'prcg' from the start may be faster"
-        )
-    if times := int(result.counts.get("disturbances", 0)):
-        notes.append(
-            f"other programs took the core of a thread {counted(times, 'time')}: the solve went on "
-            "with fewer threads, and took longer than on a machine of its own"
         )
     if result.reason is Reason.INTERRUPTED:
         notes.append(

@@ -117,8 +117,10 @@ class Result:
         "reductions", "exchanges" (of halos), "replacements" (of the residual by the true one),
         "handed_over_at" (iteration at which prcg took over from pipecg; -1: it did not),
         "lambda_max" (largest eigenvalue of the Jacobi-scaled matrix as estimated for Chebyshev; 0
-        if unused), "disturbances" (on CPU threads: how often another program had taken the core of
-        one, whose work others then did).
+        if unused).
+    disturbances : int
+        On CPU threads: how often another program had taken the core of one, whose work others then
+        did.
     tolerance : float
         The residual norm asked for, max(rtol ‖b‖₂, atol).
     columns : tuple of Result
@@ -153,6 +155,7 @@ class Result:
     timings: dict[str, float]
     warnings: tuple[str, ...] = ()
     counts: dict[str, float] = field(default_factory=dict)
+    disturbances: int = 0
     gpus: tuple[int, ...] = ()
     device: str = ""
     tolerance: float = 0.0
@@ -197,7 +200,7 @@ class Result:
         names = (
             "converged reason info iterations residual true_residual relative_residual bnorm "
             "history history_stride method pc why engine pes blocks gpus device timings warnings "
-            "counts"
+            "counts disturbances"
         )
         content = {name: _plain(getattr(self, name)) for name in names.split()}
         if self.columns:
@@ -246,9 +249,18 @@ class Result:
             ("method", f"{self.method}, preconditioner {self.pc}"),
             ("engine", f"{self.engine}, {layout}"),
             ("seconds", self._times()),
+            ("disturbed", self.disturbed()),
         ]
+        rows = [(name, value) for name, value in rows if value]
         rows += [("why", self.why)] if self.why else []
         return rows + [("warning", warning) for warning in self.warnings]
+
+    def disturbed(self) -> str:
+        """Return a sentence on `disturbances`; "" where there were none."""
+        if not self.disturbances:
+            return ""
+        times = counted(self.disturbances, "time")
+        return f"other programs took the core of a thread {times}; fewer threads went on"
 
     def _times(self) -> str:
         whole = {k: s for k, s in self.timings.items() if not k.startswith("setup_")}

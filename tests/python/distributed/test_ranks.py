@@ -238,18 +238,20 @@ def test_a_closed_solver_knows_its_rows(place: str) -> None:
 
 
 class FakeTeam:
-    """Rank 0 of two ranks, of which so many are on this machine; the second call fails."""
+    """Rank 0 of two ranks, of which so many are on this machine; the other one fails."""
 
     rank, size = 0, 2
 
     def __init__(self, size_here: int) -> None:
-        self.size_here, self.calls = size_here, 0
+        self.size_here = size_here
+
+    def tell_all(self, what: str, facts: dict[str, str]) -> list[dict[str, str]]:
+        """Return the facts of both."""
+        return [facts, {}]
 
     def barrier(self, what: str) -> None:
-        """Fail at the second time."""
-        self.calls += 1
-        if self.calls == 2:
-            raise RankFailedError("rank 1 was killed", 1)
+        """Fail, as the other rank has."""
+        raise RankFailedError("rank 1 was killed", 1)
 
 
 def test_no_part_of_a_file_is_left_where_a_rank_fails(
@@ -268,7 +270,7 @@ def test_ranks_of_several_machines_do_not_write_into_one_file(
 ) -> None:
     monkeypatch.setattr(solve_command.distributed, "current", lambda: FakeTeam(size_here))
     outputs = Outputs(out="x.npy", json=None, plot=None)
-    work = solve_command.SolveWork("A", "ones", None, "auto", False, "auto", {}, {}, outputs)
+    work = solve_command.SolveWork("A", {"check": False}, "auto", outputs)
     assert work.wants_all(own=False) == gathered
     assert not work.wants_all(own=True)  # own rows alone are gathered nowhere
 

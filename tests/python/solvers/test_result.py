@@ -115,3 +115,8 @@ def test_exactly_two_reasons_mean_convergence() -> None:
 def test_every_reason_equals_its_name_and_has_a_meaning(reason: Reason) -> None:
     assert reason == reason.name == str(reason)
     assert len(reason.meaning) > 10
+
+
+def test_a_disturbed_solve_says_so_and_a_quiet_one_nothing() -> None:
+    assert "other programs took the core of a thread 3 times" in repr(result(disturbances=3))
+    assert "disturbed" not in repr(result())

@@ -221,7 +221,7 @@ def test_arrays_that_are_no_grids_are_refused(u0: Any, message: str) -> None:
         ({"pes": 0}, "pes is 0"),
         ({"blocks": "many"}, "blocks is 'many'"),
         ({"halo_steps": 0}, "halo_steps is 0"),
-        ({"halo_steps": 65}, "halo_steps is 65: at most 64"),
+        ({"halo_steps": 65}, "halo_steps is 65: give 'auto' or a whole number from 1 to 64"),
         ({"time_limit": 0}, "time_limit is 0"),
         ({"progress": 3}, "progress is 3"),
         ({"engine": "gpu"}, "unknown engine 'gpu'"),

@@ -52,6 +52,10 @@ class FakeCore:
         self.systems: list[FakeSystem] = []
         self.stencils: list[dict[str, Any]] = []  # options of jacobi
 
+    def available_cores(self) -> int:
+        """Return those of this machine."""
+        return int(_core.available_cores())
+
     def cuda_built(self) -> bool:
         return self.built
 
