@@ -81,7 +81,7 @@ def tasks_of(A: Any, b: Any, solvers: dict[str, cpufree.Solver]) -> dict[str, Ca
 
 def measure(name: str, text: str, busy: int, rounds: int, rng: random.Random) -> dict[str, Any]:
     """Measure one system beside so many busy programs; return what is written of it."""
-    A = cpufree.load_matrix(text).to_scipy()
+    A = cpufree.load_matrix(text)
     b = np.random.default_rng(rng.randrange(2**32)).standard_normal(A.shape[0])
     solvers = {
         "auto": cpufree.Solver(A, engine="cpu_threads"),

@@ -49,6 +49,7 @@ struct Workers::Worker {
   unsigned seen_rests = 0;
   Load::Clock::time_point seen_at{};
   std::chrono::nanoseconds seen_time{0};
+  bool missed = false;  // it did not run when it was looked at last
 
   std::chrono::nanoseconds processor_time() const {
     timespec t{};
@@ -252,20 +253,24 @@ void Workers::wait_slowly(Worker& me) {
     return;
   }
   const auto waited = now - me.slow_since;
-  if (config_.alone && waited > kLate) find_missing(me, now);
-  if (!config_.crowded && waited < kBeforeSleep) return;
+  const bool in_the_way = config_.alone && waited > kLate && find_missing(me, now);
+  if (!config_.crowded && waited < kBeforeSleep && !in_the_way) return;
   const auto doublings = static_cast<unsigned>(std::min<std::int64_t>(5, waited / kBeforeSleep));
   me.resting([&] {
     std::this_thread::sleep_for(std::min(kLongestSleep, kShortestSleep * (1U << doublings)));
   });
 }
 
-// Calls away a thread that has wanted to run since the last look, and has not, for the most part.
-void Workers::find_missing(const Worker& me, Load::Clock::time_point now) {
-  if (active_.load(std::memory_order_relaxed) <= 1) return;
+// Finds threads that have wanted to run since the last look and have not, for the most part. It may
+// be this thread that is in the way, where the operating system has put both on one core: true, for
+// a sleep lets the other one run, and this one wakes up on a core that is idle. A thread that is
+// missing after that, too, is called away.
+bool Workers::find_missing(const Worker& me, Load::Clock::time_point now) {
+  if (active_.load(std::memory_order_relaxed) <= 1) return false;
   const std::unique_lock looking(looking_, std::try_to_lock);
-  if (!looking || now - last_look_ < kLeastWindow) return;
+  if (!looking || now - last_look_ < kLeastWindow) return false;
   last_look_ = now;
+  bool found = false;
   for (const auto& worker : workers_) {
     Worker& other = *worker;
     if (&other == &me) continue;
@@ -274,9 +279,12 @@ void Workers::find_missing(const Worker& me, Load::Clock::time_point now) {
     const auto window = now - std::exchange(other.seen_at, now);
     const auto ran = time - std::exchange(other.seen_time, time);
     const bool busy = std::exchange(other.seen_rests, rests) == rests && rests % 2 == 0;
-    if (busy && window >= kLeastWindow && window <= kMostWindow && 4 * ran < window)
-      call_away(other.number);
+    const bool missing =
+        busy && window >= kLeastWindow && window <= kMostWindow && 4 * ran < window;
+    if (std::exchange(other.missed, missing) && missing) call_away(other.number);
+    found = found || missing;
   }
+  return found;
 }
 
 }  // namespace cpufree::cpu_threads
