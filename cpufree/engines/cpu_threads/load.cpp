@@ -11,7 +11,7 @@
 namespace cpufree::cpu_threads {
 
 namespace {
-constexpr std::chrono::milliseconds kShortestPause{20}, kLongestPause{1000};
+constexpr std::chrono::milliseconds kShortestPause{20}, kLongestPause{100};
 }  // namespace
 
 int idle_cores(int cores) {
@@ -31,28 +31,41 @@ Load& Load::here() {
   return load;
 }
 
-int Load::threads_for(int wanted, Clock::time_point now) {
+Load::Clock::duration Load::active(Clock::time_point now) const {
+  return before_ + (launches_ > 0 ? now - since_ : Clock::duration{0});
+}
+
+int Load::begin(int wanted, Clock::time_point now) {
   const std::lock_guard lock(mutex_);
+  if (launches_++ == 0) since_ = now;
   if (pause_ == Clock::duration{0} && allowed_ < wanted) {  // by the first look: not seen yet
     pause_ = kShortestPause;
-    retry_ = now + pause_;
+    retry_ = active(now) + pause_;
   }
   return std::clamp(allowed_, 1, wanted);
 }
 
+void Load::end(Clock::time_point now) {
+  const std::lock_guard lock(mutex_);
+  const Clock::duration reached = active(now);
+  if (--launches_ == 0) before_ = reached;
+}
+
 void Load::disturbed(int threads, Clock::time_point now) {
   const std::lock_guard lock(mutex_);
-  const bool again = pause_ != Clock::duration{0} && now < retry_ + 4 * pause_;
+  const Clock::duration reached = active(now);
+  const bool again = pause_ != Clock::duration{0} && reached < retry_ + 4 * pause_;
   pause_ = again ? std::min<Clock::duration>(2 * pause_, kLongestPause) : kShortestPause;
-  retry_ = now + pause_;
+  retry_ = reached + pause_;
   allowed_ = std::max(1, threads - 1);
 }
 
 bool Load::may_try_more(Clock::time_point now) {
   const std::lock_guard lock(mutex_);
-  if (now < retry_) return false;
+  const Clock::duration reached = active(now);
+  if (reached < retry_) return false;
   ++allowed_;
-  retry_ = now + std::max<Clock::duration>(pause_, kShortestPause);
+  retry_ = reached + std::max<Clock::duration>(pause_, kShortestPause);
   return true;
 }
 

@@ -4,7 +4,8 @@
 // runs on that one's core: milliseconds instead of a microsecond. Fewer threads, which nobody is
 // in the way of, are faster then. Whoever finds a thread without its core says so here, and all
 // launches of the process use fewer threads for a while; then one more is tried again. The while
-// doubles, up to a second, as long as trials fail.
+// doubles, up to a tenth of a second, as long as trials fail. All times are of launches: what goes
+// on between them tells nothing, and a trial costs a short solve as much as a long one.
 #pragma once
 
 #include <chrono>
@@ -22,18 +23,24 @@ class Load {
   // `idle`: cores that nobody uses, as far as is known now.
   explicit Load(int idle) : allowed_(idle) {}
 
-  // Threads that a launch that could use `wanted` of them begins with: one at least.
-  int threads_for(int wanted, Clock::time_point now);
+  // A launch that could use `wanted` threads begins: with how many, one at least. And ends.
+  int begin(int wanted, Clock::time_point now);
+  void end(Clock::time_point now);
   // One of `threads` threads was found without its core.
   void disturbed(int threads, Clock::time_point now);
   // Whether it is time to try one more; if so, the next trial is for later. To be asked often.
   bool may_try_more(Clock::time_point now);
 
  private:
+  Clock::duration active(Clock::time_point now) const;
+
   std::mutex mutex_;
   int allowed_;
-  Clock::duration pause_{0};
-  Clock::time_point retry_{};  // nothing is tried before
+  int launches_ = 0;           // under way
+  Clock::time_point since_{};  // when the first of them began
+  Clock::duration before_{0};  // time of launches before
+  Clock::duration pause_{0};   // between a disturbance and a trial
+  Clock::duration retry_{0};   // time of launches at which more may be tried
 };
 
 // Cores that are idle, by the kernel's count of threads that run; `cores` where it cannot be told,

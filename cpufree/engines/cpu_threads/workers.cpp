@@ -1,9 +1,14 @@
 #include "cpufree/engines/cpu_threads/workers.hpp"
 
 #include <pthread.h>
+#include <sched.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <fstream>
+#include <sstream>
+#include <string>
 #include <system_error>
 #include <utility>
 
@@ -20,12 +25,42 @@ constexpr microseconds kLate{100};         // of slow waiting, before others are
 constexpr microseconds kBeforeSleep{400};  // of slow waiting, where every thread has a core
 constexpr microseconds kShortestSleep{20}, kLongestSleep{500};
 constexpr microseconds kLeastWindow{60}, kMostWindow{5000};  // between two looks at a thread
+constexpr microseconds kTimeToJudge{5000};                   // over which slow waits are added up
 constexpr unsigned kWaitsPerTrial =
     16;  // waits between two looks at the clock, to try more threads
 }  // namespace
 
+namespace {
+
+// The core on which a thread of this process runs or wants to run; -1 where it cannot be told.
+int core_of(pid_t thread) {
+  std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/stat");
+  std::string text;
+  std::getline(file, text);
+  const std::size_t name_end = text.rfind(')');  // names may hold blanks
+  if (name_end == std::string::npos) return -1;
+  std::istringstream fields(text.substr(name_end + 1));
+  std::string field;
+  for (int k = 3; k <= 39; ++k) fields >> field;
+  return fields ? std::stoi(field) : -1;
+}
+
+// Has the operating system put the calling thread on another core, and leaves it free to go where
+// it likes from there.
+void step_aside() {
+  cpu_set_t all;
+  if (sched_getaffinity(0, sizeof all, &all) != 0) return;
+  cpu_set_t others = all;
+  CPU_CLR(static_cast<std::size_t>(sched_getcpu()), &others);
+  if (CPU_COUNT(&others) == 0 || sched_setaffinity(0, sizeof others, &others) != 0) return;
+  sched_setaffinity(0, sizeof all, &all);
+}
+
+}  // namespace
+
 struct Workers::Worker {
   int number = 0;
+  std::atomic<pid_t> id{0};  // for the operating system; 0: has not run yet
   std::thread thread;
   clockid_t clock{};  // its processor time
   Fiber* home = nullptr;
@@ -36,6 +71,8 @@ struct Workers::Worker {
   std::uint32_t slow_passes = 0;
   Load::Clock::time_point slow_since{};
   unsigned waits = 0;
+  Load::Clock::duration slow_time{0};  // of slow waits since `judged`
+  Load::Clock::time_point judged{};
 
   std::atomic<bool> called{false};
   std::atomic<unsigned> rests{0};  // odd: it sleeps, or has nothing to do
@@ -49,7 +86,7 @@ struct Workers::Worker {
   unsigned seen_rests = 0;
   Load::Clock::time_point seen_at{};
   std::chrono::nanoseconds seen_time{0};
-  bool missed = false;  // it did not run when it was looked at last
+  bool missed = false;  // it was missing at the last look
 
   std::chrono::nanoseconds processor_time() const {
     timespec t{};
@@ -104,6 +141,7 @@ struct Workers::Block final : Seat {
 
   // One of the thread's blocks has got on.
   void begin_wait() {
+    if (worker->slow_passes > 0) all.judge(*worker);
     worker->passes = worker->slow_passes = 0;
     if (++worker->waits % kWaitsPerTrial != 0) return;
     const bool fewer = all.active_.load(std::memory_order_relaxed) < all.threads();
@@ -130,7 +168,8 @@ Workers::Workers(const Config& config, std::function<void(int, Seat&)> body, Loa
     if (workers_.empty()) throw;
   }
   const int there = threads();
-  const int at_first = config.alone ? load.threads_for(there, Load::Clock::now()) : there;
+  const int to_be_had = load.begin(there, Load::Clock::now());
+  const int at_first = config.alone ? to_be_had : there;
   for (int k = 0; k < at_first; ++k) workers_[static_cast<std::size_t>(k)]->active = true;
   active_ = at_first;
   unfinished_ = config.blocks;
@@ -143,6 +182,7 @@ Workers::Workers(const Config& config, std::function<void(int, Seat&)> body, Loa
 
 Workers::~Workers() {
   for (const auto& worker : workers_) worker->thread.join();
+  load_.end(Load::Clock::now());
 }
 
 bool Workers::wait_for(std::chrono::milliseconds patience) {
@@ -155,6 +195,7 @@ bool Workers::wait_for(std::chrono::milliseconds patience) {
 void Workers::run(Worker& me) {
   Fiber home;
   me.home = &home;
+  me.id = gettid();
   std::unique_lock lock(mutex_);
   while (true) {
     take_in(me);
@@ -253,24 +294,35 @@ void Workers::wait_slowly(Worker& me) {
     return;
   }
   const auto waited = now - me.slow_since;
-  const bool in_the_way = config_.alone && waited > kLate && find_missing(me, now);
-  if (!config_.crowded && waited < kBeforeSleep && !in_the_way) return;
+  if (config_.alone && waited > kLate) find_missing(me, now);
+  if (!config_.crowded && waited < kBeforeSleep) return;
   const auto doublings = static_cast<unsigned>(std::min<std::int64_t>(5, waited / kBeforeSleep));
   me.resting([&] {
     std::this_thread::sleep_for(std::min(kLongestSleep, kShortestSleep * (1U << doublings)));
   });
 }
 
-// Finds threads that have wanted to run since the last look and have not, for the most part. It may
-// be this thread that is in the way, where the operating system has put both on one core: true, for
-// a sleep lets the other one run, and this one wakes up on a core that is idle. A thread that is
-// missing after that, too, is called away.
-bool Workers::find_missing(const Worker& me, Load::Clock::time_point now) {
-  if (active_.load(std::memory_order_relaxed) <= 1) return false;
+// A slow wait has ended. Where more than half of the time goes into them, one thread less is
+// faster, whatever the reason: threads of BLAS that spin and yield by turns, say, let all of ours
+// run, but not together.
+void Workers::judge(Worker& me) {
+  const auto now = Load::Clock::now();
+  me.slow_time += now - me.slow_since;
+  const auto passed = now - me.judged;
+  if (passed < kTimeToJudge) return;
+  me.judged = now;
+  if (2 * std::exchange(me.slow_time, Load::Clock::duration{0}) < passed || !config_.alone) return;
+  call_away(me.number);
+}
+
+// Finds threads that have wanted to run since the last look and have not, for the most part. Where
+// the operating system has put one on the core of this thread, this one is in its way, and steps
+// aside. A thread that is missing twice in a row is called away.
+void Workers::find_missing(const Worker& me, Load::Clock::time_point now) {
+  if (active_.load(std::memory_order_relaxed) <= 1) return;
   const std::unique_lock looking(looking_, std::try_to_lock);
-  if (!looking || now - last_look_ < kLeastWindow) return false;
+  if (!looking || now - last_look_ < kLeastWindow) return;
   last_look_ = now;
-  bool found = false;
   for (const auto& worker : workers_) {
     Worker& other = *worker;
     if (&other == &me) continue;
@@ -281,10 +333,15 @@ bool Workers::find_missing(const Worker& me, Load::Clock::time_point now) {
     const bool busy = std::exchange(other.seen_rests, rests) == rests && rests % 2 == 0;
     const bool missing =
         busy && window >= kLeastWindow && window <= kMostWindow && 4 * ran < window;
-    if (std::exchange(other.missed, missing) && missing) call_away(other.number);
-    found = found || missing;
+    const bool again = std::exchange(other.missed, missing);
+    if (!missing) continue;
+    if (core_of(other.id) == sched_getcpu()) {
+      step_aside();
+      other.missed = false;  // it needs some time to go on
+    } else if (again) {
+      call_away(other.number);
+    }
   }
-  return found;
 }
 
 }  // namespace cpufree::cpu_threads

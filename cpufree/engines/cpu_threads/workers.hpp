@@ -67,7 +67,8 @@ class Workers {
   void rest(Worker& me, std::unique_lock<std::mutex>& lock);
   void remove_finished(Worker& me);
   void wait_slowly(Worker& me);
-  bool find_missing(const Worker& me, Load::Clock::time_point now);
+  void judge(Worker& me);
+  void find_missing(const Worker& me, Load::Clock::time_point now);
 
   Config config_;
   std::function<void(int, Seat&)> body_;
