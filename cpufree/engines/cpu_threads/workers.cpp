@@ -25,7 +25,8 @@ constexpr microseconds kLate{100};         // of slow waiting, before others are
 constexpr microseconds kBeforeSleep{400};  // of slow waiting, where every thread has a core
 constexpr microseconds kShortestSleep{20}, kLongestSleep{500};
 constexpr microseconds kLeastWindow{60}, kMostWindow{5000};  // between two looks at a thread
-constexpr microseconds kTimeToJudge{5000};                   // over which slow waits are added up
+constexpr microseconds kMissing{1000};      // a program that computes takes a core for some 3 ms
+constexpr microseconds kTimeToJudge{5000};  // over which slow waits are added up
 constexpr unsigned kWaitsPerTrial =
     16;  // waits between two looks at the clock, to try more threads
 }  // namespace
@@ -86,7 +87,7 @@ struct Workers::Worker {
   unsigned seen_rests = 0;
   Load::Clock::time_point seen_at{};
   std::chrono::nanoseconds seen_time{0};
-  bool missed = false;  // it was missing at the last look
+  Load::Clock::time_point missed_since{};  // it was missing at all looks since; 0: not
 
   std::chrono::nanoseconds processor_time() const {
     timespec t{};
@@ -302,22 +303,23 @@ void Workers::wait_slowly(Worker& me) {
   });
 }
 
-// A slow wait has ended. Where more than half of the time goes into them, one thread less is
-// faster, whatever the reason: threads of BLAS that spin and yield by turns, say, let all of ours
-// run, but not together.
+// A slow wait has ended. Where more than three quarters of the time go into them, one thread less
+// is faster, whatever the reason: threads of BLAS that spin and yield by turns, say, let all of
+// ours run, but not together.
 void Workers::judge(Worker& me) {
   const auto now = Load::Clock::now();
   me.slow_time += now - me.slow_since;
   const auto passed = now - me.judged;
   if (passed < kTimeToJudge) return;
   me.judged = now;
-  if (2 * std::exchange(me.slow_time, Load::Clock::duration{0}) < passed || !config_.alone) return;
+  if (4 * std::exchange(me.slow_time, Load::Clock::duration{0}) < 3 * passed || !config_.alone)
+    return;
   call_away(me.number);
 }
 
 // Finds threads that have wanted to run since the last look and have not, for the most part. Where
 // the operating system has put one on the core of this thread, this one is in its way, and steps
-// aside. A thread that is missing twice in a row is called away.
+// aside. A thread that is missing for long is called away.
 void Workers::find_missing(const Worker& me, Load::Clock::time_point now) {
   if (active_.load(std::memory_order_relaxed) <= 1) return;
   const std::unique_lock looking(looking_, std::try_to_lock);
@@ -333,12 +335,15 @@ void Workers::find_missing(const Worker& me, Load::Clock::time_point now) {
     const bool busy = std::exchange(other.seen_rests, rests) == rests && rests % 2 == 0;
     const bool missing =
         busy && window >= kLeastWindow && window <= kMostWindow && 4 * ran < window;
-    const bool again = std::exchange(other.missed, missing);
-    if (!missing) continue;
+    if (!missing) {
+      other.missed_since = {};
+      continue;
+    }
+    if (other.missed_since == Load::Clock::time_point{}) other.missed_since = now;
     if (core_of(other.id) == sched_getcpu()) {
       step_aside();
-      other.missed = false;  // it needs some time to go on
-    } else if (again) {
+      other.missed_since = {};  // it needs some time to go on
+    } else if (now - other.missed_since >= kMissing) {
       call_away(other.number);
     }
   }
