@@ -70,7 +70,7 @@ struct Workers::Worker {
   bool finished = false;     // the block that ran last has ended
   std::uint32_t passes = 0;  // looks in vain since a wait began
   std::uint32_t slow_passes = 0;
-  Load::Clock::time_point slow_since{};
+  Load::Clock::time_point slow_since{}, slow_until{};  // of the last slow wait
   unsigned waits = 0;
   Load::Clock::duration slow_time{0};  // of slow waits since `judged`
   Load::Clock::time_point judged{};
@@ -290,6 +290,7 @@ void Workers::wait_slowly(Worker& me) {
   const auto now = Load::Clock::now();
   const std::uint32_t passed = me.slow_passes++;
   if (passed == 0) me.slow_since = now;
+  me.slow_until = now;
   if (config_.crowded && passed < kYields) {
     std::this_thread::yield();
     return;
@@ -301,14 +302,16 @@ void Workers::wait_slowly(Worker& me) {
   me.resting([&] {
     std::this_thread::sleep_for(std::min(kLongestSleep, kShortestSleep * (1U << doublings)));
   });
+  me.slow_until = Load::Clock::now();
 }
 
-// A slow wait has ended. Where more than three quarters of the time go into them, one thread less
-// is faster, whatever the reason: threads of BLAS that spin and yield by turns, say, let all of
-// ours run, but not together.
+// Another wait begins: adds up the slow one before it, to its end. What was computed since then is
+// no wait, and for memory-bound systems takes milliseconds. Where more than three quarters of the
+// time go into slow waits, one thread less is faster, whatever the reason: threads of BLAS that spin
+// and yield by turns, say, let all of ours run, but not together.
 void Workers::judge(Worker& me) {
   const auto now = Load::Clock::now();
-  me.slow_time += now - me.slow_since;
+  me.slow_time += me.slow_until - me.slow_since;
   const auto passed = now - me.judged;
   if (passed < kTimeToJudge) return;
   me.judged = now;
