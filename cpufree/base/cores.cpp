@@ -3,9 +3,10 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <fstream>
-#include <sstream>
+#include <string_view>
 #include <thread>
+
+#include "cpufree/base/words.hpp"
 
 namespace cpufree {
 
@@ -20,17 +21,16 @@ int cores_of_mask() {
 
 // The narrowest limit of the process's group and those above it; 0: none.
 int cores_of_groups() {
-  std::ifstream groups("/proc/self/cgroup");
-  std::string group;
-  while (std::getline(groups, group) && !group.starts_with("0::")) {
-  }
-  if (!group.starts_with("0::")) return 0;
+  const std::string groups = text_of("/proc/self/cgroup");
+  const std::size_t mine = groups.starts_with("0::") ? 0 : groups.find("\n0::");
+  if (mine == std::string::npos) return 0;
+  const std::size_t begin = groups.find('/', mine);
+  if (begin == std::string::npos) return 0;
+  const std::string group = groups.substr(begin, groups.find('\n', begin) - begin);
   int least = 0;
-  for (std::string path = group.substr(3);; path.resize(path.rfind('/'))) {
-    std::ifstream file("/sys/fs/cgroup" + path + "/cpu.max");
-    std::string text;
-    std::getline(file, text);
-    if (const int cores = cores_of_quota(text); cores > 0)
+  for (std::string path = group;; path.resize(path.rfind('/'))) {
+    const std::string quota = text_of("/sys/fs/cgroup" + path + "/cpu.max");
+    if (const int cores = cores_of_quota(quota); cores > 0)
       least = least == 0 ? cores : std::min(least, cores);
     if (path.empty() || path.rfind('/') == std::string::npos) return least;
   }
@@ -39,10 +39,9 @@ int cores_of_groups() {
 }  // namespace
 
 int cores_of_quota(const std::string& cpu_max) {
-  std::istringstream words(cpu_max);
-  double quota = 0.0, period = 0.0;
-  if (!(words >> quota >> period) || period <= 0.0) return 0;
-  return std::max(1, static_cast<int>(quota / period));
+  const auto quota = number(word(cpu_max, 0)), period = number(word(cpu_max, 1));
+  if (!quota || !period || *period <= 0) return 0;
+  return static_cast<int>(std::clamp(*quota / *period, 1LL, 1LL << 20));
 }
 
 int available_cores() {

@@ -3,10 +3,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
-#include <string>
 
 #include "cpufree/base/cores.hpp"
+#include "cpufree/base/words.hpp"
 
 namespace cpufree::cpu_threads {
 
@@ -16,14 +15,10 @@ constexpr std::chrono::milliseconds kShortestPause{20}, kLongestPause{100};
 
 int idle_cores(int cores) {
   if (cores != sysconf(_SC_NPROCESSORS_ONLN)) return cores;
-  std::ifstream file("/proc/loadavg");  // "0.20 0.18 0.12 1/80 11206": 1 of 80 threads runs, we
-  std::string average, counts;
-  file >> average >> average >> average >> counts;
-  try {
-    return std::clamp(cores - (std::stoi(counts) - 1), 1, cores);
-  } catch (const std::logic_error&) {
-    return cores;
-  }
+  // "0.20 0.18 0.12 1/80 11206": 1 of 80 threads runs, we
+  const auto running = number(word(text_of("/proc/loadavg"), 3));
+  if (!running) return cores;
+  return static_cast<int>(std::clamp(cores - (*running - 1), 1LL, static_cast<long long>(cores)));
 }
 
 Load& Load::here() {

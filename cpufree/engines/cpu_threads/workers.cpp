@@ -6,12 +6,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
-#include <sstream>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
+#include "cpufree/base/words.hpp"
 #include "cpufree/engines/cpu_threads/atomic.hpp"
 #include "cpufree/engines/cpu_threads/fiber.hpp"
 
@@ -35,15 +35,11 @@ namespace {
 
 // The core on which a thread of this process runs or wants to run; -1 where it cannot be told.
 int core_of(pid_t thread) {
-  std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/stat");
-  std::string text;
-  std::getline(file, text);
+  const std::string text = text_of("/proc/self/task/" + std::to_string(thread) + "/stat");
   const std::size_t name_end = text.rfind(')');  // names may hold blanks
   if (name_end == std::string::npos) return -1;
-  std::istringstream fields(text.substr(name_end + 1));
-  std::string field;
-  for (int k = 3; k <= 39; ++k) fields >> field;
-  return fields ? std::stoi(field) : -1;
+  return static_cast<int>(
+      number(word(std::string_view(text).substr(name_end + 1), 36)).value_or(-1));
 }
 
 // Has the operating system put the calling thread on another core, and leaves it free to go where
@@ -307,8 +303,8 @@ void Workers::wait_slowly(Worker& me) {
 
 // Another wait begins: adds up the slow one before it, to its end. What was computed since then is
 // no wait, and for memory-bound systems takes milliseconds. Where more than three quarters of the
-// time go into slow waits, one thread less is faster, whatever the reason: threads of BLAS that spin
-// and yield by turns, say, let all of ours run, but not together.
+// time go into slow waits, one thread less is faster, whatever the reason: threads of BLAS that
+// spin and yield by turns, say, let all of ours run, but not together.
 void Workers::judge(Worker& me) {
   const auto now = Load::Clock::now();
   me.slow_time += me.slow_until - me.slow_since;
