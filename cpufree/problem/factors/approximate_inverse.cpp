@@ -263,10 +263,10 @@ SparseFactor transpose(const SparseFactor& g) {
 }  // namespace
 
 // By experiment, iterations to 1e-8. Level 1 needs as many without its entries below 3 % of the
-// diagonal as with them, and these are up to 45 % of all (bcsstk18: 587 and 582, gyro_m 205 and 205,
-// a flange of 8 nodes an element 510 and 485); without those below 5 % more (563). Level 2 gains
-// nothing by paths through entries below 5 %, nor by longer rows (the flange: 399 with 64 entries
-// at most, 375 with 128, which take five times as long to compute).
+// diagonal as with them, and these are up to 45 % of all (bcsstk18: 587 and 582, gyro_m 205 and
+// 205, a flange of 8 nodes an element 510 and 485); without those below 5 % more (563). Level 2
+// gains nothing by paths through entries below 5 %, nor by longer rows (the flange: 399 with 64
+// entries at most, 375 with 128, which take five times as long to compute).
 FsaiOptions fsai_options(int level) {
   FsaiOptions options;
   options.level = level;

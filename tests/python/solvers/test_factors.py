@@ -189,7 +189,7 @@ def test_the_command_line_has_the_same_options(run: Run, tmp_path: Path) -> None
     assert "preconditioner fsai" in done.out
     found = json.loads(report.read_text())
     assert found["pc"] == "fsai"
-    assert found["options"]["pc_level"] == 2
+    assert found["options"]["resolved"]["pc_level"] == 2
     done = run("solve", system, "--pc", "block_jacobi", "--pc-block", "16")
     assert done.code == 0, done.err
     assert "preconditioner block_jacobi" in done.out
