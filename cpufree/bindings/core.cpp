@@ -47,9 +47,9 @@ nb::ndarray<nb::numpy, T, nb::ndim<1>> new_numpy(std::size_t n) {
 
 SystemSpec spec_of(int pes, int blocks, const std::string& engine, const std::vector<int>& gpus,
                    const nb::dict& tuning) {
-  require_known(tuning,
-                {"threads", "halo", "residency", "ring", "keep", "lanes_log2", "compress", "cut",
-                 "nvshmem_library", "nvshmem_kernels", "several_machines", "node_size"});
+  require_known(tuning, {"threads", "halo", "residency", "ring", "keep", "lanes_log2", "compress",
+                         "cut", "nvshmem_library", "nvshmem_kernels", "several_machines",
+                         "node_size", "pc", "pc_level", "pc_block"});
   SystemSpec spec;
   spec.engine = engine_from_name(engine);
   spec.pes = pes;
@@ -67,6 +67,11 @@ SystemSpec spec_of(int pes, int blocks, const std::string& engine, const std::ve
   spec.nvshmem_library = option(tuning, "nvshmem_library", spec.nvshmem_library);
   spec.nvshmem_kernels = option(tuning, "nvshmem_kernels", spec.nvshmem_kernels);
   spec.several_machines = option(tuning, "several_machines", spec.several_machines);
+  if (tuning.contains("pc")) {
+    spec.factors.kind = preconditioner_from_name(option<std::string>(tuning, "pc", "none"));
+    spec.factors.level = option(tuning, "pc_level", spec.factors.level);
+    spec.factors.block = option(tuning, "pc_block", spec.factors.block);
+  }
   return spec;
 }
 
@@ -158,6 +163,10 @@ nb::dict dict_of(const PlanReport& plan) {
   d["ring_slots"] = plan.ring_slots;
   d["lanes_per_row"] = plan.lanes_per_row;
   d["shared_bytes"] = plan.shared_bytes;
+  d["factors"] = plan.factors;
+  d["factor_entries"] = plan.factor_entries;
+  d["factor_bytes"] = plan.factor_bytes;
+  d["factors_replaced"] = plan.factors_replaced;
   nb::dict seconds;
   for (const auto& [name, passed] : plan.seconds) seconds[name.c_str()] = passed;
   d["seconds"] = seconds;

@@ -76,6 +76,7 @@ OPTIONS: dict[str, Option] = {
     option.name: option
     for option in (
         *(options.RTOL, options.ATOL, options.MAXITER, options.METHOD, options.PC),
+        *(options.PC_LEVEL, options.PC_BLOCK),
         *(options.TIME_LIMIT, options.WAIT_LIMIT, options.REPLACE_EVERY),
         *(options.CHEBYSHEV_DEGREE, options.ENGINE, options.PES, options.BLOCKS, options.CHECK),
     )
@@ -110,8 +111,14 @@ MEANINGS = {
         Carson 2020, one reduction per iteration), "pipecg" (Ghysels and Vanroose 2014, one
         reduction, overlapped). Auto is prcg, unless `pc` is "none" and measurements of systems of
         this size on as many GPUs say otherwise; `Result.why` gives the reason.""",
-    "pc": """Preconditioner: the inverse diagonal, a polynomial of `chebyshev_degree` steps in the
-        Jacobi-scaled matrix, or none.""",
+    "pc": """Preconditioner: the inverse diagonal ("jacobi"), a polynomial of `chebyshev_degree`
+        steps in the Jacobi-scaled matrix ("chebyshev"), inverses of blocks on the diagonal
+        ("block_jacobi"), a factorised sparse approximate inverse ("fsai"), or none. Block_jacobi
+        and fsai are computed when the matrix is set up, by each PE from its own rows.""",
+    "pc_level": """fsai: its factor has the pattern of the lower triangle of A (1), or of that of
+        A², without what is small (2): fewer iterations, each of which costs more.""",
+    "pc_block": """block_jacobi: rows of a block, which follow one another in A. Auto: the
+        unknowns of a node, which have the same columns; 8 where A has no such nodes.""",
     "time_limit": "Seconds after which to stop with what has been reached; default none.",
     "wait_limit": """Seconds that a block may wait for another before all is given up with a
         diagnosis (WaitTimeoutError).""",

@@ -21,7 +21,7 @@ from cpufree.matrix.load import as_csr
 from cpufree.partition.methods import contiguous
 
 METHODS = ("cg", "prcg", "pipecg")
-PRECONDITIONERS = ("none", "jacobi", "chebyshev")
+PRECONDITIONERS = ("none", "jacobi", "chebyshev", "fsai")
 # With everything on chip or nothing, through rings, and every way in which rows travel.
 TUNINGS = (
     {"halo": 1, "residency": 1, "ring": 2},
@@ -48,6 +48,7 @@ def solve_all(pes: int, engine: str, side: int, unknowns: int, iterations: int) 
     wrong = []
     for tuning in TUNINGS:
         chosen = {**tuning, "threads": THREADS} if on_gpu else {"halo": min(tuning["halo"], 1)}
+        chosen |= {"pc": "fsai", "pc_level": 2}
         system = core.load().System(
             A.indptr, A.indices, A.data, part, None, pes, BLOCKS, engine, devices, chosen
         )

@@ -35,7 +35,8 @@ CpuSystem<T>::CpuSystem(std::int64_t rows, const SystemSpec& spec)
     : rows_(static_cast<std::int32_t>(rows)),
       team_(spec.team),
       own_(OwnPes::of(spec.team.get(), spec.pes)),
-      nodes_(spec.pes) {
+      nodes_(spec.pes),
+      factor_spec_(spec.factors) {
   check(spec);
   if (in_nodes(spec)) nodes_ = NodeTable::of_size(spec.pes, spec.node_size);
   blocks_ = spec.blocks > 0 ? spec.blocks : std::max(1, available_cores() / spec.pes);
@@ -80,6 +81,7 @@ void CpuSystem<T>::build(HaloPlan<T>& plan, const SystemSpec& spec) {
   }
   if (nodes_.count() > 1) plan_nodes(plan, plans, extent);
   build_shares(plan, std::move(plans));
+  make_factors([&](std::size_t k) { return own_rows_of(plan.local[k], first_row_); });
   for (std::size_t pe = 0; pe < pes_.size(); ++pe) {
     for (const Share& share : pes_[pe].shares)
       report_.matrix_bytes += static_cast<double>(
@@ -141,7 +143,8 @@ void CpuSystem<T>::build_shares(HaloPlan<T>& plan, std::vector<std::vector<Block
 // Symmetric memory, and the blocks' views of their shares.
 template <class T>
 void CpuSystem<T>::lay_out(const Extent& extent) {
-  heap_ = Heap<T>(own_.all, blocks_, extent, packets_ ? extent.ghosts : 0, nodes_.count());
+  heap_ = Heap<T>(own_.all, blocks_, extent, packets_ ? extent.ghosts : 0, nodes_.count(),
+                  factor_spec_.any());
   heaps_ = team_ ? std::make_unique<CpuHeaps>(*team_, heap_.bytes)
                  : std::make_unique<CpuHeaps>(own_.all, heap_.bytes);
   for (int k = 0; k < own_.here; ++k) {
@@ -166,6 +169,7 @@ void CpuSystem<T>::lay_out(const Extent& extent) {
       pes_[at(k)].views.push_back(view);
     }
   }
+  show_factors();
 }
 
 template <class T>
@@ -220,6 +224,7 @@ auto CpuSystem<T>::arguments(const SolveSpec& spec, const SolveParams& params, S
     place_private(a.vectors, spec, [&](std::size_t v) { return pe.vectors[v].data(); });
     heap_.place(a, heap);
     a.shares = pe.views.data();
+    a.factors = pe.factor_views.data();
     a.rows = pe.local.rows();
     a.send_ptr = pe.local.send_ptr.data();
     a.destinations = pe.local.destinations.data();
@@ -265,6 +270,7 @@ SolveResult CpuSystem<T>::solve(VectorView<const T> b, VectorView<const T> x0, V
   if (!alone) throw SystemBusy();
   require_usable(usable_);
   check_solve(spec, b, x0, out, rows_);
+  require_factors(spec, factor_spec_);
   if (!b.on_host() || !x0.on_host() || !out.on_host())
     throw Unsupported(
         "the engine cpu_threads takes vectors in host memory only; copy b to a NumPy array, or use "

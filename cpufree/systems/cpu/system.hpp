@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -18,6 +19,7 @@
 #include "cpufree/systems/cpu/process_heaps.hpp"
 #include "cpufree/systems/cpu/run.hpp"
 #include "cpufree/systems/distributed/gather.hpp"
+#include "cpufree/systems/factor_layout.hpp"
 #include "cpufree/systems/heap.hpp"
 #include "cpufree/systems/scaling.hpp"
 #include "cpufree/systems/setup.hpp"
@@ -62,6 +64,9 @@ class CpuSystem final : public System<T> {
     std::vector<Share> shares;
     std::vector<BlockShare<Matrix>> views;
     std::array<Array<T>, kPrivateVectors> vectors;  // in the order of `each_private`
+    PeFactors<T> factors;
+    std::array<Array<T>, 2> operand;  // of the factors
+    std::vector<FactorShare<T>> factor_views;
   };
 
   CpuSystem(std::int64_t rows, const SystemSpec& spec);
@@ -69,6 +74,8 @@ class CpuSystem final : public System<T> {
   void build_shares(HaloPlan<T>& plan, std::vector<std::vector<BlockPlan>> plans);
   void plan_nodes(HaloPlan<T>& plan, std::vector<std::vector<BlockPlan>>& plans, Extent& extent);
   void lay_out(const Extent& extent);
+  void make_factors(const std::function<OwnRows(std::size_t)>& own);
+  void show_factors();
   double rewrite(const CsrView<T>& matrix, Pe& pe, Share& share) const;
   CpuKernel<T> kernel_for(const SolveSpec& spec) const;
   void reserve_vectors(const SolveSpec& spec);
@@ -90,6 +97,7 @@ class CpuSystem final : public System<T> {
   std::optional<Gathering> gathering_;  // with a team, where vectors are those of all rows
   int blocks_ = 1;
   bool packets_ = false;
+  FactorSpec factor_spec_;
   std::vector<Pe> pes_;         // of this process
   std::vector<Remote> remote_;  // of these, where there are several nodes
   PlanReport report_;

@@ -156,6 +156,7 @@ void GpuSystem<T>::set_arguments(const SolveSpec& spec, const SolveParams& param
     heap_.place(a, heap);
     a.residency = residency;
     a.shares = pe.shares.data();
+    a.factors = pe.factors.shares.data();
     a.rows = pe.rows;
     a.block_halos = block_halos_;
     a.send_ptr = pe.send_ptr.data();
@@ -238,6 +239,7 @@ SolveResult GpuSystem<T>::solve(VectorView<const T> b, VectorView<const T> x0, V
   if (!alone) throw SystemBusy();
   require_usable(usable_);
   check_solve(spec, b, x0, out, rows_);
+  require_factors(spec, factor_spec_);
   if (team_ && !(b.on_host() && x0.on_host() && out.on_host()))
     throw Unsupported(
         "the engine nvshmem takes vectors in host memory only; copy b to an array there");

@@ -12,6 +12,7 @@
 #include "cpufree/engines/gpu_p2p/bootstrap.hpp"
 #include "cpufree/gpu/memory.hpp"
 #include "cpufree/systems/distributed/gather.hpp"
+#include "cpufree/systems/factor_layout.hpp"
 #include "cpufree/systems/gpu/heaps.hpp"
 #include "cpufree/systems/gpu/kernels/remote.hpp"
 #include "cpufree/systems/gpu/run.hpp"
@@ -46,6 +47,27 @@ class GpuSystem final : public System<T> {
   template <class U>
   using Array = gpu::DeviceArray<U>;
 
+  // A factor of a PE's preconditioner, and where each block's part begins: slices, rows, values,
+  // narrow and wide columns.
+  struct DeviceFactor {
+    DeviceFactor(int device, const std::vector<SlicedFactor>& blocks);
+    FactorSlices view(std::size_t block) const;
+    Array<FactorSlice> slice;
+    Array<std::int32_t> row;
+    Array<float> value;
+    Array<std::uint16_t> narrow;
+    Array<std::int32_t> wide;
+    std::vector<std::array<std::size_t, 5>> first;
+    std::vector<std::int32_t> counts;
+  };
+  struct PeFactorsOnGpu {
+    std::vector<DeviceFactor> factor;
+    Array<std::int32_t> partners;
+    Array<T> scale;
+    std::array<Array<T>, 2> operand;
+    Array<FactorShare<T>> shares;
+  };
+
   // One GPU's memory.
   struct Pe {
     std::int32_t rows = 0;
@@ -65,6 +87,7 @@ class GpuSystem final : public System<T> {
     Array<std::int32_t> names;  // of a slab's rows (row_names), once they are needed
     RemoteTables remote;        // where there are several nodes
     Array<BlockShare<Matrix>> shares;
+    PeFactorsOnGpu factors;
     Array<Split> splits;                            // of the blocks, once they have been asked for
     std::array<Array<T>, kPrivateVectors> vectors;  // in the order of `each_private`
   };
@@ -162,6 +185,8 @@ class GpuSystem final : public System<T> {
   std::vector<std::size_t> upload_feeds(Pe& pe, int device, const PeLayout& layout);
   static BesideSlices beside_slices(const LocalSystem<T>& local, const PeLayout& layout);
   void upload_shares(std::size_t k, const PeLayout& layout);
+  void make_factors(const HaloPlan<T>& plan, const std::vector<PeLayout>& layouts);
+  void upload_factors(std::size_t k, const PeFactors<T>& factors, const PeLayout& layout);
   void keep_for_update(HaloPlan<T>& plan, std::vector<PeLayout> layouts, const SystemSpec& spec);
   bool update_kept(const CsrView<T>& matrix);
   std::optional<std::vector<PeLayout>> lay_out_again();
@@ -189,7 +214,8 @@ class GpuSystem final : public System<T> {
   std::shared_ptr<Team> team_;  // none: all PEs are in this process
   OwnPes own_;
   NodeTable nodes_;
-  std::vector<RemotePlan> far_;         // of the PEs of this process, where there are several nodes
+  std::vector<RemotePlan> far_;  // of the PEs of this process, where there are several nodes
+  FactorSpec factor_spec_;
   std::string nvshmem_kernels_;         // the file of kernels that call NVSHMEM
   std::optional<Gathering> gathering_;  // with a team, where vectors are those of all rows
   std::vector<int> devices_;            // of the PEs of this process

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 # Options of Solver and of Solver.solve that are those of the command line.
-SETUP = ("gpus", "pes", "blocks", "reorder")
+SETUP = ("gpus", "pes", "blocks", "reorder", "pc", "pc_level", "pc_block")
 LIMITS = ("rtol", "atol", "maxiter", "time_limit", "wait_limit")
 HOW = (*LIMITS, "method", "pc", "replace_every", "chebyshev_degree")
 

@@ -15,6 +15,7 @@ from cpufree.engines.placement import Placement
 from cpufree.matrix.problem import CsrMatrix
 from cpufree.partition.methods import Int32s, choose_order, partition
 from cpufree.partition.part_vector import PartitionLike
+from cpufree.solvers.factors import factor_facts, factor_warnings
 from cpufree.solvers.laps import Laps
 from cpufree.solvers.preparation import Prepared
 from cpufree.text import counted
@@ -98,14 +99,16 @@ def layout_of(
     blocks = counted(plan.get("blocks", placement.blocks), "block")
     if placement.gpus:
         blocks += f" × {counted(plan['threads'], 'thread')}"
+    warnings = [*odd, *placement.warnings, *sharing.warnings]
+    facts = factor_facts(plan)
     return Layout(
         system=system,
         plan=plan,
         engine=placement.engine,
         devices=tuple(gpu.index for gpu in placement.gpus),
         device_names=gpus.models(placement.gpus),
-        why=[*placement.why, f"{blocks} each: {placement.why_blocks}", *sharing.why],
-        warnings=[*odd, *placement.warnings, *sharing.warnings, *oversubscription(placement)],
+        why=[*placement.why, f"{blocks} each: {placement.why_blocks}", *sharing.why, *facts],
+        warnings=[*warnings, *oversubscription(placement), *factor_warnings(plan)],
         placement=placement,
         sharing=sharing,
     )

@@ -74,6 +74,8 @@ class MatrixOnPes:
         named = named_engine(self._asked, self.env, near is not None)
         laps.lap("start")
         self.team = in_processes.team_for(named, self._asked)
+        if self.team is not None:
+            self.team.agree("preconditioner", {"preconditioner": dict(self._asked.tuning)})
         laps.lap("join")
         self._unasked = named == "auto"
         with self.working():

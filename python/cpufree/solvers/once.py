@@ -22,6 +22,8 @@ def solve(
     maxiter: int | None = None,
     method: Method = "auto",
     pc: Preconditioner = "jacobi",
+    pc_level: int = 1,
+    pc_block: Count = "auto",
     pes: Count = "auto",
     blocks: Count = "auto",
     engine: Engine = "auto",
@@ -41,8 +43,9 @@ def solve(
 
     Parameters
     ----------
-    {A, b, x0, rtol, atol, maxiter, method, pc, time_limit, wait_limit, progress}
-    {replace_every, chebyshev_degree, engine, gpus, pes, blocks, partition, reorder, check}
+    {A, b, x0, rtol, atol, maxiter, method, pc, pc_level, pc_block, time_limit}
+    {wait_limit, progress, replace_every, chebyshev_degree, engine, gpus, pes, blocks, partition}
+    {reorder, check}
 
     Returns
     -------
@@ -82,6 +85,9 @@ def solve(
         reorder=reorder,
         partition=partition,
         check=check,
+        pc=pc,
+        pc_level=pc_level,
+        pc_block=pc_block,
         _right=b,
     ) as solver:
         return solver.solve(

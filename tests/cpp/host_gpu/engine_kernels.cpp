@@ -81,6 +81,7 @@ const Kernel* kernel_named(const char* name) {
       {"cpufree_cg_none_double", remote_kernel<ConjugateGradient, Identity<double>, double>()},
       {"cpufree_prcg_jacobi_double", remote_kernel<PredictRecompute, Jacobi<double>, double>()},
       {"cpufree_prcg_jacobi_float", remote_kernel<PredictRecompute, Jacobi<float>, float>()},
+      {"cpufree_prcg_factored_double", remote_kernel<PredictRecompute, Factored<double>, double>()},
       {"cpufree_pipecg_chebyshev_double", remote_kernel<PipelinedCg, Chebyshev<double>, double>()}};
   std::string plain = name;
   if (plain.ends_with("_streaming")) plain.resize(plain.size() - std::strlen("_streaming"));
@@ -116,10 +117,11 @@ GpuKernels gpu_study_kernels() {
   throw Unsupported("the host has no studies");
 }
 
-#define CPUFREE_HOST_KERNELS(A, T)                      \
-  template GpuKernels gpu_kernels<A, Identity<T>, T>(); \
-  template GpuKernels gpu_kernels<A, Jacobi<T>, T>();   \
-  template GpuKernels gpu_kernels<A, Chebyshev<T>, T>();
+#define CPUFREE_HOST_KERNELS(A, T)                       \
+  template GpuKernels gpu_kernels<A, Identity<T>, T>();  \
+  template GpuKernels gpu_kernels<A, Jacobi<T>, T>();    \
+  template GpuKernels gpu_kernels<A, Chebyshev<T>, T>(); \
+  template GpuKernels gpu_kernels<A, Factored<T>, T>();
 #define CPUFREE_HOST_METHOD(A)                                \
   CPUFREE_HOST_KERNELS(A, float)                              \
   CPUFREE_HOST_KERNELS(A, double)                             \
