@@ -36,7 +36,10 @@ MACHINE = Option(
     "machine file, or the name of a published one (`summit-2020`, `nccl-tuner`)",
     form="FILE", metavar="FILE",
 )  # fmt: skip
-WAY = Option("way", "text", None, "Way of the messages.", form="NAME", required=True)
+WAY = Option(
+    "way", "text", None, "Way of the messages.", "way of the messages",
+    form="NAME", required=True, otherwise="required",
+)  # fmt: skip
 BYTES = Option(
     "bytes", "text", None, "Bytes of messages, with commas between.",
     "bytes of messages, with commas between", form="LIST", required=True, otherwise="required",

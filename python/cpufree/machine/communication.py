@@ -28,14 +28,14 @@ VERSION = 1
 PUBLISHED = Path(__file__).with_name("communication")
 UNITS = {
     "s": ("s", 1.0),
-    "ms": ("s", 1e-3),
-    "us": ("s", 1e-6),
-    "ns": ("s", 1e-9),
+    "ms": ("s", 1e3),
+    "us": ("s", 1e6),
+    "ns": ("s", 1e9),
     "s/B": ("s/B", 1.0),
-    "ns/B": ("s/B", 1e-9),
+    "ns/B": ("s/B", 1e9),
     "1": ("1", 1.0),
 }
-"""Unit in a file -> the unit it is turned into, and by what."""
+"""Unit in a file -> the unit it is turned into, and how many of it make one of those."""
 PARAMETERS = {
     **{name: "s" for name in ("L", "o_send", "o_recv", "g", "S")},
     **{name: "s/B" for name in ("O", "G")},
@@ -231,7 +231,7 @@ def _quantity(place: _Field, unit: str | None) -> Quantity:
     written = place.at("unit").text()
     if written not in UNITS:
         raise place.at("unit").error(f"it is '{written}', and must be one of {', '.join(UNITS)}")
-    found, factor = UNITS[written]
+    found, divisor = UNITS[written]
     if unit not in (None, found):
         raise place.at("unit").error(f"it is '{written}', and must be one that is {unit}")
 
@@ -239,8 +239,7 @@ def _quantity(place: _Field, unit: str | None) -> Quantity:
         value = at.number()
         if value < 0 and found != "1":
             raise at.error(f"it is {value:g}: a time must not be negative")
-        # Division of a printed number rounds once, as its text would.
-        return value / (1.0 / factor) if factor < 1.0 else value
+        return value / divisor  # divisors are exact: the result is rounded once
 
     pieces: tuple[tuple[float, float], ...] = ()
     if place.optional("from") is not None:

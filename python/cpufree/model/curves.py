@@ -74,10 +74,19 @@ def relative_errors(curve: Curve, m: Array, t: Array) -> Array:
 
 
 def fit_pieces(m: Array, t: Array, breaks: tuple[float, ...] = ()) -> Curve:
-    """Return the line in pieces that meet at `breaks`; start and slopes are not negative."""
-    weighted = _columns(m, breaks) / t[:, None]
-    scale = np.maximum(np.linalg.norm(weighted, axis=0), 1e-300)
-    values = nnls(weighted / scale, np.ones_like(t))[0] / scale
+    """Return the line in pieces that meet at `breaks`; start and slopes are not negative.
+
+    Errors are relative to the curve: relative to what was measured, times that are too short by
+    chance would count for more than those that are too long. The curve of a first pass serves.
+    """
+    columns = _columns(m, breaks)
+    weights, values = 1.0 / t, np.zeros(columns.shape[1])
+    for _ in range(2):
+        weighted = columns * weights[:, None]
+        scale = np.maximum(np.linalg.norm(weighted, axis=0), 1e-300)
+        values = nnls(weighted / scale, t * weights)[0] / scale
+        fitted = columns @ values
+        weights = 1.0 / np.where(fitted > 0.0, fitted, t)
     return Curve("pieces", tuple(map(float, values)), tuple(breaks))
 
 
@@ -151,9 +160,8 @@ def fit_softplus(m: Array, t: Array, first: Curve | None = None) -> Curve:
         return Curve("softplus", tuple(map(float, np.exp(logs))))
 
     # Beyond e^30 of either side nothing changes that a double could tell.
-    found = least_squares(
-        lambda logs: relative_errors(curve(logs), m, t), begin, bounds=(begin - 30, begin + 30)
-    )
+    bounds = (begin - 30, begin + 30)
+    found = least_squares(lambda logs: np.log(curve(logs)(m) / t), begin, bounds=bounds)
     return curve(found.x)
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import stdtrit
 
 from cpufree.errors import InvalidInputError
 from cpufree.machine.communication import Communication, CurveRecord, Quantity, WayRecord
@@ -25,6 +26,8 @@ from cpufree.text import counted
 Array = NDArray[np.float64]
 LEAST_SIZES = 5
 REPLICATES = 200
+NORMAL = 1.96
+"""The 97.5 % quantile of the normal distribution."""
 FORMS = {
     "single": ("pieces", "softplus"),
     "pipelined": ("pieces", "softplus", "power"),
@@ -112,8 +115,10 @@ def bootstrap(curve: Curve, m: Array, t: Array, seed: int = 0) -> list[Curve]:
     """Return curves of the same form, fitted to what the curve gives with residuals drawn anew."""
     n, random = len(m), np.random.default_rng(seed)
     residuals = t / curve(m) - 1.0
-    # Least squares makes residuals too small, by the number of parameters that follow them.
-    residuals = residuals * math.sqrt(n / max(n - len(curve.values), 1))
+    # Least squares makes residuals too small, by the number of parameters that follow them, and
+    # few residuals say little of their own spread: Student's quantiles instead of the normal's.
+    free = max(n - len(curve.values), 1)
+    residuals = residuals * math.sqrt(n / free) * float(stdtrit(free, 0.975)) / NORMAL
     made = []
     for _ in range(REPLICATES):
         drawn = curve(m) * np.maximum(1.0 + random.choice(residuals, n), 0.05)

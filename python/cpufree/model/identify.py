@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import cast
 
 import numpy as np
@@ -118,6 +119,19 @@ def further_message(curves: Curves, messages: int, size: float) -> float:
     return (messages * float(window(size)) - ends) / (messages - 1)
 
 
+def byte_gap(curves: Curves, window: Fitted) -> float:
+    """Return G [s/B], from the two largest sizes but for a factor of 4."""
+    most = float(window.sizes[-1])
+    far, near = (further_message(curves, window.messages, m) for m in (most, most / 4))
+    return (far - near) / (0.75 * most)
+
+
+def small_gap(curves: Curves, window: Fitted) -> float:
+    """Return g [s]: what one more of the smallest messages adds, without its payload."""
+    least = float(window.sizes[0])
+    return further_message(curves, window.messages, least) - byte_gap(curves, window) * least
+
+
 def _add_gaps(
     fitted: Mapping[str, Fitted], found: dict[str, Quantity], unknown: dict[str, str]
 ) -> None:
@@ -126,23 +140,13 @@ def _add_gaps(
         unknown["g"] = unknown["G"] = "needs windows of messages (mode window)"
         return
     window = fitted["pipelined"]
-    least, most = float(window.sizes[0]), float(window.sizes[-1])
-    count = window.messages
-
-    def gap(curves: Curves) -> float:
-        return further_message(curves, count, least)
-
-    def byte_gap(curves: Curves) -> float:
-        far, near = (further_message(curves, count, m) for m in (most, most / 4))
-        return (far - near) / (0.75 * most)
-
-    for name, measure, unit in (("g", gap, "s"), ("G", byte_gap, "s/B")):
-        values = _measure(fitted, measure)
+    for name, measure, unit in (("g", small_gap, "s"), ("G", byte_gap, "s/B")):
+        values = _measure(fitted, partial(measure, window=window))
         if values[0] > 0:
             found[name] = _quantity(values, unit)
         else:
-            unknown[name] = f"a window of {count} takes no longer than one message and the answer: "
-            unknown[name] += "measure longer windows"
+            unknown[name] = f"a window of {window.messages} takes no longer than one message and "
+            unknown[name] += "the answer: measure longer windows"
 
 
 def _growth(send: Fitted) -> Quantity:
@@ -175,7 +179,7 @@ def _add_latency(
     def latency(curves: Curves) -> float:
         taken = counts.o * float(curves["send"](0.0) + curves["receive"](0.0))
         if counts.g and window is not None:
-            taken += counts.g * further_message(curves, window.messages, float(window.sizes[0]))
+            taken += counts.g * small_gap(curves, window)
         return (float(curves["single"](0.0)) - taken) / counts.L
 
     values = _measure(fitted, latency)
