@@ -45,7 +45,9 @@ def quantity(one: Quantity) -> tuple[str, str]:
     factor, unit = SCALES[one.unit]
     value = f"{one.value * factor:.4g} {unit}".rstrip()
     if one.pieces:
-        starts = ", ".join(f"{slope * factor:.3g} from {start:g} B" for start, slope in one.pieces)
+        starts = ", ".join(
+            f"{slope * factor:.3g} from {start:.0f} B" for start, slope in one.pieces
+        )
         value = f"{starts} [{unit}]"
     if one.low is None or one.high is None:
         return value, ""
@@ -70,7 +72,7 @@ def _way_report(name: str, way: WayRecord) -> RenderableType:
     if way.payload:
         rows.append(("payload", f"counts {way.payload}", ""))
     for key, curve in way.curves.items():
-        breaks = ", ".join(f"{one:g}" for one in curve.breaks)
+        breaks = ", ".join(number(one) for one in curve.breaks)
         said = f"{curve.form}, breaks at {breaks} B" if breaks else curve.form
         errors = ", ".join(f"{form} {error:.1%}" for form, error in curve.errors.items())
         rows.append((f"curve {key}", said, f"left-out error: {errors}" if errors else ""))

@@ -21,7 +21,8 @@ from cpufree.model.validate import LARGEST_ERROR, Validation
 from cpufree.output_file import write_file
 
 COLORS = ("#2563a8", "#c8553d", "#2f8f5b", "#8a5aab", "#e0a458", "#5b6b7a", "#b0417e", "#3aa6a6")
-PART_COLORS = ("#2563a8", "#9db8d6", "#5b6b7a", "#e0a458", "#2f8f5b", "#c8553d")
+PART_COLORS = ("#2563a8", "#9db8d6", "#5b6b7a", "#e0a458", "#2f8f5b", "#c8553d", "#bbbbbb")
+UNDIVIDED = "parts not identifiable"
 INK = "#222222"
 BYTES = "message size [B]"
 TIME = "time of a message [s]"
@@ -154,23 +155,28 @@ def draw_machine(found: Communication) -> Figure:
 
 
 def _stack(axes: Axes, found: Communication) -> None:
-    """Stack what the parameters add to a small message; ways without all of them are left out."""
-    sets = {name: (way, parameters(way)) for name, way in found.ways.items()}
-    names = [name for name, (_, loggop) in sets.items() if loggop is not None]
-    bottom = np.zeros(len(names))
-    for part, color in zip(PARTS, PART_COLORS, strict=True):
-        heights = []
-        for name in names:
-            way, loggop = sets[name]
-            assert loggop is not None
+    """Stack what the parameters add to a small message; one bar where they are not all known."""
+    names, parts = [], []
+    for name, way in found.ways.items():
+        loggop, whole = parameters(way), single(way, STACKED)
+        if loggop is not None:
             payload = cast(Payload, way.payload or "twice")
-            heights.append(float(loggop.parts(cast(Verb, way.verb), STACKED, payload)[part]) * 1e6)
-        axes.bar(names, heights, bottom=bottom, color=color, width=0.6, label=part)
-        bottom = bottom + np.array(heights)
+            parts.append(loggop.parts(cast(Verb, way.verb), STACKED, payload))
+        elif whole is not None:
+            parts.append({UNDIVIDED: whole})
+        else:
+            continue
+        names.append(name)
+    bottom = np.zeros(len(names))
+    for part, color in zip((*PARTS, UNDIVIDED), PART_COLORS, strict=True):
+        heights = np.array([float(one.get(part, 0.0)) * 1e6 for one in parts])
+        if np.any(heights > 0):
+            axes.bar(names, heights, bottom=bottom, color=color, width=0.6, label=part)
+        bottom = bottom + heights
     for place, height in enumerate(bottom):
         axes.annotate(f"{height:.2f}", (place, height), ha="center", va="bottom", fontsize=8)
     title = f"Cost of a message of {STACKED:g} B"
-    _tidy(axes, title if names else f"{title}: no way has all parameters", "", "time [us]")
+    _tidy(axes, title if names else f"{title}: not known of any way", "", "time [us]")
     axes.tick_params(axis="x", rotation=25)
     if names:
         axes.legend(frameon=False, fontsize=8)
