@@ -31,6 +31,7 @@ from cpufree.cli.matrix_commands import (
     info,
     suite,
 )
+from cpufree.cli.model_commands import app as model_app
 from cpufree.cli.option_types import UsageError, usage_line, with_options
 from cpufree.cli.rank_commands import EPILOG as RUN_EPILOG
 from cpufree.cli.rank_commands import as_rank, end_of_rank, run, silent_copies
@@ -72,6 +73,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(bench_app)
+app.add_typer(model_app)
 
 
 def show_version(asked: bool) -> None:
