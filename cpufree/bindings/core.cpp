@@ -29,14 +29,6 @@ namespace nb = nanobind;
 namespace cpufree {
 namespace {
 
-// A NumPy array that owns the values of `values`.
-template <class T>
-nb::object to_numpy(std::vector<T> values) {
-  auto* owned = new std::vector<T>(std::move(values));
-  nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-  return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(owned->data(), {owned->size()}, owner));
-}
-
 // A new NumPy array of n values, as the memory is.
 template <class T>
 nb::ndarray<nb::numpy, T, nb::ndim<1>> new_numpy(std::size_t n) {
@@ -101,6 +93,12 @@ nb::object dict_of(const std::optional<Split>& split) {
   return d;
 }
 
+nb::dict dict_of(const Laps& laps) {
+  nb::dict seconds;
+  for (const auto& [name, passed] : laps) seconds[name.c_str()] = passed;
+  return seconds;
+}
+
 nb::dict dict_of(SolveResult result, const nb::object& x, const PlanReport& plan) {
   const Outcome& o = result.outcome;
   nb::dict d;
@@ -116,6 +114,7 @@ nb::dict dict_of(SolveResult result, const nb::object& x, const PlanReport& plan
   d["handed_over_at"] = o.handed_over_at;
   d["lambda_max"] = o.lambda_max;
   d["seconds"] = result.seconds;
+  d["laps"] = dict_of(result.laps);
   d["disturbances"] = result.disturbances;
   d["split"] = dict_of(result.split);
   d["reductions"] = o.reductions;
@@ -158,9 +157,7 @@ nb::dict dict_of(const PlanReport& plan) {
   d["ring_slots"] = plan.ring_slots;
   d["lanes_per_row"] = plan.lanes_per_row;
   d["shared_bytes"] = plan.shared_bytes;
-  nb::dict seconds;
-  for (const auto& [name, passed] : plan.seconds) seconds[name.c_str()] = passed;
-  d["seconds"] = seconds;
+  d["seconds"] = dict_of(plan.seconds);
   return d;
 }
 
@@ -378,5 +375,6 @@ NB_MODULE(_core, m) {
   m.def("cpu_levels", &cpufree::cpu_levels);
   cpufree::bind_gpus(m);
   cpufree::bind_matrix(m);
+  cpufree::bind_matrix_text(m);
   cpufree::bind_stencils(m);
 }
