@@ -14,15 +14,16 @@ import numpy.typing as npt
 from cpufree.device_arrays import cuda_device
 from cpufree.engines import core, in_processes
 from cpufree.engines.gpu_choice import Size
+from cpufree.engines.partition_gain import gain_on
 from cpufree.engines.placement import GPU_NNZ, Asked, named_engine, place
 from cpufree.env import Env
 from cpufree.errors import InvalidInputError
+from cpufree.laps import Laps
 from cpufree.log import log_times, logger
 from cpufree.matrix.load import as_csr
 from cpufree.matrix.rows import RowSlab, RowSource
 from cpufree.partition.part_vector import PartitionLike, as_part_vector
 from cpufree.solvers import agreement, own_rows
-from cpufree.solvers.laps import Laps
 from cpufree.solvers.layout import Layout, Sharing, lay_out, relaid
 from cpufree.solvers.preparation import Prepared, prepare, prepare_values, solve_dtype
 from cpufree.text import counted
@@ -230,9 +231,9 @@ class MatrixOnPes:
             laps.lap("agree")
             where = in_processes.place(self.team, self._asked, self.env, size)
         laps.lap("place")
-        return lay_out(
-            prepared, where, partial(Sharing.of, matrix, where.pes, *self._sharing), laps
-        )
+        gain = gain_on(where.engine)
+        share = partial(Sharing.of, matrix, where.pes, *self._sharing, gain)
+        return lay_out(prepared, where, share, laps)
 
     def _tell(self, what: str, layout: Layout) -> None:
         """Log a layout and its reasons."""
