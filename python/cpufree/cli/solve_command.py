@@ -111,6 +111,8 @@ class SolveWork:
             DistributedInputOptions,
             choose_rows,
         )
+        from cpufree.engines.early import start_gpus
+        from cpufree.engines.placement import Asked
 
         self.laps.lap("imports")
         team = distributed.current()
@@ -120,6 +122,12 @@ class SolveWork:
         if rows is None or team is None:
             pes = self.given["pes"] if team is None else team.size
             partition = read_partition(how, pes if isinstance(pes, int) else None)
+            if team is None:
+                start_gpus(
+                    Asked(self.engine, self.given["gpus"], self.given["pes"]),
+                    Env.read(),
+                    self.matrix,
+                )
             system = load_system(self.matrix, notes)
             self.laps.lap("generating" if self.matrix.startswith("gen:") else "reading")
             check_length(partition, system, how)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ import numpy.typing as npt
 
 from cpufree.device_arrays import cuda_device
 from cpufree.engines import core, in_processes
+from cpufree.engines.early import start_gpus
 from cpufree.engines.gpu_choice import Size
 from cpufree.engines.partition_gain import gain_on
 from cpufree.engines.placement import GPU_NNZ, Asked, named_engine, place
@@ -84,6 +86,8 @@ class MatrixOnPes:
             if self.team is None:  # which has a PE in each process
                 self._asked = self._asked.for_partition(given, self.env)
             rows, right = isinstance(A, (RowSlab, RowSource)), wanted.right
+            if not rows and isinstance(A, (str, os.PathLike)):
+                start_gpus(self._asked, self.env, A)
             source = A if rows else as_csr(A)
             kind = wanted.dtype if right is None else solve_dtype(source, right)
             if rows:
