@@ -66,6 +66,7 @@ PYTHON_BASE = {
     "dtypes",
     "text",
     "host",
+    "laps",
     "extension",
     "device_arrays",
     "output_file",

@@ -29,14 +29,6 @@ namespace nb = nanobind;
 namespace cpufree {
 namespace {
 
-// A NumPy array that owns the values of `values`.
-template <class T>
-nb::object to_numpy(std::vector<T> values) {
-  auto* owned = new std::vector<T>(std::move(values));
-  nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-  return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(owned->data(), {owned->size()}, owner));
-}
-
 // A new NumPy array of n values, as the memory is.
 template <class T>
 nb::ndarray<nb::numpy, T, nb::ndim<1>> new_numpy(std::size_t n) {
@@ -106,6 +98,12 @@ nb::object dict_of(const std::optional<Split>& split) {
   return d;
 }
 
+nb::dict dict_of(const Laps& laps) {
+  nb::dict seconds;
+  for (const auto& [name, passed] : laps) seconds[name.c_str()] = passed;
+  return seconds;
+}
+
 nb::dict dict_of(SolveResult result, const nb::object& x, const PlanReport& plan) {
   const Outcome& o = result.outcome;
   nb::dict d;
@@ -121,6 +119,7 @@ nb::dict dict_of(SolveResult result, const nb::object& x, const PlanReport& plan
   d["handed_over_at"] = o.handed_over_at;
   d["lambda_max"] = o.lambda_max;
   d["seconds"] = result.seconds;
+  d["laps"] = dict_of(result.laps);
   d["disturbances"] = result.disturbances;
   d["split"] = dict_of(result.split);
   d["reductions"] = o.reductions;
@@ -167,9 +166,7 @@ nb::dict dict_of(const PlanReport& plan) {
   d["factor_entries"] = plan.factor_entries;
   d["factor_bytes"] = plan.factor_bytes;
   d["factors_replaced"] = plan.factors_replaced;
-  nb::dict seconds;
-  for (const auto& [name, passed] : plan.seconds) seconds[name.c_str()] = passed;
-  d["seconds"] = seconds;
+  d["seconds"] = dict_of(plan.seconds);
   return d;
 }
 
@@ -387,5 +384,6 @@ NB_MODULE(_core, m) {
   m.def("cpu_levels", &cpufree::cpu_levels);
   cpufree::bind_gpus(m);
   cpufree::bind_matrix(m);
+  cpufree::bind_matrix_text(m);
   cpufree::bind_stencils(m);
 }

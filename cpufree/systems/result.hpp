@@ -55,6 +55,7 @@ struct SolveResult {
   std::vector<double> history;  // norms of iterations 0, stride, 2 stride, ...
   double seconds = 0.0;         // from the launch of the kernels to the end of the last one
   std::optional<Split> split;   // mean of all blocks; of a study of the times
+  Laps laps;                    // of the solve in this process
   int disturbances = 0;         // on CPU threads: how often others had taken a thread's core
 };
 

@@ -75,6 +75,12 @@ QUIET = Option(
     "quiet", "switch", False, "One line: how it ended.", "one line: how it ended", short="-q"
 )
 
+TIMINGS = Option(
+    "timings", "switch", False,
+    "Show where the wall time went.",
+    "a bar for [every phase](api.md#where-the-time-goes), from the start of the process on",
+)  # fmt: skip
+
 # Of solves.
 RHS = Option(
     "rhs", "text", "ones",
@@ -178,7 +184,7 @@ SOLVE = (
     *(RHS, X0, RTOL, ATOL, MAXITER, TIME_LIMIT, METHOD, PC, PC_LEVEL, PC_BLOCK),
     *(CHEBYSHEV_DEGREE, REPLACE_EVERY),
     *(PRECISION, ENGINE, GPUS, PES, BLOCKS, PARTITION, REORDER, INPUT, WAIT_LIMIT),
-    *(OUT, JSON, PLOT, CHECK, QUIET),
+    *(OUT, JSON, PLOT, CHECK, TIMINGS, QUIET),
 )
 
 # Of stencils.

@@ -49,6 +49,7 @@ CpuSystem<T>::CpuSystem(const CsrView<T>& matrix, std::span<const std::int32_t> 
                         std::span<const std::int32_t> order, const SystemSpec& spec)
     : CpuSystem(matrix.n, spec) {
   auto plan = plan_of(matrix, part, order, spec.pes, RowArrays::given);
+  timer_.lap("plan");
   if (team_) gathering_.emplace(team_, plan);
   keep_own(plan, own_);
   build(plan, spec);
@@ -80,7 +81,9 @@ void CpuSystem<T>::build(HaloPlan<T>& plan, const SystemSpec& spec) {
     count_destinations_from_ghosts(plan, shares);
   }
   if (nodes_.count() > 1) plan_nodes(plan, plans, extent);
+  timer_.lap("blocks");
   build_shares(plan, std::move(plans));
+  timer_.lap("layout");
   make_factors([&](std::size_t k) { return own_rows_of(plan.local[k], first_row_); });
   for (std::size_t pe = 0; pe < pes_.size(); ++pe) {
     for (const Share& share : pes_[pe].shares)
@@ -97,6 +100,8 @@ void CpuSystem<T>::build(HaloPlan<T>& plan, const SystemSpec& spec) {
   }
   if (team_) report_.matrix_bytes = sum(*team_, "bytes of the matrix", report_.matrix_bytes);
   lay_out(extent);
+  timer_.lap("memory");
+  report_.seconds = timer_.laps();
 }
 
 // What the PEs of this process send to other nodes, and the room that it takes in vectors.
@@ -269,6 +274,7 @@ SolveResult CpuSystem<T>::solve(VectorView<const T> b, VectorView<const T> x0, V
   const std::unique_lock alone(busy_, std::try_to_lock);
   if (!alone) throw SystemBusy();
   require_usable(usable_);
+  LapTimer timer;
   check_solve(spec, b, x0, out, rows_);
   require_factors(spec, factor_spec_);
   if (!b.on_host() || !x0.on_host() || !out.on_host())
@@ -282,14 +288,19 @@ SolveResult CpuSystem<T>::solve(VectorView<const T> b, VectorView<const T> x0, V
   const double scale = scale_from(given.largest);
   const SolveParams params = params_of<T>(spec, lambda_bound_, given.guess, scale);
   reserve_vectors(spec);
+  timer.lap("memory");
   load(b.span(), x0.span(), scale);
+  timer.lap("upload");
   SolveResult result = run_all(spec, params, unscaled(progress, scale));
+  timer.lap("launch", "kernel", result.seconds);
   bool finite = store(out.span(), scale);
   if (team_) {
     share_end(*team_, result, finite);
     if (gathering_) gathering_->gather(out.span(), spec.gather);
   }
   unscale(result, scale, scale != 1.0 && !finite && !spec.leaves_out());
+  timer.lap("download");
+  result.laps = timer.laps();
   return result;
 }
 

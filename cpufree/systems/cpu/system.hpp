@@ -21,6 +21,7 @@
 #include "cpufree/systems/distributed/gather.hpp"
 #include "cpufree/systems/factor_layout.hpp"
 #include "cpufree/systems/heap.hpp"
+#include "cpufree/systems/laps.hpp"
 #include "cpufree/systems/scaling.hpp"
 #include "cpufree/systems/setup.hpp"
 #include "cpufree/systems/system.hpp"
@@ -87,6 +88,7 @@ class CpuSystem final : public System<T> {
   ThreadsRun run(const SolveSpec& spec, const std::vector<SolveArgs<Matrix>>& args,
                  const Progress& progress);
 
+  LapTimer timer_;              // of the set-up
   std::mutex busy_;             // held while a solve runs
   bool usable_ = true;          // false: an update has ended in the middle
   std::int32_t rows_ = 0;       // of its vectors

@@ -244,20 +244,28 @@ SolveResult GpuSystem<T>::solve(VectorView<const T> b, VectorView<const T> x0, V
     throw Unsupported(
         "the engine nvshmem takes vectors in host memory only; copy b to an array there");
   if (team_) gpu::stay_on(devices_[0]);
+  LapTimer timer;
   const gpu_p2p::DeviceLocks locks(devices_);
+  timer.lap("turn");
   const Choice& choice = choice_for(spec);
   device_->runner.load(choice.kernel);  // another System may have allowed it less shared memory
+  timer.lap("choice");
   SolveParams params = params_of<T>(spec, lambda_bound_, x0.size != 0, 1.0);
   reserve(spec, params);
+  timer.lap("memory");
   const double scale = load(b, x0, params.has_guess);
   params.atol *= scale;
   set_arguments(spec, params, choice.residency);
+  timer.lap("upload");
   SolveResult result;
   result.seconds = device_->runner.run(choice.kernel, shared(), arguments(), spec.limits(),
                                        unscaled(progress, scale), team_.get());
+  timer.lap("launch", "kernel", result.seconds);
   fetch(spec, result);
   const bool finite = store(out, scale, spec, result);
   unscale(result, scale, scale != 1.0 && !finite && !spec.leaves_out());
+  timer.lap("download");
+  result.laps = timer.laps();
   return result;
 }
 

@@ -22,7 +22,7 @@ from cpufree.text import counted
 from cpufree.text import number as number  # of what all commands show
 
 if TYPE_CHECKING:
-    from cpufree.partition.methods import PartitionReport
+    from cpufree.partition.cost import PartitionReport
 
 
 @dataclass(frozen=True)

@@ -99,9 +99,10 @@ def together(x: Any, columns: Sequence[Result]) -> Result:
     worst = failed[0] if failed else max(columns, key=lambda result: result.relative_residual)
     iterations = sum(result.iterations for result in columns)
     kernel = sum(result.timings["kernel"] for result in columns)
+    parts = {n for result in columns for n in result.timings if n.startswith("solve")}
     timings = {
         **columns[0].timings,
-        "solve": sum(result.timings["solve"] for result in columns),
+        **{n: sum(result.timings.get(n, 0.0) for result in columns) for n in sorted(parts)},
         "kernel": kernel,
         "per_iteration": kernel / max(1, iterations),
     }

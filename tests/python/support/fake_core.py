@@ -170,6 +170,7 @@ class FakeSystem:
             "replacements": 0,
             "handed_over_at": -1,
             "disturbances": 0,
+            "laps": {"upload": 0.0, "kernel": 0.0, "download": 0.0},
             "lambda_max": 0.0,
             "seconds": 12e-6,
             "reductions": 4,
