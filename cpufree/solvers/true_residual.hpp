@@ -15,7 +15,8 @@ struct ColdResult {
   bool met = true;
 };
 
-// true_residual, out of line.
+// true_residual, out of line. What is computed is the residual of this very x, up to some
+// roundings of its own (accurate_sum.hpp).
 template <class Ctx>
 CPUFREE_COLD_FN ColdResult<Ctx> true_residual_cold(typename Ctx::PortType port,
                                                    const typename Ctx::Args& args,
@@ -27,10 +28,10 @@ CPUFREE_COLD_FN ColdResult<Ctx> true_residual_cold(typename Ctx::PortType port,
   using L = Lanes<typename Ctx::PortType>;
   L sums[1];
   const Ghosted<T> copy = c.exchange_scratch([&](Row i, int) { return v.x[i]; });
-  const bool multiplied = c.multiply_cold(copy, [&](Row i, int lane, T ax) {
-    const T r = v.b[i] - ax;
-    if (keep) v.r[i] = r;
-    sums[0][lane] += static_cast<double>(r) * r;
+  const bool multiplied = c.multiply_cold(copy, [&](Row i, int lane, AccurateSum<T> ax) {
+    const double r = ax.below(v.b[i]);
+    if (keep) v.r[i] = static_cast<T>(r);
+    sums[0][lane] += r * r;
   });
   double total[1] = {};
   const bool met = multiplied && c.sum(sums, total);
