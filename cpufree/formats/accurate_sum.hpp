@@ -56,7 +56,9 @@ template <>
 struct AccurateSum<double> {
   double high = 0.0, low = 0.0;
 
-  CPUFREE_KERNEL_FN void add_product(double a, double x) {
+  // Out of line, where registers are scarce: inlined, it needs so many that the loops of
+  // iterations, which call cold functions now and then, keep some of theirs in memory.
+  CPUFREE_COLD_FN void add_product(double a, double x) {
     const ExactProduct product = exact_product(a, x);
     add_exactly(high, low, product.high, product.low);
   }
@@ -69,6 +71,8 @@ struct AccurateSum<double> {
   CPUFREE_KERNEL_FN double below(double b) const {
     return low - low == 0.0 ? (b - high) - low : b - high;
   }
+  // The sum in working precision.
+  CPUFREE_KERNEL_FN double plain() const { return high; }
   // f(a part): all parts, by the same function of each.
   template <class F>
   CPUFREE_KERNEL_FN AccurateSum each_part(F&& f) const {
@@ -80,16 +84,22 @@ struct AccurateSum<double> {
 template <>
 struct AccurateSum<float> {
   double sum = 0.0;
+  float single = 0.0F;
 
-  CPUFREE_KERNEL_FN void add_product(float a, float x) { sum += static_cast<double>(a) * x; }
+  CPUFREE_KERNEL_FN void add_product(float a, float x) {
+    sum += static_cast<double>(a) * x;
+    single += a * x;
+  }
   CPUFREE_KERNEL_FN AccurateSum& operator+=(const AccurateSum& other) {
     sum += other.sum;
+    single += other.single;
     return *this;
   }
   CPUFREE_KERNEL_FN double below(double b) const { return b - sum; }
+  CPUFREE_KERNEL_FN float plain() const { return single; }
   template <class F>
   CPUFREE_KERNEL_FN AccurateSum each_part(F&& f) const {
-    return {f(sum)};
+    return {f(sum), f(single)};
   }
 };
 
@@ -110,7 +120,7 @@ CPUFREE_KERNEL_FN T sum_across(P& port, T sum, int bits) {
 }
 template <class P, class T>
 CPUFREE_KERNEL_FN AccurateSum<T> sum_across(P& port, const AccurateSum<T>& sum, int bits) {
-  return sum.each_part([&](double part) { return port.warp_across(part, bits); });
+  return sum.each_part([&](auto part) { return port.warp_across(part, bits); });
 }
 template <class P, std::floating_point T>
 CPUFREE_KERNEL_FN T sum_broadcast(P& port, T sum, int from) {
@@ -118,7 +128,7 @@ CPUFREE_KERNEL_FN T sum_broadcast(P& port, T sum, int from) {
 }
 template <class P, class T>
 CPUFREE_KERNEL_FN AccurateSum<T> sum_broadcast(P& port, const AccurateSum<T>& sum, int from) {
-  return sum.each_part([&](double part) { return port.warp_broadcast(part, from); });
+  return sum.each_part([&](auto part) { return port.warp_broadcast(part, from); });
 }
 template <class P, std::floating_point T>
 CPUFREE_KERNEL_FN T sum_of_warp(P& port, T sum) {

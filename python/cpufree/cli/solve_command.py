@@ -12,9 +12,9 @@ from rich.text import Text
 
 from cpufree import distributed, options
 from cpufree.cli import display
+from cpufree.cli.answer_check import AnswerCheck, check_answer, judged
 from cpufree.cli.commands import (
     Outputs,
-    check_answer,
     check_length,
     load_system,
     make_solver,
@@ -128,9 +128,10 @@ class SolveWork:
         if speaks:
             checked = None
             if self.check and problem.own is None:
-                checked = check_answer(problem.matrix, problem.b, result.x)
+                checked = check_answer(problem.matrix, problem.b, result.x, tolerance)
+                result = judged(result, checked, tolerance)
             lines = [together] if together else []
-            facts = self._facts(problem, result, tolerance) if outputs.json else {}
+            facts = self._facts(problem, result, tolerance, checked) if outputs.json else {}
             try:
                 # First: the report may fail, on a full disk.
                 lines += outputs.write(result, problem.matrix, self.matrix, tolerance, facts)
@@ -155,7 +156,9 @@ class SolveWork:
         shape = (problem.matrix.shape[0],)
         return write_together(self.outputs.out, shape, rows, mine, "solution")
 
-    def _facts(self, problem: Problem, result: Result, tolerance: float) -> dict[str, Any]:
+    def _facts(
+        self, problem: Problem, result: Result, tolerance: float, checked: AnswerCheck | None
+    ) -> dict[str, Any]:
         """Return what the report in JSON says besides the result."""
         used = {name: getattr(result, name) for name in ("method", "pc", "engine", "pes", "blocks")}
         rows = problem.matrix.shape[0]
@@ -172,7 +175,8 @@ class SolveWork:
         )
         goal = {"rtol": self.given["rtol"], "atol": self.given["atol"], "residual": tolerance}
         facts = {"problem": self.matrix, "rows": rows, "nnz": int(problem.matrix.nnz)}
-        return {**record, **facts, "tolerances": goal}
+        check = None if checked is None else dataclasses.asdict(checked)
+        return {**record, **facts, "tolerances": goal, "check": check}
 
 
 @dataclass(frozen=True)
