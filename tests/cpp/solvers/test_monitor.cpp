@@ -164,17 +164,19 @@ TEST(squares_that_will_underflow_or_have_overflowed_are_out_of_range) {
 }
 
 namespace {
-// So many iterations of pipecg in which neither residual nor x moves, the gain of each so large.
-bool stalls(int iterations, double gain, double last = 1.0) {
-  auto p = params_with(1e-9, 0.0);
+// So many iterations of pipecg in which the residual does not move, the gain of each so large.
+bool stalls(int iterations, double gain, double last = 1.0, double square = 1e-4,
+            bool guess = false) {
+  auto p = params_with(1e-15, 0.0);
+  p.has_guess = guess;
   p.maxiter = 10000;
   Monitor m(p);
   m.begin(1.0, 1.0);
   m.note_gain(1.0);
-  m.judge(1e-4, 0);
-  m.verify(1e-4, true);  // the last time that it halved
+  m.judge(square, 0);
+  m.verify(square, true);  // the last time that it halved
   for (int k = 0; k < iterations; ++k) {
-    m.judge(k + 1 < iterations ? 1e-4 : last * 1e-4, 0);
+    m.judge(k + 1 < iterations ? square : last * square, 0);
     m.note_gain(gain);
   }
   return m.stalled(100);
@@ -182,10 +184,13 @@ bool stalls(int iterations, double gain, double last = 1.0) {
 }  // namespace
 
 TEST(recurrences_stall_where_neither_residual_nor_x_moves) {
-  CHECK(stalls(120, 1e-14));
-  CHECK(!stalls(90, 1e-14));        // too soon to tell
-  CHECK(!stalls(120, 1e-6));        // x moves
-  CHECK(!stalls(120, 1e-14, 0.2));  // the residual has just halved
+  CHECK(stalls(220, 1e-14));
+  CHECK(!stalls(190, 1e-14));                   // too soon to tell
+  CHECK(!stalls(220, 1e-4));                    // x moves
+  CHECK(!stalls(220, 1e-14, 0.2));              // the residual has just halved
+  CHECK(!stalls(220, 1e-14, 1.0, 1e-4, true));  // that x moved more before may be the guess's fault
+  CHECK(stalls(120, 1e-14, 1.0, 1e-28));        // sooner at the level of rounding errors
+  CHECK(!stalls(90, 1e-14, 1.0, 1e-28));
 }
 
 TEST(last_iteration_is_named) {
