@@ -19,7 +19,7 @@ enum class Reason : std::int32_t {
   converged_rtol,           // ||b - A x|| <= rtol ||b||
   converged_atol,           // ||b - A x|| <= atol, or b = 0
   diverged_its,             // maxiter reached
-  diverged_dtol,            // the residual grew beyond all bounds
+  diverged_dtol,            // the residual grew beyond all bounds, as M measures it: r . M r
   diverged_nanorinf,        // a NaN or an infinity in the data or the recurrence
   diverged_indefinite_mat,  // p . A p <= 0 for some p != 0
   diverged_indefinite_pc,   // r . M r <= 0 for some r != 0

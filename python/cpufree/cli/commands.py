@@ -275,12 +275,6 @@ class Outputs:
         return lines
 
 
-def check_answer(matrix: CsrMatrix, b: NDArray[Any], x: NDArray[Any]) -> float:
-    """Return the norm of b - A x, A in the type of x, computed in double precision by SciPy."""
-    exact = matrix.to_scipy().astype(x.dtype, copy=False).astype(np.float64, copy=False)
-    return float(np.linalg.norm(b.astype(np.float64) - exact @ x.astype(np.float64)))
-
-
 def tell_plan(solver: Solver) -> str:
     """Say in a few words how a solver divided its matrix."""
     plan = solver.plan

@@ -15,9 +15,9 @@ from rich.text import Text
 
 from cpufree import distributed, options
 from cpufree.cli import display, timeline
+from cpufree.cli.answer_check import AnswerCheck, check_answer, judged
 from cpufree.cli.commands import (
     Outputs,
-    check_answer,
     check_length,
     load_system,
     make_solver,
@@ -163,7 +163,7 @@ class SolveWork:
             plan = solver.plan
         laps.lap("free")
         if speaks:
-            self._report(problem, result, tolerance, plan, lines)
+            result = self._report(problem, result, tolerance, plan, lines)
         return display.ENDINGS[result.reason].exit_code
 
     def _set_up(self, problem: Problem, notes: Console) -> Solver:
@@ -189,19 +189,23 @@ class SolveWork:
         tolerance: float,
         plan: Mapping[str, Any],
         lines: list[str],
-    ) -> None:
-        """Check the answer, write what is still to be written, and show the report."""
+    ) -> Result:
+        """Check the answer, write what is still to be written, show the report.
+
+        Return the result as the check leaves it.
+        """
         laps, outputs = self.laps, self.outputs
         if lines:  # x lies there
             outputs = dataclasses.replace(outputs, out=None)
         checked = None
         if self.check and problem.own is None:
-            checked = check_answer(problem.matrix, problem.b, result.x)
+            checked = check_answer(problem.matrix, problem.b, result.x, tolerance)
+            result = judged(result, checked, tolerance)
             laps.lap("check")
 
         def facts() -> dict[str, Any]:
             laps.lap("write")
-            return self._facts(problem, result, tolerance)
+            return self._facts(problem, result, tolerance, checked)
 
         paper = display.report_console(stderr=outputs.json == "-")
         try:
@@ -219,6 +223,7 @@ class SolveWork:
         laps.lap("report")
         if self.given["timings"]:
             paper.print(timeline.chart(timeline.phases(laps, result.timings)))
+        return result
 
     def _write_together(self, problem: Problem, solver: Solver, result: Result) -> str:
         """Write x, each rank its own rows; return where it lies."""
@@ -230,7 +235,9 @@ class SolveWork:
         shape = (problem.matrix.shape[0],)
         return write_together(self.outputs.out, shape, rows, mine, "solution")
 
-    def _facts(self, problem: Problem, result: Result, tolerance: float) -> dict[str, Any]:
+    def _facts(
+        self, problem: Problem, result: Result, tolerance: float, checked: AnswerCheck | None
+    ) -> dict[str, Any]:
         """Return what the report in JSON says besides the result."""
         used = {name: getattr(result, name) for name in ("method", "pc", "engine", "pes", "blocks")}
         rows = problem.matrix.shape[0]
@@ -247,8 +254,9 @@ class SolveWork:
         )
         goal = {"rtol": self.given["rtol"], "atol": self.given["atol"], "residual": tolerance}
         facts = {"problem": self.matrix, "rows": rows, "nnz": int(problem.matrix.nnz)}
+        check = None if checked is None else dataclasses.asdict(checked)
         passed = timeline.phases(self.laps, result.timings)
-        return {**record, **facts, "tolerances": goal, "phases": passed}
+        return {**record, **facts, "tolerances": goal, "check": check, "phases": passed}
 
 
 @dataclass(frozen=True)

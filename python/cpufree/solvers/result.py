@@ -34,6 +34,7 @@ class Reason(str, Enum):
     DIVERGED_INDEFINITE_PC = "DIVERGED_INDEFINITE_PC"
     DIVERGED_BREAKDOWN = "DIVERGED_BREAKDOWN"
     STAGNATED = "STAGNATED"
+    UNCONFIRMED = "UNCONFIRMED"
     TIME_LIMIT = "TIME_LIMIT"
     INTERRUPTED = "INTERRUPTED"
 
@@ -55,12 +56,13 @@ _MEANINGS = {
     "CONVERGED_RTOL": "the residual fell below rtol ‖b‖",
     "CONVERGED_ATOL": "the residual fell below atol, or b is 0",
     "DIVERGED_ITS": "maxiter iterations were not enough",
-    "DIVERGED_DTOL": "the residual grew beyond all bounds",
+    "DIVERGED_DTOL": "the residual grew beyond all bounds, as the preconditioner measures it",
     "DIVERGED_NANORINF": "a NaN or an infinity came up",
     "DIVERGED_INDEFINITE_MAT": "the matrix is not positive definite, p·Ap ≤ 0 for a direction p",
     "DIVERGED_INDEFINITE_PC": "the preconditioner is not positive definite, r·Mr ≤ 0",
     "DIVERGED_BREAKDOWN": "a step length overflowed: the entries of A lie at an end of their range",
     "STAGNATED": "rounding errors admit no smaller residual",
+    "UNCONFIRMED": "the check of the answer finds a residual above the tolerance",
     "TIME_LIMIT": "the time limit was reached",
     "INTERRUPTED": "Ctrl-C was pressed, or progress asked to stop",
 }
