@@ -56,7 +56,7 @@ CPUFREE_KERNEL_FN void each_turn(P& port, const SliceRows& rows, F&& f, S&& lane
   CPUFREE_ONE_COPY
   for (; left > 0; row += step, left -= step) {
     const std::int32_t taken = kSliceRows >> rows.thin;
-    T total = 0;
+    T total = {};
     CPUFREE_ONE_COPY
     for (std::int32_t k = 0; k < taken && k < left; k += of_slice) {
       const std::int32_t before = rows.end - rows.begin - left + k;  // rows of slices before

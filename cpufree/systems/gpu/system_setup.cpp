@@ -207,6 +207,8 @@ void GpuSystem<T>::build(HaloPlan<T>& plan, std::span<const std::int32_t> order,
   }
   sizes_ = sizes_in_all(layouts);
   timer_.lap("layout");
+  extent_ = extent;
+  packets_ = sharing.packets;
   heap_ = Heap<T>(own_.all, blocks_, extent, sharing.packets, nodes_.count());
   upload(plan, layouts, sharing, spec);
   keep_for_update(plan, std::move(layouts), spec);
