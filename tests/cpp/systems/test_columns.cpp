@@ -1,4 +1,5 @@
 // Several right-hand sides together on CPU threads: what each column gets, whatever the others do.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <type_traits>
@@ -25,17 +26,17 @@ SystemSpec system_spec(int pes, int blocks) {
 }
 
 template <class T>
-using Vectors = std::vector<std::vector<T>>;
+using Several = std::vector<std::vector<T>>;
 
 template <class T>
 struct Solved {
-  Vectors<T> x;
+  Several<T> x;
   std::vector<SolveResult> results;
 };
 
 template <class T>
-Solved<T> solve_together(System<T>& system, const Vectors<T>& b, const SolveSpec& spec,
-                         const Vectors<T>& x0 = {}, const Progress& progress = {}) {
+Solved<T> solve_together(System<T>& system, const Several<T>& b, const SolveSpec& spec,
+                         const Several<T>& x0 = {}, const Progress& progress = {}) {
   Solved<T> solved;
   solved.x.assign(b.size(), std::vector<T>(at(system.rows())));
   ColumnViews<T> views;
@@ -49,8 +50,8 @@ Solved<T> solve_together(System<T>& system, const Vectors<T>& b, const SolveSpec
 }
 
 template <class T>
-Vectors<T> waves(std::int32_t n, int columns) {
-  Vectors<T> all(at(columns), wave<T>(n));
+Several<T> waves(std::int32_t n, int columns) {
+  Several<T> all(at(columns), wave<T>(n));
   for (std::size_t k = 0; k < all.size(); ++k)
     for (std::size_t i = 0; i < all[k].size(); ++i)
       all[k][i] = static_cast<T>(all[k][i] * std::cos(0.3 * static_cast<double>(k * i)));
@@ -153,7 +154,7 @@ TEST(an_infinite_product_in_one_column_leaves_its_x_as_it_was) {
   const auto system = make_system<double>(a.view(), {}, {}, system_spec(2, 1));
   const SolveSpec spec = solve_spec(Method::cg, Preconditioner::none);
   auto b = waves<double>(a.n(), 2);
-  Vectors<double> x0(2, std::vector<double>(b[0].size(), 1.0));
+  Several<double> x0(2, std::vector<double>(b[0].size(), 1.0));
   x0[1].assign(x0[1].size(), 1e300);  // b - A x is finite, its square is not
   const auto solved = solve_together<double>(*system, b, spec, x0);
   CHECK_EQ(solved.results[1].outcome.reason, Reason::diverged_nanorinf);
