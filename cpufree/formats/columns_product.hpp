@@ -21,9 +21,11 @@ CPUFREE_KERNEL_FN void each_of_columns(P& port, const typename M::Rows& rows, F&
   if constexpr (std::is_same_v<typename M::Rows, SliceRows>) {
     each_thin(port, rows, f);
   } else {
-    const std::int32_t stride = P::width * port.lanes();
-    for (std::int64_t i = rows.begin + P::width * port.lane(); i < rows.end; i += stride)
-      for (int l = 0; l < P::width && i + l < rows.end; ++l) f(static_cast<std::int32_t>(i) + l, l);
+    const std::int64_t stride = P::width * port.lanes();
+    std::int64_t i = rows.begin + P::width * port.lane();
+    for (; i + P::width <= rows.end; i += stride)
+      for (int l = 0; l < P::width; ++l) f(static_cast<std::int32_t>(i) + l, l);
+    for (int l = 0; i + l < rows.end; ++l) f(static_cast<std::int32_t>(i) + l, l);
   }
 }
 
@@ -54,7 +56,8 @@ constexpr int rows_in_registers() {
 template <int N, class T, int W, int K, class F>
 CPUFREE_KERNEL_FN void sum_some_rows(const Sliced<T, W>& matrix, std::int64_t slice, int begin,
                                      const Columns<T, K>* x, F&& f) {
-  Columns<T, K> sums[N] = {};
+  Columns<T, K> sums[N];
+  for (int l = 0; l < N; ++l) sums[l] = {};  // one by one, or it is not done in registers
   const std::int64_t end = matrix.slice_ptr[slice + 1];
   const T* v = matrix.val + matrix.slice_ptr[slice] * W + begin;
   for (std::int64_t c = matrix.slice_ptr[slice]; c < end; ++c, v += W) {
@@ -79,11 +82,15 @@ CPUFREE_KERNEL_FN void multiply_columns(P&, const Sliced<T, W>& matrix,
   static_assert(P::width == W, "slices are as wide as the engine's lanes");
   constexpr int N = rows_in_registers<T, W, K>();
   std::int64_t slice = rows.start;
-  for (std::int32_t row = rows.begin; row < rows.end; row += W, ++slice)
-    for (int begin = 0; begin < W && row + begin < rows.end; begin += N)
-      sum_some_rows<N>(matrix, slice, begin, x, [&](int l, const Columns<T, K>& sum) {
-        if (row + l < rows.end) f(row + l, l, sum);
-      });
+  std::int32_t row = rows.begin;
+  for (; row + W <= rows.end; row += W, ++slice)
+    for (int begin = 0; begin < W; begin += N)
+      sum_some_rows<N>(matrix, slice, begin, x,
+                       [&](int l, const Columns<T, K>& sum) { f(row + l, l, sum); });
+  for (int begin = 0; row + begin < rows.end; begin += N)
+    sum_some_rows<N>(matrix, slice, begin, x, [&](int l, const Columns<T, K>& sum) {
+      if (row + l < rows.end) f(row + l, l, sum);
+    });
 }
 
 }  // namespace cpufree

@@ -23,11 +23,11 @@ class ColumnsOfWarp {
   CPUFREE_KERNEL_FN int lanes() const { return port_.lanes(); }
   template <class T, int K>
   CPUFREE_KERNEL_FN Columns<T, K> warp_across(const Columns<T, K>& v, int bits) {
-    return Columns<T, K>::each([&](int k) { return port_.warp_across(v.value[k], bits); });
+    return Columns<T, K>::each([&](int k) { return port_.warp_across(v[k], bits); });
   }
   template <class T, int K>
   CPUFREE_KERNEL_FN Columns<T, K> warp_broadcast(const Columns<T, K>& v, int from) {
-    return Columns<T, K>::each([&](int k) { return port_.warp_broadcast(v.value[k], from); });
+    return Columns<T, K>::each([&](int k) { return port_.warp_broadcast(v[k], from); });
   }
 
  private:
@@ -91,12 +91,12 @@ class WarpColumns {
       CPUFREE_UNROLL
       for (int q = 0; q < kPieces; ++q)
         if (first + q < N)
-          load_pack(x_[column[first + q < n ? first + q : first]].value, operand[q]);
+          load_pack(x_[column[first + q < n ? first + q : first]].values(), operand[q]);
       CPUFREE_UNROLL
       for (int q = 0; q < kPieces; ++q)
         if (first + q < N && first + q < n) {
           CPUFREE_UNROLL
-          for (int k = 0; k < K; ++k) sum.value[k] += value[first + q] * operand[q][k];
+          for (int k = 0; k < K; ++k) sum[k] += value[first + q] * operand[q][k];
         }
     }
   }
@@ -114,8 +114,8 @@ class WarpColumns {
         part += matrix_.tail_val[k] * x_[matrix_.tail_col[k]];
       CPUFREE_UNROLL
       for (int k = 0; k < K; ++k) {
-        const T all = port.warp_sum(part.value[k]);
-        if (lane == l) sum.value[k] = all;
+        const T all = port.warp_sum(part[k]);
+        if (lane == l) sum[k] = all;
       }
     }
     return sum;

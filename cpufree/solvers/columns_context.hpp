@@ -161,8 +161,13 @@ class ColumnsContext {
       unsigned notes = 0;  // of all of them: a note comes with one
       CPUFREE_UNROLL
       for (int n = 0; n < N; ++n) {
-        if (!reduction_.sum(partial[n].sum().value, total[n].value, notes_, gone_, [] {}))
-          return false;
+        double mine[K];
+        double all[K];
+        const Totals lanes = partial[n].sum();
+        CPUFREE_UNROLL
+        for (int k = 0; k < K; ++k) mine[k] = lanes[k];
+        if (!reduction_.sum(mine, all, notes_, gone_, [] {})) return false;
+        total[n] = Totals::each([&](int k) { return all[k]; });
         notes |= notes_;
       }
       notes_ = notes;
@@ -238,7 +243,7 @@ class ColumnsContext {
   // What my rows read of other blocks, from packets to behind my part of v.
   CPUFREE_KERNEL_FN void collect(const Vector& v) {
     constexpr int N = P::batch < 4 ? P::batch : 4;
-    T* const to = (v.data + share_.rows())->value;
+    T* const to = (v.data + share_.rows())->values();
     const int lanes = port_.lanes();
     const int count = share_.read_count * K;
     // Warps stay together: all of a warp's threads go on as long as one has something to read.

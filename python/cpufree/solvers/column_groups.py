@@ -12,6 +12,10 @@ from cpufree.text import counted
 COLUMNS = ("auto", "together", "one by one")
 LEAST_BYTES = 5e6
 """Of a matrix whose columns are solved together by default: smaller ones stay in the caches."""
+LEAST_OF_VECTORS = 12.0
+"""On the CPU: bytes of such a matrix, in those of a vector; prcg reads and writes twelve."""
+LEAST_COLUMNS = 3
+"""On the CPU: two together were not faster."""
 METHOD = "cg"
 """What solves several right-hand sides together."""
 PRECONDITIONERS = ("jacobi", "none")
@@ -33,6 +37,8 @@ class Several:
     """Whether the matrix stays on chip: then there is no memory to save reads of."""
     matrix_bytes: float
     """In the format of the engine."""
+    vector_bytes: float
+    on_gpu: bool
 
 
 @dataclass(frozen=True)
@@ -66,10 +72,8 @@ def choose_way(asked: str, several: Several) -> Way:
         return Way(True, "columns together: asked for")
     if why_not:
         return Way(False, f"columns one by one: {why_not}")
-    if several.on_chip:
-        return Way(False, "columns one by one: the matrix stays on chip, and need not be read")
-    if several.matrix_bytes < LEAST_BYTES:
-        return Way(False, "columns one by one: the matrix is small, and stays in the caches")
+    if why_not := does_not_pay(several):
+        return Way(False, f"columns one by one: {why_not}")
     return Way(True, f"{counted(several.columns, 'column')} together: the matrix is read once")
 
 
@@ -80,6 +84,21 @@ def not_together(several: Several) -> str:
     if several.pc not in PRECONDITIONERS:
         return f"the preconditioner {several.pc} takes one at a time"
     return several.refused
+
+
+def does_not_pay(several: Several) -> str:
+    """Return why columns are better solved one by one, "" where together is faster."""
+    if several.on_chip:
+        return "the matrix stays on chip, and need not be read"
+    if several.matrix_bytes < LEAST_BYTES:
+        return "the matrix is small, and stays in the caches"
+    if several.on_gpu:
+        return ""
+    if several.columns < LEAST_COLUMNS:
+        return "two on the CPU are no faster together"
+    if several.matrix_bytes < LEAST_OF_VECTORS * several.vector_bytes:
+        return "its rows are short, and most of the time on the CPU goes into vectors"
+    return ""
 
 
 def groups_of(columns: int) -> list[range]:

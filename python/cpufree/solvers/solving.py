@@ -203,6 +203,8 @@ def way_of(matrix: MatrixOnPes, layout: Layout, call: Call) -> Way:
         refused=core.refuses_columns(layout.system),
         on_chip=bool(layout.plan["resident_matrix"]),
         matrix_bytes=float(layout.plan["matrix_bytes"]),
+        vector_bytes=float(matrix.shape[0] * np.dtype(matrix.dtype).itemsize),
+        on_gpu=bool(layout.devices),
     )
     return choose_way(call.way, several)
 

@@ -55,9 +55,10 @@ double check_columns(const Matrix<T>& a, int columns, Preconditioner pc, const S
   const auto results = system->solve_columns(views, spec, {});
   double worst = 0.0;
   for (std::size_t k = 0; k < b.size(); ++k) {
-    CHECK_EQ(results[k].outcome.iterations, k == 1 ? 0 : 4);
-    CHECK_EQ(results[k].outcome.reason, k == 1 ? Reason::converged_atol : Reason::diverged_its);
     const auto alone = system->solve(b[k], {}, spec, {});
+    CHECK_EQ(results[k].outcome.iterations, alone.outcome.iterations);
+    CHECK_EQ(results[k].outcome.reason, alone.outcome.reason);
+    CHECK(k == 1 || alone.outcome.iterations == 4);
     double largest = 1e-300, distance = 0.0;
     for (std::size_t i = 0; i < x[k].size(); ++i) {
       largest = std::max(largest, std::abs(static_cast<double>(alone.x[i])));
@@ -92,7 +93,10 @@ TEST(columns_in_single_precision_are_those_of_single_solves) {
 }
 
 TEST(columns_of_matrices_whose_columns_come_in_runs_are_those_of_single_solves) {
-  const auto a = three_a_node(5, 4);
+  auto a = three_a_node(5, 4);
+  for (std::int32_t i = 0; i < a.n(); ++i)  // positive definite
+    for (auto k = a.row_ptr[at(i)]; k < a.row_ptr[at(i) + 1]; ++k)
+      if (a.col[at(k)] == i) a.val[at(k)] += 100.0;
   CHECK(check_columns(a, 4, Preconditioner::jacobi, spec_for(1, 0)) < 1e-12);
   SystemSpec plain = spec_for(2, 0);
   plain.compress = 0;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -138,7 +139,7 @@ def test_what_cannot_be_solved_together_is_refused_with_the_reason() -> None:
 
 
 def test_auto_takes_together_what_pays_and_says_why() -> None:
-    large = Several(4, "auto", "jacobi", refused="", on_chip=False, matrix_bytes=1e8)
+    large = Several(4, "auto", "jacobi", "", False, 1e8, vector_bytes=1e6, on_gpu=False)
     way = choose_way("auto", large)
     assert way.together and way.why == "4 columns together: the matrix is read once"
     for changed, why in (
@@ -147,9 +148,13 @@ def test_auto_takes_together_what_pays_and_says_why() -> None:
         ({"refused": "with a process for each PE"}, "with a process for each PE"),
         ({"on_chip": True}, "stays on chip"),
         ({"matrix_bytes": 1e5}, "the matrix is small"),
+        ({"vector_bytes": 1e7}, "rows are short"),
+        ({"columns": 2}, "two on the CPU are no faster"),
     ):
-        other = choose_way("auto", Several(**{**large.__dict__, **changed}))
+        other = choose_way("auto", replace(large, **changed))
         assert not other.together and why in other.why
+    for changed in ({"vector_bytes": 1e7}, {"columns": 2}):
+        assert choose_way("auto", replace(large, on_gpu=True, **changed)).together
     assert not choose_way("one by one", large).together
 
 
@@ -163,6 +168,7 @@ def test_auto_solves_one_by_one_what_is_small_as_ever() -> None:
 
 def test_auto_solves_large_matrices_together(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(column_groups, "LEAST_BYTES", 1.0)
+    monkeypatch.setattr(column_groups, "LEAST_OF_VECTORS", 1.0)
     result = solve(A, rights(4), rtol=1e-8)
     assert result.converged and result.method == "cg"
     assert result.why.startswith("4 columns together: the matrix is read once; cg: 4 columns")
@@ -173,6 +179,7 @@ def test_what_does_not_fit_together_is_solved_one_by_one(monkeypatch: pytest.Mon
         raise OutOfMemoryError("no room")
 
     monkeypatch.setattr(column_groups, "LEAST_BYTES", 1.0)
+    monkeypatch.setattr(column_groups, "LEAST_OF_VECTORS", 1.0)
     monkeypatch.setattr(solving, "solve_group", no_room)
     result = solve(A, rights(3), rtol=1e-8)
     assert result.converged and result.method == "prcg"
