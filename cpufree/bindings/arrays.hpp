@@ -28,15 +28,6 @@ inline std::span<const std::int32_t> span_of(const std::optional<Rows>& array) {
   return array ? std::span(array->data(), array->size()) : std::span<const std::int32_t>();
 }
 
-// A NumPy array that owns the values of `values`.
-template <class T>
-nanobind::object to_numpy(std::vector<T> values) {
-  auto* owned = new std::vector<T>(std::move(values));
-  nanobind::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-  return nanobind::cast(nanobind::ndarray<nanobind::numpy, T, nanobind::ndim<1>>(
-      owned->data(), {owned->size()}, owner));
-}
-
 // The matrix of three arrays; `indptr` is not empty. Throws InvalidInput where they are not one's.
 template <class T>
 CsrView<T> matrix_of(const Vector<std::int64_t>& indptr, const Rows& indices,

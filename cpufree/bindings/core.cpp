@@ -15,6 +15,7 @@
 #include "cpufree/base/cores.hpp"
 #include "cpufree/bindings/argument.hpp"
 #include "cpufree/bindings/arrays.hpp"
+#include "cpufree/bindings/columns.hpp"
 #include "cpufree/bindings/errors.hpp"
 #include "cpufree/bindings/gpus.hpp"
 #include "cpufree/bindings/matrix.hpp"
@@ -28,14 +29,6 @@ namespace nb = nanobind;
 
 namespace cpufree {
 namespace {
-
-// A new NumPy array of n values, as the memory is.
-template <class T>
-nb::ndarray<nb::numpy, T, nb::ndim<1>> new_numpy(std::size_t n) {
-  T* const values = new T[n];
-  const nb::capsule owner(values, [](void* p) noexcept { delete[] static_cast<T*>(p); });
-  return {values, {n}, owner};
-}
 
 SystemSpec spec_of(int pes, int blocks, const std::string& engine, const std::vector<int>& gpus,
                    const nb::dict& tuning) {
@@ -253,6 +246,21 @@ class PySystem {
     return std::visit([](const auto& system) { return system->usable(); }, system_);
   }
 
+  nb::list solve_columns(const nb::list& b, const nb::object& x0, const nb::object& out,
+                         const nb::dict& options, const nb::object& progress) {
+    return std::visit(
+        [&](const auto& system) {
+          return solve_columns_with(*system, ColumnObjects{b, x0, out}, spec_of(options),
+                                    progress_of(progress), [&](SolveResult result, const auto& x) {
+                                      return dict_of(std::move(result), x, system->plan());
+                                    });
+        },
+        system_);
+  }
+  std::string refuses_columns() const {
+    return std::visit([](const auto& system) { return system->refuses_columns(); }, system_);
+  }
+
   nb::dict solve(const nb::object& b, const nb::object& x0, const nb::object& out,
                  const nb::dict& options, const nb::object& progress) {
     return std::visit(
@@ -298,18 +306,21 @@ class PySystem {
       target.view = {array.data(), array.size()};
       x = nb::cast(array);
     }
-    Progress tell;
-    if (!progress.is_none())
-      tell = [&](std::int64_t iteration, double residual) {
-        const nb::gil_scoped_acquire acquire;
-        return nb::cast<bool>(progress(iteration, residual));
-      };
+    const Progress tell = progress_of(progress);
     SolveResult result;
     {
       const nb::gil_scoped_release release;
       result = system.solve(rhs.view, guess.view, target.view, spec, tell);
     }
     return dict_of(std::move(result), x, system.plan());
+  }
+
+  static Progress progress_of(const nb::object& progress) {
+    if (progress.is_none()) return {};
+    return [&progress](std::int64_t iteration, double residual) {
+      const nb::gil_scoped_acquire acquire;
+      return nb::cast<bool>(progress(iteration, residual));
+    };
   }
 
   std::variant<std::unique_ptr<System<double>>, std::unique_ptr<System<float>>> system_;
@@ -376,7 +387,10 @@ NB_MODULE(_core, m) {
       .def("update", &PySystem::update, nb::arg("indptr"), nb::arg("indices"), nb::arg("data"))
       .def("usable", &PySystem::usable)
       .def("solve", &PySystem::solve, nb::arg("b"), nb::arg("x0").none(), nb::arg("out").none(),
-           nb::arg("options"), nb::arg("progress").none());
+           nb::arg("options"), nb::arg("progress").none())
+      .def("solve_columns", &PySystem::solve_columns, nb::arg("b"), nb::arg("x0").none(),
+           nb::arg("out").none(), nb::arg("options"), nb::arg("progress").none())
+      .def("refuses_columns", &PySystem::refuses_columns);
   m.attr("__version__") = CPUFREE_VERSION;
   m.attr("compiler") = CPUFREE_COMPILER;
   m.def("available_cores", &cpufree::available_cores);

@@ -113,6 +113,8 @@ SolveParams params_of(const SolveSpec& spec, double lambda_bound, bool has_guess
   return params;
 }
 
+std::int64_t most_history() { return kHistoryCapacity; }
+
 Split mean_of(const std::vector<Split>& splits) {
   Split mean;
   for (const Split& split : splits)

@@ -131,6 +131,15 @@ class System:
         options: dict[str, Any],
         progress: Callable[[int, float], bool] | None,
     ) -> Outcome: ...
+    def solve_columns(
+        self,
+        b: list[Any],  # 2, 4 or 8 vectors, as solve takes them
+        x0: list[Any] | None,
+        out: list[Any] | None,
+        options: dict[str, Any],
+        progress: Callable[[int, float], bool] | None,  # of the column that is farthest behind
+    ) -> list[Outcome]: ...  # seconds, reductions and exchanges are those of all of them
+    def refuses_columns(self) -> str: ...  # why it cannot; "": it can
 
 __version__: str  # of cpufree, from pyproject.toml
 compiler: str  # that of the extension's C++, such as "GNU 12.2.0"

@@ -12,6 +12,8 @@ import numpy.typing as npt
 Engine: TypeAlias = Literal["auto", "cpu_threads", "cuda_p2p", "cpu_processes", "nvshmem"] | str
 Method: TypeAlias = Literal["auto", "cg", "prcg", "pipecg"] | str
 Preconditioner: TypeAlias = Literal["jacobi", "chebyshev", "block_jacobi", "fsai", "none"] | str
+Columns: TypeAlias = Literal["auto", "together", "one by one"] | str
+"""How several right-hand sides are solved."""
 Order: TypeAlias = Literal["auto", "rcm", "natural"] | str | bool
 """Of rows inside a PE; True is "rcm", False is "natural"."""
 Count: TypeAlias = int | Literal["auto"] | str

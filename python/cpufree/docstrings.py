@@ -93,14 +93,14 @@ KINDS = {
     "dtype": "float32 or float64, optional",
     "progress": "bool or callable, optional",
     "gather": "bool, default True",
+    "columns": '{"auto", "together", "one by one"}, default "auto"',
 }
 
 MEANINGS = {
     "A": """Symmetric positive definite: SciPy sparse of any format, dense NumPy, CsrMatrix, a
         matrix of CuPy or PyTorch, or the path of a file. It is not changed.""",
     "b": """Right-hand side, finite, in the unit of A x. With k columns, k right-hand sides are
-        solved one after another on one set-up, each with maxiter and time_limit of its own, and
-        `Result.columns` tells of each. May be an array
+        solved on one set-up, see `columns`, and `Result.columns` tells of each. May be an array
         of CuPy or PyTorch on a GPU, shape (n,) or (n, k) with k from 2, of the type of the solve; x
         is then one like it, and nothing passes through the host.""",
     "x0": "First guess, where b lies; default zero.",
@@ -125,6 +125,10 @@ MEANINGS = {
     "replace_every": """pipecg: iterations between replacements of the residual by b - A x, 0 for
         never. Once b - A x exceeds twice what the recurrence says, prcg takes over.""",
     "chebyshev_degree": "Steps of the polynomial of the preconditioner chebyshev.",
+    "columns": """How several right-hand sides are solved: up to 8 together by cg, which reads A
+        once for all of them, each with its own steps, stopping test and reason to end, all with
+        one time_limit; or one by one, each with a time_limit of its own. Auto is together where
+        that pays; `Result.why` tells.""",
     "engine": """Auto is GPUs (cuda_p2p) where there are some and the work is worth setting them up,
         else the CPU (cpu_threads). The last two are for programs that a launcher has started as
         several processes, each of which makes the same calls: nvshmem has a GPU for each; the

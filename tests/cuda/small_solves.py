@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import sys
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -62,6 +63,23 @@ def solve_all(pes: int, engine: str, side: int, unknowns: int, iterations: int) 
             print(f"{name}: {outcome['iterations']} iterations, residual {told:.6e}", flush=True)
             if outcome["iterations"] != iterations or abs(told - true) > 1e-8 * true:
                 wrong.append(f"{name}: reported {told}, true {true}, {outcome['reason']}")
+        if not system.refuses_columns():
+            wrong += solve_columns(system, exact, iterations, f"{pes} PEs, {chosen}")
+    return wrong
+
+
+def solve_columns(system: Any, exact: sp.csr_array, iterations: int, where: str) -> list[str]:
+    """Solve for four right-hand sides together; return what is wrong."""
+    rights = np.random.default_rng(2).standard_normal((4, exact.shape[0]))
+    options = {"method": "cg", "rtol": 0.0, "maxiter": iterations, "wait_limit": WAIT_LIMIT}
+    wrong = []
+    for k, outcome in enumerate(system.solve_columns(list(rights), None, None, options, None)):
+        told = outcome["true_residual"]
+        true = float(np.linalg.norm(rights[k] - exact @ outcome["x"]))
+        name = f"{where}, column {k} of 4"
+        print(f"{name}: {outcome['iterations']} iterations, residual {told:.6e}", flush=True)
+        if outcome["iterations"] != iterations or abs(told - true) > 1e-8 * true:
+            wrong.append(f"{name}: reported {told}, true {true}, {outcome['reason']}")
     return wrong
 
 

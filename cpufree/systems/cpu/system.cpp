@@ -148,6 +148,7 @@ void CpuSystem<T>::build_shares(HaloPlan<T>& plan, std::vector<std::vector<Block
 // Symmetric memory, and the blocks' views of their shares.
 template <class T>
 void CpuSystem<T>::lay_out(const Extent& extent) {
+  extent_ = extent;
   heap_ = Heap<T>(own_.all, blocks_, extent, packets_ ? extent.ghosts : 0, nodes_.count(),
                   factor_spec_.any());
   heaps_ = team_ ? std::make_unique<CpuHeaps>(*team_, heap_.bytes)

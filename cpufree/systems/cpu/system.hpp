@@ -15,6 +15,7 @@
 #include "cpufree/formats/sliced_build.hpp"
 #include "cpufree/problem/blocks/block_plan.hpp"
 #include "cpufree/problem/remote_plan.hpp"
+#include "cpufree/systems/columns.hpp"
 #include "cpufree/systems/cpu/kernel.hpp"
 #include "cpufree/systems/cpu/process_heaps.hpp"
 #include "cpufree/systems/cpu/run.hpp"
@@ -40,6 +41,9 @@ class CpuSystem final : public System<T> {
   const PlanReport& plan() const override { return report_; }
   SolveResult solve(VectorView<const T> b, VectorView<const T> x0, VectorView<T> out,
                     const SolveSpec& spec, const Progress& progress) override;
+  std::vector<SolveResult> solve_columns(const ColumnViews<T>& vectors, const SolveSpec& spec,
+                                         const Progress& progress) override;
+  std::string refuses_columns() const override;
   bool update(const CsrView<T>& matrix) override;
   bool usable() const override { return usable_; }
 
@@ -70,6 +74,14 @@ class CpuSystem final : public System<T> {
     std::vector<FactorShare<T>> factor_views;
   };
 
+  // Memory for so many right-hand sides together, once they have been asked for.
+  struct ColumnsMemory {
+    std::size_t columns = 0;
+    ColumnsHeap<T> heap;
+    std::unique_ptr<CpuHeaps> heaps;
+    std::vector<std::array<Array<T>, 4>> vectors;  // of each PE: x, r, s, b
+  };
+
   CpuSystem(std::int64_t rows, const SystemSpec& spec);
   void build(HaloPlan<T>& plan, const SystemSpec& spec);
   void build_shares(HaloPlan<T>& plan, std::vector<std::vector<BlockPlan>> plans);
@@ -87,6 +99,17 @@ class CpuSystem final : public System<T> {
   SolveResult run_all(const SolveSpec& spec, const SolveParams& params, const Progress& progress);
   ThreadsRun run(const SolveSpec& spec, const std::vector<SolveArgs<Matrix>>& args,
                  const Progress& progress);
+  void reserve_columns(std::size_t columns);
+  template <int K>
+  std::vector<ColumnsArgs<Matrix, K>> columns_arguments(const SolveSpec& spec, bool guess,
+                                                        std::span<const double> scale);
+  template <int K>
+  void load_columns(const ColumnViews<T>& from, std::span<const double> scale);
+  template <int K>
+  bool store_column(int k, std::span<T> out, double scale) const;
+  template <int K>
+  std::vector<SolveResult> solve_together(const ColumnViews<T>& vectors, const SolveSpec& spec,
+                                          const Progress& progress);
 
   LapTimer timer_;              // of the set-up
   std::mutex busy_;             // held while a solve runs
@@ -106,8 +129,10 @@ class CpuSystem final : public System<T> {
   double lambda_bound_ = 0.0;
   PrivateIndex index_ = private_index();
 
+  Extent extent_;
   Heap<T> heap_;
   std::unique_ptr<CpuHeaps> heaps_;
+  ColumnsMemory columns_;
 };
 
 }  // namespace cpufree

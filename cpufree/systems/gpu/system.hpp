@@ -11,6 +11,7 @@
 
 #include "cpufree/engines/gpu_p2p/bootstrap.hpp"
 #include "cpufree/gpu/memory.hpp"
+#include "cpufree/systems/columns.hpp"
 #include "cpufree/systems/distributed/gather.hpp"
 #include "cpufree/systems/factor_layout.hpp"
 #include "cpufree/systems/gpu/heaps.hpp"
@@ -39,6 +40,9 @@ class GpuSystem final : public System<T> {
   const PlanReport& plan() const override { return report_; }
   SolveResult solve(VectorView<const T> b, VectorView<const T> x0, VectorView<T> out,
                     const SolveSpec& spec, const Progress& progress) override;
+  std::vector<SolveResult> solve_columns(const ColumnViews<T>& vectors, const SolveSpec& spec,
+                                         const Progress& progress) override;
+  std::string refuses_columns() const override;
   bool update(const CsrView<T>& matrix) override;
   bool usable() const override { return usable_; }
 
@@ -92,6 +96,17 @@ class GpuSystem final : public System<T> {
     std::array<Array<T>, kPrivateVectors> vectors;  // in the order of `each_private`
   };
 
+  // Memory for so many right-hand sides together, once they have been asked for.
+  struct ColumnsMemory {
+    std::size_t columns = 0;
+    ColumnsHeap<T> heap;
+    std::unique_ptr<GpuHeaps> heaps;
+    std::vector<std::array<Array<T>, 4>> vectors;  // of each PE: x, r, s, b
+    std::vector<Array<std::int32_t>> first_ghost;  // of all PEs, on each
+    Array<Outcome> outcomes;                       // of PE 0, as the histories are
+    Array<double> history;
+  };
+
   // All that is on the GPUs, so that it can be freed in one go.
   struct Device {
     Device(const std::vector<int>& devices, int blocks)
@@ -103,6 +118,7 @@ class GpuSystem final : public System<T> {
     Array<Outcome> outcome;  // of PE 0, as the history is
     Array<double> history;
     std::unique_ptr<GpuTransfer<T>> transfer;
+    ColumnsMemory columns;
   };
 
   // A kernel and what it keeps on chip.
@@ -206,6 +222,17 @@ class GpuSystem final : public System<T> {
   bool store(VectorView<T> out, double scale, const SolveSpec& spec, SolveResult& result);
   std::vector<PrivateVector<T>> private_vector(std::size_t index) const;
 
+  void reserve_columns(std::size_t columns, std::size_t histories);
+  void allocate_columns(std::size_t columns);
+  std::vector<double> load_columns(const ColumnViews<T>& from);
+  template <int K>
+  std::vector<ColumnsArgs<Matrix, K>> columns_arguments(const SolveSpec& spec, bool guess,
+                                                        std::span<const double> scale);
+  template <int K>
+  std::vector<SolveResult> solve_together(const ColumnViews<T>& vectors, const SolveSpec& spec,
+                                          const Progress& progress);
+  bool store_column(std::size_t k, std::size_t columns, VectorView<T> out, double scale);
+
   std::mutex busy_;             // held while a solve runs
   bool usable_ = true;          // false: an update has ended in the middle
   LapTimer timer_;              // of the set-up
@@ -236,6 +263,8 @@ class GpuSystem final : public System<T> {
 
   std::optional<Kept> kept_;  // none: of a slab
 
+  Extent extent_;
+  std::size_t packets_ = 0;  // of a PE, for one vector
   Heap<T> heap_;
   std::unique_ptr<Device> device_;
   // Made when first needed.

@@ -208,6 +208,8 @@ void GpuSystem<T>::build(HaloPlan<T>& plan, std::span<const std::int32_t> order,
   }
   sizes_ = sizes_in_all(layouts);
   timer_.lap("layout");
+  extent_ = extent;
+  packets_ = sharing.packets;
   heap_ = Heap<T>(own_.all, blocks_, extent, sharing.packets, nodes_.count(), factor_spec_.any());
   upload(plan, layouts, sharing, spec);
   make_factors(plan, layouts);

@@ -8,7 +8,16 @@ import numpy as np
 import numpy.typing as npt
 
 from cpufree import summary
-from cpufree.arguments import Count, Engine, Gpus, Method, Order, Preconditioner, VectorLike
+from cpufree.arguments import (
+    Columns,
+    Count,
+    Engine,
+    Gpus,
+    Method,
+    Order,
+    Preconditioner,
+    VectorLike,
+)
 from cpufree.device_arrays import cuda_device
 from cpufree.docstrings import with_parameters
 from cpufree.engines import choices
@@ -17,7 +26,7 @@ from cpufree.engines.watch import ProgressLike, Watch
 from cpufree.errors import CpufreeError
 from cpufree.matrix.problem import MatrixLike
 from cpufree.partition.part_vector import PartitionLike
-from cpufree.solvers import solving
+from cpufree.solvers import column_groups, solving
 from cpufree.solvers.columns import count_columns
 from cpufree.solvers.factors import PreconditionerChoice
 from cpufree.solvers.matrix_on_pes import MatrixOnPes, Wanted
@@ -207,6 +216,7 @@ class Solver:
         progress: ProgressLike = None,
         replace_every: int = 50,
         chebyshev_degree: int = 4,
+        columns: Columns = "auto",
         gather: bool = True,
     ) -> Result:
         """Solve A x = b to ‖b - A x‖₂ ≤ max(rtol ‖b‖₂, atol).
@@ -217,7 +227,7 @@ class Solver:
         pc : {"jacobi", "chebyshev", "block_jacobi", "fsai", "none"}, optional
             Preconditioner; default that of the Solver. Block_jacobi and fsai only where the Solver
             was made with it.
-        {time_limit, wait_limit, progress, replace_every, chebyshev_degree, gather}
+        {time_limit, wait_limit, progress, replace_every, chebyshev_degree, columns, gather}
             Own rows (RowSlab) are never gathered.
 
         Returns
@@ -274,7 +284,13 @@ class Solver:
             options = solving.options_of(given, self.shape[0], limit)
             if matrix.team is not None:
                 options["gather"] = bool(gather)
-            call = solving.Call(options, method, watch, count)
+            call = solving.Call(
+                options,
+                method,
+                watch,
+                count,
+                choices.one_of("columns", columns, column_groups.COLUMNS),
+            )
             if prepared is None:
                 return solving.solve_columns(matrix, self._lock, b, x0, call)
             with self._lock:
