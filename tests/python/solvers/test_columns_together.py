@@ -148,12 +148,12 @@ def test_auto_takes_together_what_pays_and_says_why() -> None:
         ({"refused": "with a process for each PE"}, "with a process for each PE"),
         ({"on_chip": True}, "stays on chip"),
         ({"matrix_bytes": 1e5}, "the matrix is small"),
-        ({"vector_bytes": 1e7}, "rows are short"),
+        ({"vector_bytes": 2e7}, "rows are short"),
         ({"columns": 2}, "two on the CPU are no faster"),
     ):
         other = choose_way("auto", replace(large, **changed))
         assert not other.together and why in other.why
-    for changed in ({"vector_bytes": 1e7}, {"columns": 2}):
+    for changed in ({"vector_bytes": 2e7}, {"columns": 2}):
         assert choose_way("auto", replace(large, on_gpu=True, **changed)).together
     assert not choose_way("one by one", large).together
 
