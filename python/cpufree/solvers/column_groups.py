@@ -12,8 +12,8 @@ from cpufree.text import counted
 COLUMNS = ("auto", "together", "one by one")
 LEAST_BYTES = 5e6
 """Of a matrix whose columns are solved together by default: smaller ones stay in the caches."""
-LEAST_OF_VECTORS = 12.0
-"""On the CPU: bytes of such a matrix, in those of a vector; prcg reads and writes twelve."""
+LEAST_OF_VECTORS = 7.0
+"""On the CPU: bytes of such a matrix, in those of a vector (an iteration moves some twelve)."""
 LEAST_COLUMNS = 3
 """On the CPU: two together were not faster."""
 METHOD = "cg"

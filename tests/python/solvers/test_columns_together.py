@@ -113,7 +113,7 @@ def test_an_interrupt_ends_the_group_and_begins_no_other() -> None:
 
     def stop(iteration: int, residual: float) -> bool:
         calls.append((iteration, residual))
-        return False
+        return residual == 0.0  # nothing has been reported yet
 
     result = solve(
         large, b, x0=guess, rtol=0.0, maxiter=10**6, pc="none", time_limit=30.0, progress=stop,
@@ -123,7 +123,7 @@ def test_an_interrupt_ends_the_group_and_begins_no_other() -> None:
     assert all(column.iterations > 0 for column in result.columns[:4])
     assert [column.iterations for column in result.columns[4:]] == [0, 0]
     assert np.array_equal(result.x[:, 5], guess[:, 5])
-    assert calls and calls[0][0] >= 0 and calls[0][1] > 0.0
+    assert any(iteration > 0 and residual > 0.0 for iteration, residual in calls)
 
 
 def test_what_cannot_be_solved_together_is_refused_with_the_reason() -> None:
@@ -148,12 +148,12 @@ def test_auto_takes_together_what_pays_and_says_why() -> None:
         ({"refused": "with a process for each PE"}, "with a process for each PE"),
         ({"on_chip": True}, "stays on chip"),
         ({"matrix_bytes": 1e5}, "the matrix is small"),
-        ({"vector_bytes": 1e7}, "rows are short"),
+        ({"vector_bytes": 2e7}, "rows are short"),
         ({"columns": 2}, "two on the CPU are no faster"),
     ):
         other = choose_way("auto", replace(large, **changed))
         assert not other.together and why in other.why
-    for changed in ({"vector_bytes": 1e7}, {"columns": 2}):
+    for changed in ({"vector_bytes": 2e7}, {"columns": 2}):
         assert choose_way("auto", replace(large, on_gpu=True, **changed)).together
     assert not choose_way("one by one", large).together
 
