@@ -1,9 +1,9 @@
 // Matrix format of a preconditioner's factors: one block's rows of a sparse matrix in single
 // precision, products and sums in the type of the operand.
 //
-// Rows lie in slices of as many as a warp has threads, or a SIMD vector lanes, sorted by length so
-// that little is padded, each with its number. Columns take 16 bits where those of a slice lie
-// within 65 536 of one another. Each row is summed in the order of its entries.
+// Rows lie in slices of as many as a warp has threads, or a SIMD vector lanes, sorted by length
+// within windows so that little is padded, each with its number. Columns take 16 bits where those
+// of a slice lie within 65 536 of one another. Each row is summed in the order of its entries.
 #pragma once
 
 #include <cstdint>

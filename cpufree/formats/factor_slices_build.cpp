@@ -10,6 +10,7 @@ namespace cpufree {
 
 namespace {
 
+constexpr int kWindow = 16;  // slices of rows that are sorted together
 constexpr std::int32_t kNarrow = std::numeric_limits<std::uint16_t>::max();
 
 std::int64_t length_of(const SparseFactor& factor, std::int32_t row) {
@@ -84,18 +85,24 @@ double SlicedFactor::bytes() const {
                              wide.size() * sizeof(std::int32_t));
 }
 
-// Rows with as many entries stay in the order of their places.
+// Rows are sorted by length within windows, so that those of a slice stay near one another, and so
+// what they read; rows with as many entries stay in the order of their places.
 std::vector<SlicedFactor> slice_factor(const SparseFactor& factor, const PrivatePlaces& places,
                                        int width) {
+  const std::size_t window = at(kWindow) * at(width);
   std::vector<SlicedFactor> blocks(places.rows.size());
   in_parallel(static_cast<int>(blocks.size()), [&](int block) {
     SliceWriter writer(factor, places, width, blocks[at(block)]);
     std::vector<std::int32_t> rows = places.rows[at(block)];
-    std::ranges::stable_sort(rows, {}, [&](std::int32_t row) { return -length_of(factor, row); });
-    const std::span<const std::int32_t> all(rows);
-    for (std::size_t first = 0; first < rows.size(); first += at(width))
-      writer.append(all.subspan(first, std::min(at(width), rows.size() - first)),
-                    places.first[at(block)]);
+    std::ranges::sort(rows, {}, [&](std::int32_t row) { return places.place[at(row)]; });
+    const std::span<std::int32_t> all(rows);
+    for (std::size_t first = 0; first < rows.size(); first += window) {
+      const auto part = all.subspan(first, std::min(window, rows.size() - first));
+      std::ranges::stable_sort(part, {}, [&](std::int32_t row) { return -length_of(factor, row); });
+      for (std::size_t slice = 0; slice < part.size(); slice += at(width))
+        writer.append(part.subspan(slice, std::min(at(width), part.size() - slice)),
+                      places.first[at(block)]);
+    }
   });
   return blocks;
 }
