@@ -12,8 +12,8 @@
 
 #include "cpufree/base/error.hpp"
 #include "cpufree/bindings/arrays.hpp"
-#include "cpufree/bindings/numpy.hpp"
 #include "cpufree/bindings/matrix.hpp"
+#include "cpufree/bindings/numpy.hpp"
 #include "cpufree/problem/matrix_text.hpp"
 
 namespace nb = nanobind;

@@ -15,12 +15,16 @@ LEAST_BYTES = 5e6
 LEAST_OF_VECTORS = 7.0
 """On the CPU: bytes of such a matrix, in those of a vector (an iteration moves some twelve)."""
 LEAST_COLUMNS = 3
-"""On the CPU: two together were not faster."""
+"""Two together were not faster, on the CPU and on a GPU (bench/columns.py)."""
 METHOD = "cg"
 """What solves several right-hand sides together."""
 PRECONDITIONERS = ("jacobi", "none")
 SIZES = (8, 4, 2)
 """Columns that kernels are made for."""
+SIZES_ON_GPU = (4,)
+"""Those that pay on GPUs: eight at a time take more registers than there are, and longer."""
+LONGEST_ROW = 4096
+"""Entries of a row up to which plain sums verify a column as well as compensated ones do."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,8 @@ class Several:
     """In the format of the engine."""
     vector_bytes: float
     on_gpu: bool
+    longest_row: int = 0
+    """Entries."""
 
 
 @dataclass(frozen=True)
@@ -47,10 +53,14 @@ class Way:
 
     together: bool
     why: str
+    sizes: tuple[int, ...] = SIZES
+    """Of the kernels that take them."""
 
     def groups(self, columns: int) -> list[range]:
         """Return the columns that are solved together, group by group."""
-        return groups_of(columns) if self.together else [range(k, k + 1) for k in range(columns)]
+        if self.together:
+            return groups_of(columns, self.sizes)
+        return [range(k, k + 1) for k in range(columns)]
 
 
 def choose_way(asked: str, several: Several) -> Way:
@@ -69,12 +79,14 @@ def choose_way(asked: str, several: Several) -> Way:
             raise UnsupportedError(
                 f"columns cannot be solved together: {why_not}; leave columns at its default"
             )
-        return Way(True, "columns together: asked for")
+        sizes = SIZES[1:] if several.on_gpu else SIZES
+        return Way(True, "columns together: asked for", sizes)
     if why_not:
         return Way(False, f"columns one by one: {why_not}")
     if why_not := does_not_pay(several):
         return Way(False, f"columns one by one: {why_not}")
-    return Way(True, f"{counted(several.columns, 'column')} together: the matrix is read once")
+    why = f"{counted(several.columns, 'column')} together: the matrix is read once"
+    return Way(True, why, SIZES_ON_GPU if several.on_gpu else SIZES)
 
 
 def not_together(several: Several) -> str:
@@ -83,6 +95,8 @@ def not_together(several: Several) -> str:
         return f"the method that solves them together is {METHOD}, not {several.method}"
     if several.pc not in PRECONDITIONERS:
         return f"the preconditioner {several.pc} takes one at a time"
+    if several.longest_row > LONGEST_ROW:
+        return f"a row has {several.longest_row} entries, whose sum one at a time verifies better"
     return several.refused
 
 
@@ -92,32 +106,32 @@ def does_not_pay(several: Several) -> str:
         return "the matrix stays on chip, and need not be read"
     if several.matrix_bytes < LEAST_BYTES:
         return "the matrix is small, and stays in the caches"
+    if several.columns < LEAST_COLUMNS:
+        return "two are no faster together"
     if several.on_gpu:
         return ""
-    if several.columns < LEAST_COLUMNS:
-        return "two on the CPU are no faster together"
     if several.matrix_bytes < LEAST_OF_VECTORS * several.vector_bytes:
         return "its rows are short, and most of the time on the CPU goes into vectors"
     return ""
 
 
-def groups_of(columns: int) -> list[range]:
-    """Return columns in groups of at most 8, the largest first; see size_of."""
+def groups_of(columns: int, sizes: tuple[int, ...] = SIZES) -> list[range]:
+    """Return columns in groups of the largest size or fewer, the largest first; see size_of."""
     groups, first = [], 0
     while first < columns:
-        last = min(columns, first + size_of(columns - first))
+        last = min(columns, first + size_of(columns - first, sizes))
         groups.append(range(first, last))
         first = last
     return groups
 
 
-def size_of(columns: int) -> int:
-    """Return how many columns the kernel has that takes the first ones of so many: 8, 4, 2 or 1.
+def size_of(columns: int, sizes: tuple[int, ...] = SIZES) -> int:
+    """Return how many columns the kernel that takes the first ones has: one of `sizes`, or 1.
 
     Where one is missing to a kernel of 4 or 8, that one takes them, with a column of zeros: it
     takes less time than two kernels, or three.
     """
-    return next((size for size in SIZES if columns >= size - (size > 2)), 1)
+    return next((size for size in sizes if columns >= size - (size > 2)), 1)
 
 
 def padded(vectors: list[Any], zeros: Any) -> list[Any]:

@@ -149,13 +149,23 @@ def test_auto_takes_together_what_pays_and_says_why() -> None:
         ({"on_chip": True}, "stays on chip"),
         ({"matrix_bytes": 1e5}, "the matrix is small"),
         ({"vector_bytes": 2e7}, "rows are short"),
-        ({"columns": 2}, "two on the CPU are no faster"),
+        ({"columns": 2}, "two are no faster"),
+        ({"longest_row": 5000}, "a row has 5000 entries"),
     ):
         other = choose_way("auto", replace(large, **changed))
         assert not other.together and why in other.why
-    for changed in ({"vector_bytes": 2e7}, {"columns": 2}):
-        assert choose_way("auto", replace(large, on_gpu=True, **changed)).together
+    assert choose_way("auto", replace(large, on_gpu=True, vector_bytes=2e7)).together
+    assert not choose_way("auto", replace(large, on_gpu=True, columns=2)).together
     assert not choose_way("one by one", large).together
+
+
+def test_gpus_take_columns_by_fours() -> None:
+    large = Several(11, "auto", "jacobi", "", False, 1e8, vector_bytes=1e6, on_gpu=True)
+    way = choose_way("auto", large)
+    assert [len(group) for group in way.groups(11)] == [4, 4, 3]
+    assert [len(group) for group in way.groups(6)] == [4, 1, 1]
+    asked = choose_way("together", large)
+    assert [len(group) for group in asked.groups(10)] == [4, 4, 2]
 
 
 def test_auto_solves_one_by_one_what_is_small_as_ever() -> None:
