@@ -43,7 +43,11 @@ class Plan(TypedDict):
     ring_slots: int  # of the rings through which the matrix comes; 0: it does not
     lanes_per_row: int  # the most threads that share a row
     shared_bytes: int  # on-chip memory of a block that this takes
-    seconds: dict[str, float]  # of the set-up on GPUs, in this process
+    factors: str  # the preconditioner that has factors, or "none"
+    factor_entries: int  # of all PEs
+    factor_bytes: float
+    factors_replaced: int  # rows, or blocks, that have their diagonal alone
+    seconds: dict[str, float]  # of the set-up, in this process
 
 class Outcome(TypedDict):
     """How a solve ended. Norms are absolute 2-norms, seconds those of the kernels."""

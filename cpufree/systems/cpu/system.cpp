@@ -85,6 +85,7 @@ void CpuSystem<T>::build(HaloPlan<T>& plan, const SystemSpec& spec) {
   build_shares(plan, std::move(plans));
   timer_.lap("layout");
   make_factors([&](std::size_t k) { return own_rows_of(plan.local[k], first_row_); });
+  if (factor_spec_.any()) timer_.lap("factors");
   for (std::size_t pe = 0; pe < pes_.size(); ++pe) {
     for (const Share& share : pes_[pe].shares)
       report_.matrix_bytes += static_cast<double>(

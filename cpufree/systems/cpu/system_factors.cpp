@@ -11,7 +11,6 @@ namespace cpufree {
 template <class T>
 void CpuSystem<T>::make_factors(const std::function<OwnRows(std::size_t)>& own) {
   if (!factor_spec_.any()) return;
-  LapTimer timer;
   std::vector<const PeFactors<T>*> all;
   for (std::size_t k = 0; k < pes_.size(); ++k) {
     Pe& pe = pes_[k];
@@ -31,8 +30,6 @@ void CpuSystem<T>::make_factors(const std::function<OwnRows(std::size_t)>& own) 
     all.push_back(&pe.factors);
   }
   report_factors<T>(report_, factor_spec_, team_.get(), all);
-  timer.lap("factors");
-  report_.seconds = timer.laps();
 }
 
 // The blocks' views of their factors; once there is a heap.

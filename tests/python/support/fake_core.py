@@ -134,6 +134,9 @@ class FakeSystem:
     def usable(self) -> bool:
         return True
 
+    def refuses_columns(self) -> str:
+        return "this one solves no columns together"
+
     def plan(self) -> dict[str, Any]:
         return {
             "engine": self.engine,
