@@ -15,7 +15,7 @@
 namespace cpufree {
 
 // What Python gives: lists of vectors; None: no guesses, new arrays for the solutions.
-struct ColumnObjects {
+struct [[gnu::visibility("hidden")]] ColumnObjects {
   nanobind::object b, x0, out;
 };
 
