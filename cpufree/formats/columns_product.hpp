@@ -44,6 +44,27 @@ CPUFREE_KERNEL_FN void multiply_columns(P& port, const CsrRows<T>& matrix,
   });
 }
 
+// One column of the operand, for products as accurate as those of a single vector.
+template <class T, int K>
+struct ColumnOperand {
+  static constexpr bool in_pieces = true;
+  const Columns<T, K>* values;
+  int column;
+  template <int N>
+  CPUFREE_KERNEL_FN void fetch(const std::int32_t (&columns)[N], T (&out)[N]) const {
+    CPUFREE_UNROLL
+    for (int n = 0; n < N; ++n) out[n] = (*this)(columns[n]);
+  }
+  CPUFREE_KERNEL_FN T operator()(std::int32_t row) const { return values[row].values()[column]; }
+};
+
+// Calls f(row, lane, (A x)(row)) for all rows of a range and one column of x, as an AccurateSum.
+template <Port P, class M, class T, int K, class F>
+CPUFREE_KERNEL_FN void multiply_column(P& port, const M& matrix, const typename M::Rows& rows,
+                                       const Columns<T, K>* x, int column, F&& f) {
+  matrix.multiply(port, rows, ColdOperand{ColumnOperand<T, K>{x, column}}, f);
+}
+
 // Rows of a slice whose sums for K columns fit into eight vector registers of 32 bytes.
 template <class T, int W, int K>
 constexpr int rows_in_registers() {

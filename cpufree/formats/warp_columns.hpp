@@ -46,6 +46,17 @@ class WarpColumns {
     return sum;
   }
 
+  // The same of one column.
+  template <class P>
+  CPUFREE_KERNEL_FN AccurateSum<T> accurate_sum(P& port, std::int32_t s, int lane,
+                                                int column) const {
+    const ColdOperand x{ColumnOperand<T, K>{x_, column}};
+    const WarpSlice& slice = matrix_.slice[s];
+    auto sum = matrix_.template slice_sum<CompiledCodes::all>(slice, slice.base, lane, x);
+    if (slice.tails >= 0) sum += matrix_.tail_sum(port, slice.tails, lane, x);
+    return sum;
+  }
+
  private:
   // Entries whose operands are loaded together: 128 bytes.
   static constexpr int kTogether = 128 / (K * static_cast<int>(sizeof(T)));
@@ -113,6 +124,17 @@ class WarpColumns {
   const WarpSlices<T>& matrix_;
   const Values* x_;
 };
+
+// Of one column, as in columns_product.hpp.
+template <Port P, class T, int K, class F>
+CPUFREE_KERNEL_FN void multiply_column(P& port, const WarpSlices<T>& matrix, const SliceRows& rows,
+                                       const Columns<T, K>* x, int column, F&& f) {
+  if (!has_rows(port, rows)) return;
+  const WarpColumns<T, K> product(matrix, x);
+  const int lane = port.lane() % P::warp_width;
+  each_turn<AccurateSum<T>>(
+      port, rows, f, [&](std::int32_t s) { return product.accurate_sum(port, s, lane, column); });
+}
 
 // Rows go to threads as each_thin gives them, lanes sharing rows or not.
 template <Port P, class T, int K, class F>

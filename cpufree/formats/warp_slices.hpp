@@ -202,6 +202,7 @@ struct WarpSlices {
   }
 
  private:
+  template <class, int> friend class WarpColumns;
   using Sums = SliceSums<T>;
 
   // The same for a simple share; `from`: my first row, and my warp's first slice. Small systems

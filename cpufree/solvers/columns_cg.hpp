@@ -26,6 +26,7 @@
 #include "cpufree/solvers/columns_context.hpp"
 #include "cpufree/solvers/monitor.hpp"
 #include "cpufree/solvers/report.hpp"
+#include "cpufree/solvers/true_residual.hpp"
 
 namespace cpufree {
 
@@ -113,7 +114,7 @@ class ColumnsCg {
   CPUFREE_KERNEL_FN bool begin() {
     const bool guess = c_.args.params[0].has_guess;
     Totals rr = {};
-    if (guess && !true_residual(ColumnMask::all(K), rr)) return false;
+    if (guess && !true_residual(ColumnMask::all(K), Keep::plain, rr)) return false;
     Sums sums[1];
     c_.rows([&](Row i, int lane) {
       const Values b = c_.b[i];
@@ -277,7 +278,7 @@ class ColumnsCg {
     ColumnMask anew;
     if (asked.any()) {
       Totals rr = {};
-      if (!true_residual({}, rr)) return false;
+      if (!true_residual({}, Keep::nothing, rr)) return false;
       c_.each_column([&](int k) {
         if (!asked.has(k)) return;
         board_.monitor[k].verify(of_column(rr, k), false);
@@ -292,7 +293,7 @@ class ColumnsCg {
     }
     end_columns();
     Totals rr = {};
-    if (anew.any() && !true_residual(anew, rr)) return false;
+    if (anew.any() && !true_residual(anew, Keep::accurate, rr)) return false;
     return start(anew);
   }
 
@@ -306,14 +307,17 @@ class ColumnsCg {
     x_is_behind_ = false;
   }
 
-  // Squares of the norms of b - A x of all columns; r becomes b - A x in those of `keep`.
-  CPUFREE_KERNEL_FN bool true_residual(ColumnMask keep, Totals& rr) {
+  // Squares of the norms of b - A x of all columns, as true_residual.hpp computes them; r becomes
+  // b - A x in those of `which`, as `keep` says.
+  CPUFREE_KERNEL_FN bool true_residual(ColumnMask which, Keep keep, Totals& rr) {
     Sums sums[1];
     const auto copy = c_.exchange_scratch([&](Row i, int) { return c_.x[i]; });
-    if (!c_.multiply(copy, [&](Row i, int lane, const Values& ax) {
-          const Values r = c_.b[i] - ax;
-          if (keep.any()) c_.r[i] = select(keep, r, c_.r[i]);
-          add_products(sums[0][lane], r, r);
+    if (!c_.multiply_cold(copy, [&](Row i, int lane, int k, const AccurateSum<T>& ax) {
+          const T b = c_.b[i][k];
+          const double r = ax.below(b);
+          if (which.has(k))
+            c_.r[i][k] = keep == Keep::plain ? static_cast<T>(b - ax.plain()) : static_cast<T>(r);
+          sums[0][lane][k] += r * r;
         }))
       return false;
     Totals total[1];
@@ -345,7 +349,7 @@ class ColumnsCg {
     const ColumnMask unknown = Board::where([&](int k) { return !board_.monitor[k].verified(); });
     if (!unknown.any()) return true;
     Totals rr = {};
-    if (!true_residual({}, rr)) return false;
+    if (!true_residual({}, Keep::nothing, rr)) return false;
     c_.each_column([&](int k) {
       if (unknown.has(k)) board_.monitor[k].record_true_residual(of_column(rr, k));
     });

@@ -105,19 +105,27 @@ class ColumnsContext {
   // f(row, lane, (A v)(row)) for all my rows, after `exchange(v, ...)`.
   template <class F>
   CPUFREE_KERNEL_FN bool multiply(const Vector& v, F&& f) {
-    if (!arrivals_.wait_local()) return false;
-    bool here = true;
-    parts_backwards([&](const Part& part) {
-      if (part.boundary && args.block_halos) collect(v);
-      if (part.boundary && !args.block_halos) here = arrivals_.wait_halo();
+    return parts_of_product(v, [&](const Part& part) {
       const std::int32_t shift = part.shift;
-      if (here)
-        multiply_columns(port_, share_.matrix, part.rows, const_cast<const Values*>(v.data),
-                         [&, shift](std::int32_t i, int lane, const Values& value) {
-                           f(Row{i, i - shift}, lane, value);
-                         });
+      multiply_columns(port_, share_.matrix, part.rows, const_cast<const Values*>(v.data),
+                       [&, shift](std::int32_t i, int lane, const Values& value) {
+                         f(Row{i, i - shift}, lane, value);
+                       });
     });
-    return here;
+  }
+  // The same for cold code, accurate rather than fast: f(row, lane, column, an AccurateSum), column
+  // after column.
+  template <class F>
+  CPUFREE_KERNEL_FN bool multiply_cold(const Vector& v, F&& f) {
+    return parts_of_product(v, [&](const Part& part) {
+      const std::int32_t shift = part.shift;
+      CPUFREE_ONE_COPY
+      for (int k = 0; k < K; ++k)
+        multiply_column(port_, share_.matrix, part.rows, const_cast<const Values*>(v.data), k,
+                        [&, shift](std::int32_t i, int lane, const AccurateSum<T>& value) {
+                          f(Row{i, i - shift}, lane, k, value);
+                        });
+    });
   }
 
   // `exchange` of one of two scratch vectors, taken in turn: proof (ii), with the barrier that it
@@ -208,6 +216,19 @@ class ColumnsContext {
       f(interior());
       f(boundary());
     }
+  }
+
+  // f(part) once what the part's rows read has come. False: a wait gave up.
+  template <class F>
+  CPUFREE_KERNEL_FN bool parts_of_product(const Vector& v, F&& f) {
+    if (!arrivals_.wait_local()) return false;
+    bool here = true;
+    parts_backwards([&](const Part& part) {
+      if (part.boundary && args.block_halos) collect(v);
+      if (part.boundary && !args.block_halos) here = arrivals_.wait_halo();
+      if (here) f(part);
+    });
+    return here;
   }
 
   // My block's view of an exchanged vector.

@@ -23,8 +23,6 @@ SIZES = (8, 4, 2)
 """Columns that kernels are made for."""
 SIZES_ON_GPU = (4,)
 """Those that pay on GPUs: eight at a time take more registers than there are, and longer."""
-LONGEST_ROW = 4096
-"""Entries of a row up to which plain sums verify a column as well as compensated ones do."""
 
 
 @dataclass(frozen=True)
@@ -43,8 +41,6 @@ class Several:
     """In the format of the engine."""
     vector_bytes: float
     on_gpu: bool
-    longest_row: int = 0
-    """Entries."""
 
 
 @dataclass(frozen=True)
@@ -95,8 +91,6 @@ def not_together(several: Several) -> str:
         return f"the method that solves them together is {METHOD}, not {several.method}"
     if several.pc not in PRECONDITIONERS:
         return f"the preconditioner {several.pc} takes one at a time"
-    if several.longest_row > LONGEST_ROW:
-        return f"a row has {several.longest_row} entries, whose sum one at a time verifies better"
     return several.refused
 
 

@@ -60,8 +60,6 @@ class MatrixOnPes:
     plan: Mapping[str, Any]
     why: list[str]
     warnings: list[str]
-    longest_row = 0
-    """Entries; 0 where no process has all rows."""
     setup_seconds: float
     setup_timings: dict[str, float]
     closed = False
@@ -101,7 +99,6 @@ class MatrixOnPes:
                 prepared = prepare(source, self._check, kind)
                 laps.lap("check")
                 self.shape, self.dtype = source.shape, np.dtype(prepared.matrix.dtype)
-                self.longest_row = int(np.diff(source.indptr).max(initial=0))
                 layout = self._lay_out(prepared, near, laps)
                 self.rows = self._own_rows(layout)
         self._pattern = None if prepared is None else prepared.pattern

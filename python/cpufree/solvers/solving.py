@@ -205,7 +205,6 @@ def way_of(matrix: MatrixOnPes, layout: Layout, call: Call) -> Way:
         matrix_bytes=float(layout.plan["matrix_bytes"]),
         vector_bytes=float(matrix.shape[0] * np.dtype(matrix.dtype).itemsize),
         on_gpu=bool(layout.devices),
-        longest_row=matrix.longest_row,
     )
     return choose_way(call.way, several)
 

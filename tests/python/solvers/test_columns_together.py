@@ -36,8 +36,7 @@ def test_each_column_has_the_bits_of_cg_by_itself(columns: int, dtype: Any, pc: 
             assert result.x[:, number].tobytes() == alone.x.tobytes()
             assert column.history.tobytes() == alone.history.tobytes()
             assert (column.iterations, column.reason) == (alone.iterations, alone.reason)
-            # Verified by plain sums here, by compensated ones there.
-            assert column.true_residual == pytest.approx(alone.true_residual, rel=1e-3)
+            assert column.true_residual == alone.true_residual
     assert result.converged and result.method == "cg"
 
 
@@ -151,7 +150,6 @@ def test_auto_takes_together_what_pays_and_says_why() -> None:
         ({"matrix_bytes": 1e5}, "the matrix is small"),
         ({"vector_bytes": 2e7}, "rows are short"),
         ({"columns": 2}, "two are no faster"),
-        ({"longest_row": 5000}, "a row has 5000 entries"),
     ):
         other = choose_way("auto", replace(large, **changed))
         assert not other.together and why in other.why
