@@ -202,7 +202,8 @@ struct WarpSlices {
   }
 
  private:
-  template <class, int> friend class WarpColumns;
+  template <class, int>
+  friend class WarpColumns;
   using Sums = SliceSums<T>;
 
   // The same for a simple share; `from`: my first row, and my warp's first slice. Small systems
