@@ -21,7 +21,7 @@ DEMO ?= gen:flange_hex?r_out=40,t=8,pipe=20
 
 .PHONY: help demo test test-cpp test-tsan test-asan test-python check lint format bench-cpu clean
 .PHONY: cuda gpu bench-gpu install lint-style lint-types lint-layers lint-headers wheel check-sdist
-.PHONY: docs results test-quick
+.PHONY: docs results test-quick test-thorough
 
 help:
 	@sed -n '2,8s/^# *//p' Makefile
@@ -50,6 +50,9 @@ test-cpp: $(VENV)/.dependencies
 	tools/test_cpp.sh cpu $(JOBS)
 test-tsan: $(VENV)/.dependencies
 	tools/test_cpp.sh tsan $(JOBS)
+# All random schedules and cases of the C++ tests, of which the others take a part.
+test-thorough: $(VENV)/.dependencies
+	tools/test_cpp.sh thorough $(JOBS)
 test-asan: $(VENV)/.dependencies
 	tools/test_cpp.sh asan $(JOBS)
 test-python: install $(VENV)/.dependencies

@@ -1,10 +1,13 @@
 #!/usr/bin/env bash
-# Build and run the C++ tests of one CMake preset. Usage: tools/test_cpp.sh cpu|tsan|asan [JOBS]
-# [OPTION OF CTEST]..., such as -E fibers.
+# Build and run the C++ tests of one CMake preset. Usage:
+# tools/test_cpp.sh cpu|thorough|tsan|asan [JOBS] [OPTION OF CTEST]..., such as -E fibers.
+# thorough: preset cpu with all random schedules and cases, of which the others take a part.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 preset=$1
 jobs=${2:-2}
+thorough=OFF
+[ "$preset" != thorough ] || { preset=cpu thorough=ON; }
 
 case $preset in
     tsan) flag=-fsanitize=thread ;;
@@ -25,6 +28,6 @@ fi
 
 log=build/$preset-configure.log
 mkdir -p build
-cmake --preset "$preset" >"$log" || { cat "$log" >&2; exit 1; }
+cmake --preset "$preset" -DCPUFREE_THOROUGH_TESTS="$thorough" >"$log" || { cat "$log" >&2; exit 1; }
 cmake --build --preset "$preset" -j "$jobs"
 ctest --preset "$preset" -j "$jobs" "${@:3}"

@@ -53,7 +53,7 @@ void check_schedules(Style style, int pes, int blocks, const SolveParams& params
   ColumnsRig<K> rig(a, columns, pes, blocks, 5, style);
   rig.params = params;
   int stuck = 0, wrong = 0;
-  for (int seed = 1; seed <= schedules; ++seed) {
+  for (int seed = 1; seed <= harness::schedules(schedules); ++seed) {
     if (!rig.template run<kJacobi>(static_cast<std::uint64_t>(seed))) ++stuck;
     for (int k = 0; k < K; ++k) {
       const Outcome &mine = rig.outcomes[k], &other = outcomes[at(k)];

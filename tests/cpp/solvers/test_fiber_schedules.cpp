@@ -45,7 +45,7 @@ void check_schedules(int pes, int blocks, int schedules, Style style,
   CHECK_EQ(rig.outcome.iterations, 5);
   int wrong = 0;
   int stuck = 0;
-  for (int seed = 2; seed <= schedules; ++seed) {
+  for (int seed = 2; seed <= harness::schedules(schedules); ++seed) {
     if (!rig.run<Algorithm, M>(static_cast<std::uint64_t>(seed))) ++stuck;
     if (rig.x() != expected) ++wrong;
   }

@@ -61,7 +61,7 @@ void check_schedules(const std::vector<std::int32_t>& nodes, int blocks, int sch
   CHECK(distance(expected, one.x()) <= 1e-12 * std::sqrt(reference::dot(expected, expected)));
   int wrong = 0;
   int stuck = 0;
-  for (int seed = 2; seed <= schedules; ++seed) {
+  for (int seed = 2; seed <= harness::schedules(schedules); ++seed) {
     if (!rig.run<Algorithm, M>(static_cast<std::uint64_t>(seed))) ++stuck;
     if (rig.x() != expected) ++wrong;
   }

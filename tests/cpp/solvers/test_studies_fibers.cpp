@@ -51,7 +51,7 @@ TEST(split_is_of_the_same_solve_and_adds_up_in_every_block) {
   for_all(5, []<template <class, class> class Algorithm>(Rig& rig) {
     CHECK((rig.run<Algorithm, Identity<double>>(1)));
     const auto expected = rig.x();
-    for (int seed = 1; seed <= kSchedules / 4; ++seed) {
+    for (int seed = 1; seed <= harness::schedules(kSchedules / 4); ++seed) {
       CHECK((rig.run<Algorithm, Identity<double>, Study::split>(static_cast<std::uint64_t>(seed))));
       CHECK(alike(rig.x(), expected));
       const double steps = 1e-9 * static_cast<double>(rig.machine().steps());  // one clock for all
@@ -69,7 +69,7 @@ TEST(without_computing_the_protocol_is_that_of_the_solve_under_every_schedule) {
     CHECK((rig.run<Algorithm, Identity<double>>(1)));
     const Outcome normal = rig.outcome;
     CHECK_EQ(normal.iterations, 7);
-    for (int seed = 1; seed <= kSchedules; ++seed) {
+    for (int seed = 1; seed <= harness::schedules(kSchedules); ++seed) {
       CHECK((rig.run<Algorithm, Identity<double>, Study::no_compute>(
           static_cast<std::uint64_t>(seed))));
       CHECK_EQ(rig.outcome.iterations, 7);
@@ -97,7 +97,7 @@ TEST(without_other_pes_one_pe_does_the_same) {
     const auto same = [&]<template <class, class> class Algorithm>() {
       CHECK((rig.run<Algorithm, Identity<double>>(1)));
       const auto expected = rig.x();
-      for (int seed = 1; seed <= kSchedules; ++seed) {
+      for (int seed = 1; seed <= harness::schedules(kSchedules); ++seed) {
         CHECK((rig.run<Algorithm, Identity<double>, Study::no_comm>(
             static_cast<std::uint64_t>(seed))));
         CHECK(alike(rig.x(), expected));

@@ -79,7 +79,7 @@ TEST(grids_and_options_that_blocks_cannot_be_specialized_for_are_refused) {
 TEST(specialized_blocks_equal_the_reference) {
   Count count;
   std::uint64_t seed = 1;
-  for (unsigned periodic = 0; periodic < 4; ++periodic) {
+  for (unsigned periodic = 0; periodic < 4; periodic += harness::thorough ? 1 : 3) {
     const int pes = periodic % 2 == 0 ? 2 : 3;
     const Grid flat = grid2d(41, 35, (periodic & 1U) != 0, (periodic & 2U) != 0);
     const Grid box = grid3d(19, 11, 13, periodic * 2 + 1);
@@ -95,5 +95,5 @@ TEST(specialized_blocks_equal_the_reference) {
     count.add(in_memory<double, 3, 1>(box, setup, ++seed), box, setup, "3D");
   }
   CHECK_EQ(count.wrong, 0);
-  CHECK_EQ(count.right, 16);
+  CHECK_EQ(count.right, harness::thorough ? 16 : 8);
 }

@@ -6,9 +6,12 @@ using namespace warp_stencils;
 
 TEST(tiles_that_exchange_packets_equal_the_reference) {
   Count count;
-  std::uint64_t seed = 1;
+  harness::Sample sample(2);
+  std::uint64_t seed = 0;
   for (unsigned periodic = 0; periodic < 8; ++periodic)
     for (const auto& [nz, ny, nx] : {std::tuple{5, 4, 6}, {10, 6, 33}, {9, 5, 70}, {17, 4, 35}}) {
+      ++seed;
+      if (!sample.next()) continue;
       const int pes = 1 + static_cast<int>((seed + periodic) % 2);
       const Grid grid = grid3d(nz, ny, nx, periodic);
       Setup setup{pes, 1 + static_cast<int>(seed % 4) / pes, seed % 2 == 0};
@@ -18,11 +21,9 @@ TEST(tiles_that_exchange_packets_equal_the_reference) {
       count.add(in_registers_3d<float, 2, 16>(grid, setup, seed), grid, setup, "2 x 16");
       count.add(in_registers_3d<double, 2, 4>(grid, setup, seed), grid, setup, "2 x 4 double");
       count.add(in_registers_3d<double, 1, 8>(grid, setup, seed), grid, setup, "1 x 8 double");
-      ++seed;
     }
   CHECK_EQ(count.wrong, 0);
-  CHECK(count.right > 25);
-  std::printf("%d right\n", count.right);
+  CHECK_EQ(count.right, harness::thorough ? 26 : 13);
 }
 
 // Grids of which only one axis can be cut, into two tiles for each PE: all faces of that axis

@@ -1,6 +1,6 @@
 // A small test harness. Write
 //     TEST(adds_numbers) { CHECK_EQ(1 + 1, 2); }
-// in a file test_*.cpp, with no main: it is here. Options: --list, --filter SUBSTRING.
+// in a file test_*.cpp, with no main: it is here. Options: --list, --filter SUBSTRING, --thorough.
 // A failed check is printed and the test goes on; a test that runs no check at all fails.
 // Checks may run on any thread.
 #pragma once
@@ -8,12 +8,31 @@
 #include <atomic>
 #include <cmath>
 #include <concepts>
+#include <cstdint>
 #include <exception>
 #include <iostream>
 #include <string_view>
 #include <vector>
 
 namespace harness {
+
+// Tests of many random schedules or cases take all of them with --thorough, and otherwise the part
+// that there is time for after each change.
+inline bool thorough = false;
+inline int schedules(int all) { return thorough ? all : (all + 3) / 4; }
+class Sample {
+ public:
+  explicit Sample(std::uint64_t one_in) : one_in_(one_in) {}
+  // Whether the next case is one of those to run: the same ones each time.
+  bool next() {
+    state_ = state_ * 6364136223846793005U + 1442695040888963407U;
+    return thorough || (state_ >> 33U) % one_in_ == 0;
+  }
+
+ private:
+  std::uint64_t one_in_;
+  std::uint64_t state_ = 1;
+};
 
 struct Test {
   const char* name;
@@ -69,6 +88,7 @@ inline void run(const Test& test) {
 
 inline int run_all(std::string_view option, std::string_view filter) {
   const bool list = option == "--list";
+  thorough = option == "--thorough";
   int passed = 0, failed = 0;
   std::cout.precision(17), std::cerr.precision(17);
   for (const Test& test : tests) {
