@@ -170,7 +170,7 @@ class GpuSystem final : public System<T> {
   void finish_report(const std::vector<PeLayout>& layouts);
 
   Wanted wanted(const SolveSpec& spec) const;
-  GpuKernels kernels_of(const SolveSpec& spec) const;
+  GpuKernels kernels_of(const SolveSpec& spec, bool runs) const;
   const Choice& choice_for(const SolveSpec& spec);
   void reserve(const SolveSpec& spec, const SolveParams& params);
   double load(VectorView<const T> b, VectorView<const T> x0, bool& has_guess);
@@ -191,6 +191,7 @@ class GpuSystem final : public System<T> {
   NodeTable nodes_;
   std::vector<RemotePlan> far_;         // of the PEs of this process, where there are several nodes
   std::string nvshmem_kernels_;         // the file of kernels that call NVSHMEM
+  std::string kernel_cache_;            // the folder of kernels that were compiled here
   std::optional<Gathering> gathering_;  // with a team, where vectors are those of all rows
   std::vector<int> devices_;            // of the PEs of this process
   int blocks_ = 1;

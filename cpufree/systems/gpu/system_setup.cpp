@@ -37,6 +37,7 @@ GpuSystem<T>::GpuSystem(std::int64_t rows, std::int64_t all_rows, const SystemSp
       own_(OwnPes::of(spec.team.get(), spec.pes)),
       nodes_(spec.pes),
       nvshmem_kernels_(spec.nvshmem_kernels),
+      kernel_cache_(spec.kernel_cache),
       residency_mode_(spec.residency),
       ring_slots_(spec.ring),
       keep_(spec.keep) {
