@@ -29,7 +29,7 @@ foreach(method_and_algorithm cg:ConjugateGradient prcg:PredictRecompute pipecg:P
   string(REPLACE ":" ";" pair ${method_and_algorithm})
   list(GET pair 0 method)
   list(GET pair 1 algorithm)
-  foreach(pc_and_class none:Identity jacobi:Jacobi chebyshev:Chebyshev)
+  foreach(pc_and_class none:Identity jacobi:Jacobi chebyshev:Chebyshev factored:Factored)
     string(REPLACE ":" ";" pair ${pc_and_class})
     list(GET pair 0 pc)
     list(GET pair 1 preconditioner)

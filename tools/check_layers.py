@@ -58,6 +58,7 @@ CPP_SPLIT_ROOMS = {"engines"}
 # Python rooms: a package, or a module with a row of its own. Everybody may import PYTHON_BASE.
 PYTHON_BASE = {
     "options",
+    "model_options",
     "option_schema",
     "errors",
     "launchers",
@@ -65,6 +66,7 @@ PYTHON_BASE = {
     "dtypes",
     "text",
     "host",
+    "laps",
     "extension",
     "device_arrays",
     "output_file",

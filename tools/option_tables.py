@@ -1,4 +1,4 @@
-"""Write the tables of options in pages out of cpufree.options, or check that they are up to date.
+"""Write the tables of options in pages out of the schema of options, or check them.
 
 Usage: python tools/option_tables.py --write|--check PAGE... Exits with 1 where --check finds a
 table that is not.
@@ -12,7 +12,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from cpufree.options import TABLES, VARIABLES, Option
+from cpufree import model_options, options
+from cpufree.options import VARIABLES, Option
+
+TABLES = {**options.TABLES, **model_options.TABLES}
 
 
 def table(options: Iterable[Option]) -> str:

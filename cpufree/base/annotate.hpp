@@ -24,6 +24,13 @@ inline constexpr bool kFastMemory = true;
 inline constexpr bool kFastMemory = false;
 #endif
 
+// Whether a fused multiply-add is an instruction, and no call.
+#if defined(__CUDACC__) || defined(__FP_FAST_FMA)
+inline constexpr bool kFastFma = true;
+#else
+inline constexpr bool kFastFma = false;
+#endif
+
 // The iterations of the loop that follows do not depend on one another.
 #if defined(__CUDACC__)
 #define CPUFREE_INDEPENDENT

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "cpufree/base/error.hpp"
 #include "cpufree/systems/system.hpp"

@@ -15,6 +15,7 @@
 #include "cpufree/base/cores.hpp"
 #include "cpufree/bindings/argument.hpp"
 #include "cpufree/bindings/arrays.hpp"
+#include "cpufree/bindings/columns.hpp"
 #include "cpufree/bindings/errors.hpp"
 #include "cpufree/bindings/gpus.hpp"
 #include "cpufree/bindings/matrix.hpp"
@@ -29,28 +30,11 @@ namespace nb = nanobind;
 namespace cpufree {
 namespace {
 
-// A NumPy array that owns the values of `values`.
-template <class T>
-nb::object to_numpy(std::vector<T> values) {
-  auto* owned = new std::vector<T>(std::move(values));
-  nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-  return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(owned->data(), {owned->size()}, owner));
-}
-
-// A new NumPy array of n values, as the memory is.
-template <class T>
-nb::ndarray<nb::numpy, T, nb::ndim<1>> new_numpy(std::size_t n) {
-  T* const values = new T[n];
-  const nb::capsule owner(values, [](void* p) noexcept { delete[] static_cast<T*>(p); });
-  return {values, {n}, owner};
-}
-
 SystemSpec spec_of(int pes, int blocks, const std::string& engine, const std::vector<int>& gpus,
                    const nb::dict& tuning) {
-  require_known(tuning,
-                {"threads", "halo", "residency", "ring", "keep", "lanes_log2", "compress", "cut",
-                 "nvshmem_library", "nvshmem_kernels", "several_machines", "node_size",
-                 "kernel_cache"});
+  require_known(tuning, {"threads", "halo", "residency", "ring", "keep", "lanes_log2", "compress",
+                         "cut", "nvshmem_library", "nvshmem_kernels", "several_machines",
+                         "node_size", "pc", "pc_level", "pc_block", "kernel_cache"});
   SystemSpec spec;
   spec.engine = engine_from_name(engine);
   spec.pes = pes;
@@ -69,6 +53,11 @@ SystemSpec spec_of(int pes, int blocks, const std::string& engine, const std::ve
   spec.nvshmem_kernels = option(tuning, "nvshmem_kernels", spec.nvshmem_kernels);
   spec.kernel_cache = option(tuning, "kernel_cache", spec.kernel_cache);
   spec.several_machines = option(tuning, "several_machines", spec.several_machines);
+  if (tuning.contains("pc")) {
+    spec.factors.kind = preconditioner_from_name(option<std::string>(tuning, "pc", "none"));
+    spec.factors.level = option(tuning, "pc_level", spec.factors.level);
+    spec.factors.block = option(tuning, "pc_block", spec.factors.block);
+  }
   return spec;
 }
 
@@ -103,6 +92,12 @@ nb::object dict_of(const std::optional<Split>& split) {
   return d;
 }
 
+nb::dict dict_of(const Laps& laps) {
+  nb::dict seconds;
+  for (const auto& [name, passed] : laps) seconds[name.c_str()] = passed;
+  return seconds;
+}
+
 nb::dict dict_of(SolveResult result, const nb::object& x, const PlanReport& plan) {
   const Outcome& o = result.outcome;
   nb::dict d;
@@ -118,6 +113,7 @@ nb::dict dict_of(SolveResult result, const nb::object& x, const PlanReport& plan
   d["handed_over_at"] = o.handed_over_at;
   d["lambda_max"] = o.lambda_max;
   d["seconds"] = result.seconds;
+  d["laps"] = dict_of(result.laps);
   d["disturbances"] = result.disturbances;
   d["split"] = dict_of(result.split);
   d["reductions"] = o.reductions;
@@ -160,9 +156,11 @@ nb::dict dict_of(const PlanReport& plan) {
   d["ring_slots"] = plan.ring_slots;
   d["lanes_per_row"] = plan.lanes_per_row;
   d["shared_bytes"] = plan.shared_bytes;
-  nb::dict seconds;
-  for (const auto& [name, passed] : plan.seconds) seconds[name.c_str()] = passed;
-  d["seconds"] = seconds;
+  d["factors"] = plan.factors;
+  d["factor_entries"] = plan.factor_entries;
+  d["factor_bytes"] = plan.factor_bytes;
+  d["factors_replaced"] = plan.factors_replaced;
+  d["seconds"] = dict_of(plan.seconds);
   return d;
 }
 
@@ -249,6 +247,21 @@ class PySystem {
     return std::visit([](const auto& system) { return system->usable(); }, system_);
   }
 
+  nb::list solve_columns(const nb::list& b, const nb::object& x0, const nb::object& out,
+                         const nb::dict& options, const nb::object& progress) {
+    return std::visit(
+        [&](const auto& system) {
+          return solve_columns_with(*system, ColumnObjects{b, x0, out}, spec_of(options),
+                                    progress_of(progress), [&](SolveResult result, const auto& x) {
+                                      return dict_of(std::move(result), x, system->plan());
+                                    });
+        },
+        system_);
+  }
+  std::string refuses_columns() const {
+    return std::visit([](const auto& system) { return system->refuses_columns(); }, system_);
+  }
+
   nb::dict solve(const nb::object& b, const nb::object& x0, const nb::object& out,
                  const nb::dict& options, const nb::object& progress) {
     return std::visit(
@@ -294,18 +307,21 @@ class PySystem {
       target.view = {array.data(), array.size()};
       x = nb::cast(array);
     }
-    Progress tell;
-    if (!progress.is_none())
-      tell = [&](std::int64_t iteration, double residual) {
-        const nb::gil_scoped_acquire acquire;
-        return nb::cast<bool>(progress(iteration, residual));
-      };
+    const Progress tell = progress_of(progress);
     SolveResult result;
     {
       const nb::gil_scoped_release release;
       result = system.solve(rhs.view, guess.view, target.view, spec, tell);
     }
     return dict_of(std::move(result), x, system.plan());
+  }
+
+  static Progress progress_of(const nb::object& progress) {
+    if (progress.is_none()) return {};
+    return [&progress](std::int64_t iteration, double residual) {
+      const nb::gil_scoped_acquire acquire;
+      return nb::cast<bool>(progress(iteration, residual));
+    };
   }
 
   std::variant<std::unique_ptr<System<double>>, std::unique_ptr<System<float>>> system_;
@@ -372,7 +388,10 @@ NB_MODULE(_core, m) {
       .def("update", &PySystem::update, nb::arg("indptr"), nb::arg("indices"), nb::arg("data"))
       .def("usable", &PySystem::usable)
       .def("solve", &PySystem::solve, nb::arg("b"), nb::arg("x0").none(), nb::arg("out").none(),
-           nb::arg("options"), nb::arg("progress").none());
+           nb::arg("options"), nb::arg("progress").none())
+      .def("solve_columns", &PySystem::solve_columns, nb::arg("b"), nb::arg("x0").none(),
+           nb::arg("out").none(), nb::arg("options"), nb::arg("progress").none())
+      .def("refuses_columns", &PySystem::refuses_columns);
   m.attr("__version__") = CPUFREE_VERSION;
   m.attr("compiler") = CPUFREE_COMPILER;
   m.def("available_cores", &cpufree::available_cores);
@@ -380,5 +399,6 @@ NB_MODULE(_core, m) {
   m.def("cpu_levels", &cpufree::cpu_levels);
   cpufree::bind_gpus(m);
   cpufree::bind_matrix(m);
+  cpufree::bind_matrix_text(m);
   cpufree::bind_stencils(m);
 }

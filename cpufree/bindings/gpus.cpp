@@ -52,7 +52,8 @@ void bind_gpus(nb::module_& m) {
   m.def("cuda_runtime", &cuda_runtime);
   m.def("gpus", &describe_gpus);
   m.def("gpu_note", &gpu_note);
-  m.def("gpu_free_bytes", &gpu_free_bytes, nb::arg("index"));
+  m.def("gpu_free_bytes", &gpu_free_bytes, nb::arg("index"),
+        nb::call_guard<nb::gil_scoped_release>());  // CUDA may start first
   m.def("peer_problem", &peer_problem, nb::arg("gpus"));
   m.def("start_nvshmem", &start_nvshmem_for, nb::arg("team"), nb::arg("library"), nb::arg("gpu"),
         nb::arg("bytes"));

@@ -4,7 +4,9 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -14,6 +16,7 @@
 #include "cpufree/base/error.hpp"
 #include "cpufree/bindings/arrays.hpp"
 #include "cpufree/problem/entries.hpp"
+#include "cpufree/problem/partition_cost.hpp"
 
 namespace nb = nanobind;
 
@@ -68,6 +71,35 @@ double mean_distance_in(const Vector<std::int64_t>& indptr, const Rows& indices,
   return mean_distance(span_of(indptr), span_of(indices), span_of(place), span_of(part));
 }
 
+// Part numbers are checked: they are places in tables.
+nb::dict partition_cost(const Vector<std::int64_t>& indptr, const Rows& indices, const Rows& part,
+                        int pes) {
+  require(indptr.size() == part.size() + 1, "part must have an entry for each row");
+  PartitionCost cost;
+  {
+    const nb::gil_scoped_release release;
+    const auto owners = span_of(part);
+    require(std::ranges::all_of(owners, [&](std::int32_t pe) { return pe >= 0 && pe < pes; }),
+            "part numbers must be from 0 to the number of PEs less 1");
+    require(span_of(indptr).back() == static_cast<std::int64_t>(indices.size()),
+            "indptr must end with the number of entries");
+    cost = cost_of(span_of(indptr), span_of(indices), owners, pes);
+  }
+  nb::dict d;
+  d["rows"] = cost.rows;
+  d["nnz"] = cost.nnz;
+  d["boundary_rows"] = cost.boundary_rows;
+  d["traffic"] = cost.traffic;
+  d["cut"] = cost.cut;
+  return d;
+}
+
+double padding(const Vector<std::int64_t>& lengths, std::int64_t slice, std::int64_t most) {
+  require(slice >= 1, "a slice has a row at least");
+  const nb::gil_scoped_release release;
+  return slice_padding(span_of(lengths), slice, most);
+}
+
 nb::tuple digest(const Vector<std::uint8_t>& bytes) {
   Digest found{};
   {
@@ -84,6 +116,9 @@ void bind_matrix(nb::module_& m) {
   m.def("inspect", &inspect_arrays, nb::arg("indptr"), nb::arg("indices"), nb::arg("data"));
   m.def("mean_distance", &mean_distance_in, nb::arg("indptr"), nb::arg("indices"),
         nb::arg("place").none(), nb::arg("part").none());
+  m.def("partition_cost", &partition_cost, nb::arg("indptr"), nb::arg("indices"), nb::arg("part"),
+        nb::arg("pes"));
+  m.def("slice_padding", &padding, nb::arg("lengths"), nb::arg("slice"), nb::arg("most"));
   m.def("digest", &digest, nb::arg("bytes"));
 }
 

@@ -1,6 +1,5 @@
 // Sums over the rows of a slice in one short code for all formats, for products that are rare: what
-// kernels compute in every iteration has a code for each (slice_sums.hpp). The sums are the same to
-// the last bit.
+// kernels compute in every iteration has a code for each (slice_sums.hpp).
 #pragma once
 
 #include <cstddef>
@@ -8,21 +7,10 @@
 #include <type_traits>
 
 #include "cpufree/base/annotate.hpp"
+#include "cpufree/formats/accurate_sum.hpp"
 #include "cpufree/formats/slice_entries.hpp"
 
 namespace cpufree {
-
-// An operand (Operand, PacketOperand) of such a product.
-template <class X>
-struct ColdOperand : X {
-  static constexpr bool in_pieces = true;
-};
-template <class X>
-ColdOperand(X) -> ColdOperand<X>;
-template <class X>
-inline constexpr bool is_cold = false;
-template <class X>
-inline constexpr bool is_cold<ColdOperand<X>> = true;
 
 // The entries of a lane. `numbers`: values are numbers in the dictionary.
 template <class T, class Dictionary = const T*>
@@ -40,8 +28,8 @@ struct AnyEntries {
   }
 
   // sum + the n entries of the chunk that begins at `at`.
-  template <class X>
-  CPUFREE_KERNEL_FN T chunk(const std::byte* at, int n, X&& x, T sum) const {
+  template <class X, class S>
+  CPUFREE_KERNEL_FN S chunk(const std::byte* at, int n, X&& x, S sum) const {
     CPUFREE_ONE_COPY
     for (int k = 0; k < n;) {
       std::int32_t column[kPiece];
@@ -51,7 +39,7 @@ struct AnyEntries {
       x.fetch(column, operand);
       CPUFREE_UNROLL
       for (int q = 0; q < kPiece; ++q)
-        if (q < taken && k + q < n) sum += value[q] * operand[q];
+        if (q < taken && k + q < n) add_product(sum, value[q], operand[q]);
       k += taken;
     }
     return sum;

@@ -5,15 +5,16 @@
 #include <cstdint>
 
 #include "cpufree/base/annotate.hpp"
+#include "cpufree/formats/accurate_sum.hpp"
 
 namespace cpufree {
 
 // Sum of val[k] * x(col[k]) for k in [0, count), in order.
 template <class T, class X>
-CPUFREE_KERNEL_FN T row_times_vector(const T* val, const std::int32_t* col, std::int64_t count,
-                                     X&& x) {
-  T sum = 0;
-  for (std::int64_t k = 0; k < count; ++k) sum += val[k] * x(col[k]);
+CPUFREE_KERNEL_FN SumOf<T, X> row_times_vector(const T* val, const std::int32_t* col,
+                                               std::int64_t count, X&& x) {
+  SumOf<T, X> sum = {};
+  for (std::int64_t k = 0; k < count; ++k) add_product(sum, val[k], x(col[k]));
   return sum;
 }
 

@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "cpufree/base/annotate.hpp"
+#include "cpufree/formats/accurate_sum.hpp"
 #include "cpufree/formats/slice_entries.hpp"
 
 namespace cpufree {
@@ -119,12 +120,12 @@ struct SliceSums {
   }
 
   // The entries of a slice, `width` of each lane, chunk by chunk, as AnyEntries gives them.
-  // go_on(at, end): all that was to
-  // be read of the chunk at `at` has been; where the next one is, if that was not the end.
+  // go_on(at, end): all that was to be read of the chunk at `at` has been; where the next one is,
+  // if that was not the end.
   template <class E, class X, class F>
-  CPUFREE_KERNEL_FN static T any_sum(const E& entries, const std::byte* at, int width, X&& x,
-                                     F&& go_on) {
-    T sum = 0;
+  CPUFREE_KERNEL_FN static SumOf<T, X> any_sum(const E& entries, const std::byte* at, int width,
+                                               X&& x, F&& go_on) {
+    SumOf<T, X> sum = {};
     CPUFREE_ONE_COPY
     for (int left = width;;) {
       const int n = left < entries.width() ? left : entries.width();

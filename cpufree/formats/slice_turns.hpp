@@ -5,6 +5,7 @@
 
 #include "cpufree/base/annotate.hpp"
 #include "cpufree/device/block.hpp"
+#include "cpufree/formats/accurate_sum.hpp"
 #include "cpufree/problem/blocks/slice_rows.hpp"
 
 namespace cpufree {
@@ -39,10 +40,10 @@ CPUFREE_KERNEL_FN void each_thin(P& port, const SliceRows& rows, F&& f) {
 }
 
 // Calls f(row, 0, sum) for all of the rows, from the thread to which each_thin gives it; my warp
-// has some (has_rows). lane_sum(s): what my lane has of slice s; a warp's slices come in sequence,
-// those of its first turn first.
-template <class T, class P, class F, class S>
-CPUFREE_KERNEL_FN void each_turn(P& port, const SliceRows& rows, F&& f, S&& lane_sum) {
+// has some (has_rows). S: what the sums are. lane_sum(s): what my lane has of slice s; a warp's
+// slices come in sequence, those of its first turn first.
+template <class S, class P, class F, class L>
+CPUFREE_KERNEL_FN void each_turn(P& port, const SliceRows& rows, F&& f, L&& lane_sum) {
   const int lane = port.lane() % P::warp_width;
   const bool first = (lane & ((1 << rows.thin) - 1)) == 0;
   const std::int32_t step = port.lanes() >> rows.thin;
@@ -56,14 +57,14 @@ CPUFREE_KERNEL_FN void each_turn(P& port, const SliceRows& rows, F&& f, S&& lane
   CPUFREE_ONE_COPY
   for (; left > 0; row += step, left -= step) {
     const std::int32_t taken = kSliceRows >> rows.thin;
-    T total = 0;
+    S total = {};
     CPUFREE_ONE_COPY
     for (std::int32_t k = 0; k < taken && k < left; k += of_slice) {
       const std::int32_t before = rows.end - rows.begin - left + k;  // rows of slices before
-      T sum = lane_sum(rows.start + (before >> (kMostLanesLog2 - rows.lanes_log2)));
+      S sum = lane_sum(rows.start + (before >> (kMostLanesLog2 - rows.lanes_log2)));
       for (int half = kSliceRows / 2 / of_slice; half > 0; half /= 2)
-        sum += port.warp_across(sum, half);
-      if (rows.lanes_log2 > rows.thin) sum = port.warp_broadcast(sum, holder);
+        sum += sum_across(port, sum, half);
+      if (rows.lanes_log2 > rows.thin) sum = sum_broadcast(port, sum, holder);
       if (place >= k) total = sum;
     }
     if (row < rows.end && first) f(row, 0, total);

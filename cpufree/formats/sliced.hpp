@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "cpufree/device/block.hpp"
+#include "cpufree/formats/accurate_sum.hpp"
 #include "cpufree/formats/local.hpp"
 
 namespace cpufree {
@@ -39,12 +40,12 @@ struct Sliced {
     std::int64_t slice = rows.start;
     std::int32_t row = rows.begin;
     for (; row + W <= rows.end; row += W, ++slice) {
-      const Sums sums = multiply_slice(slice, x);
+      const Sums<SumOf<T, X>> sums = multiply_slice(slice, x);
       CPUFREE_INDEPENDENT
       for (int l = 0; l < W; ++l) f(row + l, l, sums.value[l]);
     }
     if (row >= rows.end) return;
-    const Sums sums = multiply_slice(slice, x);
+    const Sums<SumOf<T, X>> sums = multiply_slice(slice, x);
     for (int l = 0; row + l < rows.end; ++l) f(row + l, l, sums.value[l]);
   }
 
@@ -54,23 +55,24 @@ struct Sliced {
   }
 
  private:
+  template <class S>
   struct Sums {
-    T value[W];
+    S value[W];
   };
 
   template <class X>
-  CPUFREE_KERNEL_FN Sums multiply_slice(std::int64_t slice, const X x) const {
-    Sums sums = {};
+  CPUFREE_KERNEL_FN Sums<SumOf<T, X>> multiply_slice(std::int64_t slice, const X x) const {
+    Sums<SumOf<T, X>> sums = {};
     const std::int64_t end = slice_ptr[slice + 1];
     const T* v = val + slice_ptr[slice] * W;
     for (std::int64_t c = slice_ptr[slice]; c < end; ++c, v += W) {
       __builtin_prefetch(v + kAhead * W);
       const std::int32_t first = base[c];
       if (first >= 0) {
-        for (int l = 0; l < W; ++l) sums.value[l] += v[l] * x(first + l);
+        for (int l = 0; l < W; ++l) add_product(sums.value[l], v[l], x(first + l));
       } else {
         const std::int32_t* index = gather + static_cast<std::int64_t>(~first) * W;
-        for (int l = 0; l < W; ++l) sums.value[l] += v[l] * x(index[l]);
+        for (int l = 0; l < W; ++l) add_product(sums.value[l], v[l], x(index[l]));
       }
     }
     return sums;

@@ -32,6 +32,7 @@
 #include "cpufree/base/index.hpp"
 #include "cpufree/device/block.hpp"
 #include "cpufree/device/port.hpp"
+#include "cpufree/formats/accurate_sum.hpp"
 #include "cpufree/formats/any_entries.hpp"
 #include "cpufree/formats/slice_codes.hpp"
 #include "cpufree/formats/slice_entries.hpp"
@@ -115,9 +116,9 @@ struct WarpSlices {
   }
 
   // Calls f(row, lane, (A x)(row)) for all rows of the range, each from the thread to which `each`
-  // gives that row. `x` is the operand (Operand, PacketOperand). Of `port` all that is
-  // used is the thread's number, how many there are, and what its warp can do. With rings, products
-  // with interior and with boundary rows alternate.
+  // gives that row. `x` is the operand (Operand, PacketOperand, ColdOperand of one of them). Of
+  // `port` all that is used is the thread's number, how many there are, and what its warp can do.
+  // With rings, products with interior and with boundary rows alternate.
   template <class Format = AnySlices, class P, class X, class F>
   CPUFREE_KERNEL_FN void multiply(P& port, const Rows& rows, X&& x, F&& f) const {
     static_assert(P::warp_width == kSliceRows, "a warp has a lane for each row of a slice");
@@ -131,16 +132,17 @@ struct WarpSlices {
     const Rows from{row, rows.end, s};
     constexpr bool rare = is_cold<std::remove_cvref_t<X>>;
     constexpr CompiledCodes kCompiled = Format::runs ? CompiledCodes::all : CompiledCodes::singles;
-    if (!rare && simple == Simple::columns)
-      return multiply_simple<CodedEntries>(from, lane, warps, x, f);
-    if (!rare && kCompiled == CompiledCodes::all && simple == Simple::runs)
-      return multiply_simple<RunEntries>(from, lane, warps, x, f);
+    if constexpr (!rare) {
+      if (simple == Simple::columns) return multiply_simple<CodedEntries>(from, lane, warps, x, f);
+      if (kCompiled == CompiledCodes::all && simple == Simple::runs)
+        return multiply_simple<RunEntries>(from, lane, warps, x, f);
+    }
     SliceHead mine = slice[s];
     while (true) {
       const std::int32_t next = row + port.lanes();
       SliceHead ahead = mine;
       if (next - lane < rows.end) ahead = slice[s + warps];  // on its way while this one is summed
-      T sum = slice_sum<kCompiled>(mine, slice[s].base, lane, x);
+      SumOf<T, X> sum = slice_sum<kCompiled>(mine, slice[s].base, lane, x);
       if (mine.tails >= 0) sum += tail_sum(port, mine.tails, lane, x);
       if (row < rows.end) f(row, 0, sum);
       if (next - lane >= rows.end) return;
@@ -200,6 +202,8 @@ struct WarpSlices {
   }
 
  private:
+  template <class, int>
+  friend class WarpColumns;
   using Sums = SliceSums<T>;
 
   // The same for a simple share; `from`: my first row, and my warp's first slice. Small systems
@@ -236,8 +240,9 @@ struct WarpSlices {
 
   // What a slice holds of my row, times x: all but its tail.
   template <CompiledCodes kCompiled, class X>
-  CPUFREE_KERNEL_FN T slice_sum(const SliceHead& mine, const std::int32_t (&base)[kWindows],
-                                int lane, X&& x) const {
+  CPUFREE_KERNEL_FN SumOf<T, X> slice_sum(const SliceHead& mine,
+                                          const std::int32_t (&base)[kWindows], int lane,
+                                          X&& x) const {
     const std::byte* const at = bytes + kSliceUnit * mine.first;
     if constexpr (is_cold<std::remove_cvref_t<X>>) {
       const auto entries = any_entries<T>(mine.code, base, dictionary != nullptr, dictionary, lane);
@@ -269,8 +274,8 @@ struct WarpSlices {
     const int lane = port.lane() % P::warp_width;
     if (!has_rows(port, rows)) return;
     RingReader<P> reader(port, ring);
-    each_turn<T>(port, rows, f,
-                 [&](std::int32_t) { return next_slice<Format>(port, reader, lane, x); });
+    each_turn<SumOf<T, X>>(port, rows, f,
+                           [&](std::int32_t) { return next_slice<Format>(port, reader, lane, x); });
     reader.put_down();
   }
 
@@ -281,12 +286,12 @@ struct WarpSlices {
     if (!has_rows(port, rows)) return;
     const std::byte* const all = port.on_chip(bytes);
     const WarpSlice* const slices = port.on_chip(slice);
-    each_turn<T>(port, rows, f,
-                 [&](std::int32_t s) { return on_chip_sum(slices[s], all, lane, x); });
+    each_turn<SumOf<T, X>>(port, rows, f,
+                           [&](std::int32_t s) { return on_chip_sum(slices[s], all, lane, x); });
   }
   template <class X>
-  CPUFREE_KERNEL_FN T on_chip_sum(const WarpSlice& mine, const std::byte* all, int lane,
-                                  X&& x) const {
+  CPUFREE_KERNEL_FN SumOf<T, X> on_chip_sum(const WarpSlice& mine, const std::byte* all, int lane,
+                                            X&& x) const {
     if constexpr (is_cold<std::remove_cvref_t<X>>)
       return slice_sum<CompiledCodes::all>(mine, mine.base, lane, x);
     else if (simple == Simple::runs)
@@ -298,13 +303,13 @@ struct WarpSlices {
   // What the next slice of the ring holds of my lane, times x. Its head is not known before its
   // first chunk is there.
   template <class Format, class P, class R, class X>
-  CPUFREE_KERNEL_FN T next_slice(P& port, R& reader, int lane, X&& x) const {
+  CPUFREE_KERNEL_FN SumOf<T, X> next_slice(P& port, R& reader, int lane, X&& x) const {
     const std::byte* const at = reader.wait();
     const WarpSlice mine = *reinterpret_cast<const WarpSlice*>(reader.head());
     const auto known = port.in_fast_memory(dictionary);
-    T sum = 0;
+    SumOf<T, X> sum = {};
     constexpr bool pieces = std::remove_cvref_t<X>::in_pieces;
-    if constexpr (pieces && Format::runs)
+    if constexpr ((pieces && Format::runs) || is_cold<std::remove_cvref_t<X>>)
       sum =
           any_portions(reader, at, mine,
                        any_entries<T>(mine.code, mine.base, dictionary != nullptr, known, lane), x);
@@ -352,8 +357,9 @@ struct WarpSlices {
         });
   }
   template <class R, class E, class X>
-  CPUFREE_KERNEL_FN static T any_portions(R& reader, const std::byte* at, const WarpSlice& mine,
-                                          const E& entries, X&& x) {
+  CPUFREE_KERNEL_FN static SumOf<T, X> any_portions(R& reader, const std::byte* at,
+                                                    const WarpSlice& mine, const E& entries,
+                                                    X&& x) {
     const int bytes = entries.chunk_bytes();
     const int portion = chunks_of_portion(bytes);
     int room = portion;
@@ -367,17 +373,17 @@ struct WarpSlices {
   }
 
   template <class P, class X>
-  CPUFREE_KERNEL_FN T tail_sum(P& port, std::int32_t tails, int lane, X&& x) const {
-    T sum = 0;
+  CPUFREE_KERNEL_FN SumOf<T, X> tail_sum(P& port, std::int32_t tails, int lane, X&& x) const {
+    SumOf<T, X> sum = {};
     std::int64_t begin = tail_ptr[tails + lane];
     std::int64_t end = tail_ptr[tails + lane + 1];
     for (unsigned rows = port.warp_ballot(begin < end); rows != 0U; rows &= rows - 1U) {
       const int l = port.lowest_bit(rows);
       const std::int64_t last = port.warp_broadcast(end, l);
-      T part = 0;
+      SumOf<T, X> part = {};
       for (std::int64_t k = port.warp_broadcast(begin, l) + lane; k < last; k += kSliceRows)
-        part += tail_val[k] * x(tail_col[k]);
-      part = port.warp_sum(part);
+        add_product(part, tail_val[k], x(tail_col[k]));
+      part = sum_of_warp(port, part);
       if (lane == l) sum = part;
     }
     return sum;

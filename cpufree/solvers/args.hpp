@@ -4,13 +4,14 @@
 #include <cstdint>
 
 #include "cpufree/device/channel.hpp"
+#include "cpufree/formats/factor_slices.hpp"
 #include "cpufree/formats/slice_ring.hpp"
 #include "cpufree/problem/destination.hpp"
 
 namespace cpufree {
 
 enum class Method : std::int32_t { cg, prcg, pipecg };
-enum class Preconditioner : std::int32_t { none, jacobi, chebyshev };
+enum class Preconditioner : std::int32_t { none, jacobi, chebyshev, block_jacobi, fsai };
 
 // Why a solve ended. Names and meanings after PETSc's KSPConvergedReason where it has one.
 enum class Reason : std::int32_t {
@@ -18,7 +19,7 @@ enum class Reason : std::int32_t {
   converged_rtol,           // ||b - A x|| <= rtol ||b||
   converged_atol,           // ||b - A x|| <= atol, or b = 0
   diverged_its,             // maxiter reached
-  diverged_dtol,            // the residual grew beyond all bounds
+  diverged_dtol,            // the residual grew beyond all bounds, as M measures it: r . M r
   diverged_nanorinf,        // a NaN or an infinity in the data or the recurrence
   diverged_indefinite_mat,  // p . A p <= 0 for some p != 0
   diverged_indefinite_pc,   // r . M r <= 0 for some r != 0
@@ -109,12 +110,12 @@ struct VectorSet {
   P s = {};
   C b = {};
   C inverse_diagonal = {};  // Jacobi, Chebyshev
-  P z = {};                 // pipecg; Chebyshev: preconditioned vector
+  P z = {};                 // pipecg; not pointwise: preconditioned vector
   P w = {};                 // pipecg
   P n = {};                 // pipecg
-  P u = {};                 // Chebyshev with prcg, pipecg: preconditioned residual
-  P q = {};                 // Chebyshev with pipecg
-  P out = {};               // Chebyshev: its result
+  P u = {};                 // not pointwise, prcg and pipecg: preconditioned residual
+  P q = {};                 // not pointwise, pipecg
+  P out = {};               // not pointwise: its result
   P rest = {};              // Chebyshev: its own residual
   G p = {};
   G scratch[2] = {};  // used in turn
@@ -156,6 +157,16 @@ struct BlockShare {
   }
 };
 
+// One block's share of the factors of a preconditioner (factored.hpp).
+template <class T>
+struct FactorShare {
+  FactorSlices factor[2];
+  std::int32_t count = 0;
+  const T* scale = nullptr;  // S of my rows
+  T* operand[2] = {};        // of the PE, in the order of the private vectors
+  ArrivalBoard board;        // of blocks of my PE alone
+};
+
 // What a block keeps in its fast memory (a GPU's shared memory) from the start of a solve to its
 // end: the first `vectors` of the private vectors in order of use (resident.hpp), `stride` values
 // apart, where it has no more rows than that; behind them, perhaps, a copy of its part of p, and
@@ -182,10 +193,11 @@ struct SolveArgs {
   SolveParams params;
   Vectors<T> vectors;
   Residency residency;
-  const BlockShare<M>* shares = nullptr;   // one per block
-  std::int32_t rows = 0;                   // number of rows: ghosts begin there
-  bool block_halos = false;                // rows of other blocks are ghosts, too (block_halo.hpp)
-  const std::int64_t* send_ptr = nullptr;  // rows that other PEs read + 1
+  const BlockShare<M>* shares = nullptr;    // one per block
+  const FactorShare<T>* factors = nullptr;  // one per block, of a preconditioner that has factors
+  std::int32_t rows = 0;                    // number of rows: ghosts begin there
+  bool block_halos = false;                 // rows of other blocks are ghosts, too (block_halo.hpp)
+  const std::int64_t* send_ptr = nullptr;   // rows that other PEs read + 1
   const Destination* destinations = nullptr;
   // Small halos travel as packets: ghosts of p, scratch[0], scratch[1], symmetric; the destinations
   // then hold numbers of ghosts, from 0. Null: halos travel as stores into the vectors.

@@ -37,6 +37,7 @@ class ConjugateGradient : public Recurrence<Ctx, M> {
   }
 
   CPUFREE_KERNEL_FN double square() const { return rr_; }
+  CPUFREE_KERNEL_FN double measure() const { return rho_; }
   CPUFREE_KERNEL_FN bool took_step() const { return broken_ == Reason::running; }
   CPUFREE_KERNEL_FN bool has_step() const {
     return took_step() && (Monitor::blind || (rho_ > 0.0 && is_finite(rho_) && is_finite(beta_)));

@@ -150,13 +150,11 @@ class Context {
   CPUFREE_KERNEL_FN bool multiply(const Ghosted<T>& v, F&& f, const V&... read) {
     return multiply_by(hot(v), [](const auto& x) { return x; }, f, read...);
   }
-  // The same for cold code: in long kernels a product that is short rather than fast.
+  // The same for cold code: a product that is short and accurate rather than fast. f is given an
+  // AccurateSum.
   template <class F>
   CPUFREE_KERNEL_FN bool multiply_cold(const Ghosted<T>& v, F&& f) {
-    if constexpr (kFastMemory && !Format::runs)
-      return multiply(v, f);
-    else
-      return multiply_by(v, [](const auto& x) { return ColdOperand{x}; }, f);
+    return multiply_by(v, [](const auto& x) { return ColdOperand{x}; }, f);
   }
 
   // `exchange` of one of two scratch vectors, taken in turn: between two exchanges of the same one
@@ -283,7 +281,7 @@ class Context {
     const std::int32_t shift = part.shift;  // a copy: vectorisers do not trust references
     begin_ahead_of(part, read...);
     share_.matrix.template multiply<Format>(port_, part.rows, x,
-                                            [&, shift](std::int32_t i, int lane, T value) {
+                                            [&, shift](std::int32_t i, int lane, auto value) {
                                               go_on_ahead(part, i, read...);
                                               if constexpr (P::computes)
                                                 f(Row{i, i - shift}, lane, value);

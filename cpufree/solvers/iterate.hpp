@@ -9,6 +9,7 @@
 //                              from r = b - A x. meanwhile() is called by one thread, while sums
 //                              travel. False: a wait gave up.
 //   square()                   ||r||^2
+//   measure()                  r . M r
 //   has_step()                 whether the coefficients are a step, as fast arithmetic finds
 //   recompute(start)           the coefficients by true divisions
 //   check(monitor, start)      what the coefficients say about A and M; by one thread
@@ -99,8 +100,9 @@ CPUFREE_HOT_FN Ending iterate(Ctx& c, Method& method, MonitorOf<Ctx>& monitor, R
     method.recompute(start);
     c.once_more([&] {  // after all threads have asked whether the iteration is deferred
       Verdict verdict = Verdict::go_on;
+      if (start == Start::anew) monitor.begin_measure(method.measure());
       if (start == Start::no && method.took_step()) {
-        verdict = monitor.judge(method.square(), c.notes());
+        verdict = monitor.judge(method.square(), c.notes(), method.measure());
         reporter.report(c, monitor);
       }
       decide(verdict, start);
@@ -112,7 +114,10 @@ CPUFREE_HOT_FN Ending iterate(Ctx& c, Method& method, MonitorOf<Ctx>& monitor, R
       if (decision.verdict() == Verdict::stop) return Ending::done;
       const Verdict asked = decision.verdict();
       bool accurate = true;
-      if (!verify(c, monitor, asked != Verdict::verify, accurate)) return Ending::gave_up;
+      const Keep keep = asked == Verdict::verify    ? Keep::nothing
+                        : asked == Verdict::replace ? Keep::plain
+                                                    : Keep::accurate;
+      if (!verify(c, monitor, keep, accurate)) return Ending::gave_up;
       if (monitor.done()) return Ending::done;
       if (!accurate || asked == Verdict::restart) {
         if constexpr (!Method::kRestarts) return Ending::lost;

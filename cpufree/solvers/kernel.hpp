@@ -3,6 +3,7 @@
 
 #include "cpufree/solvers/cg.hpp"
 #include "cpufree/solvers/eigenvalue.hpp"
+#include "cpufree/solvers/factored.hpp"
 #include "cpufree/solvers/pipelined_cg.hpp"
 #include "cpufree/solvers/prcg.hpp"
 
@@ -73,7 +74,7 @@ CPUFREE_KERNEL_FN void solve_kernel(P& port, const SolveArgs<Matrix>& args) {
   typename P::template Held<M> m = port.hold(M(vectors));
   clear_vectors(c);
   double lambda_max = 0.0;
-  if constexpr (!M::pointwise) {
+  if constexpr (requires(M& any) { any.set_interval(lambda_max, 0); }) {
     if (!estimate_lambda_max(c, lambda_max)) return;
     c.once([&] { m.set_interval(lambda_max, args.params.chebyshev_degree); });
     clear_vectors(c);

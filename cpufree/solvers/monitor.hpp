@@ -11,7 +11,14 @@
 //     direction, with which CG converges slowly for good (Powell 1976, "Some convergence properties
 //     of the conjugate gradient method", Math. Program. 11).
 // If the true residual does not halve over several verifications, rounding errors admit no smaller
-// one: stagnated.
+// one: stagnated. The sums of b - A x are as if in twice the precision (accurate_sum.hpp), so that
+// their own rounding decides nothing.
+//
+// Divergence. CG reduces the energy norm of the error. By it sqrt(r . M r) may grow by no more than
+// the square root of the condition number of M A, which no system has above 1e10 that can be
+// solved; ||r|| may grow by that of A, which scales of the unknowns make as large as they like. So
+// the measure of divergence is r . M r. Only where ||r|| has grown is it looked at: recurrences
+// that grow without end have all norms grow.
 #pragma once
 
 #include <cmath>
@@ -63,6 +70,8 @@ class Monitor {
     trigger_ = squared(larger(target_, params_.roundoff * bnorm_));
     level_ = squared(1e3 * params_.roundoff * bnorm_);
     bound_ = squared(kDivergence * larger(true_residual_, bnorm_));
+    measure_ = rr;
+    growth_ = squared(kDivergence * larger(1.0, bnorm_ / true_residual_));
     set_decision_level();
     if (!is_finite(bb) || !is_finite(rr))
       stop(Reason::diverged_nanorinf);
@@ -70,6 +79,11 @@ class Monitor {
       stop(met());
     else if (params_.maxiter <= 0)
       stop(Reason::diverged_its);
+  }
+
+  // Where the first iteration starts: r . M r, from which growth counts.
+  CPUFREE_KERNEL_FN void begin_measure(double measure) {
+    if (iterations_ == 0) measure_ = measure;
   }
 
   // Whether `judge` would return go_on, the limit of iterations aside. Any thread may ask, also
@@ -86,15 +100,19 @@ class Monitor {
     smallest_ = rr < smallest_ ? rr : smallest_;
   }
 
-  // After an iteration: square of the norm of the recurrence's residual, and the host's notes.
-  CPUFREE_KERNEL_FN Verdict judge(double rr, unsigned notes) {
+  // After an iteration: square of the norm of the recurrence's residual, the host's notes, and
+  // r . M r.
+  CPUFREE_KERNEL_FN Verdict judge(double rr, unsigned notes, double measure) {
     count(rr);
+    const bool grew = rr > bound_ && is_finite(rr);
+    const bool diverged = grew && !(measure <= growth_ * measure_);
+    if (grew && !diverged) bound_ = 1e4 * rr;  // asked again when it has grown further
     set_decision_level();
     if (!is_finite(rr))
       stop(Reason::diverged_nanorinf);
     else if (rr <= trigger_ || diverges())
       return Verdict::verify;
-    else if (rr > bound_)
+    else if (diverged)
       stop(Reason::diverged_dtol);
     else if (iterations_ >= params_.maxiter)
       stop(Reason::diverged_its);
@@ -104,6 +122,9 @@ class Monitor {
       stop(Reason::time_limit);
     return done() ? Verdict::stop : Verdict::go_on;
   }
+
+  // Without a preconditioner.
+  CPUFREE_KERNEL_FN Verdict judge(double rr, unsigned notes) { return judge(rr, notes, rr); }
 
   // After b - A x was computed, with the square of its norm. Returns, as `accurate` does, whether
   // the recurrence's residual was near it. If not, or if `replaced`, r is b - A x from now on.
@@ -121,6 +142,8 @@ class Monitor {
     if (true_residual_ <= 0.5 * best_) {
       best_ = true_residual_;
       failures_ = 0;
+      halved_at_ = iterations_;
+      gain_when_halved_ = gain_;
     } else if (!accurate_) {
       ++failures_;
     }
@@ -154,6 +177,35 @@ class Monitor {
     return !done();
   }
 
+  // pipecg: the next step reduces the square of the error's energy norm by `gain`, and those since
+  // the last call are taken to have done the same.
+  CPUFREE_KERNEL_FN void note_gain(double gain) {
+    const std::int64_t steps = iterations_ - gained_at_;
+    gain_ += gain * static_cast<double>(steps > 0 ? steps : 1);
+    gained_at_ = iterations_;
+  }
+  // Whether the recurrences get nowhere: the residual has not halved for so many iterations at the
+  // level of rounding errors, or for twice as many, and as many as it took to get here; and x has
+  // moved little. A residual alone may stay where it is, or grow, while x gets better. What a bad
+  // guess has x move at first says nothing of how far it has to go.
+  CPUFREE_KERNEL_FN bool stalled(std::int64_t iterations) const {
+    constexpr double kLittle = 1e-4;  // of all that x has gained
+    const std::int64_t since = iterations_ - halved_at_;
+    if (since < iterations || square_ <= squared(0.5 * best_) ||
+        gain_ - gain_when_halved_ > kLittle * gain_)
+      return false;
+    return squared(best_) <= level_ ||
+           (!params_.has_guess && since >= 2 * iterations && since >= halved_at_);
+  }
+
+  // At the start of a recurrence: whether a number that is `square` now, and shrinks as the square
+  // of the residual does, stays in the range of doubles.
+  CPUFREE_KERNEL_FN bool in_range(double square) const {
+    constexpr double kLeast = 2.2250738585072014e-308;  // with all digits
+    const double last = trigger_ < square_ ? trigger_ : square_;
+    return is_finite(square) && square * last >= kLeast * square_;
+  }
+
   // Signs that A, or the preconditioner, is not positive definite. False: stop.
   CPUFREE_KERNEL_FN bool positive(double value, Reason otherwise) {
     if (value > 0.0 && is_finite(value)) return true;
@@ -169,7 +221,7 @@ class Monitor {
 
  private:
   static constexpr int kMaxFailures = 3;
-  static constexpr double kDivergence = 1e10;  // residuals of CG may grow by sqrt(condition number)
+  static constexpr double kDivergence = 1e10;
 
   // Below the level of rounding errors a recurrence may grow without end, from a good x.
   CPUFREE_KERNEL_FN bool diverges() const {
@@ -197,8 +249,12 @@ class Monitor {
   std::int64_t handed_over_at_ = -1;
   double bnorm_ = 0.0;
   double true_residual_ = 0.0;
-  double best_ = 0.0;    // smallest true residual, in steps of one half
-  int failures_ = 0;     // inaccurate residuals since then
+  double best_ = 0.0;  // smallest true residual, in steps of one half
+  int failures_ = 0;   // inaccurate residuals since then
+  std::int64_t halved_at_ = 0;
+  std::int64_t gained_at_ = 0;  // of pipecg alone:
+  double gain_ = 0.0;           // in the square of the error's energy norm
+  double gain_when_halved_ = 0.0;
   double target_ = 0.0;  // the rule
   // Squares:
   double square_ = 0.0;        // the recurrence's residual
@@ -206,7 +262,9 @@ class Monitor {
   double trigger_ = 0.0;       // where to compute b - A x: at the rule, or before it after failures
   double level_ = 0.0;         // of rounding errors
   double decide_below_ = 0.0;  // at most this: a decision is needed
-  double bound_ = 0.0;         // of divergence
+  double bound_ = 0.0;         // beyond this, divergence is judged
+  double measure_ = 0.0;       // r . M r at the start
+  double growth_ = 0.0;  // of it that is divergence; a good guess leaves as much room as a bad one
   bool verified_ = false;
   bool accurate_ = true;
 };
@@ -225,7 +283,7 @@ class BlindMonitor : public Monitor {
     stop(most_ > 0 ? Reason::running : Reason::diverged_its);
   }
   CPUFREE_KERNEL_FN bool needs_no_decision(double, unsigned notes) const { return notes == 0U; }
-  CPUFREE_KERNEL_FN Verdict judge(double rr, unsigned notes) {
+  CPUFREE_KERNEL_FN Verdict judge(double rr, unsigned notes, double) {
     count(rr);
     if (iterations() >= most_)
       stop(Reason::diverged_its);
@@ -243,6 +301,8 @@ class BlindMonitor : public Monitor {
   }
   CPUFREE_KERNEL_FN static bool usable(double) { return true; }
   CPUFREE_KERNEL_FN static bool positive(double, Reason) { return true; }
+  CPUFREE_KERNEL_FN static bool in_range(double) { return true; }
+  CPUFREE_KERNEL_FN static bool stalled(std::int64_t) { return false; }
 
  private:
   std::int64_t most_;

@@ -75,15 +75,23 @@ class PipelinedCg : public Recurrence<Ctx, M> {
   }
 
   CPUFREE_KERNEL_FN double square() const { return total_[kRR]; }
+  CPUFREE_KERNEL_FN double measure() const { return total_[kGamma]; }
   CPUFREE_KERNEL_FN bool has_step() const { return step_; }
   CPUFREE_KERNEL_FN void recompute(Start) {
     if (!step_) set_step([](double x) { return 1.0 / x; });
   }
   // Without a step, A or M is not positive definite, which the first sums tell; later, rounding
-  // errors or A broke the recurrence.
-  CPUFREE_KERNEL_FN Verdict check(Monitor& monitor, Start) const {
+  // errors or A broke the recurrence. Where replacements of the residual have it stay where it is,
+  // and where numbers of the size of A M A r leave their range, it cannot go on, either.
+  CPUFREE_KERNEL_FN Verdict check(Monitor& monitor, Start start) const {
     const std::int64_t every = c_.args.params.replace_every;
-    if (every > 0 && monitor.iterations() - monitor.replaced_at() >= every) return Verdict::replace;
+    if (step_) monitor.note_gain(alpha_ * total_[kGamma]);
+    if (every > 0 && monitor.iterations() - monitor.replaced_at() >= every)
+      return monitor.stalled(every > 50 ? 2 * every : 100) ? Verdict::restart : Verdict::replace;
+    if (step_ && start == Start::anew) {
+      const double size = total_[kDelta] * c_.port().reciprocal(total_[kGamma]);  // of A M
+      if (!monitor.in_range(size * size)) return Verdict::restart;
+    }
     if (step_) return Verdict::go_on;
     if (taken_gamma_ == 0.0 && monitor.positive(total_[kGamma], Reason::diverged_indefinite_pc))
       monitor.positive(total_[kDelta], Reason::diverged_indefinite_mat);

@@ -34,6 +34,7 @@ class PredictRecompute : public Recurrence<Ctx, M> {
   }
 
   CPUFREE_KERNEL_FN double square() const { return total_[kRR]; }
+  CPUFREE_KERNEL_FN double measure() const { return total_[kNu]; }
   CPUFREE_KERNEL_FN bool has_step() const {
     return Monitor::blind ||
            (total_[kMu] > 0.0 && total_[kNu] > 0.0 && alpha_ > T{0} && is_finite(alpha_));
@@ -42,13 +43,15 @@ class PredictRecompute : public Recurrence<Ctx, M> {
     c_.recall(total_);
     set_step(1.0 / total_[kMu]);
   }
-  // Where u = M r is kept by recurrence, it may lose touch with M r: rounding errors, not M.
+  // Where u = M r is kept by recurrence, it may lose touch with M r: rounding errors, not M. And
+  // without s . M s, the prediction is nonsense.
   CPUFREE_KERNEL_FN Verdict check(Monitor& monitor, Start start) const {
     const double mu = total_[kMu], nu = total_[kNu];
     if (!M::pointwise && start == Start::no && mu > 0.0 && !(nu > 0.0)) return Verdict::restart;
     if (monitor.positive(mu, Reason::diverged_indefinite_mat) &&
-        monitor.positive(nu, Reason::diverged_indefinite_pc))
-      monitor.usable(alpha_);
+        monitor.positive(nu, Reason::diverged_indefinite_pc) && monitor.usable(alpha_) &&
+        start == Start::anew && !monitor.in_range(total_[kGamma]))
+      monitor.stop(Reason::diverged_breakdown);
     return Verdict::go_on;
   }
 

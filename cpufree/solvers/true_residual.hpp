@@ -15,32 +15,37 @@ struct ColdResult {
   bool met = true;
 };
 
-// true_residual, out of line.
+// What becomes of b - A x besides its norm: nothing; r, from sums in working precision, as
+// textbooks have it; r, as accurate as it is.
+enum class Keep { nothing, plain, accurate };
+
+// true_residual, out of line. What is computed is the residual of this very x, up to some
+// roundings of its own (accurate_sum.hpp).
 template <class Ctx>
 CPUFREE_COLD_FN ColdResult<Ctx> true_residual_cold(typename Ctx::PortType port,
                                                    const typename Ctx::Args& args,
                                                    const typename Ctx::Share& share,
                                                    const BlockVectors<typename Ctx::T>& v,
-                                                   typename Ctx::State before, bool keep) {
+                                                   typename Ctx::State before, Keep keep) {
   using T = typename Ctx::T;
   Ctx c(port, args, share, v, before);
   using L = Lanes<typename Ctx::PortType>;
   L sums[1];
   const Ghosted<T> copy = c.exchange_scratch([&](Row i, int) { return v.x[i]; });
-  const bool multiplied = c.multiply_cold(copy, [&](Row i, int lane, T ax) {
-    const T r = v.b[i] - ax;
-    if (keep) v.r[i] = r;
-    sums[0][lane] += static_cast<double>(r) * r;
+  const bool multiplied = c.multiply_cold(copy, [&](Row i, int lane, AccurateSum<T> ax) {
+    const double r = ax.below(v.b[i]);
+    if (keep == Keep::accurate) v.r[i] = static_cast<T>(r);
+    if (keep == Keep::plain) v.r[i] = v.b[i] - ax.plain();
+    sums[0][lane] += r * r;
   });
   double total[1] = {};
   const bool met = multiplied && c.sum(sums, total);
   return {c.state(), total[0], met};
 }
 
-// Square of the norm of b - A x over all PEs; r becomes b - A x if `keep`. x travels in a scratch
-// vector.
+// Square of the norm of b - A x over all PEs. x travels in a scratch vector.
 template <class Ctx>
-CPUFREE_KERNEL_FN bool true_residual(Ctx& c, bool keep, double& rr) {
+CPUFREE_KERNEL_FN bool true_residual(Ctx& c, Keep keep, double& rr) {
   const auto answer =
       true_residual_cold<Ctx>(c.port(), c.args, c.share(), c.vectors, c.state(), keep);
   c.go_on_from(answer.after);
@@ -54,7 +59,7 @@ CPUFREE_KERNEL_FN bool begin_solve(Ctx& c, MonitorOf<Ctx>& monitor, Reporter& re
   using L = Lanes<typename Ctx::PortType>;
   const auto& v = c.vectors;
   double rr = 0.0;
-  if (c.args.params.has_guess && !true_residual(c, true, rr)) return false;
+  if (c.args.params.has_guess && !true_residual(c, Keep::plain, rr)) return false;
   L sums[1];
   c.rows([&](Row i, int lane) {
     if (!c.args.params.has_guess) v.r[i] = v.b[i];
@@ -72,15 +77,15 @@ CPUFREE_KERNEL_FN bool begin_solve(Ctx& c, MonitorOf<Ctx>& monitor, Reporter& re
 }
 
 // Computes b - A x for the monitor. `accurate`: the recurrence's residual was near it. r becomes
-// b - A x where it was not, and where `replace` says so; a second product for that is cheaper than
-// a vector that keeps the first. False: a wait gave up.
+// b - A x where it was not, as accurate as can be, and where `keep` says so; a second product for
+// that is cheaper than a vector that keeps the first. False: a wait gave up.
 template <class Ctx>
-CPUFREE_KERNEL_FN bool verify(Ctx& c, MonitorOf<Ctx>& monitor, bool replace, bool& accurate) {
+CPUFREE_KERNEL_FN bool verify(Ctx& c, MonitorOf<Ctx>& monitor, Keep keep, bool& accurate) {
   double rr = 0.0;
-  if (!true_residual(c, replace, rr)) return false;
-  c.once([&] { monitor.verify(rr, replace); });
+  if (!true_residual(c, keep, rr)) return false;
+  c.once([&] { monitor.verify(rr, keep != Keep::nothing); });
   accurate = monitor.accurate();
-  return accurate || replace || true_residual(c, true, rr);
+  return accurate || keep == Keep::accurate || true_residual(c, Keep::accurate, rr);
 }
 
 // After the last iteration: the true residual, if it is not known yet.
@@ -88,7 +93,7 @@ template <class Ctx>
 CPUFREE_KERNEL_FN bool end_solve(Ctx& c, Monitor& monitor) {
   if (monitor.verified()) return true;
   double rr = 0.0;
-  if (!true_residual(c, false, rr)) return false;
+  if (!true_residual(c, Keep::nothing, rr)) return false;
   c.once([&] { monitor.record_true_residual(rr); });
   return true;
 }

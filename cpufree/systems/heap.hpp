@@ -17,6 +17,7 @@ template <class T>
 struct Heap {
   Symmetric<Flag> leave;  // for engines that tell PEs to leave through their memory
   Symmetric<Flag> flags;
+  Symmetric<Flag> factor_flags;  // of a preconditioner that has factors
   Symmetric<Packet> slots, halo[3];
   Symmetric<double> node_in, node_out;  // of NodeBoard, where there are several nodes
   Symmetric<Flag> node_flags;
@@ -27,11 +28,13 @@ struct Heap {
 
   Heap() = default;
   // `most_packets`: of a PE, for one vector. 0: halos are stores.
-  Heap(int pes, int blocks, const Extent& extent, std::size_t most_packets, int nodes = 1)
+  Heap(int pes, int blocks, const Extent& extent, std::size_t most_packets, int nodes = 1,
+       bool factors = false)
       : packets(most_packets > 0) {
     SymmetricLayout layout;
     leave = layout.reserve<Flag>(1);
     flags = layout.reserve<Flag>(at(arrival_flag_count(pes, blocks, nodes)));
+    if (factors) factor_flags = layout.reserve<Flag>(at(arrival_flag_count(pes, blocks, 1)));
     slots = layout.reserve<Packet>(at(reduce_slot_count(pes, blocks)));
     if (packets)
       for (auto& array : halo) array = layout.reserve<Packet>(most_packets);

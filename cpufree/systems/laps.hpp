@@ -1,6 +1,7 @@
-// Where the time of a set-up goes.
+// Where the time of a set-up or a solve goes.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <string>
 #include <utility>
@@ -18,6 +19,12 @@ class LapTimer {
     const auto now = Clock::now();
     laps_.emplace_back(name, std::chrono::duration<double>(now - last_).count());
     last_ = now;
+  }
+  // The same, where what is named last took so many seconds of it, up to now or a little before.
+  void lap(const char* name, const char* within, double seconds) {
+    lap(name);
+    laps_.back().second = std::max(0.0, laps_.back().second - seconds);
+    laps_.emplace_back(within, seconds);
   }
   const Laps& laps() const { return laps_; }
 

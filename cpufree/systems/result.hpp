@@ -41,7 +41,13 @@ struct PlanReport {
   int ring_slots = 0;             // 0: the matrix does not come through rings
   int lanes_per_row = 1;          // the most that share one
   std::int64_t shared_bytes = 0;  // per block
-  Laps seconds;                   // of the set-up in this process
+  // Of a preconditioner that has factors, all PEs: which one, its entries and bytes, and the rows
+  // or blocks that have their diagonal alone, as A is not positive definite there.
+  std::string factors = "none";
+  std::int64_t factor_entries = 0;
+  double factor_bytes = 0.0;
+  std::int64_t factors_replaced = 0;
+  Laps seconds;  // of the set-up in this process
 };
 
 struct SolveResult {
@@ -49,6 +55,7 @@ struct SolveResult {
   std::vector<double> history;  // norms of iterations 0, stride, 2 stride, ...
   double seconds = 0.0;         // from the launch of the kernels to the end of the last one
   std::optional<Split> split;   // mean of all blocks; of a study of the times
+  Laps laps;                    // of the solve in this process
   int disturbances = 0;         // on CPU threads: how often others had taken a thread's core
 };
 

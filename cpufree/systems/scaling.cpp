@@ -21,14 +21,17 @@ void require_size(const char* what, std::size_t size, std::int32_t n) {
 std::array<bool, kPrivateVectors> needed_vectors(const SolveSpec& spec) {
   const bool pipelined = spec.method == Method::pipecg;
   const bool chebyshev = spec.preconditioner == Preconditioner::chebyshev;
+  const bool factors = has_factors(spec.preconditioner);
+  const bool applied = chebyshev || factors;  // row by row it cannot be
   VectorSet<bool, bool, bool> needed;
   needed.b = needed.x = needed.r = needed.s = true;
-  needed.inverse_diagonal = spec.preconditioner != Preconditioner::none;
-  needed.z = pipelined || chebyshev;
+  needed.inverse_diagonal = spec.preconditioner != Preconditioner::none && !factors;
+  needed.z = pipelined || applied;
   needed.w = needed.n = pipelined;
-  needed.u = chebyshev && spec.method != Method::cg;
-  needed.q = chebyshev && pipelined;
-  needed.out = needed.rest = chebyshev;
+  needed.u = applied && spec.method != Method::cg;
+  needed.q = applied && pipelined;
+  needed.out = applied;
+  needed.rest = chebyshev;
   std::array<bool, kPrivateVectors> list{};
   std::size_t k = 0;
   each_private(needed, [&](bool need) { list[k++] = need; });
@@ -109,6 +112,8 @@ SolveParams params_of(const SolveSpec& spec, double lambda_bound, bool has_guess
       std::clamp<std::int64_t>(spec.maxiter, 1, kHistoryCapacity - 1) + 1;  // at least 2
   return params;
 }
+
+std::int64_t most_history() { return kHistoryCapacity; }
 
 Split mean_of(const std::vector<Split>& splits) {
   Split mean;

@@ -59,6 +59,9 @@ double scale_from(double largest);
 template <class T>
 SolveParams params_of(const SolveSpec& spec, double lambda_bound, bool has_guess, double scale);
 
+// Most entries of a history.
+std::int64_t most_history();
+
 // Of all blocks of all PEs.
 Split mean_of(const std::vector<Split>& splits);
 

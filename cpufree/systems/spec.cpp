@@ -5,6 +5,7 @@
 
 #include "cpufree/base/error.hpp"
 #include "cpufree/formats/warp_slices.hpp"
+#include "cpufree/problem/factors/factors.hpp"
 
 namespace cpufree {
 
@@ -37,7 +38,9 @@ constexpr std::pair<const char*, Method> kMethods[] = {
 constexpr std::pair<const char*, Preconditioner> kPreconditioners[] = {
     {"none", Preconditioner::none},
     {"jacobi", Preconditioner::jacobi},
-    {"chebyshev", Preconditioner::chebyshev}};
+    {"chebyshev", Preconditioner::chebyshev},
+    {"block_jacobi", Preconditioner::block_jacobi},
+    {"fsai", Preconditioner::fsai}};
 constexpr std::pair<const char*, Study> kStudies[] = {{"none", Study::none},
                                                       {"split", Study::split},
                                                       {"no-compute", Study::no_compute},
@@ -134,6 +137,7 @@ void check(const SystemSpec& spec) {
           "the engine " + engine + " has one process for each PE: pes is " +
               std::to_string(spec.pes) + ", not the number of processes");
   check_reach(spec);
+  check(spec.factors);
   require(spec.threads >= 0 && spec.threads <= 512 && spec.threads % 32 == 0,
           "threads must be a multiple of 32 up to 512, or 0 (automatic), not " +
               std::to_string(spec.threads));
@@ -158,6 +162,18 @@ void check(const SystemSpec& spec) {
   require(spec.residency >= -1 && spec.residency <= 1,
           "residency must be 0 (none), 1 (vectors) or -1 (automatic), not " +
               std::to_string(spec.residency));
+}
+
+void check(const FactorSpec& factors) {
+  require(!factors.any() || has_factors(factors.kind), std::string("the preconditioner ") +
+                                                           preconditioner_name(factors.kind) +
+                                                           " has no factors to set up");
+  require(factors.level == 1 || factors.level == 2,
+          "pc_level must be 1 (the pattern of A) or 2 (that of A^2, thinned), not " +
+              std::to_string(factors.level));
+  require(factors.block >= 0 && factors.block <= kMostBlockRows,
+          "pc_block must lie between 1 and " + std::to_string(kMostBlockRows) +
+              ", or be 0 (automatic), not " + std::to_string(factors.block));
 }
 
 void check(const Limits& limits) {

@@ -14,6 +14,15 @@ namespace cpufree {
 // The last two run one process for each PE (see Team).
 enum class Engine { cpu_threads, cuda_p2p, cpu_processes, nvshmem };
 
+// Which preconditioner of entries of its own (factored.hpp) is set up along with the matrix.
+struct FactorSpec {
+  Preconditioner kind = Preconditioner::none;  // none, or block_jacobi or fsai
+  int level = 1;                               // fsai: pattern of A, or of A^2
+  int block = 0;  // block_jacobi: rows of a block; 0: the unknowns of a node
+
+  bool any() const { return kind != Preconditioner::none; }
+};
+
 struct SystemSpec {
   Engine engine = Engine::cpu_threads;
   int pes = 1;
@@ -26,6 +35,8 @@ struct SystemSpec {
   std::string kernel_cache = {};         // folder of compiled kernels; empty: none is kept
   // nvshmem: whether PEs are on several machines, so that NVSHMEM is asked which PEs are a node.
   bool several_machines = false;
+
+  FactorSpec factors = {};
 
   // PEs of a node: as if every so many in a row were a machine of their own, whose memory loads and
   // stores of other PEs do not reach. 0: as it is.
@@ -84,6 +95,10 @@ inline bool on_gpus(Engine engine) {
 inline bool needs_team(Engine engine) {
   return engine == Engine::cpu_processes || engine == Engine::nvshmem;
 }
+// Whether it has factors of its own, which are set up along with the matrix.
+inline bool has_factors(Preconditioner preconditioner) {
+  return preconditioner == Preconditioner::block_jacobi || preconditioner == Preconditioner::fsai;
+}
 const char* method_name(Method method);
 const char* preconditioner_name(Preconditioner preconditioner);
 const char* study_name(Study study);
@@ -98,6 +113,7 @@ inline bool in_nodes(const SystemSpec& spec) {
 // Throws InvalidInput where a number is out of its range.
 void check(const SystemSpec& spec);
 void check(const SolveSpec& spec);
+void check(const FactorSpec& factors);
 void check(const Limits& limits);
 
 }  // namespace cpufree

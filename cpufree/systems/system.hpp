@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "cpufree/problem/csr.hpp"
@@ -30,6 +31,13 @@ struct VectorView {
   std::span<T> span() const { return {data, size}; }
 };
 
+// The vectors of several right-hand sides; x0 is empty, or holds a guess for each.
+template <class T>
+struct ColumnViews {
+  std::vector<VectorView<const T>> b, x0;
+  std::vector<VectorView<T>> out;
+};
+
 // A solution in host memory.
 template <class T>
 struct Solution : SolveResult {
@@ -47,6 +55,16 @@ class System {
   // the engine cuda_p2p alone. Throws InvalidInput, Unsupported, WaitTimeout, EngineError.
   virtual SolveResult solve(VectorView<const T> b, VectorView<const T> x0, VectorView<T> out,
                             const SolveSpec& spec, const Progress& progress) = 0;
+
+  // Solves A x = b by cg for 2, 4 or 8 right-hand sides together, in one kernel that reads A once
+  // for all of them. Results are those of each, but for the times and the counts of reductions and
+  // exchanges, which are of the kernel. Throws as `solve` does, OutOfMemory, and Unsupported where
+  // `refuses_columns` says why.
+  virtual std::vector<SolveResult> solve_columns(const ColumnViews<T>& vectors,
+                                                 const SolveSpec& spec,
+                                                 const Progress& progress) = 0;
+  // Why this engine does not solve several right-hand sides together; "": it does.
+  virtual std::string refuses_columns() const = 0;
 
   // Takes the values of another matrix of the same pattern, so that solves have the bits of those
   // of a system that is made of it. False: they do not fit into the layout as it is, and nothing

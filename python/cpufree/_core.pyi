@@ -43,7 +43,11 @@ class Plan(TypedDict):
     ring_slots: int  # of the rings through which the matrix comes; 0: it does not
     lanes_per_row: int  # the most threads that share a row
     shared_bytes: int  # on-chip memory of a block that this takes
-    seconds: dict[str, float]  # of the set-up on GPUs, in this process
+    factors: str  # the preconditioner that has factors, or "none"
+    factor_entries: int  # of all PEs
+    factor_bytes: float
+    factors_replaced: int  # rows, or blocks, that have their diagonal alone
+    seconds: dict[str, float]  # of the set-up, in this process
 
 class Outcome(TypedDict):
     """How a solve ended. Norms are absolute 2-norms, seconds those of the kernels."""
@@ -60,6 +64,7 @@ class Outcome(TypedDict):
     handed_over_at: int  # iteration at which prcg took over from pipecg, or -1
     lambda_max: float
     seconds: float
+    laps: dict[str, float]  # seconds of the parts of a solve, in order
     disturbances: int  # on CPU threads: how often others had taken a thread's core
     split: dict[str, float] | None  # seconds of phases, with the option study "split"
     reductions: int
@@ -130,6 +135,15 @@ class System:
         options: dict[str, Any],
         progress: Callable[[int, float], bool] | None,
     ) -> Outcome: ...
+    def solve_columns(
+        self,
+        b: list[Any],  # 2, 4 or 8 vectors, as solve takes them
+        x0: list[Any] | None,
+        out: list[Any] | None,
+        options: dict[str, Any],
+        progress: Callable[[int, float], bool] | None,  # of the column that is farthest behind
+    ) -> list[Outcome]: ...  # seconds, reductions and exchanges are those of all of them
+    def refuses_columns(self) -> str: ...  # why it cannot; "": it can
 
 __version__: str  # of cpufree, from pyproject.toml
 compiler: str  # that of the extension's C++, such as "GNU 12.2.0"
@@ -162,6 +176,47 @@ def mean_distance(
     part: npt.NDArray[np.int32] | None,
 ) -> float:
     """Return the mean of |place_i - place_j| over the entries inside parts."""
+
+def partition_cost(
+    indptr: npt.NDArray[np.int64],
+    indices: npt.NDArray[np.int32],
+    part: npt.NDArray[np.int32],
+    pes: int,
+) -> dict[str, Any]:
+    """Return what a partition costs: by PE rows, nnz, boundary_rows; traffic, cut.
+
+    traffic[reader * pes + owner]: distinct rows of owner that rows of reader read. cut: entries
+    whose row and column are on different PEs.
+    """
+
+def slice_padding(lengths: npt.NDArray[np.int64], slice: int, most: int) -> float:
+    """Return what slices as wide as their longest row hold over the entries of rows."""
+
+def parse_entries(
+    text: npt.NDArray[np.uint8],
+    n_rows: int,
+    n_columns: int,
+    row: npt.NDArray[np.int32],
+    col: npt.NDArray[np.int32],
+    values: npt.NDArray[np.float64] | npt.NDArray[np.int64] | None,
+    next: int,
+) -> int:
+    """Parse lines of row, column and value into arrays from place `next` on; return their number.
+
+    Numbers count from 1 in the text, from 0 in the arrays. -1: a line is something else.
+    """
+
+def rows_of_entries(
+    row: npt.NDArray[np.int32],
+    col: npt.NDArray[np.int32],
+    values: npt.NDArray[np.float64],
+    n: int,
+    mirror: bool,
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], npt.NDArray[np.float64]] | None:
+    """Return indptr, indices and data of entries in any order; None where one is there twice.
+
+    mirror: an entry off the diagonal stands for its mirror image, too.
+    """
 
 def digest(bytes: npt.NDArray[np.uint8]) -> tuple[int, int]:
     """Return 128 bits by which arrays are told apart."""

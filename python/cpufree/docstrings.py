@@ -76,6 +76,7 @@ OPTIONS: dict[str, Option] = {
     option.name: option
     for option in (
         *(options.RTOL, options.ATOL, options.MAXITER, options.METHOD, options.PC),
+        *(options.PC_LEVEL, options.PC_BLOCK),
         *(options.TIME_LIMIT, options.WAIT_LIMIT, options.REPLACE_EVERY),
         *(options.CHEBYSHEV_DEGREE, options.ENGINE, options.PES, options.BLOCKS, options.CHECK),
     )
@@ -92,14 +93,14 @@ KINDS = {
     "dtype": "float32 or float64, optional",
     "progress": "bool or callable, optional",
     "gather": "bool, default True",
+    "columns": '{"auto", "together", "one by one"}, default "auto"',
 }
 
 MEANINGS = {
     "A": """Symmetric positive definite: SciPy sparse of any format, dense NumPy, CsrMatrix, a
         matrix of CuPy or PyTorch, or the path of a file. It is not changed.""",
     "b": """Right-hand side, finite, in the unit of A x. With k columns, k right-hand sides are
-        solved one after another on one set-up, each with maxiter and time_limit of its own, and
-        `Result.columns` tells of each. May be an array
+        solved on one set-up, see `columns`, and `Result.columns` tells of each. May be an array
         of CuPy or PyTorch on a GPU, shape (n,) or (n, k) with k from 2, of the type of the solve; x
         is then one like it, and nothing passes through the host.""",
     "x0": "First guess, where b lies; default zero.",
@@ -110,14 +111,24 @@ MEANINGS = {
         Carson 2020, one reduction per iteration), "pipecg" (Ghysels and Vanroose 2014, one
         reduction, overlapped). Auto is prcg, unless `pc` is "none" and measurements of systems of
         this size on as many GPUs say otherwise; `Result.why` gives the reason.""",
-    "pc": """Preconditioner: the inverse diagonal, a polynomial of `chebyshev_degree` steps in the
-        Jacobi-scaled matrix, or none.""",
+    "pc": """Preconditioner: the inverse diagonal ("jacobi"), a polynomial of `chebyshev_degree`
+        steps in the Jacobi-scaled matrix ("chebyshev"), inverses of blocks on the diagonal
+        ("block_jacobi"), a factorised sparse approximate inverse ("fsai"), or none. Block_jacobi
+        and fsai are computed when the matrix is set up, by each PE from its own rows.""",
+    "pc_level": """fsai: its factor has the pattern of the lower triangle of A (1), or of that of
+        A², without what is small (2): fewer iterations, each of which costs more.""",
+    "pc_block": """block_jacobi: rows of a block, which follow one another in A. Auto: the
+        unknowns of a node, which have the same columns; 8 where A has no such nodes.""",
     "time_limit": "Seconds after which to stop with what has been reached; default none.",
     "wait_limit": """Seconds that a block may wait for another before all is given up with a
         diagnosis (WaitTimeoutError).""",
     "replace_every": """pipecg: iterations between replacements of the residual by b - A x, 0 for
         never. Once b - A x exceeds twice what the recurrence says, prcg takes over.""",
     "chebyshev_degree": "Steps of the polynomial of the preconditioner chebyshev.",
+    "columns": """How several right-hand sides are solved: up to 8 together by cg, which reads A
+        once for all of them, each with its own steps, stopping test and reason to end, all with
+        one time_limit; or one by one, each with a time_limit of its own. Auto is together where
+        that pays; `Result.why` tells.""",
     "engine": """Auto is GPUs (cuda_p2p) where there are some and the work is worth setting them up,
         else the CPU (cpu_threads). The last two are for programs that a launcher has started as
         several processes, each of which makes the same calls: nvshmem has a GPU for each; the

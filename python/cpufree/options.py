@@ -75,6 +75,12 @@ QUIET = Option(
     "quiet", "switch", False, "One line: how it ended.", "one line: how it ended", short="-q"
 )
 
+TIMINGS = Option(
+    "timings", "switch", False,
+    "Show where the wall time went.",
+    "a bar for [every phase](api.md#where-the-time-goes), from the start of the process on",
+)  # fmt: skip
+
 # Of solves.
 RHS = Option(
     "rhs", "text", "ones",
@@ -107,8 +113,19 @@ METHOD = Option(
     choices=("auto", "cg", "prcg", "pipecg"),
 )  # fmt: skip
 PC = Option(
-    "pc", "choice", "jacobi", "Preconditioner.", "preconditioner",
-    choices=("jacobi", "chebyshev", "none"), noun="preconditioner pc",
+    "pc", "choice", "jacobi", "Preconditioner.",
+    "preconditioner ([which when](methods.md#preconditioners))",
+    choices=("jacobi", "chebyshev", "block_jacobi", "fsai", "none"), noun="preconditioner pc",
+)  # fmt: skip
+PC_LEVEL = Option(
+    "pc_level", "count", 1,
+    "fsai: pattern of A (1), or of A², thinned (2).", least=1, most=2, form="N",
+)  # fmt: skip
+PC_BLOCK = Option(
+    "pc_block", "count", "auto",
+    "block_jacobi: rows of a block; auto: the unknowns of a node.",
+    "block_jacobi: rows of a block; `auto`: the unknowns of a node, or 8",
+    least=1, most=32, form="N", takes_auto=True, metavar="N",
 )  # fmt: skip
 PARTITION = Option(
     "partition", "text", "auto",
@@ -164,9 +181,10 @@ REORDER = Option(
     choices=("auto", "rcm", "natural"),
 )  # fmt: skip
 SOLVE = (
-    *(RHS, X0, RTOL, ATOL, MAXITER, TIME_LIMIT, METHOD, PC, CHEBYSHEV_DEGREE, REPLACE_EVERY),
+    *(RHS, X0, RTOL, ATOL, MAXITER, TIME_LIMIT, METHOD, PC, PC_LEVEL, PC_BLOCK),
+    *(CHEBYSHEV_DEGREE, REPLACE_EVERY),
     *(PRECISION, ENGINE, GPUS, PES, BLOCKS, PARTITION, REORDER, INPUT, WAIT_LIMIT),
-    *(OUT, JSON, PLOT, CHECK, QUIET),
+    *(OUT, JSON, PLOT, CHECK, TIMINGS, QUIET),
 )
 
 # Of stencils.

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import sys
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,7 +22,7 @@ from cpufree.matrix.load import as_csr
 from cpufree.partition.methods import contiguous
 
 METHODS = ("cg", "prcg", "pipecg")
-PRECONDITIONERS = ("none", "jacobi", "chebyshev")
+PRECONDITIONERS = ("none", "jacobi", "chebyshev", "fsai")
 # With everything on chip or nothing, through rings, and every way in which rows travel.
 TUNINGS = (
     {"halo": 1, "residency": 1, "ring": 2},
@@ -48,6 +49,7 @@ def solve_all(pes: int, engine: str, side: int, unknowns: int, iterations: int) 
     wrong = []
     for tuning in TUNINGS:
         chosen = {**tuning, "threads": THREADS} if on_gpu else {"halo": min(tuning["halo"], 1)}
+        chosen |= {"pc": "fsai", "pc_level": 2}
         system = core.load().System(
             A.indptr, A.indices, A.data, part, None, pes, BLOCKS, engine, devices, chosen
         )
@@ -61,6 +63,23 @@ def solve_all(pes: int, engine: str, side: int, unknowns: int, iterations: int) 
             print(f"{name}: {outcome['iterations']} iterations, residual {told:.6e}", flush=True)
             if outcome["iterations"] != iterations or abs(told - true) > 1e-8 * true:
                 wrong.append(f"{name}: reported {told}, true {true}, {outcome['reason']}")
+        if not system.refuses_columns():
+            wrong += solve_columns(system, exact, iterations, f"{pes} PEs, {chosen}")
+    return wrong
+
+
+def solve_columns(system: Any, exact: sp.csr_array, iterations: int, where: str) -> list[str]:
+    """Solve for four right-hand sides together; return what is wrong."""
+    rights = np.random.default_rng(2).standard_normal((4, exact.shape[0]))
+    options = {"method": "cg", "rtol": 0.0, "maxiter": iterations, "wait_limit": WAIT_LIMIT}
+    wrong = []
+    for k, outcome in enumerate(system.solve_columns(list(rights), None, None, options, None)):
+        told = outcome["true_residual"]
+        true = float(np.linalg.norm(rights[k] - exact @ outcome["x"]))
+        name = f"{where}, column {k} of 4"
+        print(f"{name}: {outcome['iterations']} iterations, residual {told:.6e}", flush=True)
+        if outcome["iterations"] != iterations or abs(told - true) > 1e-8 * true:
+            wrong.append(f"{name}: reported {told}, true {true}, {outcome['reason']}")
     return wrong
 
 

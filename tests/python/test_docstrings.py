@@ -52,7 +52,10 @@ def test_help_shows_the_entries() -> None:
     program = "import cpufree; help(cpufree.solve)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert "rtol : float, default 1e-5" in done.stdout
-    assert 'pc : {"jacobi", "chebyshev", "none"}, default "jacobi"' in done.stdout
+    assert (
+        'pc : {"jacobi", "chebyshev", "block_jacobi", "fsai", "none"}, default "jacobi"'
+        in done.stdout
+    )
 
 
 def test_entries_have_type_default_and_range_of_the_schema() -> None:

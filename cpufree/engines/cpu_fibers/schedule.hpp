@@ -74,7 +74,7 @@ class Machine {
 
   struct Pending {
     void* to = nullptr;
-    std::uint64_t bytes[2] = {};
+    std::uint64_t bytes[8] = {};  // a row of several columns at most
     std::size_t size = 0;
     std::int64_t barrier = 0;
     std::int64_t not_before = 0;  // step

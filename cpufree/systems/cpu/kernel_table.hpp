@@ -20,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "cpufree/systems/cpu/columns_kernel.hpp"
 #include "cpufree/systems/cpu/kernel.hpp"
 
 namespace cpufree {
@@ -30,6 +31,19 @@ struct CpuKernels {
     CpuKernel<T> (*solve)(const SolveSpec&);
     CpuKernel<T> (*remote)(const SolveSpec&);
     CpuStencilKernel<T> (*stencil)(const Grid&, bool source, Study);
+    CpuColumnsKernel<T, 2> (*two)(Preconditioner);
+    CpuColumnsKernel<T, 4> (*four)(Preconditioner);
+    CpuColumnsKernel<T, 8> (*eight)(Preconditioner);
+
+    template <int K>
+    CpuColumnsKernel<T, K> columns(Preconditioner preconditioner) const {
+      if constexpr (K == 2)
+        return two(preconditioner);
+      else if constexpr (K == 4)
+        return four(preconditioner);
+      else
+        return eight(preconditioner);
+    }
   };
   Of<float> in_float;
   Of<double> in_double;

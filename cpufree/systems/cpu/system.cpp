@@ -35,7 +35,8 @@ CpuSystem<T>::CpuSystem(std::int64_t rows, const SystemSpec& spec)
     : rows_(static_cast<std::int32_t>(rows)),
       team_(spec.team),
       own_(OwnPes::of(spec.team.get(), spec.pes)),
-      nodes_(spec.pes) {
+      nodes_(spec.pes),
+      factor_spec_(spec.factors) {
   check(spec);
   if (in_nodes(spec)) nodes_ = NodeTable::of_size(spec.pes, spec.node_size);
   blocks_ = spec.blocks > 0 ? spec.blocks : std::max(1, available_cores() / spec.pes);
@@ -48,6 +49,7 @@ CpuSystem<T>::CpuSystem(const CsrView<T>& matrix, std::span<const std::int32_t> 
                         std::span<const std::int32_t> order, const SystemSpec& spec)
     : CpuSystem(matrix.n, spec) {
   auto plan = plan_of(matrix, part, order, spec.pes, RowArrays::given);
+  timer_.lap("plan");
   if (team_) gathering_.emplace(team_, plan);
   keep_own(plan, own_);
   build(plan, spec);
@@ -79,7 +81,11 @@ void CpuSystem<T>::build(HaloPlan<T>& plan, const SystemSpec& spec) {
     count_destinations_from_ghosts(plan, shares);
   }
   if (nodes_.count() > 1) plan_nodes(plan, plans, extent);
+  timer_.lap("blocks");
   build_shares(plan, std::move(plans));
+  timer_.lap("layout");
+  make_factors([&](std::size_t k) { return own_rows_of(plan.local[k], first_row_); });
+  if (factor_spec_.any()) timer_.lap("factors");
   for (std::size_t pe = 0; pe < pes_.size(); ++pe) {
     for (const Share& share : pes_[pe].shares)
       report_.matrix_bytes += static_cast<double>(
@@ -95,6 +101,8 @@ void CpuSystem<T>::build(HaloPlan<T>& plan, const SystemSpec& spec) {
   }
   if (team_) report_.matrix_bytes = sum(*team_, "bytes of the matrix", report_.matrix_bytes);
   lay_out(extent);
+  timer_.lap("memory");
+  report_.seconds = timer_.laps();
 }
 
 // What the PEs of this process send to other nodes, and the room that it takes in vectors.
@@ -141,7 +149,9 @@ void CpuSystem<T>::build_shares(HaloPlan<T>& plan, std::vector<std::vector<Block
 // Symmetric memory, and the blocks' views of their shares.
 template <class T>
 void CpuSystem<T>::lay_out(const Extent& extent) {
-  heap_ = Heap<T>(own_.all, blocks_, extent, packets_ ? extent.ghosts : 0, nodes_.count());
+  extent_ = extent;
+  heap_ = Heap<T>(own_.all, blocks_, extent, packets_ ? extent.ghosts : 0, nodes_.count(),
+                  factor_spec_.any());
   heaps_ = team_ ? std::make_unique<CpuHeaps>(*team_, heap_.bytes)
                  : std::make_unique<CpuHeaps>(own_.all, heap_.bytes);
   for (int k = 0; k < own_.here; ++k) {
@@ -166,6 +176,7 @@ void CpuSystem<T>::lay_out(const Extent& extent) {
       pes_[at(k)].views.push_back(view);
     }
   }
+  show_factors();
 }
 
 template <class T>
@@ -220,6 +231,7 @@ auto CpuSystem<T>::arguments(const SolveSpec& spec, const SolveParams& params, S
     place_private(a.vectors, spec, [&](std::size_t v) { return pe.vectors[v].data(); });
     heap_.place(a, heap);
     a.shares = pe.views.data();
+    a.factors = pe.factor_views.data();
     a.rows = pe.local.rows();
     a.send_ptr = pe.local.send_ptr.data();
     a.destinations = pe.local.destinations.data();
@@ -264,7 +276,9 @@ SolveResult CpuSystem<T>::solve(VectorView<const T> b, VectorView<const T> x0, V
   const std::unique_lock alone(busy_, std::try_to_lock);
   if (!alone) throw SystemBusy();
   require_usable(usable_);
+  LapTimer timer;
   check_solve(spec, b, x0, out, rows_);
+  require_factors(spec, factor_spec_);
   if (!b.on_host() || !x0.on_host() || !out.on_host())
     throw Unsupported(
         "the engine cpu_threads takes vectors in host memory only; copy b to a NumPy array, or use "
@@ -276,14 +290,19 @@ SolveResult CpuSystem<T>::solve(VectorView<const T> b, VectorView<const T> x0, V
   const double scale = scale_from(given.largest);
   const SolveParams params = params_of<T>(spec, lambda_bound_, given.guess, scale);
   reserve_vectors(spec);
+  timer.lap("memory");
   load(b.span(), x0.span(), scale);
+  timer.lap("upload");
   SolveResult result = run_all(spec, params, unscaled(progress, scale));
+  timer.lap("launch", "kernel", result.seconds);
   bool finite = store(out.span(), scale);
   if (team_) {
     share_end(*team_, result, finite);
     if (gathering_) gathering_->gather(out.span(), spec.gather);
   }
   unscale(result, scale, scale != 1.0 && !finite && !spec.leaves_out());
+  timer.lap("download");
+  result.laps = timer.laps();
   return result;
 }
 

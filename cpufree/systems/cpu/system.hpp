@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -14,11 +15,14 @@
 #include "cpufree/formats/sliced_build.hpp"
 #include "cpufree/problem/blocks/block_plan.hpp"
 #include "cpufree/problem/remote_plan.hpp"
+#include "cpufree/systems/columns.hpp"
 #include "cpufree/systems/cpu/kernel.hpp"
 #include "cpufree/systems/cpu/process_heaps.hpp"
 #include "cpufree/systems/cpu/run.hpp"
 #include "cpufree/systems/distributed/gather.hpp"
+#include "cpufree/systems/factor_layout.hpp"
 #include "cpufree/systems/heap.hpp"
+#include "cpufree/systems/laps.hpp"
 #include "cpufree/systems/scaling.hpp"
 #include "cpufree/systems/setup.hpp"
 #include "cpufree/systems/system.hpp"
@@ -37,6 +41,9 @@ class CpuSystem final : public System<T> {
   const PlanReport& plan() const override { return report_; }
   SolveResult solve(VectorView<const T> b, VectorView<const T> x0, VectorView<T> out,
                     const SolveSpec& spec, const Progress& progress) override;
+  std::vector<SolveResult> solve_columns(const ColumnViews<T>& vectors, const SolveSpec& spec,
+                                         const Progress& progress) override;
+  std::string refuses_columns() const override;
   bool update(const CsrView<T>& matrix) override;
   bool usable() const override { return usable_; }
 
@@ -62,6 +69,17 @@ class CpuSystem final : public System<T> {
     std::vector<Share> shares;
     std::vector<BlockShare<Matrix>> views;
     std::array<Array<T>, kPrivateVectors> vectors;  // in the order of `each_private`
+    PeFactors<T> factors;
+    std::array<Array<T>, 2> operand;  // of the factors
+    std::vector<FactorShare<T>> factor_views;
+  };
+
+  // Memory for so many right-hand sides together, once they have been asked for.
+  struct ColumnsMemory {
+    std::size_t columns = 0;
+    ColumnsHeap<T> heap;
+    std::unique_ptr<CpuHeaps> heaps;
+    std::vector<std::array<Array<T>, 4>> vectors;  // of each PE: x, r, s, b
   };
 
   CpuSystem(std::int64_t rows, const SystemSpec& spec);
@@ -69,6 +87,8 @@ class CpuSystem final : public System<T> {
   void build_shares(HaloPlan<T>& plan, std::vector<std::vector<BlockPlan>> plans);
   void plan_nodes(HaloPlan<T>& plan, std::vector<std::vector<BlockPlan>>& plans, Extent& extent);
   void lay_out(const Extent& extent);
+  void make_factors(const std::function<OwnRows(std::size_t)>& own);
+  void show_factors();
   double rewrite(const CsrView<T>& matrix, Pe& pe, Share& share) const;
   CpuKernel<T> kernel_for(const SolveSpec& spec) const;
   void reserve_vectors(const SolveSpec& spec);
@@ -79,7 +99,19 @@ class CpuSystem final : public System<T> {
   SolveResult run_all(const SolveSpec& spec, const SolveParams& params, const Progress& progress);
   ThreadsRun run(const SolveSpec& spec, const std::vector<SolveArgs<Matrix>>& args,
                  const Progress& progress);
+  void reserve_columns(std::size_t columns);
+  template <int K>
+  std::vector<ColumnsArgs<Matrix, K>> columns_arguments(const SolveSpec& spec, bool guess,
+                                                        std::span<const double> scale);
+  template <int K>
+  void load_columns(const ColumnViews<T>& from, std::span<const double> scale);
+  template <int K>
+  bool store_column(int k, std::span<T> out, double scale) const;
+  template <int K>
+  std::vector<SolveResult> solve_together(const ColumnViews<T>& vectors, const SolveSpec& spec,
+                                          const Progress& progress);
 
+  LapTimer timer_;              // of the set-up
   std::mutex busy_;             // held while a solve runs
   bool usable_ = true;          // false: an update has ended in the middle
   std::int32_t rows_ = 0;       // of its vectors
@@ -90,14 +122,17 @@ class CpuSystem final : public System<T> {
   std::optional<Gathering> gathering_;  // with a team, where vectors are those of all rows
   int blocks_ = 1;
   bool packets_ = false;
+  FactorSpec factor_spec_;
   std::vector<Pe> pes_;         // of this process
   std::vector<Remote> remote_;  // of these, where there are several nodes
   PlanReport report_;
   double lambda_bound_ = 0.0;
   PrivateIndex index_ = private_index();
 
+  Extent extent_;
   Heap<T> heap_;
   std::unique_ptr<CpuHeaps> heaps_;
+  ColumnsMemory columns_;
 };
 
 }  // namespace cpufree

@@ -50,6 +50,8 @@ bool CpuSystem<T>::update(const CsrView<T>& matrix) {
   });
   lambda_bound_ = *std::ranges::max_element(bounds);
   if (team_) lambda_bound_ = most(*team_, "bound of the spectrum", lambda_bound_);
+  make_factors([&](std::size_t k) { return own_rows_of(matrix, pes_[k].local.global_row); });
+  show_factors();
   usable_ = true;
   return true;
 }

@@ -141,6 +141,7 @@ void GpuSystem<T>::set_arguments(const SolveSpec& spec, const SolveParams& param
     heap_.place(a, heap);
     a.residency = residency;
     a.shares = pe.shares.data();
+    a.factors = pe.factors.shares.data();
     a.rows = pe.rows;
     a.block_halos = block_halos_;
     a.send_ptr = pe.send_ptr.data();
@@ -223,24 +224,33 @@ SolveResult GpuSystem<T>::solve(VectorView<const T> b, VectorView<const T> x0, V
   if (!alone) throw SystemBusy();
   require_usable(usable_);
   check_solve(spec, b, x0, out, rows_);
+  require_factors(spec, factor_spec_);
   if (team_ && !(b.on_host() && x0.on_host() && out.on_host()))
     throw Unsupported(
         "the engine nvshmem takes vectors in host memory only; copy b to an array there");
   if (team_) gpu::stay_on(devices_[0]);
+  LapTimer timer;
   const gpu_p2p::DeviceLocks locks(devices_);
+  timer.lap("turn");
   const Choice& choice = choice_for(spec);
   device_->runner.load(choice.kernel);  // another System may have allowed it less shared memory
+  timer.lap("choice");
   SolveParams params = params_of<T>(spec, lambda_bound_, x0.size != 0, 1.0);
   reserve(spec, params);
+  timer.lap("memory");
   const double scale = load(b, x0, params.has_guess);
   params.atol *= scale;
   set_arguments(spec, params, choice.residency);
+  timer.lap("upload");
   SolveResult result;
   result.seconds = device_->runner.run(choice.kernel, shared(), arguments(), spec.limits(),
                                        unscaled(progress, scale), team_.get());
+  timer.lap("launch", "kernel", result.seconds);
   fetch(spec, result);
   const bool finite = store(out, scale, spec, result);
   unscale(result, scale, scale != 1.0 && !finite && !spec.leaves_out());
+  timer.lap("download");
+  result.laps = timer.laps();
   return result;
 }
 

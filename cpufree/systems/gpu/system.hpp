@@ -11,7 +11,9 @@
 
 #include "cpufree/engines/gpu_p2p/bootstrap.hpp"
 #include "cpufree/gpu/memory.hpp"
+#include "cpufree/systems/columns.hpp"
 #include "cpufree/systems/distributed/gather.hpp"
+#include "cpufree/systems/factor_layout.hpp"
 #include "cpufree/systems/gpu/heaps.hpp"
 #include "cpufree/systems/gpu/kernels/remote.hpp"
 #include "cpufree/systems/gpu/run.hpp"
@@ -38,6 +40,9 @@ class GpuSystem final : public System<T> {
   const PlanReport& plan() const override { return report_; }
   SolveResult solve(VectorView<const T> b, VectorView<const T> x0, VectorView<T> out,
                     const SolveSpec& spec, const Progress& progress) override;
+  std::vector<SolveResult> solve_columns(const ColumnViews<T>& vectors, const SolveSpec& spec,
+                                         const Progress& progress) override;
+  std::string refuses_columns() const override;
   bool update(const CsrView<T>& matrix) override;
   bool usable() const override { return usable_; }
 
@@ -45,6 +50,27 @@ class GpuSystem final : public System<T> {
   using Matrix = WarpSlices<T>;
   template <class U>
   using Array = gpu::DeviceArray<U>;
+
+  // A factor of a PE's preconditioner, and where each block's part begins: slices, rows, values,
+  // narrow and wide columns.
+  struct DeviceFactor {
+    DeviceFactor(int device, const std::vector<SlicedFactor>& blocks);
+    FactorSlices view(std::size_t block) const;
+    Array<FactorSlice> slice;
+    Array<std::int32_t> row;
+    Array<float> value;
+    Array<std::uint16_t> narrow;
+    Array<std::int32_t> wide;
+    std::vector<std::array<std::size_t, 5>> first;
+    std::vector<std::int32_t> counts;
+  };
+  struct PeFactorsOnGpu {
+    std::vector<DeviceFactor> factor;
+    Array<std::int32_t> partners;
+    Array<T> scale;
+    std::array<Array<T>, 2> operand;
+    Array<FactorShare<T>> shares;
+  };
 
   // One GPU's memory.
   struct Pe {
@@ -65,8 +91,20 @@ class GpuSystem final : public System<T> {
     Array<std::int32_t> names;  // of a slab's rows (row_names), once they are needed
     RemoteTables remote;        // where there are several nodes
     Array<BlockShare<Matrix>> shares;
+    PeFactorsOnGpu factors;
     Array<Split> splits;                            // of the blocks, once they have been asked for
     std::array<Array<T>, kPrivateVectors> vectors;  // in the order of `each_private`
+  };
+
+  // Memory for so many right-hand sides together, once they have been asked for.
+  struct ColumnsMemory {
+    std::size_t columns = 0;
+    ColumnsHeap<T> heap;
+    std::unique_ptr<GpuHeaps> heaps;
+    std::vector<std::array<Array<T>, 4>> vectors;  // of each PE: x, r, s, b
+    std::vector<Array<std::int32_t>> first_ghost;  // of all PEs, on each
+    Array<Outcome> outcomes;                       // of PE 0, as the histories are
+    Array<double> history;
   };
 
   // All that is on the GPUs, so that it can be freed in one go.
@@ -80,6 +118,7 @@ class GpuSystem final : public System<T> {
     Array<Outcome> outcome;  // of PE 0, as the history is
     Array<double> history;
     std::unique_ptr<GpuTransfer<T>> transfer;
+    ColumnsMemory columns;
   };
 
   // A kernel and what it keeps on chip.
@@ -162,6 +201,8 @@ class GpuSystem final : public System<T> {
   std::vector<std::size_t> upload_feeds(Pe& pe, int device, const PeLayout& layout);
   static BesideSlices beside_slices(const LocalSystem<T>& local, const PeLayout& layout);
   void upload_shares(std::size_t k, const PeLayout& layout);
+  void make_factors(const HaloPlan<T>& plan, const std::vector<PeLayout>& layouts);
+  void upload_factors(std::size_t k, const PeFactors<T>& factors, const PeLayout& layout);
   void keep_for_update(HaloPlan<T>& plan, std::vector<PeLayout> layouts, const SystemSpec& spec);
   bool update_kept(const CsrView<T>& matrix);
   std::optional<std::vector<PeLayout>> lay_out_again();
@@ -181,6 +222,17 @@ class GpuSystem final : public System<T> {
   bool store(VectorView<T> out, double scale, const SolveSpec& spec, SolveResult& result);
   std::vector<PrivateVector<T>> private_vector(std::size_t index) const;
 
+  void reserve_columns(std::size_t columns, std::size_t histories);
+  void allocate_columns(std::size_t columns);
+  std::vector<double> load_columns(const ColumnViews<T>& from);
+  template <int K>
+  std::vector<ColumnsArgs<Matrix, K>> columns_arguments(const SolveSpec& spec, bool guess,
+                                                        std::span<const double> scale);
+  template <int K>
+  std::vector<SolveResult> solve_together(const ColumnViews<T>& vectors, const SolveSpec& spec,
+                                          const Progress& progress);
+  bool store_column(std::size_t k, std::size_t columns, VectorView<T> out, double scale);
+
   std::mutex busy_;             // held while a solve runs
   bool usable_ = true;          // false: an update has ended in the middle
   LapTimer timer_;              // of the set-up
@@ -189,7 +241,8 @@ class GpuSystem final : public System<T> {
   std::shared_ptr<Team> team_;  // none: all PEs are in this process
   OwnPes own_;
   NodeTable nodes_;
-  std::vector<RemotePlan> far_;         // of the PEs of this process, where there are several nodes
+  std::vector<RemotePlan> far_;  // of the PEs of this process, where there are several nodes
+  FactorSpec factor_spec_;
   std::string nvshmem_kernels_;         // the file of kernels that call NVSHMEM
   std::string kernel_cache_;            // the folder of kernels that were compiled here
   std::optional<Gathering> gathering_;  // with a team, where vectors are those of all rows
@@ -211,6 +264,8 @@ class GpuSystem final : public System<T> {
 
   std::optional<Kept> kept_;  // none: of a slab
 
+  Extent extent_;
+  std::size_t packets_ = 0;  // of a PE, for one vector
   Heap<T> heap_;
   std::unique_ptr<Device> device_;
   // Made when first needed.

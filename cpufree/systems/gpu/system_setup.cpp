@@ -36,6 +36,7 @@ GpuSystem<T>::GpuSystem(std::int64_t rows, std::int64_t all_rows, const SystemSp
       team_(spec.team),
       own_(OwnPes::of(spec.team.get(), spec.pes)),
       nodes_(spec.pes),
+      factor_spec_(spec.factors),
       nvshmem_kernels_(spec.nvshmem_kernels),
       kernel_cache_(spec.kernel_cache),
       residency_mode_(spec.residency),
@@ -208,8 +209,12 @@ void GpuSystem<T>::build(HaloPlan<T>& plan, std::span<const std::int32_t> order,
   }
   sizes_ = sizes_in_all(layouts);
   timer_.lap("layout");
-  heap_ = Heap<T>(own_.all, blocks_, extent, sharing.packets, nodes_.count());
+  extent_ = extent;
+  packets_ = sharing.packets;
+  heap_ = Heap<T>(own_.all, blocks_, extent, sharing.packets, nodes_.count(), factor_spec_.any());
   upload(plan, layouts, sharing, spec);
+  make_factors(plan, layouts);
+  if (factor_spec_.any()) timer_.lap("factors");
   keep_for_update(plan, std::move(layouts), spec);
   timer_.lap("tables");
   report_.seconds = timer_.laps();

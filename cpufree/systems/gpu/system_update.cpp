@@ -103,6 +103,7 @@ bool GpuSystem<T>::update_kept(const CsrView<T>& matrix) {
   usable_ = false;
   write_values(*layouts, inverse);
   kept_->layouts = *std::move(layouts);
+  make_factors(kept_->plan, kept_->layouts);
   usable_ = true;
   timer.lap("upload");
   report_.seconds = timer.laps();

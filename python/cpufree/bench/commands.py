@@ -11,6 +11,8 @@ from rich.text import Text
 from cpufree.bench.measuring import Measuring, with_measuring
 from cpufree.bench.options import Pes, Quiet, find_gpus, known_word, number, parse_pes, words
 from cpufree.bench.stencil.commands import STENCIL_EPILOG, stencil_command
+from cpufree.bench.time.command import EPILOG as TIME_EPILOG
+from cpufree.bench.time.command import time_command
 from cpufree.cli import display
 from cpufree.errors import InvalidInputError
 from cpufree.text import counted
@@ -117,6 +119,7 @@ def cg_command(
 
 
 app.command("stencil", epilog=STENCIL_EPILOG)(stencil_command)
+app.command("time", epilog=TIME_EPILOG)(time_command)
 
 
 PREPARE_EPILOG = """
@@ -190,7 +193,13 @@ def report_command(
     folder = out or files[0].with_suffix("")
     if folder.exists() and not folder.is_dir():
         raise InvalidInputError(f"cannot write to '{folder}': it is no directory")
-    stencil = records.read(files[0])[0][0]["benchmark"] == "stencil"
+    benchmark = records.read(files[0])[0][0]["benchmark"]
+    if benchmark == "time":
+        raise InvalidInputError(
+            f"'{files[0]}' is of cpufree bench time: the same command with --out {files[0]} shows "
+            "its table"
+        )
+    stencil = benchmark == "stencil"
     results = StencilResults(files) if stencil else Results(files)
     if not results.series:
         raise InvalidInputError(f"'{files[0]}' holds no measurements yet")

@@ -1,7 +1,7 @@
 """The command line: `cpufree solve`, `stencil`, `info`, `convert`, `generate`, `suite`, ...
 
 Reports go to stdout; progress, notes and errors go to stderr. The exit code tells why a solve
-ended (docs/cli.md).
+ended (docs/cli.md). A command loads what it needs, and not what others need.
 """
 
 from __future__ import annotations
@@ -11,67 +11,20 @@ import io
 import sys
 import traceback
 import warnings
-from typing import Annotated, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
-from cpufree import options
-from cpufree.bench.commands import app as bench_app
-from cpufree.cli import display
-from cpufree.cli.commands import EXIT_ENGINE, Outputs, check_can_write, explain, write_json
-from cpufree.cli.matrix_commands import (
-    CONVERT_EPILOG,
-    GENERATE_EPILOG,
-    INFO_EPILOG,
-    SUITE_EPILOG,
-    convert,
-    generate,
-    info,
-    suite,
-)
-from cpufree.cli.option_types import UsageError, usage_line, with_options
-from cpufree.cli.rank_commands import EPILOG as RUN_EPILOG
-from cpufree.cli.rank_commands import as_rank, end_of_rank, run, silent_copies
-from cpufree.cli.solve_command import SolveWork
-from cpufree.cli.stencil_command import EPILOG as STENCIL_EPILOG
-from cpufree.cli.stencil_command import stencil
-from cpufree.env import Env, RankEnv
+from cpufree.cli.commands import explain
+from cpufree.cli.option_types import UsageError, usage_line
+from cpufree.cli.rank_commands import end_of_rank, silent_copies
+from cpufree.env import Env
 from cpufree.errors import CpufreeError
 
 EXIT_USAGE = 2
-SOLVE_EPILOG = """
-[bold]Examples[/bold]
-
-  cpufree solve A.mtx.gz --rhs b.npy --rtol 1e-8 --out x.npy
-
-  cpufree solve "gen:poisson3d?nx=60,ny=60,nz=60" --pes 4 --plot convergence.png
-
-  cpufree solve A.npz --method cg --pc chebyshev --json report.json
-
-  cpufree solve A.mtx --gpus 0-3
-
-  cpufree solve A.mtx --pes 8 --partition A.mtx.part.8
-
-[bold]Exit codes[/bold]
-
-  0 converged · 1 unexpected error · 2 wrong usage · 3 wrong input or file · 4 engine failed or
-  not available · 5 out of memory
-
-  not converged: 10 iterations (--maxiter) · 11 stagnated · 12 time limit · 13 NaN or infinity ·
-  14 matrix not positive definite · 15 preconditioner not positive definite · 16 breakdown ·
-  17 diverged · 130 interrupted (Ctrl-C; the x so far is kept)
-"""
-
-app = typer.Typer(
-    name="cpufree",
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-app.add_typer(bench_app)
 
 
 def show_version(asked: bool) -> None:
@@ -83,7 +36,6 @@ def show_version(asked: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def top(
     version: Annotated[
         bool,
@@ -95,68 +47,88 @@ def top(
     """Solve sparse SPD systems, iterate on grids: one kernel per PE, the CPU steps back."""
 
 
-@app.command(epilog=SOLVE_EPILOG)
-@with_options(options.SOLVE)
-def solve(
-    matrix: Annotated[
-        str,
-        typer.Argument(
-            metavar="A",
-            help="The matrix: .mtx, .mtx.gz, .npz, .npy, .cpufree, or a generator "
-            "(gen:NAME?key=value,...; see cpufree generate --list).",
-        ),
-    ],
-    given: dict[str, Any],
-) -> None:
-    """Solve A x = b, A sparse, symmetric and positive definite."""
-    outputs = Outputs(given["json"], given["plot"], given["out"])
-    with as_rank(given["engine"]) as (engine, speaks):
-        if speaks:
-            outputs.check((matrix, given["rhs"], given["partition"]))
-        code = SolveWork(matrix, given, engine, outputs).run(speaks)
-    raise typer.Exit(code)
+def add_solve(app: typer.Typer) -> None:
+    """Add `cpufree solve`."""
+    from cpufree.cli import solve_command
+
+    app.command("solve", epilog=solve_command.EPILOG)(solve_command.solve)
 
 
-app.command("stencil", epilog=STENCIL_EPILOG)(stencil)
-app.command(
-    "run",
-    epilog=RUN_EPILOG,
-    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
-)(run)
+def add_stencil(app: typer.Typer) -> None:
+    """Add `cpufree stencil`."""
+    from cpufree.cli import stencil_command
+
+    app.command("stencil", epilog=stencil_command.EPILOG)(stencil_command.stencil)
 
 
-app.command("info", epilog=INFO_EPILOG)(info)
-app.command("convert", epilog=CONVERT_EPILOG)(convert)
-app.command("generate", epilog=GENERATE_EPILOG)(generate)
-app.command("suite", epilog=SUITE_EPILOG)(suite)
+def add_run(app: typer.Typer) -> None:
+    """Add `cpufree run`."""
+    from cpufree.cli import rank_commands
+
+    words_of_another = {"ignore_unknown_options": True, "allow_interspersed_args": False}
+    app.command("run", epilog=rank_commands.EPILOG, context_settings=words_of_another)(
+        rank_commands.run
+    )
 
 
-@app.command("doctor")
-def doctor_command(
-    distributed: Annotated[
-        bool,
-        typer.Option("--distributed", help="Look at the ranks that a launcher has started, too."),
-    ] = False,
-    json_: Annotated[
-        str | None, typer.Option("--json", metavar="FILE", help="Findings as JSON; - is stdout.")
-    ] = None,
-) -> None:
-    """Show what this machine can do, what is missing, and how to get it. Needs no GPU."""
-    from cpufree.cli import doctor, rank_doctor
+def add_matrix_command(name: str, app: typer.Typer) -> None:
+    """Add a command about a matrix alone."""
+    from cpufree.cli import matrix_commands
 
-    env = RankEnv.read()
-    if env is not None and env.rank != 0 and not distributed:
-        return  # rank 0 tells it for all
-    with as_rank("auto" if distributed else "") as (_, speaks):
-        if speaks:
-            check_can_write(json_)
-        sections = doctor.examine() if speaks else []
-        sections += rank_doctor.examine() if distributed else []
-        if speaks:
-            if json_:
-                write_json(json_, doctor.to_dict(sections))
-            display.report_console(stderr=json_ == "-").print(doctor.report(sections))
-    raise typer.Exit(0 if doctor.healthy(sections) else EXIT_ENGINE)
+    epilog = getattr(matrix_commands, f"{name.upper()}_EPILOG")
+    app.command(name, epilog=epilog)(getattr(matrix_commands, name))
+
+
+def add_doctor(app: typer.Typer) -> None:
+    """Add `cpufree doctor`."""
+    from cpufree.cli import doctor_command
+
+    app.command("doctor")(doctor_command.doctor)
+
+
+def add_bench(app: typer.Typer) -> None:
+    """Add `cpufree bench`."""
+    from cpufree.bench.commands import app as bench
+
+    app.add_typer(bench)
+
+
+def add_model(app: typer.Typer) -> None:
+    """Add `cpufree model`."""
+    from cpufree.cli.model_commands import app as model
+
+    app.add_typer(model)
+
+
+# By name, in the order of the help.
+COMMANDS: Mapping[str, Callable[[typer.Typer], None]] = {
+    "solve": add_solve,
+    "stencil": add_stencil,
+    "run": add_run,
+    **{
+        name: functools.partial(add_matrix_command, name)
+        for name in ("info", "convert", "generate", "suite")
+    },
+    "doctor": add_doctor,
+    "bench": add_bench,
+    "model": add_model,
+}
+
+
+def command_line(words: Sequence[str]) -> typer.Typer:
+    """Return the command line with the command that these words begin with; with all, if none."""
+    app = typer.Typer(
+        name="cpufree",
+        no_args_is_help=True,
+        rich_markup_mode="rich",
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(top)
+    named = words[0] if words else ""
+    for add in [COMMANDS[named]] if named in COMMANDS else COMMANDS.values():
+        add(app)
+    return app
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -183,6 +155,7 @@ def main(arguments: list[str] | None = None) -> None:
 def run_command(arguments: list[str] | None) -> int:
     """Run a command and return its exit code; what is wrong with its words is told in a line."""
     try:
+        app = command_line(sys.argv[1:] if arguments is None else arguments)
         code = app(args=arguments, prog_name="cpufree", standalone_mode=False)
     except UsageError as error:
         if type(error).__name__ == "NoArgsIsHelpError":

@@ -242,35 +242,37 @@ class Outputs:
         check_not_read((self.out, self.json, self.plot), system)
 
     def write(
-        self, result: Result, matrix: Any, source: str, tolerance: float, facts: dict[str, Any]
+        self,
+        result: Result,
+        matrix: Any,
+        source: str,
+        tolerance: float,
+        facts: Callable[[], dict[str, Any]],
     ) -> list[str]:
-        """Write the files, the solution first; return one line per file.
+        """Write the files, the solution first, the report last; return one line per file.
 
         Args:
             result: of the solve. matrix: has a shape and a number of entries, nnz.
             source: what the matrix is called. tolerance: of the solve, absolute.
-            facts: for the report in JSON, besides those of the result.
+            facts: tells what the report in JSON has besides the result, when that is written.
         """
         lines = []
         if self.out:
             lines.append(f"solution in {save_solution(self.out, result.x)}")
-        if self.json:
-            write_json(self.json, {**facts, **result.to_dict(), "why": result.why.split("; ")})
-            lines.append(f"report in {self.json}")
-        if self.plot:
-            from cpufree.cli.plot import plot_convergence
+        try:
+            if self.plot:
+                from cpufree.cli.plot import plot_convergence
 
-            rows = display.number(matrix.shape[0])
-            problem = f"{source}   {rows} rows, {display.number(matrix.nnz)} nonzeros"
-            plot_convergence(result, self.plot, problem=problem, tolerance=tolerance)
-            lines.append(f"plot in {self.plot}")
+                rows = display.number(matrix.shape[0])
+                problem = f"{source}   {rows} rows, {display.number(matrix.nnz)} nonzeros"
+                plot_convergence(result, self.plot, problem=problem, tolerance=tolerance)
+                lines.append(f"plot in {self.plot}")
+        finally:
+            if self.json:
+                known = {**facts(), **result.to_dict(), "why": result.why.split("; ")}
+                write_json(self.json, known)
+                lines.append(f"report in {self.json}")
         return lines
-
-
-def check_answer(matrix: CsrMatrix, b: NDArray[Any], x: NDArray[Any]) -> float:
-    """Return the norm of b - A x, A in the type of x, computed in double precision by SciPy."""
-    exact = matrix.to_scipy().astype(x.dtype, copy=False).astype(np.float64, copy=False)
-    return float(np.linalg.norm(b.astype(np.float64) - exact @ x.astype(np.float64)))
 
 
 def tell_plan(solver: Solver) -> str:

@@ -27,6 +27,7 @@ from cpufree.cli.commands import (
 )
 from cpufree.cli.option_types import with_options
 from cpufree.cli.run_record import run_record
+from cpufree.env import Env
 from cpufree.errors import InvalidInputError, MatrixError
 from cpufree.text import counted
 
@@ -52,6 +53,8 @@ def info(
 
     The exit code is 3 where solve would refuse it.
     """
+    from cpufree.engines.partition_gain import gain_on
+    from cpufree.engines.placement import Asked, choose_engine
     from cpufree.matrix.info import matrix_info
     from cpufree.matrix.validate import check_spd_input
     from cpufree.partition.files import save_partition
@@ -78,7 +81,8 @@ def info(
     content = run_record(("info", matrix), options.INFO, given, pes=pes)
     content |= {"problem": matrix, **facts, "rejected": problem}
     if pes > 1 or save:
-        parts = share_out(system, pes, partition)
+        engine, *_ = choose_engine(Asked(), Env.read(), system.nnz)
+        parts = share_out(system, pes, partition, gain_on(engine))
         paper.print(display.partition_report(parts.report, parts.method, parts.why))
         content["partition"] = {"method": parts.method, **dataclasses.asdict(parts.report)}
         if save:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
+import typer
 from rich.console import Console
 from rich.text import Text
 
 from cpufree import distributed, options
-from cpufree.cli import display
+from cpufree.cli import display, timeline
+from cpufree.cli.answer_check import AnswerCheck, check_answer, judged
 from cpufree.cli.commands import (
     Outputs,
-    check_answer,
     check_length,
     load_system,
     make_solver,
@@ -24,9 +27,11 @@ from cpufree.cli.commands import (
     stage,
     tell_plan,
 )
-from cpufree.cli.rank_commands import can_write_together, write_together
+from cpufree.cli.option_types import with_options
+from cpufree.cli.rank_commands import as_rank, can_write_together, write_together
 from cpufree.cli.run_record import run_record
 from cpufree.env import Env
+from cpufree.laps import Laps
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -37,8 +42,31 @@ if TYPE_CHECKING:
     from cpufree.solvers.solver import Solver
 
 
+EPILOG = """
+[bold]Examples[/bold]
+
+  cpufree solve A.mtx.gz --rhs b.npy --rtol 1e-8 --out x.npy
+
+  cpufree solve "gen:poisson3d?nx=60,ny=60,nz=60" --pes 4 --plot convergence.png
+
+  cpufree solve A.npz --method cg --pc chebyshev --json report.json
+
+  cpufree solve A.mtx --gpus 0-3
+
+  cpufree solve A.mtx --pes 8 --partition A.mtx.part.8
+
+[bold]Exit codes[/bold]
+
+  0 converged · 1 unexpected error · 2 wrong usage · 3 wrong input or file · 4 engine failed or
+  not available · 5 out of memory
+
+  not converged: 10 iterations (--maxiter) · 11 stagnated · 12 time limit · 13 NaN or infinity ·
+  14 matrix not positive definite · 15 preconditioner not positive definite · 16 breakdown ·
+  17 diverged · 130 interrupted (Ctrl-C; the x so far is kept)
+"""
+
 # Options of Solver and of Solver.solve that are those of the command line.
-SETUP = ("gpus", "pes", "blocks", "reorder")
+SETUP = ("gpus", "pes", "blocks", "reorder", "pc", "pc_level", "pc_block")
 LIMITS = ("rtol", "atol", "maxiter", "time_limit", "wait_limit")
 HOW = (*LIMITS, "method", "pc", "replace_every", "chebyshev_degree")
 
@@ -53,6 +81,8 @@ class SolveWork:
     engine: str
     """The one for all ranks where "auto" is given."""
     outputs: Outputs
+    laps: Laps = field(default_factory=Laps)
+    """Of the command, until now."""
 
     @property
     def check(self) -> bool:
@@ -81,7 +111,10 @@ class SolveWork:
             DistributedInputOptions,
             choose_rows,
         )
+        from cpufree.engines.early import start_gpus
+        from cpufree.engines.placement import Asked
 
+        self.laps.lap("imports")
         team = distributed.current()
         rhs, x0, how = (self.given[name] for name in ("rhs", "x0", "partition"))
         need = DistributedInputOptions(team, self.engine, self.outputs.out, (rhs, x0), how)
@@ -89,7 +122,14 @@ class SolveWork:
         if rows is None or team is None:
             pes = self.given["pes"] if team is None else team.size
             partition = read_partition(how, pes if isinstance(pes, int) else None)
+            if team is None:
+                start_gpus(
+                    Asked(self.engine, self.given["gpus"], self.given["pes"]),
+                    Env.read(),
+                    self.matrix,
+                )
             system = load_system(self.matrix, notes)
+            self.laps.lap("generating" if self.matrix.startswith("gen:") else "reading")
             check_length(partition, system, how)
             n, dtype = system.shape[0], self.dtype(system)
             b = right_hand_side(rhs, n, dtype)
@@ -102,48 +142,88 @@ class SolveWork:
 
     def run(self, speaks: bool) -> int:
         """Solve; where this process speaks, report and write. Return the exit code."""
-        quiet = self.given["quiet"]
-        notes = Console(stderr=True, highlight=False, quiet=quiet or not speaks)
+        laps = self.laps
+        laps.lap("join")
+        notes = Console(stderr=True, highlight=False, quiet=self.given["quiet"] or not speaks)
         problem = self.load(notes)
+        laps.lap("vectors")
         gather = self.wants_all(problem.own is not None)
         tolerance = max(self.given["rtol"] * problem.norm, self.given["atol"])
+        how = {name: self.given[name] for name in HOW}
+        with self._set_up(problem, notes) as solver:
+            with display.SolveProgress(notes, tolerance) as progress:
+                result = solver.solve(
+                    problem.b, problem.guess, progress=progress, gather=gather, **how
+                )
+            laps.lap("solve")
+            lines = []
+            if self.outputs.out and not gather:
+                lines.append(self._write_together(problem, solver, result))
+                laps.lap("write")
+            plan = solver.plan
+        laps.lap("free")
+        if speaks:
+            result = self._report(problem, result, tolerance, plan, lines)
+        return display.ENDINGS[result.reason].exit_code
+
+    def _set_up(self, problem: Problem, notes: Console) -> Solver:
+        """Return the solver of a system."""
+        importlib.import_module("cpufree.solvers.solver")  # apart from the set-up
+        self.laps.lap("imports")
         setup = {name: self.given[name] for name in SETUP}
         setup |= {"engine": self.engine, "partition": problem.partition}
         setup |= {"dtype": self.dtype(problem.matrix)}
-        how = {name: self.given[name] for name in HOW}
-        with (
-            stage(
-                notes,
-                "setting up",
-                lambda: make_solver(problem.matrix, self.check, setup),
-                tell_plan,
-            ) as solver,
-            display.SolveProgress(notes, tolerance) as progress,
-        ):
-            result = solver.solve(problem.b, problem.guess, progress=progress, gather=gather, **how)
-        outputs, together = self.outputs, ""
-        if outputs.out and not gather:
-            together = self._write_together(problem, solver, result)
+        solver = stage(
+            notes,
+            "setting up",
+            lambda: make_solver(problem.matrix, self.check, setup),
+            tell_plan,
+        )
+        self.laps.lap("setup")
+        return solver
+
+    def _report(
+        self,
+        problem: Problem,
+        result: Result,
+        tolerance: float,
+        plan: Mapping[str, Any],
+        lines: list[str],
+    ) -> Result:
+        """Check the answer, write what is still to be written, show the report.
+
+        Return the result as the check leaves it.
+        """
+        laps, outputs = self.laps, self.outputs
+        if lines:  # x lies there
             outputs = dataclasses.replace(outputs, out=None)
-        if speaks:
-            checked = None
-            if self.check and problem.own is None:
-                checked = check_answer(problem.matrix, problem.b, result.x)
-            lines = [together] if together else []
-            facts = self._facts(problem, result, tolerance) if outputs.json else {}
-            try:
-                # First: the report may fail, on a full disk.
-                lines += outputs.write(result, problem.matrix, self.matrix, tolerance, facts)
-            finally:
-                paper = display.report_console(stderr=self.outputs.json == "-")
-                if quiet:
-                    paper.print(Text(display.verdict(result)))
-                else:
-                    paper.print(Text(self.matrix, style="bold"))
-                    paper.print(display.result_report(result, tolerance, checked, solver.plan))
-                    for line in lines:
-                        paper.print(Text(f"  {line}"))
-        return display.ENDINGS[result.reason].exit_code
+        checked = None
+        if self.check and problem.own is None:
+            checked = check_answer(problem.matrix, problem.b, result.x, tolerance)
+            result = judged(result, checked, tolerance)
+            laps.lap("check")
+
+        def facts() -> dict[str, Any]:
+            laps.lap("write")
+            return self._facts(problem, result, tolerance, checked)
+
+        paper = display.report_console(stderr=outputs.json == "-")
+        try:
+            # First: the report may fail, on a full disk.
+            lines = lines + outputs.write(result, problem.matrix, self.matrix, tolerance, facts)
+            laps.lap("write")
+        finally:
+            if self.given["quiet"]:
+                paper.print(Text(display.verdict(result)))
+            else:
+                paper.print(Text(self.matrix, style="bold"))
+                paper.print(display.result_report(result, tolerance, checked, plan))
+                for line in lines:
+                    paper.print(Text(f"  {line}"))
+        laps.lap("report")
+        if self.given["timings"]:
+            paper.print(timeline.chart(timeline.phases(laps, result.timings)))
+        return result
 
     def _write_together(self, problem: Problem, solver: Solver, result: Result) -> str:
         """Write x, each rank its own rows; return where it lies."""
@@ -155,7 +235,9 @@ class SolveWork:
         shape = (problem.matrix.shape[0],)
         return write_together(self.outputs.out, shape, rows, mine, "solution")
 
-    def _facts(self, problem: Problem, result: Result, tolerance: float) -> dict[str, Any]:
+    def _facts(
+        self, problem: Problem, result: Result, tolerance: float, checked: AnswerCheck | None
+    ) -> dict[str, Any]:
         """Return what the report in JSON says besides the result."""
         used = {name: getattr(result, name) for name in ("method", "pc", "engine", "pes", "blocks")}
         rows = problem.matrix.shape[0]
@@ -172,7 +254,9 @@ class SolveWork:
         )
         goal = {"rtol": self.given["rtol"], "atol": self.given["atol"], "residual": tolerance}
         facts = {"problem": self.matrix, "rows": rows, "nnz": int(problem.matrix.nnz)}
-        return {**record, **facts, "tolerances": goal}
+        check = None if checked is None else dataclasses.asdict(checked)
+        passed = timeline.phases(self.laps, result.timings)
+        return {**record, **facts, "tolerances": goal, "check": check, "phases": passed}
 
 
 @dataclass(frozen=True)
@@ -188,3 +272,26 @@ class Problem:
     partition: PartitionLike = "auto"
     own: DistributedInput | None = None
     """This rank has its own rows alone, and vectors are those of these."""
+
+
+@with_options(options.SOLVE)
+def solve(
+    matrix: Annotated[
+        str,
+        typer.Argument(
+            metavar="A",
+            help="The matrix: .mtx, .mtx.gz, .npz, .npy, .cpufree, or a generator "
+            "(gen:NAME?key=value,...; see cpufree generate --list).",
+        ),
+    ],
+    given: dict[str, Any],
+) -> None:
+    """Solve A x = b, A sparse, symmetric and positive definite."""
+    laps = timeline.take()
+    laps.lap("imports")
+    outputs = Outputs(given["json"], given["plot"], given["out"])
+    with as_rank(given["engine"]) as (engine, speaks):
+        if speaks:
+            outputs.check((matrix, given["rhs"], given["partition"]))
+        code = SolveWork(matrix, given, engine, outputs, laps).run(speaks)
+    raise typer.Exit(code)

@@ -57,6 +57,25 @@ def solve(system: System, b: Any, x0: Any, out: Any, options: Any, progress: Any
     return system.solve(b, x0, out, options, progress)
 
 
+def solve_columns(
+    system: System, vectors: Sequence[tuple[Any, Any, Any]], options: Any, progress: Any
+) -> Any:
+    """Solve with a System for 2, 4 or 8 right-hand sides together; return the outcome of each.
+
+    Args:
+        vectors: right-hand side, guess or None, and array for x or None, of each; guesses and
+            arrays for all or for none.
+    """
+    b, x0, out = (list(part) for part in zip(*vectors, strict=True))
+    guesses = None if x0[0] is None else x0
+    return system.solve_columns(b, guesses, None if out[0] is None else out, options, progress)
+
+
+def refuses_columns(system: System) -> str:
+    """Return why a System does not solve several right-hand sides together, "" where it does."""
+    return str(system.refuses_columns())
+
+
 def available_cores() -> int:
     """Return the cores that this process may use, by its affinity mask and its quota."""
     return int(load().available_cores())

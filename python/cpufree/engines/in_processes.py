@@ -46,6 +46,7 @@ def place(team: Team, asked: Asked, env: Env, size: Size) -> Placement:
     each = f"{counted(team.size, 'PE')}, one in each process"
     team.agree("size of nodes", {"CPUFREE_NODE_SIZE": env.node_size})
     tuning, why_nodes = in_nodes(env, team.size)
+    tuning |= asked.tuning
     if engine == "cpu_processes":
         cores = cores_of(team)
         blocks, why = choices.choose_blocks(asked.blocks, env.blocks, team.size, size.nnz, cores)

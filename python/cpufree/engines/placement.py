@@ -33,6 +33,8 @@ class Asked:
     """As the user gives them; `devices` has them parsed."""
     pes: int | str = "auto"
     blocks: int | str = "auto"
+    tuning: Mapping[str, Any] = field(default_factory=dict)
+    """What the core is to set up besides the matrix."""
     devices: str | tuple[int, ...] = field(init=False, default="auto")
     """"auto", "all", or device numbers."""
 
@@ -173,7 +175,9 @@ def place(asked: Asked, env: Env, size: Size, near: int | None = None) -> Placem
         blocks, why_blocks = choices.choose_blocks(asked.blocks, env.blocks, 1, size.nnz)
     names = gpus.spell([gpu.index for gpu in chosen])
     reasons = [f"{engine}: {why}", f"{counted(len(chosen), 'PE')} on {names}: {why_gpus}"]
-    return Placement(engine, len(chosen), blocks, reasons, why_blocks, chosen, notes)
+    return Placement(
+        engine, len(chosen), blocks, reasons, why_blocks, chosen, notes, tuning=asked.tuning
+    )
 
 
 def _on_cpu(asked: Asked, env: Env, size: Size, why: str, notes: list[str]) -> Placement:
@@ -183,7 +187,7 @@ def _on_cpu(asked: Asked, env: Env, size: Size, why: str, notes: list[str]) -> P
     tuning, why_nodes = in_nodes(env, pes)
     return Placement(
         "cpu_threads", pes, blocks, [*reasons, *why_nodes], why_blocks, warnings=notes,
-        tuning=tuning,
+        tuning={**tuning, **asked.tuning},
     )  # fmt: skip
 
 

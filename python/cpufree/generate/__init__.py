@@ -13,31 +13,35 @@ one support), and the same for the same parameters. docs/generators.md describes
 
 from __future__ import annotations
 
-from cpufree.generate.bonds import crank_bonds
-from cpufree.generate.cardiac import heart
-from cpufree.generate.consolidation import consolidation_tet
-from cpufree.generate.hex_elasticity import (
-    flange_hex,
-    geomodel_hex,
-    plate_hex,
-    porous_hex,
-    spheres_hex,
-)
-from cpufree.generate.networks import powergrid, social
-from cpufree.generate.registry import describe, from_spec, generate, names, row_source
-from cpufree.generate.scalar_fem import stochflow3d, thermal2d
-from cpufree.generate.spec import format_spec, parse_spec
-from cpufree.generate.stencils import (
-    apache2,
-    ecology2,
-    parabolic_fem,
-    poisson1d,
-    poisson2d,
-    poisson3d,
-    stencil27,
-)
-from cpufree.generate.suites import SuiteEntry, suite, suite_names
-from cpufree.generate.tet_elasticity import crank_p2, geomech_tet
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cpufree.generate.bonds import crank_bonds
+    from cpufree.generate.cardiac import heart
+    from cpufree.generate.consolidation import consolidation_tet
+    from cpufree.generate.hex_elasticity import (
+        flange_hex,
+        geomodel_hex,
+        plate_hex,
+        porous_hex,
+        spheres_hex,
+    )
+    from cpufree.generate.networks import powergrid, social
+    from cpufree.generate.registry import describe, from_spec, generate, names, row_source
+    from cpufree.generate.scalar_fem import stochflow3d, thermal2d
+    from cpufree.generate.spec import format_spec, parse_spec
+    from cpufree.generate.stencils import (
+        apache2,
+        ecology2,
+        parabolic_fem,
+        poisson1d,
+        poisson2d,
+        poisson3d,
+        stencil27,
+    )
+    from cpufree.generate.suites import SuiteEntry, suite, suite_names
+    from cpufree.generate.tet_elasticity import crank_p2, geomech_tet
 
 __all__ = [
     "SuiteEntry",
@@ -72,3 +76,26 @@ __all__ = [
     "suite_names",
     "thermal2d",
 ]
+
+# Modules of names that are no generators; those of the others are in the registry.
+_HOMES = {
+    **dict.fromkeys(("describe", "from_spec", "generate", "names", "row_source"), "registry"),
+    **dict.fromkeys(("format_spec", "parse_spec"), "spec"),
+    **dict.fromkeys(("SuiteEntry", "suite", "suite_names"), "suites"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Load what is asked for."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name in _HOMES:
+        value = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    else:
+        value = importlib.import_module(f"{__name__}.registry").function_of(name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -3,89 +3,65 @@
 from __future__ import annotations
 
 import difflib
+import importlib
 import inspect
 from collections.abc import Callable, Iterable
-
-import scipy.sparse as sp
+from typing import TYPE_CHECKING, Any
 
 from cpufree.errors import InvalidInputError
-from cpufree.generate.bonds import crank_bonds
-from cpufree.generate.cardiac import heart
-from cpufree.generate.consolidation import consolidation_tet
-from cpufree.generate.grid_rows import GridRows
-from cpufree.generate.hex_elasticity import (
-    flange_hex,
-    geomodel_hex,
-    plate_hex,
-    porous_hex,
-    spheres_hex,
-)
-from cpufree.generate.networks import powergrid, social
-from cpufree.generate.scalar_fem import stochflow3d, thermal2d
 from cpufree.generate.spec import format_spec, parse_spec
-from cpufree.generate.stencils import (
-    apache2,
-    ecology2,
-    parabolic_fem,
-    poisson1d,
-    poisson1d_rows,
-    poisson2d,
-    poisson2d_rows,
-    poisson3d,
-    poisson3d_rows,
-    stencil27,
-    stencil27_rows,
-)
-from cpufree.generate.tet_elasticity import crank_p2, geomech_tet
 
-_GENERATORS: dict[str, Callable[..., sp.csr_array]] = {
-    function.__name__: function
-    for function in (
-        poisson1d,
-        poisson2d,
-        poisson3d,
-        stencil27,
-        ecology2,
-        parabolic_fem,
-        apache2,
-        powergrid,
-        thermal2d,
-        stochflow3d,
-        heart,
-        geomech_tet,
-        consolidation_tet,
-        flange_hex,
-        geomodel_hex,
-        plate_hex,
-        porous_hex,
-        spheres_hex,
-        crank_p2,
-        crank_bonds,
-        social,
-    )
+if TYPE_CHECKING:
+    import scipy.sparse as sp
+
+    from cpufree.generate.grid_rows import GridRows
+
+# The module of each generator, which is loaded when it is asked for; simple ones first.
+_MODULES = {
+    "poisson1d": "stencils",
+    "poisson2d": "stencils",
+    "poisson3d": "stencils",
+    "stencil27": "stencils",
+    "ecology2": "stencils",
+    "parabolic_fem": "stencils",
+    "apache2": "stencils",
+    "powergrid": "networks",
+    "thermal2d": "scalar_fem",
+    "stochflow3d": "scalar_fem",
+    "heart": "cardiac",
+    "geomech_tet": "tet_elasticity",
+    "consolidation_tet": "consolidation",
+    "flange_hex": "hex_elasticity",
+    "geomodel_hex": "hex_elasticity",
+    "plate_hex": "hex_elasticity",
+    "porous_hex": "hex_elasticity",
+    "spheres_hex": "hex_elasticity",
+    "crank_p2": "tet_elasticity",
+    "crank_bonds": "bonds",
+    "social": "networks",
 }
+_BY_ROWS = ("poisson1d", "poisson2d", "poisson3d", "stencil27")
 
 
-_ROWS: dict[str, Callable[..., GridRows]] = {
-    "poisson1d": poisson1d_rows,
-    "poisson2d": poisson2d_rows,
-    "poisson3d": poisson3d_rows,
-    "stencil27": stencil27_rows,
-}
+def function_of(name: str, suffix: str = "") -> Callable[..., Any]:
+    """Return the function of a generator that is there; `suffix` "_rows": that of its rows."""
+    module = importlib.import_module(f"cpufree.generate.{_MODULES[name]}")
+    found: Callable[..., Any] = getattr(module, name + suffix)
+    return found
 
 
 def names() -> list[str]:
     """Names of all generators, simple ones first."""
-    return list(_GENERATORS)
+    return list(_MODULES)
 
 
-def _lookup(name: str) -> Callable[..., sp.csr_array]:
-    if name in _GENERATORS:
-        return _GENERATORS[name]
-    close = difflib.get_close_matches(name, _GENERATORS, n=1)
+def _lookup(name: str) -> Callable[..., Any]:
+    if name in _MODULES:
+        return function_of(name)
+    close = difflib.get_close_matches(name, _MODULES, n=1)
     hint = f"did you mean {close[0]}? " if close else ""
     raise InvalidInputError(
-        f"there is no generator {name!r}; {hint}the generators are {', '.join(_GENERATORS)}"
+        f"there is no generator {name!r}; {hint}the generators are {', '.join(_MODULES)}"
     )
 
 
@@ -97,7 +73,8 @@ def generate(name: str, **params: object) -> sp.csr_array:
     """
     function = _lookup(name)
     _check_names(name, params)
-    return function(**params)
+    matrix: sp.csr_array = function(**params)
+    return matrix
 
 
 def _check_names(name: str, params: Iterable[str]) -> None:
@@ -117,8 +94,10 @@ def row_source(spec: str) -> GridRows | None:
     """
     name, params = parse_spec(spec)
     _check_names(name, params)
-    make = _ROWS.get(name)
-    return None if make is None else make(**params)
+    if name not in _BY_ROWS:
+        return None
+    rows: GridRows = function_of(name, "_rows")(**params)
+    return rows
 
 
 def from_spec(spec: str) -> sp.csr_array:

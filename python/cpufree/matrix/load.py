@@ -5,20 +5,15 @@ No file can make this module run code, crash, or allocate more than the file cou
 
 from __future__ import annotations
 
+import importlib
 import os
+from collections.abc import Callable
 from typing import Any
 
 import scipy.sparse as sp
 
 from cpufree.errors import FileFormatError, InvalidInputError, MatrixError
-from cpufree.matrix.cache import CachedRows, read_cache
-from cpufree.matrix.io.archive import read_archive
 from cpufree.matrix.io.files import PathLike, check_file, memory_for, reading, split_part
-from cpufree.matrix.io.harwell_boeing import read_harwell_boeing
-from cpufree.matrix.io.mat import read_mat
-from cpufree.matrix.io.matrix_market import read_matrix_market, read_matrix_market_stdin
-from cpufree.matrix.io.npy import map_npy
-from cpufree.matrix.io.npz import read_npz
 from cpufree.matrix.problem import CsrMatrix, MatrixLike, convert, with_symmetric_pattern
 from cpufree.matrix.rows import RowSource
 
@@ -58,23 +53,33 @@ def read_matrix(source: PathLike) -> Any:
 
         return registry.from_spec(name.removeprefix(GENERATOR_PREFIX))
     if name == STDIN:
-        return read_matrix_market_stdin()
+        return _reader("matrix_market", "read_matrix_market_stdin")()
     whole, part = split_part(source)
     path, suffix = check_file(whole, MATRIX_SUFFIXES, generator_hint)
     with reading(path, suffix):
         if suffix == ".cpufree":
+            from cpufree.matrix.cache import read_cache
+
             return read_cache(path)
         if suffix == ".mat":
-            return read_mat(path, part)
+            return _reader("mat", "read_mat")(path, part)
         if suffix in (".tar.gz", ".tgz"):
-            return read_archive(path, part)
+            return _reader("archive", "read_archive")(path, part)
         if suffix in (".rb", ".hb", ".rsa", ".rua"):
-            return read_harwell_boeing(path)
+            return _reader("harwell_boeing", "read_harwell_boeing")(path)
         if suffix == ".npz":
-            return read_npz(path)
+            return _reader("npz", "read_npz")(path)
         if suffix == ".npy":
-            return map_npy(path)
-        return read_matrix_market(path)
+            return _reader("npy", "map_npy")(path)
+        return _reader("matrix_market", "read_matrix_market")(path)
+
+
+def _reader(module: str, name: str) -> Callable[..., Any]:
+    """Return a reader: its module is loaded when a file of its format is read."""
+    found: Callable[..., Any] = getattr(
+        importlib.import_module(f"cpufree.matrix.io.{module}"), name
+    )
+    return found
 
 
 def open_rows(source: PathLike) -> RowSource:
@@ -108,6 +113,8 @@ def open_rows(source: PathLike) -> RowSource:
             f"cpufree convert {path} --parts N --out A.cpufree",
             path,
         )
+    from cpufree.matrix.cache import CachedRows
+
     with reading(path, suffix):
         return CachedRows(path)
 

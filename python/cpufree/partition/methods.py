@@ -13,12 +13,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_array
 
 from cpufree.errors import InvalidInputError, UnsupportedError
 from cpufree.extension import load_core
 from cpufree.matrix.problem import CsrMatrix
 from cpufree.partition.compressed_graph import compress_graph
+from cpufree.partition.cost import Gain, PartitionReport
+from cpufree.partition.cost import report as report
 from cpufree.partition.part_vector import PartitionLike, as_part_vector, require_length
 
 Int32s = npt.NDArray[np.int32]
@@ -49,27 +50,6 @@ METIS_SEED = 1  # any fixed number: the same matrix gets the same partition
 
 
 @dataclass(frozen=True)
-class PartitionReport:
-    """What a partition costs.
-
-    Per PE: `rows`, `nnz` (nonzeros), `ghosts` (distinct values received per exchange),
-    `boundary_rows` (rows with a column of another PE), `neighbours` (PEs it exchanges with). In
-    all: `edge_cut` (pairs of coupled rows on different PEs), `halo_values` (the sum of ghosts),
-    `imbalance` (largest over mean nonzeros; 1 is perfect).
-    """
-
-    pes: int
-    rows: tuple[int, ...]
-    nnz: tuple[int, ...]
-    ghosts: tuple[int, ...]
-    boundary_rows: tuple[int, ...]
-    neighbours: tuple[tuple[int, ...], ...]
-    edge_cut: int
-    halo_values: int
-    imbalance: float
-
-
-@dataclass(frozen=True)
 class Partition:
     """Who owns which rows.
 
@@ -93,13 +73,16 @@ class Ordering:
     why: str
 
 
-def partition(A: CsrMatrix, pes: int, method: PartitionLike = "auto") -> Partition:
+def partition(
+    A: CsrMatrix, pes: int, method: PartitionLike = "auto", gain: Gain | None = None
+) -> Partition:
     """Share the rows of A among PEs, about the same number of nonzeros each.
 
     Parameters: A, n rows, symmetric pattern; `pes` ≥ 1, which may exceed n (some PEs then own
     nothing); `method` is "metis" (multilevel graph partitioning, Karypis and Kumar 1998),
     "contiguous" (blocks of consecutive rows; no PE has more than the mean plus one row's nonzeros)
-    or "auto" (of the two the one with the smaller halo, METIS being spared where blocks do well);
+    or "auto" (of the two the one with the smaller halo, METIS being spared where blocks do well,
+    and where it would take longer than it can save by `gain`; None: its time does not count);
     or the part of each row, numbers from 0 to `pes` - 1, shape (n,), of which some may be missing.
 
     Raises InvalidInputError for another method, part numbers that do not fit, or `pes` < 1,
@@ -131,7 +114,7 @@ def partition(A: CsrMatrix, pes: int, method: PartitionLike = "auto") -> Partiti
             )
         graph = metis_parts(A, pes, metis)
         return Partition(graph, "metis", "asked for", report(A, graph, pes))
-    return _better(A, pes, blocks, metis)
+    return _better(A, pes, blocks, metis, gain)
 
 
 def _given(A: CsrMatrix, pes: int, values: Any) -> Partition:
@@ -143,12 +126,18 @@ def _given(A: CsrMatrix, pes: int, values: Any) -> Partition:
     return Partition(part, "given", why, cost)
 
 
-def _better(A: CsrMatrix, pes: int, blocks: Int32s, metis: ModuleType | None) -> Partition:
+def _better(
+    A: CsrMatrix, pes: int, blocks: Int32s, metis: ModuleType | None, gain: Gain | None
+) -> Partition:
     """Return the partition with the smaller halo; METIS runs only where it can gain something."""
     plain = report(A, blocks, pes)
     if plain.halo_values <= GOOD_HALO_SHARE * A.shape[0]:
         share = plain.halo_values / A.shape[0]
         why = f"blocks of consecutive rows exchange as little as {share:.1%} of the rows' values"
+        return Partition(blocks, "contiguous", why, plain)
+    if gain is not None and (saved := gain.most(plain)) < (search := gain.search(A)):
+        expected = f"{gain.iterations(A.shape[0]):.0f} iterations"
+        why = f"METIS would take {search:.2g} s, and save at most {saved:.2g} s in {expected}"
         return Partition(blocks, "contiguous", why, plain)
     if metis is None:
         why = "the package pymetis is not installed (pip install pymetis)"
@@ -211,39 +200,14 @@ def fill_empty_parts(part: Int32s, weights: Int64s, pes: int) -> None:
         part[rows[keep:]] = empty
 
 
-def report(A: CsrMatrix, part: Int32s, pes: int) -> PartitionReport:
-    """Count what a partition costs; O(nnz) plus sorting the entries that are cut."""
-    n = A.shape[0]
-    lengths = np.diff(A.indptr)
-    rows = np.bincount(part, minlength=pes)
-    # The sums are exact: nonzeros are far fewer than 2^53.
-    nnz = np.bincount(part, weights=lengths, minlength=pes).astype(np.int64)
-    cut = np.flatnonzero(np.repeat(part, lengths) != part[A.indices])
-    cut_rows = np.searchsorted(A.indptr, cut, side="right") - 1
-    ghosts = _distinct(part[cut_rows].astype(np.int64) * n + A.indices[cut])
-    readers, owners = ghosts // n, part[ghosts % n]
-    traffic = np.bincount(readers * pes + owners, minlength=pes * pes).reshape(pes, pes)
-    boundary = np.bincount(part[_distinct(cut_rows)], minlength=pes)
-    return PartitionReport(
-        pes=pes,
-        rows=_ints(rows),
-        nnz=_ints(nnz),
-        ghosts=_ints(traffic.sum(axis=1)),
-        boundary_rows=_ints(boundary),
-        neighbours=tuple(_ints(np.flatnonzero(row)) for row in traffic),
-        edge_cut=int(cut.size) // 2,
-        halo_values=int(ghosts.size),
-        imbalance=float(nnz.max() * pes / nnz.sum()) if A.nnz else 1.0,
-    )
-
-
 def rcm(A: CsrMatrix, part: Int32s | None = None) -> Int32s:
     """Return the reverse Cuthill-McKee order (George 1971) of the rows inside each part.
 
     `order[k]` is the row at position k; parts follow one another. Entries between parts do not
     count. A symmetric pattern is taken for granted. `part` None: one part.
     """
-    from scipy.sparse.csgraph import reverse_cuthill_mckee  # a heavy import
+    from scipy.sparse import csr_array  # heavy imports
+    from scipy.sparse.csgraph import reverse_cuthill_mckee
 
     if part is None:
         ones = np.ones(A.nnz, np.int8)
@@ -260,13 +224,18 @@ def mean_distance(A: CsrMatrix, part: Int32s | None, order: Int32s | None) -> fl
     """Return the mean of |i - j| over the entries inside parts, i and j being places in a part."""
     n = A.shape[0]
     place = None
-    if part is not None or order is not None:
+    if order is not None or (part is not None and not in_sequence(part)):
         sequence = np.arange(n, dtype=np.int32) if order is None else order
         if part is not None:
             sequence = sequence[np.argsort(part[sequence], kind="stable")]
         place = np.empty(n, np.int32)
         place[sequence] = np.arange(n, dtype=np.int32)
     return float(load_core().mean_distance(A.indptr, A.indices, place, part))
+
+
+def in_sequence(part: Int32s) -> bool:
+    """Return whether parts are runs of consecutive rows, in their order."""
+    return bool((part[1:] >= part[:-1]).all())
 
 
 def padding(lengths: Int64s) -> float:
@@ -276,12 +245,8 @@ def padding(lengths: Int64s) -> float:
     are stored apart.
     """
     total = int(lengths.sum())
-    if total == 0:
-        return 1.0
-    cut = np.minimum(lengths, LONG * total // lengths.size + 1)
-    slices = np.zeros(-(-lengths.size // SLICE) * SLICE, cut.dtype)
-    slices[: cut.size] = cut
-    return float(SLICE * slices.reshape(-1, SLICE).max(axis=1).sum() / cut.sum())
+    most = LONG * total // max(1, lengths.size) + 1
+    return float(load_core().slice_padding(np.ascontiguousarray(lengths, np.int64), SLICE, most))
 
 
 def by_length(A: CsrMatrix, part: Int32s | None, order: Int32s | None) -> Int32s | None:
@@ -290,12 +255,18 @@ def by_length(A: CsrMatrix, part: Int32s | None, order: Int32s | None) -> Int32s
     Rows stay within WINDOW places, and in sequence where they are equally long.
     """
     n = A.shape[0]
+    if A.nnz > SHORT * n:
+        return None
+    lengths = np.diff(A.indptr)
+    as_it_is = order is None and (part is None or in_sequence(part))
+    if as_it_is and padding(lengths) < PADDED:
+        return None
     sequence = np.arange(n, dtype=np.int32) if order is None else order
     if part is not None:
         sequence = sequence[np.argsort(part[sequence], kind="stable")]
-    lengths = np.diff(A.indptr)[sequence].astype(np.int64)
+    lengths = lengths[sequence]
     before = padding(lengths)
-    if before < PADDED or A.nnz > SHORT * n:
+    if before < PADDED:
         return None
     window = np.arange(n) // WINDOW
     if part is not None:  # parts begin with windows of their own
@@ -353,13 +324,3 @@ def _find_metis() -> ModuleType | None:
         return importlib.import_module("pymetis")
     except ImportError:
         return None
-
-
-def _distinct(values: Int64s) -> Int64s:
-    """Return the distinct values, sorted; faster than np.unique where there are many."""
-    ordered = np.sort(values)
-    return ordered[np.concatenate(([True], ordered[1:] != ordered[:-1]))[: ordered.size]]
-
-
-def _ints(values: npt.NDArray[Any]) -> tuple[int, ...]:
-    return tuple(int(value) for value in values)

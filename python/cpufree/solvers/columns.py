@@ -93,31 +93,42 @@ def unsolved(judged: Result) -> Result:
     return dataclasses.replace(judged, reason=Reason.INTERRUPTED)
 
 
-def together(x: Any, columns: Sequence[Result]) -> Result:
-    """Return one Result for all columns; see Result."""
+def together(x: Any, groups: Sequence[Sequence[Result]], why: str) -> Result:
+    """Return one Result for all columns; see Result.
+
+    Args:
+        groups: the Results of columns that were solved together, in one kernel, whose times and
+            counts each of them has.
+        why: they were solved so.
+    """
+    columns = [result for group in groups for result in group]
+    once = [group[0] for group in groups]
     failed = [result for result in columns if not result.converged]
     worst = failed[0] if failed else max(columns, key=lambda result: result.relative_residual)
     iterations = sum(result.iterations for result in columns)
-    kernel = sum(result.timings["kernel"] for result in columns)
+    kernel = sum(result.timings["kernel"] for result in once)
+    parts = {n for result in once for n in result.timings if n.startswith("solve")}
     timings = {
         **columns[0].timings,
-        "solve": sum(result.timings["solve"] for result in columns),
+        **{n: sum(result.timings.get(n, 0.0) for result in once) for n in sorted(parts)},
         "kernel": kernel,
         "per_iteration": kernel / max(1, iterations),
     }
     counts = {
-        name: sum(result.counts[name] for result in columns)
-        for name in ("reductions", "exchanges", "replacements")
+        "reductions": sum(result.counts["reductions"] for result in once),
+        "exchanges": sum(result.counts["exchanges"] for result in once),
+        "replacements": sum(result.counts["replacements"] for result in columns),
     }
     return dataclasses.replace(
         worst,
         x=x,
         converged=not failed,
         iterations=iterations,
-        disturbances=sum(result.disturbances for result in columns),
+        disturbances=sum(result.disturbances for result in once),
         timings=timings,
         counts={**worst.counts, **counts},
         warnings=tuple(warnings_of(columns)),
+        why=f"{why}; {worst.why}",
         columns=tuple(columns),
     )
 

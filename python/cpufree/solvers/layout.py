@@ -12,10 +12,12 @@ import numpy as np
 from cpufree.distributed import Team
 from cpufree.engines import choices, core, gpus, nvshmem
 from cpufree.engines.placement import Placement
+from cpufree.laps import Laps
 from cpufree.matrix.problem import CsrMatrix
+from cpufree.partition.cost import Gain
 from cpufree.partition.methods import Int32s, choose_order, partition
 from cpufree.partition.part_vector import PartitionLike
-from cpufree.solvers.laps import Laps
+from cpufree.solvers.factors import factor_facts, factor_warnings
 from cpufree.solvers.preparation import Prepared
 from cpufree.text import counted
 
@@ -98,14 +100,16 @@ def layout_of(
     blocks = counted(plan.get("blocks", placement.blocks), "block")
     if placement.gpus:
         blocks += f" × {counted(plan['threads'], 'thread')}"
+    warnings = [*odd, *placement.warnings, *sharing.warnings]
+    facts = factor_facts(plan)
     return Layout(
         system=system,
         plan=plan,
         engine=placement.engine,
         devices=tuple(gpu.index for gpu in placement.gpus),
         device_names=gpus.models(placement.gpus),
-        why=[*placement.why, f"{blocks} each: {placement.why_blocks}", *sharing.why],
-        warnings=[*odd, *placement.warnings, *sharing.warnings, *oversubscription(placement)],
+        why=[*placement.why, f"{blocks} each: {placement.why_blocks}", *sharing.why, *facts],
+        warnings=[*warnings, *oversubscription(placement), *factor_warnings(plan)],
         placement=placement,
         sharing=sharing,
     )
@@ -122,9 +126,16 @@ class Sharing:
     warnings: list[str]
 
     @classmethod
-    def of(cls, A: CsrMatrix, pes: int, method: PartitionLike, reorder: str | bool) -> Sharing:
-        """Return how the rows are shared out."""
-        part, why, warnings = share(A, pes, method)
+    def of(
+        cls,
+        A: CsrMatrix,
+        pes: int,
+        method: PartitionLike,
+        reorder: str | bool,
+        gain: Gain | None = None,
+    ) -> Sharing:
+        """Return how the rows are shared out; `gain` as `partition` takes it."""
+        part, why, warnings = share(A, pes, method, gain)
         ordering = choose_order(A, part, reorder)
         return cls(part, ordering.order, [*why, ordering.why], warnings)
 
@@ -147,12 +158,12 @@ def in_team(team: Team | None, decide: Callable[[], Sharing]) -> Sharing:
 
 
 def share(
-    A: CsrMatrix, pes: int, method: PartitionLike
+    A: CsrMatrix, pes: int, method: PartitionLike, gain: Gain | None = None
 ) -> tuple[Int32s | None, list[str], list[str]]:
     """Return the owners of the rows (None: one PE), why, and what is amiss."""
     if pes == 1 and isinstance(method, str) and method == "auto":
         return None, [], []
-    parts = partition(A, pes, method)
+    parts = partition(A, pes, method, gain)
     warnings = []
     if parts.fallback:
         warnings.append(f"rows are shared out in consecutive blocks: {parts.why}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -13,16 +14,18 @@ import numpy.typing as npt
 
 from cpufree.device_arrays import cuda_device
 from cpufree.engines import core, in_processes
+from cpufree.engines.early import start_gpus
 from cpufree.engines.gpu_choice import Size
+from cpufree.engines.partition_gain import gain_on
 from cpufree.engines.placement import GPU_NNZ, Asked, named_engine, place
 from cpufree.env import Env
 from cpufree.errors import InvalidInputError
+from cpufree.laps import Laps
 from cpufree.log import log_times, logger
 from cpufree.matrix.load import as_csr
 from cpufree.matrix.rows import RowSlab, RowSource
 from cpufree.partition.part_vector import PartitionLike, as_part_vector
 from cpufree.solvers import agreement, own_rows
-from cpufree.solvers.laps import Laps
 from cpufree.solvers.layout import Layout, Sharing, lay_out, relaid
 from cpufree.solvers.preparation import Prepared, prepare, prepare_values, solve_dtype
 from cpufree.text import counted
@@ -74,6 +77,8 @@ class MatrixOnPes:
         named = named_engine(self._asked, self.env, near is not None)
         laps.lap("start")
         self.team = in_processes.team_for(named, self._asked)
+        if self.team is not None:
+            self.team.agree("preconditioner", {"preconditioner": dict(self._asked.tuning)})
         laps.lap("join")
         self._unasked = named == "auto"
         with self.working():
@@ -83,6 +88,8 @@ class MatrixOnPes:
             if self.team is None:  # which has a PE in each process
                 self._asked = self._asked.for_partition(given, self.env)
             rows, right = isinstance(A, (RowSlab, RowSource)), wanted.right
+            if not rows and isinstance(A, (str, os.PathLike)):
+                start_gpus(self._asked, self.env, A)
             source = A if rows else as_csr(A)
             kind = wanted.dtype if right is None else solve_dtype(source, right)
             if rows:
@@ -230,9 +237,9 @@ class MatrixOnPes:
             laps.lap("agree")
             where = in_processes.place(self.team, self._asked, self.env, size)
         laps.lap("place")
-        return lay_out(
-            prepared, where, partial(Sharing.of, matrix, where.pes, *self._sharing), laps
-        )
+        gain = gain_on(where.engine)
+        share = partial(Sharing.of, matrix, where.pes, *self._sharing, gain)
+        return lay_out(prepared, where, share, laps)
 
     def _tell(self, what: str, layout: Layout) -> None:
         """Log a layout and its reasons."""

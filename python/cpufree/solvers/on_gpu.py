@@ -71,6 +71,14 @@ def empty_beside(v: Any) -> Any:
         return empty_like(v)
 
 
+def zeros_beside(v: Any) -> Any:
+    """Return a new array of zeros like v, on its GPU, once it holds them."""
+    zeros = empty_beside(v)
+    zeros[...] = 0
+    finish_pending_work(zeros)
+    return zeros
+
+
 def library(v: Any, name: str) -> str:
     """Return whose array v is: "cupy" or "torch"."""
     home = library_of(v)

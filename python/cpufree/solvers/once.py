@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from cpufree.arguments import Count, Engine, Gpus, Method, Order, Preconditioner, VectorLike
+from cpufree.arguments import (
+    Columns,
+    Count,
+    Engine,
+    Gpus,
+    Method,
+    Order,
+    Preconditioner,
+    VectorLike,
+)
 from cpufree.docstrings import with_parameters
 from cpufree.engines.watch import ProgressLike
 from cpufree.matrix.problem import MatrixLike
@@ -22,6 +31,8 @@ def solve(
     maxiter: int | None = None,
     method: Method = "auto",
     pc: Preconditioner = "jacobi",
+    pc_level: int = 1,
+    pc_block: Count = "auto",
     pes: Count = "auto",
     blocks: Count = "auto",
     engine: Engine = "auto",
@@ -34,6 +45,7 @@ def solve(
     progress: ProgressLike = None,
     replace_every: int = 50,
     chebyshev_degree: int = 4,
+    columns: Columns = "auto",
 ) -> Result:
     """Solve A x = b, A sparse, symmetric and positive definite, and report on it.
 
@@ -41,8 +53,9 @@ def solve(
 
     Parameters
     ----------
-    {A, b, x0, rtol, atol, maxiter, method, pc, time_limit, wait_limit, progress}
-    {replace_every, chebyshev_degree, engine, gpus, pes, blocks, partition, reorder, check}
+    {A, b, x0, rtol, atol, maxiter, method, pc, pc_level, pc_block, time_limit}
+    {wait_limit, progress, replace_every, chebyshev_degree, columns, engine, gpus, pes, blocks}
+    {partition, reorder, check}
 
     Returns
     -------
@@ -82,6 +95,9 @@ def solve(
         reorder=reorder,
         partition=partition,
         check=check,
+        pc=pc,
+        pc_level=pc_level,
+        pc_block=pc_block,
         _right=b,
     ) as solver:
         return solver.solve(
@@ -97,4 +113,5 @@ def solve(
             progress=progress,
             replace_every=replace_every,
             chebyshev_degree=chebyshev_degree,
+            columns=columns,
         )

@@ -52,6 +52,7 @@ def result_of(
             "kernel": kernel,
             "per_iteration": kernel / max(1, iterations),
             **timings,
+            **{f"solve_{name}": seconds for name, seconds in outcome["laps"].items()},
         },
         counts={
             "reductions": int(outcome["reductions"]),

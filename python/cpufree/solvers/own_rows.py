@@ -22,10 +22,10 @@ from cpufree.engines.gpu_choice import Size
 from cpufree.engines.placement import Asked
 from cpufree.env import Env
 from cpufree.errors import InvalidInputError
+from cpufree.laps import Laps
 from cpufree.matrix.rows import RowSlab, RowSource, rows_of_rank
 from cpufree.matrix.validate import SYMMETRY_TOLERANCE
 from cpufree.partition.part_vector import PartitionLike
-from cpufree.solvers.laps import Laps
 from cpufree.solvers.layout import Layout, Sharing, balance_warning, layout_of
 from cpufree.solvers.preparation import converted, oddness
 

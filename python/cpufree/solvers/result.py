@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from cpufree import summary
 from cpufree.dtypes import dtype_name
+from cpufree.laps import disjoint
 from cpufree.text import counted
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ class Reason(str, Enum):
     DIVERGED_INDEFINITE_PC = "DIVERGED_INDEFINITE_PC"
     DIVERGED_BREAKDOWN = "DIVERGED_BREAKDOWN"
     STAGNATED = "STAGNATED"
+    UNCONFIRMED = "UNCONFIRMED"
     TIME_LIMIT = "TIME_LIMIT"
     INTERRUPTED = "INTERRUPTED"
 
@@ -54,12 +56,13 @@ _MEANINGS = {
     "CONVERGED_RTOL": "the residual fell below rtol ‖b‖",
     "CONVERGED_ATOL": "the residual fell below atol, or b is 0",
     "DIVERGED_ITS": "maxiter iterations were not enough",
-    "DIVERGED_DTOL": "the residual grew beyond all bounds",
+    "DIVERGED_DTOL": "the residual grew beyond all bounds, as the preconditioner measures it",
     "DIVERGED_NANORINF": "a NaN or an infinity came up",
     "DIVERGED_INDEFINITE_MAT": "the matrix is not positive definite, p·Ap ≤ 0 for a direction p",
     "DIVERGED_INDEFINITE_PC": "the preconditioner is not positive definite, r·Mr ≤ 0",
     "DIVERGED_BREAKDOWN": "a step length overflowed: the entries of A lie at an end of their range",
     "STAGNATED": "rounding errors admit no smaller residual",
+    "UNCONFIRMED": "the check of the answer finds a residual above the tolerance",
     "TIME_LIMIT": "the time limit was reached",
     "INTERRUPTED": "Ctrl-C was pressed, or progress asked to stop",
 }
@@ -109,8 +112,8 @@ class Result:
         What they are, such as "4 × NVIDIA H200".
     timings : dict
         Seconds: "setup" (checks, partition, layout), "solve" (all of the solve call), "kernel"
-        (from launch to end of the kernels), "per_iteration" (of the kernels), and parts of the
-        set-up, whose names begin with "setup" and an underscore.
+        (from launch to end of the kernels), "per_iteration" (of the kernels), and parts of set-up
+        and solve, whose names begin with "setup" or "solve" and an underscore.
     warnings : tuple of str
         What the user should know, in sentences.
     counts : dict
@@ -179,6 +182,16 @@ class Result:
         reasons = {str(self.columns[k].reason): self.columns[k].reason.meaning for k in failed}
         why = "; ".join(f"{name}: {meaning}" for name, meaning in reasons.items())
         return f"{verdict}: {listed(failed)} of {total}, after {after} ({why})"
+
+    @property
+    def phases(self) -> dict[str, float]:
+        """Seconds of set-up and solve in phases that do not overlap, in their order.
+
+        They add up to `timings`' "setup" and "solve". What these take besides their parts is
+        "setup_rest" and "solve_rest".
+        """
+        wholes = ("setup", "solve")
+        return disjoint({n: s for n, s in self.timings.items() if n.partition("_")[0] in wholes})
 
     @property
     def relative_residual(self) -> float:
@@ -263,7 +276,8 @@ class Result:
         return f"other programs took the core of a thread {times}; fewer threads went on"
 
     def _times(self) -> str:
-        whole = {k: s for k, s in self.timings.items() if not k.startswith("setup_")}
+        parts = ("setup_", "solve_")
+        whole = {k: s for k, s in self.timings.items() if not k.startswith(parts)}
         return ", ".join(f"{name} {seconds:.3g}" for name, seconds in whole.items())
 
 

@@ -44,6 +44,8 @@ def cg(
     callback: Callable[[npt.NDArray[Any]], object] | None = None,
     method: Method = "auto",
     pc: Preconditioner | None = None,
+    pc_level: int = 1,
+    pc_block: Count = "auto",
     pes: Count = "auto",
     blocks: Count = "auto",
     engine: Engine = "auto",
@@ -72,10 +74,10 @@ def cg(
         The inverse diagonal of A and the identity, as matrices, are recognised.
     callback : callable, optional
         Called as callback(xk) after each iteration.
-    pc : {"jacobi", "chebyshev", "none"}, optional
+    pc : {"jacobi", "chebyshev", "block_jacobi", "fsai", "none"}, optional
         Preconditioner, as in `solve`; default "jacobi". Not together with M.
-    {method, engine, gpus, pes, blocks, partition, reorder, check, time_limit, wait_limit}
-    {progress}
+    {pc_level, pc_block, method, engine, gpus, pes, blocks, partition, reorder, check, time_limit}
+    {wait_limit, progress}
 
     Returns
     -------
@@ -142,6 +144,7 @@ def cg(
         reject_extras(host, progress, extras)
         return host_cg(A, b, x0, rtol, atol, maxiter, M, callback, pc, check, host)
     extras |= {"rtol": rtol, "atol": atol, "maxiter": maxiter, "check": check}
+    extras |= {"pc_level": pc_level, "pc_block": pc_block}
     return device_cg(A, b, progress, x0=x0, pc=pc or "jacobi", **extras)
 
 
@@ -178,7 +181,7 @@ def host_reason(A: Any, M: Any, callback: object) -> str:
     if isinstance(A, LinearOperator):
         return "A is a LinearOperator, whose entries are not known"
     if M is not None and not (sp.issparse(M) or isinstance(M, np.ndarray)):
-        return "M is not a matrix; pc='jacobi' or 'chebyshev' needs no host"
+        return "M is not a matrix; pc='jacobi', 'fsai' and others need no host"
     return ""
 
 

@@ -8,7 +8,16 @@ import numpy as np
 import numpy.typing as npt
 
 from cpufree import summary
-from cpufree.arguments import Count, Engine, Gpus, Method, Order, Preconditioner, VectorLike
+from cpufree.arguments import (
+    Columns,
+    Count,
+    Engine,
+    Gpus,
+    Method,
+    Order,
+    Preconditioner,
+    VectorLike,
+)
 from cpufree.device_arrays import cuda_device
 from cpufree.docstrings import with_parameters
 from cpufree.engines import choices
@@ -17,8 +26,9 @@ from cpufree.engines.watch import ProgressLike, Watch
 from cpufree.errors import CpufreeError
 from cpufree.matrix.problem import MatrixLike
 from cpufree.partition.part_vector import PartitionLike
-from cpufree.solvers import solving
+from cpufree.solvers import column_groups, solving
 from cpufree.solvers.columns import count_columns
+from cpufree.solvers.factors import PreconditionerChoice
 from cpufree.solvers.matrix_on_pes import MatrixOnPes, Wanted
 from cpufree.solvers.result import Result
 from cpufree.solvers.turns import Turns
@@ -37,7 +47,9 @@ class Solver:
         In several processes also a RowSlab, the rows of this one alone, or what open_rows returns:
         then all vectors are those of its rows, in the order of `rows`, and partition and reorder
         are left out.
-    {pes, blocks, engine, gpus, reorder, partition, check, dtype}
+    {pes, blocks, engine, gpus, reorder, partition, check, dtype, pc}
+        Solves use it unless they name another one; one with factors cannot be named later.
+    {pc_level, pc_block}
 
     Attributes
     ----------
@@ -88,9 +100,13 @@ class Solver:
         partition: PartitionLike = "auto",
         check: bool = True,
         dtype: npt.DTypeLike | None = None,
+        pc: Preconditioner = "jacobi",
+        pc_level: int = 1,
+        pc_block: Count = "auto",
         _right: Any = None,  # of solve: its b, for the type and the GPU
     ) -> None:
-        asked = Asked(engine, gpus, pes, blocks)
+        self._pc = PreconditionerChoice(pc, pc_level, pc_block)
+        asked = Asked(engine, gpus, pes, blocks, self._pc.tuning)
         self._lock = Turns("this Solver")
         self._matrix = MatrixOnPes(A, Wanted(asked, partition, reorder, check, dtype, _right))
         layout = self._matrix.opened()
@@ -156,7 +172,9 @@ class Solver:
         "flags"), imbalance (largest over mean nonzeros), matrix_bytes (of the matrix in the format
         of the engine, all PEs), resident_vectors and resident_matrix (what stays on chip across
         iterations), ring_slots (through which a matrix that does not stay is streamed),
-        lanes_per_row (the most threads that share a row).
+        lanes_per_row (the most threads that share a row); factors ("block_jacobi", "fsai" or
+        "none"), factor_entries and factor_bytes (of the preconditioner's factors, all PEs),
+        factors_replaced (rows or blocks of it that are Jacobi's).
         """
         return {**self._matrix.plan}
 
@@ -192,20 +210,24 @@ class Solver:
         atol: float = 0.0,
         maxiter: int | None = None,
         method: Method = "auto",
-        pc: Preconditioner = "jacobi",
+        pc: Preconditioner | None = None,
         time_limit: float | None = None,
         wait_limit: float | None = None,
         progress: ProgressLike = None,
         replace_every: int = 50,
         chebyshev_degree: int = 4,
+        columns: Columns = "auto",
         gather: bool = True,
     ) -> Result:
         """Solve A x = b to ‖b - A x‖₂ ≤ max(rtol ‖b‖₂, atol).
 
         Parameters
         ----------
-        {b, x0, rtol, atol, maxiter, method, pc, time_limit, wait_limit, progress}
-        {replace_every, chebyshev_degree, gather}
+        {b, x0, rtol, atol, maxiter, method}
+        pc : {"jacobi", "chebyshev", "block_jacobi", "fsai", "none"}, optional
+            Preconditioner; default that of the Solver. Block_jacobi and fsai only where the Solver
+            was made with it.
+        {time_limit, wait_limit, progress, replace_every, chebyshev_degree, columns, gather}
             Own rows (RowSlab) are never gathered.
 
         Returns
@@ -244,7 +266,7 @@ class Solver:
             "atol": atol,
             "maxiter": maxiter,
             "method": method,
-            "pc": pc,
+            "pc": self._pc.of_solve(pc),
             "time_limit": time_limit,
             "wait_limit": wait_limit,
             "replace_every": replace_every,
@@ -262,7 +284,13 @@ class Solver:
             options = solving.options_of(given, self.shape[0], limit)
             if matrix.team is not None:
                 options["gather"] = bool(gather)
-            call = solving.Call(options, method, watch, count)
+            call = solving.Call(
+                options,
+                method,
+                watch,
+                count,
+                choices.one_of("columns", columns, column_groups.COLUMNS),
+            )
             if prepared is None:
                 return solving.solve_columns(matrix, self._lock, b, x0, call)
             with self._lock:

@@ -16,17 +16,20 @@ from cpufree.device_arrays import cuda_device
 from cpufree.engines import choices, core, in_processes
 from cpufree.engines.method_choice import Solve, choose_method
 from cpufree.engines.watch import Watch
+from cpufree.errors import OutOfMemoryError
 from cpufree.log import log_times, logger
 from cpufree.matrix.io.vectors import is_path, load_vector
 from cpufree.matrix.vector import as_vector
 from cpufree.progress_bar import ProgressBar, of_digits
 from cpufree.solvers import columns, on_gpu
+from cpufree.solvers.column_groups import METHOD, Several, Way, choose_way, padded
 from cpufree.solvers.layout import Layout
 from cpufree.solvers.matrix_on_pes import MatrixOnPes
 from cpufree.solvers.notes import numerical_notes, rounding_note
 from cpufree.solvers.outcome import result_of
 from cpufree.solvers.result import Reason, Result
 from cpufree.solvers.turns import Turns
+from cpufree.text import counted
 
 Vectors = tuple[Any, Any, Any]
 """Right-hand side, first guess or None, and the array for x on a GPU or None."""
@@ -41,6 +44,8 @@ class Call:
     asked_method: str
     watch: Watch
     columns: int = 1
+    way: str = "auto"
+    """How several columns are solved, see column_groups."""
 
     def judging(self) -> Call:
         """Return a call that does no iteration, but tells of the guess."""
@@ -103,35 +108,144 @@ def solve_one(matrix: MatrixOnPes, b: Any, vectors: Vectors, call: Call) -> Resu
         raise watch.error
     timings = {**matrix.setup_timings, "solve": time.perf_counter() - begin}
     x = outcome["x"].reshape(np.shape(b)) if vectors[2] is None else vectors[2]
-    result = result_of(x, outcome, layout, options, f"{method}: {why}", timings)
+    why = f"{method}: {why}"
+    result = result_of(x, outcome, layout, options, why, timings)
+    return with_notes(result, b, matrix, layout, options, why)
+
+
+def with_notes(
+    result: Result,
+    b: Any,
+    matrix: MatrixOnPes,
+    layout: Layout,
+    options: Mapping[str, Any],
+    why: str,
+) -> Result:
+    """Return a Result with what the user should know of it, and log it."""
     notes = [*layout.warnings, *rounding_note(b, matrix.dtype)]
     notes += numerical_notes(result, options)
-    tell(result, f"{method}: {why}", notes[len(layout.warnings) :])
+    tell(result, why, notes[len(layout.warnings) :])
     return dataclasses.replace(result, warnings=tuple(notes))
 
 
 def solve_columns(matrix: MatrixOnPes, lock: Turns, b: Any, x0: Any, call: Call) -> Result:
-    """Return the Result of a solve for each column in turn, with nobody else in between."""
+    """Return the Result of a solve for each column, with nobody else in between."""
     b, x0 = columns.as_matrix(b), columns.as_matrix(x0)
-    numbers = range(call.columns)
 
     def prepared(number: int) -> tuple[Any, Vectors]:
         right, guess = columns.column(b, number), columns.column(x0, number)
         return right, prepare_vectors(matrix, right, guess, f"[:, {number}]")
 
     # On the host all columns are looked at first: a bad one costs no solve. On a GPU they are
-    # copied one at a time.
+    # copied a group at a time.
+    numbers = range(call.columns)
     ready = [prepared(number) for number in numbers] if cuda_device(b) is None else None
-    solutions, results, stopped = columns.Solutions(b, matrix.dtype), [], False
+    solutions = columns.Solutions(b, matrix.dtype)
+    kernels: list[list[Result]] = []
     with lock:
-        for number in numbers:
-            right, vectors = ready[number] if ready else prepared(number)
-            result = solve_one(matrix, right, vectors, call.judging() if stopped else call)
-            if stopped:
-                result = columns.unsolved(result)
-            stopped = stopped or result.reason is Reason.INTERRUPTED
-            results.append(solutions.put(number, result))
-    return columns.together(solutions.x, results)
+        way = way_of(matrix, matrix.layout_for(cuda_device(b)), call)
+        logger.info("solve: %s", way.why)
+        stopped = False
+        for group in way.groups(call.columns):
+            given = ready[group.start : group.stop] if ready else [prepared(k) for k in group]
+            found = (
+                not_begun(matrix, given, call) if stopped else solve_several(matrix, given, call)
+            )
+            stopped = stopped or interrupted(found)
+            places = iter(group)
+            kernels += [[solutions.put(next(places), r) for r in kernel] for kernel in found]
+    return columns.together(solutions.x, kernels, way.why)
+
+
+def interrupted(kernels: list[list[Result]]) -> bool:
+    """Return whether a solve was interrupted."""
+    return any(result.reason is Reason.INTERRUPTED for kernel in kernels for result in kernel)
+
+
+def not_begun(
+    matrix: MatrixOnPes, given: list[tuple[Any, Vectors]], call: Call
+) -> list[list[Result]]:
+    """Return the Results of columns after one that was interrupted."""
+    return [[columns.unsolved(solve_one(matrix, *pair, call.judging()))] for pair in given]
+
+
+def solve_several(
+    matrix: MatrixOnPes, given: list[tuple[Any, Vectors]], call: Call
+) -> list[list[Result]]:
+    """Return the Results of a group of columns, kernel by kernel: together is one kernel.
+
+    Where memory is too small for them together they are solved one by one.
+
+    Raises:
+        OutOfMemoryError: it is too small, and they were to be solved together.
+    """
+    if len(given) == 1:
+        return [[solve_one(matrix, *given[0], call)]]
+    try:
+        return [solve_group(matrix, given, call)]
+    except OutOfMemoryError as error:
+        if call.way != "auto":
+            raise
+        logger.warning("columns one by one, as memory is too small for them together: %s", error)
+    found: list[list[Result]] = []
+    for pair in given:
+        more = not_begun if interrupted(found) else solve_several
+        found += more(matrix, [pair], call)
+    return found
+
+
+def way_of(matrix: MatrixOnPes, layout: Layout, call: Call) -> Way:
+    """Return how several columns are solved."""
+    several = Several(
+        columns=call.columns,
+        method=call.asked_method,
+        pc=call.options["pc"],
+        refused=core.refuses_columns(layout.system),
+        on_chip=bool(layout.plan["resident_matrix"]),
+        matrix_bytes=float(layout.plan["matrix_bytes"]),
+        vector_bytes=float(matrix.shape[0] * np.dtype(matrix.dtype).itemsize),
+        on_gpu=bool(layout.devices),
+    )
+    return choose_way(call.way, several)
+
+
+def solve_group(matrix: MatrixOnPes, given: list[tuple[Any, Vectors]], call: Call) -> list[Result]:
+    """Return the Results of columns that are solved together; nobody else has the matrix."""
+    begin = time.perf_counter()
+    rights, vectors = [right for right, _ in given], [v for _, v in given]
+    layout, watch = matrix.layout_for(cuda_device(rights[0])), call.watch
+    options = {**call.options, "method": METHOD}
+    options.pop("gather", None)
+    largest = max(vectors, key=norm_of)
+    all_vectors = padded(vectors, zeros_like(vectors[0]))
+    with watch.bar(0, partial(new_bar, largest, options)), watch:
+        outcomes = core.solve_columns(layout.system, all_vectors, options, watch)
+    if watch.error is not None:
+        raise watch.error
+    timings = {**matrix.setup_timings, "solve": time.perf_counter() - begin}
+    why = f"{METHOD}: {counted(len(given), 'column')} together, which share the product with A"
+    results = []
+    for right, (_, _, out), outcome in zip(rights, vectors, outcomes, strict=False):
+        x = outcome["x"].reshape(np.shape(right)) if out is None else out
+        result = result_of(x, outcome, layout, options, why, timings)
+        results.append(with_notes(result, right, matrix, layout, options, why))
+    return results
+
+
+def norm_of(vectors: Vectors) -> float:
+    """Return the norm of the right-hand side."""
+    right = vectors[0]
+    return float(np.linalg.norm(right)) if vectors[2] is None else float(right @ right) ** 0.5
+
+
+def zeros_like(vectors: Vectors) -> Vectors:
+    """Return vectors of zeros, where these lie."""
+    right, guess, out = vectors
+    if out is not None:
+        zero = on_gpu.zeros_beside(right)
+        return zero, None if guess is None else zero, on_gpu.empty_beside(right)
+    zero = np.zeros_like(right)
+    return zero, None if guess is None else zero, None
 
 
 def facts_of(matrix: MatrixOnPes, layout: Layout, options: Mapping[str, Any]) -> Solve:
@@ -165,8 +279,7 @@ def run(
 
 def new_bar(vectors: Vectors, options: Mapping[str, Any]) -> ProgressBar:
     """Return a bar that counts digits of the residual."""
-    right = vectors[0]
-    bnorm = float(np.linalg.norm(right)) if vectors[2] is None else float(right @ right) ** 0.5
+    bnorm = norm_of(vectors)
     target = max(options["rtol"] * bnorm, options["atol"])
     return ProgressBar(f"  solving to {target:.1e}", of_digits(bnorm, target))
 

@@ -8,12 +8,15 @@
 #include <type_traits>
 
 #include "cpufree/base/error.hpp"
+#include "cpufree/formats/warp_columns.hpp"
 #include "cpufree/formats/warp_slices.hpp"
 #include "cpufree/solvers/cg.hpp"
+#include "cpufree/solvers/columns_kernel.hpp"
 #include "cpufree/solvers/kernel.hpp"
 #include "cpufree/solvers/pipelined_cg.hpp"
 #include "cpufree/solvers/prcg.hpp"
 #include "cpufree/solvers/preconditioners.hpp"
+#include "cpufree/systems/gpu/kernels/columns_kernel.hpp"
 #include "cpufree/systems/gpu/kernels/kernel.hpp"
 #include "cpufree/systems/gpu/kernels/remote_kernel.hpp"
 #include "cpufree/systems/gpu/kernels/vectors.hpp"
@@ -81,6 +84,7 @@ const Kernel* kernel_named(const char* name) {
       {"cpufree_cg_none_double", remote_kernel<ConjugateGradient, Identity<double>, double>()},
       {"cpufree_prcg_jacobi_double", remote_kernel<PredictRecompute, Jacobi<double>, double>()},
       {"cpufree_prcg_jacobi_float", remote_kernel<PredictRecompute, Jacobi<float>, float>()},
+      {"cpufree_prcg_factored_double", remote_kernel<PredictRecompute, Factored<double>, double>()},
       {"cpufree_pipecg_chebyshev_double", remote_kernel<PipelinedCg, Chebyshev<double>, double>()}};
   std::string plain = name;
   if (plain.ends_with("_streaming")) plain.resize(plain.size() - std::strlen("_streaming"));
@@ -116,10 +120,11 @@ GpuKernels gpu_study_kernels() {
   throw Unsupported("the host has no studies");
 }
 
-#define CPUFREE_HOST_KERNELS(A, T)                      \
-  template GpuKernels gpu_kernels<A, Identity<T>, T>(); \
-  template GpuKernels gpu_kernels<A, Jacobi<T>, T>();   \
-  template GpuKernels gpu_kernels<A, Chebyshev<T>, T>();
+#define CPUFREE_HOST_KERNELS(A, T)                       \
+  template GpuKernels gpu_kernels<A, Identity<T>, T>();  \
+  template GpuKernels gpu_kernels<A, Jacobi<T>, T>();    \
+  template GpuKernels gpu_kernels<A, Chebyshev<T>, T>(); \
+  template GpuKernels gpu_kernels<A, Factored<T>, T>();
 #define CPUFREE_HOST_METHOD(A)                                \
   CPUFREE_HOST_KERNELS(A, float)                              \
   CPUFREE_HOST_KERNELS(A, double)                             \
@@ -129,6 +134,24 @@ GpuKernels gpu_study_kernels() {
 CPUFREE_HOST_METHOD(ConjugateGradient)
 CPUFREE_HOST_METHOD(PredictRecompute)
 CPUFREE_HOST_METHOD(PipelinedCg)
+
+template <class T, int K, bool kJacobi>
+const void* gpu_columns_kernel() {
+  using P = host_engine::Crossing<warp_rig::LanesPort>;
+  using Args = ColumnsArgs<WarpSlices<T>, K>;
+  return host_engine::kernel_of<P, Args>([](P& port, const Args& args) {
+    columns_kernel<PointwiseOfColumns<T, kJacobi>, K>(port, args);
+  });
+}
+#define CPUFREE_HOST_COLUMNS(T, K)                       \
+  template const void* gpu_columns_kernel<T, K, true>(); \
+  template const void* gpu_columns_kernel<T, K, false>();
+CPUFREE_HOST_COLUMNS(float, 2)
+CPUFREE_HOST_COLUMNS(float, 4)
+CPUFREE_HOST_COLUMNS(float, 8)
+CPUFREE_HOST_COLUMNS(double, 2)
+CPUFREE_HOST_COLUMNS(double, 4)
+CPUFREE_HOST_COLUMNS(double, 8)
 
 namespace {
 template <class T>
@@ -155,13 +178,25 @@ void scatter_vector(const T* from, const std::int32_t* row, std::int64_t count, 
   for (std::int64_t j = 0; j < count; ++j)
     if (row[j] >= 0) join(probe, to[row[j]] = static_cast<T>(from[j] / scale));
 }
+template <class T>
+void put_column(const T* from, std::int64_t count, int column, int columns, double factor, T* all,
+                gpuStream_t) {
+  for (std::int64_t j = 0; j < count; ++j)
+    all[j * columns + column] = static_cast<T>(factor * from[j]);
+}
+template <class T>
+void take_column(const T* all, std::int64_t count, int column, int columns, T* to, gpuStream_t) {
+  for (std::int64_t j = 0; j < count; ++j) to[j] = all[j * columns + column];
+}
 
 #define CPUFREE_HOST_VECTORS(T)                                                              \
   template void gather_vector(const T*, const std::int32_t*, std::int64_t, T*, VectorProbe*, \
                               gpuStream_t);                                                  \
   template void scale_vector(T*, std::int64_t, double, gpuStream_t);                         \
   template void scatter_vector(const T*, const std::int32_t*, std::int64_t, double, T*,      \
-                               VectorProbe*, gpuStream_t);
+                               VectorProbe*, gpuStream_t);                                   \
+  template void put_column(const T*, std::int64_t, int, int, double, T*, gpuStream_t);       \
+  template void take_column(const T*, std::int64_t, int, int, T*, gpuStream_t);
 CPUFREE_HOST_VECTORS(float)
 CPUFREE_HOST_VECTORS(double)
 

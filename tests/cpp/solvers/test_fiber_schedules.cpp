@@ -34,10 +34,12 @@ double distance(const std::vector<double>& a, const std::vector<double>& b) {
 
 // Every schedule ends, and bitwise where the first one did.
 template <template <class, class> class Algorithm, class M>
-void check_schedules(int pes, int blocks, int schedules, Style style) {
+void check_schedules(int pes, int blocks, int schedules, Style style,
+                     const FactorSpec& factors = {}) {
   const auto a = grid2d(4, 3);
   Rig rig(a, wave(a.n()), pes, blocks, 5, style);
   rig.params = few_iterations();
+  if (factors.any()) rig.set_factors(factors);
   CHECK((rig.run<Algorithm, M>(1)));
   const auto expected = rig.x();
   CHECK_EQ(rig.outcome.iterations, 5);
@@ -66,6 +68,15 @@ void check_chebyshev(Style style) {
   check_schedules<ConjugateGradient, Chebyshev<double>>(3, 2, kSchedules / 5, style);
   check_schedules<PredictRecompute, Chebyshev<double>>(3, 2, kSchedules / 5, style);
   check_schedules<PipelinedCg, Chebyshev<double>>(3, 2, kSchedules / 5, style);
+}
+
+// One factor, and two, with blocks that wait for two others.
+template <template <class, class> class Algorithm>
+void check_factors(Style style) {
+  const FactorSpec blocks{Preconditioner::block_jacobi, 1, 4};
+  const FactorSpec inverse{Preconditioner::fsai, 2, 0};
+  for (const FactorSpec& factors : {blocks, inverse})
+    check_schedules<Algorithm, Factored<double>>(2, 3, kSchedules / 5, style, factors);
 }
 
 // A rig on which every block has partners.
@@ -108,6 +119,33 @@ TEST(pipecg_with_halos_of_blocks_is_right_under_every_schedule) {
 }
 TEST(chebyshev_with_halos_of_blocks_is_right_under_every_schedule) {
   check_chebyshev(Style::gpu_blocks);
+}
+
+TEST(factors_are_right_under_every_schedule) {
+  check_factors<ConjugateGradient>(Style::cpu);
+  check_factors<PredictRecompute>(Style::cpu);
+  check_factors<PipelinedCg>(Style::cpu);
+}
+TEST(factors_with_packets_are_right_under_every_schedule) {
+  check_factors<PredictRecompute>(Style::gpu);
+  check_factors<PipelinedCg>(Style::gpu);
+}
+TEST(factors_with_halos_of_blocks_are_right_under_every_schedule) {
+  check_factors<ConjugateGradient>(Style::gpu_blocks);
+  check_factors<PipelinedCg>(Style::gpu_blocks);
+}
+TEST(without_waits_for_partners_some_schedule_finds_other_factors) {
+  const auto a = grid2d(4, 3);
+  Rig rig(a, wave(a.n()), 1, 3, 5);
+  rig.params = few_iterations();
+  rig.set_factors({Preconditioner::fsai, 2, 0});
+  CHECK((rig.run<PredictRecompute, Factored<double>>(1)));
+  const auto expected = rig.x();
+  rig.forget_factor_partners();
+  int wrong = 0;
+  for (std::uint64_t seed = 1; seed < 100; ++seed)
+    if (!rig.run<PredictRecompute, Factored<double>>(seed) || rig.x() != expected) ++wrong;
+  CHECK(wrong > 0);
 }
 
 TEST(restarts_at_the_level_of_rounding_are_right_under_every_schedule) {

@@ -119,6 +119,80 @@ TEST(growth_from_the_level_of_rounding_is_not_believed) {
   CHECK(!m.verify(1e-25, false));
 }
 
+TEST(growth_that_the_preconditioner_does_not_see_is_no_divergence) {
+  const auto p = params_with(1e-3, 0.0);
+  Monitor m(p);
+  m.begin(1.0, 1.0);
+  m.begin_measure(5.0);
+  CHECK(m.judge(1e22, 0, 1.0) == Verdict::go_on);
+  CHECK(m.needs_no_decision(1e25, 0));  // not asked again in every iteration
+  CHECK(m.judge(1e27, 0, 1e18) == Verdict::go_on);
+  CHECK(m.judge(1e40, 0, 6e20) == Verdict::stop);
+  CHECK_EQ(m.reason(), Reason::diverged_dtol);
+}
+
+TEST(divergence_after_a_good_guess_is_that_after_none) {
+  const auto p = params_with(1e-14, 0.0);
+  Monitor m(p);
+  m.begin(1.0, 1e-20);
+  m.begin_measure(1e-20);
+  CHECK(m.judge(1e21, 0, 0.9e20) == Verdict::go_on);
+  CHECK(m.judge(1e30, 0, 1.1e20) == Verdict::stop);
+}
+
+TEST(measure_is_that_of_the_first_start) {
+  const auto p = params_with(1e-3, 0.0);
+  Monitor m(p);
+  m.begin(1.0, 1.0);
+  m.begin_measure(1.0);
+  CHECK(m.judge(0.5, 0, 0.5) == Verdict::go_on);
+  m.begin_measure(1e15);
+  CHECK(m.judge(1e30, 0, 1e30) == Verdict::stop);
+}
+
+TEST(squares_that_will_underflow_or_have_overflowed_are_out_of_range) {
+  const auto p = params_with(1e-6, 0.0);
+  Monitor m(p);
+  m.begin(1.0, 1.0);  // squares shrink to 1e-12
+  CHECK(m.in_range(1.0));
+  CHECK(m.in_range(1e-295));
+  CHECK(!m.in_range(1e-297));
+  CHECK(!m.in_range(0.0));
+  CHECK(m.in_range(1e300));
+  CHECK(!m.in_range(INFINITY));
+  CHECK(!m.in_range(NAN));
+}
+
+namespace {
+// So many iterations of pipecg in which the residual does not move, the gain of each so large.
+bool stalls(int iterations, double gain, double last = 1.0, double square = 1e-4,
+            bool guess = false) {
+  auto p = params_with(1e-15, 0.0);
+  p.has_guess = guess;
+  p.maxiter = 10000;
+  Monitor m(p);
+  m.begin(1.0, 1.0);
+  m.note_gain(1.0);
+  m.judge(square, 0);
+  m.verify(square, true);  // the last time that it halved
+  for (int k = 0; k < iterations; ++k) {
+    m.judge(k + 1 < iterations ? square : last * square, 0);
+    m.note_gain(gain);
+  }
+  return m.stalled(100);
+}
+}  // namespace
+
+TEST(recurrences_stall_where_neither_residual_nor_x_moves) {
+  CHECK(stalls(220, 1e-14));
+  CHECK(!stalls(190, 1e-14));                   // too soon to tell
+  CHECK(!stalls(220, 1e-4));                    // x moves
+  CHECK(!stalls(220, 1e-14, 0.2));              // the residual has just halved
+  CHECK(!stalls(220, 1e-14, 1.0, 1e-4, true));  // that x moved more before may be the guess's fault
+  CHECK(stalls(120, 1e-14, 1.0, 1e-28));        // sooner at the level of rounding errors
+  CHECK(!stalls(90, 1e-14, 1.0, 1e-28));
+}
+
 TEST(last_iteration_is_named) {
   auto p = params_with(1e-9, 0.0);
   p.maxiter = 2;

@@ -48,12 +48,15 @@ double distance(const std::vector<double>& a, const std::vector<double>& b) {
 // Every schedule ends, and bitwise where the first one did, which is where one node ends but for
 // rounding.
 template <template <class, class> class Algorithm, class M>
-void check_schedules(const std::vector<std::int32_t>& nodes, int blocks, int schedules) {
+void check_schedules(const std::vector<std::int32_t>& nodes, int blocks, int schedules,
+                     const FactorSpec& factors = {}) {
   Rig rig = rig_of(nodes, blocks);
+  if (factors.any()) rig.set_factors(factors);
   CHECK((rig.run<Algorithm, M>(1)));
   const auto expected = rig.x();
   CHECK_EQ(rig.outcome.iterations, 5);
   Rig one = rig_of(std::vector<std::int32_t>(nodes.size(), 0), blocks);
+  if (factors.any()) one.set_factors(factors);
   CHECK((one.run<Algorithm, M>(1)));
   CHECK(distance(expected, one.x()) <= 1e-12 * std::sqrt(reference::dot(expected, expected)));
   int wrong = 0;
@@ -75,6 +78,12 @@ template <template <class, class> class Algorithm>
 void check_chebyshev() {
   for (const auto& nodes : {kNodes[1], kNodes[4]})
     check_schedules<Algorithm, Chebyshev<double>>(nodes, 2, kSchedules / 4);
+}
+
+template <template <class, class> class Algorithm>
+void check_factors() {
+  check_schedules<Algorithm, Factored<double>>(kNodes[1], 2, kSchedules / 4,
+                                               {Preconditioner::fsai, 1, 0});
 }
 
 // Two nodes of one PE each, with a word of memory for whatever a test does with it.
@@ -122,6 +131,13 @@ TEST(prcg_with_chebyshev_between_nodes_is_right_under_every_schedule) {
 }
 TEST(pipecg_with_chebyshev_between_nodes_is_right_under_every_schedule) {
   check_chebyshev<PipelinedCg>();
+}
+
+TEST(prcg_with_factors_between_nodes_is_right_under_every_schedule) {
+  check_factors<PredictRecompute>();
+}
+TEST(pipecg_with_factors_between_nodes_is_right_under_every_schedule) {
+  check_factors<PipelinedCg>();
 }
 
 TEST(restarts_between_nodes_are_right_under_every_schedule) {

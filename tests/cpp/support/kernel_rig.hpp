@@ -18,6 +18,7 @@
 #include "cpufree/problem/blocks/block_plan.hpp"
 #include "cpufree/problem/remote_plan.hpp"
 #include "cpufree/solvers/kernel.hpp"
+#include "factor_rig.hpp"
 #include "matrices.hpp"
 
 namespace testing_rig {
@@ -65,6 +66,8 @@ class Rig {
     SymmetricLayout layout;
     const auto flags = layout.reserve<Flag>(
         static_cast<std::size_t>(arrival_flag_count(pes, blocks, nodes_.count())));
+    const auto factor_flags =
+        layout.reserve<Flag>(static_cast<std::size_t>(arrival_flag_count(pes, blocks, 1)));
     const auto slots =
         layout.reserve<Packet>(static_cast<std::size_t>(reduce_slot_count(pes, blocks)));
     const auto ghosted = layout.reserve<double>(3 * longest);
@@ -82,7 +85,24 @@ class Rig {
           nodes_.view(), {in.at(heap), out.at(heap), told.at(heap)}, data(pe).runs.data()};
       fill(pe, flags, slots, ghosted.at(heaps_->base(pe)), longest);
       if (gpu_) send_packets(pe, halo.at(heaps_->base(pe)), longest);
+      data(pe).factor_flags = factor_flags.at(heap);
     }
+  }
+
+  // Of a preconditioner that has factors.
+  void set_factors(const FactorSpec& spec) {
+    for (int pe = 0; pe < pes_; ++pe) {
+      std::vector<std::int64_t> first;
+      for (const auto& share : data(pe).shares) first.push_back(share.first_private);
+      data(pe).factors.emplace(spec, plan_.local[static_cast<std::size_t>(pe)],
+                               block_plans_[static_cast<std::size_t>(pe)], private_order(pe), first,
+                               kFactorWidth<cpu_fibers::Port>, data(pe).factor_flags);
+      data(pe).args.factors = data(pe).factors->shares();
+    }
+  }
+  // So that no block waits for another before it multiplies with a factor.
+  void forget_factor_partners() {
+    for (int pe = 0; pe < pes_; ++pe) data(pe).factors->forget_partners();
   }
 
   SolveParams params;
@@ -146,6 +166,8 @@ class Rig {
     std::vector<std::int32_t> source;
     std::vector<Destination> destinations;
     std::vector<BlockShare<Format>> shares;
+    Flag* factor_flags = nullptr;
+    std::optional<RigFactors> factors;
     RemotePlan far;
     std::vector<RemoteRuns> runs;
     Remote remote;

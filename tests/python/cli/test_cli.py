@@ -308,7 +308,10 @@ def test_wrong_usage_ends_with_code_2(run: Run, words: list[str]) -> None:
     ("words", "line"),
     [
         (("--method", "prgc"), "--method is 'prgc': give one of auto, cg, prcg, pipecg (did you"),
-        (("--pc", "ilu"), "--pc is 'ilu': give one of jacobi, chebyshev, none; cpufree solve --he"),
+        (
+            ("--pc", "ilu"),
+            "--pc is 'ilu': give one of jacobi, chebyshev, block_jacobi, fsai, none; ",
+        ),
         (("--rtol", "-1"), "--rtol is '-1': give a number, 0 or more; "),
         (("--rtol", "nan"), "--rtol is 'nan': give a number, 0 or more; "),
         (("--time-limit", "0"), "--time-limit is '0': give a finite number above 0; "),

@@ -32,7 +32,7 @@ def test_processes_give_bitwise_what_one_process_gives(
 
 
 @pytest.mark.parametrize("ranks", COUNTS)
-@pytest.mark.parametrize("pc", ["jacobi", "chebyshev"])
+@pytest.mark.parametrize("pc", ["jacobi", "chebyshev", "fsai"])
 def test_own_rows_give_the_bits_of_the_whole_matrix(tmp_path: Path, ranks: int, pc: str) -> None:
     words = ["--rtol", "1e-9", "--pc", pc, "--rhs", "random"]
     x, report = solved(tmp_path, ranks, *words, "--input", "rows")

@@ -51,7 +51,7 @@ def solved(
 
 
 @pytest.mark.parametrize(("ranks", "size"), NODES or [(2, 1)])
-@pytest.mark.parametrize("pc", ["jacobi", "chebyshev"])
+@pytest.mark.parametrize("pc", ["jacobi", "chebyshev", "fsai"])
 @pytest.mark.parametrize("method", ["cg", "prcg", "pipecg"])
 def test_ranks_in_nodes_find_what_ranks_of_one_node_find(
     tmp_path: Path, ranks: int, size: int, method: str, pc: str

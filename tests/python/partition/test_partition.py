@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+import cpufree
 from cpufree.errors import InvalidInputError, UnsupportedError
 from cpufree.matrix.load import as_csr
 from cpufree.matrix.problem import CsrMatrix
 from cpufree.partition import methods as partition_module
+from cpufree.partition.cost import Gain, graph_entries
 from cpufree.partition.methods import (
     WINDOW,
     by_length,
@@ -174,6 +176,59 @@ def test_auto_takes_blocks_where_metis_is_no_better() -> None:
     parts = partition(grid(30, 10), 2)
     assert parts.method == "contiguous"
     assert parts.report.halo_values == 20
+
+
+def gain(search: float = 1e-6, ghost: float = 1e-8, cut: float = 1e-8) -> Gain:
+    """Return costs of a partition and of the search for one."""
+    return Gain(ghost, cut, search, 1000.0)
+
+
+def test_auto_spares_metis_where_it_takes_longer_than_it_can_save(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(*_: Any) -> None:
+        raise AssertionError("METIS ran")
+
+    monkeypatch.setattr(partition_module, "metis_parts", fail)
+    parts = partition(shuffled(grid(40, 40)), 4, "auto", gain(search=1.0))
+    assert parts.method == "contiguous"
+    assert not parts.fallback
+    assert "METIS would take 7.8e+03 s, and save at most" in parts.why
+
+
+def test_auto_searches_where_that_takes_less_than_it_can_save() -> None:
+    A = shuffled(grid(40, 40))
+    found = partition(A, 4, "auto", gain(search=1e-9))
+    assert found.method == "metis"
+    assert np.array_equal(found.part, partition(A, 4).part)
+
+
+def test_metis_asked_for_is_not_weighed() -> None:
+    assert partition(grid(40, 40), 4, "metis", gain(search=1.0)).method == "metis"
+
+
+def test_what_can_be_saved_is_the_halo_of_all_iterations() -> None:
+    A = grid(100, 10)  # 1000 iterations are expected
+    plain = report(A, contiguous(A, 2), 2)
+    assert plain.ghosts == (100, 100) or plain.ghosts == (10, 10)
+    each = plain.ghosts[0]
+    assert gain(ghost=1e-6, cut=0.0).most(plain) == pytest.approx(each * 1e-6 * 1000)
+    assert gain(ghost=0.0, cut=1e-6).most(plain) == pytest.approx(plain.edge_cut * 1e-6 * 1000)
+    assert gain().iterations(10**8) == pytest.approx(20000)
+
+
+def test_rows_with_the_same_columns_count_once_in_the_graph() -> None:
+    A = grid(60, 60)
+    three = as_csr(sp.kron(A.to_scipy(), np.ones((3, 3)), format="csr"))
+    assert graph_entries(A) == A.nnz
+    assert graph_entries(three) == pytest.approx(three.nnz / 9, rel=0.15)
+    assert graph_entries(as_csr(np.array([[2.0]]))) == 1.0
+
+
+def test_a_solver_weighs_metis() -> None:
+    A = grid(400, 250)
+    with cpufree.Solver(A, pes=4, engine="cpu_threads") as solver:
+        assert any("METIS would take" in why for why in solver._matrix.why)
 
 
 @pytest.fixture

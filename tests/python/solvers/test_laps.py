@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from ranks_here import SMALL
 
@@ -17,7 +18,7 @@ import cpufree
 from cpufree.engines import core, nvshmem
 from cpufree.engines.placement import Placement
 from cpufree.errors import EngineError, UnsupportedError
-from cpufree.solvers.laps import Laps
+from cpufree.laps import Laps, disjoint
 
 
 def placement(engine: str) -> Placement:
@@ -51,8 +52,55 @@ def test_a_result_has_the_parts_of_the_set_up() -> None:
     timings = cpufree.Solver(A, pes=2, engine="cpu_threads").solve([1.0] * A.shape[0]).timings
     parts = {name: seconds for name, seconds in timings.items() if name.startswith("setup_")}
     whole = ("start", "join", "check", "place", "partition", "system")
-    assert list(parts) == [f"setup_{name}" for name in whole]
-    assert sum(parts.values()) == pytest.approx(timings["setup"], rel=0.2, abs=0.01)
+    of_system = ("plan", "blocks", "layout", "memory")
+    named = [f"setup_{name}" for name in whole] + [f"setup_system_{name}" for name in of_system]
+    assert list(parts) == named
+    wholes = [parts[f"setup_{name}"] for name in whole]
+    assert sum(wholes) == pytest.approx(timings["setup"], rel=0.2, abs=0.01)
+    assert sum(parts[f"setup_system_{name}"] for name in of_system) <= parts["setup_system"]
+
+
+def test_a_result_has_the_parts_of_the_solve() -> None:
+    A = cpufree.load_matrix(SMALL)
+    timings = cpufree.solve(A, [1.0] * A.shape[0], engine="cpu_threads").timings
+    parts = {name: seconds for name, seconds in timings.items() if name.startswith("solve_")}
+    assert list(parts) == [
+        f"solve_{name}" for name in ("memory", "upload", "launch", "kernel", "download")
+    ]
+    assert parts["solve_kernel"] == timings["kernel"] > 0.0
+    assert sum(parts.values()) <= timings["solve"]
+
+
+def test_phases_of_a_result_add_up_to_set_up_and_solve() -> None:
+    A = cpufree.load_matrix(SMALL)
+    result = cpufree.solve(A, np.ones((A.shape[0], 2)), engine="cpu_threads")
+    whole = result.timings["setup"] + result.timings["solve"]
+    assert sum(result.phases.values()) == pytest.approx(whole, rel=1e-9)
+    assert {"setup_partition", "setup_system_layout", "solve_kernel"} <= set(result.phases)
+    assert {"setup", "setup_system", "solve", "kernel"}.isdisjoint(result.phases)
+
+
+def test_disjoint_phases_name_what_their_whole_takes_besides() -> None:
+    seconds = {"read": 4.0, "setup": 3.0, "setup_a": 1.0, "setup_a_b": 0.25, "setup_c": 1.5}
+    assert disjoint(seconds) == {
+        "read": 4.0,
+        "setup_a_b": 0.25,
+        "setup_a_rest": 0.75,
+        "setup_c": 1.5,
+        "setup_rest": 0.5,
+    }
+
+
+def test_a_process_has_started_before_its_first_line() -> None:
+    program = (
+        "import time; now = time.perf_counter(); from cpufree.laps import process_start; "
+        "print(now - process_start())"
+    )
+    begin = time.perf_counter()
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    age = float(done.stdout)
+    assert -0.01 < age < time.perf_counter() - begin + 0.02  # the system tells it to 10 ms
+    assert age > 0.0
 
 
 def test_a_report_names_whole_times_alone() -> None:

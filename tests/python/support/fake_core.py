@@ -134,6 +134,9 @@ class FakeSystem:
     def usable(self) -> bool:
         return True
 
+    def refuses_columns(self) -> str:
+        return "this one solves no columns together"
+
     def plan(self) -> dict[str, Any]:
         return {
             "engine": self.engine,
@@ -170,6 +173,7 @@ class FakeSystem:
             "replacements": 0,
             "handed_over_at": -1,
             "disturbances": 0,
+            "laps": {"upload": 0.0, "kernel": 0.0, "download": 0.0},
             "lambda_max": 0.0,
             "seconds": 12e-6,
             "reductions": 4,

@@ -21,8 +21,10 @@ struct RemoteSolveArgs {
 // The name of a method's kernel for values of type `type`; `streaming`: see GpuKernels. As
 // cuda_remote_kernel.cu.in spells it.
 inline std::string remote_kernel_name(const SolveSpec& spec, const char* type, bool streaming) {
-  return std::string("cpufree_") + method_name(spec.method) + "_" +
-         preconditioner_name(spec.preconditioner) + "_" + type + (streaming ? "_streaming" : "");
+  const char* const pc =
+      has_factors(spec.preconditioner) ? "factored" : preconditioner_name(spec.preconditioner);
+  return std::string("cpufree_") + method_name(spec.method) + "_" + pc + "_" + type +
+         (streaming ? "_streaming" : "");
 }
 
 }  // namespace cpufree

@@ -70,7 +70,34 @@ __global__ void __launch_bounds__(kThreads)
   join(probe, 0.0, not_finite);
 }
 
+template <class T>
+__global__ void __launch_bounds__(kThreads)
+    put_in(const T* from, std::int64_t count, int column, int columns, double factor, T* all) {
+  for (std::int64_t j = first_index(); j < count; j += stride())
+    all[j * columns + column] = static_cast<T>(factor * static_cast<double>(from[j]));
+}
+
+template <class T>
+__global__ void __launch_bounds__(kThreads)
+    take_out(const T* all, std::int64_t count, int column, int columns, T* to) {
+  for (std::int64_t j = first_index(); j < count; j += stride()) to[j] = all[j * columns + column];
+}
+
 }  // namespace
+
+template <class T>
+void put_column(const T* from, std::int64_t count, int column, int columns, double factor, T* all,
+                gpuStream_t stream) {
+  put_in<<<blocks_for(count), kThreads, 0, stream>>>(from, count, column, columns, factor, all);
+  gpu::check_launch("launch of put_in");
+}
+
+template <class T>
+void take_column(const T* all, std::int64_t count, int column, int columns, T* to,
+                 gpuStream_t stream) {
+  take_out<<<blocks_for(count), kThreads, 0, stream>>>(all, count, column, columns, to);
+  gpu::check_launch("launch of take_out");
+}
 
 template <class T>
 void gather_vector(const T* from, const std::int32_t* row, std::int64_t count, T* to,
@@ -92,6 +119,10 @@ void scatter_vector(const T* from, const std::int32_t* row, std::int64_t count, 
   gpu::check_launch("launch of scatter");
 }
 
+template void put_column(const float*, std::int64_t, int, int, double, float*, gpuStream_t);
+template void put_column(const double*, std::int64_t, int, int, double, double*, gpuStream_t);
+template void take_column(const float*, std::int64_t, int, int, float*, gpuStream_t);
+template void take_column(const double*, std::int64_t, int, int, double*, gpuStream_t);
 template void gather_vector(const float*, const std::int32_t*, std::int64_t, float*, VectorProbe*,
                             gpuStream_t);
 template void gather_vector(const double*, const std::int32_t*, std::int64_t, double*, VectorProbe*,

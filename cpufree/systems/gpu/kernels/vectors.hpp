@@ -28,4 +28,13 @@ template <class T>
 void scatter_vector(const T* from, const std::int32_t* row, std::int64_t count, double scale, T* to,
                     VectorProbe* probe, gpuStream_t stream);
 
+// all[columns j + column] = factor from[j] for j < count: one of several columns, side by side.
+template <class T>
+void put_column(const T* from, std::int64_t count, int column, int columns, double factor, T* all,
+                gpuStream_t stream);
+// to[j] = all[columns j + column].
+template <class T>
+void take_column(const T* all, std::int64_t count, int column, int columns, T* to,
+                 gpuStream_t stream);
+
 }  // namespace cpufree

@@ -18,7 +18,7 @@ from cpufree.bench.core import file_lock
 from cpufree.errors import FileFormatError, InvalidInputError
 
 SCHEMA = 1
-BENCHMARKS = ("cg", "stencil")
+BENCHMARKS = ("cg", "stencil", "time")
 # What must be the same for measurements to stand in one file.
 SAME = ("benchmark", "schema", "configuration", "machine", "versions", "commit")
 

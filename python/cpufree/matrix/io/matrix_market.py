@@ -1,10 +1,11 @@
-"""Matrix Market files (.mtx, .mtx.gz, .mtx.bz2), parsed by SciPy behind checks of our own.
+"""Matrix Market files (.mtx, .mtx.gz, .mtx.bz2).
 
 The format: R. F. Boisvert, R. Pozo, K. A. Remington, "The Matrix Market Exchange Formats: Initial
-Design", NISTIR 5935 (1996). SciPy's reader is fast, but (as of 1.17) it crashes on a NUL byte and
-on a last line that ends in a blank, reads `1.0D+05` as 1.0 and `2,5` as 2, ignores what else a line
-holds, and loses the sign of -0.0 in arrays. So the header is parsed here and the text of the body
-is checked, some MB at a time, while SciPy reads it; arrays are read by NumPy.
+Design", NISTIR 5935 (1996). Bodies as nearly all files have them are parsed by all cores
+(`entry_lines`), the others, and those with anything wrong in them, by SciPy, whose reader (as of
+1.17) crashes on a NUL byte and on a last line that ends in a blank, reads `1.0D+05` as 1.0 and
+`2,5` as 2, ignores what else a line holds, and loses the sign of -0.0 in arrays. So the text of the
+body is checked, some MB at a time, while SciPy reads it; arrays are read by NumPy.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -27,60 +27,22 @@ from numpy.typing import NDArray
 
 from cpufree.dtypes import COMPLEX_ADVICE
 from cpufree.errors import FileFormatError, MatrixError
+from cpufree.matrix.io.entry_lines import Header, read_entries, rows_of
 from cpufree.matrix.io.files import MAX_LINE, PathLike, reading
 from cpufree.matrix.io.number_text import BadLineError, count_numbers
 from cpufree.matrix.problem import check_shape
 
 _FIELDS = {"real", "double", "integer", "unsigned-integer", "pattern", "complex"}
 _SYMMETRIES = {"general", "symmetric", "skew-symmetric", "hermitian"}
-_MAX_COMMENTS = 16 << 20
-_MAX_COMMENT_LINES = 1 << 18
+_MAX_COMMENTS, _MAX_COMMENT_LINES = 16 << 20, 1 << 18
 _BLOCK = 1 << 18
 EXPANSION = {".gz": 1032, ".bz2": 1032}
 """Bytes that a compressed one yields at most: deflate's own limit, which is far above what bzip2
 makes of text, too. Promises of the header are held against it before anything is allocated."""
 
 
-@dataclass(frozen=True)
-class Header:
-    """What the first lines of a file say."""
-
-    format: str
-    field: str
-    symmetry: str
-    rows: int
-    columns: int
-    entries: int
-    """Entries in the file: lines of a coordinate body, numbers of an array body."""
-    lines: int
-    """Lines before the body."""
-
-    @property
-    def numbers(self) -> int:
-        """How many numbers the body holds."""
-        return self.entries * (self.numbers_per_line or 1)
-
-    @property
-    def numbers_per_line(self) -> int:
-        """Numbers that each line holds; 0 for arrays, whose lines may hold any number."""
-        return 0 if self.format == "array" else 2 if self.field == "pattern" else 3
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether all numbers of the body are whole."""
-        return self.field not in ("real", "double")
-
-    @property
-    def content(self) -> str:
-        """What a line holds, in words."""
-        if self.field == "pattern":
-            return "row and column"
-        value = "a whole number" if self.is_whole else "a real number"
-        return value if self.format == "array" else f"row, column and {value}"
-
-
 def read_matrix_market(path: PathLike, square: bool = True) -> Any:
-    """Return the contents of a Matrix Market file: a coo_array, or a 2-D ndarray for arrays.
+    """Return the contents of a Matrix Market file: CsrMatrix, coo_array or, of arrays, ndarray.
 
     Args:
         path: the file; .gz and .bz2 are decompressed.
@@ -131,6 +93,10 @@ def parse_matrix_market(path: PathLike, file: IO[bytes], most: int, square: bool
     header = _parse_header(path, file)
     _check_header(path, header, square)
     _check_promises(path, header, most)
+    triplets = read_entries(file, header) if header.format == "coordinate" else None
+    if triplets is not None:
+        matrix = rows_of(header, triplets) if square else None
+        return _matrix_of(path, header, triplets) if matrix is None else matrix
     body = _Body(path, file, header, most)
     if header.format == "array":
         return _array_of(header, body)
@@ -143,11 +109,15 @@ def parse_matrix_market(path: PathLike, file: IO[bytes], most: int, square: bool
         body.check()
         raise
     body.finish()
-    triplets = contents.row, contents.col, contents.data
+    return _matrix_of(path, header, (contents.row, contents.col, contents.data))
+
+
+def _matrix_of(path: PathLike, header: Header, triplets: tuple[Any, Any, Any]) -> sp.coo_array:
+    """Return the matrix of the entries that a file holds."""
     if header.symmetry != "general":
         triplets = both_triangles(path, *triplets)
     rows, columns, values = triplets
-    return sp.coo_array((values, (rows, columns)), shape=contents.shape)
+    return sp.coo_array((values, (rows, columns)), shape=(header.rows, header.columns))
 
 
 def _parse_header(path: PathLike, file: IO[bytes]) -> Header:

@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from cpufree.dtypes import float_type
 from cpufree.errors import CpufreeError, FileFormatError, VectorError
-from cpufree.matrix.io.archive import read_archive
 from cpufree.matrix.io.files import (
     PathLike,
     check_file,
@@ -24,7 +23,6 @@ from cpufree.matrix.io.files import (
     suffix_of,
     text_lines,
 )
-from cpufree.matrix.io.matrix_market import read_matrix_market
 from cpufree.matrix.io.npy import map_npy
 from cpufree.matrix.vector import as_vector
 from cpufree.output_file import write_file
@@ -104,8 +102,12 @@ def load_vector(path: PathLike, n: int) -> NDArray[Any]:
             vector = _read_csv(file, n)
         else:
             if suffix in (".tar.gz", ".tgz"):
+                from cpufree.matrix.io.archive import read_archive
+
                 vector = read_archive(file, part, vector=True)
             else:
+                from cpufree.matrix.io.matrix_market import read_matrix_market
+
                 vector = read_matrix_market(file, square=False)
             if vector.shape != (n, 1):
                 raise VectorError(

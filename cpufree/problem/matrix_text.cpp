@@ -1,0 +1,204 @@
+#include "cpufree/problem/matrix_text.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <charconv>
+#include <functional>
+#include <numeric>
+
+#include "cpufree/base/index.hpp"
+#include "cpufree/base/parallel.hpp"
+
+namespace cpufree {
+
+namespace {
+
+constexpr std::int64_t kBytesOfTask = 1 << 20;
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
+
+// Reads one line after the other. Every `take` returns false where there is something else.
+class Lines {
+ public:
+  explicit Lines(std::string_view text) : at_(text.data()), end_(text.data() + text.size()) {}
+
+  bool more() const { return at_ != end_; }
+  void skip_blanks() {
+    while (at_ != end_ && is_blank(*at_)) ++at_;
+  }
+  bool take_gap() {
+    if (at_ == end_ || !is_blank(*at_)) return false;
+    skip_blanks();
+    return true;
+  }
+  // A number from 1 to `most`; from 0 to most - 1 in `number`.
+  bool take_place(std::int64_t most, std::int32_t& number) {
+    std::int64_t value = 0;
+    const char* const first = at_;
+    for (; at_ != end_ && is_digit(*at_); ++at_) {
+      value = value * 10 + (*at_ - '0');
+      if (value > most) return false;
+    }
+    if (at_ == first || value < 1) return false;
+    number = static_cast<std::int32_t>(value - 1);
+    return true;
+  }
+  // from_chars takes words, such as inf, and no plus sign: the first character tells.
+  template <class T>
+  bool take_value(T& value) {
+    const bool plus = at_ != end_ && *at_ == '+';
+    const char* const first = at_ + (plus ? 1 : 0);
+    const bool minus = !plus && first != end_ && *first == '-';
+    const char* const digits = first + (minus ? 1 : 0);
+    if (digits == end_ || !(is_digit(*digits) || *digits == '.')) return false;
+    const auto [last, error] = std::from_chars(first, end_, value);
+    if (error != std::errc()) return false;
+    at_ = last;
+    return true;
+  }
+  bool take_end() {
+    skip_blanks();
+    if (at_ == end_ || *at_ != '\n') return false;
+    ++at_;
+    return true;
+  }
+
+ private:
+  const char* at_;
+  const char* end_;
+};
+
+bool take_entry(Lines& lines, const TextTarget& to, std::size_t place) {
+  lines.skip_blanks();
+  if (!lines.take_place(to.n_rows, to.row[place]) || !lines.take_gap() ||
+      !lines.take_place(to.n_columns, to.col[place]))
+    return false;
+  if (!to.real.empty() && !(lines.take_gap() && lines.take_value(to.real[place]))) return false;
+  if (!to.whole.empty() && !(lines.take_gap() && lines.take_value(to.whole[place]))) return false;
+  return lines.take_end();
+}
+
+// Pieces of a text, each of which ends where a line ends.
+std::vector<std::string_view> pieces_of(std::string_view text) {
+  std::vector<std::string_view> pieces;
+  while (!text.empty()) {
+    const std::size_t found = text.find('\n', std::min(text.size() - 1, at(kBytesOfTask)));
+    const std::size_t size = found == std::string_view::npos ? text.size() : found + 1;
+    pieces.push_back(text.substr(0, size));
+    text.remove_prefix(size);
+  }
+  return pieces;
+}
+
+}  // namespace
+
+std::int64_t parse_entries(std::string_view text, const TextTarget& target) {
+  const auto pieces = pieces_of(text);
+  std::vector<std::int64_t> first(pieces.size() + 1, target.next);
+  in_parallel(static_cast<int>(pieces.size()),
+              [&](int k) { first[at(k) + 1] = std::ranges::count(pieces[at(k)], '\n'); });
+  std::partial_sum(first.begin(), first.end(), first.begin());
+  if (first.back() > static_cast<std::int64_t>(target.row.size())) return -1;
+  std::atomic<bool> good = true;
+  in_parallel(static_cast<int>(pieces.size()), [&](int k) {
+    Lines lines(pieces[at(k)]);
+    std::int64_t place = first[at(k)];
+    for (; good.load(std::memory_order_relaxed) && place < first[at(k) + 1]; ++place)
+      if (!take_entry(lines, target, at(place))) good = false;
+    if (lines.more()) good = false;  // a line without its end
+  });
+  return good ? first.back() - target.next : -1;
+}
+
+namespace {
+
+// The places of entries in rows, filled by several threads.
+class RowCursors {
+ public:
+  explicit RowCursors(std::size_t rows) : next_(rows) {}
+  std::int64_t take(std::int32_t row) {
+    return std::atomic_ref(next_[at(row)]).fetch_add(1, std::memory_order_relaxed);
+  }
+  // Turns counts into first places; returns where all rows begin and the last one ends.
+  std::vector<std::int64_t> lay_out() {
+    std::vector<std::int64_t> row_ptr(next_.size() + 1, 0);
+    for (std::size_t i = 0; i < next_.size(); ++i) {
+      row_ptr[i + 1] = row_ptr[i] + next_[i];
+      next_[i] = row_ptr[i];
+    }
+    return row_ptr;
+  }
+
+ private:
+  std::vector<std::int64_t> next_;
+};
+
+template <class F>
+void for_entries(std::size_t count, F&& f) {
+  constexpr std::size_t kOfTask = std::size_t{1} << 18;
+  in_parallel(static_cast<int>((count + kOfTask - 1) / kOfTask), [&](int task) {
+    const std::size_t last = std::min(count, (at(task) + 1) * kOfTask);
+    for (std::size_t k = at(task) * kOfTask; k < last; ++k) f(k);
+  });
+}
+
+struct Entry {
+  std::int32_t column;
+  double value;
+};
+
+// Sorts one row by columns. Returns false where a column is there twice.
+bool sort_row(std::int32_t* columns, double* values, std::size_t count,
+              std::vector<Entry>& scratch) {
+  if (std::adjacent_find(columns, columns + count, std::greater_equal<>()) == columns + count)
+    return true;
+  scratch.clear();
+  for (std::size_t k = 0; k < count; ++k) scratch.push_back({columns[k], values[k]});
+  std::ranges::sort(scratch, {}, &Entry::column);
+  for (std::size_t k = 0; k < count; ++k) {
+    columns[k] = scratch[k].column;
+    values[k] = scratch[k].value;
+  }
+  return std::adjacent_find(columns, columns + count) == columns + count;
+}
+
+}  // namespace
+
+std::optional<CsrArrays> rows_of_entries(std::span<const std::int32_t> row,
+                                         std::span<const std::int32_t> col,
+                                         std::span<const double> val, std::int32_t n, bool mirror) {
+  RowCursors cursors(at(n));
+  for_entries(row.size(), [&](std::size_t k) {
+    cursors.take(row[k]);
+    if (mirror && row[k] != col[k]) cursors.take(col[k]);
+  });
+  CsrArrays a;
+  a.row_ptr = cursors.lay_out();
+  a.col.resize(at(a.row_ptr.back()));
+  a.val.resize(at(a.row_ptr.back()));
+  const auto put = [&](std::int32_t i, std::int32_t j, double value) {
+    const std::size_t place = at(cursors.take(i));
+    a.col[place] = j;
+    a.val[place] = value;
+  };
+  for_entries(row.size(), [&](std::size_t k) {
+    put(row[k], col[k], val[k]);
+    if (mirror && row[k] != col[k]) put(col[k], row[k], val[k]);
+  });
+  std::atomic<bool> once = true;
+  constexpr std::int32_t kRowsOfTask = 1 << 14;
+  in_parallel(n / kRowsOfTask + 1, [&](int task) {
+    std::vector<Entry> scratch;
+    const std::int32_t first = task * kRowsOfTask;
+    for (std::int32_t i = first; i < std::min(n, first + kRowsOfTask); ++i) {
+      const std::size_t begin = at(a.row_ptr[at(i)]);
+      const std::size_t count = at(a.row_ptr[at(i) + 1]) - begin;
+      if (!sort_row(a.col.data() + begin, a.val.data() + begin, count, scratch)) once = false;
+    }
+  });
+  if (!once) return std::nullopt;
+  return a;
+}
+
+}  // namespace cpufree

@@ -1,0 +1,73 @@
+// Preconditioners that are known entry by entry: one or two sparse factors beside A.
+#pragma once
+
+#include "cpufree/device/channel.hpp"
+#include "cpufree/solvers/context.hpp"
+
+namespace cpufree {
+
+// M = S F S or M = S F_2 F_1 S (problem/factors/factors.hpp): a product for each factor, its
+// operand exchanged among the blocks of a PE; nothing goes to other PEs. M is symmetric positive
+// definite as long as F is, or F_2 the transpose of F_1 and regular.
+//
+// Operands are two vectors of the PE, taken in turn: exchange e is of number e mod 2. They and the
+// arrival board are the preconditioner's own, so that its exchanges and those of p and scratch have
+// nothing to do with one another. Proof (ii) of channel.hpp holds for them, with one factor as with
+// two: between exchanges e and e + 2 of an operand lies e + 1 of the other one, in which a block
+// has waited for all blocks that read its rows of e, and these have arrived only after their
+// products of e. The list of partners is symmetric: who reads rows of whom, by either factor, or
+// the other way round. Other threads of the same block are covered by the barrier in arrive_local:
+// it lies between the products of e and the stores of e + 2 as well.
+//
+// Rows of a factor belong to other threads than those of A. So a barrier lies between the products
+// and the next loop over rows, at the end of `apply`; and one between the loops before and the
+// products, in arrive_local.
+template <class T>
+struct Factored {
+  static constexpr bool pointwise = false;
+  Private<T> out;
+  // Exchanges that have taken place. All threads read it before the first barrier of `apply`; then
+  // one thread writes it, and the last barrier lies before the next reads.
+  mutable Epoch exchanges = 0;
+
+  CPUFREE_KERNEL_FN explicit Factored(const BlockVectors<T>& v) : out(v.out) {}
+
+  CPUFREE_KERNEL_FN Private<T> reads() const { return out; }
+
+  template <class Ctx>
+  CPUFREE_KERNEL_FN bool apply(Ctx& c, const Private<T>& v) const {
+    const FactorShare<T>& share = c.args.factors[c.port().block()];
+    const T* const scale = share.scale;
+    Arrivals<typename Ctx::PortType> arrivals(c.port(), share.board, exchanges);
+    arrivals.begin();
+    T* to = mine(c, share, arrivals.epoch());
+    c.rows([&](Row i, int) { to[i.j] = scale[i.j] * v[i]; });
+    CPUFREE_ONE_COPY
+    for (int k = 0; k < share.count; ++k) {
+      arrivals.arrive_local();
+      if (!arrivals.wait_local()) return false;
+      const T* const from = share.operand[arrivals.epoch() & 1U];
+      const bool last = k + 1 == share.count;
+      if (!last) {
+        arrivals.begin();
+        to = mine(c, share, arrivals.epoch());
+      }
+      T* const result = last ? out.data : to;
+      share.factor[k].multiply(c.port(), from, [&](std::int32_t row, T value) {
+        result[row] = last ? scale[row] * value : value;
+      });
+    }
+    if (c.port().lane() == 0) exchanges = arrivals.epoch();
+    c.port().sync_block();
+    return true;
+  }
+
+ private:
+  // My part of the operand of an exchange.
+  template <class Ctx>
+  CPUFREE_KERNEL_FN static T* mine(Ctx& c, const FactorShare<T>& share, Epoch exchange) {
+    return share.operand[exchange & 1U] + c.share().first_private;
+  }
+};
+
+}  // namespace cpufree

@@ -1,0 +1,138 @@
+"""Programs from a matrix to its answer. Each runs in a process of its own, as a user would run it.
+
+A program prints its phases as JSON in its last line: names and seconds, in order. What its process
+takes besides, before its first line and after its last, is seen from outside.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Sequence
+
+from cpufree.engines import gpus
+
+KINDS = ("command", "script", "repeat")
+"""A command of the shell, a script that solves once, and one that solves often on one set-up."""
+CONTENDERS = ("cpufree", "scipy", "cupy")
+
+_HEAD = """
+import time
+begin = time.perf_counter()
+phases = {}
+def lap(name):
+    global begin
+    phases[name] = time.perf_counter() - begin
+    begin = time.perf_counter()
+import json, sys
+import numpy as np
+matrix, rtol, maxiter, solves = sys.argv[1], float(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
+"""
+# Matrices are made by cpufree's generators for all: these belong to nobody's solver.
+_READ = """
+if matrix.startswith("gen:"):
+    from cpufree.generate import from_spec
+    A = from_spec(matrix[4:])
+else:
+    import scipy.io
+    A = scipy.sparse.csr_array(scipy.io.mmread(matrix))
+lap("matrix")
+b = np.ones(A.shape[0])
+"""
+_TAIL = """
+error = float(np.linalg.norm(b - A @ x) / np.linalg.norm(b))
+print(json.dumps({"phases": phases, "iterations": int(iterations), "error": error}))
+"""
+_CPUFREE = (
+    _HEAD
+    + """
+import cpufree
+import cpufree.solvers.solver
+lap("imports")
+A = cpufree.load_matrix(matrix)
+lap("matrix")
+b = np.ones(A.shape[0])
+solver = cpufree.Solver(A, engine=sys.argv[5])
+lap("set-up")
+for number in range(solves):
+    result = solver.solve(b, rtol=rtol, maxiter=maxiter)
+    lap(f"solve {number + 1}")
+x, iterations = result.x, result.iterations
+"""
+    + _TAIL
+)
+_SCIPY = (
+    _HEAD
+    + """
+import scipy.sparse
+from scipy.sparse.linalg import LinearOperator, cg
+lap("imports")
+"""
+    + _READ
+    + """
+inverse = 1.0 / A.diagonal()
+M = LinearOperator(A.shape, matvec=lambda r: inverse * r, dtype=np.float64)
+lap("set-up")
+for number in range(solves):
+    iterations = 0
+    def count(_):
+        global iterations
+        iterations += 1
+    x, _ = cg(A, b, rtol=rtol, maxiter=maxiter, M=M, callback=count)
+    lap(f"solve {number + 1}")
+"""
+    + _TAIL
+)
+_CUPY = (
+    _HEAD
+    + """
+import scipy.sparse
+import cupy
+import cupyx.scipy.sparse
+from cupyx.scipy.sparse.linalg import LinearOperator, cg
+lap("imports")
+"""
+    + _READ
+    + """
+csr = tuple(map(cupy.asarray, (A.data, A.indices, A.indptr.astype(np.int32))))
+device = cupyx.scipy.sparse.csr_matrix(csr, shape=A.shape)
+inverse, right = cupy.asarray(1.0 / A.diagonal()), cupy.asarray(b)
+M = LinearOperator(A.shape, matvec=lambda r: inverse * r, dtype=np.float64)
+cupy.cuda.Device().synchronize()
+lap("set-up")
+for number in range(solves):
+    iterations = 0
+    def count(_):
+        global iterations
+        iterations += 1
+    solution, _ = cg(device, right, tol=rtol, maxiter=maxiter, M=M, callback=count)
+    x = solution.get()
+    lap(f"solve {number + 1}")
+"""
+    + _TAIL
+)
+_TEXTS = {"cpufree": _CPUFREE, "scipy": _SCIPY, "cupy": _CUPY}
+
+
+def why_not(contender: str) -> str:
+    """Return why a contender cannot be measured here, "" where it can."""
+    if contender != "cupy":
+        return ""
+    if importlib.util.find_spec("cupy") is None:
+        return "CuPy is not installed"
+    return gpus.absence(gpus.find())
+
+
+def program(
+    contender: str, kind: str, matrix: str, rtol: float, maxiter: int, solves: int, engine: str
+) -> list[str] | None:
+    """Return the words of a program; None: a contender has none of this kind."""
+    if kind == "command":
+        if contender != "cpufree":
+            return None
+        limits = ["--rtol", repr(rtol), "--maxiter", str(maxiter)]
+        words = ["solve", matrix, *limits, "--engine", engine, "--json", "-", "-q"]
+        return [sys.executable, "-m", "cpufree", *words]
+    count = solves if kind == "repeat" else 1
+    numbers: Sequence[object] = (repr(rtol), maxiter, count, engine)
+    return [sys.executable, "-c", _TEXTS[contender], matrix, *map(str, numbers)]

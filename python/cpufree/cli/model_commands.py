@@ -1,0 +1,294 @@
+"""`cpufree model`: the commands. What they do is in `cpufree.model`, loaded when needed."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from cpufree import model_options
+from cpufree.cli import display
+from cpufree.cli.commands import (
+    EXIT_ENGINE,
+    PLOT_SUFFIXES,
+    check_can_write,
+    check_different,
+    check_not_read,
+    stage,
+    write_json,
+)
+from cpufree.cli.option_types import UsageError, refuse, with_options
+from cpufree.cli.run_record import flags, run_record
+from cpufree.option_schema import Option
+
+if TYPE_CHECKING:
+    from cpufree.model.project import Roles
+
+app = typer.Typer(
+    name="model",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    help="Measure, fit, validate and use a model of what messages cost.",
+)
+Given = dict[str, Any]
+SamplesArgument = Annotated[
+    str, typer.Argument(metavar="SAMPLES", help="A file that measure has written.")
+]
+MachineArgument = Annotated[
+    str, typer.Argument(metavar="MACHINE", help="A machine file, or the name of a published one.")
+]
+MEASURE_EPILOG = """
+[bold]Examples[/bold]
+
+  cpufree model measure --quick --out samples.jsonl
+
+  cpufree model fit samples.jsonl --out machine.json --plot fit.png
+
+  cpufree model validate machine.json samples.jsonl
+
+  cpufree model predict --machine machine.json --way pipe --bytes 100,1000
+"""
+
+
+def outputs(given: Given, read: tuple[str, ...] = ()) -> Console:
+    """Check the files to write; return the console of the report."""
+    check_can_write(given["json"])
+    check_can_write(given.get("out"))
+    check_can_write(given.get("plot"), PLOT_SUFFIXES)
+    written = (given.get("out"), given.get("plot"), given["json"])
+    check_different(*written)
+    check_not_read(written, read)
+    return display.report_console(stderr=given["json"] == "-", quiet=given["quiet"])
+
+
+def finish(given: Given, words: tuple[str, ...], table: tuple[Option, ...], content: Given) -> None:
+    """Write the report in JSON where it is asked for."""
+    if given["json"]:
+        write_json(given["json"], {**run_record(("model", *words), table, given), **content})
+
+
+def end(given: Given, line: str) -> None:
+    """Say in one line how it ended, however little is to be said."""
+    display.report_console(stderr=given["json"] == "-").print(line, highlight=False, markup=False)
+
+
+def sizes_of(option: Option, text: str) -> list[int]:
+    """Return the sizes of a list with commas.
+
+    Raises:
+        UsageError: a word is no whole number.
+    """
+    for word in text.split(","):
+        if not (word.strip().isascii() and word.strip().isdigit() and len(word) <= 18):
+            raise refuse(option, text, "give whole numbers with commas between, such as 8,1024")
+    return [int(word) for word in text.split(",")]
+
+
+@app.command("measure", epilog=MEASURE_EPILOG)
+@with_options(model_options.MEASURE)
+def measure_command(given: Given) -> None:
+    """Measure the ways in which two PEs of this machine can exchange data."""
+    import dataclasses
+
+    from cpufree.cli import model_report
+    from cpufree.model import measure
+    from cpufree.model.samples import write_samples
+    from cpufree.model.ways import find_ways
+
+    paper = outputs(given)
+    names = tuple(word.strip() for word in (given["ways"] or "").split(",") if word.strip())
+    plan = measure.QUICK if given["quick"] else measure.Plan()
+    plan = dataclasses.replace(plan, seed=given["seed"])
+    if given["sizes"]:
+        plan = measure.with_sizes(plan, sizes_of(model_options.SIZES, given["sizes"]))
+    table = model_options.MEASURE
+    asked = {o.name: given[o.name] for o in table if o.required or given[o.name] != o.default}
+    command = shlex.join(["cpufree", "model", "measure", *flags(table, asked)])
+    ways = find_ways(names)
+    found = stage(
+        Console(stderr=True, highlight=False, quiet=given["quiet"]),
+        "measuring",
+        lambda: measure.measure(ways, plan, command),
+        lambda samples: f"{len(samples.rows)} series",
+    )
+    write_samples(given["out"], found)
+    paper.print(model_report.samples_report(found, {way.name: way.what for way in ways}))
+    if given["plot"]:
+        from cpufree.model.plots import draw_samples, save_plot
+
+        save_plot(draw_samples(found), given["plot"])
+    there = found.ways()
+    finish(given, ("measure",), table, {"ways": there, "missing": dict(found.missing)})
+    end(given, f"samples of {', '.join(there) or 'no way'} in {given['out']}")
+
+
+@app.command("fit")
+@with_options(model_options.FIT)
+def fit_command(samples: SamplesArgument, given: Given) -> None:
+    """Turn samples into a machine file: curves and LogGOP parameters, with intervals."""
+    import dataclasses
+
+    from cpufree.cli import model_report
+    from cpufree.machine.communication import to_dict, write_communication
+    from cpufree.model.fit import fit
+    from cpufree.model.samples import read_samples
+
+    paper = outputs(given, (samples,))
+    read = read_samples(samples)
+    found = stage(
+        Console(stderr=True, highlight=False, quiet=given["quiet"]),
+        "fitting",
+        lambda: fit(read, given["seed"]),
+        lambda one: f"{len(one.ways)} ways",
+    )
+    command = shlex.join(["cpufree", "model", "fit", samples, "--seed", str(given["seed"])])
+    found = dataclasses.replace(found, provenance={**found.provenance, "fit": command})
+    write_communication(given["out"], found)
+    paper.print(model_report.machine_report(found))
+    if given["plot"]:
+        from cpufree.model.plots import draw_fit, save_plot
+
+        save_plot(draw_fit(found, read), given["plot"])
+    finish(given, ("fit", samples), model_options.FIT, {"machine": to_dict(found)})
+    end(given, f"machine file of {', '.join(found.ways)} in {given['out']}")
+
+
+@app.command("validate")
+@with_options(model_options.VALIDATE)
+def validate_command(machine: MachineArgument, samples: SamplesArgument, given: Given) -> None:
+    """Hold a machine file against sizes that no fit has seen; the exit code is 4 where it fails."""
+    from cpufree.cli import model_report
+    from cpufree.machine.communication import find_communication
+    from cpufree.model.samples import read_samples
+    from cpufree.model.validate import validate
+
+    paper = outputs(given, (machine, samples))
+    found = validate(find_communication(machine), read_samples(samples))
+    paper.print(model_report.validation_report(found))
+    if given["plot"]:
+        from cpufree.model.plots import draw_validation, save_plot
+
+        save_plot(draw_validation(found), given["plot"])
+    content = model_report.validation_facts(found)
+    finish(given, ("validate", machine, samples), model_options.VALIDATE, content)
+    passed, total = sum(found.verdicts), len(found.verdicts)
+    verdict = "passed" if found.passed else "NOT passed"
+    end(given, f"{verdict}: {passed} of {total} checks are within their limits")
+    raise typer.Exit(0 if found.passed else EXIT_ENGINE)
+
+
+@app.command("show")
+@with_options(model_options.SHOW)
+def show_command(machine: MachineArgument, given: Given) -> None:
+    """Show what a machine file says: parameters with intervals, and what is not known."""
+    from cpufree.cli import model_report
+    from cpufree.machine.communication import find_communication, to_dict
+
+    paper = outputs(given, (machine,))
+    found = find_communication(machine)
+    paper.print(model_report.machine_report(found))
+    if given["plot"]:
+        from cpufree.model.plots import draw_machine, save_plot
+
+        save_plot(draw_machine(found), given["plot"])
+    finish(given, ("show", machine), model_options.SHOW, {"machine": to_dict(found)})
+    if given["quiet"]:
+        end(given, f"{found.machine}: {', '.join(found.ways) or 'no ways'}")
+
+
+@app.command("predict")
+@with_options(model_options.PREDICT)
+def predict_command(given: Given) -> None:
+    """Predict the time of messages, with a 95 % interval where the machine file has one."""
+    from cpufree.cli import model_report
+    from cpufree.machine.communication import find_communication
+    from cpufree.model.use import predict
+
+    paper = outputs(given, (given["machine"],))
+    sizes = sizes_of(model_options.BYTES, given["bytes"])
+    machine = find_communication(given["machine"])
+    found = predict(machine, given["way"], sizes, given["pipelined"])
+    paper.print(model_report.prediction_report(sizes, found))
+    content = model_report.prediction_facts(sizes, found)
+    finish(given, ("predict",), model_options.PREDICT, content)
+    if given["quiet"]:
+        end(given, ", ".join(display.seconds(float(one)) for one in found.seconds))
+
+
+def roles_of(given: Given) -> Roles:
+    """Return the machine and ways of a projection.
+
+    Raises:
+        UsageError: another machine than Summit is given without its ways.
+    """
+    from cpufree.machine.communication import find_communication
+    from cpufree.model.paper import ROLES
+    from cpufree.model.project import Roles
+
+    names = [given["cpu"], given["host"], given["device"]]
+    if given["machine"] == model_options.SUMMIT:
+        names = [name or preset for name, preset in zip(names, ROLES["get"], strict=True)]
+    for name, option in zip(names[:2], ("--cpu", "--host"), strict=True):
+        if not name:
+            raise UsageError(f"{option} is missing: say which way of the machine file it is")
+    cpu, host, device = names
+    return Roles(find_communication(given["machine"]), cpu, host, device or "", given["launch"])
+
+
+@app.command("project")
+@with_options(model_options.PROJECT)
+def project_command(given: Given) -> None:
+    """Project what applications gain on GPUs, as figures 8 to 11 of Groves et al. 2020 do."""
+    from cpufree.cli import model_report
+    from cpufree.model.project import break_even, means
+
+    paper = outputs(given, (given["machine"],))
+    roles = roles_of(given)
+    fixed, scaled = means(roles)
+    even = break_even(roles) if roles.device else None
+    paper.print(model_report.projection_report(roles, fixed, scaled, even))
+    if given["plot"]:
+        from cpufree.model.plots import draw_projection, save_plot
+
+        save_plot(draw_projection(roles), given["plot"])
+    content = {"fixed": fixed, "scaled": scaled, "break_even_seconds": even}
+    finish(given, ("project",), model_options.PROJECT, content)
+    if given["quiet"]:
+        end(given, f"mean speed-up {fixed:.2f} (fixed problem), {scaled:.2f} (scaled)")
+
+
+@app.command("advise")
+@with_options(model_options.ADVISE)
+def advise_command(given: Given) -> None:
+    """Rank what to change first: size of the problem, messages, batches, launches, initiator."""
+    from cpufree.cli import model_report
+    from cpufree.model.advice import advise
+
+    paper = outputs(given, (given["machine"],))
+    if given["share"] >= 1:
+        raise refuse(model_options.SHARE, given["share"], "give a share above 0 and below 1")
+    found = advise(roles_of(given), given["bytes"], given["share"])
+    paper.print(model_report.advice_report(found))
+    content = {"priorities": model_report.advice_facts(found)}
+    finish(given, ("advise",), model_options.ADVISE, content)
+    if given["quiet"]:
+        end(given, f"first: {found[0].what}")
+
+
+@app.command("check-paper")
+@with_options(model_options.CHECK_PAPER)
+def check_paper_command(given: Given) -> None:
+    """Compute the numbers of Groves et al. 2020 again; the exit code is 4 where one differs."""
+    from cpufree.cli import model_report
+    from cpufree.model.paper import check_paper
+
+    paper = outputs(given)
+    found = check_paper()
+    paper.print(model_report.paper_report(found))
+    content = {"findings": model_report.paper_facts(found)}
+    finish(given, ("check-paper",), model_options.CHECK_PAPER, content)
+    agree = sum(one.agrees for one in found)
+    end(given, f"{agree} of {len(found)} numbers agree")
+    raise typer.Exit(0 if agree == len(found) else EXIT_ENGINE)

@@ -1,0 +1,213 @@
+"""What `cpufree model` shows: tables of samples, machine files, validations and projections."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from cpufree.cli import display
+from cpufree.text import counted, number
+
+if TYPE_CHECKING:
+    from cpufree.machine.communication import Communication, Quantity, WayRecord
+    from cpufree.model.advice import Priority
+    from cpufree.model.paper import Finding
+    from cpufree.model.project import Roles
+    from cpufree.model.samples import Samples
+    from cpufree.model.use import Prediction
+    from cpufree.model.validate import Validation
+
+SCALES = {"s": (1e6, "us"), "s/B": (1e9, "ns/B"), "1": (1.0, "")}
+
+
+def samples_report(samples: Samples, what: Mapping[str, str]) -> RenderableType:
+    """Return what was measured, by way."""
+    rows = []
+    for way in samples.ways():
+        of_way = [row for row in samples.rows if row.way == way]
+        sizes = sorted({row.bytes for row in of_way})
+        kind = of_way[0].kind
+        who = f"{kind.initiated} / {kind.triggered} / {kind.controlled}"
+        times = number(sum(len(row.seconds) for row in of_way))
+        rows.append((way, what.get(way, ""), who, f"{sizes[0]} to {sizes[-1]} B", times))
+    head = ("way", "what", "initiated / triggered / controlled", "messages", "times")
+    parts: list[RenderableType] = [display.columns(head, rows, "Measured")]
+    parts += [Text(f"  {way} is not here: {why}") for way, why in samples.missing.items()]
+    return Group(*parts)
+
+
+def quantity(one: Quantity) -> tuple[str, str]:
+    """Return value and interval of a quantity as texts."""
+    factor, unit = SCALES[one.unit]
+    value = f"{one.value * factor:.4g} {unit}".rstrip()
+    if one.pieces:
+        starts = ", ".join(
+            f"{slope * factor:.3g} from {start:.0f} B" for start, slope in one.pieces
+        )
+        value = f"{starts} [{unit}]"
+    if one.low is None or one.high is None:
+        return value, ""
+    return value, f"{one.low * factor:.4g} to {one.high * factor:.4g}"
+
+
+def machine_report(found: Communication) -> RenderableType:
+    """Return what a machine file says."""
+    parts: list[RenderableType] = [Text(found.machine, style="bold")]
+    parts.append(display.pairs((key, value) for key, value in found.provenance.items()))
+    for name, way in found.ways.items():
+        parts.append(_way_report(name, way))
+    if found.constants:
+        rows = [(key, quantity(one)[0], one.provenance) for key, one in found.constants.items()]
+        parts.append(display.columns(("constant", "value", "where from"), rows, "Constants"))
+    return Group(*parts)
+
+
+def _way_report(name: str, way: WayRecord) -> RenderableType:
+    rows = [(key, *quantity(one)) for key, one in way.parameters.items()]
+    rows += [(key, "not identifiable", why) for key, why in way.unknown.items()]
+    if way.payload:
+        rows.append(("payload", f"counts {way.payload}", ""))
+    for key, curve in way.curves.items():
+        breaks = ", ".join(number(one) for one in curve.breaks)
+        said = f"{curve.form}, breaks at {breaks} B" if breaks else curve.form
+        errors = ", ".join(f"{form} {error:.1%}" for form, error in curve.errors.items())
+        rows.append((f"curve {key}", said, f"left-out error: {errors}" if errors else ""))
+    who = f"{way.verb}; initiated, triggered, controlled by {way.initiated}, {way.triggered}, "
+    title = f"{name} ({who}{way.controlled})"
+    return display.columns(("parameter", "value", "95 % interval, or why"), rows, title)
+
+
+def validation_report(found: Validation) -> RenderableType:
+    """Return what came of a validation."""
+    from cpufree.model.validate import LARGEST_ERROR, LARGEST_FACTOR, LEAST_R2
+
+    rows = [
+        (
+            one.way,
+            one.kind,
+            str(len(one.sizes)),
+            f"{one.error:.1%}",
+            f"{one.r2:.4f}",
+            "passed" if one.passed else "NOT passed",
+        )
+        for one in found.checks
+    ]
+    head = ("way", "messages", "sizes", "median error", "R² of logarithms", "verdict")
+    title = f"Sizes held out: error at most {LARGEST_ERROR:.0%}, R² at least {LEAST_R2:g}"
+    parts: list[RenderableType] = [display.columns(head, rows, title)]
+    if found.crossings:
+        crossings = [
+            (
+                " and ".join(one.ways),
+                _size(one.measured),
+                _size(one.predicted),
+                "passed" if one.passed else "NOT passed",
+            )
+            for one in found.crossings
+        ]
+        title = f"Where two ways cross: within {LARGEST_FACTOR:g} ×"
+        head_of_crossings = ("ways", "measured", "predicted", "verdict")
+        parts.append(display.columns(head_of_crossings, crossings, title))
+    return Group(*parts)
+
+
+def _size(value: float | None) -> str:
+    return "nowhere" if value is None else f"{number(value)} B"
+
+
+def validation_facts(found: Validation) -> dict[str, Any]:
+    """Return a validation for JSON."""
+    return {
+        "passed": found.passed,
+        "checks": [
+            {
+                **dataclasses.asdict(one),
+                "error": one.error,
+                "r2": one.r2,
+                "passed": one.passed,
+            }
+            for one in found.checks
+        ],
+        "crossings": [{**dataclasses.asdict(one), "passed": one.passed} for one in found.crossings],
+    }
+
+
+def prediction_report(sizes: Sequence[int], found: Prediction) -> RenderableType:
+    """Return the times of messages."""
+    rows = []
+    for k, size in enumerate(sizes):
+        interval = ""
+        if found.low is not None and found.high is not None:
+            low, high = float(found.low[k]), float(found.high[k])
+            interval = f"{display.seconds(low)} to {display.seconds(high)}"
+        rows.append((f"{number(size)} B", display.seconds(float(found.seconds[k])), interval))
+    table = display.columns(("message", "time", "95 % interval"), rows, "Predicted")
+    return Group(table, Text(f"  {found.note}"))
+
+
+def prediction_facts(sizes: Sequence[int], found: Prediction) -> dict[str, Any]:
+    """Return the times of messages for JSON."""
+    return {"bytes": list(sizes), **dataclasses.asdict(found)}
+
+
+def projection_report(
+    roles: Roles, fixed: float, scaled: float, even: float | None
+) -> RenderableType:
+    """Return what a projection says."""
+    rows = [
+        ("ways", f"CPU {roles.cpu}, host {roles.host}, device {roles.device or 'none'}"),
+        ("launch and synchronization K", f"{roles.launch * 1e6:.3g} us"),
+        ("mean speed-up, fixed problem", f"{fixed:.2f}"),
+        ("mean speed-up, scaled problem", f"{scaled:.2f}"),
+    ]
+    if even is not None:
+        rows.append(("K from which the device is faster at 8 B", f"{even * 1e6:.2f} us"))
+    return Group(Text(roles.machine.machine, style="bold"), display.pairs(rows))
+
+
+def advice_report(found: Sequence[Priority]) -> RenderableType:
+    """Return the ranks of priorities."""
+    rows = [
+        (
+            str(rank) if one.gain is not None else "-",
+            one.what,
+            "" if one.gain is None else f"{one.gain:.2f} ×",
+            one.how,
+            str(one.paper),
+        )
+        for rank, one in enumerate(found, 1)
+    ]
+    head = ("rank", "change", "gain", "how", "in the paper")
+    return display.columns(head, rows, "What to change first")
+
+
+def advice_facts(found: Sequence[Priority]) -> list[dict[str, Any]]:
+    """Return the ranks of priorities for JSON."""
+    return [dataclasses.asdict(one) for one in found]
+
+
+def paper_report(found: Sequence[Finding]) -> RenderableType:
+    """Return numbers of the paper beside those computed."""
+    rows = [
+        (
+            one.what,
+            f"{one.expected:g}",
+            f"{one.computed:.5g}",
+            one.unit.replace("1", ""),
+            "agrees" if one.agrees else "DIFFERS",
+            one.source,
+        )
+        for one in found
+    ]
+    head = ("number", "expected", "computed", "unit", "verdict", "expected is")
+    title = f"Groves et al. 2020: {counted(len(found), 'number')}"
+    return display.columns(head, rows, title)
+
+
+def paper_facts(found: Sequence[Finding]) -> list[dict[str, Any]]:
+    """Return numbers of the paper for JSON."""
+    return [{**dataclasses.asdict(one), "agrees": one.agrees} for one in found]

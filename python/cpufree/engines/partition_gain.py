@@ -1,0 +1,18 @@
+"""What a better partition saves on an engine, and what searching for one costs."""
+
+from __future__ import annotations
+
+from cpufree import machine
+from cpufree.partition.cost import Gain
+
+
+def gain_on(engine: str) -> Gain:
+    """Return the numbers by which a partition for an engine is chosen."""
+    known = machine.load()
+    where = "gpu" if engine in ("cuda_p2p", "nvshmem") else "cpu"
+    return Gain(
+        ghost_seconds=known.number(f"partition.{where}_ghost", "s"),
+        cut_seconds=known.number(f"partition.{where}_cut", "s"),
+        search_seconds=known.number("partition.search", "s"),
+        least_iterations=known.number("partition.iterations", "1"),
+    )

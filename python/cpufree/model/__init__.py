@@ -1,0 +1,1 @@
+"""The communication model: measured, fitted, validated, and used (docs/model.md)."""

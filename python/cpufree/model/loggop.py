@@ -1,0 +1,150 @@
+"""LogGOP parameters of a way between two PEs, and the time of messages by them.
+
+Source: Groves, Brock, Chen, Ibrahim, Oliker, Wright and Yelick 2020, Performance Trade-offs in GPU
+Communication: A Study of Host and Device-initiated Approaches, equations 1 to 4. All times are in
+seconds, sizes in bytes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cpufree.errors import InvalidInputError
+
+Array = NDArray[np.float64]
+Verb = Literal["message", "put", "get"]
+Payload = Literal["once", "twice"]
+VERBS: tuple[Verb, ...] = ("message", "put", "get")
+PAYLOADS: tuple[Payload, ...] = ("once", "twice")
+PARTS = ("L", "o", "g", "O", "G", "S")
+"""Of the time of a message, in the order in which pictures stack them."""
+
+
+def _require_time(name: str, value: float) -> None:
+    if not (math.isfinite(value) and value >= 0.0):
+        raise InvalidInputError(f"{name} is {value}: a time must be finite, and 0 or more")
+
+
+@dataclass(frozen=True)
+class Growth:
+    """A time that grows with the size of a message, zero for none: linear in pieces.
+
+    `starts` are the sizes [B] at which pieces begin, the first one 0; `slopes` are in s/B.
+
+    >>> Growth((0.0, 1024.0), (2e-10, 1e-10))(2048.0) == 1024 * 3e-10
+    True
+    """
+
+    starts: tuple[float, ...] = (0.0,)
+    slopes: tuple[float, ...] = (0.0,)
+
+    def __post_init__(self) -> None:
+        if len(self.starts) != len(self.slopes) or not self.starts or self.starts[0] != 0.0:
+            raise InvalidInputError("pieces need one slope each, and the first begins at 0 bytes")
+        if any(b <= a for a, b in itertools.pairwise(self.starts)):
+            raise InvalidInputError(f"the beginnings of pieces must rise: {self.starts}")
+        for slope in self.slopes:
+            _require_time("a slope", slope)
+
+    def __call__(self, size: ArrayLike) -> Array:
+        """Return the time for messages of so many bytes."""
+        m = np.asarray(size, dtype=np.float64)
+        ends = (*self.starts[1:], math.inf)
+        total = np.zeros_like(m)
+        for start, end, slope in zip(self.starts, ends, self.slopes, strict=True):
+            total = total + slope * np.clip(m - start, 0.0, end - start)
+        return total
+
+
+def linear(slope: float) -> Growth:
+    """Return the growth of `slope` seconds a byte."""
+    return Growth((0.0,), (slope,))
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How often each parameter occurs in the time of a message."""
+
+    L: int
+    o: int
+    """Of the overheads of both ends together: so often that of each."""
+    g: int
+    O: int  # noqa: E741
+    G: int
+    S: int
+
+
+# Equations 1 to 4 as printed, with the payload counted twice. With S = 0, device put is host put.
+# A message one way, which is half a round trip, has no answer: LogP's L + 2 o.
+COUNTS: dict[Verb, Counts] = {
+    "message": Counts(L=1, o=1, g=0, O=1, G=2, S=1),
+    "put": Counts(L=2, o=2, g=4, O=1, G=2, S=1),
+    "get": Counts(L=2, o=2, g=4, O=2, G=2, S=2),
+}
+
+
+def counts_of(verb: Verb, payload: Payload) -> Counts:
+    """Return the counts of an equation; with the payload once, O and G occur once."""
+    counts = COUNTS[verb]
+    return counts if payload == "twice" else dataclasses.replace(counts, O=1, G=1)
+
+
+@dataclass(frozen=True)
+class LogGOP:
+    """The parameters of one way.
+
+    Parameters:
+        L: latency of a small message [s]. o_send, o_recv: time for which the sender and the
+        receiver are busy with one [s]. O: what overhead grows by with the size. g: least time
+        between two small messages [s]. G: what the gap grows by, the inverse of the bandwidth.
+        S: synchronization and consistency, per use [s]; 0 where the host initiates.
+
+    Raises:
+        InvalidInputError: a time is negative or not finite.
+
+    >>> host = LogGOP(530e-9, 229e-9, 229e-9, linear(0.074e-9), 5e-9, linear(0.08e-9))
+    >>> round(float(host.time("put", 8)) * 1e9)
+    1998
+    """
+
+    L: float
+    o_send: float
+    o_recv: float
+    O: Growth = Growth()  # noqa: E741
+    g: float = 0.0
+    G: Growth = Growth()
+    S: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("L", "o_send", "o_recv", "g", "S"):
+            _require_time(name, getattr(self, name))
+
+    def parts(self, verb: Verb, size: ArrayLike, payload: Payload = "twice") -> dict[str, Array]:
+        """Return what each of PARTS adds to the time of one message of `size` bytes."""
+        m = np.asarray(size, dtype=np.float64)
+        counts, zero = counts_of(verb, payload), np.zeros_like(m)
+        return {
+            "L": zero + counts.L * self.L,
+            "o": zero + counts.o * (self.o_send + self.o_recv),
+            "g": zero + counts.g * self.g,
+            "O": counts.O * self.O(m),
+            "G": counts.G * self.G(m),
+            "S": zero + counts.S * self.S,
+        }
+
+    def time(self, verb: Verb, size: ArrayLike, payload: Payload = "twice") -> Array:
+        """Return the time of one message of `size` bytes, in seconds."""
+        found: Any = sum(self.parts(verb, size, payload).values())
+        return np.asarray(found, dtype=np.float64)
+
+    def pipelined(self, size: ArrayLike) -> Array:
+        """Return the time of each of many messages in a row: overhead and gap overlap."""
+        m = np.asarray(size, dtype=np.float64)
+        return np.maximum(np.maximum(self.O(m), self.G(m)), self.g)

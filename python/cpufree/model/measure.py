@@ -1,0 +1,150 @@
+"""The protocol of measurement: which sizes, how often, in which order."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import datetime
+import platform
+import random
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cpufree.errors import InvalidInputError
+from cpufree.host import memory_limits, processor_name, read_text, usable_cores
+from cpufree.model.samples import LEAST_REPEATS, Sample, Samples, held_out_of
+from cpufree.model.ways import Way
+
+FIRST_WARM_UPS = 20
+WARM_UPS = 3
+"""Messages that are not measured, of each step: in the first round, and in each later one."""
+POWERS = tuple(2**k for k in range(3, 24))
+"""8 B to 8 MiB."""
+OFF_POWERS = tuple(3 * 2**k for k in range(3, 22, 2))
+"""Sizes between powers of two, kept for validation."""
+SIZES = tuple(sorted(POWERS + OFF_POWERS))
+WINDOWS = (16, 10_000)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is measured of each way.
+
+    A round measures everything once, in an order of its own: what disturbs the machine for a while
+    does not fall on a few sizes alone.
+    """
+
+    sizes: tuple[int, ...] = SIZES
+    held_out: tuple[int, ...] = OFF_POWERS
+    windows: tuple[int, ...] = WINDOWS
+    window_bytes: int = 1 << 27
+    """The most that a window may have in all."""
+    rounds: int = 50
+    seconds: float = 600.0
+    """After so long no further round begins."""
+    repeats: int = 20
+    """Of an exchange in a round; fewer of large messages."""
+    seed: int = 0
+    """Of the order."""
+
+
+QUICK = Plan(windows=WINDOWS[:1], window_bytes=1 << 24, rounds=15, seconds=20.0, repeats=10)
+LEAST_ROUNDS = LEAST_REPEATS
+REPEATED_BYTES = 1 << 20
+"""Bytes of a step in a round beyond which it is not repeated."""
+
+
+def with_sizes(plan: Plan, sizes: Sequence[int]) -> Plan:
+    """Return a plan of these sizes; those that are no powers of two are held out.
+
+    Raises:
+        InvalidInputError: a size is below 1.
+    """
+    for size in sizes:
+        if size < 1:
+            raise InvalidInputError(f"messages of {size} B: a message has at least 1")
+    chosen = tuple(sorted(set(sizes)))
+    return dataclasses.replace(plan, sizes=chosen, held_out=held_out_of(chosen))
+
+
+Step = tuple[Way, str, int, int]
+
+
+def steps_of(way: Way, plan: Plan) -> list[Step]:
+    """Return (way, mode, bytes, messages) of all that is measured of a way.
+
+    Raises:
+        InvalidInputError: the way cannot send one of the sizes.
+    """
+    steps: list[Step] = []
+    for size in plan.sizes:
+        if size > way.most_bytes:
+            raise InvalidInputError(
+                f"way {way.name} cannot send messages of {size} B: at most {way.most_bytes}"
+            )
+        steps.append((way, "single", size, 1))
+        for window in plan.windows:
+            if window * size <= plan.window_bytes:
+                steps.append((way, "window", size, window))
+        if size <= way.most_call_bytes:
+            steps += [(way, "send", size, 1), (way, "receive", size, 1)]
+    return steps
+
+
+def measure(
+    ways: Sequence[Way],
+    plan: Plan,
+    command: str,
+    progress: Callable[[int, int], None] = lambda done, rounds: None,
+) -> Samples:
+    """Measure ways, interleaved.
+
+    Args:
+        command: what is recorded as the command. progress: is told rounds done, and all rounds.
+
+    Raises:
+        InvalidInputError: a way cannot send one of the sizes. EngineError: a way broke down.
+    """
+    missing = {way.name: why for way in ways if (why := way.lacking())}
+    there = [way for way in ways if way.name not in missing]
+    steps = [step for way in there for step in steps_of(way, plan)]
+    times: dict[Step, list[float]] = {step: [] for step in steps}
+    end, order = time.monotonic() + plan.seconds, random.Random(plan.seed)
+    with contextlib.ExitStack() as opened:
+        for way in there:
+            opened.callback(way.close)
+            way.open()
+        for done in range(plan.rounds):
+            if done >= LEAST_ROUNDS and time.monotonic() > end:
+                break
+            progress(done, plan.rounds)
+            for step in order.sample(steps, len(steps)):
+                times[step] += _seconds(step, plan, FIRST_WARM_UPS if done == 0 else WARM_UPS)
+    date = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
+    rows = tuple(
+        Sample(way.name, way.kind, mode, messages, size, tuple(seconds))
+        for (way, mode, size, messages), seconds in times.items()
+    )
+    return Samples(date, command, machine_facts(), plan.held_out, rows, missing)
+
+
+def _seconds(step: Step, plan: Plan, warm_ups: int) -> list[float]:
+    way, mode, size, messages = step
+    for _ in range(-(-warm_ups // messages)):
+        way.time(mode, size, messages)
+    repeats = max(1, min(plan.repeats, REPEATED_BYTES // (size * messages)))
+    return [way.time(mode, size, messages) for _ in range(repeats)]
+
+
+def machine_facts() -> dict[str, Any]:
+    """Return what samples say of the machine."""
+    total, _ = memory_limits(read_text("/proc/meminfo"), read_text("/sys/fs/cgroup/memory.max"))
+    return {
+        "cpu": processor_name(read_text("/proc/cpuinfo")),
+        "cores": usable_cores(),
+        "memory_bytes": total,
+        "system": f"{platform.system()} {platform.release()}",
+        "python": platform.python_version(),
+    }

@@ -1,0 +1,261 @@
+"""Files of samples: what was measured of each way, as JSON lines.
+
+The first line is a header, the last one counts the others, so that a file that was cut short is
+known as such. Between them is a line for each way, mode and size, with all times.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import math
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cpufree.errors import FileFormatError
+from cpufree.output_file import write_text
+
+FORMAT = "cpufree samples"
+VERSION = 1
+MODES = ("single", "window", "send", "receive")
+"""single: one message one way, half a round trip. window: `messages` of them one way and 8 bytes
+back, all in all. send: for how long the call that sends keeps the sender. receive: for how long the
+call that receives keeps the receiver, where the message is there already."""
+PLACES = ("host", "device")
+LEAST_REPEATS = 3
+
+PathLike = str | os.PathLike[str]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Who does what in a way (Ismayilov 2023, 4.1), and what a message of it is."""
+
+    initiated: str
+    """Who decides that a message goes: host or device."""
+    triggered: str
+    """Who starts the transfer."""
+    controlled: str
+    """Who sees to its progress and its end."""
+    verb: str
+    """message (one way), put or get."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Times of one way, mode and size."""
+
+    way: str
+    kind: Kind
+    mode: str
+    messages: int
+    """1, or those of a window."""
+    bytes: int
+    """Of one message."""
+    seconds: tuple[float, ...]
+    """One for each repeat, in the order in which they were measured."""
+
+
+@dataclass(frozen=True)
+class Samples:
+    """All that a file of samples says."""
+
+    date: str
+    command: str
+    machine: Mapping[str, Any]
+    held_out: tuple[int, ...]
+    """Sizes that no fit may use."""
+    rows: tuple[Sample, ...]
+    missing: Mapping[str, str] = field(default_factory=dict)
+    """Ways that the machine lacks, and why."""
+    origin: str = ""
+    """The file, and a digest of it: "" where there is none."""
+    digest: str = ""
+
+    def ways(self) -> list[str]:
+        """Return the ways in the order in which they come first."""
+        return list(dict.fromkeys(row.way for row in self.rows))
+
+
+def write_samples(path: PathLike, samples: Samples) -> None:
+    """Write samples; the file appears under its name when it is complete."""
+    lines: list[dict[str, Any]] = [
+        {
+            "kind": "header",
+            "format": FORMAT,
+            "version": VERSION,
+            "date": samples.date,
+            "command": samples.command,
+            "machine": dict(samples.machine),
+            "held_out": list(samples.held_out),
+        }
+    ]
+    for row in samples.rows:
+        lines.append(
+            {
+                "kind": "sample",
+                "way": row.way,
+                **dataclasses.asdict(row.kind),
+                "mode": row.mode,
+                "messages": row.messages,
+                "bytes": row.bytes,
+                "repeats": len(row.seconds),
+                "seconds": list(row.seconds),
+            }
+        )
+    lines += [
+        {"kind": "missing", "way": way, "reason": why} for way, why in samples.missing.items()
+    ]
+    lines.append({"kind": "end", "lines": len(lines)})
+    write_text(path, "".join(json.dumps(line, allow_nan=False) + "\n" for line in lines))
+
+
+def read_samples(path: PathLike) -> Samples:
+    """Read a file of samples.
+
+    Raises:
+        FileFormatError: it is missing, cut short, of another version, or damaged; the message names
+        the line.
+    """
+    try:
+        content = Path(path).read_bytes()
+        text = content.decode()
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise FileFormatError(f"{path}: cannot be read: {why}", path) from error
+    lines = text.splitlines()
+    if not lines:
+        raise FileFormatError(f"{path}: it is empty; write it with cpufree model measure", path)
+    parsed = [_Line(path, number, line) for number, line in enumerate(lines, 1)]
+    header = _header(parsed[0])
+    _check_end(path, parsed)
+    body = parsed[1:-1]
+    rows = tuple(_sample(line) for line in body if line.word("kind", SAMPLE_KINDS) == "sample")
+    missing = {
+        line.text("way"): line.text("reason") for line in body if line.content["kind"] == "missing"
+    }
+    return Samples(
+        date=header.text("date"),
+        command=header.text("command"),
+        machine=header.mapping("machine"),
+        held_out=tuple(header.sizes("held_out")),
+        rows=rows,
+        missing=missing,
+        origin=os.fspath(path),
+        digest=hashlib.sha256(content).hexdigest(),
+    )
+
+
+SAMPLE_KINDS = ("sample", "missing")
+
+
+class _Line:
+    """A line of a file of samples, and errors that name it."""
+
+    def __init__(self, path: PathLike, number: int, text: str) -> None:
+        self.path, self.number = path, number
+        try:
+            content = json.loads(text)
+        except ValueError as error:
+            raise self.error(f"not JSON: {error}; was the file cut short?") from None
+        if not isinstance(content, dict):
+            raise self.error("not an object of JSON")
+        self.content: dict[str, Any] = content
+
+    def error(self, what: str) -> FileFormatError:
+        return FileFormatError(f"{self.path}, line {self.number}: {what}", self.path)
+
+    def value(self, name: str) -> Any:
+        if name not in self.content:
+            raise self.error(f"'{name}' is missing")
+        return self.content[name]
+
+    def text(self, name: str) -> str:
+        value = self.value(name)
+        if not isinstance(value, str) or not value:
+            raise self.error(f"'{name}' is {value!r}: it must be a text")
+        return value
+
+    def word(self, name: str, known: tuple[str, ...]) -> str:
+        value = self.text(name)
+        if value not in known:
+            raise self.error(f"'{name}' is '{value}': it must be one of {', '.join(known)}")
+        return value
+
+    def mapping(self, name: str) -> dict[str, Any]:
+        value = self.value(name)
+        if not isinstance(value, dict):
+            raise self.error(f"'{name}' is {value!r}: it must be an object")
+        return value
+
+    def count(self, name: str) -> int:
+        return self._count(name, self.value(name))
+
+    def _count(self, name: str, value: Any) -> int:
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            raise self.error(f"'{name}' is {value!r}: it must be a whole number from 1")
+        return value
+
+    def sizes(self, name: str) -> list[int]:
+        value = self.value(name)
+        if not isinstance(value, list):
+            raise self.error(f"'{name}' is {value!r}: it must be a list")
+        return [self._count(name, one) for one in value]
+
+    def times(self, name: str) -> tuple[float, ...]:
+        value = self.value(name)
+        if not isinstance(value, list):
+            raise self.error(f"'{name}' is {value!r}: it must be a list")
+        for one in value:
+            number = isinstance(one, (int, float)) and not isinstance(one, bool)
+            if not number or not math.isfinite(one) or one <= 0:
+                raise self.error(f"'{name}' has {one!r}: times must be finite, and above 0")
+        return tuple(map(float, value))
+
+
+def _header(line: _Line) -> _Line:
+    if line.content.get("format") != FORMAT:
+        raise line.error("it is no header of a file of samples of cpufree model measure")
+    if line.value("version") != VERSION:
+        raise line.error(
+            f"version {line.content['version']!r} of the format; this cpufree reads {VERSION}: "
+            "measure again"
+        )
+    return line
+
+
+def _check_end(path: PathLike, lines: list[_Line]) -> None:
+    last = lines[-1]
+    if last.content.get("kind") != "end":
+        raise last.error("the line that ends the file does not follow: it was cut short")
+    if last.count("lines") != len(lines) - 1:
+        raise last.error(
+            f"{len(lines) - 1} lines come before it, and {last.content['lines']} were written"
+        )
+
+
+def _sample(line: _Line) -> Sample:
+    kind = Kind(
+        line.word("initiated", PLACES),
+        line.word("triggered", PLACES),
+        line.word("controlled", PLACES),
+        line.word("verb", ("message", "put", "get")),
+    )
+    mode, messages = line.word("mode", MODES), line.count("messages")
+    if (mode == "window") != (messages > 1):
+        raise line.error(f"'messages' is {messages} in mode {mode}: only windows have several")
+    seconds = line.times("seconds")
+    if line.count("repeats") != len(seconds):
+        raise line.error(f"'repeats' is {line.content['repeats']}, with {len(seconds)} times")
+    if len(seconds) < LEAST_REPEATS:
+        raise line.error(f"{len(seconds)} times: too few, at least {LEAST_REPEATS} are needed")
+    return Sample(line.text("way"), kind, mode, messages, line.count("bytes"), seconds)
+
+
+def held_out_of(sizes: Iterable[int]) -> tuple[int, ...]:
+    """Return the sizes that are not powers of two: those that measurements hold out."""
+    return tuple(sorted({size for size in sizes if size & (size - 1)}))

@@ -1,0 +1,129 @@
+"""Times of messages out of a machine file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cpufree.errors import InvalidInputError
+from cpufree.machine.communication import Communication, CurveRecord, Quantity, WayRecord
+from cpufree.model.curves import Curve, curve_of
+from cpufree.model.loggop import Growth, LogGOP, Payload, Verb
+from cpufree.text import meant
+
+Array = NDArray[np.float64]
+NEEDED = ("L", "o_send", "o_recv")
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Times of messages, each with its 95 % interval; None where nobody has given one."""
+
+    seconds: Array
+    low: Array | None
+    high: Array | None
+    note: str
+    """What the prediction rests on."""
+
+
+def way_of(found: Communication, name: str) -> WayRecord:
+    """Return a way by name.
+
+    Raises:
+        InvalidInputError: the machine has none of that name.
+    """
+    if name not in found.ways:
+        ways = ", ".join(found.ways) or "none"
+        raise InvalidInputError(
+            f"{found.origin}: no way '{name}'{meant(name, found.ways)}: there are {ways}"
+        )
+    return found.ways[name]
+
+
+def curve(record: CurveRecord) -> Curve:
+    """Return the curve of a record."""
+    values = {name: one.value for name, one in record.parameters.items()}
+    return curve_of(record.form, record.breaks, values)
+
+
+def growth(quantity: Quantity | None) -> Growth:
+    """Return a growth of a quantity; none is zero."""
+    if quantity is None:
+        return Growth()
+    pieces = quantity.pieces or ((0.0, quantity.value),)
+    return Growth(tuple(a for a, _ in pieces), tuple(b for _, b in pieces))
+
+
+def parameters(way: WayRecord) -> LogGOP | None:
+    """Return the LogGOP parameters of a way, None where latency or an overhead is not known."""
+    if any(name not in way.parameters for name in NEEDED):
+        return None
+
+    def value(name: str) -> float:
+        return way.parameters[name].value if name in way.parameters else 0.0
+
+    return LogGOP(
+        L=value("L"),
+        o_send=value("o_send"),
+        o_recv=value("o_recv"),
+        O=growth(way.parameters.get("O")),
+        g=value("g"),
+        G=growth(way.parameters.get("G")),
+        S=value("S"),
+    )
+
+
+def single(way: WayRecord, size: ArrayLike) -> Array | None:
+    """Return the time of single messages: by the curve, else by the equations, None: by neither."""
+    if "single" in way.curves:
+        return curve(way.curves["single"])(size)
+    loggop = parameters(way)
+    if loggop is None:
+        return None
+    payload = cast(Payload, way.payload or "twice")
+    return loggop.time(cast(Verb, way.verb), size, payload)
+
+
+def pipelined(way: WayRecord, size: ArrayLike) -> Array | None:
+    """Return the time of each of many messages in a row, None where there is no curve of it."""
+    return curve(way.curves["pipelined"])(size) if "pipelined" in way.curves else None
+
+
+def predict(
+    found: Communication, name: str, size: ArrayLike, is_pipelined: bool = False
+) -> Prediction:
+    """Predict the time of messages.
+
+    Args:
+        found: the machine. name: of the way. size: bytes of a message, 1 or more.
+        is_pipelined: one of many messages in a row, instead of a single one.
+
+    Raises:
+        InvalidInputError: the way is not there, or the file does not say what it takes.
+    """
+    way = way_of(found, name)
+    m = np.asarray(size, dtype=np.float64)
+    if np.any(m < 1):
+        raise InvalidInputError(f"{float(np.min(m)):g} bytes: a message has at least 1")
+    seconds = pipelined(way, m) if is_pipelined else single(way, m)
+    kind = "pipelined" if is_pipelined else "single"
+    if seconds is None:
+        raise InvalidInputError(
+            f"{found.origin}: way {name}: nothing is known of {kind} messages; measure and fit them"
+        )
+    record = way.curves.get(kind)
+    if record is None:
+        return Prediction(seconds, None, None, "equation of the parameters; no interval is known")
+    note = f"fitted curve ({record.form})"
+    if record.messages > 1:
+        note += f", windows of {record.messages}"
+    if record.sizes and (np.any(m < record.sizes[0]) or np.any(m > record.sizes[1])):
+        note += f"; beyond the sizes of the fit, {record.sizes[0]} to {record.sizes[1]} B"
+    if record.spread is None:
+        return Prediction(seconds, None, None, f"{note}; no interval is known")
+    # The error is predicted over measured, less 1: what is measured is seconds / (1 + error).
+    low, high = (seconds / max(1.0 + error, 0.05) for error in reversed(record.spread))
+    return Prediction(seconds, np.minimum(low, seconds), np.maximum(high, seconds), note)

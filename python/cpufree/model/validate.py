@@ -1,0 +1,154 @@
+"""A machine file held against sizes that no fit has seen, and where two ways cross."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cpufree.errors import InvalidInputError
+from cpufree.machine.communication import Communication
+from cpufree.model.fit import medians
+from cpufree.model.samples import Samples
+from cpufree.model.use import pipelined, single
+
+Array = NDArray[np.float64]
+LARGEST_ERROR = 0.10
+LEAST_R2 = 0.95
+LARGEST_FACTOR = 1.5
+LEAST_SIZES = 3
+
+
+@dataclass(frozen=True)
+class Check:
+    """Predicted against measured, at sizes held out."""
+
+    way: str
+    kind: str
+    """single or pipelined."""
+    sizes: Array
+    measured: Array
+    predicted: Array
+
+    @property
+    def error(self) -> float:
+        """The median of the relative errors."""
+        return float(np.median(np.abs(self.predicted / self.measured - 1.0)))
+
+    @property
+    def r2(self) -> float:
+        """The coefficient of determination of the logarithms."""
+        logs, residuals = np.log(self.measured), np.log(self.predicted / self.measured)
+        total = float(np.sum((logs - logs.mean()) ** 2))
+        return 1.0 - float(np.sum(residuals**2)) / total if total > 0 else 0.0
+
+    @property
+    def passed(self) -> bool:
+        """Whether error and R² are within their limits."""
+        return self.error <= LARGEST_ERROR and self.r2 >= LEAST_R2
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """The size from which the other one of two ways is the faster one; None: no such size."""
+
+    ways: tuple[str, str]
+    measured: float | None
+    predicted: float | None
+
+    @property
+    def passed(self) -> bool:
+        """Whether both are within a factor, or agree that there is none."""
+        if self.measured is None or self.predicted is None:
+            return self.measured is self.predicted
+        larger = max(self.measured, self.predicted)
+        return larger / min(self.measured, self.predicted) <= LARGEST_FACTOR
+
+
+@dataclass(frozen=True)
+class Validation:
+    """All checks of a machine file."""
+
+    checks: tuple[Check, ...]
+    crossings: tuple[Crossing, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether all have passed."""
+        return all(self.verdicts)
+
+    @property
+    def verdicts(self) -> list[bool]:
+        """Whether each check has passed."""
+        return [*(one.passed for one in self.checks), *(one.passed for one in self.crossings)]
+
+
+def validate(found: Communication, samples: Samples) -> Validation:
+    """Hold a machine file against the sizes of samples that are held out.
+
+    Raises:
+        InvalidInputError: no way is in both, or too few sizes are held out.
+    """
+    checks = []
+    ways = [way for way in samples.ways() if way in found.ways]
+    if not ways:
+        raise InvalidInputError(
+            f"{samples.origin}: none of its ways ({', '.join(samples.ways()) or 'none'}) is in "
+            f"{found.origin or 'the machine file'}"
+        )
+    for way in ways:
+        record = found.ways[way]
+        for kind, mode, curve in (("single", "single", single), ("pipelined", "window", pipelined)):
+            messages = record.curves[kind].messages if kind in record.curves else 0
+            there = medians(samples, way, mode, True, messages if mode == "window" else 0)
+            predicted = None if there is None else curve(record, there.sizes)
+            if there is None or predicted is None:
+                continue
+            if len(there.sizes) < LEAST_SIZES:
+                raise InvalidInputError(
+                    f"{samples.origin}: way {way}, mode {mode}: {len(there.sizes)} sizes are held "
+                    f"out, and validation needs {LEAST_SIZES}: measure more sizes"
+                )
+            checks.append(Check(way, kind, there.sizes, there.seconds, predicted))
+    if not checks:
+        raise InvalidInputError(f"{samples.origin}: no size of a known way is held out")
+    pairs = itertools.combinations(ways, 2)
+    return Validation(tuple(checks), tuple(_crossing(found, samples, *pair) for pair in pairs))
+
+
+def _crossing(found: Communication, samples: Samples, one: str, other: str) -> Crossing:
+    both = [medians(samples, way, "single", None) for way in (one, other)]
+    if both[0] is None or both[1] is None:
+        return Crossing((one, other), None, None)
+    sizes, a, b = np.intersect1d(both[0].sizes, both[1].sizes, return_indices=True)
+    measured = crossing(sizes, both[0].seconds[a] / both[1].seconds[b])
+    dense = np.geomspace(sizes[0], sizes[-1], 2000)
+    times = [single(found.ways[way], dense) for way in (one, other)]
+    predicted = None
+    if times[0] is not None and times[1] is not None:
+        predicted = crossing(dense, times[0] / times[1])
+    return Crossing((one, other), measured, predicted)
+
+
+def crossing(sizes: Array, ratio: Array) -> float | None:
+    """Return the size at which a ratio passes 1, once and for all; None where it does not.
+
+    Where noise has it pass several times, it is the size that puts the fewest sizes on the wrong
+    side, by the logarithm of their ratios.
+
+    >>> float(crossing(np.array([8.0, 16.0, 32.0, 64.0]), np.array([0.5, 0.5, 2.0, 2.0])))
+    22.627416997969522
+    """
+    logs = np.log(ratio)
+    # sides[k]: what speaks for a change of sign between sizes k - 1 and k; k = 0 or n for none.
+    before = np.concatenate([[0.0], np.cumsum(logs)])
+    sides = np.abs((before[-1] - before) - before)
+    k = int(np.argmax(sides))
+    if k in (0, len(sizes)):
+        return None
+    left, right = logs[k - 1], logs[k]
+    share = left / (left - right) if left * right < 0 else 0.5
+    x, y = np.log(sizes[k - 1]), np.log(sizes[k])
+    return float(np.exp(x + share * (y - x)))

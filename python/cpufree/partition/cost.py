@@ -1,0 +1,113 @@
+"""What a partition costs in every product with the matrix, and what a better one may save."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from cpufree.extension import load_core
+from cpufree.matrix.problem import CsrMatrix
+
+Int32s = npt.NDArray[np.int32]
+
+# Rows that are looked at to guess how many of them follow one with the same columns.
+_SAMPLE = 512
+
+
+@dataclass(frozen=True)
+class PartitionReport:
+    """What a partition costs.
+
+    Per PE: `rows`, `nnz` (nonzeros), `ghosts` (distinct values received per exchange),
+    `boundary_rows` (rows with a column of another PE), `neighbours` (PEs it exchanges with). In
+    all: `edge_cut` (pairs of coupled rows on different PEs), `halo_values` (the sum of ghosts),
+    `imbalance` (largest over mean nonzeros; 1 is perfect).
+    """
+
+    pes: int
+    rows: tuple[int, ...]
+    nnz: tuple[int, ...]
+    ghosts: tuple[int, ...]
+    boundary_rows: tuple[int, ...]
+    neighbours: tuple[tuple[int, ...], ...]
+    edge_cut: int
+    halo_values: int
+    imbalance: float
+
+
+def report(A: CsrMatrix, part: Int32s, pes: int) -> PartitionReport:
+    """Count what a partition costs, on all cores."""
+    core = load_core()
+    cost = core.partition_cost(A.indptr, A.indices, np.ascontiguousarray(part, np.int32), pes)
+    traffic = np.array(cost["traffic"], np.int64).reshape(pes, pes)
+    ghosts = traffic.sum(axis=1)
+    most = max(cost["nnz"])
+    return PartitionReport(
+        pes=pes,
+        rows=tuple(cost["rows"]),
+        nnz=tuple(cost["nnz"]),
+        ghosts=tuple(ghosts.tolist()),
+        boundary_rows=tuple(cost["boundary_rows"]),
+        neighbours=tuple(tuple(np.flatnonzero(row).tolist()) for row in traffic),
+        edge_cut=int(cost["cut"]) // 2,
+        halo_values=int(ghosts.sum()),
+        imbalance=most * pes / A.nnz if A.nnz else 1.0,
+    )
+
+
+@dataclass(frozen=True)
+class Gain:
+    """What decides whether a search for a better partition pays: costs on the engine in use."""
+
+    ghost_seconds: float
+    """Of a PE in an iteration, for each value that it receives."""
+    cut_seconds: float
+    """Of a PE in an iteration, for each entry that reads such a value."""
+    search_seconds: float
+    """Of METIS, for each entry of the graph."""
+    least_iterations: float
+    """Iterations that are expected at least, however small the system is."""
+
+    def iterations(self, rows: int) -> float:
+        """Return how many iterations are expected.
+
+        Conjugate gradients on second-order problems in two dimensions take some 2 sqrt(n) to
+        reduce the residual by 1e-8, in three dimensions fewer; how hard this problem is, and how
+        many right-hand sides there are, is not known yet.
+        """
+        return max(self.least_iterations, 2.0 * math.sqrt(rows))
+
+    def most(self, plain: PartitionReport) -> float:
+        """Return the seconds that no partition saves more than, by iterations as expected.
+
+        The best one has no halo, and the PE with the largest one is waited for.
+        """
+        each = max(plain.ghosts) * self.ghost_seconds
+        each += 2 * plain.edge_cut / plain.pes * self.cut_seconds
+        return each * self.iterations(sum(plain.rows))
+
+    def search(self, A: CsrMatrix) -> float:
+        """Return the seconds that METIS is expected to take."""
+        return graph_entries(A) * self.search_seconds
+
+
+def graph_entries(A: CsrMatrix) -> float:
+    """Return about how many entries the graph of A has once rows with the same columns are one.
+
+    By a sample of rows: where a share of them follow one with the same columns, so many vertices
+    are left out, and columns likewise.
+    """
+    n = A.shape[0]
+    if n < 2:
+        return float(A.nnz)
+    rows = np.unique(np.linspace(1, n - 1, _SAMPLE).astype(np.int64))
+    before, at, after = A.indptr[rows - 1], A.indptr[rows], A.indptr[rows + 1]
+    twins = sum(
+        np.array_equal(A.indices[b:m], A.indices[m:e])
+        for b, m, e in zip(before, at, after, strict=True)
+        if m - b == e - m > 0
+    )
+    return float(A.nnz) * (1.0 - twins / rows.size) ** 2

@@ -1,0 +1,73 @@
+"""Preconditioners that are set up along with the matrix, since they have factors of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from cpufree import options as schema
+from cpufree.engines import choices
+from cpufree.errors import InvalidInputError
+from cpufree.text import counted
+
+WITH_FACTORS = ("block_jacobi", "fsai")
+
+
+@dataclass(frozen=True)
+class PreconditionerChoice:
+    """The preconditioner of a Solver.
+
+    Raises:
+        InvalidInputError: a name that is not known, or a number out of range.
+    """
+
+    pc: str = "jacobi"
+    level: int = 1
+    block: int | str = "auto"
+
+    def __post_init__(self) -> None:
+        choices.valid(schema.PC, self.pc)
+        choices.valid(schema.PC_LEVEL, self.level)
+        choices.valid(schema.PC_BLOCK, self.block)
+
+    @property
+    def tuning(self) -> dict[str, Any]:
+        """What the core is to set up; nothing for preconditioners without factors."""
+        if self.pc not in WITH_FACTORS:
+            return {}
+        block = 0 if self.block == "auto" else int(self.block)
+        return {"pc": self.pc, "pc_level": int(self.level), "pc_block": block}
+
+    def of_solve(self, pc: str | None) -> str:
+        """Return the preconditioner of a solve, which may be another one without factors."""
+        if pc is None:
+            return self.pc
+        choices.valid(schema.PC, pc)
+        if pc in WITH_FACTORS and pc != self.pc:
+            raise InvalidInputError(
+                f"the preconditioner {pc} is set up along with the matrix: name it there, as in "
+                f"Solver(A, pc={pc!r})"
+            )
+        return pc
+
+
+def factor_facts(plan: Mapping[str, Any]) -> list[str]:
+    """Return what there is to say of the factors of a layout, in sentences."""
+    if plan.get("factors", "none") == "none":
+        return []
+    ratio = plan["factor_entries"] / max(1, sum(plan["nnz"]))
+    size = f"{counted(plan['factor_entries'], 'nonzero')} ({ratio:.2f} of those of A)"
+    return [f"{plan['factors']}: factors have {size}, {plan['factor_bytes'] / 1e6:.3g} MB"]
+
+
+def factor_warnings(plan: Mapping[str, Any]) -> list[str]:
+    """Return a warning where A was found not to be positive definite."""
+    count = plan.get("factors_replaced", 0)
+    if not count:
+        return []
+    what = "block" if plan["factors"] == "block_jacobi" else "row"
+    return [
+        f"A is not positive definite, or nearly so: {counted(count, what)} of the preconditioner "
+        f"{plan['factors']} could not be had, and are Jacobi's"
+    ]

@@ -1,0 +1,97 @@
+// The kernel for several right-hand sides on the testing engine, on the layout of a Rig.
+#pragma once
+
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "cpufree/solvers/columns_kernel.hpp"
+#include "cpufree/systems/columns.hpp"
+#include "kernel_rig.hpp"
+
+namespace testing_rig {
+
+template <int K>
+class ColumnsRig {
+ public:
+  using Args = ColumnsArgs<Format, K>;
+  using Values = Columns<double, K>;
+
+  ColumnsRig(const testing_matrices::Matrix<double>& a,
+             const std::vector<std::vector<double>>& columns, int pes, int blocks, unsigned seed,
+             Style style)
+      : columns_(columns), single_(a, columns[0], pes, blocks, seed, style), blocks_(blocks) {
+    const std::size_t n = columns[0].size();
+    Extent extent;
+    extent.rows_and_ghosts = (at(blocks) + 1) * n + at(blocks);  // what blocks own and read
+    heap_ = ColumnsHeap<double>(pes, blocks, extent, 2 * n, K);
+    heaps_ = std::make_unique<cpu_threads::SymmetricHeaps>(pes, heap_.bytes);
+    for (int pe = 0; pe < pes; ++pe) first_ghost_.push_back(single_.args(pe).rows);
+    vectors_.assign(at(pes), std::vector<std::vector<Values>>(4, std::vector<Values>(n)));
+  }
+
+  SolveParams params;
+  Outcome outcomes[K];
+
+  // Runs the kernel under one schedule. True if no wait was given up.
+  template <bool kJacobi>
+  bool run(std::uint64_t seed, const cpu_fibers::Fault& fault = {}) {
+    history_.assign(K * at(params.history_capacity), 0.0);
+    std::vector<Args> args;
+    for (int pe = 0; pe < single_.pes(); ++pe) {
+      std::memset(heaps_->base(pe), 0, heaps_->bytes());
+      args.push_back(arguments(pe));
+    }
+    machine_ = std::make_unique<cpu_fibers::Machine>(
+        cpu_fibers::Config{single_.pes(), blocks_, heaps_->bases(), seed, fault},
+        [&](int pe, int block) {
+          cpu_fibers::Port port(*machine_, pe, block);
+          columns_kernel<PointwiseOfColumns<double, kJacobi>, K>(port, args[at(pe)]);
+        });
+    return machine_->run();
+  }
+  const cpu_fibers::Machine& machine() const { return *machine_; }
+
+  std::vector<double> x(int k) const {
+    std::vector<double> all(columns_[0].size());
+    for (int pe = 0; pe < single_.pes(); ++pe)
+      for (std::int32_t j = 0; j < single_.args(pe).rows; ++j)
+        all[at(single_.args(pe).global_row[j])] = vectors_[at(pe)][0][at(j)][k];
+    return all;
+  }
+
+ private:
+  Args arguments(int pe) {
+    const SolveArgs<Format>& plain = single_.args(pe);
+    auto& v = vectors_[at(pe)];
+    for (std::int32_t j = 0; j < plain.rows; ++j)
+      for (int k = 0; k < K; ++k) v[3][at(j)][k] = columns_[at(k)][at(plain.global_row[j])];
+    Args a;
+    for (SolveParams& of_column : a.params) of_column = params;
+    a.x = v[0].data(), a.r = v[1].data(), a.s = v[2].data(), a.b = v[3].data();
+    a.inverse_diagonal = plain.vectors.inverse_diagonal;
+    a.block_halos = plain.block_halos;
+    heap_.place(a, heaps_->base(pe));
+    a.shares = plain.shares;
+    a.rows = plain.rows;
+    a.send_ptr = plain.send_ptr;
+    a.destinations = plain.destinations;
+    a.first_ghost = plain.halo[0] != nullptr ? first_ghost_.data() : nullptr;
+    a.source = plain.source;
+    a.outcome = outcomes;
+    a.history = history_.data();
+    return a;
+  }
+
+  std::vector<std::vector<double>> columns_;
+  Rig single_;
+  int blocks_;
+  ColumnsHeap<double> heap_;
+  std::unique_ptr<cpu_threads::SymmetricHeaps> heaps_;
+  std::vector<std::int32_t> first_ghost_;
+  std::vector<std::vector<std::vector<Values>>> vectors_;  // of each PE: x, r, s, b
+  std::vector<double> history_;
+  std::unique_ptr<cpu_fibers::Machine> machine_;
+};
+
+}  // namespace testing_rig

@@ -1,0 +1,188 @@
+"""Machine files of the communication model: units, published sets, and what is refused."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from synthetic_samples import LOGGOP, rows_of, samples_of
+
+from cpufree.errors import FileFormatError, InvalidInputError
+from cpufree.machine.communication import (
+    PUBLISHED,
+    find_communication,
+    load_published,
+    published,
+    read_communication,
+    write_communication,
+)
+from cpufree.model.fit import fit
+from cpufree.model.use import parameters
+
+GOOD: dict[str, Any] = {
+    "format": "cpufree communication",
+    "version": 1,
+    "machine": "M",
+    "provenance": {"source": "a test"},
+    "ways": {
+        "w": {
+            "initiated": "host",
+            "triggered": "host",
+            "controlled": "host",
+            "verb": "put",
+            "payload": None,
+            "parameters": {
+                "L": {"value": 2, "unit": "us", "low": 1, "high": 3},
+                "o_send": {"value": 4, "unit": "ns"},
+                "o_recv": {"value": 5, "unit": "ms"},
+                "O": {"value": [1, 2], "from": [0, 64], "unit": "ns/B"},
+            },
+            "curves": {
+                "pipelined": {
+                    "form": "pieces",
+                    "breaks": [64],
+                    "parameters": {
+                        "start": {"value": 1, "unit": "us"},
+                        "slope0": {"value": 1, "unit": "ns/B"},
+                        "slope1": {"value": 1, "unit": "ns/B"},
+                    },
+                    "messages": 16,
+                    "sizes": [8, 1024],
+                    "spread": [-0.1, 0.2],
+                    "errors": {"pieces": 0.05},
+                }
+            },
+        }
+    },
+}
+DROP = object()
+WAY = ("ways", "w")
+CURVE = (*WAY, "curves", "pipelined")
+L = (*WAY, "parameters", "L")
+
+
+def file_of(tmp_path: Path, place: tuple[str, ...] = (), value: Any = None) -> Path:
+    """Write GOOD with another value at a place."""
+    content = copy.deepcopy(GOOD)
+    if place:
+        at = content
+        for key in place[:-1]:
+            at = at[key]
+        if value is DROP:
+            del at[place[-1]]
+        else:
+            at[place[-1]] = value
+    (tmp_path / "m.json").write_text(json.dumps(content))
+    return tmp_path / "m.json"
+
+
+def test_units_become_seconds(tmp_path: Path) -> None:
+    found = read_communication(file_of(tmp_path)).ways["w"]
+    latency = found.parameters["L"]
+    assert (latency.value, latency.low, latency.high) == (2e-6, 1e-6, 3e-6)
+    assert found.parameters["o_recv"].value == 5e-3
+    loggop = parameters(found)
+    assert loggop is not None
+    assert float(loggop.O(100.0)) == pytest.approx(64e-9 + 36 * 2e-9)
+    assert found.curves["pipelined"].messages == 16
+
+
+def test_a_machine_file_is_read_as_it_was_written(tmp_path: Path) -> None:
+    found = fit(samples_of(rows_of(LOGGOP, noise=0.05)))
+    write_communication(tmp_path / "m.json", found)
+    read = read_communication(tmp_path / "m.json")
+    assert dataclasses.replace(read, origin="") == found
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "message"),
+    [
+        ((*L, "unit"), DROP, r"m\.json: ways\.w\.parameters\.L\.unit: it is missing"),
+        ((*L, "unit"), "km", r"ways\.w\.parameters\.L\.unit: it is 'km', and must be one of s, ms"),
+        ((*L, "unit"), "ns/B", r"L\.unit: it is 'ns/B', and must be one that is s"),
+        ((*L, "value"), -1, r"parameters\.L\.value: it is -1: a time must not be negative"),
+        ((*L, "low"), -1, r"parameters\.L\.low: it is -1: a time must not be negative"),
+        ((*L, "value"), "2", r"L\.value: it is '2', and must be a number"),
+        ((*L, "value"), True, r"L\.value: it is True, and must be a number"),
+        ((*L, "value"), float("inf"), r"L\.value: it is inf, and must be finite"),
+        ((*L, "values"), 1, r"parameters\.L: 'values' is not known \(did you mean value\?\)"),
+        ((*WAY, "parameters", "Q"), {}, r"ways\.w\.parameters: 'Q' is not known"),
+        ((*WAY, "speed"), 1, r"ways\.w: 'speed' is not known"),
+        (("extra",), 1, r"m\.json: 'extra' is not known"),
+        (("version",), 2, r"'version' is 2; this cpufree reads 1: fit again"),
+        (("format",), "x", "no machine file of the communication model"),
+        (("machine",), DROP, "machine: it is missing"),
+        (("machine",), 3, "machine: it is 3, and must be a text"),
+        (("ways",), [], "ways: it must be an object"),
+        ((*WAY, "verb"), "shout", r"ways\.w\.verb: it is 'shout', and must be one of message"),
+        ((*WAY, "initiated"), "cat", r"initiated: it is 'cat', and must be one of host, device"),
+        ((*WAY, "payload"), "thrice", r"payload: it is 'thrice', and must be one of once, twice"),
+        ((*WAY, "parameters", "O", "from"), [0], r"O\.from: it needs as many numbers as 'value'"),
+        ((*WAY, "parameters", "O", "from"), [8, 64], r"O\.from: .* the first one 0"),
+        ((*WAY, "parameters", "O", "from"), [0, 0], r"O\.from: its numbers must rise"),
+        ((*WAY, "parameters", "O", "value"), [1, -2], r"O\.value: it is -2: a time must not be"),
+        ((*CURVE, "form"), "spline", r"curves\.pipelined\.form: it is 'spline'"),
+        ((*CURVE, "parameters", "slope1"), DROP, r"parameters\.slope1: it is missing"),
+        ((*CURVE, "parameters", "slope2"), {}, r"pipelined\.parameters: 'slope2' is not known"),
+        ((*CURVE, "messages"), 1.5, r"messages: it must be a whole number from 1"),
+        ((*CURVE, "sizes"), [1], r"sizes: it must be two numbers"),
+        ((*CURVE, "breaks"), 3, r"breaks: it is 3, and must be a list of numbers"),
+        ((*WAY, "curves", "double"), {}, r"curves: 'double' is not known"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_told_with_file_and_field(
+    tmp_path: Path, place: tuple[str, ...], value: Any, message: str
+) -> None:
+    with pytest.raises(FileFormatError, match=message):
+        read_communication(file_of(tmp_path, place, value))
+
+
+def test_a_file_cut_short_is_told(tmp_path: Path) -> None:
+    path = file_of(tmp_path)
+    path.write_text(path.read_text()[:-40])
+    with pytest.raises(FileFormatError, match=r"m\.json: not JSON: .*was it cut short\?"):
+        read_communication(path)
+
+
+def test_a_missing_file_is_told(tmp_path: Path) -> None:
+    with pytest.raises(FileFormatError, match=r"none\.json: cannot be read: No such file"):
+        read_communication(tmp_path / "none.json")
+
+
+def test_published_sets_have_units_and_provenance_for_each_number() -> None:
+    assert published() == ["nccl-tuner", "summit-2020"]
+    for name in published():
+        content = json.loads((PUBLISHED / f"{name}.json").read_text())
+        found = [content["constants"]] if "constants" in content else []
+        for way in content["ways"].values():
+            found += [way["parameters"], *(one["parameters"] for one in way["curves"].values())]
+        numbers = [one for group in found for one in group.values()]
+        assert numbers and all(one["unit"] and one["provenance"] for one in numbers)
+        assert load_published(name).provenance["source"]
+
+
+def test_published_numbers_are_those_of_the_tables() -> None:
+    summit = load_published("summit-2020").ways
+    assert summit["host-get"].parameters["o_send"].value == 247e-9
+    assert summit["host-put"].parameters["O"].value == pytest.approx(0.074e-9)
+    assert summit["device-get"].parameters["S"].value == 4570e-9
+    assert "S" not in summit["host-put"].parameters and "O" not in summit["device-put"].parameters
+    power = summit["device-put"].curves["pipelined"].parameters
+    assert (power["scale"].value, power["exponent"].value) == (1411e-9, -0.781)
+    tuner = load_published("nccl-tuner").constants
+    assert tuner["ring.ll.nvlink"].value == pytest.approx(0.6e-6)
+    assert tuner["ring.simple.base"].value == pytest.approx(8.4e-6)
+
+
+def test_a_machine_is_found_by_name_or_by_file(tmp_path: Path) -> None:
+    assert "Summit" in find_communication("summit-2020").machine
+    assert find_communication(str(file_of(tmp_path))).machine == "M"
+
+
+def test_a_name_that_nobody_has_published_is_told() -> None:
+    with pytest.raises(InvalidInputError, match=r"'summit' \(did you mean summit-2020\?\)"):
+        load_published("summit")

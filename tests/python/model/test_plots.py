@@ -1,0 +1,86 @@
+"""Plots of the communication model: what is drawn."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from synthetic_samples import LOGGOP, rows_of, samples_of
+
+from cpufree.machine.communication import load_published
+from cpufree.model.fit import fit
+from cpufree.model.paper import roles
+from cpufree.model.plots import (
+    UNDIVIDED,
+    draw_fit,
+    draw_machine,
+    draw_projection,
+    draw_samples,
+    draw_validation,
+)
+from cpufree.model.validate import validate
+
+SAMPLES = samples_of(rows_of(LOGGOP, noise=0.02))
+
+
+def lines_of(figure: Figure, panel: int) -> dict[str, tuple[Any, Any]]:
+    """Return (x, y) of the lines of a panel by label."""
+    return {
+        str(line.get_label()): (np.asarray(line.get_xdata()), np.asarray(line.get_ydata()))
+        for line in figure.axes[panel].get_lines()
+    }
+
+
+def test_samples_are_drawn_as_medians_per_message() -> None:
+    single, window = (lines_of(draw_samples(SAMPLES), panel)["w"] for panel in (0, 1))
+    assert len(single[0]) == 31
+    assert single[1][0] == pytest.approx(3.5e-6, rel=0.05)
+    assert window[1][0] == pytest.approx((2 * 3.5e-6 + 15 * 0.8e-6) / 16, rel=0.05)
+
+
+def test_fit_is_drawn_with_sizes_held_out_and_residuals() -> None:
+    figure = draw_fit(fit(SAMPLES), SAMPLES)
+    assert len(lines_of(figure, 0)["w, held out"][0]) == 10
+    residuals = lines_of(figure, 2)["w, fitted"][1]
+    assert len(residuals) == 21 and 0 < np.max(np.abs(residuals)) < 0.05
+
+
+def test_parts_of_a_small_message_are_stacked_to_its_time() -> None:
+    axes = draw_machine(load_published("summit-2020")).axes[1]
+    tops: dict[int, float] = {}
+    for bar in axes.patches:
+        place = round(bar.get_x() + bar.get_width() / 2)  # type: ignore[attr-defined]
+        tops[place] = max(tops.get(place, 0.0), bar.get_y() + bar.get_height())  # type: ignore[attr-defined]
+    assert [tops[k] for k in range(4)] == pytest.approx([1.998, 2.070, 6.337, 11.169], abs=1e-3)
+
+
+def test_a_message_whose_parts_are_not_known_is_one_bar() -> None:
+    found = fit(samples_of(rows_of(LOGGOP, modes=("single",))))
+    axes = draw_machine(found).axes[1]
+    assert axes.get_legend_handles_labels()[1] == [UNDIVIDED]
+    assert [bar.get_height() for bar in axes.patches] == pytest.approx([3.5], rel=0.01)  # type: ignore[attr-defined]
+
+
+def test_validation_is_drawn_with_its_verdicts() -> None:
+    found = validate(fit(SAMPLES), SAMPLES)
+    labels = list(lines_of(draw_validation(found), 0))
+    assert sum("error" in label and "R²" in label for label in labels) == 2
+
+
+def test_both_readings_of_pipelined_messages_are_drawn_apart() -> None:
+    lines = lines_of(draw_projection(roles("get")), 2)
+    sizes, printed = lines["host-get, pipelined, as printed"]
+    consistent = lines["host-get, pipelined, in consistent units"][1]
+    at = list(sizes).index(128)
+    assert printed[at] == pytest.approx(2.5) and consistent[at] < 1.2
+
+
+def test_readings_as_printed_are_drawn_of_power_laws_only() -> None:
+    found = fit(SAMPLES)
+    one = dataclasses.replace(roles("get"), machine=found, cpu="w", host="w", device="")
+    labels = lines_of(draw_projection(one), 2)
+    assert "w, pipelined, in consistent units" in labels
+    assert "w, pipelined, as printed" not in labels

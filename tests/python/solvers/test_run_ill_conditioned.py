@@ -1,0 +1,78 @@
+"""pipecg where systems are so ill-conditioned that its recurrences get nowhere: it hands over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from extended import residual_norm
+
+from cpufree import solve
+
+
+def rotated(n: int, decades: float) -> sp.csr_array:
+    """Return eigenvalues from 10^-decades to 1, mixed by six layers of random rotations."""
+    rng = np.random.default_rng(n)
+    A = np.diag(np.logspace(0, -decades, n))
+    for _ in range(6):
+        pairs = rng.permutation(n).reshape(-1, 2)
+        G = np.eye(n)
+        for (i, j), angle in zip(pairs, rng.uniform(0, 2 * np.pi, len(pairs)), strict=True):
+            G[[i, j], [i, j]] = np.cos(angle)
+            G[i, j], G[j, i] = -np.sin(angle), np.sin(angle)
+        A = G @ A @ G.T
+    return sp.csr_array((A + A.T) / 2)
+
+
+def graded(n: int, rho: float, decades: float) -> sp.csr_array:
+    """Return the diagonal on which CG is most delayed by rounding (Strakoš 1991)."""
+    low, high = 10.0 ** (-decades / 2), 10.0 ** (decades / 2)
+    i = np.arange(1, n + 1)
+    return sp.csr_array(sp.diags_array(low + (i - 1) / (n - 1) * (high - low) * rho ** (n - i)))
+
+
+def scaled(n: int, decades: float) -> sp.csr_array:
+    """Return S T S with the second difference T and S² over so many decades."""
+    T = sp.diags_array([-np.ones(n - 1), np.full(n, 2.0), -np.ones(n - 1)], offsets=[-1, 0, 1])
+    S = sp.diags_array(10.0 ** np.random.default_rng(n).uniform(-decades / 4, decades / 4, n))
+    return sp.csr_array(S @ T @ S)
+
+
+SYSTEMS: dict[str, Callable[[], sp.csr_array]] = {
+    "rotated over 6 decades": partial(rotated, 200, 6.0),
+    "rotated over 10 decades": partial(rotated, 50, 10.0),
+    "graded over 4 decades": partial(graded, 60, 0.9, 4.0),
+    "graded over 12 decades": partial(graded, 200, 0.7, 12.0),
+    "scaled over 4 decades": partial(scaled, 200, 4.0),
+    "scaled over 12 decades": partial(scaled, 200, 12.0),
+}
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+@pytest.mark.parametrize("rtol", [1e-8, 0.0])
+def test_pipecg_takes_twice_the_iterations_of_prcg_at_most_and_attains_what_cg_does(
+    name: str, rtol: float
+) -> None:
+    A = SYSTEMS[name]()
+    b = A @ np.random.default_rng(5).standard_normal(A.shape[0])
+    b /= np.linalg.norm(b)
+    iterations, norms = {}, {}
+    for method in ("cg", "prcg", "pipecg"):
+        result = solve(A, b, rtol=rtol, method=method, pc="none", maxiter=12_000, pes=1, blocks=1)
+        iterations[method], norms[method] = result.iterations, residual_norm(A, b, result.x)
+    # 200: what it takes to see that recurrences get nowhere.
+    assert iterations["pipecg"] <= 2 * iterations["prcg"] + 200
+    assert norms["pipecg"] <= 10 * max(norms["cg"], rtol)
+
+
+def test_recurrences_that_get_nowhere_hand_over_and_the_result_says_so() -> None:
+    A = SYSTEMS["graded over 12 decades"]()
+    b = A @ np.random.default_rng(5).standard_normal(A.shape[0])
+    result = solve(A, b, rtol=1e-8, method="pipecg", pc="none", pes=1, blocks=1)
+    at = result.counts["handed_over_at"]
+    assert result.converged
+    assert 0 < at < result.iterations
+    assert any(f"got no further, by iteration {at}, where prcg" in note for note in result.warnings)
