@@ -34,7 +34,7 @@ SystemSpec spec_of(int pes, int blocks, const std::string& engine, const std::ve
                    const nb::dict& tuning) {
   require_known(tuning, {"threads", "halo", "residency", "ring", "keep", "lanes_log2", "compress",
                          "cut", "nvshmem_library", "nvshmem_kernels", "several_machines",
-                         "node_size", "pc", "pc_level", "pc_block", "kernel_cache"});
+                         "node_size", "pc", "pc_level", "pc_block"});
   SystemSpec spec;
   spec.engine = engine_from_name(engine);
   spec.pes = pes;
@@ -51,7 +51,6 @@ SystemSpec spec_of(int pes, int blocks, const std::string& engine, const std::ve
   spec.node_size = option(tuning, "node_size", spec.node_size);
   spec.nvshmem_library = option(tuning, "nvshmem_library", spec.nvshmem_library);
   spec.nvshmem_kernels = option(tuning, "nvshmem_kernels", spec.nvshmem_kernels);
-  spec.kernel_cache = option(tuning, "kernel_cache", spec.kernel_cache);
   spec.several_machines = option(tuning, "several_machines", spec.several_machines);
   if (tuning.contains("pc")) {
     spec.factors.kind = preconditioner_from_name(option<std::string>(tuning, "pc", "none"));

@@ -54,13 +54,11 @@ inline gpuLibrary_t load_library(const std::string& file) {
   check(gpuLibraryLoad(&loaded, file.c_str()), ("loading " + file).c_str());
   return loaded;
 }
-// The kernel of machine code that holds one, loaded to the end of the process.
-inline const void* load_kernel(const std::string& code) {
+// The same for machine code in memory, which is copied.
+inline gpuLibrary_t load_code(const std::string& code) {
   gpuLibrary_t loaded = nullptr;
   check(gpuLibraryLoadData(&loaded, code.data()), "loading a compiled kernel");
-  const void* kernel = nullptr;
-  check(gpuLibraryOnlyKernel(&kernel, loaded), "finding a compiled kernel");
-  return kernel;
+  return loaded;
 }
 inline const void* find_kernel(gpuLibrary_t library, const std::string& file,
                                const std::string& name) {

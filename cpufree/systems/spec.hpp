@@ -32,7 +32,6 @@ struct SystemSpec {
   std::shared_ptr<Team> team = nullptr;  // cpu_processes, nvshmem: as many members as PEs
   std::string nvshmem_library = {};      // nvshmem: its path; empty: where the system looks
   std::string nvshmem_kernels = {};      // nvshmem: path of the kernels that call it; empty: none
-  std::string kernel_cache = {};         // folder of compiled kernels; empty: none is kept
   // nvshmem: whether PEs are on several machines, so that NVSHMEM is asked which PEs are a node.
   bool several_machines = false;
 

@@ -84,8 +84,23 @@ using remove_cvref_t = remove_cv_t<remove_reference_t<T>>;
 template <class T>
 T&& declval() noexcept;
 
+template <class T, T... numbers>
+struct integer_sequence {
+  using value_type = T;
+};
+template <bool ended, class T, T count, T... numbers>
+struct sequence_of : sequence_of<count == 1, T, count - 1, count - 1, numbers...> {};
+template <class T, T count, T... numbers>
+struct sequence_of<true, T, count, numbers...> {
+  using type = integer_sequence<T, numbers...>;
+};
+template <class T, T count>
+using make_integer_sequence = typename sequence_of<count == 0, T, count>::type;
+
 template <class A, class B>
 concept same_as = is_same_v<A, B> && is_same_v<B, A>;
+template <class T>
+concept floating_point = is_same_v<remove_cv_t<T>, float> || is_same_v<remove_cv_t<T>, double>;
 template <class From, class To>
 concept convertible_to = requires(void (&take)(To), From (&from)()) { take(from()); };
 
@@ -97,6 +112,12 @@ template <class T>
 constexpr T&& forward(remove_reference_t<T>& value) noexcept {
   return static_cast<T&&>(value);
 }
+template <class T, class U = T>
+constexpr T exchange(T& object, U&& value) {
+  T before = move(object);
+  object = forward<U>(value);
+  return before;
+}
 template <class T>
 constexpr const T& max(const T& a, const T& b) {
   return a < b ? b : a;
@@ -106,6 +127,14 @@ constexpr const T& min(const T& a, const T& b) {
   return b < a ? b : a;
 }
 
+template <class T>
+struct numeric_limits;
+template <>
+struct numeric_limits<double> {
+  static double quiet_NaN() { return __longlong_as_double(0x7ff8000000000000LL); }
+};
+
+using ::fma;
 using ::sqrt;
 
 }  // namespace std

@@ -47,7 +47,7 @@ Wanted GpuSystem<T>::wanted(const SolveSpec& spec) const {
 template <class T>
 GpuKernels GpuSystem<T>::kernels_of(const SolveSpec& spec, bool runs) const {
   if (nodes_.count() > 1) return remote_kernels<T>(nvshmem_kernels_, spec);
-  return kernels_for<T>(spec, {runs, on_chip_, devices_[0], kernel_cache_});
+  return kernels_for<T>(spec, {runs, on_chip_, devices_});
 }
 
 template <class T>

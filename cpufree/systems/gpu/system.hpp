@@ -244,7 +244,6 @@ class GpuSystem final : public System<T> {
   std::vector<RemotePlan> far_;  // of the PEs of this process, where there are several nodes
   FactorSpec factor_spec_;
   std::string nvshmem_kernels_;         // the file of kernels that call NVSHMEM
-  std::string kernel_cache_;            // the folder of kernels that were compiled here
   std::optional<Gathering> gathering_;  // with a team, where vectors are those of all rows
   std::vector<int> devices_;            // of the PEs of this process
   int blocks_ = 1;

@@ -38,7 +38,6 @@ GpuSystem<T>::GpuSystem(std::int64_t rows, std::int64_t all_rows, const SystemSp
       nodes_(spec.pes),
       factor_spec_(spec.factors),
       nvshmem_kernels_(spec.nvshmem_kernels),
-      kernel_cache_(spec.kernel_cache),
       residency_mode_(spec.residency),
       ring_slots_(spec.ring),
       keep_(spec.keep) {

@@ -165,6 +165,5 @@ gpuError_t gpuLaunchCooperativeKernel(const void* kernel, int blocks, int thread
 gpuError_t gpuLibraryLoad(gpuLibrary_t* library, const char* file);
 // Nothing is compiled for the host.
 inline gpuError_t gpuLibraryLoadData(gpuLibrary_t*, const void*) { return gpuErrorNoDevice; }
-inline gpuError_t gpuLibraryOnlyKernel(const void**, gpuLibrary_t) { return gpuErrorNoDevice; }
 gpuError_t gpuLibraryGetKernel(const void** kernel, gpuLibrary_t library, const char* name);
 void gpuRelax();

@@ -1,10 +1,9 @@
-#include "cpufree/systems/gpu/kernels/code_cache.hpp"
+#include "cpufree/systems/gpu/compiled/code_cache.hpp"
 
 #include <unistd.h>
 
 #include <cstdio>
 #include <filesystem>
-#include <memory>
 #include <system_error>
 
 #include "cpufree/base/words.hpp"
@@ -26,9 +25,15 @@ std::string digits(std::uint64_t number) {
 
 }  // namespace
 
-std::uint64_t hash_of(std::string_view text, std::uint64_t before) {
-  for (const char c : text) before = (before ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
-  return before;
+std::uint64_t hash_of(std::initializer_list<std::string_view> texts) {
+  std::uint64_t hash = 0xcbf29ce484222325ULL;
+  const auto add = [&](unsigned char byte) { hash = (hash ^ byte) * 0x100000001b3ULL; };
+  for (const std::string_view text : texts) {
+    for (const char c : text) add(static_cast<unsigned char>(c));
+    for (std::size_t k = 0, length = text.size(); k < sizeof length; ++k, length >>= 8)
+      add(static_cast<unsigned char>(length & 255));
+  }
+  return hash;
 }
 
 std::string CodeCache::path(std::uint64_t key) const {
@@ -41,7 +46,7 @@ std::optional<std::string> CodeCache::find(std::uint64_t key) const {
   const std::size_t head = kMark.size() + kDigits;
   if (text.size() < head || !text.starts_with(kMark)) return std::nullopt;
   std::string code = text.substr(head);
-  if (text.substr(kMark.size(), kDigits) != digits(hash_of(code))) return std::nullopt;
+  if (text.substr(kMark.size(), kDigits) != digits(hash_of({code}))) return std::nullopt;
   return code;
 }
 
@@ -59,7 +64,7 @@ void CodeCache::keep(std::uint64_t key, const std::string& code) const {
     std::filesystem::remove(part, error);
     return;
   }
-  const std::string text = std::string(kMark) + digits(hash_of(code)) + code;
+  const std::string text = std::string(kMark) + digits(hash_of({code})) + code;
   const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
   if (std::fclose(file) == 0 && written) std::filesystem::rename(part, path(key), error);
   std::filesystem::remove(part, error);  // there only where something went wrong

@@ -1,9 +1,10 @@
-"""Writes a C++ file that holds the headers of the solver kernels as text.
+"""Writes a C++ file that holds the headers of the kernels as text.
 
-    python tools/embed_headers.py OUT.cpp [ROOT_HEADER]...
+    python cmake/embed_headers.py OUT.cpp [DEPFILE]
 
 Kernels that are compiled on the user's machine are made of them, so that the library needs no
-folder of headers beside it. Standard headers become cpufree/gpu/cuda/device_std.hpp.
+folder of headers beside it. Standard headers become cpufree/gpu/cuda/device_std.hpp. DEPFILE: a
+makefile's line that says which files OUT.cpp is made of.
 """
 
 from __future__ import annotations
@@ -14,12 +15,24 @@ from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 STANDARD = "cpufree/gpu/cuda/device_std.hpp"
-ROOTS = ("cpufree/systems/gpu/kernels/kernel.cuh",)
+# What the texts of kernels include (cpufree/systems/gpu/compiled/kernel_source.cpp).
+ROOTS = (
+    "cpufree/engines/gpu_p2p/port.cuh",
+    "cpufree/formats/warp_columns.hpp",
+    "cpufree/formats/warp_slices.hpp",
+    "cpufree/solvers/columns_kernel.hpp",
+    "cpufree/solvers/kernel.hpp",
+    "cpufree/stencils/jacobi.hpp",
+    "cpufree/stencils/registers.hpp",
+    "cpufree/stencils/registers_3d.hpp",
+    "cpufree/stencils/time_tiles.hpp",
+    "cpufree/systems/gpu/kernels/vector_entries.cuh",
+)
 INCLUDE = re.compile(r'^#include (?:"([^"]+)"|<([^>]+)>)', re.M)
 PIECE = 12_000  # characters of a literal: compilers take 65 536 and no more
 
 
-def headers_of(roots: tuple[str, ...]) -> dict[str, str]:
+def headers_of(roots: tuple[str, ...] = ROOTS) -> dict[str, str]:
     """Return name and text of the headers that `roots` include, and of the standard's."""
     found: dict[str, str] = {}
     waiting = [STANDARD, *roots]
@@ -45,8 +58,8 @@ def literal(text: str) -> str:
 def source(headers: dict[str, str]) -> str:
     """Return the C++ file."""
     lines = [
-        "// Made by tools/embed_headers.py.",
-        '#include "cpufree/systems/gpu/kernels/kernel_headers.hpp"',
+        "// Made by cmake/embed_headers.py.",
+        '#include "cpufree/systems/gpu/compiled/kernel_headers.hpp"',
         "namespace cpufree {",
         "const std::vector<std::pair<const char*, const char*>>& kernel_headers() {",
         "  static const std::vector<std::pair<const char*, const char*>> all = {",
@@ -56,12 +69,17 @@ def source(headers: dict[str, str]) -> str:
 
 
 def main() -> None:
-    """Write the file where it would change."""
-    out, roots = Path(sys.argv[1]), tuple(sys.argv[2:]) or ROOTS
-    text = source(headers_of(roots))
+    """Write the files; the C++ file only where it would change."""
+    out = Path(sys.argv[1])
+    headers = headers_of()
+    text = source(headers)
     if not out.exists() or out.read_text(encoding="utf-8") != text:
         out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text(text, encoding="utf-8")
+    if len(sys.argv) > 2:
+        files = [str(REPOSITORY / name) for name in headers if (REPOSITORY / name).exists()]
+        escaped = [name.replace(" ", "\\ ") for name in (str(out), *files)]
+        Path(sys.argv[2]).write_text(f"{escaped[0]}: {' '.join(escaped[1:])}\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -2,14 +2,17 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace cpufree {
 
-// FNV-1a (Fowler, Noll, Vo 1991), 64 bits; `before`: of what comes first.
-std::uint64_t hash_of(std::string_view text, std::uint64_t before = 0xcbf29ce484222325ULL);
+// FNV-1a (Fowler, Noll, Vo 1991), 64 bits, of all texts, each with its length behind it: what ends
+// one and begins the next counts.
+std::uint64_t hash_of(std::initializer_list<std::string_view> texts);
 
 class CodeCache {
  public:

@@ -1,0 +1,129 @@
+#include "cpufree/systems/gpu/compiled/store.hpp"
+
+#include <algorithm>
+#include <gpu_compiler.hpp>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "cpufree/systems/gpu/compiled/kernel_codes.hpp"
+#include "cpufree/systems/gpu/compiled/kernel_headers.hpp"
+#include "cpufree/systems/gpu/engine.hpp"
+
+namespace cpufree {
+
+namespace {
+
+std::string architecture_of(std::span<const int> devices) {
+  const auto of = [](int device) {
+    const auto properties = gpu::properties_of(device);
+    return gpuArchitecture(properties.major, properties.minor);
+  };
+  const std::string first = of(devices[0]);
+  for (const int device : devices)
+    if (const std::string other = of(device); other != first)
+      throw Unsupported("GPUs " + std::to_string(devices[0]) + " and " + std::to_string(device) +
+                        " are of different architectures (" + first + ", " + other +
+                        "), and kernels are compiled here for one: choose GPUs of one kind");
+  return first;
+}
+
+class Store {
+ public:
+  void set(const std::string& library, const std::string& cache) {
+    const std::lock_guard lock(mutex_);
+    path_ = library;
+    cache_ = CodeCache(cache);
+  }
+
+  std::string compiler_name() {
+    const std::lock_guard lock(mutex_);
+    return compiler().name();
+  }
+
+  // Who comes while others compile waits for them: they may compile what it needs.
+  std::vector<gpuLibrary_t> get(const std::vector<std::string>& sources,
+                                std::span<const int> devices) {
+    const std::string architecture = architecture_of(devices);
+    const std::lock_guard lock(mutex_);
+    std::vector<std::string> missing;
+    for (const std::string& source : sources)
+      if (!loaded_.contains(architecture + source) && !std::ranges::count(missing, source))
+        missing.push_back(source);
+    if (!missing.empty()) {
+      const std::vector<std::string> codes = codes_of(missing, architecture, maker(), cache_);
+      for (std::size_t k = 0; k < missing.size(); ++k)
+        loaded_[architecture + missing[k]] = gpu::load_code(codes[k]);
+    }
+    std::vector<gpuLibrary_t> found;
+    for (const std::string& source : sources) found.push_back(loaded_[architecture + source]);
+    return found;
+  }
+
+ private:
+  // The library that was named, or the one that the loader or the toolkit has.
+  const gpu::Compiler& compiler() {
+    if (compiler_) return *compiler_;
+    if (!path_.empty()) {
+      compiler_ = std::make_unique<gpu::Compiler>(path_);
+      return *compiler_;
+    }
+    try {
+      compiler_ = std::make_unique<gpu::Compiler>(gpuCompilerFile);
+    } catch (const Unsupported& not_found) {
+      try {
+        compiler_ = std::make_unique<gpu::Compiler>(gpuCompilerPlace);
+      } catch (const Unsupported&) {
+        throw Unsupported(std::string("GPU kernels are compiled when they are first used: ") +
+                          not_found.what());
+      }
+    }
+    return *compiler_;
+  }
+
+  CodeMaker maker() {
+    const gpu::Compiler& found = compiler();
+    const std::vector<std::string> options = found.options();
+    CodeMaker maker;
+    maker.version.append(gpuCompilerName).append(" ").append(found.version());
+    for (const std::string& option : options) maker.version.append(" ").append(option);
+    for (const auto& [name, text] : kernel_headers())
+      maker.version.append(" ").append(std::to_string(hash_of({name, text})));
+    maker.compile = [&found, options](const std::string& source, const std::string& architecture) {
+      return found.compile(source, architecture, kernel_headers(), options);
+    };
+    return maker;
+  }
+
+  std::mutex mutex_;
+  std::string path_;
+  CodeCache cache_{""};
+  std::unique_ptr<gpu::Compiler> compiler_;
+  std::map<std::string, gpuLibrary_t> loaded_;
+};
+
+Store& store() {
+  static Store all;
+  return all;
+}
+
+}  // namespace
+
+std::vector<gpuLibrary_t> compiled_code(const std::vector<std::string>& sources,
+                                        std::span<const int> devices) {
+  return store().get(sources, devices);
+}
+
+const void* only_kernel(gpuLibrary_t code) {
+  return gpu::find_kernel(code, "a compiled kernel", "run_on_gpu");
+}
+
+void set_kernel_compiler(const std::string& library, const std::string& cache) {
+  store().set(library, cache);
+}
+
+bool kernels_compiled() { return true; }
+
+std::string kernel_compiler() { return store().compiler_name(); }
+
+}  // namespace cpufree
