@@ -1,5 +1,5 @@
-// A tile of a grid as kernels know it, and the ends of its exchanges (grid.hpp). Plain data, for host
-// and kernels.
+// A tile of a grid as kernels know it, and the ends of its exchanges (grid.hpp). Plain data, for
+// host and kernels.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // The vendor's compiler of kernels at run time (NVRTC), as functions of a library that is loaded
-// when the first kernel is wanted: the one file that knows its names. Their types are declared here,
-// so that building needs no header of the compiler (NVRTC 13.0 documentation, CUDA).
+// when the first kernel is wanted: the one file that knows its names. Their types are declared
+// here, so that building needs no header of the compiler (NVRTC 13.0 documentation, CUDA).
 #pragma once
 
 #include <algorithm>
@@ -59,8 +59,8 @@ class Compiler {
     return std::string(gpuCompilerName) + " " + version() + " (" + path_ + ")";
   }
 
-  // What all kernels are compiled with, besides the architecture. All functions are device functions
-  // where they do not say what they are; device_std.hpp has move and forward.
+  // What all kernels are compiled with, besides the architecture. All functions are device
+  // functions where they do not say what they are; device_std.hpp has move and forward.
   static std::vector<std::string> options() {
     return {"-std=c++20", "-default-device", "-builtin-move-forward=false"};
   }

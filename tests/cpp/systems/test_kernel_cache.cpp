@@ -113,9 +113,8 @@ TEST(damaged_file_is_compiled_anew_and_mended) {
   std::string flipped = whole;
   flipped.back() ^= 1;
   int compiled = 1;
-  for (const std::string& damaged :
-       {flipped, whole.substr(0, whole.size() - 1), whole + "x", std::string("not code at all"),
-        std::string()}) {
+  for (const std::string& damaged : {flipped, whole.substr(0, whole.size() - 1), whole + "x",
+                                     std::string("not code at all"), std::string()}) {
     overwrite(file, damaged);
     CHECK(codes_of({"abc"}, "sm_90", stand.maker(), cache)[0] == kAbcCode);
     CHECK_EQ(stand.compiled.load(), ++compiled);

@@ -18,9 +18,8 @@ template <class T>
 GpuKernels kernels_for(const SolveSpec& spec, const KernelsWanted& wanted) {
   const bool study = spec.study != Study::none;
   const bool computes = spec.study != Study::no_compute;  // what does not compute does not stream
-  const char* const format = wanted.runs || study || !pointwise(spec.preconditioner)
-                                 ? "AnySlices"
-                                 : "SlicesWithoutRuns";
+  const char* const format =
+      wanted.runs || study || !pointwise(spec.preconditioner) ? "AnySlices" : "SlicesWithoutRuns";
   const std::string type = type_name<T>();
   std::vector<std::string> sources = {
       solver_source(spec, type, "Port", format),

@@ -1,7 +1,7 @@
 // What GPUs do with vectors, by kernels that are compiled on this machine.
+#include "cpufree/systems/gpu/kernels/vectors.hpp"
 #include "cpufree/systems/gpu/compiled/kernel_source.hpp"
 #include "cpufree/systems/gpu/compiled/store.hpp"
-#include "cpufree/systems/gpu/kernels/vectors.hpp"
 
 namespace cpufree {
 
@@ -51,13 +51,13 @@ void scatter_vector(const T* from, const std::int32_t* row, std::int64_t count, 
   launch<T>("scatter_entries", count, stream, from, row, count, scale, to, probe);
 }
 
-#define CPUFREE_COMPILED_VECTORS(T)                                                             \
-  template void put_column(const T*, std::int64_t, int, int, double, T*, gpuStream_t);          \
-  template void take_column(const T*, std::int64_t, int, int, T*, gpuStream_t);                 \
-  template void gather_vector(const T*, const std::int32_t*, std::int64_t, T*, VectorProbe*,    \
-                              gpuStream_t);                                                     \
-  template void scale_vector(T*, std::int64_t, double, gpuStream_t);                            \
-  template void scatter_vector(const T*, const std::int32_t*, std::int64_t, double, T*,         \
+#define CPUFREE_COMPILED_VECTORS(T)                                                          \
+  template void put_column(const T*, std::int64_t, int, int, double, T*, gpuStream_t);       \
+  template void take_column(const T*, std::int64_t, int, int, T*, gpuStream_t);              \
+  template void gather_vector(const T*, const std::int32_t*, std::int64_t, T*, VectorProbe*, \
+                              gpuStream_t);                                                  \
+  template void scale_vector(T*, std::int64_t, double, gpuStream_t);                         \
+  template void scatter_vector(const T*, const std::int32_t*, std::int64_t, double, T*,      \
                                VectorProbe*, gpuStream_t);
 CPUFREE_COMPILED_VECTORS(float)
 CPUFREE_COMPILED_VECTORS(double)

@@ -15,8 +15,8 @@ struct KernelsWanted {
   std::span<const int> devices;
 };
 
-// Kernels that are not wanted may be null. Of built_in.cpp or of compiled/, as the build says; those
-// of compiled/ throw Unsupported where there is no compiler.
+// Kernels that are not wanted may be null. Of built_in.cpp or of compiled/, as the build says;
+// those of compiled/ throw Unsupported where there is no compiler.
 template <class T>
 GpuKernels kernels_for(const SolveSpec& spec, const KernelsWanted& wanted);
 

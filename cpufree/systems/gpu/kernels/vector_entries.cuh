@@ -73,8 +73,7 @@ __device__ void put_entries(const T* from, std::int64_t count, int column, int c
 
 template <class T>
 __device__ void take_entries(const T* from, std::int64_t count, int column, int columns, T* to) {
-  for (std::int64_t j = first_index(); j < count; j += stride())
-    to[j] = from[j * columns + column];
+  for (std::int64_t j = first_index(); j < count; j += stride()) to[j] = from[j * columns + column];
 }
 
 }  // namespace cpufree

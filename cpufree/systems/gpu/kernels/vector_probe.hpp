@@ -1,4 +1,5 @@
-// What a look at a vector found, and how large blocks of threads are that look. For host and kernels.
+// What a look at a vector found, and how large blocks of threads are that look. For host and
+// kernels.
 #pragma once
 
 #include <cstdint>

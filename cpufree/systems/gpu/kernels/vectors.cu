@@ -42,7 +42,8 @@ __global__ void __launch_bounds__(kVectorThreads)
 template <class T>
 void put_column(const T* from, std::int64_t count, int column, int columns, double factor, T* all,
                 gpuStream_t stream) {
-  put_in<<<vector_blocks(count), kVectorThreads, 0, stream>>>(from, count, column, columns, factor, all);
+  put_in<<<vector_blocks(count), kVectorThreads, 0, stream>>>(from, count, column, columns, factor,
+                                                              all);
   gpu::check_launch("launch of put_in");
 }
 

@@ -14,7 +14,8 @@ namespace cpufree {
 // Of a launch for `count` entries.
 inline unsigned vector_blocks(std::int64_t count) {
   constexpr std::int64_t kMost = 4096;
-  return static_cast<unsigned>(std::clamp<std::int64_t>((count + kVectorThreads - 1) / kVectorThreads, 1, kMost));
+  return static_cast<unsigned>(
+      std::clamp<std::int64_t>((count + kVectorThreads - 1) / kVectorThreads, 1, kMost));
 }
 
 // to[j] = from[row[j]] for all j < count with row[j] >= 0. Joins |to| to `probe`, if there is one.
