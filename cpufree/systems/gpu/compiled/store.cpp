@@ -14,53 +14,74 @@ namespace cpufree {
 
 namespace {
 
-std::string architecture_of(std::span<const int> devices) {
-  const auto of = [](int device) {
-    const auto properties = gpu::properties_of(device);
-    return gpuArchitecture(properties.major, properties.minor);
-  };
-  const std::string first = of(devices[0]);
-  for (const int device : devices)
-    if (const std::string other = of(device); other != first)
-      throw Unsupported("GPUs " + std::to_string(devices[0]) + " and " + std::to_string(device) +
-                        " are of different architectures (" + first + ", " + other +
-                        "), and kernels are compiled here for one: choose GPUs of one kind");
-  return first;
-}
-
 class Store {
  public:
   void set(const std::string& library, const std::string& cache) {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard alone(making_);
     path_ = library;
     cache_ = CodeCache(cache);
   }
 
   std::string compiler_name() {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard alone(making_);
     return compiler().name();
   }
 
-  // Who comes while others compile waits for them: they may compile what it needs.
+  // Who needs what is not loaded waits for others that compile: it may be that. Nobody else does.
   std::vector<gpuLibrary_t> get(const std::vector<std::string>& sources,
                                 std::span<const int> devices) {
     const std::string architecture = architecture_of(devices);
-    const std::lock_guard lock(mutex_);
-    std::vector<std::string> missing;
-    for (const std::string& source : sources)
-      if (!loaded_.contains(architecture + source) && !std::ranges::count(missing, source))
-        missing.push_back(source);
-    if (!missing.empty()) {
-      const std::vector<std::string> codes = codes_of(missing, architecture, maker(), cache_);
-      for (std::size_t k = 0; k < missing.size(); ++k)
-        loaded_[architecture + missing[k]] = gpu::load_code(codes[k]);
+    if (missing(sources, architecture).empty()) return found(sources, architecture);
+    const std::lock_guard alone(making_);
+    const std::vector<std::string> wanted = missing(sources, architecture);
+    const std::vector<std::string> codes = codes_of(wanted, architecture, maker(), cache_);
+    for (std::size_t k = 0; k < wanted.size(); ++k) {
+      const gpuLibrary_t code = gpu::load_code(codes[k]);
+      const std::lock_guard lock(mutex_);
+      loaded_[architecture + wanted[k]] = code;
     }
-    std::vector<gpuLibrary_t> found;
-    for (const std::string& source : sources) found.push_back(loaded_[architecture + source]);
-    return found;
+    return found(sources, architecture);
   }
 
  private:
+  // Asking the driver takes long where it is asked before every launch.
+  std::string architecture(int device) {
+    const std::lock_guard lock(mutex_);
+    std::string& known = architectures_[device];
+    if (known.empty()) {
+      const auto properties = gpu::properties_of(device);
+      known = gpuArchitecture(properties.major, properties.minor);
+    }
+    return known;
+  }
+  std::string architecture_of(std::span<const int> devices) {
+    const std::string first = architecture(devices[0]);
+    for (const int device : devices)
+      if (const std::string other = architecture(device); other != first)
+        throw Unsupported("GPUs " + std::to_string(devices[0]) + " and " + std::to_string(device) +
+                          " are of different architectures (" + first + ", " + other +
+                          "), and kernels are compiled here for one: choose GPUs of one kind");
+    return first;
+  }
+
+  // Those that are not loaded, each once.
+  std::vector<std::string> missing(const std::vector<std::string>& sources,
+                                   const std::string& architecture) {
+    const std::lock_guard lock(mutex_);
+    std::vector<std::string> wanted;
+    for (const std::string& source : sources)
+      if (!loaded_.contains(architecture + source) && !std::ranges::count(wanted, source))
+        wanted.push_back(source);
+    return wanted;
+  }
+  std::vector<gpuLibrary_t> found(const std::vector<std::string>& sources,
+                                  const std::string& architecture) {
+    const std::lock_guard lock(mutex_);
+    std::vector<gpuLibrary_t> all;
+    for (const std::string& source : sources) all.push_back(loaded_.at(architecture + source));
+    return all;
+  }
+
   // The library that was named, or the one that the loader or the toolkit has.
   const gpu::Compiler& compiler() {
     if (compiler_) return *compiler_;
@@ -95,11 +116,13 @@ class Store {
     return maker;
   }
 
-  std::mutex mutex_;
+  std::mutex making_;  // of the compiler and its cache
   std::string path_;
   CodeCache cache_{""};
   std::unique_ptr<gpu::Compiler> compiler_;
+  std::mutex mutex_;  // of what follows; taken for moments, also while `making_` is held
   std::map<std::string, gpuLibrary_t> loaded_;
+  std::map<int, std::string> architectures_;
 };
 
 Store& store() {
