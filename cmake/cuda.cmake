@@ -1,8 +1,13 @@
-# Decides whether the CUDA engine is built: sets CPUFREE_HAS_CUDA, and enables the language.
+# Decides whether the CUDA engine is built: sets CPUFREE_HAS_CUDA, and where its kernels are built in
+# (CPUFREE_KERNELS=BUILT), CPUFREE_HAS_NVCC, and enables the language.
 #
 # AUTO builds it where nvcc is found and the machine has a GPU: without one, minutes of compiling
 # would buy nothing. ON insists on it (GPU or not), OFF leaves it out.
 set(CPUFREE_HAS_CUDA OFF)
+set(CPUFREE_HAS_NVCC OFF)
+if(NOT CPUFREE_KERNELS MATCHES "^(BUILT|COMPILED)$")
+  message(FATAL_ERROR "CPUFREE_KERNELS is '${CPUFREE_KERNELS}'; use BUILT or COMPILED")
+endif()
 
 # Sets `result` to whether the NVIDIA driver lists a GPU here.
 function(cpufree_find_gpu result)
@@ -36,6 +41,17 @@ macro(cpufree_find_nvcc)
   endif()
 endmacro()
 
+# The runtime's headers and its static library alone, for kernels that are compiled when they are
+# first used: those of the toolkit, or of pip's wheels nvidia-cuda-runtime and nvidia-cuda-crt.
+function(cpufree_find_runtime)
+  set(CPUFREE_CUDA_HOME "" CACHE PATH "CUDA's runtime: the folder that has include and lib")
+  set(places "${CPUFREE_CUDA_HOME}" "${Python_SITELIB}/nvidia/cu13" "${Python_SITEARCH}/nvidia/cu13"
+    /usr/local/cuda /usr/local/cuda/targets/x86_64-linux)
+  find_path(CPUFREE_CUDA_INCLUDE cuda_runtime.h HINTS ${places} PATH_SUFFIXES include)
+  find_path(CPUFREE_CUDA_CRT crt/host_defines.h HINTS ${places} PATH_SUFFIXES include)
+  find_library(CPUFREE_CUDART NAMES libcudart_static.a HINTS ${places} PATH_SUFFIXES lib lib64)
+endfunction()
+
 if(CPUFREE_CUDA STREQUAL "AUTO")
   cpufree_find_gpu(cpufree_wants_cuda)
   if(NOT cpufree_wants_cuda)
@@ -49,7 +65,33 @@ else()
   message(FATAL_ERROR "CPUFREE_CUDA is '${CPUFREE_CUDA}'; use AUTO, ON or OFF")
 endif()
 
-if(cpufree_wants_cuda)
+# The runtime of this vendor, for cpufree/gpu: which gpu_names.hpp is found there.
+macro(cpufree_add_runtime)
+  set(CPUFREE_HAS_CUDA ON)
+  add_library(cpufree_gpu INTERFACE)
+  target_include_directories(cpufree_gpu INTERFACE "${CMAKE_CURRENT_SOURCE_DIR}/cpufree/gpu/cuda")
+  target_link_libraries(cpufree_gpu INTERFACE ${ARGN})
+endmacro()
+
+if(cpufree_wants_cuda AND CPUFREE_KERNELS STREQUAL "COMPILED")
+  cpufree_find_runtime()
+  if(CPUFREE_CUDA_INCLUDE AND CPUFREE_CUDA_CRT AND CPUFREE_CUDART)
+    cpufree_add_runtime("${CPUFREE_CUDART}" Threads::Threads ${CMAKE_DL_LIBS} rt)
+    target_include_directories(cpufree_gpu SYSTEM INTERFACE
+      "${CPUFREE_CUDA_INCLUDE}" "${CPUFREE_CUDA_CRT}")
+    message(STATUS "CUDA: building the GPU engine with ${CPUFREE_CUDART}, without nvcc: kernels are "
+                   "compiled when they are first used")
+  elseif(CPUFREE_CUDA STREQUAL "ON")
+    message(FATAL_ERROR "CPUFREE_CUDA=ON, but CUDA's runtime was not found (cuda_runtime.h, "
+                        "crt/host_defines.h, libcudart_static.a). Install the toolkit, or pip install "
+                        "nvidia-cuda-runtime nvidia-cuda-crt and set CPUFREE_CUDA_HOME to "
+                        "site-packages/nvidia/cu13")
+  else()
+    message(STATUS "CUDA: there is a GPU, but CUDA's runtime was not found: the GPU engine is left "
+                   "out. pip install nvidia-cuda-runtime nvidia-cuda-crt, and build again with "
+                   "CPUFREE_CUDA_HOME=.../site-packages/nvidia/cu13")
+  endif()
+elseif(cpufree_wants_cuda)
   cpufree_find_nvcc()
   include(CheckLanguage)
   check_language(CUDA)
@@ -67,11 +109,8 @@ if(cpufree_wants_cuda)
       endif()
     endif()
     find_package(CUDAToolkit REQUIRED)
-    set(CPUFREE_HAS_CUDA ON)
-    # The runtime of this vendor, for cpufree/gpu: which gpu_names.hpp is found there.
-    add_library(cpufree_gpu INTERFACE)
-    target_include_directories(cpufree_gpu INTERFACE "${CMAKE_CURRENT_SOURCE_DIR}/cpufree/gpu/cuda")
-    target_link_libraries(cpufree_gpu INTERFACE CUDA::cudart_static)
+    set(CPUFREE_HAS_NVCC ON)
+    cpufree_add_runtime(CUDA::cudart_static)
     message(STATUS "CUDA: building the GPU engine with ${CMAKE_CUDA_COMPILER} for compute "
                    "capability ${CMAKE_CUDA_ARCHITECTURES}")
   elseif(CPUFREE_CUDA STREQUAL "ON")
@@ -79,6 +118,7 @@ if(cpufree_wants_cuda)
                         "CMAKE_CUDA_COMPILER, or choose CPUFREE_CUDA=OFF")
   else()
     message(STATUS "CUDA: there is a GPU, but nvcc was not found: the GPU engine is left out. "
-                   "Install the CUDA toolkit (13 or newer) and build again")
+                   "Install the CUDA toolkit (13 or newer) and build again, or build without nvcc: "
+                   "CPUFREE_KERNELS=COMPILED")
   endif()
 endif()

@@ -1,16 +1,25 @@
 #!/usr/bin/env bash
 # Build what runs on GPUs into build/gpu: the programs of tests/cuda and the
 # Python package with the extension, in build/gpu/python (put that on PYTHONPATH to use it).
-# Usage: tools/build_gpu.sh [PYTHON] [JOBS]
+# Usage: [KERNELS=COMPILED] tools/build_gpu.sh [PYTHON] [JOBS]
+#
+# KERNELS=COMPILED: a build without nvcc, whose kernels are compiled when they are first used; the
+# package alone, into build/gpu-compiled. It needs the runtime of CUDA: the toolkit's, or that of pip's
+# nvidia-cuda-runtime and nvidia-cuda-crt.
 #
 # PYTHON is the interpreter to build the extension for; from 3.12 on it serves all later versions
-# too. It needs no packages: nanobind is taken from .venv where it is there. Needs nvcc, no GPU, and
-# leaves .venv as it is. The result runs on any x86-64-v2 processor.
+# too. It needs no packages: nanobind is taken from .venv where it is there. Needs nvcc (but see above),
+# no GPU, and leaves .venv as it is. The result runs on any x86-64-v2 processor.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python=$(command -v "${1:-python3}" || echo "${1:-python3}")  # before .venv is on PATH
 jobs=${2:-$(nproc 2>/dev/null || echo 2)}
-dir=build/gpu
+kernels=${KERNELS:-BUILT}
+case $kernels in
+    BUILT) dir=build/gpu ;;
+    COMPILED) dir=build/gpu-compiled ;;
+    *) echo "build_gpu: error: KERNELS is '$kernels'; use BUILT or COMPILED" >&2; exit 1 ;;
+esac
 
 [ -d .venv/bin ] && export PATH="$PWD/.venv/bin:$PATH"
 fail() { echo "build_gpu: error: $*" >&2; exit 1; }
@@ -25,13 +34,19 @@ for one in "$helper" "$python"; do
     [ -n "$nvshmem" ] || nvshmem=$("$one" -c \
         'import nvidia.nvshmem as m; print(list(m.__path__)[0])' 2>/dev/null || true)
 done
+cuda=${CUDA_HOME:-}
+for one in "$helper" "$python"; do
+    [ -n "$cuda" ] || cuda=$("$one" -c \
+        'import nvidia.cu13 as m; print(list(m.__path__)[0])' 2>/dev/null || true)
+done
 mkdir -p "$dir"
 cmake -S . -B "$dir" -G Ninja -DCMAKE_BUILD_TYPE=Release \
     -DCPUFREE_CUDA=ON -DCPUFREE_PYTHON=ON -DCPUFREE_TESTS=ON -DCPUFREE_WERROR=OFF \
     -DPython_EXECUTABLE="$(command -v "$python")" -Dnanobind_DIR="$nanobind" \
-    -DCPUFREE_NVSHMEM_HOME="$nvshmem" \
+    -DCPUFREE_NVSHMEM_HOME="$nvshmem" -DCPUFREE_KERNELS="$kernels" -DCPUFREE_CUDA_HOME="$cuda" \
     >"$dir/configure.log" 2>&1 || { cat "$dir/configure.log" >&2; fail "cmake failed"; }
-targets=(_core _baselines cuda_check)
+targets=(_core)
+[ "$kernels" = COMPILED ] || targets+=(_baselines cuda_check)
 # Where there is MPI to build against.
 ninja -C "$dir" -t query _baselines_mpi >/dev/null 2>&1 && targets+=(_baselines_mpi)
 # Where there is NVSHMEM to link with.

@@ -55,6 +55,10 @@ void bind_gpus(nb::module_& m) {
   m.def("gpu_free_bytes", &gpu_free_bytes, nb::arg("index"),
         nb::call_guard<nb::gil_scoped_release>());  // CUDA may start first
   m.def("peer_problem", &peer_problem, nb::arg("gpus"));
+  m.def("set_kernel_compiler", &set_kernel_compiler, nb::arg("library"), nb::arg("cache"),
+        nb::call_guard<nb::gil_scoped_release>());  // others may be compiling
+  m.def("kernels_compiled", &kernels_compiled);
+  m.def("kernel_compiler", &kernel_compiler, nb::call_guard<nb::gil_scoped_release>());
   m.def("start_nvshmem", &start_nvshmem_for, nb::arg("team"), nb::arg("library"), nb::arg("gpu"),
         nb::arg("bytes"));
   m.def("await_nvshmem", &await_nvshmem, nb::call_guard<nb::gil_scoped_release>());

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "cpufree/base/annotate.hpp"
-#include "cpufree/problem/blocks/slice_width.hpp"
+#include "cpufree/problem/blocks/slice_rows.hpp"
 
 namespace cpufree {
 

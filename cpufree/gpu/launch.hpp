@@ -54,6 +54,12 @@ inline gpuLibrary_t load_library(const std::string& file) {
   check(gpuLibraryLoad(&loaded, file.c_str()), ("loading " + file).c_str());
   return loaded;
 }
+// The same for machine code in memory, which is copied.
+inline gpuLibrary_t load_code(const std::string& code) {
+  gpuLibrary_t loaded = nullptr;
+  check(gpuLibraryLoadData(&loaded, code.data()), "loading a compiled kernel");
+  return loaded;
+}
 inline const void* find_kernel(gpuLibrary_t library, const std::string& file,
                                const std::string& name) {
   const void* kernel = nullptr;

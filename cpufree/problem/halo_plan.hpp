@@ -13,6 +13,7 @@
 
 #include "cpufree/base/pages.hpp"
 #include "cpufree/problem/csr.hpp"
+#include "cpufree/problem/destination.hpp"
 
 namespace cpufree {
 
@@ -22,12 +23,6 @@ struct Neighbour {
   std::int32_t received = 0;     // ghosts that it owns
   std::int32_t first_ghost = 0;  // where they begin among my ghosts
   std::int32_t sent = 0;         // rows of mine that it needs
-};
-
-// Where the value of a boundary row goes: entry `index` of the same vector on PE `pe`.
-struct Destination {
-  std::int32_t pe = 0;
-  std::int32_t index = 0;
 };
 
 // One PE's share of the matrix.

@@ -6,7 +6,7 @@
 #include "cpufree/device/channel.hpp"
 #include "cpufree/formats/factor_slices.hpp"
 #include "cpufree/formats/slice_ring.hpp"
-#include "cpufree/problem/halo_plan.hpp"
+#include "cpufree/problem/destination.hpp"
 
 namespace cpufree {
 

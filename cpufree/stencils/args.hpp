@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "cpufree/device/types.hpp"
-#include "cpufree/problem/grid.hpp"
+#include "cpufree/problem/tile_shape.hpp"
 
 namespace cpufree {
 

@@ -22,6 +22,13 @@ struct RegisterShape {
   }
 };
 
+// What kernels are made for. The last ones are as large as registers allow: 64 floats a thread, 32
+// doubles.
+inline constexpr RegisterShape kRegistersOfFloat[] = {{1, 1}, {1, 2}, {1, 4},  {2, 4},
+                                                      {4, 4}, {4, 8}, {4, 12}, {4, 16}};
+inline constexpr RegisterShape kRegistersOfDouble[] = {{1, 1}, {1, 2},  {1, 4}, {2, 4},
+                                                       {2, 8}, {2, 12}, {2, 16}};
+
 // The shared memory of a block of `warps` warps, in values: two parities of the rows that warps
 // read of one another (0: above the tile, 2 y + 1 and 2 y + 2: first and last of warp y, last:
 // below the tile), each warp's halo beside it, the columns that leave it, the source term.

@@ -26,7 +26,7 @@
 // Values on a Dirichlet boundary move along with their neighbours.
 #pragma once
 
-#include "cpufree/problem/grid.hpp"
+#include "cpufree/problem/tile_shape.hpp"
 #include "cpufree/stencils/change.hpp"
 #include "cpufree/stencils/local.hpp"
 

@@ -245,6 +245,19 @@ def gpu_note() -> str:
 def peer_problem(gpus: list[int]) -> str:
     """Return the first pair without native atomics on one another's memory, "" if none."""
 
+def set_kernel_compiler(library: str, cache: str) -> None:
+    """Say where GPU kernels come from that are not built in; before the first system is made.
+
+    `library`: path of the compiler's library, "" for one that the system finds. `cache`: the folder
+    that keeps what it has compiled, "" for none.
+    """
+
+def kernels_compiled() -> bool:
+    """Return whether GPU kernels are compiled when they are first used; else they are built in."""
+
+def kernel_compiler() -> str:
+    """Return name, version and path of their compiler, "" where they are built in."""
+
 def start_nvshmem(team: Any, library: str, gpu: int, bytes: int) -> None:
     """Start NVSHMEM in a thread of its own, unless it runs; all members call it together."""
 

@@ -128,6 +128,26 @@ def home() -> Path:
     return Path(os.environ.get("HOME") or Path.home())
 
 
+def kernel_cache(environ: Mapping[str, str] | None = None) -> str:
+    """Return the folder that keeps kernels which were compiled on this machine, "" for none.
+
+    It is the one that CPUFREE_KERNEL_CACHE names, or cpufree/kernels in the user's folder for
+    caches (XDG Base Directory Specification 0.8).
+    """
+    values = os.environ if environ is None else environ
+    said = values.get("CPUFREE_KERNEL_CACHE", "").strip()
+    if said.lower() == "off":
+        return ""
+    try:
+        if said:
+            return str(Path(said).expanduser().absolute())
+        caches = values.get("XDG_CACHE_HOME", "").strip()
+        folder = Path(caches) if os.path.isabs(caches) else home() / ".cache"
+    except (RuntimeError, OSError):  # no home, no folder to be relative to: then nothing is kept
+        return ""
+    return str(folder / "cpufree" / "kernels")
+
+
 def for_rank(rank: int, ranks: int, rendezvous: str, job: str, secret: str) -> dict[str, str]:
     """Return the environment for a process that `cpufree run` starts on this machine."""
     mine = {

@@ -346,6 +346,10 @@ VARIABLES = (
     ),
     Variable("CPUFREE_WAIT_LIMIT", "seconds a PE may wait for another: a number above 0"),
     Variable("CPUFREE_CPU_LEVEL", "instruction set of the CPU engine: " + ", ".join(CPU_LEVELS)),
+    Variable(
+        "CPUFREE_KERNEL_CACHE",
+        "folder that keeps GPU kernels which were compiled here: a path, or off",
+    ),
     Variable("CPUFREE_LOG", "how much is logged: " + ", ".join(LOG_LEVELS)),
     Variable("CPUFREE_RANK", "which of several processes this one is: a whole number from 0"),
     Variable("CPUFREE_RANKS", "how many processes there are: a whole number from 1"),

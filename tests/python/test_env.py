@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 import re
 import warnings
+from pathlib import Path
 
 import pytest
 
-from cpufree.env import VARIABLES, Env, RankEnv, in_force
+from cpufree.env import VARIABLES, Env, RankEnv, in_force, kernel_cache
 from cpufree.errors import CpufreeWarning, InvalidInputError
 from cpufree.launchers import first_node
 
@@ -256,3 +257,25 @@ def test_the_first_node_of_a_list_of_slurm(nodes: str, first: str) -> None:
 def test_variables_in_force_are_shown_without_the_secret_of_a_job() -> None:
     given = {"CPUFREE_PES": "2", "CPUFREE_SECRET": "x" * 64, "CPUFREE_LOG": " ", "HOME": "/"}
     assert in_force(given) == {"CPUFREE_PES": "2"}
+
+
+@pytest.mark.parametrize(
+    ("said", "folder"),
+    [
+        ({}, "/home/me/.cache/cpufree/kernels"),
+        ({"XDG_CACHE_HOME": "/fast"}, "/fast/cpufree/kernels"),
+        ({"XDG_CACHE_HOME": "not/absolute"}, "/home/me/.cache/cpufree/kernels"),
+        ({"CPUFREE_KERNEL_CACHE": "/mine", "XDG_CACHE_HOME": "/fast"}, "/mine"),
+        ({"CPUFREE_KERNEL_CACHE": "~/mine"}, "/home/me/mine"),
+        ({"CPUFREE_KERNEL_CACHE": " Off "}, ""),
+    ],
+)
+def test_folder_of_compiled_kernels(
+    monkeypatch: pytest.MonkeyPatch, said: dict[str, str], folder: str
+) -> None:
+    monkeypatch.setenv("HOME", "/home/me")
+    assert kernel_cache(said) == folder
+
+
+def test_relative_folder_of_compiled_kernels_is_one_of_the_working_directory() -> None:
+    assert kernel_cache({"CPUFREE_KERNEL_CACHE": "here"}) == str(Path.cwd() / "here")

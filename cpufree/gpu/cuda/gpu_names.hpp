@@ -185,8 +185,17 @@ inline gpuError_t gpuLaunchCooperativeKernel(const void* kernel, int blocks, int
                                      dim3(static_cast<unsigned>(threads)), arguments, shared_bytes,
                                      stream);
 }
+inline gpuError_t gpuLaunchKernel(const void* kernel, unsigned blocks, int threads,
+                                  void** arguments, gpuStream_t stream) {
+  return cudaLaunchKernel(kernel, dim3(blocks), dim3(static_cast<unsigned>(threads)), arguments, 0,
+                          stream);
+}
 inline gpuError_t gpuLibraryLoad(gpuLibrary_t* library, const char* file) {
   return cudaLibraryLoadFromFile(library, file, nullptr, nullptr, 0, nullptr, nullptr, 0);
+}
+// Of machine code in memory, which is copied.
+inline gpuError_t gpuLibraryLoadData(gpuLibrary_t* library, const void* code) {
+  return cudaLibraryLoadData(library, code, nullptr, nullptr, 0, nullptr, nullptr, 0);
 }
 inline gpuError_t gpuLibraryGetKernel(const void** kernel, gpuLibrary_t library, const char* name) {
   cudaKernel_t found = nullptr;

@@ -7,11 +7,11 @@
 #include <span>
 #include <vector>
 
+#include "cpufree/problem/blocks/slice_rows.hpp"
 #include "cpufree/problem/csr.hpp"
 
 namespace cpufree {
 
-inline constexpr int kSliceRows = 32;
 // Entries of a row from which on lanes may share rows: a slice then has fewer of them, and no
 // tails.
 inline constexpr std::int64_t kLongRow = 64;

@@ -40,6 +40,16 @@ std::string peer_problem(const std::vector<int>& gpus);
 // The GPU that holds the object at `p`. Throws InvalidInput where no GPU does.
 int gpu_of(const void* p);
 
+// Where kernels that are not built in come from (systems/gpu/compiled): the compiler's library, ""
+// for one that the system finds, and the folder that keeps what was compiled, "" for none. To be
+// called before the first system is made; without effect on built-in kernels.
+void set_kernel_compiler(const std::string& library, const std::string& cache);
+// Whether kernels are compiled when they are first used, on this machine.
+bool kernels_compiled();
+// Name, version and path of their compiler, "" where kernels are built in. Throws Unsupported where
+// it is missing or too old.
+std::string kernel_compiler();
+
 // Starts NVSHMEM in this process, with room for `bytes`, unless it runs; all members of the team
 // call it together. It goes on in a thread of its own while the caller prepares what needs it: a
 // system, which waits for its end. `await_nvshmem` does so too, and is to be called in any case

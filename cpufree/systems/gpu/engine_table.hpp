@@ -31,6 +31,9 @@ struct GpuEngineTable {
   std::size_t (*gpu_free_bytes)(int);
   std::string (*peer_problem)(const std::vector<int>&);
   int (*gpu_of)(const void*);
+  void (*set_kernel_compiler)(const std::string&, const std::string&);
+  bool (*kernels_compiled)();
+  std::string (*kernel_compiler)();
   void (*start_nvshmem)(const std::shared_ptr<Team>&, const std::string&, int, std::size_t);
   void (*await_nvshmem)();
   Of<float> in_float;

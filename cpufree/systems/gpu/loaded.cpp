@@ -75,6 +75,14 @@ std::string peer_problem(const std::vector<int>& gpus) {
 
 int gpu_of(const void* p) { return engine().gpu_of(p); }
 
+void set_kernel_compiler(const std::string& library, const std::string& cache) {
+  if (cuda_built()) engine().set_kernel_compiler(library, cache);
+}
+
+bool kernels_compiled() { return cuda_built() && engine().kernels_compiled(); }
+
+std::string kernel_compiler() { return cuda_built() ? engine().kernel_compiler() : ""; }
+
 void start_nvshmem(const std::shared_ptr<Team>& team, const std::string& library, int gpu,
                    std::size_t bytes) {
   engine().start_nvshmem(team, library, gpu, bytes);

@@ -4,29 +4,13 @@
 #include <algorithm>
 
 #include "cpufree/base/index.hpp"
-#include "cpufree/systems/dispatch.hpp"
 #include "cpufree/systems/gpu/devices.hpp"
-#include "cpufree/systems/gpu/kernels/kernel.hpp"
+#include "cpufree/systems/gpu/kernels/table.hpp"
 #include "cpufree/systems/machine.hpp"
 
 namespace cpufree {
 
 using gpu::OnDevice;
-
-namespace {
-template <class T>
-GpuKernels kernels_for(const SolveSpec& spec) {
-  if (spec.study != Study::none)
-    return with_study(spec.study, spec.method,
-                      []<Study S, template <class, class> class Algorithm>() {
-                        return gpu_study_kernels<S, Algorithm>();
-                      });
-  return with_algorithm<T>(spec.method, spec.preconditioner,
-                           []<template <class, class> class Algorithm, class M>() {
-                             return gpu_kernels<Algorithm, M, T>();
-                           });
-}
-}  // namespace
 
 template <class T>
 GpuSystem<T>::~GpuSystem() {
@@ -61,8 +45,9 @@ Wanted GpuSystem<T>::wanted(const SolveSpec& spec) const {
 }
 
 template <class T>
-GpuKernels GpuSystem<T>::kernels_of(const SolveSpec& spec) const {
-  return nodes_.count() > 1 ? remote_kernels<T>(nvshmem_kernels_, spec) : kernels_for<T>(spec);
+GpuKernels GpuSystem<T>::kernels_of(const SolveSpec& spec, bool runs) const {
+  if (nodes_.count() > 1) return remote_kernels<T>(nvshmem_kernels_, spec);
+  return kernels_for<T>(spec, {runs, on_chip_, devices_});
 }
 
 template <class T>
@@ -74,7 +59,7 @@ auto GpuSystem<T>::choice_for(const SolveSpec& spec) -> const Choice& {
   choice.kernel.threads = threads_;
   const bool runs =
       std::ranges::any_of(sizes_, [](const ShareSize& share) { return share.matrix.runs; });
-  const GpuKernels all = kernels_of(spec);
+  const GpuKernels all = kernels_of(spec, runs);
   const GpuKernelPair& kernels = runs ? all.runs : all.singles;
   const bool simple = on_chip_ && all.on_chip != nullptr;
   std::size_t limit = std::min(fast_memory_limit(kernels.plain, devices_, blocks_),

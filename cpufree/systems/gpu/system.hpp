@@ -211,7 +211,7 @@ class GpuSystem final : public System<T> {
   void finish_report(const std::vector<PeLayout>& layouts);
 
   Wanted wanted(const SolveSpec& spec) const;
-  GpuKernels kernels_of(const SolveSpec& spec) const;
+  GpuKernels kernels_of(const SolveSpec& spec, bool runs) const;
   const Choice& choice_for(const SolveSpec& spec);
   void reserve(const SolveSpec& spec, const SolveParams& params);
   double load(VectorView<const T> b, VectorView<const T> x0, bool& has_guess);

@@ -3,7 +3,7 @@
 
 #include "cpufree/base/index.hpp"
 #include "cpufree/systems/gpu/devices.hpp"
-#include "cpufree/systems/gpu/kernels/columns_kernel.hpp"
+#include "cpufree/systems/gpu/kernels/table.hpp"
 #include "cpufree/systems/gpu/system.hpp"
 
 namespace cpufree {
@@ -131,9 +131,8 @@ std::vector<SolveResult> GpuSystem<T>::solve_together(const ColumnViews<T>& vect
                                                       const SolveSpec& spec,
                                                       const Progress& progress) {
   GpuKernel kernel;
-  kernel.function = spec.preconditioner == Preconditioner::jacobi
-                        ? gpu_columns_kernel<T, K, true>()
-                        : gpu_columns_kernel<T, K, false>();
+  kernel.function =
+      columns_kernel_for<T>(K, spec.preconditioner == Preconditioner::jacobi, devices_);
   kernel.blocks = blocks_;
   kernel.threads = threads_;
   device_->runner.load(kernel);

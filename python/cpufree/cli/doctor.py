@@ -15,6 +15,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from cpufree.env import kernel_cache
 from cpufree.errors import CpufreeError, UnsupportedError
 from cpufree.host import memory_limits, processor_name, read_text, run_tool, usable_cores
 
@@ -117,8 +119,34 @@ def extension_findings() -> list[Finding]:
         with_cuda = Finding("extension", Status.NOTE, "compiled without CUDA", gpus.remedy(there))
     if not there:
         why = Finding("GPUs in use", Status.NOTE, f"none: {gpus.absence(there)}")
-        return [*listed_by_driver(), with_cuda, why]
-    return [*map(gpu_finding, there), with_cuda, *peer_findings(gpus.usable(there))]
+        kernels = [kernels_finding()] if built else []
+        return [*listed_by_driver(), with_cuda, *kernels, why]
+    usable = gpus.usable(there)
+    return [*map(gpu_finding, there), with_cuda, kernels_finding(), *peer_findings(usable)]
+
+
+def kernels_finding() -> Finding:
+    """Report where the kernels of the engine for GPUs come from, and where they are kept."""
+    from cpufree.engines import core
+
+    name = "GPU kernels"
+    if not core.kernels_compiled():
+        return Finding(name, Status.OK, "built in")
+    try:
+        compiler = core.kernel_compiler()
+    except UnsupportedError as error:
+        return Finding(name, Status.MISSING, str(error), "pip install 'nvidia-cuda-nvrtc>=13,<14'")
+    return Finding(name, Status.OK, f"compiled when first used, by {compiler}; {kept_kernels()}")
+
+
+def kept_kernels() -> str:
+    """Return where kernels are kept that were compiled here, and how many there are."""
+    folder = kernel_cache()
+    if not folder:
+        return "not kept (CPUFREE_KERNEL_CACHE=off)"
+    files = list(Path(folder).glob("*.kernel"))
+    size = sum(file.stat().st_size for file in files) / 2**20
+    return f"kept in {folder}: {len(files)} files, {size:.1f} MiB"
 
 
 def listed_by_driver() -> list[Finding]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Sequence
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from cpufree import env
 from cpufree.extension import load_core
 
 if TYPE_CHECKING:
@@ -16,6 +19,48 @@ if TYPE_CHECKING:
 def load() -> ModuleType:
     """Return the extension; UnsupportedError where it does not load."""
     return load_core()
+
+
+COMPILER = "libnvrtc.so.13"
+"""NVIDIA's compiler of kernels at run time, in the wheel nvidia-cuda-nvrtc."""
+
+
+def load_for(engine: str) -> ModuleType:
+    """Return the extension; for an engine on GPUs, it knows then where kernels come from.
+
+    Where they are not built in, they are compiled when they are first used.
+    """
+    core = load()
+    if engine in ("cuda_p2p", "nvshmem") and core.kernels_compiled():
+        core.set_kernel_compiler(find_compiler(), env.kernel_cache())
+    return core
+
+
+def find_compiler() -> str:
+    """Return the path of the compiler in pip's package, "" where that is not installed."""
+    try:
+        spec = importlib.util.find_spec("nvidia.cu13")
+    except ModuleNotFoundError:  # no package of NVIDIA's
+        spec = None
+    for folder in (spec.submodule_search_locations or []) if spec is not None else []:
+        file = Path(folder) / "lib" / COMPILER
+        if file.exists():
+            return str(file)
+    return ""
+
+
+def kernels_compiled() -> bool:
+    """Return whether GPU kernels are compiled when they are first used; else they are built in."""
+    return bool(load().kernels_compiled())
+
+
+def kernel_compiler() -> str:
+    """Return name, version and path of the compiler of GPU kernels, "" where they are built in.
+
+    Raises:
+        UnsupportedError: it is missing or too old.
+    """
+    return str(load_for("cuda_p2p").kernel_compiler())
 
 
 def make_system(
@@ -33,7 +78,7 @@ def make_system(
     """
     where = (pes, blocks, engine, list(gpus))
     more = (tuning or {}, team) if tuning or team is not None else ()
-    system: System = load().System(*arrays, *where, *more)
+    system: System = load_for(engine).System(*arrays, *where, *more)
     return system
 
 

@@ -142,7 +142,7 @@ def _origin(rows: RowSlab | RowSource) -> str:
 
 def _make_system(plan: SlabPlan, where: Placement) -> System:
     """Return the System of a share, which it takes over."""
-    system: System = core.load().System(
+    system: System = core.load_for(where.engine).System(
         plan,
         where.pes,
         where.blocks,

@@ -186,7 +186,8 @@ def _run(
     room = Room(start.dtype)
     out = room([0] * len(start.shape), start.shape)
     term = None if source is None else source.array
-    return core.load().jacobi(start.array, term, out, periodic, options, watch), room
+    loaded = core.load_for(options["engine"])
+    return loaded.jacobi(start.array, term, out, periodic, options, watch), room
 
 
 def _options(

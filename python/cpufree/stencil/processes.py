@@ -75,7 +75,7 @@ def run_by_boxes(
 ) -> tuple[dict[str, Any], Room]:
     """Run with values that the compiled core asks for; return the outcome, and the values."""
     room = Room(start.dtype)
-    outcome = core.load().jacobi_by_boxes(
+    outcome = core.load_for(options["engine"]).jacobi_by_boxes(
         start.shape,
         start.dtype.itemsize == 4,
         start.by_numbers,

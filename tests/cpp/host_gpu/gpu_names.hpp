@@ -163,5 +163,7 @@ gpuError_t gpuOccupancyMaxActiveBlocks(int* blocks, const void* kernel, int thre
 gpuError_t gpuLaunchCooperativeKernel(const void* kernel, int blocks, int threads, void** arguments,
                                       std::size_t shared_bytes, gpuStream_t stream);
 gpuError_t gpuLibraryLoad(gpuLibrary_t* library, const char* file);
+// Nothing is compiled for the host.
+inline gpuError_t gpuLibraryLoadData(gpuLibrary_t*, const void*) { return gpuErrorNoDevice; }
 gpuError_t gpuLibraryGetKernel(const void** kernel, gpuLibrary_t library, const char* name);
 void gpuRelax();

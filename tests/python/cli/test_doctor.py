@@ -6,6 +6,7 @@ import importlib.metadata
 import io
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -271,3 +272,40 @@ def test_findings_go_to_json() -> None:
     section = Section("Things", [Finding("a", Status.OK, "b")])
     plain = json.loads(json.dumps(doctor.to_dict([section])))
     assert plain == {"things": [{"name": "a", "status": "ok", "detail": "b", "hint": ""}]}
+
+
+def kernels(machine: Callable[..., FakeCore], **named: Any) -> Finding:
+    """Return what is found of the kernels of a build for GPUs."""
+    machine(1, **named)
+    return doctor.kernels_finding()
+
+
+def test_kernels_that_are_built_in_are_said_to_be(machine: Callable[..., FakeCore]) -> None:
+    assert kernels(machine) == Finding("GPU kernels", Status.OK, "built in")
+
+
+def test_compiler_and_folder_of_kernels_are_shown(
+    machine: Callable[..., FakeCore], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("CPUFREE_KERNEL_CACHE", str(tmp_path))
+    (tmp_path / "1.kernel").write_bytes(bytes(2**20))
+    found = kernels(machine, compiler="NVRTC 13.0 (/lib/x.so)")
+    assert found.status is Status.OK
+    assert "NVRTC 13.0 (/lib/x.so)" in found.detail
+    assert f"{tmp_path}: 1 files, 1.0 MiB" in found.detail
+
+
+def test_kernels_that_are_not_kept_are_said_not_to_be(
+    machine: Callable[..., FakeCore], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CPUFREE_KERNEL_CACHE", "off")
+    assert "not kept" in kernels(machine, compiler="NVRTC 13.0").detail
+
+
+def test_compiler_of_kernels_that_is_missing_is_told_with_what_to_do(
+    machine: Callable[..., FakeCore],
+) -> None:
+    found = kernels(machine, compiler=None)
+    assert found.status is Status.MISSING
+    assert "NVRTC was not found" in found.detail
+    assert "pip install 'nvidia-cuda-nvrtc" in found.hint

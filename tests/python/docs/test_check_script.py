@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.machinery
 import importlib.util
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -92,3 +93,40 @@ def test_small_cases_of_the_check_are_right_on_the_cpu(tmp_path: Path) -> None:
         ["small", kind, pes, "PE", "passed"] for pes in "12" for kind in ("solves", "stencils")
     ]
     assert summary[-1].startswith("0 failed")
+
+
+def test_check_of_compiled_kernels_uses_a_build_and_a_folder_of_its_own(
+    gpu_check: ModuleType, tmp_path: Path
+) -> None:
+    given = gpu_check.parse([str(tmp_path), "--kernels", "compiled"])
+    settings = gpu_check.Check(given, tmp_path, 2).environment()
+    folder = ROOT / "build/gpu-compiled"
+    assert "KERNELS=COMPILED" in settings
+    assert f"CPUFREE_KERNEL_CACHE={folder / 'kernels'}" in settings
+    assert any(setting.startswith(f"PYTHONPATH={folder / 'python'}:") for setting in settings)
+
+
+def test_check_without_the_wheels_it_is_told_of_says_so(
+    gpu_check: ModuleType, tmp_path: Path
+) -> None:
+    options = ["--kernels", "compiled", "--wheels", str(tmp_path / "none")]
+    given = gpu_check.parse([str(tmp_path), *options])
+    check = gpu_check.Check(given, tmp_path, 2)
+    if check.wheels.is_dir():
+        pytest.skip("wheels of an earlier check are unpacked")
+    assert not gpu_check.build(check)
+    assert "no wheels in" in (tmp_path / "summary.txt").read_text()
+
+
+def test_times_of_first_solves_are_of_three_processes(tmp_path: Path) -> None:
+    out = tmp_path / "first.jsonl"
+    command = [sys.executable, "tools/first_solve.py", "--engine", "cpu_threads", "--nx", "6"]
+    done = subprocess.run(
+        [*command, "--out", str(out)], cwd=ROOT, capture_output=True, text=True, timeout=100
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = [json.loads(line) for line in out.read_text().splitlines()]
+    ends = [line for line in lines if line["what"] == "process"]
+    assert [line["kernels"] for line in ends] == ["none on disk", "on disk", "not kept"]
+    assert all(line["seconds"] > 0.0 for line in lines)
+    assert "0 kernels on disk" in done.stdout

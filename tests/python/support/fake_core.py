@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import spsolve
 
 from cpufree import _core
+from cpufree.errors import UnsupportedError
 
 GIB = 2**30
 
@@ -41,11 +42,14 @@ class FakeCore:
         built: bool = True,
         note: str = "",
         peer: str = "",
+        compiler: str | None = "",
     ) -> None:
         self.listed = [gpu(k) for k in range(gpus)] if isinstance(gpus, int) else gpus
         self.built = built
         self.note = note
         self.peer = peer
+        self.compiler = compiler  # "": kernels are built in; None: it is missing
+        self.kernels_from: list[tuple[str, str]] = []
         self.asked_peers: list[list[int]] = []
         self.looked_at_gpus = 0
         self.started: list[int] = []
@@ -79,6 +83,17 @@ class FakeCore:
     def peer_problem(self, gpus: list[int]) -> str:
         self.asked_peers.append(gpus)
         return self.peer
+
+    def kernels_compiled(self) -> bool:
+        return self.compiler != ""
+
+    def set_kernel_compiler(self, library: str, cache: str) -> None:
+        self.kernels_from.append((library, cache))
+
+    def kernel_compiler(self) -> str:
+        if self.compiler is None:
+            raise UnsupportedError("NVRTC was not found; install it with pip")
+        return self.compiler
 
     def registers_3d_seconds(self, *grid: Any) -> float:
         """Ask the real extension: it needs no GPU."""

@@ -4,15 +4,19 @@
 
 #include <gpu_names.hpp>
 
+#include <algorithm>
 #include <cstdint>
+
+#include "cpufree/systems/gpu/kernels/vector_probe.hpp"
 
 namespace cpufree {
 
-// What a look at a vector found. In device memory; zeroed before use.
-struct VectorProbe {
-  double largest = 0.0;          // largest |entry| that is a number
-  std::uint32_t not_finite = 0;  // 1 if some entry is not finite
-};
+// Of a launch for `count` entries.
+inline unsigned vector_blocks(std::int64_t count) {
+  constexpr std::int64_t kMost = 4096;
+  return static_cast<unsigned>(
+      std::clamp<std::int64_t>((count + kVectorThreads - 1) / kVectorThreads, 1, kMost));
+}
 
 // to[j] = from[row[j]] for all j < count with row[j] >= 0. Joins |to| to `probe`, if there is one.
 template <class T>

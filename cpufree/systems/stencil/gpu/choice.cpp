@@ -60,6 +60,7 @@ class Chooser {
   const void* kernel(Sweep sweep, StencilKernel wanted) const {
     wanted.dims = grid_.dims;
     wanted.source = source_;
+    wanted.devices = devices_;
     switch (spec_.study) {
       case Study::no_compute:
         return kernel_of<Study::no_compute>(sweep, wanted);
@@ -86,8 +87,11 @@ class Chooser {
             function == nullptr ? 0 : room_of(function), tile3d_shapes(sizeof(T))};
   }
 
+  // The kernels for all shapes take as much of a block's memory for themselves. Where kernels are
+  // compiled when first used, the smallest is soonest there, and none is for other dimensions.
   bool in_registers(ChosenStencil& chosen) const {
-    const RegisterShape& any = register_shapes(sizeof(T)).back();
+    if (grid_.dims != 2) return false;
+    const RegisterShape& any = register_shapes(sizeof(T)).front();
     const auto found = lay_out_registers(grid_, spec_, run_, blocks_, sizeof(T), source_,
                                          kernels(kernel(Sweep::registers, {.shape = any})));
     if (!found) return false;
@@ -98,11 +102,12 @@ class Chooser {
   }
 
   bool in_registers_3d(ChosenStencil& chosen) const {
+    if (grid_.dims != 3) return false;
     const auto kernel_for = [&](const Tile3dShape& shape) {
       return kernel(Sweep::registers_3d, {.tile3d = shape});
     };
     const auto found = lay_out_registers_3d(grid_, spec_, run_, blocks_, sizeof(T), source_,
-                                            kernels(kernel_for(tile3d_shapes(sizeof(T)).back())));
+                                            kernels(kernel_for(tile3d_shapes(sizeof(T)).front())));
     if (!found) return false;
     chosen.layout = found->layout;
     chosen.kernel.function = kernel_for(found->shape);

@@ -27,6 +27,8 @@ struct StencilKernel {
   int layers = 1;            // of time tiles
   RegisterShape shape = {};  // of registers
   Tile3dShape tile3d = {};   // of 3-D tiles in registers
+  // Where it is going to run: kernels that are not built in are compiled for these GPUs.
+  std::span<const int> devices = {};
 };
 
 // Each of them null where there is no such kernel. Studies have none for source terms.

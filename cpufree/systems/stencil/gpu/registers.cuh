@@ -19,18 +19,12 @@ __global__ void __launch_bounds__(kCudaStencilThreads, 1)
   run_as<S>(port, [&](auto& p) { register_kernel<C, R, kSource>(p, args); });
 }
 
-// The last ones are as large as registers allow: 64 floats a thread, 32 doubles.
-inline constexpr RegisterShape kOfFloat[] = {{1, 1}, {1, 2}, {1, 4},  {2, 4},
-                                             {4, 4}, {4, 8}, {4, 12}, {4, 16}};
-inline constexpr RegisterShape kOfDouble[] = {{1, 1}, {1, 2},  {1, 4}, {2, 4},
-                                              {2, 8}, {2, 12}, {2, 16}};
-
 template <class T>
 constexpr auto shapes_of() {
   if constexpr (sizeof(T) == 4)
-    return std::to_array(kOfFloat);
+    return std::to_array(kRegistersOfFloat);
   else
-    return std::to_array(kOfDouble);
+    return std::to_array(kRegistersOfDouble);
 }
 
 template <Study S, class T, std::size_t K = 0>

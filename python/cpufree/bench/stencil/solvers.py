@@ -102,7 +102,7 @@ class EngineSolver(StencilSolver):
     def _jacobi(self, start: NDArray[Any], iterations: int, variant: str) -> dict[str, Any]:
         study = "none" if variant == "full" else variant
         options = {**self._how, "iterations": iterations, "study": study}
-        outcome: dict[str, Any] = core.load().jacobi(
+        outcome: dict[str, Any] = core.load_for(self._how["engine"]).jacobi(
             start, None, self._out, self.periodic, options, None
         )
         return outcome

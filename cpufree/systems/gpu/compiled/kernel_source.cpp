@@ -1,0 +1,119 @@
+#include "cpufree/systems/gpu/compiled/kernel_source.hpp"
+
+#include "cpufree/base/error.hpp"
+#include "cpufree/systems/gpu/kernels/kernel.hpp"
+
+namespace cpufree {
+
+namespace {
+
+const char* algorithm_of(Method method) {
+  switch (method) {
+    case Method::cg:
+      return "ConjugateGradient";
+    case Method::prcg:
+      return "PredictRecompute";
+    case Method::pipecg:
+      return "PipelinedCg";
+  }
+  throw InvalidInput("unknown method");
+}
+
+const char* class_of(Preconditioner preconditioner) {
+  switch (preconditioner) {
+    case Preconditioner::none:
+      return "Identity";
+    case Preconditioner::jacobi:
+      return "Jacobi";
+    case Preconditioner::chebyshev:
+      return "Chebyshev";
+    case Preconditioner::block_jacobi:
+    case Preconditioner::fsai:
+      return "Factored";
+  }
+  throw InvalidInput("unknown preconditioner");
+}
+
+std::string name_of(Study study) {
+  switch (study) {
+    case Study::none:
+      return "Study::none";
+    case Study::split:
+      return "Study::split";
+    case Study::no_compute:
+      return "Study::no_compute";
+    case Study::no_comm:
+      return "Study::no_comm";
+  }
+  throw InvalidInput("unknown study");
+}
+
+std::string include(const std::string& header) { return "#include \"cpufree/" + header + "\"\n"; }
+
+// A kernel of `threads` threads at most that calls `body` with `port`, a class of gpu_p2p.
+std::string kernel(const std::string& headers, int threads, const std::string& args,
+                   const std::string& port, const std::string& body) {
+  return include("engines/gpu_p2p/port.cuh") + headers +
+         "using namespace cpufree;\n"
+         "extern \"C\" __global__ void __launch_bounds__(" +
+         std::to_string(threads) +
+         ", 1)\n"
+         "run_on_gpu(const __grid_constant__ gpu_p2p::Shared shared,\n"
+         "           const __grid_constant__ " +
+         args +
+         " args) {\n"
+         "  extern __shared__ double2 fast[];\n"
+         "  gpu_p2p::" +
+         port + " port(shared, reinterpret_cast<std::byte*>(fast));\n  " + body + "\n}\n";
+}
+
+}  // namespace
+
+std::string solver_source(const SolveSpec& spec, const std::string& type, const char* port,
+                          const char* format) {
+  const bool study = spec.study != Study::none;
+  const std::string value = study ? "double" : type;
+  const std::string preconditioner = study ? "Identity" : class_of(spec.preconditioner);
+  const std::string call = study ? "study_kernel<" + name_of(spec.study) + ", " : "solve_kernel<";
+  return kernel(include("formats/warp_slices.hpp") + include("solvers/kernel.hpp"), kGpuThreads,
+                "SolveArgs<WarpSlices<" + value + ">>", port,
+                call + algorithm_of(spec.method) + ", " + preconditioner + "<" + value + ">, " +
+                    format + ">(port, args);");
+}
+
+std::string columns_source(int columns, bool jacobi, const std::string& type) {
+  const std::string count = std::to_string(columns);
+  return kernel(include("formats/warp_columns.hpp") + include("solvers/columns_kernel.hpp"),
+                kGpuThreads, "ColumnsArgs<WarpSlices<" + type + ">, " + count + ">", "Port",
+                "columns_kernel<PointwiseOfColumns<" + type + ", " + (jacobi ? "true" : "false") +
+                    ">, " + count + ">(port, args);");
+}
+
+std::string stencil_source(const StencilText& text, Study study, const std::string& type) {
+  return kernel(include(std::string("stencils/") + text.header), text.threads,
+                "JacobiArgs<" + type + ">", "Port",
+                "run_as<" + name_of(study) + ">(port, [&](auto& p) { " + text.body + ", " +
+                    (text.source ? "true" : "false") + ">(p, args); });");
+}
+
+std::string vectors_source(const std::string& type) {
+  const auto one = [](const std::string& name, const std::string& parameters,
+                      const std::string& arguments) {
+    return "extern \"C\" __global__ void __launch_bounds__(kVectorThreads)\n" + name + "(" +
+           parameters + ") {\n  cpufree::" + name + "(" + arguments + ");\n}\n";
+  };
+  const std::string from = "const " + type + "* from, ", all = "std::int64_t count, ";
+  const std::string rows = "const std::int32_t* row, " + all, to = type + "* to";
+  return include("systems/gpu/kernels/vector_entries.cuh") + "using namespace cpufree;\n" +
+         one("gather_entries", from + rows + to + ", VectorProbe* probe",
+             "from, row, count, to, probe") +
+         one("scale_entries", type + "* v, " + all + "double factor", "v, count, factor") +
+         one("scatter_entries", from + rows + "double divisor, " + to + ", VectorProbe* probe",
+             "from, row, count, divisor, to, probe") +
+         one("put_entries", from + all + "int column, int columns, double factor, " + to,
+             "from, count, column, columns, factor, to") +
+         one("take_entries", from + all + "int column, int columns, " + to,
+             "from, count, column, columns, to");
+}
+
+}  // namespace cpufree

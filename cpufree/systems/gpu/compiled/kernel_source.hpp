@@ -1,0 +1,40 @@
+// The texts of kernels, to be compiled on this machine from the headers of the library. Each holds
+// one kernel, or a few, by names without C++ in them (extern "C").
+#pragma once
+
+#include <string>
+
+#include "cpufree/device/study.hpp"
+#include "cpufree/systems/spec.hpp"
+
+namespace cpufree {
+
+// How C++ calls values of type T.
+template <class T>
+constexpr const char* type_name() {
+  return sizeof(T) == sizeof(double) ? "double" : "float";
+}
+
+// A solver kernel for values of type `type`, of `port`, a class of gpu_p2p, and `format`, a policy
+// of slice_codes.hpp, by their names. Studies are in double precision without a preconditioner.
+std::string solver_source(const SolveSpec& spec, const std::string& type, const char* port,
+                          const char* format);
+
+// The kernel for so many right-hand sides together.
+std::string columns_source(int columns, bool jacobi, const std::string& type);
+
+// What GPUs do with vectors (vector_entries.cuh), all of it, with values of type `type`: kernels
+// gather_entries, scale_entries, scatter_entries, put_entries and take_entries.
+std::string vectors_source(const std::string& type);
+
+// A kernel for grids: `header` of cpufree/stencils/ has the function template `body`, with its
+// arguments but for the source term, such as "register_kernel<2, 4".
+struct StencilText {
+  const char* header;
+  std::string body;
+  bool source = false;
+  int threads = 0;  // of a block
+};
+std::string stencil_source(const StencilText& text, Study study, const std::string& type);
+
+}  // namespace cpufree

@@ -1,0 +1,47 @@
+// Solver kernels that are compiled on this machine when a solve first wants them.
+#include "cpufree/systems/gpu/compiled/kernel_source.hpp"
+#include "cpufree/systems/gpu/compiled/store.hpp"
+#include "cpufree/systems/gpu/kernels/table.hpp"
+
+namespace cpufree {
+
+namespace {
+
+bool pointwise(Preconditioner preconditioner) {
+  return preconditioner == Preconditioner::none || preconditioner == Preconditioner::jacobi;
+}
+
+}  // namespace
+
+// Those that built_in.cpp has for such a solve, of which it wants one format.
+template <class T>
+GpuKernels kernels_for(const SolveSpec& spec, const KernelsWanted& wanted) {
+  const bool study = spec.study != Study::none;
+  const bool computes = spec.study != Study::no_compute;  // what does not compute does not stream
+  const char* const format =
+      wanted.runs || study || !pointwise(spec.preconditioner) ? "AnySlices" : "SlicesWithoutRuns";
+  const std::string type = type_name<T>();
+  std::vector<std::string> sources = {
+      solver_source(spec, type, "Port", format),
+      solver_source(spec, type, computes ? "StreamingPort" : "Port", format)};
+  if (wanted.on_chip)
+    sources.push_back(solver_source(spec, type, "Port", computes ? "SlicesOnChip" : "AnySlices"));
+  sources.push_back(vectors_source(type));  // every solve needs them, and they compile meanwhile
+  const auto code = compiled_code(sources, wanted.devices);
+  return for_any_code({only_kernel(code[0]), only_kernel(code[1])},
+                      wanted.on_chip ? only_kernel(code[2]) : nullptr);
+}
+
+template <class T>
+const void* columns_kernel_for(int columns, bool jacobi, std::span<const int> devices) {
+  const std::string type = type_name<T>();
+  return only_kernel(
+      compiled_code({columns_source(columns, jacobi, type), vectors_source(type)}, devices)[0]);
+}
+
+template GpuKernels kernels_for<float>(const SolveSpec&, const KernelsWanted&);
+template GpuKernels kernels_for<double>(const SolveSpec&, const KernelsWanted&);
+template const void* columns_kernel_for<float>(int, bool, std::span<const int>);
+template const void* columns_kernel_for<double>(int, bool, std::span<const int>);
+
+}  // namespace cpufree

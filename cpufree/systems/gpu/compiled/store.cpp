@@ -1,0 +1,152 @@
+#include "cpufree/systems/gpu/compiled/store.hpp"
+
+#include <algorithm>
+#include <gpu_compiler.hpp>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "cpufree/systems/gpu/compiled/kernel_codes.hpp"
+#include "cpufree/systems/gpu/compiled/kernel_headers.hpp"
+#include "cpufree/systems/gpu/engine.hpp"
+
+namespace cpufree {
+
+namespace {
+
+class Store {
+ public:
+  void set(const std::string& library, const std::string& cache) {
+    const std::lock_guard alone(making_);
+    path_ = library;
+    cache_ = CodeCache(cache);
+  }
+
+  std::string compiler_name() {
+    const std::lock_guard alone(making_);
+    return compiler().name();
+  }
+
+  // Who needs what is not loaded waits for others that compile: it may be that. Nobody else does.
+  std::vector<gpuLibrary_t> get(const std::vector<std::string>& sources,
+                                std::span<const int> devices) {
+    const std::string architecture = architecture_of(devices);
+    if (missing(sources, architecture).empty()) return found(sources, architecture);
+    const std::lock_guard alone(making_);
+    const std::vector<std::string> wanted = missing(sources, architecture);
+    const std::vector<std::string> codes = codes_of(wanted, architecture, maker(), cache_);
+    for (std::size_t k = 0; k < wanted.size(); ++k) {
+      const gpuLibrary_t code = gpu::load_code(codes[k]);
+      const std::lock_guard lock(mutex_);
+      loaded_[architecture + wanted[k]] = code;
+    }
+    return found(sources, architecture);
+  }
+
+ private:
+  // Asking the driver takes long where it is asked before every launch.
+  std::string architecture(int device) {
+    const std::lock_guard lock(mutex_);
+    std::string& known = architectures_[device];
+    if (known.empty()) {
+      const auto properties = gpu::properties_of(device);
+      known = gpuArchitecture(properties.major, properties.minor);
+    }
+    return known;
+  }
+  std::string architecture_of(std::span<const int> devices) {
+    const std::string first = architecture(devices[0]);
+    for (const int device : devices)
+      if (const std::string other = architecture(device); other != first)
+        throw Unsupported("GPUs " + std::to_string(devices[0]) + " and " + std::to_string(device) +
+                          " are of different architectures (" + first + ", " + other +
+                          "), and kernels are compiled here for one: choose GPUs of one kind");
+    return first;
+  }
+
+  // Those that are not loaded, each once.
+  std::vector<std::string> missing(const std::vector<std::string>& sources,
+                                   const std::string& architecture) {
+    const std::lock_guard lock(mutex_);
+    std::vector<std::string> wanted;
+    for (const std::string& source : sources)
+      if (!loaded_.contains(architecture + source) && !std::ranges::count(wanted, source))
+        wanted.push_back(source);
+    return wanted;
+  }
+  std::vector<gpuLibrary_t> found(const std::vector<std::string>& sources,
+                                  const std::string& architecture) {
+    const std::lock_guard lock(mutex_);
+    std::vector<gpuLibrary_t> all;
+    for (const std::string& source : sources) all.push_back(loaded_.at(architecture + source));
+    return all;
+  }
+
+  // The library that was named, or the one that the loader or the toolkit has.
+  const gpu::Compiler& compiler() {
+    if (compiler_) return *compiler_;
+    if (!path_.empty()) {
+      compiler_ = std::make_unique<gpu::Compiler>(path_);
+      return *compiler_;
+    }
+    try {
+      compiler_ = std::make_unique<gpu::Compiler>(gpuCompilerFile);
+    } catch (const Unsupported& not_found) {
+      try {
+        compiler_ = std::make_unique<gpu::Compiler>(gpuCompilerPlace);
+      } catch (const Unsupported&) {
+        throw Unsupported(std::string("GPU kernels are compiled when they are first used: ") +
+                          not_found.what());
+      }
+    }
+    return *compiler_;
+  }
+
+  CodeMaker maker() {
+    const gpu::Compiler& found = compiler();
+    const std::vector<std::string> options = found.options();
+    CodeMaker maker;
+    maker.version.append(gpuCompilerName).append(" ").append(found.version());
+    for (const std::string& option : options) maker.version.append(" ").append(option);
+    for (const auto& [name, text] : kernel_headers())
+      maker.version.append(" ").append(std::to_string(hash_of({name, text})));
+    maker.compile = [&found, options](const std::string& source, const std::string& architecture) {
+      return found.compile(source, architecture, kernel_headers(), options);
+    };
+    return maker;
+  }
+
+  std::mutex making_;  // of the compiler and its cache
+  std::string path_;
+  CodeCache cache_{""};
+  std::unique_ptr<gpu::Compiler> compiler_;
+  std::mutex mutex_;  // of what follows; taken for moments, also while `making_` is held
+  std::map<std::string, gpuLibrary_t> loaded_;
+  std::map<int, std::string> architectures_;
+};
+
+Store& store() {
+  static Store all;
+  return all;
+}
+
+}  // namespace
+
+std::vector<gpuLibrary_t> compiled_code(const std::vector<std::string>& sources,
+                                        std::span<const int> devices) {
+  return store().get(sources, devices);
+}
+
+const void* only_kernel(gpuLibrary_t code) {
+  return gpu::find_kernel(code, "a compiled kernel", "run_on_gpu");
+}
+
+void set_kernel_compiler(const std::string& library, const std::string& cache) {
+  store().set(library, cache);
+}
+
+bool kernels_compiled() { return true; }
+
+std::string kernel_compiler() { return store().compiler_name(); }
+
+}  // namespace cpufree

@@ -1,0 +1,21 @@
+// The kernels of this process that were compiled on this machine, by their texts.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cpufree/gpu/launch.hpp"
+
+namespace cpufree {
+
+// The machine code of these texts, loaded to the end of the process; what is neither loaded nor on
+// disk is compiled, all of it at the same time. `devices`: where it is going to run, GPUs of one
+// architecture. Throws Unsupported where they are not, or there is no compiler; EngineError.
+std::vector<gpuLibrary_t> compiled_code(const std::vector<std::string>& sources,
+                                        std::span<const int> devices);
+
+// The kernel of a text that holds one (kernel_source.hpp).
+const void* only_kernel(gpuLibrary_t code);
+
+}  // namespace cpufree

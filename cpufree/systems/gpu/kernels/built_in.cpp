@@ -1,0 +1,42 @@
+// Kernels that are built in: all are instantiated at build time (kernel.cu.in).
+#include "cpufree/base/index.hpp"
+#include "cpufree/systems/columns.hpp"
+#include "cpufree/systems/dispatch.hpp"
+#include "cpufree/systems/gpu/engine.hpp"
+#include "cpufree/systems/gpu/kernels/columns_kernel.hpp"
+#include "cpufree/systems/gpu/kernels/table.hpp"
+
+namespace cpufree {
+
+template <class T>
+GpuKernels kernels_for(const SolveSpec& spec, const KernelsWanted&) {
+  if (spec.study != Study::none)
+    return with_study(spec.study, spec.method,
+                      []<Study S, template <class, class> class Algorithm>() {
+                        return gpu_study_kernels<S, Algorithm>();
+                      });
+  return with_algorithm<T>(spec.method, spec.preconditioner,
+                           []<template <class, class> class Algorithm, class M>() {
+                             return gpu_kernels<Algorithm, M, T>();
+                           });
+}
+
+template <class T>
+const void* columns_kernel_for(int columns, bool jacobi, std::span<const int>) {
+  return with_columns(at(columns), [&]<int K>() {
+    return jacobi ? gpu_columns_kernel<T, K, true>() : gpu_columns_kernel<T, K, false>();
+  });
+}
+
+void set_kernel_compiler(const std::string&, const std::string&) {}
+
+bool kernels_compiled() { return false; }
+
+std::string kernel_compiler() { return ""; }
+
+template GpuKernels kernels_for<float>(const SolveSpec&, const KernelsWanted&);
+template GpuKernels kernels_for<double>(const SolveSpec&, const KernelsWanted&);
+template const void* columns_kernel_for<float>(int, bool, std::span<const int>);
+template const void* columns_kernel_for<double>(int, bool, std::span<const int>);
+
+}  // namespace cpufree

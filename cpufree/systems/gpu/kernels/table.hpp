@@ -1,0 +1,27 @@
+// The solver kernels of a kind of solve: built in, or compiled when they are first wanted.
+#pragma once
+
+#include <span>
+
+#include "cpufree/systems/gpu/kernels/kernel.hpp"
+#include "cpufree/systems/spec.hpp"
+
+namespace cpufree {
+
+// Which of them a system may use, and where.
+struct KernelsWanted {
+  bool runs = false;     // GpuKernels::runs, else singles
+  bool on_chip = false;  // also GpuKernels::on_chip, where there is one
+  std::span<const int> devices;
+};
+
+// Kernels that are not wanted may be null. Of built_in.cpp or of compiled/, as the build says;
+// those of compiled/ throw Unsupported where there is no compiler.
+template <class T>
+GpuKernels kernels_for(const SolveSpec& spec, const KernelsWanted& wanted);
+
+// The kernel for so many right-hand sides together, with Jacobi or without a preconditioner.
+template <class T>
+const void* columns_kernel_for(int columns, bool jacobi, std::span<const int> devices);
+
+}  // namespace cpufree

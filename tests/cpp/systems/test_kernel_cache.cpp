@@ -1,0 +1,180 @@
+// Machine code on disk, with a stand-in for the compiler.
+#include <unistd.h>
+
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <thread>
+
+#include "cpufree/base/error.hpp"
+#include "cpufree/systems/gpu/compiled/kernel_codes.hpp"
+#include "harness.hpp"
+
+namespace {
+
+using namespace cpufree;
+namespace fs = std::filesystem;
+
+// A folder that is removed again.
+class Folder {
+ public:
+  Folder() {
+    std::string name = (fs::temp_directory_path() / "cpufree-cache-XXXXXX").string();
+    if (mkdtemp(name.data()) == nullptr) throw EngineError("no temporary folder");
+    path_ = name;
+  }
+  ~Folder() {
+    std::error_code error;
+    fs::permissions(path_, fs::perms::owner_all, error);
+    fs::remove_all(path_, error);
+  }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  std::string path() const { return path_.string(); }
+  std::vector<fs::path> files() const {
+    std::vector<fs::path> found;
+    for (const auto& entry : fs::directory_iterator(path_)) found.push_back(entry.path());
+    return found;
+  }
+
+ private:
+  fs::path path_;
+};
+
+// "Compiles" by turning the text round, and counts.
+struct Stand {
+  std::atomic<int> compiled = 0;
+  CodeMaker maker(const std::string& version = "1.0") {
+    return {version, [this](const std::string& source, const std::string& architecture) {
+              ++compiled;
+              return architecture + std::string(1, '\0') +
+                     std::string(source.rbegin(), source.rend());
+            }};
+  }
+};
+
+std::string contents(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+void overwrite(const fs::path& file, const std::string& text) {
+  std::ofstream(file, std::ios::binary | std::ios::trunc) << text;
+}
+
+const std::string kAbcCode = std::string("sm_90") + '\0' + "cba";
+
+TEST(code_is_compiled_once_and_then_read_from_disk) {
+  const Folder folder;
+  Stand stand;
+  const CodeCache cache(folder.path() + "/made/when/needed");
+  for (int time = 0; time < 2; ++time)
+    CHECK(codes_of({"abc"}, "sm_90", stand.maker(), cache)[0] == kAbcCode);
+  CHECK_EQ(stand.compiled.load(), 1);
+}
+
+TEST(codes_come_in_the_order_of_the_sources) {
+  const Folder folder;
+  Stand stand;
+  const CodeCache cache(folder.path());
+  codes_of({"two"}, "a", stand.maker(), cache);
+  const auto codes = codes_of({"one", "two", "three"}, "a", stand.maker(), cache);
+  CHECK_EQ(codes.size(), std::size_t{3});
+  CHECK(codes[0].ends_with("eno") && codes[1].ends_with("owt") && codes[2].ends_with("eerht"));
+  CHECK_EQ(stand.compiled.load(), 3);
+}
+
+TEST(other_source_architecture_or_compiler_is_other_code) {
+  const Folder folder;
+  Stand stand;
+  const CodeCache cache(folder.path());
+  codes_of({"abc"}, "sm_90", stand.maker(), cache);
+  codes_of({"abd"}, "sm_90", stand.maker(), cache);
+  codes_of({"abc"}, "sm_100", stand.maker(), cache);
+  codes_of({"abc"}, "sm_90", stand.maker("1.1"), cache);
+  CHECK_EQ(stand.compiled.load(), 4);
+}
+
+TEST(keys_tell_where_one_text_ends_and_the_next_begins) {
+  CHECK(hash_of({"ab", "c"}) != hash_of({"a", "bc"}));
+  CHECK(hash_of({"ab", ""}) != hash_of({"ab"}));
+  CHECK_EQ(hash_of({"ab", "c"}), hash_of({"ab", "c"}));
+}
+
+TEST(damaged_file_is_compiled_anew_and_mended) {
+  const Folder folder;
+  Stand stand;
+  const CodeCache cache(folder.path());
+  codes_of({"abc"}, "sm_90", stand.maker(), cache);
+  CHECK_EQ(folder.files().size(), std::size_t{1});
+  const fs::path file = folder.files().at(0);
+  const std::string whole = contents(file);
+  std::string flipped = whole;
+  flipped.back() ^= 1;
+  int compiled = 1;
+  for (const std::string& damaged : {flipped, whole.substr(0, whole.size() - 1), whole + "x",
+                                     std::string("not code at all"), std::string()}) {
+    overwrite(file, damaged);
+    CHECK(codes_of({"abc"}, "sm_90", stand.maker(), cache)[0] == kAbcCode);
+    CHECK_EQ(stand.compiled.load(), ++compiled);
+    CHECK(contents(file) == whole);
+  }
+}
+
+TEST(without_a_folder_nothing_is_kept) {
+  Stand stand;
+  for (int time = 0; time < 2; ++time)
+    CHECK(codes_of({"abc"}, "sm_90", stand.maker(), CodeCache(""))[0] == kAbcCode);
+  CHECK_EQ(stand.compiled.load(), 2);
+}
+
+TEST(folder_that_cannot_be_made_is_no_error) {
+  const Folder folder;
+  overwrite(folder.path() + "/file", "");
+  Stand stand;
+  const CodeCache cache(folder.path() + "/file/folder");
+  CHECK(codes_of({"abc"}, "sm_90", stand.maker(), cache)[0] == kAbcCode);
+  CHECK_EQ(stand.compiled.load(), 1);
+}
+
+TEST(nothing_but_the_code_stays_in_the_folder) {
+  const Folder folder;
+  Stand stand;
+  const CodeCache cache(folder.path());
+  for (int time = 0; time < 3; ++time) cache.keep(7, "code");
+  CHECK_EQ(folder.files().size(), std::size_t{1});
+  CHECK(cache.find(7) == "code");
+}
+
+TEST(many_at_once_find_whole_code_or_none) {
+  const Folder folder;
+  const std::string code(100'000, 'c');
+  std::atomic<int> wrong = 0, seen = 0;
+  {
+    std::vector<std::jthread> threads;
+    for (int k = 0; k < 4; ++k)
+      threads.emplace_back([&] {
+        const CodeCache cache(folder.path());  // as a process of its own has
+        for (int time = 0; time < 20; ++time) {
+          cache.keep(1, code);
+          const auto found = cache.find(1);
+          ++(found == code ? seen : wrong);
+        }
+      });
+  }
+  CHECK_EQ(wrong.load(), 0);
+  CHECK_EQ(seen.load(), 80);
+  CHECK_EQ(folder.files().size(), std::size_t{1});
+}
+
+TEST(what_the_compiler_throws_is_passed_on_and_nothing_is_kept) {
+  const Folder folder;
+  const CodeMaker broken = {"1.0", [](const std::string&, const std::string&) -> std::string {
+                              throw EngineError("line 7: no such word");
+                            }};
+  CHECK_THROWS(EngineError, codes_of({"abc"}, "sm_90", broken, CodeCache(folder.path())));
+  CHECK(folder.files().empty());
+}
+
+}  // namespace
