@@ -99,7 +99,7 @@ PYTHON_MAY_IMPORT: dict[str, set[str]] = {
     "_baselines": set(),
     "_baselines_mpi": set(),
     "__init__": {"generate", "matrix", "matrix.load", "matrix.save", "partition", "solvers"}
-    | {"stencil"},
+    | {"stencil", "compiler"},
 }
 # Programs: they may import all rooms, and none of those above may import them.
 PYTHON_PROGRAMS = {"cli", "bench", "__main__"}
