@@ -347,6 +347,8 @@ VARIABLES = (
     Variable("CPUFREE_WAIT_LIMIT", "seconds a PE may wait for another: a number above 0"),
     Variable("CPUFREE_CPU_LEVEL", "instruction set of the CPU engine: " + ", ".join(CPU_LEVELS)),
     Variable("CPUFREE_LOG", "how much is logged: " + ", ".join(LOG_LEVELS)),
+    Variable("CPUFREE_CXX", "C++ compiler of programs (cpufree.program), with options: c++"),
+    Variable("CPUFREE_CACHE", "folder that keeps compiled programs: ~/.cache/cpufree"),
     Variable("CPUFREE_RANK", "which of several processes this one is: a whole number from 0"),
     Variable("CPUFREE_RANKS", "how many processes there are: a whole number from 1"),
     Variable(
