@@ -25,6 +25,7 @@ CPP_MAY_INCLUDE: dict[str, set[str]] = {
     "formats": {"device", "problem"},
     "solvers": {"formats", "device", "problem"},
     "stencils": {"device", "problem"},
+    "programs": {"device"},
     "engines": {"device", "gpu"},
     "baselines": {
         "gpu",
@@ -48,6 +49,7 @@ CPP_MAY_INCLUDE: dict[str, set[str]] = {
         "formats",
         "solvers",
         "stencils",
+        "programs",
         "engines",
     },
     "bindings": {"problem", "systems", "baselines"},
@@ -93,13 +95,13 @@ PYTHON_MAY_IMPORT: dict[str, set[str]] = {
     "machine": set(),
     "model": {"machine"},
     "simulate": {"machine", "model", "partition"},
-    "compiler": {"machine", "stencil"},
+    "compiler": {"engines", "machine", "stencil"},
     "dace": {"compiler"},
     "trace": set(),
     "_baselines": set(),
     "_baselines_mpi": set(),
     "__init__": {"generate", "matrix", "matrix.load", "matrix.save", "partition", "solvers"}
-    | {"stencil"},
+    | {"stencil", "compiler"},
 }
 # Programs: they may import all rooms, and none of those above may import them.
 PYTHON_PROGRAMS = {"cli", "bench", "__main__"}

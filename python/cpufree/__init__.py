@@ -4,6 +4,7 @@
     result = cpufree.solve(A, b)    # with a report
     with cpufree.Solver(A) as solver: ...  # set up once, solve often
     result = cpufree.stencil.jacobi(u0, 1000)  # iterations on a grid
+    @cpufree.program                # NumPy-style updates of grids, compiled to one kernel
 
 Names are loaded when first used: importing the package is quick and needs no GPU.
 """
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cpufree import errors, generate, stencil
+    from cpufree.compiler.decorated import program
     from cpufree.errors import (
         CpufreeError,
         CpufreeWarning,
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
         InvalidInputError,
         MatrixError,
         NotEnoughGpusError,
+        ProgramError,
         RankFailedError,
         UnsupportedError,
         VectorError,
@@ -44,6 +47,7 @@ __all__ = [
     "InvalidInputError",
     "MatrixError",
     "NotEnoughGpusError",
+    "ProgramError",
     "RankFailedError",
     "Reason",
     "Result",
@@ -60,6 +64,7 @@ __all__ = [
     "load_partition",
     "load_vector",
     "open_rows",
+    "program",
     "save_matrix",
     "save_partition",
     "save_vector",
@@ -75,6 +80,7 @@ _HOMES = {
     "Solver": "solvers.solver",
     "solve": "solvers.once",
     "cg": "solvers.scipy_cg",
+    "program": "compiler.decorated",
     **dict.fromkeys(("Reason", "Result"), "solvers.result"),
     "RowSlab": "matrix.rows",
     **dict.fromkeys(("load_matrix", "open_rows"), "matrix.load"),

@@ -330,3 +330,10 @@ def jacobi_reference(
     periodic: list[bool],
     iterations: int,
 ) -> None: ...
+def run_program(
+    kernel: int,
+    heaps: list[int],
+    tables: list[int],
+    wait_limit: float,
+    progress: Callable[[int, float], bool] | None,
+) -> tuple[float, bool]: ...

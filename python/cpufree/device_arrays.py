@@ -47,6 +47,14 @@ def copy_beside(like: Any, values: npt.NDArray[Any]) -> Any:
         return library.asarray(values)
 
 
+def copy_into(to: Any, values: npt.NDArray[Any]) -> None:
+    """Copy values into an array of CuPy or PyTorch on a GPU, of the same shape and type."""
+    if library_of(to) == "torch":
+        to.copy_(sys.modules["torch"].from_numpy(values))
+    else:
+        to.set(values)
+
+
 # The numbers that DLPack gives to memory of NVIDIA GPUs: kDLCUDA and kDLCUDAManaged.
 _DLPACK_CUDA = (2, 13)
 

@@ -103,6 +103,26 @@ class RankEnv(launchers.Launched):
         )
 
 
+@dataclass(frozen=True)
+class BuildEnv:
+    """How programs are compiled, and where they are kept."""
+
+    compiler: tuple[str, ...]
+    """CPUFREE_CXX, else CXX, else c++; with options."""
+    cache: Path
+    """CPUFREE_CACHE, else cpufree in XDG_CACHE_HOME, else ~/.cache/cpufree."""
+
+    @classmethod
+    def read(cls, environ: Mapping[str, str] | None = None) -> BuildEnv:
+        """Return the settings of `environ` (None: of the process)."""
+        values = os.environ if environ is None else environ
+        words = values.get("CPUFREE_CXX", "").split() or values.get("CXX", "").split()
+        cache = values.get("CPUFREE_CACHE", "").strip()
+        home = values.get("XDG_CACHE_HOME", "").strip() or "~/.cache"
+        folder = Path(cache) if cache else Path(home) / "cpufree"
+        return cls(tuple(words) or ("c++",), folder.expanduser())
+
+
 def in_force(environ: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return the variables of the package that are set, of `environ` (None: of the process).
 

@@ -51,6 +51,19 @@ class VectorError(InvalidInputError):
     """A right-hand side or initial guess cannot be used."""
 
 
+class ProgramError(InvalidInputError):
+    """A function with @cpufree.program has what the compiler does not take, or gets what it cannot.
+
+    `file`, `line` (from 1) and `column` (from 0) say where; the message shows the place.
+    """
+
+    def __init__(self, message: str, file: str = "", line: int = 0, column: int = 0) -> None:
+        super().__init__(message)
+        self.file = file
+        self.line = line
+        self.column = column
+
+
 class UnsupportedError(CpufreeError):
     """A feature or engine that this build or this machine does not have."""
 

@@ -351,6 +351,8 @@ VARIABLES = (
         "folder that keeps GPU kernels which were compiled here: a path, or off",
     ),
     Variable("CPUFREE_LOG", "how much is logged: " + ", ".join(LOG_LEVELS)),
+    Variable("CPUFREE_CXX", "C++ compiler of programs (cpufree.program), with options: c++"),
+    Variable("CPUFREE_CACHE", "folder that keeps compiled programs: ~/.cache/cpufree"),
     Variable("CPUFREE_RANK", "which of several processes this one is: a whole number from 0"),
     Variable("CPUFREE_RANKS", "how many processes there are: a whole number from 1"),
     Variable(

@@ -1,0 +1,21 @@
+// What a generated kernel gets from the host: plain data.
+#pragma once
+
+#include <cstdint>
+
+namespace cpufree::programs {
+
+struct Args {
+  // Extents, starts, strides, offsets in the heap, in the order in which the kernel takes them.
+  const std::int64_t* numbers;
+  // Scalars, eight bytes each.
+  const std::int64_t* scalars;
+  // What PE 0 tells: variables, then for each field the number of its storage.
+  std::int64_t* results;
+  // Of each PE: what went wrong (Fault) and the line of the program, 0 where all went well.
+  std::int64_t* faults;
+};
+
+enum class Fault : std::int64_t { none, overflow, division_by_zero, out_of_bounds, complex };
+
+}  // namespace cpufree::programs

@@ -1,0 +1,119 @@
+// NumPy's functions of single values, as generated kernels call them. Where an operation is IEEE's,
+// the bits are NumPy's; its rules for NaN, signs and division of whole numbers are kept.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+#include "cpufree/base/annotate.hpp"
+
+namespace cpufree::programs {
+
+template <class T>
+CPUFREE_FN bool is_nan(T a) {
+  if constexpr (std::is_floating_point_v<T>) return a != a;
+  return false;
+}
+// NaN wins, as in np.maximum and np.max.
+template <class T>
+CPUFREE_FN T maximum(T a, T b) {
+  return (a >= b || is_nan(a)) ? a : b;
+}
+template <class T>
+CPUFREE_FN T minimum(T a, T b) {
+  return (a <= b || is_nan(a)) ? a : b;
+}
+
+// The remainder with the sign of the divisor; by 0 it is NaN, of whole numbers 0.
+template <class T>
+CPUFREE_FN T remainder(T a, T b) {
+  if constexpr (std::is_floating_point_v<T>) {
+    T rest = std::fmod(a, b);
+    if (b == T{0}) return rest;
+    if (rest != T{0}) return ((b < T{0}) != (rest < T{0})) ? rest + b : rest;
+    return std::copysign(T{0}, b);
+  } else {
+    if (b == 0 || b == T(-1)) return 0;
+    const T rest = a % b;
+    return (rest != 0 && ((rest < 0) != (b < 0))) ? rest + b : rest;
+  }
+}
+
+// The quotient rounded down; of whole numbers by 0 it is 0.
+template <class T>
+CPUFREE_FN T floor_divide(T a, T b) {
+  if constexpr (std::is_floating_point_v<T>) {
+    if (b == T{0}) return a / b;
+    T rest = std::fmod(a, b);
+    T quotient = (a - rest) / b;
+    if (rest != T{0} && ((b < T{0}) != (rest < T{0}))) quotient -= T{1};
+    if (quotient == T{0}) return std::copysign(T{0}, a / b);
+    const T down = std::floor(quotient);
+    return quotient - down > T(0.5) ? down + T{1} : down;
+  } else {
+    if (b == 0) return 0;
+    if (b == T(-1)) return static_cast<T>(-a);
+    const T quotient = a / b;
+    return (quotient * b != a && ((a < 0) != (b < 0))) ? quotient - 1 : quotient;
+  }
+}
+
+template <class T>
+CPUFREE_FN T sign(T a) {
+  if (is_nan(a)) return a;
+  return a > T{0} ? T(1) : a < T{0} ? T(-1) : T{0};
+}
+template <class T>
+CPUFREE_FN T absolute(T a) {
+  if constexpr (std::is_floating_point_v<T>) return std::fabs(a);
+  if constexpr (std::is_same_v<T, bool>) return a;
+  return a < 0 ? static_cast<T>(-a) : a;
+}
+template <class T>
+CPUFREE_FN T power(T a, T b) {
+  if constexpr (std::is_floating_point_v<T>) return std::pow(a, b);
+  T result = 1;
+  for (T base = a; b > 0; b >>= 1, base *= base)
+    if (b & 1) result *= base;
+  return result;
+}
+template <class T>
+CPUFREE_FN T reciprocal(T a) {
+  return T(1) / a;
+}
+template <class T>
+CPUFREE_FN T square(T a) {
+  return a * a;
+}
+
+// What np.sum of a row is in generated kernels: eight partial sums of every eighth value, added in
+// a fixed order, and the rows' sums with the rounding errors kept apart (Ogita, Rump, Oishi 2005,
+// Accurate sum and dot product), so that the order of rows hardly matters.
+struct Accurate {
+  double high = 0.0, low = 0.0;
+  CPUFREE_FN void add(double x) {
+    const double sum = high + x;
+    const double part = sum - high;
+    low += (high - (sum - part)) + (x - part);
+    high = sum;
+  }
+  CPUFREE_FN double value() const {
+    const double all = high + low;
+    return all == all ? all : high;  // of infinities the parts are NaN
+  }
+};
+
+CPUFREE_FN Accurate joined_sums(Accurate a, const Accurate& b) {
+  a.add(b.high);
+  a.low += b.low;
+  return a;
+}
+
+CPUFREE_FN std::int64_t floor_division(std::int64_t a, std::int64_t b) {
+  return floor_divide(a, b);
+}
+CPUFREE_FN std::int64_t wrapped(std::int64_t i, std::int64_t n) { return remainder(i, n); }
+
+}  // namespace cpufree::programs

@@ -1,0 +1,170 @@
+"""Arguments of a call of a program: arrays of NumPy, CuPy and PyTorch, and others."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cpufree import device_arrays
+from cpufree.compiler import ir
+from cpufree.compiler.lowering import Lowered
+from cpufree.compiler.values import ArrayValue, Host, ScalarValue, TupleValue, Value
+from cpufree.errors import InvalidInputError
+
+Array = npt.NDArray[Any]
+
+
+class Arguments:
+    """The arguments of one call.
+
+    `given` are the caller's objects, `arrays` those that are arrays, as arrays of NumPy, and
+    `lowered` all of them as the compiler takes them.
+    """
+
+    def __init__(self, name: str, given: dict[str, Any]) -> None:
+        self.name = name
+        self.given = given
+        self.arrays: dict[str, Array] = {}
+        self.lowered: dict[str, Any] = {}
+        for key, value in given.items():
+            array = _as_array(name, key, value)
+            self.lowered[key] = value if array is None else array
+            if array is not None:
+                self.arrays[key] = array
+
+    @classmethod
+    def of(
+        cls, signature: inspect.Signature, name: str, args: Any, kwargs: Mapping[str, Any]
+    ) -> Arguments:
+        """Return the arguments of a call.
+
+        Raises:
+            InvalidInputError: they do not suit the signature, or an array cannot be used.
+        """
+        try:
+            bound = signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise InvalidInputError(f"{name}{signature}: {error}") from None
+        bound.apply_defaults()
+        return cls(name, dict(bound.arguments))
+
+    def check(self, program: ir.Program) -> None:
+        """Refuse arrays that are written and cannot be, or that overlap one another.
+
+        Raises:
+            InvalidInputError: with the name of the array.
+        """
+        written = written_fields(program)
+        for key in sorted(written & set(self.arrays)):
+            if not self.arrays[key].flags.writeable:
+                raise InvalidInputError(
+                    f"{self.name} writes into {key}, which is read-only: pass a copy"
+                )
+            for other, array in self.arrays.items():
+                if other != key and np.shares_memory(self.arrays[key], array):
+                    raise InvalidInputError(
+                        f"{self.name} writes into {key}, which shares memory with {other}: pass a "
+                        "copy of one of them"
+                    )
+
+    def deliver(self, key: str, values: Array) -> None:
+        """Write the final values of an argument into the caller's array."""
+        self.arrays[key][...] = values
+
+    def give_back(self, written: set[str]) -> None:
+        """Bring what was written to arrays that are not in the host's memory."""
+        for key in written & set(self.arrays):
+            given = self.given[key]
+            if device_arrays.cuda_device(given) is not None:
+                device_arrays.copy_into(given, self.arrays[key])
+
+    def returned(
+        self, lowered: Lowered, arrays: Mapping[str, Array], scalars: Mapping[str, Any]
+    ) -> Any:
+        """Return what the call returns: the caller's arrays as they are, new ones as arrays."""
+        return _returned(self, lowered.result, arrays, scalars)
+
+
+def written_fields(program: ir.Program) -> set[str]:
+    """Return the names of the fields that a program writes."""
+    found: set[str] = set()
+    for s in ir.walk(program.body):
+        if isinstance(s, ir.Assign):
+            found.add(s.field)
+        if isinstance(s, ir.Permute):
+            found.update(s.fields)
+    return found
+
+
+def _as_array(program: str, name: str, value: Any) -> Array | None:
+    """Return an argument as an array of NumPy that shares memory; None where it is no array."""
+    if isinstance(value, np.ma.MaskedArray | np.matrix):
+        raise InvalidInputError(
+            f"{name} is a {type(value).__name__}, whose rules are not those of arrays: pass a "
+            "plain array"
+        )
+    array = None
+    if isinstance(value, np.ndarray):
+        array = value
+    elif device_arrays.cuda_device(value) is not None:
+        array = np.array(device_arrays.copy_to_host(value, name))
+    elif device_arrays.library_of(value) == "torch" and hasattr(value, "detach"):
+        array = value.detach().numpy()
+    if array is None or array.ndim == 0:
+        return None
+    if array.dtype.name not in ir.TYPES or not array.dtype.isnative:
+        kind = array.dtype.str if array.dtype.name in ir.TYPES else array.dtype.name
+        raise InvalidInputError(
+            f"{program}: {name} holds {kind}; use one of {', '.join(ir.TYPES)} ({name}.astype)"
+        )
+    if array.size == 0:
+        raise InvalidInputError(f"{program}: {name} has shape {array.shape}: no points")
+    return array.view(np.ndarray)
+
+
+def _returned(
+    arguments: Arguments,
+    result: Value | None,
+    arrays: Mapping[str, Array],
+    scalars: Mapping[str, Any],
+) -> Any:
+    if result is None or isinstance(result, Host):
+        return None if result is None else result.value
+    if isinstance(result, TupleValue):
+        return tuple(_returned(arguments, item, arrays, scalars) for item in result.items)
+    if isinstance(result, ScalarValue):
+        return _number(result, scalars)
+    return _array(arguments, result, arrays)
+
+
+def _number(result: ScalarValue, scalars: Mapping[str, Any]) -> Any:
+    value = result.expr.value if isinstance(result.expr, ir.Literal) else None
+    if isinstance(result.expr, ir.Scalar):
+        value = scalars[result.expr.name]
+    weak: dict[str, Any] = {"int": int, "float": float, "bool": bool}
+    if result.kind in weak:
+        return weak[result.kind](value)
+    return np.dtype(result.expr.type).type(value)
+
+
+def _array(arguments: Arguments, result: ArrayValue, arrays: Mapping[str, Array]) -> Any:
+    assert isinstance(result.expr, ir.Read)
+    name, axes = result.expr.field, result.expr.axes
+    index = tuple(
+        a.start
+        if a.dim == ir.FIXED
+        else slice(a.start, a.start + a.step * (result.shape[a.dim] - 1) + 1, a.step)
+        for a in axes
+    )
+    whole = all(a == ir.Axis(k) for k, a in enumerate(axes))
+    base = arrays[name]
+    for key, array in arguments.arrays.items():
+        if array is base:  # names may have changed places
+            base = arguments.given[key]
+    if whole and tuple(base.shape) == result.shape:
+        return base
+    return base[index].reshape(result.shape)

@@ -1,0 +1,319 @@
+"""Makes the intermediate representation: fields, scalars, operations with NumPy's types."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NoReturn
+
+import numpy as np
+
+from cpufree.compiler import ir, values
+from cpufree.compiler.operations import EITHER, UFUNCS, WEAK, Kind, loop_types, python_kind, stored
+from cpufree.compiler.source import Source
+from cpufree.compiler.values import ArrayValue, Host, ScalarValue, TupleValue, Value
+from cpufree.text import counted
+
+_MOST_DIMS = 4
+
+
+class RankGrew(Exception):
+    """A field has more dimensions than was assumed: lowering begins anew with `rank`."""
+
+    def __init__(self, rank: int) -> None:
+        super().__init__(rank)
+        self.rank = rank
+
+
+class Builder:
+    """What is being made, and what it takes to add to it."""
+
+    def __init__(self, source: Source, rank: int) -> None:
+        self.source = source
+        self.rank = rank
+        self.fields: dict[str, ir.Field] = {}
+        self.data: dict[str, Any] = {}
+        """Of constants: the array."""
+        self.scalars: dict[str, tuple[str, Any]] = {}
+        """Type and value by name."""
+        self.variables: dict[str, str] = {}
+        self.out: list[ir.Statement] = []
+        self.lines: dict[str, str] = {}
+        self._hosts: dict[int, tuple[Any, ArrayValue]] = {}
+
+    def fail(self, node: ast.AST, problem: str, advice: str) -> NoReturn:
+        """Raise ProgramError at a node."""
+        self.source.fail(node, problem, advice)
+
+    def line(self, node: ast.AST) -> int:
+        """Return the number of a node's line, and remember its text."""
+        number = self.source.line_of(node)
+        self.lines[str(number)] = self.source.lines[number - self.source.first_line].strip()
+        return number
+
+    # --- names, fields, scalars ---
+
+    def fresh(self, name: str) -> str:
+        """Return a name that nothing has yet."""
+        taken = {*self.fields, *self.scalars, *self.variables}
+        if name not in taken:
+            return name
+        return next(f"{name}_{k}" for k in range(2, len(taken) + 3) if f"{name}_{k}" not in taken)
+
+    def new_field(
+        self, node: ast.AST, name: str, shape: Sequence[int], kind: str, role: str
+    ) -> ArrayValue:
+        """Add a field; return it as an array."""
+        if kind not in ir.TYPES:
+            self.fail(node, f"{name} is an array of {kind}", f"use one of {', '.join(ir.TYPES)}")
+        if not 1 <= len(shape) <= _MOST_DIMS:
+            self.fail(
+                node,
+                f"{name} has {counted(len(shape), 'dimension')}",
+                "give arrays of 1 to 3 dimensions, with a batch dimension before them if needed",
+            )
+        if len(shape) > self.rank:
+            raise RankGrew(len(shape))
+        name = self.fresh(name)
+        self.fields[name] = ir.Field(name, tuple(shape), kind, role, len(shape) == self.rank)
+        return values.whole(self.fields[name])
+
+    def new_variable(self, name: str, kind: Kind) -> str:
+        """Add a scalar variable."""
+        name = self.fresh(name)
+        self.variables[name] = stored(kind)
+        return name
+
+    def constant(self, node: ast.AST, host: Host) -> ArrayValue:
+        """Return an array of the host as a field that is not written."""
+        found = self._hosts.get(id(host.value))
+        if found is None:
+            array = self.new_field(
+                node, "constant", host.value.shape, host.value.dtype.name, "constant"
+            )
+            self.data[array.field] = host.value
+            found = self._hosts[id(host.value)] = (host.value, array)
+        return found[1]
+
+    # --- operands ---
+
+    def operand(self, node: ast.AST, value: Value) -> ScalarValue | ArrayValue:
+        """Return a value as an operand of an operation."""
+        if isinstance(value, ScalarValue | ArrayValue):
+            return value
+        if isinstance(value, TupleValue):
+            self.fail(node, "a tuple or list is no operand here", "write an array or a number")
+        if isinstance(value.value, np.ndarray) and value.value.ndim > 0:
+            return self.constant(node, value)
+        number: Any = value.value[()] if isinstance(value.value, np.ndarray) else value.value
+        kind = python_kind(number)
+        if kind is None or stored(kind) not in ir.TYPES:
+            what = f"a {type(number).__name__}"
+            self.fail(node, f"{what} is no number or array here", "write an array or a number")
+        if kind == "int" and not -(2**63) <= number < 2**63:
+            self.fail(node, f"{number} does not fit in 64 bits", "write a smaller number")
+        if value.literal:
+            return ScalarValue(ir.Literal(number, stored(kind)), kind)
+        if not value.name:
+            value.name = self.fresh(f"s{len(self.scalars)}")
+            self.scalars[value.name] = (stored(kind), number)
+        return ScalarValue(ir.Scalar(value.name, stored(kind)), kind)
+
+    def cast(self, expr: ir.Expr, kind: str) -> ir.Expr:
+        """Return an expression converted to a type."""
+        if expr.type == kind:
+            return expr
+        if isinstance(expr, ir.Literal):
+            exact = {"float64": float, "float32": float, "bool": bool}.get(kind, int)
+            if kind != "float32" and not (kind == "int32" or isinstance(expr.value, float)):
+                return ir.Literal(exact(expr.value), kind)
+        return ir.Op("cast", (expr,), kind)
+
+    # --- operations ---
+
+    def elementwise(
+        self, node: ast.AST, name: str, operands: list[ScalarValue | ArrayValue]
+    ) -> ScalarValue | ArrayValue:
+        """Return the result of a function of NumPy's point by point."""
+        kinds = self.kinds(node, operands)
+        try:
+            types = loop_types(UFUNCS[name], kinds)
+        except TypeError as error:
+            given = ", ".join(kinds)
+            self.fail(node, f"NumPy has no {name} of {given} ({error})", "convert with .astype")
+        self._check_range(node, operands, types[0])
+        shape, exprs = self.together(node, operands)
+        pairs = zip(exprs, types[:-1], strict=True)
+        result = ir.Op(name, tuple(self.cast(e, t) for e, t in pairs), types[-1])
+        if shape is None:
+            return ScalarValue(result, _scalar_kind(name, kinds, types[-1]))
+        return ArrayValue(result, shape, types[-1])
+
+    def kinds(self, node: ast.AST, operands: Sequence[ScalarValue | ArrayValue]) -> list[Kind]:
+        """Return the kinds of operands."""
+        kinds = [o.type if isinstance(o, ArrayValue) else o.kind for o in operands]
+        narrow = any(isinstance(o, ArrayValue) and o.type == "float32" for o in operands)
+        if EITHER in kinds and narrow:
+            self.fail(
+                node,
+                "this number is a float of Python on one way through the loop and a float64 of "
+                "NumPy on another: with float32 arrays that makes different types",
+                "let it begin as np.float64(...), or write float(...) around what is assigned",
+            )
+        return kinds
+
+    def _check_range(
+        self, node: ast.AST, operands: Sequence[ScalarValue | ArrayValue], kind: str
+    ) -> None:
+        if kind != "int32":
+            return
+        for o in operands:
+            number = None
+            if isinstance(o.expr, ir.Literal):
+                number = o.expr.value
+            elif isinstance(o.expr, ir.Scalar) and o.expr.name in self.scalars:
+                number = self.scalars[o.expr.name][1]
+            if number is not None and not -(2**31) <= number < 2**31:
+                self.fail(node, f"{number} is out of bounds for int32", "use an array of int64")
+
+    def together(
+        self, node: ast.AST, operands: Sequence[ScalarValue | ArrayValue]
+    ) -> tuple[tuple[int, ...] | None, list[ir.Expr]]:
+        """Return the common shape (None: scalars only) and the expressions in its points."""
+        shapes = [o.shape for o in operands if isinstance(o, ArrayValue)]
+        if not shapes:
+            return None, [o.expr for o in operands]
+        try:
+            shape = values.result_shape(shapes)
+        except ValueError:
+            text = " and ".join(map(str, shapes))
+            self.fail(node, f"shapes {text} do not fit together", "give slices of equal lengths")
+        return shape, [
+            values.broadcast(o, shape) if isinstance(o, ArrayValue) else o.expr for o in operands
+        ]
+
+    # --- statements ---
+
+    def assign(self, node: ast.AST, target: ArrayValue, value: ScalarValue | ArrayValue) -> None:
+        """Write a value into a view, with the type that the view has."""
+        read = target.expr
+        assert isinstance(read, ir.Read)
+        f = self.fields[read.field]
+        if f.role == "constant":
+            self.fail(
+                node,
+                "this array is a constant of the program, which it may not write",
+                "pass the array as an argument, or write into a copy (.copy())",
+            )
+        if isinstance(value, ArrayValue):
+            value = values.without_leading_ones(value, len(target.shape))
+            try:
+                fits = values.result_shape([value.shape, target.shape]) == target.shape
+            except ValueError:
+                fits = False
+            if not fits:
+                self.fail(
+                    node,
+                    f"a value of shape {value.shape} does not fit into a part of {target.shape}",
+                    "give both sides slices of the same lengths",
+                )
+            expr = values.moved_to_box(values.broadcast(value, target.shape), read)
+        else:
+            expr = value.expr
+        box = values.box_of(read, target.shape)
+        expr = self.cast(expr, f.type)
+        self.check_distribution(node, f, box, expr)
+        if all(span.count for span in box):
+            self.out.append(ir.Assign(f.name, box, expr, self.line(node)))
+
+    def check_distribution(
+        self, node: ast.AST, f: ir.Field, box: tuple[ir.Span, ...], expr: ir.Expr
+    ) -> None:
+        """Refuse what would read rows that are not beside those that are written."""
+        for read in ir.reads(expr):
+            of = self.fields[read.field]
+            if not of.distributed:
+                continue
+            if not f.distributed:
+                self.fail(
+                    node,
+                    f"{f.name} has fewer dimensions than {of.name}, from which it is computed",
+                    f"make {f.name} an array of {len(of.shape)} dimensions, or reduce to a number",
+                )
+            why = far_rows(read.axes[0], box[0], of.shape[0])
+            if why:
+                self.fail(
+                    node,
+                    f"{of.name} is read at {why}",
+                    "rows of the first axis are divided among PEs: read them at a constant "
+                    "distance from those that are written",
+                )
+
+    def materialise(self, node: ast.AST, name: str, value: ArrayValue) -> ArrayValue:
+        """Return an array of its own with the values that an expression has now."""
+        target = self.new_field(node, name, value.shape, value.type, "local")
+        self.assign(node, target, value)
+        return target
+
+    def set_variable(self, node: ast.AST, name: str, expr: ir.Expr) -> ir.Scalar:
+        """Set a variable; return it."""
+        kind = self.variables[name]
+        self.out.append(ir.Set(name, self.cast(expr, kind), self.line(node)))
+        return ir.Scalar(name, kind)
+
+    def reduce(self, node: ast.AST, op: str, value: ArrayValue, kind: str) -> ir.Scalar:
+        """Return the scalar that a reduction over all points gives, in type `kind`."""
+        if 0 in value.shape and op != "sum":
+            self.fail(node, "an array without points has no least or largest", "reduce another")
+        anchor = self._anchor(value)
+        if anchor is None and any(self.fields[r.field].distributed for r in ir.reads(value.expr)):
+            value = self.materialise(node, "reduced", value)
+            anchor = value.expr if isinstance(value.expr, ir.Read) else None
+        expr = self.cast(value.expr, kind)
+        over = ""
+        box = tuple(ir.Span(0, 1, n) for n in value.shape)
+        if anchor is not None:
+            over, box = anchor.field, values.box_of(anchor, value.shape)
+            expr = values.moved_to_box(expr, anchor)
+            self.check_distribution(node, self.fields[over], box, expr)
+        name = self.new_variable(f"{op}_of", kind)
+        self.out.append(ir.Reduce(name, op, over, box, expr, kind, self.line(node)))
+        return ir.Scalar(name, kind)
+
+    def _anchor(self, value: ArrayValue) -> ir.Read | None:
+        """Return a read that says on which PE each point is reduced; None where none does."""
+        for read in ir.reads(value.expr):
+            dims = sorted(a.dim for a in read.axes if a.dim != ir.FIXED)
+            plain = not any(a.wrap for a in read.axes) and dims == list(range(len(value.shape)))
+            if plain and self.fields[read.field].distributed:
+                return read
+        return None
+
+
+def far_rows(axis: ir.Axis, rows: ir.Span, n: int) -> str:
+    """Return why rows are not at a constant distance from others; "" where they are."""
+    if rows.count == 1:
+        return ""
+    if axis.dim == ir.FIXED:
+        return f"row {axis.start} alone for many rows"
+    if axis.dim != 0:
+        return "rows that stand for another axis (a transposed array)"
+    if axis.wrap and (axis.wrap != n or axis.start or axis.step != 1 or rows.step != 1):
+        return "rows of a part that is rolled along the first axis"
+    if not axis.wrap and axis.step != rows.step:
+        return f"every {axis.step}th row for every {rows.step}th"
+    return ""
+
+
+def _scalar_kind(name: str, kinds: list[Kind], kind: str) -> Kind:
+    """Return the kind of a scalar result: of Python's numbers alone a number of Python's."""
+    del name
+    if all(k in WEAK for k in kinds):
+        return {"float64": "float", "int64": "int", "bool": "bool"}.get(kind, kind)
+    return EITHER if EITHER in kinds and kind == "float64" else kind
+
+
+def with_type(value: ArrayValue, builder: Builder, kind: str) -> ArrayValue:
+    """Return an array in another type, as a new value."""
+    return replace(value, expr=builder.cast(value.expr, kind), type=kind, is_view=False)

@@ -1,0 +1,189 @@
+"""Functions with @cpufree.program: NumPy-style programs that run as one kernel."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from cpufree.arguments import Count
+from cpufree.compiler import ir
+from cpufree.compiler.arguments import Arguments, written_fields
+from cpufree.compiler.interpret import interpret
+from cpufree.compiler.launch import Kernel, Run, kernel_of
+from cpufree.compiler.layout import choose_pes
+from cpufree.compiler.lowering import Lowered, lower
+from cpufree.compiler.operations import require_numpy
+from cpufree.compiler.source import Source
+from cpufree.engines.watch import ProgressLike, Watch
+from cpufree.env import Env
+from cpufree.laps import Laps
+from cpufree.options import WAIT_SECONDS
+from cpufree.progress_bar import ProgressBar
+
+_MOST_KERNELS = 64  # of a program that a process remembers
+
+
+class Program:
+    """A function whose calls run as one persistent kernel, with the results of NumPy."""
+
+    is_cpufree_program = True
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        require_numpy()
+        self.source = Source.of(function)
+        self.function = function
+        self.name = function.__name__
+        self.signature = inspect.signature(function)
+        self.__doc__ = function.__doc__
+        self.__name__ = function.__name__
+        self.__wrapped__ = function
+        self.timings: dict[str, float] = {}
+        """Seconds of the last call, by what they were spent on."""
+        self.pes = 0
+        """PEs of the last call."""
+        self._kernels: dict[str, Kernel] = {}
+
+    def lower(self, *args: Any, **kwargs: Any) -> ir.Program:
+        """Return the intermediate representation for the types of these arguments."""
+        return self._lowered(Arguments.of(self.signature, self.name, args, kwargs)).program
+
+    def interpret(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the program by the interpreter of the intermediate representation, in NumPy."""
+        arguments = Arguments.of(self.signature, self.name, args, kwargs)
+        lowered = self._lowered(arguments)
+        arguments.check(lowered.program)
+        with np.errstate(all="ignore"):
+            arrays, scalars = interpret(lowered.program, arguments.arrays, lowered)
+        arguments.give_back(written_fields(lowered.program))
+        return arguments.returned(lowered, arrays, scalars)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the program; arguments and result are those of the function.
+
+        Raises
+        ------
+        ProgramError
+            Something is outside the language; or in the run a whole number outgrows 64 bits, or is
+            divided by zero. The arrays are as they were.
+        KeyboardInterrupt
+            Ctrl-C. The arrays are as they were.
+        WaitTimeoutError, EngineError
+            A PE waited too long for another one, or the C++ compiler failed.
+        """
+        return self.run(args, kwargs)
+
+    def run(
+        self,
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+        *,
+        pes: Count = "auto",
+        wait_limit: float | None = None,
+        progress: ProgressLike = None,
+    ) -> Any:
+        """Call the program with options.
+
+        Parameters
+        ----------
+        args, kwargs
+            Arguments of the function.
+        pes : int or "auto"
+            PEs, on the CPU engine threads; fewer are used where the arrays have too few rows.
+        wait_limit : float, optional
+            Seconds that a PE may wait for another one.
+        progress : callable or True, optional
+            Called with the turns of the outermost loop that are done, and 0; False ends the run,
+            and leaves the arrays as they were. True: a line on stderr.
+
+        Returns
+        -------
+        object
+            What the function returns. `timings` and `pes` say how the call went.
+
+        Raises
+        ------
+        InvalidInputError
+            Arguments or options are wrong; and as a call.
+
+        Examples
+        --------
+        >>> import cpufree.compiler
+        >>> hasattr(cpufree.compiler.Program, "run")
+        True
+        """
+        laps = Laps()
+        env = Env.read()
+        arguments = Arguments.of(self.signature, self.name, args, kwargs or {})
+        lowered = self._lowered(arguments)
+        arguments.check(lowered.program)
+        laps.lap("lower")
+        kernel = self._kernel(lowered)
+        laps.lap("build")
+        count = choose_pes(kernel.program, pes, env.pes)
+        limit = wait_limit or env.wait_limit or WAIT_SECONDS
+        watch = Watch(progress)
+        written = written_fields(kernel.program)
+        with watch.bar(0, lambda: ProgressBar(self.name, lambda _turn, _value: 0.0)), watch:
+            run = Run(kernel, count)
+            ran = run.run(arguments.arrays, lowered, written, limit, watch, laps)
+        self.timings, self.pes = {**laps.seconds, "kernel": ran.seconds}, count
+        if watch.error is not None:
+            raise watch.error
+        if watch.interrupted:
+            raise KeyboardInterrupt
+        if ran.stopped:
+            return None
+        arguments.give_back(written)
+        return arguments.returned(lowered, ran.arrays, ran.scalars)
+
+    def _kernel(self, lowered: Lowered) -> Kernel:
+        """Return the kernel for a lowered program; those of this process are remembered."""
+        key = ir.to_json(lowered.program)
+        if len(self._kernels) >= _MOST_KERNELS:
+            self._kernels.clear()
+        if key not in self._kernels:
+            self._kernels[key] = kernel_of(lowered.program)
+        return self._kernels[key]
+
+    def _lowered(self, arguments: Arguments) -> Lowered:
+        return lower(self.source, arguments.lowered)
+
+    def __repr__(self) -> str:
+        return f"<cpufree.program {self.name}{self.signature}>"
+
+
+def program(function: Callable[..., Any]) -> Program:
+    """Make a function a program: its time loop runs as one kernel, with the results of NumPy.
+
+    Parameters
+    ----------
+    function : callable
+        A def that updates arrays of 1 to 3 dimensions (and a batch dimension before them), float32,
+        float64, int32, int64 or bool, with slices, functions of NumPy and loops.
+
+    Returns
+    -------
+    Program
+        To be called as the function.
+
+    Raises
+    ------
+    InvalidInputError
+        It is no def, or its text is not to be had.
+    ProgramError
+        When called: something is outside the language. The message has file, line and a caret.
+
+    Examples
+    --------
+    >>> import cpufree, inspect
+    >>> inspect.isfunction(cpufree.program)
+    True
+
+    Notes
+    -----
+    After the compiler of Baydamirli (2023), Autonomous Execution for Multi-GPU Systems.
+    """
+    return Program(function)

@@ -1,0 +1,150 @@
+"""Expressions of the representation in C++."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from cpufree.compiler import ir
+
+TYPES = {
+    "bool": "bool",
+    "int32": "std::int32_t",
+    "int64": "std::int64_t",
+    "float32": "float",
+    "float64": "double",
+}
+_INFIX = {
+    "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "equal": "==",
+    "not_equal": "!=", "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=",
+    "bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^", "logical_and": "&&",
+    "logical_or": "||", "py_and": "&&", "py_or": "||",
+}  # fmt: skip
+_STD = {
+    name: f"std::{name}"
+    for name in [
+        "sqrt",
+        "floor",
+        "ceil",
+        "trunc",
+        "rint",
+        "copysign",
+        "exp",
+        "exp2",
+        "expm1",
+        "log",
+        "log2",
+        "log10",
+        "log1p",
+        "sin",
+        "cos",
+        "tan",
+        "sinh",
+        "cosh",
+        "tanh",
+        "hypot",
+        "cbrt",
+        "fabs",
+        "isfinite",
+        "isinf",
+    ]
+} | {
+    "arcsin": "std::asin",
+    "arccos": "std::acos",
+    "arctan": "std::atan",
+    "arctan2": "std::atan2",
+    "isnan": "is_nan",
+}
+_OURS = [
+    "floor_divide",
+    "remainder",
+    "absolute",
+    "square",
+    "reciprocal",
+    "minimum",
+    "maximum",
+    "sign",
+    "power",
+]
+_WHOLE = ("floor", "ceil", "trunc", "rint", "fabs")
+
+
+def cxx(e: ir.Expr, leaf: Callable[[ir.Expr], str | None], line: str) -> str:
+    """Return an expression in C++.
+
+    Parameters
+    ----------
+    e : ir.Expr
+        The expression.
+    leaf : callable
+        Returns the text of a part that has one of its own, None of others.
+    line : str
+        The line of the program, for errors of the run.
+
+    Examples
+    --------
+    >>> cxx(ir.Literal(0.5, "float64"), lambda part: None, "0")
+    '0x1.0000000000000p-1'
+    """
+    found = leaf(e)
+    if found is not None:
+        return found
+    if isinstance(e, ir.Literal):
+        return literal(e)
+    if isinstance(e, ir.Scalar):
+        return f"v_{e.name}"
+    if isinstance(e, ir.Element):
+        return f"element(rt, f_{e.field}, {cxx(e.index, leaf, line)}, {line})"
+    assert isinstance(e, ir.Op), e
+    return operation(e, [cxx(a, leaf, line) for a in e.args], line)
+
+
+def literal(e: ir.Literal) -> str:
+    """Return a constant in C++, to the last bit."""
+    kind = TYPES[e.type]
+    if e.type == "bool":
+        return "true" if e.value else "false"
+    if e.type in ("int32", "int64"):
+        return f"{kind}({int(e.value)}LL)" if e.value != -(2**63) else f"(-{2**63 - 1}LL - 1)"
+    value = float(e.value)
+    if math.isnan(value):
+        return f"std::numeric_limits<{kind}>::quiet_NaN()"
+    if math.isinf(value):
+        return f"{'-' if value < 0 else ''}std::numeric_limits<{kind}>::infinity()"
+    text = value.hex() if value >= 0 and math.copysign(1, value) > 0 else f"({value.hex()})"
+    return text if e.type == "float64" else f"float({text})"
+
+
+def operation(e: ir.Op, args: list[str], line: str) -> str:
+    """Return an operation on operands that are C++ already."""
+    kind, name = TYPES[e.type], e.name
+    given = e.args[0].type
+    if name == "cast":
+        return f"({args[0]} != 0)" if e.type == "bool" else f"static_cast<{kind}>({args[0]})"
+    if name == "where":
+        return f"({args[0]} ? {args[1]} : {args[2]})"
+    if name == "divide" and not given.startswith("float"):
+        return f"(static_cast<{kind}>({args[0]}) / static_cast<{kind}>({args[1]}))"
+    if given == "bool" and name in ("add", "multiply", "maximum", "minimum"):
+        return f"({args[0]} {'||' if name in ('add', 'maximum') else '&&'} {args[1]})"
+    if name == "logical_xor":
+        return f"(({args[0]} != 0) != ({args[1]} != 0))"
+    if name in _INFIX:
+        text = f"({args[0]} {_INFIX[name]} {args[1]})"
+        return f"static_cast<{kind}>{text}" if e.type in ("int32", "bool") else text
+    if name in ("negative", "positive", "invert", "logical_not"):
+        sign = {"negative": "-", "positive": "+", "invert": "~", "logical_not": "!"}[name]
+        sign = "!" if given == "bool" else sign
+        return f"static_cast<{kind}>({sign}{args[0]})"
+    if name.startswith("py_"):
+        cast = [f"static_cast<{TYPES[a.type]}>({t})" for a, t in zip(e.args, args, strict=True)]
+        return f"{name}(rt, {', '.join(cast)}, {line})"
+    if name in _WHOLE and not given.startswith("float"):
+        return args[0] if name != "fabs" else f"std::fabs({args[0]})"
+    if name in ("isnan", "isinf") and not given.startswith("float"):
+        return "false"
+    if name == "isfinite" and not given.startswith("float"):
+        return "true"
+    function = _STD.get(name) or (f"{name}<{TYPES[given]}>" if name in _OURS else "")
+    assert function, f"no C++ for {name}"
+    return f"{function}({', '.join(args)})"

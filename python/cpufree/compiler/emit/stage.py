@@ -1,0 +1,207 @@
+"""Stages in C++: structs that find the rows of what they read, and compute a point."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from cpufree.compiler import ir
+from cpufree.compiler.emit.expressions import TYPES, cxx
+from cpufree.compiler.layout import Key
+from cpufree.compiler.passes.rows import Work, row_offset
+
+Numbers = Callable[[Key], str]
+"""Adds a number that the kernel takes; returns its text."""
+
+
+class StageText:
+    """The struct of a stage, and the statements that make one."""
+
+    def __init__(self, program: ir.Program, work: Work, name: str, numbers: Numbers) -> None:
+        self.program, self.work, self.name, self.numbers = program, work, name, numbers
+        self.fields = {f.name: f for f in program.fields}
+        self.dims = len(work.box)
+        self.members: list[str] = []
+        self.setup: list[str] = []
+        self.rows: list[str] = []
+        self.segments: list[str] = []
+        self._reads: dict[tuple[str, tuple[ir.Axis, ...]], str] = {}
+        self._scalars: dict[ir.Expr, str] = {}
+        self._arrays: set[str] = set()
+        self.line = numbers(work.line)
+        self.value = self._value(work.value)
+
+    @property
+    def inner(self) -> int:
+        """The axis along which points are done in one go."""
+        return self.dims - 1
+
+    def _value(self, value: ir.Expr) -> str:
+        return cxx(value, self._leaf, self.line)
+
+    def _leaf(self, e: ir.Expr) -> str | None:
+        if isinstance(e, ir.Read):
+            return self._read(e)
+        if isinstance(e, ir.Literal) or any(True for _ in ir.reads(e)):
+            return None
+        # A scalar: computed once, as NumPy does.
+        if e not in self._scalars:
+            name = f"c{len(self._scalars)}"
+            self._scalars[e] = name
+            self.members.append(f"{TYPES[e.type]} {name};")
+            self.setup.append(f"{name} = {cxx(e, lambda part: None, self.line)};")
+        return self._scalars[e]
+
+    def _array(self, name: str, is_const: bool) -> str:
+        f = self.fields[name]
+        member = f"{'in' if is_const else 'out'}_{name}"
+        if member not in self._arrays:
+            self._arrays.add(member)
+            const = "const " if is_const else ""
+            self.members.append(f"Array<{const}{TYPES[f.type]}, {len(f.shape)}> {member};")
+            self.setup.append(f"{member} = f_{name};")
+        return member
+
+    def _read(self, e: ir.Read) -> str:
+        key = (e.field, e.axes)
+        if key not in self._reads:
+            self._reads[key] = self._pointer(e)
+        return self._reads[key]
+
+    def _pointer(self, e: ir.Read) -> str:
+        """Add a pointer to a row of what is read; return the text of the value at a point."""
+        k = len(self._reads)
+        array = self._array(e.field, True)
+        f = self.fields[e.field]
+        self.members.append(f"const {TYPES[f.type]}* p{k};")
+        terms, element = [f"{array}.base"], f"p{k}[0]"
+        for axis, a in enumerate(e.axes):
+            stride = "" if axis == len(e.axes) - 1 else f" * {array}.stride[{axis}]"
+            if axis == 0 and f.distributed:
+                index, a = self._row_index(e, f, array)
+            else:
+                index = self._index(a, k)
+            if a.dim == self.inner:
+                step = "" if a.step == 1 else f" * {a.step}"
+                r = f"r{self.inner}" if not a.wrap else f"(r{self.inner} + d{k})"
+                element = f"p{k}[{r}{step}{stride}]"
+            terms.append(f"({index}){stride}")
+        self.rows.append(f"p{k} = {' + '.join(terms)};")
+        return element
+
+    def _row_index(self, e: ir.Read, f: ir.Field, array: str) -> tuple[str, ir.Axis]:
+        """Return where the row of a distributed field is that this PE reads."""
+        rows = self.work.box[0]
+        offset, _ = row_offset(e, rows, f.shape[0])
+        start = self.numbers(rows.start + offset)
+        if self.inner == 0:
+            return f"{start} - {array}.first", ir.Axis(0, 0, rows.step)
+        step = "" if rows.step == 1 else f" * {rows.step}"
+        return f"{start} + r0{step} - {array}.first", ir.Axis(ir.FIXED)
+
+    def _index(self, a: ir.Axis, k: int) -> str:
+        """Return an index along an axis; of the inner axis what does not depend on the point."""
+        start = self.numbers(a.start)
+        if a.dim == ir.FIXED:
+            return start
+        if a.dim == self.inner:
+            if a.wrap:
+                self._wrap(a, k)
+            return start
+        r = f"r{a.dim}"
+        if a.wrap:
+            r = f"wrapped({r} + {self.numbers(a.shift)}, {self.numbers(a.wrap)})"
+        return f"{start} + {r}" + ("" if a.step == 1 else f" * {a.step}")
+
+    def _wrap(self, a: ir.Axis, k: int) -> None:
+        self.members.append(f"std::int64_t d{k};")
+        shift, wrap = self.numbers(a.shift), self.numbers(a.wrap)
+        self.segments += [
+            f"d{k} = wrapped(r + {shift}, {wrap}) - r;",
+            f"e = e < {wrap} - d{k} ? e : {wrap} - d{k};",
+        ]
+
+    # --- text ---
+
+    def struct(self) -> list[str]:
+        """Return the lines of the struct."""
+        outer = ", ".join(f"[[maybe_unused]] std::int64_t r{k}" for k in range(self.inner))
+        lines = [
+            f"struct {self.name} {{",
+            f"  static constexpr int dims = {self.dims};",
+            f"  Points box[{self.dims}];",
+            "  const std::int64_t* N;",
+        ]
+        work = self.work
+        if isinstance(work, ir.Assign):
+            self._store(work)
+            body = f"o[{self._at_point(work)}] = {self.value};"
+            point = f"void point(std::int64_t r{self.inner}) const {{ {body} }}"
+        else:
+            self.members += _reduction_members(work)
+            kind = TYPES[work.value.type]
+            point = (
+                f"{kind} point([[maybe_unused]] std::int64_t r{self.inner}) const "
+                f"{{ return {self.value}; }}"
+            )
+        lines += [f"  {m}" for m in self.members]
+        lines += [f"  CPUFREE_FN void row({outer}) {{", *(f"    {r}" for r in self.rows), "  }"]
+        lines += [
+            "  CPUFREE_FN std::int64_t segment([[maybe_unused]] std::int64_t r, std::int64_t e) {",
+            *(f"    {s}" for s in self.segments),
+            "    return e;",
+            "  }",
+            f"  CPUFREE_FN {point}",
+            "};",
+        ]
+        return lines
+
+    def _store(self, work: ir.Assign) -> None:
+        """Add the pointer to the row that is written."""
+        f = self.fields[work.field]
+        array = self._array(work.field, False)
+        self.members.append(f"{TYPES[f.type]}* __restrict o;")
+        terms = [f"{array}.base"]
+        for axis, span in enumerate(work.box):
+            stride = "" if axis == len(work.box) - 1 else f" * {array}.stride[{axis}]"
+            step = "" if span.step == 1 else f" * {span.step}"
+            index = self.numbers(span.start) + ("" if axis == self.inner else f" + r{axis}{step}")
+            first = f" - {array}.first" if axis == 0 and f.distributed else ""
+            terms.append(f"({index}{first}){stride}")
+        self.rows.append(f"o = {' + '.join(terms)};")
+
+    def _at_point(self, work: ir.Assign) -> str:
+        step = work.box[self.inner].step
+        return f"r{self.inner}" if step == 1 else f"r{self.inner} * {step}"
+
+    def make(self, variable: str, lag: int, below: int, above: int) -> list[str]:
+        """Return the statements that make one in the kernel."""
+        lines = [f"Rows<{self.name}> {variable}{{}};"]
+        s = f"{variable}.stage"
+        for k, span in enumerate(self.work.box):
+            numbers = ", ".join(self.numbers(n) for n in (span.start, span.step, span.count))
+            lines.append(f"{s}.box[{k}] = {{{numbers}}};")
+        lines.append(f"{s}.N = N;")
+        lines += [f"{s}.{line}" for line in self.setup]
+        lags = (("lag", lag), ("below", below), ("above", above))
+        lines += [f"{variable}.{what} = {rows};" for what, rows in lags if rows]
+        return lines
+
+
+def _reduction_members(work: ir.Reduce) -> list[str]:
+    kind = TYPES[work.type]
+    name = "reduce(std::int64_t lo, std::int64_t hi)"
+    if work.op == "sum" and work.type.startswith("float"):
+        call = "reduce_points<double>(*this, 0.0, lo, hi, Plus{})"
+        return ["Accurate total;", f"CPUFREE_FN void {name} {{ total.add({call}); }}"]
+    limits = f"std::numeric_limits<{kind}>"
+    start = {
+        "sum": f"{kind}(0)",
+        "max": f"-{limits}::infinity()" if "float" in work.type else f"{limits}::lowest()",
+        "min": f"{limits}::infinity()" if "float" in work.type else f"{limits}::max()",
+    }[work.op]
+    f = {"sum": "Plus", "max": "Max", "min": "Min"}[work.op]
+    call = f"reduce_points<{kind}>(*this, {start}, lo, hi, {f}{{}})"
+    return [
+        f"{kind} total = {start};",
+        f"CPUFREE_FN void {name} {{ total = {f}{{}}(total, {call}); }}",
+    ]

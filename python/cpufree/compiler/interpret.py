@@ -1,0 +1,189 @@
+"""Runs the intermediate representation in NumPy: the reference of all back ends."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cpufree.compiler import ir
+from cpufree.compiler.operations import UFUNCS
+from cpufree.errors import ProgramError
+
+Array = npt.NDArray[Any]
+
+
+class _Leave(Exception):
+    """A break or continue."""
+
+    def __init__(self, again: bool) -> None:
+        super().__init__(again)
+        self.again = again
+
+
+def interpret(
+    program: ir.Program, arguments: Mapping[str, Array], values: Any
+) -> tuple[dict[str, Array], dict[str, Any]]:
+    """Run a program; return its arrays and variables.
+
+    Parameters
+    ----------
+    program : ir.Program
+        The program, before or after passes.
+    arguments : mapping
+        Arrays of the fields that are arguments; written in place.
+    values : Lowered
+        Data of constants (`data`) and values of scalars (`scalars`).
+
+    Raises
+    ------
+    ProgramError
+        A whole number of Python's outgrows 64 bits, it is divided by zero, or an index is out of
+        bounds.
+
+    Examples
+    --------
+    Program.interpret calls it.
+    """
+    run = _Run(program, arguments, values)
+    run.block(program.body)
+    return run.arrays, run.scalars
+
+
+class _Run:
+    def __init__(self, program: ir.Program, arguments: Mapping[str, Array], values: Any) -> None:
+        self.program = program
+        self.arrays: dict[str, Array] = {}
+        for f in program.fields:
+            if f.role == "argument":
+                self.arrays[f.name] = arguments[f.name]
+            elif f.role == "constant":
+                self.arrays[f.name] = values.data[f.name]
+            else:
+                self.arrays[f.name] = np.zeros(f.shape, f.type)
+        self.types = {**dict(program.scalars), **dict(program.variables)}
+        self.scalars: dict[str, Any] = {
+            name: np.dtype(kind).type(values.scalars[name]) for name, kind in program.scalars
+        }
+        self.box: tuple[ir.Span, ...] = ()
+
+    def block(self, body: tuple[ir.Statement, ...]) -> None:
+        for s in body:
+            self.statement(s)
+
+    def statement(self, s: ir.Statement) -> None:
+        if isinstance(s, ir.Assign):
+            self.arrays[s.field][_index(s.box)] = self.points(s.value, s.box)
+        elif isinstance(s, ir.Reduce):
+            self.scalars[s.name] = self.reduced(s)
+        elif isinstance(s, ir.Set):
+            self.scalars[s.name] = self.scalar(s.value, s.line)
+        elif isinstance(s, ir.Permute):
+            # Storage moves, so arguments of the caller stay with their storage.
+            moved = [self.arrays[f] for f in s.sources]
+            self.arrays.update(zip(s.fields, moved, strict=True))
+        elif isinstance(s, ir.Group):
+            for stage in s.stages:
+                self.statement(stage.work)
+        elif isinstance(s, ir.Break | ir.Continue):
+            raise _Leave(isinstance(s, ir.Continue))
+        elif isinstance(s, ir.For | ir.Loop | ir.If):
+            self.control(s)
+
+    def control(self, s: ir.For | ir.Loop | ir.If) -> None:
+        if isinstance(s, ir.If):
+            self.block(s.then if self.scalar(s.condition, s.line) else s.otherwise)
+            return
+        turns: Any = iter(int, 1)
+        if isinstance(s, ir.For):
+            start, stop = (int(self.scalar(e, s.line)) for e in (s.start, s.stop))
+            turns = range(start, stop, s.step)
+        for turn in turns:
+            if isinstance(s, ir.For):
+                self.scalars[s.var] = np.int64(turn)
+            try:
+                self.block(s.body)
+            except _Leave as leave:
+                if not leave.again:
+                    return
+
+    def reduced(self, s: ir.Reduce) -> Any:
+        values = np.broadcast_to(self.points(s.value, s.box), tuple(b.count for b in s.box))
+        functions: dict[str, Any] = {"sum": np.sum, "max": np.max, "min": np.min}
+        function = functions[s.op]
+        return function(np.ascontiguousarray(values)).astype(s.type)
+
+    def scalar(self, e: ir.Expr, line: int = 0) -> Any:
+        try:
+            return np.dtype(e.type).type(self.value(e, ()))
+        except (ZeroDivisionError, OverflowError, IndexError) as error:
+            raise ProgramError(f"line {line}: {error}", line=line) from None
+
+    def points(self, e: ir.Expr, box: tuple[ir.Span, ...]) -> Any:
+        """Return the values of an expression at the points of a box."""
+        return self.value(e, box)
+
+    def value(self, e: ir.Expr, box: tuple[ir.Span, ...]) -> Any:
+        if isinstance(e, ir.Literal):
+            return np.dtype(e.type).type(e.value)
+        if isinstance(e, ir.Scalar):
+            return self.scalars[e.name]
+        if isinstance(e, ir.Read):
+            return self.read(e, box)
+        if isinstance(e, ir.Element):
+            return self.arrays[e.field][int(self.value(e.index, box))]
+        if e.name in ("py_and", "py_or"):
+            first = bool(self.value(e.args[0], box))
+            return first if first == (e.name == "py_or") else self.value(e.args[1], box)
+        args = [self.value(a, box) for a in e.args]
+        if e.name == "cast":
+            with np.errstate(all="ignore"):
+                return np.asarray(args[0]).astype(e.type)[()]
+        if e.name == "where":
+            return np.where(*args)
+        if e.name.startswith("py_"):
+            return _PYTHON[e.name](*(a.item() for a in args))
+        with np.errstate(all="ignore"):
+            return UFUNCS[e.name](*args)
+
+    def read(self, e: ir.Read, box: tuple[ir.Span, ...]) -> Array:
+        """Return the values of a read, with an axis for each of the box."""
+        index = []
+        for a in e.axes:
+            if a.dim == ir.FIXED:
+                index.append(np.array(a.start).reshape((1,) * len(box)))
+                continue
+            r = np.arange(box[a.dim].count)
+            along = a.start + a.step * ((r + a.shift) % a.wrap if a.wrap else r)
+            index.append(along.reshape([-1 if k == a.dim else 1 for k in range(len(box))]))
+        return self.arrays[e.field][tuple(index)] if index else self.arrays[e.field]
+
+
+def _index(box: tuple[ir.Span, ...]) -> tuple[slice, ...]:
+    return tuple(slice(s.start, s.stop, s.step) for s in box)
+
+
+def _whole(value: int) -> int:
+    if not -(2**63) <= value < 2**63:
+        raise OverflowError("a whole number does not fit in 64 bits")
+    return value
+
+
+def _power(a: float, b: float) -> float:
+    result: Any = a**b
+    if isinstance(result, complex):
+        raise ZeroDivisionError("a negative number to a power that is not whole is complex")
+    return float(result)
+
+
+_PYTHON: dict[str, Any] = {
+    "py_add": lambda a, b: _whole(a + b),
+    "py_subtract": lambda a, b: _whole(a - b),
+    "py_multiply": lambda a, b: _whole(a * b),
+    "py_divide": lambda a, b: a / b,
+    "py_floor_divide": lambda a, b: a // b,
+    "py_remainder": lambda a, b: a % b,
+    "py_power": _power,
+}

@@ -1,0 +1,364 @@
+"""The intermediate representation: fields, stages, reductions and control flow as plain data.
+
+All front ends make it, all passes change it, all back ends read it. A tree of frozen dataclasses:
+`show` prints it, `to_json` and `from_json` save it. Types are NumPy's names of dtypes.
+
+A stage computes the points r = (r0, r1, ...) of a box of a field, 0 <= r_a < count_a; a point lies
+at start_a + step_a r_a of the field. An expression reads fields at points that depend on r by
+`Axis`, one for each axis of the field read.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from cpufree.errors import InvalidInputError
+
+TYPES = ("bool", "int32", "int64", "float32", "float64")
+FIXED = -1
+"""Of an axis of a read that does not depend on the point."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """The index that a read has along one axis of its field.
+
+    start + step i, where i is r[dim] (0: dim is FIXED), or (r[dim] + shift) modulo wrap.
+    """
+
+    dim: int
+    start: int = 0
+    step: int = 1
+    wrap: int = 0
+    """0: none."""
+    shift: int = 0
+
+
+@dataclass(frozen=True)
+class Literal:
+    """A constant of the program's text."""
+
+    value: bool | int | float
+    type: str
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """A scalar: an argument's, or a variable's, by its name."""
+
+    name: str
+    type: str
+
+
+@dataclass(frozen=True)
+class Read:
+    """A field's value at the point that the axes say."""
+
+    field: str
+    axes: tuple[Axis, ...]
+    type: str
+
+
+@dataclass(frozen=True)
+class Element:
+    """A value of a field that all PEs have, at an index that a scalar expression gives."""
+
+    field: str
+    index: Expr
+    type: str
+
+
+@dataclass(frozen=True)
+class Op:
+    """An operation on values. `cast` converts; Python's own have names that begin with py_."""
+
+    name: str
+    args: tuple[Expr, ...]
+    type: str
+
+
+Expr: TypeAlias = "Literal | Scalar | Read | Element | Op"
+
+
+@dataclass(frozen=True)
+class Span:
+    """The points of a box along one axis: start, start + step, ..., `count` of them."""
+
+    start: int
+    step: int
+    count: int
+
+    @property
+    def stop(self) -> int:
+        """One more than the last index; start where there is none."""
+        return self.start + (self.count - 1) * self.step + 1 if self.count else self.start
+
+
+@dataclass(frozen=True)
+class Assign:
+    """Computes the points of a box of a field."""
+
+    field: str
+    box: tuple[Span, ...]
+    value: Expr
+    line: int = 0
+
+
+@dataclass(frozen=True)
+class Reduce:
+    """Sets the scalar `name` to the sum, max or min of a value over all points of a box.
+
+    The box is of field `over`, "" where all PEs compute the same.
+    """
+
+    name: str
+    op: str
+    over: str
+    box: tuple[Span, ...]
+    value: Expr
+    type: str
+    line: int = 0
+
+
+@dataclass(frozen=True)
+class Set:
+    """Sets a scalar variable."""
+
+    name: str
+    value: Expr
+    line: int = 0
+
+
+@dataclass(frozen=True)
+class Permute:
+    """Fields of one shape and type change their storage: fields[k] gets that of sources[k]."""
+
+    fields: tuple[str, ...]
+    sources: tuple[str, ...]
+    line: int = 0
+
+
+@dataclass(frozen=True)
+class For:
+    """Repeats the body for var = start, start + step, ... below (step < 0: above) stop."""
+
+    var: str
+    start: Expr
+    stop: Expr
+    step: int
+    body: tuple[Statement, ...]
+    line: int = 0
+
+
+@dataclass(frozen=True)
+class Loop:
+    """Repeats the body until a Break."""
+
+    body: tuple[Statement, ...]
+    line: int = 0
+
+
+@dataclass(frozen=True)
+class If:
+    """Takes one of two ways; the condition is a scalar that all PEs know."""
+
+    condition: Expr
+    then: tuple[Statement, ...]
+    otherwise: tuple[Statement, ...] = ()
+    line: int = 0
+
+
+@dataclass(frozen=True)
+class Break:
+    """Leaves the innermost loop."""
+
+
+@dataclass(frozen=True)
+class Continue:
+    """Begins the innermost loop's next turn."""
+
+
+@dataclass(frozen=True)
+class Halo:
+    """Rows of a field that come from the PE before (`below`) and from the one behind (`above`)."""
+
+    field: str
+    below: int
+    above: int
+    periodic: bool
+
+
+@dataclass(frozen=True)
+class Put:
+    """Sends halos to the PEs beside: rows, then a flag. `channel` numbers the exchanges."""
+
+    channel: int
+    halos: tuple[Halo, ...]
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Waits for the flags of the Put of the same channel."""
+
+    channel: int
+    halos: tuple[Halo, ...]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """An Assign or Reduce in a group, `lag` rows behind the rows of the group."""
+
+    work: Assign | Reduce
+    lag: int
+
+
+@dataclass(frozen=True)
+class Group:
+    """Stages that go over the rows of a PE together."""
+
+    stages: tuple[Stage, ...]
+
+
+Statement: TypeAlias = (
+    "Assign | Reduce | Set | Permute | For | Loop | If | Break | Continue | Put | Wait | Group"
+)
+
+
+@dataclass(frozen=True)
+class Field:
+    """An array: of the caller (argument), of the program's text (constant), or the program's own.
+
+    Distributed fields are divided along axis 0; of others every PE has a copy.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    type: str
+    role: str
+    distributed: bool = True
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program for arrays of given shapes and types."""
+
+    name: str
+    fields: tuple[Field, ...]
+    scalars: tuple[tuple[str, str], ...]
+    """Arguments: name and type."""
+    variables: tuple[tuple[str, str], ...]
+    """Scalars that the program sets: name and type."""
+    body: tuple[Statement, ...]
+    results: tuple[str, ...] = ()
+    """Variables that the caller gets."""
+    lines: dict[str, str] = field(default_factory=dict, compare=False)
+    """The text of the lines that statements are of, by number, for display."""
+
+    def field(self, name: str) -> Field:
+        """Return the field of a name."""
+        return next(f for f in self.fields if f.name == name)
+
+
+def reads(expr: Expr) -> Iterator[Read]:
+    """Yield the reads in an expression."""
+    if isinstance(expr, Read):
+        yield expr
+    for child in children(expr):
+        yield from reads(child)
+
+
+def children(expr: Expr) -> tuple[Expr, ...]:
+    """Return the operands of an expression."""
+    if isinstance(expr, Op):
+        return expr.args
+    return (expr.index,) if isinstance(expr, Element) else ()
+
+
+def with_reads(expr: Expr, change: Callable[[Read], Expr]) -> Expr:
+    """Return an expression with other reads."""
+    if isinstance(expr, Read):
+        return change(expr)
+    if isinstance(expr, Op):
+        return dataclasses.replace(expr, args=tuple(with_reads(a, change) for a in expr.args))
+    return expr
+
+
+def blocks(statement: Statement) -> tuple[tuple[Statement, ...], ...]:
+    """Return the lists of statements inside a statement."""
+    if isinstance(statement, For | Loop):
+        return (statement.body,)
+    return (statement.then, statement.otherwise) if isinstance(statement, If) else ()
+
+
+def with_blocks(
+    statement: Statement, change: Callable[[tuple[Statement, ...]], tuple[Statement, ...]]
+) -> Statement:
+    """Return a statement whose lists of statements are changed."""
+    if isinstance(statement, For | Loop):
+        return dataclasses.replace(statement, body=change(statement.body))
+    if isinstance(statement, If):
+        return dataclasses.replace(
+            statement, then=change(statement.then), otherwise=change(statement.otherwise)
+        )
+    return statement
+
+
+def walk(body: tuple[Statement, ...]) -> Iterator[Statement]:
+    """Yield all statements, those inside others and in groups too."""
+    for statement in body:
+        yield statement
+        if isinstance(statement, Group):
+            yield from (stage.work for stage in statement.stages)
+        for block in blocks(statement):
+            yield from walk(block)
+
+
+_CLASSES: dict[str, Any] = {
+    kind.__name__: kind
+    for kind in (
+        *(Axis, Literal, Scalar, Read, Element, Op, Span, Assign, Reduce, Set, Permute, For),
+        *(Loop, If, Break, Continue, Halo, Put, Wait, Stage, Group, Field, Program),
+    )
+}
+
+
+def to_json(program: Program) -> str:
+    """Return a program as JSON: objects with the name of their class as "is"."""
+    return json.dumps(_plain(program))
+
+
+def from_json(text: str) -> Program:
+    """Return the program of a JSON text.
+
+    Raises:
+        InvalidInputError: it holds none.
+    """
+    try:
+        program = _made(json.loads(text))
+    except (ValueError, TypeError, KeyError) as error:
+        raise InvalidInputError(f"the text is no program of the compiler: {error}") from None
+    if not isinstance(program, Program):
+        raise InvalidInputError("the text is no program of the compiler")
+    return program
+
+
+def _plain(value: Any) -> Any:
+    if dataclasses.is_dataclass(value):
+        fields = {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        return {"is": type(value).__name__, **fields}
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    return value
+
+
+def _made(value: Any) -> Any:
+    if isinstance(value, dict) and "is" in value:
+        kind = _CLASSES[value["is"]]
+        return kind(**{name: _made(item) for name, item in value.items() if name != "is"})
+    if isinstance(value, list):
+        return tuple(_made(item) for item in value)
+    return value

@@ -1,0 +1,174 @@
+"""Runs a program's kernel on the CPU engine: memory of the PEs, one launch, the results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cpufree.compiler import ir
+from cpufree.compiler.build import Built, build
+from cpufree.compiler.emit import Emitted, emit
+from cpufree.compiler.layout import Layout
+from cpufree.compiler.passes import add_temporaries, check_ghosts, exchange, fuse
+from cpufree.engines.watch import Watch
+from cpufree.errors import OutOfMemoryError, ProgramError
+from cpufree.extension import load_core
+from cpufree.laps import Laps
+
+_ALIGNMENT = 256
+_FAULTS = {
+    1: "a whole number does not fit in 64 bits",
+    2: "division by zero",
+    3: "an index is out of bounds",
+    4: "a negative number to a power that is not whole is complex",
+}
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A program that all passes have been through, and its kernel."""
+
+    program: ir.Program
+    emitted: Emitted
+    built: Built
+
+
+def passes(program: ir.Program) -> ir.Program:
+    """Return a program ready for a back end; checked."""
+    made = exchange(fuse(add_temporaries(program)))
+    check_ghosts(made)
+    return made
+
+
+def kernel_of(program: ir.Program) -> Kernel:
+    """Return the kernel of a program, compiled if it has not been yet."""
+    made = passes(program)
+    emitted = emit(made)
+    return Kernel(made, emitted, build(emitted.text))
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a run leaves: arrays and scalars by name, seconds, and whether it was asked to stop."""
+
+    arrays: dict[str, Array]
+    scalars: dict[str, Any]
+    seconds: float
+    stopped: bool
+
+
+class Run:
+    """One run of a kernel."""
+
+    def __init__(self, kernel: Kernel, pes: int) -> None:
+        self.kernel, self.program = kernel, kernel.program
+        self.layout = Layout(kernel.program, pes)
+        self.heaps = [_heap(self.layout.size) for _ in range(pes)]
+        self.pes = pes
+
+    def run(
+        self,
+        arguments: Mapping[str, Array],
+        values: Any,
+        written: set[str],
+        wait_limit: float,
+        watch: Watch,
+        laps: Laps,
+    ) -> Ran:
+        """Load, launch, wait, and unload.
+
+        The caller's arrays are written once the kernel has ended well: else they stay as they were.
+
+        Raises
+        ------
+        ProgramError
+            Python's rules for numbers were broken in the run.
+        WaitTimeoutError, EngineError
+            As the engine.
+        """
+        for f in self.program.fields:
+            source = arguments.get(f.name) if f.role == "argument" else values.data.get(f.name)
+            if source is not None:
+                for pe, heap in enumerate(self.heaps):
+                    self.layout.load(f, source, heap, pe)
+        laps.lap("load")
+        numbers = np.array([self.layout.number(k) for k in self.kernel.emitted.numbers], np.int64)
+        scalars = _scalars(self.program, values.scalars)
+        count = len(self.program.variables)
+        results = np.zeros(count + len(self.program.fields), np.int64)
+        faults = np.zeros(2 * self.pes, np.int64)
+        tables = [t.ctypes.data for t in (numbers, scalars, results, faults)]
+        seconds, stopped = load_core().run_program(
+            self.kernel.built.address,
+            [heap.ctypes.data for heap in self.heaps],
+            tables,
+            wait_limit,
+            watch,
+        )
+        laps.lap("run")
+        self._check(faults)
+        if stopped:
+            return Ran({}, {}, seconds, True)
+        arrays = self._arrays(arguments, written, results[count:])
+        laps.lap("store")
+        return Ran(arrays, self._variables(results), seconds, False)
+
+    def _check(self, faults: npt.NDArray[np.int64]) -> None:
+        for code, line in faults.reshape(-1, 2):
+            if code:
+                raise ProgramError(
+                    f"{self.program.name}, line {line}: {_FAULTS[int(code)]}; the arrays are as "
+                    "they were",
+                    line=int(line),
+                )
+
+    def _arrays(
+        self, arguments: Mapping[str, Array], written: set[str], storage: Any
+    ) -> dict[str, Array]:
+        """Return the arrays of all fields whose values somebody may ask for."""
+        fields = self.program.fields
+        kept: dict[str, Array] = {}
+        for f in fields:
+            if f.role == "argument" and f.name not in written:
+                kept[f.name] = arguments[f.name]
+            elif f.role in ("argument", "local"):
+                array = arguments[f.name] if f.role == "argument" else np.empty(f.shape, f.type)
+                for pe, heap in enumerate(self.heaps):
+                    self.layout.unload(f, array, heap, pe)
+                kept[f.name] = array
+        # Names may have changed places: what a name stands for is its storage.
+        return {
+            f.name: kept[fields[int(storage[k])].name]
+            for k, f in enumerate(fields)
+            if fields[int(storage[k])].name in kept
+        }
+
+    def _variables(self, results: npt.NDArray[np.int64]) -> dict[str, Any]:
+        found = {}
+        for k, (name, kind) in enumerate(self.program.variables):
+            found[name] = results[k : k + 1].view(np.uint8)[: np.dtype(kind).itemsize].view(kind)[0]
+        return found
+
+
+def _heap(size: int) -> npt.NDArray[np.uint8]:
+    """Return zeros at an address that arrays may begin at."""
+    try:
+        memory = np.zeros(size + _ALIGNMENT, np.uint8)
+    except MemoryError:
+        raise OutOfMemoryError(f"a PE's arrays take {size / 2**30:.4g} GiB: too much") from None
+    first = -memory.ctypes.data % _ALIGNMENT
+    return memory[first : first + size]
+
+
+def _scalars(program: ir.Program, values: Mapping[str, Any]) -> npt.NDArray[np.int64]:
+    """Return scalars, eight bytes each."""
+    table = np.zeros(max(1, len(program.scalars)), np.int64)
+    for k, (name, kind) in enumerate(program.scalars):
+        size = np.dtype(kind).itemsize
+        table[k : k + 1].view(np.uint8)[:size] = np.array([values[name]], kind).view(np.uint8)
+    return table

@@ -1,0 +1,218 @@
+"""How a program lies in memory: slabs of rows for the PEs, and the numbers that a kernel takes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from cpufree.compiler import ir
+from cpufree.compiler.passes.fusion import Reach
+from cpufree.compiler.passes.halos import widths
+from cpufree.engines.choices import available_cores, count
+
+Key: TypeAlias = "int | tuple[str, str | int]"
+"""A number that a kernel takes: itself, or what is known once the PEs are: (what, of which)."""
+
+_LINE = 64
+_PAGE = 4096
+_FLAG = 128
+_POINTS = 8192
+"""A PE with fewer points costs more in waiting than it saves in work."""
+_CACHE = 1 << 17
+"""Bytes that the rows of a group are to take while they are gone over."""
+
+
+def aligned(size: int, to: int = 256) -> int:
+    """Return a size rounded up."""
+    return -(-size // to) * to
+
+
+@dataclass(frozen=True)
+class Slabs:
+    """Rows [bounds[p], bounds[p + 1]) of all distributed fields belong to PE p."""
+
+    rows: int
+    pes: int
+
+    def bounds(self, pe: int) -> tuple[int, int]:
+        """Return the first row of a PE, and the one behind its last one."""
+        return self.rows * pe // self.pes, self.rows * (pe + 1) // self.pes
+
+    @property
+    def most(self) -> int:
+        """Rows of the largest slab."""
+        return -(-self.rows // self.pes)
+
+
+def distributed_rows(program: ir.Program) -> int:
+    """Return the rows that are divided among PEs: those of the longest field."""
+    return max((f.shape[0] for f in program.fields if f.distributed), default=1)
+
+
+def fits(program: ir.Program, pes: int) -> bool:
+    """Return whether every PE has the rows that its neighbours need."""
+    slabs = Slabs(distributed_rows(program), pes)
+    for f in program.fields:
+        if not f.distributed:
+            continue
+        need = widths(program)[f.name]
+        wide = max(need.below, need.above)
+        for pe in range(pes):
+            lo, hi = slabs.bounds(pe)
+            own = min(hi, f.shape[0]) - lo
+            if wide and own < wide:
+                return False
+    return pes <= slabs.rows
+
+
+def most_pes(program: ir.Program, wanted: int) -> int:
+    """Return the largest number of PEs up to `wanted` for which each has enough rows."""
+    return next(p for p in range(wanted, 0, -1) if p == 1 or fits(program, p))
+
+
+def choose_pes(program: ir.Program, asked: int | str, preset: int | None) -> int:
+    """Return the number of PEs: as asked for, or one for each core where there is work for them."""
+    if asked != "auto":
+        return most_pes(program, count("pes", asked))
+    if preset is not None:
+        return most_pes(program, preset)
+    points = max((math.prod(f.shape) for f in program.fields), default=1)
+    return most_pes(program, max(1, min(available_cores(), points // _POINTS)))
+
+
+class Layout:
+    """Offsets in the heap of a PE, the same on all."""
+
+    def __init__(self, program: ir.Program, pes: int) -> None:
+        self.program = program
+        self.slabs = Slabs(distributed_rows(program), pes)
+        self.widths = widths(program)
+        self.offsets: dict[str, int] = {}
+        self.channels: dict[int, dict[str, int]] = {}
+        self.size = 0
+        self.slots = self._reserve(2 * 2 * pes * 16)
+        for k, f in enumerate(program.fields):
+            # Not all fields on the same lines of a cache's sets.
+            self.offsets[f.name] = self._reserve(self._bytes(f))
+            self.size += _LINE * (2 * k % 32 + 1)
+            self.size = aligned(self.size)
+        for s in ir.walk(program.body):
+            if isinstance(s, ir.Put):
+                self._add_channel(s)
+
+    def _reserve(self, size: int) -> int:
+        at = self.size
+        self.size += aligned(size)
+        return at
+
+    def reach(self, f: ir.Field) -> Reach:
+        """Return the ghost rows of a field."""
+        return self.widths.get(f.name, Reach())
+
+    def rows(self, f: ir.Field) -> int:
+        """Return the rows that a PE keeps of a field."""
+        if not f.distributed:
+            return f.shape[0]
+        reach = self.reach(f)
+        return min(self.slabs.most, f.shape[0]) + reach.below + reach.above
+
+    def inner(self, f: ir.Field) -> tuple[int, ...]:
+        """Return the points along the axes after the first one, as they are kept."""
+        if len(f.shape) == 1:
+            return ()
+        size = np.dtype(f.type).itemsize
+        last = aligned(f.shape[-1] * size, _LINE)
+        if last % _PAGE == 0:
+            last += _LINE  # rows one behind the other would share their place in the cache
+        return (*f.shape[1:-1], last // size)
+
+    def strides(self, f: ir.Field) -> tuple[int, ...]:
+        """Return the distances of points along each axis, in values."""
+        inner = self.inner(f)
+        return tuple(math.prod(inner[k:]) for k in range(len(f.shape)))
+
+    def _bytes(self, f: ir.Field) -> int:
+        return self.rows(f) * self.strides(f)[0] * np.dtype(f.type).itemsize
+
+    def _add_channel(self, s: ir.Put) -> None:
+        below = above = 0
+        for h in s.halos:
+            f = self.program.field(h.field)
+            row = self.strides(f)[0] * np.dtype(f.type).itemsize
+            below += aligned(h.below * row, 8)
+            above += aligned(h.above * row, 8)
+        slot = aligned(below + above)
+        self.channels[s.channel] = {
+            "flags": self._reserve(2 * _FLAG),
+            "mail": self._reserve(2 * slot),
+            "slot": slot,
+            "from_above": below,
+        }
+
+    def number(self, key: Key) -> int:
+        """Return a number that a kernel takes."""
+        if isinstance(key, int):
+            return key
+        what, of = key
+        if what in ("flags", "mail", "slot", "from_above"):
+            return self.channels[int(of)][what]
+        if what == "rows_of_all":
+            return self.slabs.rows
+        if what == "slots":
+            return self.slots
+        if what == "block":
+            return self._block(str(of))
+        f = self.program.field(str(of))
+        if what.startswith("stride"):
+            return self.strides(f)[int(what[-1])]
+        found = {"offset": self.offsets[f.name], "points": f.shape[0]}
+        return {**found, "below": self.reach(f).below}[what]
+
+    def _block(self, names: str) -> int:
+        """Return the rows that a group goes over at a time: those that fit into a cache."""
+        row = 0
+        for name in names.split(","):
+            f = self.program.field(name)
+            row += self.strides(f)[0] * np.dtype(f.type).itemsize
+        return max(1, _CACHE // row)
+
+    # --- arrays of the host ---
+
+    def view(self, f: ir.Field, heap: npt.NDArray[np.uint8]) -> npt.NDArray[Any]:
+        """Return a field as it lies in a heap, ghosts and all."""
+        at, shape = self.offsets[f.name], (self.rows(f), *self.inner(f))
+        values = heap[at : at + self._bytes(f)].view(f.type).reshape(shape)
+        return values[..., : f.shape[-1]] if len(f.shape) > 1 else values
+
+    def load(self, f: ir.Field, array: npt.NDArray[Any], heap: Any, pe: int) -> None:
+        """Write a field's values into the heap of a PE, those of ghosts too."""
+        view = self.view(f, heap)
+        if not f.distributed:
+            view[...] = array
+            return
+        reach, n = self.reach(f), f.shape[0]
+        lo, hi = self.slabs.bounds(pe)
+        hi = min(hi, n)
+        if lo >= hi:
+            return
+        view[reach.below : reach.below + hi - lo] = array[lo:hi]
+        for k in range(reach.below):
+            view[k] = array[(lo - reach.below + k) % n]
+        for k in range(reach.above):
+            view[reach.below + hi - lo + k] = array[(hi + k) % n]
+
+    def unload(self, f: ir.Field, array: npt.NDArray[Any], heap: Any, pe: int) -> None:
+        """Write the own rows of a PE into an array of all."""
+        view = self.view(f, heap)
+        if not f.distributed:
+            array[...] = view
+            return
+        lo, hi = self.slabs.bounds(pe)
+        hi = min(hi, f.shape[0])
+        below = self.reach(f).below
+        if lo < hi:
+            array[lo:hi] = view[below : below + hi - lo]

@@ -1,0 +1,341 @@
+"""From a function's tree to the intermediate representation, for arguments of given types."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from cpufree.compiler import calls, ir, loops, values
+from cpufree.compiler.builder import Builder, RankGrew
+from cpufree.compiler.expressions import Expressions
+from cpufree.compiler.operations import stored
+from cpufree.compiler.source import Source
+from cpufree.compiler.values import ArrayValue, Host, ScalarValue, Scope, TupleValue, Value
+
+_MOST_CALLS = 16  # programs inside one another
+
+
+class Lowered:
+    """A program for given arguments, with the values that it takes.
+
+    `program` is the representation, `data` the arrays of its constants, `scalars` the values of
+    its scalars; `result` says what the call returns.
+    """
+
+    def __init__(self, program: ir.Program, builder: Builder, result: Value | None) -> None:
+        self.program = program
+        self.data = builder.data
+        self.scalars = {name: value for name, (_, value) in builder.scalars.items()}
+        self.result = result
+
+
+def lower(source: Source, arguments: Mapping[str, Any]) -> Lowered:
+    """Return the representation of a function for these arguments, arrays and others.
+
+    Raises:
+        ProgramError: something is outside the language; the message shows where.
+    """
+    rank = max((a.ndim for a in arguments.values() if _is_array(a)), default=1)
+    while True:
+        try:
+            return _Lowering(source, rank).run(arguments)
+        except RankGrew as more:
+            rank = more.rank
+
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and value.ndim > 0
+
+
+class _Lowering:
+    def __init__(self, source: Source, rank: int) -> None:
+        self.builder = Builder(source, rank)
+        self.expressions = Expressions(self.builder, self.call_program)
+        self.scopes: list[Scope] = []
+        self.loops: list[loops.Frame] = []
+        self.depth = 0
+        """Of loops and branches whose course is known only in the run."""
+
+    def run(self, arguments: Mapping[str, Any]) -> Lowered:
+        source, b = self.builder.source, self.builder
+        scope = Scope("")
+        for name, value in arguments.items():
+            if _is_array(value):
+                kind = value.dtype.name
+                scope.names[name] = b.new_field(source.tree, name, value.shape, kind, "argument")
+            else:
+                scope.names[name] = Host(value)
+        self.scopes.append(scope)
+        result = self.block(source.tree.body)
+        results = tuple(name for name in _variables_of(self.checked_result(result)))
+        program = ir.Program(
+            source.name,
+            tuple(b.fields.values()),
+            tuple((name, kind) for name, (kind, _) in b.scalars.items()),
+            tuple(b.variables.items()),
+            tuple(b.out),
+            results,
+            b.lines,
+        )
+        return Lowered(program, b, result)
+
+    def checked_result(self, result: Value | None) -> Value | None:
+        """Return what a call returns, scalars as variables and arrays as fields."""
+        if isinstance(result, TupleValue):
+            return TupleValue(tuple(self.checked_result(i) or Host(None) for i in result.items))
+        return result
+
+    # --- statements ---
+
+    def block(self, body: list[ast.stmt]) -> Value | None:
+        """Lower statements; return what a return statement among them gives."""
+        for statement in body:
+            method = getattr(self, f"_{type(statement).__name__.lower()}", None)
+            if method is None:
+                self.builder.fail(
+                    statement,
+                    f"the statement {type(statement).__name__.lower()} is outside the language "
+                    "of programs",
+                    "programs have assignments, for, while, if, break, continue, return and calls",
+                )
+            result = method(statement)
+            if result is not None:
+                returned: Value = result
+                return returned
+            if isinstance(statement, ast.Break | ast.Continue):
+                return None
+        return None
+
+    @property
+    def scope(self) -> Scope:
+        """The names of the function that is being lowered."""
+        return self.scopes[-1]
+
+    def eval(self, node: ast.expr) -> Value:
+        """Return what an expression stands for."""
+        return self.expressions.eval(node, self.scope)
+
+    def _pass(self, node: ast.Pass) -> None:
+        pass
+
+    def _expr(self, node: ast.Expr) -> None:
+        if isinstance(node.value, ast.Constant):
+            return
+        if not isinstance(node.value, ast.Call):
+            self.builder.fail(node, "this statement has no effect", "assign its value, or leave it")
+        self.eval(node.value)
+
+    def _assert(self, node: ast.Assert) -> None:
+        if not self.expressions.host(node.test, self.scope, "this assertion"):
+            self.builder.fail(node, "the assertion fails", "call the program with other arguments")
+
+    def _return(self, node: ast.Return) -> Value:
+        if self.depth:
+            self.builder.fail(
+                node,
+                "a return inside a loop or a branch that is decided in the run",
+                "leave the loop with break, and return at the end",
+            )
+        value = Host(None) if node.value is None else self.eval(node.value)
+        return self.kept(node, value, "result")
+
+    def kept(self, node: ast.AST, value: Value, name: str) -> Value:
+        """Return a value that stays what it is now, whatever is written later; views are views."""
+        if isinstance(value, TupleValue):
+            return TupleValue(tuple(self.kept(node, item, name) for item in value.items))
+        if isinstance(value, ArrayValue) and not value.is_view:
+            return self.builder.materialise(node, name, value)
+        if isinstance(value, ScalarValue) and not isinstance(value.expr, ir.Literal):
+            variable = self.builder.new_variable(self.scope.prefix + name, value.kind)
+            return ScalarValue(self.builder.set_variable(node, variable, value.expr), value.kind)
+        return value
+
+    def _assign(self, node: ast.Assign) -> None:
+        value = self.eval(node.value)
+        for target in node.targets:
+            self.assign(target, value)
+
+    def _annassign(self, node: ast.AnnAssign) -> None:
+        if node.value is not None:
+            self.assign(node.target, self.eval(node.value))
+
+    def assign(self, target: ast.expr, value: Value) -> None:
+        """Bind a name, or write into a part of an array."""
+        if isinstance(target, ast.Name):
+            self.bind(target, target.id, value)
+        elif isinstance(target, ast.Tuple | ast.List):
+            self._unpack(target, value)
+        elif isinstance(target, ast.Subscript):
+            self.builder.assign(target, self._view(target), self.builder.operand(target, value))
+        else:
+            self.builder.fail(target, "this target is not taken", "assign to a name or a slice")
+
+    def _unpack(self, target: ast.Tuple | ast.List, value: Value) -> None:
+        if isinstance(value, Host) and isinstance(value.value, tuple | list):
+            value = TupleValue(tuple(Host(v, value.literal) for v in value.value))
+        if not isinstance(value, TupleValue) or len(value.items) != len(target.elts):
+            self.builder.fail(target, "the numbers of names and values differ", "give as many")
+        # All values are there before the first name is bound.
+        items = [
+            self.kept(target, v, "item") if not isinstance(v, ArrayValue) or not v.is_view else v
+            for v in value.items
+        ]
+        for name, item in zip(target.elts, items, strict=True):
+            self.assign(name, item)
+
+    def _view(self, target: ast.Subscript) -> ArrayValue:
+        base = self.eval(target.value)
+        if not isinstance(base, ArrayValue) or not base.is_view:
+            self.builder.fail(
+                target, "this is no array that can be written", "write into an array or a slice"
+            )
+        view = (
+            self.expressions.part(target, base, self.scope)
+            if not _all_whole(self.expressions, target, base, self.scope)
+            else self._point(target, base)
+        )
+        if not isinstance(view, ArrayValue):
+            self.builder.fail(
+                target, "this index moves with a value of the run", "write all rows at once"
+            )
+        return view
+
+    def _point(self, target: ast.Subscript, base: ArrayValue) -> ArrayValue:
+        items = target.slice.elts if isinstance(target.slice, ast.Tuple) else [target.slice]
+        index = [int(self.expressions.host(i, self.scope, "this index")) for i in items]
+        try:
+            return values.sliced(base, list(index))
+        except values.OutOfRange as error:
+            self.builder.fail(target, str(error), "correct the index")
+
+    def bind(self, node: ast.AST, name: str, value: Value) -> None:
+        """Bind a name."""
+        self.scope.unbound.pop(name, None)
+        if name in self.scope.carried:
+            self._set_carried(node, name, value)
+            return
+        if isinstance(value, Host) and isinstance(value.value, np.ndarray) and value.value.ndim:
+            # The program may write into it, and do so anew in each turn of a loop.
+            value = self.builder.materialise(node, name, self.builder.constant(node, value))
+        self.scope.names[name] = self.kept(node, value, name)
+
+    def _set_carried(self, node: ast.AST, name: str, value: Value) -> None:
+        operand = self.builder.operand(node, value)
+        if isinstance(operand, ArrayValue):
+            self.builder.fail(
+                node,
+                f"{name} is a number before the loop and an array in it",
+                "use two names",
+            )
+        variable = self.scope.carried[name]
+        head = next(f.kinds[variable] for f in self.loops if variable in f.kinds)
+        kind = loops.joined_or_fail(self.builder, node, name, head, operand.kind)
+        if stored(kind) != self.builder.variables[variable]:
+            raise loops.KindChanged(variable, kind)
+        expr = self.builder.set_variable(node, variable, operand.expr)
+        loops.note_kind(self.loops, variable, operand.kind)
+        same = stored(operand.kind) == self.builder.variables[variable]
+        self.scope.names[name] = ScalarValue(expr, operand.kind if same else kind)
+
+    def _augassign(self, node: ast.AugAssign) -> None:
+        target: Value
+        if isinstance(node.target, ast.Subscript):
+            target = self._view(node.target)
+        else:
+            target = self.eval(node.target)
+        value = self.eval(node.value)
+        if isinstance(target, ArrayValue) and not target.shape:
+            # One point: NumPy computes with its number, and writes that.
+            whole = values.sliced(target, [None])
+            result = self.expressions.binary(node, type(node.op), whole, value)
+            target = replace(target, shape=(), expr=target.expr)
+            operand = self.builder.operand(node, result)
+            if isinstance(operand, ArrayValue):
+                operand = values.sliced(operand, [0] * len(operand.shape))
+            self.builder.assign(node, target, operand)
+            return
+        result = self.expressions.binary(node, type(node.op), target, value)
+        if not isinstance(target, ArrayValue):
+            self.assign(node.target, result)
+            return
+        operand = self.builder.operand(node, result)
+        calls.same_kind(self.expressions, node, calls.stored_type(operand), target.type)
+        self.builder.assign(node, target, operand)
+
+    # --- control flow ---
+
+    def _if(self, node: ast.If) -> Value | None:
+        condition = self.eval(node.test)
+        if isinstance(condition, Host):
+            return self.block(node.body if condition.value else node.orelse)
+        test = self.expressions.truth(node.test, condition)
+        loops.branches(self, node, test)
+        return None
+
+    def _for(self, node: ast.For) -> None:
+        loops.for_loop(self, node)
+
+    def _while(self, node: ast.While) -> None:
+        loops.while_loop(self, node)
+
+    def _break(self, node: ast.Break) -> None:
+        loops.leave(self, node, ir.Break())
+
+    def _continue(self, node: ast.Continue) -> None:
+        loops.leave(self, node, ir.Continue())
+
+    # --- programs in programs ---
+
+    def call_program(
+        self,
+        node: ast.Call,
+        program: Any,
+        args: list[Value],
+        keywords: dict[str, Value],
+        scope: Scope,
+    ) -> Value:
+        """Return what another program returns, written out in place of the call."""
+        if len(self.scopes) > _MOST_CALLS:
+            self.builder.fail(
+                node, f"programs call one another {_MOST_CALLS} deep", "recursion is not taken"
+            )
+        try:
+            bound = program.signature.bind(*args, **keywords)
+        except TypeError as error:
+            self.builder.fail(node, str(error), f"the program is {program.name}{program.signature}")
+        inner = Scope(f"{program.name}_")
+        for name, parameter in program.signature.parameters.items():
+            value = bound.arguments.get(name, Host(parameter.default, literal=True))
+            inner.names[name] = self.kept(node, value, name)
+        outer, depth = self.builder.source, self.depth
+        self.scopes.append(inner)
+        self.builder.source, self.depth = program.source, 0
+        frames, self.loops = self.loops, [loops.Frame.barrier(), *self.loops]
+        try:
+            result = self.block(program.source.tree.body)
+        finally:
+            self.builder.source, self.depth = outer, depth
+            self.scopes.pop()
+            self.loops = frames
+        return result or Host(None)
+
+
+def _all_whole(e: Expressions, target: ast.Subscript, base: ArrayValue, scope: Scope) -> bool:
+    """Return whether an index is of one point, known beforehand."""
+    items = target.slice.elts if isinstance(target.slice, ast.Tuple) else [target.slice]
+    if len(items) != len(base.shape) or any(isinstance(i, ast.Slice) for i in items):
+        return False
+    found = [e.eval(i, scope) for i in items]
+    return all(isinstance(f, Host) and isinstance(f.value, int | np.integer) for f in found)
+
+
+def _variables_of(value: Value | None) -> list[str]:
+    if isinstance(value, TupleValue):
+        return [name for item in value.items for name in _variables_of(item)]
+    if isinstance(value, ScalarValue) and isinstance(value.expr, ir.Scalar):
+        return [value.expr.name]
+    return []

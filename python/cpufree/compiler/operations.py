@@ -1,0 +1,200 @@
+"""NumPy's functions that programs may call: their names, types and rounding."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from cpufree.errors import UnsupportedError
+
+Kind: TypeAlias = str
+"""Of an operand: the name of a dtype, or int, float or bool: a number of Python's."""
+
+WEAK = {"int": "int64", "float": "float64", "bool": "bool"}
+"""Python's numbers, which take on the type of arrays, and how they are kept."""
+EITHER = "float64*"
+"""A float64 of NumPy or a float of Python: which one depends on the way taken."""
+
+_EXACT = [
+    "add",
+    "subtract",
+    "multiply",
+    "divide",
+    "floor_divide",
+    "remainder",
+    "negative",
+    "positive",
+    "absolute",
+    "fabs",
+    "sqrt",
+    "square",
+    "reciprocal",
+    "minimum",
+    "maximum",
+    "floor",
+    "ceil",
+    "trunc",
+    "rint",
+    "sign",
+    "isnan",
+    "isfinite",
+    "isinf",
+    "equal",
+    "not_equal",
+    "less",
+    "less_equal",
+    "greater",
+    "greater_equal",
+    "logical_and",
+    "logical_or",
+    "logical_not",
+    "logical_xor",
+    "bitwise_and",
+    "bitwise_or",
+    "bitwise_xor",
+    "invert",
+    "copysign",
+]
+_ROUNDED = [
+    "power",
+    "exp",
+    "exp2",
+    "expm1",
+    "log",
+    "log2",
+    "log10",
+    "log1p",
+    "sin",
+    "cos",
+    "tan",
+    "arcsin",
+    "arccos",
+    "arctan",
+    "sinh",
+    "cosh",
+    "tanh",
+    "arctan2",
+    "hypot",
+    "cbrt",
+]
+
+UFUNCS: dict[str, np.ufunc] = {name: getattr(np, name) for name in (*_EXACT, *_ROUNDED)}
+EXACT = frozenset(_EXACT)
+"""Operations that have the bits of NumPy's; of the others the last ones may differ."""
+
+BINARY: dict[type[ast.operator], str] = {
+    ast.Add: "add", ast.Sub: "subtract", ast.Mult: "multiply", ast.Div: "divide",
+    ast.FloorDiv: "floor_divide", ast.Mod: "remainder", ast.Pow: "power",
+    ast.BitAnd: "bitwise_and", ast.BitOr: "bitwise_or", ast.BitXor: "bitwise_xor",
+}  # fmt: skip
+UNARY: dict[type[ast.unaryop], str] = {
+    ast.USub: "negative", ast.UAdd: "positive", ast.Invert: "invert", ast.Not: "logical_not",
+}  # fmt: skip
+COMPARE: dict[type[ast.cmpop], str] = {
+    ast.Eq: "equal", ast.NotEq: "not_equal", ast.Lt: "less", ast.LtE: "less_equal",
+    ast.Gt: "greater", ast.GtE: "greater_equal",
+}  # fmt: skip
+
+# What has no effect, and the same result every time: called once, when the program is compiled.
+_PURE = [
+    "arange",
+    "linspace",
+    "logspace",
+    "meshgrid",
+    "outer",
+    "array",
+    "asarray",
+    "ascontiguousarray",
+    "diff",
+    "cumsum",
+    "prod",
+    "sum",
+    "max",
+    "min",
+    "amax",
+    "amin",
+    "mean",
+    "any",
+    "all",
+    "dot",
+    "where",
+    "clip",
+    "roll",
+    "round",
+    "dtype",
+    "result_type",
+    "finfo",
+    "iinfo",
+    "sqrt",
+    "exp",
+    "log",
+    "ceil",
+    "floor",
+    "pow",
+    "isqrt",
+    "hypot",
+    "tan",
+    "fsum",
+    "gcd",
+    "factorial",
+    "comb",
+    "ones",
+    "zeros",
+    "full",
+]
+PURE = frozenset(_PURE)
+
+
+def require_numpy() -> None:
+    """Raise UnsupportedError before NumPy 2, whose rules of types are those of the compiler."""
+    if int(np.__version__.split(".")[0]) < 2:
+        raise UnsupportedError(
+            f"the compiler follows the type rules of NumPy 2; this is {np.__version__}: "
+            "pip install 'numpy>=2'"
+        )
+
+
+def stored(kind: Kind) -> str:
+    """Return the dtype in which a value of a kind is kept."""
+    return "float64" if kind == EITHER else WEAK.get(kind, kind)
+
+
+def loop_types(ufunc: np.ufunc, kinds: list[Kind]) -> tuple[str, ...]:
+    """Return the types in which NumPy computes: of the operands, and of the result.
+
+    Raises:
+        TypeError: as NumPy.
+    """
+    weak: dict[str, Any] = {"int": int, "float": float, "bool": np.dtype(bool)}
+    given = [weak.get(kind) or np.dtype(stored(kind)) for kind in kinds]
+    # Numbers of Python alone have their own types.
+    if all(kind in WEAK for kind in kinds):
+        given = [np.dtype(WEAK[kind]) for kind in kinds]
+    return tuple(t.name for t in ufunc.resolve_dtypes((*given, None)))
+
+
+def python_kind(value: object) -> Kind | None:
+    """Return the kind of a number on the host, None for what is none."""
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, np.generic):
+        return value.dtype.name
+    if isinstance(value, int):
+        return "int"
+    return "float" if isinstance(value, float) else None
+
+
+def joined(a: Kind, b: Kind) -> Kind | None:
+    """Return a kind for a variable that has one of two; None where there is none."""
+    if a == b:
+        return a
+    pair = {a, b}
+    if pair == {"int", "float"}:
+        return "float"
+    if pair <= {"int", "float", "float64", EITHER}:
+        return EITHER
+    if pair <= {"int", "int64"}:
+        return "int64"
+    return None

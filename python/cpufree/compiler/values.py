@@ -1,0 +1,212 @@
+"""What names and expressions of a program stand for while it is lowered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from cpufree.compiler import ir
+from cpufree.compiler.operations import Kind
+
+
+@dataclass(eq=False)
+class Host:
+    """An object of Python that is known when the program is compiled."""
+
+    value: Any
+    literal: bool = False
+    """The program's text alone says what it is."""
+    name: str = ""
+    """Of the scalar that carries it, once it is needed."""
+
+
+@dataclass(frozen=True, eq=False)
+class ScalarValue:
+    """A number that is known when the program runs."""
+
+    expr: ir.Expr
+    kind: Kind
+
+
+@dataclass(frozen=True, eq=False)
+class ArrayValue:
+    """An array, as an expression of its points r = (r0, r1, ...)."""
+
+    expr: ir.Expr
+    shape: tuple[int, ...]
+    type: str
+    is_view: bool = False
+    """It is a field or a part of one: names for it see what is written there later."""
+
+    @property
+    def field(self) -> str:
+        """The field that a view is of."""
+        assert isinstance(self.expr, ir.Read)
+        return self.expr.field
+
+
+@dataclass(frozen=True, eq=False)
+class TupleValue:
+    """A tuple or list."""
+
+    items: tuple[Value, ...]
+
+
+Value: TypeAlias = "Host | ScalarValue | ArrayValue | TupleValue"
+
+
+@dataclass
+class Scope:
+    """Names of a function that is being lowered."""
+
+    prefix: str
+    names: dict[str, Value] = field(default_factory=dict)
+    carried: dict[str, str] = field(default_factory=dict)
+    """Names whose value is in a variable of the program: that one's name."""
+    unbound: dict[str, str] = field(default_factory=dict)
+    """Names that may have no value, and why."""
+
+
+def whole(f: ir.Field) -> ArrayValue:
+    """Return a field as an array."""
+    axes = tuple(ir.Axis(k) for k in range(len(f.shape)))
+    return ArrayValue(ir.Read(f.name, axes, f.type), f.shape, f.type, True)
+
+
+def is_whole(value: Value, f: ir.Field | None = None) -> bool:
+    """Return whether a value is a field as it is."""
+    if not (isinstance(value, ArrayValue) and value.is_view):
+        return False
+    assert isinstance(value.expr, ir.Read)
+    same = all(a == ir.Axis(k) for k, a in enumerate(value.expr.axes))
+    return same and (f is None or value.shape == f.shape)
+
+
+class OutOfRange(Exception):
+    """An index does not suit an array."""
+
+
+def at(axis: ir.Axis, i: int) -> ir.Axis:
+    """Return an axis at one value of its dim."""
+    inner = (i + axis.shift) % axis.wrap if axis.wrap else i
+    return ir.Axis(ir.FIXED, axis.start + axis.step * inner)
+
+
+def _moved(axis: ir.Axis, dim: int, first: int, step: int) -> ir.Axis:
+    """Return an axis whose dim is first + step * (the new dim)."""
+    if not axis.wrap:
+        return ir.Axis(dim, axis.start + axis.step * first, axis.step * step)
+    if step != 1:
+        raise OutOfRange("a slice with a step of what np.roll gives is not taken")
+    return replace(axis, dim=dim, shift=axis.shift + first)
+
+
+def sliced(value: ArrayValue, index: list[int | slice | None]) -> ArrayValue:
+    """Return the part of an array that an index says: whole numbers, slices, None (a new axis).
+
+    Raises:
+        OutOfRange: the index does not suit.
+    """
+    shape: list[int] = []
+    moves: dict[int, tuple[int, int, int]] = {}  # old dim -> new dim, first, step
+    old = 0
+    for item in index:
+        if item is None:
+            shape.append(1)
+            continue
+        if old >= len(value.shape):
+            raise OutOfRange(f"too many indices for an array of {len(value.shape)} dimensions")
+        n = value.shape[old]
+        if isinstance(item, slice):
+            start, stop, step = item.indices(n)
+            if step < 1:
+                raise OutOfRange("a slice with a negative step is not taken")
+            moves[old] = (len(shape), start, step)
+            shape.append(max(0, -(-(stop - start) // step)))
+        else:
+            if not -n <= item < n:
+                raise OutOfRange(f"index {item} is out of bounds for axis {old} of {n} points")
+            moves[old] = (ir.FIXED, item % n, 1)
+        old += 1
+    for rest in range(old, len(value.shape)):
+        moves[rest] = (len(shape), 0, 1)
+        shape.append(value.shape[rest])
+
+    def move(axis: ir.Axis) -> ir.Axis:
+        if axis.dim == ir.FIXED:
+            return axis
+        dim, first, step = moves[axis.dim]
+        return at(axis, first) if dim == ir.FIXED else _moved(axis, dim, first, step)
+
+    return _with_axes(value, tuple(shape), move)
+
+
+def _with_axes(value: ArrayValue, shape: tuple[int, ...], move: Any) -> ArrayValue:
+    expr = ir.with_reads(value.expr, lambda r: replace(r, axes=tuple(map(move, r.axes))))
+    return replace(value, expr=expr, shape=shape)
+
+
+def rolled(value: ArrayValue, shift: int, axis: int) -> ArrayValue:
+    """Return np.roll of an array along one axis."""
+    n = value.shape[axis]
+
+    def move(a: ir.Axis) -> ir.Axis:
+        if a.dim != axis:
+            return a
+        if a.wrap:
+            return replace(a, shift=(a.shift - shift) % a.wrap)
+        return replace(a, wrap=n, shift=-shift % n)
+
+    # What was rolled before along this axis, and sliced since, does not wrap where this one does.
+    for read in ir.reads(value.expr):
+        if any(a.dim == axis and a.wrap not in (0, n) for a in read.axes):
+            raise OutOfRange("np.roll of a part of what np.roll gives is not taken")
+    return replace(_with_axes(value, value.shape, move), is_view=False)
+
+
+def broadcast(value: ArrayValue, shape: tuple[int, ...]) -> ir.Expr:
+    """Return the expression of an array in the points of a shape that it broadcasts to."""
+    more = len(shape) - len(value.shape)
+
+    def move(axis: ir.Axis) -> ir.Axis:
+        if axis.dim == ir.FIXED:
+            return axis
+        dim = axis.dim + more
+        return at(axis, 0) if value.shape[axis.dim] != shape[dim] else replace(axis, dim=dim)
+
+    return _with_axes(value, shape, move).expr
+
+
+def without_leading_ones(value: ArrayValue, dims: int) -> ArrayValue:
+    """Return an array with at most so many dimensions, without leading ones of one point."""
+    index: list[int | slice | None] = []
+    for k in range(max(0, len(value.shape) - dims)):
+        if value.shape[k] != 1:
+            return value
+        index.append(0)
+    return sliced(value, index) if index else value
+
+
+def moved_to_box(expr: ir.Expr, target: ir.Read) -> ir.Expr:
+    """Return the value of a view's points, as expression of the points of its field's box."""
+    axis_of = {a.dim: k for k, a in enumerate(target.axes) if a.dim != ir.FIXED}
+
+    def move(a: ir.Axis) -> ir.Axis:
+        return a if a.dim == ir.FIXED else replace(a, dim=axis_of[a.dim])
+
+    return ir.with_reads(expr, lambda r: replace(r, axes=tuple(map(move, r.axes))))
+
+
+def box_of(target: ir.Read, shape: tuple[int, ...]) -> tuple[ir.Span, ...]:
+    """Return the box of a view: of each axis of its field the points."""
+    return tuple(
+        ir.Span(a.start, 1, 1) if a.dim == ir.FIXED else ir.Span(a.start, a.step, shape[a.dim])
+        for a in target.axes
+    )
+
+
+def result_shape(shapes: list[tuple[int, ...]]) -> tuple[int, ...]:
+    """Return the shape that arrays broadcast to; ValueError as NumPy."""
+    return np.broadcast_shapes(*shapes)

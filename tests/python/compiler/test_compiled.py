@@ -1,0 +1,63 @@
+"""Compiled programs give the bits of plain Python, on any number of PEs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from grid_programs import CASES, as_tuple, assert_same, case, copies
+
+# Compiling takes some seconds: the others are run by `pytest -m slow`.
+QUICK = ("fdtd_2d", "gray_scott", "red_black", "until_still")
+EACH = [pytest.param(n, marks=() if n in QUICK else pytest.mark.slow) for n in CASES]
+
+
+@pytest.mark.parametrize("name", EACH)
+@pytest.mark.timeout(300)
+def test_compiled_program_gives_the_bits_of_plain_python(name: str) -> None:
+    used = set()
+    for size in (13, 20, 37):
+        program, arguments = case(name, size)
+        plain = copies(arguments)
+        expected = as_tuple(program.function(*plain))
+        for pes in (1, 2, 3, 5, 8):
+            ours = copies(arguments)
+            found = as_tuple(program.run(ours, pes=pes, wait_limit=30))
+            used.add(program.pes)
+            assert_same(name, plain, ours)
+            assert_same(name, expected, found)
+    assert max(used) > 1
+
+
+def test_arrays_that_are_not_contiguous_are_taken() -> None:
+    program, (u, f, turns) = case("red_black", 21)
+    wide = np.zeros((2 * u.shape[0], 3 * u.shape[1]))
+    wide[::2, ::3] = u
+    program(wide[::2, ::3], f, turns)
+    program.function(u, f, turns)
+    np.testing.assert_array_equal(wide[::2, ::3], u)
+    assert not wide[1::2].any()
+
+
+def test_sizes_share_one_kernel() -> None:
+    program, arguments = case("red_black", 30)
+    program(*arguments)
+    program, arguments = case("red_black", 34)
+    program(*arguments)
+    built = [kernel.built.path for kernel in program._kernels.values()]
+    assert len(built) > 1 and len(set(built)) == 1
+
+
+def test_progress_that_says_no_leaves_the_arrays_as_they_were() -> None:
+    program, (u, f, _) = case("red_black", 30)
+    before = u.copy()
+    turns: list[int] = []
+
+    def follow(turn: int, _: float) -> bool:
+        turns.append(turn)
+        return turn == 0
+
+    for pes in (1, 3):
+        turns.clear()
+        program.run((u, f, 10**9), pes=pes, progress=follow)
+        assert turns and turns[-1] > 0
+        np.testing.assert_array_equal(u, before)
