@@ -239,6 +239,9 @@ def gpus() -> list[GpuInfo]:
 def gpu_free_bytes(index: int) -> int:
     """Return the memory of a GPU that is free now. Starts CUDA on that GPU."""
 
+def gpu_is_started(index: int) -> bool:
+    """Return whether CUDA runs on a GPU in this process; starts nothing."""
+
 def gpu_note() -> str:
     """Return why gpus() is empty, "" where it is not."""
 

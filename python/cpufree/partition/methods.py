@@ -18,7 +18,7 @@ from cpufree.errors import InvalidInputError, UnsupportedError
 from cpufree.extension import load_core
 from cpufree.matrix.problem import CsrMatrix
 from cpufree.partition.compressed_graph import compress_graph
-from cpufree.partition.cost import Gain, PartitionReport
+from cpufree.partition.cost import GOOD_HALO_SHARE, Gain, PartitionReport
 from cpufree.partition.cost import report as report
 from cpufree.partition.part_vector import PartitionLike, as_part_vector, require_length
 
@@ -31,8 +31,6 @@ METHODS = ("auto", "metis", "contiguous")
 MIN_ROWS_PER_PE = 8
 # Nor does it balance vertices well that are this part of a PE's share.
 LARGEST_VERTEX = 0.05
-# Contiguous blocks whose halo is this share of the rows leave nothing to gain.
-GOOD_HALO_SHARE = 0.01
 # Entries this close to the diagonal, on average, find their vector values in the second-level
 # cache (32768 doubles are 256 KiB), so that another order gains little.
 NEAR_DIAGONAL = 32768

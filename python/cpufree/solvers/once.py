@@ -16,6 +16,7 @@ from cpufree.docstrings import with_parameters
 from cpufree.engines.watch import ProgressLike
 from cpufree.matrix.problem import MatrixLike
 from cpufree.partition.part_vector import PartitionLike
+from cpufree.solvers.forecast import OneCall, goal_of
 from cpufree.solvers.result import Result
 from cpufree.solvers.solver import Solver
 
@@ -98,7 +99,7 @@ def solve(
         pc=pc,
         pc_level=pc_level,
         pc_block=pc_block,
-        _right=b,
+        _call=OneCall(goal_of(b, rtol, maxiter), b),
     ) as solver:
         return solver.solve(
             b,
