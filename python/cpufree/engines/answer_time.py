@@ -83,6 +83,20 @@ class Forecast:
     gain: Gain
     """What a halo costs a GPU in an iteration, and a search for a better partition."""
 
+    @property
+    def search_seconds(self) -> float:
+        """Seconds that METIS is expected to take."""
+        return self.gain.search_seconds * self.spread.graph_entries
+
+    def halo_seconds(self, gpus: int) -> float:
+        """Return the seconds of an iteration that the halo of consecutive rows takes."""
+        return self.gain.of_halo(self.spread.ghosts(gpus), self.spread.cut(gpus))
+
+    def searches(self, gpus: int) -> bool:
+        """Return whether METIS will run for so many GPUs."""
+        saved = self.halo_seconds(gpus) * self.expected.total
+        return not self.spread.is_good(gpus) and self.search_seconds < saved
+
 
 def on_cpu(size: Size, blocks: int, costs: Costs, model: Model = MODEL) -> Candidate:
     """Return the CPU engine with so many blocks, each a thread with a core of its own."""
@@ -113,13 +127,11 @@ def on_gpus(
     setup += costs.gpu_nonzero * size.nnz + costs.gpu_row * size.rows
     iteration = predict(size, count, model)
     if count > 1:
-        halo = known.gain.of_halo(known.spread.ghosts(count), known.spread.cut(count))
-        search = known.gain.search_seconds * known.spread.graph_entries
         setup += costs.report * size.nnz
-        if not known.spread.is_good(count) and search < halo * known.expected.total:
-            # METIS will run, and leave a halo that is small beside this one.
-            setup, halo = setup + search, 0.0
-        iteration += halo
+        if known.searches(count):  # which leaves a halo that is small beside that of rows in turn
+            setup += known.search_seconds
+        else:
+            iteration += known.halo_seconds(count)
     start = interpolated(costs.context, idle) if idle else 0.0
     return Candidate(f"{count} GPU{'' if count == 1 else 's'}", count, start, setup, iteration)
 
