@@ -145,7 +145,7 @@ def iterations_command(
 ) -> None:
     """Compare expected iterations with those of solves by cg with Jacobi, b = 1."""
     entries = {one.name: (one.generator, one.params) for one in suite("paper18-small")}
-    lines = []
+    lines: list[dict[str, Any]] = []
     for name in matrices or entries:
         known = entries.get(name)
         A = as_csr(generate.generate(known[0], **known[1]) if known else cpufree.load_matrix(name))

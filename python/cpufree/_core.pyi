@@ -189,6 +189,14 @@ def partition_cost(
     whose row and column are on different PEs.
     """
 
+def compressed_graph(
+    indptr: npt.NDArray[np.int64], indices: npt.NDArray[np.int32], merge: bool
+) -> dict[str, npt.NDArray[np.int64]]:
+    """Return the graph in which consecutive rows with the same columns are one vertex, if merge.
+
+    vertex of each row; starts, neighbours and weights of vertices.
+    """
+
 def slice_padding(lengths: npt.NDArray[np.int64], slice: int, most: int) -> float:
     """Return what slices as wide as their longest row hold over the entries of rows."""
 

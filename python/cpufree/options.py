@@ -142,6 +142,13 @@ PARTITION = Option(
     "write them, and `--pes auto` is then its number of parts",
     choices=("auto", "metis", "contiguous"), form="FILE", metavar="HOW",
 )  # fmt: skip
+PARTITION_CACHE = Option(
+    "partition_cache", "file", None,
+    "Folder in which METIS's partitions are kept and looked for, by pattern.",
+    "folder in which partitions that METIS finds are kept, and looked for, by the pattern of A "
+    "([how](gpus.md#partition))",
+    form="FOLDER", otherwise="none are kept", metavar="FOLDER",
+)  # fmt: skip
 OUT = Option(
     "out", "file", None,
     "Save x: .npy, .mtx, .mtx.gz or .txt.",
@@ -190,7 +197,8 @@ REORDER = Option(
 SOLVE = (
     *(RHS, X0, RTOL, ATOL, MAXITER, TIME_LIMIT, METHOD, PC, PC_LEVEL, PC_BLOCK),
     *(CHEBYSHEV_DEGREE, REPLACE_EVERY),
-    *(PRECISION, ENGINE, GPUS, PES, BLOCKS, SOLVES, PARTITION, REORDER, INPUT, WAIT_LIMIT),
+    *(PRECISION, ENGINE, GPUS, PES, BLOCKS, SOLVES, PARTITION, PARTITION_CACHE, REORDER),
+    *(INPUT, WAIT_LIMIT),
     *(OUT, JSON, PLOT, CHECK, TIMINGS, QUIET),
 )
 

@@ -66,7 +66,7 @@ EPILOG = """
 """
 
 # Options of Solver and of Solver.solve that are those of the command line.
-SETUP = ("gpus", "pes", "blocks", "reorder", "pc", "pc_level", "pc_block")
+SETUP = ("gpus", "pes", "blocks", "partition_cache", "reorder", "pc", "pc_level", "pc_block")
 LIMITS = ("rtol", "atol", "maxiter", "time_limit", "wait_limit")
 HOW = (*LIMITS, "method", "pc", "replace_every", "chebyshev_degree")
 

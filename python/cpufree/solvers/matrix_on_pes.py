@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from cpufree.laps import Laps
 from cpufree.log import log_times, logger
 from cpufree.matrix.load import as_csr
 from cpufree.matrix.rows import RowSlab, RowSource
+from cpufree.partition.cache import PartitionCache
 from cpufree.partition.part_vector import PartitionLike, as_part_vector
 from cpufree.solvers import agreement, own_rows
 from cpufree.solvers.forecast import OneCall, forecast
@@ -42,6 +44,7 @@ class Wanted:
     check: bool
     dtype: npt.DTypeLike | None
     call: OneCall
+    partition_cache: str | os.PathLike[str] | None = None
 
 
 class MatrixOnPes:
@@ -88,6 +91,7 @@ class MatrixOnPes:
             given = wanted.partition
             given = given if isinstance(given, str) else as_part_vector(given).copy()
             self._sharing = (given, wanted.reorder)
+            self._cache = wanted.partition_cache
             if self.team is None:  # which has a PE in each process
                 self._asked = self._asked.for_partition(given, self.env)
             rows, right = isinstance(A, (RowSlab, RowSource)), wanted.call.right
@@ -249,7 +253,10 @@ class MatrixOnPes:
         laps.lap("place")
         expected = None if where.expected is None else where.expected.iterations
         gain = gain_on(where.engine, self._goal.solves, expected)
-        share = partial(Sharing.of, matrix, where.pes, *self._sharing, gain)
+        cache = None
+        if self._cache is not None:
+            cache = PartitionCache(Path(self._cache), prepared.pattern.numbers)
+        share = partial(Sharing.of, matrix, where.pes, *self._sharing, gain, cache)
         return lay_out(prepared, where, share, laps)
 
     def _tell(self, what: str, layout: Layout) -> None:

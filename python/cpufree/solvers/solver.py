@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
@@ -51,7 +52,7 @@ class Solver:
         are left out.
     {pes, blocks, engine, gpus, reorder, partition, check, dtype, pc}
         Solves use it unless they name another one; one with factors cannot be named later.
-    {pc_level, pc_block, solves}
+    {pc_level, pc_block, solves, partition_cache}
 
     Attributes
     ----------
@@ -100,6 +101,7 @@ class Solver:
         gpus: Gpus = "auto",
         reorder: Order = "auto",
         partition: PartitionLike = "auto",
+        partition_cache: str | os.PathLike[str] | None = None,
         check: bool = True,
         dtype: npt.DTypeLike | None = None,
         pc: Preconditioner = "jacobi",
@@ -112,7 +114,7 @@ class Solver:
         asked = Asked(engine, gpus, pes, blocks, self._pc.tuning)
         self._lock = Turns("this Solver")
         call = _call or OneCall(Goal(choices.valid(schema.SOLVES, solves)))
-        wanted = Wanted(asked, partition, reorder, check, dtype, call)
+        wanted = Wanted(asked, partition, reorder, check, dtype, call, partition_cache)
         self._matrix = MatrixOnPes(A, wanted)
         self.shape, self.dtype = self._matrix.shape, self._matrix.dtype
         self._take_place()
