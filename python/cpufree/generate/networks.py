@@ -173,7 +173,7 @@ def delaunay3d(
     once = tails < near
     tails, heads = tails[once], near[once].astype(np.int32)
     length = np.sqrt(np.square(points[tails] - points[heads]).sum(axis=1))
-    free = ((cells > 0) & (cells < m - 1)).all(axis=1)
+    free = np.all((cells > 0) & (cells < m - 1), axis=1)
     matrix = submatrix(laplacian(m**3, tails, heads, 1.0 / length), free)
     if not shuffle:
         return matrix
