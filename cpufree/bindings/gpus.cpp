@@ -54,6 +54,7 @@ void bind_gpus(nb::module_& m) {
   m.def("gpu_note", &gpu_note);
   m.def("gpu_free_bytes", &gpu_free_bytes, nb::arg("index"),
         nb::call_guard<nb::gil_scoped_release>());  // CUDA may start first
+  m.def("gpu_is_started", &gpu_is_started, nb::arg("index"));
   m.def("peer_problem", &peer_problem, nb::arg("gpus"));
   m.def("set_kernel_compiler", &set_kernel_compiler, nb::arg("library"), nb::arg("cache"),
         nb::call_guard<nb::gil_scoped_release>());  // others may be compiling

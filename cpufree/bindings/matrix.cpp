@@ -11,10 +11,13 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <utility>
 
 #include "cpufree/base/digest.hpp"
 #include "cpufree/base/error.hpp"
 #include "cpufree/bindings/arrays.hpp"
+#include "cpufree/bindings/numpy.hpp"
+#include "cpufree/problem/compressed_graph.hpp"
 #include "cpufree/problem/entries.hpp"
 #include "cpufree/problem/partition_cost.hpp"
 
@@ -94,6 +97,23 @@ nb::dict partition_cost(const Vector<std::int64_t>& indptr, const Rows& indices,
   return d;
 }
 
+// Columns are checked: they are places in tables.
+nb::dict compressed(const Vector<std::int64_t>& indptr, const Rows& indices, bool merge) {
+  CompressedGraph graph;
+  {
+    const nb::gil_scoped_release release;
+    require(are_rows<std::int32_t>(span_of(indptr), span_of(indices)),
+            "indptr and indices must be rows with ascending columns");
+    graph = compressed_graph(span_of(indptr), span_of(indices), merge);
+  }
+  nb::dict d;
+  d["vertex"] = to_numpy(std::move(graph.vertex));
+  d["starts"] = to_numpy(std::move(graph.starts));
+  d["neighbours"] = to_numpy(std::move(graph.neighbours));
+  d["weights"] = to_numpy(std::move(graph.weights));
+  return d;
+}
+
 double padding(const Vector<std::int64_t>& lengths, std::int64_t slice, std::int64_t most) {
   require(slice >= 1, "a slice has a row at least");
   const nb::gil_scoped_release release;
@@ -118,6 +138,7 @@ void bind_matrix(nb::module_& m) {
         nb::arg("place").none(), nb::arg("part").none());
   m.def("partition_cost", &partition_cost, nb::arg("indptr"), nb::arg("indices"), nb::arg("part"),
         nb::arg("pes"));
+  m.def("compressed_graph", &compressed, nb::arg("indptr"), nb::arg("indices"), nb::arg("merge"));
   m.def("slice_padding", &padding, nb::arg("lengths"), nb::arg("slice"), nb::arg("most"));
   m.def("digest", &digest, nb::arg("bytes"));
 }

@@ -34,6 +34,13 @@ inline void stay_on(int device) { check_call(gpuSetDevice(device), "SetDevice");
 // Starts the runtime on the device that is current, which takes a while.
 inline void start() { check(gpuStart(), (std::string("the start of ") + gpuRuntimeName).c_str()); }
 
+// Whether the runtime has been started on a device in this process; starts nothing.
+inline bool is_started(int device) {
+  int started = 0;
+  check_call(gpuIsStarted(&started, device), "DevicePrimaryCtxGetState");
+  return started != 0;
+}
+
 inline int multiprocessors(int device) {
   int count = 0;
   check_call(gpuMultiprocessors(&count, device), "DeviceGetAttribute");

@@ -189,6 +189,14 @@ def partition_cost(
     whose row and column are on different PEs.
     """
 
+def compressed_graph(
+    indptr: npt.NDArray[np.int64], indices: npt.NDArray[np.int32], merge: bool
+) -> dict[str, npt.NDArray[np.int64]]:
+    """Return the graph in which consecutive rows with the same columns are one vertex, if merge.
+
+    vertex of each row; starts, neighbours and weights of vertices.
+    """
+
 def slice_padding(lengths: npt.NDArray[np.int64], slice: int, most: int) -> float:
     """Return what slices as wide as their longest row hold over the entries of rows."""
 
@@ -238,6 +246,9 @@ def gpus() -> list[GpuInfo]:
 
 def gpu_free_bytes(index: int) -> int:
     """Return the memory of a GPU that is free now. Starts CUDA on that GPU."""
+
+def gpu_is_started(index: int) -> bool:
+    """Return whether CUDA runs on a GPU in this process; starts nothing."""
 
 def gpu_note() -> str:
     """Return why gpus() is empty, "" where it is not."""

@@ -79,6 +79,7 @@ OPTIONS: dict[str, Option] = {
         *(options.PC_LEVEL, options.PC_BLOCK),
         *(options.TIME_LIMIT, options.WAIT_LIMIT, options.REPLACE_EVERY),
         *(options.CHEBYSHEV_DEGREE, options.ENGINE, options.PES, options.BLOCKS, options.CHECK),
+        options.SOLVES,
     )
 }
 
@@ -90,6 +91,7 @@ KINDS = {
     "gpus": '"auto", "all", str or sequence of int, default "auto"',
     "reorder": '{"auto", "rcm", "natural"} or bool, default "auto"',
     "partition": '"auto", "metis", "contiguous" or array of int, shape (n,), default "auto"',
+    "partition_cache": "str or path, optional",
     "dtype": "float32 or float64, optional",
     "progress": "bool or callable, optional",
     "gather": "bool, default True",
@@ -129,6 +131,11 @@ MEANINGS = {
         once for all of them, each with its own steps, stopping test and reason to end, all with
         one time_limit; or one by one, each with a time_limit of its own. Auto is together where
         that pays; `Result.why` tells.""",
+    "partition_cache": """Folder in which partitions that METIS finds are kept and looked for, by
+        the pattern of A; several processes may share it. A damaged file is made anew, and told.
+        Default: none are kept.""",
+    "solves": """Solves that are expected with this matrix. Auto takes the engine and as many GPUs
+        as give the last answer soonest, set-up included; `Result.why` tells the times compared.""",
     "engine": """Auto is GPUs (cuda_p2p) where there are some and the work is worth setting them up,
         else the CPU (cpu_threads). The last two are for programs that a launcher has started as
         several processes, each of which makes the same calls: nvshmem has a GPU for each; the

@@ -29,7 +29,7 @@ ENGINE = Option(
     "GPUs (cuda_p2p), the CPU (cpu_threads), or auto. In several processes: a GPU for each "
     "(nvshmem), or the CPU (cpu_processes).",
     "GPUs, or the CPU; the last two work in [several processes](distributed.md); `auto` takes GPUs "
-    "where there are some and A has 20 000 nonzeros or more "
+    "where they give the answer sooner "
     "([how](api.md#which-engine-and-how-many-gpus))",
     choices=ENGINES,
 )  # fmt: skip
@@ -127,6 +127,13 @@ PC_BLOCK = Option(
     "block_jacobi: rows of a block; `auto`: the unknowns of a node, or 8",
     least=1, most=32, form="N", takes_auto=True, metavar="N",
 )  # fmt: skip
+SOLVES = Option(
+    "solves", "count", 1,
+    "Solves that are expected with this matrix: auto weighs set-up against iterations.",
+    "solves that are expected with this matrix, by which `auto` weighs set-up against iterations "
+    "([how](gpus.md#time-to-the-answer))",
+    least=1, most=LARGEST_COUNT, form="N",
+)  # fmt: skip
 PARTITION = Option(
     "partition", "text", "auto",
     "Which PE has which rows: auto, metis, contiguous, or a file of part numbers, one a line as "
@@ -134,6 +141,13 @@ PARTITION = Option(
     "which PE has which rows; a file has [part numbers](input.md#partitions), as METIS's programs "
     "write them, and `--pes auto` is then its number of parts",
     choices=("auto", "metis", "contiguous"), form="FILE", metavar="HOW",
+)  # fmt: skip
+PARTITION_CACHE = Option(
+    "partition_cache", "file", None,
+    "Folder in which METIS's partitions are kept and looked for, by pattern.",
+    "folder in which partitions that METIS finds are kept, and looked for, by the pattern of A "
+    "([how](gpus.md#partition))",
+    form="FOLDER", otherwise="none are kept", metavar="FOLDER",
 )  # fmt: skip
 OUT = Option(
     "out", "file", None,
@@ -183,7 +197,8 @@ REORDER = Option(
 SOLVE = (
     *(RHS, X0, RTOL, ATOL, MAXITER, TIME_LIMIT, METHOD, PC, PC_LEVEL, PC_BLOCK),
     *(CHEBYSHEV_DEGREE, REPLACE_EVERY),
-    *(PRECISION, ENGINE, GPUS, PES, BLOCKS, PARTITION, REORDER, INPUT, WAIT_LIMIT),
+    *(PRECISION, ENGINE, GPUS, PES, BLOCKS, SOLVES, PARTITION, PARTITION_CACHE, REORDER),
+    *(INPUT, WAIT_LIMIT),
     *(OUT, JSON, PLOT, CHECK, TIMINGS, QUIET),
 )
 

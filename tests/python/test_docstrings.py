@@ -34,7 +34,7 @@ def documented(text: str) -> list[str]:
 @pytest.mark.parametrize("name", PUBLIC)
 def test_each_parameter_has_one_entry(name: str) -> None:
     called = PUBLIC[name]
-    parameters = [p for p in inspect.signature(called).parameters if p not in ("self", "_right")]
+    parameters = [p for p in inspect.signature(called).parameters if p not in ("self", "_call")]
     assert sorted(documented(called.__doc__ or "")) == sorted(parameters)
 
 

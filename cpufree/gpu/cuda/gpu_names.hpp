@@ -77,6 +77,21 @@ inline gpuError_t gpuPeerAtomics(int* offered, int from, int to) {
 }
 // Starts the runtime on the device that is current.
 inline gpuError_t gpuStart() { return cudaFree(nullptr); }
+// Whether the runtime has been started on a device, by anybody in this process. The driver's
+// function is asked for by name: nothing is linked with the driver, which may be missing.
+inline gpuError_t gpuIsStarted(int* started, int device) {
+  void* entry = nullptr;
+  cudaDriverEntryPointQueryResult found{};
+  const gpuError_t status = cudaGetDriverEntryPointByVersion("cuDevicePrimaryCtxGetState", &entry,
+                                                             12000, cudaEnableDefault, &found);
+  if (status != cudaSuccess) return status;
+  *started = 0;
+  if (found != cudaDriverEntryPointSuccess) return cudaErrorNotSupported;
+  unsigned flags = 0;
+  // Devices have the same numbers in the driver: both count what CUDA_VISIBLE_DEVICES leaves.
+  const auto ask = reinterpret_cast<int (*)(int, unsigned*, int*)>(entry);
+  return static_cast<gpuError_t>(ask(device, &flags, started));
+}
 // The device whose memory `p` is in; -1: of none.
 inline gpuError_t gpuDeviceOf(int* device, const void* p) {
   cudaPointerAttributes attributes{};

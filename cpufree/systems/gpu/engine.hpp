@@ -34,6 +34,9 @@ std::vector<GpuInfo> list_gpus();
 std::string gpu_note();
 // Memory of a GPU that is free now. Starts CUDA on that GPU. Throws Unsupported, EngineError.
 std::size_t gpu_free_bytes(int index);
+// Whether CUDA runs on a GPU in this process, so that its start costs nothing more. Starts nothing;
+// false where the driver does not tell.
+bool gpu_is_started(int index);
 // "" where all of them reach one another's memory, with native atomics; else a sentence that names
 // the first pair that does not.
 std::string peer_problem(const std::vector<int>& gpus);

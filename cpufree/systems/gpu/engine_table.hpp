@@ -29,6 +29,7 @@ struct GpuEngineTable {
   std::vector<GpuInfo> (*list_gpus)();
   std::string (*gpu_note)();
   std::size_t (*gpu_free_bytes)(int);
+  bool (*gpu_is_started)(int);
   std::string (*peer_problem)(const std::vector<int>&);
   int (*gpu_of)(const void*);
   void (*set_kernel_compiler)(const std::string&, const std::string&);

@@ -104,6 +104,14 @@ std::size_t gpu_free_bytes(int index) {
   return gpu::memory_info().free;
 }
 
+bool gpu_is_started(int index) {
+  try {
+    return gpu::is_started(index);
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 std::string peer_problem(const std::vector<int>& gpus) {
   std::string why;
   const int count = count_devices(why);

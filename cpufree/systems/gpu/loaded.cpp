@@ -69,6 +69,8 @@ std::string gpu_note() { return cuda_built() ? engine().gpu_note() : loaded().no
 
 std::size_t gpu_free_bytes(int index) { return engine().gpu_free_bytes(index); }
 
+bool gpu_is_started(int index) { return cuda_built() && engine().gpu_is_started(index); }
+
 std::string peer_problem(const std::vector<int>& gpus) {
   return cuda_built() ? engine().peer_problem(gpus) : loaded().note;
 }

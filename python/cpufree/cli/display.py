@@ -334,6 +334,8 @@ def info_report(name: str, facts: dict[str, Any], problem: str | None) -> Render
         ),
     ]
     rows.append(("distinct values", number(facts["distinct_values"])))
+    share = facts["stored_zeros"] / max(facts["nnz"], 1)
+    rows.append(("stored zeros", f"{number(facts['stored_zeros'])} ({share:.1%} of the nonzeros)"))
     if facts["value_min"] is not None:
         rows.append(("magnitudes", f"{facts['value_min']:.3g} to {facts['value_max']:.3g}"))
     if facts["diagonal_min"] is not None:

@@ -66,7 +66,7 @@ EPILOG = """
 """
 
 # Options of Solver and of Solver.solve that are those of the command line.
-SETUP = ("gpus", "pes", "blocks", "reorder", "pc", "pc_level", "pc_block")
+SETUP = ("gpus", "pes", "blocks", "partition_cache", "reorder", "pc", "pc_level", "pc_block")
 LIMITS = ("rtol", "atol", "maxiter", "time_limit", "wait_limit")
 HOW = (*LIMITS, "method", "pc", "replace_every", "chebyshev_degree")
 
@@ -168,11 +168,14 @@ class SolveWork:
 
     def _set_up(self, problem: Problem, notes: Console) -> Solver:
         """Return the solver of a system."""
-        importlib.import_module("cpufree.solvers.solver")  # apart from the set-up
+        from cpufree.solvers.forecast import Goal, OneCall  # heavy imports, apart from the set-up
+
+        importlib.import_module("cpufree.solvers.solver")
         self.laps.lap("imports")
         setup = {name: self.given[name] for name in SETUP}
         setup |= {"engine": self.engine, "partition": problem.partition}
-        setup |= {"dtype": self.dtype(problem.matrix)}
+        goal = Goal(self.given["solves"], self.given["rtol"], self.given["maxiter"])
+        setup |= {"dtype": self.dtype(problem.matrix), "_call": OneCall(goal)}
         solver = stage(
             notes,
             "setting up",

@@ -158,6 +158,11 @@ def gpu_free_bytes(number: int) -> int:
     return int(load().gpu_free_bytes(number))
 
 
+def gpu_is_started(number: int) -> bool:
+    """Return whether CUDA runs on a GPU in this process; nothing is started."""
+    return bool(load().gpu_is_started(number))
+
+
 def registers_3d_seconds(
     shape: Sequence[int],
     periodic: Sequence[bool],

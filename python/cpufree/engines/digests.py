@@ -36,6 +36,11 @@ class Pattern:
         """Return that of A."""
         return cls(A.shape[0], A.nnz, (digest(A.indptr), digest(A.indices)))
 
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """Numbers that patterns have in common only where they are the same."""
+        return (self.rows, self.nnz, *self.digests)
+
     def require(self, other: Pattern) -> None:
         """Raise MatrixError unless another pattern is the same."""
         if other == self:

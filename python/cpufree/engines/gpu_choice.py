@@ -8,7 +8,7 @@ interior rows, and their size is known only once the matrix is partitioned.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -85,12 +85,17 @@ def predict(size: Size, gpus: int, model: Model = MODEL) -> float:
 
 
 def latency(gpus: int, model: Model = MODEL) -> float:
-    """Return the latency on so many GPUs: on the line through the nearest two of the table."""
-    counts = sorted(model.latency)
+    """Return the latency on so many GPUs."""
+    return interpolated(model.latency, gpus)
+
+
+def interpolated(table: Mapping[int, float], gpus: int) -> float:
+    """Return a value for so many GPUs: on the line through the nearest two of a table."""
+    counts = sorted(table)
     above = min(max(bisect_left(counts, gpus), 1), len(counts) - 1)
     low, high = counts[above - 1], counts[above]
-    slope = (model.latency[high] - model.latency[low]) / (high - low)
-    return model.latency[low] + slope * (gpus - low)
+    slope = (table[high] - table[low]) / (high - low)
+    return table[low] + slope * (gpus - low)
 
 
 def memory_each(size: Size, gpus: int, model: Model = MODEL) -> float:
@@ -138,6 +143,23 @@ def choose(
     }
     best = min(times.values())
     fewest = next(count for count in counts if best > (1 - model.gain) * times[count])
+    chosen = with_room(size, there, free, fewest, model)
+    return chosen, _why(times, fewest, len(chosen))
+
+
+def with_room(
+    size: Size, there: Sequence[T], free: Callable[[T], int], fewest: int, model: Model = MODEL
+) -> list[T]:
+    """Return `fewest` GPUs whose memory holds their shares, or the next larger number of them.
+
+    Args:
+        size, there, free, model: as `choose` takes them.
+        fewest: one of the `candidates`.
+
+    Raises:
+        OutOfMemoryError: the system does not fit even on all of them.
+    """
+    counts = candidates(len(there))
     free_bytes: dict[T, int] = {}
     for count in counts[counts.index(fewest) :]:
         chosen: list[T] = []
@@ -146,7 +168,7 @@ def choose(
                 free_bytes[gpu] = free(gpu)
             chosen += [gpu] if fits(size, count, free_bytes[gpu], model) else []
             if len(chosen) == count:
-                return chosen, _why(times, fewest, count)
+                return chosen
     raise OutOfMemoryError(too_large(size, list(free_bytes.values()), model))
 
 

@@ -6,8 +6,13 @@ from cpufree import machine
 from cpufree.partition.cost import Gain
 
 
-def gain_on(engine: str) -> Gain:
-    """Return the numbers by which a partition for an engine is chosen."""
+def gain_on(engine: str, solves: int = 1, expected: float | None = None) -> Gain:
+    """Return the numbers by which a partition for an engine is chosen.
+
+    Args:
+        engine: by name.
+        solves: that are expected. expected: iterations of each; None: nothing is known of them.
+    """
     known = machine.load()
     where = "gpu" if engine in ("cuda_p2p", "nvshmem") else "cpu"
     return Gain(
@@ -15,4 +20,6 @@ def gain_on(engine: str) -> Gain:
         cut_seconds=known.number(f"partition.{where}_cut", "s"),
         search_seconds=known.number("partition.search", "s"),
         least_iterations=known.number("partition.iterations", "1"),
+        solves=solves,
+        expected=expected,
     )

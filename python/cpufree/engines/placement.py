@@ -8,8 +8,10 @@ from typing import Any
 
 from cpufree import machine, options
 from cpufree.distributed import Team
-from cpufree.engines import choices, core, gpus
-from cpufree.engines.gpu_choice import MODEL, Model, Size, choose, fits
+from cpufree.engines import answer_time, choices, core, gpus
+from cpufree.engines.answer_time import Candidate, Costs, Forecast
+from cpufree.engines.expected import Expected
+from cpufree.engines.gpu_choice import MODEL, Model, Size, choose, fits, with_room
 from cpufree.engines.gpus import Gpu
 from cpufree.env import Env
 from cpufree.errors import InvalidInputError, NotEnoughGpusError, OutOfMemoryError, UnsupportedError
@@ -73,6 +75,8 @@ class Placement:
     cores: int | None = None
     """Cores for all PEs of this machine; None: those of this process."""
     tuning: Mapping[str, Any] = field(default_factory=dict)
+    expected: Expected | None = None
+    """The iterations by which engine and GPUs were chosen; None: they were not looked at."""
 
     @property
     def own_devices(self) -> tuple[int, ...]:
@@ -142,13 +146,21 @@ def choose_engine(
     return "cuda_p2p", gpus.models(usable), []
 
 
-def place(asked: Asked, env: Env, size: Size, near: int | None = None) -> Placement:
+def place(
+    asked: Asked,
+    env: Env,
+    size: Size,
+    near: int | None = None,
+    forecast: Callable[[], Forecast] | None = None,
+) -> Placement:
     """Return where a system is to be solved.
 
     Args:
         asked: by the call. env: by the environment.
         size: of the system.
         near: number of the GPU on which b lies; None: on the host.
+        forecast: tells what is known of the system, if there is a choice to be made by the time to
+            the answer; None: GPUs are chosen by the time of an iteration.
 
     Raises:
         InvalidInputError, UnsupportedError, NotEnoughGpusError: what is asked for cannot be had.
@@ -163,12 +175,19 @@ def place(asked: Asked, env: Env, size: Size, near: int | None = None) -> Placem
     if engine == "cpu_threads":
         return _on_cpu(asked, env, size, why, notes)
     open_to_choice = asked.engine == env.engine == asked.devices == "auto" and near is None
+    expected = None
     try:
-        chosen, why_gpus, notes = choose_gpus(asked, env, size, near)
+        found = _by_answer(asked, env, size, near, open_to_choice, forecast)
+        if found is None:
+            chosen, why_gpus, notes = choose_gpus(asked, env, size, near)
+        else:
+            chosen, why_gpus, notes, expected = found
     except OutOfMemoryError as error:
         if not open_to_choice or asked.pes != "auto":
             raise
         return _on_cpu(asked, env, size, "GPUs lack the memory", [f"solved on the CPU: {error}"])
+    if not chosen:
+        return replace(_on_cpu(asked, env, size, why_gpus, notes), expected=expected)
     blocks, why_blocks = 0, "as many as run at once"
     # The environment's number of blocks is meant for the engine that it names, threads by default.
     if asked.blocks != "auto" or (not open_to_choice and env.blocks is not None):
@@ -176,8 +195,51 @@ def place(asked: Asked, env: Env, size: Size, near: int | None = None) -> Placem
     names = gpus.spell([gpu.index for gpu in chosen])
     reasons = [f"{engine}: {why}", f"{counted(len(chosen), 'PE')} on {names}: {why_gpus}"]
     return Placement(
-        engine, len(chosen), blocks, reasons, why_blocks, chosen, notes, tuning=asked.tuning
-    )
+        engine, len(chosen), blocks, reasons, why_blocks, chosen, notes, tuning=asked.tuning,
+        expected=expected,
+    )  # fmt: skip
+
+
+def _by_answer(
+    asked: Asked,
+    env: Env,
+    size: Size,
+    near: int | None,
+    cpu_too: bool,
+    forecast: Callable[[], Forecast] | None,
+) -> tuple[list[Gpu], str, list[str], Expected] | None:
+    """Return the GPUs (none: the CPU) from which the answer comes first, and by which iterations.
+
+    None: there is nothing to choose, or nothing is known to choose by.
+    """
+    named = asked.pes != "auto" or asked.devices != "auto"
+    if forecast is None or named or env.pes is not None or env.gpus != "auto":
+        return None
+    there = _near_first(gpus.usable(gpus.find()), near)
+    if len(there) == 1 and not cpu_too:
+        return None
+    known = forecast()
+    blocks = None
+    if cpu_too:
+        pes = choices.choose_pes(asked.pes, env.pes)[0]
+        blocks = pes * choices.choose_blocks(asked.blocks, env.blocks, pes, size.nnz)[0]
+    running = [core.gpu_is_started(gpu.index) for gpu in there]
+    ways = answer_time.all_candidates(size, running, blocks, known, Costs.of(machine.load()))
+    best = answer_time.best(ways, known.expected)
+    why = answer_time.comparison(ways, best, known.expected)
+    return *_taken(best, there, size, why), known.expected
+
+
+def _taken(
+    best: Candidate, there: list[Gpu], size: Size, why: str
+) -> tuple[list[Gpu], str, list[str]]:
+    """Return the GPUs of a candidate, or more of them where these have no room."""
+    if not best.gpus:
+        return [], why, []
+    chosen = with_room(size, there, Gpu.room, best.gpus)
+    if len(chosen) > best.gpus:
+        why += f", no room on {best.gpus}"
+    return _combined(chosen, there, size, why, MODEL)
 
 
 def _on_cpu(asked: Asked, env: Env, size: Size, why: str, notes: list[str]) -> Placement:
@@ -241,6 +303,13 @@ def _best(
 ) -> tuple[list[Gpu], str, list[str]]:
     """Return as many of the GPUs as the model finds best; one, if those cannot be combined."""
     chosen, why = choose(size, there, Gpu.room, model, seconds)
+    return _combined(chosen, there, size, why, model)
+
+
+def _combined(
+    chosen: list[Gpu], there: list[Gpu], size: Size, why: str, model: Model
+) -> tuple[list[Gpu], str, list[str]]:
+    """Return the chosen GPUs, in order; one, if they cannot be combined."""
     problem = core.peer_problem(tuple(gpu.index for gpu in chosen))
     if not problem:
         return _in_order(chosen), why, []

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         porous_hex,
         spheres_hex,
     )
-    from cpufree.generate.networks import powergrid, social
+    from cpufree.generate.networks import delaunay3d, powergrid, social
     from cpufree.generate.registry import describe, from_spec, generate, names, row_source
     from cpufree.generate.scalar_fem import stochflow3d, thermal2d
     from cpufree.generate.spec import format_spec, parse_spec
@@ -49,6 +49,7 @@ __all__ = [
     "consolidation_tet",
     "crank_bonds",
     "crank_p2",
+    "delaunay3d",
     "describe",
     "ecology2",
     "flange_hex",

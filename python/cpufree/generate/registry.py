@@ -39,6 +39,7 @@ _MODULES = {
     "crank_p2": "tet_elasticity",
     "crank_bonds": "bonds",
     "social": "networks",
+    "delaunay3d": "networks",
 }
 _BY_ROWS = ("poisson1d", "poisson2d", "poisson3d", "stencil27")
 

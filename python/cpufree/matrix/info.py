@@ -17,7 +17,7 @@ def matrix_info(matrix: CsrMatrix) -> dict[str, Any]:
     empty_rows; bandwidth (max |i - j|) and mean_distance (mean |i - j|); diagonal_missing,
     diagonal_min, diagonal_max (None without diagonal entries); dominant_rows (rows in which
     |a_ii| ≥ sum of the other |a_ij|); value_min, value_max (of the nonzero magnitudes, None when
-    there are none); distinct_values (by their bits).
+    there are none); distinct_values (by their bits); stored_zeros (entries that are 0).
     """
     n = matrix.shape[0]
     lengths = np.diff(matrix.indptr)
@@ -48,4 +48,5 @@ def matrix_info(matrix: CsrMatrix) -> dict[str, Any]:
         "value_min": float(nonzero.min()) if nonzero.size else None,
         "value_max": float(nonzero.max()) if nonzero.size else None,
         "distinct_values": distinct_values(matrix.data),
+        "stored_zeros": int(matrix.nnz) - nonzero.size - int(np.count_nonzero(np.isnan(magnitude))),
     }

@@ -13,6 +13,8 @@ from cpufree.matrix.problem import CsrMatrix
 
 Int32s = npt.NDArray[np.int32]
 
+# Consecutive rows whose halo is this share of the rows leave nothing to gain.
+GOOD_HALO_SHARE = 0.01
 # Rows that are looked at to guess how many of them follow one with the same columns.
 _SAMPLE = 512
 
@@ -70,24 +72,35 @@ class Gain:
     """Of METIS, for each entry of the graph."""
     least_iterations: float
     """Iterations that are expected at least, however small the system is."""
+    solves: int = 1
+    expected: float | None = None
+    """Iterations of one of them, where something is known of it."""
 
     def iterations(self, rows: int) -> float:
         """Return how many iterations are expected.
 
-        Conjugate gradients on second-order problems in two dimensions take some 2 sqrt(n) to
-        reduce the residual by 1e-8, in three dimensions fewer; how hard this problem is, and how
-        many right-hand sides there are, is not known yet.
+        As `expected`, times `solves`. Where nothing is known: conjugate gradients on second-order
+        problems in two dimensions take some 2 sqrt(n) to reduce the residual by 1e-8, in three
+        dimensions fewer; how hard this problem is, is not looked at.
         """
-        return max(self.least_iterations, 2.0 * math.sqrt(rows))
+        guess = max(self.least_iterations, 2.0 * math.sqrt(rows))
+        return self.solves * (guess if self.expected is None else self.expected)
 
     def most(self, plain: PartitionReport) -> float:
         """Return the seconds that no partition saves more than, by iterations as expected.
 
         The best one has no halo, and the PE with the largest one is waited for.
         """
-        each = max(plain.ghosts) * self.ghost_seconds
-        each += 2 * plain.edge_cut / plain.pes * self.cut_seconds
-        return each * self.iterations(sum(plain.rows))
+        halo = self.of_halo(max(plain.ghosts), 2 * plain.edge_cut / plain.pes)
+        return halo * self.iterations(sum(plain.rows))
+
+    def of_halo(self, ghosts: float, cut: float) -> float:
+        """Return the seconds of an iteration of a PE that the halo takes.
+
+        Args:
+            ghosts: values that the PE receives. cut: its entries that read them.
+        """
+        return ghosts * self.ghost_seconds + cut * self.cut_seconds
 
     def search(self, A: CsrMatrix) -> float:
         """Return the seconds that METIS is expected to take."""
@@ -111,3 +124,52 @@ def graph_entries(A: CsrMatrix) -> float:
         if m - b == e - m > 0
     )
     return float(A.nnz) * (1.0 - twins / rows.size) ** 2
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How far entries are from the diagonal, by a sample of rows: what a partition will cost."""
+
+    rows: int
+    reach: float
+    """Rows between a row and its last column, on average."""
+    crossings: float
+    """Entries above the diagonal that a cut between two rows separates from it, on average."""
+    graph_entries: float
+    """As `graph_entries` returns it."""
+
+    @classmethod
+    def of(cls, A: CsrMatrix) -> Spread:
+        """Return that of A, with sorted columns and a symmetric pattern."""
+        n = A.shape[0]
+        sample = (
+            np.unique(np.linspace(0, n - 1, _SAMPLE).astype(np.int64))
+            if n
+            else np.empty(0, np.int64)
+        )
+        reach, crossings = 0.0, 0.0
+        for row in sample.tolist():
+            columns = A.indices[A.indptr[row] : A.indptr[row + 1]]
+            above = columns[columns > row].astype(np.float64) - row
+            reach += float(above.max(initial=0.0))
+            crossings += float(above.sum())
+        count = max(1, sample.size)
+        return cls(n, reach / count, crossings / count, graph_entries(A))
+
+    def ghosts(self, pes: int) -> float:
+        """Return about how many values a PE receives that has PEs on both sides.
+
+        Row i is read across a cut behind row k where i <= k < i + reach: by as many rows as the
+        reach is on average, of all that there are on the side.
+        """
+        sides = min(2, pes - 1)
+        return sides * min(self.reach, self.rows / pes)
+
+    def cut(self, pes: int) -> float:
+        """Return about how many entries of such a PE read values that it receives."""
+        return min(2, pes - 1) * min(self.crossings, self.graph_entries / 2)
+
+    def is_good(self, pes: int) -> bool:
+        """Return whether consecutive rows leave nothing to gain, as far as the sample tells."""
+        halo = 2 * (pes - 1) * min(self.reach, self.rows / pes)
+        return halo <= GOOD_HALO_SHARE * self.rows

@@ -7,7 +7,7 @@ PEs that a PE reads in every product with the matrix (communication).
 from __future__ import annotations
 
 import importlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any
 
@@ -17,8 +17,9 @@ import numpy.typing as npt
 from cpufree.errors import InvalidInputError, UnsupportedError
 from cpufree.extension import load_core
 from cpufree.matrix.problem import CsrMatrix
+from cpufree.partition.cache import PartitionCache
 from cpufree.partition.compressed_graph import compress_graph
-from cpufree.partition.cost import Gain, PartitionReport
+from cpufree.partition.cost import GOOD_HALO_SHARE, Gain, PartitionReport
 from cpufree.partition.cost import report as report
 from cpufree.partition.part_vector import PartitionLike, as_part_vector, require_length
 
@@ -31,8 +32,6 @@ METHODS = ("auto", "metis", "contiguous")
 MIN_ROWS_PER_PE = 8
 # Nor does it balance vertices well that are this part of a PE's share.
 LARGEST_VERTEX = 0.05
-# Contiguous blocks whose halo is this share of the rows leave nothing to gain.
-GOOD_HALO_SHARE = 0.01
 # Entries this close to the diagonal, on average, find their vector values in the second-level
 # cache (32768 doubles are 256 KiB), so that another order gains little.
 NEAR_DIAGONAL = 32768
@@ -63,6 +62,8 @@ class Partition:
     why: str
     report: PartitionReport
     fallback: bool = False
+    notes: tuple[str, ...] = ()
+    """What is wrong with a file or folder of partitions, in sentences."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,11 @@ class Ordering:
 
 
 def partition(
-    A: CsrMatrix, pes: int, method: PartitionLike = "auto", gain: Gain | None = None
+    A: CsrMatrix,
+    pes: int,
+    method: PartitionLike = "auto",
+    gain: Gain | None = None,
+    cache: PartitionCache | None = None,
 ) -> Partition:
     """Share the rows of A among PEs, about the same number of nonzeros each.
 
@@ -83,7 +88,8 @@ def partition(
     "contiguous" (blocks of consecutive rows; no PE has more than the mean plus one row's nonzeros)
     or "auto" (of the two the one with the smaller halo, METIS being spared where blocks do well,
     and where it would take longer than it can save by `gain`; None: its time does not count);
-    or the part of each row, numbers from 0 to `pes` - 1, shape (n,), of which some may be missing.
+    or the part of each row, numbers from 0 to `pes` - 1, shape (n,), of which some may be missing;
+    `cache` has partitions that METIS has found before, which take no time, and gets new ones.
 
     Raises InvalidInputError for another method, part numbers that do not fit, or `pes` < 1,
     UnsupportedError when "metis" is asked for and pymetis is missing.
@@ -112,9 +118,35 @@ def partition(
                 "METIS needs the package pymetis, which is not installed: pip install pymetis, "
                 "or choose partition 'contiguous'"
             )
-        graph = metis_parts(A, pes, metis)
-        return Partition(graph, "metis", "asked for", report(A, graph, pes))
-    return _better(A, pes, blocks, metis, gain)
+        known = _kept(pes, metis, cache)
+        graph = _searched(A, pes, metis, cache) if known is None else known
+        cost = report(A, graph, pes)
+        return Partition(graph, "metis", "asked for", cost, notes=_notes(cache))
+    return replace(_better(A, pes, blocks, metis, gain, cache), notes=_notes(cache))
+
+
+def _notes(cache: PartitionCache | None) -> tuple[str, ...]:
+    return () if cache is None else tuple(cache.notes)
+
+
+def _kept(pes: int, metis: ModuleType, cache: PartitionCache | None) -> Int32s | None:
+    """Return what METIS has found before, None where that is not known."""
+    return None if cache is None else cache.read(pes, _how(metis))
+
+
+def _searched(A: CsrMatrix, pes: int, metis: ModuleType, cache: PartitionCache | None) -> Int32s:
+    """Return METIS's partition, and put it into the cache."""
+    found = metis_parts(A, pes, metis)
+    if cache is not None:
+        cache.write(pes, _how(metis), found)
+    return found
+
+
+def _how(metis: ModuleType) -> dict[str, Any]:
+    """Return what METIS's answer depends on, besides the pattern and the number of parts."""
+    version = str(getattr(metis, "version", ""))
+    vertices = {"least_rows": MIN_ROWS_PER_PE, "largest_vertex": LARGEST_VERTEX}
+    return {"pymetis": version, "seed": METIS_SEED, **vertices}
 
 
 def _given(A: CsrMatrix, pes: int, values: Any) -> Partition:
@@ -127,7 +159,12 @@ def _given(A: CsrMatrix, pes: int, values: Any) -> Partition:
 
 
 def _better(
-    A: CsrMatrix, pes: int, blocks: Int32s, metis: ModuleType | None, gain: Gain | None
+    A: CsrMatrix,
+    pes: int,
+    blocks: Int32s,
+    metis: ModuleType | None,
+    gain: Gain | None,
+    cache: PartitionCache | None,
 ) -> Partition:
     """Return the partition with the smaller halo; METIS runs only where it can gain something."""
     plain = report(A, blocks, pes)
@@ -135,14 +172,19 @@ def _better(
         share = plain.halo_values / A.shape[0]
         why = f"blocks of consecutive rows exchange as little as {share:.1%} of the rows' values"
         return Partition(blocks, "contiguous", why, plain)
-    if gain is not None and (saved := gain.most(plain)) < (search := gain.search(A)):
+    known = None if metis is None else _kept(pes, metis, cache)
+    if (
+        known is None
+        and gain is not None
+        and (saved := gain.most(plain)) < (search := gain.search(A))
+    ):
         expected = f"{gain.iterations(A.shape[0]):.0f} iterations"
         why = f"METIS would take {search:.2g} s, and save at most {saved:.2g} s in {expected}"
         return Partition(blocks, "contiguous", why, plain)
     if metis is None:
         why = "the package pymetis is not installed (pip install pymetis)"
         return Partition(blocks, "contiguous", why, plain, fallback=True)
-    graph = metis_parts(A, pes, metis)
+    graph = _searched(A, pes, metis, cache) if known is None else known
     cut = report(A, graph, pes)
     if cut.halo_values >= plain.halo_values:
         why = f"METIS would exchange {cut.halo_values} values, this {plain.halo_values}"

@@ -14,6 +14,7 @@ from cpufree.engines import choices, core, gpus, nvshmem
 from cpufree.engines.placement import Placement
 from cpufree.laps import Laps
 from cpufree.matrix.problem import CsrMatrix
+from cpufree.partition.cache import PartitionCache
 from cpufree.partition.cost import Gain
 from cpufree.partition.methods import Int32s, choose_order, partition
 from cpufree.partition.part_vector import PartitionLike
@@ -133,9 +134,10 @@ class Sharing:
         method: PartitionLike,
         reorder: str | bool,
         gain: Gain | None = None,
+        cache: PartitionCache | None = None,
     ) -> Sharing:
-        """Return how the rows are shared out; `gain` as `partition` takes it."""
-        part, why, warnings = share(A, pes, method, gain)
+        """Return how the rows are shared out; `gain` and `cache` as `partition` takes them."""
+        part, why, warnings = share(A, pes, method, gain, cache)
         ordering = choose_order(A, part, reorder)
         return cls(part, ordering.order, [*why, ordering.why], warnings)
 
@@ -158,13 +160,17 @@ def in_team(team: Team | None, decide: Callable[[], Sharing]) -> Sharing:
 
 
 def share(
-    A: CsrMatrix, pes: int, method: PartitionLike, gain: Gain | None = None
+    A: CsrMatrix,
+    pes: int,
+    method: PartitionLike,
+    gain: Gain | None = None,
+    cache: PartitionCache | None = None,
 ) -> tuple[Int32s | None, list[str], list[str]]:
     """Return the owners of the rows (None: one PE), why, and what is amiss."""
     if pes == 1 and isinstance(method, str) and method == "auto":
         return None, [], []
-    parts = partition(A, pes, method, gain)
-    warnings = []
+    parts = partition(A, pes, method, gain, cache)
+    warnings = [*parts.notes]
     if parts.fallback:
         warnings.append(f"rows are shared out in consecutive blocks: {parts.why}")
     warnings += balance_warning(parts.report.imbalance)

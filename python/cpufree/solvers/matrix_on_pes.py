@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,8 +25,10 @@ from cpufree.laps import Laps
 from cpufree.log import log_times, logger
 from cpufree.matrix.load import as_csr
 from cpufree.matrix.rows import RowSlab, RowSource
+from cpufree.partition.cache import PartitionCache
 from cpufree.partition.part_vector import PartitionLike, as_part_vector
 from cpufree.solvers import agreement, own_rows
+from cpufree.solvers.forecast import OneCall, forecast
 from cpufree.solvers.layout import Layout, Sharing, lay_out, relaid
 from cpufree.solvers.preparation import Prepared, prepare, prepare_values, solve_dtype
 from cpufree.text import counted
@@ -40,8 +43,8 @@ class Wanted:
     reorder: str | bool
     check: bool
     dtype: npt.DTypeLike | None
-    right: Any = None
-    """The right-hand side, where there is one alone: for the type of the solve and the GPU."""
+    call: OneCall
+    partition_cache: str | os.PathLike[str] | None = None
 
 
 class MatrixOnPes:
@@ -62,6 +65,8 @@ class MatrixOnPes:
     warnings: list[str]
     setup_seconds: float
     setup_timings: dict[str, float]
+    past: list[int]
+    """Iterations of the solves until now that reached their tolerance."""
     closed = False
     _gpu_layout: Layout | None = None
     _small: Prepared | None = None
@@ -71,9 +76,10 @@ class MatrixOnPes:
         laps = Laps()
         core.load()
         self.env = Env.read()
-        self._asked, self._check = wanted.asked, wanted.check
+        self._asked, self._check, self._goal = wanted.asked, wanted.check, wanted.call.goal
+        self.past: list[int] = []
         # What cannot be had is reported before a large matrix is read.
-        near = cuda_device(wanted.right)
+        near = cuda_device(wanted.call.right)
         named = named_engine(self._asked, self.env, near is not None)
         laps.lap("start")
         self.team = in_processes.team_for(named, self._asked)
@@ -85,9 +91,10 @@ class MatrixOnPes:
             given = wanted.partition
             given = given if isinstance(given, str) else as_part_vector(given).copy()
             self._sharing = (given, wanted.reorder)
+            self._cache = wanted.partition_cache
             if self.team is None:  # which has a PE in each process
                 self._asked = self._asked.for_partition(given, self.env)
-            rows, right = isinstance(A, (RowSlab, RowSource)), wanted.right
+            rows, right = isinstance(A, (RowSlab, RowSource)), wanted.call.right
             if not rows and isinstance(A, (str, os.PathLike)):
                 start_gpus(self._asked, self.env, A)
             source = A if rows else as_csr(A)
@@ -187,7 +194,7 @@ class MatrixOnPes:
             prepared is not None
             and self._unasked
             and layout.engine == "cpu_threads"
-            and prepared.pattern.nnz < GPU_NNZ
+            and (prepared.pattern.nnz < GPU_NNZ or layout.placement.expected is not None)
             and core.cuda_built()
         )
         self._small = prepared.copy() if small and prepared is not None else None
@@ -201,7 +208,11 @@ class MatrixOnPes:
         self.setup_timings = {"setup": self.setup_seconds, **laps.named("setup")}
 
     def _laid_out_anew(self, prepared: Prepared, laps: Laps) -> Layout:
-        """Return the layout with other values; where they do not fit, another one of its kind."""
+        """Return the layout with other values; where they do not fit, another one.
+
+        It is one of the same kind, unless engine and GPUs are left open and the iterations until
+        now have another one give the answers sooner.
+        """
         old = self.opened()
         layout = relaid(old, prepared, laps)
         if layout is not None:
@@ -209,6 +220,8 @@ class MatrixOnPes:
         placement, sharing = old.placement, old.sharing
         del old
         self.free()  # there may not be memory for both
+        if placement.expected is not None and self.past:
+            return self._lay_out(prepared, None, laps)
         return lay_out(prepared, placement, sharing, laps)
 
     def _lay_out_rows(self, rows: Any, dtype: Any, laps: Laps) -> Layout:
@@ -231,14 +244,19 @@ class MatrixOnPes:
         matrix = prepared.matrix
         size = Size(matrix.shape[0], matrix.nnz, matrix.dtype.itemsize)
         if self.team is None:
-            where = place(self._asked, self.env, size, near)
+            known = partial(forecast, matrix, self._goal, self.past)
+            where = place(self._asked, self.env, size, near, known)
         else:
             agreement.agree_on_matrix(self.team, prepared, self._sharing)
             laps.lap("agree")
             where = in_processes.place(self.team, self._asked, self.env, size)
         laps.lap("place")
-        gain = gain_on(where.engine)
-        share = partial(Sharing.of, matrix, where.pes, *self._sharing, gain)
+        expected = None if where.expected is None else where.expected.iterations
+        gain = gain_on(where.engine, self._goal.solves, expected)
+        cache = None
+        if self._cache is not None:
+            cache = PartitionCache(Path(self._cache), prepared.pattern.numbers)
+        share = partial(Sharing.of, matrix, where.pes, *self._sharing, gain, cache)
         return lay_out(prepared, where, share, laps)
 
     def _tell(self, what: str, layout: Layout) -> None:

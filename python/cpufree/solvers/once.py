@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from cpufree.arguments import (
     Columns,
     Count,
@@ -16,6 +18,7 @@ from cpufree.docstrings import with_parameters
 from cpufree.engines.watch import ProgressLike
 from cpufree.matrix.problem import MatrixLike
 from cpufree.partition.part_vector import PartitionLike
+from cpufree.solvers.forecast import OneCall, goal_of
 from cpufree.solvers.result import Result
 from cpufree.solvers.solver import Solver
 
@@ -39,6 +42,7 @@ def solve(
     gpus: Gpus = "auto",
     reorder: Order = "auto",
     partition: PartitionLike = "auto",
+    partition_cache: str | os.PathLike[str] | None = None,
     check: bool = True,
     time_limit: float | None = None,
     wait_limit: float | None = None,
@@ -55,7 +59,7 @@ def solve(
     ----------
     {A, b, x0, rtol, atol, maxiter, method, pc, pc_level, pc_block, time_limit}
     {wait_limit, progress, replace_every, chebyshev_degree, columns, engine, gpus, pes, blocks}
-    {partition, reorder, check}
+    {partition, partition_cache, reorder, check}
 
     Returns
     -------
@@ -94,11 +98,12 @@ def solve(
         gpus=gpus,
         reorder=reorder,
         partition=partition,
+        partition_cache=partition_cache,
         check=check,
         pc=pc,
         pc_level=pc_level,
         pc_block=pc_block,
-        _right=b,
+        _call=OneCall(goal_of(b, rtol, maxiter), b),
     ) as solver:
         return solver.solve(
             b,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from cpufree import options as schema
 from cpufree import summary
 from cpufree.arguments import (
     Columns,
@@ -29,6 +31,7 @@ from cpufree.partition.part_vector import PartitionLike
 from cpufree.solvers import column_groups, solving
 from cpufree.solvers.columns import count_columns
 from cpufree.solvers.factors import PreconditionerChoice
+from cpufree.solvers.forecast import Goal, OneCall
 from cpufree.solvers.matrix_on_pes import MatrixOnPes, Wanted
 from cpufree.solvers.result import Result
 from cpufree.solvers.turns import Turns
@@ -49,7 +52,7 @@ class Solver:
         are left out.
     {pes, blocks, engine, gpus, reorder, partition, check, dtype, pc}
         Solves use it unless they name another one; one with factors cannot be named later.
-    {pc_level, pc_block}
+    {pc_level, pc_block, solves, partition_cache}
 
     Attributes
     ----------
@@ -98,27 +101,36 @@ class Solver:
         gpus: Gpus = "auto",
         reorder: Order = "auto",
         partition: PartitionLike = "auto",
+        partition_cache: str | os.PathLike[str] | None = None,
         check: bool = True,
         dtype: npt.DTypeLike | None = None,
         pc: Preconditioner = "jacobi",
         pc_level: int = 1,
         pc_block: Count = "auto",
-        _right: Any = None,  # of solve: its b, for the type and the GPU
+        solves: int = 1,
+        _call: OneCall | None = None,
     ) -> None:
         self._pc = PreconditionerChoice(pc, pc_level, pc_block)
         asked = Asked(engine, gpus, pes, blocks, self._pc.tuning)
         self._lock = Turns("this Solver")
-        self._matrix = MatrixOnPes(A, Wanted(asked, partition, reorder, check, dtype, _right))
-        layout = self._matrix.opened()
+        call = _call or OneCall(Goal(choices.valid(schema.SOLVES, solves)))
+        wanted = Wanted(asked, partition, reorder, check, dtype, call, partition_cache)
+        self._matrix = MatrixOnPes(A, wanted)
         self.shape, self.dtype = self._matrix.shape, self._matrix.dtype
-        self.engine, self.gpus, self.device = layout.engine, layout.devices, layout.device_names
+        self._take_place()
+
+    def _take_place(self) -> None:
+        layout = self._matrix.layout
+        if layout is not None:  # else another thread has closed this Solver meanwhile
+            self.engine, self.gpus, self.device = layout.engine, layout.devices, layout.device_names
 
     def update(self, A: MatrixLike) -> None:
         """Take new values of the matrix, as in time steps or Newton iterations.
 
-        Engine, GPUs, partition and order of rows are kept. Solves in other threads are waited for;
-        later ones use the new values, and `setup_seconds` is the time of this call. In several
-        processes, all make the same call.
+        Engine, GPUs, partition and order of rows are kept. Only where GPUs have to be set up anew,
+        as the values do not fit their formats, auto may choose others, by the solves until now.
+        Solves in other threads are waited for; later ones use the new values, and `setup_seconds`
+        is the time of this call. In several processes, all make the same call.
 
         Parameters
         ----------
@@ -150,6 +162,7 @@ class Solver:
         with self._matrix.working(), self._lock:
             try:
                 self._matrix.replace(A)
+                self._take_place()
             except BaseException as error:
                 if not self._matrix.values_lost(error):
                     raise

@@ -110,6 +110,8 @@ def solve_one(matrix: MatrixOnPes, b: Any, vectors: Vectors, call: Call) -> Resu
     x = outcome["x"].reshape(np.shape(b)) if vectors[2] is None else vectors[2]
     why = f"{method}: {why}"
     result = result_of(x, outcome, layout, options, why, timings)
+    if result.converged:
+        matrix.past.append(result.iterations)
     return with_notes(result, b, matrix, layout, options, why)
 
 
@@ -228,6 +230,8 @@ def solve_group(matrix: MatrixOnPes, given: list[tuple[Any, Vectors]], call: Cal
     for right, (_, _, out), outcome in zip(rights, vectors, outcomes, strict=False):
         x = outcome["x"].reshape(np.shape(right)) if out is None else out
         result = result_of(x, outcome, layout, options, why, timings)
+        if result.converged:
+            matrix.past.append(result.iterations)
         results.append(with_notes(result, right, matrix, layout, options, why))
     return results
 

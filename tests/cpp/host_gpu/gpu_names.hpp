@@ -118,6 +118,7 @@ gpuError_t gpuPeerAtomics(int* offered, int from, int to);
 gpuError_t gpuMultiprocessors(int* count, int device);
 gpuError_t gpuSharedMemoryOfBlock(int* bytes, int device);
 gpuError_t gpuCooperativeLaunch(int* offered, int device);
+gpuError_t gpuIsStarted(int* started, int device);
 gpuError_t gpuDeviceOf(int* device, const void* p);
 gpuError_t gpuMemGetInfo(std::size_t* free, std::size_t* all);
 gpuError_t gpuMalloc(void** p, std::size_t bytes);

@@ -96,6 +96,11 @@ gpuError_t gpuStart() {
   need_context();
   return gpuSuccess;
 }
+gpuError_t gpuIsStarted(int* started, int device) {
+  const Guard guard(machine().mutex);
+  *started = machine().contexts.contains(device) ? 1 : 0;
+  return gpuSuccess;
+}
 gpuError_t gpuDeviceSynchronize() {
   const Guard guard(machine().mutex);
   finish_all();

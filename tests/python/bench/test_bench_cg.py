@@ -407,6 +407,7 @@ def test_matrix_files_of_a_folder_are_measured_and_nothing_else_of_it(
     code, lines = run(f"files:{folder}", *words)
     assert code == 0
     assert [(x["case"], x["distinct"]) for x in of_kind(lines, "problem")] == [("a", 1), ("b", 3)]
+    assert [x["zeros"] for x in of_kind(lines, "problem")] == [0, 0]
 
 
 def test_pattern_finds_matrix_files_in_folders(tmp_path: Path) -> None:

@@ -447,3 +447,9 @@ def test_seed_decides_the_order_of_every_round() -> None:
     assert order(1) != order(2) and order(1) != order(1, FOUR)
     assert all(sorted(found, key=str) == tasks for found in order(1))
     assert len({tuple(found) for found in order(1)}) > 1
+
+
+def test_stored_zeros_are_told_beside_the_nonzeros() -> None:
+    assert tables.nonzeros_text({"nnz": 2000}) == "2 000"
+    assert tables.nonzeros_text({"nnz": 2000, "zeros": 0}) == "2 000"
+    assert tables.nonzeros_text({"nnz": 2000, "zeros": 250}) == "2 000 (12.5% zeros)"

@@ -26,7 +26,7 @@ from cpufree.stencil import jacobi
 TOOL = ROOT / "tools/option_tables.py"
 # Arguments that are no options of the command line: data, and what Python alone can take.
 DATA = {
-    *("self", "A", "b", "x0", "u0", "source", "shape", "progress", "gather", "_right", "dtype"),
+    *("self", "A", "b", "x0", "u0", "source", "shape", "progress", "gather", "_call", "dtype"),
     "columns",  # the command line takes one right-hand side
 }
 

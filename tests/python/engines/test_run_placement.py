@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from fake_core import FakeCore, gpu
 
 import cpufree
-from cpufree.engines import core
+from cpufree.engines import answer_time, core
 from cpufree.engines.gpu_choice import Size
 from cpufree.engines.placement import GPU_NNZ, Asked, Placement, choose_engine, named_engine, place
 from cpufree.env import Env
@@ -21,6 +22,7 @@ from cpufree.errors import (
     OutOfMemoryError,
     UnsupportedError,
 )
+from cpufree.machine import load
 
 SMALL = Size(1000, GPU_NNZ - 1, 8)
 MEDIUM = Size(3000, GPU_NNZ, 8)
@@ -339,11 +341,33 @@ def test_solve_hands_the_gpus_to_the_extension_and_reports_them(machine: Machine
 
 
 @pytest.mark.usefixtures("no_preset")
-def test_auto_is_the_gpu_for_solve_too(machine: Machine) -> None:
+def test_auto_is_the_gpu_for_solve_too(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     machine(1)
+    costs = answer_time.Costs.of(load())
+    none = dataclasses.replace(costs, context={1: 0.0, 2: 0.0}, gpu_fixed={1: 0.0, 2: 0.0})
+    monkeypatch.setattr(answer_time.Costs, "of", lambda _: none)
     result = cpufree.solve(POISSON, np.ones(6400))
     assert np.linalg.norm(POISSON @ result.x - 1.0) <= 1e-9
     assert result.engine == "cuda_p2p"
+
+
+@pytest.mark.usefixtures("no_preset")
+def test_solve_that_is_over_before_a_gpu_is_set_up_stays_on_the_cpu(machine: Machine) -> None:
+    fake = machine(1)
+    result = cpufree.solve(POISSON, np.ones(6400))
+    assert result.engine == "cpu_threads"
+    assert "to the answer" in result.why
+    assert " on 1 GPU" in result.why
+    assert fake.started == []
+
+
+@pytest.mark.usefixtures("no_preset")
+def test_many_solves_with_one_set_up_pay_for_a_gpu(machine: Machine) -> None:
+    machine(1)
+    with cpufree.Solver(POISSON, solves=1_000_000) as solver:
+        assert solver.engine == "cuda_p2p"
+    with cpufree.Solver(POISSON, solves=1) as solver:
+        assert solver.engine == "cpu_threads"
 
 
 @pytest.mark.usefixtures("no_preset")

@@ -50,6 +50,8 @@ SMALL = [
     "crank_p2?shape=5x4x4",
     "crank_bonds?shape=10x7x6",
     "social?n=300",
+    "delaunay3d?m=8",
+    "delaunay3d?m=7,jitter=0.3,shuffle=false",
 ]
 SEEDED = [
     name for name in names() if "seed" in inspect.signature(getattr(generators, name)).parameters
@@ -167,6 +169,7 @@ STATISTICS = [
     ("consolidation_tet?shape=14", 4 * (15**3 + 14**3 - 8), (54, 59), 20, 60),
     ("crank_bonds?shape=20x12x8", 2.7 * 1920, (140, 3 * (1 + 4.2 * 2.6**3)), 9, 400),
     ("social?n=3000", 3000, (8, 9), 1, 1500),
+    ("delaunay3d?m=18", 16**3, (13, 17), 2, 40),
 ]
 
 
@@ -178,6 +181,22 @@ def test_row_statistics_are_as_documented(spec, rows, mean, fewest, most):
     assert mean[0] <= per_row.mean() <= mean[1]
     assert fewest <= per_row.min()
     assert per_row.max() <= most
+
+
+def test_random_points_have_as_many_values_as_edges():
+    matrix = from_spec("delaunay3d?m=10")
+    assert matrix.shape[0] == 8**3
+    upper = sp.triu(matrix, 1).data
+    assert np.unique(upper).size == upper.size
+    assert np.unique(matrix.diagonal()).size == matrix.shape[0]
+
+
+def test_random_points_come_in_no_order_unless_asked_for():
+    shuffled, along = (from_spec(f"delaunay3d?m=12,shuffle={word}") for word in ("true", "false"))
+    distance = [np.abs(np.subtract(*matrix.nonzero())).mean() for matrix in (shuffled, along)]
+    assert distance[0] > 5 * distance[1]
+    spectra = [np.linalg.eigvalsh(matrix.toarray()) for matrix in (shuffled, along)]
+    assert spectra[0] == pytest.approx(spectra[1])
 
 
 def test_social_graph_has_hubs():

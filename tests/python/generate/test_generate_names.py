@@ -170,6 +170,7 @@ def test_malformed_specification_is_refused_with_the_remedy(spec, complaint):
         ("consolidation_tet?modulus=0", "modulus must be a finite number above 0"),
         ("crank_bonds?horizon=1", "horizon must be a finite number above 1.8"),
         ("social?exponent=1", "exponent must be a finite number above 1"),
+        ("delaunay3d?jitter=0", "jitter must be a finite number above 0 and at most 1"),
     ],
 )
 def test_parameter_outside_its_range_is_refused_with_the_rule(spec, complaint):
@@ -202,6 +203,7 @@ def test_parameter_outside_its_range_is_refused_with_the_rule(spec, complaint):
         "crank_p2?shape=200x200x200",
         "crank_bonds?shape=200x200x200",
         "social?n=500000000",
+        "delaunay3d?m=600",
     ],
 )
 def test_size_beyond_32_bits_is_refused_at_once(spec):

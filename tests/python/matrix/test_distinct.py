@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from cpufree.matrix.distinct import distinct_values
 from cpufree.matrix.info import matrix_info
@@ -23,6 +24,13 @@ def test_values_are_told_apart_by_their_bits():
 
 def test_empty_array_has_none():
     assert distinct_values(np.empty(0)) == 0
+
+
+def test_facts_of_a_matrix_count_its_stored_zeros():
+    matrix = sp.csr_array(np.array([[4.0, 1.0, 0.0], [1.0, 4.0, 2.0], [0.0, 2.0, 5.0]]))
+    assert matrix_info(as_csr(matrix))["stored_zeros"] == 0
+    matrix.data[[1, 2]] = 0.0  # of (0, 1) and (1, 0): 1 becomes 0
+    assert matrix_info(as_csr(matrix))["stored_zeros"] == 2
 
 
 def test_facts_of_a_matrix_tell_its_distinct_values():

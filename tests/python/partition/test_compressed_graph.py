@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from cpufree.errors import InvalidInputError
+from cpufree.extension import load_core
 from cpufree.matrix.load import as_csr
 from cpufree.matrix.problem import CsrMatrix
-from cpufree.partition import compressed_graph as module
 from cpufree.partition.compressed_graph import compress_graph
 
 
@@ -45,16 +46,22 @@ def test_rows_without_entries_are_vertices_of_their_own() -> None:
     assert graph.weights.tolist() == [1] * 4
 
 
-@pytest.mark.parametrize("at_once", [1, 7, 40])
-def test_pieces_make_no_difference(monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
-    random = sp.random_array((60, 60), density=0.1, rng=np.random.default_rng(1))
-    A = as_csr(sp.csr_array(sp.kron(random + random.T + sp.eye_array(60), np.ones((2, 2)))))
-    whole = compress_graph(A)
-    monkeypatch.setattr(module, "_AT_ONCE", at_once)
-    parts = compress_graph(A)
-    for name in ("vertex", "starts", "neighbours", "weights"):
-        assert np.array_equal(getattr(whole, name), getattr(parts, name)), name
-    assert whole.vertex.max() == 59
+def test_graph_of_a_random_pattern_is_that_of_its_definition() -> None:
+    random = sp.random_array((2500, 2500), density=0.002, rng=np.random.default_rng(1))
+    A = as_csr(sp.csr_array(sp.kron(random + random.T + sp.eye_array(2500), np.ones((2, 2)))))
+    graph = compress_graph(A)
+    rows = [A.indices[a:b].tolist() for a, b in zip(A.indptr, A.indptr[1:], strict=False)]
+    vertex = np.cumsum([k == 0 or rows[k] != rows[k - 1] for k in range(len(rows))]) - 1
+    assert graph.vertex.tolist() == vertex.tolist()
+    assert graph.vertex.max() < 2500
+    for v, first in enumerate(np.searchsorted(vertex, np.arange(vertex[-1] + 1)).tolist()):
+        near = sorted(set(vertex[rows[first]].tolist()) - {v})
+        assert graph.neighbours[graph.starts[v] : graph.starts[v + 1]].tolist() == near
+
+
+def test_columns_that_are_no_rows_are_refused() -> None:
+    with pytest.raises(InvalidInputError, match="ascending columns"):
+        load_core().compressed_graph(np.array([0, 1]), np.array([7], np.int32), True)
 
 
 def test_rows_of_one_pattern_are_apart_where_they_are_not_to_be_merged() -> None:

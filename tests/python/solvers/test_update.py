@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from ranks_here import all_say, team
 
 import cpufree
 from cpufree import Solver
-from cpufree.engines import core
+from cpufree.engines import answer_time, core
 from cpufree.engines.digests import Pattern
 from cpufree.errors import (
     CpufreeError,
@@ -25,6 +26,7 @@ from cpufree.errors import (
     NonFiniteError,
     NotSymmetricError,
 )
+from cpufree.machine import load
 from cpufree.matrix.load import as_csr
 from cpufree.solvers import layout, matrix_on_pes
 
@@ -334,6 +336,36 @@ def test_a_small_system_takes_b_on_a_gpu_with_the_new_values_too(machine: FakeCo
             result = updated.solve(CupyArray(B))
         assert result.engine == "cuda_p2p"
         assert result.x.values == pytest.approx(np.linalg.solve(NEW.toarray(), B))
+
+
+POISSON = cpufree.generate.poisson2d(80, 80)  # 31 680 nonzeros
+
+
+def test_a_system_on_the_cpu_by_its_time_takes_b_on_a_gpu_too(machine: FakeCore) -> None:
+    b = np.ones(6400)
+    with Solver(POISSON) as solver:
+        assert solver.engine == "cpu_threads"
+        assert solver.solve(CupyArray(b)).engine == "cuda_p2p"
+
+
+def test_gpus_that_are_set_up_anew_are_chosen_by_the_solves_until_now(
+    machine: FakeCore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    costs = dataclasses.replace(
+        answer_time.Costs.of(load()),
+        context={1: 0.0, 2: 0.0},
+        gpu_fixed={1: 2.5e-3, 2: 2.5e-3},
+        cpu_nonzero=60e-9,
+        core_bandwidth=30e9,
+    )
+    monkeypatch.setattr(answer_time.Costs, "of", lambda _: costs)
+    with Solver(POISSON) as solver:  # some 200 iterations are expected
+        assert (solver.engine, solver.gpus) == ("cuda_p2p", (0,))
+        solver.solve(np.ones(6400))  # 3, as this machine says
+        machine.systems[0].update = lambda *_: False  # type: ignore[method-assign]
+        solver.update(2.0 * POISSON)
+        assert (solver.engine, solver.gpus) == ("cpu_threads", ())
+        assert "by 1 solve until now" in solver.solve(np.ones(6400)).why
 
 
 # Several processes

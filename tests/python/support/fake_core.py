@@ -77,6 +77,9 @@ class FakeCore:
         self.started.append(index)
         return next(int(gpu["free"]) for gpu in self.listed if gpu["index"] == index)
 
+    def gpu_is_started(self, index: int) -> bool:
+        return index in self.started
+
     def gpu_note(self) -> str:
         return self.note
 

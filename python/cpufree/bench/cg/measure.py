@@ -80,7 +80,8 @@ class GroupRun(InterleavedGroup[Configuration]):
             self.configuration.partition,
         )
         folder = self.problem.for_pes(self.group.pes)
-        facts = {key: self.problem.facts[key] for key in ("rows", "nnz", "distinct", "source")}
+        told, names = self.problem.facts, ("rows", "nnz", "distinct", "zeros", "source")
+        facts = {key: told[key] for key in names if key in told}  # folders of older runs lack some
         self.write_once("problem", **facts, layout=read_facts(folder))
         return folder
 

@@ -169,6 +169,7 @@ class Problem:
             np.save(self.folder / f"{name}.npy", array)
         facts = {"name": self.case.name, "source": self.case.source, "rows": n, "nnz": int(A.nnz)}
         facts["distinct"] = distinct_values(A.data)
+        facts["zeros"] = int(A.nnz) - int(np.count_nonzero(A.data))
         facts["make_seconds"] = time.perf_counter() - begin
         write_text(self.folder / "problem.json", json.dumps(facts, indent=1) + "\n")
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from cpufree.bench.cg.configuration import Group
 from cpufree.bench.cg.results import DENOMINATORS, Comparison, Results, Series, host_driven
 from cpufree.bench.core.entry import OURS
+from cpufree.bench.core.lines import Problem
 from cpufree.bench.core.noise import FASTER, NOISE, SLOWER, geometric_mean
 from cpufree.bench.report.tables import NOTHING, Table, against, micro, milli, spread_text
 from cpufree.text import number
@@ -83,7 +84,7 @@ def overview(results: Results, setting: Setting) -> Table:
             (
                 group.case,
                 number(facts["rows"]) if facts else NOTHING,
-                number(facts["nnz"]) if facts else NOTHING,
+                nonzeros_text(facts) if facts else NOTHING,
                 NOTHING if (count := results.distinct(group)) is None else number(count),
                 f"{time_text(best)} {best.task.method}" if best else NOTHING,
                 f"{time_text(verdict.theirs)} {verdict.theirs.name}" if verdict else NOTHING,
@@ -94,6 +95,13 @@ def overview(results: Results, setting: Setting) -> Table:
     unit = time_head(results)
     heads = ("matrix", "rows", "nonzeros", "distinct values", f"cpufree, {unit}")
     return Table((*heads, f"best host-driven, {unit}", "speed-up", "fastest of all"), rows)
+
+
+def nonzeros_text(problem: Problem) -> str:
+    """Return the stored entries of a matrix, and how many of them are 0 where some are."""
+    zeros = problem.get("zeros", 0)
+    share = f" ({zeros / problem['nnz']:.1%} zeros)" if zeros else ""
+    return number(problem["nnz"]) + share
 
 
 def winner_text(won: tuple[Series, str] | None) -> str:

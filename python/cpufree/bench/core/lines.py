@@ -72,6 +72,8 @@ class Problem(OfGroup, total=False):
     rows: int
     nnz: int
     distinct: int
+    zeros: int
+    """Stored entries that are 0; records up to 2026-11-25 do not tell."""
     source: str
     layout: dict[str, Any]
     shape: list[int]

@@ -1,0 +1,181 @@
+"""How good the choices of "auto" are: replayed against records, and its iterations against solves.
+
+    python bench/choices.py replay [--records FILE.jsonl,...] [--iterations 100,...] [--out FILE]
+    python bench/choices.py iterations [MATRIX ...] [--rtol TOL] [--out FILE]
+
+`replay` takes records of `cpufree bench cg` with the same matrices on several numbers of GPUs. They
+tell what set-up, partition and an iteration took on each. For each number of iterations it prints
+the time on the GPUs that are chosen over the time on the best. CUDA counts as started, since the
+records have its start in the first matrix alone, which is left out. The entries' distance from the
+diagonal, by which halos are guessed, is in the records; their reach is taken to be three times
+that. The partitions of the records are by METIS wherever that has the smaller halo, whatever it
+takes; where METIS would be spared for so few iterations, its time is left out, and the iterations
+are those of its partition.
+
+`iterations` solves each matrix on the CPU, and prints the iterations that parts of it let expect
+over those that it took. Default: the suite paper18-small.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import statistics
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from records import RESULTS, write
+
+import cpufree
+from cpufree import generate, machine
+from cpufree.engines.answer_time import Costs, Forecast, all_candidates, best
+from cpufree.engines.expected import Expected, by_parts
+from cpufree.engines.gpu_choice import Size
+from cpufree.engines.partition_gain import gain_on
+from cpufree.generate.suites import suite
+from cpufree.matrix.load import as_csr
+from cpufree.partition.cost import Spread
+
+DEFAULT = (
+    "cg-1x-2026-11-24.jsonl,cg-2x-sorted-2026-11-23.jsonl,"
+    "cg-4x-2026-11-22.jsonl,cg-8x-2026-11-22.jsonl"
+)
+app = typer.Typer(add_completion=False)
+
+
+def read(file: Path) -> dict[tuple[str, int], dict[str, Any]]:
+    """Return what a record tells of each matrix on each number of GPUs, but of the first matrix."""
+    found: dict[tuple[str, int], dict[str, Any]] = {}
+    for line in map(json.loads, file.read_text().splitlines()):
+        if line.get("contender", "cpufree") != "cpufree" or "case" not in line:
+            continue
+        here = found.setdefault((line["case"], line["pes"]), {"iteration": {}})
+        if line["kind"] == "problem":
+            here |= {"rows": line["rows"], "nnz": line["nnz"], **line["layout"]}
+        elif line["kind"] == "load":
+            here["setup_seconds"] = line["facts"]["setup_seconds"]
+        elif line["kind"] == "measurement" and line["variant"] == "full":
+            times = here["iteration"].setdefault(line["method"], [])
+            times.append(line["seconds"] / line["iterations"])
+        found[line["case"], line["pes"]] = here
+    whole = {key: one for key, one in found.items() if one["iteration"] and "setup_seconds" in one}
+    return dict(list(whole.items())[1:])
+
+
+def seconds(one: dict[str, Any], order: float, known: Forecast, costs: Costs) -> float:
+    """Return what a matrix took on some GPUs to its answer, by its fastest method.
+
+    `order`: seconds for the order of rows, as on one GPU.
+    """
+    iteration = min(statistics.median(times) for times in one["iteration"].values())
+    partition = one["partition_seconds"]
+    if one["pes"] > 1 and not known.searches(one["pes"]):
+        partition = min(partition, order + costs.report * one["nnz"])
+    return float(partition + one["setup_seconds"] + known.expected.total * iteration)
+
+
+def spread_of(one: dict[str, Any]) -> Spread:
+    """Return the spread of the entries of a matrix, by what a record on one GPU says."""
+    told = re.search(r"(?:not|are) (\d+)", one["order"])
+    distance = float(told[1]) if told else 0.0
+    rows, nnz = one["rows"], one["nnz"]
+    return Spread(rows, min(3.0 * distance, rows), distance * nnz / (2 * rows), float(nnz))
+
+
+def replay_one(there: dict[int, dict[str, Any]], iterations: int, costs: Costs) -> dict[str, Any]:
+    """Return the choice for a matrix, and its time over the best one."""
+    one = there[1]
+    gain = gain_on("cuda_p2p", 1, float(iterations))
+    known = Forecast(Expected(float(iterations)), spread_of(one), gain)
+    size = Size(one["rows"], one["nnz"], 8)
+    ways = all_candidates(size, [True] * max(there), None, known, costs)
+    chosen = best([way for way in ways if way.gpus in there], known.expected)
+    order = one["partition_seconds"]
+    took = {gpus: seconds(facts, order, known, costs) for gpus, facts in there.items()}
+    return {
+        "iterations": iterations,
+        "chosen": chosen.gpus,
+        "best": min(took, key=lambda gpus: took[gpus]),
+        "predicted": chosen.seconds(known.expected),
+        "seconds": took,
+        "over_best": took[chosen.gpus] / min(took.values()),
+    }
+
+
+@app.command()
+def replay(
+    records: Annotated[str, typer.Option(help="Records in bench/results.")] = DEFAULT,
+    iterations: Annotated[str, typer.Option(help="To be replayed.")] = "100,1000,10000,100000",
+    out: Annotated[Path | None, typer.Option(help="Results as JSON.")] = None,
+) -> None:
+    """Replay choices of the number of GPUs against records."""
+    cases: dict[str, dict[int, dict[str, Any]]] = {}
+    for name in records.split(","):
+        for (case, gpus), one in read(RESULTS / name).items():
+            cases.setdefault(case, {})[gpus] = one
+    cases = {case: there for case, there in cases.items() if 1 in there and len(there) > 1}
+    costs = Costs.of(machine.load())
+    lines = []
+    for count in map(int, iterations.split(",")):
+        found = {case: replay_one(there, count, costs) for case, there in cases.items()}
+        lines += [{"matrix": case, **one} for case, one in found.items()]
+        over = {case: one["over_best"] for case, one in found.items()}
+        mean = math.exp(statistics.fmean(map(math.log, over.values())))
+        worst = max(over, key=lambda case: over[case])
+        print(
+            f"{count:7d} iterations: chosen over best {mean:.3f}, worst {over[worst]:.2f}: {worst}"
+        )
+        for case, one in found.items():
+            if one["over_best"] > 1.0:
+                took = ", ".join(f"{gpus}: {s:.3g} s" for gpus, s in one["seconds"].items())
+                print(f"    {case}: {one['chosen']} GPUs, best {one['best']} ({took})")
+    if out is not None:
+        write({"benchmark": "choices", "records": records, "lines": lines}, out)
+
+
+@app.command("iterations")
+def iterations_command(
+    matrices: Annotated[list[str] | None, typer.Argument(help="Default: paper18-small.")] = None,
+    rtol: Annotated[float, typer.Option(help="Of the solves.")] = 1e-8,
+    out: Annotated[Path | None, typer.Option(help="Results as JSON.")] = None,
+) -> None:
+    """Compare expected iterations with those of solves by cg with Jacobi, b = 1."""
+    entries = {one.name: (one.generator, one.params) for one in suite("paper18-small")}
+    lines: list[dict[str, Any]] = []
+    for name in matrices or entries:
+        known = entries.get(name)
+        A = as_csr(generate.generate(known[0], **known[1]) if known else cpufree.load_matrix(name))
+        begin = time.perf_counter()
+        expected = by_parts(A, rtol, None, 1).iterations
+        passed = time.perf_counter() - begin
+        result = cpufree.solve(
+            A, np.ones(A.shape[0]), rtol=rtol, method="cg", engine="cpu_threads", maxiter=50_000
+        )
+        old = gain_on("cuda_p2p").iterations(A.shape[0])
+        one = {"matrix": name, "rows": A.shape[0], "nnz": A.nnz, "reason": str(result.reason)}
+        one |= {"iterations": result.iterations, "expected": expected, "by_rows": old}
+        one |= {"seconds": passed, "ratio": expected / max(1, result.iterations)}
+        lines.append(one)
+        print(
+            f"{name}: {result.iterations} iterations ({result.reason}), expected {expected:.0f}: "
+            f"{one['ratio']:.2f} times, by rows {old / max(1, result.iterations):.2f}; "
+            f"found in {passed * 1e3:.0f} ms",
+            flush=True,
+        )
+    logs = [math.log(line["ratio"]) for line in lines if line["reason"] == "CONVERGED_RTOL"]
+    mean = math.exp(statistics.fmean(logs))
+    spread = math.exp(statistics.fmean(map(abs, logs)))
+    print(
+        f"geometric mean {mean:.2f}, off by {spread:.2f} in the mean, "
+        f"from {math.exp(min(logs)):.2f} to {math.exp(max(logs)):.2f}"
+    )
+    if out is not None:
+        write({"benchmark": "expected iterations", "rtol": rtol, "lines": lines}, out)
+
+
+if __name__ == "__main__":
+    app()

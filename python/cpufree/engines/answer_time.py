@@ -1,0 +1,183 @@
+"""How long it takes from a matrix to the answer, on each engine and number of GPUs.
+
+Seconds = start of CUDA, where it does not run yet, + set-up + iterations of all solves x seconds of
+an iteration. The numbers of the machine are in `cpufree.machine`; `cpufree.engines.gpu_choice` has
+the seconds of an iteration on GPUs, `cpufree.engines.expected` the number of iterations. What all
+candidates have in common is left out: reading, checks, the order of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cpufree import machine
+from cpufree.engines.expected import Expected
+from cpufree.engines.gpu_choice import MODEL, Model, Size, candidates, interpolated, predict
+from cpufree.partition.cost import Gain, Spread
+
+# A candidate with fewer resources is taken unless another one saves this share of its time.
+LEAST_SAVING = 0.05
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What set-ups and iterations on the CPU cost: in seconds, and bytes per second."""
+
+    context: dict[int, float]
+    """By the number of GPUs on which CUDA does not run yet."""
+    gpu_fixed: dict[int, float]
+    """Of a set-up, by the number of GPUs."""
+    gpu_nonzero: float
+    gpu_row: float
+    report: float
+    """Of finding out what a partition into consecutive rows costs, for each nonzero."""
+    cpu_nonzero: float
+    """Of a set-up on the CPU, for each nonzero and core."""
+    cpu_most_cores: float
+    """Cores beyond these do not make set-up or iterations faster."""
+    core_bandwidth: float
+    cpu_latency: float
+
+    @classmethod
+    def of(cls, known: machine.Machine) -> Costs:
+        """Return those of a machine."""
+        return cls(
+            context=known.table("setup.context", "s"),
+            gpu_fixed=known.table("setup.gpu", "s"),
+            gpu_nonzero=known.number("setup.gpu_nonzero", "s"),
+            gpu_row=known.number("setup.gpu_row", "s"),
+            report=known.number("partition.report", "s"),
+            cpu_nonzero=known.number("setup.cpu_nonzero", "s"),
+            cpu_most_cores=known.number("cpu.most_cores", "1"),
+            core_bandwidth=known.number("cpu.core_bandwidth", "B/s"),
+            cpu_latency=known.number("cpu.latency", "s"),
+        )
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One way to the answer, and what it takes."""
+
+    name: str
+    """Such as "the CPU with 16 blocks", "2 GPUs"."""
+    gpus: int
+    """0: the CPU engine."""
+    start: float
+    """Seconds until CUDA runs."""
+    setup: float
+    iteration: float
+
+    def seconds(self, expected: Expected) -> float:
+        """Return the seconds to the last answer."""
+        return self.start + self.setup + expected.total * self.iteration
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What is known of a system before it is solved, besides its size."""
+
+    expected: Expected
+    spread: Spread
+    """Of the entries, from which halos are guessed."""
+    gain: Gain
+    """What a halo costs a GPU in an iteration, and a search for a better partition."""
+
+    @property
+    def search_seconds(self) -> float:
+        """Seconds that METIS is expected to take."""
+        return self.gain.search_seconds * self.spread.graph_entries
+
+    def halo_seconds(self, gpus: int) -> float:
+        """Return the seconds of an iteration that the halo of consecutive rows takes."""
+        return self.gain.of_halo(self.spread.ghosts(gpus), self.spread.cut(gpus))
+
+    def searches(self, gpus: int) -> bool:
+        """Return whether METIS will run for so many GPUs."""
+        saved = self.halo_seconds(gpus) * self.expected.total
+        return not self.spread.is_good(gpus) and self.search_seconds < saved
+
+
+def on_cpu(size: Size, blocks: int, costs: Costs, model: Model = MODEL) -> Candidate:
+    """Return the CPU engine with so many blocks, each a thread with a core of its own."""
+    cores = min(float(blocks), costs.cpu_most_cores)
+    each = model.bytes_of[size.value_bytes]
+    moved = each.moved_per_nonzero * size.nnz + each.moved_per_row * size.rows
+    return Candidate(
+        name=f"the CPU with {blocks} block{'' if blocks == 1 else 's'}",
+        gpus=0,
+        start=0.0,
+        setup=costs.cpu_nonzero * size.nnz / cores,
+        iteration=moved / (costs.core_bandwidth * cores) + costs.cpu_latency,
+    )
+
+
+def on_gpus(
+    size: Size, count: int, idle: int, known: Forecast, costs: Costs, model: Model = MODEL
+) -> Candidate:
+    """Return so many GPUs.
+
+    Args:
+        size: of the system. count: of the GPUs.
+        idle: of them, on which CUDA does not run yet.
+        known: of the system.
+        costs: of set-ups. model: of iterations.
+    """
+    setup = interpolated(costs.gpu_fixed, count)
+    setup += costs.gpu_nonzero * size.nnz + costs.gpu_row * size.rows
+    iteration = predict(size, count, model)
+    if count > 1:
+        setup += costs.report * size.nnz
+        if known.searches(count):  # which leaves a halo that is small beside that of rows in turn
+            setup += known.search_seconds
+        else:
+            iteration += known.halo_seconds(count)
+    start = interpolated(costs.context, idle) if idle else 0.0
+    return Candidate(f"{count} GPU{'' if count == 1 else 's'}", count, start, setup, iteration)
+
+
+def all_candidates(
+    size: Size,
+    running: Sequence[bool],
+    blocks: int | None,
+    known: Forecast,
+    costs: Costs,
+    model: Model = MODEL,
+) -> list[Candidate]:
+    """Return all ways that are compared, those with the fewest resources first.
+
+    Args:
+        running: for each GPU, in the order in which they are taken: whether CUDA runs there.
+        blocks: of the CPU engine; None: it is not to be used.
+        size, known, costs, model: as `on_gpus` takes them.
+    """
+    ways = [] if blocks is None else [on_cpu(size, blocks, costs, model)]
+    for count in candidates(len(running)) if running else []:
+        idle = sum(not runs for runs in running[:count])
+        ways.append(on_gpus(size, count, idle, known, costs, model))
+    return ways
+
+
+def best(ways: Sequence[Candidate], expected: Expected) -> Candidate:
+    """Return the first one from which no other saves LEAST_SAVING of the time."""
+    least = min(way.seconds(expected) for way in ways)
+    return next(way for way in ways if least > (1.0 - LEAST_SAVING) * way.seconds(expected))
+
+
+def comparison(ways: Sequence[Candidate], chosen: Candidate, expected: Expected) -> str:
+    """Return the numbers that were compared, those of the chosen one first."""
+    others = [f"{_time(way.seconds(expected))} on {way.name}" for way in ways if way is not chosen]
+    parts = [
+        *([f"CUDA's start {_time(chosen.start)}"] if chosen.start else []),
+        f"set-up {_time(chosen.setup)}",
+        f"{expected.told} of {_time(chosen.iteration)}",
+        *([expected.why] if expected.why else []),
+    ]
+    own = f"predicted {_time(chosen.seconds(expected))} to the answer ({', '.join(parts)})"
+    return ", ".join([own, *others])
+
+
+def _time(value: float) -> str:
+    if value < 1e-3:
+        return f"{value * 1e6:.3g} µs"
+    return f"{value * 1e3:.3g} ms" if value < 1.0 else f"{value:.3g} s"

@@ -1,0 +1,61 @@
+"""What is known of a system before it is solved: by its solves until now, or by parts of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cpufree import options
+from cpufree.engines import choices
+from cpufree.engines.answer_time import Forecast
+from cpufree.engines.expected import USUAL_RTOL, by_parts, by_past
+from cpufree.engines.partition_gain import gain_on
+from cpufree.matrix.problem import CsrMatrix
+from cpufree.partition.cost import Spread
+from cpufree.solvers.columns import shape_of
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What a matrix is set up for."""
+
+    solves: int = 1
+    """That are expected with it."""
+    rtol: float = USUAL_RTOL
+    maxiter: int | None = None
+
+
+@dataclass(frozen=True)
+class OneCall:
+    """What a caller knows who makes a Solver for one call."""
+
+    goal: Goal = Goal()
+    right: Any = None
+    """The right-hand side, for the type of the solve and the GPU; None: not known."""
+
+
+def goal_of(b: Any, rtol: Any, maxiter: Any) -> Goal:
+    """Return the goal of a set-up for one call; InvalidInputError for options out of range.
+
+    Each column of b is a solve. A b that is no array of columns is refused later.
+    """
+    shape = shape_of(b)
+    columns = shape[1] if len(shape) == 2 and shape[0] > 1 else 1
+    limits = (choices.valid(options.RTOL, rtol), choices.valid(options.MAXITER, maxiter))
+    return Goal(max(1, columns), *limits)
+
+
+def forecast(A: CsrMatrix, goal: Goal, past: Sequence[int]) -> Forecast:
+    """Return what is known of a system.
+
+    Args:
+        A: the matrix. goal: what it is set up for.
+        past: iterations of the solves until now; without any, those on parts of A tell.
+    """
+    if past:
+        expected = by_past(past, goal.solves)
+    else:
+        expected = by_parts(A, goal.rtol, goal.maxiter, goal.solves)
+    gain = gain_on("cuda_p2p", expected.solves, expected.iterations)
+    return Forecast(expected, Spread.of(A), gain)

@@ -1,0 +1,182 @@
+"""Which way to the answer is chosen on machines with given numbers, and what is told of it."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from fake_core import FakeCore
+
+from cpufree import machine
+from cpufree.engines import core
+from cpufree.engines.answer_time import (
+    LEAST_SAVING,
+    Candidate,
+    Costs,
+    Forecast,
+    all_candidates,
+    best,
+    comparison,
+    on_cpu,
+    on_gpus,
+)
+from cpufree.engines.expected import Expected
+from cpufree.engines.gpu_choice import Size
+from cpufree.engines.partition_gain import gain_on
+from cpufree.engines.placement import Asked, Placement, place
+from cpufree.env import Env
+from cpufree.partition.cost import Spread
+
+KNOWN = Costs.of(machine.load())
+# With a serial search for what consecutive rows exchange: two H100 took 2.4 s for the set-up of
+# Poisson's equation on 200³ points, 1.0 s of it for the partition.
+SERIAL = dataclasses.replace(KNOWN, report=18e-9)
+POISSON_200 = Size(8_000_000, 55_760_000, 8)
+SPREAD_200 = Spread(8_000_000, 40_000.0, 40_201.0, 55_760_000.0)
+TINY = Size(1000, 25_000, 8)
+
+
+def forecast(iterations: float, solves: int = 1, spread: Spread = SPREAD_200) -> Forecast:
+    """Return what is known of a system with so many iterations."""
+    gain = gain_on("cuda_p2p", solves, iterations)
+    return Forecast(Expected(iterations, solves), spread, gain)
+
+
+def chosen(
+    size: Size,
+    known: Forecast,
+    gpus: int = 2,
+    running: int = 0,
+    costs: Costs = KNOWN,
+) -> str:
+    """Return what is chosen on a machine with 16 cores and GPUs, `running` of which have CUDA."""
+    runs = [k < running for k in range(gpus)]
+    return best(all_candidates(size, runs, 16, known, costs), known.expected).name
+
+
+def test_set_up_is_predicted_as_it_was_measured() -> None:
+    two = on_gpus(POISSON_200, 2, 2, forecast(494), SERIAL)
+    assert two.start + two.setup == pytest.approx(2.4, rel=0.15)
+    assert 494 * two.iteration == pytest.approx(0.122, rel=0.15)
+
+
+@pytest.mark.parametrize("costs", [KNOWN, SERIAL])
+@pytest.mark.parametrize("running", [0, 2])
+def test_poisson_200_gets_one_gpu_for_494_iterations(costs: Costs, running: int) -> None:
+    assert chosen(POISSON_200, forecast(494), running=running, costs=costs) == "1 GPU"
+
+
+@pytest.mark.parametrize("costs", [KNOWN, SERIAL])
+@pytest.mark.parametrize("iterations", [60_000, 94_000])
+def test_poisson_200_gets_two_gpus_for_many_iterations(costs: Costs, iterations: int) -> None:
+    assert chosen(POISSON_200, forecast(iterations), costs=costs) == "2 GPUs"
+
+
+def test_solves_count_as_iterations() -> None:
+    assert chosen(POISSON_200, forecast(494, solves=150)) == "2 GPUs"
+
+
+def test_tiny_system_stays_on_the_cpu_even_where_cuda_runs() -> None:
+    known = forecast(100, spread=Spread(1000, 10.0, 10.0, 25_000.0))
+    assert chosen(TINY, known) == "the CPU with 16 blocks"
+    assert chosen(TINY, known, running=2) == "the CPU with 16 blocks"
+
+
+def test_start_of_cuda_counts_only_where_it_does_not_run() -> None:
+    known = forecast(500)
+    starts = [on_gpus(POISSON_200, 2, idle, known, KNOWN).start for idle in (0, 1, 2)]
+    assert starts == [0.0, KNOWN.context[1], KNOWN.context[2]]
+
+
+def test_start_of_cuda_decides_between_cpu_and_gpu() -> None:
+    known = forecast(100)
+    size = Size(1_000_000, 6_940_000, 8)
+    free = dataclasses.replace(KNOWN, gpu_fixed={1: 0.0, 2: 0.0}, gpu_nonzero=0.0, gpu_row=0.0)
+    assert chosen(size, known, gpus=1, costs=free) == "the CPU with 16 blocks"
+    assert chosen(size, known, gpus=1, running=1, costs=free) == "1 GPU"
+
+
+def test_metis_is_part_of_the_set_up_only_where_it_will_run() -> None:
+    scattered = Spread(8_000_000, 3e6, 2e13, 55_760_000.0)
+    few, many = forecast(10, spread=scattered), forecast(100_000, spread=scattered)
+    one_cut = on_gpus(POISSON_200, 2, 0, few, KNOWN)
+    searched = on_gpus(POISSON_200, 2, 0, many, KNOWN)
+    assert searched.setup - one_cut.setup == pytest.approx(many.search_seconds)
+    assert one_cut.iteration > searched.iteration  # of consecutive rows, with their halo
+
+
+def test_more_cores_than_memory_serves_do_not_count() -> None:
+    most = int(KNOWN.cpu_most_cores)
+    one, all_of_them = (on_cpu(POISSON_200, blocks, KNOWN) for blocks in (1, most))
+    assert one.iteration > 0.9 * most * all_of_them.iteration
+    assert on_cpu(POISSON_200, 8 * most, KNOWN).iteration == all_of_them.iteration
+
+
+def way(name: str, setup: float, iteration: float) -> Candidate:
+    return Candidate(name, 1, 0.0, setup, iteration)
+
+
+@pytest.mark.parametrize(
+    ("saved", "name"), [(LEAST_SAVING - 0.001, "few"), (LEAST_SAVING + 0.001, "many")]
+)
+def test_fewer_resources_are_taken_unless_more_save_clearly(saved: float, name: str) -> None:
+    ways = [way("few", 1.0, 0.0), way("many", 1.0 - saved, 0.0)]
+    assert best(ways, Expected(100)).name == name
+
+
+def test_report_tells_the_numbers_that_were_compared() -> None:
+    ways = [way("the CPU with 2 blocks", 0.5, 0.01), way("1 GPU", 0.25, 5e-4)]
+    text = comparison(ways, ways[1], Expected(500, 3, "by parts"))
+    assert text == (
+        "predicted 1 s to the answer (set-up 250 ms, 3 × 500 iterations of 500 µs, by parts), "
+        "15.5 s on the CPU with 2 blocks"
+    )
+
+
+# Through the placement
+
+
+@pytest.fixture
+def two_gpus(monkeypatch: pytest.MonkeyPatch) -> FakeCore:
+    """Put a machine with two GPUs in the place of this one."""
+    fake = FakeCore(2)
+    monkeypatch.setattr(core, "load", lambda: fake)
+    return fake
+
+
+def placed(known: Forecast, asked: Asked | None = None, near: int | None = None) -> Placement:
+    return place(asked or Asked(), Env(), POISSON_200, near, lambda: known)
+
+
+def test_placement_goes_by_the_time_to_the_answer_and_says_so(two_gpus: FakeCore) -> None:
+    one, two = placed(forecast(494)), placed(forecast(94_000))
+    assert [gpu.index for gpu in one.gpus] == [0]
+    assert [gpu.index for gpu in two.gpus] == [0, 1]
+    assert "to the answer (CUDA's start 360 ms, set-up" in one.why[1]
+    assert " on 2 GPUs" in one.why[1]
+    assert one.expected == Expected(494)
+
+
+def test_only_gpus_that_are_used_are_started(two_gpus: FakeCore) -> None:
+    placed(forecast(494))
+    assert two_gpus.started == [0]
+
+
+def test_gpu_engine_by_name_leaves_the_number_of_gpus_to_choose(two_gpus: FakeCore) -> None:
+    asked = Asked(engine="cuda_p2p")
+    assert [placed(forecast(k), asked).pes for k in (1, 94_000)] == [1, 2]
+
+
+def test_number_of_gpus_that_is_asked_for_is_not_looked_into(two_gpus: FakeCore) -> None:
+    def never() -> Forecast:
+        raise AssertionError("nothing is to be chosen")
+
+    assert place(Asked(pes=2), Env(), POISSON_200, None, never).pes == 2
+    assert place(Asked(gpus=[1]), Env(), POISSON_200, None, never).pes == 1
+    assert place(Asked(engine="cpu_threads"), Env(), POISSON_200, None, never).gpus == []
+
+
+def test_b_on_a_gpu_keeps_the_system_off_the_cpu(two_gpus: FakeCore) -> None:
+    known = forecast(1, spread=Spread(1000, 10.0, 10.0, 25_000.0))
+    placement = place(Asked(), Env(), TINY, 1, lambda: known)
+    assert [gpu.index for gpu in placement.gpus] == [1]

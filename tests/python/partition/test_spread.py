@@ -1,0 +1,43 @@
+"""What a sample of rows tells of a partition, and how many iterations it has to pay in."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from cpufree.matrix.load import as_csr
+from cpufree.matrix.problem import CsrMatrix
+from cpufree.partition.cost import Gain, Spread
+from cpufree.partition.methods import partition
+
+
+def grid(m: int, n: int) -> CsrMatrix:
+    """Return the 5-point matrix of an m × n grid."""
+    line = [sp.diags([-1.0, 2.0, -1.0], [-1, 0, 1], shape=(k, k)) for k in (m, n)]
+    return as_csr(sp.kronsum(line[1], line[0], format="csr"))
+
+
+def shuffled(A: CsrMatrix) -> CsrMatrix:
+    """Return A with its rows and columns in random order."""
+    order = np.random.default_rng(1).permutation(A.shape[0])
+    return as_csr(A.to_scipy()[order][:, order])
+
+
+@pytest.mark.parametrize("pes", [2, 3])
+def test_halo_of_consecutive_rows_is_guessed_from_a_sample(pes: int) -> None:
+    A = grid(60, 50)
+    spread = Spread.of(A)
+    plain = partition(A, pes, "contiguous").report
+    assert spread.ghosts(pes) == pytest.approx(max(plain.ghosts), rel=0.1)
+    assert spread.cut(pes) == pytest.approx(2 * plain.edge_cut / pes, rel=0.5)
+
+
+def test_sample_tells_good_consecutive_rows_from_scattered_ones() -> None:
+    assert Spread.of(grid(400, 3)).is_good(2)
+    assert not Spread.of(shuffled(grid(400, 3))).is_good(2)
+
+
+def test_expected_iterations_of_all_solves_count() -> None:
+    assert Gain(1e-8, 1e-8, 1e-6, 1000.0, solves=4).iterations(10**8) == pytest.approx(80_000)
+    assert Gain(1e-8, 1e-8, 1e-6, 1000.0, solves=4, expected=300.0).iterations(10**8) == 1200.0
