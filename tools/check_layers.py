@@ -26,6 +26,7 @@ CPP_MAY_INCLUDE: dict[str, set[str]] = {
     "solvers": {"formats", "device", "problem"},
     "stencils": {"device", "problem"},
     "engines": {"device", "gpu"},
+    "nics": {"device", "gpu", "engines", "nics/nics.hpp", "nics/operations.hpp"},
     "baselines": {
         "gpu",
         "formats",
@@ -49,11 +50,12 @@ CPP_MAY_INCLUDE: dict[str, set[str]] = {
         "solvers",
         "stencils",
         "engines",
+        "nics",
     },
     "bindings": {"problem", "systems", "baselines"},
 }
 # Engines have rooms of their own inside, which do not see one another.
-CPP_SPLIT_ROOMS = {"engines"}
+CPP_SPLIT_ROOMS = {"engines", "nics"}
 
 # Python rooms: a package, or a module with a row of its own. Everybody may import PYTHON_BASE.
 PYTHON_BASE = {
