@@ -26,7 +26,14 @@ CPP_MAY_INCLUDE: dict[str, set[str]] = {
     "solvers": {"formats", "device", "problem"},
     "stencils": {"device", "problem"},
     "engines": {"device", "gpu"},
-    "nics": {"device", "gpu", "engines", "nics/nics.hpp", "nics/operations.hpp"},
+    "nics": {
+        "device",
+        "gpu",
+        "engines",
+        "nics/nics.hpp",
+        "nics/operations.hpp",
+        "nics/host_port.hpp",
+    },
     "baselines": {
         "gpu",
         "formats",
@@ -98,10 +105,12 @@ PYTHON_MAY_IMPORT: dict[str, set[str]] = {
     "compiler": {"machine", "stencil"},
     "dace": {"compiler"},
     "trace": set(),
+    "triggered": {"_triggered"},
+    "_triggered": set(),
     "_baselines": set(),
     "_baselines_mpi": set(),
     "__init__": {"generate", "matrix", "matrix.load", "matrix.save", "partition", "solvers"}
-    | {"stencil"},
+    | {"stencil", "triggered"},
 }
 # Programs: they may import all rooms, and none of those above may import them.
 PYTHON_PROGRAMS = {"cli", "bench", "__main__"}

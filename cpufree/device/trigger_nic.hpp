@@ -6,7 +6,11 @@
 //   put(port, to, pe, from, bytes)   copies to `to`, symmetric memory of mine, as it is on `pe`;
 //   get(port, to, pe, from, bytes)   copies from `from`, symmetric, as it is on `pe`;
 //   fired(tag, fields)               called once the operation's flags are set.
-// It may return before a copy has ended if `port.publish` orders the copy before later flags.
+// It may return before a copy has ended if `port.publish` orders the copy before later flags. Where
+// Mover::signals, signals travel with the copy, and the NIC does not store them.
+//
+// `Table` is TriggerTable, or one with the same calls whose ready() says when an operation that
+// something else has carried out may be retired; settle() then looks at it again.
 #pragma once
 
 #include "cpufree/device/trigger_table.hpp"
@@ -49,7 +53,7 @@ class TriggerPosts {
   Epoch posts_;
 };
 
-template <class P, class Mover>
+template <class P, class Mover, class Table = TriggerTable>
 class TriggerNic {
  public:
   // Arrays of zeros: rings[pes * blocks], queued[pes]. `bytes`: size of symmetric memory.
@@ -58,7 +62,7 @@ class TriggerNic {
     Epoch* queued = nullptr;
     std::uint64_t bytes = 0;
   };
-  CPUFREE_KERNEL_FN TriggerNic(P& port, const TriggerBoard& board, TriggerTable& table,
+  CPUFREE_KERNEL_FN TriggerNic(P& port, const TriggerBoard& board, Table& table,
                                const Memory& memory, Mover& mover)
       : port_(port),
         board_(board),
@@ -72,6 +76,19 @@ class TriggerNic {
     bool found = take_posts();
     for (int ring = 0; ring < board_.pes * board_.blocks; ++ring) found = take(ring) || found;
     return found;
+  }
+
+  // Carries out all epochs of an operation that are ready.
+  CPUFREE_KERNEL_FN void settle(std::uint32_t operation) {
+    for (TriggerEntry* entry = table_.ready(operation); entry != nullptr;
+         entry = table_.ready(operation)) {
+      const bool good = can_be_carried_out(*entry, memory_.bytes, board_.pes);
+      if (good) carry_out(*entry);
+      const TriggerTag tag = entry->tag;
+      const TriggerFields fields = entry->fields;
+      table_.retire(entry, good);
+      if (good) mover_.fired(tag, fields);
+    }
   }
 
   // Rings whose blocks may still trigger.
@@ -99,7 +116,7 @@ class TriggerNic {
       const TriggerOperation operation = board_.posts[posts_ % static_cast<Epoch>(board_.depth)];
       if (!table_.post(operation)) break;
       ++posts_;
-      fire(operation.first.operation);
+      settle(operation.first.operation);
     }
     if (posts_ == before) return false;
     port_.publish(Scope::system);
@@ -136,7 +153,7 @@ class TriggerNic {
       if (!table_.trigger(tag, ring.fields)) return false;
       ring.fields = TriggerFields{};
       port_.acquire(Scope::system);
-      fire(tag.operation);
+      settle(tag.operation);
     } else {
       const auto k = static_cast<unsigned>(word) - 1U;
       ring.fields.given |= 1U << k;
@@ -145,52 +162,22 @@ class TriggerNic {
     return true;
   }
 
-  // Carries out all epochs of an operation that are ready.
-  CPUFREE_KERNEL_FN void fire(std::uint32_t operation) {
-    for (TriggerEntry* entry = table_.ready(operation); entry != nullptr;
-         entry = table_.ready(operation)) {
-      const bool good = TriggerTable::complete(*entry) && carry_out(*entry);
-      const TriggerTag tag = entry->tag;
-      const TriggerFields fields = entry->fields;
-      table_.retire(entry, good);
-      if (good) mover_.fired(tag, fields);
-    }
-  }
-
-  // False: what triggers have supplied lies outside of memory.
-  CPUFREE_KERNEL_FN bool carry_out(const TriggerEntry& entry) {
+  CPUFREE_KERNEL_FN void carry_out(const TriggerEntry& entry) {
     const TriggerOperation& o = entry.operation;
-    const unsigned given = entry.fields.given;
-    const std::uint64_t slot = entry.tag.epoch % o.slots;
-    const std::uint64_t from = (given & TriggerFields::source) != 0U
-                                   ? entry.fields.value[0]
-                                   : o.source + slot * o.source_step;
-    const std::uint64_t to = (given & TriggerFields::target) != 0U
-                                 ? entry.fields.value[1]
-                                 : o.target + slot * o.target_step;
-    const std::uint64_t pe = (given & TriggerFields::pe) != 0U ? entry.fields.value[2]
-                                                               : static_cast<std::uint64_t>(o.pe);
-    if (pe >= static_cast<std::uint64_t>(board_.pes) || !inside(from, o.bytes) ||
-        !inside(to, o.bytes))
-      return false;
-    const int there = static_cast<int>(pe);
+    const TriggerPlaces at = places_of(entry);
+    const int there = static_cast<int>(at.pe);
     if (o.kind == TriggerKind::put)
-      mover_.put(port_, board_.heap + to, there, board_.heap + from, o.bytes);
+      mover_.put(port_, board_.heap + at.target, there, board_.heap + at.source, o.bytes);
     else
-      mover_.get(port_, board_.heap + to, there, board_.heap + from, o.bytes);
+      mover_.get(port_, board_.heap + at.target, there, board_.heap + at.source, o.bytes);
     tell(entry.tag, o, there);
-    return true;
-  }
-
-  CPUFREE_KERNEL_FN bool inside(std::uint64_t offset, std::uint64_t bytes) const {
-    return offset <= memory_.bytes && bytes <= memory_.bytes - offset;
   }
 
   // What has been copied is ordered before the flags that say so.
   CPUFREE_KERNEL_FN void tell(TriggerTag tag, const TriggerOperation& o, int pe) {
     port_.publish(Scope::system);
     const Epoch epochs = Epoch{tag.epoch} + 1;
-    if (o.signal >= 0) port_.put_flag(board_.signals + o.signal, pe, epochs);
+    if (!Mover::signals && o.signal >= 0) port_.put_flag(board_.signals + o.signal, pe, epochs);
     if (o.reports != 0U) report(tag, pe);
     port_.put_flag(board_.done + tag.operation, port_.pe(), epochs);
   }
@@ -211,7 +198,7 @@ class TriggerNic {
 
   P& port_;
   const TriggerBoard& board_;
-  TriggerTable& table_;
+  Table& table_;
   Memory memory_;
   Mover& mover_;
   Epoch posts_ = 0;  // taken

@@ -81,12 +81,17 @@ class TriggerTable {
     return true;
   }
 
-  // The entry of an operation that is to fire now, or null.
-  CPUFREE_FN TriggerEntry* ready(std::uint32_t operation) {
+  // The entry of an operation's next epoch where that is posted, or null.
+  CPUFREE_FN TriggerEntry* current(std::uint32_t operation) {
     if (operation >= static_cast<std::uint32_t>(limits_.operations)) return nullptr;
     TriggerEntry* entry = find({operation, over_[operation]});
-    if (entry == nullptr || entry->state != TriggerEntry::State::posted) return nullptr;
-    return entry->counter >= entry->operation.threshold ? entry : nullptr;
+    return entry != nullptr && entry->state == TriggerEntry::State::posted ? entry : nullptr;
+  }
+
+  // The same where it is to fire now.
+  CPUFREE_FN TriggerEntry* ready(std::uint32_t operation) {
+    TriggerEntry* entry = current(operation);
+    return entry != nullptr && entry->counter >= entry->operation.threshold ? entry : nullptr;
   }
 
   // Whether triggers have supplied what the operation leaves open, once each, and nothing else.
@@ -163,5 +168,32 @@ class TriggerTable {
   int faults_ = 0;
   std::uint64_t dropped_ = 0;
 };
+
+// Where an entry that is complete copies from and to, and the other PE.
+struct TriggerPlaces {
+  std::uint64_t source, target, pe;
+};
+
+CPUFREE_FN TriggerPlaces places_of(const TriggerEntry& entry) {
+  const TriggerOperation& o = entry.operation;
+  const unsigned given = entry.fields.given;
+  const std::uint64_t slot = entry.tag.epoch % o.slots;
+  return {
+      (given & TriggerFields::source) != 0U ? entry.fields.value[0]
+                                            : o.source + slot * o.source_step,
+      (given & TriggerFields::target) != 0U ? entry.fields.value[1]
+                                            : o.target + slot * o.target_step,
+      (given & TriggerFields::pe) != 0U ? entry.fields.value[2] : static_cast<std::uint64_t>(o.pe)};
+}
+
+// Whether an entry's triggers have supplied what they should, and that lies in symmetric memory of
+// `memory` bytes on one of `pes` PEs.
+CPUFREE_FN bool can_be_carried_out(const TriggerEntry& entry, std::uint64_t memory, int pes) {
+  if (!TriggerTable::complete(entry)) return false;
+  const TriggerPlaces at = places_of(entry);
+  const std::uint64_t bytes = entry.operation.bytes;
+  return at.pe < static_cast<std::uint64_t>(pes) && bytes <= memory &&
+         at.source <= memory - bytes && at.target <= memory - bytes;
+}
 
 }  // namespace cpufree

@@ -160,8 +160,11 @@ class Triggers {
 template <Port P>
 class TriggerQueue {
  public:
-  CPUFREE_KERNEL_FN TriggerQueue(P& port, const TriggerBoard& board, int source)
-      : port_(port), board_(board), source_(source) {}
+  // `taken`: entries that were read before.
+  CPUFREE_KERNEL_FN TriggerQueue(P& port, const TriggerBoard& board, int source, Epoch taken = 0)
+      : port_(port), board_(board), source_(source), taken_(taken) {}
+
+  CPUFREE_KERNEL_FN Epoch taken() const { return taken_; }
 
   // Waits for the next arrival. False: leave the kernel.
   CPUFREE_KERNEL_FN bool next(TriggerTag& tag) {
@@ -187,7 +190,7 @@ class TriggerQueue {
   P& port_;
   const TriggerBoard& board_;
   int source_;
-  Epoch taken_ = 0;
+  Epoch taken_;
 };
 
 }  // namespace cpufree

@@ -33,15 +33,16 @@ std::string describe(const NicFault& f) {
   const std::string where =
       "NIC of PE " + std::to_string(f.pe) + ": " + name_of(f.fault.tag) + ": ";
   const std::string count = std::to_string(f.fault.count);
+  const std::string triggers = f.fault.count == 1 ? " trigger" : " triggers";
   switch (f.fault.kind) {
     case TriggerFault::Kind::stray:
-      return where + count + " triggers more than the threshold; the operation fired once: " +
+      return where + count + triggers + " more than the threshold; the operation fired once: " +
              "trigger less often, or post a higher threshold";
     case TriggerFault::Kind::refused:
       return where + "not carried out: its triggers must supply each open field once, no other " +
              "field, and places inside symmetric memory";
     default:
-      return where + count + " triggers of an operation that there is no room for: raise the " +
+      return where + count + triggers + " of an operation that there is no room for: raise the " +
              "number of operations";
   }
 }

@@ -51,6 +51,17 @@ class VectorError(InvalidInputError):
     """A right-hand side or initial guess cannot be used."""
 
 
+class TriggerError(InvalidInputError):
+    """Triggers of kernels did not fit the operations that were posted.
+
+    `faults` lists them: dicts with keys pe (whose NIC), tag, epoch, count, text.
+    """
+
+    def __init__(self, message: str, faults: list[dict[str, Any]] | None = None) -> None:
+        super().__init__(message)
+        self.faults: list[dict[str, Any]] = [] if faults is None else faults
+
+
 class UnsupportedError(CpufreeError):
     """A feature or engine that this build or this machine does not have."""
 

@@ -8,7 +8,7 @@
 
 #include "cpufree/base/error.hpp"
 #include "cpufree/device/trigger_nic.hpp"
-#include "cpufree/nics/thread/port.hpp"
+#include "cpufree/nics/host_port.hpp"
 
 namespace cpufree::nics {
 
@@ -17,6 +17,7 @@ namespace {
 std::int64_t now() { return static_cast<std::int64_t>(HostPort::now()); }
 
 struct CopyMover {
+  static constexpr bool signals = false;
   std::vector<Firing>* firings = nullptr;  // null: nobody asks
   std::int64_t begun = 0;
 

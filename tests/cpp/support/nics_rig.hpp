@@ -13,7 +13,7 @@
 #include "cpufree/engines/cpu_threads/launch.hpp"
 #include "cpufree/engines/cpu_threads/memory.hpp"
 #include "cpufree/nics/nics.hpp"
-#include "cpufree/nics/thread/port.hpp"
+#include "cpufree/nics/host_port.hpp"
 #include "harness.hpp"
 #include "trigger_scripts.hpp"
 
@@ -87,16 +87,26 @@ trigger_scripts::rules::TriggerOutcome replay(const trigger_scripts::rules::Trig
   const int actors = static_cast<int>(script.actors.size());
   Memory memory({2, actors, 4, 20, 1}, 16);
   const std::unique_ptr<Nics> nics = make(memory.config());
+  memory.add_buffers(*nics);
+  // Something to copy, where no trigger says what.
+  const auto operation = [&memory](const trigger_scripts::rules::TriggerPost& post) {
+    TriggerOperation o = trigger_scripts::operation_of(post);
+    o.pe = 1;
+    o.source = memory.source.offset;
+    o.target = memory.target.offset;
+    o.bytes = o.open == 0U ? 2 * sizeof(double) : 0;
+    return o;
+  };
   std::vector<std::thread> threads;
   for (int a = 0; a < actors; ++a) {
     const auto& steps = script.actors[static_cast<std::size_t>(a)];
-    threads.emplace_back([&memory, &nics, &steps, a, actors] {
+    threads.emplace_back([&memory, &nics, &steps, &operation, a, actors] {
       HostPort port(memory.heaps->bases(), {0, 2, a, actors}, std::chrono::seconds(20));
       const TriggerBoard board = memory.board(0);
       Triggers<HostPort> triggers(port, board, 0);
       for (const auto& step : steps)
         if (step.posts)
-          nics->post(0, trigger_scripts::operation_of(step.post));
+          nics->post(0, operation(step.post));
         else if (!triggers.trigger(trigger_scripts::tag_of(step.tag),
                                    trigger_scripts::fields_of(step.fields)))
           return;

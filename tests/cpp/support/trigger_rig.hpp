@@ -73,6 +73,7 @@ struct Fired {
 
 // Moves words one by one, each a store that takes effect late.
 struct WordMover {
+  static constexpr bool signals = false;
   std::vector<Fired> firings;
 
   void put(WeakPort& port, std::byte* to, int pe, const std::byte* from, std::uint64_t bytes) {

@@ -1,0 +1,22 @@
+"""Triggered operations: puts and gets that are registered before, and fired by a running kernel.
+
+with cpufree.triggered.Domain(pes=2) as domain: ...
+"""
+
+from cpufree.triggered.buffer import Buffer, Place
+from cpufree.triggered.domain import BACK_ENDS, Domain, Run, missing_back_ends
+from cpufree.triggered.program import BlockProgram, Program
+from cpufree.triggered.report import Report, WaitingTag
+
+__all__ = [
+    "BACK_ENDS",
+    "BlockProgram",
+    "Buffer",
+    "Domain",
+    "Place",
+    "Program",
+    "Report",
+    "Run",
+    "WaitingTag",
+    "missing_back_ends",
+]
