@@ -9,8 +9,8 @@
 
 #include "cpufree/base/error.hpp"
 #include "cpufree/device/trigger_nic.hpp"
-#include "cpufree/nics/libfabric/fabric.hpp"
 #include "cpufree/nics/host_port.hpp"
+#include "cpufree/nics/libfabric/fabric.hpp"
 
 namespace cpufree::nics {
 
@@ -318,8 +318,6 @@ class LibfabricNics : public Nics {
 };
 
 }  // namespace
-
-std::string libfabric_missing() { return {}; }
 
 std::unique_ptr<Nics> make_libfabric_nics(const NicsConfig& config, FabricCalls calls) {
   return std::make_unique<LibfabricNics>(config, calls);

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <memory>
-#include <string>
 
 #include "cpufree/nics/nics.hpp"
 
@@ -12,11 +11,8 @@ namespace cpufree::nics {
 // How libfabric is asked: by calls with FI_TRIGGER, or by its deferred work queue.
 enum class FabricCalls { triggered, work_queue };
 
-// Why this build or machine has no such NICs; empty where it has.
-std::string libfabric_missing();
-
-// Throws Unsupported where libfabric_missing() says why, EngineError where libfabric fails. Queues
-// of completions are not offered: an operation that reports is refused.
+// Throws Unsupported where no provider has triggered operations, EngineError where libfabric fails.
+// Queues of completions are not offered: an operation that reports is refused.
 std::unique_ptr<Nics> make_libfabric_nics(const NicsConfig& config, FabricCalls calls);
 
 }  // namespace cpufree::nics

@@ -227,6 +227,7 @@ def test_views_outlive_the_domain() -> None:
 def test_ctrl_c_ends_a_program_that_waits() -> None:
     code = """
         import cpufree
+        cpufree.triggered.missing_back_ends()  # loads what changes signals, where it is there
         domain = cpufree.triggered.Domain(pes=2, wait_limit=1000.0)
         program = domain.program()
         program.block(1).wait_signal(0)
