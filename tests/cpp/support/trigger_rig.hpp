@@ -71,20 +71,20 @@ struct Fired {
   TriggerFields fields;
 };
 
-// Moves words one by one, each a store that takes effect late.
+// Moves words of four bytes one by one, each a store that takes effect late.
 struct WordMover {
   static constexpr bool signals = false;
   std::vector<Fired> firings;
 
   void put(WeakPort& port, std::byte* to, int pe, const std::byte* from, std::uint64_t bytes) {
-    for (std::uint64_t k = 0; k < bytes; k += sizeof(double))
-      port.put(reinterpret_cast<double*>(to + k), pe,
-               port.read(reinterpret_cast<const double*>(from + k)));
+    for (std::uint64_t k = 0; k < bytes; k += sizeof(float))
+      port.put(reinterpret_cast<float*>(to + k), pe,
+               port.read(reinterpret_cast<const float*>(from + k)));
   }
   void get(WeakPort& port, std::byte* to, int pe, std::byte* from, std::uint64_t bytes) {
-    for (std::uint64_t k = 0; k < bytes; k += sizeof(double))
-      port.put(reinterpret_cast<double*>(to + k), port.pe(),
-               *port.peer(reinterpret_cast<double*>(from + k), pe));
+    for (std::uint64_t k = 0; k < bytes; k += sizeof(float))
+      port.put(reinterpret_cast<float*>(to + k), port.pe(),
+               *port.peer(reinterpret_cast<float*>(from + k), pe));
   }
   void fired(TriggerTag tag, const TriggerFields& fields) { firings.push_back({tag, fields}); }
 };
