@@ -136,8 +136,11 @@ struct Rig {
   using Kernel = std::function<void(WeakPort&, const TriggerBoard&)>;
 
   // One schedule. True: no wait was given up. A kernel calls end_all at its end.
-  bool run(std::uint64_t seed, const Posts& posts, const Kernel& kernel, Dropped dropped = {}) {
+  // `fill(pe)` comes first.
+  bool run(std::uint64_t seed, const Posts& posts, const Kernel& kernel, Dropped dropped = {},
+           const std::function<void(int pe)>& fill = {}) {
     prepare();
+    for (int pe = 0; fill && pe < pes; ++pe) fill(pe);
     cpu_fibers::Config config;
     config.pes = pes;
     config.blocks = blocks + 2;
