@@ -10,6 +10,8 @@
 #include "cpufree/bindings/errors.hpp"
 #include "cpufree/bindings/numpy.hpp"
 #include "cpufree/systems/triggered/back_ends.hpp"
+#include "cpufree/systems/triggered/jacobi.hpp"
+#include "cpufree/systems/triggered/studies.hpp"
 
 namespace nb = nanobind;
 
@@ -106,6 +108,12 @@ nb::dict dict_of(const Outcome& outcome) {
   return all;
 }
 
+// Lets Ctrl-C end what waits.
+void check_signals() {
+  const nb::gil_scoped_acquire acquire;
+  if (PyErr_CheckSignals() != 0) throw nb::python_error();
+}
+
 class PyDomain {
  public:
   PyDomain(const nb::dict& sizes, const std::string& back_end, double wait_limit, bool times)
@@ -141,10 +149,7 @@ class PyDomain {
     Outcome outcome;
     {
       const nb::gil_scoped_release release;
-      outcome = domain_.run(program, [] {
-        const nb::gil_scoped_acquire acquire;
-        if (PyErr_CheckSignals() != 0) throw nb::python_error();
-      });
+      outcome = domain_.run(program, check_signals);
     }
     return dict_of(outcome);
   }
@@ -192,6 +197,67 @@ nb::object view(const nb::object& self, int pe, std::uint64_t offset, std::size_
   return nb::cast(nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>>(first, {bytes}, self));
 }
 
+template <class T>
+using Plane = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+// Iterates in place; returns seconds.
+template <class T>
+double iterate(const Plane<T>& u, std::uint32_t iterations, int pes, int blocks, bool by_host,
+               const std::string& back_end, double wait_limit) {
+  JacobiRun run;
+  run.way = by_host ? JacobiWay::host : JacobiWay::triggered;
+  run.rows = static_cast<std::int64_t>(u.shape(0));
+  require(u.shape(1) < std::size_t{1} << 31, "a row of the grid has fewer than 2^31 points");
+  run.columns = static_cast<std::int32_t>(u.shape(1));
+  run.pes = pes;
+  run.blocks = blocks;
+  run.iterations = iterations;
+  run.wait_limit = wait_limit;
+  const MakeNics make = nics_named(back_end);
+  const nb::gil_scoped_release release;
+  return jacobi<T>(run, u.data(), make, check_signals);
+}
+
+Path path_named(const std::string& name) {
+  const char* const names[] = {"host", "at_end", "triggered", "stores"};
+  for (int k = 0; k < 4; ++k)
+    if (name == names[k]) return static_cast<Path>(k);
+  throw InvalidInput("there is no path '" + name +
+                     "': choose from host, at_end, triggered, stores");
+}
+
+// A row for each message, columns as in MessageTimes.
+nb::object messages(const std::string& path, std::uint64_t bytes, int rounds, double work,
+                    const std::string& back_end) {
+  std::vector<double> rows;
+  {
+    const MakeNics make = nics_named(back_end);
+    const MessageStudy study{path_named(path), bytes, rounds, work};
+    const nb::gil_scoped_release release;
+    for (const MessageTimes& t : measure_messages(study, make, check_signals))
+      rows.insert(rows.end(), {t.begun, t.ready, t.sent, t.ended, t.observed, t.nic_begun,
+                               t.nic_ended, t.seen});
+  }
+  return to_numpy(std::move(rows)).attr("reshape")(-1, 8);
+}
+
+nb::object allreduce(const std::string& way, bool by_triggers, bool single, int pes, int blocks,
+                     std::int64_t count, std::uint32_t repeats, const std::string& back_end) {
+  require(way == "ring" || way == "direct", "an all-reduce goes by ring or direct, not " + way);
+  ReduceStudy study;
+  study.schedule = {way == "ring" ? ReduceWay::ring : ReduceWay::direct, pes, blocks, count};
+  study.by_triggers = by_triggers;
+  study.single = single;
+  study.repeats = repeats;
+  std::vector<double> seconds;
+  {
+    const MakeNics make = nics_named(back_end);
+    const nb::gil_scoped_release release;
+    seconds = measure_allreduce(study, make, check_signals);
+  }
+  return to_numpy(std::move(seconds));
+}
+
 }  // namespace
 }  // namespace cpufree::triggered
 
@@ -208,5 +274,16 @@ NB_MODULE(_triggered, m) {
       .def("close", &PyDomain::close)
       .def("firings", &PyDomain::firings, nb::arg("pe"))
       .def("view", &cpufree::triggered::view, nb::arg("pe"), nb::arg("offset"), nb::arg("bytes"));
+  const auto jacobi = [&](auto function) {
+    m.def("jacobi", function, nb::arg("u").noconvert(), nb::arg("iterations"), nb::arg("pes"),
+          nb::arg("blocks"), nb::arg("by_host"), nb::arg("back_end"), nb::arg("wait_limit"));
+  };
+  jacobi(&cpufree::triggered::iterate<float>);
+  jacobi(&cpufree::triggered::iterate<double>);
+  m.def("messages", &cpufree::triggered::messages, nb::arg("path"), nb::arg("bytes"),
+        nb::arg("rounds"), nb::arg("work"), nb::arg("back_end"));
+  m.def("allreduce", &cpufree::triggered::allreduce, nb::arg("way"), nb::arg("by_triggers"),
+        nb::arg("single"), nb::arg("pes"), nb::arg("blocks"), nb::arg("count"), nb::arg("repeats"),
+        nb::arg("back_end"));
   m.def("libfabric_missing", &cpufree::triggered::libfabric_missing);
 }

@@ -36,4 +36,26 @@ class Domain:
     def firings(self, pe: int) -> npt.NDArray[np.int64]: ...
     def view(self, pe: int, offset: int, bytes: int) -> npt.NDArray[np.uint8]: ...
 
+def jacobi(
+    u: npt.NDArray[Any],
+    iterations: int,
+    pes: int,
+    blocks: int,
+    by_host: bool,
+    back_end: str,
+    wait_limit: float,
+) -> float: ...
+def messages(
+    path: str, bytes: int, rounds: int, work: float, back_end: str
+) -> npt.NDArray[np.float64]: ...
+def allreduce(
+    way: str,
+    by_triggers: bool,
+    single: bool,
+    pes: int,
+    blocks: int,
+    count: int,
+    repeats: int,
+    back_end: str,
+) -> npt.NDArray[np.float64]: ...
 def libfabric_missing() -> str: ...

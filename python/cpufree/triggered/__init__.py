@@ -4,7 +4,9 @@ with cpufree.triggered.Domain(pes=2) as domain: ...
 """
 
 from cpufree.triggered.buffer import Buffer, Place
-from cpufree.triggered.domain import BACK_ENDS, Domain, Run, missing_back_ends
+from cpufree.triggered.domain import Domain, Run
+from cpufree.triggered.extension import BACK_ENDS, missing_back_ends
+from cpufree.triggered.jacobi import jacobi
 from cpufree.triggered.program import BlockProgram, Program
 from cpufree.triggered.report import Report, WaitingTag
 
@@ -18,5 +20,6 @@ __all__ = [
     "Report",
     "Run",
     "WaitingTag",
+    "jacobi",
     "missing_back_ends",
 ]

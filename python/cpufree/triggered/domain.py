@@ -4,35 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from types import ModuleType, TracebackType
+from types import TracebackType
 
 import numpy as np
 import numpy.typing as npt
 
-from cpufree.errors import InvalidInputError, UnsupportedError, WaitTimeoutError
+from cpufree.errors import InvalidInputError, WaitTimeoutError
 from cpufree.triggered.buffer import BYTES, Buffer, Place, as_place
+from cpufree.triggered.extension import load_extension
 from cpufree.triggered.program import FIELDS, Program
 from cpufree.triggered.report import Report, report_of
-
-BACK_ENDS = ("thread", "libfabric", "libfabric_queue")
-
-
-def load_extension() -> ModuleType:
-    """Return the extension; UnsupportedError where it does not load."""
-    try:
-        from cpufree import _triggered
-    except ImportError as error:
-        raise UnsupportedError(
-            f"the part of cpufree with triggered operations does not load ({error}). Install the "
-            "package with its compiler step: pip install . in the source tree"
-        ) from error
-    return _triggered
-
-
-def missing_back_ends() -> dict[str, str]:
-    """Return the back ends that this build lacks, and why."""
-    reason = load_extension().libfabric_missing()
-    return dict.fromkeys(BACK_ENDS[1:], reason) if reason else {}
 
 
 @dataclass(frozen=True)
