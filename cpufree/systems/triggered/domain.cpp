@@ -191,6 +191,7 @@ Outcome Domain::run(const Program& program, const std::function<void()>& look) {
   config.pes = s.pes;
   config.blocks = s.blocks;
   config.heaps = memory_->heaps.bases();
+  config.beside = s.pes;
   config.wait_limit = std::chrono::nanoseconds(static_cast<std::int64_t>(1e9 * config_.wait_limit));
   const auto start = std::chrono::steady_clock::now();
   Outcome outcome;

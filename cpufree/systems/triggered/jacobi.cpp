@@ -89,6 +89,7 @@ class Strips {
     config.pes = run_.pes;
     config.blocks = run_.blocks;
     config.heaps = heaps_.bases();
+    if (run_.way == JacobiWay::triggered) config.beside = run_.pes;
     config.wait_limit = std::chrono::nanoseconds(static_cast<std::int64_t>(1e9 * run_.wait_limit));
     return config;
   }

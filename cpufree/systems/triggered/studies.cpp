@@ -87,6 +87,7 @@ class Messages {
     c.first = pe;
     c.here = 1;
     c.heaps = heaps_.bases();
+    c.beside = uses_nic() ? 2 : 0;
     c.wait_limit = kWaitLimit;
     return c;
   }
@@ -206,6 +207,7 @@ class Reduction {
     launch_config.pes = study_.schedule.pes;
     launch_config.blocks = study_.schedule.blocks;
     launch_config.heaps = heaps_.bases();
+    launch_config.beside = study_.by_triggers ? study_.schedule.pes : 0;
     launch_config.wait_limit = kWaitLimit;
     {
       cpu_threads::Launch launch(launch_config, [&](Port& port) { kernel(port); });

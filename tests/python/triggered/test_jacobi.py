@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 import cpufree
@@ -12,7 +15,7 @@ from cpufree.errors import InvalidInputError
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(("pes", "blocks"), [(1, 1), (2, 2), (3, 1)])
 def test_bits_are_those_of_the_stencils(dtype: type, pes: int, blocks: int) -> None:
-    u0 = np.random.default_rng(5).random((23, 37)).astype(dtype)
+    u0: npt.NDArray[Any] = np.random.default_rng(5).random((23, 37)).astype(dtype)
     expected = cpufree.stencil.jacobi(u0, 25, engine="cpu_threads", pes=1).u
     u = cpufree.triggered.jacobi(u0, 25, pes=pes, blocks=blocks)
     assert u.dtype == dtype
