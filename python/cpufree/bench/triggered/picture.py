@@ -43,7 +43,7 @@ def draw(measured: Sequence[Series]) -> Figure:
     for number, one in enumerate(series):
         at = {name: 1e6 * t for name, t in zip(TIMES, np.median(one.array(), axis=0), strict=True)}
         top = 3.0 * number
-        _initiator(axes, at, top)
+        _initiator(axes, at, top, 0.004 * max(ends))
         _bar(axes, top + 1.0, 0.0, at["seen"], "target waits")
         _bar(axes, top + 1.0, at["seen"], 1.05 * max(ends), "target has the data")
         nic = "" if one.back_end == "none" else f" by {one.back_end}"
@@ -62,13 +62,13 @@ def draw(measured: Sequence[Series]) -> Figure:
     return figure
 
 
-def _initiator(axes: Axes, at: dict[str, float], place: float) -> None:
+def _initiator(axes: Axes, at: dict[str, float], place: float, least: float) -> None:
     _bar(axes, place, 0.0, at["begun"], "launch")
     _bar(axes, place, at["begun"], at["ready"], "kernel, before the data are ready")
     _bar(axes, place, at["ready"], at["ended"], "kernel, after")
     _bar(axes, place, at["ended"], at["observed"], "teardown, until the host knows")
     if not np.isnan(at["nic_begun"]):
-        width = max(at["nic_ended"] - at["nic_begun"], 1.0)
+        width = max(at["nic_ended"] - at["nic_begun"], least)
         axes.barh(place + 0.45, width, 0.25, at["nic_begun"], color=STAGES["NIC"], label="NIC")
 
 
