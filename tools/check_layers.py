@@ -27,6 +27,14 @@ CPP_MAY_INCLUDE: dict[str, set[str]] = {
     "stencils": {"device", "problem"},
     "programs": {"device"},
     "engines": {"device", "gpu"},
+    "nics": {
+        "device",
+        "gpu",
+        "engines",
+        "nics/nics.hpp",
+        "nics/operations.hpp",
+        "nics/host_port.hpp",
+    },
     "baselines": {
         "gpu",
         "formats",
@@ -51,11 +59,12 @@ CPP_MAY_INCLUDE: dict[str, set[str]] = {
         "stencils",
         "programs",
         "engines",
+        "nics",
     },
     "bindings": {"problem", "systems", "baselines"},
 }
 # Engines have rooms of their own inside, which do not see one another.
-CPP_SPLIT_ROOMS = {"engines"}
+CPP_SPLIT_ROOMS = {"engines", "nics"}
 
 # Python rooms: a package, or a module with a row of its own. Everybody may import PYTHON_BASE.
 PYTHON_BASE = {
@@ -98,10 +107,12 @@ PYTHON_MAY_IMPORT: dict[str, set[str]] = {
     "compiler": {"engines", "machine", "stencil"},
     "dace": {"compiler"},
     "trace": set(),
+    "triggered": {"_triggered"},
+    "_triggered": set(),
     "_baselines": set(),
     "_baselines_mpi": set(),
     "__init__": {"generate", "matrix", "matrix.load", "matrix.save", "partition", "solvers"}
-    | {"stencil", "compiler"},
+    | {"stencil", "compiler", "triggered"},
 }
 # Programs: they may import all rooms, and none of those above may import them.
 PYTHON_PROGRAMS = {"cli", "bench", "__main__"}

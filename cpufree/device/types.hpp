@@ -73,7 +73,16 @@ CPUFREE_FN Epoch epoch_of(const Packet& packet, Epoch) { return tag_epoch(packet
 enum Note : unsigned { kNoteNone = 0, kNoteTimeLimit = 1, kNoteInterrupt = 2 };
 
 // Channels, for diagnosis.
-enum class Channel : std::uint32_t { local_arrival, halo_arrival, reduction, node_reduction };
+enum class Channel : std::uint32_t {
+  local_arrival,
+  halo_arrival,
+  reduction,
+  node_reduction,
+  trigger_room,  // these name a NIC by its PE, and a ring, an operation or a signal for the block
+  trigger_done,
+  trigger_signal,
+  trigger_queue
+};
 
 inline const char* channel_name(Channel c) {
   switch (c) {
@@ -85,6 +94,14 @@ inline const char* channel_name(Channel c) {
       return "reduction";
     case Channel::node_reduction:
       return "reduction of nodes";
+    case Channel::trigger_room:
+      return "room for triggers";
+    case Channel::trigger_done:
+      return "completion of a triggered operation";
+    case Channel::trigger_signal:
+      return "signal of a triggered operation";
+    case Channel::trigger_queue:
+      return "queue of triggered operations";
   }
   return "unknown";
 }

@@ -5,6 +5,7 @@
     with cpufree.Solver(A) as solver: ...  # set up once, solve often
     result = cpufree.stencil.jacobi(u0, 1000)  # iterations on a grid
     @cpufree.program                # NumPy-style updates of grids, compiled to one kernel
+    with cpufree.triggered.Domain(pes=2) as domain: ...  # puts that running kernels fire
 
 Names are loaded when first used: importing the package is quick and needs no GPU.
 """
@@ -15,7 +16,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cpufree import errors, generate, stencil
+    from cpufree import errors, generate, stencil, triggered
     from cpufree.compiler.decorated import program
     from cpufree.errors import (
         CpufreeError,
@@ -70,6 +71,7 @@ __all__ = [
     "save_vector",
     "solve",
     "stencil",
+    "triggered",
 ]
 
 # Where each public name is found: module, or "" for a module of that name.
@@ -77,6 +79,7 @@ _HOMES = {
     "errors": "",
     "generate": "",
     "stencil": "",
+    "triggered": "",
     "Solver": "solvers.solver",
     "solve": "solvers.once",
     "cg": "solvers.scipy_cg",

@@ -62,6 +62,15 @@ class ProgramError(InvalidInputError):
         self.file = file
         self.line = line
         self.column = column
+class TriggerError(InvalidInputError):
+    """Triggers of kernels did not fit the operations that were posted.
+
+    `faults` lists them: dicts with keys pe (whose NIC), tag, epoch, count, text.
+    """
+
+    def __init__(self, message: str, faults: list[dict[str, Any]] | None = None) -> None:
+        super().__init__(message)
+        self.faults: list[dict[str, Any]] = [] if faults is None else faults
 
 
 class UnsupportedError(CpufreeError):

@@ -14,13 +14,13 @@ namespace {
 
 // The other processes are on this machine, and have as many threads each.
 Workers::Config workers_for(const LaunchConfig& config, int here) {
-  const int cores = available_cores();
+  const int cores = std::max(1, available_cores() - config.beside);
   const int processes = config.pes / here;
   Workers::Config workers;
   workers.blocks = here * config.blocks;
   workers.threads = std::max(1, cores / processes);
   workers.alone = processes == 1;
-  workers.crowded = processes > cores;
+  workers.crowded = processes > cores || config.beside >= available_cores();
   return workers;
 }
 

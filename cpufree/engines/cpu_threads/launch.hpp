@@ -20,6 +20,8 @@ struct LaunchConfig {
   std::byte* const* heaps = nullptr;
   const Remote* remote = nullptr;  // see Shared
   Flag* leave_flag = nullptr;      // see Shared
+  // Threads of this process that blocks wait for, and that need cores besides: NICs.
+  int beside = 0;
   std::chrono::nanoseconds wait_limit = std::chrono::seconds(60);
 };
 

@@ -13,6 +13,8 @@ from cpufree.bench.options import Pes, Quiet, find_gpus, known_word, number, par
 from cpufree.bench.stencil.commands import STENCIL_EPILOG, stencil_command
 from cpufree.bench.time.command import EPILOG as TIME_EPILOG
 from cpufree.bench.time.command import time_command
+from cpufree.bench.triggered.command import EPILOG as TRIGGERED_EPILOG
+from cpufree.bench.triggered.command import triggered_command
 from cpufree.cli import display
 from cpufree.errors import InvalidInputError
 from cpufree.text import counted
@@ -120,6 +122,7 @@ def cg_command(
 
 app.command("stencil", epilog=STENCIL_EPILOG)(stencil_command)
 app.command("time", epilog=TIME_EPILOG)(time_command)
+app.command("triggered", epilog=TRIGGERED_EPILOG)(triggered_command)
 
 
 PREPARE_EPILOG = """

@@ -1,0 +1,209 @@
+// A NIC of triggered operations in software, over the port: looks at posts and rings, keeps the
+// table, and carries operations out. What runs it is a thread, or a block of its own; how bytes
+// move is a policy. triggered.hpp has the protocol and its proof.
+//
+// A mover has
+//   put(port, to, pe, from, bytes)   copies to `to`, symmetric memory of mine, as it is on `pe`;
+//   get(port, to, pe, from, bytes)   copies from `from`, symmetric, as it is on `pe`;
+//   fired(tag, fields)               called once the operation's flags are set.
+// It may return before a copy has ended if `port.publish` orders the copy before later flags. Where
+// Mover::signals, signals travel with the copy, and the NIC does not store them.
+//
+// `Table` is TriggerTable, or one with the same calls whose ready() says when an operation that
+// something else has carried out may be retired; settle() then looks at it again.
+#pragma once
+
+#include "cpufree/device/trigger_table.hpp"
+#include "cpufree/device/wait.hpp"
+
+namespace cpufree {
+
+// What a NIC remembers of a ring, and of its way to a PE's queue.
+struct TriggerRing {
+  Epoch taken = 0;
+  TriggerFields fields;  // of the trigger to come
+  std::uint32_t ended = 0;
+};
+
+// The posts of one PE, by its host. `posts` of them are in the list, of which the NIC has taken
+// some.
+template <class P>
+class TriggerPosts {
+ public:
+  CPUFREE_KERNEL_FN TriggerPosts(P& port, const TriggerBoard& board, Epoch posts = 0)
+      : port_(port), board_(board), posts_(posts) {}
+
+  // False: the NIC has not made room within the bound.
+  CPUFREE_KERNEL_FN bool post(const TriggerOperation& operation) {
+    const auto depth = static_cast<Epoch>(board_.depth);
+    if (posts_ >= depth && !wait_flag(port_, board_.posts_taken, posts_ + 1 - depth,
+                                      WaitSite{Channel::trigger_room, port_.pe(), 0}))
+      return false;
+    port_.acquire(Scope::system);
+    board_.posts[posts_ % depth] = operation;
+    port_.publish(Scope::system);
+    port_.put_flag(board_.posted, port_.pe(), ++posts_);
+    return true;
+  }
+  CPUFREE_KERNEL_FN Epoch posts() const { return posts_; }
+
+ private:
+  P& port_;
+  const TriggerBoard& board_;
+  Epoch posts_;
+};
+
+template <class P, class Mover, class Table = TriggerTable>
+class TriggerNic {
+ public:
+  // Arrays of zeros: rings[pes * blocks], queued[pes]. `bytes`: size of symmetric memory.
+  struct Memory {
+    TriggerRing* rings = nullptr;
+    Epoch* queued = nullptr;
+    std::uint64_t bytes = 0;
+  };
+  CPUFREE_KERNEL_FN TriggerNic(P& port, const TriggerBoard& board, Table& table,
+                               const Memory& memory, Mover& mover)
+      : port_(port),
+        board_(board),
+        table_(table),
+        memory_(memory),
+        mover_(mover),
+        open_(board.pes * board.blocks) {}
+
+  // One look at the posts and at each ring. True: something was found there.
+  CPUFREE_KERNEL_FN bool progress() {
+    bool found = take_posts();
+    for (int ring = 0; ring < board_.pes * board_.blocks; ++ring) found = take(ring) || found;
+    return found;
+  }
+
+  // Carries out all epochs of an operation that are ready.
+  CPUFREE_KERNEL_FN void settle(std::uint32_t operation) {
+    for (TriggerEntry* entry = table_.ready(operation); entry != nullptr;
+         entry = table_.ready(operation)) {
+      const bool good = can_be_carried_out(*entry, memory_.bytes, board_.pes);
+      if (good) carry_out(*entry);
+      const TriggerTag tag = entry->tag;
+      const TriggerFields fields = entry->fields;
+      table_.retire(entry, good);
+      if (good) mover_.fired(tag, fields);
+    }
+  }
+
+  // Rings whose blocks may still trigger.
+  CPUFREE_KERNEL_FN int open_rings() const { return open_; }
+  // A wait for room in the queue of a PE was given up.
+  CPUFREE_KERNEL_FN bool gave_up() const { return gave_up_; }
+
+  // Until all blocks have said that they end, or a wait is given up.
+  CPUFREE_KERNEL_FN bool run() {
+    while (open_ > 0) {
+      auto wait = port_.start_wait();
+      while (!progress())
+        if (!port_.keep_waiting(wait)) return false;
+    }
+    return !gave_up_;
+  }
+
+ private:
+  CPUFREE_KERNEL_FN bool take_posts() {
+    const Epoch posted = port_.get_flag(board_.posted);
+    if (posts_ == posted) return false;
+    port_.acquire(Scope::system);
+    const Epoch before = posts_;
+    while (posts_ != posted) {
+      const TriggerOperation operation = board_.posts[posts_ % static_cast<Epoch>(board_.depth)];
+      if (!table_.post(operation)) break;
+      ++posts_;
+      settle(operation.first.operation);
+    }
+    if (posts_ == before) return false;
+    port_.publish(Scope::system);
+    port_.put_flag(board_.posts_taken, port_.pe(), posts_);
+    return true;
+  }
+
+  CPUFREE_KERNEL_FN bool take(int number) {
+    TriggerRing& ring = memory_.rings[number];
+    const Epoch before = ring.taken;
+    const auto depth = static_cast<Epoch>(board_.depth);
+    while (ring.taken - before < depth) {
+      const auto slot = static_cast<std::int64_t>(ring.taken % depth);
+      const Packet packet =
+          port_.get_packet(board_.rings + std::int64_t{number} * board_.depth + slot);
+      if (!arrived(packet, ring.taken + 1) || !accept(ring, packet)) break;
+      ++ring.taken;
+    }
+    if (ring.taken == before) return false;
+    port_.publish(Scope::system);
+    port_.put_flag(board_.taken + port_.pe() * board_.blocks + number % board_.blocks,
+                   number / board_.blocks, ring.taken);
+    return true;
+  }
+
+  // False: no room, the packet stays where it is.
+  CPUFREE_KERNEL_FN bool accept(TriggerRing& ring, const Packet& packet) {
+    const auto word = static_cast<TriggerWord>(tag_notes(packet.tag));
+    if (word == TriggerWord::end) {
+      --open_;
+      ring.ended = 1;
+    } else if (word == TriggerWord::trigger) {
+      const TriggerTag tag = unpacked(packet.value);
+      if (!table_.trigger(tag, ring.fields)) return false;
+      ring.fields = TriggerFields{};
+      port_.acquire(Scope::system);
+      settle(tag.operation);
+    } else {
+      const auto k = static_cast<unsigned>(word) - 1U;
+      ring.fields.given |= 1U << k;
+      ring.fields.value[k] = static_cast<std::uint64_t>(packet.value);
+    }
+    return true;
+  }
+
+  CPUFREE_KERNEL_FN void carry_out(const TriggerEntry& entry) {
+    const TriggerOperation& o = entry.operation;
+    const TriggerPlaces at = places_of(entry);
+    const int there = static_cast<int>(at.pe);
+    if (o.kind == TriggerKind::put)
+      mover_.put(port_, board_.heap + at.target, there, board_.heap + at.source, o.bytes);
+    else
+      mover_.get(port_, board_.heap + at.target, there, board_.heap + at.source, o.bytes);
+    tell(entry.tag, o, there);
+  }
+
+  // What has been copied is ordered before the flags that say so.
+  CPUFREE_KERNEL_FN void tell(TriggerTag tag, const TriggerOperation& o, int pe) {
+    port_.publish(Scope::system);
+    const Epoch epochs = Epoch{tag.epoch} + 1;
+    if (!Mover::signals && o.signal >= 0) port_.put_flag(board_.signals + o.signal, pe, epochs);
+    if (o.reports != 0U) report(tag, pe);
+    port_.put_flag(board_.done + tag.operation, port_.pe(), epochs);
+  }
+
+  CPUFREE_KERNEL_FN void report(TriggerTag tag, int pe) {
+    const auto depth = static_cast<Epoch>(board_.depth);
+    const Epoch number = ++memory_.queued[pe];
+    if (number > depth && !wait_flag(port_, board_.queue_taken + pe, number - depth,
+                                     WaitSite{Channel::trigger_queue, pe, 0})) {
+      gave_up_ = true;
+      return;
+    }
+    port_.acquire(Scope::system);
+    const auto slot = static_cast<std::int64_t>((number - 1) % depth);
+    port_.put_packet(board_.queue + std::int64_t{port_.pe()} * board_.depth + slot, pe, packed(tag),
+                     make_tag(number, 0U));
+  }
+
+  P& port_;
+  const TriggerBoard& board_;
+  Table& table_;
+  Memory memory_;
+  Mover& mover_;
+  Epoch posts_ = 0;  // taken
+  int open_;
+  bool gave_up_ = false;
+};
+
+}  // namespace cpufree

@@ -1,0 +1,57 @@
+// Studies of triggered operations on CPU threads: where the time of a message goes, and what an
+// all-reduce takes. All times are of one clock.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "cpufree/device/vector_allreduce.hpp"
+#include "cpufree/systems/triggered/domain.hpp"
+
+namespace cpufree::triggered {
+
+// How a kernel's data get to another PE, after LeBeane et al. 2017, section 4:
+enum class Path {
+  host,       // HDN: the kernel ends, the host copies
+  at_end,     // GDS: a registered put is triggered by the kernel's end
+  triggered,  // GPU-TN: a registered put is triggered by the kernel
+  stores      // native: the kernel copies
+};
+
+struct MessageStudy {
+  Path path = Path::triggered;
+  std::uint64_t bytes = 64;  // a multiple of 8
+  int rounds = 10;
+  double work = 10e-6;  // seconds that the kernel computes before the data are ready, and after
+};
+
+// One message: seconds since the host began to launch the initiator's kernel. NaN: no such time.
+struct MessageTimes {
+  double begun = 0.0;      // the kernel runs
+  double ready = 0.0;      // the data are there
+  double sent = 0.0;       // the kernel has triggered, or stored all
+  double ended = 0.0;      // the kernel's last instruction
+  double observed = 0.0;   // the host knows
+  double nic_begun = 0.0;  // the NIC has begun to copy
+  double nic_ended = 0.0;  // the NIC has set the signal
+  double seen = 0.0;       // the target's kernel has seen the signal
+};
+
+// A message a round, from PE 0 to a kernel that waits on PE 1. Throws EngineError where a payload
+// is wrong or a wait is given up.
+std::vector<MessageTimes> measure_messages(const MessageStudy& study, const MakeNics& make,
+                                           const std::function<void()>& look);
+
+struct ReduceStudy {
+  VectorSchedule schedule;
+  bool by_triggers = true;
+  bool single = false;
+  std::uint32_t repeats = 10;
+};
+
+// Seconds of each all-reduce, as PE 0's block 0 sees them. Throws EngineError where a sum is wrong.
+std::vector<double> measure_allreduce(const ReduceStudy& study, const MakeNics& make,
+                                      const std::function<void()>& look);
+
+}  // namespace cpufree::triggered

@@ -1,0 +1,1 @@
+"""`cpufree bench triggered`: messages, Jacobi iterations and all-reduces by triggered puts."""

@@ -1,0 +1,88 @@
+"""Buffers in symmetric memory: the same place on every PE."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cpufree.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from cpufree._triggered import Domain
+
+BYTES = 8  # of a value
+
+
+@dataclass(frozen=True)
+class Place:
+    """`count` values of a buffer from value `start` on."""
+
+    buffer: Buffer
+    start: int
+    count: int
+
+    @property
+    def offset(self) -> int:
+        """Where it begins in symmetric memory, in bytes."""
+        return self.buffer.offset + self.start * BYTES
+
+    def on(self, pe: int) -> npt.NDArray[np.float64]:
+        """Return the values on PE `pe`: a view, which kernels and NICs write to."""
+        return self.buffer.on(pe)[self.start : self.start + self.count]
+
+
+class Buffer:
+    """`size` float64 values on every PE, zeros at first. Made by `Domain.buffer`."""
+
+    def __init__(self, domain: Domain, name: str, size: int) -> None:
+        self.name = name
+        self.size = size
+        self.freed = False
+        self._domain = domain
+        self._offset = domain.add_buffer(name, size * BYTES)
+
+    @property
+    def offset(self) -> int:
+        """Where it begins in symmetric memory, in bytes."""
+        if self.freed:
+            raise InvalidInputError(f"buffer '{self.name}' has been freed")
+        return self._offset
+
+    def on(self, pe: int) -> npt.NDArray[np.float64]:
+        """Return the values on PE `pe`: a view, which kernels and NICs write to."""
+        view = self._domain.view(pe, self.offset, self.size * BYTES)
+        values: npt.NDArray[np.float64] = view.view(np.float64)
+        return values
+
+    def at(self, start: int, count: int) -> Place:
+        """Return `count` values from value `start` on."""
+        if start < 0 or count < 0 or start + count > self.size:
+            raise InvalidInputError(
+                f"values {start} to {start + count} lie outside of buffer '{self.name}', "
+                f"which has {self.size}"
+            )
+        return Place(self, start, count)
+
+    def free(self) -> None:
+        """Take the buffer back: operations that come later must not name it.
+
+        Raises InvalidInputError where an operation that has not fired names it.
+        """
+        if not self.freed:
+            self._domain.remove_buffer(self.name)
+        self.freed = True
+
+    def __repr__(self) -> str:
+        return f"Buffer({self.name!r}, {self.size} values)"
+
+
+def as_place(what: Any) -> Place:
+    """Return a buffer or a place as a place."""
+    if isinstance(what, Buffer):
+        return what.at(0, what.size)
+    if isinstance(what, Place):
+        return what
+    raise InvalidInputError(f"a buffer or a part of one is needed, not {type(what).__name__}")

@@ -1,0 +1,312 @@
+"""PEs with NICs of triggered operations, on CPU threads of this process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from types import TracebackType
+
+import numpy as np
+import numpy.typing as npt
+
+from cpufree.errors import InvalidInputError, WaitTimeoutError
+from cpufree.triggered.buffer import BYTES, Buffer, Place, as_place
+from cpufree.triggered.extension import load_extension
+from cpufree.triggered.program import FIELDS, Program
+from cpufree.triggered.report import Report, report_of
+
+
+@dataclass(frozen=True)
+class Run:
+    """A program that has ended.
+
+    Attributes
+    ----------
+    seconds : float
+        From the launch to the end of the last block.
+    arrivals : list of list of (int, int)
+        Tag and epoch of what each block took from its PE's queues; block b of PE q at
+        q * blocks + b.
+    """
+
+    seconds: float
+    arrivals: list[list[tuple[int, int]]]
+
+
+class Domain:
+    """PEs with symmetric memory and a NIC each; kernels trigger what the host has posted.
+
+    After LeBeane, Hamidouche, Benton, Breternitz, Reinhardt, John (2017), GPU Triggered Networking
+    for Intra-Kernel Communications. Operations may be posted before, while or after programs
+    trigger them.
+
+    Parameters
+    ----------
+    pes : int
+        PEs, each a group of CPU threads.
+    blocks : int, default 1
+        Blocks of each PE, which run concurrently.
+    back_end : {"thread", "libfabric", "libfabric_queue"}, default "thread"
+        What carries operations out: a CPU thread for each PE, or triggered operations of libfabric
+        over loopback, by calls or by its deferred work queue.
+    operations, signals : int, default 64
+        How many there are room for, numbered from 0.
+    depth : int, default 64
+        Triggers of a block, and posts of a PE, that may be on their way; entries of a queue.
+    memory : int, default 1048576
+        Bytes of buffers on each PE.
+    wait_limit : float, default 60.0
+        Seconds after which a wait is given up.
+    times : bool, default False
+        Whether to record when operations fire (`firings`).
+
+    Raises
+    ------
+    InvalidInputError
+        A number makes no sense.
+    UnsupportedError
+        This build has no such back end; `missing_back_ends` says why.
+
+    Examples
+    --------
+    A put of PE 0 that both of its blocks trigger, seen by PE 1 before the kernel ends:
+
+    >>> import cpufree
+    >>> with cpufree.triggered.Domain(pes=2, blocks=2) as domain:
+    ...     source, target = domain.buffer("source", 2), domain.buffer("target", 2)
+    ...     domain.put(7, source, target, pe=0, to=1, threshold=2, signal=0)
+    ...     program = domain.program()
+    ...     for block in range(2):
+    ...         steps = program.block(0, block).store(source.at(block, 1), 10.0 + block)
+    ...         _ = steps.trigger(7)
+    ...     _ = program.block(1).wait_signal(0, origin=0)
+    ...     run = domain.run(program)
+    ...     print(target.on(1))
+    [10. 11.]
+    """
+
+    def __init__(
+        self,
+        pes: int,
+        blocks: int = 1,
+        *,
+        back_end: str = "thread",
+        operations: int = 64,
+        signals: int = 64,
+        depth: int = 64,
+        memory: int = 1 << 20,
+        wait_limit: float = 60.0,
+        times: bool = False,
+    ) -> None:
+        if not 0.0 < wait_limit <= 1e6:
+            raise InvalidInputError(f"wait_limit is {wait_limit}; it is 0 to 1000000 seconds")
+        if memory < 0:
+            raise InvalidInputError(f"memory is {memory} bytes; it must not be negative")
+        self.pes = pes
+        self.blocks = blocks
+        sizes = {
+            "pes": pes,
+            "blocks": blocks,
+            "depth": depth,
+            "operations": operations,
+            "signals": signals,
+            "bytes": memory,
+        }
+        self._core = load_extension().Domain(sizes, back_end, wait_limit, times)
+
+    def buffer(self, name: str, size: int) -> Buffer:
+        """Return a new buffer of `size` float64 values on every PE, zeros."""
+        if size < 0:
+            raise InvalidInputError(f"buffer '{name}' of {size} values")
+        return Buffer(self._core, name, size)
+
+    def put(
+        self,
+        tag: int,
+        source: Buffer | Place,
+        target: Buffer | Place,
+        *,
+        pe: int,
+        to: int = 0,
+        threshold: int = 1,
+        epoch: int = 0,
+        epochs: int = 1,
+        slots: int = 1,
+        signal: int | None = None,
+        reports: bool = False,
+        open: Iterable[str] = (),
+    ) -> None:
+        """Register a put with PE `pe`'s NIC: `source` there goes to `target` on PE `to`.
+
+        Parameters
+        ----------
+        tag : int
+            Its number among the NIC's operations.
+        source, target : Buffer or Place
+            Of the same size. Of an open field the size counts.
+        pe : int
+            Whose NIC carries it out.
+        to : int, default 0
+            The PE that it writes to.
+        threshold : int, default 1
+            Triggers that it waits for: 0 to 2147483647. With 0 it fires at once.
+        epoch : int, default 0
+            The first epoch. Epochs are posted in order.
+        epochs : int, default 1
+            How many: each is armed as the one before has fired, without the host.
+        slots : int, default 1
+            Buffers that epochs take in turn: the place of epoch e is e % slots times its size
+            further on.
+        signal : int, optional
+            A flag on `to` that tells of each epoch.
+        reports : bool, default False
+            Whether `to` finds the tag in its queue from `pe`.
+        open : iterable of {"source", "target", "pe"}
+            What triggers supply.
+
+        Raises
+        ------
+        InvalidInputError
+            The threshold is out of range, the epoch was posted already, buffers overlap, are freed
+            or of different sizes, or a PE or signal does not exist.
+        """
+        names = list(open)
+        first, there = as_place(source), as_place(target)
+        if first.count != there.count:
+            raise InvalidInputError(
+                f"tag {tag}: source has {first.count} values and target {there.count}"
+            )
+        self._post(
+            pe,
+            to,
+            False,
+            tag,
+            first,
+            there,
+            threshold,
+            epoch,
+            epochs,
+            slots,
+            signal,
+            reports,
+            names,
+        )
+
+    def get(
+        self,
+        tag: int,
+        source: Buffer | Place,
+        target: Buffer | Place,
+        *,
+        pe: int,
+        origin: int,
+        threshold: int = 1,
+        epoch: int = 0,
+        epochs: int = 1,
+        slots: int = 1,
+        signal: int | None = None,
+    ) -> None:
+        """Register a get with PE `pe`'s NIC: `source` on PE `origin` comes to `target` on `pe`.
+
+        The parameters are those of `put`; the signal tells `origin` that its values were read.
+        """
+        first, there = as_place(source), as_place(target)
+        if first.count != there.count:
+            raise InvalidInputError(
+                f"tag {tag}: source has {first.count} values and target {there.count}"
+            )
+        self._post(
+            pe, origin, True, tag, first, there, threshold, epoch, epochs, slots, signal, False, []
+        )
+
+    def _post(
+        self,
+        pe: int,
+        other: int,
+        get: bool,
+        tag: int,
+        source: Place,
+        target: Place,
+        threshold: int,
+        epoch: int,
+        epochs: int,
+        slots: int,
+        signal: int | None,
+        reports: bool,
+        names: list[str],
+    ) -> None:
+        unknown = [name for name in names if name not in FIELDS]
+        if unknown:
+            raise InvalidInputError(f"open: {unknown[0]!r} is none of {', '.join(FIELDS)}")
+        for name, value, least in (("tag", tag, 0), ("epoch", epoch, 0), ("slots", slots, 1)):
+            if not least <= value < 1 << 32:
+                raise InvalidInputError(f"{name} is {value}; it is {least} to 4294967295")
+        if not 1 <= epochs < 1 << 32 or not 0 <= threshold < 1 << 63:
+            raise InvalidInputError(
+                f"tag {tag}: epochs is {epochs} and threshold {threshold}; epochs are 1 to "
+                "4294967295, thresholds 0 to 2147483647"
+            )
+        size = source.count * BYTES
+        operation = {
+            "tag": tag,
+            "epoch": epoch,
+            "get": get,
+            "epochs": epochs,
+            "threshold": threshold,
+            "open": sum(1 << FIELDS.index(name) for name in names),
+            "pe": other,
+            "source": source.offset,
+            "target": target.offset,
+            "bytes": size,
+            "source_step": size if slots > 1 else 0,
+            "target_step": size if slots > 1 else 0,
+            "slots": slots,
+            "signal": -1 if signal is None else signal,
+            "reports": reports,
+        }
+        self._core.post(pe, operation)
+
+    def program(self) -> Program:
+        """Return an empty program for `run`."""
+        return Program(self.pes, self.blocks)
+
+    def run(self, program: Program) -> Run:
+        """Launch a kernel on every PE that runs the program; return when all have ended.
+
+        Raises WaitTimeoutError where a wait is given up: it says what the NICs had seen, and the
+        domain is closed.
+        """
+        outcome = self._core.run(program.rows(), program.values())
+        if outcome["waits"]:
+            raise WaitTimeoutError(
+                "a block waited longer than allowed; all PEs have left their kernels"
+                + outcome["text"],
+                outcome["waits"],
+            )
+        return Run(outcome["seconds"], outcome["arrivals"])
+
+    def firings(self, pe: int) -> npt.NDArray[np.int64]:
+        """Return what PE `pe`'s NIC has fired, once the domain is closed.
+
+        Rows of tag, epoch, and the nanoseconds of the steady clock at which it was found ready and
+        at which its flags were set.
+        """
+        rows: npt.NDArray[np.int64] = self._core.firings(pe)
+        return rows
+
+    def close(self) -> Report:
+        """End the NICs; what has not fired never will, and is in the report."""
+        return report_of(self._core.close())
+
+    def __enter__(self) -> Domain:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        report = self.close()
+        if kind is None:
+            report.check()

@@ -1,0 +1,27 @@
+"""The compiled part of triggered operations, and what it has here."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+from cpufree.errors import UnsupportedError
+
+BACK_ENDS = ("thread", "libfabric", "libfabric_queue")
+
+
+def load_extension() -> ModuleType:
+    """Return the extension; UnsupportedError where it does not load."""
+    try:
+        from cpufree import _triggered
+    except ImportError as error:
+        raise UnsupportedError(
+            f"the part of cpufree with triggered operations does not load ({error}). Install the "
+            "package with its compiler step: pip install . in the source tree"
+        ) from error
+    return _triggered
+
+
+def missing_back_ends() -> dict[str, str]:
+    """Return the back ends that this build lacks, and why."""
+    reason = load_extension().libfabric_missing()
+    return dict.fromkeys(BACK_ENDS[1:], reason) if reason else {}
