@@ -26,6 +26,7 @@ CPP_MAY_INCLUDE: dict[str, set[str]] = {
     "solvers": {"formats", "device", "problem"},
     "stencils": {"device", "problem"},
     "engines": {"device", "gpu"},
+    "probes": {"device"},
     "baselines": {
         "gpu",
         "formats",
@@ -49,6 +50,7 @@ CPP_MAY_INCLUDE: dict[str, set[str]] = {
         "solvers",
         "stencils",
         "engines",
+        "probes",
     },
     "bindings": {"problem", "systems", "baselines"},
 }
