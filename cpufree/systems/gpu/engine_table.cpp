@@ -10,8 +10,8 @@ constexpr cpufree::GpuEngineTable::Of<T> kOf = {
 
 extern "C" const cpufree::GpuEngineTable* cpufree_gpu_engine() {
   using namespace cpufree;
-  static constexpr GpuEngineTable table = {CPUFREE_VERSION, cuda_runtime, list_gpus,  gpu_note,
-                                           gpu_free_bytes,  peer_problem, gpu_of,     start_nvshmem,
-                                           await_nvshmem,   kOf<float>,   kOf<double>};
+  static constexpr GpuEngineTable table = {
+      CPUFREE_VERSION, cuda_runtime,  list_gpus,     gpu_note,        gpu_free_bytes, peer_problem,
+      gpu_of,          start_nvshmem, await_nvshmem, make_gpu_prober, kOf<float>,     kOf<double>};
   return &table;
 }

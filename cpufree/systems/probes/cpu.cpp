@@ -1,5 +1,8 @@
 #include "cpufree/systems/probes/cpu.hpp"
 
+#include <sys/resource.h>
+
+#include <atomic>
 #include <chrono>
 #include <string>
 #include <system_error>
@@ -37,6 +40,13 @@ class OwnThread final : public cpu_threads::Seat {
   void move() override {}
   std::atomic<bool> never_{false};
 };
+
+// Switches of the calling thread while it wanted to run on.
+long switches_of_thread() {
+  rusage used{};
+  getrusage(RUSAGE_THREAD, &used);
+  return used.ru_nivcsw;
+}
 
 }  // namespace
 
@@ -94,11 +104,14 @@ std::vector<double> CpuProber::run(const ProbeOrder& order) {
   std::vector<std::uint64_t> ticks(at(order.repeats));
   for (ProbeArgs& one : args) one.ticks = ticks.data();
   epoch_ += probe_epochs(args.front());
+  std::atomic<long> switches{0};
   const auto run_block = [&](int number) {
+    const long before = switches_of_thread();
     OwnThread seat;
     cpu_threads::Port port(shared, first_ + number / blocks_, number % blocks_, &seat);
     probe_kernel(order.way, port, args[at(number / blocks_)]);
     if (!port.record().waited()) port.record().state = BlockState::finished;
+    switches += switches_of_thread() - before;
   };
   try {
     std::vector<std::jthread> threads;
@@ -113,6 +126,7 @@ std::vector<double> CpuProber::run(const ProbeOrder& order) {
     throw EngineError(std::string("no thread can be started (") + error.what() +
                       "); raise the limit of processes (ulimit -u)");
   }
+  disturbances_ = switches;
   if (shared.leaves()) throw WaitTimeout(block_reports(shared.records, blocks_));
   if (first_ != 0) ticks.clear();
   return probe_seconds(order, ticks, clock, wrong);

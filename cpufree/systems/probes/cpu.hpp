@@ -29,7 +29,11 @@ class CpuProber final : public Prober {
   void connect(const std::vector<cpu_processes::SegmentAddress>& addresses);
 
   std::vector<double> run(const ProbeOrder& order) override;
-  void leave() override;
+  // How often, in the last run, a thread of this process lost its core to another program: times of
+  // such a run are those of the operating system, too.
+  long disturbances() const { return disturbances_; }
+  // Makes PEs that wait leave. To be called while another thread runs an order; none follows.
+  void leave();
 
  private:
   int pes_, blocks_;
@@ -40,6 +44,7 @@ class CpuProber final : public Prober {
   std::vector<cpu_processes::Segment> segments_;
   std::vector<std::byte*> heaps_;
   Epoch epoch_ = 0;
+  long disturbances_ = 0;
 };
 
 }  // namespace cpufree

@@ -58,8 +58,6 @@ class Prober {
   // Runs an order on all PEs of this process. Returns the seconds of each repeat, by PE 0; nothing
   // where that is in another process. Throws InvalidInput, WaitTimeout, EngineError.
   virtual std::vector<double> run(const ProbeOrder& order) = 0;
-  // Makes PEs that wait leave. To be called while another thread runs an order; none follows.
-  virtual void leave() = 0;
 };
 
 }  // namespace cpufree
