@@ -7,10 +7,12 @@ when its flag is seen.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -29,6 +31,8 @@ MOST_BYTES = 1 << 23
 WINDOW_BYTES = 1 << 24
 MOST_RUNS = 4
 """Of an order, while other programs take a core in each of them."""
+RETRY_SECONDS = 3.0
+"""That a way spends on such further runs."""
 GPU_THREADS = 256
 """Of a block; messages of one block are what is measured."""
 TIMED_BYTES = 1 << 16
@@ -98,6 +102,7 @@ class ProbeWay:
         self.runs = 0
         """Runs of kernels whose times count, and those in which another program took a core."""
         self.disturbed = 0
+        self._spent = 0.0
 
     def lacking(self) -> str:
         """Return why this machine lacks the way, "" where it has it."""
@@ -180,12 +185,14 @@ class ProbeWay:
     def _run(self, order: tuple[Any, ...], probe: Probe) -> list[float]:
         """Run an order, again where another program took a core meanwhile; the best run counts."""
         seconds, least = self._run_once(order, probe)
+        begin = time.monotonic()
         for _ in range(MOST_RUNS - 1):
-            if least == 0:
+            if least == 0 or self._spent > RETRY_SECONDS:
                 break
             again, disturbances = self._run_once(order, probe)
             if disturbances < least:
                 seconds, least = again, disturbances
+        self._spent += time.monotonic() - begin
         self.runs += 1
         self.disturbed += least > 0
         return seconds
@@ -294,7 +301,8 @@ class ProcessProbe(ProbeWay):
             return
         for pipe in (process.stdin, process.stdout):
             if pipe is not None:
-                pipe.close()  # it ends when it reads no more orders
+                with contextlib.suppress(OSError):  # of an order that nobody has read
+                    pipe.close()  # it ends when it reads no more orders
         try:
             process.wait(5.0)
         except subprocess.TimeoutExpired:

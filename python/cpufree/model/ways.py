@@ -81,7 +81,7 @@ class ProcessWay:
     # Beyond what the kernel buffers, a call that sends waits for the one that receives.
     most_call_bytes = 8192
     most_window_bytes = 1 << 40
-    modes = MODES
+    modes: tuple[str, ...] = MODES
     runs = 0
     disturbed = 0
 
