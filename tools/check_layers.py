@@ -35,6 +35,7 @@ CPP_MAY_INCLUDE: dict[str, set[str]] = {
         "nics/operations.hpp",
         "nics/host_port.hpp",
     },
+    "probes": {"device"},
     "baselines": {
         "gpu",
         "formats",
@@ -60,6 +61,7 @@ CPP_MAY_INCLUDE: dict[str, set[str]] = {
         "programs",
         "engines",
         "nics",
+        "probes",
     },
     "bindings": {"problem", "systems", "baselines"},
 }

@@ -20,6 +20,7 @@
 #include "cpufree/bindings/gpus.hpp"
 #include "cpufree/bindings/matrix.hpp"
 #include "cpufree/bindings/options.hpp"
+#include "cpufree/bindings/probe.hpp"
 #include "cpufree/bindings/program.hpp"
 #include "cpufree/bindings/stencil.hpp"
 #include "cpufree/bindings/team.hpp"
@@ -402,4 +403,5 @@ NB_MODULE(_core, m) {
   cpufree::bind_matrix_text(m);
   cpufree::bind_programs(m);
   cpufree::bind_stencils(m);
+  cpufree::bind_probes(m);
 }

@@ -275,6 +275,34 @@ def start_nvshmem(team: Any, library: str, gpu: int, bytes: int) -> None:
 def await_nvshmem() -> None:
     """Return once NVSHMEM has started, if it was; raise what that raised."""
 
+class Probe:
+    """Messages between PEs, timed inside a kernel. PEs 2 k and 2 k + 1 are a pair."""
+
+    def __init__(
+        self,
+        pes: int,
+        blocks: int,  # of each PE; each exchanges with the same block of the partner
+        bytes: int,  # the most that the messages of a window may have together
+        pe: int = ...,  # the one in this process; -1: all of them
+        gpus: list[int] = ...,  # one per PE; empty: CPU threads
+        threads: int = ...,  # of a block on a GPU
+    ) -> None: ...
+    def address(self) -> tuple[int, int]: ...  # where the memory of this process is
+    def connect(self, addresses: list[tuple[int, int]]) -> None: ...  # of all PEs, in order
+    def leave(self) -> None: ...  # ends a run that waits in another thread
+    def disturbances(self) -> int: ...  # in the last run, threads that lost their core
+    def run(
+        self,
+        way: str,  # "store-thread", "store-warp", "store-block", "packets", "get"
+        mode: str,  # "single", "window", "send", "receive", "flag", "allreduce", "fence"
+        bytes: int,
+        messages: int,
+        rounds: int,  # that one time is of
+        warm_ups: int,
+        repeats: int,
+        wait_limit: float,
+    ) -> list[float]: ...  # seconds; empty where PE 0 is in another process
+
 class Stencil(TypedDict):
     """How a run ended, and how its grid lay on the PEs."""
 

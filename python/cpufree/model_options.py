@@ -109,6 +109,21 @@ ADVISE = (
     *REPORT,
 )  # fmt: skip
 CHECK_PAPER = REPORT
+COMPARE = (plot("Predicted against measured iterations"), *REPORT)
+PREDICT_PES = Option(
+    "pes", "text", "1-8",
+    "Numbers of GPUs: 1-64 (powers of 2 between), or 1,2,4.",
+    "numbers of GPUs: `1-64` (powers of 2 between), or `1,2,4`", form="LIST",
+)  # fmt: skip
+PREDICT_METHOD = Option(
+    "method", "choice", "prcg", "Method.", "variant of conjugate gradients",
+    choices=("cg", "prcg", "pipecg"),
+)  # fmt: skip
+PREDICT_SOLVE = (
+    *(PREDICT_PES, PREDICT_METHOD),
+    plot("Time in its parts, and efficiency"),
+    *REPORT,
+)
 TABLES = {
     "model_measure": MEASURE,
     "model_fit": FIT,
@@ -118,5 +133,7 @@ TABLES = {
     "model_project": PROJECT,
     "model_advise": ADVISE,
     "model_check_paper": CHECK_PAPER,
+    "model_compare": COMPARE,
+    "predict": PREDICT_SOLVE,
 }
 """By the names of the tables in docs/cli.md."""

@@ -11,6 +11,7 @@
 #pragma once
 
 #include "cpufree/systems/gpu/engine.hpp"
+#include "cpufree/systems/probes/gpu/prober.hpp"
 #include "cpufree/systems/stencil/gpu/stencil.hpp"
 
 namespace cpufree {
@@ -37,6 +38,7 @@ struct GpuEngineTable {
   std::string (*kernel_compiler)();
   void (*start_nvshmem)(const std::shared_ptr<Team>&, const std::string&, int, std::size_t);
   void (*await_nvshmem)();
+  std::unique_ptr<Prober> (*make_gpu_prober)(const std::vector<int>&, int, int, std::int64_t);
   Of<float> in_float;
   Of<double> in_double;
 

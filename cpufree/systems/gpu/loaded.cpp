@@ -94,6 +94,11 @@ void await_nvshmem() {
   if (cuda_built()) engine().await_nvshmem();
 }
 
+std::unique_ptr<Prober> make_gpu_prober(const std::vector<int>& gpus, int blocks, int threads,
+                                        std::int64_t bytes) {
+  return engine().make_gpu_prober(gpus, blocks, threads, bytes);
+}
+
 template <class T>
 std::unique_ptr<System<T>> make_cuda_system(const CsrView<T>& matrix,
                                             std::span<const std::int32_t> part,

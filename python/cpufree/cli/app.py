@@ -79,6 +79,13 @@ def add_matrix_command(name: str, app: typer.Typer) -> None:
     app.command(name, epilog=epilog)(getattr(matrix_commands, name))
 
 
+def add_predict(app: typer.Typer) -> None:
+    """Add `cpufree predict`."""
+    from cpufree.cli import predict_command
+
+    app.command("predict", epilog=predict_command.EPILOG)(predict_command.predict)
+
+
 def add_doctor(app: typer.Typer) -> None:
     """Add `cpufree doctor`."""
     from cpufree.cli import doctor_command
@@ -109,6 +116,7 @@ COMMANDS: Mapping[str, Callable[[typer.Typer], None]] = {
         name: functools.partial(add_matrix_command, name)
         for name in ("info", "convert", "generate", "suite")
     },
+    "predict": add_predict,
     "doctor": add_doctor,
     "bench": add_bench,
     "model": add_model,

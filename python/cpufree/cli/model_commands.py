@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import statistics
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -292,3 +293,32 @@ def check_paper_command(given: Given) -> None:
     agree = sum(one.agrees for one in found)
     end(given, f"{agree} of {len(found)} numbers agree")
     raise typer.Exit(0 if agree == len(found) else EXIT_ENGINE)
+
+
+@app.command("compare")
+@with_options(model_options.COMPARE)
+def compare_command(
+    records: Annotated[
+        list[str], typer.Argument(metavar="RECORD...", help="Records of cpufree bench cg.")
+    ],
+    given: Given,
+) -> None:
+    """Hold predicted iterations against benchmark records, which they were not fitted to."""
+    import dataclasses
+
+    from cpufree.cli.predict_command import comparison_report
+    from cpufree.machine import load
+    from cpufree.model.records import compare
+
+    paper = outputs(given, tuple(records))
+    found = compare(records, load())
+    paper.print(comparison_report(found))
+    if given["plot"]:
+        from cpufree.model.plots import save_plot
+        from cpufree.model.solve_plots import draw_comparison
+
+        save_plot(draw_comparison(found), given["plot"])
+    lines = [{**dataclasses.asdict(one), "error": one.error} for one in found.lines]
+    finish(given, ("compare",), model_options.COMPARE, {"lines": lines})
+    if given["quiet"]:
+        end(given, f"median error {statistics.median(found.errors()):.1%}")

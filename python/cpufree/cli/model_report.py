@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from cpufree.model.use import Prediction
     from cpufree.model.validate import Validation
 
-SCALES = {"s": (1e6, "us"), "s/B": (1e9, "ns/B"), "1": (1.0, "")}
+SCALES = {"s": (1e6, "us"), "s/B": (1e9, "ns/B"), "1/s": (1e-6, "million/s"), "1": (1.0, "")}
+LARGE_SHARE = 0.1
+"""Of runs in which other programs took a core, above which a report warns."""
 
 
 def samples_report(samples: Samples, what: Mapping[str, str]) -> RenderableType:
@@ -37,6 +39,14 @@ def samples_report(samples: Samples, what: Mapping[str, str]) -> RenderableType:
     head = ("way", "what", "initiated / triggered / controlled", "messages", "times")
     parts: list[RenderableType] = [display.columns(head, rows, "Measured")]
     parts += [Text(f"  {way} is not here: {why}") for way, why in samples.missing.items()]
+    share = float(samples.machine.get("disturbed", 0.0))
+    if share > LARGE_SHARE:
+        parts.append(
+            Text(
+                f"  in {share:.0%} of the runs of threads and processes other programs took a "
+                "core: what small messages take is not identifiable on a machine so busy"
+            )
+        )
     return Group(*parts)
 
 
@@ -61,8 +71,9 @@ def machine_report(found: Communication) -> RenderableType:
     for name, way in found.ways.items():
         parts.append(_way_report(name, way))
     if found.constants:
-        rows = [(key, quantity(one)[0], one.provenance) for key, one in found.constants.items()]
-        parts.append(display.columns(("constant", "value", "where from"), rows, "Constants"))
+        rows = [(key, *quantity(one), one.provenance) for key, one in found.constants.items()]
+        head = ("constant", "value", "95 % interval", "where from")
+        parts.append(display.columns(head, rows, "Constants"))
     return Group(*parts)
 
 

@@ -33,6 +33,7 @@ UNITS = {
     "ns": ("s", 1e9),
     "s/B": ("s/B", 1.0),
     "ns/B": ("s/B", 1e9),
+    "1/s": ("1/s", 1.0),
     "1": ("1", 1.0),
 }
 """Unit in a file -> the unit it is turned into, and how many of it make one of those."""
@@ -105,7 +106,7 @@ class Communication:
     """Source, or file of samples with its digest, date and command."""
     ways: Mapping[str, WayRecord]
     constants: Mapping[str, Quantity] = field(default_factory=dict)
-    """Published numbers that are no parameters of LogGOP."""
+    """Numbers that are no parameters of LogGOP: published, or measured beside messages."""
     origin: str = ""
 
 

@@ -19,6 +19,7 @@ from scipy.special import stdtrit
 from cpufree.errors import InvalidInputError
 from cpufree.machine.communication import Communication, CurveRecord, Quantity, WayRecord
 from cpufree.model.curves import Curve, fit_form, refit, relative_errors
+from cpufree.model.extras import constants, fence
 from cpufree.model.identify import Fitted, identify, synchronization
 from cpufree.model.samples import Kind, Samples
 from cpufree.text import counted
@@ -144,7 +145,8 @@ def fit(samples: Samples, seed: int = 0) -> Communication:
     ways = {}
     for way, fitted in curves.items():
         host = curves.get(pairs.get(way, ""))
-        ways[way] = _record(kinds[way], fitted, synchronization(kinds[way], fitted, host))
+        sync = synchronization(kinds[way], fitted, host, fence(samples, way, seed))
+        ways[way] = _record(kinds[way], fitted, sync)
     provenance = {
         "samples": samples.origin or "in memory",
         "date": samples.date,
@@ -152,7 +154,7 @@ def fit(samples: Samples, seed: int = 0) -> Communication:
     }
     if samples.digest:
         provenance["sha256"] = samples.digest
-    return Communication(_machine_name(samples), provenance, ways)
+    return Communication(_machine_name(samples), provenance, ways, constants(samples, seed))
 
 
 def _machine_name(samples: Samples) -> str:

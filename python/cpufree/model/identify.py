@@ -190,14 +190,21 @@ def _add_latency(
 
 
 def synchronization(
-    kind: Kind, fitted: Mapping[str, Fitted], host: Mapping[str, Fitted] | None
+    kind: Kind,
+    fitted: Mapping[str, Fitted],
+    host: Mapping[str, Fitted] | None,
+    fence: Array | None = None,
 ) -> tuple[Array | None, str]:
     """Return S with its replicates, or why it is not known.
 
-    S is what a small message takes longer where the device initiates it (equations 1 to 4).
+    S is the time of the fence after a small message, where that was measured (`fence`, with
+    replicates), else what a small message takes longer where the device initiates it (equations 1
+    to 4).
     """
     if kind.initiated == "host":
         return None, "only messages that a device initiates have it"
+    if fence is not None:
+        return fence, ""
     if host is None:
         return None, "needs the same verb initiated by the host"
     pair = {"device": fitted["single"], "host": host["single"]}

@@ -43,7 +43,7 @@ class Plan:
     """The most that a window may have in all."""
     rounds: int = 50
     seconds: float = 600.0
-    """After so long no further round begins."""
+    """After so long what has been measured LEAST_REPEATS times is not measured again."""
     repeats: int = 20
     """Of an exchange in a round; fewer of large messages."""
     seed: int = 0
@@ -51,7 +51,6 @@ class Plan:
 
 
 QUICK = Plan(windows=WINDOWS[:1], window_bytes=1 << 24, rounds=15, seconds=20.0, repeats=10)
-LEAST_ROUNDS = LEAST_REPEATS
 REPEATED_BYTES = 1 << 20
 """Bytes of a step in a round beyond which it is not repeated."""
 
@@ -86,11 +85,11 @@ def steps_of(way: Way, plan: Plan) -> list[Step]:
             )
         steps.append((way, "single", size, 1))
         for window in plan.windows:
-            if window * size <= plan.window_bytes:
+            if window * size <= min(plan.window_bytes, way.most_window_bytes):
                 steps.append((way, "window", size, window))
         if size <= way.most_call_bytes:
-            steps += [(way, "send", size, 1), (way, "receive", size, 1)]
-    return steps
+            steps += [(way, mode, size, 1) for mode in way.modes if mode in ("send", "receive")]
+    return steps + [(way, *extra) for extra in way.extras()[0]]
 
 
 def measure(
@@ -110,6 +109,8 @@ def measure(
     missing = {way.name: why for way in ways if (why := way.lacking())}
     there = [way for way in ways if way.name not in missing]
     steps = [step for way in there for step in steps_of(way, plan)]
+    for way in there:
+        missing.update(way.extras()[1])
     times: dict[Step, list[float]] = {step: [] for step in steps}
     end, order = time.monotonic() + plan.seconds, random.Random(plan.seed)
     with contextlib.ExitStack() as opened:
@@ -117,25 +118,31 @@ def measure(
             opened.callback(way.close)
             way.open()
         for done in range(plan.rounds):
-            if done >= LEAST_ROUNDS and time.monotonic() > end:
-                break
             progress(done, plan.rounds)
             for step in order.sample(steps, len(steps)):
-                times[step] += _seconds(step, plan, FIRST_WARM_UPS if done == 0 else WARM_UPS)
+                if time.monotonic() < end or len(times[step]) < LEAST_REPEATS:
+                    times[step] += _seconds(step, plan, WARM_UPS if times[step] else FIRST_WARM_UPS)
+            if time.monotonic() > end and all(len(t) >= LEAST_REPEATS for t in times.values()):
+                break
     date = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
     rows = tuple(
         Sample(way.name, way.kind, mode, messages, size, tuple(seconds))
         for (way, mode, size, messages), seconds in times.items()
     )
-    return Samples(date, command, machine_facts(), plan.held_out, rows, missing)
+    facts = {**machine_facts(), "disturbed": disturbed_share(there)}
+    return Samples(date, command, facts, plan.held_out, rows, missing)
+
+
+def disturbed_share(ways: Sequence[Way]) -> float:
+    """Return the share of runs of kernels in which another program took a core of a PE."""
+    runs = sum(way.runs for way in ways)
+    return sum(way.disturbed for way in ways) / runs if runs else 0.0
 
 
 def _seconds(step: Step, plan: Plan, warm_ups: int) -> list[float]:
     way, mode, size, messages = step
-    for _ in range(-(-warm_ups // messages)):
-        way.time(mode, size, messages)
-    repeats = max(1, min(plan.repeats, REPEATED_BYTES // (size * messages)))
-    return [way.time(mode, size, messages) for _ in range(repeats)]
+    repeats = max(1, min(plan.repeats, REPEATED_BYTES // max(size * messages, 1)))
+    return way.times(mode, size, messages, warm_ups, repeats)
 
 
 def machine_facts() -> dict[str, Any]:

@@ -20,7 +20,8 @@ from cpufree.model.use import curve, parameters, pipelined, single
 from cpufree.model.validate import LARGEST_ERROR, Validation
 from cpufree.output_file import write_file
 
-COLORS = ("#2563a8", "#c8553d", "#2f8f5b", "#8a5aab", "#e0a458", "#5b6b7a", "#b0417e", "#3aa6a6")
+COLORS = ("#2563a8", "#c8553d", "#2f8f5b", "#8a5aab", "#e0a458", "#5b6b7a", "#b0417e", "#3aa6a6",
+          "#8c7a2a", "#1b2a49", "#f08fb0", "#8fc05a", "#6f4e37")  # fmt: skip
 PART_COLORS = ("#2563a8", "#9db8d6", "#5b6b7a", "#e0a458", "#2f8f5b", "#c8553d", "#bbbbbb")
 UNDIVIDED = "parts not identifiable"
 INK = "#222222"
@@ -39,12 +40,12 @@ def save_plot(figure: Figure, path: str | os.PathLike[str]) -> None:
         figure.savefig(file, dpi=150, format=kind)
 
 
-def _axes(figure: Figure, rows: int, columns: int) -> list[Axes]:
+def axes_of(figure: Figure, rows: int, columns: int) -> list[Axes]:
     made = figure.subplots(rows, columns, squeeze=False)
     return [cast(Axes, axes) for axes in made.flat]
 
 
-def _tidy(axes: Axes, title: str, x: str, y: str) -> None:
+def tidy(axes: Axes, title: str, x: str, y: str) -> None:
     axes.set_title(title, fontsize=10, loc="left", color=INK)
     axes.set_xlabel(x)
     axes.set_ylabel(y)
@@ -54,11 +55,24 @@ def _tidy(axes: Axes, title: str, x: str, y: str) -> None:
         axes.spines[side].set_visible(False)
 
 
+def legend_beside(figure: Figure, axes: Sequence[Axes]) -> None:
+    """Put one legend for several plots beside them, where it covers nothing."""
+    shown: dict[str, Any] = {}
+    for one in axes:
+        for handle, label in zip(*one.get_legend_handles_labels(), strict=True):
+            shown.setdefault(label, handle)
+    if shown:
+        figure.legend(
+            list(shown.values()), list(shown), loc="outside right upper", frameon=False, fontsize=8
+        )
+
+
 def draw_samples(samples: Samples) -> Figure:
     """Draw the median of each size, and the middle half of the samples: single, then windows."""
-    figure = Figure(figsize=(11, 4.2), layout="constrained")
+    figure = Figure(figsize=(12.5, 4.4), layout="constrained")
+    both = axes_of(figure, 1, 2)
     for axes, mode, title in zip(
-        _axes(figure, 1, 2),
+        both,
         ("single", "window"),
         ("Single messages, one way", "Windows: time per message"),
         strict=True,
@@ -72,8 +86,8 @@ def draw_samples(samples: Samples) -> Figure:
             axes.fill_between(found.sizes, low, high, color=color, alpha=0.15, lw=0)
         axes.set_xscale("log", base=2)
         axes.set_yscale("log")
-        _tidy(axes, title, BYTES, TIME)
-        axes.legend(frameon=False)
+        tidy(axes, title, BYTES, TIME)
+    legend_beside(figure, both)
     return figure
 
 
@@ -96,10 +110,10 @@ def _quartiles(
 
 def draw_fit(found: Communication, samples: Samples) -> Figure:
     """Draw curves with the medians that they were fitted to, and the residuals below."""
-    figure = Figure(figsize=(11, 7.2), layout="constrained")
-    axes = _axes(figure, 2, 2)
+    figure = Figure(figsize=(12.5, 7.4), layout="constrained")
+    axes = axes_of(figure, 2, 2)
     for k, (kind, title) in enumerate(
-        (("single", "Single messages, one way"), ("pipelined", "Windows: time per message"))
+        (("single", "Single messages (open: held out)"), ("pipelined", "Windows: time per message"))
     ):
         for (way, record), color in zip(found.ways.items(), COLORS, strict=False):
             if kind not in record.curves:
@@ -109,7 +123,7 @@ def draw_fit(found: Communication, samples: Samples) -> Figure:
                 there = medians(samples, way, MODE_OF[kind], held_out, record.curves[kind].messages)
                 if there is None:
                     continue
-                label = f"{way}, {'held out' if held_out else 'fitted'}"
+                label = "" if held_out else way
                 face = "white" if held_out else color
                 style: dict[str, Any] = {
                     "ms": 4.5,
@@ -124,20 +138,20 @@ def draw_fit(found: Communication, samples: Samples) -> Figure:
             sizes = np.geomspace(*(record.curves[kind].sizes or (8, 2**23)), 400)
             axes[k].plot(sizes, fitted(sizes), "-", lw=1.3, color=color)
         axes[k].set_yscale("log")
-        _tidy(axes[k], title, BYTES, TIME)
-        axes[k].legend(frameon=False, fontsize=8)
+        tidy(axes[k], title, BYTES, TIME)
         axes[k + 2].axhspan(-LARGEST_ERROR, LARGEST_ERROR, color="#f0f0f0", lw=0)
         axes[k + 2].axhline(0, color=INK, lw=0.8)
-        _tidy(axes[k + 2], f"Residuals, {kind} (band: {LARGEST_ERROR:.0%})", BYTES, RESIDUAL)
+        tidy(axes[k + 2], f"Residuals, {kind} (band: {LARGEST_ERROR:.0%})", BYTES, RESIDUAL)
         for one in (axes[k], axes[k + 2]):
             one.set_xscale("log", base=2)
+    legend_beside(figure, axes[:2])
     return figure
 
 
 def draw_machine(found: Communication) -> Figure:
     """Draw time against size for all ways, and the cost of a small message in its parts."""
-    figure = Figure(figsize=(11.5, 4.6), layout="constrained")
-    left, right = _axes(figure, 1, 2)
+    figure = Figure(figsize=(13, 5), layout="constrained")
+    left, right = axes_of(figure, 1, 2)
     sizes = np.geomspace(8, 2**23, 400)
     for (name, way), color in zip(found.ways.items(), COLORS, strict=False):
         for times, style, kind in (
@@ -145,11 +159,12 @@ def draw_machine(found: Communication) -> Figure:
             (pipelined(way, sizes), "--", "pipelined"),
         ):
             if times is not None:
-                left.plot(sizes, times, style, lw=1.4, color=color, label=f"{name}, {kind}")
+                label = name if kind == "single" else ""
+                left.plot(sizes, times, style, lw=1.4, color=color, label=label)
     left.set_xscale("log", base=2)
     left.set_yscale("log")
-    _tidy(left, found.machine, BYTES, TIME)
-    left.legend(frameon=False, fontsize=7, ncols=2)
+    tidy(left, f"{found.machine} (dashed: pipelined)", BYTES, TIME)
+    legend_beside(figure, [left])
     _stack(right, found)
     return figure
 
@@ -176,16 +191,18 @@ def _stack(axes: Axes, found: Communication) -> None:
     for place, height in enumerate(bottom):
         axes.annotate(f"{height:.2f}", (place, height), ha="center", va="bottom", fontsize=8)
     title = f"Cost of a message of {STACKED:g} B"
-    _tidy(axes, title if names else f"{title}: not known of any way", "", "time [us]")
-    axes.tick_params(axis="x", rotation=25)
+    tidy(axes, title if names else f"{title}: not known of any way", "", "time [us]")
+    axes.tick_params(axis="x", rotation=40 if len(names) > 4 else 25)
+    for label in axes.get_xticklabels():
+        label.set_horizontalalignment("right")
     if names:
         axes.legend(frameon=False, fontsize=8)
 
 
 def draw_validation(validation: Validation) -> Figure:
     """Draw predicted against measured times, at sizes held out."""
-    figure = Figure(figsize=(5.6, 5.2), layout="constrained")
-    (axes,) = _axes(figure, 1, 1)
+    figure = Figure(figsize=(10, 5.4), layout="constrained")
+    (axes,) = axes_of(figure, 1, 1)
     ends = [np.concatenate([one.measured, one.predicted]) for one in validation.checks]
     line = np.array([min(map(np.min, ends)) / 1.5, max(map(np.max, ends)) * 1.5])
     axes.fill_between(
@@ -201,8 +218,8 @@ def draw_validation(validation: Validation) -> Figure:
         axes.plot(one.measured, one.predicted, marker, color=color, mfc=face, ms=5, label=label)
     axes.set_xscale("log")
     axes.set_yscale("log")
-    _tidy(axes, f"Sizes held out (band: {LARGEST_ERROR:.0%})", "measured [s]", "predicted [s]")
-    axes.legend(frameon=False, fontsize=8)
+    tidy(axes, f"Sizes held out (band: {LARGEST_ERROR:.0%})", "measured [s]", "predicted [s]")
+    legend_beside(figure, [axes])
     return figure
 
 
@@ -210,7 +227,7 @@ def draw_projection(roles: Roles) -> Figure:
     """Draw figures 8 to 11 of Groves et al. 2020 for a machine."""
     figure = Figure(figsize=(13, 11.5), layout="constrained")
     figure.suptitle(roles.machine.machine, fontsize=11)
-    axes = _axes(figure, 3, 2)
+    axes = axes_of(figure, 3, 2)
     sizes = np.array(SIZES, dtype=np.float64)
     on_host = roles.ratio(roles.host, sizes)
     longer = (roles.single(roles.host, sizes * 5**0.5) + roles.launch) / roles.single(
@@ -272,6 +289,6 @@ def _lines(
     axes.axhline(1, color=INK, lw=0.7)
     axes.set_xscale("log", base=2)
     axes.set_ylim(bottom=0)
-    _tidy(axes, f"{title} ({SHARE:.0%} comm.)", BYTES, "speed-up on GPUs")
+    tidy(axes, f"{title} ({SHARE:.0%} comm.)", BYTES, "speed-up on GPUs")
     if lines:
         axes.legend(frameon=False, fontsize=8)

@@ -25,6 +25,11 @@ MODES = ("single", "window", "send", "receive")
 """single: one message one way, half a round trip. window: `messages` of them one way and 8 bytes
 back, all in all. send: for how long the call that sends keeps the sender. receive: for how long the
 call that receives keeps the receiver, where the message is there already."""
+EXTRA_MODES = ("flag", "allreduce", "fence", "pairs", "blocks")
+"""What some ways are measured in besides. flag: a flag without values, one way. allreduce: a sum of
+`bytes` / 8 values over both PEs. fence: what orders `bytes` stored before it. pairs, blocks: single
+messages that `messages` pairs of PEs, or blocks of one pair, exchange at the same time."""
+COUNTED_MODES = ("window", "pairs", "blocks")
 PLACES = ("host", "device")
 LEAST_REPEATS = 3
 
@@ -53,7 +58,7 @@ class Sample:
     kind: Kind
     mode: str
     messages: int
-    """1, or those of a window."""
+    """1, or those of a window, or the pairs or blocks of those modes."""
     bytes: int
     """Of one message."""
     seconds: tuple[float, ...]
@@ -192,12 +197,12 @@ class _Line:
             raise self.error(f"'{name}' is {value!r}: it must be an object")
         return value
 
-    def count(self, name: str) -> int:
-        return self._count(name, self.value(name))
+    def count(self, name: str, least: int = 1) -> int:
+        return self._count(name, self.value(name), least)
 
-    def _count(self, name: str, value: Any) -> int:
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise self.error(f"'{name}' is {value!r}: it must be a whole number from 1")
+    def _count(self, name: str, value: Any, least: int = 1) -> int:
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            raise self.error(f"'{name}' is {value!r}: it must be a whole number from {least}")
         return value
 
     def sizes(self, name: str) -> list[int]:
@@ -245,15 +250,22 @@ def _sample(line: _Line) -> Sample:
         line.word("controlled", PLACES),
         line.word("verb", ("message", "put", "get")),
     )
-    mode, messages = line.word("mode", MODES), line.count("messages")
-    if (mode == "window") != (messages > 1):
+    mode, messages = line.word("mode", (*MODES, *EXTRA_MODES)), line.count("messages")
+    if (mode in COUNTED_MODES) != (messages > 1):
         raise line.error(f"'messages' is {messages} in mode {mode}: only windows have several")
     seconds = line.times("seconds")
     if line.count("repeats") != len(seconds):
         raise line.error(f"'repeats' is {line.content['repeats']}, with {len(seconds)} times")
     if len(seconds) < LEAST_REPEATS:
         raise line.error(f"{len(seconds)} times: too few, at least {LEAST_REPEATS} are needed")
-    return Sample(line.text("way"), kind, mode, messages, line.count("bytes"), seconds)
+    return Sample(
+        line.text("way"),
+        kind,
+        mode,
+        messages,
+        line.count("bytes", 0 if mode == "fence" else 1),
+        seconds,
+    )
 
 
 def held_out_of(sizes: Iterable[int]) -> tuple[int, ...]:

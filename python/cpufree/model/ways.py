@@ -1,6 +1,6 @@
-"""Ways in which two PEs can exchange data, as far as Python can measure them.
+"""Ways in which two PEs can exchange data: those that Python measures, and the list of all.
 
-A way has three verbs: `open`, `time` one exchange, `close`. All clocks are those of one process: a
+A way has three verbs: `open`, `times` of exchanges, `close`. All clocks are those of one process: a
 message one way is half a round trip.
 """
 
@@ -16,12 +16,14 @@ import sys
 import termios
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
 from cpufree.errors import EngineError, InvalidInputError
 from cpufree.model import peer
-from cpufree.model.samples import Kind
+from cpufree.model.probe_ways import PROBE_WAYS
+from cpufree.model.samples import MODES, Kind
 from cpufree.text import meant
 
 LIMIT = 60.0
@@ -42,6 +44,14 @@ class Way(Protocol):
     """The largest message that it can send."""
     most_call_bytes: int
     """The largest one for which the calls alone are timed."""
+    most_window_bytes: int
+    """The most that the messages of a window may have together."""
+    modes: tuple[str, ...]
+    """Of `cpufree.model.samples.MODES`, those in which it can be timed."""
+    runs: int
+    """Runs of kernels whose times count; 0 for ways without kernels."""
+    disturbed: int
+    """Those of them in which another program took a core."""
 
     def lacking(self) -> str:
         """Return why this machine lacks the way, "" where it has it."""
@@ -49,8 +59,13 @@ class Way(Protocol):
     def open(self) -> None:
         """Set the way up."""
 
-    def time(self, mode: str, size: int, messages: int) -> float:
-        """Return the seconds of one exchange in a mode of `cpufree.model.samples.MODES`."""
+    def extras(self) -> tuple[list[tuple[str, int, int]], dict[str, str]]:
+        """Return mode, bytes and count of what is measured besides, and what cannot be, and why."""
+
+    def times(
+        self, mode: str, size: int, messages: int, warm_ups: int, repeats: int
+    ) -> list[float]:
+        """Return the seconds of exchanges in a mode of `modes` or of extras."""
 
     def close(self) -> None:
         """End what `open` has begun."""
@@ -65,6 +80,10 @@ class ProcessWay:
     most_bytes = peer.MOST_BYTES
     # Beyond what the kernel buffers, a call that sends waits for the one that receives.
     most_call_bytes = 8192
+    most_window_bytes = 1 << 40
+    modes: tuple[str, ...] = MODES
+    runs = 0
+    disturbed = 0
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -96,6 +115,18 @@ class ProcessWay:
         self._watch = threading.Thread(target=self._end_when_late, args=[self._process])
         self._watch.daemon = True
         self._watch.start()
+
+    def extras(self) -> tuple[list[tuple[str, int, int]], dict[str, str]]:
+        """Return nothing: messages are all that is measured."""
+        return [], {}
+
+    def times(
+        self, mode: str, size: int, messages: int, warm_ups: int, repeats: int
+    ) -> list[float]:
+        """Return the seconds of so many exchanges; see `time` for errors."""
+        for _ in range(-(-warm_ups // messages)):
+            self.time(mode, size, messages)
+        return [self.time(mode, size, messages) for _ in range(repeats)]
 
     def time(self, mode: str, size: int, messages: int = 1) -> float:
         """Return the seconds of one exchange.
@@ -207,18 +238,19 @@ class SocketWay(ProcessWay):
 
 
 WAYS: dict[str, type[ProcessWay]] = {way.name: way for way in (PipeWay, SocketWay)}
+ALL_WAYS: dict[str, Callable[[], Way]] = {**WAYS, **PROBE_WAYS}
 
 
-def find_ways(names: tuple[str, ...]) -> list[ProcessWay]:
+def find_ways(names: tuple[str, ...]) -> list[Way]:
     """Return ways by name; none: all.
 
     Raises:
         InvalidInputError: a name is not known, or there twice.
     """
     for name in names:
-        if name not in WAYS:
-            known = ", ".join(WAYS)
-            raise InvalidInputError(f"no way '{name}'{meant(name, WAYS)}: there are {known}")
+        if name not in ALL_WAYS:
+            known = ", ".join(ALL_WAYS)
+            raise InvalidInputError(f"no way '{name}'{meant(name, ALL_WAYS)}: there are {known}")
         if names.count(name) > 1:
             raise InvalidInputError(f"way '{name}' is there twice")
-    return [WAYS[name]() for name in names or tuple(WAYS)]
+    return [ALL_WAYS[name]() for name in names or tuple(ALL_WAYS)]

@@ -94,7 +94,7 @@ def test_a_single_message_comes_back_unchanged() -> None:
 
 
 def test_measuring_gives_all_modes_and_sizes() -> None:
-    found = measure.measure(find_ways(()), SMALL, "a test")
+    found = measure.measure(find_ways(("pipe", "socket")), SMALL, "a test")
     assert found.ways() == ["pipe", "socket"]
     series = {(row.way, row.mode, row.bytes): row for row in found.rows}
     assert len(series) == len(found.rows) == 2 * 4 * 3
@@ -136,7 +136,7 @@ def test_every_step_is_warmed_up_20_times_before_it_counts() -> None:
 def test_measuring_ends_with_a_round_when_its_time_is_over() -> None:
     plan = Plan((8,), (), (4,), rounds=50, seconds=0.0, repeats=1)
     found = measure.measure([PipeWay()], plan, "")
-    assert {len(row.seconds) for row in found.rows} == {measure.LEAST_ROUNDS}
+    assert {len(row.seconds) for row in found.rows} == {measure.LEAST_REPEATS}
 
 
 def test_a_way_that_the_machine_lacks_is_listed_with_the_reason(
@@ -146,7 +146,7 @@ def test_a_way_that_the_machine_lacks_is_listed_with_the_reason(
         raise OSError(99, "Cannot assign requested address")
 
     monkeypatch.setattr(socket, "create_server", refuse)
-    found = measure.measure(find_ways(()), SMALL, "")
+    found = measure.measure(find_ways(("pipe", "socket")), SMALL, "")
     assert found.ways() == ["pipe"]
     assert found.missing == {"socket": "no socket on 127.0.0.1: Cannot assign requested address"}
 
@@ -174,7 +174,7 @@ def test_sizes_below_1_or_beyond_the_way_are_refused_before_anything_is_measured
 
 @pytest.mark.parametrize(
     ("names", "message"),
-    [(("pip",), r"no way 'pip' \(did you mean pipe\?\): there are pipe, socket"),
+    [(("pip",), r"no way 'pip' \(did you mean pipe\?\): there are pipe, socket, thr"),
      (("pipe", "pipe"), "way 'pipe' is there twice")],
 )  # fmt: skip
 def test_names_that_are_no_ways_are_refused(names: tuple[str, ...], message: str) -> None:

@@ -1,0 +1,135 @@
+#include "cpufree/systems/probes/cpu.hpp"
+
+#include <sys/resource.h>
+
+#include <atomic>
+#include <chrono>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "cpufree/base/error.hpp"
+#include "cpufree/base/index.hpp"
+#include "cpufree/engines/cpu_threads/port.hpp"
+#include "cpufree/probes/kernel.hpp"
+#include "cpufree/systems/result.hpp"
+
+namespace cpufree {
+
+namespace {
+
+// Looks before a thread that waits lets others run: some 50 µs, longer than any message that
+// nobody is in the way of.
+constexpr std::uint32_t kSpins = 2000;
+
+// A block on a thread of its own.
+class OwnThread final : public cpu_threads::Seat {
+ public:
+  OwnThread() { called = &never_; }
+  bool pass(std::uint32_t look) override {
+    if (look < kSpins) {
+      cpu_threads::pause_cpu();
+      return false;
+    }
+    std::this_thread::yield();
+    return true;
+  }
+
+ private:
+  void move() override {}
+  std::atomic<bool> never_{false};
+};
+
+// Switches of the calling thread while it wanted to run on.
+long switches_of_thread() {
+  rusage used{};
+  getrusage(RUSAGE_THREAD, &used);
+  return used.ru_nivcsw;
+}
+
+}  // namespace
+
+CpuProber::CpuProber(int pes, int blocks, std::int64_t bytes)
+    : pes_(pes), blocks_(blocks), here_(pes), memory_(pes, blocks, bytes) {
+  own_.emplace(pes, memory_.bytes());
+  heaps_.assign(own_->bases(), own_->bases() + pes);
+}
+
+CpuProber::CpuProber(int pes, int blocks, std::int64_t bytes, int pe)
+    : pes_(pes), blocks_(blocks), first_(pe), here_(1), memory_(pes, blocks, bytes) {
+  require(pe >= 0 && pe < pes, "a process has one of the PEs");
+  segments_.resize(at(pes));
+  segments_[at(pe)] = cpu_processes::Segment::make(memory_.bytes());
+}
+
+cpu_processes::SegmentAddress CpuProber::address() const {
+  require(!own_, "PEs in one process share no memory with others");
+  return segments_[at(first_)].address();
+}
+
+void CpuProber::connect(const std::vector<cpu_processes::SegmentAddress>& addresses) {
+  require(!own_ && addresses.size() == at(pes_), "each of the processes has one address");
+  for (int pe = 0; pe < pes_; ++pe) {
+    if (pe != first_)
+      segments_[at(pe)] = cpu_processes::Segment::open(addresses[at(pe)], memory_.bytes());
+    heaps_.push_back(segments_[at(pe)].data());
+  }
+}
+
+void CpuProber::leave() {
+  for (std::byte* const heap : heaps_) cpu_threads::store_flag(*memory_.leave(heap), 1);
+}
+
+std::vector<double> CpuProber::run(const ProbeOrder& order) {
+  require(!heaps_.empty(), "the processes of a probe are not connected");
+  cpu_threads::Shared shared;
+  shared.pes = pes_;
+  shared.blocks = blocks_;
+  shared.first = first_;
+  shared.heaps = heaps_.data();
+  shared.leave_flag = memory_.leave(heaps_[at(first_)]);
+  shared.wait_limit = std::chrono::duration_cast<std::chrono::nanoseconds>(
+      std::chrono::duration<double>(order.wait_limit));
+  shared.records.assign(at(here_ * blocks_), WaitRecord{});
+  ProbeClock clock;
+  std::vector<std::int64_t> wrong(at(here_ * blocks_));
+  std::vector<ProbeArgs> args;
+  for (int k = 0; k < here_; ++k) {
+    args.push_back(memory_.args(order, heaps_[at(first_ + k)]));
+    args.back().epoch = epoch_;
+    args.back().clock = &clock;
+    args.back().wrong = wrong.data() + k * blocks_;
+  }
+  std::vector<std::uint64_t> ticks(at(order.repeats));
+  for (ProbeArgs& one : args) one.ticks = ticks.data();
+  epoch_ += probe_epochs(args.front());
+  std::atomic<long> switches{0};
+  const auto run_block = [&](int number) {
+    const long before = switches_of_thread();
+    OwnThread seat;
+    cpu_threads::Port port(shared, first_ + number / blocks_, number % blocks_, &seat);
+    probe_kernel(order.way, port, args[at(number / blocks_)]);
+    if (!port.record().waited()) port.record().state = BlockState::finished;
+    switches += switches_of_thread() - before;
+  };
+  try {
+    std::vector<std::jthread> threads;
+    try {
+      for (int k = 1; k < here_ * blocks_; ++k) threads.emplace_back(run_block, k);
+    } catch (...) {
+      shared.tell_all();
+      throw;
+    }
+    run_block(0);
+  } catch (const std::system_error& error) {
+    throw EngineError(std::string("no thread can be started (") + error.what() +
+                      "); raise the limit of processes (ulimit -u)");
+  }
+  disturbances_ = switches;
+  if (shared.leaves()) throw WaitTimeout(block_reports(shared.records, blocks_));
+  if (first_ != 0) ticks.clear();
+  return probe_seconds(order, ticks, clock, wrong);
+}
+
+}  // namespace cpufree

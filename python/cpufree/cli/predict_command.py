@@ -1,0 +1,179 @@
+"""`cpufree predict`: the time of an iteration on so many GPUs, without any."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+from rich.console import Console, Group, RenderableType
+from rich.text import Text
+
+from cpufree import model_options
+from cpufree.cli import display
+from cpufree.cli.commands import (
+    PLOT_SUFFIXES,
+    check_can_write,
+    check_different,
+    check_not_read,
+    load_system,
+    stage,
+    write_json,
+)
+from cpufree.cli.option_types import refuse, with_options
+from cpufree.cli.run_record import run_record
+from cpufree.text import counted
+
+if TYPE_CHECKING:
+    from cpufree.matrix.problem import CsrMatrix
+    from cpufree.model.records import Comparison
+    from cpufree.model.solve import IterationTime, SystemFacts
+
+MOST_PES = 4096
+MOST_PACKETS = 16384
+"""Ghosts of a PE up to which halos travel as packets (docs/design/kernels.md)."""
+MOST_MEASURED = 8
+"""GPUs up to which constants were measured."""
+EPILOG = """
+[bold]Examples[/bold]
+
+  cpufree predict A.mtx --pes 1-64
+
+  cpufree predict A.mtx --pes 1,2,4,8 --method prcg --plot scaling.png
+"""
+
+
+def numbers_of(text: str) -> list[int]:
+    """Return the numbers of PEs of a list; of a range its ends, and powers of 2 between them.
+
+    Raises:
+        UsageError: it is no such list.
+    """
+    numbers: set[int] = set()
+    for word in text.split(","):
+        first, dash, last = word.strip().partition("-")
+        ends = [first, last] if dash else [first]
+        if not all(end.isascii() and end.isdigit() and len(end) < 9 for end in ends):
+            raise refuse(model_options.PREDICT_PES, text, "give numbers such as 1-64 or 1,2,4")
+        low, high = int(ends[0]), int(ends[-1])
+        if not 1 <= low <= high <= MOST_PES:
+            raise refuse(model_options.PREDICT_PES, text, f"numbers are 1 to {MOST_PES}, rising")
+        numbers |= {low, high, *(2**k for k in range(13) if low < 2**k < high)}
+    return sorted(numbers)
+
+
+def facts_on(matrix: CsrMatrix, pes: int) -> SystemFacts:
+    """Return how a matrix would lie on so many PEs."""
+    from cpufree.engines.partition_gain import gain_on
+    from cpufree.model.solve import estimate
+    from cpufree.partition.methods import partition
+
+    parts = partition(matrix, pes, "auto", gain_on("cuda_p2p")).report
+    rows = matrix.shape[0]
+    plain = estimate(rows, matrix.nnz, pes, matrix.data.dtype.itemsize)
+    return dataclasses.replace(
+        plain,
+        halo_values=parts.halo_values,
+        packets=max(parts.ghosts) <= MOST_PACKETS,
+        imbalance=parts.imbalance,
+    )
+
+
+@with_options(model_options.PREDICT_SOLVE)
+def predict(
+    matrix: Annotated[str, typer.Argument(metavar="A", help="The matrix, as for solve.")],
+    given: dict[str, Any],
+) -> None:
+    """Predict the time of an iteration on GPUs, and what bounds it; no GPU is needed."""
+    from cpufree.errors import InvalidInputError
+    from cpufree.machine import load
+    from cpufree.model.solve import iteration_seconds
+
+    check_can_write(given["json"])
+    check_can_write(given["plot"], PLOT_SUFFIXES)
+    check_different(given["plot"], given["json"])
+    check_not_read((given["plot"], given["json"]), (matrix,))
+    numbers = numbers_of(given["pes"])
+    paper = display.report_console(stderr=given["json"] == "-", quiet=given["quiet"])
+    notes = Console(stderr=True, highlight=False, quiet=given["quiet"])
+    system = load_system(matrix, notes)
+    numbers = [pes for pes in numbers if pes <= system.shape[0]]
+    if not numbers:
+        raise InvalidInputError(f"{matrix} has {system.shape[0]} rows: give fewer PEs")
+    machine = load()
+    facts = stage(
+        notes,
+        "partitioning",
+        lambda: [facts_on(system, pes) for pes in numbers],
+        lambda found: counted(len(found), "number") + " of PEs",
+    )
+    times = [iteration_seconds(one, given["method"], machine) for one in facts]
+    paper.print(prediction_report(machine.machine, numbers, times))
+    if given["plot"]:
+        from cpufree.model.plots import save_plot
+        from cpufree.model.solve_plots import draw_prediction
+
+        save_plot(draw_prediction(matrix, numbers, times), given["plot"])
+    if given["json"]:
+        lines = [
+            {"pes": pes, **dataclasses.asdict(one), "bound": time.bound, **dataclasses.asdict(time)}
+            for pes, one, time in zip(numbers, facts, times, strict=True)
+        ]
+        record = run_record(("predict", matrix), model_options.PREDICT_SOLVE, given)
+        write_json(given["json"], {**record, "machine": machine.machine, "iterations": lines})
+    if given["quiet"]:
+        best = min(zip(times, numbers, strict=True), key=lambda pair: pair[0].seconds)
+        line = f"{display.seconds(best[0].seconds)} on {counted(best[1], 'GPU')}"
+        display.report_console(stderr=given["json"] == "-").print(line, highlight=False)
+
+
+def prediction_report(
+    machine: str, numbers: list[int], times: list[IterationTime]
+) -> RenderableType:
+    """Return times, efficiency and bounds as a table."""
+    first = times[0].seconds * numbers[0]
+    rows = [
+        (
+            str(pes),
+            display.seconds(one.seconds),
+            f"{display.seconds(one.low)} to {display.seconds(one.high)}",
+            f"{first / (one.seconds * pes):.0%}",
+            f"{one.bound} ({one.parts[one.bound] / one.seconds:.0%})",
+        )
+        for pes, one in zip(numbers, times, strict=True)
+    ]
+    head = ("GPUs", "iteration", "95 % interval", "efficiency", "bound by")
+    parts: list[RenderableType] = [display.columns(head, rows, f"Predicted for {machine}")]
+    if numbers[-1] > MOST_MEASURED:
+        parts.append(
+            Text(
+                f"  beyond {MOST_MEASURED} GPUs, which were measured, links and sums are taken to "
+                "go on as they do up to there"
+            )
+        )
+    return Group(*parts)
+
+
+def comparison_report(found: Comparison) -> RenderableType:
+    """Return how far predictions are from records, by the number of GPUs."""
+    rows = []
+    for pes in [*found.pes(), None]:
+        errors = found.errors(pes)
+        rows.append(
+            (
+                "all" if pes is None else str(pes),
+                str(len(errors)),
+                f"{np.median(errors):.1%}",
+                f"{errors.max():.1%}",
+            )
+        )
+    low, high = found.ratios()
+    head = ("GPUs", "systems and methods", "median error", "worst")
+    lost = found.lost()
+    return Group(
+        display.columns(head, rows, "Predicted iterations beside records"),
+        Text(f"  95 % of measured over predicted: {low:.2f} to {high:.2f}"),
+        Text(f"  time lost by the method predicted as fastest: mean {lost.mean():.1%}, "
+             f"worst {lost.max():.1%}"),
+    )  # fmt: skip

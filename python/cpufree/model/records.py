@@ -1,0 +1,170 @@
+"""Predictions of iterations held against benchmark records (`cpufree bench cg`).
+
+A record tells of each system how it lay on the GPUs, and how long solves took. The constants of
+the machine file were taken from other programs and other matrices.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cpufree.errors import FileFormatError, InvalidInputError
+from cpufree.machine import Machine
+from cpufree.model.solve import METHODS, SystemFacts, solve_seconds
+
+PathLike = str | os.PathLike[str]
+PRODUCT = "cpufree"
+"""The contender whose solves are predicted."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Solves of a system by a method, as a record has them: without a preconditioner."""
+
+    record: str
+    case: str
+    method: str
+    facts: SystemFacts
+    iterations: int
+    seconds: float
+    """The median of an iteration, with its share of the launch."""
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A measured time beside the predicted one."""
+
+    measured: Measured
+    predicted: float
+
+    @property
+    def error(self) -> float:
+        """Predicted over measured, less 1."""
+        return self.predicted / self.measured.seconds - 1.0
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Records beside predictions."""
+
+    lines: tuple[Compared, ...]
+
+    def errors(self, pes: int | None = None) -> np.ndarray:
+        """Return |error| of all lines, or of those on so many GPUs."""
+        chosen = [one for one in self.lines if pes in (None, one.measured.facts.pes)]
+        return np.abs([one.error for one in chosen])
+
+    def pes(self) -> list[int]:
+        """Return the numbers of GPUs."""
+        return sorted({one.measured.facts.pes for one in self.lines})
+
+    def ratios(self) -> tuple[float, float]:
+        """Return measured over predicted: the ends of the middle 95 %."""
+        low, high = np.quantile([1.0 / (1.0 + one.error) for one in self.lines], (0.025, 0.975))
+        return float(low), float(high)
+
+    def lost(self) -> np.ndarray:
+        """Return for each system what is lost by the method with the least predicted time.
+
+        Its measured time over that of the best method, less 1.
+        """
+        groups: dict[tuple[str, str, int], list[Compared]] = defaultdict(list)
+        for one in self.lines:
+            groups[one.measured.record, one.measured.case, one.measured.facts.pes].append(one)
+        lost = []
+        for group in groups.values():
+            chosen = min(group, key=lambda one: one.predicted)
+            best = min(one.measured.seconds for one in group)
+            lost.append(chosen.measured.seconds / best - 1.0)
+        return np.array(lost)
+
+
+def compare(files: Sequence[PathLike], machine: Machine) -> Comparison:
+    """Predict all solves of records, without a preconditioner and in double precision.
+
+    Raises:
+        FileFormatError: a file cannot be read, or is no such record. InvalidInputError: they have
+        no solve that can be predicted.
+    """
+    lines = []
+    for file in files:
+        for one in read_record(file):
+            found = solve_seconds(one.facts, one.method, machine, one.iterations)
+            lines.append(Compared(one, found.seconds / one.iterations))
+    if not lines:
+        names = ", ".join(map(str, files))
+        raise InvalidInputError(f"{names}: no solve of {PRODUCT} without a preconditioner")
+    return Comparison(tuple(lines))
+
+
+def read_record(path: PathLike) -> list[Measured]:
+    """Return the solves of a record of `cpufree bench cg`.
+
+    Raises:
+        FileFormatError: it cannot be read, or a line is not what such a record has.
+    """
+    systems: dict[tuple[str, int], dict[str, Any]] = {}
+    plans: dict[tuple[str, int], dict[str, Any]] = {}
+    times: dict[tuple[str, int, str, int], list[float]] = defaultdict(list)
+    for number, line in enumerate(_lines(path), 1):
+        try:
+            if line["kind"] not in ("problem", "load", "measurement") or _is_other(line):
+                continue
+            key = (str(line["case"]), int(line["pes"]))
+            if line["kind"] == "problem":
+                systems[key] = line
+            elif line["kind"] == "load":
+                plans[key] = line["facts"]["plan"]
+            elif line["method"] in METHODS and line["variant"] == "full":
+                count = int(line["iterations"])
+                solve = (*key, str(line["method"]), count)
+                times[solve].append(float(line["seconds"]) / count)
+        except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
+            raise FileFormatError(f"{path}, line {number}: {error!r} in a record", path) from error
+    return [
+        Measured(
+            Path(path).name,
+            case,
+            method,
+            _facts(systems[case, pes], plans[case, pes], pes),
+            count,
+            float(np.median(seconds)),
+        )
+        for (case, pes, method, count), seconds in times.items()
+        if (case, pes) in systems and (case, pes) in plans
+    ]
+
+
+def _lines(path: PathLike) -> Iterator[Any]:
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+        yield from (json.loads(line) for line in text.splitlines())
+    except OSError as error:
+        raise FileFormatError(f"{path}: cannot be read: {error.strerror}", path) from error
+    except ValueError as error:
+        raise FileFormatError(f"{path}: not a record in JSON lines: {error}", path) from error
+
+
+def _is_other(line: dict[str, Any]) -> bool:
+    plain = (line["precision"], line["preconditioner"]) == ("double", "none")
+    return not plain or bool(line.get("contender", PRODUCT) != PRODUCT)
+
+
+def _facts(system: dict[str, Any], plan: dict[str, Any], pes: int) -> SystemFacts:
+    return SystemFacts(
+        int(system["rows"]),
+        int(system["nnz"]),
+        pes,
+        float(plan["matrix_bytes"]),
+        int(plan["halo_values"]),
+        plan["halo"] != "stores",
+        float(plan["imbalance"]),
+    )

@@ -1,0 +1,208 @@
+"""The time of an iteration of a solver, from what a matrix asks for and what a machine gives.
+
+An iteration waits for its sums and for its exchange of rows, and reads its matrix and vectors, some
+of them on chip. Each part is a measured constant of the machine file or bytes over a measured rate:
+nothing is fitted to times of iterations of large systems. What the constants are, and how far
+predictions are from records, is in docs/model.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from cpufree.errors import InvalidInputError
+from cpufree.machine import Machine
+
+METHODS = ("cg", "prcg", "pipecg")
+MULTIPROCESSORS = 132
+"""Of the GPUs that machine files are of: blocks of a kernel."""
+ENDS = 2
+"""Products of a solve besides those of its iterations, each about as long as one."""
+ENTRY_BYTES = {8: 10.0, 4: 6.0}
+"""Of a value with its column in our formats, by the bytes of a value, where no plan tells."""
+
+
+@dataclass(frozen=True)
+class Loops:
+    """What a method does in an iteration, by its recurrences (`cpufree/solvers/`)."""
+
+    sums: tuple[int, ...]
+    """The values of each reduction."""
+    streams: int
+    """Vectors read or written in all loops, the product's operand and result among them."""
+    vectors: int
+    """Those that are there from one iteration to the next."""
+    hidden: bool = False
+    """Whether the reduction travels during the product."""
+
+
+LOOPS: Mapping[str, Loops] = {
+    # x, r, p read and written, s written and read, p and r read once more.
+    "cg": Loops((1, 2), 10, 4),
+    "prcg": Loops((5,), 10, 4),
+    # n, z, s, p, w, r, x read, six of them and n written, w the operand.
+    "pipecg": Loops((4,), 17, 8, hidden=True),
+}
+
+
+@dataclass(frozen=True)
+class SystemFacts:
+    """A system on some PEs, as far as the time of an iteration depends on it."""
+
+    rows: int
+    nnz: int
+    pes: int
+    matrix_bytes: float
+    """In the format of the engine, all PEs."""
+    halo_values: int = 0
+    """That all PEs receive in an exchange."""
+    packets: bool = True
+    """Whether halos travel as packets, instead of stores with a flag behind them."""
+    imbalance: float = 1.0
+    """Largest share of nonzeros over the mean."""
+    value_bytes: int = 8
+
+
+@dataclass(frozen=True)
+class IterationTime:
+    """The predicted time of an iteration [s]."""
+
+    seconds: float
+    low: float
+    high: float
+    """Of the interval in which 95 % of committed records lie."""
+    parts: Mapping[str, float]
+    """Seconds of sums, exchange, halo, matrix, vectors; they add up to `seconds`."""
+
+    @property
+    def bound(self) -> str:
+        """What takes the largest part."""
+        return max(self.parts, key=lambda name: self.parts[name])
+
+
+def estimate(rows: int, nnz: int, pes: int, value_bytes: int = 8) -> SystemFacts:
+    """Return facts of a system of which its size alone is known, without halos."""
+    return SystemFacts(rows, nnz, pes, ENTRY_BYTES[value_bytes] * nnz, value_bytes=value_bytes)
+
+
+def iteration_seconds(facts: SystemFacts, method: str, machine: Machine) -> IterationTime:
+    """Predict the time of an iteration.
+
+    Args:
+        facts: of the system on its PEs, from a plan or from `estimate`. method: cg, prcg or pipecg,
+        without a preconditioner or with Jacobi. machine: with the entries that begin with "sum.",
+        "exchange.", "solver." and "gpu.".
+
+    Raises:
+        InvalidInputError: the method has another name, or there are no rows.
+
+    >>> from cpufree.machine import load
+    >>> found = iteration_seconds(estimate(4096, 20224, 1), "prcg", load("h200"))
+    >>> f"{found.seconds * 1e6:.1f} us, bound by {found.bound}"
+    '4.7 us, bound by sums'
+    """
+    if method not in LOOPS:
+        raise InvalidInputError(f"method '{method}': predictions are for {', '.join(METHODS)}")
+    if facts.rows < 1 or facts.pes < 1:
+        raise InvalidInputError(f"{facts.rows} rows on {facts.pes} PEs: both must be 1 or more")
+    loops = LOOPS[method]
+    matrix, vectors = _streams(facts, loops, machine)
+    sums = sum(sum_seconds(values, facts.pes, machine) for values in loops.sums)
+    if loops.hidden:
+        sums = max(0.0, sums - matrix)
+    halo_bytes = facts.value_bytes * facts.halo_values / facts.pes
+    stores = facts.pes > 1 and not facts.packets
+    exchange = machine.number("exchange.stores" if stores else "exchange.packets", "s")
+    parts = {
+        "sums": sums,
+        "exchange": exchange,
+        "halo": halo_bytes / machine.number("link.store_rate", "B/s"),
+        "matrix": matrix,
+        "vectors": vectors,
+    }
+    seconds = sum(parts.values())
+    low, high = (machine.number(f"iteration.{end}", "1") for end in ("least", "most"))
+    return IterationTime(seconds, low * seconds, high * seconds, parts)
+
+
+def solve_seconds(
+    facts: SystemFacts, method: str, machine: Machine, iterations: int
+) -> IterationTime:
+    """Predict the time of the kernels of a solve, from the launch to the end.
+
+    A solve begins and ends with a product, for its first and its true residual. The parts have the
+    launch, too. See `iteration_seconds` for the rest.
+    """
+    one = iteration_seconds(facts, method, machine)
+    parts = {name: (iterations + ENDS) * part for name, part in one.parts.items()}
+    parts["launch"] = _of_pes(machine.table("solver.launch", "s"), facts.pes)
+    seconds = sum(parts.values())
+    return IterationTime(
+        seconds, seconds * one.low / one.seconds, seconds * one.high / one.seconds, parts
+    )
+
+
+def _of_pes(table: Mapping[int, float], pes: int) -> float:
+    """Return what a table says for so many PEs, on the line through two of its numbers."""
+    known = sorted(table)
+    above = next((k for k in range(1, len(known)) if known[k] >= pes), len(known) - 1)
+    low, high = known[above - 1], known[above]
+    return table[low] + (table[high] - table[low]) * (pes - low) / (high - low)
+
+
+def sum_seconds(values: int, pes: int, machine: Machine) -> float:
+    """Return the time of an all-reduce of all blocks of all PEs, with the result in each block.
+
+    Between numbers of the table it is on the line through its neighbours; beyond 8 GPUs, which
+    nobody has measured, it grows as the logarithm of their number does from 4 to 8.
+    """
+    table = machine.table("sum.one_gpu" if pes == 1 else "sum.two_gpus", "s")
+    known = sorted(table)
+    above = next((count for count in known if count >= values), known[-1])
+    below = max((count for count in known if count <= values), default=known[0])
+    share = (values - below) / (above - below) if above > below else 0.0
+    found = table[below] + share * (table[above] - table[below])
+    if pes <= 2:
+        return found
+    more, size = machine.table("sum.more_gpus", "s"), 2
+    extra = 0.0
+    while size < pes:
+        step = more[min(2 * size, 8)] - more[min(size, 4)]
+        extra += step * min(1.0, (pes - size) / size)
+        size *= 2
+    return found + extra
+
+
+def _streams(facts: SystemFacts, loops: Loops, machine: Machine) -> tuple[float, float]:
+    """Return the seconds in which a PE reads its matrix, and moves its vectors.
+
+    Vectors stay on chip first, then the matrix where all of it fits; what is left comes from the
+    L2 cache where that holds it from one iteration to the next, else from memory.
+    """
+    chip = machine.number("solver.chip_bandwidth", "B/s")
+    rows = facts.rows / facts.pes
+    share = facts.nnz / facts.pes * facts.imbalance
+    matrix = facts.matrix_bytes / facts.pes * facts.imbalance
+    vector = float(facts.value_bytes) * rows
+    room = MULTIPROCESSORS * machine.number("solver.block_bytes", "B")
+    kept = min(float(loops.vectors - 1), room / vector)  # others read the operand
+    left = room - kept * vector
+    on_chip = matrix if matrix <= left else 0.0
+    held = _held(matrix - on_chip + vector * (loops.vectors - kept), machine)
+    memory, cache = (machine.number(f"gpu.{k}_rate", "B/s") for k in ("memory", "cache"))
+    rate = 1.0 / (held / cache + (1.0 - held) / memory)
+    moved = vector * loops.streams
+    resident = kept / loops.vectors
+    vectors = moved * resident / chip + moved * (1.0 - resident) / rate
+    read = (matrix - on_chip) / rate + on_chip / chip
+    done = share / machine.number("solver.entry_rate", "1/s")
+    if not on_chip:  # what a row waits for is its operands, where they come from memory
+        done += (1.0 - held) * rows * machine.number("solver.row_seconds", "s")
+    return max(read, done), vectors
+
+
+def _held(footprint: float, machine: Machine) -> float:
+    """Return the share that the L2 cache holds of so many bytes that are read again and again."""
+    cached = machine.number("solver.cached_bytes", "B")
+    return min(1.0, max(0.0, 2.0 - 2.0 * footprint / cached))

@@ -1,0 +1,64 @@
+"""`cpufree predict` and `cpufree model compare`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from cli_runner import Run, runner
+from paths import ROOT
+
+from cpufree.cli.predict_command import numbers_of
+
+MATRIX = "gen:poisson2d?nx=40,ny=40"
+
+run = pytest.fixture(runner)
+RECORD = str(ROOT / "bench/results/cg-8x-2026-11-22.jsonl")
+
+
+def test_numbers_of_gpus_are_a_list_or_a_range() -> None:
+    assert numbers_of("1-64") == [1, 2, 4, 8, 16, 32, 64]
+    assert numbers_of("3-9,1") == [1, 3, 4, 8, 9]
+    assert numbers_of("6") == [6]
+
+
+@pytest.mark.parametrize("text", ["", "a", "0", "4-1", "1-2-3", "5000", "-1"])
+def test_other_lists_are_refused_with_an_example(run: Run, text: str) -> None:
+    done = run("predict", MATRIX, f"--pes={text}")
+    assert done.code == 2
+    assert "--pes" in done.err
+
+
+def test_predict_says_time_efficiency_and_what_bounds_it(run: Run, tmp_path: Path) -> None:
+    report, plot = tmp_path / "a.json", tmp_path / "a.png"
+    words = ["predict", MATRIX, "--pes", "1-16", "--json", str(report), "--plot", str(plot)]
+    done = run(*words)
+    assert done.code == 0, done.out
+    assert "efficiency" in done.out and "sums (" in done.out
+    assert "beyond 8 GPUs" in done.out
+    lines = json.loads(report.read_text())["iterations"]
+    assert [line["pes"] for line in lines] == [1, 2, 4, 8, 16]
+    assert all(line["low"] < line["seconds"] < line["high"] for line in lines)
+    assert lines[0]["halo_values"] == 0 and lines[1]["halo_values"] > 0
+    assert plot.stat().st_size > 10_000
+
+
+def test_predict_in_one_line(run: Run) -> None:
+    done = run("predict", MATRIX, "--pes", "1", "-q")
+    assert done.code == 0
+    assert done.out.strip().endswith("on 1 GPU")
+
+
+def test_more_gpus_than_rows_are_refused(run: Run) -> None:
+    done = run("predict", "gen:poisson2d?nx=2,ny=2", "--pes", "8")
+    assert done.code == 3
+    assert "4 rows" in done.err
+
+
+def test_compare_says_how_far_predictions_are_from_records(run: Run, tmp_path: Path) -> None:
+    plot = tmp_path / "a.png"
+    done = run("model", "compare", RECORD, "--plot", str(plot))
+    assert done.code == 0, done.out
+    assert "median error" in done.out and "time lost by the method" in done.out
+    assert plot.stat().st_size > 10_000
