@@ -20,6 +20,7 @@
 #include "cpufree/bindings/gpus.hpp"
 #include "cpufree/bindings/matrix.hpp"
 #include "cpufree/bindings/options.hpp"
+#include "cpufree/bindings/simulate.hpp"
 #include "cpufree/bindings/stencil.hpp"
 #include "cpufree/bindings/team.hpp"
 #include "cpufree/systems/cpu/kernel_table.hpp"
@@ -400,4 +401,5 @@ NB_MODULE(_core, m) {
   cpufree::bind_matrix(m);
   cpufree::bind_matrix_text(m);
   cpufree::bind_stencils(m);
+  cpufree::bind_simulate(m);
 }
