@@ -34,7 +34,9 @@ constexpr std::uint64_t key_of(std::int64_t round, std::int32_t operation, Event
 class Simulation {
  public:
   Simulation(const Graph& graph, bool record)
-      : graph_(graph), n_(graph.size()), after_(n_, graph.from, graph.to, graph.edge),
+      : graph_(graph),
+        n_(graph.size()),
+        after_(n_, graph.from, graph.to, graph.edge),
         record_(record) {
     count_missing();
     ready_.resize(missing_.size());
@@ -74,8 +76,9 @@ class Simulation {
     return static_cast<std::size_t>(round * n_ + operation);
   }
   Role role(std::int32_t operation) const {
-    return graph_.role.empty() ? Role::plain
-                               : static_cast<Role>(graph_.role[static_cast<std::size_t>(operation)]);
+    return graph_.role.empty()
+               ? Role::plain
+               : static_cast<Role>(graph_.role[static_cast<std::size_t>(operation)]);
   }
 
   void count_missing() {

@@ -12,7 +12,7 @@ struct Run {
   Picoseconds end = 0;
   std::vector<Picoseconds> round_end;  // when the last operation of each round has ended
   std::int64_t operations = 0;
-  std::int64_t spilled = 0;  // entries of network cards that found the table full
+  std::int64_t spilled = 0;       // entries of network cards that found the table full
   std::int64_t most_entries = 0;  // of one card at once
 
   // Where asked for: by round and operation. `cause`: the number, as round * size + operation, of
@@ -21,8 +21,8 @@ struct Run {
   std::vector<std::int64_t> cause;
 };
 
-// Throws InvalidInput for what is not a graph, and Deadlock where it cannot end. The same graph gives
-// the same run, to the picosecond.
+// Throws InvalidInput for what is not a graph, and Deadlock where it cannot end. The same graph
+// gives the same run, to the picosecond.
 Run run(const Graph& graph, bool record);
 
 }  // namespace cpufree::simulate

@@ -42,8 +42,8 @@ WaitChain find_waits(const Graph& graph, std::span<const std::int32_t> missing) 
   std::optional<Instance> next =
       Instance{number / graph.size(), static_cast<std::int32_t>(number % graph.size())};
   while (next) {
-    const auto [there, fresh] = place.try_emplace(
-        {next->round, next->operation}, static_cast<std::int64_t>(found.chain.size()));
+    const auto [there, fresh] = place.try_emplace({next->round, next->operation},
+                                                  static_cast<std::int64_t>(found.chain.size()));
     if (!fresh) {
       found.back_to = there->second;
       break;

@@ -108,7 +108,7 @@ FIELDS: dict[str, Field] = {
     "nic.gap": Field("s", "least time between two messages"),
     "nic.match": Field("s", "find the entry of a trigger or of a post, and count"),
     "nic.entries": Field("1", "entries of the table of triggered operations; 0: any number"),
-    "nic.fifo": Field("1", "triggers that the card takes before it holds up the GPU", positive=True),
+    "nic.fifo": Field("1", "triggers that a card takes before it holds up the GPU", positive=True),
     "nic.spill": Field("s", "what an entry costs that the table has no place for"),
     # Nodes and the network.
     "node.gpus": Field("1", "GPUs of a node", positive=True),

@@ -64,24 +64,24 @@ def _step(way: Way, flow: Flow, src: Numbers, dst: Numbers, bytes_: int) -> None
     way.combine(flow, 0.0)
 
 
-MOST_PIECES, LEAST_PIECE = 16, 65536
-"""Work-groups that send on their own, one entry of the network card each, and bytes that each
-sends at least: below, what a message costs outweighs what overlap gains."""
+MOST_PIECES, LARGEST_PIECE = 16, 65536
+"""A work-group adds so many bytes and sends them on its own; more where there would be more
+work-groups than entries of the network card."""
 
 
 def ring(b: Builder, way: Way, flow: Flow, bytes_: float, pieces: int | None = None) -> None:
     """Add up a vector of all PEs around a ring (LeBeane et al. 2017, 5.4.1).
 
-    In each of P - 1 steps a PE sends a P-th of the vector to the next one, which adds it to its own;
-    in P - 1 more the sums go around. A running kernel sends each work-group's piece when it is
+    In each of P - 1 steps a PE sends a P-th of the vector to the next one, which adds it to its
+    own; in P - 1 more the sums go around. A running kernel sends each work-group's piece when it is
     ready, so that pieces are added up while others are on their way; other ways send whole parts.
-    `pieces`: of a part; None: as many as pay.
+    `pieces`: of a part; None: one for each 64 KiB, up to 16.
     """
     if b.pes == 1:
         return
     part = bytes_ / b.pes
     if pieces is None:
-        pieces = int(min(max(part // LEAST_PIECE, 1), MOST_PIECES))
+        pieces = int(min(max(-(-part // LARGEST_PIECE), 1), MOST_PIECES))
     seconds = reduce_seconds(b.cluster, way, part)
     if isinstance(way, Persistent):
         _ring_in_pieces(b, way, flow, part, seconds, pieces)

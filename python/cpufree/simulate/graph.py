@@ -202,7 +202,9 @@ class Builder:
 def _picoseconds(seconds: float | Numbers, n: int, kind: str) -> npt.NDArray[np.int64]:
     values = np.broadcast_to(np.asarray(seconds, dtype=np.float64), n)
     if not np.all(np.isfinite(values)) or np.any(values < 0):
-        raise InvalidInputError(f"an operation '{kind}' takes {np.min(values)} s: it must be a time")
+        raise InvalidInputError(
+            f"an operation '{kind}' takes {np.min(values)} s: it must be a time"
+        )
     return np.rint(values * PICO).astype(np.int64)
 
 

@@ -38,8 +38,8 @@ class Route:
 class Network:
     """The network between `pes` PEs, node after node, `node.gpus` to a node.
 
-    Links between switches are bundles: a message holds its bundle for its bytes over the rate of all
-    its links, as adaptive routing would have it. Bundles that are as fast as all ports behind them
+    Links between switches are bundles: a message holds its bundle for its bytes over the rate of
+    all its links, as adaptive routing would have it. Bundles that are as fast as all ports behind them
     are left out, since those ports limit first.
     """
 
@@ -54,7 +54,7 @@ class Network:
             )
         nodes = -(-pes // self.per_node)
         cards = nodes * self.nics
-        # Resources: out and in of cards, out and in of GPUs, FIFOs of cards, helper threads, bundles.
+        # Resources: out and in of cards, of GPUs, FIFOs of cards, helper threads, bundles.
         self._in, self._gpu_out = cards, 2 * cards
         self._gpu_in = self._gpu_out + pes
         self._fifo = self._gpu_in + pes
@@ -68,7 +68,7 @@ class Network:
     def nic_of(self, pe: Numbers) -> Numbers:
         """Return the network cards of PEs; those of a node are shared out evenly."""
         local = np.asarray(pe) % self.per_node
-        return self.node_of(pe) * self.nics + local * self.nics // self.per_node
+        return np.asarray(self.node_of(pe) * self.nics + local * self.nics // self.per_node)
 
     def fifo_of(self, pe: Numbers) -> Numbers:
         """Return the resource that is the trigger FIFO of a PE's network card."""
@@ -91,8 +91,10 @@ class Network:
             return np.full(len(a), 2 * link + switch)
         if c.topology == "fat_tree":
             leaf, pod = c["network.leaf_nodes"], c["network.pod_nodes"]
-            levels = 1 + (a // leaf != b // leaf) + ((a // pod != b // pod) & (a // leaf != b // leaf))
-            return 2 * levels * link + (2 * levels - 1) * switch
+            levels = (
+                1 + (a // leaf != b // leaf) + ((a // pod != b // pod) & (a // leaf != b // leaf))
+            )
+            return np.asarray(2 * levels * link + (2 * levels - 1) * switch)
         at, group = c["network.switch_nodes"], c["network.group_nodes"]
         far, other = a // group != b // group, a // at != b // at
         near = np.where(other, 3 * link + 2 * switch, 2 * link + switch)

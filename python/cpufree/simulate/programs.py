@@ -12,7 +12,7 @@ import numpy as np
 from cpufree.errors import InvalidInputError
 from cpufree.machine.clusters import Cluster
 from cpufree.simulate.collectives import ring
-from cpufree.simulate.graph import Builder, Flow, Graph, Ids, begin, repeat
+from cpufree.simulate.graph import Builder, Flow, Graph, Ids, begin
 from cpufree.simulate.rates import phase_seconds
 from cpufree.simulate.ways import Messages, OnCpu, Persistent, Way, way_of
 
@@ -43,9 +43,7 @@ def one_message(cluster: Cluster, way_name: str, bytes_: int = 64) -> OneMessage
     """
     b = Builder(cluster, 2 * cluster.count("node.gpus"))
     flow, way = begin(b), way_of(way_name, b)
-    message = Messages(
-        np.array([0]), np.array([cluster.count("node.gpus")]), np.array([bytes_])
-    )
+    message = Messages(np.array([0]), np.array([cluster.count("node.gpus")]), np.array([bytes_]))
     if isinstance(way, Persistent):
         flow.gpu = b.add("launch", b.all, cluster["gpu.launch"], after=(flow.gpu,))
         flow.gpu = b.add("compute", b.all, cluster["gpu.least"], after=(flow.gpu,))
@@ -60,7 +58,7 @@ def one_message(cluster: Cluster, way_name: str, bytes_: int = 64) -> OneMessage
 
 
 def grid_of(pes: int) -> tuple[int, int]:
-    """Return the two factors of a number of PEs that are nearest to one another, the larger first."""
+    """Return two factors of a number of PEs that are as near as can be, the larger first."""
     across = int(pes**0.5)
     while pes % across:
         across -= 1
@@ -85,7 +83,7 @@ def jacobi(
     messages = _neighbours(b, item * points)
     if messages.count:
         way.recv(flow, way.send(flow, messages))
-    repeat(b, flow)
+    way.end_round(flow)
     return Program(b.graph(rounds), way.once())
 
 
@@ -105,12 +103,13 @@ def _neighbours(b: Builder, bytes_: int) -> Messages:
 def vector_all_reduce(
     cluster: Cluster, way_name: str, pes: int, bytes_: float, pieces: int | None = None
 ) -> Program:
-    """Return one all-reduce of a vector around a ring; kernels' launches and ends are in the graph."""
+    """Return one all-reduce of a vector around a ring, with launches and ends of kernels."""
     if bytes_ <= 0 or (pieces is not None and pieces < 1):
         raise InvalidInputError("an all-reduce needs bytes, and at least one piece of each part")
     b = Builder(cluster, pes)
     flow, way = begin(b), way_of(way_name, b)
     _whole_kernel(b, way, flow, lambda: ring(b, way, flow, bytes_, pieces))
+    way.end_round(flow)
     return Program(b.graph())
 
 

@@ -27,7 +27,9 @@ def cpu_seconds(cluster: Cluster, bytes_: Numbers | float, working_set: Numbers 
     """Return how long a phase takes on all cores of a CPU."""
     c = cluster
     rate = np.where(
-        np.asarray(working_set) <= c["cpu.cache_bytes"], c["cpu.cache_bandwidth"], c["cpu.bandwidth"]
+        np.asarray(working_set) <= c["cpu.cache_bytes"],
+        c["cpu.cache_bandwidth"],
+        c["cpu.bandwidth"],
     )
     return np.asarray(c["cpu.least"] + np.asarray(bytes_, dtype=np.float64) / rate)
 

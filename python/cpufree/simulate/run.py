@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,7 +73,7 @@ def run(graph: Graph, record: bool = False) -> Run:
 def deadlock(graph: Graph, found: dict[str, Any]) -> DeadlockError:
     """Return the error that says who waits for whom."""
     chain = [graph.name(operation, round_) for round_, operation in found["waits"]]
-    waits = [f"{a} waits for {b}" for a, b in zip(chain, chain[1:], strict=False)]
+    waits = [f"{a} waits for {b}" for a, b in itertools.pairwise(chain)]
     if found["back_to"] >= 0:
         waits.append(f"{chain[-1]} waits for {chain[found['back_to']]}")
     else:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cpufree.errors import InvalidInputError
-from cpufree.simulate.graph import NEXT_ROUND, TRIGGER, Builder, Flow, Ids, Numbers
+from cpufree.simulate.graph import NEXT_ROUND, TRIGGER, Builder, Flow, Ids, Numbers, repeat
 from cpufree.text import meant
 
 
@@ -75,15 +75,19 @@ class Way:
         """Add up what has come: as a phase, where nothing else says how."""
         self.kernel(flow, seconds)
 
-    def exchange_in_node(self, flow: Flow, messages: Messages) -> bool:
-        """Exchange scalars in each node at once; False: this way does that step by step."""
-        return False
+    def exchange_in_node(self, flow: Flow, messages: Messages) -> None:
+        """Exchange scalars in each node at once, where the way is a persistent kernel."""
+        self.recv(flow, self.send(flow, messages))
 
     def before_collective(self, flow: Flow) -> None:
         """Make ready for a collective that a library does."""
 
     def after_collective(self, flow: Flow) -> None:
         """Go on after it."""
+
+    def end_round(self, flow: Flow) -> None:
+        """Let the next round follow this one."""
+        repeat(self.b, flow)
 
     def arrivals(self, sent: Sent) -> tuple[Numbers, Ids]:
         """Return receivers and arrivals, by receiver."""
@@ -218,7 +222,9 @@ class LibraryKernels(Discrete):
 
     def _enter(self, flow: Flow) -> None:
         flow.cpu = self.b.add("issue", self.b.all, self.c["cpu.issue"], after=(flow.cpu,))
-        flow.gpu = self.b.add("launch", self.b.all, self.c["gpu.launch"], after=(flow.cpu, flow.gpu))
+        flow.gpu = self.b.add(
+            "launch", self.b.all, self.c["gpu.launch"], after=(flow.cpu, flow.gpu)
+        )
 
     def _leave(self, flow: Flow) -> None:
         flow.gpu = self.b.add("teardown", self.b.all, self.c["gpu.teardown"], after=(flow.gpu,))
@@ -243,15 +249,15 @@ class Persistent(Way):
         polls = self.b.add("poll", owner, self.c["gpu.poll"], after=(arrival, flow.gpu[owner]))
         flow.gpu = join(self.b, flow.gpu, owner, polls)
 
-    def exchange_in_node(self, flow: Flow, messages: Messages) -> bool:
+    def exchange_in_node(self, flow: Flow, messages: Messages) -> None:
         """Store packets that carry their flag into the memory of the others: no fence."""
         m = messages.ordered()
-        stores = self.b.add("store", np.unique(m.src), self.c["gpu.store"], after=())
+        senders = np.unique(m.src)
         place = np.full(self.b.pes, -1, np.int32)
-        place[np.unique(m.src)] = stores
-        self.b.after(flow.gpu[np.unique(m.src)], stores)
+        place[senders] = self.b.add(
+            "store", senders, self.c["gpu.store"], after=(flow.gpu[senders],)
+        )
         self.recv(flow, Sent(m, self.transmit(m, place[m.src])[1]))
-        return True
 
     def fence(self, flow: Flow, messages: Messages) -> None:
         """Make stores visible, once for all messages of a PE."""
@@ -284,6 +290,12 @@ class Triggered(Persistent):
     name = "tn"
     what = "triggered: posted ahead, started by a store of the running kernel"
 
+    def __init__(self, builder: Builder, throttled: bool = True) -> None:
+        """`throttled`: the CPU posts no more than the network card has entries for."""
+        super().__init__(builder)
+        self.throttled = throttled
+        self._posted: list[tuple[Numbers, Ids, Ids]] = []  # PEs, posts, puts
+
     def send(self, flow: Flow, messages: Messages) -> Sent:
         m = messages.ordered()
         b, c = self.b, self.c
@@ -310,7 +322,30 @@ class Triggered(Persistent):
         self._hold_up(m, stores, match)
         # The buffer is free, and the operation posted anew, once it has been sent.
         b.after(puts, posts, NEXT_ROUND)
+        self._posted.append((m.src, posts, puts))
         return arrival
+
+    def end_round(self, flow: Flow) -> None:
+        entries = self.c.count("nic.entries") * self.b.network.nics // self.b.network.per_node
+        if self.throttled and entries and self._posted:
+            self._throttle(entries)
+        super().end_round(flow)
+
+    def _throttle(self, entries: int) -> None:
+        """Let each post wait until the one `entries` before it of the same PE has been started."""
+        pe, posts, puts = (
+            np.concatenate(list(column)) for column in zip(*self._posted, strict=True)
+        )
+        order = np.argsort(pe, kind="stable")
+        pe, posts, puts = pe[order], posts[order], puts[order]
+        first = np.searchsorted(pe, pe)
+        count = np.searchsorted(pe, pe, side="right") - first
+        rank = np.arange(len(pe)) - first
+        inside = np.flatnonzero(rank >= entries)
+        self.b.after(puts[inside - entries], posts[inside])
+        # The first ones of a round follow the last ones of the round before.
+        wrapped = np.flatnonzero((rank < entries) & (count > entries))
+        self.b.after(puts[wrapped + count[wrapped] - entries], posts[wrapped], NEXT_ROUND)
 
     def _hold_up(self, m: Messages, stores: Ids, match: Ids) -> None:
         """Let a store wait where the FIFO of the card is full of the same burst."""
