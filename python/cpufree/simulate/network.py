@@ -39,8 +39,8 @@ class Network:
     """The network between `pes` PEs, node after node, `node.gpus` to a node.
 
     Links between switches are bundles: a message holds its bundle for its bytes over the rate of
-    all its links, as adaptive routing would have it. Bundles that are as fast as all ports behind them
-    are left out, since those ports limit first.
+    all its links, as adaptive routing would have it. Bundles that are as fast as all ports behind
+    them are left out, since those ports limit first.
     """
 
     def __init__(self, cluster: Cluster, pes: int) -> None:
