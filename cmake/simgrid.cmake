@@ -4,7 +4,8 @@
 find_path(CPUFREE_SIMGRID_INCLUDE simgrid/s4u.hpp)
 find_library(CPUFREE_SIMGRID_LIBRARY simgrid)
 mark_as_advanced(CPUFREE_SIMGRID_INCLUDE CPUFREE_SIMGRID_LIBRARY)
-if(CPUFREE_SIMGRID_INCLUDE AND CPUFREE_SIMGRID_LIBRARY)
+if(CPUFREE_SIMGRID_INCLUDE AND CPUFREE_SIMGRID_LIBRARY
+   AND EXISTS "${PROJECT_SOURCE_DIR}/tools/simgrid/simulate.cpp")
   add_executable(cpufree_simgrid EXCLUDE_FROM_ALL tools/simgrid/simulate.cpp)
   target_compile_features(cpufree_simgrid PRIVATE cxx_std_20)
   target_include_directories(cpufree_simgrid SYSTEM PRIVATE "${CPUFREE_SIMGRID_INCLUDE}")

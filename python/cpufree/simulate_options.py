@@ -8,7 +8,7 @@ from cpufree.option_schema import Option
 from cpufree.options import JSON, PLOT, QUIET
 
 PROGRAM_NAMES = ("message", "jacobi", "cg", "prcg", "pipecg", "allreduce", "training")
-STUDIES = ("check-paper",)
+STUDIES = ("check-paper", "check-scaling", "check-measured")
 WAY_NAMES = ("cpu", "hdn", "gds", "nccl", "tn", "proxy", "native")
 
 PROGRAM = Option(
@@ -24,8 +24,10 @@ MACHINE = Option(
 )  # fmt: skip
 PES = Option(
     "pes", "text", "2-64",
-    "Numbers of PEs: 2-64 doubles from 2 to 64; with commas between, those alone.",
-    "numbers of PEs: `2-64` doubles from 2 to 64; with commas between, those alone",
+    "Numbers of PEs: 2-64 doubles from 2 to 64; with commas between, those alone. check-scaling "
+    "projects to the last one where it is more than 1024.",
+    "numbers of PEs: `2-64` doubles from 2 to 64; with commas between, those alone; "
+    "`check-scaling` projects to the last one where it is more than 1024",
     form="LIST", metavar="LIST",
 )  # fmt: skip
 WAY = Option(
@@ -89,7 +91,7 @@ RECORDS = Option(
 SIMULATE = (
     *(MACHINE, PES, WAY, MATRIX, ROWS, ENTRIES, DIMENSIONS, POINTS, BYTES, COMPUTE, ROUNDS),
     replace(PLOT, help="Time and efficiency over the number of PEs.",
-            meaning="time and efficiency over the number of PEs; of a study, its figures"),
+            meaning="time and efficiency over the number of PEs; of `check-paper`, the figures"),
     *(TIMELINE, GOAL, RECORDS, JSON, QUIET),
 )  # fmt: skip
 TABLES = {"simulate": SIMULATE}

@@ -107,4 +107,58 @@ def paper(given: Mapping[str, Any]) -> Report:
     return of_findings(study.check_paper(cluster), title, [more])
 
 
-STUDIES: Mapping[str, Callable[[Mapping[str, Any]], Report]] = {"check-paper": paper}
+def scaling(given: Mapping[str, Any]) -> Report:
+    """Simulate the scaling of Trotter et al. 2025, and project it where that is asked for."""
+    from cpufree.simulate import scaling as study
+    from cpufree.simulate.sweep import pes_of
+
+    more: list[RenderableType] = []
+    for experiment in study.EXPERIMENTS:
+        found = study.curves(experiment)
+        rows = [
+            (one.method, study.STYLES[one.way],
+             *(f"{t * 1e6:.0f} µs, {e:.0%}" for t, e in zip(one.seconds, one.efficiency, strict=True)))
+            for one in found
+        ]  # fmt: skip
+        head = ("method", "style", *(f"{pes} GPUs" for pes in experiment.pes))
+        more.append(display.columns(head, rows, f"{experiment.mesh.name} on {experiment.machine}"))
+        first = study.crossover(found)
+        won = f"from {first} GPUs on" if first else f"on none up to {experiment.pes[-1]}"
+        more.append(Text(f"  the persistent kernel (IBRC) is the fastest with CG {won}"))
+    last = pes_of(given["pes"])[-1]
+    if last > study.LUMI[-1]:
+        rows = [
+            (study.STYLES[one.way], f"{one.seconds * 1e6:.0f} µs",
+             f"{one.least * 1e6:.0f} to {one.most * 1e6:.0f} µs")
+            for one in study.project(study.EXPERIMENTS[2], last)
+        ]  # fmt: skip
+        head = ("style", "iteration of CG", "latencies halved, doubled")
+        more.append(display.columns(head, rows, f"Projection: poisson1d on {last} GPUs of lumi-g"))
+    return of_findings(study.check_scaling(), "Trotter et al. 2025, simulated", more)
+
+
+def measured(given: Mapping[str, Any]) -> Report:
+    """Compare the simulator with measured records."""
+    from cpufree.machine.clusters import load_cluster
+    from cpufree.simulate import measured as study
+    from cpufree.simulate.study import Finding
+
+    compared = study.compare(load_cluster("h200"), study.read_cases(given["records"]))
+    found = study.summaries(compared)
+    rows = [
+        (one.name, str(one.count), f"{one.median:.1%}", f"{one.mean:+.1%}", f"{one.largest:.0%}")
+        for one in found
+    ]
+    head = ("contender", "times", "median error", "mean, with sign", "largest")
+    rest = study.summary("all", [one for one in compared if not one.calibrated])
+    findings = [Finding("records", "median error of all but the calibration", rest.median, 0.0,
+                        study.LARGEST_ERROR)]  # fmt: skip
+    table = display.columns(head, rows, "Simulated against measured: CG on H200")
+    return of_findings(findings, "Trust", [table])
+
+
+STUDIES: Mapping[str, Callable[[Mapping[str, Any]], Report]] = {
+    "check-paper": paper,
+    "check-scaling": scaling,
+    "check-measured": measured,
+}

@@ -20,6 +20,7 @@ UNITS: dict[str, tuple[str, float, float]] = {
     "GB/s": ("B/s", 1e9, 1.0),
     "TB/s": ("B/s", 1e12, 1.0),
     "Gbit/s": ("B/s", 125e6, 1.0),
+    "1/s": ("1/s", 1.0, 1.0),
     "MHz": ("1/s", 1e6, 1.0),
     "GHz": ("1/s", 1e9, 1.0),
     "cycles": ("cycles", 1.0, 1.0),
@@ -76,7 +77,12 @@ FIELDS: dict[str, Field] = {
     "gpu.least": Field("s", "least time that a phase of computation takes on all of a GPU"),
     "gpu.sync": Field("s", "synchronization of a whole GPU inside a kernel"),
     "gpu.bandwidth": Field("B/s", "what a kernel reaches from memory", positive=True),
-    "gpu.chip_bytes": Field("B", "bytes that stay on the chip from one phase to the next"),
+    "gpu.entries": Field("1/s", "entries of a sparse matrix that a kernel multiplies in a second, "
+                         "whatever their bytes", positive=True),
+    "gpu.cache_bytes": Field("B", "cache whose content outlives a kernel"),
+    "gpu.cache_bandwidth": Field("B/s", "what a kernel reaches from there", positive=True),
+    "gpu.chip_bytes": Field("B", "registers and shared memory, in which a persistent kernel keeps "
+                            "data from one phase to the next"),
     "gpu.chip_bandwidth": Field("B/s", "what a kernel reaches from there", positive=True),
     # What a GPU does for messages.
     "gpu.fence": Field("s", "stores of all threads become visible to the network card"),
@@ -87,10 +93,12 @@ FIELDS: dict[str, Field] = {
     "gpu.build": Field("s", "a kernel builds a work request and rings the network card"),
     "gpu.queue": Field("s", "a kernel hands a request over to a thread of the CPU"),
     # What the CPU does.
+    "gpu.library": Field("s", "what a kernel of a communication library takes besides its messages"),
     "cpu.issue": Field("s", "a call that puts a kernel or a wait into a stream"),
     "cpu.notice": Field("s", "from the end of a kernel until the CPU knows of it"),
     "cpu.send": Field("s", "a two-sided send: build the packet, ring the network card"),
     "cpu.recv": Field("s", "a two-sided receive: match, complete"),
+    "cpu.touch": Field("s", "the CPU reads a number that lies in the memory of a GPU"),
     "cpu.post": Field("s", "post an operation that another one will start"),
     "cpu.proxy": Field("s", "a helper thread polls its queue, builds, rings"),
     "cpu.eager": Field("B", "two-sided messages that are longer ask the receiver first"),

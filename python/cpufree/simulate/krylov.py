@@ -24,6 +24,8 @@ class Traffic:
     """Of an entry of the matrix in a product."""
     row: float = 20.0
     """Of a row in a product: its pointer, its operand and its result."""
+    product_seconds: float | None = None
+    """Of the product of the largest share, where that has been measured; None: by bytes."""
 
 
 class Krylov:
@@ -45,14 +47,22 @@ class Krylov:
         inner = (1 - share) * (t.entry * s.entries + t.row * s.rows)
         outer = share * (t.entry * s.entries + t.row * s.rows)
         if not s.halo.count:
-            self.phase(flow, inner + outer)
+            self.multiply(flow, inner + outer, s.entries)
             return
         sent = self.way.send(flow, s.halo)
         if alongside is not None:
             alongside(flow)
-        self.phase(flow, inner)
+        self.multiply(flow, inner, (1 - share) * s.entries, barrier=False)
         self.way.recv(flow, sent)
-        self.phase(flow, outer)
+        self.multiply(flow, outer, share * s.entries)
+
+    def multiply(self, flow: Flow, bytes_: Numbers, entries: Numbers, barrier: bool = True) -> None:
+        """Multiply so many entries; `barrier`: others need the result."""
+        seconds = phase_seconds(self.way, bytes_, self.held, entries)
+        if self.traffic.product_seconds is not None:
+            whole = np.maximum(np.max(self.shares.entries), 1.0)
+            seconds = self.traffic.product_seconds * np.asarray(entries) / whole
+        self.way.kernel(flow, seconds, barrier)
 
     def phase(self, flow: Flow, bytes_: Numbers) -> None:
         """Compute for as long as these bytes take."""

@@ -9,18 +9,27 @@ from cpufree.simulate.graph import Numbers
 from cpufree.simulate.ways import OnCpu, Way
 
 
-def gpu_seconds(cluster: Cluster, bytes_: Numbers | float, working_set: Numbers | float) -> Numbers:
+def gpu_seconds(
+    cluster: Cluster, bytes_: Numbers | float, working_set: Numbers | float, persistent: bool
+) -> Numbers:
     """Return how long a phase takes on GPUs that move `bytes_` of a `working_set`.
 
-    So much of the working set as fits stays on the chip from one phase to the next; of the bytes
-    the same share comes from there. No phase is shorter than `gpu.least`.
+    A persistent kernel keeps as much of the working set as fits in registers and shared memory. The
+    rest stays in the cache where it fits. Where it is larger, what is needed next has been replaced
+    the more often the larger it is, and of one twice as large nothing is left. The bytes come from
+    these places in proportion.
     """
     c = cluster
     whole = np.maximum(np.asarray(working_set, dtype=np.float64), 1.0)
-    resident = np.minimum(1.0, c["gpu.chip_bytes"] / whole)
-    moved = np.asarray(bytes_, dtype=np.float64)
-    seconds = moved * (resident / c["gpu.chip_bandwidth"] + (1 - resident) / c["gpu.bandwidth"])
-    return np.maximum(seconds, c["gpu.least"])
+    kept = np.minimum(1.0, c["gpu.chip_bytes"] / whole) if persistent else np.zeros_like(whole)
+    rest, cache = 1.0 - kept, c["gpu.cache_bytes"] / whole
+    cached = np.minimum(rest, np.maximum(2 * cache - rest, 0.0))
+    per_byte = (
+        kept / c["gpu.chip_bandwidth"]
+        + cached / c["gpu.cache_bandwidth"]
+        + (rest - cached) / c["gpu.bandwidth"]
+    )
+    return np.asarray(np.asarray(bytes_, dtype=np.float64) * per_byte)
 
 
 def cpu_seconds(cluster: Cluster, bytes_: Numbers | float, working_set: Numbers | float) -> Numbers:
@@ -34,10 +43,22 @@ def cpu_seconds(cluster: Cluster, bytes_: Numbers | float, working_set: Numbers 
     return np.asarray(c["cpu.least"] + np.asarray(bytes_, dtype=np.float64) / rate)
 
 
-def phase_seconds(way: Way, bytes_: Numbers | float, working_set: Numbers | float) -> Numbers:
-    """Return how long a phase takes where this way computes."""
-    by_cpu = isinstance(way, OnCpu)
-    return (cpu_seconds if by_cpu else gpu_seconds)(way.c, bytes_, working_set)
+def phase_seconds(
+    way: Way,
+    bytes_: Numbers | float,
+    working_set: Numbers | float,
+    entries: Numbers | float = 0.0,
+) -> Numbers:
+    """Return how long a phase takes where this way computes.
+
+    `entries`: of a sparse matrix, that it multiplies; the slower of bytes and entries counts. On a
+    GPU no phase is shorter than `gpu.least`.
+    """
+    if isinstance(way, OnCpu):
+        return cpu_seconds(way.c, bytes_, working_set)
+    by_bytes = gpu_seconds(way.c, bytes_, working_set, way.persistent)
+    by_entries = np.asarray(entries, dtype=np.float64) / way.c["gpu.entries"]
+    return np.maximum(np.maximum(by_bytes, by_entries), way.c["gpu.least"])
 
 
 def reduce_seconds(cluster: Cluster, way: Way, part: float) -> float:

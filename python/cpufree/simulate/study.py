@@ -12,7 +12,7 @@ from cpufree.simulate.run import run
 
 PAPER = "gpu-tn-2017"
 WAYS = ("cpu", "hdn", "gds", "tn", "proxy", "native")
-SIDES = (32, 64, 96, 128, 160, 192, 256, 320, 384, 448, 512, 576, 592, 608, 640, 768, 1024, 2048,
+SIDES = (32, 64, 96, 128, 160, 192, 256, 320, 384, 448, 512, 528, 544, 576, 640, 768, 1024, 2048,
          4096)  # fmt: skip
 """Points in a direction of each PE's grid, figure 9."""
 NODES = (2, 3, 4, 8, 12, 16, 20, 22, 24, 26, 28, 32, 48, 64)

@@ -59,8 +59,11 @@ class Way:
         """Return what the program costs before its first and after its last operation."""
         return self.c["gpu.launch"] + self.c["gpu.teardown"] if self.persistent else 0.0
 
-    def kernel(self, flow: Flow, seconds: float | Numbers) -> None:
-        """Compute for so long, after what the PE has done and received."""
+    def kernel(self, flow: Flow, seconds: float | Numbers, barrier: bool = True) -> None:
+        """Compute for so long, after what the PE has done and received.
+
+        `barrier`: what follows needs the results of all threads; else each goes on with its own.
+        """
         raise NotImplementedError
 
     def send(self, flow: Flow, messages: Messages) -> Sent:
@@ -133,7 +136,7 @@ class OnCpu(TwoSided):
     name = "cpu"
     what = "no GPU: computation and messages by the CPU"
 
-    def kernel(self, flow: Flow, seconds: float | Numbers) -> None:
+    def kernel(self, flow: Flow, seconds: float | Numbers, barrier: bool = True) -> None:
         flow.cpu = self.b.add("compute on CPU", self.b.all, seconds, after=(flow.cpu,))
 
     def combine(self, flow: Flow, seconds: float | Numbers) -> None:
@@ -143,7 +146,7 @@ class OnCpu(TwoSided):
 class Discrete(Way):
     """A kernel for each phase, put into a stream by the CPU."""
 
-    def kernel(self, flow: Flow, seconds: float | Numbers) -> None:
+    def kernel(self, flow: Flow, seconds: float | Numbers, barrier: bool = True) -> None:
         flow.cpu = self.b.add("issue", self.b.all, self.c["cpu.issue"], after=(flow.cpu,))
         whole = np.asarray(seconds) + self.c["gpu.launch"] + self.c["gpu.teardown"]
         flow.gpu = self.b.add("kernel", self.b.all, whole, after=(flow.cpu, flow.gpu))
@@ -167,7 +170,9 @@ class HostDriven(Discrete, TwoSided):
         self.notice(flow)
 
     def combine(self, flow: Flow, seconds: float | Numbers) -> None:
-        """Scalars are added up by the CPU while it receives."""
+        """The CPU adds up numbers that lie in the memory of the GPU."""
+        if self.c["cpu.touch"] > 0:
+            flow.cpu = self.b.add("receive", self.b.all, self.c["cpu.touch"], after=(flow.cpu,))
 
 
 class GpuDirectAsync(Discrete):
@@ -227,7 +232,8 @@ class LibraryKernels(Discrete):
         )
 
     def _leave(self, flow: Flow) -> None:
-        flow.gpu = self.b.add("teardown", self.b.all, self.c["gpu.teardown"], after=(flow.gpu,))
+        whole = self.c["gpu.library"] + self.c["gpu.teardown"]
+        flow.gpu = self.b.add("teardown", self.b.all, whole, after=(flow.gpu,))
 
 
 class Persistent(Way):
@@ -235,9 +241,9 @@ class Persistent(Way):
 
     persistent = True
 
-    def kernel(self, flow: Flow, seconds: float | Numbers) -> None:
+    def kernel(self, flow: Flow, seconds: float | Numbers, barrier: bool = True) -> None:
         flow.gpu = self.b.add("compute", self.b.all, seconds, after=(flow.gpu,))
-        if self.c["gpu.sync"] > 0:
+        if barrier and self.c["gpu.sync"] > 0:
             flow.gpu = self.b.add("synchronize", self.b.all, self.c["gpu.sync"], after=(flow.gpu,))
 
     def combine(self, flow: Flow, seconds: float | Numbers) -> None:
@@ -257,7 +263,8 @@ class Persistent(Way):
         place[senders] = self.b.add(
             "store", senders, self.c["gpu.store"], after=(flow.gpu[senders],)
         )
-        self.recv(flow, Sent(m, self.transmit(m, place[m.src])[1]))
+        owner, arrival = self.arrivals(Sent(m, self.transmit(m, place[m.src])[1]))
+        _, flow.gpu = self.b.chain("poll", owner, self.c["gpu.poll"], flow.gpu, (arrival,))
 
     def fence(self, flow: Flow, messages: Messages) -> None:
         """Make stores visible, once for all messages of a PE."""
