@@ -63,7 +63,8 @@ CPP_MAY_INCLUDE: dict[str, set[str]] = {
         "nics",
         "probes",
     },
-    "bindings": {"problem", "systems", "baselines"},
+    "simulate": {"problem", "reference"},
+    "bindings": {"problem", "systems", "baselines", "simulate"},
 }
 # Engines have rooms of their own inside, which do not see one another.
 CPP_SPLIT_ROOMS = {"engines", "nics"}
@@ -72,6 +73,7 @@ CPP_SPLIT_ROOMS = {"engines", "nics"}
 PYTHON_BASE = {
     "options",
     "model_options",
+    "simulate_options",
     "option_schema",
     "errors",
     "launchers",
@@ -105,7 +107,7 @@ PYTHON_MAY_IMPORT: dict[str, set[str]] = {
     "stencil": {"distributed", "engines", "machine"},
     "machine": set(),
     "model": {"machine"},
-    "simulate": {"machine", "model", "partition"},
+    "simulate": {"machine", "model", "partition", "matrix", "matrix.load"},
     "compiler": {"engines", "machine", "stencil"},
     "dace": {"compiler"},
     "trace": set(),

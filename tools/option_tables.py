@@ -12,10 +12,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from cpufree import model_options, options
+from cpufree import model_options, options, simulate_options
 from cpufree.options import VARIABLES, Option
 
-TABLES = {**options.TABLES, **model_options.TABLES}
+TABLES = {**options.TABLES, **model_options.TABLES, **simulate_options.TABLES}
 
 
 def table(options: Iterable[Option]) -> str:

@@ -22,6 +22,7 @@
 #include "cpufree/bindings/options.hpp"
 #include "cpufree/bindings/probe.hpp"
 #include "cpufree/bindings/program.hpp"
+#include "cpufree/bindings/simulate.hpp"
 #include "cpufree/bindings/stencil.hpp"
 #include "cpufree/bindings/team.hpp"
 #include "cpufree/systems/cpu/kernel_table.hpp"
@@ -404,4 +405,5 @@ NB_MODULE(_core, m) {
   cpufree::bind_programs(m);
   cpufree::bind_stencils(m);
   cpufree::bind_probes(m);
+  cpufree::bind_simulate(m);
 }

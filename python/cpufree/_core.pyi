@@ -362,6 +362,24 @@ def registers_3d_seconds(
 ) -> float:
     """Return the predicted seconds of an iteration in registers, 0 where they do not hold it."""
 
+def simulate(
+    resource: npt.NDArray[np.int32],
+    busy: npt.NDArray[np.int64],  # picoseconds, as all times
+    latency: npt.NDArray[np.int64],
+    from_: npt.NDArray[np.int32],
+    to: npt.NDArray[np.int32],
+    edge: npt.NDArray[np.uint8],
+    role: npt.NDArray[np.uint8],
+    operand: npt.NDArray[np.int32],
+    nic: npt.NDArray[np.int32],
+    threshold: npt.NDArray[np.int32],
+    rounds: int,
+    entries: int,
+    spill: int,
+    record: bool,
+) -> dict[str, Any]:
+    """Return what a run gives, or "waits", "back_to" and "card" where the program cannot end."""
+
 def jacobi_reference(
     start: npt.NDArray[Any],
     source: npt.NDArray[Any] | None,

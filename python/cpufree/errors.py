@@ -97,6 +97,14 @@ class WaitTimeoutError(EngineError):
         self.waits: list[dict[str, Any]] = [] if waits is None else waits
 
 
+class DeadlockError(InvalidInputError):
+    """A simulated program cannot end. `waits` lists who waits for whom, in words."""
+
+    def __init__(self, message: str, waits: list[str] | None = None) -> None:
+        super().__init__(message)
+        self.waits: list[str] = [] if waits is None else waits
+
+
 class RankFailedError(EngineError):
     """Another one of the processes that work together has failed, or is not there.
 

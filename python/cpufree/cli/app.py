@@ -107,6 +107,13 @@ def add_model(app: typer.Typer) -> None:
     app.add_typer(model)
 
 
+def add_simulate(app: typer.Typer) -> None:
+    """Add `cpufree simulate`."""
+    from cpufree.cli import simulate_command
+
+    app.command("simulate", epilog=simulate_command.EPILOG)(simulate_command.simulate)
+
+
 # By name, in the order of the help.
 COMMANDS: Mapping[str, Callable[[typer.Typer], None]] = {
     "solve": add_solve,
@@ -120,6 +127,7 @@ COMMANDS: Mapping[str, Callable[[typer.Typer], None]] = {
     "doctor": add_doctor,
     "bench": add_bench,
     "model": add_model,
+    "simulate": add_simulate,
 }
 
 
