@@ -62,6 +62,8 @@ class ProgramError(InvalidInputError):
         self.file = file
         self.line = line
         self.column = column
+
+
 class TriggerError(InvalidInputError):
     """Triggers of kernels did not fit the operations that were posted.
 
