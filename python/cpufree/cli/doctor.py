@@ -119,24 +119,26 @@ def extension_findings() -> list[Finding]:
         with_cuda = Finding("extension", Status.NOTE, "compiled without CUDA", gpus.remedy(there))
     if not there:
         why = Finding("GPUs in use", Status.NOTE, f"none: {gpus.absence(there)}")
-        kernels = [kernels_finding()] if built else []
+        kernels = kernels_findings() if built else []
         return [*listed_by_driver(), with_cuda, *kernels, why]
     usable = gpus.usable(there)
-    return [*map(gpu_finding, there), with_cuda, kernels_finding(), *peer_findings(usable)]
+    return [*map(gpu_finding, there), with_cuda, *kernels_findings(), *peer_findings(usable)]
 
 
-def kernels_finding() -> Finding:
-    """Report where the kernels of the engine for GPUs come from, and where they are kept."""
+def kernels_findings() -> list[Finding]:
+    """Report what compiles kernels for GPUs, and where they are kept; nothing if built in."""
     from cpufree.engines import core
 
     name = "GPU kernels"
     if not core.kernels_compiled():
-        return Finding(name, Status.OK, "built in")
+        return []
     try:
         compiler = core.kernel_compiler()
     except UnsupportedError as error:
-        return Finding(name, Status.MISSING, str(error), "pip install 'nvidia-cuda-nvrtc>=13,<14'")
-    return Finding(name, Status.OK, f"compiled when first used, by {compiler}; {kept_kernels()}")
+        hint = "pip install 'nvidia-cuda-nvrtc>=13,<14'"
+        return [Finding(name, Status.MISSING, str(error), hint)]
+    detail = f"compiled when first used, by {compiler}; {kept_kernels()}"
+    return [Finding(name, Status.OK, detail)]
 
 
 def kept_kernels() -> str:

@@ -275,13 +275,19 @@ def test_findings_go_to_json() -> None:
 
 
 def kernels(machine: Callable[..., FakeCore], **named: Any) -> Finding:
-    """Return what is found of the kernels of a build for GPUs."""
+    """Return what is found of the kernels of a build that compiles them when they are used."""
     machine(1, **named)
-    return doctor.kernels_finding()
+    return found(doctor.inspect_gpus())["GPU kernels"]
 
 
-def test_kernels_that_are_built_in_are_said_to_be(machine: Callable[..., FakeCore]) -> None:
-    assert kernels(machine) == Finding("GPU kernels", Status.OK, "built in")
+def test_kernels_that_are_built_in_have_no_line(machine: Callable[..., FakeCore]) -> None:
+    machine(1)
+    assert "GPU kernels" not in found(doctor.inspect_gpus())
+
+
+def test_kernels_are_shown_where_there_is_no_gpu(machine: Callable[..., FakeCore]) -> None:
+    machine(0, note="no GPU", compiler="NVRTC 13.0")
+    assert "NVRTC 13.0" in found(doctor.inspect_gpus())["GPU kernels"].detail
 
 
 def test_compiler_and_folder_of_kernels_are_shown(
@@ -289,10 +295,10 @@ def test_compiler_and_folder_of_kernels_are_shown(
 ) -> None:
     monkeypatch.setenv("CPUFREE_KERNEL_CACHE", str(tmp_path))
     (tmp_path / "1.kernel").write_bytes(bytes(2**20))
-    found = kernels(machine, compiler="NVRTC 13.0 (/lib/x.so)")
-    assert found.status is Status.OK
-    assert "NVRTC 13.0 (/lib/x.so)" in found.detail
-    assert f"{tmp_path}: 1 files, 1.0 MiB" in found.detail
+    shown = kernels(machine, compiler="NVRTC 13.0 (/lib/x.so)")
+    assert shown.status is Status.OK
+    assert "NVRTC 13.0 (/lib/x.so)" in shown.detail
+    assert f"{tmp_path}: 1 files, 1.0 MiB" in shown.detail
 
 
 def test_kernels_that_are_not_kept_are_said_not_to_be(
@@ -305,7 +311,7 @@ def test_kernels_that_are_not_kept_are_said_not_to_be(
 def test_compiler_of_kernels_that_is_missing_is_told_with_what_to_do(
     machine: Callable[..., FakeCore],
 ) -> None:
-    found = kernels(machine, compiler=None)
-    assert found.status is Status.MISSING
-    assert "NVRTC was not found" in found.detail
-    assert "pip install 'nvidia-cuda-nvrtc" in found.hint
+    shown = kernels(machine, compiler=None)
+    assert shown.status is Status.MISSING
+    assert "NVRTC was not found" in shown.detail
+    assert "pip install 'nvidia-cuda-nvrtc" in shown.hint
