@@ -19,14 +19,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from cpufree.extension import load_core
-from cpufree.matrix.problem import CsrMatrix
 from cpufree.text import counted, number
+
+if TYPE_CHECKING:  # a heavy import, where GPUs are to be started before anything else
+    from cpufree.matrix.problem import CsrMatrix
 
 Int64s = npt.NDArray[np.int64]
 
