@@ -1,11 +1,12 @@
 """How good the choices of "auto" are: replayed against records, and its iterations against solves.
 
-    python bench/choices.py replay [--records FILE.jsonl,...] [--iterations 100,...] [--out FILE]
+    python bench/choices.py replay [--records FILE.jsonl,...] [--iterations 100,...] [--off 1.0]
     python bench/choices.py iterations [MATRIX ...] [--rtol TOL] [--out FILE]
 
 `replay` takes records of `cpufree bench cg` with the same matrices on several numbers of GPUs. They
 tell what set-up, partition and an iteration took on each. For each number of iterations it prints
-the time on the GPUs that are chosen over the time on the best. CUDA counts as started, since the
+the time on the GPUs that are chosen over the time on the best; the choice is made for `--off` times
+as many, as an estimate that is so far off would have it. CUDA counts as started, since the
 records have its start in the first matrix alone, which is left out. The entries' distance from the
 diagonal, by which halos are guessed, is in the records; their reach is taken to be three times
 that. The partitions of the records are by METIS wherever that has the smaller halo, whatever it
@@ -86,16 +87,27 @@ def spread_of(one: dict[str, Any]) -> Spread:
     return Spread(rows, min(3.0 * distance, rows), distance * nnz / (2 * rows), float(nnz))
 
 
-def replay_one(there: dict[int, dict[str, Any]], iterations: int, costs: Costs) -> dict[str, Any]:
-    """Return the choice for a matrix, and its time over the best one."""
+def forecast(one: dict[str, Any], iterations: float) -> Forecast:
+    """Return what is known of a matrix that is expected to take so many iterations."""
+    gain = gain_on("cuda_p2p", 1, iterations)
+    return Forecast(Expected(iterations), spread_of(one), gain)
+
+
+def replay_one(
+    there: dict[int, dict[str, Any]], iterations: int, off: float, costs: Costs
+) -> dict[str, Any]:
+    """Return the choice for a matrix, and its time over the best one.
+
+    It is made for `off` times the iterations.
+    """
     one = there[1]
-    gain = gain_on("cuda_p2p", 1, float(iterations))
-    known = Forecast(Expected(float(iterations)), spread_of(one), gain)
+    known = forecast(one, off * iterations)
     size = Size(one["rows"], one["nnz"], 8)
     ways = all_candidates(size, [True] * max(there), None, known, costs)
     chosen = best([way for way in ways if way.gpus in there], known.expected)
     order = one["partition_seconds"]
-    took = {gpus: seconds(facts, order, known, costs) for gpus, facts in there.items()}
+    true = forecast(one, float(iterations))
+    took = {gpus: seconds(facts, order, true, costs) for gpus, facts in there.items()}
     return {
         "iterations": iterations,
         "chosen": chosen.gpus,
@@ -110,6 +122,7 @@ def replay_one(there: dict[int, dict[str, Any]], iterations: int, costs: Costs) 
 def replay(
     records: Annotated[str, typer.Option(help="Records in bench/results.")] = DEFAULT,
     iterations: Annotated[str, typer.Option(help="To be replayed.")] = "100,1000,10000,100000",
+    off: Annotated[float, typer.Option(help="Expected iterations over those taken.")] = 1.0,
     out: Annotated[Path | None, typer.Option(help="Results as JSON.")] = None,
 ) -> None:
     """Replay choices of the number of GPUs against records."""
@@ -121,7 +134,7 @@ def replay(
     costs = Costs.of(machine.load())
     lines = []
     for count in map(int, iterations.split(",")):
-        found = {case: replay_one(there, count, costs) for case, there in cases.items()}
+        found = {case: replay_one(there, count, off, costs) for case, there in cases.items()}
         lines += [{"matrix": case, **one} for case, one in found.items()]
         over = {case: one["over_best"] for case, one in found.items()}
         mean = math.exp(statistics.fmean(map(math.log, over.values())))

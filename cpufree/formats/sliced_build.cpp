@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <vector>
 
 #include "cpufree/base/error.hpp"
 #include "cpufree/base/index.hpp"
@@ -10,12 +11,29 @@ namespace cpufree {
 
 namespace {
 
+// Columns of a slice that are laid out, one after the other.
+template <class T, int W>
+struct Columns {
+  std::vector<std::int32_t> index;
+  std::vector<T> value;
+
+  void make_room(std::int64_t count) {
+    if (index.size() >= at(count * W)) return;
+    index.resize(at(count * W));
+    value.resize(at(count * W));
+  }
+};
+
 // The rows of one slice, each with a cursor into its sorted columns.
 template <class T, int W>
 class Slice {
  public:
   Slice(const LocalSystem<T>& local, std::int32_t first, std::int32_t end)
-      : local_(local), first_(first), rows_(std::min<std::int32_t>(W, end - first)) {
+      : local_(local),
+        columns_(local.columns()),
+        values_(local.values()),
+        first_(first),
+        rows_(std::min<std::int32_t>(W, end - first)) {
     for (int l = 0; l < rows_; ++l) {
       start_[l] = local.row_ptr[at(first + l)];
       stop_[l] = local.row_ptr[at(first + l) + 1];
@@ -25,30 +43,31 @@ class Slice {
 
   // On a grid, entry k of neighbouring rows lies on one diagonal until a row lacks it. Taking the
   // columns of a slice diagonal by diagonal keeps them consecutive. Worth it if little is padded.
-  bool by_diagonals() const {
+  // Returns how many there are, laid out in `found`; -1 where it is not worth it.
+  std::int64_t take_diagonals(Columns<T, W>& found) const {
+    const std::int64_t most = longest_ + longest_ / 4 + 1;
+    if (diagonals_of_pair(0, rows_ - 1) > most) return -1;  // most irregular rows end here
+    found.make_room(most + 1);
     std::int64_t cursor[W];
     std::copy_n(start_, W, cursor);
-    const std::int64_t most = longest_ + longest_ / 4 + 1;
-    if (diagonals_of_pair(0, rows_ - 1) > most) return false;  // most irregular rows end here
-    std::int64_t diagonals = 0;
-    while (take_diagonal(cursor, nullptr, nullptr))
-      if (++diagonals > most) return false;
-    return true;
+    std::int64_t count = 0;
+    while (take_diagonal(cursor, found.index.data() + count * W, found.value.data() + count * W))
+      if (++count > most) return -1;
+    return count;
   }
 
-  void append(SlicedRows<T, W>& out) const {
-    std::int64_t cursor[W];
-    std::copy_n(start_, W, cursor);
-    std::int32_t index[W];
-    T value[W];
-    if (by_diagonals()) {
-      while (take_diagonal(cursor, index, value)) append_column(index, value, out);
-    } else {
-      for (std::int64_t k = 0; k < longest_; ++k) {
-        take_position(k, index, value);
-        append_column(index, value, out);
-      }
+  // `scratch` holds what is found on the way; the same one serves all slices.
+  void append(SlicedRows<T, W>& out, Columns<T, W>& scratch) const {
+    std::int64_t count = take_diagonals(scratch);
+    if (count < 0) {
+      count = longest_;
+      scratch.make_room(count);
+      for (std::int64_t k = 0; k < count; ++k)
+        take_position(k, scratch.index.data() + k * W, scratch.value.data() + k * W);
     }
+    for (std::int64_t k = 0; k < count; ++k) append_column(scratch.index.data() + k * W, out);
+    const T* const values = scratch.value.data();
+    out.val.insert(out.val.end(), values, values + count * W);
     out.slice_ptr.push_back(static_cast<std::int64_t>(out.base.size()));
   }
 
@@ -61,8 +80,8 @@ class Slice {
     std::int64_t j = start_[b];
     std::int64_t shared = 0;
     while (i < stop_[a] && j < stop_[b]) {
-      const std::int64_t left = std::int64_t{local_.columns()[i]} - a;
-      const std::int64_t right = std::int64_t{local_.columns()[j]} - b;
+      const std::int64_t left = std::int64_t{columns_[i]} - a;
+      const std::int64_t right = std::int64_t{columns_[j]} - b;
       shared += left == right ? 1 : 0;
       i += left <= right ? 1 : 0;
       j += right <= left ? 1 : 0;
@@ -74,16 +93,12 @@ class Slice {
   bool take_diagonal(std::int64_t* cursor, std::int32_t* index, T* value) const {
     std::int64_t offset = std::numeric_limits<std::int64_t>::max();
     for (int l = 0; l < rows_; ++l)
-      if (cursor[l] < stop_[l])
-        offset = std::min(offset, std::int64_t{local_.columns()[cursor[l]]} - l);
+      if (cursor[l] < stop_[l]) offset = std::min(offset, std::int64_t{columns_[cursor[l]]} - l);
     if (offset == std::numeric_limits<std::int64_t>::max()) return false;
     for (int l = 0; l < W; ++l) {
-      const bool here =
-          l < rows_ && cursor[l] < stop_[l] && local_.columns()[cursor[l]] - l == offset;
-      if (index != nullptr) {
-        index[l] = here ? local_.columns()[cursor[l]] : kPadding;
-        value[l] = here ? local_.values()[cursor[l]] : T{0};
-      }
+      const bool here = l < rows_ && cursor[l] < stop_[l] && columns_[cursor[l]] - l == offset;
+      index[l] = here ? columns_[cursor[l]] : kPadding;
+      value[l] = here ? values_[cursor[l]] : T{0};
       if (here) ++cursor[l];
     }
     return true;
@@ -92,14 +107,14 @@ class Slice {
   void take_position(std::int64_t k, std::int32_t* index, T* value) const {
     for (int l = 0; l < W; ++l) {
       const bool here = l < rows_ && start_[l] + k < stop_[l];
-      index[l] = here ? local_.columns()[start_[l] + k] : kPadding;
-      value[l] = here ? local_.values()[start_[l] + k] : T{0};
+      index[l] = here ? columns_[start_[l] + k] : kPadding;
+      value[l] = here ? values_[start_[l] + k] : T{0};
     }
   }
 
   // Padded lanes read some local entry and multiply it by 0. They must read no ghost: whether that
   // one has arrived is nobody's business here.
-  void append_column(std::int32_t* index, const T* value, SlicedRows<T, W>& out) const {
+  void append_column(std::int32_t* index, SlicedRows<T, W>& out) const {
     unsigned lanes = 0;
     for (int l = 0; l < W; ++l) lanes |= index[l] != kPadding ? 1U << l : 0U;
     out.real.push_back(static_cast<std::uint8_t>(lanes));
@@ -117,10 +132,11 @@ class Slice {
         if (index[l] == kPadding) index[l] = std::min(first_ + l, local_.rows() - 1);
       out.gather.insert(out.gather.end(), index, index + W);
     }
-    out.val.insert(out.val.end(), value, value + W);
   }
 
   const LocalSystem<T>& local_;
+  const std::int32_t* columns_;
+  const T* values_;
   std::int32_t first_;
   int rows_;
   std::int64_t start_[W] = {};
@@ -140,8 +156,9 @@ void append_slices(const LocalSystem<T>& local, RowRange rows, SlicedRows<T, W>&
   out.gather.reserve(most);
   out.base.reserve(most / W);
   out.real.reserve(most / W);
+  Columns<T, W> scratch;
   for (std::int32_t row = rows.begin; row < rows.end; row += W)
-    Slice<T, W>(local, row, rows.end).append(out);
+    Slice<T, W>(local, row, rows.end).append(out, scratch);
   require(out.gather.size() / W < at(std::numeric_limits<std::int32_t>::max()),
           "one block's share of the matrix is too large; use more PEs or blocks");
 }

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from cpufree.extension import load_core
-from cpufree.matrix.problem import CsrMatrix
+
+if TYPE_CHECKING:
+    from cpufree.matrix.problem import CsrMatrix
 
 Int32s = npt.NDArray[np.int32]
 

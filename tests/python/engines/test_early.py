@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -99,3 +101,8 @@ def test_a_solver_that_reads_its_matrix_starts_cuda_beside(
     Solver(SMALL, engine="cuda_p2p", gpus=[1]).close()
     assert by
     assert by[0] is not threading.main_thread()
+
+
+def test_nothing_heavy_is_imported_before_gpus_are_started() -> None:
+    program = "import sys; import cpufree.engines.early; sys.exit('scipy.sparse' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program]).returncode == 0
