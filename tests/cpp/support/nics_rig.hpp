@@ -12,8 +12,8 @@
 #include "cpufree/device/triggered.hpp"
 #include "cpufree/engines/cpu_threads/launch.hpp"
 #include "cpufree/engines/cpu_threads/memory.hpp"
-#include "cpufree/nics/nics.hpp"
 #include "cpufree/nics/host_port.hpp"
+#include "cpufree/nics/nics.hpp"
 #include "harness.hpp"
 #include "trigger_scripts.hpp"
 
