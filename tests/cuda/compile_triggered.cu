@@ -5,7 +5,7 @@
 #include "cpufree/engines/gpu_p2p/port.cuh"
 #include "cpufree/stencils/triggered_jacobi.hpp"
 
-namespace {
+namespace triggered_check {
 
 using namespace cpufree;
 using GpuPort = gpu_p2p::Port;
@@ -76,4 +76,4 @@ template __global__ void jacobi<float>(const __grid_constant__ gpu_p2p::Shared, 
 template __global__ void jacobi<double>(const __grid_constant__ gpu_p2p::Shared, TriggerBoard,
                                         TriggeredJacobiArgs<double>);
 
-}  // namespace
+}  // namespace triggered_check
