@@ -29,7 +29,7 @@ class Interpreter {
  public:
   Interpreter(Port& port, const TriggerBoard& board, const std::vector<double>& values,
               const Past& past)
-      : port_(port), board_(board), values_(values), past_(past) {
+      : board_(board), values_(values), past_(past) {
     for (int pe = 0; pe < port.pes(); ++pe) {
       triggers_.emplace_back(port, board_, pe, past.sent[pe]);
       queues_.emplace_back(port, board_, pe, past.taken[pe]);
@@ -76,7 +76,6 @@ class Interpreter {
     return true;
   }
 
-  Port& port_;
   const TriggerBoard board_;
   const std::vector<double>& values_;
   Past past_;
