@@ -15,7 +15,7 @@ from pathlib import Path
 from cpufree import model_options, options
 from cpufree.options import VARIABLES, Option
 
-TABLES = {**options.TABLES, **model_options.TABLES}
+TABLES = {**options.TABLES, **model_options.TABLES, "predict": model_options.PREDICT_SOLVE}
 
 
 def table(options: Iterable[Option]) -> str:
