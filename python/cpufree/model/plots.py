@@ -59,12 +59,13 @@ def tidy(axes: Axes, title: str, x: str, y: str) -> None:
         axes.spines[side].set_visible(False)
 
 
-def legend_beside(figure: Figure, axes: Sequence[Axes]) -> None:
-    """Put one legend for several plots beside them, where it covers nothing."""
+def legend_beside(figure: Figure, axes: Sequence[Axes], without: str = "\n") -> None:
+    """Put one legend for several plots beside them, but for labels that end so."""
     shown: dict[str, Any] = {}
     for one in axes:
         for handle, label in zip(*one.get_legend_handles_labels(), strict=True):
-            shown.setdefault(label, handle)
+            if not label.endswith(without):
+                shown.setdefault(label, handle)
     if shown:
         figure.legend(
             list(shown.values()), list(shown), loc="outside right upper", frameon=False, fontsize=8
@@ -127,7 +128,7 @@ def draw_fit(found: Communication, samples: Samples) -> Figure:
                 there = medians(samples, way, MODE_OF[kind], held_out, record.curves[kind].messages)
                 if there is None:
                     continue
-                label = "" if held_out else way
+                label = f"{way}, {'held out' if held_out else 'fitted'}"
                 face = "white" if held_out else color
                 style: dict[str, Any] = {
                     "ms": 4.5,
@@ -150,7 +151,7 @@ def draw_fit(found: Communication, samples: Samples) -> Figure:
         tidy(axes[k + 2], f"Residuals, {kind} (band: {LARGEST_ERROR:.0%})", BYTES, RESIDUAL)
         for one in (axes[k], axes[k + 2]):
             one.set_xscale("log", base=2)
-    legend_beside(figure, axes[:2])
+    legend_beside(figure, axes[:2], ", held out")
     return figure
 
 
@@ -165,12 +166,11 @@ def draw_machine(found: Communication) -> Figure:
             (pipelined(way, sizes), "--", "pipelined"),
         ):
             if times is not None:
-                label = name if kind == "single" else ""
-                left.plot(sizes, times, style, lw=1.4, color=color, label=label)
+                left.plot(sizes, times, style, lw=1.4, color=color, label=f"{name}, {kind}")
     left.set_xscale("log", base=2)
     left.set_yscale("log")
     tidy(left, f"{found.machine} (dashed: pipelined)", BYTES, TIME)
-    legend_beside(figure, [left])
+    legend_beside(figure, [left], ", pipelined")
     _stack(right, found)
     return figure
 
@@ -199,7 +199,10 @@ def _stack(axes: Axes, found: Communication) -> None:
         bottom = bottom + heights
     for place, height in enumerate(bottom):
         said = f"{totals[place]:.2f} us" if shares else f"{height:.2f}"
-        axes.annotate(said, (place, height), ha="center", va="bottom", fontsize=8)
+        turn = 60 if shares else 0
+        axes.annotate(said, (place, height), ha="center", va="bottom", fontsize=8, rotation=turn)
+    if shares:
+        axes.set_ylim(0, 1.25)
     title = f"Cost of a message of {STACKED:g} B"
     unit = "share of the time" if shares else "time [us]"
     tidy(axes, title if names else f"{title}: not known of any way", "", unit)
