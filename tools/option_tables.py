@@ -15,7 +15,12 @@ from pathlib import Path
 from cpufree import model_options, options, simulate_options
 from cpufree.options import VARIABLES, Option
 
-TABLES = {**options.TABLES, **model_options.TABLES, **simulate_options.TABLES}
+TABLES = {
+    **options.TABLES,
+    **model_options.TABLES,
+    **simulate_options.TABLES,
+    "predict": model_options.PREDICT_SOLVE,
+}
 
 
 def table(options: Iterable[Option]) -> str:

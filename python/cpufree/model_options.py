@@ -134,6 +134,5 @@ TABLES = {
     "model_advise": ADVISE,
     "model_check_paper": CHECK_PAPER,
     "model_compare": COMPARE,
-    "predict": PREDICT_SOLVE,
 }
 """By the names of the tables in docs/cli.md."""

@@ -28,6 +28,10 @@ INK = "#222222"
 BYTES = "message size [B]"
 TIME = "time of a message [s]"
 RESIDUAL = "predicted over measured, less 1"
+LINEAR_UP_TO = 1.0
+"""Residual up to which the scale is linear."""
+LARGEST_RANGE = 20.0
+"""Of costs that are stacked in microseconds; beyond, each is stacked in shares of its own."""
 STACKED = 8.0
 """Bytes of the messages whose cost is stacked."""
 
@@ -55,12 +59,13 @@ def tidy(axes: Axes, title: str, x: str, y: str) -> None:
         axes.spines[side].set_visible(False)
 
 
-def legend_beside(figure: Figure, axes: Sequence[Axes]) -> None:
-    """Put one legend for several plots beside them, where it covers nothing."""
+def legend_beside(figure: Figure, axes: Sequence[Axes], without: str = "\n") -> None:
+    """Put one legend for several plots beside them, but for labels that end so."""
     shown: dict[str, Any] = {}
     for one in axes:
         for handle, label in zip(*one.get_legend_handles_labels(), strict=True):
-            shown.setdefault(label, handle)
+            if not label.endswith(without):
+                shown.setdefault(label, handle)
     if shown:
         figure.legend(
             list(shown.values()), list(shown), loc="outside right upper", frameon=False, fontsize=8
@@ -123,7 +128,7 @@ def draw_fit(found: Communication, samples: Samples) -> Figure:
                 there = medians(samples, way, MODE_OF[kind], held_out, record.curves[kind].messages)
                 if there is None:
                     continue
-                label = "" if held_out else way
+                label = f"{way}, {'held out' if held_out else 'fitted'}"
                 face = "white" if held_out else color
                 style: dict[str, Any] = {
                     "ms": 4.5,
@@ -141,10 +146,12 @@ def draw_fit(found: Communication, samples: Samples) -> Figure:
         tidy(axes[k], title, BYTES, TIME)
         axes[k + 2].axhspan(-LARGEST_ERROR, LARGEST_ERROR, color="#f0f0f0", lw=0)
         axes[k + 2].axhline(0, color=INK, lw=0.8)
+        # Residuals of a disturbed measurement may be large: the others are to be seen beside them.
+        axes[k + 2].set_yscale("symlog", linthresh=LINEAR_UP_TO, linscale=2.0)
         tidy(axes[k + 2], f"Residuals, {kind} (band: {LARGEST_ERROR:.0%})", BYTES, RESIDUAL)
         for one in (axes[k], axes[k + 2]):
             one.set_xscale("log", base=2)
-    legend_beside(figure, axes[:2])
+    legend_beside(figure, axes[:2], ", held out")
     return figure
 
 
@@ -159,12 +166,11 @@ def draw_machine(found: Communication) -> Figure:
             (pipelined(way, sizes), "--", "pipelined"),
         ):
             if times is not None:
-                label = name if kind == "single" else ""
-                left.plot(sizes, times, style, lw=1.4, color=color, label=label)
+                left.plot(sizes, times, style, lw=1.4, color=color, label=f"{name}, {kind}")
     left.set_xscale("log", base=2)
     left.set_yscale("log")
     tidy(left, f"{found.machine} (dashed: pipelined)", BYTES, TIME)
-    legend_beside(figure, [left])
+    legend_beside(figure, [left], ", pipelined")
     _stack(right, found)
     return figure
 
@@ -183,20 +189,29 @@ def _stack(axes: Axes, found: Communication) -> None:
             continue
         names.append(name)
     bottom = np.zeros(len(names))
+    totals = np.array([1e6 * sum(map(float, one.values())) for one in parts])
+    shares = bool(names) and totals.max() > LARGEST_RANGE * totals.min()
     for part, color in zip((*PARTS, UNDIVIDED), PART_COLORS, strict=True):
         heights = np.array([float(one.get(part, 0.0)) * 1e6 for one in parts])
+        heights = heights / totals if shares else heights
         if np.any(heights > 0):
             axes.bar(names, heights, bottom=bottom, color=color, width=0.6, label=part)
         bottom = bottom + heights
     for place, height in enumerate(bottom):
-        axes.annotate(f"{height:.2f}", (place, height), ha="center", va="bottom", fontsize=8)
+        said = f"{totals[place]:.2f} us" if shares else f"{height:.2f}"
+        turn = 60 if shares else 0
+        axes.annotate(said, (place, height), ha="center", va="bottom", fontsize=8, rotation=turn)
+    if shares:
+        axes.set_ylim(0, 1.25)
     title = f"Cost of a message of {STACKED:g} B"
-    tidy(axes, title if names else f"{title}: not known of any way", "", "time [us]")
+    unit = "share of the time" if shares else "time [us]"
+    tidy(axes, title if names else f"{title}: not known of any way", "", unit)
     axes.tick_params(axis="x", rotation=40 if len(names) > 4 else 25)
     for label in axes.get_xticklabels():
         label.set_horizontalalignment("right")
     if names:
-        axes.legend(frameon=False, fontsize=8)
+        place = {"loc": "upper left", "bbox_to_anchor": (1.0, 0.4)} if shares else {}
+        axes.legend(frameon=False, fontsize=8, **place)
 
 
 def draw_validation(validation: Validation) -> Figure:

@@ -15,8 +15,6 @@ from cpufree.errors import InvalidInputError
 from cpufree.machine import Machine
 
 METHODS = ("cg", "prcg", "pipecg")
-MULTIPROCESSORS = 132
-"""Of the GPUs that machine files are of: blocks of a kernel."""
 ENDS = 2
 """Products of a solve besides those of its iterations, each about as long as one."""
 ENTRY_BYTES = {8: 10.0, 4: 6.0}
@@ -185,7 +183,7 @@ def _streams(facts: SystemFacts, loops: Loops, machine: Machine) -> tuple[float,
     share = facts.nnz / facts.pes * facts.imbalance
     matrix = facts.matrix_bytes / facts.pes * facts.imbalance
     vector = float(facts.value_bytes) * rows
-    room = MULTIPROCESSORS * machine.number("solver.block_bytes", "B")
+    room = machine.number("gpu.multiprocessors", "1") * machine.number("solver.block_bytes", "B")
     kept = min(float(loops.vectors - 1), room / vector)  # others read the operand
     left = room - kept * vector
     on_chip = matrix if matrix <= left else 0.0

@@ -7,10 +7,32 @@ namespace cpufree {
 
 namespace {
 
+// A machine of fibers finds waits that can never end: nothing has been stored since all have
+// looked. It does not see what GPUs on other threads store. A PE that begins with a wait stores
+// something itself before, after which not all of its threads have looked.
+template <class P>
+void store_something(P& port) {
+  static thread_local double nothing = 0.0;
+  port.put(&nothing, port.pe(), 0.0);
+}
+
+// Stores that are on their way when all threads of a machine have ended are lost: another GPU may
+// wait for the last of them. Each step delivers some.
+template <class P>
+void let_stores_arrive(P& port) {
+  auto wait = port.start_wait();
+  for (int step = 0; step < 400; ++step)
+    if (!port.keep_waiting(wait)) return;
+}
+
 template <ProbeWay W>
 const void* address() {
   return host_engine::kernel_of<host_engine::Crossing<warp_rig::Port>, ProbeArgs>(
-      [](auto& port, const ProbeArgs& args) { probe_kernel<W>(port, args); });
+      [](auto& port, const ProbeArgs& args) {
+        store_something(port);
+        probe_kernel<W>(port, args);
+        let_stores_arrive(port);
+      });
 }
 
 }  // namespace

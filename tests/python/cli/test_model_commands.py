@@ -48,12 +48,13 @@ def test_commands_have_the_options_of_the_schema(
 def test_measuring_fitting_and_validating_go_together(run: Run, tmp_path: Path) -> None:
     samples, machine = tmp_path / "s.jsonl", tmp_path / "m.json"
     sizes = "8,24,64,96,256,384,1024,1536,4096,6144,16384"
-    measured = run("model", "measure", "--quick", "--sizes", sizes, "-o", samples)
+    words = ("--ways", "pipe,socket", "--quick", "--sizes", sizes)
+    measured = run("model", "measure", *words, "-o", samples)
     assert measured.code == 0
     assert "pipes between two processes" in measured.out
     found = read_samples(samples)
     assert found.held_out == (24, 96, 384, 1536, 6144)
-    assert found.command == f"cpufree model measure --quick --sizes {sizes} --out {samples}"
+    assert found.command == f"cpufree model measure {' '.join(words)} --out {samples}"
     fitted = run("model", "fit", samples, "-o", machine, "--plot", tmp_path / "fit.png")
     assert fitted.code == 0 and "95 % interval" in fitted.out
     content = json.loads(machine.read_text())

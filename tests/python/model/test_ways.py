@@ -13,7 +13,7 @@ import pytest
 from cpufree.errors import EngineError, InvalidInputError
 from cpufree.model import measure, peer, ways
 from cpufree.model.measure import Plan, steps_of, with_sizes
-from cpufree.model.samples import MODES
+from cpufree.model.samples import LEAST_REPEATS, MODES
 from cpufree.model.ways import WAYS, PipeWay, ProcessWay, SocketWay, find_ways
 
 SMALL = Plan((8, 24, 4096), (24,), (4,), 1 << 20, rounds=3, seconds=60.0, repeats=2)
@@ -136,7 +136,7 @@ def test_every_step_is_warmed_up_20_times_before_it_counts() -> None:
 def test_measuring_ends_with_a_round_when_its_time_is_over() -> None:
     plan = Plan((8,), (), (4,), rounds=50, seconds=0.0, repeats=1)
     found = measure.measure([PipeWay()], plan, "")
-    assert {len(row.seconds) for row in found.rows} == {measure.LEAST_REPEATS}
+    assert {len(row.seconds) for row in found.rows} == {LEAST_REPEATS}
 
 
 def test_a_way_that_the_machine_lacks_is_listed_with_the_reason(
