@@ -1,4 +1,4 @@
-"""What a way of communication is: how a PE computes, sends and receives, as operations of a graph."""
+"""What a way of communication is: how a PE computes, sends and receives, in a graph."""
 
 from __future__ import annotations
 
