@@ -111,7 +111,7 @@ def longest_chain(run: Run, graph: Graph) -> dict[str, float]:
     spent: Counter[str] = Counter()
 
     def kind_of(number: int) -> str:
-        return KINDS[graph.kind[number % graph.size]]
+        return KINDS[int(graph.kind[number % graph.size])]
 
     here = int(np.argmax(run.finish))
     until = int(run.finish[here])
