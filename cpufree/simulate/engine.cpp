@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <limits>
 #include <string>
 #include <utility>
@@ -215,9 +216,10 @@ class Simulation {
     WaitChain waits = find_waits(graph_, missing_);
     const Instance last = waits.chain.back();
     if (waits.back_to < 0) waits.card = card_state(last);
-    throw Deadlock("operation " + std::to_string(waits.chain.front().operation) + " of round " +
-                       std::to_string(waits.chain.front().round) + " can never begin",
-                   std::move(waits));
+    const std::string message = "operation " + std::to_string(waits.chain.front().operation) +
+                                " of round " + std::to_string(waits.chain.front().round) +
+                                " can never begin";
+    throw Deadlock(message, std::move(waits));
   }
 
   std::string card_state(Instance one) const {

@@ -5,7 +5,7 @@
 // its resource or -1, what it is (0: takes time; 1: a message; 2: its arrival), busy and latency in
 // picoseconds; of each edge from, to and bits, as in cpufree/simulate/graph.hpp. Prints the time at
 // which each operation has ended, in picoseconds.
-#include <simgrid/version.h>
+
 #include <simgrid/s4u.hpp>
 
 #include <cmath>
@@ -14,8 +14,13 @@
 #include <fstream>
 #include <iostream>
 #include <map>
+#include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
+
+// After s4u.hpp, without which it does not compile.
+#include <simgrid/version.h>
 
 namespace sg4 = simgrid::s4u;
 

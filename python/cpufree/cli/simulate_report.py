@@ -117,7 +117,8 @@ def scaling(given: Mapping[str, Any]) -> Report:
         found = study.curves(experiment)
         rows = [
             (one.method, study.STYLES[one.way],
-             *(f"{t * 1e6:.0f} µs, {e:.0%}" for t, e in zip(one.seconds, one.efficiency, strict=True)))
+             *(f"{t * 1e6:.0f} µs, {share:.0%}"
+               for t, share in zip(one.seconds, one.efficiency, strict=True)))
             for one in found
         ]  # fmt: skip
         head = ("method", "style", *(f"{pes} GPUs" for pes in experiment.pes))

@@ -92,8 +92,8 @@ FIELDS: dict[str, Field] = {
     "gpu.wait": Field("s", "the front end sees that a message has come, between two kernels"),
     "gpu.build": Field("s", "a kernel builds a work request and rings the network card"),
     "gpu.queue": Field("s", "a kernel hands a request over to a thread of the CPU"),
+    "gpu.library": Field("s", "what a library's kernel for messages takes besides the messages"),
     # What the CPU does.
-    "gpu.library": Field("s", "what a kernel of a communication library takes besides its messages"),
     "cpu.issue": Field("s", "a call that puts a kernel or a wait into a stream"),
     "cpu.notice": Field("s", "from the end of a kernel until the CPU knows of it"),
     "cpu.send": Field("s", "a two-sided send: build the packet, ring the network card"),

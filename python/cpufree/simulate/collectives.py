@@ -6,7 +6,8 @@ import numpy as np
 
 from cpufree.simulate.graph import Builder, Flow, Ids, Numbers
 from cpufree.simulate.rates import reduce_seconds
-from cpufree.simulate.ways import HostDriven, Messages, OnCpu, Persistent, Sent, Way
+from cpufree.simulate.way import Messages, Sent, Way
+from cpufree.simulate.ways import HostDriven, OnCpu, Persistent
 
 
 def all_reduce(b: Builder, way: Way, flow: Flow, bytes_: int = 8) -> None:

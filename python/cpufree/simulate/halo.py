@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cpufree.errors import InvalidInputError
-from cpufree.simulate.ways import Messages
+from cpufree.simulate.way import Messages
 
 if TYPE_CHECKING:
     from cpufree.matrix.problem import CsrMatrix

@@ -13,7 +13,8 @@ from cpufree.simulate.graph import Builder, Flow, Numbers, begin
 from cpufree.simulate.halo import VALUE, Shares
 from cpufree.simulate.programs import Program
 from cpufree.simulate.rates import phase_seconds
-from cpufree.simulate.ways import Persistent, Way, way_of
+from cpufree.simulate.way import Way
+from cpufree.simulate.ways import Persistent, way_of
 
 
 @dataclass(frozen=True)

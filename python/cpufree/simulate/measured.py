@@ -18,7 +18,7 @@ from cpufree.machine.clusters import Cluster
 from cpufree.simulate.halo import VALUE, Shares
 from cpufree.simulate.krylov import METHODS, Traffic, krylov
 from cpufree.simulate.run import run
-from cpufree.simulate.ways import Messages
+from cpufree.simulate.way import Messages
 
 RECORDS = (
     "cg-1x-2026-11-24.jsonl", "cg-2x-sorted-2026-11-23.jsonl", "cg-4x-2026-11-22.jsonl",
@@ -29,9 +29,9 @@ WAY_OF = {"cpufree": "native", "nccl": "nccl", "mpi": "hdn"}
 CALIBRATED = ("cg-2x-sorted-2026-11-23.jsonl", "cpufree", "prcg")
 """Record, contender and method that constants of the machine h200 were chosen by."""
 ROW_BYTES = 2 * VALUE
-"""Of a row of a product: its operand and its result; the rest is in the bytes of the matrix."""
+"""Of a row of a product: operand and result; the rest is in the bytes of the matrix."""
 NEIGHBOURS = 4
-"""A record has the values of all halos together, and not who sends to whom: so many PEs, at most."""
+"""A record has the values of all halos together, not who sends to whom: so many PEs, at most."""
 LARGEST_ERROR = 0.10
 
 
@@ -129,7 +129,7 @@ def shares_of_case(case: Case) -> Shares:
     src = np.repeat(np.arange(case.pes), len(steps))
     dst = (src + np.tile(steps, case.pes)) % case.pes if steps else src
     per_pe = case.entries / case.pes
-    # Each ghost is needed by as many rows as a row has entries, about: these rows are boundary rows.
+    # Each ghost makes about one row of the other side a boundary row.
     boundary = min(case.halo_values / case.rows, 0.9) * per_pe
     bytes_ = VALUE * case.halo_values / max(len(src), 1)
     return Shares(

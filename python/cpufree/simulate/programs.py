@@ -14,7 +14,8 @@ from cpufree.machine.clusters import Cluster
 from cpufree.simulate.collectives import ring
 from cpufree.simulate.graph import Builder, Flow, Graph, Ids, begin
 from cpufree.simulate.rates import phase_seconds
-from cpufree.simulate.ways import Messages, OnCpu, Persistent, Way, way_of
+from cpufree.simulate.way import Messages, Way
+from cpufree.simulate.ways import OnCpu, Persistent, way_of
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,8 @@ import numpy as np
 
 from cpufree.machine.clusters import Cluster
 from cpufree.simulate.graph import Numbers
-from cpufree.simulate.ways import OnCpu, Way
+from cpufree.simulate.way import Way
+from cpufree.simulate.ways import OnCpu
 
 
 def gpu_seconds(

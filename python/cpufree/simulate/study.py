@@ -234,7 +234,8 @@ def _burst(cluster: Cluster, count: int):  # type: ignore[no-untyped-def]
     import numpy as np
 
     from cpufree.simulate.graph import Builder, begin
-    from cpufree.simulate.ways import Messages, Triggered
+    from cpufree.simulate.way import Messages
+    from cpufree.simulate.ways import Triggered
 
     b = Builder(cluster, 2)
     flow, way = begin(b), Triggered(b, throttled=False)

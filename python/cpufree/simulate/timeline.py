@@ -109,21 +109,22 @@ def longest_chain(run: Run, graph: Graph) -> dict[str, float]:
     """Return the seconds of each kind of operation on the chain that the end waited for."""
     assert run.start is not None and run.finish is not None and run.cause is not None
     spent: Counter[str] = Counter()
+
+    def kind_of(number: int) -> str:
+        return KINDS[int(graph.kind[number % graph.size])]
+
     here = int(np.argmax(run.finish))
     until = int(run.finish[here])
     while here >= 0:
         start = int(run.start[here])
-        spent[KINDS[graph.kind[here % graph.size]]] += max(0, until - start)
+        spent[kind_of(here)] += max(0, until - start)
         cause = int(run.cause[here])
         if cause < 0:
             break
-        # An operation begins when its cause ends, or, along an edge from the start, the latency
-        # after that has begun: then the chain goes on at the cause's start.
-        if int(run.finish[cause]) > start:
-            spent[WIRE] += start - int(run.start[cause])
-            until = int(run.start[cause])
-        else:
-            spent[WIRE] += start - int(run.finish[cause])
-            until = int(run.finish[cause])
+        # An operation begins when its cause ends; what follows a message on its way, the latency
+        # after that has begun.
+        cut_through = kind_of(here) in ("hop", "arrival") and kind_of(cause) in ("message", "hop")
+        until = int((run.start if cut_through else run.finish)[cause])
+        spent[WIRE] += start - until
         here = cause
     return {what: time / PICO for what, time in spent.most_common() if time}

@@ -193,7 +193,7 @@ TEST(what_is_no_graph_is_refused_with_the_place) {
   const auto put = posted_twice.add(1);
   posted_twice.add(Role::post, put, 1, 1);
   posted_twice.add(Role::post, put, 1, 2);
-  CHECK(refused(posted_twice, "has been posted before"));
+  CHECK(refused(posted_twice, "posted once and in order"));
 }
 
 }  // namespace
