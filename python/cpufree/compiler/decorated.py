@@ -11,8 +11,9 @@ import numpy as np
 from cpufree.arguments import Count
 from cpufree.compiler import ir
 from cpufree.compiler.arguments import Arguments, written_fields
+from cpufree.compiler.explain import Explanation, explain
 from cpufree.compiler.interpret import interpret
-from cpufree.compiler.launch import Kernel, Run, kernel_of
+from cpufree.compiler.launch import Kernel, Run, kernel_of, passes
 from cpufree.compiler.layout import choose_pes
 from cpufree.compiler.lowering import Lowered, lower
 from cpufree.compiler.operations import require_numpy
@@ -49,6 +50,13 @@ class Program:
     def lower(self, *args: Any, **kwargs: Any) -> ir.Program:
         """Return the intermediate representation for the types of these arguments."""
         return self._lowered(Arguments.of(self.signature, self.name, args, kwargs)).program
+
+    def explain(self, *args: Any, **kwargs: Any) -> Explanation:
+        """Return what a call with these arguments would do, and why; nothing is run."""
+        env = Env.read()
+        made = passes(self.lower(*args, **kwargs))
+        asked = "auto" if env.pes is None else env.pes
+        return explain(made, choose_pes(made, "auto", env.pes), asked)
 
     def interpret(self, *args: Any, **kwargs: Any) -> Any:
         """Call the program by the interpreter of the intermediate representation, in NumPy."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from cpufree.compiler import calls, ir, loops, values
+from cpufree.compiler import call, ir, loops, regions, values
 from cpufree.compiler.builder import Builder, RankGrew
 from cpufree.compiler.expressions import Expressions
 from cpufree.compiler.operations import stored
@@ -56,7 +56,7 @@ class _Lowering:
         self.builder = Builder(source, rank)
         self.expressions = Expressions(self.builder, self.call_program)
         self.scopes: list[Scope] = []
-        self.loops: list[loops.Frame] = []
+        self.loops: list[regions.Frame] = []
         self.depth = 0
         """Of loops and branches whose course is known only in the run."""
 
@@ -233,11 +233,11 @@ class _Lowering:
             )
         variable = self.scope.carried[name]
         head = next(f.kinds[variable] for f in self.loops if variable in f.kinds)
-        kind = loops.joined_or_fail(self.builder, node, name, head, operand.kind)
+        kind = regions.joined_or_fail(self.builder, node, name, head, operand.kind)
         if stored(kind) != self.builder.variables[variable]:
-            raise loops.KindChanged(variable, kind)
+            raise regions.KindChanged(variable, kind)
         expr = self.builder.set_variable(node, variable, operand.expr)
-        loops.note_kind(self.loops, variable, operand.kind)
+        regions.note_kind(self.loops, variable, operand.kind)
         same = stored(operand.kind) == self.builder.variables[variable]
         self.scope.names[name] = ScalarValue(expr, operand.kind if same else kind)
 
@@ -263,7 +263,7 @@ class _Lowering:
             self.assign(node.target, result)
             return
         operand = self.builder.operand(node, result)
-        calls.same_kind(self.expressions, node, calls.stored_type(operand), target.type)
+        call.same_kind(self.expressions, node, call.stored_type(operand), target.type)
         self.builder.assign(node, target, operand)
 
     # --- control flow ---
@@ -314,7 +314,7 @@ class _Lowering:
         outer, depth = self.builder.source, self.depth
         self.scopes.append(inner)
         self.builder.source, self.depth = program.source, 0
-        frames, self.loops = self.loops, [loops.Frame.barrier(), *self.loops]
+        frames, self.loops = self.loops, [regions.Frame.barrier(), *self.loops]
         try:
             result = self.block(program.source.tree.body)
         finally:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 from grid_programs import CASES, as_tuple, assert_same, case, copies
@@ -61,3 +66,36 @@ def test_progress_that_says_no_leaves_the_arrays_as_they_were() -> None:
         program.run((u, f, 10**9), pes=pes, progress=follow)
         assert turns and turns[-1] > 0
         np.testing.assert_array_equal(u, before)
+
+
+def test_example_of_the_page_runs(tmp_path: Path) -> None:
+    page = Path(__file__).parents[3] / "docs/compiler.md"
+    block = page.read_text().split("```python\n")[1].split("```")[0]
+    file = tmp_path / "page.py"
+    file.write_text(block)
+    scope = runpy.run_path(str(file))
+    assert scope["waves"].pes >= 1
+    assert np.isfinite(scope["u"]).all() and (scope["u"] != 0).sum() > 10_000
+
+
+def test_command_runs_a_file_and_draws_a_picture(tmp_path: Path) -> None:
+    example = Path(__file__).parents[3] / "examples/09_program.py"
+    plot, out = tmp_path / "pool.png", tmp_path / "pool.npy"
+    done = subprocess.run(
+        [sys.executable, "-m", "cpufree", "program", example, "--plot", plot, "-o", out],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "PE" in done.stdout
+    assert plot.read_bytes().startswith(b"\x89PNG")
+    assert np.load(out).shape == (201, 201)
+
+
+def test_command_refuses_a_file_without_a_program(tmp_path: Path) -> None:
+    file = tmp_path / "empty.py"
+    file.write_text("x = 1\n")
+    command = [sys.executable, "-m", "cpufree", "program", file]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 3
+    assert "no function with @cpufree.program" in done.stderr
