@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import runpy
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -99,3 +101,30 @@ def test_command_refuses_a_file_without_a_program(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 3
     assert "no function with @cpufree.program" in done.stderr
+
+
+def test_interrupt_ends_the_command_with_its_exit_code(tmp_path: Path) -> None:
+    example = Path(__file__).parents[3] / "examples/09_program.py"
+    file = tmp_path / "endless.py"
+    file.write_text(example.read_text().replace("0.2, 400", "0.2, 10**12"))
+    command = [sys.executable, "-m", "cpufree", "program", file, "-o", tmp_path / "u.npy"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        # The second thread is that of a PE: the kernel runs.
+        tasks = Path(f"/proc/{process.pid}/task")
+        end = time.monotonic() + 90
+        while process.poll() is None and time.monotonic() < end and _busy(tasks) < 2:
+            time.sleep(0.2)
+        time.sleep(1.0)
+        process.send_signal(signal.SIGINT)
+        said = process.communicate(timeout=60)[1]
+    assert process.returncode == 130, said
+    assert not (tmp_path / "u.npy").exists()
+
+
+def _busy(tasks: Path) -> int:
+    """Return how many threads of a process have computed for half a second."""
+    found = 0
+    for stat in tasks.glob("*/stat"):
+        fields = stat.read_text().rpartition(")")[2].split()
+        found += int(fields[11]) >= 50
+    return found

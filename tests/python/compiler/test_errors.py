@@ -20,6 +20,12 @@ def sweep(a, n):
 
 
 @cpufree.program
+def sweep_of_columns(p, u, n):
+    for j in range(1, n):
+        p[1:-1, j] = 0.5 * p[1:-1, j - 1] + u[1:-1, j]
+
+
+@cpufree.program
 def along_axis(a):
     return np.sum(a, axis=0)
 
@@ -110,6 +116,7 @@ def misspelt(a):
 
 CASES: list[tuple[Any, tuple[Any, ...], str, str, str]] = [
     (sweep, (U, 200), "moves with a value of the run", "all rows in one statement", "i"),
+    (sweep_of_columns, (U, U.copy(), 99), "moves with a value of the run", "one statement", "j - 1"),
     (along_axis, (U,), "along some axes", "np.sum(a)", "np.sum(a, axis=0)"),
     (transposed, (U, U.copy()), "attribute T", "transposed arrays are not taken", "b.T"),
     (printing, (U,), "print is outside", "docs/compiler.md", "print(a)"),
