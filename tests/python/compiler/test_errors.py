@@ -116,7 +116,13 @@ def misspelt(a):
 
 CASES: list[tuple[Any, tuple[Any, ...], str, str, str]] = [
     (sweep, (U, 200), "moves with a value of the run", "all rows in one statement", "i"),
-    (sweep_of_columns, (U, U.copy(), 99), "moves with a value of the run", "one statement", "j - 1"),
+    (
+        sweep_of_columns,
+        (U, U.copy(), 99),
+        "moves with a value of the run",
+        "one statement",
+        "j - 1",
+    ),
     (along_axis, (U,), "along some axes", "np.sum(a)", "np.sum(a, axis=0)"),
     (transposed, (U, U.copy()), "attribute T", "transposed arrays are not taken", "b.T"),
     (printing, (U,), "print is outside", "docs/compiler.md", "print(a)"),

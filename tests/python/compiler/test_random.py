@@ -1,6 +1,6 @@
 """Random programs give the bits of plain Python: before and after passes, and compiled.
 
-CPUFREE_TEST_PROGRAMS says how many are interpreted, and a hundredth of that how many are compiled.
+RANDOM_PROGRAMS says how many are interpreted, and a hundredth of that how many are compiled.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from cpufree.compiler.launch import passes
 from cpufree.compiler.lowering import lower
 from cpufree.errors import ProgramError
 
-COUNT = int(os.environ.get("CPUFREE_TEST_PROGRAMS", "150"))
+COUNT = int(os.environ.get("RANDOM_PROGRAMS", "150"))
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
