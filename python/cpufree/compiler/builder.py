@@ -310,7 +310,7 @@ def _scalar_kind(name: str, kinds: list[Kind], kind: str) -> Kind:
     """Return the kind of a scalar result: of Python's numbers alone a number of Python's."""
     del name
     if all(k in WEAK for k in kinds):
-        return {"float64": "float", "int64": "int", "bool": "bool"}.get(kind, kind)
+        return {"float64": "float", "int64": "int", "bool": "truth"}.get(kind, kind)
     return EITHER if EITHER in kinds and kind == "float64" else kind
 
 

@@ -118,7 +118,7 @@ def same_kind(e: Evaluates, node: ast.AST, given: str, target: str) -> None:
 
 def dummy(kind: str, is_array: bool) -> Any:
     """Return a number or array of a kind, to ask NumPy for types."""
-    weak: dict[str, Any] = {"int": 1, "float": 1.0, "bool": True}
+    weak: dict[str, Any] = {"int": 1, "float": 1.0, "truth": True}
     if not is_array and kind in weak:
         return weak[kind]
     number = np.dtype(stored(kind)).type(1)

@@ -137,11 +137,11 @@ def _convert_number(c: Call) -> Value:
     if isinstance(operand, ArrayValue):
         c.fail(f"{c.function.__name__} of an array", "write .astype(...)")
     assert isinstance(operand, ScalarValue)
-    kind = {float: "float", int: "int", bool: "bool"}[c.function]
+    kind = {float: "float", int: "int", bool: "truth"}[c.function]
     if kind == "int" and stored(operand.kind).startswith("float"):
         c.fail("int of a float of the run is not taken", "use np.int64(x)")
-    if kind == "bool":
-        return ScalarValue(c.e.truth(c.node, operand), "bool")
+    if kind == "truth":
+        return ScalarValue(c.e.truth(c.node, operand), kind)
     return ScalarValue(c.e.builder.cast(operand.expr, stored(kind)), kind)
 
 
@@ -217,7 +217,7 @@ def _method(e: Evaluates, node: ast.Call, scope: Scope, owner: Value) -> Value:
         if isinstance(operand, ArrayValue):
             c.fail("item of an array", "index the array")
         assert isinstance(operand, ScalarValue)
-        weak = {"float64": "float", "float32": "float", "bool": "bool"}
+        weak = {"float64": "float", "float32": "float", "bool": "truth"}
         kind = weak.get(stored(operand.kind), "int")
         return ScalarValue(e.builder.cast(operand.expr, stored(kind)), kind)
     if name == "astype":

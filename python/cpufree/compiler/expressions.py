@@ -184,7 +184,7 @@ class Expressions(Parts):
         op = python_numbers.operation(name, args, kinds)
         if op is not None:
             return ScalarValue(op, "int" if op.type == "int64" else "float")
-        if name == "power" and all(k in ("int", "bool") for k in kinds):
+        if name == "power" and all(k in ("int", "truth") for k in kinds):
             self.builder.fail(
                 node,
                 "a whole number to a power that is known only while the program runs",
@@ -203,7 +203,10 @@ class Expressions(Parts):
                 "not of an array is ambiguous",
                 "write ~a or np.logical_not(a) for each point, or np.any, np.all for one answer",
             )
-        return self.builder.elementwise(node, UNARY[type(node.op)], [operand])
+        result = self.builder.elementwise(node, UNARY[type(node.op)], [operand])
+        if isinstance(node.op, ast.Not):
+            return ScalarValue(result.expr, "truth")
+        return result
 
     def _compare(self, node: ast.Compare, scope: Scope) -> Value:
         parts = [self.eval(n, scope) for n in (node.left, *node.comparators)]
@@ -264,7 +267,8 @@ class Expressions(Parts):
             expr = self.truth(node, part)
             result = expr if result is None else ir.Op(f"py_{word}", (result, expr), "bool")
         assert result is not None
-        return ScalarValue(result, "bool")
+        strong = any(isinstance(p, ScalarValue) and p.kind == "bool" for p in parts)
+        return ScalarValue(result, "bool" if strong else "truth")
 
     def truth(self, node: ast.AST, value: Value) -> ir.Expr:
         """Return a scalar as a condition."""

@@ -66,7 +66,7 @@ class Parts:
 
     def _point(self, node: ast.AST, result: ArrayValue) -> ScalarValue:
         """Return the value at one point, which all PEs get."""
-        single = values.sliced(ArrayValue(result.expr, (), result.type), [None])
+        single = ArrayValue(result.expr, (), result.type)
         return ScalarValue(self.builder.reduce(node, "max", single, result.type), result.type)
 
     def _index(self, item: ast.expr, array: ArrayValue, scope: Scope, count: int) -> Any:
