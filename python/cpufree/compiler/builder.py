@@ -272,7 +272,7 @@ class Builder:
             anchor = value.expr if isinstance(value.expr, ir.Read) else None
         expr = self.cast(value.expr, kind)
         over = ""
-        box = tuple(ir.Span(0, 1, n) for n in value.shape)
+        box = tuple(ir.Span(0, 1, n) for n in value.shape) or (ir.Span(0, 1, 1),)
         if anchor is not None:
             over, box = anchor.field, values.box_of(anchor, value.shape)
             expr = values.moved_to_box(expr, anchor)
