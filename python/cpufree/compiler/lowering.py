@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -71,7 +70,7 @@ class _Lowering:
                 scope.names[name] = Host(value)
         self.scopes.append(scope)
         result = self.block(source.tree.body)
-        results = tuple(name for name in _variables_of(self.checked_result(result)))
+        results = tuple(_variables_of(result))
         program = ir.Program(
             source.name,
             tuple(b.fields.values()),
@@ -82,12 +81,6 @@ class _Lowering:
             b.lines,
         )
         return Lowered(program, b, result)
-
-    def checked_result(self, result: Value | None) -> Value | None:
-        """Return what a call returns, scalars as variables and arrays as fields."""
-        if isinstance(result, TupleValue):
-            return TupleValue(tuple(self.checked_result(i) or Host(None) for i in result.items))
-        return result
 
     # --- statements ---
 
@@ -252,7 +245,6 @@ class _Lowering:
             # One point: NumPy computes with its number, and writes that.
             whole = values.sliced(target, [None])
             result = self.expressions.binary(node, type(node.op), whole, value)
-            target = replace(target, shape=(), expr=target.expr)
             operand = self.builder.operand(node, result)
             if isinstance(operand, ArrayValue):
                 operand = values.sliced(operand, [0] * len(operand.shape))

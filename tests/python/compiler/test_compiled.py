@@ -8,10 +8,13 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from grid_programs import CASES, as_tuple, assert_same, case, copies
+
+from cpufree.errors import InvalidInputError
 
 # Compiling takes some seconds: the others are run by `pytest -m slow`.
 QUICK = ("fdtd_2d", "gray_scott", "red_black", "until_still")
@@ -43,6 +46,13 @@ def test_arrays_that_are_not_contiguous_are_taken() -> None:
     program.function(u, f, turns)
     np.testing.assert_array_equal(wide[::2, ::3], u)
     assert not wide[1::2].any()
+
+
+@pytest.mark.parametrize("options", [{"pes": 0}, {"wait_limit": -1.0}, {"progress": 3}])
+def test_wrong_options_are_refused(options: dict[str, Any]) -> None:
+    program, arguments = case("red_black", 30)
+    with pytest.raises(InvalidInputError, match=next(iter(options))):
+        program.run(arguments, **options)
 
 
 def test_sizes_share_one_kernel() -> None:
