@@ -344,7 +344,39 @@ CONVERT = (
     ),
     *(PARTS, PARTS_PARTITION, PARTS_REORDER, PARTS_CHECK),
 )
-TABLES = {"solve": SOLVE, "stencil": STENCIL, "info": INFO, "convert": CONVERT}
+# Of program.
+PROGRAM = (
+    Option(
+        "name", "text", None,
+        "Which of several programs of the file.", "which of several programs of the file",
+        form="NAME", otherwise="the only one, or the last",
+    ),
+    replace(
+        PES,
+        help="Number of PEs (threads), or auto.",
+        meaning="threads; fewer are used where arrays have too few rows",
+    ),
+    WAIT_LIMIT,
+    Option(
+        "explain", "switch", False,
+        "Say what the compiler makes of it; run nothing.",
+        "say what the compiler makes of it, and run nothing",
+    ),
+    replace(
+        PLOT,
+        help="Picture of an array afterwards: .png, .svg or .pdf.",
+        meaning="picture of the first array that is returned, or else written",
+        form="FILE.png",
+    ),
+    replace(
+        OUT,
+        help="Save that array: .npy.",
+        meaning="save that array",
+        form="FILE.npy",
+    ),
+    TIMINGS,
+)  # fmt: skip
+TABLES = {"program": PROGRAM, "solve": SOLVE, "stencil": STENCIL, "info": INFO, "convert": CONVERT}
 
 CPU_LEVELS = ("auto", "x86-64-v2", "x86-64-v3", "x86-64-v4")
 LOG_LEVELS = ("debug", "info", "warning", "error")

@@ -61,6 +61,13 @@ def add_stencil(app: typer.Typer) -> None:
     app.command("stencil", epilog=stencil_command.EPILOG)(stencil_command.stencil)
 
 
+def add_program(app: typer.Typer) -> None:
+    """Add `cpufree program`."""
+    from cpufree.cli import program_command
+
+    app.command("program", epilog=program_command.EPILOG)(program_command.program)
+
+
 def add_run(app: typer.Typer) -> None:
     """Add `cpufree run`."""
     from cpufree.cli import rank_commands
@@ -118,6 +125,7 @@ def add_simulate(app: typer.Typer) -> None:
 COMMANDS: Mapping[str, Callable[[typer.Typer], None]] = {
     "solve": add_solve,
     "stencil": add_stencil,
+    "program": add_program,
     "run": add_run,
     **{
         name: functools.partial(add_matrix_command, name)

@@ -145,7 +145,7 @@ def _number(result: ScalarValue, scalars: Mapping[str, Any]) -> Any:
     value = result.expr.value if isinstance(result.expr, ir.Literal) else None
     if isinstance(result.expr, ir.Scalar):
         value = scalars[result.expr.name]
-    weak: dict[str, Any] = {"int": int, "float": float, "bool": bool}
+    weak: dict[str, Any] = {"int": int, "float": float, "truth": bool}
     if result.kind in weak:
         return weak[result.kind](value)
     return np.dtype(result.expr.type).type(value)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, NoReturn
 
 import numpy as np
@@ -147,7 +146,7 @@ class Builder:
         pairs = zip(exprs, types[:-1], strict=True)
         result = ir.Op(name, tuple(self.cast(e, t) for e, t in pairs), types[-1])
         if shape is None:
-            return ScalarValue(result, _scalar_kind(name, kinds, types[-1]))
+            return ScalarValue(result, _scalar_kind(kinds, types[-1]))
         return ArrayValue(result, shape, types[-1])
 
     def kinds(self, node: ast.AST, operands: Sequence[ScalarValue | ArrayValue]) -> list[Kind]:
@@ -272,7 +271,7 @@ class Builder:
             anchor = value.expr if isinstance(value.expr, ir.Read) else None
         expr = self.cast(value.expr, kind)
         over = ""
-        box = tuple(ir.Span(0, 1, n) for n in value.shape)
+        box = tuple(ir.Span(0, 1, n) for n in value.shape) or (ir.Span(0, 1, 1),)
         if anchor is not None:
             over, box = anchor.field, values.box_of(anchor, value.shape)
             expr = values.moved_to_box(expr, anchor)
@@ -306,14 +305,8 @@ def far_rows(axis: ir.Axis, rows: ir.Span, n: int) -> str:
     return ""
 
 
-def _scalar_kind(name: str, kinds: list[Kind], kind: str) -> Kind:
+def _scalar_kind(kinds: list[Kind], kind: str) -> Kind:
     """Return the kind of a scalar result: of Python's numbers alone a number of Python's."""
-    del name
     if all(k in WEAK for k in kinds):
-        return {"float64": "float", "int64": "int", "bool": "bool"}.get(kind, kind)
+        return {"float64": "float", "int64": "int", "bool": "truth"}.get(kind, kind)
     return EITHER if EITHER in kinds and kind == "float64" else kind
-
-
-def with_type(value: ArrayValue, builder: Builder, kind: str) -> ArrayValue:
-    """Return an array in another type, as a new value."""
-    return replace(value, expr=builder.cast(value.expr, kind), type=kind, is_view=False)

@@ -11,16 +11,18 @@ import numpy as np
 from cpufree.arguments import Count
 from cpufree.compiler import ir
 from cpufree.compiler.arguments import Arguments, written_fields
+from cpufree.compiler.explain import Explanation, explain
 from cpufree.compiler.interpret import interpret
-from cpufree.compiler.launch import Kernel, Run, kernel_of
+from cpufree.compiler.launch import Kernel, Run, kernel_of, passes
 from cpufree.compiler.layout import choose_pes
 from cpufree.compiler.lowering import Lowered, lower
 from cpufree.compiler.operations import require_numpy
 from cpufree.compiler.source import Source
+from cpufree.engines.choices import valid
 from cpufree.engines.watch import ProgressLike, Watch
 from cpufree.env import Env
 from cpufree.laps import Laps
-from cpufree.options import WAIT_SECONDS
+from cpufree.options import WAIT_LIMIT, WAIT_SECONDS
 from cpufree.progress_bar import ProgressBar
 
 _MOST_KERNELS = 64  # of a program that a process remembers
@@ -49,6 +51,13 @@ class Program:
     def lower(self, *args: Any, **kwargs: Any) -> ir.Program:
         """Return the intermediate representation for the types of these arguments."""
         return self._lowered(Arguments.of(self.signature, self.name, args, kwargs)).program
+
+    def explain(self, *args: Any, **kwargs: Any) -> Explanation:
+        """Return what a call with these arguments would do, and why; nothing is run."""
+        env = Env.read()
+        made = passes(self.lower(*args, **kwargs))
+        asked = "auto" if env.pes is None else env.pes
+        return explain(made, choose_pes(made, "auto", env.pes), asked)
 
     def interpret(self, *args: Any, **kwargs: Any) -> Any:
         """Call the program by the interpreter of the intermediate representation, in NumPy."""
@@ -116,20 +125,38 @@ class Program:
         """
         laps = Laps()
         env = Env.read()
+        limit = env.wait_limit if wait_limit is None else valid(WAIT_LIMIT, wait_limit)
         arguments = Arguments.of(self.signature, self.name, args, kwargs or {})
         lowered = self._lowered(arguments)
         arguments.check(lowered.program)
         laps.lap("lower")
         kernel = self._kernel(lowered)
         laps.lap("build")
-        count = choose_pes(kernel.program, pes, env.pes)
-        limit = wait_limit or env.wait_limit or WAIT_SECONDS
-        watch = Watch(progress)
+        return self._launch(
+            kernel,
+            (arguments, lowered),
+            choose_pes(kernel.program, pes, env.pes),
+            WAIT_SECONDS if limit is None else limit,
+            Watch(progress),
+            laps,
+        )
+
+    def _launch(
+        self,
+        kernel: Kernel,
+        call: tuple[Arguments, Lowered],
+        pes: int,
+        wait_limit: float,
+        watch: Watch,
+        laps: Laps,
+    ) -> Any:
+        """Run a kernel; write the arrays and return the result where it has ended well."""
+        arguments, lowered = call
         written = written_fields(kernel.program)
         with watch.bar(0, lambda: ProgressBar(self.name, lambda _turn, _value: 0.0)), watch:
-            run = Run(kernel, count)
-            ran = run.run(arguments.arrays, lowered, written, limit, watch, laps)
-        self.timings, self.pes = {**laps.seconds, "kernel": ran.seconds}, count
+            run = Run(kernel, pes)
+            ran = run.run(arguments.arrays, lowered, written, wait_limit, watch, laps)
+        self.timings, self.pes = {**laps.seconds, "kernel": ran.seconds}, pes
         if watch.error is not None:
             raise watch.error
         if watch.interrupted:

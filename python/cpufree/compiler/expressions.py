@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from cpufree.compiler import calls, ir, python_numbers, values
+from cpufree.compiler import calls, ir, python_numbers
 from cpufree.compiler.builder import Builder
 from cpufree.compiler.operations import BINARY, COMPARE, UNARY, Kind
+from cpufree.compiler.parts import Parts
 from cpufree.compiler.values import ArrayValue, Host, ScalarValue, Scope, TupleValue, Value
 
 _HOST_BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
@@ -33,7 +34,7 @@ _HOST_COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
 _POWERS = {-1.0: "reciprocal", 0.5: "sqrt", 1.0: "positive", 2.0: "square"}
 
 
-class Expressions:
+class Expressions(Parts):
     """Evaluates expressions in a scope; adds statements where one reduces."""
 
     def __init__(self, builder: Builder, call_program: Callable[..., Value]) -> None:
@@ -130,7 +131,7 @@ class Expressions:
     def binary(self, node: ast.AST, op: type[ast.operator], left: Value, right: Value) -> Value:
         """Return what an operator gives."""
         if _plain(left) and _plain(right):
-            return self._on_host(node, _HOST_BINARY.get(op), left, right)
+            return self.on_host(node, _HOST_BINARY.get(op), left, right)
         if isinstance(left, TupleValue) or isinstance(right, TupleValue):
             return self._of_tuples(node, op, left, right)
         if op not in BINARY:
@@ -148,7 +149,7 @@ class Expressions:
             return TupleValue(left.items + right.items)
         self.builder.fail(node, "tuples and lists cannot be computed with", "use arrays")
 
-    def _on_host(self, node: ast.AST, f: Callable[..., Any] | None, *operands: Value) -> Value:
+    def on_host(self, node: ast.AST, f: Callable[..., Any] | None, *operands: Value) -> Value:
         hosts = [o for o in operands if isinstance(o, Host)]
         if f is None:
             self.builder.fail(node, "this operator is not taken", "write it with NumPy's functions")
@@ -183,7 +184,7 @@ class Expressions:
         op = python_numbers.operation(name, args, kinds)
         if op is not None:
             return ScalarValue(op, "int" if op.type == "int64" else "float")
-        if name == "power" and all(k in ("int", "bool") for k in kinds):
+        if name == "power" and all(k in ("int", "truth") for k in kinds):
             self.builder.fail(
                 node,
                 "a whole number to a power that is known only while the program runs",
@@ -194,7 +195,7 @@ class Expressions:
     def _unaryop(self, node: ast.UnaryOp, scope: Scope) -> Value:
         value = self.eval(node.operand, scope)
         if _plain(value):
-            return self._on_host(node, _HOST_UNARY[type(node.op)], value)
+            return self.on_host(node, _HOST_UNARY[type(node.op)], value)
         operand = self.builder.operand(node, value)
         if isinstance(node.op, ast.Not) and isinstance(operand, ArrayValue):
             self.builder.fail(
@@ -202,7 +203,10 @@ class Expressions:
                 "not of an array is ambiguous",
                 "write ~a or np.logical_not(a) for each point, or np.any, np.all for one answer",
             )
-        return self.builder.elementwise(node, UNARY[type(node.op)], [operand])
+        result = self.builder.elementwise(node, UNARY[type(node.op)], [operand])
+        if isinstance(node.op, ast.Not):
+            return ScalarValue(result.expr, "truth")
+        return result
 
     def _compare(self, node: ast.Compare, scope: Scope) -> Value:
         parts = [self.eval(n, scope) for n in (node.left, *node.comparators)]
@@ -229,7 +233,7 @@ class Expressions:
             if not all(isinstance(v, Host) for v in (left, right)) and any(none):
                 return Host(isinstance(op, ast.IsNot))
         if _plain(left) and _plain(right):
-            return self._on_host(node, _HOST_COMPARE[type(op)], left, right)
+            return self.on_host(node, _HOST_COMPARE[type(op)], left, right)
         if type(op) not in COMPARE:
             self.builder.fail(
                 node, "this comparison is not taken for values of the run", "use ==, !=, <, <=, >"
@@ -263,7 +267,8 @@ class Expressions:
             expr = self.truth(node, part)
             result = expr if result is None else ir.Op(f"py_{word}", (result, expr), "bool")
         assert result is not None
-        return ScalarValue(result, "bool")
+        strong = any(isinstance(p, ScalarValue) and p.kind == "bool" for p in parts)
+        return ScalarValue(result, "bool" if strong else "truth")
 
     def truth(self, node: ast.AST, value: Value) -> ir.Expr:
         """Return a scalar as a condition."""
@@ -289,113 +294,6 @@ class Expressions:
             "write np.where(condition, a, b), or an if statement",
         )
 
-    # --- parts of arrays ---
-
-    def _subscript(self, node: ast.Subscript, scope: Scope) -> Value:
-        base = self.eval(node.value, scope)
-        if isinstance(base, TupleValue):
-            return self._item(node, base, self.host(node.slice, scope, "this index"))
-        if isinstance(base, Host) and not isinstance(base.value, np.ndarray):
-            key = Host(self.host(node.slice, scope, "this index"), literal=True)
-            return self._on_host(node, operator.getitem, base, key)
-        array = self.builder.operand(node, base)
-        if not isinstance(array, ArrayValue):
-            self.builder.fail(node, "a number has no parts", "index an array")
-        return self.part(node, array, scope)
-
-    def _item(self, node: ast.AST, base: TupleValue, key: Any) -> Value:
-        try:
-            found = base.items[key]
-        except (IndexError, TypeError) as error:
-            self.builder.fail(node, str(error), "correct the index")
-        return TupleValue(found) if isinstance(found, tuple) else found
-
-    def part(
-        self, node: ast.Subscript, array: ArrayValue, scope: Scope
-    ) -> ArrayValue | ScalarValue:
-        """Return the part of an array that an index says."""
-        items = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-        index: list[int | slice | None] = []
-        for item in items:
-            found = self._index(item, array, scope, len(items))
-            if isinstance(found, ScalarValue):
-                return found
-            if found is Ellipsis:
-                given = sum(not _is_new_axis(i) for i in items) - 1
-                index += [slice(None)] * (len(array.shape) - given)
-            else:
-                index.append(found)
-        try:
-            result = values.sliced(array, index)
-        except values.OutOfRange as error:
-            self.builder.fail(node, str(error), "correct the index")
-        if result.shape:
-            return result
-        return self._point(node, result)
-
-    def _point(self, node: ast.AST, result: ArrayValue) -> ScalarValue:
-        """Return the value at one point, which all PEs get."""
-        single = values.sliced(ArrayValue(result.expr, (), result.type), [None])
-        return ScalarValue(self.builder.reduce(node, "max", single, result.type), result.type)
-
-    def _index(self, item: ast.expr, array: ArrayValue, scope: Scope, count: int) -> Any:
-        """Return a whole number, slice, None or Ellipsis; of an element at run time its value."""
-        if isinstance(item, ast.Slice):
-            parts = [
-                None if p is None else self._whole(p, scope)
-                for p in (item.lower, item.upper, item.step)
-            ]
-            if parts[2] == 0:
-                self.builder.fail(item, "the step of a slice is 0", "give 1 or more")
-            return slice(*parts)
-        value = self.eval(item, scope)
-        if isinstance(value, ScalarValue) and value.kind in ("int", "int32", "int64"):
-            return self._element(item, array, value, count)
-        found = value.value if isinstance(value, Host) else value
-        if found is None or found is Ellipsis:
-            return found
-        if isinstance(found, int | np.integer) and not isinstance(found, bool):
-            return int(found)
-        self.builder.fail(
-            item,
-            "an array is indexed by something other than whole numbers and slices",
-            "choose points with np.where(mask, a, b); index arrays are not taken",
-        )
-
-    def _whole(self, node: ast.expr, scope: Scope) -> int | None:
-        value = self.eval(node, scope)
-        if not isinstance(value, Host):
-            self.builder.fail(
-                node,
-                "this slice moves with a value of the run: that is a sweep from row to row, one "
-                "after the other",
-                "write the update of all rows in one statement; a loop of up to "
-                "64 turns over numbers known beforehand is written out by the compiler",
-            )
-        if value.value is None:
-            return None
-        try:
-            return operator.index(value.value)
-        except TypeError:
-            self.builder.fail(node, f"{value.value!r} is no whole number", "give a whole number")
-
-    def _element(
-        self, node: ast.AST, array: ArrayValue, index: ScalarValue, count: int
-    ) -> ScalarValue:
-        f = self.builder.fields.get(array.field) if array.is_view else None
-        if f is None or count != 1 or len(array.shape) != 1 or f.distributed:
-            self.builder.fail(
-                node,
-                "this index moves with a value of the run: that is a sweep from row to row, one "
-                "after the other",
-                "write the update of all rows in one statement (only arrays of one dimension "
-                "beside others of two or three can be read like this)",
-            )
-        if not values.is_whole(array, f):
-            self.builder.fail(node, "an index into a slice", "index the array itself")
-        element = ir.Element(f.name, self.builder.cast(index.expr, "int64"), f.type)
-        return ScalarValue(element, f.type)
-
     def _call(self, node: ast.Call, scope: Scope) -> Value:
         return calls.call(self, node, scope)
 
@@ -405,11 +303,6 @@ def _plain(value: Value) -> bool:
     return isinstance(value, Host) and not (
         isinstance(value.value, np.ndarray) and value.value.ndim > 0
     )
-
-
-def _is_new_axis(item: ast.expr) -> bool:
-    none = isinstance(item, ast.Constant) and item.value is None
-    return none or (isinstance(item, ast.Attribute) and item.attr == "newaxis")
 
 
 def _named(node: ast.AST) -> str:

@@ -112,7 +112,7 @@ class Run:
         )
         laps.lap("run")
         self._check(faults)
-        if stopped:
+        if stopped or watch.interrupted or watch.error is not None:
             return Ran({}, {}, seconds, True)
         arrays = self._arrays(arguments, written, results[count:])
         laps.lap("store")

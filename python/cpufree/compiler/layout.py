@@ -56,10 +56,9 @@ def distributed_rows(program: ir.Program) -> int:
 def fits(program: ir.Program, pes: int) -> bool:
     """Return whether every PE has the rows that its neighbours need."""
     slabs = Slabs(distributed_rows(program), pes)
+    needs = widths(program) if pes > 1 else {}
     for f in program.fields:
-        if not f.distributed:
-            continue
-        need = widths(program)[f.name]
+        need = needs.get(f.name, Reach())
         wide = max(need.below, need.above)
         for pe in range(pes):
             lo, hi = slabs.bounds(pe)

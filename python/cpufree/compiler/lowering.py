@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from cpufree.compiler import calls, ir, loops, values
+from cpufree.compiler import call, ir, loops, regions, values
 from cpufree.compiler.builder import Builder, RankGrew
 from cpufree.compiler.expressions import Expressions
 from cpufree.compiler.operations import stored
@@ -56,7 +55,7 @@ class _Lowering:
         self.builder = Builder(source, rank)
         self.expressions = Expressions(self.builder, self.call_program)
         self.scopes: list[Scope] = []
-        self.loops: list[loops.Frame] = []
+        self.loops: list[regions.Frame] = []
         self.depth = 0
         """Of loops and branches whose course is known only in the run."""
 
@@ -71,7 +70,7 @@ class _Lowering:
                 scope.names[name] = Host(value)
         self.scopes.append(scope)
         result = self.block(source.tree.body)
-        results = tuple(name for name in _variables_of(self.checked_result(result)))
+        results = tuple(_variables_of(result))
         program = ir.Program(
             source.name,
             tuple(b.fields.values()),
@@ -82,12 +81,6 @@ class _Lowering:
             b.lines,
         )
         return Lowered(program, b, result)
-
-    def checked_result(self, result: Value | None) -> Value | None:
-        """Return what a call returns, scalars as variables and arrays as fields."""
-        if isinstance(result, TupleValue):
-            return TupleValue(tuple(self.checked_result(i) or Host(None) for i in result.items))
-        return result
 
     # --- statements ---
 
@@ -233,11 +226,11 @@ class _Lowering:
             )
         variable = self.scope.carried[name]
         head = next(f.kinds[variable] for f in self.loops if variable in f.kinds)
-        kind = loops.joined_or_fail(self.builder, node, name, head, operand.kind)
+        kind = regions.joined_or_fail(self.builder, node, name, head, operand.kind)
         if stored(kind) != self.builder.variables[variable]:
-            raise loops.KindChanged(variable, kind)
+            raise regions.KindChanged(variable, kind)
         expr = self.builder.set_variable(node, variable, operand.expr)
-        loops.note_kind(self.loops, variable, operand.kind)
+        regions.note_kind(self.loops, variable, operand.kind)
         same = stored(operand.kind) == self.builder.variables[variable]
         self.scope.names[name] = ScalarValue(expr, operand.kind if same else kind)
 
@@ -252,7 +245,6 @@ class _Lowering:
             # One point: NumPy computes with its number, and writes that.
             whole = values.sliced(target, [None])
             result = self.expressions.binary(node, type(node.op), whole, value)
-            target = replace(target, shape=(), expr=target.expr)
             operand = self.builder.operand(node, result)
             if isinstance(operand, ArrayValue):
                 operand = values.sliced(operand, [0] * len(operand.shape))
@@ -263,7 +255,7 @@ class _Lowering:
             self.assign(node.target, result)
             return
         operand = self.builder.operand(node, result)
-        calls.same_kind(self.expressions, node, calls.stored_type(operand), target.type)
+        call.same_kind(self.expressions, node, call.stored_type(operand), target.type)
         self.builder.assign(node, target, operand)
 
     # --- control flow ---
@@ -314,7 +306,7 @@ class _Lowering:
         outer, depth = self.builder.source, self.depth
         self.scopes.append(inner)
         self.builder.source, self.depth = program.source, 0
-        frames, self.loops = self.loops, [loops.Frame.barrier(), *self.loops]
+        frames, self.loops = self.loops, [regions.Frame.barrier(), *self.loops]
         try:
             result = self.block(program.source.tree.body)
         finally:

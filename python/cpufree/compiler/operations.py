@@ -10,9 +10,9 @@ import numpy as np
 from cpufree.errors import UnsupportedError
 
 Kind: TypeAlias = str
-"""Of an operand: the name of a dtype, or int, float or bool: a number of Python's."""
+"""Of an operand: the name of a dtype, or int, float or truth: a number of Python's."""
 
-WEAK = {"int": "int64", "float": "float64", "bool": "bool"}
+WEAK = {"int": "int64", "float": "float64", "truth": "bool"}
 """Python's numbers, which take on the type of arrays, and how they are kept."""
 EITHER = "float64*"
 """A float64 of NumPy or a float of Python: which one depends on the way taken."""
@@ -167,7 +167,7 @@ def loop_types(ufunc: np.ufunc, kinds: list[Kind]) -> tuple[str, ...]:
     Raises:
         TypeError: as NumPy.
     """
-    weak: dict[str, Any] = {"int": int, "float": float, "bool": np.dtype(bool)}
+    weak: dict[str, Any] = {"int": int, "float": float, "truth": np.dtype(bool)}
     given = [weak.get(kind) or np.dtype(stored(kind)) for kind in kinds]
     # Numbers of Python alone have their own types.
     if all(kind in WEAK for kind in kinds):
@@ -178,7 +178,7 @@ def loop_types(ufunc: np.ufunc, kinds: list[Kind]) -> tuple[str, ...]:
 def python_kind(value: object) -> Kind | None:
     """Return the kind of a number on the host, None for what is none."""
     if isinstance(value, bool):
-        return "bool"
+        return "truth"
     if isinstance(value, np.generic):
         return value.dtype.name
     if isinstance(value, int):
@@ -195,6 +195,8 @@ def joined(a: Kind, b: Kind) -> Kind | None:
         return "float"
     if pair <= {"int", "float", "float64", EITHER}:
         return EITHER
+    if pair == {"bool", "truth"}:
+        return "bool"
     if pair <= {"int", "int64"}:
         return "int64"
     return None

@@ -16,7 +16,7 @@ def operation(name: str, args: tuple[ir.Expr, ...], kinds: list[Kind]) -> ir.Op 
     """
     if not all(kind in WEAK for kind in kinds):
         return None
-    whole = all(kind in ("int", "bool") for kind in kinds)
+    whole = all(kind in ("int", "truth") for kind in kinds)
     kind = "int64" if whole else "float64"
     if name in _CHECKED:
         return ir.Op(_CHECKED[name], args, kind) if whole else None
@@ -29,5 +29,5 @@ def operation(name: str, args: tuple[ir.Expr, ...], kinds: list[Kind]) -> ir.Op 
 
 def types(name: str, kinds: list[Kind]) -> str:
     """Return the type in which operands of Python's numbers are taken."""
-    whole = all(kind in ("int", "bool") for kind in kinds)
+    whole = all(kind in ("int", "truth") for kind in kinds)
     return "int64" if whole and name != "divide" else "float64"

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+import runpy
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 from grid_programs import CASES, as_tuple, assert_same, case, copies
+
+from cpufree.errors import InvalidInputError
 
 # Compiling takes some seconds: the others are run by `pytest -m slow`.
 QUICK = ("fdtd_2d", "gray_scott", "red_black", "until_still")
@@ -38,6 +48,13 @@ def test_arrays_that_are_not_contiguous_are_taken() -> None:
     assert not wide[1::2].any()
 
 
+@pytest.mark.parametrize("options", [{"pes": 0}, {"wait_limit": -1.0}, {"progress": 3}])
+def test_wrong_options_are_refused(options: dict[str, Any]) -> None:
+    program, arguments = case("red_black", 30)
+    with pytest.raises(InvalidInputError, match=next(iter(options))):
+        program.run(arguments, **options)
+
+
 def test_sizes_share_one_kernel() -> None:
     program, arguments = case("red_black", 30)
     program(*arguments)
@@ -61,3 +78,63 @@ def test_progress_that_says_no_leaves_the_arrays_as_they_were() -> None:
         program.run((u, f, 10**9), pes=pes, progress=follow)
         assert turns and turns[-1] > 0
         np.testing.assert_array_equal(u, before)
+
+
+def test_example_of_the_page_runs(tmp_path: Path) -> None:
+    page = Path(__file__).parents[3] / "docs/compiler.md"
+    block = page.read_text().split("```python\n")[1].split("```")[0]
+    file = tmp_path / "page.py"
+    file.write_text(block)
+    scope = runpy.run_path(str(file))
+    assert scope["waves"].pes >= 1
+    assert np.isfinite(scope["u"]).all() and (scope["u"] != 0).sum() > 10_000
+
+
+def test_command_runs_a_file_and_draws_a_picture(tmp_path: Path) -> None:
+    example = Path(__file__).parents[3] / "examples/09_program.py"
+    plot, out = tmp_path / "pool.png", tmp_path / "pool.npy"
+    done = subprocess.run(
+        [sys.executable, "-m", "cpufree", "program", example, "--plot", plot, "-o", out],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "PE" in done.stdout
+    assert plot.read_bytes().startswith(b"\x89PNG")
+    assert np.load(out).shape == (201, 201)
+
+
+def test_command_refuses_a_file_without_a_program(tmp_path: Path) -> None:
+    file = tmp_path / "empty.py"
+    file.write_text("x = 1\n")
+    command = [sys.executable, "-m", "cpufree", "program", file]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 3
+    assert "no function with @cpufree.program" in done.stderr
+
+
+def test_interrupt_ends_the_command_with_its_exit_code(tmp_path: Path) -> None:
+    example = Path(__file__).parents[3] / "examples/09_program.py"
+    file = tmp_path / "endless.py"
+    file.write_text(example.read_text().replace("0.2, 400", "0.2, 10**12"))
+    command = [sys.executable, "-m", "cpufree", "program", file, "-o", tmp_path / "u.npy"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        # The second thread is that of a PE: the kernel runs.
+        tasks = Path(f"/proc/{process.pid}/task")
+        end = time.monotonic() + 90
+        while process.poll() is None and time.monotonic() < end and _busy(tasks) < 2:
+            time.sleep(0.2)
+        time.sleep(1.0)
+        process.send_signal(signal.SIGINT)
+        said = process.communicate(timeout=60)[1]
+    assert process.returncode == 130, said
+    assert not (tmp_path / "u.npy").exists()
+
+
+def _busy(tasks: Path) -> int:
+    """Return how many threads of a process have computed for half a second."""
+    found = 0
+    for stat in tasks.glob("*/stat"):
+        fields = stat.read_text().rpartition(")")[2].split()
+        found += int(fields[11]) >= 50
+    return found

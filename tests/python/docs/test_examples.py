@@ -46,7 +46,7 @@ def number(text: str, after: str) -> float:
 
 def test_every_example_is_tested_and_listed() -> None:
     names = sorted(path.name for path in EXAMPLES.iterdir() if path.name[0].isdigit())
-    assert [name[:2] for name in names] == [f"0{k}" for k in range(1, 9)]
+    assert [name[:2] for name in names] == [f"0{k}" for k in range(1, 10)]
     listed, tests = (EXAMPLES / "README.md").read_text(), Path(__file__).read_text()
     for name in names:
         assert f"({name})" in listed
@@ -90,6 +90,13 @@ def test_stencil(tmp_path: Path) -> None:
     said = example("05_stencil.py", tmp_path)
     discretization = (np.pi / 64) ** 2 / 12
     assert number(said, "largest error:") == pytest.approx(discretization, rel=0.02)
+
+
+def test_program(tmp_path: Path) -> None:
+    said = example("09_program.py", tmp_path)
+    assert number(said, "differences from NumPy:") == 0
+    assert 0.1 < number(said, "highest wave:") < 0.3
+    assert Path(said.split("picture: ")[1].strip()).read_bytes().startswith(b"\x89PNG")
 
 
 def test_several_processes(tmp_path: Path) -> None:

@@ -184,9 +184,6 @@ class _Kernel:
         return ["{", *(f"  {line}" for line in (*lines, *after)), "}"]
 
     def _everywhere(self, work: ir.Assign | ir.Reduce) -> list[str]:
-        if not work.box:  # a reduction of one number
-            assert isinstance(work, ir.Reduce)
-            return [f"v_{work.name} = {self._scalar(work.value, work.line)};"]
         text = self._stage(work)
         lines = [*text.make("stage0", *([Reach().below] * 3)), "rt.everywhere(stage0);"]
         if isinstance(work, ir.Reduce):

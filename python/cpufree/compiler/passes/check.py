@@ -8,7 +8,7 @@ them; a stage's write makes them stale.
 from __future__ import annotations
 
 from cpufree.compiler import ir
-from cpufree.compiler.passes.fusion import Reach, left_valid, reaches_of
+from cpufree.compiler.passes.fusion import Reach, covers, left_valid, reaches_of
 from cpufree.compiler.passes.halos import Valid, both, permute, touched_fields, widths
 from cpufree.compiler.passes.rows import row_reads, written
 from cpufree.errors import EngineError
@@ -75,10 +75,11 @@ class _Check:
     def group(self, s: ir.Group, fresh: Valid, sent: dict[int, set[str]]) -> None:
         works = [stage.work for stage in s.stages]
         reaches, _ = reaches_of(self.program, works)
-        for work, reach in zip(works, reaches, strict=True):
+        inside = dict(fresh)  # for the reads of the group: of a field what they read of it
+        for k, (work, reach) in enumerate(zip(works, reaches, strict=True)):
             for r in row_reads(self.program, work):
                 need = reach.moved(r.offset)
-                have = fresh[r.field]
+                have = inside[r.field]
                 self.reads += bool(need.below or need.above)
                 if need.below > have.below or need.above > have.above:
                     raise EngineError(
@@ -87,6 +88,9 @@ class _Check:
                     )
             name = written(work)
             if name:
+                all_read = covers(self.program, work, works[k + 1 :])
+                left = left_valid(self.program, work, reach, inside[name])
+                inside[name] = reach if all_read else left
                 fresh[name] = left_valid(self.program, work, reach, fresh[name])
                 for names in sent.values():
                     names.discard(name)

@@ -129,7 +129,7 @@ def reaches_of(program: ir.Program, works: list[Work]) -> tuple[list[Reach], dic
         if name:
             reach = needs.get(name, Reach())
             # Where it writes all that is read later, older values are not needed.
-            if _covers(program, works[k], works[k + 1 :]) or fields[name].role == "temporary":
+            if covers(program, works[k], works[k + 1 :]) or fields[name].role == "temporary":
                 needs[name] = Reach()
         reaches.insert(0, reach)
         for r in row_reads(program, work):
@@ -154,7 +154,7 @@ def is_full(program: ir.Program, work: ir.Assign) -> bool:
     return all(s.step == 1 and s.count == n for s, n in zip(work.box, shape, strict=True))
 
 
-def _covers(program: ir.Program, work: Work, later: list[Work]) -> bool:
+def covers(program: ir.Program, work: Work, later: list[Work]) -> bool:
     """Return whether what later stages of a group read of a field is all written by this one."""
     assert isinstance(work, ir.Assign)
     if is_full(program, work):

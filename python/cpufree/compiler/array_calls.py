@@ -1,0 +1,133 @@
+"""Reductions, and arrays that a program makes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from cpufree.compiler import ir
+from cpufree.compiler.call import Call, beforehand, dummy, numbers, on_host, same_kind, stored_type
+from cpufree.compiler.values import ArrayValue, Host, ScalarValue, TupleValue, Value
+
+
+def reduction(op: str) -> Callable[[Call], Value]:
+    """Return what handles np.sum and the like."""
+
+    def handle(c: Call) -> Value:
+        if on_host(c):
+            return beforehand(c)
+        operand = c.operand()
+        c.args = c.args[:1] + [a for a in c.args[1:] if not _none(a)]
+        for name in ("axis", "keepdims", "dtype", "initial", "where", "out"):
+            given = c.keywords.pop(name, None)
+            if (given is not None and not _none(given)) or len(c.args) > 1:
+                c.fail(
+                    "a reduction along some axes is outside the language of programs",
+                    "reduce over all points: np.sum(a)",
+                )
+        c.done()
+        if isinstance(operand, ScalarValue):
+            return operand
+        return reduced(c, op, operand)
+
+    return handle
+
+
+def _none(value: Value) -> bool:
+    return isinstance(value, Host) and value.value is None
+
+
+def reduced(c: Call, op: str, array: ArrayValue) -> ScalarValue:
+    """Return a reduction of an array, in the type that NumPy gives it."""
+    builder = c.e.builder
+    kind = array.type
+    if op in ("any", "all"):
+        test = array.expr
+        if kind != "bool":
+            test = ir.Op("not_equal", (test, ir.Literal(0, kind)), "bool")
+        if math.prod(array.shape) == 0:
+            return ScalarValue(ir.Literal(op == "all", "bool"), "bool")
+        array = ArrayValue(test, array.shape, "bool")
+        extreme = "max" if op == "any" else "min"
+        return ScalarValue(builder.reduce(c.node, extreme, array, "bool"), "bool")
+    if op in ("max", "min"):
+        return ScalarValue(builder.reduce(c.node, op, array, kind), kind)
+    whole = not kind.startswith("float")
+    if op == "mean":
+        total = builder.reduce(c.node, "sum", array, "float64" if whole else kind)
+        count = ir.Literal(math.prod(array.shape), total.type)
+        return ScalarValue(ir.Op("divide", (total, count), total.type), total.type)
+    result = "int64" if whole else kind
+    return ScalarValue(builder.reduce(c.node, "sum", array, result), result)
+
+
+def norm(c: Call) -> Value:
+    """np.linalg.norm of all points."""
+    array, order = c.array(), c.take("ord", 1)
+    c.done()
+    if not array.type.startswith("float"):
+        array = ArrayValue(c.e.builder.cast(array.expr, "float64"), array.shape, "float64")
+    if order is not None and (order != np.inf or len(array.shape) != 1):
+        c.fail("this order of a norm is not taken", "write it with np.sum, np.max and np.abs")
+    if order is not None:
+        size = ir.Op("absolute", (array.expr,), array.type)
+        return reduced(c, "max", ArrayValue(size, array.shape, array.type))
+    square = ir.Op("multiply", (array.expr, array.expr), array.type)
+    total = reduced(c, "sum", ArrayValue(square, array.shape, array.type))
+    return ScalarValue(ir.Op("sqrt", (total.expr,), array.type), array.type)
+
+
+def create(c: Call) -> Value:
+    """np.zeros, np.empty_like and so on: a new array."""
+    name = c.function.__name__
+    like = name.endswith("_like")
+    fills = name.startswith("full")
+    first = c.take("a" if like else "shape", 0)
+    fill: Any = c.take("fill_value", 1) if fills else float(name.startswith("ones"))
+    dtype = c.take("dtype", 2 if fills else 1)
+    c.keywords.pop("order", None)
+    c.done()
+    if like:
+        model = c.e.builder.operand(c.node, first if isinstance(first, ArrayValue) else Host(first))
+        if not isinstance(model, ArrayValue):
+            c.fail("this function takes an array", "pass an array")
+        assert isinstance(model, ArrayValue)
+        shape, kind = model.shape, model.type
+    else:
+        shape, kind = _shape(c, first), "float64"
+    value = fill if isinstance(fill, ScalarValue) else c.e.builder.operand(c.node, Host(fill, True))
+    if fills and not like and isinstance(value, ScalarValue):
+        kind = np.full(1, dummy(value.kind, False)).dtype.name
+    if dtype is not None:
+        kind = np.dtype(dtype).name
+    array = c.e.builder.new_field(c.node, "made", shape, kind, "local")
+    c.e.builder.assign(c.node, array, value)
+    return array
+
+
+def _shape(c: Call, shape: Any) -> tuple[int, ...]:
+    if isinstance(shape, tuple):
+        shape = TupleValue(tuple(Host(n) for n in shape))
+    return tuple(numbers(c, shape))
+
+
+def copy(c: Call) -> Value:
+    """np.copy: a new array."""
+    c.keywords.pop("order", None)
+    c.done()
+    return c.e.builder.materialise(c.node, "copy", c.array())
+
+
+def copyto(c: Call) -> Value:
+    """np.copyto: writes into an array."""
+    c.done()
+    target = c.array()
+    if not target.is_view:
+        c.fail("np.copyto writes into an array", "pass an array or a slice of one")
+    value = c.operand(1)
+    same_kind(c.e, c.node, stored_type(value), target.type)
+    c.e.builder.assign(c.node, target, value)
+    return Host(None)

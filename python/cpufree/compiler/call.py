@@ -1,0 +1,134 @@
+"""A call in a program: its function and arguments, and what calls have in common."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+import numpy as np
+
+from cpufree.compiler.operations import PURE, stored
+from cpufree.compiler.protocols import Evaluates
+from cpufree.compiler.values import ArrayValue, Host, ScalarValue, Scope, TupleValue, Value
+
+
+class Call:
+    """A call whose function and arguments have been evaluated."""
+
+    def __init__(self, e: Evaluates, node: ast.Call, scope: Scope, function: Any) -> None:
+        self.e, self.node, self.scope, self.function = e, node, scope, function
+        if any(isinstance(a, ast.Starred) for a in node.args):
+            e.builder.fail(node, "starred arguments are not taken", "write them out")
+        self.args = [e.eval(a, scope) for a in node.args]
+        self.keywords = {k.arg or "**": e.eval(k.value, scope) for k in node.keywords}
+
+    def fail(self, problem: str, advice: str) -> Any:
+        """Raise ProgramError at the call."""
+        self.e.builder.fail(self.node, problem, advice)
+
+    def take(self, name: str, position: int, otherwise: Any = None) -> Any:
+        """Return an argument by position or name, Host values as their objects."""
+        value: Any = self.keywords.pop(name, None)
+        if value is None and len(self.args) > position:
+            value = self.args[position]
+        if value is None:
+            return otherwise
+        return value.value if isinstance(value, Host) else value
+
+    def done(self) -> None:
+        """Refuse what has not been taken."""
+        for name in self.keywords:
+            self.fail(f"the argument {name} of this function is not taken", f"leave {name} out")
+
+    def operand(self, k: int = 0) -> ScalarValue | ArrayValue:
+        """Return argument k as an operand."""
+        if k >= len(self.args):
+            self.fail("an argument is missing", "give all arguments by position")
+        return self.e.builder.operand(self.node, self.args[k])
+
+    def array(self, k: int = 0) -> ArrayValue:
+        """Return argument k as an array."""
+        operand = self.operand(k)
+        if not isinstance(operand, ArrayValue):
+            self.fail("this function takes an array here", "pass an array")
+        assert isinstance(operand, ArrayValue)
+        return operand
+
+
+def on_host(c: Call) -> bool:
+    """Return whether all arguments are known beforehand."""
+    return all(
+        isinstance(a, Host) and not (isinstance(a.value, np.ndarray) and a.value.ndim)
+        for a in (*c.args, *c.keywords.values())
+    )
+
+
+def beforehand(c: Call) -> Value:
+    """Call a function of the host now, where that is the same as calling it in the run."""
+    f = c.function
+    name = getattr(f, "__name__", repr(f))
+    module = (getattr(f, "__module__", "") or "").split(".")[0]
+    known = f in (len, range, int, float, bool, abs, min, max, round, tuple, list, sum)
+    if not (known or (name in PURE and module in ("numpy", "math")) or isinstance(f, np.ufunc)):
+        advice = (
+            "put @cpufree.program above its def"
+            if module not in ("numpy", "builtins")
+            else ("docs/compiler.md has the list of functions")
+        )
+        c.fail(f"{name} is outside the language of programs", advice)
+    plain: list[Any] = []
+    for value in (*c.args, *c.keywords.values()):
+        plain.append(_plain(c, value, name))
+    try:
+        result = f(
+            *plain[: len(c.args)], **dict(zip(c.keywords, plain[len(c.args) :], strict=True))
+        )
+    except Exception as error:
+        c.fail(f"{type(error).__name__}: {error}", "that is what Python says of this call")
+    if isinstance(result, tuple | list) and any(isinstance(r, np.ndarray) for r in result):
+        return TupleValue(tuple(Host(r) for r in result))
+    return Host(result, literal=all(isinstance(a, Host) and a.literal for a in c.args))
+
+
+def _plain(c: Call, value: Value, name: str) -> Any:
+    if isinstance(value, Host):
+        return value.value
+    if isinstance(value, TupleValue):
+        return tuple(_plain(c, item, name) for item in value.items)
+    return c.fail(
+        f"{name} of values of the run is outside the language of programs",
+        "docs/compiler.md has the list of functions; compute it before the call",
+    )
+
+
+def stored_type(value: ScalarValue | ArrayValue) -> str:
+    """Return the type of a value."""
+    return value.type if isinstance(value, ArrayValue) else stored(value.kind)
+
+
+def same_kind(e: Evaluates, node: ast.AST, given: str, target: str) -> None:
+    """Refuse what NumPy does not write in place: floats into whole numbers."""
+    if not np.can_cast(given, target, "same_kind"):
+        e.builder.fail(
+            node,
+            f"NumPy does not write {given} in place into {target}",
+            "assign with a[...] = b, which converts",
+        )
+
+
+def dummy(kind: str, is_array: bool) -> Any:
+    """Return a number or array of a kind, to ask NumPy for types."""
+    weak: dict[str, Any] = {"int": 1, "float": 1.0, "truth": True}
+    if not is_array and kind in weak:
+        return weak[kind]
+    number = np.dtype(stored(kind)).type(1)
+    return np.full(1, number) if is_array else number
+
+
+def numbers(c: Call, value: Any) -> list[int]:
+    """Return one or several whole numbers that are known beforehand."""
+    items = value.items if isinstance(value, TupleValue) else [value]
+    plain = [v.value if isinstance(v, Host) else v for v in items]
+    if not all(isinstance(v, int | np.integer) for v in plain):
+        c.fail("shift and axis must be known beforehand", "give whole numbers")
+    return [int(v) for v in plain if isinstance(v, int | np.integer)]

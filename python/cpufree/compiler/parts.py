@@ -1,0 +1,133 @@
+"""Parts of arrays: indices and slices."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from cpufree.compiler import ir, values
+from cpufree.compiler.builder import Builder
+from cpufree.compiler.values import ArrayValue, Host, ScalarValue, Scope, TupleValue, Value
+
+
+class Parts:
+    """What subscripts stand for; a part of Expressions."""
+
+    builder: Builder
+    eval: Callable[[ast.expr, Scope], Value]
+    host: Callable[[ast.expr, Scope, str], Any]
+    on_host: Callable[..., Value]
+
+    def _subscript(self, node: ast.Subscript, scope: Scope) -> Value:
+        base = self.eval(node.value, scope)
+        if isinstance(base, TupleValue):
+            return self._item(node, base, self.host(node.slice, scope, "this index"))
+        if isinstance(base, Host) and not isinstance(base.value, np.ndarray):
+            key = Host(self.host(node.slice, scope, "this index"), literal=True)
+            return self.on_host(node, operator.getitem, base, key)
+        array = self.builder.operand(node, base)
+        if not isinstance(array, ArrayValue):
+            self.builder.fail(node, "a number has no parts", "index an array")
+        return self.part(node, array, scope)
+
+    def _item(self, node: ast.AST, base: TupleValue, key: Any) -> Value:
+        try:
+            found = base.items[key]
+        except (IndexError, TypeError) as error:
+            self.builder.fail(node, str(error), "correct the index")
+        return TupleValue(found) if isinstance(found, tuple) else found
+
+    def part(
+        self, node: ast.Subscript, array: ArrayValue, scope: Scope
+    ) -> ArrayValue | ScalarValue:
+        """Return the part of an array that an index says."""
+        items = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        index: list[int | slice | None] = []
+        for item in items:
+            found = self._index(item, array, scope, len(items))
+            if isinstance(found, ScalarValue):
+                return found
+            if found is Ellipsis:
+                given = sum(not _is_new_axis(i) for i in items) - 1
+                index += [slice(None)] * (len(array.shape) - given)
+            else:
+                index.append(found)
+        try:
+            result = values.sliced(array, index)
+        except values.OutOfRange as error:
+            self.builder.fail(node, str(error), "correct the index")
+        if result.shape:
+            return result
+        return self._point(node, result)
+
+    def _point(self, node: ast.AST, result: ArrayValue) -> ScalarValue:
+        """Return the value at one point, which all PEs get."""
+        single = ArrayValue(result.expr, (), result.type)
+        return ScalarValue(self.builder.reduce(node, "max", single, result.type), result.type)
+
+    def _index(self, item: ast.expr, array: ArrayValue, scope: Scope, count: int) -> Any:
+        """Return a whole number, slice, None or Ellipsis; of an element at run time its value."""
+        if isinstance(item, ast.Slice):
+            parts = [
+                None if p is None else self._whole(p, scope)
+                for p in (item.lower, item.upper, item.step)
+            ]
+            if parts[2] == 0:
+                self.builder.fail(item, "the step of a slice is 0", "give 1 or more")
+            return slice(*parts)
+        value = self.eval(item, scope)
+        if isinstance(value, ScalarValue) and value.kind in ("int", "int32", "int64"):
+            return self._element(item, array, value, count)
+        found = value.value if isinstance(value, Host) else value
+        if found is None or found is Ellipsis:
+            return found
+        if isinstance(found, int | np.integer) and not isinstance(found, bool):
+            return int(found)
+        self.builder.fail(
+            item,
+            "an array is indexed by something other than whole numbers and slices",
+            "choose points with np.where(mask, a, b); index arrays are not taken",
+        )
+
+    def _whole(self, node: ast.expr, scope: Scope) -> int | None:
+        value = self.eval(node, scope)
+        if not isinstance(value, Host):
+            self.builder.fail(
+                node,
+                "this slice moves with a value of the run: that is a sweep from row to row, one "
+                "after the other",
+                "write the update of all rows in one statement; a loop of up to "
+                "64 turns over numbers known beforehand is written out by the compiler",
+            )
+        if value.value is None:
+            return None
+        try:
+            return operator.index(value.value)
+        except TypeError:
+            self.builder.fail(node, f"{value.value!r} is no whole number", "give a whole number")
+
+    def _element(
+        self, node: ast.AST, array: ArrayValue, index: ScalarValue, count: int
+    ) -> ScalarValue:
+        f = self.builder.fields.get(array.field) if array.is_view else None
+        if f is None or count != 1 or len(array.shape) != 1 or f.distributed:
+            self.builder.fail(
+                node,
+                "this index moves with a value of the run: that is a sweep from row to row, one "
+                "after the other",
+                "write the update of all rows in one statement (only arrays of one dimension "
+                "beside others of two or three can be read like this)",
+            )
+        if not values.is_whole(array, f):
+            self.builder.fail(node, "an index into a slice", "index the array itself")
+        element = ir.Element(f.name, self.builder.cast(index.expr, "int64"), f.type)
+        return ScalarValue(element, f.type)
+
+
+def _is_new_axis(item: ast.expr) -> bool:
+    none = isinstance(item, ast.Constant) and item.value is None
+    return none or (isinstance(item, ast.Attribute) and item.attr == "newaxis")
