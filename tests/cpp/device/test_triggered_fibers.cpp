@@ -1,7 +1,5 @@
 // Triggered operations under random schedules and weak memory: each granularity, epochs that re-arm
 // themselves, and that each fence is needed.
-//
-// CPUFREE_TRIGGER_SCHEDULES: schedules per kernel.
 #include <string>
 
 #include "harness.hpp"
@@ -10,13 +8,9 @@
 using namespace cpufree;
 using namespace trigger_rig;
 
-#ifndef CPUFREE_TRIGGER_SCHEDULES
-#define CPUFREE_TRIGGER_SCHEDULES 60
-#endif
-
 namespace {
 
-constexpr std::uint64_t kSchedules = CPUFREE_TRIGGER_SCHEDULES;
+std::uint64_t schedules() { return static_cast<std::uint64_t>(harness::schedules(60, 1000)); }
 constexpr std::int64_t kItems = 6;  // of a block
 constexpr std::uint32_t kEpochs = 4;
 constexpr int kBlocks = 2;
@@ -131,38 +125,38 @@ int wrong_payloads(Dropped dropped) {
 }  // namespace
 
 TEST(each_work_item_triggers_a_put_of_its_own) {
-  CHECK_EQ(Exchange(TriggerGrain::item).bad_schedules(kSchedules), 0);
+  CHECK_EQ(Exchange(TriggerGrain::item).bad_schedules(schedules()), 0);
 }
 
 TEST(pairs_of_work_items_share_a_put) {
-  CHECK_EQ(Exchange(TriggerGrain::pair).bad_schedules(kSchedules), 0);
+  CHECK_EQ(Exchange(TriggerGrain::pair).bad_schedules(schedules()), 0);
 }
 
 TEST(each_work_group_triggers_a_put_of_its_own) {
-  CHECK_EQ(Exchange(TriggerGrain::group).bad_schedules(kSchedules), 0);
+  CHECK_EQ(Exchange(TriggerGrain::group).bad_schedules(schedules()), 0);
 }
 
 TEST(work_groups_of_the_kernel_share_a_put) {
-  CHECK_EQ(Exchange(TriggerGrain::kernel).bad_schedules(kSchedules), 0);
+  CHECK_EQ(Exchange(TriggerGrain::kernel).bad_schedules(schedules()), 0);
 }
 
 TEST(all_items_of_a_group_trigger_without_a_branch) {
-  CHECK_EQ(Exchange(TriggerGrain::uniform_group).bad_schedules(kSchedules), 0);
+  CHECK_EQ(Exchange(TriggerGrain::uniform_group).bad_schedules(schedules()), 0);
 }
 
 TEST(all_items_of_the_kernel_trigger_without_a_branch) {
-  CHECK_EQ(Exchange(TriggerGrain::uniform_kernel).bad_schedules(kSchedules), 0);
+  CHECK_EQ(Exchange(TriggerGrain::uniform_kernel).bad_schedules(schedules()), 0);
 }
 
 TEST(triggers_wait_for_room_in_a_ring_of_two) {
-  CHECK_EQ(Exchange(TriggerGrain::item, 2).bad_schedules(kSchedules), 0);
+  CHECK_EQ(Exchange(TriggerGrain::item, 2).bad_schedules(schedules()), 0);
 }
 
 TEST(triggers_wait_for_room_in_a_small_table_and_posts_pass_them) {
   Exchange exchange(TriggerGrain::item);
   exchange.rig.early = 1;
   exchange.rig.live = static_cast<int>(exchange.shape.tags);
-  CHECK_EQ(exchange.bad_schedules(kSchedules), 0);
+  CHECK_EQ(exchange.bad_schedules(schedules()), 0);
 }
 
 TEST(without_release_before_a_trigger_payloads_are_wrong) {

@@ -7,13 +7,9 @@
 using namespace cpufree;
 using namespace trigger_rig;
 
-#ifndef CPUFREE_TRIGGER_SCHEDULES
-#define CPUFREE_TRIGGER_SCHEDULES 60
-#endif
-
 namespace {
 
-constexpr std::uint64_t kSchedules = CPUFREE_TRIGGER_SCHEDULES;
+std::uint64_t schedules() { return static_cast<std::uint64_t>(harness::schedules(60, 1000)); }
 constexpr int kValues = 5;
 constexpr std::uint32_t kRounds = 4;
 
@@ -58,7 +54,7 @@ struct Pair {
   int bad_schedules(int pe, const TriggerOperation& operation, A&& first, B&& second,
                     Dropped dropped = {}) {
     int bad = 0;
-    for (std::uint64_t seed = 0; seed < kSchedules; ++seed) {
+    for (std::uint64_t seed = 0; seed < schedules(); ++seed) {
       wrong = received = 0;
       const bool ended = rig.run(
           seed, [&](auto& host, int me) { me == pe ? host.post(operation) : true; },
@@ -86,7 +82,7 @@ TEST(nic_agrees_with_the_rules_on_every_script) {
     }
     Rig rig({2, static_cast<int>(actors.size()), 4, 20, 1}, [](SymmetricLayout&) {});
     std::int64_t wrong = 0;
-    for (std::uint64_t seed = 0; seed < kSchedules / 3; ++seed) {
+    for (std::uint64_t seed = 0; seed < schedules() / 3; ++seed) {
       const bool ended = rig.run(
           seed,
           [&](auto& host, int pe) {

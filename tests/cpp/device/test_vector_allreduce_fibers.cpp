@@ -9,10 +9,6 @@
 using namespace cpufree;
 using namespace trigger_rig;
 
-#ifndef CPUFREE_TRIGGER_SCHEDULES
-#define CPUFREE_TRIGGER_SCHEDULES 30
-#endif
-
 namespace {
 
 constexpr std::uint32_t kEpochs = 4;
@@ -102,7 +98,7 @@ struct Case {
 
 template <class T>
 void check_sizes(ReduceWay way, bool triggers) {
-  constexpr std::uint64_t n = CPUFREE_TRIGGER_SCHEDULES;
+  const auto n = static_cast<std::uint64_t>(harness::schedules(30, 1000));
   Case<T>(way, 1, 2, 5, triggers).check(n / 10);
   Case<T>(way, 2, 2, 8, triggers).check(n);
   Case<T>(way, 3, 2, 13, triggers).check(n);

@@ -8,10 +8,6 @@
 using namespace cpufree;
 using namespace trigger_rig;
 
-#ifndef CPUFREE_TRIGGER_SCHEDULES
-#define CPUFREE_TRIGGER_SCHEDULES 40
-#endif
-
 namespace {
 
 template <class T>
@@ -101,20 +97,20 @@ struct Case {
   }
 };
 
-constexpr std::uint64_t kSchedules = CPUFREE_TRIGGER_SCHEDULES;
+std::uint64_t schedules() { return static_cast<std::uint64_t>(harness::schedules(40, 1000)); }
 
 }  // namespace
 
 TEST(strips_of_two_pes_give_the_bits_of_the_reference) {
-  Case<double>(12, 7, 2, 2, 9).check(kSchedules);
+  Case<double>(12, 7, 2, 2, 9).check(schedules());
 }
 
 TEST(strips_of_one_row_give_the_bits_of_the_reference) {
-  Case<double>(8, 5, 3, 2, 8).check(kSchedules);
+  Case<double>(8, 5, 3, 2, 8).check(schedules());
 }
 
 TEST(single_precision_gives_the_bits_of_the_reference) {
-  Case<float>(11, 9, 3, 1, 7).check(kSchedules);
+  Case<float>(11, 9, 3, 1, 7).check(schedules());
 }
 
 TEST(one_pe_of_one_block_needs_nobody) { Case<double>(6, 6, 1, 1, 5).check(2); }
