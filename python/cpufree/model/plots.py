@@ -210,8 +210,8 @@ def _stack(axes: Axes, found: Communication) -> None:
     for label in axes.get_xticklabels():
         label.set_horizontalalignment("right")
     if names:
-        place = {"loc": "upper left", "bbox_to_anchor": (1.0, 0.4)} if shares else {}
-        axes.legend(frameon=False, fontsize=8, **place)
+        beside: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.0, 0.4)}
+        axes.legend(frameon=False, fontsize=8, **(beside if shares else {}))
 
 
 def draw_validation(validation: Validation) -> Figure:
