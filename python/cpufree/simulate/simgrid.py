@@ -2,9 +2,8 @@
 
 SimGrid (Casanova, Giersch, Legrand, Quinson, Suter 2014, Versatile, Scalable, and Accurate
 Simulation of Distributed Applications and Platforms) shares the bandwidth of a link fairly among
-the messages on it; the event engine lets them queue. Where no two messages want a port at once, both
-agree.
-The program `cpufree_simgrid` is an optional target of the build (tools/simgrid).
+the messages on it; the event engine lets them queue. Where no two messages want a port at once,
+both agree. The program `cpufree_simgrid` is an optional target of the build (tools/simgrid).
 """
 
 from __future__ import annotations
