@@ -1,30 +1,20 @@
 // The Python extension cpufree._core. No logic: arrays in, arrays out, errors translated.
 #include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
-#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <memory>
-#include <optional>
-#include <string>
-#include <utility>
-#include <variant>
+#include <exception>
 #include <vector>
 
 #include "cpufree/base/cores.hpp"
-#include "cpufree/bindings/argument.hpp"
-#include "cpufree/bindings/arrays.hpp"
-#include "cpufree/bindings/columns.hpp"
 #include "cpufree/bindings/errors.hpp"
 #include "cpufree/bindings/gpus.hpp"
 #include "cpufree/bindings/matrix.hpp"
-#include "cpufree/bindings/options.hpp"
 #include "cpufree/bindings/probe.hpp"
 #include "cpufree/bindings/program.hpp"
 #include "cpufree/bindings/simulate.hpp"
 #include "cpufree/bindings/stencil.hpp"
-#include "cpufree/bindings/team.hpp"
+#include "cpufree/bindings/system.hpp"
 #include "cpufree/systems/cpu/kernel_table.hpp"
 #include "cpufree/systems/system.hpp"
 
@@ -32,302 +22,6 @@ namespace nb = nanobind;
 
 namespace cpufree {
 namespace {
-
-SystemSpec spec_of(int pes, int blocks, const std::string& engine, const std::vector<int>& gpus,
-                   const nb::dict& tuning) {
-  require_known(tuning, {"threads", "halo", "residency", "ring", "keep", "lanes_log2", "compress",
-                         "cut", "nvshmem_library", "nvshmem_kernels", "several_machines",
-                         "node_size", "pc", "pc_level", "pc_block"});
-  SystemSpec spec;
-  spec.engine = engine_from_name(engine);
-  spec.pes = pes;
-  spec.blocks = blocks;
-  spec.gpus = gpus;
-  spec.threads = option(tuning, "threads", spec.threads);
-  spec.halo = option(tuning, "halo", spec.halo);
-  spec.compress = option(tuning, "compress", spec.compress);
-  spec.residency = option(tuning, "residency", spec.residency);
-  spec.ring = option(tuning, "ring", spec.ring);
-  spec.keep = option(tuning, "keep", spec.keep);
-  spec.lanes_log2 = option(tuning, "lanes_log2", spec.lanes_log2);
-  spec.cut = option(tuning, "cut", spec.cut);
-  spec.node_size = option(tuning, "node_size", spec.node_size);
-  spec.nvshmem_library = option(tuning, "nvshmem_library", spec.nvshmem_library);
-  spec.nvshmem_kernels = option(tuning, "nvshmem_kernels", spec.nvshmem_kernels);
-  spec.several_machines = option(tuning, "several_machines", spec.several_machines);
-  if (tuning.contains("pc")) {
-    spec.factors.kind = preconditioner_from_name(option<std::string>(tuning, "pc", "none"));
-    spec.factors.level = option(tuning, "pc_level", spec.factors.level);
-    spec.factors.block = option(tuning, "pc_block", spec.factors.block);
-  }
-  return spec;
-}
-
-SolveSpec spec_of(const nb::dict& options) {
-  require_known(options, {"method", "pc", "rtol", "atol", "maxiter", "time_limit", "wait_limit",
-                          "replace_every", "chebyshev_degree", "study", "gather"});
-  SolveSpec spec;
-  spec.method = method_from_name(option<std::string>(options, "method", "prcg"));
-  spec.preconditioner = preconditioner_from_name(option<std::string>(options, "pc", "jacobi"));
-  spec.rtol = option(options, "rtol", spec.rtol);
-  spec.atol = option(options, "atol", spec.atol);
-  spec.maxiter = option(options, "maxiter", spec.maxiter);
-  spec.time_limit = option(options, "time_limit", spec.time_limit);
-  spec.wait_limit = option(options, "wait_limit", spec.wait_limit);
-  spec.replace_every = option(options, "replace_every", spec.replace_every);
-  spec.chebyshev_degree = option(options, "chebyshev_degree", spec.chebyshev_degree);
-  spec.gather = option(options, "gather", spec.gather);
-  spec.study = study_from_name(option<std::string>(options, "study", "none"));
-  return spec;
-}
-
-nb::object dict_of(const std::optional<Split>& split) {
-  if (!split) return nb::none();
-  nb::dict d;
-  const auto add = [&](const char* name, Phase phase) {
-    d[name] = split->seconds[static_cast<std::size_t>(phase)];
-  };
-  add("spmv", Phase::spmv);
-  add("vector", Phase::vector);
-  add("halo_wait", Phase::halo_wait);
-  add("reduction_wait", Phase::reduction_wait);
-  return d;
-}
-
-nb::dict dict_of(const Laps& laps) {
-  nb::dict seconds;
-  for (const auto& [name, passed] : laps) seconds[name.c_str()] = passed;
-  return seconds;
-}
-
-nb::dict dict_of(SolveResult result, const nb::object& x, const PlanReport& plan) {
-  const Outcome& o = result.outcome;
-  nb::dict d;
-  d["x"] = x;
-  d["reason"] = reason_name(o.reason);
-  d["iterations"] = o.iterations;
-  d["residual"] = o.residual;
-  d["true_residual"] = o.true_residual;
-  d["bnorm"] = o.bnorm;
-  d["history"] = to_numpy(std::move(result.history));
-  d["history_stride"] = o.history_stride;
-  d["replacements"] = o.replacements;
-  d["handed_over_at"] = o.handed_over_at;
-  d["lambda_max"] = o.lambda_max;
-  d["seconds"] = result.seconds;
-  d["laps"] = dict_of(result.laps);
-  d["disturbances"] = result.disturbances;
-  d["split"] = dict_of(result.split);
-  d["reductions"] = o.reductions;
-  d["exchanges"] = o.exchanges;
-  d["pes"] = plan.pes.size();
-  d["blocks"] = plan.blocks;
-  return d;
-}
-
-nb::dict dict_of(const PlanReport& plan) {
-  nb::list rows, nnz, ghosts, boundary, neighbours;
-  for (const auto& pe : plan.pes) {
-    rows.append(pe.rows);
-    nnz.append(pe.nnz);
-    ghosts.append(pe.ghosts);
-    boundary.append(pe.boundary_rows);
-    nb::list mine;
-    for (const Neighbour& n : pe.neighbours) mine.append(nb::make_tuple(n.pe, n.sent));
-    neighbours.append(mine);
-  }
-  nb::dict d;
-  d["engine"] = plan.engine;
-  d["pes"] = plan.pes.size();
-  d["nodes"] = plan.nodes;
-  d["blocks"] = plan.blocks;
-  d["threads"] = plan.threads;
-  d["rows"] = rows;
-  d["nnz"] = nnz;
-  d["ghosts"] = ghosts;
-  d["boundary_rows"] = boundary;
-  d["neighbours"] = neighbours;
-  d["edge_cut"] = plan.edge_cut;
-  d["halo_values"] = plan.halo_values;
-  d["imbalance"] = plan.imbalance;
-  d["matrix_bytes"] = plan.matrix_bytes;
-  d["halo"] = plan.halo;
-  d["block_halo"] = plan.block_halo;
-  d["resident_vectors"] = plan.resident_vectors;
-  d["resident_matrix"] = plan.resident_matrix;
-  d["ring_slots"] = plan.ring_slots;
-  d["lanes_per_row"] = plan.lanes_per_row;
-  d["shared_bytes"] = plan.shared_bytes;
-  d["factors"] = plan.factors;
-  d["factor_entries"] = plan.factor_entries;
-  d["factor_bytes"] = plan.factor_bytes;
-  d["factors_replaced"] = plan.factors_replaced;
-  d["seconds"] = dict_of(plan.seconds);
-  return d;
-}
-
-// The share of this rank, once planned; a System takes it away.
-class PySlabPlan {
- public:
-  PySlabPlan(std::int64_t first, std::int64_t all_rows, const Vector<std::int64_t>& indptr,
-             const Vector<std::int64_t>& indices, const nb::object& data, double tolerance,
-             const nb::object& team)
-      : team_(team_of(team)) {
-    require(team_ != nullptr, "rows of a part of a matrix are planned in a team");
-    if (Vector<double> values; nb::try_cast(data, values, false))
-      make<double>({first, all_rows, span_of(indptr), span_of(indices), span_of(values)},
-                   tolerance);
-    else if (Vector<float> singles; nb::try_cast(data, singles, false))
-      make<float>({first, all_rows, span_of(indptr), span_of(indices), span_of(singles)},
-                  tolerance);
-    else
-      throw InvalidInput("data must be a contiguous array of float64 or float32");
-  }
-
-  double asymmetry() const {
-    return std::visit([](const auto& plan) { return plan.asymmetry; }, plan_);
-  }
-  std::int64_t nnz() const {
-    return std::visit([](const auto& plan) { return plan.plan.local.at(0).row_ptr.back(); }, plan_);
-  }
-  auto take() { return std::exchange(plan_, {}); }
-
- private:
-  template <class T>
-  void make(const RowSlab<T>& slab, double tolerance) {
-    const nb::gil_scoped_release release;
-    plan_ = plan_slab(slab, *team_, tolerance);
-  }
-
-  std::shared_ptr<Team> team_;
-  std::variant<SlabPlan<double>, SlabPlan<float>> plan_;
-};
-
-class PySystem {
- public:
-  // Freeing a system may wait for another thread's solve, whose progress function needs the GIL.
-  ~PySystem() {
-    const nb::gil_scoped_release release;
-    system_ = {};
-  }
-  PySystem(const PySystem&) = delete;
-  PySystem& operator=(const PySystem&) = delete;
-
-  PySystem(const Vector<std::int64_t>& indptr, const Rows& indices, const nb::object& data,
-           const std::optional<Rows>& part, const std::optional<Rows>& order, int pes, int blocks,
-           const std::string& engine, const std::vector<int>& gpus, const nb::dict& tuning,
-           const nb::object& team) {
-    SystemSpec spec = spec_of(pes, blocks, engine, gpus, tuning);
-    spec.team = team_of(team);
-    require(indptr.size() >= 1, "indptr must not be empty");
-    if (Vector<double> values; nb::try_cast(data, values, false))
-      make(indptr, indices, values, part, order, spec);
-    else if (Vector<float> singles; nb::try_cast(data, singles, false))
-      make(indptr, indices, singles, part, order, spec);
-    else
-      throw InvalidInput("data must be a contiguous array of float64 or float32");
-  }
-
-  PySystem(PySlabPlan& slab, int pes, int blocks, const std::string& engine,
-           const std::vector<int>& gpus, const nb::dict& tuning, const nb::object& team) {
-    SystemSpec spec = spec_of(pes, blocks, engine, gpus, tuning);
-    spec.team = team_of(team);
-    const nb::gil_scoped_release release;
-    std::visit([&](auto plan) { system_ = make_system(std::move(plan), spec); }, slab.take());
-  }
-
-  nb::dict plan() const {
-    return std::visit([](const auto& system) { return dict_of(system->plan()); }, system_);
-  }
-
-  bool update(const Vector<std::int64_t>& indptr, const Rows& indices, const nb::object& data) {
-    require(indptr.size() >= 1, "indptr must not be empty");
-    return std::visit(
-        [&](const auto& system) { return update_with(*system, indptr, indices, data); }, system_);
-  }
-  bool usable() const {
-    return std::visit([](const auto& system) { return system->usable(); }, system_);
-  }
-
-  nb::list solve_columns(const nb::list& b, const nb::object& x0, const nb::object& out,
-                         const nb::dict& options, const nb::object& progress) {
-    return std::visit(
-        [&](const auto& system) {
-          return solve_columns_with(*system, ColumnObjects{b, x0, out}, spec_of(options),
-                                    progress_of(progress), [&](SolveResult result, const auto& x) {
-                                      return dict_of(std::move(result), x, system->plan());
-                                    });
-        },
-        system_);
-  }
-  std::string refuses_columns() const {
-    return std::visit([](const auto& system) { return system->refuses_columns(); }, system_);
-  }
-
-  nb::dict solve(const nb::object& b, const nb::object& x0, const nb::object& out,
-                 const nb::dict& options, const nb::object& progress) {
-    return std::visit(
-        [&](const auto& system) {
-          return solve_with(*system, b, x0, out, spec_of(options), progress);
-        },
-        system_);
-  }
-
- private:
-  template <class T>
-  void make(const Vector<std::int64_t>& indptr, const Rows& indices, const Vector<T>& values,
-            const std::optional<Rows>& part, const std::optional<Rows>& order,
-            const SystemSpec& spec) {
-    const CsrView<T> matrix = matrix_of(indptr, indices, values);
-    const nb::gil_scoped_release release;
-    system_ = make_system(matrix, span_of(part), span_of(order), spec);
-  }
-
-  template <class T>
-  static bool update_with(System<T>& system, const Vector<std::int64_t>& indptr,
-                          const Rows& indices, const nb::object& data) {
-    Vector<T> values;
-    require(nb::try_cast(data, values, false),
-            "data must be a contiguous array of the type of the system");
-    const CsrView<T> matrix = matrix_of(indptr, indices, values);
-    const nb::gil_scoped_release release;
-    return system.update(matrix);
-  }
-
-  template <class T>
-  static nb::dict solve_with(System<T>& system, const nb::object& b, const nb::object& x0,
-                             const nb::object& out, const SolveSpec& spec,
-                             const nb::object& progress) {
-    const Argument<const T> rhs(b, "b");
-    const Argument<const T> guess(x0, "x0");
-    Argument<T> target(out, "out");
-    require(!b.is_none(), "b must be a vector");
-    nb::object x = nb::none();
-    if (out.is_none()) {
-      require(rhs.view.on_host(), "b lies on a GPU: give out, an array there for the solution");
-      auto array = new_numpy<T>(static_cast<std::size_t>(system.rows()));
-      target.view = {array.data(), array.size()};
-      x = nb::cast(array);
-    }
-    const Progress tell = progress_of(progress);
-    SolveResult result;
-    {
-      const nb::gil_scoped_release release;
-      result = system.solve(rhs.view, guess.view, target.view, spec, tell);
-    }
-    return dict_of(std::move(result), x, system.plan());
-  }
-
-  static Progress progress_of(const nb::object& progress) {
-    if (progress.is_none()) return {};
-    return [&progress](std::int64_t iteration, double residual) {
-      const nb::gil_scoped_acquire acquire;
-      return nb::cast<bool>(progress(iteration, residual));
-    };
-  }
-
-  std::variant<std::unique_ptr<System<double>>, std::unique_ptr<System<float>>> system_;
-};
 
 // The waits of blocks that gave up.
 nb::list list_of(const std::vector<BlockReport>& blocks) {
@@ -362,43 +56,13 @@ void translate(const std::exception_ptr& error, void*) {
 }  // namespace cpufree
 
 NB_MODULE(_core, m) {
-  using cpufree::PySystem;
   nb::register_exception_translator(cpufree::translate);
-  using cpufree::PySlabPlan;
-  nb::class_<PySlabPlan>(m, "SlabPlan")
-      .def(nb::init<std::int64_t, std::int64_t, const cpufree::Vector<std::int64_t>&,
-                    const cpufree::Vector<std::int64_t>&, const nb::object&, double,
-                    const nb::object&>(),
-           nb::arg("first"), nb::arg("all_rows"), nb::arg("indptr"), nb::arg("indices"),
-           nb::arg("data"), nb::arg("tolerance"), nb::arg("team"))
-      .def_prop_ro("asymmetry", &PySlabPlan::asymmetry)
-      .def_prop_ro("nnz", &PySlabPlan::nnz);
-  nb::class_<PySystem>(m, "System")
-      .def(nb::init<const cpufree::Vector<std::int64_t>&, const cpufree::Rows&, const nb::object&,
-                    const std::optional<cpufree::Rows>&, const std::optional<cpufree::Rows>&, int,
-                    int, const std::string&, const std::vector<int>&, const nb::dict&,
-                    const nb::object&>(),
-           nb::arg("indptr"), nb::arg("indices"), nb::arg("data"), nb::arg("part").none(),
-           nb::arg("order").none(), nb::arg("pes"), nb::arg("blocks"), nb::arg("engine"),
-           nb::arg("gpus") = std::vector<int>(), nb::arg("tuning") = nb::dict(),
-           nb::arg("team") = nb::none())
-      .def(nb::init<PySlabPlan&, int, int, const std::string&, const std::vector<int>&,
-                    const nb::dict&, const nb::object&>(),
-           nb::arg("slab"), nb::arg("pes"), nb::arg("blocks"), nb::arg("engine"), nb::arg("gpus"),
-           nb::arg("tuning"), nb::arg("team"))
-      .def("plan", &PySystem::plan)
-      .def("update", &PySystem::update, nb::arg("indptr"), nb::arg("indices"), nb::arg("data"))
-      .def("usable", &PySystem::usable)
-      .def("solve", &PySystem::solve, nb::arg("b"), nb::arg("x0").none(), nb::arg("out").none(),
-           nb::arg("options"), nb::arg("progress").none())
-      .def("solve_columns", &PySystem::solve_columns, nb::arg("b"), nb::arg("x0").none(),
-           nb::arg("out").none(), nb::arg("options"), nb::arg("progress").none())
-      .def("refuses_columns", &PySystem::refuses_columns);
   m.attr("__version__") = CPUFREE_VERSION;
   m.attr("compiler") = CPUFREE_COMPILER;
   m.def("available_cores", &cpufree::available_cores);
   m.def("cpu_level", &cpufree::cpu_level);
   m.def("cpu_levels", &cpufree::cpu_levels);
+  cpufree::bind_systems(m);
   cpufree::bind_gpus(m);
   cpufree::bind_matrix(m);
   cpufree::bind_matrix_text(m);

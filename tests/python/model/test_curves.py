@@ -51,7 +51,7 @@ def test_information_criterion_finds_the_break() -> None:
     assert fit_best_pieces(SIZES, noisy(BENT, 0.02, 1)).breaks == (65536.0,)
 
 
-@pytest.mark.parametrize("noise", [0.02, 0.1])
+@pytest.mark.parametrize("noise", [0.02, pytest.param(0.1, marks=pytest.mark.slow)])
 def test_intervals_cover_in_about_95_of_100_cases(noise: float) -> None:
     covered = np.zeros(2)
     cases = 150

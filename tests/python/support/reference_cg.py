@@ -128,7 +128,7 @@ def first_unit_vector(n: int) -> np.ndarray:
     return e
 
 
-def all_but_one_row(A: CsrMatrix, pes: int, method: str, _gain: object = None) -> Partition:
+def all_but_one_row(A: CsrMatrix, pes: int, method: str, *_others: object) -> Partition:
     """Give PE 1 the last row and PE 0 all others, so that PE 1 spends its time waiting."""
     part = np.zeros(A.shape[0], np.int32)
     part[-1] = 1
