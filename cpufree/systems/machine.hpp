@@ -4,6 +4,9 @@
 
 namespace cpufree::machine {
 
+// Of a GPU, each with a block of a kernel [1]
+inline constexpr double kGpuMultiprocessors = 132;
+
 // Cycles of a multiprocessor per second, under load [1/s]
 inline constexpr double kGpuClock = 1750000000;
 
