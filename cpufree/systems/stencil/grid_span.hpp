@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cpufree/base/index.hpp"
+#include "cpufree/problem/grid.hpp"
 #include "cpufree/stencils/args.hpp"
 
 namespace cpufree {
