@@ -1,4 +1,5 @@
 // The runtime's functions.
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <set>
@@ -232,6 +233,30 @@ gpuError_t gpuStreamWaitEvent(gpuStream_t stream, gpuEvent_t event, unsigned) {
   enqueue(stream, std::make_shared<Nodes>(Nodes{
                       {[=] { return event->reached >= want; }, {}, {}, stream->device, {}, {}}}));
   return gpuSuccess;
+}
+
+// Words are read and written by threads that stand for kernels, too.
+gpuError_t gpuStreamWaitWord(gpuStream_t stream, const void* address, unsigned long long value) {
+  auto* const word = static_cast<unsigned long long*>(const_cast<void*>(address));
+  const auto ready = [=] {
+    const auto seen = std::atomic_ref<unsigned long long>(*word).load(std::memory_order_acquire);
+    return static_cast<long long>(seen - value) >= 0;
+  };
+  const Guard guard(machine().mutex);
+  enqueue(stream, std::make_shared<Nodes>(Nodes{{ready, {}, {}, stream->device, {}, {}}}));
+  return gpuSuccess;
+}
+gpuError_t gpuStreamWriteWord(gpuStream_t stream, void* address, unsigned long long value) {
+  auto* const word = static_cast<unsigned long long*>(address);
+  {
+    const Guard guard(machine().mutex);
+    if (!machine().settings.peer_words && lies_on(word) >= 0 && lies_on(word) != stream->device)
+      return fail(gpuErrorInvalidValue);
+  }
+  const auto write = [=] {
+    std::atomic_ref<unsigned long long>(*word).store(value, std::memory_order_release);
+  };
+  return launch(stream, {{}, write, {}, 0, {}, {}});
 }
 
 gpuError_t gpuEventCreate(gpuEvent_t* event) {
