@@ -17,11 +17,11 @@ export CUDA_DEVICE_MAX_CONNECTIONS=32 NCCL_NVLS_ENABLE=0
 study() {  # name, seconds, options
     local name=$1 bound=$2
     shift 2
-    timeout "$bound" "$python" -m cpufree bench triggered --gpus "$gpus" --studies "$name" \
-        --json "$out/$name.json" "$@" >"$out/$name.txt" 2>"$out/$name.log"
+    timeout $((bound + 40)) "$python" -m cpufree bench triggered --gpus "$gpus" --studies "$name" \
+        --time-limit "$bound" --json "$out/$name.json" "$@" >"$out/$name.txt" 2>"$out/$name.log"
     local rc=$?
     echo "== $name: exit $rc, $SECONDS s"
-    tail -n 4 "$out/$name.log"
+    grep -v "round" "$out/$name.log" | sort | uniq | head -n 12 | cut -c1-300
     cat "$out/$name.txt"
 }
 
@@ -39,7 +39,8 @@ for step in $steps; do
         flood) study flood 60 --repeats 2 ;;
         sanitizer)
             timeout 100 compute-sanitizer --tool memcheck "$python" bench/gpu_trigger_rules.py \
-                --gpus "$gpus" --replays 1 --scripts 3 2>&1 | tail -n 12
+                --gpus "$gpus" --replays 1 --scripts 3 \
+                --back-ends copy_engine,proxy,on_stream,block 2>&1 | tail -n 12
             ;;
         *) echo "gpu_triggered: there is no step '$step'" >&2; exit 1 ;;
     esac

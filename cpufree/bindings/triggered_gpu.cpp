@@ -10,6 +10,8 @@
 #include "cpufree/baselines/drivers/vectors.hpp"
 #include "cpufree/bindings/errors.hpp"
 #include "cpufree/bindings/numpy.hpp"
+#include "cpufree/bindings/triggered.hpp"
+#include "cpufree/systems/triggered/gpu/domain.hpp"
 #include "cpufree/systems/triggered/gpu/scripts.hpp"
 #include "cpufree/systems/triggered/gpu/studies.hpp"
 
@@ -20,17 +22,26 @@ namespace {
 
 using Devices = std::vector<int>;
 
-// Lets Ctrl-C end what waits.
-void check_signals() {
-  const nb::gil_scoped_acquire acquire;
-  if (PyErr_CheckSignals() != 0) throw nb::python_error();
-}
-
 template <class F>
 auto without_gil(F&& call) {
   const nb::gil_scoped_release release;
   return call();
 }
+
+class PyGpuDomain : public DomainBinding<GpuDomain> {
+ public:
+  PyGpuDomain(const nb::dict& sizes, const std::string& back_end, double wait_limit, bool times,
+              const Devices& gpus)
+      : DomainBinding(config_of(sizes, wait_limit, times), gpus, back_end) {}
+
+  // A copy of a buffer's bytes on a PE.
+  nb::object view(int pe, std::uint64_t offset, std::size_t bytes) const {
+    return to_numpy(domain_.read(pe, offset, bytes));
+  }
+  void write(int pe, std::uint64_t offset, const Doubles& values) {
+    domain_.write(pe, offset, values.data(), values.size());
+  }
+};
 
 Path path_named(const std::string& name) {
   const char* const names[] = {"host", "at_end", "triggered", "stores"};
@@ -170,6 +181,19 @@ nb::list scripts(const std::string& text, const Devices& gpus, const std::string
 NB_MODULE(_triggered_gpu, m) {
   namespace triggered = cpufree::triggered;
   nb::register_exception_translator(cpufree::translate_error);
+  using triggered::PyGpuDomain;
+  nb::class_<PyGpuDomain>(m, "Domain")
+      .def(nb::init<const nb::dict&, const std::string&, double, bool, const std::vector<int>&>(),
+           nb::arg("sizes"), nb::arg("back_end"), nb::arg("wait_limit"), nb::arg("times"),
+           nb::arg("gpus"))
+      .def("add_buffer", &PyGpuDomain::add_buffer, nb::arg("name"), nb::arg("bytes"))
+      .def("remove_buffer", &PyGpuDomain::remove_buffer, nb::arg("name"))
+      .def("post", &PyGpuDomain::post, nb::arg("pe"), nb::arg("operation"))
+      .def("run", &PyGpuDomain::run, nb::arg("blocks"), nb::arg("values"))
+      .def("close", &PyGpuDomain::close)
+      .def("firings", &PyGpuDomain::firings, nb::arg("pe"))
+      .def("view", &PyGpuDomain::view, nb::arg("pe"), nb::arg("offset"), nb::arg("bytes"))
+      .def("write", &PyGpuDomain::write, nb::arg("pe"), nb::arg("offset"), nb::arg("values"));
   m.def("messages", &triggered::messages, nb::arg("gpus"), nb::arg("path"), nb::arg("back_end"),
         nb::arg("bytes"), nb::arg("rounds"), nb::arg("blocks"), nb::arg("before"),
         nb::arg("after"));

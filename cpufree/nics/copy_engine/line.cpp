@@ -16,7 +16,7 @@ constexpr double kUndoLimit = 30.0;  // seconds
 
 Line::Line(const LinePlace& place)
     : place_(place),
-      stream_(place.devices[static_cast<std::size_t>(place.pe)], true),
+      stream_(place.devices[static_cast<std::size_t>(place.pe)]),
       over_(1),
       values_(kAhead) {}
 

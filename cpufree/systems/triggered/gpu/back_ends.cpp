@@ -7,6 +7,10 @@
 
 namespace cpufree::triggered {
 
+namespace {
+constexpr double kIdleFactor = 6.0;  // waits that a NIC on a GPU outlasts without a trigger
+}  // namespace
+
 std::unique_ptr<nics::GpuNics> make_gpu_nics(const GpuPes& pes, const GpuTriggerLayout& layout,
                                              const GpuNicsOptions& options) {
   nics::GpuNicsConfig config;
@@ -18,6 +22,7 @@ std::unique_ptr<nics::GpuNics> make_gpu_nics(const GpuPes& pes, const GpuTrigger
       std::chrono::nanoseconds(static_cast<std::int64_t>(1e9 * options.wait_limit));
   config.devices = pes.devices();
   config.counters = &layout.counters;
+  config.idle_limit = kIdleFactor * options.wait_limit;
   if (options.back_end == "copy_engine")
     return nics::make_copy_engine_nics(config, {false, options.operations});
   if (options.back_end == "on_stream")

@@ -63,6 +63,9 @@ def triggered_command(
     pes: Annotated[int, number("--pes", "PEs of Jacobi and all-reduce.")] = 2,
     blocks: Annotated[int, number("--blocks", "Blocks of each.")] = 1,
     repeats: Annotated[int, number("--repeats", "Rounds, each in random order.")] = 5,
+    time_limit: Annotated[
+        float, number("--time-limit", "Of GPUs: seconds, about.", kind="number", least=0)
+    ] = 3600.0,
     seed: Annotated[int, number("--seed", "Of the random order.", least=0)] = 0,
     quick: Annotated[
         bool, typer.Option("--quick", help="Two rounds of small sizes: some seconds.")
@@ -92,7 +95,7 @@ def triggered_command(
     if gpus is None:
         plan = _cpu_plan(studies, back_ends, {**set_, "pes": pes, "blocks": blocks}, quick)
     else:
-        plan = _gpu_plan(gpus, studies, back_ends, set_, quick)
+        plan = _gpu_plan(gpus, studies, back_ends, {**set_, "time_limit": time_limit}, quick)
     if plot is not None and "messages" not in plan.studies:
         raise typer.BadParameter("only messages are drawn", param_hint="--plot")
     notes = Console(stderr=True, highlight=False, quiet=quiet)
@@ -106,6 +109,8 @@ def triggered_command(
         measured = measure.measure(plan, tell)
     _show(measured, quiet or json == "-")
     _write(measured, plan, json, plot)
+    if not any(one.samples for one in measured):
+        raise typer.Exit(1)
 
 
 def _cpu_plan(

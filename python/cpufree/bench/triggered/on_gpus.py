@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import ModuleType
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cpufree.bench import nccl
 from cpufree.bench.triggered.measure import PATHS, Series, Task, in_rounds
 from cpufree.errors import CpufreeError, UnsupportedError
 from cpufree.triggered.extension import load_gpu_extension
@@ -45,7 +47,9 @@ class GpuPlan:
     epochs, triggers : int
         Of the long run, and of the flood.
     library : str
-        The collective library; "": where the system looks.
+        The collective library; "": pip's, or where the system looks.
+    time_limit : float
+        Seconds after which nothing more is measured; what there is, is reported.
     seed : int
     """
 
@@ -63,6 +67,7 @@ class GpuPlan:
     epochs: int = 100_000
     triggers: int = 1_000_000
     library: str = ""
+    time_limit: float = 3600.0
     seed: int = 0
 
     @property
@@ -77,17 +82,20 @@ def measure(plan: GpuPlan, tell: Callable[[str], None] = lambda text: None) -> l
     What fails has its error under "error" in the detail, and is not tried again.
     """
     core = load_gpu_extension()
+    end = time.monotonic() + plan.time_limit
     tasks = [
-        (series, _guarded(series, run, tell))
+        (series, _guarded(series, run, tell, end))
         for name in plan.studies
         for series, run in _STUDIES[name](plan, core)
     ]
     return in_rounds(tasks, plan.repeats, plan.seed, tell)
 
 
-def _guarded(series: Series, run: Callable[[], Any], tell: Callable[[str], None]) -> Any:
+def _guarded(
+    series: Series, run: Callable[[], Any], tell: Callable[[str], None], end: float
+) -> Callable[[], Any]:
     def guarded() -> Any:
-        if "error" in series.detail:
+        if "error" in series.detail or time.monotonic() > end:
             return []
         try:
             return run()
@@ -185,7 +193,8 @@ def _collective_task(
     def run() -> list[float]:
         count = size // FLOAT_BYTES
         gpus = list(plan.gpus)
-        return [core.collective_allreduce(gpus, plan.library, graph, True, count, repeats)]
+        library = plan.library or nccl.find()
+        return [core.collective_allreduce(gpus, library, graph, True, count, repeats)]
 
     return series, run
 
