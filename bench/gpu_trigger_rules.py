@@ -13,9 +13,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from cpufree import triggered
 from cpufree.errors import CpufreeError
 from cpufree.triggered.extension import GPU_BACK_ENDS, load_gpu_extension
 
+EXPECTED = [1.0, 1.0, 2.0, 2.0]
 SCRIPTS = Path(__file__).parent.parent / "tests/cpp/reference/trigger_scripts.txt"
 
 
@@ -33,10 +35,26 @@ def check(back_end: str, gpus: list[int], text: str, replays: int) -> dict[str, 
         found["scripts"] = core.scripts(text, gpus, back_end, replays)
         if back_end != "on_stream":  # its puts come at the end of a kernel: nobody waits within it
             seconds, wrong, checksum, expected = core.soak(gpus, back_end, 100, 2, 200)
+            found["domain"] = run_domain(back_end, gpus)
             found["exchange"] = {"seconds": seconds, "wrong": wrong, "equal": checksum == expected}
     except CpufreeError as error:
         found["error"] = str(error)
     return found
+
+
+def run_domain(back_end: str, gpus: list[int]) -> list[float]:
+    """Return what PE 1 has of a put that two blocks of PE 0 trigger together, by the public way."""
+    with triggered.Domain(pes=2, blocks=2, gpus=gpus, back_end=back_end, wait_limit=10.0) as domain:
+        source, target = domain.buffer("source", 4), domain.buffer("target", 4)
+        result = domain.buffer("result", 4)
+        domain.put(7, source, target, pe=0, to=1, threshold=2, signal=3)
+        program = domain.program()
+        for block in range(2):
+            program.block(0, block).store(source.at(2 * block, 2), 1.0 + block).trigger(7)
+        program.block(1).wait_signal(3, origin=0).copy(target, result)
+        domain.run(program)
+        values: list[float] = result.on(1).tolist()
+        return values
 
 
 def is_good(found: dict[str, Any]) -> bool:
@@ -47,6 +65,7 @@ def is_good(found: dict[str, Any]) -> bool:
         "error" not in found
         and exchange["wrong"] == 0
         and exchange["equal"]
+        and found.get("domain", EXPECTED) == EXPECTED
         and all(one["wrong"] == 0 for one in scripts)
     )
 
@@ -59,7 +78,8 @@ def show(found: dict[str, Any]) -> None:
     skipped = sum(bool(one["skipped"]) for one in scripts)
     print(
         f"{found['back_end']}: {len(scripts)} scripts, {skipped} skipped, {replays} replays, "
-        f"{wrong} wrong; exchange {found.get('exchange')}; {found.get('error', 'no error')}",
+        f"{wrong} wrong; exchange {found.get('exchange')}; domain {found.get('domain')}; "
+        f"{found.get('error', 'no error')}",
         flush=True,
     )
     for one in scripts:

@@ -66,8 +66,8 @@ nb::tuple messages(const Devices& gpus, const std::string& path, const std::stri
   const GpuMessages all = without_gil([&] { return measure_gpu_messages(study, check_signals); });
   std::vector<double> rows;
   for (const MessageTimes& t : all.times)
-    rows.insert(rows.end(), {t.begun, t.ready, t.sent, t.ended, t.observed, t.nic_begun,
-                             t.nic_ended, t.seen});
+    rows.insert(rows.end(),
+                {t.begun, t.ready, t.sent, t.ended, t.observed, t.nic_begun, t.nic_ended, t.seen});
   return nb::make_tuple(to_numpy(std::move(rows)).attr("reshape")(-1, 8), all.host_error,
                         all.pair_error);
 }

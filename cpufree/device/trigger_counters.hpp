@@ -1,5 +1,5 @@
-// Triggers that are counted by the memory itself: for NICs that can wait for a word to reach a value
-// and can do no more, such as the streams of a GPU's copy engines. No packets and no table: a
+// Triggers that are counted by the memory itself: for NICs that can wait for a word to reach a
+// value and can do no more, such as the streams of a GPU's copy engines. No packets and no table: a
 // trigger adds one to the word of its tag.
 //
 // An operation has kWindow words; epoch e is counted in word e % kWindow, which holds e << 32 plus
@@ -57,8 +57,8 @@ class CounterLayout {
  public:
   CounterLayout(SymmetricLayout& layout, int operations)
       : operations_(operations),
-        words_(layout.reserve<Flag>(static_cast<std::size_t>(operations) *
-                                    TriggerCounters::kWindow)),
+        words_(
+            layout.reserve<Flag>(static_cast<std::size_t>(operations) * TriggerCounters::kWindow)),
         thresholds_(layout.reserve<Flag>(static_cast<std::size_t>(operations))),
         stray_count_(layout.reserve<Flag>(1)),
         strays_(layout.reserve<StrayTrigger>(TriggerCounters::kStrays)) {}
@@ -128,7 +128,8 @@ class CounterTriggers : public TriggerWaits<P> {
     return port_.all(good);
   }
 
-  // By one thread. False: a wait was given up; never in the first kWindow epochs, which do not wait.
+  // By one thread. False: a wait was given up; never in the first kWindow epochs, which do not
+  // wait.
   CPUFREE_KERNEL_FN bool count(TriggerTag tag) {
     if (tag.operation >= static_cast<std::uint32_t>(board_.operations)) return add_stray(tag, 1);
     Flag* const word = counters_.word(tag);
@@ -137,10 +138,10 @@ class CounterTriggers : public TriggerWaits<P> {
       const std::uint32_t epoch = TriggerCounters::epoch_of(old);
       if (epoch > tag.epoch) return add_stray(tag, 1);
       const bool arms = epoch < tag.epoch;
-      if (arms && !wait_flag(port_, port_.peer(board_.done + tag.operation, nic_),
-                             Epoch{tag.epoch} - TriggerCounters::kWindow + 1,
-                             WaitSite{Channel::trigger_room, nic_,
-                                      static_cast<int>(tag.operation)}))
+      if (arms &&
+          !wait_flag(port_, port_.peer(board_.done + tag.operation, nic_),
+                     Epoch{tag.epoch} - TriggerCounters::kWindow + 1,
+                     WaitSite{Channel::trigger_room, nic_, static_cast<int>(tag.operation)}))
         return false;
       const Epoch wanted = arms ? TriggerCounters::word_of(tag.epoch, 1) : old + 1;
       const Epoch seen = port_.swap_flag(word, nic_, old, wanted);

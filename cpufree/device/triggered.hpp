@@ -26,8 +26,8 @@
 
 namespace cpufree {
 
-// What a block waits for of its own PE's NIC, and of signals, however triggers are sent. All threads
-// of the block call each verb together; false: leave the kernel.
+// What a block waits for of its own PE's NIC, and of signals, however triggers are sent. All
+// threads of the block call each verb together; false: leave the kernel.
 template <Port P>
 class TriggerWaits {
  public:

@@ -1,5 +1,5 @@
-// NICs of PEs that are GPUs: what their back ends have in common. Kernels trigger them with the board
-// that the NIC gives: its parts lie where this NIC and the kernel both reach them fast.
+// NICs of PEs that are GPUs: what their back ends have in common. Kernels trigger them with the
+// board that the NIC gives: its parts lie where this NIC and the kernel both reach them fast.
 #pragma once
 
 #include <deque>

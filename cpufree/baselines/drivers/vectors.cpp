@@ -27,9 +27,9 @@ class VectorSums {
       events_.emplace_back(device);
       vectors_.emplace_back(device, at(run.count) * value_bytes());
     }
-    expect(library_.init_all(comms_.data(), static_cast<int>(run.devices.size()),
-                             run.devices.data()),
-           "ncclCommInitAll");
+    expect(
+        library_.init_all(comms_.data(), static_cast<int>(run.devices.size()), run.devices.data()),
+        "ncclCommInitAll");
   }
   ~VectorSums() {
     for (CollComm comm : comms_)
@@ -50,8 +50,7 @@ class VectorSums {
     const int launches = run_.graph ? (run_.repeats + kOfGraph - 1) / kOfGraph : run_.repeats;
     const auto go = [&](int times) {
       for (int k = 0; k < times; ++k) graph ? graph->launch(streams_[0]) : sum();
-      for (const gpu::Stream& stream : streams_)
-        stream.drain(gpu::Deadline(kLimit), "all-reduces");
+      for (const gpu::Stream& stream : streams_) stream.drain(gpu::Deadline(kLimit), "all-reduces");
     };
     go(run_.graph ? 1 : kWarmUp);
     const auto start = std::chrono::steady_clock::now();
@@ -106,8 +105,7 @@ class VectorSums {
                           values.size() * sizeof(T));
     }
     sum();
-    for (const gpu::Stream& stream : streams_)
-      stream.drain(gpu::Deadline(kLimit), "an all-reduce");
+    for (const gpu::Stream& stream : streams_) stream.drain(gpu::Deadline(kLimit), "an all-reduce");
     std::vector<T> values(at(run_.count));
     gpu::copy_to_host(values.data(), vectors_.back().data(), values.size() * sizeof(T));
     for (const T value : values)

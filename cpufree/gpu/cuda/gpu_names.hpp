@@ -157,7 +157,7 @@ inline gpuError_t gpuDriverFunction(void** entry, const char* name) {
   const gpuError_t status =
       cudaGetDriverEntryPointByVersion(name, entry, 12000, cudaEnableDefault, &found);
   return status != cudaSuccess || found == cudaDriverEntryPointSuccess ? status
-                                                                        : cudaErrorNotSupported;
+                                                                       : cudaErrorNotSupported;
 }
 using gpuStreamWordCall = int(gpuStream_t, unsigned long long, unsigned long long, unsigned);
 inline gpuError_t gpuStreamWordFunction(gpuStreamWordCall** call, const char* name) {

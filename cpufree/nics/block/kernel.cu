@@ -1,12 +1,12 @@
-// A block of a GPU as the NIC of its PE. Warp 0 looks at posts and rings and keeps the table: a lane
-// for each ring, and lane 0 for what has come. Short messages are copied by lane 0; the other warps,
-// the crew, copy long ones.
+// A block of a GPU as the NIC of its PE. Warp 0 looks at posts and rings and keeps the table: a
+// lane for each ring, and lane 0 for what has come. Short messages are copied by lane 0; the other
+// warps, the crew, copy long ones.
 //
 // Crew. Lane 0 writes the job, then raises `job` (release at the scope of the block); each warp of
-// the crew that has seen it copies its part and adds one to `copied` (release); lane 0 waits for all
-// of them (acquire). It changes the job only after that, so none is read while it is written. Lane
-// 0's fence at system scope before the flags that follow covers what the crew has stored: causality
-// order is transitive over the two scopes.
+// the crew that has seen it copies its part and adds one to `copied` (release); lane 0 waits for
+// all of them (acquire). It changes the job only after that, so none is read while it is written.
+// Lane 0's fence at system scope before the flags that follow covers what the crew has stored:
+// causality order is transitive over the two scopes.
 //
 // Sources are read past the L1 cache: other multiprocessors have written them.
 #include <new>
@@ -146,7 +146,8 @@ __device__ bool look_around(Port& port, Nic& nic, int rings, bool at_posts) {
 // Until the host says so and nothing is left, or a bound is over. Returns whether it was idle for
 // too long.
 __device__ bool run_nic(Port& port, Nic& nic, const BlockNicArgs& args) {
-  constexpr unsigned kPostPeriod = 8, kHostPeriod = 512;  // looks: posts are seldom, the host is far
+  constexpr unsigned kPostPeriod = 8,
+                     kHostPeriod = 512;  // looks: posts are seldom, the host is far
   std::uint64_t last = Port::now();
   bool ending = false;
   for (unsigned looks = 0; Port::warp_ballot(nic.gave_up()) == 0U; ++looks) {

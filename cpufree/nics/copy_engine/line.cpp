@@ -47,8 +47,8 @@ void Line::require_threshold(const TriggerOperation& operation) const {
 
 void Line::post(const TriggerOperation& operation) {
   // Those stay that a word may still count for.
-  while (posts_.size() > 1 && posts_.front().first.epoch + posts_.front().epochs +
-                                      TriggerCounters::kWindow <= over())
+  while (posts_.size() > 1 &&
+         posts_.front().first.epoch + posts_.front().epochs + TriggerCounters::kWindow <= over())
     posts_.pop_front();
   posts_.push_back(operation);
   posted_ = operation.first.epoch + operation.epochs;
@@ -149,8 +149,7 @@ void Line::undo(const gpu::Stream& stream) {
   }
   keep(place_.board.done + operation_, sizeof(Flag));
   for (std::uint32_t slot = 0; slot < TriggerCounters::kWindow; ++slot)
-    gpu::write_word(stream,
-                    place_.counters.word({static_cast<std::uint32_t>(operation_), slot}),
+    gpu::write_word(stream, place_.counters.word({static_cast<std::uint32_t>(operation_), slot}),
                     static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()));
   const gpu::Deadline deadline(kUndoLimit);
   stream.drain(deadline, "the end of a copy engine's operations");

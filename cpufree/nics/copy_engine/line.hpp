@@ -18,7 +18,8 @@ struct LinePlace {
   std::byte* const* heaps = nullptr;
   TriggerBoard board;
   TriggerCounters counters;
-  // Streams of this PE may write words in the memory of PE k. Where they may not, the word is copied.
+  // Streams of this PE may write words in the memory of PE k. Where they may not, the word is
+  // copied.
   std::vector<bool> writes_to;
 };
 

@@ -38,8 +38,8 @@ class EngineUnit {
     const auto found = by_operation_.find(o.first.operation);
     if (found != by_operation_.end()) return found->second->require_threshold(o);
     if (by_operation_.size() == lines_.size())
-      throw Unsupported("the copy engines of PE " + std::to_string(place_.pe) + " have streams for " +
-                        std::to_string(lines_.size()) +
+      throw Unsupported("the copy engines of PE " + std::to_string(place_.pe) +
+                        " have streams for " + std::to_string(lines_.size()) +
                         " operations, and all are taken: use fewer tags, or the back end block");
   }
 
@@ -79,7 +79,9 @@ class EngineUnit {
     read_words();
     for (const auto& [operation, line] : by_operation_) {
       const std::uint32_t next = line->over();
-      if (next < (queued ? line->queued() : line->posted()) && fires(operation, next, line->threshold(next))) return false;
+      if (next < (queued ? line->queued() : line->posted()) &&
+          fires(operation, next, line->threshold(next)))
+        return false;
     }
     return true;
   }
@@ -130,8 +132,8 @@ class EngineUnit {
     place_.writes_to.assign(place_.devices.size(), false);
     for (std::size_t pe = 0; pe < place_.devices.size(); ++pe) {
       auto* const word = reinterpret_cast<Flag*>(
-          place_.heaps[pe] + (reinterpret_cast<std::byte*>(place_.counters.stray_count) -
-                              place_.heaps[place_.pe]));
+          place_.heaps[pe] +
+          (reinterpret_cast<std::byte*>(place_.counters.stray_count) - place_.heaps[place_.pe]));
       if (!gpu::try_write_word(aux_, word, 1)) continue;
       aux_.drain(gpu::Deadline(gpu::kCopyLimit), "a word of another GPU");
       gpu::copy(words_.data(), word, sizeof(Flag), aux_);
@@ -147,8 +149,8 @@ class EngineUnit {
         .value;
   }
   bool fires(std::uint32_t operation, std::uint32_t epoch, std::uint64_t threshold) const {
-    return threshold == 0 || reached(word(operation, epoch),
-                                     TriggerCounters::word_of(epoch, threshold));
+    return threshold == 0 ||
+           reached(word(operation, epoch), TriggerCounters::word_of(epoch, threshold));
   }
 
   void add_device_strays(NicReport& report) {
@@ -218,8 +220,8 @@ class CopyEngineNics final : public GpuNics {
   CopyEngineNics(const GpuNicsConfig& config, const CopyEngineOptions& options)
       : GpuNics(config), options_(options) {
     for (int pe = 0; pe < pes(); ++pe) {
-      const LinePlace place{pe, this->config().devices, this->config().nics.heaps, board(pe),
-                            counters(pe), std::vector<bool>(at(pes()), false)};
+      const LinePlace place{pe,        this->config().devices, this->config().nics.heaps,
+                            board(pe), counters(pe),           std::vector<bool>(at(pes()), false)};
       units_.push_back(std::make_unique<EngineUnit>(this->config(), place, lines(device(pe))));
     }
     firings_.resize(at(pes()));
@@ -256,8 +258,9 @@ class CopyEngineNics final : public GpuNics {
   void check(int pe, const TriggerOperation& o) override {
     const std::string tag = "tag " + std::to_string(o.first.operation);
     if (o.open != 0U)
-      throw Unsupported(tag + ": dynamic triggers need the back end block or proxy: a copy engine "
-                              "copies what was queued before");
+      throw Unsupported(tag +
+                        ": dynamic triggers need the back end block or proxy: a copy engine "
+                        "copies what was queued before");
     if (o.reports != 0U)
       throw Unsupported(tag + ": copy engines have no queues of arrivals; use a signal");
     require(std::uint64_t{o.first.epoch} + o.epochs < (std::uint64_t{1} << 31),

@@ -44,7 +44,8 @@ class ProxyPort : public HostPort {
   void copy(std::byte* to, int to_pe, const std::byte* from, int from_pe, std::uint64_t bytes) {
     if (bytes == 0) return;
     const gpu::OnDevice current(stream_.device());
-    const int to_device = memory_.devices->at(at(to_pe)), from_device = memory_.devices->at(at(from_pe));
+    const int to_device = memory_.devices->at(at(to_pe)),
+              from_device = memory_.devices->at(at(from_pe));
     if (to_device == from_device)
       gpu::copy(to, from, bytes, stream_, " of a triggered operation");
     else
@@ -109,7 +110,9 @@ class ProxyUnit {
   ProxyUnit(const ProxyUnit&) = delete;
   ProxyUnit& operator=(const ProxyUnit&) = delete;
 
-  void start() { thread_ = std::thread([this] { run(); }); }
+  void start() {
+    thread_ = std::thread([this] { run(); });
+  }
   bool post(const TriggerOperation& operation) { return posts_.post(operation); }
 
   std::uint32_t epochs_done(std::uint32_t operation) {
@@ -191,8 +194,7 @@ class ProxyNics final : public GpuNics {
                &this->config().devices};
     try {
       for (int pe = 0; pe < pes(); ++pe)
-        units_.push_back(
-            std::make_unique<ProxyUnit>(this->config(), memory_, pe, board(pe)));
+        units_.push_back(std::make_unique<ProxyUnit>(this->config(), memory_, pe, board(pe)));
       for (auto& unit : units_) unit->start();
     } catch (const std::system_error& e) {
       throw EngineError(std::string("no thread can be started for a proxy (") + e.what() +
@@ -221,9 +223,7 @@ class ProxyNics final : public GpuNics {
     for (auto& unit : units_) unit->add_to(report);
     return report;
   }
-  const std::vector<Firing>& firings(int pe) const override {
-    return units_.at(at(pe))->firings();
-  }
+  const std::vector<Firing>& firings(int pe) const override { return units_.at(at(pe))->firings(); }
 
  private:
   std::size_t stride() const { return symmetric_.bytes(); }

@@ -65,7 +65,7 @@ struct Settings {
   unsigned seed = 1;
   bool ignore_waits = false;      // for events and NVSHMEM's signals: schedules must then go wrong
   std::size_t sparse_buffer = 8;  // bytes that the sparse library asks for
-  bool peer_words = true;  // streams write words of other devices
+  bool peer_words = true;         // streams write words of other devices
   int small = -1;                 // a device with one multiprocessor, and less memory on chip
 };
 // Nothing may be under way.

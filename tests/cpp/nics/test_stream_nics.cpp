@@ -50,7 +50,8 @@ struct Rig {
   Pump pump;
   std::unique_ptr<GpuNics> nics;
 
-  Rig(const std::string& back_end, const TriggerSizes& sizes, std::size_t values, bool at_end = false)
+  Rig(const std::string& back_end, const TriggerSizes& sizes, std::size_t values,
+      bool at_end = false)
       : triggers(layout, sizes), counters(layout, sizes.operations) {
     source = layout.reserve<double>(values);
     target = layout.reserve<double>(values);
@@ -79,8 +80,7 @@ struct Rig {
 class Block {
  public:
   Block(const Rig& rig, int pe, int block)
-      : port_(rig.heaps.data(),
-              {pe, rig.triggers.sizes().pes, block, rig.triggers.sizes().blocks},
+      : port_(rig.heaps.data(), {pe, rig.triggers.sizes().pes, block, rig.triggers.sizes().blocks},
               std::chrono::seconds(20)),
         board_(rig.nics->board(pe)),
         counters_(rig.nics->counters(pe)),
@@ -259,9 +259,8 @@ TEST(no_trigger_of_many_threads_is_lost_by_counters) {
   rig.nics->post(0, put);
   std::vector<std::thread> threads;
   for (int k = 0; k < kThreads; ++k)
-    threads.emplace_back([&rig, k] {
-      Block(rig, 0, k).trigger(TriggerGrain::uniform_kernel, {2, 0}, kEach);
-    });
+    threads.emplace_back(
+        [&rig, k] { Block(rig, 0, k).trigger(TriggerGrain::uniform_kernel, {2, 0}, kEach); });
   for (std::thread& thread : threads) thread.join();
   const nics::NicReport report = rig.nics->stop();
   CHECK(report.waiting.empty() && report.faults.empty());

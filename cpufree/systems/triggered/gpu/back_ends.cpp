@@ -28,9 +28,10 @@ std::unique_ptr<nics::GpuNics> make_gpu_nics(const GpuPes& pes, const GpuTrigger
   if (options.back_end == "on_stream")
     return nics::make_copy_engine_nics(config, {true, options.operations});
   if (options.back_end == "block") return nics::make_block_nics(config);
-  require(options.back_end == "proxy",
-          "there is no back end '" + options.back_end +
-              "' of triggered operations on GPUs; choose from copy_engine, on_stream, block, proxy");
+  require(
+      options.back_end == "proxy",
+      "there is no back end '" + options.back_end +
+          "' of triggered operations on GPUs; choose from copy_engine, on_stream, block, proxy");
   return nics::make_proxy_nics(config);
 }
 

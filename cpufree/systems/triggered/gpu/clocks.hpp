@@ -8,8 +8,8 @@
 
 namespace cpufree::triggered {
 
-// Nanoseconds to be added to a time of PE k's clock, for the host's steady clock. The errors are half
-// of the fastest round trip: an answer was given at some time within it.
+// Nanoseconds to be added to a time of PE k's clock, for the host's steady clock. The errors are
+// half of the fastest round trip: an answer was given at some time within it.
 struct GpuClocks {
   std::int64_t offset[2] = {0, 0};
   double host_error = 0.0;  // seconds, of PE 0 against the host

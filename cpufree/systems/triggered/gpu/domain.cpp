@@ -68,15 +68,12 @@ std::uint64_t GpuDomain::add_buffer(const std::string& name, std::uint64_t bytes
   return offset;
 }
 
-void GpuDomain::remove_buffer(const std::string& name) {
-  machine_->rig.nics->remove_buffer(name);
-}
+void GpuDomain::remove_buffer(const std::string& name) { machine_->rig.nics->remove_buffer(name); }
 
 std::vector<std::uint8_t> GpuDomain::read(int pe, std::uint64_t offset, std::size_t bytes) const {
   require(pe >= 0 && pe < config_.sizes.pes, "there is no PE " + std::to_string(pe));
   std::vector<std::uint8_t> values(bytes);
-  if (bytes > 0)
-    gpu::copy_to_host(values.data(), machine_->rig.pes.heap(pe) + offset, bytes);
+  if (bytes > 0) gpu::copy_to_host(values.data(), machine_->rig.pes.heap(pe) + offset, bytes);
   return values;
 }
 
@@ -107,8 +104,9 @@ void GpuDomain::upload(const Program& program) {
             "a program on GPUs has at most " + std::to_string(kMostSteps) + " steps a PE");
     for (const Step& step : steps)
       if (step.kind == Step::Kind::trigger && step.pe != pe && !m.rig.nics->reached_by_all())
-        throw Unsupported("a proxy is triggered by its own PE alone: use the back end block, or "
-                          "copy_engine, to trigger at NICs of other PEs");
+        throw Unsupported(
+            "a proxy is triggered by its own PE alone: use the back end block, or "
+            "copy_engine, to trigger at NICs of other PEs");
     for (const Step& step : steps)
       if (step.kind == Step::Kind::trigger && step.fields.given != 0U && m.rig.counts())
         throw Unsupported("dynamic triggers need the back end block or proxy");

@@ -132,12 +132,11 @@ class GpuStrips {
     if (!edge_of(shape_, pe, block, side, edge) || edge.pe == pe) return;
     T* const values = values_.at(rig_.pes.heap(pe));
     const int parity = static_cast<int>(e % 2);
-    rig_.pes.copy(rig_.pes.stream(pe), pe,
-                  reinterpret_cast<std::byte*>(values + shape_.place(block, parity, edge.row)),
-                  edge.pe,
-                  reinterpret_cast<std::byte*>(values +
-                                               shape_.place(edge.block, parity, edge.ghost)),
-                  at(shape_.columns) * sizeof(T));
+    rig_.pes.copy(
+        rig_.pes.stream(pe), pe,
+        reinterpret_cast<std::byte*>(values + shape_.place(block, parity, edge.row)), edge.pe,
+        reinterpret_cast<std::byte*>(values + shape_.place(edge.block, parity, edge.ghost)),
+        at(shape_.columns) * sizeof(T));
   }
 
   GpuJacobiRun run_;

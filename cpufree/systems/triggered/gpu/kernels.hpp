@@ -26,7 +26,7 @@ const void* host_clock_kernel();
 
 // PE 1 sends its time whenever it is asked; PE 0 keeps the answer that came fastest.
 struct PairClockArgs {
-  Packet* packet = nullptr;  // symmetric
+  Packet* packet = nullptr;      // symmetric
   std::int64_t* best = nullptr;  // of PE 0: nanoseconds of the round trip; PE 1's clock minus mine
   int rounds = 1;
 };
@@ -50,13 +50,13 @@ struct MessageArgs {
 const void* initiator_kernel(bool counts);
 const void* target_kernel();
 
-// A kernel that computes on all multiprocessors and triggers `epochs` of tag 0 at its beginning, and
-// one that writes down when they have come.
+// A kernel that computes on all multiprocessors and triggers `epochs` of tag 0 at its beginning,
+// and one that writes down when they have come.
 struct BusyArgs {
   VerbArgs verbs;
   std::uint32_t first_epoch = 0;
-  std::uint32_t epochs = 0;  // 0: nothing is triggered
-  std::int64_t steps = 0;    // of arithmetic
+  std::uint32_t epochs = 0;             // 0: nothing is triggered
+  std::int64_t steps = 0;               // of arithmetic
   unsigned long long* times = nullptr;  // begun (least), ended (greatest); first trigger
   double* sink = nullptr;
 };
@@ -76,10 +76,10 @@ struct GpuReduceArgs {
   VectorSchedule schedule;
   std::byte* values = nullptr;
   std::byte* inbox = nullptr;
-  std::uint32_t epoch = 0;    // all-reduces before
+  std::uint32_t epoch = 0;  // all-reduces before
   std::uint32_t repeats = 1;
-  std::uint32_t warm_up = 0;  // of them, before the clock is read
-  std::uint32_t checks = 0;   // 1: values are written before each, and compared after it
+  std::uint32_t warm_up = 0;            // of them, before the clock is read
+  std::uint32_t checks = 0;             // 1: values are written before each, and compared after it
   unsigned long long* times = nullptr;  // [blocks][2]: begun, ended
   unsigned long long* wrong = nullptr;
 };
@@ -95,8 +95,8 @@ struct GpuJacobiArgs {
 const void* jacobi_kernel(bool counts, bool single);
 const void* jacobi_step_kernel(bool single);
 
-// Each PE sends its right neighbour `words` words an epoch, all blocks trigger tag 0; the left one's
-// are checked, and told by tag 1.
+// Each PE sends its right neighbour `words` words an epoch, all blocks trigger tag 0; the left
+// one's are checked, and told by tag 1.
 struct SoakArgs {
   VerbArgs verbs;
   std::uint64_t source = 0, target = 0;
@@ -120,8 +120,8 @@ struct StepsArgs {
   const Step* steps = nullptr;
   const std::int64_t* first = nullptr;
   const double* values = nullptr;
-  Epoch* taken = nullptr;            // [pes]: entries of each queue that the PE has read
-  TriggerTag* arrivals = nullptr;    // [steps], by the step that took it
+  Epoch* taken = nullptr;          // [pes]: entries of each queue that the PE has read
+  TriggerTag* arrivals = nullptr;  // [steps], by the step that took it
 };
 const void* steps_kernel(bool counts);
 

@@ -29,8 +29,7 @@ class GpuMessenger {
     rig_.options.times = true;
     rig_.options.operations = 1;
     rig_.allocate();
-    for (int pe = 0; pe < 2; ++pe)
-      stamps_.emplace_back(rig_.pes.device(pe), at(rounds_));
+    for (int pe = 0; pe < 2; ++pe) stamps_.emplace_back(rig_.pes.device(pe), at(rounds_));
     const bool counts = triggers() && GpuRig::counts_by_words(study.back_end);
     initiator_ = initiator_kernel(counts);
     const std::string back_end = triggers() ? study.back_end : "none";
@@ -74,9 +73,9 @@ class GpuMessenger {
   MessageArgs args(int pe, std::uint32_t epoch) const {
     MessageArgs a;
     a.verbs = rig_.verbs(pe);
-    a.way = triggers()                      ? MessageWay::triggered
+    a.way = triggers()                    ? MessageWay::triggered
             : study_.path == Path::stores ? MessageWay::stores
-                                            : MessageWay::silent;
+                                          : MessageWay::silent;
     a.epoch = epoch;
     a.signals = study_.path == Path::stores ? study_.blocks : 1;
     a.bytes = study_.bytes;

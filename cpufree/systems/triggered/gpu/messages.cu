@@ -73,8 +73,8 @@ __device__ void store(GpuPort& port, const MessageArgs& args) {
   constexpr int kBatch = 4;
   const auto* const from =
       reinterpret_cast<const std::uint64_t*>(args.verbs.board.heap + args.source);
-  auto* const to = port.peer(
-      reinterpret_cast<std::uint64_t*>(args.verbs.board.heap + args.target), 1);
+  auto* const to =
+      port.peer(reinterpret_cast<std::uint64_t*>(args.verbs.board.heap + args.target), 1);
   const Part part(port, args.bytes / sizeof(std::uint64_t));
   const auto lanes = static_cast<std::uint64_t>(port.lanes());
   std::uint64_t k = part.begin + static_cast<std::uint64_t>(port.lane());
@@ -93,9 +93,8 @@ __device__ void store(GpuPort& port, const MessageArgs& args) {
 }
 
 template <bool kCounts>
-__global__ void __launch_bounds__(1024, 1)
-    initiator(const __grid_constant__ gpu_p2p::Shared shared,
-              const __grid_constant__ MessageArgs args) {
+__global__ void __launch_bounds__(1024, 1) initiator(const __grid_constant__ gpu_p2p::Shared shared,
+                                                     const __grid_constant__ MessageArgs args) {
   GpuPort port(shared, nullptr);
   GpuVerbs<kCounts> verbs(port, args.verbs, port.pe());
   MessageStamps& stamps = *args.stamps;
@@ -124,9 +123,8 @@ __global__ void __launch_bounds__(1024, 1)
   verbs.keep();
 }
 
-__global__ void __launch_bounds__(1024, 1)
-    target(const __grid_constant__ gpu_p2p::Shared shared,
-           const __grid_constant__ MessageArgs args) {
+__global__ void __launch_bounds__(1024, 1) target(const __grid_constant__ gpu_p2p::Shared shared,
+                                                  const __grid_constant__ MessageArgs args) {
   GpuPort port(shared, nullptr);
   TriggerWaits<GpuPort> waits(port, args.verbs.board);
   for (int k = 0; k < args.signals; ++k)
@@ -154,9 +152,8 @@ __global__ void __launch_bounds__(1024, 1)
   }
   float a[4] = {1.0F, 2.0F, 3.0F, 4.0F};
   const float b = 1.0F + 1e-7F * static_cast<float>(port.lane());
-  for (std::int64_t k = 0; k < args.steps; ++k)
-    CPUFREE_UNROLL
-    for (float& value : a) value = value * b + 0.5F;
+  for (std::int64_t k = 0; k < args.steps; ++k) CPUFREE_UNROLL
+  for (float& value : a) value = value * b + 0.5F;
   const float sum = a[0] + a[1] + a[2] + a[3];
   if (sum == 12345.678F) *args.sink = static_cast<double>(sum);  // keeps the arithmetic
   port.sync_block();

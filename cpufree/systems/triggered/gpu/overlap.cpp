@@ -98,9 +98,8 @@ class Overlap {
 
   // `alone`: seconds of the kernel.
   OverlapTimes run_busy(std::uint32_t first, int copies, const Look& look) {
-    times_.rewrite(rig_.pes.device(0),
-                   std::vector<unsigned long long>{std::numeric_limits<unsigned long long>::max(),
-                                                   0, 0});
+    times_.rewrite(rig_.pes.device(0), std::vector<unsigned long long>{
+                                           std::numeric_limits<unsigned long long>::max(), 0, 0});
     BusyArgs args;
     args.verbs = rig_.verbs(0);
     args.first_epoch = first;
@@ -117,8 +116,8 @@ class Overlap {
     t.alone = kNanosecond * static_cast<double>(times[1] - times[0]);
     if (copies == 0) return t;
     const auto seen = seen_.download();
-    t.one_copy = kNanosecond * static_cast<double>(seen.back() - seen.front()) /
-                 std::max(1, copies - 1);
+    t.one_copy =
+        kNanosecond * static_cast<double>(seen.back() - seen.front()) / std::max(1, copies - 1);
     t.all_seen = t.one_copy * copies;
     return t;
   }

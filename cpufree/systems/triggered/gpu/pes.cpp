@@ -11,10 +11,10 @@ namespace cpufree::triggered {
 
 namespace {
 using Clock = std::chrono::steady_clock;
-constexpr std::chrono::milliseconds kSpin{20};       // that the host watches closely
-constexpr std::chrono::milliseconds kLook{20};       // between two calls of `look`
+constexpr std::chrono::milliseconds kSpin{20};  // that the host watches closely
+constexpr std::chrono::milliseconds kLook{20};  // between two calls of `look`
 constexpr std::chrono::microseconds kNap{50};
-constexpr int kLeaveWord = 0, kNotesWord = 32;       // of `words_`, on lines of their own
+constexpr int kLeaveWord = 0, kNotesWord = 32;  // of `words_`, on lines of their own
 
 const std::vector<int>& connected(const std::vector<int>& devices) {
   require(!devices.empty() && devices.size() <= gpu_p2p::kMaxPes,
@@ -92,10 +92,10 @@ void GpuPes::prepare(const void* kernel, const gpu::Grid& grid,
     const int resident =
         gpu::resident_blocks(kernel, grid.threads, device, grid.dynamic_bytes) / all * free;
     require(grid.blocks * sharing <= resident,
-            "GPU " + std::to_string(device) + " runs at most " + std::to_string(resident / sharing) +
-                " blocks of " + std::to_string(grid.threads) + " threads of each of its " +
-                std::to_string(sharing) + " PEs together, not " + std::to_string(grid.blocks) +
-                "; use fewer blocks");
+            "GPU " + std::to_string(device) + " runs at most " +
+                std::to_string(resident / sharing) + " blocks of " + std::to_string(grid.threads) +
+                " threads of each of its " + std::to_string(sharing) + " PEs together, not " +
+                std::to_string(grid.blocks) + "; use fewer blocks");
   }
 }
 
@@ -123,7 +123,8 @@ bool GpuPes::wait(const std::function<void()>& look) const {
   const auto start = Clock::now();
   auto next = start + kLook;
   try {
-    while (!std::ranges::all_of(streams_, [](const gpu::Stream& s) { return s.done("a kernel"); })) {
+    while (
+        !std::ranges::all_of(streams_, [](const gpu::Stream& s) { return s.done("a kernel"); })) {
       const auto now = Clock::now();
       if (now > next) {
         look();

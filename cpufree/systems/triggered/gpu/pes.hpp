@@ -80,7 +80,7 @@ class GpuPes {
   gpu::MappedArray<unsigned> words_{64};
   gpu::MappedArray<WaitRecord> records_;
   gpu::PinnedArray<Epoch> values_{64};  // flags that are copied
-  std::vector<bool> writes_;             // streams of PE q write words on PE p: at q * count + p
+  std::vector<bool> writes_;            // streams of PE q write words on PE p: at q * count + p
   double wait_limit_ = 10.0;
 };
 

@@ -42,9 +42,8 @@ __device__ void sum_all(GpuPort& port, Transport& transport, const GpuReduceArgs
 }
 
 template <class T, ReduceBy kBy>
-__global__ void __launch_bounds__(1024, 1)
-    reduce(const __grid_constant__ gpu_p2p::Shared shared,
-           const __grid_constant__ GpuReduceArgs args) {
+__global__ void __launch_bounds__(1024, 1) reduce(const __grid_constant__ gpu_p2p::Shared shared,
+                                                  const __grid_constant__ GpuReduceArgs args) {
   GpuPort port(shared, nullptr);
   if constexpr (kBy == ReduceBy::stores) {
     StoreTransport<GpuPort> by_stores(port, args.verbs.board.signals);
@@ -59,13 +58,11 @@ __global__ void __launch_bounds__(1024, 1)
 }
 
 template <class T, bool kCounts>
-__global__ void __launch_bounds__(1024, 1)
-    jacobi(const __grid_constant__ gpu_p2p::Shared shared,
-           const __grid_constant__ GpuJacobiArgs args) {
+__global__ void __launch_bounds__(1024, 1) jacobi(const __grid_constant__ gpu_p2p::Shared shared,
+                                                  const __grid_constant__ GpuJacobiArgs args) {
   GpuPort port(shared, nullptr);
   GpuVerbs<kCounts> verbs(port, args.verbs, port.pe());
-  const TriggeredJacobiArgs<T> mine{args.shape, reinterpret_cast<T*>(args.values),
-                                    args.iterations};
+  const TriggeredJacobiArgs<T> mine{args.shape, reinterpret_cast<T*>(args.values), args.iterations};
   TriggeredJacobi<GpuPort, T, typename GpuVerbs<kCounts>::Type>(port, args.verbs.board,
                                                                 verbs.verbs(), mine)
       .run();

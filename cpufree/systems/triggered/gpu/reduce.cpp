@@ -26,9 +26,9 @@ class GpuReduction {
       times_.emplace_back(rig_.pes.device(pe), at(2 * study.blocks));
       wrong_.emplace_back(rig_.pes.device(pe), std::size_t{1});
     }
-    const ReduceBy by = !triggers()                                ? ReduceBy::stores
+    const ReduceBy by = !triggers()                         ? ReduceBy::stores
                         : GpuRig::counts_by_words(study.by) ? ReduceBy::counters
-                                                                   : ReduceBy::packets;
+                                                            : ReduceBy::packets;
     kernel_ = reduce_kernel(by, study.single);
     rig_.prepare(kernel_, grid(), study.by);
   }
@@ -57,9 +57,9 @@ class GpuReduction {
     for (int pe = 0; pe < schedule_.pes; ++pe)
       for (int block = 0; block < schedule_.blocks; ++block)
         for (int k = 0; k < schedule_.sends(); ++k)
-          rig_.nics->post(pe, operation_of<T>(schedule_, pe, block, k, values_.offset,
-                                              inbox_.offset,
-                                              kChecked + kWarmUp + study_.repeats, 0, 0));
+          rig_.nics->post(pe,
+                          operation_of<T>(schedule_, pe, block, k, values_.offset, inbox_.offset,
+                                          kChecked + kWarmUp + study_.repeats, 0, 0));
   }
 
   // Values whose sum is zero, so that none grows with the number of all-reduces.
@@ -93,8 +93,7 @@ class GpuReduction {
       a.times = times_[at(pe)].data();
       a.wrong = wrong_[at(pe)].data();
     }
-    for (int pe = 0; pe < schedule_.pes; ++pe)
-      rig_.pes.launch(pe, kernel_, grid(), &args[at(pe)]);
+    for (int pe = 0; pe < schedule_.pes; ++pe) rig_.pes.launch(pe, kernel_, grid(), &args[at(pe)]);
     rig_.finish(look);
     epoch_ += repeats;
     double slowest = 0.0;

@@ -40,8 +40,7 @@ class GpuRig {
   }
   // Multiprocessors of a device that NICs of a back end will keep.
   int taken(const std::string& back_end, int device) const {
-    return back_end != "block" ? 0
-                               : static_cast<int>(std::ranges::count(pes.devices(), device));
+    return back_end != "block" ? 0 : static_cast<int>(std::ranges::count(pes.devices(), device));
   }
   void prepare(const void* kernel, const gpu::Grid& grid, const std::string& back_end) const {
     pes.prepare(kernel, grid, [&](int device) { return taken(back_end, device); });

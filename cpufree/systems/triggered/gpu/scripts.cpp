@@ -66,8 +66,8 @@ class Replay {
 
   rules::TriggerOutcome run(bool posts_first, const Look& look) {
     if (posts_first) post_all();
-    const StepsArgs args{rig_.verbs(0),   steps_.data(), first_.data(), nullptr,
-                         taken_.data(), arrivals_.data()};
+    const StepsArgs args{rig_.verbs(0), steps_.data(), first_.data(),
+                         nullptr,       taken_.data(), arrivals_.data()};
     rig_.pes.launch(0, kernel_, grid(), &args);
     rig_.nics->launched(0, rig_.pes.stream(0));
     if (!posts_first) post_all();

@@ -13,7 +13,7 @@ struct ScriptReplay {
   std::string name;
   std::string skipped;  // why it was not replayed; empty where it was
   int replays = 0;
-  int wrong = 0;          // of them, with another outcome than expected
+  int wrong = 0;           // of them, with another outcome than expected
   std::string difference;  // the first of these
 };
 

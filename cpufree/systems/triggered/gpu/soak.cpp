@@ -33,8 +33,8 @@ class Soak {
     for (int pe = 0; pe < pes_; ++pe) post(pe);
     const auto start = std::chrono::steady_clock::now();
     for (int pe = 0; pe < pes_; ++pe) {
-      const SoakArgs args{rig_.verbs(pe), source_.offset,  target_.offset,         study_.words,
-                          0,              study_.epochs,   sums_[at(pe)].data()};
+      const SoakArgs args{rig_.verbs(pe), source_.offset,      target_.offset, study_.words, 0,
+                          study_.epochs,  sums_[at(pe)].data()};
       rig_.pes.launch(pe, kernel_, grid(), &args);
     }
     rig_.finish(look);

@@ -1,5 +1,5 @@
-// Studies of triggered operations on GPUs: the same as on CPU threads (../studies.hpp), and what only
-// GPUs have. With one device twice, both PEs are on it, and copies stay inside it.
+// Studies of triggered operations on GPUs: the same as on CPU threads (../studies.hpp), and what
+// only GPUs have. With one device twice, both PEs are on it, and copies stay inside it.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct GpuMessageStudy {
   std::string back_end = "copy_engine";  // where `path` is triggered
   std::uint64_t bytes = 64;
   int rounds = 20;
-  int blocks = 1;        // of the initiator's kernel, all of which trigger or store
+  int blocks = 1;                        // of the initiator's kernel, all of which trigger or store
   double before = 20e-6, after = 20e-6;  // seconds that the kernel is busy
   double wait_limit = 10.0;
 };
@@ -62,12 +62,12 @@ struct GpuReduceStudy {
   double wait_limit = 10.0;
 };
 // Seconds of one all-reduce: the mean of `repeats` in a row, of the slowest PE. First some are
-// checked, value by value; throws EngineError where a sum is wrong. Those that are timed sum what the
-// one before has left, zeros in the end.
+// checked, value by value; throws EngineError where a sum is wrong. Those that are timed sum what
+// the one before has left, zeros in the end.
 double measure_gpu_allreduce(const GpuReduceStudy& study, const Look& look);
 
-// How halos of Jacobi iterations travel: by triggered puts in one kernel; copied behind a kernel for
-// each iteration, without the host (GDS); or by the host, which waits for each kernel (HDN).
+// How halos of Jacobi iterations travel: by triggered puts in one kernel; copied behind a kernel
+// for each iteration, without the host (GDS); or by the host, which waits for each kernel (HDN).
 enum class GpuJacobiWay { triggered, at_end, host };
 struct GpuJacobiRun {
   std::vector<int> devices{0, 1};
@@ -96,9 +96,9 @@ struct SoakStudy {
 };
 struct SoakResult {
   double seconds = 0.0;
-  std::uint64_t wrong = 0;          // words
-  std::uint64_t checksum = 0;       // of all that came
-  std::uint64_t expected = 0;       // what it should be
+  std::uint64_t wrong = 0;     // words
+  std::uint64_t checksum = 0;  // of all that came
+  std::uint64_t expected = 0;  // what it should be
 };
 SoakResult run_soak(const SoakStudy& study, const Look& look);
 

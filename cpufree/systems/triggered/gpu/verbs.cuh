@@ -17,7 +17,9 @@ class GpuVerbs {
   using Type = std::conditional_t<kCounts, CounterTriggers<GpuPort>, Triggers<GpuPort>>;
 
   __device__ GpuVerbs(GpuPort& port, const VerbArgs& args, int nic)
-      : port_(port), sent_(args.sent + port.block() * args.board.pes + nic), verbs_(make(args, nic)) {}
+      : port_(port),
+        sent_(args.sent + port.block() * args.board.pes + nic),
+        verbs_(make(args, nic)) {}
   __device__ Type& verbs() { return verbs_; }
   // For the next kernel: what this block has sent.
   __device__ void keep() {

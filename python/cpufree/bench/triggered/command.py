@@ -153,9 +153,7 @@ def _gpu_plan(
     return on_gpus.GpuPlan(
         gpus=tuple(map(int, numbers)),
         studies=words(studies or ",".join(on_gpus.STUDIES), "--studies", on_gpus.STUDIES),
-        back_ends=words(
-            back_ends or ",".join(on_gpus.BACK_ENDS), "--back-ends", on_gpus.BACK_ENDS
-        ),
+        back_ends=words(back_ends or ",".join(on_gpus.BACK_ENDS), "--back-ends", on_gpus.BACK_ENDS),
         **{name: value for name, value in options.items() if value is not None},
     )
 
@@ -184,7 +182,9 @@ def _show(measured: Sequence[Series], quiet: bool) -> None:
         paper.print(display.columns(tables.OVERLAP_HEADS, rows, "Copies beside a computation"))
 
 
-def _write(measured: Sequence[Series], plan: Plan | GpuPlan, to: str | None, plot: str | None) -> None:
+def _write(
+    measured: Sequence[Series], plan: Plan | GpuPlan, to: str | None, plot: str | None
+) -> None:
     from cpufree.bench.triggered import tables
     from cpufree.output_file import write_text
 

@@ -184,9 +184,7 @@ def _reduce_task(
     return series, run
 
 
-def _collective_task(
-    plan: GpuPlan, core: ModuleType, graph: bool, size: int, repeats: int
-) -> Task:
+def _collective_task(plan: GpuPlan, core: ModuleType, graph: bool, size: int, repeats: int) -> Task:
     series = Series("allreduce", "graph" if graph else "stream", "NCCL", size)
     series.detail["repeats"] = repeats
 

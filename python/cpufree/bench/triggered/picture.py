@@ -32,9 +32,7 @@ def smallest(measured: Sequence[Series]) -> list[Series]:
     least = min((one.size for one in messages), default=0)
     longest = max((one.detail.get("after", 0.0) for one in messages), default=0.0)
     return [
-        one
-        for one in messages
-        if one.size == least and one.detail.get("after", longest) == longest
+        one for one in messages if one.size == least and one.detail.get("after", longest) == longest
     ]
 
 

@@ -9,7 +9,16 @@ import numpy as np
 
 from cpufree.bench.triggered.measure import OVERLAP_TIMES, TIMES, Series
 
-MESSAGE_HEADS = ("bytes", "path", "NIC", "goes on", "data ready", "to seen", "kernel's end", "seen first")
+MESSAGE_HEADS = (
+    "bytes",
+    "path",
+    "NIC",
+    "goes on",
+    "data ready",
+    "to seen",
+    "kernel's end",
+    "seen first",
+)
 OVERLAP_HEADS = ("bytes", "NIC", "kernel alone", "with copies", "loss", "a copy", "plain", "rate")
 OTHER_HEADS = ("study", "size", "way", "NIC", "median", "fastest")
 
