@@ -22,6 +22,7 @@
 #pragma once
 
 #include "cpufree/device/triggered.hpp"
+#include "cpufree/device/warp_port.hpp"
 
 namespace cpufree {
 
@@ -99,9 +100,10 @@ class CounterTriggers : public TriggerWaits<P> {
       case TriggerGrain::kernel:
         return trigger(first);
       case TriggerGrain::uniform_group:
-        return each(items, first, [&](std::int64_t) { return std::int64_t{port_.block()}; });
+        return all_the_same(
+            items, {first.operation + static_cast<std::uint32_t>(port_.block()), first.epoch});
       default:
-        return each(items, first, [](std::int64_t) { return std::int64_t{0}; });
+        return all_the_same(items, first);
     }
   }
 
@@ -128,22 +130,45 @@ class CounterTriggers : public TriggerWaits<P> {
     return port_.all(good);
   }
 
+  // Items that share a tag. Those of a warp are added by its first lane, with one swap: as many
+  // swaps at a time as there are lanes would be in each other's way. The lane publishes after the
+  // warp's barrier, and so what all its lanes have stored.
+  CPUFREE_KERNEL_FN bool all_the_same(std::int64_t items, TriggerTag tag) {
+    if constexpr (WarpPort<P>) {
+      constexpr std::int64_t kWidth = P::warp_width;
+      bool good = true;
+      for (std::int64_t i = port_.warp() * kWidth; good && i < items; i += port_.lanes()) {
+        const std::int64_t left = items - i;
+        port_.warp_sync();
+        if (port_.warp_lane() == 0) {
+          port_.publish(Scope::system);
+          good = count(tag, static_cast<Epoch>(left < kWidth ? left : kWidth));
+        }
+        good = port_.warp_all(good);
+      }
+      return port_.all(good);
+    } else {
+      return each(items, tag, [](std::int64_t) { return std::int64_t{0}; });
+    }
+  }
+
   // By one thread. False: a wait was given up; never in the first kWindow epochs, which do not
-  // wait.
-  CPUFREE_KERNEL_FN bool count(TriggerTag tag) {
-    if (tag.operation >= static_cast<std::uint32_t>(board_.operations)) return add_stray(tag, 1);
+  // wait. The loop has no bound of its own: a swap fails where another trigger's has been counted.
+  CPUFREE_KERNEL_FN bool count(TriggerTag tag, Epoch triggers = 1) {
+    if (tag.operation >= static_cast<std::uint32_t>(board_.operations))
+      return add_stray(tag, triggers);
     Flag* const word = counters_.word(tag);
     Epoch old = port_.get_flag(port_.peer(word, nic_));
     while (true) {
       const std::uint32_t epoch = TriggerCounters::epoch_of(old);
-      if (epoch > tag.epoch) return add_stray(tag, 1);
+      if (epoch > tag.epoch) return add_stray(tag, triggers);
       const bool arms = epoch < tag.epoch;
       if (arms &&
           !wait_flag(port_, port_.peer(board_.done + tag.operation, nic_),
                      Epoch{tag.epoch} - TriggerCounters::kWindow + 1,
                      WaitSite{Channel::trigger_room, nic_, static_cast<int>(tag.operation)}))
         return false;
-      const Epoch wanted = arms ? TriggerCounters::word_of(tag.epoch, 1) : old + 1;
+      const Epoch wanted = arms ? TriggerCounters::word_of(tag.epoch, triggers) : old + triggers;
       const Epoch seen = port_.swap_flag(word, nic_, old, wanted);
       if (seen == old) return !arms || add_excess({tag.operation, epoch}, old);
       old = seen;

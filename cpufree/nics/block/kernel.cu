@@ -21,6 +21,7 @@ namespace {
 using gpu_p2p::Port;
 
 constexpr std::uint64_t kShort = 256;  // bytes that lane 0 copies by itself
+constexpr int kAtOnce = 4;             // rings that a lane looks at together
 constexpr int kCrew = kNicThreads / 32 - 1;
 
 struct Job {
@@ -133,11 +134,19 @@ using Nic = TriggerNic<Port, CrewMover>;
 __device__ bool look_around(Port& port, Nic& nic, int rings, bool at_posts) {
   const int lane = port.warp_lane();
   bool found = at_posts && lane == 0 && nic.take_posts();
-  for (int base = 0; base < rings; base += 32) {
-    const int ring = base + lane;
-    unsigned here = Port::warp_ballot(ring < rings && nic.has_packet(ring));
-    for (; lane == 0 && here != 0U; here &= here - 1)
-      found = nic.take(base + Port::lowest_bit(here)) || found;
+  for (int base = 0; base < rings; base += kAtOnce * 32) {
+    bool has[kAtOnce];
+    CPUFREE_UNROLL
+    for (int k = 0; k < kAtOnce; ++k) {
+      const int ring = base + 32 * k + lane;
+      has[k] = ring < rings && nic.has_packet(ring);
+    }
+    CPUFREE_UNROLL
+    for (int k = 0; k < kAtOnce; ++k) {
+      unsigned here = Port::warp_ballot(has[k]);
+      for (; lane == 0 && here != 0U; here &= here - 1)
+        found = nic.take(base + 32 * k + Port::lowest_bit(here)) || found;
+    }
     Port::warp_sync();
   }
   return Port::warp_ballot(found) != 0U;

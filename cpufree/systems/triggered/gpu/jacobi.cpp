@@ -8,6 +8,8 @@ namespace cpufree::triggered {
 
 namespace {
 
+constexpr std::uint32_t kLookPeriod = 256;  // iterations between two calls of `look`
+
 std::size_t at(std::int64_t k) { return static_cast<std::size_t>(k); }
 
 template <class T>
@@ -69,7 +71,10 @@ class GpuStrips {
       launch_all(run_.iterations);
       rig_.finish(look);
     } else {
-      for (std::uint32_t e = 0; e < run_.iterations; ++e) step(e, look);
+      for (std::uint32_t e = 0; e < run_.iterations; ++e) {
+        step(e);
+        if (e % kLookPeriod == 0) look();
+      }
       rig_.finish(look);
     }
     const double seconds = 1e-9 * static_cast<double>(now() - start);
@@ -109,21 +114,26 @@ class GpuStrips {
   // A kernel, and copies behind it. A PE's next kernel waits for its neighbours' copies: they write
   // ghosts that it reads, and read rows that it overwrites two iterations later, when the kernel in
   // between has waited for the answer.
-  void step(std::uint32_t e, const Look& look) const {
+  void step(std::uint32_t e) const {
     launch_all(e);
     const bool by_host = run_.way == GpuJacobiWay::host;
-    if (by_host) rig_.finish(look);
+    if (by_host) drain();
     for (int pe = 0; pe < shape_.pes; ++pe) {
       for (int side = 0; side < 2; ++side) copy_edge(pe, side, e);
       const gpu::OnDevice here(rig_.pes.device(pe));
       if (!by_host) rig_.pes.stream(pe).record(sent_[at(pe)]);
     }
-    if (by_host) rig_.finish(look);
+    if (by_host) drain();
     for (int pe = 0; !by_host && pe < shape_.pes; ++pe) {
       const gpu::OnDevice here(rig_.pes.device(pe));
       for (const int other : {pe - 1, pe + 1})
         if (other >= 0 && other < shape_.pes) rig_.pes.stream(pe).wait_for(sent_[at(other)]);
     }
+  }
+
+  void drain() const {
+    const gpu::Deadline deadline(run_.wait_limit);
+    for (int pe = 0; pe < shape_.pes; ++pe) rig_.pes.stream(pe).drain(deadline, "an iteration");
   }
 
   void copy_edge(int pe, int side, std::uint32_t e) const {

@@ -138,8 +138,11 @@ class Overlap {
 std::vector<OverlapTimes> measure_overlap(const OverlapStudy& study, const Look& look) {
   require(study.devices.size() == 2 && study.devices[0] != study.devices[1],
           "a copy beside a computation goes from one GPU to another: name two");
-  require(study.copies >= 2 && study.copies < 32 && study.rounds >= 1,
-          "2 to 31 copies, and one round at least, are measured");
+  // More at a time would have the kernel wait, in the middle of its arithmetic, for the first ones.
+  require(study.copies >= 2 && study.copies <= static_cast<int>(TriggerCounters::kWindow) &&
+              study.rounds >= 1,
+          "2 to " + std::to_string(TriggerCounters::kWindow) +
+              " copies, and one round at least, are measured");
   return Overlap(study).run(look);
 }
 

@@ -37,7 +37,7 @@ struct OverlapStudy {
   std::vector<int> devices{0, 1};
   std::string back_end = "copy_engine";
   std::uint64_t bytes = 8 << 20;
-  int copies = 8;
+  int copies = 4;
   int rounds = 5;
   double seconds = 500e-6;  // of arithmetic, about
   double wait_limit = 10.0;

@@ -142,7 +142,7 @@ def _overlap(plan: GpuPlan, core: ModuleType) -> Iterator[Task]:
         series = Series("overlap", "copies beside a kernel", back_end, size)
 
         def run(back_end: str = back_end, size: int = size) -> Any:
-            return core.overlap(list(plan.gpus), back_end, size, 8, 4, 1e-3).tolist()
+            return core.overlap(list(plan.gpus), back_end, size, 4, 4, 1e-3).tolist()
 
         yield series, run
 

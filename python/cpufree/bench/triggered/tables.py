@@ -85,7 +85,7 @@ def _after(series: Series) -> str:
 
 def overlap_rows(measured: Iterable[Series]) -> list[tuple[str, ...]]:
     """Return a row for each back end whose copies were measured beside a computation: medians."""
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for one in measured:
         if one.study != "overlap" or not one.samples:
             continue
