@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "cpufree/base/error.hpp"
 #include "cpufree/bindings/numpy.hpp"
 #include "cpufree/systems/triggered/domain.hpp"
 

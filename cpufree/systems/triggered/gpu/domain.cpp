@@ -55,7 +55,8 @@ GpuDomain::GpuDomain(const DomainConfig& config, const std::vector<int>& devices
   machine_ = std::make_unique<Machine>(config, devices, back_end);
 }
 
-GpuDomain::~GpuDomain() = default;
+// The NICs end before anything is freed, which would wait for them.
+GpuDomain::~GpuDomain() { machine_->rig.nics.reset(); }
 
 std::uint64_t GpuDomain::add_buffer(const std::string& name, std::uint64_t bytes) {
   require(bytes <= config_.bytes - used_,

@@ -60,6 +60,11 @@ class GpuStrips {
 
   // Returns seconds of the iterations.
   double run(const Look& look) {
+    return rig_.guarded([&] { return run_all(look); });
+  }
+
+ private:
+  double run_all(const Look& look) {
     if (triggers()) {
       rig_.make_nics(run_.back_end);
       rig_.nics->add_buffer("strips", values_.offset, at(shape_.values()) * sizeof(T));
@@ -82,7 +87,6 @@ class GpuStrips {
     return seconds;
   }
 
- private:
   static std::int64_t now() { return static_cast<std::int64_t>(nics::HostPort::now()); }
   bool triggers() const { return run_.way == GpuJacobiWay::triggered; }
   gpu::Grid grid() const { return {run_.blocks, run_.threads, 0}; }

@@ -38,6 +38,11 @@ class GpuMessenger {
   }
 
   GpuMessages run(const Look& look) {
+    return rig_.guarded([&] { return run_all(look); });
+  }
+
+ private:
+  GpuMessages run_all(const Look& look) {
     const GpuClocks clocks = measure_clocks(rig_.pes, packet_, look);
     const gpu::Event over(rig_.pes.device(0));
     if (triggers()) {
@@ -49,7 +54,6 @@ class GpuMessenger {
     return times_of(clocks);
   }
 
- private:
   struct HostTimes {
     std::int64_t start = 0, observed = 0;
   };

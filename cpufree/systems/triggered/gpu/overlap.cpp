@@ -32,6 +32,11 @@ class Overlap {
   }
 
   std::vector<OverlapTimes> run(const Look& look) {
+    return rig_.guarded([&] { return run_all(look); });
+  }
+
+ private:
+  std::vector<OverlapTimes> run_all(const Look& look) {
     const double plain = plain_copy();
     rig_.make_nics(study_.back_end);
     register_put();
@@ -56,7 +61,6 @@ class Overlap {
     return all;
   }
 
- private:
   static int multiprocessors(const OverlapStudy& study) {
     const int all = gpu::multiprocessors(study.devices.front());
     return study.back_end == "block" ? all - 1 : all;

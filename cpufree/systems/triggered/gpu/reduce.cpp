@@ -34,6 +34,11 @@ class GpuReduction {
   }
 
   double run(const Look& look) {
+    return rig_.guarded([&] { return run_all(look); });
+  }
+
+ private:
+  double run_all(const Look& look) {
     if (triggers()) {
       rig_.make_nics(study_.by);
       rig_.nics->add_buffer("vectors", values_.offset, rig_.options.bytes - values_.offset);
@@ -48,7 +53,6 @@ class GpuReduction {
     return seconds;
   }
 
- private:
   bool triggers() const { return study_.by != "stores"; }
   gpu::Grid grid() const { return {study_.blocks, study_.threads, 0}; }
 

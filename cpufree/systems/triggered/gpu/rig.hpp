@@ -61,6 +61,19 @@ class GpuRig {
       throw EngineError("triggers did not fit their operations" + nics::describe(report));
   }
 
+  // What `call` returns. Where it throws, kernels and NICs end before anything is freed: freeing
+  // waits for all that runs on a device.
+  template <class F>
+  auto guarded(F&& call) {
+    try {
+      return call();
+    } catch (...) {
+      pes.stop();
+      nics.reset();
+      throw;
+    }
+  }
+
   // Waits for the kernels; says what the NICs had seen where a wait was given up.
   void finish(const std::function<void()>& look) const {
     if (pes.wait(look)) return;

@@ -65,6 +65,11 @@ class Replay {
   }
 
   rules::TriggerOutcome run(bool posts_first, const Look& look) {
+    return rig_.guarded([&] { return run_all(posts_first, look); });
+  }
+
+ private:
+  rules::TriggerOutcome run_all(bool posts_first, const Look& look) {
     if (posts_first) post_all();
     const StepsArgs args{rig_.verbs(0), steps_.data(), first_.data(),
                          nullptr,       taken_.data(), arrivals_.data()};
@@ -77,7 +82,6 @@ class Replay {
     return outcome();
   }
 
- private:
   gpu::Grid grid() const { return {actors_, 32, 0}; }
 
   void collect_steps() {

@@ -27,6 +27,11 @@ class Soak {
   }
 
   SoakResult run(const Look& look) {
+    return rig_.guarded([&] { return run_all(look); });
+  }
+
+ private:
+  SoakResult run_all(const Look& look) {
     rig_.make_nics(study_.back_end);
     rig_.nics->add_buffer("source", source_.offset, bytes_);
     rig_.nics->add_buffer("target", target_.offset, bytes_);
@@ -51,7 +56,6 @@ class Soak {
     return result;
   }
 
- private:
   gpu::Grid grid() const { return {study_.blocks, 128, 0}; }
 
   void post(int pe) const {
