@@ -6,6 +6,7 @@
 #include <mutex>
 #include <vector>
 
+#include "cpufree/engines/cpu_threads/atomic.hpp"
 #include "cpufree/gpu/memory.hpp"
 #include "cpufree/nics/gpu_nics.hpp"
 
@@ -35,8 +36,10 @@ class Line {
 
   std::int64_t operation() const { return operation_; }
   void take(std::uint32_t operation) { operation_ = operation; }
-  // Epochs that are over.
-  std::uint32_t over() const { return static_cast<std::uint32_t>(over_[0].value); }
+  // Epochs that are over: the stream writes how many.
+  std::uint32_t over() const {
+    return static_cast<std::uint32_t>(cpu_threads::load_flag(over_[0]));
+  }
   std::uint32_t queued() const { return queued_; }
   std::uint32_t posted() const { return posted_; }
 
