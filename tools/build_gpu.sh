@@ -45,8 +45,8 @@ cmake -S . -B "$dir" -G Ninja -DCMAKE_BUILD_TYPE=Release \
     -DPython_EXECUTABLE="$(command -v "$python")" -Dnanobind_DIR="$nanobind" \
     -DCPUFREE_NVSHMEM_HOME="$nvshmem" -DCPUFREE_KERNELS="$kernels" -DCPUFREE_CUDA_HOME="$cuda" \
     >"$dir/configure.log" 2>&1 || { cat "$dir/configure.log" >&2; fail "cmake failed"; }
-targets=(_core)
-[ "$kernels" = COMPILED ] || targets+=(_baselines cuda_check)
+targets=(_core _triggered)
+[ "$kernels" = COMPILED ] || targets+=(_baselines _triggered_gpu cuda_check)
 # Where there is MPI to build against.
 ninja -C "$dir" -t query _baselines_mpi >/dev/null 2>&1 && targets+=(_baselines_mpi)
 # Where there is NVSHMEM to link with.

@@ -31,6 +31,7 @@ CPP_MAY_INCLUDE: dict[str, set[str]] = {
         "device",
         "gpu",
         "engines",
+        "nics/gpu_nics.hpp",
         "nics/nics.hpp",
         "nics/operations.hpp",
         "nics/host_port.hpp",
@@ -111,8 +112,9 @@ PYTHON_MAY_IMPORT: dict[str, set[str]] = {
     "compiler": {"engines", "machine", "stencil"},
     "dace": {"compiler"},
     "trace": set(),
-    "triggered": {"_triggered"},
+    "triggered": {"_triggered", "_triggered_gpu"},
     "_triggered": set(),
+    "_triggered_gpu": set(),
     "_baselines": set(),
     "_baselines_mpi": set(),
     "__init__": {"generate", "matrix", "matrix.load", "matrix.save", "partition", "solvers"}

@@ -71,6 +71,14 @@ class TriggerNic {
         mover_(mover),
         open_(board.pes * board.blocks) {}
 
+  // Whether the next packet of a ring has come. Any thread may ask while none takes.
+  CPUFREE_KERNEL_FN bool has_packet(int number) {
+    const Epoch taken = memory_.rings[number].taken;
+    const auto slot = static_cast<std::int64_t>(taken % static_cast<Epoch>(board_.depth));
+    return arrived(port_.get_packet(board_.rings + std::int64_t{number} * board_.depth + slot),
+                   taken + 1);
+  }
+
   // One look at the posts and at each ring. True: something was found there.
   CPUFREE_KERNEL_FN bool progress() {
     bool found = take_posts();
@@ -106,7 +114,7 @@ class TriggerNic {
     return !gave_up_;
   }
 
- private:
+  // One look at the posts, or at a ring: `progress` in pieces.
   CPUFREE_KERNEL_FN bool take_posts() {
     const Epoch posted = port_.get_flag(board_.posted);
     if (posts_ == posted) return false;
@@ -142,6 +150,7 @@ class TriggerNic {
     return true;
   }
 
+ private:
   // False: no room, the packet stays where it is.
   CPUFREE_KERNEL_FN bool accept(TriggerRing& ring, const Packet& packet) {
     const auto word = static_cast<TriggerWord>(tag_notes(packet.tag));

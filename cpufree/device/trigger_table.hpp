@@ -48,6 +48,12 @@ class TriggerTable {
   CPUFREE_FN TriggerTable(const Memory& memory, const Limits& limits)
       : entries_(memory.entries), over_(memory.over), limits_(limits) {}
 
+  // A table that was kept elsewhere, whose arrays are now these: for a host that reads a GPU's.
+  CPUFREE_FN void move_to(const Memory& memory) {
+    entries_ = memory.entries;
+    over_ = memory.over;
+  }
+
   // Counts a trigger. False: there is no room; try again after a post or a firing.
   CPUFREE_FN bool trigger(TriggerTag tag, const TriggerFields& fields) {
     if (!known(tag)) return add_fault(TriggerFault::Kind::unknown, tag, 1);

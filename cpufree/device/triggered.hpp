@@ -26,14 +26,49 @@
 
 namespace cpufree {
 
-// The triggers of one block to one NIC. All threads of the block call each verb together; false:
-// leave the kernel.
+// What a block waits for of its own PE's NIC, and of signals, however triggers are sent. All
+// threads of the block call each verb together; false: leave the kernel.
 template <Port P>
-class Triggers {
+class TriggerWaits {
+ public:
+  CPUFREE_KERNEL_FN TriggerWaits(P& port, const TriggerBoard& board) : port_(port), board_(board) {}
+
+  // Waits until the local buffer of epoch `tag.epoch` may be used again; of a get: until it is
+  // filled. For operations of the own PE's NIC.
+  CPUFREE_KERNEL_FN bool wait_done(TriggerTag tag) {
+    return wait_for(board_.done + tag.operation, tag,
+                    {Channel::trigger_done, port_.pe(), static_cast<int>(tag.operation)});
+  }
+
+  // Waits until the signal has come with which `pe`'s NIC ends epoch `epoch` of an operation.
+  CPUFREE_KERNEL_FN bool wait_signal(int signal, std::uint32_t epoch, int pe) {
+    return wait_for(board_.signals + signal, {0, epoch}, {Channel::trigger_signal, pe, signal});
+  }
+
+ protected:
+  CPUFREE_KERNEL_FN bool wait_for(const Flag* flag, TriggerTag tag, const WaitSite& site) {
+    bool here = true;
+    if (port_.lane() == 0) {
+      here = wait_flag(port_, flag, Epoch{tag.epoch} + 1, site);
+      port_.acquire(Scope::system);
+    }
+    return port_.all(here);
+  }
+
+  P& port_;
+  const TriggerBoard& board_;
+};
+
+// The triggers of one block to one NIC, as packets.
+template <Port P>
+class Triggers : public TriggerWaits<P> {
+  using TriggerWaits<P>::port_;
+  using TriggerWaits<P>::board_;
+
  public:
   // `nic`: the PE whose NIC is triggered. `sent`: packets that this block has sent it before.
   CPUFREE_KERNEL_FN Triggers(P& port, const TriggerBoard& board, int nic, Epoch sent = 0)
-      : port_(port), board_(board), nic_(nic), sent_(sent) {}
+      : TriggerWaits<P>(port, board), nic_(nic), sent_(sent) {}
 
   CPUFREE_KERNEL_FN Epoch sent() const { return sent_; }
 
@@ -83,18 +118,6 @@ class Triggers {
     return true;
   }
 
-  // Waits until the local buffer of epoch `tag.epoch` may be used again; of a get: until it is
-  // filled. For operations of the own PE's NIC.
-  CPUFREE_KERNEL_FN bool wait_done(TriggerTag tag) {
-    return wait_for(board_.done + tag.operation, tag,
-                    {Channel::trigger_done, port_.pe(), static_cast<int>(tag.operation)});
-  }
-
-  // Waits until the signal has come with which `pe`'s NIC ends epoch `epoch` of an operation.
-  CPUFREE_KERNEL_FN bool wait_signal(int signal, std::uint32_t epoch, int pe) {
-    return wait_for(board_.signals + signal, {0, epoch}, {Channel::trigger_signal, pe, signal});
-  }
-
  private:
   // A trigger by each item, ordered after what its own thread has written.
   template <class F>
@@ -136,17 +159,6 @@ class Triggers {
                      make_tag(number, static_cast<unsigned>(word)));
   }
 
-  CPUFREE_KERNEL_FN bool wait_for(const Flag* flag, TriggerTag tag, const WaitSite& site) {
-    bool here = true;
-    if (port_.lane() == 0) {
-      here = wait_flag(port_, flag, Epoch{tag.epoch} + 1, site);
-      port_.acquire(Scope::system);
-    }
-    return port_.all(here);
-  }
-
-  P& port_;
-  const TriggerBoard& board_;
   int nic_;
   Epoch sent_;
   Epoch room_ = 0;  // packets that are known to have been taken

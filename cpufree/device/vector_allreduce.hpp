@@ -125,10 +125,11 @@ CPUFREE_FN TriggerOperation operation_of(const VectorSchedule& schedule, int pe,
 }
 
 // Sends by triggering puts of the own PE's NIC.
-template <Port P>
+// `V`: how triggers are sent.
+template <Port P, class V = Triggers<P>>
 class TriggerTransport {
  public:
-  CPUFREE_KERNEL_FN TriggerTransport(Triggers<P>& triggers, int first_operation, int first_signal)
+  CPUFREE_KERNEL_FN TriggerTransport(V& triggers, int first_operation, int first_signal)
       : triggers_(triggers), operation_(first_operation), signal_(first_signal) {}
 
   template <class T>
@@ -148,7 +149,7 @@ class TriggerTransport {
   CPUFREE_KERNEL_FN std::uint32_t number(int operation) const {
     return static_cast<std::uint32_t>(operation_ + operation);
   }
-  Triggers<P>& triggers_;
+  V& triggers_;
   int operation_;
   int signal_;
 };

@@ -48,6 +48,13 @@ inline void launch_cooperative(const void* kernel, const Grid& grid, void** argu
              "LaunchCooperativeKernel");
 }
 
+// Whether or not they do: for kernels whose caller has seen to it.
+inline void launch(const void* kernel, const Grid& grid, void** arguments, gpuStream_t stream) {
+  check_call(
+      gpuLaunchKernel(kernel, static_cast<unsigned>(grid.blocks), grid.threads, arguments, stream),
+      "LaunchKernel");
+}
+
 // Kernels of a file, which stay loaded to the end of the process.
 inline gpuLibrary_t load_library(const std::string& file) {
   gpuLibrary_t loaded = nullptr;

@@ -57,6 +57,15 @@ class HostPort : public SoloBlock {
     cpu_threads::store_flag(*peer(flag, pe), epoch);
   }
   Epoch get_flag(const Flag* flag) { return cpu_threads::load_flag(*flag); }
+  // Atomic, on any PE's flag; what was there before.
+  Epoch add_flag(Flag* flag, int pe, Epoch n) {
+    return std::atomic_ref<Epoch>(peer(flag, pe)->value).fetch_add(n, std::memory_order_acq_rel);
+  }
+  Epoch swap_flag(Flag* flag, int pe, Epoch expected, Epoch wanted) {
+    std::atomic_ref<Epoch>(peer(flag, pe)->value)
+        .compare_exchange_strong(expected, wanted, std::memory_order_acq_rel);
+    return expected;
+  }
   void publish(Scope) {}  // every flag store is a release
   void acquire(Scope) {}  // every flag load is an acquire
 

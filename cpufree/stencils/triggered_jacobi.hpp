@@ -87,10 +87,11 @@ struct TriggeredJacobiArgs {
   std::uint32_t iterations = 0;
 };
 
-template <Port P, class T>
+// `V`: how triggers are sent.
+template <Port P, class T, class V = Triggers<P>>
 class TriggeredJacobi {
  public:
-  CPUFREE_KERNEL_FN TriggeredJacobi(P& port, const TriggerBoard& board, Triggers<P>& triggers,
+  CPUFREE_KERNEL_FN TriggeredJacobi(P& port, const TriggerBoard& board, V& triggers,
                                     const TriggeredJacobiArgs<T>& args)
       : port_(port),
         board_(board),
@@ -171,7 +172,7 @@ class TriggeredJacobi {
 
   P& port_;
   const TriggerBoard& board_;
-  Triggers<P>& triggers_;
+  V& triggers_;
   const TriggeredJacobiArgs<T>& args_;
   std::int64_t rows_;
   StripEdge edge_[2];

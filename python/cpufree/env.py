@@ -320,3 +320,13 @@ def _warn_of_unknown_names(values: Mapping[str, str]) -> None:
             CpufreeWarning,
             stacklevel=3,
         )
+
+
+def prepare_triggers_on_gpus() -> None:
+    """Set what CUDA reads when it starts, unless the user has: before triggers on GPUs.
+
+    Streams that wait for counters need connections of their own, and nothing may be loaded while
+    one waits. Without effect once CUDA has started in this process.
+    """
+    os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")
+    os.environ.setdefault("CUDA_MODULE_LOADING", "EAGER")

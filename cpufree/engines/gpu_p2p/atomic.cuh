@@ -17,6 +17,24 @@ __device__ inline Epoch load_flag(const Flag* flag) {
   return epoch;
 }
 
+// Both return what was there before.
+__device__ inline Epoch add_to_flag(Flag* flag, Epoch amount) {
+  Epoch before;
+  asm volatile("atom.relaxed.sys.global.add.u64 %0, [%1], %2;"
+               : "=l"(before)
+               : "l"(&flag->value), "l"(amount)
+               : "memory");
+  return before;
+}
+__device__ inline Epoch swap_flag_if(Flag* flag, Epoch expected, Epoch wanted) {
+  Epoch before;
+  asm volatile("atom.relaxed.sys.global.cas.b64 %0, [%1], %2, %3;"
+               : "=l"(before)
+               : "l"(&flag->value), "l"(expected), "l"(wanted)
+               : "memory");
+  return before;
+}
+
 // One 16-byte scalar store: value and tag become visible together (the vector forms .v2 and .v4 are
 // modelled as independent stores).
 __device__ inline void store_packet(Packet* packet, double value, std::uint64_t tag) {

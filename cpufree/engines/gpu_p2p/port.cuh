@@ -223,6 +223,11 @@ class Port : public Unstudied {
   __device__ FloatPacket get_packet(const FloatPacket* packet) { return load_packet(packet); }
   __device__ void put_flag(Flag* flag, int pe, Epoch epoch) { store_flag(peer(flag, pe), epoch); }
   __device__ Epoch get_flag(const Flag* flag) { return load_flag(flag); }
+  // Atomic, on any PE's flag; what was there before.
+  __device__ Epoch add_flag(Flag* flag, int pe, Epoch n) { return add_to_flag(peer(flag, pe), n); }
+  __device__ Epoch swap_flag(Flag* flag, int pe, Epoch expected, Epoch wanted) {
+    return swap_flag_if(peer(flag, pe), expected, wanted);
+  }
   __device__ void publish(Scope scope) {
     scope == Scope::system ? fence_release_system() : fence_release_gpu();
   }

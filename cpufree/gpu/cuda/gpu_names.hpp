@@ -150,6 +150,44 @@ inline gpuError_t gpuEventCreateUntimed(gpuEvent_t* event) {
   return cudaEventCreateWithFlags(event, cudaEventDisableTiming);
 }
 
+// Words of memory that streams wait for and write: functions of the driver, asked for by name.
+// `address`: of a device's memory, or of mapped memory of the host.
+inline gpuError_t gpuDriverFunction(void** entry, const char* name) {
+  cudaDriverEntryPointQueryResult found{};
+  const gpuError_t status =
+      cudaGetDriverEntryPointByVersion(name, entry, 12000, cudaEnableDefault, &found);
+  return status != cudaSuccess || found == cudaDriverEntryPointSuccess ? status
+                                                                       : cudaErrorNotSupported;
+}
+using gpuStreamWordCall = int(gpuStream_t, unsigned long long, unsigned long long, unsigned);
+inline gpuError_t gpuStreamWordFunction(gpuStreamWordCall** call, const char* name) {
+  void* entry = nullptr;
+  const gpuError_t status = gpuDriverFunction(&entry, name);
+  *call = reinterpret_cast<gpuStreamWordCall*>(entry);
+  return status;
+}
+// The driver's numbers of errors are the runtime's. What follows in the stream waits until the word
+// is `value` or more, in differences of signed 64 bits.
+inline gpuError_t gpuStreamWaitWord(gpuStream_t stream, const void* address,
+                                    unsigned long long value) {
+  static gpuStreamWordCall* call = nullptr;
+  static const gpuError_t found = gpuStreamWordFunction(&call, "cuStreamWaitValue64");
+  constexpr unsigned kAtLeast = 0;
+  return found != cudaSuccess
+             ? found
+             : static_cast<gpuError_t>(
+                   call(stream, reinterpret_cast<unsigned long long>(address), value, kAtLeast));
+}
+// Once what was before it in the stream is over, and is to be seen by whoever sees the word.
+inline gpuError_t gpuStreamWriteWord(gpuStream_t stream, void* address, unsigned long long value) {
+  static gpuStreamWordCall* call = nullptr;
+  static const gpuError_t found = gpuStreamWordFunction(&call, "cuStreamWriteValue64");
+  return found != cudaSuccess
+             ? found
+             : static_cast<gpuError_t>(
+                   call(stream, reinterpret_cast<unsigned long long>(address), value, 0U));
+}
+
 // Graphs.
 #define gpuStreamEndCapture cudaStreamEndCapture
 #define gpuGraphCreate cudaGraphCreate

@@ -112,13 +112,55 @@ std::string describe(const Outcome& outcome) {
   return text + nics::describe(outcome.report);
 }
 
-Domain::Domain(const DomainConfig& config, const MakeNics& make) : config_(config) {
+namespace {
+
+void check(const Step& step, const Program& program, const DomainConfig& config,
+           std::uint64_t begin) {
   const TriggerSizes& s = config.sizes;
+  require(step.pe >= 0 && step.pe < s.pes, "there is no PE " + std::to_string(step.pe));
+  const bool triggers = step.kind == Step::Kind::trigger || step.kind == Step::Kind::wait_done;
+  require(!triggers || step.tag.operation < static_cast<std::uint32_t>(s.operations),
+          "tag " + std::to_string(step.tag.operation) + ": operations are numbered from 0 to " +
+              std::to_string(s.operations - 1));
+  require(step.kind != Step::Kind::wait_signal || (step.number >= 0 && step.number < s.signals),
+          "there is no signal " + std::to_string(step.number));
+  if (step.kind > Step::Kind::add) return;
+  const auto inside = [&](std::uint64_t place) {
+    const std::uint64_t bytes = config.bytes;
+    const auto need = static_cast<std::uint64_t>(step.count) * sizeof(double);
+    return step.count >= 0 && place >= begin && need <= bytes && place - begin <= bytes - need &&
+           place % sizeof(double) == 0;
+  };
+  require(inside(step.place) && (step.kind == Step::Kind::store || inside(step.from)),
+          "a step of a program reaches outside of the domain's buffers");
+  require(step.kind != Step::Kind::store ||
+              (step.first >= 0 && static_cast<std::size_t>(step.first) <= program.values.size() &&
+               static_cast<std::size_t>(step.count) <=
+                   program.values.size() - static_cast<std::size_t>(step.first)),
+          "a step of a program has no values");
+}
+
+}  // namespace
+
+void check(const Program& program, const DomainConfig& config, std::uint64_t begin) {
+  const auto blocks = static_cast<std::size_t>(config.sizes.pes * config.sizes.blocks);
+  require(program.blocks.size() == blocks,
+          "a program has steps for each of " + std::to_string(blocks) + " blocks");
+  for (const auto& steps : program.blocks)
+    for (const Step& step : steps) check(step, program, config, begin);
+}
+
+void check(const TriggerSizes& s) {
   require(s.pes >= 1 && s.blocks >= 1, "a domain has at least one PE of one block");
   require(s.operations >= 1 && s.operations <= static_cast<int>(kTriggerOperations),
           "a domain has 1 to " + std::to_string(kTriggerOperations) + " operations");
   require(s.depth >= 8, "a ring has room for at least 8 triggers");
   require(s.signals >= 0, "the number of signals is negative");
+}
+
+Domain::Domain(const DomainConfig& config, const MakeNics& make) : config_(config) {
+  const TriggerSizes& s = config.sizes;
+  check(s);
   memory_ = std::make_unique<Memory>(config);
   nics::NicsConfig nics;
   nics.layout = &memory_->triggers;
@@ -149,42 +191,9 @@ std::byte* Domain::memory(int pe, std::uint64_t offset) const {
   return memory_->heaps.base(pe) + offset;
 }
 
-void Domain::check(const Program& program) const {
-  const auto blocks = static_cast<std::size_t>(config_.sizes.pes * config_.sizes.blocks);
-  require(program.blocks.size() == blocks,
-          "a program has steps for each of " + std::to_string(blocks) + " blocks");
-  for (const auto& steps : program.blocks)
-    for (const Step& step : steps) check(step, program);
-}
-
-void Domain::check(const Step& step, const Program& program) const {
-  const TriggerSizes& s = config_.sizes;
-  require(step.pe >= 0 && step.pe < s.pes, "there is no PE " + std::to_string(step.pe));
-  const bool triggers = step.kind == Step::Kind::trigger || step.kind == Step::Kind::wait_done;
-  require(!triggers || step.tag.operation < static_cast<std::uint32_t>(s.operations),
-          "tag " + std::to_string(step.tag.operation) + ": operations are numbered from 0 to " +
-              std::to_string(s.operations - 1));
-  require(step.kind != Step::Kind::wait_signal || (step.number >= 0 && step.number < s.signals),
-          "there is no signal " + std::to_string(step.number));
-  if (step.kind > Step::Kind::add) return;
-  const auto inside = [&](std::uint64_t place) {
-    const std::uint64_t begin = memory_->buffers.offset, bytes = config_.bytes;
-    const auto need = static_cast<std::uint64_t>(step.count) * sizeof(double);
-    return step.count >= 0 && place >= begin && need <= bytes && place - begin <= bytes - need &&
-           place % sizeof(double) == 0;
-  };
-  require(inside(step.place) && (step.kind == Step::Kind::store || inside(step.from)),
-          "a step of a program reaches outside of the domain's buffers");
-  require(step.kind != Step::Kind::store ||
-              (step.first >= 0 && static_cast<std::size_t>(step.first) <= program.values.size() &&
-               static_cast<std::size_t>(step.count) <=
-                   program.values.size() - static_cast<std::size_t>(step.first)),
-          "a step of a program has no values");
-}
-
 Outcome Domain::run(const Program& program, const std::function<void()>& look) {
   require(!closed_, "the domain is closed: its NICs have ended");
-  check(program);
+  check(program, config_, memory_->buffers.offset);
   const TriggerSizes& s = config_.sizes;
   cpu_threads::LaunchConfig config;
   config.pes = s.pes;

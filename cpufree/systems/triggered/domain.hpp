@@ -69,6 +69,11 @@ struct Outcome {
 // What became of waits, and why: a line each.
 std::string describe(const Outcome& outcome);
 
+// Throws InvalidInput where a program has no sense in a domain whose buffers begin at `begin`.
+void check(const Program& program, const DomainConfig& config, std::uint64_t begin);
+// The same for the sizes of a domain.
+void check(const TriggerSizes& sizes);
+
 class Domain {
  public:
   Domain(const DomainConfig& config, const MakeNics& make);
@@ -95,8 +100,6 @@ class Domain {
 
  private:
   struct Memory;
-  void check(const Program& program) const;
-  void check(const Step& step, const Program& program) const;
 
   DomainConfig config_;
   std::unique_ptr<Memory> memory_;

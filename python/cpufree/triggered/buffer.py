@@ -12,6 +12,7 @@ from cpufree.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from cpufree._triggered import Domain
+    from cpufree._triggered_gpu import Domain as GpuDomain
 
 BYTES = 8  # of a value
 
@@ -30,14 +31,14 @@ class Place:
         return self.buffer.offset + self.start * BYTES
 
     def on(self, pe: int) -> npt.NDArray[np.float64]:
-        """Return the values on PE `pe`: a view, which kernels and NICs write to."""
+        """Return the values on PE `pe`: a view, which kernels and NICs write to; on GPUs a copy."""
         return self.buffer.on(pe)[self.start : self.start + self.count]
 
 
 class Buffer:
     """`size` float64 values on every PE, zeros at first. Made by `Domain.buffer`."""
 
-    def __init__(self, domain: Domain, name: str, size: int) -> None:
+    def __init__(self, domain: Domain | GpuDomain, name: str, size: int) -> None:
         self.name = name
         self.size = size
         self.freed = False
@@ -52,10 +53,24 @@ class Buffer:
         return self._offset
 
     def on(self, pe: int) -> npt.NDArray[np.float64]:
-        """Return the values on PE `pe`: a view, which kernels and NICs write to."""
+        """Return the values on PE `pe`: a view, which kernels and NICs write to; on GPUs a copy."""
         view = self._domain.view(pe, self.offset, self.size * BYTES)
         values: npt.NDArray[np.float64] = view.view(np.float64)
         return values
+
+    def fill(self, pe: int, values: npt.ArrayLike) -> None:
+        """Write all values on PE `pe`, while no program runs; one value fills the buffer."""
+        array = np.asarray(values, np.float64)
+        if array.ndim > 1 or array.size not in (1, self.size):
+            raise InvalidInputError(
+                f"{array.size} values do not fit buffer '{self.name}', which has {self.size}"
+            )
+        whole = np.ascontiguousarray(np.broadcast_to(array.ravel(), self.size))
+        write = getattr(self._domain, "write", None)
+        if write is not None:
+            write(pe, self.offset, whole)
+        else:
+            self.on(pe)[:] = whole
 
     def at(self, start: int, count: int) -> Place:
         """Return `count` values from value `start` on."""

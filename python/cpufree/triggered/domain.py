@@ -1,17 +1,23 @@
-"""PEs with NICs of triggered operations, on CPU threads of this process."""
+"""PEs with NICs of triggered operations, on CPU threads of this process or on GPUs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from cpufree.errors import InvalidInputError, WaitTimeoutError
 from cpufree.triggered.buffer import BYTES, Buffer, Place, as_place
-from cpufree.triggered.extension import load_extension
+from cpufree.triggered.extension import (
+    BACK_ENDS,
+    GPU_BACK_ENDS,
+    load_extension,
+    load_gpu_extension,
+)
 from cpufree.triggered.program import FIELDS, Program
 from cpufree.triggered.report import Report, report_of
 
@@ -46,9 +52,14 @@ class Domain:
         PEs, each a group of CPU threads.
     blocks : int, default 1
         Blocks of each PE, which run concurrently.
-    back_end : {"thread", "libfabric", "libfabric_queue"}, default "thread"
-        What carries operations out: a CPU thread for each PE, or triggered operations of libfabric
-        over loopback, by calls or by its deferred work queue.
+    back_end : str, default "thread", and "copy_engine" on GPUs
+        What carries operations out: "thread", a CPU thread for each PE; "libfabric" and
+        "libfabric_queue", triggered operations of libfabric over loopback, by calls or by its
+        deferred work queue. On GPUs "copy_engine", streams that wait for a counter; "block", a
+        block of each GPU; "proxy", a CPU thread that copies for the GPU; "on_stream", copies at the
+        end of a kernel.
+    gpus : sequence of int, optional
+        The GPU of each PE; several PEs may share one. Without it PEs are groups of CPU threads.
     operations, signals : int, default 64
         How many there are room for, numbered from 0.
     depth : int, default 64
@@ -90,7 +101,8 @@ class Domain:
         pes: int,
         blocks: int = 1,
         *,
-        back_end: str = "thread",
+        back_end: str | None = None,
+        gpus: Sequence[int] | None = None,
         operations: int = 64,
         signals: int = 64,
         depth: int = 64,
@@ -112,7 +124,13 @@ class Domain:
             "signals": signals,
             "bytes": memory,
         }
-        self._core = load_extension().Domain(sizes, back_end, wait_limit, times)
+        self._core: Any
+        if gpus is None:
+            name = back_end or BACK_ENDS[0]
+            self._core = load_extension().Domain(sizes, name, wait_limit, times)
+        else:
+            name, places = back_end or GPU_BACK_ENDS[0], [int(gpu) for gpu in gpus]
+            self._core = load_gpu_extension().Domain(sizes, name, wait_limit, times, places)
 
     def buffer(self, name: str, size: int) -> Buffer:
         """Return a new buffer of `size` float64 values on every PE, zeros."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from types import ModuleType
 
+from cpufree import env
 from cpufree.errors import UnsupportedError
 
 BACK_ENDS = ("thread", "libfabric", "libfabric_queue")
+GPU_BACK_ENDS = ("copy_engine", "on_stream", "block", "proxy")
 
 
 def load_extension() -> ModuleType:
@@ -19,6 +21,19 @@ def load_extension() -> ModuleType:
             "package with its compiler step: pip install . in the source tree"
         ) from error
     return _triggered
+
+
+def load_gpu_extension() -> ModuleType:
+    """Return the extension for GPUs, with CUDA's settings for it; UnsupportedError without it."""
+    env.prepare_triggers_on_gpus()
+    try:
+        from cpufree import _triggered_gpu
+    except ImportError as error:
+        raise UnsupportedError(
+            f"the part of cpufree with triggered operations on GPUs does not load ({error}). Build "
+            "it with nvcc: pip install . -C cmake.define.CPUFREE_CUDA=ON in the source tree"
+        ) from error
+    return _triggered_gpu
 
 
 def missing_back_ends() -> dict[str, str]:

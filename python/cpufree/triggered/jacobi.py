@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from cpufree.errors import InvalidInputError
-from cpufree.triggered.extension import load_extension
+from cpufree.triggered.extension import (
+    BACK_ENDS,
+    GPU_BACK_ENDS,
+    load_extension,
+    load_gpu_extension,
+)
+
+_THREADS = 512  # of a block on a GPU
 
 
 def jacobi(
@@ -17,7 +25,8 @@ def jacobi(
     *,
     pes: int = 2,
     blocks: int = 1,
-    back_end: str = "thread",
+    back_end: str | None = None,
+    gpus: Sequence[int] | None = None,
     wait_limit: float = 60.0,
 ) -> npt.NDArray[Any]:
     """Iterate on a grid in two dimensions: one kernel for the whole run, halos by triggered puts.
@@ -33,8 +42,10 @@ def jacobi(
         Number of iterations.
     pes, blocks : int, default 2 and 1
         PEs, and blocks of each: every block has at least one inner row.
-    back_end : {"thread", "libfabric", "libfabric_queue"}, default "thread"
-        What carries the puts out.
+    back_end : str, default "thread", and "copy_engine" on GPUs
+        What carries the puts out, as for `Domain`.
+    gpus : sequence of int, optional
+        The GPU of each PE; then `pes` is their number.
     wait_limit : float, default 60.0
         Seconds after which a wait is given up.
 
@@ -66,5 +77,12 @@ def jacobi(
         raise InvalidInputError(f"iterations is {iterations}; it is 0 to 4294967295")
     kind = np.float32 if given.dtype == np.float32 else np.float64
     u = np.array(given, kind, order="C")
-    load_extension().jacobi(u, iterations, pes, blocks, False, back_end, wait_limit)
+    if gpus is None:
+        name = back_end or BACK_ENDS[0]
+        load_extension().jacobi(u, iterations, pes, blocks, False, name, wait_limit)
+    else:
+        name, places = back_end or GPU_BACK_ENDS[0], [int(gpu) for gpu in gpus]
+        load_gpu_extension().jacobi(
+            u, iterations, places, blocks, _THREADS, "triggered", name, wait_limit
+        )
     return u

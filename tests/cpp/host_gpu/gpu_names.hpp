@@ -65,6 +65,7 @@ struct Settings {
   unsigned seed = 1;
   bool ignore_waits = false;      // for events and NVSHMEM's signals: schedules must then go wrong
   std::size_t sparse_buffer = 8;  // bytes that the sparse library asks for
+  bool peer_words = true;         // streams write words of other devices
   int small = -1;                 // a device with one multiprocessor, and less memory on chip
 };
 // Nothing may be under way.
@@ -139,6 +140,8 @@ gpuError_t gpuStreamDestroy(gpuStream_t stream);
 gpuError_t gpuStreamQuery(gpuStream_t stream);
 gpuError_t gpuStreamSynchronize(gpuStream_t stream);
 gpuError_t gpuStreamWaitEvent(gpuStream_t stream, gpuEvent_t event, unsigned flags);
+gpuError_t gpuStreamWaitWord(gpuStream_t stream, const void* address, unsigned long long value);
+gpuError_t gpuStreamWriteWord(gpuStream_t stream, void* address, unsigned long long value);
 gpuError_t gpuEventCreate(gpuEvent_t* event);
 gpuError_t gpuEventCreateUntimed(gpuEvent_t* event);
 gpuError_t gpuEventDestroy(gpuEvent_t event);
@@ -163,6 +166,11 @@ gpuError_t gpuOccupancyMaxActiveBlocks(int* blocks, const void* kernel, int thre
                                        std::size_t shared_bytes);
 gpuError_t gpuLaunchCooperativeKernel(const void* kernel, int blocks, int threads, void** arguments,
                                       std::size_t shared_bytes, gpuStream_t stream);
+inline gpuError_t gpuLaunchKernel(const void* kernel, unsigned blocks, int threads,
+                                  void** arguments, gpuStream_t stream) {
+  return gpuLaunchCooperativeKernel(kernel, static_cast<int>(blocks), threads, arguments, 0,
+                                    stream);
+}
 gpuError_t gpuLibraryLoad(gpuLibrary_t* library, const char* file);
 // Nothing is compiled for the host.
 inline gpuError_t gpuLibraryLoadData(gpuLibrary_t*, const void*) { return gpuErrorNoDevice; }

@@ -1,4 +1,5 @@
 // The runtime's functions.
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <set>
@@ -30,6 +31,18 @@ gpuError_t allocate(void** p, std::size_t bytes) {
   if (*p == nullptr) return fail(gpuErrorMemoryAllocation);
   std::memset(*p, 0xff, bytes);
   return gpuSuccess;
+}
+
+// A copy. One of a word may be a flag, which kernels read meanwhile.
+void move(void* to, const void* from, std::size_t bytes) {
+  using Word = unsigned long long;
+  if (bytes == sizeof(Word) && reinterpret_cast<std::uintptr_t>(to) % sizeof(Word) == 0) {
+    Word word;
+    std::memcpy(&word, from, sizeof(word));
+    std::atomic_ref<Word>(*static_cast<Word*>(to)).store(word, std::memory_order_release);
+  } else {
+    std::memcpy(to, from, bytes);
+  }
 }
 
 constexpr std::size_t kMemory = std::size_t{1} << 36;  // of a device
@@ -176,7 +189,7 @@ gpuError_t gpuMemsetAsync(void* p, int value, std::size_t bytes, gpuStream_t str
   return launch(stream, {{}, [=] { std::memset(p, value, bytes); }, {}, 0, {}, {}});
 }
 gpuError_t gpuMemcpyAsync(void* to, const void* from, std::size_t bytes, int, gpuStream_t stream) {
-  return launch(stream, {{}, [=] { std::memcpy(to, from, bytes); }, {}, 0, {}, {}});
+  return launch(stream, {{}, [=] { move(to, from, bytes); }, {}, 0, {}, {}});
 }
 gpuError_t gpuMemcpyPeerAsync(void* to, int to_device, const void* from, int from_device,
                               std::size_t bytes, gpuStream_t stream) {
@@ -184,7 +197,7 @@ gpuError_t gpuMemcpyPeerAsync(void* to, int to_device, const void* from, int fro
     const Guard guard(machine().mutex);
     if (lies_on(to) != to_device || lies_on(from) != from_device) return fail(gpuErrorInvalidValue);
   }
-  return launch(stream, {{}, [=] { std::memcpy(to, from, bytes); }, {}, 0, {}, {}});
+  return launch(stream, {{}, [=] { move(to, from, bytes); }, {}, 0, {}, {}});
 }
 
 gpuError_t gpuStreamCreate(gpuStream_t* stream) { return create_stream(stream); }
@@ -232,6 +245,30 @@ gpuError_t gpuStreamWaitEvent(gpuStream_t stream, gpuEvent_t event, unsigned) {
   enqueue(stream, std::make_shared<Nodes>(Nodes{
                       {[=] { return event->reached >= want; }, {}, {}, stream->device, {}, {}}}));
   return gpuSuccess;
+}
+
+// Words are read and written by threads that stand for kernels, too.
+gpuError_t gpuStreamWaitWord(gpuStream_t stream, const void* address, unsigned long long value) {
+  auto* const word = static_cast<unsigned long long*>(const_cast<void*>(address));
+  const auto ready = [=] {
+    const auto seen = std::atomic_ref<unsigned long long>(*word).load(std::memory_order_acquire);
+    return static_cast<long long>(seen - value) >= 0;
+  };
+  const Guard guard(machine().mutex);
+  enqueue(stream, std::make_shared<Nodes>(Nodes{{ready, {}, {}, stream->device, {}, {}}}));
+  return gpuSuccess;
+}
+gpuError_t gpuStreamWriteWord(gpuStream_t stream, void* address, unsigned long long value) {
+  auto* const word = static_cast<unsigned long long*>(address);
+  {
+    const Guard guard(machine().mutex);
+    if (!machine().settings.peer_words && lies_on(word) >= 0 && lies_on(word) != stream->device)
+      return fail(gpuErrorInvalidValue);
+  }
+  const auto write = [=] {
+    std::atomic_ref<unsigned long long>(*word).store(value, std::memory_order_release);
+  };
+  return launch(stream, {{}, write, {}, 0, {}, {}});
 }
 
 gpuError_t gpuEventCreate(gpuEvent_t* event) {

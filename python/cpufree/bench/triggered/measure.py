@@ -24,6 +24,8 @@ PATHS = {
 NIC_PATHS = ("at_end", "triggered")
 TIMES = ("begun", "ready", "sent", "ended", "observed", "nic_begun", "nic_ended", "seen")
 """Columns of a message's times, in seconds since the launch."""
+OVERLAP_TIMES = ("alone", "beside", "all_seen", "one_copy", "plain_copy")
+"""Columns of copies beside a computation, in seconds."""
 VALUE_BYTES = 8
 
 
@@ -66,13 +68,17 @@ class Plan:
 
 @dataclass
 class Series:
-    """Samples of one thing: of messages a row of TIMES each, else seconds of one piece of work."""
+    """Samples of one thing: of messages a row of TIMES each, else seconds of one piece of work.
+
+    `detail` says what else was set, and what of the machine belongs to the samples.
+    """
 
     study: str
     name: str
     back_end: str
     size: int
     samples: list[Any] = field(default_factory=list)
+    detail: dict[str, Any] = field(default_factory=dict)
 
     def array(self) -> npt.NDArray[np.float64]:
         """Return all samples."""
@@ -84,10 +90,16 @@ Task = tuple[Series, Callable[[], Any]]
 
 def measure(plan: Plan, tell: Callable[[str], None] = lambda text: None) -> list[Series]:
     """Measure all that a plan asks for; `tell` hears of each round."""
-    tasks = list(_tasks(plan, load_extension()))
-    order = random.Random(plan.seed)
-    for number in range(plan.repeats):
-        tell(f"round {number + 1} of {plan.repeats}")
+    return in_rounds(list(_tasks(plan, load_extension())), plan.repeats, plan.seed, tell)
+
+
+def in_rounds(
+    tasks: list[Task], repeats: int, seed: int, tell: Callable[[str], None]
+) -> list[Series]:
+    """Run all tasks in each round, in random order."""
+    order = random.Random(seed)
+    for number in range(repeats):
+        tell(f"round {number + 1} of {repeats}")
         for series, run in order.sample(tasks, len(tasks)):
             series.samples.extend(run())
     return [series for series, _ in tasks]

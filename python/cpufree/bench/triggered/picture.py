@@ -27,10 +27,13 @@ TITLES = {"host": "HDN", "at_end": "GDS", "triggered": "GPU-TN", "stores": "stor
 
 
 def smallest(measured: Sequence[Series]) -> list[Series]:
-    """Return the messages of the smallest size."""
-    messages = [one for one in measured if one.study == "messages"]
+    """Return the messages of the smallest size, of kernels that go on longest."""
+    messages = [one for one in measured if one.study == "messages" and one.samples]
     least = min((one.size for one in messages), default=0)
-    return [one for one in messages if one.size == least]
+    longest = max((one.detail.get("after", 0.0) for one in messages), default=0.0)
+    return [
+        one for one in messages if one.size == least and one.detail.get("after", longest) == longest
+    ]
 
 
 def draw(measured: Sequence[Series]) -> Figure:

@@ -7,9 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from cpufree.bench.triggered.measure import TIMES, Series
+from cpufree.bench.triggered.measure import OVERLAP_TIMES, TIMES, Series
 
-MESSAGE_HEADS = ("bytes", "path", "NIC", "data ready", "to seen", "kernel's end", "seen first")
+MESSAGE_HEADS = (
+    "bytes",
+    "path",
+    "NIC",
+    "goes on",
+    "data ready",
+    "to seen",
+    "kernel's end",
+    "seen first",
+)
+OVERLAP_HEADS = ("bytes", "NIC", "kernel alone", "with copies", "loss", "a copy", "plain", "rate")
 OTHER_HEADS = ("study", "size", "way", "NIC", "median", "fastest")
 
 
@@ -34,7 +44,7 @@ def message_rows(measured: Iterable[Series]) -> list[tuple[str, ...]]:
     """Return a row for each path, NIC and size of messages: medians."""
     rows: list[tuple[str, ...]] = []
     for one in measured:
-        if one.study != "messages":
+        if one.study != "messages" or not one.samples:
             continue
         median = dict(zip(TIMES, np.median(one.array(), axis=0), strict=True))
         rows.append(
@@ -42,6 +52,7 @@ def message_rows(measured: Iterable[Series]) -> list[tuple[str, ...]]:
                 str(one.size),
                 one.name,
                 one.back_end,
+                _after(one),
                 micros(median["ready"]),
                 micros(float(np.median(to_seen(one)))),
                 micros(median["ended"]),
@@ -63,8 +74,36 @@ def other_rows(measured: Iterable[Series]) -> list[tuple[str, ...]]:
             micros(float(np.min(one.array()))),
         )
         for one in measured
-        if one.study != "messages"
+        if one.study not in ("messages", "overlap") and one.samples
     ]
+
+
+def _after(series: Series) -> str:
+    """Return how long the kernel goes on computing once its data are ready."""
+    return micros(series.detail["after"]) if "after" in series.detail else "as before"
+
+
+def overlap_rows(measured: Iterable[Series]) -> list[tuple[str, ...]]:
+    """Return a row for each back end whose copies were measured beside a computation: medians."""
+    rows: list[tuple[str, ...]] = []
+    for one in measured:
+        if one.study != "overlap" or not one.samples:
+            continue
+        alone, beside, _, copy, plain = np.median(one.array(), axis=0)
+        loss = float(np.median(one.array()[:, 1] / one.array()[:, 0])) - 1.0
+        rows.append(
+            (
+                str(one.size),
+                one.back_end,
+                micros(alone),
+                micros(beside),
+                f"{100 * loss:.2f} %",
+                micros(copy),
+                micros(plain),
+                f"{100 * plain / copy:.1f} %",
+            )
+        )
+    return rows
 
 
 def facts(measured: Iterable[Series]) -> list[dict[str, Any]]:
@@ -75,11 +114,16 @@ def facts(measured: Iterable[Series]) -> list[dict[str, Any]]:
             "name": one.name,
             "back_end": one.back_end,
             "size": one.size,
-            "columns": list(TIMES) if one.study == "messages" else ["seconds"],
+            "detail": one.detail,
+            "columns": list(_columns(one.study)),
             "samples": _without_nan(one.samples),
         }
         for one in measured
     ]
+
+
+def _columns(study: str) -> tuple[str, ...]:
+    return {"messages": TIMES, "overlap": OVERLAP_TIMES}.get(study, ("seconds",))
 
 
 def _without_nan(value: Any) -> Any:

@@ -1,0 +1,153 @@
+"""`cpufree bench triggered --gpus`: what is asked of the core, shown, drawn and written.
+
+The core is a stand-in that answers at once; what it measures on GPUs is tested there.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from cli_runner import Run, runner
+
+from cpufree.bench.triggered import measure, on_gpus, tables
+from cpufree.errors import EngineError
+
+SMALL = on_gpus.GpuPlan(
+    gpus=(0, 1), sizes=(64, 1048576), vector_sizes=(8192, 1048576), grids=(64,), repeats=2
+)
+
+
+class Core:
+    """Answers as the extension does, with times that say what was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, Any]] = []
+
+    def messages(self, *what: Any) -> Any:
+        self.asked.append(("messages", what))
+        _, path, back_end, _, rounds, _, before, after = what
+        if back_end == "proxy":
+            raise EngineError("no proxy today")
+        ready = before + 5e-6
+        ended = ready + after
+        seen = ready + 4e-6 if path in ("triggered", "stores") else ended + 9e-6
+        nan = float("nan")
+        row = [5e-6, ready, ready, ended, ended + 2e-6, nan, nan, seen]
+        return np.array([row] * rounds), 1e-6, 3e-7
+
+    def overlap(self, *what: Any) -> Any:
+        self.asked.append(("overlap", what))
+        return np.array([[1e-3, 1.01e-3, 90e-6, 22e-6, 21.5e-6]] * 4)
+
+    def allreduce(self, *what: Any) -> float:
+        self.asked.append(("allreduce", what))
+        return 5e-6
+
+    def collective_allreduce(self, *what: Any) -> float:
+        self.asked.append(("collective", what))
+        return 12e-6
+
+    def jacobi(self, u: Any, iterations: int, *what: Any) -> float:
+        self.asked.append(("jacobi", what))
+        u += 1.0
+        return 1e-5 * iterations
+
+    def soak(self, *what: Any) -> Any:
+        return 1.0, 0, 5, 5
+
+    def flood(self, *what: Any) -> float:
+        return 0.1
+
+
+@pytest.fixture
+def core(monkeypatch: pytest.MonkeyPatch) -> Core:
+    stand_in = Core()
+    monkeypatch.setattr(on_gpus, "load_gpu_extension", lambda: stand_in)
+    return stand_in
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    return runner(capsys, monkeypatch)
+
+
+def test_each_way_of_a_message_is_measured_with_kernels_that_end_and_that_go_on(
+    core: Core,
+) -> None:
+    measured = on_gpus.measure(SMALL)
+    messages = [one for one in measured if one.study == "messages" and one.samples]
+    assert len(messages) == 2 * 2 * 5  # sizes, ends, ways without the one that fails
+    assert all(one.array().shape == (40, 8) for one in messages)
+    large = [what for study, what in core.asked if study == "messages" and what[3] > 65536]
+    assert {what[5] for what in large} == {32}
+
+
+def test_a_way_that_fails_is_told_and_not_tried_again(core: Core) -> None:
+    told: list[str] = []
+    measured = on_gpus.measure(SMALL, told.append)
+    failed = [one for one in measured if "error" in one.detail]
+    assert {one.back_end for one in failed} == {"proxy"}
+    assert sum("no proxy today" in text for text in told) == len(failed) == 4
+
+
+def test_results_that_differ_between_ways_of_jacobi_are_an_error(core: Core) -> None:
+    plan = on_gpus.GpuPlan(gpus=(0, 1), studies=("jacobi",), grids=(64,), repeats=1)
+
+    def other(u: Any, iterations: int, gpus: Any, blocks: int, threads: int, way: str,
+              *rest: Any) -> float:  # fmt: skip
+        u += 1.0 if way == "host" else 2.0
+        return 1.0
+
+    core.jacobi = other  # type: ignore[method-assign, assignment]
+    measured = on_gpus.measure(plan)
+    assert any("bits differ" in one.detail.get("error", "") for one in measured)
+
+
+def test_nothing_is_measured_after_the_time_limit(core: Core) -> None:
+    plan = on_gpus.GpuPlan(gpus=(0, 1), time_limit=-1.0, repeats=1)
+    assert not any(one.samples for one in on_gpus.measure(plan))
+
+
+def test_both_pes_on_one_gpu_leave_out_what_needs_two(core: Core) -> None:
+    plan = on_gpus.GpuPlan(gpus=(0, 0), studies=("overlap", "allreduce"), repeats=1)
+    on_gpus.measure(plan)
+    assert {study for study, _ in core.asked} == {"allreduce"}
+
+
+def test_rate_of_a_copy_is_that_of_a_plain_one_over_it(core: Core) -> None:
+    plan = on_gpus.GpuPlan(gpus=(0, 1), studies=("overlap",), repeats=1)
+    rows = tables.overlap_rows(on_gpus.measure(plan))
+    assert [row[1] for row in rows] == ["copy_engine", "block"]
+    assert all(row[4] == "1.00 %" and row[7] == "97.7 %" for row in rows)
+
+
+def test_command_writes_samples_and_picture(core: Core, run: Run, tmp_path: Path) -> None:
+    out, plot = tmp_path / "out.json", tmp_path / "out.png"
+    done = run("bench", "triggered", "--gpus", "0,1", "--quick", "--json", out, "--plot", plot)
+    assert done.code == 0, done.err
+    assert "Copies beside a computation" in done.out
+    facts = json.loads(out.read_text())
+    studies = {one["study"] for one in facts["series"]}
+    assert studies == set(on_gpus.STUDIES)
+    first = next(one for one in facts["series"] if one["study"] == "messages" and one["samples"])
+    assert first["columns"] == list(measure.TIMES)
+    assert first["detail"]["clock_errors"][0] == {"host": 1e-6, "pair": 3e-7}
+    assert plot.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--gpus", "0"), "name two GPUs"),
+        (("--gpus", "0,1", "--back-ends", "thread"), "choose from copy_engine"),
+        (("--gpus", "0,1", "--studies", "songs"), "choose from messages"),
+    ],
+)
+def test_mistakes_are_told(run: Run, words: tuple[str, ...], message: str) -> None:
+    done = run("bench", "triggered", *words)
+    assert done.code == 2
+    assert message in " ".join(done.err.replace("│", " ").split())
