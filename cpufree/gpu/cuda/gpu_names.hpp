@@ -200,6 +200,12 @@ inline gpuError_t gpuLaunchCooperativeKernel(const void* kernel, int blocks, int
                                      dim3(static_cast<unsigned>(threads)), arguments, shared_bytes,
                                      stream);
 }
+// The same without that promise: the blocks begin as they find room.
+inline gpuError_t gpuLaunchGrid(const void* kernel, int blocks, int threads, void** arguments,
+                                std::size_t shared_bytes, gpuStream_t stream) {
+  return cudaLaunchKernel(kernel, dim3(static_cast<unsigned>(blocks)),
+                          dim3(static_cast<unsigned>(threads)), arguments, shared_bytes, stream);
+}
 inline gpuError_t gpuLaunchKernel(const void* kernel, unsigned blocks, int threads,
                                   void** arguments, gpuStream_t stream) {
   return cudaLaunchKernel(kernel, dim3(blocks), dim3(static_cast<unsigned>(threads)), arguments, 0,

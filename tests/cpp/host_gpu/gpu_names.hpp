@@ -163,6 +163,8 @@ gpuError_t gpuOccupancyMaxActiveBlocks(int* blocks, const void* kernel, int thre
                                        std::size_t shared_bytes);
 gpuError_t gpuLaunchCooperativeKernel(const void* kernel, int blocks, int threads, void** arguments,
                                       std::size_t shared_bytes, gpuStream_t stream);
+gpuError_t gpuLaunchGrid(const void* kernel, int blocks, int threads, void** arguments,
+                         std::size_t shared_bytes, gpuStream_t stream);
 gpuError_t gpuLibraryLoad(gpuLibrary_t* library, const char* file);
 // Nothing is compiled for the host.
 inline gpuError_t gpuLibraryLoadData(gpuLibrary_t*, const void*) { return gpuErrorNoDevice; }
