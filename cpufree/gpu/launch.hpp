@@ -49,9 +49,9 @@ inline void launch_cooperative(const void* kernel, const Grid& grid, void** argu
 }
 // Not refused: what makes sure that blocks which wait for one another find room is the caller's.
 inline void launch(const void* kernel, const Grid& grid, void** arguments, gpuStream_t stream) {
-  check_call(gpuLaunchGrid(kernel, grid.blocks, grid.threads, arguments, grid.dynamic_bytes,
-                           stream),
-             "LaunchKernel");
+  check_call(
+      gpuLaunchGrid(kernel, grid.blocks, grid.threads, arguments, grid.dynamic_bytes, stream),
+      "LaunchKernel");
 }
 
 // Kernels of a file, which stay loaded to the end of the process.

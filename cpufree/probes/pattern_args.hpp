@@ -32,8 +32,8 @@ struct PatternArgs {
   Flag* flags = nullptr;     // pattern_flags(PEs)
   double* buffer = nullptr;  // places of messages; or A, B, and the tiles of each step
   // Private to a PE.
-  double* product = nullptr;           // C
-  std::uint64_t* ticks = nullptr;      // of each repeat: a round
+  double* product = nullptr;            // C
+  std::uint64_t* ticks = nullptr;       // of each repeat: a round
   std::uint64_t* comm_ticks = nullptr;  // of each repeat: of that, waiting and moving tiles
   ProbeClock* clock = nullptr;
   std::int64_t* wrong = nullptr;  // values that were not what was sent, of each thread

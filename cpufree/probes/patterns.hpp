@@ -65,8 +65,8 @@ class PatternLink {
       port_.publish(Scope::system);
       for (int to = 0; to < port_.pes(); ++to) port_.put_flag(args_.flags + port_.pe(), to, epoch);
       for (int from = 0; here && from < port_.pes(); ++from)
-        here = wait_flag(port_, args_.flags + from, epoch,
-                         WaitSite{Channel::halo_arrival, from, 0});
+        here =
+            wait_flag(port_, args_.flags + from, epoch, WaitSite{Channel::halo_arrival, from, 0});
       port_.acquire(Scope::system);
     }
     return port_.all(here);
@@ -123,9 +123,9 @@ class TableExchange {
   PatternLink<P> link_;
 };
 
-// C = A B on a grid of side x side PEs, a tile of each matrix on each. PE (i, j) adds A(i, k) B(k, j)
-// in `side` steps, with k = i + j, i + j + 1, ... modulo `side`, so that in no step two PEs of a row,
-// or of a column, need the same tile (Cannon 1969, A cellular computer to implement the Kalman
+// C = A B on a grid of side x side PEs, a tile of each matrix on each. PE (i, j) adds A(i, k) B(k,
+// j) in `side` steps, with k = i + j, i + j + 1, ... modulo `side`, so that in no step two PEs of a
+// row, or of a column, need the same tile (Cannon 1969, A cellular computer to implement the Kalman
 // filter algorithm).
 template <Port P>
 class TileProduct {
@@ -183,9 +183,8 @@ class TileProduct {
  private:
   // Entry i of A, or of B behind it, of a PE: a small whole number.
   CPUFREE_KERNEL_FN static double value(int pe, std::int64_t i, Epoch epoch) {
-    return static_cast<double>((static_cast<std::uint64_t>(i) * 5 +
-                                static_cast<std::uint64_t>(pe) * 3 + epoch) %
-                               8);
+    return static_cast<double>(
+        (static_cast<std::uint64_t>(i) * 5 + static_cast<std::uint64_t>(pe) * 3 + epoch) % 8);
   }
   // Which PE has tile A (which = 0) or B (1) of a step.
   CPUFREE_KERNEL_FN int owner(std::int32_t step, int which) const {
@@ -215,8 +214,7 @@ class TileProduct {
     for (int which = 0; which < 2; ++which) {
       const int from = owner(step, which);
       const bool signalled = args_.puts || args_.overlapped;
-      if (from != port_.pe() && signalled &&
-          !link_.await(link_.of_tile(step, which), from, epoch))
+      if (from != port_.pe() && signalled && !link_.await(link_.of_tile(step, which), from, epoch))
         return false;
     }
     return true;

@@ -32,8 +32,9 @@ inline constexpr std::size_t kRoomOnChip = 220'000;
 std::size_t room_on_chip(const std::vector<int>& devices, int blocks);
 
 // Throws InvalidInput unless all blocks are resident together, those of all PEs of every device:
-// they wait for one another. The kernel must be loaded before. Of two launches that means a multiprocessor for each
-// block of either: while one of them has not found room, there is a multiprocessor without any.
+// they wait for one another. The kernel must be loaded before. Of two launches that means a
+// multiprocessor for each block of either: while one of them has not found room, there is a
+// multiprocessor without any.
 void require_residency(const GpuKernel& kernel, const std::vector<int>& devices);
 
 }  // namespace cpufree

@@ -81,8 +81,7 @@ void CpuProber::leave() {
   for (std::byte* const heap : heaps_) cpu_threads::store_flag(*memory_.leave(heap), 1);
 }
 
-cpu_threads::Shared CpuProber::share(double wait_limit) const {
-  cpu_threads::Shared shared;
+void CpuProber::share(cpu_threads::Shared& shared, double wait_limit) const {
   shared.pes = pes_;
   shared.blocks = blocks_;
   shared.first = first_;
@@ -91,7 +90,6 @@ cpu_threads::Shared CpuProber::share(double wait_limit) const {
   shared.wait_limit = std::chrono::duration_cast<std::chrono::nanoseconds>(
       std::chrono::duration<double>(wait_limit));
   shared.records.assign(at(here_ * blocks_), WaitRecord{});
-  return shared;
 }
 
 // Runs kernel(port, PE of this process) on all blocks, each on a thread of its own.
@@ -136,11 +134,11 @@ std::vector<double> CpuProber::run(const ProbeOrder& order) {
     args.back().ticks = ticks.data();
     args.back().wrong = wrong.data() + k * blocks_;
   }
-  cpu_threads::Shared shared = share(order.wait_limit);
+  cpu_threads::Shared shared;
+  share(shared, order.wait_limit);
   epoch_ += probe_epochs(args.front());
-  run_blocks(shared, [&](cpu_threads::Port& port, int pe) {
-    probe_kernel(order.way, port, args[at(pe)]);
-  });
+  run_blocks(shared,
+             [&](cpu_threads::Port& port, int pe) { probe_kernel(order.way, port, args[at(pe)]); });
   if (first_ != 0) ticks.clear();
   return probe_seconds(order, ticks, clock, wrong);
 }
@@ -152,7 +150,8 @@ PatternTimes CpuProber::run(const PatternOrder& order) {
   std::vector<ProbeClock> clocks(at(pes_));
   std::vector<std::uint64_t> ticks(at(pes_) * repeats), comm(at(pes_) * repeats);
   std::vector<std::int64_t> wrong(at(pes_ * blocks_));
-  std::vector<std::vector<double>> products(at(pes_), std::vector<double>(at(order.tile * order.tile)));
+  std::vector<std::vector<double>> products(at(pes_),
+                                            std::vector<double>(at(order.tile * order.tile)));
   std::vector<PatternArgs> args;
   for (int pe = 0; pe < pes_; ++pe) {
     PatternArgs& one = args.emplace_back(memory_.args(order, heaps_[at(pe)]));
@@ -165,7 +164,8 @@ PatternTimes CpuProber::run(const PatternOrder& order) {
     one.clock = &clocks[at(pe)];
     one.wrong = wrong.data() + pe * blocks_;
   }
-  cpu_threads::Shared shared = share(order.wait_limit);
+  cpu_threads::Shared shared;
+  share(shared, order.wait_limit);
   pattern_epoch_ += pattern_epochs(args.front());
   run_blocks(shared, [&](cpu_threads::Port& port, int pe) { pattern_kernel(port, args[at(pe)]); });
   return pattern_seconds(ticks, comm, clocks, wrong);

@@ -39,7 +39,7 @@ class CpuProber final : public Prober {
   void leave();
 
  private:
-  cpu_threads::Shared share(double wait_limit) const;
+  void share(cpu_threads::Shared& shared, double wait_limit) const;
   void run_blocks(cpu_threads::Shared& shared,
                   const std::function<void(cpu_threads::Port& port, int pe)>& kernel);
 

@@ -122,11 +122,11 @@ PatternArgs ProbeMemory::args(const PatternOrder& order, std::byte* heap) const 
   args.buffer = buffer_.at(heap);
   if (order.kind == PatternKind::exchange) return args;
   args.side = side_of(pes_);
-  require(args.side > 0, "a product of matrices needs a square of PEs: 1, 4, 9, 16, not " +
-                             std::to_string(pes_));
-  require(order.tile >= 1 && gemm_values(args.side, order.tile) <= blocks_ * stride_,
-          "tiles of " + std::to_string(order.tile) +
-              " rows do not fit into the memory of the probe");
+  require(args.side > 0,
+          "a product of matrices needs a square of PEs: 1, 4, 9, 16, not " + std::to_string(pes_));
+  require(
+      order.tile >= 1 && gemm_values(args.side, order.tile) <= blocks_ * stride_,
+      "tiles of " + std::to_string(order.tile) + " rows do not fit into the memory of the probe");
   require(!order.overlapped || blocks_ == 2,
           "to move tiles while others are multiplied takes two blocks");
   args.tile = order.tile;
@@ -152,8 +152,8 @@ std::vector<std::int64_t> ProbeMemory::table(const PatternOrder& order) const {
       table[edges + edge] = place;
       place += (bytes / 8 + 15) / 16 * 16;  // on lines of its own
     }
-    require(place <= blocks_ * stride_, "what PE " + std::to_string(to) +
-                                            " gets does not fit into the memory of the probe");
+    require(place <= blocks_ * stride_,
+            "what PE " + std::to_string(to) + " gets does not fit into the memory of the probe");
   }
   return table;
 }

@@ -74,7 +74,8 @@ class ProbeMemory {
 std::vector<double> probe_seconds(const ProbeOrder& order, const std::vector<std::uint64_t>& ticks,
                                   const ProbeClock& clock, const std::vector<std::int64_t>& wrong);
 
-// The same for a pattern: `ticks` and `comm` have those of all repeats of each PE, one after another.
+// The same for a pattern: `ticks` and `comm` have those of all repeats of each PE, one after
+// another.
 PatternTimes pattern_seconds(const std::vector<std::uint64_t>& ticks,
                              const std::vector<std::uint64_t>& comm,
                              const std::vector<ProbeClock>& clocks,

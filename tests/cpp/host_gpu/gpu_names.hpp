@@ -122,6 +122,15 @@ gpuError_t gpuIsStarted(int* started, int device);
 gpuError_t gpuDeviceOf(int* device, const void* p);
 gpuError_t gpuMemGetInfo(std::size_t* free, std::size_t* all);
 gpuError_t gpuMalloc(void** p, std::size_t bytes);
+gpuError_t gpuMallocManaged(void** p, std::size_t bytes);
+// Of a process with itself: there is one.
+struct gpuIpcMemHandle_t {
+  void* p;
+  char rest[56];
+};
+gpuError_t gpuIpcGetMemHandle(gpuIpcMemHandle_t* handle, void* p);
+gpuError_t gpuIpcOpenMemHandle(void** p, gpuIpcMemHandle_t handle);
+gpuError_t gpuIpcCloseMemHandle(void* p);
 gpuError_t gpuFree(void* p);
 gpuError_t gpuHostAlloc(void** p, std::size_t bytes);
 gpuError_t gpuHostAllocMapped(void** p, std::size_t bytes);

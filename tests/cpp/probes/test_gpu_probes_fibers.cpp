@@ -50,7 +50,7 @@ TEST(pes_whose_blocks_have_no_room_together_do_not_share_a_gpu) {
 TEST(pairs_need_an_even_number_of_gpus) {
   bool refused = false;
   try {
-    static_cast<void>(make_gpu_prober({0, 1, 2}, 1, 32, 64));
+    static_cast<void>(make_gpu_prober({0, 1, 2}, 1, 32, 64)->run(ProbeOrder{}));
   } catch (const InvalidInput&) {
     refused = true;
   }
