@@ -123,7 +123,7 @@ class PyIpcMemory {
   PyIpcMemory(int gpu, std::int64_t bytes) : memory_(make_ipc_memory(gpu, bytes)) {}
   nb::bytes handle() const {
     const std::string words = memory_->handle();
-    return {words.data(), words.size()};
+    return nb::bytes(words.data(), words.size());
   }
 
  private:

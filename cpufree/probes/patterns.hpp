@@ -143,7 +143,7 @@ class TileProduct {
   // New values of A and B, of which a product is exact.
   CPUFREE_KERNEL_FN bool prepare(Epoch epoch) {
     for (std::int64_t i = port_.lane(); i < 2 * size_; i += port_.lanes())
-      args_.buffer[i] = value(port_.pe(), i, epoch);
+      port_.put(args_.buffer + i, port_.pe(), value(port_.pe(), i, epoch));
     return true;
   }
 
@@ -166,18 +166,10 @@ class TileProduct {
     return true;
   }
 
-  // One entry of each thread, computed once more.
+  // All entries, computed once more from what the tiles were given.
   CPUFREE_KERNEL_FN void check(Epoch epoch) {
-    const std::int64_t entry = port_.lane();
-    if (entry >= size_) return;
-    double sum = 0.0;
-    for (std::int32_t step = 0; step < args_.side; ++step) {
-      const int a = owner(step, 0), b = owner(step, 1);
-      for (std::int32_t k = 0; k < args_.tile; ++k)
-        sum += value(a, entry / args_.tile * args_.tile + k, epoch) *
-               value(b, size_ + std::int64_t{k} * args_.tile + entry % args_.tile, epoch);
-    }
-    wrong += args_.product[entry] != sum ? 1 : 0;
+    for (std::int64_t entry = port_.lane(); entry < size_; entry += port_.lanes())
+      wrong += args_.product[entry] != expected(entry, epoch) ? 1 : 0;
   }
 
  private:
@@ -185,6 +177,16 @@ class TileProduct {
   CPUFREE_KERNEL_FN static double value(int pe, std::int64_t i, Epoch epoch) {
     return static_cast<double>(
         (static_cast<std::uint64_t>(i) * 5 + static_cast<std::uint64_t>(pe) * 3 + epoch) % 8);
+  }
+  CPUFREE_KERNEL_FN double expected(std::int64_t entry, Epoch epoch) const {
+    double sum = 0.0;
+    for (std::int32_t step = 0; step < args_.side; ++step) {
+      const int a = owner(step, 0), b = owner(step, 1);
+      for (std::int32_t k = 0; k < args_.tile; ++k)
+        sum += value(a, entry / args_.tile * args_.tile + k, epoch) *
+               value(b, size_ + std::int64_t{k} * args_.tile + entry % args_.tile, epoch);
+    }
+    return sum;
   }
   // Which PE has tile A (which = 0) or B (1) of a step.
   CPUFREE_KERNEL_FN int owner(std::int32_t step, int which) const {
@@ -229,11 +231,14 @@ class TileProduct {
     if (from == port_.pe()) return;
     const double* const there = port_.peer(own(which), from);
     double* const here = slot(step, which);
-    for (std::int64_t i = port_.lane(); i < size_; i += port_.lanes()) here[i] = there[i];
-    if (args_.overlapped)
+    if (args_.overlapped) {  // for another block
+      for (std::int64_t i = port_.lane(); i < size_; i += port_.lanes())
+        port_.put(here + i, port_.pe(), there[i]);
       link_.signal(link_.of_tile(step, which), port_.pe(), epoch);
-    else
-      port_.sync_block();
+      return;
+    }
+    for (std::int64_t i = port_.lane(); i < size_; i += port_.lanes()) here[i] = there[i];
+    port_.sync_block();
   }
   CPUFREE_KERNEL_FN void put(std::int32_t step, int which, Epoch epoch) {
     const int to = reader(step, which);

@@ -13,7 +13,7 @@ from cpufree.engines.answer_time import Candidate, Costs, Forecast
 from cpufree.engines.expected import Expected
 from cpufree.engines.gpu_choice import MODEL, Model, Size, choose, fits, with_room
 from cpufree.engines.gpus import Gpu
-from cpufree.env import Env
+from cpufree.env import Env, preset_shared_gpus
 from cpufree.errors import InvalidInputError, NotEnoughGpusError, OutOfMemoryError, UnsupportedError
 from cpufree.partition.part_vector import PartitionLike, count_of
 from cpufree.text import counted
@@ -43,6 +43,8 @@ class Asked:
     def __post_init__(self) -> None:
         choices.valid(options.ENGINE, self.engine)
         object.__setattr__(self, "devices", gpus.parse(self.gpus))
+        if not isinstance(self.devices, str) and gpus.shared(self.devices):
+            preset_shared_gpus()
         if self.pes != "auto":
             choices.count("pes", self.pes)
         if self.blocks != "auto":
