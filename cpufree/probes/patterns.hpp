@@ -161,6 +161,7 @@ class TileProduct {
 
   // The second block: moves the tiles of all steps, one after the other.
   CPUFREE_KERNEL_FN bool serve(Epoch epoch) {
+    if (!args_.overlapped) return true;
     if (!link_.await(link_.of_second_block(), port_.pe(), epoch)) return false;
     for (std::int32_t step = 0; !args_.local && step < args_.side; ++step) move(step, epoch);
     return true;

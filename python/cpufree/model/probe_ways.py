@@ -14,12 +14,12 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from cpufree.errors import CpufreeError, EngineError, InvalidInputError, WaitTimeoutError
-from cpufree.extension import load_core
+from cpufree.extension import load_core, load_gpu_core
 from cpufree.model.samples import MODES, Kind
 
 if TYPE_CHECKING:
@@ -317,6 +317,8 @@ class GpuProbe(ProbeWay):
 
     engine = "GPUs"
     place = "device"
+    memory = "device"
+    """Where the memory of PEs lies: device or pinned, which is on the host."""
 
     def lacking(self) -> str:
         """Return why this machine lacks the way, "" where it has it."""
@@ -351,16 +353,54 @@ class GpuProbe(ProbeWay):
 
     def _make(self, pes: int, blocks: int, window_bytes: int) -> Probe:
         gpus = self._gpus()[:pes]
-        probe: Probe = load_core().Probe(pes, blocks, window_bytes, gpus=gpus, threads=GPU_THREADS)
+        probe: Probe = load_gpu_core().Probe(
+            pes, blocks, window_bytes, gpus=gpus, threads=GPU_THREADS, place=self.memory
+        )
         return probe
 
 
+class PinnedProbe(GpuProbe):
+    """A way between two GPUs through memory of the host, which their kernels write and read."""
+
+    engine = "GPUs, through memory of the host"
+    memory = "pinned"
+
+    def extras(self) -> tuple[list[Extra], dict[str, str]]:
+        """Return nothing: messages are all that is measured."""
+        return [], {}
+
+
+class SharedProbe(GpuProbe):
+    """A way between two PEs that share a GPU."""
+
+    engine = "PEs that share a GPU"
+
+    def lacking(self) -> str:
+        """Return why this machine lacks the way, "" where it has it."""
+        try:
+            core = load_core()
+        except CpufreeError as error:
+            return str(error)
+        return "" if self._gpus() else str(core.gpu_note()) or "there is no GPU"
+
+    @staticmethod
+    def _gpus() -> list[int]:
+        return [gpu["index"] for gpu in load_core().gpus()][:1] * 2
+
+    def _crowd_extras(self) -> tuple[list[Extra], dict[str, str]]:
+        return [("fence", dirty, 1) for dirty in DIRTY], {}
+
+
+PINNED_VERBS = {"pinned": replace(GPU_VERBS["store-block"], leads=False)}
+SHARED_VERBS = {name: GPU_VERBS[name] for name in ("store-block", "packets", "get")}
 PROBE_WAYS: dict[str, Callable[[], ProbeWay]] = {
     f"{engine}-{name}": partial(way, f"{engine}-{name}", verb)
     for engine, way, verbs in (
         ("threads", ProbeWay, VERBS),
         ("processes", ProcessProbe, VERBS),
         ("device", GpuProbe, GPU_VERBS),
+        ("device", PinnedProbe, PINNED_VERBS),
+        ("shared", SharedProbe, SHARED_VERBS),
     )
     for name, verb in verbs.items()
 }

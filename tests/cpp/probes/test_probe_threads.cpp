@@ -137,6 +137,8 @@ TEST(a_second_block_moves_tiles) {
   CpuProber prober(4, 2, 1 << 14);
   for (const bool puts : {false, true})
     CHECK(prober.run(pattern_rig::product(8, puts, true, false, 2)).front() > 0.0);
+  // It has nothing to do where nothing is to overlap.
+  CHECK(prober.run(pattern_rig::product(8, false, false, false, 2)).front() > 0.0);
 }
 
 TEST(patterns_that_cannot_be_measured_are_refused) {
