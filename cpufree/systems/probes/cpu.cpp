@@ -9,6 +9,7 @@
 #include <thread>
 #include <utility>
 
+#include "cpufree/base/cores.hpp"
 #include "cpufree/base/error.hpp"
 #include "cpufree/base/index.hpp"
 #include "cpufree/probes/kernel.hpp"
@@ -20,15 +21,16 @@ namespace cpufree {
 namespace {
 
 // Looks before a thread that waits lets others run: some 50 µs, longer than any message that
-// nobody is in the way of.
+// nobody is in the way of; where threads take turns on the cores, hardly any.
 constexpr std::uint32_t kSpins = 2000;
+constexpr std::uint32_t kSpinsInTurn = 16;
 
 // A block on a thread of its own.
 class OwnThread final : public cpu_threads::Seat {
  public:
-  OwnThread() { called = &never_; }
+  explicit OwnThread(std::uint32_t spins) : spins_(spins) { called = &never_; }
   bool pass(std::uint32_t look) override {
-    if (look < kSpins) {
+    if (look < spins_) {
       cpu_threads::pause_cpu();
       return false;
     }
@@ -38,6 +40,7 @@ class OwnThread final : public cpu_threads::Seat {
 
  private:
   void move() override {}
+  std::uint32_t spins_;
   std::atomic<bool> never_{false};
 };
 
@@ -96,9 +99,10 @@ void CpuProber::share(cpu_threads::Shared& shared, double wait_limit) const {
 void CpuProber::run_blocks(cpu_threads::Shared& shared,
                            const std::function<void(cpu_threads::Port& port, int pe)>& kernel) {
   std::atomic<long> switches{0};
+  const bool in_turn = here_ * blocks_ > available_cores();
   const auto run_block = [&](int number) {
     const long before = switches_of_thread();
-    OwnThread seat;
+    OwnThread seat(in_turn ? kSpinsInTurn : kSpins);
     cpu_threads::Port port(shared, first_ + number / blocks_, number % blocks_, &seat);
     kernel(port, number / blocks_);
     if (!port.record().waited()) port.record().state = BlockState::finished;

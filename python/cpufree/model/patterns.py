@@ -33,6 +33,8 @@ TILES = {"threads": (8, 16, 32, 64), "gpus": (8, 16, 32, 64, 128)}
 """Rows of a tile."""
 REPEATS = 15
 WARM_UPS = 3
+MOST_RUNS = 8
+"""Of a pattern, while other programs take a core of a PE in each of them."""
 PRODUCTS = {
     "product, gets": (False, False),
     "product, puts": (True, False),
@@ -149,8 +151,9 @@ def _exchanges(place: Place, halos: Mapping[str, Callable[[int], Table]]) -> lis
     probe = _probe(place, 1, room + 128 * pes)
     found = []
     for name, size, table in tables:
-        times = np.array(probe.exchange(list(table), WARM_UPS, REPEATS, LIMIT))
-        rounds = times.reshape(2, pes, REPEATS)[0]
+        bytes_of = list(table)
+        times = _run(probe, pes, lambda: probe.exchange(bytes_of, WARM_UPS, REPEATS, LIMIT))
+        rounds = times[0]
         # A round is over when its last PE is; all begin within a barrier.
         found.append(_sample(place, name, size, table, rounds.max(axis=0)))
     return found
@@ -166,13 +169,12 @@ def _products(place: Place) -> list[PatternSample]:
     for blocks in (1, 2):
         probe = _probe(place, blocks, room)
         for tile in tiles:
-            local = probe.multiply(tile, False, False, True, WARM_UPS, REPEATS, LIMIT)
-            alone = np.median(np.array(local).reshape(2, pes, REPEATS)[0])
+            local = _multiply(probe, pes, tile, (False, False, True))
+            alone = np.median(local[0])
             for name, (puts, overlapped) in PRODUCTS.items():
                 if overlapped != (blocks == 2):
                     continue
-                order = (tile, puts, overlapped, False, WARM_UPS, REPEATS, LIMIT)
-                times = np.array(probe.multiply(*order)).reshape(2, pes, REPEATS)
+                times = _multiply(probe, pes, tile, (puts, overlapped, False))
                 # Blocking: what moving takes. Overlapped, that has no time of its own.
                 spent = times[0] if overlapped else times[1]
                 found.append(
@@ -181,6 +183,22 @@ def _products(place: Place) -> list[PatternSample]:
                     )
                 )
     return found
+
+
+def _multiply(probe: Probe, pes: int, tile: int, how: tuple[bool, bool, bool]) -> np.ndarray:
+    return _run(probe, pes, lambda: probe.multiply(tile, *how, WARM_UPS, REPEATS, LIMIT))
+
+
+def _run(probe: Probe, pes: int, call: Callable[[], list[float]]) -> np.ndarray:
+    """Return rounds and moves of all PEs: of the run in which others took the fewest cores."""
+    best, least = call(), probe.disturbances()
+    for _ in range(MOST_RUNS - 1):
+        if least == 0 or pes > load_core().available_cores():
+            break
+        again, count = call(), probe.disturbances()
+        if count < least:
+            best, least = again, count
+    return np.array(best).reshape(2, pes, REPEATS)
 
 
 def _sample(

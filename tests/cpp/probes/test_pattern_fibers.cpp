@@ -35,7 +35,8 @@ Found run(int pes, const PatternOrder& order, std::uint64_t seed,
 std::vector<PatternOrder> products() {
   std::vector<PatternOrder> all;
   for (const bool puts : {false, true})
-    for (const bool overlapped : {false, true}) all.push_back(product(3, puts, overlapped, false, 3));
+    for (const bool overlapped : {false, true})
+      all.push_back(product(3, puts, overlapped, false, 3));
   return all;
 }
 

@@ -123,10 +123,9 @@ TEST(orders_that_cannot_be_measured_are_refused) {
 
 TEST(threads_time_every_pattern) {
   CpuProber prober(4, 1, 1 << 14);
-  for (const PatternOrder& order :
-       {pattern_rig::ring(4, 56, 3), pattern_rig::many_to_one(4, 3),
-        pattern_rig::product(8, false, false, false, 3),
-        pattern_rig::product(8, true, false, false, 3)}) {
+  for (const PatternOrder& order : {pattern_rig::ring(4, 56, 3), pattern_rig::many_to_one(4, 3),
+                                    pattern_rig::product(8, false, false, false, 3),
+                                    pattern_rig::product(8, true, false, false, 3)}) {
     const PatternTimes seconds = prober.run(order);
     CHECK_EQ(seconds.size(), std::size_t{2 * 4 * 3});
     CHECK(all_positive({seconds.begin(), seconds.begin() + 12}));

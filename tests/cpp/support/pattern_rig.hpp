@@ -58,7 +58,8 @@ class Rig {
     const auto entries = static_cast<std::size_t>(order.tile * order.tile);
     products_.assign(static_cast<std::size_t>(pes), std::vector<double>(entries));
     for (std::size_t pe = 0; pe < ticks_.size(); ++pe) {
-      PatternArgs& args = args_.emplace_back(memory_.args(order, heaps_.base(static_cast<int>(pe))));
+      PatternArgs& args =
+          args_.emplace_back(memory_.args(order, heaps_.base(static_cast<int>(pe))));
       args.values = table_.data();
       args.places = table_.data() + table_.size() / 2;
       args.product = products_[pe].data();
