@@ -193,7 +193,10 @@ def spell(numbers: Sequence[int]) -> str:
     if not numbers:
         return "no GPU"
     if together := shared(numbers):
-        each = (f"{n} (shared by {together[n]})" if n in together else f"{n}" for n in dict.fromkeys(numbers))
+        each = (
+            f"{n} (shared by {together[n]})" if n in together else f"{n}"
+            for n in dict.fromkeys(numbers)
+        )
         return f"GPU{'' if len(set(numbers)) == 1 else 's'} {', '.join(each)}"
     runs: list[list[int]] = []
     for number in numbers:

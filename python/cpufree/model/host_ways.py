@@ -51,16 +51,12 @@ def _put(triggered: str = "host", controlled: str = "host", initiated: str = "ho
 
 PUT_MODES = ("single", "window", "send")
 HOST_VERBS = {
-    "host-copy": HostVerb(
-        "copy", "the copy engine, on a stream", _put(), PUT_MODES, launches=True
-    ),
+    "host-copy": HostVerb("copy", "the copy engine, on a stream", _put(), PUT_MODES, launches=True),
     "host-copy-graph": HostVerb(
         "copy-graph", "the copy engine, in a graph", _put(), PUT_MODES, launches=True
     ),
     "host-nccl": HostVerb("nccl", "ncclSend and ncclRecv, on two streams", _put(), PUT_MODES),
-    "host-ipc": HostVerb(
-        "ipc", "the copy engine, to memory of another process", _put(), PUT_MODES
-    ),
+    "host-ipc": HostVerb("ipc", "the copy engine, to memory of another process", _put(), PUT_MODES),
     "host-managed": HostVerb(
         "managed",
         "pages that the host has written migrate to the kernel that reads them",

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -151,9 +152,8 @@ def _exchanges(place: Place, halos: Mapping[str, Callable[[int], Table]]) -> lis
     probe = _probe(place, 1, room + 128 * pes)
     found = []
     for name, size, table in tables:
-        bytes_of = list(table)
-        times = _run(probe, pes, lambda: probe.exchange(bytes_of, WARM_UPS, REPEATS, LIMIT))
-        rounds = times[0]
+        order = partial(probe.exchange, list(table), WARM_UPS, REPEATS, LIMIT)
+        rounds = _run(probe, pes, order)[0]
         # A round is over when its last PE is; all begin within a barrier.
         found.append(_sample(place, name, size, table, rounds.max(axis=0)))
     return found
@@ -178,15 +178,13 @@ def _products(place: Place) -> list[PatternSample]:
                 # Blocking: what moving takes. Overlapped, that has no time of its own.
                 spent = times[0] if overlapped else times[1]
                 found.append(
-                    _sample(
-                        place, name, VALUE_BYTES * tile**2, (), spent.max(axis=0), float(alone)
-                    )
+                    _sample(place, name, VALUE_BYTES * tile**2, (), spent.max(axis=0), float(alone))
                 )
     return found
 
 
 def _multiply(probe: Probe, pes: int, tile: int, how: tuple[bool, bool, bool]) -> np.ndarray:
-    return _run(probe, pes, lambda: probe.multiply(tile, *how, WARM_UPS, REPEATS, LIMIT))
+    return _run(probe, pes, partial(probe.multiply, tile, *how, WARM_UPS, REPEATS, LIMIT))
 
 
 def _run(probe: Probe, pes: int, call: Callable[[], list[float]]) -> np.ndarray:

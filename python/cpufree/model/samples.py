@@ -23,8 +23,9 @@ FORMAT = "cpufree samples"
 VERSION = 1
 MODES = ("single", "window", "send", "receive")
 """single: one message one way, half a round trip; of puts and gets, until who has begun it knows of
-its end. window: `messages` of them one way and, but for puts, 8 bytes back, all in all. send: for how long the call that sends keeps the sender. receive: for how long the
-call that receives keeps the receiver, where the message is there already."""
+its end. window: `messages` of them one way and, but for puts, 8 bytes back, all in all. send: for
+how long the call that sends keeps the sender. receive: for how long the call that receives keeps
+the receiver, where the message is there already."""
 EXTRA_MODES = ("flag", "allreduce", "fence", "pairs", "blocks", "launch", "queue")
 """What some ways are measured in besides. flag: a flag without values, one way. allreduce: a sum of
 `bytes` / 8 values over both PEs. fence: what orders `bytes` stored before it. pairs, blocks: single

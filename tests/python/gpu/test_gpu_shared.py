@@ -28,7 +28,9 @@ FIRST = NUMBERS[:1] or [0]
 SHARINGS = [FIRST * 4, FIRST * 8]
 if len(NUMBERS) > 1:
     SHARINGS += [sorted(NUMBERS[:2] * 2), sorted(NUMBERS[:2] * 4), NUMBERS[:2] * 2]
-on_all_sharings = pytest.mark.parametrize("gpus", SHARINGS, ids=lambda gpus: "".join(map(str, gpus)))
+on_all_sharings = pytest.mark.parametrize(
+    "gpus", SHARINGS, ids=lambda gpus: "".join(map(str, gpus))
+)
 WAIT = 10.0
 """Seconds after which a wait is given up."""
 

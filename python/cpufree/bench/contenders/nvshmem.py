@@ -9,8 +9,8 @@ import sys
 import numpy as np
 
 from cpufree.bench.core.problem_folder import Arrays
-from cpufree.host import find_library
 from cpufree.env import for_nvshmem
+from cpufree.host import find_library
 
 NAME = "libnvshmem_host.so.3"
 RANK = (sys.executable, "-m", "cpufree.bench.contenders.nvshmem_rank")
