@@ -100,7 +100,7 @@ def sharing(gpus: Sequence[int], pes: int) -> tuple[int, ...]:
 def measure_patterns(
     halos: Mapping[str, Callable[[int], Table]],
     seconds: float = 30.0,
-    engines: Sequence[str] = ("threads", "gpus"),
+    engines: Sequence[str] = ("gpus", "threads"),
 ) -> tuple[list[PatternSample], dict[str, str]]:
     """Measure all patterns; return them, and what this machine lacks, with the reason.
 

@@ -44,6 +44,28 @@ def poisson() -> sp.csr_array:
     return cpufree.generate.poisson3d(20, 19, 18)
 
 
+@pytest.mark.parametrize("verb", SHARED_VERBS)
+def test_messages_between_pes_on_one_gpu_are_right(verb: str) -> None:
+    way = SharedProbe(f"shared-{verb}", SHARED_VERBS[verb])
+    way.open()
+    for mode in way.modes:
+        for size in (8, 4096, 1 << 20):
+            if mode in ("send", "receive") and size > way.most_call_bytes:
+                continue
+            seconds = way.times(mode, size, 4 if mode == "window" else 1, 2, 5)
+            assert len(seconds) == 5 and 0.0 < min(seconds) < 0.1
+    way.close()
+
+
+@on_all_sharings
+def test_patterns_are_right(gpus: list[int]) -> None:
+    place = Place("gpus", len(gpus), tuple(gpus))
+    found = exchanges(place, {"all to one": lambda pes: many_to_one(pes, 4096)}) + products(place)
+    assert {one.pattern for one in found} >= {"ring", "many to one", "halos of all to one"}
+    assert all(0.0 < min(one.seconds) < 1.0 for one in found)
+    assert sum(ring(len(gpus), 8)) == 8 * len(gpus)
+
+
 @on_all_sharings
 def test_solution_is_that_of_one_pe(poisson: sp.csr_array, gpus: list[int]) -> None:
     b = rhs(poisson)
@@ -99,25 +121,3 @@ def test_grids_are_those_of_the_cpu_engine(shape: tuple[int, ...], gpus: list[in
 def test_blocks_that_find_no_room_together_are_refused(poisson: sp.csr_array) -> None:
     with pytest.raises(InvalidInputError, match=r"for each of the 4 PEs that share it; use fewer"):
         solve(poisson, rhs(poisson), FIRST * 4, blocks=1024)
-
-
-@pytest.mark.parametrize("verb", SHARED_VERBS)
-def test_messages_between_pes_on_one_gpu_are_right(verb: str) -> None:
-    way = SharedProbe(f"shared-{verb}", SHARED_VERBS[verb])
-    way.open()
-    for mode in way.modes:
-        for size in (8, 4096, 1 << 20):
-            if mode in ("send", "receive") and size > way.most_call_bytes:
-                continue
-            seconds = way.times(mode, size, 4 if mode == "window" else 1, 2, 5)
-            assert len(seconds) == 5 and 0.0 < min(seconds) < 0.1
-    way.close()
-
-
-@on_all_sharings
-def test_patterns_are_right(gpus: list[int]) -> None:
-    place = Place("gpus", len(gpus), tuple(gpus))
-    found = exchanges(place, {"all to one": lambda pes: many_to_one(pes, 4096)}) + products(place)
-    assert {one.pattern for one in found} >= {"ring", "many to one", "halos of all to one"}
-    assert all(0.0 < min(one.seconds) < 1.0 for one in found)
-    assert sum(ring(len(gpus), 8)) == 8 * len(gpus)
