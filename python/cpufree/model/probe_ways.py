@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 LIMIT = 60.0
 """Seconds that a PE waits for the other one."""
+TRY = 10.0
+"""The same, of the first message of a way."""
 MOST_BYTES = 1 << 23
 WINDOW_BYTES = 1 << 24
 MOST_RUNS = 4
@@ -140,8 +142,9 @@ class ProbeWay:
         return there, lacking
 
     def open(self) -> None:
-        """Set the way up."""
-        self._probe = self._make(2, 1, WINDOW_BYTES)
+        """Set the way up, unless it is."""
+        if self._probe is None:
+            self._probe = self._make(2, 1, WINDOW_BYTES)
 
     def _make(self, pes: int, blocks: int, window_bytes: int) -> Probe:
         probe: Probe = load_core().Probe(pes, blocks, window_bytes)
@@ -331,7 +334,21 @@ class GpuProbe(ProbeWay):
             return str(core.gpu_note()) or "there is no GPU"
         if len(found) < 2:
             return "two PEs need a GPU each, and there is one"
-        return str(core.peer_problem(found[:2]))
+        return str(core.peer_problem(found[:2])) or self._try()
+
+    def _try(self) -> str:
+        """Return why the way does not work, whatever the machine says of itself.
+
+        It stays open where it does: kernels are loaded then.
+        """
+        try:
+            self.open()
+            assert self._probe is not None
+            self._run_once((self.verb.probe, "single", VALUE_BYTES, 1, 1, 0, 1, TRY), self._probe)
+        except CpufreeError as error:
+            self.close()
+            return str(error)
+        return ""
 
     @staticmethod
     def _gpus() -> list[int]:
@@ -381,7 +398,9 @@ class SharedProbe(GpuProbe):
             core = load_core()
         except CpufreeError as error:
             return str(error)
-        return "" if self._gpus() else str(core.gpu_note()) or "there is no GPU"
+        if not self._gpus():
+            return str(core.gpu_note()) or "there is no GPU"
+        return self._try()
 
     @staticmethod
     def _gpus() -> list[int]:
