@@ -14,13 +14,13 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from cpufree.errors import CpufreeError, EngineError, InvalidInputError, WaitTimeoutError
 from cpufree.extension import load_core, load_gpu_core
-from cpufree.model.samples import MODES, Kind
+from cpufree.model.probe_verbs import GPU_VERBS, PINNED_VERBS, SHARED_VERBS, VERBS, Verb
+from cpufree.model.samples import Kind
 
 if TYPE_CHECKING:
     from cpufree._core import Probe
@@ -51,37 +51,6 @@ DIRTY = (0, 8, 64, 512, 4096, 32768, 262144, 1048576)
 
 Extra = tuple[str, int, int]
 """Mode, bytes, and how many pairs or blocks exchange at the same time."""
-
-
-@dataclass(frozen=True)
-class Verb:
-    """What a way does, on every engine."""
-
-    probe: str
-    """Its name in the compiled core."""
-    what: str
-    message: str
-    """The verb of `Kind`: a get is timed as a whole, a message one way."""
-    modes: tuple[str, ...]
-    leads: bool = False
-    """Whether what has no message is measured beside it: flags, sums, fences, contention."""
-
-
-STORE_WHAT = "stored into the other PE's memory, then a flag"
-VERBS = {
-    "store": Verb("store-block", f"values {STORE_WHAT}", "message", MODES, leads=True),
-    "packets": Verb("packets", "values that carry their own flag (LL)", "message", MODES[:3]),
-    "get": Verb("get", "loads from the other PE's memory", "get", MODES[:2]),
-}
-GPU_VERBS = {
-    **{
-        f"store-{who}": Verb(f"store-{who}", f"values {STORE_WHAT}, by a {who}", "message", MODES,
-                             leads=who == "block")
-        for who in ("thread", "warp", "block")
-    },
-    "packets": VERBS["packets"],
-    "get": VERBS["get"],
-}  # fmt: skip
 
 
 class ProbeWay:
@@ -410,8 +379,6 @@ class SharedProbe(GpuProbe):
         return [("fence", dirty, 1) for dirty in DIRTY], {}
 
 
-PINNED_VERBS = {"pinned": replace(GPU_VERBS["store-block"], leads=False)}
-SHARED_VERBS = {name: GPU_VERBS[name] for name in ("store-block", "packets", "get")}
 PROBE_WAYS: dict[str, Callable[[], ProbeWay]] = {
     f"{engine}-{name}": partial(way, f"{engine}-{name}", verb)
     for engine, way, verbs in (

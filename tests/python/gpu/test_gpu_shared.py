@@ -17,7 +17,8 @@ from cpufree.matrix.load import as_csr
 from cpufree.model.patterns import Place, many_to_one, ring
 from cpufree.model.patterns import _exchanges as exchanges
 from cpufree.model.patterns import _products as products
-from cpufree.model.probe_ways import SHARED_VERBS, SharedProbe
+from cpufree.model.probe_verbs import SHARED_VERBS
+from cpufree.model.probe_ways import SharedProbe
 from cpufree.partition.methods import contiguous
 from cpufree.stencil import jacobi
 
