@@ -20,6 +20,8 @@ ROOTS = (
     "cpufree/engines/gpu_p2p/port.cuh",
     "cpufree/formats/warp_columns.hpp",
     "cpufree/formats/warp_slices.hpp",
+    "cpufree/probes/kernel.hpp",
+    "cpufree/probes/patterns.hpp",
     "cpufree/solvers/columns_kernel.hpp",
     "cpufree/solvers/kernel.hpp",
     "cpufree/stencils/jacobi.hpp",
@@ -27,6 +29,7 @@ ROOTS = (
     "cpufree/stencils/registers_3d.hpp",
     "cpufree/stencils/time_tiles.hpp",
     "cpufree/systems/gpu/kernels/vector_entries.cuh",
+    "cpufree/systems/probes/gpu/reading.cuh",
 )
 INCLUDE = re.compile(r'^#include (?:"([^"]+)"|<([^>]+)>)', re.M)
 PIECE = 12_000  # characters of a literal: compilers take 65 536 and no more

@@ -63,6 +63,7 @@ CPP_MAY_INCLUDE: dict[str, set[str]] = {
         "engines",
         "nics",
         "probes",
+        "baselines/nccl_library.hpp",
     },
     "simulate": {"problem", "reference"},
     "bindings": {"problem", "systems", "baselines", "simulate"},

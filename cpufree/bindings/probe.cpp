@@ -12,6 +12,7 @@
 
 #include "cpufree/base/error.hpp"
 #include "cpufree/systems/probes/cpu.hpp"
+#include "cpufree/systems/probes/gpu/host_ways.hpp"
 #include "cpufree/systems/probes/gpu/prober.hpp"
 
 namespace nb = nanobind;
@@ -23,12 +24,14 @@ using Address = std::pair<std::int32_t, std::int32_t>;  // process, file
 
 class PyProbe {
  public:
-  // pe: the one in this process, -1: all of them. gpus: one for each PE; none: CPU threads.
+  // pe: the one in this process, -1: all of them. gpus: one for each PE; none: CPU threads. place:
+  // of the memory of PEs on GPUs.
   PyProbe(int pes, int blocks, std::int64_t bytes, int pe, const std::vector<int>& gpus,
-          int threads) {
+          int threads, const std::string& place) {
     if (!gpus.empty()) {
+      const ProbePlace where = probe_place_from_name(place);
       const nb::gil_scoped_release release;
-      prober_ = make_gpu_prober(gpus, blocks, threads, bytes);
+      prober_ = make_gpu_prober(gpus, blocks, threads, bytes, where);
       return;
     }
     auto made = pe < 0 ? std::make_unique<CpuProber>(pes, blocks, bytes)
@@ -61,8 +64,32 @@ class PyProbe {
     const nb::gil_scoped_release release;
     return prober_->run(order);
   }
+  PatternTimes exchange(const std::vector<std::int64_t>& bytes, int warm_ups, int repeats,
+                        double wait_limit) {
+    PatternOrder order;
+    order.bytes = bytes;
+    return run_pattern(order, warm_ups, repeats, wait_limit);
+  }
+  PatternTimes multiply(int tile, bool puts, bool overlapped, bool local, int warm_ups, int repeats,
+                        double wait_limit) {
+    PatternOrder order;
+    order.kind = PatternKind::gemm;
+    order.tile = tile;
+    order.puts = puts;
+    order.overlapped = overlapped;
+    order.local = local;
+    return run_pattern(order, warm_ups, repeats, wait_limit);
+  }
 
  private:
+  PatternTimes run_pattern(PatternOrder& order, int warm_ups, int repeats, double wait_limit) {
+    order.warm_ups = warm_ups;
+    order.repeats = repeats;
+    order.wait_limit = wait_limit;
+    const nb::gil_scoped_release release;
+    return prober_->run(order);
+  }
+
   CpuProber& cpu() const {
     require(cpu_ != nullptr, "PEs on GPUs are all in one process");
     return *cpu_;
@@ -72,20 +99,66 @@ class PyProbe {
   CpuProber* cpu_ = nullptr;
 };
 
+class PyHostWay {
+ public:
+  PyHostWay(const std::string& way, const std::vector<int>& gpus, std::int64_t bytes,
+            const std::string& library, const nb::bytes& handle) {
+    const HostWaySpec spec{way, gpus, bytes, library, std::string(handle.c_str(), handle.size())};
+    const nb::gil_scoped_release release;
+    way_ = make_host_way(spec);
+  }
+  std::vector<double> times(const std::string& mode, std::int64_t bytes, int messages, int warm_ups,
+                            int repeats, double wait_limit) {
+    const HostOrder order{mode, bytes, messages, warm_ups, repeats, wait_limit};
+    const nb::gil_scoped_release release;
+    return way_->times(order);
+  }
+
+ private:
+  std::unique_ptr<HostWay> way_;
+};
+
+class PyIpcMemory {
+ public:
+  PyIpcMemory(int gpu, std::int64_t bytes) : memory_(make_ipc_memory(gpu, bytes)) {}
+  nb::bytes handle() const {
+    const std::string words = memory_->handle();
+    return nb::bytes(words.data(), words.size());
+  }
+
+ private:
+  std::unique_ptr<IpcMemory> memory_;
+};
+
 }  // namespace
 
 void bind_probes(nb::module_& m) {
   nb::class_<PyProbe>(m, "Probe")
-      .def(nb::init<int, int, std::int64_t, int, const std::vector<int>&, int>(), nb::arg("pes"),
-           nb::arg("blocks"), nb::arg("bytes"), nb::arg("pe") = -1,
-           nb::arg("gpus") = std::vector<int>(), nb::arg("threads") = 0)
+      .def(
+          nb::init<int, int, std::int64_t, int, const std::vector<int>&, int, const std::string&>(),
+          nb::arg("pes"), nb::arg("blocks"), nb::arg("bytes"), nb::arg("pe") = -1,
+          nb::arg("gpus") = std::vector<int>(), nb::arg("threads") = 0, nb::arg("place") = "device")
       .def("address", &PyProbe::address)
       .def("connect", &PyProbe::connect, nb::arg("addresses"))
       .def("leave", &PyProbe::leave)
       .def("disturbances", &PyProbe::disturbances)
       .def("run", &PyProbe::run, nb::arg("way"), nb::arg("mode"), nb::arg("bytes"),
            nb::arg("messages"), nb::arg("rounds"), nb::arg("warm_ups"), nb::arg("repeats"),
-           nb::arg("wait_limit"));
+           nb::arg("wait_limit"))
+      .def("exchange", &PyProbe::exchange, nb::arg("bytes"), nb::arg("warm_ups"),
+           nb::arg("repeats"), nb::arg("wait_limit"))
+      .def("multiply", &PyProbe::multiply, nb::arg("tile"), nb::arg("puts"), nb::arg("overlapped"),
+           nb::arg("local"), nb::arg("warm_ups"), nb::arg("repeats"), nb::arg("wait_limit"));
+  nb::class_<PyHostWay>(m, "HostWay")
+      .def(nb::init<const std::string&, const std::vector<int>&, std::int64_t, const std::string&,
+                    const nb::bytes&>(),
+           nb::arg("way"), nb::arg("gpus"), nb::arg("bytes"), nb::arg("library") = "",
+           nb::arg("handle") = nb::bytes("", 0))
+      .def("times", &PyHostWay::times, nb::arg("mode"), nb::arg("bytes"), nb::arg("messages"),
+           nb::arg("warm_ups"), nb::arg("repeats"), nb::arg("wait_limit"));
+  nb::class_<PyIpcMemory>(m, "IpcMemory")
+      .def(nb::init<int, std::int64_t>(), nb::arg("gpu"), nb::arg("bytes"))
+      .def("handle", &PyIpcMemory::handle);
 }
 
 }  // namespace cpufree

@@ -47,11 +47,10 @@ inline void launch_cooperative(const void* kernel, const Grid& grid, void** argu
                                         grid.dynamic_bytes, stream),
              "LaunchCooperativeKernel");
 }
-
-// Whether or not they do: for kernels whose caller has seen to it.
+// Not refused: what makes sure that blocks which wait for one another find room is the caller's.
 inline void launch(const void* kernel, const Grid& grid, void** arguments, gpuStream_t stream) {
   check_call(
-      gpuLaunchKernel(kernel, static_cast<unsigned>(grid.blocks), grid.threads, arguments, stream),
+      gpuLaunchGrid(kernel, grid.blocks, grid.threads, arguments, grid.dynamic_bytes, stream),
       "LaunchKernel");
 }
 

@@ -286,6 +286,7 @@ class Probe:
         pe: int = ...,  # the one in this process; -1: all of them
         gpus: list[int] = ...,  # one per PE; empty: CPU threads
         threads: int = ...,  # of a block on a GPU
+        place: str = ...,  # of the memory of PEs on GPUs: "device" or "pinned"
     ) -> None: ...
     def address(self) -> tuple[int, int]: ...  # where the memory of this process is
     def connect(self, addresses: list[tuple[int, int]]) -> None: ...  # of all PEs, in order
@@ -302,6 +303,52 @@ class Probe:
         repeats: int,
         wait_limit: float,
     ) -> list[float]: ...  # seconds; empty where PE 0 is in another process
+    # Of all PEs one after another, the seconds of each repeat: of all of it, then, behind these, of
+    # waiting and moving tiles.
+    def exchange(
+        self,
+        bytes: list[int],  # from PE p to PE q, at [p * pes + q]
+        warm_ups: int,
+        repeats: int,
+        wait_limit: float,
+    ) -> list[float]: ...
+    def multiply(
+        self,
+        tile: int,  # rows of a tile of the matrices
+        puts: bool,
+        overlapped: bool,
+        local: bool,  # nothing travels
+        warm_ups: int,
+        repeats: int,
+        wait_limit: float,
+    ) -> list[float]: ...
+
+class HostWay:
+    """A way to another GPU in which the host takes part, timed by the host."""
+
+    def __init__(
+        self,
+        way: str,  # "copy", "copy-graph", "managed", "pinned", "proxy", "nccl", "ipc"
+        gpus: list[int],  # the sender's, the receiver's
+        bytes: int,  # of the largest window
+        library: str = ...,  # of NCCL
+        handle: bytes = ...,  # of the memory of another process
+    ) -> None: ...
+    def times(
+        self,
+        mode: str,  # "single", "window", "send", "receive", "launch", "queue"
+        bytes: int,
+        messages: int,
+        warm_ups: int,
+        repeats: int,
+        wait_limit: float,
+    ) -> list[float]: ...
+
+class IpcMemory:
+    """Memory of a GPU that other processes reach while this object lives."""
+
+    def __init__(self, gpu: int, bytes: int) -> None: ...
+    def handle(self) -> bytes: ...
 
 class Stencil(TypedDict):
     """How a run ended, and how its grid lay on the PEs."""

@@ -141,7 +141,8 @@ MEANINGS = {
         several processes, each of which makes the same calls: nvshmem has a GPU for each; the
         result is then complete in rank 0.""",
     "gpus": """Which GPUs: device numbers such as [0, 2], or a text such as "0,2-5". Numbers are
-        CUDA's, which count what CUDA_VISIBLE_DEVICES leaves. Auto takes as many as pay.""",
+        CUDA's, which count what CUDA_VISIBLE_DEVICES leaves. Auto takes as many as pay. PEs share a
+        GPU that is named several times, as [0, 0, 1, 1] has it, for tests and models.""",
     "pes": """Number of processing elements (PEs): on cuda_p2p a PE is a GPU, and auto is as many as
         pay; on cpu_threads it is a group of threads, and auto is 1.""",
     "blocks": """Blocks for each PE. Auto: on a GPU as many as run at once; on the CPU, where blocks

@@ -197,6 +197,15 @@ def preset_nvshmem(one_machine: bool) -> None:
     os.environ["NVSHMEM_DISABLE_NVLS"] = "1"
 
 
+def preset_shared_gpus() -> None:
+    """Set what lets more than 8 PEs share a GPU, where the environment says nothing else.
+
+    Their kernels wait for one another, and must not wait in one queue of the hardware. CUDA reads
+    it when it starts: to be called before that.
+    """
+    os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")
+
+
 def nvshmem_memory_grows() -> bool:
     """Return whether NVSHMEM takes more symmetric memory when it is asked for more."""
     fixed = os.environ.get("NVSHMEM_DISABLE_CUDA_VMM", "")

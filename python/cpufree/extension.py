@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from types import ModuleType
 
+from cpufree import env
 from cpufree.errors import UnsupportedError
+from cpufree.host import find_library
+
+COMPILER = "libnvrtc.so.13"
+"""NVIDIA's compiler of kernels at run time, in the wheel nvidia-cuda-nvrtc."""
 
 
 def load_core() -> ModuleType:
@@ -17,3 +22,23 @@ def load_core() -> ModuleType:
             "compiler step: pip install . in the source tree"
         ) from error
     return _core
+
+
+def with_kernels(core: ModuleType) -> ModuleType:
+    """Return the extension once it knows where kernels of GPUs come from.
+
+    Where they are not built in, they are compiled when they are first used.
+    """
+    if core.kernels_compiled():
+        core.set_kernel_compiler(find_compiler(), env.kernel_cache())
+    return core
+
+
+def find_compiler() -> str:
+    """Return the path of the compiler in pip's package, "" where that is not installed."""
+    return find_library("nvidia.cu13", COMPILER)
+
+
+def load_gpu_core() -> ModuleType:
+    """Return the extension for work on GPUs; UnsupportedError where it does not load."""
+    return with_kernels(load_core())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import platform
 import shutil
@@ -58,3 +59,24 @@ def usable_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def find_library(package: str, name: str) -> str:
+    """Return the path of a library in one of pip's packages of NVIDIA, "" where it is not there."""
+    try:
+        spec = importlib.util.find_spec(package)
+    except ModuleNotFoundError:  # there is no package nvidia
+        return ""
+    for folder in (spec.submodule_search_locations or []) if spec else []:
+        library = Path(folder) / "lib" / name
+        if library.exists():
+            return str(library)
+    return ""
+
+
+def find_nccl() -> str:
+    """Return the path of NCCL's library in pip's package, "" where that is not installed.
+
+    With "", it is looked for where the system looks.
+    """
+    return find_library("nvidia.nccl", "libnccl.so.2")

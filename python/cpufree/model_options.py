@@ -10,14 +10,19 @@ from cpufree.options import JSON, OUT, PLOT, QUIET
 SUMMIT = "summit-2020"
 WAYS = Option(
     "ways", "text", None,
-    "Ways to measure, with commas between; default: all that this machine has.",
-    "ways to measure, with commas between",
+    "Ways to measure, with commas between; default: all that this machine has, and patterns.",
+    "ways to measure, with commas between; then no patterns are measured",
     form="LIST", otherwise="all that the machine has",
 )  # fmt: skip
 QUICK = Option(
     "quick", "switch", False,
     "At most a minute: fewer repeats, and windows of 16 alone.",
     "at most a minute: fewer repeats, and windows of 16 alone",
+)  # fmt: skip
+HALO = Option(
+    "halo", "text", "gen:flange_hex?r_out=12,t=4,pipe=6",
+    "Matrix whose halos are exchanged, as for solve.",
+    "matrix whose halos are exchanged, as for [`solve`](#cpufree-solve)", form="A", metavar="A",
 )  # fmt: skip
 SIZES = Option(
     "sizes", "text", None,
@@ -90,7 +95,7 @@ def out(what: str) -> Option:
 
 
 MEASURE = (
-    *(WAYS, QUICK, SIZES, SEED),
+    *(WAYS, QUICK, SIZES, HALO, SEED),
     out("File of samples to write, .jsonl"),
     plot("Time against size"),
     *REPORT,

@@ -37,7 +37,7 @@ GPUS = Option(
     "gpus", "devices", "auto",
     "GPUs: auto, all, or numbers such as 0,2-5.",
     "which GPUs: CUDA's numbers, such as `0,2-5`, after `CUDA_VISIBLE_DEVICES`; `auto` takes as "
-    "many as pay",
+    "many as pay; PEs [share](gpus.md#several-pes-on-a-gpu) one that is named several times",
     choices=("auto", "all"), form="LIST", metavar="LIST",
 )  # fmt: skip
 PES = Option(

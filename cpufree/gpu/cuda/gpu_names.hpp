@@ -21,6 +21,7 @@ using gpuGraphExec_t = cudaGraphExec_t;
 using gpuLoopHandle_t = cudaGraphConditionalHandle;
 using gpuLibrary_t = cudaLibrary_t;
 using gpuDeviceProp_t = cudaDeviceProp;
+using gpuIpcMemHandle_t = cudaIpcMemHandle_t;
 using gpuFuncAttributes_t = cudaFuncAttributes;
 
 inline constexpr gpuError_t gpuSuccess = cudaSuccess;
@@ -108,6 +109,16 @@ inline constexpr auto gpuMemcpyDefault = cudaMemcpyDefault;
 #define gpuFree cudaFree
 #define gpuFreeHost cudaFreeHost
 #define gpuMemGetInfo cudaMemGetInfo
+// Memory of another process.
+#define gpuIpcGetMemHandle cudaIpcGetMemHandle
+#define gpuIpcCloseMemHandle cudaIpcCloseMemHandle
+inline gpuError_t gpuIpcOpenMemHandle(void** p, gpuIpcMemHandle_t handle) {
+  return cudaIpcOpenMemHandle(p, handle, cudaIpcMemLazyEnablePeerAccess);
+}
+// Pages that go to whoever uses them.
+inline gpuError_t gpuMallocManaged(void** p, std::size_t bytes) {
+  return cudaMallocManaged(p, bytes, cudaMemAttachGlobal);
+}
 #define gpuMemset cudaMemset
 #define gpuMemsetAsync cudaMemsetAsync
 #define gpuMemcpy cudaMemcpy
@@ -237,6 +248,12 @@ inline gpuError_t gpuLaunchCooperativeKernel(const void* kernel, int blocks, int
   return cudaLaunchCooperativeKernel(kernel, dim3(static_cast<unsigned>(blocks)),
                                      dim3(static_cast<unsigned>(threads)), arguments, shared_bytes,
                                      stream);
+}
+// The same without that promise: the blocks begin as they find room.
+inline gpuError_t gpuLaunchGrid(const void* kernel, int blocks, int threads, void** arguments,
+                                std::size_t shared_bytes, gpuStream_t stream) {
+  return cudaLaunchKernel(kernel, dim3(static_cast<unsigned>(blocks)),
+                          dim3(static_cast<unsigned>(threads)), arguments, shared_bytes, stream);
 }
 inline gpuError_t gpuLaunchKernel(const void* kernel, unsigned blocks, int threads,
                                   void** arguments, gpuStream_t stream) {

@@ -5,6 +5,7 @@
 
 #include "cpufree/base/index.hpp"
 #include "cpufree/engines/gpu_p2p/bootstrap.hpp"
+#include "cpufree/engines/gpu_p2p/launch.hpp"
 #include "cpufree/systems/gpu/engine.hpp"
 
 namespace cpufree {
@@ -19,11 +20,18 @@ std::string text_of(const std::vector<GpuInfo>& gpus) {
   return list;
 }
 
+// Blocks that share a multiprocessor's memory, with `blocks` of each PE.
+int blocks_of_multiprocessor(const std::vector<int>& devices, int device, int blocks) {
+  const int all = blocks * gpu_p2p::pes_on(devices, device);
+  const int multiprocessors = gpu::multiprocessors(device);
+  return (all + multiprocessors - 1) / multiprocessors;
+}
+
 }  // namespace
 
 std::vector<int> choose_devices(int pes, const std::vector<int>& named) {
   require(pes <= gpu_p2p::kMaxPes, "the engine cuda_p2p takes at most " +
-                                       std::to_string(gpu_p2p::kMaxPes) + " GPUs, not " +
+                                       std::to_string(gpu_p2p::kMaxPes) + " PEs, not " +
                                        std::to_string(pes));
   std::vector<int> devices = named;
   const auto found = list_gpus();
@@ -34,15 +42,24 @@ std::vector<int> choose_devices(int pes, const std::vector<int>& named) {
                         std::to_string(found.size()) + ": " + text_of(found));
     for (int k = 0; k < pes; ++k) devices.push_back(found[at(k)].index);
   }
-  for (std::size_t k = 0; k < devices.size(); ++k) {
-    if (std::ranges::find(found, devices[k], &GpuInfo::index) == found.end())
-      throw Unsupported("GPU " + std::to_string(devices[k]) +
+  for (const int device : devices)
+    if (std::ranges::find(found, device, &GpuInfo::index) == found.end())
+      throw Unsupported("GPU " + std::to_string(device) +
                         " is not one that the engine can use; those are: " + text_of(found));
-    const auto here = devices.begin() + static_cast<std::ptrdiff_t>(k);
-    require(std::find(devices.begin(), here, devices[k]) == here,
-            "GPU " + std::to_string(devices[k]) + " is named twice: each PE needs its own");
-  }
   return devices;
+}
+
+int multiprocessors_of_pe(const std::vector<int>& devices) {
+  int least = 1024;
+  for (const int device : devices) {
+    const int sharing = gpu_p2p::pes_on(devices, device);
+    const int all = gpu::multiprocessors(device);
+    require(sharing <= all, "GPU " + std::to_string(device) + " has " + std::to_string(all) +
+                                " multiprocessors, too few for " + std::to_string(sharing) +
+                                " PEs: name it less often");
+    least = std::min(least, all / sharing);
+  }
+  return least;
 }
 
 void require_reach(int pes) {
@@ -68,8 +85,7 @@ std::size_t fast_memory_limit(const void* kernel, const std::vector<int>& device
   std::size_t limit = std::size_t{1} << 30;
   for (const int device : devices) {
     const OnDevice here(device);
-    const int multiprocessors = gpu::multiprocessors(device);
-    const int each = (blocks + multiprocessors - 1) / multiprocessors;  // that share one's memory
+    const int each = blocks_of_multiprocessor(devices, device, blocks);
     const std::size_t room = gpu::shared_memory_of_block(device) / at(each);
     const std::size_t taken = gpu::static_shared_memory(kernel) + kSlack;
     limit = std::min(limit, room > taken ? room - taken : 0);
@@ -81,8 +97,7 @@ std::size_t room_on_chip(const std::vector<int>& devices, int blocks) {
   constexpr std::size_t kOthers = 8192;  // what kernels have besides, and more
   std::size_t room = kRoomOnChip;
   for (const int device : devices) {
-    const int multiprocessors = gpu::multiprocessors(device);
-    const int each = (blocks + multiprocessors - 1) / multiprocessors;
+    const int each = blocks_of_multiprocessor(devices, device, blocks);
     const std::size_t all = gpu::shared_memory_of_block(device) / at(each);
     room = std::min(room, all - std::min(all, kOthers));
   }
@@ -93,10 +108,14 @@ void require_residency(const GpuKernel& kernel, const std::vector<int>& devices)
   for (const int device : devices) {
     const int most =
         gpu::resident_blocks(kernel.function, kernel.threads, device, kernel.dynamic_bytes);
-    require(most >= kernel.blocks,
+    const int sharing = gpu_p2p::pes_on(devices, device);
+    const std::string of_pes =
+        sharing > 1 ? " for each of the " + std::to_string(sharing) + " PEs that share it" : "";
+    require(most >= sharing * kernel.blocks,
             "GPU " + std::to_string(device) + " runs at most " + std::to_string(most) +
                 " blocks of " + std::to_string(kernel.threads) + " threads together, not " +
-                std::to_string(kernel.blocks) + "; use fewer blocks or threads");
+                std::to_string(kernel.blocks) + of_pes + "; use fewer blocks or threads" +
+                (sharing > 1 ? ", or fewer PEs on it" : ""));
   }
 }
 

@@ -11,6 +11,7 @@
 #pragma once
 
 #include "cpufree/systems/gpu/engine.hpp"
+#include "cpufree/systems/probes/gpu/host_ways.hpp"
 #include "cpufree/systems/probes/gpu/prober.hpp"
 #include "cpufree/systems/stencil/gpu/stencil.hpp"
 
@@ -38,7 +39,10 @@ struct GpuEngineTable {
   std::string (*kernel_compiler)();
   void (*start_nvshmem)(const std::shared_ptr<Team>&, const std::string&, int, std::size_t);
   void (*await_nvshmem)();
-  std::unique_ptr<Prober> (*make_gpu_prober)(const std::vector<int>&, int, int, std::int64_t);
+  std::unique_ptr<Prober> (*make_gpu_prober)(const std::vector<int>&, int, int, std::int64_t,
+                                             ProbePlace);
+  std::unique_ptr<HostWay> (*make_host_way)(const HostWaySpec&);
+  std::unique_ptr<IpcMemory> (*make_ipc_memory)(int, std::int64_t);
   Of<float> in_float;
   Of<double> in_double;
 

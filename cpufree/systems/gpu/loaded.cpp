@@ -95,8 +95,16 @@ void await_nvshmem() {
 }
 
 std::unique_ptr<Prober> make_gpu_prober(const std::vector<int>& gpus, int blocks, int threads,
-                                        std::int64_t bytes) {
-  return engine().make_gpu_prober(gpus, blocks, threads, bytes);
+                                        std::int64_t bytes, ProbePlace place) {
+  return engine().make_gpu_prober(gpus, blocks, threads, bytes, place);
+}
+
+std::unique_ptr<HostWay> make_host_way(const HostWaySpec& spec) {
+  return engine().make_host_way(spec);
+}
+
+std::unique_ptr<IpcMemory> make_ipc_memory(int gpu, std::int64_t bytes) {
+  return engine().make_ipc_memory(gpu, bytes);
 }
 
 template <class T>

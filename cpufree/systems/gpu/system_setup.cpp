@@ -117,7 +117,7 @@ void GpuSystem<T>::plan_nodes(HaloPlan<T>& plan, std::vector<std::vector<BlockPl
   extent.rows_and_ghosts = most(*team_, "length of vectors", extent.rows_and_ghosts);
 }
 
-// As many blocks as there are multiprocessors, where there are rows for them.
+// As many blocks as a PE has multiprocessors, where there are rows for them.
 template <class T>
 void GpuSystem<T>::choose_blocks(const SystemSpec& spec, const Extent& extent) {
   blocks_ = spec.blocks;
@@ -126,9 +126,7 @@ void GpuSystem<T>::choose_blocks(const SystemSpec& spec, const Extent& extent) {
 
 template <class T>
 int GpuSystem<T>::default_blocks(const Extent& extent) {
-  int multiprocessors = 1024;
-  for (const int device : devices_)
-    multiprocessors = std::min(multiprocessors, gpu::multiprocessors(device));
+  int multiprocessors = multiprocessors_of_pe(devices_);
   if (team_) multiprocessors = least(*team_, "multiprocessors", multiprocessors);
   const auto rows = static_cast<std::int64_t>(extent.rows);
   return static_cast<int>(

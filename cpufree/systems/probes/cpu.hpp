@@ -1,12 +1,14 @@
 // Probes on the CPU engine: PEs are threads of one process, or of one process each.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
 
 #include "cpufree/engines/cpu_processes/memory.hpp"
 #include "cpufree/engines/cpu_threads/memory.hpp"
+#include "cpufree/engines/cpu_threads/port.hpp"
 #include "cpufree/systems/probes/prober.hpp"
 
 namespace cpufree {
@@ -29,6 +31,7 @@ class CpuProber final : public Prober {
   void connect(const std::vector<cpu_processes::SegmentAddress>& addresses);
 
   std::vector<double> run(const ProbeOrder& order) override;
+  PatternTimes run(const PatternOrder& order) override;
   // How often, in the last run, a thread of this process lost its core to another program: times of
   // such a run are those of the operating system, too.
   long disturbances() const { return disturbances_; }
@@ -36,6 +39,10 @@ class CpuProber final : public Prober {
   void leave();
 
  private:
+  void share(cpu_threads::Shared& shared, double wait_limit) const;
+  void run_blocks(cpu_threads::Shared& shared,
+                  const std::function<void(cpu_threads::Port& port, int pe)>& kernel);
+
   int pes_, blocks_;
   int first_ = 0;  // PEs of this process
   int here_;
@@ -43,7 +50,8 @@ class CpuProber final : public Prober {
   std::optional<cpu_threads::SymmetricHeaps> own_;
   std::vector<cpu_processes::Segment> segments_;
   std::vector<std::byte*> heaps_;
-  Epoch epoch_ = 0;
+  Epoch epoch_ = 0;          // of messages
+  Epoch pattern_epoch_ = 0;  // their flags are others
   long disturbances_ = 0;
 };
 

@@ -8,6 +8,7 @@
 
 #include "cpufree/device/symmetric.hpp"
 #include "cpufree/probes/args.hpp"
+#include "cpufree/probes/pattern_args.hpp"
 
 namespace cpufree {
 
@@ -23,6 +24,23 @@ struct ProbeOrder {
   double wait_limit = 60.0;  // seconds that a PE waits for another
 };
 
+// A pattern of messages among all PEs: see PatternArgs.
+struct PatternOrder {
+  PatternKind kind = PatternKind::exchange;
+  std::vector<std::int64_t> bytes;  // of an exchange: from PE p to PE q, at [p * PEs + q]
+  int tile = 1;                     // of a product: rows of a tile
+  bool puts = false;
+  bool overlapped = false;
+  bool local = false;
+  int warm_ups = 0;
+  int repeats = 1;
+  double wait_limit = 60.0;
+};
+
+// Of each repeat, the seconds of a round, and of that those of waiting and moving tiles: PE after
+// PE, first all rounds, then all moves.
+using PatternTimes = std::vector<double>;
+
 // Throws InvalidInput for another name.
 ProbeWay probe_way_from_name(const std::string& name);
 ProbeMode probe_mode_from_name(const std::string& name);
@@ -37,12 +55,16 @@ class ProbeMemory {
   // What a PE's kernel is told, but for what is private to it. Throws InvalidInput for an order
   // that does not fit, or says nothing that can be measured.
   ProbeArgs args(const ProbeOrder& order, std::byte* heap) const;
+  // The same for a pattern, without its table.
+  PatternArgs args(const PatternOrder& order, std::byte* heap) const;
+  // The table of an exchange: values, then places. Throws InvalidInput where they find no room.
+  std::vector<std::int64_t> table(const PatternOrder& order) const;
 
  private:
-  int blocks_;
+  int pes_, blocks_;
   std::int64_t stride_;  // values that each block has room for
   SymmetricLayout layout_;
-  Symmetric<Flag> flags_, leave_;
+  Symmetric<Flag> flags_, pattern_flags_, leave_;
   Symmetric<Packet> slots_, packets_;
   Symmetric<double> buffer_;
 };
@@ -52,12 +74,21 @@ class ProbeMemory {
 std::vector<double> probe_seconds(const ProbeOrder& order, const std::vector<std::uint64_t>& ticks,
                                   const ProbeClock& clock, const std::vector<std::int64_t>& wrong);
 
+// The same for a pattern: `ticks` and `comm` have those of all repeats of each PE, one after
+// another.
+PatternTimes pattern_seconds(const std::vector<std::uint64_t>& ticks,
+                             const std::vector<std::uint64_t>& comm,
+                             const std::vector<ProbeClock>& clocks,
+                             const std::vector<std::int64_t>& wrong);
+
 class Prober {
  public:
   virtual ~Prober() = default;
   // Runs an order on all PEs of this process. Returns the seconds of each repeat, by PE 0; nothing
   // where that is in another process. Throws InvalidInput, WaitTimeout, EngineError.
   virtual std::vector<double> run(const ProbeOrder& order) = 0;
+  // The same for a pattern; all PEs must be in this process.
+  virtual PatternTimes run(const PatternOrder& order) = 0;
 };
 
 }  // namespace cpufree

@@ -22,10 +22,13 @@ from cpufree.cli.commands import (
 )
 from cpufree.cli.option_types import UsageError, refuse, with_options
 from cpufree.cli.run_record import flags, run_record
+from cpufree.env import preset_shared_gpus
 from cpufree.option_schema import Option
 
 if TYPE_CHECKING:
+    from cpufree.model.measure import Plan
     from cpufree.model.project import Roles
+    from cpufree.model.samples import Samples
 
 app = typer.Typer(
     name="model",
@@ -107,13 +110,22 @@ def measure_command(given: Given) -> None:
     table = model_options.MEASURE
     asked = {o.name: given[o.name] for o in table if o.required or given[o.name] != o.default}
     command = shlex.join(["cpufree", "model", "measure", *flags(table, asked)])
+    preset_shared_gpus()
     ways = find_ways(names)
+    notes = Console(stderr=True, highlight=False, quiet=given["quiet"])
     found = stage(
-        Console(stderr=True, highlight=False, quiet=given["quiet"]),
+        notes,
         "measuring",
         lambda: measure.measure(ways, plan, command),
         lambda samples: f"{len(samples.rows)} series",
     )
+    if not names:
+        found = stage(
+            notes,
+            "measuring patterns",
+            lambda: with_patterns(found, given["halo"], plan),
+            lambda samples: f"{len(samples.patterns)} series",
+        )
     write_samples(given["out"], found)
     paper.print(model_report.samples_report(found, {way.name: way.what for way in ways}))
     if given["plot"]:
@@ -123,6 +135,18 @@ def measure_command(given: Given) -> None:
     there = found.ways()
     finish(given, ("measure",), table, {"ways": there, "missing": dict(found.missing)})
     end(given, f"samples of {', '.join(there) or 'no way'} in {given['out']}")
+
+
+def with_patterns(found: Samples, matrix: str, plan: Plan) -> Samples:
+    """Return samples with those of patterns, halos of a matrix among them."""
+    import dataclasses
+
+    from cpufree.cli.pattern_halos import halos_of
+    from cpufree.model.patterns import measure_patterns
+
+    patterns, lacking = measure_patterns({matrix: halos_of(matrix)}, plan.pattern_seconds)
+    missing = {**found.missing, **lacking}
+    return dataclasses.replace(found, patterns=tuple(patterns), missing=missing)
 
 
 @app.command("fit")

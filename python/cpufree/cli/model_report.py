@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from cpufree.model.samples import Samples
     from cpufree.model.use import Prediction
     from cpufree.model.validate import Validation
+    from cpufree.model.validate_patterns import PatternCheck
 
 SCALES = {"s": (1e6, "us"), "s/B": (1e9, "ns/B"), "1/s": (1e-6, "million/s"), "1": (1.0, "")}
 LARGE_SHARE = 0.1
@@ -123,7 +124,32 @@ def validation_report(found: Validation) -> RenderableType:
         title = f"Where two ways cross: within {LARGEST_FACTOR:g} ×"
         head_of_crossings = ("ways", "measured", "predicted", "verdict")
         parts.append(display.columns(head_of_crossings, crossings, title))
+    if found.patterns:
+        parts.append(_pattern_report(found.patterns))
     return Group(*parts)
+
+
+def _pattern_report(found: Sequence[PatternCheck]) -> RenderableType:
+    from cpufree.model.validate_patterns import LARGEST_ERROR, LEAST_R2
+
+    rows = [
+        (
+            one.pattern,
+            one.where,
+            ", ".join(map(str, sorted(set(one.pes)))),
+            str(len(one.measured)),
+            f"{one.error:.1%}",
+            f"{one.r2:.4f}",
+            f"no test: {one.aside}" if one.aside else "passed" if one.passed else "NOT passed",
+        )
+        for one in found
+    ]
+    head = ("pattern", "on", "PEs", "points", "median error", "R² of logarithms", "verdict")
+    title = (
+        f"Patterns, which no fit has seen: error at most {LARGEST_ERROR:.0%}, and of products that "
+        f"block, R² at least {LEAST_R2:g}"
+    )
+    return display.columns(head, rows, title)
 
 
 def _size(value: float | None) -> str:
@@ -144,6 +170,15 @@ def validation_facts(found: Validation) -> dict[str, Any]:
             for one in found.checks
         ],
         "crossings": [{**dataclasses.asdict(one), "passed": one.passed} for one in found.crossings],
+        "patterns": [
+            {
+                **dataclasses.asdict(one),
+                "error": one.error,
+                "r2": one.r2,
+                "passed": None if one.aside else one.passed,
+            }
+            for one in found.patterns
+        ],
     }
 
 

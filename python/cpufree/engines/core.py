@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Sequence
-from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from cpufree import env
-from cpufree.extension import load_core
+from cpufree.extension import COMPILER, find_compiler, load_core, with_kernels
+
+__all__ = ["COMPILER", "find_compiler"]
 
 if TYPE_CHECKING:
     from cpufree._core import GpuInfo, SlabPlan, System
@@ -21,32 +20,13 @@ def load() -> ModuleType:
     return load_core()
 
 
-COMPILER = "libnvrtc.so.13"
-"""NVIDIA's compiler of kernels at run time, in the wheel nvidia-cuda-nvrtc."""
-
-
 def load_for(engine: str) -> ModuleType:
     """Return the extension; for an engine on GPUs, it knows then where kernels come from.
 
     Where they are not built in, they are compiled when they are first used.
     """
     core = load()
-    if engine in ("cuda_p2p", "nvshmem") and core.kernels_compiled():
-        core.set_kernel_compiler(find_compiler(), env.kernel_cache())
-    return core
-
-
-def find_compiler() -> str:
-    """Return the path of the compiler in pip's package, "" where that is not installed."""
-    try:
-        spec = importlib.util.find_spec("nvidia.cu13")
-    except ModuleNotFoundError:  # no package of NVIDIA's
-        spec = None
-    for folder in (spec.submodule_search_locations or []) if spec is not None else []:
-        file = Path(folder) / "lib" / COMPILER
-        if file.exists():
-            return str(file)
-    return ""
+    return with_kernels(core) if engine in ("cuda_p2p", "nvshmem") else core
 
 
 def kernels_compiled() -> bool:

@@ -114,20 +114,21 @@ def require_usable(engine: str = "cuda_p2p") -> list[Gpu]:
 def parse(value: Any) -> str | tuple[int, ...]:
     """Return what a user gives as gpus: "auto", "all", or device numbers.
 
+    A number that is there several times is that of a GPU which as many PEs share.
+
     Raises:
-        InvalidInputError: neither of these, a number alone, an empty list, or a repeated number.
+        InvalidInputError: neither of these, a number alone, or an empty list.
     """
     if isinstance(value, str):
         try:
-            wanted = gpu_numbers(value)
+            return gpu_numbers(value)
         except ValueError as error:
             raise _refuse(value, str(error)) from None
-        return wanted if isinstance(wanted, str) else unrepeated(wanted, "gpus")
     if isinstance(value, Iterable):
         listed = list(value)
         if not listed:
             raise _refuse(value, "no device is named")
-        return unrepeated(tuple(_device_number(number, value) for number in listed), "gpus")
+        return tuple(_device_number(number, value) for number in listed)
     if hasattr(value, "__index__") and not isinstance(value, bool):
         number = operator.index(value)
         raise InvalidInputError(
@@ -147,14 +148,23 @@ def _device_number(number: Any, listed: Any) -> int:
     return device
 
 
-def unrepeated(numbers: tuple[int, ...], name: str) -> tuple[int, ...]:
-    """Return the numbers; InvalidInputError where one is there twice."""
+def unrepeated(numbers: tuple[int, ...], name: str, why: str) -> tuple[int, ...]:
+    """Return the numbers; InvalidInputError, which says why not, where one is there twice."""
     for number, times in Counter(numbers).items():
         if times > 1:
             raise InvalidInputError(
-                f"{name} names device {number} {times} times: a GPU holds one PE, name each once"
+                f"{name} names device {number} {times} times: {why}, name each once"
             )
     return numbers
+
+
+def shared(numbers: Iterable[int]) -> dict[int, int]:
+    """Return the PEs on each GPU that several share.
+
+    >>> shared([0, 0, 1, 1, 2])
+    {0: 2, 1: 2}
+    """
+    return {number: pes for number, pes in Counter(numbers).items() if pes > 1}
 
 
 def select(numbers: Iterable[int], there: Sequence[Gpu], name: str) -> list[Gpu]:
@@ -179,9 +189,15 @@ def select(numbers: Iterable[int], there: Sequence[Gpu], name: str) -> list[Gpu]
 
 
 def spell(numbers: Sequence[int]) -> str:
-    """Return device numbers in words: "GPU 3", "GPUs 0-2, 5", "no GPU"."""
+    """Return device numbers in words: "GPU 3", "GPUs 0-2, 5", "GPU 0 (shared by 2)", "no GPU"."""
     if not numbers:
         return "no GPU"
+    if together := shared(numbers):
+        each = (
+            f"{n} (shared by {together[n]})" if n in together else f"{n}"
+            for n in dict.fromkeys(numbers)
+        )
+        return f"GPU{'' if len(set(numbers)) == 1 else 's'} {', '.join(each)}"
     runs: list[list[int]] = []
     for number in numbers:
         if runs and number == runs[-1][-1] + 1:
@@ -193,8 +209,8 @@ def spell(numbers: Sequence[int]) -> str:
 
 
 def models(chosen: Iterable[Gpu]) -> str:
-    """Return how many there are of each model: "4 × NVIDIA H200"."""
-    counts = Counter(gpu.name for gpu in chosen)
+    """Return how many there are of each model: "4 × NVIDIA H200". One that PEs share is one."""
+    counts = Counter(gpu.name for gpu in dict.fromkeys(chosen))
     return ", ".join(f"{count} × {name}" for name, count in counts.items())
 
 

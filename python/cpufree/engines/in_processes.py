@@ -99,6 +99,8 @@ def choose_gpu(team: Team, asked: Asked, env: Env) -> tuple[Gpu, list[Gpu]]:
     """
     there = gpus.require_usable("nvshmem")
     wanted = asked.devices if asked.devices != "auto" else env.gpus
+    if not isinstance(wanted, str):
+        gpus.unrepeated(wanted, "gpus", "each process has a GPU of its own")
     pool = there if isinstance(wanted, str) else gpus.select(wanted, there, "gpus")
     # A launcher that gives each process GPUs of its own leaves only those to be seen. Where all see
     # the same ones, and there are too few, two ranks take the same, which is reported below.

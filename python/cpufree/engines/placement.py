@@ -13,7 +13,7 @@ from cpufree.engines.answer_time import Candidate, Costs, Forecast
 from cpufree.engines.expected import Expected
 from cpufree.engines.gpu_choice import MODEL, Model, Size, choose, fits, with_room
 from cpufree.engines.gpus import Gpu
-from cpufree.env import Env
+from cpufree.env import Env, preset_shared_gpus
 from cpufree.errors import InvalidInputError, NotEnoughGpusError, OutOfMemoryError, UnsupportedError
 from cpufree.partition.part_vector import PartitionLike, count_of
 from cpufree.text import counted
@@ -43,6 +43,8 @@ class Asked:
     def __post_init__(self) -> None:
         choices.valid(options.ENGINE, self.engine)
         object.__setattr__(self, "devices", gpus.parse(self.gpus))
+        if not isinstance(self.devices, str) and gpus.shared(self.devices):
+            preset_shared_gpus()
         if self.pes != "auto":
             choices.count("pes", self.pes)
         if self.blocks != "auto":
@@ -281,8 +283,10 @@ def choose_gpus(
                 f"pes is {asked.pes}, but gpus names {counted(len(chosen), 'device')}: each PE "
                 "has one GPU, so leave pes out"
             )
-        return _reachable(chosen), "asked for", []
+        return _reachable(chosen), "asked for", _sharing(asked.devices)
     # The environment says which GPUs may be used; a number of PEs takes as many of them.
+    if not isinstance(env.gpus, str):
+        gpus.unrepeated(env.gpus, "CPUFREE_GPUS", "it says which GPUs may be used")
     pool = _devices(env.gpus, there, "CPUFREE_GPUS")
     if asked.pes != "auto" or env.pes is not None:
         pes, why = choices.choose_pes(asked.pes, env.pes)
@@ -336,7 +340,19 @@ def _devices(wanted: str | tuple[int, ...], there: list[Gpu], name: str) -> list
     """Return the GPUs of these numbers; all that can be used for "auto" and "all"."""
     if isinstance(wanted, str):
         return gpus.usable(there)
-    return gpus.select(gpus.unrepeated(wanted, name), there, name)
+    return gpus.select(wanted, there, name)
+
+
+def _sharing(wanted: str | tuple[int, ...]) -> list[str]:
+    """Return what to tell whoever has PEs share a GPU."""
+    together = {} if isinstance(wanted, str) else gpus.shared(wanted)
+    if not together:
+        return []
+    each = ", ".join(f"{pes} share GPU {number}" for number, pes in together.items())
+    return [
+        f"of the PEs, {each}: each has a part of the multiprocessors, which is for tests, models "
+        "and simulation, not for speed"
+    ]
 
 
 def _near_first(there: list[Gpu], near: int | None) -> list[Gpu]:

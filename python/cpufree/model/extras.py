@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpufree.machine.communication import Quantity
-from cpufree.model.samples import EXTRA_MODES, Sample, Samples
+from cpufree.model.samples import EXTRA_MODES, LAUNCH_MODES, Sample, Samples
 from cpufree.text import counted
 
 Array = NDArray[np.float64]
@@ -57,6 +57,9 @@ def _name(row: Sample) -> str:
         return f"sum of {counted(row.bytes // 8, 'value')}"
     if row.mode == "fence":
         return f"fence after {row.bytes} B"
+    if row.mode in LAUNCH_MODES:
+        until = "launched" if row.mode == "launch" else "queued"
+        return f"{counted(row.messages, 'kernel')} {until}"
     return f"{row.messages} {row.mode} at once, {row.bytes} B"
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -169,11 +169,14 @@ def fit_way(samples: Samples, way: str, seed: int = 0) -> dict[str, Fitted]:
         InvalidInputError: there are no single messages, or too few sizes.
     """
     fitted = {}
+    verb = next((row.kind.verb for row in samples.rows if row.way == way), "message")
     for name, mode in MODE_OF.items():
         found = medians(samples, way, mode)
         if found is not None:
             what = f"{samples.origin or 'samples'}: way {way}, mode {mode}"
             fitted[name] = fit_curve(name, found, what, seed)
+            if name == "pipelined":
+                fitted[name] = replace(fitted[name], answered=verb != "put")
     if "single" not in fitted:
         raise InvalidInputError(
             f"{samples.origin or 'samples'}: way {way}: no single messages, which all else rests on"

@@ -42,6 +42,8 @@ class Fitted:
     """Mean relative error of each form at sizes left out in turn."""
     spread: tuple[float, float]
     """95 % of the relative errors at sizes left out."""
+    answered: bool = True
+    """Whether a message ends each window; else whoever sends knows of the end."""
 
 
 @dataclass(frozen=True)
@@ -109,27 +111,27 @@ def _quantity(values: Array, unit: str) -> Quantity:
     return Quantity(float(values[0]), unit, max(0.0, float(low)), max(0.0, float(high)))
 
 
-def further_message(curves: Curves, messages: int, size: float) -> float:
+def further_message(curves: Curves, window: Fitted, size: float) -> float:
     """Return what one more message of a window adds [s].
 
-    A window takes the time of its first message, the gaps of the others, and an answer.
+    A window takes the time of its first message, the gaps of the others, and an answer, if any.
     """
-    single, window = curves["single"], curves["pipelined"]
-    ends = float(single(size) + single(ANSWER_BYTES))
-    return (messages * float(window(size)) - ends) / (messages - 1)
+    single, pipelined = curves["single"], curves["pipelined"]
+    ends = float(single(size)) + (float(single(ANSWER_BYTES)) if window.answered else 0.0)
+    return (window.messages * float(pipelined(size)) - ends) / (window.messages - 1)
 
 
 def byte_gap(curves: Curves, window: Fitted) -> float:
     """Return G [s/B], from the two largest sizes but for a factor of 4."""
     most = float(window.sizes[-1])
-    far, near = (further_message(curves, window.messages, m) for m in (most, most / 4))
+    far, near = (further_message(curves, window, m) for m in (most, most / 4))
     return (far - near) / (0.75 * most)
 
 
 def small_gap(curves: Curves, window: Fitted) -> float:
     """Return g [s]: what one more of the smallest messages adds, without its payload."""
     least = float(window.sizes[0])
-    return further_message(curves, window.messages, least) - byte_gap(curves, window) * least
+    return further_message(curves, window, least) - byte_gap(curves, window) * least
 
 
 def _add_gaps(
@@ -224,9 +226,9 @@ def payload_errors(fitted: Mapping[str, Fitted]) -> dict[Payload, float]:
     """
     single, window = fitted["single"], fitted["pipelined"]
     curves = {name: one.curve for name, one in fitted.items()}
-    first = further_message(curves, window.messages, float(window.sizes[0]))
+    first = further_message(curves, window, float(window.sizes[0]))
     m, t = single.sizes, single.seconds
-    further = np.array([further_message(curves, window.messages, float(size)) for size in m])
+    further = np.array([further_message(curves, window, float(size)) for size in m])
     growth = np.maximum(further - first, 0.0)
     return {
         payload: float(np.mean(np.abs(_left_out_starts((k + 1) * growth, t))))

@@ -48,9 +48,14 @@ class Plan:
     """Of an exchange in a round; fewer of large messages."""
     seed: int = 0
     """Of the order."""
+    pattern_seconds: float = 60.0
+    """After which no further pattern begins."""
 
 
-QUICK = Plan(windows=WINDOWS[:1], window_bytes=1 << 24, rounds=15, seconds=20.0, repeats=10)
+QUICK = Plan(
+    windows=WINDOWS[:1], window_bytes=1 << 24, rounds=15, seconds=20.0, repeats=10,
+    pattern_seconds=10.0,
+)  # fmt: skip
 REPEATED_BYTES = 1 << 20
 """Bytes of a step in a round beyond which it is not repeated."""
 

@@ -14,19 +14,21 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from cpufree.errors import CpufreeError, EngineError, InvalidInputError, WaitTimeoutError
-from cpufree.extension import load_core
-from cpufree.model.samples import MODES, Kind
+from cpufree.extension import load_core, load_gpu_core
+from cpufree.model.probe_verbs import GPU_VERBS, PINNED_VERBS, SHARED_VERBS, VERBS, Verb
+from cpufree.model.samples import Kind
 
 if TYPE_CHECKING:
     from cpufree._core import Probe
 
 LIMIT = 60.0
 """Seconds that a PE waits for the other one."""
+TRY = 10.0
+"""The same, of the first message of a way."""
 MOST_BYTES = 1 << 23
 WINDOW_BYTES = 1 << 24
 MOST_RUNS = 4
@@ -49,37 +51,6 @@ DIRTY = (0, 8, 64, 512, 4096, 32768, 262144, 1048576)
 
 Extra = tuple[str, int, int]
 """Mode, bytes, and how many pairs or blocks exchange at the same time."""
-
-
-@dataclass(frozen=True)
-class Verb:
-    """What a way does, on every engine."""
-
-    probe: str
-    """Its name in the compiled core."""
-    what: str
-    message: str
-    """The verb of `Kind`: a get is timed as a whole, a message one way."""
-    modes: tuple[str, ...]
-    leads: bool = False
-    """Whether what has no message is measured beside it: flags, sums, fences, contention."""
-
-
-STORE_WHAT = "stored into the other PE's memory, then a flag"
-VERBS = {
-    "store": Verb("store-block", f"values {STORE_WHAT}", "message", MODES, leads=True),
-    "packets": Verb("packets", "values that carry their own flag (LL)", "message", MODES[:3]),
-    "get": Verb("get", "loads from the other PE's memory", "get", MODES[:2]),
-}
-GPU_VERBS = {
-    **{
-        f"store-{who}": Verb(f"store-{who}", f"values {STORE_WHAT}, by a {who}", "message", MODES,
-                             leads=who == "block")
-        for who in ("thread", "warp", "block")
-    },
-    "packets": VERBS["packets"],
-    "get": VERBS["get"],
-}  # fmt: skip
 
 
 class ProbeWay:
@@ -140,8 +111,9 @@ class ProbeWay:
         return there, lacking
 
     def open(self) -> None:
-        """Set the way up."""
-        self._probe = self._make(2, 1, WINDOW_BYTES)
+        """Set the way up, unless it is."""
+        if self._probe is None:
+            self._probe = self._make(2, 1, WINDOW_BYTES)
 
     def _make(self, pes: int, blocks: int, window_bytes: int) -> Probe:
         probe: Probe = load_core().Probe(pes, blocks, window_bytes)
@@ -317,6 +289,8 @@ class GpuProbe(ProbeWay):
 
     engine = "GPUs"
     place = "device"
+    memory = "device"
+    """Where the memory of PEs lies: device or pinned, which is on the host."""
 
     def lacking(self) -> str:
         """Return why this machine lacks the way, "" where it has it."""
@@ -329,7 +303,21 @@ class GpuProbe(ProbeWay):
             return str(core.gpu_note()) or "there is no GPU"
         if len(found) < 2:
             return "two PEs need a GPU each, and there is one"
-        return str(core.peer_problem(found[:2]))
+        return str(core.peer_problem(found[:2])) or self._try()
+
+    def _try(self) -> str:
+        """Return why the way does not work, whatever the machine says of itself.
+
+        It stays open where it does: kernels are loaded then.
+        """
+        try:
+            self.open()
+            assert self._probe is not None
+            self._run_once((self.verb.probe, "single", VALUE_BYTES, 1, 1, 0, 1, TRY), self._probe)
+        except CpufreeError as error:
+            self.close()
+            return str(error)
+        return ""
 
     @staticmethod
     def _gpus() -> list[int]:
@@ -351,8 +339,44 @@ class GpuProbe(ProbeWay):
 
     def _make(self, pes: int, blocks: int, window_bytes: int) -> Probe:
         gpus = self._gpus()[:pes]
-        probe: Probe = load_core().Probe(pes, blocks, window_bytes, gpus=gpus, threads=GPU_THREADS)
+        probe: Probe = load_gpu_core().Probe(
+            pes, blocks, window_bytes, gpus=gpus, threads=GPU_THREADS, place=self.memory
+        )
         return probe
+
+
+class PinnedProbe(GpuProbe):
+    """A way between two GPUs through memory of the host, which their kernels write and read."""
+
+    engine = "GPUs, through memory of the host"
+    memory = "pinned"
+
+    def extras(self) -> tuple[list[Extra], dict[str, str]]:
+        """Return nothing: messages are all that is measured."""
+        return [], {}
+
+
+class SharedProbe(GpuProbe):
+    """A way between two PEs that share a GPU."""
+
+    engine = "PEs that share a GPU"
+
+    def lacking(self) -> str:
+        """Return why this machine lacks the way, "" where it has it."""
+        try:
+            core = load_core()
+        except CpufreeError as error:
+            return str(error)
+        if not self._gpus():
+            return str(core.gpu_note()) or "there is no GPU"
+        return self._try()
+
+    @staticmethod
+    def _gpus() -> list[int]:
+        return [gpu["index"] for gpu in load_core().gpus()][:1] * 2
+
+    def _crowd_extras(self) -> tuple[list[Extra], dict[str, str]]:
+        return [("fence", dirty, 1) for dirty in DIRTY], {}
 
 
 PROBE_WAYS: dict[str, Callable[[], ProbeWay]] = {
@@ -361,6 +385,8 @@ PROBE_WAYS: dict[str, Callable[[], ProbeWay]] = {
         ("threads", ProbeWay, VERBS),
         ("processes", ProcessProbe, VERBS),
         ("device", GpuProbe, GPU_VERBS),
+        ("device", PinnedProbe, PINNED_VERBS),
+        ("shared", SharedProbe, SHARED_VERBS),
     )
     for name, verb in verbs.items()
 }

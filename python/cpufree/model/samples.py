@@ -22,14 +22,20 @@ from cpufree.output_file import write_text
 FORMAT = "cpufree samples"
 VERSION = 1
 MODES = ("single", "window", "send", "receive")
-"""single: one message one way, half a round trip. window: `messages` of them one way and 8 bytes
-back, all in all. send: for how long the call that sends keeps the sender. receive: for how long the
-call that receives keeps the receiver, where the message is there already."""
-EXTRA_MODES = ("flag", "allreduce", "fence", "pairs", "blocks")
+"""single: one message one way, half a round trip; of puts and gets, until who has begun it knows of
+its end. window: `messages` of them one way and, but for puts, 8 bytes back, all in all. send: for
+how long the call that sends keeps the sender. receive: for how long the call that receives keeps
+the receiver, where the message is there already."""
+EXTRA_MODES = ("flag", "allreduce", "fence", "pairs", "blocks", "launch", "queue")
 """What some ways are measured in besides. flag: a flag without values, one way. allreduce: a sum of
 `bytes` / 8 values over both PEs. fence: what orders `bytes` stored before it. pairs, blocks: single
-messages that `messages` pairs of PEs, or blocks of one pair, exchange at the same time."""
+messages that `messages` pairs of PEs, or blocks of one pair, exchange at the same time. launch,
+queue: `messages` kernels that do nothing, queued one behind the other, until the last one has
+ended; the calls alone."""
 COUNTED_MODES = ("window", "pairs", "blocks")
+LAUNCH_MODES = ("launch", "queue")
+EMPTY_MODES = ("fence", *LAUNCH_MODES)
+"""Those in which there may be no bytes."""
 PLACES = ("host", "device")
 LEAST_REPEATS = 3
 
@@ -66,6 +72,26 @@ class Sample:
 
 
 @dataclass(frozen=True)
+class PatternSample:
+    """Times of a pattern of messages among all PEs, which no fit uses."""
+
+    pattern: str
+    engine: str
+    """threads or gpus."""
+    pes: int
+    gpus: tuple[int, ...]
+    """One for each PE, which may share them; none for threads."""
+    bytes: int
+    """Of the largest message."""
+    table: tuple[int, ...]
+    """Bytes from PE p to PE q, at [p * pes + q]; none for products."""
+    alone: float
+    """Seconds of the compute of a product without messages, all steps."""
+    seconds: tuple[float, ...]
+    """Of rounds: of the slowest PE."""
+
+
+@dataclass(frozen=True)
 class Samples:
     """All that a file of samples says."""
 
@@ -77,6 +103,7 @@ class Samples:
     rows: tuple[Sample, ...]
     missing: Mapping[str, str] = field(default_factory=dict)
     """Ways that the machine lacks, and why."""
+    patterns: tuple[PatternSample, ...] = ()
     origin: str = ""
     """The file, and a digest of it: "" where there is none."""
     digest: str = ""
@@ -112,6 +139,8 @@ def write_samples(path: PathLike, samples: Samples) -> None:
                 "seconds": list(row.seconds),
             }
         )
+    for pattern in samples.patterns:
+        lines.append({"kind": "pattern", **dataclasses.asdict(pattern)})
     lines += [
         {"kind": "missing", "way": way, "reason": why} for way, why in samples.missing.items()
     ]
@@ -150,12 +179,13 @@ def read_samples(path: PathLike) -> Samples:
         held_out=tuple(header.sizes("held_out")),
         rows=rows,
         missing=missing,
+        patterns=tuple(_pattern(line) for line in body if line.content["kind"] == "pattern"),
         origin=os.fspath(path),
         digest=hashlib.sha256(content).hexdigest(),
     )
 
 
-SAMPLE_KINDS = ("sample", "missing")
+SAMPLE_KINDS = ("sample", "missing", "pattern")
 
 
 class _Line:
@@ -205,11 +235,11 @@ class _Line:
             raise self.error(f"'{name}' is {value!r}: it must be a whole number from {least}")
         return value
 
-    def sizes(self, name: str) -> list[int]:
+    def sizes(self, name: str, least: int = 1) -> list[int]:
         value = self.value(name)
         if not isinstance(value, list):
             raise self.error(f"'{name}' is {value!r}: it must be a list")
-        return [self._count(name, one) for one in value]
+        return [self._count(name, one, least) for one in value]
 
     def times(self, name: str) -> tuple[float, ...]:
         value = self.value(name)
@@ -251,7 +281,7 @@ def _sample(line: _Line) -> Sample:
         line.word("verb", ("message", "put", "get")),
     )
     mode, messages = line.word("mode", (*MODES, *EXTRA_MODES)), line.count("messages")
-    if (mode in COUNTED_MODES) != (messages > 1):
+    if mode not in LAUNCH_MODES and (mode in COUNTED_MODES) != (messages > 1):
         raise line.error(f"'messages' is {messages} in mode {mode}: only windows have several")
     seconds = line.times("seconds")
     if line.count("repeats") != len(seconds):
@@ -263,8 +293,28 @@ def _sample(line: _Line) -> Sample:
         kind,
         mode,
         messages,
-        line.count("bytes", 0 if mode == "fence" else 1),
+        line.count("bytes", 0 if mode in EMPTY_MODES else 1),
         seconds,
+    )
+
+
+def _pattern(line: _Line) -> PatternSample:
+    pes = line.count("pes", 2)
+    gpus, table = line.sizes("gpus", 0), line.sizes("table", 0)
+    if len(gpus) not in (0, pes) or len(table) not in (0, pes * pes):
+        raise line.error(f"'gpus' and 'table' must be for the {pes} PEs, or empty")
+    alone = line.value("alone")
+    if not isinstance(alone, (int, float)) or not math.isfinite(alone) or alone < 0:
+        raise line.error(f"'alone' is {alone!r}: it must be a time, 0 or more")
+    return PatternSample(
+        line.text("pattern"),
+        line.word("engine", ("threads", "gpus")),
+        pes,
+        tuple(gpus),
+        line.count("bytes"),
+        tuple(table),
+        float(alone),
+        line.times("seconds"),
     )
 
 

@@ -13,6 +13,7 @@ from cpufree.machine.communication import Communication
 from cpufree.model.fit import medians
 from cpufree.model.samples import Samples
 from cpufree.model.use import pipelined, single
+from cpufree.model.validate_patterns import PatternCheck, check_patterns
 
 Array = NDArray[np.float64]
 LARGEST_ERROR = 0.10
@@ -73,6 +74,7 @@ class Validation:
 
     checks: tuple[Check, ...]
     crossings: tuple[Crossing, ...]
+    patterns: tuple[PatternCheck, ...] = ()
 
     @property
     def passed(self) -> bool:
@@ -81,8 +83,10 @@ class Validation:
 
     @property
     def verdicts(self) -> list[bool]:
-        """Whether each check has passed."""
-        return [*(one.passed for one in self.checks), *(one.passed for one in self.crossings)]
+        """Whether each check has passed; patterns that are no test of the model are left out."""
+        patterns = [one.passed for one in self.patterns if not one.aside]
+        checks = [*(one.passed for one in self.checks), *(one.passed for one in self.crossings)]
+        return [*checks, *patterns]
 
 
 def validate(found: Communication, samples: Samples) -> Validation:
@@ -115,7 +119,8 @@ def validate(found: Communication, samples: Samples) -> Validation:
     if not checks:
         raise InvalidInputError(f"{samples.origin}: no size of a known way is held out")
     pairs = itertools.combinations(ways, 2)
-    return Validation(tuple(checks), tuple(_crossing(found, samples, *pair) for pair in pairs))
+    crossings = tuple(_crossing(found, samples, *pair) for pair in pairs)
+    return Validation(tuple(checks), crossings, check_patterns(found, samples))
 
 
 def _crossing(found: Communication, samples: Samples, one: str, other: str) -> Crossing:

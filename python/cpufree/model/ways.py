@@ -22,6 +22,7 @@ from typing import Protocol
 
 from cpufree.errors import EngineError, InvalidInputError
 from cpufree.model import peer
+from cpufree.model.host_ways import HOST_WAYS
 from cpufree.model.probe_ways import PROBE_WAYS
 from cpufree.model.samples import MODES, Kind
 from cpufree.text import meant
@@ -238,7 +239,7 @@ class SocketWay(ProcessWay):
 
 
 WAYS: dict[str, type[ProcessWay]] = {way.name: way for way in (PipeWay, SocketWay)}
-ALL_WAYS: dict[str, Callable[[], Way]] = {**WAYS, **PROBE_WAYS}
+ALL_WAYS: dict[str, Callable[[], Way]] = {**WAYS, **PROBE_WAYS, **HOST_WAYS}
 
 
 def find_ways(names: tuple[str, ...]) -> list[Way]:

@@ -48,8 +48,8 @@ gpuError_t gpuLibraryGetKernel(const void** kernel, gpuLibrary_t, const char* na
 }
 
 // The work of the stream is ready once the thread has ended, which begins when it is first asked.
-gpuError_t gpuLaunchCooperativeKernel(const void* function, int blocks, int threads, void** given,
-                                      std::size_t bytes, gpuStream_t stream) {
+gpuError_t gpuLaunchGrid(const void* function, int blocks, int threads, void** given,
+                         std::size_t bytes, gpuStream_t stream) {
   const auto& kernel = *static_cast<const host_engine::Kernel*>(function);
   // Arguments are copied before the launch returns.
   const auto* const args = static_cast<const std::byte*>(given[1]);
@@ -64,4 +64,8 @@ gpuError_t gpuLaunchCooperativeKernel(const void* function, int blocks, int thre
     return running->ended.load();
   };
   return host_gpu::launch(stream, {ready, {}, {}, 0, {}, {}});
+}
+gpuError_t gpuLaunchCooperativeKernel(const void* function, int blocks, int threads, void** given,
+                                      std::size_t bytes, gpuStream_t stream) {
+  return gpuLaunchGrid(function, blocks, threads, given, bytes, stream);
 }

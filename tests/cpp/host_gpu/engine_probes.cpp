@@ -1,5 +1,9 @@
 // The probes' kernels on the host.
+#include <numeric>
+
+#include "cpufree/gpu/error.hpp"
 #include "cpufree/probes/kernel.hpp"
+#include "cpufree/probes/patterns.hpp"
 #include "cpufree/systems/probes/gpu/kernel.hpp"
 #include "host_ports.hpp"
 
@@ -37,7 +41,7 @@ const void* address() {
 
 }  // namespace
 
-const void* gpu_probe_kernel(ProbeWay way) {
+const void* gpu_probe_kernel(ProbeWay way, std::span<const int>) {
   switch (way) {
     case ProbeWay::store_thread:
       return address<ProbeWay::store_thread>();
@@ -51,6 +55,24 @@ const void* gpu_probe_kernel(ProbeWay way) {
       return address<ProbeWay::get>();
   }
   return nullptr;
+}
+
+const void* gpu_pattern_kernel(std::span<const int>) {
+  return host_engine::kernel_of<host_engine::Crossing<warp_rig::Port>, PatternArgs>(
+      [](auto& port, const PatternArgs& args) {
+        store_something(port);
+        pattern_kernel(port, args);
+        let_stores_arrive(port);
+      });
+}
+
+void launch_nothing(gpuStream_t stream) {
+  gpu::check(host_gpu::launch(stream, {{}, [] {}, {}, 0, {}, {}}), "launch of nothing");
+}
+
+void launch_reading(const double* values, std::int64_t count, double* sum, gpuStream_t stream) {
+  const auto read = [=] { *sum = std::accumulate(values, values + count, 0.0); };
+  gpu::check(host_gpu::launch(stream, {{}, read, {}, 0, {}, {}}), "launch of a kernel that reads");
 }
 
 }  // namespace cpufree

@@ -123,6 +123,15 @@ gpuError_t gpuIsStarted(int* started, int device);
 gpuError_t gpuDeviceOf(int* device, const void* p);
 gpuError_t gpuMemGetInfo(std::size_t* free, std::size_t* all);
 gpuError_t gpuMalloc(void** p, std::size_t bytes);
+gpuError_t gpuMallocManaged(void** p, std::size_t bytes);
+// Of a process with itself: there is one.
+struct gpuIpcMemHandle_t {
+  void* p;
+  char rest[56];
+};
+gpuError_t gpuIpcGetMemHandle(gpuIpcMemHandle_t* handle, void* p);
+gpuError_t gpuIpcOpenMemHandle(void** p, gpuIpcMemHandle_t handle);
+gpuError_t gpuIpcCloseMemHandle(void* p);
 gpuError_t gpuFree(void* p);
 gpuError_t gpuHostAlloc(void** p, std::size_t bytes);
 gpuError_t gpuHostAllocMapped(void** p, std::size_t bytes);
@@ -166,11 +175,8 @@ gpuError_t gpuOccupancyMaxActiveBlocks(int* blocks, const void* kernel, int thre
                                        std::size_t shared_bytes);
 gpuError_t gpuLaunchCooperativeKernel(const void* kernel, int blocks, int threads, void** arguments,
                                       std::size_t shared_bytes, gpuStream_t stream);
-inline gpuError_t gpuLaunchKernel(const void* kernel, unsigned blocks, int threads,
-                                  void** arguments, gpuStream_t stream) {
-  return gpuLaunchCooperativeKernel(kernel, static_cast<int>(blocks), threads, arguments, 0,
-                                    stream);
-}
+gpuError_t gpuLaunchGrid(const void* kernel, int blocks, int threads, void** arguments,
+                         std::size_t shared_bytes, gpuStream_t stream);
 gpuError_t gpuLibraryLoad(gpuLibrary_t* library, const char* file);
 // Nothing is compiled for the host.
 inline gpuError_t gpuLibraryLoadData(gpuLibrary_t*, const void*) { return gpuErrorNoDevice; }

@@ -169,6 +169,16 @@ gpuError_t gpuFree(void* p) {
   std::free(p);
   return gpuSuccess;
 }
+gpuError_t gpuMallocManaged(void** p, std::size_t bytes) { return allocate(p, bytes); }
+gpuError_t gpuIpcGetMemHandle(gpuIpcMemHandle_t* handle, void* p) {
+  *handle = {p, {}};
+  return gpuSuccess;
+}
+gpuError_t gpuIpcOpenMemHandle(void** p, gpuIpcMemHandle_t handle) {
+  *p = handle.p;
+  return gpuSuccess;
+}
+gpuError_t gpuIpcCloseMemHandle(void*) { return gpuSuccess; }
 gpuError_t gpuHostAlloc(void** p, std::size_t bytes) { return allocate(p, bytes); }
 gpuError_t gpuHostAllocMapped(void** p, std::size_t bytes) { return allocate(p, bytes); }
 gpuError_t gpuFreeHost(void* p) {

@@ -7,6 +7,7 @@
 #include "cpufree/systems/probes/cpu.hpp"
 #include "cpufree/systems/result.hpp"
 #include "harness.hpp"
+#include "pattern_rig.hpp"
 #include "probe_rig.hpp"
 
 using namespace cpufree;
@@ -117,5 +118,38 @@ TEST(orders_that_cannot_be_measured_are_refused) {
   CHECK(refuses(ProbeWay::get, ProbeMode::send, 8));
   CHECK(refuses(ProbeWay::packets, ProbeMode::receive, 8));
   CHECK(refuses(ProbeWay::store_block, ProbeMode::allreduce, 24));
-  CHECK(refused([] { CpuProber(3, 1, 64); }));
+  CHECK(refused([] { CpuProber(3, 1, 64).run(ProbeOrder{}); }));
+}
+
+TEST(threads_time_every_pattern) {
+  CpuProber prober(4, 1, 1 << 14);
+  for (const PatternOrder& order : {pattern_rig::ring(4, 56, 3), pattern_rig::many_to_one(4, 3),
+                                    pattern_rig::product(8, false, false, false, 3),
+                                    pattern_rig::product(8, true, false, false, 3)}) {
+    const PatternTimes seconds = prober.run(order);
+    CHECK_EQ(seconds.size(), std::size_t{2 * 4 * 3});
+    CHECK(all_positive({seconds.begin(), seconds.begin() + 12}));
+  }
+}
+
+TEST(a_second_block_moves_tiles) {
+  CpuProber prober(4, 2, 1 << 14);
+  for (const bool puts : {false, true})
+    CHECK(prober.run(pattern_rig::product(8, puts, true, false, 2)).front() > 0.0);
+  // It has nothing to do where nothing is to overlap.
+  CHECK(prober.run(pattern_rig::product(8, false, false, false, 2)).front() > 0.0);
+}
+
+TEST(patterns_that_cannot_be_measured_are_refused) {
+  const auto refuses = [&](int pes, const PatternOrder& order) {
+    return refused([&] { CpuProber(pes, 1, 1 << 12).run(order); });
+  };
+  CHECK(refuses(3, pattern_rig::product(4, false, false, false, 1)));   // no square
+  CHECK(refuses(4, pattern_rig::product(64, false, false, false, 1)));  // no room
+  CHECK(refuses(4, pattern_rig::product(4, false, true, false, 1)));    // one block
+  CHECK(refuses(4, pattern_rig::product(4, false, false, false, 0)));   // no repeat
+  CHECK(refuses(4, pattern_rig::ring(3, 8, 1)));                        // another table
+  CHECK(refuses(3, pattern_rig::ring(3, 9, 1)));                        // no whole value
+  CHECK(refuses(3, pattern_rig::ring(3, 1 << 14, 1)));                  // no room
+  CHECK(refuses(1, pattern_rig::ring(1, 8, 1)));                        // to itself
 }

@@ -108,3 +108,33 @@ TEST(columns_of_rows_that_lanes_share_are_those_of_single_solves) {
   spec.lanes_log2 = 2;
   CHECK(check_columns(irregular(90, 6), 4, Preconditioner::jacobi, spec) < 1e-12);
 }
+
+TEST(pes_that_share_gpus_solve_as_those_that_have_their_own) {
+  const auto a = irregular(90, 6);
+  const auto part = random_partition(a.n(), 4, 3);
+  const auto b = wave<double>(a.n());
+  SolveSpec spec;
+  spec.rtol = 0.0;
+  spec.maxiter = 5;
+  std::vector<std::vector<double>> found;
+  for (const std::vector<int>& gpus : {std::vector<int>{0, 1, 2, 3}, {0, 0, 1, 1}}) {
+    SystemSpec where = spec_for(4, 1);
+    where.blocks = 1;  // GPUs have two multiprocessors
+    where.gpus = gpus;
+    found.push_back(make_system<double>(a.view(), part, {}, where)->solve(b, {}, spec, {}).x);
+  }
+  CHECK(found[0] == found[1]);
+}
+
+TEST(pes_whose_blocks_have_no_room_together_are_refused) {
+  const auto a = irregular(90, 6);
+  SystemSpec where = spec_for(4, 1);  // two blocks each
+  where.gpus = {0, 0, 1, 1};
+  std::string why;
+  try {
+    static_cast<void>(make_system<double>(a.view(), random_partition(a.n(), 4, 3), {}, where));
+  } catch (const InvalidInput& error) {
+    why = error.what();
+  }
+  CHECK(why.find("not 2 for each of the 2 PEs that share it") != std::string::npos);
+}

@@ -65,6 +65,15 @@ SolveSpec spec_of(Method method, Preconditioner preconditioner, Study study = St
   return spec;
 }
 
+TEST(probes_compile) {
+  std::vector<std::string> sources = {pattern_source()};
+  for (int way = 0; way < kProbeWays; ++way)
+    sources.push_back(probe_source(static_cast<ProbeWay>(way)));
+  check_compiled(sources, sources.size());
+  const std::string plain = compile(reading_source());
+  CHECK(holds(plain, "nothing") && holds(plain, "reading"));
+}
+
 TEST(solver_kernels_compile) {
   std::vector<std::string> sources = {solver_source(spec_of(Method::prcg, Preconditioner::jacobi),
                                                     "double", "Port", "SlicesWithoutRuns"),

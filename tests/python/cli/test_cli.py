@@ -210,9 +210,8 @@ def test_solve_writes_gpus_to_json(run: Run, monkeypatch: pytest.MonkeyPatch) ->
     [
         (FakeCore(0, note="there is no driver"), [], 4, "there is no driver"),
         (FakeCore(2), ["--gpus", "5"], 3, "gpus names device 5"),
-        (FakeCore(2), ["--gpus", "0,0"], 3, "gpus names device 0 2 times"),
     ],
-    ids=["no GPU", "unknown", "repeated"],
+    ids=["no GPU", "unknown"],
 )
 def test_gpus_that_cannot_be_had_end_with_a_code(
     run: Run,
@@ -226,6 +225,15 @@ def test_gpus_that_cannot_be_had_end_with_a_code(
     ended = run("solve", POISSON, "--engine", "cuda_p2p", *words)
     assert ended.code == code
     assert message in ended.err
+
+
+def test_pes_share_a_gpu_that_is_named_several_times(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(core, "load", lambda: FakeCore(2))
+    ended = run("solve", POISSON, "--engine", "cuda_p2p", "--gpus", "0,0,1,1")
+    assert ended.code == 0
+    assert "of the PEs, 2 share GPU 0, 2 share GPU 1" in ended.out
 
 
 @pytest.mark.parametrize("pc", ["jacobi", "chebyshev", "none"])

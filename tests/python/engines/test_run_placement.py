@@ -225,6 +225,29 @@ def test_gpu_of_the_environment_that_is_repeated_is_refused(machine: Machine) ->
         place(Asked(), Env(engine="cuda_p2p", gpus=(1, 1)), SMALL)
 
 
+def test_pes_share_a_gpu_that_is_named_several_times(machine: Machine) -> None:
+    machine(2)
+    placement = place(Asked(gpus=[0, 0, 1, 1]), Env(), SMALL)
+    assert numbers(placement) == [0, 0, 1, 1]
+    assert placement.pes == 4
+    assert "4 PEs on GPUs 0 (shared by 2), 1 (shared by 2): asked for" in placement.why
+    assert placement.warnings == [
+        "of the PEs, 2 share GPU 0, 2 share GPU 1: each has a part of the multiprocessors, which "
+        "is for tests, models and simulation, not for speed"
+    ]
+
+
+@pytest.mark.parametrize("pes", ["auto", 2, 3, 4, 8])
+def test_pes_never_share_gpus_unasked(machine: Machine, pes: int | str) -> None:
+    machine(2)
+    asked = Asked(engine="cuda_p2p", pes=pes)
+    if pes not in ("auto", 2):
+        with pytest.raises(NotEnoughGpusError):
+            place(asked, Env(), LARGE)
+        return
+    assert numbers(place(asked, Env(), LARGE)) == [0, 1]
+
+
 # How many
 
 

@@ -20,7 +20,7 @@ from cpufree.model.measure import Plan, measure, steps_of
 from cpufree.model.probe_ways import PROBE_WAYS, GpuProbe, ProbeWay, ProcessProbe, rounds_of
 from cpufree.model.samples import Kind, Sample, Samples, read_samples, write_samples
 
-CPU_WAYS = [name for name in PROBE_WAYS if not name.startswith("device")]
+CPU_WAYS = [name for name in PROBE_WAYS if not name.startswith(("device", "shared"))]
 
 
 @pytest.fixture(autouse=True)

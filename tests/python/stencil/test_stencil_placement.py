@@ -119,7 +119,6 @@ def test_blocks_of_the_environment_are_for_the_engine_it_names(machine: Machine)
     ("asked", "error", "message"),
     [
         ({"gpus": [4]}, InvalidInputError, "names device 4, but this machine shows CUDA GPU"),
-        ({"gpus": [1, 1]}, InvalidInputError, "names device 1 2 times"),
         ({"gpus": "one"}, InvalidInputError, "gpus is 'one'"),
         ({"gpus": 1}, InvalidInputError, "ambiguous"),
         ({"gpus": [0], "pes": 2}, InvalidInputError, "pes is 2, but gpus names 1 device"),
@@ -133,6 +132,13 @@ def test_what_cannot_be_had_is_refused(
     machine(4)
     with pytest.raises(error, match=message):
         place(Asked(**asked), Env(), LARGE)
+
+
+def test_pes_share_a_gpu_that_is_named_several_times(machine: Machine) -> None:
+    machine(2)
+    placement = place(Asked(gpus=[0, 0, 1, 1]), Env(), LARGE)
+    assert placement.devices == [0, 0, 1, 1] and placement.pes == 4
+    assert any("2 share GPU 0" in warning for warning in placement.warnings)
 
 
 def test_gpus_without_cuda_in_the_build_are_refused_with_what_to_do(machine: Machine) -> None:

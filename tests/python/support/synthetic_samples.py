@@ -22,7 +22,8 @@ def time_of(
     single = float(loggop.time(verb, size, payload))
     if mode == "window":
         gaps = (WINDOW - 1) * (loggop.g + float(loggop.G(size)))
-        return single + gaps + float(loggop.time(verb, 8, payload))
+        answer = 0.0 if verb == "put" else float(loggop.time(verb, 8, payload))
+        return single + gaps + answer
     if mode == "send":
         return loggop.o_send + float(loggop.O(size))
     return loggop.o_recv if mode == "receive" else single

@@ -7,6 +7,8 @@ namespace cpufree {
 
 namespace {
 
+constexpr int kProbeThreads = 1024;  // of a block, at most
+
 const char* algorithm_of(Method method) {
   switch (method) {
     case Method::cg:
@@ -87,6 +89,25 @@ std::string columns_source(int columns, bool jacobi, const std::string& type) {
                 kGpuThreads, "ColumnsArgs<WarpSlices<" + type + ">, " + count + ">", "Port",
                 "columns_kernel<PointwiseOfColumns<" + type + ", " + (jacobi ? "true" : "false") +
                     ">, " + count + ">(port, args);");
+}
+
+std::string probe_source(ProbeWay way) {
+  return kernel(include("probes/kernel.hpp"), kProbeThreads, "ProbeArgs", "Port",
+                "probe_kernel<static_cast<ProbeWay>(" + std::to_string(static_cast<int>(way)) +
+                    ")>(port, args);");
+}
+
+std::string pattern_source() {
+  return kernel(include("probes/patterns.hpp"), kProbeThreads, "PatternArgs", "Port",
+                "pattern_kernel(port, args);");
+}
+
+std::string reading_source() {
+  return include("systems/probes/gpu/reading.cuh") +
+         "extern \"C\" __global__ void nothing() {}\n"
+         "extern \"C\" __global__ void\n"
+         "reading(const double* values, std::int64_t count, double* sum) {\n"
+         "  cpufree::read_all(values, count, sum);\n}\n";
 }
 
 std::string stencil_source(const StencilText& text, Study study, const std::string& type) {

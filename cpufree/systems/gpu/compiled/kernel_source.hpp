@@ -5,6 +5,7 @@
 #include <string>
 
 #include "cpufree/device/study.hpp"
+#include "cpufree/probes/args.hpp"
 #include "cpufree/systems/spec.hpp"
 
 namespace cpufree {
@@ -26,6 +27,11 @@ std::string columns_source(int columns, bool jacobi, const std::string& type);
 // What GPUs do with vectors (vector_entries.cuh), all of it, with values of type `type`: kernels
 // gather_entries, scale_entries, scatter_entries, put_entries and take_entries.
 std::string vectors_source(const std::string& type);
+
+// The kernels of probes: of a way, of patterns; and `nothing` and `reading`, which have no port.
+std::string probe_source(ProbeWay way);
+std::string pattern_source();
+std::string reading_source();
 
 // A kernel for grids: `header` of cpufree/stencils/ has the function template `body`, with its
 // arguments but for the source term, such as "register_kernel<2, 4".

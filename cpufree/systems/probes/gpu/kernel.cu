@@ -1,7 +1,10 @@
 // The kernels of probes as CUDA launches them, one for each way: each has registers of its own.
 #include "cpufree/engines/gpu_p2p/port.cuh"
+#include "cpufree/gpu/error.hpp"
 #include "cpufree/probes/kernel.hpp"
+#include "cpufree/probes/patterns.hpp"
 #include "cpufree/systems/probes/gpu/kernel.hpp"
+#include "cpufree/systems/probes/gpu/reading.cuh"
 
 namespace cpufree {
 
@@ -14,6 +17,19 @@ __global__ void __launch_bounds__(1024, 1)
   probe_kernel<W>(port, args);
 }
 
+__global__ void __launch_bounds__(1024, 1) pattern(const __grid_constant__ gpu_p2p::Shared shared,
+                                                   const __grid_constant__ PatternArgs args) {
+  gpu_p2p::Port port(shared, nullptr);
+  pattern_kernel(port, args);
+}
+
+__global__ void nothing() {}
+
+__global__ void __launch_bounds__(kReadingThreads)
+    reading(const double* values, std::int64_t count, double* sum) {
+  read_all(values, count, sum);
+}
+
 template <ProbeWay W>
 const void* address() {
   return reinterpret_cast<const void*>(probe<W>);
@@ -21,7 +37,7 @@ const void* address() {
 
 }  // namespace
 
-const void* gpu_probe_kernel(ProbeWay way) {
+const void* gpu_probe_kernel(ProbeWay way, std::span<const int>) {
   switch (way) {
     case ProbeWay::store_thread:
       return address<ProbeWay::store_thread>();
@@ -35,6 +51,20 @@ const void* gpu_probe_kernel(ProbeWay way) {
       return address<ProbeWay::get>();
   }
   return nullptr;
+}
+
+const void* gpu_pattern_kernel(std::span<const int>) {
+  return reinterpret_cast<const void*>(pattern);
+}
+
+void launch_nothing(gpuStream_t stream) {
+  nothing<<<1, 32, 0, stream>>>();
+  gpu::check(gpuGetLastError(), "launch of a kernel that does nothing");
+}
+
+void launch_reading(const double* values, std::int64_t count, double* sum, gpuStream_t stream) {
+  reading<<<kReadingBlocks, kReadingThreads, 0, stream>>>(values, count, sum);
+  gpu::check(gpuGetLastError(), "launch of a kernel that reads");
 }
 
 }  // namespace cpufree

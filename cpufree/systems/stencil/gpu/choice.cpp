@@ -33,7 +33,7 @@ class Chooser {
   Chooser(const Grid& grid, const StencilSpec& spec, const StencilRun& run, bool source,
           const std::vector<int>& devices)
       : grid_(grid), spec_(spec), run_(run), source_(source), devices_(devices) {
-    if (blocks_ = spec.blocks; blocks_ == 0) blocks_ = gpu::multiprocessors(devices[0]);
+    if (blocks_ = spec.blocks; blocks_ == 0) blocks_ = multiprocessors_of_pe(devices);
     if (spec.team) blocks_ = least(*spec.team, "number of blocks", blocks_);
   }
 

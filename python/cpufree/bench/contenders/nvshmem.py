@@ -9,8 +9,8 @@ import sys
 import numpy as np
 
 from cpufree.bench.core.problem_folder import Arrays
-from cpufree.bench.nccl import in_package
 from cpufree.env import for_nvshmem
+from cpufree.host import find_library
 
 NAME = "libnvshmem_host.so.3"
 RANK = (sys.executable, "-m", "cpufree.bench.contenders.nvshmem_rank")
@@ -23,7 +23,7 @@ def find() -> str:
 
     With "", the baseline looks where the system looks.
     """
-    return in_package("nvidia.nvshmem", NAME)
+    return find_library("nvidia.nvshmem", NAME)
 
 
 def problem() -> str:

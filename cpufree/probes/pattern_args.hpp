@@ -1,0 +1,56 @@
+// What a pattern of messages among all PEs is told. Plain data, for host and device code.
+#pragma once
+
+#include <cstdint>
+
+#include "cpufree/probes/args.hpp"
+
+namespace cpufree {
+
+enum class PatternKind : std::int32_t {
+  exchange,  // every PE sends to some others, and waits for what they send to it
+  gemm       // C = A B of square tiles on a grid of PEs
+};
+
+// Patterns are held against a model that was fitted to messages between two PEs.
+struct PatternArgs {
+  PatternKind kind = PatternKind::exchange;
+  std::int32_t warm_ups = 0;  // rounds before the first that is timed
+  std::int32_t repeats = 1;   // rounds that are timed
+  bool reads = true;          // whether who gets a message reads its values
+  Epoch epoch = 0;            // the last one of the run before
+  // Of an exchange: values from PE p to PE q, and where they are at q, at [p * PEs + q].
+  const std::int64_t* values = nullptr;
+  const std::int64_t* places = nullptr;
+  // Of a product.
+  std::int32_t side = 1;    // PEs of a row of the grid
+  std::int32_t tile = 1;    // rows of a tile
+  bool puts = false;        // tiles are put by who has them; else got by who needs them
+  bool overlapped = false;  // the second block moves tiles while the first one multiplies
+  bool local = false;       // nothing travels: every step multiplies the PE's own tiles
+  // Symmetric.
+  Flag* flags = nullptr;     // pattern_flags(PEs)
+  double* buffer = nullptr;  // places of messages; or A, B, and the tiles of each step
+  // Private to a PE.
+  double* product = nullptr;            // C
+  std::uint64_t* ticks = nullptr;       // of each repeat: a round
+  std::uint64_t* comm_ticks = nullptr;  // of each repeat: of that, waiting and moving tiles
+  ProbeClock* clock = nullptr;
+  std::int64_t* wrong = nullptr;  // values that were not what was sent, of each thread
+};
+
+// Flags: of the barrier, of messages by their sender, of the tiles of each step, of the second
+// block.
+CPUFREE_FN std::int64_t pattern_flags(std::int64_t pes) { return 4 * pes + 1; }
+
+// Values of a PE's buffer for a product: its tiles of A and B, and those of each step.
+CPUFREE_FN std::int64_t gemm_values(std::int64_t side, std::int64_t tile) {
+  return 2 * (side + 1) * tile * tile;
+}
+
+// Epochs that a run uses.
+CPUFREE_FN Epoch pattern_epochs(const PatternArgs& args) {
+  return 2 * (static_cast<Epoch>(args.warm_ups) + static_cast<Epoch>(args.repeats));
+}
+
+}  // namespace cpufree

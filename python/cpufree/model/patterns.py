@@ -1,0 +1,217 @@
+"""Patterns of messages among all PEs: measured beside the ways, and never used for a fit.
+
+Products of matrices in tiles on a square grid of PEs (Groves et al. 2020, section V), rings,
+many-to-one, and the exchange of halos of a real matrix. Each is predicted from the curves of ways
+between two PEs (`predict_pattern`), and `validate` holds both against one another.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cpufree.errors import CpufreeError, EngineError, WaitTimeoutError
+from cpufree.extension import load_core, load_gpu_core
+from cpufree.model.samples import LEAST_REPEATS, PatternSample
+
+if TYPE_CHECKING:
+    from cpufree._core import Probe
+
+LIMIT = 20.0
+"""Seconds that a PE waits for another one."""
+GPU_THREADS = 256
+VALUE_BYTES = 8
+MESSAGES = (8, 1024, 32768, 262144)
+"""Bytes of the messages of rings and of many-to-one."""
+GRIDS = (4, 9, 16)
+"""PEs of products."""
+TILES = {"threads": (8, 16, 32, 64), "gpus": (8, 16, 32, 64, 128)}
+"""Rows of a tile."""
+REPEATS = 15
+WARM_UPS = 3
+MOST_RUNS = 8
+"""Of a pattern, while other programs take a core of a PE in each of them."""
+PRODUCTS = {
+    "product, gets": (False, False),
+    "product, puts": (True, False),
+    "product, gets overlapped": (False, True),
+    "product, puts overlapped": (True, True),
+}
+"""Whether tiles are put, and whether they move while others are multiplied."""
+
+Table = tuple[int, ...]
+"""Bytes from PE p to PE q, at [p * PEs + q]."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """The PEs that patterns are measured on."""
+
+    engine: str
+    """threads or gpus."""
+    pes: int
+    gpus: tuple[int, ...] = ()
+    """One for each PE; none: threads."""
+
+
+def ring(pes: int, size: int) -> Table:
+    """Return the bytes of a ring, in which each PE sends to the next one.
+
+    >>> ring(3, 8)
+    (0, 8, 0, 0, 0, 8, 8, 0, 0)
+    """
+    return tuple(size * (q == (p + 1) % pes and q != p) for p in range(pes) for q in range(pes))
+
+
+def many_to_one(pes: int, size: int) -> Table:
+    """Return the bytes of a pattern in which all PEs send to the first one."""
+    return tuple(size * (q == 0 and p != 0) for p in range(pes) for q in range(pes))
+
+
+def places(engine: str) -> tuple[list[Place], str]:
+    """Return where patterns are measured on this machine, or why nowhere."""
+    if engine == "threads":
+        return [Place("threads", pes) for pes in (2, *GRIDS)], ""
+    try:
+        found = tuple(gpu["index"] for gpu in load_core().gpus())[:2]
+        why = str(load_core().gpu_note()) if not found else str(load_core().peer_problem(found))
+    except CpufreeError as error:
+        return [], str(error)
+    if why or not found:
+        return [], why or "there is no GPU"
+    alone = [Place("gpus", 2, found)] if len(found) == 2 else []
+    return alone + [Place("gpus", pes, sharing(found, pes)) for pes in GRIDS], ""
+
+
+def sharing(gpus: Sequence[int], pes: int) -> tuple[int, ...]:
+    """Return a GPU for each of so many PEs, neighbours on the same one.
+
+    >>> sharing((0, 1), 5)
+    (0, 0, 0, 1, 1)
+    """
+    return tuple(sorted(gpus[pe % len(gpus)] for pe in range(pes)))
+
+
+def measure_patterns(
+    halos: Mapping[str, Callable[[int], Table]],
+    seconds: float = 30.0,
+    engines: Sequence[str] = ("gpus", "threads"),
+) -> tuple[list[PatternSample], dict[str, str]]:
+    """Measure all patterns; return them, and what this machine lacks, with the reason.
+
+    Args:
+        halos: by the name of a matrix, what gives the bytes of its halos on so many PEs.
+        seconds: after which no further pattern begins.
+
+    Raises:
+        EngineError: values arrived wrong.
+    """
+    found: list[PatternSample] = []
+    lacking: dict[str, str] = {}
+    end = time.monotonic() + seconds
+    for engine in engines:
+        there, why = places(engine)
+        if why:
+            lacking[f"patterns on {engine}"] = why
+        for place in there:
+            name = f"patterns on {place.pes} PEs, {engine}"
+            if time.monotonic() > end:
+                lacking[name] = f"{seconds:g} s were over"
+                continue
+            try:
+                found += _exchanges(place, halos) + _products(place)
+            except WaitTimeoutError as error:  # where GPUs do not run all PEs together
+                lacking[name] = str(error)
+            except CpufreeError as error:
+                raise EngineError(f"{name}: {error}") from None
+    return found, lacking
+
+
+def _probe(place: Place, blocks: int, room: int) -> Probe:
+    if place.gpus:
+        probe: Probe = load_gpu_core().Probe(
+            place.pes, blocks, room, gpus=list(place.gpus), threads=GPU_THREADS
+        )
+        return probe
+    made: Probe = load_core().Probe(place.pes, blocks, room)
+    return made
+
+
+def _exchanges(place: Place, halos: Mapping[str, Callable[[int], Table]]) -> list[PatternSample]:
+    pes = place.pes
+    tables = [("ring", size, ring(pes, size)) for size in MESSAGES]
+    if pes > 2:
+        tables += [("many to one", size, many_to_one(pes, size)) for size in MESSAGES]
+    for name, halo in halos.items():
+        table = halo(pes)
+        tables.append((f"halos of {name}", max(table), table))
+    room = max(sum(table[q::pes]) for _, _, table in tables for q in range(pes))
+    probe = _probe(place, 1, room + 128 * pes)
+    found = []
+    for name, size, table in tables:
+        order = partial(probe.exchange, list(table), WARM_UPS, REPEATS, LIMIT)
+        rounds = _run(probe, pes, order)[0]
+        # A round is over when its last PE is; all begin within a barrier.
+        found.append(_sample(place, name, size, table, rounds.max(axis=0)))
+    return found
+
+
+def _products(place: Place) -> list[PatternSample]:
+    pes, side = place.pes, round(place.pes**0.5)
+    if side * side != pes:
+        return []
+    found = []
+    tiles = TILES[place.engine]
+    room = VALUE_BYTES * 2 * (side + 1) * max(tiles) ** 2
+    for blocks in (1, 2):
+        probe = _probe(place, blocks, room)
+        for tile in tiles:
+            local = _multiply(probe, pes, tile, (False, False, True))
+            alone = np.median(local[0])
+            for name, (puts, overlapped) in PRODUCTS.items():
+                if overlapped != (blocks == 2):
+                    continue
+                times = _multiply(probe, pes, tile, (puts, overlapped, False))
+                # Blocking: what moving takes. Overlapped, that has no time of its own.
+                spent = times[0] if overlapped else times[1]
+                found.append(
+                    _sample(place, name, VALUE_BYTES * tile**2, (), spent.max(axis=0), float(alone))
+                )
+    return found
+
+
+def _multiply(probe: Probe, pes: int, tile: int, how: tuple[bool, bool, bool]) -> np.ndarray:
+    return _run(probe, pes, partial(probe.multiply, tile, *how, WARM_UPS, REPEATS, LIMIT))
+
+
+def _run(probe: Probe, pes: int, call: Callable[[], list[float]]) -> np.ndarray:
+    """Return rounds and moves of all PEs: of the run in which others took the fewest cores."""
+    best, least = call(), probe.disturbances()
+    for _ in range(MOST_RUNS - 1):
+        if least == 0 or pes > load_core().available_cores():
+            break
+        again, count = call(), probe.disturbances()
+        if count < least:
+            best, least = again, count
+    return np.array(best).reshape(2, pes, REPEATS)
+
+
+def _sample(
+    place: Place, name: str, size: int, table: Table, times: np.ndarray, alone: float = 0.0
+) -> PatternSample:
+    assert len(times) >= LEAST_REPEATS
+    return PatternSample(
+        name,
+        place.engine,
+        place.pes,
+        place.gpus,
+        size,
+        tuple(map(int, table)),
+        alone,
+        tuple(max(float(one), 1e-9) for one in times),
+    )

@@ -1,0 +1,158 @@
+"""The time of patterns of messages, out of the curves of ways between two PEs.
+
+A PE sends one message after the other. Each begins when the one before leaves room: that is what
+one more message of a window adds, the longer one of overhead and gap. It arrives when a single
+message would, and what arrives together is taken one after the other. Compute is measured by
+itself. Nothing else: no contention of links or memory, and no noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from cpufree.machine.communication import Communication, WayRecord
+from cpufree.model.samples import PatternSample
+from cpufree.model.use import pipelined, single
+
+STORE = {"threads": "threads-store", "gpus": "device-store-block", "shared": "shared-store-block"}
+GET = {"threads": "threads-get", "gpus": "device-get", "shared": "shared-get"}
+"""The way of a put, and of a get, between threads, between GPUs, and on one GPU."""
+
+
+@dataclass(frozen=True)
+class Message:
+    """What a message between two PEs takes [s]."""
+
+    single: float
+    further: float
+    """What one more message behind another one adds."""
+
+
+class Messages:
+    """Messages of a pattern, by a machine file."""
+
+    def __init__(self, found: Communication, sample: PatternSample, gets: bool) -> None:
+        self._found = found
+        self._sample = sample
+        self._names = GET if gets else STORE
+        self._known: dict[tuple[str, int], Message] = {}
+
+    def way(self, one: int, other: int) -> str:
+        """Return the way between two PEs."""
+        gpus = self._sample.gpus
+        if not gpus:
+            return self._names["threads"]
+        return self._names["shared" if gpus[one] == gpus[other] else "gpus"]
+
+    def of(self, one: int, other: int, size: int) -> Message:
+        """Return the message between two PEs; KeyError where the way is not known."""
+        key = (self.way(one, other), size)
+        if key not in self._known:
+            self._known[key] = _message(self._found.ways[key[0]], size)
+        return self._known[key]
+
+
+def _message(way: WayRecord, size: int) -> Message:
+    alone = single(way, float(size))
+    if alone is None:
+        raise KeyError("single messages")
+    row = pipelined(way, float(size))
+    return Message(float(alone), min(float(row if row is not None else alone), float(alone)))
+
+
+def predict_pattern(found: Communication, sample: PatternSample) -> float | None:
+    """Return the predicted seconds; None where a way that it takes is not in the machine file."""
+    try:
+        if not sample.pattern.startswith("product"):
+            return exchange_seconds(sample.pes, sample.table, Messages(found, sample, False))
+        messages = Messages(found, sample, "gets" in sample.pattern)
+        product = gets if "gets" in sample.pattern else puts
+        return product(sample, messages, "overlapped" in sample.pattern)
+    except KeyError:
+        return None
+
+
+def exchange_seconds(pes: int, table: Sequence[int], messages: Messages) -> float:
+    """Return when the last PE has got all that it gets, in an exchange by a table."""
+    arrivals: Mapping[int, list[tuple[float, float]]] = {pe: [] for pe in range(pes)}
+    done = [0.0] * pes
+    for pe in range(pes):
+        clock = 0.0
+        for step in range(1, pes):
+            to = (pe + step) % pes
+            size = table[pe * pes + to]
+            if size:
+                one = messages.of(pe, to, size)
+                arrivals[to].append((clock + one.single, one.further))
+                clock += one.further
+        done[pe] = clock
+    for pe in range(pes):
+        ready = 0.0
+        for arrival, further in sorted(arrivals[pe]):
+            ready = max(ready + further, arrival) if ready else arrival
+        done[pe] = max(done[pe], ready)
+    return max(done)
+
+
+def owner(pe: int, side: int, step: int, which: int) -> int:
+    """Return the PE that has tile A (which = 0) or B (1) that a PE needs in a step."""
+    row, column = divmod(pe, side)
+    k = (row + column + step) % side
+    return row * side + k if which == 0 else k * side + column
+
+
+def gets(sample: PatternSample, messages: Messages, overlapped: bool) -> float:
+    """Return the time of moving tiles by gets, or of all of the product where that overlaps."""
+    side = round(sample.pes**0.5)
+    slowest = 0.0
+    for pe in range(sample.pes):
+        steps = [
+            sum(
+                messages.of(pe, source, sample.bytes).single
+                for source in (owner(pe, side, step, 0), owner(pe, side, step, 1))
+                if source != pe
+            )
+            for step in range(side)
+        ]
+        if overlapped:
+            slowest = max(slowest, _overlapped(steps, sample.alone / side))
+        else:
+            slowest = max(slowest, sum(steps))
+    return slowest
+
+
+def _overlapped(steps: Sequence[float], compute: float) -> float:
+    """Return when the last step is computed; each begins when its tiles have come."""
+    moved = done = 0.0
+    for step in steps:
+        moved += step
+        done = max(done, moved) + compute
+    return done
+
+
+def puts(sample: PatternSample, messages: Messages, overlapped: bool) -> float:
+    """Return the same for puts: tiles come when whoever has them has sent them."""
+    side, pes = round(sample.pes**0.5), sample.pes
+    compute = sample.alone / side
+    sender = [0.0] * pes  # when a PE may send the next tile
+    clock = [0.0] * pes  # when a PE has multiplied
+    moving = [0.0] * pes
+    for step in range(side):
+        begin = list(clock)
+        if not overlapped:
+            sender = list(clock)
+        came = [0.0] * pes
+        for which in (0, 1):
+            readers = {owner(pe, side, step, which): pe for pe in range(pes)}
+            for source, reader in readers.items():
+                if source != reader:
+                    one = messages.of(source, reader, sample.bytes)
+                    came[reader] = max(came[reader], sender[source] + one.single)
+                    sender[source] += one.further
+        for pe in range(pes):
+            sent = begin[pe] if overlapped else sender[pe]
+            ready = max(begin[pe], came[pe], sent)
+            moving[pe] += ready - begin[pe]
+            clock[pe] = ready + compute
+    return max(clock) if overlapped else max(moving)

@@ -1,0 +1,217 @@
+"""Patterns of messages: what they are, what they take, what is predicted, how that is judged."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from synthetic_samples import LOGGOP, rows_of, samples_of
+
+from cpufree.cli.pattern_halos import halos_of
+from cpufree.errors import FileFormatError
+from cpufree.machine.communication import Communication
+from cpufree.model import patterns
+from cpufree.model.fit import fit
+from cpufree.model.patterns import Place, many_to_one, measure_patterns, ring, sharing
+from cpufree.model.predict_pattern import Messages, owner, predict_pattern
+from cpufree.model.samples import PatternSample, read_samples, write_samples
+from cpufree.model.validate import validate
+from cpufree.model.validate_patterns import check_patterns
+
+SLOWER = dataclasses.replace(LOGGOP, L=4 * LOGGOP.L)
+
+
+@pytest.fixture(scope="module")
+def machine() -> Communication:
+    """Return a machine on which messages between GPUs take longer than on one GPU."""
+    rows = []
+    for way, loggop in (("threads", LOGGOP), ("device", SLOWER), ("shared", LOGGOP)):
+        store = "store" if way == "threads" else "store-block"
+        rows += rows_of(loggop, f"{way}-{store}") + rows_of(loggop, f"{way}-get")
+    return fit(samples_of(rows))
+
+
+def sample(pattern: str, pes: int, size: int = 4096, **more: object) -> PatternSample:
+    table = more.pop("table", ())
+    made = PatternSample(pattern, "threads", pes, (), size, tuple(table), 0.0, (1e-5,) * 3)
+    return dataclasses.replace(made, **more)
+
+
+def message(machine: Communication, size: int = 4096) -> tuple[float, float]:
+    one = Messages(machine, sample("ring", 2), False).of(0, 1, size)
+    return one.single, one.further
+
+
+def test_a_ring_takes_a_message_and_many_to_one_a_message_and_what_others_add(
+    machine: Communication,
+) -> None:
+    single, further = message(machine)
+    found = predict_pattern(machine, sample("ring", 5, table=ring(5, 4096)))
+    assert found == pytest.approx(single)
+    found = predict_pattern(machine, sample("many to one", 5, table=many_to_one(5, 4096)))
+    assert found == pytest.approx(single + 3 * further)
+
+
+def test_messages_of_one_sender_follow_one_another(machine: Communication) -> None:
+    single, further = message(machine)
+    table = (0, 4096, 4096, 0, 0, 0, 0, 0, 0)
+    assert predict_pattern(machine, sample("halos", 3, table=table)) == pytest.approx(
+        single + further
+    )
+
+
+@pytest.mark.parametrize(("pes", "count"), [(4, 2), (9, 4), (16, 6)])
+def test_a_product_gets_all_tiles_but_its_own(machine: Communication, pes: int, count: int) -> None:
+    single, _ = message(machine)
+    found = predict_pattern(machine, sample("product, gets", pes))
+    assert found == pytest.approx(count * single)
+
+
+def test_no_two_pes_of_a_row_or_column_need_the_same_tile_in_a_step() -> None:
+    for side in (2, 3, 4):
+        for step in range(side):
+            for which in (0, 1):
+                owners = [owner(pe, side, step, which) for pe in range(side**2)]
+                assert sorted(owners) == list(range(side**2))
+
+
+def test_compute_hides_all_messages_but_the_first(machine: Communication) -> None:
+    single, _ = message(machine)
+    long = 1000 * single
+    for verb in ("gets", "puts"):
+        product = sample(f"product, {verb} overlapped", 4, alone=2 * long)
+        found = predict_pattern(machine, product)
+        assert found is not None and 2 * long <= found <= 2 * long + 2 * single
+
+
+def test_messages_hide_all_compute_but_the_last(machine: Communication) -> None:
+    single, _ = message(machine)
+    product = sample("product, gets overlapped", 9, alone=3e-12)
+    assert predict_pattern(machine, product) == pytest.approx(4 * single, rel=1e-3)
+
+
+def test_puts_block_for_one_message_and_the_next(machine: Communication) -> None:
+    single, further = message(machine)
+    found = predict_pattern(machine, sample("product, puts", 4))
+    assert found is not None and single <= found <= 2 * (single + further)
+
+
+def test_messages_on_one_gpu_are_those_of_pes_that_share_one(machine: Communication) -> None:
+    table = ring(4, 4096)
+    apart = sample("ring", 4, table=table, engine="gpus", gpus=(0, 1, 2, 3))
+    together = dataclasses.replace(apart, gpus=(0, 0, 0, 0))
+    near, far = predict_pattern(machine, together), predict_pattern(machine, apart)
+    assert near is not None and far is not None and far > near + 2 * LOGGOP.L
+
+
+def test_ways_that_are_not_known_predict_nothing() -> None:
+    other = fit(samples_of(rows_of(LOGGOP, "w")))
+    assert predict_pattern(other, sample("ring", 2, table=ring(2, 8))) is None
+
+
+def test_gpus_are_shared_by_neighbours() -> None:
+    assert sharing((0, 1), 4) == (0, 0, 1, 1)
+    assert sharing((3,), 3) == (3, 3, 3)
+
+
+def test_halos_are_what_other_parts_read() -> None:
+    table = np.array(halos_of("gen:poisson2d?nx=8,ny=8")(2)).reshape(2, 2)
+    assert table[0, 0] == table[1, 1] == 0
+    assert table[0, 1] == table[1, 0] == 8 * 8  # one row of the grid either way
+
+
+def test_patterns_are_measured_on_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patterns, "places", lambda engine: ([Place(engine, 4)], ""))
+    monkeypatch.setattr(patterns, "MESSAGES", (8, 1024))
+    monkeypatch.setitem(patterns.TILES, "threads", (4, 8))
+    found, lacking = measure_patterns({"A": lambda pes: ring(pes, 56)}, 60.0, ["threads"])
+    assert not lacking
+    names = [one.pattern for one in found]
+    assert {*names} == {"ring", "many to one", "halos of A", *patterns.PRODUCTS}
+    assert names.count("product, puts overlapped") == 2
+    assert all(len(one.seconds) == patterns.REPEATS for one in found)
+    assert all(0.0 < min(one.seconds) < 1.0 for one in found)
+    assert all((one.alone > 0.0) == one.pattern.startswith("product") for one in found)
+
+
+def test_patterns_end_when_their_time_is_over_and_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patterns, "places", lambda engine: ([Place(engine, 2)], ""))
+    found, lacking = measure_patterns({}, -1.0, ["threads"])
+    assert not found and lacking == {"patterns on 2 PEs, threads": "-1 s were over"}
+
+
+def test_machines_without_gpus_lack_patterns_on_them() -> None:
+    found, lacking = measure_patterns({}, 60.0, ["gpus"])
+    if not found:
+        assert lacking["patterns on gpus"]
+
+
+def test_patterns_are_read_as_they_were_written(tmp_path: Path) -> None:
+    both = (
+        sample("ring", 2, table=ring(2, 8)),
+        sample("product, gets", 4, alone=1e-6, engine="gpus", gpus=(0, 0, 1, 1)),
+    )
+    given = dataclasses.replace(samples_of(rows_of(LOGGOP, sizes=(8, 24))), patterns=both)
+    write_samples(tmp_path / "s.jsonl", given)
+    assert read_samples(tmp_path / "s.jsonl").patterns == both
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("table", [8, 8, 8], "must be for the 2 PEs, or empty"),
+        ("gpus", [0], "must be for the 2 PEs, or empty"),
+        ("alone", -1.0, "it must be a time, 0 or more"),
+        ("engine", "abacus", "must be one of threads, gpus"),
+        ("seconds", [0.0] * 3, "times must be finite, and above 0"),
+        ("pes", 1, "must be a whole number from 2"),
+    ],
+)
+def test_damaged_patterns_are_refused_with_their_line(
+    tmp_path: Path, name: str, value: object, message: str
+) -> None:
+    path = tmp_path / "s.jsonl"
+    ringed = sample("ring", 2, table=ring(2, 8))
+    rows = rows_of(LOGGOP, sizes=(8,), modes=("single",))
+    write_samples(path, dataclasses.replace(samples_of(rows), patterns=(ringed,)))
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    lines[2][name] = value
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    with pytest.raises(FileFormatError, match=rf"line 3: .*{message}"):
+        read_samples(path)
+
+
+def rings(machine: Communication, factor: float, cores: int) -> tuple[PatternSample, ...]:
+    """Return rings that take `factor` times as long as predicted."""
+    made = []
+    for size in (8, 1024, 65536):
+        one = sample("ring", 2, size, table=ring(2, size))
+        predicted = predict_pattern(machine, one)
+        assert predicted is not None
+        made.append(dataclasses.replace(one, seconds=(factor * predicted,) * 3))
+    return tuple(made)
+
+
+@pytest.mark.parametrize(("factor", "passed"), [(1.0, True), (1.2, True), (2.0, False)])
+def test_patterns_are_judged_by_their_error(
+    machine: Communication, factor: float, passed: bool
+) -> None:
+    rows = rows_of(LOGGOP, "threads-store", noise=0.0)
+    given = dataclasses.replace(samples_of(rows), patterns=rings(machine, factor, 2))
+    (check,) = validate(machine, given).patterns
+    assert check.passed is passed and not check.aside
+    assert check.error == pytest.approx(abs(1 / factor - 1), rel=1e-6)
+    assert validate(machine, given).verdicts[-1] is passed
+
+
+def test_threads_that_take_turns_are_no_test_of_the_model(machine: Communication) -> None:
+    rows = rows_of(LOGGOP, "threads-store", noise=0.0)
+    given = dataclasses.replace(
+        samples_of(rows), patterns=rings(machine, 50.0, 1), machine={"cores": 1}
+    )
+    (check,) = check_patterns(machine, given)
+    assert check.aside == "threads take turns on 1 cores"
+    assert len(validate(machine, given).verdicts) == 1 + len(validate(machine, given).checks) - 1
