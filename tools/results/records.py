@@ -15,6 +15,8 @@ from cpufree.bench.stencil.results import StencilResults
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "bench/results"
 LINKS = "../bench/results"  # as seen from docs/
+# Runs that a second one finished, on the same kind of machine.
+CONTINUED = {"cg-1x-2026-11-25.jsonl": "cg-1x-rest-2026-11-25.jsonl"}
 
 
 @dataclass(frozen=True)
@@ -38,8 +40,8 @@ class Origin:
 
 @cache
 def solver_record(name: str) -> Results:
-    """Return a record of `cpufree bench cg`."""
-    return Results([FOLDER / name])
+    """Return a record of `cpufree bench cg`, with the one that continues it."""
+    return Results([FOLDER / one for one in (name, CONTINUED.get(name)) if one])
 
 
 @cache

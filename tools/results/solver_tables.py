@@ -16,6 +16,11 @@ EIGHT, FOUR = "cg-8x-2026-11-22.jsonl", "cg-4x-2026-11-22.jsonl"
 TWO, ONE = "cg-2x-sorted-2026-11-23.jsonl", "cg-1x-2026-11-24.jsonl"
 PETSC = "petsc-2x-2026-11-23.jsonl"
 GPUS = {EIGHT: 8, FOUR: 4, TWO: 2, ONE: 1}
+# Suite paper18, whose meshes are jittered, and matrices of others.
+JITTERED_TWO, JITTERED_ONE = "cg-2x-2026-11-25.jsonl", "cg-1x-2026-11-25.jsonl"
+REAL_TWO, REAL_ONE = "cg-real-2x-2026-11-25.jsonl", "cg-1x-rest-2026-11-25.jsonl"
+JITTERED = {JITTERED_TWO: 2, JITTERED_ONE: 1}
+REAL = {REAL_TWO: 2, REAL_ONE: 1}
 FEW = 1 << 16  # distinct values: so many can be numbered in 16 bits
 
 
@@ -23,6 +28,8 @@ def groups(name: str) -> list[Group]:
     """Return the systems of a record, by their number of nonzeros."""
     results = solver_record(name)
     those = [g for g in results.groups() if g.pes == GPUS.get(name, g.pes) and results.valid(g)]
+    if name in JITTERED or name in REAL:  # a record may hold both
+        those = [g for g in those if g.case.endswith("-like") == (name in JITTERED)]
     return sorted(those, key=lambda g: int(nonzeros(results, g)))
 
 
@@ -117,14 +124,14 @@ def least(name: str, those: Callable[[Series], bool]) -> tuple[float, str]:
     return min((verdict.speedup, case) for verdict, case in found if verdict)
 
 
-def means() -> str:
-    """Return the geometric means of all four records: of all matrices, and of most values."""
+def means(records: dict[str, int], machine: str, by_values: bool) -> str:
+    """Return the geometric means of records: of all matrices, and of those of many values."""
     rows = []
-    for name, gpus in GPUS.items():
+    for name, gpus in records.items():
         there = groups(name)
         many = [group for group in there if not has_few_values(name, group)]
-        for few, counted in ((True, there), (False, many)):
-            row = [f"{gpus} H200", f"{len(counted)} of 18" + ("" if few else ", many values")]
+        for few, counted in ((True, there), (False, many))[: 1 + by_values]:
+            row = [f"{gpus} {machine}", f"{len(counted)} of 18" + ("" if few else ", many values")]
             for those in (paper_baseline, any_baseline):
                 for method in (None, "cg", "prcg"):
                     value = mean(name, those, method, few)
