@@ -16,6 +16,14 @@ struct Args {
   std::int64_t* faults;
 };
 
+// The same for kernels of GPUs, of which each knows its numbers: scalars come with the launch.
+template <int Scalars>
+struct GridArgs {
+  std::int64_t* results;
+  std::int64_t* faults;  // two: of the first PE, which fails as all do
+  std::int64_t scalars[Scalars];
+};
+
 enum class Fault : std::int64_t { none, overflow, division_by_zero, out_of_bounds, complex };
 
 }  // namespace cpufree::programs

@@ -17,6 +17,16 @@ __device__ inline Epoch load_flag(const Flag* flag) {
   return epoch;
 }
 
+// Adds 1 to a counter in memory of this GPU; returns what it was.
+__device__ inline Epoch count_in(Flag* counter) {
+  Epoch before;
+  asm volatile("atom.relaxed.gpu.global.add.u64 %0, [%1], 1;"
+               : "=l"(before)
+               : "l"(&counter->value)
+               : "memory");
+  return before;
+}
+
 // One 16-byte scalar store: value and tag become visible together (the vector forms .v2 and .v4 are
 // modelled as independent stores).
 __device__ inline void store_packet(Packet* packet, double value, std::uint64_t tag) {

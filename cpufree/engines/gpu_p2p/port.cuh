@@ -223,6 +223,7 @@ class Port : public Unstudied {
   __device__ FloatPacket get_packet(const FloatPacket* packet) { return load_packet(packet); }
   __device__ void put_flag(Flag* flag, int pe, Epoch epoch) { store_flag(peer(flag, pe), epoch); }
   __device__ Epoch get_flag(const Flag* flag) { return load_flag(flag); }
+  __device__ Epoch arrive(Flag* counter) { return count_in(counter); }
   __device__ void publish(Scope scope) {
     scope == Scope::system ? fence_release_system() : fence_release_gpu();
   }
@@ -363,7 +364,7 @@ class Port : public Unstudied {
   std::byte* fast_;
 };
 
-static_assert(cpufree::WarpPort<Port>);
+static_assert(cpufree::WarpPort<Port> && cpufree::GridPort<Port>);
 
 // The same with copies that run by themselves: for kernels that stream from far memory. What needs
 // them costs registers, so kernels that do not stream have the plain port.

@@ -112,6 +112,7 @@ inline constexpr auto gpuMemcpyDefault = cudaMemcpyDefault;
 #define gpuMemsetAsync cudaMemsetAsync
 #define gpuMemcpy cudaMemcpy
 #define gpuMemcpyAsync cudaMemcpyAsync
+#define gpuMemcpy2DAsync cudaMemcpy2DAsync
 #define gpuMemcpyPeerAsync cudaMemcpyPeerAsync
 // Pinned, and at the same address for every GPU.
 inline gpuError_t gpuHostAlloc(void** p, std::size_t bytes) {

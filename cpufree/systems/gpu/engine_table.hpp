@@ -12,6 +12,7 @@
 
 #include "cpufree/systems/gpu/engine.hpp"
 #include "cpufree/systems/probes/gpu/prober.hpp"
+#include "cpufree/systems/program/gpu/program.hpp"
 #include "cpufree/systems/stencil/gpu/stencil.hpp"
 
 namespace cpufree {
@@ -39,6 +40,7 @@ struct GpuEngineTable {
   void (*start_nvshmem)(const std::shared_ptr<Team>&, const std::string&, int, std::size_t);
   void (*await_nvshmem)();
   std::unique_ptr<Prober> (*make_gpu_prober)(const std::vector<int>&, int, int, std::int64_t);
+  std::unique_ptr<GpuProgram> (*make_gpu_program)(const GpuProgramSpec&);
   Of<float> in_float;
   Of<double> in_double;
 

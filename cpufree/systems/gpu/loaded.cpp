@@ -99,6 +99,10 @@ std::unique_ptr<Prober> make_gpu_prober(const std::vector<int>& gpus, int blocks
   return engine().make_gpu_prober(gpus, blocks, threads, bytes);
 }
 
+std::unique_ptr<GpuProgram> make_gpu_program(const GpuProgramSpec& spec) {
+  return engine().make_gpu_program(spec);
+}
+
 template <class T>
 std::unique_ptr<System<T>> make_cuda_system(const CsrView<T>& matrix,
                                             std::span<const std::int32_t> part,
