@@ -36,6 +36,16 @@ def load_for(engine: str) -> ModuleType:
     return core
 
 
+def load_for_programs() -> ModuleType:
+    """Return the extension; it knows then where the kernels of programs on GPUs come from.
+
+    These are always compiled when they are first used.
+    """
+    core = load()
+    core.set_kernel_compiler(find_compiler(), env.kernel_cache())
+    return core
+
+
 def find_compiler() -> str:
     """Return the path of the compiler in pip's package, "" where that is not installed."""
     try:

@@ -47,6 +47,15 @@ GpuKernel kernel_of(const GpuProgramSpec& spec, const std::vector<int>& devices)
   return kernel;
 }
 
+// Rows without gaps on either side are one copy: distances of rows have a limit, sizes have none.
+void copy_rows(std::byte* to, std::size_t to_pitch, const std::byte* from, std::size_t from_pitch,
+               const GpuProgramCopy& c, gpuStream_t stream) {
+  if (c.rows == 1 || (to_pitch == c.width && from_pitch == c.width))
+    gpu::copy(to, from, c.width * c.rows, stream, " of a program's array");
+  else
+    gpu::copy_rows(to, to_pitch, from, from_pitch, c.width, c.rows, stream);
+}
+
 class Runs : public GpuProgram {
  public:
   Runs(const GpuProgramSpec& spec, const std::vector<int>& devices)
@@ -65,7 +74,7 @@ class Runs : public GpuProgram {
     each_device([&](int pe, int device) {
       gpu::clear(device, heaps_.base(pe), spec_.heap_bytes);
       copy(pe, copies, [](const GpuProgramCopy& c, std::byte* heap, gpuStream_t stream) {
-        gpu::copy_rows(heap, c.pitch, c.array, c.array_pitch, c.width, c.rows, stream);
+        copy_rows(heap, c.pitch, c.array, c.array_pitch, c, stream);
       });
     });
     drain("loading the arrays of a program");
@@ -75,7 +84,7 @@ class Runs : public GpuProgram {
     const gpu_p2p::DeviceLocks locks(devices_);
     each_device([&](int pe, int) {
       copy(pe, copies, [](const GpuProgramCopy& c, std::byte* heap, gpuStream_t stream) {
-        gpu::copy_rows(c.array, c.array_pitch, heap, c.pitch, c.width, c.rows, stream);
+        copy_rows(c.array, c.array_pitch, heap, c.pitch, c, stream);
       });
     });
     drain("storing the arrays of a program");
