@@ -32,6 +32,7 @@ import program_rivals  # noqa: E402
 import records  # noqa: E402
 
 import cpufree  # noqa: E402
+from cpufree.compiler.hosted import HostedRun  # noqa: E402
 from cpufree.engines import gpus  # noqa: E402
 
 grids: Any = importlib.import_module("grid_programs")
@@ -155,6 +156,14 @@ def ours(cupy: Any, program: Any, args: tuple[Any, ...], pes: int) -> dict[str, 
     }
 
 
+def hosted(cupy: Any, program: Any, args: tuple[Any, ...], devices: list[int]) -> dict[str, Any]:
+    """Measure the host-driven variant of a program: seconds of a run alone, graphs recorded before."""
+    run = HostedRun(program, on_gpu(cupy, args), devices)
+    run.run(20.0)
+    seconds = statistics.median([run.run(20.0) for _ in range(REPEATS)])
+    return {"kernel": seconds, "gpus": len(run.devices), "kernels": len(run.text.groups)}
+
+
 def rivals(cupy: Any, jax: Any, name: str, args: tuple[Any, ...]) -> Iterator[tuple[str, float]]:
     """Yield names and seconds of a call of what others have."""
     if cupy is not None:
@@ -192,7 +201,9 @@ def _jax_seconds(jax: Any, step: Any, name: str, args: tuple[Any, ...]) -> float
     return median(call, lambda: jax.block_until_ready(last[0]))
 
 
-def measure_programs(cupy: Any, jax: Any, counts: list[int], clock: Clock) -> Iterator[Any]:
+def measure_programs(
+    cupy: Any, jax: Any, there: list[int], counts: list[int], clock: Clock
+) -> Iterator[Any]:
     """Yield a record for each program, size and number of GPUs."""
     for flat, deep in SIZES:
         for name in PROGRAMS:
@@ -205,7 +216,9 @@ def measure_programs(cupy: Any, jax: Any, counts: list[int], clock: Clock) -> It
             args = arguments(name, n, steps)
             record: dict[str, Any] = {"kind": "program", "program": name, "n": n, "steps": steps}
             for pes in counts:
-                record[f"ours_{pes}"] = tried(lambda p=pes: ours(cupy, getattr(grids, name), args, p))
+                program, devices = getattr(grids, name), there[:pes]
+                record[f"ours_{pes}"] = tried(lambda p=pes: ours(cupy, program, args, p))
+                record[f"hosted_{pes}"] = tried(lambda: hosted(cupy, program, args, devices))
             found = record["rivals"] = {}
             try:
                 for rival, seconds in rivals(cupy, jax, name, args):
@@ -223,7 +236,9 @@ def tried(f: Callable[[], Any]) -> Any:
         return {"error": f"{type(error).__name__}: {error}"[:2000]}
 
 
-def measure_jacobi(cupy: Any, counts: list[int], clock: Clock) -> Iterator[Any]:
+def measure_jacobi(
+    cupy: Any, there: list[int], counts: list[int], clock: Clock
+) -> Iterator[Any]:
     """Yield records of compiled Jacobi iterations and of the hand-written kernels."""
     for program, n in ((jacobi, 2048), (jacobi, 8192), (jacobi_3d, 256)):
         for kind in (np.float64, np.float32):
@@ -239,6 +254,8 @@ def measure_jacobi(cupy: Any, counts: list[int], clock: Clock) -> Iterator[Any]:
             }  # fmt: skip
             for pes in counts:
                 record[f"ours_{pes}"] = tried(lambda p=pes: ours(cupy, program, args, p))
+                devices = there[:pes]
+                record[f"hosted_{pes}"] = tried(lambda: hosted(cupy, program, args, devices))
                 record[f"hand_{pes}"] = tried(lambda p=pes: hand_written(args[0], steps, p))
             yield record
 
@@ -264,7 +281,7 @@ def line_of(record: dict[str, Any]) -> str:
         elif key.startswith("ours"):
             kernel = value["timings"]["kernel"]
             cells.append(f"{key} {1e6 * value['seconds'] / steps:.2f} (k {1e6 * kernel / steps:.2f})")
-        elif key.startswith("hand"):
+        elif key.startswith(("hand", "hosted")):
             cells.append(f"{key} {1e6 * value['kernel'] / steps:.2f}")
         elif key == "rivals":
             cells += [f"{name} {1e6 * s / steps:.2f}" for name, s in value.items()]
@@ -285,6 +302,16 @@ def summary(found: list[dict[str, Any]]) -> Iterator[str]:
         if ratios:
             mean = math.exp(statistics.fmean(map(math.log, ratios)))
             yield f"{name}: {len(ratios)} cases, geometric mean {mean:.2f} x, least {min(ratios):.2f}"
+    for name, chosen in (("small", (64, 128, 256, 1024)), ("large", (384, 4096))):
+        ratios = [
+            r["hosted_2"]["kernel"] / r["ours_2"]["timings"]["kernel"]
+            for r in found
+            if r["kind"] == "program" and r["n"] in chosen
+            and "kernel" in r.get("hosted_2", {}) and "timings" in r.get("ours_2", {})
+        ]  # fmt: skip
+        if ratios:
+            mean = math.exp(statistics.fmean(map(math.log, ratios)))
+            yield f"two GPUs, {name}: host-driven / ours {mean:.2f} x, least {min(ratios):.2f}"
     for r in found:
         if r["kind"] == "jacobi":
             for pes in (1, 2):
@@ -329,12 +356,13 @@ def main() -> int:
     if jax is not None:
         jax.config.update("jax_enable_x64", True)
     clock = Clock(given.seconds)
+    numbers = [gpu.index for gpu in there]
     counts = [n for n in (1, 2) if n <= len(there)]
     found: list[dict[str, Any]] = []
     with open(given.out, "w") as out:
         parts = {
-            "jacobi": lambda: measure_jacobi(cupy, counts, clock),
-            "programs": lambda: measure_programs(cupy, jax, counts, clock),
+            "jacobi": lambda: measure_jacobi(cupy, numbers, counts, clock),
+            "programs": lambda: measure_programs(cupy, jax, numbers, counts, clock),
         }
         start = head(there, {"cupy": cupy, "jax": jax})
         chosen = [parts[name] for name in given.parts.split(",")]

@@ -21,6 +21,7 @@ ROOTS = (
     "cpufree/formats/warp_columns.hpp",
     "cpufree/formats/warp_slices.hpp",
     "cpufree/programs/grid_runtime.hpp",
+    "cpufree/programs/hosted_runtime.hpp",
     "cpufree/solvers/columns_kernel.hpp",
     "cpufree/solvers/kernel.hpp",
     "cpufree/stencils/jacobi.hpp",

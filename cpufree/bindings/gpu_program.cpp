@@ -1,5 +1,6 @@
 // Programs on GPUs from Python: addresses and numbers in, outcome out.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
@@ -45,6 +46,36 @@ nb::tuple run(GpuProgram& program, const std::vector<std::int64_t>& scalars, std
   return nb::make_tuple(outcome.seconds, outcome.stopped, found, faults);
 }
 
+using Segment = std::pair<std::vector<Sizes>, std::int64_t>;
+
+HostedCommand command_of(const Sizes& t) {
+  HostedCommand c;
+  require(!t.empty() && t[0] <= 2, "a command begins with its kind");
+  c.kind = static_cast<HostedCommand::Kind>(t[0]);
+  if (c.kind == HostedCommand::Kind::meet) return c;
+  require(t.size() == (c.kind == HostedCommand::Kind::launch ? 5U : 6U), "a whole command");
+  c.pe = static_cast<int>(t[1]);
+  if (c.kind == HostedCommand::Kind::launch) {
+    c.kernel = static_cast<int>(t[2]), c.blocks = static_cast<int>(t[3]), c.arguments = t[4];
+  } else {
+    c.to_pe = static_cast<int>(t[2]), c.from = t[3], c.to = t[4], c.bytes = t[5];
+  }
+  return c;
+}
+
+void prepare(HostedProgram& program, const std::vector<Segment>& segments,
+             const nb::bytes& arguments, std::size_t size) {
+  std::vector<HostedSegment> all;
+  for (const auto& [commands, repeats] : segments) {
+    HostedSegment& segment = all.emplace_back();
+    segment.repeats = repeats;
+    for (const Sizes& c : commands) segment.commands.push_back(command_of(c));
+  }
+  const std::string text(arguments.c_str(), arguments.size());
+  const nb::gil_scoped_release release;
+  program.prepare(all, text, size);
+}
+
 }  // namespace
 
 void bind_gpu_programs(nb::module_& m) {
@@ -68,6 +99,45 @@ void bind_gpu_programs(nb::module_& m) {
           nb::arg("copies"))
       .def("run", &run, nb::arg("scalars"), nb::arg("results"), nb::arg("wait_limit"),
            nb::arg("progress").none());
+  nb::class_<HostedProgram>(m, "HostedProgram")
+      .def(
+          "load",
+          [](HostedProgram& p, const std::vector<Sizes>& copies) {
+            const std::vector<GpuProgramCopy> all = copies_of(copies);
+            const nb::gil_scoped_release release;
+            p.load(all);
+          },
+          nb::arg("copies"))
+      .def(
+          "store",
+          [](HostedProgram& p, const std::vector<Sizes>& copies) {
+            const std::vector<GpuProgramCopy> all = copies_of(copies);
+            const nb::gil_scoped_release release;
+            p.store(all);
+          },
+          nb::arg("copies"))
+      .def("prepare", &prepare, nb::arg("segments"), nb::arg("arguments"), nb::arg("size"))
+      .def(
+          "run",
+          [](HostedProgram& p, double wait_limit) {
+            std::vector<std::int64_t> faults;
+            double seconds = 0.0;
+            {
+              const nb::gil_scoped_release release;
+              seconds = p.run(faults, wait_limit);
+            }
+            return nb::make_tuple(seconds, faults);
+          },
+          nb::arg("wait_limit"));
+  m.def(
+      "make_hosted_program",
+      [](const std::string& source, int kernels, const std::vector<int>& devices,
+         std::size_t heap_bytes, int threads) {
+        const nb::gil_scoped_release release;
+        return make_hosted_program(source, kernels, devices, heap_bytes, threads);
+      },
+      nb::arg("source"), nb::arg("kernels"), nb::arg("devices"), nb::arg("heap_bytes"),
+      nb::arg("threads"));
   m.def(
       "make_gpu_program",
       [](const std::string& source, const std::vector<int>& devices, std::size_t heap_bytes,

@@ -41,6 +41,8 @@ struct GpuEngineTable {
   void (*await_nvshmem)();
   std::unique_ptr<Prober> (*make_gpu_prober)(const std::vector<int>&, int, int, std::int64_t);
   std::unique_ptr<GpuProgram> (*make_gpu_program)(const GpuProgramSpec&);
+  std::unique_ptr<HostedProgram> (*make_hosted_program)(const std::string&, int,
+                                                        const std::vector<int>&, std::size_t, int);
   Of<float> in_float;
   Of<double> in_double;
 

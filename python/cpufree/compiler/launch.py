@@ -196,8 +196,10 @@ def aligned_heap(size: int) -> npt.NDArray[np.uint8]:
 
 def scalar_table(program: ir.Program, values: Mapping[str, Any]) -> npt.NDArray[np.int64]:
     """Return scalars, eight bytes each."""
-    table = np.zeros(max(1, len(program.scalars)), np.int64)
-    for k, (name, kind) in enumerate(program.scalars):
-        size = np.dtype(kind).itemsize
-        table[k : k + 1].view(np.uint8)[:size] = np.array([values[name]], kind).view(np.uint8)
-    return table
+    words = [scalar_bytes(values[name], kind) for name, kind in program.scalars] or [bytes(8)]
+    return np.frombuffer(b"".join(words), np.int64).copy()
+
+
+def scalar_bytes(value: Any, kind: str) -> bytes:
+    """Return a scalar of a type in eight bytes."""
+    return np.array([value], kind).tobytes().ljust(8, b"\0")

@@ -9,6 +9,7 @@ import pytest
 from gpus_here import COUNTS, NUMBERS, needs_gpu
 from grid_programs import CASES, as_tuple, assert_same, case, copies, waves_without_end
 
+from cpufree.compiler.hosted import HostedRun
 from cpufree.engines import core
 from cpufree.errors import ProgramError, UnsupportedError
 
@@ -121,3 +122,26 @@ def _on_gpu(module: Any, library: str, x: np.ndarray) -> Any:
 
 def _from_gpu(library: str, x: Any) -> np.ndarray:
     return x.cpu().numpy() if library == "torch" else x.get()
+
+
+@pytest.mark.parametrize("name", [n for n in CASES if n not in ("channel_flow", "until_still")])
+@pytest.mark.parametrize("pes", COUNTS)
+@pytest.mark.timeout(120)
+def test_host_driven_variant_gives_the_same_bits(name: str, pes: int) -> None:
+    program, arguments = case(name, 61)
+    plain, ours = copies(arguments), copies(arguments)
+    program.function(*plain)
+    run = HostedRun(program, ours, NUMBERS[:pes])
+    run.run(10.0)
+    assert len(run.devices) == pes
+    assert_same(name, plain, ours)
+
+
+def test_host_driven_variant_repeats_a_graph() -> None:
+    program, (a, b, _) = case("jacobi_2d", 61)
+    plain = (a.copy(), b.copy(), 101)
+    program.function(*plain)
+    run = HostedRun(program, (a, b, 101), NUMBERS[:1])
+    run.run(10.0)
+    np.testing.assert_array_equal(a, plain[0])
+    np.testing.assert_array_equal(b, plain[1])

@@ -4,29 +4,18 @@
 #include <cstring>
 #include <utility>
 
-#include "cpufree/base/error.hpp"
 #include "cpufree/base/index.hpp"
 #include "cpufree/engines/gpu_p2p/bootstrap.hpp"
-#include "cpufree/gpu/memory.hpp"
 #include "cpufree/systems/gpu/compiled/store.hpp"
 #include "cpufree/systems/gpu/devices.hpp"
-#include "cpufree/systems/gpu/heaps.hpp"
 #include "cpufree/systems/gpu/run.hpp"
+#include "cpufree/systems/program/gpu/heaps.hpp"
 
 namespace cpufree {
 
 namespace {
 
 constexpr std::size_t kWord = 16;  // bytes of shared memory for each thread: a value to be reduced
-
-std::vector<int> checked(const GpuProgramSpec& spec) {
-  require(!spec.devices.empty() && spec.threads > 0 && spec.most_blocks > 0,
-          "a program on GPUs has PEs, threads and blocks");
-  std::vector<int> devices =
-      choose_devices(static_cast<int>(spec.devices.size()), spec.devices);
-  gpu_p2p::connect(devices);
-  return devices;
-}
 
 // A product of the same bits wherever it is added: no multiplication is fused with an addition.
 GpuKernel kernel_of(const GpuProgramSpec& spec, const std::vector<int>& devices) {
@@ -47,15 +36,6 @@ GpuKernel kernel_of(const GpuProgramSpec& spec, const std::vector<int>& devices)
   return kernel;
 }
 
-// Rows without gaps on either side are one copy: distances of rows have a limit, sizes have none.
-void copy_rows(std::byte* to, std::size_t to_pitch, const std::byte* from, std::size_t from_pitch,
-               const GpuProgramCopy& c, gpuStream_t stream) {
-  if (c.rows == 1 || (to_pitch == c.width && from_pitch == c.width))
-    gpu::copy(to, from, c.width * c.rows, stream, " of a program's array");
-  else
-    gpu::copy_rows(to, to_pitch, from, from_pitch, c.width, c.rows, stream);
-}
-
 class Runs : public GpuProgram {
  public:
   Runs(const GpuProgramSpec& spec, const std::vector<int>& devices)
@@ -71,23 +51,11 @@ class Runs : public GpuProgram {
 
   void load(const std::vector<GpuProgramCopy>& copies) override {
     const gpu_p2p::DeviceLocks locks(devices_);
-    each_device([&](int pe, int device) {
-      gpu::clear(device, heaps_.base(pe), spec_.heap_bytes);
-      copy(pe, copies, [](const GpuProgramCopy& c, std::byte* heap, gpuStream_t stream) {
-        copy_rows(heap, c.pitch, c.array, c.array_pitch, c, stream);
-      });
-    });
-    drain("loading the arrays of a program");
+    heaps_.load(copies);
   }
-
   void store(const std::vector<GpuProgramCopy>& copies) override {
     const gpu_p2p::DeviceLocks locks(devices_);
-    each_device([&](int pe, int) {
-      copy(pe, copies, [](const GpuProgramCopy& c, std::byte* heap, gpuStream_t stream) {
-        copy_rows(c.array, c.array_pitch, heap, c.pitch, c, stream);
-      });
-    });
-    drain("storing the arrays of a program");
+    heaps_.store(copies);
   }
 
   ProgramOutcome run(const std::vector<std::int64_t>& scalars, std::vector<std::int64_t>& results,
@@ -120,46 +88,31 @@ class Runs : public GpuProgram {
     for (std::size_t k = 0; k < all.size(); ++k) {
       all[k].pe = static_cast<int>(k);
       all[k].pes = static_cast<int>(all.size());
-      for (int pe = 0; pe < all[k].pes; ++pe) all[k].heaps[pe] = heaps_.base(pe);
-      all[k].leave =
-          reinterpret_cast<Flag*>(heaps_.base(static_cast<int>(k)) + spec_.leave_offset);
+      for (std::size_t pe = 0; pe < all.size(); ++pe) all[k].heaps[pe] = heaps_.base(pe);
+      all[k].leave = reinterpret_cast<Flag*>(heaps_.base(k) + spec_.leave_offset);
     }
     return all;
-  }
-
-  // f(pe, device), with the device current.
-  template <class F>
-  void each_device(F&& f) const {
-    for (std::size_t k = 0; k < devices_.size(); ++k) {
-      const gpu::OnDevice here(devices_[k]);
-      f(static_cast<int>(k), devices_[k]);
-    }
-  }
-  template <class F>
-  void copy(int pe, const std::vector<GpuProgramCopy>& copies, F&& f) const {
-    for (const GpuProgramCopy& c : copies) {
-      if (c.pe != pe || c.width == 0 || c.rows == 0) continue;
-      require(c.offset + c.pitch * (c.rows - 1) + c.width <= spec_.heap_bytes,
-              "rows lie in the heap");
-      f(c, heaps_.base(pe) + c.offset, runner_.stream(at(pe)));
-    }
-  }
-  void drain(const char* what) const {
-    for (std::size_t k = 0; k < devices_.size(); ++k)
-      runner_.stream(k).drain(gpu::Deadline(gpu::kCopyLimit), what);
   }
 
   GpuProgramSpec spec_;
   std::vector<int> devices_;
   GpuKernel kernel_;
-  GpuHeaps heaps_;
+  ProgramHeaps heaps_;
   GpuRunner runner_;
 };
 
 }  // namespace
 
+std::vector<int> devices_of_program(const std::vector<int>& devices) {
+  require(!devices.empty(), "a program on GPUs has PEs");
+  std::vector<int> chosen = choose_devices(static_cast<int>(devices.size()), devices);
+  gpu_p2p::connect(chosen);
+  return chosen;
+}
+
 std::unique_ptr<GpuProgram> make_gpu_program(const GpuProgramSpec& spec) {
-  const std::vector<int> devices = checked(spec);
+  require(spec.threads > 0 && spec.most_blocks > 0, "a program on GPUs has threads and blocks");
+  const std::vector<int> devices = devices_of_program(spec.devices);
   const gpu_p2p::DeviceLocks locks(devices);
   return std::make_unique<Runs>(spec, devices);
 }

@@ -44,9 +44,10 @@ class Sweep:
         works: list[Work],
         in_registers: set[str],
         choose: Callable[[tuple[int, ...], bool], Tile],
+        stores_ghosts: bool = True,
     ) -> None:
         self.program, self.layout, self.works = program, layout, works
-        self.in_registers = in_registers
+        self.in_registers, self.stores_ghosts = in_registers, stores_ghosts
         lattice = lattice_of(works)
         assert lattice is not None
         self.lattice: tuple[Lattice, ...] = lattice
@@ -241,7 +242,8 @@ class Sweep:
             return ""
         pointer, position = self.written(work)
         at = f"{pointer} + {_at(position, k)}"
-        if not self.layout.keeps_ghosts(self.program.field(work.field)):
+        f = self.program.field(work.field)
+        if not (self.stores_ghosts and self.layout.keeps_ghosts(f)):
             return f"*({at}) = {value};"
         row = f"{_times('q0', self.lattice[0].step)} - lo + {self.lattice[0].start}"
         more = f" + {k} * {self.row_step * self.lattice[0].step}" if k != "0" else ""
