@@ -20,6 +20,7 @@ ROOTS = (
     "cpufree/engines/gpu_p2p/port.cuh",
     "cpufree/formats/warp_columns.hpp",
     "cpufree/formats/warp_slices.hpp",
+    "cpufree/probes/kernel.hpp",
     "cpufree/programs/grid_runtime.hpp",
     "cpufree/programs/hosted_runtime.hpp",
     "cpufree/solvers/columns_kernel.hpp",

@@ -96,6 +96,11 @@ std::string stencil_source(const StencilText& text, Study study, const std::stri
                     (text.source ? "true" : "false") + ">(p, args); });");
 }
 
+std::string probe_source(const std::string& way) {
+  return kernel(include("probes/kernel.hpp"), 1024, "ProbeArgs", "Port",
+                "probe_kernel<ProbeWay::" + way + ">(port, args);");
+}
+
 std::string vectors_source(const std::string& type) {
   const auto one = [](const std::string& name, const std::string& parameters,
                       const std::string& arguments) {

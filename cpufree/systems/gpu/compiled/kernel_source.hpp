@@ -27,6 +27,9 @@ std::string columns_source(int columns, bool jacobi, const std::string& type);
 // gather_entries, scale_entries, scatter_entries, put_entries and take_entries.
 std::string vectors_source(const std::string& type);
 
+// The kernel of a probe, by the name of its ProbeWay.
+std::string probe_source(const std::string& way);
+
 // A kernel for grids: `header` of cpufree/stencils/ has the function template `body`, with its
 // arguments but for the source term, such as "register_kernel<2, 4".
 struct StencilText {

@@ -75,7 +75,9 @@ class GpuProber final : public Prober {
     gpu_p2p::connect(devices);
     return devices;
   }
-  GpuKernel kernel_of(ProbeWay way) const { return {gpu_probe_kernel(way), blocks_, threads_, 0}; }
+  GpuKernel kernel_of(ProbeWay way) const {
+    return {gpu_probe_kernel(way, devices_), blocks_, threads_, 0};
+  }
 
   std::vector<int> devices_;
   gpu_p2p::DeviceLocks locks_;
