@@ -17,9 +17,12 @@ import itertools
 import json
 import math
 import statistics
+import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +35,15 @@ import program_rivals  # noqa: E402
 import records  # noqa: E402
 
 import cpufree  # noqa: E402
+from cpufree import env  # noqa: E402
+from cpufree.compiler.arguments import Arguments  # noqa: E402
+from cpufree.compiler.emit.tiles import THREADS, Tile, choose_tile  # noqa: E402
+from cpufree.compiler.gpu_run import GpuRun, multiprocessors_of  # noqa: E402
+from cpufree.compiler.grid import grid_kernel, grid_passes  # noqa: E402
 from cpufree.compiler.hosted import HostedRun  # noqa: E402
 from cpufree.engines import gpus  # noqa: E402
+from cpufree.engines.watch import Watch  # noqa: E402
+from cpufree.laps import Laps  # noqa: E402
 
 grids: Any = importlib.import_module("grid_programs")
 REPEATS = 5
@@ -236,6 +246,14 @@ def tried(f: Callable[[], Any]) -> Any:
         return {"error": f"{type(error).__name__}: {error}"[:2000]}
 
 
+def tried_all(f: Callable[[], Iterator[Any]]) -> Iterator[Any]:
+    """Yield what a function yields; an error ends it, and is a record."""
+    try:
+        yield from f()
+    except Exception as error:
+        yield {"kind": "error", "error": f"{type(error).__name__}: {error}"[:1000]}
+
+
 def measure_jacobi(
     cupy: Any, there: list[int], counts: list[int], clock: Clock
 ) -> Iterator[Any]:
@@ -260,6 +278,67 @@ def measure_jacobi(
             yield record
 
 
+TUNED = (("jacobi_2d", 1024), ("jacobi", 8192), ("jacobi_3d", 256), ("points_27", 128))
+SHAPES = tuple((lanes, rows) for lanes in (32, 64, 128) for rows in (1, 2, 4, 8))
+
+
+def measure_tiles(cupy: Any, there: list[int], counts: list[int], clock: Clock) -> Iterator[Any]:
+    """Yield the seconds of kernels with other tiles, and other numbers of blocks, on one GPU."""
+    for name, n in TUNED:
+        if clock.left() < 8:
+            return
+        program = {"jacobi": jacobi, "jacobi_3d": jacobi_3d}.get(name) or getattr(grids, name)
+        steps = steps_for(n**3 if name in THREE_D else n * n)
+        given = on_gpu(cupy, arguments(name, n, steps))
+        found = {}
+        for lanes, rows in SHAPES:
+            tile = Tile(lanes, THREADS // lanes, rows)
+            found[f"{lanes}x{rows}"] = tried(lambda t=tile: tuned(program, given, there[0], t, 4))
+        for most in (1, 2, 3):
+            found[f"blocks {most}"] = tried(lambda m=most: tuned(program, given, there[0], None, m))
+        yield {"kind": "tiles", "program": name, "n": n, "steps": steps, "kernel": found}
+
+
+def tuned(program: Any, args: tuple[Any, ...], device: int, tile: Tile | None, most: int) -> Any:
+    """Return the median seconds of a kernel with a tile, and at most so many blocks a processor."""
+    call = Arguments.of(program.signature, program.name, args, {})
+    lowered = program._lowered(call)
+    processors = multiprocessors_of([device])
+    choose = choose_tile if tile is None else lambda counts, rows, m: tile
+    kernel = grid_kernel(grid_passes(lowered.program), 1, (), processors, choose)
+    tiles = min(kernel.text.most_tiles, most * processors)
+    run = GpuRun(replace(kernel, text=replace(kernel.text, most_tiles=tiles)), [device])
+    seconds = [run.run(call, lowered, 5.0, Watch(None), Laps()).seconds for _ in range(4)]
+    return statistics.median(seconds[1:])
+
+
+FIRST = """
+import sys, time, json, numpy as np
+sys.path[:0] = json.loads(sys.argv[1])
+import grid_programs as grids
+a, b = np.ones((1000, 1000)), np.ones((1000, 1000))
+calls = []
+for _ in range(3):
+    begin = time.perf_counter()
+    grids.jacobi_2d.run((a, b, 10), engine="cuda_p2p", pes=1)
+    calls.append({"seconds": time.perf_counter() - begin, **grids.jacobi_2d.timings})
+print(json.dumps(calls))
+"""
+
+
+def measure_first_calls() -> Iterator[Any]:
+    """Yield the seconds of first and later calls: with an empty cache of kernels, and a full one."""
+    with tempfile.TemporaryDirectory() as cache:
+        environment = env.with_kernel_cache(cache)
+        for what in ("empty cache", "cache of another process"):
+            command = [sys.executable, "-c", FIRST, json.dumps(sys.path)]
+            done = subprocess.run(
+                command, env=environment, capture_output=True, text=True, timeout=60
+            )
+            calls = json.loads(done.stdout) if done.returncode == 0 else done.stderr[-500:]
+            yield {"kind": "first calls", "what": what, "calls": calls}
+
+
 def hand_written(u: Any, steps: int, pes: int) -> dict[str, float]:
     """Measure the kernel of cpufree.stencil: seconds of the kernel alone."""
     seconds = [
@@ -271,8 +350,15 @@ def hand_written(u: Any, steps: int, pes: int) -> dict[str, float]:
 
 def line_of(record: dict[str, Any]) -> str:
     """Return a record as a line of a table: microseconds a step."""
+    if record["kind"] == "tiles":
+        steps = record["steps"]
+        times = {
+            k: f"{1e6 * v / steps:.2f}" if isinstance(v, float) else v
+            for k, v in record["kernel"].items()
+        }
+        return f"tiles {record['program']} {record['n']}: {times}"
     if record["kind"] not in ("program", "jacobi"):
-        return json.dumps(record)[:150]
+        return json.dumps(record)[:700]
     steps = record["steps"]
     cells = []
     for key, value in record.items():
@@ -346,7 +432,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=200.0)
     parser.add_argument("--out", default="gpu-programs.jsonl")
-    parser.add_argument("--parts", default="jacobi,programs")
+    parser.add_argument("--parts", default="first,jacobi,tiles,programs")
     given = parser.parse_args()
     there = gpus.require_usable()
     cupy, jax = module("cupy"), module("jax")
@@ -362,6 +448,8 @@ def main() -> int:
     with open(given.out, "w") as out:
         parts = {
             "jacobi": lambda: measure_jacobi(cupy, numbers, counts, clock),
+            "tiles": lambda: measure_tiles(cupy, numbers, counts, clock),
+            "first": lambda: tried_all(measure_first_calls),
             "programs": lambda: measure_programs(cupy, jax, numbers, counts, clock),
         }
         start = head(there, {"cupy": cupy, "jax": jax})

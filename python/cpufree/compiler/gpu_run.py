@@ -66,14 +66,7 @@ class GpuRun:
             As the engine.
         """
         program = self.kernel.program
-        given = {**lowered.data, **{key: arguments.contiguous(key) for key in arguments.arrays}}
-        copies = [
-            copy
-            for f in program.fields
-            if f.role in ("argument", "constant") and f.name in given
-            for copy in copies_in(self.layout, f, address_of(given[f.name]))
-        ]
-        self.on_gpus.load(copies)
+        load(self.on_gpus, self.layout, arguments, lowered)
         laps.lap("load")
         seconds, stopped, results, faults = self.on_gpus.run(
             scalar_table(program, lowered.scalars).tolist(),
@@ -106,6 +99,18 @@ class GpuRun:
 def multiprocessors_of(devices: list[int]) -> int:
     """Return the multiprocessors of a GPU, of the least if they differ."""
     return min(gpu["multiprocessors"] for gpu in core.gpus() if gpu["index"] in devices)
+
+
+def load(on_gpus: Any, layout: GridLayout, arguments: Arguments, lowered: Lowered) -> None:
+    """Bring arguments and constants to the PEs."""
+    given: dict[str, Any] = {key: arguments.contiguous(key) for key in arguments.arrays}
+    copies: list[Copy] = []
+    for f in layout.program.fields:
+        if f.role == "constant":
+            given[f.name] = np.ascontiguousarray(lowered.data[f.name], f.type)
+        if f.role in ("argument", "constant"):
+            copies += copies_in(layout, f, address_of(given[f.name]))
+    on_gpus.load(copies)
 
 
 def address_of(array: Any) -> int:

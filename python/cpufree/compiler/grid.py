@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from cpufree.compiler import ir
-from cpufree.compiler.emit.grid import GridText, emit_grid
+from cpufree.compiler.emit.grid import ChooseTile, GridText, emit_grid
+from cpufree.compiler.emit.tiles import choose_tile
 from cpufree.compiler.layout import GridLayout
 from cpufree.compiler.passes import add_temporaries
 from cpufree.compiler.passes.barriers import add_barriers, check_barriers
@@ -31,11 +32,15 @@ def grid_passes(program: ir.Program) -> ir.Program:
 
 
 def grid_kernel(
-    program: ir.Program, pes: int, kept: Iterable[str], multiprocessors: int
+    program: ir.Program,
+    pes: int,
+    kept: Iterable[str],
+    multiprocessors: int,
+    choose: ChooseTile = choose_tile,
 ) -> GridKernel:
     """Return the kernel of a program that grid_passes have been through."""
     layout = GridLayout(program, pes)
-    return GridKernel(program, layout, emit_grid(program, layout, kept, multiprocessors))
+    return GridKernel(program, layout, emit_grid(program, layout, kept, multiprocessors, choose))
 
 
 def returned_fields(result: Value | None) -> set[str]:

@@ -15,7 +15,7 @@ from cpufree.compiler import ir
 from cpufree.compiler.arguments import Arguments, written_fields
 from cpufree.compiler.emit.hosted import HostedText, emit_hosted
 from cpufree.compiler.emit.tiles import THREADS
-from cpufree.compiler.gpu_run import address_of, copies_in, copies_out, multiprocessors_of
+from cpufree.compiler.gpu_run import address_of, copies_out, load, multiprocessors_of
 from cpufree.compiler.grid import returned_fields
 from cpufree.compiler.interpret import Scalars
 from cpufree.compiler.launch import check_faults, results_of, scalar_bytes
@@ -81,14 +81,7 @@ class HostedRun:
     def run(self, wait_limit: float = 60.0) -> float:
         """Load, run, and store into the caller's arrays; return the seconds of the run."""
         arguments, layout = self.arguments, self.layout
-        given = {**self.lowered.data, **{k: arguments.contiguous(k) for k in arguments.arrays}}
-        copies = [
-            copy
-            for f in self.program.fields
-            if f.role in ("argument", "constant") and f.name in given
-            for copy in copies_in(layout, f, address_of(given[f.name]))
-        ]
-        self.on_gpus.load(copies)
+        load(self.on_gpus, layout, arguments, self.lowered)
         seconds, faults = self.on_gpus.run(wait_limit)
         check_faults(self.program, np.array(faults))
         written = written_fields(self.program)

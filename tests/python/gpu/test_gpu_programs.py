@@ -30,7 +30,7 @@ pytestmark = [needs_gpu, pytest.mark.skipif(not _compiler(), reason="the extensi
 @pytest.mark.timeout(120)
 def test_program_gives_the_bits_of_plain_python(name: str, pes: int) -> None:
     used = set()
-    for size in (13, 37, 203):
+    for size in (13, 203):
         program, arguments = case(name, size)
         plain, ours = copies(arguments), copies(arguments)
         expected = as_tuple(program.function(*plain))
@@ -125,7 +125,7 @@ def _from_gpu(library: str, x: Any) -> np.ndarray:
 
 
 @pytest.mark.parametrize("name", [n for n in CASES if n not in ("channel_flow", "until_still")])
-@pytest.mark.parametrize("pes", COUNTS)
+@pytest.mark.parametrize("pes", COUNTS[-1:])
 @pytest.mark.timeout(120)
 def test_host_driven_variant_gives_the_same_bits(name: str, pes: int) -> None:
     program, arguments = case(name, 61)

@@ -6,7 +6,7 @@ constants. Values of scalars are not.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from cpufree.compiler import ir
@@ -19,6 +19,8 @@ from cpufree.compiler.passes.accesses import accesses
 from cpufree.compiler.passes.barriers import joins
 from cpufree.compiler.passes.points import at_own_point
 from cpufree.compiler.passes.rows import Work, is_by_rows
+
+ChooseTile = Callable[[tuple[int, ...], int, int], Tile]
 
 _ON_GPU = """
 extern "C" __global__ void __launch_bounds__({threads})
@@ -51,7 +53,11 @@ class GridText:
 
 
 def emit_grid(
-    program: ir.Program, layout: GridLayout, kept: Iterable[str], multiprocessors: int
+    program: ir.Program,
+    layout: GridLayout,
+    kept: Iterable[str],
+    multiprocessors: int,
+    choose: ChooseTile = choose_tile,
 ) -> GridText:
     """Return the kernel of a program of groups with barriers.
 
@@ -65,16 +71,23 @@ def emit_grid(
         Fields that the caller gets, besides its arguments.
     multiprocessors : int
         Of a GPU: how many blocks should have something to do.
+    choose : callable
+        Chooses the tile of a sweep, as choose_tile does.
     """
-    return _Grid(program, layout, set(kept), multiprocessors).emit_grid()
+    return _Grid(program, layout, set(kept), multiprocessors, choose).emit_grid()
 
 
 class _Grid(KernelText):
     def __init__(
-        self, program: ir.Program, layout: GridLayout, kept: set[str], multiprocessors: int
+        self,
+        program: ir.Program,
+        layout: GridLayout,
+        kept: set[str],
+        multiprocessors: int,
+        choose: ChooseTile,
     ) -> None:
         super().__init__(program)
-        self.layout, self.multiprocessors = layout, multiprocessors
+        self.layout, self.multiprocessors, self.choose = layout, multiprocessors, choose
         self.most_tiles = 1
         self.in_registers = register_fields(program, kept)
 
@@ -148,7 +161,7 @@ class _Grid(KernelText):
 
     def _tile(self, counts: tuple[int, ...], by_rows: bool) -> Tile:
         rows = min(self.layout.slabs.most, counts[0]) if by_rows else counts[0]
-        return choose_tile(counts, rows, self.multiprocessors)
+        return self.choose(counts, rows, self.multiprocessors)
 
 
 def _always_meets(program: ir.Program, s: ir.Statement) -> bool:
