@@ -305,7 +305,7 @@ def tuned(program: Any, args: tuple[Any, ...], device: int, tile: Tile | None, m
     lowered = program._lowered(call)
     processors = multiprocessors_of([device])
     choose = choose_tile if tile is None else lambda counts, rows, m: tile
-    kernel = grid_kernel(grid_passes(lowered.program), 1, (), processors, choose)
+    kernel = grid_kernel(grid_passes(lowered.program, ()), 1, (), processors, choose)
     tiles = min(kernel.text.most_tiles, most * processors)
     run = GpuRun(replace(kernel, text=replace(kernel.text, most_tiles=tiles)), [device])
     seconds = [run.run(call, lowered, 5.0, Watch(None), Laps()).seconds for _ in range(4)]

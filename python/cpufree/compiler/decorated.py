@@ -200,7 +200,7 @@ class Program:
         if found is None:
             while len(self._gpu_runs) >= _MOST_GPU_RUNS:
                 self._gpu_runs.pop(next(iter(self._gpu_runs)))
-            made = grid_passes(lowered.program)
+            made = grid_passes(lowered.program, kept)
             devices = where.devices[: most_pes(made, len(where.devices))]
             kernel = grid_kernel(made, len(devices), kept, multiprocessors_of(devices))
             found = GpuRun(kernel, devices)

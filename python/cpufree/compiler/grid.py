@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from cpufree.compiler import ir
@@ -10,6 +10,7 @@ from cpufree.compiler.emit.grid import ChooseTile, GridText, emit_grid
 from cpufree.compiler.emit.tiles import choose_tile
 from cpufree.compiler.layout import GridLayout
 from cpufree.compiler.passes import add_temporaries
+from cpufree.compiler.passes.align import align_locals
 from cpufree.compiler.passes.barriers import add_barriers, check_barriers
 from cpufree.compiler.passes.points import group_points
 from cpufree.compiler.values import ArrayValue, TupleValue, Value
@@ -24,9 +25,14 @@ class GridKernel:
     text: GridText
 
 
-def grid_passes(program: ir.Program) -> ir.Program:
+def grid_groups(program: ir.Program, kept: Collection[str]) -> ir.Program:
+    """Return a program in groups, each for one sweep; the caller gets the fields in `kept`."""
+    return group_points(align_locals(add_temporaries(program), kept))
+
+
+def grid_passes(program: ir.Program, kept: Collection[str]) -> ir.Program:
     """Return a program ready for GPUs; checked."""
-    made = add_barriers(group_points(add_temporaries(program)))
+    made = add_barriers(grid_groups(program, kept))
     check_barriers(made)
     return made
 

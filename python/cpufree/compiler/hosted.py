@@ -16,14 +16,13 @@ from cpufree.compiler.arguments import Arguments, written_fields
 from cpufree.compiler.emit.hosted import HostedText, emit_hosted
 from cpufree.compiler.emit.tiles import THREADS
 from cpufree.compiler.gpu_run import address_of, copies_out, load, multiprocessors_of
-from cpufree.compiler.grid import returned_fields
+from cpufree.compiler.grid import grid_groups, returned_fields
 from cpufree.compiler.interpret import Scalars
 from cpufree.compiler.launch import check_faults, results_of, scalar_bytes
 from cpufree.compiler.layout import GridLayout, most_pes
 from cpufree.compiler.lowering import Lowered
-from cpufree.compiler.passes import add_temporaries, exchange
+from cpufree.compiler.passes import exchange
 from cpufree.compiler.passes.accesses import elements, scalar_accesses
-from cpufree.compiler.passes.points import group_points
 from cpufree.compiler.passes.rows import scalars_read
 from cpufree.engines import core
 from cpufree.errors import UnsupportedError
@@ -59,11 +58,11 @@ class HostedRun:
         """
         self.arguments = Arguments.of(program.signature, program.name, args, {})
         self.lowered: Lowered = program._lowered(self.arguments)
-        made = group_points(add_temporaries(self.lowered.program))
+        self.kept = returned_fields(self.lowered.result)
+        made = grid_groups(self.lowered.program, self.kept)
         devices = devices[: most_pes(made, len(devices))]
         self.program, self.devices = exchange(made), devices
         self.layout = GridLayout(made, len(devices))
-        self.kept = returned_fields(self.lowered.result)
         self.text = emit_hosted(made, self.layout, self.kept, multiprocessors_of(devices))
         recorded = _Recorder(self)
         recorded.block(self.program.body)

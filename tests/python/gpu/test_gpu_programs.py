@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from gpus_here import COUNTS, NUMBERS, needs_gpu
-from grid_programs import CASES, as_tuple, assert_same, case, copies, waves_without_end
+from grid_programs import CASES, as_tuple, assert_same, case, copies, grows_too_large, waves_without_end
 
 from cpufree.compiler.hosted import HostedRun
 from cpufree.engines import core
@@ -48,7 +48,7 @@ def test_arrays_on_a_gpu_stay_there(library: str, pes: int) -> None:
     module: Any = pytest.importorskip(library)
     program, (u, v, f, k, steps) = case("gray_scott", 50)
     ours = [_on_gpu(module, library, x) for x in (u, v)]
-    program.run((*ours, f, k, steps), pes=pes, wait_limit=10)
+    program.run((*ours, f, k, steps), engine="cuda_p2p", pes=pes, wait_limit=10)
     assert program.engine == "cuda_p2p" and program.pes == pes
     program.function(u, v, f, k, steps)
     for mine, plain in zip(ours, (u, v), strict=True):
@@ -60,7 +60,8 @@ def test_parts_of_arrays_on_a_gpu_are_taken() -> None:
     program, (u, f, turns) = case("red_black", 41)
     wide = cupy.zeros((2 * u.shape[0], 3 * u.shape[1]))
     wide[::2, ::3] = cupy.asarray(u)
-    program.run((wide[::2, ::3], cupy.asarray(f), turns), wait_limit=10)
+    parts = wide[::2, ::3], cupy.asarray(f), turns
+    program.run(parts, engine="cuda_p2p", wait_limit=10)
     program.function(u, f, turns)
     np.testing.assert_array_equal(wide[::2, ::3].get(), u)
     assert not wide[1::2].any()
@@ -70,7 +71,7 @@ def test_parts_of_arrays_on_a_gpu_are_taken() -> None:
 def test_new_arrays_are_beside_the_arguments(pes: int) -> None:
     cupy: Any = pytest.importorskip("cupy")
     program, (u, tol) = case("until_still", 60)
-    found = program.run((cupy.asarray(u), tol), pes=pes, wait_limit=10)
+    found = program.run((cupy.asarray(u), tol), engine="cuda_p2p", pes=pes, wait_limit=10)
     expected = program.function(u, tol)
     assert isinstance(found[0], cupy.ndarray)
     np.testing.assert_array_equal(found[0].get(), expected[0])
@@ -95,8 +96,6 @@ def test_progress_that_says_no_ends_the_kernels_and_leaves_the_arrays(pes: int) 
 
 @pytest.mark.parametrize("pes", COUNTS)
 def test_numbers_that_break_the_rules_of_python_raise_and_write_nothing(pes: int) -> None:
-    from grid_programs import grows_too_large
-
     u = np.zeros((40, 8))
     with pytest.raises(ProgramError, match="64 bits"):
         grows_too_large.run((u, 100), engine="cuda_p2p", pes=pes, wait_limit=10)

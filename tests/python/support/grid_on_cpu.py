@@ -19,9 +19,10 @@ def kernel_for(program: Any, args: tuple[Any, ...], pes: int, multiprocessors: i
     arguments = Arguments.of(program.signature, program.name, args, {})
     lowered = program._lowered(arguments)
     arguments.check(lowered.program)
-    made = grid_passes(lowered.program)
+    kept = returned_fields(lowered.result)
+    made = grid_passes(lowered.program, kept)
     pes = most_pes(made, pes)
-    kernel = grid_kernel(made, pes, returned_fields(lowered.result), multiprocessors)
+    kernel = grid_kernel(made, pes, kept, multiprocessors)
     return arguments, lowered, kernel
 
 
