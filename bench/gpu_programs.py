@@ -3,8 +3,8 @@
 Usage: python bench/gpu_programs.py [--seconds 200] [--out FILE.jsonl] [--parts jacobi,programs]
 
 Every line of the file is a record; the first has machine, versions, date and command. Seconds are
-medians of whole calls with arrays on the GPU, warm, for one step; ratios compare within one run. What
-is left when the time is over is left out, and said.
+medians of whole calls with arrays on the GPU, warm; ratios compare within one run. What is left
+when the time is over is left out, and said.
 """
 
 from __future__ import annotations
@@ -17,9 +17,7 @@ import itertools
 import json
 import math
 import statistics
-import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -29,13 +27,21 @@ from typing import Any
 import numpy as np
 
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE), str(HERE.parent / "tests/python/support")]
+sys.path.insert(0, str(HERE))
 
 import program_rivals  # noqa: E402
 import records  # noqa: E402
+from gpu_first_calls import measure_first_calls  # noqa: E402
+from gpu_program_cases import (  # noqa: E402
+    PROGRAMS,
+    SIZES,
+    THREE_D,
+    arguments,
+    find,
+    steps_for,
+)
 
 import cpufree  # noqa: E402
-from cpufree import env  # noqa: E402
 from cpufree.compiler.arguments import Arguments  # noqa: E402
 from cpufree.compiler.emit.tiles import THREADS, Tile, choose_tile  # noqa: E402
 from cpufree.compiler.gpu_run import GpuRun, multiprocessors_of  # noqa: E402
@@ -45,72 +51,7 @@ from cpufree.engines import gpus  # noqa: E402
 from cpufree.engines.watch import Watch  # noqa: E402
 from cpufree.laps import Laps  # noqa: E402
 
-grids: Any = importlib.import_module("grid_programs")
 REPEATS = 5
-SECONDS_OF_A_CALL = 0.03
-
-
-@cpufree.program
-def jacobi(u, new, steps):
-    for _ in range(steps):
-        new[1:-1, 1:-1] = 0.25 * (u[:-2, 1:-1] + u[2:, 1:-1] + u[1:-1, :-2] + u[1:-1, 2:])
-        u, new = new, u
-
-
-@cpufree.program
-def jacobi_3d(u, new, steps):
-    for _ in range(steps):
-        new[1:-1, 1:-1, 1:-1] = (
-            u[:-2, 1:-1, 1:-1]
-            + u[2:, 1:-1, 1:-1]
-            + u[1:-1, :-2, 1:-1]
-            + u[1:-1, 2:, 1:-1]
-            + u[1:-1, 1:-1, :-2]
-            + u[1:-1, 1:-1, 2:]
-        ) * (1 / 6)
-        u, new = new, u
-
-
-def arguments(name: str, n: int, steps: int) -> tuple[Any, ...]:
-    """Return the arguments of a program for grids of n points a side."""
-    rng = np.random.default_rng(1)
-
-    def grid(*shape: int) -> Any:
-        return rng.random(shape)
-
-    made: dict[str, Callable[[], tuple[Any, ...]]] = {
-        "jacobi_1d": lambda: (grid(n * n), grid(n * n), steps),
-        "jacobi_2d": lambda: (grid(n, n), grid(n, n), steps),
-        "heat_3d": lambda: (grid(n, n, n), grid(n, n, n), steps),
-        "fdtd_2d": lambda: (grid(n, n), grid(n, n), grid(n, n), grid(steps), steps),
-        "shallow_water": lambda: (
-            *(1 + 0.1 * grid(n, n), np.zeros((n + 1, n)), np.zeros((n, n + 1))),
-            *(9.81, 1e-4, steps),
-        ),
-        "gray_scott": lambda: (grid(n, n), 0.3 * grid(n, n), 0.06, 0.062, steps),
-        "life": lambda: (rng.integers(0, 2, (n, n)).astype(np.int32), steps),
-        "points_27": lambda: (grid(n, n, n).astype(np.float32), 1 / 27, steps),
-        "acoustic": lambda: (
-            *(grid(n, n), grid(n, n), 0.01 * grid(n, n)),
-            *(grids._second_derivative(8), steps),
-        ),
-        "upwind_in_place": lambda: (grid(n, n), 0.3, steps),
-        "cavity_flow": lambda: (
-            *(0.1 * grid(n, n) for _ in range(3)),
-            *(1e-5, 0.1, 0.1, 1.0, 0.1, steps, 10),
-        ),
-        "jacobi": lambda: (grid(n, n), grid(n, n), steps),
-        "jacobi_3d": lambda: (grid(n, n, n), grid(n, n, n), steps),
-    }
-    return made[name]()
-
-
-THREE_D = ("heat_3d", "points_27", "jacobi_3d")
-PROGRAMS = (
-    *("jacobi_2d", "heat_3d", "fdtd_2d", "shallow_water", "gray_scott", "acoustic", "life"),
-    *("points_27", "jacobi_1d", "upwind_in_place", "cavity_flow"),
-)
-SIZES = ((1024, 128), (256, 64), (4096, 384))
 
 
 class Clock:
@@ -137,12 +78,6 @@ def median(call: Callable[[], Any], sync: Callable[[], Any]) -> float:
     return statistics.median(seconds)
 
 
-def steps_for(points: int) -> int:
-    """Return the steps of a call: enough that a call of the fastest takes a while."""
-    step = 3e-6 + points * 16 / 2e12
-    return max(20, min(4000, int(SECONDS_OF_A_CALL / step)))
-
-
 def on_gpu(cupy: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return arguments whose arrays of two dimensions and more, or large ones, are CuPy's."""
     return tuple(cupy.asarray(a) if isinstance(a, np.ndarray) else a for a in args)
@@ -167,7 +102,7 @@ def ours(cupy: Any, program: Any, args: tuple[Any, ...], pes: int) -> dict[str, 
 
 
 def hosted(cupy: Any, program: Any, args: tuple[Any, ...], devices: list[int]) -> dict[str, Any]:
-    """Measure the host-driven variant of a program: seconds of a run alone, graphs recorded before."""
+    """Measure the host-driven variant: seconds of a run alone, its graphs are there before."""
     run = HostedRun(program, on_gpu(cupy, args), devices)
     run.run(20.0)
     seconds = statistics.median([run.run(20.0) for _ in range(REPEATS)])
@@ -179,7 +114,7 @@ def rivals(cupy: Any, jax: Any, name: str, args: tuple[Any, ...]) -> Iterator[tu
     if cupy is not None:
         given = on_gpu(cupy, args)
         sync = cupy.cuda.get_current_stream().synchronize
-        plain = getattr(grids, name).function if name != "cavity_flow" else None
+        plain = find(name).function if name != "cavity_flow" else None
         if plain is not None:
             yield "cupy", median(lambda: plain(*given), sync)
         fused = program_rivals.cupy_rivals(cupy).get(name)
@@ -195,9 +130,7 @@ def _jax_seconds(jax: Any, step: Any, name: str, args: tuple[Any, ...]) -> float
     counts = {"fdtd_2d": 3, "shallow_water": 3, "life": 1, "points_27": 1, "upwind_in_place": 1}
     count = counts.get(name, 2)
     state = tuple(jax.numpy.asarray(a) for a in args[:count])
-    others = tuple(
-        jax.numpy.asarray(a) if isinstance(a, np.ndarray) else a for a in args[count:-1]
-    )
+    others = tuple(jax.numpy.asarray(a) if isinstance(a, np.ndarray) else a for a in args[count:-1])
 
     def run(s: Any) -> Any:
         return jax.lax.fori_loop(0, args[-1], lambda t, x: step(t, x, others), s)
@@ -223,12 +156,11 @@ def measure_programs(
                 continue
             points = n**3 if name in THREE_D else n * n
             steps = steps_for(points) // (10 if name == "cavity_flow" else 1) + 1
-            args = arguments(name, n, steps)
+            program, args = find(name), arguments(name, n, steps)
             record: dict[str, Any] = {"kind": "program", "program": name, "n": n, "steps": steps}
             for pes in counts:
-                program, devices = getattr(grids, name), there[:pes]
-                record[f"ours_{pes}"] = tried(lambda p=pes: ours(cupy, program, args, p))
-                record[f"hosted_{pes}"] = tried(lambda: hosted(cupy, program, args, devices))
+                record[f"ours_{pes}"] = tried(ours, cupy, program, args, pes)
+                record[f"hosted_{pes}"] = tried(hosted, cupy, program, args, there[:pes])
             found = record["rivals"] = {}
             try:
                 for rival, seconds in rivals(cupy, jax, name, args):
@@ -238,10 +170,10 @@ def measure_programs(
             yield record
 
 
-def tried(f: Callable[[], Any]) -> Any:
+def tried(f: Callable[..., Any], *args: Any) -> Any:
     """Return what a function returns, or its error: the others are to go on."""
     try:
-        return f()
+        return f(*args)
     except Exception as error:
         return {"error": f"{type(error).__name__}: {error}"[:2000]}
 
@@ -254,27 +186,25 @@ def tried_all(f: Callable[[], Iterator[Any]]) -> Iterator[Any]:
         yield {"kind": "error", "error": f"{type(error).__name__}: {error}"[:1000]}
 
 
-def measure_jacobi(
-    cupy: Any, there: list[int], counts: list[int], clock: Clock
-) -> Iterator[Any]:
+def measure_jacobi(cupy: Any, there: list[int], counts: list[int], clock: Clock) -> Iterator[Any]:
     """Yield records of compiled Jacobi iterations and of the hand-written kernels."""
-    for program, n in ((jacobi, 2048), (jacobi, 8192), (jacobi_3d, 256)):
+    for name, n in (("jacobi", 2048), ("jacobi", 8192), ("jacobi_3d", 256)):
+        program = find(name)
         for kind in (np.float64, np.float32):
             if clock.left() < 8:
                 return
-            points = n**3 if program is jacobi_3d else n * n
+            points = n**3 if name in THREE_D else n * n
             steps = steps_for(points)
-            args = arguments(program.name, n, steps)
+            args = arguments(name, n, steps)
             args = tuple(a.astype(kind) if isinstance(a, np.ndarray) else a for a in args)
             record: dict[str, Any] = {
-                "kind": "jacobi", "program": program.name, "n": n, "steps": steps,
+                "kind": "jacobi", "program": name, "n": n, "steps": steps,
                 "type": np.dtype(kind).name,
             }  # fmt: skip
             for pes in counts:
-                record[f"ours_{pes}"] = tried(lambda p=pes: ours(cupy, program, args, p))
-                devices = there[:pes]
-                record[f"hosted_{pes}"] = tried(lambda: hosted(cupy, program, args, devices))
-                record[f"hand_{pes}"] = tried(lambda p=pes: hand_written(args[0], steps, p))
+                record[f"ours_{pes}"] = tried(ours, cupy, program, args, pes)
+                record[f"hosted_{pes}"] = tried(hosted, cupy, program, args, there[:pes])
+                record[f"hand_{pes}"] = tried(hand_written, args[0], steps, pes)
             yield record
 
 
@@ -287,15 +217,15 @@ def measure_tiles(cupy: Any, there: list[int], counts: list[int], clock: Clock) 
     for name, n in TUNED:
         if clock.left() < 8:
             return
-        program = {"jacobi": jacobi, "jacobi_3d": jacobi_3d}.get(name) or getattr(grids, name)
+        program = find(name)
         steps = steps_for(n**3 if name in THREE_D else n * n)
         given = on_gpu(cupy, arguments(name, n, steps))
         found = {}
         for lanes, rows in SHAPES:
             tile = Tile(lanes, THREADS // lanes, rows)
-            found[f"{lanes}x{rows}"] = tried(lambda t=tile: tuned(program, given, there[0], t, 4))
+            found[f"{lanes}x{rows}"] = tried(tuned, program, given, there[0], tile, 4)
         for most in (1, 2, 3):
-            found[f"blocks {most}"] = tried(lambda m=most: tuned(program, given, there[0], None, m))
+            found[f"blocks {most}"] = tried(tuned, program, given, there[0], None, most)
         yield {"kind": "tiles", "program": name, "n": n, "steps": steps, "kernel": found}
 
 
@@ -310,33 +240,6 @@ def tuned(program: Any, args: tuple[Any, ...], device: int, tile: Tile | None, m
     run = GpuRun(replace(kernel, text=replace(kernel.text, most_tiles=tiles)), [device])
     seconds = [run.run(call, lowered, 5.0, Watch(None), Laps()).seconds for _ in range(4)]
     return statistics.median(seconds[1:])
-
-
-FIRST = """
-import sys, time, json, numpy as np
-sys.path[:0] = json.loads(sys.argv[1])
-import grid_programs as grids
-a, b = np.ones((1000, 1000)), np.ones((1000, 1000))
-calls = []
-for _ in range(3):
-    begin = time.perf_counter()
-    grids.jacobi_2d.run((a, b, 10), engine="cuda_p2p", pes=1)
-    calls.append({"seconds": time.perf_counter() - begin, **grids.jacobi_2d.timings})
-print(json.dumps(calls))
-"""
-
-
-def measure_first_calls() -> Iterator[Any]:
-    """Yield the seconds of first and later calls: with an empty cache of kernels, and a full one."""
-    with tempfile.TemporaryDirectory() as cache:
-        environment = env.with_kernel_cache(cache)
-        for what in ("empty cache", "cache of another process"):
-            command = [sys.executable, "-c", FIRST, json.dumps(sys.path)]
-            done = subprocess.run(
-                command, env=environment, capture_output=True, text=True, timeout=60
-            )
-            calls = json.loads(done.stdout) if done.returncode == 0 else done.stderr[-500:]
-            yield {"kind": "first calls", "what": what, "calls": calls}
 
 
 def hand_written(u: Any, steps: int, pes: int) -> dict[str, float]:
@@ -366,7 +269,9 @@ def line_of(record: dict[str, Any]) -> str:
             cells.append(f"{key} {value['error'][:70]}")
         elif key.startswith("ours"):
             kernel = value["timings"]["kernel"]
-            cells.append(f"{key} {1e6 * value['seconds'] / steps:.2f} (k {1e6 * kernel / steps:.2f})")
+            cells.append(
+                f"{key} {1e6 * value['seconds'] / steps:.2f} (k {1e6 * kernel / steps:.2f})"
+            )
         elif key.startswith(("hand", "hosted")):
             cells.append(f"{key} {1e6 * value['kernel'] / steps:.2f}")
         elif key == "rivals":
@@ -387,7 +292,8 @@ def summary(found: list[dict[str, Any]]) -> Iterator[str]:
         ]  # fmt: skip
         if ratios:
             mean = math.exp(statistics.fmean(map(math.log, ratios)))
-            yield f"{name}: {len(ratios)} cases, geometric mean {mean:.2f} x, least {min(ratios):.2f}"
+            least = min(ratios)
+            yield f"{name}: {len(ratios)} cases, geometric mean {mean:.2f} x, least {least:.2f}"
     for name, chosen in (("small", (64, 128, 256, 1024)), ("large", (384, 4096))):
         ratios = [
             r["hosted_2"]["kernel"] / r["ours_2"]["timings"]["kernel"]
@@ -404,7 +310,8 @@ def summary(found: list[dict[str, Any]]) -> Iterator[str]:
                 mine, hand = r.get(f"ours_{pes}", {}), r.get(f"hand_{pes}", {})
                 if "timings" in mine and "kernel" in hand:
                     ratio = mine["timings"]["kernel"] / hand["kernel"]
-                    yield f"{r['program']} {r['n']} {r['type']} {pes} GPU: {ratio:.2f} x the hand-written"
+                    what = f"{r['program']} {r['n']} {r['type']}"
+                    yield f"{what} {pes} GPU: {ratio:.2f} x the hand-written"
 
 
 def head(there: list[Any], modules: dict[str, Any]) -> dict[str, Any]:
@@ -446,7 +353,7 @@ def main() -> int:
     counts = [n for n in (1, 2) if n <= len(there)]
     found: list[dict[str, Any]] = []
     with open(given.out, "w") as out:
-        parts = {
+        parts: dict[str, Callable[[], Iterator[Any]]] = {
             "jacobi": lambda: measure_jacobi(cupy, numbers, counts, clock),
             "tiles": lambda: measure_tiles(cupy, numbers, counts, clock),
             "first": lambda: tried_all(measure_first_calls),

@@ -1,7 +1,10 @@
-"""The programs of bench/programs.py as users of CuPy and JAX write them: same arithmetic, same arrays.
+"""The programs of the benchmark as users of CuPy and JAX write them: the same arithmetic.
 
 CuPy: updates fused by cupy.fuse, one kernel each. JAX: the whole time loop in one jitted function.
 """
+
+# They are written as people write them, without types.
+# mypy: allow-untyped-defs, allow-untyped-calls
 
 from __future__ import annotations
 
@@ -38,12 +41,7 @@ def cupy_rivals(cupy: Any) -> dict[str, Callable[..., Any]]:
 
     @fuse()
     def heat(c, n, s, e, w, u, d):
-        return (
-            0.125 * (n - 2.0 * c + s)
-            + 0.125 * (e - 2.0 * c + w)
-            + 0.125 * (u - 2.0 * c + d)
-            + c
-        )
+        return 0.125 * (n - 2.0 * c + s) + 0.125 * (e - 2.0 * c + w) + 0.125 * (u - 2.0 * c + d) + c
 
     def around(u):
         m = slice(1, -1)
@@ -105,8 +103,7 @@ def cupy_rivals(cupy: Any) -> dict[str, Callable[..., Any]]:
             v[...] = b
 
     return {
-        f.__name__: f
-        for f in (jacobi_1d, jacobi_2d, heat_3d, fdtd_2d, shallow_water, gray_scott)
+        f.__name__: f for f in (jacobi_1d, jacobi_2d, heat_3d, fdtd_2d, shallow_water, gray_scott)
     }
 
 
@@ -170,9 +167,7 @@ def jax_steps(jnp: Any) -> dict[str, Step]:
 
     def life(t, s, o):
         (z,) = s
-        n = sum(
-            jnp.roll(jnp.roll(z, i, 0), j, 1) for i in (-1, 0, 1) for j in (-1, 0, 1) if i or j
-        )
+        n = sum(jnp.roll(jnp.roll(z, i, 0), j, 1) for i in (-1, 0, 1) for j in (-1, 0, 1) if i or j)
         return (((n == 3) | ((z == 1) & (n == 2))).astype(z.dtype),)
 
     def points_27(t, s, o):

@@ -23,8 +23,8 @@ std::vector<GpuProgramCopy> copies_of(const std::vector<Sizes>& tables) {
   std::vector<GpuProgramCopy> copies;
   for (const Sizes& t : tables) {
     require(t.size() == 7, "a copy has seven numbers");
-    copies.push_back({static_cast<int>(t[0]), t[1], t[2], reinterpret_cast<std::byte*>(t[3]), t[4],
-                      t[5], t[6]});
+    copies.push_back(
+        {static_cast<int>(t[0]), t[1], t[2], reinterpret_cast<std::byte*>(t[3]), t[4], t[5], t[6]});
   }
   return copies;
 }

@@ -35,8 +35,8 @@ nb::tuple run_program(std::uintptr_t kernel, const std::vector<std::uintptr_t>& 
   ProgramOutcome outcome;
   {
     const nb::gil_scoped_release release;
-    outcome =
-        run_cpu_program(reinterpret_cast<ProgramKernel>(kernel), bases, args, wait_limit, tell, blocks);
+    outcome = run_cpu_program(reinterpret_cast<ProgramKernel>(kernel), bases, args, wait_limit,
+                              tell, blocks);
   }
   return nb::make_tuple(outcome.seconds, outcome.stopped);
 }

@@ -136,9 +136,9 @@ template <class P>
 concept FetchingPort = requires(P& port, const double* from) { port.fetch_ahead(from); };
 
 // Ports whose blocks can count themselves in: arrive(counter) adds 1 to a flag in memory of this PE
-// and returns what it was before, in one step with what other blocks of the PE add. It is ordered as
-// a flag store is: `publish` before it orders what was written, `acquire` after it what will be read.
-// The counter has no other writers, and is read by get_flag.
+// and returns what it was before, in one step with what other blocks of the PE add. It is ordered
+// as a flag store is: `publish` before it orders what was written, `acquire` after it what will be
+// read. The counter has no other writers, and is read by get_flag.
 template <class P>
 concept GridPort = Port<P> && requires(P& port, Flag* counter) {
   { port.arrive(counter) } -> std::same_as<Epoch>;

@@ -25,8 +25,8 @@ struct GridArgs {
   std::int64_t scalars[Scalars];
 };
 
-// For the kernels of a host-driven program: where one runs, and the values that the host has when it
-// launches it.
+// For the kernels of a host-driven program: where one runs, and the values that the host has when
+// it launches it.
 struct HostedPlace {
   std::byte* heap;
   std::int64_t* faults;

@@ -1,5 +1,5 @@
-// What generated kernels are made of where a PE has many blocks of many threads: GPUs. (Where it has
-// one, it goes over rows: runtime.hpp.)
+// What generated kernels are made of where a PE has many blocks of many threads: GPUs. (Where it
+// has one, it goes over rows: runtime.hpp.)
 //
 // A PE owns the rows [lo, hi) of all distributed fields. Its arrays have ghost rows on either side,
 // copies of rows of the PEs beside. A kernel is a sequence of sweeps, in each of which every point
@@ -17,10 +17,10 @@
 //   Visible: a block's stores -> its publish -> its arrival (read, modify, write, in one chain with
 //   all others) -> the last one's acquire and publish at system scope -> its flags -> who reads
 //   these acquires. Each link is a release with its acquire; so all stores of all blocks, those to
-//   the PEs beside too, are visible behind the barrier. Blocks that have stored to a neighbour since
-//   the last barrier publish at system scope themselves.
-//   The count does not run ahead: a block arrives at e + 1 after it has left e, when all have
-//   arrived at e. Flags grow, one writer each, and are compared by >=.
+//   the PEs beside too, are visible behind the barrier. Blocks that have stored to a neighbour
+//   since the last barrier publish at system scope themselves. The count does not run ahead: a
+//   block arrives at e + 1 after it has left e, when all have arrived at e. Flags grow, one writer
+//   each, and are compared by >=.
 #pragma once
 
 #include <cstddef>
@@ -204,9 +204,7 @@ class GridRuntime {
   }
 
  private:
-  CPUFREE_KERNEL_FN bool speaks() {
-    return pe_ == 0 && port_.block() == 0 && port_.lane() == 0;
-  }
+  CPUFREE_KERNEL_FN bool speaks() { return pe_ == 0 && port_.block() == 0 && port_.lane() == 0; }
   // The host asks to leave. Blocks see it at different times; who waits for one that has left sees
   // it, too.
   CPUFREE_KERNEL_FN bool stopped() { return port_.host_notes() != kNoteNone; }
@@ -311,8 +309,7 @@ class GridRuntime {
   }
   // Bounded: false where the bound is over, where another PE gave up, or where the host asks.
   template <class L>
-  CPUFREE_KERNEL_FN bool wait_until(L&& look, const WaitSite& site, Epoch want,
-                                    const Epoch& seen) {
+  CPUFREE_KERNEL_FN bool wait_until(L&& look, const WaitSite& site, Epoch want, const Epoch& seen) {
     if (look()) return true;
     auto wait = port_.start_wait();
     while (port_.keep_waiting(wait)) {

@@ -27,8 +27,8 @@ CPUFREE_KERNEL_FN std::int64_t py_multiply(R& rt, std::int64_t a, std::int64_t b
                                            std::int64_t line) {
   const std::int64_t product = times(a, b);
   // -1 apart: the quotient of the least number by it has no value.
-  const bool right = a == 0 || (a == -1 ? b != std::numeric_limits<std::int64_t>::min()
-                                        : product / a == b);
+  const bool right =
+      a == 0 || (a == -1 ? b != std::numeric_limits<std::int64_t>::min() : product / a == b);
   if (!right) rt.fail(Fault::overflow, line);
   return product;
 }

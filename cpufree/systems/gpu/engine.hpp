@@ -44,8 +44,8 @@ std::string peer_problem(const std::vector<int>& gpus);
 int gpu_of(const void* p);
 
 // Where kernels that are not built in come from (systems/gpu/compiled), which those of programs
-// never are: the compiler's library, "" for one that the system finds, and the folder that keeps what
-// was compiled, "" for none. To be called before the first system is made.
+// never are: the compiler's library, "" for one that the system finds, and the folder that keeps
+// what was compiled, "" for none. To be called before the first system is made.
 void set_kernel_compiler(const std::string& library, const std::string& cache);
 // Whether kernels are compiled when they are first used, on this machine.
 bool kernels_compiled();

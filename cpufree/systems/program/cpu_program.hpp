@@ -15,9 +15,9 @@ namespace cpufree {
 using ProgramKernel = void (*)(cpu_threads::Port& port, const programs::Args& args,
                                std::byte* heap);
 
-// Runs a kernel on `blocks` threads for each heap, to its end; returns the seconds that it took. Throws
-// WaitTimeout, EngineError, and what `progress` throws. The kernel leaves early where `progress`
-// returns false; `stopped` tells.
+// Runs a kernel on `blocks` threads for each heap, to its end; returns the seconds that it took.
+// Throws WaitTimeout, EngineError, and what `progress` throws. The kernel leaves early where
+// `progress` returns false; `stopped` tells.
 struct ProgramOutcome {
   double seconds = 0.0;
   bool stopped = false;

@@ -109,8 +109,8 @@ class Arguments:
     ) -> dict[str, Any]:
         """Bring what `contiguous` gave as places to the caller's arrays.
 
-        Returns `arrays` with the caller's own instead of their places; new ones are put beside those
-        on a GPU, where there are any.
+        Returns `arrays` with the caller's own instead of their places; new ones are put beside
+        those on a GPU, where there are any.
         """
         like = next((self.given[key] for key in sorted(self.on_gpu & set(self.arrays))), None)
         owners = {id(place): key for key, place in places.items()}

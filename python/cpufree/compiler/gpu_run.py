@@ -19,7 +19,7 @@ from cpufree.engines.watch import Watch
 from cpufree.laps import Laps
 
 Copy = list[int]
-"""PE, offset in its heap, bytes from row to row there; address, bytes from row to row; width, rows."""
+"""PE, offset in its heap, bytes from row to row; address, bytes from row to row; width, rows."""
 
 
 class GpuRun:

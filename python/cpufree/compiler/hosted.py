@@ -13,7 +13,7 @@ import numpy as np
 
 from cpufree.compiler import ir
 from cpufree.compiler.arguments import Arguments, written_fields
-from cpufree.compiler.emit.hosted import HostedText, emit_hosted
+from cpufree.compiler.emit.hosted import emit_hosted
 from cpufree.compiler.emit.tiles import THREADS
 from cpufree.compiler.gpu_run import address_of, copies_out, load, multiprocessors_of
 from cpufree.compiler.grid import grid_groups, returned_fields
@@ -69,7 +69,10 @@ class HostedRun:
         recorded.flush()
         self.storage = recorded.storage
         self.on_gpus = core.load_for_programs().make_hosted_program(
-            self.text.text, len(self.text.groups), devices, self.layout.size,
+            self.text.text,
+            len(self.text.groups),
+            devices,
+            self.layout.size,
             THREADS,
         )
         self.on_gpus.prepare(
@@ -161,9 +164,7 @@ class _Recorder:
             self.known[blob] = len(self.arguments)
             self.arguments += blob
         for pe in range(self.layout.slabs.pes):
-            self.commands.append(
-                [_LAUNCH, pe, number, self.text.blocks[number], self.known[blob]]
-            )
+            self.commands.append([_LAUNCH, pe, number, self.text.blocks[number], self.known[blob]])
 
     def exchange(self, s: ir.Put) -> None:
         """Write down the copies of halos, and that the PEs wait for one another around them."""

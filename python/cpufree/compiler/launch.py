@@ -114,9 +114,9 @@ class Run:
         check_faults(self.program, faults)
         if stopped or watch.interrupted or watch.error is not None:
             return Ran({}, {}, seconds, True)
-        arrays, scalars = results_of(self.program, arguments, written, results, self._unload)
+        arrays, found = results_of(self.program, arguments, written, results, self._unload)
         laps.lap("store")
-        return Ran(arrays, scalars, seconds, False)
+        return Ran(arrays, found, seconds, False)
 
     def _unload(self, f: ir.Field, array: Array) -> None:
         for pe, heap in enumerate(self.heaps):

@@ -13,7 +13,7 @@ from cpufree.env import Env
 from cpufree.errors import InvalidInputError, NotEnoughGpusError, UnsupportedError
 
 LEAST_POINTS = 1 << 16
-"""Of an array, from which on "auto" takes GPUs: with fewer, starting one takes longer than the run."""
+"""Of an array, from which on "auto" takes GPUs: with fewer, starting one takes longer."""
 POINTS_OF_GPU = 1 << 21
 """With fewer for each GPU, waiting for another one costs more than its help saves."""
 

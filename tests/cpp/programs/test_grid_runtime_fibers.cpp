@@ -113,8 +113,7 @@ bool right(const Case& one) {
     for (std::int64_t r = first(pe) - 1; r < first(pe + 1) + 1; ++r)
       for (std::int64_t c = 0; c < kColumns; ++c) {
         const std::int64_t at = (r - first(pe) + 1) * kColumns + c;
-        u.at(heaps.base(pe))[at] = v.at(heaps.base(pe))[at] =
-            first_value((r + kRows) % kRows, c);
+        u.at(heaps.base(pe))[at] = v.at(heaps.base(pe))[at] = first_value((r + kRows) % kRows, c);
       }
   cpu_fibers::Config config;
   config.pes = one.pes;
@@ -154,8 +153,7 @@ TEST(grid_runtime_gives_the_serial_result_under_every_schedule) {
   for (const Between between : {Between::barrier, Between::reduction})
     for (const bool ring : {true, false})
       for (const int pes : {1, 2, 3, 5})
-        for (const int blocks : {1, 2, 3})
-          CHECK(wrong_of_many({pes, blocks, ring, between}) == 0);
+        for (const int blocks : {1, 2, 3}) CHECK(wrong_of_many({pes, blocks, ring, between}) == 0);
 }
 
 TEST(grid_runtime_is_wrong_without_its_fences) {
@@ -179,6 +177,5 @@ TEST(grid_runtime_ends_with_a_diagnosis_where_a_message_is_lost) {
   // A flag that is lost is made good by the next one of its sender, which is larger; not the last.
   one.between = Between::barrier;
   for (one.fault.at = 0; one.fault.at < 4; ++one.fault.at) CHECK(right(one));
-  for (one.fault.at = 2 * kSteps - 2; one.fault.at < 2 * kSteps; ++one.fault.at)
-    CHECK(!right(one));
+  for (one.fault.at = 2 * kSteps - 2; one.fault.at < 2 * kSteps; ++one.fault.at) CHECK(!right(one));
 }

@@ -7,7 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 from gpus_here import COUNTS, NUMBERS, needs_gpu
-from grid_programs import CASES, as_tuple, assert_same, case, copies, grows_too_large, waves_without_end
+from grid_programs import (
+    CASES,
+    as_tuple,
+    assert_same,
+    case,
+    copies,
+    grows_too_large,
+    waves_without_end,
+)
 
 from cpufree.compiler.hosted import HostedRun
 from cpufree.engines import core

@@ -31,7 +31,9 @@ def headers() -> dict[str, str]:
     return found
 
 
-def compile_text(text: str, architecture: str = "sm_90", options: tuple[str, ...] = OPTIONS) -> bytes:
+def compile_text(
+    text: str, architecture: str = "sm_90", options: tuple[str, ...] = OPTIONS
+) -> bytes:
     """Return the machine code of a text; AssertionError with the compiler's messages."""
     library: Any = ctypes.CDLL(find())
     names = headers()

@@ -81,8 +81,8 @@ std::unique_ptr<HostedProgram> make_hosted_program(const std::string& source, in
                                                    const std::vector<int>& devices,
                                                    std::size_t heap_bytes, int threads);
 
-// Compiles the kernel, unless it is known or on disk. Throws Unsupported where there is no GPU, or no
-// compiler for it; OutOfMemory, EngineError.
+// Compiles the kernel, unless it is known or on disk. Throws Unsupported where there is no GPU, or
+// no compiler for it; OutOfMemory, EngineError.
 std::unique_ptr<GpuProgram> make_gpu_program(const GpuProgramSpec& spec);
 
 }  // namespace cpufree

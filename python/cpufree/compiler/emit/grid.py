@@ -190,14 +190,18 @@ def _joined(work: ir.Reduce, k: int, among_pes: bool) -> list[str]:
     f = {"sum": "Plus{}", "max": "Max{}", "min": "Min{}"}[work.op]
     f = "JoinedSums{}" if is_accurate(work) else f
     value = f"{total}.value()" if is_accurate(work) else total
-    call = f"if (!rt.join({total}, {f})) return false;" if among_pes else f"rt.join_block({total}, {f});"
+    call = (
+        f"if (!rt.join({total}, {f})) return false;"
+        if among_pes
+        else f"rt.join_block({total}, {f});"
+    )
     return [call, f"v_{work.name} = static_cast<{TYPES[work.type]}>({value});"]
 
 
 def register_fields(program: ir.Program, kept: set[str]) -> set[str]:
     """Return the program's own fields that need no memory.
 
-    All their uses are in one group; each read is of the point that an earlier stage of the group has
+    All uses are in one group; each read is of the point that an earlier stage of the group has
     computed, at all points of the reader.
     """
     groups = [s for s in ir.walk(program.body) if isinstance(s, ir.Group)]
@@ -207,7 +211,9 @@ def register_fields(program: ir.Program, kept: set[str]) -> set[str]:
         if f.role not in ("local", "temporary") or f.name in kept | permuted:
             continue
         uses = [
-            g for g in groups if any(a.field == f.name for s in g.stages for a in accesses(program, s.work))
+            g
+            for g in groups
+            if any(a.field == f.name for s in g.stages for a in accesses(program, s.work))
         ]
         if len(uses) == 1 and _is_handed_on(program, uses[0], f):
             found.add(f.name)
@@ -229,4 +235,6 @@ def _is_handed_on(program: ir.Program, group: ir.Group, f: ir.Field) -> bool:
 
 
 def _has_all(one: Work, other: Work) -> bool:
-    return all(a.start <= b.start and a.stop >= b.stop for a, b in zip(one.box, other.box, strict=True))
+    return all(
+        a.start <= b.start and a.stop >= b.stop for a, b in zip(one.box, other.box, strict=True)
+    )

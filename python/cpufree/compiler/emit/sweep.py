@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from cpufree.compiler import ir
 from cpufree.compiler.emit.expressions import TYPES, cxx
 from cpufree.compiler.emit.tiles import THREADS, Tile, inner_tiles, rows_of_tile
-from cpufree.compiler.layout import Layout
+from cpufree.compiler.layout import GridLayout
 from cpufree.compiler.passes.points import Lattice, at_own_point, lattice_of
 from cpufree.compiler.passes.rows import Work, is_by_rows, row_offset
 
@@ -24,7 +24,7 @@ class Pointers:
     lines: list[str] = field(default_factory=list)
 
     def get(self, name: str, kind: str, terms: tuple[str, ...]) -> str:
-        """Return the pointer into a field whose distance from the field's begin is a sum of terms."""
+        """Return the pointer into a field at a distance that is a sum of terms."""
         key = (name, terms)
         if key not in self.names:
             pointer = f"p{len(self.names)}"
@@ -40,7 +40,7 @@ class Sweep:
     def __init__(
         self,
         program: ir.Program,
-        layout: Layout,
+        layout: GridLayout,
         works: list[Work],
         in_registers: set[str],
         choose: Callable[[tuple[int, ...], bool], Tile],
@@ -77,7 +77,13 @@ class Sweep:
 
     def guard(self, work: Work, k: str) -> str:
         """Return the condition under which point k of a thread is one of the stage's."""
-        q0 = "q0" if k == "0" else f"q0 + {k} * {self.row_step}" if self.row_step > 1 else f"q0 + {k}"
+        q0 = (
+            "q0"
+            if k == "0"
+            else f"q0 + {k} * {self.row_step}"
+            if self.row_step > 1
+            else f"q0 + {k}"
+        )
         conditions = [f"{q0} < b"]
         for axis in range(self.dims):
             q = f"({q0})" if axis == 0 else f"q{axis}"
@@ -242,8 +248,8 @@ class Sweep:
             return ""
         pointer, position = self.written(work)
         at = f"{pointer} + {_at(position, k)}"
-        f = self.program.field(work.field)
-        if not (self.stores_ghosts and self.layout.keeps_ghosts(f)):
+        field = self.program.field(work.field)
+        if not (self.stores_ghosts and self.layout.keeps_ghosts(field)):
             return f"*({at}) = {value};"
         row = f"{_times('q0', self.lattice[0].step)} - lo + {self.lattice[0].start}"
         more = f" + {k} * {self.row_step * self.lattice[0].step}" if k != "0" else ""
@@ -290,7 +296,8 @@ class Sweep:
         return [
             f"const std::int64_t a = {first}, b = {end};",
             f"[[maybe_unused]] const std::int64_t lo = {lo};",
-            f"const int tiles = b > a ? static_cast<int>((b - a + {rows - 1}) / {rows}) * {inner} : 0;",
+            f"const int depth = static_cast<int>((b - a + {rows - 1}) / {rows});",
+            f"const int tiles = b > a ? depth * {inner} : 0;",
         ]
 
     def indices(self) -> list[str]:
@@ -312,7 +319,9 @@ class Sweep:
             lines.append(f"const std::int64_t q{axis} = {place};")
             conditions.append(f"q{axis} >= {self.counts[axis]}")
             rest = f"({rest} / {n})"
-        row = f"({rest} * {tile.others} + y) * {tile.rows}" if dims == 2 else f"{rest} * {tile.rows}"
+        row = (
+            f"({rest} * {tile.others} + y) * {tile.rows}" if dims == 2 else f"{rest} * {tile.rows}"
+        )
         lines.append(f"const std::int64_t q0 = a + {row};")
         return [*lines, f"if ({' || '.join(conditions)}) return;"]
 

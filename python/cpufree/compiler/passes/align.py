@@ -1,8 +1,8 @@
 """For GPUs: a program's own array gets the indices of the arrays that are computed from it.
 
 `lap = u[2:] - u[:-2]` has one row less at the begin than `u[1:-1] += lap` writes: the same thread
-computes both only where row k of one is row k of the other. So lap is laid out as if it began at row
-1; nobody sees that, and often it needs no memory then.
+computes both only where row k of one is row k of the other. So lap is laid out as if it began at
+row 1; nobody sees that, and often it needs no memory then.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 A point belongs to a thread within a group, and to any thread in the next one. So a group that
 touches points which another group has written, or writes those that another one has read, needs a
-barrier between the two: of the PE's own blocks. A row at the border of a PE is stored into the ghosts
-of its neighbour when it is written (grid_runtime.hpp); who reads ghosts that have been written, or
-writes rows whose ghosts have been read, needs the neighbours' blocks at the barrier, too.
+barrier between the two: of the PE's own blocks. A row at the border of a PE is stored into the
+ghosts of its neighbour when it is written (grid_runtime.hpp); who reads ghosts that have been
+written, or writes rows whose ghosts have been read, needs the neighbours' blocks at the barrier.
 
 A reduction is a barrier of all PEs. There is a barrier where accesses since the last one conflict,
 and nowhere else.

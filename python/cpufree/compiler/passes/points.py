@@ -58,7 +58,9 @@ def _block(program: ir.Program, body: tuple[ir.Statement, ...]) -> tuple[ir.Stat
 
 def goes_with(program: ir.Program, group: list[Work], work: Work) -> bool:
     """Return whether a stage can be done by the threads of a group, after its stages."""
-    if len(group) >= MOST_STAGES or not (is_by_rows(program, group[0]) and is_by_rows(program, work)):
+    if len(group) >= MOST_STAGES or not (
+        is_by_rows(program, group[0]) and is_by_rows(program, work)
+    ):
         return False
     if any(isinstance(w, ir.Reduce) and w.name in scalars_read(work.value) for w in group):
         return False
