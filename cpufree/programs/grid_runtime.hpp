@@ -192,7 +192,7 @@ class GridRuntime {
     bool here = !(port_.lane() == 0 && stopped());
     bool any = false;
     for (int k = port_.lane(); here && k < sources; k += port_.lanes()) {
-      V other;
+      V other{};
       here = pull(other, slots + 2 * k, epoch, k);
       value = any ? f(value, other) : other;
       any = true;
