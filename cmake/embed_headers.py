@@ -22,6 +22,8 @@ ROOTS = (
     "cpufree/formats/warp_slices.hpp",
     "cpufree/probes/kernel.hpp",
     "cpufree/probes/patterns.hpp",
+    "cpufree/programs/grid_runtime.hpp",
+    "cpufree/programs/hosted_runtime.hpp",
     "cpufree/solvers/columns_kernel.hpp",
     "cpufree/solvers/kernel.hpp",
     "cpufree/stencils/jacobi.hpp",

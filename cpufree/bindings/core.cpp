@@ -67,6 +67,7 @@ NB_MODULE(_core, m) {
   cpufree::bind_matrix(m);
   cpufree::bind_matrix_text(m);
   cpufree::bind_programs(m);
+  cpufree::bind_gpu_programs(m);
   cpufree::bind_stencils(m);
   cpufree::bind_probes(m);
   cpufree::bind_simulate(m);

@@ -17,7 +17,7 @@ namespace {
 // the tables of its arguments.
 nb::tuple run_program(std::uintptr_t kernel, const std::vector<std::uintptr_t>& heaps,
                       const std::vector<std::uintptr_t>& tables, double wait_limit,
-                      const nb::object& progress) {
+                      const nb::object& progress, int blocks) {
   require(kernel != 0 && !heaps.empty() && tables.size() == 4, "a kernel, heaps and four tables");
   std::vector<std::byte*> bases;
   for (const std::uintptr_t heap : heaps) bases.push_back(reinterpret_cast<std::byte*>(heap));
@@ -35,8 +35,8 @@ nb::tuple run_program(std::uintptr_t kernel, const std::vector<std::uintptr_t>& 
   ProgramOutcome outcome;
   {
     const nb::gil_scoped_release release;
-    outcome =
-        run_cpu_program(reinterpret_cast<ProgramKernel>(kernel), bases, args, wait_limit, tell);
+    outcome = run_cpu_program(reinterpret_cast<ProgramKernel>(kernel), bases, args, wait_limit,
+                              tell, blocks);
   }
   return nb::make_tuple(outcome.seconds, outcome.stopped);
 }
@@ -45,7 +45,7 @@ nb::tuple run_program(std::uintptr_t kernel, const std::vector<std::uintptr_t>& 
 
 void bind_programs(nb::module_& m) {
   m.def("run_program", &run_program, nb::arg("kernel"), nb::arg("heaps"), nb::arg("tables"),
-        nb::arg("wait_limit"), nb::arg("progress").none());
+        nb::arg("wait_limit"), nb::arg("progress").none(), nb::arg("blocks") = 1);
 }
 
 }  // namespace cpufree

@@ -135,6 +135,15 @@ concept Port = requires(P& port, double* values, double value, const double (&pa
 template <class P>
 concept FetchingPort = requires(P& port, const double* from) { port.fetch_ahead(from); };
 
+// Ports whose blocks can count themselves in: arrive(counter) adds 1 to a flag in memory of this PE
+// and returns what it was before, in one step with what other blocks of the PE add. It is ordered
+// as a flag store is: `publish` before it orders what was written, `acquire` after it what will be
+// read. The counter has no other writers, and is read by get_flag.
+template <class P>
+concept GridPort = Port<P> && requires(P& port, Flag* counter) {
+  { port.arrive(counter) } -> std::same_as<Epoch>;
+};
+
 // Ports of machines where loads and stores do not reach all PEs, but those of a node. `put`,
 // `put_packet` and `put_flag` are for these alone. To the others there is put_signal(to, pe, from,
 // count, flag, epoch), called by all threads of the block together: copies `count` values (0: none)

@@ -1,6 +1,7 @@
 // What a generated kernel gets from the host: plain data.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace cpufree::programs {
@@ -14,6 +15,27 @@ struct Args {
   std::int64_t* results;
   // Of each PE: what went wrong (Fault) and the line of the program, 0 where all went well.
   std::int64_t* faults;
+};
+
+// The same for kernels of GPUs, of which each knows its numbers: scalars come with the launch.
+template <int Scalars>
+struct GridArgs {
+  std::int64_t* results;
+  std::int64_t* faults;  // two: of the first PE, which fails as all do
+  std::int64_t scalars[Scalars];
+};
+
+// For the kernels of a host-driven program: where one runs, and the values that the host has when
+// it launches it.
+struct HostedPlace {
+  std::byte* heap;
+  std::int64_t* faults;
+  int pe, pes;
+};
+template <int Fields, int Values>
+struct HostedArgs {
+  std::int64_t offsets[Fields];  // of fields, whose storage goes round
+  std::int64_t values[Values];   // scalars, eight bytes each
 };
 
 enum class Fault : std::int64_t { none, overflow, division_by_zero, out_of_bounds, complex };

@@ -11,6 +11,26 @@
 
 namespace cpufree::programs {
 
+// Whole numbers wrap around, as NumPy's do, whatever the compiler takes for granted.
+CPUFREE_FN std::int32_t plus(std::int32_t a, std::int32_t b) {
+  return static_cast<std::int32_t>(static_cast<std::uint32_t>(a) + static_cast<std::uint32_t>(b));
+}
+CPUFREE_FN std::int64_t plus(std::int64_t a, std::int64_t b) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+}
+CPUFREE_FN std::int32_t minus(std::int32_t a, std::int32_t b) {
+  return static_cast<std::int32_t>(static_cast<std::uint32_t>(a) - static_cast<std::uint32_t>(b));
+}
+CPUFREE_FN std::int64_t minus(std::int64_t a, std::int64_t b) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) - static_cast<std::uint64_t>(b));
+}
+CPUFREE_FN std::int32_t times(std::int32_t a, std::int32_t b) {
+  return static_cast<std::int32_t>(static_cast<std::uint32_t>(a) * static_cast<std::uint32_t>(b));
+}
+CPUFREE_FN std::int64_t times(std::int64_t a, std::int64_t b) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
+}
+
 template <class T>
 CPUFREE_FN bool is_nan(T a) {
   if constexpr (std::is_floating_point_v<T>) return a != a;
@@ -111,9 +131,18 @@ CPUFREE_FN Accurate joined_sums(Accurate a, const Accurate& b) {
   return a;
 }
 
+struct JoinedSums {
+  CPUFREE_FN Accurate operator()(const Accurate& a, const Accurate& b) const {
+    return joined_sums(a, b);
+  }
+};
+
 CPUFREE_FN std::int64_t floor_division(std::int64_t a, std::int64_t b) {
   return floor_divide(a, b);
 }
 CPUFREE_FN std::int64_t wrapped(std::int64_t i, std::int64_t n) { return remainder(i, n); }
+
+// The same for 0 <= i < 2 n.
+CPUFREE_FN std::int64_t once_around(std::int64_t i, std::int64_t n) { return i < n ? i : i - n; }
 
 }  // namespace cpufree::programs

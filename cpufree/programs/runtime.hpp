@@ -14,6 +14,7 @@
 
 #include "cpufree/device/wait.hpp"
 #include "cpufree/programs/args.hpp"
+#include "cpufree/programs/python_numbers.hpp"
 #include "cpufree/programs/stages.hpp"
 
 namespace cpufree::programs {
@@ -276,58 +277,5 @@ class Runtime {
   std::int64_t turns_ = 0;
   Fault fault_ = Fault::none;
 };
-
-// --- Python's numbers ---
-
-template <class R>
-CPUFREE_KERNEL_FN std::int64_t py_add(R& rt, std::int64_t a, std::int64_t b, std::int64_t line) {
-  std::int64_t sum = 0;
-  if (__builtin_add_overflow(a, b, &sum)) rt.fail(Fault::overflow, line);
-  return sum;
-}
-template <class R>
-CPUFREE_KERNEL_FN std::int64_t py_subtract(R& rt, std::int64_t a, std::int64_t b,
-                                           std::int64_t line) {
-  std::int64_t rest = 0;
-  if (__builtin_sub_overflow(a, b, &rest)) rt.fail(Fault::overflow, line);
-  return rest;
-}
-template <class R>
-CPUFREE_KERNEL_FN std::int64_t py_multiply(R& rt, std::int64_t a, std::int64_t b,
-                                           std::int64_t line) {
-  std::int64_t product = 0;
-  if (__builtin_mul_overflow(a, b, &product)) rt.fail(Fault::overflow, line);
-  return product;
-}
-template <class R>
-CPUFREE_KERNEL_FN double py_divide(R& rt, double a, double b, std::int64_t line) {
-  if (b == 0.0) rt.fail(Fault::division_by_zero, line);
-  return a / b;
-}
-template <class R, class T>
-CPUFREE_KERNEL_FN T py_floor_divide(R& rt, T a, T b, std::int64_t line) {
-  if (b == T{0}) rt.fail(Fault::division_by_zero, line);
-  return floor_divide(a, b);
-}
-template <class R, class T>
-CPUFREE_KERNEL_FN T py_remainder(R& rt, T a, T b, std::int64_t line) {
-  if (b == T{0}) rt.fail(Fault::division_by_zero, line);
-  return remainder(a, b);
-}
-template <class R>
-CPUFREE_KERNEL_FN double py_power(R& rt, double a, double b, std::int64_t line) {
-  if (a == 0.0 && b < 0.0) rt.fail(Fault::division_by_zero, line);
-  if (a < 0.0 && b != std::floor(b)) rt.fail(Fault::complex, line);
-  return std::pow(a, b);
-}
-// A value of an array that every PE has.
-template <class R, class T>
-CPUFREE_KERNEL_FN T element(R& rt, const Array<T, 1>& f, std::int64_t i, std::int64_t line) {
-  if (i < -f.rows || i >= f.rows) {
-    rt.fail(Fault::out_of_bounds, line);
-    return T{};
-  }
-  return f.base[i < 0 ? i + f.rows : i];
-}
 
 }  // namespace cpufree::programs

@@ -440,4 +440,44 @@ def run_program(
     tables: list[int],
     wait_limit: float,
     progress: Callable[[int, float], bool] | None,
+    blocks: int = 1,  # of each PE
 ) -> tuple[float, bool]: ...
+
+class GpuProgram:
+    """A compiled program on GPUs, with the memory of its PEs."""
+
+    blocks: int
+    # Each copy: PE, offset, pitch, address, its pitch, width, rows.
+    def load(self, copies: list[list[int]]) -> None: ...
+    def store(self, copies: list[list[int]]) -> None: ...
+    # Seconds, whether it was stopped, results, faults.
+    def run(
+        self,
+        scalars: list[int],
+        results: int,
+        wait_limit: float,
+        progress: Callable[[int, float], bool] | None,
+    ) -> tuple[float, bool, list[int], list[int]]: ...
+
+def make_gpu_program(
+    source: str,
+    devices: list[int],
+    heap_bytes: int,
+    leave_offset: int,
+    threads: int,
+    most_blocks: int,
+) -> GpuProgram: ...
+
+class HostedProgram:
+    """The same driven by the host."""
+
+    def load(self, copies: list[list[int]]) -> None: ...
+    def store(self, copies: list[list[int]]) -> None: ...
+    def prepare(
+        self, segments: list[tuple[list[list[int]], int]], arguments: bytes, size: int
+    ) -> None: ...
+    def run(self, wait_limit: float) -> tuple[float, list[int]]: ...
+
+def make_hosted_program(
+    source: str, kernels: int, devices: list[int], heap_bytes: int, threads: int
+) -> HostedProgram: ...

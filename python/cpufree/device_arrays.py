@@ -22,19 +22,27 @@ def copy_to_host(v: Any, name: str) -> npt.NDArray[Any]:
     Raises:
         InvalidInputError: of no library that is known, or sparse.
     """
-    home = library_of(v)
-    if home not in LIBRARIES:
+    require_known(v, name)
+    if library_of(v) == "cupy":
+        return np.asarray(v.get())
+    if "sparse" in str(getattr(v, "layout", "")):
+        raise InvalidInputError(f"{name} is sparse: pass {name}.to_dense()")
+    return np.asarray(v.detach().cpu().numpy())
+
+
+def require_known(v: Any, name: str) -> None:
+    """Refuse an array on a GPU of a library that is not known.
+
+    Raises:
+        InvalidInputError: with what to do.
+    """
+    if library_of(v) not in LIBRARIES:
         kind = f"{type(v).__module__}.{type(v).__qualname__}"
         raise InvalidInputError(
             f"{name} lies on a GPU as {kind}: arrays of CuPy and PyTorch are taken from there. "
             f"cupy.asarray({name}) and torch.as_tensor({name}, device='cuda') make one, without a "
             "copy where they can"
         )
-    if home == "cupy":
-        return np.asarray(v.get())
-    if "sparse" in str(getattr(v, "layout", "")):
-        raise InvalidInputError(f"{name} is sparse: pass {name}.to_dense()")
-    return np.asarray(v.detach().cpu().numpy())
 
 
 def copy_beside(like: Any, values: npt.NDArray[Any]) -> Any:
@@ -53,6 +61,66 @@ def copy_into(to: Any, values: npt.NDArray[Any]) -> None:
         to.copy_(sys.modules["torch"].from_numpy(values))
     else:
         to.set(values)
+
+
+def layout(v: Any) -> tuple[tuple[int, ...], str]:
+    """Return shape and type of an array of CuPy or PyTorch on a GPU."""
+    return tuple(v.shape), str(v.dtype).removeprefix("torch.")
+
+
+def address(v: Any) -> int:
+    """Return where the values of an array on a GPU begin."""
+    return int(_interface(v)["data"][0])
+
+
+def contiguous(v: Any, copy_values: bool = True) -> Any:
+    """Return an array on a GPU without gaps: itself where it has none.
+
+    Else a new one beside it; with `copy_values`, of the same values. What its library still
+    computes has ended then.
+    """
+    if library_of(v) == "torch":
+        torch = sys.modules["torch"]
+        v = v.detach()
+        found = v if v.is_contiguous() else v.contiguous()
+        torch.cuda.current_stream(v.device).synchronize()
+        return found
+    cupy = sys.modules["cupy"]
+    with v.device:
+        found = v
+        if not v.flags.c_contiguous:
+            found = cupy.ascontiguousarray(v) if copy_values else cupy.empty(v.shape, v.dtype)
+        cupy.cuda.get_current_stream().synchronize()
+    return found
+
+
+def assign(to: Any, values: Any) -> None:
+    """Write an array on a GPU into another one of the same library."""
+    if library_of(to) == "torch":
+        to.detach().copy_(values)
+    else:
+        with to.device:
+            to[...] = values
+
+
+def extent(v: Any) -> tuple[int, int]:
+    """Return the first byte of an array on a GPU, and the one behind its last."""
+    interface = _interface(v)
+    size = np.dtype(interface["typestr"]).itemsize
+    begin = end = int(interface["data"][0])
+    strides = interface.get("strides")
+    if strides is None:
+        return begin, begin + size * int(np.prod(interface["shape"], dtype=np.int64))
+    for n, stride in zip(interface["shape"], strides, strict=True):
+        reach = (n - 1) * stride
+        begin, end = (begin + reach, end) if reach < 0 else (begin, end + reach)
+    return begin, end + size
+
+
+def _interface(v: Any) -> Any:
+    """Return the description that CuPy and PyTorch give; the latter of tensors without gradient."""
+    v = v.detach() if library_of(v) == "torch" else v
+    return v.__cuda_array_interface__
 
 
 # The numbers that DLPack gives to memory of NVIDIA GPUs: kDLCUDA and kDLCUDAManaged.

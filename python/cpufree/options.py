@@ -351,10 +351,12 @@ PROGRAM = (
         "Which of several programs of the file.", "which of several programs of the file",
         form="NAME", otherwise="the only one, or the last",
     ),
+    ENGINE,
+    GPUS,
     replace(
         PES,
-        help="Number of PEs (threads), or auto.",
-        meaning="threads; fewer are used where arrays have too few rows",
+        help="Number of PEs (threads or GPUs), or auto.",
+        meaning="threads or GPUs; fewer are used where arrays have too few rows",
     ),
     WAIT_LIMIT,
     Option(

@@ -54,6 +54,10 @@ class Port : public SoloBlock {
     machine_.look();
     return flag->value;
   }
+  Epoch arrive(Flag* counter) {
+    machine_.call();
+    return machine_.count_in(&counter->value);
+  }
   void publish(Scope) { machine_.publish(); }
   void acquire(Scope) {}
 
@@ -75,6 +79,6 @@ class Port : public SoloBlock {
   int block_;
 };
 
-static_assert(cpufree::Port<Port>);
+static_assert(cpufree::GridPort<Port>);
 
 }  // namespace cpufree::cpu_fibers

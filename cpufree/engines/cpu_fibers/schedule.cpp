@@ -173,6 +173,17 @@ void Machine::publish() {
   if (config_.fault.kind != Fault::Kind::skip_publish) ++fibers_[current_].barrier;
 }
 
+Epoch Machine::count_in(Epoch* counter) {
+  Fiber& fiber = fibers_[current_];
+  std::erase_if(fiber.pending, [&](const Pending& store) {
+    if (store.barrier >= fiber.barrier) return false;
+    std::memcpy(store.to, store.bytes, store.size);
+    return true;
+  });
+  ++version_;
+  return (*counter)++;
+}
+
 bool Machine::hit(Fault::Kind kind, std::int64_t count) const {
   const Fault& fault = config_.fault;
   return fault.kind == kind && fault.at == count &&

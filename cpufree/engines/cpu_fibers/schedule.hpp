@@ -68,6 +68,8 @@ class Machine {
   // the first piece is read. Subject to faults as a signal is.
   void send(void* to, const void* from, std::size_t size, Epoch* flag, Epoch epoch);
   void publish();
+  // Adds 1 at once, after all that was stored before the last publish; returns what it was.
+  Epoch count_in(Epoch* counter);
 
  private:
   static constexpr std::size_t kStackBytes = 256 << 10;

@@ -17,6 +17,11 @@ inline Epoch load_flag(const Flag& flag) {
   return std::atomic_ref<Epoch>(const_cast<Flag&>(flag).value).load(std::memory_order_acquire);
 }
 
+// Adds 1; returns what it was.
+inline Epoch count_in(Flag& counter) {
+  return std::atomic_ref<Epoch>(counter.value).fetch_add(1, std::memory_order_acq_rel);
+}
+
 // A 16-byte store is no atomic of C++. The tag is stored last, with release, and loaded first, with
 // acquire, so whoever sees the tag sees the value. The value cannot be newer than the tag: its slot
 // is written again only when it is proven read (allreduce.hpp, "Reuse").

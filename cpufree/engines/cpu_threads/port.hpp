@@ -108,6 +108,7 @@ class Port : public SoloBlock {
   Packet get_packet(const Packet* packet) { return load_packet(*packet); }
   void put_flag(Flag* flag, int pe, Epoch epoch) { store_flag(*peer(flag, pe), epoch); }
   Epoch get_flag(const Flag* flag) { return load_flag(*flag); }
+  Epoch arrive(Flag* counter) { return count_in(*counter); }
   void publish(Scope) {}  // every flag store is a release
   void acquire(Scope) {}  // every flag load is an acquire
 
@@ -145,6 +146,6 @@ class Port : public SoloBlock {
   Seat* seat_;
 };
 
-static_assert(cpufree::Port<Port>);
+static_assert(cpufree::GridPort<Port>);
 
 }  // namespace cpufree::cpu_threads

@@ -17,7 +17,15 @@ __device__ inline Epoch load_flag(const Flag* flag) {
   return epoch;
 }
 
-// Both return what was there before.
+// All return what was there before. The counter is in memory of this GPU.
+__device__ inline Epoch count_in(Flag* counter) {
+  Epoch before;
+  asm volatile("atom.relaxed.gpu.global.add.u64 %0, [%1], 1;"
+               : "=l"(before)
+               : "l"(&counter->value)
+               : "memory");
+  return before;
+}
 __device__ inline Epoch add_to_flag(Flag* flag, Epoch amount) {
   Epoch before;
   asm volatile("atom.relaxed.sys.global.add.u64 %0, [%1], %2;"

@@ -228,6 +228,7 @@ class Port : public Unstudied {
   __device__ Epoch swap_flag(Flag* flag, int pe, Epoch expected, Epoch wanted) {
     return swap_flag_if(peer(flag, pe), expected, wanted);
   }
+  __device__ Epoch arrive(Flag* counter) { return count_in(counter); }
   __device__ void publish(Scope scope) {
     scope == Scope::system ? fence_release_system() : fence_release_gpu();
   }
@@ -368,7 +369,7 @@ class Port : public Unstudied {
   std::byte* fast_;
 };
 
-static_assert(cpufree::WarpPort<Port>);
+static_assert(cpufree::WarpPort<Port> && cpufree::GridPort<Port>);
 
 // The same with copies that run by themselves: for kernels that stream from far memory. What needs
 // them costs registers, so kernels that do not stream have the plain port.

@@ -45,6 +45,17 @@ inline constexpr bool is_same_v = false;
 template <class A>
 inline constexpr bool is_same_v<A, A> = true;
 
+template <class A>
+inline constexpr bool is_const_v = false;
+template <class A>
+inline constexpr bool is_const_v<const A> = true;
+template <class A>
+inline constexpr bool is_floating_point_v = false;
+template <>
+inline constexpr bool is_floating_point_v<float> = true;
+template <>
+inline constexpr bool is_floating_point_v<double> = true;
+
 template <class T>
 struct remove_reference {
   using type = T;
@@ -132,9 +143,64 @@ struct numeric_limits;
 template <>
 struct numeric_limits<double> {
   static double quiet_NaN() { return __longlong_as_double(0x7ff8000000000000LL); }
+  static double infinity() { return __longlong_as_double(0x7ff0000000000000LL); }
+};
+template <>
+struct numeric_limits<float> {
+  static float quiet_NaN() { return __int_as_float(0x7fc00000); }
+  static float infinity() { return __int_as_float(0x7f800000); }
+};
+template <>
+struct numeric_limits<int32_t> {
+  static constexpr int32_t max() { return 0x7fffffff; }
+  static constexpr int32_t min() { return -max() - 1; }
+  static constexpr int32_t lowest() { return min(); }
+};
+template <>
+struct numeric_limits<int64_t> {
+  static constexpr int64_t max() { return 0x7fffffffffffffffL; }
+  static constexpr int64_t min() { return -max() - 1; }
+  static constexpr int64_t lowest() { return min(); }
+};
+template <>
+struct numeric_limits<bool> {
+  static constexpr bool max() { return true; }
+  static constexpr bool min() { return false; }
+  static constexpr bool lowest() { return false; }
 };
 
+// What the compiler knows of C's mathematics, for float and double.
+using ::acos;
+using ::asin;
+using ::atan;
+using ::atan2;
+using ::cbrt;
+using ::ceil;
+using ::copysign;
+using ::cos;
+using ::cosh;
+using ::exp;
+using ::exp2;
+using ::expm1;
+using ::fabs;
+using ::floor;
 using ::fma;
+using ::fmod;
+using ::hypot;
+using ::isfinite;
+using ::isinf;
+using ::log;
+using ::log10;
+using ::log1p;
+using ::log2;
+using ::memcpy;
+using ::pow;
+using ::rint;
+using ::sin;
+using ::sinh;
 using ::sqrt;
+using ::tan;
+using ::tanh;
+using ::trunc;
 
 }  // namespace std

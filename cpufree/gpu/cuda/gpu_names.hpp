@@ -123,6 +123,7 @@ inline gpuError_t gpuMallocManaged(void** p, std::size_t bytes) {
 #define gpuMemsetAsync cudaMemsetAsync
 #define gpuMemcpy cudaMemcpy
 #define gpuMemcpyAsync cudaMemcpyAsync
+#define gpuMemcpy2DAsync cudaMemcpy2DAsync
 #define gpuMemcpyPeerAsync cudaMemcpyPeerAsync
 // Pinned, and at the same address for every GPU.
 inline gpuError_t gpuHostAlloc(void** p, std::size_t bytes) {

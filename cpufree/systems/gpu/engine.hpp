@@ -43,9 +43,9 @@ std::string peer_problem(const std::vector<int>& gpus);
 // The GPU that holds the object at `p`. Throws InvalidInput where no GPU does.
 int gpu_of(const void* p);
 
-// Where kernels that are not built in come from (systems/gpu/compiled): the compiler's library, ""
-// for one that the system finds, and the folder that keeps what was compiled, "" for none. To be
-// called before the first system is made; without effect on built-in kernels.
+// Where kernels that are not built in come from (systems/gpu/compiled), which those of programs
+// never are: the compiler's library, "" for one that the system finds, and the folder that keeps
+// what was compiled, "" for none. To be called before the first system is made.
 void set_kernel_compiler(const std::string& library, const std::string& cache);
 // Whether kernels are compiled when they are first used, on this machine.
 bool kernels_compiled();

@@ -13,6 +13,7 @@
 #include "cpufree/systems/gpu/engine.hpp"
 #include "cpufree/systems/probes/gpu/host_ways.hpp"
 #include "cpufree/systems/probes/gpu/prober.hpp"
+#include "cpufree/systems/program/gpu/program.hpp"
 #include "cpufree/systems/stencil/gpu/stencil.hpp"
 
 namespace cpufree {
@@ -43,6 +44,9 @@ struct GpuEngineTable {
                                              ProbePlace);
   std::unique_ptr<HostWay> (*make_host_way)(const HostWaySpec&);
   std::unique_ptr<IpcMemory> (*make_ipc_memory)(int, std::int64_t);
+  std::unique_ptr<GpuProgram> (*make_gpu_program)(const GpuProgramSpec&);
+  std::unique_ptr<HostedProgram> (*make_hosted_program)(const std::string&, int,
+                                                        const std::vector<int>&, std::size_t, int);
   Of<float> in_float;
   Of<double> in_double;
 

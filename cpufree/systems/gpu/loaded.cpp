@@ -107,6 +107,16 @@ std::unique_ptr<IpcMemory> make_ipc_memory(int gpu, std::int64_t bytes) {
   return engine().make_ipc_memory(gpu, bytes);
 }
 
+std::unique_ptr<GpuProgram> make_gpu_program(const GpuProgramSpec& spec) {
+  return engine().make_gpu_program(spec);
+}
+
+std::unique_ptr<HostedProgram> make_hosted_program(const std::string& source, int kernels,
+                                                   const std::vector<int>& devices,
+                                                   std::size_t heap_bytes, int threads) {
+  return engine().make_hosted_program(source, kernels, devices, heap_bytes, threads);
+}
+
 template <class T>
 std::unique_ptr<System<T>> make_cuda_system(const CsrView<T>& matrix,
                                             std::span<const std::int32_t> part,

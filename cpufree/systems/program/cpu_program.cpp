@@ -6,9 +6,10 @@ namespace cpufree {
 
 ProgramOutcome run_cpu_program(ProgramKernel kernel, const std::vector<std::byte*>& heaps,
                                const programs::Args& args, double wait_limit,
-                               const Progress& progress) {
+                               const Progress& progress, int blocks) {
   cpu_threads::LaunchConfig config;
   config.pes = static_cast<int>(heaps.size());
+  config.blocks = blocks;
   config.heaps = heaps.data();
   Limits limits;
   limits.wait_limit = wait_limit;

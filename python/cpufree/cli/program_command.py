@@ -64,7 +64,12 @@ def program(
         return
     try:
         result = chosen.run(
-            arguments, pes=given["pes"], wait_limit=given["wait_limit"], progress=True
+            arguments,
+            engine=given["engine"],
+            pes=given["pes"],
+            gpus=given["gpus"],
+            wait_limit=given["wait_limit"],
+            progress=True,
         )
     except KeyboardInterrupt:
         Console(stderr=True).print("interrupted; nothing is saved")

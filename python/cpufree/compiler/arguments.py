@@ -22,7 +22,8 @@ class Arguments:
     """The arguments of one call.
 
     `given` are the caller's objects, `arrays` those that are arrays, as arrays of NumPy, and
-    `lowered` all of them as the compiler takes them.
+    `lowered` all of them as the compiler takes them. Of arrays on a GPU, whose names are in
+    `on_gpu`, `arrays` has no values, but shape and type, until `to_host` brings them.
     """
 
     def __init__(self, name: str, given: dict[str, Any]) -> None:
@@ -30,7 +31,10 @@ class Arguments:
         self.given = given
         self.arrays: dict[str, Array] = {}
         self.lowered: dict[str, Any] = {}
+        self.on_gpu: set[str] = set()
         for key, value in given.items():
+            if device_arrays.cuda_device(value) is not None:
+                self.on_gpu.add(key)
             array = _as_array(name, key, value)
             self.lowered[key] = value if array is None else array
             if array is not None:
@@ -60,16 +64,73 @@ class Arguments:
         """
         written = written_fields(program)
         for key in sorted(written & set(self.arrays)):
-            if not self.arrays[key].flags.writeable:
+            if key not in self.on_gpu and not self.arrays[key].flags.writeable:
                 raise InvalidInputError(
                     f"{self.name} writes into {key}, which is read-only: pass a copy"
                 )
-            for other, array in self.arrays.items():
-                if other != key and np.shares_memory(self.arrays[key], array):
+            for other in self.arrays:
+                if other != key and self._overlap(key, other):
                     raise InvalidInputError(
                         f"{self.name} writes into {key}, which shares memory with {other}: pass a "
                         "copy of one of them"
                     )
+
+    def _overlap(self, one: str, other: str) -> bool:
+        """Return whether two arrays share memory."""
+        if (one in self.on_gpu) != (other in self.on_gpu):
+            return False
+        if one not in self.on_gpu:
+            return bool(np.shares_memory(self.arrays[one], self.arrays[other]))
+        begin, end = device_arrays.extent(self.given[one])
+        first, last = device_arrays.extent(self.given[other])
+        return begin < last and first < end
+
+    @property
+    def near(self) -> int | None:
+        """The number of the GPU on which the first array on one lies; None: there is none."""
+        for key, value in self.given.items():
+            if key in self.on_gpu:
+                return device_arrays.cuda_device(value)
+        return None
+
+    def to_host(self) -> None:
+        """Bring the values of arrays on GPUs, for what runs on the CPU."""
+        for key in self.on_gpu & set(self.arrays):
+            self.arrays[key] = np.array(device_arrays.copy_to_host(self.given[key], key))
+
+    def contiguous(self, key: str, copy_values: bool = True) -> Any:
+        """Return an array where it lies, or one without gaps in its place."""
+        if key in self.on_gpu:
+            return device_arrays.contiguous(self.given[key], copy_values)
+        return np.ascontiguousarray(self.arrays[key])
+
+    def take_results(
+        self, arrays: Mapping[str, Any], places: Mapping[str, Any], written: set[str]
+    ) -> dict[str, Any]:
+        """Bring what `contiguous` gave as places to the caller's arrays.
+
+        Returns `arrays` with the caller's own instead of their places; new ones are put beside
+        those on a GPU, where there are any.
+        """
+        like = next((self.given[key] for key in sorted(self.on_gpu & set(self.arrays))), None)
+        owners = {id(place): key for key, place in places.items()}
+        for key in written & set(places):
+            self._accept(key, places[key])
+        found = {}
+        for name, array in arrays.items():
+            owner = owners.get(id(array))
+            if owner is not None:
+                found[name] = self.arrays[owner]
+            else:
+                found[name] = array if like is None else device_arrays.copy_beside(like, array)
+        return found
+
+    def _accept(self, key: str, values: Any) -> None:
+        if key not in self.on_gpu:
+            if values is not self.arrays[key]:
+                self.arrays[key][...] = values
+        elif device_arrays.address(values) != device_arrays.address(self.given[key]):
+            device_arrays.assign(self.given[key], values)
 
     def deliver(self, key: str, values: Array) -> None:
         """Write the final values of an argument into the caller's array."""
@@ -111,7 +172,9 @@ def _as_array(program: str, name: str, value: Any) -> Array | None:
     if isinstance(value, np.ndarray):
         array = value
     elif device_arrays.cuda_device(value) is not None:
-        array = np.array(device_arrays.copy_to_host(value, name))
+        device_arrays.require_known(value, name)
+        shape, kind = device_arrays.layout(value)
+        array = np.broadcast_to(np.zeros((), kind), shape)
     elif device_arrays.library_of(value) == "torch" and hasattr(value, "detach"):
         array = value.detach().numpy()
     if array is None or array.ndim == 0:

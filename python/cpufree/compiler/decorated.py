@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -12,13 +13,17 @@ from cpufree.arguments import Count
 from cpufree.compiler import ir
 from cpufree.compiler.arguments import Arguments, written_fields
 from cpufree.compiler.explain import Explanation, explain
+from cpufree.compiler.gpu_run import GpuRun, multiprocessors_of
+from cpufree.compiler.grid import grid_kernel, grid_passes, returned_fields
 from cpufree.compiler.interpret import interpret
-from cpufree.compiler.launch import Kernel, Run, kernel_of, passes
-from cpufree.compiler.layout import choose_pes
+from cpufree.compiler.launch import Kernel, Ran, Run, kernel_of, passes
+from cpufree.compiler.layout import choose_pes, most_pes
 from cpufree.compiler.lowering import Lowered, lower
 from cpufree.compiler.operations import require_numpy
+from cpufree.compiler.place import Place, place
 from cpufree.compiler.source import Source
 from cpufree.engines.choices import valid
+from cpufree.engines.placement import Asked
 from cpufree.engines.watch import ProgressLike, Watch
 from cpufree.env import Env
 from cpufree.laps import Laps
@@ -26,6 +31,8 @@ from cpufree.options import WAIT_LIMIT, WAIT_SECONDS
 from cpufree.progress_bar import ProgressBar
 
 _MOST_KERNELS = 64  # of a program that a process remembers
+_MOST_GPU_RUNS = 2  # of a program, with their memory on GPUs
+GpusLike: TypeAlias = "str | Sequence[int]"
 
 
 class Program:
@@ -46,7 +53,12 @@ class Program:
         """Seconds of the last call, by what they were spent on."""
         self.pes = 0
         """PEs of the last call."""
+        self.engine = ""
+        """Engine of the last call."""
+        self.devices: list[int] = []
+        """GPUs of the last call, one for each PE."""
         self._kernels: dict[str, Kernel] = {}
+        self._gpu_runs: dict[tuple[Any, ...], GpuRun] = {}
 
     def lower(self, *args: Any, **kwargs: Any) -> ir.Program:
         """Return the intermediate representation for the types of these arguments."""
@@ -64,6 +76,7 @@ class Program:
         arguments = Arguments.of(self.signature, self.name, args, kwargs)
         lowered = self._lowered(arguments)
         arguments.check(lowered.program)
+        arguments.to_host()
         with np.errstate(all="ignore"):
             arrays, scalars = interpret(lowered.program, arguments.arrays, lowered)
         arguments.give_back(written_fields(lowered.program))
@@ -89,7 +102,9 @@ class Program:
         args: tuple[Any, ...] = (),
         kwargs: Mapping[str, Any] | None = None,
         *,
+        engine: str = "auto",
         pes: Count = "auto",
+        gpus: GpusLike = "auto",
         wait_limit: float | None = None,
         progress: ProgressLike = None,
     ) -> Any:
@@ -99,8 +114,12 @@ class Program:
         ----------
         args, kwargs
             Arguments of the function.
+        engine : str
+            "cpu_threads", "cuda_p2p", or "auto": GPUs where arrays lie on one, or are large.
         pes : int or "auto"
-            PEs, on the CPU engine threads; fewer are used where the arrays have too few rows.
+            PEs: threads, or GPUs; fewer are used where the arrays have too few rows.
+        gpus : "auto", "all", or list of int
+            Numbers of the GPUs to be used.
         wait_limit : float, optional
             Seconds that a PE may wait for another one.
         progress : callable or True, optional
@@ -130,41 +149,63 @@ class Program:
         lowered = self._lowered(arguments)
         arguments.check(lowered.program)
         laps.lap("lower")
-        kernel = self._kernel(lowered)
-        laps.lap("build")
-        return self._launch(
-            kernel,
-            (arguments, lowered),
-            choose_pes(kernel.program, pes, env.pes),
-            WAIT_SECONDS if limit is None else limit,
-            Watch(progress),
-            laps,
-        )
+        wait_limit = WAIT_SECONDS if limit is None else limit
+        watch = Watch(progress)
+        where = place(Asked(engine, gpus, pes), env, lowered.program, arguments.near)
+        self.engine, self.devices = where.engine, []
+        if where.engine == "cuda_p2p":
+            gpu_run = self._gpu_run(lowered, where)
+            self.pes, self.devices = gpu_run.layout.slabs.pes, gpu_run.devices
+            laps.lap("build")
+            launch = partial(gpu_run.run, arguments, lowered, wait_limit, watch, laps)
+        else:
+            arguments.to_host()
+            kernel = self._kernel(lowered)
+            self.pes = choose_pes(kernel.program, pes, env.pes)
+            laps.lap("build")
+            written = written_fields(kernel.program)
+            launch = partial(
+                Run(kernel, self.pes).run,
+                *(arguments.arrays, lowered, written, wait_limit, watch, laps),
+            )
+        return self._finish(launch, arguments, lowered, watch, laps)
 
-    def _launch(
+    def _finish(
         self,
-        kernel: Kernel,
-        call: tuple[Arguments, Lowered],
-        pes: int,
-        wait_limit: float,
+        launch: Callable[[], Ran],
+        arguments: Arguments,
+        lowered: Lowered,
         watch: Watch,
         laps: Laps,
     ) -> Any:
         """Run a kernel; write the arrays and return the result where it has ended well."""
-        arguments, lowered = call
-        written = written_fields(kernel.program)
         with watch.bar(0, lambda: ProgressBar(self.name, lambda _turn, _value: 0.0)), watch:
-            run = Run(kernel, pes)
-            ran = run.run(arguments.arrays, lowered, written, wait_limit, watch, laps)
-        self.timings, self.pes = {**laps.seconds, "kernel": ran.seconds}, pes
+            ran = launch()
+        self.timings = {**laps.seconds, "kernel": ran.seconds}
         if watch.error is not None:
             raise watch.error
         if watch.interrupted:
             raise KeyboardInterrupt
         if ran.stopped:
             return None
-        arguments.give_back(written)
+        if self.engine == "cpu_threads":
+            arguments.give_back(written_fields(lowered.program))
         return arguments.returned(lowered, ran.arrays, ran.scalars)
+
+    def _gpu_run(self, lowered: Lowered, where: Place) -> GpuRun:
+        """Return the kernel for a lowered program on GPUs; the last ones keep their memory."""
+        kept = returned_fields(lowered.result)
+        key = (ir.to_json(lowered.program), tuple(sorted(kept)), tuple(where.devices))
+        found = self._gpu_runs.pop(key, None)
+        if found is None:
+            while len(self._gpu_runs) >= _MOST_GPU_RUNS:
+                self._gpu_runs.pop(next(iter(self._gpu_runs)))
+            made = grid_passes(lowered.program, kept)
+            devices = where.devices[: most_pes(made, len(where.devices))]
+            kernel = grid_kernel(made, len(devices), kept, multiprocessors_of(devices))
+            found = GpuRun(kernel, devices)
+        self._gpu_runs[key] = found
+        return found
 
     def _kernel(self, lowered: Lowered) -> Kernel:
         """Return the kernel for a lowered program; those of this process are remembered."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -50,6 +51,27 @@ def interpret(
     run = _Run(program, arguments, values)
     run.block(program.body)
     return run.arrays, run.scalars
+
+
+class Scalars:
+    """The scalars of a program, for a host that runs it: no arrays are read."""
+
+    def __init__(self, program: ir.Program, values: Any) -> None:
+        self.run = _Run(replace(program, fields=()), {}, values)
+        self.values, self.types = self.run.scalars, self.run.types
+
+    def set(self, s: ir.Set) -> None:
+        """Do an assignment."""
+        self.run.statement(s)
+
+    def truth(self, s: ir.If) -> bool:
+        """Return which way a condition takes."""
+        return bool(self.run.scalar(s.condition, s.line))
+
+    def turns(self, s: ir.For) -> range:
+        """Return the values of a loop's variable."""
+        start, stop = (int(self.run.scalar(e, s.line)) for e in (s.start, s.stop))
+        return range(start, stop, s.step)
 
 
 class _Run:

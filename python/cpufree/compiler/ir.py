@@ -209,6 +209,13 @@ class Wait:
 
 
 @dataclass(frozen=True)
+class Barrier:
+    """All blocks of a PE wait for one another; `neighbours`: and for those of the PEs beside."""
+
+    neighbours: bool
+
+
+@dataclass(frozen=True)
 class Stage:
     """An Assign or Reduce in a group, `lag` rows behind the rows of the group."""
 
@@ -224,7 +231,8 @@ class Group:
 
 
 Statement: TypeAlias = (
-    "Assign | Reduce | Set | Permute | For | Loop | If | Break | Continue | Put | Wait | Group"
+    "Assign | Reduce | Set | Permute | For | Loop | If | Break | Continue | Put | Wait | Barrier "
+    "| Group"
 )
 
 
@@ -321,7 +329,7 @@ _CLASSES: dict[str, Any] = {
     kind.__name__: kind
     for kind in (
         *(Axis, Literal, Scalar, Read, Element, Op, Span, Assign, Reduce, Set, Permute, For),
-        *(Loop, If, Break, Continue, Halo, Put, Wait, Stage, Group, Field, Program),
+        *(Loop, If, Break, Continue, Halo, Put, Wait, Barrier, Stage, Group, Field, Program),
     )
 }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,7 +68,7 @@ class Run:
     def __init__(self, kernel: Kernel, pes: int) -> None:
         self.kernel, self.program = kernel, kernel.program
         self.layout = Layout(kernel.program, pes)
-        self.heaps = [_heap(self.layout.size) for _ in range(pes)]
+        self.heaps = [aligned_heap(self.layout.size) for _ in range(pes)]
         self.pes = pes
 
     def run(
@@ -98,7 +98,7 @@ class Run:
                     self.layout.load(f, source, heap, pe)
         laps.lap("load")
         numbers = np.array([self.layout.number(k) for k in self.kernel.emitted.numbers], np.int64)
-        scalars = _scalars(self.program, values.scalars)
+        scalars = scalar_table(self.program, values.scalars)
         count = len(self.program.variables)
         results = np.zeros(count + len(self.program.fields), np.int64)
         faults = np.zeros(2 * self.pes, np.int64)
@@ -111,51 +111,80 @@ class Run:
             watch,
         )
         laps.lap("run")
-        self._check(faults)
+        check_faults(self.program, faults)
         if stopped or watch.interrupted or watch.error is not None:
             return Ran({}, {}, seconds, True)
-        arrays = self._arrays(arguments, written, results[count:])
+        arrays, found = results_of(self.program, arguments, written, results, self._unload)
         laps.lap("store")
-        return Ran(arrays, self._variables(results), seconds, False)
+        return Ran(arrays, found, seconds, False)
 
-    def _check(self, faults: npt.NDArray[np.int64]) -> None:
-        for code, line in faults.reshape(-1, 2):
-            if code:
-                raise ProgramError(
-                    f"{self.program.name}, line {line}: {_FAULTS[int(code)]}; the arrays are as "
-                    "they were",
-                    line=int(line),
-                )
-
-    def _arrays(
-        self, arguments: Mapping[str, Array], written: set[str], storage: Any
-    ) -> dict[str, Array]:
-        """Return the arrays of all fields whose values somebody may ask for."""
-        fields = self.program.fields
-        kept: dict[str, Array] = {}
-        for f in fields:
-            if f.role == "argument" and f.name not in written:
-                kept[f.name] = arguments[f.name]
-            elif f.role in ("argument", "local"):
-                array = arguments[f.name] if f.role == "argument" else np.empty(f.shape, f.type)
-                for pe, heap in enumerate(self.heaps):
-                    self.layout.unload(f, array, heap, pe)
-                kept[f.name] = array
-        # Names may have changed places: what a name stands for is its storage.
-        return {
-            f.name: kept[fields[int(storage[k])].name]
-            for k, f in enumerate(fields)
-            if fields[int(storage[k])].name in kept
-        }
-
-    def _variables(self, results: npt.NDArray[np.int64]) -> dict[str, Any]:
-        found = {}
-        for k, (name, kind) in enumerate(self.program.variables):
-            found[name] = results[k : k + 1].view(np.uint8)[: np.dtype(kind).itemsize].view(kind)[0]
-        return found
+    def _unload(self, f: ir.Field, array: Array) -> None:
+        for pe, heap in enumerate(self.heaps):
+            self.layout.unload(f, array, heap, pe)
 
 
-def _heap(size: int) -> npt.NDArray[np.uint8]:
+def check_faults(program: ir.Program, faults: npt.NDArray[np.int64]) -> None:
+    """Raise ProgramError where a PE has broken Python's rules for numbers."""
+    for code, line in faults.reshape(-1, 2):
+        if code:
+            raise ProgramError(
+                f"{program.name}, line {line}: {_FAULTS[int(code)]}; the arrays are as they were",
+                line=int(line),
+            )
+
+
+def results_of(
+    program: ir.Program,
+    arguments: Mapping[str, Any],
+    written: set[str],
+    results: npt.NDArray[np.int64],
+    unload: Callable[[ir.Field, Any], None],
+    wanted: Collection[str] | None = None,
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return arrays and scalars by name, from what a kernel has left in its table of results.
+
+    Parameters
+    ----------
+    program : ir.Program
+        The program.
+    arguments : mapping
+        The caller's arrays; those in `written` get their final values.
+    written : set of str
+        Fields that the program writes.
+    results : array of int64
+        The variables, then for each field the number of its storage.
+    unload : callable
+        Writes the values of a field's storage into an array.
+    wanted : collection of str, optional
+        The program's own fields that somebody asks for; None: all.
+    """
+    fields = program.fields
+    storage = [int(k) for k in results[len(program.variables) :]]
+    # Names may have changed places: what a name stands for is its storage.
+    asked = {
+        fields[storage[k]].name for k, f in enumerate(fields) if wanted is None or f.name in wanted
+    }
+    kept: dict[str, Any] = {}
+    for f in fields:
+        if f.role == "argument":
+            kept[f.name] = arguments[f.name]
+            if f.name in written:
+                unload(f, arguments[f.name])
+        elif f.role == "local" and f.name in asked:
+            kept[f.name] = np.empty(f.shape, f.type)
+            unload(f, kept[f.name])
+    arrays = {
+        f.name: kept[fields[storage[k]].name]
+        for k, f in enumerate(fields)
+        if fields[storage[k]].name in kept
+    }
+    scalars = {}
+    for k, (name, kind) in enumerate(program.variables):
+        scalars[name] = results[k : k + 1].view(np.uint8)[: np.dtype(kind).itemsize].view(kind)[0]
+    return arrays, scalars
+
+
+def aligned_heap(size: int) -> npt.NDArray[np.uint8]:
     """Return zeros at an address that arrays may begin at."""
     try:
         memory = np.zeros(size + _ALIGNMENT, np.uint8)
@@ -165,10 +194,12 @@ def _heap(size: int) -> npt.NDArray[np.uint8]:
     return memory[first : first + size]
 
 
-def _scalars(program: ir.Program, values: Mapping[str, Any]) -> npt.NDArray[np.int64]:
+def scalar_table(program: ir.Program, values: Mapping[str, Any]) -> npt.NDArray[np.int64]:
     """Return scalars, eight bytes each."""
-    table = np.zeros(max(1, len(program.scalars)), np.int64)
-    for k, (name, kind) in enumerate(program.scalars):
-        size = np.dtype(kind).itemsize
-        table[k : k + 1].view(np.uint8)[:size] = np.array([values[name]], kind).view(np.uint8)
-    return table
+    words = [scalar_bytes(values[name], kind) for name, kind in program.scalars] or [bytes(8)]
+    return np.frombuffer(b"".join(words), np.int64).copy()
+
+
+def scalar_bytes(value: Any, kind: str) -> bytes:
+    """Return a scalar of a type in eight bytes."""
+    return np.array([value], kind).tobytes().ljust(8, b"\0")

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from cpufree.compiler import ir
 from cpufree.compiler.passes.fusion import Reach
 from cpufree.compiler.passes.halos import widths
+from cpufree.compiler.passes.rows import row_reads
 from cpufree.engines.choices import available_cores, count
 
 Key: TypeAlias = "int | tuple[str, str | int]"
@@ -20,6 +21,7 @@ Key: TypeAlias = "int | tuple[str, str | int]"
 _LINE = 64
 _PAGE = 4096
 _FLAG = 128
+_GPU_LINE = 128
 _POINTS = 8192
 """A PE with fewer points costs more in waiting than it saves in work."""
 _CACHE = 1 << 17
@@ -93,13 +95,17 @@ class Layout:
         self.offsets: dict[str, int] = {}
         self.channels: dict[int, dict[str, int]] = {}
         self.size = 0
+        self._place(pes)
+
+    def _place(self, pes: int) -> None:
+        """Give everything its offset."""
         self.slots = self._reserve(2 * 2 * pes * 16)
-        for k, f in enumerate(program.fields):
+        for k, f in enumerate(self.program.fields):
             # Not all fields on the same lines of a cache's sets.
             self.offsets[f.name] = self._reserve(self._bytes(f))
             self.size += _LINE * (2 * k % 32 + 1)
             self.size = aligned(self.size)
-        for s in ir.walk(program.body):
+        for s in ir.walk(self.program.body):
             if isinstance(s, ir.Put):
                 self._add_channel(s)
 
@@ -215,3 +221,47 @@ class Layout:
         below = self.reach(f).below
         if lo < hi:
             array[lo:hi] = view[below : below + hi - lo]
+
+
+class GridLayout(Layout):
+    """Offsets in the heap of a PE whose blocks are many: a GPU."""
+
+    _MOST_BLOCKS = 1024  # of a PE, for whose reductions there is room
+
+    def _place(self, pes: int) -> None:
+        self.ring = any(
+            r.periodic
+            for s in ir.walk(self.program.body)
+            if isinstance(s, ir.Group)
+            for stage in s.stages
+            for r in row_reads(self.program, stage.work)
+        )
+        self.leave = self._reserve(_FLAG)
+        self.counter = self._reserve(_FLAG)
+        self.flags = self._reserve(2 * _FLAG)
+        self.packets = self._reserve(4 * pes * self._MOST_BLOCKS * 16)
+        self.first_field = self.size
+        for f in self.program.fields:
+            self.offsets[f.name] = self._reserve(self._bytes(f))
+
+    @property
+    def most_blocks(self) -> int:
+        """Blocks of a PE for which there is room."""
+        return self._MOST_BLOCKS
+
+    def inner(self, f: ir.Field) -> tuple[int, ...]:
+        if len(f.shape) == 1:
+            return ()
+        size = np.dtype(f.type).itemsize
+        return (*f.shape[1:-1], aligned(f.shape[-1] * size, _GPU_LINE) // size)
+
+    def keeps_ghosts(self, f: ir.Field) -> bool:
+        """Return whether rows of a field have copies on other PEs, or around a ring."""
+        reach = self.reach(f)
+        return bool(reach.below or reach.above) and (self.slabs.pes > 1 or self.ring)
+
+    def number(self, key: Key) -> int:
+        places = {"counter": self.counter, "flags": self.flags, "packets": self.packets}
+        if not isinstance(key, int) and key[0] in places:
+            return places[key[0]]
+        return super().number(key)

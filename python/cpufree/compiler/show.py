@@ -49,6 +49,8 @@ def _statement(s: ir.Statement) -> Iterator[str]:
         halos = ", ".join(_halo(h) for h in s.halos)
         verb = "put" if isinstance(s, ir.Put) else "wait for"
         yield f"{verb} halos {halos} (channel {s.channel})"
+    elif isinstance(s, ir.Barrier):
+        yield "barrier" + (" with the PEs beside" if s.neighbours else "")
     elif isinstance(s, ir.Group):
         yield "together:"
         for stage in s.stages:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from cpufree import env
 from cpufree.extension import COMPILER, find_compiler, load_core, with_kernels
 
 __all__ = ["COMPILER", "find_compiler"]
@@ -27,6 +28,16 @@ def load_for(engine: str) -> ModuleType:
     """
     core = load()
     return with_kernels(core) if engine in ("cuda_p2p", "nvshmem") else core
+
+
+def load_for_programs() -> ModuleType:
+    """Return the extension; it knows then where the kernels of programs on GPUs come from.
+
+    These are always compiled when they are first used.
+    """
+    core = load()
+    core.set_kernel_compiler(find_compiler(), env.kernel_cache())
+    return core
 
 
 def kernels_compiled() -> bool:

@@ -141,6 +141,9 @@ gpuError_t gpuMemcpy(void* to, const void* from, std::size_t bytes, int kind);
 gpuError_t gpuMemsetAsync(void* p, int value, std::size_t bytes, gpuStream_t stream);
 gpuError_t gpuMemcpyAsync(void* to, const void* from, std::size_t bytes, int kind,
                           gpuStream_t stream);
+gpuError_t gpuMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from,
+                            std::size_t from_pitch, std::size_t width, std::size_t rows, int kind,
+                            gpuStream_t stream);
 gpuError_t gpuMemcpyPeerAsync(void* to, int to_device, const void* from, int from_device,
                               std::size_t bytes, gpuStream_t stream);
 gpuError_t gpuStreamCreate(gpuStream_t* stream);

@@ -201,6 +201,16 @@ gpuError_t gpuMemsetAsync(void* p, int value, std::size_t bytes, gpuStream_t str
 gpuError_t gpuMemcpyAsync(void* to, const void* from, std::size_t bytes, int, gpuStream_t stream) {
   return launch(stream, {{}, [=] { move(to, from, bytes); }, {}, 0, {}, {}});
 }
+gpuError_t gpuMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from,
+                            std::size_t from_pitch, std::size_t width, std::size_t rows, int,
+                            gpuStream_t stream) {
+  const auto copy = [=] {
+    for (std::size_t k = 0; k < rows; ++k)
+      std::memcpy(static_cast<std::byte*>(to) + k * to_pitch,
+                  static_cast<const std::byte*>(from) + k * from_pitch, width);
+  };
+  return launch(stream, {{}, copy, {}, 0, {}, {}});
+}
 gpuError_t gpuMemcpyPeerAsync(void* to, int to_device, const void* from, int from_device,
                               std::size_t bytes, gpuStream_t stream) {
   {

@@ -15,7 +15,7 @@ from cpufree.engines import core
 ROOT = Path(__file__).resolve().parents[3]
 # What cpufree/gpu/cuda/device_std.hpp stands in for: no header of containers, strings or streams.
 FOR_KERNELS = {
-    *("cmath", "concepts", "cstddef", "cstdint", "limits", "new"),
+    *("cmath", "concepts", "cstddef", "cstdint", "cstring", "limits", "new"),
     *("type_traits", "utility"),
 }
 

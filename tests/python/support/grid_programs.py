@@ -266,6 +266,21 @@ def upwind_in_place(u, c, steps):
         u[0] = u[-1]
 
 
+@cpufree.program
+def waves_without_end(u, steps):
+    for _ in range(steps):
+        u[1:-1] += 0.1 * (u[2:] - 2 * u[1:-1] + u[:-2])
+
+
+@cpufree.program
+def grows_too_large(u, steps):
+    n = 1
+    for t in range(steps):
+        n = n * 3 + t
+        u += 1.0
+    u += n
+
+
 Arguments = Callable[[np.random.Generator, int], tuple[Any, ...]]
 
 

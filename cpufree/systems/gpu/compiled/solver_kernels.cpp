@@ -1,6 +1,7 @@
 // Solver kernels that are compiled on this machine when a solve first wants them.
 #include "cpufree/systems/gpu/compiled/kernel_source.hpp"
 #include "cpufree/systems/gpu/compiled/store.hpp"
+#include "cpufree/systems/gpu/engine.hpp"
 #include "cpufree/systems/gpu/kernels/table.hpp"
 
 namespace cpufree {
@@ -38,6 +39,10 @@ const void* columns_kernel_for(int columns, bool jacobi, std::span<const int> de
   return only_kernel(
       compiled_code({columns_source(columns, jacobi, type), vectors_source(type)}, devices)[0]);
 }
+
+bool kernels_compiled() { return true; }
+
+std::string kernel_compiler() { return compiler_found(); }
 
 template GpuKernels kernels_for<float>(const SolveSpec&, const KernelsWanted&);
 template GpuKernels kernels_for<double>(const SolveSpec&, const KernelsWanted&);

@@ -29,12 +29,13 @@ class Store {
 
   // Who needs what is not loaded waits for others that compile: it may be that. Nobody else does.
   std::vector<gpuLibrary_t> get(const std::vector<std::string>& sources,
-                                std::span<const int> devices) {
+                                std::span<const int> devices,
+                                const std::vector<std::string>& more) {
     const std::string architecture = architecture_of(devices);
     if (missing(sources, architecture).empty()) return found(sources, architecture);
     const std::lock_guard alone(making_);
     const std::vector<std::string> wanted = missing(sources, architecture);
-    const std::vector<std::string> codes = codes_of(wanted, architecture, maker(), cache_);
+    const std::vector<std::string> codes = codes_of(wanted, architecture, maker(more), cache_);
     for (std::size_t k = 0; k < wanted.size(); ++k) {
       const gpuLibrary_t code = gpu::load_code(codes[k]);
       const std::lock_guard lock(mutex_);
@@ -102,9 +103,10 @@ class Store {
     return *compiler_;
   }
 
-  CodeMaker maker() {
+  CodeMaker maker(const std::vector<std::string>& more) {
     const gpu::Compiler& found = compiler();
-    const std::vector<std::string> options = found.options();
+    std::vector<std::string> options = found.options();
+    options.insert(options.end(), more.begin(), more.end());
     CodeMaker maker;
     maker.version.append(gpuCompilerName).append(" ").append(found.version());
     for (const std::string& option : options) maker.version.append(" ").append(option);
@@ -133,8 +135,9 @@ Store& store() {
 }  // namespace
 
 std::vector<gpuLibrary_t> compiled_code(const std::vector<std::string>& sources,
-                                        std::span<const int> devices) {
-  return store().get(sources, devices);
+                                        std::span<const int> devices,
+                                        const std::vector<std::string>& options) {
+  return store().get(sources, devices, options);
 }
 
 const void* only_kernel(gpuLibrary_t code) {
@@ -145,8 +148,6 @@ void set_kernel_compiler(const std::string& library, const std::string& cache) {
   store().set(library, cache);
 }
 
-bool kernels_compiled() { return true; }
-
-std::string kernel_compiler() { return store().compiler_name(); }
+std::string compiler_found() { return store().compiler_name(); }
 
 }  // namespace cpufree

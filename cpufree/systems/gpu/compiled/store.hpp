@@ -11,9 +11,14 @@ namespace cpufree {
 
 // The machine code of these texts, loaded to the end of the process; what is neither loaded nor on
 // disk is compiled, all of it at the same time. `devices`: where it is going to run, GPUs of one
-// architecture. Throws Unsupported where they are not, or there is no compiler; EngineError.
+// architecture. `options`: more of them for the compiler, the same whenever a text is asked for.
+// Throws Unsupported where they are not, or there is no compiler; EngineError.
 std::vector<gpuLibrary_t> compiled_code(const std::vector<std::string>& sources,
-                                        std::span<const int> devices);
+                                        std::span<const int> devices,
+                                        const std::vector<std::string>& options = {});
+
+// Name, version and path of the compiler. Throws Unsupported where there is none.
+std::string compiler_found();
 
 // The kernel of a text that holds one (kernel_source.hpp).
 const void* only_kernel(gpuLibrary_t code);

@@ -66,6 +66,7 @@ _OURS = [
     "sign",
     "power",
 ]
+_WRAPPING = {"add": "plus", "subtract": "minus", "multiply": "times"}
 _WHOLE = ("floor", "ceil", "trunc", "rint", "fabs")
 
 
@@ -129,6 +130,9 @@ def operation(e: ir.Op, args: list[str], line: str) -> str:
         return f"({args[0]} {'||' if name in ('add', 'maximum') else '&&'} {args[1]})"
     if name == "logical_xor":
         return f"(({args[0]} != 0) != ({args[1]} != 0))"
+    if name in _WRAPPING and e.type in ("int32", "int64"):
+        cast = [f"static_cast<{kind}>({a})" for a in args]
+        return f"{_WRAPPING[name]}({', '.join(cast)})"
     if name in _INFIX:
         text = f"({args[0]} {_INFIX[name]} {args[1]})"
         return f"static_cast<{kind}>{text}" if e.type in ("int32", "bool") else text

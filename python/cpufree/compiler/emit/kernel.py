@@ -25,10 +25,12 @@ class Emitted:
 
 def emit(program: ir.Program) -> Emitted:
     """Return the kernel of a program that all passes have been through."""
-    return _Kernel(program).emit()
+    return KernelText(program).emit()
 
 
-class _Kernel:
+class KernelText:
+    """The text of a kernel: its control flow, and what back ends have in common."""
+
     def __init__(self, program: ir.Program) -> None:
         self.program = program
         self.numbers: list[Key] = [("rows_of_all", 0), ("slots", 0)]
@@ -37,10 +39,12 @@ class _Kernel:
         self.depth = 0
 
     def number(self, key: Key) -> str:
+        """Return the text of a number that the kernel knows."""
         self.numbers.append(key)
         return f"N[{len(self.numbers) - 1}]"
 
     def emit(self) -> Emitted:
+        """Return the whole text."""
         head = [*self._fields(), *self._scalars(), *self._channels()]
         body = self._block(self.program.body)
         lines = [
@@ -128,6 +132,7 @@ class _Kernel:
             return ["{", *lines, *(f"f_{f}.take(old_{g});" for f, g in moves), "}"]
         if isinstance(s, ir.Break | ir.Continue):
             return [f"{type(s).__name__.lower()};"]
+        assert not isinstance(s, ir.Barrier), "barriers are for many blocks"
         return self._control(s)
 
     def _scalar(self, e: ir.Expr, line: int) -> str:
@@ -142,7 +147,7 @@ class _Kernel:
             return [*lines, "}"]
         outermost = "true" if self.depth == 0 else "false"
         head = ["for (;;) {"]
-        turn = f"  if (!rt.turn({outermost})) return false;"
+        turn = f"  {self._turn(s, outermost)}"
         first = [turn]
         if isinstance(s, ir.For):
             i, e = f"i_{s.var}", f"e_{s.var}"
@@ -155,6 +160,10 @@ class _Kernel:
         body = [f"  {line}" for line in self._block(s.body)]
         self.depth -= 1
         return [*head, *first, *body, "}"]
+
+    def _turn(self, s: ir.For | ir.Loop, outermost: str) -> str:
+        """Return the statement at the begin of a loop's turn."""
+        return f"if (!rt.turn({outermost})) return false;"
 
     # --- stages ---
 

@@ -1,0 +1,94 @@
+"""What bench/gpu_programs.py measures: programs, sizes, arguments."""
+
+# The programs are written as people write them, without types.
+# mypy: allow-untyped-defs, allow-untyped-calls
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import cpufree
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests/python/support"))
+grids: Any = importlib.import_module("grid_programs")
+SECONDS_OF_A_CALL = 0.03
+
+
+@cpufree.program
+def jacobi(u, new, steps):
+    for _ in range(steps):
+        new[1:-1, 1:-1] = 0.25 * (u[:-2, 1:-1] + u[2:, 1:-1] + u[1:-1, :-2] + u[1:-1, 2:])
+        u, new = new, u
+
+
+@cpufree.program
+def jacobi_3d(u, new, steps):
+    for _ in range(steps):
+        new[1:-1, 1:-1, 1:-1] = (
+            u[:-2, 1:-1, 1:-1]
+            + u[2:, 1:-1, 1:-1]
+            + u[1:-1, :-2, 1:-1]
+            + u[1:-1, 2:, 1:-1]
+            + u[1:-1, 1:-1, :-2]
+            + u[1:-1, 1:-1, 2:]
+        ) * (1 / 6)
+        u, new = new, u
+
+
+def arguments(name: str, n: int, steps: int) -> tuple[Any, ...]:
+    """Return the arguments of a program for grids of n points a side."""
+    rng = np.random.default_rng(1)
+
+    def grid(*shape: int) -> Any:
+        return rng.random(shape)
+
+    made: dict[str, Callable[[], tuple[Any, ...]]] = {
+        "jacobi_1d": lambda: (grid(n * n), grid(n * n), steps),
+        "jacobi_2d": lambda: (grid(n, n), grid(n, n), steps),
+        "heat_3d": lambda: (grid(n, n, n), grid(n, n, n), steps),
+        "fdtd_2d": lambda: (grid(n, n), grid(n, n), grid(n, n), grid(steps), steps),
+        "shallow_water": lambda: (
+            *(1 + 0.1 * grid(n, n), np.zeros((n + 1, n)), np.zeros((n, n + 1))),
+            *(9.81, 1e-4, steps),
+        ),
+        "gray_scott": lambda: (grid(n, n), 0.3 * grid(n, n), 0.06, 0.062, steps),
+        "life": lambda: (rng.integers(0, 2, (n, n)).astype(np.int32), steps),
+        "points_27": lambda: (grid(n, n, n).astype(np.float32), 1 / 27, steps),
+        "acoustic": lambda: (
+            *(grid(n, n), grid(n, n), 0.01 * grid(n, n)),
+            *(grids._second_derivative(8), steps),
+        ),
+        "upwind_in_place": lambda: (grid(n, n), 0.3, steps),
+        "cavity_flow": lambda: (
+            *(0.1 * grid(n, n) for _ in range(3)),
+            *(1e-5, 0.1, 0.1, 1.0, 0.1, steps, 10),
+        ),
+        "jacobi": lambda: (grid(n, n), grid(n, n), steps),
+        "jacobi_3d": lambda: (grid(n, n, n), grid(n, n, n), steps),
+    }
+    return made[name]()
+
+
+THREE_D = ("heat_3d", "points_27", "jacobi_3d")
+PROGRAMS = (
+    *("jacobi_2d", "heat_3d", "fdtd_2d", "shallow_water", "gray_scott", "acoustic", "life"),
+    *("points_27", "jacobi_1d", "upwind_in_place", "cavity_flow"),
+)
+SIZES = ((1024, 128), (256, 64), (4096, 384))
+
+
+def find(name: str) -> Any:
+    """Return the program of a name."""
+    return {"jacobi": jacobi, "jacobi_3d": jacobi_3d}.get(name) or getattr(grids, name)
+
+
+def steps_for(points: int) -> int:
+    """Return the steps of a call: enough that a call of the fastest takes a while."""
+    step = 3e-6 + points * 16 / 2e12
+    return max(20, min(4000, int(SECONDS_OF_A_CALL / step)))

@@ -1,0 +1,374 @@
+"""Compiled programs on GPUs, against CuPy, JAX and the hand-written Jacobi kernels.
+
+Usage: python bench/gpu_programs.py [--seconds 200] [--out FILE.jsonl] [--parts jacobi,programs]
+
+Every line of the file is a record; the first has machine, versions, date and command. Seconds are
+medians of whole calls with arrays on the GPU, warm; ratios compare within one run. What is left
+when the time is over is left out, and said.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import importlib
+import importlib.util
+import itertools
+import json
+import math
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+
+import program_rivals  # noqa: E402
+import records  # noqa: E402
+from gpu_first_calls import measure_first_calls  # noqa: E402
+from gpu_program_cases import (  # noqa: E402
+    PROGRAMS,
+    SIZES,
+    THREE_D,
+    arguments,
+    find,
+    steps_for,
+)
+
+import cpufree  # noqa: E402
+from cpufree.compiler.arguments import Arguments  # noqa: E402
+from cpufree.compiler.emit.tiles import THREADS, Tile, choose_tile  # noqa: E402
+from cpufree.compiler.gpu_run import GpuRun, multiprocessors_of  # noqa: E402
+from cpufree.compiler.grid import grid_kernel, grid_passes  # noqa: E402
+from cpufree.compiler.hosted import HostedRun  # noqa: E402
+from cpufree.engines import gpus  # noqa: E402
+from cpufree.engines.watch import Watch  # noqa: E402
+from cpufree.laps import Laps  # noqa: E402
+
+REPEATS = 5
+
+
+class Clock:
+    """The time that is left for all."""
+
+    def __init__(self, seconds: float) -> None:
+        self.end = time.monotonic() + seconds
+
+    def left(self) -> float:
+        """Return the seconds that are left."""
+        return self.end - time.monotonic()
+
+
+def median(call: Callable[[], Any], sync: Callable[[], Any]) -> float:
+    """Return the median of the seconds of a call, after one that warms up."""
+    call()
+    sync()
+    seconds = []
+    for _ in range(REPEATS):
+        begin = time.perf_counter()
+        call()
+        sync()
+        seconds.append(time.perf_counter() - begin)
+    return statistics.median(seconds)
+
+
+def on_gpu(cupy: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return arguments whose arrays of two dimensions and more, or large ones, are CuPy's."""
+    return tuple(cupy.asarray(a) if isinstance(a, np.ndarray) else a for a in args)
+
+
+def ours(cupy: Any, program: Any, args: tuple[Any, ...], pes: int) -> dict[str, Any]:
+    """Measure a compiled program."""
+    given = on_gpu(cupy, args)
+    begin = time.perf_counter()
+    program.run(given, pes=pes, wait_limit=5)
+    first = time.perf_counter() - begin
+    seconds = median(lambda: program.run(given, pes=pes, wait_limit=5), lambda: None)
+    run = next(reversed(program._gpu_runs.values()))
+    return {
+        "seconds": seconds,
+        "first_call": first,
+        "timings": dict(program.timings),
+        "pes": program.pes,
+        "blocks": run.blocks,
+        "barriers": run.kernel.text.barriers,
+    }
+
+
+def hosted(cupy: Any, program: Any, args: tuple[Any, ...], devices: list[int]) -> dict[str, Any]:
+    """Measure the host-driven variant: seconds of a run alone, its graphs are there before."""
+    run = HostedRun(program, on_gpu(cupy, args), devices)
+    run.run(20.0)
+    seconds = statistics.median([run.run(20.0) for _ in range(REPEATS)])
+    return {"kernel": seconds, "gpus": len(run.devices), "kernels": len(run.text.groups)}
+
+
+def rivals(cupy: Any, jax: Any, name: str, args: tuple[Any, ...]) -> Iterator[tuple[str, float]]:
+    """Yield names and seconds of a call of what others have."""
+    if cupy is not None:
+        given = on_gpu(cupy, args)
+        sync = cupy.cuda.get_current_stream().synchronize
+        plain = find(name).function if name != "cavity_flow" else None
+        if plain is not None:
+            yield "cupy", median(lambda: plain(*given), sync)
+        fused = program_rivals.cupy_rivals(cupy).get(name)
+        if fused is not None:
+            yield "cupy_fused", median(lambda: fused(*given), sync)
+    if jax is not None:
+        step = program_rivals.jax_steps(jax.numpy).get(name)
+        if step is not None:
+            yield "jax", _jax_seconds(jax, step, name, args)
+
+
+def _jax_seconds(jax: Any, step: Any, name: str, args: tuple[Any, ...]) -> float:
+    counts = {"fdtd_2d": 3, "shallow_water": 3, "life": 1, "points_27": 1, "upwind_in_place": 1}
+    count = counts.get(name, 2)
+    state = tuple(jax.numpy.asarray(a) for a in args[:count])
+    others = tuple(jax.numpy.asarray(a) if isinstance(a, np.ndarray) else a for a in args[count:-1])
+
+    def run(s: Any) -> Any:
+        return jax.lax.fori_loop(0, args[-1], lambda t, x: step(t, x, others), s)
+
+    compiled = jax.jit(run)
+    last: list[Any] = []
+
+    def call() -> None:
+        last[:] = [compiled(state)]
+
+    return median(call, lambda: jax.block_until_ready(last[0]))
+
+
+def measure_programs(
+    cupy: Any, jax: Any, there: list[int], counts: list[int], clock: Clock
+) -> Iterator[Any]:
+    """Yield a record for each program, size and number of GPUs."""
+    for flat, deep in SIZES:
+        for name in PROGRAMS:
+            n = deep if name in THREE_D else flat
+            if clock.left() < 8:
+                yield {"kind": "skipped", "program": name, "n": n, "why": "the time is over"}
+                continue
+            points = n**3 if name in THREE_D else n * n
+            steps = steps_for(points) // (10 if name == "cavity_flow" else 1) + 1
+            program, args = find(name), arguments(name, n, steps)
+            record: dict[str, Any] = {"kind": "program", "program": name, "n": n, "steps": steps}
+            for pes in counts:
+                record[f"ours_{pes}"] = tried(ours, cupy, program, args, pes)
+                record[f"hosted_{pes}"] = tried(hosted, cupy, program, args, there[:pes])
+            found = record["rivals"] = {}
+            try:
+                for rival, seconds in rivals(cupy, jax, name, args):
+                    found[rival] = seconds
+            except Exception as error:
+                record["rivals_error"] = f"{type(error).__name__}: {error}"[:300]
+            yield record
+
+
+def tried(f: Callable[..., Any], *args: Any) -> Any:
+    """Return what a function returns, or its error: the others are to go on."""
+    try:
+        return f(*args)
+    except Exception as error:
+        return {"error": f"{type(error).__name__}: {error}"[:2000]}
+
+
+def tried_all(f: Callable[[], Iterator[Any]]) -> Iterator[Any]:
+    """Yield what a function yields; an error ends it, and is a record."""
+    try:
+        yield from f()
+    except Exception as error:
+        yield {"kind": "error", "error": f"{type(error).__name__}: {error}"[:1000]}
+
+
+def measure_jacobi(cupy: Any, there: list[int], counts: list[int], clock: Clock) -> Iterator[Any]:
+    """Yield records of compiled Jacobi iterations and of the hand-written kernels."""
+    for name, n in (("jacobi", 2048), ("jacobi", 8192), ("jacobi_3d", 256)):
+        program = find(name)
+        for kind in (np.float64, np.float32):
+            if clock.left() < 8:
+                return
+            points = n**3 if name in THREE_D else n * n
+            steps = steps_for(points)
+            args = arguments(name, n, steps)
+            args = tuple(a.astype(kind) if isinstance(a, np.ndarray) else a for a in args)
+            record: dict[str, Any] = {
+                "kind": "jacobi", "program": name, "n": n, "steps": steps,
+                "type": np.dtype(kind).name,
+            }  # fmt: skip
+            for pes in counts:
+                record[f"ours_{pes}"] = tried(ours, cupy, program, args, pes)
+                record[f"hosted_{pes}"] = tried(hosted, cupy, program, args, there[:pes])
+                record[f"hand_{pes}"] = tried(hand_written, args[0], steps, pes)
+            yield record
+
+
+TUNED = (("jacobi_2d", 1024), ("jacobi", 8192), ("jacobi_3d", 256), ("points_27", 128))
+SHAPES = tuple((lanes, rows) for lanes in (32, 64, 128) for rows in (1, 2, 4, 8))
+
+
+def measure_tiles(cupy: Any, there: list[int], counts: list[int], clock: Clock) -> Iterator[Any]:
+    """Yield the seconds of kernels with other tiles, and other numbers of blocks, on one GPU."""
+    for name, n in TUNED:
+        if clock.left() < 8:
+            return
+        program = find(name)
+        steps = steps_for(n**3 if name in THREE_D else n * n)
+        given = on_gpu(cupy, arguments(name, n, steps))
+        found = {}
+        for lanes, rows in SHAPES:
+            tile = Tile(lanes, THREADS // lanes, rows)
+            found[f"{lanes}x{rows}"] = tried(tuned, program, given, there[0], tile, 4)
+        for most in (1, 2, 3):
+            found[f"blocks {most}"] = tried(tuned, program, given, there[0], None, most)
+        yield {"kind": "tiles", "program": name, "n": n, "steps": steps, "kernel": found}
+
+
+def tuned(program: Any, args: tuple[Any, ...], device: int, tile: Tile | None, most: int) -> Any:
+    """Return the median seconds of a kernel with a tile, and at most so many blocks a processor."""
+    call = Arguments.of(program.signature, program.name, args, {})
+    lowered = program._lowered(call)
+    processors = multiprocessors_of([device])
+    choose = choose_tile if tile is None else lambda counts, rows, m: tile
+    kernel = grid_kernel(grid_passes(lowered.program, ()), 1, (), processors, choose)
+    tiles = min(kernel.text.most_tiles, most * processors)
+    run = GpuRun(replace(kernel, text=replace(kernel.text, most_tiles=tiles)), [device])
+    seconds = [run.run(call, lowered, 5.0, Watch(None), Laps()).seconds for _ in range(4)]
+    return statistics.median(seconds[1:])
+
+
+def hand_written(u: Any, steps: int, pes: int) -> dict[str, float]:
+    """Measure the kernel of cpufree.stencil: seconds of the kernel alone."""
+    seconds = [
+        cpufree.stencil.jacobi(u, steps, engine="cuda_p2p", pes=pes, wait_limit=5).seconds
+        for _ in range(3)
+    ]
+    return {"kernel": statistics.median(seconds)}
+
+
+def line_of(record: dict[str, Any]) -> str:
+    """Return a record as a line of a table: microseconds a step."""
+    if record["kind"] == "tiles":
+        steps = record["steps"]
+        times = {
+            k: f"{1e6 * v / steps:.2f}" if isinstance(v, float) else v
+            for k, v in record["kernel"].items()
+        }
+        return f"tiles {record['program']} {record['n']}: {times}"
+    if record["kind"] not in ("program", "jacobi"):
+        return json.dumps(record)[:700]
+    steps = record["steps"]
+    cells = []
+    for key, value in record.items():
+        if isinstance(value, dict) and "error" in value:
+            cells.append(f"{key} {value['error'][:70]}")
+        elif key.startswith("ours"):
+            kernel = value["timings"]["kernel"]
+            cells.append(
+                f"{key} {1e6 * value['seconds'] / steps:.2f} (k {1e6 * kernel / steps:.2f})"
+            )
+        elif key.startswith(("hand", "hosted")):
+            cells.append(f"{key} {1e6 * value['kernel'] / steps:.2f}")
+        elif key == "rivals":
+            cells += [f"{name} {1e6 * s / steps:.2f}" for name, s in value.items()]
+    kind = f" {record['type']}" if "type" in record else ""
+    error = f" {record['rivals_error'][:80]}" if "rivals_error" in record else ""
+    return f"{record['program']:16s}{record['n']:6d}{kind}  " + "  ".join(cells) + error
+
+
+def summary(found: list[dict[str, Any]]) -> Iterator[str]:
+    """Yield the geometric means of ratios, best of the others over ours on one GPU."""
+    for name, chosen in (("small", (64, 128, 256, 1024)), ("large", (384, 4096))):
+        ratios = [
+            min(r["rivals"].values()) / r["ours_1"]["seconds"]
+            for r in found
+            if r["kind"] == "program" and r["n"] in chosen
+            and r.get("rivals") and "seconds" in r.get("ours_1", {})
+        ]  # fmt: skip
+        if ratios:
+            mean = math.exp(statistics.fmean(map(math.log, ratios)))
+            least = min(ratios)
+            yield f"{name}: {len(ratios)} cases, geometric mean {mean:.2f} x, least {least:.2f}"
+    for name, chosen in (("small", (64, 128, 256, 1024)), ("large", (384, 4096))):
+        ratios = [
+            r["hosted_2"]["kernel"] / r["ours_2"]["timings"]["kernel"]
+            for r in found
+            if r["kind"] == "program" and r["n"] in chosen
+            and "kernel" in r.get("hosted_2", {}) and "timings" in r.get("ours_2", {})
+        ]  # fmt: skip
+        if ratios:
+            mean = math.exp(statistics.fmean(map(math.log, ratios)))
+            yield f"two GPUs, {name}: host-driven / ours {mean:.2f} x, least {min(ratios):.2f}"
+    for r in found:
+        if r["kind"] == "jacobi":
+            for pes in (1, 2):
+                mine, hand = r.get(f"ours_{pes}", {}), r.get(f"hand_{pes}", {})
+                if "timings" in mine and "kernel" in hand:
+                    ratio = mine["timings"]["kernel"] / hand["kernel"]
+                    what = f"{r['program']} {r['n']} {r['type']}"
+                    yield f"{what} {pes} GPU: {ratio:.2f} x the hand-written"
+
+
+def head(there: list[Any], modules: dict[str, Any]) -> dict[str, Any]:
+    """Return the record that says where and how."""
+    return {
+        "kind": "machine",
+        "gpus": [gpu.name for gpu in there],
+        "versions": {
+            "cpufree": cpufree.__version__,
+            "numpy": np.__version__,
+            **{k: m.__version__ for k, m in modules.items() if m is not None},
+        },
+        "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        "command": records.command_line(),
+    }
+
+
+def module(name: str) -> Any:
+    """Return a module, None where it is not installed."""
+    return importlib.import_module(name) if importlib.util.find_spec(name) else None
+
+
+def main() -> int:
+    """Measure and print; return the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seconds", type=float, default=200.0)
+    parser.add_argument("--out", default="gpu-programs.jsonl")
+    parser.add_argument("--parts", default="first,jacobi,tiles,programs")
+    given = parser.parse_args()
+    there = gpus.require_usable()
+    cupy, jax = module("cupy"), module("jax")
+    if cupy is None:
+        print("CuPy is not installed: arrays on GPUs come from it", file=sys.stderr)
+        return 1
+    if jax is not None:
+        jax.config.update("jax_enable_x64", True)
+    clock = Clock(given.seconds)
+    numbers = [gpu.index for gpu in there]
+    counts = [n for n in (1, 2) if n <= len(there)]
+    found: list[dict[str, Any]] = []
+    with open(given.out, "w") as out:
+        parts: dict[str, Callable[[], Iterator[Any]]] = {
+            "jacobi": lambda: measure_jacobi(cupy, numbers, counts, clock),
+            "tiles": lambda: measure_tiles(cupy, numbers, counts, clock),
+            "first": lambda: tried_all(measure_first_calls),
+            "programs": lambda: measure_programs(cupy, jax, numbers, counts, clock),
+        }
+        start = head(there, {"cupy": cupy, "jax": jax})
+        chosen = [parts[name] for name in given.parts.split(",")]
+        for record in itertools.chain([start], *(part() for part in chosen)):
+            found.append(record)
+            print(json.dumps(record), file=out, flush=True)
+            print(line_of(record), flush=True)
+    for line in summary(found):
+        print(line)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,334 @@
+// What generated kernels are made of where a PE has many blocks of many threads: GPUs. (Where it
+// has one, it goes over rows: runtime.hpp.)
+//
+// A PE owns the rows [lo, hi) of all distributed fields. Its arrays have ghost rows on either side,
+// copies of rows of the PEs beside. A kernel is a sequence of sweeps, in each of which every point
+// is computed by one thread, with barriers and reductions between.
+//
+// Ghosts. Whoever computes a point of a row that a neighbour keeps a ghost of stores it there, too
+// (`store`): no rows are copied, no mailbox is read.
+//   Read after write: between the sweep that writes a row and one that reads its ghost lies a
+//   barrier with the neighbours, or a reduction; the owner's blocks have stored before they arrive.
+//   Write after read: so does one between the sweep that reads a ghost and one that writes its row.
+// The compiler places barriers so (passes/barriers.py), and checks that it has.
+//
+// The barrier. Blocks of a PE count themselves in: barrier e is over when the count is e times the
+// blocks. The last one in tells both neighbours, whose blocks wait for that, too, where they must.
+//   Visible: a block's stores -> its publish -> its arrival (read, modify, write, in one chain with
+//   all others) -> the last one's acquire and publish at system scope -> its flags -> who reads
+//   these acquires. Each link is a release with its acquire; so all stores of all blocks, those to
+//   the PEs beside too, are visible behind the barrier. Blocks that have stored to a neighbour
+//   since the last barrier publish at system scope themselves. The count does not run ahead: a
+//   block arrives at e + 1 after it has left e, when all have arrived at e. Flags grow, one writer
+//   each, and are compared by >=.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+
+#include "cpufree/device/wait.hpp"
+#include "cpufree/programs/args.hpp"
+#include "cpufree/programs/python_numbers.hpp"
+
+namespace cpufree::programs {
+
+// Offsets in the heap, and what all PEs know.
+struct GridPlan {
+  std::int64_t rows;                     // of the longest field
+  std::int64_t counter, flags, packets;  // one; two; grid_packets()
+  bool ring;                             // the last PE and the first one are neighbours
+};
+
+// Packets of reductions: two slots of two words of each block of all PEs.
+CPUFREE_FN std::int64_t grid_packets(int pes, int blocks) { return std::int64_t{4} * pes * blocks; }
+
+// Which of its rows a PE stores to its neighbours' ghosts, and where from there.
+struct GhostRows {
+  std::int64_t low = 0;       // rows before this one to the PE below
+  std::int64_t high = 0;      // rows from this one on to the PE above
+  std::int64_t to_below = 0;  // values from the point to its ghost
+  std::int64_t to_above = 0;
+};
+
+template <GridPort P, class A>
+class GridRuntime {
+ public:
+  CPUFREE_KERNEL_FN GridRuntime(P& port, const A& args, std::byte* heap, const GridPlan& plan)
+      : port_(port), args_(args), heap_(heap), plan_(plan), pe_(port.pe()), pes_(port.pes()) {}
+
+  template <class T>
+  CPUFREE_KERNEL_FN T* at(std::int64_t offset) const {
+    return reinterpret_cast<T*>(heap_ + offset);
+  }
+  template <class T>
+  CPUFREE_KERNEL_FN T scalar(int k) const {
+    T value;
+    std::memcpy(&value, args_.scalars + k, sizeof value);
+    return value;
+  }
+  // A field at an offset, of so many rows in all.
+  template <class T>
+  CPUFREE_KERNEL_FN Array<T, 1> field(std::int64_t offset, std::int64_t rows, int id) const {
+    Array<T, 1> f;
+    f.base = at<T>(offset);
+    f.rows = rows;
+    f.id = id;
+    return f;
+  }
+
+  CPUFREE_KERNEL_FN std::int64_t lo() const { return plan_.rows * pe_ / pes_; }
+  CPUFREE_KERNEL_FN std::int64_t hi() const { return plan_.rows * (pe_ + 1) / pes_; }
+  // Of the rows start + step q, 0 <= q < count, those from q = first to q = end are mine.
+  CPUFREE_KERNEL_FN std::int64_t first(std::int64_t start, std::int64_t step) const {
+    const std::int64_t before = lo() - start;
+    return before <= 0 ? 0 : (before + step - 1) / step;
+  }
+  CPUFREE_KERNEL_FN std::int64_t end(std::int64_t start, std::int64_t step,
+                                     std::int64_t count) const {
+    const std::int64_t before = hi() - start;
+    const std::int64_t all = before <= 0 ? 0 : (before + step - 1) / step;
+    return all < count ? all : count;
+  }
+
+  // A field of so many rows, of which neighbours keep the last `below` and the first `above`.
+  CPUFREE_KERNEL_FN GhostRows ghosts(std::int64_t rows, std::int64_t stride, std::int64_t below,
+                                     std::int64_t above) const {
+    const std::int64_t mine = rows_of(pe_, rows);
+    GhostRows g;
+    g.low = has_below() ? above : 0;
+    g.high = has_above() ? mine - below : mine;
+    g.to_below = rows_of(below_me(), rows) * stride;
+    g.to_above = -mine * stride;
+    return g;
+  }
+  // Stores the value of a point of my row i.
+  template <class T>
+  CPUFREE_KERNEL_FN void store(const GhostRows& g, T* to, std::int64_t i, T value) {
+    *to = value;
+    if (i < g.low) port_.put(to + g.to_below, below_me(), value), sent_ = true;
+    if (i >= g.high) port_.put(to + g.to_above, above_me(), value), sent_ = true;
+  }
+
+  // --- control ---
+
+  // A turn of a loop begins, which has a barrier or a reduction in it, or not. False: leave.
+  CPUFREE_KERNEL_FN bool turn(bool outermost, bool has_barrier) {
+    if (outermost && port_.lane() == 0 && pe_ == 0 && port_.block() == 0)
+      port_.report(++turns_, 0.0);
+    if (failed()) return false;
+    return has_barrier || port_.all(port_.lane() != 0 || !stopped());
+  }
+  CPUFREE_KERNEL_FN bool failed() const { return fault_ != Fault::none; }
+  // All threads have the same scalars, and fail together.
+  CPUFREE_KERNEL_FN void fail(Fault fault, std::int64_t line) {
+    if (failed()) return;
+    fault_ = fault;
+    if (!speaks()) return;
+    args_.faults[0] = static_cast<std::int64_t>(fault);
+    args_.faults[1] = line;
+  }
+  template <class V>
+  CPUFREE_KERNEL_FN void result(int k, V value) {
+    if (speaks()) std::memcpy(args_.results + k, &value, sizeof value);
+  }
+
+  // --- sweeps ---
+
+  // f(tile, lane) for every tile, by blocks, and every lane of `Lanes`; f has no barrier.
+  template <int Lanes, class F>
+  CPUFREE_KERNEL_FN void sweep(int tiles, F&& f) {
+    go_over<Lanes>(port_.block(), port_.blocks(), tiles, f);
+  }
+  // The same by every block for itself.
+  template <int Lanes, class F>
+  CPUFREE_KERNEL_FN void sweep_alone(int tiles, F&& f) {
+    go_over<Lanes>(0, 1, tiles, f);
+  }
+
+  // --- barriers ---
+
+  // False: leave the kernel.
+  CPUFREE_KERNEL_FN bool barrier(bool neighbours) {
+    neighbours = neighbours && pes_ > 1;
+    ++barriers_;
+    if (neighbours) ++meetings_;
+    const bool only_here = port_.all(!sent_);
+    sent_ = false;
+    bool here = true;
+    if (port_.lane() == 0) {
+      here = !stopped() && meet(neighbours, only_here ? Scope::pe : Scope::system);
+      port_.acquire(neighbours ? Scope::system : Scope::pe);
+    }
+    return port_.all(here);
+  }
+
+  // --- reductions ---
+
+  // What all threads of the block have got, joined by f, for all of them.
+  template <class V, class F>
+  CPUFREE_KERNEL_FN void join_block(V& value, F&& f) {
+    fold(value, port_.lanes(), f);
+  }
+
+  // The same of all blocks of all PEs, in a fixed order; a barrier of all of them. False: leave.
+  //
+  // Slot (parity, PE, block) is written by that block alone. Reduction e + 2 uses the slot of e: a
+  // block pushes it after it has pulled e + 1 of all, and each of these was pushed after its sender
+  // had pulled e. As a barrier: every thread that pushes has published what its block wrote, every
+  // thread that pulls acquires.
+  template <class V, class F>
+  CPUFREE_KERNEL_FN bool join(V& value, F&& f) {
+    static_assert(sizeof(V) <= 16);
+    const Scope scope = pes_ > 1 ? Scope::system : Scope::pe;
+    fold(value, port_.lanes(), f);  // ends with a barrier: what the block wrote is to be published
+    sent_ = false;
+    const Epoch epoch = ++reductions_;
+    const int sources = pes_ * port_.blocks();
+    Packet* const slots =
+        at<Packet>(plan_.packets) + static_cast<std::int64_t>(epoch & 1U) * 2 * sources;
+    push(value, slots + 2 * (pe_ * port_.blocks() + port_.block()), epoch, scope);
+    bool here = !(port_.lane() == 0 && stopped());
+    bool any = false;
+    for (int k = port_.lane(); here && k < sources; k += port_.lanes()) {
+      V other{};
+      here = pull(other, slots + 2 * k, epoch, k);
+      value = any ? f(value, other) : other;
+      any = true;
+    }
+    if (any) port_.acquire(scope);
+    if (!port_.all(here)) return false;
+    fold(value, sources < port_.lanes() ? sources : port_.lanes(), f);
+    return true;
+  }
+
+ private:
+  CPUFREE_KERNEL_FN bool speaks() { return pe_ == 0 && port_.block() == 0 && port_.lane() == 0; }
+  // The host asks to leave. Blocks see it at different times; who waits for one that has left sees
+  // it, too.
+  CPUFREE_KERNEL_FN bool stopped() { return port_.host_notes() != kNoteNone; }
+
+  CPUFREE_KERNEL_FN int above_me() const { return pe_ + 1 < pes_ ? pe_ + 1 : 0; }
+  CPUFREE_KERNEL_FN int below_me() const { return pe_ > 0 ? pe_ - 1 : pes_ - 1; }
+  CPUFREE_KERNEL_FN bool has_above() const { return plan_.ring || pe_ + 1 < pes_; }
+  CPUFREE_KERNEL_FN bool has_below() const { return plan_.ring || pe_ > 0; }
+  CPUFREE_KERNEL_FN std::int64_t rows_of(int pe, std::int64_t rows) const {
+    const std::int64_t from = plan_.rows * pe / pes_;
+    const std::int64_t to = plan_.rows * (pe + 1) / pes_;
+    return (to < rows ? to : rows) - from;
+  }
+
+  template <int Lanes, class F>
+  CPUFREE_KERNEL_FN void go_over(int first, int step, int tiles, F& f) {
+    for (int tile = first; tile < tiles; tile += step) {
+      if constexpr (kFastMemory) {
+        f(tile, port_.lane());  // blocks are launched with `Lanes` threads
+      } else {
+        for (int lane = port_.lane(); lane < Lanes; lane += port_.lanes()) f(tile, lane);
+      }
+    }
+  }
+
+  // By the first thread of a block.
+  CPUFREE_KERNEL_FN bool meet(bool neighbours, Scope scope) {
+    const auto blocks = static_cast<Epoch>(port_.blocks());
+    Flag* const counter = at<Flag>(plan_.counter);
+    Flag* const flags = at<Flag>(plan_.flags);
+    port_.publish(scope);
+    const Epoch before = port_.arrive(counter);
+    if (neighbours && before + 1 == blocks * barriers_) {
+      port_.acquire(Scope::pe);
+      port_.publish(Scope::system);
+      if (has_above()) port_.put_flag(flags, above_me(), meetings_);
+      if (has_below()) port_.put_flag(flags + 1, below_me(), meetings_);
+    }
+    if (!wait_for(counter, blocks * barriers_, cpufree::Channel::local_arrival, pe_)) return false;
+    if (!neighbours) return true;
+    const auto halo = cpufree::Channel::halo_arrival;
+    return (!has_below() || wait_for(flags, meetings_, halo, below_me())) &&
+           (!has_above() || wait_for(flags + 1, meetings_, halo, above_me()));
+  }
+
+  // Joins the values of the first `count` threads, in a fixed tree; all get the result.
+  template <class V, class F>
+  CPUFREE_KERNEL_FN void fold(V& value, int count, F& f) {
+    if (port_.lanes() == 1) {
+      port_.sync_block();
+      return;
+    }
+    auto* const room = reinterpret_cast<V*>(port_.fast_memory());
+    const int lane = port_.lane();
+    room[lane] = value;
+    port_.sync_block();
+    for (int width = count; width > 1;) {
+      const int half = (width + 1) / 2;
+      if (lane + half < width) room[lane] = f(room[lane], room[lane + half]);
+      port_.sync_block();
+      width = half;
+    }
+    value = room[0];
+    port_.sync_block();
+  }
+
+  template <class V>
+  CPUFREE_KERNEL_FN void push(const V& value, Packet* mine, Epoch epoch, Scope scope) {
+    double words[2] = {0.0, 0.0};
+    std::memcpy(words, &value, sizeof value);
+    if (port_.lane() < pes_) port_.publish(scope);
+    for (int to = port_.lane(); to < pes_; to += port_.lanes())
+      for (int k = 0; k < 2; ++k) port_.put_packet(mine + k, to, words[k], make_tag(epoch, 0));
+  }
+  template <class V>
+  CPUFREE_KERNEL_FN bool pull(V& value, const Packet* slot, Epoch epoch, int source) {
+    double words[2] = {0.0, 0.0};
+    for (int k = 0; k < 2; ++k) {
+      Epoch seen = 0;
+      const auto look = [&] {
+        const Packet got = port_.get_packet(slot + k);
+        words[k] = got.value;
+        seen = tag_epoch(got.tag);
+        return arrived(got.tag, epoch);
+      };
+      const WaitSite site{cpufree::Channel::reduction, source / port_.blocks(),
+                          source % port_.blocks()};
+      if (!wait_until(look, site, epoch, seen)) return false;
+    }
+    std::memcpy(&value, words, sizeof value);
+    return true;
+  }
+
+  CPUFREE_KERNEL_FN bool wait_for(const Flag* flag, Epoch want, cpufree::Channel channel,
+                                  int from) {
+    Epoch seen = 0;
+    const auto look = [&] {
+      seen = port_.get_flag(flag);
+      return reached(seen, want);
+    };
+    return wait_until(look, {channel, from, 0}, want, seen);
+  }
+  // Bounded: false where the bound is over, where another PE gave up, or where the host asks.
+  template <class L>
+  CPUFREE_KERNEL_FN bool wait_until(L&& look, const WaitSite& site, Epoch want, const Epoch& seen) {
+    if (look()) return true;
+    auto wait = port_.start_wait();
+    while (port_.keep_waiting(wait)) {
+      if (look()) return true;
+      if (stopped()) return false;
+    }
+    file_wait(port_, wait, site, want, seen);
+    return false;
+  }
+
+  P& port_;
+  const A& args_;
+  std::byte* heap_;
+  GridPlan plan_;
+  int pe_, pes_;
+  Epoch barriers_ = 0, meetings_ = 0, reductions_ = 0;
+  std::int64_t turns_ = 0;
+  Fault fault_ = Fault::none;
+  bool sent_ = false;
+};
+
+}  // namespace cpufree::programs

@@ -1,0 +1,68 @@
+// What the kernels of a host-driven program are made of: each is one sweep, and the host does what
+// is between them. The counterpart of grid_runtime.hpp, for comparison: the same sweeps.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+
+#include "cpufree/programs/args.hpp"
+#include "cpufree/programs/python_numbers.hpp"
+
+namespace cpufree::programs {
+
+// The block of a launch that a kernel is.
+struct LaunchedBlock {
+  int block, blocks, lane;
+};
+
+class HostedRuntime {
+ public:
+  CPUFREE_KERNEL_FN HostedRuntime(const HostedPlace& place, LaunchedBlock me, std::int64_t rows)
+      : place_(place), me_(me), rows_(rows) {}
+
+  template <class T>
+  CPUFREE_KERNEL_FN Array<T, 1> field(std::int64_t offset, std::int64_t rows, int id) const {
+    Array<T, 1> f;
+    f.base = reinterpret_cast<T*>(place_.heap + offset);
+    f.rows = rows;
+    f.id = id;
+    return f;
+  }
+  template <class T>
+  CPUFREE_KERNEL_FN static T scalar(const std::int64_t& word) {
+    T value;
+    std::memcpy(&value, &word, sizeof value);
+    return value;
+  }
+  CPUFREE_KERNEL_FN std::int64_t lo() const { return rows_ * place_.pe / place_.pes; }
+  CPUFREE_KERNEL_FN std::int64_t hi() const { return rows_ * (place_.pe + 1) / place_.pes; }
+  // As GridRuntime's.
+  CPUFREE_KERNEL_FN std::int64_t first(std::int64_t start, std::int64_t step) const {
+    const std::int64_t before = lo() - start;
+    return before <= 0 ? 0 : (before + step - 1) / step;
+  }
+  CPUFREE_KERNEL_FN std::int64_t end(std::int64_t start, std::int64_t step,
+                                     std::int64_t count) const {
+    const std::int64_t before = hi() - start;
+    const std::int64_t all = before <= 0 ? 0 : (before + step - 1) / step;
+    return all < count ? all : count;
+  }
+  template <int Lanes, class F>
+  CPUFREE_KERNEL_FN void sweep(int tiles, F&& f) {
+    for (int tile = me_.block; tile < tiles; tile += me_.blocks) f(tile, me_.lane);
+  }
+  CPUFREE_KERNEL_FN void fail(Fault fault, std::int64_t line) {
+    if (place_.pe != 0 || me_.block != 0 || me_.lane != 0) return;
+    place_.faults[0] = static_cast<std::int64_t>(fault);
+    place_.faults[1] = line;
+  }
+
+ private:
+  const HostedPlace& place_;
+  LaunchedBlock me_;
+  std::int64_t rows_;
+};
+
+}  // namespace cpufree::programs

@@ -1,0 +1,240 @@
+"""A program's kernel for GPUs: sweeps, barriers and reductions of a grid of threads.
+
+Sizes, offsets and strides are in the text: NVRTC compiles in a second or two, and addresses become
+constants. Values of scalars are not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from cpufree.compiler import ir
+from cpufree.compiler.emit.expressions import TYPES
+from cpufree.compiler.emit.kernel import KernelText
+from cpufree.compiler.emit.sweep import Sweep, is_accurate
+from cpufree.compiler.emit.tiles import THREADS, Tile, choose_tile, tiles
+from cpufree.compiler.layout import GridLayout, Key
+from cpufree.compiler.passes.accesses import accesses
+from cpufree.compiler.passes.barriers import joins
+from cpufree.compiler.passes.points import at_own_point
+from cpufree.compiler.passes.rows import Work, is_by_rows
+
+ChooseTile = Callable[[tuple[int, ...], int, int], Tile]
+
+_ON_GPU = """
+extern "C" __global__ void __launch_bounds__({threads})
+run_on_gpu(const __grid_constant__ cpufree::gpu_p2p::Shared shared,
+           const __grid_constant__ cpufree::programs::GridArgs<{scalars}> args) {{
+  extern __shared__ double2 fast[];
+  cpufree::gpu_p2p::Port port(shared, reinterpret_cast<std::byte*>(fast));
+  run(port, args, shared.heaps[shared.pe]);
+}}
+"""
+
+
+@dataclass(frozen=True)
+class GridText:
+    """A kernel's text, over the port; and what its launch needs."""
+
+    text: str
+    scalars: int
+    threads: int
+    most_tiles: int
+    """Of a sweep of a PE: more blocks would have nothing to do."""
+    barriers: int
+    in_registers: tuple[str, ...]
+
+    def on_gpu(self) -> str:
+        """Return the text for the compiler of kernels of GPUs."""
+        head = '#include "cpufree/engines/gpu_p2p/port.cuh"\n'
+        entry = _ON_GPU.format(threads=self.threads, scalars=self.scalars)
+        return head + self.text + entry
+
+
+def emit_grid(
+    program: ir.Program,
+    layout: GridLayout,
+    kept: Iterable[str],
+    multiprocessors: int,
+    choose: ChooseTile = choose_tile,
+) -> GridText:
+    """Return the kernel of a program of groups with barriers.
+
+    Parameters
+    ----------
+    program : ir.Program
+        After group_points and add_barriers.
+    layout : GridLayout
+        Of its fields.
+    kept : iterable of str
+        Fields that the caller gets, besides its arguments.
+    multiprocessors : int
+        Of a GPU: how many blocks should have something to do.
+    choose : callable
+        Chooses the tile of a sweep, as choose_tile does.
+    """
+    return _Grid(program, layout, set(kept), multiprocessors, choose).emit_grid()
+
+
+class _Grid(KernelText):
+    def __init__(
+        self,
+        program: ir.Program,
+        layout: GridLayout,
+        kept: set[str],
+        multiprocessors: int,
+        choose: ChooseTile,
+    ) -> None:
+        super().__init__(program)
+        self.layout, self.multiprocessors, self.choose = layout, multiprocessors, choose
+        self.most_tiles = 1
+        self.in_registers = register_fields(program, kept)
+
+    def number(self, key: Key) -> str:
+        return str(self.layout.number(key))
+
+    def emit_grid(self) -> GridText:
+        head = [*self._fields(), *self._scalars()]
+        body = self._block(self.program.body)
+        places = ", ".join(self.number((what, 0)) for what in ("counter", "flags", "packets"))
+        ring = "true" if self.layout.ring else "false"
+        plan = f"{{{self.layout.slabs.rows}, {places}, {ring}}}"
+        lines = [
+            '#include "cpufree/programs/grid_runtime.hpp"',
+            "",
+            "namespace {",
+            "using namespace cpufree;",
+            "using namespace cpufree::programs;",
+            "",
+            "template <GridPort P, class A>",
+            "CPUFREE_KERNEL_FN bool run(P& port, const A& args, std::byte* heap) {",
+            f"  GridRuntime<P, A> rt(port, args, heap, {plan});",
+            *(f"  {line}" for line in (*head, *body, *self._results())),
+            "  return !rt.failed();",
+            "}",
+            "}  // namespace",
+            "",
+        ]
+        barriers = sum(isinstance(s, ir.Barrier) for s in ir.walk(self.program.body))
+        return GridText(
+            "\n".join(lines),
+            max(1, len(self.program.scalars)),
+            THREADS,
+            self.most_tiles,
+            barriers,
+            tuple(sorted(self.in_registers)),
+        )
+
+    def _fields(self) -> list[str]:
+        lines = []
+        for k, f in enumerate(self.program.fields):
+            call = f"rt.template field<{TYPES[f.type]}>({self.layout.offsets[f.name]}, {f.shape[0]}"
+            lines.append(f"[[maybe_unused]] auto f_{f.name} = {call}, {k});")
+            if self.layout.keeps_ghosts(f):
+                reach, stride = self.layout.reach(f), self.layout.strides(f)[0]
+                sizes = f"{f.shape[0]}, {stride}, {reach.below}, {reach.above}"
+                lines.append(f"[[maybe_unused]] const auto ghosts_{f.name} = rt.ghosts({sizes});")
+        return lines
+
+    def _statement(self, s: ir.Statement) -> list[str]:
+        if isinstance(s, ir.Barrier):
+            return [f"if (!rt.barrier({'true' if s.neighbours else 'false'})) return false;"]
+        return super()._statement(s)
+
+    def _turn(self, s: ir.For | ir.Loop, outermost: str) -> str:
+        has_barrier = any(_always_meets(self.program, part) for part in s.body)
+        return f"if (!rt.turn({outermost}, {'true' if has_barrier else 'false'})) return false;"
+
+    def _group(self, s: ir.Group) -> list[str]:
+        works = [stage.work for stage in s.stages]
+        sweep = Sweep(self.program, self.layout, works, self.in_registers, self._tile)
+        rows = self.layout.slabs.most if sweep.by_rows else sweep.counts[0]
+        rows = min(rows, sweep.counts[0])
+        self.most_tiles = max(self.most_tiles, tiles(sweep.counts, rows, sweep.tile))
+        inside = [line for k, w in enumerate(works) for line in _total(w, k)]
+        inside += sweep.lines()
+        for k, work in enumerate(works):
+            if isinstance(work, ir.Reduce):
+                inside += _joined(work, k, sweep.by_rows)
+        return ["{", *(f"  {line}" for line in inside), "}"]
+
+    def _tile(self, counts: tuple[int, ...], by_rows: bool) -> Tile:
+        rows = min(self.layout.slabs.most, counts[0]) if by_rows else counts[0]
+        return self.choose(counts, rows, self.multiprocessors)
+
+
+def _always_meets(program: ir.Program, s: ir.Statement) -> bool:
+    """Return whether blocks wait for one another in a statement, whatever way it takes."""
+    return isinstance(s, ir.Barrier) or (isinstance(s, ir.Group) and joins(program, s))
+
+
+def _total(work: Work, k: int) -> list[str]:
+    if not isinstance(work, ir.Reduce):
+        return []
+    if is_accurate(work):
+        return [f"Accurate total{k};"]
+    kind = TYPES[work.type]
+    limits = f"std::numeric_limits<{kind}>"
+    start = {
+        "sum": f"{kind}(0)",
+        "max": f"-{limits}::infinity()" if "float" in work.type else f"{limits}::lowest()",
+        "min": f"{limits}::infinity()" if "float" in work.type else f"{limits}::max()",
+    }[work.op]
+    return [f"{kind} total{k} = {start};"]
+
+
+def _joined(work: ir.Reduce, k: int, among_pes: bool) -> list[str]:
+    """Return the statements that bring the parts of a reduction together."""
+    total = f"total{k}"
+    f = {"sum": "Plus{}", "max": "Max{}", "min": "Min{}"}[work.op]
+    f = "JoinedSums{}" if is_accurate(work) else f
+    value = f"{total}.value()" if is_accurate(work) else total
+    call = (
+        f"if (!rt.join({total}, {f})) return false;"
+        if among_pes
+        else f"rt.join_block({total}, {f});"
+    )
+    return [call, f"v_{work.name} = static_cast<{TYPES[work.type]}>({value});"]
+
+
+def register_fields(program: ir.Program, kept: set[str]) -> set[str]:
+    """Return the program's own fields that need no memory.
+
+    All uses are in one group; each read is of the point that an earlier stage of the group has
+    computed, at all points of the reader.
+    """
+    groups = [s for s in ir.walk(program.body) if isinstance(s, ir.Group)]
+    permuted = {n for s in ir.walk(program.body) if isinstance(s, ir.Permute) for n in s.fields}
+    found = set()
+    for f in program.fields:
+        if f.role not in ("local", "temporary") or f.name in kept | permuted:
+            continue
+        uses = [
+            g
+            for g in groups
+            if any(a.field == f.name for s in g.stages for a in accesses(program, s.work))
+        ]
+        if len(uses) == 1 and _is_handed_on(program, uses[0], f):
+            found.add(f.name)
+    return found
+
+
+def _is_handed_on(program: ir.Program, group: ir.Group, f: ir.Field) -> bool:
+    works = [stage.work for stage in group.stages]
+    if not is_by_rows(program, works[0]):
+        return False
+    for number, work in enumerate(works):
+        for read in ir.reads(work.value):
+            if read.field != f.name:
+                continue
+            writers = [w for w in works[:number] if isinstance(w, ir.Assign) and w.field == f.name]
+            if not writers or not at_own_point(read, work) or not _has_all(writers[-1], work):
+                return False
+    return True
+
+
+def _has_all(one: Work, other: Work) -> bool:
+    return all(
+        a.start <= b.start and a.stop >= b.stop for a, b in zip(one.box, other.box, strict=True)
+    )

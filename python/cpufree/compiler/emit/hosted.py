@@ -1,0 +1,86 @@
+"""The host-driven variant of a program: each group is a kernel of its own.
+
+The sweeps are those of the persistent kernel (grid.py); barriers, halos, loops and scalars are the
+host's. It is there to be compared with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from cpufree.compiler import ir
+from cpufree.compiler.emit.expressions import TYPES
+from cpufree.compiler.emit.grid import register_fields
+from cpufree.compiler.emit.sweep import Sweep
+from cpufree.compiler.emit.tiles import THREADS, Tile, choose_tile, tiles
+from cpufree.compiler.layout import GridLayout
+
+_KERNEL = """
+extern "C" __global__ void __launch_bounds__({threads})
+stage_{number}(const __grid_constant__ HostedPlace place,
+         const __grid_constant__ HostedArgs<{fields}, {values}> args) {{
+  const LaunchedBlock me{{static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x),
+                         static_cast<int>(threadIdx.x)}};
+  HostedRuntime rt(place, me, {rows});
+"""
+
+
+@dataclass(frozen=True)
+class HostedText:
+    """The kernels of a program, one for each group, by their numbers."""
+
+    text: str
+    groups: tuple[ir.Group, ...]
+    blocks: tuple[int, ...]
+    """Of each kernel: one for each tile."""
+    values: tuple[str, ...]
+    """Scalars and variables, in the order in which kernels take them."""
+
+
+def emit_hosted(
+    program: ir.Program, layout: GridLayout, kept: Iterable[str], multiprocessors: int
+) -> HostedText:
+    """Return the kernels of a program of groups."""
+    in_registers = register_fields(program, set(kept))
+    types = {**dict(program.scalars), **dict(program.variables)}
+
+    def choose(counts: tuple[int, ...], by_rows: bool) -> Tile:
+        rows = min(layout.slabs.most, counts[0]) if by_rows else counts[0]
+        return choose_tile(counts, rows, multiprocessors)
+
+    groups: list[ir.Group] = []
+    blocks: list[int] = []
+    lines = [
+        '#include "cpufree/programs/hosted_runtime.hpp"',
+        "using namespace cpufree;",
+        "using namespace cpufree::programs;",
+    ]
+    for s in ir.walk(program.body):
+        if not isinstance(s, ir.Group) or s in groups:
+            continue
+        works = [stage.work for stage in s.stages]
+        sweep = Sweep(program, layout, works, in_registers, choose, stores_ghosts=False)
+        rows = min(layout.slabs.most, sweep.counts[0]) if sweep.by_rows else sweep.counts[0]
+        head = _KERNEL.format(
+            threads=THREADS,
+            number=len(groups),
+            fields=len(program.fields),
+            values=max(1, len(types)),
+            rows=layout.slabs.rows,
+        )
+        lines += [head, *_names(program, types), *(f"  {line}" for line in sweep.lines()), "}"]
+        groups.append(s)
+        blocks.append(tiles(sweep.counts, rows, sweep.tile))
+    return HostedText("\n".join(lines) + "\n", tuple(groups), tuple(blocks), tuple(types))
+
+
+def _names(program: ir.Program, types: dict[str, str]) -> list[str]:
+    lines = []
+    for k, f in enumerate(program.fields):
+        call = f"rt.field<{TYPES[f.type]}>(args.offsets[{k}], {f.shape[0]}, {k})"
+        lines.append(f"  [[maybe_unused]] auto f_{f.name} = {call};")
+    for k, (name, kind) in enumerate(types.items()):
+        call = f"HostedRuntime::scalar<{TYPES[kind]}>(args.values[{k}])"
+        lines.append(f"  [[maybe_unused]] const auto v_{name} = {call};")
+    return lines

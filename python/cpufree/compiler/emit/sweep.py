@@ -1,0 +1,342 @@
+"""Groups as sweeps of a grid of threads: each point of a group has one thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from cpufree.compiler import ir
+from cpufree.compiler.emit.expressions import TYPES, cxx
+from cpufree.compiler.emit.tiles import THREADS, Tile, inner_tiles, rows_of_tile
+from cpufree.compiler.layout import GridLayout
+from cpufree.compiler.passes.points import Lattice, at_own_point, lattice_of
+from cpufree.compiler.passes.rows import Work, is_by_rows, row_offset
+
+Position = tuple[int, int]
+"""A distance in values from a pointer, and how much farther it is for the next row of a thread."""
+
+
+@dataclass
+class Pointers:
+    """The pointers that a thread of a sweep has, by what they depend on."""
+
+    names: dict[tuple[str, tuple[str, ...]], str] = field(default_factory=dict)
+    lines: list[str] = field(default_factory=list)
+
+    def get(self, name: str, kind: str, terms: tuple[str, ...]) -> str:
+        """Return the pointer into a field at a distance that is a sum of terms."""
+        key = (name, terms)
+        if key not in self.names:
+            pointer = f"p{len(self.names)}"
+            self.names[key] = pointer
+            sum_of = " + ".join((f"f_{name}.base", *terms))
+            self.lines.append(f"[[maybe_unused]] {kind}* const {pointer} = {sum_of};")
+        return self.names[key]
+
+
+class Sweep:
+    """The text of one group."""
+
+    def __init__(
+        self,
+        program: ir.Program,
+        layout: GridLayout,
+        works: list[Work],
+        in_registers: set[str],
+        choose: Callable[[tuple[int, ...], bool], Tile],
+        stores_ghosts: bool = True,
+    ) -> None:
+        self.program, self.layout, self.works = program, layout, works
+        self.in_registers, self.stores_ghosts = in_registers, stores_ghosts
+        lattice = lattice_of(works)
+        assert lattice is not None
+        self.lattice: tuple[Lattice, ...] = lattice
+        self.dims = len(lattice)
+        self.counts = tuple(axis.count for axis in lattice)
+        self.by_rows = is_by_rows(program, works[0])
+        self.tile = choose(self.counts, self.by_rows)
+        if any(a.wrap and a.dim == 0 for w in works for r in ir.reads(w.value) for a in r.axes):
+            self.tile = Tile(self.tile.lanes, self.tile.others, 1)
+        self.pointers = Pointers()
+        self.scalars: dict[ir.Expr, str] = {}
+        self.scalar_lines: list[str] = []
+
+    # --- the points of a stage ---
+
+    def shift(self, work: Work, axis: int) -> int:
+        """Return the q of the lattice at which a stage begins along an axis."""
+        return (work.box[axis].start - self.lattice[axis].start) // self.lattice[axis].step
+
+    def covers(self, one: Work, other: Work) -> bool:
+        """Return whether a stage has all points of another one."""
+        return all(
+            self.shift(one, k) <= self.shift(other, k)
+            and self.shift(one, k) + one.box[k].count >= self.shift(other, k) + other.box[k].count
+            for k in range(self.dims)
+        )
+
+    def guard(self, work: Work, k: str) -> str:
+        """Return the condition under which point k of a thread is one of the stage's."""
+        q0 = (
+            "q0"
+            if k == "0"
+            else f"q0 + {k} * {self.row_step}"
+            if self.row_step > 1
+            else f"q0 + {k}"
+        )
+        conditions = [f"{q0} < b"]
+        for axis in range(self.dims):
+            q = f"({q0})" if axis == 0 else f"q{axis}"
+            low, count = self.shift(work, axis), work.box[axis].count
+            if low:
+                conditions.append(f"{q} >= {low}")
+            if low + count < self.counts[axis]:
+                conditions.append(f"{q} < {low + count}")
+        return " && ".join(conditions)
+
+    @property
+    def row_step(self) -> int:
+        """The distance of a thread's points along the first axis."""
+        return THREADS if self.dims == 1 else 1
+
+    def whole(self) -> str:
+        """Return the condition under which all points of a thread are points of all stages."""
+        last = (self.tile.rows - 1) * self.row_step
+        low = max(self.shift(w, 0) for w in self.works)
+        high = min(self.shift(w, 0) + w.box[0].count for w in self.works)
+        conditions = [f"q0 + {last} < b", f"q0 >= {low}", f"q0 + {last} < {high}"]
+        for axis in range(1, self.dims):
+            low = max(self.shift(w, axis) for w in self.works)
+            high = min(self.shift(w, axis) + w.box[axis].count for w in self.works)
+            if low:
+                conditions.append(f"q{axis} >= {low}")
+            if high < self.counts[axis]:
+                conditions.append(f"q{axis} < {high}")
+        return " && ".join(conditions)
+
+    # --- addresses ---
+
+    def _own_row(self, f: ir.Field) -> bool:
+        return f.distributed and self.by_rows
+
+    def written(self, work: ir.Assign) -> tuple[str, Position]:
+        """Return where a stage writes."""
+        f = self.program.field(work.field)
+        axes = tuple(ir.Axis(k, s.start, s.step) for k, s in enumerate(work.box))
+        return self.position(f, axes, work, 0)
+
+    def read(self, read: ir.Read, work: Work) -> tuple[str, Position]:
+        """Return where a stage reads."""
+        f = self.program.field(read.field)
+        offset = 0
+        if self._own_row(f):
+            offset, _ = row_offset(read, work.box[0], f.shape[0])
+        return self.position(f, read.axes, work, offset)
+
+    def position(
+        self, f: ir.Field, axes: tuple[ir.Axis, ...], work: Work, offset: int
+    ) -> tuple[str, Position]:
+        """Return the pointer and the distance from it of a point of a field."""
+        strides = self.layout.strides(f)
+        terms: list[str] = []
+        distance = step = 0
+        for axis, a in enumerate(axes):
+            stride = strides[axis]
+            if axis == 0 and self._own_row(f):
+                # The row is as far from the stage's own as `offset` says; ghosts come first.
+                rows = self.lattice[0]
+                distance += (rows.start + offset + self.layout.reach(f).below) * stride
+                step += rows.step * self.row_step * stride
+                terms.append(f"({_times('q0', rows.step)} - lo) * {stride}")
+            elif a.dim == ir.FIXED:
+                distance += a.start * stride
+            elif a.wrap:
+                first = (a.shift - self.shift(work, a.dim)) % a.wrap
+                terms.append(f"once_around(q{a.dim} + {first}, {a.wrap}) * {a.step * stride}")
+                distance += a.start * stride
+            else:
+                distance += (a.start - a.step * self.shift(work, a.dim)) * stride
+                terms.append(f"q{a.dim} * {a.step * stride}")
+                if a.dim == 0:
+                    step += a.step * self.row_step * stride
+        kind = TYPES[f.type]
+        return self.pointers.get(f.name, kind, tuple(terms)), (distance, step)
+
+    # --- values ---
+
+    def value(self, number: int, k: str) -> str:
+        """Return the value that stage `number` computes at point k of a thread."""
+        work = self.works[number]
+
+        def leaf(e: ir.Expr) -> str | None:
+            if isinstance(e, ir.Read):
+                return self.read_text(e, number, k)
+            if isinstance(e, ir.Literal) or any(True for _ in ir.reads(e)):
+                return None
+            return self.scalar(e, work.line)
+
+        return cxx(work.value, leaf, str(work.line))
+
+    def scalar(self, e: ir.Expr, line: int) -> str:
+        """Return a scalar, which is computed once for all points, as NumPy does."""
+        if e not in self.scalars:
+            name = f"c{len(self.scalars)}"
+            self.scalars[e] = name
+            text = cxx(e, lambda part: None, str(line))
+            self.scalar_lines.append(f"const {TYPES[e.type]} {name} = {text};")
+        return self.scalars[e]
+
+    def read_text(self, read: ir.Read, number: int, k: str) -> str:
+        """Return what a read gives: what an earlier stage has in a register, or from memory."""
+        work = self.works[number]
+        if at_own_point(read, work):
+            for j in reversed(range(number)):
+                earlier = self.works[j]
+                if isinstance(earlier, ir.Assign) and earlier.field == read.field:
+                    if self.covers(earlier, work):
+                        return f"v{j}_{k}"
+                    return f"(g{j}_{k} ? v{j}_{k} : {self.loaded(read, work, k)})"
+        return self.loaded(read, work, k)
+
+    def loaded(self, read: ir.Read, work: Work, k: str) -> str:
+        """Return the text of a load."""
+        pointer, position = self.read(read, work)
+        return f"{pointer}[{_at(position, k)}]"
+
+    # --- the whole ---
+
+    def points(self, ks: list[str], guarded: bool) -> list[str]:
+        """Return the statements that do points `ks` of a thread in all stages."""
+        lines = []
+        for number, work in enumerate(self.works):
+            kind = TYPES[self.type_of(work)]
+            for k in ks:
+                value = self.value(number, k)
+                guard = self.guard(work, k) if guarded else "true"
+                lines.append(f"[[maybe_unused]] const bool g{number}_{k} = {guard};")
+                if guarded:
+                    lines.append(f"{kind} v{number}_{k}{{}};")
+                    lines.append(f"if (g{number}_{k}) v{number}_{k} = {value};")
+                else:
+                    lines.append(f"const {kind} v{number}_{k} = {value};")
+            for k in ks:
+                store = self.store(number, k)
+                if store:
+                    lines.append(f"if (g{number}_{k}) {store}" if guarded else store)
+        return lines
+
+    def type_of(self, work: Work) -> str:
+        """Return the type of what a stage computes."""
+        if isinstance(work, ir.Assign):
+            return self.program.field(work.field).type
+        return work.value.type
+
+    def store(self, number: int, k: str) -> str:
+        """Return the statement that keeps a value of a stage; "": it stays in its register."""
+        work = self.works[number]
+        value = f"v{number}_{k}"
+        if isinstance(work, ir.Reduce):
+            total = f"total{number}"
+            if is_accurate(work):
+                return f"{total}.add({value});"
+            f = {"sum": "plus", "max": "maximum", "min": "minimum"}[work.op]
+            kind = TYPES[work.type]
+            if work.op == "sum" and not work.type.startswith("int"):
+                return f"{total} = static_cast<{kind}>({total} + {value});"
+            return f"{total} = {f}({total}, static_cast<{kind}>({value}));"
+        if work.field in self.in_registers:
+            return ""
+        pointer, position = self.written(work)
+        at = f"{pointer} + {_at(position, k)}"
+        field = self.program.field(work.field)
+        if not (self.stores_ghosts and self.layout.keeps_ghosts(field)):
+            return f"*({at}) = {value};"
+        row = f"{_times('q0', self.lattice[0].step)} - lo + {self.lattice[0].start}"
+        more = f" + {k} * {self.row_step * self.lattice[0].step}" if k != "0" else ""
+        return f"rt.store(ghosts_{work.field}, {at}, {row}{more}, {value});"
+
+    def lines(self) -> list[str]:
+        """Return the statements of the group, without what joins its reductions."""
+        rows = range(self.tile.rows)
+        several = len(rows) > 1 or len({w.box for w in self.works}) > 1
+        whole = self.points([str(k) for k in rows], False)
+        guarded = self.points(["k" if len(rows) > 1 else "0"], True)
+        inside = [*self.indices(), *self.pointers.lines]
+        inside += [f"if ({self.whole()}) {{", *(f"  {line}" for line in whole)]
+        if not several:
+            inside.append("}")
+        elif len(rows) > 1:
+            loop = f"for (int k = 0; k < {len(rows)}; ++k) {{"
+            inside += ["} else {", "  CPUFREE_ONE_COPY", f"  {loop}"]
+            inside += [*(f"    {line}" for line in guarded), "  }", "}"]
+        else:
+            inside += ["} else {", *(f"  {line}" for line in guarded), "}"]
+        verb = "sweep" if self.by_rows or not self._reduces() else "sweep_alone"
+        return [
+            *self.scalar_lines,
+            *self.bounds(),
+            f"rt.template {verb}<{THREADS}>(tiles, [&](int tile, [[maybe_unused]] int lane) {{",
+            *(f"  {line}" for line in inside),
+            "});",
+        ]
+
+    def _reduces(self) -> bool:
+        return any(isinstance(w, ir.Reduce) for w in self.works)
+
+    def bounds(self) -> list[str]:
+        """Return the statements that find the rows of this PE and count the tiles."""
+        axis = self.lattice[0]
+        first, end, lo = "std::int64_t{0}", f"std::int64_t{{{axis.count}}}", "std::int64_t{0}"
+        if self.by_rows:
+            first, lo = f"rt.first({axis.start}, {axis.step})", "rt.lo()"
+            end = f"rt.end({axis.start}, {axis.step}, {axis.count})"
+        rows, inner = rows_of_tile(self.dims, self.tile), 1
+        for n in inner_tiles(self.counts, self.tile):
+            inner *= n
+        return [
+            f"const std::int64_t a = {first}, b = {end};",
+            f"[[maybe_unused]] const std::int64_t lo = {lo};",
+            f"const int depth = static_cast<int>((b - a + {rows - 1}) / {rows});",
+            f"const int tiles = b > a ? depth * {inner} : 0;",
+        ]
+
+    def indices(self) -> list[str]:
+        """Return the statements that find a thread's points; a thread without any leaves."""
+        tile, dims = self.tile, self.dims
+        rows = rows_of_tile(dims, tile)
+        if dims == 1:
+            return [f"const std::int64_t q0 = a + std::int64_t{{tile}} * {rows} + lane;"]
+        lines = [f"const int x = lane % {tile.lanes}, y = lane / {tile.lanes};"]
+        rest, conditions = "tile", []
+        inner = inner_tiles(self.counts, tile)
+        for axis in reversed(range(1, dims)):
+            n = inner[axis - 1]
+            place = f"{rest} % {n}"
+            if axis == dims - 1:
+                place = f"({place}) * {tile.lanes} + x"
+            elif axis == dims - 2:
+                place = f"({place}) * {tile.others} + y"
+            lines.append(f"const std::int64_t q{axis} = {place};")
+            conditions.append(f"q{axis} >= {self.counts[axis]}")
+            rest = f"({rest} / {n})"
+        row = (
+            f"({rest} * {tile.others} + y) * {tile.rows}" if dims == 2 else f"{rest} * {tile.rows}"
+        )
+        lines.append(f"const std::int64_t q0 = a + {row};")
+        return [*lines, f"if ({' || '.join(conditions)}) return;"]
+
+
+def is_accurate(work: ir.Reduce) -> bool:
+    """Return whether a reduction keeps the rounding errors of its sum."""
+    return work.op == "sum" and work.type.startswith("float")
+
+
+def _times(name: str, factor: int) -> str:
+    return name if factor == 1 else f"{name} * {factor}"
+
+
+def _at(position: Position, k: str) -> str:
+    distance, step = position
+    if k.isdigit():
+        return str(distance + int(k) * step)
+    return f"{distance} + {k} * {step}"

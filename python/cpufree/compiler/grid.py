@@ -1,0 +1,58 @@
+"""Programs on GPUs: the passes, the kernel's text, and what a launch needs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from cpufree.compiler import ir
+from cpufree.compiler.emit.grid import ChooseTile, GridText, emit_grid
+from cpufree.compiler.emit.tiles import choose_tile
+from cpufree.compiler.layout import GridLayout
+from cpufree.compiler.passes import add_temporaries
+from cpufree.compiler.passes.align import align_locals
+from cpufree.compiler.passes.barriers import add_barriers, check_barriers
+from cpufree.compiler.passes.points import group_points
+from cpufree.compiler.values import ArrayValue, TupleValue, Value
+
+
+@dataclass(frozen=True)
+class GridKernel:
+    """A program that the passes for GPUs have been through, laid out for so many PEs."""
+
+    program: ir.Program
+    layout: GridLayout
+    text: GridText
+
+
+def grid_groups(program: ir.Program, kept: Collection[str]) -> ir.Program:
+    """Return a program in groups, each for one sweep; the caller gets the fields in `kept`."""
+    return group_points(align_locals(add_temporaries(program), kept))
+
+
+def grid_passes(program: ir.Program, kept: Collection[str]) -> ir.Program:
+    """Return a program ready for GPUs; checked."""
+    made = add_barriers(grid_groups(program, kept))
+    check_barriers(made)
+    return made
+
+
+def grid_kernel(
+    program: ir.Program,
+    pes: int,
+    kept: Iterable[str],
+    multiprocessors: int,
+    choose: ChooseTile = choose_tile,
+) -> GridKernel:
+    """Return the kernel of a program that grid_passes have been through."""
+    layout = GridLayout(program, pes)
+    return GridKernel(program, layout, emit_grid(program, layout, kept, multiprocessors, choose))
+
+
+def returned_fields(result: Value | None) -> set[str]:
+    """Return the fields that a call returns."""
+    if isinstance(result, TupleValue):
+        return {name for item in result.items for name in returned_fields(item)}
+    if isinstance(result, ArrayValue) and isinstance(result.expr, ir.Read):
+        return {result.expr.field}
+    return set()

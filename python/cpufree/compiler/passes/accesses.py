@@ -1,0 +1,106 @@
+"""Which points of fields a stage reads and writes, and whether two stages touch the same ones."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from cpufree.compiler import ir
+from cpufree.compiler.passes.rows import Work, is_by_rows, row_offset
+
+
+@dataclass(frozen=True)
+class Points:
+    """The points first, first + step, ... along an axis, up to `last`."""
+
+    first: int
+    last: int
+    step: int = 1
+
+    def meets(self, other: Points) -> bool:
+        """Return whether some point may be in both."""
+        if self.last < other.first or other.last < self.first:
+            return False
+        return (self.first - other.first) % math.gcd(self.step, other.step) == 0
+
+
+@dataclass(frozen=True)
+class Access:
+    """Points of a field that are read or written; `ghosts`: read by another PE than their owner."""
+
+    field: str
+    points: tuple[Points, ...]
+    writes: bool
+    ghosts: bool = False
+
+    def conflicts(self, later: Access) -> bool:
+        """Return whether a later access must wait for this one, wherever both are done."""
+        if self.field != later.field or not (self.writes or later.writes):
+            return False
+        if len(self.points) != len(later.points):
+            return True
+        return all(a.meets(b) for a, b in zip(self.points, later.points, strict=True))
+
+    def renamed(self, names: dict[str, str]) -> Access:
+        """Return the access after fields have changed their storage."""
+        return replace(self, field=names[self.field]) if self.field in names else self
+
+
+def accesses(program: ir.Program, work: Work) -> list[Access]:
+    """Return what a stage reads and writes."""
+    found = [read_access(program, work, r) for r in ir.reads(work.value)]
+    found += [element_access(program, e) for e in elements(work.value)]
+    if isinstance(work, ir.Assign):
+        points = tuple(_span(s) for s in work.box)
+        found.append(Access(work.field, points, writes=True))
+    return list(dict.fromkeys(found))
+
+
+def read_access(program: ir.Program, work: Work, read: ir.Read) -> Access:
+    """Return what a stage reads by one of its reads."""
+    f = program.field(read.field)
+    points = []
+    for a, n in zip(read.axes, f.shape, strict=True):
+        if a.wrap:
+            points.append(Points(0, n - 1))
+        elif a.dim == ir.FIXED:
+            points.append(Points(a.start, a.start))
+        else:
+            last = a.start + a.step * (work.box[a.dim].count - 1)
+            points.append(Points(a.start, last, a.step))
+    ghosts = False
+    if f.distributed and is_by_rows(program, work):
+        offset, periodic = row_offset(read, work.box[0], f.shape[0])
+        ghosts = offset != 0 or periodic
+    return Access(f.name, tuple(points), writes=False, ghosts=ghosts)
+
+
+def elements(expr: ir.Expr) -> Iterator[ir.Element]:
+    """Yield the elements in an expression."""
+    if isinstance(expr, ir.Element):
+        yield expr
+    for child in ir.children(expr):
+        yield from elements(child)
+
+
+def element_access(program: ir.Program, element: ir.Element) -> Access:
+    """Return what an element reads: any point, as its index is a value of the run."""
+    shape = program.field(element.field).shape
+    return Access(element.field, tuple(Points(0, n - 1) for n in shape), writes=False)
+
+
+def scalar_accesses(program: ir.Program, s: ir.Statement) -> list[Access]:
+    """Return what the scalar expressions of a statement itself read of fields."""
+    exprs: tuple[ir.Expr, ...] = ()
+    if isinstance(s, ir.Set):
+        exprs = (s.value,)
+    elif isinstance(s, ir.If):
+        exprs = (s.condition,)
+    elif isinstance(s, ir.For):
+        exprs = (s.start, s.stop)
+    return [element_access(program, e) for expr in exprs for e in elements(expr)]
+
+
+def _span(s: ir.Span) -> Points:
+    return Points(s.start, s.start + s.step * (s.count - 1), s.step)

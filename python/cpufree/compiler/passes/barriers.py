@@ -1,0 +1,174 @@
+"""For GPUs: where the blocks of a PE wait for one another, and for those of the PEs beside.
+
+A point belongs to a thread within a group, and to any thread in the next one. So a group that
+touches points which another group has written, or writes those that another one has read, needs a
+barrier between the two: of the PE's own blocks. A row at the border of a PE is stored into the
+ghosts of its neighbour when it is written (grid_runtime.hpp); who reads ghosts that have been
+written, or writes rows whose ghosts have been read, needs the neighbours' blocks at the barrier.
+
+A reduction is a barrier of all PEs. There is a barrier where accesses since the last one conflict,
+and nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from cpufree.compiler import ir
+from cpufree.compiler.passes.accesses import Access, accesses, scalar_accesses
+from cpufree.compiler.passes.rows import is_by_rows
+from cpufree.errors import EngineError
+
+
+@dataclass(frozen=True)
+class Since:
+    """What has been done since the last barrier, and since the last one with the neighbours."""
+
+    own: frozenset[Access] = frozenset()
+    beside: frozenset[Access] = frozenset()
+
+    def joined(self, other: Since) -> Since:
+        """Return what may have been done on either way."""
+        return Since(self.own | other.own, self.beside | other.beside)
+
+    def after(self, done: list[Access]) -> Since:
+        """Return this with more that has been done."""
+        return Since(self.own | frozenset(done), self.beside | frozenset(done))
+
+    def needs(self, wanted: list[Access]) -> ir.Barrier | None:
+        """Return the barrier that must stand before accesses; None: none."""
+        if any(a.conflicts(b) and (a.ghosts or b.ghosts) for a in self.beside for b in wanted):
+            return ir.Barrier(neighbours=True)
+        if any(a.conflicts(b) for a in self.own for b in wanted):
+            return ir.Barrier(neighbours=False)
+        return None
+
+    def at(self, barrier: ir.Barrier) -> Since:
+        """Return what is left after a barrier."""
+        return Since() if barrier.neighbours else replace(self, own=frozenset())
+
+    def permuted(self, s: ir.Permute) -> Since:
+        """Return this after fields have changed their storage."""
+        names = dict(zip(s.sources, s.fields, strict=True))
+        own, beside = (
+            frozenset(a.renamed(names) for a in part) for part in (self.own, self.beside)
+        )
+        return Since(own, beside)
+
+
+def add_barriers(program: ir.Program) -> ir.Program:
+    """Return a program of groups with the barriers that it needs."""
+
+    def missing(barrier: ir.Barrier, out: list[ir.Statement], _: ir.Statement) -> None:
+        out.append(barrier)
+
+    body, _ = _Walk(program, missing).block(program.body, Since())
+    return replace(program, body=body)
+
+
+def check_barriers(program: ir.Program) -> None:
+    """Follow a program, whatever way it takes, and refuse one that lacks a barrier.
+
+    Raises
+    ------
+    EngineError
+        Two groups touch the same points, and nothing lies between them.
+    """
+
+    def missing(barrier: ir.Barrier, _: list[ir.Statement], s: ir.Statement) -> None:
+        raise EngineError(f"{barrier} is missing before {s}")
+
+    _Walk(program, missing).block(program.body, Since())
+
+
+Missing = Callable[[ir.Barrier, list[ir.Statement], ir.Statement], None]
+
+
+class _Walk:
+    def __init__(self, program: ir.Program, missing: Missing) -> None:
+        self.program, self.missing = program, missing
+        self.breaks: list[list[Since]] = []
+        self.continues: list[list[Since]] = []
+
+    def block(
+        self, body: tuple[ir.Statement, ...], since: Since | None
+    ) -> tuple[tuple[ir.Statement, ...], Since | None]:
+        """Return statements with barriers, and what has been done after them; None: never there."""
+        out: list[ir.Statement] = []
+        for s in body:
+            if since is None:
+                out.append(s)
+                continue
+            since = self.statement(s, since, out)
+        return tuple(out), since
+
+    def statement(self, s: ir.Statement, since: Since, out: list[ir.Statement]) -> Since | None:
+        if isinstance(s, ir.Barrier):
+            out.append(s)
+            return since.at(s)
+        if isinstance(s, ir.Permute):
+            out.append(s)
+            return since.permuted(s)
+        if isinstance(s, ir.Break | ir.Continue):
+            out.append(s)
+            (self.breaks if isinstance(s, ir.Break) else self.continues)[-1].append(since)
+            return None
+        if isinstance(s, ir.Group):
+            wanted = [a for stage in s.stages for a in accesses(self.program, stage.work)]
+        else:
+            wanted = scalar_accesses(self.program, s)
+        since = self.ready(wanted, since, out, s)
+        if isinstance(s, ir.If):
+            return self.branch(s, since, out)
+        if isinstance(s, ir.For | ir.Loop):
+            return self.loop(s, since, out)
+        out.append(s)
+        return Since() if isinstance(s, ir.Group) and joins(self.program, s) else since
+
+    def ready(
+        self, wanted: list[Access], since: Since, out: list[ir.Statement], s: ir.Statement
+    ) -> Since:
+        """Add the barrier that accesses need; return what has been done after them."""
+        barrier = since.needs(wanted)
+        if barrier is not None:
+            self.missing(barrier, out, s)
+            since = since.at(barrier)
+        return since.after(wanted)
+
+    def branch(self, s: ir.If, since: Since, out: list[ir.Statement]) -> Since | None:
+        then, one = self.block(s.then, since)
+        otherwise, other = self.block(s.otherwise, since)
+        out.append(replace(s, then=then, otherwise=otherwise))
+        if one is None or other is None:
+            return one or other
+        return one.joined(other)
+
+    def loop(self, s: ir.For | ir.Loop, since: Since, out: list[ir.Statement]) -> Since | None:
+        """Follow a loop: its head is reached from before, from its end and by continue."""
+        head = since
+        while True:
+            self.breaks.append([])
+            self.continues.append([])
+            body, after = self.block(s.body, head)
+            breaks, continues = self.breaks.pop(), self.continues.pop()
+            joined = head
+            for state in (after, *continues):
+                joined = joined if state is None else joined.joined(state)
+            if joined == head:
+                break
+            head = joined
+        out.append(replace(s, body=body))
+        ends = [head, *breaks] if isinstance(s, ir.For) else breaks
+        left: Since | None = None
+        for state in ends:
+            left = state if left is None else left.joined(state)
+        return left
+
+
+def joins(program: ir.Program, group: ir.Group) -> bool:
+    """Return whether a group ends with a reduction over all PEs."""
+    return any(
+        isinstance(stage.work, ir.Reduce) and is_by_rows(program, stage.work)
+        for stage in group.stages
+    )

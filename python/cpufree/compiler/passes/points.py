@@ -1,0 +1,116 @@
+"""For GPUs: stages that follow one another are done point by point, by the same thread.
+
+On a CPU a PE is one thread that goes over rows, and stages may lag behind one another. On a GPU a
+point has a thread, so stages go together only where each reads of the others nothing but the point
+that it computes itself. What they hand on stays in registers. Between groups that touch the same
+points there is a barrier (barriers.py).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from cpufree.compiler import ir
+from cpufree.compiler.passes.accesses import accesses, element_access, elements, read_access
+from cpufree.compiler.passes.rows import Work, is_by_rows, scalars_read, written
+
+MOST_STAGES = 16
+"""Of a group: each keeps values in registers."""
+LEAST_SHARE = 0.5
+"""Of the points of a group that each of its stages computes: else threads have nothing to do."""
+
+
+@dataclass(frozen=True)
+class Lattice:
+    """The points of a group along one axis: start + step q for 0 <= q < count, all its stages'."""
+
+    start: int
+    step: int
+    count: int
+
+
+def group_points(program: ir.Program) -> ir.Program:
+    """Return a program whose stages are in groups, each done in one go over its points."""
+    return replace(program, body=_block(program, program.body))
+
+
+def _block(program: ir.Program, body: tuple[ir.Statement, ...]) -> tuple[ir.Statement, ...]:
+    out: list[ir.Statement] = []
+    group: list[Work] = []
+
+    def close() -> None:
+        if group:
+            out.append(ir.Group(tuple(ir.Stage(work, 0) for work in group)))
+            group.clear()
+
+    for s in body:
+        if isinstance(s, ir.Assign | ir.Reduce):
+            if group and not goes_with(program, group, s):
+                close()
+            group.append(s)
+        else:
+            close()
+            out.append(ir.with_blocks(s, lambda inner: _block(program, inner)))
+    close()
+    return tuple(out)
+
+
+def goes_with(program: ir.Program, group: list[Work], work: Work) -> bool:
+    """Return whether a stage can be done by the threads of a group, after its stages."""
+    if len(group) >= MOST_STAGES or not (
+        is_by_rows(program, group[0]) and is_by_rows(program, work)
+    ):
+        return False
+    if any(isinstance(w, ir.Reduce) and w.name in scalars_read(work.value) for w in group):
+        return False
+    lattices = lattice_of([*group, work])
+    if lattices is None:
+        return False
+    points = math.prod(axis.count for axis in lattices)
+    if any(math.prod(s.count for s in w.box) < LEAST_SHARE * points for w in (*group, work)):
+        return False
+    return all(hands_on_points(program, earlier, work) for earlier in group)
+
+
+def lattice_of(works: list[Work]) -> tuple[Lattice, ...] | None:
+    """Return the points that stages have together; None: they do not lie on one lattice."""
+    dims = len(works[0].box)
+    if any(len(w.box) != dims for w in works):
+        return None
+    found = []
+    for axis in range(dims):
+        spans = [w.box[axis] for w in works]
+        steps = {s.step for s in spans if s.count > 1} or {1}
+        start, stop = min(s.start for s in spans), max(s.stop for s in spans)
+        step = min(steps)
+        if len(steps) > 1 or any((s.start - start) % step for s in spans):
+            return None
+        found.append(Lattice(start, step, max(0, -(-(stop - start) // step))))
+    return tuple(found)
+
+
+def hands_on_points(program: ir.Program, earlier: Work, later: Work) -> bool:
+    """Return whether two stages touch the same points of a field by the same threads only."""
+    for a in (later, earlier):
+        b = earlier if a is later else later
+        name = written(b)
+        write = [x for x in accesses(program, b) if x.writes]
+        for read in ir.reads(a.value):
+            if read.field == name and not at_own_point(read, a):
+                access = read_access(program, a, read)
+                if access.ghosts or any(access.conflicts(w) for w in write):
+                    return False
+        if any(element_access(program, e).field == name for e in elements(a.value)):
+            return False
+    return True
+
+
+def at_own_point(read: ir.Read, work: Work) -> bool:
+    """Return whether a read is of the point of the field that has the stage's own indices."""
+    return len(read.axes) == len(work.box) and all(
+        not a.wrap
+        and a.start == span.start
+        and (span.count == 1 or (a.dim == k and a.step == span.step))
+        for k, (a, span) in enumerate(zip(read.axes, work.box, strict=True))
+    )

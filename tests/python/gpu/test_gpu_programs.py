@@ -1,0 +1,154 @@
+"""Compiled programs on real GPUs give the bits of plain Python, on one GPU and on several."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from gpus_here import COUNTS, NUMBERS, needs_gpu
+from grid_programs import (
+    CASES,
+    as_tuple,
+    assert_same,
+    case,
+    copies,
+    grows_too_large,
+    waves_without_end,
+)
+
+from cpufree.compiler.hosted import HostedRun
+from cpufree.engines import core
+from cpufree.errors import ProgramError, UnsupportedError
+
+
+def _compiler() -> bool:
+    try:
+        core.load_for_programs()
+    except UnsupportedError:
+        return False
+    return True
+
+
+pytestmark = [needs_gpu, pytest.mark.skipif(not _compiler(), reason="the extension does not load")]
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("pes", COUNTS)
+@pytest.mark.timeout(120)
+def test_program_gives_the_bits_of_plain_python(name: str, pes: int) -> None:
+    used = set()
+    for size in (13, 203):
+        program, arguments = case(name, size)
+        plain, ours = copies(arguments), copies(arguments)
+        expected = as_tuple(program.function(*plain))
+        found = as_tuple(program.run(ours, engine="cuda_p2p", pes=pes, wait_limit=10))
+        used.add(program.pes)
+        assert program.engine == "cuda_p2p"
+        assert_same(name, plain, ours)
+        assert_same(name, expected, found)
+    assert max(used) == pes
+
+
+@pytest.mark.parametrize("library", ["cupy", "torch"])
+@pytest.mark.parametrize("pes", COUNTS)
+def test_arrays_on_a_gpu_stay_there(library: str, pes: int) -> None:
+    module: Any = pytest.importorskip(library)
+    program, (u, v, f, k, steps) = case("gray_scott", 50)
+    ours = [_on_gpu(module, library, x) for x in (u, v)]
+    program.run((*ours, f, k, steps), engine="cuda_p2p", pes=pes, wait_limit=10)
+    assert program.engine == "cuda_p2p" and program.pes == pes
+    program.function(u, v, f, k, steps)
+    for mine, plain in zip(ours, (u, v), strict=True):
+        np.testing.assert_array_equal(_from_gpu(library, mine), plain)
+
+
+def test_parts_of_arrays_on_a_gpu_are_taken() -> None:
+    cupy: Any = pytest.importorskip("cupy")
+    program, (u, f, turns) = case("red_black", 41)
+    wide = cupy.zeros((2 * u.shape[0], 3 * u.shape[1]))
+    wide[::2, ::3] = cupy.asarray(u)
+    parts = wide[::2, ::3], cupy.asarray(f), turns
+    program.run(parts, engine="cuda_p2p", wait_limit=10)
+    program.function(u, f, turns)
+    np.testing.assert_array_equal(wide[::2, ::3].get(), u)
+    assert not wide[1::2].any()
+
+
+@pytest.mark.parametrize("pes", COUNTS)
+def test_new_arrays_are_beside_the_arguments(pes: int) -> None:
+    cupy: Any = pytest.importorskip("cupy")
+    program, (u, tol) = case("until_still", 60)
+    found = program.run((cupy.asarray(u), tol), engine="cuda_p2p", pes=pes, wait_limit=10)
+    expected = program.function(u, tol)
+    assert isinstance(found[0], cupy.ndarray)
+    np.testing.assert_array_equal(found[0].get(), expected[0])
+    assert found[1:] == expected[1:]
+
+
+@pytest.mark.parametrize("pes", COUNTS)
+@pytest.mark.timeout(60)
+def test_progress_that_says_no_ends_the_kernels_and_leaves_the_arrays(pes: int) -> None:
+    u = np.random.default_rng(1).random((300, 70))
+    before, turns = u.copy(), list[int]()
+
+    def follow(turn: int, _: float) -> bool:
+        turns.append(turn)
+        return turn == 0
+
+    run = waves_without_end.run
+    run((u, 10**12), engine="cuda_p2p", pes=pes, wait_limit=10, progress=follow)
+    assert turns and turns[-1] > 0
+    np.testing.assert_array_equal(u, before)
+
+
+@pytest.mark.parametrize("pes", COUNTS)
+def test_numbers_that_break_the_rules_of_python_raise_and_write_nothing(pes: int) -> None:
+    u = np.zeros((40, 8))
+    with pytest.raises(ProgramError, match="64 bits"):
+        grows_too_large.run((u, 100), engine="cuda_p2p", pes=pes, wait_limit=10)
+    assert not u.any()
+
+
+def test_calls_of_one_shape_use_the_same_kernel_and_memory() -> None:
+    program, arguments = case("jacobi_2d", 64)
+    for _ in range(3):
+        program.run(copies(arguments), engine="cuda_p2p", gpus=NUMBERS[:1], wait_limit=10)
+    assert len(program._gpu_runs) <= 2
+    assert program.timings["build"] < 0.05
+
+
+def _on_gpu(module: Any, library: str, x: np.ndarray) -> Any:
+    if library == "torch":
+        if not module.cuda.is_available():
+            pytest.skip("PyTorch finds no GPU")
+        return module.from_numpy(x.copy()).to(f"cuda:{NUMBERS[0]}")
+    with module.cuda.Device(NUMBERS[0]):
+        return module.asarray(x)
+
+
+def _from_gpu(library: str, x: Any) -> np.ndarray:
+    return x.cpu().numpy() if library == "torch" else x.get()
+
+
+@pytest.mark.parametrize("name", [n for n in CASES if n not in ("channel_flow", "until_still")])
+@pytest.mark.parametrize("pes", COUNTS[-1:])
+@pytest.mark.timeout(120)
+def test_host_driven_variant_gives_the_same_bits(name: str, pes: int) -> None:
+    program, arguments = case(name, 61)
+    plain, ours = copies(arguments), copies(arguments)
+    program.function(*plain)
+    run = HostedRun(program, ours, NUMBERS[:pes])
+    run.run(10.0)
+    assert len(run.devices) == pes
+    assert_same(name, plain, ours)
+
+
+def test_host_driven_variant_repeats_a_graph() -> None:
+    program, (a, b, _) = case("jacobi_2d", 61)
+    plain = (a.copy(), b.copy(), 101)
+    program.function(*plain)
+    run = HostedRun(program, (a, b, 101), NUMBERS[:1])
+    run.run(10.0)
+    np.testing.assert_array_equal(a, plain[0])
+    np.testing.assert_array_equal(b, plain[1])

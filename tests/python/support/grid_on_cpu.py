@@ -1,0 +1,59 @@
+"""Kernels for GPUs on the CPU engine: the same text over another port, blocks as threads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cpufree.compiler.arguments import Arguments, written_fields
+from cpufree.compiler.build import build
+from cpufree.compiler.grid import GridKernel, grid_kernel, grid_passes, returned_fields
+from cpufree.compiler.launch import aligned_heap, results_of, scalar_table
+from cpufree.compiler.layout import most_pes
+from cpufree.extension import load_core
+
+
+def kernel_for(program: Any, args: tuple[Any, ...], pes: int, multiprocessors: int = 132) -> Any:
+    """Return the arguments of a call, what it lowers to, and its kernel for GPUs."""
+    arguments = Arguments.of(program.signature, program.name, args, {})
+    lowered = program._lowered(arguments)
+    arguments.check(lowered.program)
+    kept = returned_fields(lowered.result)
+    made = grid_passes(lowered.program, kept)
+    pes = most_pes(made, pes)
+    kernel = grid_kernel(made, pes, kept, multiprocessors)
+    return arguments, lowered, kernel
+
+
+def call(program: Any, args: tuple[Any, ...], pes: int, blocks: int) -> Any:
+    """Call a program by its kernel for GPUs, on threads of the CPU."""
+    arguments, lowered, kernel = kernel_for(program, args, pes, multiprocessors=1)
+    arrays, scalars = _run(kernel, arguments, lowered, blocks)
+    return arguments.returned(lowered, arrays, scalars)
+
+
+def _run(kernel: GridKernel, arguments: Any, lowered: Any, blocks: int) -> Any:
+    layout, made = kernel.layout, kernel.program
+    pes = layout.slabs.pes
+    heaps = [aligned_heap(layout.size) for _ in range(pes)]
+    for f in made.fields:
+        source = arguments.arrays.get(f.name) if f.role == "argument" else lowered.data.get(f.name)
+        if source is not None:
+            for pe, heap in enumerate(heaps):
+                layout.load(f, source, heap, pe)
+    scalars = scalar_table(made, lowered.scalars)
+    results = np.zeros(len(made.variables) + len(made.fields), np.int64)
+    faults = np.zeros(2, np.int64)
+    tables = [t.ctypes.data for t in (results, scalars, results, faults)]
+    built = build(kernel.text.text)
+    load_core().run_program(
+        built.address, [h.ctypes.data for h in heaps], tables, 60.0, None, blocks=blocks
+    )
+    assert not faults.any()
+
+    def unload(f: Any, array: Any) -> None:
+        for pe, heap in enumerate(heaps):
+            layout.unload(f, array, heap, pe)
+
+    return results_of(made, arguments.arrays, written_fields(made), results, unload)
