@@ -331,11 +331,10 @@ def compare_command(
     import dataclasses
 
     from cpufree.cli.predict_command import comparison_report
-    from cpufree.machine import load
     from cpufree.model.records import compare
 
     paper = outputs(given, tuple(records))
-    found = compare(records, load())
+    found = compare(records)
     paper.print(comparison_report(found))
     if given["plot"]:
         from cpufree.model.plots import save_plot

@@ -86,8 +86,9 @@ def predict(
     given: dict[str, Any],
 ) -> None:
     """Predict the time of an iteration on GPUs, and what bounds it; no GPU is needed."""
+    from cpufree.engines import gpus
     from cpufree.errors import InvalidInputError
-    from cpufree.machine import load
+    from cpufree.machine import of_gpu
     from cpufree.model.solve import iteration_seconds
 
     check_can_write(given["json"])
@@ -101,7 +102,8 @@ def predict(
     numbers = [pes for pes in numbers if pes <= system.shape[0]]
     if not numbers:
         raise InvalidInputError(f"{matrix} has {system.shape[0]} rows: give fewer PEs")
-    machine = load()
+    there = gpus.find()
+    machine = of_gpu(there[0].name if there else "")
     facts = stage(
         notes,
         "partitioning",

@@ -7,6 +7,7 @@ interior rows, and their size is known only once the matrix is partitioned.
 
 from __future__ import annotations
 
+import functools
 from bisect import bisect_left
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
@@ -53,15 +54,22 @@ class Model:
     """At most this share of the free memory of a GPU is planned for."""
 
 
-MODEL = Model(
-    bytes_of={8: Bytes(12, 100, 14, 14 * 8), 4: Bytes(8, 60, 10, 14 * 4)},
-    memory_bandwidth=machine.load().number("solver.memory_bandwidth", "B/s"),
-    chip_bandwidth=machine.load().number("solver.chip_bandwidth", "B/s"),
-    chip_bytes=machine.load().number("solver.chip_bytes", "B"),
-    latency=machine.load().table("solver.latency", "s"),
-    gain=0.15,
-    memory_share=0.85,
-)
+@functools.cache
+def model_of(gpu: str) -> Model:
+    """Return the model of machines with GPUs of this name; "": of the default machine."""
+    known = machine.of_gpu(gpu) if gpu else machine.load()
+    return Model(
+        bytes_of={8: Bytes(12, 100, 14, 14 * 8), 4: Bytes(8, 60, 10, 14 * 4)},
+        memory_bandwidth=known.number("solver.memory_bandwidth", "B/s"),
+        chip_bandwidth=known.number("solver.chip_bandwidth", "B/s"),
+        chip_bytes=known.number("solver.chip_bytes", "B"),
+        latency=known.table("solver.latency", "s"),
+        gain=0.15,
+        memory_share=0.85,
+    )
+
+
+MODEL = model_of("")
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from cpufree.distributed import Team
 from cpufree.engines import answer_time, choices, core, gpus
 from cpufree.engines.answer_time import Candidate, Costs, Forecast
 from cpufree.engines.expected import Expected
-from cpufree.engines.gpu_choice import MODEL, Model, Size, choose, fits, with_room
+from cpufree.engines.gpu_choice import MODEL, Model, Size, choose, fits, model_of, with_room
 from cpufree.engines.gpus import Gpu
 from cpufree.env import Env, preset_shared_gpus
 from cpufree.errors import InvalidInputError, NotEnoughGpusError, OutOfMemoryError, UnsupportedError
@@ -226,7 +226,9 @@ def _by_answer(
         pes = choices.choose_pes(asked.pes, env.pes)[0]
         blocks = pes * choices.choose_blocks(asked.blocks, env.blocks, pes, size.nnz)[0]
     running = [core.gpu_is_started(gpu.index) for gpu in there]
-    ways = answer_time.all_candidates(size, running, blocks, known, Costs.of(machine.load()))
+    name = there[0].name if there else ""
+    costs = Costs.of(machine.of_gpu(name))
+    ways = answer_time.all_candidates(size, running, blocks, known, costs, model_of(name))
     best = answer_time.best(ways, known.expected)
     why = answer_time.comparison(ways, best, known.expected)
     return *_taken(best, there, size, why), known.expected

@@ -5,7 +5,8 @@
 3000000000000.0
 
 Every entry has a value, its unit, what it is of, and its provenance. Values are numbers, or tables
-of numbers by whole numbers, such as latencies by the number of GPUs.
+of numbers by whole numbers, such as latencies by the number of GPUs. A machine that is "like"
+another has the entries of that one where it has none of its own.
 """
 
 from __future__ import annotations
@@ -77,18 +78,31 @@ def load(name: str = DEFAULT) -> Machine:
     return parse(file.read_text(encoding="utf-8"), str(file))
 
 
+@functools.cache
+def of_gpu(name: str) -> Machine:
+    """Return the machine with GPUs whose name begins so; the default where nobody has measured any.
+
+    >>> of_gpu("NVIDIA H100 80GB HBM3").gpu
+    'NVIDIA H100'
+    """
+    there = sorted(file.stem for file in Path(__file__).parent.glob("*.json"))
+    known = [load(one) for one in there]
+    return next((one for one in known if name.startswith(one.gpu)), load())
+
+
 def parse(text: str, origin: str) -> Machine:
     """Return the machine that a JSON text describes; ValueError, with `origin`, for another one."""
     try:
         content = json.loads(text)
-        entries = {
+        entries = dict(load(content["like"]).entries) if "like" in content else {}
+        entries |= {
             str(key): Entry(
                 _value(one["value"]), str(one["unit"]), str(one["what"]), str(one["provenance"])
             )
             for key, one in content["entries"].items()
         }
         return Machine(str(content["machine"]), str(content["gpu"]), entries)
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
+    except (KeyError, TypeError, AttributeError, ValueError, OSError) as error:
         raise ValueError(f"{origin}: not the description of a machine: {error!r}") from error
 
 

@@ -159,7 +159,9 @@ def fit(samples: Samples, seed: int = 0) -> Communication:
 
 def _machine_name(samples: Samples) -> str:
     cpu, cores = samples.machine.get("cpu"), samples.machine.get("cores")
-    return f"{cpu or 'unknown machine'}" + (f", {counted(cores, 'core')}" if cores else "")
+    gpus = samples.machine.get("gpus")
+    name = f"{cpu or 'unknown machine'}" + (f", {counted(cores, 'core')}" if cores else "")
+    return f"{gpus}; {name}" if gpus else name
 
 
 def fit_way(samples: Samples, way: str, seed: int = 0) -> dict[str, Fitted]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cpufree.errors import InvalidInputError
+from cpufree.extension import load_core
 from cpufree.host import memory_limits, processor_name, read_text, usable_cores
 from cpufree.model.samples import LEAST_REPEATS, Sample, Samples, held_out_of
 from cpufree.model.ways import Way
@@ -153,10 +154,15 @@ def _seconds(step: Step, plan: Plan, warm_ups: int) -> list[float]:
 def machine_facts() -> dict[str, Any]:
     """Return what samples say of the machine."""
     total, _ = memory_limits(read_text("/proc/meminfo"), read_text("/sys/fs/cgroup/memory.max"))
-    return {
+    facts = {
         "cpu": processor_name(read_text("/proc/cpuinfo")),
         "cores": usable_cores(),
         "memory_bytes": total,
         "system": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
     }
+    there = load_core().gpus() if load_core().cuda_built() else []
+    if there:
+        facts["gpus"] = f"{len(there)} × {there[0]['name']}"
+        facts["cuda"] = load_core().cuda_runtime()
+    return facts

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from cpufree.errors import FileFormatError, InvalidInputError
-from cpufree.machine import Machine
+from cpufree.machine import Machine, of_gpu
 from cpufree.model.solve import METHODS, SystemFacts, solve_seconds
 
 PathLike = str | os.PathLike[str]
@@ -87,8 +87,10 @@ class Comparison:
         return np.array(lost)
 
 
-def compare(files: Sequence[PathLike], machine: Machine) -> Comparison:
+def compare(files: Sequence[PathLike], machine: Machine | None = None) -> Comparison:
     """Predict all solves of records, without a preconditioner and in double precision.
+
+    `machine`: on which they ran; by default, the one with the GPUs that a record names.
 
     Raises:
         FileFormatError: a file cannot be read, or is no such record. InvalidInputError: they have
@@ -96,13 +98,23 @@ def compare(files: Sequence[PathLike], machine: Machine) -> Comparison:
     """
     lines = []
     for file in files:
+        known = machine or of_gpu(gpu_of(file))
         for one in read_record(file):
-            found = solve_seconds(one.facts, one.method, machine, one.iterations)
+            found = solve_seconds(one.facts, one.method, known, one.iterations)
             lines.append(Compared(one, found.seconds / one.iterations))
     if not lines:
         names = ", ".join(map(str, files))
         raise InvalidInputError(f"{names}: no solve of {PRODUCT} without a preconditioner")
     return Comparison(tuple(lines))
+
+
+def gpu_of(path: PathLike) -> str:
+    """Return the name of the GPUs that a record was measured on, "" where it names none."""
+    for line in _lines(path):
+        machine = line.get("machine") if line.get("kind") == "header" else None
+        named = str(machine.get("gpus", "")) if isinstance(machine, dict) else ""
+        return named.partition("× ")[2]
+    return ""
 
 
 def read_record(path: PathLike) -> list[Measured]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cpufree import machine
-from cpufree.machine import Entry, load, parse
+from cpufree.machine import Entry, load, of_gpu, parse
 
 
 def text(**entry: object) -> str:
@@ -70,3 +70,16 @@ def test_a_damaged_description_is_named(damaged: str) -> None:
 def test_a_machine_nobody_has_described_is_missing() -> None:
     with pytest.raises(FileNotFoundError):
         load("nobody")
+
+
+def test_a_machine_like_another_has_its_entries_but_for_its_own() -> None:
+    content = {"machine": "M", "gpu": "G", "like": "h200", "entries": json.loads(text())["entries"]}
+    found, other = parse(json.dumps(content), "here"), load("h200")
+    assert found.number("a", "s") == 2.0
+    assert {name: entry for name, entry in found.entries.items() if name != "a"} == other.entries
+
+
+def test_a_machine_is_found_by_its_gpus_and_one_that_nobody_measured_is_the_default() -> None:
+    assert of_gpu("NVIDIA H100 80GB HBM3") == load("h100")
+    assert of_gpu("NVIDIA H200") == load("h200")
+    assert of_gpu("another") == load() == of_gpu("")

@@ -154,8 +154,8 @@ def test_a_missing_file_is_told(tmp_path: Path) -> None:
 
 
 def test_published_sets_have_units_and_provenance_for_each_number() -> None:
-    assert published() == ["nccl-tuner", "summit-2020"]
-    for name in published():
+    assert published() == ["h100-2x", "nccl-tuner", "summit-2020"]
+    for name in ("nccl-tuner", "summit-2020"):
         content = json.loads((PUBLISHED / f"{name}.json").read_text())
         found = [content["constants"]] if "constants" in content else []
         for way in content["ways"].values():
@@ -163,6 +163,14 @@ def test_published_sets_have_units_and_provenance_for_each_number() -> None:
         numbers = [one for group in found for one in group.values()]
         assert numbers and all(one["unit"] and one["provenance"] for one in numbers)
         assert load_published(name).provenance["source"]
+
+
+def test_measured_sets_say_of_which_samples_they_are_and_have_intervals() -> None:
+    found = load_published("h100-2x")
+    assert "H100" in found.machine and "cpufree model measure" in found.provenance["command"]
+    content = json.loads((PUBLISHED / "h100-2x.json").read_text())
+    numbers = [one for way in content["ways"].values() for one in way["parameters"].values()]
+    assert numbers and all(one["unit"] and one["low"] <= one["high"] for one in numbers)
 
 
 def test_published_numbers_are_those_of_the_tables() -> None:
