@@ -1,6 +1,6 @@
 """Figures of triggered operations in docs/triggered.md, made from records.
 
-Usage: python -m tools.results.triggered --take FOLDER | --write | --check
+Usage: python -m tools.results.triggered --take FOLDER | --show FOLDER | --write | --check
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 
 from cpufree.bench.triggered.measure import OVERLAP_TIMES, TIMES, Series
 from tools.results import triggered_goals as goals
-from tools.results.records import FOLDER, LINKS, ROOT, markdown
+from tools.results.records import FOLDER, LINKS, ROOT, commits, markdown
 
 PAGE = ROOT / "docs/triggered.md"
 PICTURE = ROOT / "docs/pictures/triggered-messages.png"
@@ -186,10 +186,12 @@ def section(paths: dict[str, Path]) -> str:
     measured = {study: series_of(record) for study, record in records.items()}
     first = next(iter(records.values()))
     links = ", ".join(f"[{study}]({LINKS}/{path.name})" for study, path in paths.items())
+    known = dict.fromkeys(commits().get(path.name, "") for path in paths.values())
+    trees = ", ".join(filter(None, known))
     driver = first["versions"].get("driver")
     lines = [
         f"{first['machine']['gpus']}{f', driver {driver}' if driver else ''}, "
-        f"{first['date'][:10]}; records: {links}.\n",
+        f"{first['date'][:10]}{f', commit {trees}' if trees else ''}; records: {links}.\n",
         markdown(["what", "target", "reached", ""], [g.cells() for g in goals.all_goals(measured)]),
     ]
     if missed := [f"- **{g.what}**: {g.why}" for g in goals.all_goals(measured) if g.why]:
@@ -211,9 +213,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.results.triggered")
     how = parser.add_mutually_exclusive_group(required=True)
     how.add_argument("--take", metavar="FOLDER", help="copy records and picture, and write")
+    how.add_argument("--show", metavar="FOLDER", help="print the figures of a run's records")
     how.add_argument("--write", action="store_true", help="write the figures of the page")
     how.add_argument("--check", action="store_true", help="fail where they are out of date")
     options = parser.parse_args()
+    if options.show:
+        paths = {study: Path(options.show) / f"{study}.json" for study in STUDIES}
+        there = {study: path for study, path in paths.items() if path.exists()}
+        print(section(there) if there else f"no records in {options.show}")
+        return 0
     if options.take:
         take(Path(options.take))
     text = PAGE.read_text(encoding="utf-8")
