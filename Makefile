@@ -80,6 +80,7 @@ lint-layers: $(VENV)/.dependencies
 	python tools/option_tables.py --check docs/cli.md
 	python tools/machine_header.py --check
 	python -m tools.results --check
+	python -m tools.results.triggered --check
 lint-headers: $(VENV)/.dependencies
 	python tools/check_headers.py --jobs $(JOBS)
 
@@ -104,6 +105,7 @@ check-sdist: $(VENV)/.dependencies
 # Figures and picture of docs/results.md, and the table of docs/methods.md, from bench/results.
 results: install
 	python -m tools.results --write
+	python -m tools.results.triggered --write
 	python -m tools.method_table --write
 
 # Warnings are errors; links within the site are checked, and code of pages and docstrings runs.

@@ -74,12 +74,13 @@ nb::tuple messages(const Devices& gpus, const std::string& path, const std::stri
 
 // Rows of alone, beside, all_seen, one_copy, plain_copy.
 nb::object overlap(const Devices& gpus, const std::string& back_end, std::uint64_t bytes,
-                   int copies, int rounds, double seconds) {
+                   int copies, int tags, int rounds, double seconds) {
   OverlapStudy study;
   study.devices = gpus;
   study.back_end = back_end;
   study.bytes = bytes;
   study.copies = copies;
+  study.tags = tags;
   study.rounds = rounds;
   study.seconds = seconds;
   std::vector<double> rows;
@@ -198,7 +199,7 @@ NB_MODULE(_triggered_gpu, m) {
         nb::arg("bytes"), nb::arg("rounds"), nb::arg("blocks"), nb::arg("before"),
         nb::arg("after"));
   m.def("overlap", &triggered::overlap, nb::arg("gpus"), nb::arg("back_end"), nb::arg("bytes"),
-        nb::arg("copies"), nb::arg("rounds"), nb::arg("seconds"));
+        nb::arg("copies"), nb::arg("tags"), nb::arg("rounds"), nb::arg("seconds"));
   m.def("allreduce", &triggered::allreduce, nb::arg("gpus"), nb::arg("way"), nb::arg("by"),
         nb::arg("single"), nb::arg("blocks"), nb::arg("threads"), nb::arg("count"),
         nb::arg("repeats"));

@@ -72,11 +72,10 @@ class TriggerNic {
         open_(board.pes * board.blocks) {}
 
   // Whether the next packet of a ring has come. Any thread may ask while none takes.
-  CPUFREE_KERNEL_FN bool has_packet(int number) {
+  CPUFREE_KERNEL_FN bool has_packet(int number, Packet& packet) {
     const Epoch taken = memory_.rings[number].taken;
-    const auto slot = static_cast<std::int64_t>(taken % static_cast<Epoch>(board_.depth));
-    return arrived(port_.get_packet(board_.rings + std::int64_t{number} * board_.depth + slot),
-                   taken + 1);
+    packet = look(number, taken);
+    return arrived(packet, taken + 1);
   }
 
   // One look at the posts and at each ring. True: something was found there.
@@ -90,6 +89,7 @@ class TriggerNic {
   CPUFREE_KERNEL_FN void settle(std::uint32_t operation) {
     for (TriggerEntry* entry = table_.ready(operation); entry != nullptr;
          entry = table_.ready(operation)) {
+      acquire_triggers();
       const bool good = can_be_carried_out(*entry, memory_.bytes, board_.pes);
       if (good) carry_out(*entry);
       const TriggerTag tag = entry->tag;
@@ -133,15 +133,17 @@ class TriggerNic {
   }
 
   CPUFREE_KERNEL_FN bool take(int number) {
+    return take(number, look(number, memory_.rings[number].taken));
+  }
+  // `packet`: what has_packet found in the ring.
+  CPUFREE_KERNEL_FN bool take(int number, Packet packet) {
     TriggerRing& ring = memory_.rings[number];
     const Epoch before = ring.taken;
-    const auto depth = static_cast<Epoch>(board_.depth);
-    while (ring.taken - before < depth) {
-      const auto slot = static_cast<std::int64_t>(ring.taken % depth);
-      const Packet packet =
-          port_.get_packet(board_.rings + std::int64_t{number} * board_.depth + slot);
-      if (!arrived(packet, ring.taken + 1) || !accept(ring, packet)) break;
+    const bool own = number / board_.blocks == port_.pe();
+    while (arrived(packet, ring.taken + 1) && accept(ring, packet, own)) {
       ++ring.taken;
+      if (ring.taken - before == static_cast<Epoch>(board_.depth)) break;
+      packet = look(number, ring.taken);
     }
     if (ring.taken == before) return false;
     port_.publish(Scope::system);
@@ -151,8 +153,20 @@ class TriggerNic {
   }
 
  private:
-  // False: no room, the packet stays where it is.
-  CPUFREE_KERNEL_FN bool accept(TriggerRing& ring, const Packet& packet) {
+  CPUFREE_KERNEL_FN Packet look(int number, Epoch taken) {
+    const auto slot = static_cast<std::int64_t>(taken % static_cast<Epoch>(board_.depth));
+    return port_.get_packet(board_.rings + std::int64_t{number} * board_.depth + slot);
+  }
+
+  // Once for all triggers seen since the last time: the fence comes after the loads of all of them.
+  CPUFREE_KERNEL_FN void acquire_triggers() {
+    if (!seen_) return;
+    port_.acquire(far_ ? Scope::system : board_.own_scope);
+    seen_ = far_ = false;
+  }
+
+  // False: no room, the packet stays where it is. `own`: of a block of the own PE.
+  CPUFREE_KERNEL_FN bool accept(TriggerRing& ring, const Packet& packet, bool own) {
     const auto word = static_cast<TriggerWord>(tag_notes(packet.tag));
     if (word == TriggerWord::end) {
       --open_;
@@ -161,7 +175,8 @@ class TriggerNic {
       const TriggerTag tag = unpacked(packet.value);
       if (!table_.trigger(tag, ring.fields)) return false;
       ring.fields = TriggerFields{};
-      port_.acquire(Scope::system);
+      seen_ = true;
+      far_ = far_ || !own;
       settle(tag.operation);
     } else {
       const auto k = static_cast<unsigned>(word) - 1U;
@@ -213,6 +228,8 @@ class TriggerNic {
   Epoch posts_ = 0;  // taken
   int open_;
   bool gave_up_ = false;
+  bool seen_ = false;  // triggers that have not been acquired
+  bool far_ = false;   // some of them are of other PEs
 };
 
 }  // namespace cpufree

@@ -35,10 +35,12 @@ class TriggerTable {
   static constexpr int kAssociative = 16;
   static constexpr int kFaults = 64;
 
-  // Arrays of zeros: entries[early + live], over[operations].
+  // Arrays of zeros: entries[early + live], over[operations]. `first`: room for the first
+  // kAssociative entries in faster memory, or null.
   struct Memory {
     TriggerEntry* entries = nullptr;
     std::uint32_t* over = nullptr;
+    TriggerEntry* first = nullptr;
   };
   struct Limits {
     int operations = 0;
@@ -46,12 +48,13 @@ class TriggerTable {
     int live = 0;   // posts that have epochs left
   };
   CPUFREE_FN TriggerTable(const Memory& memory, const Limits& limits)
-      : entries_(memory.entries), over_(memory.over), limits_(limits) {}
+      : entries_(memory.entries), over_(memory.over), first_(memory.first), limits_(limits) {}
 
   // A table that was kept elsewhere, whose arrays are now these: for a host that reads a GPU's.
   CPUFREE_FN void move_to(const Memory& memory) {
     entries_ = memory.entries;
     over_ = memory.over;
+    first_ = memory.first;
   }
 
   // Counts a trigger. False: there is no room; try again after a post or a firing.
@@ -117,7 +120,7 @@ class TriggerTable {
     --next.epochs;
     entry->state = TriggerEntry::State::unused;
     --live_;
-    while (high_ > 0 && entries_[high_ - 1].state == TriggerEntry::State::unused) --high_;
+    while (high_ > 0 && place(high_ - 1)->state == TriggerEntry::State::unused) --high_;
     if (next.epochs > 0) post(next);  // there is room: one posted entry is less
   }
 
@@ -126,28 +129,33 @@ class TriggerTable {
   }
   // For reports: entries in use are among the first `size`.
   CPUFREE_FN int size() const { return high_; }
-  CPUFREE_FN const TriggerEntry& at(int k) const { return entries_[k]; }
+  CPUFREE_FN const TriggerEntry& at(int k) const { return *place(k); }
   CPUFREE_FN std::uint32_t epochs_over(std::uint32_t operation) const { return over_[operation]; }
   CPUFREE_FN int fault_count() const { return faults_; }
   CPUFREE_FN const TriggerFault& fault(int k) const { return fault_[k]; }
   CPUFREE_FN std::uint64_t faults_dropped() const { return dropped_; }
 
  private:
+  CPUFREE_FN TriggerEntry* place(int k) const {
+    return (k < kAssociative && first_ != nullptr ? first_ : entries_) + k;
+  }
   CPUFREE_FN TriggerEntry* find(TriggerTag tag) {
-    for (int k = 0; k < high_; ++k)
-      if (entries_[k].state != TriggerEntry::State::unused && entries_[k].tag == tag)
-        return entries_ + k;
+    for (int k = 0; k < high_; ++k) {
+      TriggerEntry* const entry = place(k);
+      if (entry->state != TriggerEntry::State::unused && entry->tag == tag) return entry;
+    }
     return nullptr;
   }
 
   // The first unused entry: the limits say that there is one.
   CPUFREE_FN TriggerEntry* take(TriggerTag tag) {
     int k = 0;
-    while (k < high_ && entries_[k].state != TriggerEntry::State::unused) ++k;
+    while (k < high_ && place(k)->state != TriggerEntry::State::unused) ++k;
     if (k == high_) ++high_;
-    entries_[k] = TriggerEntry{};
-    entries_[k].tag = tag;
-    return entries_ + k;
+    TriggerEntry* const entry = place(k);
+    *entry = TriggerEntry{};
+    entry->tag = tag;
+    return entry;
   }
 
   // Faults of a kind and tag are counted together. True.
@@ -166,6 +174,7 @@ class TriggerTable {
 
   TriggerEntry* entries_;
   std::uint32_t* over_;
+  TriggerEntry* first_;
   Limits limits_;
   int high_ = 0;  // entries from here on are unused
   int early_ = 0;

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "cpufree/device/port.hpp"
 #include "cpufree/device/symmetric.hpp"
 #include "cpufree/device/types.hpp"
 
@@ -118,6 +119,8 @@ struct TriggerBoard {
   std::int32_t depth = 0;
   std::int32_t operations = 0;
   std::int32_t signal_count = 0;
+  // What orders data before triggers of the own PE's NIC: Scope::pe where a block of the PE is it.
+  Scope own_scope = Scope::system;
 };
 
 struct TriggerSizes {
@@ -156,7 +159,8 @@ class TriggerLayout {
             sizes_.blocks,
             sizes_.depth,
             sizes_.operations,
-            sizes_.signals};
+            sizes_.signals,
+            Scope::system};
   }
   const TriggerSizes& sizes() const { return sizes_; }
 

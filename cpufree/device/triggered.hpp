@@ -12,7 +12,10 @@
 // Visibility. A thread that triggers has published after its stores, and after those of its block
 // up to the last barrier; the NIC acquires once it has seen the packet. So the NIC reads what every
 // contributor stored before its trigger: the counter reaches the threshold with the last of them.
-// The NIC publishes what it has copied before it raises `signals` and `done`; waiters acquire.
+// The NIC publishes what it has copied before it raises `signals` and `done`; waiters acquire. Both
+// sides of a trigger fence at the scope that holds them: that of the PE where one of its blocks is
+// the NIC and triggers it itself. What others stored and the block has acquired goes with it:
+// causality order is transitive over scopes.
 //
 // Local reuse. `done` of an operation reaches e + 1 when its buffer of epoch e has been read: then
 // it may be written again. With slots, epoch e + slots is the next to use it: who writes it waits
@@ -99,7 +102,7 @@ class Triggers : public TriggerWaits<P> {
     if (!make_room(given + 1)) return false;
     port_.sync_block();
     if (port_.lane() == 0) {
-      port_.publish(Scope::system);
+      port_.publish(scope());
       Epoch number = sent_;
       for (int k = 0; k < kTriggerFields; ++k)
         if ((fields.given >> k & 1U) != 0U)
@@ -127,7 +130,7 @@ class Triggers : public TriggerWaits<P> {
       const std::int64_t here = left < board_.depth ? left : board_.depth;
       if (!make_room(static_cast<Epoch>(here))) return false;
       for (std::int64_t i = port_.lane(); i < here; i += port_.lanes()) {
-        port_.publish(Scope::system);
+        port_.publish(scope());
         const auto add = static_cast<std::uint32_t>(number(begin + i));
         send(sent_ + static_cast<Epoch>(i) + 1, packed({first.operation + add, first.epoch}),
              TriggerWord::trigger);
@@ -150,6 +153,10 @@ class Triggers : public TriggerWaits<P> {
       port_.acquire(Scope::system);
     }
     return port_.all(here);
+  }
+
+  CPUFREE_KERNEL_FN Scope scope() const {
+    return nic_ == port_.pe() ? board_.own_scope : Scope::system;
   }
 
   CPUFREE_KERNEL_FN void send(Epoch number, double value, TriggerWord word) {

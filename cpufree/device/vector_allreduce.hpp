@@ -29,6 +29,7 @@
 
 #include "cpufree/device/block.hpp"
 #include "cpufree/device/triggered.hpp"
+#include "cpufree/device/warp_port.hpp"
 
 namespace cpufree {
 
@@ -59,10 +60,15 @@ struct VectorSchedule {
   }
   CPUFREE_FN std::uint32_t slots() const { return way == ReduceWay::ring ? 1 : 2; }
 
-  CPUFREE_FN std::int64_t part(int block) const { return count * block / blocks; }
+  // Parts and chunks begin at multiples of kGrain, so that several values are read and written at
+  // a time.
+  static constexpr std::int64_t kGrain = 4;
+  CPUFREE_FN std::int64_t part(int block) const {
+    return block == blocks ? count : count * block / blocks / kGrain * kGrain;
+  }
   CPUFREE_FN std::int64_t chunk(int block, int number) const {
-    const std::int64_t begin = part(block);
-    return begin + (part(block + 1) - begin) * number / pes;
+    const std::int64_t begin = part(block), end = part(block + 1);
+    return number == pes ? end : begin + (end - begin) * number / pes / kGrain * kGrain;
   }
   // The chunk that PE `pe` receives in a round of the ring.
   CPUFREE_FN int received(int pe, int round) const {
@@ -102,6 +108,62 @@ struct VectorReduceArgs {
   T* inbox = nullptr;
 };
 
+// 16 bytes of values, which GPUs load and store at once.
+template <class T>
+struct alignas(16) WideValue {
+  static constexpr int kSize = 16 / sizeof(T);
+  T value[kSize];
+  CPUFREE_KERNEL_FN WideValue& operator+=(const WideValue& other) {
+    CPUFREE_UNROLL
+    for (int i = 0; i < kSize; ++i) value[i] += other.value[i];
+    return *this;
+  }
+};
+
+// Element k of an array of T, seen as an array of V: T itself, or WideValue<T>.
+template <class V, class T>
+CPUFREE_KERNEL_FN V& element(T* array, std::int64_t k) {
+  return reinterpret_cast<V*>(array)[k];
+}
+
+// store(k, load(k)) for all elements k of type V in [begin, end), which are independent of one
+// another. Several are loaded before the first is stored: stores may not be told apart from later
+// loads, and would have each of these wait.
+template <class V, Port P, class Load, class Store>
+CPUFREE_KERNEL_FN void in_batches(P& port, std::int64_t begin, std::int64_t end, Load&& load,
+                                  Store&& store) {
+  constexpr int kBatch = 4;
+  const std::int64_t step = port.lanes();
+  for (std::int64_t k = begin + port.lane(); k < end; k += kBatch * step) {
+    V values[kBatch] = {};
+    CPUFREE_UNROLL
+    for (int i = 0; i < kBatch; ++i)
+      if (k + i * step < end) values[i] = load(V{}, k + i * step);
+    CPUFREE_UNROLL
+    for (int i = 0; i < kBatch; ++i)
+      if (k + i * step < end) store(k + i * step, values[i]);
+  }
+}
+
+// The same for values [begin, end) of type T, 16 bytes at a time on GPUs where `places`, the bits
+// of the first value's addresses, allow.
+template <class T, Port P, class Load, class Store>
+CPUFREE_KERNEL_FN void for_values(P& port, std::int64_t begin, std::int64_t end,
+                                  std::uint64_t places, Load&& load, Store&& store) {
+  if constexpr (WarpPort<P>) {
+    constexpr std::int64_t kSize = WideValue<T>::kSize;
+    if (places % 16 == 0 && begin % kSize == 0) {
+      in_batches<WideValue<T>>(port, begin / kSize, end / kSize, load, store);
+      begin = begin > end / kSize * kSize ? begin : end / kSize * kSize;
+    }
+  }
+  in_batches<T>(port, begin, end, load, store);
+}
+template <class... T>
+CPUFREE_KERNEL_FN std::uint64_t address_bits(const T*... arrays) {
+  return (reinterpret_cast<std::uint64_t>(arrays) | ...);
+}
+
 // The put that a send is, for epochs from 0 on. `values`, `inbox`: offsets in symmetric memory.
 template <class T>
 CPUFREE_FN TriggerOperation operation_of(const VectorSchedule& schedule, int pe, int block,
@@ -129,6 +191,7 @@ CPUFREE_FN TriggerOperation operation_of(const VectorSchedule& schedule, int pe,
 template <Port P, class V = Triggers<P>>
 class TriggerTransport {
  public:
+  static constexpr bool adds = false;  // has add_and_send
   CPUFREE_KERNEL_FN TriggerTransport(V& triggers, int first_operation, int first_signal)
       : triggers_(triggers), operation_(first_operation), signal_(first_signal) {}
 
@@ -158,23 +221,44 @@ class TriggerTransport {
 template <Port P>
 class StoreTransport {
  public:
+  static constexpr bool adds = true;
   CPUFREE_KERNEL_FN StoreTransport(P& port, Flag* signals) : port_(port), signals_(signals) {}
 
   template <class T>
   CPUFREE_KERNEL_FN bool send(const VectorReduceArgs<T>& args, const ReduceSend& send, int,
                               std::uint32_t epoch) {
-    const VectorSchedule& s = args.schedule;
-    T* to = args.values + send.begin;
-    if (send.inbox >= 0)
-      to = args.inbox + send.inbox + (epoch % s.slots()) * ((s.pes - 1) * s.count);
+    T* const to = target(args, send, epoch);
+    T* const from = args.values;
     port_.sync_block();  // values of the own PE that other threads of the block have written
-    for (std::int64_t k = port_.lane(); k < send.count; k += port_.lanes())
-      port_.put(to + k, send.pe, args.values[send.begin + k]);
-    port_.sync_block();
-    if (port_.lane() != 0) return true;
-    port_.publish(Scope::system);
-    port_.put_flag(signals_ + send.signal, send.pe, Epoch{epoch} + 1);
-    return true;
+    for_values<T>(
+        port_, send.begin, send.begin + send.count, address_bits(from, to),
+        [&](auto value, std::int64_t k) { return element<decltype(value)>(from, k); },
+        [&](std::int64_t k, auto value) {
+          port_.put(&element<decltype(value)>(to, k), send.pe, value);
+        });
+    return tell(send, epoch);
+  }
+
+  // Adds what has come in the inbox to the values that `send` names, and sends the sums: each is
+  // on its way as soon as it is known, and read once.
+  template <class T>
+  CPUFREE_KERNEL_FN bool add_and_send(const VectorReduceArgs<T>& args, const ReduceSend& send,
+                                      std::uint32_t epoch) {
+    T* const to = target(args, send, epoch);
+    T* const values = args.values;
+    T* const inbox = args.inbox;
+    for_values<T>(
+        port_, send.begin, send.begin + send.count, address_bits(values, inbox, to),
+        [&](auto sum, std::int64_t k) {
+          sum = element<decltype(sum)>(inbox, k);
+          sum += element<decltype(sum)>(values, k);
+          return sum;
+        },
+        [&](std::int64_t k, auto sum) {
+          element<decltype(sum)>(values, k) = sum;
+          port_.put(&element<decltype(sum)>(to, k), send.pe, sum);
+        });
+    return tell(send, epoch);
   }
   CPUFREE_KERNEL_FN bool wait_done(int, std::uint32_t) {
     port_.sync_block();
@@ -191,6 +275,22 @@ class StoreTransport {
   }
 
  private:
+  // Where value 0 would go.
+  template <class T>
+  CPUFREE_KERNEL_FN static T* target(const VectorReduceArgs<T>& args, const ReduceSend& send,
+                                     std::uint32_t epoch) {
+    const VectorSchedule& s = args.schedule;
+    if (send.inbox < 0) return args.values;
+    return args.inbox + (send.inbox - send.begin) + (epoch % s.slots()) * ((s.pes - 1) * s.count);
+  }
+  CPUFREE_KERNEL_FN bool tell(const ReduceSend& send, std::uint32_t epoch) {
+    port_.sync_block();
+    if (port_.lane() != 0) return true;
+    port_.publish(Scope::system);
+    port_.put_flag(signals_ + send.signal, send.pe, Epoch{epoch} + 1);
+    return true;
+  }
+
   P& port_;
   Flag* signals_;
 };
@@ -229,14 +329,34 @@ class VectorAllReduce {
     const VectorSchedule& s = args_.schedule;
     const int left = (port_.pe() + s.pes - 1) % s.pes;
     for (int round = 0; round < s.sends(); ++round) {
-      if (!send(round) || !transport_.wait_signal(first() + round, epoch_, left)) return false;
-      if (round >= s.pes - 1) continue;
-      const int c = s.received(port_.pe(), round);
-      const std::int64_t end = s.chunk(port_.block(), c + 1);
-      for (std::int64_t k = s.chunk(port_.block(), c) + port_.lane(); k < end; k += port_.lanes())
-        args_.values[k] = args_.inbox[k] + args_.values[k];
+      const bool sent = Transport::adds && round > 0 && round < s.pes;
+      if (!sent && !send(round)) return false;
+      if (!transport_.wait_signal(first() + round, epoch_, left)) return false;
+      if (round < s.pes - 1 && !add(round)) return false;
     }
     return wait_done();
+  }
+
+  // The chunk of round `round` is here, and is the one that the next round sends.
+  CPUFREE_KERNEL_FN bool add(int round) {
+    const VectorSchedule& s = args_.schedule;
+    if constexpr (Transport::adds) {
+      return transport_.add_and_send(args_, s.send(port_.pe(), port_.block(), round + 1), epoch_);
+    } else {
+      const int c = s.received(port_.pe(), round);
+      T* const values = args_.values;
+      const T* const inbox = args_.inbox;
+      for_values<T>(
+          port_, s.chunk(port_.block(), c), s.chunk(port_.block(), c + 1),
+          address_bits(values, inbox),
+          [&](auto sum, std::int64_t k) {
+            sum = element<const decltype(sum)>(inbox, k);
+            sum += element<decltype(sum)>(values, k);
+            return sum;
+          },
+          [&](std::int64_t k, auto sum) { element<decltype(sum)>(values, k) = sum; });
+      return true;
+    }
   }
 
   CPUFREE_KERNEL_FN bool sum_directly() {
@@ -246,14 +366,22 @@ class VectorAllReduce {
     for (int k = 0; k < s.sends(); ++k)
       if (!transport_.wait_signal(first() + k, epoch_, (port_.pe() + k + 1) % s.pes)) return false;
     if (!wait_done()) return false;
-    const T* inbox = args_.inbox + (epoch_ % 2) * ((s.pes - 1) * s.count);
-    const std::int64_t end = s.part(port_.block() + 1);
-    for (std::int64_t k = s.part(port_.block()) + port_.lane(); k < end; k += port_.lanes()) {
-      T total = port_.pe() == 0 ? args_.values[k] : inbox[s.inbox_of(port_.pe(), 0) + k];
-      for (int pe = 1; pe < s.pes; ++pe)
-        total += pe == port_.pe() ? args_.values[k] : inbox[s.inbox_of(port_.pe(), pe) + k];
-      args_.values[k] = total;
-    }
+    const T* const inbox = args_.inbox + (epoch_ % 2) * ((s.pes - 1) * s.count);
+    T* const values = args_.values;
+    const auto of = [&](int pe) {
+      return pe == port_.pe() ? values : inbox + s.inbox_of(port_.pe(), pe);
+    };
+    // The distance of two PEs' values in the inbox decides whether all may be read 16 bytes wide.
+    const std::uint64_t places =
+        address_bits(values, inbox) | static_cast<std::uint64_t>(s.count) * sizeof(T);
+    for_values<T>(
+        port_, s.part(port_.block()), s.part(port_.block() + 1), places,
+        [&](auto total, std::int64_t k) {
+          total = element<const decltype(total)>(of(0), k);
+          for (int pe = 1; pe < s.pes; ++pe) total += element<const decltype(total)>(of(pe), k);
+          return total;
+        },
+        [&](std::int64_t k, auto total) { element<decltype(total)>(values, k) = total; });
     port_.sync_block();
     return true;
   }

@@ -49,7 +49,13 @@ def messages(
     after: float,
 ) -> tuple[npt.NDArray[np.float64], float, float]: ...
 def overlap(
-    gpus: list[int], back_end: str, bytes: int, copies: int, rounds: int, seconds: float
+    gpus: list[int],
+    back_end: str,
+    bytes: int,
+    copies: int,
+    tags: int,
+    rounds: int,
+    seconds: float,
 ) -> npt.NDArray[np.float64]: ...
 def allreduce(
     gpus: list[int],

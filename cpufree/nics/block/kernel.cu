@@ -24,6 +24,15 @@ constexpr std::uint64_t kShort = 256;  // bytes that lane 0 copies by itself
 constexpr int kAtOnce = 4;             // rings that a lane looks at together
 constexpr int kCrew = kNicThreads / 32 - 1;
 
+// What the NIC looks at for each trigger, in shared memory: a load from the device's takes longer
+// than all else that is done with one. More operations and rings stay in memory of the device.
+constexpr int kNearOperations = 1024, kNearRings = 256;
+struct Near {
+  TriggerEntry entries[TriggerTable::kAssociative];
+  std::uint32_t over[kNearOperations];
+  TriggerRing rings[kNearRings];
+};
+
 struct Job {
   std::byte* to;
   const std::byte* from;
@@ -56,19 +65,19 @@ __device__ void add_one(unsigned* word) {
 template <class V>
 __device__ void copy_as(std::byte* to, const std::byte* from, std::uint64_t bytes,
                         std::uint64_t lane, std::uint64_t lanes) {
-  constexpr int kBatch = 4;
+  constexpr int kBatch = 8;
   const auto* source = reinterpret_cast<const V*>(from);
   auto* target = reinterpret_cast<V*>(to);
   const std::uint64_t count = bytes / sizeof(V);
-  std::uint64_t k = lane;
-  for (; k + (kBatch - 1) * lanes < count; k += kBatch * lanes) {
+  for (std::uint64_t k = lane; k < count; k += kBatch * lanes) {
     V values[kBatch];
     CPUFREE_UNROLL
-    for (int i = 0; i < kBatch; ++i) values[i] = __ldcg(source + k + i * lanes);
+    for (int i = 0; i < kBatch; ++i)
+      if (k + i * lanes < count) values[i] = __ldcg(source + k + i * lanes);
     CPUFREE_UNROLL
-    for (int i = 0; i < kBatch; ++i) target[k + i * lanes] = values[i];
+    for (int i = 0; i < kBatch; ++i)
+      if (k + i * lanes < count) target[k + i * lanes] = values[i];
   }
-  for (; k < count; k += lanes) target[k] = __ldcg(source + k);
 }
 
 // In the widest words that both addresses and the number of bytes allow.
@@ -136,16 +145,20 @@ __device__ bool look_around(Port& port, Nic& nic, int rings, bool at_posts) {
   bool found = at_posts && lane == 0 && nic.take_posts();
   for (int base = 0; base < rings; base += kAtOnce * 32) {
     bool has[kAtOnce];
+    Packet packets[kAtOnce];
     CPUFREE_UNROLL
     for (int k = 0; k < kAtOnce; ++k) {
       const int ring = base + 32 * k + lane;
-      has[k] = ring < rings && nic.has_packet(ring);
+      has[k] = ring < rings && nic.has_packet(ring, packets[k]);
     }
     CPUFREE_UNROLL
     for (int k = 0; k < kAtOnce; ++k) {
-      unsigned here = Port::warp_ballot(has[k]);
-      for (; lane == 0 && here != 0U; here &= here - 1)
-        found = nic.take(base + 32 * k + Port::lowest_bit(here)) || found;
+      for (unsigned here = Port::warp_ballot(has[k]); here != 0U; here &= here - 1) {
+        const int from = Port::lowest_bit(here);
+        const Packet packet{Port::warp_broadcast(packets[k].value, from),
+                            Port::warp_broadcast(packets[k].tag, from)};
+        found = (lane == 0 && nic.take(base + 32 * k + from, packet)) || found;
+      }
     }
     Port::warp_sync();
   }
@@ -180,17 +193,28 @@ __global__ void __launch_bounds__(kNicThreads, 1)
               const __grid_constant__ BlockNicArgs args) {
   __shared__ Job job;
   __shared__ alignas(TriggerTable) unsigned char room[sizeof(TriggerTable)];
+  __shared__ alignas(16) unsigned char near_room[sizeof(Near)];
   auto& table = *reinterpret_cast<TriggerTable*>(room);
+  auto& near = *reinterpret_cast<Near*>(near_room);
+  for (std::size_t k = threadIdx.x; k < sizeof(Near); k += kNicThreads) near_room[k] = 0;
+  const bool few_operations = args.board.operations <= kNearOperations;
+  const bool few_rings = args.board.pes * args.board.blocks <= kNearRings;
   if (threadIdx.x == 0) {
     job = Job{};
-    new (room) TriggerTable(args.memory, args.limits);
+    std::uint32_t* const over = few_operations ? near.over : args.memory.over;
+    new (room) TriggerTable({args.memory.entries, over, near.entries}, args.limits);
   }
   Port port(shared, nullptr);  // has a barrier
   if (port.warp() > 0) return crew(&job);
   CrewMover mover{&job, args.log, args.log_size, 0, 0};
-  Nic nic(port, args.board, table, {args.rings, args.queued, args.bytes}, mover);
+  TriggerRing* const rings = few_rings ? near.rings : args.rings;
+  Nic nic(port, args.board, table, {rings, args.queued, args.bytes}, mover);
   const bool idle = run_nic(port, nic, args);
   if (port.warp_lane() != 0) return;
+  for (int k = 0; k < min(table.size(), TriggerTable::kAssociative); ++k)
+    args.memory.entries[k] = near.entries[k];
+  for (int k = 0; few_operations && k < args.board.operations; ++k)
+    args.memory.over[k] = near.over[k];
   for (std::size_t k = 0; k < sizeof(TriggerTable); ++k) args.end->table[k] = room[k];
   args.end->firings = mover.firings;
   args.end->gave_up = nic.gave_up() ? 1U : 0U;

@@ -6,7 +6,8 @@
 
 namespace cpufree::nics {
 
-inline constexpr int kNicThreads = 1024;  // the first warp keeps the table, the others copy
+// The first warp keeps the table, the others copy. With more threads it would lack registers.
+inline constexpr int kNicThreads = 512;
 
 // What a NIC writes down of a firing: nanoseconds of its GPU's clock.
 struct FiringEntry {

@@ -43,6 +43,7 @@ class BlockUnit {
         records_(1),
         done_(1) {
     board_.posts_taken = taken_.data();
+    board_.own_scope = Scope::pe;
   }
   ~BlockUnit() { end(); }
   BlockUnit(const BlockUnit&) = delete;
@@ -171,7 +172,11 @@ class BlockNics final : public GpuNics {
   }
   ~BlockNics() override { end(); }
 
-  TriggerBoard board(int pe) const override { return device_board(pe); }
+  TriggerBoard board(int pe) const override {
+    TriggerBoard b = device_board(pe);
+    b.own_scope = Scope::pe;
+    return b;
+  }
   int multiprocessors_taken(int where) const override {
     return static_cast<int>(std::ranges::count(config().devices, where));
   }

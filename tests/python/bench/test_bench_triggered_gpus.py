@@ -121,7 +121,8 @@ def test_both_pes_on_one_gpu_leave_out_what_needs_two(core: Core) -> None:
 def test_rate_of_a_copy_is_that_of_a_plain_one_over_it(core: Core) -> None:
     plan = on_gpus.GpuPlan(gpus=(0, 1), studies=("overlap",), repeats=1)
     rows = tables.overlap_rows(on_gpus.measure(plan))
-    assert [row[1] for row in rows] == ["copy_engine", "block"]
+    assert [row[1] for row in rows] == ["copy_engine", "copy_engine", "block"]
+    assert sorted({what[3:5] for _, what in core.asked}) == [(4, 1), (16, 4)]
     assert all(row[4] == "1.00 %" and row[7] == "97.7 %" for row in rows)
 
 
@@ -131,12 +132,21 @@ def test_command_writes_samples_and_picture(core: Core, run: Run, tmp_path: Path
     assert done.code == 0, done.err
     assert "Copies beside a computation" in done.out
     facts = json.loads(out.read_text())
+    assert "gpus" in facts["machine"]
     studies = {one["study"] for one in facts["series"]}
     assert studies == set(on_gpus.STUDIES)
     first = next(one for one in facts["series"] if one["study"] == "messages" and one["samples"])
     assert first["columns"] == list(measure.TIMES)
     assert first["detail"]["clock_errors"][0] == {"host": 1e-6, "pair": 3e-7}
     assert plot.read_bytes().startswith(b"\x89PNG")
+
+
+def test_epochs_of_a_long_run_are_an_option(core: Core, run: Run, tmp_path: Path) -> None:
+    out = tmp_path / "out.json"
+    studies = ("--gpus", "0,1", "--studies", "soak", "--quick", "--epochs", "4321")
+    assert run("bench", "triggered", *studies, "--json", out).code == 0
+    series = json.loads(out.read_text())["series"]
+    assert {one["name"] for one in series} == {"4321 epochs"}
 
 
 @pytest.mark.parametrize(

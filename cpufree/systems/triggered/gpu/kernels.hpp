@@ -50,22 +50,24 @@ struct MessageArgs {
 const void* initiator_kernel(bool counts);
 const void* target_kernel();
 
-// A kernel that computes on all multiprocessors and triggers `epochs` of tag 0 at its beginning,
-// and one that writes down when they have come.
+// A kernel that computes on all multiprocessors and triggers copies at its beginning, block c
+// copy c: tag c % tags, epochs from first_epoch on; and one that writes down when they have come.
 struct BusyArgs {
   VerbArgs verbs;
   std::uint32_t first_epoch = 0;
-  std::uint32_t epochs = 0;             // 0: nothing is triggered
+  std::uint32_t copies = 0;  // 0: nothing is triggered
+  std::uint32_t tags = 1;
   std::int64_t steps = 0;               // of arithmetic
-  unsigned long long* times = nullptr;  // begun (least), ended (greatest); first trigger
+  unsigned long long* times = nullptr;  // begun (least), ended (greatest)
   double* sink = nullptr;
 };
 const void* busy_kernel(bool counts);
 struct WatchArgs {
   VerbArgs verbs;
   std::uint32_t first_epoch = 0;
-  std::uint32_t epochs = 0;
-  unsigned long long* seen = nullptr;  // [epochs]
+  std::uint32_t copies = 0;
+  std::uint32_t tags = 1;
+  unsigned long long* seen = nullptr;  // [copies]: it and all before it have come
 };
 const void* watch_kernel();
 

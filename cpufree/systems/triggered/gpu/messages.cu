@@ -99,7 +99,6 @@ __global__ void __launch_bounds__(1024, 1) initiator(const __grid_constant__ gpu
   GpuVerbs<kCounts> verbs(port, args.verbs, port.pe());
   MessageStamps& stamps = *args.stamps;
   const std::uint64_t begun = now();
-  if (port.lane() == 0 && port.block() == 0) stamps.begun = begun;
   const std::uint64_t words = args.bytes / sizeof(std::uint64_t);
   auto* const source = reinterpret_cast<std::uint64_t*>(args.verbs.board.heap + args.source);
   const Part part(port, words);
@@ -108,7 +107,7 @@ __global__ void __launch_bounds__(1024, 1) initiator(const __grid_constant__ gpu
     source[k] = word_of(args.epoch, k);
   spin_until(begun + args.before_ns);
   port.sync_block();
-  if (port.lane() == 0) atomicMax(&stamps.ready, static_cast<unsigned long long>(now()));
+  const std::uint64_t ready = now();
   if (args.way == MessageWay::triggered)
     verbs.verbs().trigger(TriggerTag{0, args.epoch});
   else if (args.way == MessageWay::stores)
@@ -116,9 +115,12 @@ __global__ void __launch_bounds__(1024, 1) initiator(const __grid_constant__ gpu
   const std::uint64_t sent = now();
   spin_until(sent + args.after_ns);
   port.sync_block();
+  // Written down at last: a fence of the message would wait for an earlier store.
   if (port.lane() == 0) {
+    atomicMax(&stamps.ready, static_cast<unsigned long long>(ready));
     atomicMax(&stamps.sent, static_cast<unsigned long long>(sent));
     atomicMax(&stamps.ended, static_cast<unsigned long long>(now()));
+    if (port.block() == 0) stamps.begun = begun;
   }
   verbs.keep();
 }
@@ -145,11 +147,8 @@ __global__ void __launch_bounds__(1024, 1)
   GpuPort port(shared, nullptr);
   GpuVerbs<kCounts> verbs(port, args.verbs, port.pe());
   if (port.lane() == 0) atomicMin(args.times, static_cast<unsigned long long>(now()));
-  if (port.block() == 0) {
-    if (port.lane() == 0) args.times[2] = now();
-    for (std::uint32_t e = 0; e < args.epochs; ++e)
-      if (!verbs.verbs().trigger(TriggerTag{0, args.first_epoch + e})) break;
-  }
+  for (auto c = static_cast<std::uint32_t>(port.block()); c < args.copies; c += port.blocks())
+    if (!verbs.verbs().trigger({c % args.tags, args.first_epoch + c / args.tags})) break;
   float a[4] = {1.0F, 2.0F, 3.0F, 4.0F};
   const float b = 1.0F + 1e-7F * static_cast<float>(port.lane());
   for (std::int64_t k = 0; k < args.steps; ++k) CPUFREE_UNROLL
@@ -165,9 +164,10 @@ __global__ void watch(const __grid_constant__ gpu_p2p::Shared shared,
                       const __grid_constant__ WatchArgs args) {
   GpuPort port(shared, nullptr);
   TriggerWaits<GpuPort> waits(port, args.verbs.board);
-  for (std::uint32_t e = 0; e < args.epochs; ++e) {
-    if (!waits.wait_signal(0, args.first_epoch + e, 0)) return;
-    if (port.lane() == 0) args.seen[e] = now();
+  for (std::uint32_t c = 0; c < args.copies; ++c) {
+    const auto tag = static_cast<int>(c % args.tags);
+    if (!waits.wait_signal(tag, args.first_epoch + c / args.tags, 0)) return;
+    if (port.lane() == 0) args.seen[c] = now();
   }
 }
 

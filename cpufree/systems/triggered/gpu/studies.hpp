@@ -37,7 +37,8 @@ struct OverlapStudy {
   std::vector<int> devices{0, 1};
   std::string back_end = "copy_engine";
   std::uint64_t bytes = 8 << 20;
-  int copies = 4;
+  int copies = 16;
+  int tags = 4;  // that take turns: so many copies are under way at a time, where the NIC can
   int rounds = 5;
   double seconds = 500e-6;  // of arithmetic, about
   double wait_limit = 10.0;
@@ -45,8 +46,8 @@ struct OverlapStudy {
 struct OverlapTimes {
   double alone = 0.0;       // the kernel without copies, seconds
   double beside = 0.0;      // with copies
-  double all_seen = 0.0;    // from the first trigger to the last copy seen
-  double one_copy = 0.0;    // between two copies seen
+  double all_seen = 0.0;    // from the kernel's beginning to the last copy seen
+  double one_copy = 0.0;    // of these: the latency of the first trigger is in it
   double plain_copy = 0.0;  // of copies in a row on a stream, no kernel running
 };
 std::vector<OverlapTimes> measure_overlap(const OverlapStudy& study, const Look& look);

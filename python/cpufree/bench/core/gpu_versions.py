@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from cpufree.engines import core
@@ -13,6 +13,7 @@ from cpufree.host import read_text, run_tool
 DRIVER_FILE, MAPS_FILE = "/proc/driver/nvidia/version", "/proc/self/maps"
 # As they stand among the versions of a header.
 NAMES = ("driver", "cuda_driver", "cuda_runtime", "cublas", "cusparse", "nccl")
+NAMES_QUERY = ("nvidia-smi", "--query-gpu=name", "--format=csv,noheader")
 QUERY = ("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader")
 
 
@@ -36,6 +37,16 @@ def gpu_versions() -> dict[str, str]:
         **{name: _ask(loaded[name], read) for name, read in readers.items() if name in loaded},
     }
     return {name: version for name, version in found.items() if version}
+
+
+def gpu_names(numbers: Sequence[int]) -> str:
+    """Return what GPUs are, such as "2 × NVIDIA H200"; "unknown": the driver's tool is missing."""
+    listed = (run_tool(list(NAMES_QUERY)) or "").splitlines()
+    different = sorted(set(numbers))
+    if not different or different[-1] >= len(listed):
+        return "unknown"
+    names = dict.fromkeys(listed[number].strip() for number in different)
+    return f"{len(different)} × {' and '.join(names)}"
 
 
 def driver_version(text: str) -> str:

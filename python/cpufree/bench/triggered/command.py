@@ -63,6 +63,9 @@ def triggered_command(
     pes: Annotated[int, number("--pes", "PEs of Jacobi and all-reduce.")] = 2,
     blocks: Annotated[int, number("--blocks", "Blocks of each.")] = 1,
     repeats: Annotated[int, number("--repeats", "Rounds, each in random order.")] = 5,
+    epochs: Annotated[
+        int | None, typer.Option(metavar="N", min=1, max=1 << 30, help="Of GPUs: of a soak.")
+    ] = None,
     time_limit: Annotated[
         float, number("--time-limit", "Of GPUs: seconds, about.", kind="number", least=0)
     ] = 3600.0,
@@ -95,7 +98,8 @@ def triggered_command(
     if gpus is None:
         plan = _cpu_plan(studies, back_ends, {**set_, "pes": pes, "blocks": blocks}, quick)
     else:
-        plan = _gpu_plan(gpus, studies, back_ends, {**set_, "time_limit": time_limit}, quick)
+        only = {"time_limit": time_limit, "epochs": epochs}
+        plan = _gpu_plan(gpus, studies, back_ends, {**set_, **only}, quick)
     if plot is not None and "messages" not in plan.studies:
         raise typer.BadParameter("only messages are drawn", param_hint="--plot")
     notes = Console(stderr=True, highlight=False, quiet=quiet)
@@ -149,7 +153,7 @@ def _gpu_plan(
         options["vector_sizes"] = options["sizes"]
     if quick:
         options |= {"sizes": QUICK_SIZES, "vector_sizes": (8192,), "grids": (256,)}
-        options |= {"epochs": 1000, "triggers": 100_000}
+        options |= {"epochs": options["epochs"] or 1000, "triggers": 100_000}
     return on_gpus.GpuPlan(
         gpus=tuple(map(int, numbers)),
         studies=words(studies or ",".join(on_gpus.STUDIES), "--studies", on_gpus.STUDIES),
@@ -204,14 +208,21 @@ def _write(
 def _header(plan: Plan | GpuPlan) -> dict[str, Any]:
     from dataclasses import asdict
 
+    from cpufree.bench.core.gpu_versions import gpu_names, gpu_versions
     from cpufree.bench.core.machine import describe_machine, package_version, source_state
+    from cpufree.bench.triggered.on_gpus import GpuPlan
 
+    machine = describe_machine()
+    versions = {name: package_version(name) for name in ("cpufree", "numpy")}
+    if isinstance(plan, GpuPlan):
+        machine["gpus"] = gpu_names(plan.gpus)
+        versions |= gpu_versions()
     return {
         "benchmark": "triggered",
         "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
         "command": shlex.join(["cpufree", *sys.argv[1:]]),
         "plan": asdict(plan),
-        "machine": describe_machine(),
-        "versions": {name: package_version(name) for name in ("cpufree", "numpy")},
+        "machine": machine,
+        "versions": versions,
         "source": source_state(),
     }

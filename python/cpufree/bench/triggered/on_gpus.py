@@ -139,12 +139,17 @@ def _overlap(plan: GpuPlan, core: ModuleType) -> Iterator[Task]:
         if back_end == "proxy":
             continue
         size = max(plan.sizes)
-        series = Series("overlap", "copies beside a kernel", back_end, size)
+        # A block carries one operation out at a time; copy engines, as many as there are tags.
+        for copies, tags in ((4, 1),) if back_end == "block" else ((4, 1), (16, 4)):
+            name = f"{copies} copies of {tags} tag{'s' if tags > 1 else ''}"
+            detail = {"copies": copies, "tags": tags}
 
-        def run(back_end: str = back_end, size: int = size) -> Any:
-            return core.overlap(list(plan.gpus), back_end, size, 4, 4, 1e-3).tolist()
+            def run(
+                what: tuple[str, int, int, int] = (back_end, size, copies, tags),
+            ) -> Any:
+                return core.overlap(list(plan.gpus), *what, 4, 1e-3).tolist()
 
-        yield series, run
+            yield Series("overlap", name, back_end, size, detail=detail), run
 
 
 def reduce_shapes(size: int) -> list[tuple[str, int, int]]:
