@@ -15,22 +15,29 @@ namespace cpufree {
 
 namespace {
 
-constexpr std::size_t kWord = 16;  // bytes of shared memory for each thread: a value to be reduced
+// Of a multiprocessor. Enough warps to hide memory's latency; more would only share the L1 cache, in
+// which neighbours find one another's points, and be more to wait for in a barrier.
+constexpr int kMostResident = 2;
 
 // A product of the same bits wherever it is added: no multiplication is fused with an addition.
 GpuKernel kernel_of(const GpuProgramSpec& spec, const std::vector<int>& devices) {
   GpuKernel kernel;
   kernel.function = only_kernel(compiled_code({spec.source}, devices, {"-fmad=false"})[0]);
   kernel.threads = spec.threads;
-  kernel.dynamic_bytes = kWord * at(spec.threads);
+  kernel.dynamic_bytes = spec.thread_bytes * at(spec.threads);
   kernel.blocks = spec.most_blocks;
   for (const int device : devices) {
-    {
-      const gpu::OnDevice here(device);
-      gpu::load(kernel.function, kernel.dynamic_bytes);
-    }
-    kernel.blocks = std::min(kernel.blocks, gpu::resident_blocks(kernel.function, kernel.threads,
-                                                                 device, kernel.dynamic_bytes));
+    const gpu::OnDevice here(device);
+    gpu::load(kernel.function, kernel.dynamic_bytes);
+    const int most = kMostResident * gpu::multiprocessors(device);
+    kernel.blocks = std::min({kernel.blocks, most,
+                              gpu::resident_blocks(kernel.function, kernel.threads, device,
+                                                   kernel.dynamic_bytes)});
+  }
+  for (const int device : devices) {
+    const gpu::OnDevice here(device);
+    const int each = (kernel.blocks - 1) / gpu::multiprocessors(device) + 1;
+    gpu::leave_cache(kernel.function, each, kernel.dynamic_bytes, device);
   }
   require(kernel.blocks > 0, "no block of the program's kernel fits on a multiprocessor");
   return kernel;

@@ -20,6 +20,7 @@ from cpufree.compiler.passes.barriers import joins
 from cpufree.compiler.passes.points import at_own_point
 from cpufree.compiler.passes.rows import Work, is_by_rows
 
+_VALUE = 16  # bytes, the most that a value to be reduced has
 ChooseTile = Callable[[tuple[int, ...], int, int], Tile]
 
 _ON_GPU = """
@@ -40,6 +41,8 @@ class GridText:
     text: str
     scalars: int
     threads: int
+    thread_bytes: int
+    """Of a block's shared memory: a value that is reduced."""
     most_tiles: int
     """Of a sweep of a PE: more blocks would have nothing to do."""
     barriers: int
@@ -121,6 +124,7 @@ class _Grid(KernelText):
             "\n".join(lines),
             max(1, len(self.program.scalars)),
             THREADS,
+            _VALUE if _reduces(self.program) else 0,
             self.most_tiles,
             barriers,
             tuple(sorted(self.in_registers)),
@@ -167,6 +171,11 @@ class _Grid(KernelText):
 def _always_meets(program: ir.Program, s: ir.Statement) -> bool:
     """Return whether blocks wait for one another in a statement, whatever way it takes."""
     return isinstance(s, ir.Barrier) or (isinstance(s, ir.Group) and joins(program, s))
+
+
+def _reduces(program: ir.Program) -> bool:
+    groups = (s for s in ir.walk(program.body) if isinstance(s, ir.Group))
+    return any(isinstance(stage.work, ir.Reduce) for s in groups for stage in s.stages)
 
 
 def _total(work: Work, k: int) -> list[str]:
