@@ -3,9 +3,9 @@
 Usage: python bench/gpu_programs.py [--seconds 200] [--out FILE.jsonl] [--parts jacobi,programs]
 
 Every line of the file is a record; the first has machine, versions, date and command. Seconds are
-medians of whole calls with arrays on the GPU, warm; ratios compare within one run. CuPy does a tenth
-of the steps, for it takes the same time for each, and its seconds are multiplied. What is left when
-the time is over is left out, and said.
+medians of whole calls with arrays on the GPU, warm; ratios compare within one run. CuPy does a
+tenth of the steps, for it takes the same time for each, and its seconds are multiplied. What is
+left when the time is over is left out, and said.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Clock:
 
 
 def median(call: Callable[[], Any], sync: Callable[[], Any]) -> float:
-    """Return the median of the seconds of a call, after one that warms up; of fewer if they take long."""
+    """Return the median of the seconds of some calls, after one that warms up."""
     call()
     sync()
     seconds = []
@@ -122,19 +122,19 @@ def hosted(program: Any, args: tuple[Any, ...], devices: list[int]) -> dict[str,
 
 def rivals(
     cupy: Any, jax: Any, name: str, args: tuple[Any, ...], given: tuple[Any, ...]
-) -> Iterator[tuple[str, float]]:
-    """Yield names and seconds of a call of what others have."""
+) -> Iterator[tuple[str, Callable[[], float]]]:
+    """Yield names of what others have, and what measures the seconds of a call."""
     if cupy is not None:
         sync = cupy.cuda.get_current_stream().synchronize
         found = {"cupy": plain(name), "cupy_fused": program_rivals.cupy_rivals(cupy).get(name)}
         few, times = fewer_steps(name, given)
         for label, f in found.items():
             if f is not None:
-                yield label, times * median(partial(f, *few), sync)
+                yield label, partial(_times, times, partial(f, *few), sync)
     if jax is not None:
         step = program_rivals.jax_steps(jax.numpy).get(name)
         if step is not None:
-            yield "jax", _jax_seconds(jax, step, name, args)
+            yield "jax", partial(_jax_seconds, jax, step, name, args)
 
 
 def fewer_steps(name: str, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], float]:
@@ -145,6 +145,10 @@ def fewer_steps(name: str, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], floa
     changed = list(args)
     changed[at] = few
     return tuple(changed), steps / few
+
+
+def _times(times: float, call: Callable[[], Any], sync: Callable[[], Any]) -> float:
+    return times * median(call, sync)
 
 
 def _jax_seconds(jax: Any, step: Any, name: str, args: tuple[Any, ...]) -> float:
@@ -184,11 +188,12 @@ def measure_programs(
                 record[f"ours_{pes}"] = tried(ours, program, given, pes)
                 record[f"hosted_{pes}"] = tried(hosted, program, given, there[:pes])
             found = record["rivals"] = {}
-            try:
-                for rival, seconds in rivals(cupy, jax, name, args, given):
+            for rival, measure in rivals(cupy, jax, name, args, given):
+                seconds = tried(measure)
+                if isinstance(seconds, float):
                     found[rival] = seconds
-            except Exception as error:
-                record["rivals_error"] = f"{type(error).__name__}: {error}"[:300]
+                else:
+                    record["rivals_error"] = f"{rival}: {seconds['error']}"[:300]
             yield {**record, "at": round(clock.passed(), 1)}
 
 
@@ -257,8 +262,8 @@ def tuned(program: Any, args: tuple[Any, ...], device: int, tile: Tile | None, m
     processors = multiprocessors_of([device])
     choose = choose_tile if tile is None else lambda counts, rows, m: tile
     kernel = grid_kernel(grid_passes(lowered.program, ()), 1, (), processors, choose)
-    tiles = min(kernel.text.most_tiles, most * processors)
-    run = GpuRun(replace(kernel, text=replace(kernel.text, most_tiles=tiles)), [device])
+    blocks = min(kernel.text.most_blocks, most * processors)
+    run = GpuRun(replace(kernel, text=replace(kernel.text, most_blocks=blocks)), [device])
     seconds = [run.run(call, lowered, 5.0, Watch(None), Laps()).seconds for _ in range(4)]
     return statistics.median(seconds[1:])
 

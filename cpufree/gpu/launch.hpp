@@ -33,8 +33,8 @@ inline int resident_blocks(const void* kernel, int threads, int device,
   return per_multiprocessor * multiprocessors(device);
 }
 
-// Leaves as much of a multiprocessor's memory to its L1 cache as `blocks` blocks do not need: left to
-// itself, a cooperative launch may take most of it for shared memory. `kernel` is `load`ed; the
+// Leaves as much of a multiprocessor's memory to its L1 cache as `blocks` blocks do not need: left
+// to itself, a cooperative launch may take most of it for shared memory. `kernel` is `load`ed; the
 // device is current.
 inline void leave_cache(const void* kernel, int blocks, std::size_t dynamic_bytes, int device) {
   int most = 0;

@@ -199,8 +199,8 @@ inline gpuError_t gpuFuncSetSharedMemory(const void* kernel, std::size_t bytes) 
   return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                               static_cast<int>(bytes));
 }
-// How much of a multiprocessor's memory is shared memory, at least, in percent of the most there may
-// be; the rest is its L1 cache.
+// How much of a multiprocessor's memory is shared memory, at least, in percent of the most there
+// may be; the rest is its L1 cache.
 inline gpuError_t gpuFuncPreferSharedMemory(const void* kernel, int percent) {
   return cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, percent);
 }

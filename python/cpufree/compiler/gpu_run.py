@@ -61,7 +61,7 @@ class GpuRun:
             self.layout.leave,
             kernel.text.threads,
             kernel.text.thread_bytes,
-            min(kernel.text.most_tiles, self.layout.most_blocks),
+            min(kernel.text.most_blocks, self.layout.most_blocks),
         )
         hold(self)
 

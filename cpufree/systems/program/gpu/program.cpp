@@ -15,10 +15,6 @@ namespace cpufree {
 
 namespace {
 
-// Of a multiprocessor. Enough warps to hide memory's latency; more would only share the L1 cache, in
-// which neighbours find one another's points, and be more to wait for in a barrier.
-constexpr int kMostResident = 2;
-
 // A product of the same bits wherever it is added: no multiplication is fused with an addition.
 GpuKernel kernel_of(const GpuProgramSpec& spec, const std::vector<int>& devices) {
   GpuKernel kernel;
@@ -29,17 +25,15 @@ GpuKernel kernel_of(const GpuProgramSpec& spec, const std::vector<int>& devices)
   for (const int device : devices) {
     const gpu::OnDevice here(device);
     gpu::load(kernel.function, kernel.dynamic_bytes);
-    const int most = kMostResident * gpu::multiprocessors(device);
-    kernel.blocks = std::min({kernel.blocks, most,
-                              gpu::resident_blocks(kernel.function, kernel.threads, device,
-                                                   kernel.dynamic_bytes)});
+    kernel.blocks = std::min(kernel.blocks, gpu::resident_blocks(kernel.function, kernel.threads,
+                                                                 device, kernel.dynamic_bytes));
   }
+  require(kernel.blocks > 0, "no block of the program's kernel fits on a multiprocessor");
   for (const int device : devices) {
     const gpu::OnDevice here(device);
     const int each = (kernel.blocks - 1) / gpu::multiprocessors(device) + 1;
     gpu::leave_cache(kernel.function, each, kernel.dynamic_bytes, device);
   }
-  require(kernel.blocks > 0, "no block of the program's kernel fits on a multiprocessor");
   return kernel;
 }
 

@@ -13,7 +13,7 @@ from cpufree.compiler import ir
 from cpufree.compiler.emit.expressions import TYPES
 from cpufree.compiler.emit.kernel import KernelText
 from cpufree.compiler.emit.sweep import Sweep, is_accurate
-from cpufree.compiler.emit.tiles import THREADS, Tile, choose_tile, tiles
+from cpufree.compiler.emit.tiles import RESIDENT, THREADS, Tile, choose_tile, tiles
 from cpufree.compiler.layout import GridLayout, Key
 from cpufree.compiler.passes.accesses import accesses
 from cpufree.compiler.passes.barriers import joins
@@ -24,7 +24,7 @@ _VALUE = 16  # bytes, the most that a value to be reduced has
 ChooseTile = Callable[[tuple[int, ...], int, int], Tile]
 
 _ON_GPU = """
-extern "C" __global__ void __launch_bounds__({threads})
+extern "C" __global__ void __launch_bounds__({threads}, {resident})
 run_on_gpu(const __grid_constant__ cpufree::gpu_p2p::Shared shared,
            const __grid_constant__ cpufree::programs::GridArgs<{scalars}> args) {{
   extern __shared__ double2 fast[];
@@ -43,15 +43,15 @@ class GridText:
     threads: int
     thread_bytes: int
     """Of a block's shared memory: a value that is reduced."""
-    most_tiles: int
-    """Of a sweep of a PE: more blocks would have nothing to do."""
+    most_blocks: int
+    """Of a PE: more would have nothing to do, or find no room."""
     barriers: int
     in_registers: tuple[str, ...]
 
     def on_gpu(self) -> str:
         """Return the text for the compiler of kernels of GPUs."""
         head = '#include "cpufree/engines/gpu_p2p/port.cuh"\n'
-        entry = _ON_GPU.format(threads=self.threads, scalars=self.scalars)
+        entry = _ON_GPU.format(threads=self.threads, resident=RESIDENT, scalars=self.scalars)
         return head + self.text + entry
 
 
@@ -125,7 +125,7 @@ class _Grid(KernelText):
             max(1, len(self.program.scalars)),
             THREADS,
             _VALUE if _reduces(self.program) else 0,
-            self.most_tiles,
+            min(self.most_tiles, RESIDENT * self.multiprocessors),
             barriers,
             tuple(sorted(self.in_registers)),
         )
