@@ -50,7 +50,7 @@ from cpufree.compiler.emit.tiles import THREADS, Tile, choose_tile  # noqa: E402
 from cpufree.compiler.gpu_run import GpuRun, multiprocessors_of  # noqa: E402
 from cpufree.compiler.grid import grid_kernel, grid_passes  # noqa: E402
 from cpufree.compiler.hosted import HostedRun  # noqa: E402
-from cpufree.engines import gpus  # noqa: E402
+from cpufree.engines import core, gpus  # noqa: E402
 from cpufree.engines.watch import Watch  # noqa: E402
 from cpufree.laps import Laps  # noqa: E402
 
@@ -347,6 +347,7 @@ def head(there: list[Any], modules: dict[str, Any]) -> dict[str, Any]:
         "gpus": [gpu.name for gpu in there],
         "versions": {
             "cpufree": cpufree.__version__,
+            "kernel compiler": tried(core.kernel_compiler),
             "numpy": np.__version__,
             **{k: m.__version__ for k, m in modules.items() if m is not None},
         },
