@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -41,13 +42,18 @@ def jacobi_3d(u, new, steps):
         u, new = new, u
 
 
+@cache
+def _random(shape: tuple[int, ...]) -> Any:
+    return np.random.default_rng(1).random(shape)
+
+
+def grid(*shape: int) -> Any:
+    """Return an array of random numbers, the same for all that ask for a shape."""
+    return _random(shape).copy()
+
+
 def arguments(name: str, n: int, steps: int) -> tuple[Any, ...]:
     """Return the arguments of a program for grids of n points a side."""
-    rng = np.random.default_rng(1)
-
-    def grid(*shape: int) -> Any:
-        return rng.random(shape)
-
     made: dict[str, Callable[[], tuple[Any, ...]]] = {
         "jacobi_1d": lambda: (grid(n * n), grid(n * n), steps),
         "jacobi_2d": lambda: (grid(n, n), grid(n, n), steps),
@@ -58,7 +64,7 @@ def arguments(name: str, n: int, steps: int) -> tuple[Any, ...]:
             *(9.81, 1e-4, steps),
         ),
         "gray_scott": lambda: (grid(n, n), 0.3 * grid(n, n), 0.06, 0.062, steps),
-        "life": lambda: (rng.integers(0, 2, (n, n)).astype(np.int32), steps),
+        "life": lambda: ((grid(n, n) < 0.5).astype(np.int32), steps),
         "points_27": lambda: (grid(n, n, n).astype(np.float32), 1 / 27, steps),
         "acoustic": lambda: (
             *(grid(n, n), grid(n, n), 0.01 * grid(n, n)),
@@ -73,6 +79,11 @@ def arguments(name: str, n: int, steps: int) -> tuple[Any, ...]:
         "jacobi_3d": lambda: (grid(n, n, n), grid(n, n, n), steps),
     }
     return made[name]()
+
+
+def plain(name: str) -> Any:
+    """Return a program as plain Python, the programs that it calls, too."""
+    return grids.plainly(find(name))
 
 
 THREE_D = ("heat_3d", "points_27", "jacobi_3d")

@@ -3,8 +3,9 @@
 Usage: python bench/gpu_programs.py [--seconds 200] [--out FILE.jsonl] [--parts jacobi,programs]
 
 Every line of the file is a record; the first has machine, versions, date and command. Seconds are
-medians of whole calls with arrays on the GPU, warm; ratios compare within one run. What is left
-when the time is over is left out, and said.
+medians of whole calls with arrays on the GPU, warm; ratios compare within one run. CuPy does a
+tenth of the steps, for it takes the same time for each, and its seconds are multiplied. What is
+left when the time is over is left out, and said.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +40,7 @@ from gpu_program_cases import (  # noqa: E402
     THREE_D,
     arguments,
     find,
+    plain,
     steps_for,
 )
 
@@ -47,18 +50,25 @@ from cpufree.compiler.emit.tiles import THREADS, Tile, choose_tile  # noqa: E402
 from cpufree.compiler.gpu_run import GpuRun, multiprocessors_of  # noqa: E402
 from cpufree.compiler.grid import grid_kernel, grid_passes  # noqa: E402
 from cpufree.compiler.hosted import HostedRun  # noqa: E402
-from cpufree.engines import gpus  # noqa: E402
+from cpufree.engines import core, gpus  # noqa: E402
 from cpufree.engines.watch import Watch  # noqa: E402
 from cpufree.laps import Laps  # noqa: E402
 
 REPEATS = 5
+SECONDS_OF_REPEATS = 0.3
+LEAST_SECONDS = 3.0  # that are left when another record is begun
 
 
 class Clock:
     """The time that is left for all."""
 
     def __init__(self, seconds: float) -> None:
-        self.end = time.monotonic() + seconds
+        self.start = time.monotonic()
+        self.end = self.start + seconds
+
+    def passed(self) -> float:
+        """Return the seconds since the start."""
+        return time.monotonic() - self.start
 
     def left(self) -> float:
         """Return the seconds that are left."""
@@ -66,7 +76,7 @@ class Clock:
 
 
 def median(call: Callable[[], Any], sync: Callable[[], Any]) -> float:
-    """Return the median of the seconds of a call, after one that warms up."""
+    """Return the median of the seconds of some calls, after one that warms up."""
     call()
     sync()
     seconds = []
@@ -75,6 +85,8 @@ def median(call: Callable[[], Any], sync: Callable[[], Any]) -> float:
         call()
         sync()
         seconds.append(time.perf_counter() - begin)
+        if sum(seconds) > SECONDS_OF_REPEATS:
+            break
     return statistics.median(seconds)
 
 
@@ -83,13 +95,12 @@ def on_gpu(cupy: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(cupy.asarray(a) if isinstance(a, np.ndarray) else a for a in args)
 
 
-def ours(cupy: Any, program: Any, args: tuple[Any, ...], pes: int) -> dict[str, Any]:
+def ours(program: Any, args: tuple[Any, ...], pes: int) -> dict[str, Any]:
     """Measure a compiled program."""
-    given = on_gpu(cupy, args)
     begin = time.perf_counter()
-    program.run(given, pes=pes, wait_limit=5)
+    program.run(args, pes=pes, wait_limit=5)
     first = time.perf_counter() - begin
-    seconds = median(lambda: program.run(given, pes=pes, wait_limit=5), lambda: None)
+    seconds = median(lambda: program.run(args, pes=pes, wait_limit=5), lambda: None)
     run = next(reversed(program._gpu_runs.values()))
     return {
         "seconds": seconds,
@@ -101,29 +112,43 @@ def ours(cupy: Any, program: Any, args: tuple[Any, ...], pes: int) -> dict[str, 
     }
 
 
-def hosted(cupy: Any, program: Any, args: tuple[Any, ...], devices: list[int]) -> dict[str, Any]:
+def hosted(program: Any, args: tuple[Any, ...], devices: list[int]) -> dict[str, Any]:
     """Measure the host-driven variant: seconds of a run alone, its graphs are there before."""
-    run = HostedRun(program, on_gpu(cupy, args), devices)
+    run = HostedRun(program, args, devices)
     run.run(20.0)
-    seconds = statistics.median([run.run(20.0) for _ in range(REPEATS)])
+    seconds = statistics.median([run.run(20.0) for _ in range(3)])
     return {"kernel": seconds, "gpus": len(run.devices), "kernels": len(run.text.groups)}
 
 
-def rivals(cupy: Any, jax: Any, name: str, args: tuple[Any, ...]) -> Iterator[tuple[str, float]]:
-    """Yield names and seconds of a call of what others have."""
+def rivals(
+    cupy: Any, jax: Any, name: str, args: tuple[Any, ...], given: tuple[Any, ...]
+) -> Iterator[tuple[str, Callable[[], float]]]:
+    """Yield names of what others have, and what measures the seconds of a call."""
     if cupy is not None:
-        given = on_gpu(cupy, args)
         sync = cupy.cuda.get_current_stream().synchronize
-        plain = find(name).function if name != "cavity_flow" else None
-        if plain is not None:
-            yield "cupy", median(lambda: plain(*given), sync)
-        fused = program_rivals.cupy_rivals(cupy).get(name)
-        if fused is not None:
-            yield "cupy_fused", median(lambda: fused(*given), sync)
+        found = {"cupy": plain(name), "cupy_fused": program_rivals.cupy_rivals(cupy).get(name)}
+        few, times = fewer_steps(name, given)
+        for label, f in found.items():
+            if f is not None:
+                yield label, partial(_times, times, partial(f, *few), sync)
     if jax is not None:
         step = program_rivals.jax_steps(jax.numpy).get(name)
         if step is not None:
-            yield "jax", _jax_seconds(jax, step, name, args)
+            yield "jax", partial(_jax_seconds, jax, step, name, args)
+
+
+def fewer_steps(name: str, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], float]:
+    """Return arguments with a tenth of the steps, and how many times more there were."""
+    at = -2 if name == "cavity_flow" else -1
+    steps = args[at]
+    few = max(1, steps // 10)
+    changed = list(args)
+    changed[at] = few
+    return tuple(changed), steps / few
+
+
+def _times(times: float, call: Callable[[], Any], sync: Callable[[], Any]) -> float:
+    return times * median(call, sync)
 
 
 def _jax_seconds(jax: Any, step: Any, name: str, args: tuple[Any, ...]) -> float:
@@ -151,23 +176,25 @@ def measure_programs(
     for flat, deep in SIZES:
         for name in PROGRAMS:
             n = deep if name in THREE_D else flat
-            if clock.left() < 8:
+            if clock.left() < LEAST_SECONDS:
                 yield {"kind": "skipped", "program": name, "n": n, "why": "the time is over"}
                 continue
             points = n**3 if name in THREE_D else n * n
             steps = steps_for(points) // (10 if name == "cavity_flow" else 1) + 1
             program, args = find(name), arguments(name, n, steps)
             record: dict[str, Any] = {"kind": "program", "program": name, "n": n, "steps": steps}
+            given = on_gpu(cupy, args)
             for pes in counts:
-                record[f"ours_{pes}"] = tried(ours, cupy, program, args, pes)
-                record[f"hosted_{pes}"] = tried(hosted, cupy, program, args, there[:pes])
+                record[f"ours_{pes}"] = tried(ours, program, given, pes)
+                record[f"hosted_{pes}"] = tried(hosted, program, given, there[:pes])
             found = record["rivals"] = {}
-            try:
-                for rival, seconds in rivals(cupy, jax, name, args):
+            for rival, measure in rivals(cupy, jax, name, args, given):
+                seconds = tried(measure)
+                if isinstance(seconds, float):
                     found[rival] = seconds
-            except Exception as error:
-                record["rivals_error"] = f"{type(error).__name__}: {error}"[:300]
-            yield record
+                else:
+                    record["rivals_error"] = f"{rival}: {seconds['error']}"[:300]
+            yield {**record, "at": round(clock.passed(), 1)}
 
 
 def tried(f: Callable[..., Any], *args: Any) -> Any:
@@ -186,26 +213,25 @@ def tried_all(f: Callable[[], Iterator[Any]]) -> Iterator[Any]:
         yield {"kind": "error", "error": f"{type(error).__name__}: {error}"[:1000]}
 
 
-def measure_jacobi(cupy: Any, there: list[int], counts: list[int], clock: Clock) -> Iterator[Any]:
+def measure_jacobi(
+    cupy: Any, there: list[int], counts: list[int], clock: Clock, kind: Any
+) -> Iterator[Any]:
     """Yield records of compiled Jacobi iterations and of the hand-written kernels."""
     for name, n in (("jacobi", 2048), ("jacobi", 8192), ("jacobi_3d", 256)):
         program = find(name)
-        for kind in (np.float64, np.float32):
-            if clock.left() < 8:
-                return
-            points = n**3 if name in THREE_D else n * n
-            steps = steps_for(points)
-            args = arguments(name, n, steps)
-            args = tuple(a.astype(kind) if isinstance(a, np.ndarray) else a for a in args)
-            record: dict[str, Any] = {
-                "kind": "jacobi", "program": name, "n": n, "steps": steps,
-                "type": np.dtype(kind).name,
-            }  # fmt: skip
-            for pes in counts:
-                record[f"ours_{pes}"] = tried(ours, cupy, program, args, pes)
-                record[f"hosted_{pes}"] = tried(hosted, cupy, program, args, there[:pes])
-                record[f"hand_{pes}"] = tried(hand_written, args[0], steps, pes)
-            yield record
+        if clock.left() < LEAST_SECONDS:
+            return
+        steps = steps_for(n**3 if name in THREE_D else n * n)
+        u = arguments(name, n, steps)[0].astype(kind, copy=False)
+        given = (cupy.asarray(u), cupy.asarray(u), steps)
+        record: dict[str, Any] = {
+            "kind": "jacobi", "program": name, "n": n, "steps": steps, "type": np.dtype(kind).name,
+        }  # fmt: skip
+        for pes in counts:
+            record[f"ours_{pes}"] = tried(ours, program, given, pes)
+            record[f"hosted_{pes}"] = tried(hosted, program, given, there[:pes])
+            record[f"hand_{pes}"] = tried(hand_written, u, steps, pes)
+        yield {**record, "at": round(clock.passed(), 1)}
 
 
 TUNED = (("jacobi_2d", 1024), ("jacobi", 8192), ("jacobi_3d", 256), ("points_27", 128))
@@ -215,7 +241,7 @@ SHAPES = tuple((lanes, rows) for lanes in (32, 64, 128) for rows in (1, 2, 4, 8)
 def measure_tiles(cupy: Any, there: list[int], counts: list[int], clock: Clock) -> Iterator[Any]:
     """Yield the seconds of kernels with other tiles, and other numbers of blocks, on one GPU."""
     for name, n in TUNED:
-        if clock.left() < 8:
+        if clock.left() < LEAST_SECONDS:
             return
         program = find(name)
         steps = steps_for(n**3 if name in THREE_D else n * n)
@@ -224,7 +250,7 @@ def measure_tiles(cupy: Any, there: list[int], counts: list[int], clock: Clock) 
         for lanes, rows in SHAPES:
             tile = Tile(lanes, THREADS // lanes, rows)
             found[f"{lanes}x{rows}"] = tried(tuned, program, given, there[0], tile, 4)
-        for most in (1, 2, 3):
+        for most in (1, 2):
             found[f"blocks {most}"] = tried(tuned, program, given, there[0], None, most)
         yield {"kind": "tiles", "program": name, "n": n, "steps": steps, "kernel": found}
 
@@ -236,8 +262,8 @@ def tuned(program: Any, args: tuple[Any, ...], device: int, tile: Tile | None, m
     processors = multiprocessors_of([device])
     choose = choose_tile if tile is None else lambda counts, rows, m: tile
     kernel = grid_kernel(grid_passes(lowered.program, ()), 1, (), processors, choose)
-    tiles = min(kernel.text.most_tiles, most * processors)
-    run = GpuRun(replace(kernel, text=replace(kernel.text, most_tiles=tiles)), [device])
+    blocks = min(kernel.text.most_blocks, most * processors)
+    run = GpuRun(replace(kernel, text=replace(kernel.text, most_blocks=blocks)), [device])
     seconds = [run.run(call, lowered, 5.0, Watch(None), Laps()).seconds for _ in range(4)]
     return statistics.median(seconds[1:])
 
@@ -246,9 +272,9 @@ def hand_written(u: Any, steps: int, pes: int) -> dict[str, float]:
     """Measure the kernel of cpufree.stencil: seconds of the kernel alone."""
     seconds = [
         cpufree.stencil.jacobi(u, steps, engine="cuda_p2p", pes=pes, wait_limit=5).seconds
-        for _ in range(3)
+        for _ in range(2)
     ]
-    return {"kernel": statistics.median(seconds)}
+    return {"kernel": min(seconds)}
 
 
 def line_of(record: dict[str, Any]) -> str:
@@ -321,6 +347,7 @@ def head(there: list[Any], modules: dict[str, Any]) -> dict[str, Any]:
         "gpus": [gpu.name for gpu in there],
         "versions": {
             "cpufree": cpufree.__version__,
+            "kernel compiler": tried(core.kernel_compiler),
             "numpy": np.__version__,
             **{k: m.__version__ for k, m in modules.items() if m is not None},
         },
@@ -339,7 +366,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=200.0)
     parser.add_argument("--out", default="gpu-programs.jsonl")
-    parser.add_argument("--parts", default="first,jacobi,tiles,programs")
+    parser.add_argument("--parts", default="jacobi,programs,jacobi_float32,first,tiles")
     given = parser.parse_args()
     there = gpus.require_usable()
     cupy, jax = module("cupy"), module("jax")
@@ -354,9 +381,10 @@ def main() -> int:
     found: list[dict[str, Any]] = []
     with open(given.out, "w") as out:
         parts: dict[str, Callable[[], Iterator[Any]]] = {
-            "jacobi": lambda: measure_jacobi(cupy, numbers, counts, clock),
+            "jacobi": lambda: measure_jacobi(cupy, numbers, counts, clock, np.float64),
+            "jacobi_float32": lambda: measure_jacobi(cupy, numbers, counts, clock, np.float32),
             "tiles": lambda: measure_tiles(cupy, numbers, counts, clock),
-            "first": lambda: tried_all(measure_first_calls),
+            "first": lambda: tried_all(measure_first_calls) if clock.left() > 20 else iter(()),
             "programs": lambda: measure_programs(cupy, jax, numbers, counts, clock),
         }
         start = head(there, {"cupy": cupy, "jax": jax})

@@ -141,13 +141,14 @@ void bind_gpu_programs(nb::module_& m) {
   m.def(
       "make_gpu_program",
       [](const std::string& source, const std::vector<int>& devices, std::size_t heap_bytes,
-         std::size_t leave_offset, int threads, int most_blocks) {
-        const GpuProgramSpec spec{source, devices, heap_bytes, leave_offset, threads, most_blocks};
+         std::size_t leave_offset, int threads, std::size_t thread_bytes, int most_blocks) {
+        const GpuProgramSpec spec{source,  devices,      heap_bytes, leave_offset,
+                                  threads, thread_bytes, most_blocks};
         const nb::gil_scoped_release release;
         return make_gpu_program(spec);
       },
       nb::arg("source"), nb::arg("devices"), nb::arg("heap_bytes"), nb::arg("leave_offset"),
-      nb::arg("threads"), nb::arg("most_blocks"));
+      nb::arg("threads"), nb::arg("thread_bytes"), nb::arg("most_blocks"));
 }
 
 }  // namespace cpufree

@@ -33,6 +33,22 @@ inline int resident_blocks(const void* kernel, int threads, int device,
   return per_multiprocessor * multiprocessors(device);
 }
 
+// Leaves as much of a multiprocessor's memory to its L1 cache as `blocks` blocks do not need: left
+// to itself, a cooperative launch may take most of it for shared memory. `kernel` is `load`ed; the
+// device is current.
+inline void leave_cache(const void* kernel, int blocks, std::size_t dynamic_bytes, int device) {
+  int most = 0;
+  int reserved = 0;
+  check_call(gpuSharedMemoryOfMultiprocessor(&most, device), "DeviceGetAttribute");
+  check_call(gpuReservedSharedMemory(&reserved, device), "DeviceGetAttribute");
+  const std::size_t each =
+      static_shared_memory(kernel) + dynamic_bytes + static_cast<std::size_t>(reserved);
+  const std::size_t percent =
+      (100 * each * static_cast<std::size_t>(blocks) - 1) / static_cast<std::size_t>(most) + 1;
+  check_call(gpuFuncPreferSharedMemory(kernel, static_cast<int>(percent < 100 ? percent : 100)),
+             "FuncSetAttribute");
+}
+
 // What is launched, on a stream of the device that is current: arguments[k] is the address of the
 // kernel's argument k, copied before the call returns.
 struct Grid {

@@ -56,7 +56,10 @@ template <GridPort P, class A>
 class GridRuntime {
  public:
   CPUFREE_KERNEL_FN GridRuntime(P& port, const A& args, std::byte* heap, const GridPlan& plan)
-      : port_(port), args_(args), heap_(heap), plan_(plan), pe_(port.pe()), pes_(port.pes()) {}
+      : port_(port), args_(args), heap_(heap), plan_(plan), pe_(port.pe()), pes_(port.pes()) {
+    lo_ = plan.rows * pe_ / pes_;
+    hi_ = plan.rows * (pe_ + 1) / pes_;
+  }
 
   template <class T>
   CPUFREE_KERNEL_FN T* at(std::int64_t offset) const {
@@ -78,8 +81,8 @@ class GridRuntime {
     return f;
   }
 
-  CPUFREE_KERNEL_FN std::int64_t lo() const { return plan_.rows * pe_ / pes_; }
-  CPUFREE_KERNEL_FN std::int64_t hi() const { return plan_.rows * (pe_ + 1) / pes_; }
+  CPUFREE_KERNEL_FN std::int64_t lo() const { return lo_; }
+  CPUFREE_KERNEL_FN std::int64_t hi() const { return hi_; }
   // Of the rows start + step q, 0 <= q < count, those from q = first to q = end are mine.
   CPUFREE_KERNEL_FN std::int64_t first(std::int64_t start, std::int64_t step) const {
     const std::int64_t before = lo() - start;
@@ -154,7 +157,7 @@ class GridRuntime {
     neighbours = neighbours && pes_ > 1;
     ++barriers_;
     if (neighbours) ++meetings_;
-    const bool only_here = port_.all(!sent_);
+    const bool only_here = port_.all(!sent_) || pes_ == 1;
     sent_ = false;
     bool here = true;
     if (port_.lane() == 0) {
@@ -325,6 +328,7 @@ class GridRuntime {
   std::byte* heap_;
   GridPlan plan_;
   int pe_, pes_;
+  std::int64_t lo_, hi_;  // my rows
   Epoch barriers_ = 0, meetings_ = 0, reductions_ = 0;
   std::int64_t turns_ = 0;
   Fault fault_ = Fault::none;

@@ -465,6 +465,7 @@ def make_gpu_program(
     heap_bytes: int,
     leave_offset: int,
     threads: int,
+    thread_bytes: int,
     most_blocks: int,
 ) -> GpuProgram: ...
 

@@ -70,6 +70,12 @@ inline gpuError_t gpuMultiprocessors(int* count, int device) {
 inline gpuError_t gpuSharedMemoryOfBlock(int* bytes, int device) {
   return cudaDeviceGetAttribute(bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
 }
+inline gpuError_t gpuSharedMemoryOfMultiprocessor(int* bytes, int device) {
+  return cudaDeviceGetAttribute(bytes, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device);
+}
+inline gpuError_t gpuReservedSharedMemory(int* bytes, int device) {
+  return cudaDeviceGetAttribute(bytes, cudaDevAttrReservedSharedMemoryPerBlock, device);
+}
 inline gpuError_t gpuCooperativeLaunch(int* offered, int device) {
   return cudaDeviceGetAttribute(offered, cudaDevAttrCooperativeLaunch, device);
 }
@@ -241,6 +247,11 @@ inline gpuError_t gpuGraphLoopHandle(gpuLoopHandle_t* handle, gpuGraph_t graph) 
 inline gpuError_t gpuFuncSetSharedMemory(const void* kernel, std::size_t bytes) {
   return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                               static_cast<int>(bytes));
+}
+// How much of a multiprocessor's memory is shared memory, at least, in percent of the most there
+// may be; the rest is its L1 cache.
+inline gpuError_t gpuFuncPreferSharedMemory(const void* kernel, int percent) {
+  return cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, percent);
 }
 // All blocks are resident together, or it fails.
 inline gpuError_t gpuLaunchCooperativeKernel(const void* kernel, int blocks, int threads,

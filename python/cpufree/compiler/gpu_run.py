@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import math
+import weakref
 from typing import Any
 
 import numpy as np
@@ -22,6 +24,21 @@ Copy = list[int]
 """PE, offset in its heap, bytes from row to row; address, bytes from row to row; width, rows."""
 
 
+_HELD: weakref.WeakSet[Any] = weakref.WeakSet()
+"""Whatever holds a kernel and memory on GPUs."""
+
+
+def hold(run: Any) -> None:
+    """Have a run give up its kernel and memory, `on_gpus`, before the interpreter ends."""
+    _HELD.add(run)
+
+
+@atexit.register
+def _release() -> None:
+    for run in list(_HELD):
+        run.on_gpus = None
+
+
 class GpuRun:
     """A kernel on GPUs, with the memory of its PEs, for one call after another."""
 
@@ -37,14 +54,16 @@ class GpuRun:
         """
         self.kernel, self.devices = kernel, devices
         self.layout = kernel.layout
-        self.on_gpus = core.load_for_programs().make_gpu_program(
+        self.on_gpus: Any = core.load_for_programs().make_gpu_program(
             kernel.text.on_gpu(),
             devices,
             self.layout.size,
             self.layout.leave,
             kernel.text.threads,
-            min(kernel.text.most_tiles, self.layout.most_blocks),
+            kernel.text.thread_bytes,
+            min(kernel.text.most_blocks, self.layout.most_blocks),
         )
+        hold(self)
 
     @property
     def blocks(self) -> int:

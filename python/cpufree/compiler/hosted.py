@@ -15,7 +15,7 @@ from cpufree.compiler import ir
 from cpufree.compiler.arguments import Arguments, written_fields
 from cpufree.compiler.emit.hosted import emit_hosted
 from cpufree.compiler.emit.tiles import THREADS
-from cpufree.compiler.gpu_run import address_of, copies_out, load, multiprocessors_of
+from cpufree.compiler.gpu_run import address_of, copies_out, hold, load, multiprocessors_of
 from cpufree.compiler.grid import grid_groups, returned_fields
 from cpufree.compiler.interpret import Scalars
 from cpufree.compiler.launch import check_faults, results_of, scalar_bytes
@@ -68,13 +68,14 @@ class HostedRun:
         recorded.block(self.program.body)
         recorded.flush()
         self.storage = recorded.storage
-        self.on_gpus = core.load_for_programs().make_hosted_program(
+        self.on_gpus: Any = core.load_for_programs().make_hosted_program(
             self.text.text,
             len(self.text.groups),
             devices,
             self.layout.size,
             THREADS,
         )
+        hold(self)
         self.on_gpus.prepare(
             [(s.commands, s.repeats) for s in recorded.segments], bytes(recorded.arguments),
             recorded.size,

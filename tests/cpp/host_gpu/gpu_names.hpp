@@ -118,6 +118,8 @@ gpuError_t gpuDeviceEnablePeerAccess(int to, unsigned flags);
 gpuError_t gpuPeerAtomics(int* offered, int from, int to);
 gpuError_t gpuMultiprocessors(int* count, int device);
 gpuError_t gpuSharedMemoryOfBlock(int* bytes, int device);
+gpuError_t gpuSharedMemoryOfMultiprocessor(int* bytes, int device);
+gpuError_t gpuReservedSharedMemory(int* bytes, int device);
 gpuError_t gpuCooperativeLaunch(int* offered, int device);
 gpuError_t gpuIsStarted(int* started, int device);
 gpuError_t gpuDeviceOf(int* device, const void* p);
@@ -173,6 +175,7 @@ gpuError_t gpuGraphLaunch(gpuGraphExec_t exec, gpuStream_t stream);
 gpuError_t gpuGraphLoopHandle(gpuLoopHandle_t* handle, gpuGraph_t graph);
 gpuError_t gpuGraphAddLoop(gpuGraph_t graph, const gpuLoopHandle_t& handle, gpuGraph_t* body);
 gpuError_t gpuFuncSetSharedMemory(const void* kernel, std::size_t bytes);
+gpuError_t gpuFuncPreferSharedMemory(const void* kernel, int percent);
 gpuError_t gpuFuncGetAttributes(gpuFuncAttributes_t* attributes, const void* kernel);
 gpuError_t gpuOccupancyMaxActiveBlocks(int* blocks, const void* kernel, int threads,
                                        std::size_t shared_bytes);

@@ -142,6 +142,17 @@ gpuError_t gpuSharedMemoryOfBlock(int* bytes, int device) {
   *bytes = (is_small(device) ? 20 : 227) << 10;
   return gpuSuccess;
 }
+gpuError_t gpuSharedMemoryOfMultiprocessor(int* bytes, int device) {
+  *bytes = (is_small(device) ? 21 : 228) << 10;
+  return gpuSuccess;
+}
+gpuError_t gpuReservedSharedMemory(int* bytes, int) {
+  *bytes = 1 << 10;
+  return gpuSuccess;
+}
+gpuError_t gpuFuncPreferSharedMemory(const void*, int percent) {
+  return percent >= 0 && percent <= 100 ? gpuSuccess : gpuErrorInvalidValue;
+}
 gpuError_t gpuCooperativeLaunch(int* offered, int) {
   *offered = 1;
   return gpuSuccess;

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from grid_programs import CASES, as_tuple, assert_same, case, copies
+from grid_programs import CASES, as_tuple, assert_same, case, copies, plainly
 
 from cpufree.errors import InvalidInputError
 
@@ -28,7 +28,7 @@ def test_compiled_program_gives_the_bits_of_plain_python(name: str) -> None:
     for size in (13, 20, 37):
         program, arguments = case(name, size)
         plain = copies(arguments)
-        expected = as_tuple(program.function(*plain))
+        expected = as_tuple(plainly(program)(*plain))
         for pes in (1, 2, 3, 5, 8):
             ours = copies(arguments)
             found = as_tuple(program.run(ours, pes=pes, wait_limit=30))
@@ -43,7 +43,7 @@ def test_arrays_that_are_not_contiguous_are_taken() -> None:
     wide = np.zeros((2 * u.shape[0], 3 * u.shape[1]))
     wide[::2, ::3] = u
     program(wide[::2, ::3], f, turns)
-    program.function(u, f, turns)
+    plainly(program)(u, f, turns)
     np.testing.assert_array_equal(wide[::2, ::3], u)
     assert not wide[1::2].any()
 

@@ -11,7 +11,15 @@ import grid_on_cpu
 import numpy as np
 import nvrtc
 import pytest
-from grid_programs import CASES, as_tuple, assert_same, case, copies, grows_too_large
+from grid_programs import (
+    CASES,
+    as_tuple,
+    assert_same,
+    case,
+    copies,
+    grows_too_large,
+    plainly,
+)
 from random_programs import random_arguments, random_program
 
 from cpufree.compiler import ir
@@ -53,7 +61,7 @@ def test_kernels_of_many_blocks_give_the_bits_of_plain_python(name: str) -> None
     for size, pes, blocks in ((13, 1, 2), (20, 2, 2), (37, 3, 3)):
         program, arguments = case(name, size)
         plain, ours = copies(arguments), copies(arguments)
-        expected = as_tuple(program.function(*plain))
+        expected = as_tuple(plainly(program)(*plain))
         found = as_tuple(grid_on_cpu.call(program, ours, pes, blocks))
         assert_same(name, plain, ours)
         assert_same(name, expected, found)
@@ -165,7 +173,7 @@ def test_random_programs_on_many_blocks_give_the_bits_of_plain_python(tmp_path: 
     done = 0
     for seed, program, arguments in _random_cases(tmp_path, 2000, 40):
         plain, ours = copies(arguments), copies(arguments)
-        expected = as_tuple(program.function(*plain))
+        expected = as_tuple(plainly(program)(*plain))
         found = as_tuple(grid_on_cpu.call(program, ours, 1 + seed % 3, 1 + seed % 4))
         assert_same(f"seed {seed}", plain, ours)
         assert_same(f"seed {seed}", expected, found)

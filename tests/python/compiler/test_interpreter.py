@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from grid_programs import CASES, as_tuple, assert_same, case, copies
+from grid_programs import CASES, as_tuple, assert_same, case, copies, plainly
 
 from cpufree.compiler import ir
 
@@ -12,7 +12,7 @@ from cpufree.compiler import ir
 def test_interpreter_gives_the_bits_of_plain_python(name: str) -> None:
     program, arguments = case(name, 13)
     plain, ours = copies(arguments), copies(arguments)
-    expected = as_tuple(program.function(*plain))
+    expected = as_tuple(plainly(program)(*plain))
     found = as_tuple(program.interpret(*ours))
     assert_same(name, plain, ours)
     assert_same(name, expected, found)

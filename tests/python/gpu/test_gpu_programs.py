@@ -14,6 +14,7 @@ from grid_programs import (
     case,
     copies,
     grows_too_large,
+    plainly,
     waves_without_end,
 )
 
@@ -38,10 +39,10 @@ pytestmark = [needs_gpu, pytest.mark.skipif(not _compiler(), reason="the extensi
 @pytest.mark.timeout(120)
 def test_program_gives_the_bits_of_plain_python(name: str, pes: int) -> None:
     used = set()
-    for size in (13, 203):
+    for size in (203,) if pes == 1 else (13, 203):
         program, arguments = case(name, size)
         plain, ours = copies(arguments), copies(arguments)
-        expected = as_tuple(program.function(*plain))
+        expected = as_tuple(plainly(program)(*plain))
         found = as_tuple(program.run(ours, engine="cuda_p2p", pes=pes, wait_limit=10))
         used.add(program.pes)
         assert program.engine == "cuda_p2p"
@@ -58,7 +59,7 @@ def test_arrays_on_a_gpu_stay_there(library: str, pes: int) -> None:
     ours = [_on_gpu(module, library, x) for x in (u, v)]
     program.run((*ours, f, k, steps), engine="cuda_p2p", pes=pes, wait_limit=10)
     assert program.engine == "cuda_p2p" and program.pes == pes
-    program.function(u, v, f, k, steps)
+    plainly(program)(u, v, f, k, steps)
     for mine, plain in zip(ours, (u, v), strict=True):
         np.testing.assert_array_equal(_from_gpu(library, mine), plain)
 
@@ -70,7 +71,7 @@ def test_parts_of_arrays_on_a_gpu_are_taken() -> None:
     wide[::2, ::3] = cupy.asarray(u)
     parts = wide[::2, ::3], cupy.asarray(f), turns
     program.run(parts, engine="cuda_p2p", wait_limit=10)
-    program.function(u, f, turns)
+    plainly(program)(u, f, turns)
     np.testing.assert_array_equal(wide[::2, ::3].get(), u)
     assert not wide[1::2].any()
 
@@ -80,7 +81,7 @@ def test_new_arrays_are_beside_the_arguments(pes: int) -> None:
     cupy: Any = pytest.importorskip("cupy")
     program, (u, tol) = case("until_still", 60)
     found = program.run((cupy.asarray(u), tol), engine="cuda_p2p", pes=pes, wait_limit=10)
-    expected = program.function(u, tol)
+    expected = plainly(program)(u, tol)
     assert isinstance(found[0], cupy.ndarray)
     np.testing.assert_array_equal(found[0].get(), expected[0])
     assert found[1:] == expected[1:]
@@ -137,7 +138,7 @@ def _from_gpu(library: str, x: Any) -> np.ndarray:
 def test_host_driven_variant_gives_the_same_bits(name: str, pes: int) -> None:
     program, arguments = case(name, 61)
     plain, ours = copies(arguments), copies(arguments)
-    program.function(*plain)
+    plainly(program)(*plain)
     run = HostedRun(program, ours, NUMBERS[:pes])
     run.run(10.0)
     assert len(run.devices) == pes
@@ -147,7 +148,7 @@ def test_host_driven_variant_gives_the_same_bits(name: str, pes: int) -> None:
 def test_host_driven_variant_repeats_a_graph() -> None:
     program, (a, b, _) = case("jacobi_2d", 61)
     plain = (a.copy(), b.copy(), 101)
-    program.function(*plain)
+    plainly(program)(*plain)
     run = HostedRun(program, (a, b, 101), NUMBERS[:1])
     run.run(10.0)
     np.testing.assert_array_equal(a, plain[0])

@@ -6,6 +6,7 @@ The names of NPBench's (Ziogas et al. 2021) say what they compute; the text is o
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -364,6 +365,18 @@ def assert_same(name: str, expected: tuple[Any, ...], found: tuple[Any, ...]) ->
             np.testing.assert_array_equal(a, b, err_msg=f"{name}, value {k}")
         elif a is not None:
             assert a == b, (name, k)
+
+
+def plainly(program: Any) -> Callable[..., Any]:
+    """Return the function of a program, in which the programs that it calls are plain, too."""
+    f = program.function
+    names = {
+        name: plainly(value) if getattr(value, "is_cpufree_program", False) else value
+        for name, value in f.__globals__.items()
+        if name in f.__code__.co_names
+    }
+    names["__builtins__"] = f.__globals__["__builtins__"]
+    return FunctionType(f.__code__, names, f.__name__, f.__defaults__, f.__closure__)
 
 
 def as_tuple(value: Any) -> tuple[Any, ...]:

@@ -15,24 +15,25 @@ namespace cpufree {
 
 namespace {
 
-constexpr std::size_t kWord = 16;  // bytes of shared memory for each thread: a value to be reduced
-
 // A product of the same bits wherever it is added: no multiplication is fused with an addition.
 GpuKernel kernel_of(const GpuProgramSpec& spec, const std::vector<int>& devices) {
   GpuKernel kernel;
   kernel.function = only_kernel(compiled_code({spec.source}, devices, {"-fmad=false"})[0]);
   kernel.threads = spec.threads;
-  kernel.dynamic_bytes = kWord * at(spec.threads);
+  kernel.dynamic_bytes = spec.thread_bytes * at(spec.threads);
   kernel.blocks = spec.most_blocks;
   for (const int device : devices) {
-    {
-      const gpu::OnDevice here(device);
-      gpu::load(kernel.function, kernel.dynamic_bytes);
-    }
+    const gpu::OnDevice here(device);
+    gpu::load(kernel.function, kernel.dynamic_bytes);
     kernel.blocks = std::min(kernel.blocks, gpu::resident_blocks(kernel.function, kernel.threads,
                                                                  device, kernel.dynamic_bytes));
   }
   require(kernel.blocks > 0, "no block of the program's kernel fits on a multiprocessor");
+  for (const int device : devices) {
+    const gpu::OnDevice here(device);
+    const int each = (kernel.blocks - 1) / gpu::multiprocessors(device) + 1;
+    gpu::leave_cache(kernel.function, each, kernel.dynamic_bytes, device);
+  }
   return kernel;
 }
 

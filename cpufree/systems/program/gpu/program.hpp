@@ -18,6 +18,7 @@ struct GpuProgramSpec {
   std::size_t heap_bytes = 0;
   std::size_t leave_offset = 0;  // of the flag in the heap that makes all leave
   int threads = 0;               // of a block
+  std::size_t thread_bytes = 0;  // of shared memory: a value that is reduced
   int most_blocks = 0;           // of a PE: as many as have something to do
 };
 

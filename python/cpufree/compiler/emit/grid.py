@@ -13,17 +13,18 @@ from cpufree.compiler import ir
 from cpufree.compiler.emit.expressions import TYPES
 from cpufree.compiler.emit.kernel import KernelText
 from cpufree.compiler.emit.sweep import Sweep, is_accurate
-from cpufree.compiler.emit.tiles import THREADS, Tile, choose_tile, tiles
+from cpufree.compiler.emit.tiles import RESIDENT, THREADS, Tile, choose_tile, tiles
 from cpufree.compiler.layout import GridLayout, Key
 from cpufree.compiler.passes.accesses import accesses
 from cpufree.compiler.passes.barriers import joins
 from cpufree.compiler.passes.points import at_own_point
 from cpufree.compiler.passes.rows import Work, is_by_rows
 
+_VALUE = 16  # bytes, the most that a value to be reduced has
 ChooseTile = Callable[[tuple[int, ...], int, int], Tile]
 
 _ON_GPU = """
-extern "C" __global__ void __launch_bounds__({threads})
+extern "C" __global__ void __launch_bounds__({threads}, {resident})
 run_on_gpu(const __grid_constant__ cpufree::gpu_p2p::Shared shared,
            const __grid_constant__ cpufree::programs::GridArgs<{scalars}> args) {{
   extern __shared__ double2 fast[];
@@ -40,15 +41,17 @@ class GridText:
     text: str
     scalars: int
     threads: int
-    most_tiles: int
-    """Of a sweep of a PE: more blocks would have nothing to do."""
+    thread_bytes: int
+    """Of a block's shared memory: a value that is reduced."""
+    most_blocks: int
+    """Of a PE: more would have nothing to do, or find no room."""
     barriers: int
     in_registers: tuple[str, ...]
 
     def on_gpu(self) -> str:
         """Return the text for the compiler of kernels of GPUs."""
         head = '#include "cpufree/engines/gpu_p2p/port.cuh"\n'
-        entry = _ON_GPU.format(threads=self.threads, scalars=self.scalars)
+        entry = _ON_GPU.format(threads=self.threads, resident=RESIDENT, scalars=self.scalars)
         return head + self.text + entry
 
 
@@ -121,7 +124,8 @@ class _Grid(KernelText):
             "\n".join(lines),
             max(1, len(self.program.scalars)),
             THREADS,
-            self.most_tiles,
+            _VALUE if _reduces(self.program) else 0,
+            min(self.most_tiles, RESIDENT * self.multiprocessors),
             barriers,
             tuple(sorted(self.in_registers)),
         )
@@ -167,6 +171,11 @@ class _Grid(KernelText):
 def _always_meets(program: ir.Program, s: ir.Statement) -> bool:
     """Return whether blocks wait for one another in a statement, whatever way it takes."""
     return isinstance(s, ir.Barrier) or (isinstance(s, ir.Group) and joins(program, s))
+
+
+def _reduces(program: ir.Program) -> bool:
+    groups = (s for s in ir.walk(program.body) if isinstance(s, ir.Group))
+    return any(isinstance(stage.work, ir.Reduce) for s in groups for stage in s.stages)
 
 
 def _total(work: Work, k: int) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -261,7 +262,7 @@ class Sweep:
         several = len(rows) > 1 or len({w.box for w in self.works}) > 1
         whole = self.points([str(k) for k in rows], False)
         guarded = self.points(["k" if len(rows) > 1 else "0"], True)
-        inside = [*self.indices(), *self.pointers.lines]
+        inside = [*self._ends_first(), *self.indices(), *self.pointers.lines]
         inside += [f"if ({self.whole()}) {{", *(f"  {line}" for line in whole)]
         if not several:
             inside.append("}")
@@ -280,6 +281,21 @@ class Sweep:
             "});",
         ]
 
+    def _ends_first(self) -> list[str]:
+        """Return the statement that takes the last rows first, then those from the first one on.
+
+        The neighbours' ghosts are on their way then, while the rows between are computed.
+        """
+        writes = [self.program.field(w.field) for w in self.works if isinstance(w, ir.Assign)]
+        if (
+            not (self.stores_ghosts and self.by_rows)
+            or self.layout.slabs.pes == 1
+            or not any(self.layout.keeps_ghosts(f) for f in writes)
+        ):
+            return []
+        n = math.prod(inner_tiles(self.counts, self.tile))
+        return [f"tile = tile < {n} ? tile + tiles - {n} : tile - {n};"]
+
     def _reduces(self) -> bool:
         return any(isinstance(w, ir.Reduce) for w in self.works)
 
@@ -290,9 +306,8 @@ class Sweep:
         if self.by_rows:
             first, lo = f"rt.first({axis.start}, {axis.step})", "rt.lo()"
             end = f"rt.end({axis.start}, {axis.step}, {axis.count})"
-        rows, inner = rows_of_tile(self.dims, self.tile), 1
-        for n in inner_tiles(self.counts, self.tile):
-            inner *= n
+        rows = rows_of_tile(self.dims, self.tile)
+        inner = math.prod(inner_tiles(self.counts, self.tile))
         return [
             f"const std::int64_t a = {first}, b = {end};",
             f"[[maybe_unused]] const std::int64_t lo = {lo};",

@@ -7,9 +7,12 @@ from dataclasses import dataclass
 
 THREADS = 512
 """Of a block."""
+RESIDENT = 2
+"""Blocks of a multiprocessor: warps enough to hide memory's latency. More would share the L1 cache,
+in which neighbours find one another's points, and be more to wait for in a barrier."""
 _LEAST_LANES = 32
 _MOST_LANES = 64
-_MOST_ROWS = 4
+_ROWS = (4, 2, 1)
 
 
 @dataclass(frozen=True)
@@ -28,8 +31,9 @@ class Tile:
 def choose_tile(counts: tuple[int, ...], rows: int, multiprocessors: int) -> Tile:
     """Return the tile of a sweep over points `counts`, of which a PE has `rows` rows.
 
-    Several rows for a thread save loads: what one row reads of the next one is there. But all
-    multiprocessors should have something to do.
+    Several rows for a thread save loads: what one row reads of the next one is there. But a sweep
+    takes as long as the block that has most to do: its tiles, each as long as its rows and one
+    more.
 
     >>> choose_tile((1024, 1024), 1024, 132)
     Tile(lanes=64, others=8, rows=4)
@@ -41,10 +45,9 @@ def choose_tile(counts: tuple[int, ...], rows: int, multiprocessors: int) -> Til
     else:
         lanes = _LEAST_LANES if counts[-1] <= _LEAST_LANES else _MOST_LANES
         others = THREADS // lanes
-    for depth in (_MOST_ROWS, 2):
-        if tiles(counts, rows, Tile(lanes, others, depth)) >= 1.5 * multiprocessors:
-            return Tile(lanes, others, depth)
-    return Tile(lanes, others, 1)
+    shapes = [Tile(lanes, others, depth) for depth in _ROWS]
+    blocks = RESIDENT * multiprocessors
+    return min(shapes, key=lambda t: -(-tiles(counts, rows, t) // blocks) * (t.rows + 1))
 
 
 def inner_tiles(counts: tuple[int, ...], tile: Tile) -> list[int]:
