@@ -89,8 +89,12 @@ void GpuSystem<T>::reserve(const SolveSpec& spec, const SolveParams& params) {
   for (std::size_t k = 0; k < devices_.size(); ++k) {
     Pe& pe = device_->pes[k];
     for (std::size_t v = 0; v < kPrivateVectors; ++v)
-      if (needed[v] && pe.vectors[v].data() == nullptr)
-        pe.vectors[v] = Array<T>::uninitialised(devices_[k], at(pe.private_rows));
+      if (needed[v] && pe.vectors[v].data() == nullptr) {
+        // Rows that pad a slice are never filled, and copied with the others (put_column).
+        const bool copied = v == index_.b || v == index_.x;
+        pe.vectors[v] = copied ? Array<T>(devices_[k], at(pe.private_rows))
+                               : Array<T>::uninitialised(devices_[k], at(pe.private_rows));
+      }
     if (makes_noise(spec) && first_row_ > 0 && pe.names.data() == nullptr)
       pe.names = {devices_[k], row_names(pe.global_row.download(), first_row_)};
     if (spec.study == Study::split && pe.splits.data() == nullptr)
