@@ -22,7 +22,7 @@ QUICK = Option(
 HALO = Option(
     "halo", "text", "gen:flange_hex?r_out=12,t=4,pipe=6",
     "Matrix whose halos are exchanged, as for solve.",
-    "matrix whose halos are exchanged, as for [`solve`](#cpufree-solve)", form="A", metavar="A",
+    "matrix whose halos are exchanged, as for [`solve`](#cpufree-solve-a)", form="A", metavar="A",
 )  # fmt: skip
 SIZES = Option(
     "sizes", "text", None,
