@@ -108,6 +108,7 @@ class TriggeredJacobi {
       if (!wait_for_sides(e)) return false;
       update(e, 0);
       if (rows_ > 1) update(e, rows_ - 1);
+      port_.sync_block();  // a row is sent by other threads than those that computed it
       for (int side = 0; side < 2; ++side)
         if (!send(side, e)) return false;
       for (std::int64_t row = 1; row < rows_ - 1; ++row) update(e, row);
