@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from cli_runner import Run, runner
 
+from cpufree import stencil
 from cpufree.bench.triggered import measure, on_gpus, tables
 from cpufree.errors import EngineError
 
@@ -53,7 +54,7 @@ class Core:
 
     def jacobi(self, u: Any, iterations: int, *what: Any) -> float:
         self.asked.append(("jacobi", what))
-        u += 1.0
+        u[:] = stencil.jacobi(u, iterations, engine="cpu_threads", pes=1).u
         return 1e-5 * iterations
 
     def soak(self, *what: Any) -> Any:
@@ -94,17 +95,28 @@ def test_a_way_that_fails_is_told_and_not_tried_again(core: Core) -> None:
     assert sum("no proxy today" in text for text in told) == len(failed) == 4
 
 
-def test_results_that_differ_between_ways_of_jacobi_are_an_error(core: Core) -> None:
-    plan = on_gpus.GpuPlan(gpus=(0, 1), studies=("jacobi",), grids=(64,), repeats=1)
+@pytest.mark.parametrize("broken", ["triggered", "at_end", "host"])
+@pytest.mark.parametrize("seed", [0, 1, 2, 3])
+def test_wrong_bits_of_a_way_of_jacobi_are_its_own_error(
+    core: Core, broken: str, seed: int
+) -> None:
+    plan = on_gpus.GpuPlan(gpus=(0, 1), studies=("jacobi",), grids=(64,), repeats=1, seed=seed)
+    right = core.jacobi
 
-    def other(u: Any, iterations: int, gpus: Any, blocks: int, threads: int, way: str,
-              *rest: Any) -> float:  # fmt: skip
-        u += 1.0 if way == "host" else 2.0
-        return 1.0
+    def other(u: Any, iterations: int, *what: Any) -> float:
+        seconds = right(u, iterations, *what)
+        if broken in what:
+            u[5, 7] += 1.0
+        return seconds
 
-    core.jacobi = other  # type: ignore[method-assign, assignment]
+    core.jacobi = other  # type: ignore[method-assign]
     measured = on_gpus.measure(plan)
-    assert any("bits differ" in one.detail.get("error", "") for one in measured)
+    # Whichever way came first: the wrong have no times, and nobody else is blamed.
+    assert {one.name.split(",")[0] for one in measured} == {"triggered", "at_end", "host"}
+    for one in measured:
+        wrong = one.name.startswith(broken)
+        assert ("the bits differ" in one.detail.get("error", "")) == wrong
+        assert bool(one.samples) != wrong
 
 
 def test_nothing_is_measured_after_the_time_limit(core: Core) -> None:

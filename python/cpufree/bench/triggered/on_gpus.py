@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cpufree import stencil
 from cpufree.bench import nccl
 from cpufree.bench.triggered.measure import PATHS, Series, Task, in_rounds
 from cpufree.errors import CpufreeError, UnsupportedError
@@ -202,25 +203,42 @@ def _collective_task(plan: GpuPlan, core: ModuleType, graph: bool, size: int, re
     return series, run
 
 
+class _Expected:
+    """What all ways of one grid are to give, by the CPU: no way on GPUs vouches for others.
+
+    Computed when it is first asked for: grids that the time limit leaves out cost nothing.
+    """
+
+    def __init__(self, start: npt.NDArray[np.float32], iterations: int) -> None:
+        self.start = start
+        self._iterations = iterations
+        self._values: npt.NDArray[np.float32] | None = None
+
+    def values(self) -> npt.NDArray[np.float32]:
+        if self._values is None:
+            self._values = stencil.jacobi(self.start, self._iterations, engine="cpu_threads").u
+        return self._values
+
+
 def _jacobi(plan: GpuPlan, core: ModuleType) -> Iterator[Task]:
     for points in plan.grids:
         start = np.random.default_rng(1).random((points, points)).astype(np.float32)
-        first: list[npt.NDArray[np.float32]] = []
+        expected = _Expected(start, plan.iterations)
         ways = [("triggered", back_end) for back_end in plan.back_ends]
         for way, back_end in [*ways, ("at_end", "none"), ("host", "none")]:
             for blocks in (16, 64, 128 if plan.apart else 32):
                 if 2 * blocks <= points - 2:
-                    yield _jacobi_task(plan, core, (way, back_end, blocks), start, first)
+                    yield _jacobi_task(plan, core, (way, back_end, blocks), expected)
 
 
 def _jacobi_task(
     plan: GpuPlan,
     core: ModuleType,
     shape: tuple[str, str, int],
-    start: npt.NDArray[np.float32],
-    first: list[npt.NDArray[np.float32]],
+    expected: _Expected,
 ) -> Task:
     way, back_end, blocks = shape
+    start = expected.start
     detail = {"blocks": blocks, "threads": 512, "iterations": plan.iterations}
     series = Series("jacobi", f"{way}, {blocks} blocks", back_end, len(start), detail=detail)
 
@@ -228,10 +246,12 @@ def _jacobi_task(
         u = start.copy()
         gpus = list(plan.gpus)
         seconds = core.jacobi(u, plan.iterations, gpus, blocks, 512, way, back_end, 10.0)
-        if not first:
-            first.append(u)
-        elif not np.array_equal(first[0], u):
-            raise UnsupportedError("the bits differ from those of another way; please report this")
+        wrong = int(np.count_nonzero(expected.values() != u))
+        if wrong:
+            raise UnsupportedError(
+                f"the bits differ from those of the CPU at {wrong} of {u.size} points; "
+                "please report this"
+            )
         return [seconds / plan.iterations]
 
     return series, run
