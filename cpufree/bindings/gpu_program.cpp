@@ -76,46 +76,38 @@ void prepare(HostedProgram& program, const std::vector<Segment>& segments,
   program.prepare(all, text, size);
 }
 
+// A class of programs, with the copies to and from the memory of its PEs.
+template <class Program>
+nb::class_<Program> copying(nb::module_& m, const char* name) {
+  nb::class_<Program> bound(m, name);
+  bound
+      .def(
+          "load",
+          [](Program& p, const std::vector<Sizes>& copies) {
+            const std::vector<GpuProgramCopy> all = copies_of(copies);
+            const nb::gil_scoped_release release;
+            p.load(all);
+          },
+          nb::arg("copies"))
+      .def(
+          "store",
+          [](Program& p, const std::vector<Sizes>& copies) {
+            const std::vector<GpuProgramCopy> all = copies_of(copies);
+            const nb::gil_scoped_release release;
+            p.store(all);
+          },
+          nb::arg("copies"));
+  return bound;
+}
+
 }  // namespace
 
 void bind_gpu_programs(nb::module_& m) {
-  nb::class_<GpuProgram>(m, "GpuProgram")
+  copying<GpuProgram>(m, "GpuProgram")
       .def_prop_ro("blocks", &GpuProgram::blocks)
-      .def(
-          "load",
-          [](GpuProgram& p, const std::vector<Sizes>& copies) {
-            const std::vector<GpuProgramCopy> all = copies_of(copies);
-            const nb::gil_scoped_release release;
-            p.load(all);
-          },
-          nb::arg("copies"))
-      .def(
-          "store",
-          [](GpuProgram& p, const std::vector<Sizes>& copies) {
-            const std::vector<GpuProgramCopy> all = copies_of(copies);
-            const nb::gil_scoped_release release;
-            p.store(all);
-          },
-          nb::arg("copies"))
       .def("run", &run, nb::arg("scalars"), nb::arg("results"), nb::arg("wait_limit"),
            nb::arg("progress").none());
-  nb::class_<HostedProgram>(m, "HostedProgram")
-      .def(
-          "load",
-          [](HostedProgram& p, const std::vector<Sizes>& copies) {
-            const std::vector<GpuProgramCopy> all = copies_of(copies);
-            const nb::gil_scoped_release release;
-            p.load(all);
-          },
-          nb::arg("copies"))
-      .def(
-          "store",
-          [](HostedProgram& p, const std::vector<Sizes>& copies) {
-            const std::vector<GpuProgramCopy> all = copies_of(copies);
-            const nb::gil_scoped_release release;
-            p.store(all);
-          },
-          nb::arg("copies"))
+  copying<HostedProgram>(m, "HostedProgram")
       .def("prepare", &prepare, nb::arg("segments"), nb::arg("arguments"), nb::arg("size"))
       .def(
           "run",

@@ -116,6 +116,7 @@ struct CrewMover {
     job->bytes = bytes;
     const unsigned number = job->number + 1;
     raise(&job->number, number);
+    // Ends, for a copy does. The crew counts no further than this, and both counters wrap around.
     while (look(&job->copied) != number * kCrew) {
     }
   }

@@ -57,7 +57,7 @@ class Model:
 @functools.cache
 def model_of(gpu: str) -> Model:
     """Return the model of machines with GPUs of this name; "": of the default machine."""
-    known = machine.of_gpu(gpu) if gpu else machine.load()
+    known = machine.of_gpu(gpu)
     return Model(
         bytes_of={8: Bytes(12, 100, 14, 14 * 8), 4: Bytes(8, 60, 10, 14 * 4)},
         memory_bandwidth=known.number("solver.memory_bandwidth", "B/s"),
