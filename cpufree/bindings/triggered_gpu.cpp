@@ -91,10 +91,13 @@ nb::object overlap(const Devices& gpus, const std::string& back_end, std::uint64
 
 double allreduce(const Devices& gpus, const std::string& way, const std::string& by, bool single,
                  int blocks, int threads, std::int64_t count, std::uint32_t repeats) {
-  require(way == "ring" || way == "direct", "an all-reduce goes by ring or direct, not " + way);
+  require(way == "ring" || way == "direct" || way == "packets",
+          "an all-reduce goes by ring, direct or packets, not " + way);
   GpuReduceStudy study;
   study.devices = gpus;
-  study.way = way == "ring" ? ReduceWay::ring : ReduceWay::direct;
+  study.way = way == "ring"     ? ReduceWay::ring
+              : way == "direct" ? ReduceWay::direct
+                                : ReduceWay::packets;
   study.by = by;
   study.single = single;
   study.blocks = blocks;

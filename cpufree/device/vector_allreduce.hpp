@@ -33,7 +33,8 @@
 
 namespace cpufree {
 
-enum class ReduceWay : std::uint32_t { ring, direct };
+// `packets` is direct, too, and not by puts (packet_allreduce.hpp).
+enum class ReduceWay : std::uint32_t { ring, direct, packets };
 
 // A piece of what a block sends: values [begin, begin + count).
 struct ReduceSend {
@@ -51,20 +52,24 @@ struct VectorSchedule {
   std::int64_t count = 0;  // values of the vector
 
   // Puts of one block, and of a PE: their operations are numbered block by block.
-  CPUFREE_FN int sends() const { return way == ReduceWay::ring ? 2 * (pes - 1) : pes - 1; }
+  CPUFREE_FN int sends() const {
+    return way == ReduceWay::packets ? 0 : way == ReduceWay::ring ? 2 * (pes - 1) : pes - 1;
+  }
   CPUFREE_FN int operations() const { return sends() * blocks; }
   CPUFREE_FN int signals() const { return sends() * blocks; }
-  // Values that the inbox needs.
+  // Values that the inbox needs, which is another one for packets.
   CPUFREE_FN std::int64_t inbox() const {
+    if (way == ReduceWay::packets) return 0;
     return way == ReduceWay::ring ? count : 2 * (pes - 1) * count;
   }
   CPUFREE_FN std::uint32_t slots() const { return way == ReduceWay::ring ? 1 : 2; }
 
-  // Parts and chunks begin at multiples of kGrain, so that several values are read and written at
-  // a time.
-  static constexpr std::int64_t kGrain = 4;
+  // Parts and chunks begin at multiples of a grain, so that several values are read and written at
+  // a time, and that a packet is of one part.
+  static constexpr std::int64_t kGrain = 4, kPacketGrain = 12;
   CPUFREE_FN std::int64_t part(int block) const {
-    return block == blocks ? count : count * block / blocks / kGrain * kGrain;
+    const std::int64_t grain = way == ReduceWay::packets ? kPacketGrain : kGrain;
+    return block == blocks ? count : count * block / blocks / grain * grain;
   }
   CPUFREE_FN std::int64_t chunk(int block, int number) const {
     const std::int64_t begin = part(block), end = part(block + 1);

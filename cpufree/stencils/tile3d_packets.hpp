@@ -43,33 +43,11 @@
 // meanwhile.
 #pragma once
 
+#include "cpufree/device/value_packet.hpp"
 #include "cpufree/device/wait.hpp"
 #include "cpufree/stencils/tile3d_place.hpp"
 
 namespace cpufree {
-
-// The packets of values of a type.
-template <class T>
-struct Tile3dPacket;
-template <>
-struct Tile3dPacket<float> {
-  using Type = FloatPacket;
-  CPUFREE_KERNEL_FN static float value(const FloatPacket& packet, int k) { return packet.value[k]; }
-  template <WarpPort P>
-  CPUFREE_KERNEL_FN static void send(P& port, FloatPacket* to, const float (&values)[3],
-                                     Epoch epoch) {
-    port.send_packet(to, values, static_cast<std::uint32_t>(epoch));
-  }
-};
-template <>
-struct Tile3dPacket<double> {
-  using Type = Packet;
-  CPUFREE_KERNEL_FN static double value(const Packet& packet, int) { return packet.value; }
-  template <WarpPort P>
-  CPUFREE_KERNEL_FN static void send(P& port, Packet* to, const double (&values)[1], Epoch epoch) {
-    port.send_packet(to, values[0], make_tag(epoch, 0U));
-  }
-};
 
 // The mailboxes of a tile's sides, of both parities.
 template <class K>
@@ -83,7 +61,7 @@ template <WarpPort P, class T, int C, int Z, bool kSource>
 class Tile3dPackets {
  public:
   using Place = Tile3dPlace<P, T, C, Z>;
-  using Links = Tile3dRoutes<typename Tile3dPacket<T>::Type>;
+  using Links = Tile3dRoutes<typename ValuePacket<T>::Type>;
 
   CPUFREE_KERNEL_FN static Links links_of(const P& port, const TileArgs<T>& tile,
                                           const Mailboxes<T>& mailboxes) {
@@ -140,7 +118,7 @@ class Tile3dPackets {
 
  private:
   using Room = Tile3dRoom<T, C, Z>;
-  using Kind = Tile3dPacket<T>;
+  using Kind = ValuePacket<T>;
   using Sent = typename Kind::Type;
   static constexpr Tile3dPacking kPacking = packing_of({C, Z}, sizeof(T));
   static constexpr int kValues = kPacking.values, kOwn = kPacking.own(), kRest = kPacking.rest();

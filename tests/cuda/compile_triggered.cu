@@ -1,7 +1,7 @@
 // Triggered operations as device code: the verbs of blocks, a block as the NIC, all-reduces of
 // vectors and Jacobi iterations. Compiled, and no more.
+#include "cpufree/device/packet_allreduce.hpp"
 #include "cpufree/device/trigger_nic.hpp"
-#include "cpufree/device/vector_allreduce.hpp"
 #include "cpufree/engines/gpu_p2p/port.cuh"
 #include "cpufree/stencils/triggered_jacobi.hpp"
 
@@ -57,6 +57,12 @@ __global__ void sum(const __grid_constant__ gpu_p2p::Shared shared, TriggerBoard
   StoreTransport<GpuPort> by_stores(port, board.signals);
   VectorAllReduce<GpuPort, T, TriggerTransport<GpuPort>>(port, by_triggers, args).sum();
   VectorAllReduce<GpuPort, T, StoreTransport<GpuPort>>(port, by_stores, args, 1).sum();
+  using Packets = typename ValuePacket<T>::Type;
+  const PacketReduceArgs<T> packets{
+      {ReduceWay::packets, args.schedule.pes, args.schedule.blocks, args.schedule.count},
+      args.values,
+      reinterpret_cast<Packets*>(args.inbox)};
+  PacketAllReduce<GpuPort, T>(port, packets).sum();
 }
 
 template <class T>

@@ -149,7 +149,8 @@ def _allreduce(measured: list[Series]) -> Iterable[str]:
         cells = []
         for those in (
             [one for one in here if one.back_end == "stores"],
-            [one for one in here if one.back_end not in ("stores", "NCCL")],
+            [one for one in here if one.back_end == "packets"],
+            [one for one in here if one.back_end not in ("stores", "packets", "NCCL")],
             [one for one in here if one.back_end == "NCCL" and one.name == "stream"],
             [one for one in here if one.back_end == "NCCL" and one.name == "graph"],
         ):
@@ -157,7 +158,8 @@ def _allreduce(measured: list[Series]) -> Iterable[str]:
             told = "" if best is None or best.back_end == "NCCL" else f" ({best.name})"
             cells.append("–" if best is None else micros(goals.median(best)) + told)
         rows.append([size(count), *cells, f"{goals.over_collective(measured, count):.2f}×"])
-    heads = ["vector", "by stores", "by triggers", "NCCL, stream", "NCCL, graph", "faster by"]
+    ways = ("by stores", "by packets", "by triggers", "NCCL, stream", "NCCL, graph")
+    heads = ["vector", *ways, "faster by"]
     yield "Microseconds of an all-reduce of float32, the best way of each:\n"
     yield markdown(heads, rows)
 

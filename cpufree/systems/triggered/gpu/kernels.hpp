@@ -72,7 +72,8 @@ struct WatchArgs {
 const void* watch_kernel();
 
 // All-reduces of a vector, `repeats` in a row.
-enum class ReduceBy : std::uint32_t { stores, packets, counters };
+// By stores of values and a flag, by packets, or by triggers that go to rings or count in words.
+enum class ReduceBy : std::uint32_t { stores, packets, rings, words };
 struct GpuReduceArgs {
   VerbArgs verbs;
   VectorSchedule schedule;

@@ -1,4 +1,5 @@
 // Kernels of all-reduces, Jacobi iterations, long runs and programs of domains.
+#include "cpufree/device/packet_allreduce.hpp"
 #include "cpufree/systems/triggered/gpu/verbs.cuh"
 
 namespace cpufree::triggered {
@@ -16,12 +17,10 @@ __device__ T sum_of(int pes, std::int64_t k, std::uint32_t epoch) {
          static_cast<T>(pes) * static_cast<T>((k + epoch) % 7);
 }
 
-template <class T, class Transport>
-__device__ void sum_all(GpuPort& port, Transport& transport, const GpuReduceArgs& args) {
+template <class T, class Reduce>
+__device__ void sum_all(GpuPort& port, Reduce& reduce, const GpuReduceArgs& args) {
   const VectorSchedule& s = args.schedule;
-  const VectorReduceArgs<T> vectors{s, reinterpret_cast<T*>(args.values),
-                                    reinterpret_cast<T*>(args.inbox)};
-  VectorAllReduce<GpuPort, T, Transport> reduce(port, transport, vectors, args.epoch);
+  T* const values = reinterpret_cast<T*>(args.values);
   const std::int64_t begin = s.part(port.block()) + port.lane(), end = s.part(port.block() + 1);
   unsigned long long wrong = 0;
   for (std::uint32_t e = 0; e < args.repeats; ++e) {
@@ -29,16 +28,24 @@ __device__ void sum_all(GpuPort& port, Transport& transport, const GpuReduceArgs
       args.times[2 * port.block()] = gpu_p2p::nanoseconds();
     if (args.checks != 0U) {
       for (std::int64_t k = begin; k < end; k += port.lanes())
-        vectors.values[k] = summand<T>(port.pe(), k, args.epoch + e);
+        values[k] = summand<T>(port.pe(), k, args.epoch + e);
       port.sync_block();
     }
     if (!reduce.sum()) return;
     for (std::int64_t k = begin; args.checks != 0U && k < end; k += port.lanes())
-      wrong += vectors.values[k] == sum_of<T>(port.pes(), k, args.epoch + e) ? 0 : 1;
+      wrong += values[k] == sum_of<T>(port.pes(), k, args.epoch + e) ? 0 : 1;
   }
   port.sync_block();
   if (port.lane() == 0) args.times[2 * port.block() + 1] = gpu_p2p::nanoseconds();
   if (wrong != 0) atomicAdd(args.wrong, wrong);
+}
+
+template <class T, class Transport>
+__device__ void sum_with(GpuPort& port, Transport& transport, const GpuReduceArgs& args) {
+  const VectorReduceArgs<T> vectors{args.schedule, reinterpret_cast<T*>(args.values),
+                                    reinterpret_cast<T*>(args.inbox)};
+  VectorAllReduce<GpuPort, T, Transport> reduce(port, transport, vectors, args.epoch);
+  sum_all<T>(port, reduce, args);
 }
 
 template <class T, ReduceBy kBy>
@@ -47,12 +54,17 @@ __global__ void __launch_bounds__(1024, 1) reduce(const __grid_constant__ gpu_p2
   GpuPort port(shared, nullptr);
   if constexpr (kBy == ReduceBy::stores) {
     StoreTransport<GpuPort> by_stores(port, args.verbs.board.signals);
-    sum_all<T>(port, by_stores, args);
+    sum_with<T>(port, by_stores, args);
+  } else if constexpr (kBy == ReduceBy::packets) {
+    const PacketReduceArgs<T> vectors{args.schedule, reinterpret_cast<T*>(args.values),
+                                      reinterpret_cast<typename ValuePacket<T>::Type*>(args.inbox)};
+    PacketAllReduce<GpuPort, T> by_packets(port, vectors, args.epoch);
+    sum_all<T>(port, by_packets, args);
   } else {
-    using Verbs = GpuVerbs<kBy == ReduceBy::counters>;
+    using Verbs = GpuVerbs<kBy == ReduceBy::words>;
     Verbs verbs(port, args.verbs, port.pe());
     TriggerTransport<GpuPort, typename Verbs::Type> by_triggers(verbs.verbs(), 0, 0);
-    sum_all<T>(port, by_triggers, args);
+    sum_with<T>(port, by_triggers, args);
     verbs.keep();
   }
 }
@@ -253,8 +265,10 @@ const void* reduce_of(ReduceBy by) {
       return address(reduce<T, ReduceBy::stores>);
     case ReduceBy::packets:
       return address(reduce<T, ReduceBy::packets>);
+    case ReduceBy::rings:
+      return address(reduce<T, ReduceBy::rings>);
     default:
-      return address(reduce<T, ReduceBy::counters>);
+      return address(reduce<T, ReduceBy::words>);
   }
 }
 

@@ -1,3 +1,4 @@
+#include "cpufree/device/packet_allreduce.hpp"
 #include "cpufree/systems/triggered/gpu/rig.hpp"
 #include "cpufree/systems/triggered/gpu/studies.hpp"
 
@@ -20,16 +21,13 @@ class GpuReduction {
               std::max(1, schedule_.signals())},
              study.wait_limit),
         values_(rig_.layout.reserve<std::byte>(at(study.count) * value_bytes_)),
-        inbox_(rig_.layout.reserve<std::byte>(at(schedule_.inbox()) * value_bytes_)) {
+        inbox_(rig_.layout.reserve<std::byte>(inbox_bytes())) {
     rig_.allocate();
     for (int pe = 0; pe < schedule_.pes; ++pe) {
       times_.emplace_back(rig_.pes.device(pe), at(2 * study.blocks));
       wrong_.emplace_back(rig_.pes.device(pe), std::size_t{1});
     }
-    const ReduceBy by = !triggers()                         ? ReduceBy::stores
-                        : GpuRig::counts_by_words(study.by) ? ReduceBy::counters
-                                                            : ReduceBy::packets;
-    kernel_ = reduce_kernel(by, study.single);
+    kernel_ = reduce_kernel(by(), study.single);
     rig_.prepare(kernel_, grid(), study.by);
   }
 
@@ -53,7 +51,17 @@ class GpuReduction {
     return seconds;
   }
 
-  bool triggers() const { return study_.by != "stores"; }
+  bool triggers() const { return study_.by != "stores" && study_.by != "packets"; }
+  ReduceBy by() const {
+    if (study_.by == "stores") return ReduceBy::stores;
+    if (study_.by == "packets") return ReduceBy::packets;
+    return GpuRig::counts_by_words(study_.by) ? ReduceBy::words : ReduceBy::rings;
+  }
+  std::size_t inbox_bytes() const {
+    if (by() != ReduceBy::packets) return at(schedule_.inbox()) * value_bytes_;
+    return at(study_.single ? packet_inbox<float>(schedule_) : packet_inbox<double>(schedule_)) *
+           sizeof(Packet);
+  }
   gpu::Grid grid() const { return {study_.blocks, study_.threads, 0}; }
 
   template <class T>
@@ -130,6 +138,8 @@ double measure_gpu_allreduce(const GpuReduceStudy& study, const Look& look) {
           "an all-reduce has blocks, values and repeats");
   require(study.threads >= 32 && study.threads <= 1024 && study.threads % 32 == 0,
           "a block has 32 to 1024 threads, in whole warps");
+  require((study.by == "packets") == (study.way == ReduceWay::packets),
+          "packets go their own way, and no other goes by packets");
   return GpuReduction(study).run(look);
 }
 

@@ -55,7 +55,7 @@ std::vector<OverlapTimes> measure_overlap(const OverlapStudy& study, const Look&
 struct GpuReduceStudy {
   std::vector<int> devices{0, 1};
   ReduceWay way = ReduceWay::direct;
-  std::string by = "stores";  // or a back end
+  std::string by = "stores";  // or "packets", or a back end
   bool single = true;
   int blocks = 16, threads = 512;
   std::int64_t count = 1024;

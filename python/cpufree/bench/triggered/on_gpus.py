@@ -21,6 +21,7 @@ STUDIES = ("messages", "overlap", "allreduce", "jacobi", "soak", "flood")
 BACK_ENDS = ("copy_engine", "block", "proxy")
 FLOAT_BYTES = 4
 _ALL = 132  # multiprocessors of an H100 or H200
+_PACKET_BLOCK = 1024  # bytes that a block sends by packets, at least
 _ONE_BLOCK = 65536  # bytes of the largest message that one block prepares
 
 
@@ -165,6 +166,9 @@ def _allreduce(plan: GpuPlan, core: ModuleType) -> Iterator[Task]:
     for size in plan.vector_sizes:
         repeats = max(10, min(500, (1 << 28) // size))
         shapes = [("stores", *shape) for shape in reduce_shapes(size)]
+        if size <= 1 << 20:  # three values of four bytes in sixteen: not for long vectors
+            blocks = [b for b in (1, 4, 16, 64, _ALL) if b * _PACKET_BLOCK <= size or b == 1]
+            shapes += [("packets", "packets", b, 512) for b in blocks[-3:]]
         for back_end in plan.back_ends:
             if back_end != "proxy" and size <= 1 << 20:
                 shapes.append((back_end, "direct", 2, 512))
