@@ -4,7 +4,8 @@
 # bound. What fails does not keep the others from running. Records and logs are in
 # OUT/triggered.tar.gz, which is written again after each step; what is printed, in OUT/report.txt.
 # Usage: bench/gpu_triggered.sh OUT [GPUS] [STEP]...   (GPUS: 0,1, or 0,0 for one GPU)
-# Environment: REPEATS (rounds, 2), EPOCHS (of the long run), GRIDS (of Jacobi), PYTHON. The targets
+# Environment: REPEATS (rounds, 2), EPOCHS and SOAK_SECONDS (of the long run), GRIDS (of Jacobi),
+# SANITIZER_SECONDS, PYTHON. The targets
 # and tables are printed last; python -m tools.results.triggered --take OUT/records puts records into
 # the documentation.
 set -uo pipefail
@@ -12,7 +13,7 @@ cd "$(dirname "$0")/.."
 out=$1
 gpus=${2:-0,1}
 shift $(($# < 2 ? $# : 2))
-steps=${*:-rules messages overlap allreduce jacobi flood soak sanitizer}
+steps=${*:-rules messages order overlap allreduce jacobi flood soak sanitizer}
 python=${PYTHON:-python3}
 mkdir -p "$out"
 records=$out/records
@@ -44,13 +45,14 @@ one() {
             echo "== rules: exit ${PIPESTATUS[0]}, $SECONDS s"
             ;;
         messages) study messages 60 --plot "$records/messages.png" --repeats "${REPEATS:-2}" ;;
+        order) study order 20 --repeats "${REPEATS:-2}" --sizes 64 ;;
         overlap) study overlap 20 --repeats 2 ;;
         allreduce) study allreduce 60 --repeats "${REPEATS:-2}" ;;
         jacobi) study jacobi 30 --repeats "${REPEATS:-2}" --grids "${GRIDS:-256,1024,4096}" ;;
-        soak) study soak 30 --repeats 1 --epochs "${EPOCHS:-100000}" --back-ends copy_engine,block ;;
+        soak) study soak "${SOAK_SECONDS:-30}" --repeats 1 --epochs "${EPOCHS:-100000}" --back-ends copy_engine,block ;;
         flood) study flood 15 --repeats 1 ;;
         sanitizer)
-            bounded 60 compute-sanitizer --tool memcheck "$python" bench/gpu_trigger_rules.py \
+            bounded "${SANITIZER_SECONDS:-60}" compute-sanitizer --tool memcheck "$python" bench/gpu_trigger_rules.py \
                 --gpus "$gpus" --replays 1 --scripts 3 \
                 --back-ends copy_engine,proxy,on_stream,block 2>&1 | tail -n 15 | cut -c1-300
             echo "== sanitizer: exit ${PIPESTATUS[0]}, $SECONDS s"

@@ -53,21 +53,13 @@ double iterate(const Plane<T>& u, std::uint32_t iterations, int pes, int blocks,
   return jacobi<T>(run, u.data(), make, check_signals);
 }
 
-Path path_named(const std::string& name) {
-  const char* const names[] = {"host", "at_end", "triggered", "stores"};
-  for (int k = 0; k < 4; ++k)
-    if (name == names[k]) return static_cast<Path>(k);
-  throw InvalidInput("there is no path '" + name +
-                     "': choose from host, at_end, triggered, stores");
-}
-
 // A row for each message, columns as in MessageTimes.
 nb::object messages(const std::string& path, std::uint64_t bytes, int rounds, double work,
-                    const std::string& back_end) {
+                    const std::string& back_end, const std::string& order) {
   std::vector<double> rows;
   {
     const MakeNics make = nics_named(back_end);
-    const MessageStudy study{path_named(path), bytes, rounds, work};
+    const MessageStudy study{path_named(path), bytes, rounds, work, order_named(order)};
     const nb::gil_scoped_release release;
     for (const MessageTimes& t : measure_messages(study, make, check_signals))
       rows.insert(rows.end(), {t.begun, t.ready, t.sent, t.ended, t.observed, t.nic_begun,
@@ -116,7 +108,7 @@ NB_MODULE(_triggered, m) {
   jacobi(&cpufree::triggered::iterate<float>);
   jacobi(&cpufree::triggered::iterate<double>);
   m.def("messages", &cpufree::triggered::messages, nb::arg("path"), nb::arg("bytes"),
-        nb::arg("rounds"), nb::arg("work"), nb::arg("back_end"));
+        nb::arg("rounds"), nb::arg("work"), nb::arg("back_end"), nb::arg("order") = "ahead");
   m.def("allreduce", &cpufree::triggered::allreduce, nb::arg("way"), nb::arg("by_triggers"),
         nb::arg("single"), nb::arg("pes"), nb::arg("blocks"), nb::arg("count"), nb::arg("repeats"),
         nb::arg("back_end"));

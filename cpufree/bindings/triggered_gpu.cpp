@@ -43,17 +43,10 @@ class PyGpuDomain : public DomainBinding<GpuDomain> {
   }
 };
 
-Path path_named(const std::string& name) {
-  const char* const names[] = {"host", "at_end", "triggered", "stores"};
-  for (int k = 0; k < 4; ++k)
-    if (name == names[k]) return static_cast<Path>(k);
-  throw InvalidInput("there is no path '" + name +
-                     "': choose from host, at_end, triggered, stores");
-}
-
 // (rows as in MessageTimes, errors of the clocks in seconds: host, pair).
 nb::tuple messages(const Devices& gpus, const std::string& path, const std::string& back_end,
-                   std::uint64_t bytes, int rounds, int blocks, double before, double after) {
+                   std::uint64_t bytes, int rounds, int blocks, double before, double after,
+                   const std::string& order) {
   GpuMessageStudy study;
   study.devices = gpus;
   study.path = path_named(path);
@@ -63,6 +56,7 @@ nb::tuple messages(const Devices& gpus, const std::string& path, const std::stri
   study.blocks = blocks;
   study.before = before;
   study.after = after;
+  study.order = order_named(order);
   const GpuMessages all = without_gil([&] { return measure_gpu_messages(study, check_signals); });
   std::vector<double> rows;
   for (const MessageTimes& t : all.times)
@@ -199,8 +193,8 @@ NB_MODULE(_triggered_gpu, m) {
       .def("view", &PyGpuDomain::view, nb::arg("pe"), nb::arg("offset"), nb::arg("bytes"))
       .def("write", &PyGpuDomain::write, nb::arg("pe"), nb::arg("offset"), nb::arg("values"));
   m.def("messages", &triggered::messages, nb::arg("gpus"), nb::arg("path"), nb::arg("back_end"),
-        nb::arg("bytes"), nb::arg("rounds"), nb::arg("blocks"), nb::arg("before"),
-        nb::arg("after"));
+        nb::arg("bytes"), nb::arg("rounds"), nb::arg("blocks"), nb::arg("before"), nb::arg("after"),
+        nb::arg("order") = "ahead");
   m.def("overlap", &triggered::overlap, nb::arg("gpus"), nb::arg("back_end"), nb::arg("bytes"),
         nb::arg("copies"), nb::arg("tags"), nb::arg("rounds"), nb::arg("seconds"));
   m.def("allreduce", &triggered::allreduce, nb::arg("gpus"), nb::arg("way"), nb::arg("by"),

@@ -46,7 +46,7 @@ def jacobi(
     wait_limit: float,
 ) -> float: ...
 def messages(
-    path: str, bytes: int, rounds: int, work: float, back_end: str
+    path: str, bytes: int, rounds: int, work: float, back_end: str, order: str = "ahead"
 ) -> npt.NDArray[np.float64]: ...
 def allreduce(
     way: str,

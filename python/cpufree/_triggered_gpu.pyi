@@ -47,6 +47,7 @@ def messages(
     blocks: int,
     before: float,
     after: float,
+    order: str = "ahead",
 ) -> tuple[npt.NDArray[np.float64], float, float]: ...
 def overlap(
     gpus: list[int],

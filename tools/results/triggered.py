@@ -16,14 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from cpufree.bench.triggered.measure import OVERLAP_TIMES, TIMES, Series
+from cpufree.bench.triggered.measure import ORDERS, OVERLAP_TIMES, TIMES, Series
 from tools.results import triggered_goals as goals
 from tools.results.records import FOLDER, LINKS, ROOT, commits, markdown
 
 PAGE = ROOT / "docs/triggered.md"
 PICTURE = ROOT / "docs/pictures/triggered-messages.png"
 BEGIN, END = "<!-- figures: python -m tools.results.triggered -->\n", "<!-- end of figures -->\n"
-STUDIES = ("messages", "overlap", "allreduce", "jacobi", "soak", "flood")
+STUDIES = ("messages", "order", "overlap", "allreduce", "jacobi", "soak", "flood")
 HEADS = ("date", "command", "machine", "versions", "plan", "series")
 UNITS = ((1 << 20, "MB"), (1 << 10, "kB"), (1, "B"))
 
@@ -142,6 +142,19 @@ def _overlap(measured: list[Series]) -> Iterable[str]:
     yield markdown(["NIC", "message", "kernel's loss", "a copy", "plain copy", "rate"], rows)
 
 
+def _orders(measured: list[Series]) -> Iterable[str]:
+    rows = []
+    for back_end in dict.fromkeys(one.back_end for one in measured):
+        those = {one.name: one for one in measured if one.back_end == back_end}
+        cells = [micros(goals.median(those[name])) for name in ORDERS.values()]
+        rows.append([back_end.replace("_", " "), *cells])
+    yield (
+        "Microseconds from the host's first step to a message of 64 B seen at the target, where "
+        f"the kernel computes for {1e6 * measured[0].detail['before']:.0f} µs before it triggers:\n"
+    )
+    yield markdown(["NIC", *ORDERS.values()], rows)
+
+
 def _allreduce(measured: list[Series]) -> Iterable[str]:
     rows = []
     for count in dict.fromkeys(one.size for one in measured):
@@ -176,6 +189,7 @@ def _jacobi(measured: list[Series]) -> Iterable[str]:
 
 _TABLES = {
     "messages": _messages,
+    "order": _orders,
     "overlap": _overlap,
     "allreduce": _allreduce,
     "jacobi": _jacobi,

@@ -55,14 +55,8 @@ class Messages {
     nics_ = make(config);
     nics_->add_buffer("source", source_.offset, study.bytes);
     nics_->add_buffer("target", target_.offset, study.bytes);
-    TriggerOperation put;
-    put.pe = 1;
-    put.source = source_.offset;
-    put.target = target_.offset;
-    put.bytes = study.bytes;
-    put.signal = 0;
-    put.epochs = static_cast<std::uint32_t>(study.rounds);
-    if (uses_nic()) nics_->post(0, put);
+    if (study.order == PostOrder::ahead && uses_nic())
+      post(0, static_cast<std::uint32_t>(study.rounds));
   }
 
   std::vector<MessageTimes> run(const std::function<void()>& look) {
@@ -79,6 +73,17 @@ class Messages {
   }
 
  private:
+  void post(std::uint32_t epoch, std::uint32_t epochs) {
+    TriggerOperation put;
+    put.first = {0, epoch};
+    put.pe = 1;
+    put.source = source_.offset;
+    put.target = target_.offset;
+    put.bytes = study_.bytes;
+    put.signal = 0;
+    put.epochs = epochs;
+    nics_->post(0, put);
+  }
   bool uses_nic() const { return study_.path == Path::triggered || study_.path == Path::at_end; }
 
   cpu_threads::LaunchConfig config(int pe) const {
@@ -96,8 +101,10 @@ class Messages {
     cpu_threads::Launch target(config(1), [&](Port& port) { receive(port, round, epoch); });
     while (round.waits == 0) std::this_thread::yield();
     round.start = now();
+    if (study_.order == PostOrder::post_first) post(epoch, 1);
     {
       cpu_threads::Launch initiator(config(0), [&](Port& port) { send(port, round, epoch); });
+      if (study_.order == PostOrder::launch_first) post(epoch, 1);
       wait_for(initiator, look);
     }
     round.observed = now();
@@ -273,10 +280,32 @@ class Reduction {
 
 }  // namespace
 
+Path path_named(const std::string& name) {
+  const char* const names[] = {"host", "at_end", "triggered", "stores"};
+  for (int k = 0; k < 4; ++k)
+    if (name == names[k]) return static_cast<Path>(k);
+  throw InvalidInput("there is no path '" + name +
+                     "': choose from host, at_end, triggered, stores");
+}
+
+PostOrder order_named(const std::string& name) {
+  const char* const names[] = {"ahead", "post_first", "launch_first"};
+  for (int k = 0; k < 3; ++k)
+    if (name == names[k]) return static_cast<PostOrder>(k);
+  throw InvalidInput("there is no order '" + name +
+                     "': choose from ahead, post_first, launch_first");
+}
+
+void require_order(PostOrder order, Path path) {
+  require(order == PostOrder::ahead || path == Path::triggered,
+          "puts are posted message by message where kernels trigger them");
+}
+
 std::vector<MessageTimes> measure_messages(const MessageStudy& study, const MakeNics& make,
                                            const std::function<void()>& look) {
   require(study.bytes >= 8 && study.bytes % 8 == 0, "a message has a multiple of 8 bytes");
   require(study.rounds >= 1, "a study has at least one round");
+  require_order(study.order, study.path);
   return Messages(study, make).run(look);
 }
 

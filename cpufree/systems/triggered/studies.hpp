@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "cpufree/device/vector_allreduce.hpp"
@@ -19,14 +20,27 @@ enum class Path {
   stores      // native: the kernel copies
 };
 
+// When the host posts the put of a message that is triggered: all puts before the first message; or
+// each one just before the launch of the kernel that triggers it, or just after. The paper's
+// relaxed order is the last one: launch and post take as long as the longer of them, not as both.
+enum class PostOrder { ahead, post_first, launch_first };
+
+// By their names here. Throw InvalidInput where there is none of that name.
+Path path_named(const std::string& name);
+PostOrder order_named(const std::string& name);
+// Throws InvalidInput where nothing of a path is posted.
+void require_order(PostOrder order, Path path);
+
 struct MessageStudy {
   Path path = Path::triggered;
   std::uint64_t bytes = 64;  // a multiple of 8
   int rounds = 10;
   double work = 10e-6;  // seconds that the kernel computes before the data are ready, and after
+  PostOrder order = PostOrder::ahead;
 };
 
-// One message: seconds since the host began to launch the initiator's kernel. NaN: no such time.
+// One message: seconds since the host began to launch the initiator's kernel, or to post where it
+// posts first. NaN: no such time.
 struct MessageTimes {
   double begun = 0.0;      // the kernel runs
   double ready = 0.0;      // the data are there

@@ -10,6 +10,8 @@ import pytest
 from cli_runner import Run, runner
 
 from cpufree.bench.triggered import measure, picture, tables
+from cpufree.errors import InvalidInputError
+from cpufree.triggered.extension import load_extension
 
 SMALL = measure.Plan(sizes=(64,), grids=(16,), repeats=2, messages=3, iterations=4, sums=3)
 
@@ -43,6 +45,26 @@ def test_times_of_a_message_are_in_their_order(measured: list[measure.Series]) -
         assert np.all(np.isnan(at["nic_begun"]) != uses_nic), one.name
 
 
+def test_puts_are_posted_before_and_after_the_launch(measured: list[measure.Series]) -> None:
+    orders = {one.name: one.array() for one in measured if one.study == "order"}
+    assert list(orders) == list(measure.ORDERS.values())
+    for name, seconds in orders.items():
+        assert seconds.shape == (6,), name
+        assert np.all(seconds > SMALL.work), name  # the kernel computes before it triggers
+
+
+@pytest.mark.parametrize(
+    ("path", "order", "message"),
+    [
+        ("stores", "post_first", "where kernels trigger them"),
+        ("triggered", "last", "choose from ahead, post_first, launch_first"),
+    ],
+)
+def test_orders_that_make_no_sense_are_refused(path: str, order: str, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        load_extension().messages(path, 64, 1, 1e-6, "thread", order)
+
+
 def test_host_driven_message_waits_for_the_end_of_the_kernel(
     measured: list[measure.Series],
 ) -> None:
@@ -55,6 +77,7 @@ def test_tables_name_every_series(measured: list[measure.Series]) -> None:
     assert len(tables.message_rows(measured)) == 4
     names = {(row[0], row[2]) for row in tables.other_rows(measured)}
     assert names == {
+        *(("order", name) for name in measure.ORDERS.values()),
         ("jacobi", "host"),
         ("jacobi", "triggered"),
         *(("allreduce", f"{w}, {t}") for w in ("ring", "direct") for t in ("triggered", "stores")),

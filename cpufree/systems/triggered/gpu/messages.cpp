@@ -47,7 +47,9 @@ class GpuMessenger {
     const gpu::Event over(rig_.pes.device(0));
     if (triggers()) {
       rig_.make_nics(study_.back_end);
-      register_put();
+      rig_.nics->add_buffer("source", source_.offset, study_.bytes);
+      rig_.nics->add_buffer("target", target_.offset, study_.bytes);
+      if (study_.order == PostOrder::ahead) post(0, static_cast<std::uint32_t>(rounds_));
     }
     for (int k = 0; k < rounds_; ++k) one(static_cast<std::uint32_t>(k), over, look);
     rig_.stop_nics();
@@ -60,17 +62,16 @@ class GpuMessenger {
   bool triggers() const { return study_.path == Path::triggered; }
   gpu::Grid grid(int pe) const { return {pe == 0 ? study_.blocks : 1, kThreads, 0}; }
 
-  void register_put() {
-    rig_.nics->add_buffer("source", source_.offset, study_.bytes);
-    rig_.nics->add_buffer("target", target_.offset, study_.bytes);
+  void post(std::uint32_t epoch, std::uint32_t epochs) const {
     TriggerOperation put;
+    put.first = {0, epoch};
     put.pe = 1;
     put.source = source_.offset;
     put.target = target_.offset;
     put.bytes = study_.bytes;
     put.signal = 0;
     put.threshold = static_cast<std::uint64_t>(study_.blocks);
-    put.epochs = static_cast<std::uint32_t>(rounds_);
+    put.epochs = epochs;
     rig_.nics->post(0, put);
   }
 
@@ -106,7 +107,9 @@ class GpuMessenger {
     const gpu::Stream& stream = rig_.pes.stream(0);
     HostTimes times;
     times.start = host_now();
+    if (study_.order == PostOrder::post_first) post(epoch, 1);
     rig_.pes.launch(0, initiator_, grid(0), &first);
+    if (study_.order == PostOrder::launch_first) post(epoch, 1);
     if (study_.path == Path::at_end) put(epoch);
     stream.record(over);
     over.wait(gpu::Deadline(2.0 * study_.wait_limit), "the initiator's kernel");
@@ -171,6 +174,7 @@ GpuMessages measure_gpu_messages(const GpuMessageStudy& study, const Look& look)
   require(study.devices.size() == 2, "messages go from one PE to another: name two GPUs");
   require(study.bytes >= 8 && study.bytes % 8 == 0, "a message has a multiple of 8 bytes");
   require(study.rounds >= 1 && study.blocks >= 1, "a study has a round and a block at least");
+  require_order(study.order, study.path);
   return GpuMessenger(study).run(look);
 }
 

@@ -23,6 +23,7 @@ struct GpuMessageStudy {
   int rounds = 20;
   int blocks = 1;                        // of the initiator's kernel, all of which trigger or store
   double before = 20e-6, after = 20e-6;  // seconds that the kernel is busy
+  PostOrder order = PostOrder::ahead;
   double wait_limit = 10.0;
 };
 struct GpuMessages {

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from cpufree.triggered.extension import load_extension
 
-STUDIES = ("messages", "jacobi", "allreduce")
+STUDIES = ("messages", "order", "jacobi", "allreduce")
 # Paths of a message, by the names of LeBeane et al. 2017: where a NIC is used, and where not.
 PATHS = {
     "host": "HDN: the kernel ends, the host copies",
@@ -22,6 +22,12 @@ PATHS = {
     "stores": "native: the kernel stores",
 }
 NIC_PATHS = ("at_end", "triggered")
+ORDERS = {
+    "ahead": "put posted ahead",
+    "post_first": "posted, then launched",
+    "launch_first": "launched, then posted",
+}
+"""When the put of a message is posted, and what it is called."""
 TIMES = ("begun", "ready", "sent", "ended", "observed", "nic_begun", "nic_ended", "seen")
 """Columns of a message's times, in seconds since the launch."""
 OVERLAP_TIMES = ("alone", "beside", "all_seen", "one_copy", "plain_copy")
@@ -108,6 +114,8 @@ def in_rounds(
 def _tasks(plan: Plan, core: ModuleType) -> Iterator[Task]:
     if "messages" in plan.studies:
         yield from _messages(plan, core)
+    if "order" in plan.studies:
+        yield from _orders(plan, core)
     if "jacobi" in plan.studies:
         yield from _jacobi(plan, core)
     if "allreduce" in plan.studies:
@@ -124,6 +132,18 @@ def _messages(plan: Plan, core: ModuleType) -> Iterator[Task]:
                     return core.messages(path, size, plan.messages, plan.work, nic).tolist()
 
                 yield Series("messages", path, back_end, size), run
+
+
+def _orders(plan: Plan, core: ModuleType) -> Iterator[Task]:
+    size = min(plan.sizes)
+    for back_end in plan.back_ends:
+        for order, name in ORDERS.items():
+
+            def run(order: str = order, back_end: str = back_end) -> Any:
+                rows = core.messages("triggered", size, plan.messages, plan.work, back_end, order)
+                return rows[:, TIMES.index("seen")].tolist()
+
+            yield Series("order", name, back_end, size), run
 
 
 def _jacobi(plan: Plan, core: ModuleType) -> Iterator[Task]:

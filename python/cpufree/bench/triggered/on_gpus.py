@@ -13,11 +13,11 @@ import numpy.typing as npt
 
 from cpufree import stencil
 from cpufree.bench import nccl
-from cpufree.bench.triggered.measure import PATHS, Series, Task, in_rounds
+from cpufree.bench.triggered.measure import ORDERS, PATHS, TIMES, Series, Task, in_rounds
 from cpufree.errors import CpufreeError, UnsupportedError
 from cpufree.triggered.extension import load_gpu_extension
 
-STUDIES = ("messages", "overlap", "allreduce", "jacobi", "soak", "flood")
+STUDIES = ("messages", "order", "overlap", "allreduce", "jacobi", "soak", "flood")
 BACK_ENDS = ("copy_engine", "block", "proxy")
 FLOAT_BYTES = 4
 _ALL = 132  # multiprocessors of an H100 or H200
@@ -136,6 +136,20 @@ def _message_task(
     return series, run
 
 
+def _orders(plan: GpuPlan, core: ModuleType) -> Iterator[Task]:
+    size = min(plan.sizes)
+    for back_end in plan.back_ends:
+        for order, name in ORDERS.items():
+
+            def run(what: tuple[str, int] = (back_end, size), order: str = order) -> Any:
+                rows, *_ = core.messages(
+                    list(plan.gpus), "triggered", *what, plan.messages, 1, plan.work, 0.0, order
+                )
+                return rows[:, TIMES.index("seen")].tolist()
+
+            yield Series("order", name, back_end, size, detail={"before": plan.work}), run
+
+
 def _overlap(plan: GpuPlan, core: ModuleType) -> Iterator[Task]:
     for back_end in plan.back_ends if plan.apart else ():
         if back_end == "proxy":
@@ -167,8 +181,8 @@ def _allreduce(plan: GpuPlan, core: ModuleType) -> Iterator[Task]:
         repeats = max(10, min(500, (1 << 28) // size))
         shapes = [("stores", *shape) for shape in reduce_shapes(size)]
         if size <= 1 << 20:  # three values of four bytes in sixteen: not for long vectors
-            blocks = [b for b in (1, 4, 16, 64, _ALL) if b * _PACKET_BLOCK <= size or b == 1]
-            shapes += [("packets", "packets", b, 512) for b in blocks[-3:]]
+            numbers = [b for b in (1, 4, 16, 64, _ALL) if b * _PACKET_BLOCK <= size or b == 1]
+            shapes += [("packets", "packets", blocks, 512) for blocks in numbers[-3:]]
         for back_end in plan.back_ends:
             if back_end != "proxy" and size <= 1 << 20:
                 shapes.append((back_end, "direct", 2, 512))
@@ -291,6 +305,7 @@ def _flood(plan: GpuPlan, core: ModuleType) -> Iterator[Task]:
 
 _STUDIES: dict[str, Callable[[GpuPlan, ModuleType], Iterator[Task]]] = {
     "messages": _messages,
+    "order": _orders,
     "overlap": _overlap,
     "allreduce": _allreduce,
     "jacobi": _jacobi,
