@@ -15,7 +15,10 @@ constexpr double kUndoLimit = 30.0;  // seconds
 }  // namespace
 
 Line::Line(const LinePlace& place)
-    : place_(place), stream_(place.devices[static_cast<std::size_t>(place.pe)]), over_(1) {}
+    : place_(place),
+      stream_(place.devices[static_cast<std::size_t>(place.pe)]),
+      over_(1),
+      values_(kAhead) {}
 
 void Line::warm_up() {
   const gpu::OnDevice here(device(place_.pe));
@@ -23,10 +26,11 @@ void Line::warm_up() {
   gpu::write_word(stream_, zero, 0);
   gpu::wait_for_word(stream_, zero, 0);
   for (int pe = 0; pe < static_cast<int>(place_.devices.size()); ++pe) {
+    values_[0] = 0;
     copy({reinterpret_cast<std::byte*>(zero), reinterpret_cast<std::byte*>(on(zero, pe)), place_.pe,
           pe},
          pe == place_.pe ? 0 : sizeof(Flag));
-    write(zero, pe, 0, zero);
+    write(zero, pe, 0);
   }
   gpu::write_word(stream_, over_.data(), 0);
   stream_.drain(gpu::Deadline(kUndoLimit), "the start of a copy engine");
@@ -89,13 +93,13 @@ void Line::copy(const Ends& ends, std::uint64_t bytes) const {
                      " of a triggered operation");
 }
 
-// Where a stream writes no words on another GPU, it copies one of its own that it has written
-// before: what comes next in the stream may write that one again.
-void Line::write(Flag* flag, int pe, Epoch value, const Flag* same) {
+// `values_` has room for all epochs that are queued: none is changed before it has been copied.
+void Line::write(Flag* flag, int pe, Epoch value) {
   if (place_.writes_to[static_cast<std::size_t>(pe)])
     return gpu::write_word(stream_, on(flag, pe), value);
-  gpu::copy_across(&on(flag, pe)->value, device(pe), &same->value, device(place_.pe), sizeof(Epoch),
-                   stream_, " of a signal");
+  Epoch& kept = values_[static_cast<std::size_t>(value % kAhead)];
+  kept = value;
+  gpu::copy(&on(flag, pe)->value, &kept, sizeof(Epoch), stream_, " of a signal");
 }
 
 void Line::queue(std::uint32_t epoch) {
@@ -105,9 +109,8 @@ void Line::queue(std::uint32_t epoch) {
     gpu::wait_for_word(stream_, place_.counters.word(tag),
                        TriggerCounters::word_of(epoch, o.threshold));
   copy(ends_of(o, epoch), o.bytes);
-  Flag* const done = place_.board.done + operation_;
-  gpu::write_word(stream_, done, Epoch{epoch} + 1);
-  if (o.signal >= 0) write(place_.board.signals + o.signal, o.pe, Epoch{epoch} + 1, done);
+  if (o.signal >= 0) write(place_.board.signals + o.signal, o.pe, Epoch{epoch} + 1);
+  gpu::write_word(stream_, place_.board.done + operation_, Epoch{epoch} + 1);
   gpu::write_word(stream_, over_.data(), Epoch{epoch} + 1);
 }
 

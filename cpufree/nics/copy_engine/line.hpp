@@ -75,12 +75,13 @@ class Line {
   }
   int device(int pe) const { return place_.devices[static_cast<std::size_t>(pe)]; }
   void copy(const Ends& ends, std::uint64_t bytes) const;
-  void write(Flag* flag, int pe, Epoch value, const Flag* same);
+  void write(Flag* flag, int pe, Epoch value);
   void queue(std::uint32_t epoch);
 
   LinePlace place_;
   gpu::Stream stream_;
   gpu::MappedArray<Flag> over_;
+  gpu::PinnedArray<Epoch> values_;  // that are copied to words
   std::int64_t operation_ = -1;
   std::deque<TriggerOperation> posts_;  // in order of epochs
   std::uint32_t posted_ = 0;            // epochs
