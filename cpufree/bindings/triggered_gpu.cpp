@@ -135,13 +135,14 @@ double iterate(const Plane<T>& u, std::uint32_t iterations, const Devices& gpus,
 
 // (seconds, wrong words, checksum, what it should be).
 nb::tuple soak(const Devices& gpus, const std::string& back_end, std::int64_t words, int blocks,
-               std::uint32_t epochs) {
+               std::uint32_t epochs, int channels) {
   SoakStudy study;
   study.devices = gpus;
   study.back_end = back_end;
   study.words = words;
   study.blocks = blocks;
   study.epochs = epochs;
+  study.channels = channels;
   const SoakResult r = without_gil([&] { return run_soak(study, check_signals); });
   return nb::make_tuple(r.seconds, r.wrong, r.checksum, r.expected);
 }
@@ -211,7 +212,7 @@ NB_MODULE(_triggered_gpu, m) {
   jacobi(&triggered::iterate<float>);
   jacobi(&triggered::iterate<double>);
   m.def("soak", &triggered::soak, nb::arg("gpus"), nb::arg("back_end"), nb::arg("words"),
-        nb::arg("blocks"), nb::arg("epochs"));
+        nb::arg("blocks"), nb::arg("epochs"), nb::arg("channels") = 1);
   m.def("flood", &triggered::flood, nb::arg("gpu"), nb::arg("back_end"), nb::arg("blocks"),
         nb::arg("threads"), nb::arg("items"));
   m.def("scripts", &triggered::scripts, nb::arg("text"), nb::arg("gpus"), nb::arg("back_end"),

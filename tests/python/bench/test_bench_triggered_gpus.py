@@ -155,10 +155,11 @@ def test_command_writes_samples_and_picture(core: Core, run: Run, tmp_path: Path
 
 def test_epochs_of_a_long_run_are_an_option(core: Core, run: Run, tmp_path: Path) -> None:
     out = tmp_path / "out.json"
-    studies = ("--gpus", "0,1", "--studies", "soak", "--quick", "--epochs", "4321")
+    studies = ("--gpus", "0,1", "--studies", "soak", "--quick", "--epochs", "4321")  # of 8 channels
     assert run("bench", "triggered", *studies, "--json", out).code == 0
     series = json.loads(out.read_text())["series"]
-    assert {one["name"] for one in series} == {"4321 epochs"}
+    assert {one["name"] for one in series} == {"4328 epochs"}
+    assert {one["detail"]["epochs_of_each"] for one in series} == {541}
 
 
 @pytest.mark.parametrize(

@@ -53,9 +53,10 @@ def test_put_of_two_blocks_arrives_before_the_kernel_ends(back_end: str, gpus: l
         assert result.on(1).tolist() == [1.0] * 4 + [2.0] * 4
 
 
+@pytest.mark.parametrize("channels", [1, 5])
 @pytest.mark.parametrize("back_end", WITHIN_KERNELS)
-def test_long_run_delivers_every_word(back_end: str) -> None:
-    _, wrong, found, expected = load_gpu_extension().soak([0, 0], back_end, 100, 2, 500)
+def test_long_run_delivers_every_word(back_end: str, channels: int) -> None:
+    _, wrong, found, expected = load_gpu_extension().soak([0, 0], back_end, 100, 2, 500, channels)
     assert wrong == 0
     assert found == expected
 

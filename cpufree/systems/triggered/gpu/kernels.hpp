@@ -98,12 +98,14 @@ struct GpuJacobiArgs {
 const void* jacobi_kernel(bool counts, bool single);
 const void* jacobi_step_kernel(bool single);
 
-// Each PE sends its right neighbour `words` words an epoch, all blocks trigger tag 0; the left
-// one's are checked, and told by tag 1.
+// Each PE sends its right neighbour `words` words an epoch by each channel, of which the next
+// `blocks` blocks trigger operation 2 c; the left one's are checked, and told by operation 2 c + 1.
+// Channels have epochs of their own.
 struct SoakArgs {
   VerbArgs verbs;
   std::uint64_t source = 0, target = 0;
   std::int64_t words = 1;
+  std::int32_t blocks = 1;
   std::uint32_t first_epoch = 0;
   std::uint32_t epochs = 1;
   unsigned long long* sums = nullptr;  // of what came; wrong words

@@ -118,8 +118,9 @@ __device__ std::uint64_t soaked(int pe, std::uint32_t epoch, std::int64_t k) {
          static_cast<std::uint64_t>(k);
 }
 
-// Two buffers in turn. Source e % 2 is written again once `done` of e - 2 has come; the left
-// neighbour's target once it knows, by signal 1, that e - 2 has been read there.
+// Of each channel, two buffers in turn. Source e % 2 is written again once `done` of e - 2 has
+// come; the left neighbour's target once it knows, by the second signal, that e - 2 has been read
+// there.
 template <bool kCounts>
 __global__ void __launch_bounds__(1024, 1)
     soak(const __grid_constant__ gpu_p2p::Shared shared, const __grid_constant__ SoakArgs args) {
@@ -131,26 +132,32 @@ __global__ void __launch_bounds__(1024, 1)
   auto* const source = reinterpret_cast<std::uint64_t*>(args.verbs.board.heap + args.source);
   const auto* const target =
       reinterpret_cast<const std::uint64_t*>(args.verbs.board.heap + args.target);
-  const std::int64_t first = port.block() * port.lanes() + port.lane();
-  const std::int64_t step = std::int64_t{port.blocks()} * port.lanes();
+  const int channel = port.block() / args.blocks;
+  const auto operation = static_cast<std::uint32_t>(2 * channel);
+  const std::int64_t words = args.words * (port.blocks() / args.blocks);  // of all channels
+  const std::int64_t first =
+      args.words * channel + port.block() % args.blocks * port.lanes() + port.lane();
+  const std::int64_t end = args.words * (channel + 1);
+  const std::int64_t step = std::int64_t{args.blocks} * port.lanes();
   unsigned long long sum = 0, wrong = 0;
   for (std::uint32_t e = args.first_epoch; e < args.first_epoch + args.epochs; ++e) {
-    const std::int64_t slot = (e % 2) * args.words;
-    if (e >= 2 && (!triggers.wait_done({0, e - 2}) || !triggers.wait_signal(1, e - 2, right)))
+    const std::int64_t slot = (e % 2) * words;
+    if (e >= 2 && (!triggers.wait_done({operation, e - 2}) ||
+                   !triggers.wait_signal(2 * channel + 1, e - 2, right)))
       return;
-    for (std::int64_t k = first; k < args.words; k += step)
-      source[slot + k] = soaked(port.pe(), e, k);
-    if (!triggers.trigger(TriggerTag{0, e}) || !triggers.wait_signal(0, e, left)) return;
-    for (std::int64_t k = first; k < args.words; k += step) {
+    for (std::int64_t k = first; k < end; k += step) source[slot + k] = soaked(port.pe(), e, k);
+    if (!triggers.trigger(TriggerTag{operation, e}) || !triggers.wait_signal(2 * channel, e, left))
+      return;
+    for (std::int64_t k = first; k < end; k += step) {
       const std::uint64_t got = __ldcg(target + slot + k);
       sum += got;
       wrong += got == soaked(left, e, k) ? 0 : 1;
     }
-    // Its own done proves that the word of tag 1 is free; waited for at the end.
-    if (!triggers.trigger(TriggerTag{1, e})) return;
+    // Its own done proves that the word of the second tag is free; waited for at the end.
+    if (!triggers.trigger(TriggerTag{operation + 1, e})) return;
   }
   const std::uint32_t last = args.first_epoch + args.epochs - 1;
-  if (!triggers.wait_done({0, last}) || !triggers.wait_done({1, last})) return;
+  if (!triggers.wait_done({operation, last}) || !triggers.wait_done({operation + 1, last})) return;
   atomicAdd(args.sums, sum);
   if (wrong != 0) atomicAdd(args.sums + 1, wrong);
   both.keep();

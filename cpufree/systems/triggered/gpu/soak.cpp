@@ -15,11 +15,12 @@ class Soak {
   explicit Soak(const SoakStudy& study)
       : study_(study),
         pes_(static_cast<int>(study.devices.size())),
-        bytes_(at(2 * study.words) * sizeof(std::uint64_t)),
-        rig_(study.devices, {pes_, study.blocks, 64, 2, 2}, study.wait_limit),
+        bytes_(at(2 * study.words * study.channels) * sizeof(std::uint64_t)),
+        rig_(study.devices, {pes_, blocks(), 64, 2 * study.channels, 2 * study.channels},
+             study.wait_limit),
         source_(rig_.layout.reserve<std::byte>(bytes_)),
         target_(rig_.layout.reserve<std::byte>(bytes_)) {
-    rig_.options.operations = 2;
+    rig_.options.operations = 2 * study.channels;
     rig_.allocate();
     for (int pe = 0; pe < pes_; ++pe) sums_.emplace_back(rig_.pes.device(pe), std::size_t{2});
     kernel_ = soak_kernel(GpuRig::counts_by_words(study.back_end));
@@ -35,11 +36,18 @@ class Soak {
     rig_.make_nics(study_.back_end);
     rig_.nics->add_buffer("source", source_.offset, bytes_);
     rig_.nics->add_buffer("target", target_.offset, bytes_);
-    for (int pe = 0; pe < pes_; ++pe) post(pe);
+    for (int pe = 0; pe < pes_; ++pe)
+      for (int channel = 0; channel < study_.channels; ++channel) post(pe, channel);
     const auto start = std::chrono::steady_clock::now();
     for (int pe = 0; pe < pes_; ++pe) {
-      const SoakArgs args{rig_.verbs(pe), source_.offset,      target_.offset, study_.words, 0,
-                          study_.epochs,  sums_[at(pe)].data()};
+      SoakArgs args;
+      args.verbs = rig_.verbs(pe);
+      args.source = source_.offset;
+      args.target = target_.offset;
+      args.words = study_.words;
+      args.blocks = study_.blocks;
+      args.epochs = study_.epochs;
+      args.sums = sums_[at(pe)].data();
       rig_.pes.launch(pe, kernel_, grid(), &args);
     }
     rig_.finish(look);
@@ -56,32 +64,35 @@ class Soak {
     return result;
   }
 
-  gpu::Grid grid() const { return {study_.blocks, 128, 0}; }
+  int blocks() const { return study_.blocks * study_.channels; }
+  gpu::Grid grid() const { return {blocks(), 128, 0}; }
 
-  void post(int pe) const {
+  void post(int pe, int channel) const {
+    const std::uint64_t share = at(study_.words) * sizeof(std::uint64_t);
+    const auto operation = static_cast<std::uint32_t>(2 * channel);
     TriggerOperation data;
-    data.first = {0, 0};
+    data.first = {operation, 0};
     data.epochs = study_.epochs;
     data.threshold = static_cast<std::uint64_t>(study_.blocks);
     data.pe = (pe + 1) % pes_;
-    data.source = source_.offset;
-    data.target = target_.offset;
-    data.bytes = bytes_ / 2;
-    data.source_step = data.target_step = data.bytes;
+    data.source = source_.offset + at(channel) * share;
+    data.target = target_.offset + at(channel) * share;
+    data.bytes = share;
+    data.source_step = data.target_step = bytes_ / 2;
     data.slots = 2;
-    data.signal = 0;
+    data.signal = 2 * channel;
     TriggerOperation read = data;
-    read.first = {1, 0};
+    read.first = {operation + 1, 0};
     read.pe = (pe + pes_ - 1) % pes_;
     read.bytes = 0;
-    read.signal = 1;
+    read.signal = 2 * channel + 1;
     rig_.nics->post(pe, data);
     rig_.nics->post(pe, read);
   }
 
   // The sum of all that a PE sends, modulo 2^64: words are (16 e + pe + 1) F + k.
   std::uint64_t sum_from(int pe) const {
-    const std::uint64_t epochs = study_.epochs, words = static_cast<std::uint64_t>(study_.words);
+    const std::uint64_t epochs = study_.epochs, words = at(study_.words * study_.channels);
     const std::uint64_t numbers =
         16 * sum_below(epochs) + epochs * (static_cast<std::uint64_t>(pe) + 1);
     return words * numbers * kFactor + epochs * sum_below(words);
@@ -103,8 +114,8 @@ class Soak {
 
 SoakResult run_soak(const SoakStudy& study, const Look& look) {
   require(study.devices.size() >= 2, "epochs go from one PE to another: name two GPUs at least");
-  require(study.words >= 1 && study.blocks >= 1 && study.epochs >= 1,
-          "a long run has words, blocks and epochs");
+  require(study.words >= 1 && study.blocks >= 1 && study.epochs >= 1 && study.channels >= 1,
+          "a long run has channels, words, blocks and epochs");
   return Soak(study).run(look);
 }
 

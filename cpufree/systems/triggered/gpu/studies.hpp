@@ -87,13 +87,15 @@ double gpu_jacobi(const GpuJacobiRun& run, T* u, const Look& look);
 extern template double gpu_jacobi(const GpuJacobiRun&, float*, const Look&);
 extern template double gpu_jacobi(const GpuJacobiRun&, double*, const Look&);
 
-// A long run: each PE sends `words` 8-byte words to the next one, epoch after epoch.
+// A long run: each PE sends `words` 8-byte words to the next one, epoch after epoch, by each of
+// some channels, which are independent of one another and have `blocks` blocks each.
 struct SoakStudy {
   std::vector<int> devices{0, 1};
   std::string back_end = "copy_engine";
   std::int64_t words = 8;
+  int channels = 1;
   int blocks = 1;
-  std::uint32_t epochs = 1000;
+  std::uint32_t epochs = 1000;  // of each channel
   double wait_limit = 10.0;
 };
 struct SoakResult {
