@@ -2,25 +2,25 @@
 
 Usage: python bench/stream_words.py OUT.json (needs CuPy and two GPUs that reach one another)
 
-A copy engine as a NIC waits for a word, copies, and writes words (cpufree/nics/copy_engine). Here copies
-are queued behind a gate, with such operations between them, on one stream or four; the time of a copy
-is that of all over their number.
+A copy engine as a NIC waits for a word, copies, and writes words (cpufree/nics/copy_engine). Here
+copies are queued behind a gate, with such operations between them, on one stream or four; the time
+of a copy is that of all over their number.
 """
 
 from __future__ import annotations
 
 import ctypes
+import importlib
 import json
 import sys
 import time
 from typing import Any
 
-import cupy
-
 SIZES = (8 << 20, 1 << 20, 4096)
 COPIES, SLOTS, ROUNDS = 32, 16, 9
 WAIT, WRITE = "cuStreamWaitValue64_v2", "cuStreamWriteValue64_v2"
 COPY_WORD = "a word by a copy"
+cupy: Any = importlib.import_module("cupy")
 GATE = 2048  # bytes from the beginning of the host's words
 
 
