@@ -59,5 +59,5 @@ mkdir -p "$dir/python"
 cp -r python/cpufree "$dir/python/"
 find "$dir/python" \( -name __pycache__ -o -name '_*.so' \) -exec rm -rf {} +
 cp "$dir"/_*.so "$dir/python/cpufree/"
-[ ! -f "$dir/_nvshmem.fatbin" ] || cp "$dir/_nvshmem.fatbin" "$dir/python/cpufree/"
+for code in "$dir"/_nvshmem*.fatbin; do [ ! -f "$code" ] || cp "$code" "$dir/python/cpufree/"; done
 echo "build_gpu: PYTHONPATH=$dir/python; extensions:" $(cd "$dir/python/cpufree" && ls _*.so _*.fatbin 2>/dev/null)

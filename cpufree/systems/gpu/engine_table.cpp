@@ -15,6 +15,6 @@ extern "C" const cpufree::GpuEngineTable* cpufree_gpu_engine() {
       gpu_free_bytes,      gpu_is_started,      peer_problem,    gpu_of,
       set_kernel_compiler, kernels_compiled,    kernel_compiler, start_nvshmem,
       await_nvshmem,       make_gpu_prober,     make_host_way,   make_ipc_memory,
-      make_gpu_program,    make_hosted_program, kOf<float>,      kOf<double>};
+      make_shmem_id,       make_gpu_program,    make_hosted_program, kOf<float>, kOf<double>};
   return &table;
 }
