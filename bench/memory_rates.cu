@@ -1,6 +1,6 @@
 // How fast the blocks of a persistent kernel read: streams, gathers, both at once, loops over vectors.
 //
-//   nvcc -O3 -arch=native -o memory_rates bench/memory_rates.cu && ./memory_rates [GPU] > rates.jsonl
+//   nvcc -O3 -arch=sm_90 -o memory_rates bench/memory_rates.cu && ./memory_rates [GPU] > rates.jsonl
 //
 // One block on each multiprocessor, as solvers have them, and what a block does is fixed before it
 // begins: the slowest block ends a phase. Phases lie between barriers of the whole grid. Each line of

@@ -20,6 +20,8 @@ from typing import Annotated, Any
 import typer
 
 SOURCE = Path(__file__).with_suffix(".cu")
+ARCHITECTURE = "-arch=sm_90"
+"""The least that has bulk copies; its code runs on later ones of its generation."""
 BUILD_LIMIT, RUN_LIMIT = 90.0, 60.0
 app = typer.Typer(add_completion=False, no_args_is_help=True)
 
@@ -33,7 +35,7 @@ def measure(
     """Measure rates on one GPU."""
     with tempfile.TemporaryDirectory() as folder:
         program = Path(folder) / "memory_rates"
-        build = [nvcc, "-O3", "-std=c++17", "-arch=native", "-o", str(program), str(SOURCE)]
+        build = [nvcc, "-O3", "-std=c++17", ARCHITECTURE, "-o", str(program), str(SOURCE)]
         for command, limit in ((build, BUILD_LIMIT), ([str(program), str(gpu)], RUN_LIMIT)):
             try:
                 ran = subprocess.run(
@@ -41,6 +43,7 @@ def measure(
                 )
             except (OSError, subprocess.SubprocessError) as error:
                 said = getattr(error, "stderr", "") or ""
+                out.write_text(str(getattr(error, "stdout", "") or ""), encoding="utf-8")
                 sys.exit(f"memory_rates: {' '.join(command)}: {error}\n{said}")
     out.write_text(ran.stdout, encoding="utf-8")
     show(out)

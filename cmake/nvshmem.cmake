@@ -65,7 +65,7 @@ add_custom_command(OUTPUT "${CPUFREE_REMOTE_KERNELS}"
   DEPENDS cpufree_remote $<TARGET_OBJECTS:cpufree_remote> "${CPUFREE_NVSHMEM_DEVICE}"
   COMMAND_EXPAND_LISTS VERBATIM COMMENT "Linking _nvshmem.fatbin")
 # The kernel that measures NVSHMEM's messages, in a file of its own.
-add_library(cpufree_nvshmem_probe OBJECT EXCLUDE_FROM_ALL cpufree/engines/nvshmem/probe.cu)
+add_library(cpufree_nvshmem_probe OBJECT EXCLUDE_FROM_ALL cpufree/probes/nvshmem.cu)
 set_target_properties(cpufree_nvshmem_probe PROPERTIES CUDA_SEPARABLE_COMPILATION ON)
 target_include_directories(cpufree_nvshmem_probe SYSTEM PRIVATE "${CPUFREE_NVSHMEM_INCLUDE}")
 target_link_libraries(cpufree_nvshmem_probe PRIVATE cpufree_options)

@@ -49,6 +49,7 @@ targets=(_core _triggered)
 [ "$kernels" = COMPILED ] || targets+=(_baselines _triggered_gpu cuda_check)
 # Where there is MPI to build against.
 ninja -C "$dir" -t query _baselines_mpi >/dev/null 2>&1 && targets+=(_baselines_mpi)
+ninja -C "$dir" -t query _mpi_messages >/dev/null 2>&1 && targets+=(_mpi_messages)
 # Where there is NVSHMEM to link with.
 ninja -C "$dir" -t query _nvshmem >/dev/null 2>&1 && targets+=(_nvshmem)
 cmake --build "$dir" -j "$jobs" --target "${targets[@]}"

@@ -64,6 +64,7 @@ CPP_MAY_INCLUDE: dict[str, set[str]] = {
         "nics",
         "probes",
         "baselines/nccl_library.hpp",
+        "baselines/nvshmem_library.hpp",
     },
     "simulate": {"problem", "reference"},
     "bindings": {"problem", "systems", "baselines", "simulate"},

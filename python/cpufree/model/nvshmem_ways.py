@@ -6,25 +6,20 @@ them, and one that does not answer is ended. The one of rank 0 keeps the time.
 
 from __future__ import annotations
 
-import contextlib
-import json
-import subprocess
 import sys
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from cpufree.engines import nvshmem
-from cpufree.errors import CpufreeError, EngineError, InvalidInputError
+from cpufree.env import for_worker
+from cpufree.errors import CpufreeError, InvalidInputError
 from cpufree.extension import load_core
+from cpufree.model.line_peers import LinePeers
 from cpufree.model.samples import Kind
 
 LIMIT = 60.0
 """Seconds that a process may take to answer."""
-TRY = 20.0
-"""The same, to its start."""
 MOST_BYTES = 1 << 23
 WINDOW_BYTES = 1 << 24
 VALUE_BYTES = 8
@@ -81,7 +76,7 @@ class ShmemWay:
         self.kind = verb.kind
         self.what = f"{verb.what}, between GPUs of two processes"
         self.modes = verb.modes
-        self._ranks: list[subprocess.Popen[str]] = []
+        self._peers = LinePeers(f"way {name}: a process of NVSHMEM", LIMIT)
 
     def lacking(self) -> str:
         """Return why this machine lacks the way, "" where it has it."""
@@ -126,27 +121,21 @@ class ShmemWay:
 
     def open(self) -> None:
         """Start both processes, which find one another, unless they are there."""
-        if self._ranks:
+        if self._peers.running:
             return
-        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-        try:
-            for _ in range(RANKS):
-                self._ranks.append(subprocess.Popen(self.program, text=True, bufsize=1, **pipes))
-        except OSError as error:
-            self.close()
-            raise EngineError(f"way {self.name}: a process cannot start: {error}") from None
+        self._peers.start(self.program, RANKS, for_worker())
         way = {
             "way": self.name,
             "library": nvshmem.find(),
             "kernels": self._kernels() if self.verb.in_kernel else "",
             "bytes": WINDOW_BYTES,
         }
-        (identity,) = self._ask([{**way, "identify": True}], TRY)
+        (identity,) = self._peers.ask([{**way, "identify": True}])
         start = [
             {**way, "rank": rank, "gpu": gpu, "identity": identity["identity"]}
             for rank, gpu in enumerate(self._gpus())
         ]
-        self._ask(start, LIMIT)
+        self._peers.ask(start)
 
     def times(
         self, mode: str, size: int, messages: int, warm_ups: int, repeats: int
@@ -163,61 +152,12 @@ class ShmemWay:
                 f"{VALUE_BYTES} up to {self.most_bytes}"
             )
         order = [mode, size, messages, -(-warm_ups // messages), repeats, LIMIT / 4]
-        seconds: list[float] = self._ask([{"order": order}] * RANKS, LIMIT)[0]["seconds"]
+        seconds: list[float] = self._peers.ask([{"order": order}] * RANKS)[0]["seconds"]
         return seconds
-
-    def _ask(self, lines: list[dict[str, Any]], limit: float) -> list[dict[str, Any]]:
-        """Send a line to each of as many ranks, and return what each answers."""
-        asked = list(zip(self._ranks, lines, strict=False))
-        late = threading.Event()
-
-        def end() -> None:
-            late.set()
-            for process in self._ranks:
-                process.kill()
-
-        clock = threading.Timer(limit, end)
-        clock.start()
-        try:
-            for process, line in asked:
-                assert process.stdin is not None
-                with contextlib.suppress(OSError):  # told by what it answers, which is nothing
-                    process.stdin.write(json.dumps(line) + "\n")
-                    process.stdin.flush()
-            answers = [self._answer(process) for process, _ in asked]
-        finally:
-            clock.cancel()
-        for answer in answers:
-            if "error" in answer:
-                why = f"took longer than {limit:g} s" if late.is_set() else answer["error"]
-                raise EngineError(f"way {self.name}: a process of NVSHMEM {why}")
-        return answers
-
-    @staticmethod
-    def _answer(process: subprocess.Popen[str]) -> dict[str, Any]:
-        assert process.stdout is not None
-        for line in process.stdout:  # NVSHMEM may print as well
-            with contextlib.suppress(ValueError):
-                answer = json.loads(line)
-                if isinstance(answer, dict):
-                    return answer
-        return {"error": "is gone"}
 
     def close(self) -> None:
         """End both processes."""
-        ranks, self._ranks = self._ranks, []
-        for process in ranks:
-            if process.stdin is not None:
-                with contextlib.suppress(OSError):
-                    process.stdin.close()  # it ends when it reads no more orders
-        for process in ranks:
-            try:
-                process.wait(5.0)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-            if process.stdout is not None:
-                process.stdout.close()
+        self._peers.close()
 
 
 SHMEM_WAYS: dict[str, Callable[[], ShmemWay]] = {

@@ -62,7 +62,7 @@ def test_a_process_that_is_gone_is_the_reason(monkeypatch: pytest.MonkeyPatch) -
 def test_a_process_that_does_not_answer_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     way = way_of(monkeypatch, "nvshmem-p", "import time; time.sleep(600)")
     way.open()
-    monkeypatch.setattr(nvshmem_ways, "LIMIT", 0.5)
+    way._peers.limit = 0.5
     with pytest.raises(EngineError, match=r"took longer than 0\.5 s"):
         way.times("single", 8, 1, 0, 1)
     way.close()

@@ -12,7 +12,7 @@
 #include "cpufree/base/error.hpp"
 #include "cpufree/base/index.hpp"
 #include "cpufree/baselines/nvshmem_library.hpp"
-#include "cpufree/engines/nvshmem/probe_args.hpp"
+#include "cpufree/probes/nvshmem_args.hpp"
 #include "cpufree/gpu/deadline.hpp"
 #include "cpufree/gpu/launch.hpp"
 #include "cpufree/gpu/memory.hpp"
@@ -164,7 +164,7 @@ class ShmemKernelWay final : public ShmemWay {
     gpu::launch(kernel_, {1, kThreads, 0}, arguments, stream_);
     stream_.drain(gpu::Deadline(2.0 * wait_limit), "a kernel that measures NVSHMEM");
     if (late_.download().at(0) != 0)
-      throw WaitTimeout("way " + way_ + ": the other PE did not answer within " +
+      throw EngineError("way " + way_ + ": the other PE did not answer within " +
                         std::to_string(wait_limit) + " s");
   }
 

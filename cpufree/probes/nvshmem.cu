@@ -7,7 +7,7 @@
 #include <nvshmem.h>
 #include <nvshmemx.h>
 
-#include "cpufree/engines/nvshmem/probe_args.hpp"
+#include "cpufree/probes/nvshmem_args.hpp"
 
 namespace cpufree::nvshmem {
 
