@@ -179,4 +179,5 @@ def _facts(system: dict[str, Any], plan: dict[str, Any], pes: int) -> SystemFact
         int(plan["halo_values"]),
         plan["halo"] != "stores",
         float(plan["imbalance"]),
+        block_packets=plan.get("block_halo") == "packets",
     )

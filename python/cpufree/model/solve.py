@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from cpufree.errors import InvalidInputError
 from cpufree.machine import Machine
+from cpufree.model.streams import Share, gathered_estimate, stream_seconds
 
 METHODS = ("cg", "prcg", "pipecg")
 ENDS = 2
@@ -31,16 +32,18 @@ class Loops:
     """Vectors read or written in all loops, the product's operand and result among them."""
     vectors: int
     """Those that are there from one iteration to the next."""
+    together: int
+    """Those that its longest loop reads and writes."""
     hidden: bool = False
     """Whether the reduction travels during the product."""
 
 
 LOOPS: Mapping[str, Loops] = {
     # x, r, p read and written, s written and read, p and r read once more.
-    "cg": Loops((1, 2), 10, 4),
-    "prcg": Loops((5,), 10, 4),
+    "cg": Loops((1, 2), 10, 4, 6),
+    "prcg": Loops((5,), 10, 4, 7),
     # n, z, s, p, w, r, x read, six of them and n written, w the operand.
-    "pipecg": Loops((4,), 17, 8, hidden=True),
+    "pipecg": Loops((4,), 17, 8, 15, hidden=True),
 }
 
 
@@ -60,6 +63,10 @@ class SystemFacts:
     imbalance: float = 1.0
     """Largest share of nonzeros over the mean."""
     value_bytes: int = 8
+    block_packets: bool = False
+    """Whether what blocks of a GPU read of one another comes as packets, and lies on chip then."""
+    gathered_bytes: float | None = None
+    """Of the operand, from the L2 cache, all PEs (`cpufree.model.gathers`). None: by the rows."""
 
 
 @dataclass(frozen=True)
@@ -105,12 +112,13 @@ def iteration_seconds(facts: SystemFacts, method: str, machine: Machine) -> Iter
     if facts.rows < 1 or facts.pes < 1:
         raise InvalidInputError(f"{facts.rows} rows on {facts.pes} PEs: both must be 1 or more")
     loops = LOOPS[method]
-    matrix, vectors = _streams(facts, loops, machine)
+    matrix, vectors = stream_seconds(_share(facts, loops), machine)
     sums = sum(sum_seconds(values, facts.pes, machine) for values in loops.sums)
     if loops.hidden:
         sums = max(0.0, sums - matrix)
-    halo_bytes = facts.value_bytes * facts.halo_values / facts.pes
     stores = facts.pes > 1 and not facts.packets
+    # A packet has the flag of its value, as long as that.
+    halo_bytes = (1 if stores else 2) * facts.value_bytes * facts.halo_values / facts.pes
     exchange = machine.number("exchange.stores" if stores else "exchange.packets", "s")
     parts = {
         "sums": sums,
@@ -172,35 +180,18 @@ def sum_seconds(values: int, pes: int, machine: Machine) -> float:
     return found + extra
 
 
-def _streams(facts: SystemFacts, loops: Loops, machine: Machine) -> tuple[float, float]:
-    """Return the seconds in which a PE reads its matrix, and moves its vectors.
-
-    Vectors stay on chip first, then the matrix where all of it fits; what is left comes from the
-    L2 cache where that holds it from one iteration to the next, else from memory.
-    """
-    chip = machine.number("solver.chip_bandwidth", "B/s")
+def _share(facts: SystemFacts, loops: Loops) -> Share:
     rows = facts.rows / facts.pes
-    share = facts.nnz / facts.pes * facts.imbalance
-    matrix = facts.matrix_bytes / facts.pes * facts.imbalance
-    vector = float(facts.value_bytes) * rows
-    room = machine.number("gpu.multiprocessors", "1") * machine.number("solver.block_bytes", "B")
-    kept = min(float(loops.vectors - 1), room / vector)  # others read the operand
-    left = room - kept * vector
-    on_chip = matrix if matrix <= left else 0.0
-    held = _held(matrix - on_chip + vector * (loops.vectors - kept), machine)
-    memory, cache = (machine.number(f"gpu.{k}_rate", "B/s") for k in ("memory", "cache"))
-    rate = 1.0 / (held / cache + (1.0 - held) / memory)
-    moved = vector * loops.streams
-    resident = kept / loops.vectors
-    vectors = moved * resident / chip + moved * (1.0 - resident) / rate
-    read = (matrix - on_chip) / rate + on_chip / chip
-    done = share / machine.number("solver.entry_rate", "1/s")
-    if not on_chip:  # what a row waits for is its operands, where they come from memory
-        done += (1.0 - held) * rows * machine.number("solver.row_seconds", "s")
-    return max(read, done), vectors
-
-
-def _held(footprint: float, machine: Machine) -> float:
-    """Return the share that the L2 cache holds of so many bytes that are read again and again."""
-    cached = machine.number("solver.cached_bytes", "B")
-    return min(1.0, max(0.0, 2.0 - 2.0 * footprint / cached))
+    gathered = facts.gathered_bytes
+    if gathered is None:
+        gathered = gathered_estimate(facts.rows, facts.nnz)
+    return Share(
+        rows=rows,
+        entries=facts.nnz / facts.pes * facts.imbalance,
+        matrix_bytes=facts.matrix_bytes / facts.pes * facts.imbalance,
+        vector_bytes=float(facts.value_bytes) * rows,
+        vectors=loops.vectors,
+        accesses=loops.streams,
+        loop_vectors=loops.together,
+        gathered_bytes=None if facts.block_packets else gathered / facts.pes,
+    )

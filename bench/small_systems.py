@@ -1,0 +1,92 @@
+"""What an iteration of a small system takes on GPUs, where nearly nothing is to be moved.
+
+    PYTHONPATH=build/gpu/python python bench/small_systems.py --out small.jsonl [--pes 1,2]
+
+Poisson's equation on squares, all of it on chip, by each method, solves of two lengths one behind the
+other: the difference is that of iterations, and what is left over is the launch. These are constants
+of a machine file (docs/model.md). A line for each system and method, written at once.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from cpufree.engines import core, gpus
+from cpufree.errors import CpufreeError
+from cpufree.matrix.load import as_csr
+from cpufree.solvers.layout import Sharing
+
+METHODS = ("cg", "prcg", "pipecg")
+SIDES = (128, 256, 400)
+SHORT, LONG, REPEATS = 50, 250, 9
+WAIT_LIMIT = 20.0
+
+
+def measure(side: int, pes: int, listed: list[str]) -> list[dict[str, Any]]:
+    """Return what iterations and launches take, by method."""
+    source = f"gen:poisson2d?nx={side},ny={side}"
+    matrix = as_csr(source)
+    sharing = Sharing.of(matrix, pes, "auto", "auto")
+    system = core.make_system(
+        matrix.indptr, matrix.indices, matrix.data, sharing.part, sharing.order, pes=pes, blocks=0,
+        engine="cuda_p2p", gpus=tuple(range(pes)),
+    )  # fmt: skip
+    b = np.random.default_rng(1).standard_normal(matrix.shape[0])
+    found = []
+    for method in METHODS:
+        seconds: dict[int, list[float]] = {SHORT: [], LONG: []}
+        for repeat in range(REPEATS + 1):
+            for count, times in seconds.items():
+                options = {"method": method, "pc": "none", "rtol": 0.0, "atol": 0.0,
+                           "maxiter": count, "wait_limit": WAIT_LIMIT}  # fmt: skip
+                outcome = core.solve(system, b, None, None, options, None)
+                if outcome["iterations"] != count:
+                    raise ValueError(f"{method} ended after {outcome['iterations']} of {count}")
+                if repeat:  # the first one loads kernels
+                    times.append(outcome["seconds"])
+        short, long = (statistics.median(times) for times in seconds.values())
+        each = (long - short) / (LONG - SHORT)
+        plan = system.plan()
+        found.append({
+            "kind": "iteration", "system": source, "rows": matrix.shape[0], "nnz": matrix.nnz,
+            "pes": pes, "method": method, "iteration_seconds": each,
+            "rest_seconds": short - SHORT * each, "gpus": listed[:pes],
+            "plan": {key: plan[key] for key in ("blocks", "threads", "block_halo", "matrix_bytes",
+                                                "halo_values", "resident_vectors")},
+        })  # fmt: skip
+    return found
+
+
+def main(
+    out: Annotated[Path, typer.Option(help="The record, JSON lines.")],
+    pes: Annotated[str, typer.Option(help="Numbers of GPUs.")] = "1,2",
+) -> None:
+    """Measure small systems."""
+    listed = [one.name for one in gpus.find()]
+    gpus.require_usable("cuda_p2p")
+    with out.open("w", encoding="utf-8") as file:
+        for count in map(int, pes.split(",")):
+            for side in SIDES:
+                begin = time.monotonic()
+                for line in measure(side, count, listed):
+                    file.write(json.dumps(line) + "\n")
+                    file.flush()
+                    print(f"{side:4d}² on {count}: {line['method']:7s}"
+                          f"{line['iteration_seconds'] * 1e6:7.2f} us an iteration, "
+                          f"{line['rest_seconds'] * 1e6:6.1f} us beside", flush=True)  # fmt: skip
+                print(f"{time.monotonic() - begin:.1f} s", flush=True)
+
+
+if __name__ == "__main__":
+    try:
+        typer.run(main)
+    except CpufreeError as error:
+        sys.exit(f"small_systems.py: error: {error}")

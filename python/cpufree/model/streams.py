@@ -1,0 +1,106 @@
+"""How long a GPU moves its matrix and its vectors in an iteration: bytes over measured rates.
+
+What a block does is fixed before it begins, and a phase ends with its slowest block: rates are those
+of whole phases, measured so (`bench/memory_rates.cu`). Vectors stay on chip first, then the matrix
+where all of it fits; what is left comes from the L2 cache where that holds it from one iteration to
+the next, else from memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from cpufree.machine import Machine
+
+SECTOR_BYTES, LANES = 32, 32
+
+
+def gathered_estimate(rows: float, entries: float) -> float:
+    """Return what a product gathers of its operand from the L2 cache where no matrix is at hand.
+
+    Neighbouring rows read the same values, which the L1 cache holds meanwhile: what is gathered
+    does not grow with the entries of long rows. Counted (`cpufree.model.gathers`) on six matrices
+    of 5 to 200 entries a row: half a value for each entry of short rows, about five values for long
+    ones (39 to 67 bytes).
+
+    >>> gathered_estimate(1e6, 5e6) / 1e6, gathered_estimate(1e6, 50e6) / 1e6
+    (20.0, 40.0)
+    """
+    return min(40.0 * rows, 4.0 * entries)
+
+
+@dataclass(frozen=True)
+class Share:
+    """What a PE has of a system, and what it does with it in an iteration."""
+
+    rows: float
+    entries: float
+    matrix_bytes: float
+    vector_bytes: float
+    """Of one vector."""
+    vectors: int
+    """That are there from one iteration to the next."""
+    accesses: int
+    """To a vector, all loops together."""
+    loop_vectors: int
+    """That the longest loop reads and writes."""
+    gathered_bytes: float | None
+    """By a product, from the L2 cache; None where the operand lies on chip."""
+
+
+def along(table: Mapping[int, float], at: float) -> float:
+    """Return what a table says at a place: on the line through its neighbours, the ends beyond.
+
+    >>> along({1: 10.0, 3: 20.0}, 2.0), along({1: 10.0, 3: 20.0}, 9.0)
+    (15.0, 20.0)
+    """
+    known = sorted(table)
+    if at <= known[0]:
+        return table[known[0]]
+    for low, high in zip(known, known[1:], strict=False):
+        if at <= high:
+            return table[low] + (table[high] - table[low]) * (at - low) / (high - low)
+    return table[known[-1]]
+
+
+def stream_seconds(share: Share, machine: Machine) -> tuple[float, float]:
+    """Return the seconds in which a PE reads its matrix, and moves its vectors."""
+    chip = machine.number("solver.chip_bandwidth", "B/s")
+    room = machine.number("gpu.multiprocessors", "1") * machine.number("solver.block_bytes", "B")
+    kept = min(float(share.vectors - 1), room / share.vector_bytes)  # others read the operand
+    on_chip = share.matrix_bytes <= room - kept * share.vector_bytes
+    streamed = 0.0 if on_chip else share.matrix_bytes
+    beside = share.vector_bytes * (share.vectors - kept)
+    whole = machine.table("product.held", "1")
+    held = vectors_held = along(whole, (streamed + beside) / 1e6)
+    if along(whole, streamed / 1e6) == 0.0:  # through rings, its copies marked evict-first
+        vectors_held = along(machine.table("loop.held", "1"), beside / 1e6)
+        held = _kept_on_purpose(share, machine)
+    done = share.entries / machine.number("solver.entry_rate", "1/s")
+    read = streamed / _product_rate(share, held, machine) + (share.matrix_bytes - streamed) / chip
+    rate = _rate(vectors_held, machine, "loop", share.loop_vectors)
+    moved = share.vector_bytes * share.accesses
+    resident = kept / share.vectors
+    return max(read, done), moved * resident / chip + moved * (1.0 - resident) / rate
+
+
+def _kept_on_purpose(share: Share, machine: Machine) -> float:
+    """Return the share of a matrix that the L2 cache is made to keep, where it is the only one."""
+    if share.gathered_bytes is not None or share.matrix_bytes < machine.number(
+        "solver.least_kept_of", "B"
+    ):
+        return 0.0
+    return min(1.0, machine.number("solver.kept_bytes", "B") / share.matrix_bytes)
+
+
+def _product_rate(share: Share, held: float, machine: Machine) -> float:
+    sectors = (share.gathered_bytes or 0.0) / SECTOR_BYTES
+    gathers = share.entries / LANES
+    return _rate(held, machine, "product", 10.0 * sectors / gathers)
+
+
+def _rate(held: float, machine: Machine, what: str, at: float) -> float:
+    """Return the bytes a second of which the cache delivers a share."""
+    memory, cache = (along(machine.table(f"{what}.{k}_rate", "B/s"), at) for k in ("memory", "cache"))
+    return 1.0 / (held / cache + (1.0 - held) / memory)
