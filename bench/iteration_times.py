@@ -1,10 +1,11 @@
-"""What an iteration of a small system takes on GPUs, where nearly nothing is to be moved.
+"""What an iteration of systems takes on GPUs that no benchmark record has.
 
-    PYTHONPATH=build/gpu/python python bench/small_systems.py --out small.jsonl [--pes 1,2]
+    PYTHONPATH=build/gpu/python python bench/iteration_times.py --out times.jsonl [--pes 1,2] [A]...
 
-Poisson's equation on squares, all of it on chip, by each method, solves of two lengths one behind the
-other: the difference is that of iterations, and what is left over is the launch. These are constants
-of a machine file (docs/model.md). A line for each system and method, written at once.
+By each method, solves of two lengths one behind the other: the difference is that of iterations, and
+what is left over is the launch. Without A: Poisson's equation on squares, all of it on chip, where
+nearly nothing is to be moved. These are constants of a machine file (docs/model.md). A line for each
+system and method, written at once.
 """
 
 from __future__ import annotations
@@ -25,15 +26,16 @@ from cpufree.matrix.load import as_csr
 from cpufree.solvers.layout import Sharing
 
 METHODS = ("cg", "prcg", "pipecg")
-SIDES = (128, 256, 400)
+SMALL = tuple(f"gen:poisson2d?nx={side},ny={side}" for side in (128, 256, 400))
 SHORT, LONG, REPEATS = 50, 250, 9
+FEW_ENTRIES = 5_000_000
+"""Beyond which solves have a fifth of the iterations."""
 WAIT_LIMIT = 20.0
 
 
-def measure(side: int, pes: int, listed: list[str]) -> list[dict[str, Any]]:
+def measure(source: str, matrix: Any, pes: int, listed: list[str]) -> list[dict[str, Any]]:
     """Return what iterations and launches take, by method."""
-    source = f"gen:poisson2d?nx={side},ny={side}"
-    matrix = as_csr(source)
+    lengths = (SHORT, LONG) if matrix.nnz < FEW_ENTRIES else (SHORT // 5, LONG // 5)
     sharing = Sharing.of(matrix, pes, "auto", "auto")
     system = core.make_system(
         matrix.indptr, matrix.indices, matrix.data, sharing.part, sharing.order, pes=pes, blocks=0,
@@ -42,7 +44,7 @@ def measure(side: int, pes: int, listed: list[str]) -> list[dict[str, Any]]:
     b = np.random.default_rng(1).standard_normal(matrix.shape[0])
     found = []
     for method in METHODS:
-        seconds: dict[int, list[float]] = {SHORT: [], LONG: []}
+        seconds: dict[int, list[float]] = {count: [] for count in lengths}
         for repeat in range(REPEATS + 1):
             for count, times in seconds.items():
                 options = {"method": method, "pc": "none", "rtol": 0.0, "atol": 0.0,
@@ -53,40 +55,46 @@ def measure(side: int, pes: int, listed: list[str]) -> list[dict[str, Any]]:
                 if repeat:  # the first one loads kernels
                     times.append(outcome["seconds"])
         short, long = (statistics.median(times) for times in seconds.values())
-        each = (long - short) / (LONG - SHORT)
+        each = (long - short) / (lengths[1] - lengths[0])
         plan = system.plan()
         found.append({
             "kind": "iteration", "system": source, "rows": matrix.shape[0], "nnz": matrix.nnz,
             "pes": pes, "method": method, "iteration_seconds": each,
-            "rest_seconds": short - SHORT * each, "gpus": listed[:pes],
+            "rest_seconds": short - lengths[0] * each, "gpus": listed[:pes],
             "plan": {key: plan[key] for key in ("blocks", "threads", "block_halo", "matrix_bytes",
-                                                "halo_values", "resident_vectors")},
+                                                "halo", "halo_values", "imbalance", "resident_vectors")},
         })  # fmt: skip
     return found
 
 
 def main(
     out: Annotated[Path, typer.Option(help="The record, JSON lines.")],
+    systems: Annotated[
+        list[str] | None, typer.Argument(help="Paths, or gen:...", metavar="[A]...")
+    ] = None,
     pes: Annotated[str, typer.Option(help="Numbers of GPUs.")] = "1,2",
 ) -> None:
-    """Measure small systems."""
+    """Measure iterations."""
     listed = [one.name for one in gpus.find()]
     gpus.require_usable("cuda_p2p")
     with out.open("w", encoding="utf-8") as file:
-        for count in map(int, pes.split(",")):
-            for side in SIDES:
+        for source in systems or SMALL:
+            begin = time.monotonic()
+            matrix = as_csr(source)
+            print(f"{source}: made in {time.monotonic() - begin:.1f} s", flush=True)
+            for count in map(int, pes.split(",")):
                 begin = time.monotonic()
-                for line in measure(side, count, listed):
+                for line in measure(source, matrix, count, listed):
                     file.write(json.dumps(line) + "\n")
                     file.flush()
-                    print(f"{side:4d}² on {count}: {line['method']:7s}"
-                          f"{line['iteration_seconds'] * 1e6:7.2f} us an iteration, "
+                    print(f"  {count} GPUs: {line['method']:7s}"
+                          f"{line['iteration_seconds'] * 1e6:8.2f} us an iteration, "
                           f"{line['rest_seconds'] * 1e6:6.1f} us beside", flush=True)  # fmt: skip
-                print(f"{time.monotonic() - begin:.1f} s", flush=True)
+                print(f"  {time.monotonic() - begin:.1f} s", flush=True)
 
 
 if __name__ == "__main__":
     try:
         typer.run(main)
     except CpufreeError as error:
-        sys.exit(f"small_systems.py: error: {error}")
+        sys.exit(f"iteration_times.py: error: {error}")
