@@ -14,6 +14,7 @@ import json
 import statistics
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -33,8 +34,8 @@ FEW_ENTRIES = 5_000_000
 WAIT_LIMIT = 20.0
 
 
-def measure(source: str, matrix: Any, pes: int, listed: list[str]) -> list[dict[str, Any]]:
-    """Return what iterations and launches take, by method."""
+def measure(source: str, matrix: Any, pes: int, listed: list[str]) -> Iterator[dict[str, Any]]:
+    """Yield what iterations and launches take, by method."""
     lengths = (SHORT, LONG) if matrix.nnz < FEW_ENTRIES else (SHORT // 5, LONG // 5)
     sharing = Sharing.of(matrix, pes, "auto", "auto")
     system = core.make_system(
@@ -42,7 +43,6 @@ def measure(source: str, matrix: Any, pes: int, listed: list[str]) -> list[dict[
         engine="cuda_p2p", gpus=tuple(range(pes)),
     )  # fmt: skip
     b = np.random.default_rng(1).standard_normal(matrix.shape[0])
-    found = []
     for method in METHODS:
         seconds: dict[int, list[float]] = {count: [] for count in lengths}
         for repeat in range(REPEATS + 1):
@@ -57,14 +57,13 @@ def measure(source: str, matrix: Any, pes: int, listed: list[str]) -> list[dict[
         short, long = (statistics.median(times) for times in seconds.values())
         each = (long - short) / (lengths[1] - lengths[0])
         plan = system.plan()
-        found.append({
+        yield {
             "kind": "iteration", "system": source, "rows": matrix.shape[0], "nnz": matrix.nnz,
             "pes": pes, "method": method, "iteration_seconds": each,
             "rest_seconds": short - lengths[0] * each, "gpus": listed[:pes],
             "plan": {key: plan[key] for key in ("blocks", "threads", "block_halo", "matrix_bytes",
                                                 "halo", "halo_values", "imbalance", "resident_vectors")},
-        })  # fmt: skip
-    return found
+        }  # fmt: skip
 
 
 def main(
