@@ -2,10 +2,10 @@
 
     PYTHONPATH=build/gpu/python python bench/iteration_times.py --out times.jsonl [--pes 1,2] [A]...
 
-By each method, solves of two lengths one behind the other: the difference is that of iterations, and
-what is left over is the launch. Without A: Poisson's equation on squares, all of it on chip, where
-nearly nothing is to be moved. These are constants of a machine file (docs/model.md). A line for each
-system and method, written at once.
+By each method, solves of two lengths one behind the other: the difference is that of iterations,
+and what is left over is the launch. Without A: Poisson's equation on squares, all of it on chip,
+where nearly nothing is to be moved. These are constants of a machine file (docs/model.md). A line
+for each system and method, written at once.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ SHORT, LONG, REPEATS = 50, 250, 9
 FEW_ENTRIES = 5_000_000
 """Beyond which solves have a fifth of the iterations."""
 WAIT_LIMIT = 20.0
+PLAN = ("blocks", "threads", "block_halo", "matrix_bytes", "halo", "halo_values", "imbalance",
+        "resident_vectors")  # fmt: skip
 
 
 def measure(source: str, matrix: Any, pes: int, listed: list[str]) -> Iterator[dict[str, Any]]:
@@ -61,8 +63,7 @@ def measure(source: str, matrix: Any, pes: int, listed: list[str]) -> Iterator[d
             "kind": "iteration", "system": source, "rows": matrix.shape[0], "nnz": matrix.nnz,
             "pes": pes, "method": method, "iteration_seconds": each,
             "rest_seconds": short - lengths[0] * each, "gpus": listed[:pes],
-            "plan": {key: plan[key] for key in ("blocks", "threads", "block_halo", "matrix_bytes",
-                                                "halo", "halo_values", "imbalance", "resident_vectors")},
+            "plan": {key: plan[key] for key in PLAN},
         }  # fmt: skip
 
 

@@ -102,5 +102,7 @@ def _product_rate(share: Share, held: float, machine: Machine) -> float:
 
 def _rate(held: float, machine: Machine, what: str, at: float) -> float:
     """Return the bytes a second of which the cache delivers a share."""
-    memory, cache = (along(machine.table(f"{what}.{k}_rate", "B/s"), at) for k in ("memory", "cache"))
+    memory, cache = (
+        along(machine.table(f"{what}.{k}_rate", "B/s"), at) for k in ("memory", "cache")
+    )
     return 1.0 / (held / cache + (1.0 - held) / memory)
