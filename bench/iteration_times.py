@@ -58,7 +58,7 @@ def measure(source: str, matrix: Any, pes: int, listed: list[str]) -> Iterator[d
                     times.append(outcome["seconds"])
         short, long = (statistics.median(times) for times in seconds.values())
         each = (long - short) / (lengths[1] - lengths[0])
-        plan = system.plan()
+        plan: dict[str, Any] = {**system.plan()}
         yield {
             "kind": "iteration", "system": source, "rows": matrix.shape[0], "nnz": matrix.nnz,
             "pes": pes, "method": method, "iteration_seconds": each,

@@ -1,11 +1,13 @@
-// How fast the blocks of a persistent kernel read: streams, gathers, both at once, loops over vectors.
+// How fast the blocks of a persistent kernel read: streams, gathers, both at once, loops over
+// vectors.
 //
-//   nvcc -O3 -arch=sm_90 -o memory_rates bench/memory_rates.cu && ./memory_rates [GPU] > rates.jsonl
+//   nvcc -O3 -arch=sm_90 -o memory_rates bench/memory_rates.cu && ./memory_rates [GPU] >
+//   rates.jsonl
 //
 // One block on each multiprocessor, as solvers have them, and what a block does is fixed before it
-// begins: the slowest block ends a phase. Phases lie between barriers of the whole grid. Each line of
-// the output is one experiment: the median over phases of how long blocks take, in the mean and the
-// slowest of them, and of the whole phase. No data depend on a solver or a matrix.
+// begins: the slowest block ends a phase. Phases lie between barriers of the whole grid. Each line
+// of the output is one experiment: the median over phases of how long blocks take, in the mean and
+// the slowest of them, and of the whole phase. No data depend on a solver or a matrix.
 // bench/memory_rates.py makes a record of the lines.
 #include <cooperative_groups.h>
 
@@ -29,9 +31,9 @@ void check(cudaError_t found, const char* what) {
   std::exit(1);
 }
 
-// A gather of a warp reads `sectors` different sectors of 32 bytes, lanes of one sector side by side,
-// `apart` sectors from one to the next; the next gather but for `again` - 1 of them reads others,
-// scattered over a window of `window` sectors.
+// A gather of a warp reads `sectors` different sectors of 32 bytes, lanes of one sector side by
+// side, `apart` sectors from one to the next; the next gather but for `again` - 1 of them reads
+// others, scattered over a window of `window` sectors.
 struct Gathers {
   unsigned sectors = 8, apart = 1, window = 1, again = 1;
 };
@@ -64,8 +66,8 @@ __device__ void expect_copy(unsigned slot, const void* from, unsigned bytes, uns
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
                : "memory");
   asm volatile(
-      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
-          slot),
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
+          "r"(slot),
       "l"(from), "r"(bytes), "r"(barrier)
       : "memory");
 }
@@ -76,7 +78,8 @@ __device__ void await(unsigned barrier, unsigned parity) {
   unsigned done = 0;
   while (done == 0) {
     asm volatile(
-        "{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
+        "{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, "
+        "p; }"
         : "=r"(done)
         : "r"(barrier), "r"(parity)
         : "memory");
@@ -229,8 +232,8 @@ __global__ void __launch_bounds__(kThreads, 1) load_stream(const __grid_constant
   });
 }
 
-// A loop of a solver: R vectors are read and the first W of them written, a row for each thread, and
-// a prefetch of the rows four rounds on.
+// A loop of a solver: R vectors are read and the first W of them written, a row for each thread,
+// and a prefetch of the rows four rounds on.
 template <int R, int W>
 __global__ void __launch_bounds__(kThreads, 1) vector_loop(const __grid_constant__ Args a) {
   const long long share = (a.rows + gridDim.x - 1) / gridDim.x;
@@ -243,8 +246,8 @@ __global__ void __launch_bounds__(kThreads, 1) vector_loop(const __grid_constant
       for (int r = 0; r < R; ++r) v[r] = a.vectors[r * a.pitch + row];
 #pragma unroll
       for (int r = 0; r < R; ++r)
-        asm volatile("prefetch.global.L2 [%0];" ::"l"(
-            a.vectors + r * a.pitch + min(row + 4 * kThreads, a.rows - 1)));
+        asm volatile("prefetch.global.L2 [%0];" ::"l"(a.vectors + r * a.pitch +
+                                                      min(row + 4 * kThreads, a.rows - 1)));
       double s = 0;
 #pragma unroll
       for (int r = 0; r < R; ++r) s += v[r];
@@ -268,13 +271,15 @@ class Bench {
     check(cudaMalloc(&a_.sink, 8), "sink");
     check(cudaMalloc(&bytes_, kMost), "2 GB of data");
     check(cudaMemset(bytes_, 0, kMost), "2 GB of data");
-    std::printf("{\"kind\": \"header\", \"benchmark\": \"memory rates\", \"schema\": 1, \"gpu\": \"%s\", "
-                "\"multiprocessors\": %d, \"l2_bytes\": %d, \"threads\": %d, \"shared_bytes\": %d}\n",
-                gpu_.name, blocks_, gpu_.l2CacheSize, kThreads, kRing + 8 * kWarps * kSlots);
+    std::printf(
+        "{\"kind\": \"header\", \"benchmark\": \"memory rates\", \"schema\": 1, \"gpu\": \"%s\", "
+        "\"multiprocessors\": %d, \"l2_bytes\": %d, \"threads\": %d, \"shared_bytes\": %d}\n",
+        gpu_.name, blocks_, gpu_.l2CacheSize, kThreads, kRing + 8 * kWarps * kSlots);
   }
 
   void streams() {
-    for (const int mb : {4, 8, 16, 20, 24, 28, 32, 36, 40, 44, 48, 56, 64, 80, 96, 128, 192, 512, 1600}) {
+    for (const int mb :
+         {4, 8, 16, 20, 24, 28, 32, 36, 40, 44, 48, 56, 64, 80, 96, 128, 192, 512, 1600}) {
       Args a = streaming(1e6 * mb);
       const double bytes = static_cast<double>(a.block_bytes) * blocks_;
       a.phases = mb > 200 ? 8 : kMostPhases;
@@ -292,7 +297,8 @@ class Bench {
         a.gathers = g;
         a.rounds = window > 1000 ? 1024 : 4096;
         a.phases = kMostPhases;
-        const double sectors = static_cast<double>(a.rounds) / g.again * g.sectors * kWarps * blocks_;
+        const double sectors =
+            static_cast<double>(a.rounds) / g.again * g.sectors * kWarps * blocks_;
         run("gathers", reinterpret_cast<const void*>(gathers_alone), a, 0, 0, sectors,
             32.0 * a.rounds * kWarps * blocks_);
       }
@@ -347,17 +353,20 @@ class Bench {
     a.phases = 16;
     char name[32];
     std::snprintf(name, sizeof name, "vectors %d read %d written", R, W);
-    run(name, reinterpret_cast<const void*>(vector_loop<R, W>), a, 0, 8.0 * rows * (R + W), 0, rows);
+    run(name, reinterpret_cast<const void*>(vector_loop<R, W>), a, 0, 8.0 * rows * (R + W), 0,
+        rows);
   }
 
-  // `shared`: 0, as much L1 cache as there can be; 1, a ring and shared memory for the rest but 28 KB.
+  // `shared`: 0, as much L1 cache as there can be; 1, a ring and shared memory for the rest but 28
+  // KB.
   void run(const char* name, const void* kernel, Args a, int shared, double bytes, double sectors,
            double entries) {
     const int fast_bytes = shared != 0 ? std::max(kRing + 8 * kWarps * kSlots, 185 * 1024) : 0;
     check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, fast_bytes),
           "shared memory");
     void* args[] = {&a};
-    check(cudaLaunchCooperativeKernel(kernel, dim3(blocks_), dim3(kThreads), args, fast_bytes, nullptr),
+    check(cudaLaunchCooperativeKernel(kernel, dim3(blocks_), dim3(kThreads), args, fast_bytes,
+                                      nullptr),
           name);
     check(cudaDeviceSynchronize(), name);
     const std::size_t count = static_cast<std::size_t>(a.phases) * blocks_;
@@ -393,11 +402,12 @@ class Bench {
       slow = std::max(slow, m);
       all += m / blocks_;
     }
-    std::printf("{\"kind\": \"rate\", \"what\": \"%s\", \"bytes\": %.0f, \"sectors\": %.0f, "
-                "\"entries\": %.0f, \"gather\": [%u, %u, %u, %u], \"rows\": %lld, \"mean_ns\": %.0f, "
-                "\"slowest_ns\": %.0f, \"phase_ns\": %.0f, \"same_block\": %.4f}\n",
-                name, bytes, sectors, entries, a.gathers.sectors, a.gathers.apart, a.gathers.window,
-                a.gathers.again, a.rows, median(mean), median(slowest), median(whole), slow / all);
+    std::printf(
+        "{\"kind\": \"rate\", \"what\": \"%s\", \"bytes\": %.0f, \"sectors\": %.0f, "
+        "\"entries\": %.0f, \"gather\": [%u, %u, %u, %u], \"rows\": %lld, \"mean_ns\": %.0f, "
+        "\"slowest_ns\": %.0f, \"phase_ns\": %.0f, \"same_block\": %.4f}\n",
+        name, bytes, sectors, entries, a.gathers.sectors, a.gathers.apart, a.gathers.window,
+        a.gathers.again, a.rows, median(mean), median(slowest), median(whole), slow / all);
     std::fflush(stdout);
   }
 

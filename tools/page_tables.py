@@ -30,11 +30,10 @@ def with_tables(text: str, tables: Mapping[str, str]) -> str:
     """
     for name, table in tables.items():
         begin, end = marks(name)
-        pattern = f"{re.escape(begin)}.*?{re.escape(end)}"
-        made = f"{begin}{table}{end}"
-        text, found = re.subn(pattern, lambda _, made=made: made, text, flags=re.DOTALL)
-        if found != 1:
-            raise ValueError(f"table '{name}' has {found} places in the page, not one")
+        places = re.findall(f"{re.escape(begin)}.*?{re.escape(end)}", text, re.DOTALL)
+        if len(places) != 1:
+            raise ValueError(f"table '{name}' has {len(places)} places in the page, not one")
+        text = text.replace(places[0], f"{begin}{table}{end}")
     return text
 
 

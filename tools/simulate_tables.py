@@ -1,4 +1,4 @@
-"""The tables of docs/simulate.md, simulated: scaling of Trotter et al., and records of this project.
+"""The tables of docs/simulate.md: scaling of Trotter et al., and records of this project.
 
 Usage: python -m tools.simulate_tables --write|--check. Takes some ten seconds.
 """

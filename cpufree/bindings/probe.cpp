@@ -104,10 +104,8 @@ class PyHostWay {
   PyHostWay(const std::string& way, const std::vector<int>& gpus, std::int64_t bytes,
             const std::string& library, const nb::bytes& handle, const std::string& kernels,
             int rank) {
-    const HostWaySpec spec{way,     gpus,
-                           bytes,   library,
-                           std::string(handle.c_str(), handle.size()), kernels,
-                           rank};
+    const HostWaySpec spec{
+        way, gpus, bytes, library, std::string(handle.c_str(), handle.size()), kernels, rank};
     const nb::gil_scoped_release release;
     way_ = make_host_way(spec);
   }

@@ -328,7 +328,7 @@ class HostWay:
 
     def __init__(
         self,
-        way: str,  # "copy", "copy-graph", "managed", "pinned", "proxy", "nccl", "ipc", "nvshmem-..."
+        way: str,  # "copy", "copy-graph", "managed", "pinned", "proxy", "nccl", "ipc", "nvshmem-p"
         gpus: list[int],  # the sender's, the receiver's; NVSHMEM: that of this process
         bytes: int,  # of the largest window
         library: str = ...,  # of NCCL, of NVSHMEM

@@ -21,8 +21,8 @@ class MessageMemory {
   virtual void take(double* values, std::int64_t count) = 0;
 };
 
-// kind: host; staged: of a GPU, copied to pinned memory of the host and from there; direct: of a GPU,
-// whose addresses MPI takes. Throws InvalidInput; Unsupported where this build has no GPUs.
+// kind: host; staged: of a GPU, copied to pinned memory of the host and from there; direct: of a
+// GPU, whose addresses MPI takes. Throws InvalidInput; Unsupported where this build has no GPUs.
 std::unique_ptr<MessageMemory> make_message_memory(const std::string& kind, int gpu,
                                                    std::int64_t bytes);
 std::unique_ptr<MessageMemory> make_host_message_memory(std::int64_t bytes);

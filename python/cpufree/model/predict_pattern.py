@@ -54,17 +54,18 @@ class Messages:
         """Return the message between two PEs; KeyError where the way is not known."""
         key = (self.way(one, other), size)
         if key not in self._known:
-            self._known[key] = _message(self._found.ways[key[0]], size)
+            on_gpus = bool(self._sample.gpus)
+            self._known[key] = _message(self._found.ways[key[0]], size, on_gpus)
         return self._known[key]
 
 
-def _message(way: WayRecord, size: int) -> Message:
+def _message(way: WayRecord, size: int, on_gpus: bool) -> Message:
     alone = single(way, float(size))
     if alone is None:
         raise KeyError("single messages")
     row = pipelined(way, float(size))
     further = min(float(row if row is not None else alone), float(alone))
-    received = way.parameters.get("o_recv") if way.initiated == "device" else None
+    received = way.parameters.get("o_recv") if on_gpus else None
     return Message(float(alone), further, received.value if received else further)
 
 

@@ -1,13 +1,14 @@
 """How long a GPU moves its matrix and its vectors in an iteration: bytes over measured rates.
 
-What a block does is fixed before it begins, and a phase ends with its slowest block: rates are those
-of whole phases, measured so (`bench/memory_rates.cu`). Vectors stay on chip first, then the matrix
-where all of it fits; what is left comes from the L2 cache where that holds it from one iteration to
-the next, else from memory.
+What a block does is fixed before it begins, and a phase ends with its slowest block: rates are
+those of whole phases, measured so (`bench/memory_rates.cu`). Vectors stay on chip first, then the
+matrix where all of it fits; what is left comes from the L2 cache where that holds it from one
+iteration to the next, else from memory.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -58,7 +59,7 @@ def along(table: Mapping[int, float], at: float) -> float:
     known = sorted(table)
     if at <= known[0]:
         return table[known[0]]
-    for low, high in zip(known, known[1:], strict=False):
+    for low, high in itertools.pairwise(known):
         if at <= high:
             return table[low] + (table[high] - table[low]) * (at - low) / (high - low)
     return table[known[-1]]

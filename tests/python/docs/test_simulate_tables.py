@@ -22,5 +22,5 @@ def test_a_table_replaces_the_one_between_its_marks_and_nothing_else() -> None:
 
 @pytest.mark.parametrize("page", ["nothing", "".join(marks("one")) * 2])
 def test_a_table_without_one_place_of_its_own_is_refused(page: str) -> None:
-    with pytest.raises(ValueError, match="table 'one' has [02] places"):
+    with pytest.raises(ValueError, match=r"table 'one' has [02] places"):
         with_tables(page, {"one": ""})

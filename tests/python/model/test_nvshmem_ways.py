@@ -51,7 +51,9 @@ def test_all_modes_are_measured_and_rank_0_keeps_the_time(
     found = measure([way], Plan((8, 64), (), (4,), rounds=1), "test")
     assert not found.missing
     assert {row.mode for row in found.rows} == {*way.modes}
-    assert all(t == pytest.approx(1e-6 + 1e-9 * row.bytes) for row in found.rows for t in row.seconds)
+    assert all(
+        t == pytest.approx(1e-6 + 1e-9 * row.bytes) for row in found.rows for t in row.seconds
+    )
 
 
 def test_a_process_that_is_gone_is_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,9 +26,9 @@ struct HostWaySpec {
 };
 
 struct HostOrder {
-  // single: a message, until the host knows of its end; of `pinned` and kernels, one way. window: several, and
-  // of them all. send: the call alone. launch: kernels that do nothing, until the host knows of the
-  // last one's end. queue: the calls alone.
+  // single: a message, until the host knows of its end; of `pinned` and kernels, one way. window:
+  // several, and of them all. send: the call alone. launch: kernels that do nothing, until the host
+  // knows of the last one's end. queue: the calls alone.
   std::string mode;
   std::int64_t bytes = 8;  // of a message: a multiple of 8
   int messages = 1;        // of a window; kernels
@@ -56,8 +56,8 @@ class IpcMemory {
 };
 std::unique_ptr<IpcMemory> make_ipc_memory(int gpu, std::int64_t bytes);
 
-// An identity by which two processes find one another: one makes it, and tells the other. `library`:
-// the path of NVSHMEM's, "" for where the system looks.
+// An identity by which two processes find one another: one makes it, and tells the other.
+// `library`: the path of NVSHMEM's, "" for where the system looks.
 std::string make_shmem_id(const std::string& library);
 
 }  // namespace cpufree

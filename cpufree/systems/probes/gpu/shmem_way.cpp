@@ -1,5 +1,5 @@
-// Messages by NVSHMEM, between two processes with a GPU each: by its device library within a kernel,
-// and by its functions of the host on a stream. The one of rank 0 keeps the time.
+// Messages by NVSHMEM, between two processes with a GPU each: by its device library within a
+// kernel, and by its functions of the host on a stream. The one of rank 0 keeps the time.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -12,11 +12,11 @@
 #include "cpufree/base/error.hpp"
 #include "cpufree/base/index.hpp"
 #include "cpufree/baselines/nvshmem_library.hpp"
-#include "cpufree/probes/nvshmem_args.hpp"
 #include "cpufree/gpu/deadline.hpp"
 #include "cpufree/gpu/launch.hpp"
 #include "cpufree/gpu/memory.hpp"
 #include "cpufree/gpu/stream.hpp"
+#include "cpufree/probes/nvshmem_args.hpp"
 #include "cpufree/systems/gpu/devices.hpp"
 #include "cpufree/systems/probes/gpu/timed_way.hpp"
 
@@ -179,8 +179,7 @@ class ShmemKernelWay final : public ShmemWay {
 // By functions of the host, on a stream: until the host knows that it has ended. Rank 1 is there.
 class ShmemStreamWay final : public ShmemWay {
  public:
-  ShmemStreamWay(const HostWaySpec& spec, bool get)
-      : ShmemWay(spec), get_(get), stream_(device_) {}
+  ShmemStreamWay(const HostWaySpec& spec, bool get) : ShmemWay(spec), get_(get), stream_(device_) {}
 
  protected:
   std::vector<double> measured(const HostOrder& order) override {
