@@ -65,6 +65,10 @@ class SystemFacts:
     value_bytes: int = 8
     block_packets: bool = False
     """Whether what blocks of a GPU read of one another comes as packets, and lies on chip then."""
+    resident_vectors: int | None = None
+    """That stay on chip, as a plan says. None: as many as find room."""
+    resident_matrix: bool | None = None
+    """Whether the matrix stays there, too. None: where it finds room."""
     gathered_bytes: float | None = None
     """Of the operand, from the L2 cache, all PEs (`cpufree.model.gathers`). None: by the rows."""
 
@@ -193,5 +197,7 @@ def _share(facts: SystemFacts, loops: Loops) -> Share:
         vectors=loops.vectors,
         accesses=loops.streams,
         loop_vectors=loops.together,
+        resident_vectors=facts.resident_vectors,
+        resident_matrix=facts.resident_matrix,
         gathered_bytes=None if facts.block_packets else gathered / facts.pes,
     )

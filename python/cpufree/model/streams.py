@@ -48,6 +48,10 @@ class Share:
     """That the longest loop reads and writes."""
     gathered_bytes: float | None
     """By a product, from the L2 cache; None where the operand lies on chip."""
+    resident_vectors: int | None = None
+    """That stay on chip; None: as many as find room."""
+    resident_matrix: bool | None = None
+    """Whether the matrix stays there, too; None: where it finds room."""
 
 
 def along(table: Mapping[int, float], at: float) -> float:
@@ -65,25 +69,47 @@ def along(table: Mapping[int, float], at: float) -> float:
     return table[known[-1]]
 
 
+RING_BYTES = 82_000
+"""Of a block's shared memory, where the matrix comes through rings: 16 warps, two slots."""
+MOST_RESIDENT = 5
+"""Vectors that a solver keeps on chip: r, s, x, its own rows of the operand, and what is read."""
+PASSES = (3, 2, 2, 2, 1)
+"""Accesses that each of them saves where an iteration has ten, in the order in which they stay."""
+
+
 def stream_seconds(share: Share, machine: Machine) -> tuple[float, float]:
     """Return the seconds in which a PE reads its matrix, and moves its vectors."""
     chip = machine.number("solver.chip_bandwidth", "B/s")
-    room = machine.number("gpu.multiprocessors", "1") * machine.number("solver.block_bytes", "B")
-    kept = min(float(share.vectors - 1), room / share.vector_bytes)  # others read the operand
-    on_chip = share.matrix_bytes <= room - kept * share.vector_bytes
-    streamed = 0.0 if on_chip else share.matrix_bytes
-    beside = share.vector_bytes * (share.vectors - kept)
     whole = machine.table("product.held", "1")
+    on_chip, kept = _residents(share, machine)
+    streamed = 0.0 if on_chip else share.matrix_bytes
+    beside = share.vector_bytes * max(1, share.vectors - kept)  # others read the operand
     held = vectors_held = along(whole, (streamed + beside) / 1e6)
     if along(whole, streamed / 1e6) == 0.0:  # through rings, its copies marked evict-first
         vectors_held = along(machine.table("loop.held", "1"), beside / 1e6)
         held = _kept_on_purpose(share, machine)
     done = share.entries / machine.number("solver.entry_rate", "1/s")
+    if not on_chip:  # to begin a slice of rows: its head, its first entries, their operands
+        done += (1.0 - held) * share.rows * machine.number("solver.row_seconds", "s")
     read = streamed / _product_rate(share, held, machine) + (share.matrix_bytes - streamed) / chip
     rate = _rate(vectors_held, machine, "loop", share.loop_vectors)
-    moved = share.vector_bytes * share.accesses
-    resident = kept / share.vectors
-    return max(read, done), moved * resident / chip + moved * (1.0 - resident) / rate
+    saved = min(share.accesses, sum(PASSES[:kept]))
+    vectors = saved / chip + (share.accesses - saved) / rate
+    return max(read, done), share.vector_bytes * vectors
+
+
+def _residents(share: Share, machine: Machine) -> tuple[bool, int]:
+    """Return whether the matrix stays on chip, and how many vectors do."""
+    blocks = machine.number("gpu.multiprocessors", "1")
+    room = blocks * machine.number("solver.block_bytes", "B")
+    if share.resident_vectors is not None and share.resident_matrix is not None:
+        return share.resident_matrix, share.resident_vectors
+    kept = min(MOST_RESIDENT, int(room / share.vector_bytes))
+    if share.matrix_bytes <= room - kept * share.vector_bytes:
+        return True, kept
+    if along(machine.table("product.held", "1"), share.matrix_bytes / 1e6) == 0.0:
+        room -= blocks * RING_BYTES
+    return False, min(MOST_RESIDENT, int(room / share.vector_bytes))
 
 
 def _kept_on_purpose(share: Share, machine: Machine) -> float:
