@@ -23,7 +23,8 @@ namespace {
 
 constexpr int kThreads = 512, kWarps = kThreads / 32, kSlots = 2, kSlotBytes = 2560;
 constexpr int kRing = kWarps * kSlots * kSlotBytes, kMostPhases = 32, kGathers = 8;
-constexpr int kRun = 3;  // neighbouring operands of a node with three unknowns
+constexpr int kOperand = 8192;  // values of an operand in shared memory
+constexpr int kRun = 3;         // neighbouring operands of a node with three unknowns
 
 void check(cudaError_t found, const char* what) {
   if (found == cudaSuccess) return;
@@ -205,6 +206,31 @@ __global__ void __launch_bounds__(kThreads, 1) ring_and_gathers(const __grid_con
   });
 }
 
+// The same with operands in shared memory, behind the ring: `again` 1 reads values that lie
+// anywhere in it, more than 1 a run of neighbours for all lanes.
+__global__ void __launch_bounds__(kThreads, 1) ring_and_lookups(const __grid_constant__ Args a) {
+  auto* const operand = reinterpret_cast<double*>(fast + kRing + 1024);
+  for (int k = threadIdx.x; k < kOperand; k += kThreads) operand[k] = 0.0;
+  Ring ring = make_ring(fast);
+  unsigned state = (blockIdx.x * kThreads + threadIdx.x) * 2654435761U;
+  phases(a, [&](int) {
+    return stream(a, ring, [&] {
+      double found[kGathers];
+#pragma unroll
+      for (int k = 0; k < kGathers; ++k) {
+        if (a.gathers.again == 1 || k == 0) state = state * 1664525U + 1013904223U;
+        const unsigned spread = a.gathers.again == 1 ? state : __shfl_sync(~0U, state, 0);
+        const unsigned lane = a.gathers.again == 1 ? 0U : threadIdx.x % 32;
+        found[k] = operand[((spread >> 16U) + lane + k) % kOperand];
+      }
+      double sum = 0;
+#pragma unroll
+      for (int k = 0; k < kGathers; ++k) sum += found[k];
+      return sum;
+    });
+  });
+}
+
 __global__ void __launch_bounds__(kThreads, 1) gathers_alone(const __grid_constant__ Args a) {
   phases(a, [&](int phase) {
     Gatherer g = gatherer(a, phase);
@@ -312,6 +338,18 @@ class Bench {
         const double entries = bytes / kSlotBytes * kGathers * 32;
         run("ring and gathers", reinterpret_cast<const void*>(ring_and_gathers), a, 1, bytes,
             entries / 32 / g.again * g.sectors, entries);
+      }
+  }
+
+  void lookups() {
+    for (const double mb : {24.0, 64.0, 110.0, 1200.0})
+      for (const unsigned again : {1U, static_cast<unsigned>(kRun)}) {
+        Args a = streaming(1e6 * mb);
+        a.gathers.again = again;
+        a.phases = mb > 200 ? 8 : kMostPhases;
+        const double bytes = static_cast<double>(a.block_bytes) * blocks_;
+        run("ring and lookups", reinterpret_cast<const void*>(ring_and_lookups), a, 1, bytes, 0,
+            bytes / kSlotBytes * kGathers * 32);
       }
   }
 
@@ -428,6 +466,7 @@ int main(int argc, char** argv) {
   Bench bench(argc > 1 ? std::atoi(argv[1]) : 0);
   bench.streams();
   bench.gathers();
+  bench.lookups();
   bench.vectors();
   return 0;
 }

@@ -62,7 +62,7 @@ def show(record: Annotated[Path, typer.Argument(help="Made by `measure`.")]) -> 
           "TB/s mean  phase  sectors/ns  entries/ns")  # fmt: skip
     for one in read(record):
         phase, mean = one["phase_ns"], one["mean_ns"]
-        gather = "/".join(map(str, one["gather"])) if one["sectors"] else ""
+        gather = "/".join(map(str, one["gather"])) if one["entries"] else ""
         print(
             f"{one['what']:28}{one['bytes'] / 1e6:8.1f}{one['rows']:9d}  {gather:16}"
             f"{mean / 1e3:8.1f} {phase / 1e3:8.1f} {one['slowest_ns'] / mean:5.2f}"
