@@ -14,8 +14,8 @@ from scipy.sparse import csr_array
 
 from cpufree.errors import FileFormatError, InvalidInputError
 from cpufree.machine import load
-from cpufree.model.records import compare, read_record
 from cpufree.model.gathers import gathered_bytes
+from cpufree.model.records import compare, read_record
 from cpufree.model.solve import (
     METHODS,
     SystemFacts,
