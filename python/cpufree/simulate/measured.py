@@ -27,7 +27,7 @@ RECORDS = (
     "cg-2x-2026-11-25.jsonl",
 )  # fmt: skip
 CLUSTERS = {"NVIDIA H100": "h100"}
-"""The beginning of a GPU's name -> the machine that it is simulated on; of others, the one given."""
+"""The beginning of a GPU's name -> the machine that it is simulated on; else the one given."""
 WAY_OF = {"cpufree": "native", "nccl": "nccl", "mpi": "hdn"}
 """Contender of a benchmark -> the way of communication that it is simulated with."""
 CALIBRATED = ("cg-2x-sorted-2026-11-23.jsonl", "cpufree", "prcg")

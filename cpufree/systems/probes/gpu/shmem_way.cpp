@@ -26,6 +26,7 @@ namespace {
 
 constexpr int kThreads = 256, kMostRounds = 16;
 constexpr std::int64_t kTimedBytes = 1 << 16;
+constexpr std::size_t kOwn = std::size_t{64} << 20;  // what NVSHMEM itself takes, and more
 
 nvshmem::Id id_of(const std::string& handle) {
   nvshmem::Id id;
@@ -45,8 +46,10 @@ class ShmemWay : public HostWay {
         library_(baselines::load_shmem(spec.library)) {
     require(rank_ == 0 || rank_ == 1, "a way of NVSHMEM has two ranks");
     require(bytes_ >= 8, "a way has room for 8 bytes");
-    const gpu::OnDevice here(device_);
-    nvshmem::want_memory(2 * at(bytes_) + (1U << 22U));
+    // NVSHMEM goes by the device that is current, and wants the runtime to have started there.
+    gpu::stay_on(device_);
+    gpu::start();
+    nvshmem::want_memory(2 * at(bytes_) + kOwn);
     library_.start(rank_, 2, id_of(spec.handle));
     source_ = symmetric(at(bytes_));
     target_ = symmetric(at(bytes_));
