@@ -16,8 +16,6 @@ from cpufree.machine import Machine
 from cpufree.model.streams import Share, gathered_estimate, stream_seconds
 
 METHODS = ("cg", "prcg", "pipecg")
-ENDS = 2
-"""Products of a solve besides those of its iterations, each about as long as one."""
 ENTRY_BYTES = {8: 10.0, 4: 6.0}
 """Of a value with its column in our formats, by the bytes of a value, where no plan tells."""
 
@@ -34,16 +32,20 @@ class Loops:
     """Those that are there from one iteration to the next."""
     together: int
     """Those that its longest loop reads and writes."""
+    ends: float
+    """What a solve does besides its iterations and its launch, in iterations: first and true
+    residual, by slower code. Measured on one system that is in no record of solves
+    (consolidation_tet, 31 M entries, one and two H100: bench/results/iterations-2x-2026-11-25)."""
     hidden: bool = False
     """Whether the reduction travels during the product."""
 
 
 LOOPS: Mapping[str, Loops] = {
     # x, r, p read and written, s written and read, p and r read once more.
-    "cg": Loops((1, 2), 10, 4, 6),
-    "prcg": Loops((5,), 10, 4, 7),
+    "cg": Loops((1, 2), 10, 4, 6, 2.6),
+    "prcg": Loops((5,), 10, 4, 7, 3.6),
     # n, z, s, p, w, r, x read, six of them and n written, w the operand.
-    "pipecg": Loops((4,), 17, 8, 15, hidden=True),
+    "pipecg": Loops((4,), 17, 8, 15, 4.5, hidden=True),
 }
 
 
@@ -82,7 +84,7 @@ class IterationTime:
     high: float
     """Of the interval in which 95 % of committed records lie."""
     parts: Mapping[str, float]
-    """Seconds of sums, exchange, halo, matrix, vectors; they add up to `seconds`."""
+    """Seconds of sums, exchange, halo, matrix, vectors, loops; they add up to `seconds`."""
 
     @property
     def bound(self) -> str:
@@ -101,7 +103,7 @@ def iteration_seconds(facts: SystemFacts, method: str, machine: Machine) -> Iter
     Args:
         facts: of the system on its PEs, from a plan or from `estimate`. method: cg, prcg or pipecg,
         without a preconditioner or with Jacobi. machine: with the entries that begin with "sum.",
-        "exchange.", "solver." and "gpu.".
+        "exchange.", "product.", "loop.", "iteration.", "link.", "solver." and "gpu.".
 
     Raises:
         InvalidInputError: the method has another name, or there are no rows.
@@ -109,7 +111,7 @@ def iteration_seconds(facts: SystemFacts, method: str, machine: Machine) -> Iter
     >>> from cpufree.machine import load
     >>> found = iteration_seconds(estimate(4096, 20224, 1), "prcg", load("h200"))
     >>> f"{found.seconds * 1e6:.1f} us, bound by {found.bound}"
-    '4.7 us, bound by sums'
+    '4.9 us, bound by sums'
     """
     if method not in LOOPS:
         raise InvalidInputError(f"method '{method}': predictions are for {', '.join(METHODS)}")
@@ -130,6 +132,7 @@ def iteration_seconds(facts: SystemFacts, method: str, machine: Machine) -> Iter
         "halo": halo_bytes / machine.number("link.store_rate", "B/s"),
         "matrix": matrix,
         "vectors": vectors,
+        "loops": machine.number(f"iteration.beside_{method}", "s"),
     }
     seconds = sum(parts.values())
     low, high = (machine.number(f"iteration.{end}", "1") for end in ("least", "most"))
@@ -141,11 +144,12 @@ def solve_seconds(
 ) -> IterationTime:
     """Predict the time of the kernels of a solve, from the launch to the end.
 
-    A solve begins and ends with a product, for its first and its true residual. The parts have the
-    launch, too. See `iteration_seconds` for the rest.
+    A solve begins and ends with products, for its first and its true residual (`Loops.ends`). The
+    parts have the launch, too. See `iteration_seconds` for the rest.
     """
     one = iteration_seconds(facts, method, machine)
-    parts = {name: (iterations + ENDS) * part for name, part in one.parts.items()}
+    count = iterations + LOOPS[method].ends
+    parts = {name: count * part for name, part in one.parts.items()}
     parts["launch"] = _of_pes(machine.table("solver.launch", "s"), facts.pes)
     seconds = sum(parts.values())
     return IterationTime(
