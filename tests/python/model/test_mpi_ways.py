@@ -27,7 +27,8 @@ def test_messages_of_host_memory_are_measured_and_checked() -> None:
         for mode, size, messages in (("single", 8, 1), ("window", 1024, 16), ("send", 64, 1)):
             times = way.times(mode, size, messages, 3, 4)
             assert len(times) == 4 and all(0 < t < 10 for t in times)
-        assert way.times("single", 1 << 23, 1, 1, 1)[0] > way.times("single", 8, 1, 3, 9)[4]
+        # The best of several: others may use the cores.
+        assert min(way.times("single", 1 << 23, 1, 1, 5)) > min(way.times("single", 8, 1, 3, 50))
         with pytest.raises(InvalidInputError, match="messages of 12 B"):
             way.times("single", 12, 1, 0, 1)
         with pytest.raises(EngineError, match="do not fit"):  # the extension checks as well
