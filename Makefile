@@ -107,6 +107,7 @@ results: install
 	python -m tools.results --write
 	python -m tools.results.triggered --write
 	python -m tools.method_table --write
+	python -m tools.simulate_tables --write
 
 # Warnings are errors; links within the site are checked, and code of pages and docstrings runs.
 docs: install $(VENV)/.dependencies

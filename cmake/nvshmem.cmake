@@ -64,8 +64,21 @@ add_custom_command(OUTPUT "${CPUFREE_REMOTE_KERNELS}"
     "${CPUFREE_NVSHMEM_DEVICE}" -o "${CPUFREE_REMOTE_KERNELS}"
   DEPENDS cpufree_remote $<TARGET_OBJECTS:cpufree_remote> "${CPUFREE_NVSHMEM_DEVICE}"
   COMMAND_EXPAND_LISTS VERBATIM COMMENT "Linking _nvshmem.fatbin")
-add_custom_target(_nvshmem DEPENDS "${CPUFREE_REMOTE_KERNELS}")
+# The kernel that measures NVSHMEM's messages, in a file of its own.
+add_library(cpufree_nvshmem_probe OBJECT EXCLUDE_FROM_ALL cpufree/probes/nvshmem.cu)
+set_target_properties(cpufree_nvshmem_probe PROPERTIES CUDA_SEPARABLE_COMPILATION ON)
+target_include_directories(cpufree_nvshmem_probe SYSTEM PRIVATE "${CPUFREE_NVSHMEM_INCLUDE}")
+target_link_libraries(cpufree_nvshmem_probe PRIVATE cpufree_options)
+target_compile_options(cpufree_nvshmem_probe PRIVATE --expt-relaxed-constexpr)
+set(CPUFREE_NVSHMEM_PROBE "${CMAKE_BINARY_DIR}/_nvshmem_probe.fatbin")
+add_custom_command(OUTPUT "${CPUFREE_NVSHMEM_PROBE}"
+  COMMAND "${CMAKE_CUDA_COMPILER}" ${code} -dlink -fatbin
+    $<TARGET_OBJECTS:cpufree_nvshmem_probe> "${CPUFREE_NVSHMEM_DEVICE}" -o "${CPUFREE_NVSHMEM_PROBE}"
+  DEPENDS cpufree_nvshmem_probe $<TARGET_OBJECTS:cpufree_nvshmem_probe> "${CPUFREE_NVSHMEM_DEVICE}"
+  COMMAND_EXPAND_LISTS VERBATIM COMMENT "Linking _nvshmem_probe.fatbin")
+add_custom_target(_nvshmem_probe DEPENDS "${CPUFREE_NVSHMEM_PROBE}")
+add_custom_target(_nvshmem DEPENDS "${CPUFREE_REMOTE_KERNELS}" "${CPUFREE_NVSHMEM_PROBE}")
 if(CPUFREE_PYTHON)
   add_dependencies(_gpu _nvshmem)
-  install(FILES "${CPUFREE_REMOTE_KERNELS}" DESTINATION cpufree)
+  install(FILES "${CPUFREE_REMOTE_KERNELS}" "${CPUFREE_NVSHMEM_PROBE}" DESTINATION cpufree)
 endif()

@@ -49,6 +49,7 @@ targets=(_core _triggered)
 [ "$kernels" = COMPILED ] || targets+=(_baselines _triggered_gpu cuda_check)
 # Where there is MPI to build against.
 ninja -C "$dir" -t query _baselines_mpi >/dev/null 2>&1 && targets+=(_baselines_mpi)
+ninja -C "$dir" -t query _mpi_messages >/dev/null 2>&1 && targets+=(_mpi_messages)
 # Where there is NVSHMEM to link with.
 ninja -C "$dir" -t query _nvshmem >/dev/null 2>&1 && targets+=(_nvshmem)
 cmake --build "$dir" -j "$jobs" --target "${targets[@]}"
@@ -59,5 +60,5 @@ mkdir -p "$dir/python"
 cp -r python/cpufree "$dir/python/"
 find "$dir/python" \( -name __pycache__ -o -name '_*.so' \) -exec rm -rf {} +
 cp "$dir"/_*.so "$dir/python/cpufree/"
-[ ! -f "$dir/_nvshmem.fatbin" ] || cp "$dir/_nvshmem.fatbin" "$dir/python/cpufree/"
+for code in "$dir"/_nvshmem*.fatbin; do [ ! -f "$code" ] || cp "$code" "$dir/python/cpufree/"; done
 echo "build_gpu: PYTHONPATH=$dir/python; extensions:" $(cd "$dir/python/cpufree" && ls _*.so _*.fatbin 2>/dev/null)

@@ -22,6 +22,7 @@ NOT_ALONE = (
     "cpufree/gpu/cuda",
     "cpufree/baselines/cuda",
     "cpufree/baselines/comm/mpi.hpp",
+    "cpufree/baselines/comm/mpi_calls.hpp",
     "cpufree/nics/libfabric/fabric.hpp",
 )
 

@@ -64,6 +64,7 @@ CPP_MAY_INCLUDE: dict[str, set[str]] = {
         "nics",
         "probes",
         "baselines/nccl_library.hpp",
+        "baselines/nvshmem_library.hpp",
     },
     "simulate": {"problem", "reference"},
     "bindings": {"problem", "systems", "baselines", "simulate"},
@@ -104,11 +105,14 @@ PYTHON_MAY_IMPORT: dict[str, set[str]] = {
     "matrix.save": {"matrix", "matrix.load"},
     "partition": {"matrix"},
     "distributed": set(),
-    "engines": {"matrix", "partition", "distributed", "machine"},
-    "solvers": {"matrix", "matrix.load", "partition", "distributed", "engines"},
-    "stencil": {"distributed", "engines", "machine"},
+    "engines": {"matrix", "partition", "distributed", "machine", "engines.nvshmem"},
+    # Where NVSHMEM's library lies.
+    "engines.nvshmem": {"distributed", "engines"},
+    "solvers": {"matrix", "matrix.load", "partition", "distributed", "engines"}
+    | {"engines.nvshmem"},
+    "stencil": {"distributed", "engines", "engines.nvshmem", "machine"},
     "machine": set(),
-    "model": {"machine"},
+    "model": {"machine", "engines.nvshmem", "_mpi_messages"},
     "simulate": {"machine", "model", "partition", "matrix", "matrix.load"},
     "compiler": {"engines", "machine", "stencil"},
     "dace": {"compiler"},
@@ -118,6 +122,7 @@ PYTHON_MAY_IMPORT: dict[str, set[str]] = {
     "_triggered_gpu": set(),
     "_baselines": set(),
     "_baselines_mpi": set(),
+    "_mpi_messages": set(),
     "__init__": {"generate", "matrix", "matrix.load", "matrix.save", "partition", "solvers"}
     | {"stencil", "compiler", "triggered"},
 }

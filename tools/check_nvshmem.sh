@@ -23,6 +23,8 @@ check() { # check VERSION
         --expt-relaxed-constexpr -O0 -Xptxas -O0)
     "$nvcc" "${device[@]}" -c cpufree/engines/nvshmem/calls.cu -o "$dir/calls.o"
     "$nvcc" -arch=sm_90 -dlink -fatbin "$dir/calls.o" "$home/lib/libnvshmem_device.a" -o "$dir/calls.fatbin"
+    "$nvcc" "${device[@]}" -c cpufree/probes/nvshmem.cu -o "$dir/probe.o"
+    "$nvcc" -arch=sm_90 -dlink -fatbin "$dir/probe.o" "$home/lib/libnvshmem_device.a" -o "$dir/probe.fatbin"
     local source
     for source in cpufree/engines/nvshmem/library.cpp cpufree/baselines/nvshmem_library.cpp; do
         "${CXX:-c++}" -std=c++20 -fsyntax-only -I. -Icpufree/gpu/cuda -include nvshmem_host.h \

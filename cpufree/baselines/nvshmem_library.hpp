@@ -24,10 +24,12 @@ inline constexpr int kShmemGe = 5;     // NVSHMEM_CMP_GE
 struct ShmemLibrary : nvshmem::Library {
   using Put = void(void*, const void*, std::size_t, std::uint64_t*, std::uint64_t, int, int,
                    gpuStream_t);
+  using Get = void(void*, const void*, std::size_t, int, gpuStream_t);
   using Signal = void(std::uint64_t*, std::uint64_t, int, int, gpuStream_t);
   using Reduce = int(int, double*, const double*, std::size_t, gpuStream_t);
 
   std::function<Put> put_signal;      // nvshmemx_putmem_signal_on_stream
+  std::function<Get> get;             // nvshmemx_getmem_on_stream
   std::function<Put> put_signal_nbi;  // on NVSHMEM's own streams, after that of the caller
   std::function<Signal> signal;       // nvshmemx_signal_op_on_stream
   std::function<void(std::uint64_t*, int, std::uint64_t, gpuStream_t)> wait;

@@ -102,8 +102,10 @@ class PyProbe {
 class PyHostWay {
  public:
   PyHostWay(const std::string& way, const std::vector<int>& gpus, std::int64_t bytes,
-            const std::string& library, const nb::bytes& handle) {
-    const HostWaySpec spec{way, gpus, bytes, library, std::string(handle.c_str(), handle.size())};
+            const std::string& library, const nb::bytes& handle, const std::string& kernels,
+            int rank) {
+    const HostWaySpec spec{
+        way, gpus, bytes, library, std::string(handle.c_str(), handle.size()), kernels, rank};
     const nb::gil_scoped_release release;
     way_ = make_host_way(spec);
   }
@@ -151,11 +153,18 @@ void bind_probes(nb::module_& m) {
            nb::arg("local"), nb::arg("warm_ups"), nb::arg("repeats"), nb::arg("wait_limit"));
   nb::class_<PyHostWay>(m, "HostWay")
       .def(nb::init<const std::string&, const std::vector<int>&, std::int64_t, const std::string&,
-                    const nb::bytes&>(),
+                    const nb::bytes&, const std::string&, int>(),
            nb::arg("way"), nb::arg("gpus"), nb::arg("bytes"), nb::arg("library") = "",
-           nb::arg("handle") = nb::bytes("", 0))
+           nb::arg("handle") = nb::bytes("", 0), nb::arg("kernels") = "", nb::arg("rank") = 0)
       .def("times", &PyHostWay::times, nb::arg("mode"), nb::arg("bytes"), nb::arg("messages"),
            nb::arg("warm_ups"), nb::arg("repeats"), nb::arg("wait_limit"));
+  m.def(
+      "nvshmem_id",
+      [](const std::string& library) {
+        const std::string id = make_shmem_id(library);
+        return nb::bytes(id.data(), id.size());
+      },
+      nb::arg("library") = "");
   nb::class_<PyIpcMemory>(m, "IpcMemory")
       .def(nb::init<int, std::int64_t>(), nb::arg("gpu"), nb::arg("bytes"))
       .def("handle", &PyIpcMemory::handle);

@@ -328,11 +328,13 @@ class HostWay:
 
     def __init__(
         self,
-        way: str,  # "copy", "copy-graph", "managed", "pinned", "proxy", "nccl", "ipc"
-        gpus: list[int],  # the sender's, the receiver's
+        way: str,  # "copy", "copy-graph", "managed", "pinned", "proxy", "nccl", "ipc", "nvshmem-p"
+        gpus: list[int],  # the sender's, the receiver's; NVSHMEM: that of this process
         bytes: int,  # of the largest window
-        library: str = ...,  # of NCCL
-        handle: bytes = ...,  # of the memory of another process
+        library: str = ...,  # of NCCL, of NVSHMEM
+        handle: bytes = ...,  # of the memory of another process; what nvshmem_id has given
+        kernels: str = ...,  # NVSHMEM: the file with the kernel
+        rank: int = ...,  # NVSHMEM: of this process
     ) -> None: ...
     def times(
         self,
@@ -343,6 +345,9 @@ class HostWay:
         repeats: int,
         wait_limit: float,
     ) -> list[float]: ...
+
+def nvshmem_id(library: str = ...) -> bytes:
+    """Return an identity by which two processes of NVSHMEM find one another."""
 
 class IpcMemory:
     """Memory of a GPU that other processes reach while this object lives."""

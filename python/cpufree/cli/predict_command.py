@@ -63,8 +63,12 @@ def numbers_of(text: str) -> list[int]:
     return sorted(numbers)
 
 
-def facts_on(matrix: CsrMatrix, pes: int) -> SystemFacts:
-    """Return how a matrix would lie on so many PEs."""
+GATHER_SAMPLES = 6
+"""Places in a matrix where what a product gathers is counted."""
+
+
+def facts_on(matrix: CsrMatrix, pes: int, gathered: float | None = None) -> SystemFacts:
+    """Return how a matrix would lie on so many PEs; `gathered`: bytes of a product, if counted."""
     from cpufree.engines.partition_gain import gain_on
     from cpufree.model.solve import estimate
     from cpufree.partition.methods import partition
@@ -77,7 +81,16 @@ def facts_on(matrix: CsrMatrix, pes: int) -> SystemFacts:
         halo_values=parts.halo_values,
         packets=max(parts.ghosts) <= MOST_PACKETS,
         imbalance=parts.imbalance,
+        gathered_bytes=gathered,
     )
+
+
+def facts_of(matrix: CsrMatrix, numbers: list[int]) -> list[SystemFacts]:
+    """Return the same for several numbers of PEs, with what a product gathers."""
+    from cpufree.model.gathers import gathered_bytes
+
+    gathered = gathered_bytes(matrix, samples=GATHER_SAMPLES)
+    return [facts_on(matrix, pes, gathered) for pes in numbers]
 
 
 @with_options(model_options.PREDICT_SOLVE)
@@ -107,7 +120,7 @@ def predict(
     facts = stage(
         notes,
         "partitioning",
-        lambda: [facts_on(system, pes) for pes in numbers],
+        lambda: facts_of(system, numbers),
         lambda found: counted(len(found), "number") + " of PEs",
     )
     times = [iteration_seconds(one, given["method"], machine) for one in facts]

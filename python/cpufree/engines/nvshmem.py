@@ -46,9 +46,9 @@ def find() -> str:
     return NAME
 
 
-def find_kernels() -> str:
+def find_kernels(name: str = KERNELS) -> str:
     """Return the path of the kernels for GPUs in several nodes; "" where they were not built."""
-    file = Path(core.load().__file__ or "").with_name(KERNELS)
+    file = Path(core.load().__file__ or "").with_name(name)
     return str(file) if file.exists() else ""
 
 

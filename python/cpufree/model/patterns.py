@@ -153,11 +153,14 @@ def _exchanges(place: Place, halos: Mapping[str, Callable[[int], Table]]) -> lis
     room = max(sum(table[q::pes]) for _, _, table in tables for q in range(pes))
     probe = _probe(place, 1, room + 128 * pes)
     found = []
+    # What a round takes that has no messages: the way through the table, and the barrier's end.
+    nothing = partial(probe.exchange, [0] * (pes * pes), WARM_UPS, REPEATS, LIMIT)
+    empty = _apart(_run(probe, pes, nothing)[0])
     for name, size, table in tables:
         order = partial(probe.exchange, list(table), WARM_UPS, REPEATS, LIMIT)
         rounds = _run(probe, pes, order)[0]
         # A round is over when its last PE is; all begin within a barrier.
-        found.append(_sample(place, name, size, table, rounds.max(axis=0)))
+        found.append(_sample(place, name, size, table, rounds.max(axis=0), empty))
     return found
 
 
@@ -172,7 +175,7 @@ def _products(place: Place) -> list[PatternSample]:
         probe = _probe(place, blocks, room)
         for tile in tiles:
             local = _multiply(probe, pes, tile, (False, False, True))
-            alone = np.median(local[0])
+            alone = _apart(local[0])
             for name, (puts, overlapped) in PRODUCTS.items():
                 if overlapped != (blocks == 2):
                     continue
@@ -180,7 +183,7 @@ def _products(place: Place) -> list[PatternSample]:
                 # Blocking: what moving takes. Overlapped, that has no time of its own.
                 spent = times[0] if overlapped else times[1]
                 found.append(
-                    _sample(place, name, VALUE_BYTES * tile**2, (), spent.max(axis=0), float(alone))
+                    _sample(place, name, VALUE_BYTES * tile**2, (), spent.max(axis=0), alone)
                 )
     return found
 
@@ -201,9 +204,16 @@ def _run(probe: Probe, pes: int, call: Callable[[], list[float]]) -> np.ndarray:
     return np.array(best).reshape(2, pes, REPEATS)
 
 
+def _apart(rounds: np.ndarray) -> tuple[float, float]:
+    """Return what the slowest PE takes, and how much less the fastest one does."""
+    medians = np.median(rounds, axis=1)
+    return float(medians.max()), float(medians.max() - medians.min())
+
+
 def _sample(
-    place: Place, name: str, size: int, table: Table, times: np.ndarray, alone: float = 0.0
-) -> PatternSample:
+    place: Place, name: str, size: int, table: Table, times: np.ndarray,
+    alone: tuple[float, float],
+) -> PatternSample:  # fmt: skip
     assert len(times) >= LEAST_REPEATS
     return PatternSample(
         name,
@@ -212,6 +222,7 @@ def _sample(
         place.gpus,
         size,
         tuple(map(int, table)),
-        alone,
+        alone[0],
         tuple(max(float(one), 1e-9) for one in times),
+        alone[1],
     )

@@ -2,8 +2,10 @@
 
 A PE sends one message after the other. Each begins when the one before leaves room: that is what
 one more message of a window adds, the longer one of overhead and gap. It arrives when a single
-message would, and what arrives together is taken one after the other. Compute is measured by
-itself. Nothing else: no contention of links or memory, and no noise.
+message would, and what arrives together is taken one after the other: on GPUs, where nobody reads
+the values, for the receiver's overhead each. A block that moves tiles for another one passes them
+on by a message to its own PE. What a round takes without messages is measured by itself, and by how
+much PEs differ in that. Nothing else: no contention of links or memory, and no noise.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from cpufree.model.samples import PatternSample
 from cpufree.model.use import pipelined, single
 
 STORE = {"threads": "threads-store", "gpus": "device-store-block", "shared": "shared-store-block"}
+FLAG_BYTES = 8
 GET = {"threads": "threads-get", "gpus": "device-get", "shared": "shared-get"}
 """The way of a put, and of a get, between threads, between GPUs, and on one GPU."""
 
@@ -27,6 +30,8 @@ class Message:
     single: float
     further: float
     """What one more message behind another one adds."""
+    taken: float
+    """What the receiver spends on it where it is there already."""
 
 
 class Messages:
@@ -49,26 +54,35 @@ class Messages:
         """Return the message between two PEs; KeyError where the way is not known."""
         key = (self.way(one, other), size)
         if key not in self._known:
-            self._known[key] = _message(self._found.ways[key[0]], size)
+            on_gpus = bool(self._sample.gpus)
+            self._known[key] = _message(self._found.ways[key[0]], size, on_gpus)
         return self._known[key]
 
 
-def _message(way: WayRecord, size: int) -> Message:
+def _message(way: WayRecord, size: int, on_gpus: bool) -> Message:
     alone = single(way, float(size))
     if alone is None:
         raise KeyError("single messages")
     row = pipelined(way, float(size))
-    return Message(float(alone), min(float(row if row is not None else alone), float(alone)))
+    further = min(float(row if row is not None else alone), float(alone))
+    received = way.parameters.get("o_recv") if on_gpus else None
+    return Message(float(alone), further, received.value if received else further)
 
 
 def predict_pattern(found: Communication, sample: PatternSample) -> float | None:
     """Return the predicted seconds; None where a way that it takes is not in the machine file."""
     try:
         if not sample.pattern.startswith("product"):
-            return exchange_seconds(sample.pes, sample.table, Messages(found, sample, False))
+            messages = Messages(found, sample, False)
+            return sample.alone + exchange_seconds(sample.pes, sample.table, messages)
         messages = Messages(found, sample, "gets" in sample.pattern)
+        overlapped = "overlapped" in sample.pattern
+        if overlapped and sample.gpus:
+            passed = Messages(found, sample, False).of(0, 0, FLAG_BYTES)
+        else:  # threads of a PE share a core's cache: a flag among them costs little
+            passed = Message(0.0, 0.0, 0.0)
         product = gets if "gets" in sample.pattern else puts
-        return product(sample, messages, "overlapped" in sample.pattern)
+        return product(sample, messages, passed if overlapped else None)
     except KeyError:
         return None
 
@@ -84,13 +98,13 @@ def exchange_seconds(pes: int, table: Sequence[int], messages: Messages) -> floa
             size = table[pe * pes + to]
             if size:
                 one = messages.of(pe, to, size)
-                arrivals[to].append((clock + one.single, one.further))
+                arrivals[to].append((clock + one.single, one.taken))
                 clock += one.further
         done[pe] = clock
     for pe in range(pes):
         ready = 0.0
-        for arrival, further in sorted(arrivals[pe]):
-            ready = max(ready + further, arrival) if ready else arrival
+        for arrival, taken in sorted(arrivals[pe]):
+            ready = max(ready + taken, arrival) if ready else arrival
         done[pe] = max(done[pe], ready)
     return max(done)
 
@@ -102,40 +116,49 @@ def owner(pe: int, side: int, step: int, which: int) -> int:
     return row * side + k if which == 0 else k * side + column
 
 
-def gets(sample: PatternSample, messages: Messages, overlapped: bool) -> float:
-    """Return the time of moving tiles by gets, or of all of the product where that overlaps."""
+def gets(sample: PatternSample, messages: Messages, passed: Message | None) -> float:
+    """Return the time of moving tiles by gets, or of all of the product where that overlaps.
+
+    `passed`: the message by which a second block passes a tile on; None: there is none.
+    """
     side = round(sample.pes**0.5)
     slowest = 0.0
     for pe in range(sample.pes):
         steps = [
-            sum(
+            [
                 messages.of(pe, source, sample.bytes).single
                 for source in (owner(pe, side, step, 0), owner(pe, side, step, 1))
                 if source != pe
-            )
+            ]
             for step in range(side)
         ]
-        if overlapped:
-            slowest = max(slowest, _overlapped(steps, sample.alone / side))
+        if passed is not None:
+            slowest = max(slowest, _overlapped(steps, sample.alone / side, passed))
         else:
-            slowest = max(slowest, sum(steps))
+            slowest = max(slowest, sum(map(sum, steps)))
     return slowest
 
 
-def _overlapped(steps: Sequence[float], compute: float) -> float:
-    """Return when the last step is computed; each begins when its tiles have come."""
-    moved = done = 0.0
+def _overlapped(steps: Sequence[Sequence[float]], compute: float, passed: Message) -> float:
+    """Return when the last step is computed; each begins when its tiles have been passed on."""
+    moved = passed.single  # by which the second block begins
+    done = 0.0
     for step in steps:
-        moved += step
-        done = max(done, moved) + compute
+        moved += sum(step) + len(step) * passed.further
+        arrived = moved + (passed.single - passed.further if step else 0.0)
+        done = max(done, arrived if step else done) + compute
     return done
 
 
-def puts(sample: PatternSample, messages: Messages, overlapped: bool) -> float:
-    """Return the same for puts: tiles come when whoever has them has sent them."""
+def puts(sample: PatternSample, messages: Messages, passed: Message | None) -> float:
+    """Return the same for puts: tiles come when whoever has them has sent them.
+
+    Whoever computes faster than the others waits for them.
+    """
     side, pes = round(sample.pes**0.5), sample.pes
     compute = sample.alone / side
-    sender = [0.0] * pes  # when a PE may send the next tile
+    overlapped = passed is not None
+    sender = [passed.single if passed is not None else 0.0] * pes  # when it may send the next tile
     clock = [0.0] * pes  # when a PE has multiplied
     moving = [0.0] * pes
     for step in range(side):
@@ -155,4 +178,4 @@ def puts(sample: PatternSample, messages: Messages, overlapped: bool) -> float:
             ready = max(begin[pe], came[pe], sent)
             moving[pe] += ready - begin[pe]
             clock[pe] = ready + compute
-    return max(clock) if overlapped else max(moving)
+    return max(clock) if overlapped else max(moving) + sample.apart

@@ -179,4 +179,7 @@ def _facts(system: dict[str, Any], plan: dict[str, Any], pes: int) -> SystemFact
         int(plan["halo_values"]),
         plan["halo"] != "stores",
         float(plan["imbalance"]),
+        block_packets=plan.get("block_halo") == "packets",
+        resident_vectors=plan.get("resident_vectors"),
+        resident_matrix=plan.get("resident_matrix"),
     )

@@ -86,9 +86,11 @@ class PatternSample:
     table: tuple[int, ...]
     """Bytes from PE p to PE q, at [p * pes + q]; none for products."""
     alone: float
-    """Seconds of the compute of a product without messages, all steps."""
+    """Seconds without messages: of a product its compute, all steps, on the slowest PE."""
     seconds: tuple[float, ...]
     """Of rounds: of the slowest PE."""
+    apart: float = 0.0
+    """By how much the slowest PE takes longer than the fastest one without messages."""
 
 
 @dataclass(frozen=True)
@@ -306,6 +308,9 @@ def _pattern(line: _Line) -> PatternSample:
     alone = line.value("alone")
     if not isinstance(alone, (int, float)) or not math.isfinite(alone) or alone < 0:
         raise line.error(f"'alone' is {alone!r}: it must be a time, 0 or more")
+    apart = line.content.get("apart", 0.0)  # files before December 2026 have none
+    if not isinstance(apart, (int, float)) or not 0.0 <= apart <= alone:
+        raise line.error(f"'apart' is {apart!r}: it must be a time up to 'alone'")
     return PatternSample(
         line.text("pattern"),
         line.word("engine", ("threads", "gpus")),
@@ -315,6 +320,7 @@ def _pattern(line: _Line) -> PatternSample:
         tuple(table),
         float(alone),
         line.times("seconds"),
+        float(apart),
     )
 
 

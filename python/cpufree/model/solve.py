@@ -13,10 +13,9 @@ from dataclasses import dataclass
 
 from cpufree.errors import InvalidInputError
 from cpufree.machine import Machine
+from cpufree.model.streams import Share, gathered_estimate, stream_seconds
 
 METHODS = ("cg", "prcg", "pipecg")
-ENDS = 2
-"""Products of a solve besides those of its iterations, each about as long as one."""
 ENTRY_BYTES = {8: 10.0, 4: 6.0}
 """Of a value with its column in our formats, by the bytes of a value, where no plan tells."""
 
@@ -31,16 +30,22 @@ class Loops:
     """Vectors read or written in all loops, the product's operand and result among them."""
     vectors: int
     """Those that are there from one iteration to the next."""
+    together: int
+    """Those that its longest loop reads and writes."""
+    ends: float
+    """What a solve does besides its iterations and its launch, in iterations: first and true
+    residual, by slower code. Measured on one system that is in no record of solves
+    (consolidation_tet, 31 M entries, one and two H100: bench/results/iterations-2x-2026-11-25)."""
     hidden: bool = False
     """Whether the reduction travels during the product."""
 
 
 LOOPS: Mapping[str, Loops] = {
     # x, r, p read and written, s written and read, p and r read once more.
-    "cg": Loops((1, 2), 10, 4),
-    "prcg": Loops((5,), 10, 4),
+    "cg": Loops((1, 2), 10, 4, 6, 2.6),
+    "prcg": Loops((5,), 10, 4, 7, 3.6),
     # n, z, s, p, w, r, x read, six of them and n written, w the operand.
-    "pipecg": Loops((4,), 17, 8, hidden=True),
+    "pipecg": Loops((4,), 17, 8, 15, 4.5, hidden=True),
 }
 
 
@@ -60,6 +65,14 @@ class SystemFacts:
     imbalance: float = 1.0
     """Largest share of nonzeros over the mean."""
     value_bytes: int = 8
+    block_packets: bool = False
+    """Whether what blocks of a GPU read of one another comes as packets, and lies on chip then."""
+    resident_vectors: int | None = None
+    """That stay on chip, as a plan says. None: as many as find room."""
+    resident_matrix: bool | None = None
+    """Whether the matrix stays there, too. None: where it finds room."""
+    gathered_bytes: float | None = None
+    """Of the operand, from the L2 cache, all PEs (`cpufree.model.gathers`). None: by the rows."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +84,7 @@ class IterationTime:
     high: float
     """Of the interval in which 95 % of committed records lie."""
     parts: Mapping[str, float]
-    """Seconds of sums, exchange, halo, matrix, vectors; they add up to `seconds`."""
+    """Seconds of sums, exchange, halo, matrix, vectors, loops; they add up to `seconds`."""
 
     @property
     def bound(self) -> str:
@@ -90,7 +103,7 @@ def iteration_seconds(facts: SystemFacts, method: str, machine: Machine) -> Iter
     Args:
         facts: of the system on its PEs, from a plan or from `estimate`. method: cg, prcg or pipecg,
         without a preconditioner or with Jacobi. machine: with the entries that begin with "sum.",
-        "exchange.", "solver." and "gpu.".
+        "exchange.", "product.", "loop.", "iteration.", "link.", "solver." and "gpu.".
 
     Raises:
         InvalidInputError: the method has another name, or there are no rows.
@@ -98,19 +111,20 @@ def iteration_seconds(facts: SystemFacts, method: str, machine: Machine) -> Iter
     >>> from cpufree.machine import load
     >>> found = iteration_seconds(estimate(4096, 20224, 1), "prcg", load("h200"))
     >>> f"{found.seconds * 1e6:.1f} us, bound by {found.bound}"
-    '4.7 us, bound by sums'
+    '4.9 us, bound by sums'
     """
     if method not in LOOPS:
         raise InvalidInputError(f"method '{method}': predictions are for {', '.join(METHODS)}")
     if facts.rows < 1 or facts.pes < 1:
         raise InvalidInputError(f"{facts.rows} rows on {facts.pes} PEs: both must be 1 or more")
     loops = LOOPS[method]
-    matrix, vectors = _streams(facts, loops, machine)
+    matrix, vectors = stream_seconds(_share(facts, loops), machine)
     sums = sum(sum_seconds(values, facts.pes, machine) for values in loops.sums)
     if loops.hidden:
         sums = max(0.0, sums - matrix)
-    halo_bytes = facts.value_bytes * facts.halo_values / facts.pes
     stores = facts.pes > 1 and not facts.packets
+    # A packet has the flag of its value, as long as that.
+    halo_bytes = (1 if stores else 2) * facts.value_bytes * facts.halo_values / facts.pes
     exchange = machine.number("exchange.stores" if stores else "exchange.packets", "s")
     parts = {
         "sums": sums,
@@ -118,6 +132,7 @@ def iteration_seconds(facts: SystemFacts, method: str, machine: Machine) -> Iter
         "halo": halo_bytes / machine.number("link.store_rate", "B/s"),
         "matrix": matrix,
         "vectors": vectors,
+        "loops": machine.number(f"iteration.beside_{method}", "s"),
     }
     seconds = sum(parts.values())
     low, high = (machine.number(f"iteration.{end}", "1") for end in ("least", "most"))
@@ -129,11 +144,12 @@ def solve_seconds(
 ) -> IterationTime:
     """Predict the time of the kernels of a solve, from the launch to the end.
 
-    A solve begins and ends with a product, for its first and its true residual. The parts have the
-    launch, too. See `iteration_seconds` for the rest.
+    A solve begins and ends with products, for its first and its true residual (`Loops.ends`). The
+    parts have the launch, too. See `iteration_seconds` for the rest.
     """
     one = iteration_seconds(facts, method, machine)
-    parts = {name: (iterations + ENDS) * part for name, part in one.parts.items()}
+    count = iterations + LOOPS[method].ends
+    parts = {name: count * part for name, part in one.parts.items()}
     parts["launch"] = _of_pes(machine.table("solver.launch", "s"), facts.pes)
     seconds = sum(parts.values())
     return IterationTime(
@@ -172,35 +188,20 @@ def sum_seconds(values: int, pes: int, machine: Machine) -> float:
     return found + extra
 
 
-def _streams(facts: SystemFacts, loops: Loops, machine: Machine) -> tuple[float, float]:
-    """Return the seconds in which a PE reads its matrix, and moves its vectors.
-
-    Vectors stay on chip first, then the matrix where all of it fits; what is left comes from the
-    L2 cache where that holds it from one iteration to the next, else from memory.
-    """
-    chip = machine.number("solver.chip_bandwidth", "B/s")
+def _share(facts: SystemFacts, loops: Loops) -> Share:
     rows = facts.rows / facts.pes
-    share = facts.nnz / facts.pes * facts.imbalance
-    matrix = facts.matrix_bytes / facts.pes * facts.imbalance
-    vector = float(facts.value_bytes) * rows
-    room = machine.number("gpu.multiprocessors", "1") * machine.number("solver.block_bytes", "B")
-    kept = min(float(loops.vectors - 1), room / vector)  # others read the operand
-    left = room - kept * vector
-    on_chip = matrix if matrix <= left else 0.0
-    held = _held(matrix - on_chip + vector * (loops.vectors - kept), machine)
-    memory, cache = (machine.number(f"gpu.{k}_rate", "B/s") for k in ("memory", "cache"))
-    rate = 1.0 / (held / cache + (1.0 - held) / memory)
-    moved = vector * loops.streams
-    resident = kept / loops.vectors
-    vectors = moved * resident / chip + moved * (1.0 - resident) / rate
-    read = (matrix - on_chip) / rate + on_chip / chip
-    done = share / machine.number("solver.entry_rate", "1/s")
-    if not on_chip:  # what a row waits for is its operands, where they come from memory
-        done += (1.0 - held) * rows * machine.number("solver.row_seconds", "s")
-    return max(read, done), vectors
-
-
-def _held(footprint: float, machine: Machine) -> float:
-    """Return the share that the L2 cache holds of so many bytes that are read again and again."""
-    cached = machine.number("solver.cached_bytes", "B")
-    return min(1.0, max(0.0, 2.0 - 2.0 * footprint / cached))
+    gathered = facts.gathered_bytes
+    if gathered is None:
+        gathered = gathered_estimate(facts.rows, facts.nnz)
+    return Share(
+        rows=rows,
+        entries=facts.nnz / facts.pes * facts.imbalance,
+        matrix_bytes=facts.matrix_bytes / facts.pes * facts.imbalance,
+        vector_bytes=float(facts.value_bytes) * rows,
+        vectors=loops.vectors,
+        accesses=loops.streams,
+        loop_vectors=loops.together,
+        resident_vectors=facts.resident_vectors,
+        resident_matrix=facts.resident_matrix,
+        gathered_bytes=None if facts.block_packets else gathered / facts.pes,
+    )

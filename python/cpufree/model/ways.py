@@ -23,6 +23,8 @@ from typing import Protocol
 from cpufree.errors import EngineError, InvalidInputError
 from cpufree.model import peer
 from cpufree.model.host_ways import HOST_WAYS
+from cpufree.model.mpi_ways import MPI_WAYS
+from cpufree.model.nvshmem_ways import SHMEM_WAYS
 from cpufree.model.probe_ways import PROBE_WAYS
 from cpufree.model.samples import MODES, Kind
 from cpufree.text import meant
@@ -239,7 +241,9 @@ class SocketWay(ProcessWay):
 
 
 WAYS: dict[str, type[ProcessWay]] = {way.name: way for way in (PipeWay, SocketWay)}
-ALL_WAYS: dict[str, Callable[[], Way]] = {**WAYS, **PROBE_WAYS, **HOST_WAYS}
+ALL_WAYS: dict[str, Callable[[], Way]] = {
+    **WAYS, **PROBE_WAYS, **HOST_WAYS, **SHMEM_WAYS, **MPI_WAYS,
+}  # fmt: skip
 
 
 def find_ways(names: tuple[str, ...]) -> list[Way]:

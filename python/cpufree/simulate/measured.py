@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import statistics
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from cpufree.errors import FileFormatError, InvalidInputError
-from cpufree.machine.clusters import Cluster
+from cpufree.machine.clusters import Cluster, load_cluster
 from cpufree.simulate.halo import VALUE, Shares
 from cpufree.simulate.krylov import METHODS, Traffic, krylov
 from cpufree.simulate.run import run
@@ -22,8 +23,11 @@ from cpufree.simulate.way import Messages
 
 RECORDS = (
     "cg-1x-2026-11-24.jsonl", "cg-2x-sorted-2026-11-23.jsonl", "cg-4x-2026-11-22.jsonl",
-    "cg-8x-2026-11-22.jsonl",
+    "cg-8x-2026-11-22.jsonl", "cg-1x-2026-11-25.jsonl", "cg-1x-rest-2026-11-25.jsonl",
+    "cg-2x-2026-11-25.jsonl",
 )  # fmt: skip
+CLUSTERS = {"NVIDIA H100": "h100"}
+"""The beginning of a GPU's name -> the machine that it is simulated on; else the one given."""
 WAY_OF = {"cpufree": "native", "nccl": "nccl", "mpi": "hdn"}
 """Contender of a benchmark -> the way of communication that it is simulated with."""
 CALIBRATED = ("cg-2x-sorted-2026-11-23.jsonl", "cpufree", "prcg")
@@ -51,6 +55,8 @@ class Case:
     product_seconds: float | None
     """Of baselines: their own measurement of their product."""
     seconds: float
+    gpu: str = ""
+    """Its name, where the record has one."""
 
 
 @dataclass(frozen=True)
@@ -87,10 +93,13 @@ def _cases_of(file: Path) -> list[Case]:
     problems: dict[tuple[str, int], Mapping[str, Any]] = {}
     facts: dict[tuple[str, int, str], Mapping[str, Any]] = {}
     times: dict[tuple[str, int, str, str], list[float]] = defaultdict(list)
+    gpu = ""
     try:
         for line in file.read_text(encoding="utf-8").splitlines():
             one = json.loads(line)
-            if one["kind"] == "problem":
+            if one["kind"] == "header":
+                gpu = str(one.get("machine", {}).get("gpus", "")).partition("× ")[2]
+            elif one["kind"] == "problem":
                 problems[one["case"], one["pes"]] = one
             elif one["kind"] == "load":
                 facts[one["case"], one["pes"], one["contender"]] = one["facts"]
@@ -98,7 +107,7 @@ def _cases_of(file: Path) -> list[Case]:
                 key = (one["case"], one["pes"], one["contender"], one["method"])
                 times[key].append(one["seconds"] / one["iterations"])
         return [
-            _case(file.name, key, problems, facts, seconds)
+            dataclasses.replace(_case(file.name, key, problems, facts, seconds), gpu=gpu)
             for key, seconds in times.items()
             if key[2] in WAY_OF and (*key[:2], "cpufree") in facts and key[3] in METHODS
         ]
@@ -142,11 +151,13 @@ def shares_of_case(case: Case) -> Shares:
 
 
 def compare(cluster: Cluster, cases: Iterable[Case]) -> list[Compared]:
-    """Simulate measured cases."""
+    """Simulate measured cases, each on the machine of its GPUs, or else on this one."""
     found = []
     for case in cases:
+        mine = next((load_cluster(name) for gpu, name in CLUSTERS.items()
+                     if case.gpu.startswith(gpu)), cluster)  # fmt: skip
         traffic = Traffic(case.matrix_bytes / case.entries, ROW_BYTES, case.product_seconds)
-        program = krylov(cluster, WAY_OF[case.contender], shares_of_case(case), case.method, 8,
+        program = krylov(mine, WAY_OF[case.contender], shares_of_case(case), case.method, 8,
                          traffic)  # fmt: skip
         found.append(Compared(case, run(program.graph).per_round))
     return found

@@ -173,9 +173,10 @@ std::unique_ptr<HostWay> make_host_way(const HostWaySpec& spec) {
   if (spec.way == "pinned") return make_pinned_way(spec);
   if (spec.way == "proxy") return make_proxy_way(spec);
   if (spec.way == "nccl") return make_nccl_way(spec);
+  if (spec.way.starts_with("nvshmem-")) return make_shmem_way(spec);
   throw InvalidInput("way '" + spec.way +
                      "' of the host is not known: there are copy, copy-graph, managed, pinned, "
-                     "proxy, nccl, ipc");
+                     "proxy, nccl, ipc, and those of nvshmem");
 }
 
 std::unique_ptr<IpcMemory> make_ipc_memory(int gpu, std::int64_t bytes) {

@@ -70,5 +70,6 @@ class TimedWay : public HostWay {
 std::unique_ptr<HostWay> make_nccl_way(const HostWaySpec& spec);
 std::unique_ptr<HostWay> make_pinned_way(const HostWaySpec& spec);
 std::unique_ptr<HostWay> make_proxy_way(const HostWaySpec& spec);
+std::unique_ptr<HostWay> make_shmem_way(const HostWaySpec& spec);
 
 }  // namespace cpufree

@@ -1,0 +1,104 @@
+"""Processes that answer each JSON line with one, and are ended where they do not."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from cpufree.errors import EngineError
+
+
+class LinePeers:
+    """Processes of a way, asked together."""
+
+    def __init__(self, who: str, limit: float) -> None:
+        self.who = who
+        """For errors: "way nvshmem-p: a process of NVSHMEM"."""
+        self.limit = limit
+        """Seconds that an answer may take."""
+        self._processes: list[subprocess.Popen[str]] = []
+
+    @property
+    def running(self) -> bool:
+        """Whether they have been started."""
+        return bool(self._processes)
+
+    def start(self, program: Sequence[str], count: int, env: Mapping[str, str]) -> None:
+        """Start so many processes of a program.
+
+        Raises:
+            EngineError: one cannot start.
+        """
+        try:
+            for _ in range(count):
+                self._processes.append(
+                    subprocess.Popen(
+                        program, text=True, bufsize=1, env=env,
+                        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                    )
+                )  # fmt: skip
+        except OSError as error:
+            self.close()
+            raise EngineError(f"{self.who} cannot start: {error}") from None
+
+    def ask(self, lines: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Send a line to each of the first processes, and return what each answers.
+
+        Raises:
+            EngineError: one says so, is gone, or takes longer than the limit; then all are ended.
+        """
+        asked = list(zip(self._processes, lines, strict=False))
+        late = threading.Event()
+        clock = threading.Timer(self.limit, self._end_late, [late])
+        clock.start()
+        try:
+            for process, line in asked:
+                assert process.stdin is not None
+                with contextlib.suppress(OSError):  # told by what it answers, which is nothing
+                    process.stdin.write(json.dumps(line) + "\n")
+                    process.stdin.flush()
+            answers = [self._answer(process) for process, _ in asked]
+        finally:
+            clock.cancel()
+        errors = [answer["error"] for answer in answers if "error" in answer]
+        if errors:
+            # What one says is more than that another one is gone.
+            why = next((one for one in errors if one != "is gone"), "is gone")
+            why = f"took longer than {self.limit:g} s" if late.is_set() else why
+            raise EngineError(f"{self.who} {why}")
+        return answers
+
+    def _end_late(self, late: threading.Event) -> None:
+        late.set()
+        for process in self._processes:
+            process.kill()
+
+    @staticmethod
+    def _answer(process: subprocess.Popen[str]) -> dict[str, Any]:
+        assert process.stdout is not None
+        for line in process.stdout:  # a library may print as well
+            with contextlib.suppress(ValueError):
+                answer = json.loads(line)
+                if isinstance(answer, dict):
+                    return answer
+        return {"error": "is gone"}
+
+    def close(self) -> None:
+        """End all."""
+        processes, self._processes = self._processes, []
+        for process in processes:
+            if process.stdin is not None:
+                with contextlib.suppress(OSError):
+                    process.stdin.close()  # it ends when it reads no more lines
+        for process in processes:
+            try:
+                process.wait(5.0)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+            if process.stdout is not None:
+                process.stdout.close()

@@ -1,0 +1,166 @@
+"""Ways of NVSHMEM between two GPUs, each of a process of its own.
+
+Both processes are started by this one, which is neither: what NVSHMEM does to a process, it does to
+them, and one that does not answer is ended. The one of rank 0 keeps the time.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from cpufree.engines import nvshmem
+from cpufree.env import for_worker
+from cpufree.errors import CpufreeError, InvalidInputError
+from cpufree.extension import load_core
+from cpufree.model.line_peers import LinePeers
+from cpufree.model.samples import Kind
+
+LIMIT = 60.0
+"""Seconds that a process may take to answer."""
+MOST_BYTES = 1 << 23
+WINDOW_BYTES = 1 << 24
+VALUE_BYTES = 8
+RANKS = 2
+PROBE = "_nvshmem_probe.fatbin"
+"""The kernel, beside the extension."""
+
+
+@dataclass(frozen=True)
+class ShmemVerb:
+    """What a way does."""
+
+    what: str
+    kind: Kind
+    modes: tuple[str, ...]
+    in_kernel: bool
+    """Whether the device library does it, within a kernel."""
+
+
+def _device(what: str, verb: str = "message") -> ShmemVerb:
+    return ShmemVerb(what, Kind("device", "device", "device", verb), ("single", "window"), True)
+
+
+def _host(what: str, verb: str) -> ShmemVerb:
+    return ShmemVerb(what, Kind("host", "host", "host", verb), ("single", "window", "send"), False)
+
+
+SHMEM_VERBS = {
+    "nvshmem-p": _device("nvshmem_double_p by each thread, a quiet, and a signal"),
+    "nvshmem-put-thread": _device("nvshmem_putmem_nbi by a thread, a quiet, and a signal"),
+    "nvshmem-put-warp": _device("nvshmemx_putmem_nbi_warp, a quiet, and a signal"),
+    "nvshmem-put-block": _device("nvshmemx_putmem_nbi_block, a quiet, and a signal"),
+    "nvshmem-put-signal": _device("nvshmemx_putmem_signal_nbi_block"),
+    "nvshmem-get": _device("nvshmemx_getmem_block", "get"),
+    "nvshmem-put-stream": _host("nvshmemx_putmem_signal_on_stream", "put"),
+    "nvshmem-get-stream": _host("nvshmemx_getmem_on_stream", "get"),
+}
+
+
+class ShmemWay:
+    """A way between two processes that NVSHMEM connects."""
+
+    most_bytes = MOST_BYTES
+    most_call_bytes = 8192
+    most_window_bytes = WINDOW_BYTES
+    runs = 0
+    disturbed = 0
+    program: tuple[str, ...] = (sys.executable, "-m", "cpufree.model.nvshmem_peer")
+    """Of each process."""
+
+    def __init__(self, name: str, verb: ShmemVerb) -> None:
+        self.name = name
+        self.verb = verb
+        self.kind = verb.kind
+        self.what = f"{verb.what}, between GPUs of two processes"
+        self.modes = verb.modes
+        self._peers = LinePeers(f"way {name}: a process of NVSHMEM", LIMIT)
+
+    def lacking(self) -> str:
+        """Return why this machine lacks the way, "" where it has it."""
+        try:
+            core = load_core()
+            found = self._gpus()
+            if not found:
+                return str(core.gpu_note()) or "there is no GPU"
+            if len(found) < RANKS:
+                return "two PEs need a GPU each, and there is one"
+            nvshmem.version(nvshmem.find())
+            if self.verb.in_kernel and not self._kernels():
+                return (
+                    f"{PROBE} was not built: build cpufree with nvcc where NVSHMEM's headers are "
+                    "(pip install nvidia-nvshmem-cu13)"
+                )
+        except CpufreeError as error:
+            return str(error)
+        return str(core.peer_problem(found)) or self._try()
+
+    @staticmethod
+    def _gpus() -> list[int]:
+        return [gpu["index"] for gpu in load_core().gpus()][:RANKS]
+
+    @staticmethod
+    def _kernels() -> str:
+        return nvshmem.find_kernels(PROBE)
+
+    def _try(self) -> str:
+        """Return why the way does not work. It stays open where it does: it starts slowly."""
+        try:
+            self.open()
+            self.times("single", VALUE_BYTES, 1, 0, 1)
+        except CpufreeError as error:
+            self.close()
+            return str(error)
+        return ""
+
+    def extras(self) -> tuple[list[tuple[str, int, int]], dict[str, str]]:
+        """Return nothing: messages are all that is measured."""
+        return [], {}
+
+    def open(self) -> None:
+        """Start both processes, which find one another, unless they are there."""
+        if self._peers.running:
+            return
+        self._peers.start(self.program, RANKS, for_worker())
+        way = {
+            "way": self.name,
+            "library": nvshmem.find(),
+            "kernels": self._kernels() if self.verb.in_kernel else "",
+            "bytes": WINDOW_BYTES,
+        }
+        (identity,) = self._peers.ask([{**way, "identify": True}])
+        start = [
+            {**way, "rank": rank, "gpu": gpu, "identity": identity["identity"]}
+            for rank, gpu in enumerate(self._gpus())
+        ]
+        self._peers.ask(start)
+
+    def times(
+        self, mode: str, size: int, messages: int, warm_ups: int, repeats: int
+    ) -> list[float]:
+        """Return the seconds of so many exchanges.
+
+        Raises:
+            InvalidInputError: the way cannot send messages of this size. EngineError: a process is
+            gone, took longer than LIMIT, or values arrived wrong.
+        """
+        if not VALUE_BYTES <= size <= self.most_bytes or size % VALUE_BYTES:
+            raise InvalidInputError(
+                f"way {self.name} cannot send messages of {size} B: give multiples of "
+                f"{VALUE_BYTES} up to {self.most_bytes}"
+            )
+        order = [mode, size, messages, -(-warm_ups // messages), repeats, LIMIT / 4]
+        seconds: list[float] = self._peers.ask([{"order": order}] * RANKS)[0]["seconds"]
+        return seconds
+
+    def close(self) -> None:
+        """End both processes."""
+        self._peers.close()
+
+
+SHMEM_WAYS: dict[str, Callable[[], ShmemWay]] = {
+    name: partial(ShmemWay, name, verb) for name, verb in SHMEM_VERBS.items()
+}
+"""What makes each way, by its name."""

@@ -1,0 +1,26 @@
+"""The tables of docs/simulate.md, against what is simulated now."""
+
+from __future__ import annotations
+
+import pytest
+
+from tools import simulate_tables
+from tools.page_tables import markdown, marks, with_tables
+
+
+def test_the_tables_of_the_page_are_up_to_date() -> None:
+    written = simulate_tables.PAGE.read_text(encoding="utf-8")
+    assert with_tables(written, simulate_tables.tables()) == written
+
+
+def test_a_table_replaces_the_one_between_its_marks_and_nothing_else() -> None:
+    begin, end = marks("one")
+    page = f"before\n{begin}| old |\n{end}\nafter\n"
+    made = markdown(("a", "b"), [("1", "2")])
+    assert with_tables(page, {"one": made}) == f"before\n{begin}{made}{end}\nafter\n"
+
+
+@pytest.mark.parametrize("page", ["nothing", "".join(marks("one")) * 2])
+def test_a_table_without_one_place_of_its_own_is_refused(page: str) -> None:
+    with pytest.raises(ValueError, match=r"table 'one' has [02] places"):
+        with_tables(page, {"one": ""})
