@@ -90,6 +90,8 @@ import scipy.sparse
 import cupy
 import cupyx.scipy.sparse
 from cupyx.scipy.sparse.linalg import LinearOperator, cg
+import inspect
+bound = {"rtol" if "rtol" in inspect.signature(cg).parameters else "tol": rtol}
 lap("imports")
 """
     + _READ
@@ -105,7 +107,7 @@ for number in range(solves):
     def count(_):
         global iterations
         iterations += 1
-    solution, _ = cg(device, right, tol=rtol, maxiter=maxiter, M=M, callback=count)
+    solution, _ = cg(device, right, **bound, maxiter=maxiter, M=M, callback=count)
     x = solution.get()
     lap(f"solve {number + 1}")
 """
@@ -126,13 +128,20 @@ def why_not(contender: str) -> str:
 def program(
     contender: str, kind: str, matrix: str, rtol: float, maxiter: int, solves: int, engine: str
 ) -> list[str] | None:
-    """Return the words of a program; None: a contender has none of this kind."""
+    """Return the words of a program; None: a contender has none of this kind.
+
+    "cpufree on 2" is the command of cpufree with two PEs, which it would choose by itself else.
+    """
+    contender, _, pes = contender.partition(" on ")
     if kind == "command":
         if contender != "cpufree":
             return None
         limits = ["--rtol", repr(rtol), "--maxiter", str(maxiter)]
-        words = ["solve", matrix, *limits, "--engine", engine, "--json", "-", "-q"]
+        where = ["--engine", engine, *(["--pes", pes] if pes else [])]
+        words = ["solve", matrix, *limits, *where, "--json", "-", "-q"]
         return [sys.executable, "-m", "cpufree", *words]
+    if pes:
+        return None
     count = solves if kind == "repeat" else 1
     numbers: Sequence[object] = (repr(rtol), maxiter, count, engine)
     return [sys.executable, "-c", _TEXTS[contender], matrix, *map(str, numbers)]
