@@ -1,4 +1,4 @@
-"""Time to solution on GPUs: set-ups, scripts, commands and what "auto" chooses. Results in a folder.
+"""Time to solution on GPUs: set-ups, scripts, commands, what "auto" chooses. Results in a folder.
 
     python bench/gpu_time.py OUT [--seconds N] [--steps LIST] [--small]
 

@@ -17,8 +17,10 @@
 #include "cpufree/bindings/arrays.hpp"
 #include "cpufree/bindings/columns.hpp"
 #include "cpufree/bindings/errors.hpp"
+#include "cpufree/bindings/matrix.hpp"
 #include "cpufree/bindings/options.hpp"
 #include "cpufree/bindings/team.hpp"
+#include "cpufree/systems/setup.hpp"
 #include "cpufree/systems/system.hpp"
 
 namespace nb = nanobind;
@@ -29,7 +31,7 @@ namespace {
 SystemSpec spec_of(int pes, int blocks, const std::string& engine, const std::vector<int>& gpus,
                    const nb::dict& tuning) {
   require_known(tuning, {"threads", "halo", "residency", "ring", "keep", "lanes_log2", "compress",
-                         "cut", "nvshmem_library", "nvshmem_kernels", "several_machines",
+                         "cut", "layout", "inspect", "nvshmem_library", "nvshmem_kernels", "several_machines",
                          "node_size", "pc", "pc_level", "pc_block"});
   SystemSpec spec;
   spec.engine = engine_from_name(engine);
@@ -44,6 +46,8 @@ SystemSpec spec_of(int pes, int blocks, const std::string& engine, const std::ve
   spec.keep = option(tuning, "keep", spec.keep);
   spec.lanes_log2 = option(tuning, "lanes_log2", spec.lanes_log2);
   spec.cut = option(tuning, "cut", spec.cut);
+  spec.layout = option(tuning, "layout", spec.layout);
+  spec.inspect = option(tuning, "inspect", spec.inspect);
   spec.node_size = option(tuning, "node_size", spec.node_size);
   spec.nvshmem_library = option(tuning, "nvshmem_library", spec.nvshmem_library);
   spec.nvshmem_kernels = option(tuning, "nvshmem_kernels", spec.nvshmem_kernels);
@@ -156,6 +160,10 @@ nb::dict dict_of(const PlanReport& plan) {
   d["factor_bytes"] = plan.factor_bytes;
   d["factors_replaced"] = plan.factors_replaced;
   d["seconds"] = dict_of(plan.seconds);
+  if (plan.entries) {
+    d["entries"] = dict_of(*plan.entries);
+    d["mean_distance"] = plan.mean_distance;
+  }
   return d;
 }
 
@@ -227,6 +235,24 @@ class PySystem {
     spec.team = team_of(team);
     const nb::gil_scoped_release release;
     std::visit([&](auto plan) { system_ = make_system(std::move(plan), spec); }, slab.take());
+  }
+
+  // Of a matrix on GPU `device`: addresses there of arrays that outlive this call.
+  PySystem(std::int32_t n, std::uintptr_t indptr, bool wide, std::uintptr_t indices,
+           std::uintptr_t data, bool singles, int device, int blocks, const std::vector<int>& gpus,
+           const nb::dict& tuning) {
+    const SystemSpec spec = spec_of(1, blocks, "cuda_p2p", gpus, tuning);
+    const nb::gil_scoped_release release;
+    const auto make_of = [&]<class T>(const T* values) {
+      system_ = make_system(GivenCsr<T>{n, reinterpret_cast<const void*>(indptr), wide,
+                                        reinterpret_cast<const std::int32_t*>(indices), values,
+                                        device},
+                            spec);
+    };
+    if (singles)
+      make_of(reinterpret_cast<const float*>(data));
+    else
+      make_of(reinterpret_cast<const double*>(data));
   }
 
   nb::dict plan() const {
@@ -325,6 +351,7 @@ class PySystem {
 }  // namespace
 
 void bind_systems(nb::module_& m) {
+  m.attr("most_nonzeros_by_host") = kMostBlockHaloNonzeros;
   nb::class_<PySlabPlan>(m, "SlabPlan")
       .def(nb::init<std::int64_t, std::int64_t, const Vector<std::int64_t>&,
                     const Vector<std::int64_t>&, const nb::object&, double, const nb::object&>(),
@@ -341,6 +368,11 @@ void bind_systems(nb::module_& m) {
            nb::arg("order").none(), nb::arg("pes"), nb::arg("blocks"), nb::arg("engine"),
            nb::arg("gpus") = std::vector<int>(), nb::arg("tuning") = nb::dict(),
            nb::arg("team") = nb::none())
+      .def(nb::init<std::int32_t, std::uintptr_t, bool, std::uintptr_t, std::uintptr_t, bool, int,
+                    int, const std::vector<int>&, const nb::dict&>(),
+           nb::arg("n"), nb::arg("indptr"), nb::arg("wide"), nb::arg("indices"), nb::arg("data"),
+           nb::arg("singles"), nb::arg("device"), nb::arg("blocks"), nb::arg("gpus"),
+           nb::arg("tuning"))
       .def(nb::init<PySlabPlan&, int, int, const std::string&, const std::vector<int>&,
                     const nb::dict&, const nb::object&>(),
            nb::arg("slab"), nb::arg("pes"), nb::arg("blocks"), nb::arg("engine"), nb::arg("gpus"),

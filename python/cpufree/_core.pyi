@@ -90,6 +90,8 @@ class SlabPlan:
     @property
     def nnz(self) -> int: ...  # of this rank
 
+most_nonzeros_by_host: int
+
 class System:
     """A matrix laid out for the PEs of an engine; solved as often as wanted."""
 
@@ -107,6 +109,20 @@ class System:
         gpus: list[int] = ...,  # one per PE; empty for the CPU engine
         tuning: dict[str, Any] = ...,  # for experiments
         team: Any = ...,  # cpu_processes, nvshmem: rank, size, all_gather, gather, exchange
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        n: int,  # of a matrix on a GPU; arrays by their addresses there
+        indptr: int,
+        wide: bool,  # indptr is int64, else int32
+        indices: int,  # int32
+        data: int,
+        singles: bool,  # data is float32, else float64
+        device: int,
+        blocks: int,
+        gpus: list[int],
+        tuning: dict[str, Any],
     ) -> None: ...
     @overload
     def __init__(

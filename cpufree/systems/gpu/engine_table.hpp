@@ -24,6 +24,7 @@ struct GpuEngineTable {
     std::unique_ptr<System<T>> (*from_matrix)(const CsrView<T>&, std::span<const std::int32_t>,
                                               std::span<const std::int32_t>, const SystemSpec&);
     std::unique_ptr<System<T>> (*from_slab)(SlabPlan<T>, const SystemSpec&);
+    std::unique_ptr<System<T>> (*from_given)(const GivenCsr<T>&, const SystemSpec&);
     StencilResult (*stencil)(const StencilProblem<T>&, const StencilSpec&, const StencilRun&,
                              const Progress&);
   };

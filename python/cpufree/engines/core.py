@@ -73,6 +73,22 @@ def make_system(
     return system
 
 
+def make_system_there(
+    matrix: tuple[Any, ...],
+    blocks: int,
+    gpus: tuple[int, ...],
+    tuning: dict[str, Any],
+) -> System:
+    """Return a System of a matrix on a GPU, of which GpuCsr.addresses tells."""
+    system: System = load_for("cuda_p2p").System(*matrix, blocks, list(gpus), tuning)
+    return system
+
+
+def most_nonzeros_by_host() -> int:
+    """Return the nonzeros up to which GPUs leave it to the host to lay a matrix out."""
+    return int(load().most_nonzeros_by_host)
+
+
 def plan_slab(*arguments: Any) -> SlabPlan:
     """Return the share of this rank in a system whose rows all ranks give together.
 

@@ -97,6 +97,8 @@ def layout_of(
 ) -> Layout:
     """Return what there is to know of a system that has been set up; the last lap is that."""
     plan: dict[str, Any] = {**system.plan()}
+    for name in ("entries", "mean_distance"):  # of the set-up alone
+        plan.pop(name, None)
     laps.lap("system", plan.pop("seconds", None))
     blocks = counted(plan.get("blocks", placement.blocks), "block")
     if placement.gpus:

@@ -15,6 +15,8 @@ import numpy.typing as npt
 
 from cpufree.device_arrays import cuda_device
 from cpufree.engines import core, in_processes
+from cpufree.engines.choices import floating
+from cpufree.engines.digests import Pattern
 from cpufree.engines.early import start_gpus
 from cpufree.engines.gpu_choice import Size
 from cpufree.engines.partition_gain import gain_on
@@ -23,12 +25,14 @@ from cpufree.env import Env
 from cpufree.errors import InvalidInputError
 from cpufree.laps import Laps
 from cpufree.log import log_times, logger
+from cpufree.matrix.gpu_csr import gpu_csr
 from cpufree.matrix.load import as_csr
 from cpufree.matrix.rows import RowSlab, RowSource
 from cpufree.partition.cache import PartitionCache
 from cpufree.partition.part_vector import PartitionLike, as_part_vector
 from cpufree.solvers import agreement, own_rows
 from cpufree.solvers.forecast import OneCall, forecast
+from cpufree.solvers.gpu_layout import lay_out_there
 from cpufree.solvers.layout import Layout, Sharing, lay_out, relaid
 from cpufree.solvers.preparation import Prepared, prepare, prepare_values, solve_dtype
 from cpufree.text import counted
@@ -60,6 +64,7 @@ class MatrixOnPes:
     numbers: npt.NDArray[np.intp] | None = None
     """Of own rows that lie in another order."""
     layout: Layout | None = None
+    _pattern: Pattern | None
     plan: Mapping[str, Any]
     why: list[str]
     warnings: list[str]
@@ -95,6 +100,9 @@ class MatrixOnPes:
             if self.team is None:  # which has a PE in each process
                 self._asked = self._asked.for_partition(given, self.env)
             rows, right = isinstance(A, (RowSlab, RowSource)), wanted.call.right
+            there = self._lay_out_there(A, wanted, laps)
+            if there is not None:
+                return
             if not rows and isinstance(A, (str, os.PathLike)):
                 start_gpus(self._asked, self.env, A)
             source = A if rows else as_csr(A)
@@ -111,6 +119,23 @@ class MatrixOnPes:
         self._pattern = None if prepared is None else prepared.pattern
         self._take(layout, prepared, laps)
         self._tell("set up", layout)
+
+    def _lay_out_there(self, A: Any, wanted: Wanted, laps: Laps) -> Layout | None:
+        """Set a matrix on a GPU up there; None: it is to be copied to the host."""
+        given = gpu_csr(A) if self.team is None else None
+        if given is None:
+            return None
+        right = wanted.call.right
+        kind = wanted.dtype if right is None else solve_dtype(given, right)
+        dtype = given.dtype if kind is None else floating(kind)
+        made = lay_out_there(given, self._asked, self.env, self._check, dtype, wanted.reorder, laps)
+        if made is None:
+            return None
+        layout, self._pattern = made
+        self.shape, self.dtype, self.rows = given.shape, given.dtype, None
+        self._take(layout, None, laps)
+        self._tell("set up", layout)
+        return layout
 
     def working(self) -> AbstractContextManager[None]:
         """Report an error here to the others of a team: they would wait for this process."""

@@ -1,0 +1,85 @@
+"""Set-up of matrices that lie on a GPU, by that GPU: no entry of them visits the host."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cpufree.engines import core
+from cpufree.engines.digests import Pattern
+from cpufree.engines.gpu_choice import Size
+from cpufree.engines.placement import Asked, Placement, place
+from cpufree.env import Env
+from cpufree.errors import InvalidInputError, NotEnoughGpusError, OutOfMemoryError, UnsupportedError
+from cpufree.laps import Laps
+from cpufree.matrix.entries import EntryStatistics
+from cpufree.matrix.gpu_csr import GpuCsr
+from cpufree.matrix.validate import SYMMETRY_TOLERANCE
+from cpufree.partition.methods import NEAR_DIAGONAL
+from cpufree.solvers.layout import Layout, Sharing, layout_of
+from cpufree.solvers.preparation import oddness
+
+FACTORS = ("block_jacobi", "fsai")
+
+
+def lay_out_there(
+    A: GpuCsr,
+    asked: Asked,
+    env: Env,
+    check: bool,
+    dtype: np.dtype[Any],
+    reorder: str | bool,
+    laps: Laps,
+) -> tuple[Layout, Pattern] | None:
+    """Lay a matrix out on one GPU, its own unless another one is asked for.
+
+    None: it takes what is made of matrices on the host alone, such as another order of rows,
+    several PEs, packets among blocks of small systems, or errors that say which entry is wrong.
+
+    Args:
+        A: the matrix. asked, env: where it is to be solved.
+        check: look at its entries.
+        dtype: of the solve.
+        reorder: order of rows, as Solver takes it.
+        laps: of the set-up; those of this are added.
+    """
+    small = A.nnz <= core.most_nonzeros_by_host()
+    natural = reorder in (False, "natural", "auto")
+    if small or not natural or A.dtype != dtype or asked.tuning.get("pc") in FACTORS:
+        return None
+    where = _placement(A, asked, env)
+    if where is None:
+        return None
+    laps.lap("place")
+    try:
+        system = core.make_system_there(
+            A.addresses(),
+            blocks=where.blocks,
+            gpus=where.own_devices,
+            tuning={**where.tuning, "inspect": check},
+        )
+    except (InvalidInputError, OutOfMemoryError):
+        return None  # the host says more of it, or finds room
+    plan = system.plan()
+    found, distance = plan.get("entries"), plan.get("mean_distance", 0.0)
+    asymmetry = 0.0
+    if found is not None:
+        asymmetry = EntryStatistics(**found).asymmetry
+        if asymmetry > SYMMETRY_TOLERANCE[A.dtype.name]:
+            return None
+    if distance > NEAR_DIAGONAL and reorder == "auto":
+        return None  # RCM may pay
+    sharing = Sharing(None, None, ["natural order: rows stay as they lie on the GPU"], [])
+    layout = layout_of(system, where, sharing, oddness(asymmetry), laps)
+    return layout, Pattern(A.n, A.nnz, None)
+
+
+def _placement(A: GpuCsr, asked: Asked, env: Env) -> Placement | None:
+    """Return where A is solved; None: not on one GPU of this process."""
+    try:
+        where = place(asked, env, Size(A.n, A.nnz, A.dtype.itemsize), A.device)
+    except (InvalidInputError, UnsupportedError, NotEnoughGpusError, OutOfMemoryError):
+        return None  # said where the matrix is set up from the host
+    on_one = where.engine == "cuda_p2p" and where.pes == 1 and where.team is None
+    return where if on_one else None
