@@ -272,12 +272,16 @@ def gpu_note() -> str:
 def peer_problem(gpus: list[int]) -> str:
     """Return the first pair without native atomics on one another's memory, "" if none."""
 
-def set_kernel_compiler(library: str, cache: str) -> None:
+def set_kernel_compiler(library: str, cache: str, shipped: str) -> None:
     """Say where GPU kernels come from that are not built in; before the first system is made.
 
     `library`: path of the compiler's library, "" for one that the system finds. `cache`: the folder
-    that keeps what it has compiled, "" for none.
+    that keeps what it has compiled, "" for none. `shipped`: the folder of kernels that came with the
+    package, which are taken first, "" for none.
     """
+
+def ship_kernels(architecture: str, folder: str) -> int:
+    """Compile the kernels of usual solves, as for "sm_90", into a folder; return how many."""
 
 def kernels_compiled() -> bool:
     """Return whether GPU kernels are compiled when they are first used; else they are built in."""

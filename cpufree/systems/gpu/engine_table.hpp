@@ -36,7 +36,8 @@ struct GpuEngineTable {
   bool (*gpu_is_started)(int);
   std::string (*peer_problem)(const std::vector<int>&);
   int (*gpu_of)(const void*);
-  void (*set_kernel_compiler)(const std::string&, const std::string&);
+  void (*set_kernel_compiler)(const std::string&, const std::string&, const std::string&);
+  int (*ship_kernels)(const std::string&, const std::string&);
   bool (*kernels_compiled)();
   std::string (*kernel_compiler)();
   void (*start_nvshmem)(const std::shared_ptr<Team>&, const std::string&, int, std::size_t);

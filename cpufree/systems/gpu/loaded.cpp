@@ -77,8 +77,13 @@ std::string peer_problem(const std::vector<int>& gpus) {
 
 int gpu_of(const void* p) { return engine().gpu_of(p); }
 
-void set_kernel_compiler(const std::string& library, const std::string& cache) {
-  if (cuda_built()) engine().set_kernel_compiler(library, cache);
+void set_kernel_compiler(const std::string& library, const std::string& cache,
+                         const std::string& shipped) {
+  if (cuda_built()) engine().set_kernel_compiler(library, cache, shipped);
+}
+
+int ship_kernels(const std::string& architecture, const std::string& folder) {
+  return engine().ship_kernels(architecture, folder);
 }
 
 bool kernels_compiled() { return cuda_built() && engine().kernels_compiled(); }

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from cpufree import env
-from cpufree.extension import COMPILER, find_compiler, load_core, with_kernels
+from cpufree.extension import COMPILER, find_compiler, load_core, set_compiler, with_kernels
 
 __all__ = ["COMPILER", "find_compiler"]
 
@@ -36,7 +35,7 @@ def load_for_programs() -> ModuleType:
     These are always compiled when they are first used.
     """
     core = load()
-    core.set_kernel_compiler(find_compiler(), env.kernel_cache())
+    set_compiler(core)
     return core
 
 

@@ -90,7 +90,7 @@ class FakeCore:
     def kernels_compiled(self) -> bool:
         return self.compiler != ""
 
-    def set_kernel_compiler(self, library: str, cache: str) -> None:
+    def set_kernel_compiler(self, library: str, cache: str, shipped: str) -> None:
         self.kernels_from.append((library, cache))
 
     def kernel_compiler(self) -> str:

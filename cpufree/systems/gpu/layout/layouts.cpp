@@ -146,11 +146,13 @@ void GpuLayouts<T>::choose_lanes(std::size_t k, PeLayout& pe, const LayoutOption
     }
   const auto begins = begins_of(k, ends);
   std::size_t next = 0;
+  values_[k].entries.assign(pe.shares.size(), 0);
   for (ShareLayout& share : pe.shares)
     for (auto [from, to] : {std::pair(&share.plan.interior, &share.interior),
                             std::pair(&share.plan.boundary, &share.boundary)}) {
       *to = rows_on_lanes(*from, begins[next + 1] - begins[next], options.threads,
                           options.lanes_log2);
+      values_[k].entries[next / 4] += begins[next + 1] - begins[next];
       next += 2;
     }
   choose_runs(k, pe);
@@ -193,7 +195,8 @@ void GpuLayouts<T>::find_values(std::size_t k, const PeLayout& pe) {
   values.dictionary.assign(pe.shares.size(), {});
   in_parallel(blocks, [&](int b) {
     layout::ValueTable& table = tables[at(b)];
-    if (table.overflow != 0 || table.count >= kMostValues) return;
+    const bool too_many = table.overflow != 0 || table.count >= kMostValues;
+    if (too_many || values.entries[at(b)] == 0) return;
     std::vector<std::pair<std::uint64_t, std::uint32_t>> by_entry;
     for (std::uint32_t place = 0; place < kValuePlaces; ++place)
       if (table.bits[place] != layout::ValueTable::kNone)

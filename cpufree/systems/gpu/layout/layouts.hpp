@@ -44,7 +44,8 @@ class GpuLayouts {
   using Ranges = std::vector<layout::SliceRange>;
   struct Values {  // different ones of each block
     gpu::DeviceArray<layout::ValueTable> table;
-    std::vector<std::vector<double>> dictionary;  // empty: too many
+    std::vector<std::vector<double>> dictionary;  // empty: too many, or none
+    std::vector<std::int64_t> entries;            // of each block
   };
   struct Shapes {
     std::vector<WarpSlice> slice;
