@@ -130,7 +130,7 @@ def as_csr(A: MatrixLike) -> CsrMatrix:
     Args:
         A: SciPy sparse matrix or array of any format, NumPy 2-D array, CsrMatrix, or a path or
             `gen:NAME?key=value` string (see `load_matrix`); (n, n). Matrices of CuPy and PyTorch
-            are copied to the host, where the set-up needs their pattern.
+            are copied to the host.
 
     Raises:
         MatrixError: complex or otherwise not real, not square, empty, too large, not a matrix.
