@@ -45,7 +45,7 @@ import json, sys, time
 import numpy as np
 import cpufree
 from cpufree.engines import core
-name, file, pes, engine = sys.argv[1:5]
+name, file, pes, engine, spec = sys.argv[1:6]
 A = cpufree.load_matrix(file)
 pes = int(pes)
 where = {"engine": engine, "pes": pes}
@@ -54,7 +54,10 @@ small = cpufree.generate.poisson2d(nx=200, ny=200)
 with cpufree.Solver(small, **where) as solver:  # contexts and kernels
     solver.solve(np.ones(small.shape[0]))
 started = time.perf_counter() - begin
-given = {"host": A}
+laid_out = core.make_system
+def by_host(*arrays, tuning, **more):
+    return laid_out(*arrays, tuning={**(tuning or {}), "layout": 0}, **more)
+given = {"host": A, "host, by the host": A}
 if pes == 1 and engine == "cuda_p2p":
     try:
         import cupy, cupyx.scipy.sparse as csp
@@ -62,8 +65,10 @@ if pes == 1 and engine == "cuda_p2p":
         given["gpu"] = csp.csr_matrix(tuple(arrays), shape=A.shape)
     except Exception as error:
         print(json.dumps({"kind": "failure", "case": name, "error": str(error)[:300]}), flush=True)
-bits = {}
+if pes == 1 and engine == "cuda_p2p" and "poisson3d" in spec:
+    given["made there"] = spec
 for place, matrix in given.items():
+    core.make_system = by_host if "by the host" in place else laid_out
     for number in range(3):
         begin = time.perf_counter()
         solver = cpufree.Solver(matrix, **where)
@@ -158,6 +163,7 @@ def set_ups(run: Run, gpus: int) -> None:
     for name in ("poisson3d-200", "geomodel_hex", "flange_hex"):
         for pes in sorted({1, gpus}):
             words = [sys.executable, "-c", SET_UP, name, run.file(name), str(pes), run.engine]
+            words.append(run.names[name])
             run.run(f"setup-{name}-{pes}", words, 40.0, run.out / f"setup-{name}-{pes}.jsonl")
 
 

@@ -6,6 +6,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -255,6 +256,28 @@ class PySystem {
       make_of(reinterpret_cast<const double*>(data));
   }
 
+  // Of a matrix on a grid of three axes, which the GPU makes: entries of a row by their steps.
+  PySystem(const std::vector<std::int64_t>& shape,
+           const std::vector<std::vector<std::int32_t>>& steps, const std::vector<double>& values,
+           bool singles, int blocks, const std::vector<int>& gpus, const nb::dict& tuning) {
+    require(shape.size() == 3 && steps.size() == values.size() && steps.size() <= kMostTerms,
+            "a grid for a GPU has three axes, and rows of 27 entries at most");
+    GridTerms grid;
+    std::copy_n(shape.begin(), 3, grid.shape);
+    for (const auto& step : steps) {
+      require(step.size() == 3, "a step goes along three axes");
+      std::copy_n(step.begin(), 3, grid.steps[grid.terms]);
+      grid.values[grid.terms] = values[static_cast<std::size_t>(grid.terms)];
+      ++grid.terms;
+    }
+    const SystemSpec spec = spec_of(1, blocks, "cuda_p2p", gpus, tuning);
+    const nb::gil_scoped_release release;
+    if (singles)
+      system_ = make_system<float>(grid, spec);
+    else
+      system_ = make_system<double>(grid, spec);
+  }
+
   nb::dict plan() const {
     return std::visit([](const auto& system) { return dict_of(system->plan()); }, system_);
   }
@@ -373,6 +396,11 @@ void bind_systems(nb::module_& m) {
            nb::arg("n"), nb::arg("indptr"), nb::arg("wide"), nb::arg("indices"), nb::arg("data"),
            nb::arg("singles"), nb::arg("device"), nb::arg("blocks"), nb::arg("gpus"),
            nb::arg("tuning"))
+      .def(nb::init<const std::vector<std::int64_t>&,
+                    const std::vector<std::vector<std::int32_t>>&, const std::vector<double>&, bool,
+                    int, const std::vector<int>&, const nb::dict&>(),
+           nb::arg("shape"), nb::arg("steps"), nb::arg("values"), nb::arg("singles"),
+           nb::arg("blocks"), nb::arg("gpus"), nb::arg("tuning"))
       .def(nb::init<PySlabPlan&, int, int, const std::string&, const std::vector<int>&,
                     const nb::dict&, const nb::object&>(),
            nb::arg("slab"), nb::arg("pes"), nb::arg("blocks"), nb::arg("engine"), nb::arg("gpus"),

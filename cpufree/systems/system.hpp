@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "cpufree/formats/layout/grid.hpp"
 #include "cpufree/problem/csr.hpp"
 #include "cpufree/systems/distributed/slab_plan.hpp"
 #include "cpufree/systems/result.hpp"
@@ -111,6 +112,9 @@ std::unique_ptr<System<T>> make_system(const CsrView<T>& matrix, std::span<const
 // it has found in the entries is in the plan (SystemSpec::inspect).
 template <class T>
 std::unique_ptr<System<T>> make_system(const GivenCsr<T>& matrix, const SystemSpec& spec);
+// The same for a matrix on a grid, which the GPU makes.
+template <class T>
+std::unique_ptr<System<T>> make_system(const GridTerms& grid, const SystemSpec& spec);
 
 // The same from the rows of this rank alone, planned together with the others of spec.team (see
 // plan_slab). Vectors of this system are those of its rows: rows() counts them, and each rank gets

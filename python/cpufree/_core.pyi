@@ -127,6 +127,17 @@ class System:
     @overload
     def __init__(
         self,
+        shape: list[int],  # of a grid of three axes, the last one running fastest
+        steps: list[list[int]],  # of the entries of a row, in the order of their columns
+        values: list[float],
+        singles: bool,
+        blocks: int,
+        gpus: list[int],
+        tuning: dict[str, Any],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
         slab: SlabPlan,  # empty afterwards
         pes: int,
         blocks: int,

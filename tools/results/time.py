@@ -40,7 +40,7 @@ def set_ups(folder: Path) -> str:
             if line["kind"] == "set-up":
                 by_place.setdefault(line["from"], []).append(line)
             else:
-                rows.append((path.stem, "", "", "failed", "", line["error"][:80]))
+                rows.append((path.stem, "", "", "failed", "", "", line["error"][:80]))
         for place, lines in by_place.items():
             seconds = [line["seconds"] for line in lines]
             last = lines[-1]["timings"]
@@ -52,8 +52,10 @@ def set_ups(folder: Path) -> str:
             )
             one = lines[-1]
             first, later = f"{seconds[0]:.3f}", f"{median(seconds[1:] or seconds):.3f}"
-            rows.append((one["case"], str(one["pes"]), place, first, later, shown))
-    return table(("matrix", "GPUs", "from", "first, s", "later, s", "parts of the last, s"), rows)
+            bits = one.get("residual", "")[-8:]
+            rows.append((one["case"], str(one["pes"]), place, first, later, bits, shown))
+    heads = ("matrix", "GPUs", "from", "first, s", "later, s", "bits", "parts of the last, s")
+    return table(heads, rows)
 
 
 def programs(folder: Path, name: str) -> str:

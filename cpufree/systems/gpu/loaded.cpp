@@ -141,6 +141,11 @@ std::unique_ptr<System<T>> make_cuda_system(const GivenCsr<T>& matrix, const Sys
 }
 
 template <class T>
+std::unique_ptr<System<T>> make_cuda_system(const GridTerms& grid, const SystemSpec& spec) {
+  return engine_for(spec.engine).of<T>().from_grid(grid, spec);
+}
+
+template <class T>
 StencilResult run_cuda_stencil(const StencilProblem<T>& problem, const StencilSpec& spec,
                                const StencilRun& run, const Progress& progress) {
   return engine_for(spec.engine).of<T>().stencil(problem, spec, run, progress);
@@ -150,6 +155,10 @@ template StencilResult run_cuda_stencil(const StencilProblem<float>&, const Sten
                                         const StencilRun&, const Progress&);
 template StencilResult run_cuda_stencil(const StencilProblem<double>&, const StencilSpec&,
                                         const StencilRun&, const Progress&);
+template std::unique_ptr<System<float>> make_cuda_system<float>(const GridTerms&,
+                                                                 const SystemSpec&);
+template std::unique_ptr<System<double>> make_cuda_system<double>(const GridTerms&,
+                                                                   const SystemSpec&);
 template std::unique_ptr<System<float>> make_cuda_system(const GivenCsr<float>&, const SystemSpec&);
 template std::unique_ptr<System<double>> make_cuda_system(const GivenCsr<double>&,
                                                           const SystemSpec&);

@@ -35,6 +35,8 @@ class GpuSystem final : public System<T> {
             std::span<const std::int32_t> order, const SystemSpec& spec);
   // Laid out by the GPU, wherever its rows lie. For one PE.
   GpuSystem(const GivenCsr<T>& matrix, const SystemSpec& spec);
+  // Made by the GPU as well. For one PE.
+  GpuSystem(const GridTerms& grid, const SystemSpec& spec);
   GpuSystem(SlabPlan<T> slab, const SystemSpec& spec);
   ~GpuSystem() override;
 
@@ -158,10 +160,12 @@ class GpuSystem final : public System<T> {
                                           std::span<const std::int32_t> part,
                                           std::span<const std::int32_t> order,
                                           const SystemSpec& spec) const;
-  void set_up_on_gpus(const GivenCsr<T>& matrix, std::vector<std::int64_t> cuts,
-                      const SystemSpec& spec);
-  HaloPlan<T> send_to_gpus(const GivenCsr<T>& matrix, std::span<const std::int64_t> cuts,
-                           const SystemSpec& spec);
+  void require_one_pe(const SystemSpec& spec) const;
+  void set_up_sent(const CsrView<T>& matrix, std::vector<std::int64_t> cuts,
+                   const SystemSpec& spec);
+  template <class F>
+  void set_up_on_gpus(F&& rows, const SystemSpec& spec);
+  HaloPlan<T> plan_on_gpus(std::vector<GpuRows<T>> rows, const SystemSpec& spec);
   std::vector<PeLayout> shares_laid_out(const HaloPlan<T>& plan,
                                         const std::vector<std::vector<BlockPlan>>& plans,
                                         const LayoutOptions& options);

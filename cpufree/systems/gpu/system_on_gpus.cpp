@@ -84,21 +84,36 @@ std::vector<std::int64_t> GpuSystem<T>::cuts_for_gpus(const CsrView<T>& matrix,
 template <class T>
 GpuSystem<T>::GpuSystem(const GivenCsr<T>& matrix, const SystemSpec& spec)
     : GpuSystem(matrix.n, matrix.n, spec) {
-  require(spec.pes == 1 && !team_, "a matrix on a GPU is laid out for one PE");
-  require(!factor_spec_.any() && spec.halo != 2,
-          "preconditioners with factors, and halos of blocks, are made of matrices on the host");
+  require_one_pe(spec);
   timer_.lap("choice");
-  set_up_on_gpus(matrix, {0, matrix.n}, spec);
+  cuts_ = {0, matrix.n};
+  set_up_on_gpus([&] { return send_rows(matrix, cuts_, devices_); }, spec);
 }
 
 template <class T>
-void GpuSystem<T>::set_up_on_gpus(const GivenCsr<T>& matrix, std::vector<std::int64_t> cuts,
-                                  const SystemSpec& spec) {
+GpuSystem<T>::GpuSystem(const GridTerms& grid, const SystemSpec& spec)
+    : GpuSystem(grid.rows(), grid.rows(), spec) {
+  require_one_pe(spec);
+  timer_.lap("choice");
+  cuts_ = {0, grid.rows()};
+  set_up_on_gpus([&] { return make_rows<T>(grid, devices_[0]); }, spec);
+}
+
+template <class T>
+void GpuSystem<T>::require_one_pe(const SystemSpec& spec) const {
+  require(spec.pes == 1 && !team_, "a matrix on a GPU is laid out for one PE");
+  require(!factor_spec_.any() && spec.halo != 2,
+          "preconditioners with factors, and halos of blocks, are made of matrices on the host");
+}
+
+// rows(): brings them to the GPUs.
+template <class T>
+template <class F>
+void GpuSystem<T>::set_up_on_gpus(F&& rows, const SystemSpec& spec) {
   const gpu_p2p::DeviceLocks locks(devices_);
   try {
     gpu_p2p::connect(devices_);
-    cuts_ = std::move(cuts);
-    HaloPlan<T> plan = send_to_gpus(matrix, cuts_, spec);
+    HaloPlan<T> plan = plan_on_gpus(rows(), spec);
     build(plan, {}, spec);
   } catch (...) {
     made_.reset();
@@ -107,12 +122,16 @@ void GpuSystem<T>::set_up_on_gpus(const GivenCsr<T>& matrix, std::vector<std::in
   }
 }
 
-// Sends the rows, looks at them and gives them the PEs' numbers.
 template <class T>
-HaloPlan<T> GpuSystem<T>::send_to_gpus(const GivenCsr<T>& matrix,
-                                       std::span<const std::int64_t> cuts,
-                                       const SystemSpec& spec) {
-  auto rows = send_rows(matrix, cuts, devices_);
+void GpuSystem<T>::set_up_sent(const CsrView<T>& matrix, std::vector<std::int64_t> cuts,
+                               const SystemSpec& spec) {
+  cuts_ = std::move(cuts);
+  set_up_on_gpus([&] { return send_rows(GivenCsr<T>::of(matrix), cuts_, devices_); }, spec);
+}
+
+// Looks at the rows, which have arrived, and gives them the PEs' numbers.
+template <class T>
+HaloPlan<T> GpuSystem<T>::plan_on_gpus(std::vector<GpuRows<T>> rows, const SystemSpec& spec) {
   timer_.lap("send");
   const FoundInRows found = check_rows(rows, spec.inspect);
   pattern_ = found.pattern;
@@ -182,7 +201,7 @@ bool GpuSystem<T>::update_made(const CsrView<T>& matrix) {
   const std::uint64_t pattern = std::exchange(pattern_, 0);
   SystemSpec spec = kept_->spec;
   spec.inspect = false;
-  send_to_gpus(GivenCsr<T>::of(matrix), cuts_, spec);
+  plan_on_gpus(send_rows(GivenCsr<T>::of(matrix), cuts_, devices_), spec);
   const bool same = std::exchange(pattern_, pattern) == pattern;
   require(same, "update takes a matrix of the same pattern: entries are at other places");
   auto layouts = lay_out_again();

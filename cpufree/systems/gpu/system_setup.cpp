@@ -56,7 +56,7 @@ GpuSystem<T>::GpuSystem(const CsrView<T>& matrix, std::span<const std::int32_t> 
   if (auto cuts = cuts_for_gpus(matrix, part, order, spec); !cuts.empty()) {
     waking.join();
     timer_.lap("context");
-    set_up_on_gpus(GivenCsr<T>::of(matrix), std::move(cuts), spec);
+    set_up_sent(matrix, std::move(cuts), spec);
     return;
   }
   auto plan = plan_of(matrix, part, order, spec.pes);
@@ -317,6 +317,15 @@ std::unique_ptr<System<T>> make_cuda_system(const GivenCsr<T>& matrix, const Sys
   return std::make_unique<GpuSystem<T>>(matrix, spec);
 }
 
+template <class T>
+std::unique_ptr<System<T>> make_cuda_system(const GridTerms& grid, const SystemSpec& spec) {
+  return std::make_unique<GpuSystem<T>>(grid, spec);
+}
+
+template std::unique_ptr<System<float>> make_cuda_system<float>(const GridTerms&,
+                                                                 const SystemSpec&);
+template std::unique_ptr<System<double>> make_cuda_system<double>(const GridTerms&,
+                                                                   const SystemSpec&);
 template std::unique_ptr<System<float>> make_cuda_system(const GivenCsr<float>&, const SystemSpec&);
 template std::unique_ptr<System<double>> make_cuda_system(const GivenCsr<double>&,
                                                           const SystemSpec&);

@@ -83,6 +83,23 @@ def make_system_there(
     return system
 
 
+def make_grid_system_there(
+    shape: tuple[int, ...],
+    terms: Sequence[tuple[tuple[int, ...], float]],
+    blocks: int,
+    gpus: tuple[int, ...],
+    tuning: dict[str, Any],
+) -> System:
+    """Return a System of a matrix on a grid that a GPU makes; terms are steps and values."""
+    missing = 3 - len(shape)
+    steps = [[0] * missing + list(step) for step, _ in terms]
+    values = [value for _, value in terms]
+    where = (blocks, list(gpus), tuning)
+    core = load_for("cuda_p2p")
+    system: System = core.System([1] * missing + list(shape), steps, values, False, *where)
+    return system
+
+
 def most_nonzeros_by_host() -> int:
     """Return the nonzeros up to which GPUs leave it to the host to lay a matrix out."""
     return int(load().most_nonzeros_by_host)

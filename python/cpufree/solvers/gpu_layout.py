@@ -1,8 +1,9 @@
-"""Set-up of matrices that lie on a GPU, by that GPU: no entry of them visits the host."""
+"""Set-up of matrices that lie on a GPU, or that it can make: no entry of them visits the host."""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,18 +14,68 @@ from cpufree.engines.placement import Asked, Placement, place
 from cpufree.env import Env
 from cpufree.errors import InvalidInputError, NotEnoughGpusError, OutOfMemoryError, UnsupportedError
 from cpufree.laps import Laps
-from cpufree.matrix.entries import EntryStatistics
-from cpufree.matrix.gpu_csr import GpuCsr
+from cpufree.matrix.entries import MAX_ROWS, EntryStatistics
+from cpufree.matrix.gpu_csr import GpuCsr, gpu_csr
+from cpufree.matrix.load import GENERATOR_PREFIX
 from cpufree.matrix.validate import SYMMETRY_TOLERANCE
 from cpufree.partition.methods import NEAR_DIAGONAL
 from cpufree.solvers.layout import Layout, Sharing, layout_of
 from cpufree.solvers.preparation import oddness
 
+if TYPE_CHECKING:
+    from cpufree._core import System
+    from cpufree.generate.grid_rows import GridRows
+
 FACTORS = ("block_jacobi", "fsai")
+_MOST_TERMS = 27  # of a row that a GPU makes
+
+
+@dataclass(frozen=True)
+class GridCsr:
+    """A matrix on a grid, which a GPU can make."""
+
+    rows: GridRows
+    n: int
+    nnz: int
+    dtype: np.dtype[Any]
+    device: None = None
+    """Any."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n, n)."""
+        return (self.n, self.n)
+
+
+def given_there(A: Any) -> GpuCsr | GridCsr | None:
+    """Return a matrix that lies on a GPU, or that it can make; None: it is to be had on the host."""
+    if not (isinstance(A, str) and A.startswith(GENERATOR_PREFIX)):
+        return gpu_csr(A)
+    from cpufree.generate import registry  # large, and often not needed
+
+    rows = registry.row_source(A.removeprefix(GENERATOR_PREFIX))
+    if rows is None or len(rows.grid) > 3 or len(rows.terms()) > _MOST_TERMS:
+        return None
+    n = int(rows.shape[0])
+    if n > MAX_ROWS:
+        return None
+    return GridCsr(rows, n, rows.entries_before(n), rows.dtype)
+
+
+def _system(A: GpuCsr | GridCsr, where: Placement, check: bool) -> System:
+    how: dict[str, Any] = {
+        "blocks": where.blocks,
+        "gpus": where.own_devices,
+        "tuning": {**where.tuning, "inspect": check},
+    }
+    if isinstance(A, GpuCsr):
+        return core.make_system_there(A.addresses(), **how)
+    terms = [(term.steps, term.value) for term in A.rows.terms()]
+    return core.make_grid_system_there(A.rows.grid, terms, **how)
 
 
 def lay_out_there(
-    A: GpuCsr,
+    A: GpuCsr | GridCsr,
     asked: Asked,
     env: Env,
     check: bool,
@@ -53,12 +104,7 @@ def lay_out_there(
         return None
     laps.lap("place")
     try:
-        system = core.make_system_there(
-            A.addresses(),
-            blocks=where.blocks,
-            gpus=where.own_devices,
-            tuning={**where.tuning, "inspect": check},
-        )
+        system = _system(A, where, check)
     except (InvalidInputError, OutOfMemoryError):
         return None  # the host says more of it, or finds room
     plan = system.plan()
@@ -70,13 +116,16 @@ def lay_out_there(
             return None
     if distance > NEAR_DIAGONAL and reorder == "auto":
         return None  # RCM may pay
-    sharing = Sharing(None, None, ["natural order: rows stay as they lie on the GPU"], [])
+    lie = "as they lie on the GPU" if isinstance(A, GpuCsr) else "as the GPU has made them"
+    sharing = Sharing(None, None, [f"natural order: rows stay {lie}"], [])
     layout = layout_of(system, where, sharing, oddness(asymmetry), laps)
     return layout, Pattern(A.n, A.nnz, None)
 
 
-def _placement(A: GpuCsr, asked: Asked, env: Env) -> Placement | None:
+def _placement(A: GpuCsr | GridCsr, asked: Asked, env: Env) -> Placement | None:
     """Return where A is solved; None: not on one GPU of this process."""
+    if asked.pes == "auto" and env.pes is None:
+        asked = replace(asked, pes=1)  # others would have to be sent their rows, or be started
     try:
         where = place(asked, env, Size(A.n, A.nnz, A.dtype.itemsize), A.device)
     except (InvalidInputError, UnsupportedError, NotEnoughGpusError, OutOfMemoryError):

@@ -25,14 +25,13 @@ from cpufree.env import Env
 from cpufree.errors import InvalidInputError
 from cpufree.laps import Laps
 from cpufree.log import log_times, logger
-from cpufree.matrix.gpu_csr import gpu_csr
 from cpufree.matrix.load import as_csr
 from cpufree.matrix.rows import RowSlab, RowSource
 from cpufree.partition.cache import PartitionCache
 from cpufree.partition.part_vector import PartitionLike, as_part_vector
 from cpufree.solvers import agreement, own_rows
 from cpufree.solvers.forecast import OneCall, forecast
-from cpufree.solvers.gpu_layout import lay_out_there
+from cpufree.solvers.gpu_layout import given_there, lay_out_there
 from cpufree.solvers.layout import Layout, Sharing, lay_out, relaid
 from cpufree.solvers.preparation import Prepared, prepare, prepare_values, solve_dtype
 from cpufree.text import counted
@@ -122,7 +121,7 @@ class MatrixOnPes:
 
     def _lay_out_there(self, A: Any, wanted: Wanted, laps: Laps) -> Layout | None:
         """Set a matrix on a GPU up there; None: it is to be copied to the host."""
-        given = gpu_csr(A) if self.team is None else None
+        given = given_there(A) if self.team is None else None
         if given is None:
             return None
         right = wanted.call.right

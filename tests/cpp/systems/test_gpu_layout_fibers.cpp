@@ -319,3 +319,22 @@ TEST(arrays_that_are_no_rows_are_refused) {
   std::swap(wrong.row_ptr[5], wrong.row_ptr[6]);
   CHECK_THROWS(InvalidInput, GpuSystem<double>(wrong.view(), {}, {}, spec_for(1, 2, 1)));
 }
+
+TEST(matrices_on_grids_are_made_by_the_gpu_as_by_generators) {
+  GridTerms grid;
+  grid.shape[1] = 9, grid.shape[2] = 11;
+  const std::int32_t steps[][2] = {{-1, 0}, {0, -1}, {0, 0}, {0, 1}, {1, 0}};
+  for (const auto& step : steps) {
+    grid.steps[grid.terms][1] = step[0], grid.steps[grid.terms][2] = step[1];
+    grid.values[grid.terms++] = step[0] == 0 && step[1] == 0 ? 4.0 : -1.0;
+  }
+  SystemSpec spec = spec_for(1, 2, 0);
+  const auto a = grid2d<double>(11, 9);
+  const GpuSystem<double> host(a.view(), {}, {}, spec);
+  spec.inspect = true;
+  const GpuSystem<double> made(grid, spec);
+  CHECK_EQ(first_difference(host, made, 1), -1);
+  CHECK(made.plan().entries->symmetric && made.plan().entries->mirrored);
+  grid.shape[2] = std::int64_t{1} << 40;
+  CHECK_THROWS(InvalidInput, GpuSystem<double>(grid, spec));
+}

@@ -219,7 +219,15 @@ class GivenSystem(FakeSystem):
         *self.addresses, blocks, gpus, self.tuning = arguments
         identity = sp.identity(n, format="csr")
         super().__init__(
-            identity.indptr, identity.indices, identity.data, None, None, 1, blocks, "cuda_p2p", gpus
+            identity.indptr,
+            identity.indices,
+            identity.data,
+            None,
+            None,
+            1,
+            blocks,
+            "cuda_p2p",
+            gpus,
         )
         self.found = found
 

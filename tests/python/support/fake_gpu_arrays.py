@@ -103,7 +103,6 @@ class TorchTensor(FakeArray):
         place = (self.values.ctypes.data, False)
         return {"shape": self.shape, "version": 2, "data": place}
 
-
     def detach(self) -> TorchTensor:
         return self
 

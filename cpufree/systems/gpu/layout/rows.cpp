@@ -122,6 +122,29 @@ std::vector<GpuRows<T>> send_rows(const GivenCsr<T>& matrix, std::span<const std
 }
 
 template <class T>
+std::vector<GpuRows<T>> make_rows(const GridTerms& grid, int device) {
+  constexpr std::int64_t kMostRows = (std::int64_t{1} << 31) - 1;
+  require(grid.terms >= 0 && grid.terms <= kMostTerms && grid.rows() >= 1 &&
+              grid.rows() <= kMostRows,
+          "a grid for a GPU has 1 to 2^31 - 1 points, each with 27 entries at most");
+  const OnDevice here(device);
+  std::vector<GpuRows<T>> all;
+  GpuRows<T>& mine = all.emplace_back(device);
+  mine.rows = static_cast<std::int32_t>(grid.rows());
+  mine.facts = {device, std::size_t{1}};
+  const auto length = DeviceArray<std::int32_t>::uninitialised(device, at(mine.rows));
+  launch_layout(layout::CountTerms<T>{grid, length.data()}, mine.rows, mine.stream);
+  mine.ptr = scan_numbers<T>(mine.stream, length.data(), mine.rows);
+  mine.nnz = fetch(mine.stream, mine.ptr.data() + mine.rows, 1)[0];
+  mine.col = DeviceArray<std::int32_t>::uninitialised(device, at(mine.nnz));
+  mine.val = DeviceArray<T>::uninitialised(device, at(mine.nnz));
+  launch_layout(layout::PutTerms<T>{grid, mine.ptr.data(), mine.col.data(), mine.val.data()},
+                mine.rows, mine.stream);
+  mine.stream.wait();
+  return all;
+}
+
+template <class T>
 FoundInRows check_rows(std::vector<GpuRows<T>>& rows, bool all) {
   layout::CheckMirrors<T> mirrors;
   require(rows.size() <= at(layout::kMostParts), "too many PEs for a layout by GPUs");
@@ -169,6 +192,7 @@ FoundInRows check_rows(std::vector<GpuRows<T>>& rows, bool all) {
                                                           const std::int32_t*, std::int64_t);   \
   template std::vector<GpuRows<T>> send_rows(const GivenCsr<T>&, std::span<const std::int64_t>, \
                                              const std::vector<int>&);                          \
+  template std::vector<GpuRows<T>> make_rows<T>(const GridTerms&, int);                         \
   template FoundInRows check_rows(std::vector<GpuRows<T>>&, bool);
 CPUFREE_ROWS(float)
 CPUFREE_ROWS(double)

@@ -56,6 +56,10 @@ template <class T>
 std::vector<GpuRows<T>> send_rows(const GivenCsr<T>& matrix, std::span<const std::int64_t> cuts,
                                   const std::vector<int>& devices);
 
+// The rows of a matrix on a grid, made on a GPU.
+template <class T>
+std::vector<GpuRows<T>> make_rows(const GridTerms& grid, int device);
+
 struct FoundInRows {
   EntryReport entries;
   std::uint64_t pattern = 0;  // differs between patterns, most likely
