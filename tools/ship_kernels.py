@@ -3,7 +3,7 @@
 
     python tools/ship_kernels.py [--package FOLDER] [--out FOLDER] [--architectures sm_90,...]
 
---package is a build with CPUFREE_KERNELS=COMPILED (default: that of tools/build_gpu.sh). Kernels go to
+--package is a build with CPUFREE_KERNELS=COMPILED (default: of tools/build_gpu.sh). Kernels go to
 --out (default: python/cpufree/kernels of the source tree, and kernels of the package), from where
 wheels take them. They are found again by a hash of their text and all headers: after a change of
 either they have to be made again, and until then kernels are compiled when they are first used.

@@ -32,8 +32,8 @@ namespace {
 SystemSpec spec_of(int pes, int blocks, const std::string& engine, const std::vector<int>& gpus,
                    const nb::dict& tuning) {
   require_known(tuning, {"threads", "halo", "residency", "ring", "keep", "lanes_log2", "compress",
-                         "cut", "layout", "inspect", "nvshmem_library", "nvshmem_kernels", "several_machines",
-                         "node_size", "pc", "pc_level", "pc_block"});
+                         "cut", "layout", "inspect", "nvshmem_library", "nvshmem_kernels",
+                         "several_machines", "node_size", "pc", "pc_level", "pc_block"});
   SystemSpec spec;
   spec.engine = engine_from_name(engine);
   spec.pes = pes;
@@ -245,10 +245,10 @@ class PySystem {
     const SystemSpec spec = spec_of(1, blocks, "cuda_p2p", gpus, tuning);
     const nb::gil_scoped_release release;
     const auto make_of = [&]<class T>(const T* values) {
-      system_ = make_system(GivenCsr<T>{n, reinterpret_cast<const void*>(indptr), wide,
-                                        reinterpret_cast<const std::int32_t*>(indices), values,
-                                        device},
-                            spec);
+      system_ =
+          make_system(GivenCsr<T>{n, reinterpret_cast<const void*>(indptr), wide,
+                                  reinterpret_cast<const std::int32_t*>(indices), values, device},
+                      spec);
     };
     if (singles)
       make_of(reinterpret_cast<const float*>(data));
@@ -396,9 +396,9 @@ void bind_systems(nb::module_& m) {
            nb::arg("n"), nb::arg("indptr"), nb::arg("wide"), nb::arg("indices"), nb::arg("data"),
            nb::arg("singles"), nb::arg("device"), nb::arg("blocks"), nb::arg("gpus"),
            nb::arg("tuning"))
-      .def(nb::init<const std::vector<std::int64_t>&,
-                    const std::vector<std::vector<std::int32_t>>&, const std::vector<double>&, bool,
-                    int, const std::vector<int>&, const nb::dict&>(),
+      .def(nb::init<const std::vector<std::int64_t>&, const std::vector<std::vector<std::int32_t>>&,
+                    const std::vector<double>&, bool, int, const std::vector<int>&,
+                    const nb::dict&>(),
            nb::arg("shape"), nb::arg("steps"), nb::arg("values"), nb::arg("singles"),
            nb::arg("blocks"), nb::arg("gpus"), nb::arg("tuning"))
       .def(nb::init<PySlabPlan&, int, int, const std::string&, const std::vector<int>&,

@@ -17,9 +17,7 @@ struct LaneRows : RowRange {
   std::int32_t run = 1;
 
   constexpr std::int32_t rows_of_slice() const { return kSliceRows >> lanes_log2; }
-  constexpr std::int32_t slices() const {
-    return (size() + rows_of_slice() - 1) / rows_of_slice();
-  }
+  constexpr std::int32_t slices() const { return (size() + rows_of_slice() - 1) / rows_of_slice(); }
   // Slices that a warp takes at a time, and how often one does.
   constexpr std::int32_t slices_in_turn() const { return 1 << (lanes_log2 - thin); }
   constexpr std::int32_t turns() const {

@@ -74,11 +74,10 @@ CPUFREE_FN bool choose_node_runs(const Source& source, const LaneRows& rows, std
   const std::int32_t rest = least % kRun;
   bool whole = true;
   SliceWindows windows;
-  each_run(source, rows, slice.width,
-           [&](int, std::int64_t, std::int64_t, std::int32_t first) {
-             whole = whole && first % kRun == rest;
-             windows.add(first / kRun);
-           });
+  each_run(source, rows, slice.width, [&](int, std::int64_t, std::int64_t, std::int32_t first) {
+    whole = whole && first % kRun == rest;
+    windows.add(first / kRun);
+  });
   if (!whole || !windows.place(slice)) return false;
   slice.code = ColumnCode::node_runs;
   for (std::int32_t& base : slice.base)

@@ -27,10 +27,9 @@ CPUFREE_FN void each_place_of(const Source& source, const LaneRows& rows, std::i
 template <class Source, class F>
 CPUFREE_FN void each_place(const Source& source, const LaneRows& rows, std::int64_t width, F&& f) {
   for (int l = 0; l < kSliceRows; ++l)
-    each_place_of(source, rows, width, l,
-                  [&](std::int64_t k, std::int64_t entry, std::int32_t column) {
-                    f(l, k, entry, column);
-                  });
+    each_place_of(
+        source, rows, width, l,
+        [&](std::int64_t k, std::int64_t entry, std::int32_t column) { f(l, k, entry, column); });
 }
 
 inline constexpr std::int32_t kNoRun = -1;

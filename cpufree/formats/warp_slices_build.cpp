@@ -38,9 +38,7 @@ class Dictionary {
   }
   const std::vector<T>& values() const { return values_; }
   // Of a value that is there.
-  std::uint8_t number(T value) const {
-    return static_cast<std::uint8_t>(table_[place_of(value)]);
-  }
+  std::uint8_t number(T value) const { return static_cast<std::uint8_t>(table_[place_of(value)]); }
 
  private:
   using Bits = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
@@ -169,9 +167,9 @@ void fill_warp_slices(const ShareSource<T>& source, const WarpSliceShape& shape,
   Dictionary<T> dictionary(shape.dictionary);
   for (std::size_t s = first; s < end; ++s) {
     const WarpSlice& slice = shape.slice[s];
-    const SliceWriter<T, Dictionary<T>> writer(
-        slice, shape.dictionary.empty() ? nullptr : &dictionary,
-        to + (slice.first - origin) * kSliceUnit);
+    const SliceWriter<T, Dictionary<T>> writer(slice,
+                                               shape.dictionary.empty() ? nullptr : &dictionary,
+                                               to + (slice.first - origin) * kSliceUnit);
     const std::int32_t any = in_runs(slice.code) ? any_run(source, shape.rows[s]) : kNoRun;
     for (int l = 0; l < kSliceRows; ++l) writer.put_lane(source, shape.rows[s], l, any);
   }

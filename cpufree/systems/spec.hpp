@@ -57,7 +57,7 @@ struct SystemSpec {
   // cuda_p2p: GPUs that lay a matrix out look at its entries as well (PlanReport::entries), and
   // refuse those that conjugate gradients cannot have, with InvalidInput.
   bool inspect = false;
-  int cut = -1;         // cuda_p2p: 0 gives blocks rows in their sequence, as they come
+  int cut = -1;  // cuda_p2p: 0 gives blocks rows in their sequence, as they come
 };
 
 // What bounds a run besides its own rule for stopping.

@@ -287,8 +287,8 @@ def set_kernel_compiler(library: str, cache: str, shipped: str) -> None:
     """Say where GPU kernels come from that are not built in; before the first system is made.
 
     `library`: path of the compiler's library, "" for one that the system finds. `cache`: the folder
-    that keeps what it has compiled, "" for none. `shipped`: the folder of kernels that came with the
-    package, which are taken first, "" for none.
+    that keeps what it has compiled, "" for none. `shipped`: the folder of kernels that came with
+    the package, which are taken first, "" for none.
     """
 
 def ship_kernels(architecture: str, folder: str) -> int:

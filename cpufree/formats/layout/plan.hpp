@@ -144,8 +144,8 @@ struct InvertOrder {
       const std::int32_t old = k < interior ? order[k] : static_cast<std::int32_t>(k);
       if (k < interior) new_row[old] = static_cast<std::int32_t>(k);
       old_row[k] = old;
-      global_row[k] = old_global_row == nullptr ? static_cast<std::int32_t>(first + old)
-                                                : old_global_row[old];
+      global_row[k] =
+          old_global_row == nullptr ? static_cast<std::int32_t>(first + old) : old_global_row[old];
     });
   }
 };

@@ -14,8 +14,8 @@
 
 namespace cpufree::layout {
 
-inline constexpr int kThreads = 128;      // of a block
-inline constexpr int kMostParts = 64;     // PEs of a matrix
+inline constexpr int kThreads = 128;        // of a block
+inline constexpr int kMostParts = 64;       // PEs of a matrix
 inline constexpr std::int64_t kScan = 256;  // numbers that a thread adds up
 
 // Calls f(i) for the items of [0, count) that are this thread's.
@@ -135,8 +135,7 @@ struct CheckRows {
         seen.below += column < row ? 1 : 0;
         seen.above += column > row ? 1 : 0;
         seen.distance += static_cast<std::uint64_t>(column < row ? row - column : column - row);
-        seen.pattern +=
-            mixed(static_cast<std::uint64_t>(row), static_cast<std::uint64_t>(column));
+        seen.pattern += mixed(static_cast<std::uint64_t>(row), static_cast<std::uint64_t>(column));
       }
       if (!positive) seen.bad_diagonal = 1;
     });

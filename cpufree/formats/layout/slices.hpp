@@ -304,16 +304,15 @@ struct FillPrivate {
     const std::int64_t k = place - mine.first;
     if (k < mine.boundary.size()) return static_cast<std::int32_t>(mine.boundary.begin + k);
     const std::int64_t inside = k - mine.boundary.size();
-    return inside < mine.interior.size()
-               ? static_cast<std::int32_t>(mine.interior.begin + inside)
-               : -1;
+    return inside < mine.interior.size() ? static_cast<std::int32_t>(mine.interior.begin + inside)
+                                         : -1;
   }
   template <class P>
   CPUFREE_KERNEL_FN void run(const P& port) const {
     double bound = 0.0;
     each_item(port, count, [&](std::int64_t place) {
       const std::int32_t row = row_at(place);
-      name[place] = row < 0 ? -1
+      name[place] = row < 0                 ? -1
                     : global_row == nullptr ? static_cast<std::int32_t>(first_row + row)
                                             : global_row[row];
       inverse[place] = T{1};

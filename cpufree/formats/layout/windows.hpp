@@ -9,7 +9,7 @@
 
 namespace cpufree::layout {
 
-inline constexpr int kMostOfNode = 8;     // rows that a window's end is moved by, at most
+inline constexpr int kMostOfNode = 8;   // rows that a window's end is moved by, at most
 inline constexpr int kLanesOfLong = 4;  // that share a row
 
 // Where windows would begin: some `window` rows apart, and not within a node's.

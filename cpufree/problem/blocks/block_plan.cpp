@@ -143,8 +143,8 @@ Plans make_block_plans(const HaloPlan<T>& plan, const Peers& peers, int blocks, 
     std::vector<std::int64_t> padded{0};
     append_padded(local.row_ptr, {0, local.interior}, padded);
     append_padded(local.row_ptr, {local.interior, local.rows()}, padded);
-    plans[pe] = shared([&](std::int32_t i) { return padded[at(i)]; }, local.interior, local.rows(),
-                       blocks);
+    plans[pe] =
+        shared([&](std::int32_t i) { return padded[at(i)]; }, local.interior, local.rows(), blocks);
   }
   if (awaited == Awaited::everybody)
     await_everybody(plan, plans, blocks);
@@ -164,8 +164,7 @@ void set_partners(Plans& plans, const std::vector<BlockReads>& reads) {
       block.notify.push_back(from / static_cast<std::int32_t>(blocks));
     sort_unique(block.notify);
     for (std::size_t other = 0; other < blocks; ++other)
-      if (other != mine &&
-          (reads[slot].local[other] != 0 || reads[first + other].local[mine] != 0))
+      if (other != mine && (reads[slot].local[other] != 0 || reads[first + other].local[mine] != 0))
         block.await_local.push_back(static_cast<std::int32_t>(other));
   }
 }

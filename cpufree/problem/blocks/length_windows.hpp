@@ -31,8 +31,8 @@ struct WindowSums {
   WindowEntries entries{};
 
   void add(std::int64_t rows, std::int64_t of_rows, const WindowEntries& taken);
-  // Whether rows are to be sorted: where slices shrink by more than next to nothing, a lane for each
-  // row or, if rows are long, kLongRowLanes.
+  // Whether rows are to be sorted: where slices shrink by more than next to nothing, a lane for
+  // each row or, if rows are long, kLongRowLanes.
   bool pays() const;
 };
 

@@ -156,9 +156,9 @@ template StencilResult run_cuda_stencil(const StencilProblem<float>&, const Sten
 template StencilResult run_cuda_stencil(const StencilProblem<double>&, const StencilSpec&,
                                         const StencilRun&, const Progress&);
 template std::unique_ptr<System<float>> make_cuda_system<float>(const GridTerms&,
-                                                                 const SystemSpec&);
+                                                                const SystemSpec&);
 template std::unique_ptr<System<double>> make_cuda_system<double>(const GridTerms&,
-                                                                   const SystemSpec&);
+                                                                  const SystemSpec&);
 template std::unique_ptr<System<float>> make_cuda_system(const GivenCsr<float>&, const SystemSpec&);
 template std::unique_ptr<System<double>> make_cuda_system(const GivenCsr<double>&,
                                                           const SystemSpec&);

@@ -289,7 +289,7 @@ class GpuSystem final : public System<T> {
   PrivateIndex index_ = private_index();
   std::vector<ShareSize> sizes_;  // of all blocks
 
-  std::optional<Kept> kept_;  // none: of a slab
+  std::optional<Kept> kept_;             // none: of a slab
   std::unique_ptr<GpuLayouts<T>> made_;  // while GPUs lay rows out
   std::vector<std::int64_t> cuts_;       // where PEs' rows begin; empty: the host has done so
   std::uint64_t pattern_ = 0;            // of the matrix, if they have

@@ -323,9 +323,9 @@ std::unique_ptr<System<T>> make_cuda_system(const GridTerms& grid, const SystemS
 }
 
 template std::unique_ptr<System<float>> make_cuda_system<float>(const GridTerms&,
-                                                                 const SystemSpec&);
+                                                                const SystemSpec&);
 template std::unique_ptr<System<double>> make_cuda_system<double>(const GridTerms&,
-                                                                   const SystemSpec&);
+                                                                  const SystemSpec&);
 template std::unique_ptr<System<float>> make_cuda_system(const GivenCsr<float>&, const SystemSpec&);
 template std::unique_ptr<System<double>> make_cuda_system(const GivenCsr<double>&,
                                                           const SystemSpec&);

@@ -40,6 +40,26 @@ class GpuCsr:
         return (self.n, *pointers, self.dtype == np.float32, self.device)
 
 
+@dataclass(frozen=True)
+class GridCsr:
+    """A matrix on a grid, which a GPU can make: each point is coupled to points some steps away."""
+
+    n: int
+    nnz: int
+    dtype: np.dtype[Any]
+    grid: tuple[int, ...]
+    """Points along each of at most three axes, the last one running fastest."""
+    terms: list[tuple[tuple[int, ...], float]]
+    """Steps and values of the entries of a row, in the order of their columns."""
+    device: None = None
+    """Any."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n, n)."""
+        return (self.n, self.n)
+
+
 def gpu_csr(A: Any) -> GpuCsr | None:
     """Return A as it lies on its GPU; None where it is no such matrix, or of other types."""
     arrays = _arrays(A)

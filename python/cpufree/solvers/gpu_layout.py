@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,9 +14,9 @@ from cpufree.engines.placement import Asked, Placement, place
 from cpufree.env import Env
 from cpufree.errors import InvalidInputError, NotEnoughGpusError, OutOfMemoryError, UnsupportedError
 from cpufree.laps import Laps
-from cpufree.matrix.entries import MAX_ROWS, EntryStatistics
-from cpufree.matrix.gpu_csr import GpuCsr, gpu_csr
-from cpufree.matrix.load import GENERATOR_PREFIX
+from cpufree.matrix.entries import EntryStatistics
+from cpufree.matrix.gpu_csr import GpuCsr, GridCsr, gpu_csr
+from cpufree.matrix.load import grid_csr
 from cpufree.matrix.validate import SYMMETRY_TOLERANCE
 from cpufree.partition.methods import NEAR_DIAGONAL
 from cpufree.solvers.layout import Layout, Sharing, layout_of
@@ -24,42 +24,13 @@ from cpufree.solvers.preparation import oddness
 
 if TYPE_CHECKING:
     from cpufree._core import System
-    from cpufree.generate.grid_rows import GridRows
 
 FACTORS = ("block_jacobi", "fsai")
-_MOST_TERMS = 27  # of a row that a GPU makes
-
-
-@dataclass(frozen=True)
-class GridCsr:
-    """A matrix on a grid, which a GPU can make."""
-
-    rows: GridRows
-    n: int
-    nnz: int
-    dtype: np.dtype[Any]
-    device: None = None
-    """Any."""
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """(n, n)."""
-        return (self.n, self.n)
 
 
 def given_there(A: Any) -> GpuCsr | GridCsr | None:
-    """Return a matrix that lies on a GPU, or that it can make; None: it is to be had on the host."""
-    if not (isinstance(A, str) and A.startswith(GENERATOR_PREFIX)):
-        return gpu_csr(A)
-    from cpufree.generate import registry  # large, and often not needed
-
-    rows = registry.row_source(A.removeprefix(GENERATOR_PREFIX))
-    if rows is None or len(rows.grid) > 3 or len(rows.terms()) > _MOST_TERMS:
-        return None
-    n = int(rows.shape[0])
-    if n > MAX_ROWS:
-        return None
-    return GridCsr(rows, n, rows.entries_before(n), rows.dtype)
+    """Return a matrix that lies on a GPU, or that it can make; None: it is for the host."""
+    return grid_csr(A) if isinstance(A, str) else gpu_csr(A)
 
 
 def _system(A: GpuCsr | GridCsr, where: Placement, check: bool) -> System:
@@ -70,8 +41,7 @@ def _system(A: GpuCsr | GridCsr, where: Placement, check: bool) -> System:
     }
     if isinstance(A, GpuCsr):
         return core.make_system_there(A.addresses(), **how)
-    terms = [(term.steps, term.value) for term in A.rows.terms()]
-    return core.make_grid_system_there(A.rows.grid, terms, **how)
+    return core.make_grid_system_there(A.grid, A.terms, **how)
 
 
 def lay_out_there(

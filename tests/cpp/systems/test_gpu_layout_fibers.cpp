@@ -101,7 +101,8 @@ Matrix<T> different(Matrix<T> a) {
   for (std::int32_t row = 0; row < a.n(); ++row)
     for (auto k = at(a.row_ptr[at(row)]); k < at(a.row_ptr[at(row) + 1]); ++k) {
       const double i = std::min(row, a.col[k]), j = std::max(row, a.col[k]);
-      a.val[k] = static_cast<T>(row == a.col[k] ? 500.0 + std::sin(i) : -std::abs(std::sin(i + 7 * j)));
+      a.val[k] =
+          static_cast<T>(row == a.col[k] ? 500.0 + std::sin(i) : -std::abs(std::sin(i + 7 * j)));
     }
   return a;
 }

@@ -6,8 +6,8 @@
 #include <iostream>
 
 #include "cpufree/base/parallel.hpp"
-#include "cpufree/systems/gpu/compiled/kernel_headers.hpp"
 #include "cpufree/formats/layout/kernels.hpp"
+#include "cpufree/systems/gpu/compiled/kernel_headers.hpp"
 #include "cpufree/systems/gpu/compiled/kernel_source.hpp"
 #include "cpufree/systems/gpu/compiled/stencil_source.hpp"
 #include "harness.hpp"

@@ -1,4 +1,4 @@
-"""Matrices that real GPUs lay out give the bits of those that the host does. Skipped without GPUs."""
+"""Matrices that real GPUs lay out give the bits of those by the host. Skipped without GPUs."""
 
 from __future__ import annotations
 

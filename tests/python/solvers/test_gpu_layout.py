@@ -49,7 +49,7 @@ def test_matrix_on_a_gpu_is_laid_out_there(make: Make, machine: FakeCore) -> Non
         assert solver.gpus == (2,)
         assert solver.shape == (5, 5)
         assert solver.dtype == np.float64
-    indptr, wide, indices, data, singles, device = system.addresses
+    _, indptr, wide, indices, data, singles, device = system.given_as
     assert device == 2
     assert wide == (make is TorchMatrix)
     assert not singles
@@ -139,3 +139,23 @@ def test_other_matrices_are_none_that_a_gpu_lays_out() -> None:
     short = CupyMatrix(A)
     short.data = short.data[:3]
     assert gpu_csr(short) is None
+
+
+def test_grid_is_made_by_the_gpu(machine: FakeCore) -> None:
+    with Solver("gen:poisson2d?nx=3,ny=4", engine="cuda_p2p") as solver:
+        assert solver.shape == (12, 12)
+        assert solver.gpus == (0,)
+    shape, steps, values, singles = given(machine).given_as
+    assert shape == [1, 4, 3]
+    assert steps == [[0, -1, 0], [0, 0, -1], [0, 0, 0], [0, 0, 1], [0, 1, 0]]
+    assert values == [-1.0, -1.0, 4.0, -1.0, -1.0]
+    assert not singles
+
+
+@pytest.mark.parametrize("spec", ["gen:flange_hex?r_out=8,t=3,pipe=2", "gen:poisson1d?n=9"])
+def test_other_generators_and_small_grids_are_made_on_the_host(
+    machine: FakeCore, spec: str
+) -> None:
+    machine.most_nonzeros_by_host = 0 if "flange" in spec else 100
+    Solver(spec, engine="cuda_p2p").close()
+    assert not isinstance(machine.systems[-1], GivenSystem)

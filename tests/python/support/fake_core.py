@@ -55,6 +55,9 @@ class FakeCore:
         self.started: list[int] = []
         self.systems: list[FakeSystem] = []
         self.stencils: list[dict[str, Any]] = []  # options of jacobi
+        self.most_nonzeros_by_host = 24_000_000
+        self.refuses_given = ""  # why a matrix on a GPU is refused
+        self.found: dict[str, Any] = {}  # in the entries of one
 
     def available_cores(self) -> int:
         """Return those of this machine."""
@@ -120,15 +123,12 @@ class FakeCore:
             "halo": "values",
         }
 
-    most_nonzeros_by_host = 24_000_000
-    refuses_given = ""  # why a matrix on a GPU is refused
-    found: dict[str, Any] = {}  # in the entries of one
-
     def System(self, *arguments: Any) -> FakeSystem:
-        if isinstance(arguments[0], int):
+        if isinstance(arguments[0], (int, list)):
             if self.refuses_given:
                 raise InvalidInputError(self.refuses_given)
-            self.systems.append(GivenSystem(self.found, *arguments))
+            n = arguments[0] if isinstance(arguments[0], int) else int(np.prod(arguments[0]))
+            self.systems.append(GivenSystem(self.found, n, *arguments))
         else:
             self.systems.append(FakeSystem(*arguments))
         return self.systems[-1]
@@ -216,7 +216,7 @@ class GivenSystem(FakeSystem):
     """A System of a matrix on a GPU, of which only addresses are known: it is the identity."""
 
     def __init__(self, found: dict[str, Any], n: int, *arguments: Any) -> None:
-        *self.addresses, blocks, gpus, self.tuning = arguments
+        *self.given_as, blocks, gpus, self.tuning = arguments
         identity = sp.identity(n, format="csr")
         super().__init__(
             identity.indptr,

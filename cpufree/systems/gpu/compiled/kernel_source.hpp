@@ -29,8 +29,8 @@ std::string columns_source(int columns, bool jacobi, const std::string& type);
 // gather_entries, scale_entries, scatter_entries, put_entries and take_entries.
 std::string vectors_source(const std::string& type);
 
-// The kernels that lay a matrix out (formats/layout), each by its own name: those of rows, and those
-// of slices, which are compiled side by side.
+// The kernels that lay a matrix out (formats/layout), each by its own name: those of rows, and
+// those of slices, which are compiled side by side.
 std::vector<std::string> layout_sources(const std::string& type);
 
 // The kernels of probes: of a way, of patterns; and `nothing` and `reading`, which have no port.

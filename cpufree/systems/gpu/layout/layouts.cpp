@@ -62,7 +62,7 @@ Shares GpuLayouts<T>::shares(const HaloPlan<T>& halos) const {
   Shares shares;
   for (std::size_t k = 0; k < rows_.size(); ++k) {
     const GpuRows<T>& mine = rows_[k];
-    PlanReport::Pe pe{mine.rows, mine.nnz, halos.local[k].ghosts, mine.rows - mine.interior,
+    PlanReport::Pe pe{mine.rows,        mine.nnz, halos.local[k].ghosts, mine.rows - mine.interior,
                       mine.ghost_reads, {}};
     pe.neighbours = halos.local[k].neighbours;
     shares.push_back(std::move(pe));
@@ -224,19 +224,21 @@ auto GpuLayouts<T>::shape(std::size_t k, const Ranges& ranges) -> Shapes {
   const DeviceArray<layout::SliceRange> there{mine.stream, ranges};
   const auto slice = DeviceArray<WarpSlice>::uninitialised(mine.device(), at(slices));
   const Int64s beyond = Int64s::uninitialised(mine.device(), at(slices));
-  launch_layout(layout::ShapeSlices<T>{local(k), there.data(), count, slices, slice.data(),
-                                       beyond.data()},
-                slices, mine.stream);
+  launch_layout(
+      layout::ShapeSlices<T>{local(k), there.data(), count, slices, slice.data(), beyond.data()},
+      slices, mine.stream);
   Shapes shapes{fetch(mine.stream, slice.data(), at(slices)),
-                fetch(mine.stream, beyond.data(), at(slices)), {}, {}};
+                fetch(mine.stream, beyond.data(), at(slices)),
+                {},
+                {}};
   for (std::size_t s = 0; s < shapes.beyond.size(); ++s)
     if (shapes.beyond[s] > 0) shapes.with_tails.push_back(static_cast<std::int32_t>(s));
   const auto tails = static_cast<std::int64_t>(shapes.with_tails.size());
   const Int32s list{mine.stream, shapes.with_tails};
   const Int64s lengths = Int64s::uninitialised(mine.device(), at(tails * kSliceRows));
-  launch_layout(layout::CountLanes<T>{local(k), there.data(), count, list.data(), tails,
-                                      lengths.data()},
-                tails * kSliceRows, mine.stream);
+  launch_layout(
+      layout::CountLanes<T>{local(k), there.data(), count, list.data(), tails, lengths.data()},
+      tails * kSliceRows, mine.stream);
   shapes.lengths = fetch(mine.stream, lengths.data(), at(tails * kSliceRows));
   return shapes;
 }
@@ -250,10 +252,10 @@ void GpuLayouts<T>::make_shapes(std::size_t k, PeLayout& pe, const LayoutOptions
   in_parallel(static_cast<int>(pe.shares.size()), [&](int b) {
     const std::size_t first = at(ranges[2 * at(b)].first);
     const auto tails = std::ranges::lower_bound(found.with_tails, static_cast<std::int32_t>(first));
-    pe.shares[at(b)].shape = shape_of_share(
-        pe.shares[at(b)], found.slice, found.beyond, found.lengths, first,
-        at(tails - found.with_tails.begin()),
-        coded ? values_[k].dictionary[at(b)] : std::vector<double>{}, sizeof(T));
+    pe.shares[at(b)].shape =
+        shape_of_share(pe.shares[at(b)], found.slice, found.beyond, found.lengths, first,
+                       at(tails - found.with_tails.begin()),
+                       coded ? values_[k].dictionary[at(b)] : std::vector<double>{}, sizeof(T));
   });
 }
 
@@ -276,9 +278,8 @@ void GpuLayouts<T>::make_simple(std::size_t k, PeLayout& pe, const LayoutOptions
     const std::size_t first = at(ranges[2 * b].first);
     const auto tails = std::ranges::lower_bound(found.with_tails, static_cast<std::int32_t>(first));
     WarpSliceShape& old = pe.shares[which[b]].shape;
-    auto single =
-        shape_of_share(some.shares[b], found.slice, found.beyond, found.lengths, first,
-                       at(tails - found.with_tails.begin()), old.dictionary, sizeof(T));
+    auto single = shape_of_share(some.shares[b], found.slice, found.beyond, found.lengths, first,
+                                 at(tails - found.with_tails.begin()), old.dictionary, sizeof(T));
     if (single.simple() != Simple::no) old = std::move(single);
   }
 }
@@ -299,8 +300,8 @@ std::vector<PeLayout> GpuLayouts<T>::lay_out(std::vector<std::vector<BlockPlan>>
 }
 
 template <class T>
-BesideSlicesOnGpu<T> GpuLayouts<T>::fill(std::size_t k, const PeLayout& pe,
-                                         const WarpSlice* slices, std::byte* bytes) {
+BesideSlicesOnGpu<T> GpuLayouts<T>::fill(std::size_t k, const PeLayout& pe, const WarpSlice* slices,
+                                         std::byte* bytes) {
   const GpuRows<T>& mine = rows_[k];
   const OnDevice here(mine.device());
   const Ranges ranges = ranges_of(pe);
@@ -340,11 +341,11 @@ BesideSlicesOnGpu<T> GpuLayouts<T>::fill(std::size_t k, const PeLayout& pe,
   const DeviceArray<layout::PrivateRange> of_blocks{mine.stream, private_ranges};
   beside.global_row = Int32s::uninitialised(mine.device(), at(pe.private_rows));
   beside.inverse = DeviceArray<T>::uninitialised(mine.device(), at(pe.private_rows));
-  launch_layout(layout::FillPrivate<T>{local(k), mine.names(), mine.first, of_blocks.data(),
-                                       static_cast<int>(pe.shares.size()), pe.private_rows,
-                                       beside.global_row.data(), beside.inverse.data(),
-                                       mine.facts.data()},
-                pe.private_rows, mine.stream);
+  launch_layout(
+      layout::FillPrivate<T>{local(k), mine.names(), mine.first, of_blocks.data(),
+                             static_cast<int>(pe.shares.size()), pe.private_rows,
+                             beside.global_row.data(), beside.inverse.data(), mine.facts.data()},
+      pe.private_rows, mine.stream);
   beside.bound = std::bit_cast<double>(fetch(mine.stream, mine.facts.data(), 1)[0].bound);
   return beside;
 }

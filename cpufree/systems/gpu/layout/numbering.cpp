@@ -20,7 +20,7 @@ using Int64s = DeviceArray<std::int64_t>;
 // What is known of a PE's rows before ghosts have numbers.
 struct Numbered {
   Int32s local_row, global_row;
-  Int64s ghost;                              // of each row of the matrix that is one: its number
+  Int64s ghost;                                // of each row of the matrix that is one: its number
   std::vector<std::int32_t> boundary, ghosts;  // rows of the matrix, increasing
 };
 
@@ -39,22 +39,22 @@ Numbered number(const GpuRows<T>& mine, std::int64_t all_rows, std::int32_t& int
   Numbered numbered;
   numbered.local_row = Int32s::uninitialised(device, at(mine.rows));
   numbered.global_row = Int32s::uninitialised(device, at(mine.rows));
-  launch_layout(layout::NumberRows<T>{mine.first, mine.rows, interior, boundary.data(),
-                                      before.data(), numbered.local_row.data(),
-                                      numbered.global_row.data()},
-                mine.rows, stream);
+  launch_layout(
+      layout::NumberRows<T>{mine.first, mine.rows, interior, boundary.data(), before.data(),
+                            numbered.local_row.data(), numbered.global_row.data()},
+      mine.rows, stream);
   numbered.boundary = fetch(stream, numbered.global_row.data() + interior, at(count));
   numbered.ghost = scan_numbers<T>(stream, mark.data(), all_rows);
   const auto ghosts = fetch(stream, numbered.ghost.data() + all_rows, 1)[0];
   const Int32s list = Int32s::uninitialised(device, at(ghosts));
-  launch_layout(
-      layout::ListMarked<T>{mark.data(), numbered.ghost.data(), all_rows, list.data()},
-      all_rows, stream);
+  launch_layout(layout::ListMarked<T>{mark.data(), numbered.ghost.data(), all_rows, list.data()},
+                all_rows, stream);
   numbered.ghosts = fetch(stream, list.data(), at(ghosts));
   return numbered;
 }
 
-// The ghosts of a PE by owner and the owner's row: boundary rows there, as the pattern is symmetric.
+// The ghosts of a PE by owner and the owner's row: boundary rows there, as the pattern is
+// symmetric.
 template <class T>
 void place_ghosts(const std::vector<GpuRows<T>>& rows, const std::vector<Numbered>& numbered,
                   std::size_t k, LocalSystem<T>& local) {

@@ -124,9 +124,9 @@ std::vector<GpuRows<T>> send_rows(const GivenCsr<T>& matrix, std::span<const std
 template <class T>
 std::vector<GpuRows<T>> make_rows(const GridTerms& grid, int device) {
   constexpr std::int64_t kMostRows = (std::int64_t{1} << 31) - 1;
-  require(grid.terms >= 0 && grid.terms <= kMostTerms && grid.rows() >= 1 &&
-              grid.rows() <= kMostRows,
-          "a grid for a GPU has 1 to 2^31 - 1 points, each with 27 entries at most");
+  require(
+      grid.terms >= 0 && grid.terms <= kMostTerms && grid.rows() >= 1 && grid.rows() <= kMostRows,
+      "a grid for a GPU has 1 to 2^31 - 1 points, each with 27 entries at most");
   const OnDevice here(device);
   std::vector<GpuRows<T>> all;
   GpuRows<T>& mine = all.emplace_back(device);
@@ -187,12 +187,12 @@ FoundInRows check_rows(std::vector<GpuRows<T>>& rows, bool all) {
   return seen;
 }
 
-#define CPUFREE_ROWS(T)                                                                         \
-  template gpu::DeviceArray<std::int64_t> scan_numbers<T>(const gpu::Stream&,                   \
-                                                          const std::int32_t*, std::int64_t);   \
-  template std::vector<GpuRows<T>> send_rows(const GivenCsr<T>&, std::span<const std::int64_t>, \
-                                             const std::vector<int>&);                          \
-  template std::vector<GpuRows<T>> make_rows<T>(const GridTerms&, int);                         \
+#define CPUFREE_ROWS(T)                                                                            \
+  template gpu::DeviceArray<std::int64_t> scan_numbers<T>(const gpu::Stream&, const std::int32_t*, \
+                                                          std::int64_t);                           \
+  template std::vector<GpuRows<T>> send_rows(const GivenCsr<T>&, std::span<const std::int64_t>,    \
+                                             const std::vector<int>&);                             \
+  template std::vector<GpuRows<T>> make_rows<T>(const GridTerms&, int);                            \
   template FoundInRows check_rows(std::vector<GpuRows<T>>&, bool);
 CPUFREE_ROWS(float)
 CPUFREE_ROWS(double)

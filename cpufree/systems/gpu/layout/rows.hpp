@@ -66,13 +66,14 @@ struct FoundInRows {
   double distance = 0.0;      // mean of |row - column|
 };
 
-// Looks at all entries, as `inspect` does, or, unless `all`, at what the proofs of the channels need.
-// Throws InvalidInput where the arrays are no rows of a matrix, or a row of one PE reads one of
-// another that does not read it.
+// Looks at all entries, as `inspect` does, or, unless `all`, at what the proofs of the channels
+// need. Throws InvalidInput where the arrays are no rows of a matrix, or a row of one PE reads one
+// of another that does not read it.
 template <class T>
 FoundInRows check_rows(std::vector<GpuRows<T>>& rows, bool all);
 
-// Gives each PE its rows in its own numbers. Returns the plan without rows, row numbers and entries.
+// Gives each PE its rows in its own numbers. Returns the plan without rows, row numbers and
+// entries.
 template <class T>
 HaloPlan<T> number_rows(std::vector<GpuRows<T>>& rows);
 

@@ -26,8 +26,8 @@ template <class T>
 std::vector<std::int32_t> windows_of(const GpuRows<T>& mine) {
   const std::int64_t seams = mine.interior > 0 ? (mine.interior - 1) / kLengthWindow : 0;
   const Int32s seam = Int32s::uninitialised(mine.device(), at(seams));
-  launch_layout(layout::FindSeams<T>{mine.ptr.data(), mine.col.data(), mine.interior,
-                                     kLengthWindow, seams, seam.data()},
+  launch_layout(layout::FindSeams<T>{mine.ptr.data(), mine.col.data(), mine.interior, kLengthWindow,
+                                     seams, seam.data()},
                 seams, mine.stream);
   std::vector<std::int32_t> begins{0};
   for (const std::int32_t begin : fetch(mine.stream, seam.data(), at(seams)))
@@ -42,10 +42,9 @@ Sorted sort_windows(const GpuRows<T>& mine) {
   const auto windows = static_cast<std::int64_t>(begins.size()) - 1;
   const Int32s begin{mine.stream, begins};
   Sorted sorted{Int32s::uninitialised(mine.device(), at(mine.interior))};
-  const auto entries =
-      DeviceArray<std::int64_t>::uninitialised(mine.device(), at(4 * windows));
-  launch_layout(layout::SortWindows<T>{mine.ptr.data(), begin.data(), windows,
-                                       sorted.order.data(), entries.data()},
+  const auto entries = DeviceArray<std::int64_t>::uninitialised(mine.device(), at(4 * windows));
+  launch_layout(layout::SortWindows<T>{mine.ptr.data(), begin.data(), windows, sorted.order.data(),
+                                       entries.data()},
                 windows, mine.stream);
   const auto counts = fetch(mine.stream, entries.data(), at(4 * windows));
   for (std::size_t k = 0; k < counts.size(); ++k) sorted.entries[k % 4] += counts[k];
@@ -58,13 +57,12 @@ void reorder(GpuRows<T>& mine, const Int32s& order) {
   const Int32s new_row = Int32s::uninitialised(device, at(mine.interior));
   const Int32s old_row = Int32s::uninitialised(device, at(mine.rows));
   Int32s global_row = Int32s::uninitialised(device, at(mine.rows));
-  launch_layout(layout::InvertOrder<T>{order.data(), mine.interior, mine.rows, mine.names(),
-                                       mine.first, new_row.data(), old_row.data(),
-                                       global_row.data()},
-                mine.rows, mine.stream);
+  launch_layout(
+      layout::InvertOrder<T>{order.data(), mine.interior, mine.rows, mine.names(), mine.first,
+                             new_row.data(), old_row.data(), global_row.data()},
+      mine.rows, mine.stream);
   const Int32s length = Int32s::uninitialised(device, at(mine.rows));
-  launch_layout(layout::RowLengths<T>{mine.ptr.data(), old_row.data(), 0, mine.rows,
-                                      length.data()},
+  launch_layout(layout::RowLengths<T>{mine.ptr.data(), old_row.data(), 0, mine.rows, length.data()},
                 mine.rows, mine.stream);
   auto ptr = scan_numbers<T>(mine.stream, length.data(), mine.rows);
   Int32s col = Int32s::uninitialised(device, at(mine.nnz));
