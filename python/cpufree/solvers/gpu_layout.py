@@ -17,6 +17,7 @@ from cpufree.laps import Laps
 from cpufree.matrix.entries import EntryStatistics
 from cpufree.matrix.gpu_csr import GpuCsr, GridCsr, gpu_csr
 from cpufree.matrix.load import grid_csr
+from cpufree.matrix.problem import CsrMatrix
 from cpufree.matrix.validate import SYMMETRY_TOLERANCE
 from cpufree.partition.methods import NEAR_DIAGONAL
 from cpufree.solvers.layout import Layout, Sharing, layout_of
@@ -31,6 +32,29 @@ FACTORS = ("block_jacobi", "fsai")
 def given_there(A: Any) -> GpuCsr | GridCsr | None:
     """Return a matrix that lies on a GPU, or that it can make; None: it is for the host."""
     return grid_csr(A) if isinstance(A, str) else gpu_csr(A)
+
+
+def may_be_checked_there(A: CsrMatrix, asked: Asked, env: Env) -> bool:
+    """Return whether GPUs are likely to lay A out, and so may look at its entries on the way.
+
+    Not where they are known: nobody can have changed them since they were looked at.
+    """
+    if A.nnz <= core.most_nonzeros_by_host() or A.entries_known() or not core.cuda_built():
+        return False
+    names = {asked.engine, env.engine}
+    return names <= {"auto", "cuda_p2p"} and asked.tuning.get("pc") not in FACTORS
+
+
+def oddness_found(layout: Layout, A: CsrMatrix) -> list[str] | None:
+    """Return what to tell of a matrix that has been laid out unchecked; None: it must be refused.
+
+    Its entries are looked at now, where it was the host that has laid it out.
+    """
+    found = layout.entries or A.statistics
+    good = found.mirrored and found.finite and found.positive_diagonal
+    if not good or found.asymmetry > SYMMETRY_TOLERANCE[A.dtype.name]:
+        return None
+    return oddness(found.asymmetry)
 
 
 def _system(A: GpuCsr | GridCsr, where: Placement, check: bool) -> System:
@@ -79,11 +103,9 @@ def lay_out_there(
         return None  # the host says more of it, or finds room
     plan = system.plan()
     found, distance = plan.get("entries"), plan.get("mean_distance", 0.0)
-    asymmetry = 0.0
-    if found is not None:
-        asymmetry = EntryStatistics(**found).asymmetry
-        if asymmetry > SYMMETRY_TOLERANCE[A.dtype.name]:
-            return None
+    asymmetry = 0.0 if found is None else EntryStatistics(**found).asymmetry
+    if asymmetry > SYMMETRY_TOLERANCE[A.dtype.name]:
+        return None
     if distance > NEAR_DIAGONAL and reorder == "auto":
         return None  # RCM may pay
     lie = "as they lie on the GPU" if isinstance(A, GpuCsr) else "as the GPU has made them"

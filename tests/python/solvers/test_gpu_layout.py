@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from fake_core import FakeCore, GivenSystem
 from fake_gpu_arrays import CupyMatrix, TorchMatrix, install
 
@@ -15,6 +16,7 @@ from cpufree import Solver
 from cpufree.engines import core
 from cpufree.errors import MatrixError, NotSymmetricError
 from cpufree.matrix.gpu_csr import gpu_csr
+from cpufree.matrix.load import as_csr
 from cpufree.partition.methods import NEAR_DIAGONAL
 
 A = cpufree.generate.poisson1d(5)
@@ -159,3 +161,107 @@ def test_other_generators_and_small_grids_are_made_on_the_host(
     machine.most_nonzeros_by_host = 0 if "flange" in spec else 100
     Solver(spec, engine="cuda_p2p").close()
     assert not isinstance(machine.systems[-1], GivenSystem)
+
+
+class Looking(FakeCore):
+    """GPUs that look at the entries of matrices from the host, and find what is said."""
+
+    def System(self, *arguments: Any) -> Any:
+        system = super().System(*arguments)
+        tuning = arguments[9] if len(arguments) > 9 else {}
+        self.looked = bool(tuning.get("inspect"))
+        entries = {
+            "mirrored": True,
+            "symmetric": True,
+            "asymmetry": 0.0,
+            "finite": True,
+            "positive_diagonal": True,
+            **self.found,
+        }
+        if self.looked and not (entries["mirrored"] and entries["finite"]):
+            raise MatrixError("entries cannot be")
+        plan = system.plan
+        if self.looked:
+            system.plan = lambda: {**plan(), "entries": entries}
+        return system
+
+
+@pytest.fixture
+def looking(monkeypatch: pytest.MonkeyPatch) -> Looking:
+    fake = Looking(1)
+    fake.most_nonzeros_by_host = 0
+    monkeypatch.setattr(core, "load", lambda: fake)
+    return fake
+
+
+def inspections(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return a list that grows with every look of the host at entries."""
+    seen: list[int] = []
+    inspect = cpufree.matrix.problem.CsrMatrix.inspect
+
+    def counted(self: Any) -> Any:
+        seen.append(self.nnz)
+        return inspect(self)
+
+    monkeypatch.setattr(cpufree.matrix.problem.CsrMatrix, "inspect", counted)
+    return seen
+
+
+def test_entries_of_large_matrices_are_looked_at_by_the_gpus(
+    looking: Looking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = inspections(monkeypatch)
+    with Solver(A.copy(), engine="cuda_p2p") as solver:
+        assert looking.looked
+        assert solver.warnings == []
+        assert "entries" not in solver.plan
+    assert looks == []
+    looking.found = {"symmetric": False, "asymmetry": 1e-14}
+    with Solver(A.copy(), engine="cuda_p2p") as solver:
+        assert any("symmetric only to within 1.0e-14" in warning for warning in solver.warnings)
+
+
+@pytest.mark.parametrize(
+    "found", [{"mirrored": False}, {"finite": False}, {"positive_diagonal": False}]
+)
+def test_what_gpus_refuse_the_host_looks_at(
+    looking: Looking, monkeypatch: pytest.MonkeyPatch, found: dict[str, Any]
+) -> None:
+    looking.found = found
+    looks = inspections(monkeypatch)
+    Solver(A.copy(), engine="cuda_p2p").close()  # nothing is wrong with it here
+    assert looks != []
+    assert not looking.looked
+    wrong = A.copy()
+    wrong[2, 2] = np.nan
+    with pytest.raises(MatrixError, match=r"row 2, column 2"):
+        Solver(wrong, engine="cuda_p2p")
+
+
+def test_zeros_without_mirror_images_are_dropped_by_the_host(looking: Looking) -> None:
+    looking.found = {"mirrored": False}
+    entries = A.tocoo()
+    rows, columns = np.append(entries.row, 0), np.append(entries.col, 4)
+    odd = sp.csr_array((np.append(entries.data, 0.0), (rows, columns)), shape=A.shape)
+    assert odd.nnz == A.nnz + 1
+    Solver(odd, engine="cuda_p2p").close()
+    assert looking.systems[-1].matrix.nnz == A.nnz
+
+
+def test_matrices_that_the_host_lays_out_are_looked_at_by_it(
+    machine: FakeCore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = inspections(monkeypatch)
+    Solver(A.copy(), engine="cuda_p2p").close()  # these GPUs do not tell what they have found
+    assert looks != []
+
+
+def test_known_entries_are_not_looked_at_again(
+    looking: Looking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = as_csr(A).private()
+    known.inspect()
+    looks = inspections(monkeypatch)
+    Solver(known, engine="cuda_p2p").close()
+    assert not looking.looked
+    assert looks == []
