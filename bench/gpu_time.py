@@ -185,8 +185,8 @@ def steps_of(run: Run, gpus: int) -> dict[str, Any]:
     return {
         "setup": lambda: set_ups(run, gpus),
         "auto": lambda: run.bench("auto", chosen, choices, 90.0),
-        "script": lambda: run.bench("script", [poisson], [*script, "--repeats", "2"], 60.0),
-        "text": lambda: run.bench("text", [text], [*script, "--repeats", "2"], 60.0),
+        "script": lambda: run.bench("script", [poisson], [*script, "--repeats", "3"], 80.0),
+        "text": lambda: run.bench("text", [text], [*script, "--repeats", "3"], 60.0),
         "pipelined": lambda: run.run("pipelined", methods, 60.0),
     }
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -25,7 +26,7 @@ def lines_of(path: Path) -> list[dict[str, Any]]:
     return found
 
 
-def table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+def table(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     """Return a table in Markdown."""
     lines = [heads, tuple("---" for _ in heads), *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)

@@ -101,7 +101,7 @@ def lay_out_there(
         system = _system(A, where, check)
     except (InvalidInputError, OutOfMemoryError):
         return None  # the host says more of it, or finds room
-    plan = system.plan()
+    plan: dict[str, Any] = {**system.plan()}
     found, distance = plan.get("entries"), plan.get("mean_distance", 0.0)
     asymmetry = 0.0 if found is None else EntryStatistics(**found).asymmetry
     if asymmetry > SYMMETRY_TOLERANCE[A.dtype.name]:
