@@ -137,6 +137,7 @@ class MatrixOnPes:
                 if odd is not None:
                     layout.warnings[:0] = odd
                     return prepared, layout
+                del layout  # there may not be memory for both
         matrix = as_csr(A)
         prepared = prepare(matrix, self._check, kind)
         laps.lap("check")
