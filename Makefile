@@ -20,7 +20,7 @@ DEMO_PES ?= $(if $(wildcard /proc/driver/nvidia/gpus/*),auto,$(shell echo $$(($(
 DEMO ?= gen:flange_hex?r_out=40,t=8,pipe=20
 
 .PHONY: help demo test test-cpp test-tsan test-asan test-python check lint format bench-cpu clean
-.PHONY: cuda gpu bench-gpu install lint-style lint-types lint-layers lint-headers wheel check-sdist
+.PHONY: cuda gpu kernels bench-gpu install lint-style lint-types lint-layers lint-headers wheel check-sdist
 .PHONY: docs results test-quick test-thorough
 
 help:
@@ -123,6 +123,12 @@ cuda: $(VENV)/.dependencies
 GPU_PYTHON ?= $(VENV)/bin/python
 gpu: $(VENV)/.dependencies
 	tools/build_gpu.sh $(GPU_PYTHON) $(JOBS)
+
+# The kernels that a wheel without nvcc comes with: python/cpufree/kernels, from where `make wheel`
+# and `python -m build` take them. Needs NVRTC, no GPU.
+kernels: $(VENV)/.dependencies
+	KERNELS=COMPILED tools/build_gpu.sh $(GPU_PYTHON) $(JOBS)
+	$(GPU_PYTHON) tools/ship_kernels.py
 
 bench-cpu: install
 	python bench/cpu.py

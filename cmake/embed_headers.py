@@ -17,7 +17,9 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 STANDARD = "cpufree/gpu/cuda/device_std.hpp"
 # What the texts of kernels include (cpufree/systems/gpu/compiled/kernel_source.cpp).
 ROOTS = (
+    "cpufree/engines/gpu_p2p/free_port.cuh",
     "cpufree/engines/gpu_p2p/port.cuh",
+    "cpufree/formats/layout/kernels.hpp",
     "cpufree/formats/warp_columns.hpp",
     "cpufree/formats/warp_slices.hpp",
     "cpufree/probes/kernel.hpp",

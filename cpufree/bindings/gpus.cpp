@@ -57,7 +57,9 @@ void bind_gpus(nb::module_& m) {
   m.def("gpu_is_started", &gpu_is_started, nb::arg("index"));
   m.def("peer_problem", &peer_problem, nb::arg("gpus"));
   m.def("set_kernel_compiler", &set_kernel_compiler, nb::arg("library"), nb::arg("cache"),
-        nb::call_guard<nb::gil_scoped_release>());  // others may be compiling
+        nb::arg("shipped"), nb::call_guard<nb::gil_scoped_release>());  // others may be compiling
+  m.def("ship_kernels", &ship_kernels, nb::arg("architecture"), nb::arg("folder"),
+        nb::call_guard<nb::gil_scoped_release>());
   m.def("kernels_compiled", &kernels_compiled);
   m.def("kernel_compiler", &kernel_compiler, nb::call_guard<nb::gil_scoped_release>());
   m.def("start_nvshmem", &start_nvshmem_for, nb::arg("team"), nb::arg("library"), nb::arg("gpu"),

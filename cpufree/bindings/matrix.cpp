@@ -56,13 +56,7 @@ nb::dict inspect_arrays(const Vector<std::int64_t>& indptr, const Rows& indices,
     seen = report_on(indptr, indices, singles);
   else
     throw InvalidInput("data must be a contiguous array of float64 or float32");
-  nb::dict d;
-  d["mirrored"] = seen.mirrored;
-  d["symmetric"] = seen.symmetric;
-  d["asymmetry"] = seen.asymmetry;
-  d["finite"] = seen.finite;
-  d["positive_diagonal"] = seen.positive_diagonal;
-  return d;
+  return dict_of(seen);
 }
 
 double mean_distance_in(const Vector<std::int64_t>& indptr, const Rows& indices,
@@ -130,6 +124,16 @@ nb::tuple digest(const Vector<std::uint8_t>& bytes) {
 }
 
 }  // namespace
+
+nb::dict dict_of(const EntryReport& seen) {
+  nb::dict d;
+  d["mirrored"] = seen.mirrored;
+  d["symmetric"] = seen.symmetric;
+  d["asymmetry"] = seen.asymmetry;
+  d["finite"] = seen.finite;
+  d["positive_diagonal"] = seen.positive_diagonal;
+  return d;
+}
 
 void bind_matrix(nb::module_& m) {
   m.def("are_rows", &are_rows_in, nb::arg("indptr"), nb::arg("indices"));

@@ -6,6 +6,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,7 +19,9 @@
 #include "cpufree/bindings/columns.hpp"
 #include "cpufree/bindings/errors.hpp"
 #include "cpufree/bindings/options.hpp"
+#include "cpufree/bindings/system_report.hpp"
 #include "cpufree/bindings/team.hpp"
+#include "cpufree/systems/setup.hpp"
 #include "cpufree/systems/system.hpp"
 
 namespace nb = nanobind;
@@ -29,8 +32,8 @@ namespace {
 SystemSpec spec_of(int pes, int blocks, const std::string& engine, const std::vector<int>& gpus,
                    const nb::dict& tuning) {
   require_known(tuning, {"threads", "halo", "residency", "ring", "keep", "lanes_log2", "compress",
-                         "cut", "nvshmem_library", "nvshmem_kernels", "several_machines",
-                         "node_size", "pc", "pc_level", "pc_block"});
+                         "cut", "layout", "inspect", "nvshmem_library", "nvshmem_kernels",
+                         "several_machines", "node_size", "pc", "pc_level", "pc_block"});
   SystemSpec spec;
   spec.engine = engine_from_name(engine);
   spec.pes = pes;
@@ -44,6 +47,8 @@ SystemSpec spec_of(int pes, int blocks, const std::string& engine, const std::ve
   spec.keep = option(tuning, "keep", spec.keep);
   spec.lanes_log2 = option(tuning, "lanes_log2", spec.lanes_log2);
   spec.cut = option(tuning, "cut", spec.cut);
+  spec.layout = option(tuning, "layout", spec.layout);
+  spec.inspect = option(tuning, "inspect", spec.inspect);
   spec.node_size = option(tuning, "node_size", spec.node_size);
   spec.nvshmem_library = option(tuning, "nvshmem_library", spec.nvshmem_library);
   spec.nvshmem_kernels = option(tuning, "nvshmem_kernels", spec.nvshmem_kernels);
@@ -72,91 +77,6 @@ SolveSpec spec_of(const nb::dict& options) {
   spec.gather = option(options, "gather", spec.gather);
   spec.study = study_from_name(option<std::string>(options, "study", "none"));
   return spec;
-}
-
-nb::object dict_of(const std::optional<Split>& split) {
-  if (!split) return nb::none();
-  nb::dict d;
-  const auto add = [&](const char* name, Phase phase) {
-    d[name] = split->seconds[static_cast<std::size_t>(phase)];
-  };
-  add("spmv", Phase::spmv);
-  add("vector", Phase::vector);
-  add("halo_wait", Phase::halo_wait);
-  add("reduction_wait", Phase::reduction_wait);
-  return d;
-}
-
-nb::dict dict_of(const Laps& laps) {
-  nb::dict seconds;
-  for (const auto& [name, passed] : laps) seconds[name.c_str()] = passed;
-  return seconds;
-}
-
-nb::dict dict_of(SolveResult result, const nb::object& x, const PlanReport& plan) {
-  const Outcome& o = result.outcome;
-  nb::dict d;
-  d["x"] = x;
-  d["reason"] = reason_name(o.reason);
-  d["iterations"] = o.iterations;
-  d["residual"] = o.residual;
-  d["true_residual"] = o.true_residual;
-  d["bnorm"] = o.bnorm;
-  d["history"] = to_numpy(std::move(result.history));
-  d["history_stride"] = o.history_stride;
-  d["replacements"] = o.replacements;
-  d["handed_over_at"] = o.handed_over_at;
-  d["lambda_max"] = o.lambda_max;
-  d["seconds"] = result.seconds;
-  d["laps"] = dict_of(result.laps);
-  d["disturbances"] = result.disturbances;
-  d["split"] = dict_of(result.split);
-  d["reductions"] = o.reductions;
-  d["exchanges"] = o.exchanges;
-  d["pes"] = plan.pes.size();
-  d["blocks"] = plan.blocks;
-  return d;
-}
-
-nb::dict dict_of(const PlanReport& plan) {
-  nb::list rows, nnz, ghosts, boundary, neighbours;
-  for (const auto& pe : plan.pes) {
-    rows.append(pe.rows);
-    nnz.append(pe.nnz);
-    ghosts.append(pe.ghosts);
-    boundary.append(pe.boundary_rows);
-    nb::list mine;
-    for (const Neighbour& n : pe.neighbours) mine.append(nb::make_tuple(n.pe, n.sent));
-    neighbours.append(mine);
-  }
-  nb::dict d;
-  d["engine"] = plan.engine;
-  d["pes"] = plan.pes.size();
-  d["nodes"] = plan.nodes;
-  d["blocks"] = plan.blocks;
-  d["threads"] = plan.threads;
-  d["rows"] = rows;
-  d["nnz"] = nnz;
-  d["ghosts"] = ghosts;
-  d["boundary_rows"] = boundary;
-  d["neighbours"] = neighbours;
-  d["edge_cut"] = plan.edge_cut;
-  d["halo_values"] = plan.halo_values;
-  d["imbalance"] = plan.imbalance;
-  d["matrix_bytes"] = plan.matrix_bytes;
-  d["halo"] = plan.halo;
-  d["block_halo"] = plan.block_halo;
-  d["resident_vectors"] = plan.resident_vectors;
-  d["resident_matrix"] = plan.resident_matrix;
-  d["ring_slots"] = plan.ring_slots;
-  d["lanes_per_row"] = plan.lanes_per_row;
-  d["shared_bytes"] = plan.shared_bytes;
-  d["factors"] = plan.factors;
-  d["factor_entries"] = plan.factor_entries;
-  d["factor_bytes"] = plan.factor_bytes;
-  d["factors_replaced"] = plan.factors_replaced;
-  d["seconds"] = dict_of(plan.seconds);
-  return d;
 }
 
 // The share of this rank, once planned; a System takes it away.
@@ -227,6 +147,46 @@ class PySystem {
     spec.team = team_of(team);
     const nb::gil_scoped_release release;
     std::visit([&](auto plan) { system_ = make_system(std::move(plan), spec); }, slab.take());
+  }
+
+  // Of a matrix on GPU `device`: addresses there of arrays that outlive this call.
+  PySystem(std::int32_t n, std::uintptr_t indptr, bool wide, std::uintptr_t indices,
+           std::uintptr_t data, bool singles, int device, int blocks, const std::vector<int>& gpus,
+           const nb::dict& tuning) {
+    const SystemSpec spec = spec_of(1, blocks, "cuda_p2p", gpus, tuning);
+    const nb::gil_scoped_release release;
+    const auto make_of = [&]<class T>(const T* values) {
+      system_ =
+          make_system(GivenCsr<T>{n, reinterpret_cast<const void*>(indptr), wide,
+                                  reinterpret_cast<const std::int32_t*>(indices), values, device},
+                      spec);
+    };
+    if (singles)
+      make_of(reinterpret_cast<const float*>(data));
+    else
+      make_of(reinterpret_cast<const double*>(data));
+  }
+
+  // Of a matrix on a grid of three axes, which the GPU makes: entries of a row by their steps.
+  PySystem(const std::vector<std::int64_t>& shape,
+           const std::vector<std::vector<std::int32_t>>& steps, const std::vector<double>& values,
+           bool singles, int blocks, const std::vector<int>& gpus, const nb::dict& tuning) {
+    require(shape.size() == 3 && steps.size() == values.size() && steps.size() <= kMostTerms,
+            "a grid for a GPU has three axes, and rows of 27 entries at most");
+    GridTerms grid;
+    std::copy_n(shape.begin(), 3, grid.shape);
+    for (const auto& step : steps) {
+      require(step.size() == 3, "a step goes along three axes");
+      std::copy_n(step.begin(), 3, grid.steps[grid.terms]);
+      grid.values[grid.terms] = values[static_cast<std::size_t>(grid.terms)];
+      ++grid.terms;
+    }
+    const SystemSpec spec = spec_of(1, blocks, "cuda_p2p", gpus, tuning);
+    const nb::gil_scoped_release release;
+    if (singles)
+      system_ = make_system<float>(grid, spec);
+    else
+      system_ = make_system<double>(grid, spec);
   }
 
   nb::dict plan() const {
@@ -325,6 +285,7 @@ class PySystem {
 }  // namespace
 
 void bind_systems(nb::module_& m) {
+  m.attr("most_nonzeros_by_host") = kMostBlockHaloNonzeros;
   nb::class_<PySlabPlan>(m, "SlabPlan")
       .def(nb::init<std::int64_t, std::int64_t, const Vector<std::int64_t>&,
                     const Vector<std::int64_t>&, const nb::object&, double, const nb::object&>(),
@@ -341,6 +302,16 @@ void bind_systems(nb::module_& m) {
            nb::arg("order").none(), nb::arg("pes"), nb::arg("blocks"), nb::arg("engine"),
            nb::arg("gpus") = std::vector<int>(), nb::arg("tuning") = nb::dict(),
            nb::arg("team") = nb::none())
+      .def(nb::init<std::int32_t, std::uintptr_t, bool, std::uintptr_t, std::uintptr_t, bool, int,
+                    int, const std::vector<int>&, const nb::dict&>(),
+           nb::arg("n"), nb::arg("indptr"), nb::arg("wide"), nb::arg("indices"), nb::arg("data"),
+           nb::arg("singles"), nb::arg("device"), nb::arg("blocks"), nb::arg("gpus"),
+           nb::arg("tuning"))
+      .def(nb::init<const std::vector<std::int64_t>&, const std::vector<std::vector<std::int32_t>>&,
+                    const std::vector<double>&, bool, int, const std::vector<int>&,
+                    const nb::dict&>(),
+           nb::arg("shape"), nb::arg("steps"), nb::arg("values"), nb::arg("singles"),
+           nb::arg("blocks"), nb::arg("gpus"), nb::arg("tuning"))
       .def(nb::init<PySlabPlan&, int, int, const std::string&, const std::vector<int>&,
                     const nb::dict&, const nb::object&>(),
            nb::arg("slab"), nb::arg("pes"), nb::arg("blocks"), nb::arg("engine"), nb::arg("gpus"),

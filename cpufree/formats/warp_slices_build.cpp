@@ -8,9 +8,7 @@
 #include <type_traits>
 
 #include "cpufree/base/index.hpp"
-#include "cpufree/formats/slice_choice.hpp"
-#include "cpufree/formats/slice_places.hpp"
-#include "cpufree/problem/blocks/slice_width.hpp"
+#include "cpufree/formats/slice_writer.hpp"
 
 namespace cpufree {
 
@@ -30,29 +28,34 @@ class Dictionary {
 
   // The number of a value, new or not; none where that would be one too many.
   std::optional<std::uint8_t> add(T value) {
-    const Bits bits = std::bit_cast<Bits>(value);
-    std::size_t place = hash(bits);
-    for (; table_[place] != kEmpty; place = (place + 1) % kPlaces)
-      if (std::bit_cast<Bits>(values_[at(table_[place])]) == bits)
-        return static_cast<std::uint8_t>(table_[place]);
-    if (values_.size() == kMostValues) return {};
-    table_[place] = static_cast<std::int16_t>(values_.size());
-    values_.push_back(value);
+    const std::size_t place = place_of(value);
+    if (table_[place] == kEmpty) {
+      if (values_.size() == kMostValues) return {};
+      table_[place] = static_cast<std::int16_t>(values_.size());
+      values_.push_back(value);
+    }
     return static_cast<std::uint8_t>(table_[place]);
   }
   const std::vector<T>& values() const { return values_; }
+  // Of a value that is there.
+  std::uint8_t number(T value) const { return static_cast<std::uint8_t>(table_[place_of(value)]); }
 
  private:
   using Bits = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
-  static constexpr std::size_t kPlaces = 4 * kMostValues;
   static constexpr std::int16_t kEmpty = -1;
-  static std::size_t hash(Bits bits) {
-    return (std::uint64_t{bits} * 0x9e3779b97f4a7c15U >> 40U) % kPlaces;
+
+  // Where a value is in the table, or would be.
+  std::size_t place_of(T value) const {
+    const Bits bits = std::bit_cast<Bits>(value);
+    std::size_t place = value_place(bits);
+    while (table_[place] != kEmpty && std::bit_cast<Bits>(values_[at(table_[place])]) != bits)
+      place = (place + 1) % kValuePlaces;
+    return place;
   }
 
   std::vector<T> values_;
-  std::array<std::int16_t, kPlaces> table_ = [] {
-    std::array<std::int16_t, kPlaces> empty{};
+  std::array<std::int16_t, kValuePlaces> table_ = [] {
+    std::array<std::int16_t, kValuePlaces> empty{};
     empty.fill(kEmpty);
     return empty;
   }();
@@ -84,96 +87,42 @@ Simple simple_code(const WarpSlice& slice) {
 }
 
 template <class T>
-void append_slice(const ShareSource<T>& source, const LaneRows& rows, WarpSliceShape& shape) {
-  std::array<std::int64_t, kSliceRows> length{};
-  for (int l = 0; l < kSliceRows; ++l) length[at(l)] = lane_entries(source.local, rows, l).count;
-  WarpSlice slice;
-  slice.first = static_cast<std::uint32_t>(shape.units);
-  slice.width = static_cast<std::int32_t>(source.codes.tails ? best_slice_width(length).width
-                                                             : *std::ranges::max_element(length));
-  choose_code(source, rows, slice);
-  if (std::ranges::any_of(length, [&](std::int64_t count) { return count > slice.width; })) {
-    slice.tails = static_cast<std::int32_t>(shape.tail_ptr.size());
-    shape.tail_ptr.push_back(shape.tail_entries);
-    for (const std::int64_t count : length) {
-      shape.tail_entries += std::max<std::int64_t>(count - slice.width, 0);
-      shape.tail_ptr.push_back(shape.tail_entries);
-    }
-  }
-  shape.units += (bytes_of<T>(slice, !shape.dictionary.empty()) + kSliceUnit - 1) / kSliceUnit;
-  shape.slice.push_back(slice);
-  shape.rows.push_back(rows);
-}
-
-template <class T>
 void append_slices(const ShareSource<T>& source, const std::vector<LaneRows>& ranges,
                    WarpSliceShape& shape) {
-  for (const LaneRows& range : ranges) {
-    const std::int32_t most = kSliceRows >> range.lanes_log2;
-    for (std::int32_t begin = range.begin; begin < range.end; begin += most)
-      append_slice(
-          source,
-          {{begin, std::min(begin + most, range.end)}, range.lanes_log2, range.thin, range.run},
-          shape);
-  }
+  for (const LaneRows& range : ranges)
+    for (std::int32_t k = 0; k < range.slices(); ++k) {
+      const LaneRows rows = range.of_slice(k);
+      std::int64_t lengths[kSliceRows];
+      for (int l = 0; l < kSliceRows; ++l) lengths[l] = lane_entries(source, rows, l).count;
+      WarpSlice slice;
+      const std::int64_t beyond = choose_slice(source, rows, source.codes, slice);
+      shape.append(slice, rows, lengths, beyond, sizeof(T));
+    }
 }
 
-// Writes one slice, all places of which are known by number.
-template <class T>
-class SliceWriter {
- public:
-  SliceWriter(const WarpSlice& slice, Dictionary<T>* dictionary, std::byte* to)
-      : slice_(slice),
-        coded_(slice.code != ColumnCode::plain),
-        dictionary_(coded_ ? dictionary : nullptr),
-        to_(to) {}
-
-  // Entry k of row l. Of a run, the first one's column counts.
-  void put(int l, std::int64_t k, std::int32_t column, T value) const {
-    if (in_runs(slice_.code)) return put_in_run(l, k, column, value);
-    const std::int64_t first = k / kChunkWidth * kChunkWidth;  // of the chunk
-    const std::int64_t n = std::min<std::int64_t>(slice_.width - first, kChunkWidth);
-    const std::int64_t column_bytes = coded_ ? 2 : 4;
-    const std::int64_t from = kSliceRows * first * (column_bytes + value_bytes());
-    const std::int64_t place = place_of(l, k - first, n);
-    if (coded_)
-      store(place, static_cast<std::uint16_t>(code_of(slice_, column)), from);
-    else
-      store(place, column, from);
-    put_value(place, value, from + kSliceRows * n * column_bytes);
-  }
-
- private:
-  std::int64_t value_bytes() const { return dictionary_ == nullptr ? sizeof(T) : 1; }
-  void put_value(std::int64_t place, T value, std::int64_t from) const {
-    if (dictionary_ == nullptr)
-      store(place, value, from);
-    else
-      store(place, dictionary_->add(value).value(), from);
-  }
-  void put_in_run(int l, std::int64_t k, std::int32_t column, T value) const {
-    const std::int64_t from = kSliceRows * (k / kRun) * (2 + kRun * value_bytes());
-    const std::int64_t in_run = k % kRun;
-    if (in_run == 0) store(l, static_cast<std::uint16_t>(code_of(slice_, column)), from);
-    put_value(in_run < 2 ? 2 * l + in_run : 2 * kSliceRows + l, value, from + kSliceRows * 2);
-  }
-  // In a chunk of n: pairs if coded, and what is left over behind them.
-  std::int64_t place_of(int l, std::int64_t k, std::int64_t n) const {
-    if (!coded_ || k == n - n % 2) return kSliceRows * k + l;
-    return 2 * (kSliceRows * (k / 2) + l) + k % 2;
-  }
-  template <class V>
-  void store(std::int64_t place, V value, std::int64_t from) const {
-    std::memcpy(to_ + from + place * static_cast<std::int64_t>(sizeof(V)), &value, sizeof(V));
-  }
-
-  const WarpSlice& slice_;
-  bool coded_;
-  Dictionary<T>* dictionary_;
-  std::byte* to_;
-};
-
 }  // namespace
+
+void WarpSliceShape::append(WarpSlice chosen, const LaneRows& of,
+                            const std::int64_t (&lengths)[kSliceRows], std::int64_t beyond,
+                            std::int64_t value_bytes) {
+  chosen.first = static_cast<std::uint32_t>(units);
+  if (beyond > 0) {
+    chosen.tails = static_cast<std::int32_t>(tail_ptr.size());
+    tail_ptr.push_back(tail_entries);
+    for (const std::int64_t length : lengths) {
+      tail_entries += std::max<std::int64_t>(length - chosen.width, 0);
+      tail_ptr.push_back(tail_entries);
+    }
+  }
+  units += (slice_bytes(chosen, !dictionary.empty(), value_bytes) + kSliceUnit - 1) / kSliceUnit;
+  slice.push_back(chosen);
+  rows.push_back(of);
+}
+
+bool WarpSliceShape::may_be_simple() const {
+  return units * kSliceUnit <= kMostOnChip && simple() == Simple::no &&
+         std::ranges::any_of(slice, [](const WarpSlice& s) { return in_runs(s.code); });
+}
 
 Simple WarpSliceShape::simple() const {
   if (!tail_ptr.empty()) return Simple::no;
@@ -187,14 +136,9 @@ Simple WarpSliceShape::simple() const {
 template <class T>
 std::int32_t usual_run(const ShareSource<T>& source, RowRange rows) {
   std::int32_t in_runs = 0;
-  for (std::int32_t row = rows.begin; row < rows.end; ++row) {
-    const LaneEntries of = lane_entries(source.local, {{row, row + 1}}, 0);
-    bool all = true;
-    for (std::int64_t k = 0; k < of.count && all; k += kRun)
-      all = run_at(source, of, k).has_value();
-    in_runs += all ? 1 : 0;
-  }
-  return 10 * std::int64_t{in_runs} >= 9 * std::int64_t{rows.size()} ? kRun : 1;
+  for (std::int32_t row = rows.begin; row < rows.end; ++row)
+    in_runs += row_in_runs(source, row) ? 1 : 0;
+  return usual_run(in_runs, rows.size());
 }
 
 template <class T>
@@ -203,9 +147,7 @@ WarpSliceShape shape_of(const ShareSource<T>& source, const std::vector<LaneRows
   if (source.codes.columns && source.codes.values)
     shape.dictionary = find_dictionary(source.local, ranges);
   append_slices(source, ranges, shape);
-  // Runs here and there: on chip a single code for all is worth more.
-  if (shape.units * kSliceUnit <= kMostOnChip && shape.simple() == Simple::no &&
-      std::ranges::any_of(shape.slice, [](const WarpSlice& s) { return in_runs(s.code); })) {
+  if (shape.may_be_simple()) {
     WarpSliceShape single;
     single.dictionary = shape.dictionary;
     ShareSource<T> without = source;
@@ -225,18 +167,11 @@ void fill_warp_slices(const ShareSource<T>& source, const WarpSliceShape& shape,
   Dictionary<T> dictionary(shape.dictionary);
   for (std::size_t s = first; s < end; ++s) {
     const WarpSlice& slice = shape.slice[s];
-    const SliceWriter<T> writer(slice, shape.dictionary.empty() ? nullptr : &dictionary,
-                                to + (slice.first - origin) * kSliceUnit);
-    const auto put = [&](int l, std::int64_t k, std::int64_t entry, std::int32_t column) {
-      writer.put(l, k, column, entry < 0 ? T{0} : source.local.val[at(entry)]);
-    };
-    if (!in_runs(slice.code))
-      each_place(source, shape.rows[s], slice.width, put);
-    else
-      each_run(source, shape.rows[s], slice.width,
-               [&](int l, std::int64_t k, std::int64_t run, std::int32_t column) {
-                 for (int q = 0; q < kRun; ++q) put(l, k + q, run < 0 ? -1 : run + q, column);
-               });
+    const SliceWriter<T, Dictionary<T>> writer(slice,
+                                               shape.dictionary.empty() ? nullptr : &dictionary,
+                                               to + (slice.first - origin) * kSliceUnit);
+    const std::int32_t any = in_runs(slice.code) ? any_run(source, shape.rows[s]) : kNoRun;
+    for (int l = 0; l < kSliceRows; ++l) writer.put_lane(source, shape.rows[s], l, any);
   }
 }
 
@@ -247,7 +182,7 @@ void fill_tails(const ShareSource<T>& source, const WarpSliceShape& shape, std::
     if (shape.slice[s].tails < 0) continue;
     const std::int64_t* const tail = shape.tail_ptr.data() + shape.slice[s].tails;
     for (int l = 0; l < kSliceRows; ++l) {
-      const LaneEntries of = lane_entries(source.local, shape.rows[s], l);
+      const LaneEntries of = lane_entries(source, shape.rows[s], l);
       for (std::int64_t to = tail[l]; to < tail[l + 1]; ++to) {
         const std::int64_t from = of.entry(shape.slice[s].width + to - tail[l]);
         col[to] = source.column(from);

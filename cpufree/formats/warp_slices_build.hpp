@@ -8,20 +8,13 @@
 #include <cstdint>
 #include <vector>
 
+#include "cpufree/formats/slice_choice.hpp"
 #include "cpufree/formats/warp_slices.hpp"
 #include "cpufree/problem/blocks/block_halo.hpp"
 #include "cpufree/problem/csr.hpp"
 #include "cpufree/problem/halo_plan.hpp"
 
 namespace cpufree {
-
-// What may be coded, and whether slices may be narrower than their longest rows.
-struct Codes {
-  bool columns = true;
-  bool values = true;  // only where columns are
-  bool runs = true;    // the same
-  bool tails = true;
-};
 
 // What a share is made from.
 template <class T>
@@ -34,23 +27,11 @@ struct ShareSource {
     const std::int32_t c = local.col[static_cast<std::size_t>(entry)];
     return columns == nullptr ? c : (*columns)(c);
   }
-  std::int32_t name(std::int32_t row) const { return columns == nullptr ? row : (*columns)(row); }
-};
-
-// Rows, 2^lanes_log2 lanes for each, 32 / 2^thin for a warp at a time (WarpSlices::Rows). Lanes
-// that share a row have `run` of its entries in turn, kRun or 1.
-struct LaneRows : RowRange {
-  std::int32_t lanes_log2 = 0;
-  std::int32_t thin = 0;
-  std::int32_t run = 1;
-
-  std::int32_t slices() const {
-    const std::int32_t each = kSliceRows >> lanes_log2;
-    return (size() + each - 1) / each;
+  std::int64_t begin_of(std::int32_t row) const {
+    return local.row_ptr[static_cast<std::size_t>(row)];
   }
-  // Slices that a warp takes at a time, and how often one does.
-  std::int32_t slices_in_turn() const { return 1 << (lanes_log2 - thin); }
-  std::int32_t turns() const { return (slices() + slices_in_turn() - 1) / slices_in_turn(); }
+  T value(std::int64_t entry) const { return local.val[static_cast<std::size_t>(entry)]; }
+  std::int32_t name(std::int32_t row) const { return columns == nullptr ? row : (*columns)(row); }
 };
 
 // The shape of one block's share. Units and tails count from the share's first.
@@ -67,6 +48,13 @@ struct WarpSliceShape {
     return k + 1 < slice.size() ? std::int64_t{slice[k + 1].first} : units;
   }
   Simple simple() const;
+  // Appends a slice whose width and code have been chosen, and whose lanes have `lengths` entries,
+  // `beyond` of them beyond its width. Values have `value_bytes`.
+  void append(WarpSlice chosen, const LaneRows& of, const std::int64_t (&lengths)[kSliceRows],
+              std::int64_t beyond, std::int64_t value_bytes);
+  // Whether it is to be made without runs, to see whether it is simple then: on chip a single code
+  // for all is worth more than runs here and there.
+  bool may_be_simple() const;
   WarpSlicesSize size() const {
     return {units,
             static_cast<std::int32_t>(slice.size()),
@@ -79,6 +67,9 @@ struct WarpSliceShape {
 };
 
 // The `run` of rows that lanes are to share: kRun where nearly all of them come in runs.
+inline std::int32_t usual_run(std::int32_t in_runs, std::int32_t rows) {
+  return 10 * std::int64_t{in_runs} >= 9 * std::int64_t{rows} ? kRun : 1;
+}
 template <class T>
 std::int32_t usual_run(const ShareSource<T>& source, RowRange rows);
 

@@ -5,6 +5,8 @@
 #include <span>
 #include <vector>
 
+#include "cpufree/problem/row_range.hpp"
+
 namespace cpufree {
 
 // A whole matrix, not owned: n rows, columns sorted within each row, pattern symmetric.
@@ -34,14 +36,6 @@ struct RowSlab {
 
   std::int64_t rows() const { return static_cast<std::int64_t>(row_ptr.size()) - 1; }
   std::int64_t end() const { return first + rows(); }
-};
-
-// Rows [begin, end).
-struct RowRange {
-  std::int32_t begin = 0;
-  std::int32_t end = 0;
-  std::int32_t size() const { return end - begin; }
-  friend bool operator==(const RowRange&, const RowRange&) = default;
 };
 
 }  // namespace cpufree

@@ -8,8 +8,10 @@
 #include <cstdint>
 #include <numeric>
 #include <span>
+#include <string>
 #include <vector>
 
+#include "cpufree/base/error.hpp"
 #include "cpufree/base/index.hpp"
 #include "cpufree/problem/halo_plan.hpp"
 
@@ -96,6 +98,30 @@ void set_destinations(LocalSystem<T>& local, F&& each_read) {
   local.destinations.resize(at(next.back()));
   each_read([&](std::int32_t row, Destination destination) {
     local.destinations[at(next[at(row - local.interior)]++)] = destination;
+  });
+}
+
+[[noreturn]] inline void refuse_one_way(std::int32_t row) {
+  throw InvalidInput("the pattern of the matrix is not symmetric: row " + std::to_string(row) +
+                     " is coupled one way only");
+}
+
+// Turns everybody's ghosts into the destinations of one PE. refuse(row): where one reads an
+// interior row of it.
+template <class T, class F>
+void list_destinations(HaloPlan<T>& plan, std::int32_t owner, F&& refuse) {
+  LocalSystem<T>& local = plan.local[at(owner)];
+  set_destinations(local, [&](auto&& add) {
+    for (std::size_t pe = 0; pe < plan.local.size(); ++pe) {
+      const LocalSystem<T>& reader = plan.local[pe];
+      const auto run = std::ranges::lower_bound(reader.neighbours, owner, {}, &Neighbour::pe);
+      if (run == reader.neighbours.end() || run->pe != owner) continue;
+      for (std::int32_t g = run->first_ghost; g < run->first_ghost + run->received; ++g) {
+        const std::int32_t row = reader.ghost_row[at(g)];
+        if (row < local.interior) refuse(row);
+        add(row, Destination{static_cast<std::int32_t>(pe), reader.rows() + g});
+      }
+    }
   });
 }
 

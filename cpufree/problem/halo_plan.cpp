@@ -54,10 +54,6 @@ std::int32_t boundary_rows(const LocalSystem<T>& local) {
   throw InvalidInput("the order of rows must be a permutation: row " + std::to_string(row) +
                      " is out of range or named twice");
 }
-[[noreturn]] void refuse_one_way(std::int32_t row) {
-  throw InvalidInput("the pattern of the matrix is not symmetric: row " + std::to_string(row) +
-                     " is coupled one way only");
-}
 
 template <class T>
 void check_arguments(const CsrView<T>& a, std::span<const std::int32_t> part,
@@ -172,24 +168,6 @@ void copy_rows(const CsrView<T>& a, std::span<const std::int32_t> part,
   }
 }
 
-// Turns everybody's ghosts into the destinations of one PE.
-template <class T>
-void list_destinations(HaloPlan<T>& plan, std::int32_t owner) {
-  LocalSystem<T>& local = plan.local[at(owner)];
-  set_destinations(local, [&](auto&& add) {
-    for (std::size_t pe = 0; pe < plan.local.size(); ++pe) {
-      const LocalSystem<T>& reader = plan.local[pe];
-      const auto run = std::ranges::lower_bound(reader.neighbours, owner, {}, &Neighbour::pe);
-      if (run == reader.neighbours.end() || run->pe != owner) continue;
-      for (std::int32_t g = run->first_ghost; g < run->first_ghost + run->received; ++g) {
-        const std::int32_t row = reader.ghost_row[at(g)];
-        if (row < local.interior) refuse_one_way(local.global_row[at(row)]);
-        add(row, Destination{static_cast<std::int32_t>(pe), reader.rows() + g});
-      }
-    }
-  });
-}
-
 // Where row i of one PE reads row j of another, row j must read row i: the proofs of the channels
 // rest on it.
 template <class T>
@@ -259,7 +237,11 @@ HaloPlan<T> make_halo_plan(const CsrView<T>& matrix, std::span<const std::int32_
   for_row_chunks(plan, all_rows<T>, [&](int pe, RowRange rows) {
     copy_rows(matrix, part, local_row, pe, rows, plan.local[at(pe)]);
   });
-  in_parallel(pes, [&](int pe) { list_destinations(plan, pe); });
+  in_parallel(pes, [&](int pe) {
+    list_destinations(plan, pe, [&](std::int32_t row) {
+      refuse_one_way(plan.local[at(pe)].global_row[at(row)]);
+    });
+  });
   for_row_chunks(plan, boundary_rows<T>,
                  [&](int pe, RowRange rows) { check_symmetry(plan, pe, rows); });
   for (LocalSystem<T>& local : plan.local) count_sent(local);

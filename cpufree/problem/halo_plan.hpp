@@ -34,6 +34,7 @@ struct LocalSystem {
   std::vector<std::int64_t> row_ptr;     // rows() + 1
   PageVector<std::int32_t> col;          // local numbering; sorted within a row at first
   PageVector<T> val;
+  std::int32_t rows_elsewhere = -1;  // not -1: how many, numbers and entries of which are not here
   // The caller's arrays in place of col and val, which are then empty; they live as long as needed.
   const std::int32_t* given_col = nullptr;
   const T* given_val = nullptr;
@@ -44,7 +45,9 @@ struct LocalSystem {
   std::vector<std::int64_t> send_ptr;     // boundary rows + 1
   std::vector<Destination> destinations;  // by boundary row, then PE
 
-  std::int32_t rows() const { return static_cast<std::int32_t>(global_row.size()); }
+  std::int32_t rows() const {
+    return rows_elsewhere >= 0 ? rows_elsewhere : static_cast<std::int32_t>(global_row.size());
+  }
   const std::int32_t* columns() const { return given_col == nullptr ? col.data() : given_col; }
   const T* values() const { return given_val == nullptr ? val.data() : given_val; }
   // Reads of ghosts in a product.

@@ -26,6 +26,36 @@ constexpr std::int64_t row_weight(std::int64_t nnz) { return 12 * nnz + 384; }
 // the ideal one.
 std::vector<RowRange> split_rows(std::span<const std::int64_t> row_ptr, RowRange rows, int parts);
 
+// The same for rows of which padded(i) is what rows [0, i) take, as a row_ptr's entry would be.
+template <class F>
+std::vector<RowRange> split_by(F&& padded, RowRange rows, int parts) {
+  const auto weight_before = [&](std::int32_t i) {
+    return row_weight(padded(i)) - row_weight(0) + row_weight(0) * static_cast<std::int64_t>(i);
+  };
+  std::vector<RowRange> ranges(static_cast<std::size_t>(parts));
+  const std::int64_t low = weight_before(rows.begin);
+  const std::int64_t all = weight_before(rows.end) - low;
+  std::int32_t cut = rows.begin;
+  for (int part = 0; part < parts; ++part) {
+    const std::int64_t goal = low + all / parts * (part + 1) + all % parts * (part + 1) / parts;
+    std::int32_t first = cut;  // smallest cut that reaches the goal, by bisection
+    std::int32_t last = rows.end;
+    while (first < last) {
+      const std::int32_t middle = first + (last - first) / 2;
+      if (weight_before(middle) < goal)
+        first = middle + 1;
+      else
+        last = middle;
+    }
+    if (first > cut && goal - weight_before(first - 1) < weight_before(first) - goal)
+      --first;  // the cut before is nearer
+    const std::int32_t end = part + 1 == parts ? rows.end : first;
+    ranges[static_cast<std::size_t>(part)] = {cut, end};
+    cut = end;
+  }
+  return ranges;
+}
+
 // How many parts of rows with so many nonzeros are worth threads.
 inline int parts_for_threads(std::int64_t entries) {
   constexpr std::int64_t kGrain = 200'000;  // nonzeros that are worth a thread

@@ -9,6 +9,7 @@
 
 #include "cpufree/base/error.hpp"
 #include "cpufree/device/study.hpp"
+#include "cpufree/problem/entries.hpp"
 #include "cpufree/problem/halo_plan.hpp"
 #include "cpufree/solvers/args.hpp"
 #include "cpufree/systems/distributed/team.hpp"
@@ -48,6 +49,10 @@ struct PlanReport {
   double factor_bytes = 0.0;
   std::int64_t factors_replaced = 0;
   Laps seconds;  // of the set-up in this process
+  // Where SystemSpec::inspect has asked for it: what is in the entries, and how far they are from
+  // the diagonal on average.
+  std::optional<EntryReport> entries;
+  double mean_distance = 0.0;
 };
 
 struct SolveResult {

@@ -80,10 +80,13 @@ bool use_packets(const SystemSpec& spec, const Shares& shares, std::size_t most)
          });
 }
 
+bool may_have_block_halos(const SystemSpec& spec, std::int64_t nonzeros) {
+  return spec.halo >= 0 ? spec.halo == 2 : nonzeros <= kMostBlockHaloNonzeros;
+}
+
 std::int64_t most_block_reads(const SystemSpec& spec, const Shares& shares, int blocks,
                               std::size_t value_bytes) {
   if (spec.halo >= 0) return spec.halo == 2 ? std::numeric_limits<std::int64_t>::max() : 0;
-  constexpr std::int64_t kMostNonzeros = 24'000'000;  // beyond, renumbering takes too long
   // Packets of a block. With more, G3_circuit (4500; one H200, cg) takes 97 us with packets and 79
   // without; with fewer, tmt_sym (1900) takes 36 and 42.
   constexpr std::int64_t kFew = 2048;
@@ -107,7 +110,7 @@ std::int64_t most_block_reads(const SystemSpec& spec, const Shares& shares, int 
     on_chip = on_chip && entries * (bytes + 2.0) + vectors <= machine::kSolverBlockBytes * blocks;
     perhaps = perhaps && entries * (1.0 + 2.0) + vectors <= machine::kSolverBlockBytes * blocks;
   }
-  if (nonzeros > kMostNonzeros) return 0;
+  if (!may_have_block_halos(spec, nonzeros)) return 0;
   const std::int64_t all_blocks = static_cast<std::int64_t>(shares.size()) * blocks;
   if (nonzeros >= kLong * rows) return kMost * all_blocks;
   const std::int64_t few = kFew * all_blocks;

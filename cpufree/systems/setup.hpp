@@ -1,7 +1,6 @@
 // What the Systems of all engines share in laying a matrix out.
 #pragma once
 
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -9,6 +8,7 @@
 
 #include "cpufree/problem/halo_plan.hpp"
 #include "cpufree/problem/peers.hpp"
+#include "cpufree/problem/row_size.hpp"
 #include "cpufree/systems/distributed/team.hpp"
 #include "cpufree/systems/result.hpp"
 #include "cpufree/systems/spec.hpp"
@@ -19,22 +19,6 @@ namespace cpufree {
 template <class T>
 HaloPlan<T> plan_of(const CsrView<T>& matrix, std::span<const std::int32_t> part,
                     std::span<const std::int32_t> order, int pes, RowArrays rows = RowArrays::own);
-
-// What a row gives to the preconditioner, and to the bound of the spectrum, from entries in the
-// order of the row.
-struct RowSize {
-  double sum = 0.0;  // of |a_ij|
-  double diagonal = 0.0;
-
-  void add(double value, bool on_diagonal) {
-    const double size = std::abs(value);
-    sum += size;
-    if (on_diagonal) diagonal = size;
-  }
-  // 1 / |a_ii|, so that an indefinite matrix is not taken for an indefinite preconditioner.
-  double inverse() const { return diagonal > 0.0 ? 1.0 / diagonal : 1.0; }
-  double bound() const { return diagonal > 0.0 ? sum / diagonal : sum; }
-};
 
 // Writes 1 / |a_ii| of the rows to inverse[0], inverse[1], ... (1 where a_ii is 0). Returns the
 // largest sum_j |a_ij| / |a_ii| among them, which bounds the spectrum of D^-1 A.
@@ -58,6 +42,12 @@ Extent extent_of(const Shares& shares);
 // Whether ghosts travel as packets: as SystemSpec::halo says, or if there are at most `most` on a
 // PE, and rows read each of them a few times at most: every read is a look at the packet.
 bool use_packets(const SystemSpec& spec, const Shares& shares, std::size_t most);
+
+// Nonzeros beyond which renumbering takes too long; up to them, hosts lay matrices out.
+inline constexpr std::int64_t kMostBlockHaloNonzeros = 24'000'000;
+
+// Whether a system of so many nonzeros may have halos of blocks (most_block_reads).
+bool may_have_block_halos(const SystemSpec& spec, std::int64_t nonzeros);
 
 // The packets, of all blocks, up to which rows of other blocks of the same PE are to be ghosts, too
 // (make_block_halos); 0: not at all. As SystemSpec::halo says, or where values fetched

@@ -159,6 +159,10 @@ void check(const SystemSpec& spec) {
   require(spec.lanes_log2 <= 0 || (spec.residency != 0 && spec.ring != 0 && spec.ring != 1),
           "threads share rows of matrices that stay on chip or come through rings: leave out "
           "lanes_log2, or ring and residency");
+  require(
+      spec.layout >= -1 && spec.layout <= 1,
+      "layout must be 0 (by the host), 1 (by the GPUs, where they can) or -1 (automatic), not " +
+          std::to_string(spec.layout));
   require(spec.residency >= -1 && spec.residency <= 1,
           "residency must be 0 (none), 1 (vectors) or -1 (automatic), not " +
               std::to_string(spec.residency));

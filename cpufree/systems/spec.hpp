@@ -53,7 +53,11 @@ struct SystemSpec {
   int keep = -1;        // cuda_p2p: rings, of whose copies a GPU's L2 cache keeps so many of 256
   int lanes_log2 = -1;  // cuda_p2p: 2^lanes_log2 threads share a row
   int compress = -1;    // cuda_p2p: 0 keeps columns and values as they are
-  int cut = -1;         // cuda_p2p: 0 gives blocks rows in their sequence, as they come
+  int layout = -1;      // cuda_p2p: who lays large matrices out: 0 the host, 1 the GPUs
+  // cuda_p2p: GPUs that lay a matrix out look at its entries as well (PlanReport::entries), and
+  // refuse those that conjugate gradients cannot have, with InvalidInput.
+  bool inspect = false;
+  int cut = -1;  // cuda_p2p: 0 gives blocks rows in their sequence, as they come
 };
 
 // What bounds a run besides its own rule for stopping.

@@ -17,6 +17,19 @@ std::unique_ptr<System<T>> make_system(const CsrView<T>& matrix, std::span<const
 }
 
 template <class T>
+std::unique_ptr<System<T>> make_system(const GivenCsr<T>& matrix, const SystemSpec& spec) {
+  require(spec.engine == Engine::cuda_p2p,
+          "matrices on a GPU are for the engine cuda_p2p alone: copy it to the host");
+  return make_cuda_system(matrix, spec);
+}
+
+template <class T>
+std::unique_ptr<System<T>> make_system(const GridTerms& grid, const SystemSpec& spec) {
+  require(spec.engine == Engine::cuda_p2p, "only the engine cuda_p2p makes matrices on a GPU");
+  return make_cuda_system<T>(grid, spec);
+}
+
+template <class T>
 std::unique_ptr<System<T>> make_system(SlabPlan<T> slab, const SystemSpec& spec) {
   require(needs_team(spec.engine), std::string("the engine ") + engine_name(spec.engine) +
                                        " runs in one process, and takes whole matrices");
@@ -24,6 +37,10 @@ std::unique_ptr<System<T>> make_system(SlabPlan<T> slab, const SystemSpec& spec)
   return std::make_unique<CpuSystem<T>>(std::move(slab), spec);
 }
 
+template std::unique_ptr<System<float>> make_system(const GivenCsr<float>&, const SystemSpec&);
+template std::unique_ptr<System<double>> make_system(const GivenCsr<double>&, const SystemSpec&);
+template std::unique_ptr<System<float>> make_system<float>(const GridTerms&, const SystemSpec&);
+template std::unique_ptr<System<double>> make_system<double>(const GridTerms&, const SystemSpec&);
 template std::unique_ptr<System<float>> make_system(SlabPlan<float>, const SystemSpec&);
 template std::unique_ptr<System<double>> make_system(SlabPlan<double>, const SystemSpec&);
 template std::unique_ptr<System<float>> make_system(const CsrView<float>&,

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "cpufree/formats/layout/grid.hpp"
 #include "cpufree/problem/csr.hpp"
 #include "cpufree/systems/distributed/slab_plan.hpp"
 #include "cpufree/systems/result.hpp"
@@ -29,6 +30,21 @@ struct VectorView {
 
   bool on_host() const { return device == kHost; }
   std::span<T> span() const { return {data, size}; }
+};
+
+// A whole matrix in compressed rows where the caller has it, in host memory or on a GPU.
+template <class T>
+struct GivenCsr {
+  std::int32_t n = 0;
+  const void* row_ptr = nullptr;  // n + 1, in 64 bits if `wide`, else in 32
+  bool wide = true;
+  const std::int32_t* col = nullptr;
+  const T* val = nullptr;
+  int device = VectorView<T>::kHost;
+
+  static GivenCsr of(const CsrView<T>& a) {
+    return {a.n, a.row_ptr.data(), true, a.col.data(), a.val.data()};
+  }
 };
 
 // The vectors of several right-hand sides; x0 is empty, or holds a guess for each.
@@ -91,6 +107,14 @@ class System {
 template <class T>
 std::unique_ptr<System<T>> make_system(const CsrView<T>& matrix, std::span<const std::int32_t> part,
                                        std::span<const std::int32_t> order, const SystemSpec& spec);
+
+// The same for a matrix that lies on a GPU, laid out by it for one PE of the engine cuda_p2p. What
+// it has found in the entries is in the plan (SystemSpec::inspect).
+template <class T>
+std::unique_ptr<System<T>> make_system(const GivenCsr<T>& matrix, const SystemSpec& spec);
+// The same for a matrix on a grid, which the GPU makes.
+template <class T>
+std::unique_ptr<System<T>> make_system(const GridTerms& grid, const SystemSpec& spec);
 
 // The same from the rows of this rank alone, planned together with the others of spec.team (see
 // plan_slab). Vectors of this system are those of its rows: rows() counts them, and each rank gets

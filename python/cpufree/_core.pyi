@@ -90,6 +90,8 @@ class SlabPlan:
     @property
     def nnz(self) -> int: ...  # of this rank
 
+most_nonzeros_by_host: int
+
 class System:
     """A matrix laid out for the PEs of an engine; solved as often as wanted."""
 
@@ -107,6 +109,31 @@ class System:
         gpus: list[int] = ...,  # one per PE; empty for the CPU engine
         tuning: dict[str, Any] = ...,  # for experiments
         team: Any = ...,  # cpu_processes, nvshmem: rank, size, all_gather, gather, exchange
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        n: int,  # of a matrix on a GPU; arrays by their addresses there
+        indptr: int,
+        wide: bool,  # indptr is int64, else int32
+        indices: int,  # int32
+        data: int,
+        singles: bool,  # data is float32, else float64
+        device: int,
+        blocks: int,
+        gpus: list[int],
+        tuning: dict[str, Any],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        shape: list[int],  # of a grid of three axes, the last one running fastest
+        steps: list[list[int]],  # of the entries of a row, in the order of their columns
+        values: list[float],
+        singles: bool,
+        blocks: int,
+        gpus: list[int],
+        tuning: dict[str, Any],
     ) -> None: ...
     @overload
     def __init__(
@@ -256,12 +283,16 @@ def gpu_note() -> str:
 def peer_problem(gpus: list[int]) -> str:
     """Return the first pair without native atomics on one another's memory, "" if none."""
 
-def set_kernel_compiler(library: str, cache: str) -> None:
+def set_kernel_compiler(library: str, cache: str, shipped: str) -> None:
     """Say where GPU kernels come from that are not built in; before the first system is made.
 
     `library`: path of the compiler's library, "" for one that the system finds. `cache`: the folder
-    that keeps what it has compiled, "" for none.
+    that keeps what it has compiled, "" for none. `shipped`: the folder of kernels that came with
+    the package, which are taken first, "" for none.
     """
+
+def ship_kernels(architecture: str, folder: str) -> int:
+    """Compile the kernels of usual solves, as for "sm_90", into a folder; return how many."""
 
 def kernels_compiled() -> bool:
     """Return whether GPU kernels are compiled when they are first used; else they are built in."""

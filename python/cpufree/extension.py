@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import ModuleType
 
 from cpufree import env
@@ -10,6 +11,10 @@ from cpufree.host import find_library
 
 COMPILER = "libnvrtc.so.13"
 """NVIDIA's compiler of kernels at run time, in the wheel nvidia-cuda-nvrtc."""
+
+
+SHIPPED = Path(__file__).with_name("kernels")
+"""Kernels that come with the package, if it was built with some (tools/ship_kernels.py)."""
 
 
 def load_core() -> ModuleType:
@@ -30,8 +35,14 @@ def with_kernels(core: ModuleType) -> ModuleType:
     Where they are not built in, they are compiled when they are first used.
     """
     if core.kernels_compiled():
-        core.set_kernel_compiler(find_compiler(), env.kernel_cache())
+        set_compiler(core)
     return core
+
+
+def set_compiler(core: ModuleType) -> None:
+    """Tell the extension where kernels come from that are not built in."""
+    shipped = str(SHIPPED) if SHIPPED.is_dir() else ""
+    core.set_kernel_compiler(find_compiler(), env.kernel_cache(), shipped)
 
 
 def find_compiler() -> str:

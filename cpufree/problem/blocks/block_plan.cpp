@@ -14,16 +14,22 @@ namespace {
 
 using Plans = std::vector<std::vector<BlockPlan>>;
 
+// The blocks share interior and boundary rows by weight; padded(i): see split_by.
+template <class F>
+std::vector<BlockPlan> shared(F&& padded, std::int32_t interior, std::int32_t rows, int blocks) {
+  std::vector<BlockPlan> plans(at(blocks));
+  const auto inner = split_by(padded, {0, interior}, blocks);
+  const auto outer = split_by(padded, {interior, rows}, blocks);
+  for (std::size_t b = 0; b < plans.size(); ++b) {
+    plans[b].interior = inner[b];
+    plans[b].boundary = outer[b];
+  }
+  return plans;
+}
+
 void sort_unique(std::vector<std::int32_t>& v) {
   std::ranges::sort(v);
   v.erase(std::ranges::unique(v).begin(), v.end());
-}
-
-// The blocks share a range of rows by weight. `padded`: see append_padded.
-void share(const std::vector<std::int64_t>& padded, RowRange rows, std::vector<BlockPlan>& blocks,
-           RowRange BlockPlan::* kind) {
-  const auto ranges = split_rows(padded, rows, static_cast<int>(blocks.size()));
-  for (std::size_t b = 0; b < blocks.size(); ++b) blocks[b].*kind = ranges[b];
 }
 
 // Which of some ranges has a row. Remembers the last answer: columns of a row lie close together.
@@ -52,21 +58,21 @@ std::vector<RowRange> ranges_of(const std::vector<BlockPlan>& blocks, RowRange B
   return ranges;
 }
 
-// The remote partners of one block.
+// The slots whose ghosts one block reads.
 template <class T>
-void find_remote(const LocalSystem<T>& local, const std::vector<std::int32_t>& sources,
-                 BlockPlan& block, int blocks) {
+std::vector<std::int32_t> find_remote(const LocalSystem<T>& local,
+                                      const std::vector<std::int32_t>& sources,
+                                      const BlockPlan& block) {
+  std::vector<std::int32_t> slots;
   std::vector<char> met(local.ghosts > 0 ? at(local.ghosts) : 0, 0);
   for (std::int64_t k = local.row_ptr[at(block.boundary.begin)];
        k < local.row_ptr[at(block.boundary.end)]; ++k) {
     const std::int32_t ghost = local.columns()[k] - local.rows();
     if (ghost < 0 || met[at(ghost)] != 0) continue;
     met[at(ghost)] = 1;
-    block.await.push_back(sources[at(ghost)]);
+    slots.push_back(sources[at(ghost)]);
   }
-  sort_unique(block.await);
-  for (const std::int32_t slot : block.await) block.notify.push_back(slot / blocks);
-  sort_unique(block.notify);
+  return slots;
 }
 
 // reads[c] = 1 for all blocks c of the PE whose rows this block reads.
@@ -94,7 +100,7 @@ void find_partners(const HaloPlan<T>& plan, const BoundaryRanges& boundaries, Pl
   std::vector<std::vector<std::int32_t>> sources(at(pes));
   for (std::size_t pe = 0; pe < at(pes); ++pe)
     sources[pe] = ghost_sources(plan.local[pe], boundaries);
-  std::vector<std::vector<char>> reads(at(pes) * at(blocks));
+  std::vector<BlockReads> reads(at(pes) * at(blocks));
   std::int64_t entries = 0;
   for (const auto& local : plan.local) entries += local.row_ptr.back();
   // A small system is done before a second thread has started.
@@ -102,20 +108,12 @@ void find_partners(const HaloPlan<T>& plan, const BoundaryRanges& boundaries, Pl
   in_parallel(jobs, [&](int job) {
     for (int slot = job; slot < pes * blocks; slot += jobs) {
       const std::size_t pe = at(slot / blocks);
-      BlockPlan& block = plans[pe][at(slot % blocks)];
-      find_remote(plan.local[pe], sources[pe], block, blocks);
-      reads[at(slot)] = find_local(plan.local[pe], plans[pe], block);
+      const BlockPlan& block = plans[pe][at(slot % blocks)];
+      reads[at(slot)] = {find_local(plan.local[pe], plans[pe], block),
+                         find_remote(plan.local[pe], sources[pe], block)};
     }
   });
-  for (int slot = 0; slot < pes * blocks; ++slot) {
-    const int pe = slot / blocks;
-    const int mine = slot % blocks;
-    auto& partners = plans[at(pe)][at(mine)].await_local;
-    for (int other = 0; other < blocks; ++other)
-      if (other != mine && (reads[at(slot)][at(other)] != 0 ||
-                            reads[at(pe) * at(blocks) + at(other)][at(mine)] != 0))
-        partners.push_back(other);
-  }
+  set_partners(plans, reads);
 }
 
 // All blocks of a PE and of its neighbours, for every block.
@@ -141,20 +139,61 @@ Plans make_block_plans(const HaloPlan<T>& plan, const Peers& peers, int blocks, 
   Plans plans(plan.local.size());
   for (std::size_t pe = 0; pe < plan.local.size(); ++pe) {
     const auto& local = plan.local[pe];
-    plans[pe].resize(at(blocks));
-    const RowRange interior{0, local.interior}, boundary{local.interior, local.rows()};
     // The slowest block is waited for: what counts is what slices take, not the entries.
     std::vector<std::int64_t> padded{0};
-    append_padded(local.row_ptr, interior, padded);
-    append_padded(local.row_ptr, boundary, padded);
-    share(padded, interior, plans[pe], &BlockPlan::interior);
-    share(padded, boundary, plans[pe], &BlockPlan::boundary);
+    append_padded(local.row_ptr, {0, local.interior}, padded);
+    append_padded(local.row_ptr, {local.interior, local.rows()}, padded);
+    plans[pe] =
+        shared([&](std::int32_t i) { return padded[at(i)]; }, local.interior, local.rows(), blocks);
   }
   if (awaited == Awaited::everybody)
     await_everybody(plan, plans, blocks);
   else
     find_partners(plan, gather_boundaries(plans, peers), plans, blocks);
   return plans;
+}
+
+void set_partners(Plans& plans, const std::vector<BlockReads>& reads) {
+  const std::size_t blocks = plans.front().size();
+  for (std::size_t slot = 0; slot < reads.size(); ++slot) {
+    const std::size_t first = slot / blocks * blocks, mine = slot % blocks;
+    BlockPlan& block = plans[slot / blocks][mine];
+    block.await = reads[slot].remote;
+    sort_unique(block.await);
+    for (const std::int32_t from : block.await)
+      block.notify.push_back(from / static_cast<std::int32_t>(blocks));
+    sort_unique(block.notify);
+    for (std::size_t other = 0; other < blocks; ++other)
+      if (other != mine && (reads[slot].local[other] != 0 || reads[first + other].local[mine] != 0))
+        block.await_local.push_back(static_cast<std::int32_t>(other));
+  }
+}
+
+PaddedRows::PaddedRows(std::int32_t interior, std::int32_t rows,
+                       const std::vector<std::int64_t>& of_interior,
+                       const std::vector<std::int64_t>& of_boundary)
+    : interior_(interior),
+      rows_(rows),
+      boundary_slice_(static_cast<std::int64_t>(of_interior.size())),
+      before_{0} {
+  for (const auto* costs : {&of_interior, &of_boundary})
+    for (const std::int64_t cost : *costs) before_.push_back(before_.back() + cost);
+}
+
+std::int64_t PaddedRows::operator()(std::int32_t i) const {
+  const bool outer = i >= interior_;
+  const std::int32_t begin = outer ? interior_ : 0;
+  const std::int32_t end = outer ? rows_ : interior_;
+  const std::int32_t slice = (i - begin) / kSliceRows, k = (i - begin) % kSliceRows;
+  const std::size_t s = at((outer ? boundary_slice_ : 0) + slice);
+  if (k == 0) return before_[s];
+  const std::int32_t count = std::min(kSliceRows, end - begin - slice * kSliceRows);
+  return before_[s] + (before_[s + 1] - before_[s]) * k / count;
+}
+
+std::vector<BlockPlan> share_rows(const PaddedRows& padded, std::int32_t interior,
+                                  std::int32_t rows, int blocks) {
+  return shared(padded, interior, rows, blocks);
 }
 
 BoundaryRanges gather_boundaries(const Plans& plans, const Peers& peers) {

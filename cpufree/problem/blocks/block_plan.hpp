@@ -53,6 +53,32 @@ std::vector<std::vector<BlockPlan>> make_block_plans(const HaloPlan<T>& plan, in
   return make_block_plans(plan, AllHere(plan.local.size()), blocks, awaited);
 }
 
+// What a block reads of others.
+struct BlockReads {
+  std::vector<char> local;           // 1 for the blocks of its PE whose rows it reads
+  std::vector<std::int32_t> remote;  // slots whose ghosts it reads, in any order
+};
+// Sets the partners of all blocks of the PEs here, whose reads are reads[k * blocks + block].
+void set_partners(std::vector<std::vector<BlockPlan>>& plans, const std::vector<BlockReads>& reads);
+
+// What rows take in slices, of which the costs are given: of interior rows, then of boundary rows.
+// Called with i, it is what rows before row i take: those of a slice take equally much.
+class PaddedRows {
+ public:
+  PaddedRows(std::int32_t interior, std::int32_t rows, const std::vector<std::int64_t>& of_interior,
+             const std::vector<std::int64_t>& of_boundary);
+  std::int64_t operator()(std::int32_t i) const;
+
+ private:
+  std::int32_t interior_, rows_;
+  std::int64_t boundary_slice_;       // the first one
+  std::vector<std::int64_t> before_;  // of each slice, and of all
+};
+
+// Shares interior and boundary rows of a PE among its blocks by what they take.
+std::vector<BlockPlan> share_rows(const PaddedRows& padded, std::int32_t interior,
+                                  std::int32_t rows, int blocks);
+
 // The slot of the block that owns each ghost of a PE.
 template <class T>
 std::vector<std::int32_t> ghost_sources(const LocalSystem<T>& local,

@@ -22,10 +22,6 @@ namespace {
 // more (Serena, Geo_1438, audikw_1), or by 3 % at most (Flan_1565).
 constexpr std::int64_t kWorth = 96;
 
-// Entries of slices, padding included: in the order before and after; a lane for each row, and
-// kLongRowLanes.
-using Entries = std::array<std::int64_t, 4>;
-
 // Where windows begin, and the last one ends: some `window` rows apart, and not within a node's.
 template <class T>
 std::vector<std::int32_t> windows_of(const LocalSystem<T>& local, std::int32_t window) {
@@ -49,21 +45,21 @@ class Sorting {
       : row_ptr_(local.row_ptr), begins_(windows_of(local, window)), order_(at(local.interior)) {
     const std::size_t windows = begins_.size() - 1;
     std::iota(order_.begin(), order_.end(), 0);
-    std::vector<Entries> entries(windows);
+    std::vector<WindowEntries> entries(windows);
     in_parallel(static_cast<int>(windows), [&](int k) { entries[at(k)] = sort(k); });
-    for (const Entries& of_window : entries)
+    for (const WindowEntries& of_window : entries)
       for (std::size_t e = 0; e < entries_.size(); ++e) entries_[e] += of_window[e];
   }
   const std::vector<std::int32_t>& order() const { return order_; }
-  const Entries& entries() const { return entries_; }
+  const WindowEntries& entries() const { return entries_; }
 
  private:
   std::int64_t length(std::int32_t row) const { return row_ptr_[at(row) + 1] - row_ptr_[at(row)]; }
 
-  Entries sort(int k) {
+  WindowEntries sort(int k) {
     const std::int32_t first = begins_[at(k)];
     const std::span rows = std::span(order_).subspan(at(first), at(begins_[at(k) + 1] - first));
-    Entries entries{taken(rows, 1), 0, taken(rows, kLongRowLanes), 0};
+    WindowEntries entries{taken(rows, 1), 0, taken(rows, kLongRowLanes), 0};
     const auto by_length = [&](std::int32_t row) { return length(row); };
     if (k % 2 == 0)
       std::ranges::stable_sort(rows, std::greater<>(), by_length);
@@ -79,7 +75,7 @@ class Sorting {
     const std::size_t of_slice = at(kSliceRows / lanes);
     std::int64_t all = 0;
     for (std::size_t first = 0; first < rows.size(); first += of_slice) {
-      std::array<std::int64_t, kSliceRows> lengths{};
+      std::int64_t lengths[kSliceRows] = {};
       for (std::size_t k = first; k < std::min(first + of_slice, rows.size()); ++k)
         lengths[k - first] = length(rows[k]);
       const std::int64_t longest = *std::ranges::max_element(lengths);
@@ -92,26 +88,36 @@ class Sorting {
   const std::vector<std::int64_t>& row_ptr_;
   std::vector<std::int32_t> begins_;
   std::vector<std::int32_t> order_;
-  Entries entries_{};
+  WindowEntries entries_{};
 };
 
 }  // namespace
+
+void WindowSums::add(std::int64_t rows, std::int64_t of_rows, const WindowEntries& taken) {
+  interior += rows;
+  nonzeros += of_rows;
+  for (std::size_t k = 0; k < entries.size(); ++k) entries[k] += taken[k];
+}
+
+bool WindowSums::pays() const {
+  const bool alone = 100 * entries[1] < kWorth * entries[0];
+  const bool shared = nonzeros >= kLongRow * interior && 100 * entries[3] < kWorth * entries[2];
+  return alone || shared;
+}
 
 template <class T>
 void sort_by_length(HaloPlan<T>& plan, const Peers& peers, std::int32_t window) {
   std::vector<Sorting> sortings;
   std::vector<std::vector<std::int64_t>> mine;  // of each PE: interior rows, their entries, slices'
   for (const LocalSystem<T>& local : plan.local) {
-    const Entries& taken = sortings.emplace_back(local, window).entries();
+    const WindowEntries& taken = sortings.emplace_back(local, window).entries();
     mine.push_back({local.interior, local.row_ptr[at(local.interior)]});
     mine.back().insert(mine.back().end(), taken.begin(), taken.end());
   }
-  std::array<std::int64_t, 6> all{};
+  WindowSums all;
   for (const auto& of_pe : gather_lists(peers, "entries of slices", mine))
-    for (std::size_t k = 0; k < all.size(); ++k) all[k] += of_pe.at(k);
-  const bool alone = 100 * all[3] < kWorth * all[2];
-  const bool shared = all[1] >= kLongRow * all[0] && 100 * all[5] < kWorth * all[4];
-  if (!alone && !shared) return;
+    all.add(of_pe.at(0), of_pe.at(1), {of_pe.at(2), of_pe.at(3), of_pe.at(4), of_pe.at(5)});
+  if (!all.pays()) return;
   for (std::size_t k = 0; k < sortings.size(); ++k)
     reorder_interior(plan.local[k], sortings[k].order());
 }

@@ -5,6 +5,7 @@
 // SIMD units". C is kSliceRows here, sigma the rows of a window.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "cpufree/problem/blocks/slice_width.hpp"
@@ -19,6 +20,21 @@ namespace cpufree {
 // times the mean of its block; with 16 slices a window it would be 1.07 and 1.73, with eight 1.30
 // and 2.61.
 inline constexpr std::int32_t kLengthWindow = 15 * kSliceRows;
+
+// Entries of slices of windows, padding included: in the order before and after; a lane for each
+// row, and kLongRowLanes.
+using WindowEntries = std::array<std::int64_t, 4>;
+
+// Those of all PEs.
+struct WindowSums {
+  std::int64_t interior = 0, nonzeros = 0;  // interior rows, and their entries
+  WindowEntries entries{};
+
+  void add(std::int64_t rows, std::int64_t of_rows, const WindowEntries& taken);
+  // Whether rows are to be sorted: where slices shrink by more than next to nothing, a lane for
+  // each row or, if rows are long, kLongRowLanes.
+  bool pays() const;
+};
 
 // Renumbers interior rows of all PEs (interior_order.hpp): each `window` of them, longest first and
 // shortest first in turn, so that rows at the seam of two windows are alike, too: slices begin

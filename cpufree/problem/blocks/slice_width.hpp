@@ -1,13 +1,13 @@
-// How wide a slice of 32 rows is best stored ("sliced ELL"): as its longest rows, or narrower, with
-// tails for what these have beyond that (formats/warp_slices.hpp).
+// What rows take in slices (slice_cost.hpp), for who shares them out.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
 
-#include "cpufree/problem/blocks/slice_rows.hpp"
+#include "cpufree/problem/blocks/slice_cost.hpp"
 #include "cpufree/problem/csr.hpp"
 
 namespace cpufree {
@@ -17,13 +17,11 @@ namespace cpufree {
 inline constexpr std::int64_t kLongRow = 64;
 inline constexpr int kLongRowLanes = 4;  // that share it, or eight
 
-struct SliceWidth {
-  std::int64_t width = 0;  // entries of a row that are in the slice
-  std::int64_t cost = 0;   // of the slice and its tails, in entries, padding included
-};
-
-// The cheapest width for rows of these lengths.
-SliceWidth best_slice_width(std::array<std::int64_t, kSliceRows> lengths);
+inline SliceWidth best_slice_width(const std::array<std::int64_t, kSliceRows>& of_rows) {
+  std::int64_t lengths[kSliceRows];
+  std::copy_n(of_rows.begin(), kSliceRows, lengths);
+  return best_slice_width(lengths);
+}
 
 // Adds to `padded`, which ends with what rows before `rows` take (it begins with 0), what these
 // take in slices of their own: the sums, row by row, of the costs above, equal for the rows of a

@@ -44,9 +44,15 @@ std::string peer_problem(const std::vector<int>& gpus);
 int gpu_of(const void* p);
 
 // Where kernels that are not built in come from (systems/gpu/compiled), which those of programs
-// never are: the compiler's library, "" for one that the system finds, and the folder that keeps
-// what was compiled, "" for none. To be called before the first system is made.
-void set_kernel_compiler(const std::string& library, const std::string& cache);
+// never are: the compiler's library, "" for one that the system finds; the folder that keeps what
+// was compiled, and the one of kernels that came with the package, "" for none. To be called before
+// the first system is made.
+void set_kernel_compiler(const std::string& library, const std::string& cache,
+                         const std::string& shipped);
+// Makes the kernels of usual solves for an architecture ("sm_90"), in a folder for those that come
+// with the package. No GPU is needed. Returns how many. Throws Unsupported where kernels are built
+// in, or there is no compiler; EngineError.
+int ship_kernels(const std::string& architecture, const std::string& folder);
 // Whether kernels are compiled when they are first used, on this machine.
 bool kernels_compiled();
 // Name, version and path of their compiler, "" where kernels are built in. Throws Unsupported where
@@ -68,5 +74,12 @@ std::unique_ptr<System<T>> make_cuda_system(const CsrView<T>& matrix,
                                             const SystemSpec& spec);
 template <class T>
 std::unique_ptr<System<T>> make_cuda_system(SlabPlan<T> slab, const SystemSpec& spec);
+// Of a matrix that lies on a GPU, for one PE, which may be on another one: no entry of it visits
+// the host. Throws as make_system does, and InvalidInput where the arrays are no rows of a matrix.
+template <class T>
+std::unique_ptr<System<T>> make_cuda_system(const GivenCsr<T>& matrix, const SystemSpec& spec);
+// Of a matrix that the GPU makes, for one PE.
+template <class T>
+std::unique_ptr<System<T>> make_cuda_system(const GridTerms& grid, const SystemSpec& spec);
 
 }  // namespace cpufree

@@ -24,6 +24,8 @@ struct GpuEngineTable {
     std::unique_ptr<System<T>> (*from_matrix)(const CsrView<T>&, std::span<const std::int32_t>,
                                               std::span<const std::int32_t>, const SystemSpec&);
     std::unique_ptr<System<T>> (*from_slab)(SlabPlan<T>, const SystemSpec&);
+    std::unique_ptr<System<T>> (*from_given)(const GivenCsr<T>&, const SystemSpec&);
+    std::unique_ptr<System<T>> (*from_grid)(const GridTerms&, const SystemSpec&);
     StencilResult (*stencil)(const StencilProblem<T>&, const StencilSpec&, const StencilRun&,
                              const Progress&);
   };
@@ -35,7 +37,8 @@ struct GpuEngineTable {
   bool (*gpu_is_started)(int);
   std::string (*peer_problem)(const std::vector<int>&);
   int (*gpu_of)(const void*);
-  void (*set_kernel_compiler)(const std::string&, const std::string&);
+  void (*set_kernel_compiler)(const std::string&, const std::string&, const std::string&);
+  int (*ship_kernels)(const std::string&, const std::string&);
   bool (*kernels_compiled)();
   std::string (*kernel_compiler)();
   void (*start_nvshmem)(const std::shared_ptr<Team>&, const std::string&, int, std::size_t);

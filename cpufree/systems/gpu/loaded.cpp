@@ -77,8 +77,13 @@ std::string peer_problem(const std::vector<int>& gpus) {
 
 int gpu_of(const void* p) { return engine().gpu_of(p); }
 
-void set_kernel_compiler(const std::string& library, const std::string& cache) {
-  if (cuda_built()) engine().set_kernel_compiler(library, cache);
+void set_kernel_compiler(const std::string& library, const std::string& cache,
+                         const std::string& shipped) {
+  if (cuda_built()) engine().set_kernel_compiler(library, cache, shipped);
+}
+
+int ship_kernels(const std::string& architecture, const std::string& folder) {
+  return engine().ship_kernels(architecture, folder);
 }
 
 bool kernels_compiled() { return cuda_built() && engine().kernels_compiled(); }
@@ -133,6 +138,16 @@ std::unique_ptr<System<T>> make_cuda_system(SlabPlan<T> slab, const SystemSpec& 
 }
 
 template <class T>
+std::unique_ptr<System<T>> make_cuda_system(const GivenCsr<T>& matrix, const SystemSpec& spec) {
+  return engine_for(spec.engine).of<T>().from_given(matrix, spec);
+}
+
+template <class T>
+std::unique_ptr<System<T>> make_cuda_system(const GridTerms& grid, const SystemSpec& spec) {
+  return engine_for(spec.engine).of<T>().from_grid(grid, spec);
+}
+
+template <class T>
 StencilResult run_cuda_stencil(const StencilProblem<T>& problem, const StencilSpec& spec,
                                const StencilRun& run, const Progress& progress) {
   return engine_for(spec.engine).of<T>().stencil(problem, spec, run, progress);
@@ -142,6 +157,13 @@ template StencilResult run_cuda_stencil(const StencilProblem<float>&, const Sten
                                         const StencilRun&, const Progress&);
 template StencilResult run_cuda_stencil(const StencilProblem<double>&, const StencilSpec&,
                                         const StencilRun&, const Progress&);
+template std::unique_ptr<System<float>> make_cuda_system<float>(const GridTerms&,
+                                                                const SystemSpec&);
+template std::unique_ptr<System<double>> make_cuda_system<double>(const GridTerms&,
+                                                                  const SystemSpec&);
+template std::unique_ptr<System<float>> make_cuda_system(const GivenCsr<float>&, const SystemSpec&);
+template std::unique_ptr<System<double>> make_cuda_system(const GivenCsr<double>&,
+                                                          const SystemSpec&);
 template std::unique_ptr<System<float>> make_cuda_system(SlabPlan<float>, const SystemSpec&);
 template std::unique_ptr<System<double>> make_cuda_system(SlabPlan<double>, const SystemSpec&);
 template std::unique_ptr<System<float>> make_cuda_system(const CsrView<float>&,

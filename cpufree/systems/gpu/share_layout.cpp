@@ -52,21 +52,42 @@ LaneRows rows_on_lanes(RowRange rows, std::int64_t entries, int threads, std::in
   return best;
 }
 
+std::vector<PeLayout> begin_layouts(std::vector<std::vector<BlockPlan>> plans, bool block_halos) {
+  std::vector<PeLayout> layouts(plans.size());
+  for (std::size_t pe = 0; pe < plans.size(); ++pe) {
+    if (block_halos) layouts[pe].packets = packets_of_rows(plans[pe]);
+    for (BlockPlan& plan : plans[pe]) layouts[pe].shares.emplace_back().plan = std::move(plan);
+  }
+  return layouts;
+}
+
+void place_shares(std::vector<PeLayout>& layouts) {
+  for (PeLayout& pe : layouts)
+    for (ShareLayout& share : pe.shares) {
+      const WarpSlicesSize size = share.shape.size();
+      share.first_unit = std::exchange(pe.units, pe.units + size.units);
+      share.first_slice = std::exchange(pe.slices, pe.slices + size.slices);
+      share.first_tail = std::exchange(pe.tails, pe.tails + size.tails);
+      share.first_tail_entry = std::exchange(pe.tail_entries, pe.tail_entries + size.tail_entries);
+      share.first_value = std::exchange(pe.values, pe.values + size.values);
+      share.first_private =
+          std::exchange(pe.private_rows, pe.private_rows + align(share.plan.rows()));
+      share.first_operand = std::exchange(
+          pe.operand_rows,
+          pe.operand_rows +
+              align(share.plan.rows() + static_cast<std::int64_t>(share.plan.reads.size())));
+    }
+}
+
 template <class T>
 std::vector<PeLayout> lay_out_shares(const HaloPlan<T>& plan,
                                      std::vector<std::vector<BlockPlan>> plans,
                                      const LayoutOptions& options) {
-  std::vector<PeLayout> layouts(plans.size());
   const int blocks = static_cast<int>(plans.front().size());
-  for (std::size_t pe = 0; pe < plans.size(); ++pe) {
-    if (options.block_halos) layouts[pe].packets = packets_of_rows(plans[pe]);
-    layouts[pe].shares.resize(at(blocks));
-    for (std::size_t b = 0; b < at(blocks); ++b)
-      layouts[pe].shares[b].plan = std::move(plans[pe][b]);
-  }
+  auto layouts = begin_layouts(std::move(plans), options.block_halos);
   std::int64_t entries = 0;
   for (const LocalSystem<T>& local : plan.local) entries += local.row_ptr.back();
-  const int all = static_cast<int>(plans.size()) * blocks;
+  const int all = static_cast<int>(layouts.size()) * blocks;
   const int jobs = entries < 100'000 ? 1 : all;  // no threads for a small system
   in_parallel(jobs, [&](int job) {
     for (int k = job; k < all; k += jobs) {
@@ -89,21 +110,7 @@ std::vector<PeLayout> lay_out_shares(const HaloPlan<T>& plan,
       share.shape = shape_of(source, {share.interior, share.boundary});
     }
   });
-  for (PeLayout& pe : layouts)
-    for (ShareLayout& share : pe.shares) {
-      const WarpSlicesSize size = share.shape.size();
-      share.first_unit = std::exchange(pe.units, pe.units + size.units);
-      share.first_slice = std::exchange(pe.slices, pe.slices + size.slices);
-      share.first_tail = std::exchange(pe.tails, pe.tails + size.tails);
-      share.first_tail_entry = std::exchange(pe.tail_entries, pe.tail_entries + size.tail_entries);
-      share.first_value = std::exchange(pe.values, pe.values + size.values);
-      share.first_private =
-          std::exchange(pe.private_rows, pe.private_rows + align(share.plan.rows()));
-      share.first_operand = std::exchange(
-          pe.operand_rows,
-          pe.operand_rows +
-              align(share.plan.rows() + static_cast<std::int64_t>(share.plan.reads.size())));
-    }
+  place_shares(layouts);
   return layouts;
 }
 

@@ -65,6 +65,11 @@ LaneRows rows_on_lanes(RowRange rows, std::int64_t entries, int threads, std::in
 // Chunks of slices that a warp of the block sums for these rows, one after the other.
 std::int64_t chunks_in_turn(const LaneRows& rows, std::int64_t entries, int threads);
 
+// Places for the shares of these blocks, which have no shapes yet; and, once they have, where each
+// begins.
+std::vector<PeLayout> begin_layouts(std::vector<std::vector<BlockPlan>> plans, bool block_halos);
+void place_shares(std::vector<PeLayout>& layouts);
+
 // Layouts of all PEs.
 template <class T>
 std::vector<PeLayout> lay_out_shares(const HaloPlan<T>& plan,

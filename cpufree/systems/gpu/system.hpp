@@ -16,6 +16,7 @@
 #include "cpufree/systems/factor_layout.hpp"
 #include "cpufree/systems/gpu/heaps.hpp"
 #include "cpufree/systems/gpu/kernels/remote.hpp"
+#include "cpufree/systems/gpu/layout/layouts.hpp"
 #include "cpufree/systems/gpu/run.hpp"
 #include "cpufree/systems/gpu/share_layout.hpp"
 #include "cpufree/systems/gpu/transfer.hpp"
@@ -32,6 +33,10 @@ class GpuSystem final : public System<T> {
  public:
   GpuSystem(const CsrView<T>& matrix, std::span<const std::int32_t> part,
             std::span<const std::int32_t> order, const SystemSpec& spec);
+  // Laid out by the GPU, wherever its rows lie. For one PE.
+  GpuSystem(const GivenCsr<T>& matrix, const SystemSpec& spec);
+  // Made by the GPU as well. For one PE.
+  GpuSystem(const GridTerms& grid, const SystemSpec& spec);
   GpuSystem(SlabPlan<T> slab, const SystemSpec& spec);
   ~GpuSystem() override;
 
@@ -45,6 +50,8 @@ class GpuSystem final : public System<T> {
   std::string refuses_columns() const override;
   bool update(const CsrView<T>& matrix) override;
   bool usable() const override { return usable_; }
+  // What has been made of the matrix of PE k of this process, addresses apart: for tests.
+  std::vector<std::vector<std::byte>> matrix_arrays(std::size_t k) const;
 
  private:
   using Matrix = WarpSlices<T>;
@@ -149,6 +156,19 @@ class GpuSystem final : public System<T> {
 
   GpuSystem(std::int64_t rows, std::int64_t all_rows, const SystemSpec& spec);
   void set_up(HaloPlan<T>& plan, std::span<const std::int32_t> order, const SystemSpec& spec);
+  std::vector<std::int64_t> cuts_for_gpus(const CsrView<T>& matrix,
+                                          std::span<const std::int32_t> part,
+                                          std::span<const std::int32_t> order,
+                                          const SystemSpec& spec) const;
+  void require_one_pe(const SystemSpec& spec) const;
+  void set_up_sent(const CsrView<T>& matrix, std::vector<std::int64_t> cuts,
+                   const SystemSpec& spec);
+  template <class F>
+  void set_up_on_gpus(F&& rows, const SystemSpec& spec);
+  HaloPlan<T> plan_on_gpus(std::vector<GpuRows<T>> rows, const SystemSpec& spec);
+  std::vector<PeLayout> shares_laid_out(const HaloPlan<T>& plan,
+                                        const std::vector<std::vector<BlockPlan>>& plans,
+                                        const LayoutOptions& options);
   void choose_nodes(const SystemSpec& spec, std::int64_t all_rows);
   void plan_nodes(HaloPlan<T>& plan, std::vector<std::vector<BlockPlan>>& plans, Extent& extent);
   void choose_blocks(const SystemSpec& spec, const Extent& extent);
@@ -201,10 +221,18 @@ class GpuSystem final : public System<T> {
   std::vector<std::size_t> upload_feeds(Pe& pe, int device, const PeLayout& layout);
   static BesideSlices beside_slices(const LocalSystem<T>& local, const PeLayout& layout);
   void upload_shares(std::size_t k, const PeLayout& layout);
+  void upload_slice_table(Pe& pe, int device, const PeLayout& layout);
+  void upload_links(std::size_t k, const LocalSystem<T>& local, const PeLayout& layout,
+                    const std::vector<std::int32_t>& sources);
+  void upload_made(const HaloPlan<T>& plan, const std::vector<PeLayout>& layouts,
+                   const Sharing& sharing);
+  void fill_made(const std::vector<PeLayout>& layouts);
+  void make_transfer();
   void make_factors(const HaloPlan<T>& plan, const std::vector<PeLayout>& layouts);
   void upload_factors(std::size_t k, const PeFactors<T>& factors, const PeLayout& layout);
   void keep_for_update(HaloPlan<T>& plan, std::vector<PeLayout> layouts, const SystemSpec& spec);
   bool update_kept(const CsrView<T>& matrix);
+  bool update_made(const CsrView<T>& matrix);
   std::optional<std::vector<PeLayout>> lay_out_again();
   void write_values(const std::vector<PeLayout>& layouts,
                     const std::vector<std::vector<T>>& inverse);
@@ -261,7 +289,12 @@ class GpuSystem final : public System<T> {
   PrivateIndex index_ = private_index();
   std::vector<ShareSize> sizes_;  // of all blocks
 
-  std::optional<Kept> kept_;  // none: of a slab
+  std::optional<Kept> kept_;             // none: of a slab
+  std::unique_ptr<GpuLayouts<T>> made_;  // while GPUs lay rows out
+  std::vector<std::int64_t> cuts_;       // where PEs' rows begin; empty: the host has done so
+  std::uint64_t pattern_ = 0;            // of the matrix, if they have
+  std::optional<EntryReport> entries_;   // what they have found, if they were asked to
+  double mean_distance_ = 0.0;           // likewise
 
   Extent extent_;
   std::size_t packets_ = 0;  // of a PE, for one vector

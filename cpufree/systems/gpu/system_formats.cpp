@@ -25,6 +25,14 @@ constexpr std::int32_t kToShare = 50;
 constexpr std::int64_t kWorthRings = 30'000'000;
 }  // namespace
 
+// By the GPUs, where they have the rows.
+template <class T>
+std::vector<PeLayout> GpuSystem<T>::shares_laid_out(
+    const HaloPlan<T>& plan, const std::vector<std::vector<BlockPlan>>& plans,
+    const LayoutOptions& options) {
+  return made_ ? made_->lay_out(plans, options) : lay_out_shares(plan, plans, options);
+}
+
 // Whether lanes are to share rows: only where these are long, values are as they are, and the
 // matrix does not stay on chip. What is coded takes more instructions than bytes, and lanes that
 // share add some: Flan_1565 takes 238 us an iteration by itself, 270 with two lanes a row and 328
@@ -73,7 +81,7 @@ std::vector<PeLayout> GpuSystem<T>::lanes_log2(std::vector<PeLayout> layouts,
       spec.lanes_log2 > 0 || static_cast<double>(bytes_of_pe) <= machine::kSolverCachedBytes;
   for (const std::int32_t lanes : {2, 3}) {
     options.lanes_log2 = spec.lanes_log2 > 0 ? spec.lanes_log2 : lanes;
-    auto shared = lay_out_shares(plan, plans, options);
+    auto shared = shares_laid_out(plan, plans, options);
     if (!any && 20 * bytes(sizes_in_all(shared)) > 21 * bytes(alone)) continue;
     lanes_share_rows_ = true;
     return shared;
@@ -125,7 +133,7 @@ auto GpuSystem<T>::lay_out_on_chip(const HaloPlan<T>& plan,
   std::int32_t before = std::numeric_limits<std::int32_t>::max();
   for (std::int32_t lanes = std::max(spec.lanes_log2, 0); lanes <= last; ++lanes) {
     const LayoutOptions options{block_halos_, kSimple, lanes, threads_};
-    OnChip found{lay_out_shares(plan, plans, options), 0, lanes};
+    OnChip found{shares_laid_out(plan, plans, options), 0, lanes};
     const auto sizes = sizes_in_all(found.layouts);
     if (!all_simple(sizes) || !stays_on_chip(sizes, lanes > 0)) continue;
     found.busiest = busiest_of(found.layouts) + (lanes > 0 ? kToShare : 0);
@@ -158,14 +166,14 @@ std::vector<PeLayout> GpuSystem<T>::lay_out(const HaloPlan<T>& plan,
   const bool coded = spec.compress != 0;
   if (coded && block_halos_ && spec.compress < 0 && may_stay_on_chip()) {
     auto simple = lay_out_on_chip(plan, plans, spec);
-    auto layouts = lay_out_shares(plan, plans, {block_halos_, {true, false}});
+    auto layouts = shares_laid_out(plan, plans, {block_halos_, {true, false}});
     const bool stays = stays_on_chip(sizes_in_all(layouts)) && spec.lanes_log2 <= 0;
     if (simple && (!stays || busiest_of(layouts) + kLongKernel >= simple->busiest))
       return take(*std::move(simple));
     if (stays) return layouts;
   }
   const LayoutOptions options{block_halos_, {coded, coded}, 0, threads_};
-  return lanes_log2(lay_out_shares(plan, plans, options), plan, plans, options, spec);
+  return lanes_log2(shares_laid_out(plan, plans, options), plan, plans, options, spec);
 }
 
 template class GpuSystem<float>;

@@ -53,6 +53,12 @@ GpuSystem<T>::GpuSystem(const CsrView<T>& matrix, std::span<const std::int32_t> 
     : GpuSystem(matrix.n, matrix.n, spec) {
   std::jthread waking = wake_devices(devices_);
   timer_.lap("choice");
+  if (auto cuts = cuts_for_gpus(matrix, part, order, spec); !cuts.empty()) {
+    waking.join();
+    timer_.lap("context");
+    set_up_sent(matrix, std::move(cuts), spec);
+    return;
+  }
   auto plan = plan_of(matrix, part, order, spec.pes);
   timer_.lap("plan");
   waking.join();
@@ -169,13 +175,14 @@ auto GpuSystem<T>::share_out(HaloPlan<T>& plan, std::span<const std::int32_t> or
   const bool packets = !far && use_packets(spec, shares, kMostPackets);
   report_ = report_of(shares, spec, blocks_, packets);
   report_.nodes = nodes_.count();
-  if (!far)
+  if (!far && !made_)
     if (auto sharing = share_with_block_halos(plan, order, shares, spec))
       return *std::move(sharing);
   Sharing sharing;
   const auto peers = peers_of(team_.get(), spec.pes);
-  if (spec.cut != 0) sort_by_length(plan, *peers);
-  sharing.plans = make_block_plans(plan, *peers, blocks_);
+  if (!made_ && spec.cut != 0) sort_by_length(plan, *peers);
+  sharing.plans =
+      made_ ? made_->block_plans(plan, blocks_) : make_block_plans(plan, *peers, blocks_);
   sharing.sources.resize(at(own_.here));
   if (!packets) return sharing;
   sharing.packets = extent_of(shares).ghosts;
@@ -188,7 +195,8 @@ auto GpuSystem<T>::share_out(HaloPlan<T>& plan, std::span<const std::int32_t> or
 template <class T>
 void GpuSystem<T>::build(HaloPlan<T>& plan, std::span<const std::int32_t> order,
                          const SystemSpec& spec) {
-  const Shares shares = shares_of(plan, *peers_of(team_.get(), spec.pes));
+  const Shares shares =
+      made_ ? made_->shares(plan) : shares_of(plan, *peers_of(team_.get(), spec.pes));
   Extent extent = extent_of(shares);
   require(static_cast<std::int64_t>(extent.rows_and_ghosts) <= kMostEntries,
           "a GPU can hold vectors of at most " + std::to_string(kMostEntries) +
@@ -209,12 +217,18 @@ void GpuSystem<T>::build(HaloPlan<T>& plan, std::span<const std::int32_t> order,
   extent_ = extent;
   packets_ = sharing.packets;
   heap_ = Heap<T>(own_.all, blocks_, extent, sharing.packets, nodes_.count(), factor_spec_.any());
-  upload(plan, layouts, sharing, spec);
+  if (made_)
+    upload_made(plan, layouts, sharing);
+  else
+    upload(plan, layouts, sharing, spec);
   make_factors(plan, layouts);
   if (factor_spec_.any()) timer_.lap("factors");
   keep_for_update(plan, std::move(layouts), spec);
+  made_.reset();
   timer_.lap("tables");
   report_.seconds = timer_.laps();
+  report_.entries = entries_;
+  report_.mean_distance = mean_distance_;
 }
 
 // Sizes of the shares of all blocks of all PEs: all of them keep the same on chip.
@@ -246,6 +260,12 @@ void GpuSystem<T>::upload(HaloPlan<T>& plan, const std::vector<PeLayout>& layout
     device_->pes[at(k)].bytes = std::move(slices[at(k)]);
     upload_pe(at(k), plan.local[at(k)], layouts[at(k)], sharing.sources[at(k)], inverse[at(k)]);
   });
+  make_transfer();
+}
+
+// What solves need besides.
+template <class T>
+void GpuSystem<T>::make_transfer() {
   device_->outcome = Array<Outcome>(devices_[0], std::size_t{1});
   std::vector<gpuStream_t> streams;
   for (std::size_t k = 0; k < devices_.size(); ++k) streams.push_back(device_->runner.stream(k));
@@ -292,6 +312,23 @@ std::unique_ptr<System<T>> make_cuda_system(SlabPlan<T> slab, const SystemSpec& 
   return std::make_unique<GpuSystem<T>>(std::move(slab), spec);
 }
 
+template <class T>
+std::unique_ptr<System<T>> make_cuda_system(const GivenCsr<T>& matrix, const SystemSpec& spec) {
+  return std::make_unique<GpuSystem<T>>(matrix, spec);
+}
+
+template <class T>
+std::unique_ptr<System<T>> make_cuda_system(const GridTerms& grid, const SystemSpec& spec) {
+  return std::make_unique<GpuSystem<T>>(grid, spec);
+}
+
+template std::unique_ptr<System<float>> make_cuda_system<float>(const GridTerms&,
+                                                                const SystemSpec&);
+template std::unique_ptr<System<double>> make_cuda_system<double>(const GridTerms&,
+                                                                  const SystemSpec&);
+template std::unique_ptr<System<float>> make_cuda_system(const GivenCsr<float>&, const SystemSpec&);
+template std::unique_ptr<System<double>> make_cuda_system(const GivenCsr<double>&,
+                                                          const SystemSpec&);
 template std::unique_ptr<System<float>> make_cuda_system(SlabPlan<float>, const SystemSpec&);
 template std::unique_ptr<System<double>> make_cuda_system(SlabPlan<double>, const SystemSpec&);
 template std::unique_ptr<System<float>> make_cuda_system(const CsrView<float>&,

@@ -119,10 +119,12 @@ bool GpuSystem<T>::update(const CsrView<T>& matrix) {
   if (team_) gpu::stay_on(devices_[0]);
   const gpu_p2p::DeviceLocks locks(devices_);
   try {
-    const bool done = update_kept(matrix);
+    const bool done = cuts_.empty() ? update_kept(matrix) : update_made(matrix);
+    made_.reset();
     drop_values(kept_->plan);
     return done;
   } catch (...) {
+    made_.reset();
     drop_values(kept_->plan);
     throw;
   }

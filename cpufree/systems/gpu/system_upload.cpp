@@ -14,33 +14,49 @@ void GpuSystem<T>::upload_pe(std::size_t k, const LocalSystem<T>& local, const P
                              const std::vector<T>& inverse) {
   const int device = devices_[k];
   Pe& pe = device_->pes[k];
+  upload_slice_table(pe, device, layout);
+  upload_shapes(pe, device, local, layout);
+  pe.global_row = {device, private_rows(local, layout)};
+  pe.vectors[index_.inverse_diagonal] = {device, inverse};
+  upload_links(k, local, layout, sources);
+  if (nodes_.count() > 1) pe.remote = RemoteTables(device, nodes_, far_[k]);
+}
+
+// What it sends and receives, and its blocks' shares.
+template <class T>
+void GpuSystem<T>::upload_links(std::size_t k, const LocalSystem<T>& local, const PeLayout& layout,
+                                const std::vector<std::int32_t>& sources) {
+  const int device = devices_[k];
+  Pe& pe = device_->pes[k];
   pe.rows = local.rows();
   pe.interior = local.interior;
   pe.private_rows = layout.private_rows;
-  upload_shapes(pe, device, local, layout);
   pe.send_ptr = {device, local.send_ptr};
   pe.destinations = {device, local.destinations};
   pe.source = {device, sources};
-  pe.global_row = {device, private_rows(local, layout)};
-  pe.vectors[index_.inverse_diagonal] = {device, inverse};
   upload_shares(k, layout);
-  if (nodes_.count() > 1) pe.remote = RemoteTables(device, nodes_, far_[k]);
+}
+
+// Where slices and tails begin.
+template <class T>
+void GpuSystem<T>::upload_slice_table(Pe& pe, int device, const PeLayout& layout) {
+  std::vector<WarpSlice> slices;
+  std::vector<std::int64_t> tails;
+  slices.reserve(at(layout.slices));
+  for (const ShareLayout& share : layout.shares) {
+    const WarpSliceShape& shape = share.shape;
+    slices.insert(slices.end(), shape.slice.begin(), shape.slice.end());
+    tails.insert(tails.end(), shape.tail_ptr.begin(), shape.tail_ptr.end());
+  }
+  pe.slices = {device, slices};
+  pe.tail_ptr = {device, tails};
 }
 
 // What goes with the bytes of the matrix.
 template <class T>
 void GpuSystem<T>::upload_shapes(Pe& pe, int device, const LocalSystem<T>& local,
                                  const PeLayout& layout) {
-  std::vector<WarpSlice> slices;
-  std::vector<std::int64_t> tails;
-  for (const ShareLayout& share : layout.shares) {
-    const WarpSliceShape& shape = share.shape;
-    slices.insert(slices.end(), shape.slice.begin(), shape.slice.end());
-    tails.insert(tails.end(), shape.tail_ptr.begin(), shape.tail_ptr.end());
-  }
   const BesideSlices beside = beside_slices(local, layout);
-  pe.slices = {device, slices};
-  pe.tail_ptr = {device, tails};
   pe.tail_col = {device, beside.tail_col};
   pe.tail_val = {device, beside.tail_val};
   pe.dictionary = {device, beside.dictionary};
@@ -69,9 +85,13 @@ std::vector<std::size_t> GpuSystem<T>::upload_feeds(Pe& pe, int device, const Pe
   std::vector<FeedItem> items;
   std::vector<std::uint32_t> first;
   std::vector<std::size_t> begin;
-  for (const ShareLayout& share : layout.shares) {
-    const SliceFeed feed =
+  std::vector<SliceFeed> feeds(layout.shares.size());
+  in_parallel(static_cast<int>(feeds.size()), [&](int b) {
+    const ShareLayout& share = layout.shares[at(b)];
+    feeds[at(b)] =
         feed_of<T>(share.shape, {share.interior, share.boundary}, threads_ / gpu_p2p::kWarp);
+  });
+  for (const SliceFeed& feed : feeds) {
     begin.push_back(items.size());
     items.insert(items.end(), feed.items.begin(), feed.items.end());
     first.insert(first.end(), feed.first.begin(), feed.first.end());

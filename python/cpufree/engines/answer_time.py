@@ -8,8 +8,9 @@ candidates have in common is left out: reading, checks, the order of rows.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from cpufree import machine
 from cpufree.engines.expected import Expected
@@ -38,6 +39,19 @@ class Costs:
     """Cores beyond these do not make set-up or iterations faster."""
     core_bandwidth: float
     cpu_latency: float
+    there_least: float = math.inf
+    """Nonzeros beyond which GPUs lay a matrix out by themselves; what that costs:"""
+    there_fixed: dict[int, float] = field(default_factory=dict)
+    there_nonzero: float = 0.0
+    there_row: float = 0.0
+
+    def setup_on_gpus(self, size: Size, count: int) -> float:
+        """Return the seconds of a set-up on so many GPUs, partition and start of CUDA apart."""
+        if size.nnz > self.there_least:
+            each = self.there_nonzero * size.nnz + self.there_row * size.rows
+            return interpolated(self.there_fixed, count) + each
+        each = self.gpu_nonzero * size.nnz + self.gpu_row * size.rows
+        return interpolated(self.gpu_fixed, count) + each
 
     @classmethod
     def of(cls, known: machine.Machine) -> Costs:
@@ -52,6 +66,10 @@ class Costs:
             cpu_most_cores=known.number("cpu.most_cores", "1"),
             core_bandwidth=known.number("cpu.core_bandwidth", "B/s"),
             cpu_latency=known.number("cpu.latency", "s"),
+            there_least=known.number("setup.there_least", "1"),
+            there_fixed=known.table("setup.there", "s"),
+            there_nonzero=known.number("setup.there_nonzero", "s"),
+            there_row=known.number("setup.there_row", "s"),
         )
 
 
@@ -123,8 +141,7 @@ def on_gpus(
         known: of the system.
         costs: of set-ups. model: of iterations.
     """
-    setup = interpolated(costs.gpu_fixed, count)
-    setup += costs.gpu_nonzero * size.nnz + costs.gpu_row * size.rows
+    setup = costs.setup_on_gpus(size, count)
     iteration = predict(size, count, model)
     if count > 1:
         setup += costs.report * size.nnz

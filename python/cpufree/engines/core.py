@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from cpufree import env
-from cpufree.extension import COMPILER, find_compiler, load_core, with_kernels
+from cpufree.extension import COMPILER, find_compiler, load_core, set_compiler, with_kernels
 
 __all__ = ["COMPILER", "find_compiler"]
 
@@ -36,7 +35,7 @@ def load_for_programs() -> ModuleType:
     These are always compiled when they are first used.
     """
     core = load()
-    core.set_kernel_compiler(find_compiler(), env.kernel_cache())
+    set_compiler(core)
     return core
 
 
@@ -71,6 +70,39 @@ def make_system(
     more = (tuning or {}, team) if tuning or team is not None else ()
     system: System = load_for(engine).System(*arrays, *where, *more)
     return system
+
+
+def make_system_there(
+    matrix: tuple[Any, ...],
+    blocks: int,
+    gpus: tuple[int, ...],
+    tuning: dict[str, Any],
+) -> System:
+    """Return a System of a matrix on a GPU, of which GpuCsr.addresses tells."""
+    system: System = load_for("cuda_p2p").System(*matrix, blocks, list(gpus), tuning)
+    return system
+
+
+def make_grid_system_there(
+    shape: tuple[int, ...],
+    terms: Sequence[tuple[tuple[int, ...], float]],
+    blocks: int,
+    gpus: tuple[int, ...],
+    tuning: dict[str, Any],
+) -> System:
+    """Return a System of a matrix on a grid that a GPU makes; terms are steps and values."""
+    missing = 3 - len(shape)
+    steps = [[0] * missing + list(step) for step, _ in terms]
+    values = [value for _, value in terms]
+    where = (blocks, list(gpus), tuning)
+    core = load_for("cuda_p2p")
+    system: System = core.System([1] * missing + list(shape), steps, values, False, *where)
+    return system
+
+
+def most_nonzeros_by_host() -> int:
+    """Return the nonzeros up to which GPUs leave it to the host to lay a matrix out."""
+    return int(load().most_nonzeros_by_host)
 
 
 def plan_slab(*arguments: Any) -> SlabPlan:

@@ -28,8 +28,8 @@ class Pattern:
     rows: int
     nnz: int
     # Made at every set-up, for the pattern is not kept.
-    digests: tuple[int, int]
-    """Of indptr and indices."""
+    digests: tuple[int, int] | None
+    """Of indptr and indices; None: the engine knows the pattern, and the host does not."""
 
     @classmethod
     def of(cls, A: CsrMatrix) -> Pattern:
@@ -39,7 +39,11 @@ class Pattern:
     @property
     def numbers(self) -> tuple[int, ...]:
         """Numbers that patterns have in common only where they are the same."""
-        return (self.rows, self.nnz, *self.digests)
+        return (self.rows, self.nnz, *(self.digests or ()))
+
+    def as_far_as(self, other: Pattern) -> Pattern:
+        """Return what another pattern knows, of this one."""
+        return self if other.digests is not None else Pattern(self.rows, self.nnz, None)
 
     def require(self, other: Pattern) -> None:
         """Raise MatrixError unless another pattern is the same."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from cpufree import machine, options
 from cpufree.engines.choices import one_of
+from cpufree.engines.method_bytes import extra_bytes
 from cpufree.text import number
 
 GPU_ENGINES = ("cuda_p2p", "nvshmem")
@@ -48,6 +49,8 @@ def fastest(solve: Solve) -> tuple[str, str]:
         many = f"{number(solve.nnz)} nonzeros on one GPU without preconditioner"
         return "cg", f"{many}: memory bounds an iteration, and prcg's saved reduction is no gain"
     rows_each = solve.rows / solve.pes
+    if pipecg_moves(solve) > pipecg_hides(solve):
+        return DEFAULT, _WHY_DEFAULT
     if (
         solve.pes >= known.number("method.pipecg_pes", "1")
         and rows_each <= solve.pes * known.number("method.pipecg_rows", "1")
@@ -57,3 +60,23 @@ def fastest(solve: Solve) -> tuple[str, str]:
         few = f"{number(round(rows_each))} short rows for each of {solve.pes} GPUs"
         return "pipecg", f"{few} without preconditioner: reductions bound an iteration"
     return DEFAULT, _WHY_DEFAULT
+
+
+def pipecg_moves(solve: Solve) -> float:
+    """Return the seconds that pipecg's further passes over vectors take at the least.
+
+    At the rate of on-chip memory: from a GPU's memory they take longer.
+    """
+    known = machine.load()
+    more = extra_bytes(solve.rows / solve.pes, solve.pc)
+    return more / known.number("solver.chip_bandwidth", "B/s")
+
+
+def pipecg_hides(solve: Solve) -> float:
+    """Return the seconds of an all-reduce of prcg, of which pipecg can hide no more than all."""
+    known = machine.load()
+    if solve.pes == 1:
+        return known.table("sum.one_gpu", "s")[4]
+    more = known.table("sum.more_gpus", "s")
+    nearest = max(pes for pes in more if pes <= solve.pes)
+    return known.table("sum.two_gpus", "s")[4] + more[nearest]

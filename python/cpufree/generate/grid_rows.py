@@ -53,6 +53,10 @@ class GridRows(RowSource):
         self._offsets = np.array([offset(term) for term in self._terms], dtype=np.int64)
         self._values = np.array([term.value for term in self._terms])
 
+    def terms(self) -> list[Term]:
+        """Return the entries of rows away from the walls, in the order of their columns."""
+        return [*self._terms]
+
     def entries_before(self, row: int) -> int:
         """Return how many entries the rows before this one have."""
         point = self._point(row)

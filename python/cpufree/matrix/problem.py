@@ -113,6 +113,10 @@ class CsrMatrix:
         """Statistics of the entries; made when first asked for."""
         return self._statistics or self.inspect()
 
+    def entries_known(self) -> bool:
+        """Return whether statistics are there that nobody can have made untrue."""
+        return self._private and self._statistics is not None
+
     def private(self) -> CsrMatrix:
         """Return this matrix, noting that nobody else can write its arrays."""
         object.__setattr__(self, "_private", True)

@@ -20,7 +20,7 @@ def agree_on_matrix(team: Team, prepared: Prepared, sharing: Sequence[Any]) -> N
         "number of rows": pattern.rows,
         "number of nonzeros": pattern.nnz,
         "type of entries": str(values.dtype),
-        "pattern of entries": list(pattern.digests),
+        "pattern of entries": list(pattern.digests or ()),
         "values of entries": digest(values),
         "partition and order": [_named(how) for how in sharing],
     }

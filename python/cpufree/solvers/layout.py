@@ -13,6 +13,7 @@ from cpufree.distributed import Team
 from cpufree.engines import choices, core, gpus, nvshmem
 from cpufree.engines.placement import Placement
 from cpufree.laps import Laps
+from cpufree.matrix.entries import EntryStatistics
 from cpufree.matrix.problem import CsrMatrix
 from cpufree.partition.cache import PartitionCache
 from cpufree.partition.cost import Gain
@@ -44,6 +45,8 @@ class Layout:
     warnings: list[str]
     placement: Placement
     sharing: Sharing
+    entries: EntryStatistics | None = None
+    """What GPUs have found in the entries, where they were asked to look."""
 
 
 def lay_out(
@@ -51,6 +54,7 @@ def lay_out(
     placement: Placement,
     sharing: Sharing | Callable[[], Sharing],
     laps: Laps,
+    inspect: bool = False,
 ) -> Layout:
     """Share out the rows of a matrix, and set it up on its PEs.
 
@@ -59,8 +63,15 @@ def lay_out(
         placement: where it goes.
         sharing: of its rows, or a function that finds one; with a team, rank 0 does.
         laps: of the set-up; those of this are added.
+        inspect: have GPUs look at the entries, if it is they who lay the matrix out.
+
+    Raises:
+        InvalidInputError: also where GPUs find entries that cannot be.
     """
     matrix = prepared.matrix
+    tuning = dict(placement.tuning)
+    if inspect and placement.engine == "cuda_p2p":
+        tuning["inspect"] = True
     room = nvshmem.room_for(matrix.shape[0], matrix.dtype.itemsize, placement.pes)
     with nvshmem.starting(placement, room):
         if not isinstance(sharing, Sharing):
@@ -76,7 +87,7 @@ def lay_out(
             blocks=placement.blocks,
             engine=placement.engine,
             gpus=placement.own_devices,
-            tuning=dict(placement.tuning),
+            tuning=tuning,
             team=placement.team,
         )
     return layout_of(system, placement, sharing, prepared.odd, laps)
@@ -97,6 +108,8 @@ def layout_of(
 ) -> Layout:
     """Return what there is to know of a system that has been set up; the last lap is that."""
     plan: dict[str, Any] = {**system.plan()}
+    found = plan.pop("entries", None)
+    plan.pop("mean_distance", None)
     laps.lap("system", plan.pop("seconds", None))
     blocks = counted(plan.get("blocks", placement.blocks), "block")
     if placement.gpus:
@@ -113,6 +126,7 @@ def layout_of(
         warnings=[*warnings, *oversubscription(placement), *factor_warnings(plan)],
         placement=placement,
         sharing=sharing,
+        entries=None if found is None else EntryStatistics(**found),
     )
 
 

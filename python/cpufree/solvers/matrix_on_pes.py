@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,6 +15,8 @@ import numpy.typing as npt
 
 from cpufree.device_arrays import cuda_device
 from cpufree.engines import core, in_processes
+from cpufree.engines.choices import floating
+from cpufree.engines.digests import Pattern
 from cpufree.engines.early import start_gpus
 from cpufree.engines.gpu_choice import Size
 from cpufree.engines.partition_gain import gain_on
@@ -23,12 +25,19 @@ from cpufree.env import Env
 from cpufree.errors import InvalidInputError
 from cpufree.laps import Laps
 from cpufree.log import log_times, logger
-from cpufree.matrix.load import as_csr
+from cpufree.matrix.load import as_csr, canonical_csr
+from cpufree.matrix.problem import CsrMatrix
 from cpufree.matrix.rows import RowSlab, RowSource
 from cpufree.partition.cache import PartitionCache
 from cpufree.partition.part_vector import PartitionLike, as_part_vector
 from cpufree.solvers import agreement, own_rows
 from cpufree.solvers.forecast import OneCall, forecast
+from cpufree.solvers.gpu_layout import (
+    given_there,
+    lay_out_there,
+    may_be_checked_there,
+    oddness_found,
+)
 from cpufree.solvers.layout import Layout, Sharing, lay_out, relaid
 from cpufree.solvers.preparation import Prepared, prepare, prepare_values, solve_dtype
 from cpufree.text import counted
@@ -60,6 +69,7 @@ class MatrixOnPes:
     numbers: npt.NDArray[np.intp] | None = None
     """Of own rows that lie in another order."""
     layout: Layout | None = None
+    _pattern: Pattern | None
     plan: Mapping[str, Any]
     why: list[str]
     warnings: list[str]
@@ -95,22 +105,61 @@ class MatrixOnPes:
             if self.team is None:  # which has a PE in each process
                 self._asked = self._asked.for_partition(given, self.env)
             rows, right = isinstance(A, (RowSlab, RowSource)), wanted.call.right
+            there = self._lay_out_there(A, wanted, laps)
+            if there is not None:
+                return
             if not rows and isinstance(A, (str, os.PathLike)):
                 start_gpus(self._asked, self.env, A)
-            source = A if rows else as_csr(A)
+            source = A if rows else canonical_csr(A)
             kind = wanted.dtype if right is None else solve_dtype(source, right)
             if rows:
                 prepared = None
                 layout = self._lay_out_rows(source, kind, laps)
             else:
-                prepared = prepare(source, self._check, kind)
-                laps.lap("check")
-                self.shape, self.dtype = source.shape, np.dtype(prepared.matrix.dtype)
-                layout = self._lay_out(prepared, near, laps)
+                prepared, layout = self._lay_out_checked(source, kind, near, laps)
                 self.rows = self._own_rows(layout)
         self._pattern = None if prepared is None else prepared.pattern
         self._take(layout, prepared, laps)
         self._tell("set up", layout)
+
+    def _lay_out_checked(
+        self, A: CsrMatrix, kind: npt.DTypeLike | None, near: int | None, laps: Laps
+    ) -> tuple[Prepared, Layout]:
+        """Lay a matrix out whose entries have not been looked at: GPUs may do that on the way."""
+        late = self._check and self.team is None and may_be_checked_there(A, self._asked, self.env)
+        if late:
+            laps.lap("check")
+            prepared = prepare(A, False, kind)
+            self.shape, self.dtype = A.shape, np.dtype(prepared.matrix.dtype)
+            with suppress(InvalidInputError):  # the host says more of it, or puts it right
+                layout = self._lay_out(prepared, near, laps, inspect=True)
+                odd = oddness_found(layout, A)
+                if odd is not None:
+                    layout.warnings[:0] = odd
+                    return prepared, layout
+                del layout  # there may not be memory for both
+        matrix = as_csr(A)
+        prepared = prepare(matrix, self._check, kind)
+        laps.lap("check")
+        self.shape, self.dtype = matrix.shape, np.dtype(prepared.matrix.dtype)
+        return prepared, self._lay_out(prepared, near, laps)
+
+    def _lay_out_there(self, A: Any, wanted: Wanted, laps: Laps) -> Layout | None:
+        """Set a matrix on a GPU up there; None: it is to be copied to the host."""
+        given = given_there(A) if self.team is None else None
+        if given is None:
+            return None
+        right = wanted.call.right
+        kind = wanted.dtype if right is None else solve_dtype(given, right)
+        dtype = given.dtype if kind is None else floating(kind)
+        made = lay_out_there(given, self._asked, self.env, self._check, dtype, wanted.reorder, laps)
+        if made is None:
+            return None
+        layout, self._pattern = made
+        self.shape, self.dtype, self.rows = given.shape, given.dtype, None
+        self._take(layout, None, laps)
+        self._tell("set up", layout)
+        return layout
 
     def working(self) -> AbstractContextManager[None]:
         """Report an error here to the others of a team: they would wait for this process."""
@@ -240,7 +289,9 @@ class MatrixOnPes:
             return None
         return np.flatnonzero(part == self.team.rank)
 
-    def _lay_out(self, prepared: Prepared, near: int | None, laps: Laps) -> Layout:
+    def _lay_out(
+        self, prepared: Prepared, near: int | None, laps: Laps, inspect: bool = False
+    ) -> Layout:
         matrix = prepared.matrix
         size = Size(matrix.shape[0], matrix.nnz, matrix.dtype.itemsize)
         if self.team is None:
@@ -257,7 +308,7 @@ class MatrixOnPes:
         if self._cache is not None:
             cache = PartitionCache(Path(self._cache), prepared.pattern.numbers)
         share = partial(Sharing.of, matrix, where.pes, *self._sharing, gain, cache)
-        return lay_out(prepared, where, share, laps)
+        return lay_out(prepared, where, share, laps, inspect)
 
     def _tell(self, what: str, layout: Layout) -> None:
         """Log a layout and its reasons."""

@@ -62,9 +62,9 @@ def prepare_values(A: Any, check: bool, dtype: npt.DTypeLike, like: Pattern) -> 
         InvalidInputError: A cannot be solved, not in dtype, or its pattern is another one.
     """
     matrix = canonical_csr(A)
-    if Pattern.of(matrix) != like:  # zeros may be too many, or missing
+    if Pattern.of(matrix).as_far_as(like) != like:  # zeros may be too many, or missing
         matrix = as_csr(matrix)
-        like.require(Pattern.of(matrix))
+        like.require(Pattern.of(matrix).as_far_as(like))
     elif check:
         matrix.inspect()  # anew: the caller may have changed what is in the arrays
     odd = check_matrix(matrix) if check else []

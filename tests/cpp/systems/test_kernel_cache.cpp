@@ -178,3 +178,24 @@ TEST(what_the_compiler_throws_is_passed_on_and_nothing_is_kept) {
 }
 
 }  // namespace
+
+TEST(kernels_that_come_with_the_package_are_found_by_all_that_they_depend_on) {
+  const Folder folder;
+  const ShippedCodes shipped(folder.path(), "options and headers");
+  shipped.keep("a kernel", "sm_90", "machine code");
+  CHECK(shipped.find("a kernel", "sm_90") == std::optional<std::string>("machine code"));
+  CHECK(!shipped.find("a kernel", "sm_100"));
+  CHECK(!shipped.find("another one", "sm_90"));
+  CHECK(!shipped.find("a kernel", "sm_90", {"--other"}));
+  CHECK(!ShippedCodes(folder.path(), "other headers").find("a kernel", "sm_90"));
+  CHECK(!ShippedCodes("", "options and headers").find("a kernel", "sm_90"));
+  CHECK_EQ(folder.files().size(), std::size_t{1});
+}
+
+TEST(kernels_that_come_with_the_package_are_no_part_of_those_that_were_compiled_here) {
+  const Folder folder;
+  Stand stand;
+  ShippedCodes(folder.path(), "1.0").keep("a kernel", "sm_90", "machine code");
+  codes_of({"a kernel"}, "sm_90", stand.maker("1.0"), CodeCache(folder.path()));
+  CHECK_EQ(stand.compiled.load(), 1);
+}

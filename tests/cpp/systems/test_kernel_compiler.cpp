@@ -6,6 +6,7 @@
 #include <iostream>
 
 #include "cpufree/base/parallel.hpp"
+#include "cpufree/formats/layout/kernels.hpp"
 #include "cpufree/systems/gpu/compiled/kernel_headers.hpp"
 #include "cpufree/systems/gpu/compiled/kernel_source.hpp"
 #include "cpufree/systems/gpu/compiled/stencil_source.hpp"
@@ -163,6 +164,16 @@ TEST(kernels_for_vectors_compile) {
     for (const char* name :
          {"gather_entries", "scale_entries", "scatter_entries", "put_entries", "take_entries"})
       CHECK(holds(code, name));
+  }
+}
+
+// What a first set-up waits for: two texts, compiled side by side.
+TEST(kernels_that_lay_a_matrix_out_compile) {
+  for (const char* type : {"double", "float"}) {
+    std::string code;
+    for (const std::string& source : layout_sources(type)) code += compile(source, true);
+#define CPUFREE_IS_THERE(K) CHECK(holds(code, #K));
+    CPUFREE_LAYOUT_KERNELS(CPUFREE_IS_THERE)
   }
 }
 

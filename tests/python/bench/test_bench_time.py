@@ -138,3 +138,20 @@ def test_the_report_of_other_benchmarks_says_where_the_table_is(run: Run, tmp_pa
     ended = run("bench", "report", tmp_path / "t.jsonl")
     assert ended.code == 3
     assert "shows its table" in ended.err
+
+
+def test_choices_of_pes_are_programs_beside_the_one_that_chooses() -> None:
+    found = measure.programs(times(kinds=("command",), pes=(1, 2)))
+    assert [one.contender for one in found] == ["cpufree", "cpufree on 1", "cpufree on 2"]
+    words = program("cpufree on 2", "command", SMALL, 1e-8, 10, 1, "cpu_threads")
+    assert words is not None and words[words.index("--pes") + 1] == "2"
+    assert program("cpufree on 2", "script", SMALL, 1e-8, 10, 1, "cpu_threads") is None
+
+
+def test_choices_are_compared_with_the_command_that_chooses() -> None:
+    def line(contender: str, seconds: float) -> dict[str, object]:
+        key = {"case": "A", "method": "command", "contender": contender}
+        return {"kind": "measurement", **key, "seconds": seconds, "phases": {}, "iterations": 1}
+
+    table = tables.rows([line("cpufree", 2.0), line("cpufree on 1", 3.0)])
+    assert {row[2]: row[5] for row in table} == {"cpufree": "", "cpufree on 1": "1.50×"}

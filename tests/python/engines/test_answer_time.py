@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 
 import pytest
 from fake_core import FakeCore
@@ -29,8 +30,8 @@ from cpufree.partition.cost import Spread
 
 KNOWN = Costs.of(machine.load())
 # With a serial search for what consecutive rows exchange: two H100 took 2.4 s for the set-up of
-# Poisson's equation on 200³ points, 1.0 s of it for the partition.
-SERIAL = dataclasses.replace(KNOWN, report=18e-9)
+# Poisson's equation on 200³ points, 1.0 s of it for the partition; the host laid it out.
+SERIAL = dataclasses.replace(KNOWN, report=18e-9, there_least=math.inf)
 POISSON_200 = Size(8_000_000, 55_760_000, 8)
 SPREAD_200 = Spread(8_000_000, 40_000.0, 40_201.0, 55_760_000.0)
 TINY = Size(1000, 25_000, 8)
@@ -58,6 +59,24 @@ def test_set_up_is_predicted_as_it_was_measured() -> None:
     two = on_gpus(POISSON_200, 2, 2, forecast(494), SERIAL)
     assert two.start + two.setup == pytest.approx(2.4, rel=0.15)
     assert 494 * two.iteration == pytest.approx(0.122, rel=0.15)
+
+
+@pytest.mark.parametrize(
+    ("rows", "nnz", "one", "two"),
+    [
+        (8_000_000, 55_760_000, 0.127, 0.166),
+        (1_569_924, 118_219_716, 0.127, 0.136),
+        (4_139_856, 329_340_366, 0.267, 0.288),
+    ],
+)
+def test_set_ups_by_gpus_are_predicted_as_they_were_measured(
+    rows: int, nnz: int, one: float, two: float
+) -> None:
+    size = Size(rows, nnz, 8)
+    found = [KNOWN.setup_on_gpus(size, count) for count in (1, 2)]
+    assert found == pytest.approx([one, two], rel=0.2)
+    small = Size(1000, int(KNOWN.there_least), 8)
+    assert KNOWN.setup_on_gpus(small, 1) == pytest.approx(0.14 + 0.096, rel=0.01)
 
 
 @pytest.mark.parametrize("costs", [KNOWN, SERIAL])

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import cpufree
-from cpufree.engines.method_choice import Solve, choose_method
+from cpufree.engines.method_bytes import bytes_of_iteration, passes
+from cpufree.engines.method_choice import Solve, choose_method, pipecg_hides, pipecg_moves
 from cpufree.errors import InvalidInputError
 
 LARGE = Solve("cuda_p2p", 1, 3_000_000, 120_000_000, True, "none", 1e-5)
@@ -69,3 +70,29 @@ def test_a_result_tells_the_method_and_why() -> None:
     result = cpufree.solve(np.eye(3), np.ones(3), pc="none")
     assert result.method == "prcg"
     assert result.why.startswith("prcg: one reduction per iteration")
+
+
+def test_passes_are_those_that_the_page_of_methods_has() -> None:
+    assert [passes(method, "none") for method in ("prcg", "cg", "pipecg")] == [10, 10, 15]
+    assert [passes(method, "jacobi") for method in ("prcg", "cg", "pipecg")] == [12, 12, 19]
+
+
+def test_vectors_on_chip_save_their_passes() -> None:
+    assert passes("cg", "none", 1) == 7
+    assert passes("pipecg", "jacobi", 3) == 13
+    assert bytes_of_iteration("cg", "none", 1000, 5000.0, 0.0) == 85_000
+    assert bytes_of_iteration("cg", "none", 1000, 5000.0, 8000.0) == 61_000
+
+
+def test_pipecg_is_never_chosen_where_its_further_passes_take_longer_than_what_they_hide() -> None:
+    chosen = 0
+    for pes in (1, 2, 4, 8):
+        for rows in (10_000, 100_000, 400_000, 1_000_000, 2_097_152, 8_000_000, 64_000_000):
+            for width in (5, 7, 15):
+                solve = replace(SHORT, pes=pes, rows=rows, nnz=rows * width)
+                if choose_method("auto", solve)[0] == "pipecg":
+                    chosen += 1
+                    assert pipecg_moves(solve) <= pipecg_hides(solve)
+    assert chosen > 0
+    large = replace(SHORT, pes=8, rows=64_000_000, nnz=448_000_000)
+    assert pipecg_moves(large) > pipecg_hides(large)

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import spsolve
 
 from cpufree import _core
-from cpufree.errors import UnsupportedError
+from cpufree.errors import InvalidInputError, UnsupportedError
 
 GIB = 2**30
 
@@ -49,12 +49,15 @@ class FakeCore:
         self.note = note
         self.peer = peer
         self.compiler = compiler  # "": kernels are built in; None: it is missing
-        self.kernels_from: list[tuple[str, str]] = []
+        self.kernels_from: list[tuple[str, str, str]] = []
         self.asked_peers: list[list[int]] = []
         self.looked_at_gpus = 0
         self.started: list[int] = []
         self.systems: list[FakeSystem] = []
         self.stencils: list[dict[str, Any]] = []  # options of jacobi
+        self.most_nonzeros_by_host = 24_000_000
+        self.refuses_given = ""  # why a matrix on a GPU is refused
+        self.found: dict[str, Any] = {}  # in the entries of one
 
     def available_cores(self) -> int:
         """Return those of this machine."""
@@ -90,8 +93,8 @@ class FakeCore:
     def kernels_compiled(self) -> bool:
         return self.compiler != ""
 
-    def set_kernel_compiler(self, library: str, cache: str) -> None:
-        self.kernels_from.append((library, cache))
+    def set_kernel_compiler(self, library: str, cache: str, shipped: str) -> None:
+        self.kernels_from.append((library, cache, shipped))
 
     def kernel_compiler(self) -> str:
         if self.compiler is None:
@@ -121,7 +124,13 @@ class FakeCore:
         }
 
     def System(self, *arguments: Any) -> FakeSystem:
-        self.systems.append(FakeSystem(*arguments))
+        if isinstance(arguments[0], (int, list)):
+            if self.refuses_given:
+                raise InvalidInputError(self.refuses_given)
+            n = arguments[0] if isinstance(arguments[0], int) else int(np.prod(arguments[0]))
+            self.systems.append(GivenSystem(self.found, n, *arguments))
+        else:
+            self.systems.append(FakeSystem(*arguments))
         return self.systems[-1]
 
 
@@ -139,6 +148,8 @@ class FakeSystem:
         blocks: int,
         engine: str,
         gpus: list[int],
+        tuning: Any = None,
+        team: Any = None,
     ) -> None:
         self.matrix = sp.csr_array((data, indices, indptr))
         self.pes, self.blocks, self.engine, self.gpus = pes, blocks, engine, gpus
@@ -199,3 +210,36 @@ class FakeSystem:
             "pes": self.pes,
             "blocks": self.blocks or 132,
         }
+
+
+class GivenSystem(FakeSystem):
+    """A System of a matrix on a GPU, of which only addresses are known: it is the identity."""
+
+    def __init__(self, found: dict[str, Any], n: int, *arguments: Any) -> None:
+        *self.given_as, blocks, gpus, self.tuning = arguments
+        identity = sp.identity(n, format="csr")
+        super().__init__(
+            identity.indptr,
+            identity.indices,
+            identity.data,
+            None,
+            None,
+            1,
+            blocks,
+            "cuda_p2p",
+            gpus,
+        )
+        self.found = found
+
+    def plan(self) -> dict[str, Any]:
+        entries = {
+            "mirrored": True,
+            "symmetric": True,
+            "asymmetry": 0.0,
+            "finite": True,
+            "positive_diagonal": True,
+        }
+        distance = self.found.get("mean_distance", 0.0)
+        known = {name: value for name, value in self.found.items() if name in entries}
+        found = {"entries": {**entries, **known}} if self.tuning["inspect"] else {}
+        return {**super().plan(), **found, "mean_distance": distance}

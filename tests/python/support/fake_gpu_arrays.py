@@ -61,7 +61,8 @@ class CupyArray(FakeArray):
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        return {"shape": self.shape, "typestr": self.dtype.str, "version": 3}
+        place = (self.values.ctypes.data, False)
+        return {"shape": self.shape, "typestr": self.dtype.str, "version": 3, "data": place}
 
     def get(self) -> Any:
         return self.values
@@ -99,10 +100,57 @@ class TorchTensor(FakeArray):
     def __cuda_array_interface__(self) -> dict[str, Any]:
         if self.requires_grad:
             raise RuntimeError("Can't get __cuda_array_interface__ on Variable that requires grad.")
-        return {"shape": self.shape, "version": 2}
+        place = (self.values.ctypes.data, False)
+        return {"shape": self.shape, "version": 2, "data": place}
+
+    def detach(self) -> TorchTensor:
+        return self
+
+    def int(self) -> TorchTensor:
+        return TorchTensor(self.values.astype(np.int32), self.number)
+
+
+class CupyMatrix:
+    """cupyx.scipy.sparse.csr_matrix."""
+
+    format = "csr"
+
+    def __init__(self, A: Any, device: int = 0) -> None:
+        self.host = A
+        self.shape = A.shape
+        self.indptr = CupyArray(A.indptr.astype(np.int32), device)
+        self.indices = CupyArray(A.indices.astype(np.int32), device)
+        self.data = CupyArray(A.data, device)
+        self.downloads = 0
+
+    def get(self) -> Any:
+        self.downloads += 1
+        return self.host
+
+
+class TorchMatrix:
+    """torch.Tensor of layout sparse_csr."""
+
+    layout = "torch.sparse_csr"
+
+    def __init__(self, A: Any, device: int = 0) -> None:
+        self.shape = A.shape
+        self._arrays = (A.indptr.astype(np.int64), A.indices.astype(np.int64), A.data)
+        self._device = device
+
+    def crow_indices(self) -> TorchTensor:
+        return TorchTensor(self._arrays[0], self._device)
+
+    def col_indices(self) -> TorchTensor:
+        return TorchTensor(self._arrays[1], self._device)
+
+    def values(self) -> TorchTensor:
+        return TorchTensor(self._arrays[2], self._device)
 
 
 CupyArray.__module__ = "cupy"
+CupyMatrix.__module__ = "cupyx.scipy.sparse"
+TorchMatrix.__module__ = "torch"
 TorchTensor.__module__ = "torch"
 
 

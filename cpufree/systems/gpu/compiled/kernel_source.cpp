@@ -117,6 +117,24 @@ std::string stencil_source(const StencilText& text, Study study, const std::stri
                     (text.source ? "true" : "false") + ">(p, args); });");
 }
 
+std::vector<std::string> layout_sources(const std::string& type) {
+  std::vector<std::string> sources;
+  for (const char* kind : {"ROW", "SLICE"})
+    sources.push_back(
+        include("engines/gpu_p2p/free_port.cuh") + include("formats/layout/kernels.hpp") +
+        "#define CPUFREE_ONE(K) \\\n"
+        "extern \"C\" __global__ void __launch_bounds__(cpufree::layout::kThreads) \\\n"
+        "K(const __grid_constant__ cpufree::layout::K<" +
+        type +
+        "> kernel) { \\\n"
+        "  const cpufree::gpu_p2p::FreePort port; \\\n"
+        "  kernel.run(port); \\\n"
+        "}\n"
+        "CPUFREE_LAYOUT_" +
+        kind + "_KERNELS(CPUFREE_ONE)\n");
+  return sources;
+}
+
 std::string vectors_source(const std::string& type) {
   const auto one = [](const std::string& name, const std::string& parameters,
                       const std::string& arguments) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "cpufree/device/study.hpp"
 #include "cpufree/probes/args.hpp"
@@ -27,6 +28,10 @@ std::string columns_source(int columns, bool jacobi, const std::string& type);
 // What GPUs do with vectors (vector_entries.cuh), all of it, with values of type `type`: kernels
 // gather_entries, scale_entries, scatter_entries, put_entries and take_entries.
 std::string vectors_source(const std::string& type);
+
+// The kernels that lay a matrix out (formats/layout), each by its own name: those of rows, and
+// those of slices, which are compiled side by side.
+std::vector<std::string> layout_sources(const std::string& type);
 
 // The kernels of probes: of a way, of patterns; and `nothing` and `reading`, which have no port.
 std::string probe_source(ProbeWay way);

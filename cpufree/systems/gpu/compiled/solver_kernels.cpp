@@ -40,6 +40,26 @@ const void* columns_kernel_for(int columns, bool jacobi, std::span<const int> de
       compiled_code({columns_source(columns, jacobi, type), vectors_source(type)}, devices)[0]);
 }
 
+// Those of solves in double precision by any method, with Jacobi or without a preconditioner, and
+// what every set-up and solve needs besides.
+int ship_kernels(const std::string& architecture, const std::string& folder) {
+  const std::string type = type_name<double>();
+  std::vector<std::string> sources = layout_sources(type);
+  sources.push_back(vectors_source(type));
+  for (const Method method : {Method::cg, Method::prcg, Method::pipecg})
+    for (const Preconditioner pc : {Preconditioner::none, Preconditioner::jacobi}) {
+      SolveSpec spec;
+      spec.method = method;
+      spec.preconditioner = pc;
+      for (const char* format : {"AnySlices", "SlicesWithoutRuns"})
+        for (const char* port : {"Port", "StreamingPort"})
+          sources.push_back(solver_source(spec, type, port, format));
+      sources.push_back(solver_source(spec, type, "Port", "SlicesOnChip"));
+    }
+  ship_code(sources, architecture, folder);
+  return static_cast<int>(sources.size());
+}
+
 bool kernels_compiled() { return true; }
 
 std::string kernel_compiler() { return compiler_found(); }

@@ -16,10 +16,21 @@ namespace {
 
 class Store {
  public:
-  void set(const std::string& library, const std::string& cache) {
+  void set(const std::string& library, const std::string& cache, const std::string& shipped) {
     const std::lock_guard alone(making_);
     path_ = library;
     cache_ = CodeCache(cache);
+    shipped_ = ShippedCodes(shipped, texts());
+  }
+
+  // Compiles for who ships kernels.
+  void ship(const std::vector<std::string>& sources, const std::string& architecture,
+            const std::string& folder) {
+    const std::lock_guard alone(making_);
+    const ShippedCodes shipped(folder, texts());
+    const std::vector<std::string> codes =
+        codes_of(sources, architecture, maker({}), CodeCache(""));
+    for (std::size_t k = 0; k < codes.size(); ++k) shipped.keep(sources[k], architecture, codes[k]);
   }
 
   std::string compiler_name() {
@@ -34,17 +45,37 @@ class Store {
     const std::string architecture = architecture_of(devices);
     if (missing(sources, architecture).empty()) return found(sources, architecture);
     const std::lock_guard alone(making_);
-    const std::vector<std::string> wanted = missing(sources, architecture);
-    const std::vector<std::string> codes = codes_of(wanted, architecture, maker(more), cache_);
-    for (std::size_t k = 0; k < wanted.size(); ++k) {
-      const gpuLibrary_t code = gpu::load_code(codes[k]);
-      const std::lock_guard lock(mutex_);
-      loaded_[architecture + wanted[k]] = code;
-    }
+    std::vector<std::string> others;
+    for (const std::string& source : missing(sources, architecture))
+      if (const auto code = shipped_.find(source, architecture, more))
+        load(architecture + source, *code);
+      else
+        others.push_back(source);
+    if (others.empty()) return found(sources, architecture);
+    const std::vector<std::string> codes = codes_of(others, architecture, maker(more), cache_);
+    for (std::size_t k = 0; k < others.size(); ++k) load(architecture + others[k], codes[k]);
     return found(sources, architecture);
   }
 
  private:
+  void load(const std::string& name, const std::string& code) {
+    const gpuLibrary_t loaded = gpu::load_code(code);
+    const std::lock_guard lock(mutex_);
+    loaded_[name] = loaded;
+  }
+
+  // What all code depends on, whoever compiles it: options and headers.
+  static const std::string& texts() {
+    static const std::string all = [] {
+      std::string version;
+      for (const std::string& option : gpu::Compiler::options()) version.append(" ").append(option);
+      for (const auto& [name, text] : kernel_headers())
+        version.append(" ").append(std::to_string(hash_of({name, text})));
+      return version;
+    }();
+    return all;
+  }
+
   // Asking the driver takes long where it is asked before every launch.
   std::string architecture(int device) {
     const std::lock_guard lock(mutex_);
@@ -108,10 +139,8 @@ class Store {
     std::vector<std::string> options = found.options();
     options.insert(options.end(), more.begin(), more.end());
     CodeMaker maker;
-    maker.version.append(gpuCompilerName).append(" ").append(found.version());
-    for (const std::string& option : options) maker.version.append(" ").append(option);
-    for (const auto& [name, text] : kernel_headers())
-      maker.version.append(" ").append(std::to_string(hash_of({name, text})));
+    maker.version.append(gpuCompilerName).append(" ").append(found.version()).append(texts());
+    for (const std::string& option : more) maker.version.append(" ").append(option);
     maker.compile = [&found, options](const std::string& source, const std::string& architecture) {
       return found.compile(source, architecture, kernel_headers(), options);
     };
@@ -121,6 +150,7 @@ class Store {
   std::mutex making_;  // of the compiler and its cache
   std::string path_;
   CodeCache cache_{""};
+  ShippedCodes shipped_{"", ""};
   std::unique_ptr<gpu::Compiler> compiler_;
   std::mutex mutex_;  // of what follows; taken for moments, also while `making_` is held
   std::map<std::string, gpuLibrary_t> loaded_;
@@ -144,8 +174,14 @@ const void* only_kernel(gpuLibrary_t code) {
   return gpu::find_kernel(code, "a compiled kernel", "run_on_gpu");
 }
 
-void set_kernel_compiler(const std::string& library, const std::string& cache) {
-  store().set(library, cache);
+void set_kernel_compiler(const std::string& library, const std::string& cache,
+                         const std::string& shipped) {
+  store().set(library, cache, shipped);
+}
+
+void ship_code(const std::vector<std::string>& sources, const std::string& architecture,
+               const std::string& folder) {
+  store().ship(sources, architecture, folder);
 }
 
 std::string compiler_found() { return store().compiler_name(); }

@@ -17,6 +17,11 @@ std::vector<gpuLibrary_t> compiled_code(const std::vector<std::string>& sources,
                                         std::span<const int> devices,
                                         const std::vector<std::string>& options = {});
 
+// Compiles these texts for an architecture, and keeps them in a folder that may be given as
+// `shipped` to set_kernel_compiler. Needs no GPU. Throws Unsupported, EngineError.
+void ship_code(const std::vector<std::string>& sources, const std::string& architecture,
+               const std::string& folder);
+
 // Name, version and path of the compiler. Throws Unsupported where there is none.
 std::string compiler_found();
 

@@ -32,6 +32,10 @@ bool kernels_compiled() { return false; }
 
 std::string kernel_compiler() { return ""; }
 
+int ship_kernels(const std::string&, const std::string&) {
+  throw Unsupported("the kernels of this build are built in: there are none to ship");
+}
+
 template GpuKernels kernels_for<float>(const SolveSpec&, const KernelsWanted&);
 template GpuKernels kernels_for<double>(const SolveSpec&, const KernelsWanted&);
 template const void* columns_kernel_for<float>(int, bool, std::span<const int>);

@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from cpufree.bench.options import Quiet, known_word, number, words
+from cpufree.bench.options import Quiet, known_word, number, parse_pes, words
 from cpufree.cli import display
 
 if TYPE_CHECKING:
@@ -49,6 +49,14 @@ def time_command(
         str, typer.Option(metavar="LIST", help="cpufree, scipy, cupy; auto: those that are here.")
     ] = "auto",
     engine: Annotated[str, typer.Option(help="Of cpufree: auto, cuda_p2p, cpu_threads.")] = "auto",
+    pes: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LIST",
+            help="Measure the command with these numbers of PEs, too: what it could have chosen.",
+            show_default=False,
+        ),
+    ] = None,
     rtol: Annotated[
         float, number("--rtol", "To ‖r‖ ≤ rtol × ‖b‖.", kind="number", least=1e-300, form="TOL")
     ] = 1e-8,
@@ -79,14 +87,15 @@ def time_command(
         if why := why_not(name):
             raise typer.BadParameter(f"{name}: {why}", param_hint="--contenders")
     usable = tuple(gpu.index for gpu in gpus.usable(gpus.find()))
+    on = usable if usable and engine != "cpu_threads" else None
     times = Times(
         contenders=chosen,
         variants=("full",),
-        pes=(),
+        pes=parse_pes(pes, on) if pes else (),
         precisions=("double",),
         repeats=1 if quick else repeats,
         seed=seed,
-        gpus=usable if usable and engine != "cpu_threads" else None,
+        gpus=on,
         timeout=timeout,
         tuning={},
         peers={},

@@ -41,6 +41,7 @@ b = np.ones(A.shape[0])
 """
 _TAIL = """
 error = float(np.linalg.norm(b - A @ x) / np.linalg.norm(b))
+lap("check")
 print(json.dumps({"phases": phases, "iterations": int(iterations), "error": error}))
 """
 _CPUFREE = (
@@ -49,15 +50,18 @@ _CPUFREE = (
 import cpufree
 import cpufree.solvers.solver
 lap("imports")
-A = cpufree.load_matrix(matrix)
+made = matrix.startswith("gen:") and sys.argv[5] == "cuda_p2p"  # there, by the GPU if it can
+A = matrix if made else cpufree.load_matrix(matrix)
 lap("matrix")
-b = np.ones(A.shape[0])
 solver = cpufree.Solver(A, engine=sys.argv[5])
+b = np.ones(solver.shape[0])
 lap("set-up")
 for number in range(solves):
     result = solver.solve(b, rtol=rtol, maxiter=maxiter)
     lap(f"solve {number + 1}")
 x, iterations = result.x, result.iterations
+if made:
+    A = cpufree.load_matrix(matrix)  # to check x
 """
     + _TAIL
 )
@@ -83,6 +87,7 @@ for number in range(solves):
 """
     + _TAIL
 )
+# The Laplacian on a grid as who has CuPy would make it: diagonals, on the GPU. Others are brought.
 _CUPY = (
     _HEAD
     + """
@@ -90,14 +95,35 @@ import scipy.sparse
 import cupy
 import cupyx.scipy.sparse
 from cupyx.scipy.sparse.linalg import LinearOperator, cg
+import inspect
+bound = {"rtol" if "rtol" in inspect.signature(cg).parameters else "tol": rtol}
 lap("imports")
+def laplacian(nx, ny, nz):
+    i = cupy.arange(nx * ny * nz)
+    diagonals, offsets = [cupy.full(i.size, 6.0)], [0]
+    axes = (1, i % nx, nx), (nx, i // nx % ny, ny), (nx * ny, i // (nx * ny), nz)
+    for step, along, length in axes:
+        # Entry j of the diagonal at offset d is in column j.
+        diagonals += [cupy.where(along > 0, -1.0, 0.0), cupy.where(along < length - 1, -1.0, 0.0)]
+        offsets += [step, -step]
+    entries = (cupy.stack(diagonals), np.array(offsets))
+    made = cupyx.scipy.sparse.dia_matrix(entries, (i.size, i.size)).tocsr()
+    return made
+grid = dict(word.split("=") for word in matrix.partition("?")[2].split(",") if "=" in word)
+there = matrix.startswith("gen:poisson3d?") and set(grid) == {"nx", "ny", "nz"}
+if there:
+    device = laplacian(*(int(grid[name]) for name in ("nx", "ny", "nz")))
+    lap("matrix")
+    right = cupy.ones(device.shape[0])
+else:
 """
-    + _READ
+    + "\n".join("    " + line for line in _READ.strip().splitlines())
     + """
-csr = tuple(map(cupy.asarray, (A.data, A.indices, A.indptr.astype(np.int32))))
-device = cupyx.scipy.sparse.csr_matrix(csr, shape=A.shape)
-inverse, right = cupy.asarray(1.0 / A.diagonal()), cupy.asarray(b)
-M = LinearOperator(A.shape, matvec=lambda r: inverse * r, dtype=np.float64)
+    csr = tuple(map(cupy.asarray, (A.data, A.indices, A.indptr.astype(np.int32))))
+    device = cupyx.scipy.sparse.csr_matrix(csr, shape=A.shape)
+    right = cupy.asarray(b)
+inverse = 1.0 / device.diagonal()
+M = LinearOperator(device.shape, matvec=lambda r: inverse * r, dtype=np.float64)
 cupy.cuda.Device().synchronize()
 lap("set-up")
 for number in range(solves):
@@ -105,9 +131,11 @@ for number in range(solves):
     def count(_):
         global iterations
         iterations += 1
-    solution, _ = cg(device, right, tol=rtol, maxiter=maxiter, M=M, callback=count)
+    solution, _ = cg(device, right, **bound, maxiter=maxiter, M=M, callback=count)
     x = solution.get()
     lap(f"solve {number + 1}")
+if there:
+    A, b = device.get(), right.get()  # to check x
 """
     + _TAIL
 )
@@ -126,13 +154,20 @@ def why_not(contender: str) -> str:
 def program(
     contender: str, kind: str, matrix: str, rtol: float, maxiter: int, solves: int, engine: str
 ) -> list[str] | None:
-    """Return the words of a program; None: a contender has none of this kind."""
+    """Return the words of a program; None: a contender has none of this kind.
+
+    "cpufree on 2" is the command of cpufree with two PEs, which it would choose by itself else.
+    """
+    contender, _, pes = contender.partition(" on ")
     if kind == "command":
         if contender != "cpufree":
             return None
         limits = ["--rtol", repr(rtol), "--maxiter", str(maxiter)]
-        words = ["solve", matrix, *limits, "--engine", engine, "--json", "-", "-q"]
+        where = ["--engine", engine, *(["--pes", pes] if pes else [])]
+        words = ["solve", matrix, *limits, *where, "--json", "-", "-q"]
         return [sys.executable, "-m", "cpufree", *words]
+    if pes:
+        return None
     count = solves if kind == "repeat" else 1
     numbers: Sequence[object] = (repr(rtol), maxiter, count, engine)
     return [sys.executable, "-c", _TEXTS[contender], matrix, *map(str, numbers)]

@@ -35,7 +35,8 @@ def rows(lines: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
     table: list[tuple[str, ...]] = []
     for (case, kind, contender), measured in sorted(found.items()):
         own = [seconds_of(kind, line) for line in measured]
-        script = "script" if kind == "command" else kind
+        choice = " on " in contender  # of PEs, against the command that chooses by itself
+        script = "script" if kind == "command" and not choice else kind
         ours = [seconds_of(script, line) for line in found.get((case, script, "cpufree"), ())]
         against = f"{median(own) / median(ours):.2f}×" if ours else ""
         other = contender != "cpufree" and bool(ours)

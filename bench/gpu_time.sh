@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# Time to solution on GPUs: set-ups, scripts against CuPy's, commands from files, what "auto" chooses.
+# Results, a table and a log in OUT. Usage: bench/gpu_time.sh OUT [SECONDS]; PYTHONPATH names a build
+# of cpufree with GPU engine, else that of tools/build_gpu.sh is taken. ENGINE, GPUS, STEPS, SMALL=1.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+out=${1:?usage: bench/gpu_time.sh OUT [SECONDS]}
+seconds=${2:-150}
+python=${PYTHON:-python3}
+mkdir -p "$out"
+if [ "${ENGINE:-cuda_p2p}" = cuda_p2p ]; then
+    for place in build/gpu-compiled/python build/gpu/python; do
+        [ -d "$place" ] && export PYTHONPATH=${PYTHONPATH:-$PWD/$place}
+    done
+fi
+# A kernel that spins must not wait for the loading of another. Multicast stays off.
+export CUDA_MODULE_LOADING=EAGER PYTHONUNBUFFERED=1
+export NCCL_NVLS_ENABLE=0 NVSHMEM_DISABLE_NVLS=1 TORCH_SYMM_MEM_DISABLE_MULTICAST=1
+export CPUFREE_KERNEL_CACHE=${CPUFREE_KERNEL_CACHE:-$(mktemp -d)}
+timeout -k 10 $((seconds + 15)) "$python" bench/gpu_time.py "$out" --seconds "$seconds" \
+    --engine "${ENGINE:-cuda_p2p}" --gpus "${GPUS:-2}" ${STEPS:+--steps "$STEPS"} ${SMALL:+--small}
+echo "gpu_time: exit $?"
+timeout 30 "$python" -m tools.results.time --show "$out" 2>&1 | tee "$out/table.md"

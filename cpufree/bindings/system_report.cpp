@@ -1,0 +1,110 @@
+#include "cpufree/bindings/system_report.hpp"
+
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+
+#include <optional>
+#include <utility>
+
+#include "cpufree/bindings/matrix.hpp"
+#include "cpufree/bindings/numpy.hpp"
+#include "cpufree/systems/spec.hpp"
+
+namespace nb = nanobind;
+
+namespace cpufree {
+
+namespace {
+
+nb::object dict_of(const std::optional<Split>& split) {
+  if (!split) return nb::none();
+  nb::dict d;
+  const auto add = [&](const char* name, Phase phase) {
+    d[name] = split->seconds[static_cast<std::size_t>(phase)];
+  };
+  add("spmv", Phase::spmv);
+  add("vector", Phase::vector);
+  add("halo_wait", Phase::halo_wait);
+  add("reduction_wait", Phase::reduction_wait);
+  return d;
+}
+
+nb::dict dict_of(const Laps& laps) {
+  nb::dict seconds;
+  for (const auto& [name, passed] : laps) seconds[name.c_str()] = passed;
+  return seconds;
+}
+
+}  // namespace
+
+nb::dict dict_of(SolveResult result, const nb::object& x, const PlanReport& plan) {
+  const Outcome& o = result.outcome;
+  nb::dict d;
+  d["x"] = x;
+  d["reason"] = reason_name(o.reason);
+  d["iterations"] = o.iterations;
+  d["residual"] = o.residual;
+  d["true_residual"] = o.true_residual;
+  d["bnorm"] = o.bnorm;
+  d["history"] = to_numpy(std::move(result.history));
+  d["history_stride"] = o.history_stride;
+  d["replacements"] = o.replacements;
+  d["handed_over_at"] = o.handed_over_at;
+  d["lambda_max"] = o.lambda_max;
+  d["seconds"] = result.seconds;
+  d["laps"] = dict_of(result.laps);
+  d["disturbances"] = result.disturbances;
+  d["split"] = dict_of(result.split);
+  d["reductions"] = o.reductions;
+  d["exchanges"] = o.exchanges;
+  d["pes"] = plan.pes.size();
+  d["blocks"] = plan.blocks;
+  return d;
+}
+
+nb::dict dict_of(const PlanReport& plan) {
+  nb::list rows, nnz, ghosts, boundary, neighbours;
+  for (const auto& pe : plan.pes) {
+    rows.append(pe.rows);
+    nnz.append(pe.nnz);
+    ghosts.append(pe.ghosts);
+    boundary.append(pe.boundary_rows);
+    nb::list mine;
+    for (const Neighbour& n : pe.neighbours) mine.append(nb::make_tuple(n.pe, n.sent));
+    neighbours.append(mine);
+  }
+  nb::dict d;
+  d["engine"] = plan.engine;
+  d["pes"] = plan.pes.size();
+  d["nodes"] = plan.nodes;
+  d["blocks"] = plan.blocks;
+  d["threads"] = plan.threads;
+  d["rows"] = rows;
+  d["nnz"] = nnz;
+  d["ghosts"] = ghosts;
+  d["boundary_rows"] = boundary;
+  d["neighbours"] = neighbours;
+  d["edge_cut"] = plan.edge_cut;
+  d["halo_values"] = plan.halo_values;
+  d["imbalance"] = plan.imbalance;
+  d["matrix_bytes"] = plan.matrix_bytes;
+  d["halo"] = plan.halo;
+  d["block_halo"] = plan.block_halo;
+  d["resident_vectors"] = plan.resident_vectors;
+  d["resident_matrix"] = plan.resident_matrix;
+  d["ring_slots"] = plan.ring_slots;
+  d["lanes_per_row"] = plan.lanes_per_row;
+  d["shared_bytes"] = plan.shared_bytes;
+  d["factors"] = plan.factors;
+  d["factor_entries"] = plan.factor_entries;
+  d["factor_bytes"] = plan.factor_bytes;
+  d["factors_replaced"] = plan.factors_replaced;
+  d["seconds"] = dict_of(plan.seconds);
+  if (plan.entries) {
+    d["entries"] = dict_of(*plan.entries);
+    d["mean_distance"] = plan.mean_distance;
+  }
+  return d;
+}
+
+}  // namespace cpufree

@@ -1,0 +1,56 @@
+// The port of kernels whose threads wait for nobody: where a thread is, and atomics.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace cpufree::cpu_threads {
+
+class FreePort {
+ public:
+  FreePort(int block, int blocks) : block_(block), blocks_(blocks) {}
+  int block() const { return block_; }
+  int blocks() const { return blocks_; }
+  static int lane() { return 0; }
+  static int lanes() { return 1; }
+
+  // What others may be writing, as it is or was.
+  template <class V>
+  static V get(const V* number) {
+    return std::atomic_ref(*const_cast<V*>(number)).load(kAny);
+  }
+  static void set(std::int32_t* number, std::int32_t value) {
+    std::atomic_ref(*number).store(value, kAny);
+  }
+  // What was there before.
+  template <class V>
+  static V add(V* to, V value) {
+    return std::atomic_ref(*to).fetch_add(value, kAny);
+  }
+  static void join(std::uint32_t* to, std::uint32_t bits) {
+    std::atomic_ref(*to).fetch_or(bits, kAny);
+  }
+  static void raise(std::uint64_t* to, std::uint64_t value) {
+    const std::atomic_ref<std::uint64_t> number(*to);
+    std::uint64_t there = number.load(kAny);
+    while (there < value && !number.compare_exchange_weak(there, value, kAny)) {
+    }
+  }
+  static void lower(std::uint64_t* to, std::uint64_t value) {
+    const std::atomic_ref<std::uint64_t> number(*to);
+    std::uint64_t there = number.load(kAny);
+    while (there > value && !number.compare_exchange_weak(there, value, kAny)) {
+    }
+  }
+  static std::uint64_t swap_if(std::uint64_t* to, std::uint64_t expected, std::uint64_t value) {
+    std::atomic_ref(*to).compare_exchange_strong(expected, value, kAny);
+    return expected;
+  }
+
+ private:
+  static constexpr auto kAny = std::memory_order_relaxed;
+  int block_;
+  int blocks_;
+};
+
+}  // namespace cpufree::cpu_threads

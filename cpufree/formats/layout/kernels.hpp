@@ -1,0 +1,42 @@
+// All kernels that lay a matrix out on its GPUs.
+#pragma once
+
+#include "cpufree/formats/layout/grid.hpp"
+#include "cpufree/formats/layout/plan.hpp"
+#include "cpufree/formats/layout/rows.hpp"
+#include "cpufree/formats/layout/slices.hpp"
+#include "cpufree/formats/layout/windows.hpp"
+
+// X(name of the struct), for each of them: those of rows, and those of slices.
+#define CPUFREE_LAYOUT_ROW_KERNELS(X) \
+  X(RebaseRows)                       \
+  X(CheckRows)                        \
+  X(CheckMirrors)                     \
+  X(SumNumbers)                       \
+  X(ScanNumbers)                      \
+  X(TakeNumbers)                      \
+  X(CountTerms)                       \
+  X(PutTerms)                         \
+  X(MarkBoundary)                     \
+  X(NumberRows)                       \
+  X(ListMarked)                       \
+  X(RowLengths)                       \
+  X(TakeRows)                         \
+  X(InvertOrder)                      \
+  X(MoveRows)                         \
+  X(FindPartners)                     \
+  X(FindSeams)                        \
+  X(SortWindows)                      \
+  X(CostSlices)
+#define CPUFREE_LAYOUT_SLICE_KERNELS(X) \
+  X(ClearTables)                        \
+  X(FindValues)                         \
+  X(ShapeSlices)                        \
+  X(CountLanes)                         \
+  X(CountRuns)                          \
+  X(FillSlices)                         \
+  X(FillTails)                          \
+  X(FillPrivate)
+#define CPUFREE_LAYOUT_KERNELS(X) \
+  CPUFREE_LAYOUT_ROW_KERNELS(X)   \
+  CPUFREE_LAYOUT_SLICE_KERNELS(X)

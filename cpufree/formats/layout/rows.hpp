@@ -1,0 +1,258 @@
+// Kernels that lay a matrix out on its GPUs: rows of a PE, and what is found in them.
+//
+// Each kernel is a struct of its arguments, run(port) its body. A grid of any size does it: threads
+// take items (rows, slices, places) in turns and wait for nobody. `port` says which thread this is
+// (lane() of lanes() in block() of blocks()) and has atomics: add, raise and lower a number in
+// memory, join bits to one, set one; swap_if(place, expected, value) returns what was there.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+#include "cpufree/base/annotate.hpp"
+
+namespace cpufree::layout {
+
+inline constexpr int kThreads = 128;        // of a block
+inline constexpr int kMostParts = 64;       // PEs of a matrix
+inline constexpr std::int64_t kScan = 256;  // numbers that a thread adds up
+
+// Calls f(i) for the items of [0, count) that are this thread's.
+template <class P, class F>
+CPUFREE_KERNEL_FN void each_item(const P& port, std::int64_t count, F&& f) {
+  const std::int64_t threads = std::int64_t{port.blocks()} * port.lanes();
+  for (std::int64_t i = std::int64_t{port.block()} * port.lanes() + port.lane(); i < count;
+       i += threads)
+    f(i);
+}
+
+// Consecutive rows of a matrix, in the memory of a GPU. Columns go by the matrix's numbers.
+template <class T>
+struct PartRows {
+  std::int64_t first = 0;  // of them, in the matrix
+  std::int64_t count = 0;
+  const std::int64_t* ptr = nullptr;  // count + 1, from 0
+  const std::int32_t* col = nullptr;
+  const T* val = nullptr;
+
+  CPUFREE_FN std::int64_t end() const { return first + count; }
+  CPUFREE_FN bool has(std::int64_t row) const { return row >= first && row < end(); }
+  // Where `column` is in row `row` of these, or -1.
+  CPUFREE_FN std::int64_t find(std::int64_t row, std::int64_t column) const {
+    std::int64_t low = ptr[row], high = ptr[row + 1];
+    const std::int64_t last = high;
+    while (low < high) {
+      const std::int64_t middle = low + (high - low) / 2;
+      if (col[middle] < column)
+        low = middle + 1;
+      else
+        high = middle;
+    }
+    return low < last && col[low] == column ? low : -1;
+  }
+};
+
+// What there is to see in the rows of a PE; zeroed before.
+struct Facts {
+  std::uint32_t unsound = 0;     // columns do not increase, or are none of the matrix
+  std::uint32_t not_finite = 0;  // some value
+  std::uint32_t bad_diagonal = 0;
+  std::uint32_t asymmetric = 0;
+  std::uint32_t unmirrored = 0;
+  std::uint32_t reserved = 0;
+  std::uint64_t above = 0, below = 0;  // entries beside the diagonal
+  std::uint64_t distance = 0;          // sum of |row - column|
+  std::uint64_t pattern = 0;           // differs between patterns, most likely
+  std::uint64_t asymmetry = 0;         // bits of a number that is not negative
+  std::uint64_t bound = 0;             // likewise, of the spectrum
+  std::uint64_t ghost_reads = 0;
+};
+
+// Those of numbers that are not negative are in the order of the numbers.
+CPUFREE_FN std::uint64_t bits_of(double value) {
+  std::uint64_t bits = 0;
+  std::memcpy(&bits, &value, sizeof(value));
+  return bits;
+}
+CPUFREE_FN std::uint64_t bits_of(float value) {
+  std::uint32_t bits = 0;
+  std::memcpy(&bits, &value, sizeof(value));
+  return bits;
+}
+
+// Where rows begin, from 0, in 64 bits; of `wide` numbers or 32-bit ones.
+template <class T>
+struct RebaseRows {
+  const void* from = nullptr;
+  bool wide = true;
+  std::int64_t count = 0;  // rows + 1
+  std::int64_t* to = nullptr;
+  Facts* facts = nullptr;
+
+  CPUFREE_KERNEL_FN std::int64_t at(std::int64_t i) const {
+    return wide ? static_cast<const std::int64_t*>(from)[i]
+                : static_cast<const std::int32_t*>(from)[i];
+  }
+  template <class P>
+  CPUFREE_KERNEL_FN void run(const P& port) const {
+    each_item(port, count, [&](std::int64_t i) {
+      to[i] = at(i) - at(0);
+      if (i > 0 && at(i) < at(i - 1)) port.join(&facts->unsound, 1U);
+    });
+  }
+};
+
+// Looks at each entry by itself.
+template <class T>
+struct CheckRows {
+  PartRows<T> rows;
+  std::int64_t all_rows = 0;
+  Facts* facts = nullptr;
+
+  CPUFREE_KERNEL_FN static std::uint64_t mixed(std::uint64_t row, std::uint64_t column) {
+    std::uint64_t x = (row << 32U | column) + 0x9e3779b97f4a7c15U;
+    x = (x ^ x >> 30U) * 0xbf58476d1ce4e5b9U;
+    x = (x ^ x >> 27U) * 0x94d049bb133111ebU;
+    return x ^ x >> 31U;
+  }
+  CPUFREE_KERNEL_FN static bool finite(T value) { return value - value == T{0}; }
+
+  template <class P>
+  CPUFREE_KERNEL_FN void run(const P& port) const {
+    Facts seen;
+    each_item(port, rows.count, [&](std::int64_t r) {
+      const std::int64_t row = rows.first + r;
+      std::int64_t before = -1;
+      bool positive = false;
+      for (std::int64_t k = rows.ptr[r]; k < rows.ptr[r + 1]; ++k) {
+        const std::int64_t column = rows.col[k];
+        const T value = rows.val[k];
+        if (column <= before || column >= all_rows) seen.unsound = 1;
+        before = column;
+        if (!finite(value)) seen.not_finite = 1;
+        if (column == row) positive = value > T{0};
+        seen.below += column < row ? 1 : 0;
+        seen.above += column > row ? 1 : 0;
+        seen.distance += static_cast<std::uint64_t>(column < row ? row - column : column - row);
+        seen.pattern += mixed(static_cast<std::uint64_t>(row), static_cast<std::uint64_t>(column));
+      }
+      if (!positive) seen.bad_diagonal = 1;
+    });
+    if (seen.unsound != 0) port.join(&facts->unsound, 1U);
+    if (seen.not_finite != 0) port.join(&facts->not_finite, 1U);
+    if (seen.bad_diagonal != 0) port.join(&facts->bad_diagonal, 1U);
+    if (seen.above != 0) port.add(&facts->above, seen.above);
+    if (seen.below != 0) port.add(&facts->below, seen.below);
+    if (seen.distance != 0) port.add(&facts->distance, seen.distance);
+    if (seen.pattern != 0) port.add(&facts->pattern, seen.pattern);
+  }
+};
+
+// Looks for the mirror images of entries: of all above the diagonal, and of those in columns of
+// other PEs, or of the latter alone.
+template <class T>
+struct CheckMirrors {
+  PartRows<T> part[kMostParts];
+  int parts = 1;
+  int own = 0;
+  bool all = true;
+  Facts* facts = nullptr;
+
+  CPUFREE_KERNEL_FN const PartRows<T>& part_of(std::int64_t row) const {
+    int low = 0, high = parts - 1;
+    while (low < high) {
+      const int middle = (low + high) / 2;
+      if (part[middle].end() <= row)
+        low = middle + 1;
+      else
+        high = middle;
+    }
+    return part[low];
+  }
+  CPUFREE_KERNEL_FN static double root_of_diagonal(const PartRows<T>& of, std::int64_t row) {
+    const std::int64_t k = of.find(row - of.first, row);
+    return k < 0 ? 0.0 : std::sqrt(std::fabs(static_cast<double>(of.val[k])));
+  }
+  template <class P>
+  CPUFREE_KERNEL_FN void run(const P& port) const {
+    const PartRows<T>& mine = part[own];
+    each_item(port, mine.count, [&](std::int64_t r) {
+      const std::int64_t row = mine.first + r;
+      for (std::int64_t k = mine.ptr[r]; k < mine.ptr[r + 1]; ++k) {
+        const std::int64_t column = mine.col[k];
+        const bool far = !mine.has(column);
+        if (!far && (!all || column <= row)) continue;
+        const PartRows<T>& there = far ? part_of(column) : mine;
+        const std::int64_t mirror = there.find(column - there.first, row);
+        if (mirror < 0)
+          port.join(&facts->unmirrored, 1U);
+        else if (all && column > row && !(mine.val[k] == there.val[mirror]))
+          compare(port, row, column, there, mine.val[k], there.val[mirror]);
+      }
+    });
+  }
+  template <class P>
+  CPUFREE_KERNEL_FN void compare(const P& port, std::int64_t row, std::int64_t column,
+                                 const PartRows<T>& there, T a, T b) const {
+    port.join(&facts->asymmetric, 1U);
+    // Roots first: the product of two diagonal entries may overflow.
+    const double scale = root_of_diagonal(part[own], row) * root_of_diagonal(there, column);
+    const double apart = std::fabs(static_cast<double>(a) - static_cast<double>(b)) / scale;
+    if (apart > 0.0) port.raise(&facts->asymmetry, bits_of(apart));  // false for a NaN
+  }
+};
+
+// Sums of kScan numbers each; and, with the sums of all before, the sums before each number and, at
+// last, of all.
+template <class T>
+struct SumNumbers {
+  const std::int32_t* number = nullptr;
+  std::int64_t count = 0;
+  std::int64_t* sums = nullptr;
+
+  template <class P>
+  CPUFREE_KERNEL_FN void run(const P& port) const {
+    each_item(port, (count + kScan - 1) / kScan, [&](std::int64_t c) {
+      std::int64_t sum = 0;
+      for (std::int64_t i = c * kScan; i < (c + 1) * kScan && i < count; ++i) sum += number[i];
+      sums[c] = sum;
+    });
+  }
+};
+template <class T>
+struct ScanNumbers {
+  const std::int32_t* number = nullptr;
+  std::int64_t count = 0;
+  const std::int64_t* before = nullptr;  // of each kScan numbers
+  std::int64_t* to = nullptr;            // count + 1
+
+  template <class P>
+  CPUFREE_KERNEL_FN void run(const P& port) const {
+    each_item(port, (count + kScan - 1) / kScan, [&](std::int64_t c) {
+      std::int64_t sum = before[c];
+      std::int64_t i = c * kScan;
+      for (; i < (c + 1) * kScan && i < count; ++i) {
+        to[i] = sum;
+        sum += number[i];
+      }
+      if (i == count) to[count] = sum;
+    });
+  }
+};
+
+// Some of the numbers, listed by place.
+template <class T>
+struct TakeNumbers {
+  const std::int64_t* from = nullptr;
+  const std::int32_t* list = nullptr;
+  std::int64_t count = 0;
+  std::int64_t* to = nullptr;
+
+  template <class P>
+  CPUFREE_KERNEL_FN void run(const P& port) const {
+    each_item(port, count, [&](std::int64_t i) { to[i] = from[list[i]]; });
+  }
+};
+
+}  // namespace cpufree::layout

@@ -1,0 +1,200 @@
+#include "cpufree/systems/gpu/layout/rows.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <numeric>
+
+#include "cpufree/base/index.hpp"
+#include "cpufree/base/parallel.hpp"
+#include "cpufree/systems/gpu/kernels/layout.hpp"
+#include "cpufree/systems/gpu/layout/staging.hpp"
+
+namespace cpufree {
+
+namespace {
+
+using gpu::DeviceArray;
+using gpu::OnDevice;
+
+// Calls f(k, rows of PE k), each with its GPU current, side by side.
+template <class T, class F>
+void for_each_pe(std::vector<GpuRows<T>>& rows, F&& f) {
+  in_parallel(static_cast<int>(rows.size()), [&](int k) {
+    const OnDevice here(rows[at(k)].device());
+    f(at(k), rows[at(k)]);
+  });
+}
+
+// Rows that lie on a GPU already, `ptr` excepted: as they are, if it is the right one.
+template <class T>
+void take_from_gpu(const GivenCsr<T>& matrix, GpuRows<T>& rows, std::int64_t before) {
+  if (matrix.device == rows.device()) {
+    rows.col = DeviceArray<std::int32_t>::borrow(const_cast<std::int32_t*>(matrix.col) + before,
+                                                 at(rows.nnz));
+    rows.val = DeviceArray<T>::borrow(const_cast<T*>(matrix.val) + before, at(rows.nnz));
+    return;
+  }
+  const auto bring = [&](auto* to, const auto* from) {
+    gpu::copy_across(to, rows.device(), from, matrix.device, at(rows.nnz) * sizeof(*to),
+                     rows.stream, " of the matrix");
+  };
+  rows.col = DeviceArray<std::int32_t>::uninitialised(rows.device(), at(rows.nnz));
+  rows.val = DeviceArray<T>::uninitialised(rows.device(), at(rows.nnz));
+  bring(rows.col.data(), matrix.col + before);
+  bring(rows.val.data(), matrix.val + before);
+}
+
+// Where row `row` begins.
+template <class T>
+std::int64_t begin_of(const GivenCsr<T>& matrix, std::int64_t row) {
+  const std::size_t size = matrix.wide ? sizeof(std::int64_t) : sizeof(std::int32_t);
+  const auto* const from = static_cast<const std::byte*>(matrix.row_ptr) + at(row) * size;
+  std::int64_t wide = 0;
+  std::int32_t narrow = 0;
+  void* const to = matrix.wide ? static_cast<void*>(&wide) : static_cast<void*>(&narrow);
+  if (matrix.device < 0)
+    std::memcpy(to, from, size);
+  else
+    gpu::copy_to_host(to, from, size);
+  return matrix.wide ? wide : narrow;
+}
+
+}  // namespace
+
+template <class T>
+gpu::DeviceArray<std::int64_t> scan_numbers(const gpu::Stream& stream, const std::int32_t* numbers,
+                                            std::int64_t count) {
+  const OnDevice here(stream.device());
+  const std::int64_t chunks = (count + layout::kScan - 1) / layout::kScan;
+  auto sums = DeviceArray<std::int64_t>::uninitialised(stream.device(), at(chunks));
+  launch_layout(layout::SumNumbers<T>{numbers, count, sums.data()}, chunks, stream);
+  auto before = fetch(stream, sums.data(), at(chunks));
+  std::exclusive_scan(before.begin(), before.end(), before.begin(), std::int64_t{0});
+  sums.upload(stream, before.data(), before.size());
+  auto to = DeviceArray<std::int64_t>::uninitialised(stream.device(), at(count) + 1);
+  if (count == 0) to.clear(stream);
+  launch_layout(layout::ScanNumbers<T>{numbers, count, sums.data(), to.data()}, chunks, stream);
+  stream.wait();
+  return to;
+}
+
+template <class T>
+std::vector<GpuRows<T>> send_rows(const GivenCsr<T>& matrix, std::span<const std::int64_t> cuts,
+                                  const std::vector<int>& devices) {
+  std::vector<GpuRows<T>> all;
+  std::vector<StagedCopy> copies;
+  const std::int64_t size = matrix.wide ? 8 : 4;
+  std::vector<DeviceArray<std::byte>> given(devices.size());  // where rows begin, as they are
+  for (std::size_t k = 0; k < devices.size(); ++k) {
+    GpuRows<T>& mine = all.emplace_back(devices[k]);
+    mine.first = cuts[k];
+    mine.rows = static_cast<std::int32_t>(cuts[k + 1] - cuts[k]);
+    const std::int64_t before = begin_of(matrix, cuts[k]);
+    mine.nnz = begin_of(matrix, cuts[k + 1]) - before;
+    require(mine.nnz >= 0, "indptr decreases");
+    const auto* const from = static_cast<const std::byte*>(matrix.row_ptr) + cuts[k] * size;
+    const std::size_t bytes = at((mine.rows + std::int64_t{1}) * size);
+    given[k] = DeviceArray<std::byte>::uninitialised(devices[k], bytes);
+    if (matrix.device >= 0) {
+      const OnDevice here(devices[k]);
+      gpu::copy_across(given[k].data(), devices[k], from, matrix.device, bytes, mine.stream);
+      take_from_gpu(matrix, mine, before);
+      continue;
+    }
+    mine.col = DeviceArray<std::int32_t>::uninitialised(devices[k], at(mine.nnz));
+    mine.val = DeviceArray<T>::uninitialised(devices[k], at(mine.nnz));
+    copies.push_back({devices[k], given[k].data(), from, bytes});
+    copies.push_back({devices[k], mine.col.data(), matrix.col + before, at(mine.nnz) * 4});
+    copies.push_back({devices[k], mine.val.data(), matrix.val + before, at(mine.nnz) * sizeof(T)});
+  }
+  copy_staged(copies);
+  for_each_pe(all, [&](std::size_t k, GpuRows<T>& mine) {
+    mine.facts = {mine.device(), std::size_t{1}};
+    mine.ptr = DeviceArray<std::int64_t>::uninitialised(mine.device(), at(mine.rows) + 1);
+    launch_layout(layout::RebaseRows<T>{given[k].data(), matrix.wide, mine.rows + std::int64_t{1},
+                                        mine.ptr.data(), mine.facts.data()},
+                  mine.rows + std::int64_t{1}, mine.stream);
+    const auto found = fetch(mine.stream, mine.facts.data(), 1);
+    require(found[0].unsound == 0, "indptr decreases");
+  });
+  return all;
+}
+
+template <class T>
+std::vector<GpuRows<T>> make_rows(const GridTerms& grid, int device) {
+  constexpr std::int64_t kMostRows = (std::int64_t{1} << 31) - 1;
+  require(
+      grid.terms >= 0 && grid.terms <= kMostTerms && grid.rows() >= 1 && grid.rows() <= kMostRows,
+      "a grid for a GPU has 1 to 2^31 - 1 points, each with 27 entries at most");
+  const OnDevice here(device);
+  std::vector<GpuRows<T>> all;
+  GpuRows<T>& mine = all.emplace_back(device);
+  mine.rows = static_cast<std::int32_t>(grid.rows());
+  mine.facts = {device, std::size_t{1}};
+  const auto length = DeviceArray<std::int32_t>::uninitialised(device, at(mine.rows));
+  launch_layout(layout::CountTerms<T>{grid, length.data()}, mine.rows, mine.stream);
+  mine.ptr = scan_numbers<T>(mine.stream, length.data(), mine.rows);
+  mine.nnz = fetch(mine.stream, mine.ptr.data() + mine.rows, 1)[0];
+  mine.col = DeviceArray<std::int32_t>::uninitialised(device, at(mine.nnz));
+  mine.val = DeviceArray<T>::uninitialised(device, at(mine.nnz));
+  launch_layout(layout::PutTerms<T>{grid, mine.ptr.data(), mine.col.data(), mine.val.data()},
+                mine.rows, mine.stream);
+  mine.stream.wait();
+  return all;
+}
+
+template <class T>
+FoundInRows check_rows(std::vector<GpuRows<T>>& rows, bool all) {
+  layout::CheckMirrors<T> mirrors;
+  require(rows.size() <= at(layout::kMostParts), "too many PEs for a layout by GPUs");
+  const std::int64_t all_rows = rows.back().first + rows.back().rows;
+  for_each_pe(rows, [&](std::size_t, GpuRows<T>& mine) {
+    launch_layout(layout::CheckRows<T>{mine.part(), all_rows, mine.facts.data()}, mine.rows,
+                  mine.stream);
+    require(fetch(mine.stream, mine.facts.data(), 1)[0].unsound == 0,
+            "the columns of each row must increase strictly, from 0 to the number of rows less 1");
+  });
+  for (std::size_t k = 0; k < rows.size(); ++k) mirrors.part[k] = rows[k].part();
+  mirrors.parts = static_cast<int>(rows.size());
+  mirrors.all = all;
+  std::vector<layout::Facts> found(rows.size());
+  for_each_pe(rows, [&](std::size_t k, GpuRows<T>& mine) {
+    layout::CheckMirrors<T> kernel = mirrors;
+    kernel.own = static_cast<int>(k);
+    kernel.facts = mine.facts.data();
+    if (all || rows.size() > 1) launch_layout(kernel, mine.rows, mine.stream);
+    found[k] = fetch(mine.stream, mine.facts.data(), 1)[0];
+  });
+  FoundInRows seen;
+  std::uint64_t above = 0, below = 0, distance = 0;
+  std::int64_t nonzeros = 0;
+  for (const GpuRows<T>& mine : rows) nonzeros += mine.nnz;
+  for (const layout::Facts& facts : found) {
+    EntryReport& e = seen.entries;
+    e.finite = e.finite && facts.not_finite == 0;
+    e.positive_diagonal = e.positive_diagonal && facts.bad_diagonal == 0;
+    e.symmetric = e.symmetric && facts.asymmetric == 0;
+    e.mirrored = e.mirrored && facts.unmirrored == 0;
+    e.asymmetry = std::max(e.asymmetry, std::bit_cast<double>(facts.asymmetry));
+    above += facts.above;
+    below += facts.below;
+    distance += facts.distance;
+    seen.pattern += facts.pattern;
+  }
+  if (nonzeros > 0) seen.distance = static_cast<double>(distance) / static_cast<double>(nonzeros);
+  if (all) seen.entries.mirrored = seen.entries.mirrored && above == below;
+  return seen;
+}
+
+#define CPUFREE_ROWS(T)                                                                            \
+  template gpu::DeviceArray<std::int64_t> scan_numbers<T>(const gpu::Stream&, const std::int32_t*, \
+                                                          std::int64_t);                           \
+  template std::vector<GpuRows<T>> send_rows(const GivenCsr<T>&, std::span<const std::int64_t>,    \
+                                             const std::vector<int>&);                             \
+  template std::vector<GpuRows<T>> make_rows<T>(const GridTerms&, int);                            \
+  template FoundInRows check_rows(std::vector<GpuRows<T>>&, bool);
+CPUFREE_ROWS(float)
+CPUFREE_ROWS(double)
+
+}  // namespace cpufree

@@ -1,0 +1,113 @@
+"""Matrices that real GPUs lay out give the bits of those by the host. Skipped without GPUs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from gpu_systems import hex_beam, solve, three_unknowns
+from gpus_here import needs_gpu, on_all_counts, true_residual
+from reference_cg import rhs
+
+import cpufree
+from cpufree import Solver
+from cpufree.engines import core
+from cpufree.errors import NotSymmetricError
+from cpufree.matrix.load import as_csr
+
+pytestmark = needs_gpu
+
+SYSTEMS = {
+    "poisson": lambda: cpufree.generate.poisson3d(40, 39, 38),
+    "long rows": hex_beam,
+    "runs": lambda: three_unknowns(True),
+    "runs, all different": lambda: three_unknowns(False),
+    "irregular": lambda: cpufree.generate.delaunay3d(m=16),
+    "single": lambda: cpufree.generate.poisson2d(301, 299).astype(np.float32),
+}
+TUNINGS: dict[str, dict[str, Any]] = {
+    "usual": {"halo": 1},
+    "stores": {"halo": 0},
+    "plain": {"halo": 1, "compress": 0},
+    "as they come": {"halo": 1, "cut": 0},
+    "four lanes": {"halo": 1, "lanes_log2": 2},
+}
+
+
+def system(A: Any, pes: int, layout: int, **tuning: Any) -> Any:
+    """Return a System of consecutive rows, laid out by the host (0) or the GPUs (1)."""
+    A = as_csr(A)
+    arrays = (A.indptr, A.indices, A.data, None, None)
+    where: dict[str, Any] = {"pes": pes, "blocks": 0, "engine": "cuda_p2p", "gpus": ()}
+    made = core.make_system(*arrays, **where, tuning={**tuning, "layout": layout})
+    assert ("setup_send" in {f"setup_{name}" for name in made.plan()["seconds"]}) == (layout == 1)
+    return made
+
+
+@on_all_counts
+@pytest.mark.parametrize("tuning", TUNINGS)
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_gpus_lay_matrices_out_as_the_host_does(name: str, tuning: str, pes: int) -> None:
+    A = SYSTEMS[name]()
+    b = rhs(A).astype(A.dtype)
+    found = []
+    for layout in (0, 1):
+        made = system(A, pes, layout, **TUNINGS[tuning])
+        plan = {key: value for key, value in made.plan().items() if key != "seconds"}
+        found.append((plan, solve(made, b, "prcg", "jacobi", maxiter=60, rtol=1e-30)))
+    (plan, one), (other_plan, other) = found
+    assert plan == other_plan
+    assert np.array_equal(one["x"], other["x"])
+    assert np.array_equal(one["history"], other["history"])
+    assert one["iterations"] == other["iterations"] == 60
+
+
+@on_all_counts
+def test_new_values_are_laid_out_anew(pes: int) -> None:
+    A = cpufree.generate.poisson3d(30, 29, 28)
+    b, twice = rhs(A), as_csr(2.0 * A)
+    one = system(A, pes, 1, halo=1)
+    assert one.update(twice.indptr, twice.indices, twice.data)
+    other = system(twice, pes, 1, halo=1)
+    pair = [solve(made, b, "prcg", "jacobi", maxiter=50, rtol=1e-30) for made in (one, other)]
+    assert np.array_equal(pair[0]["x"], pair[1]["x"])
+
+
+@pytest.fixture
+def every_matrix_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(core, "most_nonzeros_by_host", lambda: 0)
+
+
+def on_gpu(A: Any, library: str) -> Any:
+    """Return a matrix on GPU 0, of CuPy or PyTorch."""
+    if library == "cupy":
+        pytest.importorskip("cupy")
+        from cupyx.scipy.sparse import csr_matrix
+
+        return csr_matrix(sp.csr_matrix(A))
+    torch = pytest.importorskip("torch")
+    arrays = (torch.from_numpy(a.astype(k)) for a, k in ((A.indptr, "i8"), (A.indices, "i8")))
+    return torch.sparse_csr_tensor(*arrays, torch.from_numpy(A.data), A.shape).to("cuda:0")
+
+
+@pytest.mark.usefixtures("every_matrix_is_large")
+@pytest.mark.parametrize("library", ["cupy", "torch"])
+def test_matrix_on_a_gpu_is_solved_there(library: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    A = cpufree.generate.poisson3d(30, 29, 28)
+    matrix, b = on_gpu(A, library), rhs(A)
+    if library == "cupy":
+        monkeypatch.setattr(type(matrix), "get", lambda self: pytest.fail("copied to the host"))
+    with Solver(matrix) as solver:
+        assert solver.gpus == (0,)
+        result = solver.solve(b, rtol=1e-9)
+    assert true_residual(A, result.x, b) <= 1.001e-9
+
+
+@pytest.mark.usefixtures("every_matrix_is_large")
+def test_matrix_on_a_gpu_that_is_not_symmetric_is_refused_with_the_entry() -> None:
+    A = cpufree.generate.poisson2d(30, 29).tolil()
+    A[3, 4] = 7.0
+    with pytest.raises(NotSymmetricError, match="row 3, column 4"):
+        Solver(on_gpu(A.tocsr(), "cupy"))

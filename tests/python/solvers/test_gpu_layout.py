@@ -1,0 +1,267 @@
+"""Matrices that lie on a GPU and are laid out there, with fakes of the extension and libraries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from fake_core import FakeCore, GivenSystem
+from fake_gpu_arrays import CupyMatrix, TorchMatrix, install
+
+import cpufree
+from cpufree import Solver
+from cpufree.engines import core
+from cpufree.errors import MatrixError, NotSymmetricError
+from cpufree.matrix.gpu_csr import gpu_csr
+from cpufree.matrix.load import as_csr
+from cpufree.partition.methods import NEAR_DIAGONAL
+
+A = cpufree.generate.poisson1d(5)
+Make = Callable[..., Any]
+both = pytest.mark.parametrize("make", [CupyMatrix, TorchMatrix], ids=["cupy", "torch"])
+
+
+@pytest.fixture(autouse=True)
+def machine(monkeypatch: pytest.MonkeyPatch) -> FakeCore:
+    """A machine with four GPUs and both libraries, on which every matrix is a large one."""
+    fake = FakeCore(4)
+    fake.most_nonzeros_by_host = 0
+    monkeypatch.setattr(core, "load", lambda: fake)
+    monkeypatch.delenv("CPUFREE_ENGINE", raising=False)
+    monkeypatch.delenv("CPUFREE_GPUS", raising=False)
+    install(monkeypatch, [])
+    return fake
+
+
+def given(machine: FakeCore) -> GivenSystem:
+    """Return the system that was made of a matrix on a GPU."""
+    system = machine.systems[-1]
+    assert isinstance(system, GivenSystem)
+    return system
+
+
+@both
+def test_matrix_on_a_gpu_is_laid_out_there(make: Make, machine: FakeCore) -> None:
+    matrix = make(A, 2)
+    with Solver(matrix) as solver:
+        system = given(machine)
+        assert solver.gpus == (2,)
+        assert solver.shape == (5, 5)
+        assert solver.dtype == np.float64
+    _, indptr, wide, indices, data, singles, device = system.given_as
+    assert device == 2
+    assert wide == (make is TorchMatrix)
+    assert not singles
+    assert system.tuning["inspect"] is True
+    assert getattr(matrix, "downloads", 0) == 0
+    if make is CupyMatrix:
+        assert indptr == matrix.indptr.values.ctypes.data
+        assert indices == matrix.indices.values.ctypes.data
+        assert data == matrix.data.values.ctypes.data
+
+
+def test_entries_are_not_looked_at_where_that_is_not_wanted(machine: FakeCore) -> None:
+    Solver(CupyMatrix(A), check=False).close()
+    assert given(machine).tuning["inspect"] is False
+
+
+def test_small_matrices_are_laid_out_by_the_host(machine: FakeCore) -> None:
+    machine.most_nonzeros_by_host = 100
+    matrix = CupyMatrix(A)
+    Solver(matrix, engine="cuda_p2p").close()
+    assert matrix.downloads == 1
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"reorder": "rcm"},
+        {"pes": 2},
+        {"pc": "fsai"},
+        {"engine": "cpu_threads"},
+        {"dtype": np.float32},
+    ],
+)
+def test_what_only_the_host_can_do_is_left_to_it(
+    machine: FakeCore, options: dict[str, Any]
+) -> None:
+    matrix = CupyMatrix(A)
+    Solver(matrix, **{"engine": "cuda_p2p", **options}).close()
+    assert matrix.downloads == 1
+    assert not isinstance(machine.systems[-1], GivenSystem)
+
+
+def test_refused_matrices_are_looked_at_by_the_host_which_says_more(machine: FakeCore) -> None:
+    machine.refuses_given = "the pattern of the matrix is not symmetric"
+    wrong = A.copy()
+    wrong[0, 1] = 7.0
+    with pytest.raises(NotSymmetricError, match=r"row 0, column 1"):
+        Solver(CupyMatrix(wrong))
+    with pytest.raises(MatrixError):
+        Solver(CupyMatrix(wrong))
+
+
+def test_asymmetry_beyond_rounding_is_refused_by_the_host(machine: FakeCore) -> None:
+    machine.found = {"symmetric": False, "asymmetry": 0.1}
+    matrix = CupyMatrix(A)
+    Solver(matrix).close()  # it finds none here
+    assert matrix.downloads == 1
+
+
+def test_asymmetry_of_rounding_is_told(machine: FakeCore) -> None:
+    machine.found = {"symmetric": False, "asymmetry": 1e-14}
+    with Solver(CupyMatrix(A)) as solver:
+        assert any("symmetric only to within 1.0e-14" in warning for warning in solver.warnings)
+        assert "entries" not in solver.plan
+
+
+def test_entries_far_from_the_diagonal_go_to_the_host_which_may_reorder(machine: FakeCore) -> None:
+    machine.found = {"mean_distance": 2.0 * NEAR_DIAGONAL}
+    matrix = CupyMatrix(A)
+    Solver(matrix).close()
+    assert matrix.downloads == 1
+    other = CupyMatrix(A)
+    Solver(other, reorder="natural").close()
+    assert other.downloads == 0
+
+
+def test_other_matrices_are_none_that_a_gpu_lays_out() -> None:
+    assert gpu_csr(A) is None
+    assert gpu_csr(np.eye(3)) is None
+    assert gpu_csr(CupyMatrix(A.astype(np.int32))) is None
+    wide = CupyMatrix(A)
+    wide.shape = (5, 6)
+    assert gpu_csr(wide) is None
+    other = CupyMatrix(A)
+    other.format = "csc"
+    assert gpu_csr(other) is None
+    short = CupyMatrix(A)
+    short.data = short.data[:3]
+    assert gpu_csr(short) is None
+
+
+def test_grid_is_made_by_the_gpu(machine: FakeCore) -> None:
+    with Solver("gen:poisson2d?nx=3,ny=4", engine="cuda_p2p") as solver:
+        assert solver.shape == (12, 12)
+        assert solver.gpus == (0,)
+    shape, steps, values, singles = given(machine).given_as
+    assert shape == [1, 4, 3]
+    assert steps == [[0, -1, 0], [0, 0, -1], [0, 0, 0], [0, 0, 1], [0, 1, 0]]
+    assert values == [-1.0, -1.0, 4.0, -1.0, -1.0]
+    assert not singles
+
+
+@pytest.mark.parametrize("spec", ["gen:flange_hex?r_out=8,t=3,pipe=2", "gen:poisson1d?n=9"])
+def test_other_generators_and_small_grids_are_made_on_the_host(
+    machine: FakeCore, spec: str
+) -> None:
+    machine.most_nonzeros_by_host = 0 if "flange" in spec else 100
+    Solver(spec, engine="cuda_p2p").close()
+    assert not isinstance(machine.systems[-1], GivenSystem)
+
+
+class Looking(FakeCore):
+    """GPUs that look at the entries of matrices from the host, and find what is said."""
+
+    def System(self, *arguments: Any) -> Any:
+        system = super().System(*arguments)
+        tuning = arguments[9] if len(arguments) > 9 else {}
+        self.looked = bool(tuning.get("inspect"))
+        entries = {
+            "mirrored": True,
+            "symmetric": True,
+            "asymmetry": 0.0,
+            "finite": True,
+            "positive_diagonal": True,
+            **self.found,
+        }
+        if self.looked and not (entries["mirrored"] and entries["finite"]):
+            raise MatrixError("entries cannot be")
+        plan = system.plan
+        if self.looked:
+            system.plan = lambda: {**plan(), "entries": entries}
+        return system
+
+
+@pytest.fixture
+def looking(monkeypatch: pytest.MonkeyPatch) -> Looking:
+    fake = Looking(1)
+    fake.most_nonzeros_by_host = 0
+    monkeypatch.setattr(core, "load", lambda: fake)
+    return fake
+
+
+def inspections(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return a list that grows with every look of the host at entries."""
+    seen: list[int] = []
+    inspect = cpufree.matrix.problem.CsrMatrix.inspect
+
+    def counted(self: Any) -> Any:
+        seen.append(self.nnz)
+        return inspect(self)
+
+    monkeypatch.setattr(cpufree.matrix.problem.CsrMatrix, "inspect", counted)
+    return seen
+
+
+def test_entries_of_large_matrices_are_looked_at_by_the_gpus(
+    looking: Looking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = inspections(monkeypatch)
+    with Solver(A.copy(), engine="cuda_p2p") as solver:
+        assert looking.looked
+        assert solver.warnings == []
+        assert "entries" not in solver.plan
+    assert looks == []
+    looking.found = {"symmetric": False, "asymmetry": 1e-14}
+    with Solver(A.copy(), engine="cuda_p2p") as solver:
+        assert any("symmetric only to within 1.0e-14" in warning for warning in solver.warnings)
+
+
+@pytest.mark.parametrize(
+    "found", [{"mirrored": False}, {"finite": False}, {"positive_diagonal": False}]
+)
+def test_what_gpus_refuse_the_host_looks_at(
+    looking: Looking, monkeypatch: pytest.MonkeyPatch, found: dict[str, Any]
+) -> None:
+    looking.found = found
+    looks = inspections(monkeypatch)
+    Solver(A.copy(), engine="cuda_p2p").close()  # nothing is wrong with it here
+    assert looks != []
+    assert not looking.looked
+    wrong = A.copy()
+    wrong[2, 2] = np.nan
+    with pytest.raises(MatrixError, match=r"row 2, column 2"):
+        Solver(wrong, engine="cuda_p2p")
+
+
+def test_zeros_without_mirror_images_are_dropped_by_the_host(looking: Looking) -> None:
+    looking.found = {"mirrored": False}
+    entries = A.tocoo()
+    rows, columns = np.append(entries.row, 0), np.append(entries.col, 4)
+    odd = sp.csr_array((np.append(entries.data, 0.0), (rows, columns)), shape=A.shape)
+    assert odd.nnz == A.nnz + 1
+    Solver(odd, engine="cuda_p2p").close()
+    assert looking.systems[-1].matrix.nnz == A.nnz
+
+
+def test_matrices_that_the_host_lays_out_are_looked_at_by_it(
+    machine: FakeCore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = inspections(monkeypatch)
+    Solver(A.copy(), engine="cuda_p2p").close()  # these GPUs do not tell what they have found
+    assert looks != []
+
+
+def test_known_entries_are_not_looked_at_again(
+    looking: Looking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = as_csr(A).private()
+    known.inspect()
+    looks = inspections(monkeypatch)
+    Solver(known, engine="cuda_p2p").close()
+    assert not looking.looked
+    assert looks == []
