@@ -140,14 +140,19 @@ class GridRuntime {
   // --- sweeps ---
 
   // f(tile, lane) for every tile, by blocks, and every lane of `Lanes`; f has no barrier.
-  template <int Lanes, class F>
+  // `Together`: a block's threads begin a tile together.
+  template <int Lanes, TileOrder Order = TileOrder::strides, bool Together = false, class F>
   CPUFREE_KERNEL_FN void sweep(int tiles, F&& f) {
-    go_over<Lanes>(port_.block(), port_.blocks(), tiles, f);
+    const int block = port_.block(), blocks = port_.blocks();
+    if constexpr (Order == TileOrder::chunks)
+      go_over<Lanes, Together>(share(tiles, block, blocks), 1, share(tiles, block + 1, blocks), f);
+    else
+      go_over<Lanes, Together>(block, blocks, tiles, f);
   }
   // The same by every block for itself.
-  template <int Lanes, class F>
+  template <int Lanes, TileOrder Order = TileOrder::strides, bool Together = false, class F>
   CPUFREE_KERNEL_FN void sweep_alone(int tiles, F&& f) {
-    go_over<Lanes>(0, 1, tiles, f);
+    go_over<Lanes, Together>(0, 1, tiles, f);
   }
 
   // --- barriers ---
@@ -222,9 +227,14 @@ class GridRuntime {
     return (to < rows ? to : rows) - from;
   }
 
-  template <int Lanes, class F>
+  // Where the k-th of `parts` equal parts begins.
+  CPUFREE_KERNEL_FN static int share(int tiles, int k, int parts) {
+    return static_cast<int>(std::int64_t{tiles} * k / parts);
+  }
+  template <int Lanes, bool Together, class F>
   CPUFREE_KERNEL_FN void go_over(int first, int step, int tiles, F& f) {
     for (int tile = first; tile < tiles; tile += step) {
+      if constexpr (Together) port_.sync_block();
       if constexpr (kFastMemory) {
         f(tile, port_.lane());  // blocks are launched with `Lanes` threads
       } else {

@@ -6,12 +6,13 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from cpufree.compiler import ir
-from cpufree.compiler.emit.grid import ChooseTile, GridText, emit_grid
-from cpufree.compiler.emit.tiles import choose_tile
+from cpufree.compiler.emit.grid import GridText, emit_grid
+from cpufree.compiler.emit.tiles import SweepOptions
 from cpufree.compiler.layout import GridLayout
 from cpufree.compiler.passes import add_temporaries
 from cpufree.compiler.passes.align import align_locals
 from cpufree.compiler.passes.barriers import add_barriers, check_barriers
+from cpufree.compiler.passes.buffers import buffer_updates
 from cpufree.compiler.passes.points import group_points
 from cpufree.compiler.values import ArrayValue, TupleValue, Value
 
@@ -27,7 +28,8 @@ class GridKernel:
 
 def grid_groups(program: ir.Program, kept: Collection[str]) -> ir.Program:
     """Return a program in groups, each for one sweep; the caller gets the fields in `kept`."""
-    return group_points(align_locals(add_temporaries(program), kept))
+    aligned = align_locals(add_temporaries(program), kept)
+    return group_points(buffer_updates(aligned, kept))
 
 
 def grid_passes(program: ir.Program, kept: Collection[str]) -> ir.Program:
@@ -42,11 +44,11 @@ def grid_kernel(
     pes: int,
     kept: Iterable[str],
     multiprocessors: int,
-    choose: ChooseTile = choose_tile,
+    options: SweepOptions = SweepOptions(),
 ) -> GridKernel:
     """Return the kernel of a program that grid_passes have been through."""
     layout = GridLayout(program, pes)
-    return GridKernel(program, layout, emit_grid(program, layout, kept, multiprocessors, choose))
+    return GridKernel(program, layout, emit_grid(program, layout, kept, multiprocessors, options))
 
 
 def returned_fields(result: Value | None) -> set[str]:

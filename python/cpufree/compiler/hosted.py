@@ -14,7 +14,6 @@ import numpy as np
 from cpufree.compiler import ir
 from cpufree.compiler.arguments import Arguments, written_fields
 from cpufree.compiler.emit.hosted import emit_hosted
-from cpufree.compiler.emit.tiles import THREADS
 from cpufree.compiler.gpu_run import address_of, copies_out, hold, load, multiprocessors_of
 from cpufree.compiler.grid import grid_groups, returned_fields
 from cpufree.compiler.interpret import Scalars
@@ -73,7 +72,7 @@ class HostedRun:
             len(self.text.groups),
             devices,
             self.layout.size,
-            THREADS,
+            self.text.threads,
         )
         hold(self)
         self.on_gpus.prepare(

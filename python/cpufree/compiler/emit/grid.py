@@ -6,14 +6,14 @@ constants. Values of scalars are not.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from cpufree.compiler import ir
 from cpufree.compiler.emit.expressions import TYPES
 from cpufree.compiler.emit.kernel import KernelText
 from cpufree.compiler.emit.sweep import Sweep, is_accurate
-from cpufree.compiler.emit.tiles import RESIDENT, THREADS, Tile, choose_tile, tiles
+from cpufree.compiler.emit.tiles import SweepOptions, Tile, tiles
 from cpufree.compiler.layout import GridLayout, Key
 from cpufree.compiler.passes.accesses import accesses
 from cpufree.compiler.passes.barriers import joins
@@ -21,7 +21,6 @@ from cpufree.compiler.passes.points import at_own_point
 from cpufree.compiler.passes.rows import Work, is_by_rows
 
 _VALUE = 16  # bytes, the most that a value to be reduced has
-ChooseTile = Callable[[tuple[int, ...], int, int], Tile]
 
 _ON_GPU = """
 extern "C" __global__ void __launch_bounds__({threads}, {resident})
@@ -41,6 +40,8 @@ class GridText:
     text: str
     scalars: int
     threads: int
+    resident: int
+    """Blocks of a multiprocessor that the kernel leaves registers for."""
     thread_bytes: int
     """Of a block's shared memory: a value that is reduced."""
     most_blocks: int
@@ -51,7 +52,7 @@ class GridText:
     def on_gpu(self) -> str:
         """Return the text for the compiler of kernels of GPUs."""
         head = '#include "cpufree/engines/gpu_p2p/port.cuh"\n'
-        entry = _ON_GPU.format(threads=self.threads, resident=RESIDENT, scalars=self.scalars)
+        entry = _ON_GPU.format(threads=self.threads, resident=self.resident, scalars=self.scalars)
         return head + self.text + entry
 
 
@@ -60,7 +61,7 @@ def emit_grid(
     layout: GridLayout,
     kept: Iterable[str],
     multiprocessors: int,
-    choose: ChooseTile = choose_tile,
+    options: SweepOptions = SweepOptions(),
 ) -> GridText:
     """Return the kernel of a program of groups with barriers.
 
@@ -74,10 +75,10 @@ def emit_grid(
         Fields that the caller gets, besides its arguments.
     multiprocessors : int
         Of a GPU: how many blocks should have something to do.
-    choose : callable
-        Chooses the tile of a sweep, as choose_tile does.
+    options : SweepOptions
+        How sweeps are done.
     """
-    return _Grid(program, layout, set(kept), multiprocessors, choose).emit_grid()
+    return _Grid(program, layout, set(kept), multiprocessors, options).emit_grid()
 
 
 class _Grid(KernelText):
@@ -87,10 +88,10 @@ class _Grid(KernelText):
         layout: GridLayout,
         kept: set[str],
         multiprocessors: int,
-        choose: ChooseTile,
+        options: SweepOptions,
     ) -> None:
         super().__init__(program)
-        self.layout, self.multiprocessors, self.choose = layout, multiprocessors, choose
+        self.layout, self.multiprocessors, self.options = layout, multiprocessors, options
         self.most_tiles = 1
         self.in_registers = register_fields(program, kept)
 
@@ -123,9 +124,10 @@ class _Grid(KernelText):
         return GridText(
             "\n".join(lines),
             max(1, len(self.program.scalars)),
-            THREADS,
+            self.options.threads,
+            self.options.resident,
             _VALUE if _reduces(self.program) else 0,
-            min(self.most_tiles, RESIDENT * self.multiprocessors),
+            min(self.most_tiles, self.options.resident * self.multiprocessors),
             barriers,
             tuple(sorted(self.in_registers)),
         )
@@ -152,7 +154,9 @@ class _Grid(KernelText):
 
     def _group(self, s: ir.Group) -> list[str]:
         works = [stage.work for stage in s.stages]
-        sweep = Sweep(self.program, self.layout, works, self.in_registers, self._tile)
+        sweep = Sweep(
+            self.program, self.layout, works, self.in_registers, self._tile, self.options
+        )
         rows = self.layout.slabs.most if sweep.by_rows else sweep.counts[0]
         rows = min(rows, sweep.counts[0])
         self.most_tiles = max(self.most_tiles, tiles(sweep.counts, rows, sweep.tile))
@@ -165,7 +169,7 @@ class _Grid(KernelText):
 
     def _tile(self, counts: tuple[int, ...], by_rows: bool) -> Tile:
         rows = min(self.layout.slabs.most, counts[0]) if by_rows else counts[0]
-        return self.choose(counts, rows, self.multiprocessors)
+        return self.options.tile(counts, rows, self.multiprocessors)
 
 
 def _always_meets(program: ir.Program, s: ir.Statement) -> bool:

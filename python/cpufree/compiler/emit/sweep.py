@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from cpufree.compiler import ir
 from cpufree.compiler.emit.expressions import TYPES, cxx
-from cpufree.compiler.emit.tiles import THREADS, Tile, inner_tiles, rows_of_tile
+from cpufree.compiler.emit.tiles import SweepOptions, Tile, inner_tiles, rows_of_tile
 from cpufree.compiler.layout import GridLayout
 from cpufree.compiler.passes.points import Lattice, at_own_point, lattice_of
 from cpufree.compiler.passes.rows import Work, is_by_rows, row_offset
@@ -45,13 +45,15 @@ class Sweep:
         works: list[Work],
         in_registers: set[str],
         choose: Callable[[tuple[int, ...], bool], Tile],
+        options: SweepOptions,
         stores_ghosts: bool = True,
     ) -> None:
         self.program, self.layout, self.works = program, layout, works
         self.in_registers, self.stores_ghosts = in_registers, stores_ghosts
+        self.options = options
         lattice = lattice_of(works)
         assert lattice is not None
-        self.lattice: tuple[Lattice, ...] = lattice
+        self.lattice = _aligned(lattice) if options.aligned else lattice
         self.dims = len(lattice)
         self.counts = tuple(axis.count for axis in lattice)
         self.by_rows = is_by_rows(program, works[0])
@@ -98,7 +100,7 @@ class Sweep:
     @property
     def row_step(self) -> int:
         """The distance of a thread's points along the first axis."""
-        return THREADS if self.dims == 1 else 1
+        return self.tile.threads if self.dims == 1 else 1
 
     def whole(self) -> str:
         """Return the condition under which all points of a thread are points of all stages."""
@@ -207,24 +209,39 @@ class Sweep:
     # --- the whole ---
 
     def points(self, ks: list[str], guarded: bool) -> list[str]:
-        """Return the statements that do points `ks` of a thread in all stages."""
+        """Return the statements that do points `ks` of a thread in all stages.
+
+        Stores come last. A stage reads nothing that another one of the group writes, but points of
+        its own thread, which it gets from registers: so loads need not wait for stores, and a value
+        that a later stage replaces need not be stored.
+        """
         lines = []
         for number, work in enumerate(self.works):
             kind = TYPES[self.type_of(work)]
             for k in ks:
                 value = self.value(number, k)
-                guard = self.guard(work, k) if guarded else "true"
-                lines.append(f"[[maybe_unused]] const bool g{number}_{k} = {guard};")
                 if guarded:
+                    lines.append(f"[[maybe_unused]] const bool g{number}_{k} = {self.guard(work, k)};")
                     lines.append(f"{kind} v{number}_{k}{{}};")
                     lines.append(f"if (g{number}_{k}) v{number}_{k} = {value};")
                 else:
-                    lines.append(f"const {kind} v{number}_{k} = {value};")
+                    lines.append(f"[[maybe_unused]] const {kind} v{number}_{k} = {value};")
+        for number in range(len(self.works)):
             for k in ks:
                 store = self.store(number, k)
-                if store:
+                if store and not self.is_replaced(number, guarded):
                     lines.append(f"if (g{number}_{k}) {store}" if guarded else store)
         return lines
+
+    def is_replaced(self, number: int, guarded: bool) -> bool:
+        """Return whether a later stage writes all points again that a stage has written."""
+        work = self.works[number]
+        return isinstance(work, ir.Assign) and any(
+            isinstance(later, ir.Assign)
+            and later.field == work.field
+            and (not guarded or self.covers(later, work))
+            for later in self.works[number + 1 :]
+        )
 
     def type_of(self, work: Work) -> str:
         """Return the type of what a stage computes."""
@@ -276,7 +293,7 @@ class Sweep:
         return [
             *self.scalar_lines,
             *self.bounds(),
-            f"rt.template {verb}<{THREADS}>(tiles, [&](int tile, [[maybe_unused]] int lane) {{",
+            f"rt.template {verb}<{self._how()}>(tiles, [&](int tile, [[maybe_unused]] int lane) {{",
             *(f"  {line}" for line in inside),
             "});",
         ]
@@ -290,11 +307,17 @@ class Sweep:
         if (
             not (self.stores_ghosts and self.by_rows)
             or self.layout.slabs.pes == 1
+            or self.options.order == "down"
             or not any(self.layout.keeps_ghosts(f) for f in writes)
         ):
             return []
         n = math.prod(inner_tiles(self.counts, self.tile))
         return [f"tile = tile < {n} ? tile + tiles - {n} : tile - {n};"]
+
+    def _how(self) -> str:
+        order = "chunks" if self.options.order in ("chunks", "down") else "strides"
+        together = "true" if self.options.together else "false"
+        return f"{self.tile.threads}, TileOrder::{order}, {together}"
 
     def _reduces(self) -> bool:
         return any(isinstance(w, ir.Reduce) for w in self.works)
@@ -324,6 +347,9 @@ class Sweep:
         lines = [f"const int x = lane % {tile.lanes}, y = lane / {tile.lanes};"]
         rest, conditions = "tile", []
         inner = inner_tiles(self.counts, tile)
+        down = self.options.order == "down"
+        if down:
+            rest = "(tile / depth)"
         for axis in reversed(range(1, dims)):
             n = inner[axis - 1]
             place = f"{rest} % {n}"
@@ -334,11 +360,20 @@ class Sweep:
             lines.append(f"const std::int64_t q{axis} = {place};")
             conditions.append(f"q{axis} >= {self.counts[axis]}")
             rest = f"({rest} / {n})"
+        rest = "(tile % depth)" if down else rest
         row = (
             f"({rest} * {tile.others} + y) * {tile.rows}" if dims == 2 else f"{rest} * {tile.rows}"
         )
         lines.append(f"const std::int64_t q0 = a + {row};")
         return [*lines, f"if ({' || '.join(conditions)}) return;"]
+
+
+def _aligned(lattice: tuple[Lattice, ...]) -> tuple[Lattice, ...]:
+    """Return a lattice whose last axis begins where lines of memory do."""
+    last = lattice[-1]
+    more = last.start // last.step
+    wider = Lattice(last.start - more * last.step, last.step, last.count + more)
+    return (*lattice[:-1], wider) if len(lattice) > 1 else lattice
 
 
 def is_accurate(work: ir.Reduce) -> bool:
