@@ -21,7 +21,6 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -45,14 +44,8 @@ from gpu_program_cases import (  # noqa: E402
 )
 
 import cpufree  # noqa: E402
-from cpufree.compiler.arguments import Arguments  # noqa: E402
-from cpufree.compiler.emit.tiles import THREADS, Tile, choose_tile  # noqa: E402
-from cpufree.compiler.gpu_run import GpuRun, multiprocessors_of  # noqa: E402
-from cpufree.compiler.grid import grid_kernel, grid_passes  # noqa: E402
 from cpufree.compiler.hosted import HostedRun  # noqa: E402
 from cpufree.engines import core, gpus  # noqa: E402
-from cpufree.engines.watch import Watch  # noqa: E402
-from cpufree.laps import Laps  # noqa: E402
 
 REPEATS = 5
 SECONDS_OF_REPEATS = 0.3
@@ -234,40 +227,6 @@ def measure_jacobi(
         yield {**record, "at": round(clock.passed(), 1)}
 
 
-TUNED = (("jacobi_2d", 1024), ("jacobi", 8192), ("jacobi_3d", 256), ("points_27", 128))
-SHAPES = tuple((lanes, rows) for lanes in (32, 64, 128) for rows in (1, 2, 4, 8))
-
-
-def measure_tiles(cupy: Any, there: list[int], counts: list[int], clock: Clock) -> Iterator[Any]:
-    """Yield the seconds of kernels with other tiles, and other numbers of blocks, on one GPU."""
-    for name, n in TUNED:
-        if clock.left() < LEAST_SECONDS:
-            return
-        program = find(name)
-        steps = steps_for(n**3 if name in THREE_D else n * n)
-        given = on_gpu(cupy, arguments(name, n, steps))
-        found = {}
-        for lanes, rows in SHAPES:
-            tile = Tile(lanes, THREADS // lanes, rows)
-            found[f"{lanes}x{rows}"] = tried(tuned, program, given, there[0], tile, 4)
-        for most in (1, 2):
-            found[f"blocks {most}"] = tried(tuned, program, given, there[0], None, most)
-        yield {"kind": "tiles", "program": name, "n": n, "steps": steps, "kernel": found}
-
-
-def tuned(program: Any, args: tuple[Any, ...], device: int, tile: Tile | None, most: int) -> Any:
-    """Return the median seconds of a kernel with a tile, and at most so many blocks a processor."""
-    call = Arguments.of(program.signature, program.name, args, {})
-    lowered = program._lowered(call)
-    processors = multiprocessors_of([device])
-    choose = choose_tile if tile is None else lambda counts, rows, m: tile
-    kernel = grid_kernel(grid_passes(lowered.program, ()), 1, (), processors, choose)
-    blocks = min(kernel.text.most_blocks, most * processors)
-    run = GpuRun(replace(kernel, text=replace(kernel.text, most_blocks=blocks)), [device])
-    seconds = [run.run(call, lowered, 5.0, Watch(None), Laps()).seconds for _ in range(4)]
-    return statistics.median(seconds[1:])
-
-
 def hand_written(u: Any, steps: int, pes: int) -> dict[str, float]:
     """Measure the kernel of cpufree.stencil: seconds of the kernel alone."""
     seconds = [
@@ -279,13 +238,6 @@ def hand_written(u: Any, steps: int, pes: int) -> dict[str, float]:
 
 def line_of(record: dict[str, Any]) -> str:
     """Return a record as a line of a table: microseconds a step."""
-    if record["kind"] == "tiles":
-        steps = record["steps"]
-        times = {
-            k: f"{1e6 * v / steps:.2f}" if isinstance(v, float) else v
-            for k, v in record["kernel"].items()
-        }
-        return f"tiles {record['program']} {record['n']}: {times}"
     if record["kind"] not in ("program", "jacobi"):
         return json.dumps(record)[:700]
     steps = record["steps"]
@@ -366,7 +318,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=200.0)
     parser.add_argument("--out", default="gpu-programs.jsonl")
-    parser.add_argument("--parts", default="jacobi,programs,jacobi_float32,first,tiles")
+    parser.add_argument("--parts", default="jacobi,programs,jacobi_float32,first")
     given = parser.parse_args()
     there = gpus.require_usable()
     cupy, jax = module("cupy"), module("jax")
@@ -383,7 +335,6 @@ def main() -> int:
         parts: dict[str, Callable[[], Iterator[Any]]] = {
             "jacobi": lambda: measure_jacobi(cupy, numbers, counts, clock, np.float64),
             "jacobi_float32": lambda: measure_jacobi(cupy, numbers, counts, clock, np.float32),
-            "tiles": lambda: measure_tiles(cupy, numbers, counts, clock),
             "first": lambda: tried_all(measure_first_calls) if clock.left() > 20 else iter(()),
             "programs": lambda: measure_programs(cupy, jax, numbers, counts, clock),
         }

@@ -77,7 +77,7 @@ class GridRuntime {
     Array<T, 1> f;
     f.base = at<T>(offset);
     f.rows = rows;
-    f.id = id;
+    f.id = f.place = id;
     return f;
   }
 

@@ -27,7 +27,7 @@ class HostedRuntime {
     Array<T, 1> f;
     f.base = reinterpret_cast<T*>(place_.heap + offset);
     f.rows = rows;
-    f.id = id;
+    f.id = f.place = id;
     return f;
   }
   template <class T>

@@ -89,7 +89,7 @@ class GpuRun:
         laps.lap("load")
         seconds, stopped, results, faults = self.on_gpus.run(
             scalar_table(program, lowered.scalars).tolist(),
-            len(program.variables) + len(program.fields),
+            len(program.variables) + 2 * len(program.fields),
             wait_limit,
             watch,
         )

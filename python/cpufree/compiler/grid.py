@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from cpufree.compiler import ir
 from cpufree.compiler.emit.grid import GridText, emit_grid
-from cpufree.compiler.emit.tiles import SweepOptions
+from cpufree.compiler.emit.tiles import STANDARD, SweepOptions
 from cpufree.compiler.layout import GridLayout
 from cpufree.compiler.passes import add_temporaries
 from cpufree.compiler.passes.align import align_locals
@@ -44,7 +44,7 @@ def grid_kernel(
     pes: int,
     kept: Iterable[str],
     multiprocessors: int,
-    options: SweepOptions = SweepOptions(),
+    options: SweepOptions = STANDARD,
 ) -> GridKernel:
     """Return the kernel of a program that grid_passes have been through."""
     layout = GridLayout(program, pes)

@@ -135,11 +135,16 @@ class Set:
 
 @dataclass(frozen=True)
 class Permute:
-    """Fields of one shape and type change their storage: fields[k] gets that of sources[k]."""
+    """Fields of one shape and type change their storage: fields[k] gets that of sources[k].
+
+    The caller's arrays stand for storage. `values`: they do not; it is as if the values had been
+    copied, fields[k] from sources[k].
+    """
 
     fields: tuple[str, ...]
     sources: tuple[str, ...]
     line: int = 0
+    values: bool = False
 
 
 @dataclass(frozen=True)

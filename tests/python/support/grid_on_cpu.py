@@ -43,7 +43,7 @@ def _run(kernel: GridKernel, arguments: Any, lowered: Any, blocks: int) -> Any:
             for pe, heap in enumerate(heaps):
                 layout.load(f, source, heap, pe)
     scalars = scalar_table(made, lowered.scalars)
-    results = np.zeros(len(made.variables) + len(made.fields), np.int64)
+    results = np.zeros(len(made.variables) + 2 * len(made.fields), np.int64)
     faults = np.zeros(2, np.int64)
     tables = [t.ctypes.data for t in (results, scalars, results, faults)]
     built = build(kernel.text.text)

@@ -13,7 +13,7 @@ from cpufree.compiler import ir
 from cpufree.compiler.emit.expressions import TYPES
 from cpufree.compiler.emit.kernel import KernelText
 from cpufree.compiler.emit.sweep import Sweep, is_accurate
-from cpufree.compiler.emit.tiles import SweepOptions, Tile, tiles
+from cpufree.compiler.emit.tiles import STANDARD, SweepOptions, Tile, tiles
 from cpufree.compiler.layout import GridLayout, Key
 from cpufree.compiler.passes.accesses import accesses
 from cpufree.compiler.passes.barriers import joins
@@ -61,7 +61,7 @@ def emit_grid(
     layout: GridLayout,
     kept: Iterable[str],
     multiprocessors: int,
-    options: SweepOptions = SweepOptions(),
+    options: SweepOptions = STANDARD,
 ) -> GridText:
     """Return the kernel of a program of groups with barriers.
 
@@ -132,6 +132,14 @@ class _Grid(KernelText):
             tuple(sorted(self.in_registers)),
         )
 
+    def _results(self) -> list[str]:
+        lines = super()._results()
+        first = len(self.program.variables) + len(self.program.fields)
+        return lines + [
+            f"rt.result({first + k}, std::int64_t{{f_{f.name}.place}});"
+            for k, f in enumerate(self.program.fields)
+        ]
+
     def _fields(self) -> list[str]:
         lines = []
         for k, f in enumerate(self.program.fields):
@@ -154,9 +162,7 @@ class _Grid(KernelText):
 
     def _group(self, s: ir.Group) -> list[str]:
         works = [stage.work for stage in s.stages]
-        sweep = Sweep(
-            self.program, self.layout, works, self.in_registers, self._tile, self.options
-        )
+        sweep = Sweep(self.program, self.layout, works, self.in_registers, self._tile, self.options)
         rows = self.layout.slabs.most if sweep.by_rows else sweep.counts[0]
         rows = min(rows, sweep.counts[0])
         self.most_tiles = max(self.most_tiles, tiles(sweep.counts, rows, sweep.tile))

@@ -13,7 +13,7 @@ from cpufree.compiler import ir
 from cpufree.compiler.emit.expressions import TYPES
 from cpufree.compiler.emit.grid import register_fields
 from cpufree.compiler.emit.sweep import Sweep
-from cpufree.compiler.emit.tiles import SweepOptions, Tile, tiles
+from cpufree.compiler.emit.tiles import STANDARD, SweepOptions, Tile, tiles
 from cpufree.compiler.layout import GridLayout
 
 _KERNEL = """
@@ -44,7 +44,7 @@ def emit_hosted(
     layout: GridLayout,
     kept: Iterable[str],
     multiprocessors: int,
-    options: SweepOptions = SweepOptions(),
+    options: SweepOptions = STANDARD,
 ) -> HostedText:
     """Return the kernels of a program of groups."""
     in_registers = register_fields(program, set(kept))
@@ -77,7 +77,9 @@ def emit_hosted(
         lines += [head, *_names(program, types), *(f"  {line}" for line in sweep.lines()), "}"]
         groups.append(s)
         blocks.append(tiles(sweep.counts, rows, sweep.tile))
-    return HostedText("\n".join(lines) + "\n", tuple(groups), tuple(blocks), options.threads, tuple(types))
+    return HostedText(
+        "\n".join(lines) + "\n", tuple(groups), tuple(blocks), options.threads, tuple(types)
+    )
 
 
 def _names(program: ir.Program, types: dict[str, str]) -> list[str]:

@@ -167,13 +167,13 @@ class Sweep:
 
     # --- values ---
 
-    def value(self, number: int, k: str) -> str:
+    def value(self, number: int, k: str, guarded: bool) -> str:
         """Return the value that stage `number` computes at point k of a thread."""
         work = self.works[number]
 
         def leaf(e: ir.Expr) -> str | None:
             if isinstance(e, ir.Read):
-                return self.read_text(e, number, k)
+                return self.read_text(e, number, k, guarded)
             if isinstance(e, ir.Literal) or any(True for _ in ir.reads(e)):
                 return None
             return self.scalar(e, work.line)
@@ -189,14 +189,17 @@ class Sweep:
             self.scalar_lines.append(f"const {TYPES[e.type]} {name} = {text};")
         return self.scalars[e]
 
-    def read_text(self, read: ir.Read, number: int, k: str) -> str:
-        """Return what a read gives: what an earlier stage has in a register, or from memory."""
+    def read_text(self, read: ir.Read, number: int, k: str, guarded: bool) -> str:
+        """Return what a read gives: what an earlier stage has in a register, or from memory.
+
+        Where nothing is guarded, all points of the thread are points of all stages.
+        """
         work = self.works[number]
         if at_own_point(read, work):
             for j in reversed(range(number)):
                 earlier = self.works[j]
                 if isinstance(earlier, ir.Assign) and earlier.field == read.field:
-                    if self.covers(earlier, work):
+                    if not guarded or self.covers(earlier, work):
                         return f"v{j}_{k}"
                     return f"(g{j}_{k} ? v{j}_{k} : {self.loaded(read, work, k)})"
         return self.loaded(read, work, k)
@@ -219,9 +222,11 @@ class Sweep:
         for number, work in enumerate(self.works):
             kind = TYPES[self.type_of(work)]
             for k in ks:
-                value = self.value(number, k)
+                value = self.value(number, k, guarded)
                 if guarded:
-                    lines.append(f"[[maybe_unused]] const bool g{number}_{k} = {self.guard(work, k)};")
+                    lines.append(
+                        f"[[maybe_unused]] const bool g{number}_{k} = {self.guard(work, k)};"
+                    )
                     lines.append(f"{kind} v{number}_{k}{{}};")
                     lines.append(f"if (g{number}_{k}) v{number}_{k} = {value};")
                 else:

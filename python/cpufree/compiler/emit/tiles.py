@@ -82,6 +82,9 @@ class SweepOptions:
         return min(shapes, key=lambda t: -(-tiles(counts, rows, t) // blocks) * (t.rows + 1))
 
 
+STANDARD = SweepOptions()
+
+
 def inner_tiles(counts: tuple[int, ...], tile: Tile) -> list[int]:
     """Return the tiles along each axis but the first."""
     found = list(counts[1:])

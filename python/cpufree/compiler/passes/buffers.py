@@ -75,7 +75,9 @@ def _buffered(
         return None
     axes = tuple(ir.Axis(k, span.start, span.step) for k, span in enumerate(s.box))
     copy = replace(s, value=ir.Read(name, axes, u.type))
-    made = replace(wider, body=replaced(program.body, body, (*body[:at], update, copy, *body[at + 1 :])))
+    made = replace(
+        wider, body=replaced(program.body, body, (*body[:at], update, copy, *body[at + 1 :]))
+    )
     made = swap_copies(made, kept)
     is_swapped = any(isinstance(p, ir.Permute) and name in p.fields for p in ir.walk(made.body))
     return made if is_swapped else None

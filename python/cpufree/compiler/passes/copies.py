@@ -22,7 +22,7 @@ LEAST_SHARE = 0.5
 
 
 def swap_copies(program: ir.Program, kept: Collection[str]) -> ir.Program:
-    """Return a program in which own arrays, but those in `kept`, are not copied where they need not.
+    """Return a program in which own arrays, but those in `kept`, are copied where they must.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def _swapped(
         return None
     whole = tuple(ir.Span(0, 1, n) for n in u.shape)
     out = list(body)
-    out[at] = ir.Permute((u.name, t.name), (t.name, u.name), copy.line)
+    out[at] = ir.Permute((u.name, t.name), (t.name, u.name), copy.line, values=True)
     if copy.box != whole:
         axes = tuple(ir.Axis(k) for k in range(len(whole)))
         out.insert(first, ir.Assign(t.name, whole, ir.Read(u.name, axes, u.type), copy.line))

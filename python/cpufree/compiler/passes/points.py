@@ -16,7 +16,7 @@ from cpufree.compiler.passes.accesses import accesses, element_access, elements,
 from cpufree.compiler.passes.rows import Work, is_by_rows, scalars_read, written
 
 MOST_STAGES = 48
-"""Of a group: its text is to stay short. (Values that no later stage reads leave their registers.)"""
+"""Of a group: its text is to stay short."""
 LEAST_SHARE = 0.5
 """Of the points of a group that each of its stages computes: else threads have nothing to do."""
 
