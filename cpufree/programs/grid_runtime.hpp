@@ -211,7 +211,7 @@ class GridRuntime {
     return true;
   }
 
- private:
+ protected:
   CPUFREE_KERNEL_FN bool speaks() { return pe_ == 0 && port_.block() == 0 && port_.lane() == 0; }
   // The host asks to leave. Blocks see it at different times; who waits for one that has left sees
   // it, too.

@@ -221,6 +221,13 @@ class Barrier:
 
 
 @dataclass(frozen=True)
+class Exchange:
+    """Blocks, each with a tile of every field on chip, bring one another's ghosts up to date."""
+
+    fields: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Stage:
     """An Assign or Reduce in a group, `lag` rows behind the rows of the group."""
 
@@ -237,7 +244,7 @@ class Group:
 
 Statement: TypeAlias = (
     "Assign | Reduce | Set | Permute | For | Loop | If | Break | Continue | Put | Wait | Barrier "
-    "| Group"
+    "| Exchange | Group"
 )
 
 
@@ -334,7 +341,7 @@ _CLASSES: dict[str, Any] = {
     kind.__name__: kind
     for kind in (
         *(Axis, Literal, Scalar, Read, Element, Op, Span, Assign, Reduce, Set, Permute, For),
-        *(Loop, If, Break, Continue, Halo, Put, Wait, Barrier, Stage, Group, Field, Program),
+        *(Loop, If, Break, Continue, Halo, Put, Wait, Barrier, Exchange, Stage, Group, Field, Program),
     )
 }
 

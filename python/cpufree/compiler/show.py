@@ -52,6 +52,8 @@ def _statement(s: ir.Statement) -> Iterator[str]:
         yield f"{verb} halos {halos} (channel {s.channel})"
     elif isinstance(s, ir.Barrier):
         yield "barrier" + (" with the PEs beside" if s.neighbours else "")
+    elif isinstance(s, ir.Exchange):
+        yield f"exchange ghosts of {', '.join(s.fields)} among blocks"
     elif isinstance(s, ir.Group):
         yield "together:"
         for stage in s.stages:

@@ -21,6 +21,8 @@ Position = tuple[int, int]
 class Pointers:
     """The pointers that a thread of a sweep has, by what they depend on."""
 
+    base: Callable[[str, str], str]
+    """Returns the text of a pointer to a field's first value, for its name and type."""
     names: dict[tuple[str, tuple[str, ...]], str] = field(default_factory=dict)
     lines: list[str] = field(default_factory=list)
 
@@ -30,7 +32,7 @@ class Pointers:
         if key not in self.names:
             pointer = f"p{len(self.names)}"
             self.names[key] = pointer
-            sum_of = " + ".join((f"f_{name}.base", *terms))
+            sum_of = " + ".join((self.base(name, kind), *terms))
             self.lines.append(f"[[maybe_unused]] {kind}* const {pointer} = {sum_of};")
         return self.names[key]
 
@@ -55,12 +57,12 @@ class Sweep:
         assert lattice is not None
         self.lattice = _aligned(lattice) if options.aligned else lattice
         self.dims = len(lattice)
-        self.counts = tuple(axis.count for axis in lattice)
+        self.counts = tuple(axis.count for axis in self.lattice)
         self.by_rows = is_by_rows(program, works[0])
         self.tile = choose(self.counts, self.by_rows)
         if any(a.wrap and a.dim == 0 for w in works for r in ir.reads(w.value) for a in r.axes):
             self.tile = Tile(self.tile.lanes, self.tile.others, 1)
-        self.pointers = Pointers()
+        self.pointers = Pointers(self.base)
         self.scalars: dict[ir.Expr, str] = {}
         self.scalar_lines: list[str] = []
 
@@ -118,6 +120,10 @@ class Sweep:
         return " && ".join(conditions)
 
     # --- addresses ---
+
+    def base(self, name: str, kind: str) -> str:
+        """Return the text of a pointer to a field's first value."""
+        return f"f_{name}.base"
 
     def _own_row(self, f: ir.Field) -> bool:
         return f.distributed and self.by_rows

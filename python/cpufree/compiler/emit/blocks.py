@@ -1,0 +1,167 @@
+"""Which part of a PE's points each block has where values stay on chip."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cpufree.compiler import ir
+from cpufree.compiler.emit.tiles import Tile
+from cpufree.compiler.layout import Slabs, aligned, distributed_rows
+from cpufree.compiler.passes.tiles import Ghosts, NotOnChip
+
+THREADS = 1024
+"""Of a block, of which a multiprocessor has one."""
+MEMORY = 223 << 10
+"""Bytes of a multiprocessor's shared memory for reductions and tiles; the rest is the port's."""
+_LANES = (32, 64, 96, 128, 192, 256)
+_MOST_VALUES = 96
+"""Values that a thread reads for all its points: more would not find registers."""
+
+
+@dataclass(frozen=True)
+class Extent:
+    """A field's largest tile: points along rows and columns, and those along the third axis."""
+
+    rows: int
+    columns: int
+    depth: int
+
+
+@dataclass(frozen=True)
+class BlockPlan:
+    """Blocks of a PE, and where tiles lie in a block's memory."""
+
+    rows: int
+    columns: int
+    width: int
+    """Points along the second axis, of the widest field."""
+    ghosts: dict[str, Ghosts]
+    offsets: dict[str, int]
+    room: int
+    size: int
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of a PE."""
+        return self.rows * self.columns
+
+    def extent(self, f: ir.Field, slabs: Slabs) -> Extent:
+        """Return the extent of a field's largest tile."""
+        return _extent(f, slabs, self.rows, self.columns, self.width)
+
+
+def plan_blocks(
+    program: ir.Program,
+    pes: int,
+    fields: list[ir.Field],
+    ghosts: dict[str, Ghosts],
+    multiprocessors: int,
+    room: int,
+    memory: int = MEMORY,
+) -> BlockPlan:
+    """Return how blocks divide a program's fields, of which `fields` have tiles.
+
+    Blocks are as many as there are multiprocessors, or somewhat fewer: what counts are the rows of
+    threads that the largest part has, then the ghosts around it.
+
+    Raises
+    ------
+    NotOnChip
+        Values do not fit, or a PE has fewer rows than its neighbours need.
+    """
+    slabs = Slabs(distributed_rows(program), pes)
+    width = max((f.shape[1] for f in fields if len(f.shape) > 1), default=1)
+    best: tuple[int, BlockPlan] | None = None
+    for rows in range(1, min(multiprocessors, slabs.rows // pes) + 1):
+        columns = min(multiprocessors // rows, width)
+        plan = _placed(program, slabs, fields, ghosts, rows, columns, width, room)
+        high, wide = -(-slabs.most // rows), -(-width // columns)
+        lanes = aligned(wide, 32) if width > 1 and len(fields[0].shape) == 2 else wide
+        cost = high * lanes + 4 * (high + wide)
+        if plan.size <= memory and (best is None or cost < best[0]):
+            best = cost, plan
+    if best is None:
+        least = _placed(program, slabs, fields, ghosts, *_square(multiprocessors), width, room)
+        raise NotOnChip(
+            f"a block's part takes some {least.size >> 10} KB, and a multiprocessor has "
+            f"{memory >> 10} KB"
+        )
+    _check_rows(fields, slabs, best[1].ghosts)
+    return best[1]
+
+
+def _square(blocks: int) -> tuple[int, int]:
+    rows = next(r for r in range(int(blocks**0.5), 0, -1) if blocks % r == 0)
+    return rows, blocks // rows
+
+
+def _placed(
+    program: ir.Program,
+    slabs: Slabs,
+    fields: list[ir.Field],
+    ghosts: dict[str, Ghosts],
+    rows: int,
+    columns: int,
+    width: int,
+    room: int,
+) -> BlockPlan:
+    """Return a plan with the places of tiles. No ghosts are kept where there is nobody beside."""
+    kept = {}
+    for f in fields:
+        g = ghosts[f.name]
+        around = g.around if rows > 1 or slabs.pes > 1 or g.ring0 else 0
+        beside = g.beside if columns > 1 or g.ring1 else 0
+        kept[f.name] = Ghosts(around, beside, g.ring0, g.ring1, g.corners)
+    offsets, size = {}, room
+    for f in fields:
+        offsets[f.name] = size - room
+        e, g = _extent(f, slabs, rows, columns, width), kept[f.name]
+        points = (e.rows + 2 * g.around) * (e.columns + 2 * g.beside) * e.depth
+        size += aligned(points * np.dtype(f.type).itemsize, 128)
+    return BlockPlan(rows, columns, width, kept, offsets, room, size)
+
+
+def _extent(f: ir.Field, slabs: Slabs, rows: int, columns: int, width: int) -> Extent:
+    shape = [*f.shape, 1, 1]
+    high = min(-(-slabs.most // rows), shape[0])
+    wide = min(-(-width // columns), shape[1]) if len(f.shape) > 1 else 1
+    return Extent(high, wide, shape[2] if len(f.shape) > 2 else 1)
+
+
+def _check_rows(fields: list[ir.Field], slabs: Slabs, ghosts: dict[str, Ghosts]) -> None:
+    """Refuse slabs in which a neighbour's ghosts are not all rows of the PE beside."""
+    for f in fields:
+        for pe in range(slabs.pes if slabs.pes > 1 else 0):
+            lo, hi = slabs.bounds(pe)
+            if min(hi, f.shape[0]) - lo < ghosts[f.name].around:
+                raise NotOnChip(f"PE {pe} has too few rows of {f.name}")
+
+
+def choose_threads(extents: tuple[int, ...], values: int) -> Tile:
+    """Return how threads go over a block's part, whose points along each axis are `extents`.
+
+    Several rows for a thread save loads. `values`: that a point reads.
+
+    >>> choose_threads((64, 128), 5)
+    Tile(lanes=64, others=16, rows=4)
+    """
+    most = max(1, _MOST_VALUES // max(1, values))
+    if len(extents) == 1:
+        rows = min(most, max(1, extents[0] // THREADS), 8)
+        return Tile(THREADS, 1, rows)
+    shapes = [
+        Tile(lanes, THREADS // lanes, rows)
+        for lanes in _LANES
+        for rows in range(1, min(most, 8) + 1)
+    ]
+    return min(shapes, key=lambda t: (_turns(extents, t) * (t.rows + 1.5), t.rows))
+
+
+def _turns(extents: tuple[int, ...], tile: Tile) -> int:
+    """Return how often a block's threads go over a part with a tile."""
+    turns = -(-extents[-1] // tile.lanes)
+    if len(extents) == 2:
+        return turns * -(-extents[0] // (tile.others * tile.rows))
+    return turns * -(-extents[1] // tile.others) * -(-extents[0] // tile.rows)
