@@ -141,7 +141,7 @@ class TileRuntime : public GridRuntime<P, A> {
       std::int64_t j = c.first + column;
       if (s.ring1) j = j < 0 ? j + s.n1 : j >= s.n1 ? j - s.n1 : j;
       if (j < 0 || j >= s.n1 || i < -s.home_below || i >= mine + s.home_above) continue;
-      tile(f)[at(s, row, column, d)] =
+      tile(f)[point(s, row, column, d)] =
           f.base[(i + s.home_below) * s.home_row + j * s.home_column + d];
     }
   }
@@ -155,7 +155,7 @@ class TileRuntime : public GridRuntime<P, A> {
       const int d = k % s.depth, column = k / s.depth % s.columns, row = k / s.depth / s.columns;
       if (row >= r.end - r.first || column >= c.end - c.first) continue;
       const std::int64_t i = r.first + row - lo + s.home_below, j = c.first + column;
-      f.base[i * s.home_row + j * s.home_column + d] = tile(f)[at(s, row, column, d)];
+      f.base[i * s.home_row + j * s.home_column + d] = tile(f)[point(s, row, column, d)];
     }
   }
 
@@ -183,7 +183,7 @@ class TileRuntime : public GridRuntime<P, A> {
   CPUFREE_KERNEL_FN Part columns_of_field(const TileShape& s) const {
     return below(columns_, s.n1);
   }
-  CPUFREE_KERNEL_FN static int at(const TileShape& s, int row, int column, int d) {
+  CPUFREE_KERNEL_FN static int point(const TileShape& s, int row, int column, int d) {
     return ((row + s.around) * (s.columns + 2 * s.beside) + column + s.beside) * s.depth + d;
   }
 
@@ -271,7 +271,7 @@ class TileRuntime : public GridRuntime<P, A> {
     const bool down = several && (s.ring0 || pe > 0);
     const bool up = several && (s.ring0 || pe + 1 < this->pes_);
     over_rim(s, r.end - r.first, c.end - c.first, [&](int row, int column, int d) {
-      const double word = word_of(from[at(s, row, column, d)]);
+      const double word = word_of(from[point(s, row, column, d)]);
       const std::int64_t i = r.first + row - lo, j = c.first + column;
       this->port_.put_packet(slot + packet(s, i + s.around, j, d), pe, word, tag);
       if (down && i < s.around)
@@ -299,7 +299,7 @@ class TileRuntime : public GridRuntime<P, A> {
       if (j < 0 || j >= s.n1 || (!s.ring0 && (i < 0 || i >= s.n0)) || !here) return;
       double word = 0.0;
       here = pull(slot + packet(s, i - lo + s.around, j, d), x.epoch, word, s, i, j);
-      if (here) to[at(s, row, column, d)] = value_of<T>(word);
+      if (here) to[point(s, row, column, d)] = value_of<T>(word);
     });
     return here;
   }

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cpufree.compiler import ir
 from cpufree.compiler.emit.grid import GridText, emit_grid
+from cpufree.compiler.emit.resident import emit_tiles, tile_plan
 from cpufree.compiler.emit.tiles import STANDARD, SweepOptions
-from cpufree.compiler.layout import GridLayout
+from cpufree.compiler.layout import GridLayout, TileLayout
 from cpufree.compiler.passes import add_temporaries
 from cpufree.compiler.passes.align import align_locals
 from cpufree.compiler.passes.barriers import add_barriers, check_barriers
 from cpufree.compiler.passes.buffers import buffer_updates
 from cpufree.compiler.passes.points import group_points
+from cpufree.compiler.passes.tiles import NotOnChip, add_exchanges, check_exchanges
 from cpufree.compiler.values import ArrayValue, TupleValue, Value
 
 
@@ -24,6 +26,8 @@ class GridKernel:
     program: ir.Program
     layout: GridLayout
     text: GridText
+    why: str = ""
+    """Why values do not stay on chip."""
 
 
 def grid_groups(program: ir.Program, kept: Collection[str]) -> ir.Program:
@@ -49,6 +53,55 @@ def grid_kernel(
     """Return the kernel of a program that grid_passes have been through."""
     layout = GridLayout(program, pes)
     return GridKernel(program, layout, emit_grid(program, layout, kept, multiprocessors, options))
+
+
+def tile_kernel(
+    groups: ir.Program,
+    pes: int,
+    kept: Collection[str],
+    multiprocessors: int,
+    tiles_in_heap: bool = False,
+) -> GridKernel:
+    """Return the kernel of a program of groups whose values stay on chip.
+
+    Parameters
+    ----------
+    groups : ir.Program
+        After grid_groups.
+    pes : int
+        GPUs.
+    kept : collection of str
+        Fields that the caller gets.
+    multiprocessors : int
+        Of a GPU: each has one block.
+    tiles_in_heap : bool
+        For engines whose blocks have no memory of their own.
+
+    Raises
+    ------
+    NotOnChip
+        They do not; the message says why.
+    """
+    plan = tile_plan(groups, pes, kept, multiprocessors)
+    made = add_exchanges(groups)
+    check_exchanges(made)
+    around = {name: (g.around, g.beside) for name, g in plan.ghosts.items()}
+    size = plan.size * plan.blocks if tiles_in_heap else 0
+    layout = TileLayout(made, pes, around, size)
+    return GridKernel(made, layout, emit_tiles(made, layout, kept, plan))
+
+
+def chosen_kernel(
+    groups: ir.Program, pes: int, kept: Collection[str], multiprocessors: int
+) -> GridKernel:
+    """Return the kernel of a program of groups: values stay on chip where they can."""
+    try:
+        return tile_kernel(groups, pes, kept, multiprocessors)
+    except NotOnChip as reason:
+        made = add_barriers(groups)
+        check_barriers(made)
+        kernel = grid_kernel(made, pes, kept, multiprocessors)
+        return replace(kernel, why=str(reason))
 
 
 def returned_fields(result: Value | None) -> set[str]:

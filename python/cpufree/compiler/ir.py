@@ -341,7 +341,21 @@ _CLASSES: dict[str, Any] = {
     kind.__name__: kind
     for kind in (
         *(Axis, Literal, Scalar, Read, Element, Op, Span, Assign, Reduce, Set, Permute, For),
-        *(Loop, If, Break, Continue, Halo, Put, Wait, Barrier, Exchange, Stage, Group, Field, Program),
+        *(
+            Loop,
+            If,
+            Break,
+            Continue,
+            Halo,
+            Put,
+            Wait,
+            Barrier,
+            Exchange,
+            Stage,
+            Group,
+            Field,
+            Program,
+        ),
     )
 }
 

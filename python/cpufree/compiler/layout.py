@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -265,3 +266,45 @@ class GridLayout(Layout):
         if not isinstance(key, int) and key[0] in places:
             return places[key[0]]
         return super().number(key)
+
+
+class TileLayout(GridLayout):
+    """The same for values that stay on chip: packets of exchanges, too.
+
+    Attributes
+    ----------
+    packets_of : dict
+        Offset of a field's packets, and how many a slot has; there are two.
+    tiles : int
+        Offset of the blocks' tiles, where they have no memory of their own.
+    """
+
+    def __init__(
+        self,
+        program: ir.Program,
+        pes: int,
+        around: Mapping[str, tuple[int, int]],
+        tile_bytes: int = 0,
+    ) -> None:
+        """Lay out a program.
+
+        Parameters
+        ----------
+        program : ir.Program
+            Its fields.
+        pes : int
+            PEs.
+        around : mapping
+            Ghost rows and columns of the fields that have tiles.
+        tile_bytes : int
+            Of all blocks of a PE, in the heap; 0: they lie in fast memory.
+        """
+        super().__init__(program, pes)
+        self.packets_of: dict[str, tuple[int, int]] = {}
+        for f in program.fields:
+            rows, columns = around.get(f.name, (0, 0))
+            if rows or columns:
+                high = min(self.slabs.most, f.shape[0]) + 2 * rows
+                slot = high * math.prod(f.shape[1:])
+                self.packets_of[f.name] = self._reserve(2 * 16 * slot), slot
+        self.tiles = self._reserve(tile_bytes)

@@ -8,7 +8,14 @@ import numpy as np
 
 from cpufree.compiler.arguments import Arguments, written_fields
 from cpufree.compiler.build import build
-from cpufree.compiler.grid import GridKernel, grid_kernel, grid_passes, returned_fields
+from cpufree.compiler.grid import (
+    GridKernel,
+    grid_groups,
+    grid_kernel,
+    grid_passes,
+    returned_fields,
+    tile_kernel,
+)
 from cpufree.compiler.launch import aligned_heap, results_of, scalar_table
 from cpufree.compiler.layout import most_pes
 from cpufree.extension import load_core
@@ -31,6 +38,21 @@ def call(program: Any, args: tuple[Any, ...], pes: int, blocks: int) -> Any:
     arguments, lowered, kernel = kernel_for(program, args, pes, multiprocessors=1)
     arrays, scalars = _run(kernel, arguments, lowered, blocks)
     return arguments.returned(lowered, arrays, scalars)
+
+
+def call_on_chip(program: Any, args: tuple[Any, ...], pes: int, blocks: int) -> Any:
+    """Call a program by its kernel whose values stay on chip; NotOnChip where it has none.
+
+    Returns what the program returns, and the kernel.
+    """
+    arguments = Arguments.of(program.signature, program.name, args, {})
+    lowered = program._lowered(arguments)
+    arguments.check(lowered.program)
+    kept = returned_fields(lowered.result)
+    groups = grid_groups(lowered.program, kept)
+    kernel = tile_kernel(groups, most_pes(groups, pes), kept, blocks, tiles_in_heap=True)
+    arrays, scalars = _run(kernel, arguments, lowered, kernel.text.most_blocks)
+    return arguments.returned(lowered, arrays, scalars), kernel
 
 
 def _run(kernel: GridKernel, arguments: Any, lowered: Any, blocks: int) -> Any:

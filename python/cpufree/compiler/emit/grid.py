@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from cpufree.compiler import ir
+from cpufree.compiler.emit.blocks import BlockPlan
 from cpufree.compiler.emit.expressions import TYPES
 from cpufree.compiler.emit.kernel import KernelText
 from cpufree.compiler.emit.sweep import Sweep, is_accurate
@@ -48,6 +49,8 @@ class GridText:
     """Of a PE: more would have nothing to do, or find no room."""
     barriers: int
     in_registers: tuple[str, ...]
+    on_chip: BlockPlan | None = None
+    """How blocks divide a PE's points, where values stay on chip."""
 
     def on_gpu(self) -> str:
         """Return the text for the compiler of kernels of GPUs."""
@@ -78,10 +81,12 @@ def emit_grid(
     options : SweepOptions
         How sweeps are done.
     """
-    return _Grid(program, layout, set(kept), multiprocessors, options).emit_grid()
+    return Grid(program, layout, set(kept), multiprocessors, options).emit_grid()
 
 
-class _Grid(KernelText):
+class Grid(KernelText):
+    """The text of a kernel of many blocks."""
+
     def __init__(
         self,
         program: ir.Program,
@@ -101,11 +106,30 @@ class _Grid(KernelText):
     def emit_grid(self) -> GridText:
         head = [*self._fields(), *self._scalars()]
         body = self._block(self.program.body)
+        start = f"GridRuntime<P, A> rt(port, args, heap, {self.grid_plan()});"
+        text = self.text_of("grid_runtime", start, [*head, *body, *self._results()])
+        barriers = sum(isinstance(s, ir.Barrier) for s in ir.walk(self.program.body))
+        return GridText(
+            text,
+            max(1, len(self.program.scalars)),
+            self.options.threads,
+            self.options.resident,
+            _VALUE if reduces(self.program) else 0,
+            min(self.most_tiles, self.options.resident * self.multiprocessors),
+            barriers,
+            tuple(sorted(self.in_registers)),
+        )
+
+    def grid_plan(self) -> str:
+        """Return the text of a GridPlan."""
         places = ", ".join(self.number((what, 0)) for what in ("counter", "flags", "packets"))
         ring = "true" if self.layout.ring else "false"
-        plan = f"{{{self.layout.slabs.rows}, {places}, {ring}}}"
+        return f"{{{self.layout.slabs.rows}, {places}, {ring}}}"
+
+    def text_of(self, header: str, start: str, inside: list[str]) -> str:
+        """Return the whole text, of a kernel that begins with making its runtime."""
         lines = [
-            '#include "cpufree/programs/grid_runtime.hpp"',
+            f'#include "cpufree/programs/{header}.hpp"',
             "",
             "namespace {",
             "using namespace cpufree;",
@@ -113,24 +137,14 @@ class _Grid(KernelText):
             "",
             "template <GridPort P, class A>",
             "CPUFREE_KERNEL_FN bool run(P& port, const A& args, std::byte* heap) {",
-            f"  GridRuntime<P, A> rt(port, args, heap, {plan});",
-            *(f"  {line}" for line in (*head, *body, *self._results())),
+            f"  {start}",
+            *(f"  {line}" for line in inside),
             "  return !rt.failed();",
             "}",
             "}  // namespace",
             "",
         ]
-        barriers = sum(isinstance(s, ir.Barrier) for s in ir.walk(self.program.body))
-        return GridText(
-            "\n".join(lines),
-            max(1, len(self.program.scalars)),
-            self.options.threads,
-            self.options.resident,
-            _VALUE if _reduces(self.program) else 0,
-            min(self.most_tiles, self.options.resident * self.multiprocessors),
-            barriers,
-            tuple(sorted(self.in_registers)),
-        )
+        return "\n".join(lines)
 
     def _results(self) -> list[str]:
         lines = super()._results()
@@ -162,16 +176,20 @@ class _Grid(KernelText):
 
     def _group(self, s: ir.Group) -> list[str]:
         works = [stage.work for stage in s.stages]
-        sweep = Sweep(self.program, self.layout, works, self.in_registers, self._tile, self.options)
-        rows = self.layout.slabs.most if sweep.by_rows else sweep.counts[0]
-        rows = min(rows, sweep.counts[0])
-        self.most_tiles = max(self.most_tiles, tiles(sweep.counts, rows, sweep.tile))
+        sweep = self._sweep(works)
         inside = [line for k, w in enumerate(works) for line in _total(w, k)]
         inside += sweep.lines()
         for k, work in enumerate(works):
             if isinstance(work, ir.Reduce):
                 inside += _joined(work, k, sweep.by_rows)
         return ["{", *(f"  {line}" for line in inside), "}"]
+
+    def _sweep(self, works: list[Work]) -> Sweep:
+        sweep = Sweep(self.program, self.layout, works, self.in_registers, self._tile, self.options)
+        rows = self.layout.slabs.most if sweep.by_rows else sweep.counts[0]
+        rows = min(rows, sweep.counts[0])
+        self.most_tiles = max(self.most_tiles, tiles(sweep.counts, rows, sweep.tile))
+        return sweep
 
     def _tile(self, counts: tuple[int, ...], by_rows: bool) -> Tile:
         rows = min(self.layout.slabs.most, counts[0]) if by_rows else counts[0]
@@ -180,10 +198,13 @@ class _Grid(KernelText):
 
 def _always_meets(program: ir.Program, s: ir.Statement) -> bool:
     """Return whether blocks wait for one another in a statement, whatever way it takes."""
-    return isinstance(s, ir.Barrier) or (isinstance(s, ir.Group) and joins(program, s))
+    return isinstance(s, ir.Barrier | ir.Exchange) or (
+        isinstance(s, ir.Group) and joins(program, s)
+    )
 
 
-def _reduces(program: ir.Program) -> bool:
+def reduces(program: ir.Program) -> bool:
+    """Return whether a program has reductions."""
     groups = (s for s in ir.walk(program.body) if isinstance(s, ir.Group))
     return any(isinstance(stage.work, ir.Reduce) for s in groups for stage in s.stages)
 

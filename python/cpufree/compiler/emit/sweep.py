@@ -244,6 +244,11 @@ class Sweep:
                     lines.append(f"if (g{number}_{k}) {store}" if guarded else store)
         return lines
 
+    @property
+    def writes_out_guarded(self) -> bool:
+        """Whether a thread's points have a copy of the text each where there are conditions."""
+        return False
+
     def is_replaced(self, number: int, guarded: bool) -> bool:
         """Return whether a later stage writes all points again that a stage has written."""
         work = self.works[number]
@@ -289,22 +294,22 @@ class Sweep:
         rows = range(self.tile.rows)
         several = len(rows) > 1 or len({w.box for w in self.works}) > 1
         whole = self.points([str(k) for k in rows], False)
-        guarded = self.points(["k" if len(rows) > 1 else "0"], True)
+        loops = len(rows) > 1 and not self.writes_out_guarded
+        guarded = self.points(["k"] if loops else [str(k) for k in rows], True)
         inside = [*self._ends_first(), *self.indices(), *self.pointers.lines]
         inside += [f"if ({self.whole()}) {{", *(f"  {line}" for line in whole)]
         if not several:
             inside.append("}")
-        elif len(rows) > 1:
+        elif loops:
             loop = f"for (int k = 0; k < {len(rows)}; ++k) {{"
             inside += ["} else {", "  CPUFREE_ONE_COPY", f"  {loop}"]
             inside += [*(f"    {line}" for line in guarded), "  }", "}"]
         else:
             inside += ["} else {", *(f"  {line}" for line in guarded), "}"]
-        verb = "sweep" if self.by_rows or not self._reduces() else "sweep_alone"
         return [
             *self.scalar_lines,
             *self.bounds(),
-            f"rt.template {verb}<{self._how()}>(tiles, [&](int tile, [[maybe_unused]] int lane) {{",
+            f"rt.template {self.verb()}(tiles, [&](int tile, [[maybe_unused]] int lane) {{",
             *(f"  {line}" for line in inside),
             "});",
         ]
@@ -325,10 +330,12 @@ class Sweep:
         n = math.prod(inner_tiles(self.counts, self.tile))
         return [f"tile = tile < {n} ? tile + tiles - {n} : tile - {n};"]
 
-    def _how(self) -> str:
+    def verb(self) -> str:
+        """Return the function of the runtime that goes over the tiles."""
+        verb = "sweep" if self.by_rows or not self._reduces() else "sweep_alone"
         order = "chunks" if self.options.order in ("chunks", "down") else "strides"
         together = "true" if self.options.together else "false"
-        return f"{self.tile.threads}, TileOrder::{order}, {together}"
+        return f"{verb}<{self.tile.threads}, TileOrder::{order}, {together}>"
 
     def _reduces(self) -> bool:
         return any(isinstance(w, ir.Reduce) for w in self.works)

@@ -1,7 +1,7 @@
 """For GPUs: a copy of a whole array becomes a change of storage.
 
 `u[1:-1] = new`, where `new` is the program's own and nobody reads it any more, costs a sweep over
-memory and a barrier. Instead u takes the storage of new: what u has beside the box is written into
+memory and a barrier if earlier stages have read u around the point. Instead u takes the storage of new: what u has beside the box is written into
 new before, by the sweep that computes new. Updates that read what they write (life, Gray-Scott) go
 from two sweeps to one.
 """
@@ -14,7 +14,8 @@ from dataclasses import replace
 
 from cpufree.compiler import ir
 from cpufree.compiler.passes.accesses import accesses
-from cpufree.compiler.passes.points import at_own_point
+from cpufree.compiler.passes.points import at_own_point, goes_with
+from cpufree.compiler.passes.rows import Work
 
 Body = tuple[ir.Statement, ...]
 LEAST_SHARE = 0.5
@@ -40,8 +41,11 @@ def swap_copies(program: ir.Program, kept: Collection[str]) -> ir.Program:
 
 def _in_block(program: ir.Program, body: Body, kept: set[str]) -> ir.Program | None:
     """Return the program with one copy less, in a block or in one inside; None: there is none."""
+    group: list[Work] = []
     for at, s in enumerate(body):
-        if isinstance(s, ir.Assign):
+        is_stage = isinstance(s, ir.Assign | ir.Reduce)
+        goes = is_stage and bool(group) and goes_with(program, group, s)
+        if isinstance(s, ir.Assign) and not goes:
             made = _swapped(program, body, at, kept)
             if made is not None:
                 new, fields = made
@@ -51,6 +55,10 @@ def _in_block(program: ir.Program, body: Body, kept: set[str]) -> ir.Program | N
             found = _in_block(program, block, kept)
             if found is not None:
                 return found
+        if isinstance(s, ir.Assign | ir.Reduce):
+            group = [*group, s] if goes else [s]
+        else:
+            group = []
     return None
 
 

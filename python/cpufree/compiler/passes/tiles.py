@@ -3,8 +3,8 @@
 A block owns a tile of every field: the points whose indices along the first two axes are in its
 part. Around it lie ghosts, copies of points of other blocks (tile_runtime.hpp). A group computes
 the points of the block's own part. It may read ghosts that are fresh: loaded at the begin, or
-exchanged after their points were written. Blocks need no other barrier: a ghost is a copy, which its
-owner overwrites in an exchange alone.
+exchanged after their points were written. Blocks need no other barrier: a ghost is a copy, which
+its owner overwrites in an exchange alone.
 """
 
 from __future__ import annotations
@@ -55,7 +55,9 @@ def offsets(read: ir.Read, work: Work, shape: tuple[int, ...]) -> tuple[tuple[in
         The distance is not the same for all points.
     """
     if len(read.axes) != len(work.box):
-        raise NotOnChip(f"line {work.line}: {read.field} has other dimensions than what is computed")
+        raise NotOnChip(
+            f"line {work.line}: {read.field} has other dimensions than what is computed"
+        )
     found = []
     for k, (a, span, n) in enumerate(zip(read.axes, work.box, shape, strict=True)):
         if a.wrap:
