@@ -102,6 +102,7 @@ def ours(program: Any, args: tuple[Any, ...], pes: int) -> dict[str, Any]:
         "pes": program.pes,
         "blocks": run.blocks,
         "barriers": run.kernel.text.barriers,
+        "on_chip": run.kernel.text.on_chip is not None,
     }
 
 

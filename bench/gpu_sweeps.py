@@ -26,8 +26,9 @@ from gpu_program_cases import THREE_D, arguments, find
 from cpufree.compiler.arguments import Arguments
 from cpufree.compiler.emit.tiles import SweepOptions
 from cpufree.compiler.gpu_run import GpuRun, multiprocessors_of
-from cpufree.compiler.grid import GridKernel, grid_kernel, grid_passes
+from cpufree.compiler.grid import GridKernel, grid_groups, grid_kernel, grid_passes, tile_kernel
 from cpufree.compiler.hosted import HostedRun
+from cpufree.compiler.passes.tiles import NotOnChip
 from cpufree.engines import core, gpus
 from cpufree.engines.watch import Watch
 from cpufree.laps import Laps
@@ -63,6 +64,7 @@ WAYS = {
     "512x4": replace(_PLAIN, lanes=512, rows=4),
     "512x4 down": replace(_PLAIN, lanes=512, rows=4, order="down"),
 }
+ON_CHIP = {"on chip, 1024": 1024, "on chip, 768": 768, "on chip, 512": 512}
 HOSTED = ("plain", "unaligned", "512 of 3", "256 of 4", "128x4")
 
 
@@ -72,24 +74,31 @@ def steps_for(name: str, n: int) -> int:
     return max(20, min(2000, int(SECONDS_OF_A_RUN / (2e-6 + points * 16 / 2e12))))
 
 
-def kernel_of(name: str, n: int, way: SweepOptions, processors: int) -> tuple[GridKernel, Any, Any]:
+def kernel_of(name: str, n: int, label: str, processors: int) -> tuple[GridKernel, Any, Any]:
     """Return a kernel for one GPU, and what its call needs."""
     program = find(name)
     call = Arguments.of(program.signature, program.name, arguments(name, n, steps_for(name, n)), {})
     lowered = program._lowered(call)
-    made = grid_passes(lowered.program, ())
-    return grid_kernel(made, 1, (), processors, way), call, lowered
+    if label in ON_CHIP:
+        groups = grid_groups(lowered.program, ())
+        kernel = tile_kernel(groups, 1, (), processors, threads=ON_CHIP[label])
+    else:
+        made = grid_passes(lowered.program, ())
+        kernel = grid_kernel(made, 1, (), processors, WAYS[label])
+    return kernel, call, lowered
 
 
 def compile_one(task: tuple[str, int, str, int]) -> None:
     """Compile a kernel, so that it is on disk."""
     name, n, way, device = task
     try:
-        kernel, _, _ = kernel_of(name, n, WAYS[way], multiprocessors_of([device]))
+        kernel, _, _ = kernel_of(name, n, way, multiprocessors_of([device]))
         text = kernel.text
         core.load_for_programs().make_gpu_program(
             text.on_gpu(), [device], 1 << 20, 0, text.threads, text.thread_bytes, 1
         )
+    except NotOnChip:
+        pass
     except Exception as error:  # the measurement will say so
         print(f"{task}: {error}"[:300], file=sys.stderr)
 
@@ -98,9 +107,9 @@ def measured(name: str, n: int, device: int) -> dict[str, Any]:
     """Return microseconds a step by way."""
     found: dict[str, Any] = {}
     steps = steps_for(name, n)
-    for label, way in WAYS.items():
+    for label in (*WAYS, *ON_CHIP):
         try:
-            kernel, call, lowered = kernel_of(name, n, way, multiprocessors_of([device]))
+            kernel, call, lowered = kernel_of(name, n, label, multiprocessors_of([device]))
             run = GpuRun(kernel, [device])
             times = [run.run(call, lowered, 5.0, Watch(None), Laps()).seconds for _ in range(3)]
             found[label] = round(1e6 * min(times) / steps, 3)
@@ -152,7 +161,7 @@ def main() -> int:
     there = gpus.require_usable()
     device = there[given.part % len(there)].index
     cases = list(CASES[given.part :: given.of])
-    tasks = [(name, n, way, device) for name, n in cases for way in WAYS]
+    tasks = [(name, n, way, device) for name, n in cases for way in (*WAYS, *ON_CHIP)]
     with multiprocessing.get_context("spawn").Pool(12) as pool:
         pool.map(compile_one, tasks, chunksize=4)
     print(f"compiled {len(tasks)} kernels in {time.monotonic() - start:.1f} s", flush=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -12,9 +13,10 @@ import numpy as np
 from cpufree.arguments import Count
 from cpufree.compiler import ir
 from cpufree.compiler.arguments import Arguments, written_fields
-from cpufree.compiler.explain import Explanation, explain
-from cpufree.compiler.gpu_run import GpuRun, multiprocessors_of
-from cpufree.compiler.grid import grid_kernel, grid_passes, returned_fields
+from cpufree.compiler.emit.blocks import MEMORY
+from cpufree.compiler.explain import Explanation, explain, explain_kernel
+from cpufree.compiler.gpu_run import GpuRun, multiprocessors_of, tile_memory_of
+from cpufree.compiler.grid import chosen_kernel, grid_groups, returned_fields
 from cpufree.compiler.interpret import interpret
 from cpufree.compiler.launch import Kernel, Ran, Run, kernel_of, passes
 from cpufree.compiler.layout import choose_pes, most_pes
@@ -22,6 +24,7 @@ from cpufree.compiler.lowering import Lowered, lower
 from cpufree.compiler.operations import require_numpy
 from cpufree.compiler.place import Place, place
 from cpufree.compiler.source import Source
+from cpufree.engines import core
 from cpufree.engines.choices import valid
 from cpufree.engines.placement import Asked
 from cpufree.engines.watch import ProgressLike, Watch
@@ -69,7 +72,17 @@ class Program:
         env = Env.read()
         made = passes(self.lower(*args, **kwargs))
         asked = "auto" if env.pes is None else env.pes
-        return explain(made, choose_pes(made, "auto", env.pes), asked)
+        found = explain(made, choose_pes(made, "auto", env.pes), asked)
+        return replace(found, on_gpus=self._on_gpus(env.pes or 1, args, kwargs))
+
+    def _on_gpus(self, pes: int, args: Any, kwargs: Any) -> tuple[str, ...]:
+        """Return what a call would do on GPUs: those here, or H100s."""
+        lowered = self._lowered(Arguments.of(self.signature, self.name, args, kwargs))
+        kept = returned_fields(lowered.result)
+        groups = grid_groups(lowered.program, kept)
+        here = [gpu["index"] for gpu in core.gpus()][:pes]
+        size = (multiprocessors_of(here), tile_memory_of(here)) if here else (132, MEMORY)
+        return explain_kernel(chosen_kernel(groups, most_pes(groups, pes), kept, *size))
 
     def interpret(self, *args: Any, **kwargs: Any) -> Any:
         """Call the program by the interpreter of the intermediate representation, in NumPy."""
@@ -200,9 +213,10 @@ class Program:
         if found is None:
             while len(self._gpu_runs) >= _MOST_GPU_RUNS:
                 self._gpu_runs.pop(next(iter(self._gpu_runs)))
-            made = grid_passes(lowered.program, kept)
+            made = grid_groups(lowered.program, kept)
             devices = where.devices[: most_pes(made, len(where.devices))]
-            kernel = grid_kernel(made, len(devices), kept, multiprocessors_of(devices))
+            size = multiprocessors_of(devices), tile_memory_of(devices)
+            kernel = chosen_kernel(made, len(devices), kept, *size)
             found = GpuRun(kernel, devices)
         self._gpu_runs[key] = found
         return found

@@ -12,12 +12,14 @@ import numpy as np
 from cpufree import device_arrays
 from cpufree.compiler import ir
 from cpufree.compiler.arguments import Arguments, written_fields
+from cpufree.compiler.emit.blocks import tile_memory
 from cpufree.compiler.grid import GridKernel, returned_fields
 from cpufree.compiler.launch import Ran, check_faults, results_of, scalar_table
 from cpufree.compiler.layout import GridLayout
 from cpufree.compiler.lowering import Lowered
 from cpufree.engines import core
 from cpufree.engines.watch import Watch
+from cpufree.errors import EngineError
 from cpufree.laps import Laps
 
 Copy = list[int]
@@ -64,6 +66,11 @@ class GpuRun:
             min(kernel.text.most_blocks, self.layout.most_blocks),
         )
         hold(self)
+        if kernel.text.on_chip is not None and self.blocks != kernel.text.most_blocks:
+            raise EngineError(
+                f"{kernel.text.most_blocks} blocks whose values stay on chip are to run together, "
+                f"and {self.blocks} do; please report this"
+            )
 
     @property
     def blocks(self) -> int:
@@ -118,6 +125,12 @@ class GpuRun:
 def multiprocessors_of(devices: list[int]) -> int:
     """Return the multiprocessors of a GPU, of the least if they differ."""
     return min(gpu["multiprocessors"] for gpu in core.gpus() if gpu["index"] in devices)
+
+
+def tile_memory_of(devices: list[int]) -> int:
+    """Return the bytes that tiles of a block may take, on a GPU that has least if they differ."""
+    capabilities = [gpu["compute_capability"] for gpu in core.gpus() if gpu["index"] in devices]
+    return min(tile_memory(c) for c in capabilities)
 
 
 def load(on_gpus: Any, layout: GridLayout, arguments: Arguments, lowered: Lowered) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 from cpufree.compiler import ir
+from cpufree.compiler.emit.blocks import MEMORY, THREADS
 from cpufree.compiler.emit.grid import GridText, emit_grid
 from cpufree.compiler.emit.resident import emit_tiles, tile_plan
 from cpufree.compiler.emit.tiles import STANDARD, SweepOptions
@@ -60,6 +61,8 @@ def tile_kernel(
     pes: int,
     kept: Collection[str],
     multiprocessors: int,
+    memory: int = MEMORY,
+    threads: int = THREADS,
     tiles_in_heap: bool = False,
 ) -> GridKernel:
     """Return the kernel of a program of groups whose values stay on chip.
@@ -74,6 +77,10 @@ def tile_kernel(
         Fields that the caller gets.
     multiprocessors : int
         Of a GPU: each has one block.
+    memory : int
+        Bytes of a block for its tiles.
+    threads : int
+        Of a block.
     tiles_in_heap : bool
         For engines whose blocks have no memory of their own.
 
@@ -82,7 +89,7 @@ def tile_kernel(
     NotOnChip
         They do not; the message says why.
     """
-    plan = tile_plan(groups, pes, kept, multiprocessors)
+    plan = tile_plan(groups, pes, kept, multiprocessors, memory, threads)
     made = add_exchanges(groups)
     check_exchanges(made)
     around = {name: (g.around, g.beside) for name, g in plan.ghosts.items()}
@@ -92,11 +99,15 @@ def tile_kernel(
 
 
 def chosen_kernel(
-    groups: ir.Program, pes: int, kept: Collection[str], multiprocessors: int
+    groups: ir.Program,
+    pes: int,
+    kept: Collection[str],
+    multiprocessors: int,
+    memory: int = MEMORY,
 ) -> GridKernel:
     """Return the kernel of a program of groups: values stay on chip where they can."""
     try:
-        return tile_kernel(groups, pes, kept, multiprocessors)
+        return tile_kernel(groups, pes, kept, multiprocessors, memory)
     except NotOnChip as reason:
         made = add_barriers(groups)
         check_barriers(made)

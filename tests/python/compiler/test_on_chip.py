@@ -17,12 +17,7 @@ import cpufree
 from cpufree.compiler import ir
 from cpufree.compiler.emit.blocks import THREADS, choose_threads
 from cpufree.compiler.grid import chosen_kernel, grid_groups, returned_fields, tile_kernel
-from cpufree.compiler.passes.tiles import (
-    NotOnChip,
-    add_exchanges,
-    check_exchanges,
-    ghosts_of,
-)
+from cpufree.compiler.passes.tiles import NotOnChip, add_exchanges, check_exchanges, ghosts_of
 from cpufree.errors import EngineError, ProgramError
 
 needs_nvrtc = pytest.mark.skipif(not nvrtc.find(), reason="NVRTC is not installed")
@@ -53,3 +48,116 @@ def test_tiles_of_many_blocks_give_the_bits_of_plain_python(name: str) -> None:
         assert_same(name, plain, ours)
         assert_same(name, expected, as_tuple(found))
     assert on_chip > 0
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.timeout(900)
+def test_random_programs_in_tiles_give_the_bits_of_plain_python(tmp_path: Path) -> None:
+    done = 0
+    for seed in range(4000, 4040):
+        program, arguments = random_program(seed, tmp_path), random_arguments(seed)
+        plain, ours = copies(arguments), copies(arguments)
+        try:
+            found, _ = grid_on_cpu.call_on_chip(program, ours, 1 + seed % 3, 1 + seed % 7)
+        except (ProgramError, NotOnChip):
+            continue
+        expected = as_tuple(plainly(program)(*plain))
+        assert_same(f"seed {seed}", plain, ours)
+        assert_same(f"seed {seed}", expected, as_tuple(found))
+        done += 1
+    assert done > 25
+
+
+@needs_nvrtc
+@pytest.mark.parametrize("name", CASES)
+def test_every_kernel_of_tiles_compiles_for_gpus(name: str) -> None:
+    program, arguments = case(name, 203)
+    lowered = program.lower(*arguments)
+    for pes in (1, 2):
+        kernel = tile_kernel(grid_groups(lowered, ()), pes, (), 132)
+        assert len(nvrtc.compile_text(kernel.text.on_gpu())) > 1000
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_an_exchange_that_is_missing_is_found(name: str) -> None:
+    made = add_exchanges(_groups(name))
+    check_exchanges(made)
+    exchanges = [s for s in ir.walk(made.body) if isinstance(s, ir.Exchange)]
+    for k in range(len(exchanges)):
+        with pytest.raises(EngineError, match="missing"):
+            check_exchanges(replace(made, body=_without(made.body, [k])))
+
+
+def _without(body: tuple[ir.Statement, ...], left: list[int]) -> tuple[ir.Statement, ...]:
+    """Return statements without the exchange that is the left[0]th."""
+    out = []
+    for s in body:
+        if isinstance(s, ir.Exchange):
+            left[0] -= 1
+            if left[0] == -1:
+                continue
+        out.append(ir.with_blocks(s, lambda inner: _without(inner, left)))
+    return tuple(out)
+
+
+@pytest.mark.parametrize(
+    ("name", "exchanges"), [("jacobi_2d", 2), ("life", 1), ("gray_scott", 1), ("fdtd_2d", 2)]
+)
+def test_exchanges_are_where_they_are_needed(name: str, exchanges: int) -> None:
+    made = add_exchanges(_groups(name))
+    assert sum(isinstance(s, ir.Exchange) for s in ir.walk(made.body)) == exchanges
+
+
+def test_ghosts_are_what_is_read() -> None:
+    ghosts = ghosts_of(_groups("acoustic_8"))
+    assert (ghosts["u"].around, ghosts["u"].beside, ghosts["u"].corners) == (4, 4, False)
+    assert ghosts["before"] == ghosts["u"]  # they change places
+    assert (ghosts["c"].around, ghosts["c"].beside) == (0, 0)
+    life = ghosts_of(_groups("life"))["z"]
+    assert life.corners and life.ring0 and life.ring1
+
+
+@cpufree.program
+def across(u: Any, v: Any) -> None:
+    v[:, 1:] = u[:, :1] + v[:, 1:]
+
+
+@cpufree.program
+def mixed(u: Any, w: Any) -> None:
+    u[1:-1, :] += w[2:, None] - w[:-2, None]
+
+
+@pytest.mark.parametrize(
+    ("program", "shapes", "why"),
+    [(across, ((9, 8), (9, 8)), "constant distance")],
+)
+def test_programs_that_do_not_qualify_say_why(program: Any, shapes: Any, why: str) -> None:
+    arguments = [np.ones(shape) for shape in shapes]
+    groups = grid_groups(program.lower(*arguments), ())
+    kernel = chosen_kernel(groups, 1, (), 132)
+    assert kernel.text.on_chip is None and why in kernel.why
+    assert why in str(program.explain(*arguments))
+
+
+def test_values_that_do_not_fit_lie_in_memory() -> None:
+    program, (a, b, steps) = case("jacobi_2d", 40)
+    del a, b
+    large = np.empty((4096, 4096))
+    groups = grid_groups(program.lower(large, large, steps), ())
+    assert "KB" in chosen_kernel(groups, 1, (), 132).why
+    assert chosen_kernel(groups, 1, (), 132, memory=1 << 30).text.on_chip is not None
+
+
+def test_returned_fields_are_brought_home() -> None:
+    program, arguments = case("until_still", 30)
+    lowered = program._lowered(grid_on_cpu.Arguments.of(program.signature, "p", arguments, {}))
+    kept = returned_fields(lowered.result)
+    kernel = tile_kernel(grid_groups(lowered.program, kept), 1, kept, 8)
+    assert all(f"rt.store(f_{name}" in kernel.text.text for name in kept)
+
+
+@pytest.mark.parametrize("extents", [(64, 128), (86, 94), (7, 1030), (10, 13, 128), (500,), (1, 1)])
+def test_threads_go_over_all_points(extents: tuple[int, ...]) -> None:
+    tile = choose_threads(extents, 5)
+    assert tile.threads <= THREADS and tile.rows >= 1

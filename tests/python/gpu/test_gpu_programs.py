@@ -18,7 +18,10 @@ from grid_programs import (
     waves_without_end,
 )
 
+from cpufree.compiler import decorated
+from cpufree.compiler.grid import grid_kernel
 from cpufree.compiler.hosted import HostedRun
+from cpufree.compiler.passes.barriers import add_barriers
 from cpufree.engines import core
 from cpufree.errors import ProgramError, UnsupportedError
 
@@ -31,24 +34,46 @@ def _compiler() -> bool:
     return True
 
 
+NOT_ON_CHIP: tuple[str, ...] = ()
 pytestmark = [needs_gpu, pytest.mark.skipif(not _compiler(), reason="the extension does not load")]
+
+
+def _in_memory(groups: Any, pes: int, kept: Any, multiprocessors: int, _: int) -> Any:
+    """Return the kernel whose values do not stay on chip."""
+    return grid_kernel(add_barriers(groups), pes, kept, multiprocessors)
+
+
+def _check(name: str, size: int, pes: int) -> Any:
+    """Run a case and compare; return its kernel."""
+    program, arguments = case(name, size)
+    program._gpu_runs.clear()
+    plain, ours = copies(arguments), copies(arguments)
+    expected = as_tuple(plainly(program)(*plain))
+    found = as_tuple(program.run(ours, engine="cuda_p2p", pes=pes, wait_limit=10))
+    assert program.engine == "cuda_p2p"
+    assert_same(name, plain, ours)
+    assert_same(name, expected, found)
+    return next(iter(program._gpu_runs.values())).kernel
 
 
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("pes", COUNTS)
 @pytest.mark.timeout(120)
 def test_program_gives_the_bits_of_plain_python(name: str, pes: int) -> None:
-    used = set()
-    for size in (203,) if pes == 1 else (13, 203):
-        program, arguments = case(name, size)
-        plain, ours = copies(arguments), copies(arguments)
-        expected = as_tuple(plainly(program)(*plain))
-        found = as_tuple(program.run(ours, engine="cuda_p2p", pes=pes, wait_limit=10))
-        used.add(program.pes)
-        assert program.engine == "cuda_p2p"
-        assert_same(name, plain, ours)
-        assert_same(name, expected, found)
-    assert max(used) == pes
+    kernels = [_check(name, size, pes) for size in ((203,) if pes == 1 else (13, 203))]
+    assert kernels[-1].layout.slabs.pes == pes
+    assert kernels[-1].text.on_chip is not None or name in NOT_ON_CHIP, kernels[-1].why
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("pes", COUNTS)
+@pytest.mark.timeout(120)
+def test_values_in_memory_give_the_bits_of_plain_python(
+    name: str, pes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(decorated, "chosen_kernel", _in_memory)
+    kernel = _check(name, 203, pes)
+    assert kernel.text.on_chip is None and kernel.layout.slabs.pes == pes
 
 
 @pytest.mark.parametrize("library", ["cupy", "torch"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -13,8 +13,10 @@ from cpufree.compiler.passes.tiles import Ghosts, NotOnChip
 
 THREADS = 1024
 """Of a block, of which a multiprocessor has one."""
-MEMORY = 223 << 10
-"""Bytes of a multiprocessor's shared memory for reductions and tiles; the rest is the port's."""
+_SHARED = {(8, 0): 163, (8, 7): 163, (9, 0): 227, (10, 0): 227, (10, 3): 227}
+_LEAST_SHARED = 99
+_OF_THE_PORT = 4
+"""KB of shared memory that a block may have, by compute capability; and what the port takes."""
 _LANES = (32, 64, 96, 128, 192, 256)
 _MOST_VALUES = 96
 """Values that a thread reads for all its points: more would not find registers."""
@@ -41,6 +43,7 @@ class BlockPlan:
     offsets: dict[str, int]
     room: int
     size: int
+    threads: int = THREADS
 
     @property
     def blocks(self) -> int:
@@ -52,6 +55,18 @@ class BlockPlan:
         return _extent(f, slabs, self.rows, self.columns, self.width)
 
 
+def tile_memory(capability: tuple[int, int]) -> int:
+    """Return the bytes that a block has for reductions and tiles on a GPU.
+
+    >>> tile_memory((9, 0)) >> 10
+    223
+    """
+    return (_SHARED.get(tuple(capability), _LEAST_SHARED) - _OF_THE_PORT) << 10
+
+
+MEMORY = tile_memory((9, 0))
+
+
 def plan_blocks(
     program: ir.Program,
     pes: int,
@@ -60,6 +75,7 @@ def plan_blocks(
     multiprocessors: int,
     room: int,
     memory: int = MEMORY,
+    threads: int = THREADS,
 ) -> BlockPlan:
     """Return how blocks divide a program's fields, of which `fields` have tiles.
 
@@ -89,7 +105,7 @@ def plan_blocks(
             f"{memory >> 10} KB"
         )
     _check_rows(fields, slabs, best[1].ghosts)
-    return best[1]
+    return replace(best[1], threads=threads)
 
 
 def _square(blocks: int) -> tuple[int, int]:
@@ -139,7 +155,7 @@ def _check_rows(fields: list[ir.Field], slabs: Slabs, ghosts: dict[str, Ghosts])
                 raise NotOnChip(f"PE {pe} has too few rows of {f.name}")
 
 
-def choose_threads(extents: tuple[int, ...], values: int) -> Tile:
+def choose_threads(extents: tuple[int, ...], values: int, threads: int = THREADS) -> Tile:
     """Return how threads go over a block's part, whose points along each axis are `extents`.
 
     Several rows for a thread save loads. `values`: that a point reads.
@@ -149,10 +165,10 @@ def choose_threads(extents: tuple[int, ...], values: int) -> Tile:
     """
     most = max(1, _MOST_VALUES // max(1, values))
     if len(extents) == 1:
-        rows = min(most, max(1, extents[0] // THREADS), 8)
-        return Tile(THREADS, 1, rows)
+        rows = min(most, max(1, extents[0] // threads), 8)
+        return Tile(threads, 1, rows)
     shapes = [
-        Tile(lanes, THREADS // lanes, rows)
+        Tile(lanes, threads // lanes, rows)
         for lanes in _LANES
         for rows in range(1, min(most, 8) + 1)
     ]

@@ -27,6 +27,7 @@ def tile_plan(
     kept: Iterable[str],
     multiprocessors: int,
     memory: int = MEMORY,
+    threads: int = THREADS,
 ) -> BlockPlan:
     """Return how the blocks of a GPU divide a program of groups.
 
@@ -40,8 +41,8 @@ def tile_plan(
     fields = [f for f in program.fields if f.distributed and f.name not in in_registers]
     if not fields:
         raise NotOnChip("it has no arrays that are divided")
-    room = _VALUE * THREADS if reduces(program) else 0
-    return plan_blocks(program, pes, fields, ghosts, multiprocessors, room, memory)
+    room = _VALUE * threads if reduces(program) else 0
+    return plan_blocks(program, pes, fields, ghosts, multiprocessors, room, memory, threads)
 
 
 def emit_tiles(
@@ -72,9 +73,9 @@ class _Tiles(Grid):
         return GridText(
             text,
             max(1, len(self.program.scalars)),
-            THREADS,
+            p.threads,
             1,
-            -(-p.size // THREADS),
+            -(-p.size // p.threads),
             p.blocks,
             exchanges,
             tuple(sorted(self.in_registers)),
@@ -165,7 +166,7 @@ class _TileSweep(Sweep):
 
         def choose(counts: tuple[int, ...], _: bool) -> Tile:
             sizes = tuple(map(min, counts, self.largest))
-            return choose_threads(sizes, len(reads))
+            return choose_threads(sizes, len(reads), plan.threads)
 
         super().__init__(
             program, layout, works, in_registers, choose, _OPTIONS, stores_ghosts=False
@@ -207,7 +208,7 @@ class _TileSweep(Sweep):
         return self.tile.rows * len(self.works) <= _MOST_GUARDED
 
     def verb(self) -> str:
-        return f"sweep_tile<{THREADS}>"
+        return f"sweep_tile<{self.plan.threads}>"
 
     def bounds(self) -> list[str]:
         lines = []
@@ -226,7 +227,7 @@ class _TileSweep(Sweep):
         tile, dims = self.tile, self.dims
         rows = rows_of_tile(dims, tile)
         lines = [f"const int x = lane % {tile.lanes}, y = lane / {tile.lanes};"]
-        conditions = [f"y >= {tile.others}"] if tile.threads < THREADS else []
+        conditions = [f"y >= {tile.others}"] if tile.threads < self.plan.threads else []
         rest = "tile"
         inner = inner_tiles(self.extents, tile)
         for axis in reversed(range(1, dims)):

@@ -1,9 +1,9 @@
 """For GPUs: a copy of a whole array becomes a change of storage.
 
 `u[1:-1] = new`, where `new` is the program's own and nobody reads it any more, costs a sweep over
-memory and a barrier if earlier stages have read u around the point. Instead u takes the storage of new: what u has beside the box is written into
-new before, by the sweep that computes new. Updates that read what they write (life, Gray-Scott) go
-from two sweeps to one.
+memory and a barrier if earlier stages have read u around the point. Instead u takes the storage of
+new: what u has beside the box is written into new before, by the sweep that computes new. Updates
+that read what they write (life, Gray-Scott) go from two sweeps to one.
 """
 
 from __future__ import annotations
@@ -55,10 +55,7 @@ def _in_block(program: ir.Program, body: Body, kept: set[str]) -> ir.Program | N
             found = _in_block(program, block, kept)
             if found is not None:
                 return found
-        if isinstance(s, ir.Assign | ir.Reduce):
-            group = [*group, s] if goes else [s]
-        else:
-            group = []
+        group = ([*group, s] if goes else [s]) if isinstance(s, ir.Assign | ir.Reduce) else []
     return None
 
 
