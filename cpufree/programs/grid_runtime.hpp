@@ -38,6 +38,7 @@ namespace cpufree::programs {
 struct GridPlan {
   std::int64_t rows;                     // of the longest field
   std::int64_t counter, flags, packets;  // one; two; grid_packets()
+  std::int64_t stop;                     // a flag: the host asks to leave
   bool ring;                             // the last PE and the first one are neighbours
 };
 
@@ -213,9 +214,19 @@ class GridRuntime {
 
  protected:
   CPUFREE_KERNEL_FN bool speaks() { return pe_ == 0 && port_.block() == 0 && port_.lane() == 0; }
-  // The host asks to leave. Blocks see it at different times; who waits for one that has left sees
-  // it, too.
-  CPUFREE_KERNEL_FN bool stopped() { return port_.host_notes() != kNoteNone; }
+  // The host asks to leave. One thread of each PE asks the host: the looks of many would queue up,
+  // a microsecond each. It tells all PEs, and leaves. The others look at a flag of their own memory
+  // now and then: in waits, of which those for the block that has left never end else, and in loops
+  // without waits. Called by any thread; in a wait, after every look.
+  CPUFREE_KERNEL_FN bool stopped() {
+    if (port_.block() == 0 && port_.lane() == 0) {
+      if (port_.host_notes() == kNoteNone) return false;
+      for (int pe = 0; pe < pes_; ++pe) port_.put_flag(at<Flag>(plan_.stop), pe, Epoch{1});
+      return true;
+    }
+    if (++looks_ % kLooks != 0) return false;
+    return reached(port_.get_flag(at<Flag>(plan_.stop)), Epoch{1});
+  }
 
   CPUFREE_KERNEL_FN int above_me() const { return pe_ + 1 < pes_ ? pe_ + 1 : 0; }
   CPUFREE_KERNEL_FN int below_me() const { return pe_ > 0 ? pe_ - 1 : pes_ - 1; }
@@ -342,6 +353,8 @@ class GridRuntime {
   Epoch barriers_ = 0, meetings_ = 0, reductions_ = 0;
   std::int64_t turns_ = 0;
   Fault fault_ = Fault::none;
+  std::uint32_t looks_ = 0;
+  static constexpr std::uint32_t kLooks = 64;
   bool sent_ = false;
 };
 

@@ -240,6 +240,7 @@ class GridLayout(Layout):
         self.leave = self._reserve(_FLAG)
         self.counter = self._reserve(_FLAG)
         self.flags = self._reserve(2 * _FLAG)
+        self.stop = self._reserve(_FLAG)
         self.packets = self._reserve(4 * pes * self._MOST_BLOCKS * 16)
         self.first_field = self.size
         for f in self.program.fields:
@@ -262,7 +263,12 @@ class GridLayout(Layout):
         return bool(reach.below or reach.above) and (self.slabs.pes > 1 or self.ring)
 
     def number(self, key: Key) -> int:
-        places = {"counter": self.counter, "flags": self.flags, "packets": self.packets}
+        places = {
+            "counter": self.counter,
+            "flags": self.flags,
+            "packets": self.packets,
+            "stop": self.stop,
+        }
         if not isinstance(key, int) and key[0] in places:
             return places[key[0]]
         return super().number(key)

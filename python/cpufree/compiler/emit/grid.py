@@ -122,7 +122,9 @@ class Grid(KernelText):
 
     def grid_plan(self) -> str:
         """Return the text of a GridPlan."""
-        places = ", ".join(self.number((what, 0)) for what in ("counter", "flags", "packets"))
+        places = ", ".join(
+            self.number((what, 0)) for what in ("counter", "flags", "packets", "stop")
+        )
         ring = "true" if self.layout.ring else "false"
         return f"{{{self.layout.slabs.rows}, {places}, {ring}}}"
 
