@@ -23,6 +23,7 @@ from cpufree.compiler.layout import choose_pes, most_pes
 from cpufree.compiler.lowering import Lowered, lower
 from cpufree.compiler.operations import require_numpy
 from cpufree.compiler.place import Place, place
+from cpufree.compiler.remembered import Remembered
 from cpufree.compiler.source import Source
 from cpufree.engines import core
 from cpufree.engines.choices import valid
@@ -61,6 +62,7 @@ class Program:
         self.devices: list[int] = []
         """GPUs of the last call, one for each PE."""
         self._kernels: dict[str, Kernel] = {}
+        self._remembered = Remembered(self.source, lower)
         self._gpu_runs: dict[tuple[Any, ...], GpuRun] = {}
 
     def lower(self, *args: Any, **kwargs: Any) -> ir.Program:
@@ -208,7 +210,7 @@ class Program:
     def _gpu_run(self, lowered: Lowered, where: Place) -> GpuRun:
         """Return the kernel for a lowered program on GPUs; the last ones keep their memory."""
         kept = returned_fields(lowered.result)
-        key = (ir.to_json(lowered.program), tuple(sorted(kept)), tuple(where.devices))
+        key = (lowered.key, tuple(sorted(kept)), tuple(where.devices))
         found = self._gpu_runs.pop(key, None)
         if found is None:
             while len(self._gpu_runs) >= _MOST_GPU_RUNS:
@@ -223,7 +225,7 @@ class Program:
 
     def _kernel(self, lowered: Lowered) -> Kernel:
         """Return the kernel for a lowered program; those of this process are remembered."""
-        key = ir.to_json(lowered.program)
+        key = lowered.key
         if len(self._kernels) >= _MOST_KERNELS:
             self._kernels.clear()
         if key not in self._kernels:
@@ -231,7 +233,7 @@ class Program:
         return self._kernels[key]
 
     def _lowered(self, arguments: Arguments) -> Lowered:
-        return lower(self.source, arguments.lowered)
+        return self._remembered.get(arguments.lowered)
 
     def __repr__(self) -> str:
         return f"<cpufree.program {self.name}{self.signature}>"
