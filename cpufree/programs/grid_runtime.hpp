@@ -221,6 +221,7 @@ class GridRuntime {
   CPUFREE_KERNEL_FN bool stopped() {
     if (port_.block() == 0 && port_.lane() == 0) {
       if (port_.host_notes() == kNoteNone) return false;
+      CPUFREE_ONE_COPY
       for (int pe = 0; pe < pes_; ++pe) port_.put_flag(at<Flag>(plan_.stop), pe, Epoch{1});
       return true;
     }
