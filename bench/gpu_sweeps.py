@@ -36,6 +36,7 @@ from cpufree.laps import Laps
 CASES = (
     *(("jacobi", 8192), ("jacobi_3d", 256), ("gray_scott", 1024), ("points_27", 128)),
     *(("jacobi", 2048), ("life", 1024), ("jacobi_3d", 128), ("jacobi", 1024), ("jacobi", 256)),
+    *(("fdtd_2d", 1024), ("gray_scott", 256)),
 )
 SECONDS_OF_A_RUN = 0.008
 _PLAIN = SweepOptions()
@@ -49,10 +50,7 @@ WAYS = {
     "down together": replace(_PLAIN, order="down", together=True),
     "512 of 1": replace(_PLAIN, resident=1),
     "512 of 3": replace(_PLAIN, resident=3),
-    "512 of 4, 1 row": replace(_PLAIN, resident=4, rows=1),
     "256 of 4": replace(_PLAIN, threads=256, resident=4),
-    "256 of 6, 2 rows": replace(_PLAIN, threads=256, resident=6, rows=2),
-    "256 of 8, 1 row": replace(_PLAIN, threads=256, resident=8, rows=1),
     "1024 of 1": replace(_PLAIN, threads=1024, resident=1),
     "32x4": replace(_PLAIN, lanes=32, rows=4),
     "64x1": replace(_PLAIN, rows=1),
@@ -61,10 +59,18 @@ WAYS = {
     "128x4": replace(_PLAIN, lanes=128, rows=4),
     "128x8": replace(_PLAIN, lanes=128, rows=8),
     "256x4": replace(_PLAIN, lanes=256, rows=4),
-    "512x4": replace(_PLAIN, lanes=512, rows=4),
-    "512x4 down": replace(_PLAIN, lanes=512, rows=4, order="down"),
+    "1024 of 1, 8 rows": replace(_PLAIN, threads=1024, resident=1, rows=8),
+    "1024 of 1, together": replace(_PLAIN, threads=1024, resident=1, together=True),
+    "1024 of 1, 128": replace(_PLAIN, threads=1024, resident=1, lanes=128),
+    "1024 of 1, 32": replace(_PLAIN, threads=1024, resident=1, lanes=32),
 }
-ON_CHIP = {"on chip, 1024": 1024, "on chip, 768": 768, "on chip, 512": 512}
+ON_CHIP: dict[str, tuple[int, int | None]] = {
+    "on chip": (1024, None),
+    "on chip, 768": (768, None),
+    "on chip, 512": (512, None),
+    **{f"on chip, {turns} turns": (1024, turns) for turns in (0, 1, 2, 3, 4, 6, 8)},
+}
+"""Threads, and turns of a round."""
 HOSTED = ("plain", "unaligned", "512 of 3", "256 of 4", "128x4")
 
 
@@ -80,8 +86,9 @@ def kernel_of(name: str, n: int, label: str, processors: int) -> tuple[GridKerne
     call = Arguments.of(program.signature, program.name, arguments(name, n, steps_for(name, n)), {})
     lowered = program._lowered(call)
     if label in ON_CHIP:
+        threads, turns = ON_CHIP[label]
         groups = grid_groups(lowered.program, ())
-        kernel = tile_kernel(groups, 1, (), processors, threads=ON_CHIP[label])
+        kernel = tile_kernel(groups, 1, (), processors, threads=threads, turns=turns)
     else:
         made = grid_passes(lowered.program, ())
         kernel = grid_kernel(made, 1, (), processors, WAYS[label])

@@ -117,10 +117,11 @@ class GridRuntime {
 
   // --- control ---
 
-  // A turn of a loop begins, which has a barrier or a reduction in it, or not. False: leave.
-  CPUFREE_KERNEL_FN bool turn(bool outermost, bool has_barrier) {
+  // A turn of a loop begins, or several, which has a barrier or a reduction in it, or not. False:
+  // leave.
+  CPUFREE_KERNEL_FN bool turn(bool outermost, bool has_barrier, int turns = 1) {
     if (outermost && port_.lane() == 0 && pe_ == 0 && port_.block() == 0)
-      port_.report(++turns_, 0.0);
+      port_.report(turns_ += turns, 0.0);
     if (failed()) return false;
     return has_barrier || port_.all(port_.lane() != 0 || !stopped());
   }

@@ -119,6 +119,10 @@ class TileRuntime : public GridRuntime<P, A> {
     return {bound(mine.first - start, step, count), bound(mine.end - start, step, count)};
   }
 
+  CPUFREE_KERNEL_FN static Part wider(Part mine, int margin) {
+    return {mine.first - margin, mine.end + margin};
+  }
+
   CPUFREE_KERNEL_FN void sync() { this->port_.sync_block(); }
   // f(tile, lane) for every tile of the block's own part.
   template <int Lanes, class F>
@@ -291,7 +295,6 @@ class TileRuntime : public GridRuntime<P, A> {
     T* const to = tile(x.field);
     const int lo = static_cast<int>(this->lo());
     bool here = true;
-    if (r.first == r.end || c.first == c.end) return true;
     over_ghosts(s, r.end - r.first, c.end - c.first, [&](int row, int column, int d) {
       std::int64_t i = r.first + row, j = c.first + column;
       if (s.ring1) j = j < 0 ? j + s.n1 : j >= s.n1 ? j - s.n1 : j;

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cpufree.compiler import ir
+from cpufree.compiler.emit.choice import describe
 from cpufree.compiler.grid import GridKernel
 from cpufree.compiler.layout import Layout, Slabs, distributed_rows
 from cpufree.compiler.passes.fusion import reaches_of
@@ -103,12 +104,7 @@ def explain_kernel(kernel: GridKernel) -> tuple[str, ...]:
     if text.on_chip is None:
         barriers = counted(text.barriers, "barrier")
         return (f"{start}, {barriers}; values lie in memory, for {kernel.why or 'so it is asked'}",)
-    plan = text.on_chip
-    blocks = f"{plan.rows} x {plan.columns} blocks"
-    return (
-        f"{start}, {counted(text.barriers, 'exchange')}; values stay on chip, "
-        f"{plan.size >> 10} KB in each of {blocks}",
-    )
+    return (f"{start}; values stay on chip, {describe(text.on_chip)}",)
 
 
 def _row_bytes(layout: Layout, f: ir.Field) -> int:

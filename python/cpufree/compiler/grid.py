@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 
 from cpufree.compiler import ir
 from cpufree.compiler.emit.blocks import MEMORY, THREADS
+from cpufree.compiler.emit.choice import tile_plan
 from cpufree.compiler.emit.grid import GridText, emit_grid
-from cpufree.compiler.emit.resident import emit_tiles, tile_plan
+from cpufree.compiler.emit.resident import emit_tiles
 from cpufree.compiler.emit.tiles import STANDARD, SweepOptions
 from cpufree.compiler.layout import GridLayout, TileLayout
 from cpufree.compiler.passes import add_temporaries
@@ -63,6 +64,7 @@ def tile_kernel(
     multiprocessors: int,
     memory: int = MEMORY,
     threads: int = THREADS,
+    turns: int | None = None,
     tiles_in_heap: bool = False,
 ) -> GridKernel:
     """Return the kernel of a program of groups whose values stay on chip.
@@ -81,6 +83,8 @@ def tile_kernel(
         Bytes of a block for its tiles.
     threads : int
         Of a block.
+    turns : int, optional
+        Of a round between two exchanges; 0: there are none. None: chosen.
     tiles_in_heap : bool
         For engines whose blocks have no memory of their own.
 
@@ -89,9 +93,11 @@ def tile_kernel(
     NotOnChip
         They do not; the message says why.
     """
-    plan = tile_plan(groups, pes, kept, multiprocessors, memory, threads)
-    made = add_exchanges(groups)
-    check_exchanges(made)
+    plan = tile_plan(groups, pes, kept, multiprocessors, memory, threads, turns)
+    made = groups
+    if plan.rounds is None:
+        made = add_exchanges(groups)
+        check_exchanges(made)
     around = {name: (g.around, g.beside) for name, g in plan.ghosts.items()}
     size = plan.size * plan.blocks if tiles_in_heap else 0
     layout = TileLayout(made, pes, around, size)

@@ -23,6 +23,13 @@ from cpufree.errors import EngineError, ProgramError
 needs_nvrtc = pytest.mark.skipif(not nvrtc.find(), reason="NVRTC is not installed")
 QUICK = ("jacobi_2d", "until_still")
 REFUSED = ("batch_of_waves",)
+ROUNDS = [
+    pytest.param(n, marks=() if n in QUICK else pytest.mark.slow)
+    for n in (
+        *("jacobi_1d", "jacobi_2d", "heat_3d", "fdtd_2d", "acoustic_2", "acoustic_4"),
+        *("shallow_water", "gray_scott", "life", "points_27", "red_black"),
+    )
+]
 EACH = [pytest.param(n, marks=() if n in QUICK else pytest.mark.slow) for n in CASES]
 
 
@@ -48,6 +55,19 @@ def test_tiles_of_many_blocks_give_the_bits_of_plain_python(name: str) -> None:
         assert_same(name, plain, ours)
         assert_same(name, expected, as_tuple(found))
     assert on_chip > 0
+
+
+@pytest.mark.parametrize("name", ROUNDS)
+@pytest.mark.timeout(300)
+def test_rounds_of_turns_give_the_bits_of_plain_python(name: str) -> None:
+    for size, pes, blocks, turns in ((23, 1, 6, 2), (37, 2, 4, 3), (40, 3, 6, 1)):
+        program, arguments = case(name, size)
+        plain, ours = copies(arguments), copies(arguments)
+        expected = as_tuple(plainly(program)(*plain))
+        found, kernel = grid_on_cpu.call_on_chip(program, ours, pes, blocks, turns)
+        assert kernel.text.on_chip.turns == turns and kernel.text.on_chip.blocks > 1
+        assert_same(name, plain, ours)
+        assert_same(name, expected, as_tuple(found))
 
 
 @pytest.mark.slow

@@ -40,7 +40,9 @@ def call(program: Any, args: tuple[Any, ...], pes: int, blocks: int) -> Any:
     return arguments.returned(lowered, arrays, scalars)
 
 
-def call_on_chip(program: Any, args: tuple[Any, ...], pes: int, blocks: int) -> Any:
+def call_on_chip(
+    program: Any, args: tuple[Any, ...], pes: int, blocks: int, turns: int | None = 0
+) -> Any:
     """Call a program by its kernel whose values stay on chip; NotOnChip where it has none.
 
     Returns what the program returns, and the kernel.
@@ -50,7 +52,8 @@ def call_on_chip(program: Any, args: tuple[Any, ...], pes: int, blocks: int) -> 
     arguments.check(lowered.program)
     kept = returned_fields(lowered.result)
     groups = grid_groups(lowered.program, kept)
-    kernel = tile_kernel(groups, most_pes(groups, pes), kept, blocks, tiles_in_heap=True)
+    pes = most_pes(groups, pes)
+    kernel = tile_kernel(groups, pes, kept, blocks, turns=turns, tiles_in_heap=True)
     arrays, scalars = _run(kernel, arguments, lowered, kernel.text.most_blocks)
     return arguments.returned(lowered, arrays, scalars), kernel
 

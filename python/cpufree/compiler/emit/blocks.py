@@ -9,6 +9,7 @@ import numpy as np
 from cpufree.compiler import ir
 from cpufree.compiler.emit.tiles import Tile
 from cpufree.compiler.layout import Slabs, aligned, distributed_rows
+from cpufree.compiler.passes.rounds import Rounds
 from cpufree.compiler.passes.tiles import Ghosts, NotOnChip
 
 THREADS = 1024
@@ -44,6 +45,9 @@ class BlockPlan:
     room: int
     size: int
     threads: int = THREADS
+    rounds: Rounds | None = None
+    turns: int = 0
+    """Of a round, between two exchanges; 0: exchanges stand before the groups that need them."""
 
     @property
     def blocks(self) -> int:
@@ -92,6 +96,8 @@ def plan_blocks(
     best: tuple[int, BlockPlan] | None = None
     for rows in range(1, min(multiprocessors, slabs.rows // pes) + 1):
         columns = min(multiprocessors // rows, width)
+        if not _all_have_points(fields, slabs, rows, columns, width):
+            continue
         plan = _placed(program, slabs, fields, ghosts, rows, columns, width, room)
         high, wide = -(-slabs.most // rows), -(-width // columns)
         lanes = aligned(wide, 32) if width > 1 and len(fields[0].shape) == 2 else wide
@@ -106,6 +112,20 @@ def plan_blocks(
         )
     _check_rows(fields, slabs, best[1].ghosts)
     return replace(best[1], threads=threads)
+
+
+def _all_have_points(
+    fields: list[ir.Field], slabs: Slabs, rows: int, columns: int, width: int
+) -> bool:
+    """Return whether each block has a point of each field: exchanges go both ways then."""
+    for f in fields:
+        if len(f.shape) > 1 and width * (columns - 1) // columns >= f.shape[1]:
+            return False
+        for pe in range(slabs.pes):
+            lo, hi = slabs.bounds(pe)
+            if lo + (hi - lo) * (rows - 1) // rows >= f.shape[0]:
+                return False
+    return True
 
 
 def _square(blocks: int) -> tuple[int, int]:

@@ -4,45 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from cpufree.compiler import ir
-from cpufree.compiler.emit.blocks import MEMORY, THREADS, BlockPlan, choose_threads, plan_blocks
+from cpufree.compiler.emit.blocks import BlockPlan, choose_threads
 from cpufree.compiler.emit.expressions import TYPES
-from cpufree.compiler.emit.grid import Grid, GridText, reduces, register_fields
+from cpufree.compiler.emit.grid import Grid, GridText
 from cpufree.compiler.emit.sweep import Position, Sweep
 from cpufree.compiler.emit.tiles import STANDARD, Tile, inner_tiles, rows_of_tile
 from cpufree.compiler.layout import GridLayout, TileLayout
+from cpufree.compiler.passes.rounds import Rounds
 from cpufree.compiler.passes.rows import Work, written
-from cpufree.compiler.passes.tiles import Ghosts, NotOnChip, ghosts_of, offsets
+from cpufree.compiler.passes.tiles import Ghosts, offsets
 
 _OPTIONS = replace(STANDARD, aligned=False)
 _MOST_GUARDED = 64  # points of all stages whose conditions are written out
-_VALUE = 16  # bytes, the most that a value to be reduced has
-
-
-def tile_plan(
-    program: ir.Program,
-    pes: int,
-    kept: Iterable[str],
-    multiprocessors: int,
-    memory: int = MEMORY,
-    threads: int = THREADS,
-) -> BlockPlan:
-    """Return how the blocks of a GPU divide a program of groups.
-
-    Raises
-    ------
-    NotOnChip
-        Its values do not stay on chip.
-    """
-    in_registers = register_fields(program, set(kept))
-    ghosts = ghosts_of(program)
-    fields = [f for f in program.fields if f.distributed and f.name not in in_registers]
-    if not fields:
-        raise NotOnChip("it has no arrays that are divided")
-    room = _VALUE * threads if reduces(program) else 0
-    return plan_blocks(program, pes, fields, ghosts, multiprocessors, room, memory, threads)
 
 
 def emit_tiles(
@@ -59,11 +35,15 @@ class _Tiles(Grid):
         super().__init__(program, layout, kept, 1, STANDARD)
         self.tile_layout, self.plan, self.kept = layout, plan, kept
         self.tiled = [f for f in program.fields if f.name in plan.offsets]
+        self.margin = Margin()
 
     def emit_tiles(self) -> GridText:
         p = self.plan
         head = [*self._fields(), *self._scalars()]
         head += [f"rt.load(f_{f.name}, s_{f.name});" for f in self.tiled] + ["rt.sync();"]
+        if p.rounds is not None:
+            names = tuple(f.name for f in self.tiled)
+            head += self._statement(ir.Exchange(names))
         body = [*self._block(self.program.body), "rt.sync();"]
         body += [f"rt.store(f_{name}, s_{name});" for name in self._stored()]
         numbers = (p.rows, p.columns, p.width, p.room, self.tile_layout.tiles, p.size)
@@ -140,7 +120,62 @@ class _Tiles(Grid):
         return super()._statement(s)
 
     def _sweep(self, works: list[Work]) -> Sweep:
-        return _TileSweep(self.program, self.layout, works, self.in_registers, self.plan)
+        return _TileSweep(
+            self.program, self.layout, works, self.in_registers, self.plan, self.margin
+        )
+
+    def _control(self, s: ir.For | ir.Loop | ir.If) -> list[str]:
+        rounds = self.plan.rounds
+        return self._rounds(rounds) if rounds is not None else super()._control(s)
+
+    def _rounds(self, rounds: Rounds) -> list[str]:
+        """Return the loop in rounds of some turns, each after one exchange."""
+        s, most = rounds.loop, self.plan.turns
+        i, e = f"i_{s.var}", f"e_{s.var}"
+        start, stop = self._scalar(s.start, s.line), self._scalar(s.stop, s.line)
+        exchange = self._statement(ir.Exchange(rounds.exchanged)) if rounds.exchanged else []
+        return [
+            f"for (std::int64_t {i} = {start}, {e} = {stop}; {i} < {e};) {{",
+            f"  const std::int64_t left = ({e} - {i} + {s.step - 1}) / {s.step};",
+            f"  const int turns = left < {most} ? static_cast<int>(left) : {most};",
+            "  if (!rt.turn(true, true, turns)) return false;",
+            *(f"  {line}" for line in exchange),
+            "  CPUFREE_ONE_COPY",
+            f"  for (int turn = turns; --turn >= 0; {i} += {s.step}) {{",
+            f"    v_{s.var} = {i};",
+            *(f"    {line}" for line in self._turn_of_round(rounds)),
+            "  }",
+            "}",
+        ]
+
+    def _turn_of_round(self, rounds: Rounds) -> list[str]:
+        """Return the statements of a turn, after which `turn` turns of the round follow."""
+        lines = []
+        after = iter(rounds.after)
+        for s in rounds.loop.body:
+            if isinstance(s, ir.Group):
+                lines.append("rt.sync();")
+                mine = next(after)
+                turns = self.plan.turns - 1
+                self.margin = Margin(
+                    tuple(f"turn * {r} + {a}" for r, a in zip(rounds.reach, mine, strict=True)),
+                    tuple(turns * r + a for r, a in zip(rounds.reach, mine, strict=True)),
+                    rounds.ring,
+                )
+            lines += self._statement(s)
+        return lines
+
+
+@dataclass(frozen=True)
+class Margin:
+    """How far beyond a block's part a group computes: rows and columns, as texts; at most.
+
+    Along axes that go around, `ring`, it may be beyond the ends of the field, too.
+    """
+
+    texts: tuple[str, str] = ("0", "0")
+    most: tuple[int, int] = (0, 0)
+    ring: tuple[bool, bool] = (False, False)
 
 
 class _TileSweep(Sweep):
@@ -153,14 +188,15 @@ class _TileSweep(Sweep):
         works: list[Work],
         in_registers: set[str],
         plan: BlockPlan,
+        margin: Margin | None = None,
     ) -> None:
-        self.plan = plan
+        self.plan, self.margin = plan, margin or Margin()
         reads = {r for w in works for r in ir.reads(w.value) if r.field not in in_registers}
         names = {*(r.field for r in reads), *map(written, works)} & set(plan.offsets)
         extents = [plan.extent(program.field(n), layout.slabs) for n in sorted(names)]
         self.largest = (
-            max(e.rows for e in extents),
-            max(e.columns for e in extents),
+            max(e.rows for e in extents) + 2 * self.margin.most[0],
+            max(e.columns for e in extents) + 2 * self.margin.most[1],
             max(e.depth for e in extents),
         )
 
@@ -173,8 +209,10 @@ class _TileSweep(Sweep):
         )
         steps = [axis.step for axis in self.lattice]
         self.extents = tuple(
-            min(count, -(-size // step))
-            for count, size, step in zip(self.counts, self.largest, steps, strict=False)
+            -(-size // step) if ring else min(count, -(-size // step))
+            for count, size, step, ring in zip(
+                self.counts, self.largest, steps, (*self.margin.ring, False), strict=False
+            )
         )
 
     def base(self, name: str, kind: str) -> str:
@@ -213,8 +251,9 @@ class _TileSweep(Sweep):
     def bounds(self) -> list[str]:
         lines = []
         for axis, (a, mine) in enumerate(zip(self.lattice, ("rows", "columns"), strict=False)):
-            call = f"rt.part(rt.{mine}(), {a.start}, {a.step}, {a.count})"
-            lines.append(f"const Part part{axis} = {call};")
+            wider = f"rt.wider(rt.{mine}(), {self.margin.texts[axis]})"
+            call = f"rt.part({wider}, {a.start}, {a.step}, {a.count})"
+            lines.append(f"const Part part{axis} = {wider if self.margin.ring[axis] else call};")
         rows = rows_of_tile(self.dims, self.tile)
         inner = math.prod(inner_tiles(self.extents, self.tile))
         return [

@@ -109,7 +109,11 @@ class Sweep:
         last = (self.tile.rows - 1) * self.row_step
         low = max(self.shift(w, 0) for w in self.works)
         high = min(self.shift(w, 0) + w.box[0].count for w in self.works)
-        conditions = [f"q0 + {last} < b", f"q0 >= {low}", f"q0 + {last} < {high}"]
+        conditions = [f"q0 + {last} < b"]
+        if low:
+            conditions.append(f"q0 >= {low}")
+        if high < self.counts[0]:
+            conditions.append(f"q0 + {last} < {high}")
         for axis in range(1, self.dims):
             low = max(self.shift(w, axis) for w in self.works)
             high = min(self.shift(w, axis) + w.box[axis].count for w in self.works)

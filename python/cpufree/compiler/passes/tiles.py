@@ -93,7 +93,7 @@ def ghosts_of(program: ir.Program) -> dict[str, Ghosts]:
         raise NotOnChip("its arrays have different numbers of dimensions")
     for s in ir.walk(program.body):
         if isinstance(s, ir.Assign | ir.Reduce):
-            for name, ghosts in _of_stage(program, s).items():
+            for name, ghosts in ghosts_of_stage(program, s).items():
                 found[name] = found[name].joined(ghosts)
     changed = True
     while changed:  # fields that change places are kept alike
@@ -108,7 +108,8 @@ def ghosts_of(program: ir.Program) -> dict[str, Ghosts]:
     return found
 
 
-def _of_stage(program: ir.Program, work: Work) -> dict[str, Ghosts]:
+def ghosts_of_stage(program: ir.Program, work: Work) -> dict[str, Ghosts]:
+    """Return the ghosts that a stage reads, by field; NotOnChip where it does not qualify."""
     if not is_by_rows(program, work):
         raise NotOnChip(f"line {work.line} computes an array that every PE has whole")
     found: dict[str, Ghosts] = {}
@@ -133,7 +134,7 @@ def ghosts_read(program: ir.Program, group: ir.Group) -> set[str]:
     return {
         name
         for stage in group.stages
-        for name, ghosts in _of_stage(program, stage.work).items()
+        for name, ghosts in ghosts_of_stage(program, stage.work).items()
         if ghosts.around or ghosts.beside
     }
 
