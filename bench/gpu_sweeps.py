@@ -26,7 +26,14 @@ from gpu_program_cases import THREE_D, arguments, find
 from cpufree.compiler.arguments import Arguments
 from cpufree.compiler.emit.tiles import SweepOptions
 from cpufree.compiler.gpu_run import GpuRun, multiprocessors_of
-from cpufree.compiler.grid import GridKernel, grid_groups, grid_kernel, grid_passes, tile_kernel
+from cpufree.compiler.grid import (
+    GridKernel,
+    grid_groups,
+    grid_kernel,
+    grid_passes,
+    round_kernel,
+    tile_kernel,
+)
 from cpufree.compiler.hosted import HostedRun
 from cpufree.compiler.passes.tiles import NotOnChip
 from cpufree.engines import core, gpus
@@ -71,6 +78,11 @@ ON_CHIP: dict[str, tuple[int, int | None]] = {
     **{f"on chip, {turns} turns": (1024, turns) for turns in (0, 1, 2, 3, 4, 6, 8)},
 }
 """Threads, and turns of a round."""
+ROUNDS: dict[str, int | None] = {
+    "rounds": None,
+    **{f"rounds of {turns}": turns for turns in (2, 3, 4, 6, 8)},
+}
+"""From memory: turns of a round."""
 HOSTED = ("plain", "unaligned", "512 of 3", "256 of 4", "128x4")
 
 
@@ -85,7 +97,10 @@ def kernel_of(name: str, n: int, label: str, processors: int) -> tuple[GridKerne
     program = find(name)
     call = Arguments.of(program.signature, program.name, arguments(name, n, steps_for(name, n)), {})
     lowered = program._lowered(call)
-    if label in ON_CHIP:
+    if label in ROUNDS:
+        groups = grid_groups(lowered.program, ())
+        kernel = round_kernel(groups, 1, (), processors, turns=ROUNDS[label])
+    elif label in ON_CHIP:
         threads, turns = ON_CHIP[label]
         groups = grid_groups(lowered.program, ())
         kernel = tile_kernel(groups, 1, (), processors, threads=threads, turns=turns)
@@ -114,7 +129,7 @@ def measured(name: str, n: int, device: int) -> dict[str, Any]:
     """Return microseconds a step by way."""
     found: dict[str, Any] = {}
     steps = steps_for(name, n)
-    for label in (*WAYS, *ON_CHIP):
+    for label in (*WAYS, *ON_CHIP, *ROUNDS):
         try:
             kernel, call, lowered = kernel_of(name, n, label, multiprocessors_of([device]))
             run = GpuRun(kernel, [device])
@@ -168,7 +183,7 @@ def main() -> int:
     there = gpus.require_usable()
     device = there[given.part % len(there)].index
     cases = list(CASES[given.part :: given.of])
-    tasks = [(name, n, way, device) for name, n in cases for way in (*WAYS, *ON_CHIP)]
+    tasks = [(name, n, way, device) for name, n in cases for way in (*WAYS, *ON_CHIP, *ROUNDS)]
     with multiprocessing.get_context("spawn").Pool(12) as pool:
         pool.map(compile_one, tasks, chunksize=4)
     print(f"compiled {len(tasks)} kernels in {time.monotonic() - start:.1f} s", flush=True)

@@ -137,16 +137,29 @@ class TileRuntime : public GridRuntime<P, A> {
     const int mine = static_cast<int>(this->rows_of(this->pe_, s.n0));
     const int lo = static_cast<int>(this->lo());
     const int wide = s.columns + 2 * s.beside, all = (s.rows + 2 * s.around) * wide * s.depth;
-    for (int k = this->port_.lane(); k < all; k += this->port_.lanes()) {
-      const int d = k % s.depth, column = k / s.depth % wide - s.beside;
-      const int row = k / s.depth / wide - s.around;
-      if (row >= r.end - r.first + s.around || column >= c.end - c.first + s.beside) continue;
-      const int i = r.first + row - lo;
-      std::int64_t j = c.first + column;
-      if (s.ring1) j = j < 0 ? j + s.n1 : j >= s.n1 ? j - s.n1 : j;
-      if (j < 0 || j >= s.n1 || i < -s.home_below || i >= mine + s.home_above) continue;
-      tile(f)[point(s, row, column, d)] =
-          f.base[(i + s.home_below) * s.home_row + j * s.home_column + d];
+    T* const to = tile(f);
+    const int lanes = this->port_.lanes();
+    for (int first = this->port_.lane(); first < all; first += kBatch * lanes) {
+      T values[kBatch];  // loads of several points are under way together
+      int places[kBatch];
+      CPUFREE_UNROLL
+      for (int n = 0; n < kBatch; ++n) {
+        const int k = first + n * lanes;
+        const int d = k % s.depth, column = k / s.depth % wide - s.beside;
+        const int row = k / s.depth / wide - s.around;
+        const int i = r.first + row - lo;
+        std::int64_t j = c.first + column;
+        if (s.ring1) j = j < 0 ? j + s.n1 : j >= s.n1 ? j - s.n1 : j;
+        const bool there = k < all && row < r.end - r.first + s.around &&
+                           column < c.end - c.first + s.beside && j >= 0 && j < s.n1 &&
+                           i >= -s.home_below && i < mine + s.home_above;
+        places[n] = there ? point(s, row, column, d) : -1;
+        if (there)
+          values[n] = f.base[(i + s.home_below) * s.home_row + j * s.home_column + d];
+      }
+      CPUFREE_UNROLL
+      for (int n = 0; n < kBatch; ++n)
+        if (places[n] >= 0) to[places[n]] = values[n];
     }
   }
   // Brings a field's values home.
@@ -161,6 +174,51 @@ class TileRuntime : public GridRuntime<P, A> {
       const std::int64_t i = r.first + row - lo + s.home_below, j = c.first + column;
       f.base[i * s.home_row + j * s.home_column + d] = tile(f)[point(s, row, column, d)];
     }
+  }
+
+  // --- values that lie in memory, and are brought on chip for a round of turns ---
+
+  // The part is that of a tile of `high` rows and `wide` columns, `across` of them beside another.
+  CPUFREE_KERNEL_FN void place(int tile, int high, int wide, int across) {
+    const int row = static_cast<int>(this->lo()) + tile / across * high;
+    const int column = tile % across * wide;
+    const int rows = static_cast<int>(this->hi()), columns = static_cast<int>(blocks_.width);
+    rows_ = {row, row + high < rows ? row + high : rows};
+    columns_ = {column, column + wide < columns ? column + wide : columns};
+  }
+  CPUFREE_KERNEL_FN int block() const { return this->port_.block(); }
+  CPUFREE_KERNEL_FN int blocks() const { return this->port_.blocks(); }
+  // Tiles of my PE.
+  CPUFREE_KERNEL_FN int tiles(int high, int across) const {
+    return static_cast<int>((this->hi() - this->lo() + high - 1) / high) * across;
+  }
+  // Whether the part with its ghosts is inside a box of rows and columns.
+  CPUFREE_KERNEL_FN bool is_inside(const TileShape& s, Part rows, Part columns) const {
+    return rows_.first - s.around >= rows.first && rows_.end + s.around <= rows.end &&
+           columns_.first - s.beside >= columns.first && columns_.end + s.beside <= columns.end;
+  }
+  // Brings my part of a field to another home, and to the ghosts that PEs beside keep of it.
+  template <class T>
+  CPUFREE_KERNEL_FN void store_at(const Tiled<T>& f, const TileShape& s, T* home,
+                                  const GhostRows& ghosts) {
+    const Part r = rows_of_field(s), c = columns_of_field(s);
+    const int lo = static_cast<int>(this->lo());
+    const int all = s.rows * s.columns * s.depth;
+    const T* const from = tile(f);
+    for (int k = this->port_.lane(); k < all; k += this->port_.lanes()) {
+      const int d = k % s.depth, column = k / s.depth % s.columns, row = k / s.depth / s.columns;
+      if (row >= r.end - r.first || column >= c.end - c.first) continue;
+      const std::int64_t i = r.first + row - lo, j = c.first + column;
+      Base::store(ghosts, home + (i + s.home_below) * s.home_row + j * s.home_column + d, i,
+                  from[point(s, row, column, d)]);
+    }
+  }
+  // The blocks of a PE copy so many values.
+  template <class T>
+  CPUFREE_KERNEL_FN void copy(T* to, const T* from, std::int64_t count) {
+    const std::int64_t lanes = this->port_.lanes();
+    std::int64_t k = this->port_.block() * lanes + this->port_.lane();
+    for (; k < count; k += this->port_.blocks() * lanes) to[k] = from[k];
   }
 
   // Ghosts of fields get the values that their owners have now. False: leave the kernel.
@@ -337,6 +395,7 @@ class TileRuntime : public GridRuntime<P, A> {
             static_cast<int>(row * blocks_.columns + column)};
   }
 
+  static constexpr int kBatch = 4;
   BlockGrid blocks_;
   Part rows_{}, columns_{};
   std::byte* memory_ = nullptr;

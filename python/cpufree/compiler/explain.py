@@ -104,7 +104,7 @@ def explain_kernel(kernel: GridKernel) -> tuple[str, ...]:
     if text.on_chip is None:
         barriers = counted(text.barriers, "barrier")
         return (f"{start}, {barriers}; values lie in memory, for {kernel.why or 'so it is asked'}",)
-    return (f"{start}; values stay on chip, {describe(text.on_chip)}",)
+    return (f"{start}; {describe(text.on_chip)}",)
 
 
 def _row_bytes(layout: Layout, f: ir.Field) -> int:

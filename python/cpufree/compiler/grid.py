@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 
 from cpufree.compiler import ir
 from cpufree.compiler.emit.blocks import MEMORY, THREADS
-from cpufree.compiler.emit.choice import tile_plan
+from cpufree.compiler.emit.choice import memory_plan, tile_plan
 from cpufree.compiler.emit.grid import GridText, emit_grid
 from cpufree.compiler.emit.resident import emit_tiles
+from cpufree.compiler.emit.rounds import changed_fields, emit_rounds
 from cpufree.compiler.emit.tiles import STANDARD, SweepOptions
-from cpufree.compiler.layout import GridLayout, TileLayout
+from cpufree.compiler.layout import GridLayout, RoundLayout, TileLayout
 from cpufree.compiler.passes import add_temporaries
 from cpufree.compiler.passes.align import align_locals
 from cpufree.compiler.passes.barriers import add_barriers, check_barriers
@@ -104,6 +105,37 @@ def tile_kernel(
     return GridKernel(made, layout, emit_tiles(made, layout, kept, plan))
 
 
+def round_kernel(
+    groups: ir.Program,
+    pes: int,
+    kept: Collection[str],
+    multiprocessors: int,
+    memory: int = MEMORY,
+    tile: tuple[int, int] | None = None,
+    turns: int | None = None,
+    tiles_in_heap: bool = False,
+) -> GridKernel:
+    """Return the kernel of a program of groups whose values come on chip for rounds of turns.
+
+    Parameters
+    ----------
+    groups, pes, kept, multiprocessors, memory, tiles_in_heap
+        As of tile_kernel.
+    tile, turns : optional
+        Rows and columns of a tile, turns of a round; None: chosen.
+
+    Raises
+    ------
+    NotOnChip
+        They do not; the message says why.
+    """
+    plan = memory_plan(groups, pes, kept, multiprocessors, memory, tile, turns)
+    around = {name: g.around if pes > 1 or g.ring0 else 0 for name, g in plan.ghosts.items()}
+    size = plan.size * plan.blocks if tiles_in_heap else 0
+    layout = RoundLayout(groups, pes, around, changed_fields(groups, plan), size)
+    return GridKernel(groups, layout, emit_rounds(groups, layout, set(kept), plan))
+
+
 def chosen_kernel(
     groups: ir.Program,
     pes: int,
@@ -115,10 +147,14 @@ def chosen_kernel(
     try:
         return tile_kernel(groups, pes, kept, multiprocessors, memory)
     except NotOnChip as reason:
-        made = add_barriers(groups)
-        check_barriers(made)
-        kernel = grid_kernel(made, pes, kept, multiprocessors)
-        return replace(kernel, why=str(reason))
+        why = str(reason)
+    try:
+        return round_kernel(groups, pes, kept, multiprocessors, memory)
+    except NotOnChip as reason:
+        why = f"{why}, and {reason}"
+    made = add_barriers(groups)
+    check_barriers(made)
+    return replace(grid_kernel(made, pes, kept, multiprocessors), why=why)
 
 
 def returned_fields(result: Value | None) -> set[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -314,3 +314,32 @@ class TileLayout(GridLayout):
                 slot = high * math.prod(f.shape[1:])
                 self.packets_of[f.name] = self._reserve(2 * 16 * slot), slot
         self.tiles = self._reserve(tile_bytes)
+
+
+class RoundLayout(TileLayout):
+    """The same for values that lie in memory and are brought on chip for rounds of turns.
+
+    Attributes
+    ----------
+    others : dict
+        Offset of the second home of each field that changes: a round reads one, writes the other.
+    """
+
+    def __init__(
+        self,
+        program: ir.Program,
+        pes: int,
+        around: Mapping[str, int],
+        changed: Collection[str],
+        tile_bytes: int = 0,
+    ) -> None:
+        """Lay out a program whose rounds read `around` ghost rows, and write `changed`."""
+        self.around = around
+        super().__init__(program, pes, {}, tile_bytes)
+        self.others = {
+            f.name: self._reserve(self._bytes(f)) for f in program.fields if f.name in changed
+        }
+
+    def reach(self, f: ir.Field) -> Reach:
+        rows = self.around.get(f.name)
+        return super().reach(f) if rows is None else Reach(rows, rows)

@@ -70,6 +70,19 @@ def test_rounds_of_turns_give_the_bits_of_plain_python(name: str) -> None:
         assert_same(name, expected, as_tuple(found))
 
 
+@pytest.mark.parametrize("name", [p for p in ROUNDS if "red_black" not in p.values])
+@pytest.mark.timeout(300)
+def test_rounds_from_memory_give_the_bits_of_plain_python(name: str) -> None:
+    for size, pes, turns, tile in ((23, 1, 2, (6, 5)), (37, 2, 3, (7, 20)), (40, 3, 1, (50, 9))):
+        program, arguments = case(name, size)
+        plain, ours = copies(arguments), copies(arguments)
+        expected = as_tuple(plainly(program)(*plain))
+        found, kernel = grid_on_cpu.call_on_chip(program, ours, pes, 2, turns, tile)
+        assert kernel.text.on_chip.tile == tile and kernel.layout.slabs.pes == pes
+        assert_same(name, plain, ours)
+        assert_same(name, expected, as_tuple(found))
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.timeout(900)

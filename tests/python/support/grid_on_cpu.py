@@ -14,6 +14,7 @@ from cpufree.compiler.grid import (
     grid_kernel,
     grid_passes,
     returned_fields,
+    round_kernel,
     tile_kernel,
 )
 from cpufree.compiler.launch import aligned_heap, results_of, scalar_table
@@ -41,7 +42,12 @@ def call(program: Any, args: tuple[Any, ...], pes: int, blocks: int) -> Any:
 
 
 def call_on_chip(
-    program: Any, args: tuple[Any, ...], pes: int, blocks: int, turns: int | None = 0
+    program: Any,
+    args: tuple[Any, ...],
+    pes: int,
+    blocks: int,
+    turns: int | None = 0,
+    tile: tuple[int, int] | None = None,
 ) -> Any:
     """Call a program by its kernel whose values stay on chip; NotOnChip where it has none.
 
@@ -53,7 +59,11 @@ def call_on_chip(
     kept = returned_fields(lowered.result)
     groups = grid_groups(lowered.program, kept)
     pes = most_pes(groups, pes)
-    kernel = tile_kernel(groups, pes, kept, blocks, turns=turns, tiles_in_heap=True)
+    if tile is None:
+        kernel = tile_kernel(groups, pes, kept, blocks, turns=turns, tiles_in_heap=True)
+    else:
+        given = {"tile": tile, "turns": turns, "tiles_in_heap": True}
+        kernel = round_kernel(groups, pes, kept, blocks, **given)
     arrays, scalars = _run(kernel, arguments, lowered, kernel.text.most_blocks)
     return arguments.returned(lowered, arrays, scalars), kernel
 

@@ -48,6 +48,10 @@ class BlockPlan:
     rounds: Rounds | None = None
     turns: int = 0
     """Of a round, between two exchanges; 0: exchanges stand before the groups that need them."""
+    tile: tuple[int, int] | None = None
+    """Rows and columns of tiles that come from memory for a round; None: each block has one."""
+    resident: int = 1
+    """Blocks of a multiprocessor."""
 
     @property
     def blocks(self) -> int:
@@ -56,6 +60,10 @@ class BlockPlan:
 
     def extent(self, f: ir.Field, slabs: Slabs) -> Extent:
         """Return the extent of a field's largest tile."""
+        if self.tile is not None:
+            shape = [*f.shape, 1, 1]
+            rows, columns = (min(n, m) for n, m in zip(self.tile, shape, strict=False))
+            return Extent(rows, columns, shape[2] if len(f.shape) > 2 else 1)
         return _extent(f, slabs, self.rows, self.columns, self.width)
 
 
@@ -110,8 +118,39 @@ def plan_blocks(
             f"a block's part takes some {least.size >> 10} KB, and a multiprocessor has "
             f"{memory >> 10} KB"
         )
-    _check_rows(fields, slabs, best[1].ghosts)
+    check_rows(fields, slabs, best[1].ghosts)
     return replace(best[1], threads=threads)
+
+
+ROUND_THREADS, ROUND_BLOCKS = 512, 2
+"""Of a block, and blocks of a multiprocessor, where tiles come from memory: while one waits for its
+tile, another computes."""
+
+
+def place_tiles(
+    fields: list[ir.Field],
+    ghosts: dict[str, Ghosts],
+    tile: tuple[int, int],
+    width: int,
+    slabs: Slabs,
+    multiprocessors: int,
+) -> BlockPlan:
+    """Return a plan whose tiles come from memory, and have ghosts on all sides."""
+    count = -(-slabs.most // tile[0]) * -(-width // tile[1])
+    blocks = min(ROUND_BLOCKS * multiprocessors, count)
+    plan = BlockPlan(
+        blocks, 1, width, {}, {}, 0, 0, ROUND_THREADS, tile=tile, resident=ROUND_BLOCKS
+    )
+    for f in fields:
+        plan.offsets[f.name] = plan.size
+        e, g = plan.extent(f, slabs), ghosts[f.name]
+        if len(f.shape) == 1:
+            g = replace(g, beside=0)
+        plan.ghosts[f.name] = g
+        points = (e.rows + 2 * g.around) * (e.columns + 2 * g.beside) * e.depth
+        size = aligned(points * np.dtype(f.type).itemsize, 128)
+        plan = replace(plan, size=plan.size + size)
+    return plan
 
 
 def _all_have_points(
@@ -166,7 +205,7 @@ def _extent(f: ir.Field, slabs: Slabs, rows: int, columns: int, width: int) -> E
     return Extent(high, wide, shape[2] if len(f.shape) > 2 else 1)
 
 
-def _check_rows(fields: list[ir.Field], slabs: Slabs, ghosts: dict[str, Ghosts]) -> None:
+def check_rows(fields: list[ir.Field], slabs: Slabs, ghosts: dict[str, Ghosts]) -> None:
     """Refuse slabs in which a neighbour's ghosts are not all rows of the PE beside."""
     for f in fields:
         for pe in range(slabs.pes if slabs.pes > 1 else 0):

@@ -8,7 +8,14 @@ from dataclasses import replace
 import numpy as np
 
 from cpufree.compiler import ir
-from cpufree.compiler.emit.blocks import MEMORY, THREADS, BlockPlan, plan_blocks
+from cpufree.compiler.emit.blocks import (
+    MEMORY,
+    THREADS,
+    BlockPlan,
+    check_rows,
+    place_tiles,
+    plan_blocks,
+)
 from cpufree.compiler.emit.grid import reduces, register_fields
 from cpufree.compiler.layout import Slabs, distributed_rows
 from cpufree.compiler.passes.rounds import ghosts_in_rounds, rounds_of
@@ -116,9 +123,137 @@ def _sweep(
     return _GROUP + (e.rows + 2 * margin[0]) * wide * e.depth * size / _BYTES
 
 
+def memory_plan(
+    program: ir.Program,
+    pes: int,
+    kept: Iterable[str],
+    multiprocessors: int,
+    memory: int = MEMORY,
+    tile: tuple[int, int] | None = None,
+    turns: int | None = None,
+) -> BlockPlan:
+    """Return how a program whose values lie in memory does rounds of turns on chip.
+
+    Parameters
+    ----------
+    program : ir.Program
+        After grid_groups.
+    pes : int
+        GPUs.
+    kept : iterable of str
+        Fields that the caller gets.
+    multiprocessors : int
+        Of a GPU: each has two blocks.
+    memory : int
+        Bytes of a multiprocessor's memory.
+    tile, turns : optional
+        Rows and columns of a tile, turns of a round; None: chosen.
+
+    Raises
+    ------
+    NotOnChip
+        There are no rounds, or sweeps over memory take no longer.
+    """
+    in_registers = register_fields(program, set(kept))
+    fields = [f for f in program.fields if f.distributed and f.name not in in_registers]
+    rounds = rounds_of(program)
+    if rounds is None or not fields:
+        raise NotOnChip("its loop has no rounds")
+    slabs = Slabs(distributed_rows(program), pes)
+    width = max((f.shape[1] for f in fields if len(f.shape) > 1), default=1)
+    best: tuple[float, BlockPlan] | None = None
+    for n in TURNS if turns is None else (turns,):
+        ghosts = ghosts_in_rounds(program, rounds, n)
+        for size in [tile] if tile is not None else _tiles(len(fields[0].shape)):
+            plan = place_tiles(fields, ghosts, size, width, slabs, multiprocessors)
+            plan = replace(plan, rounds=rounds, turns=n)
+            if plan.size > memory // plan.resident - _OF_BLOCK:
+                continue
+            time = memory_cost(program, plan, slabs, multiprocessors)
+            if best is None or time < best[0]:
+                best = time, plan
+    if best is None:
+        raise NotOnChip("tiles with the ghosts of a round do not fit")
+    check_rows(fields, slabs, best[1].ghosts)
+    if turns is None and best[0] > _WORTH * streaming_cost(program, slabs, in_registers):
+        raise NotOnChip("rounds of turns would compute too many points twice")
+    return best[1]
+
+
+_OF_BLOCK = 4096
+"""Bytes of a block's memory that are the port's and the driver's."""
+_WORTH = 0.8
+"""A round's time over that of sweeps from which on it is not worth its while."""
+_L2, _NEAR, _FAR = 36e6, 5.0e6, 2.9e6
+"""Bytes that stay in the L2 cache; bytes in a microsecond from there, and from memory."""
+_BARRIER = 2.0
+"""Microseconds of a barrier, and of the last blocks that it waits for."""
+
+
+def _tiles(dims: int) -> list[tuple[int, int]]:
+    if dims == 1:
+        return [(rows, 1) for rows in (1024, 2048, 3072, 4096, 6144)]
+    return [(r, c) for r in (8, 16, 24, 32, 48, 64, 80, 96) for c in (8, 16, 32, 64, 96, 128, 192)]
+
+
+def memory_cost(program: ir.Program, plan: BlockPlan, slabs: Slabs, processors: int) -> float:
+    """Return about how many microseconds a turn takes with rounds from memory."""
+    rounds, tile = plan.rounds, plan.tile
+    assert rounds is not None and tile is not None
+    moved = whole = inner = 0.0
+    for name in plan.offsets:
+        f = program.field(name)
+        e, g = plan.extent(f, slabs), plan.ghosts[name]
+        size = np.dtype(f.type).itemsize
+        frame = (e.rows + 2 * g.around) * (e.columns + 2 * g.beside) / (e.rows * e.columns)
+        rows = min(slabs.most, f.shape[0])
+        bytes_of_field = float(size * rows) * np.prod(f.shape[1:])
+        is_written = any(
+            isinstance(s, ir.Assign) and s.field == name for s in ir.walk(program.body)
+        )
+        if name in rounds.exchanged:
+            moved += bytes_of_field * (frame + 1)
+        elif not is_written:
+            moved += bytes_of_field * frame
+        whole += bytes_of_field
+        inner = max(inner, rows * float(np.prod(f.shape[1:])) / (e.rows * e.columns * e.depth))
+    near = _NEAR if 2 * whole < _L2 else _FAR
+    groups = [s for s in ir.walk(program.body) if isinstance(s, ir.Group)]
+    chip = 0.0
+    for turn in range(plan.turns):
+        for group, after in zip(groups, rounds.after, strict=True):
+            margin = tuple(turn * r + a for r, a in zip(rounds.reach, after, strict=True))
+            chip += _sweep(program, group, plan, slabs, margin)
+    tiles = -(-inner // (processors * plan.resident)) * plan.resident
+    times = moved / near, chip * tiles
+    return (max(times) + 0.4 * min(times) + _BARRIER) / plan.turns
+
+
+def streaming_cost(program: ir.Program, slabs: Slabs, in_registers: set[str]) -> float:
+    """Return about how many microseconds a turn takes whose groups are sweeps over memory."""
+    time = 0.0
+    for group in (s for s in ir.walk(program.body) if isinstance(s, ir.Group)):
+        names = {r.field for stage in group.stages for r in ir.reads(stage.work.value)}
+        writes = {s.work.field for s in group.stages if isinstance(s.work, ir.Assign)}
+        moved = 0.0
+        for name in [*(names - in_registers), *(writes - in_registers)]:
+            f = program.field(name)
+            if f.distributed:
+                rows = min(slabs.most, f.shape[0])
+                moved += float(np.dtype(f.type).itemsize * rows) * np.prod(f.shape[1:])
+        time += moved / (_NEAR if moved < _L2 else _FAR) + _BARRIER
+    return time
+
+
 def describe(plan: BlockPlan) -> str:
     """Return what a plan is, in words."""
+    if plan.tile is not None:
+        rows, columns = plan.tile
+        return (
+            f"values lie in memory; {plan.turns} turns at a time are done on chip, in tiles of "
+            f"{rows} x {columns} points"
+        )
     where = f"{plan.size >> 10} KB in each of {plan.rows} x {plan.columns} blocks"
     if plan.rounds is None:
-        return f"{where}, which exchange ghosts where groups need them"
-    return f"{where}, which exchange ghosts every {plan.turns} turns"
+        return f"values stay on chip, {where}, which exchange ghosts where groups need them"
+    return f"values stay on chip, {where}, which exchange ghosts every {plan.turns} turns"

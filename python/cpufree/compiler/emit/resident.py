@@ -25,10 +25,12 @@ def emit_tiles(
     program: ir.Program, layout: TileLayout, kept: Iterable[str], plan: BlockPlan
 ) -> GridText:
     """Return the kernel of a program of groups with exchanges."""
-    return _Tiles(program, layout, set(kept), plan).emit_tiles()
+    return Tiles(program, layout, set(kept), plan).emit_tiles()
 
 
-class _Tiles(Grid):
+class Tiles(Grid):
+    """The text of a kernel whose blocks keep tiles of all fields on chip."""
+
     def __init__(
         self, program: ir.Program, layout: TileLayout, kept: set[str], plan: BlockPlan
     ) -> None:

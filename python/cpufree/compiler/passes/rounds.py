@@ -116,9 +116,22 @@ def _ends_are_alike(program: ir.Program, ring: tuple[bool, bool]) -> bool:
 
 def _exchanged(program: ir.Program, loop: ir.For) -> tuple[str, ...]:
     """Return the fields of which a round reads points that it has not computed."""
+    return _followed(program, loop)[0]
+
+
+def first_boxes(program: ir.Program, loop: ir.For) -> dict[str, tuple[ir.Span, ...]]:
+    """Return, of fields that a round computes before it reads them, the box that is computed."""
+    return _followed(program, loop)[1]
+
+
+Boxes = dict[str, tuple[ir.Span, ...]]
+
+
+def _followed(program: ir.Program, loop: ir.For) -> tuple[tuple[str, ...], Boxes]:
+    """Follow some turns; return the fields whose ghosts must be fresh, and the first writes."""
     names = [f.name for f in program.fields if f.distributed]
     holds = {name: name for name in names}  # name: the one that had its storage at the begin
-    first: dict[str, tuple[ir.Span, ...]] = {}
+    first: Boxes = {}
     stale: set[str] = set()
     written = {s.field for s in ir.walk(loop.body) if isinstance(s, ir.Assign)}
     written |= {n for s in ir.walk(loop.body) if isinstance(s, ir.Permute) for n in s.fields}
@@ -138,8 +151,8 @@ def _exchanged(program: ir.Program, loop: ir.For) -> tuple[str, ...]:
                     if not _inside(work.box, first.setdefault(mine, work.box)):
                         stale.add(mine)
         if all(name == held for name, held in holds.items()):
-            return tuple(sorted(stale))
-    return tuple(sorted(written))
+            return tuple(sorted(stale)), first
+    return tuple(sorted(written)), {}
 
 
 def _inside(box: tuple[ir.Span, ...], other: tuple[ir.Span, ...]) -> bool:
