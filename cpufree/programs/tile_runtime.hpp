@@ -8,18 +8,19 @@
 // field blocks know nothing of one another.
 //
 // Exchange e of a field F. After a barrier of the block each thread puts points of the rim, those
-// that are ghosts of others, as packets (value, e) into slot e mod 2 of F: one packet for each point
-// of F, in the memory of each PE whose blocks read it. Then threads wait for the packets of their
-// ghosts, each for its own, and a barrier of the block ends the exchange.
+// that are ghosts of others, as packets (value, e) into slot e mod 2 of F: one packet for each
+// point of F, in the memory of each PE whose blocks read it. Then threads wait for the packets of
+// their ghosts, each for its own, and a barrier of the block ends the exchange.
 //   Read after write: a packet's halves become visible together, so who sees e has the value that
 //   the owner had in exchange e. No fence is needed. No slot holds a later epoch than e while
 //   somebody waits for e:
-//   Write after read: block X puts e + 2 into the slot of e. Let N be a block that reads a point of X
-//   in e. Ghosts are symmetric (as many before as behind, along each axis; with corners or without;
-//   around a ring from both ends), so X has a ghost that is a point of N. X has seen its packet of
-//   e + 1, for X begins e + 2 after it has ended e + 1. N put it after the barrier that begins e + 1,
-//   so after all its threads had ended e and had seen the packets of e. So N has read e before X
-//   writes e + 2. All blocks exchange the same fields in the same order: control flow is the same.
+//   Write after read: block X puts e + 2 into the slot of e. Let N be a block that reads a point of
+//   X in e. Ghosts are symmetric (as many before as behind, along each axis; with corners or
+//   without; around a ring from both ends), so X has a ghost that is a point of N. X has seen its
+//   packet of e + 1, for X begins e + 2 after it has ended e + 1. N put it after the barrier that
+//   begins e + 1, so after all its threads had ended e and had seen the packets of e. So N has read
+//   e before X writes e + 2. All blocks exchange the same fields in the same order: control flow is
+//   the same.
 // Within a block a barrier lies between two groups, and at both ends of an exchange: no thread
 // reads a point that another one has not written yet, or has written again.
 #pragma once
@@ -44,11 +45,11 @@ struct BlockGrid {
 // How a field lies in tiles, at home (in the heap), and in the packets of exchanges. A field of one
 // dimension has one column; the third axis, `depth`, is not divided.
 struct TileShape {
-  int rows = 1, columns = 1, depth = 1;  // of the largest part
-  int around = 0, beside = 0;            // ghost rows, columns, on either side
-  std::int64_t n0 = 1, n1 = 1;           // of the whole field
-  bool ring0 = false, ring1 = false;     // its ends are neighbours
-  bool corners = false;                  // ghosts that lie aside along both axes are read
+  int rows = 1, columns = 1, depth = 1;        // of the largest part
+  int around = 0, beside = 0;                  // ghost rows, columns, on either side
+  std::int64_t n0 = 1, n1 = 1;                 // of the whole field
+  bool ring0 = false, ring1 = false;           // its ends are neighbours
+  bool corners = false;                        // ghosts that lie aside along both axes are read
   std::int64_t home_row = 1, home_column = 1;  // distances
   int home_below = 0, home_above = 0;          // ghost rows that are kept there
   std::int64_t packets = 0, slot = 0;          // offset in the heap; packets of a slot
@@ -154,8 +155,7 @@ class TileRuntime : public GridRuntime<P, A> {
                            column < c.end - c.first + s.beside && j >= 0 && j < s.n1 &&
                            i >= -s.home_below && i < mine + s.home_above;
         places[n] = there ? point(s, row, column, d) : -1;
-        if (there)
-          values[n] = f.base[(i + s.home_below) * s.home_row + j * s.home_column + d];
+        if (there) values[n] = f.base[(i + s.home_below) * s.home_row + j * s.home_column + d];
       }
       CPUFREE_UNROLL
       for (int n = 0; n < kBatch; ++n)
@@ -272,8 +272,7 @@ class TileRuntime : public GridRuntime<P, A> {
     return (row * s.n1 + j) * s.depth + d;
   }
   CPUFREE_KERNEL_FN Packet* slot_of(const TileShape& s, Epoch epoch) const {
-    return this->template at<Packet>(s.packets) +
-           static_cast<std::int64_t>(epoch & 1U) * s.slot;
+    return this->template at<Packet>(s.packets) + static_cast<std::int64_t>(epoch & 1U) * s.slot;
   }
 
   // f(row, column, d) for the points of my part that are ghosts of others. All rows of it that are

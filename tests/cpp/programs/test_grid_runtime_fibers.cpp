@@ -106,8 +106,8 @@ bool right(const Case& one) {
   const auto u = layout.reserve<double>(values), v = layout.reserve<double>(values);
   const cpu_threads::SymmetricHeaps heaps(one.pes, layout.bytes());
   const auto offset = [](const auto& object) { return static_cast<std::int64_t>(object.offset); };
-  const GridPlan plan{kRows, offset(counter), offset(flags), offset(packets), offset(stop),
-                      one.ring};
+  const GridPlan plan{kRows,           offset(counter), offset(flags),
+                      offset(packets), offset(stop),    one.ring};
   std::int64_t results[1] = {}, faults[2] = {};
   const GridArgs<1> args{results, faults, {}};
   const auto first = [&](int pe) { return kRows * pe / one.pes; };

@@ -57,8 +57,8 @@ double mean(const Case& one, F&& at) {
 template <GridPort P>
 bool kernel(P& port, const GridArgs<1>& args, std::byte* heap, const GridPlan& plan,
             const Places& places, const Case& one) {
-  const BlockGrid blocks{one.rows, one.columns, kColumns, 0, places.tiles,
-                         static_cast<std::int64_t>(one.tile_bytes())};
+  const BlockGrid blocks{one.rows, one.columns,  kColumns,
+                         0,        places.tiles, static_cast<std::int64_t>(one.tile_bytes())};
   TileRuntime<P, GridArgs<1>> rt(port, args, heap, plan, blocks);
   const TileShape& s = places.shape;
   auto u = rt.template tiled<double>(places.u, kRows, 0, 0);
@@ -135,8 +135,8 @@ bool right(const Case& one) {
       layout.reserve<Packet>(static_cast<std::size_t>(grid_packets(one.pes, blocks)));
   const auto u = layout.reserve<double>(values), v = layout.reserve<double>(values);
   const auto packets = layout.reserve<Packet>(2 * values);
-  const auto tiles = layout.reserve<double>(one.tile_bytes() / sizeof(double) *
-                                            static_cast<std::size_t>(blocks));
+  const auto tiles =
+      layout.reserve<double>(one.tile_bytes() / sizeof(double) * static_cast<std::size_t>(blocks));
   const cpu_threads::SymmetricHeaps heaps(one.pes, layout.bytes());
   const auto offset = [](const auto& object) { return static_cast<std::int64_t>(object.offset); };
   const GridPlan plan{kRows,        offset(counter), offset(flags), offset(reductions),

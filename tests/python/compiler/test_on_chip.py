@@ -174,12 +174,20 @@ def test_programs_that_do_not_qualify_say_why(program: Any, shapes: Any, why: st
 
 
 def test_values_that_do_not_fit_lie_in_memory() -> None:
-    program, (a, b, steps) = case("jacobi_2d", 40)
-    del a, b
-    large = np.empty((4096, 4096))
+    program, (_, _, steps) = case("heat_3d", 40)
+    large = np.empty((256, 256, 256))
     groups = grid_groups(program.lower(large, large, steps), ())
     assert "KB" in chosen_kernel(groups, 1, (), 132).why
     assert chosen_kernel(groups, 1, (), 132, memory=1 << 30).text.on_chip is not None
+
+
+def test_values_that_do_not_fit_come_on_chip_for_rounds() -> None:
+    program, (_, _, steps) = case("jacobi_2d", 40)
+    large = np.empty((4096, 4096))
+    groups = grid_groups(program.lower(large, large, steps), ())
+    plan = chosen_kernel(groups, 1, (), 132).text.on_chip
+    assert plan is not None and plan.tile is not None and plan.turns > 1
+    assert "turns at a time" in str(program.explain(large, large, steps))
 
 
 def test_returned_fields_are_brought_home() -> None:

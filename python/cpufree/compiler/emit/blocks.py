@@ -103,9 +103,9 @@ def plan_blocks(
     width = max((f.shape[1] for f in fields if len(f.shape) > 1), default=1)
     best: tuple[int, BlockPlan] | None = None
     for rows in range(1, min(multiprocessors, slabs.rows // pes) + 1):
-        columns = min(multiprocessors // rows, width)
-        if not _all_have_points(fields, slabs, rows, columns, width):
+        if not _rows_have_points(fields, slabs, rows):
             continue
+        columns = _most_columns(fields, width, min(multiprocessors // rows, width))
         plan = _placed(program, slabs, fields, ghosts, rows, columns, width, room)
         high, wide = -(-slabs.most // rows), -(-width // columns)
         lanes = aligned(wide, 32) if width > 1 and len(fields[0].shape) == 2 else wide
@@ -153,18 +153,20 @@ def place_tiles(
     return plan
 
 
-def _all_have_points(
-    fields: list[ir.Field], slabs: Slabs, rows: int, columns: int, width: int
-) -> bool:
-    """Return whether each block has a point of each field: exchanges go both ways then."""
-    for f in fields:
-        if len(f.shape) > 1 and width * (columns - 1) // columns >= f.shape[1]:
+def _rows_have_points(fields: list[ir.Field], slabs: Slabs, rows: int) -> bool:
+    """Return whether each row of blocks has a row of each field: exchanges go both ways then."""
+    for pe in range(slabs.pes):
+        lo, hi = slabs.bounds(pe)
+        last = lo + (hi - lo) * (rows - 1) // rows
+        if any(last >= f.shape[0] for f in fields):
             return False
-        for pe in range(slabs.pes):
-            lo, hi = slabs.bounds(pe)
-            if lo + (hi - lo) * (rows - 1) // rows >= f.shape[0]:
-                return False
     return True
+
+
+def _most_columns(fields: list[ir.Field], width: int, limit: int) -> int:
+    """Return the largest number of columns of blocks of which each has a column of each field."""
+    least = min(f.shape[1] if len(f.shape) > 1 else width for f in fields)
+    return next(c for c in range(limit, 0, -1) if c == 1 or width * (c - 1) // c < least)
 
 
 def _square(blocks: int) -> tuple[int, int]:
