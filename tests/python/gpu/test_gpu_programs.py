@@ -19,7 +19,7 @@ from grid_programs import (
 )
 
 from cpufree.compiler import decorated
-from cpufree.compiler.grid import grid_kernel
+from cpufree.compiler.grid import grid_kernel, round_kernel, tile_kernel
 from cpufree.compiler.hosted import HostedRun
 from cpufree.compiler.passes.barriers import add_barriers
 from cpufree.engines import core
@@ -35,6 +35,10 @@ def _compiler() -> bool:
 
 
 NOT_ON_CHIP: tuple[str, ...] = ()
+IN_ROUNDS = (
+    *("jacobi_1d", "jacobi_2d", "fdtd_2d", "acoustic_4", "shallow_water", "gray_scott", "life"),
+    "points_27",
+)
 pytestmark = [needs_gpu, pytest.mark.skipif(not _compiler(), reason="the extension does not load")]
 
 
@@ -74,6 +78,44 @@ def test_values_in_memory_give_the_bits_of_plain_python(
     monkeypatch.setattr(decorated, "chosen_kernel", _in_memory)
     kernel = _check(name, 203, pes)
     assert kernel.text.on_chip is None and kernel.layout.slabs.pes == pes
+
+
+def _exchanges(groups: Any, pes: int, kept: Any, multiprocessors: int, memory: int) -> Any:
+    return tile_kernel(groups, pes, kept, multiprocessors, memory, turns=0)
+
+
+def _rounds(groups: Any, pes: int, kept: Any, multiprocessors: int, memory: int) -> Any:
+    return tile_kernel(groups, pes, kept, multiprocessors, memory, turns=3)
+
+
+def _rounds_from_memory(groups: Any, pes: int, kept: Any, multiprocessors: int, memory: int) -> Any:
+    tile = (24, 40) if groups.name != "jacobi_1d" else (200, 1)
+    return round_kernel(groups, pes, kept, multiprocessors, memory, tile, 2)
+
+
+@pytest.mark.parametrize("way", [_exchanges, _rounds, _rounds_from_memory])
+@pytest.mark.parametrize("name", IN_ROUNDS)
+@pytest.mark.parametrize("pes", COUNTS)
+@pytest.mark.timeout(120)
+def test_all_ways_on_chip_give_the_bits_of_plain_python(
+    name: str, pes: int, way: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(decorated, "chosen_kernel", way)
+    kernel = _check(name, 203, pes)
+    assert kernel.text.on_chip is not None and kernel.layout.slabs.pes == pes
+
+
+@pytest.mark.parametrize("shape", [(1021, 517), (67, 2047)])
+@pytest.mark.parametrize("pes", COUNTS)
+def test_large_tiles_give_the_bits_of_plain_python(shape: tuple[int, int], pes: int) -> None:
+    program, _ = case("gray_scott", 20)
+    random = np.random.default_rng(3)
+    u, v = random.random(shape), random.random(shape)
+    plain = u.copy(), v.copy()
+    program.run((u, v, 0.06, 0.062, 21), engine="cuda_p2p", pes=pes, wait_limit=10)
+    plainly(program)(*plain, 0.06, 0.062, 21)
+    np.testing.assert_array_equal(u, plain[0])
+    np.testing.assert_array_equal(v, plain[1])
 
 
 @pytest.mark.parametrize("library", ["cupy", "torch"])
