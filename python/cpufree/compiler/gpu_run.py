@@ -129,8 +129,8 @@ def multiprocessors_of(devices: list[int]) -> int:
 
 def tile_memory_of(devices: list[int]) -> int:
     """Return the bytes that tiles of a block may take, on a GPU that has least if they differ."""
-    capabilities = [gpu["compute_capability"] for gpu in core.gpus() if gpu["index"] in devices]
-    return min(tile_memory(c) for c in capabilities)
+    there = [gpu["compute_capability"] for gpu in core.gpus() if gpu["index"] in devices]
+    return min(tile_memory((major, minor)) for major, minor in there)
 
 
 def load(on_gpus: Any, layout: GridLayout, arguments: Arguments, lowered: Lowered) -> None:

@@ -56,7 +56,7 @@ class Remembered:
 
 def call_key(arguments: Mapping[str, Any]) -> tuple[Any, ...] | None:
     """Return what a call's lowering depends on; None: on something that may change."""
-    parts = []
+    parts: list[Any] = []
     for name, value in arguments.items():
         if isinstance(value, np.ndarray) and value.ndim > 0:
             parts.append((name, value.shape, value.dtype.str))

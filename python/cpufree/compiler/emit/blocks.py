@@ -73,7 +73,7 @@ def tile_memory(capability: tuple[int, int]) -> int:
     >>> tile_memory((9, 0)) >> 10
     223
     """
-    return (_SHARED.get(tuple(capability), _LEAST_SHARED) - _OF_THE_PORT) << 10
+    return (_SHARED.get(capability, _LEAST_SHARED) - _OF_THE_PORT) << 10
 
 
 MEMORY = tile_memory((9, 0))

@@ -157,11 +157,11 @@ class Tiles(Grid):
         for s in rounds.loop.body:
             if isinstance(s, ir.Group):
                 lines.append("rt.sync();")
-                mine = next(after)
+                (rows, columns), (more, wider) = rounds.reach, next(after)
                 turns = self.plan.turns - 1
                 self.margin = Margin(
-                    tuple(f"turn * {r} + {a}" for r, a in zip(rounds.reach, mine, strict=True)),
-                    tuple(turns * r + a for r, a in zip(rounds.reach, mine, strict=True)),
+                    (f"turn * {rows} + {more}", f"turn * {columns} + {wider}"),
+                    (turns * rows + more, turns * columns + wider),
                     rounds.ring,
                 )
             lines += self._statement(s)
@@ -282,9 +282,9 @@ class _TileSweep(Sweep):
         lines.append(f"const int q0 = a + {row.get(dims, f'{rest} * {tile.rows}')};")
         if conditions:
             lines.append(f"if ({' || '.join(conditions)}) return;")
-        first = ("rt.rows().first", "rt.columns().first", "0")
+        begins = ("rt.rows().first", "rt.columns().first", "0")
         for axis, a in enumerate(self.lattice):
-            lines.append(f"const int i{axis} = {a.start} + q{axis} * {a.step} - {first[axis]};")
+            lines.append(f"const int i{axis} = {a.start} + q{axis} * {a.step} - {begins[axis]};")
         return lines
 
 

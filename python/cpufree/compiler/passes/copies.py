@@ -43,8 +43,7 @@ def _in_block(program: ir.Program, body: Body, kept: set[str]) -> ir.Program | N
     """Return the program with one copy less, in a block or in one inside; None: there is none."""
     group: list[Work] = []
     for at, s in enumerate(body):
-        is_stage = isinstance(s, ir.Assign | ir.Reduce)
-        goes = is_stage and bool(group) and goes_with(program, group, s)
+        goes = isinstance(s, ir.Assign | ir.Reduce) and bool(group) and goes_with(program, group, s)
         if isinstance(s, ir.Assign) and not goes:
             made = _swapped(program, body, at, kept)
             if made is not None:
