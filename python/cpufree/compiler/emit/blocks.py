@@ -18,7 +18,7 @@ _SHARED = {(8, 0): 163, (8, 7): 163, (9, 0): 227, (10, 0): 227, (10, 3): 227}
 _LEAST_SHARED = 99
 _OF_THE_PORT = 4
 """KB of shared memory that a block may have, by compute capability; and what the port takes."""
-_LANES = (32, 64, 96, 128, 192, 256)
+_LANES = (32, 64, 96, 128, 160, 192, 224, 256)
 _MOST_VALUES = 96
 """Values that a thread reads for all its points: more would not find registers."""
 
@@ -226,8 +226,9 @@ def choose_threads(extents: tuple[int, ...], values: int, threads: int = THREADS
     """
     most = max(1, _MOST_VALUES // max(1, values))
     if len(extents) == 1:
-        rows = min(most, max(1, extents[0] // threads), 8)
-        return Tile(threads, 1, rows)
+        points = -(-extents[0] // threads)
+        turns = -(-points // min(most, 8))
+        return Tile(threads, 1, -(-points // turns))
     shapes = [
         Tile(lanes, threads // lanes, rows)
         for lanes in _LANES
