@@ -222,7 +222,7 @@ def choose_threads(extents: tuple[int, ...], values: int, threads: int = THREADS
     Several rows for a thread save loads. `values`: that a point reads.
 
     >>> choose_threads((64, 128), 5)
-    Tile(lanes=64, others=16, rows=4)
+    Tile(lanes=128, others=8, rows=8)
     """
     most = max(1, _MOST_VALUES // max(1, values))
     if len(extents) == 1:
