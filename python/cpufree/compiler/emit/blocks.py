@@ -8,6 +8,7 @@ import numpy as np
 
 from cpufree.compiler import ir
 from cpufree.compiler.emit.tiles import Tile
+from cpufree.compiler.emit.work import GroupWork
 from cpufree.compiler.layout import Slabs, aligned, distributed_rows
 from cpufree.compiler.passes.rounds import Rounds
 from cpufree.compiler.passes.tiles import Ghosts, NotOnChip
@@ -19,8 +20,8 @@ _LEAST_SHARED = 99
 _OF_THE_PORT = 4
 """KB of shared memory that a block may have, by compute capability; and what the port takes."""
 _LANES = (32, 64, 96, 128, 160, 192, 224, 256)
-_MOST_VALUES = 96
-"""Values that a thread reads for all its points: more would not find registers."""
+_REGISTERS = 128
+"""For what a thread loads, which it does not keep all at a time."""
 
 
 @dataclass(frozen=True)
@@ -216,30 +217,50 @@ def check_rows(fields: list[ir.Field], slabs: Slabs, ghosts: dict[str, Ghosts]) 
                 raise NotOnChip(f"PE {pe} has too few rows of {f.name}")
 
 
-def choose_threads(extents: tuple[int, ...], values: int, threads: int = THREADS) -> Tile:
+def choose_threads(extents: tuple[int, ...], work: GroupWork, threads: int = THREADS) -> Tile:
     """Return how threads go over a block's part, whose points along each axis are `extents`.
 
-    Several rows for a thread save loads. `values`: that a point reads.
+    Several rows for a thread save loads.
 
-    >>> choose_threads((64, 128), 5)
+    >>> choose_threads((64, 128), GroupWork())
     Tile(lanes=128, others=8, rows=8)
+    >>> choose_threads((138, 74), GroupWork())
+    Tile(lanes=37, others=23, rows=6)
     """
-    most = max(1, _MOST_VALUES // max(1, values))
+    fitting = (n for n in range(8, 0, -1) if work.registers(n) <= _REGISTERS)
+    most = next(fitting, 1)
     if len(extents) == 1:
         points = -(-extents[0] // threads)
-        turns = -(-points // min(most, 8))
+        turns = -(-points // most)
         return Tile(threads, 1, -(-points // turns))
+    lanes = {n for n in _LANES if n <= threads}
+    lanes |= {-(-extents[-1] // parts) for parts in (1, 2, 3, 4)}
     shapes = [
-        Tile(lanes, threads // lanes, rows)
-        for lanes in _LANES
-        for rows in range(1, min(most, 8) + 1)
+        Tile(n, others, rows)
+        for n in sorted(lanes)
+        if n <= threads
+        for rows in range(1, most + 1)
+        for others in _others(extents, threads // n, rows)
     ]
-    return min(shapes, key=lambda t: (_turns(extents, t) * (t.rows + 1.5), t.rows))
+    return min(shapes, key=lambda t: (part_cycles(extents, t, work), t.rows))
 
 
-def _turns(extents: tuple[int, ...], tile: Tile) -> int:
-    """Return how often a block's threads go over a part with a tile."""
-    turns = -(-extents[-1] // tile.lanes)
-    if len(extents) == 2:
-        return turns * -(-extents[0] // (tile.others * tile.rows))
-    return turns * -(-extents[1] // tile.others) * -(-extents[0] // tile.rows)
+def _others(extents: tuple[int, ...], most: int, rows: int) -> set[int]:
+    """Return threads that may lie along the axis before the last one."""
+    size = -(-extents[0] // rows) if len(extents) == 2 else extents[1]
+    return {min(most, -(-size // parts)) for parts in (1, 2, 3, 4)}
+
+
+def part_cycles(extents: tuple[int, ...], tile: Tile, work: GroupWork) -> float:
+    """Return about how many cycles a block takes with a tile: its warps, then the last of them."""
+    if len(extents) == 1:
+        turns = -(-extents[0] // (tile.threads * tile.rows))
+    else:
+        turns = -(-extents[-1] // tile.lanes)
+        if len(extents) == 2:
+            turns *= -(-extents[0] // (tile.others * tile.rows))
+        else:
+            turns *= -(-extents[1] // tile.others) * -(-extents[0] // tile.rows)
+    warps = -(-tile.threads // 32)
+    split = 1.05 if tile.lanes % 32 else 1.0  # a warp's points lie in two rows
+    return turns * (warps * work.cycles(tile.rows) * split + 120 + 14 * tile.rows)

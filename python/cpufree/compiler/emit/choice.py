@@ -13,20 +13,22 @@ from cpufree.compiler.emit.blocks import (
     THREADS,
     BlockPlan,
     check_rows,
+    choose_threads,
+    part_cycles,
     place_tiles,
     plan_blocks,
 )
 from cpufree.compiler.emit.grid import reduces, register_fields
+from cpufree.compiler.emit.work import CYCLES, work_of
 from cpufree.compiler.layout import Slabs, distributed_rows
-from cpufree.compiler.passes.rounds import ghosts_in_rounds, rounds_of
+from cpufree.compiler.passes.rounds import Rounds, ghosts_in_rounds, rounds_of
+from cpufree.compiler.passes.rows import written
 from cpufree.compiler.passes.tiles import Ghosts, NotOnChip, add_exchanges, ghosts_of
 
 TURNS = (1, 2, 3, 4, 6, 8)
 """Of a round."""
 _EXCHANGE, _FIELD, _GROUP = 1.3, 0.15, 0.1
 """Microseconds of an exchange, of a field in it, of a group beside its points."""
-_BYTES = 2.2e5
-"""Of its memory that a multiprocessor reads and writes in a microsecond."""
 _VALUE = 16  # bytes, the most that a value to be reduced has
 
 
@@ -83,44 +85,54 @@ def tile_plan(
     if not plans:
         raise why
     slabs = Slabs(distributed_rows(program), pes)
-    return min(plans, key=lambda p: cost(program, p, slabs))
+    best = min(plans, key=lambda p: cost(program, p, slabs, in_registers))
+    streaming = streaming_cost(program, slabs, multiprocessors, in_registers)
+    if turns is None and cost(program, best, slabs, in_registers) > streaming:
+        raise NotOnChip("sweeps over memory take less time, it seems")
+    return best
 
 
-def cost(program: ir.Program, plan: BlockPlan, slabs: Slabs) -> float:
-    """Return about how many microseconds a turn of the program's loops takes."""
+def cost(program: ir.Program, plan: BlockPlan, slabs: Slabs, in_registers: set[str]) -> float:
+    """Return about how many microseconds a turn of the program's loops takes on chip."""
     groups = [s for s in ir.walk(program.body) if isinstance(s, ir.Group)]
     if plan.rounds is None:
         exchanges = [s for s in ir.walk(add_exchanges(program).body) if isinstance(s, ir.Exchange)]
         waits = sum(_EXCHANGE + _FIELD * len(s.fields) for s in exchanges)
-        return waits + sum(_sweep(program, g, plan, slabs, (0, 0)) for g in groups)
+        return waits + sum(_sweep(program, g, plan, slabs, [(0, 0)], in_registers) for g in groups)
     rounds = plan.rounds
     waits = _EXCHANGE + _FIELD * len(rounds.exchanged)
-    for turn in range(plan.turns):
-        for group, after in zip(groups, rounds.after, strict=True):
-            margin = tuple(turn * r + a for r, a in zip(rounds.reach, after, strict=True))
-            waits += _sweep(program, group, plan, slabs, margin)
+    for group, after in zip(groups, rounds.after, strict=True):
+        margins = _margins(rounds, plan.turns, after)
+        waits += _sweep(program, group, plan, slabs, margins, in_registers)
     return waits / plan.turns
 
 
 def _sweep(
-    program: ir.Program, group: ir.Group, plan: BlockPlan, slabs: Slabs, margin: tuple[int, ...]
+    program: ir.Program,
+    group: ir.Group,
+    plan: BlockPlan,
+    slabs: Slabs,
+    margins: list[tuple[int, int]],
+    in_registers: set[str],
 ) -> float:
-    """Return about how many microseconds a group takes with a margin."""
-    reads = {r for stage in group.stages for r in ir.reads(stage.work.value)}
-    touched = [r.field for r in reads if r.field in plan.offsets]
-    touched += {
-        s.work.field
-        for s in group.stages
-        if isinstance(s.work, ir.Assign) and s.work.field in plan.offsets
-    }
-    fields = [program.field(name) for name in touched]
-    size = sum(np.dtype(f.type).itemsize for f in fields)
+    """Return about how many microseconds a group takes on a block's part, with all margins."""
+    works = [stage.work for stage in group.stages]
+    work = work_of(program, works, in_registers)
+    names = {r.field for w in works for r in ir.reads(w.value)} | set(map(written, works))
+    fields = [program.field(name) for name in names & set(plan.offsets)]
+    if not fields:
+        return _GROUP * len(margins)
     extents = [plan.extent(f, slabs) for f in fields]
-    if not extents:
-        return _GROUP
     e = max(extents, key=lambda x: x.rows * x.columns * x.depth)
-    wide = e.columns + 2 * margin[1] if len(fields[0].shape) > 1 else 1
-    return _GROUP + (e.rows + 2 * margin[0]) * wide * e.depth * size / _BYTES
+    dims = len(fields[0].shape)
+    sizes = [(e.rows + 2 * m0, e.columns + 2 * m1, e.depth)[:dims] for m0, m1 in margins]
+    tile = choose_threads(max(sizes), work, plan.threads)
+    return sum(_GROUP + part_cycles(size, tile, work) / CYCLES for size in sizes)
+
+
+def _margins(rounds: Rounds, turns: int, after: tuple[int, int]) -> list[tuple[int, int]]:
+    (rows, columns), (more, wider) = rounds.reach, after
+    return [(turn * rows + more, turn * columns + wider) for turn in range(turns)]
 
 
 def memory_plan(
@@ -169,34 +181,43 @@ def memory_plan(
             plan = replace(plan, rounds=rounds, turns=n)
             if plan.size > memory // plan.resident - _OF_BLOCK:
                 continue
-            time = memory_cost(program, plan, slabs, multiprocessors)
+            time = memory_cost(program, plan, slabs, multiprocessors, in_registers)
             if best is None or time < best[0]:
                 best = time, plan
     if best is None:
         raise NotOnChip("tiles with the ghosts of a round do not fit")
     check_rows(fields, slabs, best[1].ghosts)
-    if turns is None and best[0] > _WORTH * streaming_cost(program, slabs, in_registers):
+    streaming = streaming_cost(program, slabs, multiprocessors, in_registers)
+    if turns is None and best[0] > _WORTH * streaming:
         raise NotOnChip("rounds of turns would compute too many points twice")
     return best[1]
 
 
 _OF_BLOCK = 4096
 """Bytes of a block's memory that are the port's and the driver's."""
-_WORTH = 0.8
+_WORTH = 0.7
 """A round's time over that of sweeps from which on it is not worth its while."""
-_L2, _NEAR, _FAR = 36e6, 5.0e6, 2.9e6
+_L2, _NEAR, _FAR = 40e6, 5.0e6, 2.9e6
 """Bytes that stay in the L2 cache; bytes in a microsecond from there, and from memory."""
-_BARRIER = 2.0
+_BARRIER = 1.5
 """Microseconds of a barrier, and of the last blocks that it waits for."""
+_SHARED = 0.8
+"""Of the time of a block that has a multiprocessor for itself, where there are two."""
 
 
 def _tiles(dims: int) -> list[tuple[int, int]]:
     if dims == 1:
         return [(rows, 1) for rows in (1024, 2048, 3072, 4096, 6144)]
-    return [(r, c) for r in (8, 16, 24, 32, 48, 64, 80, 96) for c in (8, 16, 32, 64, 96, 128, 192)]
+    return [(r, c) for r in (16, 32, 48, 64, 96) for c in (16, 32, 64, 96, 128)]
 
 
-def memory_cost(program: ir.Program, plan: BlockPlan, slabs: Slabs, processors: int) -> float:
+def memory_cost(
+    program: ir.Program,
+    plan: BlockPlan,
+    slabs: Slabs,
+    processors: int,
+    in_registers: set[str],
+) -> float:
     """Return about how many microseconds a turn takes with rounds from memory."""
     rounds, tile = plan.rounds, plan.tile
     assert rounds is not None and tile is not None
@@ -204,10 +225,8 @@ def memory_cost(program: ir.Program, plan: BlockPlan, slabs: Slabs, processors: 
     for name in plan.offsets:
         f = program.field(name)
         e, g = plan.extent(f, slabs), plan.ghosts[name]
-        size = np.dtype(f.type).itemsize
         frame = (e.rows + 2 * g.around) * (e.columns + 2 * g.beside) / (e.rows * e.columns)
-        rows = min(slabs.most, f.shape[0])
-        bytes_of_field = float(size * rows) * np.prod(f.shape[1:])
+        bytes_of_field = _bytes(f, slabs)
         is_written = any(
             isinstance(s, ir.Assign) and s.field == name for s in ir.walk(program.body)
         )
@@ -216,33 +235,46 @@ def memory_cost(program: ir.Program, plan: BlockPlan, slabs: Slabs, processors: 
         elif not is_written:
             moved += bytes_of_field * frame
         whole += bytes_of_field
-        inner = max(inner, rows * float(np.prod(f.shape[1:])) / (e.rows * e.columns * e.depth))
+        points = bytes_of_field / np.dtype(f.type).itemsize
+        inner = max(inner, points / (e.rows * e.columns * e.depth))
     near = _NEAR if 2 * whole < _L2 else _FAR
     groups = [s for s in ir.walk(program.body) if isinstance(s, ir.Group)]
-    chip = 0.0
-    for turn in range(plan.turns):
-        for group, after in zip(groups, rounds.after, strict=True):
-            margin = tuple(turn * r + a for r, a in zip(rounds.reach, after, strict=True))
-            chip += _sweep(program, group, plan, slabs, margin)
+    chip = sum(
+        _sweep(program, g, plan, slabs, _margins(rounds, plan.turns, after), in_registers)
+        for g, after in zip(groups, rounds.after, strict=True)
+    )
     tiles = -(-inner // (processors * plan.resident)) * plan.resident
-    times = moved / near, chip * tiles
-    return (max(times) + 0.4 * min(times) + _BARRIER) / plan.turns
+    times = moved / near, _SHARED * chip * tiles
+    return (max(times) + 0.6 * min(times) + _BARRIER) / plan.turns
 
 
-def streaming_cost(program: ir.Program, slabs: Slabs, in_registers: set[str]) -> float:
+def streaming_cost(
+    program: ir.Program, slabs: Slabs, processors: int, in_registers: set[str]
+) -> float:
     """Return about how many microseconds a turn takes whose groups are sweeps over memory."""
+    sizes = {f.name: _bytes(f, slabs) for f in program.fields if f.name not in in_registers}
+    rate = _NEAR if sum(sizes.values()) < _L2 else _FAR
     time = 0.0
     for group in (s for s in ir.walk(program.body) if isinstance(s, ir.Group)):
-        names = {r.field for stage in group.stages for r in ir.reads(stage.work.value)}
-        writes = {s.work.field for s in group.stages if isinstance(s.work, ir.Assign)}
-        moved = 0.0
-        for name in [*(names - in_registers), *(writes - in_registers)]:
-            f = program.field(name)
-            if f.distributed:
-                rows = min(slabs.most, f.shape[0])
-                moved += float(np.dtype(f.type).itemsize * rows) * np.prod(f.shape[1:])
-        time += moved / (_NEAR if moved < _L2 else _FAR) + _BARRIER
+        works = [stage.work for stage in group.stages]
+        names = {r.field for w in works for r in ir.reads(w.value)} - in_registers
+        writes = {w.field for w in works if isinstance(w, ir.Assign)} - in_registers
+        moved = sum(sizes[name] for name in (*names, *writes))
+        points = max(float(np.prod([s.count for s in w.box])) for w in works) / slabs.pes
+        work = work_of(program, works, in_registers)
+        chip = points / 32 / processors * work.cycles(_ROWS) / _ROWS / CYCLES
+        times = moved / rate, chip
+        time += max(times) + 0.4 * min(times) + _BARRIER
     return time
+
+
+_ROWS = 4  # of a thread, in sweeps over memory
+
+
+def _bytes(f: ir.Field, slabs: Slabs) -> float:
+    """Return the bytes that a PE has of a field."""
+    rows = min(slabs.most, f.shape[0]) if f.distributed else f.shape[0]
+    return float(np.dtype(f.type).itemsize * rows) * float(np.prod(f.shape[1:]))
 
 
 def describe(plan: BlockPlan) -> str:

@@ -12,13 +12,14 @@ from cpufree.compiler.emit.expressions import TYPES
 from cpufree.compiler.emit.grid import Grid, GridText
 from cpufree.compiler.emit.sweep import Position, Sweep
 from cpufree.compiler.emit.tiles import STANDARD, Tile, inner_tiles, rows_of_tile
+from cpufree.compiler.emit.work import work_of
 from cpufree.compiler.layout import GridLayout, TileLayout
 from cpufree.compiler.passes.rounds import Rounds
 from cpufree.compiler.passes.rows import Work, written
 from cpufree.compiler.passes.tiles import Ghosts, offsets
 
 _OPTIONS = replace(STANDARD, aligned=False)
-_MOST_GUARDED = 64  # points of all stages whose conditions are written out
+_MOST_GUARDED = 96  # points of all stages whose conditions are written out
 
 
 def emit_tiles(
@@ -204,7 +205,7 @@ class _TileSweep(Sweep):
 
         def choose(counts: tuple[int, ...], _: bool) -> Tile:
             sizes = tuple(map(min, counts, self.largest))
-            return choose_threads(sizes, len(reads), plan.threads)
+            return choose_threads(sizes, work_of(program, works, in_registers), plan.threads)
 
         super().__init__(
             program, layout, works, in_registers, choose, _OPTIONS, stores_ghosts=False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -229,24 +230,37 @@ class Sweep:
         that a later stage replaces need not be stored.
         """
         lines = []
-        for number, work in enumerate(self.works):
-            kind = TYPES[self.type_of(work)]
+        for box in self._boxes():
             for k in ks:
-                value = self.value(number, k, guarded)
-                if guarded:
-                    lines.append(
-                        f"[[maybe_unused]] const bool g{number}_{k} = {self.guard(work, k)};"
-                    )
-                    lines.append(f"{kind} v{number}_{k}{{}};")
-                    lines.append(f"if (g{number}_{k}) v{number}_{k} = {value};")
-                else:
-                    lines.append(f"[[maybe_unused]] const {kind} v{number}_{k} = {value};")
+                lines += self._values(box, k, guarded)
         for number in range(len(self.works)):
             for k in ks:
                 store = self.store(number, k)
                 if store and not self.is_replaced(number, guarded):
                     lines.append(f"if (g{number}_{k}) {store}" if guarded else store)
         return lines
+
+    def _boxes(self) -> list[list[int]]:
+        """Return the numbers of stages that follow one another and have the same box."""
+        numbers = range(len(self.works))
+        return [list(part) for _, part in itertools.groupby(numbers, lambda n: self.works[n].box)]
+
+    def _values(self, numbers: list[int], k: str, guarded: bool) -> list[str]:
+        """Return the statements that compute point k in stages of one box."""
+        kinds = {n: TYPES[self.type_of(self.works[n])] for n in numbers}
+        values = {n: self.value(n, k, guarded) for n in numbers}
+        if not guarded:
+            return [f"[[maybe_unused]] const {kinds[n]} v{n}_{k} = {values[n]};" for n in numbers]
+        first = numbers[0]
+        guard = self.guard(self.works[first], k)
+        return [
+            f"[[maybe_unused]] const bool g{first}_{k} = {guard};",
+            *(f"[[maybe_unused]] const bool g{n}_{k} = g{first}_{k};" for n in numbers[1:]),
+            *(f"{kinds[n]} v{n}_{k}{{}};" for n in numbers),
+            f"if (g{first}_{k}) {{",
+            *(f"  v{n}_{k} = {values[n]};" for n in numbers),
+            "}",
+        ]
 
     @property
     def writes_out_guarded(self) -> bool:
