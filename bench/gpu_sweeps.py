@@ -49,27 +49,13 @@ SECONDS_OF_A_RUN = 0.008
 _PLAIN = SweepOptions()
 WAYS = {
     "plain": _PLAIN,
-    "unaligned": replace(_PLAIN, aligned=False),
     "together": replace(_PLAIN, together=True),
-    "chunks": replace(_PLAIN, order="chunks"),
-    "chunks together": replace(_PLAIN, order="chunks", together=True),
-    "down": replace(_PLAIN, order="down"),
-    "down together": replace(_PLAIN, order="down", together=True),
-    "512 of 1": replace(_PLAIN, resident=1),
     "512 of 3": replace(_PLAIN, resident=3),
-    "256 of 4": replace(_PLAIN, threads=256, resident=4),
     "1024 of 1": replace(_PLAIN, threads=1024, resident=1),
-    "32x4": replace(_PLAIN, lanes=32, rows=4),
-    "64x1": replace(_PLAIN, rows=1),
     "64x2": replace(_PLAIN, rows=2),
     "64x8": replace(_PLAIN, rows=8),
     "128x4": replace(_PLAIN, lanes=128, rows=4),
-    "128x8": replace(_PLAIN, lanes=128, rows=8),
-    "256x4": replace(_PLAIN, lanes=256, rows=4),
-    "1024 of 1, 8 rows": replace(_PLAIN, threads=1024, resident=1, rows=8),
     "1024 of 1, together": replace(_PLAIN, threads=1024, resident=1, together=True),
-    "1024 of 1, 128": replace(_PLAIN, threads=1024, resident=1, lanes=128),
-    "1024 of 1, 32": replace(_PLAIN, threads=1024, resident=1, lanes=32),
 }
 ON_CHIP: dict[str, tuple[int, int | None]] = {
     "on chip": (1024, None),
@@ -83,13 +69,23 @@ ROUNDS: dict[str, int | None] = {
     **{f"rounds of {turns}": turns for turns in (2, 3, 4, 6, 8)},
 }
 """From memory: turns of a round."""
-HOSTED = ("plain", "unaligned", "512 of 3", "256 of 4", "128x4")
+WAYS |= {
+    "queue": replace(_PLAIN, order="queue"),
+    "queue 64x2": replace(_PLAIN, order="queue", rows=2),
+    "queue 64x8": replace(_PLAIN, order="queue", rows=8),
+    "queue, 1024 of 1": replace(_PLAIN, order="queue", threads=1024, resident=1),
+    "queue, 256 of 4": replace(_PLAIN, order="queue", threads=256, resident=4),
+    "together 64x2": replace(_PLAIN, together=True, rows=2),
+    "together, 512 of 3": replace(_PLAIN, together=True, resident=3),
+    "queue, 512 of 3": replace(_PLAIN, order="queue", resident=3),
+}
+HOSTED = ("plain", "512 of 3", "64x2")
 
 
 def steps_for(name: str, n: int) -> int:
     """Return the steps of a run."""
     points = n**3 if name in THREE_D else n * n
-    return max(20, min(2000, int(SECONDS_OF_A_RUN / (2e-6 + points * 16 / 2e12))))
+    return max(48, min(2000, int(SECONDS_OF_A_RUN / (2e-6 + points * 16 / 2e12))))
 
 
 def kernel_of(name: str, n: int, label: str, processors: int) -> tuple[GridKernel, Any, Any]:

@@ -151,6 +151,24 @@ class GridRuntime {
     else
       go_over<Lanes, Together>(block, blocks, tiles, f);
   }
+  // The same, where a block takes the next tile when it is ready: `queue` is a counter in the heap,
+  // `taken` what all blocks have counted there before. Each counts once for each of its tiles, and
+  // once more to find that none is left. A barrier lies between two sweeps of one queue.
+  template <int Lanes, class F>
+  CPUFREE_KERNEL_FN void sweep_queue(std::int64_t queue, Epoch& taken, int tiles, F&& f) {
+    Flag* const counter = at<Flag>(queue);
+    const Epoch before = taken;
+    taken += static_cast<Epoch>(tiles + port_.blocks());
+    int next = 0;
+    const auto take = [&] { next = static_cast<int>(port_.arrive(counter) - before); };
+    if (port_.lane() == 0) take();
+    for (;;) {
+      const int tile = port_.keep(next);
+      if (tile >= tiles) return;
+      if (port_.lane() == 0) take();  // on its way while this one is done
+      go_over<Lanes, false>(tile, 1, tile + 1, f);
+    }
+  }
   // The same by every block for itself.
   template <int Lanes, TileOrder Order = TileOrder::strides, bool Together = false, class F>
   CPUFREE_KERNEL_FN void sweep_alone(int tiles, F&& f) {

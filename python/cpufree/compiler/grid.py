@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from cpufree.compiler import ir
 from cpufree.compiler.emit.blocks import MEMORY, THREADS
-from cpufree.compiler.emit.choice import memory_plan, tile_plan
+from cpufree.compiler.emit.choice import memory_plan, sweep_options, tile_plan
 from cpufree.compiler.emit.grid import GridText, emit_grid
 from cpufree.compiler.emit.resident import emit_tiles
 from cpufree.compiler.emit.rounds import changed_fields, emit_rounds
@@ -154,7 +154,8 @@ def chosen_kernel(
         why = f"{why}, and {reason}"
     made = add_barriers(groups)
     check_barriers(made)
-    return replace(grid_kernel(made, pes, kept, multiprocessors), why=why)
+    options = sweep_options(made, pes, kept)
+    return replace(grid_kernel(made, pes, kept, multiprocessors, options), why=why)
 
 
 def returned_fields(result: Value | None) -> set[str]:

@@ -228,6 +228,8 @@ class GridLayout(Layout):
     """Offsets in the heap of a PE whose blocks are many: a GPU."""
 
     _MOST_BLOCKS = 1024  # of a PE, for whose reductions there is room
+    MOST_QUEUES = 32
+    """Sweeps whose tiles blocks take from a queue."""
 
     def _place(self, pes: int) -> None:
         self.ring = any(
@@ -241,10 +243,15 @@ class GridLayout(Layout):
         self.counter = self._reserve(_FLAG)
         self.flags = self._reserve(2 * _FLAG)
         self.stop = self._reserve(_FLAG)
+        self.queues = self._reserve(self.MOST_QUEUES * _FLAG)
         self.packets = self._reserve(4 * pes * self._MOST_BLOCKS * 16)
         self.first_field = self.size
         for f in self.program.fields:
             self.offsets[f.name] = self._reserve(self._bytes(f))
+
+    def queue(self, number: int) -> int:
+        """Return the offset of a queue's counter."""
+        return self.queues + number * _FLAG
 
     @property
     def most_blocks(self) -> int:

@@ -8,6 +8,7 @@ import numpy as np
 
 from cpufree.compiler.arguments import Arguments, written_fields
 from cpufree.compiler.build import build
+from cpufree.compiler.emit.tiles import STANDARD, SweepOptions
 from cpufree.compiler.grid import (
     GridKernel,
     grid_groups,
@@ -22,7 +23,13 @@ from cpufree.compiler.layout import most_pes
 from cpufree.extension import load_core
 
 
-def kernel_for(program: Any, args: tuple[Any, ...], pes: int, multiprocessors: int = 132) -> Any:
+def kernel_for(
+    program: Any,
+    args: tuple[Any, ...],
+    pes: int,
+    multiprocessors: int = 132,
+    options: SweepOptions = STANDARD,
+) -> Any:
     """Return the arguments of a call, what it lowers to, and its kernel for GPUs."""
     arguments = Arguments.of(program.signature, program.name, args, {})
     lowered = program._lowered(arguments)
@@ -30,13 +37,19 @@ def kernel_for(program: Any, args: tuple[Any, ...], pes: int, multiprocessors: i
     kept = returned_fields(lowered.result)
     made = grid_passes(lowered.program, kept)
     pes = most_pes(made, pes)
-    kernel = grid_kernel(made, pes, kept, multiprocessors)
+    kernel = grid_kernel(made, pes, kept, multiprocessors, options)
     return arguments, lowered, kernel
 
 
-def call(program: Any, args: tuple[Any, ...], pes: int, blocks: int) -> Any:
+def call(
+    program: Any,
+    args: tuple[Any, ...],
+    pes: int,
+    blocks: int,
+    options: SweepOptions = STANDARD,
+) -> Any:
     """Call a program by its kernel for GPUs, on threads of the CPU."""
-    arguments, lowered, kernel = kernel_for(program, args, pes, multiprocessors=1)
+    arguments, lowered, kernel = kernel_for(program, args, pes, 1, options)
     arrays, scalars = _run(kernel, arguments, lowered, blocks)
     return arguments.returned(lowered, arrays, scalars)
 

@@ -19,6 +19,7 @@ from cpufree.compiler.emit.blocks import (
     plan_blocks,
 )
 from cpufree.compiler.emit.grid import reduces, register_fields
+from cpufree.compiler.emit.tiles import LARGE, STANDARD, SweepOptions
 from cpufree.compiler.emit.work import CYCLES, work_of
 from cpufree.compiler.layout import Slabs, distributed_rows
 from cpufree.compiler.passes.rounds import Rounds, ghosts_in_rounds, rounds_of
@@ -266,6 +267,14 @@ def streaming_cost(
         times = moved / rate, chip
         time += max(times) + 0.4 * min(times) + _BARRIER
     return time
+
+
+def sweep_options(program: ir.Program, pes: int, kept: Iterable[str]) -> SweepOptions:
+    """Return how sweeps over memory are done: as it depends on whether a cache holds the arrays."""
+    slabs = Slabs(distributed_rows(program), pes)
+    in_registers = register_fields(program, set(kept))
+    size = sum(_bytes(f, slabs) for f in program.fields if f.name not in in_registers)
+    return STANDARD if size < _L2 else LARGE
 
 
 _ROWS = 4  # of a thread, in sweeps over memory

@@ -98,6 +98,8 @@ class Grid(KernelText):
         super().__init__(program)
         self.layout, self.multiprocessors, self.options = layout, multiprocessors, options
         self.most_tiles = 1
+        self.queues = 0
+        self.after_barrier = False
         self.in_registers = register_fields(program, kept)
 
     def number(self, key: Key) -> str:
@@ -106,6 +108,7 @@ class Grid(KernelText):
     def emit_grid(self) -> GridText:
         head = [*self._fields(), *self._scalars()]
         body = self._block(self.program.body)
+        head += [f"Epoch queue{k} = 0;" for k in range(self.queues)]
         start = f"GridRuntime<P, A> rt(port, args, heap, {self.grid_plan()});"
         text = self.text_of("grid_runtime", start, [*head, *body, *self._results()])
         barriers = sum(isinstance(s, ir.Barrier) for s in ir.walk(self.program.body))
@@ -167,6 +170,15 @@ class Grid(KernelText):
                 lines.append(f"[[maybe_unused]] const auto ghosts_{f.name} = rt.ghosts({sizes});")
         return lines
 
+    def _block(self, body: tuple[ir.Statement, ...]) -> list[str]:
+        lines: list[str] = []
+        before: ir.Statement | None = None
+        for s in body:
+            self.after_barrier = isinstance(before, ir.Barrier)
+            lines += self._statement(s)
+            before = s
+        return lines
+
     def _statement(self, s: ir.Statement) -> list[str]:
         if isinstance(s, ir.Barrier):
             return [f"if (!rt.barrier({'true' if s.neighbours else 'false'})) return false;"]
@@ -191,6 +203,10 @@ class Grid(KernelText):
         rows = self.layout.slabs.most if sweep.by_rows else sweep.counts[0]
         rows = min(rows, sweep.counts[0])
         self.most_tiles = max(self.most_tiles, tiles(sweep.counts, rows, sweep.tile))
+        may = sweep.by_rows and self.after_barrier and not sweep.reduces()
+        if self.options.order == "queue" and may and self.queues < self.layout.MOST_QUEUES:
+            sweep.queue = f"{self.layout.queue(self.queues)}, queue{self.queues}, "
+            self.queues += 1
         return sweep
 
     def _tile(self, counts: tuple[int, ...], by_rows: bool) -> Tile:

@@ -54,6 +54,8 @@ class Sweep:
         self.program, self.layout, self.works = program, layout, works
         self.in_registers, self.stores_ghosts = in_registers, stores_ghosts
         self.options = options
+        self.queue = ""
+        """The first arguments of a sweep whose tiles come from a queue; "": they do not."""
         lattice = lattice_of(works)
         assert lattice is not None
         self.lattice = _aligned(lattice) if options.aligned else lattice
@@ -327,7 +329,8 @@ class Sweep:
         return [
             *self.scalar_lines,
             *self.bounds(),
-            f"rt.template {self.verb()}(tiles, [&](int tile, [[maybe_unused]] int lane) {{",
+            f"rt.template {self.verb()}({self.queue}tiles, "
+            "[&](int tile, [[maybe_unused]] int lane) {",
             *(f"  {line}" for line in inside),
             "});",
         ]
@@ -350,12 +353,15 @@ class Sweep:
 
     def verb(self) -> str:
         """Return the function of the runtime that goes over the tiles."""
-        verb = "sweep" if self.by_rows or not self._reduces() else "sweep_alone"
+        if self.queue:
+            return f"sweep_queue<{self.tile.threads}>"
+        verb = "sweep" if self.by_rows or not self.reduces() else "sweep_alone"
         order = "chunks" if self.options.order in ("chunks", "down") else "strides"
         together = "true" if self.options.together else "false"
         return f"{verb}<{self.tile.threads}, TileOrder::{order}, {together}>"
 
-    def _reduces(self) -> bool:
+    def reduces(self) -> bool:
+        """Return whether a stage is a reduction."""
         return any(isinstance(w, ir.Reduce) for w in self.works)
 
     def bounds(self) -> list[str]:

@@ -43,7 +43,8 @@ class SweepOptions:
         Of a tile; 0: chosen for each sweep.
     order : str
         The tiles that a block does: "strides" (every so many-th; blocks are beside one another),
-        "chunks" (one behind the other), or "queue" (whoever is ready takes the next one).
+        "chunks" (one behind the other, along the last axis), "down" (along the first axis), or
+        "queue" (whoever is ready takes the next one).
     together : bool
         A block's threads begin a tile together, so that they find one another's points in the
         cache.
@@ -83,6 +84,8 @@ class SweepOptions:
 
 
 STANDARD = SweepOptions()
+LARGE = SweepOptions(together=True)
+"""For arrays that no cache holds."""
 
 
 def inner_tiles(counts: tuple[int, ...], tile: Tile) -> list[int]:
