@@ -41,9 +41,10 @@ from cpufree.engines.watch import Watch
 from cpufree.laps import Laps
 
 CASES = (
-    *(("jacobi", 8192), ("jacobi_3d", 256), ("gray_scott", 1024), ("points_27", 128)),
-    *(("jacobi", 2048), ("life", 1024), ("jacobi_3d", 128), ("jacobi", 1024), ("jacobi", 256)),
-    *(("fdtd_2d", 1024), ("gray_scott", 256)),
+    *(("jacobi", 8192), ("jacobi_3d", 256), ("acoustic", 4096), ("points_27", 384)),
+    *(("heat_3d", 384), ("upwind_in_place", 4096), ("jacobi", 2048), ("points_27", 128)),
+    *(("gray_scott", 1024), ("life", 1024), ("jacobi", 1024), ("fdtd_2d", 1024)),
+    *(("heat_3d", 128), ("gray_scott", 256)),
 )
 SECONDS_OF_A_RUN = 0.008
 _PLAIN = SweepOptions()
