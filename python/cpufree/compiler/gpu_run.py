@@ -66,7 +66,8 @@ class GpuRun:
             min(kernel.text.most_blocks, self.layout.most_blocks),
         )
         hold(self)
-        if kernel.text.on_chip is not None and self.blocks != kernel.text.most_blocks:
+        plan = kernel.text.on_chip
+        if plan is not None and plan.tile is None and self.blocks != kernel.text.most_blocks:
             raise EngineError(
                 f"{kernel.text.most_blocks} blocks whose values stay on chip are to run together, "
                 f"and {self.blocks} do; please report this"
