@@ -1,10 +1,11 @@
 """Tables of what bench/gpu_programs.py has measured, as docs/compiler.md has them.
 
-Usage: python bench/gpu_program_tables.py FILE.jsonl
+Usage: python bench/gpu_program_tables.py FILE.jsonl [--page docs/compiler.md]
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import math
 import statistics
@@ -92,7 +93,7 @@ def table(records: list[Record]) -> Iterator[str]:
         side = f"{r['n']}³" if r["n"] in (128, 64, 384) else f"{r['n']}²"
         cells = [f"{r['program']} {side}"]
         for pes in (1, 2):
-            chip = " *" if r.get(f"ours_{pes}", {}).get("on_chip") else ""
+            chip = " \\*" if r.get(f"ours_{pes}", {}).get("on_chip") else ""
             cells.append(_cell(microseconds(r, f"ours_{pes}", "seconds")) + chip)
             cells.append(_cell(microseconds(r, f"hosted_{pes}", "kernel")))
         rivals = r.get("rivals", {})
@@ -106,7 +107,9 @@ def table(records: list[Record]) -> Iterator[str]:
 
 
 def _cell(value: float | None) -> str:
-    return "" if value is None else f"{value:.3g}"
+    if value is None:
+        return ""
+    return f"{value:.3g}" if value < 1000 else f"{value:.0f}"
 
 
 def jacobi_table(found: list[Record]) -> Iterator[str]:
@@ -123,20 +126,89 @@ def jacobi_table(found: list[Record]) -> Iterator[str]:
             yield f"| {' | '.join(cells)} |"
 
 
-def main() -> int:
-    """Print the tables of a record; return the exit status."""
-    if len(sys.argv) != 2:
-        print(__doc__, file=sys.stderr)
-        return 2
-    found = [json.loads(line) for line in Path(sys.argv[1]).read_text().splitlines()]
+def page(found: list[Record], name: str) -> Iterator[str]:
+    """Yield what docs/compiler.md says of a record."""
+    gpus = found[0].get("gpus", ["?"])
+    start = f"On {len(gpus)} {gpus[0]}, µs a step (`bench/results/{name}`): "
+    yield start + "whole warm calls, arrays on the GPU;"
+    yield "of the host-driven variant the run alone. \\*: values stay on chip, or come there"
+    yield "for several steps."
+    yield ""
     for sizes in CLASSES.values():
         records = programs_of(found, sizes)
         if records:
-            print("\n".join(table(records)), end="\n\n")
+            yield from table(records)
+            yield ""
     if any(r["kind"] == "jacobi" for r in found):
-        print("\n".join(jacobi_table(found)), end="\n\n")
-    for line in summary(found):
-        print(f"- {line}")
+        yield "Jacobi iterations, µs a step of the kernels alone:"
+        yield ""
+        yield from jacobi_table(found)
+        yield ""
+    yield from _goals(found)
+
+
+def _goals(found: list[Record]) -> Iterator[str]:
+    """Yield what was aimed at, and what is reached."""
+    names = {"small": "1024² and 128³", "least": "256² and 64³", "large": "4096² and 384³"}
+    for name, goal in (("small", "4"), ("least", "4"), ("large", "1.2, 0.95 at worst")):
+        ratios = [over_rivals(r) for r in programs_of(found, CLASSES[name])]
+        yield from _goal(f"best of CuPy and JAX over ours, {names[name]}", ratios, goal)
+    for name, goal in (("small", "2"), ("least", "2"), ("large", "1.0")):
+        for pes in (1, 2):
+            ratios = [over_hosted(r, pes) for r in programs_of(found, CLASSES[name])]
+            what = f"host-driven over ours, {pes} GPU{'s' * (pes > 1)}, {names[name]}"
+            yield from _goal(what, ratios, goal if pes == 2 else "1.0 at worst")
+    hand = [
+        f"{r['program']} {r['n']} {ratio:.2f} ({pes} GPU{'s' * (pes > 1)})"
+        for r in found
+        if r["kind"] == "jacobi"
+        for pes in (1, 2)
+        if (ratio := over_hand(r, pes)) is not None
+    ]
+    if hand:
+        yield f"- Ours over the hand-written kernels: {', '.join(hand)}. Goal: 1.10."
+    for r in found:
+        if r["kind"] == "first calls":
+            first, *_, last = (call["seconds"] for call in r["calls"])
+            yield (
+                f"- First call, {r['what']}: {first:.2g} s, the third {1e3 * last:.2g} ms. "
+                "Goals: 8 s, 0.2 s."
+            )
+
+
+def _goal(what: str, ratios: list[float | None], goal: str) -> Iterator[str]:
+    known = [r for r in ratios if r is not None]
+    if known:
+        mean = math.exp(statistics.fmean(map(math.log, known)))
+        yield (
+            f"- {what[0].upper()}{what[1:]}: {mean:.2f} (geometric mean of {len(known)} programs), "
+            f"{min(known):.2f} at worst. Goal: {goal}."
+        )
+
+
+BEGIN, END = "<!-- figures of compiled programs -->", "<!-- end of figures -->"
+
+
+def write_page(file: Path, lines: Iterable[str]) -> None:
+    """Put lines between the marks of a page."""
+    text = file.read_text(encoding="utf-8")
+    before, rest = text.split(BEGIN)
+    _, after = rest.split(END)
+    inside = "\n".join(lines).strip()
+    file.write_text(f"{before}{BEGIN}\n\n{inside}\n\n{END}{after}", encoding="utf-8")
+
+
+def main() -> int:
+    """Print the tables of a record, or write them into a page; return the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("record", type=Path)
+    parser.add_argument("--page", type=Path, help="write into this page, between its marks")
+    given = parser.parse_args()
+    found = [json.loads(line) for line in given.record.read_text().splitlines()]
+    if given.page is not None:
+        write_page(given.page, page(found, given.record.name))
+        return 0
+    print("\n".join(page(found, given.record.name)))
     return 0
 
 
