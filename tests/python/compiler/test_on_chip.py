@@ -16,7 +16,18 @@ from random_programs import random_arguments, random_program
 import cpufree
 from cpufree.compiler import ir
 from cpufree.compiler.emit.blocks import THREADS, choose_threads
-from cpufree.compiler.grid import chosen_kernel, grid_groups, returned_fields, tile_kernel
+from cpufree.compiler.emit.choice import sweep_options, tile_plan
+from cpufree.compiler.emit.tiles import LARGE, STANDARD, inner_tiles, rows_of_tile
+from cpufree.compiler.emit.work import GroupWork
+from cpufree.compiler.grid import (
+    chosen_kernel,
+    grid_groups,
+    returned_fields,
+    round_kernel,
+    tile_kernel,
+)
+from cpufree.compiler.layout import Slabs, distributed_rows
+from cpufree.compiler.passes.rounds import rounds_of
 from cpufree.compiler.passes.tiles import NotOnChip, add_exchanges, check_exchanges, ghosts_of
 from cpufree.errors import EngineError, ProgramError
 
@@ -200,5 +211,72 @@ def test_returned_fields_are_brought_home() -> None:
 
 @pytest.mark.parametrize("extents", [(64, 128), (86, 94), (7, 1030), (10, 13, 128), (500,), (1, 1)])
 def test_threads_go_over_all_points(extents: tuple[int, ...]) -> None:
-    tile = choose_threads(extents, 5)
-    assert tile.threads <= THREADS and tile.rows >= 1
+    """With the formulas of the text, each point has one thread."""
+    tile = choose_threads(extents, GroupWork())
+    assert tile.threads <= THREADS
+    rows = rows_of_tile(len(extents), tile)
+    turns = [-(-extents[0] // rows), *inner_tiles(extents, tile)]
+    covered = [turns[0] * rows]
+    if len(extents) > 1:
+        covered.append(turns[-1] * tile.lanes)
+    if len(extents) > 2:
+        covered.insert(1, turns[1] * tile.others)
+    assert all(c >= n for c, n in zip(covered, extents, strict=True))
+    assert np.prod(covered) < 4 * np.prod(extents) + 4 * THREADS
+
+
+@pytest.mark.parametrize(
+    ("name", "reach", "exchanged"),
+    [
+        ("jacobi_2d", (2, 2), ("a",)),  # b is computed before it is read
+        ("acoustic_8", (4, 4), ("before", "u")),
+        ("shallow_water", (2, 2), ("h", "u", "v")),
+        ("life", (1, 1), ("z",)),
+    ],
+)
+def test_rounds_exchange_what_they_read_before_they_compute_it(
+    name: str, reach: tuple[int, int], exchanged: tuple[str, ...]
+) -> None:
+    found = rounds_of(_groups(name))
+    assert found is not None
+    assert (found.reach, found.exchanged) == (reach, exchanged)
+
+
+@pytest.mark.parametrize("name", ["upwind_in_place", "until_still", "cavity_flow", "hdiff"])
+def test_loops_of_more_than_sweeps_have_no_rounds(name: str) -> None:
+    assert rounds_of(_groups(name)) is None
+
+
+def test_rounds_are_for_programs_that_have_them() -> None:
+    with pytest.raises(NotOnChip, match="no rounds"):
+        tile_kernel(_groups("until_still"), 1, (), 132, turns=2)
+    with pytest.raises(NotOnChip, match="no rounds"):
+        round_kernel(_groups("hdiff"), 1, (), 132)
+
+
+def test_blocks_each_have_points_of_every_field() -> None:
+    groups = _groups("hdiff", 203)
+    for pes in (1, 2, 3):
+        plan = tile_plan(groups, pes, (), 132)
+        slabs = Slabs(distributed_rows(groups), pes)
+        for f in (f for f in groups.fields if f.name in plan.offsets):
+            assert plan.width * (plan.columns - 1) // plan.columns < f.shape[1]
+            lo, hi = slabs.bounds(pes - 1)
+            assert lo + (hi - lo) * (plan.rows - 1) // plan.rows < f.shape[0]
+
+
+def test_few_turns_of_large_parts_and_many_of_small_ones_are_chosen() -> None:
+    program, (_, _, steps) = case("jacobi_2d", 20)
+    turns = {}
+    for n in (128, 1024):
+        u = np.empty((n, n))
+        plan = tile_plan(grid_groups(program.lower(u, u, steps), ()), 1, (), 132)
+        turns[n] = plan.turns
+    assert turns[128] > turns[1024] > 0
+
+
+def test_arrays_that_no_cache_holds_are_swept_together() -> None:
+    program, (_, _, steps) = case("heat_3d", 20)
+    for n, options in ((64, STANDARD), (256, LARGE)):
+        u = np.empty((n, n, n))
+        assert sweep_options(grid_groups(program.lower(u, u, steps), ()), 1, ()) == options
