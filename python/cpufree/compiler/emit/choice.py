@@ -174,24 +174,23 @@ def memory_plan(
         raise NotOnChip("its loop has no rounds")
     slabs = Slabs(distributed_rows(program), pes)
     width = max((f.shape[1] for f in fields if len(f.shape) > 1), default=1)
-    best: tuple[float, BlockPlan] | None = None
+    sizes = [tile] if tile is not None else _tiles(len(fields[0].shape))
+    plans = []
     for n in TURNS if turns is None else (turns,):
         ghosts = ghosts_in_rounds(program, rounds, n)
-        for size in [tile] if tile is not None else _tiles(len(fields[0].shape)):
+        for size in sizes:
             plan = place_tiles(fields, ghosts, size, width, slabs, multiprocessors)
-            plan = replace(plan, rounds=rounds, turns=n)
-            if plan.size > memory // plan.resident - _OF_BLOCK:
-                continue
-            time = memory_cost(program, plan, slabs, multiprocessors, in_registers)
-            if best is None or time < best[0]:
-                best = time, plan
-    if best is None:
+            if plan.size <= memory // plan.resident - _OF_BLOCK:
+                plans.append(replace(plan, rounds=rounds, turns=n))
+    if not plans:
         raise NotOnChip("tiles with the ghosts of a round do not fit")
-    check_rows(fields, slabs, best[1].ghosts)
+    times = [memory_cost(program, p, slabs, multiprocessors, in_registers) for p in plans]
+    time, best = min(zip(times, plans, strict=True), key=lambda one: one[0])
+    check_rows(fields, slabs, best.ghosts)
     streaming = streaming_cost(program, slabs, multiprocessors, in_registers)
-    if turns is None and best[0] > _WORTH * streaming:
+    if turns is None and time > _WORTH * streaming:
         raise NotOnChip("rounds of turns would compute too many points twice")
-    return best[1]
+    return best
 
 
 _OF_BLOCK = 4096

@@ -10,7 +10,8 @@ from cpufree.compiler import ir
 from cpufree.compiler.emit.blocks import BlockPlan, choose_threads
 from cpufree.compiler.emit.expressions import TYPES
 from cpufree.compiler.emit.grid import Grid, GridText
-from cpufree.compiler.emit.sweep import Position, Sweep
+from cpufree.compiler.emit.pointers import Position
+from cpufree.compiler.emit.sweep import Sweep
 from cpufree.compiler.emit.tiles import STANDARD, Tile, inner_tiles, rows_of_tile
 from cpufree.compiler.emit.work import work_of
 from cpufree.compiler.layout import GridLayout, TileLayout

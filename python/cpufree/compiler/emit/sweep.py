@@ -5,37 +5,14 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 from cpufree.compiler import ir
 from cpufree.compiler.emit.expressions import TYPES, cxx
+from cpufree.compiler.emit.pointers import Pointers, Position, at, times
 from cpufree.compiler.emit.tiles import SweepOptions, Tile, inner_tiles, rows_of_tile
 from cpufree.compiler.layout import GridLayout
 from cpufree.compiler.passes.points import Lattice, at_own_point, lattice_of
 from cpufree.compiler.passes.rows import Work, is_by_rows, row_offset
-
-Position = tuple[int, int]
-"""A distance in values from a pointer, and how much farther it is for the next row of a thread."""
-
-
-@dataclass
-class Pointers:
-    """The pointers that a thread of a sweep has, by what they depend on."""
-
-    base: Callable[[str, str], str]
-    """Returns the text of a pointer to a field's first value, for its name and type."""
-    names: dict[tuple[str, tuple[str, ...]], str] = field(default_factory=dict)
-    lines: list[str] = field(default_factory=list)
-
-    def get(self, name: str, kind: str, terms: tuple[str, ...]) -> str:
-        """Return the pointer into a field at a distance that is a sum of terms."""
-        key = (name, terms)
-        if key not in self.names:
-            pointer = f"p{len(self.names)}"
-            self.names[key] = pointer
-            sum_of = " + ".join((self.base(name, kind), *terms))
-            self.lines.append(f"[[maybe_unused]] {kind}* const {pointer} = {sum_of};")
-        return self.names[key]
 
 
 class Sweep:
@@ -163,7 +140,7 @@ class Sweep:
                 rows = self.lattice[0]
                 distance += (rows.start + offset + self.layout.reach(f).below) * stride
                 step += rows.step * self.row_step * stride
-                terms.append(f"({_times('q0', rows.step)} - lo) * {stride}")
+                terms.append(f"({times('q0', rows.step)} - lo) * {stride}")
             elif a.dim == ir.FIXED:
                 distance += a.start * stride
             elif a.wrap:
@@ -220,7 +197,7 @@ class Sweep:
     def loaded(self, read: ir.Read, work: Work, k: str) -> str:
         """Return the text of a load."""
         pointer, position = self.read(read, work)
-        return f"{pointer}[{_at(position, k)}]"
+        return f"{pointer}[{at(position, k)}]"
 
     # --- the whole ---
 
@@ -301,13 +278,13 @@ class Sweep:
         if work.field in self.in_registers:
             return ""
         pointer, position = self.written(work)
-        at = f"{pointer} + {_at(position, k)}"
+        to = f"{pointer} + {at(position, k)}"
         field = self.program.field(work.field)
         if not (self.stores_ghosts and self.layout.keeps_ghosts(field)):
-            return f"*({at}) = {value};"
-        row = f"{_times('q0', self.lattice[0].step)} - lo + {self.lattice[0].start}"
+            return f"*({to}) = {value};"
+        row = f"{times('q0', self.lattice[0].step)} - lo + {self.lattice[0].start}"
         more = f" + {k} * {self.row_step * self.lattice[0].step}" if k != "0" else ""
-        return f"rt.store(ghosts_{work.field}, {at}, {row}{more}, {value});"
+        return f"rt.store(ghosts_{work.field}, {to}, {row}{more}, {value});"
 
     def lines(self) -> list[str]:
         """Return the statements of the group, without what joins its reductions."""
@@ -421,14 +398,3 @@ def _aligned(lattice: tuple[Lattice, ...]) -> tuple[Lattice, ...]:
 def is_accurate(work: ir.Reduce) -> bool:
     """Return whether a reduction keeps the rounding errors of its sum."""
     return work.op == "sum" and work.type.startswith("float")
-
-
-def _times(name: str, factor: int) -> str:
-    return name if factor == 1 else f"{name} * {factor}"
-
-
-def _at(position: Position, k: str) -> str:
-    distance, step = position
-    if k.isdigit():
-        return str(distance + int(k) * step)
-    return f"{distance} + {k} * {step}"
