@@ -51,36 +51,29 @@ _PLAIN = SweepOptions()
 WAYS = {
     "plain": _PLAIN,
     "together": replace(_PLAIN, together=True),
-    "512 of 3": replace(_PLAIN, resident=3),
     "1024 of 1": replace(_PLAIN, threads=1024, resident=1),
     "64x2": replace(_PLAIN, rows=2),
     "64x8": replace(_PLAIN, rows=8),
-    "128x4": replace(_PLAIN, lanes=128, rows=4),
-    "1024 of 1, together": replace(_PLAIN, threads=1024, resident=1, together=True),
 }
 ON_CHIP: dict[str, tuple[int, int | None]] = {
     "on chip": (1024, None),
-    "on chip, 768": (768, None),
     "on chip, 512": (512, None),
-    **{f"on chip, {turns} turns": (1024, turns) for turns in (0, 1, 2, 3, 4, 6, 8)},
+    **{f"on chip, {turns} turns": (1024, turns) for turns in (0, 2, 4)},
 }
 """Threads, and turns of a round."""
 ROUNDS: dict[str, int | None] = {
     "rounds": None,
-    **{f"rounds of {turns}": turns for turns in (2, 3, 4, 6, 8)},
+    **{f"rounds of {turns}": turns for turns in (4, 6, 8)},
 }
 """From memory: turns of a round."""
 WAYS |= {
     "queue": replace(_PLAIN, order="queue"),
     "queue 64x2": replace(_PLAIN, order="queue", rows=2),
-    "queue 64x8": replace(_PLAIN, order="queue", rows=8),
     "queue, 1024 of 1": replace(_PLAIN, order="queue", threads=1024, resident=1),
-    "queue, 256 of 4": replace(_PLAIN, order="queue", threads=256, resident=4),
     "together 64x2": replace(_PLAIN, together=True, rows=2),
-    "together, 512 of 3": replace(_PLAIN, together=True, resident=3),
     "queue, 512 of 3": replace(_PLAIN, order="queue", resident=3),
 }
-HOSTED = ("plain", "512 of 3", "64x2")
+HOSTED = ("plain", "64x2")
 
 
 def steps_for(name: str, n: int) -> int:
