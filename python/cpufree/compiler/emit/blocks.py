@@ -20,8 +20,6 @@ _LEAST_SHARED = 99
 _OF_THE_PORT = 4
 """KB of shared memory that a block may have, by compute capability; and what the port takes."""
 _LANES = (32, 64, 96, 128, 160, 192, 224, 256)
-_REGISTERS = 128
-"""For what a thread loads, which it does not keep all at a time."""
 
 
 @dataclass(frozen=True)
@@ -227,7 +225,7 @@ def choose_threads(extents: tuple[int, ...], work: GroupWork, threads: int = THR
     >>> choose_threads((138, 74), GroupWork())
     Tile(lanes=37, others=23, rows=6)
     """
-    fitting = (n for n in range(8, 0, -1) if work.registers(n) <= _REGISTERS)
+    fitting = (n for n in range(8, 0, -1) if work.finds_registers(n))
     most = next(fitting, 1)
     if len(extents) == 1:
         points = -(-extents[0] // threads)

@@ -219,6 +219,9 @@ class _TileSweep(Sweep):
             )
         )
 
+    def has_far_rows(self, read: ir.Read) -> bool:
+        return read.field not in self.plan.offsets and super().has_far_rows(read)
+
     def base(self, name: str, kind: str) -> str:
         return f"rt.tile(f_{name})" if name in self.plan.offsets else super().base(name, kind)
 

@@ -40,7 +40,7 @@ class Sweep:
         self.counts = tuple(axis.count for axis in self.lattice)
         self.by_rows = is_by_rows(program, works[0])
         self.tile = choose(self.counts, self.by_rows)
-        if any(a.wrap and a.dim == 0 for w in works for r in ir.reads(w.value) for a in r.axes):
+        if any(self.has_far_rows(r) for w in works for r in ir.reads(w.value)):
             self.tile = Tile(self.tile.lanes, self.tile.others, 1)
         self.pointers = Pointers(self.base)
         self.scalars: dict[ir.Expr, str] = {}
@@ -104,6 +104,10 @@ class Sweep:
         return " && ".join(conditions)
 
     # --- addresses ---
+
+    def has_far_rows(self, read: ir.Read) -> bool:
+        """Return whether a thread has one row, as rows or what is read of them go around."""
+        return any(a.wrap and a.dim == 0 for a in read.axes)
 
     def base(self, name: str, kind: str) -> str:
         """Return the text of a pointer to a field's first value."""
@@ -209,8 +213,8 @@ class Sweep:
         that a later stage replaces need not be stored.
         """
         lines = []
-        for box in self._boxes():
-            for k in ks:
+        for k in ks:  # a row's values are done with before the next one's
+            for box in self._boxes():
                 lines += self._values(box, k, guarded)
         for number in range(len(self.works)):
             for k in ks:

@@ -11,6 +11,7 @@ from cpufree.compiler.passes.rows import Work, row_offset
 
 CYCLES = 1450.0
 """In a microsecond, of which some go by in waiting."""
+_LOADED, _STORED = 128, 16  # registers of a thread
 _ISSUE = 0.4  # cycles of an instruction of a warp, with four schedulers that are busy mostly
 _SLOW, _FAST = 0.9, 0.55  # of an operation on eight bytes, on four
 _LONG = ("divide", "sqrt", "power", "exp", "log")
@@ -41,9 +42,13 @@ class GroupWork:
     words: float = 2.0
     operations: int = 5
 
-    def registers(self, rows: int) -> float:
-        """Return the registers for what a thread of so many rows loads."""
-        return (self.columns * rows + self.beyond) * self.words
+    def finds_registers(self, rows: int) -> bool:
+        """Return whether a thread of so many rows finds registers for what it loads and stores.
+
+        Loads that are added up need theirs for a short time; results wait for one another.
+        """
+        loads = (self.columns * rows + self.beyond) * self.words
+        return loads <= _LOADED and rows * self.stores * self.words <= _STORED
 
     def cycles(self, rows: int) -> float:
         """Return about how many cycles of a multiprocessor a warp of so many rows takes."""
