@@ -194,7 +194,7 @@ class TileRuntime : public GridRuntime<P, A> {
   }
   CPUFREE_KERNEL_FN static Part below(Part mine, std::int64_t n) {
     const int end = mine.end < n ? mine.end : static_cast<int>(n);
-    return {mine.first < end ? mine.first : end, end};
+    return {mine.first, mine.first < end ? end : mine.first};  // tiles begin where parts do
   }
   CPUFREE_KERNEL_FN Part rows_of_field(const TileShape& s) const { return below(rows_, s.n0); }
   CPUFREE_KERNEL_FN Part columns_of_field(const TileShape& s) const {

@@ -16,7 +16,12 @@ from cpufree.compiler.arguments import Arguments, written_fields
 from cpufree.compiler.emit.blocks import MEMORY
 from cpufree.compiler.explain import Explanation, explain, explain_kernel
 from cpufree.compiler.gpu_run import GpuRun, multiprocessors_of, tile_memory_of
-from cpufree.compiler.grid import chosen_kernel, grid_groups, returned_fields
+from cpufree.compiler.grid import (
+    chosen_kernel,
+    grid_groups,
+    returned_fields,
+    sparing_kernel,
+)
 from cpufree.compiler.interpret import interpret
 from cpufree.compiler.launch import Kernel, Ran, Run, kernel_of, passes
 from cpufree.compiler.layout import choose_pes, most_pes
@@ -30,6 +35,7 @@ from cpufree.engines.choices import valid
 from cpufree.engines.placement import Asked
 from cpufree.engines.watch import ProgressLike, Watch
 from cpufree.env import Env
+from cpufree.errors import OutOfMemoryError
 from cpufree.laps import Laps
 from cpufree.options import WAIT_LIMIT, WAIT_SECONDS
 from cpufree.progress_bar import ProgressBar
@@ -218,8 +224,11 @@ class Program:
             made = grid_groups(lowered.program, kept)
             devices = where.devices[: most_pes(made, len(where.devices))]
             size = multiprocessors_of(devices), tile_memory_of(devices)
-            kernel = chosen_kernel(made, len(devices), kept, *size)
-            found = GpuRun(kernel, devices)
+            try:
+                found = GpuRun(chosen_kernel(made, len(devices), kept, *size), devices)
+            except OutOfMemoryError:  # second copies of arrays save time, and take memory
+                kernel = sparing_kernel(lowered.program, len(devices), kept, size[0])
+                found = GpuRun(kernel, devices)
         self._gpu_runs[key] = found
         return found
 

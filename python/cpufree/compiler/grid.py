@@ -158,6 +158,17 @@ def chosen_kernel(
     return replace(grid_kernel(made, pes, kept, multiprocessors, options), why=why)
 
 
+def sparing_kernel(
+    program: ir.Program, pes: int, kept: Collection[str], multiprocessors: int
+) -> GridKernel:
+    """Return the kernel of a lowered program that takes the least memory: sweeps, no buffers."""
+    made = add_barriers(group_points(align_locals(add_temporaries(program), kept)))
+    check_barriers(made)
+    options = sweep_options(made, pes, kept)
+    kernel = grid_kernel(made, pes, kept, multiprocessors, options)
+    return replace(kernel, why="GPUs have no memory for more")
+
+
 def returned_fields(result: Value | None) -> set[str]:
     """Return the fields that a call returns."""
     if isinstance(result, TupleValue):

@@ -18,8 +18,8 @@ from cpufree.compiler.lowering import Lowered
 from cpufree.compiler.source import Source
 
 _MOST = 64
-_PLAIN = (bool, int, str, bytes, complex, type(None), np.generic, np.dtype)
-_FIXED = (types.BuiltinFunctionType, np.ufunc, type)
+_PLAIN = (bool, int, str, bytes, type(None), np.integer, np.bool_, np.dtype)
+_FIXED = (types.BuiltinFunctionType, np.ufunc)
 _MODULES = ("numpy", "math")
 
 
@@ -102,7 +102,10 @@ def names_are_fixed(source: Source, seen: frozenset[int] = frozenset()) -> bool:
 
 def _is_numpy(value: Any) -> bool:
     """Return whether a value is one of NumPy's functions, of which some are written in Python."""
-    return callable(value) and (getattr(value, "__module__", None) or "").split(".")[0] == "numpy"
+    module = (getattr(value, "__module__", None) or "").split(".")[0]
+    if isinstance(value, type):  # attributes of others may change
+        return module in ("numpy", "builtins")
+    return callable(value) and module == "numpy"
 
 
 def _free_names(tree: ast.FunctionDef) -> set[str]:

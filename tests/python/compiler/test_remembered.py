@@ -31,6 +31,17 @@ def by_list(u: Any) -> None:
     u *= factors[0]
 
 
+class Holder:
+    """Of a number that may change."""
+
+    value = 2.0
+
+
+@cpufree.program
+def by_class(u: Any) -> None:
+    u *= Holder.value
+
+
 @cpufree.program
 def calls_by_list(u: Any) -> None:
     by_list(u)
@@ -63,13 +74,14 @@ def test_other_calls_are_others(one: Any, other: Any) -> None:
     assert keys[0] is not None and keys[1] is not None and keys[0] != keys[1]
 
 
-@pytest.mark.parametrize("value", [[1.0], np.array(1.0), {"a": 1}, (1, [2])])
+@pytest.mark.parametrize("value", [[1.0], np.array(1.0), {"a": 1}, (1, [2]), 1j])
 def test_values_that_may_change_are_not_remembered(value: Any) -> None:
     assert call_key({"u": np.ones(3), "by": value}) is None
 
 
 def test_globals_that_may_change_are_looked_at_anew() -> None:
     assert names_are_fixed(by_global.source)
+    assert not names_are_fixed(by_class.source)
     assert not names_are_fixed(by_list.source) and not names_are_fixed(calls_by_list.source)
     u = np.ones(2)
     by_list.interpret(u)

@@ -135,7 +135,8 @@ def place_tiles(
     multiprocessors: int,
 ) -> BlockPlan:
     """Return a plan whose tiles come from memory, and have ghosts on all sides."""
-    count = -(-slabs.most // tile[0]) * -(-width // tile[1])
+    # Each block has a tile: all compute the scalars of a round, and fail together.
+    count = -(-(slabs.rows // slabs.pes) // tile[0]) * -(-width // tile[1])
     blocks = min(ROUND_BLOCKS * multiprocessors, count)
     plan = BlockPlan(
         blocks, 1, width, {}, {}, 0, 0, ROUND_THREADS, tile=tile, resident=ROUND_BLOCKS

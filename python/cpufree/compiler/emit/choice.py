@@ -176,17 +176,22 @@ def memory_plan(
     width = max((f.shape[1] for f in fields if len(f.shape) > 1), default=1)
     sizes = [tile] if tile is not None else _tiles(len(fields[0].shape))
     plans = []
+    why = NotOnChip("tiles with the ghosts of a round do not fit")
     for n in TURNS if turns is None else (turns,):
-        ghosts = ghosts_in_rounds(program, rounds, n)
+        try:
+            ghosts = ghosts_in_rounds(program, rounds, n)
+            check_rows(fields, slabs, ghosts)
+        except NotOnChip as reason:
+            why = reason
+            continue
         for size in sizes:
             plan = place_tiles(fields, ghosts, size, width, slabs, multiprocessors)
             if plan.size <= memory // plan.resident - _OF_BLOCK:
                 plans.append(replace(plan, rounds=rounds, turns=n))
     if not plans:
-        raise NotOnChip("tiles with the ghosts of a round do not fit")
+        raise why
     times = [memory_cost(program, p, slabs, multiprocessors, in_registers) for p in plans]
     time, best = min(zip(times, plans, strict=True), key=lambda one: one[0])
-    check_rows(fields, slabs, best.ghosts)
     streaming = streaming_cost(program, slabs, multiprocessors, in_registers)
     if turns is None and time > _WORTH * streaming:
         raise NotOnChip("rounds of turns would compute too many points twice")

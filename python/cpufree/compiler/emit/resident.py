@@ -142,7 +142,7 @@ class Tiles(Grid):
             f"for (std::int64_t {i} = {start}, {e} = {stop}; {i} < {e};) {{",
             f"  const std::int64_t left = ({e} - {i} + {s.step - 1}) / {s.step};",
             f"  const int turns = left < {most} ? static_cast<int>(left) : {most};",
-            "  if (!rt.turn(true, true, turns)) return false;",
+            f"  if (!rt.turn(true, {'true' if exchange else 'false'}, turns)) return false;",
             *(f"  {line}" for line in exchange),
             "  CPUFREE_ONE_COPY",
             f"  for (int turn = turns; --turn >= 0; {i} += {s.step}) {{",
@@ -233,7 +233,7 @@ class _TileSweep(Sweep):
         f = self.program.field(read.field)
         if f.name not in self.plan.offsets:
             return super().read(read, work)
-        return self.in_tile(f, tuple(d for d, _ in offsets(read, work, f.shape)))
+        return self.in_tile(f, tuple(d for d, _ in offsets(self.program, read, work)))
 
     def in_tile(self, f: ir.Field, away: tuple[int, ...]) -> tuple[str, Position]:
         """Return the pointer and the distance from it of a point of a tile, so far away."""

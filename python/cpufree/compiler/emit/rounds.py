@@ -120,7 +120,8 @@ class _MemoryRounds(Tiles):
         ]
         for f in self.changed:
             store = f"rt.store_at(f_{f.name}, s_{f.name}, o_{f.name}, g_{f.name});"
-            inside.append(store if f.name in rounds.exchanged else f"if (is_last) {store}")
+            when = self._must_store(rounds, f)
+            inside.append(f"if ({when}) {store}" if when else store)
         return [
             *(f"const auto h_{f.name} = f_{f.name};" for f in self.tiled),
             f"const int tiles_of_pe = rt.tiles({high}, {across});",
@@ -133,14 +134,48 @@ class _MemoryRounds(Tiles):
     def _load(self, rounds: Rounds, f: ir.Field) -> list[str]:
         """Return the statement that brings a tile, where the round does not compute all of it."""
         load = f"rt.load(f_{f.name}, s_{f.name});"
+        inside = self._is_computed(rounds, f)
+        return [f"if (!{inside}) {load}" if inside else load]
+
+    def _must_store(self, rounds: Rounds, f: ir.Field) -> str:
+        """Return the condition under which a tile is brought back; "": in any case.
+
+        What the next round reads of it: all, or what is beside the box that it computes first. That
+        never changes, but goes with the storage where fields change places. The last round brings
+        back all.
+        """
+        moved = [name for names in self._moves(rounds) for name in names]
+        if f.name in rounds.exchanged:
+            return ""
+        if f.name not in moved:
+            return "is_last"
+        inside = self._is_computed(rounds, f)
+        return f"is_last || !{inside}" if inside else ""
+
+    def _moves(self, rounds: Rounds) -> list[tuple[str, ...]]:
+        """Return the fields that change places in a turn, for each statement."""
+        permutes = (s for s in rounds.loop.body if isinstance(s, ir.Permute) and not s.values)
+        return [s.fields for s in permutes]
+
+    def _with_history(self, rounds: Rounds) -> set[str]:
+        """Return the fields whose storage may hold, at the end, what an earlier round computed.
+
+        Two that change places do not: a turn reads one, which is brought, and computes the other.
+        """
+        moves = self._moves(rounds)
+        several = [name for names in moves for name in names]
+        return {n for names in moves for n in names if len(names) > 2 or several.count(n) > 1}
+
+    def _is_computed(self, rounds: Rounds, f: ir.Field) -> str:
+        """Return the condition under which a round computes a tile before it reads it."""
         box = first_boxes(self.program, rounds.loop).get(f.name)
-        if f.name in rounds.exchanged or box is None:
-            return [load]
+        if f.name in rounds.exchanged or f.name in self._with_history(rounds) or box is None:
+            return ""
+        if len(f.shape) > 2 and box[2] != ir.Span(0, 1, f.shape[2]):
+            return ""
         spans = [*box, ir.Span(0, 1, 1)][:2]
         rows, columns = (f"Part{{{span.start}, {span.stop}}}" for span in spans)
-        if len(f.shape) > 2 and box[2] != ir.Span(0, 1, f.shape[2]):
-            return [load]
-        return [f"if (!rt.is_inside(s_{f.name}, {rows}, {columns})) {load}"]
+        return f"rt.is_inside(s_{f.name}, {rows}, {columns})"
 
     def _ids(self, rounds: Rounds) -> list[str]:
         """Return the statements that have storage change its names as often as there were turns."""

@@ -12,7 +12,7 @@ from cpufree.compiler.emit.pointers import Pointers, Position, at, times
 from cpufree.compiler.emit.tiles import SweepOptions, Tile, inner_tiles, rows_of_tile
 from cpufree.compiler.layout import GridLayout
 from cpufree.compiler.passes.points import Lattice, at_own_point, lattice_of
-from cpufree.compiler.passes.rows import Work, is_by_rows, row_offset
+from cpufree.compiler.passes.rows import Work, is_by_rows, row_offset, rows_written
 
 
 class Sweep:
@@ -127,7 +127,7 @@ class Sweep:
         f = self.program.field(read.field)
         offset = 0
         if self._own_row(f):
-            offset, _ = row_offset(read, work.box[0], f.shape[0])
+            offset, _ = row_offset(read, work.box[0], f.shape[0], rows_written(self.program, work))
         return self.position(f, read.axes, work, offset)
 
     def position(

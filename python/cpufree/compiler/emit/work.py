@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cpufree.compiler import ir
-from cpufree.compiler.passes.rows import Work, row_offset
+from cpufree.compiler.passes.rows import Work, row_offset, rows_written
 
 CYCLES = 1450.0
 """In a microsecond, of which some go by in waiting."""
@@ -70,7 +70,7 @@ def work_of(program: ir.Program, works: list[Work], in_registers: set[str]) -> G
                 continue
             offset = 0
             if f.distributed and work.box:
-                offset, _ = row_offset(read, work.box[0], f.shape[0])
+                offset, _ = row_offset(read, work.box[0], f.shape[0], rows_written(program, work))
             others = tuple(
                 (a.start - work.box[k].start, a.shift if a.wrap else 0)
                 for k, a in enumerate(read.axes)

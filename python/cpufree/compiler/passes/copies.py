@@ -86,6 +86,8 @@ def _swapped(
     if not _untouched(body[first:at], u) or (t.shape != u.shape and _goes_around(program, t)):
         return None
     whole = tuple(ir.Span(0, 1, n) for n in u.shape)
+    if copy.box != whole and not _writes_only(body[first:at], t, copy.box):
+        return None  # what t has beside the box is not u's
     out = list(body)
     out[at] = ir.Permute((u.name, t.name), (t.name, u.name), copy.line, values=True)
     if copy.box != whole:
@@ -141,6 +143,16 @@ def _writes_all_that_is_read(
                     if points.first < span.start or points.last >= span.stop:
                         return False
     return True
+
+
+def _writes_only(body: Body, t: ir.Field, box: tuple[ir.Span, ...]) -> bool:
+    """Return whether all that stages write of t lies in a box."""
+    writes = [s for s in body if isinstance(s, ir.Assign) and s.field == t.name]
+    return all(
+        a.start >= b.start and a.stop <= b.stop
+        for s in writes
+        for a, b in zip(s.box, box, strict=True)
+    )
 
 
 def _only_here(program: ir.Program, body: Body, first: int, at: int, t: ir.Field) -> bool:

@@ -7,7 +7,8 @@ points twice; in return they wait for one another once in a round.
 The margins. Let R be how far a group reads, along an axis. Of the last turn the last group needs
 no margin; each group before needs the sum of the R of all that follow it. With S the sum of R over
 all groups of a turn, a group of turn s of n has the margin (n - 1 - s) S + (sum of R of the groups
-after it in the turn). It reads R more. So ghosts of n S suffice.
+after it in the turn). It reads R more. So ghosts of n S suffice, along a ring as long as they do
+not go around it more than once.
 
 Which ghosts must be fresh when a round begins: of fields whose points are read before they are
 computed in the round. A field whose first stage is a write, and which no stage writes outside of
@@ -20,7 +21,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cpufree.compiler import ir
-from cpufree.compiler.passes.tiles import Ghosts, ghosts_of, ghosts_of_stage
+from cpufree.compiler.passes.tiles import Ghosts, NotOnChip, ghosts_of, ghosts_of_stage
 
 _MOST_TURNS = 24
 """Turns that are followed until storage has gone round."""
@@ -72,7 +73,7 @@ def rounds_of(program: ir.Program) -> Rounds | None:
         return None
     ghosts = ghosts_of(program)
     ring = any(g.ring0 for g in ghosts.values()), any(g.ring1 for g in ghosts.values())
-    if not _ends_are_alike(program, ring):
+    if not _ends_are_alike(program, ring) or _reads_factors_around(program, works, ring):
         return None
     reaches = [_reach(program, g) for g in groups]
     after = tuple(_sum(reaches[k + 1 :]) for k in range(len(groups)))
@@ -80,7 +81,17 @@ def rounds_of(program: ir.Program) -> Rounds | None:
 
 
 def ghosts_in_rounds(program: ir.Program, rounds: Rounds, turns: int) -> dict[str, Ghosts]:
-    """Return the ghosts that rounds of so many turns need, of each distributed field."""
+    """Return the ghosts that rounds of so many turns need, of each distributed field.
+
+    Raises
+    ------
+    NotOnChip
+        They would go around a ring more than once.
+    """
+    for f in program.fields:
+        for axis, n in enumerate(f.shape[:2] if f.distributed else ()):
+            if rounds.ring[axis] and turns * rounds.reach[axis] > n:
+                raise NotOnChip(f"{turns} turns would go around {f.name}, of {n} points, twice")
     rows, columns = (turns * r for r in rounds.reach)
     wide = Ghosts(rows, columns, *rounds.ring, corners=bool(rows and columns))
     return {f.name: wide for f in program.fields if f.distributed}
@@ -112,6 +123,20 @@ def _ends_are_alike(program: ir.Program, ring: tuple[bool, bool]) -> bool:
             if isinstance(s, ir.Assign) and s.box[axis] != whole:
                 return False
     return True
+
+
+def _reads_factors_around(
+    program: ir.Program, works: list[ir.Assign | ir.Reduce], ring: tuple[bool, bool]
+) -> bool:
+    """Return whether a stage reads an array that has no ghosts along an axis that goes around.
+
+    A margin may lie beyond the ends there.
+    """
+    around = {axis for axis, goes in enumerate(ring) if goes}
+    reads = (r for w in works for r in ir.reads(w.value))
+    return any(
+        a.dim in around for r in reads if not program.field(r.field).distributed for a in r.axes
+    )
 
 
 def _exchanged(program: ir.Program, loop: ir.For) -> tuple[str, ...]:

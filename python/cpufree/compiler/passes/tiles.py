@@ -46,7 +46,7 @@ class NotOnChip(Exception):
     """Why a program's values do not stay on chip."""
 
 
-def offsets(read: ir.Read, work: Work, shape: tuple[int, ...]) -> tuple[tuple[int, bool], ...]:
+def offsets(program: ir.Program, read: ir.Read, work: Work) -> tuple[tuple[int, bool], ...]:
     """Return how far a read is from a stage's point along each axis, and whether it goes around.
 
     Raises
@@ -58,17 +58,20 @@ def offsets(read: ir.Read, work: Work, shape: tuple[int, ...]) -> tuple[tuple[in
         raise NotOnChip(
             f"line {work.line}: {read.field} has other dimensions than what is computed"
         )
+    shape = program.field(read.field).shape
+    sizes = program.field(work.field if isinstance(work, ir.Assign) else work.over).shape
     found = []
-    for k, (a, span, n) in enumerate(zip(read.axes, work.box, shape, strict=True)):
+    for k, (a, span, n, size) in enumerate(zip(read.axes, work.box, shape, sizes, strict=True)):
         if a.wrap:
-            if a.dim != k or a.start or a.step != 1 or span.step != 1 or a.wrap != n:
+            if a.dim != k or a.start or a.step != 1 or span.step != 1 or not a.wrap == n == size:
                 raise NotOnChip(f"line {work.line}: {read.field} is rolled along another axis")
             shift = (a.shift - span.start) % n
             shift = shift - n if shift > n // 2 else shift
             found.append((shift, shift != 0))
         elif span.count == 1:
             distance = a.start - span.start
-            around = abs(distance) > n // 2
+            # Opposite ends are neighbours, of axes that blocks divide, and fields of one size.
+            around = k < 2 and n == size and abs(distance) > n // 2
             found.append((distance - (n if distance > 0 else -n) if around else distance, around))
         elif a.dim == k and a.step == span.step:
             found.append((a.start - span.start, False))
@@ -91,6 +94,8 @@ def ghosts_of(program: ir.Program) -> dict[str, Ghosts]:
     dims = {len(f.shape) for f in program.fields if f.distributed}
     if len(dims) != 1:
         raise NotOnChip("its arrays have different numbers of dimensions")
+    if max(dims) > 3:
+        raise NotOnChip("its arrays have more than three dimensions")
     for s in ir.walk(program.body):
         if isinstance(s, ir.Assign | ir.Reduce):
             for name, ghosts in ghosts_of_stage(program, s).items():
@@ -120,7 +125,7 @@ def ghosts_of_stage(program: ir.Program, work: Work) -> dict[str, Ghosts]:
         f = program.field(read.field)
         if not f.distributed:
             continue
-        away = [*offsets(read, work, f.shape), (0, False), (0, False)]
+        away = [*offsets(program, read, work), (0, False), (0, False)]
         if len(f.shape) > 2 and away[2][1]:
             raise NotOnChip(f"line {work.line}: {f.name} is periodic along its last axis")
         (rows, ring0), (columns, ring1) = away[0], away[1] if len(f.shape) > 1 else (0, False)
