@@ -17,7 +17,7 @@ from cpufree.compiler.grid import chosen_kernel, grid_groups, returned_fields
 from cpufree.compiler.interpret import interpret
 from cpufree.compiler.lowering import lower
 from cpufree.compiler.passes.tiles import NotOnChip
-from cpufree.errors import OutOfMemoryError
+from cpufree.errors import OutOfMemoryError, ProgramError
 
 
 def _random(*shapes: tuple[int, ...]) -> tuple[Any, ...]:
@@ -140,6 +140,11 @@ def test_single_rows_of_longer_fields_are_no_neighbours(program: Any, shapes: An
 )
 def test_tiles_beyond_the_end_of_a_shorter_field(program: Any, shapes: Any, tile: Any) -> None:
     _on_chip(program, (*_random(*shapes), 3), turns=1, tile=tile)
+
+
+def test_a_shorter_array_that_is_rolled_is_refused() -> None:
+    with pytest.raises(ProgramError, match="shorter array that is rolled"):
+        edge.rolled_into_longer.lower(*_random((12, 5), (10, 5)), 3)
 
 
 def test_four_dimensions_lie_in_memory() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import edge_programs as edge
 import numpy as np
 import pytest
 from gpus_here import COUNTS, NUMBERS, needs_gpu
@@ -103,6 +104,35 @@ def test_all_ways_on_chip_give_the_bits_of_plain_python(
     monkeypatch.setattr(decorated, "chosen_kernel", way)
     kernel = _check(name, 203, pes)
     assert kernel.text.on_chip is not None and kernel.layout.slabs.pes == pes
+
+
+@pytest.mark.parametrize(
+    ("program", "shapes"),
+    [
+        (edge.swapped, [(301, 203)] * 2),
+        (edge.three_in_turn, [(301, 203)] * 3),
+        (edge.inner_copy, [(301,)]),
+        (edge.ring_of_columns, [(203, 7)]),
+        (edge.shifted_rows, [(205, 31), (203, 31)]),
+    ],
+)
+@pytest.mark.parametrize("way", [None, _rounds_from_memory])
+@pytest.mark.parametrize("pes", COUNTS)
+def test_edges_give_the_bits_of_plain_python(
+    program: Any, shapes: Any, way: Any, pes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if way is not None and program in (edge.inner_copy,):
+        pytest.skip("of one dimension")
+    if way is not None:
+        monkeypatch.setattr(decorated, "chosen_kernel", way)
+    random = np.random.default_rng(4)
+    ours = [random.random(shape) for shape in shapes]
+    plain = copies(tuple(ours))
+    program._gpu_runs.clear()
+    program.run((*ours, 11), engine="cuda_p2p", pes=pes, wait_limit=10)
+    plainly(program)(*plain, 11)
+    for mine, other in zip(ours, plain, strict=True):
+        np.testing.assert_array_equal(mine, other)
 
 
 @pytest.mark.parametrize("shape", [(1021, 517), (67, 2047)])
