@@ -86,7 +86,7 @@ class TileRuntime : public GridRuntime<P, A> {
     this->template go_over<Lanes, false>(0, 1, tiles, f);
   }
 
-  // Brings a field's values from home, ghosts too.
+  // Brings a field's values from the heap, ghosts too.
   template <class T>
   CPUFREE_KERNEL_FN void load(const Tiled<T>& f, const TileShape& s) {
     const Part r = rows_of_field(s), c = columns_of_field(s);
@@ -108,16 +108,16 @@ class TileRuntime : public GridRuntime<P, A> {
         if (s.ring1) j = j < 0 ? j + s.n1 : j >= s.n1 ? j - s.n1 : j;
         const bool there = k < all && row < r.end - r.first + s.around &&
                            column < c.end - c.first + s.beside && j >= 0 && j < s.n1 &&
-                           i >= -s.home_below && i < mine + s.home_above;
+                           i >= -s.heap_below && i < mine + s.heap_above;
         places[n] = there ? point(s, row, column, d) : -1;
-        if (there) values[n] = f.base[(i + s.home_below) * s.home_row + j * s.home_column + d];
+        if (there) values[n] = f.base[(i + s.heap_below) * s.heap_row + j * s.heap_column + d];
       }
       CPUFREE_UNROLL
       for (int n = 0; n < kBatch; ++n)
         if (places[n] >= 0) to[places[n]] = values[n];
     }
   }
-  // Brings a field's values home.
+  // Brings a field's values back to the heap.
   template <class T>
   CPUFREE_KERNEL_FN void store(const Tiled<T>& f, const TileShape& s) {
     const Part r = rows_of_field(s), c = columns_of_field(s);
@@ -126,8 +126,8 @@ class TileRuntime : public GridRuntime<P, A> {
     for (int k = this->port_.lane(); k < all; k += this->port_.lanes()) {
       const int d = k % s.depth, column = k / s.depth % s.columns, row = k / s.depth / s.columns;
       if (row >= r.end - r.first || column >= c.end - c.first) continue;
-      const std::int64_t i = r.first + row - lo + s.home_below, j = c.first + column;
-      f.base[i * s.home_row + j * s.home_column + d] = tile(f)[point(s, row, column, d)];
+      const std::int64_t i = r.first + row - lo + s.heap_below, j = c.first + column;
+      f.base[i * s.heap_row + j * s.heap_column + d] = tile(f)[point(s, row, column, d)];
     }
   }
 
@@ -152,9 +152,9 @@ class TileRuntime : public GridRuntime<P, A> {
     return rows_.first - s.around >= rows.first && rows_.end + s.around <= rows.end &&
            columns_.first - s.beside >= columns.first && columns_.end + s.beside <= columns.end;
   }
-  // Brings my part of a field to another home, and to the ghosts that PEs beside keep of it.
+  // Brings my part of a field to its other copy, and to the ghosts that PEs beside keep of it.
   template <class T>
-  CPUFREE_KERNEL_FN void store_at(const Tiled<T>& f, const TileShape& s, T* home,
+  CPUFREE_KERNEL_FN void store_at(const Tiled<T>& f, const TileShape& s, T* copy,
                                   const GhostRows& ghosts) {
     const Part r = rows_of_field(s), c = columns_of_field(s);
     const int lo = static_cast<int>(this->lo());
@@ -164,7 +164,7 @@ class TileRuntime : public GridRuntime<P, A> {
       const int d = k % s.depth, column = k / s.depth % s.columns, row = k / s.depth / s.columns;
       if (row >= r.end - r.first || column >= c.end - c.first) continue;
       const std::int64_t i = r.first + row - lo, j = c.first + column;
-      Base::store(ghosts, home + (i + s.home_below) * s.home_row + j * s.home_column + d, i,
+      Base::store(ghosts, copy + (i + s.heap_below) * s.heap_row + j * s.heap_column + d, i,
                   from[point(s, row, column, d)]);
     }
   }

@@ -18,7 +18,7 @@ struct BlockGrid {
   std::int64_t tile_bytes = 0;  // many bytes a block has
 };
 
-// How a field lies in tiles, at home (in the heap), and in the packets of exchanges. A field of one
+// How a field lies in tiles, in the heap, and in the packets of exchanges. A field of one
 // dimension has one column; the third axis, `depth`, is not divided.
 struct TileShape {
   int rows = 1, columns = 1, depth = 1;        // of the largest part
@@ -26,12 +26,12 @@ struct TileShape {
   std::int64_t n0 = 1, n1 = 1;                 // of the whole field
   bool ring0 = false, ring1 = false;           // its ends are neighbours
   bool corners = false;                        // ghosts that lie aside along both axes are read
-  std::int64_t home_row = 1, home_column = 1;  // distances
-  int home_below = 0, home_above = 0;          // ghost rows that are kept there
+  std::int64_t heap_row = 1, heap_column = 1;  // distances
+  int heap_below = 0, heap_above = 0;          // ghost rows that are kept there
   std::int64_t packets = 0, slot = 0;          // offset in the heap; packets of a slot
 };
 
-// A field: at home, and its tile.
+// A field: in the heap, and its tile.
 template <class T>
 struct Tiled : Array<T, 1> {
   int tile = 0;  // bytes, in the block's memory

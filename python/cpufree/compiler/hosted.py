@@ -55,7 +55,7 @@ class HostedRun:
         devices: list[int],
         options: SweepOptions = STANDARD,
     ) -> None:
-        """Lower, compile and record.
+        """Lower, compile and record; the order of tiles is the GPU's own, whatever `options` say.
 
         Raises
         ------

@@ -329,7 +329,7 @@ class RoundLayout(TileLayout):
     Attributes
     ----------
     others : dict
-        Offset of the second home of each field that changes: a round reads one, writes the other.
+        Offset of the second copy of each field that changes: a round reads one, writes the other.
     """
 
     def __init__(

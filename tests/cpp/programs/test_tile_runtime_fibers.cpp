@@ -118,8 +118,8 @@ TileShape shape_of(const Case& one, std::int64_t packets) {
   s.n0 = kRows, s.n1 = kColumns;
   s.ring0 = s.ring1 = one.ring;
   s.corners = one.corners;
-  s.home_row = kColumns;
-  s.home_below = s.home_above = one.reach;
+  s.heap_row = kColumns;
+  s.heap_below = s.heap_above = one.reach;
   s.packets = packets;
   s.slot = one.one_slot ? 0 : (one.most() + 2 * one.reach) * kColumns;
   return s;

@@ -201,7 +201,7 @@ def test_values_that_do_not_fit_come_on_chip_for_rounds() -> None:
     assert "turns at a time" in str(program.explain(large, large, steps))
 
 
-def test_returned_fields_are_brought_home() -> None:
+def test_returned_fields_are_brought_back() -> None:
     program, arguments = case("until_still", 30)
     lowered = program._lowered(grid_on_cpu.Arguments.of(program.signature, "p", arguments, {}))
     kept = returned_fields(lowered.result)

@@ -1,7 +1,7 @@
 """A program's kernel for GPUs whose values lie in memory, and come on chip for rounds of turns.
 
 For arrays that are too large to stay on chip. A block brings a tile with wide ghosts, does some
-turns of the loop on it, and brings it back; then the next one. Fields that change have two homes: a
+turns of the loop on it, and brings it back; then the next one. Fields that change have two copies: a
 round reads one and writes the other. Between two rounds is a barrier with the neighbours: what a
 round reads was written before it, and what it writes was read before it.
 """
@@ -36,7 +36,7 @@ class _MemoryRounds(Tiles):
         self, program: ir.Program, layout: RoundLayout, kept: set[str], plan: BlockPlan
     ) -> None:
         super().__init__(program, layout, kept, plan)
-        self.homes = layout
+        self.in_memory = layout
         self.changed = [program.field(name) for name in changed_fields(program, plan)]
 
     def emit_rounds(self) -> GridText:
@@ -44,15 +44,15 @@ class _MemoryRounds(Tiles):
         p = self.plan
         head = [*self._fields(), *self._scalars()]
         for f in self.changed:
-            at, n = self.homes.others[f.name], self._values(f)
+            at, n = self.in_memory.others[f.name], self._values(f)
             head.append(f"auto* o_{f.name} = rt.template at<{TYPES[f.type]}>({at});")
-            reach, stride = self.homes.reach(f), self.homes.strides(f)[0]
+            reach, stride = self.in_memory.reach(f), self.in_memory.strides(f)[0]
             sizes = f"{f.shape[0]}, {stride}, {reach.below}, {reach.above}"
             head.append(f"const auto g_{f.name} = rt.ghosts({sizes});")
             head.append(f"rt.copy(o_{f.name}, f_{f.name}.base, {n});")
         start = (
             f"TileRuntime<P, A> rt(port, args, heap, {self.grid_plan()}, "
-            f"{{1, 1, {p.width}, {p.room}, {self.homes.tiles}, {p.size}}});"
+            f"{{1, 1, {p.width}, {p.room}, {self.in_memory.tiles}, {p.size}}});"
         )
         body = self._block(self.program.body)
         text = self.text_of("tile_runtime", start, [*head, *body, *self._results()])
@@ -69,7 +69,7 @@ class _MemoryRounds(Tiles):
         )
 
     def _values(self, f: ir.Field) -> int:
-        return self.homes.rows(f) * self.homes.strides(f)[0]
+        return self.in_memory.rows(f) * self.in_memory.strides(f)[0]
 
     def _rounds(self, rounds: Rounds) -> list[str]:
         s, most = rounds.loop, self.plan.turns
@@ -77,13 +77,13 @@ class _MemoryRounds(Tiles):
         i, e = f"i_{s.var}", f"e_{s.var}"
         start, stop = self._scalar(s.start, s.line), self._scalar(s.stop, s.line)
         swaps = [
-            f"{{ auto* const home = f_{f.name}.base; f_{f.name}.base = o_{f.name}; "
-            f"o_{f.name} = home; }}"
+            f"{{ auto* const first = f_{f.name}.base; f_{f.name}.base = o_{f.name}; "
+            f"o_{f.name} = first; }}"
             for f in self.changed
         ]
         copies = [f"rt.copy(o_{f.name}, f_{f.name}.base, {self._values(f)});" for f in self.changed]
         return [
-            "bool is_away = false;  // from the first of the two homes",
+            "bool in_second = false;  // of the two copies",
             f"for (std::int64_t {i} = {start}, {e} = {stop}; {i} < {e};) {{",
             f"  const std::int64_t left = ({e} - {i} + {s.step - 1}) / {s.step};",
             f"  const int turns = left < {most} ? static_cast<int>(left) : {most};",
@@ -91,11 +91,11 @@ class _MemoryRounds(Tiles):
             "  if (!rt.turn(true, true, turns) || !rt.barrier(true)) return false;",
             *(f"  {line}" for line in self._tiles(rounds)),
             *(f"  {line}" for line in (*self._ids(rounds), *swaps)),
-            "  is_away = !is_away;",
+            "  in_second = !in_second;",
             f"  v_{s.var} = {i} + (turns - 1) * {s.step};",
             f"  {i} += turns * {s.step};",
             "}",
-            "if (is_away) {",
+            "if (in_second) {",
             "  if (!rt.barrier(true)) return false;",
             *(f"  {line}" for line in copies),
             "}",
