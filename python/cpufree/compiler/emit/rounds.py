@@ -1,8 +1,8 @@
 """A program's kernel for GPUs whose values lie in memory, and come on chip for rounds of turns.
 
 For arrays that are too large to stay on chip. A block brings a tile with wide ghosts, does some
-turns of the loop on it, and brings it back; then the next one. Fields that change have two copies: a
-round reads one and writes the other. Between two rounds is a barrier with the neighbours: what a
+turns of the loop on it, and brings it back; then the next one. Fields that change have two copies:
+a round reads one and writes the other. Between two rounds is a barrier with the neighbours: what a
 round reads was written before it, and what it writes was read before it.
 """
 
