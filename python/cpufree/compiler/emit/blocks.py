@@ -111,6 +111,8 @@ def plan_blocks(
         cost = high * lanes + 4 * (high + wide)
         if plan.size <= memory and (best is None or cost < best[0]):
             best = cost, plan
+    if not _rows_have_points(fields, slabs, 1):
+        raise NotOnChip("a PE has no rows of one of its arrays")
     if best is None:
         least = _placed(program, slabs, fields, ghosts, *_square(multiprocessors), width, room)
         raise NotOnChip(
