@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from grid_programs import CASES, assert_same, case, copies, plainly
-from random_programs import random_arguments, random_program
+from random_programs import WriterOfCopies, random_arguments, random_program
 
 import cpufree
 from cpufree.compiler import ir
@@ -90,6 +90,26 @@ def test_random_programs_stay_what_they_were(seed: int, tmp_path: Path) -> None:
         assert_same(f"seed {one}", plain, ours)
         done += 1
     assert done > 25 and swaps > 5
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_random_copies_of_parts_stay_what_they_were(seed: int, tmp_path: Path) -> None:
+    done = swaps = 0
+    for one in range(1000 * seed, 1000 * seed + 60):
+        program = random_program(one, tmp_path, WriterOfCopies)
+        arguments = random_arguments(one)
+        plain, ours = copies(arguments), copies(arguments)
+        try:
+            program.lower(*arguments)
+        except ProgramError:
+            continue
+        plainly(program)(*plain)
+        made = _interpreted(program, ours, grid_passes)
+        swaps += sum(isinstance(s, ir.Permute) and s.values for s in ir.walk(made.body))
+        assert_same(f"seed {one}", plain, ours)
+        done += 1
+    assert done > 35 and swaps > 5
 
 
 @pytest.mark.parametrize(
