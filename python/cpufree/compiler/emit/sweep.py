@@ -189,14 +189,18 @@ class Sweep:
         Where nothing is guarded, all points of the thread are points of all stages.
         """
         work = self.works[number]
-        if at_own_point(read, work):
-            for j in reversed(range(number)):
-                earlier = self.works[j]
-                if isinstance(earlier, ir.Assign) and earlier.field == read.field:
-                    if not guarded or self.covers(earlier, work):
-                        return f"v{j}_{k}"
-                    return f"(g{j}_{k} ? v{j}_{k} : {self.loaded(read, work, k)})"
-        return self.loaded(read, work, k)
+        earlier = [
+            j
+            for j, w in enumerate(self.works[:number])
+            if isinstance(w, ir.Assign) and w.field == read.field and at_own_point(read, work)
+        ]
+        # The last one that has the point; stores come after all stages, so memory has none of them.
+        surely = [j for j in earlier if not guarded or self.covers(self.works[j], work)]
+        maybe = [j for j in earlier if not surely or j > surely[-1]]
+        text = f"v{surely[-1]}_{k}" if surely else self.loaded(read, work, k)
+        for j in maybe:
+            text = f"(g{j}_{k} ? v{j}_{k} : {text})"
+        return text
 
     def loaded(self, read: ir.Read, work: Work, k: str) -> str:
         """Return the text of a load."""
