@@ -26,6 +26,7 @@ ROOTS = (
     "cpufree/probes/patterns.hpp",
     "cpufree/programs/grid_runtime.hpp",
     "cpufree/programs/hosted_runtime.hpp",
+    "cpufree/programs/tile_runtime.hpp",
     "cpufree/solvers/columns_kernel.hpp",
     "cpufree/solvers/kernel.hpp",
     "cpufree/stencils/jacobi.hpp",

@@ -135,11 +135,16 @@ class Set:
 
 @dataclass(frozen=True)
 class Permute:
-    """Fields of one shape and type change their storage: fields[k] gets that of sources[k]."""
+    """Fields of one shape and type change their storage: fields[k] gets that of sources[k].
+
+    The caller's arrays stand for storage. `values`: they do not; it is as if the values had been
+    copied, fields[k] from sources[k].
+    """
 
     fields: tuple[str, ...]
     sources: tuple[str, ...]
     line: int = 0
+    values: bool = False
 
 
 @dataclass(frozen=True)
@@ -216,6 +221,13 @@ class Barrier:
 
 
 @dataclass(frozen=True)
+class Exchange:
+    """Blocks, each with a tile of every field on chip, bring one another's ghosts up to date."""
+
+    fields: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Stage:
     """An Assign or Reduce in a group, `lag` rows behind the rows of the group."""
 
@@ -232,7 +244,7 @@ class Group:
 
 Statement: TypeAlias = (
     "Assign | Reduce | Set | Permute | For | Loop | If | Break | Continue | Put | Wait | Barrier "
-    "| Group"
+    "| Exchange | Group"
 )
 
 
@@ -329,7 +341,21 @@ _CLASSES: dict[str, Any] = {
     kind.__name__: kind
     for kind in (
         *(Axis, Literal, Scalar, Read, Element, Op, Span, Assign, Reduce, Set, Permute, For),
-        *(Loop, If, Break, Continue, Halo, Put, Wait, Barrier, Stage, Group, Field, Program),
+        *(
+            Loop,
+            If,
+            Break,
+            Continue,
+            Halo,
+            Put,
+            Wait,
+            Barrier,
+            Exchange,
+            Stage,
+            Group,
+            Field,
+            Program,
+        ),
     )
 }
 

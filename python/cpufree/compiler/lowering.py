@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,11 @@ class Lowered:
         self.data = builder.data
         self.scalars = {name: value for name, (_, value) in builder.scalars.items()}
         self.result = result
+
+    @cached_property
+    def key(self) -> str:
+        """The representation as text: equal for programs that have one kernel."""
+        return ir.to_json(self.program)
 
 
 def lower(source: Source, arguments: Mapping[str, Any]) -> Lowered:

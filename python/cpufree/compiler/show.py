@@ -42,7 +42,8 @@ def _statement(s: ir.Statement) -> Iterator[str]:
     elif isinstance(s, ir.Set):
         yield f"{s.name} = {expression(s.value)}"
     elif isinstance(s, ir.Permute):
-        yield f"{', '.join(s.fields)} take the storage of {', '.join(s.sources)}"
+        what = "values" if s.values else "storage"
+        yield f"{', '.join(s.fields)} take the {what} of {', '.join(s.sources)}"
     elif isinstance(s, ir.Break | ir.Continue):
         yield type(s).__name__.lower()
     elif isinstance(s, ir.Put | ir.Wait):
@@ -51,6 +52,8 @@ def _statement(s: ir.Statement) -> Iterator[str]:
         yield f"{verb} halos {halos} (channel {s.channel})"
     elif isinstance(s, ir.Barrier):
         yield "barrier" + (" with the PEs beside" if s.neighbours else "")
+    elif isinstance(s, ir.Exchange):
+        yield f"exchange ghosts of {', '.join(s.fields)} among blocks"
     elif isinstance(s, ir.Group):
         yield "together:"
         for stage in s.stages:
