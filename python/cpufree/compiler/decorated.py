@@ -21,6 +21,7 @@ from cpufree.compiler.layout import choose_pes, most_pes
 from cpufree.compiler.lowering import Lowered, lower
 from cpufree.compiler.operations import require_numpy
 from cpufree.compiler.place import Place, place
+from cpufree.compiler.saved import to_json
 from cpufree.compiler.source import Source
 from cpufree.engines.choices import valid
 from cpufree.engines.placement import Asked
@@ -195,7 +196,7 @@ class Program:
     def _gpu_run(self, lowered: Lowered, where: Place) -> GpuRun:
         """Return the kernel for a lowered program on GPUs; the last ones keep their memory."""
         kept = returned_fields(lowered.result)
-        key = (ir.to_json(lowered.program), tuple(sorted(kept)), tuple(where.devices))
+        key = (to_json(lowered.program), tuple(sorted(kept)), tuple(where.devices))
         found = self._gpu_runs.pop(key, None)
         if found is None:
             while len(self._gpu_runs) >= _MOST_GPU_RUNS:
@@ -209,7 +210,7 @@ class Program:
 
     def _kernel(self, lowered: Lowered) -> Kernel:
         """Return the kernel for a lowered program; those of this process are remembered."""
-        key = ir.to_json(lowered.program)
+        key = to_json(lowered.program)
         if len(self._kernels) >= _MOST_KERNELS:
             self._kernels.clear()
         if key not in self._kernels:

@@ -1,7 +1,7 @@
 """The intermediate representation: fields, stages, reductions and control flow as plain data.
 
 All front ends make it, all passes change it, all back ends read it. A tree of frozen dataclasses:
-`show` prints it, `to_json` and `from_json` save it. Types are NumPy's names of dtypes.
+`show` prints it, `saved` writes it as JSON. Types are NumPy's names of dtypes.
 
 A stage computes the points r = (r0, r1, ...) of a box of a field, 0 <= r_a < count_a; a point lies
 at start_a + step_a r_a of the field. An expression reads fields at points that depend on r by
@@ -11,12 +11,9 @@ at start_a + step_a r_a of the field. An expression reads fields at points that 
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
-
-from cpufree.errors import InvalidInputError
+from typing import TypeAlias
 
 TYPES = ("bool", "int32", "int64", "float32", "float64")
 FIXED = -1
@@ -230,9 +227,76 @@ class Group:
     stages: tuple[Stage, ...]
 
 
+@dataclass(frozen=True)
+class Region:
+    """The points of a box of a field."""
+
+    field: str
+    box: tuple[Span, ...]
+
+
+@dataclass(frozen=True)
+class Message:
+    """A region that a rank sends, or receives, at one of its sites.
+
+    Who is at the other end is no part of the program of a rank (ranks/routes.py).
+    """
+
+    site: int
+    region: Region
+    line: int = 0
+
+
+@dataclass(frozen=True)
+class Grant:
+    """The regions of the next messages of an exchange may be written by others from now on."""
+
+    exchange: int
+    receives: tuple[Message, ...]
+
+
+@dataclass(frozen=True)
+class Start:
+    """Begins to put the regions that an exchange sends."""
+
+    exchange: int
+    sends: tuple[Message, ...]
+
+
+@dataclass(frozen=True)
+class Finish:
+    """Ends the puts of an exchange, and waits for what is received in it."""
+
+    exchange: int
+    sends: tuple[Message, ...]
+    receives: tuple[Message, ...]
+
+
+@dataclass(frozen=True)
+class PutSignal:
+    """Puts a region to a rank, without a grant, then raises signal `signal` there to `value`.
+
+    A region without points: the signal alone. Signal -1: none.
+    """
+
+    send: Message
+    signal: int
+    value: Expr
+
+
+@dataclass(frozen=True)
+class WaitSignal:
+    """Waits until a signal of this rank has reached a value; then others have put `receives`."""
+
+    signal: int
+    value: Expr
+    receives: tuple[Region, ...] = ()
+    line: int = 0
+
+
 Statement: TypeAlias = (
     "Assign | Reduce | Set | Permute | For | Loop | If | Break | Continue | Put | Wait | Barrier "
-    "| Group"
+    "| Group | Grant | Start | Finish | PutSignal | WaitSignal"
 )
 
 
@@ -323,50 +387,3 @@ def walk(body: tuple[Statement, ...]) -> Iterator[Statement]:
             yield from (stage.work for stage in statement.stages)
         for block in blocks(statement):
             yield from walk(block)
-
-
-_CLASSES: dict[str, Any] = {
-    kind.__name__: kind
-    for kind in (
-        *(Axis, Literal, Scalar, Read, Element, Op, Span, Assign, Reduce, Set, Permute, For),
-        *(Loop, If, Break, Continue, Halo, Put, Wait, Barrier, Stage, Group, Field, Program),
-    )
-}
-
-
-def to_json(program: Program) -> str:
-    """Return a program as JSON: objects with the name of their class as "is"."""
-    return json.dumps(_plain(program))
-
-
-def from_json(text: str) -> Program:
-    """Return the program of a JSON text.
-
-    Raises:
-        InvalidInputError: it holds none.
-    """
-    try:
-        program = _made(json.loads(text))
-    except (ValueError, TypeError, KeyError) as error:
-        raise InvalidInputError(f"the text is no program of the compiler: {error}") from None
-    if not isinstance(program, Program):
-        raise InvalidInputError("the text is no program of the compiler")
-    return program
-
-
-def _plain(value: Any) -> Any:
-    if dataclasses.is_dataclass(value):
-        fields = {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
-        return {"is": type(value).__name__, **fields}
-    if isinstance(value, tuple):
-        return [_plain(item) for item in value]
-    return value
-
-
-def _made(value: Any) -> Any:
-    if isinstance(value, dict) and "is" in value:
-        kind = _CLASSES[value["is"]]
-        return kind(**{name: _made(item) for name, item in value.items() if name != "is"})
-    if isinstance(value, list):
-        return tuple(_made(item) for item in value)
-    return value

@@ -51,6 +51,8 @@ def _statement(s: ir.Statement) -> Iterator[str]:
         yield f"{verb} halos {halos} (channel {s.channel})"
     elif isinstance(s, ir.Barrier):
         yield "barrier" + (" with the PEs beside" if s.neighbours else "")
+    elif isinstance(s, ir.Grant | ir.Start | ir.Finish | ir.PutSignal | ir.WaitSignal):
+        yield _message_text(s)
     elif isinstance(s, ir.Group):
         yield "together:"
         for stage in s.stages:
@@ -58,6 +60,25 @@ def _statement(s: ir.Statement) -> Iterator[str]:
             yield from (f"  {line}{lag}" for line in _statement(stage.work))
     else:
         yield from _control(s)
+
+
+def _message_text(s: ir.Grant | ir.Start | ir.Finish | ir.PutSignal | ir.WaitSignal) -> str:
+    if isinstance(s, ir.WaitSignal):
+        return f"wait until signal {s.signal} >= {expression(s.value)}"
+    if isinstance(s, ir.PutSignal):
+        region, site = _region(s.send.region), s.send.site
+        return f"put {region} (site {site}), then signal {s.signal} = {expression(s.value)}"
+    if isinstance(s, ir.Grant):
+        return f"grant {', '.join(_region(m.region) for m in s.receives)} ({s.exchange})"
+    sends = ", ".join(f"{_region(m.region)} (site {m.site})" for m in s.sends)
+    if isinstance(s, ir.Start):
+        return f"start to send {sends} ({s.exchange})"
+    receives = ", ".join(f"{_region(m.region)} (site {m.site})" for m in s.receives)
+    return f"finish to send {sends}, wait for {receives} ({s.exchange})"
+
+
+def _region(region: ir.Region) -> str:
+    return f"{region.field}{_box(region.box)}"
 
 
 def _control(s: ir.For | ir.Loop | ir.If) -> Iterator[str]:

@@ -1,0 +1,142 @@
+"""The kernel of ranks where a PE goes over rows: the CPU engine.
+
+Ranks whose programs differ in numbers only (where their boxes begin and end) share a text; each has
+a table of numbers of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cpufree.compiler import ir
+from cpufree.compiler.emit.expressions import TYPES
+from cpufree.compiler.emit.kernel import KernelText
+from cpufree.compiler.layout import Key
+from cpufree.compiler.ranks.layout import AXES, axes_of
+from cpufree.compiler.ranks.routes import Ranks
+
+_ENTRY = """
+template <GridPort P>
+bool run(P& port, const Args& args, std::byte* heap) {{
+  const std::int64_t* const N = args.numbers;
+  const int pe = port.pe();
+  Messages<P> messages(port, heap, {{N[0], N[1], N[2]}});
+  Args mine = args;
+  mine.numbers = N + N[4 + pe];
+  mine.results = args.results + pe * N[3];
+  mine.faults = args.faults + 2 * pe;
+  SoloPort<P> solo(port);
+  switch (messages.variant()) {{
+{cases}
+    default:
+      return false;
+  }}
+}}
+"""
+
+
+@dataclass(frozen=True)
+class RowsText:
+    """The text for all ranks; of each variant of the program its variant of the text and numbers."""
+
+    text: str
+    variant_of: tuple[int, ...]
+    numbers: tuple[tuple[Key, ...], ...]
+
+
+def emit_rows(ranks: Ranks, programs: list[ir.Program]) -> RowsText:
+    """Return the kernel of ranks; `programs` are the variants after the passes for rows."""
+    texts: list[str] = []
+    variant_of, numbers = [], []
+    for program in programs:
+        made = _Variant(program)
+        text = made.whole()
+        if text not in texts:
+            texts.append(text)
+        variant_of.append(texts.index(text))
+        numbers.append(tuple(made.numbers))
+    lines = [
+        '#include "cpufree/programs/runtime.hpp"',
+        '#include "cpufree/programs/solo_port.hpp"',
+        '#include "cpufree/programs/messages.hpp"',
+        "",
+        "namespace {",
+        "using namespace cpufree;",
+        "using namespace cpufree::programs;",
+        "",
+    ]
+    for k, text in enumerate(texts):
+        lines += [f"namespace variant{k} {{", text, f"}}  // namespace variant{k}"]
+    cases = "\n".join(
+        f"    case {k}:\n      return variant{k}::run(solo, messages, mine, heap);"
+        for k in range(len(texts))
+    )
+    lines += [_ENTRY.format(cases=cases), "}  // namespace", ""]
+    return RowsText("\n".join(lines), tuple(variant_of), tuple(numbers))
+
+
+def exchanges_of(program: ir.Program) -> int:
+    """Return how many exchanges a program has."""
+    numbers = [s.exchange for s in ir.walk(program.body) if isinstance(s, ir.Start)]
+    return max(numbers, default=-1) + 1
+
+
+class _Variant(KernelText):
+    def whole(self) -> str:
+        """Return the structs and the function of a variant."""
+        head = [*self._fields(), *self._scalars()]
+        head += [f"Exchange x{k};" for k in range(exchanges_of(self.program))]
+        body = self._block(self.program.body)
+        lines = [
+            *self.structs,
+            "",
+            "template <Port P, class M>",
+            "bool run(P& port, [[maybe_unused]] M& messages, const Args& args, std::byte* heap) {",
+            "  Runtime<P> rt(port, args, heap);",
+            "  [[maybe_unused]] const std::int64_t* const N = args.numbers;",
+            *(f"  {line}" for line in (*head, *body, *self._results())),
+            "  return !rt.failed();",
+            "}",
+        ]
+        return "\n".join(lines)
+
+    def _statement(self, s: ir.Statement) -> list[str]:
+        if isinstance(s, ir.Grant | ir.Start | ir.Finish | ir.PutSignal | ir.WaitSignal):
+            return message_lines(s, self._region, lambda e: self._scalar(e, 0))
+        return super()._statement(s)
+
+    def _region(self, m: ir.Message) -> str:
+        """Return a region of this rank's memory."""
+        f = self.program.field(m.region.field)
+        terms = [f"f_{f.name}.base"]
+        for k, s in enumerate(m.region.box):
+            terms.append(f"{self.number(s.start)} * f_{f.name}.stride[{k}]")
+        axes = axes_of(m.region)
+        pad = AXES - len(axes)
+        counts = ["1"] * pad + [self.number(m.region.box[k].count) for k in axes]
+        steps = ["0"] * pad + [
+            f"{self.number(m.region.box[k].step)} * f_{f.name}.stride[{k}]" for k in axes
+        ]
+        inside = f"{' + '.join(terms)}, {m.site}, {{{', '.join(counts)}}}, {{{', '.join(steps)}}}"
+        return f"Region<{TYPES[f.type]}>{{{inside}}}"
+
+
+def message_lines(s: ir.Statement, region: object, scalar: object) -> list[str]:
+    """Return the statements of messages, alike for all back ends.
+
+    `region` gives the text of a message's region, `scalar` that of an expression.
+    """
+    assert callable(region) and callable(scalar)
+    if isinstance(s, ir.Grant):
+        return [f"messages.grant(x{s.exchange}, {s.receives[0].site}, {len(s.receives)});"]
+    if isinstance(s, ir.Start):
+        parts = ", ".join((f"x{s.exchange}", *(region(m) for m in s.sends)))
+        return [f"messages.start({parts});"]
+    if isinstance(s, ir.Finish):
+        first = s.receives[0].site if s.receives else 0
+        given = (f"x{s.exchange}", str(first), str(len(s.receives)), *map(region, s.sends))
+        return [f"if (!messages.finish({', '.join(given)})) return false;"]
+    if isinstance(s, ir.PutSignal):
+        return [f"messages.put_signal({region(s.send)}, {s.signal}, {scalar(s.value)});"]
+    assert isinstance(s, ir.WaitSignal)
+    return [f"if (!messages.wait_signal({s.signal}, {scalar(s.value)})) return false;"]
