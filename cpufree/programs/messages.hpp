@@ -13,7 +13,7 @@
 //   Write after read: message e is put after its sender has seen credit >= e, which the receiver
 //   gives in its e-th `grant` for the site. The compiler places `grant` behind the last use of the
 //   region before it arrives anew, with a barrier of the PE's blocks between; so all have read
-//   message e - 1 when it is overwritten. (passes/messages.py places, and checks.) Where the put
+//   message e - 1 when it is overwritten. (compiler/ranks/grants.py places, and checks.) Where the put
 //   reads, it is the block's own program order up to `finish`, and a barrier before others write.
 //   Flags have one writer each, grow, and are compared by >=: an early grant for the next exchange,
 //   or a neighbour that is ahead, is not mistaken.
@@ -32,23 +32,26 @@
 
 namespace cpufree::programs {
 
-// Offsets in the heap: of the table of this PE, and of signals of the program.
+// Offsets in the heap: of the table of this PE, of arrival flags, one for each site of receiving, and
+// of signals of the program.
 struct MessagePlan {
-  std::int64_t table, sends, signals;
+  std::int64_t table, sends, arrivals, signals;
 };
 
-// Words of the table: first the variant of the program that this PE runs, then for each site of
-// sending peer (negative: none), where to, distances there in values, arrival flag on the peer,
-// credit flag here; for each site of receiving peer, arrival flag here, credit flag on the peer.
-inline constexpr int kSendWords = 8;
-inline constexpr int kReceiveWords = 4;
-
-// A region of this PE's memory: points of up to three axes along which there are several.
-template <class T>
-struct Region {
-  const T* from;
-  int site;
-  std::int64_t count[3], stride[3];
+// What the table says of a site of sending. Regions have three axes, of one point where there are
+// fewer; distances are in values of `bytes` bytes, all else that lies somewhere is an offset in a
+// heap, the peer's or (credit, from) this PE's. Peer -1: nobody.
+struct SendSite {
+  std::int64_t peer, arrival, credit, bytes;
+  std::int64_t to, to_step[3];
+  std::int64_t from, from_step[3];
+  std::int64_t count[3];
+  std::int64_t unused;
+};
+// Of a site of receiving. The arrival flag of a site from which nobody sends is as if all had
+// arrived.
+struct ReceiveSite {
+  std::int64_t peer, credit;
 };
 
 // Counts of an exchange, and the messages that this block has still to send.
@@ -63,7 +66,10 @@ class Messages {
   CPUFREE_KERNEL_FN Messages(P& port, std::byte* heap, const MessagePlan& plan)
       : port_(port), heap_(heap), plan_(plan) {}
 
-  CPUFREE_KERNEL_FN int variant() const { return static_cast<int>(word(0)); }
+  // The variant of the program that this PE runs: the first word of the table.
+  CPUFREE_KERNEL_FN int variant() const {
+    return static_cast<int>(*reinterpret_cast<const std::int64_t*>(heap_ + plan_.table));
+  }
 
   // The regions of the next message of sites first, ..., first + count - 1 may be written.
   CPUFREE_KERNEL_FN void grant(Exchange& x, int first, int count) {
@@ -71,32 +77,29 @@ class Messages {
     if (port_.block() != 0) return;
     if (port_.lane() < count) port_.publish(Scope::system);
     for (int k = port_.lane(); k < count; k += port_.lanes()) {
-      const std::int64_t at = receive_at(first + k);
-      const int peer = static_cast<int>(word(at));
-      if (peer >= 0) port_.put_flag(flag(word(at + 2)), peer, x.granted);
+      const ReceiveSite& site = receives()[first + k];
+      if (site.peer >= 0)
+        port_.put_flag(flag(site.credit), static_cast<int>(site.peer), x.granted);
     }
   }
 
   // Puts whose regions are granted; others are left for `finish`. Message k is block k's.
-  template <class... R>
-  CPUFREE_KERNEL_FN void start(Exchange& x, const R&... regions) {
+  CPUFREE_KERNEL_FN void start(Exchange& x, int first, int count) {
     ++x.started;
     x.left = 0;
-    int k = 0;
-    ((x.left |= is_mine(k, regions.site) ? 1U << k : 0U, ++k), ...);
-    attempt(x, regions...);
+    for (int k = port_.block(); k < count; k += port_.blocks())
+      if (!attempt(first + k, x.started)) x.left |= 1U << k;
   }
 
   // False: leave the kernel.
-  template <class... R>
-  CPUFREE_KERNEL_FN bool finish(Exchange& x, int first, int count, const R&... regions) {
-    if (x.left != 0 && !finish_puts(x, regions...)) return false;
+  CPUFREE_KERNEL_FN bool finish(Exchange& x, int first_send, int first, int count) {
+    if (x.left != 0) {
+      if (!finish_puts(first_send, x.left, x.started)) return false;
+      x.left = 0;
+    }
     bool here = true;
     for (int k = port_.lane(); here && k < count; k += port_.lanes()) {
-      const std::int64_t at = receive_at(first + k);
-      const int peer = static_cast<int>(word(at));
-      if (peer < 0) continue;
-      here = wait_for(flag(word(at + 1)), x.started, peer);
+      here = wait_for(flag(plan_.arrivals) + first + k, x.started, first + k);
       port_.acquire(Scope::system);
     }
     return port_.all(here);
@@ -104,133 +107,130 @@ class Messages {
 
   // --- signals of the program ---
 
-  // Copies a region to a PE, then raises its signal there, where the table says; block 0.
-  template <class R>
-  CPUFREE_KERNEL_FN void put_signal(const R& region, std::int64_t signal, std::int64_t value) {
-    const std::int64_t at = send_at(region.site);
-    const int peer = static_cast<int>(word(at));
-    if (peer < 0 || port_.block() != 0) return;
-    copy(region, at, peer);
+  // Copies a region to a PE, then raises its signal there; block 0.
+  CPUFREE_KERNEL_FN void put_signal(int number, std::int64_t signal, std::int64_t value) {
+    const SendSite& site = sends()[number];
+    if (port_.block() != 0 || site.peer < 0) return;
+    copy(site);
     port_.sync_block();
     if (port_.lane() != 0) return;
     port_.publish(Scope::system);
-    if (signal >= 0) port_.put_flag(signal_flag(signal), peer, static_cast<Epoch>(value));
+    if (signal >= 0)
+      port_.put_flag(signal_flag(signal), static_cast<int>(site.peer), static_cast<Epoch>(value));
   }
   // Waits until a signal of this PE has reached a value. False: leave the kernel.
   CPUFREE_KERNEL_FN bool wait_signal(std::int64_t signal, std::int64_t value) {
     bool here = true;
     if (port_.lane() == 0) {
-      here = wait_for(signal_flag(signal), static_cast<Epoch>(value), port_.pe());
+      here = wait_for(signal_flag(signal), static_cast<Epoch>(value), -1);
       port_.acquire(Scope::system);
     }
     return port_.all(here);
   }
-  // Raises a signal on a PE that the table names, after all that this block has put.
-  CPUFREE_KERNEL_FN void signal(int site, std::int64_t signal, std::int64_t value) {
-    const int peer = static_cast<int>(word(send_at(site)));
-    if (peer < 0 || port_.block() != 0) return;
-    port_.sync_block();
-    if (port_.lane() != 0) return;
-    port_.publish(Scope::system);
-    port_.put_flag(signal_flag(signal), peer, static_cast<Epoch>(value));
-  }
 
  private:
-  CPUFREE_KERNEL_FN std::int64_t word(std::int64_t k) const {
-    return reinterpret_cast<const std::int64_t*>(heap_ + plan_.table)[k];
+  CPUFREE_KERNEL_FN const SendSite* sends() const {
+    return reinterpret_cast<const SendSite*>(heap_ + plan_.table + kHead);
   }
-  CPUFREE_KERNEL_FN std::int64_t send_at(int site) const {
-    return 1 + std::int64_t{kSendWords} * site;
-  }
-  CPUFREE_KERNEL_FN std::int64_t receive_at(int site) const {
-    return 1 + kSendWords * plan_.sends + std::int64_t{kReceiveWords} * site;
+  CPUFREE_KERNEL_FN const ReceiveSite* receives() const {
+    return reinterpret_cast<const ReceiveSite*>(sends() + plan_.sends);
   }
   CPUFREE_KERNEL_FN Flag* flag(std::int64_t offset) const {
     return reinterpret_cast<Flag*>(heap_ + offset);
   }
   CPUFREE_KERNEL_FN Flag* signal_flag(std::int64_t k) const { return flag(plan_.signals) + k; }
-  CPUFREE_KERNEL_FN bool is_mine(int k, int site) const {
-    return k % port_.blocks() == port_.block() && word(send_at(site)) >= 0;
-  }
 
-  template <class... R>
-  CPUFREE_KERNEL_FN void attempt(Exchange& x, const R&... regions) {
-    int k = 0;
-    ((try_one(x, k, regions), ++k), ...);
-  }
-  // By all threads of the block alike.
-  template <class T>
-  CPUFREE_KERNEL_FN void try_one(Exchange& x, int k, const Region<T>& region) {
-    if (((x.left >> k) & 1U) == 0U) return;
-    const std::int64_t at = send_at(region.site);
+  // By all threads of the block alike. True: the message is on its way, or there is none.
+  CPUFREE_COLD_FN bool attempt(int number, Epoch epoch) {
+    const SendSite site = sends()[number];
+    if (site.peer < 0) return true;
     bool granted = true;
     if (port_.lane() == 0) {
-      granted = reached(port_.get_flag(flag(word(at + 6))), x.started);
+      granted = reached(port_.get_flag(flag(site.credit)), epoch);
       port_.acquire(Scope::system);
     }
-    if (!port_.all(granted)) return;
-    const int peer = static_cast<int>(word(at));
-    copy(region, at, peer);
+    if (!port_.all(granted)) return false;
+    copy(site);
     port_.sync_block();
     if (port_.lane() == 0) {
       port_.publish(Scope::system);
-      port_.put_flag(flag(word(at + 5)), peer, x.started);
+      port_.put_flag(flag(site.arrival), static_cast<int>(site.peer), epoch);
     }
-    x.left &= ~(1U << k);
+    return true;
   }
-  template <class... R>
-  CPUFREE_KERNEL_FN bool finish_puts(Exchange& x, const R&... regions) {
+  CPUFREE_COLD_FN bool finish_puts(int first, unsigned left, Epoch epoch) {
     auto wait = port_.start_wait();
     for (;;) {
-      attempt(x, regions...);
-      if (x.left == 0) return true;
+      for (int k = 0; k < 32; ++k)
+        if (((left >> k) & 1U) != 0U && attempt(first + k, epoch)) left &= ~(1U << k);
+      if (left == 0) return true;
       const bool go = port_.lane() != 0 || (port_.keep_waiting(wait) && !stopped());
       if (port_.all(go)) continue;
-      if (port_.lane() == 0) blame(x, wait, regions...);
+      if (port_.lane() == 0) blame(first, left, epoch, wait);
       return false;
     }
   }
   // Says which receiver has not granted its region.
-  template <class... R>
-  CPUFREE_KERNEL_FN void blame(Exchange& x, typename P::Wait& wait, const R&... regions) {
-    const int sites[] = {regions.site...};
-    for (int k = 0; k < static_cast<int>(sizeof...(regions)); ++k) {
-      if (((x.left >> k) & 1U) == 0U) continue;
-      const std::int64_t at = send_at(sites[k]);
-      const Epoch seen = port_.get_flag(flag(word(at + 6)));
-      const WaitSite site{Channel::halo_arrival, static_cast<int>(word(at)), 0};
-      file_wait(port_, wait, site, x.started, seen);
-      return;
-    }
+  CPUFREE_COLD_FN void blame(int first, unsigned left, Epoch epoch, typename P::Wait& wait) {
+    int k = 0;
+    while (((left >> k) & 1U) == 0U) ++k;
+    const SendSite& site = sends()[first + k];
+    const WaitSite where{Channel::halo_arrival, static_cast<int>(site.peer), 0};
+    file_wait(port_, wait, where, epoch, port_.get_flag(flag(site.credit)));
   }
 
+  CPUFREE_KERNEL_FN void copy(const SendSite& site) {
+    if (site.bytes == 8) {
+      copy_as<std::uint64_t>(site);
+    } else if (site.bytes == 4) {
+      copy_as<std::uint32_t>(site);
+    } else {
+      copy_as<std::uint8_t>(site);
+    }
+  }
   template <class T>
-  CPUFREE_KERNEL_FN void copy(const Region<T>& r, std::int64_t at, int peer) {
-    auto* const to = reinterpret_cast<T*>(heap_ + word(at + 1));
-    const std::int64_t s0 = word(at + 2), s1 = word(at + 3), s2 = word(at + 4);
-    const std::int64_t all = r.count[0] * r.count[1] * r.count[2];
-    for (std::int64_t k = port_.lane(); k < all; k += port_.lanes()) {
-      const std::int64_t c = k % r.count[2], rest = k / r.count[2];
-      const std::int64_t b = rest % r.count[1], a = rest / r.count[1];
-      port_.put(to + (a * s0 + b * s1 + c * s2), peer,
-                r.from[a * r.stride[0] + b * r.stride[1] + c * r.stride[2]]);
+  CPUFREE_KERNEL_FN void copy_as(const SendSite& site) {
+    const auto* const from = reinterpret_cast<const T*>(heap_ + site.from);
+    auto* const to = reinterpret_cast<T*>(heap_ + site.to);
+    const int peer = static_cast<int>(site.peer);
+    const auto n1 = static_cast<std::uint32_t>(site.count[1]);
+    const auto n2 = static_cast<std::uint32_t>(site.count[2]);
+    const auto all = static_cast<std::uint32_t>(site.count[0]) * n1 * n2;
+    const auto lanes = static_cast<std::uint32_t>(port_.lanes());
+    const bool line = site.count[0] * site.count[1] == 1;
+    for (auto k = static_cast<std::uint32_t>(port_.lane()); k < all; k += lanes) {
+      std::int64_t c = k, b = 0, a = 0;
+      if (!line) {  // divisions take time
+        c = k % n2;
+        const std::uint32_t rest = k / n2;
+        b = rest % n1;
+        a = rest / n1;
+      }
+      port_.put(to + (a * site.to_step[0] + b * site.to_step[1] + c * site.to_step[2]), peer,
+                from[a * site.from_step[0] + b * site.from_step[1] + c * site.from_step[2]]);
     }
   }
 
   CPUFREE_KERNEL_FN bool stopped() { return port_.host_notes() != kNoteNone; }
-  CPUFREE_KERNEL_FN bool wait_for(const Flag* arrival, Epoch want, int from) {
-    Epoch seen = port_.get_flag(arrival);
-    if (reached(seen, want)) return true;
+  // `site` is that of receiving, -1 of a signal of the program, which anybody may raise.
+  CPUFREE_KERNEL_FN bool wait_for(const Flag* arrival, Epoch want, int site) {
+    if (reached(port_.get_flag(arrival), want)) return true;
+    return wait_long(arrival, want, site);
+  }
+  CPUFREE_COLD_FN bool wait_long(const Flag* arrival, Epoch want, int site) {
+    Epoch seen = 0;
     auto wait = port_.start_wait();
     while (port_.keep_waiting(wait)) {
       seen = port_.get_flag(arrival);
       if (reached(seen, want)) return true;
       if (stopped()) return false;
     }
+    const int from = site < 0 ? port_.pe() : static_cast<int>(receives()[site].peer);
     file_wait(port_, wait, {Channel::halo_arrival, from, 0}, want, seen);
     return false;
   }
 
+  static constexpr std::int64_t kHead = 128;  // bytes of the table before the sites
   P& port_;
   std::byte* heap_;
   MessagePlan plan_;

@@ -58,11 +58,11 @@ class SoloPort : public Unstudied {
   CPUFREE_KERNEL_FN bool bookkeeper() { return port_.bookkeeper(); }
   CPUFREE_KERNEL_FN double reciprocal(double x) { return port_.reciprocal(x); }
   template <class T>
-  CPUFREE_KERNEL_FN auto keep(const T& value) {
+  CPUFREE_KERNEL_FN decltype(auto) keep(const T& value) {
     return port_.keep(value);
   }
   template <class T>
-  CPUFREE_KERNEL_FN auto hold(const T& value) {
+  CPUFREE_KERNEL_FN decltype(auto) hold(const T& value) {
     return port_.hold(value);
   }
   CPUFREE_KERNEL_FN std::byte* fast_memory() { return port_.fast_memory(); }

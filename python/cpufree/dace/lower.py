@@ -126,6 +126,8 @@ class LoweredRanks:
     ranks: Ranks
     data: dict[str, Any]
     scalars: dict[str, Any]
+    result: LoweredGraph
+    """What each rank returns."""
 
 
 def lowered_ranks(walks: list[Walk], name: str, shared: Mapping[str, Any]) -> LoweredRanks:
@@ -167,4 +169,5 @@ def lowered_ranks(walks: list[Walk], name: str, shared: Mapping[str, Any]) -> Lo
     )
     data = {k: v for walk in walks for k, v in data_of(walk).items()}
     scalars = {n: shared[n] for n, _ in variants[0].scalars}
-    return LoweredRanks(ranks, data, scalars)
+    result = LoweredGraph(variants[0], {}, {}, _result(variants[0]))
+    return LoweredRanks(ranks, data, scalars, result)

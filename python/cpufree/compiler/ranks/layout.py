@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -13,57 +12,92 @@ from cpufree.compiler.layout import GridLayout, Layout
 from cpufree.compiler.passes.fusion import Reach
 from cpufree.compiler.ranks.routes import Ranks, SendRoute
 
+Words: TypeAlias = "dict[int, npt.NDArray[np.int64]]"
+
 FLAG = 128
-SEND_WORDS = 8
-RECEIVE_WORDS = 4
+HEAD_WORDS = 16
+SEND_WORDS = 16
+RECEIVE_WORDS = 2
+ARRIVED = 1 << 62
+"""An epoch that no exchange reaches."""
 AXES = 3
 """Of a region that is sent."""
-
-
-def axes_of(region: ir.Region) -> list[int]:
-    """Return the axes of a region along which there are several points."""
-    return [k for k, s in enumerate(region.box) if s.count != 1]
 
 
 class MessagePlaces:
     """Where messages have their flags, and what the table of a rank says."""
 
-    def __init__(self, layout: Layout, ranks: Ranks) -> None:
+    def __init__(self, layout: RankLayout | RankGridLayout, ranks: Ranks) -> None:
         self.layout, self.ranks = layout, ranks
         self.sends = max((len(s) for s in ranks.sends), default=0)
         self.receives = max((len(r) for r in ranks.receives), default=0)
-        words = 1 + SEND_WORDS * self.sends + RECEIVE_WORDS * self.receives
-        self.table = layout.reserve(8 * words)
+        size = 8 * (HEAD_WORDS + SEND_WORDS * self.sends + RECEIVE_WORDS * self.receives)
+        self.table = layout.reserve(size)
         self.arrivals = layout.reserve(FLAG * max(1, self.receives))
         self.credits = layout.reserve(FLAG * max(1, self.sends))
         self.signals = layout.reserve(FLAG * max(1, ranks.signals))
 
-    def table_of(self, rank: int, variant: int) -> npt.NDArray[np.int64]:
-        """Return the table of a rank (cpufree/programs/messages.hpp), for a variant of the text."""
-        table = np.full(1 + SEND_WORDS * self.sends + RECEIVE_WORDS * self.receives, -1, np.int64)
+    @property
+    def plan(self) -> tuple[int, int, int, int]:
+        """What kernels know: of programs::MessagePlan the members."""
+        return self.table, self.sends, self.arrivals, self.signals
+
+    def words_of(self, rank: int, variant: int, program: ir.Program) -> Words:
+        """Return what lies in a rank's heap before it begins, by its place there.
+
+        `variant` is that of the text. Without a sender a flag says that all has arrived.
+        """
+        table = np.zeros(
+            HEAD_WORDS + SEND_WORDS * self.sends + RECEIVE_WORDS * self.receives, np.int64
+        )
         table[0] = variant
+        own = own_regions(program)
         for k, route in enumerate(self.ranks.sends[rank]):
-            at = 1 + SEND_WORDS * k
-            table[at : at + SEND_WORDS] = self._send(k, route)
-        first = 1 + SEND_WORDS * self.sends
+            at = HEAD_WORDS + SEND_WORDS * k
+            table[at : at + SEND_WORDS] = self._send(k, route, own[k])
+        first = HEAD_WORDS + SEND_WORDS * self.sends
+        flags = np.zeros(FLAG // 8 * max(1, self.receives), np.int64)
         for k, source in enumerate(self.ranks.receives[rank]):
             at = first + RECEIVE_WORDS * k
-            table[at : at + RECEIVE_WORDS] = (
-                source.peer, self.arrivals + FLAG * k, self.credits + FLAG * source.site, 0,
-            )  # fmt: skip
-        return table
+            table[at : at + RECEIVE_WORDS] = source.peer, self.credits + FLAG * source.site
+            if source.peer < 0:
+                flags[FLAG // 8 * k] = ARRIVED
+        return {self.table: table, self.arrivals: flags}
 
-    def _send(self, site: int, route: SendRoute) -> tuple[int, ...]:
+    def _send(self, site: int, route: SendRoute, own: ir.Region) -> tuple[int, ...]:
+        """Return what programs::SendSite has of a site."""
         if route.peer < 0 or route.region is None:
-            return (route.peer, 0, 0, 0, 0, 0, 0, 0)
-        f = next(f for f in self.ranks.fields if f.name == route.region.field)
-        size, strides = np.dtype(f.type).itemsize, self.layout.strides(f)
-        first = sum(s.start * d for s, d in zip(route.region.box, strides, strict=True))
-        steps = [route.region.box[k].step * strides[k] for k in axes_of(route.region)]
-        steps = [0] * (AXES - len(steps)) + steps
-        credit = self.credits + FLAG * site
-        arrival = self.arrivals + FLAG * route.site
-        return (route.peer, self.layout.offsets[f.name] + first * size, *steps, arrival, credit, 0)
+            return (-1, *[0] * (SEND_WORDS - 1))
+        to, to_steps, _ = self._place(route.region)
+        start, steps, counts = self._place(own)
+        size = np.dtype(self._field(own).type).itemsize
+        flags = (self.arrivals + FLAG * max(0, route.site), self.credits + FLAG * site)
+        return (route.peer, *flags, size, to, *to_steps, start, *steps, *counts, 0)
+
+    def _field(self, region: ir.Region) -> ir.Field:
+        return next(f for f in self.ranks.fields if f.name == region.field)
+
+    def _place(self, region: ir.Region) -> tuple[int, list[int], list[int]]:
+        """Return the offset of a region, its steps in values, and its counts; three axes."""
+        f = self._field(region)
+        strides, size = self.layout.strides(f), np.dtype(f.type).itemsize
+        first = sum(s.start * d for s, d in zip(region.box, strides, strict=True))
+        axes = [k for k, s in enumerate(region.box) if s.count != 1]
+        pad = AXES - len(axes)
+        steps = [0] * pad + [region.box[k].step * strides[k] for k in axes]
+        counts = [1] * pad + [region.box[k].count for k in axes]
+        return self.layout.offsets[f.name] + first * size, steps, counts
+
+
+def own_regions(program: ir.Program) -> dict[int, ir.Region]:
+    """Return what each site of sending sends."""
+    found = {}
+    for s in ir.walk(program.body):
+        if isinstance(s, ir.Start):
+            found.update({m.site: m.region for m in s.sends})
+        elif isinstance(s, ir.PutSignal):
+            found[s.send.site] = s.send.region
+    return found
 
 
 class RankLayout(Layout):
@@ -98,16 +132,3 @@ class RankGridLayout(GridLayout):
 
     def keeps_ghosts(self, f: ir.Field) -> bool:
         return False
-
-
-def region_values(f: ir.Field, region: ir.Region, strides: tuple[int, ...]) -> Any:
-    """Return where a region begins in its field, its counts and its strides, in values."""
-    first = sum(s.start * d for s, d in zip(region.box, strides, strict=True))
-    axes = axes_of(region)
-    pad = AXES - len(axes)
-    counts = [1] * pad + [region.box[k].count for k in axes]
-    steps = [0] * pad + [region.box[k].step * strides[k] for k in axes]
-    if any(s.count == 0 for s in region.box):
-        counts = [0] * AXES
-    assert math.prod(counts) >= 0 and f.name == region.field
-    return first, counts, steps

@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from cpufree.compiler import ir
-from cpufree.compiler.arguments import written_fields
+from cpufree.compiler.arguments import Arguments, written_fields
 from cpufree.compiler.build import Built, build
 from cpufree.compiler.launch import aligned_heap, check_faults, results_of, scalar_table
 from cpufree.compiler.passes import add_temporaries, fuse
-from cpufree.compiler.ranks.grants import place_grants
+from cpufree.compiler.ranks.grants import check_grants, early_grants
 from cpufree.compiler.ranks.layout import RankLayout
 from cpufree.compiler.ranks.on_rows import RowsText, emit_rows
 from cpufree.compiler.ranks.routes import Ranks, with_same_fields
@@ -22,8 +22,8 @@ from cpufree.extension import load_core
 from cpufree.laps import Laps
 
 Arrays = dict[str, npt.NDArray[Any]]
-HEAD = 4
-"""Numbers before those of the ranks: table, sends, signals, results of a rank."""
+HEAD = 5
+"""Numbers before those of the ranks: the plan of messages, and the results of a rank."""
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,13 @@ class RanksRan:
 
 
 def rows_passes(ranks: Ranks) -> list[ir.Program]:
-    """Return the variants ready for the CPU engine."""
-    return with_same_fields([fuse(place_grants(add_temporaries(p))) for p in ranks.variants])
+    """Return the variants ready for the CPU engine; checked."""
+    made = []
+    for program in ranks.variants:
+        early = early_grants(fuse(add_temporaries(program)), behind_barriers=False)
+        check_grants(early)
+        made.append(early)
+    return with_same_fields(made)
 
 
 class RanksOnCpu:
@@ -56,7 +61,7 @@ class RanksOnCpu:
         places, count = self.layout.messages, self.ranks.count
         tables = [[self.layout.number(k) for k in keys] for keys in self.text.numbers]
         begins = np.cumsum([HEAD + count, *map(len, tables)])
-        head = [places.table, places.sends, places.signals, self.results]
+        head = [*places.plan, self.results]
         head += [int(begins[v]) for v in self.ranks.variant_of]
         return np.array([*head, *(n for t in tables for n in t)], np.int64)
 
@@ -67,14 +72,14 @@ class RanksOnCpu:
 
     def run(
         self,
-        arguments: list[Arrays],
+        arguments: list[Arguments],
         data: dict[str, Any],
         scalars: dict[str, Any],
         wait_limit: float,
         watch: Watch,
         laps: Laps,
     ) -> RanksRan:
-        """Run; `arguments` are the arrays of each rank, written once all has ended well.
+        """Run; `arguments` are those of each rank, written once all has ended well.
 
         Raises
         ------
@@ -84,20 +89,25 @@ class RanksOnCpu:
             As the engine.
         """
         ranks, layout = self.ranks, self.layout
+        for of_rank in arguments:
+            of_rank.to_host()
         heaps = [aligned_heap(layout.size) for _ in range(ranks.count)]
         for rank, heap in enumerate(heaps):
             for f in ranks.fields:
-                source = arguments[rank].get(f.name) if f.role == "argument" else data.get(f.name)
+                source = arguments[rank].arrays.get(f.name) if f.role == "argument" else data.get(f.name)
                 if source is not None:
                     layout.load(f, source, heap, 0)
-            table = layout.messages.table_of(rank, self.text.variant_of[ranks.variant_of[rank]])
-            at = layout.messages.table
-            heap[at : at + table.nbytes] = table.view(np.uint8)
+            variant = ranks.variant_of[rank]
+            words = layout.messages.words_of(
+                rank, self.text.variant_of[variant], self.programs[variant]
+            )
+            for at, table in words.items():
+                heap[at : at + table.nbytes] = table.view(np.uint8)
         laps.lap("load")
-        numbers, words = self.numbers(), scalar_table(self.programs[0], scalars)
+        numbers, given = self.numbers(), scalar_table(self.programs[0], scalars)
         results = np.zeros(ranks.count * self.results, np.int64)
         faults = np.zeros(2 * ranks.count, np.int64)
-        tables = [t.ctypes.data for t in (numbers, words, results, faults)]
+        tables = [t.ctypes.data for t in (numbers, given, results, faults)]
         seconds, stopped = load_core().run_program(
             self.built.address, [h.ctypes.data for h in heaps], tables, wait_limit, watch
         )
@@ -108,7 +118,8 @@ class RanksOnCpu:
         ran = RanksRan(seconds=seconds)
         for rank, heap in enumerate(heaps):
             part = results[rank * self.results : (rank + 1) * self.results]
-            self._collect(rank, arguments[rank], part, heap, ran)
+            self._collect(rank, arguments[rank].arrays, part, heap, ran)
+            arguments[rank].give_back(touched_fields(self.programs[ranks.variant_of[rank]]))
         laps.lap("store")
         return ran
 

@@ -6,13 +6,12 @@ a table of numbers of its own.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from cpufree.compiler import ir
-from cpufree.compiler.emit.expressions import TYPES
 from cpufree.compiler.emit.kernel import KernelText
 from cpufree.compiler.layout import Key
-from cpufree.compiler.ranks.layout import AXES, axes_of
 from cpufree.compiler.ranks.routes import Ranks
 
 _ENTRY = """
@@ -20,10 +19,10 @@ template <GridPort P>
 bool run(P& port, const Args& args, std::byte* heap) {{
   const std::int64_t* const N = args.numbers;
   const int pe = port.pe();
-  Messages<P> messages(port, heap, {{N[0], N[1], N[2]}});
+  Messages<P> messages(port, heap, {{N[0], N[1], N[2], N[3]}});
   Args mine = args;
-  mine.numbers = N + N[4 + pe];
-  mine.results = args.results + pe * N[3];
+  mine.numbers = N + N[5 + pe];
+  mine.results = args.results + pe * N[4];
   mine.faults = args.faults + 2 * pe;
   SoloPort<P> solo(port);
   switch (messages.variant()) {{
@@ -102,41 +101,24 @@ class _Variant(KernelText):
 
     def _statement(self, s: ir.Statement) -> list[str]:
         if isinstance(s, ir.Grant | ir.Start | ir.Finish | ir.PutSignal | ir.WaitSignal):
-            return message_lines(s, self._region, lambda e: self._scalar(e, 0))
+            return message_lines(s, lambda e: self._scalar(e, 0))
         return super()._statement(s)
 
-    def _region(self, m: ir.Message) -> str:
-        """Return a region of this rank's memory."""
-        f = self.program.field(m.region.field)
-        terms = [f"f_{f.name}.base"]
-        for k, s in enumerate(m.region.box):
-            terms.append(f"{self.number(s.start)} * f_{f.name}.stride[{k}]")
-        axes = axes_of(m.region)
-        pad = AXES - len(axes)
-        counts = ["1"] * pad + [self.number(m.region.box[k].count) for k in axes]
-        steps = ["0"] * pad + [
-            f"{self.number(m.region.box[k].step)} * f_{f.name}.stride[{k}]" for k in axes
-        ]
-        inside = f"{' + '.join(terms)}, {m.site}, {{{', '.join(counts)}}}, {{{', '.join(steps)}}}"
-        return f"Region<{TYPES[f.type]}>{{{inside}}}"
 
-
-def message_lines(s: ir.Statement, region: object, scalar: object) -> list[str]:
-    """Return the statements of messages, alike for all back ends.
-
-    `region` gives the text of a message's region, `scalar` that of an expression.
-    """
-    assert callable(region) and callable(scalar)
+def message_lines(s: ir.Statement, scalar: Callable[[ir.Expr], str]) -> list[str]:
+    """Return the statements of messages, alike for all back ends; `scalar` gives expressions."""
     if isinstance(s, ir.Grant):
         return [f"messages.grant(x{s.exchange}, {s.receives[0].site}, {len(s.receives)});"]
     if isinstance(s, ir.Start):
-        parts = ", ".join((f"x{s.exchange}", *(region(m) for m in s.sends)))
-        return [f"messages.start({parts});"]
+        return [f"messages.start(x{s.exchange}, {_first(s.sends)}, {len(s.sends)});"]
     if isinstance(s, ir.Finish):
-        first = s.receives[0].site if s.receives else 0
-        given = (f"x{s.exchange}", str(first), str(len(s.receives)), *map(region, s.sends))
-        return [f"if (!messages.finish({', '.join(given)})) return false;"]
+        sites = f"{_first(s.sends)}, {_first(s.receives)}, {len(s.receives)}"
+        return [f"if (!messages.finish(x{s.exchange}, {sites})) return false;"]
     if isinstance(s, ir.PutSignal):
-        return [f"messages.put_signal({region(s.send)}, {s.signal}, {scalar(s.value)});"]
+        return [f"messages.put_signal({s.send.site}, {s.signal}, {scalar(s.value)});"]
     assert isinstance(s, ir.WaitSignal)
     return [f"if (!messages.wait_signal({s.signal}, {scalar(s.value)})) return false;"]
+
+
+def _first(messages: tuple[ir.Message, ...]) -> int:
+    return messages[0].site if messages else 0
