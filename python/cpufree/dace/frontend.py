@@ -36,26 +36,41 @@ def require_dace() -> Any:
 
 
 @contextmanager
-def _readable_slices() -> Iterator[None]:
-    """Let DaCe print slices that it has evaluated: its printer takes syntax trees only."""
-    from dace.frontend.python import astutils
+def _without_limits() -> Iterator[None]:
+    """Let DaCe take what only its own code generators cannot.
 
-    before = astutils.ExtUnparser.dispatch
+    It prints slices that it has evaluated, where its printer takes syntax trees only; and messages
+    may be regions for which it has no datatype of MPI's (faces of three-dimensional arrays).
+    """
+    from dace.frontend.python import astutils
+    from dace.libraries.comm import utils
+
+    printed, datatype = astutils.ExtUnparser.dispatch, utils.create_vector_ddt
 
     def dispatch(self: Any, tree: Any) -> None:
         if isinstance(tree, list):
             for part in tree:
                 self.dispatch(part)
         elif isinstance(tree, ast.AST):
-            before(self, tree)
+            printed(self, tree)
         else:
             self.write(str(tree))
 
+    def create_vector_ddt(*args: Any) -> Any:
+        try:
+            return datatype(*args)
+        except (ValueError, NotImplementedError):
+            return None
+
     astutils.ExtUnparser.dispatch = dispatch
+    utils.create_vector_ddt = create_vector_ddt
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
     finally:
-        astutils.ExtUnparser.dispatch = before
+        astutils.ExtUnparser.dispatch = printed
+        utils.create_vector_ddt = datatype
 
 
 def graph_of(program: Any, arguments: Mapping[str, Any]) -> Any:
@@ -63,17 +78,14 @@ def graph_of(program: Any, arguments: Mapping[str, Any]) -> Any:
     dace = require_dace()
     from dace.transformation.auto import auto_optimize
 
-    if isinstance(program, dace.SDFG):
-        graph = dace.SDFG.from_json(program.to_json())
-        graph.simplify()
-    else:
-        # Without annotations DaCe takes types and sizes from the arguments.
-        given = {} if _annotated(program) else dict(arguments)
-        with _readable_slices(), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+    with _without_limits():
+        if isinstance(program, dace.SDFG):
+            graph = dace.SDFG.from_json(program.to_json())
+            graph.simplify()
+        else:
+            # Without annotations DaCe takes types and sizes from the arguments.
+            given = {} if _annotated(program) else dict(arguments)
             graph = program.to_sdfg(simplify=True, **given)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
         auto_optimize.greedy_fuse(graph, validate_all=False)
     return graph
 
@@ -87,8 +99,7 @@ def _annotated(program: Any) -> bool:
 
 def tree_of(graph: Any) -> Any:
     """Return the schedule tree of a graph."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with _without_limits():
         return graph.as_schedule_tree()
 
 
