@@ -14,9 +14,9 @@ from dace.sdfg.analysis.schedule_tree import treenodes as tn
 
 from cpufree.compiler import ir
 from cpufree.dace import operators
-from cpufree.dace.affine import Affine, Moving, NotAffine, affine
+from cpufree.dace.affine import Affine, Moving, NotAffine, affine, plus, times
 from cpufree.dace.containers import Containers
-from cpufree.dace.points import Index, Output, Point, Range
+from cpufree.dace.points import Index, Output, Point, Range, points
 from cpufree.dace.refusal import Place
 
 
@@ -25,6 +25,8 @@ class Scope(Protocol):
 
     containers: Containers
     names: dict[str, Any]
+    written: set[str]
+    """Arrays that the program writes."""
 
     def scalar(self, name: str) -> ir.Expr | None:
         """Return the value of a scalar outside the body."""
@@ -175,8 +177,6 @@ class Body:
         return self._sum(value)
 
     def _sum(self, value: Any) -> Affine:
-        from cpufree.dace.affine import plus, times
-
         if isinstance(value, ir.Op) and value.name in ("add", "subtract", "multiply"):
             a, b = (self._index(x) for x in value.args)
             if value.name == "multiply":
@@ -210,8 +210,30 @@ class Body:
         """Return an element of a container."""
         if name in self.locals or self.scope.containers.is_scalar(name):
             return self.value(name)
+        at_turn = self._at_turn(name, subset)
+        if at_turn is not None:
+            return at_turn
         point = self.scope.containers.point(name, self.index(name, subset), self.ranges, self.place)
         return self._known(point)
+
+    def _at_turn(self, name: str, subset: Any) -> Any:
+        """Return an element of an array of one axis whose index a loop's variable gives."""
+        c = self.scope.containers
+        if name in c.views or len(subset) != 1:
+            return None
+        begin, end, _ = next(iter(subset))
+        try:
+            affine(begin, self.names)
+        except Moving:
+            if begin == end and name not in self.scope.written:
+                index = self.evaluated(ast.parse(str(begin), mode="eval").body, {})
+                if not any(isinstance(p, Point | Index) for p in points(index)):
+                    f = c.field(name, self.place)
+                    return ir.Element(f.name, operators.cast(index, "int64"), f.type)
+            raise
+        except NotAffine:
+            return None
+        return None
 
     def _known(self, point: Point) -> Any:
         written = self.outputs.get((point.field, point.index, ""))

@@ -10,12 +10,14 @@ import numpy as np
 
 from cpufree.compiler import ir
 from cpufree.compiler.lowering import Lowered
+from cpufree.compiler.passes.accesses import elements
 from cpufree.compiler.ranks.prune import pruned
 from cpufree.compiler.ranks.routes import Ranks, with_same_fields
 from cpufree.compiler.ranks.rows import by_rows, far_reads, works_of
 from cpufree.compiler.values import ArrayValue, ScalarValue, TupleValue, Value
 from cpufree.dace import affine
 from cpufree.dace.exchanges import Exchanges
+from cpufree.dace.forward import forwarded
 from cpufree.dace.matching import routes
 from cpufree.dace.refusal import Place
 from cpufree.dace.walk import Walk
@@ -71,7 +73,7 @@ def program_of(walk: Walk, name: str, body: list[ir.Statement]) -> ir.Program:
         tuple(body),
         tuple(n for n in returned if n in walk.variables),
     )
-    return pruned(program, returned)
+    return pruned(forwarded(program, returned), returned)
 
 
 def data_of(walk: Walk) -> dict[str, Any]:
@@ -83,7 +85,11 @@ def lowered_graph(walk: Walk, name: str) -> LoweredGraph:
     """Return a program for all PEs together, or for one where its rows cannot be divided."""
     program = program_of(walk, name, walk.out)
     most = max((len(f.shape) for f in program.fields), default=1)
-    fields = tuple(replace(f, distributed=len(f.shape) == most) for f in program.fields)
+    at_turns = {e.field for w in works_of(program) for e in elements(w.value)}
+    fields = tuple(
+        replace(f, distributed=len(f.shape) == most and f.name not in at_turns)
+        for f in program.fields
+    )
     divided = replace(program, fields=fields)
     reasons = tuple(dict.fromkeys(r for w in works_of(divided) for r in far_reads(divided, w)))
     if reasons:

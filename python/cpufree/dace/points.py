@@ -78,7 +78,7 @@ def replaced(expr: Any, change: Callable[[Any], Any]) -> Any:
         return change(expr)
     if isinstance(expr, ir.Op):
         return replace(expr, args=tuple(replaced(a, change) for a in expr.args))
-    return expr
+    return expr  # indices of elements are numbers of the run, without points
 
 
 def with_params(expr: Any, values: Mapping[str, Affine | int]) -> Any:

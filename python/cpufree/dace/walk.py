@@ -40,6 +40,7 @@ class Walk:
         """Scalars whose value follows from arguments and variables of loops."""
         self.loops: dict[str, ir.Scalar] = {}
         self.variables: dict[str, str] = {}
+        self.written = assigned(tree.children)
         self.out: list[Any] = []
         self.signals = 0
         """Signals of the program's own."""
