@@ -118,6 +118,15 @@ class Messages {
     if (signal >= 0)
       port_.put_flag(signal_flag(signal), static_cast<int>(site.peer), static_cast<Epoch>(value));
   }
+  // Fetches a region of a PE into one of mine; block 0. What is fetched must have been published.
+  CPUFREE_KERNEL_FN void get(int number) {
+    const SendSite& site = sends()[number];
+    if (port_.block() != 0 || site.peer < 0) return;
+    if (port_.lane() == 0) port_.acquire(Scope::system);
+    port_.sync_block();
+    copy<true>(site);
+    port_.sync_block();
+  }
   // Waits until a signal of this PE has reached a value. False: leave the kernel.
   CPUFREE_KERNEL_FN bool wait_signal(std::int64_t signal, std::int64_t value) {
     bool here = true;
@@ -179,19 +188,21 @@ class Messages {
     file_wait(port_, wait, where, epoch, port_.get_flag(flag(site.credit)));
   }
 
+  // To the peer, or (`Fetch`) from there.
+  template <bool Fetch = false>
   CPUFREE_KERNEL_FN void copy(const SendSite& site) {
     if (site.bytes == 8) {
-      copy_as<std::uint64_t>(site);
+      copy_as<std::uint64_t, Fetch>(site);
     } else if (site.bytes == 4) {
-      copy_as<std::uint32_t>(site);
+      copy_as<std::uint32_t, Fetch>(site);
     } else {
-      copy_as<std::uint8_t>(site);
+      copy_as<std::uint8_t, Fetch>(site);
     }
   }
-  template <class T>
+  template <class T, bool Fetch>
   CPUFREE_KERNEL_FN void copy_as(const SendSite& site) {
-    const auto* const from = reinterpret_cast<const T*>(heap_ + site.from);
-    auto* const to = reinterpret_cast<T*>(heap_ + site.to);
+    auto* const mine = reinterpret_cast<T*>(heap_ + site.from);
+    auto* const other = reinterpret_cast<T*>(heap_ + site.to);
     const int peer = static_cast<int>(site.peer);
     const auto n1 = static_cast<std::uint32_t>(site.count[1]);
     const auto n2 = static_cast<std::uint32_t>(site.count[2]);
@@ -206,8 +217,13 @@ class Messages {
         b = rest % n1;
         a = rest / n1;
       }
-      port_.put(to + (a * site.to_step[0] + b * site.to_step[1] + c * site.to_step[2]), peer,
-                from[a * site.from_step[0] + b * site.from_step[1] + c * site.from_step[2]]);
+      T* const here = mine + (a * site.from_step[0] + b * site.from_step[1] + c * site.from_step[2]);
+      T* const there = other + (a * site.to_step[0] + b * site.to_step[1] + c * site.to_step[2]);
+      if constexpr (Fetch) {
+        *here = *port_.peer(there, peer);
+      } else {
+        port_.put(there, peer, *here);
+      }
     }
   }
 

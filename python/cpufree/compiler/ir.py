@@ -274,29 +274,39 @@ class Finish:
 
 @dataclass(frozen=True)
 class PutSignal:
-    """Puts a region to a rank, without a grant, then raises signal `signal` there to `value`.
+    """Puts regions to a rank, or nothing, then raises signal `signal` there to `value` (-1: none).
 
-    A region without points: the signal alone. Signal -1: none.
+    Without a grant: the program itself sees to it that a region has been read.
     """
 
-    send: Message
+    site: int
+    region: Region | None
     signal: int
     value: Expr
+    line: int = 0
 
 
 @dataclass(frozen=True)
 class WaitSignal:
-    """Waits until a signal of this rank has reached a value; then others have put `receives`."""
+    """Waits until a signal of this rank has reached a value."""
 
     signal: int
     value: Expr
-    receives: tuple[Region, ...] = ()
+    line: int = 0
+
+
+@dataclass(frozen=True)
+class Get:
+    """Fetches a region of another rank's into one of this rank's."""
+
+    site: int
+    region: Region
     line: int = 0
 
 
 Statement: TypeAlias = (
     "Assign | Reduce | Set | Permute | For | Loop | If | Break | Continue | Put | Wait | Barrier "
-    "| Group | Grant | Start | Finish | PutSignal | WaitSignal"
+    "| Group | Grant | Start | Finish | PutSignal | WaitSignal | Get"
 )
 
 

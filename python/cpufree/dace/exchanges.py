@@ -19,6 +19,7 @@ from typing import Any
 from cpufree.compiler import ir
 from cpufree.compiler.passes.accesses import Points
 from cpufree.dace.events import Event
+from cpufree.dace.signals import OneSidedEvent, statement
 
 
 @dataclass(frozen=True)
@@ -115,6 +116,13 @@ class _Block:
     def event(self, e: Event) -> None:
         if e.kind == "wait":
             self.wait(e)
+            return
+        if isinstance(e, OneSidedEvent):
+            self.close()
+            sends = self.all.ends.sends
+            self.out.append(statement(e, len(sends)))
+            if e.kind != "await":
+                sends.append(End(e, self.path))
             return
         x = self.gathered
         if x is not None and any(self._apart(e, other) for other in x.events()):

@@ -78,6 +78,8 @@ def graph_of(program: Any, arguments: Mapping[str, Any]) -> Any:
     dace = require_dace()
     from dace.transformation.auto import auto_optimize
 
+    import cpufree.dace.nodes  # noqa: F401  (their names under dace.comm)
+
     with _without_limits():
         if isinstance(program, dace.SDFG):
             graph = dace.SDFG.from_json(program.to_json())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,6 +20,7 @@ from cpufree.dace.exchanges import Exchanges
 from cpufree.dace.forward import forwarded
 from cpufree.dace.matching import routes
 from cpufree.dace.refusal import Place
+from cpufree.dace.signals import OneSidedEvent
 from cpufree.dace.walk import Walk
 from cpufree.text import counted
 
@@ -61,8 +62,10 @@ def walked(
     return walk
 
 
-def program_of(walk: Walk, name: str, body: list[ir.Statement]) -> ir.Program:
-    """Return the program of statements."""
+def program_of(
+    walk: Walk, name: str, body: list[ir.Statement], there: Collection[str] = ()
+) -> ir.Program:
+    """Return the program of statements; `there` are arrays that other ranks use."""
     returned = [n for n in sorted({**walk.containers.fields, **walk.variables})
                 if n.startswith("__return")]  # fmt: skip
     program = ir.Program(
@@ -73,7 +76,8 @@ def program_of(walk: Walk, name: str, body: list[ir.Statement]) -> ir.Program:
         tuple(body),
         tuple(n for n in returned if n in walk.variables),
     )
-    return pruned(forwarded(program, returned), returned)
+    kept = {*returned, *there}
+    return pruned(forwarded(program, kept), kept)
 
 
 def data_of(walk: Walk) -> dict[str, Any]:
@@ -146,12 +150,19 @@ def lowered_ranks(walks: list[Walk], name: str, shared: Mapping[str, Any]) -> Lo
     ProgramError
         Messages do not fit together.
     """
-    programs, ends = [], []
+    bodies, ends = [], []
     for walk in walks:
         exchanges = Exchanges()
-        body = exchanges.block(walk.out)
-        programs.append(program_of(walk, name, body))
+        bodies.append(exchanges.block(walk.out))
         ends.append(exchanges.ends)
+    there = {
+        e.event.there.field
+        for e in (e for of_rank in ends for e in of_rank.sends)
+        if isinstance(e.event, OneSidedEvent) and e.event.there is not None
+    }
+    programs = [
+        program_of(walk, name, body, there) for walk, body in zip(walks, bodies, strict=True)
+    ]
     types = {f.name: f.type for walk in walks for f in walk.containers.fields.values()}
     sends, receives = routes(ends, types)
     try:

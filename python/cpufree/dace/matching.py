@@ -14,6 +14,7 @@ from cpufree.compiler import ir
 from cpufree.compiler.ranks.routes import ReceiveRoute, SendRoute
 from cpufree.compiler.show import expression
 from cpufree.dace.exchanges import End, Ends
+from cpufree.dace.signals import OneSidedEvent
 
 Stream = list[tuple[int, End]]
 """Sites and ends, in the order of the program."""
@@ -31,7 +32,7 @@ def routes(
     ProgramError
         A message has no counterpart, or another shape than it.
     """
-    sends = [[SendRoute(-1)] * len(e.sends) for e in ends]
+    sends = [[_one_sided(end) for end in e.sends] for e in ends]
     receives = [[ReceiveRoute(-1)] * len(e.receives) for e in ends]
     outgoing, incoming = _streams(ends, "sends"), _streams(ends, "receives")
     for source, target in sorted({*outgoing, *incoming}):
@@ -49,12 +50,20 @@ def routes(
     return sends, receives
 
 
+def _one_sided(end: End) -> SendRoute:
+    """Return the route of a put or get; of a message one to nobody, until its pair is found."""
+    event = end.event
+    if isinstance(event, OneSidedEvent):
+        return SendRoute(event.peer, -1, event.there)
+    return SendRoute(-1)
+
+
 def _streams(ends: list[Ends], which: str) -> dict[tuple[int, int], Stream]:
     found: dict[tuple[int, int], Stream] = defaultdict(list)
     for rank, of_rank in enumerate(ends):
         for k, end in enumerate(getattr(of_rank, which)):
             peer = end.event.peer
-            if peer >= 0:
+            if peer >= 0 and not isinstance(end.event, OneSidedEvent):
                 found[(rank, peer) if which == "sends" else (peer, rank)].append((k, end))
     return found
 

@@ -32,6 +32,7 @@ CALLS = {
     "tan": "tan", "asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2",
     "sinh": "sinh", "cosh": "cosh", "tanh": "tanh", "floor": "floor", "ceil": "ceil",
     "trunc": "trunc", "pow": "power", "int_floor": "floor_divide", "sign": "sign",
+    "Mod": "remainder", "Min": "minimum", "Max": "maximum", "Abs": "absolute",
     "minimum": "minimum", "maximum": "maximum", "absolute": "absolute", "power": "power",
 }  # fmt: skip
 CASTS = {

@@ -284,7 +284,7 @@ class DaceProgram(Program):
 
 def _require_own_arrays(name: str, given: list[Arguments], ranks: routes.Ranks) -> None:
     """Refuse an array that several ranks have, and one of them writes."""
-    written = {f for p in ranks.variants for f in touched_fields(p)}
+    written = {f for p in ranks.variants for f in touched_fields(ranks, p)}
     owners: dict[int, int] = {}
     for rank, arguments in enumerate(given):
         for key in written & set(arguments.arrays):

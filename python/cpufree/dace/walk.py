@@ -44,6 +44,7 @@ class Walk:
         self.out: list[Any] = []
         self.signals = 0
         """Signals of the program's own."""
+        self.bases: dict[str, int] = {}
         self.stages = Stages(self.containers, lambda s: self.out.append(s), self._set, self._old)
 
     # --- names ---
@@ -60,6 +61,13 @@ class Walk:
         if name in self.variables:
             return ir.Scalar(name, self.variables[name])
         return None
+
+    def signal_base(self, name: str) -> int:
+        """Return the number of the first signal of an array."""
+        if name not in self.bases:
+            self.bases[name] = self.signals
+            self.signals += math.prod(self.containers.shape(name))
+        return self.bases[name]
 
     def _old(self, name: str) -> Any:
         return self.names[name] if name in self.names else self.scalar(name)

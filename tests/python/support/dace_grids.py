@@ -141,5 +141,6 @@ CASES: dict[str, tuple[Any, Any, Any, Any]] = {
     # arguments of ranks, plain NumPy, points of a rank, grids
     "jacobi_1d": (jacobi_1d_of, jacobi_1d_plain, 13, {p: (p,) for p in range(2, 9)}),
     "jacobi_2d": (jacobi_2d_of, jacobi_2d_plain, (9, 14), GRIDS),
+    "jacobi_2d_signals": (jacobi_2d_of, jacobi_2d_plain, (9, 14), GRIDS),
     "heat_3d": (heat_3d_of, heat_3d_plain, (7, 5, 6), GRIDS_3D),
 }

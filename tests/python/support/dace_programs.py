@@ -142,3 +142,75 @@ def heat_3d(
 
 
 PROGRAMS = {"jacobi_1d": jacobi_1d, "jacobi_2d": jacobi_2d, "heat_3d": heat_3d}
+
+
+@dace.program
+def jacobi_2d_signals(
+    TSTEPS: dace.int64, lA: dace.float64[lNx + 2, lNy + 2], lB: dace.float64[lNx + 2, lNy + 2]
+):
+    # A neighbour's ghosts of lA are read when its rows of lB come, and the other way round: so no
+    # put overwrites what is still to be read.
+    flags = np.zeros((8,), dtype=np.int64)
+    for t in range(1, TSTEPS):
+        dace.comm.PutmemSignal(lA[-1, 1:-1], lA[1, 1:-1], flags[0], t, nn)
+        dace.comm.PutmemSignal(lA[0, 1:-1], lA[-2, 1:-1], flags[1], t, ns)
+        dace.comm.PutmemSignal(lA[1:-1, -1], lA[1:-1, 1], flags[2], t, nw)
+        dace.comm.PutmemSignal(lA[1:-1, 0], lA[1:-1, -2], flags[3], t, ne)
+        if ns >= 0:
+            dace.comm.SignalWait(flags[0], t)
+        if nn >= 0:
+            dace.comm.SignalWait(flags[1], t)
+        if ne >= 0:
+            dace.comm.SignalWait(flags[2], t)
+        if nw >= 0:
+            dace.comm.SignalWait(flags[3], t)
+        lB[1 + noff : lNx + 1 - soff, 1 + woff : lNy + 1 - eoff] = 0.2 * (
+            lA[1 + noff : lNx + 1 - soff, 1 + woff : lNy + 1 - eoff]
+            + lA[1 + noff : lNx + 1 - soff, woff : lNy - eoff]
+            + lA[1 + noff : lNx + 1 - soff, 2 + woff : lNy + 2 - eoff]
+            + lA[2 + noff : lNx + 2 - soff, 1 + woff : lNy + 1 - eoff]
+            + lA[noff : lNx - soff, 1 + woff : lNy + 1 - eoff]
+        )
+        dace.comm.PutmemSignal(lB[-1, 1:-1], lB[1, 1:-1], flags[4], t, nn)
+        dace.comm.PutmemSignal(lB[0, 1:-1], lB[-2, 1:-1], flags[5], t, ns)
+        dace.comm.Putmem(lB[1:-1, -1], lB[1:-1, 1], nw)
+        dace.comm.SignalOp(flags[6], t, nw)
+        dace.comm.Iput(lB[1:-1, 0], lB[1:-1, -2], ne)
+        dace.comm.Quiet()
+        dace.comm.SignalOp(flags[7], t, ne)
+        if ns >= 0:
+            dace.comm.SignalWait(flags[4], t)
+        if nn >= 0:
+            dace.comm.SignalWait(flags[5], t)
+        if ne >= 0:
+            dace.comm.SignalWait(flags[6], t)
+        if nw >= 0:
+            dace.comm.SignalWait(flags[7], t)
+        lA[1 + noff : lNx + 1 - soff, 1 + woff : lNy + 1 - eoff] = 0.2 * (
+            lB[1 + noff : lNx + 1 - soff, 1 + woff : lNy + 1 - eoff]
+            + lB[1 + noff : lNx + 1 - soff, woff : lNy - eoff]
+            + lB[1 + noff : lNx + 1 - soff, 2 + woff : lNy + 2 - eoff]
+            + lB[2 + noff : lNx + 2 - soff, 1 + woff : lNy + 1 - eoff]
+            + lB[noff : lNx - soff, 1 + woff : lNy + 1 - eoff]
+        )
+
+
+@dace.program
+def fetches(
+    src: dace.float64[lN], dst: dace.float64[lN], one: dace.float64[4], TSTEPS: dace.int64
+):
+    flags = np.zeros((2,), dtype=np.int64)
+    total = np.zeros((lN,), dtype=np.float64)
+    for t in range(1, TSTEPS):
+        src[:] = src + 1.0
+        dace.comm.SignalOp(flags[0], t, (rank + size - 1) % size)
+        dace.comm.SignalWait(flags[0], t)
+        dace.comm.Getmem(dst[:], src[:], (rank + 1) % size)
+        total[:] = total + dst
+        dace.comm.P(one[1], 10.0 * t + rank, (rank + 1) % size)
+        dace.comm.SignalOp(flags[1], t, (rank + 1) % size)
+        dace.comm.SignalWait(flags[1], t)
+    dst[:] = total
+
+
+PROGRAMS["jacobi_2d_signals"] = jacobi_2d_signals

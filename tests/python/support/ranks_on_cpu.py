@@ -52,7 +52,7 @@ def run(lowered: Any, arguments: list[dict[str, Any]], blocks: int) -> None:
         results_of(
             program,
             arguments[rank],
-            touched_fields(program),
+            touched_fields(ranks, program),
             found[:-2].copy(),
             lambda f, array, heap=heap: layout.unload(f, array, heap, 0),
         )

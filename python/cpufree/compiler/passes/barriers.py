@@ -117,8 +117,10 @@ class _Walk:
             out.append(s)
             (self.breaks if isinstance(s, ir.Break) else self.continues)[-1].append(since)
             return None
-        if isinstance(s, ir.Grant | ir.Start | ir.Finish | ir.PutSignal | ir.WaitSignal):
+        if isinstance(s, ir.Grant | ir.Start | ir.Finish):
             return self.message(s, since, out)
+        if isinstance(s, ir.PutSignal | ir.WaitSignal | ir.Get):
+            return self.one_sided(s, since, out)
         if isinstance(s, ir.Group):
             wanted = [a for stage in s.stages for a in accesses(self.program, stage.work)]
             wanted = [replace(a, ghosts=False) for a in wanted] if self.alone else wanted
@@ -137,17 +139,24 @@ class _Walk:
 
         A grant needs all blocks to be done with its region, and counts for nothing afterwards:
         until the message has arrived nobody touches the region, and then each block has waited for
-        itself. One block reads what is sent, until the messages are finished. A signal tells others
-        of all that the rank has done.
+        itself. One block reads what is sent, until the messages are finished.
         """
         if isinstance(s, ir.Grant):
             wanted = [region_access(m.region, True) for m in s.receives]
             since = self.met(since.needs(wanted), since, out, s)
         elif isinstance(s, ir.Start | ir.Finish):
             since = self.ready([region_access(m.region, False) for m in s.sends], since, out, s)
-        elif isinstance(s, ir.PutSignal):
+        out.append(s)
+        return since
+
+    def one_sided(
+        self, s: ir.PutSignal | ir.WaitSignal | ir.Get, since: Since, out: list[ir.Statement]
+    ) -> Since:
+        """Follow puts and gets: a signal tells others of all that the rank has done before."""
+        if isinstance(s, ir.PutSignal):
             since = self.met(ir.Barrier(False) if since.own else None, since, out, s)
-            since = since.after([region_access(s.send.region, False)])
+        if not isinstance(s, ir.WaitSignal) and s.region is not None:
+            since = self.ready([region_access(s.region, isinstance(s, ir.Get))], since, out, s)
         out.append(s)
         return since
 

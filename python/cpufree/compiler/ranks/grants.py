@@ -98,8 +98,8 @@ def touched(program: ir.Program, s: ir.Statement) -> Iterator[Access]:
             yield from (region_access(m.region, True) for m in part.receives)
         elif isinstance(part, ir.Start | ir.Finish):
             yield from (region_access(m.region, False) for m in part.sends)
-        elif isinstance(part, ir.PutSignal):
-            yield region_access(part.send.region, False)
+        elif isinstance(part, ir.PutSignal | ir.Get) and part.region is not None:
+            yield region_access(part.region, isinstance(part, ir.Get))
         else:
             yield from scalar_accesses(program, part)
         if isinstance(part, ir.Finish):

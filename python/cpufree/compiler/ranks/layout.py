@@ -54,7 +54,7 @@ class MessagePlaces:
         own = own_regions(program)
         for k, route in enumerate(self.ranks.sends[rank]):
             at = HEAD_WORDS + SEND_WORDS * k
-            table[at : at + SEND_WORDS] = self._send(k, route, own[k])
+            table[at : at + SEND_WORDS] = self._send(k, route, own.get(k))
         first = HEAD_WORDS + SEND_WORDS * self.sends
         flags = np.zeros(FLAG // 8 * max(1, self.receives), np.int64)
         for k, source in enumerate(self.ranks.receives[rank]):
@@ -64,10 +64,12 @@ class MessagePlaces:
                 flags[FLAG // 8 * k] = ARRIVED
         return {self.table: table, self.arrivals: flags}
 
-    def _send(self, site: int, route: SendRoute, own: ir.Region) -> tuple[int, ...]:
+    def _send(self, site: int, route: SendRoute, own: ir.Region | None) -> tuple[int, ...]:
         """Return what programs::SendSite has of a site."""
-        if route.peer < 0 or route.region is None:
+        if route.peer < 0:
             return (-1, *[0] * (SEND_WORDS - 1))
+        if route.region is None or own is None:  # a signal alone
+            return (route.peer, *[0] * (SEND_WORDS - 1))
         to, to_steps, _ = self._place(route.region)
         start, steps, counts = self._place(own)
         size = np.dtype(self._field(own).type).itemsize
@@ -90,13 +92,13 @@ class MessagePlaces:
 
 
 def own_regions(program: ir.Program) -> dict[int, ir.Region]:
-    """Return what each site of sending sends."""
+    """Return the rank's own region of each site of sending, or of fetching."""
     found = {}
     for s in ir.walk(program.body):
         if isinstance(s, ir.Start):
             found.update({m.site: m.region for m in s.sends})
-        elif isinstance(s, ir.PutSignal):
-            found[s.send.site] = s.send.region
+        elif isinstance(s, ir.PutSignal | ir.Get) and s.region is not None:
+            found[s.site] = s.region
     return found
 
 

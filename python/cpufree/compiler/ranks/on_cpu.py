@@ -119,7 +119,7 @@ class RanksOnCpu:
         for rank, heap in enumerate(heaps):
             part = results[rank * self.results : (rank + 1) * self.results]
             self._collect(rank, arguments[rank].arrays, part, heap, ran)
-            arguments[rank].give_back(touched_fields(self.programs[ranks.variant_of[rank]]))
+            arguments[rank].give_back(touched_fields(ranks, self.programs[ranks.variant_of[rank]]))
         laps.lap("store")
         return ran
 
@@ -131,18 +131,14 @@ class RanksOnCpu:
 
         wanted = {f.name for f in program.fields if f.name.startswith("__return")}
         arrays, scalars = results_of(
-            program, given, touched_fields(program), results, unload, wanted
+            program, given, touched_fields(self.ranks, program), results, unload, wanted
         )
         ran.arrays.append(arrays)
         ran.scalars.append(scalars)
 
 
-def touched_fields(program: ir.Program) -> set[str]:
+def touched_fields(ranks: Ranks, program: ir.Program) -> set[str]:
     """Return the fields that a rank writes, or that others write."""
     found = written_fields(program)
-    for s in ir.walk(program.body):
-        if isinstance(s, ir.Finish):
-            found |= {m.region.field for m in s.receives}
-        if isinstance(s, ir.WaitSignal):
-            found |= {r.field for r in s.receives}
-    return found
+    found |= {r.region.field for of_rank in ranks.sends for r in of_rank if r.region is not None}
+    return found | {s.region.field for s in ir.walk(program.body) if isinstance(s, ir.Get)}

@@ -130,7 +130,7 @@ class RanksOnGpus:
 
     def _collect(self, rank: int, of_rank: Arguments, results: Any, ran: RanksRan) -> None:
         program = self.programs[self.ranks.variant_of[rank]]
-        written = touched_fields(program)
+        written = touched_fields(self.ranks, program)
         out = {key: of_rank.contiguous(key, copy_values=False) for key in of_rank.arrays}
 
         def unload(f: ir.Field, array: Any) -> None:

@@ -12,7 +12,7 @@ from cpufree.compiler import ir
 from cpufree.compiler.emit.grid import ChooseTile, GridText, _Grid, _reduces
 from cpufree.compiler.emit.tiles import RESIDENT, THREADS, choose_tile
 from cpufree.compiler.ranks.layout import RankGridLayout
-from cpufree.compiler.ranks.on_rows import exchanges_of, message_lines
+from cpufree.compiler.ranks.on_rows import MESSAGES, exchanges_of, message_lines
 from cpufree.compiler.ranks.routes import Ranks
 
 _ENTRY = """
@@ -116,6 +116,6 @@ class _Variant(_Grid):
         return _Made("\n".join(lines), self.most_tiles, tuple(self.in_registers))
 
     def _statement(self, s: ir.Statement) -> list[str]:
-        if isinstance(s, ir.Grant | ir.Start | ir.Finish | ir.PutSignal | ir.WaitSignal):
+        if isinstance(s, MESSAGES):
             return message_lines(s, lambda e: self._scalar(e, 0))
         return super()._statement(s)

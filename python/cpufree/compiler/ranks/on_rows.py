@@ -14,6 +14,7 @@ from cpufree.compiler.emit.kernel import KernelText
 from cpufree.compiler.layout import Key
 from cpufree.compiler.ranks.routes import Ranks
 
+MESSAGES = (ir.Grant, ir.Start, ir.Finish, ir.PutSignal, ir.WaitSignal, ir.Get)
 _ENTRY = """
 template <GridPort P>
 bool run(P& port, const Args& args, std::byte* heap) {{
@@ -100,7 +101,7 @@ class _Variant(KernelText):
         return "\n".join(lines)
 
     def _statement(self, s: ir.Statement) -> list[str]:
-        if isinstance(s, ir.Grant | ir.Start | ir.Finish | ir.PutSignal | ir.WaitSignal):
+        if isinstance(s, MESSAGES):
             return message_lines(s, lambda e: self._scalar(e, 0))
         return super()._statement(s)
 
@@ -115,7 +116,9 @@ def message_lines(s: ir.Statement, scalar: Callable[[ir.Expr], str]) -> list[str
         sites = f"{_first(s.sends)}, {_first(s.receives)}, {len(s.receives)}"
         return [f"if (!messages.finish(x{s.exchange}, {sites})) return false;"]
     if isinstance(s, ir.PutSignal):
-        return [f"messages.put_signal({s.send.site}, {s.signal}, {scalar(s.value)});"]
+        return [f"messages.put_signal({s.site}, {s.signal}, {scalar(s.value)});"]
+    if isinstance(s, ir.Get):
+        return [f"messages.get({s.site});"]
     assert isinstance(s, ir.WaitSignal)
     return [f"if (!messages.wait_signal({s.signal}, {scalar(s.value)})) return false;"]
 

@@ -15,7 +15,8 @@ def pruned(program: ir.Program, kept: Collection[str]) -> ir.Program:
     body = program.body
     while True:
         read = {n for e in _exprs(body) for n in scalars_read(e)} | set(kept)
-        smaller = _without(body, read)
+        unread = {f.name for f in program.fields if f.role == "local"} - set(_fields(body, False))
+        smaller = _without(body, read, unread - set(kept))
         if smaller == body:
             break
         body = smaller
@@ -31,14 +32,18 @@ def pruned(program: ir.Program, kept: Collection[str]) -> ir.Program:
     )
 
 
-def _without(body: tuple[ir.Statement, ...], read: set[str]) -> tuple[ir.Statement, ...]:
+def _without(
+    body: tuple[ir.Statement, ...], read: set[str], unread: set[str]
+) -> tuple[ir.Statement, ...]:
     out = []
     for s in body:
+        if isinstance(s, ir.Assign) and s.field in unread:
+            continue
         if isinstance(s, ir.Set | ir.Reduce) and s.name not in read:
             continue
         if isinstance(s, ir.If) and not s.then and not s.otherwise:
             continue
-        out.append(ir.with_blocks(s, lambda inner: _without(inner, read)))
+        out.append(ir.with_blocks(s, lambda inner: _without(inner, read, unread)))
     return tuple(out)
 
 
@@ -60,14 +65,15 @@ def regions(s: ir.Statement) -> tuple[ir.Region, ...]:
         return tuple(m.region for m in s.sends)
     if isinstance(s, ir.Finish):
         return tuple(m.region for m in (*s.sends, *s.receives))
-    if isinstance(s, ir.PutSignal):
-        return (s.send.region,)
-    return s.receives if isinstance(s, ir.WaitSignal) else ()
+    if isinstance(s, ir.PutSignal | ir.Get) and s.region is not None:
+        return (s.region,)
+    return ()
 
 
-def _fields(body: tuple[ir.Statement, ...]) -> Iterator[str]:
+def _fields(body: tuple[ir.Statement, ...], written: bool = True) -> Iterator[str]:
+    """Yield the fields that statements use; those that they assign only where `written`."""
     for s in ir.walk(body):
-        if isinstance(s, ir.Assign):
+        if isinstance(s, ir.Assign) and written:
             yield s.field
         if isinstance(s, ir.Reduce) and s.over:
             yield s.over
