@@ -26,6 +26,7 @@ SIZES: list[tuple[str, int, Any]] = [
     ("jacobi_2d", 2, (512, 1024)),
     ("jacobi_2d", 2, (1024, 2048)),
     ("jacobi_2d", 2, (4096, 8192)),
+    ("jacobi_2d_signals", 2, (512, 1024)),
     ("jacobi_2d", 4, (512, 512)),
     ("jacobi_2d", 4, (1024, 1024)),
     ("heat_3d", 2, (64, 128, 128)),

@@ -82,6 +82,7 @@ def heat_3d(A, B, steps):  # type: ignore[no-untyped-def]
 
 
 OWN = {"jacobi_1d": jacobi_1d, "jacobi_2d": jacobi_2d, "heat_3d": heat_3d}
+OWN["jacobi_2d_signals"] = jacobi_2d
 
 
 def step_of(seconds: Callable[[int], float], least: int = 20) -> tuple[float, int]:
@@ -116,7 +117,7 @@ def ranks_seconds(file: Path, name: str, ranks: int, points: Any, devices: list[
 
 def own_seconds(name: str, ranks: int, points: Any, devices: list[int]) -> Any:
     """Return the seconds of a run of cpufree.program, by steps; and those driven by the host."""
-    grid = (ranks,) if name == "jacobi_1d" else (GRIDS if name == "jacobi_2d" else GRIDS_3D)[ranks]
+    grid = (ranks,) if name == "jacobi_1d" else (GRIDS if name.startswith("jacobi_2d") else GRIDS_3D)[ranks]
     shape = points if isinstance(points, tuple) else (points,)
     whole = tuple(n * g for n, g in zip(shape, grid, strict=True))
     arrays = [np.random.default_rng(k).standard_normal(whole) for k in (1, 2)]

@@ -61,7 +61,8 @@ class DaceProgram(Program):
         dace = frontend.require_dace()
         self.program = program
         if isinstance(program, dace.SDFG):
-            self.name, self.function, file = str(program.name), None, ""
+            self.name, self.function = str(program.name), None
+            self.place = Place(self.name)
         else:
             if inspect.isfunction(program):
                 program = self.program = dace.program(program)
@@ -71,8 +72,8 @@ class DaceProgram(Program):
                     "write @dace.program above a def"
                 )
             self.name, self.function = str(program.f.__name__), program.f
-            file = inspect.getsourcefile(program.f) or ""
-        self.place = Place(self.name, file)
+            file, line = inspect.getsourcefile(program.f) or "", inspect.getsourcelines(program.f)[1]
+            self.place = Place(self.name, file, line)
         self.__name__ = self.name
         self.__doc__ = getattr(self.function, "__doc__", None)
         self.timings, self.pes, self.engine, self.devices = {}, 0, "", []

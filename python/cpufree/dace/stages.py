@@ -49,11 +49,11 @@ class Stages:
         left = [o for o in outputs if not o.reduction]
         while left:
             chosen = next((o for o in left if not _is_read(o, left)), None)
-            if chosen is None:
-                chosen = left[0]
-                self._by_copy(chosen, ranges)
-            else:
-                self._write(chosen, ranges)
+            if chosen is None:  # each is read by another one: keep one aside till all have read
+                chosen = left.pop(0)
+                left.append(self._kept_aside(chosen, ranges))
+                continue
+            self._write(chosen, ranges)
             left.remove(chosen)
 
     def _write(self, output: Output, ranges: dict[str, Range]) -> None:
@@ -62,21 +62,21 @@ class Stages:
             isinstance(p, Point) and p.field == output.field for p in points(output.value)
         )
         if len(copies) > 1 and reads_itself:
-            self._by_copy(output, ranges)
+            self._write(self._kept_aside(output, ranges), ranges)
             return
         for copy in copies:
             stage = self.boxes.assign(copy, ranges)
             if stage is not None:
                 self.emit(stage)
 
-    def _by_copy(self, output: Output, ranges: dict[str, Range]) -> None:
-        """Compute into an array of its own, then copy: others still read what is written."""
+    def _kept_aside(self, output: Output, ranges: dict[str, Range]) -> Output:
+        """Compute into an array of its own; return the output that copies it."""
         f = self.containers.fields[output.field]
         self.made += 1
         name = f"next_{f.name}_{self.made}"
         self.containers.fields[name] = replace(f, name=name, role="local")
         self._write(replace(output, field=name), ranges)
-        self._write(replace(output, value=Point(name, output.index, f.type)), ranges)
+        return replace(output, value=Point(name, output.index, f.type))
 
     # --- reductions ---
 

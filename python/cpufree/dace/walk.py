@@ -158,6 +158,9 @@ class Walk:
             body = Body(self, dict(ranges), {**self.names, **params}, self.place)
             try:
                 run(body)
+            except Moving:
+                self.place = body.place
+                raise
             except Split as split:
                 ranges, params = split_ranges(ranges, params, split)
                 params.update({p: Affine(0, ((p, 1),)) for p in ranges})
@@ -168,8 +171,10 @@ class Walk:
     def single(self, child: Any) -> None:
         """Read a tasklet or an assignment outside of maps."""
         body = Body(self, {}, dict(self.names), self.place)
-        body.run([child])
-        self.place = body.place
+        try:
+            body.run([child])
+        finally:
+            self.place = body.place
         for name, value in body.scalars.items():
             self.set_scalar(name, value, self.place)
         self.stages.add(list(body.outputs.values()), {})
@@ -287,7 +292,6 @@ class Walk:
             self.names.clear()
             self.names.update(names)
             self.loops.pop(var)
-            self.place = place
             self.written_out(child, var, (start, stop, step))
             return
         self.loops.pop(var)

@@ -15,7 +15,7 @@ FOLDER = Path(__file__).parent / "dace_saved"
 STEPS = 6
 SAVED = [
     ("jacobi_1d", 2), ("jacobi_1d", 4), ("jacobi_2d", 1), ("jacobi_2d", 2), ("jacobi_2d", 4),
-    ("heat_3d", 2), ("heat_3d", 4),
+    ("heat_3d", 2), ("heat_3d", 4), ("jacobi_2d_signals", 2), ("jacobi_2d_signals", 4),
 ]  # fmt: skip
 
 
