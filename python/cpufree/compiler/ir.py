@@ -265,11 +265,15 @@ class Start:
 
 @dataclass(frozen=True)
 class Finish:
-    """Ends the puts of an exchange, and waits for what is received in it."""
+    """Ends the puts of an exchange, and waits for what is received in it.
+
+    Meanwhile puts of `others` go on, exchanges that have begun and are not finished.
+    """
 
     exchange: int
     sends: tuple[Message, ...]
     receives: tuple[Message, ...]
+    others: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,15 @@
 """From events to exchanges: messages that a rank has under way at the same time.
 
 Sends and receives that follow one another with nothing between become one exchange: all regions are
-granted, all puts begin, then all are awaited. Blocking ones may be put together like that, too: a
-message is done where its operation stands or earlier, as far as anybody can see, for regions that
-overlap begin a new exchange. Neighbours then do not wait for one another in a chain.
+granted, all puts begin, then all are awaited. Blocking ones are put together like that, and others
+are: a message is done where its operation stands or earlier, as far as anybody can see, for regions
+that overlap begin a new exchange. Neighbours then do not wait for one another in a chain.
 
 A program that ends where sends wait for their receives to be posted (MPI_Issend) ends here: of the
 exchanges that are not done, take the one that was done first there. What it waits for overlapped it
 in time there; the exchanges that these belong to have begun here, for all before them were done
-earlier. An exchange that has begun has granted all its regions, and does its puts in any order.
+earlier. An exchange that has begun has granted all its regions, and does its puts in any order,
+also while the rank waits in another one.
 """
 
 from __future__ import annotations
@@ -43,12 +44,10 @@ class _Open:
     """An exchange that is being gathered, or is under way."""
 
     number: int
+    is_nonblocking: bool
     sends: list[tuple[ir.Message, Event]] = field(default_factory=list)
     receives: list[tuple[ir.Message, Event]] = field(default_factory=list)
     waiting: set[tuple[str, int]] = field(default_factory=set)
-    done: list[Event] = field(default_factory=list)
-    """Those whose operations are over where the program is."""
-
     def events(self) -> list[Event]:
         return [e for _, e in (*self.sends, *self.receives)]
 
@@ -60,6 +59,8 @@ class Exchanges:
         self.ends = Ends()
         self.count = 0
         self.loops = 0
+        self.under_way: list[_Open] = []
+        """Exchanges that have begun, and are not finished."""
 
     def block(self, body: list[Any], path: tuple[Any, ...] = ()) -> list[ir.Statement]:
         """Return statements in which exchanges stand for events."""
@@ -125,11 +126,14 @@ class _Block:
                 sends.append(End(e, self.path))
             return
         x = self.gathered
-        if x is not None and any(self._apart(e, other) for other in x.events()):
+        if x is not None and (
+            bool(e.requests) != x.is_nonblocking
+            or any(self._apart(e, other) for other in x.events())
+        ):
             self.close()
             x = None
         if x is None:
-            x = self.gathered = _Open(self.all.count)
+            x = self.gathered = _Open(self.all.count, bool(e.requests))
             self.all.count += 1
         sites = self.all.ends.sends if e.kind == "send" else self.all.ends.receives
         assert e.region is not None
@@ -137,8 +141,6 @@ class _Block:
         sites.append(End(e, self.path))
         (x.sends if e.kind == "send" else x.receives).append((message, e))
         x.waiting |= e.requests
-        if not e.requests:
-            x.done.append(e)
 
     def _apart(self, e: Event, other: Event) -> bool:
         """Return whether two messages use the same points, and one of them receives."""
@@ -148,8 +150,12 @@ class _Block:
 
     def wait(self, e: Event) -> None:
         x = self.gathered
-        if x is not None:
+        if x is not None and x.waiting & e.requests:
             x.waiting -= e.requests
+            if not x.waiting:
+                self.close()  # what comes next may use its regions
+        if any(o.waiting & e.requests for o in self.started):
+            self.close()  # what others wait for is granted before this rank waits
         for x in list(self.started):
             if not x.waiting & e.requests:
                 continue
@@ -174,16 +180,15 @@ class _Block:
         if not x.waiting:
             self._finish(x)
             return
-        if x.done:
-            x.done[0].place.fail(
-                "a blocking message stands among others that are waited for later",
-                "put the Waitall before what is computed in between",
-            )
         self.started.append(x)
+        self.all.under_way.append(x)
 
     def _finish(self, x: _Open) -> None:
         sends, receives = (tuple(m for m, _ in part) for part in (x.sends, x.receives))
-        self.out.append(ir.Finish(x.number, sends, receives))
+        if x in self.all.under_way:
+            self.all.under_way.remove(x)
+        others = tuple(o.number for o in self.all.under_way if o.sends)
+        self.out.append(ir.Finish(x.number, sends, receives, others))
 
 
 def meet(a: ir.Region, b: ir.Region) -> bool:

@@ -127,6 +127,8 @@ class _Check:
         self.program = program
         self.given: dict[int, tuple[ir.Message, ...]] = {}
         """Grants whose messages have not arrived, by exchanges."""
+        self.sending: dict[int, tuple[ir.Message, ...]] = {}
+        """What is being sent, by exchanges."""
         self.grants = 0
 
     def block(self, body: tuple[ir.Statement, ...]) -> None:
@@ -137,6 +139,9 @@ class _Check:
                     raise EngineError(f"exchange {s.exchange} is granted twice")
                 self.given[s.exchange] = s.receives
                 self.grants += len(s.receives)
+            elif isinstance(s, ir.Start):
+                self.use(s)
+                self.sending[s.exchange] = s.sends
             elif isinstance(s, ir.Finish):
                 self.end(s)
             elif isinstance(s, ir.If):
@@ -150,6 +155,7 @@ class _Check:
         if s.receives and self.given.pop(s.exchange, None) is None:
             raise EngineError(f"exchange {s.exchange} is waited for, and not granted")
         self.use(replace(s, receives=()))
+        self.sending.pop(s.exchange, None)
 
     def branch(self, s: ir.If) -> None:
         before = dict(self.given)
@@ -173,7 +179,14 @@ class _Check:
         self.given = {k: v for k, v in self.given.items() if k not in inside}
 
     def use(self, s: ir.Statement) -> None:
-        """Refuse a statement that touches what belongs to others."""
+        """Refuse a statement that touches what belongs to others, or changes what is sent."""
+        writes = [a for a in touched(self.program, s) if a.writes]
+        for exchange, messages in self.sending.items():
+            for m in messages:
+                if any(region_access(m.region, False).conflicts(w) for w in writes):
+                    raise EngineError(
+                        f"{m.region.field} is changed while it is sent (exchange {exchange})"
+                    )
         for exchange, messages in self.given.items():
             for m in messages:
                 region = region_access(m.region, True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TypeAlias
 
 import numpy as np
@@ -18,6 +19,10 @@ FLAG = 128
 HEAD_WORDS = 16
 SEND_WORDS = 16
 RECEIVE_WORDS = 2
+SLICE = 4096
+"""Bytes of a message that a block of a GPU sends: a value for each of its threads."""
+MOST_SLICES = 32
+"""Of a message: more blocks store no faster over NVLink."""
 ARRIVED = 1 << 62
 """An epoch that no exchange reaches."""
 AXES = 3
@@ -27,20 +32,32 @@ AXES = 3
 class MessagePlaces:
     """Where messages have their flags, and what the table of a rank says."""
 
-    def __init__(self, layout: RankLayout | RankGridLayout, ranks: Ranks) -> None:
-        self.layout, self.ranks = layout, ranks
+    def __init__(
+        self, layout: RankLayout | RankGridLayout, ranks: Ranks, most_slices: int
+    ) -> None:
+        self.layout, self.ranks, self.most_slices = layout, ranks, most_slices
+        self.slices = max(
+            (self.slices_of(r.region) for of_rank in ranks.sends for r in of_rank), default=1
+        )
         self.sends = max((len(s) for s in ranks.sends), default=0)
         self.receives = max((len(r) for r in ranks.receives), default=0)
         size = 8 * (HEAD_WORDS + SEND_WORDS * self.sends + RECEIVE_WORDS * self.receives)
         self.table = layout.reserve(size)
-        self.arrivals = layout.reserve(FLAG * max(1, self.receives))
+        self.arrivals = layout.reserve(FLAG * self.slices * max(1, self.receives))
         self.credits = layout.reserve(FLAG * max(1, self.sends))
         self.signals = layout.reserve(FLAG * max(1, ranks.signals))
 
     @property
-    def plan(self) -> tuple[int, int, int, int]:
+    def plan(self) -> tuple[int, ...]:
         """What kernels know: of programs::MessagePlan the members."""
-        return self.table, self.sends, self.arrivals, self.signals
+        return self.table, self.sends, self.arrivals, self.signals, self.slices
+
+    def slices_of(self, region: ir.Region | None) -> int:
+        """Return into how many slices a message is cut: a block sends each."""
+        if region is None:
+            return 1
+        size = math.prod(s.count for s in region.box) * np.dtype(self._field(region).type).itemsize
+        return max(1, min(self.most_slices, -(-size // SLICE)))
 
     def words_of(self, rank: int, variant: int, program: ir.Program) -> Words:
         """Return what lies in a rank's heap before it begins, by its place there.
@@ -56,13 +73,14 @@ class MessagePlaces:
             at = HEAD_WORDS + SEND_WORDS * k
             table[at : at + SEND_WORDS] = self._send(k, route, own.get(k))
         first = HEAD_WORDS + SEND_WORDS * self.sends
-        flags = np.zeros(FLAG // 8 * max(1, self.receives), np.int64)
+        flags = np.full((max(1, self.receives), self.slices, FLAG // 8), ARRIVED, np.int64)
         for k, source in enumerate(self.ranks.receives[rank]):
             at = first + RECEIVE_WORDS * k
             table[at : at + RECEIVE_WORDS] = source.peer, self.credits + FLAG * source.site
-            if source.peer < 0:
-                flags[FLAG // 8 * k] = ARRIVED
-        return {self.table: table, self.arrivals: flags}
+            if source.peer >= 0:
+                sent = self.ranks.sends[source.peer][source.site].region
+                flags[k, : self.slices_of(sent)] = 0
+        return {self.table: table, self.arrivals: flags.reshape(-1)}
 
     def _send(self, site: int, route: SendRoute, own: ir.Region | None) -> tuple[int, ...]:
         """Return what programs::SendSite has of a site."""
@@ -73,8 +91,10 @@ class MessagePlaces:
         to, to_steps, _ = self._place(route.region)
         start, steps, counts = self._place(own)
         size = np.dtype(self._field(own).type).itemsize
-        flags = (self.arrivals + FLAG * max(0, route.site), self.credits + FLAG * site)
-        return (route.peer, *flags, size, to, *to_steps, start, *steps, *counts, 0)
+        arrival = self.arrivals + FLAG * self.slices * max(0, route.site)
+        flags = (arrival, self.credits + FLAG * site)
+        slices = self.slices_of(route.region)
+        return (route.peer, *flags, size, to, *to_steps, start, *steps, *counts, slices)
 
     def _field(self, region: ir.Region) -> ir.Field:
         return next(f for f in self.ranks.fields if f.name == region.field)
@@ -107,7 +127,7 @@ class RankLayout(Layout):
 
     def __init__(self, program: ir.Program, ranks: Ranks) -> None:
         super().__init__(program, 1)
-        self.messages = MessagePlaces(self, ranks)
+        self.messages = MessagePlaces(self, ranks, 1)
 
     def reserve(self, size: int) -> int:
         """Return the offset of more memory."""
@@ -123,7 +143,7 @@ class RankGridLayout(GridLayout):
     def __init__(self, program: ir.Program, ranks: Ranks) -> None:
         super().__init__(program, 1)
         self.ring = False
-        self.messages = MessagePlaces(self, ranks)
+        self.messages = MessagePlaces(self, ranks, MOST_SLICES)
 
     def reserve(self, size: int) -> int:
         """Return the offset of more memory."""

@@ -20,10 +20,10 @@ template <GridPort P>
 bool run(P& port, const Args& args, std::byte* heap) {{
   const std::int64_t* const N = args.numbers;
   const int pe = port.pe();
-  Messages<P> messages(port, heap, {{N[0], N[1], N[2], N[3]}});
+  Messages<P> messages(port, heap, {{N[0], N[1], N[2], N[3], static_cast<int>(N[4])}});
   Args mine = args;
-  mine.numbers = N + N[5 + pe];
-  mine.results = args.results + pe * N[4];
+  mine.numbers = N + N[6 + pe];
+  mine.results = args.results + pe * N[5];
   mine.faults = args.faults + 2 * pe;
   SoloPort<P> solo(port);
   switch (messages.variant()) {{
@@ -113,8 +113,8 @@ def message_lines(s: ir.Statement, scalar: Callable[[ir.Expr], str]) -> list[str
     if isinstance(s, ir.Start):
         return [f"messages.start(x{s.exchange}, {_first(s.sends)}, {len(s.sends)});"]
     if isinstance(s, ir.Finish):
-        sites = f"{_first(s.sends)}, {_first(s.receives)}, {len(s.receives)}"
-        return [f"if (!messages.finish(x{s.exchange}, {sites})) return false;"]
+        sites = (str(_first(s.receives)), str(len(s.receives)), *(f"x{k}" for k in s.others))
+        return [f"if (!messages.finish(x{s.exchange}, {', '.join(sites)})) return false;"]
     if isinstance(s, ir.PutSignal):
         return [f"messages.put_signal({s.site}, {s.signal}, {scalar(s.value)});"]
     if isinstance(s, ir.Get):
