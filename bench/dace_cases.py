@@ -13,11 +13,11 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests/python/support"))
 
-from dace_grids import CASES  # noqa: E402
-from dace_programs import PROGRAMS  # noqa: E402
+from dace_grids import CASES
+from dace_programs import PROGRAMS
 
-import cpufree.dace  # noqa: E402
-from cpufree.compiler.ranks import routes  # noqa: E402
+import cpufree.dace
+from cpufree.compiler.ranks import routes
 
 SIZES: list[tuple[str, int, Any]] = [
     ("jacobi_1d", 2, 1 << 10),

@@ -25,19 +25,19 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests/python/support"))
 
-import records  # noqa: E402
-from dace_cases_files import points_of  # noqa: E402
-from dace_grids import CASES, GRIDS, GRIDS_3D  # noqa: E402
+import records
+from dace_cases_files import points_of
+from dace_grids import CASES, GRIDS, GRIDS_3D
 
-import cpufree  # noqa: E402
-from cpufree import env  # noqa: E402
-from cpufree.compiler.arguments import Arguments  # noqa: E402
-from cpufree.compiler.hosted import HostedRun  # noqa: E402
-from cpufree.compiler.ranks import routes  # noqa: E402
-from cpufree.compiler.ranks.on_gpu import RanksOnGpus  # noqa: E402
-from cpufree.engines import gpus  # noqa: E402
-from cpufree.engines.watch import Watch  # noqa: E402
-from cpufree.laps import Laps  # noqa: E402
+import cpufree
+from cpufree import env
+from cpufree.compiler.arguments import Arguments
+from cpufree.compiler.hosted import HostedRun
+from cpufree.compiler.ranks import routes
+from cpufree.compiler.ranks.on_gpu import RanksOnGpus
+from cpufree.engines import gpus
+from cpufree.engines.watch import Watch
+from cpufree.laps import Laps
 
 REPEATS = 5
 WAIT = 10.0
@@ -90,9 +90,7 @@ def step_of(seconds: Callable[[int], float], least: int = 20) -> tuple[float, in
     seconds(least)
     guess = max(1e-7, (seconds(least + 100) - seconds(least)) / 100)
     long = int(min(20_000, max(200, 0.05 / guess)))
-    found = [
-        1e6 * (seconds(least + long) - seconds(least)) / long for _ in range(REPEATS)
-    ]
+    found = [1e6 * (seconds(least + long) - seconds(least)) / long for _ in range(REPEATS)]
     return statistics.median(found), long
 
 
@@ -117,7 +115,11 @@ def ranks_seconds(file: Path, name: str, ranks: int, points: Any, devices: list[
 
 def own_seconds(name: str, ranks: int, points: Any, devices: list[int]) -> Any:
     """Return the seconds of a run of cpufree.program, by steps; and those driven by the host."""
-    grid = (ranks,) if name == "jacobi_1d" else (GRIDS if name.startswith("jacobi_2d") else GRIDS_3D)[ranks]
+    grid = (
+        (ranks,)
+        if name == "jacobi_1d"
+        else (GRIDS if name.startswith("jacobi_2d") else GRIDS_3D)[ranks]
+    )
     shape = points if isinstance(points, tuple) else (points,)
     whole = tuple(n * g for n, g in zip(shape, grid, strict=True))
     arrays = [np.random.default_rng(k).standard_normal(whole) for k in (1, 2)]

@@ -237,10 +237,7 @@ class Region:
 
 @dataclass(frozen=True)
 class Message:
-    """A region that a rank sends, or receives, at one of its sites.
-
-    Who is at the other end is no part of the program of a rank (ranks/routes.py).
-    """
+    """A region that a rank sends or receives at a site; ranks/routes.py has the other end."""
 
     site: int
     region: Region
@@ -287,7 +284,6 @@ class PutSignal:
     region: Region | None
     signal: int
     value: Expr
-    line: int = 0
 
 
 @dataclass(frozen=True)
@@ -296,7 +292,6 @@ class WaitSignal:
 
     signal: int
     value: Expr
-    line: int = 0
 
 
 @dataclass(frozen=True)
@@ -305,7 +300,6 @@ class Get:
 
     site: int
     region: Region
-    line: int = 0
 
 
 Statement: TypeAlias = (

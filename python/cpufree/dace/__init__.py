@@ -22,7 +22,7 @@ PROC_NULL = -1
 __all__ = ["PROC_NULL", "compile", "persistent"]
 
 
-def compile(program: Any) -> DaceProgram:  # noqa: A001
+def compile(program: Any) -> DaceProgram:
     """Make a program of DaCe's one that runs as persistent kernels.
 
     Parameters

@@ -124,7 +124,9 @@ class Body:
             values[ast.unparse(target)] = self.evaluated(statement.value, values)
         for name, memlet in child.out_memlets.items():
             if name in values and memlet.data is not None:
-                self.write(memlet.data, memlet.subset, values[name], reduction_of(memlet, self.place))
+                self.write(
+                    memlet.data, memlet.subset, values[name], reduction_of(memlet, self.place)
+                )
 
     def copy(self, child: Any) -> None:
         """Read a copy of a single value."""
@@ -314,9 +316,7 @@ def _both(a: Any, b: Any) -> Any:
 def ranges_of(child: Any, names: dict[str, Any], place: Place) -> dict[str, Range]:
     """Return the values of a map's parameters."""
     found = {}
-    for name, (begin, end, step) in zip(
-        child.node.map.params, child.node.map.range, strict=True
-    ):
+    for name, (begin, end, step) in zip(child.node.map.params, child.node.map.range, strict=True):
         try:
             b, e, s = (affine(x, names) for x in (begin, end, step))
         except NotAffine:
@@ -327,7 +327,11 @@ def ranges_of(child: Any, names: dict[str, Any], place: Place) -> dict[str, Rang
                 "use maps over boxes; np.where leaves points out",
             )
         step_of = int(s.constant)
-        found[name] = Range(int(b.constant), step_of, max(0, (int(e.constant) - int(b.constant) + step_of) // step_of))
+        found[name] = Range(
+            int(b.constant),
+            step_of,
+            max(0, (int(e.constant) - int(b.constant) + step_of) // step_of),
+        )
     return found
 
 

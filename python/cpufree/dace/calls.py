@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cpufree.compiler import ir
-from cpufree.dace import events, operators
+from cpufree.dace import events, operators, signals
 from cpufree.dace.affine import Affine
 from cpufree.dace.bodies import Body, reduction_named
 from cpufree.dace.points import Output, Range
-
-if TYPE_CHECKING:
-    from cpufree.dace.walk import Walk
+from cpufree.dace.protocols import Walks
 
 MOST_TERMS = 32
 """Of a sum along axes that is written out."""
 
 
-def call(walk: Walk, child: Any) -> None:
+def call(walk: Walks, child: Any) -> None:
     """Read the call of a library."""
     name = type(child.node).__name__
     if name == "Reduce":
         _reduce(walk, child)
     elif name in ("TensorTranspose", "Transpose"):
         _transpose(walk, child)
+    elif signals.knows(child.node):
+        signals.add(walk, child)
     elif events.knows(child.node):
         events.add(walk, child)
     else:
@@ -38,11 +38,11 @@ def _memlets(memlets: Any) -> list[Any]:
     return list(memlets.values() if isinstance(memlets, dict) else memlets)
 
 
-def _reduce(walk: Walk, child: Any) -> None:
+def _reduce(walk: Walks, child: Any) -> None:
     node = child.node
     (source,), (target,) = _memlets(child.in_memlets), _memlets(child.out_memlets)
     reduction = reduction_named(node.wcr, walk.place)
-    box = walk._box(source.data, source.subset)
+    box = walk.box(source.data, source.subset)
     axes = sorted(int(a) % len(box) for a in node.axes) if node.axes is not None else None
     if axes is not None and len(axes) < len(box):
         _reduce_some(walk, (source, target), reduction, axes)
@@ -67,10 +67,10 @@ def _reduce(walk: Walk, child: Any) -> None:
     walk.over(ranges, run)
 
 
-def _reduce_some(walk: Walk, memlets: Any, reduction: str, axes: list[int]) -> None:
+def _reduce_some(walk: Walks, memlets: Any, reduction: str, axes: list[int]) -> None:
     """Write out the sum along axes that have few points."""
     source, target = memlets
-    box, to = walk._box(source.data, source.subset), walk._box(target.data, target.subset)
+    box, to = walk.box(source.data, source.subset), walk.box(target.data, target.subset)
     terms = math.prod(box[a][2] for a in axes)
     if terms > MOST_TERMS:
         walk.place.fail(
@@ -106,9 +106,9 @@ def _reduce_some(walk: Walk, memlets: Any, reduction: str, axes: list[int]) -> N
     walk.over(ranges, run)
 
 
-def _transpose(walk: Walk, child: Any) -> None:
+def _transpose(walk: Walks, child: Any) -> None:
     (source,), (target,) = _memlets(child.in_memlets), _memlets(child.out_memlets)
-    box, to = walk._box(source.data, source.subset), walk._box(target.data, target.subset)
+    box, to = walk.box(source.data, source.subset), walk.box(target.data, target.subset)
     axes = [int(a) for a in getattr(child.node, "axes", [1, 0])]
     if getattr(child.node, "alpha", 1) != 1 or getattr(child.node, "beta", 0) != 0:
         walk.place.fail("a transpose that scales or adds", "scale in a map of its own")

@@ -55,7 +55,7 @@ class Containers:
             kind = np.dtype(self.descriptors[name].dtype.as_numpy_dtype()).name
         except (AttributeError, NotImplementedError, TypeError, KeyError):
             return ""
-        return kind if kind in ir.TYPES else {"int16": "int32", "uint32": "int64"}.get(kind, kind)
+        return str(kind)
 
     def shape(self, name: str) -> tuple[int, ...]:
         """Return the points of a container along each axis."""
@@ -179,19 +179,20 @@ def _digits(
             if f % stride == 0 and (k == 0 or f % (stride * size) != 0)
         )
         digits.append(Affine(digit, terms))
-    for digit, size in zip(digits, sizes, strict=True):
-        low = high = digit.constant
-        for p, f in digit.factors:
-            ends = (f * ranges[p].begin, f * (ranges[p].begin + ranges[p].step * (ranges[p].count - 1)))
+    for found, size in zip(digits, sizes, strict=True):
+        low = high = found.constant
+        for p, f in found.factors:
+            ends = (
+                f * ranges[p].begin,
+                f * (ranges[p].begin + ranges[p].step * (ranges[p].count - 1)),
+            )
             low, high = low + min(ends), high + max(ends)
         if low < 0 or high >= size:
             _split(linear, sizes, ranges, place)
     return digits
 
 
-def _split(
-    linear: Affine, sizes: list[int], ranges: Mapping[str, Range], place: Place
-) -> None:
+def _split(linear: Affine, sizes: list[int], ranges: Mapping[str, Range], place: Place) -> None:
     if len(linear.factors) == 1 and linear.constant == 0:
         ((p, f),) = linear.factors
         if f == 1 and ranges[p] == Range(0, 1, math.prod(sizes)):

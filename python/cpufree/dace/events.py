@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cpufree.compiler import ir
 from cpufree.dace import operators
 from cpufree.dace.affine import Affine
 from cpufree.dace.bodies import Body
 from cpufree.dace.containers import Split
-from cpufree.dace.points import Output, Point, Range
+from cpufree.dace.points import Output, Point, Range, with_params
+from cpufree.dace.protocols import Walks
 from cpufree.dace.refusal import Place
-
-if TYPE_CHECKING:
-    from cpufree.dace.walk import Walk
 
 Requests = frozenset[tuple[str, int]]
 """Elements of arrays of requests."""
@@ -53,17 +51,12 @@ _OTHERS = ("Alltoall", "Alltoallv", "Allgather", "Allgatherv", "Gatherv", "Scatt
 def knows(node: Any) -> bool:
     """Return whether a library node is one of communication."""
     module = type(node).__module__
-    return module.startswith(("dace.libraries.comm", "cpufree.dace"))
+    return module.startswith("dace.libraries.comm")
 
 
-def add(walk: Walk, child: Any) -> None:
+def add(walk: Walks, child: Any) -> None:
     """Add the events of a node."""
     name = type(child.node).__name__
-    if type(child.node).__module__.startswith("cpufree.dace"):
-        from cpufree.dace import signals
-
-        signals.add(walk, child)
-        return
     if name not in _NODES:
         walk.place.fail(
             f"the communication {name} is not taken",
@@ -80,7 +73,7 @@ def add(walk: Walk, child: Any) -> None:
 
 
 class _Adder:
-    def __init__(self, walk: Walk, child: Any) -> None:
+    def __init__(self, walk: Walks, child: Any) -> None:
         self.walk, self.child, self.place = walk, child, walk.place
         self.inputs, self.outputs = (_named(m) for m in (child.in_memlets, child.out_memlets))
 
@@ -126,7 +119,7 @@ class _Adder:
         memlet = self.outputs.get("_request") or self.inputs.get("_request")
         if memlet is None:
             return []
-        (begin, step, count), *_ = self.walk._box(memlet.data, memlet.subset)
+        (begin, step, count), *_ = self.walk.box(memlet.data, memlet.subset)
         return [(memlet.data, begin + step * k) for k in range(count)]
 
     # --- nodes ---
@@ -174,7 +167,9 @@ class _Adder:
         """Send what is reduced to all; each joins all parts in the order of ranks."""
         walk, op = self.walk, str(self.child.node.op).rpartition("_")[2].lower()
         if op not in ("sum", "max", "min"):
-            self.place.fail(f"the reduction {self.child.node.op}", "use MPI_SUM, MPI_MAX or MPI_MIN")
+            self.place.fail(
+                f"the reduction {self.child.node.op}", "use MPI_SUM, MPI_MAX or MPI_MIN"
+            )
         source = self.inputs.get("_inbuffer") or self.outputs["_outbuffer"]
         target = self.outputs["_outbuffer"]
         scalar = walk.containers.is_scalar(source.data)
@@ -198,23 +193,23 @@ class _Adder:
         kind = walk.containers.kind(name)
         walk.containers.fields[field_name] = ir.Field(field_name, (1,), kind, "local")
         value = Body(walk, {}, dict(walk.names), self.place).value(name)
-        walk.stages.add([Output(field_name, (Affine(0),), operators.cast(value, kind), self.place)], {})
+        walk.stages.add(
+            [Output(field_name, (Affine(0),), operators.cast(value, kind), self.place)], {}
+        )
         return ir.Region(field_name, (ir.Span(0, 1, 1),))
 
     def _join_parts(self, name: str, kind: str, op: str, target: Any, scalar: Any) -> None:
         walk = self.walk
         join = {"sum": "add", "max": "maximum", "min": "minimum"}[op]
-        box = [(0, 1, 1)] if scalar else walk._box(target.data, target.subset)
+        box = [(0, 1, 1)] if scalar else walk.box(target.data, target.subset)
         ranges = {f"c{k}": Range(0, 1, n) for k, (_, _, n) in enumerate(box)}
         index = tuple(Affine(0, ((p, 1),)) for p in ranges)
         value: Any = None
         for rank in range(walk.ranks):
-            part = Point(name, (Affine(rank), *index), kind)
+            part: Any = Point(name, (Affine(rank), *index), kind)
             value = part if value is None else operators.apply(join, [value, part])
         if scalar:
             zeros: dict[str, Affine | int] = dict.fromkeys(ranges, 0)
-            from cpufree.dace.points import with_params
-
             walk.set_scalar(target.data, with_params(value, zeros), self.place)
             return
         to = tuple(Affine(b, ((f"c{k}", s),)) for k, (b, s, _) in enumerate(box))
@@ -267,12 +262,13 @@ class _Adder:
 def _named(memlets: Any) -> dict[str, Any]:
     if isinstance(memlets, dict):
         return {k: m for k, m in memlets.items() if m.data is not None}
-    return {"_request": m for m in memlets}
+    found = list(memlets)
+    return {"_request": found[0]} if found else {}
 
 
-def region_of(walk: Walk, name: str, subset: Any) -> ir.Region:
+def region_of(walk: Walks, name: str, subset: Any) -> ir.Region:
     """Return the region of a field that a subset of a container is."""
-    box = walk._box(name, subset)
+    box = walk.box(name, subset)
     ranges = {f"c{k}": Range(0, 1, n) for k, (_, _, n) in enumerate(box)}
     index = tuple(Affine(b, ((f"c{k}", s),)) for k, (b, s, _) in enumerate(box))
     try:

@@ -48,6 +48,7 @@ class _Open:
     sends: list[tuple[ir.Message, Event]] = field(default_factory=list)
     receives: list[tuple[ir.Message, Event]] = field(default_factory=list)
     waiting: set[tuple[str, int]] = field(default_factory=set)
+
     def events(self) -> list[Event]:
         return [e for _, e in (*self.sends, *self.receives)]
 
@@ -93,13 +94,10 @@ class _Block:
         return self.out
 
     def inner(self, s: Any) -> ir.Statement:
-        if isinstance(s, ir.For):
+        if isinstance(s, ir.For | ir.Loop):
             self.all.loops += 1
-            step = ("for", self.all.loops, (s.start, s.stop, s.step))
-            return replace(s, body=tuple(self.all.block(list(s.body), (*self.path, step))))
-        if isinstance(s, ir.Loop):
-            self.all.loops += 1
-            step = ("while", self.all.loops, None)
+            what = (s.start, s.stop, s.step) if isinstance(s, ir.For) else None
+            step = (type(s).__name__, self.all.loops, what)
             return replace(s, body=tuple(self.all.block(list(s.body), (*self.path, step))))
         if isinstance(s, ir.If):
             self.all.loops += 1

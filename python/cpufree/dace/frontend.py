@@ -106,12 +106,14 @@ def tree_of(graph: Any) -> Any:
 
 
 class Signature:
-    """Arguments of a graph: arrays, numbers, and symbols, which sizes of arrays give or keywords."""
+    """Arguments of a graph: arrays, numbers, and symbols, which sizes of arrays or names give."""
 
     def __init__(self, graph: Any) -> None:
         self.name = str(graph.name)
         self.descriptors = {
-            n: d for n, d in graph.arrays.items() if not d.transient and not n.startswith("__return")
+            n: d
+            for n, d in graph.arrays.items()
+            if not d.transient and not n.startswith("__return")
         }
         self.symbols = sorted(str(s) for s in graph.free_symbols)
         self.names = [*graph.arg_names] if graph.arg_names else sorted(self.descriptors)
@@ -168,8 +170,8 @@ class Signature:
                 continue
             if tuple(array.shape) != shape or str(array.dtype) != kind:
                 raise InvalidInputError(
-                    f"{self.name}: {name} is {array.dtype} {tuple(array.shape)}, and is declared as "
-                    f"{kind} {shape}"
+                    f"{self.name}: {name} is {array.dtype} {tuple(array.shape)}, and is declared "
+                    f"as {kind} {shape}"
                 )
 
 

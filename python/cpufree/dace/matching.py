@@ -107,8 +107,8 @@ def _pairs(
                 f"(line {b[1].event.place.line})",
                 "let both ranks go through the same loops and branches between messages",
             )
-    for (_, a), (_, b) in zip(sent, received, strict=True):
-        _require_same_shape(source, a, target, b, types)
+    for (_, end), (_, other_end) in zip(sent, received, strict=True):
+        _require_same_shape(source, end, target, other_end, types)
     return list(zip(sent, received, strict=True))
 
 
@@ -129,9 +129,7 @@ def shape_of(region: ir.Region) -> tuple[int, ...]:
     return tuple(s.count for s in region.box if s.count != 1)
 
 
-def _require_same_shape(
-    source: int, a: End, target: int, b: End, types: dict[str, str]
-) -> None:
+def _require_same_shape(source: int, a: End, target: int, b: End, types: dict[str, str]) -> None:
     of, to = a.event.region, b.event.region
     assert of is not None and to is not None
     if shape_of(of) != shape_of(to) or types[of.field] != types[to.field]:

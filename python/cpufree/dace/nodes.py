@@ -2,7 +2,8 @@
 
 | call | what it does |
 | --- | --- |
-| `PutmemSignal(dest, source, signal[k], value, pe)` | puts a view to `dest` on rank pe, then raises `signal[k]` there |
+| `PutmemSignal(dest, source, signal[k], value, pe)` | puts a view to `dest` on rank pe, then \
+raises `signal[k]` there |
 | `SignalWait(signal[k], value)` | waits until this rank's `signal[k]` >= value |
 | `SignalOp(signal[k], value, pe)` | raises a signal |
 | `Putmem(dest, source, pe)`, `Iput(dest, source, pe)` | puts a view |

@@ -181,7 +181,7 @@ class Boxes:
                 r.count for a, r in axes.values() if a == made.dim
             )  # fmt: skip
             last = made.start + made.step * (count - 1)
-            if not (0 <= min(made.start, last) and max(made.start, last) < n):
+            if not (min(made.start, last) >= 0 and max(made.start, last) < n):
                 place.fail(
                     f"{p.field} has {n} points along axis {axis}, and is read at "
                     f"{min(made.start, last)} to {max(made.start, last)}",

@@ -13,18 +13,16 @@ from cpufree.compiler.arguments import Arguments
 from cpufree.compiler.decorated import GpusLike, Program
 from cpufree.compiler.ir import Program as Representation
 from cpufree.compiler.ranks import routes
-from cpufree.compiler.ranks.on_cpu import RanksOnCpu, RanksRan, touched_fields
+from cpufree.compiler.ranks.launch import Progress, launch
+from cpufree.compiler.ranks.on_cpu import RanksOnCpu, touched_fields
 from cpufree.compiler.ranks.on_gpu import RanksOnGpus, devices_of
 from cpufree.compiler.show import show
 from cpufree.dace import frontend
 from cpufree.dace.lower import LoweredGraph, LoweredRanks, lowered_graph, lowered_ranks, walked
 from cpufree.dace.refusal import Place
-from cpufree.engines.choices import valid
-from cpufree.engines.watch import ProgressLike, Watch
 from cpufree.env import Env
 from cpufree.errors import InvalidInputError, ProgramError
 from cpufree.laps import Laps
-from cpufree.options import WAIT_LIMIT, WAIT_SECONDS
 
 ArgumentsOfRank = Callable[[int, int], Mapping[str, Any]]
 _MOST_KERNELS = 8
@@ -61,7 +59,7 @@ class DaceProgram(Program):
         dace = frontend.require_dace()
         self.program = program
         if isinstance(program, dace.SDFG):
-            self.name, self.function = str(program.name), None
+            self.name, self.function = str(program.name), _no_function
             self.place = Place(self.name)
         else:
             if inspect.isfunction(program):
@@ -72,7 +70,10 @@ class DaceProgram(Program):
                     "write @dace.program above a def"
                 )
             self.name, self.function = str(program.f.__name__), program.f
-            file, line = inspect.getsourcefile(program.f) or "", inspect.getsourcelines(program.f)[1]
+            file, line = (
+                inspect.getsourcefile(program.f) or "",
+                inspect.getsourcelines(program.f)[1],
+            )
             self.place = Place(self.name, file, line)
         self.__name__ = self.name
         self.__doc__ = getattr(self.function, "__doc__", None)
@@ -103,7 +104,9 @@ class DaceProgram(Program):
     def signature(self) -> inspect.Signature:  # type: ignore[override]
         """Arguments of the function, then symbols, by their names."""
         kinds = inspect.Parameter
-        positional = [kinds(n, kinds.POSITIONAL_OR_KEYWORD, default=None) for n in self._given.names]
+        positional = [
+            kinds(n, kinds.POSITIONAL_OR_KEYWORD, default=None) for n in self._given.names
+        ]
         symbols = [
             kinds(n, kinds.KEYWORD_ONLY, default=None)
             for n in self._given.symbols
@@ -133,7 +136,7 @@ class DaceProgram(Program):
         pes: Count = "auto",
         gpus: GpusLike = "auto",
         wait_limit: float | None = None,
-        progress: ProgressLike = None,
+        progress: Progress = None,
     ) -> Any:
         """Call the program with options: as cpufree.compiler.Program.run.
 
@@ -182,7 +185,7 @@ class DaceProgram(Program):
         engine: str = "auto",
         gpus: Sequence[int] | str = "auto",
         wait_limit: float | None = None,
-        progress: ProgressLike = None,
+        progress: Progress = None,
     ) -> list[Any]:
         """Run a distributed program: each rank on a PE, its messages put by the kernels.
 
@@ -216,7 +219,6 @@ class DaceProgram(Program):
             A rank waited too long: its message is not sent, or not received.
         """
         laps, env = Laps(), Env.read()
-        limit = env.wait_limit if wait_limit is None else valid(WAIT_LIMIT, wait_limit)
         given = self._of_ranks(arguments_of_rank, ranks)
         lowered = self._lowered_ranks(given)
         _require_own_arrays(self.name, given, lowered.ranks)
@@ -225,13 +227,12 @@ class DaceProgram(Program):
         self.pes = ranks
         kernel = self._kernel_of_ranks(lowered)
         laps.lap("build")
-        watch = Watch(progress)
-        with watch:
-            ran = kernel.run(
-                given, lowered.data, lowered.scalars, limit or WAIT_SECONDS, watch, laps
-            )
+        ran = launch(kernel, given, (lowered.data, lowered.scalars), wait_limit, progress, laps)
         self.timings = {**laps.seconds, "kernel": ran.seconds}
-        return self._returned(given, lowered, ran, watch)
+        return [
+            a.returned(lowered.result, arrays, scalars)
+            for a, arrays, scalars in zip(given, ran.arrays, ran.scalars, strict=bool(ran.arrays))
+        ]
 
     def _of_ranks(self, arguments_of_rank: ArgumentsOfRank, ranks: int) -> list[Arguments]:
         if not 1 <= ranks <= _MOST_RANKS:
@@ -268,19 +269,9 @@ class DaceProgram(Program):
         self._ranks[key] = found
         return found
 
-    def _returned(
-        self, given: list[Arguments], lowered: LoweredRanks, ran: RanksRan, watch: Watch
-    ) -> list[Any]:
-        if watch.error is not None:
-            raise watch.error
-        if watch.interrupted:
-            raise KeyboardInterrupt
-        if ran.stopped:
-            return []
-        return [
-            a.returned(lowered.result, arrays, scalars)
-            for a, arrays, scalars in zip(given, ran.arrays, ran.scalars, strict=True)
-        ]
+
+def _no_function(*_: Any) -> None:
+    """Stand for the function of a graph, which has none."""
 
 
 def _require_own_arrays(name: str, given: list[Arguments], ranks: routes.Ranks) -> None:

@@ -32,9 +32,7 @@ class Place:
         where = f"{self.file}:{self.line}, in {self.program}{name}" if self.line else self.program
         text = self.text
         shown = f"\n    {text}" if text else ""
-        raise ProgramError(
-            f"{where}: {problem}{shown}\n  {advice}", file=self.file, line=self.line
-        )
+        raise ProgramError(f"{where}: {problem}{shown}\n  {advice}", file=self.file, line=self.line)
 
     @property
     def text(self) -> str:

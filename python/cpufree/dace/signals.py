@@ -7,7 +7,7 @@ begins at 0 and grows. Waits compare by >=, so that a neighbour that is ahead is
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cpufree.compiler import ir
 from cpufree.dace import operators
@@ -15,9 +15,7 @@ from cpufree.dace.affine import Affine
 from cpufree.dace.bodies import Body
 from cpufree.dace.events import Event, region_of
 from cpufree.dace.points import Output
-
-if TYPE_CHECKING:
-    from cpufree.dace.walk import Walk
+from cpufree.dace.protocols import Walks
 
 
 @dataclass(frozen=True)
@@ -32,7 +30,12 @@ class OneSidedEvent(Event):
     value: Any = None
 
 
-def add(walk: Walk, child: Any) -> None:
+def knows(node: Any) -> bool:
+    """Return whether a node is one of one-sided communication."""
+    return type(node).__module__.startswith("cpufree.dace")
+
+
+def add(walk: Walks, child: Any) -> None:
     """Add the statements of a node."""
     if not walk.ranks:
         walk.place.fail(
@@ -43,7 +46,7 @@ def add(walk: Walk, child: Any) -> None:
 
 
 class _Adder:
-    def __init__(self, walk: Walk, child: Any) -> None:
+    def __init__(self, walk: Walks, child: Any) -> None:
         self.walk, self.verb, self.place = walk, str(child.node.verb), walk.place
         self.inputs = {k: m for k, m in dict(child.in_memlets).items() if m.data is not None}
         self.outputs = {k: m for k, m in dict(child.out_memlets).items() if m.data is not None}
@@ -83,26 +86,21 @@ class _Adder:
             )
         self.event("get" if self.verb == "Getmem" else "put", peer, own, other)
 
-    def event(
-        self, kind: str, peer: int, own: ir.Region | None, there: ir.Region | None
-    ) -> None:
+    def event(self, kind: str, peer: int, own: ir.Region | None, there: ir.Region | None) -> None:
         """Add an event."""
-        signal, value = -1, None
+        signal, value = -1, None  # none
         if "_signal" in {**self.inputs, **self.outputs}:
             signal = self.signal()
             value = operators.cast(self.expression("_value"), "int64")
             self.walk.signals = max(self.walk.signals, signal + 1)
-        self.walk.out.append(
-            OneSidedEvent(
-                kind, self.place, peer, None, own, there=there, signal=signal,
-                value=value if value is not None else ir.Literal(0, "int64"),
-            )  # fmt: skip
-        )
+        value = ir.Literal(0, "int64") if value is None else value
+        more: dict[str, Any] = {"there": there, "signal": signal, "value": value}
+        self.walk.out.append(OneSidedEvent(kind, self.place, peer, None, own, **more))
 
     def signal(self) -> int:
         """Return the number of a signal: its array's first one, and its index."""
         memlet = self.inputs.get("_signal") or self.outputs["_signal"]
-        (begin, _, count), *more = self.walk._box(memlet.data, memlet.subset)
+        (begin, _, count), *more = self.walk.box(memlet.data, memlet.subset)
         if more or count != 1:
             self.place.fail(
                 f"{memlet.data}[{memlet.subset}] is no single signal",
@@ -138,10 +136,9 @@ def shape(region: ir.Region) -> tuple[int, ...]:
 
 def statement(e: OneSidedEvent, site: int) -> ir.Statement:
     """Return the statement of an event, whose site of sending has a number."""
-    line = e.place.line
     if e.kind == "await":
-        return ir.WaitSignal(e.signal, e.value, line)
+        return ir.WaitSignal(e.signal, e.value)
     if e.kind == "get":
         assert e.region is not None
-        return ir.Get(site, e.region, line)
-    return ir.PutSignal(site, e.region, e.signal, e.value, line)
+        return ir.Get(site, e.region)
+    return ir.PutSignal(site, e.region, e.signal, e.value)

@@ -147,7 +147,9 @@ class Stages:
 
 
 def _join(reduction: str, old: Any, value: Any) -> Any:
-    return operators.apply({"sum": "add", "max": "maximum", "min": "minimum"}[reduction], [old, value])
+    return operators.apply(
+        {"sum": "add", "max": "maximum", "min": "minimum"}[reduction], [old, value]
+    )
 
 
 def _anchors(p: Any, live: list[str]) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 from dace.sdfg.analysis.schedule_tree import treenodes as tn
 
 from cpufree.compiler import ir
-from cpufree.dace import calls, operators
+from cpufree.dace import calls, loops, operators
 from cpufree.dace.affine import Affine, Moving, NotAffine, affine
 from cpufree.dace.bodies import Body, copied, ranges_of
 from cpufree.dace.containers import Containers, Split, split_ranges
@@ -186,7 +186,7 @@ class Walk:
         if self.containers.is_scalar(child.target) or self.containers.is_scalar(name):
             self.single(child)
             return
-        of, to = self._box(name, source), self._box(child.target, target)
+        of, to = self.box(name, source), self.box(child.target, target)
         ranges, index_of, index_to = self._paired(of, to, f"{child.target} and {name}")
 
         def run(body: Body) -> None:
@@ -198,7 +198,7 @@ class Walk:
 
         self.over(ranges, run)
 
-    def _box(self, name: str, subset: Any) -> list[tuple[int, int, int]]:
+    def box(self, name: str, subset: Any) -> list[tuple[int, int, int]]:
         """Return begin, step and count along each axis."""
         if subset is None:
             shape = self.containers.views[name].shape if name in self.containers.views else None
@@ -276,7 +276,7 @@ class Walk:
         """Read a loop; write it out where indices go by its variable."""
         loop = child.loop
         var = str(loop.loop_variable)
-        start, stop, step = self.bounds(loop, var)
+        start, stop, step = loops.bounds(self, loop, var)
         touched = assigned(child.children)
         self.forget(touched)
         saved = (dict(self.known), dict(self.names), dict(self.variables), list(self.out))
@@ -300,7 +300,7 @@ class Walk:
 
     def written_out(self, child: Any, var: str, bounds: tuple[ir.Expr, ir.Expr, int]) -> None:
         """Read a loop turn by turn."""
-        start, stop = (self.value_of(e) for e in bounds[:2])
+        start, stop = (loops.value_of(self, e) for e in bounds[:2])
         if start is None or stop is None:
             self.place.fail(
                 f"indices go by {var}, and how often the loop turns is known only in the run",
@@ -317,47 +317,6 @@ class Walk:
             self.names[var] = turn
             self.block(child.children)
         self.names.pop(var, None)
-
-    def value_of(self, e: ir.Expr) -> Any:
-        """Return the value of an expression of arguments, None where the run decides."""
-        if isinstance(e, ir.Literal):
-            return e.value
-        if isinstance(e, ir.Scalar) and e.name in self.arguments:
-            return self.arguments[e.name][1]
-        if isinstance(e, ir.Op):
-            values = [self.value_of(a) for a in e.args]
-            if any(v is None for v in values):
-                return None
-            made = operators.apply(e.name, [operators.literal(v) for v in values]) \
-                if e.name != "cast" else operators.cast(operators.literal(values[0]), e.type)  # fmt: skip
-            return made.value if isinstance(made, ir.Literal) else None
-        return None
-
-    def bounds(self, loop: Any, var: str) -> tuple[ir.Expr, ir.Expr, int]:
-        """Return where a loop begins, where it ends (not included), and its step."""
-        init, test, update = (
-            ast.parse(str(code.as_string).strip()).body[0]
-            for code in (loop.init_statement, loop.loop_condition, loop.update_statement)
-        )
-        step = _step(update, var)
-        compare = test.value if isinstance(test, ast.Expr) else test
-        up = {ast.Lt: 0, ast.LtE: 1}
-        down = {ast.Gt: 0, ast.GtE: -1}
-        known = up if step > 0 else down
-        if (
-            not step
-            or not isinstance(init, ast.Assign)
-            or not isinstance(compare, ast.Compare)
-            or ast.unparse(compare.left) != var
-            or type(compare.ops[0]) not in known
-        ):
-            self.place.fail(
-                f"the loop over {var} is none of range()", "write for ... in range(...)"
-            )
-        assert isinstance(init, ast.Assign) and isinstance(compare, ast.Compare)
-        start, stop = (self.whole(e) for e in (init.value, compare.comparators[0]))
-        more = known[type(compare.ops[0])]  # type: ignore[index]
-        return start, operators.apply("add", [stop, operators.literal(more)]) if more else stop, step
 
     def whole(self, node: ast.expr) -> ir.Expr:
         """Return a whole number outside of maps."""
@@ -393,31 +352,8 @@ def assigned(children: list[Any]) -> set[str]:
     return found
 
 
-def _step(update: ast.AST, var: str) -> int:
-    """Return by how much a loop's variable changes; 0: that is not to be had."""
-    if not isinstance(update, ast.Assign) or not isinstance(update.value, ast.BinOp):
-        return 0
-    value = update.value
-    if ast.unparse(value.left) != var:
-        return 0
-    try:
-        by = int(ast.literal_eval(value.right))
-    except (ValueError, TypeError):
-        return 0
-    if isinstance(value.op, ast.Add):
-        return by
-    return -by if isinstance(value.op, ast.Sub) else 0
-
-
-def _indices(
-    box: Any, params: Mapping[int, str], names: Mapping[str, Any]
-) -> tuple[Affine, ...]:
+def _indices(box: Any, params: Mapping[int, str], names: Mapping[str, Any]) -> tuple[Affine, ...]:
     return tuple(
         Affine(begin, ((params[k], step),)).with_values(names) if k in params else Affine(begin)
         for k, (begin, step, _) in enumerate(box)
     )
-
-
-def points_of(box: list[tuple[int, int, int]]) -> int:
-    """Return how many points a region has."""
-    return math.prod(n for _, _, n in box)

@@ -62,7 +62,9 @@ class Messages:
             box = spans(r)
             source = ir.Region(r.choice(FIELDS), box)
             target = ir.Region(r.choice(FIELDS), moved(r, box))
-            if _overlaps(target, [*taken, source]) or any(_overlaps(t, [source]) for t in taken[1::2]):
+            if _overlaps(target, [*taken, source]) or any(
+                _overlaps(t, [source]) for t in taken[1::2]
+            ):
                 continue
             taken += [source, target]
             self.pairs.append((tag, partners, source, target))
@@ -114,7 +116,11 @@ class Update:
         axes = tuple(ir.Axis(k, 1 + d) for k, d in enumerate(self.shift))
         there = ir.Read(self.other, axes, "float64")
         scaled = ir.Op("multiply", (ir.Literal(self.factor + rank, "float64"), there), "float64")
-        value = ir.Op("add", (ir.Op("multiply", (here, ir.Literal(0.5, "float64")), "float64"), scaled), "float64")
+        value = ir.Op(
+            "add",
+            (ir.Op("multiply", (here, ir.Literal(0.5, "float64")), "float64"), scaled),
+            "float64",
+        )
         return ir.Assign(self.field, box, value, 1)
 
     def simulate(self, arrays: list[dict[str, Any]]) -> None:
@@ -198,7 +204,9 @@ def test_random_programs_give_the_bits_of_a_simulation(seed: int) -> None:
             )
 
 
-@pytest.mark.parametrize("seed", [pytest.param(s, marks=() if s < 4 else pytest.mark.slow) for s in range(20)])
+@pytest.mark.parametrize(
+    "seed", [pytest.param(s, marks=() if s < 4 else pytest.mark.slow) for s in range(20)]
+)
 def test_random_programs_of_many_blocks(seed: int) -> None:
     made, simulate, turns = program_of(seed)
     wanted = start(made.count, seed)
@@ -206,7 +214,7 @@ def test_random_programs_of_many_blocks(seed: int) -> None:
     given = start(made.count, seed)
 
     class Lowered:
-        ranks, data, scalars = made, {}, {"T": turns}  # noqa: RUF012
+        ranks, data, scalars = made, {}, {"T": turns}
 
     ranks_on_cpu.run(Lowered, given, 3)
     for rank, arrays in enumerate(given):

@@ -9,8 +9,8 @@ import pytest
 
 dace = pytest.importorskip("dace", reason="DaCe is not installed: pip install 'cpufree[dace]'")
 
-import cpufree.dace
-from cpufree.errors import InvalidInputError, ProgramError
+import cpufree.dace  # noqa: E402
+from cpufree.errors import InvalidInputError, ProgramError  # noqa: E402
 
 N = dace.symbol("N", dace.int64)
 peer, tag = (dace.symbol(n, dace.int32) for n in ("peer", "tag"))

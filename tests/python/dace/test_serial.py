@@ -11,8 +11,8 @@ import pytest
 
 dace = pytest.importorskip("dace", reason="DaCe is not installed: pip install 'cpufree[dace]'")
 
-import cpufree.dace
-from cpufree.errors import ProgramError
+import cpufree.dace  # noqa: E402
+from cpufree.errors import ProgramError  # noqa: E402
 
 K, M, N = (dace.symbol(n, dace.int64) for n in "KMN")
 
@@ -20,9 +20,7 @@ K, M, N = (dace.symbol(n, dace.int64) for n in "KMN")
 @dace.program
 def heat(TSTEPS: dace.int64, alpha: dace.float64, A: dace.float64[N, M], B: dace.float64[N, M]):
     for t in range(TSTEPS):
-        B[1:-1, 1:-1] = A[1:-1, 1:-1] + alpha * (
-            A[2:, 1:-1] - 2.0 * A[1:-1, 1:-1] + A[:-2, 1:-1]
-        )
+        B[1:-1, 1:-1] = A[1:-1, 1:-1] + alpha * (A[2:, 1:-1] - 2.0 * A[1:-1, 1:-1] + A[:-2, 1:-1])
         A[1:-1, 1:-1] = B[1:-1, 1:-1] * 0.5
         A[0, :] = A[1, :]
         if t % 2 == 0:
@@ -43,7 +41,7 @@ def halves(A: dace.float64[N, M], eps: dace.float64):
 @dace.program
 def choices(A: dace.float64[N, M], B: dace.float32[N, M], C: dace.float64[M]):
     m = np.max(A)
-    B[:] = np.where(A > m - 1.0, np.minimum(A, 2.0), B * 2) ** 2
+    B[:] = np.where(m - 1.0 < A, np.minimum(A, 2.0), B * 2) ** 2
     A[:] = A * A + C
     return np.max(A), np.zeros((N, M))
 
@@ -108,7 +106,7 @@ def plain_swapped(A: Any, B: Any) -> None:
 
 def plain_choices(A: Any, B: Any, C: Any) -> Any:
     m = np.max(A)
-    B[:] = np.where(A > m - 1.0, np.minimum(A, 2.0), B * np.float32(2)) ** 2
+    B[:] = np.where(m - 1.0 < A, np.minimum(A, 2.0), B * np.float32(2)) ** 2
     A[:] = A * A + C
     return np.max(A), np.zeros(A.shape)
 

@@ -52,7 +52,7 @@ def jacobi_2d(
     TSTEPS: dace.int64, lA: dace.float64[lNx + 2, lNy + 2], lB: dace.float64[lNx + 2, lNy + 2]
 ):
     req = np.empty((8,), dtype=MPI_Request)
-    for t in range(1, TSTEPS):
+    for _t in range(1, TSTEPS):
         dace.comm.Isend(lA[1, 1:-1], nn, 0, req[0])
         dace.comm.Isend(lA[-2, 1:-1], ns, 1, req[1])
         dace.comm.Isend(lA[1:-1, 1], nw, 2, req[2])
@@ -94,7 +94,7 @@ def heat_3d(
     lB: dace.float64[lNx + 2, lNy + 2, lNz + 2],
 ):
     req = np.empty((12,), dtype=MPI_Request)
-    for t in range(1, TSTEPS):
+    for _t in range(1, TSTEPS):
         dace.comm.Isend(lA[1, 1:-1, 1:-1], n0l, 0, req[0])
         dace.comm.Isend(lA[-2, 1:-1, 1:-1], n0h, 1, req[1])
         dace.comm.Isend(lA[1:-1, 1, 1:-1], n1l, 2, req[2])
@@ -196,9 +196,7 @@ def jacobi_2d_signals(
 
 
 @dace.program
-def fetches(
-    src: dace.float64[lN], dst: dace.float64[lN], one: dace.float64[4], TSTEPS: dace.int64
-):
+def fetches(src: dace.float64[lN], dst: dace.float64[lN], one: dace.float64[4], TSTEPS: dace.int64):
     flags = np.zeros((2,), dtype=np.int64)
     total = np.zeros((lN,), dtype=np.float64)
     for t in range(1, TSTEPS):

@@ -30,7 +30,9 @@ def run(lowered: Any, arguments: list[dict[str, Any]], blocks: int) -> None:
     heaps = [aligned_heap(layout.size) for _ in range(ranks.count)]
     for rank, heap in enumerate(heaps):
         for f in programs[0].fields:
-            given = arguments[rank].get(f.name) if f.role == "argument" else lowered.data.get(f.name)
+            given = (
+                arguments[rank].get(f.name) if f.role == "argument" else lowered.data.get(f.name)
+            )
             if given is not None:
                 layout.load(f, given, heap, 0)
         variant = ranks.variant_of[rank]

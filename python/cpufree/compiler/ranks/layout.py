@@ -32,9 +32,7 @@ AXES = 3
 class MessagePlaces:
     """Where messages have their flags, and what the table of a rank says."""
 
-    def __init__(
-        self, layout: RankLayout | RankGridLayout, ranks: Ranks, most_slices: int
-    ) -> None:
+    def __init__(self, layout: RankLayout | RankGridLayout, ranks: Ranks, most_slices: int) -> None:
         self.layout, self.ranks, self.most_slices = layout, ranks, most_slices
         self.slices = max(
             (self.slices_of(r.region) for of_rank in ranks.sends for r in of_rank), default=1

@@ -94,7 +94,9 @@ class RanksOnCpu:
         heaps = [aligned_heap(layout.size) for _ in range(ranks.count)]
         for rank, heap in enumerate(heaps):
             for f in ranks.fields:
-                source = arguments[rank].arrays.get(f.name) if f.role == "argument" else data.get(f.name)
+                source = (
+                    arguments[rank].arrays.get(f.name) if f.role == "argument" else data.get(f.name)
+                )
                 if source is not None:
                     layout.load(f, source, heap, 0)
             variant = ranks.variant_of[rank]

@@ -186,7 +186,7 @@ def devices_of(
         if engine == "auto":
             return "cpu_threads", []
         raise NotEnoughGpusError(
-            f"{ranks} ranks, and {len(usable)} GPUs: name one for each rank, as in gpus=[0, 0, 1, 1]"
+            f"{ranks} ranks, and {len(usable)} GPUs: name one for each, as gpus=[0, 0, 1, 1]"
         )
     return "cuda_p2p", usable[:ranks]
 

@@ -90,7 +90,10 @@ def emit_ranks(
         max(1, len(programs[0].scalars)),
         THREADS,
         16 if any(_reduces(p) for p in programs) else 0,
-        min(max(sends * layout.messages.slices, *(m.most_tiles for m in made)), RESIDENT * multiprocessors),
+        min(
+            max(sends * layout.messages.slices, *(m.most_tiles for m in made)),
+            RESIDENT * multiprocessors,
+        ),
         barriers,
         tuple(sorted({n for m in made for n in m.in_registers})),
     )

@@ -37,7 +37,7 @@ bool run(P& port, const Args& args, std::byte* heap) {{
 
 @dataclass(frozen=True)
 class RowsText:
-    """The text for all ranks; of each variant of the program its variant of the text and numbers."""
+    """The text for all ranks; of each variant of the program that of the text, and numbers."""
 
     text: str
     variant_of: tuple[int, ...]
