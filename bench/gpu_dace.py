@@ -4,7 +4,7 @@ Usage: python bench/gpu_dace.py CASES [--seconds 60] [--out FILE.jsonl]
 
 CASES is the folder that bench/dace_cases.py has written. Microseconds of a step are the difference
 of a long and a short run over the steps between them, kernels alone, medians; all in one process,
-one after the other. `own` is the same update written for cpufree.program, on as many GPUs, and
+one after the other. `without_roles`: all blocks wait for messages, then compute. `own` is the same update written for cpufree.program, on as many GPUs, and
 `hosted` that driven by the host: launches, copies between GPUs, CUDA graphs.
 """
 
@@ -94,11 +94,13 @@ def step_of(seconds: Callable[[int], float], least: int = 20) -> tuple[float, in
     return statistics.median(found), long
 
 
-def ranks_seconds(file: Path, name: str, ranks: int, points: Any, devices: list[int]) -> Any:
+def ranks_seconds(
+    file: Path, name: str, ranks: int, points: Any, devices: list[int], roles: bool = True
+) -> Any:
     """Return the seconds of a run, by steps; and of the compilation."""
     program = routes.from_json(file.read_text())
     begin = time.perf_counter()
-    kernel = RanksOnGpus(program, devices)
+    kernel = RanksOnGpus(program, devices, roles)
     compiled = time.perf_counter() - begin
     watch = Watch(None)
     of = CASES[name][0](points, 2)
@@ -142,6 +144,8 @@ def measure(file: Path, devices: list[int]) -> dict[str, Any]:
     record: dict[str, Any] = {"kind": "dace", "case": file.stem, "gpus": places}
     seconds, record["compile_seconds"] = ranks_seconds(file, name, ranks, points, places)
     record["us"], record["steps"] = step_of(seconds)
+    plain, _ = ranks_seconds(file, name, ranks, points, places, roles=False)
+    record["without_roles_us"], _ = step_of(plain)
     own, hosted = own_seconds(name, ranks, points, sorted(set(places)))
     record["own_us"], _ = step_of(own)
     try:
@@ -193,7 +197,7 @@ def line_of(record: dict[str, Any]) -> str:
     if record["kind"] == "failure":
         return f"{record['case']:34} {record['error'][:160]}"
     cells = [f"{record[k]:9.2f}" if k in record else "        -"
-             for k in ("us", "own_us", "hosted_us", "compile_seconds")]  # fmt: skip
+             for k in ("us", "without_roles_us", "own_us", "hosted_us", "compile_seconds")]  # fmt: skip
     return f"{record['case']:34} gpus {record['gpus']!s:14} " + " ".join(cells)
 
 

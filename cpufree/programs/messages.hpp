@@ -62,7 +62,8 @@ struct ReceiveSite {
 struct Exchange {
   Epoch granted = 0, started = 0;
   unsigned left = 0;
-  int first = 0;  // site of sending
+  int first = 0;   // site of sending
+  int blocks = 0;  // that send
 };
 
 template <Port P>
@@ -88,12 +89,16 @@ class Messages {
     }
   }
 
-  // Puts whose regions are granted; others are left for `finish`.
+  // Puts whose regions are granted; others are left for `finish`. The first `blocks` blocks send.
   CPUFREE_KERNEL_FN void start(Exchange& x, int first, int count) {
+    start(x, first, count, port_.blocks());
+  }
+  CPUFREE_KERNEL_FN void start(Exchange& x, int first, int count, int blocks) {
     ++x.started;
-    x.left = 0, x.first = first;
+    x.left = 0, x.first = first, x.blocks = blocks;
+    if (port_.block() >= blocks) return;
     int j = 0;
-    for (int item = port_.block(); item < count * plan_.slices; item += port_.blocks(), ++j)
+    for (int item = port_.block(); item < count * plan_.slices; item += blocks, ++j)
       if (!attempt(first * plan_.slices + item, x.started)) x.left |= 1U << j;
   }
 
@@ -219,7 +224,7 @@ class Messages {
   }
   CPUFREE_KERNEL_FN void attempt_all(Exchange& x) {
     int item = x.first * plan_.slices + port_.block();
-    for (int j = 0; (x.left >> j) != 0U; ++j, item += port_.blocks())
+    for (int j = 0; (x.left >> j) != 0U; ++j, item += x.blocks)
       if (((x.left >> j) & 1U) != 0U && attempt(item, x.started)) x.left &= ~(1U << j);
   }
   // The first slice that has not arrived, -1: all have.
@@ -234,7 +239,7 @@ class Messages {
     if (x.left != 0) {
       int j = 0;
       while (((x.left >> j) & 1U) == 0U) ++j;
-      const int item = x.first * plan_.slices + port_.block() + j * port_.blocks();
+      const int item = x.first * plan_.slices + port_.block() + j * x.blocks;
       const SendSite& site = sends()[item / plan_.slices];
       const WaitSite where{Channel::halo_arrival, static_cast<int>(site.peer), 0};
       file_wait(port_, wait, where, x.started, port_.get_flag(flag(site.credit)));

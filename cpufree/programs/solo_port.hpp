@@ -30,8 +30,10 @@ class SoloPort : public Unstudied {
 
   CPUFREE_KERNEL_FN int pe() const { return 0; }
   CPUFREE_KERNEL_FN int pes() const { return 1; }
-  CPUFREE_KERNEL_FN int block() const { return port_.block(); }
-  CPUFREE_KERNEL_FN int blocks() const { return port_.blocks(); }
+  CPUFREE_KERNEL_FN int block() const { return port_.block() - first_; }
+  CPUFREE_KERNEL_FN int blocks() const { return fewer_ != 0 ? fewer_ : port_.blocks(); }
+  // What follows is done by blocks first, ..., first + count - 1 of the PE alone; 0: by all again.
+  CPUFREE_KERNEL_FN void only(int first, int count) { first_ = first, fewer_ = count; }
   CPUFREE_KERNEL_FN int lane() const { return port_.lane(); }
   CPUFREE_KERNEL_FN int lanes() const { return port_.lanes(); }
 
@@ -100,6 +102,29 @@ class SoloPort : public Unstudied {
 
  private:
   P& port_;
+  int first_ = 0, fewer_ = 0;
 };
+
+// Blocks of a PE in two roles: `boundary` ones send, wait for what arrives, and do the points that
+// need it; the others meanwhile do the points that do not. A single block does one after the other.
+struct Roles {
+  int boundary, blocks;
+  CPUFREE_KERNEL_FN bool at_boundary(int block) const { return block < boundary; }
+  CPUFREE_KERNEL_FN bool inside(int block) const { return block >= boundary || blocks == 1; }
+  CPUFREE_KERNEL_FN int first_inside() const { return blocks == 1 ? 0 : boundary; }
+  CPUFREE_KERNEL_FN int count_inside() const { return blocks == 1 ? 1 : blocks - boundary; }
+};
+// By work: boundary blocks as the share of the boundary's work, but one for each slice that is sent
+// while there are four times as many, and half of all at most.
+CPUFREE_FN Roles divide_roles(int blocks, std::int64_t boundary_work, std::int64_t inner_work,
+                              int slices) {
+  const std::int64_t all = boundary_work + inner_work;
+  auto share = static_cast<int>((blocks * boundary_work + all - 1) / all);
+  const int least = slices < blocks / 4 ? slices : blocks / 4;
+  share = share < least ? least : share;
+  const int most = blocks / 2 > 1 ? blocks / 2 : 1;
+  share = share > most ? most : share;
+  return {share < 1 ? 1 : share, blocks};
+}
 
 }  // namespace cpufree::programs

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from cpufree.dace.affine import Affine, Moving, NotAffine, affine, number
 from cpufree.errors import InvalidInputError, UnsupportedError
 
 VERSION = "2.0.0b1"
@@ -153,14 +154,13 @@ class Signature:
 
     def _sizes(self, arrays: Mapping[str, Any], symbols: dict[str, Any]) -> None:
         """Let symbols that are sizes of arrays have these; check all others."""
-        from cpufree.dace.affine import Moving, number
-
-        for name, array in arrays.items():
-            declared = self.descriptors[name].shape
-            for n, size in zip(declared, array.shape, strict=False):
-                text = str(n)
-                if text in self.symbols and text not in symbols:
-                    symbols[text] = int(size)
+        sizes = [
+            (n, int(size))
+            for name, array in arrays.items()
+            for n, size in zip(self.descriptors[name].shape, array.shape, strict=False)
+        ]
+        while any(_solve(n, size, self.symbols, symbols) for n, size in sizes):
+            pass
         for name, array in arrays.items():
             desc = self.descriptors[name]
             kind = np.dtype(desc.dtype.as_numpy_dtype()).name
@@ -173,6 +173,23 @@ class Signature:
                     f"{self.name}: {name} is {array.dtype} {tuple(array.shape)}, and is declared "
                     f"as {kind} {shape}"
                 )
+
+
+def _solve(expr: Any, size: int, names: list[str], symbols: dict[str, Any]) -> bool:
+    """Give the one symbol without a value in a size, as N in N + 2, the value that fits."""
+    missing = {str(s) for s in getattr(expr, "free_symbols", ())} - set(symbols)
+    if len(missing) != 1 or not missing <= set(names):
+        return False
+    (name,) = missing
+    try:
+        found = affine(expr, {**symbols, name: Affine(0, ((name, 1),))})
+    except NotAffine:
+        return False
+    value, rest = divmod(size - found.constant, found.factor(name))
+    if rest:
+        return False
+    symbols[name] = int(value)
+    return True
 
 
 def _number(program: str, name: str, value: Any) -> Any:

@@ -20,6 +20,8 @@ class Place:
 
     def at(self, node: Any) -> Place:
         """Return the place of a node of DaCe's; without a line of its own it has the last one."""
+        if node is None:
+            return self
         info = getattr(node, "debuginfo", None)
         name = str(getattr(node, "label", "") or type(node).__name__)
         if info is None or not info.start_line:

@@ -192,3 +192,26 @@ def test_the_interpreter_gives_the_same() -> None:
     PROGRAMS["heat"].interpret(4, 0.1, A, B)
     heat.f(4, 0.1, *wanted)
     np.testing.assert_array_equal(A, wanted[0])
+
+
+def test_arrays_that_communication_touches_become_symmetric() -> None:
+    from dace_programs import fetches, jacobi_2d
+
+    from cpufree.dace.frontend import graph_of
+    from cpufree.dace.storage import SymmetricArrays, symmetric_arrays
+
+    graph = graph_of(jacobi_2d, {})
+    assert symmetric_arrays(graph) == {"lA", "lB"}
+    assert SymmetricArrays().apply_pass(graph, {}) == {"lA", "lB"}
+    assert graph.arrays["lA"].storage == dace.StorageType.Symmetric
+    again = dace.SDFG.from_json(graph.to_json())
+    assert again.arrays["lB"].storage == dace.StorageType.Symmetric
+    graph = graph_of(fetches, {})
+    assert symmetric_arrays(graph) == {"src", "dst", "one", "flags"}
+    assert SymmetricArrays().apply_pass(graph_of(heat, {}), {}) is None
+    # Marked graphs compile as others do.
+    A, B = np.ones(8), np.ones(8)
+    program = cpufree.dace.compile(graph)
+    given = [{"src": A, "dst": B, "one": np.zeros(4), "TSTEPS": 3, "rank": 0, "size": 1, "lN": 8}]
+    program.run_ranks(lambda r, n: given[r], 1, engine="cpu_threads")
+    np.testing.assert_array_equal(B, np.full(8, 5.0))

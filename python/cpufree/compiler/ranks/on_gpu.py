@@ -44,8 +44,8 @@ def _grid_program(program: ir.Program) -> ir.Program:
 class RanksOnGpus:
     """The kernel of ranks on GPUs, compiled, with memory."""
 
-    def __init__(self, ranks: Ranks, devices: Sequence[int]) -> None:
-        """Compile, and take memory.
+    def __init__(self, ranks: Ranks, devices: Sequence[int], roles: bool = True) -> None:
+        """Compile, and take memory; `roles`: blocks may be divided (ranks/roles.py).
 
         Raises
         ------
@@ -58,9 +58,8 @@ class RanksOnGpus:
         self.ranks = replace(ranks, variants=tuple(self.programs))
         self.devices = list(devices)
         self.layout = RankGridLayout(self.programs[0], self.ranks)
-        self.text = emit_ranks(
-            self.ranks, self.programs, self.layout, multiprocessors_of_rank(self.devices)
-        )
+        room = multiprocessors_of_rank(self.devices)
+        self.text = emit_ranks(self.ranks, self.programs, self.layout, room, roles=roles)
         self.on_gpus: Any = core.load_for_programs().make_gpu_program(
             self.text.on_gpu(),
             self.devices,

@@ -10,9 +10,11 @@ from dataclasses import dataclass
 
 from cpufree.compiler import ir
 from cpufree.compiler.emit.grid import ChooseTile, GridText, _Grid, _reduces
-from cpufree.compiler.emit.tiles import RESIDENT, THREADS, choose_tile
+from cpufree.compiler.emit.sweep import Sweep
+from cpufree.compiler.emit.tiles import RESIDENT, THREADS, choose_tile, tiles
 from cpufree.compiler.ranks.layout import RankGridLayout
 from cpufree.compiler.ranks.on_rows import MESSAGES, exchanges_of, message_lines
+from cpufree.compiler.ranks.roles import Divided, dividable, divided
 from cpufree.compiler.ranks.routes import Ranks
 
 _ENTRY = """
@@ -56,9 +58,25 @@ def emit_ranks(
     layout: RankGridLayout,
     multiprocessors: int,
     choose: ChooseTile = choose_tile,
+    roles: bool = True,
 ) -> GridText:
-    """Return the kernel of ranks; `programs` are the variants after the passes for GPUs."""
-    made = [_Variant(p, layout, set(), multiprocessors, choose).whole() for p in programs]
+    """Return the kernel of ranks; `programs` are the variants after the passes for GPUs.
+
+    `roles`: where it can be, blocks are divided between what needs messages and what does not.
+    """
+    made = []
+    for k, p in enumerate(programs):
+        arriving = {
+            site
+            for rank, variant in enumerate(ranks.variant_of)
+            if variant == k
+            for site, route in enumerate(ranks.receives[rank])
+            if route.peer >= 0
+        }
+        variant = _Variant(p, layout, set(), multiprocessors, choose)
+        variant.arriving = arriving if roles else set()
+        variant.dividable = dividable(p)
+        made.append(variant.whole())
     lines = [
         '#include "cpufree/programs/grid_runtime.hpp"',
         '#include "cpufree/programs/solo_port.hpp"',
@@ -69,8 +87,8 @@ def emit_ranks(
         "using namespace cpufree::programs;",
         "",
     ]
-    for k, variant in enumerate(made):
-        lines += [f"namespace variant{k} {{", variant.text, f"}}  // namespace variant{k}"]
+    for k, text in enumerate(made):
+        lines += [f"namespace variant{k} {{", text.text, f"}}  // namespace variant{k}"]
     results = result_words(programs[0])
     cases = "\n".join(
         f"    case {k}:\n      return variant{k}::run(solo, messages, own, heap);"
@@ -100,6 +118,58 @@ def emit_ranks(
 
 
 class _Variant(_Grid):
+    arriving: set[int]
+    """Sites at which some rank receives something; none: no roles."""
+    dividable: set[int]
+    """Ids of Starts whose exchange may be divided."""
+
+    def _block(self, body: tuple[ir.Statement, ...]) -> list[str]:
+        lines, k = [], 0
+        while k < len(body):
+            found = None
+            if self.arriving and id(body[k]) in self.dividable:
+                found = divided(body[k], body[k + 1], body[k + 2], self.arriving)
+            if found is None:
+                lines += self._statement(body[k])
+                k += 1
+            else:
+                lines += self._in_roles(found)
+                k += 3
+        return lines
+
+    def _in_roles(self, d: Divided) -> list[str]:
+        """Return the statements of an exchange and of the sweep behind it, by roles of blocks."""
+        start, finish = (message_lines(s, str) for s in (d.start, d.finish))
+        slices = len(d.start.sends) * self.layout.messages.slices
+        outside = sum(self._work(g) for g in d.rims)
+        work = f"{outside}, {self._work(d.inside)}, {slices}"
+        put = start[0].replace(");", ", roles.boundary);")
+        rims = [line for g in d.rims for line in self._group(g)]
+        return [
+            "{",
+            f"  const Roles roles = divide_roles(port.blocks(), {work});",
+            "  const int block = port.block();",
+            f"  {put}",
+            "  if (roles.inside(block)) {",
+            "    port.only(roles.first_inside(), roles.count_inside());",
+            *(f"    {line}" for line in self._group(d.inside)),
+            "    port.only(0, 0);",
+            "  }",
+            "  if (roles.at_boundary(block)) {",
+            f"    {finish[0]}",
+            "    port.only(0, roles.boundary);",
+            *(f"    {line}" for line in rims),
+            "    port.only(0, 0);",
+            "  }",
+            "}",
+        ]
+
+    def _work(self, group: ir.Group) -> int:
+        """Return the work of a sweep: rows of its tiles."""
+        works = [stage.work for stage in group.stages]
+        sweep = Sweep(self.program, self.layout, works, self.in_registers, self._tile)
+        return tiles(sweep.counts, sweep.counts[0], sweep.tile) * sweep.tile.rows
+
     def whole(self) -> _Made:
         """Return the function of a variant."""
         head = [*self._fields(), *self._scalars()]
