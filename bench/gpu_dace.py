@@ -4,8 +4,9 @@ Usage: python bench/gpu_dace.py CASES [--seconds 60] [--out FILE.jsonl]
 
 CASES is the folder that bench/dace_cases.py has written. Microseconds of a step are the difference
 of a long and a short run over the steps between them, kernels alone, medians; all in one process,
-one after the other. `without_roles`: all blocks wait for messages, then compute. `own` is the same update written for cpufree.program, on as many GPUs, and
-`hosted` that driven by the host: launches, copies between GPUs, CUDA graphs.
+one after the other. `without_roles`: all blocks wait for messages, then compute. `own` is the same
+update written for cpufree.program, on as many GPUs, and `hosted` that driven by the host: launches,
+copies between GPUs, CUDA graphs.
 """
 
 from __future__ import annotations
@@ -196,8 +197,8 @@ def line_of(record: dict[str, Any]) -> str:
     """Return a record as a line of the table."""
     if record["kind"] == "failure":
         return f"{record['case']:34} {record['error'][:160]}"
-    cells = [f"{record[k]:9.2f}" if k in record else "        -"
-             for k in ("us", "without_roles_us", "own_us", "hosted_us", "compile_seconds")]  # fmt: skip
+    columns = ("us", "without_roles_us", "own_us", "hosted_us", "compile_seconds")
+    cells = [f"{record[k]:9.2f}" if k in record else "        -" for k in columns]  # fmt: skip
     return f"{record['case']:34} gpus {record['gpus']!s:14} " + " ".join(cells)
 
 

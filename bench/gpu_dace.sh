@@ -18,3 +18,8 @@ tail -40 "$out/gpu-dace-tests.txt" | cut -c1-200
 timeout $((seconds + 30)) python3 bench/gpu_dace.py "$cases" --seconds "$seconds" \
     --out "$out/gpu-dace.jsonl"
 echo "benchmark: exit $?"
+if command -v mpirun >/dev/null && python3 -c 'import mpi4py, cupy' 2>/dev/null; then
+    timeout 60 mpirun --allow-run-as-root --oversubscribe -np 2 python3 bench/dace_mpi_rival.py \
+        --out "$out/gpu-dace-mpi.jsonl"
+    echo "host-driven through MPI: exit $?"
+fi

@@ -118,6 +118,7 @@ def emit_ranks(
 
 
 class _Variant(_Grid):
+    layout: RankGridLayout
     arriving: set[int]
     """Sites at which some rank receives something; none: no roles."""
     dividable: set[int]

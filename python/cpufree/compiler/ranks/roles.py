@@ -1,8 +1,8 @@
 """Blocks in roles: those at the boundary communicate, while the others compute inside.
 
 After the thread-block specialization of Ismayilov et al. (2023). Where a sweep follows an exchange,
-most of its points read nothing that arrives. They are done meanwhile by most blocks; the others send,
-wait, and do the points that are left. The next barrier is for all of them, as before.
+most of its points read nothing that arrives. They are done meanwhile by most blocks; the others
+send, wait, and do the points that are left. The next barrier is for all of them, as before.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from cpufree.compiler import ir
 from cpufree.compiler.passes.accesses import Access, region_access
 from cpufree.compiler.ranks.grants import touched
 
-MOST_RIM = 0.5
-"""Of a sweep's points that read what arrives: with more, there is nothing to do meanwhile."""
+LEAST_INSIDE = 0.5
+"""Of a sweep's points that must be inside: with fewer, there is little to do meanwhile."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def _parts(
                 rims.append(_part(group, [*left[:dim], part, *left[dim + 1 :]]))
         left[dim] = (first + low, end - high)
     inside = math.prod(end - first for first, end in left)
-    if not rims or inside < MOST_RIM * math.prod(span.count for span in box):
+    if not rims or inside < LEAST_INSIDE * math.prod(span.count for span in box):
         return None
     return Divided(start, finish, _part(group, left), tuple(rims))
 
