@@ -14,14 +14,13 @@
 //   Write after read: message e is put after its sender has seen credit >= e, which the receiver
 //   gives in its e-th `grant` for the site. The compiler places `grant` behind the last use of the
 //   region before it arrives anew, with a barrier of the PE's blocks between; so all have read
-//   message e - 1 when it is overwritten. (compiler/ranks/grants.py places, and checks.) Where the put
-//   reads, it is the block's own program order up to `finish`, and a barrier before others write.
-//   Flags have one writer each, grow, and are compared by >=: an early grant for the next exchange,
-//   or a neighbour that is ahead, is not mistaken.
-//   No deadlock: a block tries its puts in any order until they are done, as MPI's Waitall would,
-//   also those of exchanges that the program has begun and not finished; and grants of an exchange
-//   are given before any of its waits. So what ends where a send waits for its receive to be posted
-//   (MPI_Issend), ends here.
+//   message e - 1 when it is overwritten. (compiler/ranks/grants.py places, and checks.) Where the
+//   put reads, it is the block's own program order up to `finish`, and a barrier before others
+//   write. Flags have one writer each, grow, and are compared by >=: an early grant for the next
+//   exchange, or a neighbour that is ahead, is not mistaken. No deadlock: a block tries its puts in
+//   any order until they are done, as MPI's Waitall would, also those of exchanges that the program
+//   has begun and not finished; and grants of an exchange are given before any of its waits. So
+//   what ends where a send waits for its receive to be posted (MPI_Issend), ends here.
 //
 // Signals of the program itself (`put_signal`, `wait_signal`) are the same put without credits:
 // there the program sees to it that a region has been read.
@@ -84,8 +83,7 @@ class Messages {
     if (port_.lane() < count) port_.publish(Scope::system);
     for (int k = port_.lane(); k < count; k += port_.lanes()) {
       const ReceiveSite& site = receives()[first + k];
-      if (site.peer >= 0)
-        port_.put_flag(flag(site.credit), static_cast<int>(site.peer), x.granted);
+      if (site.peer >= 0) port_.put_flag(flag(site.credit), static_cast<int>(site.peer), x.granted);
     }
   }
 

@@ -16,7 +16,7 @@ from cpufree.compiler.passes.accesses import Access, region_access
 from cpufree.compiler.ranks.grants import touched
 
 LEAST_INSIDE = 0.5
-"""Of a sweep's points that must be inside: with fewer, there is little to do meanwhile."""
+"""Of a sweep's points must be inside: with fewer there is little to do meanwhile."""
 
 
 @dataclass(frozen=True)
