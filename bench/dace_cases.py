@@ -23,7 +23,6 @@ SIZES: list[tuple[str, int, Any]] = [
     ("jacobi_1d", 2, 1 << 10),
     ("jacobi_1d", 2, 1 << 20),
     ("jacobi_2d", 1, (1024, 1024)),
-    ("jacobi_2d", 1, (4096, 8192)),
     ("jacobi_2d", 2, (512, 1024)),
     ("jacobi_2d", 2, (1024, 2048)),
     ("jacobi_2d", 2, (4096, 8192)),

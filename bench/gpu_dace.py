@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import datetime
 import json
+import math
 import statistics
 import sys
 import time
@@ -180,7 +181,7 @@ def main() -> None:
     end = time.monotonic() + options.seconds
     with options.out.open("w") as out:
         out.write(json.dumps(head(devices)) + "\n")
-        for file in sorted(options.cases.glob("*.json")):
+        for file in sorted(options.cases.glob("*.json"), key=size_of):
             if time.monotonic() > end:
                 print("left out for want of time:", file.stem)
                 continue
@@ -191,6 +192,13 @@ def main() -> None:
             out.write(json.dumps(record) + "\n")
             out.flush()
             print(line_of(record), flush=True)
+
+
+def size_of(file: Path) -> tuple[int, str]:
+    """Return what cases are sorted by: small ones first."""
+    _, ranks, points = points_of(file)
+    shape = points if isinstance(points, tuple) else (points,)
+    return ranks * math.prod(shape), file.stem
 
 
 def line_of(record: dict[str, Any]) -> str:

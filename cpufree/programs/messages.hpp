@@ -79,7 +79,7 @@ class Messages {
   // The regions of the next message of sites first, ..., first + count - 1 may be written.
   CPUFREE_KERNEL_FN void grant(Exchange& x, int first, int count) {
     ++x.granted;
-    if (port_.block() != 0) return;
+    if (port_.block() != port_.blocks() - 1) return;  // the first ones have messages to send
     if (port_.lane() < count) port_.publish(Scope::system);
     for (int k = port_.lane(); k < count; k += port_.lanes()) {
       const ReceiveSite& site = receives()[first + k];

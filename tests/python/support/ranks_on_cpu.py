@@ -9,6 +9,7 @@ import numpy as np
 from cpufree.compiler.build import build
 from cpufree.compiler.launch import aligned_heap, results_of, scalar_table
 from cpufree.compiler.ranks.layout import RankGridLayout
+from cpufree.compiler.ranks.live import without_idle_sites
 from cpufree.compiler.ranks.on_cpu import touched_fields
 from cpufree.compiler.ranks.on_gpu import grid_programs
 from cpufree.compiler.ranks.on_grid import emit_ranks, result_words
@@ -18,6 +19,7 @@ from cpufree.extension import load_core
 
 def grid_kernel(ranks: Ranks, multiprocessors: int = 132) -> Any:
     """Return the programs, the layout and the text of ranks for GPUs."""
+    ranks = without_idle_sites(ranks)
     programs = grid_programs(ranks)
     layout = RankGridLayout(programs[0], ranks)
     return programs, layout, emit_ranks(ranks, programs, layout, multiprocessors)
@@ -25,8 +27,8 @@ def grid_kernel(ranks: Ranks, multiprocessors: int = 132) -> Any:
 
 def run(lowered: Any, arguments: list[dict[str, Any]], blocks: int) -> None:
     """Run ranks by their kernel for GPUs, on threads of the CPU; arrays are written in place."""
-    ranks = lowered.ranks
-    programs, layout, text = grid_kernel(ranks, 1)
+    programs, layout, text = grid_kernel(lowered.ranks, 1)
+    ranks = layout.messages.ranks
     heaps = [aligned_heap(layout.size) for _ in range(ranks.count)]
     for rank, heap in enumerate(heaps):
         for f in programs[0].fields:

@@ -17,6 +17,7 @@ from cpufree.compiler.passes.barriers import add_barriers, check_barriers
 from cpufree.compiler.passes.points import group_points
 from cpufree.compiler.ranks.grants import check_grants, early_grants
 from cpufree.compiler.ranks.layout import RankGridLayout
+from cpufree.compiler.ranks.live import without_idle_sites
 from cpufree.compiler.ranks.on_cpu import RanksRan, touched_fields
 from cpufree.compiler.ranks.on_grid import emit_ranks, result_words
 from cpufree.compiler.ranks.routes import Ranks, with_same_fields
@@ -54,6 +55,7 @@ class RanksOnGpus:
         OutOfMemoryError, EngineError
             As the engine.
         """
+        ranks = without_idle_sites(ranks)
         self.programs = grid_programs(ranks)
         self.ranks = replace(ranks, variants=tuple(self.programs))
         self.devices = list(devices)

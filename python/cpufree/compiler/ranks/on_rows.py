@@ -111,6 +111,7 @@ def message_lines(s: ir.Statement, scalar: Callable[[ir.Expr], str]) -> list[str
     if isinstance(s, ir.Grant):
         return [f"messages.grant(x{s.exchange}, {s.receives[0].site}, {len(s.receives)});"]
     if isinstance(s, ir.Start):
+        # Counted where nothing is sent, too: what is received is numbered alike.
         return [f"messages.start(x{s.exchange}, {_first(s.sends)}, {len(s.sends)});"]
     if isinstance(s, ir.Finish):
         sites = (str(_first(s.receives)), str(len(s.receives)), *(f"x{k}" for k in s.others))
