@@ -46,7 +46,8 @@ def without_idle_sites(ranks: Ranks) -> Ranks:
 
 
 def _numbers(routes: list[tuple[SendRoute, ...]] | list[tuple[ReceiveRoute, ...]]) -> Numbers:
-    live = sorted({k for own in routes for k, route in enumerate(own) if route.peer >= 0})
+    peers = [[route.peer for route in own] for own in routes]
+    live = sorted({k for own in peers for k, peer in enumerate(own) if peer >= 0})
     return {site: number for number, site in enumerate(live)}
 
 

@@ -16,12 +16,12 @@ from cpufree.compiler.passes.accesses import Access, region_access
 from cpufree.compiler.ranks.grants import touched
 
 LEAST_INSIDE = 0.5
-"""Of a sweep's points must be inside: with fewer there is little to do meanwhile."""
+"""Of a sweep's points must be inside."""
 
 
 @dataclass(frozen=True)
 class Divided:
-    """An exchange, and the sweep behind it in parts: inside, and the rims that need what arrives."""
+    """An exchange, and the sweep behind it: inside, and the rims that need what arrives."""
 
     start: ir.Start
     finish: ir.Finish
