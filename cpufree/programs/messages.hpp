@@ -35,17 +35,18 @@
 namespace cpufree::programs {
 
 // Offsets in the heap: of the table of this PE, of arrival flags, `slices` for each site of
-// receiving, and of signals of the program.
+// receiving, of credit flags, one for each site of sending, and of signals of the program. Flags of
+// sites whose peer is nobody are as if all had arrived, and been granted.
 struct MessagePlan {
-  std::int64_t table, sends, arrivals, signals;
+  std::int64_t table, sends, arrivals, credits, signals;
   int slices;
 };
 
 // What the table says of a site of sending. Regions have three axes, of one point where there are
 // fewer; distances are in values of `bytes` bytes, all else that lies somewhere is an offset in a
-// heap, the peer's or (credit, from) this PE's. Peer -1: nobody.
+// heap, the peer's or (from) this PE's. Peer -1: nobody.
 struct SendSite {
-  std::int64_t peer, arrival, credit, bytes;
+  std::int64_t peer, arrival, unused, bytes;
   std::int64_t to, to_step[3];
   std::int64_t from, from_step[3];
   std::int64_t count[3];
@@ -152,20 +153,21 @@ class Messages {
     return reinterpret_cast<Flag*>(heap_ + offset);
   }
   CPUFREE_KERNEL_FN Flag* arrivals() const { return flag(plan_.arrivals); }
+  CPUFREE_KERNEL_FN Flag* credits() const { return flag(plan_.credits); }
   CPUFREE_KERNEL_FN Flag* signal_flag(std::int64_t k) const { return flag(plan_.signals) + k; }
 
   // A slice of a site's message, by all threads of the block alike. True: it is on its way, or
   // there is none.
   CPUFREE_COLD_FN bool attempt(int item, Epoch epoch) {
-    const SendSite site = sends()[item / plan_.slices];
-    const int slice = item % plan_.slices;
-    if (site.peer < 0 || slice >= site.slices) return true;
+    const int number = item / plan_.slices, slice = item % plan_.slices;
     bool granted = true;
     if (port_.lane() == 0) {
-      granted = reached(port_.get_flag(flag(site.credit)), epoch);
+      granted = reached(port_.get_flag(credits() + number), epoch);
       port_.acquire(Scope::system);
     }
+    const SendSite site = sends()[number];  // while the first thread looks
     if (!port_.all(granted)) return false;
+    if (site.peer < 0 || slice >= site.slices) return true;
     copy(site, slice);
     port_.sync_block();
     if (port_.lane() == 0) {
@@ -238,9 +240,9 @@ class Messages {
       int j = 0;
       while (((x.left >> j) & 1U) == 0U) ++j;
       const int item = x.first * plan_.slices + port_.block() + j * x.blocks;
-      const SendSite& site = sends()[item / plan_.slices];
-      const WaitSite where{Channel::halo_arrival, static_cast<int>(site.peer), 0};
-      file_wait(port_, wait, where, x.started, port_.get_flag(flag(site.credit)));
+      const int number = item / plan_.slices;
+      const WaitSite where{Channel::halo_arrival, static_cast<int>(sends()[number].peer), 0};
+      file_wait(port_, wait, where, x.started, port_.get_flag(credits() + number));
     } else if (missing >= 0) {
       const int peer = static_cast<int>(receives()[missing / plan_.slices].peer);
       const Epoch seen = port_.get_flag(arrivals() + missing);

@@ -127,7 +127,6 @@ void write_table(std::byte* heap, int pe, const Case& one, const Places& at, std
     s = {};
     s.peer = (pe + (before ? one.pes - 1 : 1)) % one.pes;
     s.arrival = at.messages.arrivals + 128 * one.slices * k;
-    s.credit = credits + 128 * k;
     s.bytes = 8;
     s.to = base + (before ? (kRows + 1) * row : 0);
     s.from = base + (before ? row : kRows * row);
@@ -140,6 +139,7 @@ void write_table(std::byte* heap, int pe, const Case& one, const Places& at, std
     s.peer = receives[k].peer = -1;
     auto* const flags = reinterpret_cast<Flag*>(heap + s.arrival);
     for (int j = 0; j < one.slices; ++j) flags[j].value = Epoch{1} << 62;
+    reinterpret_cast<Flag*>(heap + credits)[k].value = Epoch{1} << 62;
   }
 }
 
@@ -156,7 +156,7 @@ bool right(const Case& one) {
   const auto b = layout.reserve<double>((kRows + 2) * kColumns);
   const cpu_threads::SymmetricHeaps heaps(one.pes, layout.bytes());
   const Places at{{kRows + 2, offset(counter), offset(flags), offset(packets), false},
-                  {offset(table), kSites, offset(arrivals), 0, one.slices},
+                  {offset(table), kSites, offset(arrivals), offset(credits), 0, one.slices},
                   offset(a),
                   offset(b)};
   for (int pe = 0; pe < one.pes; ++pe) {

@@ -48,7 +48,9 @@ class MessagePlaces:
     @property
     def plan(self) -> tuple[int, ...]:
         """What kernels know: of programs::MessagePlan the members."""
-        return self.table, self.sends, self.arrivals, self.signals, self.slices
+        return (
+            self.table, self.sends, self.arrivals, self.credits, self.signals, self.slices,
+        )  # fmt: skip
 
     def slices_of(self, region: ir.Region | None) -> int:
         """Return into how many slices a message is cut: a block sends each."""
@@ -69,7 +71,7 @@ class MessagePlaces:
         own = own_regions(program)
         for k, route in enumerate(self.ranks.sends[rank]):
             at = HEAD_WORDS + SEND_WORDS * k
-            table[at : at + SEND_WORDS] = self._send(k, route, own.get(k))
+            table[at : at + SEND_WORDS] = self._send(route, own.get(k))
         first = HEAD_WORDS + SEND_WORDS * self.sends
         flags = np.full((max(1, self.receives), self.slices, FLAG // 8), ARRIVED, np.int64)
         for k, source in enumerate(self.ranks.receives[rank]):
@@ -78,9 +80,16 @@ class MessagePlaces:
             if source.peer >= 0:
                 sent = self.ranks.sends[source.peer][source.site].region
                 flags[k, : self.slices_of(sent)] = 0
-        return {self.table: table, self.arrivals: flags.reshape(-1)}
+        granted = np.full((max(1, self.sends), FLAG // 8), ARRIVED, np.int64)
+        for k, route in enumerate(self.ranks.sends[rank]):
+            granted[k] = 0 if route.peer >= 0 else ARRIVED
+        return {
+            self.table: table,
+            self.arrivals: flags.reshape(-1),
+            self.credits: granted.reshape(-1),
+        }
 
-    def _send(self, site: int, route: SendRoute, own: ir.Region | None) -> tuple[int, ...]:
+    def _send(self, route: SendRoute, own: ir.Region | None) -> tuple[int, ...]:
         """Return what programs::SendSite has of a site."""
         if route.peer < 0:
             return (-1, *[0] * (SEND_WORDS - 1))
@@ -90,9 +99,8 @@ class MessagePlaces:
         start, steps, counts = self._place(own)
         size = np.dtype(self._field(own).type).itemsize
         arrival = self.arrivals + FLAG * self.slices * max(0, route.site)
-        flags = (arrival, self.credits + FLAG * site)
         slices = self.slices_of(route.region)
-        return (route.peer, *flags, size, to, *to_steps, start, *steps, *counts, slices)
+        return (route.peer, arrival, 0, size, to, *to_steps, start, *steps, *counts, slices)
 
     def _field(self, region: ir.Region) -> ir.Field:
         return next(f for f in self.ranks.fields if f.name == region.field)

@@ -22,7 +22,7 @@ from cpufree.extension import load_core
 from cpufree.laps import Laps
 
 Arrays = dict[str, npt.NDArray[Any]]
-HEAD = 6
+HEAD = 7
 """Numbers before those of the ranks: the plan of messages, and the results of a rank."""
 
 

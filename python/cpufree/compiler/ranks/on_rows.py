@@ -20,10 +20,10 @@ template <GridPort P>
 bool run(P& port, const Args& args, std::byte* heap) {{
   const std::int64_t* const N = args.numbers;
   const int pe = port.pe();
-  Messages<P> messages(port, heap, {{N[0], N[1], N[2], N[3], static_cast<int>(N[4])}});
+  Messages<P> messages(port, heap, {{N[0], N[1], N[2], N[3], N[4], static_cast<int>(N[5])}});
   Args mine = args;
-  mine.numbers = N + N[6 + pe];
-  mine.results = args.results + pe * N[5];
+  mine.numbers = N + N[7 + pe];
+  mine.results = args.results + pe * N[6];
   mine.faults = args.faults + 2 * pe;
   SoloPort<P> solo(port);
   switch (messages.variant()) {{
