@@ -262,10 +262,7 @@ class Start:
 
 @dataclass(frozen=True)
 class Finish:
-    """Ends the puts of an exchange, and waits for what is received in it.
-
-    Meanwhile puts of `others` go on, exchanges that have begun and are not finished.
-    """
+    """Ends an exchange's puts, goes on with those of `others`, and waits for its receives."""
 
     exchange: int
     sends: tuple[Message, ...]
@@ -275,10 +272,7 @@ class Finish:
 
 @dataclass(frozen=True)
 class PutSignal:
-    """Puts regions to a rank, or nothing, then raises signal `signal` there to `value` (-1: none).
-
-    Without a grant: the program itself sees to it that a region has been read.
-    """
+    """Puts a region (or none) to a rank, ungranted, then raises a signal there (-1: none)."""
 
     site: int
     region: Region | None
