@@ -27,13 +27,16 @@ def cell(value: float | None) -> str:
 
 def main() -> None:
     """Print the table."""
-    print("| case | ranks on GPUs | ours | without roles | `cpufree.program` | host-driven | MPI |")
-    print("| --- | --- | --- | --- | --- | --- | --- |")
-    for r in sorted(records([Path(x) for x in sys.argv[1:]]), key=lambda r: str(r["case"])):
+    found = sorted(records([Path(x) for x in sys.argv[1:]]), key=lambda r: str(r["case"]))
+    names = ["ours", "without roles", "`cpufree.program`", "host-driven", "MPI"]
+    columns = list(COLUMNS if any(r["mpi_us"] for r in found) else COLUMNS[:-1])
+    print(f"| case | ranks on GPUs | {' | '.join(names[: len(columns)])} |")
+    print("| --- " * (2 + len(columns)) + "|")
+    for r in found:
         name, ranks, points = r["case"].split("-")
         gpus = f"{ranks} on {len(set(r['gpus']))}"
         size = points.replace("x", " × ")
-        cells = " | ".join(cell(r.get(column)) for column in COLUMNS)
+        cells = " | ".join(cell(r.get(column)) for column in columns)
         print(f"| {name}, {size} each | {gpus} | {cells} |")
 
 
