@@ -1,7 +1,7 @@
 """The intermediate representation: fields, stages, reductions and control flow as plain data.
 
 All front ends make it, all passes change it, all back ends read it. A tree of frozen dataclasses:
-`show` prints it, `to_json` and `from_json` save it. Types are NumPy's names of dtypes.
+`show` prints it, `saved` writes it as JSON. Types are NumPy's names of dtypes.
 
 A stage computes the points r = (r0, r1, ...) of a box of a field, 0 <= r_a < count_a; a point lies
 at start_a + step_a r_a of the field. An expression reads fields at points that depend on r by
@@ -11,12 +11,9 @@ at start_a + step_a r_a of the field. An expression reads fields at points that 
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
-
-from cpufree.errors import InvalidInputError
+from typing import TypeAlias
 
 TYPES = ("bool", "int32", "int64", "float32", "float64")
 FIXED = -1
@@ -242,9 +239,78 @@ class Group:
     stages: tuple[Stage, ...]
 
 
+@dataclass(frozen=True)
+class Region:
+    """The points of a box of a field."""
+
+    field: str
+    box: tuple[Span, ...]
+
+
+@dataclass(frozen=True)
+class Message:
+    """A region that a rank sends or receives at a site; ranks/routes.py has the other end."""
+
+    site: int
+    region: Region
+    line: int = 0
+
+
+@dataclass(frozen=True)
+class Grant:
+    """The regions of the next messages of an exchange may be written by others from now on."""
+
+    exchange: int
+    receives: tuple[Message, ...]
+
+
+@dataclass(frozen=True)
+class Start:
+    """Begins to put the regions that an exchange sends."""
+
+    exchange: int
+    sends: tuple[Message, ...]
+
+
+@dataclass(frozen=True)
+class Finish:
+    """Ends an exchange's puts, goes on with those of `others`, and waits for its receives."""
+
+    exchange: int
+    sends: tuple[Message, ...]
+    receives: tuple[Message, ...]
+    others: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class PutSignal:
+    """Puts a region (or none) to a rank, ungranted, then raises a signal there (-1: none)."""
+
+    site: int
+    region: Region | None
+    signal: int
+    value: Expr
+
+
+@dataclass(frozen=True)
+class WaitSignal:
+    """Waits until a signal of this rank has reached a value."""
+
+    signal: int
+    value: Expr
+
+
+@dataclass(frozen=True)
+class Get:
+    """Fetches a region of another rank's into one of this rank's."""
+
+    site: int
+    region: Region
+
+
 Statement: TypeAlias = (
     "Assign | Reduce | Set | Permute | For | Loop | If | Break | Continue | Put | Wait | Barrier "
-    "| Exchange | Group"
+    "| Exchange | Group | Grant | Start | Finish | PutSignal | WaitSignal | Get"
 )
 
 
@@ -335,64 +401,3 @@ def walk(body: tuple[Statement, ...]) -> Iterator[Statement]:
             yield from (stage.work for stage in statement.stages)
         for block in blocks(statement):
             yield from walk(block)
-
-
-_CLASSES: dict[str, Any] = {
-    kind.__name__: kind
-    for kind in (
-        *(Axis, Literal, Scalar, Read, Element, Op, Span, Assign, Reduce, Set, Permute, For),
-        *(
-            Loop,
-            If,
-            Break,
-            Continue,
-            Halo,
-            Put,
-            Wait,
-            Barrier,
-            Exchange,
-            Stage,
-            Group,
-            Field,
-            Program,
-        ),
-    )
-}
-
-
-def to_json(program: Program) -> str:
-    """Return a program as JSON: objects with the name of their class as "is"."""
-    return json.dumps(_plain(program))
-
-
-def from_json(text: str) -> Program:
-    """Return the program of a JSON text.
-
-    Raises:
-        InvalidInputError: it holds none.
-    """
-    try:
-        program = _made(json.loads(text))
-    except (ValueError, TypeError, KeyError) as error:
-        raise InvalidInputError(f"the text is no program of the compiler: {error}") from None
-    if not isinstance(program, Program):
-        raise InvalidInputError("the text is no program of the compiler")
-    return program
-
-
-def _plain(value: Any) -> Any:
-    if dataclasses.is_dataclass(value):
-        fields = {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
-        return {"is": type(value).__name__, **fields}
-    if isinstance(value, tuple):
-        return [_plain(item) for item in value]
-    return value
-
-
-def _made(value: Any) -> Any:
-    if isinstance(value, dict) and "is" in value:
-        kind = _CLASSES[value["is"]]
-        return kind(**{name: _made(item) for name, item in value.items() if name != "is"})
-    if isinstance(value, list):
-        return tuple(_made(item) for item in value)
-    return value

@@ -52,6 +52,10 @@ def _statement(s: ir.Statement) -> Iterator[str]:
         yield f"{verb} halos {halos} (channel {s.channel})"
     elif isinstance(s, ir.Barrier):
         yield "barrier" + (" with the PEs beside" if s.neighbours else "")
+    elif isinstance(s, ir.Grant | ir.Start | ir.Finish):
+        yield _message_text(s)
+    elif isinstance(s, ir.PutSignal | ir.WaitSignal | ir.Get):
+        yield _one_sided_text(s)
     elif isinstance(s, ir.Exchange):
         yield f"exchange ghosts of {', '.join(s.fields)} among blocks"
     elif isinstance(s, ir.Group):
@@ -61,6 +65,30 @@ def _statement(s: ir.Statement) -> Iterator[str]:
             yield from (f"  {line}{lag}" for line in _statement(stage.work))
     else:
         yield from _control(s)
+
+
+def _message_text(s: ir.Grant | ir.Start | ir.Finish) -> str:
+    if isinstance(s, ir.Grant):
+        return f"grant {', '.join(_region(m.region) for m in s.receives)} ({s.exchange})"
+    sends = ", ".join(f"{_region(m.region)} (site {m.site})" for m in s.sends)
+    if isinstance(s, ir.Start):
+        return f"start to send {sends} ({s.exchange})"
+    receives = ", ".join(f"{_region(m.region)} (site {m.site})" for m in s.receives)
+    return f"finish to send {sends}, wait for {receives} ({s.exchange})"
+
+
+def _one_sided_text(s: ir.PutSignal | ir.WaitSignal | ir.Get) -> str:
+    if isinstance(s, ir.WaitSignal):
+        return f"wait until signal {s.signal} >= {expression(s.value)}"
+    if isinstance(s, ir.Get):
+        return f"get {_region(s.region)} (site {s.site})"
+    put = f"put {_region(s.region)}" if s.region else "put nothing"
+    raised = f", then signal {s.signal} = {expression(s.value)}" if s.signal >= 0 else ""
+    return f"{put} (site {s.site}){raised}"
+
+
+def _region(region: ir.Region) -> str:
+    return f"{region.field}{_box(region.box)}"
 
 
 def _control(s: ir.For | ir.Loop | ir.If) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from grid_programs import CASES, as_tuple, assert_same, case, copies, plainly
 
-from cpufree.compiler import ir
+from cpufree.compiler.saved import from_json, to_json
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -26,4 +26,4 @@ def test_interpreter_gives_the_bits_of_plain_python(name: str) -> None:
 def test_representation_survives_saving(name: str) -> None:
     program, arguments = case(name, 12)
     made = program.lower(*arguments)
-    assert ir.from_json(ir.to_json(made)) == made
+    assert from_json(to_json(made)) == made

@@ -133,7 +133,7 @@ class KernelText:
             return ["{", *lines, *(f"f_{f}.{take}(old_{g});" for f, g in moves), "}"]
         if isinstance(s, ir.Break | ir.Continue):
             return [f"{type(s).__name__.lower()};"]
-        assert not isinstance(s, ir.Barrier | ir.Exchange), "these are for many blocks"
+        assert isinstance(s, ir.For | ir.Loop | ir.If), f"{s} is for other back ends"
         return self._control(s)
 
     def _scalar(self, e: ir.Expr, line: int) -> str:

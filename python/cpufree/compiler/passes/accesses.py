@@ -90,6 +90,11 @@ def element_access(program: ir.Program, element: ir.Element) -> Access:
     return Access(element.field, tuple(Points(0, n - 1) for n in shape), writes=False)
 
 
+def region_access(region: ir.Region, writes: bool) -> Access:
+    """Return what a message touches of a field."""
+    return Access(region.field, tuple(_span(s) for s in region.box), writes)
+
+
 def scalar_accesses(program: ir.Program, s: ir.Statement) -> list[Access]:
     """Return what the scalar expressions of a statement itself read of fields."""
     exprs: tuple[ir.Expr, ...] = ()

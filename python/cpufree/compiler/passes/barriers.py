@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from cpufree.compiler import ir
-from cpufree.compiler.passes.accesses import Access, accesses, scalar_accesses
+from cpufree.compiler.passes.accesses import Access, accesses, region_access, scalar_accesses
 from cpufree.compiler.passes.rows import is_by_rows
 from cpufree.errors import EngineError
 
@@ -57,17 +57,20 @@ class Since:
         return Since(own, beside)
 
 
-def add_barriers(program: ir.Program) -> ir.Program:
-    """Return a program of groups with the barriers that it needs."""
+def add_barriers(program: ir.Program, alone: bool = False) -> ir.Program:
+    """Return a program of groups with the barriers that it needs.
+
+    `alone`: rows are not divided among PEs, nobody keeps ghosts of them.
+    """
 
     def missing(barrier: ir.Barrier, out: list[ir.Statement], _: ir.Statement) -> None:
         out.append(barrier)
 
-    body, _ = _Walk(program, missing).block(program.body, Since())
+    body, _ = _Walk(program, missing, alone).block(program.body, Since())
     return replace(program, body=body)
 
 
-def check_barriers(program: ir.Program) -> None:
+def check_barriers(program: ir.Program, alone: bool = False) -> None:
     """Follow a program, whatever way it takes, and refuse one that lacks a barrier.
 
     Raises
@@ -79,15 +82,15 @@ def check_barriers(program: ir.Program) -> None:
     def missing(barrier: ir.Barrier, _: list[ir.Statement], s: ir.Statement) -> None:
         raise EngineError(f"{barrier} is missing before {s}")
 
-    _Walk(program, missing).block(program.body, Since())
+    _Walk(program, missing, alone).block(program.body, Since())
 
 
 Missing = Callable[[ir.Barrier, list[ir.Statement], ir.Statement], None]
 
 
 class _Walk:
-    def __init__(self, program: ir.Program, missing: Missing) -> None:
-        self.program, self.missing = program, missing
+    def __init__(self, program: ir.Program, missing: Missing, alone: bool) -> None:
+        self.program, self.missing, self.alone = program, missing, alone
         self.breaks: list[list[Since]] = []
         self.continues: list[list[Since]] = []
 
@@ -114,8 +117,13 @@ class _Walk:
             out.append(s)
             (self.breaks if isinstance(s, ir.Break) else self.continues)[-1].append(since)
             return None
+        if isinstance(s, ir.Grant | ir.Start | ir.Finish):
+            return self.message(s, since, out)
+        if isinstance(s, ir.PutSignal | ir.WaitSignal | ir.Get):
+            return self.one_sided(s, since, out)
         if isinstance(s, ir.Group):
             wanted = [a for stage in s.stages for a in accesses(self.program, stage.work)]
+            wanted = [replace(a, ghosts=False) for a in wanted] if self.alone else wanted
         else:
             wanted = scalar_accesses(self.program, s)
         since = self.ready(wanted, since, out, s)
@@ -126,15 +134,46 @@ class _Walk:
         out.append(s)
         return Since() if isinstance(s, ir.Group) and joins(self.program, s) else since
 
+    def message(self, s: ir.Statement, since: Since, out: list[ir.Statement]) -> Since:
+        """Follow messages: what is sent is read, what is granted may be written by others.
+
+        A grant needs all blocks to be done with its region, and counts for nothing afterwards:
+        until the message has arrived nobody touches the region, and then each block has waited for
+        itself. One block reads what is sent, until the messages are finished.
+        """
+        if isinstance(s, ir.Grant):
+            wanted = [region_access(m.region, True) for m in s.receives]
+            since = self.met(since.needs(wanted), since, out, s)
+        elif isinstance(s, ir.Start | ir.Finish):
+            since = self.ready([region_access(m.region, False) for m in s.sends], since, out, s)
+        out.append(s)
+        return since
+
+    def one_sided(
+        self, s: ir.PutSignal | ir.WaitSignal | ir.Get, since: Since, out: list[ir.Statement]
+    ) -> Since:
+        """Follow puts and gets: a signal tells others of all that the rank has done before."""
+        if isinstance(s, ir.PutSignal):
+            since = self.met(ir.Barrier(False) if since.own else None, since, out, s)
+        if not isinstance(s, ir.WaitSignal) and s.region is not None:
+            since = self.ready([region_access(s.region, isinstance(s, ir.Get))], since, out, s)
+        out.append(s)
+        return since
+
     def ready(
         self, wanted: list[Access], since: Since, out: list[ir.Statement], s: ir.Statement
     ) -> Since:
         """Add the barrier that accesses need; return what has been done after them."""
-        barrier = since.needs(wanted)
-        if barrier is not None:
-            self.missing(barrier, out, s)
-            since = since.at(barrier)
-        return since.after(wanted)
+        return self.met(since.needs(wanted), since, out, s).after(wanted)
+
+    def met(
+        self, barrier: ir.Barrier | None, since: Since, out: list[ir.Statement], s: ir.Statement
+    ) -> Since:
+        """Add a barrier; return what has been done since."""
+        if barrier is None:
+            return since
+        self.missing(barrier, out, s)
+        return since.at(barrier)
 
     def branch(self, s: ir.If, since: Since, out: list[ir.Statement]) -> Since | None:
         then, one = self.block(s.then, since)

@@ -28,9 +28,10 @@ def widths(program: ir.Program) -> dict[str, Reach]:
         works = [stage.work for stage in s.stages]
         reaches, needs = reaches_of(program, works)
         for name, reach in needs.items():
-            found[name] = found[name].joined(reach)
+            if name in found:
+                found[name] = found[name].joined(reach)
         for work, reach in zip(works, reaches, strict=True):
-            if written(work):
+            if written(work) in found:
                 found[written(work)] = found[written(work)].joined(reach)
     # Fields that change their storage have the same layout.
     changed = True

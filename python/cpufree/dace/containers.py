@@ -1,0 +1,221 @@
+"""Data containers of a schedule tree: fields, scalars, and views, which are other names for points.
+
+A view has the points of a region of its source in the same order, under other indices. Where an
+axis of the view stands for several axes of the source, a parameter that goes along it is to be
+taken apart (`Split`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cpufree.compiler import ir
+from cpufree.dace.affine import Affine, as_affine, number, plus, times
+from cpufree.dace.points import Point, Range
+from cpufree.dace.refusal import Place
+
+
+class Split(Exception):
+    """A parameter is to be made of several, of `sizes` values each."""
+
+    def __init__(self, name: str, sizes: tuple[int, ...]) -> None:
+        super().__init__(name, sizes)
+        self.name, self.sizes = name, sizes
+
+
+@dataclass(frozen=True)
+class View:
+    """What a view is: region (start, step, count along each axis) of `source`, and its shape."""
+
+    source: str
+    region: tuple[tuple[int, int, int], ...]
+    shape: tuple[int, ...]
+
+
+class Containers:
+    """Containers of one program, for given values of its symbols."""
+
+    def __init__(self, descriptors: Mapping[str, Any], names: Mapping[str, Any]) -> None:
+        self.descriptors = dict(descriptors)
+        self.names = names
+        """What symbols stand for."""
+        self.views: dict[str, View] = {}
+        self.shapes: dict[str, tuple[int, ...]] = {}
+        self.fields: dict[str, ir.Field] = {}
+        """Those that have been touched, in that order."""
+
+    def kind(self, name: str) -> str:
+        """Return the type of a container's values; "" of what has none (requests of MPI)."""
+        try:
+            kind = np.dtype(self.descriptors[name].dtype.as_numpy_dtype()).name
+        except (AttributeError, NotImplementedError, TypeError, KeyError):
+            return ""
+        return str(kind)
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """Return the points of a container along each axis."""
+        if name not in self.shapes:
+            shape = self.descriptors[name].shape
+            self.shapes[name] = tuple(number(n, self.names) for n in shape)
+        return self.shapes[name]
+
+    def is_scalar(self, name: str) -> bool:
+        """Return whether a container holds one value, and is no array of the caller's."""
+        desc = self.descriptors[name]
+        if name in self.views or type(desc).__name__ not in ("Scalar", "Array"):
+            return False
+        if type(desc).__name__ == "Scalar":
+            return True
+        one = math.prod(self.shape(name)) == 1
+        return one and (bool(desc.transient) or name.startswith("__return"))
+
+    def field(self, name: str, place: Place) -> ir.Field:
+        """Return the field of an array."""
+        if name not in self.fields:
+            kind = self.kind(name)
+            if kind not in ir.TYPES:
+                place.fail(
+                    f"{name} is an array of {kind or self.descriptors[name].dtype}",
+                    f"use one of {', '.join(ir.TYPES)}",
+                )
+            shape = self.shape(name)
+            if not 1 <= len(shape) <= 4 or 0 in shape:
+                place.fail(f"{name} has shape {shape}", "use arrays of 1 to 4 dimensions")
+            desc = self.descriptors[name]
+            own = bool(desc.transient) or name.startswith("__return")
+            self.fields[name] = ir.Field(name, shape, kind, "local" if own else "argument")
+        return self.fields[name]
+
+    def add_view(self, name: str, source: str, subset: Any, place: Place) -> None:
+        """Remember what a view is."""
+        region = tuple(self._span(r) for r in subset)
+        shape = tuple(number(n, self.names) for n in self.descriptors[name].shape)
+        if math.prod(c for _, _, c in region) != math.prod(shape):
+            place.fail(
+                f"the view {name} has {math.prod(shape)} points, and its source others",
+                "use reshape and slices",
+            )
+        self.views[name] = View(source, region, shape)
+
+    def _span(self, r: Any) -> tuple[int, int, int]:
+        begin, end, step = (number(x, self.names) for x in r)
+        return begin, step, max(0, (end - begin + step) // step)
+
+    def point(
+        self, name: str, index: tuple[Affine, ...], ranges: Mapping[str, Range], place: Place
+    ) -> Point:
+        """Return the point of a field that an index of a container means."""
+        while name in self.views:
+            view = self.views[name]
+            index = _of_source(view, index, ranges, place)
+            name = view.source
+        f = self.field(name, place)
+        return Point(f.name, index, f.type)
+
+
+def _of_source(
+    view: View, index: tuple[Affine, ...], ranges: Mapping[str, Range], place: Place
+) -> tuple[Affine, ...]:
+    """Return the index in the source that an index of a view stands for."""
+    counts = tuple(c for _, _, c in view.region)
+    found: list[Affine] = []
+    for axes, ours in _groups(counts, view.shape):
+        sizes = [counts[a] for a in axes]
+        linear = Affine(0)
+        for v in ours:
+            linear = plus(times(linear, Affine(view.shape[v])), index[v])
+        found += _digits(linear, sizes, ranges, place)
+    return tuple(
+        plus(Affine(begin), times(Affine(step), i))
+        for (begin, step, _), i in zip(view.region, found, strict=True)
+    )
+
+
+def _groups(one: tuple[int, ...], other: tuple[int, ...]) -> list[tuple[list[int], list[int]]]:
+    """Return the axes of two shapes that have the same points together, in order."""
+    groups = []
+    a = b = 0
+    while a < len(one) or b < len(other):
+        mine, theirs = [], []
+        left = right = 1
+        while True:
+            if left <= right and a < len(one):
+                left *= one[a]
+                mine.append(a)
+                a += 1
+            elif b < len(other):
+                right *= other[b]
+                theirs.append(b)
+                b += 1
+            else:
+                left *= one[a]
+                mine.append(a)
+                a += 1
+            if left == right and (mine or theirs):
+                break
+        groups.append((mine, theirs))
+    return groups
+
+
+def _digits(
+    linear: Affine, sizes: list[int], ranges: Mapping[str, Range], place: Place
+) -> list[Affine]:
+    """Return the indices along axes of given sizes of what is number `linear` of their points."""
+    if len(sizes) == 1:
+        return [linear]
+    rest = int(linear.constant)
+    digits: list[Affine] = []
+    for k, size in enumerate(sizes):
+        stride = math.prod(sizes[k + 1 :])
+        digit, rest = divmod(rest, stride)
+        terms = tuple(
+            (p, f // stride)
+            for p, f in linear.factors
+            if f % stride == 0 and (k == 0 or f % (stride * size) != 0)
+        )
+        digits.append(Affine(digit, terms))
+    for found, size in zip(digits, sizes, strict=True):
+        low = high = found.constant
+        for p, f in found.factors:
+            ends = (
+                f * ranges[p].begin,
+                f * (ranges[p].begin + ranges[p].step * (ranges[p].count - 1)),
+            )
+            low, high = low + min(ends), high + max(ends)
+        if low < 0 or high >= size:
+            _split(linear, sizes, ranges, place)
+    return digits
+
+
+def _split(linear: Affine, sizes: list[int], ranges: Mapping[str, Range], place: Place) -> None:
+    if len(linear.factors) == 1 and linear.constant == 0:
+        ((p, f),) = linear.factors
+        if f == 1 and ranges[p] == Range(0, 1, math.prod(sizes)):
+            raise Split(p, tuple(sizes))
+    place.fail(
+        "an axis of a reshaped array stands for several, and only a part of it is used",
+        "take all of the reshaped array, or slice before it is reshaped",
+    )
+
+
+def split_ranges(
+    ranges: dict[str, Range], names: dict[str, Any], split: Split
+) -> tuple[dict[str, Range], dict[str, Any]]:
+    """Return ranges and names where a parameter is made of several."""
+    parts = {f"{split.name}_{k}": Range(0, 1, n) for k, n in enumerate(split.sizes)}
+    value = Affine(0)
+    for (part, _), n in zip(parts.items(), split.sizes, strict=True):
+        value = plus(times(value, Affine(n)), Affine(0, ((part, 1),)))
+    found: dict[str, Range] = {}
+    for name, r in ranges.items():
+        found.update(parts if name == split.name else {name: r})
+    changed = {
+        n: as_affine(v).with_values({split.name: value}) if isinstance(v, Affine) else v
+        for n, v in names.items()
+    }
+    return found, {**changed, split.name: value}

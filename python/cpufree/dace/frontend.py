@@ -1,0 +1,198 @@
+"""DaCe as front end: a program's graph, simplified and fused, as a schedule tree."""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from cpufree.dace.affine import Affine, Moving, NotAffine, affine, number
+from cpufree.errors import InvalidInputError, UnsupportedError
+
+VERSION = "2.0.0b1"
+
+
+def require_dace() -> Any:
+    """Return the module of DaCe.
+
+    Raises
+    ------
+    UnsupportedError
+        It is not installed, or is another version.
+    """
+    try:
+        import dace
+    except ImportError:
+        raise UnsupportedError("DaCe is not installed: pip install 'cpufree[dace]'") from None
+    if dace.__version__ != VERSION:
+        raise UnsupportedError(
+            f"this is DaCe {dace.__version__}, whose schedule trees may differ: "
+            f"pip install 'dace=={VERSION}'"
+        )
+    return dace
+
+
+@contextmanager
+def _without_limits() -> Iterator[None]:
+    """Let DaCe take what only its own code generators cannot.
+
+    It prints slices that it has evaluated, where its printer takes syntax trees only; and messages
+    may be regions for which it has no datatype of MPI's (faces of three-dimensional arrays).
+    """
+    from dace.frontend.python import astutils
+    from dace.libraries.comm import utils
+
+    printed, datatype = astutils.ExtUnparser.dispatch, utils.create_vector_ddt
+
+    def dispatch(self: Any, tree: Any) -> None:
+        if isinstance(tree, list):
+            for part in tree:
+                self.dispatch(part)
+        elif isinstance(tree, ast.AST):
+            printed(self, tree)
+        else:
+            self.write(str(tree))
+
+    def create_vector_ddt(*args: Any) -> Any:
+        try:
+            return datatype(*args)
+        except (ValueError, NotImplementedError):
+            return None
+
+    astutils.ExtUnparser.dispatch = dispatch
+    utils.create_vector_ddt = create_vector_ddt
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        astutils.ExtUnparser.dispatch = printed
+        utils.create_vector_ddt = datatype
+
+
+def graph_of(program: Any, arguments: Mapping[str, Any]) -> Any:
+    """Return a new, simplified and fused graph (SDFG) of a program of DaCe's, or of a graph."""
+    dace = require_dace()
+    from dace.transformation.auto import auto_optimize
+
+    import cpufree.dace.nodes  # noqa: F401  (their names under dace.comm)
+
+    with _without_limits():
+        if isinstance(program, dace.SDFG):
+            graph = dace.SDFG.from_json(program.to_json())
+            graph.simplify()
+        else:
+            # Without annotations DaCe takes types and sizes from the arguments.
+            given = {} if _annotated(program) else dict(arguments)
+            graph = program.to_sdfg(simplify=True, **given)
+        auto_optimize.greedy_fuse(graph, validate_all=False)
+    return graph
+
+
+def _annotated(program: Any) -> bool:
+    import inspect
+
+    parameters = inspect.signature(program.f).parameters.values()
+    return all(p.annotation is not inspect.Parameter.empty for p in parameters)
+
+
+def tree_of(graph: Any) -> Any:
+    """Return the schedule tree of a graph."""
+    with _without_limits():
+        return graph.as_schedule_tree()
+
+
+class Signature:
+    """Arguments of a graph: arrays, numbers, and symbols, which sizes of arrays or names give."""
+
+    def __init__(self, graph: Any) -> None:
+        self.name = str(graph.name)
+        self.descriptors = {
+            n: d
+            for n, d in graph.arrays.items()
+            if not d.transient and not n.startswith("__return")
+        }
+        self.symbols = sorted(str(s) for s in graph.free_symbols)
+        self.names = [*graph.arg_names] if graph.arg_names else sorted(self.descriptors)
+        self.names += [n for n in self.descriptors if n not in self.names]
+
+    def split(
+        self, arguments: Mapping[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, tuple[str, Any]], dict[str, Any]]:
+        """Return arrays, numbers (type and value) and symbols of a call.
+
+        Raises
+        ------
+        InvalidInputError
+            An argument is missing or unknown, or has another shape or type than is declared.
+        """
+        arrays: dict[str, Any] = {}
+        numbers: dict[str, tuple[str, Any]] = {}
+        symbols: dict[str, Any] = {}
+        for name, value in arguments.items():
+            if name in self.symbols:
+                symbols[name] = _number(self.name, name, value)
+            elif name not in self.descriptors:
+                continue  # arguments that the simplified graph does without
+            elif type(self.descriptors[name]).__name__ == "Scalar":
+                kind = np.dtype(self.descriptors[name].dtype.as_numpy_dtype()).name
+                numbers[name] = (kind, np.dtype(kind).type(value))
+            else:
+                arrays[name] = value
+        self._sizes(arrays, symbols)
+        missing = [n for n in (*self.descriptors, *self.symbols)
+                   if n not in {**arrays, **numbers, **symbols}]  # fmt: skip
+        if missing:
+            raise InvalidInputError(
+                f"{self.name}: {', '.join(missing)} has no value: pass it by its name"
+            )
+        return arrays, numbers, symbols
+
+    def _sizes(self, arrays: Mapping[str, Any], symbols: dict[str, Any]) -> None:
+        """Let symbols that are sizes of arrays have these; check all others."""
+        sizes = [
+            (n, int(size))
+            for name, array in arrays.items()
+            for n, size in zip(self.descriptors[name].shape, array.shape, strict=False)
+        ]
+        while any(_solve(n, size, self.symbols, symbols) for n, size in sizes):
+            pass
+        for name, array in arrays.items():
+            desc = self.descriptors[name]
+            kind = np.dtype(desc.dtype.as_numpy_dtype()).name
+            try:
+                shape = tuple(number(n, symbols) for n in desc.shape)
+            except Moving:
+                continue
+            if tuple(array.shape) != shape or str(array.dtype) != kind:
+                raise InvalidInputError(
+                    f"{self.name}: {name} is {array.dtype} {tuple(array.shape)}, and is declared "
+                    f"as {kind} {shape}"
+                )
+
+
+def _solve(expr: Any, size: int, names: list[str], symbols: dict[str, Any]) -> bool:
+    """Give the one symbol without a value in a size, as N in N + 2, the value that fits."""
+    missing = {str(s) for s in getattr(expr, "free_symbols", ())} - set(symbols)
+    if len(missing) != 1 or not missing <= set(names):
+        return False
+    (name,) = missing
+    try:
+        found = affine(expr, {**symbols, name: Affine(0, ((name, 1),))})
+    except NotAffine:
+        return False
+    value, rest = divmod(size - found.constant, found.factor(name))
+    if rest:
+        return False
+    symbols[name] = int(value)
+    return True
+
+
+def _number(program: str, name: str, value: Any) -> Any:
+    if isinstance(value, bool | int | float | np.generic):
+        return value.item() if isinstance(value, np.generic) else value
+    raise InvalidInputError(f"{program}: {name} is {type(value).__name__}, and no number")

@@ -1,0 +1,288 @@
+"""Programs of DaCe as persistent kernels: calls, and runs of several ranks."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from cpufree.arguments import Count
+from cpufree.compiler.arguments import Arguments
+from cpufree.compiler.decorated import GpusLike, Program
+from cpufree.compiler.ir import Program as Representation
+from cpufree.compiler.ranks import routes
+from cpufree.compiler.ranks.launch import Progress, launch
+from cpufree.compiler.ranks.on_cpu import RanksOnCpu, touched_fields
+from cpufree.compiler.ranks.on_gpu import RanksOnGpus, devices_of
+from cpufree.compiler.show import show
+from cpufree.dace import frontend
+from cpufree.dace.lower import LoweredGraph, LoweredRanks, lowered_graph, lowered_ranks, walked
+from cpufree.dace.refusal import Place
+from cpufree.env import Env
+from cpufree.errors import InvalidInputError, ProgramError
+from cpufree.laps import Laps
+
+ArgumentsOfRank = Callable[[int, int], Mapping[str, Any]]
+_MOST_KERNELS = 8
+_MOST_RANKS = 64
+
+
+@dataclass(frozen=True)
+class RanksExplained:
+    """What the compiler makes of a program of ranks. Its text is what `str` gives."""
+
+    programs: tuple[str, ...]
+    """Of each variant, the program before the passes."""
+    variant_of: tuple[int, ...]
+    """Of each rank."""
+    sends: tuple[tuple[int, ...], ...] = field(default=())
+    """Of each rank, to which ranks its sites of sending send."""
+
+    def __str__(self) -> str:
+        parts = []
+        for k, text in enumerate(self.programs):
+            who = ", ".join(str(r) for r, v in enumerate(self.variant_of) if v == k)
+            parts.append(f"ranks {who}:\n{text}")
+        return "\n".join(parts)
+
+
+class DaceProgram(Program):
+    """A program of DaCe's whose calls run as one persistent kernel on each PE.
+
+    A program without messages is divided among PEs by the rows of its arrays, as programs of
+    `cpufree.program` are. One with messages is run by `run_ranks`.
+    """
+
+    def __init__(self, program: Any) -> None:
+        dace = frontend.require_dace()
+        self.program = program
+        if isinstance(program, dace.SDFG):
+            self.name, self.function = str(program.name), _no_function
+            self.place = Place(self.name)
+        else:
+            if inspect.isfunction(program):
+                program = self.program = dace.program(program)
+            if not hasattr(program, "to_sdfg"):
+                raise InvalidInputError(
+                    f"cpufree.dace.compile takes a program or graph of DaCe, not {program!r}: "
+                    "write @dace.program above a def"
+                )
+            self.name, self.function = str(program.f.__name__), program.f
+            file, line = (
+                inspect.getsourcefile(program.f) or "",
+                inspect.getsourcelines(program.f)[1],
+            )
+            self.place = Place(self.name, file, line)
+        self.__name__ = self.name
+        self.__doc__ = getattr(self.function, "__doc__", None)
+        self.timings, self.pes, self.engine, self.devices = {}, 0, "", []
+        self._kernels, self._gpu_runs = {}, {}
+        self._ranks: dict[tuple[Any, ...], RanksOnCpu | RanksOnGpus] = {}
+        self._graph: Any = None
+        self._tree: Any = None
+
+    # --- the graph ---
+
+    @property
+    def graph(self) -> Any:
+        """The graph (SDFG) of the program, simplified and fused."""
+        return self._graph_for({})
+
+    def _graph_for(self, arguments: Mapping[str, Any]) -> Any:
+        if self._graph is None:
+            self._graph = frontend.graph_of(self.program, arguments)
+            self._tree = frontend.tree_of(self._graph)
+        return self._graph
+
+    @cached_property
+    def _given(self) -> frontend.Signature:
+        return frontend.Signature(self.graph)
+
+    @cached_property
+    def signature(self) -> inspect.Signature:  # type: ignore[override]
+        """Arguments of the function, then symbols, by their names."""
+        kinds = inspect.Parameter
+        positional = [
+            kinds(n, kinds.POSITIONAL_OR_KEYWORD, default=None) for n in self._given.names
+        ]
+        symbols = [
+            kinds(n, kinds.KEYWORD_ONLY, default=None)
+            for n in self._given.symbols
+            if n not in self._given.names
+        ]
+        return inspect.Signature([*positional, *symbols])
+
+    # --- calls ---
+
+    def _lowered(self, arguments: Arguments) -> LoweredGraph:
+        given = {n: v for n, v in arguments.lowered.items() if v is not None}
+        _, numbers, symbols = self._given.split(given)
+        walk = walked(self._tree, symbols, numbers, self.place)
+        return lowered_graph(walk, self.name)
+
+    def lower(self, *args: Any, **kwargs: Any) -> Representation:
+        """Return the representation of a call with these arguments."""
+        arguments = Arguments.of(self.signature, self.name, args, kwargs)
+        return self._lowered(arguments).program
+
+    def run(
+        self,
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+        *,
+        engine: str = "auto",
+        pes: Count = "auto",
+        gpus: GpusLike = "auto",
+        wait_limit: float | None = None,
+        progress: Progress = None,
+    ) -> Any:
+        """Call the program with options: as cpufree.compiler.Program.run.
+
+        Raises
+        ------
+        ProgramError
+            Something has no counterpart, with the line and the node of the graph; or several PEs
+            are asked for, and rows cannot be divided among them.
+        """
+        lowered = self._lowered(Arguments.of(self.signature, self.name, args, kwargs or {}))
+        if lowered.reasons:
+            if pes not in ("auto", 1):
+                raise ProgramError(
+                    f"{self.name} runs on one PE, not on {pes}: {lowered.reasons[0]}; rows of the "
+                    "first axis are divided among PEs, and are read at a constant distance from "
+                    "those that are written"
+                )
+            pes = 1
+        return super().run(
+            args,
+            kwargs,
+            engine=engine,
+            pes=pes,
+            gpus=gpus,
+            wait_limit=wait_limit,
+            progress=progress,
+        )
+
+    # --- ranks ---
+
+    def lower_ranks(self, arguments_of_rank: ArgumentsOfRank, ranks: int) -> routes.Ranks:
+        """Return the programs of ranks, and where their messages go."""
+        return self._lowered_ranks(self._of_ranks(arguments_of_rank, ranks)).ranks
+
+    def explain_ranks(self, arguments_of_rank: ArgumentsOfRank, ranks: int) -> RanksExplained:
+        """Return what the compiler makes of the program on so many ranks; nothing is run."""
+        made = self.lower_ranks(arguments_of_rank, ranks)
+        sends = tuple(tuple(r.peer for r in of_rank) for of_rank in made.sends)
+        return RanksExplained(tuple(map(show, made.variants)), made.variant_of, sends)
+
+    def run_ranks(
+        self,
+        arguments_of_rank: ArgumentsOfRank,
+        ranks: int,
+        *,
+        engine: str = "auto",
+        gpus: Sequence[int] | str = "auto",
+        wait_limit: float | None = None,
+        progress: Progress = None,
+    ) -> list[Any]:
+        """Run a distributed program: each rank on a PE, its messages put by the kernels.
+
+        Parameters
+        ----------
+        arguments_of_rank : callable
+            arguments_of_rank(rank, ranks) returns the arguments with which a process of MPI with
+            that rank would call the program: arrays, numbers, symbols, by their names. Negative
+            ranks of neighbours are MPI_PROC_NULL. Arrays have the same shapes on all ranks.
+        ranks : int
+            How many there are.
+        engine : str
+            "cpu_threads", "cuda_p2p", or "auto": GPUs where there is one for each rank.
+        gpus : list of int, optional
+            The GPU of each rank; one may be named for several ranks.
+        wait_limit : float, optional
+            Seconds that a rank may wait for another one.
+        progress : callable or True, optional
+            As of a program's call.
+
+        Returns
+        -------
+        list
+            What the program returns on each rank. Arrays of the arguments are written in place.
+
+        Raises
+        ------
+        ProgramError
+            Messages do not fit together, or something has no counterpart in the compiler.
+        WaitTimeoutError
+            A rank waited too long: its message is not sent, or not received.
+        """
+        laps, env = Laps(), Env.read()
+        given = self._of_ranks(arguments_of_rank, ranks)
+        lowered = self._lowered_ranks(given)
+        _require_own_arrays(self.name, given, lowered.ranks)
+        laps.lap("lower")
+        self.engine, self.devices = devices_of(engine, gpus, ranks, env)
+        self.pes = ranks
+        kernel = self._kernel_of_ranks(lowered)
+        laps.lap("build")
+        ran = launch(kernel, given, (lowered.data, lowered.scalars), wait_limit, progress, laps)
+        self.timings = {**laps.seconds, "kernel": ran.seconds}
+        return [
+            a.returned(lowered.result, arrays, scalars)
+            for a, arrays, scalars in zip(given, ran.arrays, ran.scalars, strict=bool(ran.arrays))
+        ]
+
+    def _of_ranks(self, arguments_of_rank: ArgumentsOfRank, ranks: int) -> list[Arguments]:
+        if not 1 <= ranks <= _MOST_RANKS:
+            raise InvalidInputError(f"ranks is {ranks}: use 1 to {_MOST_RANKS}")
+        return [Arguments(self.name, dict(arguments_of_rank(r, ranks))) for r in range(ranks)]
+
+    def _lowered_ranks(self, given: list[Arguments]) -> LoweredRanks:
+        self._graph_for(given[0].lowered)
+        split = [self._given.split(a.lowered) for a in given]
+        numbers = [n for _, n, _ in split]
+        shared = {
+            name: value
+            for name, (_, value) in numbers[0].items()
+            if all(name in n and n[name][1] == value for n in numbers)
+        }
+        walks = []
+        for rank, (_, own, symbols) in enumerate(split):
+            known = {n: v.item() for n, (_, v) in own.items() if n not in shared}
+            same = {n: x for n, x in own.items() if n in shared}
+            values = {**symbols, **known}
+            walks.append(walked(self._tree, values, same, self.place, rank, len(given)))
+        return lowered_ranks(walks, self.name, shared)
+
+    def _kernel_of_ranks(self, lowered: LoweredRanks) -> RanksOnCpu | RanksOnGpus:
+        key = (routes.to_json(lowered.ranks), tuple(self.devices))
+        found = self._ranks.pop(key, None)
+        if found is None:
+            while len(self._ranks) >= _MOST_KERNELS:
+                self._ranks.pop(next(iter(self._ranks)))
+            on_gpus = self.engine == "cuda_p2p"
+            found = (
+                RanksOnGpus(lowered.ranks, self.devices) if on_gpus else RanksOnCpu(lowered.ranks)
+            )
+        self._ranks[key] = found
+        return found
+
+
+def _no_function(*_: Any) -> None:
+    """Stand for the function of a graph, which has none."""
+
+
+def _require_own_arrays(name: str, given: list[Arguments], ranks: routes.Ranks) -> None:
+    """Refuse an array that several ranks have, and one of them writes."""
+    written = {f for p in ranks.variants for f in touched_fields(ranks, p)}
+    owners: dict[int, int] = {}
+    for rank, arguments in enumerate(given):
+        for key in written & set(arguments.arrays):
+            other = owners.setdefault(id(arguments.given[key]), rank)
+            if other != rank:
+                raise InvalidInputError(
+                    f"{name} writes into {key}, and ranks {other} and {rank} have the same array "
+                    "for it: give each rank an array of its own"
+                )

@@ -1,0 +1,54 @@
+"""What the parts of lowering ask of the one that walks over a tree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from cpufree.compiler import ir
+from cpufree.dace.containers import Containers
+from cpufree.dace.points import Range
+from cpufree.dace.refusal import Place
+from cpufree.dace.stages import Stages
+
+Box = list[tuple[int, int, int]]
+"""Begin, step and count along each axis."""
+
+
+class Walks(Protocol):
+    """Walks over a tree, and makes the statements of a rank, or of all PEs."""
+
+    containers: Containers
+    names: dict[str, Any]
+    written: set[str]
+    arguments: dict[str, tuple[str, Any]]
+    stages: Stages
+    place: Place
+    rank: int
+    ranks: int
+    out: list[Any]
+    signals: int
+
+    def scalar(self, name: str) -> ir.Expr | None:
+        """Return the value of a scalar outside of maps."""
+        ...
+
+    def set_scalar(self, name: str, value: Any, place: Place) -> None:
+        """Set a scalar."""
+        ...
+
+    def signal_base(self, name: str) -> int:
+        """Return the number of the first signal of an array."""
+        ...
+
+    def box(self, name: str, subset: Any) -> Box:
+        """Return begin, step and count along each axis of a part of a container."""
+        ...
+
+    def over(self, ranges: dict[str, Range], run: Callable[[Any], None]) -> None:
+        """Add the stages of a body over ranges; `run(body)` reads it."""
+        ...
+
+    def whole(self, node: Any) -> ir.Expr:
+        """Return a whole number outside of maps."""
+        ...

@@ -1,0 +1,46 @@
+"""How what cannot be taken is refused: where it is, what it is, what to do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from cpufree.errors import ProgramError
+
+
+@dataclass(frozen=True)
+class Place:
+    """A line of a program, and the node of the graph that is looked at."""
+
+    program: str
+    file: str = ""
+    line: int = 0
+    node: str = ""
+
+    def at(self, node: Any) -> Place:
+        """Return the place of a node of DaCe's; without a line of its own it has the last one."""
+        if node is None:
+            return self
+        info = getattr(node, "debuginfo", None)
+        name = str(getattr(node, "label", "") or type(node).__name__)
+        if info is None or not info.start_line:
+            return Place(self.program, self.file, self.line, name)
+        return Place(self.program, str(info.filename or self.file), int(info.start_line), name)
+
+    def fail(self, problem: str, advice: str) -> NoReturn:
+        """Raise ProgramError for what is here."""
+        name = f", node {self.node}" if self.node else ""
+        where = f"{self.file}:{self.line}, in {self.program}{name}" if self.line else self.program
+        text = self.text
+        shown = f"\n    {text}" if text else ""
+        raise ProgramError(f"{where}: {problem}{shown}\n  {advice}", file=self.file, line=self.line)
+
+    @property
+    def text(self) -> str:
+        """The text of the line, where it can be read."""
+        try:
+            lines = Path(self.file).read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError):
+            return ""
+        return lines[self.line - 1].strip() if 0 < self.line <= len(lines) else ""

@@ -1,0 +1,169 @@
+"""Stages of the representation from what bodies write, in an order that needs no old values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from cpufree.compiler import ir
+from cpufree.dace import operators
+from cpufree.dace.affine import Affine
+from cpufree.dace.containers import Containers
+from cpufree.dace.points import Boxes, Output, Point, Range, points, replaced
+
+
+@dataclass
+class Stages:
+    """Adds stages to a program that is being made."""
+
+    containers: Containers
+    emit: Callable[[ir.Statement], None]
+    set_scalar: Callable[[str, Any, Output], None]
+    scalar: Callable[[str], Any]
+    """The value of a scalar, None of one that has none."""
+
+    def __post_init__(self) -> None:
+        self.boxes = Boxes(lambda name: self.containers.fields[name].shape, self.steps)
+        self.constants: dict[str, int] = {}
+        """Fields that hold 0, 1, ..., by their names: how many."""
+        self.variables: dict[str, str] = {}
+        """Scalars that stages set, and their types."""
+        self.made = 0
+
+    def steps(self, count: int) -> str:
+        """Return the name of a field that holds the numbers below `count`."""
+        name = f"steps_{count}"
+        if name not in self.containers.fields:
+            self.constants[name] = count
+            self.containers.fields[name] = ir.Field(name, (count,), "int64", "constant")
+        return name
+
+    def add(self, outputs: list[Output], ranges: dict[str, Range]) -> None:
+        """Add the stages of a map: all of them compute with what was there before."""
+        if any(r.count == 0 for r in ranges.values()):
+            return
+        reductions = [o for o in outputs if o.reduction]
+        for output in reductions:
+            self.reduce(output, ranges)
+        left = [o for o in outputs if not o.reduction]
+        while left:
+            chosen = next((o for o in left if not _is_read(o, left)), None)
+            if chosen is None:  # each is read by another one: keep one aside till all have read
+                chosen = left.pop(0)
+                left.append(self._kept_aside(chosen, ranges))
+                continue
+            self._write(chosen, ranges)
+            left.remove(chosen)
+
+    def _write(self, output: Output, ranges: dict[str, Range]) -> None:
+        copies = self.boxes.copies(output, ranges)
+        reads_itself = any(
+            isinstance(p, Point) and p.field == output.field for p in points(output.value)
+        )
+        if len(copies) > 1 and reads_itself:
+            self._write(self._kept_aside(output, ranges), ranges)
+            return
+        for copy in copies:
+            stage = self.boxes.assign(copy, ranges)
+            if stage is not None:
+                self.emit(stage)
+
+    def _kept_aside(self, output: Output, ranges: dict[str, Range]) -> Output:
+        """Compute into an array of its own; return the output that copies it."""
+        f = self.containers.fields[output.field]
+        self.made += 1
+        name = f"next_{f.name}_{self.made}"
+        self.containers.fields[name] = replace(f, name=name, role="local")
+        self._write(replace(output, field=name), ranges)
+        return replace(output, value=Point(name, output.index, f.type))
+
+    # --- reductions ---
+
+    def reduce(self, output: Output, ranges: dict[str, Range]) -> None:
+        """Add a reduction over all points of a map to one value."""
+        if any(a.params for a in output.index):
+            output.place.fail(
+                f"{output.field} is reduced along some of its axes",
+                "reduce over all points, or write the sum of a few slices",
+            )
+        value = self.total(output, ranges)
+        if not output.index:
+            old = None if output.fresh else self.scalar(output.field)
+            joined = value if old is None else _join(output.reduction, old, value)
+            self.set_scalar(output.field, joined, output)
+            return
+        f = self.containers.fields[output.field]
+        old = Point(f.name, output.index, f.type)
+        joined = value if output.fresh else _join(output.reduction, old, value)
+        self._write(replace(output, value=operators.cast(joined, f.type), reduction=""), {})
+
+    def total(self, output: Output, ranges: dict[str, Range]) -> ir.Scalar:
+        """Add a reduction; return the scalar that has its result."""
+        kind = output.value.type
+        kind = "int64" if kind == "bool" else kind
+        live = [p for p, r in ranges.items() if r.count != 1]
+        anchor = next((p for p in points(output.value) if _anchors(p, live)), None)
+        if anchor is None:
+            anchor = self._written_out(output, ranges, live)
+            output = replace(output, value=anchor)
+        place = replace(output, field=anchor.field, index=anchor.index)
+        stage = self.boxes.assign(place, ranges)
+        assert stage is not None
+        self.made += 1
+        name = f"{output.reduction}_{self.made}"
+        self.variables[name] = kind
+        value = ir.Op("cast", (stage.value,), kind) if stage.value.type != kind else stage.value
+        line = output.place.line
+        self.emit(ir.Reduce(name, output.reduction, anchor.field, stage.box, value, kind, line))
+        return ir.Scalar(name, kind)
+
+    def _written_out(self, output: Output, ranges: dict[str, Range], live: list[str]) -> Point:
+        """Compute the values into an array, which then is reduced."""
+        self.made += 1
+        name = f"values_{self.made}"
+        shape = tuple(ranges[p].count for p in live) or (1,)
+        self.containers.fields[name] = ir.Field(name, shape, output.value.type, "local")
+        unit = {p: Range(0, 1, ranges[p].count) for p in live}
+        if any(ranges[p] != unit[p] for p in live):
+            output.place.fail(
+                "values are reduced that lie at no array's points", "reduce an array of them"
+            )
+        index = tuple(Affine(0, ((p, 1),)) for p in live) or (Affine(0),)
+        self._write(replace(output, field=name, index=index, reduction=""), ranges)
+        return Point(name, index, output.value.type)
+
+    def fetch(self, value: Any, output: Output) -> ir.Expr:
+        """Return a value outside of maps in which elements of arrays have become scalars."""
+
+        def change(p: Any) -> Any:
+            if not isinstance(p, Point):
+                return ir.Literal(int(p.value.constant), "int64")
+            # The largest of one value is the value.
+            return self.total(replace(output, value=p, reduction="max"), {})
+
+        result: ir.Expr = replaced(value, change)
+        return result
+
+
+def _join(reduction: str, old: Any, value: Any) -> Any:
+    return operators.apply(
+        {"sum": "add", "max": "maximum", "min": "minimum"}[reduction], [old, value]
+    )
+
+
+def _anchors(p: Any, live: list[str]) -> bool:
+    """Return whether a point has each parameter along an axis of its own."""
+    if not isinstance(p, Point):
+        return False
+    names = [n for a in p.index for n in a.params]
+    return sorted(names) == sorted(live) and all(len(a.params) <= 1 for a in p.index)
+
+
+def _is_read(output: Output, others: list[Output]) -> bool:
+    return any(
+        isinstance(p, Point) and p.field == output.field
+        for other in others
+        if other is not output
+        for p in points(other.value)
+    )

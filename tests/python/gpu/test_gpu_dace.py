@@ -1,0 +1,95 @@
+"""Distributed programs of DaCe on real GPUs: one rank on each, and ranks that share GPUs.
+
+DaCe is not needed: its front end has saved the programs (support/dace_cases.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from dace_cases import SAVED, arguments, constants, load, path
+from dace_grids import CASES, whole_of
+from gpus_here import NUMBERS, needs_gpu
+
+from cpufree import env
+from cpufree.compiler.ranks.on_gpu import RanksOnGpus
+from cpufree.compiler.ranks.routes import Ranks
+from cpufree.engines import core
+from cpufree.engines.watch import Watch
+from cpufree.errors import UnsupportedError, WaitTimeoutError
+from cpufree.laps import Laps
+
+env.preset_shared_gpus()
+
+
+def _compiler() -> bool:
+    try:
+        core.load_for_programs()
+    except UnsupportedError:
+        return False
+    return True
+
+
+pytestmark = [needs_gpu, pytest.mark.skipif(not _compiler(), reason="the extension does not load")]
+
+
+def run(ranks: Ranks, given: Any, devices: list[int], steps: int, limit: float = 10.0) -> Any:
+    kernel = RanksOnGpus(ranks, devices)
+    watch = Watch(None)
+    with watch:
+        return kernel.run(given, constants(ranks), {"TSTEPS": steps}, limit, watch, Laps())
+
+
+def spread(ranks: int, count: int) -> list[int]:
+    """Return the GPU of each rank, `count` GPUs."""
+    return [NUMBERS[r * count // ranks] for r in range(ranks)]
+
+
+@pytest.mark.parametrize("count", range(1, len(NUMBERS) + 1))
+@pytest.mark.parametrize(("name", "ranks"), SAVED)
+@pytest.mark.timeout(120)
+def test_ranks_give_the_bits_of_plain_numpy(name: str, ranks: int, count: int) -> None:
+    if count > ranks:
+        pytest.skip("more GPUs than ranks")
+    _, plain, points, grids = CASES[name]
+    program = load(path(name, ranks))
+    for steps in (2, 7, 200):
+        given = arguments(name, ranks, steps)
+        run(program, given, spread(ranks, count), steps)
+        expected = plain(points, steps, ranks)
+        for key, wanted in zip(("lA", "lB"), expected, strict=True):
+            found = whole_of([a.arrays[key] for a in given], grids[ranks])
+            np.testing.assert_array_equal(found, wanted, err_msg=f"{name}, {key}, {steps} steps")
+
+
+def test_a_kernel_runs_again() -> None:
+    program = load(path("jacobi_2d", 2))
+    devices = spread(2, min(2, len(NUMBERS)))
+    kernel, watch = RanksOnGpus(program, devices), Watch(None)
+    seen = []
+    for _ in range(3):
+        given = arguments("jacobi_2d", 2, 9)
+        with watch:
+            kernel.run(given, {}, {"TSTEPS": 9}, 10.0, watch, Laps())
+        seen.append([a.arrays["lA"] for a in given])
+    for again in seen[1:]:
+        for one, other in zip(seen[0], again, strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_a_rank_that_waits_in_vain_is_named() -> None:
+    """Rank 1 turns once less: its neighbour waits, gives up, and says for whom."""
+    program = load(path("jacobi_2d", 2))
+    variants = list(program.variants)
+    loop = next(s for s in variants[1].body if hasattr(s, "var"))
+    from dataclasses import replace
+
+    from cpufree.compiler import ir
+
+    shorter = replace(loop, start=ir.Literal(3, "int64"))
+    body = tuple(shorter if s is loop else s for s in variants[1].body)
+    broken = replace(program, variants=(variants[0], replace(variants[1], body=body)))
+    with pytest.raises(WaitTimeoutError):
+        run(broken, arguments("jacobi_2d", 2, 9), spread(2, min(2, len(NUMBERS))), 9, limit=1.0)

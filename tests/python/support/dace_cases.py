@@ -1,0 +1,61 @@
+"""Saved programs of ranks, for machines without DaCe: `save` makes them, `load` reads them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from dace_grids import CASES
+
+from cpufree.compiler.arguments import Arguments
+from cpufree.compiler.ranks import routes
+
+FOLDER = Path(__file__).parent / "dace_saved"
+STEPS = 6
+SAVED = [
+    ("jacobi_1d", 2), ("jacobi_1d", 4), ("jacobi_2d", 1), ("jacobi_2d", 2), ("jacobi_2d", 4),
+    ("heat_3d", 2), ("heat_3d", 4), ("jacobi_2d_signals", 2), ("jacobi_2d_signals", 4),
+]  # fmt: skip
+
+
+def path(name: str, ranks: int) -> Path:
+    """Return where a program is saved."""
+    return FOLDER / f"{name}-{ranks}.json"
+
+
+def lowered(name: str, ranks: int, points: Any = None) -> Any:
+    """Return what DaCe's front end makes of a case."""
+    from dace_programs import PROGRAMS
+
+    import cpufree.dace
+
+    of, _, usual, _ = CASES[name]
+    program = cpufree.dace.compile(PROGRAMS[name])
+    return program.lower_ranks(of(points or usual, STEPS), ranks)
+
+
+def save(folder: Path = FOLDER) -> None:
+    """Save all cases."""
+    for name, ranks in SAVED:
+        (folder / f"{name}-{ranks}.json").write_text(routes.to_json(lowered(name, ranks)) + "\n")
+
+
+def load(file: Path) -> routes.Ranks:
+    """Return a saved program."""
+    return routes.from_json(file.read_text())
+
+
+def arguments(name: str, ranks: int, steps: int, points: Any = None) -> list[Arguments]:
+    """Return the arguments of all ranks of a case."""
+    of, _, usual, _ = CASES[name]
+    return [Arguments(name, of(points or usual, steps)(r, ranks)) for r in range(ranks)]
+
+
+def constants(ranks: routes.Ranks) -> dict[str, Any]:
+    """Return the data of a program's constants, which count from 0."""
+    return {f.name: np.arange(f.shape[0]) for f in ranks.fields if f.role == "constant"}
+
+
+if __name__ == "__main__":
+    save()
