@@ -34,7 +34,7 @@ ORDER_WHY = (
 )
 OVERLAP_WHY = (
     "{more:.1f} µs more a copy than copies in a row take. Between copies of a stream one wait or "
-    "write of a word costs as much as two, and four streams are no faster than one: the copy engine "
+    "write of a word costs as much as two, and four streams are no faster than one: copy engine "
     "and what handles words take turns, and turns cost (`bench/stream_words.py`, "
     "`bench/results/stream-words-2x-2026-11-25.json`)"
 )
