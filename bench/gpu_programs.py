@@ -16,12 +16,10 @@ import importlib
 import importlib.util
 import itertools
 import json
-import math
 import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -43,19 +41,14 @@ from gpu_program_cases import (  # noqa: E402
     plain,
     steps_for,
 )
+from gpu_program_tables import summary  # noqa: E402
 
 import cpufree  # noqa: E402
-from cpufree.compiler.arguments import Arguments  # noqa: E402
-from cpufree.compiler.emit.tiles import THREADS, Tile, choose_tile  # noqa: E402
-from cpufree.compiler.gpu_run import GpuRun, multiprocessors_of  # noqa: E402
-from cpufree.compiler.grid import grid_kernel, grid_passes  # noqa: E402
 from cpufree.compiler.hosted import HostedRun  # noqa: E402
 from cpufree.engines import core, gpus  # noqa: E402
-from cpufree.engines.watch import Watch  # noqa: E402
-from cpufree.laps import Laps  # noqa: E402
 
 REPEATS = 5
-SECONDS_OF_REPEATS = 0.3
+SECONDS_OF_REPEATS = 0.2
 LEAST_SECONDS = 3.0  # that are left when another record is begun
 
 
@@ -109,6 +102,7 @@ def ours(program: Any, args: tuple[Any, ...], pes: int) -> dict[str, Any]:
         "pes": program.pes,
         "blocks": run.blocks,
         "barriers": run.kernel.text.barriers,
+        "on_chip": run.kernel.text.on_chip is not None,
     }
 
 
@@ -126,7 +120,9 @@ def rivals(
     """Yield names of what others have, and what measures the seconds of a call."""
     if cupy is not None:
         sync = cupy.cuda.get_current_stream().synchronize
-        found = {"cupy": plain(name), "cupy_fused": program_rivals.cupy_rivals(cupy).get(name)}
+        fused = program_rivals.cupy_rivals(cupy).get(name)
+        # Fused by cupy.fuse is faster, always, where there is such a text.
+        found = {"cupy_fused": fused} if fused is not None else {"cupy": plain(name)}
         few, times = fewer_steps(name, given)
         for label, f in found.items():
             if f is not None:
@@ -234,40 +230,6 @@ def measure_jacobi(
         yield {**record, "at": round(clock.passed(), 1)}
 
 
-TUNED = (("jacobi_2d", 1024), ("jacobi", 8192), ("jacobi_3d", 256), ("points_27", 128))
-SHAPES = tuple((lanes, rows) for lanes in (32, 64, 128) for rows in (1, 2, 4, 8))
-
-
-def measure_tiles(cupy: Any, there: list[int], counts: list[int], clock: Clock) -> Iterator[Any]:
-    """Yield the seconds of kernels with other tiles, and other numbers of blocks, on one GPU."""
-    for name, n in TUNED:
-        if clock.left() < LEAST_SECONDS:
-            return
-        program = find(name)
-        steps = steps_for(n**3 if name in THREE_D else n * n)
-        given = on_gpu(cupy, arguments(name, n, steps))
-        found = {}
-        for lanes, rows in SHAPES:
-            tile = Tile(lanes, THREADS // lanes, rows)
-            found[f"{lanes}x{rows}"] = tried(tuned, program, given, there[0], tile, 4)
-        for most in (1, 2):
-            found[f"blocks {most}"] = tried(tuned, program, given, there[0], None, most)
-        yield {"kind": "tiles", "program": name, "n": n, "steps": steps, "kernel": found}
-
-
-def tuned(program: Any, args: tuple[Any, ...], device: int, tile: Tile | None, most: int) -> Any:
-    """Return the median seconds of a kernel with a tile, and at most so many blocks a processor."""
-    call = Arguments.of(program.signature, program.name, args, {})
-    lowered = program._lowered(call)
-    processors = multiprocessors_of([device])
-    choose = choose_tile if tile is None else lambda counts, rows, m: tile
-    kernel = grid_kernel(grid_passes(lowered.program, ()), 1, (), processors, choose)
-    blocks = min(kernel.text.most_blocks, most * processors)
-    run = GpuRun(replace(kernel, text=replace(kernel.text, most_blocks=blocks)), [device])
-    seconds = [run.run(call, lowered, 5.0, Watch(None), Laps()).seconds for _ in range(4)]
-    return statistics.median(seconds[1:])
-
-
 def hand_written(u: Any, steps: int, pes: int) -> dict[str, float]:
     """Measure the kernel of cpufree.stencil: seconds of the kernel alone."""
     seconds = [
@@ -279,13 +241,6 @@ def hand_written(u: Any, steps: int, pes: int) -> dict[str, float]:
 
 def line_of(record: dict[str, Any]) -> str:
     """Return a record as a line of a table: microseconds a step."""
-    if record["kind"] == "tiles":
-        steps = record["steps"]
-        times = {
-            k: f"{1e6 * v / steps:.2f}" if isinstance(v, float) else v
-            for k, v in record["kernel"].items()
-        }
-        return f"tiles {record['program']} {record['n']}: {times}"
     if record["kind"] not in ("program", "jacobi"):
         return json.dumps(record)[:700]
     steps = record["steps"]
@@ -305,39 +260,6 @@ def line_of(record: dict[str, Any]) -> str:
     kind = f" {record['type']}" if "type" in record else ""
     error = f" {record['rivals_error'][:80]}" if "rivals_error" in record else ""
     return f"{record['program']:16s}{record['n']:6d}{kind}  " + "  ".join(cells) + error
-
-
-def summary(found: list[dict[str, Any]]) -> Iterator[str]:
-    """Yield the geometric means of ratios, best of the others over ours on one GPU."""
-    for name, chosen in (("small", (64, 128, 256, 1024)), ("large", (384, 4096))):
-        ratios = [
-            min(r["rivals"].values()) / r["ours_1"]["seconds"]
-            for r in found
-            if r["kind"] == "program" and r["n"] in chosen
-            and r.get("rivals") and "seconds" in r.get("ours_1", {})
-        ]  # fmt: skip
-        if ratios:
-            mean = math.exp(statistics.fmean(map(math.log, ratios)))
-            least = min(ratios)
-            yield f"{name}: {len(ratios)} cases, geometric mean {mean:.2f} x, least {least:.2f}"
-    for name, chosen in (("small", (64, 128, 256, 1024)), ("large", (384, 4096))):
-        ratios = [
-            r["hosted_2"]["kernel"] / r["ours_2"]["timings"]["kernel"]
-            for r in found
-            if r["kind"] == "program" and r["n"] in chosen
-            and "kernel" in r.get("hosted_2", {}) and "timings" in r.get("ours_2", {})
-        ]  # fmt: skip
-        if ratios:
-            mean = math.exp(statistics.fmean(map(math.log, ratios)))
-            yield f"two GPUs, {name}: host-driven / ours {mean:.2f} x, least {min(ratios):.2f}"
-    for r in found:
-        if r["kind"] == "jacobi":
-            for pes in (1, 2):
-                mine, hand = r.get(f"ours_{pes}", {}), r.get(f"hand_{pes}", {})
-                if "timings" in mine and "kernel" in hand:
-                    ratio = mine["timings"]["kernel"] / hand["kernel"]
-                    what = f"{r['program']} {r['n']} {r['type']}"
-                    yield f"{what} {pes} GPU: {ratio:.2f} x the hand-written"
 
 
 def head(there: list[Any], modules: dict[str, Any]) -> dict[str, Any]:
@@ -366,7 +288,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=200.0)
     parser.add_argument("--out", default="gpu-programs.jsonl")
-    parser.add_argument("--parts", default="jacobi,programs,jacobi_float32,first,tiles")
+    parser.add_argument("--parts", default="jacobi,programs,first")
     given = parser.parse_args()
     there = gpus.require_usable()
     cupy, jax = module("cupy"), module("jax")
@@ -383,7 +305,6 @@ def main() -> int:
         parts: dict[str, Callable[[], Iterator[Any]]] = {
             "jacobi": lambda: measure_jacobi(cupy, numbers, counts, clock, np.float64),
             "jacobi_float32": lambda: measure_jacobi(cupy, numbers, counts, clock, np.float32),
-            "tiles": lambda: measure_tiles(cupy, numbers, counts, clock),
             "first": lambda: tried_all(measure_first_calls) if clock.left() > 20 else iter(()),
             "programs": lambda: measure_programs(cupy, jax, numbers, counts, clock),
         }

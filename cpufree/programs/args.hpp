@@ -38,6 +38,9 @@ struct HostedArgs {
   std::int64_t values[Values];   // scalars, eight bytes each
 };
 
+// Which tiles of a sweep a block does: every so many-th, or some that follow one another.
+enum class TileOrder { strides, chunks };
+
 enum class Fault : std::int64_t { none, overflow, division_by_zero, out_of_bounds, complex };
 
 }  // namespace cpufree::programs

@@ -38,6 +38,7 @@ namespace cpufree::programs {
 struct GridPlan {
   std::int64_t rows;                     // of the longest field
   std::int64_t counter, flags, packets;  // one; two; grid_packets()
+  std::int64_t stop;                     // a flag: the host asks to leave
   bool ring;                             // the last PE and the first one are neighbours
 };
 
@@ -77,7 +78,7 @@ class GridRuntime {
     Array<T, 1> f;
     f.base = at<T>(offset);
     f.rows = rows;
-    f.id = id;
+    f.id = f.place = id;
     return f;
   }
 
@@ -116,10 +117,11 @@ class GridRuntime {
 
   // --- control ---
 
-  // A turn of a loop begins, which has a barrier or a reduction in it, or not. False: leave.
-  CPUFREE_KERNEL_FN bool turn(bool outermost, bool has_barrier) {
+  // A turn of a loop begins, or several, which has a barrier or a reduction in it, or not. False:
+  // leave.
+  CPUFREE_KERNEL_FN bool turn(bool outermost, bool has_barrier, int turns = 1) {
     if (outermost && port_.lane() == 0 && pe_ == 0 && port_.block() == 0)
-      port_.report(++turns_, 0.0);
+      port_.report(turns_ += turns, 0.0);
     if (failed()) return false;
     return has_barrier || port_.all(port_.lane() != 0 || !stopped());
   }
@@ -140,14 +142,37 @@ class GridRuntime {
   // --- sweeps ---
 
   // f(tile, lane) for every tile, by blocks, and every lane of `Lanes`; f has no barrier.
-  template <int Lanes, class F>
+  // `Together`: a block's threads begin a tile together.
+  template <int Lanes, TileOrder Order = TileOrder::strides, bool Together = false, class F>
   CPUFREE_KERNEL_FN void sweep(int tiles, F&& f) {
-    go_over<Lanes>(port_.block(), port_.blocks(), tiles, f);
+    const int block = port_.block(), blocks = port_.blocks();
+    if constexpr (Order == TileOrder::chunks)
+      go_over<Lanes, Together>(share(tiles, block, blocks), 1, share(tiles, block + 1, blocks), f);
+    else
+      go_over<Lanes, Together>(block, blocks, tiles, f);
+  }
+  // The same, where a block takes the next tile when it is ready: `queue` is a counter in the heap,
+  // `taken` what all blocks have counted there before. Each counts once for each of its tiles, and
+  // once more to find that none is left. A barrier lies between two sweeps of one queue.
+  template <int Lanes, class F>
+  CPUFREE_KERNEL_FN void sweep_queue(std::int64_t queue, Epoch& taken, int tiles, F&& f) {
+    Flag* const counter = at<Flag>(queue);
+    const Epoch before = taken;
+    taken += static_cast<Epoch>(tiles + port_.blocks());
+    int next = 0;
+    const auto take = [&] { next = static_cast<int>(port_.arrive(counter) - before); };
+    if (port_.lane() == 0) take();
+    for (;;) {
+      const int tile = port_.keep(next);
+      if (tile >= tiles) return;
+      if (port_.lane() == 0) take();  // on its way while this one is done
+      go_over<Lanes, false>(tile, 1, tile + 1, f);
+    }
   }
   // The same by every block for itself.
-  template <int Lanes, class F>
+  template <int Lanes, TileOrder Order = TileOrder::strides, bool Together = false, class F>
   CPUFREE_KERNEL_FN void sweep_alone(int tiles, F&& f) {
-    go_over<Lanes>(0, 1, tiles, f);
+    go_over<Lanes, Together>(0, 1, tiles, f);
   }
 
   // --- barriers ---
@@ -206,11 +231,22 @@ class GridRuntime {
     return true;
   }
 
- private:
+ protected:
   CPUFREE_KERNEL_FN bool speaks() { return pe_ == 0 && port_.block() == 0 && port_.lane() == 0; }
-  // The host asks to leave. Blocks see it at different times; who waits for one that has left sees
-  // it, too.
-  CPUFREE_KERNEL_FN bool stopped() { return port_.host_notes() != kNoteNone; }
+  // The host asks to leave. One thread of each PE asks the host: the looks of many would queue up,
+  // a microsecond each. It tells all PEs, and leaves. The others look at a flag of their own memory
+  // now and then: in waits, of which those for the block that has left never end else, and in loops
+  // without waits. Called by any thread; in a wait, after every look.
+  CPUFREE_KERNEL_FN bool stopped() {
+    if (port_.block() == 0 && port_.lane() == 0) {
+      if (port_.host_notes() == kNoteNone) return false;
+      CPUFREE_ONE_COPY
+      for (int pe = 0; pe < pes_; ++pe) port_.put_flag(at<Flag>(plan_.stop), pe, Epoch{1});
+      return true;
+    }
+    if (++looks_ % kLooks != 0) return false;
+    return reached(port_.get_flag(at<Flag>(plan_.stop)), Epoch{1});
+  }
 
   CPUFREE_KERNEL_FN int above_me() const { return pe_ + 1 < pes_ ? pe_ + 1 : 0; }
   CPUFREE_KERNEL_FN int below_me() const { return pe_ > 0 ? pe_ - 1 : pes_ - 1; }
@@ -222,9 +258,14 @@ class GridRuntime {
     return (to < rows ? to : rows) - from;
   }
 
-  template <int Lanes, class F>
+  // Where the k-th of `parts` equal parts begins.
+  CPUFREE_KERNEL_FN static int share(int tiles, int k, int parts) {
+    return static_cast<int>(std::int64_t{tiles} * k / parts);
+  }
+  template <int Lanes, bool Together, class F>
   CPUFREE_KERNEL_FN void go_over(int first, int step, int tiles, F& f) {
     for (int tile = first; tile < tiles; tile += step) {
+      if constexpr (Together) port_.sync_block();
       if constexpr (kFastMemory) {
         f(tile, port_.lane());  // blocks are launched with `Lanes` threads
       } else {
@@ -332,6 +373,8 @@ class GridRuntime {
   Epoch barriers_ = 0, meetings_ = 0, reductions_ = 0;
   std::int64_t turns_ = 0;
   Fault fault_ = Fault::none;
+  std::uint32_t looks_ = 0;
+  static constexpr std::uint32_t kLooks = 64;
   bool sent_ = false;
 };
 

@@ -27,7 +27,7 @@ class HostedRuntime {
     Array<T, 1> f;
     f.base = reinterpret_cast<T*>(place_.heap + offset);
     f.rows = rows;
-    f.id = id;
+    f.id = f.place = id;
     return f;
   }
   template <class T>
@@ -49,7 +49,7 @@ class HostedRuntime {
     const std::int64_t all = before <= 0 ? 0 : (before + step - 1) / step;
     return all < count ? all : count;
   }
-  template <int Lanes, class F>
+  template <int Lanes, TileOrder Order, bool Together, class F>
   CPUFREE_KERNEL_FN void sweep(int tiles, F&& f) {
     for (int tile = me_.block; tile < tiles; tile += me_.blocks) f(tile, me_.lane);
   }

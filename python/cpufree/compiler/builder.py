@@ -300,6 +300,8 @@ def far_rows(axis: ir.Axis, rows: ir.Span, n: int) -> str:
         return "rows that stand for another axis (a transposed array)"
     if axis.wrap and (axis.wrap != n or axis.start or axis.step != 1 or rows.step != 1):
         return "rows of a part that is rolled along the first axis"
+    if axis.wrap and rows.stop > n:
+        return "rows of a shorter array that is rolled along the first axis"
     if not axis.wrap and axis.step != rows.step:
         return f"every {axis.step}th row for every {rows.step}th"
     return ""

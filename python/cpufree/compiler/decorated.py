@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -12,21 +13,29 @@ import numpy as np
 from cpufree.arguments import Count
 from cpufree.compiler import ir
 from cpufree.compiler.arguments import Arguments, written_fields
-from cpufree.compiler.explain import Explanation, explain
-from cpufree.compiler.gpu_run import GpuRun, multiprocessors_of
-from cpufree.compiler.grid import grid_kernel, grid_passes, returned_fields
+from cpufree.compiler.emit.blocks import MEMORY
+from cpufree.compiler.explain import Explanation, explain, explain_kernel
+from cpufree.compiler.gpu_run import GpuRun, multiprocessors_of, tile_memory_of
+from cpufree.compiler.grid import (
+    chosen_kernel,
+    grid_groups,
+    returned_fields,
+    sparing_kernel,
+)
 from cpufree.compiler.interpret import interpret
 from cpufree.compiler.launch import Kernel, Ran, Run, kernel_of, passes
 from cpufree.compiler.layout import choose_pes, most_pes
 from cpufree.compiler.lowering import Lowered, lower
 from cpufree.compiler.operations import require_numpy
 from cpufree.compiler.place import Place, place
-from cpufree.compiler.saved import to_json
+from cpufree.compiler.remembered import Remembered
 from cpufree.compiler.source import Source
+from cpufree.engines import core
 from cpufree.engines.choices import valid
 from cpufree.engines.placement import Asked
 from cpufree.engines.watch import ProgressLike, Watch
 from cpufree.env import Env
+from cpufree.errors import OutOfMemoryError
 from cpufree.laps import Laps
 from cpufree.options import WAIT_LIMIT, WAIT_SECONDS
 from cpufree.progress_bar import ProgressBar
@@ -59,6 +68,7 @@ class Program:
         self.devices: list[int] = []
         """GPUs of the last call, one for each PE."""
         self._kernels: dict[str, Kernel] = {}
+        self._remembered = Remembered(self.source, lower)
         self._gpu_runs: dict[tuple[Any, ...], GpuRun] = {}
 
     def lower(self, *args: Any, **kwargs: Any) -> ir.Program:
@@ -70,7 +80,17 @@ class Program:
         env = Env.read()
         made = passes(self.lower(*args, **kwargs))
         asked = "auto" if env.pes is None else env.pes
-        return explain(made, choose_pes(made, "auto", env.pes), asked)
+        found = explain(made, choose_pes(made, "auto", env.pes), asked)
+        return replace(found, on_gpus=self._on_gpus(env.pes or 1, args, kwargs))
+
+    def _on_gpus(self, pes: int, args: Any, kwargs: Any) -> tuple[str, ...]:
+        """Return what a call would do on GPUs: those here, or H100s."""
+        lowered = self._lowered(Arguments.of(self.signature, self.name, args, kwargs))
+        kept = returned_fields(lowered.result)
+        groups = grid_groups(lowered.program, kept)
+        here = [gpu["index"] for gpu in core.gpus()][:pes]
+        size = (multiprocessors_of(here), tile_memory_of(here)) if here else (132, MEMORY)
+        return explain_kernel(chosen_kernel(groups, most_pes(groups, pes), kept, *size))
 
     def interpret(self, *args: Any, **kwargs: Any) -> Any:
         """Call the program by the interpreter of the intermediate representation, in NumPy."""
@@ -196,21 +216,25 @@ class Program:
     def _gpu_run(self, lowered: Lowered, where: Place) -> GpuRun:
         """Return the kernel for a lowered program on GPUs; the last ones keep their memory."""
         kept = returned_fields(lowered.result)
-        key = (to_json(lowered.program), tuple(sorted(kept)), tuple(where.devices))
+        key = (lowered.key, tuple(sorted(kept)), tuple(where.devices))
         found = self._gpu_runs.pop(key, None)
         if found is None:
             while len(self._gpu_runs) >= _MOST_GPU_RUNS:
                 self._gpu_runs.pop(next(iter(self._gpu_runs)))
-            made = grid_passes(lowered.program, kept)
+            made = grid_groups(lowered.program, kept)
             devices = where.devices[: most_pes(made, len(where.devices))]
-            kernel = grid_kernel(made, len(devices), kept, multiprocessors_of(devices))
-            found = GpuRun(kernel, devices)
+            size = multiprocessors_of(devices), tile_memory_of(devices)
+            try:
+                found = GpuRun(chosen_kernel(made, len(devices), kept, *size), devices)
+            except OutOfMemoryError:  # second copies of arrays save time, and take memory
+                kernel = sparing_kernel(lowered.program, len(devices), kept, size[0])
+                found = GpuRun(kernel, devices)
         self._gpu_runs[key] = found
         return found
 
     def _kernel(self, lowered: Lowered) -> Kernel:
         """Return the kernel for a lowered program; those of this process are remembered."""
-        key = to_json(lowered.program)
+        key = lowered.key
         if len(self._kernels) >= _MOST_KERNELS:
             self._kernels.clear()
         if key not in self._kernels:
@@ -218,7 +242,7 @@ class Program:
         return self._kernels[key]
 
     def _lowered(self, arguments: Arguments) -> Lowered:
-        return lower(self.source, arguments.lowered)
+        return self._remembered.get(arguments.lowered)
 
     def __repr__(self) -> str:
         return f"<cpufree.program {self.name}{self.signature}>"

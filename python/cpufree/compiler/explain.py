@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from cpufree.compiler import ir
+from cpufree.compiler.emit.choice import describe
+from cpufree.compiler.grid import GridKernel
 from cpufree.compiler.layout import Layout, Slabs, distributed_rows
 from cpufree.compiler.passes.fusion import reaches_of
 from cpufree.compiler.passes.rows import row_reads
@@ -40,6 +42,8 @@ class Explanation:
         Bytes that a PE sends to each side when every exchange is done once.
     reasons : tuple of str
         Why it is so, in sentences.
+    on_gpus : tuple of str
+        The same of the kernel for GPUs.
     """
 
     program: str
@@ -51,6 +55,7 @@ class Explanation:
     bytes_moved: int
     bytes_exchanged: int
     reasons: tuple[str, ...]
+    on_gpus: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         facts = [
@@ -60,7 +65,9 @@ class Explanation:
             f"{self.bytes_moved / 1e6:.4g} MB through memory, {self.bytes_exchanged / 1e3:.4g} KB "
             "from each PE to its neighbours",
         ]
-        return "\n".join([self.program, *facts, *(f"- {reason}" for reason in self.reasons)])
+        return "\n".join(
+            [self.program, *facts, *(f"- {reason}" for reason in (*self.reasons, *self.on_gpus))]
+        )
 
 
 def explain(program: ir.Program, pes: int, asked: int | str) -> Explanation:
@@ -87,6 +94,17 @@ def explain(program: ir.Program, pes: int, asked: int | str) -> Explanation:
         sent,
         tuple(_reasons(program, groups, pes, asked)),
     )
+
+
+def explain_kernel(kernel: GridKernel) -> tuple[str, ...]:
+    """Return what a kernel for GPUs does, and why, in sentences."""
+    text, pes = kernel.text, kernel.layout.slabs.pes
+    sweeps = counted(sum(isinstance(s, ir.Group) for s in ir.walk(kernel.program.body)), "sweep")
+    start = f"on {counted(pes, 'GPU')}: {sweeps}"
+    if text.on_chip is None:
+        barriers = counted(text.barriers, "barrier")
+        return (f"{start}, {barriers}; values lie in memory, for {kernel.why or 'so it is asked'}",)
+    return (f"{start}; {describe(text.on_chip)}",)
 
 
 def _row_bytes(layout: Layout, f: ir.Field) -> int:

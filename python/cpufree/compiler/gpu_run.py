@@ -12,12 +12,14 @@ import numpy as np
 from cpufree import device_arrays
 from cpufree.compiler import ir
 from cpufree.compiler.arguments import Arguments, written_fields
+from cpufree.compiler.emit.blocks import tile_memory
 from cpufree.compiler.grid import GridKernel, returned_fields
 from cpufree.compiler.launch import Ran, check_faults, results_of, scalar_table
 from cpufree.compiler.layout import GridLayout
 from cpufree.compiler.lowering import Lowered
 from cpufree.engines import core
 from cpufree.engines.watch import Watch
+from cpufree.errors import EngineError
 from cpufree.laps import Laps
 
 Copy = list[int]
@@ -64,6 +66,12 @@ class GpuRun:
             min(kernel.text.most_blocks, self.layout.most_blocks),
         )
         hold(self)
+        plan = kernel.text.on_chip
+        if plan is not None and plan.tile is None and self.blocks != kernel.text.most_blocks:
+            raise EngineError(
+                f"{kernel.text.most_blocks} blocks whose values stay on chip are to run together, "
+                f"and {self.blocks} do; please report this"
+            )
 
     @property
     def blocks(self) -> int:
@@ -89,7 +97,7 @@ class GpuRun:
         laps.lap("load")
         seconds, stopped, results, faults = self.on_gpus.run(
             scalar_table(program, lowered.scalars).tolist(),
-            len(program.variables) + len(program.fields),
+            len(program.variables) + 2 * len(program.fields),
             wait_limit,
             watch,
         )
@@ -118,6 +126,12 @@ class GpuRun:
 def multiprocessors_of(devices: list[int]) -> int:
     """Return the multiprocessors of a GPU, of the least if they differ."""
     return min(gpu["multiprocessors"] for gpu in core.gpus() if gpu["index"] in devices)
+
+
+def tile_memory_of(devices: list[int]) -> int:
+    """Return the bytes that tiles of a block may take, on a GPU that has least if they differ."""
+    there = [gpu["compute_capability"] for gpu in core.gpus() if gpu["index"] in devices]
+    return min(tile_memory((major, minor)) for major, minor in there)
 
 
 def load(on_gpus: Any, layout: GridLayout, arguments: Arguments, lowered: Lowered) -> None:

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cpufree.compiler import ir
-from cpufree.compiler.emit.grid import ChooseTile, GridText, emit_grid
-from cpufree.compiler.emit.tiles import choose_tile
-from cpufree.compiler.layout import GridLayout
+from cpufree.compiler.emit.blocks import MEMORY, THREADS
+from cpufree.compiler.emit.choice import memory_plan, sweep_options, tile_plan
+from cpufree.compiler.emit.grid import GridText, emit_grid
+from cpufree.compiler.emit.resident import emit_tiles
+from cpufree.compiler.emit.rounds import changed_fields, emit_rounds
+from cpufree.compiler.emit.tiles import STANDARD, SweepOptions
+from cpufree.compiler.layout import GridLayout, RoundLayout, TileLayout
 from cpufree.compiler.passes import add_temporaries
 from cpufree.compiler.passes.align import align_locals
 from cpufree.compiler.passes.barriers import add_barriers, check_barriers
+from cpufree.compiler.passes.buffers import buffer_updates
 from cpufree.compiler.passes.points import group_points
+from cpufree.compiler.passes.tiles import NotOnChip, add_exchanges, check_exchanges
 from cpufree.compiler.values import ArrayValue, TupleValue, Value
 
 
@@ -23,11 +29,14 @@ class GridKernel:
     program: ir.Program
     layout: GridLayout
     text: GridText
+    why: str = ""
+    """Why values do not stay on chip."""
 
 
 def grid_groups(program: ir.Program, kept: Collection[str]) -> ir.Program:
     """Return a program in groups, each for one sweep; the caller gets the fields in `kept`."""
-    return group_points(align_locals(add_temporaries(program), kept))
+    aligned = align_locals(add_temporaries(program), kept)
+    return group_points(buffer_updates(aligned, kept))
 
 
 def grid_passes(program: ir.Program, kept: Collection[str]) -> ir.Program:
@@ -42,11 +51,122 @@ def grid_kernel(
     pes: int,
     kept: Iterable[str],
     multiprocessors: int,
-    choose: ChooseTile = choose_tile,
+    options: SweepOptions = STANDARD,
 ) -> GridKernel:
     """Return the kernel of a program that grid_passes have been through."""
     layout = GridLayout(program, pes)
-    return GridKernel(program, layout, emit_grid(program, layout, kept, multiprocessors, choose))
+    return GridKernel(program, layout, emit_grid(program, layout, kept, multiprocessors, options))
+
+
+def tile_kernel(
+    groups: ir.Program,
+    pes: int,
+    kept: Collection[str],
+    multiprocessors: int,
+    memory: int = MEMORY,
+    threads: int = THREADS,
+    turns: int | None = None,
+    tiles_in_heap: bool = False,
+) -> GridKernel:
+    """Return the kernel of a program of groups whose values stay on chip.
+
+    Parameters
+    ----------
+    groups : ir.Program
+        After grid_groups.
+    pes : int
+        GPUs.
+    kept : collection of str
+        Fields that the caller gets.
+    multiprocessors : int
+        Of a GPU: each has one block.
+    memory : int
+        Bytes of a block for its tiles.
+    threads : int
+        Of a block.
+    turns : int, optional
+        Of a round between two exchanges; 0: there are none. None: chosen.
+    tiles_in_heap : bool
+        For engines whose blocks have no memory of their own.
+
+    Raises
+    ------
+    NotOnChip
+        They do not; the message says why.
+    """
+    plan = tile_plan(groups, pes, kept, multiprocessors, memory, threads, turns)
+    made = groups
+    if plan.rounds is None:
+        made = add_exchanges(groups)
+        check_exchanges(made)
+    around = {name: (g.around, g.beside) for name, g in plan.ghosts.items()}
+    size = plan.size * plan.blocks if tiles_in_heap else 0
+    layout = TileLayout(made, pes, around, size)
+    return GridKernel(made, layout, emit_tiles(made, layout, kept, plan))
+
+
+def round_kernel(
+    groups: ir.Program,
+    pes: int,
+    kept: Collection[str],
+    multiprocessors: int,
+    memory: int = MEMORY,
+    tile: tuple[int, int] | None = None,
+    turns: int | None = None,
+    tiles_in_heap: bool = False,
+) -> GridKernel:
+    """Return the kernel of a program of groups whose values come on chip for rounds of turns.
+
+    Parameters
+    ----------
+    groups, pes, kept, multiprocessors, memory, tiles_in_heap
+        As of tile_kernel.
+    tile, turns : optional
+        Rows and columns of a tile, turns of a round; None: chosen.
+
+    Raises
+    ------
+    NotOnChip
+        They do not; the message says why.
+    """
+    plan = memory_plan(groups, pes, kept, multiprocessors, memory, tile, turns)
+    around = {name: g.around if pes > 1 or g.ring0 else 0 for name, g in plan.ghosts.items()}
+    size = plan.size * plan.blocks if tiles_in_heap else 0
+    layout = RoundLayout(groups, pes, around, changed_fields(groups, plan), size)
+    return GridKernel(groups, layout, emit_rounds(groups, layout, set(kept), plan))
+
+
+def chosen_kernel(
+    groups: ir.Program,
+    pes: int,
+    kept: Collection[str],
+    multiprocessors: int,
+    memory: int = MEMORY,
+) -> GridKernel:
+    """Return the kernel of a program of groups: values stay on chip where they can."""
+    try:
+        return tile_kernel(groups, pes, kept, multiprocessors, memory)
+    except NotOnChip as reason:
+        why = str(reason)
+    try:
+        return round_kernel(groups, pes, kept, multiprocessors, memory)
+    except NotOnChip as reason:
+        why = f"{why}, and {reason}"
+    made = add_barriers(groups)
+    check_barriers(made)
+    options = sweep_options(made, pes, kept)
+    return replace(grid_kernel(made, pes, kept, multiprocessors, options), why=why)
+
+
+def sparing_kernel(
+    program: ir.Program, pes: int, kept: Collection[str], multiprocessors: int
+) -> GridKernel:
+    """Return the kernel of a lowered program that takes the least memory: sweeps, no buffers."""
+    made = add_barriers(group_points(align_locals(add_temporaries(program), kept)))
+    check_barriers(made)
+    options = sweep_options(made, pes, kept)
+    kernel = grid_kernel(made, pes, kept, multiprocessors, options)
+    return replace(kernel, why="GPUs have no memory for more")
 
 
 def returned_fields(result: Value | None) -> set[str]:

@@ -14,7 +14,7 @@ import numpy as np
 from cpufree.compiler import ir
 from cpufree.compiler.arguments import Arguments, written_fields
 from cpufree.compiler.emit.hosted import emit_hosted
-from cpufree.compiler.emit.tiles import THREADS
+from cpufree.compiler.emit.tiles import STANDARD, SweepOptions
 from cpufree.compiler.gpu_run import address_of, copies_out, hold, load, multiprocessors_of
 from cpufree.compiler.grid import grid_groups, returned_fields
 from cpufree.compiler.interpret import Scalars
@@ -48,8 +48,14 @@ class Segment:
 class HostedRun:
     """A program for one call after another, driven by the host."""
 
-    def __init__(self, program: Any, args: tuple[Any, ...], devices: list[int]) -> None:
-        """Lower, compile and record.
+    def __init__(
+        self,
+        program: Any,
+        args: tuple[Any, ...],
+        devices: list[int],
+        options: SweepOptions = STANDARD,
+    ) -> None:
+        """Lower, compile and record; the order of tiles is the GPU's own, whatever `options` say.
 
         Raises
         ------
@@ -63,17 +69,18 @@ class HostedRun:
         devices = devices[: most_pes(made, len(devices))]
         self.program, self.devices = exchange(made), devices
         self.layout = GridLayout(made, len(devices))
-        self.text = emit_hosted(made, self.layout, self.kept, multiprocessors_of(devices))
+        multiprocessors = multiprocessors_of(devices)
+        self.text = emit_hosted(made, self.layout, self.kept, multiprocessors, options)
         recorded = _Recorder(self)
         recorded.block(self.program.body)
         recorded.flush()
-        self.storage = recorded.storage
+        self.storage, self.places = recorded.storage, recorded.places
         self.on_gpus: Any = core.load_for_programs().make_hosted_program(
             self.text.text,
             len(self.text.groups),
             devices,
             self.layout.size,
-            THREADS,
+            self.text.threads,
         )
         hold(self)
         self.on_gpus.prepare(
@@ -89,8 +96,8 @@ class HostedRun:
         check_faults(self.program, np.array(faults))
         written = written_fields(self.program)
         out = {key: arguments.contiguous(key, copy_values=False) for key in arguments.arrays}
-        results = np.zeros(len(self.program.variables) + len(self.program.fields), np.int64)
-        results[len(self.program.variables) :] = self.storage
+        results = np.zeros(len(self.program.variables) + 2 * len(self.program.fields), np.int64)
+        results[len(self.program.variables) :] = [*self.storage, *self.places]
 
         def unload(f: ir.Field, array: Any) -> None:
             self.on_gpus.store(copies_out(layout, f, address_of(array)))
@@ -110,6 +117,7 @@ class _Recorder:
         self.scalars = Scalars(run.program, run.lowered)
         self.names = [f.name for f in self.program.fields]
         self.storage = list(range(len(self.names)))
+        self.places = list(range(len(self.names)))
         self.segments: list[Segment] = []
         self.commands: list[Command] = []
         self.arguments = bytearray()
@@ -117,6 +125,15 @@ class _Recorder:
         self.size = 8 * (len(self.names) + max(1, len(self.text.values)))
         self.numbers = {group: k for k, group in enumerate(self.text.groups)}
         self.depth = 0
+
+    def permute(self, s: ir.Permute) -> None:
+        """Have fields change their storage, or their values alone."""
+        storage, places = list(self.storage), list(self.places)
+        for name, source in zip(s.fields, s.sources, strict=True):
+            to, origin = self.names.index(name), self.names.index(source)
+            self.places[to] = places[origin]
+            if not s.values:
+                self.storage[to] = storage[origin]
 
     def flush(self) -> None:
         """End a segment."""
@@ -138,9 +155,7 @@ class _Recorder:
         elif isinstance(s, ir.Set):
             self.scalars.set(s)
         elif isinstance(s, ir.Permute):
-            place = dict(zip(self.names, self.storage, strict=True))
-            for name, source in zip(s.fields, s.sources, strict=True):
-                self.storage[self.names.index(name)] = place[source]
+            self.permute(s)
         elif isinstance(s, ir.If):
             self.block(s.then if self.scalars.truth(s) else s.otherwise)
         elif isinstance(s, ir.For):
@@ -157,7 +172,7 @@ class _Recorder:
         if any(isinstance(stage.work, ir.Reduce) for stage in s.stages):
             self.refuse("it has reductions")
         number = self.numbers[s]
-        offsets = [self.layout.offsets[self.names[k]] for k in self.storage]
+        offsets = [self.layout.offsets[self.names[k]] for k in self.places]
         values = [scalar_bytes(self.scalars.values.get(n, 0), self.scalars.types[n])
                   for n in self.text.values] or [bytes(8)]  # fmt: skip
         blob = np.array(offsets, np.int64).tobytes() + b"".join(values)
@@ -173,7 +188,7 @@ class _Recorder:
         copies = []
         for h in s.halos:
             f = self.program.field(h.field)
-            storage = self.program.fields[self.storage[self.names.index(h.field)]]
+            storage = self.program.fields[self.places[self.names.index(h.field)]]
             base = self.layout.offsets[storage.name]
             row = self.layout.strides(f)[0] * np.dtype(f.type).itemsize
             reach = self.layout.reach(f)
@@ -212,12 +227,12 @@ class _Recorder:
 
     def _alike(self, s: ir.For, turns: range) -> None:
         self.flush()
-        before, count = list(self.storage), 0
+        before, count = (list(self.storage), list(self.places)), 0
         while count < len(turns):
             self.scalars.values[s.var] = np.int64(turns[count])
             self.block(s.body)
             count += 1
-            if self.storage == before and len(self.commands) >= LEAST_COMMANDS:
+            if (self.storage, self.places) == before and len(self.commands) >= LEAST_COMMANDS:
                 break
         left = len(turns) - count
         repeats = 1 + left // count

@@ -102,6 +102,10 @@ class _Run:
             self.scalars[s.name] = self.reduced(s)
         elif isinstance(s, ir.Set):
             self.scalars[s.name] = self.scalar(s.value, s.line)
+        elif isinstance(s, ir.Permute) and s.values:
+            copies = [self.arrays[f].copy() for f in s.sources]
+            for name, values in zip(s.fields, copies, strict=True):
+                self.arrays[name][...] = values
         elif isinstance(s, ir.Permute):
             # Storage moves, so arguments of the caller stay with their storage.
             moved = [self.arrays[f] for f in s.sources]

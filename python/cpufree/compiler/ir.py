@@ -132,11 +132,16 @@ class Set:
 
 @dataclass(frozen=True)
 class Permute:
-    """Fields of one shape and type change their storage: fields[k] gets that of sources[k]."""
+    """Fields of one shape and type change their storage: fields[k] gets that of sources[k].
+
+    The caller's arrays stand for storage. `values`: they do not; it is as if the values had been
+    copied, fields[k] from sources[k].
+    """
 
     fields: tuple[str, ...]
     sources: tuple[str, ...]
     line: int = 0
+    values: bool = False
 
 
 @dataclass(frozen=True)
@@ -213,6 +218,13 @@ class Barrier:
 
 
 @dataclass(frozen=True)
+class Exchange:
+    """Blocks, each with a tile of every field on chip, bring one another's ghosts up to date."""
+
+    fields: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Stage:
     """An Assign or Reduce in a group, `lag` rows behind the rows of the group."""
 
@@ -262,10 +274,7 @@ class Start:
 
 @dataclass(frozen=True)
 class Finish:
-    """Ends the puts of an exchange, and waits for what is received in it.
-
-    Meanwhile puts of `others` go on, exchanges that have begun and are not finished.
-    """
+    """Ends an exchange's puts, goes on with those of `others`, and waits for its receives."""
 
     exchange: int
     sends: tuple[Message, ...]
@@ -275,10 +284,7 @@ class Finish:
 
 @dataclass(frozen=True)
 class PutSignal:
-    """Puts regions to a rank, or nothing, then raises signal `signal` there to `value` (-1: none).
-
-    Without a grant: the program itself sees to it that a region has been read.
-    """
+    """Puts a region (or none) to a rank, ungranted, then raises a signal there (-1: none)."""
 
     site: int
     region: Region | None
@@ -304,7 +310,7 @@ class Get:
 
 Statement: TypeAlias = (
     "Assign | Reduce | Set | Permute | For | Loop | If | Break | Continue | Put | Wait | Barrier "
-    "| Group | Grant | Start | Finish | PutSignal | WaitSignal | Get"
+    "| Exchange | Group | Grant | Start | Finish | PutSignal | WaitSignal | Get"
 )
 
 

@@ -152,27 +152,31 @@ def results_of(
     written : set of str
         Fields that the program writes.
     results : array of int64
-        The variables, then for each field the number of its storage.
+        The variables, for each field the number of its storage, and where kernels move values
+        without their storage (ir.Permute) that of the field at whose place they lie.
     unload : callable
         Writes the values of a field's storage into an array.
     wanted : collection of str, optional
         The program's own fields that somebody asks for; None: all.
     """
     fields = program.fields
-    storage = [int(k) for k in results[len(program.variables) :]]
+    first, count = len(program.variables), len(fields)
+    storage = [int(k) for k in results[first : first + count]]
+    places = [int(k) for k in results[first + count :]] or storage
+    lies_at = {k: fields[place] for k, place in zip(storage, places, strict=True)}
     # Names may have changed places: what a name stands for is its storage.
     asked = {
         fields[storage[k]].name for k, f in enumerate(fields) if wanted is None or f.name in wanted
     }
     kept: dict[str, Any] = {}
-    for f in fields:
+    for k, f in enumerate(fields):
         if f.role == "argument":
             kept[f.name] = arguments[f.name]
             if f.name in written:
-                unload(f, arguments[f.name])
+                unload(lies_at[k], arguments[f.name])
         elif f.role == "local" and f.name in asked:
             kept[f.name] = np.empty(f.shape, f.type)
-            unload(f, kept[f.name])
+            unload(lies_at[k], kept[f.name])
     arrays = {
         f.name: kept[fields[storage[k]].name]
         for k, f in enumerate(fields)

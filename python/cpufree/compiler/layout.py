@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -227,6 +228,8 @@ class GridLayout(Layout):
     """Offsets in the heap of a PE whose blocks are many: a GPU."""
 
     _MOST_BLOCKS = 1024  # of a PE, for whose reductions there is room
+    MOST_QUEUES = 32
+    """Sweeps whose tiles blocks take from a queue."""
 
     def _place(self, pes: int) -> None:
         self.ring = any(
@@ -239,10 +242,16 @@ class GridLayout(Layout):
         self.leave = self._reserve(_FLAG)
         self.counter = self._reserve(_FLAG)
         self.flags = self._reserve(2 * _FLAG)
+        self.stop = self._reserve(_FLAG)
+        self.queues = self._reserve(self.MOST_QUEUES * _FLAG)
         self.packets = self._reserve(4 * pes * self._MOST_BLOCKS * 16)
         self.first_field = self.size
         for f in self.program.fields:
             self.offsets[f.name] = self._reserve(self._bytes(f))
+
+    def queue(self, number: int) -> int:
+        """Return the offset of a queue's counter."""
+        return self.queues + number * _FLAG
 
     @property
     def most_blocks(self) -> int:
@@ -261,7 +270,83 @@ class GridLayout(Layout):
         return bool(reach.below or reach.above) and (self.slabs.pes > 1 or self.ring)
 
     def number(self, key: Key) -> int:
-        places = {"counter": self.counter, "flags": self.flags, "packets": self.packets}
+        places = {
+            "counter": self.counter,
+            "flags": self.flags,
+            "packets": self.packets,
+            "stop": self.stop,
+        }
         if not isinstance(key, int) and key[0] in places:
             return places[key[0]]
         return super().number(key)
+
+
+class TileLayout(GridLayout):
+    """The same for values that stay on chip: packets of exchanges, too.
+
+    Attributes
+    ----------
+    packets_of : dict
+        Offset of a field's packets, and how many a slot has; there are two.
+    tiles : int
+        Offset of the blocks' tiles, where they have no memory of their own.
+    """
+
+    def __init__(
+        self,
+        program: ir.Program,
+        pes: int,
+        around: Mapping[str, tuple[int, int]],
+        tile_bytes: int = 0,
+    ) -> None:
+        """Lay out a program.
+
+        Parameters
+        ----------
+        program : ir.Program
+            Its fields.
+        pes : int
+            PEs.
+        around : mapping
+            Ghost rows and columns of the fields that have tiles.
+        tile_bytes : int
+            Of all blocks of a PE, in the heap; 0: they lie in fast memory.
+        """
+        super().__init__(program, pes)
+        self.packets_of: dict[str, tuple[int, int]] = {}
+        for f in program.fields:
+            rows, columns = around.get(f.name, (0, 0))
+            if rows or columns:
+                high = min(self.slabs.most, f.shape[0]) + 2 * rows
+                slot = high * math.prod(f.shape[1:])
+                self.packets_of[f.name] = self._reserve(2 * 16 * slot), slot
+        self.tiles = self._reserve(tile_bytes)
+
+
+class RoundLayout(TileLayout):
+    """The same for values that lie in memory and are brought on chip for rounds of turns.
+
+    Attributes
+    ----------
+    others : dict
+        Offset of the second copy of each field that changes: a round reads one, writes the other.
+    """
+
+    def __init__(
+        self,
+        program: ir.Program,
+        pes: int,
+        around: Mapping[str, int],
+        changed: Collection[str],
+        tile_bytes: int = 0,
+    ) -> None:
+        """Lay out a program whose rounds read `around` ghost rows, and write `changed`."""
+        self.around = around
+        super().__init__(program, pes, {}, tile_bytes)
+        self.others = {
+            f.name: self._reserve(self._bytes(f)) for f in program.fields if f.name in changed
+        }
+
+    def reach(self, f: ir.Field) -> Reach:
+        rows = self.around.get(f.name)
+        return super().reach(f) if rows is None else Reach(rows, rows)

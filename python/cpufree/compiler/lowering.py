@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from cpufree.compiler import call, ir, loops, regions, values
 from cpufree.compiler.builder import Builder, RankGrew
 from cpufree.compiler.expressions import Expressions
 from cpufree.compiler.operations import stored
+from cpufree.compiler.saved import to_json
 from cpufree.compiler.source import Source
 from cpufree.compiler.values import ArrayValue, Host, ScalarValue, Scope, TupleValue, Value
 
@@ -30,6 +32,11 @@ class Lowered:
         self.data = builder.data
         self.scalars = {name: value for name, (_, value) in builder.scalars.items()}
         self.result = result
+
+    @cached_property
+    def key(self) -> str:
+        """The representation as text: equal for programs that have one kernel."""
+        return to_json(self.program)
 
 
 def lower(source: Source, arguments: Mapping[str, Any]) -> Lowered:

@@ -42,7 +42,8 @@ def _statement(s: ir.Statement) -> Iterator[str]:
     elif isinstance(s, ir.Set):
         yield f"{s.name} = {expression(s.value)}"
     elif isinstance(s, ir.Permute):
-        yield f"{', '.join(s.fields)} take the storage of {', '.join(s.sources)}"
+        what = "values" if s.values else "storage"
+        yield f"{', '.join(s.fields)} take the {what} of {', '.join(s.sources)}"
     elif isinstance(s, ir.Break | ir.Continue):
         yield type(s).__name__.lower()
     elif isinstance(s, ir.Put | ir.Wait):
@@ -55,6 +56,8 @@ def _statement(s: ir.Statement) -> Iterator[str]:
         yield _message_text(s)
     elif isinstance(s, ir.PutSignal | ir.WaitSignal | ir.Get):
         yield _one_sided_text(s)
+    elif isinstance(s, ir.Exchange):
+        yield f"exchange ghosts of {', '.join(s.fields)} among blocks"
     elif isinstance(s, ir.Group):
         yield "together:"
         for stage in s.stages:

@@ -98,14 +98,16 @@ std::vector<double> serial(bool ring, double& largest) {
 
 bool right(const Case& one) {
   SymmetricLayout layout;
-  const auto counter = layout.reserve<Flag>(1), flags = layout.reserve<Flag>(2);
+  const auto counter = layout.reserve<Flag>(1), flags = layout.reserve<Flag>(2),
+             stop = layout.reserve<Flag>(1);
   const auto packets =
       layout.reserve<Packet>(static_cast<std::size_t>(grid_packets(one.pes, one.blocks)));
   const auto values = static_cast<std::size_t>(((kRows + one.pes - 1) / one.pes + 2) * kColumns);
   const auto u = layout.reserve<double>(values), v = layout.reserve<double>(values);
   const cpu_threads::SymmetricHeaps heaps(one.pes, layout.bytes());
   const auto offset = [](const auto& object) { return static_cast<std::int64_t>(object.offset); };
-  const GridPlan plan{kRows, offset(counter), offset(flags), offset(packets), one.ring};
+  const GridPlan plan{kRows,           offset(counter), offset(flags),
+                      offset(packets), offset(stop),    one.ring};
   std::int64_t results[1] = {}, faults[2] = {};
   const GridArgs<1> args{results, faults, {}};
   const auto first = [&](int pe) { return kRows * pe / one.pes; };

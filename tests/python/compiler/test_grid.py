@@ -24,6 +24,7 @@ from random_programs import random_arguments, random_program
 
 from cpufree.compiler import ir
 from cpufree.compiler.emit.hosted import emit_hosted
+from cpufree.compiler.emit.tiles import SweepOptions
 from cpufree.compiler.grid import grid_groups, grid_passes, returned_fields
 from cpufree.compiler.layout import GridLayout
 from cpufree.compiler.passes.accesses import Points
@@ -65,6 +66,24 @@ def test_kernels_of_many_blocks_give_the_bits_of_plain_python(name: str) -> None
         found = as_tuple(grid_on_cpu.call(program, ours, pes, blocks))
         assert_same(name, plain, ours)
         assert_same(name, expected, found)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        SweepOptions(order="queue", threads=16, lanes=4, rows=2),
+        SweepOptions(order="chunks", threads=16, lanes=8, rows=1),
+        SweepOptions(order="down", threads=8, lanes=4, rows=3, together=True),
+        SweepOptions(threads=16, lanes=4, rows=2, aligned=False),
+    ],
+)
+@pytest.mark.parametrize("name", ["jacobi_2d", "life"])
+def test_ways_of_sweeps_give_the_bits_of_plain_python(name: str, options: SweepOptions) -> None:
+    program, arguments = case(name, 37)
+    plain, ours = copies(arguments), copies(arguments)
+    plainly(program)(*plain)
+    grid_on_cpu.call(program, ours, 2, 3, options)
+    assert_same(name, plain, ours)
 
 
 def test_errors_of_numbers_end_all_blocks() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import edge_programs as edge
 import numpy as np
 import pytest
 from gpus_here import COUNTS, NUMBERS, needs_gpu
@@ -18,7 +19,10 @@ from grid_programs import (
     waves_without_end,
 )
 
+from cpufree.compiler import decorated
+from cpufree.compiler.grid import grid_kernel, round_kernel, tile_kernel
 from cpufree.compiler.hosted import HostedRun
+from cpufree.compiler.passes.barriers import add_barriers
 from cpufree.engines import core
 from cpufree.errors import ProgramError, UnsupportedError
 
@@ -31,24 +35,117 @@ def _compiler() -> bool:
     return True
 
 
+NOT_ON_CHIP = ("acoustic_16", "upwind_in_place")  # sweeps over memory take less time
+IN_ROUNDS = (
+    *("jacobi_1d", "jacobi_2d", "fdtd_2d", "acoustic_4", "shallow_water", "gray_scott", "life"),
+    "points_27",
+)
 pytestmark = [needs_gpu, pytest.mark.skipif(not _compiler(), reason="the extension does not load")]
+
+
+def _in_memory(groups: Any, pes: int, kept: Any, multiprocessors: int, _: int) -> Any:
+    """Return the kernel whose values do not stay on chip."""
+    return grid_kernel(add_barriers(groups), pes, kept, multiprocessors)
+
+
+def _check(name: str, size: int, pes: int) -> Any:
+    """Run a case and compare; return its kernel."""
+    program, arguments = case(name, size)
+    program._gpu_runs.clear()
+    plain, ours = copies(arguments), copies(arguments)
+    expected = as_tuple(plainly(program)(*plain))
+    found = as_tuple(program.run(ours, engine="cuda_p2p", pes=pes, wait_limit=10))
+    assert program.engine == "cuda_p2p"
+    assert_same(name, plain, ours)
+    assert_same(name, expected, found)
+    return next(iter(program._gpu_runs.values())).kernel
 
 
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("pes", COUNTS)
 @pytest.mark.timeout(120)
 def test_program_gives_the_bits_of_plain_python(name: str, pes: int) -> None:
-    used = set()
-    for size in (203,) if pes == 1 else (13, 203):
-        program, arguments = case(name, size)
-        plain, ours = copies(arguments), copies(arguments)
-        expected = as_tuple(plainly(program)(*plain))
-        found = as_tuple(program.run(ours, engine="cuda_p2p", pes=pes, wait_limit=10))
-        used.add(program.pes)
-        assert program.engine == "cuda_p2p"
-        assert_same(name, plain, ours)
-        assert_same(name, expected, found)
-    assert max(used) == pes
+    kernels = [_check(name, size, pes) for size in ((203,) if pes == 1 else (13, 203))]
+    assert kernels[-1].layout.slabs.pes == pes
+    assert kernels[-1].text.on_chip is not None or name in NOT_ON_CHIP, kernels[-1].why
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("pes", COUNTS)
+@pytest.mark.timeout(120)
+def test_values_in_memory_give_the_bits_of_plain_python(
+    name: str, pes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(decorated, "chosen_kernel", _in_memory)
+    kernel = _check(name, 203, pes)
+    assert kernel.text.on_chip is None and kernel.layout.slabs.pes == pes
+
+
+def _exchanges(groups: Any, pes: int, kept: Any, multiprocessors: int, memory: int) -> Any:
+    return tile_kernel(groups, pes, kept, multiprocessors, memory, turns=0)
+
+
+def _rounds(groups: Any, pes: int, kept: Any, multiprocessors: int, memory: int) -> Any:
+    return tile_kernel(groups, pes, kept, multiprocessors, memory, turns=3)
+
+
+def _rounds_from_memory(groups: Any, pes: int, kept: Any, multiprocessors: int, memory: int) -> Any:
+    tile = (24, 40) if groups.name != "jacobi_1d" else (200, 1)
+    return round_kernel(groups, pes, kept, multiprocessors, memory, tile, 2)
+
+
+@pytest.mark.parametrize("way", [_exchanges, _rounds, _rounds_from_memory])
+@pytest.mark.parametrize("name", IN_ROUNDS)
+@pytest.mark.parametrize("pes", COUNTS)
+@pytest.mark.timeout(120)
+def test_all_ways_on_chip_give_the_bits_of_plain_python(
+    name: str, pes: int, way: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(decorated, "chosen_kernel", way)
+    kernel = _check(name, 203, pes)
+    assert kernel.text.on_chip is not None and kernel.layout.slabs.pes == pes
+
+
+@pytest.mark.parametrize(
+    ("program", "shapes"),
+    [
+        (edge.swapped, [(301, 203)] * 2),
+        (edge.three_in_turn, [(301, 203)] * 3),
+        (edge.inner_copy, [(301,)]),
+        (edge.ring_of_columns, [(203, 7)]),
+        (edge.shifted_rows, [(205, 31), (203, 31)]),
+    ],
+)
+@pytest.mark.parametrize("way", [None, _rounds_from_memory])
+@pytest.mark.parametrize("pes", COUNTS)
+def test_edges_give_the_bits_of_plain_python(
+    program: Any, shapes: Any, way: Any, pes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if way is not None and program in (edge.inner_copy,):
+        pytest.skip("of one dimension")
+    if way is not None:
+        monkeypatch.setattr(decorated, "chosen_kernel", way)
+    random = np.random.default_rng(4)
+    ours = [random.random(shape) for shape in shapes]
+    plain = copies(tuple(ours))
+    program._gpu_runs.clear()
+    program.run((*ours, 11), engine="cuda_p2p", pes=pes, wait_limit=10)
+    plainly(program)(*plain, 11)
+    for mine, other in zip(ours, plain, strict=True):
+        np.testing.assert_array_equal(mine, other)
+
+
+@pytest.mark.parametrize("shape", [(1021, 517), (67, 2047)])
+@pytest.mark.parametrize("pes", COUNTS)
+def test_large_tiles_give_the_bits_of_plain_python(shape: tuple[int, int], pes: int) -> None:
+    program, _ = case("gray_scott", 20)
+    random = np.random.default_rng(3)
+    u, v = random.random(shape), random.random(shape)
+    plain = u.copy(), v.copy()
+    program.run((u, v, 0.06, 0.062, 21), engine="cuda_p2p", pes=pes, wait_limit=10)
+    plainly(program)(*plain, 0.06, 0.062, 21)
+    np.testing.assert_array_equal(u, plain[0])
+    np.testing.assert_array_equal(v, plain[1])
 
 
 @pytest.mark.parametrize("library", ["cupy", "torch"])

@@ -8,13 +8,28 @@ import numpy as np
 
 from cpufree.compiler.arguments import Arguments, written_fields
 from cpufree.compiler.build import build
-from cpufree.compiler.grid import GridKernel, grid_kernel, grid_passes, returned_fields
+from cpufree.compiler.emit.tiles import STANDARD, SweepOptions
+from cpufree.compiler.grid import (
+    GridKernel,
+    grid_groups,
+    grid_kernel,
+    grid_passes,
+    returned_fields,
+    round_kernel,
+    tile_kernel,
+)
 from cpufree.compiler.launch import aligned_heap, results_of, scalar_table
 from cpufree.compiler.layout import most_pes
 from cpufree.extension import load_core
 
 
-def kernel_for(program: Any, args: tuple[Any, ...], pes: int, multiprocessors: int = 132) -> Any:
+def kernel_for(
+    program: Any,
+    args: tuple[Any, ...],
+    pes: int,
+    multiprocessors: int = 132,
+    options: SweepOptions = STANDARD,
+) -> Any:
     """Return the arguments of a call, what it lowers to, and its kernel for GPUs."""
     arguments = Arguments.of(program.signature, program.name, args, {})
     lowered = program._lowered(arguments)
@@ -22,15 +37,48 @@ def kernel_for(program: Any, args: tuple[Any, ...], pes: int, multiprocessors: i
     kept = returned_fields(lowered.result)
     made = grid_passes(lowered.program, kept)
     pes = most_pes(made, pes)
-    kernel = grid_kernel(made, pes, kept, multiprocessors)
+    kernel = grid_kernel(made, pes, kept, multiprocessors, options)
     return arguments, lowered, kernel
 
 
-def call(program: Any, args: tuple[Any, ...], pes: int, blocks: int) -> Any:
+def call(
+    program: Any,
+    args: tuple[Any, ...],
+    pes: int,
+    blocks: int,
+    options: SweepOptions = STANDARD,
+) -> Any:
     """Call a program by its kernel for GPUs, on threads of the CPU."""
-    arguments, lowered, kernel = kernel_for(program, args, pes, multiprocessors=1)
+    arguments, lowered, kernel = kernel_for(program, args, pes, 1, options)
     arrays, scalars = _run(kernel, arguments, lowered, blocks)
     return arguments.returned(lowered, arrays, scalars)
+
+
+def call_on_chip(
+    program: Any,
+    args: tuple[Any, ...],
+    pes: int,
+    blocks: int,
+    turns: int | None = 0,
+    tile: tuple[int, int] | None = None,
+) -> Any:
+    """Call a program by its kernel whose values stay on chip; NotOnChip where it has none.
+
+    Returns what the program returns, and the kernel.
+    """
+    arguments = Arguments.of(program.signature, program.name, args, {})
+    lowered = program._lowered(arguments)
+    arguments.check(lowered.program)
+    kept = returned_fields(lowered.result)
+    groups = grid_groups(lowered.program, kept)
+    pes = most_pes(groups, pes)
+    if tile is None:
+        kernel = tile_kernel(groups, pes, kept, blocks, turns=turns, tiles_in_heap=True)
+    else:
+        given = {"tile": tile, "turns": turns, "tiles_in_heap": True}
+        kernel = round_kernel(groups, pes, kept, blocks, **given)
+    arrays, scalars = _run(kernel, arguments, lowered, kernel.text.most_blocks)
+    return arguments.returned(lowered, arrays, scalars), kernel
 
 
 def _run(kernel: GridKernel, arguments: Any, lowered: Any, blocks: int) -> Any:
@@ -43,7 +91,7 @@ def _run(kernel: GridKernel, arguments: Any, lowered: Any, blocks: int) -> Any:
             for pe, heap in enumerate(heaps):
                 layout.load(f, source, heap, pe)
     scalars = scalar_table(made, lowered.scalars)
-    results = np.zeros(len(made.variables) + len(made.fields), np.int64)
+    results = np.zeros(len(made.variables) + 2 * len(made.fields), np.int64)
     faults = np.zeros(2, np.int64)
     tables = [t.ctypes.data for t in (results, scalars, results, faults)]
     built = build(kernel.text.text)

@@ -84,10 +84,25 @@ class _Writer:
         return [f"if s > {self.random.random():.2f} or t == 1:", f"    {here} = {self.value(box)}"]
 
 
-def random_program(seed: int, folder: Path) -> Any:
+class WriterOfCopies(_Writer):
+    """The same, with copies of parts of an array that is larger, and of which more is written."""
+
+    def statement(self) -> list[str]:
+        """Return the lines of a statement."""
+        if self.random.random() < 0.5:
+            return super().statement()
+        whole, box, other = (0, 0, 0, 0), self.box(), self.box()
+        name = self.random.choice(_WIDE)
+        lines = [f"m = {self.value(whole)} + 0 * u"]
+        if self.random.random() < 0.5:
+            lines.append(f"m{self.slices(other, False)} = 0.5 * {self.operand(other)}")
+        return [*lines, f"{name}{self.slices(box, False)} = m{self.slices(box, False)}"]
+
+
+def random_program(seed: int, folder: Path, writer: type[_Writer] = _Writer) -> Any:
     """Return the program of a seed; its text is in a file of the folder."""
-    path = folder / f"random_program_{seed}.py"
-    path.write_text(_Writer(seed).text())
+    path = folder / f"random_program_{seed}_{writer.__name__}.py"
+    path.write_text(writer(seed).text())
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -6,14 +6,15 @@ constants. Values of scalars are not.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from cpufree.compiler import ir
+from cpufree.compiler.emit.blocks import BlockPlan
 from cpufree.compiler.emit.expressions import TYPES
 from cpufree.compiler.emit.kernel import KernelText
 from cpufree.compiler.emit.sweep import Sweep, is_accurate
-from cpufree.compiler.emit.tiles import RESIDENT, THREADS, Tile, choose_tile, tiles
+from cpufree.compiler.emit.tiles import STANDARD, SweepOptions, Tile, tiles
 from cpufree.compiler.layout import GridLayout, Key
 from cpufree.compiler.passes.accesses import accesses
 from cpufree.compiler.passes.barriers import joins
@@ -21,7 +22,6 @@ from cpufree.compiler.passes.points import at_own_point
 from cpufree.compiler.passes.rows import Work, is_by_rows
 
 _VALUE = 16  # bytes, the most that a value to be reduced has
-ChooseTile = Callable[[tuple[int, ...], int, int], Tile]
 
 _ON_GPU = """
 extern "C" __global__ void __launch_bounds__({threads}, {resident})
@@ -41,17 +41,21 @@ class GridText:
     text: str
     scalars: int
     threads: int
+    resident: int
+    """Blocks of a multiprocessor that the kernel leaves registers for."""
     thread_bytes: int
     """Of a block's shared memory: a value that is reduced."""
     most_blocks: int
     """Of a PE: more would have nothing to do, or find no room."""
     barriers: int
     in_registers: tuple[str, ...]
+    on_chip: BlockPlan | None = None
+    """How blocks divide a PE's points, where values stay on chip."""
 
     def on_gpu(self) -> str:
         """Return the text for the compiler of kernels of GPUs."""
         head = '#include "cpufree/engines/gpu_p2p/port.cuh"\n'
-        entry = _ON_GPU.format(threads=self.threads, resident=RESIDENT, scalars=self.scalars)
+        entry = _ON_GPU.format(threads=self.threads, resident=self.resident, scalars=self.scalars)
         return head + self.text + entry
 
 
@@ -60,7 +64,7 @@ def emit_grid(
     layout: GridLayout,
     kept: Iterable[str],
     multiprocessors: int,
-    choose: ChooseTile = choose_tile,
+    options: SweepOptions = STANDARD,
 ) -> GridText:
     """Return the kernel of a program of groups with barriers.
 
@@ -74,24 +78,28 @@ def emit_grid(
         Fields that the caller gets, besides its arguments.
     multiprocessors : int
         Of a GPU: how many blocks should have something to do.
-    choose : callable
-        Chooses the tile of a sweep, as choose_tile does.
+    options : SweepOptions
+        How sweeps are done.
     """
-    return _Grid(program, layout, set(kept), multiprocessors, choose).emit_grid()
+    return Grid(program, layout, set(kept), multiprocessors, options).emit_grid()
 
 
-class _Grid(KernelText):
+class Grid(KernelText):
+    """The text of a kernel of many blocks."""
+
     def __init__(
         self,
         program: ir.Program,
         layout: GridLayout,
         kept: set[str],
         multiprocessors: int,
-        choose: ChooseTile,
+        options: SweepOptions,
     ) -> None:
         super().__init__(program)
-        self.layout, self.multiprocessors, self.choose = layout, multiprocessors, choose
+        self.layout, self.multiprocessors, self.options = layout, multiprocessors, options
         self.most_tiles = 1
+        self.queues = 0
+        self.after_barrier = False
         self.in_registers = register_fields(program, kept)
 
     def number(self, key: Key) -> str:
@@ -100,11 +108,33 @@ class _Grid(KernelText):
     def emit_grid(self) -> GridText:
         head = [*self._fields(), *self._scalars()]
         body = self._block(self.program.body)
-        places = ", ".join(self.number((what, 0)) for what in ("counter", "flags", "packets"))
+        head += [f"Epoch queue{k} = 0;" for k in range(self.queues)]
+        start = f"GridRuntime<P, A> rt(port, args, heap, {self.grid_plan()});"
+        text = self.text_of("grid_runtime", start, [*head, *body, *self._results()])
+        barriers = sum(isinstance(s, ir.Barrier) for s in ir.walk(self.program.body))
+        return GridText(
+            text,
+            max(1, len(self.program.scalars)),
+            self.options.threads,
+            self.options.resident,
+            _VALUE if reduces(self.program) else 0,
+            min(self.most_tiles, self.options.resident * self.multiprocessors),
+            barriers,
+            tuple(sorted(self.in_registers)),
+        )
+
+    def grid_plan(self) -> str:
+        """Return the text of a GridPlan."""
+        places = ", ".join(
+            self.number((what, 0)) for what in ("counter", "flags", "packets", "stop")
+        )
         ring = "true" if self.layout.ring else "false"
-        plan = f"{{{self.layout.slabs.rows}, {places}, {ring}}}"
+        return f"{{{self.layout.slabs.rows}, {places}, {ring}}}"
+
+    def text_of(self, header: str, start: str, inside: list[str]) -> str:
+        """Return the whole text, of a kernel that begins with making its runtime."""
         lines = [
-            '#include "cpufree/programs/grid_runtime.hpp"',
+            f'#include "cpufree/programs/{header}.hpp"',
             "",
             "namespace {",
             "using namespace cpufree;",
@@ -112,23 +142,22 @@ class _Grid(KernelText):
             "",
             "template <GridPort P, class A>",
             "CPUFREE_KERNEL_FN bool run(P& port, const A& args, std::byte* heap) {",
-            f"  GridRuntime<P, A> rt(port, args, heap, {plan});",
-            *(f"  {line}" for line in (*head, *body, *self._results())),
+            f"  {start}",
+            *(f"  {line}" for line in inside),
             "  return !rt.failed();",
             "}",
             "}  // namespace",
             "",
         ]
-        barriers = sum(isinstance(s, ir.Barrier) for s in ir.walk(self.program.body))
-        return GridText(
-            "\n".join(lines),
-            max(1, len(self.program.scalars)),
-            THREADS,
-            _VALUE if _reduces(self.program) else 0,
-            min(self.most_tiles, RESIDENT * self.multiprocessors),
-            barriers,
-            tuple(sorted(self.in_registers)),
-        )
+        return "\n".join(lines)
+
+    def _results(self) -> list[str]:
+        lines = super()._results()
+        first = len(self.program.variables) + len(self.program.fields)
+        return lines + [
+            f"rt.result({first + k}, std::int64_t{{f_{f.name}.place}});"
+            for k, f in enumerate(self.program.fields)
+        ]
 
     def _fields(self) -> list[str]:
         lines = []
@@ -139,6 +168,15 @@ class _Grid(KernelText):
                 reach, stride = self.layout.reach(f), self.layout.strides(f)[0]
                 sizes = f"{f.shape[0]}, {stride}, {reach.below}, {reach.above}"
                 lines.append(f"[[maybe_unused]] const auto ghosts_{f.name} = rt.ghosts({sizes});")
+        return lines
+
+    def _block(self, body: tuple[ir.Statement, ...]) -> list[str]:
+        lines: list[str] = []
+        before: ir.Statement | None = None
+        for s in body:
+            self.after_barrier = isinstance(before, ir.Barrier)
+            lines += self._statement(s)
+            before = s
         return lines
 
     def _statement(self, s: ir.Statement) -> list[str]:
@@ -152,10 +190,7 @@ class _Grid(KernelText):
 
     def _group(self, s: ir.Group) -> list[str]:
         works = [stage.work for stage in s.stages]
-        sweep = Sweep(self.program, self.layout, works, self.in_registers, self._tile)
-        rows = self.layout.slabs.most if sweep.by_rows else sweep.counts[0]
-        rows = min(rows, sweep.counts[0])
-        self.most_tiles = max(self.most_tiles, tiles(sweep.counts, rows, sweep.tile))
+        sweep = self._sweep(works)
         inside = [line for k, w in enumerate(works) for line in _total(w, k)]
         inside += sweep.lines()
         for k, work in enumerate(works):
@@ -163,17 +198,31 @@ class _Grid(KernelText):
                 inside += _joined(work, k, sweep.by_rows)
         return ["{", *(f"  {line}" for line in inside), "}"]
 
+    def _sweep(self, works: list[Work]) -> Sweep:
+        sweep = Sweep(self.program, self.layout, works, self.in_registers, self._tile, self.options)
+        rows = self.layout.slabs.most if sweep.by_rows else sweep.counts[0]
+        rows = min(rows, sweep.counts[0])
+        self.most_tiles = max(self.most_tiles, tiles(sweep.counts, rows, sweep.tile))
+        may = sweep.by_rows and self.after_barrier and not sweep.reduces()
+        if self.options.order == "queue" and may and self.queues < self.layout.MOST_QUEUES:
+            sweep.queue = f"{self.layout.queue(self.queues)}, queue{self.queues}, "
+            self.queues += 1
+        return sweep
+
     def _tile(self, counts: tuple[int, ...], by_rows: bool) -> Tile:
         rows = min(self.layout.slabs.most, counts[0]) if by_rows else counts[0]
-        return self.choose(counts, rows, self.multiprocessors)
+        return self.options.tile(counts, rows, self.multiprocessors)
 
 
 def _always_meets(program: ir.Program, s: ir.Statement) -> bool:
     """Return whether blocks wait for one another in a statement, whatever way it takes."""
-    return isinstance(s, ir.Barrier) or (isinstance(s, ir.Group) and joins(program, s))
+    return isinstance(s, ir.Barrier | ir.Exchange) or (
+        isinstance(s, ir.Group) and joins(program, s)
+    )
 
 
-def _reduces(program: ir.Program) -> bool:
+def reduces(program: ir.Program) -> bool:
+    """Return whether a program has reductions."""
     groups = (s for s in ir.walk(program.body) if isinstance(s, ir.Group))
     return any(isinstance(stage.work, ir.Reduce) for s in groups for stage in s.stages)
 

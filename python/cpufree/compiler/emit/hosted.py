@@ -13,7 +13,7 @@ from cpufree.compiler import ir
 from cpufree.compiler.emit.expressions import TYPES
 from cpufree.compiler.emit.grid import register_fields
 from cpufree.compiler.emit.sweep import Sweep
-from cpufree.compiler.emit.tiles import THREADS, Tile, choose_tile, tiles
+from cpufree.compiler.emit.tiles import STANDARD, SweepOptions, Tile, tiles
 from cpufree.compiler.layout import GridLayout
 
 _KERNEL = """
@@ -34,12 +34,17 @@ class HostedText:
     groups: tuple[ir.Group, ...]
     blocks: tuple[int, ...]
     """Of each kernel: one for each tile."""
+    threads: int
     values: tuple[str, ...]
     """Scalars and variables, in the order in which kernels take them."""
 
 
 def emit_hosted(
-    program: ir.Program, layout: GridLayout, kept: Iterable[str], multiprocessors: int
+    program: ir.Program,
+    layout: GridLayout,
+    kept: Iterable[str],
+    multiprocessors: int,
+    options: SweepOptions = STANDARD,
 ) -> HostedText:
     """Return the kernels of a program of groups."""
     in_registers = register_fields(program, set(kept))
@@ -47,7 +52,7 @@ def emit_hosted(
 
     def choose(counts: tuple[int, ...], by_rows: bool) -> Tile:
         rows = min(layout.slabs.most, counts[0]) if by_rows else counts[0]
-        return choose_tile(counts, rows, multiprocessors)
+        return options.tile(counts, rows, multiprocessors)
 
     groups: list[ir.Group] = []
     blocks: list[int] = []
@@ -60,10 +65,10 @@ def emit_hosted(
         if not isinstance(s, ir.Group) or s in groups:
             continue
         works = [stage.work for stage in s.stages]
-        sweep = Sweep(program, layout, works, in_registers, choose, stores_ghosts=False)
+        sweep = Sweep(program, layout, works, in_registers, choose, options, stores_ghosts=False)
         rows = min(layout.slabs.most, sweep.counts[0]) if sweep.by_rows else sweep.counts[0]
         head = _KERNEL.format(
-            threads=THREADS,
+            threads=options.threads,
             number=len(groups),
             fields=len(program.fields),
             values=max(1, len(types)),
@@ -72,7 +77,9 @@ def emit_hosted(
         lines += [head, *_names(program, types), *(f"  {line}" for line in sweep.lines()), "}"]
         groups.append(s)
         blocks.append(tiles(sweep.counts, rows, sweep.tile))
-    return HostedText("\n".join(lines) + "\n", tuple(groups), tuple(blocks), tuple(types))
+    return HostedText(
+        "\n".join(lines) + "\n", tuple(groups), tuple(blocks), options.threads, tuple(types)
+    )
 
 
 def _names(program: ir.Program, types: dict[str, str]) -> list[str]:

@@ -129,7 +129,8 @@ class KernelText:
         if isinstance(s, ir.Permute):
             lines = [f"const auto old_{f} = f_{f};" for f in s.fields]
             moves = zip(s.fields, s.sources, strict=True)
-            return ["{", *lines, *(f"f_{f}.take(old_{g});" for f, g in moves), "}"]
+            take = "take_values" if s.values else "take"
+            return ["{", *lines, *(f"f_{f}.{take}(old_{g});" for f, g in moves), "}"]
         if isinstance(s, ir.Break | ir.Continue):
             return [f"{type(s).__name__.lower()};"]
         assert isinstance(s, ir.For | ir.Loop | ir.If), f"{s} is for other back ends"

@@ -91,7 +91,9 @@ class StageText:
     def _row_index(self, e: ir.Read, f: ir.Field, array: str) -> tuple[str, ir.Axis]:
         """Return where the row of a distributed field is that this PE reads."""
         rows = self.work.box[0]
-        offset, _ = row_offset(e, rows, f.shape[0])
+        work = self.work
+        over = work.field if isinstance(work, ir.Assign) else work.over
+        offset, _ = row_offset(e, rows, f.shape[0], self.fields[over].shape[0] if over else 0)
         start = self.numbers(rows.start + offset)
         if self.inner == 0:
             return f"{start} - {array}.first", ir.Axis(0, 0, rows.step)

@@ -2,37 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 from cpufree.compiler import ir
 from cpufree.compiler.emit.expressions import TYPES, cxx
-from cpufree.compiler.emit.tiles import THREADS, Tile, inner_tiles, rows_of_tile
+from cpufree.compiler.emit.pointers import Pointers, Position, at, times
+from cpufree.compiler.emit.tiles import SweepOptions, Tile, inner_tiles, rows_of_tile
 from cpufree.compiler.layout import GridLayout
 from cpufree.compiler.passes.points import Lattice, at_own_point, lattice_of
-from cpufree.compiler.passes.rows import Work, is_by_rows, row_offset
-
-Position = tuple[int, int]
-"""A distance in values from a pointer, and how much farther it is for the next row of a thread."""
-
-
-@dataclass
-class Pointers:
-    """The pointers that a thread of a sweep has, by what they depend on."""
-
-    names: dict[tuple[str, tuple[str, ...]], str] = field(default_factory=dict)
-    lines: list[str] = field(default_factory=list)
-
-    def get(self, name: str, kind: str, terms: tuple[str, ...]) -> str:
-        """Return the pointer into a field at a distance that is a sum of terms."""
-        key = (name, terms)
-        if key not in self.names:
-            pointer = f"p{len(self.names)}"
-            self.names[key] = pointer
-            sum_of = " + ".join((f"f_{name}.base", *terms))
-            self.lines.append(f"[[maybe_unused]] {kind}* const {pointer} = {sum_of};")
-        return self.names[key]
+from cpufree.compiler.passes.rows import Work, is_by_rows, row_offset, rows_written
 
 
 class Sweep:
@@ -45,20 +25,24 @@ class Sweep:
         works: list[Work],
         in_registers: set[str],
         choose: Callable[[tuple[int, ...], bool], Tile],
+        options: SweepOptions,
         stores_ghosts: bool = True,
     ) -> None:
         self.program, self.layout, self.works = program, layout, works
         self.in_registers, self.stores_ghosts = in_registers, stores_ghosts
+        self.options = options
+        self.queue = ""
+        """The first arguments of a sweep whose tiles come from a queue; "": they do not."""
         lattice = lattice_of(works)
         assert lattice is not None
-        self.lattice: tuple[Lattice, ...] = lattice
+        self.lattice = _aligned(lattice) if options.aligned else lattice
         self.dims = len(lattice)
-        self.counts = tuple(axis.count for axis in lattice)
+        self.counts = tuple(axis.count for axis in self.lattice)
         self.by_rows = is_by_rows(program, works[0])
         self.tile = choose(self.counts, self.by_rows)
-        if any(a.wrap and a.dim == 0 for w in works for r in ir.reads(w.value) for a in r.axes):
+        if any(self.has_far_rows(r) for w in works for r in ir.reads(w.value)):
             self.tile = Tile(self.tile.lanes, self.tile.others, 1)
-        self.pointers = Pointers()
+        self.pointers = Pointers(self.base)
         self.scalars: dict[ir.Expr, str] = {}
         self.scalar_lines: list[str] = []
 
@@ -98,14 +82,18 @@ class Sweep:
     @property
     def row_step(self) -> int:
         """The distance of a thread's points along the first axis."""
-        return THREADS if self.dims == 1 else 1
+        return self.tile.threads if self.dims == 1 else 1
 
     def whole(self) -> str:
         """Return the condition under which all points of a thread are points of all stages."""
         last = (self.tile.rows - 1) * self.row_step
         low = max(self.shift(w, 0) for w in self.works)
         high = min(self.shift(w, 0) + w.box[0].count for w in self.works)
-        conditions = [f"q0 + {last} < b", f"q0 >= {low}", f"q0 + {last} < {high}"]
+        conditions = [f"q0 + {last} < b"]
+        if low:
+            conditions.append(f"q0 >= {low}")
+        if high < self.counts[0]:
+            conditions.append(f"q0 + {last} < {high}")
         for axis in range(1, self.dims):
             low = max(self.shift(w, axis) for w in self.works)
             high = min(self.shift(w, axis) + w.box[axis].count for w in self.works)
@@ -116,6 +104,14 @@ class Sweep:
         return " && ".join(conditions)
 
     # --- addresses ---
+
+    def has_far_rows(self, read: ir.Read) -> bool:
+        """Return whether a thread has one row, as rows or what is read of them go around."""
+        return any(a.wrap and a.dim == 0 for a in read.axes)
+
+    def base(self, name: str, kind: str) -> str:
+        """Return the text of a pointer to a field's first value."""
+        return f"f_{name}.base"
 
     def _own_row(self, f: ir.Field) -> bool:
         return f.distributed and self.by_rows
@@ -131,7 +127,7 @@ class Sweep:
         f = self.program.field(read.field)
         offset = 0
         if self._own_row(f):
-            offset, _ = row_offset(read, work.box[0], f.shape[0])
+            offset, _ = row_offset(read, work.box[0], f.shape[0], rows_written(self.program, work))
         return self.position(f, read.axes, work, offset)
 
     def position(
@@ -148,7 +144,7 @@ class Sweep:
                 rows = self.lattice[0]
                 distance += (rows.start + offset + self.layout.reach(f).below) * stride
                 step += rows.step * self.row_step * stride
-                terms.append(f"({_times('q0', rows.step)} - lo) * {stride}")
+                terms.append(f"({times('q0', rows.step)} - lo) * {stride}")
             elif a.dim == ir.FIXED:
                 distance += a.start * stride
             elif a.wrap:
@@ -165,13 +161,13 @@ class Sweep:
 
     # --- values ---
 
-    def value(self, number: int, k: str) -> str:
+    def value(self, number: int, k: str, guarded: bool) -> str:
         """Return the value that stage `number` computes at point k of a thread."""
         work = self.works[number]
 
         def leaf(e: ir.Expr) -> str | None:
             if isinstance(e, ir.Read):
-                return self.read_text(e, number, k)
+                return self.read_text(e, number, k, guarded)
             if isinstance(e, ir.Literal) or any(True for _ in ir.reads(e)):
                 return None
             return self.scalar(e, work.line)
@@ -187,14 +183,17 @@ class Sweep:
             self.scalar_lines.append(f"const {TYPES[e.type]} {name} = {text};")
         return self.scalars[e]
 
-    def read_text(self, read: ir.Read, number: int, k: str) -> str:
-        """Return what a read gives: what an earlier stage has in a register, or from memory."""
+    def read_text(self, read: ir.Read, number: int, k: str, guarded: bool) -> str:
+        """Return what a read gives: what an earlier stage has in a register, or from memory.
+
+        Where nothing is guarded, all points of the thread are points of all stages.
+        """
         work = self.works[number]
         if at_own_point(read, work):
             for j in reversed(range(number)):
                 earlier = self.works[j]
                 if isinstance(earlier, ir.Assign) and earlier.field == read.field:
-                    if self.covers(earlier, work):
+                    if not guarded or self.covers(earlier, work):
                         return f"v{j}_{k}"
                     return f"(g{j}_{k} ? v{j}_{k} : {self.loaded(read, work, k)})"
         return self.loaded(read, work, k)
@@ -202,29 +201,64 @@ class Sweep:
     def loaded(self, read: ir.Read, work: Work, k: str) -> str:
         """Return the text of a load."""
         pointer, position = self.read(read, work)
-        return f"{pointer}[{_at(position, k)}]"
+        return f"{pointer}[{at(position, k)}]"
 
     # --- the whole ---
 
     def points(self, ks: list[str], guarded: bool) -> list[str]:
-        """Return the statements that do points `ks` of a thread in all stages."""
+        """Return the statements that do points `ks` of a thread in all stages.
+
+        Stores come last. A stage reads nothing that another one of the group writes, but points of
+        its own thread, which it gets from registers: so loads need not wait for stores, and a value
+        that a later stage replaces need not be stored.
+        """
         lines = []
-        for number, work in enumerate(self.works):
-            kind = TYPES[self.type_of(work)]
-            for k in ks:
-                value = self.value(number, k)
-                guard = self.guard(work, k) if guarded else "true"
-                lines.append(f"[[maybe_unused]] const bool g{number}_{k} = {guard};")
-                if guarded:
-                    lines.append(f"{kind} v{number}_{k}{{}};")
-                    lines.append(f"if (g{number}_{k}) v{number}_{k} = {value};")
-                else:
-                    lines.append(f"const {kind} v{number}_{k} = {value};")
+        for k in ks:  # a row's values are done with before the next one's
+            for box in self._boxes():
+                lines += self._values(box, k, guarded)
+        for number in range(len(self.works)):
             for k in ks:
                 store = self.store(number, k)
-                if store:
+                if store and not self.is_replaced(number, guarded):
                     lines.append(f"if (g{number}_{k}) {store}" if guarded else store)
         return lines
+
+    def _boxes(self) -> list[list[int]]:
+        """Return the numbers of stages that follow one another and have the same box."""
+        numbers = range(len(self.works))
+        return [list(part) for _, part in itertools.groupby(numbers, lambda n: self.works[n].box)]
+
+    def _values(self, numbers: list[int], k: str, guarded: bool) -> list[str]:
+        """Return the statements that compute point k in stages of one box."""
+        kinds = {n: TYPES[self.type_of(self.works[n])] for n in numbers}
+        values = {n: self.value(n, k, guarded) for n in numbers}
+        if not guarded:
+            return [f"[[maybe_unused]] const {kinds[n]} v{n}_{k} = {values[n]};" for n in numbers]
+        first = numbers[0]
+        guard = self.guard(self.works[first], k)
+        return [
+            f"[[maybe_unused]] const bool g{first}_{k} = {guard};",
+            *(f"[[maybe_unused]] const bool g{n}_{k} = g{first}_{k};" for n in numbers[1:]),
+            *(f"{kinds[n]} v{n}_{k}{{}};" for n in numbers),
+            f"if (g{first}_{k}) {{",
+            *(f"  v{n}_{k} = {values[n]};" for n in numbers),
+            "}",
+        ]
+
+    @property
+    def writes_out_guarded(self) -> bool:
+        """Whether a thread's points have a copy of the text each where there are conditions."""
+        return False
+
+    def is_replaced(self, number: int, guarded: bool) -> bool:
+        """Return whether a later stage writes all points again that a stage has written."""
+        work = self.works[number]
+        return isinstance(work, ir.Assign) and any(
+            isinstance(later, ir.Assign)
+            and later.field == work.field
+            and (not guarded or self.covers(later, work))
+            for later in self.works[number + 1 :]
+        )
 
     def type_of(self, work: Work) -> str:
         """Return the type of what a stage computes."""
@@ -248,35 +282,36 @@ class Sweep:
         if work.field in self.in_registers:
             return ""
         pointer, position = self.written(work)
-        at = f"{pointer} + {_at(position, k)}"
+        to = f"{pointer} + {at(position, k)}"
         field = self.program.field(work.field)
         if not (self.stores_ghosts and self.layout.keeps_ghosts(field)):
-            return f"*({at}) = {value};"
-        row = f"{_times('q0', self.lattice[0].step)} - lo + {self.lattice[0].start}"
+            return f"*({to}) = {value};"
+        row = f"{times('q0', self.lattice[0].step)} - lo + {self.lattice[0].start}"
         more = f" + {k} * {self.row_step * self.lattice[0].step}" if k != "0" else ""
-        return f"rt.store(ghosts_{work.field}, {at}, {row}{more}, {value});"
+        return f"rt.store(ghosts_{work.field}, {to}, {row}{more}, {value});"
 
     def lines(self) -> list[str]:
         """Return the statements of the group, without what joins its reductions."""
         rows = range(self.tile.rows)
         several = len(rows) > 1 or len({w.box for w in self.works}) > 1
         whole = self.points([str(k) for k in rows], False)
-        guarded = self.points(["k" if len(rows) > 1 else "0"], True)
+        loops = len(rows) > 1 and not self.writes_out_guarded
+        guarded = self.points(["k"] if loops else [str(k) for k in rows], True)
         inside = [*self._ends_first(), *self.indices(), *self.pointers.lines]
         inside += [f"if ({self.whole()}) {{", *(f"  {line}" for line in whole)]
         if not several:
             inside.append("}")
-        elif len(rows) > 1:
+        elif loops:
             loop = f"for (int k = 0; k < {len(rows)}; ++k) {{"
             inside += ["} else {", "  CPUFREE_ONE_COPY", f"  {loop}"]
             inside += [*(f"    {line}" for line in guarded), "  }", "}"]
         else:
             inside += ["} else {", *(f"  {line}" for line in guarded), "}"]
-        verb = "sweep" if self.by_rows or not self._reduces() else "sweep_alone"
         return [
             *self.scalar_lines,
             *self.bounds(),
-            f"rt.template {verb}<{THREADS}>(tiles, [&](int tile, [[maybe_unused]] int lane) {{",
+            f"rt.template {self.verb()}({self.queue}tiles, "
+            "[&](int tile, [[maybe_unused]] int lane) {",
             *(f"  {line}" for line in inside),
             "});",
         ]
@@ -290,13 +325,24 @@ class Sweep:
         if (
             not (self.stores_ghosts and self.by_rows)
             or self.layout.slabs.pes == 1
+            or self.options.order == "down"
             or not any(self.layout.keeps_ghosts(f) for f in writes)
         ):
             return []
         n = math.prod(inner_tiles(self.counts, self.tile))
         return [f"tile = tile < {n} ? tile + tiles - {n} : tile - {n};"]
 
-    def _reduces(self) -> bool:
+    def verb(self) -> str:
+        """Return the function of the runtime that goes over the tiles."""
+        if self.queue:
+            return f"sweep_queue<{self.tile.threads}>"
+        verb = "sweep" if self.by_rows or not self.reduces() else "sweep_alone"
+        order = "chunks" if self.options.order in ("chunks", "down") else "strides"
+        together = "true" if self.options.together else "false"
+        return f"{verb}<{self.tile.threads}, TileOrder::{order}, {together}>"
+
+    def reduces(self) -> bool:
+        """Return whether a stage is a reduction."""
         return any(isinstance(w, ir.Reduce) for w in self.works)
 
     def bounds(self) -> list[str]:
@@ -324,6 +370,9 @@ class Sweep:
         lines = [f"const int x = lane % {tile.lanes}, y = lane / {tile.lanes};"]
         rest, conditions = "tile", []
         inner = inner_tiles(self.counts, tile)
+        down = self.options.order == "down"
+        if down:
+            rest = "(tile / depth)"
         for axis in reversed(range(1, dims)):
             n = inner[axis - 1]
             place = f"{rest} % {n}"
@@ -334,6 +383,7 @@ class Sweep:
             lines.append(f"const std::int64_t q{axis} = {place};")
             conditions.append(f"q{axis} >= {self.counts[axis]}")
             rest = f"({rest} / {n})"
+        rest = "(tile % depth)" if down else rest
         row = (
             f"({rest} * {tile.others} + y) * {tile.rows}" if dims == 2 else f"{rest} * {tile.rows}"
         )
@@ -341,17 +391,14 @@ class Sweep:
         return [*lines, f"if ({' || '.join(conditions)}) return;"]
 
 
+def _aligned(lattice: tuple[Lattice, ...]) -> tuple[Lattice, ...]:
+    """Return a lattice whose last axis begins where lines of memory do."""
+    last = lattice[-1]
+    more = last.start // last.step
+    wider = Lattice(last.start - more * last.step, last.step, last.count + more)
+    return (*lattice[:-1], wider) if len(lattice) > 1 else lattice
+
+
 def is_accurate(work: ir.Reduce) -> bool:
     """Return whether a reduction keeps the rounding errors of its sum."""
     return work.op == "sum" and work.type.startswith("float")
-
-
-def _times(name: str, factor: int) -> str:
-    return name if factor == 1 else f"{name} * {factor}"
-
-
-def _at(position: Position, k: str) -> str:
-    distance, step = position
-    if k.isdigit():
-        return str(distance + int(k) * step)
-    return f"{distance} + {k} * {step}"

@@ -5,11 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-THREADS = 512
-"""Of a block."""
-RESIDENT = 2
-"""Blocks of a multiprocessor: warps enough to hide memory's latency. More would share the L1 cache,
-in which neighbours find one another's points, and be more to wait for in a barrier."""
 _LEAST_LANES = 32
 _MOST_LANES = 64
 _ROWS = (4, 2, 1)
@@ -20,34 +15,77 @@ class Tile:
     """What a block does in one go: `rows` points of each thread, along the first axis.
 
     Threads lie along the last axis, `lanes` of them, and along the one before, `others`: of two
-    dimensions that is the first axis again. Of one dimension a thread's points are THREADS apart.
+    dimensions that is the first axis again. Of one dimension a thread's points are `lanes` apart.
     """
 
     lanes: int
     others: int
     rows: int
 
+    @property
+    def threads(self) -> int:
+        """Threads of a block."""
+        return self.lanes * self.others
 
-def choose_tile(counts: tuple[int, ...], rows: int, multiprocessors: int) -> Tile:
-    """Return the tile of a sweep over points `counts`, of which a PE has `rows` rows.
 
-    Several rows for a thread save loads: what one row reads of the next one is there. But a sweep
-    takes as long as the block that has most to do: its tiles, each as long as its rows and one
-    more.
+@dataclass(frozen=True)
+class SweepOptions:
+    """How sweeps are done.
 
-    >>> choose_tile((1024, 1024), 1024, 132)
-    Tile(lanes=64, others=8, rows=4)
-    >>> choose_tile((128, 128), 128, 132)
-    Tile(lanes=64, others=8, rows=1)
+    Attributes
+    ----------
+    threads : int
+        Of a block.
+    resident : int
+        Blocks of a multiprocessor: warps enough to hide memory's latency. More would be more to
+        wait for in a barrier.
+    lanes, rows : int
+        Of a tile; 0: chosen for each sweep.
+    order : str
+        The tiles that a block does: "strides" (every so many-th; blocks are beside one another),
+        "chunks" (one behind the other, along the last axis), "down" (along the first axis), or
+        "queue" (whoever is ready takes the next one).
+    together : bool
+        A block's threads begin a tile together, so that they find one another's points in the
+        cache.
+    aligned : bool
+        Threads lie along the last axis as lines of memory do.
     """
-    if len(counts) == 1:
-        lanes, others = THREADS, 1
-    else:
-        lanes = _LEAST_LANES if counts[-1] <= _LEAST_LANES else _MOST_LANES
-        others = THREADS // lanes
-    shapes = [Tile(lanes, others, depth) for depth in _ROWS]
-    blocks = RESIDENT * multiprocessors
-    return min(shapes, key=lambda t: -(-tiles(counts, rows, t) // blocks) * (t.rows + 1))
+
+    threads: int = 512
+    resident: int = 2
+    lanes: int = 0
+    rows: int = 0
+    order: str = "strides"
+    together: bool = False
+    aligned: bool = True
+
+    def tile(self, counts: tuple[int, ...], rows: int, multiprocessors: int) -> Tile:
+        """Return the tile of a sweep over points `counts`, of which a PE has `rows` rows.
+
+        Several rows for a thread save loads: what one row reads of the next one is there. But a
+        sweep takes as long as the block that has most to do: its tiles, each as long as its rows
+        and one more.
+
+        >>> SweepOptions().tile((1024, 1024), 1024, 132)
+        Tile(lanes=64, others=8, rows=4)
+        >>> SweepOptions().tile((128, 128), 128, 132)
+        Tile(lanes=64, others=8, rows=1)
+        """
+        lanes = self.lanes or _MOST_LANES
+        if len(counts) == 1:
+            lanes = self.threads
+        elif not self.lanes and counts[-1] <= _LEAST_LANES:
+            lanes = _LEAST_LANES
+        depths = (self.rows,) if self.rows else _ROWS
+        shapes = [Tile(lanes, self.threads // lanes, depth) for depth in depths]
+        blocks = self.resident * multiprocessors
+        return min(shapes, key=lambda t: -(-tiles(counts, rows, t) // blocks) * (t.rows + 1))
+
+
+STANDARD = SweepOptions()
+LARGE = SweepOptions(together=True)
+"""For arrays that no cache holds."""
 
 
 def inner_tiles(counts: tuple[int, ...], tile: Tile) -> list[int]:
@@ -62,7 +100,7 @@ def inner_tiles(counts: tuple[int, ...], tile: Tile) -> list[int]:
 
 def rows_of_tile(dims: int, tile: Tile) -> int:
     """Return the rows of a tile along the first axis."""
-    return {1: THREADS, 2: tile.others}.get(dims, 1) * tile.rows
+    return {1: tile.threads, 2: tile.others}.get(dims, 1) * tile.rows
 
 
 def tiles(counts: tuple[int, ...], rows: int, tile: Tile) -> int:

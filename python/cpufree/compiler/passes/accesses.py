@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from cpufree.compiler import ir
-from cpufree.compiler.passes.rows import Work, is_by_rows, row_offset
+from cpufree.compiler.passes.rows import Work, is_by_rows, row_offset, rows_written
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def read_access(program: ir.Program, work: Work, read: ir.Read) -> Access:
             points.append(Points(a.start, last, a.step))
     ghosts = False
     if f.distributed and is_by_rows(program, work):
-        offset, periodic = row_offset(read, work.box[0], f.shape[0])
+        offset, periodic = row_offset(read, work.box[0], f.shape[0], rows_written(program, work))
         ghosts = offset != 0 or periodic
     return Access(f.name, tuple(points), writes=False, ghosts=ghosts)
 

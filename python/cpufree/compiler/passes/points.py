@@ -15,8 +15,8 @@ from cpufree.compiler import ir
 from cpufree.compiler.passes.accesses import accesses, element_access, elements, read_access
 from cpufree.compiler.passes.rows import Work, is_by_rows, scalars_read, written
 
-MOST_STAGES = 16
-"""Of a group: each keeps values in registers."""
+MOST_STAGES = 48
+"""Of a group: its text is to stay short."""
 LEAST_SHARE = 0.5
 """Of the points of a group that each of its stages computes: else threads have nothing to do."""
 

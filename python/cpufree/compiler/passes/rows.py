@@ -18,10 +18,11 @@ class RowRead:
     periodic: bool
 
 
-def row_offset(read: ir.Read, rows: ir.Span, n: int) -> tuple[int, bool]:
+def row_offset(read: ir.Read, rows: ir.Span, n: int, size: int) -> tuple[int, bool]:
     """Return how many rows behind a stage's rows it reads, and whether it wraps around n rows.
 
-    Single rows at opposite ends of a field are neighbours in the ring of PEs.
+    Single rows at opposite ends are neighbours in the ring of PEs, where the field that is read, of
+    n rows, and the one that is written, of `size`, have the same ends.
     """
     axis = read.axes[0]
     if axis.wrap:
@@ -29,7 +30,7 @@ def row_offset(read: ir.Read, rows: ir.Span, n: int) -> tuple[int, bool]:
         offset = shift - n if shift > n // 2 else shift
         return offset, offset != 0
     offset = axis.start - rows.start
-    if rows.count == 1 and abs(offset) > n // 2:
+    if rows.count == 1 and size == n and abs(offset) > n // 2:
         return offset - n if offset > 0 else offset + n, True
     return offset, False
 
@@ -41,9 +42,16 @@ def row_reads(program: ir.Program, work: Work) -> list[RowRead]:
     for read in ir.reads(work.value):
         f = fields[read.field]
         if f.distributed and work.box:
-            offset, periodic = row_offset(read, work.box[0], f.shape[0])
+            size = rows_written(program, work)
+            offset, periodic = row_offset(read, work.box[0], f.shape[0], size)
             found[RowRead(f.name, offset, periodic)] = None
     return list(found)
+
+
+def rows_written(program: ir.Program, work: Work) -> int:
+    """Return the rows of the field whose points a stage goes over, 0 where there is none."""
+    name = work.field if isinstance(work, ir.Assign) else work.over
+    return program.field(name).shape[0] if name else 0
 
 
 def written(work: Work) -> str:

@@ -1,0 +1,216 @@
+"""Tables of what bench/gpu_programs.py has measured, as docs/compiler.md has them.
+
+Usage: python bench/gpu_program_tables.py FILE.jsonl [--page docs/compiler.md]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import statistics
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+Record = dict[str, Any]
+CLASSES = {"small": (1024, 128), "least": (256, 64), "large": (4096, 384)}
+TEN = (
+    *("jacobi_2d", "heat_3d", "fdtd_2d", "shallow_water", "gray_scott", "acoustic", "life"),
+    *("points_27", "jacobi_1d", "upwind_in_place"),
+)
+_HEAD = (
+    "| program | one GPU | host-driven | two GPUs | host-driven | CuPy | JAX | over the best |",
+    "| --- | --- | --- | --- | --- | --- | --- | --- |",
+)
+
+
+def microseconds(record: Record, key: str, what: str) -> float | None:
+    """Return microseconds a step of a measurement; None: there is none."""
+    found = record.get(key, {})
+    value = found.get("timings", {}).get("kernel") if what == "kernel of a call" else None
+    value = found.get(what) if value is None else value
+    return None if value is None else 1e6 * value / record["steps"]
+
+
+def programs_of(found: Iterable[Record], sizes: tuple[int, ...]) -> list[Record]:
+    """Return the records of the ten programs at some sizes."""
+    return [r for r in found if r["kind"] == "program" and r["n"] in sizes and r["program"] in TEN]
+
+
+def over_rivals(record: Record) -> float | None:
+    """Return the time of the best of the others over ours on one GPU, of whole calls."""
+    mine = record.get("ours_1", {}).get("seconds")
+    rivals = record.get("rivals")
+    return min(rivals.values()) / mine if mine and rivals else None
+
+
+def over_hosted(record: Record, pes: int) -> float | None:
+    """Return the time of the host-driven variant over ours, without the copies of arrays."""
+    mine = microseconds(record, f"ours_{pes}", "kernel of a call")
+    other = microseconds(record, f"hosted_{pes}", "kernel")
+    return other / mine if mine and other else None
+
+
+def over_hand(record: Record, pes: int) -> float | None:
+    """Return our time over that of the hand-written kernel."""
+    mine = microseconds(record, f"ours_{pes}", "kernel of a call")
+    other = microseconds(record, f"hand_{pes}", "kernel")
+    return mine / other if mine and other else None
+
+
+def summary(found: list[Record]) -> Iterator[str]:
+    """Yield what the targets are about: geometric means, and the worst."""
+    groups = {"small and least": (*CLASSES["small"], *CLASSES["least"]), **CLASSES}
+    for name, sizes in groups.items():
+        records = programs_of(found, sizes)
+        yield from _mean(f"{name}: best of CuPy and JAX / ours", map(over_rivals, records))
+        for pes in (1, 2):
+            ratios = (over_hosted(r, pes) for r in records)
+            yield from _mean(f"{name}, {pes} GPU: host-driven / ours", ratios)
+    for r in found:
+        if r["kind"] == "jacobi":
+            for pes in (1, 2):
+                ratio, hosted = over_hand(r, pes), over_hosted(r, pes)
+                if ratio is not None:
+                    what = f"{r['program']} {r['n']} {r['type']}, {pes} GPU"
+                    beside = "" if hosted is None else f", host-driven / ours {hosted:.2f}"
+                    yield f"{what}: {ratio:.2f} x the hand-written's time{beside}"
+
+
+def _mean(what: str, ratios: Iterable[float | None]) -> Iterator[str]:
+    known = [r for r in ratios if r is not None]
+    if known:
+        mean = math.exp(statistics.fmean(map(math.log, known)))
+        yield f"{what}: {mean:.2f} (geometric mean of {len(known)}), least {min(known):.2f}"
+
+
+def table(records: list[Record]) -> Iterator[str]:
+    """Yield a table of programs: microseconds a step, of whole calls but the host-driven."""
+    yield from _HEAD
+    for r in records:
+        side = f"{r['n']}³" if r["n"] in (128, 64, 384) else f"{r['n']}²"
+        cells = [f"{r['program']} {side}"]
+        for pes in (1, 2):
+            chip = " \\*" if r.get(f"ours_{pes}", {}).get("on_chip") else ""
+            cells.append(_cell(microseconds(r, f"ours_{pes}", "seconds")) + chip)
+            cells.append(_cell(microseconds(r, f"hosted_{pes}", "kernel")))
+        rivals = r.get("rivals", {})
+        cupy = [s for name, s in rivals.items() if name.startswith("cupy")]
+        jax = [s for name, s in rivals.items() if name == "jax"]
+        for seconds in (cupy, jax):
+            cells.append(_cell(1e6 * min(seconds) / r["steps"] if seconds else None))
+        ratio = over_rivals(r)
+        cells.append("" if ratio is None else f"{ratio:.2f}")
+        yield f"| {' | '.join(cells)} |"
+
+
+def _cell(value: float | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:.3g}" if value < 1000 else f"{value:.0f}"
+
+
+def jacobi_table(found: list[Record]) -> Iterator[str]:
+    """Yield a table of Jacobi iterations: microseconds a step of the kernels alone."""
+    yield "| | one GPU | host-driven | hand-written | two GPUs | host-driven | hand-written |"
+    yield "| --- | --- | --- | --- | --- | --- | --- |"
+    for r in found:
+        if r["kind"] == "jacobi":
+            cells = [f"{r['program']} {r['n']}, {r['type']}"]
+            for pes in (1, 2):
+                cells.append(_cell(microseconds(r, f"ours_{pes}", "kernel of a call")))
+                cells.append(_cell(microseconds(r, f"hosted_{pes}", "kernel")))
+                cells.append(_cell(microseconds(r, f"hand_{pes}", "kernel")))
+            yield f"| {' | '.join(cells)} |"
+
+
+def page(found: list[Record], name: str) -> Iterator[str]:
+    """Yield what docs/compiler.md says of a record."""
+    gpus = found[0].get("gpus", ["?"])
+    start = f"On {len(gpus)} {gpus[0]}, µs a step (`bench/results/{name}`): "
+    yield start + "whole warm calls, arrays on the GPU;"
+    yield "of the host-driven variant the run alone. \\*: values stay on chip, or come there"
+    yield "for several steps."
+    yield ""
+    for sizes in CLASSES.values():
+        records = programs_of(found, sizes)
+        if records:
+            yield from table(records)
+            yield ""
+    if any(r["kind"] == "jacobi" for r in found):
+        yield "Jacobi iterations, µs a step of the kernels alone:"
+        yield ""
+        yield from jacobi_table(found)
+        yield ""
+    yield from _goals(found)
+
+
+def _goals(found: list[Record]) -> Iterator[str]:
+    """Yield what was aimed at, and what is reached."""
+    names = {"small": "1024² and 128³", "least": "256² and 64³", "large": "4096² and 384³"}
+    for name, goal in (("small", "4"), ("least", "4"), ("large", "1.2, 0.95 at worst")):
+        ratios = [over_rivals(r) for r in programs_of(found, CLASSES[name])]
+        yield from _goal(f"best of CuPy and JAX over ours, {names[name]}", ratios, goal)
+    for name, goal in (("small", "2"), ("least", "2"), ("large", "1.0")):
+        for pes in (1, 2):
+            ratios = [over_hosted(r, pes) for r in programs_of(found, CLASSES[name])]
+            what = f"host-driven over ours, {pes} GPU{'s' * (pes > 1)}, {names[name]}"
+            yield from _goal(what, ratios, goal if pes == 2 else "1.0 at worst")
+    hand = [
+        f"{r['program']} {r['n']} {ratio:.2f} ({pes} GPU{'s' * (pes > 1)})"
+        for r in found
+        if r["kind"] == "jacobi"
+        for pes in (1, 2)
+        if (ratio := over_hand(r, pes)) is not None
+    ]
+    if hand:
+        yield f"- Ours over the hand-written kernels: {', '.join(hand)}. Goal: 1.10."
+    for r in found:
+        if r["kind"] == "first calls":
+            first, *_, last = (call["seconds"] for call in r["calls"])
+            yield (
+                f"- First call, {r['what']}: {first:.2g} s, the third {1e3 * last:.2g} ms. "
+                "Goals: 8 s, 0.2 s."
+            )
+
+
+def _goal(what: str, ratios: list[float | None], goal: str) -> Iterator[str]:
+    known = [r for r in ratios if r is not None]
+    if known:
+        mean = math.exp(statistics.fmean(map(math.log, known)))
+        yield (
+            f"- {what[0].upper()}{what[1:]}: {mean:.2f} (geometric mean of {len(known)} programs), "
+            f"{min(known):.2f} at worst. Goal: {goal}."
+        )
+
+
+BEGIN, END = "<!-- figures of compiled programs -->", "<!-- end of figures -->"
+
+
+def write_page(file: Path, lines: Iterable[str]) -> None:
+    """Put lines between the marks of a page."""
+    text = file.read_text(encoding="utf-8")
+    before, rest = text.split(BEGIN)
+    _, after = rest.split(END)
+    inside = "\n".join(lines).strip()
+    file.write_text(f"{before}{BEGIN}\n\n{inside}\n\n{END}{after}", encoding="utf-8")
+
+
+def main() -> int:
+    """Print the tables of a record, or write them into a page; return the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("record", type=Path)
+    parser.add_argument("--page", type=Path, help="write into this page, between its marks")
+    given = parser.parse_args()
+    found = [json.loads(line) for line in given.record.read_text().splitlines()]
+    if given.page is not None:
+        write_page(given.page, page(found, given.record.name))
+        return 0
+    print("\n".join(page(found, given.record.name)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

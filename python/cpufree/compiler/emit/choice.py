@@ -1,0 +1,304 @@
+"""Whether a program's values stay on chip, and how many turns of its loop are a round."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+
+from cpufree.compiler import ir
+from cpufree.compiler.emit.blocks import (
+    MEMORY,
+    THREADS,
+    BlockPlan,
+    check_rows,
+    choose_threads,
+    part_cycles,
+    place_tiles,
+    plan_blocks,
+)
+from cpufree.compiler.emit.grid import reduces, register_fields
+from cpufree.compiler.emit.tiles import LARGE, STANDARD, SweepOptions
+from cpufree.compiler.emit.work import CYCLES, work_of
+from cpufree.compiler.layout import Slabs, distributed_rows
+from cpufree.compiler.passes.rounds import Rounds, ghosts_in_rounds, rounds_of
+from cpufree.compiler.passes.rows import written
+from cpufree.compiler.passes.tiles import Ghosts, NotOnChip, add_exchanges, ghosts_of
+
+TURNS = (1, 2, 3, 4, 6, 8)
+"""Of a round."""
+_EXCHANGE, _FIELD, _GROUP = 1.3, 0.15, 0.1
+"""Microseconds of an exchange, of a field in it, of a group beside its points."""
+_VALUE = 16  # bytes, the most that a value to be reduced has
+
+
+def tile_plan(
+    program: ir.Program,
+    pes: int,
+    kept: Iterable[str],
+    multiprocessors: int,
+    memory: int = MEMORY,
+    threads: int = THREADS,
+    turns: int | None = None,
+) -> BlockPlan:
+    """Return how the blocks of a GPU divide a program of groups.
+
+    Parameters
+    ----------
+    program : ir.Program
+        After grid_groups.
+    pes : int
+        GPUs.
+    kept : iterable of str
+        Fields that the caller gets.
+    multiprocessors : int
+        Of a GPU: each has one block.
+    memory, threads : int
+        Of a block: bytes of its memory, threads.
+    turns : int, optional
+        Of a round; 0: there are none. None: chosen.
+
+    Raises
+    ------
+    NotOnChip
+        Its values do not stay on chip.
+    """
+    in_registers = register_fields(program, set(kept))
+    fields = [f for f in program.fields if f.distributed and f.name not in in_registers]
+    if not fields:
+        raise NotOnChip("it has no arrays that are divided")
+    room = _VALUE * threads if reduces(program) else 0
+
+    def plan(ghosts: dict[str, Ghosts]) -> BlockPlan:
+        return plan_blocks(program, pes, fields, ghosts, multiprocessors, room, memory, threads)
+
+    plans = [plan(ghosts_of(program))] if not turns else []
+    rounds = rounds_of(program) if turns != 0 else None
+    why = NotOnChip("its loop has no rounds")
+    for n in TURNS if turns is None else (turns,) if turns else ():
+        if rounds is not None:
+            try:
+                ghosts = ghosts_in_rounds(program, rounds, n)
+                plans.append(replace(plan(ghosts), rounds=rounds, turns=n))
+            except NotOnChip as reason:
+                why = reason
+    if not plans:
+        raise why
+    slabs = Slabs(distributed_rows(program), pes)
+    best = min(plans, key=lambda p: cost(program, p, slabs, in_registers))
+    streaming = streaming_cost(program, slabs, multiprocessors, in_registers)
+    if turns is None and cost(program, best, slabs, in_registers) > streaming:
+        raise NotOnChip("sweeps over memory take less time, it seems")
+    return best
+
+
+def cost(program: ir.Program, plan: BlockPlan, slabs: Slabs, in_registers: set[str]) -> float:
+    """Return about how many microseconds a turn of the program's loops takes on chip."""
+    groups = [s for s in ir.walk(program.body) if isinstance(s, ir.Group)]
+    if plan.rounds is None:
+        exchanges = [s for s in ir.walk(add_exchanges(program).body) if isinstance(s, ir.Exchange)]
+        waits = sum(_EXCHANGE + _FIELD * len(s.fields) for s in exchanges)
+        return waits + sum(_sweep(program, g, plan, slabs, [(0, 0)], in_registers) for g in groups)
+    rounds = plan.rounds
+    waits = _EXCHANGE + _FIELD * len(rounds.exchanged)
+    for group, after in zip(groups, rounds.after, strict=True):
+        margins = _margins(rounds, plan.turns, after)
+        waits += _sweep(program, group, plan, slabs, margins, in_registers)
+    return waits / plan.turns
+
+
+def _sweep(
+    program: ir.Program,
+    group: ir.Group,
+    plan: BlockPlan,
+    slabs: Slabs,
+    margins: list[tuple[int, int]],
+    in_registers: set[str],
+) -> float:
+    """Return about how many microseconds a group takes on a block's part, with all margins."""
+    works = [stage.work for stage in group.stages]
+    work = work_of(program, works, in_registers)
+    names = {r.field for w in works for r in ir.reads(w.value)} | set(map(written, works))
+    fields = [program.field(name) for name in names & set(plan.offsets)]
+    if not fields:
+        return _GROUP * len(margins)
+    extents = [plan.extent(f, slabs) for f in fields]
+    e = max(extents, key=lambda x: x.rows * x.columns * x.depth)
+    dims = len(fields[0].shape)
+    sizes = [(e.rows + 2 * m0, e.columns + 2 * m1, e.depth)[:dims] for m0, m1 in margins]
+    tile = choose_threads(max(sizes), work, plan.threads)
+    return sum(_GROUP + part_cycles(size, tile, work) / CYCLES for size in sizes)
+
+
+def _margins(rounds: Rounds, turns: int, after: tuple[int, int]) -> list[tuple[int, int]]:
+    (rows, columns), (more, wider) = rounds.reach, after
+    return [(turn * rows + more, turn * columns + wider) for turn in range(turns)]
+
+
+def memory_plan(
+    program: ir.Program,
+    pes: int,
+    kept: Iterable[str],
+    multiprocessors: int,
+    memory: int = MEMORY,
+    tile: tuple[int, int] | None = None,
+    turns: int | None = None,
+) -> BlockPlan:
+    """Return how a program whose values lie in memory does rounds of turns on chip.
+
+    Parameters
+    ----------
+    program : ir.Program
+        After grid_groups.
+    pes : int
+        GPUs.
+    kept : iterable of str
+        Fields that the caller gets.
+    multiprocessors : int
+        Of a GPU: each has two blocks.
+    memory : int
+        Bytes of a multiprocessor's memory.
+    tile, turns : optional
+        Rows and columns of a tile, turns of a round; None: chosen.
+
+    Raises
+    ------
+    NotOnChip
+        There are no rounds, or sweeps over memory take no longer.
+    """
+    in_registers = register_fields(program, set(kept))
+    fields = [f for f in program.fields if f.distributed and f.name not in in_registers]
+    rounds = rounds_of(program)
+    if rounds is None or not fields:
+        raise NotOnChip("its loop has no rounds")
+    slabs = Slabs(distributed_rows(program), pes)
+    width = max((f.shape[1] for f in fields if len(f.shape) > 1), default=1)
+    sizes = [tile] if tile is not None else _tiles(len(fields[0].shape))
+    plans = []
+    why = NotOnChip("tiles with the ghosts of a round do not fit")
+    for n in TURNS if turns is None else (turns,):
+        try:
+            ghosts = ghosts_in_rounds(program, rounds, n)
+            check_rows(fields, slabs, ghosts)
+        except NotOnChip as reason:
+            why = reason
+            continue
+        for size in sizes:
+            plan = place_tiles(fields, ghosts, size, width, slabs, multiprocessors)
+            if plan.size <= memory // plan.resident - _OF_BLOCK:
+                plans.append(replace(plan, rounds=rounds, turns=n))
+    if not plans:
+        raise why
+    times = [memory_cost(program, p, slabs, multiprocessors, in_registers) for p in plans]
+    time, best = min(zip(times, plans, strict=True), key=lambda one: one[0])
+    streaming = streaming_cost(program, slabs, multiprocessors, in_registers)
+    if turns is None and time > _WORTH * streaming:
+        raise NotOnChip("rounds of turns would compute too many points twice")
+    return best
+
+
+_OF_BLOCK = 4096
+"""Bytes of a block's memory that are the port's and the driver's."""
+_WORTH = 0.7
+"""A round's time over that of sweeps from which on it is not worth its while."""
+_L2, _NEAR, _FAR = 40e6, 5.0e6, 2.9e6
+"""Bytes that stay in the L2 cache; bytes in a microsecond from there, and from memory."""
+_BARRIER = 1.5
+"""Microseconds of a barrier, and of the last blocks that it waits for."""
+_SHARED = 0.8
+"""Of the time of a block that has a multiprocessor for itself, where there are two."""
+
+
+def _tiles(dims: int) -> list[tuple[int, int]]:
+    if dims == 1:
+        return [(rows, 1) for rows in (1024, 2048, 3072, 4096, 6144)]
+    return [(r, c) for r in (16, 32, 48, 64, 96) for c in (16, 32, 64, 96, 128)]
+
+
+def memory_cost(
+    program: ir.Program,
+    plan: BlockPlan,
+    slabs: Slabs,
+    processors: int,
+    in_registers: set[str],
+) -> float:
+    """Return about how many microseconds a turn takes with rounds from memory."""
+    rounds, tile = plan.rounds, plan.tile
+    assert rounds is not None and tile is not None
+    moved = whole = inner = 0.0
+    for name in plan.offsets:
+        f = program.field(name)
+        e, g = plan.extent(f, slabs), plan.ghosts[name]
+        frame = (e.rows + 2 * g.around) * (e.columns + 2 * g.beside) / (e.rows * e.columns)
+        bytes_of_field = _bytes(f, slabs)
+        is_written = any(
+            isinstance(s, ir.Assign) and s.field == name for s in ir.walk(program.body)
+        )
+        if name in rounds.exchanged:
+            moved += bytes_of_field * (frame + 1)
+        elif not is_written:
+            moved += bytes_of_field * frame
+        whole += bytes_of_field
+        points = bytes_of_field / np.dtype(f.type).itemsize
+        inner = max(inner, points / (e.rows * e.columns * e.depth))
+    near = _NEAR if 2 * whole < _L2 else _FAR
+    groups = [s for s in ir.walk(program.body) if isinstance(s, ir.Group)]
+    chip = sum(
+        _sweep(program, g, plan, slabs, _margins(rounds, plan.turns, after), in_registers)
+        for g, after in zip(groups, rounds.after, strict=True)
+    )
+    tiles = -(-inner // (processors * plan.resident)) * plan.resident
+    times = moved / near, _SHARED * chip * tiles
+    return (max(times) + 0.6 * min(times) + _BARRIER) / plan.turns
+
+
+def streaming_cost(
+    program: ir.Program, slabs: Slabs, processors: int, in_registers: set[str]
+) -> float:
+    """Return about how many microseconds a turn takes whose groups are sweeps over memory."""
+    sizes = {f.name: _bytes(f, slabs) for f in program.fields if f.name not in in_registers}
+    rate = _NEAR if sum(sizes.values()) < _L2 else _FAR
+    time = 0.0
+    for group in (s for s in ir.walk(program.body) if isinstance(s, ir.Group)):
+        works = [stage.work for stage in group.stages]
+        names = {r.field for w in works for r in ir.reads(w.value)} - in_registers
+        writes = {w.field for w in works if isinstance(w, ir.Assign)} - in_registers
+        moved = sum(sizes[name] for name in (*names, *writes))
+        points = max(float(np.prod([s.count for s in w.box])) for w in works) / slabs.pes
+        work = work_of(program, works, in_registers)
+        chip = points / 32 / processors * work.cycles(_ROWS) / _ROWS / CYCLES
+        times = moved / rate, chip
+        time += max(times) + 0.4 * min(times) + _BARRIER
+    return time
+
+
+def sweep_options(program: ir.Program, pes: int, kept: Iterable[str]) -> SweepOptions:
+    """Return how sweeps over memory are done: as it depends on whether a cache holds the arrays."""
+    slabs = Slabs(distributed_rows(program), pes)
+    in_registers = register_fields(program, set(kept))
+    size = sum(_bytes(f, slabs) for f in program.fields if f.name not in in_registers)
+    return STANDARD if size < _L2 else LARGE
+
+
+_ROWS = 4  # of a thread, in sweeps over memory
+
+
+def _bytes(f: ir.Field, slabs: Slabs) -> float:
+    """Return the bytes that a PE has of a field."""
+    rows = min(slabs.most, f.shape[0]) if f.distributed else f.shape[0]
+    return float(np.dtype(f.type).itemsize * rows) * float(np.prod(f.shape[1:]))
+
+
+def describe(plan: BlockPlan) -> str:
+    """Return what a plan is, in words."""
+    if plan.tile is not None:
+        rows, columns = plan.tile
+        return (
+            f"values lie in memory; {plan.turns} turns at a time are done on chip, in tiles of "
+            f"{rows} x {columns} points"
+        )
+    where = f"{plan.size >> 10} KB in each of {plan.rows} x {plan.columns} blocks"
+    if plan.rounds is None:
+        return f"values stay on chip, {where}, which exchange ghosts where groups need them"
+    return f"values stay on chip, {where}, which exchange ghosts every {plan.turns} turns"
