@@ -16,6 +16,7 @@ import ranks_on_cpu
 
 from cpufree.compiler import ir
 from cpufree.compiler.passes.accesses import accesses, region_access
+from cpufree.compiler.ranks.live import without_idle_sites
 from cpufree.compiler.ranks.on_gpu import grid_programs
 from cpufree.compiler.ranks.roles import Divided, dividable, divided
 
@@ -86,3 +87,21 @@ def test_nothing_is_divided_where_no_barrier_follows() -> None:
     again = (*loop.body[: k + 1], loop.body[k], *loop.body[k + 1 :])
     body = tuple(replace(s, body=again) if s is loop else s for s in program.body)
     assert len(dividable(replace(program, body=body))) == 1
+
+
+@pytest.mark.parametrize(("name", "ranks"), dace_cases.SAVED)
+def test_sites_without_a_peer_are_taken_out(name: str, ranks: int) -> None:
+    live = without_idle_sites(dace_cases.load(dace_cases.path(name, ranks)))
+    for rank in range(ranks):
+        program = live.variants[live.variant_of[rank]]
+        sites = [m.site for s in ir.walk(program.body) if isinstance(s, ir.Start) for m in s.sends]
+        sites += [s.site for s in ir.walk(program.body) if isinstance(s, ir.PutSignal)]
+        assert sorted(sites) == list(range(len(live.sends[rank])))
+        for k, send in enumerate(live.sends[rank]):
+            assert send.peer >= 0
+            if send.site >= 0:  # both ends name one another
+                other = live.receives[send.peer][send.site]
+                assert (other.peer, other.site) == (rank, k)
+        assert all(r.peer >= 0 for r in live.receives[rank])
+    if ranks == 1:
+        assert not any(isinstance(s, ir.Start | ir.Grant) for s in ir.walk(live.variants[0].body))
