@@ -142,6 +142,14 @@ def test_tiles_beyond_the_end_of_a_shorter_field(program: Any, shapes: Any, tile
     _on_chip(program, (*_random(*shapes), 3), turns=1, tile=tile)
 
 
+def test_points_of_several_stages_are_those_of_the_last_that_has_them() -> None:
+    arguments = (*_random(*[(17, 15)] * 3), 3)
+    _in_memory(edge.layers, arguments)
+    _in_memory(edge.layers, arguments, pes=2)
+    _on_chip(edge.layers, arguments, turns=0)
+    _on_chip(edge.layers, arguments, turns=2, tile=(6, 7))
+
+
 def test_a_shorter_array_that_is_rolled_is_refused() -> None:
     with pytest.raises(ProgramError, match="shorter array that is rolled"):
         edge.rolled_into_longer.lower(*_random((12, 5), (10, 5)), 3)

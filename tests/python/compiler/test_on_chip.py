@@ -11,7 +11,7 @@ import numpy as np
 import nvrtc
 import pytest
 from grid_programs import CASES, as_tuple, assert_same, case, copies, plainly
-from random_programs import random_arguments, random_program
+from random_programs import WriterOfSweeps, random_arguments, random_program
 
 import cpufree
 from cpufree.compiler import ir
@@ -111,6 +111,30 @@ def test_random_programs_in_tiles_give_the_bits_of_plain_python(tmp_path: Path) 
         assert_same(f"seed {seed}", expected, as_tuple(found))
         done += 1
     assert done > 25
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("first", [0, 100])
+def test_random_programs_in_rounds_give_the_bits_of_plain_python(
+    first: int, tmp_path: Path
+) -> None:
+    done = 0
+    for seed in range(first, first + 20):
+        program = random_program(seed, tmp_path, WriterOfSweeps)
+        arguments, turns, pes = random_arguments(seed), 1 + seed % 3, 1 + seed // 3 % 2
+        for tile in (None, (5 + seed % 4, 4 + seed % 5)):
+            plain, ours = copies(arguments), copies(arguments)
+            try:
+                found, _ = grid_on_cpu.call_on_chip(program, (*ours[:-1], 7), pes, 4, turns, tile)
+            except (ProgramError, NotOnChip):
+                continue
+            expected = as_tuple(plainly(program)(*plain[:-1], 7))
+            assert_same(f"seed {seed}, tile {tile}", plain, ours)
+            assert_same(f"seed {seed}, tile {tile}", expected, as_tuple(found))
+            done += 1
+    assert done > 15
 
 
 @needs_nvrtc

@@ -112,6 +112,7 @@ def test_all_ways_on_chip_give_the_bits_of_plain_python(
         (edge.swapped, [(301, 203)] * 2),
         (edge.three_in_turn, [(301, 203)] * 3),
         (edge.inner_copy, [(301,)]),
+        (edge.layers, [(301, 203)] * 3),
         (edge.ring_of_columns, [(203, 7)]),
         (edge.shifted_rows, [(205, 31), (203, 31)]),
     ],

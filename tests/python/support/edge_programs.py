@@ -150,3 +150,12 @@ def rolled_into_longer(u: Any, w: Any, steps: int) -> None:
     for _ in range(steps):
         u[2:, :] = u[2:, :] * 0.5 + np.roll(w, -1, 0)
         w[...] = 0.5 * w
+
+
+@cpufree.program
+def layers(u: Any, v: Any, w: Any, steps: int) -> None:
+    for _ in range(steps):
+        u[1:-1, 1:] = 2.0 * v[1:-1, 1:]
+        u[2:-2, 2:-2] += 1.0
+        w[:, :] = 0.5 * u[:, :] + 0.25 * w[:, :]
+        v[1:-1, :] = 0.5 * (w[2:, :] + w[:-2, :])

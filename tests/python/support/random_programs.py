@@ -99,6 +99,39 @@ class WriterOfCopies(_Writer):
         return [*lines, f"{name}{self.slices(box, False)} = m{self.slices(box, False)}"]
 
 
+class WriterOfSweeps(_Writer):
+    """The same without reductions and conditions: loops that have rounds, most of them."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self.rolls = self.random.random() < 0.3
+
+    def operand(self, box: tuple[int, int, int, int]) -> str:
+        """Return an array for a box; rolled where all points are computed."""
+        name = self.random.choice(_WIDE)
+        if self.rolls:
+            shift, axis = self.random.choice((-2, -1, 0, 1)), self.random.randint(0, 1)
+            return f"np.roll({name}, {shift}, {axis})"
+        return name + self.slices(box, self.random.random() < 0.7)
+
+    def box(self) -> tuple[int, int, int, int]:
+        """Return how much of either end of both axes is left out."""
+        return (0, 0, 0, 0) if self.rolls else super().box()
+
+    def statement(self) -> list[str]:
+        """Return the lines of a statement."""
+        kind, box = self.random.random(), self.box()
+        name = self.random.choice(_WIDE)
+        here = name + self.slices(box, False)
+        if kind < 0.5:
+            return [f"{here} = 0.5 * ({self.value(box)})"]
+        if kind < 0.65:
+            return [f"{here} += 0.3 * {self.operand(box)}"]
+        if kind < 0.8:
+            return [self.random.choice(("u, v = v, u", "u, v, w = w, u, v", "v, w = w, v"))]
+        return [f"m = {self.value(box)} + 0 * {name}{self.slices(box, False)}", f"{here} = 0.5 * m"]
+
+
 def random_program(seed: int, folder: Path, writer: type[_Writer] = _Writer) -> Any:
     """Return the program of a seed; its text is in a file of the folder."""
     path = folder / f"random_program_{seed}_{writer.__name__}.py"

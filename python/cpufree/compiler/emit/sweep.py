@@ -11,7 +11,7 @@ from cpufree.compiler.emit.expressions import TYPES, cxx
 from cpufree.compiler.emit.pointers import Pointers, Position, at, times
 from cpufree.compiler.emit.tiles import SweepOptions, Tile, inner_tiles, rows_of_tile
 from cpufree.compiler.layout import GridLayout
-from cpufree.compiler.passes.points import Lattice, at_own_point, lattice_of
+from cpufree.compiler.passes.points import aligned_lattice, at_own_point, lattice_of
 from cpufree.compiler.passes.rows import Work, is_by_rows, row_offset, rows_written
 
 
@@ -35,7 +35,7 @@ class Sweep:
         """The first arguments of a sweep whose tiles come from a queue; "": they do not."""
         lattice = lattice_of(works)
         assert lattice is not None
-        self.lattice = _aligned(lattice) if options.aligned else lattice
+        self.lattice = aligned_lattice(lattice) if options.aligned else lattice
         self.dims = len(lattice)
         self.counts = tuple(axis.count for axis in self.lattice)
         self.by_rows = is_by_rows(program, works[0])
@@ -189,14 +189,18 @@ class Sweep:
         Where nothing is guarded, all points of the thread are points of all stages.
         """
         work = self.works[number]
-        if at_own_point(read, work):
-            for j in reversed(range(number)):
-                earlier = self.works[j]
-                if isinstance(earlier, ir.Assign) and earlier.field == read.field:
-                    if not guarded or self.covers(earlier, work):
-                        return f"v{j}_{k}"
-                    return f"(g{j}_{k} ? v{j}_{k} : {self.loaded(read, work, k)})"
-        return self.loaded(read, work, k)
+        earlier = [
+            j
+            for j, w in enumerate(self.works[:number])
+            if isinstance(w, ir.Assign) and w.field == read.field and at_own_point(read, work)
+        ]
+        # The last one that has the point; stores come after all stages, so memory has none of them.
+        surely = [j for j in earlier if not guarded or self.covers(self.works[j], work)]
+        maybe = [j for j in earlier if not surely or j > surely[-1]]
+        text = f"v{surely[-1]}_{k}" if surely else self.loaded(read, work, k)
+        for j in maybe:
+            text = f"(g{j}_{k} ? v{j}_{k} : {text})"
+        return text
 
     def loaded(self, read: ir.Read, work: Work, k: str) -> str:
         """Return the text of a load."""
@@ -389,14 +393,6 @@ class Sweep:
         )
         lines.append(f"const std::int64_t q0 = a + {row};")
         return [*lines, f"if ({' || '.join(conditions)}) return;"]
-
-
-def _aligned(lattice: tuple[Lattice, ...]) -> tuple[Lattice, ...]:
-    """Return a lattice whose last axis begins where lines of memory do."""
-    last = lattice[-1]
-    more = last.start // last.step
-    wider = Lattice(last.start - more * last.step, last.step, last.count + more)
-    return (*lattice[:-1], wider) if len(lattice) > 1 else lattice
 
 
 def is_accurate(work: ir.Reduce) -> bool:

@@ -90,6 +90,14 @@ def lattice_of(works: list[Work]) -> tuple[Lattice, ...] | None:
     return tuple(found)
 
 
+def aligned_lattice(lattice: tuple[Lattice, ...]) -> tuple[Lattice, ...]:
+    """Return a lattice whose last axis begins where lines of memory do."""
+    last = lattice[-1]
+    more = last.start // last.step
+    wider = Lattice(last.start - more * last.step, last.step, last.count + more)
+    return (*lattice[:-1], wider) if len(lattice) > 1 else lattice
+
+
 def hands_on_points(program: ir.Program, earlier: Work, later: Work) -> bool:
     """Return whether two stages touch the same points of a field by the same threads only."""
     for a in (later, earlier):
