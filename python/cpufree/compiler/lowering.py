@@ -13,6 +13,7 @@ from cpufree.compiler import call, ir, loops, regions, values
 from cpufree.compiler.builder import Builder, RankGrew
 from cpufree.compiler.expressions import Expressions
 from cpufree.compiler.operations import stored
+from cpufree.compiler.saved import to_json
 from cpufree.compiler.source import Source
 from cpufree.compiler.values import ArrayValue, Host, ScalarValue, Scope, TupleValue, Value
 
@@ -35,7 +36,7 @@ class Lowered:
     @cached_property
     def key(self) -> str:
         """The representation as text: equal for programs that have one kernel."""
-        return ir.to_json(self.program)
+        return to_json(self.program)
 
 
 def lower(source: Source, arguments: Mapping[str, Any]) -> Lowered:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cpufree.compiler import ir
-from cpufree.compiler.emit.grid import ChooseTile, GridText, _Grid, _reduces
+from cpufree.compiler.emit.grid import Grid, GridText, reduces
 from cpufree.compiler.emit.sweep import Sweep
-from cpufree.compiler.emit.tiles import RESIDENT, THREADS, choose_tile, tiles
+from cpufree.compiler.emit.tiles import STANDARD, SweepOptions, tiles
 from cpufree.compiler.ranks.layout import RankGridLayout
 from cpufree.compiler.ranks.on_rows import MESSAGES, exchanges_of, message_lines
 from cpufree.compiler.ranks.roles import Divided, dividable, divided
@@ -42,7 +42,7 @@ CPUFREE_KERNEL_FN bool run(P& port, const A& args, std::byte* heap) {{
 
 def result_words(program: ir.Program) -> int:
     """Return the words that a rank leaves, without the two of faults behind them."""
-    return len(program.variables) + len(program.fields)
+    return len(program.variables) + 2 * len(program.fields)
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def emit_ranks(
     programs: list[ir.Program],
     layout: RankGridLayout,
     multiprocessors: int,
-    choose: ChooseTile = choose_tile,
+    options: SweepOptions = STANDARD,
     roles: bool = True,
 ) -> GridText:
     """Return the kernel of ranks; `programs` are the variants after the passes for GPUs.
@@ -73,7 +73,7 @@ def emit_ranks(
             for site, route in enumerate(ranks.receives[rank])
             if route.peer >= 0
         }
-        variant = _Variant(p, layout, set(), multiprocessors, choose)
+        variant = _Variant(p, layout, set(), multiprocessors, options)
         variant.arriving = arriving if roles else set()
         variant.dividable = dividable(p)
         made.append(variant.whole())
@@ -106,18 +106,19 @@ def emit_ranks(
     return GridText(
         "\n".join([*lines, entry, "}  // namespace", ""]),
         max(1, len(programs[0].scalars)),
-        THREADS,
-        16 if any(_reduces(p) for p in programs) else 0,
+        options.threads,
+        options.resident,
+        16 if any(reduces(p) for p in programs) else 0,
         min(
             max(sends * layout.messages.slices, *(m.most_tiles for m in made)),
-            RESIDENT * multiprocessors,
+            options.resident * multiprocessors,
         ),
         barriers,
         tuple(sorted({n for m in made for n in m.in_registers})),
     )
 
 
-class _Variant(_Grid):
+class _Variant(Grid):
     layout: RankGridLayout
     arriving: set[int]
     """Sites at which some rank receives something; none: no roles."""
@@ -128,6 +129,7 @@ class _Variant(_Grid):
         lines, k = [], 0
         while k < len(body):
             found = None
+            self.after_barrier = False  # no queues of tiles: roles share blocks out
             if self.arriving and id(body[k]) in self.dividable:
                 found = divided(body[k], body[k + 1], body[k + 2], self.arriving)
             if found is None:
@@ -168,7 +170,7 @@ class _Variant(_Grid):
     def _work(self, group: ir.Group) -> int:
         """Return the work of a sweep: rows of its tiles."""
         works = [stage.work for stage in group.stages]
-        sweep = Sweep(self.program, self.layout, works, self.in_registers, self._tile)
+        sweep = Sweep(self.program, self.layout, works, self.in_registers, self._tile, self.options)
         return tiles(sweep.counts, sweep.counts[0], sweep.tile) * sweep.tile.rows
 
     def whole(self) -> _Made:
@@ -176,13 +178,11 @@ class _Variant(_Grid):
         head = [*self._fields(), *self._scalars()]
         head += [f"Exchange x{k};" for k in range(exchanges_of(self.program))]
         body = self._block(self.program.body)
-        places = ", ".join(self.number((what, 0)) for what in ("counter", "flags", "packets"))
-        plan = f"{{{self.layout.slabs.rows}, {places}, false}}"
         lines = [
             "template <GridPort P, class M, class A>",
             "CPUFREE_KERNEL_FN bool run(P& port, [[maybe_unused]] M& messages, const A& args,",
             "                           std::byte* heap) {",
-            f"  GridRuntime<P, A> rt(port, args, heap, {plan});",
+            f"  GridRuntime<P, A> rt(port, args, heap, {self.grid_plan()});",
             *(f"  {line}" for line in (*head, *body, *self._results())),
             "  return !rt.failed();",
             "}",

@@ -66,7 +66,7 @@ def _apart(work: Work, shapes: dict[str, tuple[int, ...]], apart: set[str]) -> s
         n = shapes[read.field][0]
         if far_rows(read.axes[0], work.box[0], n):
             found.add(read.field)
-        elif read.axes[0].wrap or row_offset(read, work.box[0], n)[1]:
+        elif read.axes[0].wrap or row_offset(read, work.box[0], n, shapes[name][0])[1]:
             found.add(read.field)  # around a ring of PEs, which there is none of
     return found
 
