@@ -34,9 +34,10 @@ def benchmark_of(file: Path) -> str:
 @pytest.mark.parametrize("file", old_records(), ids=lambda file: file.stem)
 def test_old_records_are_read(file: Path) -> None:
     benchmark = benchmark_of(file)
-    if benchmark not in records.BENCHMARKS:
+    readers = {"cg": Results, "stencil": StencilResults}
+    if benchmark not in readers:
         pytest.skip(f"of {benchmark}")
-    results = (Results if benchmark == "cg" else StencilResults)([file])
+    results = readers[benchmark]([file])
     raw, _ = records.read(file)
     typed = Lines.of(raw, file)
     measured = sum(line["kind"] == "measurement" for line in raw)
