@@ -161,7 +161,7 @@ void bind_probes(nb::module_& m) {
   m.def(
       "nvshmem_id",
       [](const std::string& library) {
-        const std::string id = make_shmem_id(library);
+        const std::string id = make_shmem_way_id(library);
         return nb::bytes(id.data(), id.size());
       },
       nb::arg("library") = "");

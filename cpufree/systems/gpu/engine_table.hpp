@@ -47,7 +47,7 @@ struct GpuEngineTable {
                                              ProbePlace);
   std::unique_ptr<HostWay> (*make_host_way)(const HostWaySpec&);
   std::unique_ptr<IpcMemory> (*make_ipc_memory)(int, std::int64_t);
-  std::string (*make_shmem_id)(const std::string&);
+  std::string (*make_shmem_way_id)(const std::string&);
   std::unique_ptr<GpuProgram> (*make_gpu_program)(const GpuProgramSpec&);
   std::unique_ptr<HostedProgram> (*make_hosted_program)(const std::string&, int,
                                                         const std::vector<int>&, std::size_t, int);

@@ -112,7 +112,9 @@ std::unique_ptr<IpcMemory> make_ipc_memory(int gpu, std::int64_t bytes) {
   return engine().make_ipc_memory(gpu, bytes);
 }
 
-std::string make_shmem_id(const std::string& library) { return engine().make_shmem_id(library); }
+std::string make_shmem_way_id(const std::string& library) {
+  return engine().make_shmem_way_id(library);
+}
 
 std::unique_ptr<GpuProgram> make_gpu_program(const GpuProgramSpec& spec) {
   return engine().make_gpu_program(spec);

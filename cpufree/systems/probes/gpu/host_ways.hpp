@@ -20,7 +20,7 @@ struct HostWaySpec {
   std::vector<int> gpus;     // the sender's, the receiver's; nvshmem: that of this process
   std::int64_t bytes = 0;    // of the largest window
   std::string library = {};  // nccl, nvshmem: its path, "" for where the system looks
-  std::string handle = {};   // ipc: of the memory, see IpcMemory; nvshmem: make_shmem_id's
+  std::string handle = {};   // ipc: of the memory, see IpcMemory; nvshmem: make_shmem_way_id's
   std::string kernels = {};  // nvshmem, within a kernel: the file that has it
   int rank = 0;              // nvshmem: of this process, which makes the way when rank 1's does
 };
@@ -58,6 +58,6 @@ std::unique_ptr<IpcMemory> make_ipc_memory(int gpu, std::int64_t bytes);
 
 // An identity by which two processes find one another: one makes it, and tells the other.
 // `library`: the path of NVSHMEM's, "" for where the system looks.
-std::string make_shmem_id(const std::string& library);
+std::string make_shmem_way_id(const std::string& library);
 
 }  // namespace cpufree

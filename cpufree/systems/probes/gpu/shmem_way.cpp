@@ -243,7 +243,7 @@ std::unique_ptr<HostWay> make_shmem_way(const HostWaySpec& spec) {
   throw InvalidInput("NVSHMEM has no way '" + spec.way + "'");
 }
 
-std::string make_shmem_id(const std::string& library) {
+std::string make_shmem_way_id(const std::string& library) {
   const nvshmem::Id id = baselines::load_shmem(library).make_id();
   return {id.begin(), id.end()};
 }
