@@ -147,6 +147,7 @@ bool right(const Case& one) {
   SymmetricLayout layout;
   const auto offset = [](const auto& object) { return static_cast<std::int64_t>(object.offset); };
   const auto counter = layout.reserve<Flag>(1), flags = layout.reserve<Flag>(2);
+  const auto stop = layout.reserve<Flag>(1);
   const auto packets =
       layout.reserve<Packet>(static_cast<std::size_t>(grid_packets(1, one.blocks)));
   const auto table = layout.reserve<std::int64_t>(16 + 18 * kSites);
@@ -155,7 +156,7 @@ bool right(const Case& one) {
   const auto a = layout.reserve<double>((kRows + 2) * kColumns);
   const auto b = layout.reserve<double>((kRows + 2) * kColumns);
   const cpu_threads::SymmetricHeaps heaps(one.pes, layout.bytes());
-  const Places at{{kRows + 2, offset(counter), offset(flags), offset(packets), false},
+  const Places at{{kRows + 2, offset(counter), offset(flags), offset(packets), offset(stop), false},
                   {offset(table), kSites, offset(arrivals), offset(credits), 0, one.slices},
                   offset(a),
                   offset(b)};
