@@ -134,8 +134,7 @@ class Set:
 class Permute:
     """Fields of one shape and type change their storage: fields[k] gets that of sources[k].
 
-    The caller's arrays stand for storage. `values`: they do not; it is as if the values had been
-    copied, fields[k] from sources[k].
+    The caller's arrays stand for storage. `values`: it is as if the values had been copied instead.
     """
 
     fields: tuple[str, ...]
@@ -359,9 +358,7 @@ def reads(expr: Expr) -> Iterator[Read]:
 
 def children(expr: Expr) -> tuple[Expr, ...]:
     """Return the operands of an expression."""
-    if isinstance(expr, Op):
-        return expr.args
-    return (expr.index,) if isinstance(expr, Element) else ()
+    return expr.args if isinstance(expr, Op) else (expr.index,) if isinstance(expr, Element) else ()
 
 
 def with_reads(expr: Expr, change: Callable[[Read], Expr]) -> Expr:
@@ -387,9 +384,8 @@ def with_blocks(
     if isinstance(statement, For | Loop):
         return dataclasses.replace(statement, body=change(statement.body))
     if isinstance(statement, If):
-        return dataclasses.replace(
-            statement, then=change(statement.then), otherwise=change(statement.otherwise)
-        )
+        then, otherwise = change(statement.then), change(statement.otherwise)
+        return dataclasses.replace(statement, then=then, otherwise=otherwise)
     return statement
 
 
