@@ -11,19 +11,14 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from cpufree.env import for_worker
-from cpufree.errors import CpufreeError, InvalidInputError
+from cpufree.errors import CpufreeError
 from cpufree.extension import load_core
-from cpufree.model.line_peers import LinePeers
+from cpufree.model.peer_way import RANKS, WINDOW_BYTES, PeerWay
 from cpufree.model.samples import Kind
 
-LIMIT = 60.0
-"""Seconds that an answer may take."""
-MOST_BYTES = 1 << 23
-WINDOW_BYTES = 1 << 24
-VALUE_BYTES = 8
-RANKS = 2
 EXTENSION = "cpufree._mpi_messages"
 
 
@@ -46,25 +41,20 @@ MPI_VERBS = {
 }
 
 
-class MpiWay:
+class MpiWay(PeerWay):
     """A way between two processes that mpirun starts."""
 
     kind = Kind("host", "host", "host", "message")
-    most_bytes = MOST_BYTES
     most_call_bytes = 2048
     """MPI may wait for the receiver of larger ones."""
-    most_window_bytes = WINDOW_BYTES
     modes: tuple[str, ...] = ("single", "window", "send")
-    runs = 0
-    disturbed = 0
     launcher: tuple[str, ...] = ("mpirun", "-quiet", "--bind-to", "none", "-n", str(RANKS))
     peer: tuple[str, ...] = (sys.executable, "-m", "cpufree.model.mpi_peer")
 
     def __init__(self, name: str, verb: MpiVerb) -> None:
-        self.name = name
+        super().__init__(name, "MPI")
         self.verb = verb
         self.what = verb.what
-        self._peers = LinePeers(f"way {name}: a process of MPI", LIMIT)
 
     def lacking(self) -> str:
         """Return why this machine lacks the way, "" where it has it."""
@@ -77,61 +67,26 @@ class MpiWay:
             if not self.verb.on_gpus:
                 cores = int(core.available_cores())
                 return self._try() if cores >= RANKS else f"two PEs need a core each: {cores}"
-            found = self._gpus()
+            found = self._gpus(core)
             if not found:
                 return str(core.gpu_note()) or "there is no GPU"
             return self._try() if len(found) == RANKS else "two PEs need a GPU each, and there is 1"
         except CpufreeError as error:
             return str(error)
 
-    def _gpus(self) -> list[int]:
-        if not self.verb.on_gpus:
-            return []
-        return [gpu["index"] for gpu in load_core().gpus()][:RANKS]
-
-    def _try(self) -> str:
-        """Return why the way does not work. It stays open where it does: it starts slowly."""
-        try:
-            self.open()
-            self.times("single", VALUE_BYTES, 1, 0, 1)
-        except CpufreeError as error:
-            self.close()
-            return str(error)
-        return ""
-
-    def extras(self) -> tuple[list[tuple[str, int, int]], dict[str, str]]:
-        """Return nothing: messages are all that is measured."""
-        return [], {}
+    def _gpus(self, core: Any) -> list[int]:
+        return super()._gpus(core) if self.verb.on_gpus else []
 
     def open(self) -> None:
         """Start both processes, unless they are there."""
         if self._peers.running:
             return
-        gpus = ",".join(map(str, self._gpus()))
+        gpus = ",".join(map(str, self._gpus(load_core())))
         program = (*self.launcher, *self.peer, self.verb.memory, gpus, str(WINDOW_BYTES))
         self._peers.start(program, 1, for_worker())
 
-    def times(
-        self, mode: str, size: int, messages: int, warm_ups: int, repeats: int
-    ) -> list[float]:
-        """Return the seconds of so many exchanges.
-
-        Raises:
-            InvalidInputError: the way cannot send messages of this size. EngineError: a process is
-            gone, took longer than LIMIT, or values arrived wrong.
-        """
-        if not VALUE_BYTES <= size <= self.most_bytes or size % VALUE_BYTES:
-            raise InvalidInputError(
-                f"way {self.name} cannot send messages of {size} B: give multiples of "
-                f"{VALUE_BYTES} up to {self.most_bytes}"
-            )
-        order = [mode, size, messages, -(-warm_ups // messages), repeats]
-        seconds: list[float] = self._peers.ask([{"order": order}])[0]["seconds"]
-        return seconds
-
-    def close(self) -> None:
-        """End both processes."""
-        self._peers.close()
+    def _asked(self, order: list[Any]) -> list[Any]:
+        return [{"order": order}]
 
 
 MPI_WAYS: dict[str, Callable[[], MpiWay]] = {

@@ -10,20 +10,15 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from cpufree.engines import nvshmem
 from cpufree.env import for_worker
-from cpufree.errors import CpufreeError, InvalidInputError
+from cpufree.errors import CpufreeError
 from cpufree.extension import load_core
-from cpufree.model.line_peers import LinePeers
+from cpufree.model.peer_way import LIMIT, RANKS, WINDOW_BYTES, PeerWay
 from cpufree.model.samples import Kind
 
-LIMIT = 60.0
-"""Seconds that a process may take to answer."""
-MOST_BYTES = 1 << 23
-WINDOW_BYTES = 1 << 24
-VALUE_BYTES = 8
-RANKS = 2
 PROBE = "_nvshmem_probe.fatbin"
 """The kernel, beside the extension."""
 
@@ -59,30 +54,25 @@ SHMEM_VERBS = {
 }
 
 
-class ShmemWay:
+class ShmemWay(PeerWay):
     """A way between two processes that NVSHMEM connects."""
 
-    most_bytes = MOST_BYTES
     most_call_bytes = 8192
-    most_window_bytes = WINDOW_BYTES
-    runs = 0
-    disturbed = 0
     program: tuple[str, ...] = (sys.executable, "-m", "cpufree.model.nvshmem_peer")
     """Of each process."""
 
     def __init__(self, name: str, verb: ShmemVerb) -> None:
-        self.name = name
+        super().__init__(name, "NVSHMEM")
         self.verb = verb
         self.kind = verb.kind
         self.what = f"{verb.what}, between GPUs of two processes"
         self.modes = verb.modes
-        self._peers = LinePeers(f"way {name}: a process of NVSHMEM", LIMIT)
 
     def lacking(self) -> str:
         """Return why this machine lacks the way, "" where it has it."""
         try:
             core = load_core()
-            found = self._gpus()
+            found = self._gpus(core)
             if not found:
                 return str(core.gpu_note()) or "there is no GPU"
             if len(found) < RANKS:
@@ -98,26 +88,8 @@ class ShmemWay:
         return str(core.peer_problem(found)) or self._try()
 
     @staticmethod
-    def _gpus() -> list[int]:
-        return [gpu["index"] for gpu in load_core().gpus()][:RANKS]
-
-    @staticmethod
     def _kernels() -> str:
         return nvshmem.find_kernels(PROBE)
-
-    def _try(self) -> str:
-        """Return why the way does not work. It stays open where it does: it starts slowly."""
-        try:
-            self.open()
-            self.times("single", VALUE_BYTES, 1, 0, 1)
-        except CpufreeError as error:
-            self.close()
-            return str(error)
-        return ""
-
-    def extras(self) -> tuple[list[tuple[str, int, int]], dict[str, str]]:
-        """Return nothing: messages are all that is measured."""
-        return [], {}
 
     def open(self) -> None:
         """Start both processes, which find one another, unless they are there."""
@@ -133,31 +105,12 @@ class ShmemWay:
         (identity,) = self._peers.ask([{**way, "identify": True}])
         start = [
             {**way, "rank": rank, "gpu": gpu, "identity": identity["identity"]}
-            for rank, gpu in enumerate(self._gpus())
+            for rank, gpu in enumerate(self._gpus(load_core()))
         ]
         self._peers.ask(start)
 
-    def times(
-        self, mode: str, size: int, messages: int, warm_ups: int, repeats: int
-    ) -> list[float]:
-        """Return the seconds of so many exchanges.
-
-        Raises:
-            InvalidInputError: the way cannot send messages of this size. EngineError: a process is
-            gone, took longer than LIMIT, or values arrived wrong.
-        """
-        if not VALUE_BYTES <= size <= self.most_bytes or size % VALUE_BYTES:
-            raise InvalidInputError(
-                f"way {self.name} cannot send messages of {size} B: give multiples of "
-                f"{VALUE_BYTES} up to {self.most_bytes}"
-            )
-        order = [mode, size, messages, -(-warm_ups // messages), repeats, LIMIT / 4]
-        seconds: list[float] = self._peers.ask([{"order": order}] * RANKS)[0]["seconds"]
-        return seconds
-
-    def close(self) -> None:
-        """End both processes."""
-        self._peers.close()
+    def _asked(self, order: list[Any]) -> list[Any]:
+        return [{"order": [*order, LIMIT / 4]}] * RANKS
 
 
 SHMEM_WAYS: dict[str, Callable[[], ShmemWay]] = {
