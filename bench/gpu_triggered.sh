@@ -5,7 +5,7 @@
 # OUT/triggered.tar.gz, which is written again after each step; what is printed, in OUT/report.txt.
 # Usage: bench/gpu_triggered.sh OUT [GPUS] [STEP]...   (GPUS: 0,1, or 0,0 for one GPU)
 # Environment: REPEATS (rounds, 2), EPOCHS and SOAK_SECONDS (of the long run), GRIDS (of Jacobi),
-# SANITIZER_SECONDS, PYTHON. The targets
+# SANITIZER_SECONDS and SANITIZED (back ends), PYTHON. The targets
 # and tables are printed last; python -m tools.results.triggered --take OUT/records puts records into
 # the documentation.
 set -uo pipefail
@@ -37,6 +37,21 @@ study() {  # name, seconds, options
     cat "$records/$name.txt"
 }
 
+# The first line shows whether kernels that wait for others end there. The first scripts alone: they
+# have all verbs, and each takes seconds.
+sanitizer() {
+    bounded 60 "$python" bench/gpu_concurrent_kernels.py --out "$records/concurrent-kernels.json"
+    for tool in memcheck racecheck synccheck; do
+        bounded "${SANITIZER_SECONDS:-60}" compute-sanitizer --tool $tool \
+            --report-api-errors no "$python" bench/gpu_trigger_rules.py \
+            --gpus "$gpus" --replays 1 --scripts 6 \
+            --back-ends "${SANITIZED:-copy_engine,proxy,on_stream}" \
+            >"$records/sanitizer-$tool.txt" 2>&1
+        echo "== sanitizer, $tool: exit $?, $SECONDS s"
+        grep -v -e '^ - leaked' -e nanobind "$records/sanitizer-$tool.txt" | tail -n 6 | cut -c1-300
+    done
+}
+
 one() {
     case $1 in
         rules)
@@ -51,15 +66,7 @@ one() {
         jacobi) study jacobi 30 --repeats "${REPEATS:-2}" --grids "${GRIDS:-256,1024,4096}" ;;
         soak) study soak "${SOAK_SECONDS:-30}" --repeats 1 --epochs "${EPOCHS:-100000}" --back-ends copy_engine,block ;;
         flood) study flood 15 --repeats 1 ;;
-        sanitizer)
-            bounded "${SANITIZER_SECONDS:-60}" compute-sanitizer --tool memcheck \
-                --report-api-errors no "$python" bench/gpu_trigger_rules.py \
-                --gpus "$gpus" --replays 1 --scripts 3 \
-                --back-ends copy_engine,proxy,on_stream,block >"$records/sanitizer.txt" 2>&1
-            status=$?
-            grep -v -e '^ - leaked' -e nanobind "$records/sanitizer.txt" | tail -n 25 | cut -c1-300
-            echo "== sanitizer: exit $status, $SECONDS s"
-            ;;
+        sanitizer) sanitizer ;;
         *) echo "gpu_triggered: there is no step '$1'" >&2 ;;
     esac
 }

@@ -101,6 +101,7 @@ elseif(cpufree_wants_cuda)
     endif()
     enable_language(CUDA)
     if(CPUFREE_FAST_COMPILE)
+      set(CMAKE_CUDA_FLAGS_RELEASE "-O0")
       string(APPEND CMAKE_CUDA_FLAGS " -DCPUFREE_FAST_COMPILE")  # systems/gpu/kernels/kernel.cuh
       include(CheckCompilerFlag)
       check_compiler_flag(CUDA "--Ofast-compile=max" CPUFREE_HAS_OFAST_COMPILE)
@@ -111,6 +112,10 @@ elseif(cpufree_wants_cuda)
     find_package(CUDAToolkit REQUIRED)
     set(CPUFREE_HAS_NVCC ON)
     cpufree_add_runtime(CUDA::cudart_static)
+    if(CPUFREE_FAST_COMPILE)
+      # Host code that needs CUDA. The rest is compiled as elsewhere: a cache of compilations has it.
+      target_compile_options(cpufree_gpu INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-O0>)
+    endif()
     message(STATUS "CUDA: building the GPU engine with ${CMAKE_CUDA_COMPILER} for compute "
                    "capability ${CMAKE_CUDA_ARCHITECTURES}")
   elseif(CPUFREE_CUDA STREQUAL "ON")

@@ -13,11 +13,7 @@ using namespace stencil_rig;
 
 namespace {
 
-#if defined(__SANITIZE_THREAD__)
-constexpr int kFewer = 4;  // threads cost more here
-#else
-constexpr int kFewer = 1;
-#endif
+constexpr int kFewer = harness::shorter(1, 12);
 
 std::vector<Grid> awkward(int dims) {
   std::vector<Grid> grids;
@@ -196,7 +192,8 @@ TEST(overflow_shows_in_the_update) {
 TEST(progress_may_stop_a_run_and_the_values_are_those_of_that_iteration) {
   for (const double tolerance : {-1.0, 0.0})
     for (const int pes : {1, 3}) {
-      Case<float> c(grid2d(500, 500), std::int64_t{1} << 40);
+      const std::int32_t side = harness::shorter(500, 150);
+      Case<float> c(grid2d(side, side), std::int64_t{1} << 40);
       c.run.tolerance = tolerance;
       c.spec.pes = pes;
       c.spec.blocks = 1;
@@ -206,7 +203,7 @@ TEST(progress_may_stop_a_run_and_the_values_are_those_of_that_iteration) {
       CHECK(result.outcome.reason == StencilReason::interrupted);
       CHECK(result.outcome.iterations > 0);
       CHECK(calls >= 2);
-      if (result.outcome.iterations < 2000)
+      if (result.outcome.iterations < harness::shorter(2000, 100))
         CHECK(same_bits(c.out, c.expected(result.outcome.iterations)));
     }
 }

@@ -99,7 +99,7 @@ def test_matrix_on_a_gpu_is_solved_there(library: str, monkeypatch: pytest.Monke
     matrix, b = on_gpu(A, library), rhs(A)
     if library == "cupy":
         monkeypatch.setattr(type(matrix), "get", lambda self: pytest.fail("copied to the host"))
-    with Solver(matrix) as solver:
+    with Solver(matrix, engine="cuda_p2p") as solver:
         assert solver.gpus == (0,)
         result = solver.solve(b, rtol=1e-9)
     assert true_residual(A, result.x, b) <= 1.001e-9
