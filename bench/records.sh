@@ -14,14 +14,16 @@
 #   double     the same in double precision, and periodic: OUT/stencils-double-<PES>x.jsonl
 #   kernels    the ways of a stencil one by one: OUT/run_stencils-<PES>x.txt (needs make gpu)
 #   nvshmem    one process for each GPU: OUT/nvshmem-<PES>x.json
-# The last two take the largest of PES. SECONDS_A_COMMAND (3600) ends what takes longer; all but the
-# last two go on from there when they are started again with the same OUT. SYSTEMS, GRIDS (of each
+#   triggered  triggered operations: messages from each GPU to the next, all-reduces and Jacobi over
+#              all: OUT/triggered-<PES>x, a folder for each pair (needs tools/carry_triggered.sh)
+# The last three take the largest of PES. SECONDS_A_COMMAND (3600) ends what takes longer; all but the
+# last three go on from there when they are started again with the same OUT. SYSTEMS, GRIDS (of each
 # GPU), GRID (of all of them), CONTENDERS and REPEATS say what is measured, CACHE where systems are
 # kept (OUT/systems).
 set -uo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 fail() { echo "records: $*" >&2; exit 2; }
-all=(suite structured overlap tolerance irregular stencils double kernels nvshmem)
+all=(suite structured overlap tolerance irregular stencils double kernels nvshmem triggered)
 
 out=${1:?usage: bench/records.sh OUT [PES] [STEP]...}
 mkdir -p "$out" || fail "cannot make the folder '$out'"
@@ -76,6 +78,14 @@ kernels() {
     for set in checks times boxes specialized; do
         limited "$program" "$most" "$set" || return
     done | tee "$out/run_stencils-${most}x.txt"
+}
+triggered() {
+    local to=$out/triggered-${most}x k
+    [ "$most" -gt 1 ] || { echo "records: triggered operations go from one GPU to another" >&2; return 1; }
+    for ((k = 0; k < most; ++k)); do
+        limited "$root/bench/gpu_triggered.sh" "$to/$k" "$k,$(((k + 1) % most))" messages
+    done
+    limited "$root/bench/gpu_triggered.sh" "$to/all" "$(seq -s, 0 $((most - 1)))" allreduce jacobi soak
 }
 nvshmem() { limited python3 "$root/bench/nvshmem.py" --pes "$most" --out "$out/nvshmem-${most}x.json"; }
 

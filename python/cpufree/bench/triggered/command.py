@@ -38,7 +38,7 @@ MOST_BYTES = 1 << 28
 def triggered_command(
     gpus: Annotated[
         str | None,
-        typer.Option(metavar="LIST", help="Two GPUs, such as 0,1; 0,0: both PEs on one. No: CPUs."),
+        typer.Option(metavar="LIST", help="GPUs of PEs, such as 0,1; 0,0: both on one. No: CPUs."),
     ] = None,
     studies: Annotated[
         str | None,
@@ -147,8 +147,9 @@ def _gpu_plan(
     from cpufree.bench.triggered import on_gpus
 
     numbers = [word.strip() for word in gpus.split(",")]
-    if len(numbers) != 2 or not all(word.isascii() and word.isdigit() for word in numbers):
-        raise typer.BadParameter(f"'{gpus}': name two GPUs, such as 0,1", param_hint="--gpus")
+    if len(numbers) < 2 or not all(word.isascii() and word.isdigit() for word in numbers):
+        what = f"'{gpus}': name two GPUs or more, such as 0,1"
+        raise typer.BadParameter(what, param_hint="--gpus")
     if options["sizes"] is not None:
         options["vector_sizes"] = options["sizes"]
     if quick:

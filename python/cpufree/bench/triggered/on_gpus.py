@@ -1,4 +1,4 @@
-"""Measures triggered operations on two GPUs, next to what they replace."""
+"""Measures triggered operations on GPUs, next to what they replace."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ class GpuPlan:
     Attributes
     ----------
     gpus : tuple of int
-        Two GPUs; the same one twice: both PEs on it, copies stay inside.
+        GPUs of the PEs, two at least; the same one twice: both PEs on it, copies stay inside.
+        Messages, their order and their overlap are those of the first two PEs.
     studies, back_ends : tuple of str
     sizes, vector_sizes : tuple of int
         Bytes of messages, and of vectors of float32.
@@ -77,6 +78,11 @@ class GpuPlan:
     def apart(self) -> bool:
         """Whether the GPUs are different ones."""
         return len(set(self.gpus)) == len(self.gpus)
+
+    @property
+    def pair(self) -> list[int]:
+        """The GPUs of the PE that sends messages and of the one that receives them."""
+        return list(self.gpus[:2])
 
 
 def measure(plan: GpuPlan, tell: Callable[[str], None] = lambda text: None) -> list[Series]:
@@ -123,12 +129,12 @@ def _message_task(
 ) -> Task:
     path, back_end = way
     blocks = 1 if size <= _ONE_BLOCK else 32
-    detail = {"before": plan.work, "after": after, "blocks": blocks, "same_gpu": not plan.apart}
+    detail = {"before": plan.work, "after": after, "blocks": blocks, "same_gpu": len(set(plan.pair)) == 1}
     series = Series("messages", path, back_end, size, detail=detail)
 
     def run() -> Any:
         rows, host_error, pair_error = core.messages(
-            list(plan.gpus), path, back_end, size, plan.messages, blocks, plan.work, after
+            plan.pair, path, back_end, size, plan.messages, blocks, plan.work, after
         )
         errors = series.detail.setdefault("clock_errors", [])
         errors.append({"host": host_error, "pair": pair_error})
@@ -144,7 +150,7 @@ def _orders(plan: GpuPlan, core: ModuleType) -> Iterator[Task]:
 
             def run(what: tuple[str, int] = (back_end, size), order: str = order) -> Any:
                 rows, *_ = core.messages(
-                    list(plan.gpus), "triggered", *what, plan.messages, 1, plan.work, 0.0, order
+                    plan.pair, "triggered", *what, plan.messages, 1, plan.work, 0.0, order
                 )
                 return rows[:, TIMES.index("seen")].tolist()
 
@@ -152,7 +158,7 @@ def _orders(plan: GpuPlan, core: ModuleType) -> Iterator[Task]:
 
 
 def _overlap(plan: GpuPlan, core: ModuleType) -> Iterator[Task]:
-    for back_end in plan.back_ends if plan.apart else ():
+    for back_end in plan.back_ends if len(set(plan.pair)) == 2 else ():
         if back_end == "proxy":
             continue
         size = max(plan.sizes)
@@ -164,7 +170,7 @@ def _overlap(plan: GpuPlan, core: ModuleType) -> Iterator[Task]:
             def run(
                 what: tuple[str, int, int, int] = (back_end, size, copies, tags),
             ) -> Any:
-                return core.overlap(list(plan.gpus), *what, 4, 1e-3).tolist()
+                return core.overlap(plan.pair, *what, 4, 1e-3).tolist()
 
             yield Series("overlap", name, back_end, size, detail=detail), run
 
