@@ -5,7 +5,7 @@
 # OUT/triggered.tar.gz, which is written again after each step; what is printed, in OUT/report.txt.
 # Usage: bench/gpu_triggered.sh OUT [GPUS] [STEP]...   (GPUS: 0,1, or 0,0 for one GPU)
 # Environment: REPEATS (rounds, 2), EPOCHS and SOAK_SECONDS (of the long run), GRIDS (of Jacobi),
-# SANITIZER_SECONDS and SANITIZED (back ends), PYTHON. The targets
+# SANITIZER_SECONDS, SANITIZED (back ends) and SCRIPTS (the first so many), PYTHON. The targets
 # and tables are printed last; python -m tools.results.triggered --take OUT/records puts records into
 # the documentation.
 set -uo pipefail
@@ -44,7 +44,7 @@ sanitizer() {
     for tool in memcheck racecheck synccheck; do
         bounded "${SANITIZER_SECONDS:-60}" compute-sanitizer --tool $tool \
             --report-api-errors no "$python" bench/gpu_trigger_rules.py \
-            --gpus "$gpus" --replays 1 --scripts 6 \
+            --gpus "$gpus" --replays 1 --scripts "${SCRIPTS:-6}" \
             --back-ends "${SANITIZED:-copy_engine,proxy,on_stream}" \
             >"$records/sanitizer-$tool.txt" 2>&1
         echo "== sanitizer, $tool: exit $?, $SECONDS s"
