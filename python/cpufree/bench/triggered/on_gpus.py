@@ -129,7 +129,12 @@ def _message_task(
 ) -> Task:
     path, back_end = way
     blocks = 1 if size <= _ONE_BLOCK else 32
-    detail = {"before": plan.work, "after": after, "blocks": blocks, "same_gpu": len(set(plan.pair)) == 1}
+    detail = {
+        "before": plan.work,
+        "after": after,
+        "blocks": blocks,
+        "same_gpu": len(set(plan.pair)) == 1,
+    }
     series = Series("messages", path, back_end, size, detail=detail)
 
     def run() -> Any:
