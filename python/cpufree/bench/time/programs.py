@@ -50,18 +50,15 @@ _CPUFREE = (
 import cpufree
 import cpufree.solvers.solver
 lap("imports")
-made = matrix.startswith("gen:") and sys.argv[5] == "cuda_p2p"  # there, by the GPU if it can
-A = matrix if made else cpufree.load_matrix(matrix)
-lap("matrix")
-solver = cpufree.Solver(A, engine=sys.argv[5])
+# Matrices are read, or made by the GPU that can, beside the start of CUDA.
+solver = cpufree.Solver(matrix, engine=sys.argv[5])
 b = np.ones(solver.shape[0])
 lap("set-up")
 for number in range(solves):
     result = solver.solve(b, rtol=rtol, maxiter=maxiter)
     lap(f"solve {number + 1}")
 x, iterations = result.x, result.iterations
-if made:
-    A = cpufree.load_matrix(matrix)  # to check x
+A = cpufree.load_matrix(matrix)  # to check x
 """
     + _TAIL
 )
