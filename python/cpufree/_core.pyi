@@ -205,6 +205,15 @@ def residual_norm(
 ) -> float:
     """Return the Euclidean norm of b - A x, by all cores, in double precision."""
 
+def grid_residual_norm(
+    shape: list[int],
+    steps: list[list[int]],
+    values: list[float],
+    b: npt.NDArray[np.float64],
+    x: npt.NDArray[np.float64],
+) -> float:
+    """Return the Euclidean norm of b - A x of a matrix on a grid of three axes, as above."""
+
 def mean_distance(
     indptr: npt.NDArray[np.int64],
     indices: npt.NDArray[np.int32],

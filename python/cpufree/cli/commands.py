@@ -188,7 +188,7 @@ def pes_of(partition: PartitionLike) -> int:
     return 1 if isinstance(partition, str) else count_of(partition)
 
 
-def make_solver(matrix: CsrMatrix | RowSource, check: bool, setup: dict[str, Any]) -> Solver:
+def make_solver(matrix: CsrMatrix | RowSource | str, check: bool, setup: dict[str, Any]) -> Solver:
     """Partition the matrix and lay it out for the PEs."""
     from cpufree.solvers.solver import Solver
 
