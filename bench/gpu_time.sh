@@ -13,6 +13,9 @@ if [ "${ENGINE:-cuda_p2p}" = cuda_p2p ]; then
         [ -d "$place" ] && export PYTHONPATH=${PYTHONPATH:-$PWD/$place}
     done
 fi
+# As pip does: a package that was copied has no bytecode, and PYTHONDONTWRITEBYTECODE may keep it so.
+"$python" -c 'import compileall, sys; from importlib.util import find_spec
+compileall.compile_dir(find_spec("cpufree").submodule_search_locations[0], quiet=2)'
 # A kernel that spins must not wait for the loading of another. Multicast stays off.
 export CUDA_MODULE_LOADING=EAGER PYTHONUNBUFFERED=1
 export NCCL_NVLS_ENABLE=0 NVSHMEM_DISABLE_NVLS=1 TORCH_SYMM_MEM_DISABLE_MULTICAST=1
