@@ -28,19 +28,20 @@ STEPS = ("setup", "auto", "script", "text", "pipelined", "suite")
 SUITES = ("paper18", "structured")
 FULL = {
     "poisson3d-200": "gen:poisson3d?nx=200,ny=200,nz=200",
-    "poisson3d-128": "gen:poisson3d?nx=128,ny=128,nz=128",
+    "poisson3d-200-text": "gen:poisson3d?nx=200,ny=200,nz=200",
     "geomodel_hex": "gen:geomodel_hex?ex=112,ey=112,ez=112",
     "flange_hex": "gen:flange_hex?r_out=96,t=12,pipe=58,wall=12",
     "delaunay3d": "gen:delaunay3d?m=60",
 }
 SMALL = {
     "poisson3d-200": "gen:poisson3d?nx=24,ny=24,nz=24",
-    "poisson3d-128": "gen:poisson3d?nx=20,ny=20,nz=20",
+    "poisson3d-200-text": "gen:poisson3d?nx=24,ny=24,nz=24",
     "geomodel_hex": "gen:geomodel_hex?ex=8,ey=8,ez=8",
     "flange_hex": "gen:flange_hex?r_out=10,t=3,pipe=4",
     "delaunay3d": "gen:delaunay3d?m=12",
 }
-SUFFIX = {"poisson3d-128": ".mtx"}
+SUFFIX = {"poisson3d-200-text": ".mtx"}
+OF_METHODS = "gen:poisson3d?nx=128,ny=128,nz=128", "gen:poisson3d?nx=20,ny=20,nz=20"
 CPU_MOST = 2_000_000  # nonzeros up to which the CPU is measured, too, where "auto" may choose it
 MAKING = 70.0  # seconds, at most
 SET_UP = """
@@ -159,6 +160,8 @@ def suite_names(suites: tuple[str, ...], small: bool) -> dict[str, str]:
 
 def make(run: Run, names: dict[str, str], most: float) -> None:
     """Write matrices that are not there, side by side."""
+    if most <= 0.0:
+        return
     begin = time.monotonic()
     words = [sys.executable, "-m", "cpufree", "convert"]
     with (run.out / "log.txt").open("a") as log:
@@ -201,14 +204,14 @@ def suite_choices(run: Run, gpus: int) -> None:
 
 def steps_of(run: Run, gpus: int) -> dict[str, Any]:
     """Return what each step does."""
-    poisson, text = run.names["poisson3d-200"], run.file("poisson3d-128")
+    poisson, text = run.names["poisson3d-200"], run.file("poisson3d-200-text")
     others = "cpufree,cupy" if run.engine != "cpu_threads" else "cpufree,scipy"
     pes = ",".join(map(str, sorted({1, gpus})))
     choices = ["--contenders", "cpufree", "--kinds", "command", "--pes", pes, "--repeats", "2"]
     names = ("poisson3d-200", "flange_hex", "delaunay3d")
     chosen = [run.file(name) for name in names]
     script = ["--kinds", "script", "--contenders", others]
-    methods = [sys.executable, "-m", "cpufree", "bench", "cg", run.names["poisson3d-128"]]
+    methods = [sys.executable, "-m", "cpufree", "bench", "cg", OF_METHODS[run.names is SMALL]]
     methods += ["--contenders", "cpufree", "--pc", "jacobi", "--engine", run.engine, "--pes", pes]
     methods += ["--methods", "cg,prcg,pipecg", "--out", str(run.out / "pipelined.jsonl")]
     methods += ["--repeats", "3"]
@@ -232,6 +235,9 @@ def main(
     gpus: Annotated[int, typer.Option(help="GPUs, or PEs of the CPU engine.")] = 2,
     matrices: Annotated[Path | None, typer.Option(help="Where matrices are kept.")] = None,
     suites: Annotated[str, typer.Option(help="Of the step suite.")] = ",".join(SUITES),
+    making: Annotated[
+        float, typer.Option(help="Seconds for matrices that are not there.")
+    ] = MAKING,
     small_suites: Annotated[bool, typer.Option(help="Their small matrices.")] = False,
 ) -> None:
     """Measure, and say what was not."""
@@ -246,7 +252,7 @@ def main(
             run.suite = suite_names(tuple(suites.split(",")), small or small_suites)
         run.note("begin", engine=engine, gpus=gpus, cpus=os.cpu_count())
         alone = chosen == ["suite"]
-        make(run, run.suite if alone else {**run.names, **run.suite}, min(MAKING, seconds))
+        make(run, run.suite if alone else {**run.names, **run.suite}, min(making, seconds))
         does = steps_of(run, gpus)
         for step in chosen:
             does[step]()
