@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Time to solution on GPUs: set-ups, scripts against CuPy's, commands from files, what "auto" chooses.
 # Results, a table and a log in OUT. Usage: bench/gpu_time.sh OUT [SECONDS]; PYTHONPATH names a build
-# of cpufree with GPU engine, else that of tools/build_gpu.sh is taken. ENGINE, GPUS, STEPS, SMALL=1; MATRICES: where they
-# stay. MORE: other options of bench/gpu_time.py.
+# of cpufree with GPU engine, else that of tools/build_gpu.sh is taken. Also ENGINE, GPUS, STEPS,
+# SMALL=1; MATRICES: a folder where they stay; MORE: other options of bench/gpu_time.py.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 out=${1:?usage: bench/gpu_time.sh OUT [SECONDS]}
