@@ -36,7 +36,8 @@ def timed(A: CsrMatrix, where: dict[str, Any]) -> dict[str, Any]:
         made = time.perf_counter()
         result = solver.solve(b, rtol=RTOL, maxiter=MOST)
         end = time.perf_counter()
-    found = {"seconds": end - begin, "set_up": made - begin, "iterations": result.iterations}
+    found: dict[str, Any] = {}
+    found |= {"seconds": end - begin, "set_up": made - begin, "iterations": result.iterations}
     found |= {"converged": bool(result.converged), "method": result.method, "pes": result.pes}
     return found | {"engine": result.engine, "why": result.why}
 
