@@ -123,7 +123,8 @@ constexpr std::int64_t kLongestLine = 1 << 12;
 // Bytes of a file that a core reads for itself.
 class FileBytes {
  public:
-  explicit FileBytes(std::int64_t room) : bytes_(std::make_unique_for_overwrite<char[]>(at(room))) {}
+  explicit FileBytes(std::int64_t room)
+      : bytes_(std::make_unique_for_overwrite<char[]>(at(room))) {}
 
   bool read(int file, std::int64_t begin, std::int64_t end) {
     size_ = 0;
@@ -161,8 +162,8 @@ std::int64_t ends_in(const FilePieces& pieces, int k) {
   return ends + (pieces.last(k) == pieces.end && !bytes.text().ends_with('\n') ? 1 : 0);
 }
 
-// Parses the lines that begin in a piece; `ends`: ends of lines before it. A line that begins in one
-// piece and ends in the next belongs to the first, which reads on for it.
+// Parses the lines that begin in a piece; `ends`: ends of lines before it. A line that begins in
+// one piece and ends in the next belongs to the first, which reads on for it.
 bool parse_piece(const FilePieces& pieces, int k, std::int64_t ends, const TextTarget& target) {
   const std::int64_t before = k > 0 ? 1 : 0;
   const std::int64_t last = std::min(pieces.end, pieces.last(k) + kLongestLine);

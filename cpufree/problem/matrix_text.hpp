@@ -28,8 +28,8 @@ struct TextTarget {
 std::int64_t parse_entries(std::string_view text, const TextTarget& target);
 
 // The same for the bytes of a file from `begin` to `end`, of which each core reads and parses its
-// own, 1 MiB at a time. The last line may lack its end. -1 also where a line has more than 4 KiB, or
-// the file cannot be read.
+// own, 1 MiB at a time. The last line may lack its end. -1 also where a line has more than 4 KiB,
+// or the file cannot be read.
 std::int64_t parse_entries_of_file(int file, std::int64_t begin, std::int64_t end,
                                    const TextTarget& target);
 

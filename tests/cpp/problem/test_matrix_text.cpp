@@ -131,10 +131,9 @@ Parsed parse_file(const std::string& text, std::size_t begin, std::size_t room) 
   found.row.resize(room);
   found.col.resize(room);
   found.val.resize(room);
-  found.count =
-      parse_entries_of_file(file.number(), static_cast<std::int64_t>(begin),
-                            static_cast<std::int64_t>(text.size()),
-                            {1 << 20, 1 << 20, found.row, found.col, found.val, {}, 0});
+  found.count = parse_entries_of_file(file.number(), static_cast<std::int64_t>(begin),
+                                      static_cast<std::int64_t>(text.size()),
+                                      {1 << 20, 1 << 20, found.row, found.col, found.val, {}, 0});
   return found;
 }
 
@@ -145,9 +144,8 @@ TEST(cores_that_read_a_file_for_themselves_find_the_entries_of_its_text) {
   std::string text;
   constexpr std::size_t kLines = 220'000;
   for (std::size_t k = 0; k < kLines; ++k)
-    text += std::to_string(1 + random() % (1 << 20)) + ' ' +
-            std::to_string(1 + random() % 1000) + std::string(random() % 3 + 1, ' ') +
-            std::to_string(random() % 100'000) + '\n';
+    text += std::to_string(1 + random() % (1 << 20)) + ' ' + std::to_string(1 + random() % 1000) +
+            std::string(random() % 3 + 1, ' ') + std::to_string(random() % 100'000) + '\n';
   CHECK(text.size() > (std::size_t{3} << 20));
   // Lines are left out at the front, so that pieces end at other places in lines.
   for (std::size_t left_out = 0; left_out < 24; ++left_out) {

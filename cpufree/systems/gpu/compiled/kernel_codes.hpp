@@ -61,8 +61,8 @@ std::vector<std::string> codes_of(const std::vector<std::string>& sources,
                                   const std::string& architecture, const CodeMaker& maker,
                                   const CodeCache& cache);
 
-// Codes by name that are being made, or have been. Who wants one that another thread makes waits for
-// it. What could not be made is forgotten: who asks later has it tried again.
+// Codes by name that are being made, or have been. Who wants one that another thread makes waits
+// for it. What could not be made is forgotten: who asks later has it tried again.
 class CodesInTheMaking {
  public:
   using Code = std::shared_future<std::string>;

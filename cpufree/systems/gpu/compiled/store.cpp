@@ -198,13 +198,13 @@ void set_kernel_compiler(const std::string& library, const std::string& cache,
 
 std::jthread compile_ahead(std::vector<std::string> sources, std::span<const int> devices) {
   try {
-    return std::jthread([sources = std::move(sources),
-                         architecture = store().architecture_of(devices)] {
-      try {
-        store().compile(sources, architecture);
-      } catch (...) {  // who asks for them is told
-      }
-    });
+    return std::jthread(
+        [sources = std::move(sources), architecture = store().architecture_of(devices)] {
+          try {
+            store().compile(sources, architecture);
+          } catch (...) {  // who asks for them is told
+          }
+        });
   } catch (...) {  // no thread, or GPUs of several kinds: who asks for them is told
     return {};
   }
