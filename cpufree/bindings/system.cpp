@@ -21,7 +21,7 @@
 #include "cpufree/bindings/options.hpp"
 #include "cpufree/bindings/system_report.hpp"
 #include "cpufree/bindings/team.hpp"
-#include "cpufree/formats/grid_residual.hpp"
+#include "cpufree/systems/grid_residual.hpp"
 #include "cpufree/systems/setup.hpp"
 #include "cpufree/systems/system.hpp"
 

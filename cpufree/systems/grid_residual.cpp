@@ -1,21 +1,20 @@
-// The residual of a matrix on a grid that lies nowhere: its rows are made as they are multiplied.
-#pragma once
+#include "cpufree/systems/grid_residual.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <numeric>
-#include <span>
 #include <vector>
 
 #include "cpufree/base/index.hpp"
 #include "cpufree/base/parallel.hpp"
-#include "cpufree/formats/layout/grid.hpp"
 
 namespace cpufree {
 
+namespace {
+
 // (A x)_row, in double precision.
-inline double product_of_row(const GridTerms& grid, std::int64_t row, std::span<const double> x) {
+double product_of_row(const GridTerms& grid, std::int64_t row, std::span<const double> x) {
   const std::int64_t line = row / grid.shape[2];
   const std::int64_t point[3] = {line / grid.shape[1], line % grid.shape[1], row % grid.shape[2]};
   double sum = 0.0;
@@ -24,10 +23,9 @@ inline double product_of_row(const GridTerms& grid, std::int64_t row, std::span<
   return sum;
 }
 
-// The Euclidean norm of b - A x on all cores, as `residual_norm` of the matrix in compressed rows
-// has it: the same sums in the same order.
-inline double residual_norm(const GridTerms& grid, std::span<const double> b,
-                            std::span<const double> x) {
+}  // namespace
+
+double residual_norm(const GridTerms& grid, std::span<const double> b, std::span<const double> x) {
   constexpr std::int64_t kRowsOfTask = 1 << 13;
   std::vector<double> squares(at(grid.rows() / kRowsOfTask + 1), 0.0);
   in_parallel(static_cast<int>(squares.size()), [&](int task) {
