@@ -56,7 +56,9 @@ test-thorough: $(VENV)/.dependencies
 	tools/test_cpp.sh thorough $(JOBS)
 test-asan: $(VENV)/.dependencies
 	tools/test_cpp.sh asan $(JOBS)
+# Bytecode first: where PYTHONDONTWRITEBYTECODE is set, each of the many processes would compile all modules.
 test-python: install $(VENV)/.dependencies
+	python -m compileall -q python/cpufree
 	python -m pytest -q
 
 # Some three minutes from a warm build: what most changes break. Long tests are those on fibers,
