@@ -36,7 +36,7 @@ Int64s = npt.NDArray[np.int64]
 
 USUAL_RTOL = 1e-8
 """Tolerance of the solves of a Solver, which is not known when it is made."""
-# Rows of the parts; fewer where rows are long, so that a part has at most _ENTRIES entries. Those of
+# Rows of the parts; fewer where rows are long: a part has at most _ENTRIES entries. Parts of
 # 4000 rows and 250 000 entries came nearer for long rows (bmwcra_1: 1.09 instead of 0.3 times), and
 # took 14 to 140 ms of one core instead of 7 to 30: as long as many a set-up.
 _SMALL, _LARGE = 250, 2000
