@@ -15,12 +15,21 @@ namespace cpufree {
 
 namespace {
 
+// Where the compiler is, and machine code.
+struct Places {
+  std::string compiler;
+  CodeCache cache{""};
+  ShippedCodes shipped{"", ""};
+};
+
 class Store {
  public:
+  // Who compiles meanwhile goes on with the places that were.
   void set(const std::string& library, const std::string& cache, const std::string& shipped) {
-    path_ = library;
-    cache_ = CodeCache(cache);
-    shipped_ = ShippedCodes(shipped, texts());
+    auto places = std::make_shared<const Places>(
+        Places{library, CodeCache(cache), ShippedCodes(shipped, texts())});
+    const std::lock_guard lock(mutex_);
+    places_ = std::move(places);
   }
 
   // Compiles for who ships kernels.
@@ -73,12 +82,18 @@ class Store {
                                                        const std::vector<std::string>& more) {
     std::vector<std::string> names;
     for (const std::string& source : sources) names.push_back(architecture + source);
+    const auto here = places();
     return making_.get(names, [&](const std::string& name) {
       const std::string source = name.substr(architecture.size());
       if (missing({source}, architecture).empty()) return std::string();  // loaded meanwhile
-      if (auto code = shipped_.find(source, architecture, more)) return *std::move(code);
-      return code_of(source, architecture, maker(more), cache_);
+      if (auto code = here->shipped.find(source, architecture, more)) return *std::move(code);
+      return code_of(source, architecture, maker(more), here->cache);
     });
+  }
+
+  std::shared_ptr<const Places> places() {
+    const std::lock_guard lock(mutex_);
+    return places_;
   }
 
   void load(const std::string& name, const std::string& code) {
@@ -131,8 +146,8 @@ class Store {
   const gpu::Compiler& compiler() {
     const std::lock_guard alone(finding_);
     if (compiler_) return *compiler_;
-    if (!path_.empty()) {
-      compiler_ = std::make_unique<gpu::Compiler>(path_);
+    if (const std::string path = places()->compiler; !path.empty()) {
+      compiler_ = std::make_unique<gpu::Compiler>(path);
       return *compiler_;
     }
     try {
@@ -161,15 +176,12 @@ class Store {
     return maker;
   }
 
-  // Set before the first kernel is wanted.
-  std::string path_;
-  CodeCache cache_{""};
-  ShippedCodes shipped_{"", ""};
   std::mutex finding_;  // the compiler
   std::unique_ptr<gpu::Compiler> compiler_;
   CodesInTheMaking making_;
   std::mutex loading_;
   std::mutex mutex_;  // of what follows; taken for moments, also while others are held
+  std::shared_ptr<const Places> places_ = std::make_shared<const Places>();
   std::map<std::string, gpuLibrary_t> loaded_;
   std::map<int, std::string> architectures_;
 };
