@@ -47,14 +47,15 @@ def check_answer(
     the sums are taken again in extended precision. A matrix on a grid is put together for that
     alone, from `source`, its name.
     """
+    kind = x.dtype
+    b, x = (np.ascontiguousarray(vector, dtype=np.float64) for vector in (b, x))
     if isinstance(matrix, GridCsr):
         norm = load_core().grid_residual_norm(*matrix.in_three_axes(), b, x)
         if norm <= tolerance:
             return AnswerCheck(norm)
         matrix = as_csr(source)
-    values = matrix.data.astype(x.dtype, copy=False)
+    values = matrix.data.astype(kind, copy=False)
     exact = CsrMatrix.well_formed(matrix.indptr, matrix.indices, values)
-    b, x = (np.ascontiguousarray(vector, dtype=np.float64) for vector in (b, x))
     norm = load_core().residual_norm(exact.indptr, exact.indices, exact.data, b, x)
     return AnswerCheck(norm, extended_norm(exact, b, x) if norm > tolerance else None)
 
