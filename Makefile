@@ -3,7 +3,8 @@
 #   make test     all tests: C++ (optimised, and under ThreadSanitizer) and Python
 #   make check    formatting, linting, types, layer rules, headers, and the fast tests
 #   make lint     the same without tests;  make format  puts the formatting right
-#   make wheel    a wheel for other machines, into dist/;  make check-sdist  installs from source
+#   make wheel    a wheel for other machines, into dist/ (wheel-gpu: kernels come along, no nvcc)
+#   make check-sdist  installs from the source distribution
 #   make docs     the documentation site, into build/docs;  make results  docs/results.md
 #   make gpu      everything with CUDA into build/gpu (needs nvcc);  make cuda  compiles only
 SHELL := bash
@@ -20,11 +21,11 @@ DEMO_PES ?= $(if $(wildcard /proc/driver/nvidia/gpus/*),auto,$(shell echo $$(($(
 DEMO ?= gen:flange_hex?r_out=40,t=8,pipe=20
 
 .PHONY: help demo test test-cpp test-tsan test-asan test-python check lint format bench-cpu clean
-.PHONY: cuda gpu kernels bench-gpu install lint-style lint-types lint-layers lint-headers wheel check-sdist
+.PHONY: cuda gpu kernels wheel-gpu bench-gpu install lint-style lint-types lint-layers lint-headers wheel check-sdist
 .PHONY: docs results test-quick test-thorough
 
 help:
-	@sed -n '2,8s/^# *//p' Makefile
+	@sed -n '2,9s/^# *//p' Makefile
 
 # What building and running needs; tests and lint need .dependencies, which has more.
 $(VENV)/.requirements: pyproject.toml tools/setup_env.sh
@@ -55,7 +56,9 @@ test-thorough: $(VENV)/.dependencies
 	tools/test_cpp.sh thorough $(JOBS)
 test-asan: $(VENV)/.dependencies
 	tools/test_cpp.sh asan $(JOBS)
+# Bytecode first: where PYTHONDONTWRITEBYTECODE is set, each of the many processes would compile all modules.
 test-python: install $(VENV)/.dependencies
+	python -m compileall -q python/cpufree
 	python -m pytest -q
 
 # Some three minutes from a warm build: what most changes break. Long tests are those on fibers,
@@ -129,6 +132,14 @@ gpu: $(VENV)/.dependencies
 kernels: $(VENV)/.dependencies
 	KERNELS=COMPILED tools/build_gpu.sh $(GPU_PYTHON) $(JOBS)
 	$(GPU_PYTHON) tools/ship_kernels.py
+
+# A wheel for GPU users without nvcc: usual kernels come along, others are compiled when first used.
+wheel-gpu: kernels
+	rm -rf build/wheel
+	python -m build --outdir build/wheel -C cmake.define.CPUFREE_CUDA=ON \
+	    -C cmake.define.CPUFREE_KERNELS=COMPILED -C cmake.define.CPUFREE_CUDA_HOME="$(CUDA_HOME)"
+	auditwheel repair --exclude libcuda.so.1 --exclude libnvshmem_host.so.3 \
+	    --wheel-dir dist build/wheel/*.whl
 
 bench-cpu: install
 	python bench/cpu.py

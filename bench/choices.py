@@ -1,6 +1,7 @@
 """How good the choices of "auto" are: replayed against records, and its iterations against solves.
 
     python bench/choices.py replay [--records FILE.jsonl,...] [--iterations 100,...] [--off 1.0]
+    python bench/choices.py suite [FILE] [--off 0.8]
     python bench/choices.py iterations [MATRIX ...] [--rtol TOL] [--out FILE]
 
 `replay` takes records of `cpufree bench cg` with the same matrices on several numbers of GPUs. They
@@ -12,6 +13,10 @@ diagonal, by which halos are guessed, is in the records; their reach is taken to
 that. The partitions of the records are by METIS wherever that has the smaller halo, whatever it
 takes; where METIS would be spared for so few iterations, its time is left out, and the iterations
 are those of its partition.
+
+`suite` makes the choices of `bench/gpu_time.sh` once more, with the constants as they are now, CUDA
+running, for `--off` times the iterations taken, as parts of a matrix let expect. Where the CPU was
+chosen and not measured by itself, its time is that of the choice. Halos are left out.
 
 `iterations` solves each matrix on the CPU, and prints the iterations that parts of it let expect
 over those that it took. Default: the suite paper18-small.
@@ -35,7 +40,7 @@ import cpufree
 from cpufree import generate, machine
 from cpufree.engines.answer_time import Costs, Forecast, all_candidates, best
 from cpufree.engines.expected import Expected, by_parts
-from cpufree.engines.gpu_choice import Size
+from cpufree.engines.gpu_choice import Size, model_of
 from cpufree.engines.partition_gain import gain_on
 from cpufree.generate.suites import suite
 from cpufree.matrix.load import as_csr
@@ -148,6 +153,50 @@ def replay(
                 print(f"    {case}: {one['chosen']} GPUs, best {one['best']} ({took})")
     if out is not None:
         write({"benchmark": "choices", "records": records, "lines": lines}, out)
+
+
+def measured_choices(file: Path) -> dict[str, tuple[dict[str, Any], dict[int, float]]]:
+    """Return facts of each matrix of a run, and its seconds by the number of GPUs (0: the CPU)."""
+    places = {"1 PEs": 1, "2 PEs": 2, "CPU": 0}
+    found: dict[str, tuple[dict[str, Any], dict[int, list[float]]]] = {}
+    by_auto: dict[str, list[float]] = {}
+    for line in map(json.loads, file.read_text().splitlines()):
+        if line["kind"] != "choice" or not line["round"] or not line["converged"]:
+            continue
+        _, seconds = found.setdefault(line["case"], (line, {}))
+        if line["choice"] in places:
+            seconds.setdefault(places[line["choice"]], []).append(line["seconds"])
+        elif line["engine"] == "cpu_threads":
+            by_auto.setdefault(line["case"], []).append(line["seconds"])
+    for case, times in by_auto.items():
+        found[case][1].setdefault(0, times)
+    return {
+        case: (facts, {gpus: statistics.median(times) for gpus, times in seconds.items()})
+        for case, (facts, seconds) in found.items()
+    }
+
+
+@app.command("suite")
+def suite_command(
+    file: Annotated[Path, typer.Argument()] = RESULTS / "time-2x-2026-11-26/suite.jsonl",
+    off: Annotated[float, typer.Option(help="Expected iterations over those taken.")] = 0.8,
+    gpu: Annotated[str, typer.Option(help="Whose machine file is taken.")] = "NVIDIA H100",
+    cores: int = 32,
+) -> None:
+    """Make the choices of a run of `bench/gpu_time.sh` once more."""
+    costs, model = Costs.of(machine.of_gpu(gpu)), model_of(gpu)
+    over = []
+    for case, (facts, took) in sorted(measured_choices(file).items()):
+        size = Size(facts["rows"], facts["nnz"], 8)
+        expected = Expected(off * facts["iterations"])
+        known = Forecast(expected, Spread(size.rows, 0.0, 0.0, 0.0), gain_on("cuda_p2p"))
+        ways = all_candidates(size, [True, True], cores, known, costs, model)
+        chosen = best([way for way in ways if way.gpus in took], expected)
+        over.append(took[chosen.gpus] / min(took.values()))
+        told = ", ".join(f"{gpus}: {seconds:.3f}" for gpus, seconds in sorted(took.items()))
+        print(f"{case}: {chosen.name}, {over[-1]:.2f} times the best (seconds by GPUs: {told})")
+    mean = statistics.geometric_mean(over)
+    print(f"{len(over)} matrices: geometric mean {mean:.2f}, worst {max(over):.2f}")
 
 
 @app.command("iterations")

@@ -1,10 +1,11 @@
 """Time to solution on GPUs: set-ups, scripts, commands, what "auto" chooses. Results in a folder.
 
-    python bench/gpu_time.py OUT [--seconds N] [--steps LIST] [--small]
+    python bench/gpu_time.py OUT [--seconds N] [--steps LIST] [--small] [--matrices FOLDER]
 
-Matrices are made at first, all side by side, and written to a folder for the commands; what is
-measured runs alone, each step in processes of their own with an end. A step for which no time is
-left is skipped, and said so. `python -m tools.results.time --show OUT` prints the table.
+Matrices are made at first, all side by side, and written to a folder for the commands (--matrices:
+one that stays, whose matrices are taken as they are; with --steps "" they are made, and that is
+all); what is measured runs alone, each step in processes of their own with an end. A step for which
+no time is left is skipped, and said so. `python -m tools.results.time --show OUT` prints the table.
 """
 
 from __future__ import annotations
@@ -23,22 +24,25 @@ from typing import Annotated, Any
 import typer
 
 app = typer.Typer(add_completion=False)
-STEPS = ("setup", "auto", "script", "text", "pipelined")
+STEPS = ("setup", "auto", "script", "text", "pipelined", "suite")
+SUITES = ("paper18", "structured")
 FULL = {
     "poisson3d-200": "gen:poisson3d?nx=200,ny=200,nz=200",
-    "poisson3d-128": "gen:poisson3d?nx=128,ny=128,nz=128",
+    "poisson3d-200-text": "gen:poisson3d?nx=200,ny=200,nz=200",
     "geomodel_hex": "gen:geomodel_hex?ex=112,ey=112,ez=112",
     "flange_hex": "gen:flange_hex?r_out=96,t=12,pipe=58,wall=12",
     "delaunay3d": "gen:delaunay3d?m=60",
 }
 SMALL = {
     "poisson3d-200": "gen:poisson3d?nx=24,ny=24,nz=24",
-    "poisson3d-128": "gen:poisson3d?nx=20,ny=20,nz=20",
+    "poisson3d-200-text": "gen:poisson3d?nx=24,ny=24,nz=24",
     "geomodel_hex": "gen:geomodel_hex?ex=8,ey=8,ez=8",
     "flange_hex": "gen:flange_hex?r_out=10,t=3,pipe=4",
     "delaunay3d": "gen:delaunay3d?m=12",
 }
-SUFFIX = {"poisson3d-128": ".mtx"}
+SUFFIX = {"poisson3d-200-text": ".mtx"}
+OF_METHODS = "gen:poisson3d?nx=128,ny=128,nz=128", "gen:poisson3d?nx=20,ny=20,nz=20"
+CPU_MOST = 2_000_000  # nonzeros up to which the CPU is measured, too, where "auto" may choose it
 MAKING = 70.0  # seconds, at most
 SET_UP = """
 import json, sys, time
@@ -99,6 +103,7 @@ class Run:
     end: float
     engine: str
     names: dict[str, str]
+    suite: dict[str, str] = field(default_factory=dict)
     notes: list[dict[str, Any]] = field(default_factory=list)
 
     def left(self) -> float:
@@ -140,18 +145,34 @@ class Run:
         self.run(what, [*words, "-q", *options], most)
 
 
-def make(run: Run) -> None:
-    """Write all matrices, side by side."""
+def suite_names(suites: tuple[str, ...], small: bool) -> dict[str, str]:
+    """Return the specifications of suites' matrices; those that are the same in two, once."""
+    from cpufree.generate.suites import suite
+
+    found: dict[str, str] = {}
+    for name in suites:
+        for entry in suite(f"{name}-small" if small else name):
+            spec = f"gen:{entry.spec}"
+            if spec not in found.values():
+                found[f"{name}-{entry.name}"] = spec
+    return found
+
+
+def make(run: Run, names: dict[str, str], most: float) -> None:
+    """Write matrices that are not there, side by side."""
+    if most <= 0.0:
+        return
     begin = time.monotonic()
     words = [sys.executable, "-m", "cpufree", "convert"]
     with (run.out / "log.txt").open("a") as log:
         making = {
             name: subprocess.Popen([*words, spec, "--out", run.file(name)], stdout=log, stderr=log)
-            for name, spec in run.names.items()
+            for name, spec in names.items()
+            if not Path(run.file(name)).exists()
         }
         for name, process in making.items():
             try:
-                status = process.wait(max(1.0, MAKING - (time.monotonic() - begin)))
+                status = process.wait(max(1.0, most - (time.monotonic() - begin)))
             except subprocess.TimeoutExpired:
                 process.kill()
                 status = process.wait()
@@ -169,16 +190,28 @@ def set_ups(run: Run, gpus: int) -> None:
             run.run(f"setup-{name}-{pes}", words, 40.0, run.out / f"setup-{name}-{pes}.jsonl")
 
 
+def suite_choices(run: Run, gpus: int) -> None:
+    """Measure what "auto" chooses of each matrix of suites, and what it could; small ones first."""
+    sizes = {name: Path(run.file(name)) for name in run.suite if Path(run.file(name)).exists()}
+    if left_out := sorted(set(run.suite) - set(sizes)):
+        run.note("suite", result="not made", why=" ".join(left_out))
+    files = [str(sizes[name]) for name in sorted(sizes, key=lambda one: sizes[one].stat().st_size)]
+    words = [sys.executable, "bench/choices_timed.py", *files, "--engine", run.engine]
+    words += ["--pes", ",".join(map(str, sorted({1, gpus})))]
+    words += ["--cpu-most", str(CPU_MOST)] if run.engine == "cuda_p2p" else []
+    run.run("suite", words, 600.0, run.out / "suite.jsonl")
+
+
 def steps_of(run: Run, gpus: int) -> dict[str, Any]:
     """Return what each step does."""
-    poisson, text = run.names["poisson3d-200"], run.file("poisson3d-128")
+    poisson, text = run.names["poisson3d-200"], run.file("poisson3d-200-text")
     others = "cpufree,cupy" if run.engine != "cpu_threads" else "cpufree,scipy"
     pes = ",".join(map(str, sorted({1, gpus})))
     choices = ["--contenders", "cpufree", "--kinds", "command", "--pes", pes, "--repeats", "2"]
     names = ("poisson3d-200", "flange_hex", "delaunay3d")
     chosen = [run.file(name) for name in names]
     script = ["--kinds", "script", "--contenders", others]
-    methods = [sys.executable, "-m", "cpufree", "bench", "cg", run.names["poisson3d-128"]]
+    methods = [sys.executable, "-m", "cpufree", "bench", "cg", OF_METHODS[run.names is SMALL]]
     methods += ["--contenders", "cpufree", "--pc", "jacobi", "--engine", run.engine, "--pes", pes]
     methods += ["--methods", "cg,prcg,pipecg", "--out", str(run.out / "pipelined.jsonl")]
     methods += ["--repeats", "3"]
@@ -188,6 +221,7 @@ def steps_of(run: Run, gpus: int) -> dict[str, Any]:
         "script": lambda: run.bench("script", [poisson], [*script, "--repeats", "3"], 80.0),
         "text": lambda: run.bench("text", [text], [*script, "--repeats", "3"], 60.0),
         "pipelined": lambda: run.run("pipelined", methods, 60.0),
+        "suite": lambda: suite_choices(run, gpus),
     }
 
 
@@ -199,16 +233,28 @@ def main(
     small: Annotated[bool, typer.Option(help="Small matrices: to try it out.")] = False,
     engine: str = "cuda_p2p",
     gpus: Annotated[int, typer.Option(help="GPUs, or PEs of the CPU engine.")] = 2,
+    matrices: Annotated[Path | None, typer.Option(help="Where matrices are kept.")] = None,
+    suites: Annotated[str, typer.Option(help="Of the step suite.")] = ",".join(SUITES),
+    making: Annotated[
+        float, typer.Option(help="Seconds for matrices that are not there.")
+    ] = MAKING,
+    small_suites: Annotated[bool, typer.Option(help="Their small matrices.")] = False,
 ) -> None:
     """Measure, and say what was not."""
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         end = time.monotonic() + seconds
-        run = Run(out, Path(folder), end, engine, SMALL if small else FULL)
+        kept = matrices or Path(folder)
+        kept.mkdir(parents=True, exist_ok=True)
+        run = Run(out, kept, end, engine, SMALL if small else FULL)
+        chosen = [step for step in steps.split(",") if step]
+        if "suite" in chosen or matrices:
+            run.suite = suite_names(tuple(suites.split(",")), small or small_suites)
         run.note("begin", engine=engine, gpus=gpus, cpus=os.cpu_count())
-        make(run)
+        alone = chosen == ["suite"]
+        make(run, run.suite if alone else {**run.names, **run.suite}, min(making, seconds))
         does = steps_of(run, gpus)
-        for step in steps.split(","):
+        for step in chosen:
             does[step]()
         (out / "notes.jsonl").write_text("".join(json.dumps(one) + "\n" for one in run.notes))
 

@@ -6,7 +6,12 @@ cd "$(dirname "$0")/.."
 python=$PWD/.venv/bin/python
 fail() { echo "check_sdist: error: $*" >&2; exit 1; }
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+# Kernels made by `make kernels` are no part of the repository, but go along: as this file does.
+stand_in=python/cpufree/kernels/0000000000000000.kernel
+[ -d python/cpufree/kernels ] && made= || made=python/cpufree/kernels
+mkdir -p python/cpufree/kernels
+echo "stands in for a kernel" >"$stand_in"
+trap 'rm -rf "$work" "$stand_in" $made' EXIT
 
 "$python" -m build --sdist --no-isolation --outdir "$work/dist" . >"$work/build.log" 2>&1 ||
     { cat "$work/build.log" >&2; fail "the source distribution cannot be built"; }
@@ -14,6 +19,7 @@ sdist=$(ls "$work"/dist/*.tar.gz)
 expected="CHANGELOG.md CITATION.cff CMakeLists.txt LICENSE PKG-INFO README.md cmake cpufree pyproject.toml python"
 found=$(tar tzf "$sdist" | cut -d/ -f2 | sort -u | tr '\n' ' ' | sed 's/ $//')
 [ "$found" = "$expected" ] || fail "it holds '$found', not '$expected'"
+tar tzf "$sdist" | grep "/$stand_in$" >/dev/null || fail "it leaves out the kernels of python/cpufree/kernels"
 if tar tzf "$sdist" | grep -E '__pycache__|\.(so|o|pyc)$'; then fail "it holds what was built"; fi
 
 PIP_DISABLE_PIP_VERSION_CHECK=1 "$python" -m venv "$work/venv" 2>/dev/null ||
@@ -31,6 +37,7 @@ from cpufree.extension import load_core
 core = load_core()
 place = pathlib.Path(core.__file__).parent
 assert place.is_relative_to(sys.prefix), place
+assert list(place.glob("kernels/*.kernel")), "the wheel leaves out the kernels"
 print("check_sdist: version", cpufree.__version__, "in", sys.prefix)
 print("check_sdist: CPU kernels for", *core.cpu_levels(), "- in use:", core.cpu_level())
 print("check_sdist: extension modules:", *(f"{p.name} {p.stat().st_size // 1024} KiB" for p in sorted(place.glob("*.so"))))

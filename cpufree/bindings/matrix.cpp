@@ -59,6 +59,27 @@ nb::dict inspect_arrays(const Vector<std::int64_t>& indptr, const Rows& indices,
   return dict_of(seen);
 }
 
+template <class T>
+double norm_of_residual(const Vector<std::int64_t>& indptr, const Rows& indices,
+                        const Vector<T>& data, const Vector<double>& b, const Vector<double>& x) {
+  const CsrView<T> matrix = matrix_of(indptr, indices, data);
+  const nb::gil_scoped_release release;
+  require(are_rows<std::int32_t>(matrix.row_ptr, matrix.col),
+          "indptr and indices must be rows with ascending columns");
+  return residual_norm(matrix, span_of(b), span_of(x));
+}
+
+double residual_norm_in(const Vector<std::int64_t>& indptr, const Rows& indices,
+                        const nb::object& data, const Vector<double>& b, const Vector<double>& x) {
+  require(indptr.size() >= 1 && b.size() + 1 == indptr.size() && x.size() + 1 == indptr.size(),
+          "b and x must have a number for each row");
+  if (Vector<double> values; nb::try_cast(data, values, false))
+    return norm_of_residual(indptr, indices, values, b, x);
+  if (Vector<float> singles; nb::try_cast(data, singles, false))
+    return norm_of_residual(indptr, indices, singles, b, x);
+  throw InvalidInput("data must be a contiguous array of float64 or float32");
+}
+
 double mean_distance_in(const Vector<std::int64_t>& indptr, const Rows& indices,
                         const std::optional<Rows>& place, const std::optional<Rows>& part) {
   const std::size_t rows = indptr.size() - 1;
@@ -138,6 +159,8 @@ nb::dict dict_of(const EntryReport& seen) {
 void bind_matrix(nb::module_& m) {
   m.def("are_rows", &are_rows_in, nb::arg("indptr"), nb::arg("indices"));
   m.def("inspect", &inspect_arrays, nb::arg("indptr"), nb::arg("indices"), nb::arg("data"));
+  m.def("residual_norm", &residual_norm_in, nb::arg("indptr"), nb::arg("indices"), nb::arg("data"),
+        nb::arg("b"), nb::arg("x"));
   m.def("mean_distance", &mean_distance_in, nb::arg("indptr"), nb::arg("indices"),
         nb::arg("place").none(), nb::arg("part").none());
   m.def("partition_cost", &partition_cost, nb::arg("indptr"), nb::arg("indices"), nb::arg("part"),

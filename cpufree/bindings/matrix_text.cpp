@@ -29,9 +29,9 @@ std::span<T> target_of(const Writable<T>& array) {
   return {array.data(), array.size()};
 }
 
-std::int64_t parse(const Vector<std::uint8_t>& text, std::int64_t n_rows, std::int64_t n_columns,
-                   const Writable<std::int32_t>& row, const Writable<std::int32_t>& col,
-                   const nb::object& values, std::int64_t next) {
+TextTarget target_in(std::int64_t n_rows, std::int64_t n_columns, const Writable<std::int32_t>& row,
+                     const Writable<std::int32_t>& col, const nb::object& values,
+                     std::int64_t next) {
   constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
   require(n_rows <= kMost && n_columns <= kMost, "rows and columns have numbers of 32 bits");
   TextTarget target{n_rows, n_columns, target_of(row), target_of(col), {}, {}, next};
@@ -45,9 +45,25 @@ std::int64_t parse(const Vector<std::uint8_t>& text, std::int64_t n_rows, std::i
   require(target.col.size() == size &&
               (values.is_none() || target.real.size() + target.whole.size() == size) && next >= 0,
           "row, col and values must be equally long");
+  return target;
+}
+
+std::int64_t parse(const Vector<std::uint8_t>& text, std::int64_t n_rows, std::int64_t n_columns,
+                   const Writable<std::int32_t>& row, const Writable<std::int32_t>& col,
+                   const nb::object& values, std::int64_t next) {
+  const TextTarget target = target_in(n_rows, n_columns, row, col, values, next);
   const nb::gil_scoped_release release;
   const auto bytes = span_of(text);
   return parse_entries({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, target);
+}
+
+std::int64_t parse_file(int file, std::int64_t begin, std::int64_t end, std::int64_t n_rows,
+                        std::int64_t n_columns, const Writable<std::int32_t>& row,
+                        const Writable<std::int32_t>& col, const nb::object& values) {
+  require(0 <= begin && begin <= end, "begin and end must be places in the file, in order");
+  const TextTarget target = target_in(n_rows, n_columns, row, col, values, 0);
+  const nb::gil_scoped_release release;
+  return parse_entries_of_file(file, begin, end, target);
 }
 
 nb::object rows_of(const Rows& row, const Rows& col, const Vector<double>& val, std::int32_t n,
@@ -72,6 +88,9 @@ nb::object rows_of(const Rows& row, const Rows& col, const Vector<double>& val, 
 void bind_matrix_text(nb::module_& m) {
   m.def("parse_entries", &parse, nb::arg("text"), nb::arg("n_rows"), nb::arg("n_columns"),
         nb::arg("row"), nb::arg("col"), nb::arg("values").none(), nb::arg("next"));
+  m.def("parse_entries_of_file", &parse_file, nb::arg("file"), nb::arg("begin"), nb::arg("end"),
+        nb::arg("n_rows"), nb::arg("n_columns"), nb::arg("row"), nb::arg("col"),
+        nb::arg("values").none());
   m.def("rows_of_entries", &rows_of, nb::arg("row"), nb::arg("col"), nb::arg("values"),
         nb::arg("n"), nb::arg("mirror"));
 }

@@ -11,10 +11,11 @@
 namespace cpufree {
 
 // A NumPy array that owns the values of `values`.
-template <class T>
-nanobind::object to_numpy(std::vector<T> values) {
-  auto* owned = new std::vector<T>(std::move(values));
-  nanobind::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+template <class T, class Allocator>
+nanobind::object to_numpy(std::vector<T, Allocator> values) {
+  using Owned = std::vector<T, Allocator>;
+  auto* owned = new Owned(std::move(values));
+  nanobind::capsule owner(owned, [](void* p) noexcept { delete static_cast<Owned*>(p); });
   return nanobind::cast(nanobind::ndarray<nanobind::numpy, T, nanobind::ndim<1>>(
       owned->data(), {owned->size()}, owner));
 }

@@ -21,6 +21,7 @@
 #include "cpufree/bindings/options.hpp"
 #include "cpufree/bindings/system_report.hpp"
 #include "cpufree/bindings/team.hpp"
+#include "cpufree/systems/grid_residual.hpp"
 #include "cpufree/systems/setup.hpp"
 #include "cpufree/systems/system.hpp"
 
@@ -116,6 +117,33 @@ class PySlabPlan {
   std::variant<SlabPlan<double>, SlabPlan<float>> plan_;
 };
 
+GridTerms grid_of(const std::vector<std::int64_t>& shape,
+                  const std::vector<std::vector<std::int32_t>>& steps,
+                  const std::vector<double>& values) {
+  require(shape.size() == 3 && steps.size() == values.size() && steps.size() <= kMostTerms,
+          "a grid for a GPU has three axes, and rows of 27 entries at most");
+  GridTerms grid;
+  std::copy_n(shape.begin(), 3, grid.shape);
+  for (const auto& step : steps) {
+    require(step.size() == 3, "a step goes along three axes");
+    std::copy_n(step.begin(), 3, grid.steps[grid.terms]);
+    grid.values[grid.terms] = values[static_cast<std::size_t>(grid.terms)];
+    ++grid.terms;
+  }
+  return grid;
+}
+
+double grid_residual_norm(const std::vector<std::int64_t>& shape,
+                          const std::vector<std::vector<std::int32_t>>& steps,
+                          const std::vector<double>& values, const Vector<double>& b,
+                          const Vector<double>& x) {
+  const GridTerms grid = grid_of(shape, steps, values);
+  const auto rows = static_cast<std::size_t>(grid.rows());
+  require(b.size() == rows && x.size() == rows, "b and x must have a number for each point");
+  const nb::gil_scoped_release release;
+  return residual_norm(grid, span_of(b), span_of(x));
+}
+
 class PySystem {
  public:
   // Freeing a system may wait for another thread's solve, whose progress function needs the GIL.
@@ -171,16 +199,7 @@ class PySystem {
   PySystem(const std::vector<std::int64_t>& shape,
            const std::vector<std::vector<std::int32_t>>& steps, const std::vector<double>& values,
            bool singles, int blocks, const std::vector<int>& gpus, const nb::dict& tuning) {
-    require(shape.size() == 3 && steps.size() == values.size() && steps.size() <= kMostTerms,
-            "a grid for a GPU has three axes, and rows of 27 entries at most");
-    GridTerms grid;
-    std::copy_n(shape.begin(), 3, grid.shape);
-    for (const auto& step : steps) {
-      require(step.size() == 3, "a step goes along three axes");
-      std::copy_n(step.begin(), 3, grid.steps[grid.terms]);
-      grid.values[grid.terms] = values[static_cast<std::size_t>(grid.terms)];
-      ++grid.terms;
-    }
+    const GridTerms grid = grid_of(shape, steps, values);
     const SystemSpec spec = spec_of(1, blocks, "cuda_p2p", gpus, tuning);
     const nb::gil_scoped_release release;
     if (singles)
@@ -285,6 +304,8 @@ class PySystem {
 }  // namespace
 
 void bind_systems(nb::module_& m) {
+  m.def("grid_residual_norm", &grid_residual_norm, nb::arg("shape"), nb::arg("steps"),
+        nb::arg("values"), nb::arg("b"), nb::arg("x"));
   m.attr("most_nonzeros_by_host") = kMostBlockHaloNonzeros;
   nb::class_<PySlabPlan>(m, "SlabPlan")
       .def(nb::init<std::int64_t, std::int64_t, const Vector<std::int64_t>&,

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <limits>
 #include <mutex>
+#include <numeric>
 #include <vector>
 
 #include "cpufree/base/index.hpp"
@@ -174,6 +175,30 @@ EntryReport inspect(const CsrView<T>& a) {
   all.entries.mirrored = all.entries.mirrored && all.above == all.below;
   return all.entries;
 }
+
+template <class T>
+double residual_norm(const CsrView<T>& a, std::span<const double> b, std::span<const double> x) {
+  constexpr std::int32_t kRowsOfTask = 1 << 13;
+  std::vector<double> squares(at(a.n / kRowsOfTask + 1), 0.0);
+  in_parallel(static_cast<int>(squares.size()), [&](int task) {
+    const std::int32_t first = task * kRowsOfTask;
+    double sum = 0.0;
+    for (std::int32_t i = first; i < std::min<std::int64_t>(a.n, first + kRowsOfTask); ++i) {
+      double product = 0.0;
+      for (std::int64_t k = a.row_ptr[at(i)]; k < a.row_ptr[at(i) + 1]; ++k)
+        product += static_cast<double>(a.val[at(k)]) * x[at(a.col[at(k)])];
+      const double rest = b[at(i)] - product;
+      sum += rest * rest;
+    }
+    squares[at(task)] = sum;
+  });
+  return std::sqrt(std::accumulate(squares.begin(), squares.end(), 0.0));
+}
+
+template double residual_norm<double>(const CsrView<double>&, std::span<const double>,
+                                      std::span<const double>);
+template double residual_norm<float>(const CsrView<float>&, std::span<const double>,
+                                     std::span<const double>);
 
 double mean_distance(std::span<const std::int64_t> row_ptr, std::span<const std::int32_t> col,
                      std::span<const std::int32_t> place, std::span<const std::int32_t> part) {

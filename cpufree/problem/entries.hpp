@@ -30,6 +30,11 @@ struct EntryReport {
 template <class T>
 EntryReport inspect(const CsrView<T>& a);
 
+// The Euclidean norm of b - A x, sums in double precision; its bits do not depend on the cores. No
+// solver has a part in it: it is the check of what a solver has found. Columns are places in x.
+template <class T>
+double residual_norm(const CsrView<T>& a, std::span<const double> b, std::span<const double> x);
+
 // Mean of |place_i - place_j| over the entries (i, j) of rows of the same part. `place` and `part`
 // of each row; empty: the rows as they come, one part. 0 where there are no such entries.
 double mean_distance(std::span<const std::int64_t> row_ptr, std::span<const std::int32_t> col,

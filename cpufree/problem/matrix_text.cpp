@@ -1,10 +1,15 @@
 #include "cpufree/problem/matrix_text.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <charconv>
 #include <functional>
+#include <memory>
 #include <numeric>
+#include <vector>
 
 #include "cpufree/base/index.hpp"
 #include "cpufree/base/parallel.hpp"
@@ -113,16 +118,109 @@ std::int64_t parse_entries(std::string_view text, const TextTarget& target) {
 
 namespace {
 
+constexpr std::int64_t kLongestLine = 1 << 12;
+
+// Bytes of a file that a core reads for itself.
+class FileBytes {
+ public:
+  explicit FileBytes(std::int64_t room)
+      : bytes_(std::make_unique_for_overwrite<char[]>(at(room))) {}
+
+  bool read(int file, std::int64_t begin, std::int64_t end) {
+    size_ = 0;
+    while (begin + size_ < end) {
+      const ssize_t got = pread(file, bytes_.get() + size_, at(end - begin - size_), begin + size_);
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0) return false;
+      size_ += got;
+    }
+    return true;
+  }
+  void append(char c) { bytes_[at(size_++)] = c; }
+  std::string_view text() const { return {bytes_.get(), at(size_)}; }
+
+ private:
+  std::unique_ptr<char[]> bytes_;
+  std::int64_t size_ = 0;
+};
+
+// The bytes of a file that hold entries, in pieces of equal size, which end anywhere in lines.
+struct FilePieces {
+  int file;
+  std::int64_t begin, end;
+
+  int count() const { return static_cast<int>((end - begin + kBytesOfTask - 1) / kBytesOfTask); }
+  std::int64_t first(int k) const { return begin + k * kBytesOfTask; }
+  std::int64_t last(int k) const { return std::min(end, first(k) + kBytesOfTask); }
+};
+
+// Ends of lines in a piece, -1 where it cannot be read. The end of the file ends a line, too.
+std::int64_t ends_in(const FilePieces& pieces, int k) {
+  FileBytes bytes(kBytesOfTask);
+  if (!bytes.read(pieces.file, pieces.first(k), pieces.last(k))) return -1;
+  const std::int64_t ends = std::ranges::count(bytes.text(), '\n');
+  return ends + (pieces.last(k) == pieces.end && !bytes.text().ends_with('\n') ? 1 : 0);
+}
+
+// Parses the lines that begin in a piece; `ends`: ends of lines before it. A line that begins in
+// one piece and ends in the next belongs to the first, which reads on for it.
+bool parse_piece(const FilePieces& pieces, int k, std::int64_t ends, const TextTarget& target) {
+  const std::int64_t before = k > 0 ? 1 : 0;
+  const std::int64_t last = std::min(pieces.end, pieces.last(k) + kLongestLine);
+  FileBytes bytes(kBytesOfTask + kLongestLine + 2);
+  if (!bytes.read(pieces.file, pieces.first(k) - before, last)) return false;
+  if (last == pieces.end && !bytes.text().ends_with('\n')) bytes.append('\n');
+  const std::string_view text = bytes.text();
+  std::size_t first = at(before);
+  std::int64_t place = target.next + ends;
+  if (before == 1 && text.front() != '\n') {
+    first = std::min(text.find('\n', 1), text.size()) + 1;
+    ++place;
+  }
+  const std::size_t here = at(pieces.last(k) - pieces.first(k) + before);
+  if (first >= here) return true;  // no line begins here; who has it sees whether it is too long
+  const std::size_t end = text.find('\n', here - 1);
+  if (end == std::string_view::npos) return false;
+  Lines lines(text.substr(first, end + 1 - first));
+  for (; lines.more(); ++place)
+    if (!take_entry(lines, target, at(place))) return false;
+  return true;
+}
+
+}  // namespace
+
+std::int64_t parse_entries_of_file(int file, std::int64_t begin, std::int64_t end,
+                                   const TextTarget& target) {
+  const FilePieces pieces{file, begin, end};
+  std::vector<std::int64_t> ends(at(pieces.count() + 1), 0);
+  std::atomic<bool> good = true;
+  in_parallel(pieces.count(), [&](int k) {
+    ends[at(k + 1)] = ends_in(pieces, k);
+    if (ends[at(k + 1)] < 0) good = false;
+  });
+  std::partial_sum(ends.begin(), ends.end(), ends.begin());
+  if (!good || target.next + ends.back() > static_cast<std::int64_t>(target.row.size())) return -1;
+  in_parallel(pieces.count(), [&](int k) {
+    if (good.load(std::memory_order_relaxed) && !parse_piece(pieces, k, ends[at(k)], target))
+      good = false;
+  });
+  return good ? ends.back() : -1;
+}
+
+namespace {
+
 // The places of entries in rows, filled by several threads.
 class RowCursors {
  public:
-  explicit RowCursors(std::size_t rows) : next_(rows) {}
+  explicit RowCursors(std::size_t rows) { next_.resize(rows); }
   std::int64_t take(std::int32_t row) {
     return std::atomic_ref(next_[at(row)]).fetch_add(1, std::memory_order_relaxed);
   }
   // Turns counts into first places; returns where all rows begin and the last one ends.
-  std::vector<std::int64_t> lay_out() {
-    std::vector<std::int64_t> row_ptr(next_.size() + 1, 0);
+  PageVector<std::int64_t> lay_out() {
+    PageVector<std::int64_t> row_ptr;
+    row_ptr.resize(next_.size() + 1);
+    row_ptr[0] = 0;
     for (std::size_t i = 0; i < next_.size(); ++i) {
       row_ptr[i + 1] = row_ptr[i] + next_[i];
       next_[i] = row_ptr[i];
@@ -131,7 +229,7 @@ class RowCursors {
   }
 
  private:
-  std::vector<std::int64_t> next_;
+  PageVector<std::int64_t> next_;  // begins with zeros, as its memory does
 };
 
 template <class F>

@@ -5,7 +5,8 @@
 #include <optional>
 #include <span>
 #include <string_view>
-#include <vector>
+
+#include "cpufree/base/pages.hpp"
 
 namespace cpufree {
 
@@ -26,10 +27,16 @@ struct TextTarget {
 // a line ends.
 std::int64_t parse_entries(std::string_view text, const TextTarget& target);
 
+// The same for the bytes of a file from `begin` to `end`, of which each core reads and parses its
+// own, 1 MiB at a time. The last line may lack its end. -1 also where a line has more than 4 KiB,
+// or the file cannot be read.
+std::int64_t parse_entries_of_file(int file, std::int64_t begin, std::int64_t end,
+                                   const TextTarget& target);
+
 struct CsrArrays {
-  std::vector<std::int64_t> row_ptr;
-  std::vector<std::int32_t> col;
-  std::vector<double> val;
+  PageVector<std::int64_t> row_ptr;
+  PageVector<std::int32_t> col;
+  PageVector<double> val;
 };
 
 // The rows of a square matrix out of entries in any order, columns increasing. `mirror`: an entry

@@ -196,6 +196,24 @@ def inspect(
 ) -> dict[str, Any]:
     """Return the fields of cpufree.entries.Entries; the arrays are rows."""
 
+def residual_norm(
+    indptr: npt.NDArray[np.int64],
+    indices: npt.NDArray[np.int32],
+    data: npt.NDArray[np.float64] | npt.NDArray[np.float32],
+    b: npt.NDArray[np.float64],
+    x: npt.NDArray[np.float64],
+) -> float:
+    """Return the Euclidean norm of b - A x, by all cores, in double precision."""
+
+def grid_residual_norm(
+    shape: list[int],
+    steps: list[list[int]],
+    values: list[float],
+    b: npt.NDArray[np.float64],
+    x: npt.NDArray[np.float64],
+) -> float:
+    """Return the Euclidean norm of b - A x of a matrix on a grid of three axes, as above."""
+
 def mean_distance(
     indptr: npt.NDArray[np.int64],
     indices: npt.NDArray[np.int32],
@@ -239,6 +257,21 @@ def parse_entries(
     """Parse lines of row, column and value into arrays from place `next` on; return their number.
 
     Numbers count from 1 in the text, from 0 in the arrays. -1: a line is something else.
+    """
+
+def parse_entries_of_file(
+    file: int,
+    begin: int,
+    end: int,
+    n_rows: int,
+    n_columns: int,
+    row: npt.NDArray[np.int32],
+    col: npt.NDArray[np.int32],
+    values: npt.NDArray[np.float64] | npt.NDArray[np.int64] | None,
+) -> int:
+    """Parse the bytes of a file from begin to end, which each core reads for itself, as above.
+
+    file: its descriptor. The last line may lack its end. -1 also where lines are very long.
     """
 
 def rows_of_entries(

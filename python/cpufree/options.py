@@ -173,7 +173,7 @@ INPUT = Option(
 CHECK = Option(
     "check", "switch", True,
     "Check the matrix and the answer.",
-    "skip the check of the matrix, and of the answer by SciPy",
+    "skip the check of the matrix, and of the answer on the host",
 )  # fmt: skip
 REPLACE_EVERY = Option(
     "replace_every", "count", 50,

@@ -32,6 +32,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--engine", choices=[CPU_ENGINE, "cuda_p2p"], default=CPU_ENGINE, help="engine of the tests"
     )
     group.addoption("--gpus", help="GPUs of the tests: all, or numbers such as 0,2-5")
+    group.addoption("--part", help="one of several parts of the tests, such as 2/3, in their order")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -49,8 +50,15 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ["CPUFREE_GPUS"] = gpus
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Skip what is about the CPU engine where the tests run on another one."""
+    """Take the part asked for; skip what is about the CPU engine on another one."""
+    if part := config.getoption("--part"):
+        number, parts = map(int, part.split("/"))
+        begin, end = (k * len(items) // parts for k in (number - 1, number))
+        others = items[:begin] + items[end:]
+        items[:] = items[begin:end]
+        config.hook.pytest_deselected(items=others)
     if config.getoption("--engine") == CPU_ENGINE:
         return
     for item in items:

@@ -9,7 +9,7 @@ import argparse
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from statistics import median
+from statistics import geometric_mean, median
 from typing import Any
 
 from cpufree.bench.time import tables
@@ -89,6 +89,37 @@ def choices(folder: Path) -> str:
     return table(("matrix", "best choice", "its wall s", "auto over it"), rows)
 
 
+def suite_choices(folder: Path) -> str:
+    """Return what `auto` took over the best of all choices, for matrices of suites."""
+    path = folder / "suite.jsonl"
+    if not path.exists():
+        return "not measured"
+    found: dict[str, dict[str, list[float]]] = {}
+    took: dict[str, str] = {}
+    for line in lines_of(path):
+        if line["kind"] == "choice" and line["round"] > 0 and line["converged"]:
+            found.setdefault(line["case"], {}).setdefault(line["choice"], []).append(
+                line["seconds"]
+            )
+            if line["choice"] == "auto":
+                where = f"{line['pes']} GPUs" if line["engine"] == "cuda_p2p" else "the CPU"
+                took[line["case"]] = f"{where}, {line['method']}"
+    rows, ratios = [], []
+    for case, choices in sorted(found.items()):
+        seconds = {choice: median(times) for choice, times in choices.items()}
+        if "auto" not in seconds or len(seconds) < 3:
+            continue
+        best = min((choice for choice in seconds if choice != "auto"), key=seconds.__getitem__)
+        ratios.append(seconds["auto"] / seconds[best])
+        others = ", ".join(f"{name} {value:.3f}" for name, value in sorted(seconds.items()))
+        rows.append((case, took[case], best, others, f"{ratios[-1]:.2f}"))
+    if not ratios:
+        return "not measured"
+    heads = ("matrix", "auto takes", "best", "seconds", "auto over the best")
+    mean = f"geometric mean {geometric_mean(ratios):.3f}, worst {max(ratios):.2f}"
+    return f"{table(heads, rows)}\n\n{len(ratios)} matrices: {mean}"
+
+
 def methods(folder: Path) -> str:
     """Return microseconds an iteration of each method, by GPUs."""
     path = folder / "pipelined.jsonl"
@@ -108,6 +139,7 @@ def show(folder: Path) -> str:
     parts = [
         ("Set-up, CUDA running", set_ups(folder)),
         ("auto against what it could choose", choices(folder)),
+        ("auto on suites, CUDA running", suite_choices(folder)),
         ("Commands from files", programs(folder, "auto")),
         ("Script, generated", programs(folder, "script")),
         ("Script, from Matrix Market", programs(folder, "text")),

@@ -164,7 +164,7 @@ class GpuSystem final : public System<T> {
   void set_up_sent(const CsrView<T>& matrix, std::vector<std::int64_t> cuts,
                    const SystemSpec& spec);
   template <class F>
-  void set_up_on_gpus(F&& rows, const SystemSpec& spec);
+  void set_up_on_gpus(F&& rows, bool runs_likely, const SystemSpec& spec);
   HaloPlan<T> plan_on_gpus(std::vector<GpuRows<T>> rows, const SystemSpec& spec);
   std::vector<PeLayout> shares_laid_out(const HaloPlan<T>& plan,
                                         const std::vector<std::vector<BlockPlan>>& plans,

@@ -1,11 +1,13 @@
 // Systems whose matrices are laid out by the GPUs: rows go there as the caller has them.
 #include <algorithm>
+#include <thread>
 #include <utility>
 
 #include "cpufree/base/index.hpp"
 #include "cpufree/base/parallel.hpp"
 #include "cpufree/problem/partition.hpp"
 #include "cpufree/systems/gpu/devices.hpp"
+#include "cpufree/systems/gpu/kernels/table.hpp"
 #include "cpufree/systems/gpu/system.hpp"
 
 namespace cpufree {
@@ -16,6 +18,8 @@ using gpu::OnDevice;
 
 // Nonzeros from which on it is worth the kernels.
 constexpr std::int64_t kLeastNonzeros = 4'000'000;
+// Entries of a row from which on it is likely one of a mesh whose nodes have three unknowns each.
+constexpr std::int64_t kEntriesOfMeshes = 30;
 
 // Where each PE's rows begin, and the last one's end; none where they are not consecutive.
 std::vector<std::int64_t> cuts_of(std::span<const std::int64_t> row_ptr,
@@ -87,7 +91,7 @@ GpuSystem<T>::GpuSystem(const GivenCsr<T>& matrix, const SystemSpec& spec)
   require_one_pe(spec);
   timer_.lap("choice");
   cuts_ = {0, matrix.n};
-  set_up_on_gpus([&] { return send_rows(matrix, cuts_, devices_); }, spec);
+  set_up_on_gpus([&] { return send_rows(matrix, cuts_, devices_); }, false, spec);
 }
 
 template <class T>
@@ -96,7 +100,7 @@ GpuSystem<T>::GpuSystem(const GridTerms& grid, const SystemSpec& spec)
   require_one_pe(spec);
   timer_.lap("choice");
   cuts_ = {0, grid.rows()};
-  set_up_on_gpus([&] { return make_rows<T>(grid, devices_[0]); }, spec);
+  set_up_on_gpus([&] { return make_rows<T>(grid, devices_[0]); }, false, spec);
 }
 
 template <class T>
@@ -106,13 +110,15 @@ void GpuSystem<T>::require_one_pe(const SystemSpec& spec) const {
           "preconditioners with factors, and halos of blocks, are made of matrices on the host");
 }
 
-// rows(): brings them to the GPUs.
+// rows(): brings them to the GPUs. `runs_likely`: columns are expected to come in runs.
 template <class T>
 template <class F>
-void GpuSystem<T>::set_up_on_gpus(F&& rows, const SystemSpec& spec) {
+void GpuSystem<T>::set_up_on_gpus(F&& rows, bool runs_likely, const SystemSpec& spec) {
   const gpu_p2p::DeviceLocks locks(devices_);
   try {
     gpu_p2p::connect(devices_);
+    // Kernels of the default solve compile beside those that lay the matrix out.
+    const std::jthread ahead = compile_ahead_for<T>(SolveSpec{}, {runs_likely, false, devices_});
     HaloPlan<T> plan = plan_on_gpus(rows(), spec);
     build(plan, {}, spec);
   } catch (...) {
@@ -126,7 +132,9 @@ template <class T>
 void GpuSystem<T>::set_up_sent(const CsrView<T>& matrix, std::vector<std::int64_t> cuts,
                                const SystemSpec& spec) {
   cuts_ = std::move(cuts);
-  set_up_on_gpus([&] { return send_rows(GivenCsr<T>::of(matrix), cuts_, devices_); }, spec);
+  const bool runs_likely = matrix.nnz() >= kEntriesOfMeshes * matrix.n;
+  set_up_on_gpus([&] { return send_rows(GivenCsr<T>::of(matrix), cuts_, devices_); }, runs_likely,
+                 spec);
 }
 
 // Looks at the rows, which have arrived, and gives them the PEs' numbers.

@@ -23,6 +23,7 @@ from cpufree.output_file import require_writable, write_file, write_text
 from cpufree.text import counted
 
 if TYPE_CHECKING:
+    from cpufree.matrix.gpu_csr import GridCsr
     from cpufree.matrix.problem import CsrMatrix
     from cpufree.matrix.rows import RowSource
     from cpufree.partition.part_vector import PartitionLike
@@ -173,7 +174,7 @@ def read_partition(how: str, pes: int | None) -> PartitionLike:
     return load_partition(how, pes)
 
 
-def check_length(partition: PartitionLike, matrix: CsrMatrix, how: str) -> None:
+def check_length(partition: PartitionLike, matrix: CsrMatrix | GridCsr, how: str) -> None:
     """Raise InvalidInputError unless what `read_partition` gave of `how` is for this matrix."""
     from cpufree.partition.part_vector import require_length
 
@@ -188,7 +189,7 @@ def pes_of(partition: PartitionLike) -> int:
     return 1 if isinstance(partition, str) else count_of(partition)
 
 
-def make_solver(matrix: CsrMatrix | RowSource, check: bool, setup: dict[str, Any]) -> Solver:
+def make_solver(matrix: CsrMatrix | RowSource | str, check: bool, setup: dict[str, Any]) -> Solver:
     """Partition the matrix and lay it out for the PEs."""
     from cpufree.solvers.solver import Solver
 

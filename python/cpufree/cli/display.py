@@ -242,7 +242,7 @@ def result_report(
         ("true residual b - A x", residual(result.true_residual)),
     ]
     if checked is not None:
-        rows.append(("the same by SciPy", residual(checked.scipy)))
+        rows.append(("the same on the host", residual(checked.double)))
         if checked.extended is not None:
             rows.append(("in extended precision", residual(checked.extended)))
     rows += [

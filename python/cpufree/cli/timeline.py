@@ -21,7 +21,7 @@ NAMES = {
     "generating": "the matrix is generated",
     "reading": "the matrix is read",
     "vectors": "right-hand side and first guess",
-    "check": "the answer is checked by SciPy",
+    "check": "the answer is checked on the host",
     "write": "files are written",
     "report": "the report is shown",
 }

@@ -84,19 +84,14 @@ def make_system_there(
 
 
 def make_grid_system_there(
-    shape: tuple[int, ...],
-    terms: Sequence[tuple[tuple[int, ...], float]],
+    grid: tuple[list[int], list[list[int]], list[float]],
     blocks: int,
     gpus: tuple[int, ...],
     tuning: dict[str, Any],
 ) -> System:
-    """Return a System of a matrix on a grid that a GPU makes; terms are steps and values."""
-    missing = 3 - len(shape)
-    steps = [[0] * missing + list(step) for step, _ in terms]
-    values = [value for _, value in terms]
-    where = (blocks, list(gpus), tuning)
+    """Return a System, in double precision, of a matrix that a GPU makes, on three axes."""
     core = load_for("cuda_p2p")
-    system: System = core.System([1] * missing + list(shape), steps, values, False, *where)
+    system: System = core.System(*grid, False, blocks, list(gpus), tuning)
     return system
 
 

@@ -1,4 +1,4 @@
-"""What a better partition saves on an engine, and what searching for one costs."""
+"""What a better partition or order of rows saves on an engine, and what finding one costs."""
 
 from __future__ import annotations
 
@@ -22,4 +22,6 @@ def gain_on(engine: str, solves: int = 1, expected: float | None = None) -> Gain
         least_iterations=known.number("partition.iterations", "1"),
         solves=solves,
         expected=expected,
+        order_seconds=known.number("order.rcm", "s"),
+        far_seconds=known.number(f"order.{where}_far", "s"),
     )

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpufree.errors import FileFormatError
+from cpufree.matrix.checksum import crc32
 from cpufree.matrix.entries import MAX_ROWS
 from cpufree.matrix.problem import CsrMatrix
 from cpufree.matrix.row_permutation import RowPermutation
@@ -61,7 +62,7 @@ def write_cache(
         arrays.append(np.ascontiguousarray(permutation.numbers, dtype=_INT32))
     code = next(code for code, dtype in _DTYPES.items() if dtype == A.dtype)
     *offsets, size = _Header(A.shape[0], A.nnz, _DTYPES[code], parts).layout()
-    checksums = [zlib.crc32(array.data) for array in arrays]
+    checksums = [crc32(array.data) for array in arrays]
     version = VERSION_WITH_PARTS if parts else VERSION
     header = _HEADER.pack(
         MAGIC, version, HEADER_BYTES, A.shape[0], A.nnz, code, 0, *offsets[:3], size, *checksums[:3]
@@ -95,7 +96,7 @@ def read_cache(path: str | os.PathLike[str], verify: bool = True) -> CsrMatrix:
     for (name, _, _), array, checksum in zip(
         header.arrays(), arrays, header.checksums, strict=True
     ):
-        if verify and zlib.crc32(array.data) != checksum:
+        if verify and crc32(array.data) != checksum:
             raise _damaged(path, f"the checksum of {name} does not match")
     A = CsrMatrix(*arrays[:3])
     return _permutation(path, arrays).restored(A) if header.parts else A

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import scipy.sparse as sp
-
 from cpufree.device_arrays import library_of
 from cpufree.errors import MatrixError
 
@@ -35,6 +33,8 @@ def to_host(A: Any) -> Any:
 
 def _from_tensor(A: Any) -> Any:
     """Return a tensor in the memory of the host as a SciPy matrix or NumPy array."""
+    import scipy.sparse as sp  # a heavy import
+
     layout = str(A.layout).removeprefix("torch.")
     shape = tuple(A.shape)
     if layout == "strided":

@@ -59,6 +59,12 @@ class GridCsr:
         """(n, n)."""
         return (self.n, self.n)
 
+    def in_three_axes(self) -> tuple[list[int], list[list[int]], list[float]]:
+        """Return points along three axes, and steps and values of the entries of a row."""
+        missing = [0] * (3 - len(self.grid))
+        steps = [missing + list(step) for step, _ in self.terms]
+        return [1] * len(missing) + list(self.grid), steps, [value for _, value in self.terms]
+
 
 def gpu_csr(A: Any) -> GpuCsr | None:
     """Return A as it lies on its GPU; None where it is no such matrix, or of other types."""

@@ -8,9 +8,7 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Callable
-from typing import Any
-
-import scipy.sparse as sp
+from typing import TYPE_CHECKING, Any
 
 from cpufree.errors import FileFormatError, InvalidInputError, MatrixError
 from cpufree.matrix.entries import MAX_ROWS
@@ -18,6 +16,9 @@ from cpufree.matrix.gpu_csr import GridCsr
 from cpufree.matrix.io.files import PathLike, check_file, memory_for, reading, split_part
 from cpufree.matrix.problem import CsrMatrix, MatrixLike, convert, with_symmetric_pattern
 from cpufree.matrix.rows import RowSource
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
 
 MATRIX_SUFFIXES = (
     *(".mtx", ".mtx.gz", ".mtx.bz2", ".tar.gz", ".tgz", ".npz", ".npy", ".cpufree"),

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from cpufree.device_arrays import library_of
@@ -21,6 +20,10 @@ from cpufree.matrix.entries import (
 )
 from cpufree.matrix.from_gpu import to_host
 from cpufree.matrix.from_pandas import entries_of, is_table
+from cpufree.matrix.sparse import issparse
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
 
 # From this size on, a matrix with fewer entries than rows is refused before anything of the
 # length of its rows is allocated; below, `check_spd_input` names the rows.
@@ -142,6 +145,8 @@ class CsrMatrix:
 
         Its arrays are read-only, and `convert` of it, as it is, returns this matrix.
         """
+        import scipy.sparse as sp  # a heavy import
+
         matrix = sp.csr_array((self.data, self.indices, self.indptr), shape=self.shape)
         matrix.has_canonical_format = True
         matrix._cpufree_origin = _Origin(self, matrix)
@@ -199,7 +204,7 @@ def convert(A: Any) -> CsrMatrix:
     """
     if isinstance(A, CsrMatrix):
         return A
-    if sp.issparse(A):
+    if issparse(A):
         origin = getattr(A, "_cpufree_origin", None)
         known = origin.source_of(A) if origin is not None and A.format == "csr" else None
         return known or _from_sparse(A)
@@ -247,6 +252,8 @@ def check_shape(shape: tuple[int, ...], entries: int | None = None) -> None:
 
 
 def _from_sparse(A: Any) -> CsrMatrix:
+    import scipy.sparse as sp  # a heavy import
+
     check_shape(A.shape)
     dtype = float_type(A.dtype)
     if A.format != "csr":
@@ -294,6 +301,8 @@ def _check_sparse_indices(A: Any) -> None:
 
 
 def _from_dense(A: NDArray[Any]) -> CsrMatrix:
+    import scipy.sparse as sp  # a heavy import
+
     if isinstance(A, np.ma.MaskedArray):
         raise MatrixError("the matrix is a masked array; pass A.filled(0)")
     check_shape(A.shape)
@@ -309,6 +318,8 @@ def _without_zeros(A: CsrMatrix) -> CsrMatrix:
 
 def _with_mirrored_zeros(A: CsrMatrix) -> CsrMatrix:
     """Add an explicit zero wherever only the mirror image is stored."""
+    import scipy.sparse as sp  # a heavy import
+
     coo = A.to_scipy().tocoo()
     rows = np.concatenate((coo.row, coo.col))
     columns = np.concatenate((coo.col, coo.row))

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
 from cpufree.matrix.problem import CsrMatrix
 
@@ -69,6 +68,8 @@ def _inverse(order: Int32s) -> Int32s:
 
 def _permuted(A: CsrMatrix, order: Int32s) -> CsrMatrix:
     """Return the matrix whose entry (i, j) is entry (order[i], order[j]) of A."""
+    import scipy.sparse as sp  # a heavy import
+
     rows = A.to_scipy()[order]
     columns = _inverse(order)[rows.indices]
     matrix = sp.csr_array((rows.data, columns, rows.indptr), shape=A.shape)

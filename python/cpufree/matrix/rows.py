@@ -8,11 +8,11 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from cpufree.dtypes import float_type
 from cpufree.errors import InvalidInputError, MatrixError
+from cpufree.matrix.sparse import issparse
 
 MOST_ROWS_OF_RANK = 2**31 - 2  # local rows have 32-bit numbers
 
@@ -39,7 +39,7 @@ class RowSlab:
     """
 
     def __init__(self, first_row: int, rows: Any, n: int | None = None) -> None:
-        if sp.issparse(rows):
+        if issparse(rows):
             if n is not None and n != rows.shape[1]:
                 raise MatrixError(f"n is {n}, but the rows have {rows.shape[1]} columns")
             n = int(rows.shape[1])
@@ -175,6 +175,8 @@ def _canonical(
         if columns.min() < 0 or columns.max() >= n:
             where = columns.min() if columns.min() < 0 else columns.max()
             raise MatrixError(f"there is a column {where}; columns run from 0 to {n - 1}")
+        import scipy.sparse as sp  # a heavy import
+
         own = (values.copy(), columns.copy(), start.copy())  # summed in place
         matrix = sp.csr_array(own, shape=(start.size - 1, n))
         matrix.sum_duplicates()

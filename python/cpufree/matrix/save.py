@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import scipy.sparse as sp
 
 from cpufree.matrix.cache import write_cache
 from cpufree.matrix.io.files import PathLike, compressed, suffix_of
@@ -24,16 +23,18 @@ def save_matrix(path: PathLike, A: MatrixLike) -> None:
         FileFormatError: unknown suffix, or the file cannot be written.
         MatrixError: A is not a square real matrix.
     """
-    import scipy.io  # a heavy import
-
     suffix = suffix_of(path, MATRIX_SAVE_SUFFIXES)
     matrix = canonical_csr(A)
     if suffix == ".cpufree":
         write_cache(path, matrix)
     elif suffix == ".npz":
+        import scipy.sparse as sp  # a heavy import
+
         with write_file(path) as file:
             sp.save_npz(file, matrix.to_scipy())
     else:
+        import scipy.io  # a heavy import
+
         symmetry = "symmetric" if _is_symmetric_to_the_bit(matrix) else "general"
         # As float64, as which text is read: the digits of a float32 are those of another float64.
         values = matrix.to_scipy().astype(np.float64, copy=False)

@@ -6,14 +6,16 @@ solver reports an indefinite one when it meets a direction of negative curvature
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from cpufree.errors import DiagonalError, NonFiniteError, NotSymmetricError
 from cpufree.matrix.problem import CsrMatrix
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
 
 SYMMETRY_TOLERANCE = {"float64": 1e-12, "float32": 1e-5}
 """Largest |a_ij - a_ji| / sqrt(|a_ii a_jj|) that passes as rounding. The scale is that of the
@@ -72,6 +74,8 @@ def _refuse_non_finite(A: CsrMatrix) -> None:
 
 def _transpose(A: CsrMatrix) -> sp.csr_array:
     """Return the transpose of A, columns sorted."""
+    import scipy.sparse as sp  # a heavy import
+
     return sp.csc_array((A.data, A.indices, A.indptr), shape=A.shape).tocsr()
 
 

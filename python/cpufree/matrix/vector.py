@@ -6,11 +6,11 @@ import os
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from cpufree.device_arrays import cuda_device
 from cpufree.errors import VectorError
+from cpufree.matrix.sparse import issparse
 
 
 def as_vector(
@@ -29,7 +29,7 @@ def as_vector(
     Raises:
         VectorError: wrong shape, not real, NaN or infinite, or too large for `dtype`.
     """
-    if sp.issparse(v):
+    if issparse(v):
         raise VectorError(f"{name} is sparse; pass {name}.toarray().ravel()")
     if v is None or isinstance(v, (str, os.PathLike)):
         hint = "" if v is None else "; cpufree.load_vector reads files of whole vectors"

@@ -78,6 +78,10 @@ class Gain:
     solves: int = 1
     expected: float | None = None
     """Iterations of one of them, where something is known of it."""
+    order_seconds: float = 0.0
+    """Of reverse Cuthill-McKee, for each entry."""
+    far_seconds: float = math.inf
+    """Of an iteration, at most, for each entry far from the diagonal."""
 
     def iterations(self, rows: int) -> float:
         """Return how many iterations are expected.
@@ -88,6 +92,10 @@ class Gain:
         """
         guess = max(self.least_iterations, 2.0 * math.sqrt(rows))
         return self.solves * (guess if self.expected is None else self.expected)
+
+    def order_pays(self, rows: int) -> bool:
+        """Return whether bringing entries near the diagonal may save more time than it takes."""
+        return self.far_seconds * self.iterations(rows) > self.order_seconds
 
     def most(self, plain: PartitionReport) -> float:
         """Return the seconds that no partition saves more than, by iterations as expected.

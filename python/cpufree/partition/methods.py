@@ -320,12 +320,18 @@ def by_length(A: CsrMatrix, part: Int32s | None, order: Int32s | None) -> Int32s
     return np.asarray(sequence[sorting], dtype=np.int32)
 
 
-def choose_order(A: CsrMatrix, part: Int32s | None, reorder: str | bool = "auto") -> Ordering:
+def choose_order(
+    A: CsrMatrix,
+    part: Int32s | None,
+    reorder: str | bool = "auto",
+    gain: Gain | None = None,
+) -> Ordering:
     """Choose the sequence of rows inside parts.
 
     `reorder` True or "rcm": reverse Cuthill-McKee; False or "natural": as they come; "auto": RCM
-    where entries are far from the diagonal and it brings them clearly nearer, then rows of equal
-    lengths together where that saves clearly (`by_length`).
+    where entries are far from the diagonal and it brings them clearly nearer, and where it can save
+    the time that it takes by `gain` (None: its time does not count), then rows of equal lengths
+    together where that saves clearly (`by_length`).
 
     Raises InvalidInputError for anything else.
     """
@@ -339,19 +345,24 @@ def choose_order(A: CsrMatrix, part: Int32s | None, reorder: str | bool = "auto"
         return Ordering(None, "natural order: RCM is limited to 2^31 - 1 nonzeros")
     if reorder != "auto":
         return Ordering(rcm(A, part), "RCM order: asked for")
-    chosen = _by_distance(A, part)
+    chosen = _by_distance(A, part, gain)
     together = by_length(A, part, chosen.order) if A.shape[0] > NEAR_DIAGONAL else None
     if together is None:
         return chosen
     return Ordering(together, f"{chosen.why}; rows of equal lengths together")
 
 
-def _by_distance(A: CsrMatrix, part: Int32s | None) -> Ordering:
+def _by_distance(A: CsrMatrix, part: Int32s | None, gain: Gain | None) -> Ordering:
     if A.shape[0] <= NEAR_DIAGONAL:
         return Ordering(None, "natural order: the vectors fit in cache")
     natural = mean_distance(A, part, None)
     if natural <= NEAR_DIAGONAL:
         return Ordering(None, f"natural order: entries are {natural:.0f} rows apart on average")
+    if gain is not None and not gain.order_pays(A.shape[0]):
+        why = f"RCM takes longer than it can save in {gain.iterations(A.shape[0]):.0f} iterations"
+        return Ordering(
+            None, f"natural order: entries are {natural:.0f} rows apart on average, but {why}"
+        )
     order = rcm(A, part)
     reordered = mean_distance(A, part, order)
     if reordered > CLEAR_GAIN * natural:

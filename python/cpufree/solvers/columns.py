@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
 from cpufree.device_arrays import cuda_device
 from cpufree.errors import VectorError
+from cpufree.matrix.sparse import issparse
 from cpufree.solvers import on_gpu
 from cpufree.solvers.result import Reason, Result
 
@@ -20,7 +20,7 @@ def shape_of(v: Any) -> tuple[int, ...]:
     """Return the shape of an array or list; () for what is none."""
     if cuda_device(v) is not None:
         return tuple(getattr(v, "shape", ()))
-    if sp.issparse(v):
+    if issparse(v):
         return ()  # as_vector says what to do
     try:
         return np.shape(v)

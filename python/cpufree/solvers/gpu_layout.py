@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cpufree.engines import core
+from cpufree.engines import core, gpus
 from cpufree.engines.digests import Pattern
 from cpufree.engines.gpu_choice import Size
 from cpufree.engines.placement import Asked, Placement, place
@@ -32,6 +32,22 @@ FACTORS = ("block_jacobi", "fsai")
 def given_there(A: Any) -> GpuCsr | GridCsr | None:
     """Return a matrix that lies on a GPU, or that it can make; None: it is for the host."""
     return grid_csr(A) if isinstance(A, str) else gpu_csr(A)
+
+
+def may_be_made_there(A: str, asked: Asked, env: Env) -> GridCsr | None:
+    """Return the matrix that a name stands for, if a GPU is likely to make it; None: the host does.
+
+    Raises:
+        InvalidInputError: parameters that the generator does not take.
+    """
+    ours = {asked.engine, env.engine} <= {"auto", "cuda_p2p"}
+    several = not {asked.pes, env.pes} <= {"auto", None, 1}
+    if not ours or several or not core.cuda_built():
+        return None
+    made = grid_csr(A)
+    if made is None or made.nnz <= core.most_nonzeros_by_host():
+        return None
+    return made if gpus.usable(gpus.find()) else None
 
 
 def may_be_checked_there(A: CsrMatrix, asked: Asked, env: Env) -> bool:
@@ -65,7 +81,7 @@ def _system(A: GpuCsr | GridCsr, where: Placement, check: bool) -> System:
     }
     if isinstance(A, GpuCsr):
         return core.make_system_there(A.addresses(), **how)
-    return core.make_grid_system_there(A.grid, A.terms, **how)
+    return core.make_grid_system_there(A.in_three_axes(), **how)
 
 
 def lay_out_there(

@@ -152,7 +152,7 @@ class Sharing:
     ) -> Sharing:
         """Return how the rows are shared out; `gain` and `cache` as `partition` takes them."""
         part, why, warnings = share(A, pes, method, gain, cache)
-        ordering = choose_order(A, part, reorder)
+        ordering = choose_order(A, part, reorder, gain)
         return cls(part, ordering.order, [*why, ordering.why], warnings)
 
 

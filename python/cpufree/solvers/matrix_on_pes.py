@@ -105,11 +105,11 @@ class MatrixOnPes:
             if self.team is None:  # which has a PE in each process
                 self._asked = self._asked.for_partition(given, self.env)
             rows, right = isinstance(A, (RowSlab, RowSource)), wanted.call.right
+            if not rows and isinstance(A, (str, os.PathLike)):
+                start_gpus(self._asked, self.env, A)
             there = self._lay_out_there(A, wanted, laps)
             if there is not None:
                 return
-            if not rows and isinstance(A, (str, os.PathLike)):
-                start_gpus(self._asked, self.env, A)
             source = A if rows else canonical_csr(A)
             kind = wanted.dtype if right is None else solve_dtype(source, right)
             if rows:

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdio>
+#include <memory>
 #include <random>
 #include <string>
 #include <utility>
@@ -108,14 +110,90 @@ TEST(a_long_text_is_parsed_by_several_threads_to_the_same_entries) {
   CHECK_EQ(parse(text, hand.row.size(), n).count, -1);
 }
 
+namespace {
+
+// A file without a name that holds a text, as long as it is needed.
+class TextFile {
+ public:
+  explicit TextFile(const std::string& text) : file_(std::tmpfile(), &std::fclose) {
+    CHECK_EQ(std::fwrite(text.data(), 1, text.size(), file_.get()), text.size());
+    CHECK_EQ(std::fflush(file_.get()), 0);
+  }
+  int number() const { return fileno(file_.get()); }
+
+ private:
+  std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_;
+};
+
+Parsed parse_file(const std::string& text, std::size_t begin, std::size_t room) {
+  const TextFile file(text);
+  Parsed found;
+  found.row.resize(room);
+  found.col.resize(room);
+  found.val.resize(room);
+  found.count = parse_entries_of_file(file.number(), static_cast<std::int64_t>(begin),
+                                      static_cast<std::int64_t>(text.size()),
+                                      {1 << 20, 1 << 20, found.row, found.col, found.val, {}, 0});
+  return found;
+}
+
+}  // namespace
+
+TEST(cores_that_read_a_file_for_themselves_find_the_entries_of_its_text) {
+  std::mt19937 random(5);
+  std::string text;
+  constexpr std::size_t kLines = 220'000;
+  for (std::size_t k = 0; k < kLines; ++k)
+    text += std::to_string(1 + random() % (1 << 20)) + ' ' + std::to_string(1 + random() % 1000) +
+            std::string(random() % 3 + 1, ' ') + std::to_string(random() % 100'000) + '\n';
+  CHECK(text.size() > (std::size_t{3} << 20));
+  // Lines are left out at the front, so that pieces end at other places in lines.
+  for (std::size_t left_out = 0; left_out < 24; ++left_out) {
+    std::size_t begin = 0;
+    for (std::size_t k = 0; k < left_out; ++k) begin = text.find('\n', begin) + 1;
+    const Parsed whole = parse(text.substr(begin), kLines, 1 << 20);
+    for (const bool ended : {true, false}) {
+      const Parsed found =
+          parse_file(ended ? text : text.substr(0, text.size() - 1), begin, kLines);
+      CHECK_EQ(found.count, static_cast<std::int64_t>(kLines - left_out));
+      CHECK(found.row == whole.row && found.col == whole.col && found.val == whole.val);
+    }
+  }
+  CHECK_EQ(parse_file(text, 0, kLines - 1).count, -1);
+}
+
+TEST(a_file_with_anything_else_in_it_is_left_to_others) {
+  const std::string lines = [] {
+    std::string text;
+    while (text.size() < (std::size_t{1} << 20)) text += "7 8 9.5\n";
+    return text;
+  }();
+  CHECK_EQ(parse_file(lines + "1 1 1\n", 0, 1 << 20).count,
+           static_cast<std::int64_t>(lines.size() / 8 + 1));
+  for (const char* wrong : {"\n", "1 1\n", "1 1 x", "% 1\n"}) {
+    CHECK_EQ(parse_file(lines + wrong, 0, 1 << 20).count, -1);
+    CHECK_EQ(parse_file(wrong + lines, 0, 1 << 20).count, -1);
+  }
+  CHECK_EQ(parse_file("1 1" + std::string(2 << 20, ' ') + "1\n" + lines, 0, 1 << 20).count, -1);
+  CHECK_EQ(parse_file("", 0, 4).count, 0);
+}
+
+TEST(a_file_that_is_shorter_than_was_said_is_left_to_others) {
+  const TextFile file("1 1 1\n");
+  std::vector<std::int32_t> row(4), col(4);
+  std::vector<double> val(4);
+  CHECK_EQ(parse_entries_of_file(file.number(), 0, 50, {9, 9, row, col, val, {}, 0}), -1);
+  CHECK_EQ(parse_entries_of_file(-1, 0, 6, {9, 9, row, col, val, {}, 0}), -1);
+}
+
 TEST(entries_become_rows_with_rising_columns) {
   const auto a =
       rows_of_entries(std::vector<std::int32_t>{2, 0, 2, 1}, std::vector<std::int32_t>{2, 0, 0, 1},
                       std::vector<double>{4.0, 1.0, 3.0, 2.0}, 3, false);
   CHECK(a.has_value());
-  CHECK(a->row_ptr == std::vector<std::int64_t>({0, 1, 2, 4}));
-  CHECK(a->col == std::vector<std::int32_t>({0, 1, 0, 2}));
-  CHECK(a->val == std::vector<double>({1.0, 2.0, 3.0, 4.0}));
+  CHECK(std::ranges::equal(a->row_ptr, std::vector<std::int64_t>({0, 1, 2, 4})));
+  CHECK(std::ranges::equal(a->col, std::vector<std::int32_t>({0, 1, 0, 2})));
+  CHECK(std::ranges::equal(a->val, std::vector<double>({1.0, 2.0, 3.0, 4.0})));
 }
 
 TEST(mirrored_entries_lie_on_both_sides) {
@@ -123,8 +201,8 @@ TEST(mirrored_entries_lie_on_both_sides) {
       rows_of_entries(std::vector<std::int32_t>{0, 1, 1}, std::vector<std::int32_t>{0, 0, 1},
                       std::vector<double>{1.0, 5.0, 2.0}, 2, true);
   CHECK(a.has_value());
-  CHECK(a->col == std::vector<std::int32_t>({0, 1, 0, 1}));
-  CHECK(a->val == std::vector<double>({1.0, 5.0, 5.0, 2.0}));
+  CHECK(std::ranges::equal(a->col, std::vector<std::int32_t>({0, 1, 0, 1})));
+  CHECK(std::ranges::equal(a->val, std::vector<double>({1.0, 5.0, 5.0, 2.0})));
 }
 
 TEST(entries_that_are_there_twice_are_left_to_others) {

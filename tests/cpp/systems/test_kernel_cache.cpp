@@ -199,3 +199,43 @@ TEST(kernels_that_come_with_the_package_are_no_part_of_those_that_were_compiled_
   codes_of({"a kernel"}, "sm_90", stand.maker("1.0"), CodeCache(folder.path()));
   CHECK_EQ(stand.compiled.load(), 1);
 }
+
+TEST(a_code_that_another_thread_makes_is_waited_for_and_made_once) {
+  CodesInTheMaking codes;
+  std::atomic<int> made = 0;
+  std::atomic<bool> go = false;
+  const auto slowly = [&](const std::string& name) {
+    ++made;
+    while (!go) std::this_thread::yield();
+    return "code of " + name;
+  };
+  std::jthread first([&] { codes.get({"one", "two"}, slowly); });
+  while (made == 0) std::this_thread::yield();
+  std::vector<std::string> found;
+  std::jthread second([&] {
+    for (const auto& code : codes.get({"two", "three", "two"}, slowly)) found.push_back(code.get());
+  });
+  go = true;
+  second.join();
+  first.join();
+  CHECK(found == std::vector<std::string>({"code of two", "code of three", "code of two"}));
+  CHECK_EQ(made.load(), 3);
+  codes.get({"one"}, slowly);
+  CHECK_EQ(made.load(), 3);
+  codes.forget("one");
+  codes.get({"one"}, slowly);
+  CHECK_EQ(made.load(), 4);
+}
+
+TEST(a_code_that_could_not_be_made_is_tried_again) {
+  CodesInTheMaking codes;
+  const auto fails = [](const std::string& name) -> std::string {
+    if (name == "bad") throw EngineError("line 7: no such word");
+    return "code";
+  };
+  const auto found = codes.get({"good", "bad"}, fails);
+  CHECK(found[0].get() == "code");
+  CHECK_THROWS(EngineError, found[1].get());
+  const auto again = codes.get({"bad"}, [](const std::string&) { return std::string("mended"); });
+  CHECK(again[0].get() == "mended");
+}

@@ -63,7 +63,7 @@ def test_only_cpufree_has_a_command() -> None:
     ("kind", "contender", "names"),
     [
         ("command", "cpufree", {"imports", "generating", "solve_kernel", "outside"}),
-        ("script", "cpufree", {"imports", "matrix", "set-up", "solve 1", "outside"}),
+        ("script", "cpufree", {"imports", "set-up", "solve 1", "outside"}),
         ("repeat", "scipy", {"imports", "matrix", "set-up", "solve 3", "outside"}),
     ],
 )

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+import cpufree
 
 SOLVE = (
     "import sys\n"
@@ -48,6 +51,16 @@ def test_importing_the_package_loads_none_of_the_others() -> None:
 @pytest.mark.parametrize("names", [FOR_OTHER_COMMANDS, FOR_OTHER_SYSTEMS, LARGE])
 def test_a_small_solve_loads_no_more_than_it_needs(names: tuple[str, ...]) -> None:
     assert loaded(SOLVE, names) == set()
+
+
+@pytest.mark.parametrize("name", ["A.cpufree", "A.mtx"])
+def test_a_solve_from_a_file_loads_no_scipy(tmp_path: Path, name: str) -> None:
+    A = cpufree.generate.from_spec("poisson2d?nx=20,ny=20")
+    cpufree.save_matrix(tmp_path / name, A)
+    program = SOLVE.replace("gen:poisson2d?nx=20,ny=20", str(tmp_path / name))
+    assert loaded(program, ("scipy", "scipy.sparse", "cpufree.generate")) == set()
+    script = f"import cpufree; cpufree.Solver({str(tmp_path / name)!r}, engine='cpu_threads')"
+    assert loaded(script, ("scipy", "rich", "typer")) == set()
 
 
 def test_what_a_solve_needs_is_seen_to_be_loaded() -> None:

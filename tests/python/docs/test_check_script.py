@@ -95,6 +95,58 @@ def test_small_cases_of_the_check_are_right_on_the_cpu(tmp_path: Path) -> None:
     assert summary[-1].startswith("0 failed")
 
 
+def test_tests_that_fail_side_by_side_run_again_alone(
+    gpu_check: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    commands: list[list[str]] = []
+    ends = iter([False, True])
+
+    def run(self: Any, step: str, command: list[str], limit: float) -> bool:
+        commands.append(command)
+        passed = next(ends)
+        result: bool = self.note(step, "passed" if passed else "FAILED", 1.0, "status 1: 2 failed")
+        return result
+
+    monkeypatch.setattr(gpu_check.Check, "run", run)
+    monkeypatch.setattr(gpu_check, "has_module", lambda *_: True)
+    monkeypatch.setattr(gpu_check.os, "cpu_count", lambda: 32)
+    check = check_of(gpu_check, tmp_path, "--part", "2/3")
+    gpu_check.run_tests(check)
+    assert commands[0][-6:-4] == ["-n", "24"]
+    assert "--last-failed" in commands[1] and "-n" not in commands[1]
+    assert all("--part=2/3" in command for command in commands)
+    assert [result for _, result, _, _ in check.results] == ["again", "passed"]
+    # Without a free second, nothing is run again.
+    ends = iter([False])
+    monkeypatch.setattr(gpu_check.Check, "note", lambda self, step, result, *more: False)
+    check.results[:] = [("tests", "FAILED", 9.0, "ended after 9 s; see log.txt")]
+    gpu_check.run_tests(check)
+    assert len(commands) == 3
+
+
+@pytest.mark.parametrize("part", ["3", "0/2", "3/2", "a/b"])
+def test_parts_that_cannot_be_are_refused(gpu_check: ModuleType, part: str, tmp_path: Path) -> None:
+    with pytest.raises(SystemExit):
+        gpu_check.parse([str(tmp_path), "--part", part])
+
+
+def test_parts_have_each_test_once() -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "--collect-only",
+        "-q",
+        "tests/python/docs/test_tools.py",
+    ]
+    found = []
+    for options in ([], ["--part=1/2"], ["--part=2/2"]):
+        done = subprocess.run([*command, *options], capture_output=True, text=True, cwd=ROOT)
+        found.append([line for line in done.stdout.splitlines() if "::" in line])
+    assert found[0] == found[1] + found[2]
+    assert all(found)
+
+
 def test_check_of_compiled_kernels_uses_a_build_and_a_folder_of_its_own(
     gpu_check: ModuleType, tmp_path: Path
 ) -> None:

@@ -10,10 +10,11 @@ import cpufree
 from cpufree.engines.expected import by_parts, by_past, part
 from cpufree.matrix.load import as_csr
 
-# Iterations to 1e-8 from a right-hand side of ones, and how far off the estimate may be.
+# Iterations to 1e-8 from a right-hand side of ones, and how far off the estimate may be. Right-hand
+# sides of ones are smooth for Poisson's equation, which so takes fewer than most.
 CASES = {
-    "poisson2d?nx=200,ny=200": 2.0,
-    "poisson3d?nx=40,ny=40,nz=40": 2.0,
+    "poisson2d?nx=200,ny=200": 2.5,
+    "poisson3d?nx=40,ny=40,nz=40": 2.5,
     "thermal2d?m=150": 2.0,
     "thermal2d?m=150,kind=mass": 1.2,
     "heart": 2.0,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from cli_runner import runner
 from gpu_systems import hex_beam, solve, three_unknowns
 from gpus_here import needs_gpu, on_all_counts, true_residual
 from reference_cg import rhs
@@ -15,6 +17,7 @@ import cpufree
 from cpufree import Solver
 from cpufree.engines import core
 from cpufree.errors import NotSymmetricError
+from cpufree.generate import registry
 from cpufree.matrix.load import as_csr
 
 pytestmark = needs_gpu
@@ -103,6 +106,21 @@ def test_matrix_on_a_gpu_is_solved_there(library: str, monkeypatch: pytest.Monke
         assert solver.gpus == (0,)
         result = solver.solve(b, rtol=1e-9)
     assert true_residual(A, result.x, b) <= 1.001e-9
+
+
+@pytest.mark.usefixtures("every_matrix_is_large")
+@pytest.mark.parametrize("spec", ["poisson2d?nx=60,ny=31", "poisson3d?nx=12,ny=9,nz=31"])
+def test_a_command_has_the_gpu_make_a_matrix_on_a_grid(
+    spec: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = cpufree.generate.from_spec(spec).shape[0]
+    monkeypatch.setattr(registry, "from_spec", lambda *_: pytest.fail("made on the host"))
+    words = ["solve", f"gen:{spec}", "--engine", "cuda_p2p", "--gpus", "0", "--rtol", "1e-9"]
+    ended = runner(capsys, monkeypatch)(*words, "--json", "-")
+    found = json.loads(ended.out)
+    assert ended.code == 0
+    assert (found["rows"], found["gpus"]) == (rows, [0])
+    assert found["check"]["double"] <= 1e-9 * found["bnorm"]
 
 
 @pytest.mark.usefixtures("every_matrix_is_large")

@@ -11,6 +11,7 @@ import pytest
 import scipy.sparse as sp
 
 import cpufree
+from cpufree.engines.partition_gain import gain_on
 from cpufree.errors import InvalidInputError, UnsupportedError
 from cpufree.matrix.load import as_csr
 from cpufree.matrix.problem import CsrMatrix
@@ -368,6 +369,20 @@ def test_auto_reorders_a_large_shuffled_matrix() -> None:
     ordering = choose_order(A, None)
     assert ordering.order is not None
     assert mean_distance(A, None, ordering.order) < 0.05 * mean_distance(A, None, None)
+
+
+def test_auto_reorders_where_that_can_save_what_it_takes() -> None:
+    A = shuffled(grid(500, 400))
+    few = gain_on("cuda_p2p", expected=400)
+    ordering = choose_order(A, None, "auto", few)
+    assert ordering.order is None
+    assert "RCM takes longer than it can save in 400 iterations" in ordering.why
+    assert choose_order(A, None, "rcm", few).order is not None
+    for gain in (
+        gain_on("cuda_p2p", solves=100, expected=400),
+        gain_on("cpu_threads", expected=400),
+    ):
+        assert choose_order(A, None, "auto", gain).order is not None
 
 
 def test_auto_keeps_a_large_matrix_with_a_good_order() -> None:

@@ -3,6 +3,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <future>
+#include <map>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -49,10 +52,32 @@ class ShippedCodes {
   std::string version_;
 };
 
-// The code of each source. Those that are not on disk are compiled, side by side on the cores of
-// this process, and kept there. Throws what the compiler throws.
+// The code of a source: from disk, or compiled, and kept there. Throws what the compiler throws.
+std::string code_of(const std::string& source, const std::string& architecture,
+                    const CodeMaker& maker, const CodeCache& cache);
+
+// The code of each source, side by side on the cores of this process.
 std::vector<std::string> codes_of(const std::vector<std::string>& sources,
                                   const std::string& architecture, const CodeMaker& maker,
                                   const CodeCache& cache);
+
+// Codes by name that are being made, or have been. Who wants one that another thread makes waits
+// for it. What could not be made is forgotten: who asks later has it tried again.
+class CodesInTheMaking {
+ public:
+  using Code = std::shared_future<std::string>;
+
+  // The codes of all names; `make(name)` is called, side by side, for those that nobody has begun
+  // to make. Returns once these are there. A code that could not be made throws when it is asked
+  // for.
+  std::vector<Code> get(const std::vector<std::string>& names,
+                        const std::function<std::string(const std::string&)>& make);
+  // For who has no more use for one.
+  void forget(const std::string& name);
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string, Code> codes_;
+};
 
 }  // namespace cpufree

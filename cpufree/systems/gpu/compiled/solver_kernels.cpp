@@ -12,11 +12,9 @@ bool pointwise(Preconditioner preconditioner) {
   return preconditioner == Preconditioner::none || preconditioner == Preconditioner::jacobi;
 }
 
-}  // namespace
-
-// Those that built_in.cpp has for such a solve, of which it wants one format.
+// Those that built_in.cpp has for such a solve, of which it wants one format; the vectors' last.
 template <class T>
-GpuKernels kernels_for(const SolveSpec& spec, const KernelsWanted& wanted) {
+std::vector<std::string> sources_for(const SolveSpec& spec, const KernelsWanted& wanted) {
   const bool study = spec.study != Study::none;
   const bool computes = spec.study != Study::no_compute;  // what does not compute does not stream
   const char* const format =
@@ -28,9 +26,21 @@ GpuKernels kernels_for(const SolveSpec& spec, const KernelsWanted& wanted) {
   if (wanted.on_chip)
     sources.push_back(solver_source(spec, type, "Port", computes ? "SlicesOnChip" : "AnySlices"));
   sources.push_back(vectors_source(type));  // every solve needs them, and they compile meanwhile
-  const auto code = compiled_code(sources, wanted.devices);
+  return sources;
+}
+
+}  // namespace
+
+template <class T>
+GpuKernels kernels_for(const SolveSpec& spec, const KernelsWanted& wanted) {
+  const auto code = compiled_code(sources_for<T>(spec, wanted), wanted.devices);
   return for_any_code({only_kernel(code[0]), only_kernel(code[1])},
                       wanted.on_chip ? only_kernel(code[2]) : nullptr);
+}
+
+template <class T>
+std::jthread compile_ahead_for(const SolveSpec& spec, const KernelsWanted& wanted) {
+  return compile_ahead(sources_for<T>(spec, wanted), wanted.devices);
 }
 
 template <class T>
@@ -66,6 +76,8 @@ std::string kernel_compiler() { return compiler_found(); }
 
 template GpuKernels kernels_for<float>(const SolveSpec&, const KernelsWanted&);
 template GpuKernels kernels_for<double>(const SolveSpec&, const KernelsWanted&);
+template std::jthread compile_ahead_for<float>(const SolveSpec&, const KernelsWanted&);
+template std::jthread compile_ahead_for<double>(const SolveSpec&, const KernelsWanted&);
 template const void* columns_kernel_for<float>(int, bool, std::span<const int>);
 template const void* columns_kernel_for<double>(int, bool, std::span<const int>);
 

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <thread>
 
 #include "cpufree/systems/gpu/compiled/kernel_codes.hpp"
 #include "cpufree/systems/gpu/compiled/kernel_headers.hpp"
@@ -14,50 +15,87 @@ namespace cpufree {
 
 namespace {
 
+// Where the compiler is, and machine code.
+struct Places {
+  std::string compiler;
+  CodeCache cache{""};
+  ShippedCodes shipped{"", ""};
+};
+
 class Store {
  public:
+  // Who compiles meanwhile goes on with the places that were.
   void set(const std::string& library, const std::string& cache, const std::string& shipped) {
-    const std::lock_guard alone(making_);
-    path_ = library;
-    cache_ = CodeCache(cache);
-    shipped_ = ShippedCodes(shipped, texts());
+    auto places = std::make_shared<const Places>(
+        Places{library, CodeCache(cache), ShippedCodes(shipped, texts())});
+    const std::lock_guard lock(mutex_);
+    places_ = std::move(places);
   }
 
   // Compiles for who ships kernels.
   void ship(const std::vector<std::string>& sources, const std::string& architecture,
             const std::string& folder) {
-    const std::lock_guard alone(making_);
     const ShippedCodes shipped(folder, texts());
     const std::vector<std::string> codes =
         codes_of(sources, architecture, maker({}), CodeCache(""));
     for (std::size_t k = 0; k < codes.size(); ++k) shipped.keep(sources[k], architecture, codes[k]);
   }
 
-  std::string compiler_name() {
-    const std::lock_guard alone(making_);
-    return compiler().name();
-  }
+  std::string compiler_name() { return compiler().name(); }
 
-  // Who needs what is not loaded waits for others that compile: it may be that. Nobody else does.
+  // Who needs what another thread compiles waits for it, and for nothing else.
   std::vector<gpuLibrary_t> get(const std::vector<std::string>& sources,
                                 std::span<const int> devices,
                                 const std::vector<std::string>& more) {
     const std::string architecture = architecture_of(devices);
-    if (missing(sources, architecture).empty()) return found(sources, architecture);
-    const std::lock_guard alone(making_);
-    std::vector<std::string> others;
-    for (const std::string& source : missing(sources, architecture))
-      if (const auto code = shipped_.find(source, architecture, more))
-        load(architecture + source, *code);
-      else
-        others.push_back(source);
-    if (others.empty()) return found(sources, architecture);
-    const std::vector<std::string> codes = codes_of(others, architecture, maker(more), cache_);
-    for (std::size_t k = 0; k < others.size(); ++k) load(architecture + others[k], codes[k]);
+    const std::vector<std::string> wanted = missing(sources, architecture);
+    if (wanted.empty()) return found(sources, architecture);
+    const auto codes = codes_of_sources(wanted, architecture, more);
+    const std::lock_guard alone(loading_);
+    for (std::size_t k = 0; k < wanted.size(); ++k) {
+      if (missing({wanted[k]}, architecture).empty()) continue;
+      load(architecture + wanted[k], codes[k].get());
+      making_.forget(architecture + wanted[k]);
+    }
     return found(sources, architecture);
   }
 
+  // Compiles what is not loaded, for who is going to ask for it. Loads nothing: a kernel may spin.
+  void compile(const std::vector<std::string>& sources, const std::string& architecture) {
+    codes_of_sources(missing(sources, architecture), architecture, {});
+  }
+
+  // Asking the driver takes long where it is asked before every launch.
+  std::string architecture_of(std::span<const int> devices) {
+    const std::string first = architecture(devices[0]);
+    for (const int device : devices)
+      if (const std::string other = architecture(device); other != first)
+        throw Unsupported("GPUs " + std::to_string(devices[0]) + " and " + std::to_string(device) +
+                          " are of different architectures (" + first + ", " + other +
+                          "), and kernels are compiled here for one: choose GPUs of one kind");
+    return first;
+  }
+
  private:
+  std::vector<CodesInTheMaking::Code> codes_of_sources(const std::vector<std::string>& sources,
+                                                       const std::string& architecture,
+                                                       const std::vector<std::string>& more) {
+    std::vector<std::string> names;
+    for (const std::string& source : sources) names.push_back(architecture + source);
+    const auto here = places();
+    return making_.get(names, [&](const std::string& name) {
+      const std::string source = name.substr(architecture.size());
+      if (missing({source}, architecture).empty()) return std::string();  // loaded meanwhile
+      if (auto code = here->shipped.find(source, architecture, more)) return *std::move(code);
+      return code_of(source, architecture, maker(more), here->cache);
+    });
+  }
+
+  std::shared_ptr<const Places> places() {
+    const std::lock_guard lock(mutex_);
+    return places_;
+  }
+
   void load(const std::string& name, const std::string& code) {
     const gpuLibrary_t loaded = gpu::load_code(code);
     const std::lock_guard lock(mutex_);
@@ -76,7 +114,6 @@ class Store {
     return all;
   }
 
-  // Asking the driver takes long where it is asked before every launch.
   std::string architecture(int device) {
     const std::lock_guard lock(mutex_);
     std::string& known = architectures_[device];
@@ -85,15 +122,6 @@ class Store {
       known = gpuArchitecture(properties.major, properties.minor);
     }
     return known;
-  }
-  std::string architecture_of(std::span<const int> devices) {
-    const std::string first = architecture(devices[0]);
-    for (const int device : devices)
-      if (const std::string other = architecture(device); other != first)
-        throw Unsupported("GPUs " + std::to_string(devices[0]) + " and " + std::to_string(device) +
-                          " are of different architectures (" + first + ", " + other +
-                          "), and kernels are compiled here for one: choose GPUs of one kind");
-    return first;
   }
 
   // Those that are not loaded, each once.
@@ -116,9 +144,10 @@ class Store {
 
   // The library that was named, or the one that the loader or the toolkit has.
   const gpu::Compiler& compiler() {
+    const std::lock_guard alone(finding_);
     if (compiler_) return *compiler_;
-    if (!path_.empty()) {
-      compiler_ = std::make_unique<gpu::Compiler>(path_);
+    if (const std::string path = places()->compiler; !path.empty()) {
+      compiler_ = std::make_unique<gpu::Compiler>(path);
       return *compiler_;
     }
     try {
@@ -147,12 +176,12 @@ class Store {
     return maker;
   }
 
-  std::mutex making_;  // of the compiler and its cache
-  std::string path_;
-  CodeCache cache_{""};
-  ShippedCodes shipped_{"", ""};
+  std::mutex finding_;  // the compiler
   std::unique_ptr<gpu::Compiler> compiler_;
-  std::mutex mutex_;  // of what follows; taken for moments, also while `making_` is held
+  CodesInTheMaking making_;
+  std::mutex loading_;
+  std::mutex mutex_;  // of what follows; taken for moments, also while others are held
+  std::shared_ptr<const Places> places_ = std::make_shared<const Places>();
   std::map<std::string, gpuLibrary_t> loaded_;
   std::map<int, std::string> architectures_;
 };
@@ -177,6 +206,20 @@ const void* only_kernel(gpuLibrary_t code) {
 void set_kernel_compiler(const std::string& library, const std::string& cache,
                          const std::string& shipped) {
   store().set(library, cache, shipped);
+}
+
+std::jthread compile_ahead(std::vector<std::string> sources, std::span<const int> devices) {
+  try {
+    return std::jthread(
+        [sources = std::move(sources), architecture = store().architecture_of(devices)] {
+          try {
+            store().compile(sources, architecture);
+          } catch (...) {  // who asks for them is told
+          }
+        });
+  } catch (...) {  // no thread, or GPUs of several kinds: who asks for them is told
+    return {};
+  }
 }
 
 void ship_code(const std::vector<std::string>& sources, const std::string& architecture,

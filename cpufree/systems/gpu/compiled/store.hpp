@@ -3,6 +3,7 @@
 
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "cpufree/gpu/launch.hpp"
@@ -16,6 +17,11 @@ namespace cpufree {
 std::vector<gpuLibrary_t> compiled_code(const std::vector<std::string>& sources,
                                         std::span<const int> devices,
                                         const std::vector<std::string>& options = {});
+
+// Begins to compile these texts in a thread, for who is going to ask for them with the same
+// devices. Nothing is loaded. The thread ends once they are there, or cannot be had, which who asks
+// is told.
+std::jthread compile_ahead(std::vector<std::string> sources, std::span<const int> devices);
 
 // Compiles these texts for an architecture, and keeps them in a folder that may be given as
 // `shipped` to set_kernel_compiler. Needs no GPU. Throws Unsupported, EngineError.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <thread>
 
 #include "cpufree/systems/gpu/kernels/kernel.hpp"
 #include "cpufree/systems/spec.hpp"
@@ -19,6 +20,11 @@ struct KernelsWanted {
 // those of compiled/ throw Unsupported where there is no compiler.
 template <class T>
 GpuKernels kernels_for(const SolveSpec& spec, const KernelsWanted& wanted);
+
+// Begins to compile what kernels_for() is going to be asked for, where kernels are compiled; to be
+// waited for before the process ends, as a thread that compiles.
+template <class T>
+std::jthread compile_ahead_for(const SolveSpec& spec, const KernelsWanted& wanted);
 
 // The kernel for so many right-hand sides together, with Jacobi or without a preconditioner.
 template <class T>

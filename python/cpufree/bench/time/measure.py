@@ -92,7 +92,8 @@ def run(times: Times, one: Timed) -> dict[str, Any]:
     # What scripts do to check x is not what is measured; a command checks x for its user.
     wall -= phases.pop("check", 0.0) if one.kind != "command" else 0.0
     phases["outside"] = max(0.0, wall - sum(phases.values()))
-    return {"seconds": wall, "phases": phases, "iterations": iterations, "error": error}
+    found = {"seconds": wall, "phases": phases, "iterations": iterations, "error": error}
+    return found | {"parts": parts} if (parts := told.get("parts")) else found
 
 
 def measure(

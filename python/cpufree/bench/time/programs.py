@@ -1,7 +1,8 @@
 """Programs from a matrix to its answer. Each runs in a process of its own, as a user would run it.
 
 A program prints its phases as JSON in its last line: names and seconds, in order. What its process
-takes besides, before its first line and after its last, is seen from outside.
+takes besides, before its first line and after its last, is seen from outside. "parts" are those of
+a phase, where they are known.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ CONTENDERS = ("cpufree", "scipy", "cupy")
 _HEAD = """
 import time
 begin = time.perf_counter()
-phases = {}
+phases, parts = {}, {}
 def lap(name):
     global begin
     phases[name] = time.perf_counter() - begin
@@ -42,7 +43,8 @@ b = np.ones(A.shape[0])
 _TAIL = """
 error = float(np.linalg.norm(b - A @ x) / np.linalg.norm(b))
 lap("check")
-print(json.dumps({"phases": phases, "iterations": int(iterations), "error": error}))
+told = {"phases": phases, "iterations": int(iterations), "error": error, "parts": parts}
+print(json.dumps(told))
 """
 _CPUFREE = (
     _HEAD
@@ -50,18 +52,16 @@ _CPUFREE = (
 import cpufree
 import cpufree.solvers.solver
 lap("imports")
-made = matrix.startswith("gen:") and sys.argv[5] == "cuda_p2p"  # there, by the GPU if it can
-A = matrix if made else cpufree.load_matrix(matrix)
-lap("matrix")
-solver = cpufree.Solver(A, engine=sys.argv[5])
+# Matrices are read, or made by the GPU that can, beside the start of CUDA.
+solver = cpufree.Solver(matrix, engine=sys.argv[5])
 b = np.ones(solver.shape[0])
 lap("set-up")
 for number in range(solves):
     result = solver.solve(b, rtol=rtol, maxiter=maxiter)
     lap(f"solve {number + 1}")
 x, iterations = result.x, result.iterations
-if made:
-    A = cpufree.load_matrix(matrix)  # to check x
+parts = {name: seconds for name, seconds in result.timings.items() if name.startswith("setup")}
+A = cpufree.load_matrix(matrix)  # to check x
 """
     + _TAIL
 )

@@ -8,6 +8,8 @@ takes all that the format allows, and says what is wrong and in which line.
 from __future__ import annotations
 
 import contextlib
+import io
+import os
 import threading
 from collections.abc import Generator
 from dataclasses import dataclass
@@ -73,13 +75,20 @@ def read_entries(file: IO[bytes], header: Header) -> tuple[Any, Any, Any] | None
     size = header.entries
     row, column = np.empty(size, np.int32), np.empty(size, np.int32)
     value: Any = None if header.field == "pattern" else np.empty(size, _dtype_of(header))
-    parse, count = load_core().parse_entries, 0
+    core, count = load_core(), 0
     shape = (header.rows, header.columns)
+    if isinstance(getattr(file, "raw", None), io.FileIO):  # each core reads its own bytes
+        number = file.fileno()
+        end = max(begin, os.fstat(number).st_size)
+        found = core.parse_entries_of_file(number, begin, end, *shape, row, column, value)
+        if found != size:
+            return None
+        return row, column, np.ones(size) if value is None else value
     try:
         with contextlib.closing(blocks_ahead(file)) as blocks:
             for block in blocks:
                 text = np.frombuffer(block, np.uint8)
-                found = parse(text, *shape, row, column, value, count)
+                found = core.parse_entries(text, *shape, row, column, value, count)
                 if found < 0:
                     raise UnusualError
                 count += found

@@ -19,10 +19,9 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from cpufree.dtypes import COMPLEX_ADVICE
@@ -31,6 +30,9 @@ from cpufree.matrix.io.entry_lines import Header, read_entries, rows_of
 from cpufree.matrix.io.files import MAX_LINE, PathLike, reading
 from cpufree.matrix.io.number_text import BadLineError, count_numbers
 from cpufree.matrix.problem import check_shape
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
 
 _FIELDS = {"real", "double", "integer", "unsigned-integer", "pattern", "complex"}
 _SYMMETRIES = {"general", "symmetric", "skew-symmetric", "hermitian"}
@@ -114,6 +116,8 @@ def parse_matrix_market(path: PathLike, file: IO[bytes], most: int, square: bool
 
 def _matrix_of(path: PathLike, header: Header, triplets: tuple[Any, Any, Any]) -> sp.coo_array:
     """Return the matrix of the entries that a file holds."""
+    import scipy.sparse as sp  # a heavy import
+
     if header.symmetry != "general":
         triplets = both_triangles(path, *triplets)
     rows, columns, values = triplets

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from cpufree.dtypes import float_type
@@ -24,6 +23,7 @@ from cpufree.matrix.io.files import (
     text_lines,
 )
 from cpufree.matrix.io.npy import map_npy
+from cpufree.matrix.sparse import issparse
 from cpufree.matrix.vector import as_vector
 from cpufree.output_file import write_file
 
@@ -114,7 +114,7 @@ def load_vector(path: PathLike, n: int) -> NDArray[Any]:
                     f"{path}: holds {vector.shape[0]} x {vector.shape[1]} numbers; "
                     f"the matrix has {n} rows, so {n} x 1 are needed"
                 )
-            vector = vector.toarray() if sp.issparse(vector) else vector
+            vector = vector.toarray() if issparse(vector) else vector
         dtype = np.float32 if vector.dtype.name == "float32" else np.float64
         # Never the map of the file: the caller may write the file anew while x is in use.
         return np.array(as_vector(vector, n, dtype, name=str(path)))
@@ -127,8 +127,6 @@ def save_vector(path: PathLike, v: ArrayLike) -> None:
         FileFormatError: unknown suffix, or the file cannot be written.
         VectorError: v is not a vector of real numbers.
     """
-    import scipy.io  # a heavy import
-
     suffix = suffix_of(path, VECTOR_SAVE_SUFFIXES)
     if isinstance(v, np.ma.MaskedArray):
         raise VectorError(
@@ -155,6 +153,8 @@ def save_vector(path: PathLike, v: ArrayLike) -> None:
             # repr gives the shortest digits that read back as the same number.
             file.writelines(f"{value!r}\n".encode() for value in vector.tolist())
         else:
+            import scipy.io  # a heavy import
+
             with compressed(file, suffix) as stream:
                 if vector.dtype.kind == "f":  # the digits of a float32 are those of another float64
                     vector = vector.astype(np.float64)

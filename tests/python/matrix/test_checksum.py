@@ -1,0 +1,39 @@
+"""Checksums by several threads are those of zlib."""
+
+from __future__ import annotations
+
+import zlib
+
+import numpy as np
+import pytest
+
+from cpufree.matrix import checksum
+
+
+class Cores:
+    """The extension on a machine with so many cores."""
+
+    def __init__(self, cores: int) -> None:
+        self._cores = cores
+
+    def available_cores(self) -> int:
+        return self._cores
+
+
+@pytest.mark.parametrize("cores", [1, 2, 3, 8])
+@pytest.mark.parametrize("size", [0, 1, 99, 100, 101, 200, 999, 1000, 1001, 4321])
+def test_pieces_have_the_checksum_of_the_whole(
+    monkeypatch: pytest.MonkeyPatch, cores: int, size: int
+) -> None:
+    monkeypatch.setattr(checksum, "PIECE", 100)
+    monkeypatch.setattr(checksum, "load_core", lambda: Cores(cores))
+    data = np.random.default_rng(size).integers(0, 256, size, np.uint8)
+    assert checksum.crc32(data.data) == zlib.crc32(data.data)
+
+
+def test_a_large_array_has_the_checksum_of_zlib() -> None:
+    values = np.random.default_rng(2).standard_normal(2_000_000)
+    assert values.nbytes > 3 * checksum.PIECE
+    assert checksum.crc32(values.data) == zlib.crc32(values.data)
+    values[1_234_567] += 1e-12
+    assert checksum.crc32(values.data) == zlib.crc32(values.data)
