@@ -65,4 +65,30 @@ class HostedRuntime {
   std::int64_t rows_;
 };
 
+// A region of an array, three axes with steps in values, and where its values lie side by side.
+struct MovedRegion {
+  std::int64_t offset, step[3];
+  std::uint32_t count[3];
+  std::int64_t packed;
+};
+// From the region to where its values lie side by side (`Pack`), or back; by `threads` of a block.
+template <class T, bool Pack>
+CPUFREE_KERNEL_FN void move_region(std::byte* heap, const MovedRegion& r, LaunchedBlock me,
+                                   int threads) {
+  if (me.lane >= threads) return;
+  T* const at = reinterpret_cast<T*>(heap + r.offset);
+  T* const packed = reinterpret_cast<T*>(heap + r.packed);
+  const std::uint32_t all = r.count[0] * r.count[1] * r.count[2];
+  const auto step = static_cast<std::uint32_t>(me.blocks * threads);
+  for (auto k = static_cast<std::uint32_t>(me.block * threads + me.lane); k < all; k += step) {
+    const std::uint32_t rest = k / r.count[2];
+    T* const value = at + (rest / r.count[1] * r.step[0] + rest % r.count[1] * r.step[1] +
+                           k % r.count[2] * r.step[2]);
+    if constexpr (Pack)
+      packed[k] = *value;
+    else
+      *value = packed[k];
+  }
+}
+
 }  // namespace cpufree::programs

@@ -95,8 +95,8 @@ class MessagePlaces:
             return (-1, *[0] * (SEND_WORDS - 1))
         if route.region is None or own is None:  # a signal alone
             return (route.peer, *[0] * (SEND_WORDS - 1))
-        to, to_steps, _ = self._place(route.region)
-        start, steps, counts = self._place(own)
+        to, to_steps, _ = self.place(route.region)
+        start, steps, counts = self.place(own)
         size = np.dtype(self._field(own).type).itemsize
         arrival = self.arrivals + FLAG * self.slices * max(0, route.site)
         slices = self.slices_of(route.region)
@@ -105,7 +105,7 @@ class MessagePlaces:
     def _field(self, region: ir.Region) -> ir.Field:
         return next(f for f in self.ranks.fields if f.name == region.field)
 
-    def _place(self, region: ir.Region) -> tuple[int, list[int], list[int]]:
+    def place(self, region: ir.Region) -> tuple[int, list[int], list[int]]:
         """Return the offset of a region, its steps in values, and its counts; three axes."""
         f = self._field(region)
         strides, size = self.layout.strides(f), np.dtype(f.type).itemsize

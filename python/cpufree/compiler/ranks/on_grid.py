@@ -14,6 +14,7 @@ from cpufree.compiler.emit.sweep import Sweep
 from cpufree.compiler.emit.tiles import STANDARD, SweepOptions, tiles
 from cpufree.compiler.ranks.layout import RankGridLayout
 from cpufree.compiler.ranks.on_rows import MESSAGES, exchanges_of, message_lines
+from cpufree.compiler.ranks.prune import regions
 from cpufree.compiler.ranks.roles import Divided, dividable, divided
 from cpufree.compiler.ranks.routes import Ranks
 
@@ -45,6 +46,13 @@ def result_words(program: ir.Program) -> int:
     return len(program.variables) + 2 * len(program.fields)
 
 
+def kept_fields(ranks: Ranks, program: ir.Program) -> set[str]:
+    """Return the fields that are used outside of sweeps: by messages, and by the caller."""
+    found = {r.region.field for of_rank in ranks.sends for r in of_rank if r.region is not None}
+    found |= {r.field for s in ir.walk(program.body) for r in regions(s)}
+    return found | {f.name for f in program.fields if f.name.startswith("__return")}
+
+
 @dataclass(frozen=True)
 class _Made:
     text: str
@@ -73,7 +81,7 @@ def emit_ranks(
             for site, route in enumerate(ranks.receives[rank])
             if route.peer >= 0
         }
-        variant = _Variant(p, layout, set(), multiprocessors, options)
+        variant = _Variant(p, layout, kept_fields(ranks, p), multiprocessors, options)
         variant.arriving = arriving if roles else set()
         variant.dividable = dividable(p)
         made.append(variant.whole())
