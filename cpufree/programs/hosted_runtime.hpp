@@ -65,29 +65,30 @@ class HostedRuntime {
   std::int64_t rows_;
 };
 
-// A region of an array, three axes with steps in values, and where its values lie side by side.
-struct MovedRegion {
-  std::int64_t offset, step[3];
+// A region of three axes, and where its values go: offsets in heaps, steps in values.
+struct RegionCopy {
+  std::int64_t from, from_step[3];
+  std::int64_t to, to_step[3];
   std::uint32_t count[3];
-  std::int64_t packed;
 };
-// From the region to where its values lie side by side (`Pack`), or back; by `threads` of a block.
-template <class T, bool Pack>
-CPUFREE_KERNEL_FN void move_region(std::byte* heap, const MovedRegion& r, LaunchedBlock me,
-                                   int threads) {
+// By `threads` of each block of a launch.
+template <class T>
+CPUFREE_KERNEL_FN void copy_region(const std::byte* from, std::byte* to, const RegionCopy& r,
+                                   LaunchedBlock me, int threads) {
   if (me.lane >= threads) return;
-  T* const at = reinterpret_cast<T*>(heap + r.offset);
-  T* const packed = reinterpret_cast<T*>(heap + r.packed);
+  const T* const source = reinterpret_cast<const T*>(from + r.from);
+  T* const target = reinterpret_cast<T*>(to + r.to);
   const std::uint32_t all = r.count[0] * r.count[1] * r.count[2];
   const auto step = static_cast<std::uint32_t>(me.blocks * threads);
   for (auto k = static_cast<std::uint32_t>(me.block * threads + me.lane); k < all; k += step) {
     const std::uint32_t rest = k / r.count[2];
-    T* const value = at + (rest / r.count[1] * r.step[0] + rest % r.count[1] * r.step[1] +
-                           k % r.count[2] * r.step[2]);
-    if constexpr (Pack)
-      packed[k] = *value;
-    else
-      *value = packed[k];
+    const std::uint32_t at[3] = {rest / r.count[1], rest % r.count[1], k % r.count[2]};
+    std::int64_t here = 0, there = 0;
+    for (int axis = 0; axis < 3; ++axis) {
+      here += at[axis] * r.from_step[axis];
+      there += at[axis] * r.to_step[axis];
+    }
+    target[there] = source[here];
   }
 }
 

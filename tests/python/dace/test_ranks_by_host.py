@@ -17,7 +17,7 @@ from dace_grids import CASES, whole_of
 from cpufree.compiler import ir
 from cpufree.compiler.hosted import COPY, LAUNCH, MEET
 from cpufree.compiler.interpret import interpret
-from cpufree.compiler.ranks.hosted import Recording
+from cpufree.compiler.ranks.hosted import WAYS, Recording
 from cpufree.errors import UnsupportedError
 
 MPI = [case for case in SAVED if "signals" not in case[0]]
@@ -60,23 +60,16 @@ class Played:
         else:
             self.sweep(c[1], self.stages[self.r.ranks.variant_of[c[1]]][c[2]])
 
-    def move(self, packs: bool, rank: int, sites: tuple[int, ...]) -> None:
-        heap = self.heaps[rank]
+    def move(self, what: str, rank: int, sites: tuple[int, ...]) -> None:
         for site in sites:
-            part, to = (
-                self.r.messages.part(packs, rank, site),
-                self.r.messages.staging(packs, site),
-            )
-            whole = heap[part.offset :][: len(heap) - part.offset]
-            values = whole[: len(whole) // part.size * part.size].view(f"u{part.size}")
-            region = np.lib.stride_tricks.as_strided(
-                values, part.counts, [s * part.size for s in part.steps]
-            )
-            packed = heap[to : to + part.bytes].view(f"u{part.size}").reshape(part.counts)
-            if packs:
-                packed[...] = region
-            else:
-                region[...] = packed
+            one, other, peer = self.r.messages.ends(what, rank, site)
+            self.region(peer, other)[...] = self.region(rank, one)
+
+    def region(self, rank: int, part: Any) -> Any:
+        heap = self.heaps[rank][part.offset :]
+        values = heap[: len(heap) // part.size * part.size].view(f"u{part.size}")
+        steps = [s * part.size for s in part.steps]
+        return np.lib.stride_tricks.as_strided(values, part.counts, steps)
 
     def sweep(self, rank: int, group: ir.Group) -> None:
         program = self.r.programs[self.r.ranks.variant_of[rank]]
@@ -102,12 +95,15 @@ def split(commands: list[list[int]]) -> list[list[list[int]]]:
     return parts
 
 
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(("name", "ranks"), MPI)
-def test_what_the_host_does_gives_the_bits_of_plain_numpy(name: str, ranks: int) -> None:
+def test_what_the_host_does_gives_the_bits_of_plain_numpy(
+    name: str, ranks: int, way: str
+) -> None:
     _, plain, points, grids = CASES[name]
     program = load(path(name, ranks))
     for steps in (2, 7, 40):
-        recording = Recording(program, {"TSTEPS": steps}, 132)
+        recording = Recording(program, {"TSTEPS": steps}, 132, way)
         given = arguments(name, ranks, steps)
         played = Played(recording, given, constants(program))
         launches = played.play()
@@ -134,8 +130,10 @@ def test_puts_of_a_program_itself_are_refused() -> None:
 
 
 @pytest.mark.skipif(not nvrtc.find(), reason="NVRTC is not installed")
-def test_kernels_compile_for_gpus() -> None:
-    recording = Recording(load(path("heat_3d", 4)), {"TSTEPS": 4}, 132)
+@pytest.mark.parametrize("way", WAYS)
+def test_kernels_compile_for_gpus(way: str) -> None:
+    recording = Recording(load(path("heat_3d", 4)), {"TSTEPS": 4}, 132, way)
     text = recording.text()
-    assert text.count("__global__") == recording.kernels and "move_region" in text
+    assert text.count("__global__") == recording.kernels
+    assert ("place.heaps[" in text) == (way == "stores") and "copy_region" in text
     assert len(nvrtc.compile_text(text)) > 1000

@@ -14,6 +14,8 @@ from dace_grids import CASES, whole_of
 from gpus_here import NUMBERS, needs_gpu
 
 from cpufree import env
+from cpufree.compiler.ranks.hosted import WAYS, RanksByHost
+from cpufree.compiler.ranks.layout import PUTS
 from cpufree.compiler.ranks.on_gpu import RanksOnGpus
 from cpufree.compiler.ranks.routes import Ranks
 from cpufree.engines import core
@@ -35,8 +37,15 @@ def _compiler() -> bool:
 pytestmark = [needs_gpu, pytest.mark.skipif(not _compiler(), reason="the extension does not load")]
 
 
-def run(ranks: Ranks, given: Any, devices: list[int], steps: int, limit: float = 10.0) -> Any:
-    kernel = RanksOnGpus(ranks, devices)
+def run(
+    ranks: Ranks,
+    given: Any,
+    devices: list[int],
+    steps: int,
+    limit: float = 10.0,
+    puts: str = "auto",
+) -> Any:
+    kernel = RanksOnGpus(ranks, devices, puts=puts)
     watch = Watch(None)
     with watch:
         return kernel.run(given, constants(ranks), {"TSTEPS": steps}, limit, watch, Laps())
@@ -60,6 +69,35 @@ def test_ranks_give_the_bits_of_plain_numpy(name: str, ranks: int, count: int) -
         run(program, given, spread(ranks, count), steps)
         expected = plain(points, steps, ranks)
         for key, wanted in zip(("lA", "lB"), expected, strict=True):
+            found = whole_of([a.arrays[key] for a in given], grids[ranks])
+            np.testing.assert_array_equal(found, wanted, err_msg=f"{name}, {key}, {steps} steps")
+
+
+@pytest.mark.parametrize("puts", PUTS[1:])
+def test_all_ways_to_put_give_the_same_bits(puts: str) -> None:
+    """The other tests put as the compiler chooses."""
+    _, plain, points, grids = CASES["jacobi_2d"]
+    given = arguments("jacobi_2d", 4, 40)
+    run(load(path("jacobi_2d", 4)), given, spread(4, min(2, len(NUMBERS))), 40, puts=puts)
+    found = whole_of([a.arrays["lA"] for a in given], grids[4])
+    np.testing.assert_array_equal(found, plain(points, 40, 4)[0])
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("count", range(1, len(NUMBERS) + 1))
+@pytest.mark.parametrize(("name", "ranks"), [c for c in SAVED if "signals" not in c[0]])
+def test_ranks_driven_by_the_host_give_the_same_bits(
+    name: str, ranks: int, count: int, way: str
+) -> None:
+    if count > ranks:
+        pytest.skip("more GPUs than ranks")
+    _, plain, points, grids = CASES[name]
+    program = load(path(name, ranks))
+    for steps in (2, 200):
+        given = arguments(name, ranks, steps)
+        hosted = RanksByHost(program, spread(ranks, count), {"TSTEPS": steps}, way)
+        hosted.run(given, constants(program), 10.0)
+        for key, wanted in zip(("lA", "lB"), plain(points, steps, ranks), strict=True):
             found = whole_of([a.arrays[key] for a in given], grids[ranks])
             np.testing.assert_array_equal(found, wanted, err_msg=f"{name}, {key}, {steps} steps")
 

@@ -24,7 +24,7 @@ stage_{number}(const __grid_constant__ HostedPlace place,
                          static_cast<int>(threadIdx.x)}};
   HostedRuntime rt({place}, me, {rows});
 """
-_WHOLE = "HostedPlace{place.heap, place.faults, 0, 1}"
+_WHOLE = "HostedPlace{place.heap, place.faults, 0, 1, {}}"
 HEAD = (
     '#include "cpufree/programs/hosted_runtime.hpp"',
     "using namespace cpufree;",

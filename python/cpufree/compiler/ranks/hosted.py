@@ -1,13 +1,16 @@
 """Programs of ranks driven by the host: a launch for each sweep, copies for messages, CUDA graphs.
 
 The honest opponent of the persistent kernel of ranks: the same representation, the same sweeps, the
-same layout of memory. Regions without gaps go by copies between GPUs; others are packed by a kernel
-of the sender's, copied, and unpacked by one of the receiver's. All ranks wait for one another
-before and after messages. Loops whose turns are alike are recorded once as a graph over all GPUs.
+same layout of memory. Messages go in one of two ways. "copies": regions without gaps by copies between
+GPUs; others are packed by a kernel of the sender's, copied, and unpacked by one of the receiver's.
+"stores": a kernel of the sender's stores all its messages into the memory of the receivers. All
+ranks wait for one another before and after messages. Loops whose turns are alike are recorded once
+as a graph over all GPUs.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -47,8 +50,9 @@ stage_{number}(const __grid_constant__ HostedPlace place) {{
 {moves}
 }}
 """
-Kernel = tuple[bool, int, tuple[int, ...]]
-"""Whether it packs, of which rank, and which sites: of sending, or of receiving."""
+WAYS = ("copies", "stores")
+Kernel = tuple[str, int, tuple[int, ...]]
+"""What it does (pack, unpack or put), of which rank, and for which sites: unpack of receiving."""
 
 
 @dataclass(frozen=True)
@@ -70,9 +74,19 @@ class _Part:
     size: int
 
     @property
+    def values(self) -> int:
+        """How many there are."""
+        return math.prod(self.counts)
+
+    @property
     def bytes(self) -> int:
         """Bytes of all values."""
-        return int(np.prod(self.counts)) * self.size
+        return self.values * self.size
+
+    def packed(self, offset: int) -> _Part:
+        """Return the same values side by side."""
+        _, n1, n2 = self.counts
+        return replace(self, offset=offset, steps=(n1 * n2, n2, 1))
 
     @property
     def is_dense(self) -> bool:
@@ -93,9 +107,10 @@ class RanksByHost:
         ranks: Ranks,
         devices: Sequence[int],
         scalars: dict[str, Any],
+        way: str = "copies",
         options: SweepOptions = STANDARD,
     ) -> None:
-        """Compile and record, for given values of scalars.
+        """Compile and record, for given values of scalars; `way` is one of WAYS.
 
         Raises
         ------
@@ -104,7 +119,7 @@ class RanksByHost:
         """
         self.devices = list(devices)
         self.recorded = recorded = Recording(
-            ranks, scalars, multiprocessors_of_rank(self.devices), options
+            ranks, scalars, multiprocessors_of_rank(self.devices), way, options
         )
         self.ranks, self.programs, self.layout = recorded.ranks, recorded.programs, recorded.layout
         self.on_gpus: Any = core.load_for_programs().make_hosted_program(
@@ -139,8 +154,10 @@ class Recording:
         ranks: Ranks,
         scalars: dict[str, Any],
         multiprocessors: int,
+        way: str = "copies",
         options: SweepOptions = STANDARD,
     ) -> None:
+        self.way = way
         ranks = without_idle_sites(ranks)
         self.programs = with_same_fields([group_points(add_temporaries(p)) for p in ranks.variants])
         self.ranks = replace(ranks, variants=tuple(self.programs))
@@ -255,34 +272,34 @@ class Recording:
             self.arguments += blob
         return self.known[blob]
 
-    def move(self, packs: bool, rank: int, sites: tuple[int, ...]) -> None:
-        """Write down a launch that packs or unpacks messages."""
-        kernel = (packs, rank, sites)
+    def move(self, what: str, rank: int, sites: tuple[int, ...]) -> None:
+        """Write down a launch that packs, unpacks or puts messages."""
+        kernel = (what, rank, sites)
         if kernel not in self.moves:
             self.moves[kernel] = self.kernels
             self.kernels += 1
-        values = max(self.messages.part(packs, rank, site).bytes for site in sites) // 4
+        values = sum(self.messages.part(what != "unpack", rank, site).values for site in sites)
         blocks = max(1, min(_MOST_PACK_BLOCKS, values // _PACK_THREADS))
         self.add([LAUNCH, rank, self.moves[kernel], blocks, self.place_of(bytes(self.size))])
 
     def text(self) -> str:
         """Return the text of all kernels."""
         lines = [*HEAD, *self.lines]
-        for (packs, rank, sites), number in self.moves.items():
-            calls = []
-            for site in sites:
-                part = self.messages.part(packs, rank, site)
-                kind = {8: "std::uint64_t", 4: "std::uint32_t", 1: "std::uint8_t"}[part.size]
-                steps, counts = (", ".join(map(str, x)) for x in (part.steps, part.counts))
-                calls.append(
-                    f"  move_region<{kind}, {'true' if packs else 'false'}>(place.heap, "
-                    f"{{{part.offset}, {{{steps}}}, {{{counts}}}, "
-                    f"{self.messages.staging(packs, site)}}}, me, {_PACK_THREADS});"
-                )
+        for (what, rank, sites), number in self.moves.items():
+            calls = [self._call(what, rank, site) for site in sites]
             # Launches have the threads of all kernels: those that are too many do nothing.
             threads = max(_PACK_THREADS, self.options.threads)
             lines.append(_MOVE.format(threads=threads, number=number, moves="\n".join(calls)))
         return "\n".join(lines) + "\n"
+
+    def _call(self, what: str, rank: int, site: int) -> str:
+        one, other, peer = self.messages.ends(what, rank, site)
+        kind = {8: "std::uint64_t", 4: "std::uint32_t", 1: "std::uint8_t"}[one.size]
+        texts = (", ".join(map(str, x)) for x in (one.steps, other.steps, one.counts))
+        steps, to_steps, counts = (f"{{{t}}}" for t in texts)
+        region = f"{{{one.offset}, {steps}, {other.offset}, {to_steps}, {counts}}}"
+        to = f"place.heaps[{peer}]" if what == "put" else "place.heap"
+        return f"  copy_region<{kind}>(place.heap, {to}, {region}, me, {_PACK_THREADS});"
 
 
 class _Messages:
@@ -322,9 +339,14 @@ class _Messages:
         size = np.dtype(next(f for f in ranks.fields if f.name == region.field).type).itemsize
         return _Part(offset, tuple(steps), tuple(counts), size)
 
-    def staging(self, sends: bool, site: int) -> int:
-        """Return where a site's packed values lie."""
-        return self.stagings[sends, site]
+    def ends(self, what: str, rank: int, site: int) -> tuple[_Part, _Part, int]:
+        """Return what a kernel reads, what it writes, and on which rank."""
+        part = self.part(what != "unpack", rank, site)
+        if what == "put":
+            route = self.all.ranks.sends[rank][site]
+            return part, self.part(False, route.peer, route.site), route.peer
+        packed = part.packed(self.stagings[what == "pack", site])
+        return (part, packed, rank) if what == "pack" else (packed, part, rank)
 
     def deliver(self) -> None:
         """Write down the copies of all messages whose regions are granted."""
@@ -336,28 +358,42 @@ class _Messages:
                 ready.append(m)
         if not ready:
             return
+        for m in ready:
+            route = routes[m.rank][m.site]
+            self.pending.remove(m)
+            self.sent[m.rank, m.site] += 1
+            self.arrived[route.peer, route.site] += 1
+        if self.all.way == "stores":
+            puts: dict[int, list[int]] = defaultdict(list)
+            for m in ready:
+                puts[m.rank].append(m.site)
+            self.all.add([MEET])
+            for rank, sites in puts.items():
+                self.all.move("put", rank, tuple(sites))
+            self.all.add([MEET])
+        else:
+            self._copy(ready)
+
+    def _copy(self, ready: list[_Sent]) -> None:
         packs: dict[int, list[int]] = defaultdict(list)
         unpacks: dict[int, list[int]] = defaultdict(list)
         copies: list[Command] = []
         for m in ready:
-            self.pending.remove(m)
-            route = routes[m.rank][m.site]
+            route = self.all.ranks.sends[m.rank][m.site]
             own, there = self.part(True, m.rank, m.site), self.part(False, route.peer, route.site)
             at, to = own.offset, there.offset
             if not own.is_dense:
                 packs[m.rank].append(m.site)
-                at = self.staging(True, m.site)
+                at = self.stagings[True, m.site]
             if not there.is_dense:
                 unpacks[route.peer].append(route.site)
-                to = self.staging(False, route.site)
+                to = self.stagings[False, route.site]
             copies.append([COPY, m.rank, route.peer, at, to, own.bytes])
-            self.sent[m.rank, m.site] += 1
-            self.arrived[route.peer, route.site] += 1
         for rank, sites in packs.items():
-            self.all.move(True, rank, tuple(sites))
+            self.all.move("pack", rank, tuple(sites))
         self.all.add([MEET], *copies, [MEET])
         for rank, sites in unpacks.items():
-            self.all.move(False, rank, tuple(sites))
+            self.all.move("unpack", rank, tuple(sites))
 
 
 class _Rank:

@@ -45,8 +45,13 @@ def _grid_program(program: ir.Program) -> ir.Program:
 class RanksOnGpus:
     """The kernel of ranks on GPUs, compiled, with memory."""
 
-    def __init__(self, ranks: Ranks, devices: Sequence[int], roles: bool = True) -> None:
-        """Compile, and take memory; `roles`: blocks may be divided (ranks/roles.py).
+    def __init__(
+        self, ranks: Ranks, devices: Sequence[int], roles: bool = True, puts: str = "auto"
+    ) -> None:
+        """Compile, and take memory.
+
+        `roles`: blocks may be divided (ranks/roles.py). `puts`: how messages are put, one of
+        ranks/layout.py's PUTS.
 
         Raises
         ------
@@ -59,7 +64,7 @@ class RanksOnGpus:
         self.programs = grid_programs(ranks)
         self.ranks = replace(ranks, variants=tuple(self.programs))
         self.devices = list(devices)
-        self.layout = RankGridLayout(self.programs[0], self.ranks)
+        self.layout = RankGridLayout(self.programs[0], self.ranks, puts)
         room = multiprocessors_of_rank(self.devices)
         self.text = emit_ranks(self.ranks, self.programs, self.layout, room, roles=roles)
         self.on_gpus: Any = core.load_for_programs().make_gpu_program(
