@@ -18,13 +18,16 @@ from typing import TypeAlias
 TYPES = ("bool", "int32", "int64", "float32", "float64")
 FIXED = -1
 """Of an axis of a read that does not depend on the point."""
+FOLDED = -2
+"""Of an axis of a read that goes by the index of a Fold: that of the innermost one, -3, ..."""
 
 
 @dataclass(frozen=True)
 class Axis:
     """The index that a read has along one axis of its field.
 
-    start + step i, where i is r[dim] (0: dim is FIXED), or (r[dim] + shift) modulo wrap.
+    start + step i, where i is r[dim] (0: dim is FIXED), or (r[dim] + shift) modulo wrap. Of a
+    negative dim but FIXED i is the index of a Fold, which has `count` values.
     """
 
     dim: int
@@ -33,6 +36,13 @@ class Axis:
     wrap: int = 0
     """0: none."""
     shift: int = 0
+    count: int = 0
+
+    def values(self, box: tuple[Span, ...]) -> int:
+        """Return how many values i has, for the points of a box."""
+        if self.dim == FIXED:
+            return 1
+        return self.count if self.dim <= FOLDED else box[self.dim].count
 
 
 @dataclass(frozen=True)
@@ -78,7 +88,18 @@ class Op:
     type: str
 
 
-Expr: TypeAlias = "Literal | Scalar | Read | Element | Op"
+@dataclass(frozen=True)
+class Fold:
+    """The sum, max or min of a value for i = 0, ..., count - 1, which reads go by (Axis.dim)."""
+
+    op: str
+    dim: int
+    count: int
+    value: Expr
+    type: str
+
+
+Expr: TypeAlias = "Literal | Scalar | Read | Element | Op | Fold"
 
 
 @dataclass(frozen=True)
@@ -358,7 +379,11 @@ def reads(expr: Expr) -> Iterator[Read]:
 
 def children(expr: Expr) -> tuple[Expr, ...]:
     """Return the operands of an expression."""
-    return expr.args if isinstance(expr, Op) else (expr.index,) if isinstance(expr, Element) else ()
+    if isinstance(expr, Op):
+        return expr.args
+    if isinstance(expr, Fold):
+        return (expr.value,)
+    return (expr.index,) if isinstance(expr, Element) else ()
 
 
 def with_reads(expr: Expr, change: Callable[[Read], Expr]) -> Expr:
@@ -367,6 +392,8 @@ def with_reads(expr: Expr, change: Callable[[Read], Expr]) -> Expr:
         return change(expr)
     if isinstance(expr, Op):
         return dataclasses.replace(expr, args=tuple(with_reads(a, change) for a in expr.args))
+    if isinstance(expr, Fold):
+        return dataclasses.replace(expr, value=with_reads(expr.value, change))
     return expr
 
 

@@ -131,8 +131,14 @@ class Body:
     def copy(self, child: Any) -> None:
         """Read a copy of a single value."""
         source, target = copied(child)
-        value = self.element(child.memlet.data, source)
         reduction = reduction_of(child.memlet, self.place)
+        if child.target in self.locals and child.memlet.data not in self.locals:
+            # Out of the map: trees name what is inside, whatever the direction of the copy is, and
+            # a value of the map's own that is known here is not fetched.
+            value = self.locals[child.target]
+            self.write(child.memlet.data, child.memlet.subset, value, reduction)
+            return
+        value = self.element(child.memlet.data, source)
         self.write(child.target, target, value, reduction)
 
     # --- values ---

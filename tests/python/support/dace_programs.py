@@ -234,3 +234,24 @@ def halo_columns(
 
 
 PROGRAMS["halo_columns"] = halo_columns
+
+
+@dace.program
+def ring_gemm(
+    lA: dace.float64[lNx, lNx * size], lB: dace.float64[lNx, lNy], lC: dace.float64[lNx, lNy]
+):
+    # Rows of A, B and C are divided; panels of B go round the ring of ranks, one in each turn.
+    req = np.empty((2,), dtype=MPI_Request)
+    panel = np.zeros((lNx, lNy), dtype=np.float64)
+    panel[:] = lB
+    for k in range(size):
+        coming = np.zeros((lNx, lNy), dtype=np.float64)
+        dace.comm.Isend(panel, (rank + size - 1) % size, 0, req[0])
+        dace.comm.Irecv(coming, (rank + 1) % size, 0, req[1])
+        first = ((rank + k) % size) * lNx
+        lC[:] = lC + lA[:, first : first + lNx] @ panel
+        dace.comm.Waitall(req)
+        panel[:] = coming
+
+
+PROGRAMS["ring_gemm"] = ring_gemm

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 
 from cpufree.compiler import ir
-from cpufree.compiler.emit.expressions import TYPES, cxx
+from cpufree.compiler.emit.expressions import TYPES, cxx, fold_index
 from cpufree.compiler.emit.pointers import Pointers, Position, at, times
 from cpufree.compiler.emit.tiles import SweepOptions, Tile, inner_tiles, rows_of_tile
 from cpufree.compiler.layout import GridLayout
@@ -145,7 +145,7 @@ class Sweep:
                 distance += (rows.start + offset + self.layout.reach(f).below) * stride
                 step += rows.step * self.row_step * stride
                 terms.append(f"({times('q0', rows.step)} - lo) * {stride}")
-            elif a.dim == ir.FIXED:
+            elif a.dim < 0:
                 distance += a.start * stride
             elif a.wrap:
                 first = (a.shift - self.shift(work, a.dim)) % a.wrap
@@ -158,6 +158,15 @@ class Sweep:
                     step += a.step * self.row_step * stride
         kind = TYPES[f.type]
         return self.pointers.get(f.name, kind, tuple(terms)), (distance, step)
+
+    def folded(self, read: ir.Read) -> str:
+        """Return the text of how far a read is by the indices of folds."""
+        strides = self.layout.strides(self.program.field(read.field))
+        return "".join(
+            f" + {times(fold_index(a.dim), a.step * stride)}"
+            for a, stride in zip(read.axes, strides, strict=True)
+            if a.dim <= ir.FOLDED
+        )
 
     # --- values ---
 
@@ -205,7 +214,7 @@ class Sweep:
     def loaded(self, read: ir.Read, work: Work, k: str) -> str:
         """Return the text of a load."""
         pointer, position = self.read(read, work)
-        return f"{pointer}[{at(position, k)}]"
+        return f"{pointer}[{at(position, k)}{self.folded(read)}]"
 
     # --- the whole ---
 
