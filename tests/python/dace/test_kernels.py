@@ -11,6 +11,7 @@ import pytest
 pytest.importorskip("dace", reason="DaCe is not installed: pip install 'cpufree[dace]'")
 
 import dace_algebra
+import dace_cases
 import dace_kernels
 import grid_on_cpu
 import nvrtc
@@ -91,6 +92,12 @@ def test_kernel_is_refused_with_its_reason(name: str) -> None:
         cpufree.dace.compile(program).run(copy.deepcopy(arguments))
     if isinstance(caught.value, ProgramError):
         assert caught.value.line > 0 and program.f.__code__.co_filename in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["gemm", "softmax"])
+def test_saved_kernels_are_those_of_the_front_end(name: str) -> None:
+    made = dace_cases.load_kernel(name)
+    assert made == dace_cases.lowered_kernel(name), "python tests/python/support/dace_cases.py"
 
 
 def test_the_page_names_all_of_them() -> None:
