@@ -24,7 +24,7 @@ sys.path.insert(0, str(ROOT / "tests/python/support"))
 
 PROGRAMS = ("jacobi_1d", "jacobi_2d")
 CUDA = Path("/usr/local/cuda")
-FLAGS = ["-std=c++20", "-O3", "-DWITH_CUDA"]
+FLAGS = ["-std=c++20", "-O3", "-DWITH_CUDA", "-DOMPI_SKIP_MPICXX"]
 HOST = ["-march=x86-64-v3", "-fPIC", "-fno-math-errno", "-fno-trapping-math", "-fno-signed-zeros"]
 
 

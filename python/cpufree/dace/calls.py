@@ -12,7 +12,6 @@ from cpufree.dace.points import Output, Range
 from cpufree.dace.protocols import Walks
 
 
-
 def call(walk: Walks, child: Any) -> None:
     """Read the call of a library."""
     name = type(child.node).__name__

@@ -88,7 +88,10 @@ def _hands_on(program: ir.Program, one: ir.Assign, other: ir.Assign, free: set[s
         and any(r.field == one.field for r in ir.reads(other.value))
         and not _folds(one.value)  # computed once for each point
         and not any(
-            a.dim <= ir.FOLDED for r in ir.reads(other.value) if r.field == one.field for a in r.axes
+            a.dim <= ir.FOLDED
+            for r in ir.reads(other.value)
+            if r.field == one.field
+            for a in r.axes
         )
         and one.value.type == program.field(one.field).type
     )

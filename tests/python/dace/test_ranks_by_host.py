@@ -97,9 +97,7 @@ def split(commands: list[list[int]]) -> list[list[list[int]]]:
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(("name", "ranks"), MPI)
-def test_what_the_host_does_gives_the_bits_of_plain_numpy(
-    name: str, ranks: int, way: str
-) -> None:
+def test_what_the_host_does_gives_the_bits_of_plain_numpy(name: str, ranks: int, way: str) -> None:
     _, plain, points, grids = CASES[name]
     program = load(path(name, ranks))
     for steps in (2, 7, 40):
@@ -117,9 +115,7 @@ def test_what_the_host_does_gives_the_bits_of_plain_numpy(
 
 
 def test_turns_that_are_alike_are_recorded_once() -> None:
-    few, many = (
-        Recording(load(path("jacobi_2d", 2)), {"TSTEPS": n}, 132) for n in (1001, 100001)
-    )
+    few, many = (Recording(load(path("jacobi_2d", 2)), {"TSTEPS": n}, 132) for n in (1001, 100001))
     assert sum(len(s.commands) for s in many.segments) < 400
     assert max(s.repeats for s in many.segments) > max(s.repeats for s in few.segments) > 10
 

@@ -182,9 +182,7 @@ def conv2d(
 
 
 @dace.program
-def scattering(
-    G: dace.float64[I, J, N, N], D: dace.float64[I, J], out: dace.float64[I, J, N, N]
-):
+def scattering(G: dace.float64[I, J, N, N], D: dace.float64[I, J], out: dace.float64[I, J, N, N]):
     for e, k, a, b, c in dace.map[0:I, 0:J, 0:N, 0:N, 0:N]:
         with dace.tasklet:
             left << G[e, k, a, c]
@@ -358,7 +356,9 @@ def stockham_fft(x: C64[N], y: C64[N]):
 
 @dace.program
 def lenet(
-    x: dace.float64[I, N, M], w: dace.float64[3, 3], out: dace.float64[I, (N - 2) // 2, (M - 2) // 2]
+    x: dace.float64[I, N, M],
+    w: dace.float64[3, 3],
+    out: dace.float64[I, (N - 2) // 2, (M - 2) // 2],
 ):
     c = np.zeros((I, N - 2, M - 2), dtype=np.float64)
     for p in range(3):

@@ -255,3 +255,23 @@ def ring_gemm(
 
 
 PROGRAMS["ring_gemm"] = ring_gemm
+
+
+@dace.program
+def collect(
+    a: dace.float64[lNx], b: dace.float64[lNx], columns: dace.float64[lNx, lNy],
+    out: dace.float64[lNx], steps: dace.int64,
+):  # fmt: skip
+    flags = np.zeros((1,), dtype=np.int64)
+    column = np.zeros((lNx,), dtype=np.float64)
+    for t in range(1, steps + 1):
+        dace.comm.Bcast(b, root=size - 1)
+        out[:] = out + b * t
+        dace.comm.Iget(column[:], columns[:, 2], (rank + 1) % size)
+        dace.comm.SignalOp(flags[0], t, (rank + 1) % size)
+        dace.comm.SignalWait(flags[0], t)
+        a[:] = 0.5 * a + b + column
+        columns[:, 2] = columns[:, 2] + 1.0
+
+
+PROGRAMS["collect"] = collect
