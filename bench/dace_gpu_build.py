@@ -71,9 +71,9 @@ def compiled(folder: Path, out: Path) -> None:
     _do("gcc", "-O2", "-fPIC", "-Wall", "-Wextra", "-Werror", *include, *mpi["compile"],
         "-c", ROOT / "bench/dace_mpi_staging.c", "-o", folder / "staging.o")  # fmt: skip
     # Its own names first: MPI's are those of dace_mpi_staging.c.
-    _do("g++", "-shared", "-Wl,-Bsymbolic", *(folder / f"{n}.o" for n in ("gpu", "frame", "staging")),
-        *mpi["link"], f"-L{CUDA / 'lib64'}", "-lcudart_static", "-lpthread", "-ldl", "-lrt",
-        "-o", out)  # fmt: skip
+    objects = [folder / f"{n}.o" for n in ("gpu", "frame", "staging")]
+    _do("g++", "-shared", "-Wl,-Bsymbolic", *objects, *mpi["link"], f"-L{CUDA / 'lib64'}",
+        "-lcudart_static", "-lpthread", "-ldl", "-lrt", "-o", out)  # fmt: skip
 
 
 def signature(folder: Path, name: str) -> dict[str, list[list[str]]]:

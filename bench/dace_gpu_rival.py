@@ -28,9 +28,9 @@ os.environ["CUDA_VISIBLE_DEVICES"] = _VISIBLE[RANK % len(_VISIBLE)]
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests/python/support"))
 sys.path.insert(0, str(Path(__file__).parent))
 
-import numpy as np
-from dace_cases_files import points_of
-from dace_grids import CASES, GRIDS, whole_of
+import numpy as np  # noqa: E402
+from dace_cases_files import points_of  # noqa: E402
+from dace_grids import CASES, GRIDS, whole_of  # noqa: E402
 
 REPEATS = 5
 PROC_NULL = -2  # Open MPI's

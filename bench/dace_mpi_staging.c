@@ -31,8 +31,7 @@ static void checked(cudaError_t error) {
 }
 static int on_gpu(const void* at) {
   struct cudaPointerAttributes known;
-  return cudaPointerGetAttributes(&known, at) == cudaSuccess &&
-         known.type == cudaMemoryTypeDevice;
+  return cudaPointerGetAttributes(&known, at) == cudaSuccess && known.type == cudaMemoryTypeDevice;
 }
 static size_t bytes_of(int count, MPI_Datatype type) {
   MPI_Aint low = 0, extent = 0;

@@ -5,9 +5,9 @@ Usage: python bench/gpu_dace.py CASES [--seconds 60] [--out FILE.jsonl]
 CASES is the folder that bench/dace_cases.py has written. Microseconds of a step are the difference
 of a long and a short run over the steps between them, kernels alone, medians; all in one process,
 one after the other. `without_roles`: all blocks wait for messages, then compute. `discrete` is the
-same program of ranks driven by the host: a launch for each sweep, copies between GPUs for messages,
-or stores by kernels, CUDA graphs. `own` is the same update written for cpufree.program, on as many GPUs, and `hosted`
-that driven by the host.
+same program of ranks driven by the host: a launch for each sweep, messages by copies between GPUs
+or by kernels that store, CUDA graphs. `own` is the same update written for cpufree.program, on as
+many GPUs, and `hosted` that driven by the host.
 """
 
 from __future__ import annotations

@@ -17,8 +17,8 @@ __device__ inline Epoch load_flag(const Flag* flag) {
   return epoch;
 }
 
-// A load that is an acquire by itself, which takes less than a fence: that waits for the thread's own
-// stores, too.
+// A load that is an acquire by itself, which takes less than a fence: that waits for the thread's
+// own stores, too.
 __device__ inline Epoch acquire_flag(const Flag* flag) {
   Epoch epoch;
   asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(epoch) : "l"(&flag->value) : "memory");

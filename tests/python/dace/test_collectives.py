@@ -9,10 +9,10 @@ import pytest
 
 dace = pytest.importorskip("dace", reason="DaCe is not installed: pip install 'cpufree[dace]'")
 
-import ranks_on_cpu
-from dace_programs import PROGRAMS
+import ranks_on_cpu  # noqa: E402
+from dace_programs import PROGRAMS  # noqa: E402
 
-import cpufree.dace
+import cpufree.dace  # noqa: E402
 
 COMPILED = {name: cpufree.dace.compile(PROGRAMS[name]) for name in ("collect", "ring_gemm")}
 

@@ -15,6 +15,7 @@ from gpus_here import NUMBERS, needs_gpu
 
 from cpufree import env
 from cpufree.compiler import ir
+from cpufree.compiler.arguments import Arguments
 from cpufree.compiler.gpu_run import GpuRun, multiprocessors_of
 from cpufree.compiler.grid import chosen_kernel, grid_groups
 from cpufree.compiler.interpret import interpret

@@ -31,8 +31,11 @@ class Hosted : public HostedProgram {
       for (const void* kernel : kernels_) gpu::load(kernel, 0);
       here_.emplace_back(devices[pe]);
       programs::HostedPlace& place = places_.emplace_back();
-      place = {heaps_.base(pe), faults_.data(), static_cast<int>(pe),
-               static_cast<int>(devices.size()), {}};
+      place = {heaps_.base(pe),
+               faults_.data(),
+               static_cast<int>(pe),
+               static_cast<int>(devices.size()),
+               {}};
       for (std::size_t other = 0; other < devices.size(); ++other)
         place.heaps[other] = heaps_.base(other);
     }

@@ -1,11 +1,11 @@
 """Programs of ranks driven by the host: a launch for each sweep, copies for messages, CUDA graphs.
 
 The honest opponent of the persistent kernel of ranks: the same representation, the same sweeps, the
-same layout of memory. Messages go in one of two ways. "copies": regions without gaps by copies between
-GPUs; others are packed by a kernel of the sender's, copied, and unpacked by one of the receiver's.
-"stores": a kernel of the sender's stores all its messages into the memory of the receivers. All
-ranks wait for one another before and after messages. Loops whose turns are alike are recorded once
-as a graph over all GPUs.
+same layout of memory. Messages go in one of two ways. "copies": regions without gaps by copies
+between GPUs; others are packed by a kernel of the sender's, copied, and unpacked by one of the
+receiver's. "stores": a kernel of the sender's stores all its messages into the memory of the
+receivers. All ranks wait for one another before and after messages. Loops whose turns are alike are
+recorded once as a graph over all GPUs.
 """
 
 from __future__ import annotations
