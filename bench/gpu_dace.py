@@ -37,7 +37,8 @@ from cpufree import env
 from cpufree.compiler.arguments import Arguments
 from cpufree.compiler.hosted import HostedRun
 from cpufree.compiler.ranks import routes
-from cpufree.compiler.ranks.hosted import WAYS, RanksByHost
+from cpufree.compiler.ranks.host_messages import WAYS
+from cpufree.compiler.ranks.hosted import RanksByHost
 from cpufree.compiler.ranks.on_gpu import RanksOnGpus
 from cpufree.engines import gpus
 from cpufree.engines.watch import Watch

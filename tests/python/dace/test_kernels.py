@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("dace", reason="DaCe is not installed: pip install 'cpufree[dace]'")
 
-import dace_algebra
+import dace_algebra_cases
 import dace_cases
 import dace_kernels
 import grid_on_cpu
@@ -20,11 +20,11 @@ from paths import ROOT
 import cpufree.dace
 from cpufree.errors import InvalidInputError, ProgramError
 
-RUNS = {**dace_kernels.RUNS, **dace_algebra.RUNS}
-REFUSED = {**dace_kernels.REFUSED, **dace_algebra.REFUSED}
-ROUNDED = {"arc_distance", "softmax (all points)", *dace_algebra.RUNS}
+RUNS = {**dace_kernels.RUNS, **dace_algebra_cases.RUNS}
+REFUSED = {**dace_kernels.REFUSED, **dace_algebra_cases.REFUSED}
+ROUNDED = {"arc_distance", "softmax (all points)", *dace_algebra_cases.RUNS}
 """With functions of the C library, whose last bit may differ, or sums in another order."""
-ON_ONE = set(dace_algebra.RUNS)
+ON_ONE = set(dace_algebra_cases.RUNS)
 """Whose rows are not divided."""
 # Each takes DaCe a second or two to parse, and a C++ compiler one more.
 QUICK = {*dace_kernels.RUNS, *dace_kernels.REFUSED, "gemm", "correlation", "softmax", "conv2d",

@@ -17,7 +17,8 @@ from dace_grids import CASES, whole_of
 from cpufree.compiler import ir
 from cpufree.compiler.hosted import COPY, LAUNCH, MEET
 from cpufree.compiler.interpret import interpret
-from cpufree.compiler.ranks.hosted import WAYS, Recording
+from cpufree.compiler.ranks.host_messages import WAYS
+from cpufree.compiler.ranks.hosted import Recording
 from cpufree.errors import UnsupportedError
 
 MPI = [case for case in SAVED if "signals" not in case[0]]

@@ -19,7 +19,8 @@ from cpufree.compiler.arguments import Arguments
 from cpufree.compiler.gpu_run import GpuRun, multiprocessors_of
 from cpufree.compiler.grid import chosen_kernel, grid_groups
 from cpufree.compiler.interpret import interpret
-from cpufree.compiler.ranks.hosted import WAYS, RanksByHost
+from cpufree.compiler.ranks.host_messages import WAYS
+from cpufree.compiler.ranks.hosted import RanksByHost
 from cpufree.compiler.ranks.layout import PUTS
 from cpufree.compiler.ranks.on_gpu import RanksOnGpus
 from cpufree.compiler.ranks.routes import Ranks

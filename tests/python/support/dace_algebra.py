@@ -1,25 +1,15 @@
 """Kernels of NPBench's list that are linear algebra and the like, written anew after the textbooks.
 
-Those of dace_kernels.py are on grids. RUNS run, REFUSED are refused with a reason.
+Those of dace_kernels.py are on grids; dace_algebra_cases.py says which of these run.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 import dace
 import numpy as np
 
 I, J, K, N, M = (dace.symbol(n, dace.int64) for n in "IJKNM")  # noqa: E741
 C64 = dace.complex128
-
-
-def grid(seed: int, *shape: int) -> Any:
-    return np.random.default_rng(seed).standard_normal(shape)
-
-
-def whole(seed: int, *shape: int) -> Any:
-    return np.random.default_rng(seed).integers(0, 20, shape)
 
 
 @dace.program
@@ -368,80 +358,3 @@ def resnet(x: dace.float64[I, N, M, J], w: dace.float64[J, J], out: dace.float64
     spread = np.sum(centred * centred, axis=0) / (1.0 * I * N * M)
     made = centred / np.sqrt(spread + 1e-5)
     out[:] = np.maximum(np.reshape(made, (I, N, M, J)) + x, 0.0)
-
-
-SQUARE = 40.0 * np.eye(99) + grid(1, 99, 99)
-RUNS: dict[str, tuple[Any, tuple[Any, ...]]] = {
-    "gemm": (gemm, (grid(1, 20, 40), grid(2, 40, 15), grid(3, 20, 15))),
-    "gesummv": (gesummv, (grid(1, 50, 50), grid(2, 50, 50), grid(3, 50), grid(4, 50))),
-    "k2mm": (k2mm, (grid(1, 20, 50), grid(2, 50, 40), grid(3, 40, 30), grid(4, 20, 30))),
-    "k3mm": (
-        k3mm,
-        (grid(1, 20, 40), grid(2, 40, 35), grid(3, 35, 45), grid(4, 45, 30), grid(5, 20, 30)),
-    ),
-    "atax": (atax, (grid(1, 50, 40), grid(2, 40), grid(3, 40))),
-    "bicg": (bicg, (grid(1, 50, 40), grid(2, 40), grid(3, 50), grid(4, 50), grid(5, 40))),
-    "mvt": (mvt, (grid(1, 50, 50), *(grid(k, 50) for k in range(2, 6)))),
-    "gemver": (gemver, (grid(1, 50, 50), *(grid(k, 50) for k in range(2, 10)))),
-    "doitgen": (doitgen, (grid(1, 6, 7, 40), grid(2, 40, 40))),
-    "covariance": (covariance, (grid(1, 60, 40), grid(2, 40, 40))),
-    "correlation": (correlation, (grid(1, 60, 40), grid(2, 40, 40))),
-    "softmax": (softmax, (grid(1, 3, 2, 10, 50), grid(2, 3, 2, 10, 50))),
-    "mlp": (
-        mlp,
-        (grid(1, 20, 40), grid(2, 40, 50), grid(3, 50), grid(4, 50, 45), grid(5, 45),
-         grid(6, 20, 45)),
-    ),
-    "azimint_naive": (azimint_naive, (grid(1, 500), np.abs(grid(2, 500)), grid(3, 16))),
-    "nbody": (nbody, (3, np.abs(grid(1, 50)), *(grid(k, 50) for k in range(2, 6)))),
-    "mandelbrot1": (
-        mandelbrot1,
-        (np.linspace(-2, 1, 30), np.linspace(-1, 1, 20), np.zeros((20, 30)), np.zeros((20, 30)),
-         np.zeros((20, 30), np.int64)),
-    ),
-    "conv2d": (conv2d, (grid(1, 2, 12, 11, 3), grid(2, 3, 3, 3, 4), grid(3, 4),
-                        grid(4, 2, 10, 9, 4))),
-    "scattering": (scattering, (grid(1, 3, 2, 12, 12), grid(2, 3, 2), grid(3, 3, 2, 12, 12))),
-    "lenet": (lenet, (grid(1, 3, 22, 18), grid(2, 3, 3), grid(3, 3, 10, 8))),
-    "resnet": (resnet, (grid(1, 2, 5, 6, 35), grid(2, 35, 35), grid(3, 2, 5, 6, 35))),
-}  # fmt: skip
-"""Kernels that run, with arguments."""
-
-_TURNS = "each turn would be written out"
-_COMPLEX = "holds complex128"
-_99 = (99, 99)
-REFUSED: dict[str, tuple[Any, tuple[Any, ...], str]] = {
-    "syrk": (syrk, (grid(1, 99, 20), grid(2, *_99)), _TURNS),
-    "syr2k": (syr2k, (grid(1, 99, 20), grid(3, 99, 20), grid(2, *_99)), _TURNS),
-    "symm": (symm, tuple(grid(k, *_99) for k in range(3)), _TURNS),
-    "trmm": (trmm, (grid(1, *_99), grid(2, *_99)), _TURNS),
-    "trisolv": (trisolv, (SQUARE, grid(1, 99), grid(2, 99)), _TURNS),
-    "cholesky": (cholesky, (SQUARE,), _TURNS),
-    "lu": (lu, (SQUARE,), _TURNS),
-    "ludcmp": (ludcmp, (SQUARE, grid(1, 99), grid(2, 99)), _TURNS),
-    "durbin": (durbin, (grid(1, 99), grid(2, 99)), _TURNS),
-    "gramschmidt": (gramschmidt, tuple(grid(k, *_99) for k in range(3)), _TURNS),
-    "adi": (adi, (2, *(grid(k, *_99) for k in range(3))), _TURNS),
-    "deriche": (deriche, (grid(1, *_99), grid(2, *_99)), _TURNS),
-    "vadv": (vadv, tuple(grid(k, 9, 9, 99) for k in range(3)), _TURNS),
-    "nussinov": (nussinov, (whole(1, 99), whole(2, *_99)), _TURNS),
-    "spmv": (
-        spmv,
-        (np.arange(0, 397, 4), whole(1, 396) * 4, grid(1, 396), grid(2, 99), grid(3, 99)),
-        _TURNS,
-    ),
-    "crc16": (crc16, (whole(1, 99), whole(2, 1)), _TURNS),
-    "azimint_hist": (
-        azimint_hist,
-        (grid(1, 500), np.random.default_rng(1).random(500), grid(3, 16)),
-        "known only in the run",
-    ),
-    "mandelbrot2": (mandelbrot2, tuple(grid(k, 20, 30) + 1j for k in range(2)), _COMPLEX),
-    "contour_integral": (
-        contour_integral,
-        (grid(1, 20, 20) + 1j, grid(2, 20, 30) + 1j, grid(3, 20, 30) + 1j),
-        _COMPLEX,
-    ),
-    "stockham_fft": (stockham_fft, tuple(grid(k, 64) + 1j for k in range(2)), _COMPLEX),
-}
-"""Kernels that are refused, with what the message says."""

@@ -58,11 +58,11 @@ def lowered_kernel(name: str) -> ir.Program:
     """Return what DaCe's front end makes of a kernel, for the arguments of its test."""
     import copy
 
-    import dace_algebra
+    import dace_algebra_cases
 
     import cpufree.dace
 
-    program, given = dace_algebra.RUNS[name]
+    program, given = dace_algebra_cases.RUNS[name]
     return cpufree.dace.compile(program).lower(*copy.deepcopy(given))
 
 

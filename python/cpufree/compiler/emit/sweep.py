@@ -7,8 +7,8 @@ import math
 from collections.abc import Callable
 
 from cpufree.compiler import ir
-from cpufree.compiler.emit.expressions import TYPES, cxx, fold_index
-from cpufree.compiler.emit.pointers import Pointers, Position, at, times
+from cpufree.compiler.emit.expressions import TYPES, cxx
+from cpufree.compiler.emit.pointers import Pointers, Position, at, folded, times
 from cpufree.compiler.emit.tiles import SweepOptions, Tile, inner_tiles, rows_of_tile
 from cpufree.compiler.layout import GridLayout
 from cpufree.compiler.passes.points import aligned_lattice, at_own_point, lattice_of
@@ -156,17 +156,7 @@ class Sweep:
                 terms.append(f"q{a.dim} * {a.step * stride}")
                 if a.dim == 0:
                     step += a.step * self.row_step * stride
-        kind = TYPES[f.type]
-        return self.pointers.get(f.name, kind, tuple(terms)), (distance, step)
-
-    def folded(self, read: ir.Read) -> str:
-        """Return the text of how far a read is by the indices of folds."""
-        strides = self.layout.strides(self.program.field(read.field))
-        return "".join(
-            f" + {times(fold_index(a.dim), a.step * stride)}"
-            for a, stride in zip(read.axes, strides, strict=True)
-            if a.dim <= ir.FOLDED
-        )
+        return self.pointers.get(f.name, TYPES[f.type], tuple(terms)), (distance, step)
 
     # --- values ---
 
@@ -214,7 +204,8 @@ class Sweep:
     def loaded(self, read: ir.Read, work: Work, k: str) -> str:
         """Return the text of a load."""
         pointer, position = self.read(read, work)
-        return f"{pointer}[{at(position, k)}{self.folded(read)}]"
+        far = folded(read, self.layout.strides(self.program.field(read.field)))
+        return f"{pointer}[{at(position, k)}{far}]"
 
     # --- the whole ---
 

@@ -10,10 +10,9 @@ recorded once as a graph over all GPUs.
 
 from __future__ import annotations
 
-import math
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, NoReturn
 
@@ -24,17 +23,18 @@ from cpufree.compiler.arguments import Arguments
 from cpufree.compiler.emit.hosted import HEAD, stage_kernels
 from cpufree.compiler.emit.tiles import STANDARD, SweepOptions
 from cpufree.compiler.gpu_run import hold
-from cpufree.compiler.hosted import COPY, LAUNCH, LEAST_COMMANDS, MEET, Command, Segment, depends
+from cpufree.compiler.hosted import LAUNCH, LEAST_COMMANDS, Command, Segment, depends
 from cpufree.compiler.interpret import Scalars
 from cpufree.compiler.launch import check_faults, scalar_bytes
 from cpufree.compiler.passes import add_temporaries
 from cpufree.compiler.passes.accesses import scalar_accesses
 from cpufree.compiler.passes.points import group_points
-from cpufree.compiler.ranks.layout import RankGridLayout, own_regions
+from cpufree.compiler.ranks.host_messages import HostMessages, Kernel, Sent
+from cpufree.compiler.ranks.layout import RankGridLayout
 from cpufree.compiler.ranks.live import without_idle_sites
 from cpufree.compiler.ranks.on_cpu import RanksRan
-from cpufree.compiler.ranks.on_gpu import collect, copies_to, multiprocessors_of_rank, result_words
-from cpufree.compiler.ranks.on_grid import kept_fields
+from cpufree.compiler.ranks.on_gpu import collect, copies_to, multiprocessors_of_rank
+from cpufree.compiler.ranks.on_grid import kept_fields, result_words
 from cpufree.compiler.ranks.routes import Ranks, with_same_fields
 from cpufree.engines import core
 from cpufree.errors import UnsupportedError
@@ -50,53 +50,6 @@ stage_{number}(const __grid_constant__ HostedPlace place) {{
 {moves}
 }}
 """
-WAYS = ("copies", "stores")
-Kernel = tuple[str, int, tuple[int, ...]]
-"""What it does (pack, unpack or put), of which rank, and for which sites: unpack of receiving."""
-
-
-@dataclass(frozen=True)
-class _Sent:
-    """A message that a rank has begun to send: the so many-th of its exchange."""
-
-    rank: int
-    site: int
-    epoch: int
-
-
-@dataclass(frozen=True)
-class _Part:
-    """A region as memory: its offset in bytes, steps in values along three axes, and counts."""
-
-    offset: int
-    steps: tuple[int, ...]
-    counts: tuple[int, ...]
-    size: int
-
-    @property
-    def values(self) -> int:
-        """How many there are."""
-        return math.prod(self.counts)
-
-    @property
-    def bytes(self) -> int:
-        """Bytes of all values."""
-        return self.values * self.size
-
-    def packed(self, offset: int) -> _Part:
-        """Return the same values side by side."""
-        _, n1, n2 = self.counts
-        return replace(self, offset=offset, steps=(n1 * n2, n2, 1))
-
-    @property
-    def is_dense(self) -> bool:
-        """Return whether there are no gaps."""
-        expected = 1
-        for step, count in reversed(list(zip(self.steps, self.counts, strict=True))):
-            if count != 1 and step != expected:
-                return False
-            expected *= count
-        return True
 
 
 class RanksByHost:
@@ -157,7 +110,6 @@ class Recording:
         way: str = "copies",
         options: SweepOptions = STANDARD,
     ) -> None:
-        self.way = way
         ranks = without_idle_sites(ranks)
         self.programs = with_same_fields([group_points(add_temporaries(p)) for p in ranks.variants])
         self.ranks = replace(ranks, variants=tuple(self.programs))
@@ -183,7 +135,7 @@ class Recording:
         self.size = 8 * (len(self.ranks.fields) + max(1, len(types)))
         self.segments: list[Segment] = []
         self.commands: list[Command] = []
-        self.messages = _Messages(self)
+        self.messages = HostMessages(self.ranks, self.layout, way)
         self.follow(scalars)
 
     # --- the programs ---
@@ -210,7 +162,7 @@ class Recording:
                 self.loop(loops, follows)
                 ready = list(at)
             else:
-                self.messages.deliver()
+                self.deliver()
                 ready = [
                     r for r, s in at.items() if isinstance(s, ir.Finish) and follows[r].is_done(s)
                 ]
@@ -265,6 +217,14 @@ class Recording:
         if len(self.commands) > MOST_COMMANDS:
             self.refuse("there is too much to be written down")
 
+    def deliver(self) -> None:
+        """Write down how all messages go whose regions are granted."""
+        for step in self.messages.deliver():
+            if isinstance(step, tuple):
+                self.move(*step)
+            else:
+                self.add(step)
+
     def place_of(self, blob: bytes) -> int:
         """Return where the arguments of a launch begin."""
         if blob not in self.known:
@@ -300,100 +260,6 @@ class Recording:
         region = f"{{{one.offset}, {steps}, {other.offset}, {to_steps}, {counts}}}"
         to = f"place.heaps[{peer}]" if what == "put" else "place.heap"
         return f"  copy_region<{kind}>(place.heap, {to}, {region}, me, {_PACK_THREADS});"
-
-
-class _Messages:
-    """Messages that are under way, and how they go."""
-
-    def __init__(self, recording: Recording) -> None:
-        self.all = recording
-        self.pending: list[_Sent] = []
-        self.sent: Counter[tuple[int, int]] = Counter()
-        """How many messages of a rank's site have gone."""
-        self.arrived: Counter[tuple[int, int]] = Counter()
-        self.granted: Counter[tuple[int, int]] = Counter()
-        """Of a rank's site of receiving."""
-        ranks, layout = recording.ranks, recording.layout
-        self.own = [own_regions(p) for p in ranks.variants]
-        sizes: dict[tuple[bool, int], int] = defaultdict(int)
-        for rank, routes in enumerate(ranks.sends):
-            for site, route in enumerate(routes):
-                if route.peer < 0:
-                    continue
-                size = self.part(True, rank, site).bytes
-                for key in ((True, site), (False, route.site)):
-                    sizes[key] = max(sizes[key], size)
-        self.stagings = {key: layout.reserve(size) for key, size in sizes.items()}
-
-    def part(self, sends: bool, rank: int, site: int) -> _Part:
-        """Return the memory of a region that a rank sends, or receives."""
-        ranks = self.all.ranks
-        if sends:
-            region = self.own[ranks.variant_of[rank]][site]
-        else:
-            source = ranks.receives[rank][site]
-            found = ranks.sends[source.peer][source.site].region
-            assert found is not None
-            region = found
-        offset, steps, counts = self.all.layout.messages.place(region)
-        size = np.dtype(next(f for f in ranks.fields if f.name == region.field).type).itemsize
-        return _Part(offset, tuple(steps), tuple(counts), size)
-
-    def ends(self, what: str, rank: int, site: int) -> tuple[_Part, _Part, int]:
-        """Return what a kernel reads, what it writes, and on which rank."""
-        part = self.part(what != "unpack", rank, site)
-        if what == "put":
-            route = self.all.ranks.sends[rank][site]
-            return part, self.part(False, route.peer, route.site), route.peer
-        packed = part.packed(self.stagings[what == "pack", site])
-        return (part, packed, rank) if what == "pack" else (packed, part, rank)
-
-    def deliver(self) -> None:
-        """Write down the copies of all messages whose regions are granted."""
-        routes = self.all.ranks.sends
-        ready = []
-        for m in self.pending:
-            route = routes[m.rank][m.site]
-            if self.granted[route.peer, route.site] >= m.epoch:
-                ready.append(m)
-        if not ready:
-            return
-        for m in ready:
-            route = routes[m.rank][m.site]
-            self.pending.remove(m)
-            self.sent[m.rank, m.site] += 1
-            self.arrived[route.peer, route.site] += 1
-        if self.all.way == "stores":
-            puts: dict[int, list[int]] = defaultdict(list)
-            for m in ready:
-                puts[m.rank].append(m.site)
-            self.all.add([MEET])
-            for rank, sites in puts.items():
-                self.all.move("put", rank, tuple(sites))
-            self.all.add([MEET])
-        else:
-            self._copy(ready)
-
-    def _copy(self, ready: list[_Sent]) -> None:
-        packs: dict[int, list[int]] = defaultdict(list)
-        unpacks: dict[int, list[int]] = defaultdict(list)
-        copies: list[Command] = []
-        for m in ready:
-            route = self.all.ranks.sends[m.rank][m.site]
-            own, there = self.part(True, m.rank, m.site), self.part(False, route.peer, route.site)
-            at, to = own.offset, there.offset
-            if not own.is_dense:
-                packs[m.rank].append(m.site)
-                at = self.stagings[True, m.site]
-            if not there.is_dense:
-                unpacks[route.peer].append(route.site)
-                to = self.stagings[False, route.site]
-            copies.append([COPY, m.rank, route.peer, at, to, own.bytes])
-        for rank, sites in packs.items():
-            self.all.move("pack", rank, tuple(sites))
-        self.all.add([MEET], *copies, [MEET])
-        for rank, sites in unpacks.items():
-            self.all.move("unpack", rank, tuple(sites))
 
 
 class _Rank:
@@ -442,7 +308,7 @@ class _Rank:
         elif isinstance(s, ir.Start):
             self.started[s.exchange] += 1
             messages.pending += [
-                _Sent(self.rank, m.site, self.started[s.exchange])
+                Sent(self.rank, m.site, self.started[s.exchange])
                 for m in s.sends
                 if self.all.ranks.sends[self.rank][m.site].peer >= 0
             ]
