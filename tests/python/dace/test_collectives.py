@@ -44,7 +44,12 @@ def collect_plain(given: list[dict[str, Any]], steps: int) -> None:
             own["columns"][:, 2] = own["columns"][:, 2] + 1.0
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 3, pytest.param(8, marks=pytest.mark.slow)])
+def slow(*values: Any) -> Any:
+    """A C++ compiler takes a second or two for each."""
+    return pytest.param(*values, marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize("ranks", [slow(1), slow(2), 3, slow(8)])
 def test_collectives_and_strided_fetches_give_the_bits_of_plain_numpy(ranks: int) -> None:
     given, wanted = collect_of(ranks, 4), collect_of(ranks, 4)
     collect_plain(wanted, 4)
@@ -80,7 +85,7 @@ def allreduce_graph(op: str, turns: int) -> Any:
     return graph
 
 
-@pytest.mark.parametrize(("op", "ranks"), [("SUM", 3), ("MAX", 2), ("MIN", 4)])
+@pytest.mark.parametrize(("op", "ranks"), [("SUM", 3), slow("MAX", 2), slow("MIN", 4)])
 def test_allreduce_joins_in_the_order_of_ranks(op: str, ranks: int) -> None:
     given = [{"a": a, "out": np.zeros(6)} for a in parts(4, ranks, 6)]
     program = cpufree.dace.compile(allreduce_graph(op, 2))
@@ -109,7 +114,7 @@ def assert_product(given: list[dict[str, Any]], ranks: int) -> None:
     np.testing.assert_allclose(found, C + A @ B, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("ranks", [1, 2, pytest.param(5, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("ranks", [slow(1), 2, slow(5)])
 def test_a_distributed_product_of_matrices(ranks: int) -> None:
     given = gemm_of(ranks)
     COMPILED["ring_gemm"].run_ranks(lambda r, n: given[r], ranks, engine="cpu_threads")
