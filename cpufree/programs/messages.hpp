@@ -9,8 +9,8 @@
 // Put-with-signal: a large message is cut into slices, each with an arrival flag of its own. The
 // block that sends a slice copies it with all its threads, meets, publishes, and its first thread
 // stores e into the flag on the receiver.
-//   Read after write: who sees arrival >= e acquires by that (`see`), and reads the region. Every
-//   block does so for itself in `finish`.
+//   Read after write: who has seen arrival >= e acquires, and reads the region. Every block does so
+//   for itself in `finish`.
 //   Write after read: message e is put after its sender has seen credit >= e, which the receiver
 //   gives in its e-th `grant` for the site. The compiler places `grant` behind the last use of the
 //   region before it arrives anew, with a barrier of the PE's blocks between; so all have read
@@ -137,6 +137,7 @@ class Messages {
     bool here = true;
     if (port_.lane() == 0) {
       here = wait_signal_flag(signal_flag(signal), static_cast<Epoch>(value));
+      port_.acquire(Scope::system);
     }
     return port_.all(here);
   }
@@ -161,7 +162,8 @@ class Messages {
     const int number = item / plan_.slices, slice = item % plan_.slices;
     bool granted = true;
     if (port_.lane() == 0) {
-      granted = reached(see(credits() + number), epoch);
+      granted = reached(port_.get_flag(credits() + number), epoch);
+      port_.acquire(Scope::system);
     }
     const SendSite site = sends()[number];  // while the first thread looks
     if (!port_.all(granted)) return false;
@@ -181,31 +183,23 @@ class Messages {
     else if (site.threads > 1 && port_.lane() < P::warp_width)
       port_.warp_all(true);
   }
-  // What a flag is; all that follows comes after what its writer had published.
-  CPUFREE_KERNEL_FN Epoch see(const Flag* flag) {
-    if constexpr (requires { port_.see_flag(flag); }) {
-      return port_.see_flag(flag);
-    } else {
-      const Epoch seen = port_.get_flag(flag);
-      port_.acquire(Scope::system);
-      return seen;
-    }
-  }
-  // By the threads of the first warp, which look at a flag each and go on together.
+  // By the threads of the first warp, which look at a flag each and go on together: a fence of a
+  // warp costs as much as one of a thread.
   CPUFREE_KERNEL_FN bool arrived(int first, int count, Epoch want) {
     for (int base = 0; base < count; base += P::warp_width) {
       const int k = base + port_.lane();
       const bool mine = k < count;
       const Flag* const arrival = arrivals() + first + (mine ? k : 0);
-      if (port_.warp_all(!mine || reached(see(arrival), want))) continue;
+      if (port_.warp_all(!mine || reached(port_.get_flag(arrival), want))) continue;
       if (!wait_long(arrival, mine, want, first + k)) return false;
     }
+    if (count > 0) port_.acquire(Scope::system);
     return true;
   }
   CPUFREE_COLD_FN bool wait_long(const Flag* arrival, bool mine, Epoch want, int number) {
     Epoch seen = 0;
     const auto look = [&] {
-      if (mine) seen = see(arrival);
+      if (mine) seen = port_.get_flag(arrival);
       return port_.warp_all(!mine || reached(seen, want));
     };
     auto wait = port_.start_wait();
@@ -341,7 +335,7 @@ class Messages {
   CPUFREE_KERNEL_FN bool stopped() { return port_.host_notes() != kNoteNone; }
   // By one thread. Anybody may raise a signal of the program: nobody is to blame.
   CPUFREE_COLD_FN bool wait_signal_flag(const Flag* signal, Epoch want) {
-    Epoch seen = see(signal);
+    Epoch seen = port_.get_flag(signal);
     auto wait = port_.start_wait();
     while (!reached(seen, want)) {
       if (!port_.keep_waiting(wait)) {
@@ -349,7 +343,7 @@ class Messages {
         return false;
       }
       if (stopped()) return false;
-      seen = see(signal);
+      seen = port_.get_flag(signal);
     }
     return true;
   }

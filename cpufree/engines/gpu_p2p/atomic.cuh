@@ -17,14 +17,6 @@ __device__ inline Epoch load_flag(const Flag* flag) {
   return epoch;
 }
 
-// A load that is an acquire by itself, which takes less than a fence: that waits for the thread's
-// own stores, too.
-__device__ inline Epoch acquire_flag(const Flag* flag) {
-  Epoch epoch;
-  asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(epoch) : "l"(&flag->value) : "memory");
-  return epoch;
-}
-
 // All return what was there before. The counter is in memory of this GPU.
 __device__ inline Epoch count_in(Flag* counter) {
   Epoch before;

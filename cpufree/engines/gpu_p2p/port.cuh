@@ -223,8 +223,6 @@ class Port : public Unstudied {
   __device__ FloatPacket get_packet(const FloatPacket* packet) { return load_packet(packet); }
   __device__ void put_flag(Flag* flag, int pe, Epoch epoch) { store_flag(peer(flag, pe), epoch); }
   __device__ Epoch get_flag(const Flag* flag) { return load_flag(flag); }
-  // With what `acquire` does for the flag that is seen.
-  __device__ Epoch see_flag(const Flag* flag) { return acquire_flag(flag); }
   // Atomic, on any PE's flag; what was there before.
   __device__ Epoch add_flag(Flag* flag, int pe, Epoch n) { return add_to_flag(peer(flag, pe), n); }
   __device__ Epoch swap_flag(Flag* flag, int pe, Epoch expected, Epoch wanted) {

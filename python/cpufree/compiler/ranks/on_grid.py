@@ -6,6 +6,7 @@ of its rank.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from cpufree.compiler import ir
@@ -41,6 +42,13 @@ CPUFREE_KERNEL_FN bool run(P& port, const A& args, std::byte* heap) {{
 """
 
 
+FEW_POINTS = 1 << 22
+"""Of a rank that exchanges: one block for each multiprocessor does them in less time than several.
+
+Every block waits for messages itself, and that takes longer the more blocks there are.
+"""
+
+
 def result_words(program: ir.Program) -> int:
     """Return the words that a rank leaves, without the two of faults behind them."""
     return len(program.variables) + 2 * len(program.fields)
@@ -51,6 +59,16 @@ def kept_fields(ranks: Ranks, program: ir.Program) -> set[str]:
     found = {r.region.field for of_rank in ranks.sends for r in of_rank if r.region is not None}
     found |= {r.field for s in ir.walk(program.body) for r in regions(s)}
     return found | {f.name for f in program.fields if f.name.startswith("__return")}
+
+
+def _waits_often(ranks: Ranks, programs: list[ir.Program]) -> bool:
+    """Return whether waiting for messages is a large part of what blocks do."""
+    waits = any(
+        isinstance(s, ir.WaitSignal) or (isinstance(s, ir.Finish) and s.receives)
+        for p in programs
+        for s in ir.walk(p.body)
+    )
+    return waits and max(math.prod(f.shape) for f in ranks.fields) <= FEW_POINTS
 
 
 @dataclass(frozen=True)
@@ -119,7 +137,7 @@ def emit_ranks(
         16 if any(reduces(p) for p in programs) else 0,
         min(
             max(sends * layout.messages.slices, *(m.most_tiles for m in made)),
-            options.resident * multiprocessors,
+            multiprocessors * (1 if _waits_often(ranks, programs) else options.resident),
         ),
         barriers,
         tuple(sorted({n for m in made for n in m.in_registers})),
