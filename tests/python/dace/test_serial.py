@@ -154,6 +154,27 @@ def test_program_gives_the_bits_of_plain_numpy(name: str) -> None:
                 np.testing.assert_array_equal(mine, other)
 
 
+@dace.program
+def handed_on(A: dace.float64[N], B: dace.float64[N], C: dace.float64[N], D: dace.float64[N]):
+    t = A * 2.0
+    C[:] = t + B
+    D[:] = t[:]
+    u = t + C
+    C[:] = u * 2.0
+    D[:] = D + u
+
+
+def test_values_of_fused_maps_go_out_for_those_who_need_them_later() -> None:
+    given = [np.random.default_rng(k).standard_normal(40) for k in range(4)]
+    wanted = copy.deepcopy(given)
+    program = cpufree.dace.compile(handed_on)
+    program.run(tuple(given), engine="cpu_threads", pes=2)
+    assert "__map_fusion" in program._tree.as_string()
+    handed_on.f(*wanted)
+    for ours, theirs in zip(given, wanted, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
 def test_the_decorator_takes_a_plain_def() -> None:
     program = cpufree.dace.persistent(heat)
     assert program.name == "heat" and program.graph.name.endswith("heat")
