@@ -10,11 +10,9 @@ import pytest
 dace = pytest.importorskip("dace", reason="DaCe is not installed: pip install 'cpufree[dace]'")
 
 import ranks_on_cpu  # noqa: E402
-from dace_programs import PROGRAMS  # noqa: E402
+from dace_cases import compiled  # noqa: E402
 
 import cpufree.dace  # noqa: E402
-
-COMPILED = {name: cpufree.dace.compile(PROGRAMS[name]) for name in ("collect", "ring_gemm")}
 
 
 def parts(seed: int, ranks: int, *shape: int) -> list[Any]:
@@ -53,7 +51,7 @@ def slow(*values: Any) -> Any:
 def test_collectives_and_strided_fetches_give_the_bits_of_plain_numpy(ranks: int) -> None:
     given, wanted = collect_of(ranks, 4), collect_of(ranks, 4)
     collect_plain(wanted, 4)
-    COMPILED["collect"].run_ranks(lambda r, n: given[r], ranks, engine="cpu_threads", wait_limit=20)
+    compiled("collect").run_ranks(lambda r, n: given[r], ranks, engine="cpu_threads", wait_limit=20)
     for ours, theirs in zip(given, wanted, strict=True):
         for key in ("a", "b", "columns", "out"):
             np.testing.assert_array_equal(ours[key], theirs[key], err_msg=key)
@@ -117,13 +115,13 @@ def assert_product(given: list[dict[str, Any]], ranks: int) -> None:
 @pytest.mark.parametrize("ranks", [slow(1), 2, slow(5)])
 def test_a_distributed_product_of_matrices(ranks: int) -> None:
     given = gemm_of(ranks)
-    COMPILED["ring_gemm"].run_ranks(lambda r, n: given[r], ranks, engine="cpu_threads")
+    compiled("ring_gemm").run_ranks(lambda r, n: given[r], ranks, engine="cpu_threads")
     assert_product(given, ranks)
 
 
 def test_a_distributed_product_by_many_blocks() -> None:
     given = gemm_of(2)
-    program = COMPILED["ring_gemm"]
+    program = compiled("ring_gemm")
     lowered = program._lowered_ranks(program._of_ranks(lambda r, n: given[r], 2))
     arrays = [{k: v for k, v in own.items() if isinstance(v, np.ndarray)} for own in given]
     ranks_on_cpu.run(lowered, arrays, 3)

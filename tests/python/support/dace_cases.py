@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 from typing import Any
 
@@ -25,15 +26,20 @@ def path(name: str, ranks: int) -> Path:
     return FOLDER / f"{name}-{ranks}.json"
 
 
-def lowered(name: str, ranks: int, points: Any = None) -> Any:
-    """Return what DaCe's front end makes of a case."""
+@functools.cache
+def compiled(name: str) -> Any:
+    """Return a program, which DaCe parses once: that takes seconds."""
     from dace_programs import PROGRAMS
 
     import cpufree.dace
 
+    return cpufree.dace.compile(PROGRAMS[name])
+
+
+def lowered(name: str, ranks: int, points: Any = None) -> Any:
+    """Return what DaCe's front end makes of a case."""
     of, _, usual, _ = CASES[name]
-    program = cpufree.dace.compile(PROGRAMS[name])
-    return program.lower_ranks(of(points or usual, STEPS), ranks)
+    return compiled(name).lower_ranks(of(points or usual, STEPS), ranks)
 
 
 def save(folder: Path = FOLDER) -> None:
