@@ -43,9 +43,10 @@ CPUFREE_KERNEL_FN bool run(P& port, const A& args, std::byte* heap) {{
 
 
 FEW_POINTS = 1 << 22
-"""Of a rank that exchanges: one block for each multiprocessor does them in less time than several.
+"""Of a rank that exchanges: up to so many, one block for each multiprocessor is taken.
 
-Every block waits for messages itself, and that takes longer the more blocks there are.
+Measured with half a million points and with two (docs/dace.md): 10 and 20 % faster than as many
+blocks as find room.
 """
 
 
@@ -62,7 +63,7 @@ def kept_fields(ranks: Ranks, program: ir.Program) -> set[str]:
 
 
 def _waits_often(ranks: Ranks, programs: list[ir.Program]) -> bool:
-    """Return whether waiting for messages is a large part of what blocks do."""
+    """Return whether ranks wait for messages, and have few points to do between."""
     waits = any(
         isinstance(s, ir.WaitSignal) or (isinstance(s, ir.Finish) and s.receives)
         for p in programs
