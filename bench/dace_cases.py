@@ -13,16 +13,20 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests/python/support"))
 
-from dace_grids import CASES
+from dace_grids import CASES, halo_columns_of
 from dace_programs import PROGRAMS
 
 import cpufree.dace
 from cpufree.compiler.ranks import routes
 
 SIZES: list[tuple[str, int, Any]] = [
+    ("jacobi_1d", 1, 1 << 10),
+    ("jacobi_1d", 1, 1 << 20),
     ("jacobi_1d", 2, 1 << 10),
     ("jacobi_1d", 2, 1 << 20),
     ("jacobi_2d", 1, (1024, 1024)),
+    ("jacobi_2d", 1, (512, 1024)),
+    ("jacobi_2d", 1, (1024, 2048)),
     ("jacobi_2d", 2, (512, 1024)),
     ("jacobi_2d", 2, (1024, 2048)),
     ("jacobi_2d", 2, (4096, 8192)),
@@ -32,6 +36,7 @@ SIZES: list[tuple[str, int, Any]] = [
     ("heat_3d", 2, (64, 128, 128)),
     ("heat_3d", 2, (128, 256, 256)),
     ("heat_3d", 4, (64, 64, 128)),
+    *(("halo_columns", 2, (n, 256)) for n in (1, 32, 512, 4096)),
 ]
 
 
@@ -48,7 +53,8 @@ def main() -> None:
     seconds = {}
     for name, ranks, points in SIZES:
         begin = time.perf_counter()
-        made = programs[name].lower_ranks(CASES[name][0](points, 2), ranks)
+        of = halo_columns_of if name == "halo_columns" else CASES[name][0]
+        made = programs[name].lower_ranks(of(points, 2), ranks)
         key = f"{name}-{ranks}-{text_of(points)}"
         seconds[key] = round(time.perf_counter() - begin, 3)
         (folder / f"{key}.json").write_text(routes.to_json(made))

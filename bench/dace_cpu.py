@@ -1,6 +1,7 @@
-"""DaCe's own MPI code for its sample jacobi_2d against cpufree.dace, on CPUs.
+"""DaCe's own MPI code for its samples jacobi_1d and jacobi_2d against cpufree.dace, on CPUs.
 
-Usage: python bench/dace_cpu.py [--ranks 2] [--points 512] [--steps 400] [--out FILE.json]
+Usage: python bench/dace_cpu.py [--sample jacobi_2d] [--ranks 2] [--points 512] [--steps 400]
+       [--out FILE.json]
 
 DaCe needs mpi4py and a C++ compiler. It compiles as the sample does, and runs under mpirun; then
 the unmodified program runs by `cpufree.dace`, a thread for each rank. Microseconds of a step are
@@ -25,17 +26,21 @@ import numpy as np
 REPEATS = 5
 
 
-def sample() -> Any:
-    """Return DaCe's sample as a module."""
+def sample(name: str) -> Any:
+    """Return a sample of DaCe's as a module."""
     import dace
 
     folder = Path(dace.__file__).resolve().parents[1] / "samples/distributed"
     sys.path.insert(0, str(folder))
-    return importlib.import_module("jacobi_2d")
+    return importlib.import_module(name)
 
 
 def arguments(module: Any, rank: int, size: int, n: int, steps: int) -> dict[str, Any]:
     """Return the arguments of a rank, as the sample computes them."""
+    if module.__name__ == "jacobi_1d":
+        A, B = module.init_data(n, np.float64)
+        return {"A": A, "B": B, "TSTEPS": steps, "N": n, "lN": n // size,
+                "rank": rank, "size": size}  # fmt: skip
     px, py = module.grid[size]
     pi, pj = rank // py, rank % py
     A, B = module.init_data(n, np.float64)
@@ -69,13 +74,13 @@ def of_dace(options: argparse.Namespace) -> None:
 
     from cpufree.dace.frontend import _without_limits
 
-    comm, module = MPI.COMM_WORLD, sample()
+    comm, module = MPI.COMM_WORLD, sample(options.sample)
     from dace.codegen.compiler import load_precompiled_sdfg
     from dace.transformation.dataflow import MapFusionVertical
 
     graph = None
     with _without_limits():
-        graph = module.jacobi_2d_dist.to_sdfg(simplify=True)
+        graph = getattr(module, f"{options.sample}_dist").to_sdfg(simplify=True)
         graph.apply_transformations_repeated([MapFusionVertical])
         graph.simplify()
     if comm.Get_rank() == 0:
@@ -101,8 +106,8 @@ def of_cpufree(options: argparse.Namespace) -> float:
     """Return the microseconds of a step by cpufree.dace."""
     import cpufree.dace
 
-    module = sample()
-    program = cpufree.dace.compile(module.jacobi_2d_dist)
+    module = sample(options.sample)
+    program = cpufree.dace.compile(getattr(module, f"{options.sample}_dist"))
 
     def call(steps: int) -> float:
         ranks = options.ranks
@@ -116,6 +121,7 @@ def of_cpufree(options: argparse.Namespace) -> float:
 def main() -> None:
     """Measure both; print and write the record."""
     parser = argparse.ArgumentParser()
+    parser.add_argument("--sample", choices=("jacobi_1d", "jacobi_2d"), default="jacobi_2d")
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--points", type=int, default=512)
     parser.add_argument("--steps", type=int, default=400)
@@ -126,13 +132,15 @@ def main() -> None:
         of_dace(options)
         return
     command = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-np", str(options.ranks)]
-    command += [sys.executable, __file__, "--mpi", "--points", str(options.points)]
+    command += [sys.executable, __file__, "--mpi", "--points", str(options.points),
+                "--sample", options.sample]  # fmt: skip
     done = subprocess.run([*command, "--steps", str(options.steps)], capture_output=True, text=True,
                           timeout=150)  # fmt: skip
     lines = [line for line in done.stdout.splitlines() if line.startswith("US ")]
     record = {
         "kind": "dace_cpu",
         "machine": platform.processor() or platform.machine(),
+        "sample": options.sample,
         "ranks": options.ranks,
         "points": options.points,
         "steps": options.steps,

@@ -4,9 +4,10 @@ Usage: python bench/gpu_dace.py CASES [--seconds 60] [--out FILE.jsonl]
 
 CASES is the folder that bench/dace_cases.py has written. Microseconds of a step are the difference
 of a long and a short run over the steps between them, kernels alone, medians; all in one process,
-one after the other. `without_roles`: all blocks wait for messages, then compute. `own` is the same
-update written for cpufree.program, on as many GPUs, and `hosted` that driven by the host: launches,
-copies between GPUs, CUDA graphs.
+one after the other. `without_roles`: all blocks wait for messages, then compute. `discrete` is the
+same program of ranks driven by the host: a launch for each sweep, messages by copies between GPUs
+or by kernels that store, CUDA graphs. `own` is the same update written for cpufree.program, on as
+many GPUs, and `hosted` that driven by the host.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ from cpufree import env
 from cpufree.compiler.arguments import Arguments
 from cpufree.compiler.hosted import HostedRun
 from cpufree.compiler.ranks import routes
+from cpufree.compiler.ranks.host_messages import WAYS
+from cpufree.compiler.ranks.hosted import RanksByHost
 from cpufree.compiler.ranks.on_gpu import RanksOnGpus
 from cpufree.engines import gpus
 from cpufree.engines.watch import Watch
@@ -117,6 +120,24 @@ def ranks_seconds(
     return seconds, compiled
 
 
+def discrete_seconds(
+    file: Path, name: str, ranks: int, points: Any, devices: list[int], way: str
+) -> Callable[[int], float]:
+    """Return the seconds of a run of ranks driven by the host, by steps."""
+    program = routes.from_json(file.read_text())
+    of = CASES[name][0](points, 2)
+    given = [Arguments(name, of(r, ranks)) for r in range(ranks)]
+    data = {f.name: np.arange(f.shape[0]) for f in program.fields if f.role == "constant"}
+    made: dict[int, RanksByHost] = {}
+
+    def seconds(steps: int) -> float:
+        if steps not in made:
+            made[steps] = RanksByHost(program, devices, {"TSTEPS": steps + 1}, way)
+        return made[steps].run(given, data, WAIT).seconds
+
+    return seconds
+
+
 def own_seconds(name: str, ranks: int, points: Any, devices: list[int]) -> Any:
     """Return the seconds of a run of cpufree.program, by steps; and those driven by the host."""
     grid = (
@@ -148,6 +169,14 @@ def measure(file: Path, devices: list[int]) -> dict[str, Any]:
     record["us"], record["steps"] = step_of(seconds)
     plain, _ = ranks_seconds(file, name, ranks, points, places, roles=False)
     record["without_roles_us"], _ = step_of(plain)
+    for way in WAYS[: 1 if ranks == 1 else 2]:
+        try:
+            by_host = discrete_seconds(file, name, ranks, points, places, way)
+            record[f"discrete_{way}_us"], _ = step_of(by_host)
+        except cpufree.CpufreeError as error:
+            record[f"discrete_{way}_error"] = str(error)[:200]
+    if ranks == 1 and name == "jacobi_1d":
+        return record  # to subtract from that of two ranks
     own, hosted = own_seconds(name, ranks, points, sorted(set(places)))
     record["own_us"], _ = step_of(own)
     try:
@@ -181,7 +210,8 @@ def main() -> None:
     end = time.monotonic() + options.seconds
     with options.out.open("w") as out:
         out.write(json.dumps(head(devices)) + "\n")
-        for file in sorted(options.cases.glob("*.json"), key=size_of):
+        files = [f for f in options.cases.glob("*.json") if not f.stem.startswith("halo")]
+        for file in sorted(files, key=size_of):
             if time.monotonic() > end:
                 print("left out for want of time:", file.stem)
                 continue
@@ -205,7 +235,10 @@ def line_of(record: dict[str, Any]) -> str:
     """Return a record as a line of the table."""
     if record["kind"] == "failure":
         return f"{record['case']:34} {record['error'][:160]}"
-    columns = ("us", "without_roles_us", "own_us", "hosted_us", "compile_seconds")
+    columns = (
+        "us", "without_roles_us", "discrete_copies_us", "discrete_stores_us", "own_us", "hosted_us",
+        "compile_seconds",
+    )  # fmt: skip
     cells = [f"{record[k]:9.2f}" if k in record else "        -" for k in columns]  # fmt: skip
     return f"{record['case']:34} gpus {record['gpus']!s:14} " + " ".join(cells)
 

@@ -27,10 +27,12 @@ struct GridArgs {
 
 // For the kernels of a host-driven program: where one runs, and the values that the host has when
 // it launches it.
+inline constexpr int kMostHostedPes = 16;
 struct HostedPlace {
   std::byte* heap;
   std::int64_t* faults;
   int pe, pes;
+  std::byte* heaps[kMostHostedPes];  // of all PEs
 };
 template <int Fields, int Values>
 struct HostedArgs {

@@ -93,11 +93,14 @@ CPUFREE_FN T absolute(T a) {
 }
 template <class T>
 CPUFREE_FN T power(T a, T b) {
-  if constexpr (std::is_floating_point_v<T>) return std::pow(a, b);
-  T result = 1;
-  for (T base = a; b > 0; b >>= 1, base *= base)
-    if (b & 1) result *= base;
-  return result;
+  if constexpr (std::is_floating_point_v<T>) {
+    return std::pow(a, b);
+  } else {
+    T result = 1;
+    for (T base = a; b > 0; b >>= 1, base *= base)
+      if (b & 1) result *= base;
+    return result;
+  }
 }
 template <class T>
 CPUFREE_FN T reciprocal(T a) {

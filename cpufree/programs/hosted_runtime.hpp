@@ -65,4 +65,31 @@ class HostedRuntime {
   std::int64_t rows_;
 };
 
+// A region of three axes, and where its values go: offsets in heaps, steps in values.
+struct RegionCopy {
+  std::int64_t from, from_step[3];
+  std::int64_t to, to_step[3];
+  std::uint32_t count[3];
+};
+// By `threads` of each block of a launch.
+template <class T>
+CPUFREE_KERNEL_FN void copy_region(const std::byte* from, std::byte* to, const RegionCopy& r,
+                                   LaunchedBlock me, int threads) {
+  if (me.lane >= threads) return;
+  const T* const source = reinterpret_cast<const T*>(from + r.from);
+  T* const target = reinterpret_cast<T*>(to + r.to);
+  const std::uint32_t all = r.count[0] * r.count[1] * r.count[2];
+  const auto step = static_cast<std::uint32_t>(me.blocks * threads);
+  for (auto k = static_cast<std::uint32_t>(me.block * threads + me.lane); k < all; k += step) {
+    const std::uint32_t rest = k / r.count[2];
+    const std::uint32_t at[3] = {rest / r.count[1], rest % r.count[1], k % r.count[2]};
+    std::int64_t here = 0, there = 0;
+    for (int axis = 0; axis < 3; ++axis) {
+      here += at[axis] * r.from_step[axis];
+      there += at[axis] * r.to_step[axis];
+    }
+    target[there] = source[here];
+  }
+}
+
 }  // namespace cpufree::programs

@@ -46,7 +46,7 @@ struct MessagePlan {
 // fewer; distances are in values of `bytes` bytes, all else that lies somewhere is an offset in a
 // heap, the peer's or (from) this PE's. Peer -1: nobody.
 struct SendSite {
-  std::int64_t peer, arrival, unused, bytes;
+  std::int64_t peer, arrival, threads, bytes;  // threads of a block that copy: one, a warp, or all
   std::int64_t to, to_step[3];
   std::int64_t from, from_step[3];
   std::int64_t count[3];
@@ -117,7 +117,7 @@ class Messages {
     const SendSite& site = sends()[number];
     if (port_.block() != 0 || site.peer < 0) return;
     copy(site);
-    port_.sync_block();
+    port_.sync_block();  // what the block has written before is covered, too
     if (port_.lane() != 0) return;
     port_.publish(Scope::system);
     if (signal >= 0)
@@ -169,12 +169,19 @@ class Messages {
     if (!port_.all(granted)) return false;
     if (site.peer < 0 || slice >= site.slices) return true;
     copy(site, slice);
-    port_.sync_block();
+    meet_copiers(site);
     if (port_.lane() == 0) {
       port_.publish(Scope::system);
       port_.put_flag(flag(site.arrival) + slice, static_cast<int>(site.peer), epoch);
     }
     return true;
+  }
+  // The first thread goes on when all that copy have stored: a fence of its own then covers them.
+  CPUFREE_KERNEL_FN void meet_copiers(const SendSite& site) {
+    if (site.threads > P::warp_width)
+      port_.sync_block();
+    else if (site.threads > 1 && port_.lane() < P::warp_width)
+      port_.warp_all(true);
   }
   // By the threads of the first warp, which look at a flag each and go on together: a fence of a
   // warp costs as much as one of a thread.
@@ -271,8 +278,10 @@ class Messages {
       begin = each * static_cast<std::uint32_t>(slice);
       end = begin + each < all ? begin + each : all;
     }
-    const auto lanes = static_cast<std::uint32_t>(port_.lanes());
+    const std::int64_t most = Fetch ? port_.lanes() : site.threads;
+    const auto lanes = static_cast<std::uint32_t>(most < port_.lanes() ? most : port_.lanes());
     const auto me = static_cast<std::uint32_t>(port_.lane());
+    if (me >= lanes) return;
     const Places<T> places(site, heap_);
     const int peer = static_cast<int>(site.peer);
     constexpr int kBatch = 4;  // loads that are under way at a time

@@ -292,12 +292,14 @@ class Builder:
 
 def far_rows(axis: ir.Axis, rows: ir.Span, n: int) -> str:
     """Return why rows are not at a constant distance from others; "" where they are."""
+    if axis.dim <= ir.FOLDED:
+        return "all rows for each of its rows"
+    if axis.dim not in (ir.FIXED, 0):
+        return "rows that stand for another axis (a transposed array)"
     if rows.count == 1:
         return ""
     if axis.dim == ir.FIXED:
         return f"row {axis.start} alone for many rows"
-    if axis.dim != 0:
-        return "rows that stand for another axis (a transposed array)"
     if axis.wrap and (axis.wrap != n or axis.start or axis.step != 1 or rows.step != 1):
         return "rows of a part that is rolled along the first axis"
     if axis.wrap and rows.stop > n:

@@ -30,11 +30,11 @@ from cpufree.errors import UnsupportedError
 LEAST_COMMANDS = 48
 """Of a graph: launching one takes as long as several of its kernels."""
 MOST_COMMANDS = 1_000_000
-_LAUNCH, _MEET, _COPY = 0, 1, 2
+LAUNCH, MEET, COPY = 0, 1, 2
 
 Command = list[int]
-"""[_LAUNCH, PE, kernel, blocks, where its arguments begin], [_MEET] or
-[_COPY, PE, other PE, offset, offset there, bytes]."""
+"""[LAUNCH, PE, kernel, blocks, where its arguments begin], [MEET] or
+[COPY, PE, other PE, offset, offset there, bytes]."""
 
 
 @dataclass
@@ -180,7 +180,7 @@ class _Recorder:
             self.known[blob] = len(self.arguments)
             self.arguments += blob
         for pe in range(self.layout.slabs.pes):
-            self.commands.append([_LAUNCH, pe, number, self.text.blocks[number], self.known[blob]])
+            self.commands.append([LAUNCH, pe, number, self.text.blocks[number], self.known[blob]])
 
     def exchange(self, s: ir.Put) -> None:
         """Write down the copies of halos, and that the PEs wait for one another around them."""
@@ -198,14 +198,14 @@ class _Recorder:
                 if h.below and (above < slabs.pes or h.periodic):
                     at = base + (reach.below + mine - h.below) * row
                     to = base + (reach.below - h.below) * row
-                    copies.append([_COPY, pe, above % slabs.pes, at, to, h.below * row])
+                    copies.append([COPY, pe, above % slabs.pes, at, to, h.below * row])
                 if h.above and (below >= 0 or h.periodic):
                     other = below % slabs.pes
                     at = base + reach.below * row
                     to = base + (reach.below + self._rows(f, other)) * row
-                    copies.append([_COPY, pe, other, at, to, h.above * row])
+                    copies.append([COPY, pe, other, at, to, h.above * row])
         if copies:
-            meet = [[_MEET]] if slabs.pes > 1 else []
+            meet = [[MEET]] if slabs.pes > 1 else []
             self.commands += [*meet, *copies, *meet]
 
     def _rows(self, f: ir.Field, pe: int) -> int:
@@ -215,7 +215,7 @@ class _Recorder:
     def loop(self, s: ir.For) -> None:
         """Write down the turns of a loop; where they are alike, one round of them as a segment."""
         turns = self.scalars.turns(s)
-        alike = self.depth == 0 and not _depends(s)
+        alike = self.depth == 0 and not depends(s)
         self.depth += 1
         if alike and len(turns) > 1:
             self._alike(s, turns)
@@ -244,7 +244,7 @@ class _Recorder:
         self.flush()
 
 
-def _depends(s: ir.For) -> bool:
+def depends(s: ir.For) -> bool:
     """Return whether a turn of a loop depends on its number or on what earlier turns have set."""
     exprs = []
     for part in ir.walk(s.body):

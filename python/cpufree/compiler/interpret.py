@@ -90,6 +90,8 @@ class _Run:
             name: np.dtype(kind).type(values.scalars[name]) for name, kind in program.scalars
         }
         self.box: tuple[ir.Span, ...] = ()
+        self.folded: dict[int, int] = {}
+        """The indices of folds that are being done."""
 
     def block(self, body: tuple[ir.Statement, ...]) -> None:
         for s in body:
@@ -160,6 +162,8 @@ class _Run:
             return self.read(e, box)
         if isinstance(e, ir.Element):
             return self.arrays[e.field][int(self.value(e.index, box))]
+        if isinstance(e, ir.Fold):
+            return self.fold(e, box)
         if e.name in ("py_and", "py_or"):
             first = bool(self.value(e.args[0], box))
             return first if first == (e.name == "py_or") else self.value(e.args[1], box)
@@ -174,12 +178,24 @@ class _Run:
         with np.errstate(all="ignore"):
             return UFUNCS[e.name](*args)
 
+    def fold(self, e: ir.Fold, box: tuple[ir.Span, ...]) -> Any:
+        """Return the values of a fold, its terms in order."""
+        functions: dict[str, Any] = {"sum": np.add, "max": np.maximum, "min": np.minimum}
+        result: Any = None
+        for k in range(e.count):
+            self.folded[e.dim] = k
+            term = np.asarray(self.value(e.value, box)).astype(e.type)
+            with np.errstate(all="ignore"):
+                result = term if result is None else functions[e.op](result, term)
+        return result
+
     def read(self, e: ir.Read, box: tuple[ir.Span, ...]) -> Array:
         """Return the values of a read, with an axis for each of the box."""
         index = []
         for a in e.axes:
-            if a.dim == ir.FIXED:
-                index.append(np.array(a.start).reshape((1,) * len(box)))
+            if a.dim < 0:
+                at = a.start if a.dim == ir.FIXED else a.start + a.step * self.folded[a.dim]
+                index.append(np.array(at).reshape((1,) * len(box)))
                 continue
             r = np.arange(box[a.dim].count)
             along = a.start + a.step * ((r + a.shift) % a.wrap if a.wrap else r)

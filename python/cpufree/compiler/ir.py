@@ -15,84 +15,32 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from cpufree.compiler.ir_expressions import (
+    FIXED,
+    FOLDED,
+    Axis,
+    Element,
+    Expr,
+    Fold,
+    Literal,
+    Op,
+    Read,
+    Scalar,
+    Span,
+    children,
+    reads,
+    with_reads,
+)
+
+__all__ = [
+    "FIXED", "FOLDED", "TYPES", "Assign", "Axis", "Barrier", "Break", "Continue", "Element",
+    "Exchange", "Expr", "Field", "Finish", "Fold", "For", "Get", "Grant", "Group", "Halo", "If",
+    "Literal", "Loop", "Message", "Op", "Permute", "Program", "Put", "PutSignal", "Read",
+    "Reduce", "Region", "Scalar", "Set", "Span", "Stage", "Start", "Statement", "Wait",
+    "WaitSignal", "blocks", "children", "reads", "walk", "with_blocks", "with_reads",
+]  # fmt: skip
+
 TYPES = ("bool", "int32", "int64", "float32", "float64")
-FIXED = -1
-"""Of an axis of a read that does not depend on the point."""
-
-
-@dataclass(frozen=True)
-class Axis:
-    """The index that a read has along one axis of its field.
-
-    start + step i, where i is r[dim] (0: dim is FIXED), or (r[dim] + shift) modulo wrap.
-    """
-
-    dim: int
-    start: int = 0
-    step: int = 1
-    wrap: int = 0
-    """0: none."""
-    shift: int = 0
-
-
-@dataclass(frozen=True)
-class Literal:
-    """A constant of the program's text."""
-
-    value: bool | int | float
-    type: str
-
-
-@dataclass(frozen=True)
-class Scalar:
-    """A scalar: an argument's, or a variable's, by its name."""
-
-    name: str
-    type: str
-
-
-@dataclass(frozen=True)
-class Read:
-    """A field's value at the point that the axes say."""
-
-    field: str
-    axes: tuple[Axis, ...]
-    type: str
-
-
-@dataclass(frozen=True)
-class Element:
-    """A value of a field that all PEs have, at an index that a scalar expression gives."""
-
-    field: str
-    index: Expr
-    type: str
-
-
-@dataclass(frozen=True)
-class Op:
-    """An operation on values. `cast` converts; Python's own have names that begin with py_."""
-
-    name: str
-    args: tuple[Expr, ...]
-    type: str
-
-
-Expr: TypeAlias = "Literal | Scalar | Read | Element | Op"
-
-
-@dataclass(frozen=True)
-class Span:
-    """The points of a box along one axis: start, start + step, ..., `count` of them."""
-
-    start: int
-    step: int
-    count: int
-
-    @property
-    def stop(self) -> int:
-        """One more than the last index; start where there is none."""
-        return self.start + (self.count - 1) * self.step + 1 if self.count else self.start
 
 
 @dataclass(frozen=True)
@@ -346,28 +294,6 @@ class Program:
     def field(self, name: str) -> Field:
         """Return the field of a name."""
         return next(f for f in self.fields if f.name == name)
-
-
-def reads(expr: Expr) -> Iterator[Read]:
-    """Yield the reads in an expression."""
-    if isinstance(expr, Read):
-        yield expr
-    for child in children(expr):
-        yield from reads(child)
-
-
-def children(expr: Expr) -> tuple[Expr, ...]:
-    """Return the operands of an expression."""
-    return expr.args if isinstance(expr, Op) else (expr.index,) if isinstance(expr, Element) else ()
-
-
-def with_reads(expr: Expr, change: Callable[[Read], Expr]) -> Expr:
-    """Return an expression with other reads."""
-    if isinstance(expr, Read):
-        return change(expr)
-    if isinstance(expr, Op):
-        return dataclasses.replace(expr, args=tuple(with_reads(a, change) for a in expr.args))
-    return expr
 
 
 def blocks(statement: Statement) -> tuple[tuple[Statement, ...], ...]:

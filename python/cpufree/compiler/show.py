@@ -125,6 +125,8 @@ def expression(e: ir.Expr) -> str:
         return f"{e.field}[{', '.join(map(_axis, e.axes))}]"
     if isinstance(e, ir.Element):
         return f"{e.field}[{expression(e.index)}]"
+    if isinstance(e, ir.Fold):
+        return f"{e.op}(r{e.dim} below {e.count}: {expression(e.value)})"
     args = [expression(a) for a in e.args]
     if e.name == "cast":
         return f"{e.type}({args[0]})"

@@ -131,8 +131,18 @@ class Body:
     def copy(self, child: Any) -> None:
         """Read a copy of a single value."""
         source, target = copied(child)
-        value = self.element(child.memlet.data, source)
         reduction = reduction_of(child.memlet, self.place)
+        if (
+            child.target.startswith(_FUSED)
+            and child.target in self.locals
+            and child.memlet.data not in self.locals
+        ):
+            # Trees name what is inside, whatever the direction of the copy is. A value between
+            # fused maps is computed inside, then goes out for those who need it later.
+            value = self.locals[child.target]
+            self.write(child.memlet.data, child.memlet.subset, value, reduction)
+            return
+        value = self.element(child.memlet.data, source)
         self.write(child.target, target, value, reduction)
 
     # --- values ---
@@ -306,6 +316,8 @@ class Body:
             self.scalars[name] = value
 
 
+_FUSED = "__map_fusion_"
+"""How the names of values begin that DaCe hands on between maps that it has fused."""
 _JOINS = {"sum": "add", "max": "maximum", "min": "minimum"}
 
 

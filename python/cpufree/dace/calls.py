@@ -1,8 +1,7 @@
-"""Library nodes: reductions, transposes, and communication."""
+"""Library nodes: reductions, products, transposes, and communication."""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from cpufree.compiler import ir
@@ -12,15 +11,16 @@ from cpufree.dace.bodies import Body, reduction_named
 from cpufree.dace.points import Output, Range
 from cpufree.dace.protocols import Walks
 
-MOST_TERMS = 32
-"""Of a sum along axes that is written out."""
-
 
 def call(walk: Walks, child: Any) -> None:
     """Read the call of a library."""
     name = type(child.node).__name__
     if name == "Reduce":
         _reduce(walk, child)
+    elif name == "MergeLibraryNode":
+        _choice(walk, child)
+    elif name == "MatMul":
+        _matmul(walk, child)
     elif name in ("TensorTranspose", "Transpose"):
         _transpose(walk, child)
     elif signals.knows(child.node):
@@ -30,7 +30,7 @@ def call(walk: Walks, child: Any) -> None:
     else:
         walk.place.fail(
             f"the library node {name} is not taken",
-            "programs on grids have maps, reductions over all points, copies and messages",
+            "programs have maps, reductions, products of matrices, copies and messages",
         )
 
 
@@ -68,42 +68,105 @@ def _reduce(walk: Walks, child: Any) -> None:
 
 
 def _reduce_some(walk: Walks, memlets: Any, reduction: str, axes: list[int]) -> None:
-    """Write out the sum along axes that have few points."""
+    """Add the sums along some axes: one for each point of the others."""
     source, target = memlets
     box, to = walk.box(source.data, source.subset), walk.box(target.data, target.subset)
-    terms = math.prod(box[a][2] for a in axes)
-    if terms > MOST_TERMS:
-        walk.place.fail(
-            f"{source.data} is reduced along {len(axes)} of its {len(box)} axes, {terms} points "
-            "each",
-            f"reduce over all points (along single axes up to {MOST_TERMS} points are taken)",
-        )
     kept = [a for a in range(len(box)) if a not in axes]
-    ranges = {f"c{a}": Range(0, 1, box[a][2]) for a in kept}
-    name = {"sum": "add", "max": "maximum", "min": "minimum"}[reduction]
+    ranges = {f"c{a}": Range(0, 1, n) for a, (_, _, n) in enumerate(box)}
+    places = [(b, s) for b, s, n in to if n != 1 or len(to) == len(kept)]
 
     def run(body: Body) -> None:
-        value: Any = None
-        for term in range(terms):
-            index, rest = [], term
-            for a, (b, s, n) in enumerate(box):
-                if a in axes:
-                    index.append(Affine(b + s * (rest % n)))
-                    rest //= n
-                else:
-                    index.append(Affine(b, ((f"c{a}", s),)).with_values(body.names))
-            point: Any = walk.containers.point(source.data, tuple(index), body.ranges, walk.place)
-            value = point if value is None else operators.apply(name, [value, point])
-        places = [(b, s) for b, s, n in to if n != 1 or len(to) == len(kept)]
-        index_to = tuple(
-            Affine(b, ((f"c{a}", s),)).with_values(body.names)
-            for a, (b, s) in zip(kept, places, strict=True)
+        value: Any = walk.containers.point(
+            source.data, _at(box, range(len(box)), body), body.ranges, walk.place
         )
-        at = walk.containers.point(target.data, index_to, body.ranges, walk.place)
-        made = operators.cast(value, at.type)
+        index = _at([(b, s, 0) for b, s in places], kept, body)
+        _add_fold(walk, body, (target.data, index), value, reduction)
+
+    walk.over(ranges, run)
+
+
+def _choice(walk: Walks, child: Any) -> None:
+    """Add np.where of arrays, which have the shape of the result, or axes of one point."""
+    (target,) = _memlets(child.out_memlets)
+    to = walk.box(target.data, target.subset)
+    ranges = {f"c{k}": Range(0, 1, n) for k, (_, _, n) in enumerate(to)}
+
+    def value(body: Body, memlet: Any) -> Any:
+        if walk.containers.is_scalar(memlet.data):
+            return body.element(memlet.data, memlet.subset)
+        box = walk.box(memlet.data, memlet.subset)
+        first = len(to) - len(box)
+        index = tuple(
+            Affine(b, ((f"c{first + k}", s),) if n != 1 else ()).with_values(body.names)
+            for k, (b, s, n) in enumerate(box)
+        )
+        return walk.containers.point(memlet.data, index, body.ranges, walk.place)
+
+    def run(body: Body) -> None:
+        names = ("_mrg_mask", "_mrg_t", "_mrg_f")
+        mask, yes, no = (value(body, child.in_memlets[n]) for n in names)
+        index = _at(to, range(len(to)), body)
+        at = walk.containers.point(target.data, index, body.ranges, walk.place)
+        chosen = operators.where(operators.cast(mask, "bool"), yes, no)
+        made = operators.cast(chosen, at.type)
         body.outputs[(at.field, at.index, "")] = Output(at.field, at.index, made, walk.place)
 
     walk.over(ranges, run)
+
+
+def _matmul(walk: Walks, child: Any) -> None:
+    """Add a product of matrices or vectors: the sum over the axis that both have."""
+    node = child.node
+    if getattr(node, "alpha", 1) != 1 or getattr(node, "beta", 0) != 0:
+        walk.place.fail("a product that scales or adds", "scale in a map of its own")
+    one, other = (child.in_memlets[k] for k in ("_a", "_b"))
+    (target,) = _memlets(child.out_memlets)
+    a, b = (walk.box(m.data, m.subset) for m in (one, other))
+    # Letters as einsum has them: batches, then rows, columns, and k, which is summed.
+    of_a = [f"b{k}" for k in range(len(a) - 2)] + ["i", "k"][-len(a) :]
+    of_b = [f"b{k}" for k in range(len(b) - 2)] + (["k", "j"] if len(b) > 1 else ["k"])
+    sizes: dict[str, int] = {}
+    for letters, box in ((of_a, a), (of_b, b)):
+        for letter, (_, _, n) in zip(letters, box, strict=True):
+            if sizes.setdefault(letter, n) != n:
+                walk.place.fail("a product of arrays whose shapes do not fit", "correct the shapes")
+    ranges = {f"c_{letter}": Range(0, 1, n) for letter, n in sizes.items()}
+    kept = sorted(x for x in sizes if x.startswith("b")) + [x for x in "ij" if x in sizes]
+    scalar = walk.containers.is_scalar(target.data)
+
+    def run(body: Body) -> None:
+        values: list[Any] = [
+            walk.containers.point(m.data, _at(box, letters, body, "c_"), body.ranges, walk.place)
+            for m, box, letters in ((one, a, of_a), (other, b, of_b))
+        ]
+        value: Any = operators.apply("multiply", values)
+        if not kept:
+            index = () if scalar else body.index(target.data, target.subset)
+        else:
+            to = walk.box(target.data, target.subset)
+            to = [x for x in to if x[2] != 1] if len(to) != len(kept) else to
+            index = _at(to, kept, body, "c_")
+        _add_fold(walk, body, (target.data, index), value, "sum")
+
+    walk.over(ranges, run)
+
+
+def _at(box: Any, letters: Any, body: Body, prefix: str = "c") -> tuple[Affine, ...]:
+    """Return the index of a region's point whose axes go by parameters."""
+    return tuple(
+        Affine(begin, ((f"{prefix}{letter}", step),)).with_values(body.names)
+        for (begin, step, _), letter in zip(box, letters, strict=True)
+    )
+
+
+def _add_fold(walk: Walks, body: Body, to: Any, value: Any, reduction: str) -> None:
+    """Add an output that is a reduction over the parameters that its index does not have."""
+    name, index = to
+    if not walk.containers.is_scalar(name):
+        at = walk.containers.point(name, index, body.ranges, walk.place)
+        name, index = at.field, at.index
+    output = Output(name, index, value, walk.place, reduction, fresh=True)
+    body.outputs[(name, index, reduction)] = output
 
 
 def _transpose(walk: Walks, child: Any) -> None:

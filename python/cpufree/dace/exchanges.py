@@ -48,6 +48,14 @@ class _Open:
     sends: list[tuple[ir.Message, Event]] = field(default_factory=list)
     receives: list[tuple[ir.Message, Event]] = field(default_factory=list)
     waiting: set[tuple[str, int]] = field(default_factory=set)
+    last: int = 0
+    """How many sends there are since the last receive."""
+
+    def without_last_sends(self) -> list[tuple[ir.Message, Event]]:
+        """Take out the sends behind the last receive."""
+        first = len(self.sends) - self.last
+        taken, self.sends, self.last = self.sends[first:], self.sends[:first], 0
+        return taken
 
     def events(self) -> list[Event]:
         return [e for _, e in (*self.sends, *self.receives)]
@@ -124,20 +132,31 @@ class _Block:
                 sends.append(End(e, self.path))
             return
         x = self.gathered
+        carried: list[tuple[ir.Message, Event]] = []
         if x is not None and (
             bool(e.requests) != x.is_nonblocking
             or any(self._apart(e, other) for other in x.events())
         ):
+            # Blocking sends behind the last receive may go with what comes: their receives may
+            # stand behind that of this rank, which would wait for them in vain.
+            if not e.requests and not x.is_nonblocking and x.receives:
+                carried = x.without_last_sends()
             self.close()
             x = None
         if x is None:
-            x = self.gathered = _Open(self.all.count, bool(e.requests))
+            x = self.gathered = _Open(self.all.count, bool(e.requests), sends=carried)
+            x.last = len(carried)
             self.all.count += 1
+            if any(self._apart(e, other) for _, other in carried):
+                self.close()  # this one must wait for them
+                x = self.gathered = _Open(self.all.count, bool(e.requests))
+                self.all.count += 1
         sites = self.all.ends.sends if e.kind == "send" else self.all.ends.receives
         assert e.region is not None
         message = ir.Message(len(sites), e.region, e.place.line)
         sites.append(End(e, self.path))
         (x.sends if e.kind == "send" else x.receives).append((message, e))
+        x.last = x.last + 1 if e.kind == "send" else 0
         x.waiting |= e.requests
 
     def _apart(self, e: Event, other: Event) -> bool:

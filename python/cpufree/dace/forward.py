@@ -86,8 +86,19 @@ def _hands_on(program: ir.Program, one: ir.Assign, other: ir.Assign, free: set[s
         one.field in free
         and is_full(program, one)
         and any(r.field == one.field for r in ir.reads(other.value))
+        and not _folds(one.value)  # computed once for each point
+        and not any(
+            a.dim <= ir.FOLDED
+            for r in ir.reads(other.value)
+            if r.field == one.field
+            for a in r.axes
+        )
         and one.value.type == program.field(one.field).type
     )
+
+
+def _folds(e: ir.Expr) -> bool:
+    return isinstance(e, ir.Fold) or any(_folds(child) for child in ir.children(e))
 
 
 def _put_in(value: ir.Expr, stage: ir.Assign) -> ir.Expr:
@@ -105,7 +116,7 @@ def _joined(inner: tuple[ir.Axis, ...], outer: tuple[ir.Axis, ...]) -> tuple[ir.
     """Return the axes of a read at points r, where r are points that are read by `outer`."""
     found = []
     for a in inner:
-        if a.dim == ir.FIXED:
+        if a.dim < 0:
             found.append(a)
             continue
         o = outer[a.dim]

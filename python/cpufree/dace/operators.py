@@ -150,6 +150,8 @@ def evaluate(node: ast.AST, leaf: Callable[[ast.AST], ir.Expr | None]) -> ir.Exp
         return where(test, yes, no)
     if isinstance(node, ast.Call):
         return _call(node, leaf)
+    if isinstance(node, ast.List) and len(node.elts) == 1:  # as DaCe writes ranks that are sums
+        return evaluate(node.elts[0], leaf)
     raise Unreadable(f"'{ast.unparse(node)}' has no counterpart in programs on grids")
 
 

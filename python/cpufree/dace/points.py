@@ -61,6 +61,8 @@ class Output:
     place: Place
     reduction: str = ""
     fresh: bool = False
+    folds: tuple[tuple[str, int], ...] = ()
+    """Parameters that folds in the value go over, and their dims (ir.Axis)."""
 
 
 def points(expr: Any) -> Iterator[Any]:
@@ -78,6 +80,8 @@ def replaced(expr: Any, change: Callable[[Any], Any]) -> Any:
         return change(expr)
     if isinstance(expr, ir.Op):
         return replace(expr, args=tuple(replaced(a, change) for a in expr.args))
+    if isinstance(expr, ir.Fold):
+        return replace(expr, value=replaced(expr.value, change))
     return expr  # indices of elements are numbers of the run, without points
 
 
@@ -103,7 +107,8 @@ class Boxes:
 
     def copies(self, output: Output, ranges: Mapping[str, Range]) -> list[Output]:
         """Return outputs in which each axis of the index has at most one parameter."""
-        live = {p: r for p, r in ranges.items() if r.count != 1}
+        over = dict(output.folds)
+        live = {p: r for p, r in ranges.items() if r.count != 1 and p not in over}
         fixed: dict[str, Affine | int] = {p: r.begin for p, r in ranges.items() if r.count == 1}
         output = _fixed(output, fixed)
         written = {p for a in output.index for p in a.params}
@@ -162,6 +167,7 @@ class Boxes:
                     "correct the bounds",
                 )
             spans.append(span)
+        axes.update({p: (dim, ranges[p]) for p, dim in output.folds})
         return tuple(spans), axes
 
     def read(
@@ -176,6 +182,11 @@ class Boxes:
             return self._number(p, axes)
         found = []
         for axis, (index, n) in enumerate(zip(p.index, self.shape_of(p.field), strict=True)):
+            if len([p for p in index.params if ranges[p].count != 1]) > 1:
+                place.fail(
+                    f"an index of {p.field} holds several parameters ({', '.join(index.params)})",
+                    "give every axis an index with one parameter",
+                )
             made = _axis(index, axes)
             count = 1 if made.dim == ir.FIXED else next(
                 r.count for a, r in axes.values() if a == made.dim
@@ -194,7 +205,8 @@ class Boxes:
         made: ir.Expr = ir.Literal(_whole(p.value.constant), "int64")
         for name, factor in p.value.factors:
             axis, r = axes[name]
-            steps = ir.Read(self.steps(r.count), (ir.Axis(axis),), "int64")
+            at = ir.Axis(axis, count=r.count if axis <= ir.FOLDED else 0)
+            steps = ir.Read(self.steps(r.count), (at,), "int64")
             scaled = ir.Op("multiply", (steps, ir.Literal(int(factor) * r.step, "int64")), "int64")
             first = ir.Literal(int(factor) * r.begin, "int64")
             made = ir.Op("add", (made, ir.Op("add", (scaled, first), "int64")), "int64")
@@ -206,6 +218,17 @@ def _fixed(output: Output, values: Mapping[str, Affine | int]) -> Output:
         return output
     index = tuple(a.with_values(values) for a in output.index)
     return replace(output, index=index, value=with_params(output.value, values))
+
+
+def sharing(output: Output, live: Mapping[str, Range], over: list[str]) -> list[str]:
+    """Return the parameters in `over` that are to be written out, so that they share no axis."""
+    apart: list[str] = []
+    for p in points(output.value):
+        for a in p.index if isinstance(p, Point) else ():
+            names = [n for n in a.params if n in live and n not in apart]
+            ours = [n for n in names if n in over]
+            apart += ours if len(ours) < len(names) else ours[1:]
+    return apart
 
 
 def _crowded(output: Output, live: Mapping[str, Range]) -> list[str]:
@@ -232,7 +255,9 @@ def _axis(index: Affine, axes: Mapping[str, tuple[int, Range]]) -> ir.Axis:
         return ir.Axis(ir.FIXED, _whole(index.constant))
     (name, factor), *_ = index.factors
     axis, r = axes[name]
-    return ir.Axis(axis, _whole(index.constant) + int(factor) * r.begin, int(factor) * r.step)
+    count = r.count if axis <= ir.FOLDED else 0
+    start = _whole(index.constant) + int(factor) * r.begin
+    return ir.Axis(axis, start, int(factor) * r.step, count=count)
 
 
 def _whole(value: Any) -> int:

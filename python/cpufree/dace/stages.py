@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,7 +12,17 @@ from cpufree.compiler import ir
 from cpufree.dace import operators
 from cpufree.dace.affine import Affine
 from cpufree.dace.containers import Containers
-from cpufree.dace.points import Boxes, Output, Point, Range, points, replaced
+from cpufree.dace.points import (
+    MOST_COPIES,
+    Boxes,
+    Output,
+    Point,
+    Range,
+    points,
+    replaced,
+    sharing,
+    with_params,
+)
 
 
 @dataclass
@@ -83,10 +95,8 @@ class Stages:
     def reduce(self, output: Output, ranges: dict[str, Range]) -> None:
         """Add a reduction over all points of a map to one value."""
         if any(a.params for a in output.index):
-            output.place.fail(
-                f"{output.field} is reduced along some of its axes",
-                "reduce over all points, or write the sum of a few slices",
-            )
+            self.fold(output, ranges)
+            return
         value = self.total(output, ranges)
         if not output.index:
             old = None if output.fresh else self.scalar(output.field)
@@ -97,6 +107,39 @@ class Stages:
         old = Point(f.name, output.index, f.type)
         joined = value if output.fresh else _join(output.reduction, old, value)
         self._write(replace(output, value=operators.cast(joined, f.type), reduction=""), {})
+
+    def fold(self, output: Output, ranges: dict[str, Range]) -> None:
+        """Add the stage of a reduction over some parameters of a map, for each point of others.
+
+        Parameters that share an axis with another one of what is read are written out.
+        """
+        f = self.containers.fields[output.field]
+        written = {p for a in output.index for p in a.params}
+        live = {p: r for p, r in ranges.items() if r.count != 1}
+        over = [p for p in live if p not in written]
+        apart = sharing(output, live, over)
+        turns = [[r.begin + k * r.step for k in range(r.count)] for r in (live[p] for p in apart)]
+        if math.prod(map(len, turns)) > MOST_COPIES:
+            output.place.fail(
+                f"{', '.join(apart)} share an axis with others, and have "
+                f"{math.prod(map(len, turns))} values",
+                f"give every axis an index with one parameter (at most {MOST_COPIES} terms are "
+                "written out)",
+            )
+        kind = "int64" if output.value.type == "bool" else output.value.type
+        value: Any = None
+        for chosen in itertools.product(*turns):
+            term = with_params(output.value, dict(zip(apart, chosen, strict=True)))
+            value = term if value is None else _join(output.reduction, value, term)
+        value = operators.cast(value, kind)
+        folds = [(p, ir.FOLDED - k) for k, p in enumerate(p for p in over if p not in apart)]
+        for p, dim in folds:
+            value = ir.Fold(output.reduction, dim, live[p].count, value, kind)
+        if not output.fresh:
+            value = _join(output.reduction, Point(f.name, output.index, f.type), value)
+        made = replace(output, value=operators.cast(value, f.type), reduction="")
+        left = {p: r for p, r in ranges.items() if p not in apart}
+        self._write(replace(made, folds=tuple(folds)), left)
 
     def total(self, output: Output, ranges: dict[str, Range]) -> ir.Scalar:
         """Add a reduction; return the scalar that has its result."""

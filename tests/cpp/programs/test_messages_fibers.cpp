@@ -127,6 +127,7 @@ void write_table(std::byte* heap, int pe, const Case& one, const Places& at, std
     s = {};
     s.peer = (pe + (before ? one.pes - 1 : 1)) % one.pes;
     s.arrival = at.messages.arrivals + 128 * one.slices * k;
+    s.threads = before ? 1 : 1 << 20;  // where one copies, the block does not meet
     s.bytes = 8;
     s.to = base + (before ? (kRows + 1) * row : 0);
     s.from = base + (before ? row : kRows * row);

@@ -110,6 +110,11 @@ def negative_step(a):
 
 
 @cpufree.program
+def row_of_column(a, b):
+    a[0, :] = b[:, 0]
+
+
+@cpufree.program
 def misspelt(a):
     a[1:] = aa[:-1]  # noqa: F821
 
@@ -125,6 +130,7 @@ CASES: list[tuple[Any, tuple[Any, ...], str, str, str]] = [
     ),
     (along_axis, (U,), "along some axes", "np.sum(a)", "np.sum(a, axis=0)"),
     (transposed, (U, U.copy()), "attribute T", "transposed arrays are not taken", "b.T"),
+    (row_of_column, (U, U.copy()), "rows that stand for another axis", "constant", "a[0, :]"),
     (printing, (U,), "print is outside", "docs/compiler.md", "print(a)"),
     (unequal, (U,), "does not fit", "the same lengths", "a[1:]"),
     (index_array, (U, np.array([0, 1])), "something other than", "np.where", "i"),

@@ -154,6 +154,49 @@ def test_program_gives_the_bits_of_plain_numpy(name: str) -> None:
                 np.testing.assert_array_equal(mine, other)
 
 
+@dace.program
+def handed_on(A: dace.float64[N], B: dace.float64[N], C: dace.float64[N], D: dace.float64[N]):
+    t = A * 2.0
+    C[:] = t + B
+    D[:] = t[:]
+    u = t + C
+    C[:] = u * 2.0
+    D[:] = D + u
+
+
+def test_values_of_fused_maps_go_out_for_those_who_need_them_later() -> None:
+    given = [np.random.default_rng(k).standard_normal(40) for k in range(4)]
+    wanted = copy.deepcopy(given)
+    program = cpufree.dace.compile(handed_on)
+    program.run(tuple(given), engine="cpu_threads", pes=2)
+    assert "__map_fusion" in program._tree.as_string()
+    handed_on.f(*wanted)
+    for ours, theirs in zip(given, wanted, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+@dace.program
+def parts_joined(A: dace.float64[N, M], x: dace.float64[M], y: dace.float64[M], z: dace.float64[N]):
+    y[0] = A[2, :] @ x
+    y[1:] = x[1:] / np.sqrt(x @ x)
+    z[1:] = A[1:, 2:5] @ x[2:5]
+    z[2:4] = np.sum(A[2:4, :], axis=1) + np.max(A[:, 3])
+    A[:] = np.reshape(z, (N, 1)) @ np.reshape(y, (1, M))
+
+
+def test_products_and_sums_of_parts() -> None:
+    g = np.random.default_rng(5)
+    given = [g.standard_normal(shape) for shape in ((40, 33), 33, 33, 40)]
+    wanted = copy.deepcopy(given)
+    cpufree.dace.compile(parts_joined).run(tuple(given), engine="cpu_threads")
+    A, x, y, z = wanted
+    y[0], y[1:], z[1:] = A[2] @ x, x[1:] / np.sqrt(x @ x), A[1:, 2:5] @ x[2:5]
+    z[2:4] = np.sum(A[2:4], axis=1) + np.max(A[:, 3])
+    A[:] = np.outer(z, y)
+    for ours, theirs in zip(given, wanted, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-12)
+
+
 def test_the_decorator_takes_a_plain_def() -> None:
     program = cpufree.dace.persistent(heat)
     assert program.name == "heat" and program.graph.name.endswith("heat")

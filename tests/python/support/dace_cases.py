@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from dace_grids import CASES
 
+from cpufree.compiler import ir, saved
 from cpufree.compiler.arguments import Arguments
 from cpufree.compiler.ranks import routes
 
@@ -24,26 +26,55 @@ def path(name: str, ranks: int) -> Path:
     return FOLDER / f"{name}-{ranks}.json"
 
 
-def lowered(name: str, ranks: int, points: Any = None) -> Any:
-    """Return what DaCe's front end makes of a case."""
+@functools.cache
+def compiled(name: str) -> Any:
+    """Return a program, which DaCe parses once: that takes seconds."""
     from dace_programs import PROGRAMS
 
     import cpufree.dace
 
+    return cpufree.dace.compile(PROGRAMS[name])
+
+
+def lowered(name: str, ranks: int, points: Any = None) -> Any:
+    """Return what DaCe's front end makes of a case."""
     of, _, usual, _ = CASES[name]
-    program = cpufree.dace.compile(PROGRAMS[name])
-    return program.lower_ranks(of(points or usual, STEPS), ranks)
+    return compiled(name).lower_ranks(of(points or usual, STEPS), ranks)
 
 
 def save(folder: Path = FOLDER) -> None:
     """Save all cases."""
     for name, ranks in SAVED:
         (folder / f"{name}-{ranks}.json").write_text(routes.to_json(lowered(name, ranks)) + "\n")
+    for name in KERNELS:
+        text = saved.to_json(lowered_kernel(name))
+        (folder / f"kernel-{name}.json").write_text(text + "\n")
 
 
 def load(file: Path) -> routes.Ranks:
     """Return a saved program."""
     return routes.from_json(file.read_text())
+
+
+KERNELS = ("gemm", "mvt", "correlation", "softmax", "conv2d", "nbody")
+"""Of dace_algebra.py, those that are saved: on one PE, with folds."""
+
+
+def lowered_kernel(name: str) -> ir.Program:
+    """Return what DaCe's front end makes of a kernel, for the arguments of its test."""
+    import copy
+
+    import dace_algebra_cases
+
+    import cpufree.dace
+
+    program, given = dace_algebra_cases.RUNS[name]
+    return cpufree.dace.compile(program).lower(*copy.deepcopy(given))
+
+
+def load_kernel(name: str) -> ir.Program:
+    """Return a saved kernel."""
+    return saved.from_json((FOLDER / f"kernel-{name}.json").read_text())
 
 
 def arguments(name: str, ranks: int, steps: int, points: Any = None) -> list[Arguments]:

@@ -93,6 +93,18 @@ def jacobi_2d_plain(shape: tuple[int, int], steps: int, size: int) -> tuple[Arra
     return A, B
 
 
+def halo_columns_of(shape: tuple[int, int], steps: int) -> Any:
+    """Return the arguments of each rank of halo_columns, ranks side by side."""
+
+    def of_rank(rank: int, size: int) -> dict[str, Any]:
+        whole = (shape[0], shape[1] * size)
+        lA, lB = (local(start(whole, k), (0, rank), shape) for k in (1, 2))
+        ends = {"nw": rank - 1, "ne": rank + 1 if rank + 1 < size else PROC_NULL}
+        return {"TSTEPS": steps, "lA": lA, "lB": lB, "lNx": shape[0], "lNy": shape[1], **ends}
+
+    return of_rank
+
+
 def heat_3d_of(shape: tuple[int, int, int], steps: int) -> Any:
     """Return the arguments of each rank of heat_3d, `shape` points each."""
 

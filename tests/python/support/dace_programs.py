@@ -212,3 +212,66 @@ def fetches(src: dace.float64[lN], dst: dace.float64[lN], one: dace.float64[4], 
 
 
 PROGRAMS["jacobi_2d_signals"] = jacobi_2d_signals
+
+
+@dace.program
+def halo_columns(
+    TSTEPS: dace.int64, lA: dace.float64[lNx + 2, lNy + 2], lB: dace.float64[lNx + 2, lNy + 2]
+):
+    # Messages alone: columns of both arrays in turn, whose points lie a row apart.
+    req = np.empty((4,), dtype=MPI_Request)
+    for _t in range(1, TSTEPS):
+        dace.comm.Isend(lA[1:-1, 1], nw, 0, req[0])
+        dace.comm.Isend(lA[1:-1, -2], ne, 1, req[1])
+        dace.comm.Irecv(lA[1:-1, 0], nw, 1, req[2])
+        dace.comm.Irecv(lA[1:-1, -1], ne, 0, req[3])
+        dace.comm.Waitall(req)
+        dace.comm.Isend(lB[1:-1, 1], nw, 0, req[0])
+        dace.comm.Isend(lB[1:-1, -2], ne, 1, req[1])
+        dace.comm.Irecv(lB[1:-1, 0], nw, 1, req[2])
+        dace.comm.Irecv(lB[1:-1, -1], ne, 0, req[3])
+        dace.comm.Waitall(req)
+
+
+PROGRAMS["halo_columns"] = halo_columns
+
+
+@dace.program
+def ring_gemm(
+    lA: dace.float64[lNx, lNx * size], lB: dace.float64[lNx, lNy], lC: dace.float64[lNx, lNy]
+):
+    # Rows of A, B and C are divided; panels of B go round the ring of ranks, one in each turn.
+    req = np.empty((2,), dtype=MPI_Request)
+    panel = np.zeros((lNx, lNy), dtype=np.float64)
+    panel[:] = lB
+    for k in range(size):
+        coming = np.zeros((lNx, lNy), dtype=np.float64)
+        dace.comm.Isend(panel, (rank + size - 1) % size, 0, req[0])
+        dace.comm.Irecv(coming, (rank + 1) % size, 0, req[1])
+        first = ((rank + k) % size) * lNx
+        lC[:] = lC + lA[:, first : first + lNx] @ panel
+        dace.comm.Waitall(req)
+        panel[:] = coming
+
+
+PROGRAMS["ring_gemm"] = ring_gemm
+
+
+@dace.program
+def collect(
+    a: dace.float64[lNx], b: dace.float64[lNx], columns: dace.float64[lNx, lNy],
+    out: dace.float64[lNx], steps: dace.int64,
+):  # fmt: skip
+    flags = np.zeros((1,), dtype=np.int64)
+    column = np.zeros((lNx,), dtype=np.float64)
+    for t in range(1, steps + 1):
+        dace.comm.Bcast(b, root=size - 1)
+        out[:] = out + b * t
+        dace.comm.Iget(column[:], columns[:, 2], (rank + 1) % size)
+        dace.comm.SignalOp(flags[0], t, (rank + 1) % size)
+        dace.comm.SignalWait(flags[0], t)
+        a[:] = 0.5 * a + b + column
+        columns[:, 2] = columns[:, 2] + 1.0
+
+
+PROGRAMS["collect"] = collect

@@ -30,8 +30,14 @@ class Hosted : public HostedProgram {
       const gpu::OnDevice here(devices[pe]);
       for (const void* kernel : kernels_) gpu::load(kernel, 0);
       here_.emplace_back(devices[pe]);
-      places_.push_back({heaps_.base(pe), faults_.data(), static_cast<int>(pe),
-                         static_cast<int>(devices.size())});
+      programs::HostedPlace& place = places_.emplace_back();
+      place = {heaps_.base(pe),
+               faults_.data(),
+               static_cast<int>(pe),
+               static_cast<int>(devices.size()),
+               {}};
+      for (std::size_t other = 0; other < devices.size(); ++other)
+        place.heaps[other] = heaps_.base(other);
     }
   }
 
@@ -174,6 +180,7 @@ std::unique_ptr<HostedProgram> make_hosted_program(const std::string& source, in
                                                    const std::vector<int>& devices,
                                                    std::size_t heap_bytes, int threads) {
   require(kernels > 0 && threads > 0, "a program on GPUs has kernels and threads");
+  require(devices.size() <= programs::kMostHostedPes, "a host-driven program has up to 16 PEs");
   const std::vector<int> chosen = devices_of_program(devices);
   const gpu_p2p::DeviceLocks locks(chosen);
   return std::make_unique<Hosted>(source, kernels, chosen, heap_bytes, threads);

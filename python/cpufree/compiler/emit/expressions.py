@@ -96,8 +96,28 @@ def cxx(e: ir.Expr, leaf: Callable[[ir.Expr], str | None], line: str) -> str:
         return f"v_{e.name}"
     if isinstance(e, ir.Element):
         return f"element(rt, f_{e.field}, {cxx(e.index, leaf, line)}, {line})"
+    if isinstance(e, ir.Fold):
+        return fold(e, cxx(e.value, leaf, line))
     assert isinstance(e, ir.Op), e
     return operation(e, [cxx(a, leaf, line) for a in e.args], line)
+
+
+def fold_index(dim: int) -> str:
+    """Return the name of the index of a fold."""
+    return f"i{-dim}"
+
+
+def fold(e: ir.Fold, value: str) -> str:
+    """Return a fold as a function that is called: the first term, then the others in order."""
+    kind, i = TYPES[e.type], fold_index(e.dim)
+    joined = {"sum": "total + term", "max": "maximum(total, term)", "min": "minimum(total, term)"}
+    if e.op == "sum" and e.type in ("int32", "int64"):
+        joined["sum"] = "plus(total, term)"
+    return (
+        f"[&] {{ {kind} total{{}}; for (std::int64_t {i} = 0; {i} < {e.count}; ++{i}) {{ "
+        f"const {kind} term = static_cast<{kind}>({value}); "
+        f"total = {i} == 0 ? term : static_cast<{kind}>({joined[e.op]}); }} return total; }}()"
+    )
 
 
 def literal(e: ir.Literal) -> str:

@@ -22,8 +22,14 @@ stage_{number}(const __grid_constant__ HostedPlace place,
          const __grid_constant__ HostedArgs<{fields}, {values}> args) {{
   const LaunchedBlock me{{static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x),
                          static_cast<int>(threadIdx.x)}};
-  HostedRuntime rt(place, me, {rows});
+  HostedRuntime rt({place}, me, {rows});
 """
+_WHOLE = "HostedPlace{place.heap, place.faults, 0, 1, {}}"
+HEAD = (
+    '#include "cpufree/programs/hosted_runtime.hpp"',
+    "using namespace cpufree;",
+    "using namespace cpufree::programs;",
+)
 
 
 @dataclass(frozen=True)
@@ -47,8 +53,27 @@ def emit_hosted(
     options: SweepOptions = STANDARD,
 ) -> HostedText:
     """Return the kernels of a program of groups."""
+    lines, groups, blocks = stage_kernels(program, layout, kept, multiprocessors, options)
+    types = _values(program)
+    text = "\n".join([*HEAD, *lines]) + "\n"
+    return HostedText(text, tuple(groups), tuple(blocks), options.threads, tuple(types))
+
+
+def stage_kernels(
+    program: ir.Program,
+    layout: GridLayout,
+    kept: Iterable[str],
+    multiprocessors: int,
+    options: SweepOptions,
+    first: int = 0,
+    alone: bool = False,
+) -> tuple[list[str], list[ir.Group], list[int]]:
+    """Return the lines of a program's kernels, with their groups and blocks.
+
+    `first` is the number of the first kernel; `alone`: a PE has all rows.
+    """
     in_registers = register_fields(program, set(kept))
-    types = {**dict(program.scalars), **dict(program.variables)}
+    types = _values(program)
 
     def choose(counts: tuple[int, ...], by_rows: bool) -> Tile:
         rows = min(layout.slabs.most, counts[0]) if by_rows else counts[0]
@@ -56,11 +81,7 @@ def emit_hosted(
 
     groups: list[ir.Group] = []
     blocks: list[int] = []
-    lines = [
-        '#include "cpufree/programs/hosted_runtime.hpp"',
-        "using namespace cpufree;",
-        "using namespace cpufree::programs;",
-    ]
+    lines: list[str] = []
     for s in ir.walk(program.body):
         if not isinstance(s, ir.Group) or s in groups:
             continue
@@ -69,17 +90,21 @@ def emit_hosted(
         rows = min(layout.slabs.most, sweep.counts[0]) if sweep.by_rows else sweep.counts[0]
         head = _KERNEL.format(
             threads=options.threads,
-            number=len(groups),
+            number=first + len(groups),
             fields=len(program.fields),
             values=max(1, len(types)),
             rows=layout.slabs.rows,
+            place=_WHOLE if alone else "place",
         )
         lines += [head, *_names(program, types), *(f"  {line}" for line in sweep.lines()), "}"]
         groups.append(s)
         blocks.append(tiles(sweep.counts, rows, sweep.tile))
-    return HostedText(
-        "\n".join(lines) + "\n", tuple(groups), tuple(blocks), options.threads, tuple(types)
-    )
+    return lines, groups, blocks
+
+
+def _values(program: ir.Program) -> dict[str, str]:
+    """Return the types of what a kernel takes as values."""
+    return {**dict(program.scalars), **dict(program.variables)}
 
 
 def _names(program: ir.Program, types: dict[str, str]) -> list[str]:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from cpufree.compiler import ir
+from cpufree.compiler.emit.expressions import fold_index
+
 Position = tuple[int, int]
 """A distance in values from a pointer, and how much farther it is for the next row of a thread."""
 
@@ -32,6 +35,15 @@ class Pointers:
 def times(name: str, factor: int) -> str:
     """Return the text of a product."""
     return name if factor == 1 else f"{name} * {factor}"
+
+
+def folded(read: ir.Read, strides: tuple[int, ...]) -> str:
+    """Return the text of how far a read is from its pointer by the indices of folds."""
+    return "".join(
+        f" + {times(fold_index(a.dim), a.step * stride)}"
+        for a, stride in zip(read.axes, strides, strict=True)
+        if a.dim <= ir.FOLDED
+    )
 
 
 def at(position: Position, k: str) -> str:

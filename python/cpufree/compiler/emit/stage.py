@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from cpufree.compiler import ir
-from cpufree.compiler.emit.expressions import TYPES, cxx
+from cpufree.compiler.emit.expressions import TYPES, cxx, fold_index
 from cpufree.compiler.layout import Key
 from cpufree.compiler.passes.rows import Work, row_offset
 
@@ -73,7 +73,7 @@ class StageText:
         array = self._array(e.field, True)
         f = self.fields[e.field]
         self.members.append(f"const {TYPES[f.type]}* p{k};")
-        terms, element = [f"{array}.base"], f"p{k}[0]"
+        terms, at = [f"{array}.base"], []
         for axis, a in enumerate(e.axes):
             stride = "" if axis == len(e.axes) - 1 else f" * {array}.stride[{axis}]"
             if axis == 0 and f.distributed:
@@ -83,10 +83,13 @@ class StageText:
             if a.dim == self.inner:
                 step = "" if a.step == 1 else f" * {a.step}"
                 r = f"r{self.inner}" if not a.wrap else f"(r{self.inner} + d{k})"
-                element = f"p{k}[{r}{step}{stride}]"
+                at.append(f"{r}{step}{stride}")
+            elif a.dim <= ir.FOLDED:
+                step = "" if a.step == 1 else f" * {a.step}"
+                at.append(f"{fold_index(a.dim)}{step}{stride}")
             terms.append(f"({index}){stride}")
         self.rows.append(f"p{k} = {' + '.join(terms)};")
-        return element
+        return f"p{k}[{' + '.join(at) or 0}]"
 
     def _row_index(self, e: ir.Read, f: ir.Field, array: str) -> tuple[str, ir.Axis]:
         """Return where the row of a distributed field is that this PE reads."""
@@ -103,7 +106,7 @@ class StageText:
     def _index(self, a: ir.Axis, k: int) -> str:
         """Return an index along an axis; of the inner axis what does not depend on the point."""
         start = self.numbers(a.start)
-        if a.dim == ir.FIXED:
+        if a.dim < 0:
             return start
         if a.dim == self.inner:
             if a.wrap:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from cpufree.compiler import ir
 from cpufree.compiler.emit.expressions import TYPES, cxx
-from cpufree.compiler.emit.pointers import Pointers, Position, at, times
+from cpufree.compiler.emit.pointers import Pointers, Position, at, folded, times
 from cpufree.compiler.emit.tiles import SweepOptions, Tile, inner_tiles, rows_of_tile
 from cpufree.compiler.layout import GridLayout
 from cpufree.compiler.passes.points import aligned_lattice, at_own_point, lattice_of
@@ -145,7 +145,7 @@ class Sweep:
                 distance += (rows.start + offset + self.layout.reach(f).below) * stride
                 step += rows.step * self.row_step * stride
                 terms.append(f"({times('q0', rows.step)} - lo) * {stride}")
-            elif a.dim == ir.FIXED:
+            elif a.dim < 0:
                 distance += a.start * stride
             elif a.wrap:
                 first = (a.shift - self.shift(work, a.dim)) % a.wrap
@@ -156,8 +156,7 @@ class Sweep:
                 terms.append(f"q{a.dim} * {a.step * stride}")
                 if a.dim == 0:
                     step += a.step * self.row_step * stride
-        kind = TYPES[f.type]
-        return self.pointers.get(f.name, kind, tuple(terms)), (distance, step)
+        return self.pointers.get(f.name, TYPES[f.type], tuple(terms)), (distance, step)
 
     # --- values ---
 
@@ -205,7 +204,8 @@ class Sweep:
     def loaded(self, read: ir.Read, work: Work, k: str) -> str:
         """Return the text of a load."""
         pointer, position = self.read(read, work)
-        return f"{pointer}[{at(position, k)}]"
+        far = folded(read, self.layout.strides(self.program.field(read.field)))
+        return f"{pointer}[{at(position, k)}{far}]"
 
     # --- the whole ---
 

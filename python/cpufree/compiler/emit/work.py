@@ -89,4 +89,5 @@ def work_of(program: ir.Program, works: list[Work], in_registers: set[str]) -> G
 def _operations(e: ir.Expr) -> int:
     weight = _OF_LONG if isinstance(e, ir.Op) and e.name in _LONG else 1
     mine = weight if isinstance(e, ir.Op) and any(True for _ in ir.reads(e)) else 0
-    return mine + sum(_operations(child) for child in ir.children(e))
+    turns = e.count if isinstance(e, ir.Fold) else 1
+    return mine + turns * sum(_operations(child) for child in ir.children(e))

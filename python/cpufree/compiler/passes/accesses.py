@@ -67,7 +67,7 @@ def read_access(program: ir.Program, work: Work, read: ir.Read) -> Access:
         elif a.dim == ir.FIXED:
             points.append(Points(a.start, a.start))
         else:
-            last = a.start + a.step * (work.box[a.dim].count - 1)
+            last = a.start + a.step * (a.values(work.box) - 1)
             points.append(Points(a.start, last, a.step))
     ghosts = False
     if f.distributed and is_by_rows(program, work):

@@ -164,7 +164,7 @@ def covers(program: ir.Program, work: Work, later: list[Work]) -> bool:
             if read.field != work.field:
                 continue
             for axis, span in zip(read.axes, work.box, strict=True):
-                count = 1 if axis.dim == ir.FIXED else other.box[axis.dim].count
+                count = axis.values(other.box)
                 last = axis.start + axis.step * (count - 1)
                 if axis.wrap or span.step != 1 or axis.start < span.start or last >= span.stop:
                     return False

@@ -118,6 +118,7 @@ def at_own_point(read: ir.Read, work: Work) -> bool:
     """Return whether a read is of the point of the field that has the stage's own indices."""
     return len(read.axes) == len(work.box) and all(
         not a.wrap
+        and a.dim > ir.FOLDED
         and a.start == span.start
         and (span.count == 1 or (a.dim == k and a.step == span.step))
         for k, (a, span) in enumerate(zip(read.axes, work.box, strict=True))

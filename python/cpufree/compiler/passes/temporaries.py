@@ -45,6 +45,7 @@ def _same(read: ir.Read, box: tuple[ir.Span, ...]) -> bool:
     """Return whether a read is of the point that is written."""
     return all(
         not a.wrap
+        and a.dim > ir.FOLDED
         and a.start == span.start
         and (span.count == 1 or (a.dim == k and a.step == span.step))
         for k, (a, span) in enumerate(zip(read.axes, box, strict=True))
@@ -56,7 +57,7 @@ def _apart(read: ir.Read, box: tuple[ir.Span, ...]) -> bool:
     for a, span in zip(read.axes, box, strict=True):
         if a.wrap:
             continue
-        count = 1 if a.dim == ir.FIXED else box[a.dim].count
+        count = a.values(box)
         last = a.start + a.step * (count - 1)
         if last < span.start or a.start >= span.stop:
             return True

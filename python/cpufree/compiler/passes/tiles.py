@@ -58,6 +58,8 @@ def offsets(program: ir.Program, read: ir.Read, work: Work) -> tuple[tuple[int, 
         raise NotOnChip(
             f"line {work.line}: {read.field} has other dimensions than what is computed"
         )
+    if any(a.dim <= ir.FOLDED for a in read.axes):
+        raise NotOnChip(f"line {work.line}: all points of {read.field} along an axis are joined")
     shape = program.field(read.field).shape
     sizes = program.field(work.field if isinstance(work, ir.Assign) else work.over).shape
     found = []

@@ -23,6 +23,11 @@ SLICE = 4096
 """Bytes of a message that a block of a GPU sends: a value for each of its threads."""
 MOST_SLICES = 32
 """Of a message: more blocks store no faster over NVLink."""
+WARP = 32
+BLOCK = 1 << 20
+"""Threads that copy a message: all that a block has."""
+PUTS = ("auto", "thread", "warp", "block", "mapped")
+"""How messages are put: by one thread, a warp, a block, all blocks; or as their size asks for."""
 ARRIVED = 1 << 62
 """An epoch that no exchange reaches."""
 AXES = 3
@@ -32,8 +37,15 @@ AXES = 3
 class MessagePlaces:
     """Where messages have their flags, and what the table of a rank says."""
 
-    def __init__(self, layout: RankLayout | RankGridLayout, ranks: Ranks, most_slices: int) -> None:
-        self.layout, self.ranks, self.most_slices = layout, ranks, most_slices
+    def __init__(
+        self,
+        layout: RankLayout | RankGridLayout,
+        ranks: Ranks,
+        most_slices: int,
+        puts: str = "auto",
+    ) -> None:
+        self.layout, self.ranks, self.puts = layout, ranks, puts
+        self.most_slices = most_slices if puts in ("auto", "mapped") else 1
         self.slices = max(
             (self.slices_of(r.region) for of_rank in ranks.sends for r in of_rank), default=1
         )
@@ -58,6 +70,15 @@ class MessagePlaces:
             return 1
         size = math.prod(s.count for s in region.box) * np.dtype(self._field(region).type).itemsize
         return max(1, min(self.most_slices, -(-size // SLICE)))
+
+    def threads_of(self, values: int) -> int:
+        """Return how many threads of a block copy a message of so many values.
+
+        One thread, or one warp, need not meet the others before the flag is raised.
+        """
+        if self.puts == "auto":
+            return 1 if values == 1 else WARP if values <= WARP else BLOCK
+        return {"thread": 1, "warp": WARP}.get(self.puts, BLOCK)
 
     def words_of(self, rank: int, variant: int, program: ir.Program) -> Words:
         """Return what lies in a rank's heap before it begins, by its place there.
@@ -95,17 +116,18 @@ class MessagePlaces:
             return (-1, *[0] * (SEND_WORDS - 1))
         if route.region is None or own is None:  # a signal alone
             return (route.peer, *[0] * (SEND_WORDS - 1))
-        to, to_steps, _ = self._place(route.region)
-        start, steps, counts = self._place(own)
+        to, to_steps, _ = self.place(route.region)
+        start, steps, counts = self.place(own)
         size = np.dtype(self._field(own).type).itemsize
         arrival = self.arrivals + FLAG * self.slices * max(0, route.site)
         slices = self.slices_of(route.region)
-        return (route.peer, arrival, 0, size, to, *to_steps, start, *steps, *counts, slices)
+        threads = self.threads_of(math.prod(counts))
+        return (route.peer, arrival, threads, size, to, *to_steps, start, *steps, *counts, slices)
 
     def _field(self, region: ir.Region) -> ir.Field:
         return next(f for f in self.ranks.fields if f.name == region.field)
 
-    def _place(self, region: ir.Region) -> tuple[int, list[int], list[int]]:
+    def place(self, region: ir.Region) -> tuple[int, list[int], list[int]]:
         """Return the offset of a region, its steps in values, and its counts; three axes."""
         f = self._field(region)
         strides, size = self.layout.strides(f), np.dtype(f.type).itemsize
@@ -146,10 +168,10 @@ class RankLayout(Layout):
 class RankGridLayout(GridLayout):
     """The same for PEs with many blocks: GPUs."""
 
-    def __init__(self, program: ir.Program, ranks: Ranks) -> None:
+    def __init__(self, program: ir.Program, ranks: Ranks, puts: str = "auto") -> None:
         super().__init__(program, 1)
         self.ring = False
-        self.messages = MessagePlaces(self, ranks, MOST_SLICES)
+        self.messages = MessagePlaces(self, ranks, MOST_SLICES, puts)
 
     def reserve(self, size: int) -> int:
         """Return the offset of more memory."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -45,8 +45,13 @@ def _grid_program(program: ir.Program) -> ir.Program:
 class RanksOnGpus:
     """The kernel of ranks on GPUs, compiled, with memory."""
 
-    def __init__(self, ranks: Ranks, devices: Sequence[int], roles: bool = True) -> None:
-        """Compile, and take memory; `roles`: blocks may be divided (ranks/roles.py).
+    def __init__(
+        self, ranks: Ranks, devices: Sequence[int], roles: bool = True, puts: str = "auto"
+    ) -> None:
+        """Compile, and take memory.
+
+        `roles`: blocks may be divided (ranks/roles.py). `puts`: how messages are put, one of
+        ranks/layout.py's PUTS.
 
         Raises
         ------
@@ -59,7 +64,7 @@ class RanksOnGpus:
         self.programs = grid_programs(ranks)
         self.ranks = replace(ranks, variants=tuple(self.programs))
         self.devices = list(devices)
-        self.layout = RankGridLayout(self.programs[0], self.ranks)
+        self.layout = RankGridLayout(self.programs[0], self.ranks, puts)
         room = multiprocessors_of_rank(self.devices)
         self.text = emit_ranks(self.ranks, self.programs, self.layout, room, roles=roles)
         self.on_gpus: Any = core.load_for_programs().make_gpu_program(
@@ -104,23 +109,13 @@ class RanksOnGpus:
             return RanksRan(seconds=seconds, stopped=True)
         ran = RanksRan(seconds=seconds)
         for rank, of_rank in enumerate(arguments):
-            self._collect(rank, of_rank, results[rank, :-2].copy(), ran)
+            collect(self, rank, of_rank, results[rank, :-2].copy(), ran)
         laps.lap("store")
         return ran
 
     def _load(self, arguments: list[Arguments], data: dict[str, Any]) -> None:
-        copies: list[Copy] = []
-        kept = []  # memory that is copied from
-        for rank, of_rank in enumerate(arguments):
-            for f in self.ranks.fields:
-                source = None
-                if f.role == "argument" and f.name in of_rank.arrays:
-                    source = of_rank.contiguous(f.name)
-                elif f.role == "constant":
-                    source = np.ascontiguousarray(data[f.name], f.type)
-                if source is not None:
-                    kept.append(source)
-                    copies += _of_rank(copies_in(self.layout, f, address_of(source)), rank)
+        copies, kept = copies_to(self, arguments, data)
+        for rank in range(self.ranks.count):
             variant = self.ranks.variant_of[rank]
             words = self.layout.messages.words_of(rank, variant, self.programs[variant])
             for at, table in words.items():
@@ -129,19 +124,49 @@ class RanksOnGpus:
                 copies.append([rank, at, size, address_of(table), size, size, 1])
         self.on_gpus.load(copies)
 
-    def _collect(self, rank: int, of_rank: Arguments, results: Any, ran: RanksRan) -> None:
-        program = self.programs[self.ranks.variant_of[rank]]
-        written = touched_fields(self.ranks, program)
-        out = {key: of_rank.contiguous(key, copy_values=False) for key in of_rank.arrays}
 
-        def unload(f: ir.Field, array: Any) -> None:
-            self.on_gpus.store(_of_rank(copies_out(self.layout, f, address_of(array)), rank))
+class OnGpus(Protocol):
+    """A program of ranks on GPUs: as one kernel, or driven by the host."""
 
-        wanted = {*of_rank.arrays, *(f.name for f in program.fields
-                                     if f.name.startswith("__return"))}  # fmt: skip
-        arrays, scalars = results_of(program, out, written, results, unload, wanted)
-        ran.arrays.append(of_rank.take_results(arrays, out, written))
-        ran.scalars.append(scalars)
+    programs: list[ir.Program]
+    ranks: Ranks
+    layout: RankGridLayout
+    on_gpus: Any
+
+
+def copies_to(
+    run: OnGpus, arguments: list[Arguments], data: dict[str, Any]
+) -> tuple[list[Copy], list[Any]]:
+    """Return what brings arguments and constants to all ranks; and the memory it comes from."""
+    copies: list[Copy] = []
+    kept = []
+    for rank, of_rank in enumerate(arguments):
+        for f in run.ranks.fields:
+            source = None
+            if f.role == "argument" and f.name in of_rank.arrays:
+                source = of_rank.contiguous(f.name)
+            elif f.role == "constant":
+                source = np.ascontiguousarray(data[f.name], f.type)
+            if source is not None:
+                kept.append(source)
+                copies += _of_rank(copies_in(run.layout, f, address_of(source)), rank)
+    return copies, kept
+
+
+def collect(run: OnGpus, rank: int, of_rank: Arguments, results: Any, ran: RanksRan) -> None:
+    """Bring what a rank has written to its arguments, and note what it leaves."""
+    program = run.programs[run.ranks.variant_of[rank]]
+    written = touched_fields(run.ranks, program)
+    out = {key: of_rank.contiguous(key, copy_values=False) for key in of_rank.arrays}
+
+    def unload(f: ir.Field, array: Any) -> None:
+        run.on_gpus.store(_of_rank(copies_out(run.layout, f, address_of(array)), rank))
+
+    wanted = {*of_rank.arrays, *(f.name for f in program.fields
+                                 if f.name.startswith("__return"))}  # fmt: skip
+    arrays, scalars = results_of(program, out, written, results, unload, wanted)
+    ran.arrays.append(of_rank.take_results(arrays, out, written))
+    ran.scalars.append(scalars)
 
 
 def _of_rank(copies: list[Copy], rank: int) -> list[Copy]:

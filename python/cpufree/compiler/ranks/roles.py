@@ -68,7 +68,7 @@ def _widen(
     """Let margins hold all points at which a read is in a region; False: they cannot."""
     touched = []  # of each axis of the box the first point and the one behind the last
     for axis, span in zip(read.axes, region.box, strict=True):
-        if axis.wrap or axis.step != 1 or span.step != 1:
+        if axis.wrap or axis.step != 1 or span.step != 1 or axis.dim <= ir.FOLDED:
             return False
         if axis.dim == ir.FIXED:
             if not span.start <= axis.start < span.stop:
@@ -124,7 +124,7 @@ def _part(group: ir.Group, part: list[tuple[int, int]]) -> ir.Group:
 
         def moved(read: ir.Read) -> ir.Expr:
             axes = tuple(
-                a if a.dim == ir.FIXED else replace(a, start=a.start + a.step * part[a.dim][0])
+                a if a.dim < 0 else replace(a, start=a.start + a.step * part[a.dim][0])
                 for a in read.axes
             )
             return replace(read, axes=axes)

@@ -1,0 +1,59 @@
+"""Ranks driven by the host: what the host would do, played in NumPy; and that kernels compile.
+
+DaCe is not needed: its front end has saved the programs (support/dace_cases.py).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import nvrtc
+import pytest
+from dace_cases import SAVED, arguments, constants, load, path
+from dace_grids import CASES, whole_of
+from played_by_host import Played
+
+from cpufree.compiler.ranks.host_messages import WAYS
+from cpufree.compiler.ranks.hosted import Recording
+from cpufree.errors import UnsupportedError
+
+MPI = [case for case in SAVED if "signals" not in case[0]]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(("name", "ranks"), MPI)
+def test_what_the_host_does_gives_the_bits_of_plain_numpy(name: str, ranks: int, way: str) -> None:
+    _, plain, points, grids = CASES[name]
+    program = load(path(name, ranks))
+    for steps in (2, 7, 40):
+        recording = Recording(program, {"TSTEPS": steps}, 132, way)
+        given = arguments(name, ranks, steps)
+        played = Played(recording, given, constants(program))
+        launches = played.play()
+        assert launches >= 2 * ranks * (steps - 1)
+        for key, wanted in zip(("lA", "lB"), plain(points, steps, ranks), strict=True):
+            f = next(f for f in recording.ranks.fields if f.name == key)
+            for rank, of_rank in enumerate(given):
+                recording.layout.unload(f, of_rank.arrays[key], played.heaps[rank], 0)
+            found = whole_of([a.arrays[key] for a in given], grids[ranks])
+            np.testing.assert_array_equal(found, wanted, err_msg=f"{name}, {key}, {steps} steps")
+
+
+def test_turns_that_are_alike_are_recorded_once() -> None:
+    few, many = (Recording(load(path("jacobi_2d", 2)), {"TSTEPS": n}, 132) for n in (1001, 100001))
+    assert sum(len(s.commands) for s in many.segments) < 400
+    assert max(s.repeats for s in many.segments) > max(s.repeats for s in few.segments) > 10
+
+
+def test_puts_of_a_program_itself_are_refused() -> None:
+    with pytest.raises(UnsupportedError, match="no host-driven variant"):
+        Recording(load(path("jacobi_2d_signals", 2)), {"TSTEPS": 4}, 132)
+
+
+@pytest.mark.skipif(not nvrtc.find(), reason="NVRTC is not installed")
+@pytest.mark.parametrize("way", WAYS)
+def test_kernels_compile_for_gpus(way: str) -> None:
+    recording = Recording(load(path("heat_3d", 4)), {"TSTEPS": 4}, 132, way)
+    text = recording.text()
+    assert text.count("__global__") == recording.kernels
+    assert ("place.heaps[" in text) == (way == "stores") and "copy_region" in text
+    assert len(nvrtc.compile_text(text)) > 1000
