@@ -61,10 +61,12 @@ struct ReceiveSite {
 // of all slices of all messages.
 struct Exchange {
   Epoch granted = 0, started = 0;
-  unsigned left = 0;
-  int first = 0;   // site of sending
-  int blocks = 0;  // that send
+  std::uint64_t left = 0;  // a bit for each slice that a block has not sent yet
+  int first = 0;           // site of sending
+  int blocks = 0;          // that send
 };
+
+constexpr std::uint64_t kOne = 1;
 
 template <Port P>
 class Messages {
@@ -98,14 +100,14 @@ class Messages {
     if (port_.block() >= blocks) return;
     int j = 0;
     for (int item = port_.block(); item < count * plan_.slices; item += blocks, ++j)
-      if (!attempt(first * plan_.slices + item, x.started)) x.left |= 1U << j;
+      if (!attempt(first * plan_.slices + item, x.started)) x.left |= kOne << j;
   }
 
   // Puts of `others`, which have been started and not finished, go on meanwhile. False: leave the
   // kernel.
   template <class... X>
   CPUFREE_KERNEL_FN bool finish(Exchange& x, int first, int count, X&... others) {
-    if (((x.left | ... | others.left)) != 0U) return finish_late(x, first, count, others...);
+    if (((x.left | ... | others.left)) != 0) return finish_late(x, first, count, others...);
     return port_.all(port_.lane() >= P::warp_width ||
                      arrived(first * plan_.slices, count * plan_.slices, x.started));
   }
@@ -177,11 +179,12 @@ class Messages {
     return true;
   }
   // The first thread goes on when all that copy have stored: a fence of its own then covers them.
+  // A warp meets at its barrier, which orders memory; its votes do not.
   CPUFREE_KERNEL_FN void meet_copiers(const SendSite& site) {
     if (site.threads > P::warp_width)
       port_.sync_block();
-    else if (site.threads > 1 && port_.lane() < P::warp_width)
-      port_.warp_all(true);
+    else if constexpr (requires(P& port) { port.warp_sync(); })
+      if (site.threads > 1 && port_.lane() < P::warp_width) port_.warp_sync();
   }
   // By the threads of the first warp, which look at a flag each and go on together: a fence of a
   // warp costs as much as one of a thread.
@@ -231,8 +234,8 @@ class Messages {
   }
   CPUFREE_KERNEL_FN void attempt_all(Exchange& x) {
     int item = x.first * plan_.slices + port_.block();
-    for (int j = 0; (x.left >> j) != 0U; ++j, item += x.blocks)
-      if (((x.left >> j) & 1U) != 0U && attempt(item, x.started)) x.left &= ~(1U << j);
+    for (int j = 0; j < 64 && (x.left >> j) != 0; ++j, item += x.blocks)
+      if (((x.left >> j) & kOne) != 0 && attempt(item, x.started)) x.left &= ~(kOne << j);
   }
   // The first slice that has not arrived, -1: all have.
   CPUFREE_KERNEL_FN int first_missing(int first, int count, Epoch want) {
@@ -245,7 +248,7 @@ class Messages {
   CPUFREE_COLD_FN void blame(Exchange& x, int missing, typename P::Wait& wait) {
     if (x.left != 0) {
       int j = 0;
-      while (((x.left >> j) & 1U) == 0U) ++j;
+      while (((x.left >> j) & kOne) == 0) ++j;
       const int item = x.first * plan_.slices + port_.block() + j * x.blocks;
       const int number = item / plan_.slices;
       const WaitSite where{Channel::halo_arrival, static_cast<int>(sends()[number].peer), 0};

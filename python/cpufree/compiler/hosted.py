@@ -241,6 +241,7 @@ class _Recorder:
         for turn in turns[count * repeats :]:
             self.scalars.values[s.var] = np.int64(turn)
             self.block(s.body)
+        self.scalars.values[s.var] = np.int64(turns[-1])  # repeated or not
         self.flush()
 
 

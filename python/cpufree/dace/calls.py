@@ -114,6 +114,15 @@ def _choice(walk: Walks, child: Any) -> None:
     walk.over(ranges, run)
 
 
+_BATCHES = ("b3", "b2", "b1", "b0")
+"""Axes of stacks of matrices, the last one with 0."""
+
+
+def _batches(box: Any) -> list[str]:
+    """Return the letters of an operand's stacks."""
+    return list(_BATCHES[len(_BATCHES) - max(0, len(box) - 2) :])
+
+
 def _matmul(walk: Walks, child: Any) -> None:
     """Add a product of matrices or vectors: the sum over the axis that both have."""
     node = child.node
@@ -122,16 +131,20 @@ def _matmul(walk: Walks, child: Any) -> None:
     one, other = (child.in_memlets[k] for k in ("_a", "_b"))
     (target,) = _memlets(child.out_memlets)
     a, b = (walk.box(m.data, m.subset) for m in (one, other))
-    # Letters as einsum has them: batches, then rows, columns, and k, which is summed.
-    of_a = [f"b{k}" for k in range(len(a) - 2)] + ["i", "k"][-len(a) :]
-    of_b = [f"b{k}" for k in range(len(b) - 2)] + (["k", "j"] if len(b) > 1 else ["k"])
+    # Letters as einsum has them: batches, aligned at the last one as NumPy does, then rows, columns,
+    # and k, which is summed.
+    of_a = _batches(a) + ["i", "k"][-len(a) :]
+    of_b = _batches(b) + (["k", "j"] if len(b) > 1 else ["k"])
     sizes: dict[str, int] = {}
     for letters, box in ((of_a, a), (of_b, b)):
         for letter, (_, _, n) in zip(letters, box, strict=True):
-            if sizes.setdefault(letter, n) != n:
-                walk.place.fail("a product of arrays whose shapes do not fit", "correct the shapes")
+            if sizes.setdefault(letter, n) == n:
+                continue
+            if letter in _BATCHES and 1 in (n, sizes[letter]):
+                walk.place.fail("a product of stacks, one of which is repeated", "write its loop")
+            walk.place.fail("a product of arrays whose shapes do not fit", "correct the shapes")
     ranges = {f"c_{letter}": Range(0, 1, n) for letter, n in sizes.items()}
-    kept = sorted(x for x in sizes if x.startswith("b")) + [x for x in "ij" if x in sizes]
+    kept = [x for x in _BATCHES if x in sizes] + [x for x in "ij" if x in sizes]
     scalar = walk.containers.is_scalar(target.data)
 
     def run(body: Body) -> None:

@@ -198,6 +198,9 @@ class Recording:
             count *= repeats
         for k in range(count, total):
             turn(k)
+        for f, s, values in zip(follows, loops, turns, strict=True):
+            if total:  # as the last turn leaves it, repeated or not
+                f.scalars.values[s.var] = np.int64(values[-1])
 
     def flush(self) -> None:
         """End a segment."""

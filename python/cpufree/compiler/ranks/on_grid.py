@@ -18,6 +18,10 @@ from cpufree.compiler.ranks.on_rows import MESSAGES, exchanges_of, message_lines
 from cpufree.compiler.ranks.prune import regions
 from cpufree.compiler.ranks.roles import Divided, dividable, divided
 from cpufree.compiler.ranks.routes import Ranks
+from cpufree.errors import UnsupportedError
+
+_MOST_SLICES = 64
+"""That a block keeps account of: bits of Exchange::left in programs/messages.hpp."""
 
 _ENTRY = """
 // Arguments of this rank: its part of the results.
@@ -130,19 +134,31 @@ def emit_ranks(
     sends = max((len(s.sends) for p in programs for s in ir.walk(p.body)
                  if isinstance(s, ir.Start)), default=0)  # fmt: skip
     barriers = sum(isinstance(s, ir.Barrier) for p in programs for s in ir.walk(p.body))
+    blocks = min(
+        max(sends * layout.messages.slices, *(m.most_tiles for m in made)),
+        multiprocessors * (1 if _waits_often(ranks, programs) else options.resident),
+    )
+    _check_slices(ranks, sends * layout.messages.slices, blocks)
     return GridText(
         "\n".join([*lines, entry, "}  // namespace", ""]),
         max(1, len(programs[0].scalars)),
         options.threads,
         options.resident,
         16 if any(reduces(p) for p in programs) else 0,
-        min(
-            max(sends * layout.messages.slices, *(m.most_tiles for m in made)),
-            multiprocessors * (1 if _waits_often(ranks, programs) else options.resident),
-        ),
+        blocks,
         barriers,
         tuple(sorted({n for m in made for n in m.in_registers})),
     )
+
+
+def _check_slices(ranks: Ranks, slices: int, blocks: int) -> None:
+    """Refuse exchanges of which a block would send more slices than it can keep account of."""
+    senders = max(1, min(slices, blocks // 4))  # divide_roles in programs/solo_port.hpp
+    if slices > _MOST_SLICES * senders:
+        raise UnsupportedError(
+            f"{ranks.name} sends {slices} slices of messages at once with {senders} blocks, which "
+            f"keep account of {_MOST_SLICES} each: give ranks more of a GPU, or send less at once"
+        )
 
 
 class _Variant(Grid):
