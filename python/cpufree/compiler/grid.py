@@ -8,16 +8,20 @@ from dataclasses import dataclass, replace
 from cpufree.compiler import ir
 from cpufree.compiler.emit.blocks import MEMORY, THREADS
 from cpufree.compiler.emit.choice import memory_plan, sweep_options, tile_plan
-from cpufree.compiler.emit.grid import GridText, emit_grid
+from cpufree.compiler.emit.grid import GridText, emit_grid, register_fields
 from cpufree.compiler.emit.resident import emit_tiles
 from cpufree.compiler.emit.rounds import changed_fields, emit_rounds
+from cpufree.compiler.emit.stream_choice import stream_plan
+from cpufree.compiler.emit.streams import emit_streams
 from cpufree.compiler.emit.tiles import STANDARD, SweepOptions
 from cpufree.compiler.layout import GridLayout, RoundLayout, TileLayout
 from cpufree.compiler.passes import add_temporaries
 from cpufree.compiler.passes.align import align_locals
 from cpufree.compiler.passes.barriers import add_barriers, check_barriers
 from cpufree.compiler.passes.buffers import buffer_updates
+from cpufree.compiler.passes.halos import touched_fields
 from cpufree.compiler.passes.points import group_points
+from cpufree.compiler.passes.rounds import ghosts_in_rounds
 from cpufree.compiler.passes.tiles import NotOnChip, add_exchanges, check_exchanges
 from cpufree.compiler.values import ArrayValue, TupleValue, Value
 
@@ -134,6 +138,37 @@ def round_kernel(
     size = plan.size * plan.blocks if tiles_in_heap else 0
     layout = RoundLayout(groups, pes, around, changed_fields(groups, plan), size)
     return GridKernel(groups, layout, emit_rounds(groups, layout, set(kept), plan))
+
+
+def stream_kernel(
+    groups: ir.Program,
+    pes: int,
+    kept: Collection[str],
+    multiprocessors: int,
+    turns: int | None = None,
+    strip: int | None = None,
+    chunks: int | None = None,
+) -> GridKernel:
+    """Return the kernel of a program of groups whose warps stream rows through registers.
+
+    Parameters
+    ----------
+    groups, pes, kept, multiprocessors
+        As of tile_kernel.
+    turns, strip, chunks : int, optional
+        Turns of a round, columns of a strip, parts of a PE's rows; None: chosen.
+
+    Raises
+    ------
+    NotOnChip
+        They cannot; the message says why.
+    """
+    plan = stream_plan(groups, pes, kept, multiprocessors, turns, strip, chunks)
+    ghosts = ghosts_in_rounds(groups, plan.rounds, plan.turns)
+    around = {name: g.around if pes > 1 or g.ring0 else 0 for name, g in ghosts.items()}
+    changed = touched_fields(groups.body) - register_fields(groups, set(kept))
+    layout = RoundLayout(groups, pes, around, changed)
+    return GridKernel(groups, layout, emit_streams(groups, layout, set(kept), plan))
 
 
 def chosen_kernel(

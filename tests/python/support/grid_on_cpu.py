@@ -16,6 +16,7 @@ from cpufree.compiler.grid import (
     grid_passes,
     returned_fields,
     round_kernel,
+    stream_kernel,
     tile_kernel,
 )
 from cpufree.compiler.launch import aligned_heap, results_of, scalar_table
@@ -78,6 +79,30 @@ def call_on_chip(
         given = {"tile": tile, "turns": turns, "tiles_in_heap": True}
         kernel = round_kernel(groups, pes, kept, blocks, **given)
     arrays, scalars = _run(kernel, arguments, lowered, kernel.text.most_blocks)
+    return arguments.returned(lowered, arrays, scalars), kernel
+
+
+def call_streams(
+    program: Any,
+    args: tuple[Any, ...],
+    pes: int,
+    blocks: int,
+    turns: int,
+    strip: int,
+    chunks: int,
+) -> Any:
+    """Call a program by its kernel that streams rows; NotOnChip where it has none.
+
+    Returns what the program returns, and the kernel.
+    """
+    arguments = Arguments.of(program.signature, program.name, args, {})
+    lowered = program._lowered(arguments)
+    arguments.check(lowered.program)
+    kept = returned_fields(lowered.result)
+    groups = grid_groups(lowered.program, kept)
+    pes = most_pes(groups, pes)
+    kernel = stream_kernel(groups, pes, kept, blocks, turns, strip, chunks)
+    arrays, scalars = _run(kernel, arguments, lowered, blocks)
     return arguments.returned(lowered, arrays, scalars), kernel
 
 

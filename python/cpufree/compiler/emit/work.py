@@ -78,7 +78,7 @@ def work_of(program: ir.Program, works: list[Work], in_registers: set[str]) -> G
             )
             spans.setdefault((f.name, others), []).append(offset)
             sizes.append(np.dtype(f.type).itemsize)
-        operations += _operations(work.value)
+        operations += operations(work.value)
     stores = {w.field for w in works if isinstance(w, ir.Assign)} - in_registers
     sizes += [np.dtype(program.field(name).type).itemsize for name in stores]
     beyond = sum(max(rows) - min(rows) for rows in spans.values())
@@ -86,7 +86,8 @@ def work_of(program: ir.Program, works: list[Work], in_registers: set[str]) -> G
     return GroupWork(len(spans), beyond, len(stores), words, operations)
 
 
-def _operations(e: ir.Expr) -> int:
+def operations(e: ir.Expr) -> int:
+    """Return the operations of an expression that has reads, a long one counted as several."""
     weight = _OF_LONG if isinstance(e, ir.Op) and e.name in _LONG else 1
     mine = weight if isinstance(e, ir.Op) and any(True for _ in ir.reads(e)) else 0
-    return mine + sum(_operations(child) for child in ir.children(e))
+    return mine + sum(operations(child) for child in ir.children(e))

@@ -1,0 +1,379 @@
+"""A program's kernel for GPUs whose warps stream rows of memory through registers.
+
+For loops of sweeps over arrays of two dimensions. A warp goes down a strip of columns, each lane some
+columns side by side, and does several turns of the loop on the way (passes/levels.py): no shared
+memory, no barrier but one for a round. stream_runtime.hpp has the memory's side.
+"""
+
+from __future__ import annotations
+
+from cpufree.compiler import ir
+from cpufree.compiler.emit.expressions import TYPES, cxx
+from cpufree.compiler.emit.grid import Grid, GridText
+from cpufree.compiler.emit.stream_plan import StreamPlan
+from cpufree.compiler.emit.tiles import STANDARD
+from cpufree.compiler.layout import RoundLayout
+from cpufree.compiler.passes.levels import Chain, Level, Version, chain_of
+from cpufree.compiler.passes.tiles import offsets
+
+def emit_streams(
+    program: ir.Program, layout: RoundLayout, kept: set[str], plan: StreamPlan
+) -> GridText:
+    """Return the kernel of a program of groups whose loop is streamed."""
+    return _Streams(program, layout, kept, plan).emit_streams()
+
+
+class _Streams(Grid):
+    def __init__(
+        self, program: ir.Program, layout: RoundLayout, kept: set[str], plan: StreamPlan
+    ) -> None:
+        super().__init__(program, layout, kept, 1, STANDARD)
+        self.in_memory, self.plan = layout, plan
+        self.tiled = [
+            f for f in program.fields if f.distributed and f.name not in self.in_registers
+        ]
+        self.changed = [f for f in self.tiled if f.name in layout.others]
+
+    def emit_streams(self) -> GridText:
+        """Return the text."""
+        p = self.plan
+        head = [
+            *self._fields(),
+            *self._scalars(),
+            f"constexpr int C = {p.strip} / P::warp_width;  // columns of a lane",
+        ]
+        for f in self.tiled:
+            reach, stride = self.layout.reach(f), self.layout.strides(f)[0]
+            ring = "true" if p.rounds.ring[1] else "false"
+            sizes = f"{f.shape[0]}, {f.shape[1]}, {stride}, {reach.below}, {reach.above}, {ring}"
+            head.append(f"constexpr RowsShape s_{f.name}{{{sizes}}};")
+        for f in self.changed:
+            at, stride = self.in_memory.others[f.name], self.layout.strides(f)[0]
+            reach, values = self.layout.reach(f), self._values(f)
+            head.append(f"auto* o_{f.name} = rt.template at<{TYPES[f.type]}>({at});")
+            sizes = f"{f.shape[0]}, {stride}, {reach.below}, {reach.above}"
+            head.append(f"const auto g_{f.name} = rt.ghosts({sizes});")
+            head.append(f"rt.copy(o_{f.name}, f_{f.name}.base, {values});")
+        start = f"StreamRuntime<P, A> rt(port, args, heap, {self.grid_plan()});"
+        body = self._block(self.program.body)
+        return GridText(
+            self.text_of("stream_runtime", start, [*head, *body, *self._results()]),
+            max(1, len(self.program.scalars)),
+            p.threads,
+            p.resident,
+            0,
+            p.blocks,
+            1,
+            tuple(sorted(self.in_registers)),
+            p,
+        )
+
+    def _values(self, f: ir.Field) -> int:
+        return self.in_memory.rows(f) * self.in_memory.strides(f)[0]
+
+    # --- the loop ---
+
+    def _control(self, s: ir.For | ir.Loop | ir.If) -> list[str]:
+        """Return the loop in rounds: of `turns` turns, and of one for what is left."""
+        rounds, most = self.plan.rounds, self.plan.turns
+        loop = rounds.loop
+        i, e = f"i_{loop.var}", f"e_{loop.var}"
+        start, stop = self._scalar(loop.start, loop.line), self._scalar(loop.stop, loop.line)
+        swaps = [
+            f"{{ auto* const first = f_{f.name}.base; f_{f.name}.base = o_{f.name}; "
+            f"o_{f.name} = first; }}"
+            for f in self.changed
+        ]
+        copies = [f"rt.copy(o_{f.name}, f_{f.name}.base, {self._values(f)});" for f in self.changed]
+        passes = [*self._pass("round_of_one", 1, i)]
+        call = f"round_of_one({i}, is_last);"
+        if most > 1:
+            passes += self._pass("round", most, i)
+            call = f"if (turns == 1) {call[:-1]};\nelse round({i}, is_last);"
+        return [
+            *passes,
+            "bool in_second = false;  // of the two copies",
+            f"for (std::int64_t {i} = {start}, {e} = {stop}; {i} < {e};) {{",
+            f"  const std::int64_t left = ({e} - {i} + {loop.step - 1}) / {loop.step};",
+            f"  const int turns = left < {most} ? 1 : {most};",
+            "  [[maybe_unused]] const bool is_last = left == turns;",
+            "  if (!rt.turn(true, true, turns) || !rt.barrier(true)) return false;",
+            *(f"  {line}" for line in call.split("\n")),
+            *(f"  {line}" for line in (*self._ids(), *swaps)),
+            "  in_second = !in_second;",
+            f"  v_{loop.var} = {i} + (turns - 1) * {loop.step};",
+            f"  {i} += turns * {loop.step};",
+            "}",
+            "if (in_second) {",
+            "  if (!rt.barrier(true)) return false;",
+            *(f"  {line}" for line in copies),
+            "}",
+        ]
+
+    def _ids(self) -> list[str]:
+        """Return the statements that have storage change its names as often as there were turns."""
+        moves = []
+        for s in self.plan.rounds.loop.body:
+            if isinstance(s, ir.Permute) and not s.values:
+                olds = [f"const int old_{f} = f_{f}.id;" for f in s.fields]
+                pairs = zip(s.fields, s.sources, strict=True)
+                moves += ["{", *olds, *(f"f_{f}.id = old_{g};" for f, g in pairs), "}"]
+        if not moves:
+            return []
+        return ["for (int turn = 0; turn < turns; ++turn) {", *(f"  {m}" for m in moves), "}"]
+
+    def _pass(self, name: str, turns: int, i: str) -> list[str]:
+        """Return the function that does a round of so many turns."""
+        chain = chain_of(self.program, self.plan.rounds, turns, self.in_registers)
+        return _Pass(self, chain, turns).lines(name)
+
+
+class _Pass:
+    """The text of a round."""
+
+    def __init__(self, kernel: _Streams, chain: Chain, turns: int) -> None:
+        self.kernel, self.chain, self.turns = kernel, chain, turns
+        self.program, self.plan = kernel.program, kernel.plan
+        self.names = {id(v): f"r{k}" for k, v in enumerate(chain.versions)}
+        self.scalars: dict[tuple[int, ir.Expr], str] = {}
+        self.scalar_lines: dict[int, list[str]] = {}
+
+    def lines(self, name: str) -> list[str]:
+        """Return the definition of the function."""
+        plan, chain = self.plan, self.chain
+        loop = plan.rounds.loop
+        inside = [line for level in chain.levels for line in self._level(level)]
+        left, right = plan.halo(chain)
+        width = max(f.shape[1] for f in self.kernel.tiled)
+        strips = f"Strips{{{width}, {left}, {plan.strip - left - right}, {plan.chunks}}}"
+        setup = [
+            f"const auto m_{f.name} = rt.rows(f_{f.name}.base, s_{f.name});"
+            for f in self.kernel.tiled
+        ]
+        for turn in range(self.turns):
+            setup.append(f"v_{loop.var} = first_turn + {turn * loop.step};")
+            setup += self.scalar_lines.get(turn, [])
+        return [
+            f"const auto {name} = [&](std::int64_t first_turn, [[maybe_unused]] bool is_last) {{",
+            *(f"  {line}" for line in setup),
+            f"  rt.template stream<C>({strips}, [&](const Strip& at) {{",
+            "    const auto go = [&](auto keeps) {",
+            *(f"      {line}" for line in self._rows(inside)),
+            "    };",
+            f"    if ({self._is_whole()}) go(std::false_type{{}});",
+            "    else go(std::true_type{});",
+            "  });",
+            "};",
+        ]
+
+    def _rows(self, levels: list[str]) -> list[str]:
+        """Return the loop over the rows of a strip."""
+        chain, ahead = self.chain, self.plan.ahead
+        lines = []
+        for version in chain.versions:
+            kind, name = self._kind(version), self.names[id(version)]
+            lines += [f"Columns<{kind}, C> {name}_{k};" for k in range(version.rows)]
+        takes = []
+        for version in chain.inputs.values():
+            kind, name = self._kind(version), self.names[id(version)]
+            m = f"m_{version.field}"
+            lines.append(f"Columns<{kind}, C> {name}_ahead[{ahead}];")
+            lines += [
+                f"{name}_ahead[{k}] = rt.template load<C>({m}, at.begin + {chain.first + k}, at.x);"
+                for k in range(ahead)
+            ]
+            takes += self._shift(version, f"{name}_ahead[n % {ahead}]")
+            takes.append(f"{name}_ahead[n % {ahead}] = rt.template load<C>({m}, y + {ahead}, at.x);")
+        stores = [line for name, version in chain.final.items() for line in self._store(name, version)]
+        return [
+            *lines,
+            "CPUFREE_ONE_COPY",
+            f"for (std::int64_t i = at.begin + {chain.first}; i < at.end + {chain.last}; "
+            f"i += {self._unrolled()}) {{",
+            "  CPUFREE_UNROLL",
+            f"  for (int n = 0; n < {self._unrolled()}; ++n) {{",
+            "    const std::int64_t y = i + n;",
+            *(f"    {line}" for line in (*takes, *levels, *stores)),
+            "  }",
+            "}",
+        ]
+
+    def _unrolled(self) -> int:
+        """Return the rows that are written out, so that registers need not be copied."""
+        return max(4, self.plan.ahead)
+
+    def _kind(self, version: Version) -> str:
+        return TYPES[self.program.field(version.field).type]
+
+    def _shift(self, version: Version, new: str) -> list[str]:
+        """Return the statements by which a version gets a row more."""
+        name = self.names[id(version)]
+        rows = [f"{name}_{k} = {name}_{k - 1};" for k in range(version.rows - 1, 0, -1)]
+        return [*rows, f"{name}_0 = {new};"]
+
+    def _store(self, name: str, version: Version) -> list[str]:
+        call = (
+            f"rt.store(o_{name}, s_{name}, g_{name}, at, y - {version.lag}, "
+            f"{self.names[id(version)]}_0);"
+        )
+        always = (
+            self.turns < self.plan.turns
+            or name in self.plan.rounds.exchanged
+            or (not self.chain.goes_round and self._moves(name))
+        )
+        return [call if always else f"if (is_last) {call}"]
+
+    def _moves(self, name: str) -> bool:
+        loop = self.plan.rounds.loop
+        return any(isinstance(s, ir.Permute) and name in s.fields for s in loop.body)
+
+    # --- a level ---
+
+    def _level(self, level: Level) -> list[str]:
+        work, lag = level.work, level.makes.lag
+        kind = self._kind(level.makes)
+        texts, before = self._reads(level)
+        value = self._value(level, texts)
+        old = self._old(level)
+        free = " && ".join(self._in_box(level)) or "true"
+        fast = (
+            [f"else next.v[c] = {old};"] if _is_thin(work) else [f"else next.v[c] = {value};"]
+        )
+        return [
+            f"{{  // line {work.line}, turn {level.turn}",
+            f"  [[maybe_unused]] const std::int64_t q = y - {lag};",
+            *(f"  {line}" for line in before),
+            f"  Columns<{kind}, C> next;",
+            "  CPUFREE_UNROLL",
+            "  for (int c = 0; c < C; ++c) {",
+            "    if constexpr (keeps.value)",
+            f"      next.v[c] = {free} ? static_cast<{kind}>({value}) : static_cast<{kind}>({old});",
+            *(f"    {line}" for line in fast),
+            "  }",
+            *(f"  {line}" for line in self._shift(level.makes, "next")),
+            "}",
+        ]
+
+    def _row(self, level: Level, version: Version, rows: int) -> str:
+        """Return the row of a version that is so far from a level's own."""
+        return f"{self.names[id(version)]}_{level.makes.lag - version.lag - rows}"
+
+    def _old(self, level: Level) -> str:
+        """Return what a point beside the box keeps."""
+        if level.kept is not None:
+            return f"{self._row(level, level.kept, 0)}.v[c]"
+        if level.storage in self.kernel.in_registers:
+            return f"{self._kind(level.makes)}{{}}"
+        return f"rt.at_rest(m_{level.storage}, q, at.x + c)"
+
+    def _in_box(self, level: Level) -> list[str]:
+        """Return the conditions under which a point is one of the stage's."""
+        found = []
+        for axis, at in ((0, "q"), (1, "at.x + c")):
+            span = level.work.box[axis]
+            if not self.plan.rounds.ring[axis]:
+                found += [f"{at} >= {span.start}", f"{at} < {span.stop}"]
+        return found
+
+    def _reads(self, level: Level) -> tuple[dict[ir.Read, str], list[str]]:
+        """Return the texts of a level's reads, and the statements that these need before."""
+        rows: dict[str, list[int]] = {}
+        places: dict[ir.Read, tuple[str, int]] = {}
+        before: list[str] = []
+        loaded: dict[tuple[str, int], str] = {}
+        for read in ir.reads(level.work.value):
+            if read in places:
+                continue
+            if read in level.reads:
+                version, away, columns = level.reads[read]
+                row = self._row(level, version, away)
+            elif self.program.field(read.field).distributed:
+                (away, _), (columns, _) = offsets(self.program, read, level.work)
+                key = read.field, away
+                if key not in loaded:
+                    loaded[key] = f"l{len(loaded)}"
+                    call = f"rt.template load<C>(m_{read.field}, q + {away}, at.x)"
+                    before.append(f"const auto {loaded[key]} = {call};")
+                row = loaded[key]
+            else:
+                continue
+            places[read] = row, columns
+            rows.setdefault(row, []).append(columns)
+        texts = {}
+        for row, columns in rows.items():
+            left, right = max(0, -min(columns)), max(0, max(columns))
+            if left or right:
+                call = f"rt.template wide<{left}, {right}>({row})"
+                before.append(f"const auto w_{row} = {call};")
+        for read, (row, column) in places.items():
+            left, right = max(0, -min(rows[row])), max(0, max(rows[row]))
+            texts[read] = f"w_{row}.v[c + {left + column}]" if left or right else f"{row}.v[c]"
+        return texts, before
+
+    def _value(self, level: Level, texts: dict[ir.Read, str]) -> str:
+        def leaf(e: ir.Expr) -> str | None:
+            if isinstance(e, ir.Read):
+                return texts[e] if e in texts else self._factor(e, level.work)
+            if isinstance(e, ir.Literal) or any(True for _ in ir.reads(e)):
+                return None
+            return self._scalar(e, level)
+
+        return cxx(level.work.value, leaf, str(level.work.line))
+
+    def _factor(self, read: ir.Read, work: ir.Assign) -> str:
+        """Return the value of an array that all PEs have."""
+        f = self.program.field(read.field)
+        strides = self.kernel.layout.strides(f)
+        terms = []
+        for axis, a in enumerate(read.axes):
+            if a.dim == ir.FIXED:
+                terms.append(f"{a.start * strides[axis]}")
+                continue
+            at = ("q", "at.x + c")[a.dim]
+            first = a.start - a.step * work.box[a.dim].start
+            terms.append(f"(({at}) * {a.step} + {first}) * {strides[axis]}")
+        count = strides[0] * f.shape[0]
+        return f"rt.factor(f_{f.name}.base, {' + '.join(terms) or '0'}, {count})"
+
+    def _scalar(self, e: ir.Expr, level: Level) -> str:
+        """Return a scalar, which is computed once for all points of a turn."""
+        key = level.turn, e
+        if key not in self.scalars:
+            name = f"c{len(self.scalars)}"
+            self.scalars[key] = name
+            text = cxx(e, lambda part: None, str(level.work.line))
+            line = f"const {TYPES[e.type]} {name} = {text};"
+            self.scalar_lines.setdefault(level.turn, []).append(line)
+        return self.scalars[key]
+
+    # --- where no point keeps its value ---
+
+    def _is_whole(self) -> str:
+        """Return the condition under which all points of a strip are points of all stages.
+
+        Of stages that compute a row or a column at an end alone: none.
+        """
+        found: dict[str, None] = {}
+        strip = self.plan.strip
+        for level in self.chain.levels:
+            v, (rows, columns) = level.makes, level.work.box
+            low, high = f"at.begin - {v.before}", f"at.end + {v.behind}"
+            right = f"at.start + {strip}"
+            if _is_thin(level.work):
+                found[
+                    f"({high} <= {rows.start} || {low} >= {rows.stop} || "
+                    f"{right} <= {columns.start} || at.start >= {columns.stop})"
+                ] = None
+                continue
+            if not self.plan.rounds.ring[0]:
+                found[f"{low} >= {rows.start}"] = None
+                found[f"{high} <= {rows.stop}"] = None
+            if not self.plan.rounds.ring[1]:
+                found[f"at.start >= {columns.start}"] = None
+                found[f"{right} <= {columns.stop}"] = None
+        return " && ".join(found) or "true"
+
+
+def _is_thin(work: ir.Assign) -> bool:
+    """Return whether a stage computes a row or a column alone."""
+    return any(span.count == 1 for span in work.box)
