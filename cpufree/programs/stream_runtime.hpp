@@ -34,7 +34,8 @@ struct RowsShape {
 template <class T>
 struct HeapRows {
   T* base = nullptr;  // of row 0, column 0 of the whole field
-  std::int64_t low = 0, high = 0, n0 = 0, n1 = 0, stride = 0;
+  int low = 0, high = 0, n0 = 0, n1 = 0;
+  std::int64_t stride = 0;
   bool ring1 = false;
 };
 
@@ -44,10 +45,36 @@ struct Columns {
   T v[C] = {};
 };
 
+// Rows of a field that a warp takes one after another: `next` is the lane's place in row `row`, or
+// in the nearest row that there is.
+template <class T>
+struct Source {
+  HeapRows<T> rows;
+  const T* next;
+  int row, x;
+  bool whole, part;  // all of the lane's columns are there; some are
+};
+
+// Where a warp stores rows of a field.
+template <class T>
+struct Target {
+  T* next;   // the lane's place in row `row`
+  int row, begin, count;  // rows [begin, begin + count) are stored
+  int first, last, x;     // and columns [first, last)
+  std::int64_t stride;
+  GhostRows ghosts;
+  bool whole;  // all of the lane's columns
+};
+
+// Whether i is one of `count` numbers from `start` on: one comparison.
+CPUFREE_FN bool within(int i, int start, unsigned count) {
+  return static_cast<unsigned>(i) - static_cast<unsigned>(start) < count;
+}
+
 // Where a warp streams: rows [begin, end) are stored, of columns [first, last); x is the lane's
 // first column, `start` the strip's.
 struct Strip {
-  std::int64_t begin, end;
+  int begin, end;
   int first, last, start, x;
 };
 
@@ -75,9 +102,11 @@ class StreamRuntime : public GridRuntime<P, A> {
 
   template <class T>
   CPUFREE_KERNEL_FN HeapRows<T> rows(T* heap, const RowsShape& s) const {
-    const std::int64_t mine = this->rows_of(this->pe_, s.n0), lo = this->lo();
-    return {heap + (s.below - lo) * s.stride, lo - s.below, lo + mine + s.above, s.n0, s.n1,
-            s.stride, s.ring1};
+    const int mine = static_cast<int>(this->rows_of(this->pe_, s.n0));
+    const int lo = static_cast<int>(this->lo());
+    return {heap + (s.below - lo) * s.stride, lo - s.below,          lo + mine + s.above,
+            static_cast<int>(s.n0),           static_cast<int>(s.n1), s.stride,
+            s.ring1};
   }
 
   // f(Strip) for each strip and chunk of my warp; `C` columns to a lane.
@@ -92,37 +121,37 @@ class StreamRuntime : public GridRuntime<P, A> {
     for (; unit < across * s.chunks; unit += this->port_.blocks() * warps) {
       const int chunk = unit / across, first = (unit - chunk * across) * s.stored;
       Strip at;
-      at.begin = this->lo() + mine * chunk / s.chunks;
-      at.end = this->lo() + mine * (chunk + 1) / s.chunks;
+      at.begin = static_cast<int>(this->lo() + mine * chunk / s.chunks);
+      at.end = static_cast<int>(this->lo() + mine * (chunk + 1) / s.chunks);
       at.first = first, at.last = first + s.stored, at.start = first - s.left;
       at.x = at.start + C * (this->port_.lane() % wide);
       f(at);
     }
   }
 
-  // The lane's columns of a row, what is there of them.
+  // Rows from `row` on.
   template <int C, class T>
-  CPUFREE_KERNEL_FN Columns<T, C> load(const HeapRows<T>& m, std::int64_t i, int x) const {
-    Columns<T, C> r;
-    if (i < m.low || i >= m.high) return r;
-    const T* const from = m.base + i * m.stride;
-    if (x >= 0 && x + C <= m.n1) {
-      load_pack(from + x, r.v);
-      return r;
-    }
-    CPUFREE_UNROLL
-    for (int c = 0; c < C; ++c) {
-      const std::int64_t j = column_of(m, x + c);
-      if (j >= 0 && j < m.n1) r.v[c] = from[j];
-    }
-    return r;
+  CPUFREE_KERNEL_FN static Source<T> source(const HeapRows<T>& m, int row, const Strip& at) {
+    const int near = row < m.low ? m.low : row < m.high ? row : m.high - 1;
+    const bool whole = at.x >= 0 && at.x + C <= m.n1;
+    const bool part = !whole && (m.ring1 || (at.x + C > 0 && at.x < m.n1));
+    return {m, m.base + near * m.stride + at.x, row, at.x, whole, part};
   }
-  // What memory has at a point, where it has one.
-  template <class T>
-  CPUFREE_KERNEL_FN T at_rest(const HeapRows<T>& m, std::int64_t i, std::int64_t x) const {
-    const std::int64_t j = column_of(m, x);
-    const bool there = i >= m.low && i < m.high && j >= 0 && j < m.n1;
-    return there ? m.base[i * m.stride + j] : T{};
+  // The lane's columns of the next row. `Edges`: what is there of them, if they are wanted; else
+  // all are there, but of rows that nobody needs.
+  template <int C, bool Edges, class T>
+  CPUFREE_KERNEL_FN static Columns<T, C> take(Source<T>& s, bool wanted = true) {
+    Columns<T, C> r;
+    const bool there = s.row >= s.rows.low && s.row < s.rows.high;
+    if constexpr (Edges) {
+      if (there && wanted && s.whole) load_pack(s.next, r.v);
+      if (there && wanted && s.part) r = load<C>(s.rows, s.row, s.x);
+    } else {
+      load_pack(s.next, r.v);
+    }
+    s.next += s.row >= s.rows.low && s.row + 1 < s.rows.high ? s.rows.stride : 0;
+    ++s.row;
+    return r;
   }
   // A value of an array that all PEs have; any where there is none at the index.
   template <class T>
@@ -155,28 +184,66 @@ class StreamRuntime : public GridRuntime<P, A> {
     return w;
   }
 
-  // Stores those columns of row i that are the strip's, and to the ghosts that PEs beside keep.
-  template <class T, int C>
-  CPUFREE_KERNEL_FN void store(T* heap, const RowsShape& s, const GhostRows& g, const Strip& at,
-                               std::int64_t i, const Columns<T, C>& r) {
-    if (i < at.begin || i >= at.end || i >= s.n0) return;
-    const std::int64_t mine = i - this->lo();
-    T* const to = heap + (mine + s.below) * s.stride + at.x;
+  // Rows from `row` on, of which those of the strip are stored.
+  template <int C, class T>
+  CPUFREE_KERNEL_FN Target<T> target(T* heap, const RowsShape& s, const GhostRows& g, int row,
+                                     const Strip& at) const {
+    const int lo = static_cast<int>(this->lo());
+    const int end = at.end < s.n0 ? at.end : static_cast<int>(s.n0);
     const int last = at.last < s.n1 ? at.last : static_cast<int>(s.n1);
-    if (at.x >= at.first && at.x + C <= last) {
-      store_pack(to, r.v);
-      if (mine < g.low) put_pack(to + g.to_below, this->below_me(), r.v);
-      if (mine >= g.high) put_pack(to + g.to_above, this->above_me(), r.v);
-      return;
+    return {heap + (row - lo + s.below) * s.stride + at.x,
+            row,
+            at.begin,
+            end > at.begin ? end - at.begin : 0,
+            at.first,
+            last,
+            at.x,
+            s.stride,
+            g,
+            at.x >= at.first && at.x + C <= last};
+  }
+  // Stores those columns of the next row that are the strip's, and to the ghosts that PEs beside
+  // keep. Without `Edges` a lane of a warp has all of its columns stored, or none.
+  template <bool Edges, bool Ghosts, class T, int C>
+  CPUFREE_KERNEL_FN void store(Target<T>& t, const Columns<T, C>& r) {
+    if (within(t.row, t.begin, static_cast<unsigned>(t.count))) {
+      if (t.whole) {
+        store_pack(t.next, r.v);
+        if constexpr (Ghosts) {
+          const std::int64_t mine = t.row - this->lo();
+          if (mine < t.ghosts.low) put_pack(t.next + t.ghosts.to_below, this->below_me(), r.v);
+          if (mine >= t.ghosts.high) put_pack(t.next + t.ghosts.to_above, this->above_me(), r.v);
+        }
+      } else if constexpr (Edges || P::warp_width == 1) {
+        CPUFREE_UNROLL
+        for (int c = 0; c < C; ++c) {
+          if (t.x + c < t.first || t.x + c >= t.last) continue;
+          if constexpr (Ghosts)
+            Base::store(t.ghosts, t.next + c, t.row - this->lo(), r.v[c]);
+          else
+            t.next[c] = r.v[c];
+        }
+      }
     }
-    CPUFREE_UNROLL
-    for (int c = 0; c < C; ++c)
-      if (at.x + c >= at.first && at.x + c < last) Base::store(g, to + c, mine, r.v[c]);
+    t.next += t.stride;
+    ++t.row;
   }
 
  private:
+  // The lane's columns of a row, of which not all are there.
+  template <int C, class T>
+  CPUFREE_KERNEL_FN static Columns<T, C> load(const HeapRows<T>& m, int i, int x) {
+    Columns<T, C> r;
+    const T* const from = m.base + i * m.stride;
+    CPUFREE_UNROLL
+    for (int c = 0; c < C; ++c) {
+      const int j = column_of(m, x + c);
+      if (j >= 0 && j < m.n1) r.v[c] = from[j];
+    }
+    return r;
+  }
   template <class T>
-  CPUFREE_KERNEL_FN static std::int64_t column_of(const HeapRows<T>& m, std::int64_t j) {
+  CPUFREE_KERNEL_FN static int column_of(const HeapRows<T>& m, int j) {
     if (!m.ring1) return j;
     return j < 0 ? j + m.n1 : j >= m.n1 ? j - m.n1 : j;
   }

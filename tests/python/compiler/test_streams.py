@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
 import grid_on_cpu
-import numpy as np
 import nvrtc
 import pytest
 from grid_programs import as_tuple, assert_same, case, copies, plainly
-from random_programs import WriterOfSweeps, random_arguments, random_program
 
-import cpufree
 from cpufree.compiler import ir
-from cpufree.compiler.grid import grid_groups, stream_kernel
-from cpufree.compiler.passes.levels import chain_of
-from cpufree.compiler.passes.rounds import rounds_of
-from cpufree.compiler.passes.tiles import NotOnChip
-from cpufree.errors import ProgramError
+from cpufree.compiler.grid import grid_groups
 
 needs_nvrtc = pytest.mark.skipif(not nvrtc.find(), reason="NVRTC is not installed")
 QUICK = ("jacobi_2d", "fdtd_2d")
-STREAMED = ("jacobi_2d", "fdtd_2d", "acoustic_2", "acoustic_4", "shallow_water", "gray_scott", "life")
+STREAMED = (
+    "jacobi_2d",
+    "fdtd_2d",
+    "acoustic_2",
+    "acoustic_4",
+    "shallow_water",
+    "gray_scott",
+    "life",
+)
 EACH = [pytest.param(n, marks=() if n in QUICK else pytest.mark.slow) for n in STREAMED]
 
 
@@ -34,7 +32,11 @@ def _groups(name: str, size: int = 40) -> ir.Program:
 @pytest.mark.parametrize("name", EACH)
 @pytest.mark.timeout(300)
 def test_streams_give_the_bits_of_plain_python(name: str) -> None:
-    for size, pes, turns, strip, chunks in ((23, 1, 1, 16, 3), (37, 2, 2, 16, 2), (40, 3, 1, 64, 1)):
+    for size, pes, turns, strip, chunks in (
+        (23, 1, 1, 16, 3),
+        (37, 2, 2, 16, 2),
+        (40, 3, 1, 64, 1),
+    ):
         program, arguments = case(name, size)
         plain, ours = copies(arguments), copies(arguments)
         expected = as_tuple(plainly(program)(*plain))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 import numpy as np
@@ -20,10 +21,10 @@ TURNS = (1, 2, 3, 4, 6, 8)
 """Of a round."""
 _PACK = 16
 """Bytes of a lane's columns in a row."""
-_OTHER_REGISTERS = 36
-"""Of a thread: addresses, numbers, what is computed."""
+_OTHER_REGISTERS = 60
+"""Of a thread: addresses, numbers, what is computed; with what spills little (by nvdisasm)."""
 _MOST_REGISTERS = 240
-_AHEAD = (4, 2)
+_MOST_UNROLLED = 12
 _OVERHEAD = 10
 """Instructions of a row, and of what a level does beside its points."""
 _WIDE, _NARROW = 2.0, 1.1
@@ -102,12 +103,14 @@ def _planned(
     widest = max(np.dtype(f.type).itemsize for f in divided)
     columns = _PACK // widest
     strip, chunks = asked[0] or WARP * columns, asked[1]
-    ahead = next((n for n in _AHEAD if registers(program, chain, columns, n) <= 128), _AHEAD[-1])
+    unrolled, ahead = _written_out(chain)
     taken = registers(program, chain, columns, ahead)
     if taken > _MOST_REGISTERS:
         raise NotOnChip(f"the rows of {turns} turns take some {taken} registers of a thread")
     threads = 512 if taken <= 128 else 256
-    plan = StreamPlan(rounds, turns, columns, strip, 1, ahead, threads, 1, multiprocessors)
+    plan = StreamPlan(
+        rounds, turns, columns, strip, 1, unrolled, ahead, threads, 1, multiprocessors
+    )
     left, right = plan.halo(chain)
     if strip < left + right + columns:
         raise NotOnChip(f"a strip of {strip} columns is too narrow for {turns} turns")
@@ -124,15 +127,33 @@ def _planned(
         chunks = min(range(1, max(1, min(rows, 4 * warps // across)) + 1), key=rows_of_a_warp)
     blocks = min(multiprocessors, -(-across * chunks * WARP // threads))
     return StreamPlan(
-        rounds, turns, columns, strip, chunks, ahead, threads, 1, max(1, blocks)
+        rounds, turns, columns, strip, chunks, unrolled, ahead, threads, 1, max(1, blocks)
     )
+
+
+def _written_out(chain: Chain) -> tuple[int, int]:
+    """Return how many rows are written out, and how many are on their way: a part of these.
+
+    The rows that are kept of a version go round its registers: nothing is copied where as many
+    rows are written out, or a multiple of that.
+    """
+    kept = {v.rows for v in chain.versions}
+    rows = math.lcm(*kept)
+    if rows > _MOST_UNROLLED:
+        rows = max(kept)
+    while rows < 3:
+        rows *= 2
+    return rows, next(n for n in (4, 3, 2, 5, 7, rows) if rows % n == 0)
 
 
 def registers(program: ir.Program, chain: Chain, columns: int, ahead: int) -> int:
     """Return about how many registers a thread has use for."""
     words = 0
+    at_rest = chain.at_rest
     for version in chain.versions:
-        rows = version.rows + (ahead if version.level < 0 else 0)
+        if any(version is v for v in at_rest):
+            continue  # at edges alone
+        rows = version.rows + ahead if version.level < 0 else version.rows - 1
         size = np.dtype(program.field(version.field).type).itemsize
         words += rows * columns * -(-size // 4)
     return words + _OTHER_REGISTERS
@@ -150,11 +171,7 @@ def stream_cost(
     each = -(-units // multiprocessors)  # of a multiprocessor
     cycles = _cycles_of_row(program, chain, plan.columns)
     chip = each * rows * cycles * _BUSY / min(each, _SCHEDULERS) / CYCLES
-    always = {
-        name
-        for name in chain.final
-        if name in plan.rounds.exchanged or not chain.goes_round
-    }
+    always = {name for name in chain.final if name in plan.rounds.exchanged or not chain.goes_round}
     read = _bytes(program, [v.field for v in chain.inputs.values()], slabs)
     read += _bytes(program, _loaded(program, chain), slabs)
     write = _bytes(program, always, slabs)

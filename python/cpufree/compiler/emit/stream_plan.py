@@ -26,8 +26,9 @@ class StreamPlan:
         Columns of a strip: those of all lanes.
     chunks : int
         Of a PE's rows.
-    ahead : int
-        Rows that are on their way from memory.
+    unrolled, ahead : int
+        Rows that are written out, so that registers need not be copied; rows on their way from
+        memory.
     threads, resident, blocks : int
         Of a block; blocks of a multiprocessor, and of a PE.
     """
@@ -37,6 +38,7 @@ class StreamPlan:
     columns: int
     strip: int
     chunks: int
+    unrolled: int
     ahead: int
     threads: int
     resident: int

@@ -13,8 +13,9 @@ from cpufree.compiler.emit.grid import Grid, GridText
 from cpufree.compiler.emit.stream_plan import StreamPlan
 from cpufree.compiler.emit.tiles import STANDARD
 from cpufree.compiler.layout import RoundLayout
-from cpufree.compiler.passes.levels import Chain, Level, Version, chain_of
+from cpufree.compiler.passes.levels import Chain, Level, Version, chain_of, is_thin
 from cpufree.compiler.passes.tiles import offsets
+
 
 def emit_streams(
     program: ir.Program, layout: RoundLayout, kept: set[str], plan: StreamPlan
@@ -137,6 +138,8 @@ class _Pass:
         self.names = {id(v): f"r{k}" for k, v in enumerate(chain.versions)}
         self.scalars: dict[tuple[int, ir.Expr], str] = {}
         self.scalar_lines: dict[int, list[str]] = {}
+        self.tap_lines: list[str] = []
+        self.taps = 0
 
     def lines(self, name: str) -> list[str]:
         """Return the definition of the function."""
@@ -147,7 +150,7 @@ class _Pass:
         width = max(f.shape[1] for f in self.kernel.tiled)
         strips = f"Strips{{{width}, {left}, {plan.strip - left - right}, {plan.chunks}}}"
         setup = [
-            f"const auto m_{f.name} = rt.rows(f_{f.name}.base, s_{f.name});"
+            f"[[maybe_unused]] const auto m_{f.name} = rt.rows(f_{f.name}.base, s_{f.name});"
             for f in self.kernel.tiled
         ]
         for turn in range(self.turns):
@@ -157,7 +160,8 @@ class _Pass:
             f"const auto {name} = [&](std::int64_t first_turn, [[maybe_unused]] bool is_last) {{",
             *(f"  {line}" for line in setup),
             f"  rt.template stream<C>({strips}, [&](const Strip& at) {{",
-            "    const auto go = [&](auto keeps) {",
+            "    const auto go = [&](auto has_edges) {",
+            "      constexpr bool kEdges = has_edges.value;",
             *(f"      {line}" for line in self._rows(inside)),
             "    };",
             f"    if ({self._is_whole()}) go(std::false_type{{}});",
@@ -168,39 +172,85 @@ class _Pass:
 
     def _rows(self, levels: list[str]) -> list[str]:
         """Return the loop over the rows of a strip."""
-        chain, ahead = self.chain, self.plan.ahead
-        lines = []
+        chain = self.chain
+        lines = [*self._free()]
         for version in chain.versions:
             kind, name = self._kind(version), self.names[id(version)]
-            lines += [f"Columns<{kind}, C> {name}_{k};" for k in range(version.rows)]
+            lines += [
+                f"[[maybe_unused]] Columns<{kind}, C> {name}_{k};" for k in range(version.rows)
+            ]
         takes = []
         for version in chain.inputs.values():
-            kind, name = self._kind(version), self.names[id(version)]
-            m = f"m_{version.field}"
-            lines.append(f"Columns<{kind}, C> {name}_ahead[{ahead}];")
-            lines += [
-                f"{name}_ahead[{k}] = rt.template load<C>({m}, at.begin + {chain.first + k}, at.x);"
-                for k in range(ahead)
-            ]
-            takes += self._shift(version, f"{name}_ahead[n % {ahead}]")
-            takes.append(f"{name}_ahead[n % {ahead}] = rt.template load<C>({m}, y + {ahead}, at.x);")
-        stores = [line for name, version in chain.final.items() for line in self._store(name, version)]
+            begin, turn = self._input(version)
+            lines += begin
+            takes += turn
+        lines += self.tap_lines
+        stores = []
+        for name, version in chain.final.items():
+            begin, turn = self._store(name, version)
+            lines += begin
+            stores += turn
         return [
             *lines,
             "CPUFREE_ONE_COPY",
-            f"for (std::int64_t i = at.begin + {chain.first}; i < at.end + {chain.last}; "
-            f"i += {self._unrolled()}) {{",
+            f"for (int i = at.begin + {chain.first}; i < at.end + {chain.last}; "
+            f"i += {self.plan.unrolled}) {{",
             "  CPUFREE_UNROLL",
-            f"  for (int n = 0; n < {self._unrolled()}; ++n) {{",
-            "    const std::int64_t y = i + n;",
+            f"  for (int n = 0; n < {self.plan.unrolled}; ++n) {{",
+            "    [[maybe_unused]] const int y = i + n;",
             *(f"    {line}" for line in (*takes, *levels, *stores)),
             "  }",
             "}",
         ]
 
-    def _unrolled(self) -> int:
-        """Return the rows that are written out, so that registers need not be copied."""
-        return max(4, self.plan.ahead)
+    def _input(self, version: Version) -> tuple[list[str], list[str]]:
+        """Return the statements before the loop, and of a row, that bring what lies in memory."""
+        ahead, kind, name = self.plan.ahead, self._kind(version), self.names[id(version)]
+        source, take = f"{name}_source", f"rt.template take<C, kEdges>({name}_source"
+        if any(version is v for v in self.chain.at_rest):
+            take = f"{take}, rests(y + {ahead})"
+            begin = [
+                f"if constexpr (kEdges) {name}_ahead[{k}] = {take.replace('y + ' + str(ahead), f'at.begin + {self.chain.first + k}')});"
+                for k in range(ahead)
+            ]
+            turn = [
+                "if constexpr (kEdges) {",
+                *(f"  {line}" for line in self._shift(version, f"{name}_ahead[n % {ahead}]")),
+                f"  {name}_ahead[n % {ahead}] = {take});",
+                "}",
+            ]
+        else:
+            begin = [f"{name}_ahead[{k}] = {take});" for k in range(ahead)]
+            turn = [
+                *self._shift(version, f"{name}_ahead[n % {ahead}]"),
+                f"{name}_ahead[n % {ahead}] = {take});",
+            ]
+        first = f"at.begin + {self.chain.first}"
+        return [
+            f"[[maybe_unused]] auto {source} = rt.template source<C>(m_{version.field}, {first}, at);",
+            f"[[maybe_unused]] Columns<{kind}, C> {name}_ahead[{ahead}];",
+            *begin,
+        ], turn
+
+    def _free(self) -> list[str]:
+        """Return the statements that define whether a row has points of the lane beside a box."""
+        columns: dict[str, None] = {}
+        rows: dict[str, None] = {}
+        ring = self.plan.rounds.ring
+        for level in self.chain.levels:
+            for axis, at, found in ((0, "i", rows), (1, "at.x", columns)):
+                span = level.work.box[axis]
+                last = " + C - 1" if axis else ""
+                if not ring[axis]:
+                    found[f"!within({at}, {span.start}, {span.count})"] = None
+                    if last:
+                        found[f"!within({at}{last}, {span.start}, {span.count})"] = None
+        return [
+            f"[[maybe_unused]] const bool beside = {' || '.join(columns) or 'false'};",
+            "[[maybe_unused]] const auto rests = [&]([[maybe_unused]] int i) {",
+            f"  return {' || '.join(['beside', *rows])};",
+            "};",
+        ]
 
     def _kind(self, version: Version) -> str:
         return TYPES[self.program.field(version.field).type]
@@ -211,17 +261,18 @@ class _Pass:
         rows = [f"{name}_{k} = {name}_{k - 1};" for k in range(version.rows - 1, 0, -1)]
         return [*rows, f"{name}_0 = {new};"]
 
-    def _store(self, name: str, version: Version) -> list[str]:
-        call = (
-            f"rt.store(o_{name}, s_{name}, g_{name}, at, y - {version.lag}, "
-            f"{self.names[id(version)]}_0);"
-        )
+    def _store(self, name: str, version: Version) -> tuple[list[str], list[str]]:
+        """Return the statements before the loop, and of a row, that store a version."""
+        row = f"at.begin + {self.chain.first - version.lag}"
+        target = f"auto to_{name} = rt.template target<C>(o_{name}, s_{name}, g_{name}, {row}, at);"
+        ghosts = "true" if self.kernel.layout.keeps_ghosts(self.program.field(name)) else "false"
+        call = f"rt.template store<kEdges, {ghosts}>(to_{name}, {self.names[id(version)]}_0);"
         always = (
             self.turns < self.plan.turns
             or name in self.plan.rounds.exchanged
             or (not self.chain.goes_round and self._moves(name))
         )
-        return [call if always else f"if (is_last) {call}"]
+        return [target], [call if always else f"if (is_last) {call}"]
 
     def _moves(self, name: str) -> bool:
         loop = self.plan.rounds.loop
@@ -233,22 +284,19 @@ class _Pass:
         work, lag = level.work, level.makes.lag
         kind = self._kind(level.makes)
         texts, before = self._reads(level)
-        value = self._value(level, texts)
-        old = self._old(level)
-        free = " && ".join(self._in_box(level)) or "true"
-        fast = (
-            [f"else next.v[c] = {old};"] if _is_thin(work) else [f"else next.v[c] = {value};"]
-        )
+        value = f"static_cast<{kind}>({self._value(level, texts)})"
+        old = f"{self._row(level, level.kept, 0)}.v[c]" if level.kept is not None else f"{kind}{{}}"
+        in_rows, in_columns = self._in_box(level)
         return [
             f"{{  // line {work.line}, turn {level.turn}",
-            f"  [[maybe_unused]] const std::int64_t q = y - {lag};",
+            f"  [[maybe_unused]] const int q = y - {lag};",
             *(f"  {line}" for line in before),
+            f"  [[maybe_unused]] const bool is_row = {in_rows};",
             f"  Columns<{kind}, C> next;",
             "  CPUFREE_UNROLL",
             "  for (int c = 0; c < C; ++c) {",
-            "    if constexpr (keeps.value)",
-            f"      next.v[c] = {free} ? static_cast<{kind}>({value}) : static_cast<{kind}>({old});",
-            *(f"    {line}" for line in fast),
+            f"    if constexpr (kEdges) next.v[c] = is_row && {in_columns} ? {value} : {old};",
+            f"    else next.v[c] = {old if is_thin(work) else value};",
             "  }",
             *(f"  {line}" for line in self._shift(level.makes, "next")),
             "}",
@@ -258,22 +306,14 @@ class _Pass:
         """Return the row of a version that is so far from a level's own."""
         return f"{self.names[id(version)]}_{level.makes.lag - version.lag - rows}"
 
-    def _old(self, level: Level) -> str:
-        """Return what a point beside the box keeps."""
-        if level.kept is not None:
-            return f"{self._row(level, level.kept, 0)}.v[c]"
-        if level.storage in self.kernel.in_registers:
-            return f"{self._kind(level.makes)}{{}}"
-        return f"rt.at_rest(m_{level.storage}, q, at.x + c)"
-
-    def _in_box(self, level: Level) -> list[str]:
-        """Return the conditions under which a point is one of the stage's."""
-        found = []
-        for axis, at in ((0, "q"), (1, "at.x + c")):
-            span = level.work.box[axis]
-            if not self.plan.rounds.ring[axis]:
-                found += [f"{at} >= {span.start}", f"{at} < {span.stop}"]
-        return found
+    def _in_box(self, level: Level) -> tuple[str, str]:
+        """Return the conditions under which a row, and a point of it, are ones of the stage's."""
+        ring = self.plan.rounds.ring
+        found = [
+            "true" if ring[axis] else f"within({at}, {span.start}, {span.count})"
+            for axis, at, span in zip((0, 1), ("q", "at.x + c"), level.work.box, strict=True)
+        ]
+        return found[0], found[1]
 
     def _reads(self, level: Level) -> tuple[dict[ir.Read, str], list[str]]:
         """Return the texts of a level's reads, and the statements that these need before."""
@@ -291,9 +331,8 @@ class _Pass:
                 (away, _), (columns, _) = offsets(self.program, read, level.work)
                 key = read.field, away
                 if key not in loaded:
-                    loaded[key] = f"l{len(loaded)}"
-                    call = f"rt.template load<C>(m_{read.field}, q + {away}, at.x)"
-                    before.append(f"const auto {loaded[key]} = {call};")
+                    loaded[key] = f"l{self.taps}"
+                    before += self._tap(level, *key)
                 row = loaded[key]
             else:
                 continue
@@ -309,6 +348,23 @@ class _Pass:
             left, right = max(0, -min(rows[row])), max(0, max(rows[row]))
             texts[read] = f"w_{row}.v[c + {left + column}]" if left or right else f"{row}.v[c]"
         return texts, before
+
+    def _tap(self, level: Level, name: str, away: int) -> list[str]:
+        """Return the statements that take a row of an array that the loop does not change.
+
+        It has been on its way since the row before.
+        """
+        k, kind = self.taps, TYPES[self.program.field(name).type]
+        self.taps += 1
+        row = f"at.begin + {self.chain.first - level.makes.lag + away}"
+        self.tap_lines += [
+            f"auto l{k}_source = rt.template source<C>(m_{name}, {row}, at);",
+            f"Columns<{kind}, C> l{k}_next = rt.template take<C, kEdges>(l{k}_source);",
+        ]
+        return [
+            f"const auto l{k} = l{k}_next;",
+            f"l{k}_next = rt.template take<C, kEdges>(l{k}_source);",
+        ]
 
     def _value(self, level: Level, texts: dict[ir.Read, str]) -> str:
         def leaf(e: ir.Expr) -> str | None:
@@ -355,11 +411,14 @@ class _Pass:
         """
         found: dict[str, None] = {}
         strip = self.plan.strip
+        narrowest = min(f.shape[1] for f in self.kernel.tiled)
+        found["at.start >= 0"] = None
+        found[f"at.start + {strip} <= {narrowest}"] = None
         for level in self.chain.levels:
             v, (rows, columns) = level.makes, level.work.box
             low, high = f"at.begin - {v.before}", f"at.end + {v.behind}"
             right = f"at.start + {strip}"
-            if _is_thin(level.work):
+            if is_thin(level.work):
                 found[
                     f"({high} <= {rows.start} || {low} >= {rows.stop} || "
                     f"{right} <= {columns.start} || at.start >= {columns.stop})"
@@ -372,8 +431,3 @@ class _Pass:
                 found[f"at.start >= {columns.start}"] = None
                 found[f"{right} <= {columns.stop}"] = None
         return " && ".join(found) or "true"
-
-
-def _is_thin(work: ir.Assign) -> bool:
-    """Return whether a stage computes a row or a column alone."""
-    return any(span.count == 1 for span in work.box)

@@ -6,8 +6,8 @@ row y - L. What a level makes is a version of an array; of each version the last
 Let level l read version j at d rows ahead, and L(j) be the lag of j. Row y - L(l) + d must be there:
 L(l) >= L(j) + d. It is the row L(l) - L(j) - d rows before the last one that j has made.
 
-Points that a level does not compute keep what the storage has held before: what lies in memory where
-all levels that write a storage write the same points, else the version before.
+Points that a level does not compute keep what the storage has held before: the version before. Where
+nothing else reads that version, it is needed at the edges alone (`Chain.at_rest`).
 
 How far beyond the rows and columns that are stored a version is needed follows from its readers, from
 the last level back.
@@ -63,9 +63,7 @@ class Level:
     reads : dict
         For reads of what the loop changes: the version, rows and columns away. Others are loaded.
     kept : Version, optional
-        What points beside the stage's box keep; None: what `storage` has in memory.
-    storage : str
-        The field whose storage it writes, by the name of the round's begin.
+        What points beside the stage's box keep; None: nobody reads them.
     """
 
     turn: int
@@ -73,7 +71,6 @@ class Level:
     makes: Version
     reads: dict[ir.Read, tuple[Version, int, int]]
     kept: Version | None
-    storage: str
 
 
 @dataclass
@@ -90,6 +87,14 @@ class Chain:
     def versions(self) -> list[Version]:
         """All versions, those in memory first."""
         return [*self.inputs.values(), *(level.makes for level in self.levels)]
+
+    @property
+    def at_rest(self) -> list[Version]:
+        """What lies in memory and is read where points keep their values alone."""
+        used = [v for level in self.levels for v, _, _ in level.reads.values()]
+        used += self.final.values()
+        used += [x.kept for x in self.levels if x.kept is not None and is_thin(x.work)]
+        return [v for v in self.inputs.values() if not any(v is u for u in used)]
 
     @property
     def first(self) -> int:
@@ -146,12 +151,10 @@ class _Maker:
                 (rows, _), (columns, _) = offsets(self.program, read, work)
                 reads[read] = self.version(f.name), rows, columns
         storage = self.holds[work.field]
-        kept = None
-        if storage not in self.in_registers and not self.always_written_alike(storage):
-            kept = self.version(work.field)
+        kept = None if storage in self.in_registers else self.version(work.field)
         made = Version(work.field, len(self.found.levels))
         self.now[storage] = made
-        self.found.levels.append(Level(turn, work, made, reads, kept, storage))
+        self.found.levels.append(Level(turn, work, made, reads, kept))
 
     def check_factor(self, read: ir.Read, work: ir.Assign) -> None:
         if any(a.wrap or a.dim not in (ir.FIXED, 0, 1) for a in read.axes):
@@ -162,15 +165,6 @@ class _Maker:
         if storage not in self.now:
             self.now[storage] = self.found.inputs[storage] = Version(storage)
         return self.now[storage]
-
-    def always_written_alike(self, storage: str) -> bool:
-        """Return whether all stages that may write a storage compute the same points."""
-        moved = [set(s.fields) for s in self.rounds.loop.body if isinstance(s, ir.Permute)]
-        names = {storage}
-        for _ in moved:
-            names |= {n for group in moved if group & names for n in group}
-        works = [s for s in ir.walk(self.rounds.loop.body) if isinstance(s, ir.Assign)]
-        return len({w.box for w in works if w.field in names}) <= 1
 
     def chain(self) -> Chain:
         """Return the chain, with what is kept and needed of each version."""
@@ -190,3 +184,8 @@ class _Maker:
             if level.kept is not None:
                 level.makes.needs(level.kept, 0, 0)
         return found
+
+
+def is_thin(work: ir.Assign) -> bool:
+    """Return whether a stage computes a row or a column alone."""
+    return any(span.count == 1 for span in work.box)
