@@ -166,10 +166,15 @@ def _jax_seconds(jax: Any, step: Any, name: str, args: tuple[Any, ...]) -> float
 
 
 def measure_programs(
-    cupy: Any, jax: Any, there: list[int], counts: list[int], clock: Clock
+    cupy: Any,
+    jax: Any,
+    there: list[int],
+    counts: list[int],
+    clock: Clock,
+    sizes: list[int],
 ) -> Iterator[Any]:
     """Yield a record for each program, size and number of GPUs."""
-    for flat, deep in SIZES:
+    for flat, deep in (size for size in SIZES if size[0] in sizes):
         for name in PROGRAMS:
             n = deep if name in THREE_D else flat
             if clock.left() < LEAST_SECONDS:
@@ -289,6 +294,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=200.0)
     parser.add_argument("--out", default="gpu-programs.jsonl")
     parser.add_argument("--parts", default="jacobi,programs,first")
+    parser.add_argument("--sizes", default="1024,4096,256", help="of programs, points a side")
     given = parser.parse_args()
     there = gpus.require_usable()
     cupy, jax = module("cupy"), module("jax")
@@ -306,7 +312,9 @@ def main() -> int:
             "jacobi": lambda: measure_jacobi(cupy, numbers, counts, clock, np.float64),
             "jacobi_float32": lambda: measure_jacobi(cupy, numbers, counts, clock, np.float32),
             "first": lambda: tried_all(measure_first_calls) if clock.left() > 20 else iter(()),
-            "programs": lambda: measure_programs(cupy, jax, numbers, counts, clock),
+            "programs": lambda: measure_programs(
+                cupy, jax, numbers, counts, clock, [int(n) for n in given.sizes.split(",")]
+            ),
         }
         start = head(there, {"cupy": cupy, "jax": jax})
         chosen = [parts[name] for name in given.parts.split(",")]

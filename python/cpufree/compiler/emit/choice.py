@@ -19,6 +19,7 @@ from cpufree.compiler.emit.blocks import (
     plan_blocks,
 )
 from cpufree.compiler.emit.grid import reduces, register_fields
+from cpufree.compiler.emit.stream_plan import StreamPlan
 from cpufree.compiler.emit.tiles import LARGE, STANDARD, SweepOptions
 from cpufree.compiler.emit.work import CYCLES, work_of
 from cpufree.compiler.layout import Slabs, distributed_rows
@@ -290,8 +291,10 @@ def _bytes(f: ir.Field, slabs: Slabs) -> float:
     return float(np.dtype(f.type).itemsize * rows) * float(np.prod(f.shape[1:]))
 
 
-def describe(plan: BlockPlan) -> str:
+def describe(plan: BlockPlan | StreamPlan) -> str:
     """Return what a plan is, in words."""
+    if isinstance(plan, StreamPlan):
+        return plan.describe()
     if plan.tile is not None:
         rows, columns = plan.tile
         return (
