@@ -71,6 +71,11 @@ CPUFREE_FN bool within(int i, int start, unsigned count) {
   return static_cast<unsigned>(i) - static_cast<unsigned>(start) < count;
 }
 
+CPUFREE_FN int most(int a, int b) { return a > b ? a : b; }
+CPUFREE_FN int least(int a, int b) { return a < b ? a : b; }
+// The least multiple of `step` that is not below n.
+CPUFREE_FN int up_to(int n, int step) { return n <= 0 ? 0 : (n + step - 1) / step * step; }
+
 // Where a warp streams: rows [begin, end) are stored, of columns [first, last); x is the lane's
 // first column, `start` the strip's.
 struct Strip {
@@ -109,20 +114,27 @@ class StreamRuntime : public GridRuntime<P, A> {
             s.ring1};
   }
 
-  // f(Strip) for each strip and chunk of my warp; `C` columns to a lane.
+  // f(Strip) for each strip and chunk of my warp; `C` columns to a lane. The first strip and the
+  // last one, which have edges all along, are in twice as many chunks: a row takes longer there.
   template <int C, class F>
   CPUFREE_KERNEL_FN void stream(const Strips& s, F&& f) {
     constexpr int wide = P::warp_width;
     const int warps = this->port_.lanes() / wide;
     const int across = (s.width + s.stored - 1) / s.stored;
     const std::int64_t mine = this->hi() - this->lo();
+    const int inner = across > 2 ? across - 2 : 0, outer = across - inner;
+    const int before = outer * 2 * s.chunks;  // units of strips with edges
     int unit = this->port_.block() * warps + this->port_.lane() / wide;
     CPUFREE_ONE_COPY
-    for (; unit < across * s.chunks; unit += this->port_.blocks() * warps) {
-      const int chunk = unit / across, first = (unit - chunk * across) * s.stored;
+    for (; unit < before + inner * s.chunks; unit += this->port_.blocks() * warps) {
+      const bool is_outer = unit < before;
+      const int k = is_outer ? unit : unit - before, beside = is_outer ? outer : inner;
+      const int chunk = k / beside, strip = k - chunk * beside;
+      const int chunks = is_outer ? 2 * s.chunks : s.chunks;
+      const int first = (!is_outer ? 1 + strip : strip == 0 ? 0 : across - 1) * s.stored;
       Strip at;
-      at.begin = static_cast<int>(this->lo() + mine * chunk / s.chunks);
-      at.end = static_cast<int>(this->lo() + mine * (chunk + 1) / s.chunks);
+      at.begin = static_cast<int>(this->lo() + mine * chunk / chunks);
+      at.end = static_cast<int>(this->lo() + mine * (chunk + 1) / chunks);
       at.first = first, at.last = first + s.stored, at.start = first - s.left;
       at.x = at.start + C * (this->port_.lane() % wide);
       f(at);
@@ -137,21 +149,26 @@ class StreamRuntime : public GridRuntime<P, A> {
     const bool part = !whole && (m.ring1 || (at.x + C > 0 && at.x < m.n1));
     return {m, m.base + near * m.stride + at.x, row, at.x, whole, part};
   }
-  // The lane's columns of the next row. `Edges`: what is there of them, if they are wanted; else
-  // all are there, but of rows that nobody needs.
+  // The lane's columns of the next row. `Edges`: what is there of them; else all are there, but of
+  // rows that nobody needs.
   template <int C, bool Edges, class T>
-  CPUFREE_KERNEL_FN static Columns<T, C> take(Source<T>& s, bool wanted = true) {
+  CPUFREE_KERNEL_FN static Columns<T, C> take(Source<T>& s) {
     Columns<T, C> r;
     const bool there = s.row >= s.rows.low && s.row < s.rows.high;
     if constexpr (Edges) {
-      if (there && wanted && s.whole) load_pack(s.next, r.v);
-      if (there && wanted && s.part) r = load<C>(s.rows, s.row, s.x);
+      if (there && s.whole) load_pack(s.next, r.v);
+      if (there && s.part) r = load<C>(s.rows, s.row, s.x);
     } else {
       load_pack(s.next, r.v);
     }
     s.next += s.row >= s.rows.low && s.row + 1 < s.rows.high ? s.rows.stride : 0;
     ++s.row;
     return r;
+  }
+  // The lane's columns of row i, what is there of them.
+  template <int C, class T>
+  CPUFREE_KERNEL_FN static Columns<T, C> row(const HeapRows<T>& m, int i, int x) {
+    return i >= m.low && i < m.high ? load<C>(m, i, x) : Columns<T, C>{};
   }
   // A value of an array that all PEs have; any where there is none at the index.
   template <class T>

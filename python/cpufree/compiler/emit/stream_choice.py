@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 
@@ -115,20 +116,19 @@ def _planned(
     if strip < left + right + columns:
         raise NotOnChip(f"a strip of {strip} columns is too narrow for {turns} turns")
     width = max(f.shape[1] for f in divided)
-    across = -(-width // (strip - left - right))
     warps = multiprocessors * threads // WARP
-    rows = slabs.most
-    span = chain.last - chain.first
+    rows, span = slabs.most, chain.last - chain.first
 
     def rows_of_a_warp(chunks: int) -> int:
-        return -(-across * chunks // warps) * (-(-rows // chunks) + span)
+        units = replace(plan, chunks=chunks).units(width, chain)
+        return -(-units // warps) * (-(-rows // chunks) + span)
 
     if chunks is None:
-        chunks = min(range(1, max(1, min(rows, 4 * warps // across)) + 1), key=rows_of_a_warp)
-    blocks = min(multiprocessors, -(-across * chunks * WARP // threads))
-    return StreamPlan(
-        rounds, turns, columns, strip, chunks, unrolled, ahead, threads, 1, max(1, blocks)
-    )
+        most = max(1, min(rows, 4 * warps // plan.units(width, chain)))
+        chunks = min(range(1, most + 1), key=rows_of_a_warp)
+    plan = replace(plan, chunks=chunks)
+    blocks = min(multiprocessors, -(-plan.units(width, chain) * WARP // threads))
+    return replace(plan, blocks=max(1, blocks))
 
 
 def _written_out(chain: Chain) -> tuple[int, int]:
@@ -166,7 +166,7 @@ def stream_cost(
     left, right = plan.halo(chain)
     stored = plan.strip - left - right
     width = max(f.shape[1] for f in program.fields if f.distributed)
-    units = -(-width // stored) * plan.chunks
+    units = plan.units(width, chain)
     rows = -(-slabs.most // plan.chunks) + chain.last - chain.first
     each = -(-units // multiprocessors)  # of a multiprocessor
     cycles = _cycles_of_row(program, chain, plan.columns)

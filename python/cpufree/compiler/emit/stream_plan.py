@@ -50,6 +50,12 @@ class StreamPlan:
         right = max(v.right for v in chain.versions)
         return -(-left // self.columns) * self.columns, -(-right // self.columns) * self.columns
 
+    def units(self, width: int, chain: Chain) -> int:
+        """Return how many parts warps have to do: strips at edges are in twice as many chunks."""
+        left, right = self.halo(chain)
+        across = -(-width // (self.strip - left - right))
+        return (across + min(across, 2)) * self.chunks
+
     def describe(self) -> str:
         """Return what the plan is, in words."""
         return (

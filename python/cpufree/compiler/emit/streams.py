@@ -160,30 +160,27 @@ class _Pass:
             f"const auto {name} = [&](std::int64_t first_turn, [[maybe_unused]] bool is_last) {{",
             *(f"  {line}" for line in setup),
             f"  rt.template stream<C>({strips}, [&](const Strip& at) {{",
-            "    const auto go = [&](auto has_edges) {",
-            "      constexpr bool kEdges = has_edges.value;",
-            *(f"      {line}" for line in self._rows(inside)),
-            "    };",
-            f"    if ({self._is_whole()}) go(std::false_type{{}});",
-            "    else go(std::true_type{});",
+            *(f"    {line}" for line in self._rows(inside)),
             "  });",
             "};",
         ]
 
     def _rows(self, levels: list[str]) -> list[str]:
-        """Return the loop over the rows of a strip."""
-        chain = self.chain
+        """Return what goes over the rows of a strip: those at edges, between them, and the rest."""
+        chain, unrolled = self.chain, self.plan.unrolled
+        at_rest = chain.at_rest
         lines = [*self._free()]
+        rests: list[str] = []
+        takes: list[str] = []
         for version in chain.versions:
             kind, name = self._kind(version), self.names[id(version)]
-            lines += [
-                f"[[maybe_unused]] Columns<{kind}, C> {name}_{k};" for k in range(version.rows)
-            ]
-        takes = []
-        for version in chain.inputs.values():
-            begin, turn = self._input(version)
-            lines += begin
-            takes += turn
+            rest = any(version is v for v in at_rest)
+            rows = [f"[[maybe_unused]] Columns<{kind}, C> {name}_{k};" for k in range(version.rows)]
+            (rests if rest else lines).extend(rows)
+            if version.level < 0:
+                begin, turn = self._rest(version) if rest else self._input(version)
+                (rests if rest else lines).extend(begin)
+                takes += turn
         lines += self.tap_lines
         stores = []
         for name, version in chain.final.items():
@@ -192,45 +189,90 @@ class _Pass:
             stores += turn
         return [
             *lines,
-            "CPUFREE_ONE_COPY",
-            f"for (int i = at.begin + {chain.first}; i < at.end + {chain.last}; "
-            f"i += {self.plan.unrolled}) {{",
-            "  CPUFREE_UNROLL",
-            f"  for (int n = 0; n < {self.plan.unrolled}; ++n) {{",
-            "    [[maybe_unused]] const int y = i + n;",
-            *(f"    {line}" for line in (*takes, *levels, *stores)),
+            "const auto go = [&](auto has_edges, int from, int to) {",
+            "  constexpr bool kEdges = has_edges.value;",
+            *(f"  {line}" for line in rests),
+            "  CPUFREE_ONE_COPY",
+            f"  for (int i = from; i < to; i += {unrolled}) {{",
+            "    CPUFREE_UNROLL",
+            f"    for (int n = 0; n < {unrolled}; ++n) {{",
+            "      [[maybe_unused]] const int y = i + n;",
+            *(f"      {line}" for line in (*takes, *levels, *stores)),
+            "    }",
             "  }",
+            "};",
+            *self._phases(),
+        ]
+
+    def _phases(self) -> list[str]:
+        """Return the statements that go over rows at the upper edge, between, at the lower edge.
+
+        Between, each point is one of all stages. It ends some rows early, so that what points at
+        the lower edge keep is there when it is needed.
+        """
+        chain, unrolled = self.chain, self.plan.unrolled
+        low, high = ["from"], ["to"]
+        if not self.plan.rounds.ring[0]:
+            for level in chain.levels:
+                rows, lag = level.work.box[0], level.makes.lag
+                if not is_thin(level.work):
+                    low.append(str(rows.start + lag))
+                    high.append(str(rows.stop + lag))
+                elif rows.count == 1 and rows.start <= chain_middle(self.program, level):
+                    low.append(str(rows.stop + lag))
+                elif rows.count == 1:
+                    high.append(str(rows.start + lag))
+        early = max([0, *(v.rows + self.plan.ahead for v in chain.at_rest)])
+        first, last = nested("most", low), nested("least", high)
+        return [
+            f"int from = at.begin + {chain.first};",
+            f"const int to = at.end + {chain.last};",
+            f"const int begin = from + up_to({first} - from, {unrolled});",
+            f"const int end = from + ({last} - {early} - from) / {unrolled} * {unrolled};",
+            f"const bool is_whole = begin < end && {self._is_whole()};",
+            "CPUFREE_ONE_COPY",
+            "for (int phase = 0; phase < 3; ++phase) {",
+            "  const int next = phase == 2 || !is_whole ? to : phase == 0 ? begin : end;",
+            "  if (phase == 1 && is_whole)",
+            "    go(std::false_type{}, from, next);",
+            "  else",
+            "    go(std::true_type{}, from, next);",
+            "  from = next;",
+            "}",
+        ]
+
+    def _rest(self, version: Version) -> tuple[list[str], list[str]]:
+        """Return the same for what points that keep their values alone need."""
+        ahead, kind, name = self.plan.ahead, self._kind(version), self.names[id(version)]
+
+        def load(row: str) -> str:
+            return f"if (rests({row})) {{0}} = rt.template row<C>(m_{version.field}, {row}, at.x);"
+
+        begin = [f"[[maybe_unused]] Columns<{kind}, C> {name}_ahead[{ahead}];"]
+        begin += [
+            f"if constexpr (kEdges) {load(f'from + {k}').format(f'{name}_ahead[{k}]')}"
+            for k in range(ahead)
+        ]
+        return begin, [
+            "if constexpr (kEdges) {",
+            *(f"  {line}" for line in self._shift(version, f"{name}_ahead[n % {ahead}]")),
+            "  " + load(f"y + {ahead}").format(f"{name}_ahead[n % {ahead}]"),
             "}",
         ]
 
     def _input(self, version: Version) -> tuple[list[str], list[str]]:
         """Return the statements before the loop, and of a row, that bring what lies in memory."""
         ahead, kind, name = self.plan.ahead, self._kind(version), self.names[id(version)]
-        source, take = f"{name}_source", f"rt.template take<C, kEdges>({name}_source"
-        if any(version is v for v in self.chain.at_rest):
-            take = f"{take}, rests(y + {ahead})"
-            begin = [
-                f"if constexpr (kEdges) {name}_ahead[{k}] = {take.replace('y + ' + str(ahead), f'at.begin + {self.chain.first + k}')});"
-                for k in range(ahead)
-            ]
-            turn = [
-                "if constexpr (kEdges) {",
-                *(f"  {line}" for line in self._shift(version, f"{name}_ahead[n % {ahead}]")),
-                f"  {name}_ahead[n % {ahead}] = {take});",
-                "}",
-            ]
-        else:
-            begin = [f"{name}_ahead[{k}] = {take});" for k in range(ahead)]
-            turn = [
-                *self._shift(version, f"{name}_ahead[n % {ahead}]"),
-                f"{name}_ahead[n % {ahead}] = {take});",
-            ]
+        source, take = f"{name}_source", f"{name}_ahead[n % {ahead}]"
         first = f"at.begin + {self.chain.first}"
         return [
-            f"[[maybe_unused]] auto {source} = rt.template source<C>(m_{version.field}, {first}, at);",
-            f"[[maybe_unused]] Columns<{kind}, C> {name}_ahead[{ahead}];",
-            *begin,
-        ], turn
+            f"auto {source} = rt.template source<C>(m_{version.field}, {first}, at);",
+            f"Columns<{kind}, C> {name}_ahead[{ahead}];",
+            *(f"{name}_ahead[{k}] = rt.template take<C, true>({source});" for k in range(ahead)),
+        ], [
+            *self._shift(version, take),
+            f"{take} = rt.template take<C, kEdges>({source});",
+        ]
 
     def _free(self) -> list[str]:
         """Return the statements that define whether a row has points of the lane beside a box."""
@@ -359,7 +401,7 @@ class _Pass:
         row = f"at.begin + {self.chain.first - level.makes.lag + away}"
         self.tap_lines += [
             f"auto l{k}_source = rt.template source<C>(m_{name}, {row}, at);",
-            f"Columns<{kind}, C> l{k}_next = rt.template take<C, kEdges>(l{k}_source);",
+            f"Columns<{kind}, C> l{k}_next = rt.template take<C, true>(l{k}_source);",
         ]
         return [
             f"const auto l{k} = l{k}_next;",
@@ -405,29 +447,37 @@ class _Pass:
     # --- where no point keeps its value ---
 
     def _is_whole(self) -> str:
-        """Return the condition under which all points of a strip are points of all stages.
+        """Return the condition under which columns of a strip are those of all stages.
 
-        Of stages that compute a row or a column at an end alone: none.
+        Of stages that compute a column at an end alone: none.
         """
-        found: dict[str, None] = {}
-        strip = self.plan.strip
+        right = f"at.start + {self.plan.strip}"
         narrowest = min(f.shape[1] for f in self.kernel.tiled)
-        found["at.start >= 0"] = None
-        found[f"at.start + {strip} <= {narrowest}"] = None
+        found = dict.fromkeys(["at.start >= 0", f"{right} <= {narrowest}"])
         for level in self.chain.levels:
-            v, (rows, columns) = level.makes, level.work.box
-            low, high = f"at.begin - {v.before}", f"at.end + {v.behind}"
-            right = f"at.start + {strip}"
-            if is_thin(level.work):
-                found[
-                    f"({high} <= {rows.start} || {low} >= {rows.stop} || "
-                    f"{right} <= {columns.start} || at.start >= {columns.stop})"
-                ] = None
+            rows, columns = level.work.box
+            if self.plan.rounds.ring[1] or (rows.count == 1 and columns.count > 1):
                 continue
-            if not self.plan.rounds.ring[0]:
-                found[f"{low} >= {rows.start}"] = None
-                found[f"{high} <= {rows.stop}"] = None
-            if not self.plan.rounds.ring[1]:
-                found[f"at.start >= {columns.start}"] = None
-                found[f"{right} <= {columns.stop}"] = None
-        return " && ".join(found) or "true"
+            if columns.count == 1:
+                found[f"({right} <= {columns.start} || at.start >= {columns.stop})"] = None
+                continue
+            found[f"at.start >= {columns.start}"] = None
+            found[f"{right} <= {columns.stop}"] = None
+        return " && ".join(found)
+
+
+def chain_middle(program: ir.Program, level: Level) -> int:
+    """Return the row in the middle of the field that a level computes."""
+    return program.field(level.work.field).shape[0] // 2
+
+
+def nested(function: str, terms: list[str]) -> str:
+    """Return the text of a function of two values for several.
+
+    >>> nested("most", ["a", "b", "a"])
+    'most(a, b)'
+    """
+    first, *rest = dict.fromkeys(terms)
+    for term in rest:
+        first = f"{function}({first}, {term})"
+    return first
