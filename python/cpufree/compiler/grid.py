@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 
 from cpufree.compiler import ir
@@ -12,6 +12,7 @@ from cpufree.compiler.emit.grid import GridText, emit_grid, register_fields
 from cpufree.compiler.emit.resident import emit_tiles
 from cpufree.compiler.emit.rounds import changed_fields, emit_rounds
 from cpufree.compiler.emit.stream_choice import stream_plan
+from cpufree.compiler.emit.times import sweep_time, time_of
 from cpufree.compiler.emit.streams import emit_streams
 from cpufree.compiler.emit.tiles import STANDARD, SweepOptions
 from cpufree.compiler.layout import GridLayout, RoundLayout, TileLayout
@@ -178,19 +179,30 @@ def chosen_kernel(
     multiprocessors: int,
     memory: int = MEMORY,
 ) -> GridKernel:
-    """Return the kernel of a program of groups: values stay on chip where they can."""
-    try:
-        return tile_kernel(groups, pes, kept, multiprocessors, memory)
-    except NotOnChip as reason:
-        why = str(reason)
-    try:
-        return round_kernel(groups, pes, kept, multiprocessors, memory)
-    except NotOnChip as reason:
-        why = f"{why}, and {reason}"
+    """Return the kernel of a program of groups that takes the least time, as far as is known."""
+    given = groups, pes, kept, multiprocessors
+    makes: list[Callable[[], GridKernel]] = [
+        lambda: tile_kernel(*given, memory),
+        lambda: round_kernel(*given, memory),
+        lambda: stream_kernel(*given),
+    ]
+    found, reasons = [], []
+    for make in makes:
+        try:
+            kernel = make()
+        except NotOnChip as reason:
+            reasons.append(str(reason))
+        else:
+            assert kernel.text.on_chip is not None
+            found.append((time_of(groups, kernel.text.on_chip, pes, kept, multiprocessors), kernel))
+    sweeps = sweep_time(groups, pes, kept, multiprocessors)
+    if found and min(time for time, _ in found) < sweeps:
+        return min(found, key=lambda one: one[0])[1]
     made = add_barriers(groups)
     check_barriers(made)
     options = sweep_options(made, pes, kept)
-    return replace(grid_kernel(made, pes, kept, multiprocessors, options), why=why)
+    kernel = grid_kernel(made, pes, kept, multiprocessors, options)
+    return replace(kernel, why=", and ".join(reasons) or "other ways take longer, it seems")
 
 
 def sparing_kernel(
