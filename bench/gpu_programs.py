@@ -174,7 +174,8 @@ def measure_programs(
     sizes: list[int],
 ) -> Iterator[Any]:
     """Yield a record for each program, size and number of GPUs."""
-    for flat, deep in (size for size in SIZES if size[0] in sizes):
+    for flat in sizes:
+        deep = dict(SIZES)[flat]
         for name in PROGRAMS:
             n = deep if name in THREE_D else flat
             if clock.left() < LEAST_SECONDS:

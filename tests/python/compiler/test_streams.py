@@ -96,7 +96,7 @@ def test_edges_give_the_bits_of_plain_python(program: Any, shapes: Any) -> None:
 
 
 @needs_nvrtc
-@pytest.mark.parametrize("name", STREAMED)
+@pytest.mark.parametrize("name", EACH)
 def test_every_kernel_of_streams_compiles_for_gpus(name: str) -> None:
     for pes in (1, 2):
         kernel = stream_kernel(_groups(name, 203), pes, (), 132, 2 if name != "acoustic_4" else 1)
