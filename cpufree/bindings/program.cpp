@@ -40,8 +40,8 @@ nb::tuple run_program(std::uintptr_t kernel, const std::vector<std::uintptr_t>& 
   ProgramOutcome outcome;
   {
     const nb::gil_scoped_release release;
-    outcome = run_cpu_program(reinterpret_cast<ProgramKernel>(kernel), place, args, wait_limit,
-                              tell);
+    outcome =
+        run_cpu_program(reinterpret_cast<ProgramKernel>(kernel), place, args, wait_limit, tell);
   }
   return nb::make_tuple(outcome.seconds, outcome.stopped);
 }

@@ -3,8 +3,9 @@
 // computing). The counterpart of grid_runtime.hpp, whose control flow and barriers it has.
 //
 // Fields that change have two copies. A round reads one and writes the other; a barrier with the
-// neighbours lies between two rounds. So what a round reads was written before the barrier, and what
-// it writes was read before it. Within a round no thread waits for another one but for its warp.
+// neighbours lies between two rounds. So what a round reads was written before the barrier, and
+// what it writes was read before it. Within a round no thread waits for another one but for its
+// warp.
 //
 // Strips overlap by the columns that turns read beyond those that are stored, and so do the chunks
 // of rows: what lies in an overlap is computed twice, with the same bits. Lanes whose columns, and
@@ -58,7 +59,7 @@ struct Source {
 // Where a warp stores rows of a field.
 template <class T>
 struct Target {
-  T* next;   // the lane's place in row `row`
+  T* next;                // the lane's place in row `row`
   int row, begin, count;  // rows [begin, begin + count) are stored
   int first, last, x;     // and columns [first, last)
   std::int64_t stride;
@@ -109,8 +110,12 @@ class StreamRuntime : public GridRuntime<P, A> {
   CPUFREE_KERNEL_FN HeapRows<T> rows(T* heap, const RowsShape& s) const {
     const int mine = static_cast<int>(this->rows_of(this->pe_, s.n0));
     const int lo = static_cast<int>(this->lo());
-    return {heap + (s.below - lo) * s.stride, lo - s.below,          lo + mine + s.above,
-            static_cast<int>(s.n0),           static_cast<int>(s.n1), s.stride,
+    return {heap + (s.below - lo) * s.stride,
+            lo - s.below,
+            lo + mine + s.above,
+            static_cast<int>(s.n0),
+            static_cast<int>(s.n1),
+            s.stride,
             s.ring1};
   }
 

@@ -27,10 +27,8 @@ ProgramOutcome run_cpu_program(ProgramKernel kernel, const ProgramPlace& place,
   };
   const ThreadsRun run = run_on_threads(
       config, limits,
-      [&](cpu_threads::Port& port) {
-        kernel(port, args, place.heaps[at(port.pe())]);
-      },
-      tell, place.team);
+      [&](cpu_threads::Port& port) { kernel(port, args, place.heaps[at(port.pe())]); }, tell,
+      place.team);
   outcome.seconds = run.seconds;
   return outcome;
 }

@@ -12,9 +12,9 @@ from cpufree.compiler.emit.grid import GridText, emit_grid, register_fields
 from cpufree.compiler.emit.resident import emit_tiles
 from cpufree.compiler.emit.rounds import changed_fields, emit_rounds
 from cpufree.compiler.emit.stream_choice import stream_plan
-from cpufree.compiler.emit.times import sweep_time, time_of
 from cpufree.compiler.emit.streams import emit_streams
 from cpufree.compiler.emit.tiles import STANDARD, SweepOptions
+from cpufree.compiler.emit.times import sweep_time, time_of
 from cpufree.compiler.layout import GridLayout, RoundLayout, TileLayout
 from cpufree.compiler.passes import add_temporaries
 from cpufree.compiler.passes.align import align_locals

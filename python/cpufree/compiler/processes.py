@@ -40,7 +40,7 @@ class ProcessRun(Run):
         size = self.layout.size
         self._shared = load_core().ProgramHeaps(self.team, size)  # unmapped when this is gone
         kind = ctypes.c_uint8 * size
-        return [np.frombuffer(kind.from_address(base), np.uint8) for base in self._shared.bases]
+        return [np.ctypeslib.as_array(kind.from_address(base)) for base in self._shared.bases]
 
     def _launch(self, tables: list[int], wait_limit: float, watch: Watch) -> tuple[float, bool]:
         self.team.barrier("arrays are there")  # a kernel that runs waits for the others
@@ -63,7 +63,7 @@ class ProcessRun(Run):
             "the end of a program",
             {"stopped": stopped, "results": results.tolist(), "faults": faults.tolist()},
         )
-        all_faults = np.sum([one["faults"] for one in said], axis=0, dtype=np.int64)
+        all_faults = np.array([one["faults"] for one in said], np.int64).sum(axis=0)
         # PE 0 tells for all: they have the same.
         first = np.array(said[0]["results"], np.int64)
         return any(one["stopped"] for one in said), first, all_faults

@@ -1,16 +1,16 @@
-"""For GPUs: the turns of a round as a chain of levels, for kernels that stream rows through registers.
+"""For GPUs: the turns of a round as a chain of levels, for kernels that stream rows.
 
-A warp goes down the rows of a strip of columns. At row y it takes row y of the arrays in memory, then
-does one level after another, each a stage of one turn of the loop: the level of lag L computes its
-row y - L. What a level makes is a version of an array; of each version the last few rows are kept.
-Let level l read version j at d rows ahead, and L(j) be the lag of j. Row y - L(l) + d must be there:
-L(l) >= L(j) + d. It is the row L(l) - L(j) - d rows before the last one that j has made.
+A warp goes down the rows of a strip of columns. At row y it takes row y of the arrays in memory,
+then does one level after another, each a stage of one turn of the loop: the level of lag L computes
+its row y - L. What a level makes is a version of an array; of each version the last few rows are
+kept. Let level l read version j at d rows ahead, and L(j) be the lag of j. Row y - L(l) + d must be
+there: L(l) >= L(j) + d. It is the row L(l) - L(j) - d rows before the last one that j has made.
 
-Points that a level does not compute keep what the storage has held before: the version before. Where
-nothing else reads that version, it is needed at the edges alone (`Chain.at_rest`).
+Points that a level does not compute keep what the storage has held before: the version before.
+Where nothing else reads that version, it is needed at the edges alone (`Chain.at_rest`).
 
-How far beyond the rows and columns that are stored a version is needed follows from its readers, from
-the last level back.
+How far beyond the rows and columns that are stored a version is needed follows from its readers,
+from the last level back.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from cpufree.compiler.passes.tiles import NotOnChip, offsets
 class Version:
     """An array as a level has made it, or (level -1) as it lies in memory when a round begins.
 
-    `field`: whose values; of `rows`, so many are kept. `before`, `behind`, `left`, `right`: how many
-    rows and columns beyond those that are stored are needed.
+    `field`: whose values; of `rows`, so many are kept. `before`, `behind`, `left`, `right`: how
+    many rows and columns beyond those that are stored are needed.
     """
 
     field: str
