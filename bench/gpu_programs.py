@@ -172,11 +172,12 @@ def measure_programs(
     counts: list[int],
     clock: Clock,
     sizes: list[int],
+    names: list[str],
 ) -> Iterator[Any]:
     """Yield a record for each program, size and number of GPUs."""
     for flat in sizes:
         deep = dict(SIZES)[flat]
-        for name in PROGRAMS:
+        for name in names:
             n = deep if name in THREE_D else flat
             if clock.left() < LEAST_SECONDS:
                 yield {"kind": "skipped", "program": name, "n": n, "why": "the time is over"}
@@ -296,6 +297,7 @@ def main() -> int:
     parser.add_argument("--out", default="gpu-programs.jsonl")
     parser.add_argument("--parts", default="jacobi,programs,first")
     parser.add_argument("--sizes", default="1024,4096,256", help="of programs, points a side")
+    parser.add_argument("--programs", default=",".join(PROGRAMS))
     given = parser.parse_args()
     there = gpus.require_usable()
     cupy, jax = module("cupy"), module("jax")
@@ -314,7 +316,9 @@ def main() -> int:
             "jacobi_float32": lambda: measure_jacobi(cupy, numbers, counts, clock, np.float32),
             "first": lambda: tried_all(measure_first_calls) if clock.left() > 20 else iter(()),
             "programs": lambda: measure_programs(
-                cupy, jax, numbers, counts, clock, [int(n) for n in given.sizes.split(",")]
+                *(cupy, jax, numbers, counts, clock),
+                [int(n) for n in given.sizes.split(",")],
+                given.programs.split(","),
             ),
         }
         start = head(there, {"cupy": cupy, "jax": jax})

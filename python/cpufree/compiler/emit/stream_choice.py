@@ -24,7 +24,8 @@ _PACK = 16
 """Bytes of a lane's columns in a row."""
 _OTHER_REGISTERS = 60
 """Of a thread: addresses, numbers, what is computed; with what spills little (by nvdisasm)."""
-_MOST_REGISTERS = 240
+_MOST_REGISTERS = 185
+"""With more a thread spills hundreds of values in a text."""
 _MOST_UNROLLED = 12
 _OVERHEAD = 10
 """Instructions of a row, and of what a level does beside its points."""
