@@ -71,7 +71,7 @@ def main(arguments: list[str]) -> int:
         if name in from_dace:
             rivals["dace"] = from_dace[name]
         arrays = grids.copies(given)
-        ours = median(lambda p=program, a=arrays: p(*a))  # type: ignore[misc]
+        ours = median(lambda p=program, a=arrays: p.run(a, engine="cpu_threads"))  # type: ignore[misc]
         line = f"{name:16s} {program.pes} PEs {ours:8.4f} s"
         for rival, f in rivals.items():
             arrays = grids.copies(given)

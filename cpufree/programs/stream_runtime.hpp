@@ -77,6 +77,11 @@ CPUFREE_FN int least(int a, int b) { return a < b ? a : b; }
 // The least multiple of `step` that is not below n.
 CPUFREE_FN int up_to(int n, int step) { return n <= 0 ? 0 : (n + step - 1) / step * step; }
 
+// Where steps that may go on before `limit` end, from `from` on; where `to` is not beyond it, all.
+CPUFREE_FN int end_between(int from, int to, int limit, int step) {
+  return to <= limit ? from + up_to(to - from, step) : from + (limit - from) / step * step;
+}
+
 // Where a warp streams: rows [begin, end) are stored, of columns [first, last); x is the lane's
 // first column, `start` the strip's.
 struct Strip {

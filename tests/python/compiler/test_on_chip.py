@@ -217,12 +217,12 @@ def test_values_that_do_not_fit_lie_in_memory() -> None:
 
 
 def test_values_that_do_not_fit_come_on_chip_for_rounds() -> None:
-    program, (_, steps) = case("life", 40)
-    large = np.empty((4096, 4096), np.int32)
-    groups = grid_groups(program.lower(large, steps), ())
+    program, (_, _, steps) = case("jacobi_1d", 40)
+    large = np.empty(1 << 24)
+    groups = grid_groups(program.lower(large, large, steps), ())
     plan = chosen_kernel(groups, 1, (), 132).text.on_chip
     assert isinstance(plan, BlockPlan) and plan.tile is not None and plan.turns > 1
-    assert "turns at a time are done on chip, in tiles" in str(program.explain(large, steps))
+    assert "turns at a time are done on chip, in tiles" in str(program.explain(large, large, steps))
 
 
 def test_returned_fields_are_brought_back() -> None:

@@ -27,15 +27,18 @@ _OTHER_REGISTERS = 60
 _MOST_REGISTERS = 185
 """With more a thread spills hundreds of values in a text."""
 _MOST_UNROLLED = 12
-_OVERHEAD = 10
-"""Instructions of a row, and of what a level does beside its points."""
-_WIDE, _NARROW = 2.0, 1.1
+_FIRST_CACHE = 700
+"""Instructions."""
+_OF_ROW, _OF_TURN, _OF_LEVEL = 10, 36, 2
+"""Cycles of a row, of a turn of it, which waits for the one before, and of a level."""
+_WIDE, _NARROW = 1.3, 0.6
 """Cycles of a scheduler for an operation of a warp, on eight bytes and on four."""
 _BUSY = 1.3
 """Of the cycles: what schedulers wait."""
 _SCHEDULERS = 4
 _L2, _NEAR, _FAR = 40e6, 5.0e6, 2.9e6
 """Bytes that stay in the L2 cache; bytes in a microsecond from there, and from memory."""
+_ALIKE = 1.03
 _ROUND = 2.5
 """Microseconds of a barrier, of the last warps it waits for, and of the first rows."""
 
@@ -89,7 +92,8 @@ def stream_plan(
         plans.append((stream_cost(program, plan, chain, slabs, multiprocessors), plan))
     if not plans:
         raise why
-    return min(plans, key=lambda one: one[0])[1]
+    least = min(time for time, _ in plans)
+    return next(plan for time, plan in plans if time <= _ALIKE * least)  # of few turns
 
 
 def _planned(
@@ -105,7 +109,7 @@ def _planned(
     widest = max(np.dtype(f.type).itemsize for f in divided)
     columns = _PACK // widest
     strip, chunks = asked[0] or WARP * columns, asked[1]
-    unrolled, ahead = _written_out(chain)
+    unrolled, ahead = _written_out(program, chain, columns)
     taken = registers(program, chain, columns, ahead)
     if taken > _MOST_REGISTERS:
         raise NotOnChip(f"the rows of {turns} turns take some {taken} registers of a thread")
@@ -132,17 +136,21 @@ def _planned(
     return replace(plan, blocks=max(1, blocks))
 
 
-def _written_out(chain: Chain) -> tuple[int, int]:
+def _written_out(program: ir.Program, chain: Chain, columns: int) -> tuple[int, int]:
     """Return how many rows are written out, and how many are on their way: a part of these.
 
     The rows that are kept of a version go round its registers: nothing is copied where as many
-    rows are written out, or a multiple of that.
+    rows are written out, or a multiple of that; twice as many leave less to copy still. What is
+    written out should fit into a multiprocessor's first cache of instructions.
     """
-    kept = {v.rows for v in chain.versions}
+    at_rest = chain.at_rest  # at edges, where copies do no harm
+    kept = {v.rows for v in chain.versions if not any(v is r for r in at_rest)}
     rows = math.lcm(*kept)
     if rows > _MOST_UNROLLED:
         rows = max(kept)
-    while rows < 3:
+    work = sum(columns * operations(level.work.value) for level in chain.levels)
+    instructions = 2.5 * work + 12  # of a row, by nvdisasm
+    while rows < 3 or (rows < 6 and 2 * rows * instructions <= _FIRST_CACHE):
         rows *= 2
     return rows, next(n for n in (4, 3, 2, 5, 7, rows) if rows % n == 0)
 
@@ -173,7 +181,9 @@ def stream_cost(
     cycles = _cycles_of_row(program, chain, plan.columns)
     chip = each * rows * cycles * _BUSY / min(each, _SCHEDULERS) / CYCLES
     always = {name for name in chain.final if name in plan.rounds.exchanged or not chain.goes_round}
-    read = _bytes(program, [v.field for v in chain.inputs.values()], slabs)
+    at_rest = {v.field for v in chain.at_rest}
+    inputs = {v.field for v in chain.inputs.values()}
+    read = _bytes(program, inputs - at_rest, slabs)
     read += _bytes(program, _loaded(program, chain), slabs)
     write = _bytes(program, always, slabs)
     overlap = (plan.strip / stored) * (rows / max(1, rows - chain.last + chain.first))
@@ -191,11 +201,12 @@ def _loaded(program: ir.Program, chain: Chain) -> set[str]:
 
 def _cycles_of_row(program: ir.Program, chain: Chain, columns: int) -> float:
     """Return about how many cycles a scheduler takes for a row of a warp in all levels."""
-    cycles = float(_OVERHEAD)
+    turns = 1 + max(level.turn for level in chain.levels)
+    cycles = float(_OF_ROW + turns * _OF_TURN)
     for level in chain.levels:
         size = np.dtype(program.field(level.work.field).type).itemsize
         each = _WIDE if size > 4 else _NARROW
-        cycles += _OVERHEAD + columns * each * operations(level.work.value)
+        cycles += _OF_LEVEL + columns * each * operations(level.work.value)
         rows: dict[tuple[int, int], list[int]] = {}
         for version, away, beside in level.reads.values():
             rows.setdefault((id(version), away), [0]).append(beside)

@@ -90,11 +90,11 @@ class StreamPass:
     def _phases(self) -> list[str]:
         """Return the statements that go over rows at the upper edge, between, at the lower edge.
 
-        Between, each point is one of all stages. It ends some rows early, so that what points at
-        the lower edge keep is there when it is needed.
+        Between, each point is one of all stages. At a lower edge it ends some rows early, so that
+        what points there keep is there when it is needed.
         """
         chain, unrolled = self.chain, self.plan.unrolled
-        low, high = ["from"], ["to"]
+        low, high = ["from"], []
         if not self.plan.rounds.ring[0]:
             for level in chain.levels:
                 rows, lag = level.work.box[0], level.makes.lag
@@ -106,12 +106,13 @@ class StreamPass:
                 elif rows.count == 1:
                     high.append(str(rows.start + lag))
         early = max([0, *(v.rows + self.plan.ahead for v in chain.at_rest)])
-        first, last = nested("most", low), nested("least", high)
+        first = nested("most", low)
+        last = nested("least", high) if high else f"to + {early}"
         return [
             f"int from = at.begin + {chain.first};",
             f"const int to = at.end + {chain.last};",
             f"const int begin = from + up_to({first} - from, {unrolled});",
-            f"const int end = from + ({last} - {early} - from) / {unrolled} * {unrolled};",
+            f"const int end = end_between(from, to, {last} - {early}, {unrolled});",
             f"const bool is_whole = begin < end && {self._is_whole()};",
             "CPUFREE_ONE_COPY",
             "for (int phase = 0; phase < 3; ++phase) {",

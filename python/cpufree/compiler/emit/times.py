@@ -13,7 +13,7 @@ from cpufree.compiler.emit.stream_plan import StreamPlan
 from cpufree.compiler.layout import Slabs, distributed_rows
 from cpufree.compiler.passes.levels import chain_of
 
-_DOUBT = 1.15
+_DOUBT = 1.05
 """Of the time of streams, which is known least."""
 
 
