@@ -6,6 +6,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 from paths import SUPPORT
 from ranks_here import all_say, launched, team
@@ -76,12 +77,24 @@ def test_a_script_of_several_processes_is_what_it_is_in_one(tmp_path: Path) -> N
     assert (ended.code, ended.out.count("the same")) == (0, 2), ended
 
 
+def test_the_command_of_several_processes_speaks_once(tmp_path: Path) -> None:
+    file, out = tmp_path / "spread.py", tmp_path / "u.npy"
+    text = SCRIPT.partition("u = np")[0]
+    file.write_text(f"{text}\ndef arguments():\n    return np.eye(30), 7\n")
+    words = ("--engine", "cpu_processes", "--out", str(out))
+    ended = launched("program", str(file), *words, ranks=2)
+    assert ended.code == 0, ended
+    assert ended.out.count("cpu_processes: 2 PEs") == 1, ended
+    u = np.eye(30)
+    for _ in range(7):
+        u[1:-1] += 0.1 * (u[2:] - 2 * u[1:-1] + u[:-2])
+    assert np.array_equal(np.load(out), u)
+
+
 def test_other_engines_are_refused_with_what_to_use_instead() -> None:
     @cpufree.program
     def nothing(u):  # type: ignore[no-untyped-def]
         u += 1
-
-    import numpy as np
 
     with pytest.raises(UnsupportedError, match="choose cuda_p2p for the GPUs of a machine"):
         nothing.run((np.zeros((4, 4)),), engine="nvshmem")
