@@ -101,7 +101,7 @@ class StreamPass:
                 if not is_thin(level.work):
                     low.append(str(rows.start + lag))
                     high.append(str(rows.stop + lag))
-                elif rows.count == 1 and rows.start <= chain_middle(self.program, level):
+                elif rows.count == 1 and rows.start <= _middle(self.program, level):
                     low.append(str(rows.stop + lag))
                 elif rows.count == 1:
                     high.append(str(rows.start + lag))
@@ -126,21 +126,19 @@ class StreamPass:
         ]
 
     def _rest(self, version: Version) -> tuple[list[str], list[str]]:
-        """Return the same for what points that keep their values alone need."""
+        """Return what `_input` does, for what points beside boxes keep and nobody reads."""
         ahead, kind, name = self.plan.ahead, self._kind(version), self.names[id(version)]
 
-        def load(row: str) -> str:
-            return f"if (rests({row})) {{0}} = rt.template row<C>(m_{version.field}, {row}, at.x);"
+        def load(place: str, row: str) -> str:
+            call = f"rt.template row<C>(m_{version.field}, {row}, at.x)"
+            return f"if (rests({row})) {name}_ahead[{place}] = {call};"
 
         begin = [f"[[maybe_unused]] Columns<{kind}, C> {name}_ahead[{ahead}];"]
-        begin += [
-            f"if constexpr (kEdges) {load(f'from + {k}').format(f'{name}_ahead[{k}]')}"
-            for k in range(ahead)
-        ]
+        begin += [f"if constexpr (kEdges) {load(str(k), f'from + {k}')}" for k in range(ahead)]
         return begin, [
             "if constexpr (kEdges) {",
             *(f"  {line}" for line in self._shift(version, f"{name}_ahead[n % {ahead}]")),
-            "  " + load(f"y + {ahead}").format(f"{name}_ahead[n % {ahead}]"),
+            f"  {load(f'n % {ahead}', f'y + {ahead}')}",
             "}",
         ]
 
@@ -350,7 +348,7 @@ class StreamPass:
         return " && ".join(found)
 
 
-def chain_middle(program: ir.Program, level: Level) -> int:
+def _middle(program: ir.Program, level: Level) -> int:
     """Return the row in the middle of the field that a level computes."""
     return program.field(level.work.field).shape[0] // 2
 
