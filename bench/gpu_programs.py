@@ -166,11 +166,18 @@ def _jax_seconds(jax: Any, step: Any, name: str, args: tuple[Any, ...]) -> float
 
 
 def measure_programs(
-    cupy: Any, jax: Any, there: list[int], counts: list[int], clock: Clock
+    cupy: Any,
+    jax: Any,
+    there: list[int],
+    counts: list[int],
+    clock: Clock,
+    sizes: list[int],
+    names: list[str],
 ) -> Iterator[Any]:
     """Yield a record for each program, size and number of GPUs."""
-    for flat, deep in SIZES:
-        for name in PROGRAMS:
+    for flat in sizes:
+        deep = dict(SIZES)[flat]
+        for name in names:
             n = deep if name in THREE_D else flat
             if clock.left() < LEAST_SECONDS:
                 yield {"kind": "skipped", "program": name, "n": n, "why": "the time is over"}
@@ -289,6 +296,8 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=200.0)
     parser.add_argument("--out", default="gpu-programs.jsonl")
     parser.add_argument("--parts", default="jacobi,programs,first")
+    parser.add_argument("--sizes", default="1024,4096,256", help="of programs, points a side")
+    parser.add_argument("--programs", default=",".join(PROGRAMS))
     given = parser.parse_args()
     there = gpus.require_usable()
     cupy, jax = module("cupy"), module("jax")
@@ -306,7 +315,11 @@ def main() -> int:
             "jacobi": lambda: measure_jacobi(cupy, numbers, counts, clock, np.float64),
             "jacobi_float32": lambda: measure_jacobi(cupy, numbers, counts, clock, np.float32),
             "first": lambda: tried_all(measure_first_calls) if clock.left() > 20 else iter(()),
-            "programs": lambda: measure_programs(cupy, jax, numbers, counts, clock),
+            "programs": lambda: measure_programs(
+                *(cupy, jax, numbers, counts, clock),
+                [int(n) for n in given.sizes.split(",")],
+                given.programs.split(","),
+            ),
         }
         start = head(there, {"cupy": cupy, "jax": jax})
         chosen = [parts[name] for name in given.parts.split(",")]

@@ -1,7 +1,8 @@
-"""Compiled programs against NumPy and numba: same text, same arrays, medians, ratios in one run.
+"""Compiled programs against NumPy, numba and DaCe: same arrays, medians, ratios in one run.
 
-Usage: python bench/programs.py [N] [STEPS]. Prints seconds and ratios; numba is left out where it
-is not installed.
+Usage: python bench/programs.py [N] [STEPS]. Prints seconds and ratios; what is not installed is
+left out. NumPy and numba run the same text, DaCe (its own code generator, where the program is one
+of NPBench's) the same arithmetic.
 """
 
 from __future__ import annotations
@@ -19,6 +20,10 @@ from typing import Any
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests/python/support"))
+sys.path.insert(0, str(Path(__file__).parent))
+
+from dace_rival import dace_rivals
+
 grids: Any = importlib.import_module("grid_programs")
 
 REPEATS = 5
@@ -55,15 +60,18 @@ def main(arguments: list[str]) -> int:
     n = int(arguments[0]) if arguments else 1024
     steps = int(arguments[1]) if len(arguments) > 1 else 20
     has_numba = importlib.util.find_spec("numba") is not None
-    ratios: dict[str, list[float]] = {"numpy": [], "numba": []}
+    ratios: dict[str, list[float]] = {"numpy": [], "numba": [], "dace": []}
+    from_dace = dace_rivals()
     for name, given in cases(n, steps).items():
         program = getattr(grids, name)
         rivals: dict[str, Callable[..., Any]] = {"numpy": program.function}
         if has_numba:
             numba: Any = importlib.import_module("numba")
             rivals["numba"] = numba.njit(parallel=True)(program.function)
+        if name in from_dace:
+            rivals["dace"] = from_dace[name]
         arrays = grids.copies(given)
-        ours = median(lambda p=program, a=arrays: p(*a))  # type: ignore[misc]
+        ours = median(lambda p=program, a=arrays: p.run(a, engine="cpu_threads"))  # type: ignore[misc]
         line = f"{name:16s} {program.pes} PEs {ours:8.4f} s"
         for rival, f in rivals.items():
             arrays = grids.copies(given)

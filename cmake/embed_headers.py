@@ -28,6 +28,7 @@ ROOTS = (
     "cpufree/programs/hosted_runtime.hpp",
     "cpufree/programs/messages.hpp",
     "cpufree/programs/solo_port.hpp",
+    "cpufree/programs/stream_runtime.hpp",
     "cpufree/programs/tile_runtime.hpp",
     "cpufree/solvers/columns_kernel.hpp",
     "cpufree/solvers/kernel.hpp",

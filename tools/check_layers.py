@@ -114,7 +114,7 @@ PYTHON_MAY_IMPORT: dict[str, set[str]] = {
     "machine": set(),
     "model": {"machine", "engines.nvshmem", "_mpi_messages"},
     "simulate": {"machine", "model", "partition", "matrix", "matrix.load"},
-    "compiler": {"engines", "machine", "stencil"},
+    "compiler": {"distributed", "engines", "machine", "stencil"},
     "dace": {"compiler"},
     "trace": set(),
     "triggered": {"_triggered", "_triggered_gpu"},

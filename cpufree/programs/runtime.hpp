@@ -42,6 +42,7 @@ class Runtime {
     lo_ = rows * port.pe() / port.pes();
     hi_ = rows * (port.pe() + 1) / port.pes();
     slots_ = at<Packet>(args.numbers[1]);
+    stop_ = at<Flag>(args.numbers[2]);
   }
 
   template <class T>
@@ -74,8 +75,12 @@ class Runtime {
     return fault_ == Fault::none && !stopped();
   }
   // The host asks to leave. All PEs see it, at a turn or in a wait, and none waits for another
-  // then.
-  CPUFREE_KERNEL_FN bool stopped() { return port_.host_notes() != kNoteNone; }
+  // then. Hosts of other processes may not have been asked: who has tells their PEs.
+  CPUFREE_KERNEL_FN bool stopped() {
+    if (port_.host_notes() == kNoteNone) return reached(port_.get_flag(stop_), Epoch{1});
+    for (int pe = 0; pe < port_.pes(); ++pe) port_.put_flag(stop_, pe, Epoch{1});
+    return true;
+  }
   CPUFREE_KERNEL_FN bool failed() const { return fault_ != Fault::none; }
   CPUFREE_KERNEL_FN void fail(Fault fault, std::int64_t line) {
     if (failed()) return;
@@ -275,6 +280,7 @@ class Runtime {
   Packet* slots_ = nullptr;
   Epoch reductions_ = 0;
   std::int64_t turns_ = 0;
+  Flag* stop_ = nullptr;  // symmetric, 0 at the begin
   Fault fault_ = Fault::none;
 };
 

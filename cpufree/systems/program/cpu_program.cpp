@@ -1,16 +1,23 @@
 #include "cpufree/systems/program/cpu_program.hpp"
 
+#include "cpufree/base/index.hpp"
 #include "cpufree/systems/cpu/run.hpp"
 
 namespace cpufree {
 
-ProgramOutcome run_cpu_program(ProgramKernel kernel, const std::vector<std::byte*>& heaps,
+ProgramOutcome run_cpu_program(ProgramKernel kernel, const ProgramPlace& place,
                                const programs::Args& args, double wait_limit,
-                               const Progress& progress, int blocks) {
+                               const Progress& progress) {
+  const int pes = static_cast<int>(place.heaps.size());
+  const OwnPes own = OwnPes::of(place.team, pes);
   cpu_threads::LaunchConfig config;
-  config.pes = static_cast<int>(heaps.size());
-  config.blocks = blocks;
-  config.heaps = heaps.data();
+  config.pes = pes;
+  config.blocks = place.blocks;
+  config.first = own.first;
+  config.here = own.here;
+  config.heaps = place.heaps.data();
+  if (place.team != nullptr)
+    config.leave_flag = reinterpret_cast<Flag*>(place.heaps[at(own.first)] + place.leave);
   Limits limits;
   limits.wait_limit = wait_limit;
   ProgramOutcome outcome;
@@ -20,10 +27,8 @@ ProgramOutcome run_cpu_program(ProgramKernel kernel, const std::vector<std::byte
   };
   const ThreadsRun run = run_on_threads(
       config, limits,
-      [&](cpu_threads::Port& port) {
-        kernel(port, args, heaps[static_cast<std::size_t>(port.pe())]);
-      },
-      tell);
+      [&](cpu_threads::Port& port) { kernel(port, args, place.heaps[at(port.pe())]); }, tell,
+      place.team);
   outcome.seconds = run.seconds;
   return outcome;
 }

@@ -7,6 +7,7 @@
 
 #include "cpufree/engines/cpu_threads/port.hpp"
 #include "cpufree/programs/args.hpp"
+#include "cpufree/systems/distributed/team.hpp"
 #include "cpufree/systems/system.hpp"
 
 namespace cpufree {
@@ -15,15 +16,23 @@ namespace cpufree {
 using ProgramKernel = void (*)(cpu_threads::Port& port, const programs::Args& args,
                                std::byte* heap);
 
-// Runs a kernel on `blocks` threads for each heap, to its end; returns the seconds that it took.
-// Throws WaitTimeout, EngineError, and what `progress` throws. The kernel leaves early where
-// `progress` returns false; `stopped` tells.
+// Where the PEs of a program are.
+struct ProgramPlace {
+  std::vector<std::byte*> heaps;  // of all PEs
+  int blocks = 1;                 // of each
+  Team* team = nullptr;           // a PE in each of its processes; null: all in this one
+  std::int64_t leave = 0;         // with a team, the offset of a flag in each heap, 0 at the begin
+};
+
+// Runs a kernel on threads to its end; returns the seconds that it took. Throws WaitTimeout,
+// EngineError, and what `progress` throws. The kernel leaves early where `progress` returns false;
+// `stopped` tells, of this process.
 struct ProgramOutcome {
   double seconds = 0.0;
   bool stopped = false;
 };
-ProgramOutcome run_cpu_program(ProgramKernel kernel, const std::vector<std::byte*>& heaps,
+ProgramOutcome run_cpu_program(ProgramKernel kernel, const ProgramPlace& place,
                                const programs::Args& args, double wait_limit,
-                               const Progress& progress, int blocks = 1);
+                               const Progress& progress);
 
 }  // namespace cpufree

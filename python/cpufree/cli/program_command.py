@@ -18,6 +18,7 @@ from cpufree import options
 from cpufree.cli import display
 from cpufree.cli.commands import PLOT_SUFFIXES, check_can_write, save_grid
 from cpufree.cli.option_types import with_options
+from cpufree.cli.rank_commands import as_rank
 from cpufree.compiler.decorated import Program
 from cpufree.errors import InvalidInputError
 from cpufree.output_file import write_file
@@ -62,24 +63,32 @@ def program(
     if given["explain"]:
         paper.print(Text(str(chosen.explain(*arguments))))
         return
-    try:
-        result = chosen.run(
-            arguments,
-            engine=given["engine"],
-            pes=given["pes"],
-            gpus=given["gpus"],
-            wait_limit=given["wait_limit"],
-            progress=True,
-        )
-    except KeyboardInterrupt:
-        Console(stderr=True).print("interrupted; nothing is saved")
-        raise typer.Exit(130) from None
+    with as_rank(given["engine"]) as (engine, speaks):
+        try:
+            result = chosen.run(
+                arguments,
+                engine=engine,
+                pes=given["pes"],
+                gpus=given["gpus"],
+                wait_limit=given["wait_limit"],
+                progress=True if speaks else None,
+            )
+        except KeyboardInterrupt:
+            Console(stderr=True).print("interrupted; nothing is saved")
+            raise typer.Exit(130) from None
+        if speaks:
+            _tell(chosen, result, arguments, given)
+
+
+def _tell(chosen: Program, result: Any, arguments: tuple[Any, ...], given: dict[str, Any]) -> None:
+    """Save what is asked for, and print the facts of a run."""
     shown = picture(result, arguments)
     if given["out"] and shown is not None:
         save_grid(given["out"], shown)
     if given["plot"] and shown is not None:
         plot(shown, given["plot"], chosen.name)
-    paper.print(display.pairs(_facts(chosen, result, given["timings"]), chosen.name))
+    facts = _facts(chosen, result, given["timings"])
+    display.report_console().print(display.pairs(facts, chosen.name))
 
 
 def load(file: str) -> ModuleType:
@@ -148,7 +157,7 @@ def plot(values: NDArray[Any], path: str, title: str) -> None:
 
 def _facts(chosen: Program, result: Any, timings: bool) -> list[tuple[str, str]]:
     rows = [
-        ("engine", f"cpu_threads: {counted(chosen.pes, 'PE')}"),
+        ("engine", f"{chosen.engine}: {counted(chosen.pes, 'PE')}"),
         ("kernel", display.seconds(chosen.timings["kernel"])),
     ]
     returned = result if isinstance(result, tuple) else (result,)

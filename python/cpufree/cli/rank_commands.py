@@ -22,7 +22,7 @@ from cpufree.output_file import Draft, takes_place_of_file
 from cpufree.text import counted
 
 # Commands of `cpufree` that work together where they are started as ranks.
-DISTRIBUTED = ("solve", "stencil", "doctor")
+DISTRIBUTED = ("solve", "stencil", "program", "doctor")
 IN_ONE_PROCESS = ("info", "convert", "generate", "suite", "bench", "run")
 
 EPILOG = """

@@ -38,6 +38,8 @@ class Builder:
         """Type and value by name."""
         self.variables: dict[str, str] = {}
         self.out: list[ir.Statement] = []
+        self.written_out = 0
+        """Turns of loops that are written out, so far."""
         self.lines: dict[str, str] = {}
         self._hosts: dict[int, tuple[Any, ArrayValue]] = {}
 
@@ -238,7 +240,8 @@ class Builder:
                 self.fail(
                     node,
                     f"{f.name} has fewer dimensions than {of.name}, from which it is computed",
-                    f"make {f.name} an array of {len(of.shape)} dimensions, or reduce to a number",
+                    f"make {f.name} an array of {len(of.shape)} dimensions (k : k + 1 keeps an "
+                    "axis where k does not), or reduce to a number",
                 )
             why = far_rows(read.axes[0], box[0], of.shape[0])
             if why:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeAlias
@@ -28,10 +29,13 @@ from cpufree.compiler.layout import choose_pes, most_pes
 from cpufree.compiler.lowering import Lowered, lower
 from cpufree.compiler.operations import require_numpy
 from cpufree.compiler.place import Place, place
+from cpufree.compiler.processes import ProcessRun, kernel_in_processes
 from cpufree.compiler.remembered import Remembered
 from cpufree.compiler.source import Source
+from cpufree.distributed import Team
 from cpufree.engines import core
 from cpufree.engines.choices import valid
+from cpufree.engines.in_processes import team_for
 from cpufree.engines.placement import Asked
 from cpufree.engines.watch import ProgressLike, Watch
 from cpufree.env import Env
@@ -136,7 +140,8 @@ class Program:
         args, kwargs
             Arguments of the function.
         engine : str
-            "cpu_threads", "cuda_p2p", or "auto": GPUs where arrays lie on one, or are large.
+            "cpu_threads", "cuda_p2p", "cpu_processes" (`cpufree run`: all processes call the same),
+            or "auto": GPUs where arrays lie on one, or are large.
         pes : int or "auto"
             PEs: threads, or GPUs; fewer are used where the arrays have too few rows.
         gpus : "auto", "all", or list of int
@@ -166,30 +171,41 @@ class Program:
         laps = Laps()
         env = Env.read()
         limit = env.wait_limit if wait_limit is None else valid(WAIT_LIMIT, wait_limit)
-        arguments = Arguments.of(self.signature, self.name, args, kwargs or {})
-        lowered = self._lowered(arguments)
-        arguments.check(lowered.program)
-        laps.lap("lower")
-        wait_limit = WAIT_SECONDS if limit is None else limit
-        watch = Watch(progress)
-        where = place(Asked(engine, gpus, pes), env, lowered.program, arguments.near)
-        self.engine, self.devices = where.engine, []
-        if where.engine == "cuda_p2p":
-            gpu_run = self._gpu_run(lowered, where)
-            self.pes, self.devices = gpu_run.layout.slabs.pes, gpu_run.devices
-            laps.lap("build")
-            launch = partial(gpu_run.run, arguments, lowered, wait_limit, watch, laps)
-        else:
-            arguments.to_host()
-            kernel = self._kernel(lowered)
-            self.pes = choose_pes(kernel.program, pes, env.pes)
-            laps.lap("build")
-            written = written_fields(kernel.program)
-            launch = partial(
-                Run(kernel, self.pes).run,
-                *(arguments.arrays, lowered, written, wait_limit, watch, laps),
-            )
-        return self._finish(launch, arguments, lowered, watch, laps)
+        seconds = WAIT_SECONDS if limit is None else limit
+        asked = Asked(engine, gpus, pes)
+        named = env.engine if engine == "auto" else engine
+        team = team_for(named, asked) if named == "cpu_processes" else None
+        with nullcontext() if team is None else team.working():
+            arguments = Arguments.of(self.signature, self.name, args, kwargs or {})
+            lowered = self._lowered(arguments)
+            arguments.check(lowered.program)
+            laps.lap("lower")
+            watch = Watch(progress)
+            where = place(asked, env, lowered.program, arguments.near)
+            self.engine, self.devices = where.engine, []
+            if where.engine == "cuda_p2p":
+                gpu_run = self._gpu_run(lowered, where)
+                self.pes, self.devices = gpu_run.layout.slabs.pes, gpu_run.devices
+                laps.lap("build")
+                launch = partial(gpu_run.run, arguments, lowered, seconds, watch, laps)
+            else:
+                run = self._cpu_run(arguments, lowered, asked, team)
+                self.pes = run.pes
+                laps.lap("build")
+                written = written_fields(run.program)
+                launch = partial(run.run, arguments.arrays, lowered, written, seconds, watch, laps)
+            return self._finish(launch, arguments, lowered, watch, laps)
+
+    def _cpu_run(
+        self, arguments: Arguments, lowered: Lowered, asked: Asked, team: Team | None
+    ) -> Run:
+        """Return a run on the CPU engine: in this process, or in all of a team."""
+        arguments.to_host()
+        if team is not None:
+            given = arguments.arrays, lowered.scalars
+            return ProcessRun(kernel_in_processes(team, lowered.program, *given), team)
+        kernel = self._kernel(lowered)
+        return Run(kernel, choose_pes(kernel.program, asked.pes, Env.read().pes))
 
     def _finish(
         self,
@@ -209,7 +225,7 @@ class Program:
             raise KeyboardInterrupt
         if ran.stopped:
             return None
-        if self.engine == "cpu_threads":
+        if self.engine != "cuda_p2p":
             arguments.give_back(written_fields(lowered.program))
         return arguments.returned(lowered, ran.arrays, ran.scalars)
 

@@ -12,7 +12,7 @@ import numpy as np
 from cpufree import device_arrays
 from cpufree.compiler import ir
 from cpufree.compiler.arguments import Arguments, written_fields
-from cpufree.compiler.emit.blocks import tile_memory
+from cpufree.compiler.emit.blocks import BlockPlan, tile_memory
 from cpufree.compiler.grid import GridKernel, returned_fields
 from cpufree.compiler.launch import Ran, check_faults, results_of, scalar_table
 from cpufree.compiler.layout import GridLayout
@@ -67,7 +67,8 @@ class GpuRun:
         )
         hold(self)
         plan = kernel.text.on_chip
-        if plan is not None and plan.tile is None and self.blocks != kernel.text.most_blocks:
+        is_resident = isinstance(plan, BlockPlan) and plan.tile is None
+        if is_resident and self.blocks != kernel.text.most_blocks:
             raise EngineError(
                 f"{kernel.text.most_blocks} blocks whose values stay on chip are to run together, "
                 f"and {self.blocks} do; please report this"

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 
 from cpufree.compiler import ir
 from cpufree.compiler.emit.blocks import MEMORY, THREADS
 from cpufree.compiler.emit.choice import memory_plan, sweep_options, tile_plan
-from cpufree.compiler.emit.grid import GridText, emit_grid
+from cpufree.compiler.emit.grid import GridText, emit_grid, register_fields
 from cpufree.compiler.emit.resident import emit_tiles
 from cpufree.compiler.emit.rounds import changed_fields, emit_rounds
+from cpufree.compiler.emit.stream_choice import stream_plan
+from cpufree.compiler.emit.streams import emit_streams
 from cpufree.compiler.emit.tiles import STANDARD, SweepOptions
+from cpufree.compiler.emit.times import sweep_time, time_of
 from cpufree.compiler.layout import GridLayout, RoundLayout, TileLayout
 from cpufree.compiler.passes import add_temporaries
 from cpufree.compiler.passes.align import align_locals
 from cpufree.compiler.passes.barriers import add_barriers, check_barriers
 from cpufree.compiler.passes.buffers import buffer_updates
+from cpufree.compiler.passes.halos import touched_fields
 from cpufree.compiler.passes.points import group_points
+from cpufree.compiler.passes.rounds import ghosts_in_rounds
 from cpufree.compiler.passes.tiles import NotOnChip, add_exchanges, check_exchanges
 from cpufree.compiler.values import ArrayValue, TupleValue, Value
 
@@ -136,6 +141,37 @@ def round_kernel(
     return GridKernel(groups, layout, emit_rounds(groups, layout, set(kept), plan))
 
 
+def stream_kernel(
+    groups: ir.Program,
+    pes: int,
+    kept: Collection[str],
+    multiprocessors: int,
+    turns: int | None = None,
+    strip: int | None = None,
+    chunks: int | None = None,
+) -> GridKernel:
+    """Return the kernel of a program of groups whose warps stream rows through registers.
+
+    Parameters
+    ----------
+    groups, pes, kept, multiprocessors
+        As of tile_kernel.
+    turns, strip, chunks : int, optional
+        Turns of a round, columns of a strip, parts of a PE's rows; None: chosen.
+
+    Raises
+    ------
+    NotOnChip
+        They cannot; the message says why.
+    """
+    plan = stream_plan(groups, pes, kept, multiprocessors, turns, strip, chunks)
+    ghosts = ghosts_in_rounds(groups, plan.rounds, plan.turns)
+    around = {name: g.around if pes > 1 or g.ring0 else 0 for name, g in ghosts.items()}
+    changed = touched_fields(groups.body) - register_fields(groups, set(kept))
+    layout = RoundLayout(groups, pes, around, changed)
+    return GridKernel(groups, layout, emit_streams(groups, layout, set(kept), plan))
+
+
 def chosen_kernel(
     groups: ir.Program,
     pes: int,
@@ -143,19 +179,30 @@ def chosen_kernel(
     multiprocessors: int,
     memory: int = MEMORY,
 ) -> GridKernel:
-    """Return the kernel of a program of groups: values stay on chip where they can."""
-    try:
-        return tile_kernel(groups, pes, kept, multiprocessors, memory)
-    except NotOnChip as reason:
-        why = str(reason)
-    try:
-        return round_kernel(groups, pes, kept, multiprocessors, memory)
-    except NotOnChip as reason:
-        why = f"{why}, and {reason}"
+    """Return the kernel of a program of groups that takes the least time, as far as is known."""
+    given = groups, pes, kept, multiprocessors
+    makes: list[Callable[[], GridKernel]] = [
+        lambda: tile_kernel(*given, memory),
+        lambda: round_kernel(*given, memory),
+        lambda: stream_kernel(*given),
+    ]
+    found, reasons = [], []
+    for make in makes:
+        try:
+            kernel = make()
+        except NotOnChip as reason:
+            reasons.append(str(reason))
+        else:
+            assert kernel.text.on_chip is not None
+            found.append((time_of(groups, kernel.text.on_chip, pes, kept, multiprocessors), kernel))
+    sweeps = sweep_time(groups, pes, kept, multiprocessors)
+    if found and min(time for time, _ in found) < sweeps:
+        return min(found, key=lambda one: one[0])[1]
     made = add_barriers(groups)
     check_barriers(made)
     options = sweep_options(made, pes, kept)
-    return replace(grid_kernel(made, pes, kept, multiprocessors, options), why=why)
+    kernel = grid_kernel(made, pes, kept, multiprocessors, options)
+    return replace(kernel, why=", and ".join(reasons) or "other ways take longer, it seems")
 
 
 def sparing_kernel(

@@ -27,6 +27,7 @@ _FAULTS = {
     4: "a negative number to a power that is not whole is complex",
 }
 Array = npt.NDArray[Any]
+Numbers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -68,8 +69,8 @@ class Run:
     def __init__(self, kernel: Kernel, pes: int) -> None:
         self.kernel, self.program = kernel, kernel.program
         self.layout = Layout(kernel.program, pes)
-        self.heaps = [aligned_heap(self.layout.size) for _ in range(pes)]
         self.pes = pes
+        self.heaps = self._heaps()
 
     def run(
         self,
@@ -94,8 +95,8 @@ class Run:
         for f in self.program.fields:
             source = arguments.get(f.name) if f.role == "argument" else values.data.get(f.name)
             if source is not None:
-                for pe, heap in enumerate(self.heaps):
-                    self.layout.load(f, source, heap, pe)
+                for pe in self.here:
+                    self.layout.load(f, source, self.heaps[pe], pe)
         laps.lap("load")
         numbers = np.array([self.layout.number(k) for k in self.kernel.emitted.numbers], np.int64)
         scalars = scalar_table(self.program, values.scalars)
@@ -103,20 +104,37 @@ class Run:
         results = np.zeros(count + len(self.program.fields), np.int64)
         faults = np.zeros(2 * self.pes, np.int64)
         tables = [t.ctypes.data for t in (numbers, scalars, results, faults)]
-        seconds, stopped = load_core().run_program(
-            self.kernel.built.address,
-            [heap.ctypes.data for heap in self.heaps],
-            tables,
-            wait_limit,
-            watch,
-        )
+        seconds, stopped = self._launch(tables, wait_limit, watch)
+        stopped = stopped or watch.interrupted or watch.error is not None
+        stopped, results, faults = self._ended(stopped, results, faults)
         laps.lap("run")
         check_faults(self.program, faults)
-        if stopped or watch.interrupted or watch.error is not None:
+        if stopped:
             return Ran({}, {}, seconds, True)
         arrays, found = results_of(self.program, arguments, written, results, self._unload)
         laps.lap("store")
         return Ran(arrays, found, seconds, False)
+
+    @property
+    def here(self) -> range:
+        """The PEs that this process runs."""
+        return range(self.pes)
+
+    def _heaps(self) -> list[Array]:
+        return [aligned_heap(self.layout.size) for _ in range(self.pes)]
+
+    def _launch(self, tables: list[int], wait_limit: float, watch: Watch) -> tuple[float, bool]:
+        """Run the kernel; return the seconds, and whether it was asked to stop."""
+        heaps = [heap.ctypes.data for heap in self.heaps]
+        address = self.kernel.built.address
+        seconds, stopped = load_core().run_program(address, heaps, tables, wait_limit, watch)
+        return seconds, stopped
+
+    def _ended(
+        self, stopped: bool, results: Numbers, faults: Numbers
+    ) -> tuple[bool, Numbers, Numbers]:
+        """Return how the run has ended, as all processes know it."""
+        return stopped, results, faults
 
     def _unload(self, f: ir.Field, array: Array) -> None:
         for pe, heap in enumerate(self.heaps):

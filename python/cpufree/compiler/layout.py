@@ -101,6 +101,8 @@ class Layout:
     def _place(self, pes: int) -> None:
         """Give everything its offset."""
         self.slots = self._reserve(2 * 2 * pes * 16)
+        self.leave = self._reserve(_FLAG)
+        self.stop = self._reserve(_FLAG)
         for k, f in enumerate(self.program.fields):
             # Not all fields on the same lines of a cache's sets.
             self.offsets[f.name] = self._reserve(self._bytes(f))
@@ -170,6 +172,8 @@ class Layout:
             return self.slabs.rows
         if what == "slots":
             return self.slots
+        if what == "stop":
+            return self.stop
         if what == "block":
             return self._block(str(of))
         f = self.program.field(str(of))

@@ -24,6 +24,9 @@ from cpufree.errors import ProgramError
 
 MOST_TURNS = 64
 """Of a loop that is written out."""
+MOST_IN_ALL = 128
+"""Turns of all loops of a program that are written out: compilers take seconds for some hundred
+statements."""
 
 
 def _lower_body(lowering: Lowers, body: list[ast.stmt]) -> tuple[ir.Statement, ...]:
@@ -134,7 +137,8 @@ def for_loop(lowering: Lowers, node: ast.For) -> None:
     try:
         _range_loop(lowering, node, bounds, turns)
     except ProgramError:
-        if turns is None or turns > MOST_TURNS or not isinstance(node.target, ast.Name):
+        many = turns is None or turns > MOST_TURNS or b.written_out + turns > MOST_IN_ALL
+        if many or not isinstance(node.target, ast.Name):
             raise
         state.restore()
         numbers = [v.value for v in bounds if isinstance(v, Host)]
@@ -221,6 +225,7 @@ def _items(lowering: Lowers, node: ast.For) -> list[Value]:
 def _write_out(lowering: Lowers, node: ast.For, items: list[Value]) -> None:
     """Lower the body once for each item."""
     lowering.loops.insert(0, Frame.barrier())
+    lowering.builder.written_out += len(items)
     try:
         for item in items:
             lowering.assign(node.target, item)

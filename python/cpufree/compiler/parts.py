@@ -100,8 +100,9 @@ class Parts:
                 node,
                 "this slice moves with a value of the run: that is a sweep from row to row, one "
                 "after the other",
-                "write the update of all rows in one statement; a loop of up to "
-                "64 turns over numbers known beforehand is written out by the compiler",
+                "write the update of all rows in one statement (red points and black ones in turn, "
+                "or from the values before); short loops over numbers known beforehand are "
+                "written out, up to 128 turns in a program",
             )
         if value.value is None:
             return None
@@ -119,8 +120,9 @@ class Parts:
                 node,
                 "this index moves with a value of the run: that is a sweep from row to row, one "
                 "after the other",
-                "write the update of all rows in one statement (only arrays of one dimension "
-                "beside others of two or three can be read like this)",
+                "write the update of all rows in one statement (red points and black ones in turn, "
+                "or from the values before); short loops over numbers known beforehand are "
+                "written out, up to 128 turns in a program",
             )
         if not values.is_whole(array, f):
             self.builder.fail(node, "an index into a slice", "index the array itself")

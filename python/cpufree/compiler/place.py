@@ -52,10 +52,16 @@ def place(asked: Asked, env: Env, program: ir.Program, near: int | None) -> Plac
         What is asked for cannot be had.
     """
     named = env.engine if asked.engine == "auto" else asked.engine
-    if named not in ("auto", "cpu_threads", "cuda_p2p"):
+    if named == "nvshmem":
         raise UnsupportedError(
-            f"programs do not run on engine '{named}' yet: choose cpu_threads or cuda_p2p"
+            "programs do not run on engine 'nvshmem', as their kernels are compiled in the call, "
+            "without its device library: choose cuda_p2p for the GPUs of a machine, or "
+            "cpu_processes"
         )
+    if named == "cpu_processes":
+        if asked.devices != "auto":
+            raise InvalidInputError("engine 'cpu_processes' uses no GPUs: leave gpus out")
+        return Place("cpu_processes", why="asked for; arrays on a GPU are copied")
     if named == "cpu_threads" and near is not None:
         return Place("cpu_threads", why="asked for; arrays on a GPU are copied")
     engine = named_engine(asked, env, near is not None)

@@ -172,6 +172,7 @@ class State:
         self.lowering = lowering
         b = lowering.builder
         self.out = list(b.out)
+        self.written_out = b.written_out
         tables: list[dict[str, Any]] = [b.fields, b.variables]
         self.tables = [(t, dict(t)) for t in tables]
         self.scopes = [
@@ -182,6 +183,7 @@ class State:
     def restore(self) -> None:
         """Put everything back."""
         self.lowering.builder.out = list(self.out)
+        self.lowering.builder.written_out = self.written_out
         for table, content in self.tables:
             table.clear()
             table.update(content)

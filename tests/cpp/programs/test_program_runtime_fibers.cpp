@@ -53,9 +53,9 @@ struct Largest {
 template <Port P>
 bool kernel(P& port, const Args& args, std::byte* heap) {
   Runtime<P> rt(port, args, heap);
-  auto u = rt.template field<double, 2>(2, 0, true);
-  auto v = rt.template field<double, 2>(7, 1, true);
-  auto channel = rt.channel(12, true);
+  auto u = rt.template field<double, 2>(3, 0, true);
+  auto v = rt.template field<double, 2>(8, 1, true);
+  auto channel = rt.channel(13, true);
   double largest = 0.0;
   for (std::int64_t step = 0; step < kSteps; ++step) {
     if (!rt.turn(true)) return false;
@@ -120,15 +120,28 @@ Outcome run(int pes, std::uint64_t seed, cpu_fibers::Fault fault = {}) {
   const std::int64_t most = (kRows + pes - 1) / pes + 2;
   const auto values = static_cast<std::size_t>(most * kStride);
   const auto u = layout.reserve<double>(values), v = layout.reserve<double>(values);
-  const auto flags = layout.reserve<Flag>(2);
+  const auto flags = layout.reserve<Flag>(2), stop = layout.reserve<Flag>(1);
   const std::int64_t slot = 2 * kStride * 8;
   const auto mail = layout.reserve<std::byte>(static_cast<std::size_t>(2 * slot));
   const cpu_threads::SymmetricHeaps heaps(pes, layout.bytes());
   const auto offset = [](const auto& object) { return static_cast<std::int64_t>(object.offset); };
-  const std::int64_t numbers[] = {
-      kRows,     offset(slots), offset(u), kRows,   1, kStride,       1,
-      offset(v), kRows,         1,         kStride, 1, offset(flags), offset(mail),
-      slot,      kStride * 8};
+  const std::int64_t numbers[] = {kRows,
+                                  offset(slots),
+                                  offset(stop),
+                                  offset(u),
+                                  kRows,
+                                  1,
+                                  kStride,
+                                  1,
+                                  offset(v),
+                                  kRows,
+                                  1,
+                                  kStride,
+                                  1,
+                                  offset(flags),
+                                  offset(mail),
+                                  slot,
+                                  kStride * 8};
   std::vector<std::int64_t> results(2), faults(static_cast<std::size_t>(2 * pes));
   const Args args{numbers, nullptr, results.data(), faults.data()};
   const auto first = [&](int pe) { return kRows * pe / pes; };

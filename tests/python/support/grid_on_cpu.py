@@ -16,6 +16,7 @@ from cpufree.compiler.grid import (
     grid_passes,
     returned_fields,
     round_kernel,
+    stream_kernel,
     tile_kernel,
 )
 from cpufree.compiler.launch import aligned_heap, results_of, scalar_table
@@ -50,7 +51,7 @@ def call(
 ) -> Any:
     """Call a program by its kernel for GPUs, on threads of the CPU."""
     arguments, lowered, kernel = kernel_for(program, args, pes, 1, options)
-    arrays, scalars = _run(kernel, arguments, lowered, blocks)
+    arrays, scalars = run_kernel(kernel, arguments, lowered, blocks)
     return arguments.returned(lowered, arrays, scalars)
 
 
@@ -77,11 +78,44 @@ def call_on_chip(
     else:
         given = {"tile": tile, "turns": turns, "tiles_in_heap": True}
         kernel = round_kernel(groups, pes, kept, blocks, **given)
-    arrays, scalars = _run(kernel, arguments, lowered, kernel.text.most_blocks)
+    arrays, scalars = run_kernel(kernel, arguments, lowered, kernel.text.most_blocks)
     return arguments.returned(lowered, arrays, scalars), kernel
 
 
-def _run(kernel: GridKernel, arguments: Any, lowered: Any, blocks: int) -> Any:
+def call_streams(
+    program: Any,
+    args: tuple[Any, ...],
+    pes: int,
+    blocks: int,
+    turns: int,
+    strip: int,
+    chunks: int,
+) -> Any:
+    """Call a program by its kernel that streams rows; NotOnChip where it has none.
+
+    Returns what the program returns, and the kernel.
+    """
+    arguments = Arguments.of(program.signature, program.name, args, {})
+    lowered = program._lowered(arguments)
+    arguments.check(lowered.program)
+    kept = returned_fields(lowered.result)
+    groups = grid_groups(lowered.program, kept)
+    pes = most_pes(groups, pes)
+    kernel = stream_kernel(groups, pes, kept, blocks, turns, strip, chunks)
+    arrays, scalars = run_kernel(kernel, arguments, lowered, blocks)
+    return arguments.returned(lowered, arrays, scalars), kernel
+
+
+def on_threads(text: str, heaps: list[Any], tables: list[int], blocks: int) -> None:
+    """Run a kernel on the CPU engine's threads."""
+    addresses = [h.ctypes.data for h in heaps]
+    load_core().run_program(build(text).address, addresses, tables, 60.0, None, blocks=blocks)
+
+
+def run_kernel(
+    kernel: GridKernel, arguments: Any, lowered: Any, blocks: int, runner: Any = on_threads
+) -> Any:
+    """Load, run and unload; return arrays and scalars."""
     layout, made = kernel.layout, kernel.program
     pes = layout.slabs.pes
     heaps = [aligned_heap(layout.size) for _ in range(pes)]
@@ -94,10 +128,7 @@ def _run(kernel: GridKernel, arguments: Any, lowered: Any, blocks: int) -> Any:
     results = np.zeros(len(made.variables) + 2 * len(made.fields), np.int64)
     faults = np.zeros(2, np.int64)
     tables = [t.ctypes.data for t in (results, scalars, results, faults)]
-    built = build(kernel.text.text)
-    load_core().run_program(
-        built.address, [h.ctypes.data for h in heaps], tables, 60.0, None, blocks=blocks
-    )
+    runner(kernel.text.text, heaps, tables, blocks)
     assert not faults.any()
 
     def unload(f: Any, array: Any) -> None:

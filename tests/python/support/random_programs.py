@@ -20,8 +20,8 @@ _WIDE = ("u", "v", "w")
 class _Writer:
     """Writes a program of some statements."""
 
-    def __init__(self, seed: int) -> None:
-        self.random = random.Random(seed)
+    def __init__(self, numbers: int | random.Random) -> None:
+        self.random = random.Random(numbers) if isinstance(numbers, int) else numbers
 
     def text(self) -> str:
         """Return the module's text; the program is `p`."""
@@ -102,8 +102,8 @@ class WriterOfCopies(_Writer):
 class WriterOfSweeps(_Writer):
     """The same without reductions and conditions: loops that have rounds, most of them."""
 
-    def __init__(self, seed: int) -> None:
-        super().__init__(seed)
+    def __init__(self, numbers: int | random.Random) -> None:
+        super().__init__(numbers)
         self.rolls = self.random.random() < 0.3
 
     def operand(self, box: tuple[int, int, int, int]) -> str:
@@ -132,10 +132,18 @@ class WriterOfSweeps(_Writer):
         return [f"m = {self.value(box)} + 0 * {name}{self.slices(box, False)}", f"{here} = 0.5 * m"]
 
 
+WRITERS = (_Writer, WriterOfCopies, WriterOfSweeps)
+
+
 def random_program(seed: int, folder: Path, writer: type[_Writer] = _Writer) -> Any:
     """Return the program of a seed; its text is in a file of the folder."""
-    path = folder / f"random_program_{seed}_{writer.__name__}.py"
-    path.write_text(writer(seed).text())
+    return program_of(writer(seed).text(), folder, f"random_program_{seed}_{writer.__name__}")
+
+
+def program_of(text: str, folder: Path, name: str) -> Any:
+    """Return the program of a module's text, which is written to a file of the folder."""
+    path = folder / f"{name}.py"
+    path.write_text(text)
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -19,6 +19,7 @@ from cpufree.compiler.emit.blocks import (
     plan_blocks,
 )
 from cpufree.compiler.emit.grid import reduces, register_fields
+from cpufree.compiler.emit.stream_plan import StreamPlan
 from cpufree.compiler.emit.tiles import LARGE, STANDARD, SweepOptions
 from cpufree.compiler.emit.work import CYCLES, work_of
 from cpufree.compiler.layout import Slabs, distributed_rows
@@ -30,6 +31,8 @@ TURNS = (1, 2, 3, 4, 6, 8)
 """Of a round."""
 _EXCHANGE, _FIELD, _GROUP = 1.3, 0.15, 0.1
 """Microseconds of an exchange, of a field in it, of a group beside its points."""
+_OF_THREE = 1.25
+"""Of the time of sweeps over a block's part that has three dimensions."""
 _VALUE = 16  # bytes, the most that a value to be reduced has
 
 
@@ -128,7 +131,8 @@ def _sweep(
     dims = len(fields[0].shape)
     sizes = [(e.rows + 2 * m0, e.columns + 2 * m1, e.depth)[:dims] for m0, m1 in margins]
     tile = choose_threads(max(sizes), work, plan.threads)
-    return sum(_GROUP + part_cycles(size, tile, work) / CYCLES for size in sizes)
+    slow = _OF_THREE if dims == 3 else 1.0
+    return sum(_GROUP + slow * part_cycles(size, tile, work) / CYCLES for size in sizes)
 
 
 def _margins(rounds: Rounds, turns: int, after: tuple[int, int]) -> list[tuple[int, int]]:
@@ -274,13 +278,24 @@ def streaming_cost(
 
 
 def sweep_options(program: ir.Program, pes: int, kept: Iterable[str]) -> SweepOptions:
-    """Return how sweeps over memory are done: as it depends on whether a cache holds the arrays."""
+    """Return how sweeps over memory are done.
+
+    Threads that begin a tile together find one another's points in the first cache. That pays
+    where the second one does not hold the arrays, and little is loaded for a point; not where the
+    arrays are larger still.
+    """
     slabs = Slabs(distributed_rows(program), pes)
     in_registers = register_fields(program, set(kept))
     size = sum(_bytes(f, slabs) for f in program.fields if f.name not in in_registers)
-    return STANDARD if size < _L2 else LARGE
+    groups = [s for s in ir.walk(program.body) if isinstance(s, ir.Group)]
+    works = [[stage.work for stage in group.stages] for group in groups]
+    loads = max((work_of(program, w, in_registers).columns for w in works), default=0)
+    return LARGE if _L2 <= size < _TOO_LARGE and loads <= _FEW_LOADS else STANDARD
 
 
+_TOO_LARGE, _FEW_LOADS = 600e6, 6
+"""Bytes of all arrays; loads of a row for a point. heat_3d at 384³ takes 1.14 times as long when
+its threads begin together, jacobi_3d at 256³ 0.83 times."""
 _ROWS = 4  # of a thread, in sweeps over memory
 
 
@@ -290,8 +305,10 @@ def _bytes(f: ir.Field, slabs: Slabs) -> float:
     return float(np.dtype(f.type).itemsize * rows) * float(np.prod(f.shape[1:]))
 
 
-def describe(plan: BlockPlan) -> str:
+def describe(plan: BlockPlan | StreamPlan) -> str:
     """Return what a plan is, in words."""
+    if isinstance(plan, StreamPlan):
+        return plan.describe()
     if plan.tile is not None:
         rows, columns = plan.tile
         return (

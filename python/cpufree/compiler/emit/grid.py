@@ -13,6 +13,7 @@ from cpufree.compiler import ir
 from cpufree.compiler.emit.blocks import BlockPlan
 from cpufree.compiler.emit.expressions import TYPES
 from cpufree.compiler.emit.kernel import KernelText
+from cpufree.compiler.emit.stream_plan import StreamPlan
 from cpufree.compiler.emit.sweep import Sweep, is_accurate
 from cpufree.compiler.emit.tiles import STANDARD, SweepOptions, Tile, tiles
 from cpufree.compiler.layout import GridLayout, Key
@@ -49,7 +50,7 @@ class GridText:
     """Of a PE: more would have nothing to do, or find no room."""
     barriers: int
     in_registers: tuple[str, ...]
-    on_chip: BlockPlan | None = None
+    on_chip: BlockPlan | StreamPlan | None = None
     """How blocks divide a PE's points, where values stay on chip."""
 
     def on_gpu(self) -> str:

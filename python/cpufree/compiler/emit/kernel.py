@@ -33,7 +33,7 @@ class KernelText:
 
     def __init__(self, program: ir.Program) -> None:
         self.program = program
-        self.numbers: list[Key] = [("rows_of_all", 0), ("slots", 0)]
+        self.numbers: list[Key] = [("rows_of_all", 0), ("slots", 0), ("stop", 0)]
         self.structs: list[str] = []
         self.stages = 0
         self.depth = 0

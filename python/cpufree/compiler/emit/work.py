@@ -62,7 +62,7 @@ class GroupWork:
 def work_of(program: ir.Program, works: list[Work], in_registers: set[str]) -> GroupWork:
     """Return the cost of a group; fields `in_registers` are neither loaded nor stored."""
     spans: dict[tuple[object, ...], list[int]] = {}
-    sizes, operations = [], 0
+    sizes, count = [], 0
     for work in works:
         for read in ir.reads(work.value):
             f = program.field(read.field)
@@ -78,16 +78,17 @@ def work_of(program: ir.Program, works: list[Work], in_registers: set[str]) -> G
             )
             spans.setdefault((f.name, others), []).append(offset)
             sizes.append(np.dtype(f.type).itemsize)
-        operations += _operations(work.value)
+        count += operations(work.value)
     stores = {w.field for w in works if isinstance(w, ir.Assign)} - in_registers
     sizes += [np.dtype(program.field(name).type).itemsize for name in stores]
     beyond = sum(max(rows) - min(rows) for rows in spans.values())
     words = max(1.0, float(np.mean(sizes)) / 4) if sizes else 1.0
-    return GroupWork(len(spans), beyond, len(stores), words, operations)
+    return GroupWork(len(spans), beyond, len(stores), words, count)
 
 
-def _operations(e: ir.Expr) -> int:
+def operations(e: ir.Expr) -> int:
+    """Return the operations of an expression that has reads, a long one counted as several."""
     weight = _OF_LONG if isinstance(e, ir.Op) and e.name in _LONG else 1
     mine = weight if isinstance(e, ir.Op) and any(True for _ in ir.reads(e)) else 0
     turns = e.count if isinstance(e, ir.Fold) else 1
-    return mine + turns * sum(_operations(child) for child in ir.children(e))
+    return mine + turns * sum(operations(child) for child in ir.children(e))
