@@ -202,7 +202,7 @@ class Program:
         """Return a run on the CPU engine: in this process, or in all of a team."""
         arguments.to_host()
         if team is not None:
-            given = arguments.arrays, lowered.scalars
+            given = arguments.arrays, lowered.scalars, lowered.data
             return ProcessRun(kernel_in_processes(team, lowered.program, *given), team)
         kernel = self._kernel(lowered)
         return Run(kernel, choose_pes(kernel.program, asked.pes, Env.read().pes))

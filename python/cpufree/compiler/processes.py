@@ -70,7 +70,11 @@ class ProcessRun(Run):
 
 
 def kernel_in_processes(
-    team: Team, program: ir.Program, arrays: Mapping[str, Array], scalars: Mapping[str, Any]
+    team: Team,
+    program: ir.Program,
+    arrays: Mapping[str, Array],
+    scalars: Mapping[str, Any],
+    constants: Mapping[str, Array],
 ) -> Kernel:
     """Return the kernel of a program that all processes have been given; rank 0 compiles.
 
@@ -85,6 +89,7 @@ def kernel_in_processes(
     """
     require_one_machine(team)
     facts: dict[str, Any] = {f"array {name}": str(digest(a)) for name, a in arrays.items()}
+    facts |= {f"constant {name}": str(digest(a)) for name, a in constants.items()}
     facts |= {f"number {name}": repr(value) for name, value in scalars.items()}
     facts["text of the program"] = hashlib.sha256(repr(program).encode()).hexdigest()
     team.agree("program", facts)

@@ -131,8 +131,8 @@ def _matmul(walk: Walks, child: Any) -> None:
     one, other = (child.in_memlets[k] for k in ("_a", "_b"))
     (target,) = _memlets(child.out_memlets)
     a, b = (walk.box(m.data, m.subset) for m in (one, other))
-    # Letters as einsum has them: batches, aligned at the last one as NumPy does, then rows, columns,
-    # and k, which is summed.
+    # Letters as einsum has them: batches, aligned at the last one as NumPy does, then rows,
+    # columns, and k, which is summed.
     of_a = _batches(a) + ["i", "k"][-len(a) :]
     of_b = _batches(b) + (["k", "j"] if len(b) > 1 else ["k"])
     sizes: dict[str, int] = {}

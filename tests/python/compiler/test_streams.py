@@ -81,6 +81,8 @@ def test_random_programs_in_streams_give_the_bits_of_plain_python(
         (edge.swapped, [(31, 27)] * 2),
         (edge.three_in_turn, [(31, 27)] * 3),
         (edge.shifted_rows, [(35, 31), (33, 31)]),
+        (edge.reads_others_aside, [(20, 50)] * 2),
+        (edge.reads_others_further, [(20, 50)] * 2),
     ],
 )
 @pytest.mark.slow
@@ -114,6 +116,16 @@ def test_levels_lag_behind_what_they_read() -> None:
     assert [v.field for v in chain.at_rest] == ["b"]  # the points around those that are computed
     given = chain.inputs["a"]
     assert (given.before, given.behind, given.left, given.right) == (4, 4, 4, 4)
+
+
+def test_strips_reach_as_far_as_arrays_that_the_loop_reads_alone() -> None:
+    u = np.empty((40, 80))
+    for program, reach in ((edge.reads_others_aside, 1), (edge.reads_others_further, 3)):
+        groups = grid_groups(program.lower(u, u, 4), ())
+        rounds = rounds_of(groups)
+        assert rounds is not None
+        chain = chain_of(groups, rounds, 2, set())
+        assert (chain.left, chain.right) == (reach, {1: 1, 3: 2}[reach])
 
 
 def test_names_that_change_places_an_odd_number_of_times_do_not_go_round() -> None:

@@ -49,6 +49,11 @@ def test_arrays_that_differ_are_told_in_all_processes(place: str) -> None:
     all_say(runs("other_values", place), "rank 1 has another array a than rank 0", [0, 1, 2])
 
 
+def test_constants_that_differ_are_told_in_all_processes(place: str) -> None:
+    said = "rank 1 has another constant WEIGHTS than rank 0"
+    all_say(runs("other_constants", place), said, [0, 1, 2])
+
+
 @pytest.mark.parametrize(
     ("what", "words"),
     [

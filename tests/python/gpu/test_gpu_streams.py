@@ -41,6 +41,8 @@ CASES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "gray_scott": (grids.gray_scott, (*_arrays((203, 309), (203, 309)), 0.06, 0.062, 7)),
     "life": (grids.life, (RANDOM.integers(0, 2, (203, 509)).astype(np.int32), 7)),
     "swapped": (edge.swapped, (*_arrays((301, 203), (301, 203)), 11)),
+    "others aside": (edge.reads_others_aside, (*_arrays((203, 311), (203, 311)), 7)),
+    "others further": (edge.reads_others_further, (*_arrays((203, 311), (203, 311)), 7)),
     "three in turn": (edge.three_in_turn, (*_arrays(*[(301, 203)] * 3), 11)),
 }  # fmt: skip
 

@@ -159,3 +159,15 @@ def layers(u: Any, v: Any, w: Any, steps: int) -> None:
         u[2:-2, 2:-2] += 1.0
         w[:, :] = 0.5 * u[:, :] + 0.25 * w[:, :]
         v[1:-1, :] = 0.5 * (w[2:, :] + w[:-2, :])
+
+
+@cpufree.program
+def reads_others_aside(u: Any, k: Any, steps: int) -> None:
+    for _ in range(steps):
+        u[1:-1, 1:-1] = 0.5 * u[1:-1, 1:-1] + k[1:-1, :-2] + 2 * k[1:-1, 2:]
+
+
+@cpufree.program
+def reads_others_further(u: Any, k: Any, steps: int) -> None:
+    for _ in range(steps):
+        u[1:-1, 2:-2] = 0.5 * u[1:-1, 2:-2] + u[1:-1, 1:-3] + k[1:-1, :-4] + 2 * k[:-2, 4:]

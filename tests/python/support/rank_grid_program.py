@@ -17,10 +17,18 @@ from grid_programs import (
 )
 from rank_program import main, say
 
+import cpufree
 from cpufree import distributed
 from cpufree.errors import ProgramError
 
+WEIGHTS = np.ones(7)
 NAMES = ("jacobi_2d", "fdtd_2d", "gray_scott", "until_still", "channel_flow", "upwind_in_place")
+
+
+@cpufree.program
+def weighted(u, steps):
+    for _ in range(steps):
+        u[1:-1] = WEIGHTS * (u[2:] + u[:-2])
 
 
 def bits(team: distributed.Team) -> None:
@@ -41,6 +49,12 @@ def other_values(team: distributed.Team) -> None:
     """Rank 1 has other values."""
     program, (a, b, steps) = case("jacobi_2d", 23, seed=1 + (team.rank == 1))
     program.run((a, b, steps), engine="cpu_processes")
+
+
+def other_constants(team: distributed.Team) -> None:
+    """Rank 1 has other values in an array that the program finds in its module."""
+    WEIGHTS[:] = 1.0 + (team.rank == 1)
+    weighted.run((np.ones((30, 7)), 3), engine="cpu_processes")
 
 
 def too_many(team: distributed.Team) -> None:

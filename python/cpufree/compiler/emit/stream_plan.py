@@ -46,9 +46,8 @@ class StreamPlan:
 
     def halo(self, chain: Chain) -> tuple[int, int]:
         """Return the columns of a strip before and behind those that are stored: whole lanes."""
-        left = max(v.left for v in chain.versions)
-        right = max(v.right for v in chain.versions)
-        return -(-left // self.columns) * self.columns, -(-right // self.columns) * self.columns
+        lanes = -(-chain.left // self.columns), -(-chain.right // self.columns)
+        return lanes[0] * self.columns, lanes[1] * self.columns
 
     def units(self, width: int, chain: Chain) -> int:
         """Return how many parts warps have to do: strips at edges are in twice as many chunks."""

@@ -64,6 +64,8 @@ class Level:
         For reads of what the loop changes: the version, rows and columns away. Others are loaded.
     kept : Version, optional
         What points beside the stage's box keep; None: nobody reads them.
+    taps : tuple of int
+        Columns away at which arrays are read that the loop does not change.
     """
 
     turn: int
@@ -71,6 +73,7 @@ class Level:
     makes: Version
     reads: dict[ir.Read, tuple[Version, int, int]]
     kept: Version | None
+    taps: tuple[int, ...] = ()
 
 
 @dataclass
@@ -87,6 +90,18 @@ class Chain:
     def versions(self) -> list[Version]:
         """All versions, those in memory first."""
         return [*self.inputs.values(), *(level.makes for level in self.levels)]
+
+    @property
+    def left(self) -> int:
+        """Columns that are needed before those that are stored, of arrays that are loaded, too."""
+        taps = [level.makes.left - c for level in self.levels for c in level.taps]
+        return max([v.left for v in self.versions] + taps)
+
+    @property
+    def right(self) -> int:
+        """Columns that are needed behind those that are stored."""
+        taps = [level.makes.right + c for level in self.levels for c in level.taps]
+        return max([v.right for v in self.versions] + taps)
 
     @property
     def at_rest(self) -> list[Version]:
@@ -142,19 +157,22 @@ class _Maker:
     def stage(self, turn: int, work: ir.Assign) -> None:
         if len(work.box) != 2 or any(span.step != 1 for span in work.box):
             raise NotOnChip(f"line {work.line} does not compute rows and columns side by side")
-        reads = {}
+        reads, taps = {}, []
         for read in ir.reads(work.value):
             f = self.program.field(read.field)
             if not f.distributed:
                 self.check_factor(read, work)
-            elif f.name in self.changed:
-                (rows, _), (columns, _) = offsets(self.program, read, work)
+                continue
+            (rows, _), (columns, _) = offsets(self.program, read, work)
+            if f.name in self.changed:
                 reads[read] = self.version(f.name), rows, columns
+            else:
+                taps.append(columns)
         storage = self.holds[work.field]
         kept = None if storage in self.in_registers else self.version(work.field)
         made = Version(work.field, len(self.found.levels))
         self.now[storage] = made
-        self.found.levels.append(Level(turn, work, made, reads, kept))
+        self.found.levels.append(Level(turn, work, made, reads, kept, tuple(taps)))
 
     def check_factor(self, read: ir.Read, work: ir.Assign) -> None:
         if any(a.wrap or a.dim not in (ir.FIXED, 0, 1) for a in read.axes):
