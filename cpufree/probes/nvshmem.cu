@@ -32,6 +32,14 @@ __device__ void put_values(const ProbeArgs& a, std::int64_t place, std::int64_t 
     nvshmem_double_p(to + i, from[i], 1 - a.pe);
 }
 
+// As a column of a matrix of two columns is put into one behind the other.
+__device__ void put_strided(const ProbeArgs& a, std::int64_t place, std::int64_t bytes) {
+  const std::int64_t stride = stride_of(Verb::iput);
+  nvshmemx_double_iput_block(reinterpret_cast<double*>(a.target + place),
+                             reinterpret_cast<const double*>(a.source + stride * place), 1, stride,
+                             static_cast<std::size_t>(bytes / 8), 1 - a.pe);
+}
+
 // By all threads of the block: message k, then its signal.
 __device__ void send(const ProbeArgs& a, int k, std::int64_t bytes, std::uint64_t value) {
   const std::int64_t place = k * a.bytes;
@@ -42,6 +50,9 @@ __device__ void send(const ProbeArgs& a, int k, std::int64_t bytes, std::uint64_
   switch (a.verb) {
     case Verb::p:
       put_values(a, place, bytes);
+      break;
+    case Verb::iput:
+      put_strided(a, place, bytes);
       break;
     case Verb::put_thread:
       if (threadIdx.x == 0) nvshmem_putmem_nbi(to, from, size, pe);

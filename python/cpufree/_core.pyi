@@ -354,6 +354,21 @@ class Probe:
         wait_limit: float,
     ) -> list[float]: ...
 
+class HostProduct:
+    """A product of matrices in tiles on GPUs, whose copies and kernels the host drives."""
+
+    def __init__(self, gpus: list[int], most_rows: int) -> None: ...  # a GPU for each PE
+    def multiply(  # as Probe.multiply
+        self,
+        tile: int,  # a multiple of 32
+        puts: bool,
+        overlapped: bool,
+        local: bool,
+        warm_ups: int,
+        repeats: int,
+        wait_limit: float,
+    ) -> list[float]: ...
+
 class HostWay:
     """A way to another GPU in which the host takes part, timed by the host."""
 

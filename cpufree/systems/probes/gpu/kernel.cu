@@ -5,6 +5,7 @@
 #include "cpufree/probes/patterns.hpp"
 #include "cpufree/systems/probes/gpu/kernel.hpp"
 #include "cpufree/systems/probes/gpu/reading.cuh"
+#include "cpufree/systems/probes/gpu/tiles.cuh"
 
 namespace cpufree {
 
@@ -28,6 +29,11 @@ __global__ void nothing() {}
 __global__ void __launch_bounds__(kReadingThreads)
     reading(const double* values, std::int64_t count, double* sum) {
   read_all(values, count, sum);
+}
+
+__global__ void __launch_bounds__(kTileThreads)
+    tile_product(const __grid_constant__ TileArgs args) {
+  multiply_tiles(args);
 }
 
 template <ProbeWay W>
@@ -65,6 +71,12 @@ void launch_nothing(gpuStream_t stream) {
 void launch_reading(const double* values, std::int64_t count, double* sum, gpuStream_t stream) {
   reading<<<kReadingBlocks, kReadingThreads, 0, stream>>>(values, count, sum);
   gpu::check(gpuGetLastError(), "launch of a kernel that reads");
+}
+
+void launch_product(const TileArgs& args, gpuStream_t stream) {
+  const auto edge = static_cast<unsigned>(args.rows / kTileEdge);
+  tile_product<<<edge * edge, kTileThreads, 0, stream>>>(args);
+  gpu::check(gpuGetLastError(), "launch of a kernel that multiplies");
 }
 
 }  // namespace cpufree

@@ -1,0 +1,33 @@
+// C = A B, or C + A B, of square tiles, by a grid of blocks: the part of a product that the host
+// launches between the messages that it drives.
+#pragma once
+
+#include "cpufree/systems/probes/gpu/tile_args.hpp"
+
+namespace cpufree {
+
+__device__ inline void multiply_tiles(const TileArgs& t) {
+  constexpr int kEach = kTileEdge * kTileEdge / kTileThreads;
+  __shared__ double of_a[kTileEdge][kTileEdge], of_b[kTileEdge][kTileEdge];
+  const int column = static_cast<int>(threadIdx.x) % kTileEdge;
+  const int row = static_cast<int>(threadIdx.x) / kTileEdge * kEach;
+  const std::int64_t n = t.rows;
+  const int block = static_cast<int>(blockIdx.x), across = t.rows / kTileEdge;
+  const std::int64_t at_row = std::int64_t{block / across} * kTileEdge + row;
+  const std::int64_t at_column = std::int64_t{block % across} * kTileEdge + column;
+  double sums[kEach];
+  for (int i = 0; i < kEach; ++i) sums[i] = t.first ? 0.0 : t.c[(at_row + i) * n + at_column];
+  for (std::int64_t begin = 0; begin < n; begin += kTileEdge) {
+    for (int i = 0; i < kEach; ++i) {
+      of_a[row + i][column] = t.a[(at_row + i) * n + begin + column];
+      of_b[row + i][column] = t.b[(begin + row + i) * n + at_column];
+    }
+    __syncthreads();
+    for (int k = 0; k < kTileEdge; ++k)
+      for (int i = 0; i < kEach; ++i) sums[i] += of_a[row + i][k] * of_b[k][column];
+    __syncthreads();
+  }
+  for (int i = 0; i < kEach; ++i) t.c[(at_row + i) * n + at_column] = sums[i];
+}
+
+}  // namespace cpufree
