@@ -99,7 +99,7 @@ def measure_command(given: Given) -> None:
     from cpufree.cli import model_report
     from cpufree.model import measure
     from cpufree.model.samples import write_samples
-    from cpufree.model.ways import find_ways
+    from cpufree.model.ways.catalog import find_ways
 
     paper = outputs(given)
     names = tuple(word.strip() for word in (given["ways"] or "").split(",") if word.strip())
@@ -142,7 +142,7 @@ def with_patterns(found: Samples, matrix: str, plan: Plan) -> Samples:
     import dataclasses
 
     from cpufree.cli.pattern_halos import halos_of
-    from cpufree.model.patterns import measure_patterns
+    from cpufree.model.patterns.measure import measure_patterns
 
     patterns, lacking = measure_patterns({matrix: halos_of(matrix)}, plan.pattern_seconds)
     missing = {**found.missing, **lacking}

@@ -16,7 +16,7 @@ from cpufree.errors import InvalidInputError
 from cpufree.extension import load_core
 from cpufree.host import memory_limits, processor_name, read_text, usable_cores
 from cpufree.model.samples import LEAST_REPEATS, Sample, Samples, held_out_of
-from cpufree.model.ways import Way
+from cpufree.model.ways.catalog import Way
 
 FIRST_WARM_UPS = 20
 WARM_UPS = 3

@@ -37,6 +37,8 @@ LAUNCH_MODES = ("launch", "queue")
 EMPTY_MODES = ("fence", *LAUNCH_MODES)
 """Those in which there may be no bytes."""
 PLACES = ("host", "device")
+HOST_DRIVEN = ", host-driven"
+"""What the names of patterns on GPUs end with whose messages and kernels the host drives."""
 LEAST_REPEATS = 3
 
 PathLike = str | os.PathLike[str]

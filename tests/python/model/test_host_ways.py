@@ -10,11 +10,11 @@ import pytest
 from fake_core import FakeCore
 
 from cpufree.errors import EngineError, InvalidInputError, UnsupportedError
-from cpufree.model import host_ways
 from cpufree.model.extras import constants
-from cpufree.model.host_ways import HOST_WAYS, LAUNCHES
 from cpufree.model.measure import Plan, measure, steps_of
 from cpufree.model.samples import read_samples, write_samples
+from cpufree.model.ways import host_ways
+from cpufree.model.ways.host_ways import HOST_WAYS, LAUNCHES
 
 
 class FakeWay:
@@ -122,7 +122,7 @@ def test_what_breaks_names_the_way(core: Core, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_the_process_that_lends_memory_says_what_it_lacks() -> None:
-    program = [sys.executable, "-m", "cpufree.model.ipc_peer", "17", "64"]
+    program = [sys.executable, "-m", "cpufree.model.ways.ipc_peer", "17", "64"]
     ended = subprocess.run(program, text=True, capture_output=True, timeout=60, check=False)
     assert ended.returncode == 1 and ended.stdout.startswith("error ")
 

@@ -13,13 +13,14 @@ from synthetic_samples import LOGGOP, rows_of, samples_of
 from cpufree.cli.pattern_halos import halos_of
 from cpufree.errors import FileFormatError
 from cpufree.machine.communication import Communication
-from cpufree.model import patterns
 from cpufree.model.fit import fit
-from cpufree.model.patterns import Place, many_to_one, measure_patterns, ring, sharing
-from cpufree.model.predict_pattern import Messages, owner, predict_pattern
+from cpufree.model.patterns import measure as patterns
+from cpufree.model.patterns.measure import Place, many_to_one, measure_patterns, ring, sharing
+from cpufree.model.patterns.messages import Messages, owner
+from cpufree.model.patterns.predict import predict_pattern
+from cpufree.model.patterns.validate import check_patterns
 from cpufree.model.samples import PatternSample, read_samples, write_samples
 from cpufree.model.validate import validate
-from cpufree.model.validate_patterns import check_patterns
 
 SLOWER = dataclasses.replace(LOGGOP, L=4 * LOGGOP.L)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cpufree.errors import CpufreeError, InvalidInputError
-from cpufree.model.line_peers import LinePeers
+from cpufree.model.ways.line_peers import LinePeers
 
 LIMIT = 60.0
 """Seconds that an answer may take."""

@@ -1,4 +1,4 @@
-"""A process of a way of MPI: `mpirun -n 2 python -m cpufree.model.mpi_peer KIND GPUS BYTES`.
+"""A process of a way of MPI: `mpirun -n 2 python -m cpufree.model.ways.mpi_peer KIND GPUS BYTES`.
 
 Rank 0 reads JSON lines and answers each with one: "order", arguments of MpiMessages.times, with the
 seconds. Rank 1 is told by it. Both end when there are no more lines.
