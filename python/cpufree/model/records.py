@@ -110,7 +110,7 @@ def compare(files: Sequence[PathLike], machine: Machine | None = None) -> Compar
 
 def gpu_of(path: PathLike) -> str:
     """Return the name of the GPUs that a record was measured on, "" where it names none."""
-    for line in _lines(path):
+    for line in record_lines(path):
         machine = line.get("machine") if line.get("kind") == "header" else None
         named = str(machine.get("gpus", "")) if isinstance(machine, dict) else ""
         return named.partition("× ")[2]
@@ -126,7 +126,7 @@ def read_record(path: PathLike) -> list[Measured]:
     systems: dict[tuple[str, int], dict[str, Any]] = {}
     plans: dict[tuple[str, int], dict[str, Any]] = {}
     times: dict[tuple[str, int, str, int], list[float]] = defaultdict(list)
-    for number, line in enumerate(_lines(path), 1):
+    for number, line in enumerate(record_lines(path), 1):
         try:
             if line["kind"] not in ("problem", "load", "measurement") or _is_other(line):
                 continue
@@ -155,7 +155,12 @@ def read_record(path: PathLike) -> list[Measured]:
     ]
 
 
-def _lines(path: PathLike) -> Iterator[Any]:
+def record_lines(path: PathLike) -> Iterator[Any]:
+    """Yield the lines of a record.
+
+    Raises:
+        FileFormatError: it cannot be read.
+    """
     try:
         text = Path(path).read_text(encoding="utf-8")
         yield from (json.loads(line) for line in text.splitlines())
