@@ -187,8 +187,7 @@ class Bench {
         "\"entries\": %.0f, \"gather\": [%u, %u, %u, %u], \"rows\": %lld, \"warps\": %d, "
         "\"mean_ns\": %.0f, \"slowest_ns\": %.0f, \"phase_ns\": %.0f, \"same_block\": %.4f}\n",
         name, bytes, sectors, entries, a.gathers.sectors, a.gathers.apart, a.gathers.window,
-        a.gathers.again, a.rows, a.warps, median(mean), median(slowest), median(whole),
-        slow / all);
+        a.gathers.again, a.rows, a.warps, median(mean), median(slowest), median(whole), slow / all);
     std::fflush(stdout);
   }
 

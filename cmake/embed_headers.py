@@ -17,6 +17,7 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 STANDARD = "cpufree/gpu/cuda/device_std.hpp"
 # What the texts of kernels include (cpufree/systems/gpu/compiled/kernel_source.cpp).
 ROOTS = (
+    "cpufree/engines/gpu_p2p/bulk_put.cuh",
     "cpufree/engines/gpu_p2p/free_port.cuh",
     "cpufree/engines/gpu_p2p/port.cuh",
     "cpufree/formats/layout/kernels.hpp",

@@ -49,8 +49,8 @@ CPUFREE_FN std::int64_t gemm_values(std::int64_t side, std::int64_t tile) {
 }
 
 // Of a product on a grid of side x side PEs. PE (i, j) adds A(i, k) B(k, j) in `side` steps, with
-// k = i + j, i + j + 1, ... modulo `side`, so that in no step two PEs of a row, or of a column, need
-// the same tile (Cannon 1969, A cellular computer to implement the Kalman filter algorithm).
+// k = i + j, i + j + 1, ... modulo `side`, so that in no step two PEs of a row, or of a column,
+// need the same tile (Cannon 1969, A cellular computer to implement the Kalman filter algorithm).
 struct TileGrid {
   std::int32_t side = 1;
   // Which PE has tile A (which = 0) or B (1) that `pe` needs in a step.

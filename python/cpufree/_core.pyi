@@ -325,7 +325,7 @@ class Probe:
     def disturbances(self) -> int: ...  # in the last run, threads that lost their core
     def run(
         self,
-        way: str,  # "store-thread", "store-warp", "store-block", "packets", "get"
+        way: str,  # "store-thread", "store-warp", "store-block", "bulk", "packets", "get"
         mode: str,  # "single", "window", "send", "receive", "flag", "allreduce", "fence"
         bytes: int,
         messages: int,

@@ -80,8 +80,8 @@ def stencil_seconds(facts: StencilFacts, machine: Machine) -> StencilTime:
     dims = len(facts.shape)
     if dims not in LAYERS or facts.value_bytes not in PRECISIONS:
         raise InvalidInputError(
-            f"a grid of {counted(dims, 'dimension')} with values of {facts.value_bytes} B: predictions are "
-            "for 2 and 3 dimensions, in single and double precision"
+            f"a grid of {counted(dims, 'dimension')} with values of {facts.value_bytes} B: "
+            "predictions are for 2 and 3 dimensions, in single and double precision"
         )
     if min(facts.shape) < 1 or facts.pes < 1:
         raise InvalidInputError(f"grid {facts.shape} on {facts.pes} PEs: give at least one of each")

@@ -147,9 +147,8 @@ TEST(products_that_the_host_does_not_drive_are_refused) {
   CHECK(says("a multiple of 32 rows", [] {
     make_host_product({0, 1, 0, 1}, 64)->run(pattern_rig::product(40, false, false, false, 1));
   }));
-  CHECK(says("drives products alone", [] {
-    make_host_product({0, 1, 0, 1}, 64)->run(pattern_rig::ring(4, 8, 1));
-  }));
+  CHECK(says("drives products alone",
+             [] { make_host_product({0, 1, 0, 1}, 64)->run(pattern_rig::ring(4, 8, 1)); }));
 }
 
 TEST(kernels_read_what_the_host_has_written) { CHECK(all_positive(times("managed", "single"))); }

@@ -92,7 +92,8 @@ std::string columns_source(int columns, bool jacobi, const std::string& type) {
 }
 
 std::string probe_source(ProbeWay way) {
-  return kernel(include("probes/kernel.hpp"), kProbeThreads, "ProbeArgs", "Port",
+  return kernel(include("engines/gpu_p2p/bulk_put.cuh") + include("probes/kernel.hpp"),
+                kProbeThreads, "ProbeArgs", "Port",
                 "probe_kernel<static_cast<ProbeWay>(" + std::to_string(static_cast<int>(way)) +
                     ")>(port, args);");
 }

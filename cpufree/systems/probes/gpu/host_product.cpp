@@ -72,7 +72,8 @@ class Product final : public HostProduct {
       : devices_(choose_devices(static_cast<int>(gpus.size()), gpus)),
         locks_(devices_),
         grid_{static_cast<std::int32_t>(std::lround(std::sqrt(gpus.size())))},
-        most_rows_(most_rows) {
+        most_rows_(most_rows),
+        blocks_(multiprocessors_of_pe(devices_)) {
     require(grid_.side > 1 && grid_.side * grid_.side == static_cast<int>(gpus.size()),
             "a product is on a square grid of PEs: 4, 9, 16");
     require(most_rows >= kTileEdge, "tiles have 32 rows at least");
@@ -113,6 +114,7 @@ class Product final : public HostProduct {
   gpu_p2p::DeviceLocks locks_;
   TileGrid grid_;
   int most_rows_;
+  int blocks_;  // of a kernel: it leaves the others' multiprocessors, and copies, their room
   std::vector<std::unique_ptr<Seat>> seats_;
   Epoch epoch_ = 0;
 };
@@ -127,7 +129,8 @@ class Driver {
         order_(order),
         failed_(failed),
         me_(*seats_[at(pe)]),
-        entries_(std::int64_t{order.tile} * order.tile) {}
+        entries_(std::int64_t{order.tile} * order.tile),
+        blocks_(product.blocks_) {}
 
   // Its tiles of A and B, and none of others.
   void prepare() const {
@@ -149,7 +152,7 @@ class Driver {
       else
         moving += seconds_of(fetch);
       launch_product({input(step, 0), input(step, 1), me_.product.data(), order_.tile, step == 0},
-                     me_.kernels);
+                     blocks_, me_.kernels);
       if (!order_.overlapped) drain(me_.kernels);
     }
     drain(me_.copies);
@@ -217,7 +220,7 @@ class Driver {
         drain(me_.copies);
       if (order_.puts)
         seats_[at(other)]->posted[at(2 * step + which)].epoch.store(epoch,
-                                                                     std::memory_order_release);
+                                                                    std::memory_order_release);
     }
   }
   // Kernels that are launched after it find the tiles of a step.
@@ -239,6 +242,7 @@ class Driver {
   const std::atomic<bool>& failed_;
   Seat& me_;
   std::int64_t entries_;
+  int blocks_;
 };
 
 void Product::drive(int pe, const PatternOrder& order, const Together& all, PatternTimes& times) {
@@ -250,8 +254,7 @@ void Product::drive(int pe, const PatternOrder& order, const Together& all, Patt
     driver.forget();
     const Epoch epoch = static_cast<Epoch>(n) + 1;
     all.came[at(pe)].epoch.store(epoch, std::memory_order_release);
-    for (const Word& other : all.came)
-      await_epoch(other, epoch, all.failed, order.wait_limit);
+    for (const Word& other : all.came) await_epoch(other, epoch, all.failed, order.wait_limit);
     double moving = 0.0;
     const double spent = seconds_of([&] { moving = driver.round(all.before + epoch); });
     if (n < order.warm_ups) continue;

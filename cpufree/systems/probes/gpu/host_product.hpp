@@ -13,9 +13,10 @@ class HostProduct {
  public:
   virtual ~HostProduct() = default;
   // A product by copies of the copy engine and launches of kernels, which a thread of the host
-  // drives for each PE. Blocking: it waits for the end of a tile before the next one, and for that
-  // of a step's multiplication. Overlapped: copies and kernels are queued on two streams. Rows of a
-  // tile are a multiple of 32. Throws InvalidInput, EngineError where the product is wrong.
+  // drives for each PE. A kernel takes the PE's part of the multiprocessors. Blocking: it waits for
+  // the end of a tile before the next one, and for that of a step's multiplication. Overlapped:
+  // copies and kernels are queued on two streams. Rows of a tile are a multiple of 32. Throws
+  // InvalidInput, EngineError where the product is wrong.
   virtual PatternTimes run(const PatternOrder& order) = 0;
 };
 

@@ -1,4 +1,5 @@
 // The kernels of probes as CUDA launches them, one for each way: each has registers of its own.
+#include "cpufree/engines/gpu_p2p/bulk_put.cuh"
 #include "cpufree/engines/gpu_p2p/port.cuh"
 #include "cpufree/gpu/error.hpp"
 #include "cpufree/probes/kernel.hpp"
@@ -51,6 +52,8 @@ const void* gpu_probe_kernel(ProbeWay way, std::span<const int>) {
       return address<ProbeWay::store_warp>();
     case ProbeWay::store_block:
       return address<ProbeWay::store_block>();
+    case ProbeWay::bulk:
+      return address<ProbeWay::bulk>();
     case ProbeWay::packets:
       return address<ProbeWay::packets>();
     case ProbeWay::get:
@@ -73,9 +76,8 @@ void launch_reading(const double* values, std::int64_t count, double* sum, gpuSt
   gpu::check(gpuGetLastError(), "launch of a kernel that reads");
 }
 
-void launch_product(const TileArgs& args, gpuStream_t stream) {
-  const auto edge = static_cast<unsigned>(args.rows / kTileEdge);
-  tile_product<<<edge * edge, kTileThreads, 0, stream>>>(args);
+void launch_product(const TileArgs& args, int blocks, gpuStream_t stream) {
+  tile_product<<<static_cast<unsigned>(blocks), kTileThreads, 0, stream>>>(args);
   gpu::check(gpuGetLastError(), "launch of a kernel that multiplies");
 }
 

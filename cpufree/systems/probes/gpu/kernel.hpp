@@ -20,7 +20,8 @@ const void* gpu_pattern_kernel(std::span<const int> devices);
 // that reads `count` values, and one that multiplies tiles.
 void launch_nothing(gpuStream_t stream);
 void launch_reading(const double* values, std::int64_t count, double* sum, gpuStream_t stream);
-void launch_product(const TileArgs& args, gpuStream_t stream);
+// `blocks`: of which each computes some parts of the tile.
+void launch_product(const TileArgs& args, int blocks, gpuStream_t stream);
 inline constexpr int kReadingThreads = 256;
 inline constexpr unsigned kReadingBlocks = 64;
 

@@ -6,15 +6,16 @@
 
 namespace cpufree {
 
-__device__ inline void multiply_tiles(const TileArgs& t) {
+// A part of kTileEdge x kTileEdge entries of C, by a block.
+__device__ inline void multiply_part(const TileArgs& t, int part) {
   constexpr int kEach = kTileEdge * kTileEdge / kTileThreads;
   __shared__ double of_a[kTileEdge][kTileEdge], of_b[kTileEdge][kTileEdge];
   const int column = static_cast<int>(threadIdx.x) % kTileEdge;
   const int row = static_cast<int>(threadIdx.x) / kTileEdge * kEach;
+  const int across = t.rows / kTileEdge;
   const std::int64_t n = t.rows;
-  const int block = static_cast<int>(blockIdx.x), across = t.rows / kTileEdge;
-  const std::int64_t at_row = std::int64_t{block / across} * kTileEdge + row;
-  const std::int64_t at_column = std::int64_t{block % across} * kTileEdge + column;
+  const std::int64_t at_row = std::int64_t{part / across} * kTileEdge + row;
+  const std::int64_t at_column = std::int64_t{part % across} * kTileEdge + column;
   double sums[kEach];
   for (int i = 0; i < kEach; ++i) sums[i] = t.first ? 0.0 : t.c[(at_row + i) * n + at_column];
   for (std::int64_t begin = 0; begin < n; begin += kTileEdge) {
@@ -28,6 +29,12 @@ __device__ inline void multiply_tiles(const TileArgs& t) {
     __syncthreads();
   }
   for (int i = 0; i < kEach; ++i) t.c[(at_row + i) * n + at_column] = sums[i];
+}
+
+__device__ inline void multiply_tiles(const TileArgs& t) {
+  const int parts = t.rows / kTileEdge * (t.rows / kTileEdge);
+  for (int part = static_cast<int>(blockIdx.x); part < parts; part += static_cast<int>(gridDim.x))
+    multiply_part(t, part);
 }
 
 }  // namespace cpufree

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cpufree.model.patterns.messages import FLAG_BYTES, Messages, owner
+from cpufree.model.patterns.messages import Messages, compute_of, owner
 from cpufree.model.samples import PatternSample
 
 
@@ -12,7 +12,7 @@ class HostDriven:
     """A product whose tiles threads of the host move, one for each PE, by copy engines.
 
     Copies from one GPU to another, or within one, share the way between them, whichever PE they are
-    for: each has it for what its bytes add to a message of a window.
+    for: they follow one another by what one more message of a window adds.
     """
 
     def __init__(self, sample: PatternSample, messages: Messages) -> None:
@@ -28,18 +28,18 @@ class HostDriven:
     def seconds(self) -> float:
         """Return the time of moving tiles, or of all of the product where that overlaps."""
         pes = self.sample.pes
-        compute = self.sample.alone / self.side
         clock, moving = [0.0] * pes, [0.0] * pes
         for step in range(self.side):
             came = self._move(step, clock)
             for pe in range(pes):
                 ready = max(clock[pe], came[pe])
                 moving[pe] += ready - clock[pe]
-                clock[pe] = ready + compute
+                clock[pe] = ready + compute_of(self.sample, pe)
         if self.overlapped:
             return max(clock)
         # Who computes faster than the others waits for what they put.
-        return max(moving) + (0.0 if self.gets else self.sample.apart)
+        known = self.gets or self.sample.computes
+        return max(moving) + (0.0 if known else self.sample.apart)
 
     def _move(self, step: int, clock: Sequence[float]) -> list[float]:
         """Return when PEs have the tiles of a step, and have sent their own where they wait."""
@@ -70,7 +70,6 @@ class HostDriven:
         link = (gpus[source], gpus[reader])
         follows = self.ended[mover] + one.further - one.single if self.ended[mover] else 0.0
         begin = max(issued, follows, self.free.get(link, 0.0))
-        bytes_add = one.further - self.messages.of(source, reader, FLAG_BYTES).further
-        self.free[link] = begin + max(bytes_add, 0.0)
+        self.free[link] = begin + one.further
         self.ended[mover] = begin + one.single
         return self.ended[mover]

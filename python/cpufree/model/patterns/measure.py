@@ -8,6 +8,7 @@ another.
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -229,7 +230,9 @@ def _products_of(
             # Blocking: what moving takes. Overlapped, that has no time of its own.
             spent = times[0 if overlaps else 1].max(axis=0)
             size = VALUE_BYTES * tile**2
-            found.append(_sample(place, name + driver, size, (), spent, _apart(computed)))
+            one = _sample(place, name + driver, size, (), spent, _apart(computed))
+            computes = tuple(map(float, np.maximum(np.median(computed, axis=1), 1e-9)))
+            found.append(dataclasses.replace(one, computes=computes))
     return found
 
 

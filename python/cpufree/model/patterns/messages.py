@@ -64,6 +64,11 @@ def _message(way: WayRecord, size: int, on_gpus: bool) -> Message:
     return Message(float(alone), further, received.value if received else further)
 
 
+def compute_of(sample: PatternSample, pe: int) -> float:
+    """Return the seconds that a PE computes in a step of a product."""
+    return (sample.computes[pe] if sample.computes else sample.alone) / round(sample.pes**0.5)
+
+
 def owner(pe: int, side: int, step: int, which: int) -> int:
     """Return the PE that has tile A (which = 0) or B (1) that a PE needs in a step."""
     row, column = divmod(pe, side)

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 
 from cpufree.machine.communication import Communication
 from cpufree.model.patterns.host_driven import HostDriven
-from cpufree.model.patterns.messages import FLAG_BYTES, Message, Messages, owner
+from cpufree.model.patterns.messages import FLAG_BYTES, Message, Messages, compute_of, owner
 from cpufree.model.samples import HOST_DRIVEN, PatternSample
 
 
@@ -77,7 +77,7 @@ def gets(sample: PatternSample, messages: Messages, passed: Message | None) -> f
             for step in range(side)
         ]
         if passed is not None:
-            slowest = max(slowest, _overlapped(steps, sample.alone / side, passed))
+            slowest = max(slowest, _overlapped(steps, compute_of(sample, pe), passed))
         else:
             slowest = max(slowest, sum(map(sum, steps)))
     return slowest
@@ -100,7 +100,6 @@ def puts(sample: PatternSample, messages: Messages, passed: Message | None) -> f
     Whoever computes faster than the others waits for them.
     """
     side, pes = round(sample.pes**0.5), sample.pes
-    compute = sample.alone / side
     overlapped = passed is not None
     sender = [passed.single if passed is not None else 0.0] * pes  # when it may send the next tile
     clock = [0.0] * pes  # when a PE has multiplied
@@ -121,5 +120,7 @@ def puts(sample: PatternSample, messages: Messages, passed: Message | None) -> f
             sent = begin[pe] if overlapped else sender[pe]
             ready = max(begin[pe], came[pe], sent)
             moving[pe] += ready - begin[pe]
-            clock[pe] = ready + compute
-    return max(clock) if overlapped else max(moving) + sample.apart
+            clock[pe] = ready + compute_of(sample, pe)
+    if overlapped:
+        return max(clock)
+    return max(moving) + (0.0 if sample.computes else sample.apart)
