@@ -95,6 +95,20 @@ class Bench {
         }
   }
 
+  // As solvers keep a part of a matrix in the L2 cache, evenly spread, and have the rest leave it.
+  void kept() {
+    for (const double mb : {24.0, 36.0, 48.0, 54.0, 64.0, 80.0, 100.0, 128.0})
+      for (const double mb_kept : {-1.0, 0.0, 10.0, 16.7, 25.0}) {
+        Args a = streaming(1e6 * mb);
+        const double bytes = static_cast<double>(a.block_bytes) * blocks_;
+        a.kept = mb_kept < 0 ? -1 : static_cast<int>(std::min(256.0, 256e6 * mb_kept / bytes));
+        a.gathers.again = kRun;
+        a.phases = kMostPhases;
+        run("ring, kept, and lookups", reinterpret_cast<const void*>(ring_and_lookups), a, 1, bytes,
+            0, bytes / kSlotBytes * kGathers * 32);
+      }
+  }
+
   void vectors() {
     for (const long long rows : {100000LL, 400000LL, 1400000LL, 4000000LL}) {
       vector<2, 0>(rows);
@@ -184,10 +198,12 @@ class Bench {
     }
     std::printf(
         "{\"kind\": \"rate\", \"what\": \"%s\", \"bytes\": %.0f, \"sectors\": %.0f, "
-        "\"entries\": %.0f, \"gather\": [%u, %u, %u, %u], \"rows\": %lld, \"warps\": %d, "
+        "\"entries\": %.0f, \"gather\": [%u, %u, %u, %u], \"rows\": %lld, \"warps\": %d, \"kept\": "
+        "%d, "
         "\"mean_ns\": %.0f, \"slowest_ns\": %.0f, \"phase_ns\": %.0f, \"same_block\": %.4f}\n",
         name, bytes, sectors, entries, a.gathers.sectors, a.gathers.apart, a.gathers.window,
-        a.gathers.again, a.rows, a.warps, median(mean), median(slowest), median(whole), slow / all);
+        a.gathers.again, a.rows, a.warps, a.kept, median(mean), median(slowest), median(whole),
+        slow / all);
     std::fflush(stdout);
   }
 
@@ -209,6 +225,7 @@ int main(int argc, char** argv) {
   bench.streams();
   bench.gathers();
   bench.lookups();
+  bench.kept();
   bench.vectors();
   return 0;
 }

@@ -25,6 +25,7 @@ struct Args {
   const unsigned char* stream = nullptr;
   long long block_bytes = 0;  // of a block's stream in a phase; a multiple of kWarps * kSlotBytes
   int warps = kWarps;         // of a block that stream: it has fewer slices of rows than warps
+  int kept = -1;              // of 256 copies, marked evict-last, the others evict-first; -1: none
   const double* operand = nullptr;
   Gathers gathers;
   int rounds = 0;  // gathers of a warp in a phase, in groups of kGathers, where nothing streams
@@ -46,13 +47,24 @@ __device__ unsigned shared_address(const void* p) {
   return static_cast<unsigned>(__cvta_generic_to_shared(p));
 }
 
-__device__ void expect_copy(unsigned slot, const void* from, unsigned bytes, unsigned barrier) {
+enum Hint : unsigned { kDrop, kNone, kKeep };
+
+__device__ void expect_copy(unsigned slot, const void* from, unsigned bytes, unsigned barrier,
+                            Hint hint) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
                : "memory");
   asm volatile(
-      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
-          "r"(slot),
-      "l"(from), "r"(bytes), "r"(barrier)
+      "{ .reg .pred drop, keep; .reg .b64 first, normal, last, policy;"
+      "setp.eq.u32 drop, %4, 0;"
+      "setp.eq.u32 keep, %4, 2;"
+      "createpolicy.fractional.L2::evict_first.b64 first, 1.0;"
+      "createpolicy.fractional.L2::evict_normal.b64 normal, 1.0;"
+      "createpolicy.fractional.L2::evict_last.b64 last, 1.0;"
+      "selp.b64 policy, first, normal, drop;"
+      "selp.b64 policy, last, policy, keep;"
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint"
+      " [%0], [%1], %2, [%3], policy; }" ::"r"(slot),
+      "l"(from), "r"(bytes), "r"(barrier), "r"(static_cast<unsigned>(hint))
       : "memory");
 }
 
@@ -116,8 +128,12 @@ __device__ double stream(const Args& a, Ring& ring, F&& each) {
   double sum = 0;
   const auto start = [&](long long k) {
     const unsigned slot = (base + static_cast<unsigned>(k)) % kSlots;
+    const unsigned of_256 = static_cast<unsigned>(a.kept);
+    const Hint hint = a.kept < 0                                            ? kNone
+                      : (static_cast<unsigned>(k) * of_256 & 255U) < of_256 ? kKeep
+                                                                            : kDrop;
     expect_copy(ring.slots + slot * kSlotBytes, from + k * kSlotBytes, kSlotBytes,
-                ring.barriers + 8 * slot);
+                ring.barriers + 8 * slot, hint);
   };
   if (lane == 0)
     for (long long k = 0; k < kSlots && k < copies; ++k) start(k);
