@@ -31,6 +31,10 @@ class PeerWay:
         """Start both processes, unless they are there."""
         raise NotImplementedError
 
+    def lacking(self) -> str:
+        """Return why this machine lacks the way, "" where it has it."""
+        raise NotImplementedError
+
     def _asked(self, order: list[Any]) -> list[Any]:
         """Return what the processes are asked, a line each that answers."""
         raise NotImplementedError
