@@ -10,6 +10,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from cpufree.cli import display
+from cpufree.text import counted
 
 if TYPE_CHECKING:
     from cpufree.model.records import Comparison
@@ -64,11 +65,17 @@ def comparison_report(found: Comparison) -> RenderableType:
     low, high = found.ratios()
     head = ("GPUs", "systems and methods", "median error", "worst")
     lost = found.lost()
+    with_gpus = found.lost_with_gpus()
+    more = [
+        Text(f"  with the number of GPUs, of {counted(len(with_gpus), 'system')}: "
+             f"mean {with_gpus.mean():.1%}, worst {with_gpus.max():.1%}")
+    ] if len(with_gpus) else []  # fmt: skip
     return Group(
         display.columns(head, rows, "Predicted iterations beside records"),
         Text(f"  95 % of measured over predicted: {low:.2f} to {high:.2f}"),
         Text(f"  time lost by the method predicted as fastest: mean {lost.mean():.1%}, "
              f"worst {lost.max():.1%}"),
+        *more,
     )  # fmt: skip
 
 

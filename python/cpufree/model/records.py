@@ -36,6 +36,8 @@ class Measured:
     iterations: int
     seconds: float
     """The median of an iteration, with its share of the launch."""
+    gpu: str = ""
+    """Its name, where the record has one."""
 
 
 @dataclass(frozen=True)
@@ -76,15 +78,29 @@ class Comparison:
 
         Its measured time over that of the best method, less 1.
         """
-        groups: dict[tuple[str, str, int], list[Compared]] = defaultdict(list)
+        groups: dict[Any, list[Compared]] = defaultdict(list)
         for one in self.lines:
             groups[one.measured.record, one.measured.case, one.measured.facts.pes].append(one)
-        lost = []
-        for group in groups.values():
-            chosen = min(group, key=lambda one: one.predicted)
-            best = min(one.measured.seconds for one in group)
-            lost.append(chosen.measured.seconds / best - 1.0)
-        return np.array(lost)
+        return np.array([_lost(group) for group in groups.values()])
+
+    def lost_with_gpus(self) -> np.ndarray:
+        """Return the same of method and number of GPUs together, of systems on several numbers.
+
+        Systems are known by their names, on the same kind of GPU.
+        """
+        groups: dict[Any, list[Compared]] = defaultdict(list)
+        for one in self.lines:
+            groups[one.measured.gpu, one.measured.case].append(one)
+        several = [
+            group for group in groups.values() if len({one.measured.facts.pes for one in group}) > 1
+        ]
+        return np.array([_lost(group) for group in several])
+
+
+def _lost(group: Sequence[Compared]) -> float:
+    """Return by how much the one with the least predicted time is slower than the fastest."""
+    chosen = min(group, key=lambda one: one.predicted)
+    return chosen.measured.seconds / min(one.measured.seconds for one in group) - 1.0
 
 
 def compare(files: Sequence[PathLike], machine: Machine | None = None) -> Comparison:
@@ -126,6 +142,7 @@ def read_record(path: PathLike) -> list[Measured]:
     systems: dict[tuple[str, int], dict[str, Any]] = {}
     plans: dict[tuple[str, int], dict[str, Any]] = {}
     times: dict[tuple[str, int, str, int], list[float]] = defaultdict(list)
+    gpu = gpu_of(path)
     for number, line in enumerate(record_lines(path), 1):
         try:
             if line["kind"] not in ("problem", "load", "measurement") or _is_other(line):
@@ -149,6 +166,7 @@ def read_record(path: PathLike) -> list[Measured]:
             _facts(systems[case, pes], plans[case, pes], pes),
             count,
             float(np.median(seconds)),
+            gpu,
         )
         for (case, pes, method, count), seconds in times.items()
         if (case, pes) in systems and (case, pes) in plans

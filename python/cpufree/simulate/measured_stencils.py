@@ -1,7 +1,7 @@
 """Simulated against measured: Jacobi iterations that the host drives, on 2 and 8 GPUs.
 
-Baselines exchange halos in each iteration, as the simulated program does. It has neither values that
-stay on chip nor several iterations in a pass, and so not the persistent kernels.
+Baselines exchange halos in each iteration, as the simulated program does. That has no values which
+stay on chip, nor several iterations in a pass: persistent kernels are left out.
 """
 
 from __future__ import annotations
