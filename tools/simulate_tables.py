@@ -64,7 +64,7 @@ def measured() -> str:
         found.append(summary(f"{name}, all but the calibration", these))
     grids = compare_stencils(load_cluster("h200"), ROOT / "bench/results")
     found += stencil_summaries(grids)
-    errors = [one.error for one in (*rest, *grids)]
+    errors = [*(one.error for one in rest), *(one.error for one in grids)]
     found.append(
         Summary("all but the calibration", len(errors), statistics.median(map(abs, errors)),
                 statistics.fmean(errors), max(map(abs, errors)))

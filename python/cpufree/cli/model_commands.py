@@ -349,7 +349,8 @@ def compare_command(
         from cpufree.model.solve_plots import draw_comparison
 
         save_plot(draw_comparison(found), given["plot"])
-    lines = [{**dataclasses.asdict(one), "error": one.error} for one in (*found.lines, *grids)]
+    lines = [{**dataclasses.asdict(one), "error": one.error} for one in found.lines]
+    lines += [{**dataclasses.asdict(one), "error": one.error} for one in grids]
     finish(given, ("compare",), model_options.COMPARE, {"lines": lines})
     if given["quiet"]:
         errors = [abs(line["error"]) for line in lines]

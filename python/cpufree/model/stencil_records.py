@@ -38,7 +38,7 @@ class ComparedStencil:
 
 def is_stencil_record(path: PathLike) -> bool:
     """Return whether a file is a record of `cpufree bench stencil`."""
-    header = next(iter(record_lines(path)), {})
+    header: Any = next(iter(record_lines(path)), {})
     return isinstance(header, dict) and header.get("benchmark") == "stencil"
 
 

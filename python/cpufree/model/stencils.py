@@ -95,7 +95,7 @@ def stencil_seconds(facts: StencilFacts, machine: Machine) -> StencilTime:
     rate = machine.table(f"stencil.{place}_points_{precision}", "1/s")[dims]
     exchange = machine.table(f"stencil.{place}_exchange", "s")[dims]
     if facts.pes > 1:
-        exchange += machine.number("stencil.exchange_between", "s")
+        exchange += along(machine.table("stencil.exchange_between", "s"), float(facts.pes))
         exchange += layers * facts.face_bytes / machine.number("link.store_rate", "B/s")
     points = layers * facts.points / rate
     moved = 0.0 if on_chip else 2.0 * facts.value_bytes * facts.points

@@ -24,7 +24,7 @@ MACHINE = Machine("a machine", "a GPU", {
         ("stencil.memory_points_single", "1/s", {2: 1e12, 3: 1e12}),
         ("stencil.memory_points_double", "1/s", {2: 5e11, 3: 5e11}),
         ("stencil.memory_exchange", "s", {2: 4e-6, 3: 2e-6}),
-        ("stencil.exchange_between", "s", 5e-7),
+        ("stencil.exchange_between", "s", {2: 5e-7}),
         ("link.store_rate", "B/s", 1e11),
         ("product.held", "1", {40: 1.0, 60: 0.0}),
         ("loop.memory_rate", "B/s", {3: 1e12}),

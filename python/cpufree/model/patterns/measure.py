@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -193,8 +193,9 @@ Multiply = Callable[[int, bool, bool, bool], np.ndarray]
 
 
 def _by_kernels(probe: Probe, pes: int) -> Multiply:
-    def multiply(*order: Any) -> np.ndarray:
-        return _run(probe, pes, partial(probe.multiply, *order, WARM_UPS, REPEATS, LIMIT))
+    def multiply(tile: int, puts: bool, overlapped: bool, local: bool) -> np.ndarray:
+        order = (tile, puts, overlapped, local, WARM_UPS, REPEATS, LIMIT)
+        return _run(probe, pes, lambda: probe.multiply(*order))
 
     return multiply
 
@@ -202,8 +203,9 @@ def _by_kernels(probe: Probe, pes: int) -> Multiply:
 def _by_host(place: Place) -> Multiply:
     product = load_gpu_core().HostProduct(list(place.gpus), max(TILES["host"]))
 
-    def multiply(*order: Any) -> np.ndarray:
-        times = product.multiply(*order, WARM_UPS, REPEATS, LIMIT)
+    def multiply(tile: int, puts: bool, overlapped: bool, local: bool) -> np.ndarray:
+        order = (tile, puts, overlapped, local, WARM_UPS, REPEATS, LIMIT)
+        times = product.multiply(*order)
         return np.array(times).reshape(2, place.pes, REPEATS)
 
     return multiply

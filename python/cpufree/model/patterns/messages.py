@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from cpufree.machine.communication import Communication, WayRecord
@@ -66,7 +67,8 @@ def _message(way: WayRecord, size: int, on_gpus: bool) -> Message:
 
 def compute_of(sample: PatternSample, pe: int) -> float:
     """Return the seconds that a PE computes in a step of a product."""
-    return (sample.computes[pe] if sample.computes else sample.alone) / round(sample.pes**0.5)
+    side = math.isqrt(sample.pes)
+    return (sample.computes[pe] if sample.computes else sample.alone) / side
 
 
 def owner(pe: int, side: int, step: int, which: int) -> int:
