@@ -8,8 +8,13 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 
 from cpufree.errors import CpufreeError
+
+
+PASSED_ON = 1.0
+"""Seconds in which mpirun passes on what was printed, and not after an abort."""
 
 
 def serve(kind: str, gpus: list[int], size: int) -> None:
@@ -27,6 +32,7 @@ def serve(kind: str, gpus: list[int], size: int) -> None:
             seconds = messages.times(*json.loads(line)["order"])
         except CpufreeError as error:
             print(json.dumps({"error": f"says: {error}"}), flush=True)
+            time.sleep(PASSED_ON)
             MpiMessages.abort(1)
         if lead:
             print(json.dumps({"seconds": seconds}), flush=True)
