@@ -12,7 +12,6 @@ import time
 
 from cpufree.errors import CpufreeError
 
-
 PASSED_ON = 1.0
 """Seconds in which mpirun passes on what was printed, and not after an abort."""
 
