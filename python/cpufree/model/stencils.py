@@ -1,9 +1,9 @@
 """The time of a Jacobi iteration on a grid, from the sweep that the engine takes and machine rates.
 
 A sweep over values on chip takes what its points do, and an exchange in each iteration. One over
-values in memory does several iterations in a pass, which takes the longer one of what its points do
-and what its bytes take, read and written once, and an exchange. Nothing is fitted to the records
-that it is held against: docs/model.md says which grids the constants come from.
+values in memory does several iterations in a pass, which takes what its bytes do, read and written
+once, and an exchange. docs/model.md says which grids the constants come from, and which records it
+is held against.
 """
 
 from __future__ import annotations
@@ -21,8 +21,6 @@ CHIP_BYTES = 100_000
 """Of a grid that the registers of a block hold, about, where no plan tells."""
 LAYERS = {2: 4, 3: 2}
 """Iterations of a pass over values in memory, by the dimensions, where no plan tells."""
-LOOP_VECTORS = 3
-"""One read, one written, which is read to be written: as a loop over three vectors."""
 
 
 @dataclass(frozen=True)
@@ -54,9 +52,9 @@ class StencilTime:
 
     seconds: float
     points: float
-    """Of that, computing."""
+    """Of that, computing on chip."""
     memory: float
-    """Of that, what bytes take beyond it."""
+    """Of that, reading and writing values in memory."""
     exchange: float
 
     @property
@@ -92,23 +90,15 @@ def stencil_seconds(facts: StencilFacts, machine: Machine) -> StencilTime:
         on_chip = facts.points * facts.value_bytes <= blocks * CHIP_BYTES
     layers = 1 if on_chip else facts.layers or LAYERS[dims]
     place = "chip" if on_chip else "memory"
-    rate = machine.table(f"stencil.{place}_points_{precision}", "1/s")[dims]
     exchange = machine.table(f"stencil.{place}_exchange", "s")[dims]
     if facts.pes > 1:
         exchange += along(machine.table("stencil.exchange_between", "s"), float(facts.pes))
         exchange += layers * facts.face_bytes / machine.number("link.store_rate", "B/s")
-    points = layers * facts.points / rate
-    moved = 0.0 if on_chip else 2.0 * facts.value_bytes * facts.points
-    memory = max(0.0, moved / _rate(moved, machine) - points)
+    points = memory = 0.0
+    if on_chip:
+        points = facts.points / machine.table(f"stencil.chip_points_{precision}", "1/s")[dims]
+    else:
+        rate = machine.table("stencil.memory_rate", "B/s")[dims]
+        memory = 2.0 * facts.value_bytes * facts.points / rate
     seconds = (points + memory + exchange) / layers
-    return StencilTime(seconds, points / layers, memory / layers, exchange / layers)
-
-
-def _rate(moved: float, machine: Machine) -> float:
-    """Return the bytes a second of a pass over two copies of a grid."""
-    held = along(machine.table("product.held", "1"), moved / 1e6)
-    memory, cache = (
-        along(machine.table(f"loop.{where}_rate", "B/s"), LOOP_VECTORS)
-        for where in ("memory", "cache")
-    )
-    return 1.0 / (held / cache + (1.0 - held) / memory)
+    return StencilTime(seconds, points, memory / layers, exchange / layers)
