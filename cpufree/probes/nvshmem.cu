@@ -108,10 +108,14 @@ __device__ bool window(const ProbeArgs& a, std::uint64_t& epoch) {
   return true;
 }
 
+// The loads of a get go through the L1 cache, which must not have the values from before: no two
+// gets of an exchange share a line, and a fence before each exchange empties the cache.
 __device__ bool gets(const ProbeArgs& a) {
+  constexpr std::int64_t kLine = 128;
   const int count = a.window ? a.messages : a.rounds;
+  const std::int64_t apart = !a.window && a.bytes < kLine ? kLine : a.bytes;
   for (int k = 0; k < count; ++k) {
-    const std::int64_t place = a.window ? k * a.bytes : 0;
+    const std::int64_t place = k * apart;
     nvshmemx_getmem_block(a.target + place, a.source + place, static_cast<std::size_t>(a.bytes),
                           1 - a.pe);
     __syncthreads();
@@ -138,6 +142,8 @@ extern "C" __global__ void __launch_bounds__(256, 1) nvshmem_probe(const ProbeAr
     if (!exchange(a, epoch)) return;
   read_clock(a, 0);
   for (int k = 0; k < a.repeats; ++k) {
+    __syncthreads();
+    __threadfence_system();
     __syncthreads();
     const auto begin = static_cast<std::uint64_t>(clock64());
     if (!exchange(a, epoch)) return;

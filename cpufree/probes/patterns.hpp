@@ -131,7 +131,7 @@ class TileProduct {
       : port_(port),
         args_(args),
         link_(port, args),
-        grid_{args.side},
+        grid_(args.side, port.pe()),
         size_(std::int64_t{args.tile} * args.tile) {}
 
   std::int64_t wrong = 0;
@@ -182,7 +182,7 @@ class TileProduct {
   }
   // Which PE has tile A (which = 0) or B (1) of a step.
   CPUFREE_KERNEL_FN int owner(std::int32_t step, int which) const {
-    return args_.local ? port_.pe() : grid_.owner(port_.pe(), step, which);
+    return args_.local ? port_.pe() : grid_.owner(step, which);
   }
   CPUFREE_KERNEL_FN double* own(int which) const { return args_.buffer + which * size_; }
   CPUFREE_KERNEL_FN double* slot(std::int32_t step, int which) const {
@@ -224,7 +224,7 @@ class TileProduct {
     port_.sync_block();
   }
   CPUFREE_KERNEL_FN void put(std::int32_t step, int which, Epoch epoch) {
-    const int to = grid_.reader(port_.pe(), step, which);
+    const int to = grid_.reader(step, which);
     if (to == port_.pe()) return;
     const double* const mine = own(which);
     double* const there = slot(step, which);

@@ -71,16 +71,15 @@ class Product final : public HostProduct {
   Product(const std::vector<int>& gpus, int most_rows)
       : devices_(choose_devices(static_cast<int>(gpus.size()), gpus)),
         locks_(devices_),
-        grid_{static_cast<std::int32_t>(std::lround(std::sqrt(gpus.size())))},
+        side_(static_cast<std::int32_t>(std::lround(std::sqrt(gpus.size())))),
         most_rows_(most_rows),
         blocks_(multiprocessors_of_pe(devices_)) {
-    require(grid_.side > 1 && grid_.side * grid_.side == static_cast<int>(gpus.size()),
+    require(side_ > 1 && side_ * side_ == static_cast<int>(gpus.size()),
             "a product is on a square grid of PEs: 4, 9, 16");
     require(most_rows >= kTileEdge, "tiles have 32 rows at least");
     gpu_p2p::connect(devices_);
     const std::int64_t most = std::int64_t{most_rows} * most_rows;
-    for (const int device : devices_)
-      seats_.push_back(std::make_unique<Seat>(device, grid_.side, most));
+    for (const int device : devices_) seats_.push_back(std::make_unique<Seat>(device, side_, most));
   }
 
   PatternTimes run(const PatternOrder& order) override {
@@ -112,7 +111,7 @@ class Product final : public HostProduct {
 
   std::vector<int> devices_;
   gpu_p2p::DeviceLocks locks_;
-  TileGrid grid_;
+  std::int32_t side_;  // of the grid of PEs
   int most_rows_;
   int blocks_;  // of a kernel: it leaves the others' multiprocessors, and copies, their room
   std::vector<std::unique_ptr<Seat>> seats_;
@@ -124,7 +123,7 @@ class Driver {
  public:
   Driver(Product& product, int pe, const PatternOrder& order, const std::atomic<bool>& failed)
       : seats_(product.seats_),
-        grid_(product.grid_),
+        grid_(product.side_, pe),
         pe_(pe),
         order_(order),
         failed_(failed),
@@ -189,7 +188,7 @@ class Driver {
     }
   }
   int owner(std::int32_t step, int which) const {
-    return order_.local ? pe_ : grid_.owner(pe_, step, which);
+    return order_.local ? pe_ : grid_.owner(step, which);
   }
   double* tile_at(const Seat& seat, std::int32_t step, int which) const {
     return seat.tiles.data() + (2 + 2 * std::int64_t{step} + which) * entries_;
@@ -207,7 +206,7 @@ class Driver {
   // Gets, or puts, what is due in a step.
   void move(std::int32_t step, Epoch epoch) const {
     for (int which = 0; !order_.local && which < 2; ++which) {
-      const int other = order_.puts ? grid_.reader(pe_, step, which) : owner(step, which);
+      const int other = order_.puts ? grid_.reader(step, which) : owner(step, which);
       if (other == pe_) continue;
       const Seat& there = *seats_[at(other)];
       const Seat& from = order_.puts ? me_ : there;
@@ -236,7 +235,7 @@ class Driver {
   }
 
   const std::vector<std::unique_ptr<Seat>>& seats_;
-  const TileGrid& grid_;
+  TileGrid grid_;
   int pe_;
   const PatternOrder& order_;
   const std::atomic<bool>& failed_;

@@ -133,6 +133,7 @@ class ShmemKernelWay final : public ShmemWay {
  public:
   ShmemKernelWay(const HostWaySpec& spec, nvshmem::Verb verb)
       : ShmemWay(spec), verb_(verb), stream_(device_), clock_(device_, 1), late_(device_, 1) {
+    require(bytes_ >= kTimedBytes, "a way of NVSHMEM in a kernel has room for 64 KiB");
     const gpu::OnDevice here(device_);
     gpuLibrary_t const loaded = gpu::load_library(spec.kernels);
     library_.ready(loaded);
