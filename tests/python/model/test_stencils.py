@@ -21,14 +21,10 @@ MACHINE = Machine("a machine", "a GPU", {
         ("stencil.chip_points_single", "1/s", {2: 1e12, 3: 2e12}),
         ("stencil.chip_points_double", "1/s", {2: 5e11, 3: 1e12}),
         ("stencil.chip_exchange", "s", {2: 1e-6, 3: 2e-6}),
-        ("stencil.memory_points_single", "1/s", {2: 1e12, 3: 1e12}),
-        ("stencil.memory_points_double", "1/s", {2: 5e11, 3: 5e11}),
+        ("stencil.memory_rate", "B/s", {2: 1e12, 3: 2e12}),
         ("stencil.memory_exchange", "s", {2: 4e-6, 3: 2e-6}),
         ("stencil.exchange_between", "s", {2: 5e-7}),
         ("link.store_rate", "B/s", 1e11),
-        ("product.held", "1", {40: 1.0, 60: 0.0}),
-        ("loop.memory_rate", "B/s", {3: 1e12}),
-        ("loop.cache_rate", "B/s", {3: 4e12}),
     )
 })  # fmt: skip
 
@@ -43,14 +39,14 @@ def test_on_chip_points_and_an_exchange_add_up() -> None:
     assert seconds(1000, 1000, value_bytes=8) == pytest.approx(2e-6 + 1e-6)
 
 
-def test_a_pass_over_memory_takes_what_is_longer_and_an_exchange_for_several_iterations() -> None:
-    # 2 x 32 MB come from memory in 64 us; 8 M points are updated four times in 32.
+def test_a_pass_over_memory_takes_its_bytes_and_an_exchange_for_several_iterations() -> None:
+    # 2 x 32 MB take 64 us.
     found = stencil_seconds(StencilFacts((4000, 2000), 1), MACHINE)
-    assert found.seconds == pytest.approx((64e-6 + 4e-6) / 4) and found.bound == "points"
+    assert found.seconds == pytest.approx((64e-6 + 4e-6) / 4) and found.bound == "memory"
     assert found.points + found.memory + found.exchange == pytest.approx(found.seconds)
-    # 2 x 16 MB from the cache take 8 us, and 4 M points four times 16.
-    assert seconds(2000, 2000, on_chip=False) == pytest.approx((16e-6 + 4e-6) / 4)
-    assert seconds(2000, 2000, on_chip=False, layers=1) == pytest.approx(8e-6 + 4e-6)
+    assert seconds(4000, 2000, value_bytes=8) == pytest.approx((128e-6 + 4e-6) / 4)
+    assert seconds(200, 200, 200, on_chip=False) == pytest.approx((32e-6 + 2e-6) / 2)
+    assert seconds(2000, 2000, on_chip=False, layers=1) == pytest.approx(32e-6 + 4e-6)
 
 
 def test_between_gpus_an_exchange_takes_longer_and_moves_a_face() -> None:
