@@ -1,14 +1,14 @@
-"""The constants of iterations on grids (docs/model.md), from two records of `cpufree bench stencil`.
+"""The constants of iterations on grids (docs/model.md), from records of `cpufree bench stencil`.
 
     cpufree bench stencil --grid 96^2,640x480,1792x1536,64^3,128x112x96,208x192x160 --pes 1,2 \\
         --contenders cpufree --precision single,double --out small.jsonl
     python bench/stencil_constants.py small.jsonl large.jsonl
 
-Prints the entries of a machine file. From the small grids: exchanges on chip, where the line through
-two grids on one GPU begins (the mean of both precisions), what an exchange between GPUs takes more,
-the rate of points in two dimensions, and the ratio of the rates of both precisions in three. From
-the large ones, of one GPU in single precision: the rate of points in three dimensions, and of passes
-over values in memory the line through two grids, of which bytes take the slope.
+Prints the entries of a machine file. From the small grids: exchanges on chip, where the line
+through two grids on one GPU begins (the mean of both precisions), what an exchange between GPUs
+takes more, the rate of points in two dimensions, and the ratio of the rates of both precisions in
+three. From the large ones, of one GPU in single precision: the rate of points in three dimensions,
+and of passes over values in memory the line through two grids, of which bytes take the slope.
 """
 
 from __future__ import annotations

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from paths import ROOT
 
 from cpufree.errors import FileFormatError, InvalidInputError
-from cpufree.machine import Entry, Machine
+from cpufree.machine import Entry, Machine, load
 from cpufree.model.stencil_records import compare_stencils, is_stencil_record, read_stencils
 from cpufree.model.stencils import StencilFacts, stencil_seconds
 
@@ -103,3 +106,31 @@ def test_grids_of_the_cpu_and_damaged_lines(tmp_path: Path) -> None:
         read_stencils(record(tmp_path / "r.jsonl", {"kind": "problem"}))
     with pytest.raises(FileFormatError, match="cannot be read"):
         is_stencil_record(tmp_path / "none.jsonl")
+
+
+def test_constants_of_the_machine_files_follow_from_their_records() -> None:
+    program = ROOT / "bench/stencil_constants.py"
+    if not program.is_file():
+        pytest.skip("the program is in a clone only")
+    records = ROOT / "bench/results"
+    done = subprocess.run(
+        [sys.executable, str(program), str(records / "stencil-constants-2x-2026-11-26.jsonl"),
+         str(records / "stencil-baselines-1x-2026-11-23.jsonl")],
+        capture_output=True, text=True, check=True, timeout=60,
+    )  # fmt: skip
+    found = json.loads(done.stdout)
+    assert len(found) == 6
+    for name, table in found.items():
+        entry = load("h200").entries[name]
+        assert entry.value == {int(key): value for key, value in table.items()}
+        assert entry.provenance.startswith("bench/stencil_constants.py")
+
+
+def test_records_that_no_constant_comes_from_are_met_as_the_page_says() -> None:
+    names = ("1x-double-2026-11-23", "2x-2026-11-23", "3d-2x-2026-11-22", "8x-2026-11-22")
+    files = [ROOT / f"bench/results/stencil-baselines-{name}.jsonl" for name in names]
+    found = [
+        one for one in compare_stencils(files) if "double" in one.case or "double" not in one.record
+    ]
+    errors = sorted(abs(one.error) for one in found)
+    assert len(errors) == 16 and errors[7] < 0.09 and errors[-1] < 0.33
