@@ -52,20 +52,18 @@ CPUFREE_FN std::int64_t gemm_values(std::int64_t side, std::int64_t tile) {
 // k = i + j, i + j + 1, ... modulo `side`, so that in no step two PEs of a row, or of a column,
 // need the same tile (Cannon 1969, A cellular computer to implement the Kalman filter algorithm).
 struct TileGrid {
-  std::int32_t side = 1;
-  int pe = 0;
-  int row = 0, column = 0;  // of `pe`: divided once, as kernels ask in every step
+  std::int32_t side;
+  int row, column;  // of one PE: divided once, as kernels ask in every step
 
-  TileGrid() = default;
-  CPUFREE_FN TileGrid(std::int32_t side_, int pe_)
-      : side(side_), pe(pe_), row(pe_ / side_), column(pe_ % side_) {}
+  CPUFREE_FN TileGrid(std::int32_t side_, int pe)
+      : side(side_), row(pe / side_), column(pe % side_) {}
 
-  // Which PE has tile A (which = 0) or B (1) that `pe` needs in a step.
+  // Which PE has tile A (which = 0) or B (1) that this one needs in a step.
   CPUFREE_FN int owner(std::int32_t step, int which) const {
     const int k = (row + column + step) % side;
     return which == 0 ? row * side + k : k * side + column;
   }
-  // Who needs that of `pe` in a step.
+  // Who needs that of this one in a step.
   CPUFREE_FN int reader(std::int32_t step, int which) const {
     const int other = which == 0 ? row : column;
     const int mine = which == 0 ? column : row;

@@ -12,10 +12,10 @@
 // tile that has not come is one of zeros, which the check of the product finds.
 #include "cpufree/systems/probes/gpu/host_product.hpp"
 
-#include <array>
 #include <atomic>
 #include <cmath>
 #include <string>
+#include <thread>
 
 #include "cpufree/base/crew.hpp"
 #include "cpufree/base/error.hpp"
