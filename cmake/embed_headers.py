@@ -17,6 +17,7 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 STANDARD = "cpufree/gpu/cuda/device_std.hpp"
 # What the texts of kernels include (cpufree/systems/gpu/compiled/kernel_source.cpp).
 ROOTS = (
+    "cpufree/engines/gpu_p2p/bulk_put.cuh",
     "cpufree/engines/gpu_p2p/free_port.cuh",
     "cpufree/engines/gpu_p2p/port.cuh",
     "cpufree/formats/layout/kernels.hpp",
@@ -38,6 +39,7 @@ ROOTS = (
     "cpufree/stencils/time_tiles.hpp",
     "cpufree/systems/gpu/kernels/vector_entries.cuh",
     "cpufree/systems/probes/gpu/reading.cuh",
+    "cpufree/systems/probes/gpu/tiles.cuh",
 )
 INCLUDE = re.compile(r'^#include (?:"([^"]+)"|<([^>]+)>)', re.M)
 PIECE = 12_000  # characters of a literal: compilers take 65 536 and no more

@@ -5,11 +5,13 @@ Usage: python -m tools.simulate_tables --write|--check. Takes some ten seconds.
 
 from __future__ import annotations
 
+import statistics
 import sys
 from functools import cache
 
 from cpufree.machine.clusters import load_cluster
-from cpufree.simulate.measured import compare, read_cases, summaries, summary
+from cpufree.simulate.measured import Summary, compare, read_cases, summaries, summary
+from cpufree.simulate.measured_stencils import compare_stencils, stencil_summaries
 from cpufree.simulate.scaling import EXPERIMENTS, STYLES, TOLERANCE, Curve, Experiment, best, curves
 from tools.page_tables import markdown, run
 from tools.results.records import ROOT
@@ -60,7 +62,13 @@ def measured() -> str:
     for name in names:  # what nothing was chosen by
         these = [one for one in rest if one.case.gpu.startswith(name)]
         found.append(summary(f"{name}, all but the calibration", these))
-    found.append(summary("all but the calibration", rest))
+    grids = compare_stencils(load_cluster("h200"), ROOT / "bench/results")
+    found += stencil_summaries(grids)
+    errors = [*(one.error for one in rest), *(one.error for one in grids)]
+    found.append(
+        Summary("all but the calibration", len(errors), statistics.median(map(abs, errors)),
+                statistics.fmean(errors), max(map(abs, errors)))
+    )  # fmt: skip
     rows = [
         (one.name, f"{one.count}", f"{100 * one.median:.1f} %", f"{100 * one.mean:+.1f} %",
          percent(one.largest))

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "cpufree/baselines/crew.hpp"
+#include "cpufree/base/crew.hpp"
 #include "cpufree/baselines/drive.hpp"
 
 namespace cpufree::baselines {

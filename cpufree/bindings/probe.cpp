@@ -12,6 +12,7 @@
 
 #include "cpufree/base/error.hpp"
 #include "cpufree/systems/probes/cpu.hpp"
+#include "cpufree/systems/probes/gpu/host_product.hpp"
 #include "cpufree/systems/probes/gpu/host_ways.hpp"
 #include "cpufree/systems/probes/gpu/prober.hpp"
 
@@ -21,6 +22,20 @@ namespace cpufree {
 namespace {
 
 using Address = std::pair<std::int32_t, std::int32_t>;  // process, file
+
+PatternOrder product_order(int tile, bool puts, bool overlapped, bool local, int warm_ups,
+                           int repeats, double wait_limit) {
+  PatternOrder order;
+  order.kind = PatternKind::gemm;
+  order.tile = tile;
+  order.puts = puts;
+  order.overlapped = overlapped;
+  order.local = local;
+  order.warm_ups = warm_ups;
+  order.repeats = repeats;
+  order.wait_limit = wait_limit;
+  return order;
+}
 
 class PyProbe {
  public:
@@ -68,28 +83,21 @@ class PyProbe {
                         double wait_limit) {
     PatternOrder order;
     order.bytes = bytes;
-    return run_pattern(order, warm_ups, repeats, wait_limit);
-  }
-  PatternTimes multiply(int tile, bool puts, bool overlapped, bool local, int warm_ups, int repeats,
-                        double wait_limit) {
-    PatternOrder order;
-    order.kind = PatternKind::gemm;
-    order.tile = tile;
-    order.puts = puts;
-    order.overlapped = overlapped;
-    order.local = local;
-    return run_pattern(order, warm_ups, repeats, wait_limit);
-  }
-
- private:
-  PatternTimes run_pattern(PatternOrder& order, int warm_ups, int repeats, double wait_limit) {
     order.warm_ups = warm_ups;
     order.repeats = repeats;
     order.wait_limit = wait_limit;
     const nb::gil_scoped_release release;
     return prober_->run(order);
   }
+  PatternTimes multiply(int tile, bool puts, bool overlapped, bool local, int warm_ups, int repeats,
+                        double wait_limit) {
+    const PatternOrder order =
+        product_order(tile, puts, overlapped, local, warm_ups, repeats, wait_limit);
+    const nb::gil_scoped_release release;
+    return prober_->run(order);
+  }
 
+ private:
   CpuProber& cpu() const {
     require(cpu_ != nullptr, "PEs on GPUs are all in one process");
     return *cpu_;
@@ -97,6 +105,24 @@ class PyProbe {
 
   std::unique_ptr<Prober> prober_;
   CpuProber* cpu_ = nullptr;
+};
+
+class PyHostProduct {
+ public:
+  PyHostProduct(const std::vector<int>& gpus, int most_rows) {
+    const nb::gil_scoped_release release;
+    product_ = make_host_product(gpus, most_rows);
+  }
+  PatternTimes multiply(int tile, bool puts, bool overlapped, bool local, int warm_ups, int repeats,
+                        double wait_limit) {
+    const PatternOrder order =
+        product_order(tile, puts, overlapped, local, warm_ups, repeats, wait_limit);
+    const nb::gil_scoped_release release;
+    return product_->run(order);
+  }
+
+ private:
+  std::unique_ptr<HostProduct> product_;
 };
 
 class PyHostWay {
@@ -158,6 +184,11 @@ void bind_probes(nb::module_& m) {
            nb::arg("handle") = nb::bytes("", 0), nb::arg("kernels") = "", nb::arg("rank") = 0)
       .def("times", &PyHostWay::times, nb::arg("mode"), nb::arg("bytes"), nb::arg("messages"),
            nb::arg("warm_ups"), nb::arg("repeats"), nb::arg("wait_limit"));
+  nb::class_<PyHostProduct>(m, "HostProduct")
+      .def(nb::init<const std::vector<int>&, int>(), nb::arg("gpus"), nb::arg("most_rows"))
+      .def("multiply", &PyHostProduct::multiply, nb::arg("tile"), nb::arg("puts"),
+           nb::arg("overlapped"), nb::arg("local"), nb::arg("warm_ups"), nb::arg("repeats"),
+           nb::arg("wait_limit"));
   m.def(
       "nvshmem_id",
       [](const std::string& library) {

@@ -13,10 +13,11 @@ enum class ProbeWay : std::int32_t {
   store_thread,  // values stored by one thread, then a flag
   store_warp,    // by the threads that run in lockstep
   store_block,   // by all threads of the block
+  bulk,          // by the hardware's bulk copies, out of the block's fast memory, then a flag
   packets,       // values that carry their own flag
   get            // loads from the memory of the other PE
 };
-inline constexpr int kProbeWays = 5;
+inline constexpr int kProbeWays = 6;
 
 // What of it is timed. Of a pair, the PE of even number is the one that keeps the time.
 enum class ProbeMode : std::int32_t {

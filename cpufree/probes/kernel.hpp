@@ -285,6 +285,8 @@ CPUFREE_KERNEL_FN void probe_kernel(P& port, const ProbeArgs& args) {
     probe_as<MessageExchange, P, StoreLink<P, ByThread>>(port, args);
   else if constexpr (W == ProbeWay::store_warp)
     probe_as<MessageExchange, P, StoreLink<P, ByWarp>>(port, args);
+  else if constexpr (W == ProbeWay::bulk)
+    probe_as<MessageExchange, P, BulkLink<P>>(port, args);
   else
     probe_as<MessageExchange, P, StoreLink<P, ByBlock>>(port, args);
 }
@@ -299,6 +301,8 @@ CPUFREE_KERNEL_FN void probe_kernel(ProbeWay way, P& port, const ProbeArgs& args
       return probe_kernel<ProbeWay::store_warp>(port, args);
     case ProbeWay::store_block:
       return probe_kernel<ProbeWay::store_block>(port, args);
+    case ProbeWay::bulk:
+      return probe_kernel<ProbeWay::bulk>(port, args);
     case ProbeWay::packets:
       return probe_kernel<ProbeWay::packets>(port, args);
     case ProbeWay::get:

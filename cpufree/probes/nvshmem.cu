@@ -32,6 +32,14 @@ __device__ void put_values(const ProbeArgs& a, std::int64_t place, std::int64_t 
     nvshmem_double_p(to + i, from[i], 1 - a.pe);
 }
 
+// As a column of a matrix of two columns is put into one behind the other.
+__device__ void put_strided(const ProbeArgs& a, std::int64_t place, std::int64_t bytes) {
+  const std::int64_t stride = stride_of(Verb::iput);
+  nvshmemx_double_iput_block(reinterpret_cast<double*>(a.target + place),
+                             reinterpret_cast<const double*>(a.source + stride * place), 1, stride,
+                             static_cast<std::size_t>(bytes / 8), 1 - a.pe);
+}
+
 // By all threads of the block: message k, then its signal.
 __device__ void send(const ProbeArgs& a, int k, std::int64_t bytes, std::uint64_t value) {
   const std::int64_t place = k * a.bytes;
@@ -42,6 +50,9 @@ __device__ void send(const ProbeArgs& a, int k, std::int64_t bytes, std::uint64_
   switch (a.verb) {
     case Verb::p:
       put_values(a, place, bytes);
+      break;
+    case Verb::iput:
+      put_strided(a, place, bytes);
       break;
     case Verb::put_thread:
       if (threadIdx.x == 0) nvshmem_putmem_nbi(to, from, size, pe);
@@ -97,10 +108,14 @@ __device__ bool window(const ProbeArgs& a, std::uint64_t& epoch) {
   return true;
 }
 
+// The loads of a get go through the L1 cache, which must not have the values from before: no two
+// gets of an exchange share a line, and a fence before each exchange empties the cache.
 __device__ bool gets(const ProbeArgs& a) {
+  constexpr std::int64_t kLine = 128;
   const int count = a.window ? a.messages : a.rounds;
+  const std::int64_t apart = !a.window && a.bytes < kLine ? kLine : a.bytes;
   for (int k = 0; k < count; ++k) {
-    const std::int64_t place = a.window ? k * a.bytes : 0;
+    const std::int64_t place = k * apart;
     nvshmemx_getmem_block(a.target + place, a.source + place, static_cast<std::size_t>(a.bytes),
                           1 - a.pe);
     __syncthreads();
@@ -127,6 +142,8 @@ extern "C" __global__ void __launch_bounds__(256, 1) nvshmem_probe(const ProbeAr
     if (!exchange(a, epoch)) return;
   read_clock(a, 0);
   for (int k = 0; k < a.repeats; ++k) {
+    __syncthreads();
+    __threadfence_system();
     __syncthreads();
     const auto begin = static_cast<std::uint64_t>(clock64());
     if (!exchange(a, epoch)) return;

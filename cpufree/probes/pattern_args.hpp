@@ -48,6 +48,35 @@ CPUFREE_FN std::int64_t gemm_values(std::int64_t side, std::int64_t tile) {
   return 2 * (side + 1) * tile * tile;
 }
 
+// Of a product on a grid of side x side PEs. PE (i, j) adds A(i, k) B(k, j) in `side` steps, with
+// k = i + j, i + j + 1, ... modulo `side`, so that in no step two PEs of a row, or of a column,
+// need the same tile (Cannon 1969, A cellular computer to implement the Kalman filter algorithm).
+struct TileGrid {
+  std::int32_t side;
+  int row, column;  // of one PE: divided once, as kernels ask in every step
+
+  CPUFREE_FN TileGrid(std::int32_t side_, int pe)
+      : side(side_), row(pe / side_), column(pe % side_) {}
+
+  // Which PE has tile A (which = 0) or B (1) that this one needs in a step.
+  CPUFREE_FN int owner(std::int32_t step, int which) const {
+    const int k = (row + column + step) % side;
+    return which == 0 ? row * side + k : k * side + column;
+  }
+  // Who needs that of this one in a step.
+  CPUFREE_FN int reader(std::int32_t step, int which) const {
+    const int other = which == 0 ? row : column;
+    const int mine = which == 0 ? column : row;
+    const int k = (mine - other - step + 2 * side) % side;
+    return which == 0 ? row * side + k : k * side + column;
+  }
+  // Entry i of A, or of B behind it, of a PE: a small whole number, so that products are exact.
+  CPUFREE_FN static double value(int pe, std::int64_t i, Epoch epoch) {
+    return static_cast<double>(
+        (static_cast<std::uint64_t>(i) * 5 + static_cast<std::uint64_t>(pe) * 3 + epoch) % 8);
+  }
+};
+
 // Epochs that a run uses.
 CPUFREE_FN Epoch pattern_epochs(const PatternArgs& args) {
   return 2 * (static_cast<Epoch>(args.warm_ups) + static_cast<Epoch>(args.repeats));

@@ -123,10 +123,7 @@ class TableExchange {
   PatternLink<P> link_;
 };
 
-// C = A B on a grid of side x side PEs, a tile of each matrix on each. PE (i, j) adds A(i, k) B(k,
-// j) in `side` steps, with k = i + j, i + j + 1, ... modulo `side`, so that in no step two PEs of a
-// row, or of a column, need the same tile (Cannon 1969, A cellular computer to implement the Kalman
-// filter algorithm).
+// C = A B on a grid of side x side PEs (TileGrid), a tile of each matrix on each.
 template <Port P>
 class TileProduct {
  public:
@@ -134,8 +131,7 @@ class TileProduct {
       : port_(port),
         args_(args),
         link_(port, args),
-        row_(port.pe() / args.side),
-        column_(port.pe() % args.side),
+        grid_(args.side, port.pe()),
         size_(std::int64_t{args.tile} * args.tile) {}
 
   std::int64_t wrong = 0;
@@ -143,7 +139,7 @@ class TileProduct {
   // New values of A and B, of which a product is exact.
   CPUFREE_KERNEL_FN bool prepare(Epoch epoch) {
     for (std::int64_t i = port_.lane(); i < 2 * size_; i += port_.lanes())
-      port_.put(args_.buffer + i, port_.pe(), value(port_.pe(), i, epoch));
+      port_.put(args_.buffer + i, port_.pe(), TileGrid::value(port_.pe(), i, epoch));
     return true;
   }
 
@@ -174,33 +170,19 @@ class TileProduct {
   }
 
  private:
-  // Entry i of A, or of B behind it, of a PE: a small whole number.
-  CPUFREE_KERNEL_FN static double value(int pe, std::int64_t i, Epoch epoch) {
-    return static_cast<double>(
-        (static_cast<std::uint64_t>(i) * 5 + static_cast<std::uint64_t>(pe) * 3 + epoch) % 8);
-  }
   CPUFREE_KERNEL_FN double expected(std::int64_t entry, Epoch epoch) const {
     double sum = 0.0;
     for (std::int32_t step = 0; step < args_.side; ++step) {
       const int a = owner(step, 0), b = owner(step, 1);
       for (std::int32_t k = 0; k < args_.tile; ++k)
-        sum += value(a, entry / args_.tile * args_.tile + k, epoch) *
-               value(b, size_ + std::int64_t{k} * args_.tile + entry % args_.tile, epoch);
+        sum += TileGrid::value(a, entry / args_.tile * args_.tile + k, epoch) *
+               TileGrid::value(b, size_ + std::int64_t{k} * args_.tile + entry % args_.tile, epoch);
     }
     return sum;
   }
   // Which PE has tile A (which = 0) or B (1) of a step.
   CPUFREE_KERNEL_FN int owner(std::int32_t step, int which) const {
-    if (args_.local) return port_.pe();
-    const int k = (row_ + column_ + step) % args_.side;
-    return which == 0 ? row_ * args_.side + k : k * args_.side + column_;
-  }
-  // Who needs mine in a step.
-  CPUFREE_KERNEL_FN int reader(std::int32_t step, int which) const {
-    const int other = which == 0 ? row_ : column_;
-    const int mine = which == 0 ? column_ : row_;
-    const int k = (mine - other - step + 2 * args_.side) % args_.side;
-    return which == 0 ? row_ * args_.side + k : k * args_.side + column_;
+    return args_.local ? port_.pe() : grid_.owner(step, which);
   }
   CPUFREE_KERNEL_FN double* own(int which) const { return args_.buffer + which * size_; }
   CPUFREE_KERNEL_FN double* slot(std::int32_t step, int which) const {
@@ -242,7 +224,7 @@ class TileProduct {
     port_.sync_block();
   }
   CPUFREE_KERNEL_FN void put(std::int32_t step, int which, Epoch epoch) {
-    const int to = reader(step, which);
+    const int to = grid_.reader(step, which);
     if (to == port_.pe()) return;
     const double* const mine = own(which);
     double* const there = slot(step, which);
@@ -265,7 +247,7 @@ class TileProduct {
   P& port_;
   const PatternArgs& args_;
   PatternLink<P> link_;
-  int row_, column_;
+  TileGrid grid_;
   std::int64_t size_;
 };
 

@@ -138,6 +138,23 @@ class StoreLink : public ProbeLink<P> {
   }
 };
 
+// The same by bulk copies, where the engine has them: put_bulk(port, to, pe, count, value).
+template <Port P>
+class BulkLink : public StoreLink<P, ByBlock> {
+ public:
+  using StoreLink<P, ByBlock>::StoreLink;
+
+  CPUFREE_KERNEL_FN void send(Epoch epoch, std::int32_t message, std::int64_t values) {
+    const auto value = [epoch](std::int64_t i) { return probe_value(epoch, i); };
+    double* const to = this->args_.buffer + this->place(message);
+    if constexpr (requires { put_bulk(this->port_, to, 0, values, value); })
+      put_bulk(this->port_, to, this->partner_, values, value);
+    else
+      this->store(epoch, message, values);
+    this->signal(epoch);
+  }
+};
+
 // Packets, stored by all threads of a block. Whoever waits for one reads it.
 template <Port P>
 class PacketLink : public ProbeLink<P> {

@@ -358,7 +358,7 @@ class Probe:
     def disturbances(self) -> int: ...  # in the last run, threads that lost their core
     def run(
         self,
-        way: str,  # "store-thread", "store-warp", "store-block", "packets", "get"
+        way: str,  # "store-thread", "store-warp", "store-block", "bulk", "packets", "get"
         mode: str,  # "single", "window", "send", "receive", "flag", "allreduce", "fence"
         bytes: int,
         messages: int,
@@ -382,6 +382,21 @@ class Probe:
         puts: bool,
         overlapped: bool,
         local: bool,  # nothing travels
+        warm_ups: int,
+        repeats: int,
+        wait_limit: float,
+    ) -> list[float]: ...
+
+class HostProduct:
+    """A product of matrices in tiles on GPUs, whose copies and kernels the host drives."""
+
+    def __init__(self, gpus: list[int], most_rows: int) -> None: ...  # a GPU for each PE
+    def multiply(  # as Probe.multiply
+        self,
+        tile: int,  # a multiple of 32
+        puts: bool,
+        overlapped: bool,
+        local: bool,
         warm_ups: int,
         repeats: int,
         wait_limit: float,

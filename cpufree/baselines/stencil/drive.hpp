@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "cpufree/baselines/crew.hpp"
+#include "cpufree/base/crew.hpp"
 #include "cpufree/baselines/stencil/comm.hpp"
 
 namespace cpufree::baselines {

@@ -11,6 +11,7 @@
 #pragma once
 
 #include "cpufree/systems/gpu/engine.hpp"
+#include "cpufree/systems/probes/gpu/host_product.hpp"
 #include "cpufree/systems/probes/gpu/host_ways.hpp"
 #include "cpufree/systems/probes/gpu/prober.hpp"
 #include "cpufree/systems/program/gpu/program.hpp"
@@ -45,6 +46,7 @@ struct GpuEngineTable {
   void (*await_nvshmem)();
   std::unique_ptr<Prober> (*make_gpu_prober)(const std::vector<int>&, int, int, std::int64_t,
                                              ProbePlace);
+  std::unique_ptr<HostProduct> (*make_host_product)(const std::vector<int>&, int);
   std::unique_ptr<HostWay> (*make_host_way)(const HostWaySpec&);
   std::unique_ptr<IpcMemory> (*make_ipc_memory)(int, std::int64_t);
   std::string (*make_shmem_way_id)(const std::string&);

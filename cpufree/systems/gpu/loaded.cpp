@@ -104,6 +104,10 @@ std::unique_ptr<Prober> make_gpu_prober(const std::vector<int>& gpus, int blocks
   return engine().make_gpu_prober(gpus, blocks, threads, bytes, place);
 }
 
+std::unique_ptr<HostProduct> make_host_product(const std::vector<int>& gpus, int most_rows) {
+  return engine().make_host_product(gpus, most_rows);
+}
+
 std::unique_ptr<HostWay> make_host_way(const HostWaySpec& spec) {
   return engine().make_host_way(spec);
 }

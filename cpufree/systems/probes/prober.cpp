@@ -59,8 +59,8 @@ int side_of(int pes) {
 }  // namespace
 
 ProbeWay probe_way_from_name(const std::string& name) {
-  return by_name<ProbeWay>({"store-thread", "store-warp", "store-block", "packets", "get"}, name,
-                           "a way of messages");
+  return by_name<ProbeWay>({"store-thread", "store-warp", "store-block", "bulk", "packets", "get"},
+                           name, "a way of messages");
 }
 
 ProbeMode probe_mode_from_name(const std::string& name) {

@@ -99,7 +99,7 @@ def measure_command(given: Given) -> None:
     from cpufree.cli import model_report
     from cpufree.model import measure
     from cpufree.model.samples import write_samples
-    from cpufree.model.ways import find_ways
+    from cpufree.model.ways.catalog import find_ways
 
     paper = outputs(given)
     names = tuple(word.strip() for word in (given["ways"] or "").split(",") if word.strip())
@@ -142,7 +142,7 @@ def with_patterns(found: Samples, matrix: str, plan: Plan) -> Samples:
     import dataclasses
 
     from cpufree.cli.pattern_halos import halos_of
-    from cpufree.model.patterns import measure_patterns
+    from cpufree.model.patterns.measure import measure_patterns
 
     patterns, lacking = measure_patterns({matrix: halos_of(matrix)}, plan.pattern_seconds)
     missing = {**found.missing, **lacking}
@@ -323,25 +323,35 @@ def check_paper_command(given: Given) -> None:
 @with_options(model_options.COMPARE)
 def compare_command(
     records: Annotated[
-        list[str], typer.Argument(metavar="RECORD...", help="Records of cpufree bench cg.")
+        list[str],
+        typer.Argument(metavar="RECORD...", help="Records of cpufree bench cg, and stencil."),
     ],
     given: Given,
 ) -> None:
     """Hold predicted iterations against benchmark records, which they were not fitted to."""
     import dataclasses
 
-    from cpufree.cli.predict_command import comparison_report
-    from cpufree.model.records import compare
+    from cpufree.cli.predict_report import comparison_report, stencil_comparison_report
+    from cpufree.model.records import Comparison, compare
+    from cpufree.model.stencil_records import compare_stencils, is_stencil_record
 
     paper = outputs(given, tuple(records))
-    found = compare(records)
-    paper.print(comparison_report(found))
-    if given["plot"]:
+    stencils = [record for record in records if is_stencil_record(record)]
+    solves = [record for record in records if record not in stencils]
+    found = compare(solves) if solves else Comparison(())
+    grids = compare_stencils(stencils)
+    if solves:
+        paper.print(comparison_report(found))
+    if stencils:
+        paper.print(stencil_comparison_report(grids))
+    if given["plot"] and solves:
         from cpufree.model.plots import save_plot
         from cpufree.model.solve_plots import draw_comparison
 
         save_plot(draw_comparison(found), given["plot"])
     lines = [{**dataclasses.asdict(one), "error": one.error} for one in found.lines]
+    lines += [{**dataclasses.asdict(one), "error": one.error} for one in grids]
     finish(given, ("compare",), model_options.COMPARE, {"lines": lines})
     if given["quiet"]:
-        end(given, f"median error {statistics.median(found.errors()):.1%}")
+        errors = [abs(line["error"]) for line in lines]
+        end(given, f"median error {statistics.median(errors):.1%}" if errors else "nothing")

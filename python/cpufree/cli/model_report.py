@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from cpufree.machine.communication import Communication, Quantity, WayRecord
     from cpufree.model.advice import Priority
     from cpufree.model.paper import Finding
+    from cpufree.model.patterns.validate import PatternCheck
     from cpufree.model.project import Roles
     from cpufree.model.samples import Samples
     from cpufree.model.use import Prediction
     from cpufree.model.validate import Validation
-    from cpufree.model.validate_patterns import PatternCheck
 
 SCALES = {"s": (1e6, "us"), "s/B": (1e9, "ns/B"), "1/s": (1e-6, "million/s"), "1": (1.0, "")}
 LARGE_SHARE = 0.1
@@ -130,7 +130,7 @@ def validation_report(found: Validation) -> RenderableType:
 
 
 def _pattern_report(found: Sequence[PatternCheck]) -> RenderableType:
-    from cpufree.model.validate_patterns import LARGEST_ERROR, LEAST_R2
+    from cpufree.model.patterns.validate import LARGEST_ERROR, LEAST_R2
 
     rows = [
         (

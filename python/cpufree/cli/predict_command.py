@@ -5,10 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
-from rich.console import Console, Group, RenderableType
-from rich.text import Text
+from rich.console import Console
 
 from cpufree import model_options
 from cpufree.cli import display
@@ -22,25 +20,27 @@ from cpufree.cli.commands import (
     write_json,
 )
 from cpufree.cli.option_types import refuse, with_options
+from cpufree.cli.predict_report import prediction_report, stencil_report
 from cpufree.cli.run_record import run_record
 from cpufree.text import counted
 
 if TYPE_CHECKING:
     from cpufree.matrix.problem import CsrMatrix
-    from cpufree.model.records import Comparison
-    from cpufree.model.solve import IterationTime, SystemFacts
+    from cpufree.model.solve import SystemFacts
 
 MOST_PES = 4096
 MOST_PACKETS = 16384
 """Ghosts of a PE up to which halos travel as packets (docs/design/kernels.md)."""
-MOST_MEASURED = 8
-"""GPUs up to which constants were measured."""
+GRID = "grid:"
+"""What a grid's points are named by in the place of a matrix."""
 EPILOG = """
 [bold]Examples[/bold]
 
   cpufree predict A.mtx --pes 1-64
 
   cpufree predict A.mtx --pes 1,2,4,8 --method prcg --plot scaling.png
+
+  cpufree predict grid:8192x8192 --pes 1-8
 """
 
 
@@ -93,9 +93,45 @@ def facts_of(matrix: CsrMatrix, numbers: list[int]) -> list[SystemFacts]:
     return [facts_on(matrix, pes, gathered) for pes in numbers]
 
 
+def predict_grid(name: str, numbers: list[int], given: dict[str, Any]) -> None:
+    """Predict the time of an iteration of `cpufree stencil` in single precision."""
+    from cpufree.cli.stencil_input import parse_grid
+    from cpufree.engines import gpus
+    from cpufree.machine import of_gpu
+    from cpufree.model.stencils import StencilFacts, stencil_seconds
+
+    text = name.removeprefix(GRID)
+    _, power, exponent = text.partition("^")
+    dims = int(exponent) if power and exponent in ("2", "3") else text.count("x") + 1
+    shape = parse_grid(text, dims, GRID)
+    if given["plot"]:
+        raise refuse(
+            model_options.PREDICT_SOLVE[2], given["plot"], "grids have no plot: use --json"
+        )
+    there = gpus.find()
+    machine = of_gpu(there[0].name if there else "")
+    times = [stencil_seconds(StencilFacts(shape, pes), machine) for pes in numbers]
+    paper = display.report_console(stderr=given["json"] == "-", quiet=given["quiet"])
+    paper.print(stencil_report(machine.machine, numbers, times))
+    if given["json"]:
+        lines = [
+            {"pes": pes, "bound": time.bound, **dataclasses.asdict(time)}
+            for pes, time in zip(numbers, times, strict=True)
+        ]
+        record = run_record(("predict", name), model_options.PREDICT_SOLVE, given)
+        write_json(given["json"], {**record, "machine": machine.machine, "iterations": lines})
+    if given["quiet"]:
+        best = min(zip(times, numbers, strict=True), key=lambda pair: pair[0].seconds)
+        line = f"{display.seconds(best[0].seconds)} on {counted(best[1], 'GPU')}"
+        display.report_console(stderr=given["json"] == "-").print(line, highlight=False)
+
+
 @with_options(model_options.PREDICT_SOLVE)
 def predict(
-    matrix: Annotated[str, typer.Argument(metavar="A", help="The matrix, as for solve.")],
+    matrix: Annotated[
+        str,
+        typer.Argument(metavar="A", help="The matrix, as for solve; or a grid, as for stencil."),
+    ],
     given: dict[str, Any],
 ) -> None:
     """Predict the time of an iteration on GPUs, and what bounds it; no GPU is needed."""
@@ -110,6 +146,9 @@ def predict(
     check_not_read((given["plot"], given["json"]), (matrix,))
     numbers = numbers_of(given["pes"])
     paper = display.report_console(stderr=given["json"] == "-", quiet=given["quiet"])
+    if matrix.startswith(GRID):
+        predict_grid(matrix, numbers, given)
+        return
     notes = Console(stderr=True, highlight=False, quiet=given["quiet"])
     system = load_system(matrix, notes)
     numbers = [pes for pes in numbers if pes <= system.shape[0]]
@@ -141,54 +180,3 @@ def predict(
         best = min(zip(times, numbers, strict=True), key=lambda pair: pair[0].seconds)
         line = f"{display.seconds(best[0].seconds)} on {counted(best[1], 'GPU')}"
         display.report_console(stderr=given["json"] == "-").print(line, highlight=False)
-
-
-def prediction_report(
-    machine: str, numbers: list[int], times: list[IterationTime]
-) -> RenderableType:
-    """Return times, efficiency and bounds as a table."""
-    first = times[0].seconds * numbers[0]
-    rows = [
-        (
-            str(pes),
-            display.seconds(one.seconds),
-            f"{display.seconds(one.low)} to {display.seconds(one.high)}",
-            f"{first / (one.seconds * pes):.0%}",
-            f"{one.bound} ({one.parts[one.bound] / one.seconds:.0%})",
-        )
-        for pes, one in zip(numbers, times, strict=True)
-    ]
-    head = ("GPUs", "iteration", "95 % interval", "efficiency", "bound by")
-    parts: list[RenderableType] = [display.columns(head, rows, f"Predicted for {machine}")]
-    if numbers[-1] > MOST_MEASURED:
-        parts.append(
-            Text(
-                f"  beyond {MOST_MEASURED} GPUs, which were measured, links and sums are taken to "
-                "go on as they do up to there"
-            )
-        )
-    return Group(*parts)
-
-
-def comparison_report(found: Comparison) -> RenderableType:
-    """Return how far predictions are from records, by the number of GPUs."""
-    rows = []
-    for pes in [*found.pes(), None]:
-        errors = found.errors(pes)
-        rows.append(
-            (
-                "all" if pes is None else str(pes),
-                str(len(errors)),
-                f"{np.median(errors):.1%}",
-                f"{errors.max():.1%}",
-            )
-        )
-    low, high = found.ratios()
-    head = ("GPUs", "systems and methods", "median error", "worst")
-    lost = found.lost()
-    return Group(
-        display.columns(head, rows, "Predicted iterations beside records"),
-        Text(f"  95 % of measured over predicted: {low:.2f} to {high:.2f}"),
-        Text(f"  time lost by the method predicted as fastest: mean {lost.mean():.1%}, "
-             f"worst {lost.max():.1%}"),
-    )  # fmt: skip

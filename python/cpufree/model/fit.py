@@ -97,7 +97,7 @@ def fit_curve(name: str, found: Medians, what: str, seed: int = 0) -> Fitted:
     m, t = found.sizes, found.seconds
     if len(m) < LEAST_SIZES:
         raise InvalidInputError(
-            f"{what}: {counted(len(m), 'size')} that are not held out, and a fit needs "
+            f"{what}: {counted(len(m), 'size')} beside those held out, and a fit needs "
             f"{LEAST_SIZES}: measure more sizes"
         )
     left_out = {form: left_out_errors(form, m, t) for form in FORMS[name]}

@@ -9,6 +9,7 @@ import platform
 import random
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +17,8 @@ from cpufree.errors import InvalidInputError
 from cpufree.extension import load_core
 from cpufree.host import memory_limits, processor_name, read_text, usable_cores
 from cpufree.model.samples import LEAST_REPEATS, Sample, Samples, held_out_of
-from cpufree.model.ways import Way
+from cpufree.model.ways.catalog import Way
+from cpufree.model.ways.peer_way import PeerWay
 
 FIRST_WARM_UPS = 20
 WARM_UPS = 3
@@ -112,7 +114,7 @@ def measure(
     Raises:
         InvalidInputError: a way cannot send one of the sizes. EngineError: a way broke down.
     """
-    missing = {way.name: why for way in ways if (why := way.lacking())}
+    missing = missing_of(ways)
     there = [way for way in ways if way.name not in missing]
     steps = [step for way in there for step in steps_of(way, plan)]
     for way in there:
@@ -137,6 +139,19 @@ def measure(
     )
     facts = {**machine_facts(), "disturbed": disturbed_share(there)}
     return Samples(date, command, facts, plan.held_out, rows, missing)
+
+
+def missing_of(ways: Sequence[Way]) -> dict[str, str]:
+    """Return the ways that this machine lacks, and why.
+
+    Processes of peers take seconds to start: those of all ways start beside one another.
+    """
+    found = {way.name: way.lacking() for way in ways if not isinstance(way, PeerWay)}
+    peers = [way for way in ways if isinstance(way, PeerWay)]
+    with ThreadPoolExecutor(max(1, len(peers))) as pool:
+        reasons = pool.map(lambda way: way.lacking(), peers)
+        found.update(zip((way.name for way in peers), reasons, strict=True))
+    return {way.name: found[way.name] for way in ways if found[way.name]}
 
 
 def disturbed_share(ways: Sequence[Way]) -> float:

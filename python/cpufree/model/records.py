@@ -36,6 +36,8 @@ class Measured:
     iterations: int
     seconds: float
     """The median of an iteration, with its share of the launch."""
+    gpu: str = ""
+    """Its name, where the record has one."""
 
 
 @dataclass(frozen=True)
@@ -76,15 +78,29 @@ class Comparison:
 
         Its measured time over that of the best method, less 1.
         """
-        groups: dict[tuple[str, str, int], list[Compared]] = defaultdict(list)
+        groups: dict[Any, list[Compared]] = defaultdict(list)
         for one in self.lines:
             groups[one.measured.record, one.measured.case, one.measured.facts.pes].append(one)
-        lost = []
-        for group in groups.values():
-            chosen = min(group, key=lambda one: one.predicted)
-            best = min(one.measured.seconds for one in group)
-            lost.append(chosen.measured.seconds / best - 1.0)
-        return np.array(lost)
+        return np.array([_lost(group) for group in groups.values()])
+
+    def lost_with_gpus(self) -> np.ndarray:
+        """Return the same of method and number of GPUs together, of systems on several numbers.
+
+        Systems are known by their names, on the same kind of GPU.
+        """
+        groups: dict[Any, list[Compared]] = defaultdict(list)
+        for one in self.lines:
+            groups[one.measured.gpu, one.measured.case].append(one)
+        several = [
+            group for group in groups.values() if len({one.measured.facts.pes for one in group}) > 1
+        ]
+        return np.array([_lost(group) for group in several])
+
+
+def _lost(group: Sequence[Compared]) -> float:
+    """Return by how much the one with the least predicted time is slower than the fastest."""
+    chosen = min(group, key=lambda one: one.predicted)
+    return chosen.measured.seconds / min(one.measured.seconds for one in group) - 1.0
 
 
 def compare(files: Sequence[PathLike], machine: Machine | None = None) -> Comparison:
@@ -110,7 +126,7 @@ def compare(files: Sequence[PathLike], machine: Machine | None = None) -> Compar
 
 def gpu_of(path: PathLike) -> str:
     """Return the name of the GPUs that a record was measured on, "" where it names none."""
-    for line in _lines(path):
+    for line in record_lines(path):
         machine = line.get("machine") if line.get("kind") == "header" else None
         named = str(machine.get("gpus", "")) if isinstance(machine, dict) else ""
         return named.partition("× ")[2]
@@ -126,7 +142,8 @@ def read_record(path: PathLike) -> list[Measured]:
     systems: dict[tuple[str, int], dict[str, Any]] = {}
     plans: dict[tuple[str, int], dict[str, Any]] = {}
     times: dict[tuple[str, int, str, int], list[float]] = defaultdict(list)
-    for number, line in enumerate(_lines(path), 1):
+    gpu = gpu_of(path)
+    for number, line in enumerate(record_lines(path), 1):
         try:
             if line["kind"] not in ("problem", "load", "measurement") or _is_other(line):
                 continue
@@ -149,13 +166,19 @@ def read_record(path: PathLike) -> list[Measured]:
             _facts(systems[case, pes], plans[case, pes], pes),
             count,
             float(np.median(seconds)),
+            gpu,
         )
         for (case, pes, method, count), seconds in times.items()
         if (case, pes) in systems and (case, pes) in plans
     ]
 
 
-def _lines(path: PathLike) -> Iterator[Any]:
+def record_lines(path: PathLike) -> Iterator[Any]:
+    """Yield the lines of a record.
+
+    Raises:
+        FileFormatError: it cannot be read.
+    """
     try:
         text = Path(path).read_text(encoding="utf-8")
         yield from (json.loads(line) for line in text.splitlines())

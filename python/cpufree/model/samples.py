@@ -37,6 +37,8 @@ LAUNCH_MODES = ("launch", "queue")
 EMPTY_MODES = ("fence", *LAUNCH_MODES)
 """Those in which there may be no bytes."""
 PLACES = ("host", "device")
+HOST_DRIVEN = ", host-driven"
+"""What the names of patterns on GPUs end with whose messages and kernels the host drives."""
 LEAST_REPEATS = 3
 
 PathLike = str | os.PathLike[str]
@@ -91,6 +93,8 @@ class PatternSample:
     """Of rounds: of the slowest PE."""
     apart: float = 0.0
     """By how much the slowest PE takes longer than the fastest one without messages."""
+    computes: tuple[float, ...] = ()
+    """Of a product, the seconds that each PE computes; none: they are not known."""
 
 
 @dataclass(frozen=True)
@@ -311,6 +315,9 @@ def _pattern(line: _Line) -> PatternSample:
     apart = line.content.get("apart", 0.0)  # files before December 2026 have none
     if not isinstance(apart, (int, float)) or not 0.0 <= apart <= alone:
         raise line.error(f"'apart' is {apart!r}: it must be a time up to 'alone'")
+    computes = line.times("computes") if "computes" in line.content else ()
+    if len(computes) not in (0, pes):
+        raise line.error(f"'computes' has {len(computes)} times: one for each of the {pes} PEs")
     return PatternSample(
         line.text("pattern"),
         line.word("engine", ("threads", "gpus")),
@@ -321,6 +328,7 @@ def _pattern(line: _Line) -> PatternSample:
         float(alone),
         line.times("seconds"),
         float(apart),
+        computes,
     )
 
 

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from cpufree.errors import InvalidInputError
 from cpufree.machine.communication import Communication
 from cpufree.model.fit import medians
+from cpufree.model.patterns.validate import PatternCheck, check_patterns
 from cpufree.model.samples import Samples
 from cpufree.model.use import pipelined, single
-from cpufree.model.validate_patterns import PatternCheck, check_patterns
 
 Array = NDArray[np.float64]
 LARGEST_ERROR = 0.10

@@ -49,6 +49,8 @@ const void* gpu_probe_kernel(ProbeWay way, std::span<const int>) {
       return address<ProbeWay::store_warp>();
     case ProbeWay::store_block:
       return address<ProbeWay::store_block>();
+    case ProbeWay::bulk:
+      return address<ProbeWay::bulk>();
     case ProbeWay::packets:
       return address<ProbeWay::packets>();
     case ProbeWay::get:
@@ -73,6 +75,20 @@ void launch_nothing(gpuStream_t stream) {
 void launch_reading(const double* values, std::int64_t count, double* sum, gpuStream_t stream) {
   const auto read = [=] { *sum = std::accumulate(values, values + count, 0.0); };
   gpu::check(host_gpu::launch(stream, {{}, read, {}, 0, {}, {}}), "launch of a kernel that reads");
+}
+
+void launch_product(const TileArgs& args, int, gpuStream_t stream) {
+  const auto multiply = [t = args] {
+    for (std::int64_t row = 0; row < t.rows; ++row)
+      for (std::int64_t column = 0; column < t.rows; ++column) {
+        double& sum = t.c[row * t.rows + column];
+        sum = t.first ? 0.0 : sum;
+        for (std::int64_t k = 0; k < t.rows; ++k)
+          sum += t.a[row * t.rows + k] * t.b[k * t.rows + column];
+      }
+  };
+  gpu::check(host_gpu::launch(stream, {{}, multiply, {}, 0, {}, {}}),
+             "launch of a kernel that multiplies");
 }
 
 }  // namespace cpufree

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "cpufree/base/error.hpp"
+#include "cpufree/systems/probes/gpu/host_product.hpp"
 #include "cpufree/systems/probes/gpu/host_ways.hpp"
 #include "cpufree/systems/probes/gpu/prober.hpp"
 #include "cpufree/systems/result.hpp"
@@ -105,11 +106,49 @@ TEST(pes_on_gpus_of_their_own_and_shared_ones_run_patterns) {
 }
 
 TEST(the_host_copies_and_launches) {
-  for (const char* way : {"copy", "copy-graph"}) {
+  for (const char* way : {"copy", "copy-get", "copy-graph"}) {
     for (const char* mode : {"single", "send", "launch", "queue"})
       CHECK(all_positive(times(way, mode)));
     for (const char* mode : {"window", "launch", "queue"}) CHECK(all_positive(times(way, mode, 7)));
   }
+}
+
+TEST(the_host_copies_within_a_gpu) {
+  const auto made = make_host_way({"copy", {1, 1}, 1 << 12});
+  CHECK(all_positive(made->times({"window", 64, 3, 2, 3, 60.0})));
+}
+
+// Its values are right, or it throws.
+TEST(the_host_drives_products) {
+  for (const std::vector<int>& gpus : {std::vector<int>{0, 1, 2, 3}, {0, 0, 1, 1}}) {
+    const auto product = make_host_product(gpus, 64);
+    for (const bool puts : {false, true})
+      for (const bool overlapped : {false, true})
+        for (const int tile : {32, 64}) {
+          const auto order = pattern_rig::product(tile, puts, overlapped, false, 2);
+          const PatternTimes seconds = product->run(order);
+          CHECK_EQ(seconds.size(), std::size_t{2 * 4 * 2});
+          for (std::size_t k = 0; k < 8; ++k) {
+            CHECK(seconds[k] > seconds[8 + k]);  // all of a round, and moving alone
+            CHECK_EQ(seconds[8 + k] > 0.0, !overlapped);
+          }
+        }
+  }
+}
+
+TEST(products_that_the_host_does_not_drive_are_refused) {
+  const auto says = [](const std::string& words, auto&& call) {
+    return refusal(call).find(words) != std::string::npos;
+  };
+  CHECK(says("square grid of PEs", [] { make_host_product({0, 1, 0}, 64); }));
+  CHECK(says("a multiple of 32 rows, up to 64", [] {
+    make_host_product({0, 1, 0, 1}, 64)->run(pattern_rig::product(96, false, false, false, 1));
+  }));
+  CHECK(says("a multiple of 32 rows", [] {
+    make_host_product({0, 1, 0, 1}, 64)->run(pattern_rig::product(40, false, false, false, 1));
+  }));
+  CHECK(says("drives products alone",
+             [] { make_host_product({0, 1, 0, 1}, 64)->run(pattern_rig::ring(4, 8, 1)); }));
 }
 
 TEST(kernels_read_what_the_host_has_written) { CHECK(all_positive(times("managed", "single"))); }

@@ -72,7 +72,7 @@ TEST(probes_compile) {
     sources.push_back(probe_source(static_cast<ProbeWay>(way)));
   check_compiled(sources, sources.size());
   const std::string plain = compile(reading_source());
-  CHECK(holds(plain, "nothing") && holds(plain, "reading"));
+  CHECK(holds(plain, "nothing") && holds(plain, "reading") && holds(plain, "tile_product"));
 }
 
 TEST(solver_kernels_compile) {

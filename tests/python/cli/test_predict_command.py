@@ -14,6 +14,7 @@ from cpufree.cli.predict_command import numbers_of
 MATRIX = "gen:poisson2d?nx=40,ny=40"
 
 run = pytest.fixture(runner)
+GRIDS = str(ROOT / "bench/results/stencil-baselines-2x-2026-11-23.jsonl")
 RECORD = str(ROOT / "bench/results/cg-8x-2026-11-22.jsonl")
 
 
@@ -62,3 +63,36 @@ def test_compare_says_how_far_predictions_are_from_records(run: Run, tmp_path: P
     assert done.code == 0, done.out
     assert "median error" in done.out and "time lost by the method" in done.out
     assert plot.stat().st_size > 10_000
+
+
+def test_grids_are_predicted_too(run: Run, tmp_path: Path) -> None:
+    report = tmp_path / "a.json"
+    done = run("predict", "grid:512^3", "--pes", "1-4", "--json", str(report))
+    assert done.code == 0, done.out
+    assert "bound by" in done.out
+    times = [line["seconds"] for line in json.loads(report.read_text())["iterations"]]
+    assert times[0] > times[1] > times[2]
+    assert run("predict", "grid:8192x8192", "-q").out.strip().endswith("GPUs")
+
+
+@pytest.mark.parametrize(("words", "code", "message"), [
+    (("grid:512",), 3, "1 dimension"),
+    (("grid:8xb",), 2, "'8xb' is no grid"),
+    (("grid:0x8",), 2, "no points"),
+    (("grid:8x8", "--plot", "a.png"), 2, "grids have no plot"),
+])  # fmt: skip
+def test_what_is_no_grid_is_refused(
+    run: Run, words: tuple[str, ...], code: int, message: str
+) -> None:
+    done = run("predict", *words)
+    assert (done.code, message in done.err) == (code, True), done.err
+
+
+def test_records_of_both_kinds_are_compared_together(run: Run, tmp_path: Path) -> None:
+    report = tmp_path / "a.json"
+    done = run("model", "compare", RECORD, GRIDS, "--json", str(report))
+    assert done.code == 0 and "on grids beside records" in done.out
+    lines = json.loads(report.read_text())["lines"]
+    assert {"measured", "facts"} <= {key for line in lines for key in line}
+    alone = run("model", "compare", GRIDS, "-q")
+    assert alone.code == 0 and alone.out.startswith("median error")

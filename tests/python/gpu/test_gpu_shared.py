@@ -14,11 +14,11 @@ import cpufree
 from cpufree import InvalidInputError, Solver, env
 from cpufree.engines import core
 from cpufree.matrix.load import as_csr
-from cpufree.model.patterns import Place, many_to_one, ring
-from cpufree.model.patterns import _exchanges as exchanges
-from cpufree.model.patterns import _products as products
-from cpufree.model.probe_verbs import SHARED_VERBS
-from cpufree.model.probe_ways import SharedProbe
+from cpufree.model.patterns.measure import Place, many_to_one, ring
+from cpufree.model.patterns.measure import _exchanges as exchanges
+from cpufree.model.patterns.measure import _products as products
+from cpufree.model.ways.probe_verbs import SHARED_VERBS
+from cpufree.model.ways.probe_ways import SharedProbe
 from cpufree.partition.methods import contiguous
 from cpufree.stencil import jacobi
 
@@ -63,6 +63,8 @@ def test_patterns_are_right(gpus: list[int]) -> None:
     place = Place("gpus", len(gpus), tuple(gpus))
     found = exchanges(place, {"all to one": lambda pes: many_to_one(pes, 4096)}) + products(place)
     assert {one.pattern for one in found} >= {"ring", "many to one", "halos of all to one"}
+    if len(gpus) == 4:
+        assert {one.pattern for one in found} >= {"product, puts", "product, gets, host-driven"}
     assert all(0.0 < min(one.seconds) < 1.0 for one in found)
     assert sum(ring(len(gpus), 8)) == 8 * len(gpus)
 
@@ -109,6 +111,15 @@ def test_repeated_solves_are_bitwise_the_same(poisson: sp.csr_array, gpus: list[
         for _ in range(10):
             again = solver.solve(b, rtol=1e-10, wait_limit=WAIT)
             assert again.x.tobytes() == first.x.tobytes()
+
+
+@on_all_sharings
+def test_right_hand_sides_are_solved_together(poisson: sp.csr_array, gpus: list[int]) -> None:
+    b = np.random.default_rng(2).standard_normal((poisson.shape[0], 2))
+    result = solve(poisson, b, gpus, rtol=1e-9, columns="together")
+    assert result.converged
+    for k in range(2):
+        assert true_residual(poisson, result.x[:, k], b[:, k]) <= 1.001e-9
 
 
 @on_all_sharings

@@ -10,9 +10,9 @@ import pytest
 from fake_core import FakeCore
 
 from cpufree.errors import EngineError, InvalidInputError
-from cpufree.model import mpi_ways
 from cpufree.model.measure import Plan, measure
-from cpufree.model.mpi_ways import EXTENSION, MPI_WAYS
+from cpufree.model.ways import mpi_ways
+from cpufree.model.ways.mpi_ways import EXTENSION, MPI_WAYS
 
 NO_MPI = importlib.util.find_spec(EXTENSION) is None or shutil.which("mpirun") is None
 needs_mpi = pytest.mark.skipif(NO_MPI, reason="MPI, or the extension that uses it, is not here")

@@ -9,10 +9,10 @@ import pytest
 from fake_core import FakeCore
 
 from cpufree.errors import EngineError, InvalidInputError, UnsupportedError
-from cpufree.model import nvshmem_ways
 from cpufree.model.measure import Plan, measure
-from cpufree.model.nvshmem_ways import PROBE, SHMEM_VERBS, SHMEM_WAYS, ShmemWay
-from cpufree.model.ways import find_ways
+from cpufree.model.ways import nvshmem_ways
+from cpufree.model.ways.catalog import find_ways
+from cpufree.model.ways.nvshmem_ways import PROBE, SHMEM_VERBS, SHMEM_WAYS, ShmemWay
 
 # Answers as the real one does, with a time that names its rank, and says something besides.
 PEER = """

@@ -13,13 +13,14 @@ from synthetic_samples import LOGGOP, rows_of, samples_of
 from cpufree.cli.pattern_halos import halos_of
 from cpufree.errors import FileFormatError
 from cpufree.machine.communication import Communication
-from cpufree.model import patterns
 from cpufree.model.fit import fit
-from cpufree.model.patterns import Place, many_to_one, measure_patterns, ring, sharing
-from cpufree.model.predict_pattern import Messages, owner, predict_pattern
+from cpufree.model.patterns import measure as patterns
+from cpufree.model.patterns.measure import Place, many_to_one, measure_patterns, ring, sharing
+from cpufree.model.patterns.messages import Message, Messages, owner
+from cpufree.model.patterns.predict import predict_pattern
+from cpufree.model.patterns.validate import check_patterns
 from cpufree.model.samples import PatternSample, read_samples, write_samples
 from cpufree.model.validate import validate
-from cpufree.model.validate_patterns import check_patterns
 
 SLOWER = dataclasses.replace(LOGGOP, L=4 * LOGGOP.L)
 
@@ -27,11 +28,11 @@ SLOWER = dataclasses.replace(LOGGOP, L=4 * LOGGOP.L)
 @pytest.fixture(scope="module")
 def machine() -> Communication:
     """Return a machine on which messages between GPUs take longer than on one GPU."""
-    rows = []
-    for way, loggop in (("threads", LOGGOP), ("device", SLOWER), ("shared", LOGGOP)):
-        store = "store" if way == "threads" else "store-block"
-        rows += rows_of(loggop, f"{way}-{store}") + rows_of(loggop, f"{way}-get")
-    return fit(samples_of(rows))
+    found = fit(samples_of(rows_of(LOGGOP, "near") + rows_of(SLOWER, "far")))
+    near = ("threads-store", "threads-get", "shared-store-block", "shared-get", "shared-copy")
+    far = ("device-store-block", "device-get", "host-copy", "host-copy-get")
+    ways = {name: found.ways[k] for k, names in (("near", near), ("far", far)) for name in names}
+    return dataclasses.replace(found, ways=ways)
 
 
 def sample(pattern: str, pes: int, size: int = 4096, **more: object) -> PatternSample:
@@ -78,6 +79,67 @@ def test_gpus_that_take_several_messages_spend_the_receivers_overhead_on_each(
     one = Messages(machine, shared, False).of(1, 0, 4096)
     assert one.taken == machine.ways["shared-store-block"].parameters["o_recv"].value
     assert predict_pattern(machine, shared) == pytest.approx(one.single + 3 * one.taken)
+
+
+def driven(pattern: str, gpus: tuple[int, ...], **more: object) -> PatternSample:
+    return sample(f"{pattern}, host-driven", len(gpus), engine="gpus", gpus=gpus, **more)
+
+
+def copy(machine: Communication, product: PatternSample, size: int = 4096) -> Message:
+    return Messages(machine, product, "gets" in product.pattern).of(0, 1, size)
+
+
+def test_a_host_waits_for_each_copy_of_a_product(machine: Communication) -> None:
+    gets = driven("product, gets", (0, 1, 2, 3))  # no way between GPUs is shared
+    one = copy(machine, gets)
+    assert predict_pattern(machine, gets) == pytest.approx(2 * one.single)
+    # PE 1 waits for the second tile that PE 3 puts, and then puts one that PE 0 waits for.
+    puts = driven("product, puts", (0, 1, 2, 3))
+    assert predict_pattern(machine, puts) == pytest.approx(3 * one.single)
+
+
+def test_copies_of_pes_on_the_same_gpus_share_the_way_between_them(
+    machine: Communication,
+) -> None:
+    size = 1 << 20
+    alone = driven("product, gets", (0, 1, 2, 3), size=size)
+    two = driven("product, gets", (0, 0, 1, 1), size=size)
+    near = driven("product, gets", (0, 0, 0, 0), size=size)
+    one, close = copy(machine, alone, size), copy(machine, near, size)
+    assert predict_pattern(machine, alone) == pytest.approx(2 * one.single)
+    # In a step four tiles go, all of them the same way where there is one GPU.
+    crowded = predict_pattern(machine, near)
+    assert crowded is not None and crowded > 2 * close.single + 2 * close.further
+    between = predict_pattern(machine, two)
+    assert between is not None and crowded > between > 2 * one.single
+
+
+def test_copies_that_the_host_queues_follow_one_another(machine: Communication) -> None:
+    product = driven("product, gets overlapped", tuple(range(9)), alone=3e-12)
+    one = copy(machine, product)
+    found = predict_pattern(machine, product)
+    assert found == pytest.approx(one.single + 3 * one.further, rel=1e-3)
+
+
+def test_compute_hides_the_copies_that_the_host_queues(machine: Communication) -> None:
+    for verb in ("gets", "puts"):
+        product = driven(f"product, {verb} overlapped", tuple(range(4)))
+        one = copy(machine, product)
+        long = 1000 * one.single
+        found = predict_pattern(machine, dataclasses.replace(product, alone=2 * long))
+        # But those of the first step, which are two at most.
+        assert found == pytest.approx(2 * long + one.single + one.further)
+
+
+def test_products_whose_threads_take_turns_are_no_test_of_the_model(
+    machine: Communication,
+) -> None:
+    given = samples_of(rows_of(LOGGOP, "shared-copy"))
+    product = driven("product, gets", (0,) * 4, alone=1e-6)
+    for cores, aside in ((2, True), (4, False)):
+        samples = dataclasses.replace(given, machine={"cores": cores}, patterns=(product,))
+        (check,) = check_patterns(machine, samples)
+        assert bool(check.aside) is aside and check.pattern == "product, gets, host-driven"
 
 
 def test_who_computes_faster_waits_for_tiles_that_others_put(machine: Communication) -> None:
@@ -170,6 +232,48 @@ def test_patterns_are_measured_on_threads(monkeypatch: pytest.MonkeyPatch) -> No
     assert all(len(one.seconds) == patterns.REPEATS for one in found)
     assert all(0.0 < min(one.seconds) < 1.0 for one in found)
     assert all(0.0 <= one.apart <= one.alone and one.alone > 0.0 for one in found)
+
+
+class DrivenCore:
+    """A core whose products take a microsecond a step, of which a tenth is moving."""
+
+    class HostProduct:
+        def __init__(self, gpus: list[int], most_rows: int) -> None:
+            self.pes, self.most_rows = len(gpus), most_rows
+
+        def multiply(self, tile: int, *order: object) -> list[float]:
+            puts, overlapped, local, _, repeats, limit = order
+            assert tile % 32 == 0 and tile <= self.most_rows and limit
+            spent = 1e-6 * (3 if local else 4 + bool(puts))
+            moving = 0.0 if overlapped or local else 0.1 * spent
+            return [spent] * (self.pes * repeats) + [moving] * (self.pes * repeats)
+
+    class Probe(HostProduct):
+        def __init__(self, pes: int, blocks: int, room: int, **_: object) -> None:
+            super().__init__([0] * pes, room)
+
+        def multiply(self, tile: int, *order: object) -> list[float]:
+            return super().multiply(32 * -(-tile // 32), *order)
+
+        def disturbances(self) -> int:
+            return 0
+
+
+def test_products_on_gpus_are_driven_by_kernels_and_by_the_host(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(patterns, "load_gpu_core", DrivenCore)
+    found = patterns._products(Place("gpus", 4, (0, 0, 1, 1)))
+    by_name: dict[str, list[PatternSample]] = {}
+    for one in found:
+        by_name.setdefault(one.pattern, []).append(one)
+    assert {*by_name} == {*patterns.PRODUCTS, *(f"{n}, host-driven" for n in patterns.PRODUCTS)}
+    blocking = by_name["product, puts, host-driven"][0]
+    assert blocking.seconds[0] == pytest.approx(5e-7) and blocking.alone == pytest.approx(3e-6)
+    overlapped = by_name["product, gets overlapped, host-driven"][-1]
+    assert overlapped.bytes == 8 * 1024**2 and overlapped.seconds[0] == pytest.approx(4e-6)
+    # By kernels: what is computed in a product by gets, without what is moved.
+    assert by_name["product, puts"][0].alone == pytest.approx(0.9 * 4e-6)
 
 
 def test_patterns_end_when_their_time_is_over_and_say_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,12 +13,12 @@ import pytest
 
 from cpufree import _core
 from cpufree.errors import EngineError, InvalidInputError
-from cpufree.model import probe_ways
 from cpufree.model.extras import constants
 from cpufree.model.fit import fit
 from cpufree.model.measure import Plan, measure, steps_of
-from cpufree.model.probe_ways import PROBE_WAYS, GpuProbe, ProbeWay, ProcessProbe, rounds_of
 from cpufree.model.samples import Kind, Sample, Samples, read_samples, write_samples
+from cpufree.model.ways import probe_ways
+from cpufree.model.ways.probe_ways import PROBE_WAYS, GpuProbe, ProbeWay, ProcessProbe, rounds_of
 
 CPU_WAYS = [name for name in PROBE_WAYS if not name.startswith(("device", "shared"))]
 

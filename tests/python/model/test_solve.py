@@ -15,7 +15,7 @@ from scipy.sparse import csr_array
 from cpufree.errors import FileFormatError, InvalidInputError
 from cpufree.machine import load
 from cpufree.model.gathers import gathered_bytes
-from cpufree.model.records import compare, read_record
+from cpufree.model.records import Compared, Comparison, Measured, compare, read_record
 from cpufree.model.solve import (
     METHODS,
     SystemFacts,
@@ -174,6 +174,22 @@ def test_records_of_h100_are_met_as_the_page_says() -> None:
     assert len(found.lines) == 129
     assert np.median(found.errors()) < 0.095 and found.errors().max() < 0.47
     assert found.lost().mean() < 0.03
+    assert len(found.lost_with_gpus()) == 21 and found.lost_with_gpus().mean() < 0.035
+
+
+def compared(case: str, pes: int, method: str, seconds: float, predicted: float) -> Compared:
+    facts = dataclasses.replace(LARGE, pes=pes)
+    return Compared(Measured("r", case, method, facts, 100, seconds, "a GPU"), predicted)
+
+
+def test_what_a_choice_loses_is_what_the_chosen_one_takes_longer_than_the_best() -> None:
+    found = Comparison((
+        compared("a", 1, "cg", 4.0, 3.0), compared("a", 1, "prcg", 3.0, 4.0),
+        compared("a", 2, "cg", 2.0, 2.0), compared("a", 2, "prcg", 1.6, 2.1),
+        compared("b", 2, "cg", 1.0, 1.0),
+    ))  # fmt: skip
+    assert found.lost() == pytest.approx([1 / 3, 0.25, 0.0])
+    assert found.lost_with_gpus() == pytest.approx([0.25])  # b ran on two GPUs alone
 
 
 def test_a_system_that_no_constant_comes_from_is_met() -> None:

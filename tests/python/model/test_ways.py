@@ -11,10 +11,12 @@ from collections.abc import Iterator
 import pytest
 
 from cpufree.errors import EngineError, InvalidInputError
-from cpufree.model import measure, peer, ways
+from cpufree.model import measure
 from cpufree.model.measure import Plan, steps_of, with_sizes
 from cpufree.model.samples import LEAST_REPEATS, MODES
-from cpufree.model.ways import WAYS, PipeWay, ProcessWay, SocketWay, find_ways
+from cpufree.model.ways import catalog as ways
+from cpufree.model.ways import pipe_peer as peer
+from cpufree.model.ways.catalog import WAYS, PipeWay, ProcessWay, SocketWay, find_ways
 
 SMALL = Plan((8, 24, 4096), (24,), (4,), 1 << 20, rounds=3, seconds=60.0, repeats=2)
 

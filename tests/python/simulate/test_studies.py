@@ -15,6 +15,7 @@ from cpufree.simulate.graph import Graph
 from cpufree.simulate.halo import coarse_shares
 from cpufree.simulate.krylov import krylov
 from cpufree.simulate.measured import compare, read_cases, summaries, summary
+from cpufree.simulate.measured_stencils import compare_stencils, stencil_summaries
 from cpufree.simulate.plots import draw_paper, save_plot
 from cpufree.simulate.programs import jacobi, one_message, vector_all_reduce
 from cpufree.simulate.run import run
@@ -128,6 +129,25 @@ def test_simulated_and_measured_times_stay_as_near_as_they_are() -> None:
     assert rest.count > 500 and rest.median < 0.14  # docs/simulate.md says 13.7 %
     of_h100 = summary("H100", [one for one in others if one.case.gpu.startswith("NVIDIA H100")])
     assert of_h100.count == 171 and of_h100.median < 0.12
+
+
+def test_jacobi_that_the_host_drives_is_simulated_beside_its_records(tmp_path: Path) -> None:
+    common = {"case": "64x32", "pes": 2, "precision": "single"}
+    lines = [{"kind": "problem", **common, "shape": [128, 32]}] + [
+        {"kind": "measurement", **common, "contender": who, "variant": variant,
+         "seconds": 1e-3, "iterations": 50}
+        for who, variant in (("copy", "full"), ("copy", "no-comm"), ("p2p", "full"))
+    ]  # fmt: skip
+    (tmp_path / "r.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    cluster = load_cluster("h200")
+    (one,) = compare_stencils(cluster, tmp_path, ("r.jsonl", "none.jsonl"))
+    assert (one.contender, one.pes, one.seconds) == ("copy", 2, 2e-5)
+    assert one.simulated == run(jacobi(cluster, "hdn", 2, 45, 4).graph).per_round
+    (found,) = stencil_summaries([one])
+    assert found.name == "Jacobi, copy, 2 GPUs" and found.mean == pytest.approx(one.error)
+    (tmp_path / "r.jsonl").write_text('{"kind": "problem"}\n')
+    with pytest.raises(FileFormatError, match="no record of stencils"):
+        compare_stencils(cluster, tmp_path, ("r.jsonl",))
 
 
 @pytest.fixture(scope="module")

@@ -92,7 +92,8 @@ std::string columns_source(int columns, bool jacobi, const std::string& type) {
 }
 
 std::string probe_source(ProbeWay way) {
-  return kernel(include("probes/kernel.hpp"), kProbeThreads, "ProbeArgs", "Port",
+  return kernel(include("engines/gpu_p2p/bulk_put.cuh") + include("probes/kernel.hpp"),
+                kProbeThreads, "ProbeArgs", "Port",
                 "probe_kernel<static_cast<ProbeWay>(" + std::to_string(static_cast<int>(way)) +
                     ")>(port, args);");
 }
@@ -103,11 +104,14 @@ std::string pattern_source() {
 }
 
 std::string reading_source() {
-  return include("systems/probes/gpu/reading.cuh") +
+  return include("systems/probes/gpu/reading.cuh") + include("systems/probes/gpu/tiles.cuh") +
          "extern \"C\" __global__ void nothing() {}\n"
          "extern \"C\" __global__ void\n"
          "reading(const double* values, std::int64_t count, double* sum) {\n"
-         "  cpufree::read_all(values, count, sum);\n}\n";
+         "  cpufree::read_all(values, count, sum);\n}\n"
+         "extern \"C\" __global__ void __launch_bounds__(cpufree::kTileThreads)\n"
+         "tile_product(const __grid_constant__ cpufree::TileArgs args) {\n"
+         "  cpufree::multiply_tiles(args);\n}\n";
 }
 
 std::string stencil_source(const StencilText& text, Study study, const std::string& type) {

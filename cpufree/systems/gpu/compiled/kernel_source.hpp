@@ -33,7 +33,8 @@ std::string vectors_source(const std::string& type);
 // those of slices, which are compiled side by side.
 std::vector<std::string> layout_sources(const std::string& type);
 
-// The kernels of probes: of a way, of patterns; and `nothing` and `reading`, which have no port.
+// The kernels of probes: of a way, of patterns; and `nothing`, `reading` and `tile_product`,
+// which have no port.
 std::string probe_source(ProbeWay way);
 std::string pattern_source();
 std::string reading_source();

@@ -44,19 +44,22 @@ class Target {
   std::byte* data_ = nullptr;
 };
 
-// The copy engine, on a stream of the sender.
+// The copy engine, on a stream of the sender; of a get, of the receiver.
 class CopyWay : public TimedWay {
  public:
   explicit CopyWay(const HostWaySpec& spec)
-      : TimedWay(spec), stream_(from()), source_(from(), at(spec.bytes)), target_(to(), spec) {
-    const gpu::OnDevice here(from());
+      : TimedWay(spec),
+        stream_(spec.way == "copy-get" ? to() : from()),
+        source_(from(), at(spec.bytes)),
+        target_(to(), spec) {
+    const gpu::OnDevice here(stream_.device());
     launch_nothing(stream_);  // loaded now
     stream_.drain(gpu::Deadline(gpu::kCopyLimit), "the first launch");
   }
 
  protected:
   double once(const HostOrder& order) override {
-    const gpu::OnDevice here(from());
+    const gpu::OnDevice here(stream_.device());
     const gpu::Deadline deadline(order.wait_limit);
     const auto drain = [&] { stream_.drain(deadline, "the work of a stream"); };
     if (order.mode == "single" || order.mode == "window")
@@ -70,8 +73,8 @@ class CopyWay : public TimedWay {
   }
   void copy_all(const HostOrder& order) const {
     for (int k = 0; k < order.messages; ++k)
-      gpu::copy_across(target_.data() + k * order.bytes, to(), source_.data() + k * order.bytes,
-                       from(), at(order.bytes), stream_);
+      gpu::copy(target_.data() + k * order.bytes, source_.data() + k * order.bytes, at(order.bytes),
+                stream_);  // which a graph takes, too: a copy between named GPUs it does not
   }
   void launch_all(const HostOrder& order) const {
     for (int k = 0; k < order.messages; ++k) launch_nothing(stream_);
@@ -167,7 +170,8 @@ class OwnIpcMemory final : public IpcMemory {
 }  // namespace
 
 std::unique_ptr<HostWay> make_host_way(const HostWaySpec& spec) {
-  if (spec.way == "copy" || spec.way == "ipc") return std::make_unique<CopyWay>(spec);
+  if (spec.way == "copy" || spec.way == "copy-get" || spec.way == "ipc")
+    return std::make_unique<CopyWay>(spec);
   if (spec.way == "copy-graph") return std::make_unique<GraphWay>(spec);
   if (spec.way == "managed") return std::make_unique<ManagedWay>(spec);
   if (spec.way == "pinned") return make_pinned_way(spec);
@@ -175,8 +179,8 @@ std::unique_ptr<HostWay> make_host_way(const HostWaySpec& spec) {
   if (spec.way == "nccl") return make_nccl_way(spec);
   if (spec.way.starts_with("nvshmem-")) return make_shmem_way(spec);
   throw InvalidInput("way '" + spec.way +
-                     "' of the host is not known: there are copy, copy-graph, managed, pinned, "
-                     "proxy, nccl, ipc, and those of nvshmem");
+                     "' of the host is not known: there are copy, copy-get, copy-graph, "
+                     "managed, pinned, proxy, nccl, ipc, and those of nvshmem");
 }
 
 std::unique_ptr<IpcMemory> make_ipc_memory(int gpu, std::int64_t bytes) {

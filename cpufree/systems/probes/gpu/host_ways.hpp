@@ -10,14 +10,16 @@
 namespace cpufree {
 
 struct HostWaySpec {
-  // copy: the copy engine, on a stream. copy-graph: in a graph. managed: pages that the host has
-  // written migrate to the kernel that reads them. pinned: a thread of the host and a kernel, each
-  // of which stores into memory of the host. proxy: a kernel asks, and a thread of the host has the
-  // copy engine do it. nccl: ncclSend and ncclRecv. ipc: the copy engine, to memory of another
-  // process. nvshmem-p, -put-thread, -put-warp, -put-block, -put-signal, -get: its device library,
-  // within a kernel; nvshmem-put-stream, -get-stream: its functions of the host.
+  // copy: the copy engine, on a stream of the sender. copy-get: of the receiver. copy-graph: in a
+  // graph. managed: pages that the host has written migrate to the kernel that reads them. pinned:
+  // a thread of the host and a kernel, each of which stores into memory of the host. proxy: a
+  // kernel asks, and a thread of the host has the copy engine do it. nccl: ncclSend and ncclRecv.
+  // ipc: the copy engine, to memory of another process. nvshmem-p, -iput, -put-thread, -put-warp,
+  // -put-block, -put-signal, -get: its device library, within a kernel; nvshmem-put-stream,
+  // -get-stream: its functions of the host.
   std::string way;
-  std::vector<int> gpus;     // the sender's, the receiver's; nvshmem: that of this process
+  std::vector<int>
+      gpus;  // the sender's, the receiver's, which may be one; nvshmem: that of this process
   std::int64_t bytes = 0;    // of the largest window
   std::string library = {};  // nccl, nvshmem: its path, "" for where the system looks
   std::string handle = {};   // ipc: of the memory, see IpcMemory; nvshmem: make_shmem_way_id's

@@ -1,10 +1,12 @@
 // The kernels of probes as CUDA launches them, one for each way: each has registers of its own.
+#include "cpufree/engines/gpu_p2p/bulk_put.cuh"
 #include "cpufree/engines/gpu_p2p/port.cuh"
 #include "cpufree/gpu/error.hpp"
 #include "cpufree/probes/kernel.hpp"
 #include "cpufree/probes/patterns.hpp"
 #include "cpufree/systems/probes/gpu/kernel.hpp"
 #include "cpufree/systems/probes/gpu/reading.cuh"
+#include "cpufree/systems/probes/gpu/tiles.cuh"
 
 namespace cpufree {
 
@@ -30,6 +32,11 @@ __global__ void __launch_bounds__(kReadingThreads)
   read_all(values, count, sum);
 }
 
+__global__ void __launch_bounds__(kTileThreads)
+    tile_product(const __grid_constant__ TileArgs args) {
+  multiply_tiles(args);
+}
+
 template <ProbeWay W>
 const void* address() {
   return reinterpret_cast<const void*>(probe<W>);
@@ -45,6 +52,8 @@ const void* gpu_probe_kernel(ProbeWay way, std::span<const int>) {
       return address<ProbeWay::store_warp>();
     case ProbeWay::store_block:
       return address<ProbeWay::store_block>();
+    case ProbeWay::bulk:
+      return address<ProbeWay::bulk>();
     case ProbeWay::packets:
       return address<ProbeWay::packets>();
     case ProbeWay::get:
@@ -65,6 +74,11 @@ void launch_nothing(gpuStream_t stream) {
 void launch_reading(const double* values, std::int64_t count, double* sum, gpuStream_t stream) {
   reading<<<kReadingBlocks, kReadingThreads, 0, stream>>>(values, count, sum);
   gpu::check(gpuGetLastError(), "launch of a kernel that reads");
+}
+
+void launch_product(const TileArgs& args, int blocks, gpuStream_t stream) {
+  tile_product<<<static_cast<unsigned>(blocks), kTileThreads, 0, stream>>>(args);
+  gpu::check(gpuGetLastError(), "launch of a kernel that multiplies");
 }
 
 }  // namespace cpufree

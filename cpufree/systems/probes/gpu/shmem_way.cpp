@@ -28,6 +28,24 @@ constexpr int kThreads = 256, kMostRounds = 16;
 constexpr std::int64_t kTimedBytes = 1 << 16;
 constexpr std::size_t kOwn = std::size_t{64} << 20;  // what NVSHMEM itself takes, and more
 
+constexpr double kSkipped = -1.0;  // what lies between the values that are sent
+
+const std::map<std::string, nvshmem::Verb>& kernel_verbs() {
+  static const std::map<std::string, nvshmem::Verb> verbs = {
+      {"nvshmem-p", nvshmem::Verb::p},
+      {"nvshmem-iput", nvshmem::Verb::iput},
+      {"nvshmem-put-thread", nvshmem::Verb::put_thread},
+      {"nvshmem-put-warp", nvshmem::Verb::put_warp},
+      {"nvshmem-put-block", nvshmem::Verb::put_block},
+      {"nvshmem-put-signal", nvshmem::Verb::put_signal},
+      {"nvshmem-get", nvshmem::Verb::get}};
+  return verbs;
+}
+std::int64_t stride_of_way(const std::string& way) {
+  const auto found = kernel_verbs().find(way);
+  return found == kernel_verbs().end() ? 1 : nvshmem::stride_of(found->second);
+}
+
 nvshmem::Id id_of(const std::string& handle) {
   nvshmem::Id id;
   require(handle.size() == id.size(), "NVSHMEM's identity has 128 bytes");
@@ -49,13 +67,15 @@ class ShmemWay : public HostWay {
     // NVSHMEM goes by the device that is current, and wants the runtime to have started there.
     gpu::stay_on(device_);
     gpu::start();
-    nvshmem::want_memory(2 * at(bytes_) + kOwn);
+    const std::size_t stride = at(stride_of_way(way_));
+    nvshmem::want_memory((1 + stride) * at(bytes_) + kOwn);
     library_.start(rank_, 2, id_of(spec.handle));
-    source_ = symmetric(at(bytes_));
+    source_ = symmetric(stride * at(bytes_));
     target_ = symmetric(at(bytes_));
     signal_ = reinterpret_cast<std::uint64_t*>(symmetric(128));
-    const std::vector<double> values(at(bytes_ / 8), value_of(rank_));
-    gpu::copy_to_device(device_, source_, values.data(), at(bytes_));
+    std::vector<double> values(stride * at(bytes_ / 8), kSkipped);
+    for (std::size_t i = 0; i < values.size(); i += stride) values[i] = value_of(rank_);
+    gpu::copy_to_device(device_, source_, values.data(), 8 * values.size());
   }
 
   std::vector<double> times(const HostOrder& order) override {
@@ -113,6 +133,7 @@ class ShmemKernelWay final : public ShmemWay {
  public:
   ShmemKernelWay(const HostWaySpec& spec, nvshmem::Verb verb)
       : ShmemWay(spec), verb_(verb), stream_(device_), clock_(device_, 1), late_(device_, 1) {
+    require(bytes_ >= kTimedBytes, "a way of NVSHMEM in a kernel has room for 64 KiB");
     const gpu::OnDevice here(device_);
     gpuLibrary_t const loaded = gpu::load_library(spec.kernels);
     library_.ready(loaded);
@@ -229,14 +250,7 @@ class ShmemStreamWay final : public ShmemWay {
 }  // namespace
 
 std::unique_ptr<HostWay> make_shmem_way(const HostWaySpec& spec) {
-  static const std::map<std::string, nvshmem::Verb> verbs = {
-      {"nvshmem-p", nvshmem::Verb::p},
-      {"nvshmem-put-thread", nvshmem::Verb::put_thread},
-      {"nvshmem-put-warp", nvshmem::Verb::put_warp},
-      {"nvshmem-put-block", nvshmem::Verb::put_block},
-      {"nvshmem-put-signal", nvshmem::Verb::put_signal},
-      {"nvshmem-get", nvshmem::Verb::get}};
-  if (const auto found = verbs.find(spec.way); found != verbs.end())
+  if (const auto found = kernel_verbs().find(spec.way); found != kernel_verbs().end())
     return std::make_unique<ShmemKernelWay>(spec, found->second);
   if (spec.way == "nvshmem-put-stream" || spec.way == "nvshmem-get-stream")
     return std::make_unique<ShmemStreamWay>(spec, spec.way == "nvshmem-get-stream");

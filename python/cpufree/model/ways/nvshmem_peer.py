@@ -1,4 +1,4 @@
-"""A process of a way of NVSHMEM: `python -m cpufree.model.nvshmem_peer`.
+"""A process of a way of NVSHMEM: `python -m cpufree.model.ways.nvshmem_peer`.
 
 It reads JSON lines and answers each with one: "identify" with an identity of the pair, "rank" once
 both have started, "order", arguments of HostWay.times, with the seconds that rank 0 measures. It

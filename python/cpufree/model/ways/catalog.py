@@ -21,12 +21,12 @@ from pathlib import Path
 from typing import Protocol
 
 from cpufree.errors import EngineError, InvalidInputError
-from cpufree.model import peer
-from cpufree.model.host_ways import HOST_WAYS
-from cpufree.model.mpi_ways import MPI_WAYS
-from cpufree.model.nvshmem_ways import SHMEM_WAYS
-from cpufree.model.probe_ways import PROBE_WAYS
 from cpufree.model.samples import MODES, Kind
+from cpufree.model.ways import pipe_peer
+from cpufree.model.ways.host_ways import HOST_WAYS
+from cpufree.model.ways.mpi_ways import MPI_WAYS
+from cpufree.model.ways.nvshmem_ways import SHMEM_WAYS
+from cpufree.model.ways.probe_ways import PROBE_WAYS
 from cpufree.text import meant
 
 LIMIT = 60.0
@@ -80,7 +80,7 @@ class ProcessWay:
     name = ""
     kind = HOST
     what = ""
-    most_bytes = peer.MOST_BYTES
+    most_bytes = pipe_peer.MOST_BYTES
     # Beyond what the kernel buffers, a call that sends waits for the one that receives.
     most_call_bytes = 8192
     most_window_bytes = 1 << 40
@@ -106,7 +106,7 @@ class ProcessWay:
     def open(self) -> None:
         """Set the way up, and start the process at the other end."""
         self._source, self._sink, *theirs = self.descriptors()
-        program = [sys.executable, "-I", "-S", str(Path(peer.__file__)), *map(str, theirs)]
+        program = [sys.executable, "-I", "-S", str(Path(pipe_peer.__file__)), *map(str, theirs)]
         try:
             self._process = subprocess.Popen(program, pass_fds=theirs, stdin=subprocess.DEVNULL)
         except OSError as error:
@@ -163,18 +163,20 @@ class ProcessWay:
 
     def _exchange(self, mode: str, data: memoryview, messages: int) -> float:
         number = ("single", "window", "send", "receive").index(mode)
-        peer.write_all(self._sink, memoryview(peer.ORDER.pack(number, len(data), messages)))
+        pipe_peer.write_all(
+            self._sink, memoryview(pipe_peer.ORDER.pack(number, len(data), messages))
+        )
         answer = data if mode == "single" else memoryview(bytearray(8))
         if mode == "receive":
             self._await(len(data))
             begin = time.perf_counter()
-            peer.read_all(self._source, data)
+            pipe_peer.read_all(self._source, data)
             return time.perf_counter() - begin
         begin = time.perf_counter()
         for _ in range(messages):
-            peer.write_all(self._sink, data)
+            pipe_peer.write_all(self._sink, data)
         sent = time.perf_counter()
-        peer.read_all(self._source, answer)
+        pipe_peer.read_all(self._source, answer)
         done = time.perf_counter()
         if mode == "send":
             return sent - begin

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpufree.machine.communication import Communication
-from cpufree.model.predict_pattern import predict_pattern
-from cpufree.model.samples import PatternSample, Samples
+from cpufree.model.patterns.predict import predict_pattern
+from cpufree.model.samples import HOST_DRIVEN, PatternSample, Samples
 
 Array = NDArray[np.float64]
 LEAST_R2 = 0.95
@@ -93,7 +93,9 @@ def _aside(sample: PatternSample, machine: Mapping[str, object]) -> str:
     its receiver has its turn, and data may be in the cache of the core that both are on.
     """
     cores = machine.get("cores")
-    threads = sample.pes * (2 if "overlapped" in sample.pattern else 1)
-    if sample.engine == "threads" and isinstance(cores, int) and threads > cores:
+    driven = sample.pattern.endswith(HOST_DRIVEN)
+    threads = sample.pes * (2 if "overlapped" in sample.pattern and not driven else 1)
+    on_cores = driven or sample.engine == "threads"
+    if on_cores and isinstance(cores, int) and threads > cores:
         return f"threads take turns on {cores} cores"
     return ""

@@ -1,4 +1,4 @@
-"""The process whose memory host-ipc writes to: `python -m cpufree.model.ipc_peer GPU BYTES`.
+"""The process whose memory host-ipc writes to: `python -m cpufree.model.ways.ipc_peer GPU BYTES`.
 
 It prints "handle" and the handle of its memory in hexadecimal, or "error" and what is wrong, and
 ends when its input does.

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 from cpufree.errors import CpufreeError, EngineError, InvalidInputError, WaitTimeoutError
 from cpufree.extension import load_core, load_gpu_core
-from cpufree.model.probe_verbs import GPU_VERBS, PINNED_VERBS, SHARED_VERBS, VERBS, Verb
 from cpufree.model.samples import Kind
+from cpufree.model.ways.probe_verbs import GPU_VERBS, PINNED_VERBS, SHARED_VERBS, VERBS, Verb
 
 if TYPE_CHECKING:
     from cpufree._core import Probe
@@ -206,7 +206,7 @@ class ProcessProbe(ProbeWay):
 
     def open(self) -> None:
         """Start the process of the other PE, and share memory with it."""
-        program = [sys.executable, "-m", "cpufree.model.probe_peer", str(WINDOW_BYTES)]
+        program = [sys.executable, "-m", "cpufree.model.ways.probe_peer", str(WINDOW_BYTES)]
         pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
         try:
             self._process = subprocess.Popen(program, text=True, bufsize=1, **pipes)

@@ -1,4 +1,4 @@
-"""The process of the other PE of a probe: `python -m cpufree.model.probe_peer BYTES`.
+"""The process of the other PE of a probe: `python -m cpufree.model.ways.probe_peer BYTES`.
 
 It reads JSON lines and answers each with one: {"address": [process, file]} with its own, then
 {"connected": true}, then {"order": arguments of Probe.run} as often as wanted. It ends when there

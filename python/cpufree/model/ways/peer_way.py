@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cpufree.errors import CpufreeError, InvalidInputError
-from cpufree.model.line_peers import LinePeers
+from cpufree.model.ways.line_peers import LinePeers
 
 LIMIT = 60.0
 """Seconds that an answer may take."""
@@ -29,6 +29,10 @@ class PeerWay:
 
     def open(self) -> None:
         """Start both processes, unless they are there."""
+        raise NotImplementedError
+
+    def lacking(self) -> str:
+        """Return why this machine lacks the way, "" where it has it."""
         raise NotImplementedError
 
     def _asked(self, order: list[Any]) -> list[Any]:

@@ -16,8 +16,8 @@ from typing import Any
 from cpufree.env import for_worker
 from cpufree.errors import CpufreeError
 from cpufree.extension import load_core
-from cpufree.model.peer_way import RANKS, WINDOW_BYTES, PeerWay
 from cpufree.model.samples import Kind
+from cpufree.model.ways.peer_way import RANKS, WINDOW_BYTES, PeerWay
 
 EXTENSION = "cpufree._mpi_messages"
 
@@ -49,7 +49,7 @@ class MpiWay(PeerWay):
     """MPI may wait for the receiver of larger ones."""
     modes: tuple[str, ...] = ("single", "window", "send")
     launcher: tuple[str, ...] = ("mpirun", "-quiet", "--bind-to", "none", "-n", str(RANKS))
-    peer: tuple[str, ...] = (sys.executable, "-m", "cpufree.model.mpi_peer")
+    peer: tuple[str, ...] = (sys.executable, "-m", "cpufree.model.ways.mpi_peer")
 
     def __init__(self, name: str, verb: MpiVerb) -> None:
         super().__init__(name, "MPI")

@@ -1,12 +1,14 @@
 """Patterns of messages among all PEs: measured beside the ways, and never used for a fit.
 
-Products of matrices in tiles on a square grid of PEs (Groves et al. 2020, section V), rings,
-many-to-one, and the exchange of halos of a real matrix. Each is predicted from the curves of ways
-between two PEs (`predict_pattern`), and `validate` holds both against one another.
+Products of matrices in tiles on a square grid of PEs (Groves et al. 2020, section V), whose tiles
+kernels move, or the host; rings, many-to-one, and the exchange of halos of a real matrix. Each is
+predicted from the curves of ways between two PEs (`predict`), and `validate` holds both against one
+another.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +19,7 @@ import numpy as np
 
 from cpufree.errors import CpufreeError, EngineError, WaitTimeoutError
 from cpufree.extension import load_core, load_gpu_core
-from cpufree.model.samples import LEAST_REPEATS, PatternSample
+from cpufree.model.samples import HOST_DRIVEN, LEAST_REPEATS, PatternSample
 
 if TYPE_CHECKING:
     from cpufree._core import Probe
@@ -30,8 +32,13 @@ MESSAGES = (8, 1024, 32768, 262144)
 """Bytes of the messages of rings and of many-to-one."""
 GRIDS = (4, 9, 16)
 """PEs of products."""
-TILES = {"threads": (8, 16, 32, 64), "gpus": (8, 16, 32, 64, 128)}
-"""Rows of a tile."""
+TILES = {
+    "threads": (8, 16, 32, 64),
+    "gpus": (8, 16, 32, 64, 128),
+    "host": (32, 128, 256, 512, 1024),
+}
+"""Rows of a tile; `host`: of products on GPUs that the host drives, whose small tiles all take as
+long."""
 REPEATS = 15
 WARM_UPS = 3
 MOST_RUNS = 8
@@ -168,28 +175,67 @@ def _products(place: Place) -> list[PatternSample]:
     pes, side = place.pes, round(place.pes**0.5)
     if side * side != pes:
         return []
-    found = []
     tiles = TILES[place.engine]
     room = VALUE_BYTES * 2 * (side + 1) * max(tiles) ** 2
-    for blocks in (1, 2):
-        probe = _probe(place, blocks, room)
-        for tile in tiles:
-            local = _multiply(probe, pes, tile, (False, False, True))
-            alone = _apart(local[0])
-            for name, (puts, overlapped) in PRODUCTS.items():
-                if overlapped != (blocks == 2):
-                    continue
-                times = _multiply(probe, pes, tile, (puts, overlapped, False))
-                # Blocking: what moving takes. Overlapped, that has no time of its own.
-                spent = times[0] if overlapped else times[1]
-                found.append(
-                    _sample(place, name, VALUE_BYTES * tile**2, (), spent.max(axis=0), alone)
-                )
+    found = []
+    for overlapped in (False, True):
+        multiply = _by_kernels(_probe(place, 1 + overlapped, room), pes)
+        found += _products_of(place, multiply, tiles, overlapped, "")
+    if place.gpus:
+        multiply = _by_host(place)
+        for overlapped in (False, True):
+            found += _products_of(place, multiply, TILES["host"], overlapped, HOST_DRIVEN)
     return found
 
 
-def _multiply(probe: Probe, pes: int, tile: int, how: tuple[bool, bool, bool]) -> np.ndarray:
-    return _run(probe, pes, partial(probe.multiply, tile, *how, WARM_UPS, REPEATS, LIMIT))
+Multiply = Callable[[int, bool, bool, bool], np.ndarray]
+"""Of a tile's rows, puts, overlapped, local (nothing travels): rounds and moves of all PEs."""
+
+
+def _by_kernels(probe: Probe, pes: int) -> Multiply:
+    def multiply(tile: int, puts: bool, overlapped: bool, local: bool) -> np.ndarray:
+        order = (tile, puts, overlapped, local, WARM_UPS, REPEATS, LIMIT)
+        return _run(probe, pes, lambda: probe.multiply(*order))
+
+    return multiply
+
+
+def _by_host(place: Place) -> Multiply:
+    product = load_gpu_core().HostProduct(list(place.gpus), max(TILES["host"]))
+
+    def multiply(tile: int, puts: bool, overlapped: bool, local: bool) -> np.ndarray:
+        order = (tile, puts, overlapped, local, WARM_UPS, REPEATS, LIMIT)
+        times = product.multiply(*order)
+        return np.array(times).reshape(2, place.pes, REPEATS)
+
+    return multiply
+
+
+def _products_of(
+    place: Place, multiply: Multiply, tiles: Sequence[int], overlapped: bool, driver: str
+) -> list[PatternSample]:
+    """Return the products that overlap, or those that do not.
+
+    What the PEs' kernels compute is measured in the product by gets that does not overlap: tiles
+    that have just come are not in the L1 cache, as those would be that a PE reads in all steps. A
+    kernel that the host launches begins with an empty one, and is measured alone.
+    """
+    found = []
+    for tile in tiles:
+        gets = multiply(tile, False, False, False)
+        computed = multiply(tile, False, overlapped, True)[0] if driver else gets[0] - gets[1]
+        for name, (puts, overlaps) in PRODUCTS.items():
+            if overlaps != overlapped:
+                continue
+            known = not (puts or overlaps)
+            times = gets if known else multiply(tile, puts, overlaps, False)
+            # Blocking: what moving takes. Overlapped, that has no time of its own.
+            spent = times[0 if overlaps else 1].max(axis=0)
+            size = VALUE_BYTES * tile**2
+            one = _sample(place, name + driver, size, (), spent, _apart(computed))
+            computes = tuple(map(float, np.maximum(np.median(computed, axis=1), 1e-9)))
+            found.append(dataclasses.replace(one, computes=computes))
+    return found
 
 
 def _run(probe: Probe, pes: int, call: Callable[[], list[float]]) -> np.ndarray:

@@ -11,62 +11,11 @@ much PEs differ in that. Nothing else: no contention of links or memory, and no 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
-from cpufree.machine.communication import Communication, WayRecord
-from cpufree.model.samples import PatternSample
-from cpufree.model.use import pipelined, single
-
-STORE = {"threads": "threads-store", "gpus": "device-store-block", "shared": "shared-store-block"}
-FLAG_BYTES = 8
-GET = {"threads": "threads-get", "gpus": "device-get", "shared": "shared-get"}
-"""The way of a put, and of a get, between threads, between GPUs, and on one GPU."""
-
-
-@dataclass(frozen=True)
-class Message:
-    """What a message between two PEs takes [s]."""
-
-    single: float
-    further: float
-    """What one more message behind another one adds."""
-    taken: float
-    """What the receiver spends on it where it is there already."""
-
-
-class Messages:
-    """Messages of a pattern, by a machine file."""
-
-    def __init__(self, found: Communication, sample: PatternSample, gets: bool) -> None:
-        self._found = found
-        self._sample = sample
-        self._names = GET if gets else STORE
-        self._known: dict[tuple[str, int], Message] = {}
-
-    def way(self, one: int, other: int) -> str:
-        """Return the way between two PEs."""
-        gpus = self._sample.gpus
-        if not gpus:
-            return self._names["threads"]
-        return self._names["shared" if gpus[one] == gpus[other] else "gpus"]
-
-    def of(self, one: int, other: int, size: int) -> Message:
-        """Return the message between two PEs; KeyError where the way is not known."""
-        key = (self.way(one, other), size)
-        if key not in self._known:
-            on_gpus = bool(self._sample.gpus)
-            self._known[key] = _message(self._found.ways[key[0]], size, on_gpus)
-        return self._known[key]
-
-
-def _message(way: WayRecord, size: int, on_gpus: bool) -> Message:
-    alone = single(way, float(size))
-    if alone is None:
-        raise KeyError("single messages")
-    row = pipelined(way, float(size))
-    further = min(float(row if row is not None else alone), float(alone))
-    received = way.parameters.get("o_recv") if on_gpus else None
-    return Message(float(alone), further, received.value if received else further)
+from cpufree.machine.communication import Communication
+from cpufree.model.patterns.host_driven import HostDriven
+from cpufree.model.patterns.messages import FLAG_BYTES, Message, Messages, compute_of, owner
+from cpufree.model.samples import HOST_DRIVEN, PatternSample
 
 
 def predict_pattern(found: Communication, sample: PatternSample) -> float | None:
@@ -77,6 +26,8 @@ def predict_pattern(found: Communication, sample: PatternSample) -> float | None
             return sample.alone + exchange_seconds(sample.pes, sample.table, messages)
         messages = Messages(found, sample, "gets" in sample.pattern)
         overlapped = "overlapped" in sample.pattern
+        if sample.pattern.endswith(HOST_DRIVEN):
+            return HostDriven(sample, messages).seconds()
         if overlapped and sample.gpus:
             passed = Messages(found, sample, False).of(0, 0, FLAG_BYTES)
         else:  # threads of a PE share a core's cache: a flag among them costs little
@@ -109,13 +60,6 @@ def exchange_seconds(pes: int, table: Sequence[int], messages: Messages) -> floa
     return max(done)
 
 
-def owner(pe: int, side: int, step: int, which: int) -> int:
-    """Return the PE that has tile A (which = 0) or B (1) that a PE needs in a step."""
-    row, column = divmod(pe, side)
-    k = (row + column + step) % side
-    return row * side + k if which == 0 else k * side + column
-
-
 def gets(sample: PatternSample, messages: Messages, passed: Message | None) -> float:
     """Return the time of moving tiles by gets, or of all of the product where that overlaps.
 
@@ -133,7 +77,7 @@ def gets(sample: PatternSample, messages: Messages, passed: Message | None) -> f
             for step in range(side)
         ]
         if passed is not None:
-            slowest = max(slowest, _overlapped(steps, sample.alone / side, passed))
+            slowest = max(slowest, _overlapped(steps, compute_of(sample, pe), passed))
         else:
             slowest = max(slowest, sum(map(sum, steps)))
     return slowest
@@ -156,7 +100,6 @@ def puts(sample: PatternSample, messages: Messages, passed: Message | None) -> f
     Whoever computes faster than the others waits for them.
     """
     side, pes = round(sample.pes**0.5), sample.pes
-    compute = sample.alone / side
     overlapped = passed is not None
     sender = [passed.single if passed is not None else 0.0] * pes  # when it may send the next tile
     clock = [0.0] * pes  # when a PE has multiplied
@@ -177,5 +120,7 @@ def puts(sample: PatternSample, messages: Messages, passed: Message | None) -> f
             sent = begin[pe] if overlapped else sender[pe]
             ready = max(begin[pe], came[pe], sent)
             moving[pe] += ready - begin[pe]
-            clock[pe] = ready + compute
-    return max(clock) if overlapped else max(moving) + sample.apart
+            clock[pe] = ready + compute_of(sample, pe)
+    if overlapped:
+        return max(clock)
+    return max(moving) + (0.0 if sample.computes else sample.apart)

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-namespace cpufree::baselines {
+namespace cpufree {
 
 // Calls work(k) for k < count, each on a thread of its own (the caller's where there is one), all
 // beginning together. Returns the seconds from then to the end of the last one. The first exception
@@ -58,4 +58,4 @@ inline double run_together(std::size_t count, std::atomic<bool>& failed,
   return std::chrono::duration<double>(last - begin).count();
 }
 
-}  // namespace cpufree::baselines
+}  // namespace cpufree

@@ -33,8 +33,10 @@ GPU_VERBS = {
                              leads=who == "block")
         for who in ("thread", "warp", "block")
     },
+    "bulk": Verb("bulk", "values by bulk copies out of shared memory, then a flag", "message",
+                 MODES),
     "packets": VERBS["packets"],
     "get": VERBS["get"],
 }  # fmt: skip
 PINNED_VERBS = {"pinned": replace(GPU_VERBS["store-block"], leads=False)}
-SHARED_VERBS = {name: GPU_VERBS[name] for name in ("store-block", "packets", "get")}
+SHARED_VERBS = {name: GPU_VERBS[name] for name in ("store-block", "bulk", "packets", "get")}

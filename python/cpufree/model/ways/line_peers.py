@@ -82,7 +82,8 @@ class LinePeers:
         assert process.stdout is not None
         for line in process.stdout:  # a library may print as well
             with contextlib.suppress(ValueError):
-                answer = json.loads(line)
+                # The first object of the line: mpirun may put those of two processes into one.
+                answer, _ = json.JSONDecoder().raw_decode(line.lstrip())
                 if isinstance(answer, dict):
                     return answer
         return {"error": "is gone"}

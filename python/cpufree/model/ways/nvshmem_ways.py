@@ -16,8 +16,8 @@ from cpufree.engines import nvshmem
 from cpufree.env import for_worker
 from cpufree.errors import CpufreeError
 from cpufree.extension import load_core
-from cpufree.model.peer_way import LIMIT, RANKS, WINDOW_BYTES, PeerWay
 from cpufree.model.samples import Kind
+from cpufree.model.ways.peer_way import LIMIT, RANKS, WINDOW_BYTES, PeerWay
 
 PROBE = "_nvshmem_probe.fatbin"
 """The kernel, beside the extension."""
@@ -44,6 +44,7 @@ def _host(what: str, verb: str) -> ShmemVerb:
 
 SHMEM_VERBS = {
     "nvshmem-p": _device("nvshmem_double_p by each thread, a quiet, and a signal"),
+    "nvshmem-iput": _device("nvshmemx_double_iput_block of every second value, a quiet, a signal"),
     "nvshmem-put-thread": _device("nvshmem_putmem_nbi by a thread, a quiet, and a signal"),
     "nvshmem-put-warp": _device("nvshmemx_putmem_nbi_warp, a quiet, and a signal"),
     "nvshmem-put-block": _device("nvshmemx_putmem_nbi_block, a quiet, and a signal"),
@@ -58,7 +59,7 @@ class ShmemWay(PeerWay):
     """A way between two processes that NVSHMEM connects."""
 
     most_call_bytes = 8192
-    program: tuple[str, ...] = (sys.executable, "-m", "cpufree.model.nvshmem_peer")
+    program: tuple[str, ...] = (sys.executable, "-m", "cpufree.model.ways.nvshmem_peer")
     """Of each process."""
 
     def __init__(self, name: str, verb: ShmemVerb) -> None:

@@ -52,6 +52,12 @@ def _put(triggered: str = "host", controlled: str = "host", initiated: str = "ho
 PUT_MODES = ("single", "window", "send")
 HOST_VERBS = {
     "host-copy": HostVerb("copy", "the copy engine, on a stream", _put(), PUT_MODES, launches=True),
+    "host-copy-get": HostVerb(
+        "copy-get",
+        "the copy engine, on a stream of the receiver",
+        Kind("host", "host", "host", "get"),
+        PUT_MODES,
+    ),
     "host-copy-graph": HostVerb(
         "copy-graph", "the copy engine, in a graph", _put(), PUT_MODES, launches=True
     ),
@@ -172,6 +178,18 @@ class HostProbe:
         self._way = None
 
 
+class SharedCopy(HostProbe):
+    """Copies between two PEs that share a GPU."""
+
+    def __init__(self, name: str, verb: HostVerb) -> None:
+        super().__init__(name, verb)
+        self.what = f"{verb.what}, between PEs that share a GPU"
+
+    @staticmethod
+    def _gpus() -> list[int]:
+        return [gpu["index"] for gpu in load_core().gpus()][:1] * 2
+
+
 class IpcProbe(HostProbe):
     """A way into memory of another process, which holds it until the way is closed."""
 
@@ -183,7 +201,7 @@ class IpcProbe(HostProbe):
         """Start the other process, and map its memory, unless that has been done."""
         if self._way is not None:
             return
-        program = [sys.executable, "-m", "cpufree.model.ipc_peer"]
+        program = [sys.executable, "-m", "cpufree.model.ways.ipc_peer"]
         arguments = [str(self._gpus()[1]), str(WINDOW_BYTES)]
         try:
             self._process = subprocess.Popen(
@@ -211,8 +229,12 @@ class IpcProbe(HostProbe):
             process.communicate()
 
 
+SHARED_COPY = HostVerb("copy", "the copy engine, on a stream", _put(), PUT_MODES)
 HOST_WAYS: dict[str, Callable[[], HostProbe]] = {
-    name: partial(IpcProbe if verb.core == "ipc" else HostProbe, name, verb)
-    for name, verb in HOST_VERBS.items()
+    **{
+        name: partial(IpcProbe if verb.core == "ipc" else HostProbe, name, verb)
+        for name, verb in HOST_VERBS.items()
+    },
+    "shared-copy": partial(SharedCopy, "shared-copy", SHARED_COPY),
 }
 """What makes each way, by its name."""

@@ -1,0 +1,1 @@
+"""Patterns of messages among all PEs: measured, predicted, and held against one another."""
