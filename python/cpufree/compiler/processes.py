@@ -89,7 +89,7 @@ def kernel_in_processes(
     """
     require_one_machine(team)
     facts: dict[str, Any] = {f"array {name}": str(digest(a)) for name, a in arrays.items()}
-    facts |= {f"constant {name}": str(digest(a)) for name, a in constants.items()}
+    facts |= {f"{name} of the program": str(digest(a)) for name, a in constants.items()}
     facts |= {f"number {name}": repr(value) for name, value in scalars.items()}
     facts["text of the program"] = hashlib.sha256(repr(program).encode()).hexdigest()
     team.agree("program", facts)

@@ -50,7 +50,7 @@ def test_arrays_that_differ_are_told_in_all_processes(place: str) -> None:
 
 
 def test_constants_that_differ_are_told_in_all_processes(place: str) -> None:
-    said = "rank 1 has another constant WEIGHTS than rank 0"
+    said = "rank 1 has another constant of the program than rank 0"
     all_say(runs("other_constants", place), said, [0, 1, 2])
 
 
