@@ -203,10 +203,11 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("cases", type=Path)
     parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--gpus", type=int, default=2)
     parser.add_argument("--out", type=Path, default=Path("gpu-dace.jsonl"))
     options = parser.parse_args()
     env.preset_shared_gpus()
-    devices = [g.index for g in gpus.usable(gpus.find())][:2]
+    devices = [g.index for g in gpus.usable(gpus.find())][: options.gpus]
     end = time.monotonic() + options.seconds
     with options.out.open("w") as out:
         out.write(json.dumps(head(devices)) + "\n")

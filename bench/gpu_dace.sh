@@ -37,6 +37,6 @@ if command -v mpirun >/dev/null && [ -n "$libraries" ]; then
 fi
 timeout 45 python3 bench/dace_puts.py "$cases" --out "$out/gpu-dace-puts.jsonl"
 echo "puts: exit $?"
-timeout $((seconds + 20)) python3 bench/gpu_dace.py "$cases" --seconds "$seconds" \
+timeout $((seconds + 20)) python3 bench/gpu_dace.py "$cases" --seconds "$seconds" --gpus "${GPUS:-2}" \
     --out "$out/gpu-dace.jsonl"
 echo "benchmark: exit $?"

@@ -66,12 +66,12 @@ def summary(found: list[Record]) -> Iterator[str]:
     for name, sizes in groups.items():
         records = programs_of(found, sizes)
         yield from _mean(f"{name}: best of CuPy and JAX / ours", map(over_rivals, records))
-        for pes in (1, 2):
+        for pes in (1, 2, 4, 8):
             ratios = (over_hosted(r, pes) for r in records)
             yield from _mean(f"{name}, {pes} GPU: host-driven / ours", ratios)
     for r in found:
         if r["kind"] == "jacobi":
-            for pes in (1, 2):
+            for pes in (1, 2, 4, 8):
                 ratio, hosted = over_hand(r, pes), over_hosted(r, pes)
                 if ratio is not None:
                     what = f"{r['program']} {r['n']} {r['type']}, {pes} GPU"

@@ -297,6 +297,7 @@ def main() -> int:
     parser.add_argument("--out", default="gpu-programs.jsonl")
     parser.add_argument("--parts", default="jacobi,programs,first")
     parser.add_argument("--sizes", default="1024,4096,256", help="of programs, points a side")
+    parser.add_argument("--gpus", default="1,2", help="numbers of GPUs")
     parser.add_argument("--programs", default=",".join(PROGRAMS))
     given = parser.parse_args()
     there = gpus.require_usable()
@@ -308,7 +309,8 @@ def main() -> int:
         jax.config.update("jax_enable_x64", True)
     clock = Clock(given.seconds)
     numbers = [gpu.index for gpu in there]
-    counts = [n for n in (1, 2) if n <= len(there)]
+    counts = [int(n) for n in given.gpus.split(",")]
+    counts = [n for n in counts if n <= len(there)]
     found: list[dict[str, Any]] = []
     with open(given.out, "w") as out:
         parts: dict[str, Callable[[], Iterator[Any]]] = {

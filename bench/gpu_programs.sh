@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Programs on GPUs: first that they are right, then how fast they are. Results in OUT.
 # Usage: bench/gpu_programs.sh OUT [SECONDS]; PYTHONPATH names a build of cpufree with GPU engine.
-# TESTS_SECONDS (120) ends the tests.
+# TESTS_SECONDS (120) ends the tests. GPUS (1,2): numbers of GPUs; PROGRAMS: those to be measured.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 out=${1:?usage: bench/gpu_programs.sh OUT [SECONDS]}
@@ -16,5 +16,5 @@ timeout ${TESTS_SECONDS:-120} python3 -m pytest -q -p no:cacheprovider --timeout
 echo "tests: exit $?"
 tail -40 "$out/gpu-programs-tests.txt" | cut -c1-200
 timeout $((seconds + 20)) python3 bench/gpu_programs.py --seconds "$seconds" \
-    --out "$out/gpu-programs.jsonl"
+    ${GPUS:+--gpus "$GPUS"} ${PROGRAMS:+--programs "$PROGRAMS"} --out "$out/gpu-programs.jsonl"
 echo "benchmark: exit $?"

@@ -14,16 +14,22 @@
 #   double     the same in double precision, and periodic: OUT/stencils-double-<PES>x.jsonl
 #   kernels    the ways of a stencil one by one: OUT/run_stencils-<PES>x.txt (needs make gpu)
 #   nvshmem    one process for each GPU: OUT/nvshmem-<PES>x.json
+#   model      the communication model: OUT/model-<PES>x
+#   programs   compiled programs, against host-driven ones: OUT/programs-<PES>x
+#   dace       DaCe's distributed programs; CASES as bench/gpu_dace.sh wants it: OUT/dace-<PES>x
+#   time       time to solution, "auto" against the best choice: OUT/time-<PES>x
 #   triggered  triggered operations: messages from each GPU to the next, all-reduces and Jacobi over
 #              all: OUT/triggered-<PES>x, a folder for each pair (needs tools/carry_triggered.sh)
-# The last three take the largest of PES. SECONDS_A_COMMAND (3600) ends what takes longer; all but the
-# last three go on from there when they are started again with the same OUT. SYSTEMS, GRIDS (of each
-# GPU), GRID (of all of them), CONTENDERS and REPEATS say what is measured, CACHE where systems are
-# kept (OUT/systems).
+# From kernels on, steps take the largest of PES; those from programs to time end after PART_SECONDS
+# (500), about. SECONDS_A_COMMAND (3600) ends what takes longer; the steps before kernels go on from
+# there when they are started again with the same OUT. SYSTEMS, GRIDS (of each GPU), GRID (of all of
+# them), CONTENDERS, PROGRAMS and REPEATS say what is measured, CACHE where systems are kept
+# (OUT/systems).
 set -uo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 fail() { echo "records: $*" >&2; exit 2; }
-all=(suite structured overlap tolerance irregular stencils double kernels nvshmem triggered)
+all=(suite structured overlap tolerance irregular stencils double kernels nvshmem model programs dace time
+    triggered)
 
 out=${1:?usage: bench/records.sh OUT [PES] [STEP]...}
 mkdir -p "$out" || fail "cannot make the folder '$out'"
@@ -45,6 +51,7 @@ grids=${GRIDS:-256x256,2048x2048,8192x8192,128^3,256^3,512^3}
 common=(--pes "$pes" --cache "${CACHE:-$out/systems}")
 measure=("${common[@]}" --contenders "${CONTENDERS:-all}" --repeats "${REPEATS:-5}" --timeout 60)
 name=${pes//,/-}x
+part=${PART_SECONDS:-500}
 # A kernel that loads lazily while another one spins, waiting for it, never gets to run.
 export CUDA_MODULE_LOADING=EAGER
 [ ! -d "$root/.venv/bin" ] || export PATH=$root/.venv/bin:$PATH
@@ -79,19 +86,32 @@ kernels() {
         limited "$program" "$most" "$set" || return
     done | tee "$out/run_stencils-${most}x.txt"
 }
+model() { limited "$root/bench/model_gpu.sh" "$out/model-${most}x"; }
+programs() {
+    GPUS=$pes PROGRAMS=${PROGRAMS:-jacobi_2d,heat_3d,acoustic,cavity_flow} \
+        limited "$root/bench/gpu_programs.sh" "$out/programs-${most}x" "$part"
+}
+dace() {
+    [ -n "${CASES:-}" ] || { echo "records: let CASES name a folder of bench/dace_cases.py" >&2; return 1; }
+    GPUS=$most limited "$root/bench/gpu_dace.sh" "$out/dace-${most}x" "$CASES" "${LIBRARIES:-}" all "$part"
+}
+time_to_solution() { GPUS=$most limited "$root/bench/gpu_time.sh" "$out/time-${most}x" "$part"; }
 triggered() {
     local to=$out/triggered-${most}x k
     [ "$most" -gt 1 ] || { echo "records: triggered operations go from one GPU to another" >&2; return 1; }
     for ((k = 0; k < most; ++k)); do
         limited "$root/bench/gpu_triggered.sh" "$to/$k" "$k,$(((k + 1) % most))" messages
     done
-    limited "$root/bench/gpu_triggered.sh" "$to/all" "$(seq -s, 0 $((most - 1)))" allreduce jacobi soak
+    # Ten million epochs take four minutes by the copy engine and three by a block.
+    EPOCHS=${EPOCHS:-10000000} SOAK_SECONDS=${SOAK_SECONDS:-460} limited \
+        "$root/bench/gpu_triggered.sh" "$to/all" "$(seq -s, 0 $((most - 1)))" allreduce jacobi soak
 }
 nvshmem() { limited python3 "$root/bench/nvshmem.py" --pes "$most" --out "$out/nvshmem-${most}x.json"; }
 
 failed=0
 for step in "${steps[@]}"; do
     echo "== $step"
-    "$step" || { failed=1; echo "== $step did not end well" >&2; }
+    case $step in time) does=time_to_solution ;; *) does=$step ;; esac
+    "$does" || { failed=1; echo "== $step did not end well" >&2; }
 done
 exit $failed

@@ -85,14 +85,14 @@ def places(engine: str) -> tuple[list[Place], str]:
     if engine == "threads":
         return [Place("threads", pes) for pes in (2, *GRIDS)], ""
     try:
-        found = tuple(gpu["index"] for gpu in load_core().gpus())[:2]
+        found = tuple(gpu["index"] for gpu in load_core().gpus())
         why = str(load_core().gpu_note()) if not found else str(load_core().peer_problem(found))
     except CpufreeError as error:
         return [], str(error)
     if why or not found:
         return [], why or "there is no GPU"
-    alone = [Place("gpus", 2, found)] if len(found) == 2 else []
-    return alone + [Place("gpus", pes, sharing(found, pes)) for pes in GRIDS], ""
+    pair = [Place("gpus", 2, found[:2])] if len(found) > 1 else []
+    return pair + [Place("gpus", pes, sharing(found, pes)) for pes in GRIDS], ""
 
 
 def sharing(gpus: Sequence[int], pes: int) -> tuple[int, ...]:
