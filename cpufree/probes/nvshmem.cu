@@ -108,8 +108,10 @@ __device__ bool window(const ProbeArgs& a, std::uint64_t& epoch) {
   return true;
 }
 
-// The loads of a get go through the L1 cache, which must not have the values from before: no two
-// gets of an exchange share a line, and a fence before each exchange empties the cache.
+// The loads of a get go through the L1 cache, which must not have the values from before: a fence
+// before each exchange empties it, and no two single gets share a line. Those of a window lie side
+// by side, as those of other ways do: where they are shorter than a line, most find it in the
+// cache.
 __device__ bool gets(const ProbeArgs& a) {
   constexpr std::int64_t kLine = 128;
   const int count = a.window ? a.messages : a.rounds;

@@ -181,9 +181,9 @@ double residual_norm(const CsrView<T>& a, std::span<const double> b, std::span<c
   constexpr std::int32_t kRowsOfTask = 1 << 13;
   std::vector<double> squares(at(a.n / kRowsOfTask + 1), 0.0);
   in_parallel(static_cast<int>(squares.size()), [&](int task) {
-    const std::int32_t first = task * kRowsOfTask;
+    const std::int64_t first = std::int64_t{task} * kRowsOfTask;
     double sum = 0.0;
-    for (std::int32_t i = first; i < std::min<std::int64_t>(a.n, first + kRowsOfTask); ++i) {
+    for (std::int64_t i = first; i < std::min<std::int64_t>(a.n, first + kRowsOfTask); ++i) {
       double product = 0.0;
       for (std::int64_t k = a.row_ptr[at(i)]; k < a.row_ptr[at(i) + 1]; ++k)
         product += static_cast<double>(a.val[at(k)]) * x[at(a.col[at(k)])];

@@ -162,9 +162,12 @@ std::int64_t ends_in(const FilePieces& pieces, int k) {
   return ends + (pieces.last(k) == pieces.end && !bytes.text().ends_with('\n') ? 1 : 0);
 }
 
-// Parses the lines that begin in a piece; `ends`: ends of lines before it. A line that begins in
-// one piece and ends in the next belongs to the first, which reads on for it.
-bool parse_piece(const FilePieces& pieces, int k, std::int64_t ends, const TextTarget& target) {
+// Parses the lines that begin in a piece. ends[k]: ends of lines before piece k; the last one is
+// that of all. A line that begins in one piece and ends in the next belongs to the first, which
+// reads on for it. False, too, where there are other lines than have been counted: the file is
+// being written, and nothing may be stored beyond the places that the count has given.
+bool parse_piece(const FilePieces& pieces, int k, const std::vector<std::int64_t>& ends,
+                 const TextTarget& target) {
   const std::int64_t before = k > 0 ? 1 : 0;
   const std::int64_t last = std::min(pieces.end, pieces.last(k) + kLongestLine);
   FileBytes bytes(kBytesOfTask + kLongestLine + 2);
@@ -172,19 +175,22 @@ bool parse_piece(const FilePieces& pieces, int k, std::int64_t ends, const TextT
   if (last == pieces.end && !bytes.text().ends_with('\n')) bytes.append('\n');
   const std::string_view text = bytes.text();
   std::size_t first = at(before);
-  std::int64_t place = target.next + ends;
+  std::int64_t place = target.next + ends[at(k)];
   if (before == 1 && text.front() != '\n') {
     first = std::min(text.find('\n', 1), text.size()) + 1;
     ++place;
   }
   const std::size_t here = at(pieces.last(k) - pieces.first(k) + before);
-  if (first >= here) return true;  // no line begins here; who has it sees whether it is too long
+  const std::int64_t open = text[here - 1] == '\n' ? 0 : 1;  // a line goes on in the next piece
+  const std::int64_t limit = target.next + std::min(ends[at(k + 1)] + open, ends.back());
+  // Where no line begins, who has this one sees whether it is too long.
+  if (first >= here) return place == limit;
   const std::size_t end = text.find('\n', here - 1);
   if (end == std::string_view::npos) return false;
   Lines lines(text.substr(first, end + 1 - first));
   for (; lines.more(); ++place)
-    if (!take_entry(lines, target, at(place))) return false;
-  return true;
+    if (place >= limit || !take_entry(lines, target, at(place))) return false;
+  return place == limit;
 }
 
 }  // namespace
@@ -201,8 +207,7 @@ std::int64_t parse_entries_of_file(int file, std::int64_t begin, std::int64_t en
   std::partial_sum(ends.begin(), ends.end(), ends.begin());
   if (!good || target.next + ends.back() > static_cast<std::int64_t>(target.row.size())) return -1;
   in_parallel(pieces.count(), [&](int k) {
-    if (good.load(std::memory_order_relaxed) && !parse_piece(pieces, k, ends[at(k)], target))
-      good = false;
+    if (good.load(std::memory_order_relaxed) && !parse_piece(pieces, k, ends, target)) good = false;
   });
   return good ? ends.back() : -1;
 }
@@ -288,8 +293,9 @@ std::optional<CsrArrays> rows_of_entries(std::span<const std::int32_t> row,
   constexpr std::int32_t kRowsOfTask = 1 << 14;
   in_parallel(n / kRowsOfTask + 1, [&](int task) {
     std::vector<Entry> scratch;
-    const std::int32_t first = task * kRowsOfTask;
-    for (std::int32_t i = first; i < std::min(n, first + kRowsOfTask); ++i) {
+    const std::int64_t first = std::int64_t{task} * kRowsOfTask;
+    const auto last = static_cast<std::int32_t>(std::min<std::int64_t>(n, first + kRowsOfTask));
+    for (auto i = static_cast<std::int32_t>(first); i < last; ++i) {
       const std::size_t begin = at(a.row_ptr[at(i)]);
       const std::size_t count = at(a.row_ptr[at(i) + 1]) - begin;
       if (!sort_row(a.col.data() + begin, a.val.data() + begin, count, scratch)) once = false;

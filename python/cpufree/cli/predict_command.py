@@ -97,6 +97,7 @@ def predict_grid(name: str, numbers: list[int], given: dict[str, Any]) -> None:
     """Predict the time of an iteration of `cpufree stencil` in single precision."""
     from cpufree.cli.stencil_input import parse_grid
     from cpufree.engines import gpus
+    from cpufree.errors import InvalidInputError
     from cpufree.machine import of_gpu
     from cpufree.model.stencils import StencilFacts, stencil_seconds
 
@@ -107,6 +108,13 @@ def predict_grid(name: str, numbers: list[int], given: dict[str, Any]) -> None:
     if given["plot"]:
         raise refuse(
             model_options.PREDICT_SOLVE[2], given["plot"], "grids have no plot: use --json"
+        )
+    if given["method"] != model_options.PREDICT_METHOD.default:
+        raise refuse(model_options.PREDICT_METHOD, given["method"], "grids have no methods")
+    numbers = [pes for pes in numbers if pes <= max(shape) - 2]
+    if not numbers:
+        raise InvalidInputError(
+            f"the longest side of {text} has {max(shape) - 2} rows to update: give fewer PEs"
         )
     there = gpus.find()
     machine = of_gpu(there[0].name if there else "")

@@ -25,10 +25,14 @@ def crc32(data: memoryview) -> int:
     if threads < 2:
         return zlib.crc32(octets)
     found = [0] * count
+    errors: list[BaseException] = []
 
     def work(first: int) -> None:
-        for k in range(first, count, threads):
-            found[k] = zlib.crc32(octets[k * PIECE : (k + 1) * PIECE])
+        try:
+            for k in range(first, count, threads):
+                found[k] = zlib.crc32(octets[k * PIECE : (k + 1) * PIECE])
+        except BaseException as error:  # such as no memory; raised where all have ended
+            errors.append(error)
 
     team = [threading.Thread(target=work, args=(first,)) for first in range(1, threads)]
     for thread in team:
@@ -36,6 +40,8 @@ def crc32(data: memoryview) -> int:
     work(0)
     for thread in team:
         thread.join()
+    if errors:
+        raise errors[0]
     behind = _power(8 * PIECE)
     whole = found[0]
     for k in range(1, count - 1):

@@ -77,6 +77,8 @@ def test_grids_are_predicted_too(run: Run, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("words", "code", "message"), [
     (("grid:512",), 3, "1 dimension"),
+    (("grid:8x8", "--pes", "64"), 3, "6 rows to update: give fewer PEs"),
+    (("grid:8x8", "--method", "cg"), 2, "grids have no methods"),
     (("grid:8xb",), 2, "'8xb' is no grid"),
     (("grid:0x8",), 2, "no points"),
     (("grid:8x8", "--plot", "a.png"), 2, "grids have no plot"),

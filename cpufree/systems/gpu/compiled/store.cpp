@@ -51,6 +51,7 @@ class Store {
     const std::vector<std::string> wanted = missing(sources, architecture);
     if (wanted.empty()) return found(sources, architecture);
     const auto codes = codes_of_sources(wanted, architecture, more);
+    for (const auto& code : codes) code.wait();  // before the lock, which others want
     const std::lock_guard alone(loading_);
     for (std::size_t k = 0; k < wanted.size(); ++k) {
       if (missing({wanted[k]}, architecture).empty()) continue;
