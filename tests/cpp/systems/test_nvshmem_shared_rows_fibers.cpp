@@ -72,11 +72,11 @@ TEST(long_rows_of_a_matrix_on_chip_are_shared) {
   CHECK(system->plan().resident_matrix);
   CHECK_EQ(system->plan().ring_slots, 0);
   const auto host = make_system<double>(a.view(), {}, {}, SystemSpec{});
-  harness::Sample sample(2);
+  int pair = 0;  // of which a third is tried: each method, and each preconditioner
   for (const Method method : {Method::cg, Method::prcg, Method::pipecg})
     for (const auto preconditioner :
          {Preconditioner::none, Preconditioner::jacobi, Preconditioner::chebyshev}) {
-      if (!sample.next()) continue;
+      if (!harness::thorough && pair++ % 4 != 0) continue;
       const auto spec = how(method, preconditioner);
       const auto expected = host->solve(b, {}, spec, {});
       const auto found = system->solve(b, {}, spec, {});
