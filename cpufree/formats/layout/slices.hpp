@@ -34,12 +34,13 @@ struct SliceRange {
   std::int32_t block = 0;
 };
 
-// The range that has slice s.
-CPUFREE_FN const SliceRange& range_of(const SliceRange* ranges, int count, std::int64_t s) {
+// The range that has a place: the last one whose `first` is not behind it.
+template <class Range>
+CPUFREE_FN const Range& range_of(const Range* ranges, int count, std::int64_t place) {
   int low = 0, high = count - 1;
   while (low < high) {
     const int middle = (low + high + 1) / 2;
-    if (ranges[middle].first <= s)
+    if (ranges[middle].first <= place)
       low = middle;
     else
       high = middle - 1;
@@ -292,15 +293,7 @@ struct FillPrivate {
   Facts* facts = nullptr;
 
   CPUFREE_KERNEL_FN std::int32_t row_at(std::int64_t place) const {
-    int low = 0, high = blocks - 1;
-    while (low < high) {
-      const int middle = (low + high + 1) / 2;
-      if (ranges[middle].first <= place)
-        low = middle;
-      else
-        high = middle - 1;
-    }
-    const PrivateRange& mine = ranges[low];
+    const PrivateRange& mine = range_of(ranges, blocks, place);
     const std::int64_t k = place - mine.first;
     if (k < mine.boundary.size()) return static_cast<std::int32_t>(mine.boundary.begin + k);
     const std::int64_t inside = k - mine.boundary.size();

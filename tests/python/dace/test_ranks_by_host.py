@@ -5,6 +5,8 @@ DaCe is not needed: its front end has saved the programs (support/dace_cases.py)
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import nvrtc
 import pytest
@@ -12,6 +14,7 @@ from dace_cases import SAVED, arguments, constants, load, path
 from dace_grids import CASES, whole_of
 from played_by_host import Played
 
+from cpufree.compiler.ranks import hosted, on_grid
 from cpufree.compiler.ranks.host_messages import WAYS
 from cpufree.compiler.ranks.hosted import Recording
 from cpufree.errors import UnsupportedError
@@ -42,6 +45,26 @@ def test_turns_that_are_alike_are_recorded_once() -> None:
     few, many = (Recording(load(path("jacobi_2d", 2)), {"TSTEPS": n}, 132) for n in (1001, 100001))
     assert sum(len(s.commands) for s in many.segments) < 400
     assert max(s.repeats for s in many.segments) > max(s.repeats for s in few.segments) > 10
+
+
+def test_a_loop_leaves_its_variable_as_its_last_turn_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    ranks: list[Any] = []
+    made = hosted._Rank.__init__
+
+    def keep(self: Any, *words: Any) -> None:
+        made(self, *words)
+        ranks.append(self)
+
+    monkeypatch.setattr(hosted._Rank, "__init__", keep)
+    Recording(load(path("jacobi_2d", 2)), {"TSTEPS": 1001}, 132)
+    assert [r.scalars.values["_t"] for r in ranks] == [1000, 1000]
+
+
+def test_more_slices_than_a_block_keeps_account_of_are_refused() -> None:
+    ranks = load(path("jacobi_2d", 2))
+    on_grid._check_slices(ranks, 64 * 5, 20)
+    with pytest.raises(UnsupportedError, match="321 slices of messages at once with 5 blocks"):
+        on_grid._check_slices(ranks, 64 * 5 + 1, 20)
 
 
 def test_puts_of_a_program_itself_are_refused() -> None:

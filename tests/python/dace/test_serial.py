@@ -197,6 +197,29 @@ def test_products_and_sums_of_parts() -> None:
         np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-12)
 
 
+@dace.program
+def stacks(A: dace.float64[3, 3, 5, 4], B: dace.float64[3, 4, 6], C: dace.float64[3, 3, 5, 6]):
+    C[:] = A @ B
+
+
+@dace.program
+def one_for_all(A: dace.float64[1, 5, 4], B: dace.float64[3, 4, 6], C: dace.float64[3, 5, 6]):
+    C[:] = A @ B
+
+
+def test_stacks_of_matrices_are_aligned_at_the_last_one() -> None:
+    g = np.random.default_rng(6)
+    A, B, C = g.random((3, 3, 5, 4)), g.random((3, 4, 6)), np.zeros((3, 3, 5, 6))
+    cpufree.dace.compile(stacks).run((A, B, C), engine="cpu_threads", pes=3)
+    np.testing.assert_allclose(C, A @ B, rtol=1e-13)
+
+
+def test_stacks_of_which_one_is_repeated_are_refused() -> None:
+    arrays = [np.zeros(shape) for shape in ((1, 5, 4), (3, 4, 6), (3, 5, 6))]
+    with pytest.raises(ProgramError, match="a product of stacks, one of which is repeated"):
+        cpufree.dace.compile(one_for_all).lower(*arrays)
+
+
 def test_the_decorator_takes_a_plain_def() -> None:
     program = cpufree.dace.persistent(heat)
     assert program.name == "heat" and program.graph.name.endswith("heat")

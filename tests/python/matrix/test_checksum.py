@@ -31,6 +31,23 @@ def test_pieces_have_the_checksum_of_the_whole(
     assert checksum.crc32(data.data) == zlib.crc32(data.data)
 
 
+def test_a_piece_that_cannot_be_read_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Zlib:
+        @staticmethod
+        def crc32(octets: memoryview) -> int:
+            if octets[0] == 7:
+                raise MemoryError
+            return 1
+
+    monkeypatch.setattr(checksum, "PIECE", 100)
+    monkeypatch.setattr(checksum, "load_core", lambda: Cores(3))
+    monkeypatch.setattr(checksum, "zlib", Zlib)
+    data = np.zeros(1000, np.uint8)
+    data[500] = 7  # of a piece that another thread reads
+    with pytest.raises(MemoryError):
+        checksum.crc32(data.data)
+
+
 def test_a_large_array_has_the_checksum_of_zlib() -> None:
     values = np.random.default_rng(2).standard_normal(2_000_000)
     assert values.nbytes > 3 * checksum.PIECE
