@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from failures import Failures
 from paths import ROOT
 from ranks_here import free_port
 
@@ -26,12 +27,13 @@ CPU_ENGINE = "cpu_threads"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add --engine and --gpus."""
+    """Add --engine, --gpus, --part and --failures."""
     group = parser.getgroup("cpufree")
     group.addoption(
         "--engine", choices=[CPU_ENGINE, "cuda_p2p"], default=CPU_ENGINE, help="engine of the tests"
     )
     group.addoption("--gpus", help="GPUs of the tests: all, or numbers such as 0,2-5")
+    group.addoption("--failures", help="file for what fails, written as it fails", metavar="FILE")
     group.addoption("--part", help="one of several parts of the tests, such as 2/3, in their order")
 
 
@@ -42,6 +44,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if gpus is not None and engine == CPU_ENGINE:
         raise pytest.UsageError("--gpus needs --engine cuda_p2p")
     os.environ["CPUFREE_ENGINE"] = engine
+    if (file := config.getoption("--failures")) and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Failures(Path(file)))
     if gpus is not None:
         try:
             gpu_numbers(gpus)

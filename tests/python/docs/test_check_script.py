@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from failures import Failures
 from paths import ROOT
 
 pytestmark = pytest.mark.cpu_only  # it is tried out on the CPU engine
@@ -112,7 +113,7 @@ def test_tests_that_fail_side_by_side_run_again_alone(
     monkeypatch.setattr(gpu_check.os, "cpu_count", lambda: 32)
     check = check_of(gpu_check, tmp_path, "--part", "2/3")
     gpu_check.run_tests(check)
-    assert commands[0][-6:-4] == ["-n", "24"]
+    assert commands[0][-6:-4] == ["-n", "12"]
     assert "--last-failed" in commands[1] and "-n" not in commands[1]
     # What failed is of the part; a part of that would leave tests out.
     assert ["--part=2/3" in command for command in commands] == [True, False]
@@ -123,6 +124,17 @@ def test_tests_that_fail_side_by_side_run_again_alone(
     check.results[:] = [("tests", "FAILED", 9.0, "ended after 9 s; see log.txt")]
     gpu_check.run_tests(check)
     assert len(commands) == 3
+
+
+def test_failures_are_told_before_all_tests_have_run(tmp_path: Path) -> None:
+    told = Failures(tmp_path / "failures.txt")
+    for k, outcome in enumerate(("passed", "failed", "failed")):
+        reports: Any = pytest.TestReport(
+            f"test_{k}", ("", 0, ""), {}, outcome, f"why {k}", "call", duration=k
+        )
+        told.pytest_runtest_logreport(reports)
+    lines = (tmp_path / "failures.txt").read_text().splitlines()
+    assert lines == ["==== test_1 (call, 1.0 s)", "why 1", "==== test_2 (call, 2.0 s)", "why 2"]
 
 
 @pytest.mark.parametrize("part", ["3", "0/2", "3/2", "a/b"])
