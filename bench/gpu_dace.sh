@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Distributed programs of DaCe on two GPUs: that they are right, and how fast they are.
+# Distributed programs of DaCe on two GPUs, or on GPUS (2): that they are right, and how fast they are.
 # Usage: bench/gpu_dace.sh OUT CASES LIBRARIES [checks|timings|all] [SECONDS]; PYTHONPATH names a
 # build of cpufree with GPU engine. CASES is the folder that bench/dace_cases.py has written where
 # DaCe is installed, LIBRARIES that of bench/dace_gpu_build.py; "" leaves DaCe's own code out.
@@ -25,10 +25,12 @@ fi
 
 if command -v mpirun >/dev/null && [ -n "$libraries" ]; then
     mpi=(mpirun --allow-run-as-root --oversubscribe --mca btl self,vader --mca pml ob1)
-    for ranks in 1 2; do
+    for ranks in 1 2 4; do
+        [ "$ranks" -le "${GPUS:-2}" ] || continue
         timeout 30 "${mpi[@]}" -np "$ranks" python3 bench/dace_gpu_rival.py "$libraries" \
             jacobi_1d-{1,2}-{1024,1048576} jacobi_2d-1-1024x1024 \
             jacobi_2d-{1,2}-{512x1024,1024x2048} jacobi_2d-2-4096x8192 \
+            jacobi_2d-4-{512x512,1024x1024} \
             --out "$out/gpu-dace-mpi.jsonl"
         echo "DaCe's own GPU code, $ranks processes: exit $?"
     done

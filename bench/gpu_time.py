@@ -181,10 +181,15 @@ def make(run: Run, names: dict[str, str], most: float) -> None:
     run.note("making", seconds=round(time.monotonic() - begin, 1))
 
 
+def numbers_up_to(gpus: int) -> list[int]:
+    """Return the powers of 2 below a number of GPUs, and that."""
+    return sorted({gpus, *(1 << k for k in range(gpus.bit_length()) if 1 << k < gpus)})
+
+
 def set_ups(run: Run, gpus: int) -> None:
     """Measure set-ups in a process for each matrix, CUDA running, on one GPU and on all."""
     for name in ("poisson3d-200", "geomodel_hex", "flange_hex"):
-        for pes in sorted({1, gpus}):
+        for pes in numbers_up_to(gpus):
             words = [sys.executable, "-c", SET_UP, name, run.file(name), str(pes), run.engine]
             words.append(run.names[name])
             run.run(f"setup-{name}-{pes}", words, 40.0, run.out / f"setup-{name}-{pes}.jsonl")
@@ -197,7 +202,7 @@ def suite_choices(run: Run, gpus: int) -> None:
         run.note("suite", result="not made", why=" ".join(left_out))
     files = [str(sizes[name]) for name in sorted(sizes, key=lambda one: sizes[one].stat().st_size)]
     words = [sys.executable, "bench/choices_timed.py", *files, "--engine", run.engine]
-    words += ["--pes", ",".join(map(str, sorted({1, gpus})))]
+    words += ["--pes", ",".join(map(str, numbers_up_to(gpus)))]
     words += ["--cpu-most", str(CPU_MOST)] if run.engine == "cuda_p2p" else []
     run.run("suite", words, 600.0, run.out / "suite.jsonl")
 
@@ -206,9 +211,9 @@ def steps_of(run: Run, gpus: int) -> dict[str, Any]:
     """Return what each step does."""
     poisson, text = run.names["poisson3d-200"], run.file("poisson3d-200-text")
     others = "cpufree,cupy" if run.engine != "cpu_threads" else "cpufree,scipy"
-    pes = ",".join(map(str, sorted({1, gpus})))
+    pes = ",".join(map(str, numbers_up_to(gpus)))
     choices = ["--contenders", "cpufree", "--kinds", "command", "--pes", pes, "--repeats", "2"]
-    names = ("poisson3d-200", "flange_hex", "delaunay3d")
+    names = ("poisson3d-200", "geomodel_hex", "flange_hex", "delaunay3d")
     chosen = [run.file(name) for name in names]
     script = ["--kinds", "script", "--contenders", others]
     methods = [sys.executable, "-m", "cpufree", "bench", "cg", OF_METHODS[run.names is SMALL]]
