@@ -46,8 +46,8 @@ _LATENCY = 60
 _ROUND = 2.5
 """Microseconds of a barrier, of the last warps it waits for, and of the first rows."""
 _EXCHANGE, _BESIDE = 4.0, 1.35
-"""Of several GPUs: microseconds more of a round, and times the time of memory. Both are measured
-(`bench/results/programs-4x-2026-11-26.jsonl`, on 2 and 4 H200); why memory is slower is not known."""
+"""Of several GPUs: microseconds more of a round, and the factor of the time of memory. Measured on
+2 and 4 H200 (`bench/results/programs-4x-2026-11-26.jsonl`); why memory is slower is not known."""
 
 
 def stream_plan(
