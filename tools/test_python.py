@@ -2,7 +2,7 @@
 
 Usage: python tools/test_python.py [--jobs N] [OPTION OF PYTEST]... Each process takes a share of
 the test files, the same each time (--share of tests/python/support/shares.py). What the first
-prints is seen at once, what others print when they have ended. With one job this is pytest as it is.
+prints is seen at once, what others print when they have ended. With one job this is pytest alone.
 Exit status: 0 all passed, otherwise pytest's of the first process that failed; 130 after Ctrl-C.
 """
 
