@@ -47,8 +47,8 @@ bool Machine::run() {
 bool Machine::stuck() const {
   return awake_ == 0 && transfers_.empty() &&
          std::ranges::all_of(pending_, [](std::uint64_t bits) { return bits == 0; }) &&
-         std::ranges::all_of(
-             fibers_, [&](const Fiber& f) { return f.done || f.looked_at == version_; });
+         std::ranges::all_of(fibers_,
+                             [&](const Fiber& f) { return f.done || f.looked_at == version_; });
 }
 
 std::size_t Machine::pick() {

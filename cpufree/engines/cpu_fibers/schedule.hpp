@@ -122,7 +122,8 @@ class Machine {
   Config config_;
   std::function<void(int, int)> body_;
   std::vector<Fiber> fibers_;
-  // What is asked at each step is kept, not looked up among all fibers, of which there are hundreds.
+  // What is asked at each step is kept, not looked up among all fibers, of which there are
+  // hundreds.
   std::size_t live_ = 0;                // fibers that are not done
   std::size_t awake_ = 0;               // of these, those that do not wait
   std::vector<std::uint64_t> pending_;  // a bit for each fiber: has stores under way
