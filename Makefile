@@ -84,8 +84,9 @@ lint-layers: $(VENV)/.dependencies
 	python tools/machine_header.py --check
 	python -m tools.results --check
 	python -m tools.results.triggered --check
+# BUILT: a build folder that is up to date, in which many headers have been compiled alone already.
 lint-headers: $(VENV)/.dependencies
-	python tools/check_headers.py --jobs $(JOBS)
+	python tools/check_headers.py --jobs $(JOBS) $(if $(BUILT),--built $(BUILT))
 
 format: $(VENV)/.dependencies
 	@clang-format -i $(CPP_FILES)
