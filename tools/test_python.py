@@ -16,6 +16,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
@@ -36,25 +37,31 @@ def start(name: str, words: list[str], output: IO[bytes] | None) -> Share:
 
 
 def end(shares: list[Share]) -> None:
-    """End what still runs: first as Ctrl-C does, so that tests end what they have started."""
-    for number in (signal.SIGINT, signal.SIGKILL):
-        for _, process, _ in shares:
-            if process.poll() is None:
-                process.send_signal(number)
-        for _, process, _ in shares:
+    """End what still runs. What a terminal has told of Ctrl-C ends by itself."""
+    for number, patience in ((0, 1.0), (signal.SIGINT, PATIENCE), (signal.SIGKILL, PATIENCE)):
+        running = [process for _, process, _ in shares if process.poll() is None]
+        limit = time.monotonic() + patience
+        for process in running:
+            process.send_signal(number)
+        for process in running:
             with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(PATIENCE)
+                process.wait(max(0.0, limit - time.monotonic()))
 
 
-def finish(share: Share) -> int:
-    """Wait for a share, print what has not been seen, and return its exit status."""
-    name, process, output = share
-    status = process.wait()
+def show(share: Share) -> None:
+    """Print what has not been seen of a share."""
+    name, _, output = share
     if output is not None:
         print(f"-- tests, {name}:", flush=True)
         output.seek(0)
         shutil.copyfileobj(output, sys.stdout.buffer)
-    sys.stdout.flush()
+        sys.stdout.flush()
+
+
+def finish(share: Share) -> int:
+    """Wait for a share, print what has not been seen, and return its exit status."""
+    status = share[1].wait()
+    show(share)
     return status
 
 
@@ -76,16 +83,27 @@ def ended_together(shares: list[Share]) -> Iterator[None]:
             signal.signal(number, handler)
 
 
+def share_of(k: int, jobs: int) -> list[str]:
+    """Return the options of one share. What each remembers of its failures, it alone writes."""
+    return [f"--share={k}/{jobs}", "-m", APART, "-o", f"cache_dir=.pytest_cache/share-{k}"]
+
+
 def run_together(jobs: int, words: list[str], folder: Path) -> list[tuple[str, int]]:
     """Run all shares; return the name and the exit status of each."""
     shares: list[Share] = []
-    with contextlib.ExitStack() as files, ended_together(shares):
-        for k in range(1, jobs + 1):
-            output = files.enter_context((folder / f"{k}.log").open("w+b")) if k > 1 else None
-            # What each remembers of its failures, it alone writes.
-            own = [f"--share={k}/{jobs}", "-m", APART, "-o", f"cache_dir=.pytest_cache/share-{k}"]
-            shares.append(start(f"share {k} of {jobs}", [*own, *words], output))
-        ended = [(share[0], finish(share)) for share in shares]
+    ended: list[tuple[str, int]] = []
+    with contextlib.ExitStack() as files:
+        try:
+            with ended_together(shares):
+                for k in range(1, jobs + 1):
+                    log = files.enter_context((folder / f"{k}.log").open("w+b")) if k > 1 else None
+                    shares.append(start(f"share {k} of {jobs}", [*share_of(k, jobs), *words], log))
+                for share in shares:
+                    ended.append((share[0], finish(share)))
+        except KeyboardInterrupt:
+            for share in shares[len(ended) :]:
+                show(share)
+            raise
     alone: list[Share] = []
     with ended_together(alone):
         alone.append(start("alone", ["-m", ALONE, *words], None))
