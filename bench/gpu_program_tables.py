@@ -90,8 +90,7 @@ def table(records: list[Record]) -> Iterator[str]:
     """Yield a table of programs: microseconds a step, of whole calls but the host-driven."""
     yield from _HEAD
     for r in records:
-        side = f"{r['n']}³" if r["n"] in (128, 64, 384) else f"{r['n']}²"
-        cells = [f"{r['program']} {side}"]
+        cells = [f"{r['program']} {_side(r)}"]
         for pes in (1, 2):
             chip = " \\*" if r.get(f"ours_{pes}", {}).get("on_chip") else ""
             cells.append(_cell(microseconds(r, f"ours_{pes}", "seconds")) + chip)
@@ -110,6 +109,34 @@ def _cell(value: float | None) -> str:
     if value is None:
         return ""
     return f"{value:.3g}" if value < 1000 else f"{value:.0f}"
+
+
+def more_gpus(found: list[Record]) -> Iterator[str]:
+    """Yield tables of runs on more than two GPUs: microseconds a step of the kernels alone."""
+    records = [r for sizes in CLASSES.values() for r in programs_of(found, sizes)]
+    records += [r for r in found if r["kind"] == "jacobi"]
+    for pes in (4, 8):
+        rows = [r for r in records if over_hosted(r, pes) is not None]
+        if not rows:
+            continue
+        yield f"On {pes} GPUs, µs a step of the kernels alone:"
+        yield ""
+        yield "| program | one GPU | all | hand-written | host-driven | over host-driven |"
+        yield "| --- | --- | --- | --- | --- | --- |"
+        for r in rows:
+            cells = [f"{r['program']} {_side(r)}"]
+            for key, what in ((f"ours_{n}", "kernel of a call") for n in (1, pes)):
+                cells.append(_cell(microseconds(r, key, what)))
+            for key in (f"hand_{pes}", f"hosted_{pes}"):
+                cells.append(_cell(microseconds(r, key, "kernel")))
+            yield f"| {' | '.join(cells)} | {over_hosted(r, pes):.2f} |"
+        yield ""
+
+
+def _side(record: Record) -> str:
+    """Return a grid's size, as in 256²."""
+    deep = record["n"] in (128, 64, 384) or record["program"].endswith("_3d")
+    return f"{record['n']}{'³' if deep else '²'}"
 
 
 def jacobi_table(found: list[Record]) -> Iterator[str]:
@@ -144,6 +171,7 @@ def page(found: list[Record], name: str) -> Iterator[str]:
         yield ""
         yield from jacobi_table(found)
         yield ""
+    yield from more_gpus(found)
     yield from _goals(found)
 
 
@@ -154,10 +182,10 @@ def _goals(found: list[Record]) -> Iterator[str]:
         ratios = [over_rivals(r) for r in programs_of(found, CLASSES[name])]
         yield from _goal(f"best of CuPy and JAX over ours, {names[name]}", ratios, goal)
     for name, goal in (("small", "2"), ("least", "2"), ("large", "1.0")):
-        for pes in (1, 2):
+        for pes in (1, 2, 4, 8):
             ratios = [over_hosted(r, pes) for r in programs_of(found, CLASSES[name])]
             what = f"host-driven over ours, {pes} GPU{'s' * (pes > 1)}, {names[name]}"
-            yield from _goal(what, ratios, goal if pes == 2 else "1.0 at worst")
+            yield from _goal(what, ratios, goal if pes > 1 else "1.0 at worst")
     hand = [
         f"{r['program']} {r['n']} {ratio:.2f} ({pes} GPU{'s' * (pes > 1)})"
         for r in found

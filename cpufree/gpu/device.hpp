@@ -90,6 +90,10 @@ inline void reach(int to) {
   const gpuError_t status = gpuDeviceEnablePeerAccess(to, 0);
   if (status == gpuErrorPeerAccessAlreadyEnabled)
     static_cast<void>(gpuGetLastError());
+  else if (status == gpuErrorMemoryAllocation)  // seen with 16 processes on each of 4 GPUs
+    fail(status, std::string(gpuPrefix) +
+                     "DeviceEnablePeerAccess: too many processes use several of these GPUs at the "
+                     "same time; run fewer, or each on GPUs of its own");
   else
     check_call(status, "DeviceEnablePeerAccess");
 }

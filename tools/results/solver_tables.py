@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from cpufree.bench.cg.configuration import Group
@@ -10,7 +11,7 @@ from cpufree.bench.core import work
 from cpufree.bench.core.entry import BASELINE, OURS
 from cpufree.bench.core.noise import FASTER, NOISE, geometric_mean
 from cpufree.bench.report.tables import micro
-from tools.results.records import markdown, solver_record
+from tools.results.records import markdown, origin, solver_record
 
 EIGHT, FOUR = "cg-8x-2026-11-22.jsonl", "cg-4x-2026-11-22.jsonl"
 TWO, ONE = "cg-2x-sorted-2026-11-23.jsonl", "cg-1x-2026-11-24.jsonl"
@@ -18,8 +19,9 @@ PETSC = "petsc-2x-2026-11-23.jsonl"
 GPUS = {EIGHT: 8, FOUR: 4, TWO: 2, ONE: 1}
 # Suite paper18, whose meshes are jittered, and matrices of others.
 JITTERED_TWO, JITTERED_ONE = "cg-2x-2026-11-25.jsonl", "cg-1x-2026-11-25.jsonl"
+JITTERED_FOUR = "cg-4x-2026-11-26.jsonl"
 REAL_TWO, REAL_ONE = "cg-real-2x-2026-11-25.jsonl", "cg-1x-rest-2026-11-25.jsonl"
-JITTERED = {JITTERED_TWO: 2, JITTERED_ONE: 1}
+JITTERED = {JITTERED_FOUR: 4, JITTERED_TWO: 2, JITTERED_ONE: 1}
 REAL = {REAL_TWO: 2, REAL_ONE: 1}
 FEW = 1 << 16  # distinct values: so many can be numbered in 16 bits
 
@@ -124,14 +126,24 @@ def least(name: str, those: Callable[[Series], bool]) -> tuple[float, str]:
     return min((verdict.speedup, case) for verdict, case in found if verdict)
 
 
-def means(records: dict[str, int], machine: str, by_values: bool) -> str:
+def card(name: str) -> str:
+    """Return the kind of GPU of a record, such as H100."""
+    found = re.search(r"\bH\d+", origin(name).machine)
+    assert found, name
+    return found[0]
+
+
+def means(records: dict[str, int], by_values: bool) -> str:
     """Return the geometric means of records: of all matrices, and of those of many values."""
     rows = []
     for name, gpus in records.items():
         there = groups(name)
         many = [group for group in there if not has_few_values(name, group)]
         for few, counted in ((True, there), (False, many))[: 1 + by_values]:
-            row = [f"{gpus} {machine}", f"{len(counted)} of 18" + ("" if few else ", many values")]
+            row = [
+                f"{gpus} {card(name)}",
+                f"{len(counted)} of 18" + ("" if few else ", many values"),
+            ]
             for those in (paper_baseline, any_baseline):
                 for method in (None, "cg", "prcg"):
                     value = mean(name, those, method, few)

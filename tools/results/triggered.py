@@ -22,17 +22,21 @@ from tools.results.records import FOLDER, LINKS, ROOT, commits, markdown
 
 PAGE = ROOT / "docs/triggered.md"
 PICTURE = ROOT / "docs/pictures/triggered-messages.png"
-BEGIN, END = "<!-- figures: python -m tools.results.triggered -->\n", "<!-- end of figures -->\n"
+BEGINS = {
+    2: "<!-- figures: python -m tools.results.triggered -->\n",
+    4: "<!-- figures on 4 GPUs: python -m tools.results.triggered -->\n",
+}
+END = "<!-- end of figures -->\n"
 STUDIES = ("messages", "order", "overlap", "allreduce", "jacobi", "soak", "flood")
 HEADS = ("date", "command", "machine", "versions", "plan", "series")
 UNITS = ((1 << 20, "MB"), (1 << 10, "kB"), (1, "B"))
 
 
-def latest(folder: Path = FOLDER) -> dict[str, Path]:
-    """Return the newest record of each study, by the dates in their names."""
+def latest(folder: Path = FOLDER, gpus: int = 2) -> dict[str, Path]:
+    """Return the newest record of each study on so many GPUs, by the dates in their names."""
     found = {}
     for study in STUDIES:
-        names = sorted(folder.glob(f"triggered-2x-*-{study}.json"))
+        names = sorted(folder.glob(f"triggered-{gpus}x-*-{study}.json"))
         if names:
             found[study] = names[-1]
     return found
@@ -50,16 +54,17 @@ def load(path: Path) -> dict[str, Any]:
 
 
 def take(source: Path, folder: Path = FOLDER) -> None:
-    """Copy the records of a run, named by the day that they were measured on, and its picture."""
+    """Copy the records of a run, named by GPUs and the day of measuring, and its picture."""
     for study in STUDIES:
         path = source / f"{study}.json"
         if not path.exists():
             continue
         record = load(path)
         record["command"] = re.sub(r"\S*/(\w+\.(json|png))", r"\1", record["command"])
-        for old in folder.glob(f"triggered-2x-*-{study}.json"):
+        name = f"triggered-{len(set(record['plan']['gpus']))}x"
+        for old in folder.glob(f"{name}-*-{study}.json"):
             old.unlink()
-        to = folder / f"triggered-2x-{record['date'][:10]}-{study}.json"
+        to = folder / f"{name}-{record['date'][:10]}-{study}.json"
         to.write_text(json.dumps(record, separators=(",", ":")) + "\n", encoding="utf-8")
     if (source / "messages.png").exists():
         shutil.copyfile(source / "messages.png", PICTURE)
@@ -218,10 +223,13 @@ def section(paths: dict[str, Path]) -> str:
     return "\n".join(lines)
 
 
-def page(text: str, figures: str) -> str:
-    """Return the page with the figures in their place."""
-    before, rest = text.split(BEGIN)
-    return before + BEGIN + "\n" + figures + "\n" + END + rest.split(END)[1]
+def page(text: str, folder: Path = FOLDER) -> str:
+    """Return the page with the figures in their places."""
+    for gpus, begin in BEGINS.items():
+        before, rest = text.split(begin)
+        _, after = rest.split(END, 1)
+        text = f"{before}{begin}\n{section(latest(folder, gpus))}\n{END}{after}"
+    return text
 
 
 def main() -> int:
@@ -241,7 +249,7 @@ def main() -> int:
     if options.take:
         take(Path(options.take))
     text = PAGE.read_text(encoding="utf-8")
-    new = page(text, section(latest()))
+    new = page(text)
     if options.check and new != text:
         print(f"{PAGE.name} is out of date: python -m tools.results.triggered --write",
               file=sys.stderr)  # fmt: skip

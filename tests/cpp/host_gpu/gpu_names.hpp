@@ -67,6 +67,7 @@ struct Settings {
   std::size_t sparse_buffer = 8;  // bytes that the sparse library asks for
   bool peer_words = true;         // streams write words of other devices
   int small = -1;                 // a device with one multiprocessor, and less memory on chip
+  bool peer_memory = true;        // the driver has room for one more device that is reached
 };
 // Nothing may be under way.
 void configure(const Settings& settings);

@@ -132,6 +132,7 @@ gpuError_t gpuPeerAtomics(int* offered, int from, int to) {
   return gpuDeviceCanAccessPeer(offered, from, to);
 }
 gpuError_t gpuDeviceEnablePeerAccess(int, unsigned) {
+  if (!machine().settings.peer_memory) return fail(gpuErrorMemoryAllocation);
   return machine().settings.peers ? gpuSuccess : fail(gpuErrorPeerAccessUnsupported);
 }
 gpuError_t gpuMultiprocessors(int* count, int device) {

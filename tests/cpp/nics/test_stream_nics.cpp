@@ -2,6 +2,7 @@
 // the rules, payloads, nothing lost, and what becomes of operations that never fire. Threads stand
 // for blocks of kernels; a thread keeps the streams going.
 #include "cpufree/base/error.hpp"
+#include "cpufree/gpu/device.hpp"
 #include "cpufree/gpu/memory.hpp"
 #include "cpufree/nics/copy_engine/nics.hpp"
 #include "cpufree/nics/proxy/nics.hpp"
@@ -316,6 +317,15 @@ TEST(puts_of_on_stream_wait_for_the_end_of_a_kernel) {
   rig.nics->launched(0, kernels);
   CHECK(rig.nics->stop().waiting.empty());
   CHECK_EQ(rig.target_of(1)[0], 5.0);
+}
+
+TEST(who_uses_too_many_devices_beside_others_is_told_so) {
+  host_gpu::Settings settings;
+  settings.peer_memory = false;
+  host_gpu::configure(settings);
+  const std::string said = message_of([] { gpu::reach(1); });
+  host_gpu::configure({});
+  CHECK(contains(said, "too many processes use several of these GPUs at the same time"));
 }
 
 TEST(copy_engines_refuse_what_they_cannot_do) {

@@ -126,6 +126,13 @@ def test_tests_that_fail_side_by_side_run_again_alone(
     assert len(commands) == 3
 
 
+@pytest.mark.parametrize(("gpus", "processes"), [(1, 6), (2, 12), (4, 4), (8, 1)])
+def test_fewer_processes_test_where_more_gpus_reach_one_another(
+    gpu_check: ModuleType, gpus: int, processes: int
+) -> None:
+    assert gpu_check.side_by_side(gpus) == processes
+
+
 def test_failures_are_told_before_all_tests_have_run(tmp_path: Path) -> None:
     told = Failures(tmp_path / "failures.txt")
     for k, outcome in enumerate(("passed", "failed", "failed")):

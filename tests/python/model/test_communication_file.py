@@ -154,7 +154,7 @@ def test_a_missing_file_is_told(tmp_path: Path) -> None:
 
 
 def test_published_sets_have_units_and_provenance_for_each_number() -> None:
-    assert published() == ["h100-2x", "nccl-tuner", "summit-2020"]
+    assert published() == ["h100-2x", "h200-4x", "nccl-tuner", "summit-2020"]
     for name in ("nccl-tuner", "summit-2020"):
         content = json.loads((PUBLISHED / f"{name}.json").read_text())
         found = [content["constants"]] if "constants" in content else []
@@ -165,10 +165,12 @@ def test_published_sets_have_units_and_provenance_for_each_number() -> None:
         assert load_published(name).provenance["source"]
 
 
-def test_measured_sets_say_of_which_samples_they_are_and_have_intervals() -> None:
-    found = load_published("h100-2x")
-    assert "H100" in found.machine and "cpufree model measure" in found.provenance["command"]
-    content = json.loads((PUBLISHED / "h100-2x.json").read_text())
+@pytest.mark.parametrize("name", ["h100-2x", "h200-4x"])
+def test_measured_sets_say_of_which_samples_they_are_and_have_intervals(name: str) -> None:
+    found = load_published(name)
+    assert name[:4].upper() in found.machine
+    assert "cpufree model measure" in found.provenance["command"]
+    content = json.loads((PUBLISHED / f"{name}.json").read_text())
     numbers = [one for way in content["ways"].values() for one in way["parameters"].values()]
     assert numbers and all(one["unit"] and one["low"] <= one["high"] for one in numbers)
 

@@ -41,8 +41,13 @@ _BUSY = 1.3
 _SCHEDULERS = 4
 _L2, _NEAR, _FAR = 40e6, 5.0e6, 2.9e6
 """Bytes that stay in the L2 cache; bytes in a microsecond from there, and from memory."""
+_LATENCY = 60
+"""Cycles of a level of a row until the next level can begin: a floor where warps are few."""
 _ROUND = 2.5
 """Microseconds of a barrier, of the last warps it waits for, and of the first rows."""
+_EXCHANGE, _BESIDE = 4.0, 1.35
+"""Of several GPUs: microseconds more of a round, and the factor of the time of memory. Measured on
+2 and 4 H200 (`bench/results/programs-4x-2026-11-26.jsonl`); why memory is slower is not known."""
 
 
 def stream_plan(
@@ -183,6 +188,7 @@ def stream_cost(
     each = -(-units // multiprocessors)  # of a multiprocessor
     cycles = _cycles_of_row(program, chain, plan.columns)
     chip = each * rows * cycles * _BUSY / min(each, _SCHEDULERS) / CYCLES
+    chip = max(chip, rows * len(chain.levels) * _LATENCY / CYCLES)
     always = {name for name in chain.final if name in plan.rounds.exchanged or not chain.goes_round}
     at_rest = {v.field for v in chain.at_rest}
     inputs = {v.field for v in chain.inputs.values()}
@@ -192,7 +198,10 @@ def stream_cost(
     overlap = (plan.strip / stored) * (rows / max(1, rows - chain.last + chain.first))
     moved = read * (1 + 0.4 * (overlap - 1)) + write
     memory = moved / (_NEAR if read + write < _L2 else _FAR)
-    return (max(chip, memory) + 0.3 * min(chip, memory) + _ROUND) / plan.turns
+    round_of = _ROUND
+    if slabs.pes > 1:
+        memory, round_of = memory * _BESIDE, _ROUND + _EXCHANGE
+    return (max(chip, memory) + 0.3 * min(chip, memory) + round_of) / plan.turns
 
 
 def _loaded(program: ir.Program, chain: Chain) -> set[str]:
