@@ -59,7 +59,7 @@ test-asan: $(VENV)/.dependencies
 # Bytecode first: where PYTHONDONTWRITEBYTECODE is set, each of the many processes would compile all modules.
 test-python: install $(VENV)/.dependencies
 	python -m compileall -q python/cpufree
-	python -m pytest -q
+	python tools/test_python.py --jobs $(JOBS)
 
 # Some three minutes from a warm build: what most changes break. Long tests are those on fibers,
 # which try many schedules, of several processes, and of benchmarks.
@@ -84,8 +84,9 @@ lint-layers: $(VENV)/.dependencies
 	python tools/machine_header.py --check
 	python -m tools.results --check
 	python -m tools.results.triggered --check
+# BUILT: a build folder that is up to date, in which many headers have been compiled alone already.
 lint-headers: $(VENV)/.dependencies
-	python tools/check_headers.py --jobs $(JOBS)
+	python tools/check_headers.py --jobs $(JOBS) $(if $(BUILT),--built $(BUILT))
 
 format: $(VENV)/.dependencies
 	@clang-format -i $(CPP_FILES)

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Build and run the C++ tests of one CMake preset. Usage:
 # tools/test_cpp.sh cpu|thorough|tsan|asan [JOBS] [OPTION OF CTEST]..., such as -E fibers.
+# PRECOMPILE=ON: standard headers are compiled once, for a build without a cache of compilations.
 # thorough: preset cpu with all random schedules and cases, of which the others take a part.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -28,7 +29,8 @@ fi
 
 log=build/$preset-configure.log
 mkdir -p build
-cmake --preset "$preset" -DCPUFREE_THOROUGH_TESTS="$thorough" >"$log" || { cat "$log" >&2; exit 1; }
+cmake --preset "$preset" -DCPUFREE_THOROUGH_TESTS="$thorough" \
+    -DCPUFREE_PRECOMPILE="${PRECOMPILE:-OFF}" >"$log" || { cat "$log" >&2; exit 1; }
 grep -o "NVRTC: not found.*" "$log" || true  # what is not tested
 cmake --build --preset "$preset" -j "$jobs"
 ctest --preset "$preset" -j "$jobs" "${@:3}"

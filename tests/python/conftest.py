@@ -18,6 +18,7 @@ import pytest
 from failures import Failures
 from paths import ROOT
 from ranks_here import free_port
+from shares import add_options, keep_what_is_asked_for
 
 from cpufree.cli import app as cli
 from cpufree.env import gpu_numbers
@@ -27,14 +28,14 @@ CPU_ENGINE = "cpu_threads"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add --engine, --gpus, --part and --failures."""
+    """Add --engine, --gpus, --part, --share and --failures."""
     group = parser.getgroup("cpufree")
     group.addoption(
         "--engine", choices=[CPU_ENGINE, "cuda_p2p"], default=CPU_ENGINE, help="engine of the tests"
     )
     group.addoption("--gpus", help="GPUs of the tests: all, or numbers such as 0,2-5")
     group.addoption("--failures", help="file for what fails, written as it fails", metavar="FILE")
-    group.addoption("--part", help="one of several parts of the tests, such as 2/3, in their order")
+    add_options(group)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -56,13 +57,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Take the part asked for; skip what is about the CPU engine on another one."""
-    if part := config.getoption("--part"):
-        number, parts = map(int, part.split("/"))
-        begin, end = (k * len(items) // parts for k in (number - 1, number))
-        others = items[:begin] + items[end:]
-        items[:] = items[begin:end]
-        config.hook.pytest_deselected(items=others)
+    """Take what was asked for; skip what is about the CPU engine on another one."""
+    keep_what_is_asked_for(config, items)
     if config.getoption("--engine") == CPU_ENGINE:
         return
     for item in items:

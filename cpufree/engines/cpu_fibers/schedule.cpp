@@ -1,6 +1,7 @@
 #include "cpufree/engines/cpu_fibers/schedule.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 namespace cpufree::cpu_fibers {
@@ -15,7 +16,11 @@ Machine::Machine(const Config& config, std::function<void(int, int)> body)
       fibers_(static_cast<std::size_t>(config.pes * config.blocks)),
       records_(fibers_.size()),
       random_(config.seed) {
-  for (Fiber& fiber : fibers_) fiber.stack.resize(kStackBytes);
+  live_ = awake_ = fibers_.size();
+  pending_.resize((fibers_.size() + 63) / 64);
+  // Not filled with zeros: most of a stack is never touched.
+  for (Fiber& fiber : fibers_)
+    fiber.stack = std::make_unique_for_overwrite<std::byte[]>(kStackBytes);
   // Seeds differ in more than their draws: lazy and eager memory, calm and restless schedules, and
   // one fiber far behind the others in every third.
   eagerness_ = 1 + static_cast<unsigned>(random_() % 15);
@@ -27,7 +32,7 @@ Machine::Machine(const Config& config, std::function<void(int, int)> body)
 
 bool Machine::run() {
   bool gave_up = false;
-  while (std::ranges::any_of(fibers_, [](const Fiber& f) { return !f.done; })) {
+  while (live_ > 0) {
     if (++steps_ > config_.step_limit || stuck()) leaving_ = true;
     deliver_some();
     carry_some();
@@ -40,28 +45,38 @@ bool Machine::run() {
 
 // All that still run are waiting, have looked at memory as it is, and no store is under way.
 bool Machine::stuck() const {
-  return transfers_.empty() && std::ranges::all_of(fibers_, [&](const Fiber& f) {
-           return f.pending.empty() && (f.done || (f.waiting && f.looked_at == version_));
-         });
+  return awake_ == 0 && transfers_.empty() &&
+         std::ranges::all_of(pending_, [](std::uint64_t bits) { return bits == 0; }) &&
+         std::ranges::all_of(fibers_,
+                             [&](const Fiber& f) { return f.done || f.looked_at == version_; });
 }
 
 std::size_t Machine::pick() {
   while (true) {
     const auto k = static_cast<std::size_t>(random_() % fibers_.size());
     if (fibers_[k].done) continue;
-    const bool alone = std::ranges::all_of(
-        fibers_, [&](const Fiber& f) { return &f == &fibers_[k] || f.done || f.waiting; });
+    const bool alone = awake_ == (awake(fibers_[k]) ? 1U : 0U);
     if (k == starved_ && !alone && random_() % 64 != 0) continue;
     return k;
   }
 }
 
 void Machine::deliver_some() {
-  for (Fiber& fiber : fibers_) {
-    if (fiber.pending.empty() || random_() % 16 >= eagerness_) continue;
-    while (deliver_one(fiber) && random_() % 16 < eagerness_) {
+  for (std::size_t word = 0; word < pending_.size(); ++word)
+    for (std::uint64_t bits = pending_[word]; bits != 0; bits &= bits - 1) {
+      const std::size_t k = 64 * word + static_cast<std::size_t>(std::countr_zero(bits));
+      if (random_() % 16 >= eagerness_) continue;
+      while (deliver_one(fibers_[k]) && random_() % 16 < eagerness_) {
+      }
+      note_pending(k);
     }
-  }
+}
+
+// After stores of a fiber have been added or taken away.
+void Machine::note_pending(std::size_t fiber) {
+  const std::uint64_t bit = std::uint64_t{1} << (fiber % 64);
+  std::uint64_t& word = pending_[fiber / 64];
+  word = fibers_[fiber].pending.empty() ? word & ~bit : word | bit;
 }
 
 // Any store may take effect unless an earlier one goes to the same place, or lies before a publish
@@ -126,9 +141,11 @@ bool Machine::wait() {
   if (leaving_) return false;
   Fiber& fiber = fibers_[current_];
   fiber.waiting = true;
+  --awake_;
   fiber.looking = false;
   switch_back();
   fiber.waiting = false;
+  ++awake_;
   return !leaving_;
 }
 
@@ -139,6 +156,7 @@ void Machine::store(void* to, const void* from, std::size_t size) {
   pending.size = size;
   pending.barrier = fibers_[current_].barrier;
   fibers_[current_].pending.push_back(pending);
+  note_pending(current_);
 }
 
 void Machine::signal(void* to, const void* from, std::size_t size) {
@@ -180,6 +198,7 @@ Epoch Machine::count_in(Epoch* counter) {
     std::memcpy(store.to, store.bytes, store.size);
     return true;
   });
+  note_pending(current_);
   ++version_;
   return (*counter)++;
 }
@@ -203,8 +222,11 @@ void Machine::main_of_current() {
     if (record.state == BlockState::running) record.state = BlockState::finished;
   } catch (const Killed&) {
     fibers_[current_].pending.clear();
+    note_pending(current_);
   }
   fibers_[current_].done = true;
+  --live_;
+  --awake_;
   ++version_;
   std::longjmp(scheduler_, 1);
 }
@@ -216,8 +238,8 @@ void Machine::switch_to(std::size_t fiber) {
   if (f.started) std::longjmp(f.resume, 1);
   f.started = true;
   getcontext(&f.start);
-  f.start.uc_stack.ss_sp = f.stack.data();
-  f.start.uc_stack.ss_size = f.stack.size();
+  f.start.uc_stack.ss_sp = f.stack.get();
+  f.start.uc_stack.ss_size = kStackBytes;
   f.start.uc_link = nullptr;
   entering = this;
   makecontext(&f.start, &Machine::enter, 0);

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <random>
 #include <utility>
 #include <vector>
@@ -94,7 +95,7 @@ class Machine {
     bool done = false;
   };
   struct Fiber {
-    std::vector<std::byte> stack;
+    std::unique_ptr<std::byte[]> stack;
     ucontext_t start{};
     std::jmp_buf resume{};
     bool started = false, done = false, waiting = false;
@@ -115,10 +116,17 @@ class Machine {
   void carry(Transfer& transfer);
   bool stuck() const;
   bool hit(Fault::Kind kind, std::int64_t count) const;
+  void note_pending(std::size_t fiber);
+  bool awake(const Fiber& fiber) const { return !fiber.done && !fiber.waiting; }
 
   Config config_;
   std::function<void(int, int)> body_;
   std::vector<Fiber> fibers_;
+  // What is asked at each step is kept, not looked up among all fibers, of which there are
+  // hundreds.
+  std::size_t live_ = 0;                // fibers that are not done
+  std::size_t awake_ = 0;               // of these, those that do not wait
+  std::vector<std::uint64_t> pending_;  // a bit for each fiber: has stores under way
   std::vector<Transfer> transfers_;
   std::vector<WaitRecord> records_;
   std::mt19937_64 random_;

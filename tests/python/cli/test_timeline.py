@@ -27,6 +27,7 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
     return runner(capsys, monkeypatch)
 
 
+@pytest.mark.alone
 def test_phases_of_a_command_add_up_to_its_wall_time(tmp_path: Path) -> None:
     words = ["solve", POISSON, "--json", "report.json", "--engine", "cpu_threads"]
     program = [sys.executable, "-m", "cpufree", *words]

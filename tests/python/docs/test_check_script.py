@@ -150,23 +150,6 @@ def test_parts_that_cannot_be_are_refused(gpu_check: ModuleType, part: str, tmp_
         gpu_check.parse([str(tmp_path), "--part", part])
 
 
-def test_parts_have_each_test_once() -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "--collect-only",
-        "-q",
-        "tests/python/docs/test_tools.py",
-    ]
-    found = []
-    for options in ([], ["--part=1/2"], ["--part=2/2"]):
-        done = subprocess.run([*command, *options], capture_output=True, text=True, cwd=ROOT)
-        found.append([line for line in done.stdout.splitlines() if "::" in line])
-    assert found[0] == found[1] + found[2]
-    assert all(found)
-
-
 def test_check_of_compiled_kernels_uses_a_build_and_a_folder_of_its_own(
     gpu_check: ModuleType, tmp_path: Path
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 import shutil
 import subprocess
@@ -155,9 +156,9 @@ def test_layers_find_a_circle_through_the_names_of_a_package(tmp_path: Path) -> 
     assert "import circle: cpufree.generate -> cpufree.generate.a" in check_layers(tmp_path).stdout
 
 
-def check_headers(root: Path) -> subprocess.CompletedProcess[str]:
+def check_headers(root: Path, *options: str) -> subprocess.CompletedProcess[str]:
     """Run tools/check_headers.py on a directory tree."""
-    command = [sys.executable, str(ROOT / "tools/check_headers.py"), str(root)]
+    command = [sys.executable, str(ROOT / "tools/check_headers.py"), *options, str(root)]
     return subprocess.run(command, capture_output=True, text=True)
 
 
@@ -171,6 +172,38 @@ def test_headers_find_missing_include_and_missing_guard(tmp_path: Path) -> None:
     assert "cpufree/base/needs_string.hpp: does not compile alone" in found.stdout
     assert "cpufree/base/unguarded.hpp: does not compile alone" in found.stdout
     assert "headers: 1 of 3 compile alone" in found.stdout
+
+
+@pytest.mark.skipif(shutil.which("c++") is None, reason="no C++ compiler")
+def test_headers_that_came_first_in_a_build_are_left_out_and_no_others(tmp_path: Path) -> None:
+    # None of them compiles: those that are not named have not been tried.
+    sources = {
+        "first": '// Words.\n#include "cpufree/base/top.hpp"\n#include "cpufree/base/second.hpp"\n',
+        "after": '#include <string>\n#include "cpufree/base/after_string.hpp"\n',
+        "ahead": '#include "cpufree/base/behind_others.hpp"\n',
+        "not_made": '#include "cpufree/base/not_made.hpp"\n',
+        "unguarded": '#include "cpufree/base/unguarded.hpp"\n',
+    }
+    entries = []
+    for name, text in sources.items():
+        plant(tmp_path, f"cpufree/base/{name}.cpp", text)
+        more = "-include cmake_pch.hxx" if name == "ahead" else ""
+        command = f"c++ -Werror {more} -o {name}.o -c {name}.cpp"
+        entries.append({"file": str(tmp_path / f"cpufree/base/{name}.cpp"), "command": command})
+        if name != "not_made":
+            plant(tmp_path, f"build/{name}.o", "")
+    plant(tmp_path, "build/compile_commands.json", json.dumps(entries))
+    headers = ["second", "after_string", "behind_others", "not_made", "unguarded"]
+    for name in ["under_top", *headers]:
+        once = "" if name == "unguarded" else "#pragma once\n"
+        plant(tmp_path, f"cpufree/base/{name}.hpp", f"{once}std::string {name}();\n")
+    top = '#pragma once\n#include "cpufree/base/under_top.hpp"\nstd::string top();\n'
+    plant(tmp_path, "cpufree/base/top.hpp", top)
+    found = check_headers(tmp_path, "--built", str(tmp_path / "build"))
+    assert found.returncode == 1
+    failed = re.findall(r"(\w+)\.hpp: does not compile alone", found.stdout)
+    assert sorted(failed) == sorted(headers)
+    assert "headers: 2 of 7 compile alone" in found.stdout
 
 
 HARNESS_CASES = """

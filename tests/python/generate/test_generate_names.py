@@ -178,6 +178,7 @@ def test_parameter_outside_its_range_is_refused_with_the_rule(spec, complaint):
         from_spec(spec)
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize(
     "spec",
     [

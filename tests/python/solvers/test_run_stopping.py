@@ -113,6 +113,7 @@ def test_a_handler_that_raises_ends_the_solve(long_solver: Solver, b: np.ndarray
     assert long_solver.solve(b, rtol=1e-12, maxiter=5).iterations == 5
 
 
+@pytest.mark.alone
 def test_the_interpreter_runs_other_threads_during_a_solve(
     long_solver: Solver, b: np.ndarray
 ) -> None:
