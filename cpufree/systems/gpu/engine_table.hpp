@@ -40,6 +40,7 @@ struct GpuEngineTable {
   std::string (*peer_problem)(const std::vector<int>&);
   int (*gpu_of)(const void*);
   void (*set_kernel_compiler)(const std::string&, const std::string&, const std::string&);
+  void (*finish_compiling)();
   int (*ship_kernels)(const std::string&, const std::string&);
   bool (*kernels_compiled)();
   std::string (*kernel_compiler)();

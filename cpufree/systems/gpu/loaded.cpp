@@ -82,6 +82,10 @@ void set_kernel_compiler(const std::string& library, const std::string& cache,
   if (cuda_built()) engine().set_kernel_compiler(library, cache, shipped);
 }
 
+void finish_compiling() {
+  if (cuda_built()) engine().finish_compiling();
+}
+
 int ship_kernels(const std::string& architecture, const std::string& folder) {
   return engine().ship_kernels(architecture, folder);
 }

@@ -1,6 +1,5 @@
 // Systems whose matrices are laid out by the GPUs: rows go there as the caller has them.
 #include <algorithm>
-#include <thread>
 #include <utility>
 
 #include "cpufree/base/index.hpp"
@@ -120,7 +119,7 @@ void GpuSystem<T>::set_up_on_gpus(F&& rows, bool runs_likely, const SystemSpec& 
   try {
     gpu_p2p::connect(devices_);
     // Kernels of the default solve compile beside those that lay the matrix out.
-    const std::jthread ahead = compile_ahead_for<T>(SolveSpec{}, {runs_likely, false, devices_});
+    compile_ahead_for<T>(SolveSpec{}, {runs_likely, false, devices_});
     HaloPlan<T> plan = plan_on_gpus(rows(), spec);
     build(plan, {}, spec);
   } catch (...) {
