@@ -200,8 +200,9 @@ def _placement(
     known: Callable[[], Forecast] | None = None,
 ) -> Placement | None:
     """Return where A is solved; None: not on GPUs of this process."""
+    size = Size(A.n, A.nnz, A.dtype.itemsize, coded=isinstance(A, GridCsr))
     try:
-        where = place(asked, env, Size(A.n, A.nnz, A.dtype.itemsize), near, known)
+        where = place(asked, env, size, near, known)
     except (InvalidInputError, UnsupportedError, NotEnoughGpusError, OutOfMemoryError):
         return None  # said where the matrix is set up from the host
     return where if where.engine == "cuda_p2p" and where.team is None else None

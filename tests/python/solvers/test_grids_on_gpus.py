@@ -19,8 +19,8 @@ from fake_core import FakeCore, GivenSystem, gpu
 from cpufree import Solver, machine
 from cpufree.engines import answer_time, core, placement
 from cpufree.engines.answer_time import Costs, on_cpu, on_gpus
-from cpufree.engines.expected import by_parts, part
-from cpufree.engines.gpu_choice import Size
+from cpufree.engines.expected import Expected, by_parts, part
+from cpufree.engines.gpu_choice import Size, model_of, predict
 from cpufree.matrix.gpu_csr import GridCsr
 from cpufree.matrix.load import as_csr, grid_csr
 from cpufree.partition import methods
@@ -142,6 +142,25 @@ def test_set_up_of_a_grid_is_predicted_as_it_was_measured() -> None:
     assert KNOWN.setup_of_made(size, 1) < KNOWN.setup_on_gpus(size, 1)
 
 
+def test_iterations_on_a_grid_are_predicted_as_they_were_measured() -> None:
+    """poisson3d 200³ on H100: bench/results/time-2x-2026-11-25/auto.jsonl, 494 iterations."""
+    size, model = Size(8_000_000, 55_760_000, 8, coded=True), model_of("NVIDIA H100 80GB HBM3")
+    measured = {1: 0.2315 / 494, 2: 0.1221 / 494}
+    halo = forecast_of_grid(grid(LARGE), Goal()).halo_seconds(2)
+    for count, seconds in measured.items():
+        found = predict(size, count, model) + (halo if count > 1 else 0.0)
+        assert found == pytest.approx(seconds, rel=0.06)
+
+
+@pytest.mark.parametrize(("iterations", "count"), [(377, 1), (494, 1), (3000, 2)])
+def test_h100s_are_chosen_by_what_was_measured_there(iterations: int, count: int) -> None:
+    A, name = grid(LARGE), "NVIDIA H100 80GB HBM3"
+    known = dataclasses.replace(forecast_of_grid(A, Goal()), expected=Expected(iterations))
+    size, costs = Size(A.n, A.nnz, 8, coded=True), Costs.of(machine.of_gpu(name))
+    ways = answer_time.all_candidates(size, [False] * 2, 32, known, costs, model_of(name))
+    assert answer_time.best(ways, known.expected).gpus == count
+
+
 def test_gpus_make_a_grid_without_partition_and_the_cpu_only_after_the_host_has() -> None:
     A = grid(LARGE)
     known, size = forecast_of_grid(A, Goal()), Size(A.n, A.nnz, 8)
@@ -239,7 +258,7 @@ def test_more_gpus_are_taken_from_fewer_iterations_on_where_more_solves_come(
 def test_why_tells_the_numbers_of_all_ways_that_were_compared(gpus: Machine) -> None:
     gpus(2)
     A = grid(LARGE)
-    known, size = forecast_of_grid(A, Goal(solves=10)), Size(A.n, A.nnz, 8)
+    known, size = forecast_of_grid(A, Goal(solves=10)), Size(A.n, A.nnz, 8, coded=True)
     _, why = told(LARGE, solves=10)
     one, two = (on_gpus(size, count, count, known, KNOWN) for count in (1, 2))
     assert why == (
