@@ -19,12 +19,11 @@ from fake_core import FakeCore, GivenSystem, gpu
 from cpufree import Solver, machine
 from cpufree.engines import answer_time, core, placement
 from cpufree.engines.answer_time import Costs, on_cpu, on_gpus
-from cpufree.engines.expected import Expected, by_parts, part
+from cpufree.engines.expected import Expected
 from cpufree.engines.gpu_choice import Size, model_of, predict
 from cpufree.matrix.gpu_csr import GridCsr
 from cpufree.matrix.load import as_csr, grid_csr
 from cpufree.partition import methods
-from cpufree.partition.cost import Spread, report
 from cpufree.solvers.forecast import Goal, forecast_of_grid
 from cpufree.solvers.result import Result
 
@@ -32,14 +31,6 @@ LARGE = "gen:poisson3d?nx=200,ny=200,nz=200"
 HUGE = "gen:poisson3d?nx=640,ny=640,nz=640"
 FLAT = "gen:poisson2d?nx=3000000,ny=8"  # its first axis runs fastest: half a row of lines each
 KNOWN = Costs.of(machine.load())
-GRIDS = [
-    "gen:poisson1d?n=37",
-    "gen:poisson2d?nx=11,ny=9",
-    "gen:poisson2d?nx=1,ny=30",
-    "gen:poisson3d?nx=5,ny=6,nz=7",
-    "gen:poisson3d?nx=9,ny=8,nz=40",
-    "gen:stencil27?nx=6,ny=5,nz=9",
-]
 Machine = Callable[..., FakeCore]
 
 
@@ -81,56 +72,6 @@ def told(spec: str, **options: Any) -> tuple[int, str]:
     with Solver(spec, **options) as solver:
         why = solver._matrix.why
         return len(solver.gpus), next(text for text in why if " on GPU" in text)
-
-
-# What is known of a grid without making it
-
-
-@pytest.mark.parametrize("pes", [1, 2, 3, 8])
-@pytest.mark.parametrize("spec", GRIDS)
-def test_grids_are_cut_where_matrices_in_memory_are(spec: str, pes: int) -> None:
-    cuts = grid(spec).cuts(pes)
-    part = np.repeat(np.arange(pes), np.diff(cuts))
-    assert (part == methods.contiguous(as_csr(spec), pes)).all()
-
-
-@pytest.mark.parametrize("spec", GRIDS)
-def test_single_rows_of_a_grid_are_those_of_the_matrix(spec: str) -> None:
-    A = as_csr(spec)
-    rows = np.array([0, 3, 17, A.shape[0] - 1])
-    lengths, columns, values = grid(spec).entries.entries_of(rows)
-    picked = A.to_scipy()[rows]
-    assert (lengths == np.diff(picked.indptr)).all()
-    assert (columns == picked.indices).all()
-    assert (values == picked.data).all()
-
-
-@pytest.mark.parametrize("spec", ["gen:poisson2d?nx=90,ny=70", "gen:poisson3d?nx=20,ny=30,nz=25"])
-def test_iterations_of_a_grid_are_expected_as_of_its_matrix(spec: str) -> None:
-    A = as_csr(spec)
-    for mine, other in zip(part(grid(spec), 1000, 90), part(A, 1000, 90), strict=True):
-        assert (mine == other).all()
-    assert by_parts(grid(spec), 1e-8, None, 3) == by_parts(A, 1e-8, None, 3)
-
-
-@pytest.mark.parametrize("spec", GRIDS)
-def test_distances_of_a_grid_are_those_of_the_matrix(spec: str) -> None:
-    A = as_csr(spec)
-    assert grid(spec).mean_distance() == pytest.approx(methods.mean_distance(A, None, None))
-
-
-def test_halos_of_slabs_are_known() -> None:
-    spec, pes = "gen:poisson3d?nx=9,ny=8,nz=40", 4
-    A = as_csr(spec)
-    cost = report(A, methods.contiguous(A, pes), pes)
-    spread = Spread.of_grid(grid(spec))
-    assert spread.ghosts(pes) == max(cost.ghosts) == 2 * 72
-    each = cost.edge_cut / (pes - 1)  # cuts are at ends of planes, where fewest entries cross
-    assert 2 * each <= spread.cut(pes) <= 1.05 * 2 * each
-    oblique = Spread.of_grid(grid("gen:stencil27?nx=9,ny=8,nz=40"))
-    B = as_csr("gen:stencil27?nx=9,ny=8,nz=40")
-    ghosts = max(report(B, methods.contiguous(B, pes), pes).ghosts)
-    assert ghosts <= oblique.ghosts(pes) <= ghosts + 2 * (9 + 1)
 
 
 # What the set-up of a grid takes
