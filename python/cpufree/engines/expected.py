@@ -154,7 +154,7 @@ def _around(A: CsrMatrix | GridCsr, start: int, size: int) -> Int64s:
         seen[front] = True
         steps.append(front)
         count += front.size
-        near = np.unique(_entries(A, front)[1])
+        near = np.unique(_columns(A, front))
         front = near[~seen[near]].astype(np.int64)
     return np.sort(np.concatenate(steps))
 
@@ -165,10 +165,24 @@ def _entries(A: CsrMatrix | GridCsr, rows: Int64s) -> tuple[Int64s, Any, Any]:
 
     if isinstance(A, GridCsr):
         return A.entries.entries_of(rows)
+    places, lengths = _places(A, rows)
+    return lengths, A.indices[places], A.data[places]
+
+
+def _columns(A: CsrMatrix | GridCsr, rows: Int64s) -> Any:
+    """Return the columns of the entries of some rows, row after row."""
+    from cpufree.matrix.gpu_csr import GridCsr
+
+    if isinstance(A, GridCsr):
+        return A.entries.entries_of(rows)[1]
+    return A.indices[_places(A, rows)[0]]
+
+
+def _places(A: CsrMatrix, rows: Int64s) -> tuple[Int64s, Int64s]:
+    """Return the places of the entries of rows, one row after the other, and how many each has."""
     lengths = A.indptr[rows + 1] - A.indptr[rows]
     skipped = np.repeat(A.indptr[rows] - (np.cumsum(lengths) - lengths), lengths)
-    places = np.arange(skipped.size) + skipped
-    return lengths, A.indices[places], A.data[places]
+    return np.arange(skipped.size) + skipped, lengths
 
 
 def _iterations(indptr: Int64s, indices: Any, data: Any, rtol: float) -> int:

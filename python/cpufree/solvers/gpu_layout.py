@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
@@ -163,20 +164,23 @@ def _place_given(A: GpuCsr, there: There) -> Placement | None:
 
 def _place_grid(A: GridCsr, there: There) -> Placement | None:
     """Return the GPUs that make and solve a grid; None: it is to be made on the host."""
-    consecutive = isinstance(there.partition, str) and there.partition in CONSECUTIVE
+    partition = there.partition if isinstance(there.partition, str) else "given"
 
     @cache
     def known() -> Forecast:
-        return forecast_of_grid(A, there.goal)
+        found = forecast_of_grid(A, there.goal)
+        if partition != "contiguous":
+            return found
+        return replace(found, gain=replace(found.gain, search_seconds=math.inf))  # no METIS
 
     if there.reorder == "auto" and _order_may_pay(A, known):
         return None
     where = _placement(A, there.asked, there.env, there.near, known)
     if where is None or where.pes == 1:
         return where
-    if not consecutive:
+    if partition not in CONSECUTIVE:
         return None
-    good = there.partition == "contiguous" or Spread.of_grid(A).is_good(where.pes)
+    good = Spread.of_grid(A).is_good(where.pes)  # else iterations are counted, which takes longer
     return where if good or not known().searches(where.pes) else None
 
 

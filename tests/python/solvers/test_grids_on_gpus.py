@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from cli_runner import Run, runner
 from fake_core import FakeCore, GivenSystem, gpu
+from fake_gpu_arrays import CupyArray
 
 from cpufree import Solver, machine
 from cpufree.engines import answer_time, core, placement
@@ -24,7 +25,7 @@ from cpufree.engines.gpu_choice import Size, model_of, predict
 from cpufree.matrix.gpu_csr import GridCsr
 from cpufree.matrix.load import as_csr, grid_csr
 from cpufree.partition import methods
-from cpufree.solvers.forecast import Goal, forecast_of_grid
+from cpufree.solvers.forecast import Goal, OneCall, forecast_of_grid
 from cpufree.solvers.result import Result
 
 LARGE = "gen:poisson3d?nx=200,ny=200,nz=200"
@@ -129,6 +130,10 @@ def test_metis_of_a_grid_waits_for_the_host_to_make_it() -> None:
         least + KNOWN.setup_on_gpus(size, 2) + KNOWN.report * size.nnz
     )
     assert searched.iteration < on_gpus(size, 2, 0, few, KNOWN).iteration
+    saves_less = Expected((least - 0.5 * many.host_makes) / many.halo_seconds(2))
+    between = dataclasses.replace(many, expected=saves_less)
+    assert not between.searches(2)
+    assert dataclasses.replace(between, host_makes=None).searches(2)  # from memory it pays
 
 
 # Which GPUs are chosen
@@ -256,6 +261,15 @@ def test_gpus_that_do_not_reach_one_another_are_not_combined(gpus: Machine) -> N
     assert made(fake).pes == 1
 
 
+def test_right_hand_side_on_a_gpu_has_that_one_make_the_grid(gpus: Machine) -> None:
+    fake = gpus(4)
+    fake.most_nonzeros_by_host = 0
+    right = CupyArray(np.ones(12), 3)
+    with Solver("gen:poisson2d?nx=3,ny=4", _call=OneCall(Goal(), right)) as solver:
+        assert solver.gpus == (3,)
+    assert made(fake).gpus == [3]
+
+
 # What is asked for
 
 
@@ -314,6 +328,17 @@ def test_slabs_whose_halos_cost_more_than_metis_are_left_to_the_host(
     assert [system.pes for system in fake.systems] == [2, 2]
     with pytest.raises(NotImplementedError):
         Solver(FLAT, **natural, solves=10_000)
+    assert host == [FLAT]
+
+
+def test_metis_is_not_expected_where_blocks_are_asked_for(gpus: Machine, host: list[str]) -> None:
+    gpus(2, running=2)
+    options = {"reorder": "natural", "solves": 10_000}
+    count, why = told(FLAT, partition="contiguous", **options)
+    assert count == 1  # two would wait for halos of half a line each
+    assert "on 2 GPUs" in why
+    with pytest.raises(NotImplementedError):
+        told(FLAT, **options)
     assert host == [FLAT]
 
 
