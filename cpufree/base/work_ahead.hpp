@@ -27,9 +27,10 @@ class WorkAhead {
   ~WorkAhead() { finish({}); }
 
   // Begins `work`, which must not throw, in a thread of its own. False: there is none to be had, or
-  // the process is about to end; nothing has been done.
+  // the process is about to end, or is a fork, in which locks may be held for ever; nothing has
+  // been done.
   bool begin(std::function<void()> work) {
-    if (ending()) return false;
+    if (ending() || getpid() != process_) return false;
     const std::lock_guard lock(mutex_);
     if (ending()) return false;
     join_ended();
