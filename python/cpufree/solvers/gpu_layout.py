@@ -204,9 +204,10 @@ def _placement(
     known: Callable[[], Forecast] | None = None,
 ) -> Placement | None:
     """Return where A is solved; None: not on GPUs of this process."""
-    size = Size(A.n, A.nnz, A.dtype.itemsize, coded=isinstance(A, GridCsr))
+    grid = isinstance(A, GridCsr)
+    size = Size(A.n, A.nnz, A.dtype.itemsize, coded=grid)
     try:
-        where = place(asked, env, size, near, known)
+        where = place(asked, env, size, near, known, made_there=grid)
     except (InvalidInputError, UnsupportedError, NotEnoughGpusError, OutOfMemoryError):
         return None  # said where the matrix is set up from the host
     return where if where.engine == "cuda_p2p" and where.team is None else None

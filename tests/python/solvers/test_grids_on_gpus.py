@@ -25,6 +25,7 @@ from cpufree.engines.gpu_choice import Size, model_of, predict
 from cpufree.matrix.gpu_csr import GridCsr
 from cpufree.matrix.load import as_csr, grid_csr
 from cpufree.partition import methods
+from cpufree.solvers import gpu_layout
 from cpufree.solvers.forecast import Goal, OneCall, forecast_of_grid
 from cpufree.solvers.result import Result
 
@@ -161,6 +162,18 @@ def test_one_gpu_is_chosen_where_the_start_of_another_takes_longer_than_it_saves
     assert made(fake).given_as[-1] == [0, 8_000_000]
     assert fake.started == [0]
     assert "1 PE on GPU 0: predicted" in why
+
+
+@pytest.mark.parametrize("engine", ["auto", "cuda_p2p"])
+def test_nothing_is_forecast_where_there_is_one_gpu(
+    gpus: Machine, monkeypatch: pytest.MonkeyPatch, engine: str
+) -> None:
+    """It takes a quarter of a set-up, and the CPU is no choice: the host has to make the matrix."""
+    fake = gpus(1)
+    monkeypatch.setattr(gpu_layout, "forecast_of_grid", lambda *_: pytest.fail("forecast"))
+    with Solver(LARGE, engine=engine) as solver:
+        assert solver.gpus == (0,)
+    assert made(fake).given_as[-1] == [0, 8_000_000]
 
 
 def test_two_gpus_are_chosen_for_the_same_grid_where_cuda_runs_on_both(gpus: Machine) -> None:
