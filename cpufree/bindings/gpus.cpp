@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cpufree/bindings/team.hpp"
@@ -45,6 +46,20 @@ void start_nvshmem_for(const nb::object& team, const std::string& library, int g
   start_nvshmem(members, library, gpu, bytes);
 }
 
+// Kernels are going to be compiled, some of them ahead: Python's end waits for these threads,
+// before libraries are torn down.
+void set_compiler(const std::string& library, const std::string& cache,
+                  const std::string& shipped) {
+  {
+    const nb::gil_scoped_release release;  // others may be compiling
+    set_kernel_compiler(library, cache, shipped);
+  }
+  static bool told = false;  // under the GIL
+  if (std::exchange(told, true)) return;
+  const auto finish = nb::cpp_function(&finish_compiling, nb::call_guard<nb::gil_scoped_release>());
+  nb::module_::import_("atexit").attr("register")(finish);
+}
+
 }  // namespace
 
 void bind_gpus(nb::module_& m) {
@@ -56,8 +71,8 @@ void bind_gpus(nb::module_& m) {
         nb::call_guard<nb::gil_scoped_release>());  // CUDA may start first
   m.def("gpu_is_started", &gpu_is_started, nb::arg("index"));
   m.def("peer_problem", &peer_problem, nb::arg("gpus"));
-  m.def("set_kernel_compiler", &set_kernel_compiler, nb::arg("library"), nb::arg("cache"),
-        nb::arg("shipped"), nb::call_guard<nb::gil_scoped_release>());  // others may be compiling
+  m.def("set_kernel_compiler", &set_compiler, nb::arg("library"), nb::arg("cache"),
+        nb::arg("shipped"));
   m.def("ship_kernels", &ship_kernels, nb::arg("architecture"), nb::arg("folder"),
         nb::call_guard<nb::gil_scoped_release>());
   m.def("kernels_compiled", &kernels_compiled);

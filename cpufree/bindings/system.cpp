@@ -195,17 +195,21 @@ class PySystem {
       make_of(reinterpret_cast<const double*>(data));
   }
 
-  // Of a matrix on a grid of three axes, which the GPU makes: entries of a row by their steps.
+  // Of a matrix on a grid of three axes, which the GPUs make: entries of a row by their steps, and
+  // where the rows of each PE begin, the end of the last one behind.
   PySystem(const std::vector<std::int64_t>& shape,
            const std::vector<std::vector<std::int32_t>>& steps, const std::vector<double>& values,
-           bool singles, int blocks, const std::vector<int>& gpus, const nb::dict& tuning) {
+           bool singles, const std::vector<std::int64_t>& cuts, int blocks,
+           const std::vector<int>& gpus, const nb::dict& tuning) {
     const GridTerms grid = grid_of(shape, steps, values);
-    const SystemSpec spec = spec_of(1, blocks, "cuda_p2p", gpus, tuning);
+    require(cuts.size() >= 2, "a grid has rows for one PE at least");
+    const int pes = static_cast<int>(cuts.size()) - 1;
+    const SystemSpec spec = spec_of(pes, blocks, "cuda_p2p", gpus, tuning);
     const nb::gil_scoped_release release;
     if (singles)
-      system_ = make_system<float>(grid, spec);
+      system_ = make_system<float>(grid, cuts, spec);
     else
-      system_ = make_system<double>(grid, spec);
+      system_ = make_system<double>(grid, cuts, spec);
   }
 
   nb::dict plan() const {
@@ -329,10 +333,10 @@ void bind_systems(nb::module_& m) {
            nb::arg("singles"), nb::arg("device"), nb::arg("blocks"), nb::arg("gpus"),
            nb::arg("tuning"))
       .def(nb::init<const std::vector<std::int64_t>&, const std::vector<std::vector<std::int32_t>>&,
-                    const std::vector<double>&, bool, int, const std::vector<int>&,
-                    const nb::dict&>(),
+                    const std::vector<double>&, bool, const std::vector<std::int64_t>&, int,
+                    const std::vector<int>&, const nb::dict&>(),
            nb::arg("shape"), nb::arg("steps"), nb::arg("values"), nb::arg("singles"),
-           nb::arg("blocks"), nb::arg("gpus"), nb::arg("tuning"))
+           nb::arg("cuts"), nb::arg("blocks"), nb::arg("gpus"), nb::arg("tuning"))
       .def(nb::init<PySlabPlan&, int, int, const std::string&, const std::vector<int>&,
                     const nb::dict&, const nb::object&>(),
            nb::arg("slab"), nb::arg("pes"), nb::arg("blocks"), nb::arg("engine"), nb::arg("gpus"),

@@ -15,8 +15,8 @@ namespace {
 
 // (A x)_row, in double precision.
 double product_of_row(const GridTerms& grid, std::int64_t row, std::span<const double> x) {
-  const std::int64_t line = row / grid.shape[2];
-  const std::int64_t point[3] = {line / grid.shape[1], line % grid.shape[1], row % grid.shape[2]};
+  std::int64_t point[3];
+  grid.find(row, point);
   double sum = 0.0;
   for (int term = 0; term < grid.terms; ++term)
     if (grid.has(point, term)) sum += grid.values[term] * x[at(row + grid.offset(term))];

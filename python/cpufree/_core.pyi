@@ -131,6 +131,7 @@ class System:
         steps: list[list[int]],  # of the entries of a row, in the order of their columns
         values: list[float],
         singles: bool,
+        cuts: list[int],  # where the rows of each PE begin, and the end of the last one
         blocks: int,
         gpus: list[int],
         tuning: dict[str, Any],

@@ -22,6 +22,13 @@ struct GridTerms {
     const auto& step = steps[term];
     return (step[0] * shape[1] + step[1]) * shape[2] + step[2];
   }
+  // The point of a row.
+  CPUFREE_FN void find(std::int64_t row, std::int64_t (&point)[3]) const {
+    const std::int64_t line = row / shape[2];
+    point[0] = line / shape[1];
+    point[1] = line % shape[1];
+    point[2] = row % shape[2];
+  }
   // Whether the point has this entry.
   CPUFREE_FN bool has(const std::int64_t (&point)[3], int term) const {
     for (int axis = 0; axis < 3; ++axis) {
@@ -37,37 +44,37 @@ namespace layout {
 template <class T>
 struct CountTerms {
   GridTerms grid;
-  std::int32_t* length = nullptr;  // of each row
+  std::int64_t first = 0, rows = 0;  // of a PE, in the matrix
+  std::int32_t* length = nullptr;    // of each of them
 
   template <class P>
   CPUFREE_KERNEL_FN void run(const P& port) const {
-    each_item(port, grid.rows(), [&](std::int64_t row) {
-      const std::int64_t line = row / grid.shape[2];
-      const std::int64_t point[3] = {line / grid.shape[1], line % grid.shape[1],
-                                     row % grid.shape[2]};
+    each_item(port, rows, [&](std::int64_t k) {
+      std::int64_t point[3];
+      grid.find(first + k, point);
       std::int32_t count = 0;
       for (int term = 0; term < grid.terms; ++term) count += grid.has(point, term) ? 1 : 0;
-      length[row] = count;
+      length[k] = count;
     });
   }
 };
 template <class T>
 struct PutTerms {
   GridTerms grid;
-  const std::int64_t* ptr = nullptr;
+  std::int64_t first = 0, rows = 0;
+  const std::int64_t* ptr = nullptr;  // where each of them begins
   std::int32_t* col = nullptr;
   T* val = nullptr;
 
   template <class P>
   CPUFREE_KERNEL_FN void run(const P& port) const {
-    each_item(port, grid.rows(), [&](std::int64_t row) {
-      const std::int64_t line = row / grid.shape[2];
-      const std::int64_t point[3] = {line / grid.shape[1], line % grid.shape[1],
-                                     row % grid.shape[2]};
-      std::int64_t to = ptr[row];
+    each_item(port, rows, [&](std::int64_t k) {
+      std::int64_t point[3];
+      grid.find(first + k, point);
+      std::int64_t to = ptr[k];
       for (int term = 0; term < grid.terms; ++term) {
         if (!grid.has(point, term)) continue;
-        col[to] = static_cast<std::int32_t>(row + grid.offset(term));
+        col[to] = static_cast<std::int32_t>(first + k + grid.offset(term));
         val[to++] = static_cast<T>(grid.values[term]);
       }
     });

@@ -49,6 +49,9 @@ int gpu_of(const void* p);
 // the first system is made.
 void set_kernel_compiler(const std::string& library, const std::string& cache,
                          const std::string& shipped);
+// Waits for kernels that are compiled ahead, a minute at most, and begins no more: to be called
+// before the process ends, since the compiler's library must not end beneath them.
+void finish_compiling();
 // Makes the kernels of usual solves for an architecture ("sm_90"), in a folder for those that come
 // with the package. No GPU is needed. Returns how many. Throws Unsupported where kernels are built
 // in, or there is no compiler; EngineError.
@@ -78,8 +81,10 @@ std::unique_ptr<System<T>> make_cuda_system(SlabPlan<T> slab, const SystemSpec& 
 // the host. Throws as make_system does, and InvalidInput where the arrays are no rows of a matrix.
 template <class T>
 std::unique_ptr<System<T>> make_cuda_system(const GivenCsr<T>& matrix, const SystemSpec& spec);
-// Of a matrix that the GPU makes, for one PE.
+// Of a matrix on a grid that the GPUs make: PE k has rows [cuts[k], cuts[k + 1]).
 template <class T>
-std::unique_ptr<System<T>> make_cuda_system(const GridTerms& grid, const SystemSpec& spec);
+std::unique_ptr<System<T>> make_cuda_system(const GridTerms& grid,
+                                            std::span<const std::int64_t> cuts,
+                                            const SystemSpec& spec);
 
 }  // namespace cpufree

@@ -12,11 +12,11 @@ constexpr cpufree::GpuEngineTable::Of<T> kOf = {
 extern "C" const cpufree::GpuEngineTable* cpufree_gpu_engine() {
   using namespace cpufree;
   static constexpr GpuEngineTable table = {
-      CPUFREE_VERSION,     cuda_runtime,    list_gpus,         gpu_note,
-      gpu_free_bytes,      gpu_is_started,  peer_problem,      gpu_of,
-      set_kernel_compiler, ship_kernels,    kernels_compiled,  kernel_compiler,
-      start_nvshmem,       await_nvshmem,   make_gpu_prober,   make_host_product,
-      make_host_way,       make_ipc_memory, make_shmem_way_id, make_gpu_program,
-      make_hosted_program, kOf<float>,      kOf<double>};
+      CPUFREE_VERSION,     cuda_runtime,        list_gpus,       gpu_note,
+      gpu_free_bytes,      gpu_is_started,      peer_problem,    gpu_of,
+      set_kernel_compiler, finish_compiling,    ship_kernels,    kernels_compiled,
+      kernel_compiler,     start_nvshmem,       await_nvshmem,   make_gpu_prober,
+      make_host_product,   make_host_way,       make_ipc_memory, make_shmem_way_id,
+      make_gpu_program,    make_hosted_program, kOf<float>,      kOf<double>};
   return &table;
 }

@@ -26,7 +26,8 @@ struct GpuEngineTable {
                                               std::span<const std::int32_t>, const SystemSpec&);
     std::unique_ptr<System<T>> (*from_slab)(SlabPlan<T>, const SystemSpec&);
     std::unique_ptr<System<T>> (*from_given)(const GivenCsr<T>&, const SystemSpec&);
-    std::unique_ptr<System<T>> (*from_grid)(const GridTerms&, const SystemSpec&);
+    std::unique_ptr<System<T>> (*from_grid)(const GridTerms&, std::span<const std::int64_t>,
+                                            const SystemSpec&);
     StencilResult (*stencil)(const StencilProblem<T>&, const StencilSpec&, const StencilRun&,
                              const Progress&);
   };
@@ -39,6 +40,7 @@ struct GpuEngineTable {
   std::string (*peer_problem)(const std::vector<int>&);
   int (*gpu_of)(const void*);
   void (*set_kernel_compiler)(const std::string&, const std::string&, const std::string&);
+  void (*finish_compiling)();
   int (*ship_kernels)(const std::string&, const std::string&);
   bool (*kernels_compiled)();
   std::string (*kernel_compiler)();

@@ -82,6 +82,10 @@ void set_kernel_compiler(const std::string& library, const std::string& cache,
   if (cuda_built()) engine().set_kernel_compiler(library, cache, shipped);
 }
 
+void finish_compiling() {
+  if (cuda_built()) engine().finish_compiling();
+}
+
 int ship_kernels(const std::string& architecture, const std::string& folder) {
   return engine().ship_kernels(architecture, folder);
 }
@@ -149,8 +153,10 @@ std::unique_ptr<System<T>> make_cuda_system(const GivenCsr<T>& matrix, const Sys
 }
 
 template <class T>
-std::unique_ptr<System<T>> make_cuda_system(const GridTerms& grid, const SystemSpec& spec) {
-  return engine_for(spec.engine).of<T>().from_grid(grid, spec);
+std::unique_ptr<System<T>> make_cuda_system(const GridTerms& grid,
+                                            std::span<const std::int64_t> cuts,
+                                            const SystemSpec& spec) {
+  return engine_for(spec.engine).of<T>().from_grid(grid, cuts, spec);
 }
 
 template <class T>
@@ -164,8 +170,10 @@ template StencilResult run_cuda_stencil(const StencilProblem<float>&, const Sten
 template StencilResult run_cuda_stencil(const StencilProblem<double>&, const StencilSpec&,
                                         const StencilRun&, const Progress&);
 template std::unique_ptr<System<float>> make_cuda_system<float>(const GridTerms&,
+                                                                std::span<const std::int64_t>,
                                                                 const SystemSpec&);
 template std::unique_ptr<System<double>> make_cuda_system<double>(const GridTerms&,
+                                                                  std::span<const std::int64_t>,
                                                                   const SystemSpec&);
 template std::unique_ptr<System<float>> make_cuda_system(const GivenCsr<float>&, const SystemSpec&);
 template std::unique_ptr<System<double>> make_cuda_system(const GivenCsr<double>&,

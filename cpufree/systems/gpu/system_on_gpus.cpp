@@ -1,6 +1,5 @@
 // Systems whose matrices are laid out by the GPUs: rows go there as the caller has them.
 #include <algorithm>
-#include <thread>
 #include <utility>
 
 #include "cpufree/base/index.hpp"
@@ -88,24 +87,26 @@ std::vector<std::int64_t> GpuSystem<T>::cuts_for_gpus(const CsrView<T>& matrix,
 template <class T>
 GpuSystem<T>::GpuSystem(const GivenCsr<T>& matrix, const SystemSpec& spec)
     : GpuSystem(matrix.n, matrix.n, spec) {
-  require_one_pe(spec);
+  require(spec.pes == 1, "a matrix on a GPU is laid out for one PE");
+  require_made_of_rows(spec);
   timer_.lap("choice");
   cuts_ = {0, matrix.n};
   set_up_on_gpus([&] { return send_rows(matrix, cuts_, devices_); }, false, spec);
 }
 
 template <class T>
-GpuSystem<T>::GpuSystem(const GridTerms& grid, const SystemSpec& spec)
+GpuSystem<T>::GpuSystem(const GridTerms& grid, std::span<const std::int64_t> cuts,
+                        const SystemSpec& spec)
     : GpuSystem(grid.rows(), grid.rows(), spec) {
-  require_one_pe(spec);
+  require_made_of_rows(spec);
   timer_.lap("choice");
-  cuts_ = {0, grid.rows()};
-  set_up_on_gpus([&] { return make_rows<T>(grid, devices_[0]); }, false, spec);
+  cuts_.assign(cuts.begin(), cuts.end());
+  set_up_on_gpus([&] { return make_rows<T>(grid, cuts_, devices_); }, false, spec);
 }
 
 template <class T>
-void GpuSystem<T>::require_one_pe(const SystemSpec& spec) const {
-  require(spec.pes == 1 && !team_, "a matrix on a GPU is laid out for one PE");
+void GpuSystem<T>::require_made_of_rows(const SystemSpec& spec) const {
+  require(!team_ && nodes_.count() == 1, "GPUs of one process lay a matrix out");
   require(!factor_spec_.any() && spec.halo != 2,
           "preconditioners with factors, and halos of blocks, are made of matrices on the host");
 }
@@ -118,7 +119,7 @@ void GpuSystem<T>::set_up_on_gpus(F&& rows, bool runs_likely, const SystemSpec& 
   try {
     gpu_p2p::connect(devices_);
     // Kernels of the default solve compile beside those that lay the matrix out.
-    const std::jthread ahead = compile_ahead_for<T>(SolveSpec{}, {runs_likely, false, devices_});
+    compile_ahead_for<T>(SolveSpec{}, {runs_likely, false, devices_});
     HaloPlan<T> plan = plan_on_gpus(rows(), spec);
     build(plan, {}, spec);
   } catch (...) {

@@ -142,9 +142,9 @@ class SolveWork:
 
     def made_there(self, asked: Asked, how: str) -> GridCsr | None:
         """Return a matrix that a GPU is likely to make: it need not be made here."""
-        from cpufree.solvers.gpu_layout import FACTORS, may_be_made_there
+        from cpufree.solvers.gpu_layout import CONSECUTIVE, FACTORS, may_be_made_there
 
-        natural = self.given["reorder"] in ("auto", "natural") and how == "auto"
+        natural = self.given["reorder"] in ("auto", "natural") and how in CONSECUTIVE
         if not natural or self.given["precision"] == "single" or self.given["pc"] in FACTORS:
             return None
         return may_be_made_there(self.matrix, asked, Env.read())

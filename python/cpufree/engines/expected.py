@@ -30,7 +30,8 @@ import numpy.typing as npt
 from cpufree.extension import load_core
 from cpufree.text import counted, number
 
-if TYPE_CHECKING:  # a heavy import, where GPUs are to be started before anything else
+if TYPE_CHECKING:  # heavy imports, where GPUs are to be started before anything else
+    from cpufree.matrix.gpu_csr import GridCsr
     from cpufree.matrix.problem import CsrMatrix
 
 Int64s = npt.NDArray[np.int64]
@@ -76,11 +77,11 @@ def by_past(past: Sequence[int], solves: int) -> Expected:
     return Expected(mean, max(solves, len(past)), f"by {counted(len(past), 'solve')} until now")
 
 
-def by_parts(A: CsrMatrix, rtol: float, maxiter: int | None, solves: int) -> Expected:
+def by_parts(A: CsrMatrix | GridCsr, rtol: float, maxiter: int | None, solves: int) -> Expected:
     """Return the iterations with Jacobi's preconditioner, from those on small parts of A.
 
     Args:
-        A: with a symmetric pattern.
+        A: with a symmetric pattern. Of a matrix on a grid no more rows than those are made.
         rtol: of the solves.
         maxiter: the most of them; None: as many as it takes.
         solves: how many there will be.
@@ -127,24 +128,23 @@ def _side_by_side(work: Callable[[int], None], starts: Sequence[int]) -> None:
         raise errors[0]
 
 
-def part(A: CsrMatrix, start: int, size: int) -> tuple[Int64s, Any, Any]:
+def part(A: CsrMatrix | GridCsr, start: int, size: int) -> tuple[Int64s, Any, Any]:
     """Return the principal submatrix of `size` rows around a row, as indptr, indices and data.
 
     Rows are taken step by step in the graph of A, those of the last step by their numbers. It has
     fewer where no more are connected.
     """
     rows = _around(A, start, size)
-    places, lengths = _entries(A, rows)
-    columns = A.indices[places]
+    lengths, columns, values = _entries(A, rows)
     new = np.minimum(np.searchsorted(rows, columns), rows.size - 1)
     inside = rows[new] == columns
     owner = np.repeat(np.arange(rows.size), lengths)
     indptr = np.zeros(rows.size + 1, np.int64)
     np.cumsum(np.bincount(owner[inside], minlength=rows.size), out=indptr[1:])
-    return indptr, new[inside].astype(np.int32), A.data[places[inside]]
+    return indptr, new[inside].astype(np.int32), values[inside]
 
 
-def _around(A: CsrMatrix, start: int, size: int) -> Int64s:
+def _around(A: CsrMatrix | GridCsr, start: int, size: int) -> Int64s:
     """Return so many rows around one, in ascending order."""
     seen = np.zeros(A.shape[0], np.bool_)
     front = np.array([start], np.int64)
@@ -154,12 +154,31 @@ def _around(A: CsrMatrix, start: int, size: int) -> Int64s:
         seen[front] = True
         steps.append(front)
         count += front.size
-        near = np.unique(A.indices[_entries(A, front)[0]])
+        near = np.unique(_columns(A, front))
         front = near[~seen[near]].astype(np.int64)
     return np.sort(np.concatenate(steps))
 
 
-def _entries(A: CsrMatrix, rows: Int64s) -> tuple[Int64s, Int64s]:
+def _entries(A: CsrMatrix | GridCsr, rows: Int64s) -> tuple[Int64s, Any, Any]:
+    """Return how many entries each of some rows has, their columns and values, row after row."""
+    from cpufree.matrix.gpu_csr import GridCsr
+
+    if isinstance(A, GridCsr):
+        return A.entries.entries_of(rows)
+    places, lengths = _places(A, rows)
+    return lengths, A.indices[places], A.data[places]
+
+
+def _columns(A: CsrMatrix | GridCsr, rows: Int64s) -> Any:
+    """Return the columns of the entries of some rows, row after row."""
+    from cpufree.matrix.gpu_csr import GridCsr
+
+    if isinstance(A, GridCsr):
+        return A.entries.entries_of(rows)[1]
+    return A.indices[_places(A, rows)[0]]
+
+
+def _places(A: CsrMatrix, rows: Int64s) -> tuple[Int64s, Int64s]:
     """Return the places of the entries of rows, one row after the other, and how many each has."""
     lengths = A.indptr[rows + 1] - A.indptr[rows]
     skipped = np.repeat(A.indptr[rows] - (np.cumsum(lengths) - lengths), lengths)

@@ -154,6 +154,7 @@ def place(
     size: Size,
     near: int | None = None,
     forecast: Callable[[], Forecast] | None = None,
+    made_there: bool = False,
 ) -> Placement:
     """Return where a system is to be solved.
 
@@ -163,6 +164,8 @@ def place(
         near: number of the GPU on which b lies; None: on the host.
         forecast: tells what is known of the system, if there is a choice to be made by the time to
             the answer; None: GPUs are chosen by the time of an iteration.
+        made_there: GPUs make the matrix, much sooner than the host would: one that is alone is
+            taken, and nothing is forecast.
 
     Raises:
         InvalidInputError, UnsupportedError, NotEnoughGpusError: what is asked for cannot be had.
@@ -177,9 +180,10 @@ def place(
     if engine == "cpu_threads":
         return _on_cpu(asked, env, size, why, notes)
     open_to_choice = asked.engine == env.engine == asked.devices == "auto" and near is None
+    alone = not open_to_choice or made_there
     expected = None
     try:
-        found = _by_answer(asked, env, size, near, open_to_choice, forecast)
+        found = _by_answer(asked, env, size, near, open_to_choice, alone, forecast)
         if found is None:
             chosen, why_gpus, notes = choose_gpus(asked, env, size, near)
         else:
@@ -208,17 +212,19 @@ def _by_answer(
     size: Size,
     near: int | None,
     cpu_too: bool,
+    alone: bool,
     forecast: Callable[[], Forecast] | None,
 ) -> tuple[list[Gpu], str, list[str], Expected] | None:
     """Return the GPUs (none: the CPU) from which the answer comes first, and by which iterations.
 
-    None: there is nothing to choose, or nothing is known to choose by.
+    None: there is nothing to choose, or nothing is known to choose by. `cpu_too`: the CPU is one of
+    the choices; `alone`: where there is one GPU, it is taken.
     """
     named = asked.pes != "auto" or asked.devices != "auto"
     if forecast is None or named or env.pes is not None or env.gpus != "auto":
         return None
     there = _near_first(gpus.usable(gpus.find()), near)
-    if len(there) == 1 and not cpu_too:
+    if len(there) == 1 and alone:
         return None
     known = forecast()
     blocks = None

@@ -106,6 +106,16 @@ class GridRows(RowSource):
                 list(pool.map(make, pieces))
         return RowSlab.made(first, (indptr, indices, data), self.shape[0])
 
+    def entries_of(
+        self, rows: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+        """Return how many entries each of these rows has, columns and values, row after row."""
+        most = rows.size * self._offsets.size
+        indices, data = np.empty(most, dtype=np.int64), np.empty(most)
+        lengths = self._fill(rows, indices, data)
+        count = int(lengths.sum())
+        return lengths, indices[:count], data[:count]
+
     def _fill(
         self, numbers: NDArray[np.int64], indices: NDArray[np.int64], data: NDArray[np.float64]
     ) -> NDArray[np.int64]:

@@ -141,7 +141,7 @@ def grid_csr(A: str) -> GridCsr | None:
     if len(terms) > MOST_TERMS:
         return None
     n = int(rows.shape[0])
-    return GridCsr(n, rows.entries_before(n), rows.dtype, rows.grid, terms)
+    return GridCsr(n, rows.entries_before(n), rows.dtype, rows.grid, terms, rows)
 
 
 def as_csr(A: MatrixLike) -> CsrMatrix:

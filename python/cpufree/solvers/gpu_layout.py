@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cpufree.engines import core, gpus
+from cpufree.engines.answer_time import Forecast
 from cpufree.engines.digests import Pattern
 from cpufree.engines.gpu_choice import Size
 from cpufree.engines.placement import Asked, Placement, place
@@ -19,7 +23,10 @@ from cpufree.matrix.gpu_csr import GpuCsr, GridCsr, gpu_csr
 from cpufree.matrix.load import grid_csr
 from cpufree.matrix.problem import CsrMatrix
 from cpufree.matrix.validate import SYMMETRY_TOLERANCE
-from cpufree.partition.methods import NEAR_DIAGONAL
+from cpufree.partition.cost import Spread
+from cpufree.partition.methods import CLEAR_GAIN, NEAR_DIAGONAL
+from cpufree.partition.part_vector import PartitionLike
+from cpufree.solvers.forecast import Goal, forecast_of_grid
 from cpufree.solvers.layout import Layout, Sharing, layout_of
 from cpufree.solvers.preparation import oddness
 
@@ -27,6 +34,25 @@ if TYPE_CHECKING:
     from cpufree._core import System
 
 FACTORS = ("block_jacobi", "fsai")
+CONSECUTIVE = ("auto", "contiguous")
+"""Partitions that may be blocks of consecutive rows, which is how GPUs make a grid."""
+
+
+@dataclass(frozen=True)
+class There:
+    """How a matrix is to be laid out where it lies, or is made."""
+
+    asked: Asked
+    env: Env
+    check: bool
+    """Look at its entries."""
+    dtype: np.dtype[Any]
+    """Of the solve."""
+    partition: PartitionLike
+    reorder: str | bool
+    goal: Goal
+    near: int | None = None
+    """The GPU of the right-hand side; None: it is on the host, or not known."""
 
 
 def given_there(A: Any) -> GpuCsr | GridCsr | None:
@@ -41,8 +67,7 @@ def may_be_made_there(A: str, asked: Asked, env: Env) -> GridCsr | None:
         InvalidInputError: parameters that the generator does not take.
     """
     ours = {asked.engine, env.engine} <= {"auto", "cuda_p2p"}
-    several = not {asked.pes, env.pes} <= {"auto", None, 1}
-    if not ours or several or not core.cuda_built():
+    if not ours or not core.cuda_built():
         return None
     made = grid_csr(A)
     if made is None or made.nnz <= core.most_nonzeros_by_host():
@@ -81,40 +106,30 @@ def _system(A: GpuCsr | GridCsr, where: Placement, check: bool) -> System:
     }
     if isinstance(A, GpuCsr):
         return core.make_system_there(A.addresses(), **how)
-    return core.make_grid_system_there(A.in_three_axes(), **how)
+    return core.make_grid_system_there(A.in_three_axes(), A.cuts(where.pes), **how)
 
 
-def lay_out_there(
-    A: GpuCsr | GridCsr,
-    asked: Asked,
-    env: Env,
-    check: bool,
-    dtype: np.dtype[Any],
-    reorder: str | bool,
-    laps: Laps,
-) -> tuple[Layout, Pattern] | None:
-    """Lay a matrix out on one GPU, its own unless another one is asked for.
+def lay_out_there(A: GpuCsr | GridCsr, there: There, laps: Laps) -> tuple[Layout, Pattern] | None:
+    """Lay a matrix out on one GPU, its own unless another one is asked for; a grid on several, too.
 
     None: it takes what is made of matrices on the host alone, such as another order of rows,
-    several PEs, packets among blocks of small systems, or errors that say which entry is wrong.
+    METIS, packets among blocks of small systems, or errors that say which entry is wrong.
 
     Args:
-        A: the matrix. asked, env: where it is to be solved.
-        check: look at its entries.
-        dtype: of the solve.
-        reorder: order of rows, as Solver takes it.
+        A: the matrix. there: how.
         laps: of the set-up; those of this are added.
     """
     small = A.nnz <= core.most_nonzeros_by_host()
-    natural = reorder in (False, "natural", "auto")
-    if small or not natural or A.dtype != dtype or asked.tuning.get("pc") in FACTORS:
+    natural = there.reorder in (False, "natural", "auto")
+    factors = there.asked.tuning.get("pc") in FACTORS
+    if small or not natural or A.dtype != there.dtype or factors:
         return None
-    where = _placement(A, asked, env)
+    where = _place_given(A, there) if isinstance(A, GpuCsr) else _place_grid(A, there)
     if where is None:
         return None
     laps.lap("place")
     try:
-        system = _system(A, where, check)
+        system = _system(A, where, there.check)
     except (InvalidInputError, OutOfMemoryError):
         return None  # the host says more of it, or finds room
     plan: dict[str, Any] = {**system.plan()}
@@ -122,21 +137,77 @@ def lay_out_there(
     asymmetry = 0.0 if found is None else EntryStatistics(**found).asymmetry
     if asymmetry > SYMMETRY_TOLERANCE[A.dtype.name]:
         return None
-    if distance > NEAR_DIAGONAL and reorder == "auto":
+    if isinstance(A, GpuCsr) and distance > NEAR_DIAGONAL and there.reorder == "auto":
         return None  # RCM may pay
-    lie = "as they lie on the GPU" if isinstance(A, GpuCsr) else "as the GPU has made them"
-    sharing = Sharing(None, None, [f"natural order: rows stay {lie}"], [])
-    layout = layout_of(system, where, sharing, oddness(asymmetry), laps)
+    layout = layout_of(system, where, _sharing(A, where.pes), oddness(asymmetry), laps)
     return layout, Pattern(A.n, A.nnz, None)
 
 
-def _placement(A: GpuCsr | GridCsr, asked: Asked, env: Env) -> Placement | None:
-    """Return where A is solved; None: not on one GPU of this process."""
-    if asked.pes == "auto" and env.pes is None:
-        asked = replace(asked, pes=1)  # others would have to be sent their rows, or be started
+def _sharing(A: GpuCsr | GridCsr, pes: int) -> Sharing:
+    """Return how rows are shared out, and why."""
+    if isinstance(A, GpuCsr):
+        return Sharing(None, None, ["natural order: rows stay as they lie on the GPU"], [])
+    if pes == 1:
+        return Sharing(None, None, ["natural order: rows stay as the GPU has made them"], [])
+    own = "contiguous partition: each GPU has made a block of consecutive rows of the grid"
+    return Sharing(None, None, [own, "natural order: rows stay as they have been made"], [])
+
+
+def _place_given(A: GpuCsr, there: There) -> Placement | None:
+    """Return where a matrix on a GPU is solved; None: not on one GPU of this process."""
+    asked = there.asked
+    if asked.pes == "auto" and there.env.pes is None:
+        asked = replace(asked, pes=1)  # others would have to be sent their rows
+    where = _placement(A, asked, there.env, A.device)
+    return where if where is not None and where.pes == 1 else None
+
+
+def _place_grid(A: GridCsr, there: There) -> Placement | None:
+    """Return the GPUs that make and solve a grid; None: it is to be made on the host."""
+    partition = there.partition if isinstance(there.partition, str) else "given"
+
+    @cache
+    def known() -> Forecast:
+        found = forecast_of_grid(A, there.goal)
+        if partition != "contiguous":
+            return found
+        return replace(found, gain=replace(found.gain, search_seconds=math.inf))  # no METIS
+
+    if there.reorder == "auto" and _order_may_pay(A, known):
+        return None
+    where = _placement(A, there.asked, there.env, there.near, known)
+    if where is None or where.pes == 1:
+        return where
+    if partition not in CONSECUTIVE:
+        return None
+    good = Spread.of_grid(A).is_good(where.pes)  # else iterations are counted, which takes longer
+    return where if good or not known().searches(where.pes) else None
+
+
+def _order_may_pay(A: GridCsr, known: Callable[[], Forecast]) -> bool:
+    """Return whether reverse Cuthill-McKee may bring entries clearly nearer to the diagonal.
+
+    It can do little more than have the longest axis run slowest.
+    """
+    natural = A.mean_distance()
+    if natural <= NEAR_DIAGONAL:
+        return False
+    best = A.mean_distance(sorted(range(len(A.grid)), key=lambda axis: -A.grid[axis]))
+    return best <= CLEAR_GAIN * natural and known().gain.order_pays(A.n)
+
+
+def _placement(
+    A: GpuCsr | GridCsr,
+    asked: Asked,
+    env: Env,
+    near: int | None,
+    known: Callable[[], Forecast] | None = None,
+) -> Placement | None:
+    """Return where A is solved; None: not on GPUs of this process."""
+    grid = isinstance(A, GridCsr)
+    size = Size(A.n, A.nnz, A.dtype.itemsize, coded=grid)
     try:
-        where = place(asked, env, Size(A.n, A.nnz, A.dtype.itemsize), A.device)
+        where = place(asked, env, size, near, known, made_there=grid)
     except (InvalidInputError, UnsupportedError, NotEnoughGpusError, OutOfMemoryError):
         return None  # said where the matrix is set up from the host
-    on_one = where.engine == "cuda_p2p" and where.pes == 1 and where.team is None
-    return where if on_one else None
+    return where if where.engine == "cuda_p2p" and where.team is None else None

@@ -33,6 +33,7 @@ from cpufree.partition.part_vector import PartitionLike, as_part_vector
 from cpufree.solvers import agreement, own_rows
 from cpufree.solvers.forecast import OneCall, forecast
 from cpufree.solvers.gpu_layout import (
+    There,
     given_there,
     lay_out_there,
     may_be_checked_there,
@@ -152,7 +153,17 @@ class MatrixOnPes:
         right = wanted.call.right
         kind = wanted.dtype if right is None else solve_dtype(given, right)
         dtype = given.dtype if kind is None else floating(kind)
-        made = lay_out_there(given, self._asked, self.env, self._check, dtype, wanted.reorder, laps)
+        how = There(
+            self._asked,
+            self.env,
+            self._check,
+            dtype,
+            wanted.partition,
+            wanted.reorder,
+            self._goal,
+            cuda_device(right),
+        )
+        made = lay_out_there(given, how, laps)
         if made is None:
             return None
         layout, self._pattern = made
@@ -271,7 +282,7 @@ class MatrixOnPes:
         self.free()  # there may not be memory for both
         if placement.expected is not None and self.past:
             return self._lay_out(prepared, None, laps)
-        return lay_out(prepared, placement, sharing, laps)
+        return lay_out(prepared, placement, sharing.whole(prepared.matrix, placement), laps)
 
     def _lay_out_rows(self, rows: Any, dtype: Any, laps: Laps) -> Layout:
         own = own_rows.lay_out(

@@ -321,7 +321,8 @@ TEST(arrays_that_are_no_rows_are_refused) {
   CHECK_THROWS(InvalidInput, GpuSystem<double>(wrong.view(), {}, {}, spec_for(1, 2, 1)));
 }
 
-TEST(matrices_on_grids_are_made_by_the_gpu_as_by_generators) {
+// The five-point Laplacian of grid2d(11, 9).
+GridTerms small_grid() {
   GridTerms grid;
   grid.shape[1] = 9, grid.shape[2] = 11;
   const std::int32_t steps[][2] = {{-1, 0}, {0, -1}, {0, 0}, {0, 1}, {1, 0}};
@@ -329,13 +330,44 @@ TEST(matrices_on_grids_are_made_by_the_gpu_as_by_generators) {
     grid.steps[grid.terms][1] = step[0], grid.steps[grid.terms][2] = step[1];
     grid.values[grid.terms++] = step[0] == 0 && step[1] == 0 ? 4.0 : -1.0;
   }
-  SystemSpec spec = spec_for(1, 2, 0);
+  return grid;
+}
+
+TEST(matrices_on_grids_are_made_by_the_gpus_as_by_generators) {
+  const GridTerms grid = small_grid();
   const auto a = grid2d<double>(11, 9);
-  const GpuSystem<double> host(a.view(), {}, {}, spec);
-  spec.inspect = true;
-  const GpuSystem<double> made(grid, spec);
-  CHECK_EQ(first_difference(host, made, 1), -1);
-  CHECK(made.plan().entries->symmetric && made.plan().entries->mirrored);
+  // In the middle of lines, at their ends, and with a part of a line alone.
+  for (const std::vector<std::int64_t>& cuts :
+       std::vector<std::vector<std::int64_t>>{{0, 99}, {0, 49, 99}, {0, 33, 40, 99}}) {
+    const int pes = static_cast<int>(cuts.size()) - 1;
+    SystemSpec spec = spec_for(pes, 2, 0);
+    const std::vector<std::int32_t> ends(cuts.begin() + 1, cuts.end());
+    const GpuSystem<double> host(a.view(), consecutive(99, ends), {}, spec);
+    spec.inspect = true;
+    const GpuSystem<double> made(grid, cuts, spec);
+    CHECK_EQ(first_difference(host, made, pes), -1);
+    CHECK(same_report<double>(host.plan(), made.plan()));
+    CHECK(made.plan().entries->symmetric && made.plan().entries->mirrored);
+  }
+}
+
+TEST(grids_that_gpus_made_take_the_values_of_another_matrix) {
+  const std::vector<std::int64_t> cuts{0, 49, 99};
+  const std::vector<std::int32_t> ends{49, 99};
+  GpuSystem<double> made(small_grid(), cuts, spec_for(2, 2, 0));
+  auto a = grid2d<double>(11, 9);
+  for (double& value : a.val) value *= 2.0;
+  CHECK(made.update(a.view()));
+  const GpuSystem<double> host(a.view(), consecutive(99, ends), {}, spec_for(2, 2, 0));
+  CHECK_EQ(first_difference(host, made, 2), -1);
+}
+
+TEST(grids_and_cuts_that_cannot_be_are_refused) {
+  GridTerms grid = small_grid();
+  using Cuts = std::vector<std::int64_t>;
+  for (const Cuts& cuts : {Cuts{0, 98}, Cuts{1, 99}, Cuts{0, 40, 99}})
+    CHECK_THROWS(InvalidInput, GpuSystem<double>(grid, cuts, spec_for(1, 2, 0)));
+  CHECK_THROWS(InvalidInput, GpuSystem<double>(grid, Cuts{0, 60, 40, 99}, spec_for(3, 2, 0)));
   grid.shape[2] = std::int64_t{1} << 40;
-  CHECK_THROWS(InvalidInput, GpuSystem<double>(grid, spec));
+  CHECK_THROWS(InvalidInput, GpuSystem<double>(grid, Cuts{0, grid.rows()}, spec_for(1, 2, 0)));
 }

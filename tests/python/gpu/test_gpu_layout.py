@@ -18,7 +18,8 @@ from cpufree import Solver
 from cpufree.engines import core
 from cpufree.errors import NotSymmetricError
 from cpufree.generate import registry
-from cpufree.matrix.load import as_csr
+from cpufree.matrix.load import as_csr, grid_csr
+from cpufree.partition.methods import contiguous
 
 pytestmark = needs_gpu
 
@@ -121,6 +122,43 @@ def test_a_command_has_the_gpu_make_a_matrix_on_a_grid(
     assert ended.code == 0
     assert (found["rows"], found["gpus"]) == (rows, [0])
     assert found["check"]["double"] <= 1e-9 * found["bnorm"]
+
+
+@on_all_counts
+@pytest.mark.parametrize(
+    "spec",
+    ["poisson2d?nx=301,ny=299", "poisson3d?nx=40,ny=39,nz=38", "stencil27?nx=31,ny=32,nz=33"],
+)
+def test_gpus_make_grids_as_generators_do(spec: str, pes: int) -> None:
+    A, grid = as_csr(f"gen:{spec}"), grid_csr(f"gen:{spec}")
+    assert grid is not None
+    where: dict[str, Any] = {"blocks": 0, "gpus": ()}
+    tuning = {"halo": 1, "inspect": True}
+    made = core.make_grid_system_there(grid.in_three_axes(), grid.cuts(pes), tuning=tuning, **where)
+    arrays = (A.indptr, A.indices, A.data, contiguous(A, pes), None)
+    sent = core.make_system(
+        *arrays, pes=pes, engine="cuda_p2p", tuning={**tuning, "layout": 1}, **where
+    )
+    one, other = (
+        solve(each, rhs(A), "prcg", "jacobi", maxiter=60, rtol=1e-30) for each in (made, sent)
+    )
+    assert np.array_equal(one["x"], other["x"])
+    assert np.array_equal(one["history"], other["history"])
+    plans = [{k: v for k, v in each.plan().items() if k != "seconds"} for each in (made, sent)]
+    assert plans[0] == plans[1]
+
+
+@on_all_counts
+@pytest.mark.usefixtures("every_matrix_is_large")
+def test_no_row_of_a_grid_visits_the_host(pes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = "gen:poisson3d?nx=30,ny=29,nz=28"
+    A = as_csr(spec)
+    monkeypatch.setattr(registry, "from_spec", lambda *_: pytest.fail("made on the host"))
+    b = rhs(A)
+    with Solver(spec, pes=pes, engine="cuda_p2p") as solver:
+        assert solver.plan["pes"] == pes
+        result = solver.solve(b, rtol=1e-9)
+    assert true_residual(A, result.x, b) <= 1.001e-9
 
 
 @pytest.mark.usefixtures("every_matrix_is_large")

@@ -152,11 +152,12 @@ def test_grid_is_made_by_the_gpu(machine: FakeCore) -> None:
     with Solver("gen:poisson2d?nx=3,ny=4", engine="cuda_p2p") as solver:
         assert solver.shape == (12, 12)
         assert solver.gpus == (0,)
-    shape, steps, values, singles = given(machine).given_as
+    shape, steps, values, singles, cuts = given(machine).given_as
     assert shape == [1, 4, 3]
     assert steps == [[0, -1, 0], [0, 0, -1], [0, 0, 0], [0, 0, 1], [0, 1, 0]]
     assert values == [-1.0, -1.0, 4.0, -1.0, -1.0]
     assert not singles
+    assert cuts == [0, 12]
 
 
 @pytest.mark.parametrize("spec", ["gen:flange_hex?r_out=8,t=3,pipe=2", "gen:poisson1d?n=9"])
@@ -174,7 +175,7 @@ def test_other_generators_and_small_grids_are_made_on_the_host(
         ("gen:poisson2d?nx=3,ny=4", "auto", "auto", True),
         ("gen:poisson2d?nx=3,ny=4", "cuda_p2p", 1, True),
         ("gen:poisson2d?nx=3,ny=4", "cpu_threads", "auto", False),
-        ("gen:poisson2d?nx=3,ny=4", "cuda_p2p", 2, False),
+        ("gen:poisson2d?nx=3,ny=4", "cuda_p2p", 2, True),
         ("gen:flange_hex?r_out=8,t=3,pipe=2", "cuda_p2p", 1, False),
         ("A.mtx", "cuda_p2p", 1, False),
     ],
@@ -202,6 +203,7 @@ def test_commands_make_a_matrix_for_what_only_the_host_can_do() -> None:
         return work.made_there(asked, how)
 
     assert made() is not None
+    assert made("contiguous") is not None
     assert (
         made("metis") is made(reorder="rcm") is made(precision="single") is made(pc="fsai") is None
     )

@@ -182,12 +182,16 @@ class FakeSystem:
             "resident_matrix": True,
         }
 
+    def solution_of(self, right: Any) -> Any:
+        """Return the solution."""
+        return spsolve(self.matrix.tocsc(), right)
+
     def solve(
         self, b: Any, x0: Any, out: Any, options: dict[str, Any], progress: Any
     ) -> dict[str, Any]:
         self.given, self.options = (b, x0, out), options
         right = b if out is None else b.values
-        x = spsolve(self.matrix.tocsc(), right)
+        x = self.solution_of(right)
         if out is not None:
             out.values[:] = x
         return {
@@ -213,23 +217,23 @@ class FakeSystem:
 
 
 class GivenSystem(FakeSystem):
-    """A System of a matrix on a GPU, of which only addresses are known: it is the identity."""
+    """A System of a matrix on a GPU, or one that GPUs make: it is the identity.
+
+    `given_as` has the arguments that tell of the matrix, of which only addresses are known.
+    """
 
     def __init__(self, found: dict[str, Any], n: int, *arguments: Any) -> None:
         *self.given_as, blocks, gpus, self.tuning = arguments
-        identity = sp.identity(n, format="csr")
+        grid = isinstance(arguments[0], list)
+        pes = len(self.given_as[-1]) - 1 if grid else 1
+        few = sp.identity(min(n, 1000), format="csr")  # a large one takes long to make
         super().__init__(
-            identity.indptr,
-            identity.indices,
-            identity.data,
-            None,
-            None,
-            1,
-            blocks,
-            "cuda_p2p",
-            gpus,
+            few.indptr, few.indices, few.data, None, None, pes, blocks, "cuda_p2p", gpus
         )
         self.found = found
+
+    def solution_of(self, right: Any) -> Any:
+        return right.copy()
 
     def plan(self) -> dict[str, Any]:
         entries = {

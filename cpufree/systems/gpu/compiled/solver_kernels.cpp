@@ -39,8 +39,8 @@ GpuKernels kernels_for(const SolveSpec& spec, const KernelsWanted& wanted) {
 }
 
 template <class T>
-std::jthread compile_ahead_for(const SolveSpec& spec, const KernelsWanted& wanted) {
-  return compile_ahead(sources_for<T>(spec, wanted), wanted.devices);
+void compile_ahead_for(const SolveSpec& spec, const KernelsWanted& wanted) {
+  compile_ahead(sources_for<T>(spec, wanted), wanted.devices);
 }
 
 template <class T>
@@ -76,8 +76,8 @@ std::string kernel_compiler() { return compiler_found(); }
 
 template GpuKernels kernels_for<float>(const SolveSpec&, const KernelsWanted&);
 template GpuKernels kernels_for<double>(const SolveSpec&, const KernelsWanted&);
-template std::jthread compile_ahead_for<float>(const SolveSpec&, const KernelsWanted&);
-template std::jthread compile_ahead_for<double>(const SolveSpec&, const KernelsWanted&);
+template void compile_ahead_for<float>(const SolveSpec&, const KernelsWanted&);
+template void compile_ahead_for<double>(const SolveSpec&, const KernelsWanted&);
 template const void* columns_kernel_for<float>(int, bool, std::span<const int>);
 template const void* columns_kernel_for<double>(int, bool, std::span<const int>);
 

@@ -1,12 +1,14 @@
 #include "cpufree/systems/gpu/compiled/store.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <gpu_compiler.hpp>
 #include <map>
 #include <memory>
 #include <mutex>
-#include <thread>
+#include <utility>
 
+#include "cpufree/base/work_ahead.hpp"
 #include "cpufree/systems/gpu/compiled/kernel_codes.hpp"
 #include "cpufree/systems/gpu/compiled/kernel_headers.hpp"
 #include "cpufree/systems/gpu/engine.hpp"
@@ -14,6 +16,9 @@
 namespace cpufree {
 
 namespace {
+
+// A kernel takes some seconds; what takes longer at the end of a process is left alone.
+constexpr std::chrono::seconds kLongest{60};
 
 // Where the compiler is, and machine code.
 struct Places {
@@ -50,7 +55,7 @@ class Store {
     const std::string architecture = architecture_of(devices);
     const std::vector<std::string> wanted = missing(sources, architecture);
     if (wanted.empty()) return found(sources, architecture);
-    const auto codes = codes_of_sources(wanted, architecture, more);
+    const auto codes = codes_of_sources(wanted, architecture, more, [] { return false; });
     for (const auto& code : codes) code.wait();  // before the lock, which others want
     const std::lock_guard alone(loading_);
     for (std::size_t k = 0; k < wanted.size(); ++k) {
@@ -61,10 +66,19 @@ class Store {
     return found(sources, architecture);
   }
 
-  // Compiles what is not loaded, for who is going to ask for it. Loads nothing: a kernel may spin.
-  void compile(const std::vector<std::string>& sources, const std::string& architecture) {
-    codes_of_sources(missing(sources, architecture), architecture, {});
+  // Begins to compile what is not loaded. Loads nothing: a kernel may spin.
+  void compile_ahead(const std::vector<std::string>& sources, std::span<const int> devices) {
+    std::string architecture = architecture_of(devices);
+    std::vector<std::string> wanted = missing(sources, architecture);
+    if (wanted.empty()) return;
+    ahead_.begin([this, wanted = std::move(wanted), architecture = std::move(architecture)] {
+      try {
+        codes_of_sources(wanted, architecture, {}, [this] { return ahead_.ending(); });
+      } catch (...) {  // who asks for them is told
+      }
+    });
   }
+  void finish_compiling() { ahead_.finish(kLongest); }
 
   // Asking the driver takes long where it is asked before every launch.
   std::string architecture_of(std::span<const int> devices) {
@@ -80,11 +94,13 @@ class Store {
  private:
   std::vector<CodesInTheMaking::Code> codes_of_sources(const std::vector<std::string>& sources,
                                                        const std::string& architecture,
-                                                       const std::vector<std::string>& more) {
+                                                       const std::vector<std::string>& more,
+                                                       const std::function<bool()>& ending) {
     std::vector<std::string> names;
     for (const std::string& source : sources) names.push_back(architecture + source);
     const auto here = places();
     return making_.get(names, [&](const std::string& name) {
+      if (ending()) throw EngineError("the process ends before kernels have been compiled");
       const std::string source = name.substr(architecture.size());
       if (missing({source}, architecture).empty()) return std::string();  // loaded meanwhile
       if (auto code = here->shipped.find(source, architecture, more)) return *std::move(code);
@@ -185,10 +201,12 @@ class Store {
   std::shared_ptr<const Places> places_ = std::make_shared<const Places>();
   std::map<std::string, gpuLibrary_t> loaded_;
   std::map<int, std::string> architectures_;
+  WorkAhead ahead_;
 };
 
+// Never freed: a thread that compiles may outlast kLongest.
 Store& store() {
-  static Store all;
+  static Store& all = *new Store;
   return all;
 }
 
@@ -209,19 +227,14 @@ void set_kernel_compiler(const std::string& library, const std::string& cache,
   store().set(library, cache, shipped);
 }
 
-std::jthread compile_ahead(std::vector<std::string> sources, std::span<const int> devices) {
+void compile_ahead(const std::vector<std::string>& sources, std::span<const int> devices) {
   try {
-    return std::jthread(
-        [sources = std::move(sources), architecture = store().architecture_of(devices)] {
-          try {
-            store().compile(sources, architecture);
-          } catch (...) {  // who asks for them is told
-          }
-        });
-  } catch (...) {  // no thread, or GPUs of several kinds: who asks for them is told
-    return {};
+    store().compile_ahead(sources, devices);
+  } catch (...) {  // GPUs of several kinds: who asks for them is told
   }
 }
+
+void finish_compiling() { store().finish_compiling(); }
 
 void ship_code(const std::vector<std::string>& sources, const std::string& architecture,
                const std::string& folder) {

@@ -3,7 +3,6 @@
 
 #include <span>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "cpufree/gpu/launch.hpp"
@@ -18,10 +17,10 @@ std::vector<gpuLibrary_t> compiled_code(const std::vector<std::string>& sources,
                                         std::span<const int> devices,
                                         const std::vector<std::string>& options = {});
 
-// Begins to compile these texts in a thread, for who is going to ask for them with the same
-// devices. Nothing is loaded. The thread ends once they are there, or cannot be had, which who asks
-// is told.
-std::jthread compile_ahead(std::vector<std::string> sources, std::span<const int> devices);
+// Begins to compile these texts, unless they are loaded, for who is going to ask for them with the
+// same devices. That goes on by itself (finish_compiling): who asks for one waits for that one, and
+// is told if it cannot be had. Nothing is loaded.
+void compile_ahead(const std::vector<std::string>& sources, std::span<const int> devices);
 
 // Compiles these texts for an architecture, and keeps them in a folder that may be given as
 // `shipped` to set_kernel_compiler. Needs no GPU. Throws Unsupported, EngineError.

@@ -40,11 +40,9 @@ template GpuKernels kernels_for<float>(const SolveSpec&, const KernelsWanted&);
 template GpuKernels kernels_for<double>(const SolveSpec&, const KernelsWanted&);
 
 template <class T>
-std::jthread compile_ahead_for(const SolveSpec&, const KernelsWanted&) {
-  return {};
-}
-template std::jthread compile_ahead_for<float>(const SolveSpec&, const KernelsWanted&);
-template std::jthread compile_ahead_for<double>(const SolveSpec&, const KernelsWanted&);
+void compile_ahead_for(const SolveSpec&, const KernelsWanted&) {}
+template void compile_ahead_for<float>(const SolveSpec&, const KernelsWanted&);
+template void compile_ahead_for<double>(const SolveSpec&, const KernelsWanted&);
 template const void* columns_kernel_for<float>(int, bool, std::span<const int>);
 template const void* columns_kernel_for<double>(int, bool, std::span<const int>);
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <span>
-#include <thread>
 
 #include "cpufree/systems/gpu/kernels/kernel.hpp"
 #include "cpufree/systems/spec.hpp"
@@ -21,10 +20,10 @@ struct KernelsWanted {
 template <class T>
 GpuKernels kernels_for(const SolveSpec& spec, const KernelsWanted& wanted);
 
-// Begins to compile what kernels_for() is going to be asked for, where kernels are compiled; to be
-// waited for before the process ends, as a thread that compiles.
+// Begins to compile what kernels_for() is likely to be asked for, where kernels are compiled.
+// Nobody waits for what is not asked for, but the end of the process (finish_compiling).
 template <class T>
-std::jthread compile_ahead_for(const SolveSpec& spec, const KernelsWanted& wanted);
+void compile_ahead_for(const SolveSpec& spec, const KernelsWanted& wanted);
 
 // The kernel for so many right-hand sides together, with Jacobi or without a preconditioner.
 template <class T>
