@@ -171,7 +171,7 @@ def test_placement_goes_by_the_time_to_the_answer_and_says_so(two_gpus: FakeCore
     one, two = placed(forecast(494)), placed(forecast(94_000))
     assert [gpu.index for gpu in one.gpus] == [0]
     assert [gpu.index for gpu in two.gpus] == [0, 1]
-    assert "to the answer (CUDA's start 360 ms, set-up" in one.why[1]
+    assert "to the answer (CUDA's start 390 ms, set-up" in one.why[1]
     assert " on 2 GPUs" in one.why[1]
     assert one.expected == Expected(494)
 
