@@ -72,6 +72,9 @@ CPUFREE_FN bool within(int i, int start, unsigned count) {
   return static_cast<unsigned>(i) - static_cast<unsigned>(start) < count;
 }
 
+// A row beyond all, to which a few may be added.
+inline constexpr int kFar = 1 << 30;
+
 CPUFREE_FN int most(int a, int b) { return a > b ? a : b; }
 CPUFREE_FN int least(int a, int b) { return a < b ? a : b; }
 // The least multiple of `step` that is not below n.
@@ -228,6 +231,13 @@ class StreamRuntime : public GridRuntime<P, A> {
             s.stride,
             g,
             at.x >= at.first && at.x + C <= last};
+  }
+  // Rows from this one on, up to the next, are kept by no PE beside; far ones where none is there.
+  CPUFREE_KERNEL_FN int first_unsent(const GhostRows& g) const {
+    return g.low > 0 ? static_cast<int>(this->lo() + g.low) : -kFar;
+  }
+  CPUFREE_KERNEL_FN int end_of_unsent(const GhostRows& g) const {
+    return this->lo() + g.high < this->hi() ? static_cast<int>(this->lo() + g.high) : kFar;
   }
   // Stores those columns of the next row that are the strip's, and to the ghosts that PEs beside
   // keep. Without `Edges` a lane of a warp has all of its columns stored, or none.

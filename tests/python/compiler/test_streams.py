@@ -105,6 +105,15 @@ def test_every_kernel_of_streams_compiles_for_gpus(name: str) -> None:
         assert len(nvrtc.compile_text(kernel.text.on_gpu())) > 1000
 
 
+def test_rows_that_pes_beside_keep_are_stored_by_the_text_for_edges_alone() -> None:
+    one, two = (
+        stream_kernel(_groups("jacobi_2d"), pes, (), 132, 2).text.on_gpu() for pes in (1, 2)
+    )
+    assert "store<kEdges, false>" in one and "_unsent" not in one
+    assert "store<kEdges, kEdges>" in two and "store<kEdges, true>" not in two
+    assert "rt.first_unsent(g_a) + " in two and "rt.end_of_unsent(g_a) + " in two
+
+
 def test_levels_lag_behind_what_they_read() -> None:
     groups = _groups("jacobi_2d")
     rounds = rounds_of(groups)

@@ -45,9 +45,8 @@ _LATENCY = 60
 """Cycles of a level of a row until the next level can begin: a floor where warps are few."""
 _ROUND = 2.5
 """Microseconds of a barrier, of the last warps it waits for, and of the first rows."""
-_EXCHANGE, _BESIDE = 4.0, 1.35
-"""Of several GPUs: microseconds more of a round, and the factor of the time of memory. Measured on
-2 and 4 H200 (`bench/results/programs-4x-2026-11-26.jsonl`); why memory is slower is not known."""
+_EXCHANGE = 4.0
+"""Microseconds more of a round on several GPUs (2 and 4 H200, grids of 256 points a side)."""
 
 
 def stream_plan(
@@ -198,10 +197,8 @@ def stream_cost(
     overlap = (plan.strip / stored) * (rows / max(1, rows - chain.last + chain.first))
     moved = read * (1 + 0.4 * (overlap - 1)) + write
     memory = moved / (_NEAR if read + write < _L2 else _FAR)
-    round_of = _ROUND
-    if slabs.pes > 1:
-        memory, round_of = memory * _BESIDE, _ROUND + _EXCHANGE
-    return (max(chip, memory) + 0.3 * min(chip, memory) + round_of) / plan.turns
+    fixed = _ROUND + (_EXCHANGE if slabs.pes > 1 else 0.0)
+    return (max(chip, memory) + 0.3 * min(chip, memory) + fixed) / plan.turns
 
 
 def _loaded(program: ir.Program, chain: Chain) -> set[str]:

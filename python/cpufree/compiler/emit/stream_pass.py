@@ -90,11 +90,14 @@ class StreamPass:
     def _phases(self) -> list[str]:
         """Return the statements that go over rows at the upper edge, between, at the lower edge.
 
-        Between, each point is one of all stages. At a lower edge it ends some rows early, so that
-        what points there keep is there when it is needed.
+        Between, each point is one of all stages, and no row is one that a PE beside keeps: the
+        stores to these nearly double the instructions of a row. At a lower edge it ends some rows
+        early, so that what points there keep is there when it is needed.
         """
         chain, unrolled = self.chain, self.plan.unrolled
         low, high = ["from"], []
+        sent = [(n, v.lag) for n, v in chain.final.items() if self._has_ghosts(n)]
+        low += [f"rt.first_unsent(g_{name}) + {lag}" for name, lag in sent]
         if not self.plan.rounds.ring[0]:
             for level in chain.levels:
                 rows, lag = level.work.box[0], level.makes.lag
@@ -107,12 +110,13 @@ class StreamPass:
                     high.append(str(rows.start + lag))
         early = max([0, *(v.rows + self.plan.ahead for v in chain.at_rest)])
         first = nested("most", low)
-        last = nested("least", high) if high else f"to + {early}"
+        last = f"{nested('least', high) if high else f'to + {early}'} - {early}"
+        last = nested("least", [last, *(f"rt.end_of_unsent(g_{n}) + {lag}" for n, lag in sent)])
         return [
             f"int from = at.begin + {chain.first};",
             f"const int to = at.end + {chain.last};",
             f"const int begin = from + up_to({first} - from, {unrolled});",
-            f"const int end = end_between(from, to, {last} - {early}, {unrolled});",
+            f"const int end = end_between(from, to, {last}, {unrolled});",
             f"const bool is_whole = begin < end && {self._is_whole()};",
             "CPUFREE_ONE_COPY",
             "for (int phase = 0; phase < 3; ++phase) {",
@@ -189,7 +193,7 @@ class StreamPass:
         """Return the statements before the loop, and of a row, that store a version."""
         row = f"at.begin + {self.chain.first - version.lag}"
         target = f"auto to_{name} = rt.template target<C>(o_{name}, s_{name}, g_{name}, {row}, at);"
-        ghosts = "true" if self.kernel.layout.keeps_ghosts(self.program.field(name)) else "false"
+        ghosts = "kEdges" if self._has_ghosts(name) else "false"
         call = f"rt.template store<kEdges, {ghosts}>(to_{name}, {self.names[id(version)]}_0);"
         always = (
             self.turns < self.plan.turns
@@ -197,6 +201,9 @@ class StreamPass:
             or (not self.chain.goes_round and self._moves(name))
         )
         return [target], [call if always else f"if (is_last) {call}"]
+
+    def _has_ghosts(self, name: str) -> bool:
+        return bool(self.kernel.layout.keeps_ghosts(self.program.field(name)))
 
     def _moves(self, name: str) -> bool:
         loop = self.plan.rounds.loop
