@@ -59,7 +59,7 @@ test-asan: $(VENV)/.dependencies
 # Bytecode first: where PYTHONDONTWRITEBYTECODE is set, each of the many processes would compile all modules.
 test-python: install $(VENV)/.dependencies
 	python -m compileall -q python/cpufree
-	python tools/test_python.py --jobs $(JOBS)
+	python tools/test_python.py
 
 # Some three minutes from a warm build: what most changes break. Long tests are those on fibers,
 # which try many schedules, of several processes, and of benchmarks.

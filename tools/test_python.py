@@ -2,7 +2,9 @@
 
 Usage: python tools/test_python.py [--jobs N] [OPTION OF PYTEST]... Each process takes a share of
 the test files, the same each time (--share of tests/python/support/shares.py). What the first
-prints is seen at once, what others print when they have ended. With one job this is pytest alone.
+prints is seen at once, what others print when they have ended. With one job, as on two cores,
+this is pytest alone: tests start teams that wait for one another, and send signals that are to be
+heard soon.
 Exit status: 0 all passed, otherwise pytest's of the first process that failed; 130 after Ctrl-C.
 """
 
@@ -21,7 +23,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-MOST = 4  # processes: tests start teams of processes and threads themselves
+MOST = 4  # processes
+CORES = 2  # for each of them, for its teams of threads and of processes
 PATIENCE = 20.0  # seconds for processes that are asked to end
 PASSED, NOTHING_TO_RUN, INTERRUPTED = 0, 5, 130
 APART, ALONE = "not slow and not alone", "alone and not slow"
@@ -113,7 +116,7 @@ def run_together(jobs: int, words: list[str], folder: Path) -> list[tuple[str, i
 def main() -> int:
     """Run the tests; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--jobs", type=int, default=(os.cpu_count() or 1) // CORES)
     given, words = parser.parse_known_args()
     jobs = min(given.jobs, MOST)
     if jobs < 2:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from ranks_here import ENDS_WITHIN, LIMIT, START, children, clean, cli, wait_until_at_work
@@ -17,11 +19,26 @@ LONG = ["solve", "gen:poisson1d?n=400000", "--rtol", "1e-10", "--pc", "none"]
 SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
 
 
+@pytest.fixture(autouse=True)
+def no_job_is_left() -> Iterator[None]:
+    """Kill what a test that fails has left: its ranks would take the cores of all tests behind."""
+    Job.begun.clear()
+    yield
+    for job in Job.begun:
+        for pid in members_of(job.process.pid):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        job.process.wait()
+
+
 class Job:
     """A launcher in a session of its own, with a folder for all temporary files."""
 
+    begun: ClassVar[list[Job]] = []
+
     def __init__(self, folder: Path, words: list[str], **how: object) -> None:
         self.folder = folder
+        self.begun.append(self)
         self.process = subprocess.Popen(
             [sys.executable, *cli(["run", "-n", "2", *words])],
             env=clean() | {"CPUFREE_JOIN_LIMIT": LIMIT, "TMPDIR": str(folder), "NO_COLOR": "1"},
