@@ -129,11 +129,16 @@ def data_dir() -> Path:
 
 
 @pytest.fixture(autouse=True)
-def usual_ctrl_c() -> Iterator[None]:
-    """Give each test Python's own handler of SIGINT: background jobs of a shell ignore it."""
+def usual_signals() -> Iterator[None]:
+    """Let tests, and what they start, hear of SIGINT and SIGHUP.
+
+    Background jobs of a shell ignore the one, those of nohup the other.
+    """
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    hung_up = signal.signal(signal.SIGHUP, signal.SIG_DFL)
     yield
     signal.signal(signal.SIGINT, before)
+    signal.signal(signal.SIGHUP, hung_up)
 
 
 @pytest.fixture
