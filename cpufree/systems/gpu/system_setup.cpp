@@ -247,6 +247,7 @@ void GpuSystem<T>::upload(HaloPlan<T>& plan, const std::vector<PeLayout>& layout
   auto slices = room_for_slices(layouts, devices_);
   std::vector<std::byte*> to;
   for (const auto& room : slices) to.push_back(room.data());
+  timer_.lap("room");
   upload_slices(plan, layouts, devices_, to);
   timer_.lap("upload");
   const bool by_nvshmem = nodes_.count() > 1;

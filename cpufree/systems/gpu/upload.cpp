@@ -1,6 +1,7 @@
 #include "cpufree/systems/gpu/upload.hpp"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <optional>
 #include <thread>
@@ -12,10 +13,13 @@ namespace cpufree {
 
 namespace {
 
-// Units of a chunk: large enough for the bus, small enough that the pinned buffers of all cores
+// Units of a chunk: large enough for the bus, small enough that the pinned buffers of all workers
 // together are quickly had.
-constexpr std::int64_t kChunk = (std::int64_t{3} << 18) / kSliceUnit;
-constexpr int kBuffers = 2;  // of a worker: one is written while the other is on its way
+constexpr std::int64_t kChunk = (std::int64_t{1} << 18) / kSliceUnit;
+constexpr std::size_t kBuffers = 2;  // of a worker: one is written while the other is on its way
+// Of a PE: together they fill slices about as fast as the bus takes them.
+constexpr std::size_t kMostWorkers = 16;
+constexpr std::size_t kLeastChunks = 4;  // of a worker: its stream has to be made, too
 
 // The chunks of one PE, taken by several workers.
 struct Queue {
@@ -27,14 +31,16 @@ struct Queue {
 template <class T>
 class Worker {
  public:
+  // `buffers`: kBuffers of `capacity` units each, pinned.
   Worker(const LocalSystem<T>& local, const PeLayout& layout, std::byte* to, int device,
-         std::int64_t capacity)
-      : local_(local), layout_(layout), to_(to), capacity_(capacity), stream_(device) {
-    for (int k = 0; k < kBuffers; ++k) {
-      buffers_.emplace_back(at(capacity * kSliceUnit));
-      sent_.emplace_back(device);
-    }
-  }
+         std::byte* buffers, std::int64_t capacity)
+      : local_(local),
+        layout_(layout),
+        to_(to),
+        capacity_(capacity),
+        stream_(device),
+        buffers_(buffers),
+        sent_{gpu::Event(device), gpu::Event(device)} {}
   // Copies that are under way read the buffers.
   ~Worker() { stream_.settle(); }
   Worker(const Worker&) = delete;
@@ -51,11 +57,12 @@ class Worker {
 
  private:
   void send(const Chunk& chunk) {
-    const std::size_t buffer = turn_++ % kBuffers;
-    sent_[buffer].wait();  // of an event that was never recorded: at once
-    fill(chunk, buffers_[buffer].data());
-    copy(chunk, buffers_[buffer].data());
-    stream_.record(sent_[buffer]);
+    const std::size_t turn = turn_++ % kBuffers;
+    std::byte* const buffer = buffers_ + turn * at(capacity_ * kSliceUnit);
+    sent_[turn].wait();  // of an event that was never recorded: at once
+    fill(chunk, buffer);
+    copy(chunk, buffer);
+    stream_.record(sent_[turn]);
   }
 
   // A slice with very long rows, which no buffer holds.
@@ -83,8 +90,8 @@ class Worker {
   std::byte* to_;
   std::int64_t capacity_;
   gpu::Stream stream_;
-  std::vector<gpu::PinnedArray<std::byte>> buffers_;
-  std::vector<gpu::Event> sent_;
+  std::byte* buffers_;
+  std::array<gpu::Event, kBuffers> sent_;
   std::size_t turn_ = 0;
 };
 
@@ -105,15 +112,21 @@ void upload_slices(const HaloPlan<T>& plan, const std::vector<PeLayout>& layouts
   const std::size_t pes = layouts.size();
   std::vector<Queue> queues(pes);
   std::size_t most = 0;
+  std::int64_t capacity = 1;
   for (std::size_t pe = 0; pe < pes; ++pe) {
     queues[pe].chunks = cut_into_chunks(layouts[pe], kChunk);
     most = std::max(most, queues[pe].chunks.size());
+    capacity = std::max(capacity, std::min(kChunk, layouts[pe].units));
   }
-  // Workers of PE 0, 1, ..., 0, 1, ...: each PE has one at least, and no more than it has chunks.
-  const std::size_t for_each_pe =
-      std::clamp<std::size_t>(at(available_cores()) / pes, 1, std::max<std::size_t>(most, 1));
+  // Workers of PE 0, 1, ..., 0, 1, ...: each PE has one at least.
+  const std::size_t for_each_pe = std::clamp<std::size_t>(
+      std::min(at(available_cores()) / pes, most / kLeastChunks), 1, kMostWorkers);
+  const std::size_t workers = pes * for_each_pe;
+  // One allocation: the driver pins memory for one thread at a time, and takes its time for each.
+  const std::size_t own = kBuffers * at(capacity * kSliceUnit);
+  const gpu::PinnedArray<std::byte> pinned(workers * own);
   const auto caller = std::this_thread::get_id();
-  in_parallel(static_cast<int>(pes * for_each_pe), [&](int k) {
+  in_parallel(static_cast<int>(workers), [&](int k) {
     const std::size_t pe = at(k) % pes;
     Queue& queue = queues[pe];
     if (queue.next >= queue.chunks.size()) return;
@@ -122,8 +135,9 @@ void upload_slices(const HaloPlan<T>& plan, const std::vector<PeLayout>& layouts
       here.emplace(devices[pe]);
     else
       gpu::stay_on(devices[pe]);
-    const std::int64_t capacity = std::min(kChunk, layouts[pe].units);
-    Worker<T>(plan.local[pe], layouts[pe], slices[pe], devices[pe], capacity).work(queue);
+    Worker<T>(plan.local[pe], layouts[pe], slices[pe], devices[pe], pinned.data() + at(k) * own,
+              capacity)
+        .work(queue);
   });
 }
 
