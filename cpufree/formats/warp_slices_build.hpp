@@ -22,8 +22,10 @@ struct ShareSource {
   const LocalSystem<T>& local;
   const BlockColumns* columns = nullptr;  // what the kernel calls columns; null: as they are
   Codes codes = {};
+  const std::int32_t* names = nullptr;  // of all entries of the PE: what `columns` says; null: ask
 
   std::int32_t column(std::int64_t entry) const {
+    if (names != nullptr) return names[entry];
     const std::int32_t c = local.col[static_cast<std::size_t>(entry)];
     return columns == nullptr ? c : (*columns)(c);
   }

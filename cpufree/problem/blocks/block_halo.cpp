@@ -50,73 +50,128 @@ std::int32_t rows_to_fill(const LocalSystem<T>& local, std::int32_t boundary,
   return over <= room ? over : 0;
 }
 
-// Groups the rows of one PE. In each group long rows come first, which saves padding; rows of equal
-// lengths keep their sequence.
+// The rows of a block in their new sequence: those that other PEs read, those that other blocks do,
+// the interior.
+struct BlockRows {
+  std::vector<std::int32_t> rows;
+  std::int32_t remote = 0;
+  std::int32_t boundary = 0;  // with the remote ones
+};
+
+// Groups the rows of one block. In each group long rows come first, which saves padding; rows of
+// equal lengths keep their sequence.
 template <class T>
-Grouping group(const LocalSystem<T>& local, const Cutting& cutting, std::int32_t slice) {
-  Grouping result;
-  std::int32_t packet = local.ghosts;
+BlockRows group(const LocalSystem<T>& local, const Cutting& cutting, std::size_t block,
+                std::int32_t slice) {
   std::vector<std::int32_t> rows[3];  // that other PEs read, other blocks, nobody
-  for (std::size_t b = 0; b < cutting.reads.size(); ++b) {
-    for (auto& kind : rows) kind.clear();
-    for (auto k = cutting.begin[b]; k < cutting.begin[b + 1]; ++k) {
-      const std::int32_t row = cutting.rows[at(k)];
-      rows[row >= local.interior ? 0 : cutting.boundary[at(row)] != 0 ? 1 : 2].push_back(row);
-    }
-    for (auto& kind : rows)
-      std::ranges::stable_sort(kind, std::greater<>(), [&](std::int32_t row) {
-        return local.row_ptr[at(row) + 1] - local.row_ptr[at(row)];
-      });
-    const auto size = [](const auto& v) { return static_cast<std::int32_t>(v.size()); };
-    const std::int32_t filled = rows_to_fill(local, size(rows[0]) + size(rows[1]), rows[2], slice);
-    std::ranges::rotate(rows[2], rows[2].end() - filled);  // the shortest ones
-    BlockPlan block;
-    block.boundary.begin = size(result.old_row);
-    for (const auto& kind : rows)
-      result.old_row.insert(result.old_row.end(), kind.begin(), kind.end());
-    block.remote = size(rows[0]);
-    block.boundary.end = block.boundary.begin + block.remote + size(rows[1]) + filled;
-    block.interior = {block.boundary.end, size(result.old_row)};
-    block.first_packet = std::exchange(packet, packet + block.boundary.size());
-    result.blocks.push_back(std::move(block));
+  for (auto k = cutting.begin[block]; k < cutting.begin[block + 1]; ++k) {
+    const std::int32_t row = cutting.rows[at(k)];
+    rows[row >= local.interior ? 0 : cutting.boundary[at(row)] != 0 ? 1 : 2].push_back(row);
   }
-  result.new_row.resize(result.old_row.size());
-  for (std::size_t k = 0; k < result.old_row.size(); ++k)
-    result.new_row[at(result.old_row[k])] = static_cast<std::int32_t>(k);
+  for (auto& kind : rows)
+    std::ranges::stable_sort(kind, std::greater<>(), [&](std::int32_t row) {
+      return local.row_ptr[at(row) + 1] - local.row_ptr[at(row)];
+    });
+  const auto size = [](const auto& v) { return static_cast<std::int32_t>(v.size()); };
+  const std::int32_t filled = rows_to_fill(local, size(rows[0]) + size(rows[1]), rows[2], slice);
+  std::ranges::rotate(rows[2], rows[2].end() - filled);  // the shortest ones
+  BlockRows result{{}, size(rows[0]), size(rows[0]) + size(rows[1]) + filled};
+  for (const auto& kind : rows) result.rows.insert(result.rows.end(), kind.begin(), kind.end());
   return result;
 }
 
-// The rows of all matrices in their new order. A row's entries keep theirs, so that it has the same
-// sum, to the last bit, whether there are halos of blocks or not.
+// Where the rows of a PE's blocks go, one block behind the other; the rows themselves come later.
+template <class T>
+Grouping place(const LocalSystem<T>& local, const std::vector<BlockRows>& blocks) {
+  Grouping result;
+  std::int32_t packet = local.ghosts, row = 0;
+  for (const BlockRows& own : blocks) {
+    BlockPlan block;
+    block.boundary = {row, row + own.boundary};
+    block.interior = {block.boundary.end, row + static_cast<std::int32_t>(own.rows.size())};
+    block.remote = own.remote;
+    block.first_packet = std::exchange(packet, packet + block.boundary.size());
+    row = block.interior.end;
+    result.blocks.push_back(std::move(block));
+  }
+  result.old_row.resize(at(row));
+  result.new_row.resize(at(row));
+  return result;
+}
+
+// The groupings of all PEs.
+template <class T>
+std::vector<Grouping> group_all(const HaloPlan<T>& plan, const std::vector<Cutting>& cuttings,
+                                int blocks, std::int32_t slice) {
+  std::vector<std::vector<BlockRows>> rows(plan.local.size(), std::vector<BlockRows>(at(blocks)));
+  for_blocks(plan, blocks, [&](int pe, int first, int end) {
+    for (auto b = at(first); b < at(end); ++b)
+      rows[at(pe)][b] = group(plan.local[at(pe)], cuttings[at(pe)], b, slice);
+  });
+  std::vector<Grouping> groupings;
+  for (std::size_t pe = 0; pe < rows.size(); ++pe)
+    groupings.push_back(place(plan.local[pe], rows[pe]));
+  for_blocks(plan, blocks, [&](int pe, int first, int end) {
+    Grouping& grouping = groupings[at(pe)];
+    for (auto b = at(first); b < at(end); ++b) {
+      std::int32_t next = grouping.blocks[b].boundary.begin;
+      for (const std::int32_t row : rows[at(pe)][b].rows) {
+        grouping.old_row[at(next)] = row;
+        grouping.new_row[at(row)] = next++;
+      }
+    }
+  });
+  return groupings;
+}
+
+// The rows of a block in their new order, whose entries begin at `to`. A row's entries keep theirs,
+// so that it has the same sum, to the last bit, whether there are halos of blocks or not.
+template <class T>
+void renumber_block(const LocalSystem<T>& old, const Grouping& grouping, const BlockPlan& block,
+                    std::int64_t to, LocalSystem<T>& local) {
+  for (auto row = block.boundary.begin; row < block.interior.end; ++row) {
+    const std::size_t before = at(grouping.old_row[at(row)]);
+    const std::int64_t begin = old.row_ptr[before], count = old.row_ptr[before + 1] - begin;
+    local.row_ptr[at(row)] = to;
+    local.global_row[at(row)] = old.global_row[before];
+    std::copy_n(old.val.data() + begin, count, local.val.data() + to);
+    std::transform(old.col.data() + begin, old.col.data() + begin + count, local.col.data() + to,
+                   [&](std::int32_t column) {
+                     return column < old.rows() ? grouping.new_row[at(column)] : column;
+                   });
+    to += count;
+  }
+}
+
+// The rows of all matrices in their new order.
 template <class T>
 void renumber_matrices(HaloPlan<T>& plan, const std::vector<Grouping>& groupings, int blocks) {
   std::vector<LocalSystem<T>> renumbered(plan.local.size());
+  std::vector<std::vector<std::int64_t>> begins(plan.local.size());  // of the blocks' entries
   for (std::size_t pe = 0; pe < renumbered.size(); ++pe) {
     const LocalSystem<T>& old = plan.local[pe];
-    LocalSystem<T>& local = renumbered[pe];
-    local.row_ptr.assign(1, 0);
-    for (const std::int32_t row : groupings[pe].old_row) {
-      local.row_ptr.push_back(local.row_ptr.back() + old.row_ptr[at(row) + 1] -
-                              old.row_ptr[at(row)]);
-      local.global_row.push_back(old.global_row[at(row)]);
-    }
-    local.col.resize(old.col.size());
-    local.val.resize(old.val.size());
+    renumbered[pe].row_ptr.resize(old.row_ptr.size());
+    renumbered[pe].row_ptr.back() = old.row_ptr.back();
+    renumbered[pe].global_row.resize(old.global_row.size());
+    renumbered[pe].col.resize(old.col.size());
+    renumbered[pe].val.resize(old.val.size());
+    begins[pe].assign(at(blocks) + 1, 0);
   }
   for_blocks(plan, blocks, [&](int pe, int first, int end) {
-    const LocalSystem<T>& old = plan.local[at(pe)];
-    LocalSystem<T>& local = renumbered[at(pe)];
+    const auto& ptr = plan.local[at(pe)].row_ptr;
     const Grouping& grouping = groupings[at(pe)];
-    const std::int32_t last = grouping.blocks[at(end - 1)].interior.end;
-    for (auto row = grouping.blocks[at(first)].boundary.begin; row < last; ++row) {
-      const auto before = old.row_ptr[at(grouping.old_row[at(row)])];
-      const auto count = local.row_ptr[at(row) + 1] - local.row_ptr[at(row)];
-      std::copy_n(old.val.data() + before, count, local.val.data() + local.row_ptr[at(row)]);
-      std::transform(old.col.data() + before, old.col.data() + before + count,
-                     local.col.data() + local.row_ptr[at(row)], [&](std::int32_t column) {
-                       return column < old.rows() ? grouping.new_row[at(column)] : column;
-                     });
-    }
+    for (auto b = at(first); b < at(end); ++b)
+      for (auto row = grouping.blocks[b].boundary.begin; row < grouping.blocks[b].interior.end;
+           ++row) {
+        const std::size_t before = at(grouping.old_row[at(row)]);
+        begins[at(pe)][b + 1] += ptr[before + 1] - ptr[before];
+      }
+  });
+  for (auto& of_pe : begins) std::partial_sum(of_pe.begin(), of_pe.end(), of_pe.begin());
+  for_blocks(plan, blocks, [&](int pe, int first, int end) {
+    for (auto b = at(first); b < at(end); ++b)
+      renumber_block(plan.local[at(pe)], groupings[at(pe)], groupings[at(pe)].blocks[b],
+                     begins[at(pe)][b], renumbered[at(pe)]);
   });
   for (std::size_t pe = 0; pe < renumbered.size(); ++pe) {
     LocalSystem<T>& local = plan.local[pe];
@@ -192,12 +247,9 @@ std::optional<BlockHalos> make_block_halos(HaloPlan<T>& plan, const Peers& peers
   const Count all = sum_of_all(peers, "reads of the blocks", counts);
   if (all.impossible > 0 || all.reads > most_reads) return {};
   if (by_graph) cut_graphs(plan, cuttings);
-  std::vector<Grouping> groupings(pes);
-  std::vector<std::vector<std::int32_t>> packets(pes);
-  in_parallel(static_cast<int>(pes), [&](int pe) {
-    groupings[at(pe)] = group(plan.local[at(pe)], cuttings[at(pe)], slice);
-    packets[at(pe)] = packets_of_rows(groupings[at(pe)].blocks);
-  });
+  auto groupings = group_all(plan, cuttings, blocks, slice);
+  std::vector<std::vector<std::int32_t>> packets;
+  for (const Grouping& grouping : groupings) packets.push_back(packets_of_rows(grouping.blocks));
   renumber_ghosts(plan, peers, groupings);  // while destinations go by the old numbers
   BlockHalos halos;
   for_blocks(plan, blocks, [&](int pe, int first, int end) {

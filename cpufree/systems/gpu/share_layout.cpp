@@ -1,10 +1,12 @@
 #include "cpufree/systems/gpu/share_layout.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "cpufree/base/index.hpp"
 #include "cpufree/base/parallel.hpp"
+#include "cpufree/problem/blocks/cutting.hpp"
 #include "cpufree/systems/machine.hpp"
 
 namespace cpufree {
@@ -79,12 +81,55 @@ void place_shares(std::vector<PeLayout>& layouts) {
     }
 }
 
+namespace {
+// The column that each packet of a PE has: ghosts, then the boundary rows of its blocks.
+template <class T>
+std::vector<std::int32_t> columns_of_packets(const LocalSystem<T>& local,
+                                             const std::vector<BlockPlan>& blocks) {
+  std::vector<std::int32_t> columns(at(local.ghosts));
+  std::iota(columns.begin(), columns.end(), local.rows());
+  for (const BlockPlan& block : blocks)
+    for (std::int32_t row = block.boundary.begin; row < block.boundary.end; ++row)
+      columns.push_back(row);
+  return columns;
+}
+}  // namespace
+
+template <class T>
+std::vector<SharedNames> name_entries(const HaloPlan<T>& plan,
+                                      const std::vector<std::vector<BlockPlan>>& plans) {
+  std::vector<std::vector<std::int32_t>> columns;
+  std::vector<std::shared_ptr<EntryNames>> names;
+  for (std::size_t pe = 0; pe < plans.size(); ++pe) {
+    columns.push_back(columns_of_packets(plan.local[pe], plans[pe]));
+    names.push_back(std::make_shared<EntryNames>(plan.local[pe].col.size()));
+  }
+  for_blocks(plan, static_cast<int>(plans.front().size()), [&](int pe, int first, int end) {
+    const LocalSystem<T>& local = plan.local[at(pe)];
+    // Of other blocks' columns, those that this one reads are set: it looks at no others.
+    PageVector<std::int32_t> name(at(local.rows()) + at(local.ghosts));
+    for (int b = first; b < end; ++b) {
+      const BlockPlan& block = plans[at(pe)][at(b)];
+      const RowRange own{block.boundary.begin, block.interior.end};
+      std::int32_t next = own.size();
+      for (const std::int32_t packet : block.reads) name[at(columns[at(pe)][at(packet)])] = next++;
+      for (auto k = local.row_ptr[at(own.begin)]; k < local.row_ptr[at(own.end)]; ++k) {
+        const std::int32_t column = local.col[at(k)];
+        const bool mine = column >= own.begin && column < own.end;
+        (*names[at(pe)])[at(k)] = mine ? column - own.begin : name[at(column)];
+      }
+    }
+  });
+  return {names.begin(), names.end()};
+}
+
 template <class T>
 std::vector<PeLayout> lay_out_shares(const HaloPlan<T>& plan,
                                      std::vector<std::vector<BlockPlan>> plans,
                                      const LayoutOptions& options) {
   const int blocks = static_cast<int>(plans.front().size());
   auto layouts = begin_layouts(std::move(plans), options.block_halos);
+  for (std::size_t pe = 0; pe < options.names.size(); ++pe) layouts[pe].names = options.names[pe];
   std::int64_t entries = 0;
   for (const LocalSystem<T>& local : plan.local) entries += local.row_ptr.back();
   const int all = static_cast<int>(layouts.size()) * blocks;
@@ -149,7 +194,8 @@ template <class T>
 ShareSource<T> source_of(const LocalSystem<T>& local, const PeLayout& layout,
                          const ShareLayout& share, BlockColumns& columns, Codes codes) {
   columns = layout.columns_of(share);
-  return {local, layout.packets.empty() ? nullptr : &columns, codes};
+  return {local, layout.packets.empty() ? nullptr : &columns, codes,
+          layout.names ? layout.names->data() : nullptr};
 }
 
 template <class T>
@@ -318,6 +364,10 @@ FastMemory choose_residency(const std::vector<ShareSize>& shares, const Wanted& 
   return keep_vectors(kept, wanted, limit, most_rows(shares), 1);
 }
 
+template std::vector<SharedNames> name_entries(const HaloPlan<float>&,
+                                               const std::vector<std::vector<BlockPlan>>&);
+template std::vector<SharedNames> name_entries(const HaloPlan<double>&,
+                                               const std::vector<std::vector<BlockPlan>>&);
 template std::vector<PeLayout> lay_out_shares(const HaloPlan<float>&,
                                               std::vector<std::vector<BlockPlan>>,
                                               const LayoutOptions&);

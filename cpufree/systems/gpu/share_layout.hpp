@@ -4,8 +4,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
+#include "cpufree/base/pages.hpp"
 #include "cpufree/formats/warp_slices_build.hpp"
 #include "cpufree/problem/blocks/block_plan.hpp"
 #include "cpufree/problem/halo_plan.hpp"
@@ -29,6 +31,11 @@ struct ShareLayout {
   std::int64_t first_operand = 0;  // halos of blocks: in exchanged vectors
 };
 
+// What kernels call the column of each entry of a PE, with halos of blocks: BlockColumns searches
+// for it, and several layouts are tried, which makes them 5 to 14 times as long without these.
+using EntryNames = PageVector<std::int32_t>;
+using SharedNames = std::shared_ptr<const EntryNames>;
+
 struct PeLayout {
   std::vector<ShareLayout> shares;
   std::int64_t units = 0;  // kSliceUnit bytes each
@@ -40,6 +47,7 @@ struct PeLayout {
   // Halos of blocks:
   std::vector<std::int32_t> packets;  // of each row, see BlockColumns
   std::int64_t operand_rows = 0;      // of an exchanged vector: what blocks own and read
+  SharedNames names;                  // null: they are looked up
 
   // What the kernel calls the columns of a share, with halos of blocks.
   BlockColumns columns_of(const ShareLayout& share) const {
@@ -57,7 +65,13 @@ struct LayoutOptions {
   // 2^lanes_log2 lanes share a row; -1: as many as is best. `threads`: of a block.
   std::int32_t lanes_log2 = 0;
   int threads = kSliceRows;
+  std::vector<SharedNames> names = {};  // of PEs, with halos of blocks; none: they are looked up
 };
+
+// Those of all PEs, whose plans are of make_block_halos.
+template <class T>
+std::vector<SharedNames> name_entries(const HaloPlan<T>& plan,
+                                      const std::vector<std::vector<BlockPlan>>& plans);
 
 // Rows with so many entries in all, shared among lanes of a block of so many threads. `lanes_log2`:
 // by how many, or -1.

@@ -210,6 +210,9 @@ class GpuSystem final : public System<T> {
   std::vector<ShareSize> sizes_in_all(const std::vector<PeLayout>& layouts) const;
   std::vector<PeLayout> lay_out(const HaloPlan<T>& plan, std::vector<std::vector<BlockPlan>> plans,
                                 const SystemSpec& spec);
+  std::vector<PeLayout> choose_layouts(const HaloPlan<T>& plan,
+                                       const std::vector<std::vector<BlockPlan>>& plans,
+                                       const SystemSpec& spec);
   std::byte* heap_of(std::size_t k) const {
     return device_->heaps->base(own_.first + static_cast<int>(k));
   }
@@ -283,6 +286,7 @@ class GpuSystem final : public System<T> {
       false;              // lanes share rows: the matrix comes through rings, or stays on chip
   bool on_chip_ = false;  // where it does, kernels for simple shares on chip alone read it
   bool block_halos_ = false;
+  std::vector<SharedNames> names_;  // while layouts are chosen, with halos of blocks
   PlanReport report_;
   double lambda_bound_ = 0.0;
   double bytes_of_pe_ = 0.0;  // of the matrix

@@ -30,7 +30,10 @@ template <class T>
 std::vector<PeLayout> GpuSystem<T>::shares_laid_out(
     const HaloPlan<T>& plan, const std::vector<std::vector<BlockPlan>>& plans,
     const LayoutOptions& options) {
-  return made_ ? made_->lay_out(plans, options) : lay_out_shares(plan, plans, options);
+  if (made_) return made_->lay_out(plans, options);
+  LayoutOptions named = options;
+  named.names = names_;
+  return lay_out_shares(plan, plans, named);
 }
 
 // Whether lanes are to share rows: only where these are long, values are as they are, and the
@@ -157,12 +160,22 @@ std::vector<PeLayout> GpuSystem<T>::take(OnChip simple) {
   return std::move(simple.layouts);
 }
 
-// Columns and values coded or not. Where blocks keep their shares on chip anyway, values are as
-// they are if there is room for them in all methods: codes save bytes, and cost instructions.
 template <class T>
 std::vector<PeLayout> GpuSystem<T>::lay_out(const HaloPlan<T>& plan,
                                             std::vector<std::vector<BlockPlan>> plans,
                                             const SystemSpec& spec) {
+  if (block_halos_) names_ = name_entries(plan, plans);
+  auto layouts = choose_layouts(plan, plans, spec);
+  names_.clear();  // the chosen layouts have them until their slices are filled
+  return layouts;
+}
+
+// Columns and values coded or not. Where blocks keep their shares on chip anyway, values are as
+// they are if there is room for them in all methods: codes save bytes, and cost instructions.
+template <class T>
+std::vector<PeLayout> GpuSystem<T>::choose_layouts(const HaloPlan<T>& plan,
+                                                   const std::vector<std::vector<BlockPlan>>& plans,
+                                                   const SystemSpec& spec) {
   const bool coded = spec.compress != 0;
   if (coded && block_halos_ && spec.compress < 0 && may_stay_on_chip()) {
     auto simple = lay_out_on_chip(plan, plans, spec);

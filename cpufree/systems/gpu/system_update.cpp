@@ -11,9 +11,11 @@ namespace cpufree {
 
 namespace {
 
+// What an update makes anew.
 template <class T>
-void drop_values(HaloPlan<T>& plan) {
+void drop_values(HaloPlan<T>& plan, std::vector<PeLayout>& layouts) {
   for (LocalSystem<T>& local : plan.local) local.val = {};
+  for (PeLayout& layout : layouts) layout.names.reset();
 }
 
 // Whether slices of one shape lie where those of the other do, in the same code.
@@ -50,7 +52,7 @@ void GpuSystem<T>::keep_for_update(HaloPlan<T>& plan, std::vector<PeLayout> layo
   for (const PlanReport::Pe& pe : report_.pes) all_rows += pe.rows;
   if (all_rows != rows_) return;  // a slab: nobody has the values of all rows
   kept_.emplace(Kept{std::move(plan), std::move(layouts), spec});
-  drop_values(kept_->plan);
+  drop_values(kept_->plan, kept_->layouts);
 }
 
 // How the values of the kept plan would be laid out in a new system; none: not as the old ones are.
@@ -121,11 +123,11 @@ bool GpuSystem<T>::update(const CsrView<T>& matrix) {
   try {
     const bool done = cuts_.empty() ? update_kept(matrix) : update_made(matrix);
     made_.reset();
-    drop_values(kept_->plan);
+    drop_values(kept_->plan, kept_->layouts);
     return done;
   } catch (...) {
     made_.reset();
-    drop_values(kept_->plan);
+    drop_values(kept_->plan, kept_->layouts);
     throw;
   }
 }
