@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
+#include <mutex>
 #include <string>
 
 #include "cpufree/gpu/error.hpp"
@@ -57,10 +59,16 @@ inline bool offers_cooperative_launch(int device) {
   check_call(gpuCooperativeLaunch(&offered, device), "DeviceGetAttribute");
   return offered != 0;
 }
+// Asked for once: they do not change, and the driver takes its time for them.
 inline gpuDeviceProp_t properties_of(int device) {
+  static std::mutex asking;
+  static std::map<int, gpuDeviceProp_t> known;
+  const std::lock_guard lock(asking);
+  const auto found = known.find(device);
+  if (found != known.end()) return found->second;
   gpuDeviceProp_t properties;
   check_call(gpuGetDeviceProperties(&properties, device), "GetDeviceProperties");
-  return properties;
+  return known[device] = properties;
 }
 
 // Bytes of the device that is current.
