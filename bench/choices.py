@@ -1,7 +1,7 @@
 """How good the choices of "auto" are: replayed against records, and its iterations against solves.
 
     python bench/choices.py replay [--records FILE.jsonl,...] [--iterations 100,...] [--off 1.0]
-    python bench/choices.py suite [FILE] [--off 0.8]
+    python bench/choices.py suite [FILE] [--off 1.0]
     python bench/choices.py iterations [MATRIX ...] [--rtol TOL] [--out FILE]
 
 `replay` takes records of `cpufree bench cg` with the same matrices on several numbers of GPUs. They
@@ -15,7 +15,7 @@ takes; where METIS would be spared for so few iterations, its time is left out, 
 are those of its partition.
 
 `suite` makes the choices of `bench/gpu_time.sh` once more, with the constants as they are now, CUDA
-running, for `--off` times the iterations taken, as parts of a matrix let expect. Where the CPU was
+running, for the iterations that were expected then, or `--off` times those taken. Where the CPU was
 chosen and not measured by itself, its time is that of the choice. Halos are left out.
 
 `iterations` solves each matrix on the CPU, and prints the iterations that parts of it let expect
@@ -50,6 +50,7 @@ DEFAULT = (
     "cg-1x-2026-11-24.jsonl,cg-2x-sorted-2026-11-23.jsonl,"
     "cg-4x-2026-11-22.jsonl,cg-8x-2026-11-22.jsonl"
 )
+CORES = 16  # of a GPU, on the machines of those records
 app = typer.Typer(add_completion=False)
 
 
@@ -136,7 +137,7 @@ def replay(
         for (case, gpus), one in read(RESULTS / name).items():
             cases.setdefault(case, {})[gpus] = one
     cases = {case: there for case, there in cases.items() if 1 in there and len(there) > 1}
-    costs = Costs.of(machine.load())
+    costs = Costs.of(machine.load(), CORES)
     lines = []
     for count in map(int, iterations.split(",")):
         found = {case: replay_one(there, count, off, costs) for case, there in cases.items()}
@@ -160,18 +161,24 @@ def measured_choices(file: Path) -> dict[str, tuple[dict[str, Any], dict[int, fl
     places = {"1 PEs": 1, "2 PEs": 2, "CPU": 0}
     found: dict[str, tuple[dict[str, Any], dict[int, list[float]]]] = {}
     by_auto: dict[str, list[float]] = {}
+    told: dict[str, float] = {}
     for line in map(json.loads, file.read_text().splitlines()):
         if line["kind"] != "choice" or not line["round"] or not line["converged"]:
             continue
         _, seconds = found.setdefault(line["case"], (line, {}))
         if line["choice"] in places:
             seconds.setdefault(places[line["choice"]], []).append(line["seconds"])
-        elif line["engine"] == "cpu_threads":
+        elif told_now := re.search(r"([\d ]+) iterations? of", line["why"]):
+            told[line["case"]] = float(told_now[1].replace(" ", ""))
+        if line["choice"] == "auto" and line["engine"] == "cpu_threads":
             by_auto.setdefault(line["case"], []).append(line["seconds"])
     for case, times in by_auto.items():
         found[case][1].setdefault(0, times)
     return {
-        case: (facts, {gpus: statistics.median(times) for gpus, times in seconds.items()})
+        case: (
+            {**facts, "expected": told.get(case, facts["iterations"])},
+            {gpus: statistics.median(times) for gpus, times in seconds.items()},
+        )
         for case, (facts, seconds) in found.items()
     }
 
@@ -179,16 +186,18 @@ def measured_choices(file: Path) -> dict[str, tuple[dict[str, Any], dict[int, fl
 @app.command("suite")
 def suite_command(
     file: Annotated[Path, typer.Argument()] = RESULTS / "time-2x-2026-11-26/suite.jsonl",
-    off: Annotated[float, typer.Option(help="Expected iterations over those taken.")] = 0.8,
+    off: Annotated[
+        float, typer.Option(help="Expected iterations over those taken; 0: as in the run.")
+    ] = 0.0,
     gpu: Annotated[str, typer.Option(help="Whose machine file is taken.")] = "NVIDIA H100",
     cores: int = 32,
 ) -> None:
     """Make the choices of a run of `bench/gpu_time.sh` once more."""
-    costs, model = Costs.of(machine.of_gpu(gpu)), model_of(gpu)
+    costs, model = Costs.of(machine.of_gpu(gpu), cores), model_of(gpu)
     over = []
     for case, (facts, took) in sorted(measured_choices(file).items()):
         size = Size(facts["rows"], facts["nnz"], 8)
-        expected = Expected(off * facts["iterations"])
+        expected = Expected(off * facts["iterations"] if off else facts["expected"])
         known = Forecast(expected, Spread(size.rows, 0.0, 0.0, 0.0), gain_on("cuda_p2p"))
         ways = all_candidates(size, [True, True], cores, known, costs, model)
         chosen = best([way for way in ways if way.gpus in took], expected)

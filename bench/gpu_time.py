@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -159,25 +160,28 @@ def suite_names(suites: tuple[str, ...], small: bool) -> dict[str, str]:
 
 
 def make(run: Run, names: dict[str, str], most: float) -> None:
-    """Write matrices that are not there, side by side."""
+    """Write matrices that are not there, one for four cores at a time: large ones take memory."""
     if most <= 0.0:
         return
     begin = time.monotonic()
     words = [sys.executable, "-m", "cpufree", "convert"]
-    with (run.out / "log.txt").open("a") as log:
-        making = {
-            name: subprocess.Popen([*words, spec, "--out", run.file(name)], stdout=log, stderr=log)
-            for name, spec in names.items()
-            if not Path(run.file(name)).exists()
-        }
-        for name, process in making.items():
-            try:
-                status = process.wait(max(1.0, most - (time.monotonic() - begin)))
-            except subprocess.TimeoutExpired:
-                process.kill()
-                status = process.wait()
-            if status:
-                run.note(f"making {name}", status=status)
+
+    def convert(name: str, spec: str) -> None:
+        left = max(1.0, most - (time.monotonic() - begin))
+        command = [*words, spec, "--out", run.file(name)]
+        try:
+            status = subprocess.run(command, stdout=log, stderr=log, timeout=left).returncode
+        except subprocess.TimeoutExpired:
+            status = -1
+        if status:
+            run.note(f"making {name}", status=status)
+
+    missing = {name: spec for name, spec in names.items() if not Path(run.file(name)).exists()}
+    with (
+        (run.out / "log.txt").open("a") as log,
+        ThreadPoolExecutor(max(1, (os.cpu_count() or 1) // 4)) as pool,
+    ):
+        list(pool.map(convert, missing, missing.values()))
     run.note("making", seconds=round(time.monotonic() - begin, 1))
 
 
