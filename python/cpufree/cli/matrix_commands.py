@@ -53,8 +53,9 @@ def info(
 
     The exit code is 3 where solve would refuse it.
     """
+    from cpufree.engines.asked import Asked
     from cpufree.engines.partition_gain import gain_on
-    from cpufree.engines.placement import Asked, choose_engine
+    from cpufree.engines.placement import choose_engine
     from cpufree.matrix.info import matrix_info
     from cpufree.matrix.validate import check_spd_input
     from cpufree.partition.files import save_partition

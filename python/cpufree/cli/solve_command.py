@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from cpufree.cli.distributed_input import DistributedInput
-    from cpufree.engines.placement import Asked
+    from cpufree.engines.asked import Asked
     from cpufree.partition.part_vector import PartitionLike
     from cpufree.solvers.result import Result
     from cpufree.solvers.solver import Solver
@@ -113,8 +113,8 @@ class SolveWork:
             DistributedInputOptions,
             choose_rows,
         )
+        from cpufree.engines.asked import Asked
         from cpufree.engines.early import start_gpus
-        from cpufree.engines.placement import Asked
 
         self.laps.lap("imports")
         team = distributed.current()

@@ -34,9 +34,9 @@ from cpufree.compiler.remembered import Remembered
 from cpufree.compiler.source import Source
 from cpufree.distributed import Team
 from cpufree.engines import core
+from cpufree.engines.asked import Asked
 from cpufree.engines.choices import valid
 from cpufree.engines.in_processes import team_for
-from cpufree.engines.placement import Asked
 from cpufree.engines.watch import ProgressLike, Watch
 from cpufree.env import Env
 from cpufree.errors import OutOfMemoryError

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 
 from cpufree.compiler import ir
 from cpufree.engines import choices, core, gpus
+from cpufree.engines.asked import Asked
 from cpufree.engines.gpus import Gpu
-from cpufree.engines.placement import Asked, named_engine
+from cpufree.engines.placement import named_engine
 from cpufree.env import Env
 from cpufree.errors import InvalidInputError, NotEnoughGpusError, UnsupportedError
 

@@ -64,14 +64,15 @@ class Costs:
         return interpolated(self.gpu_fixed, count) + each
 
     @classmethod
-    def of(cls, known: machine.Machine) -> Costs:
-        """Return those of a machine."""
+    def of(cls, known: machine.Machine, cores: int) -> Costs:
+        """Return those of a machine with so many cores for this process."""
+        searching = min(max(1, cores), known.number("partition.most_cores", "1"))
         return cls(
             context=known.table("setup.context", "s"),
             gpu_fixed=known.table("setup.gpu", "s"),
             gpu_nonzero=known.number("setup.gpu_nonzero", "s"),
             gpu_row=known.number("setup.gpu_row", "s"),
-            report=known.number("partition.report", "s"),
+            report=known.number("partition.report", "s") / searching,
             cpu_nonzero=known.number("setup.cpu_nonzero", "s"),
             cpu_most_cores=known.number("cpu.most_cores", "1"),
             core_bandwidth=known.number("cpu.core_bandwidth", "B/s"),
@@ -213,18 +214,21 @@ def best(ways: Sequence[Candidate], expected: Expected) -> Candidate:
 
 def comparison(ways: Sequence[Candidate], chosen: Candidate, expected: Expected) -> str:
     """Return the numbers that were compared, those of the chosen one first."""
-    others = [f"{_time(way.seconds(expected))} on {way.name}" for way in ways if way is not chosen]
+    others = [
+        f"{told_time(way.seconds(expected))} on {way.name}" for way in ways if way is not chosen
+    ]
     parts = [
-        *([f"CUDA's start {_time(chosen.start)}"] if chosen.start else []),
-        f"set-up {_time(chosen.setup)}",
-        f"{expected.told} of {_time(chosen.iteration)}",
+        *([f"CUDA's start {told_time(chosen.start)}"] if chosen.start else []),
+        f"set-up {told_time(chosen.setup)}",
+        f"{expected.told} of {told_time(chosen.iteration)}",
         *([expected.why] if expected.why else []),
     ]
-    own = f"predicted {_time(chosen.seconds(expected))} to the answer ({', '.join(parts)})"
+    own = f"predicted {told_time(chosen.seconds(expected))} to the answer ({', '.join(parts)})"
     return ", ".join([own, *others])
 
 
-def _time(value: float) -> str:
+def told_time(value: float) -> str:
+    """Return seconds in words."""
     if value < 1e-3:
         return f"{value * 1e6:.3g} µs"
     return f"{value * 1e3:.3g} ms" if value < 1.0 else f"{value:.3g} s"

@@ -13,7 +13,7 @@ from typing import Any
 
 from cpufree import options
 from cpufree.engines import core, gpus
-from cpufree.engines.placement import Asked
+from cpufree.engines.asked import Asked
 from cpufree.env import Env
 
 LARGE_FILE = 4 << 20

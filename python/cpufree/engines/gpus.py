@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import operator
+import os
+import sys
+import threading
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -14,6 +17,11 @@ from cpufree.errors import EngineError, InvalidInputError, UnsupportedError
 
 # The kernels use instructions that came with compute capability 9.0 (Hopper).
 LEAST_CAPABILITY = (9, 0)
+# Packages whose import or first use starts CUDA: it may run where one of them is loaded.
+OTHERS_ON_GPUS = ("cupy", "jax", "numba.cuda", "torch")
+# What is there once the driver of NVIDIA is loaded, on Linux and within Windows.
+DRIVERS = ("/dev/nvidiactl", "/dev/dxg")
+_asked = threading.Event()
 INSTEAD = "leave the engine to 'auto', or choose 'cpu_threads'"
 
 
@@ -54,7 +62,8 @@ class Gpu:
 
 
 def find() -> list[Gpu]:
-    """Return all GPUs that the driver shows, by number."""
+    """Return all GPUs that the driver shows, by number; the first call starts the driver."""
+    _asked.set()
     found = [
         Gpu(
             index=int(gpu["index"]),
@@ -69,6 +78,16 @@ def find() -> list[Gpu]:
         for gpu in core.gpus()
     ]
     return sorted(found, key=lambda gpu: gpu.index)
+
+
+def driver_is_ahead() -> bool:
+    """Return whether `find` would be the first to start a driver: that takes tenths of a second.
+
+    Not where there is none, nor where a package that uses GPUs may have started it. Nothing is
+    started.
+    """
+    running = _asked.is_set() or any(name in sys.modules for name in OTHERS_ON_GPUS)
+    return not running and any(map(os.path.exists, DRIVERS))
 
 
 def usable(there: Iterable[Gpu]) -> list[Gpu]:

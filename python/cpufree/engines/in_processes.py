@@ -9,10 +9,11 @@ from typing import Any
 from cpufree import distributed, options
 from cpufree.distributed import Team
 from cpufree.engines import choices, gpus, nvshmem
+from cpufree.engines.asked import Asked
 from cpufree.engines.digests import digest
 from cpufree.engines.gpu_choice import Size
 from cpufree.engines.gpus import Gpu
-from cpufree.engines.placement import Asked, Placement, in_nodes
+from cpufree.engines.placement import Placement, in_nodes
 from cpufree.engines.watch import Watch
 from cpufree.env import Env
 from cpufree.errors import InvalidInputError, RankFailedError, UnsupportedError

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import functools
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -10,52 +11,17 @@ from cpufree import machine, options
 from cpufree.distributed import Team
 from cpufree.engines import answer_time, choices, core, gpus
 from cpufree.engines.answer_time import Candidate, Costs, Forecast
+from cpufree.engines.asked import Asked
+from cpufree.engines.chosen_gpus import are, choose_gpus, combined, near_first
 from cpufree.engines.expected import Expected
-from cpufree.engines.gpu_choice import MODEL, Model, Size, choose, fits, model_of, with_room
+from cpufree.engines.gpu_choice import MODEL, Size, model_of, with_room
 from cpufree.engines.gpus import Gpu
-from cpufree.env import Env, preset_shared_gpus
-from cpufree.errors import InvalidInputError, NotEnoughGpusError, OutOfMemoryError, UnsupportedError
-from cpufree.partition.part_vector import PartitionLike, count_of
+from cpufree.env import Env
+from cpufree.errors import InvalidInputError, OutOfMemoryError
 from cpufree.text import counted
 
 # From so many nonzeros on, "auto" takes GPUs. Below, a solve is over before a GPU has been set up.
 GPU_NNZ = int(machine.load().number("setup.least_nonzeros", "1"))
-
-
-@dataclass(frozen=True)
-class Asked:
-    """What a call asks for. Names and syntax are checked here, the machine is not looked at.
-
-    Raises:
-        InvalidInputError: an engine that is not known, or gpus that are no device numbers.
-    """
-
-    engine: str = "auto"
-    gpus: Any = "auto"
-    """As the user gives them; `devices` has them parsed."""
-    pes: int | str = "auto"
-    blocks: int | str = "auto"
-    tuning: Mapping[str, Any] = field(default_factory=dict)
-    """What the core is to set up besides the matrix."""
-    devices: str | tuple[int, ...] = field(init=False, default="auto")
-    """"auto", "all", or device numbers."""
-
-    def __post_init__(self) -> None:
-        choices.valid(options.ENGINE, self.engine)
-        object.__setattr__(self, "devices", gpus.parse(self.gpus))
-        if not isinstance(self.devices, str) and gpus.shared(self.devices):
-            preset_shared_gpus()
-        if self.pes != "auto":
-            choices.count("pes", self.pes)
-        if self.blocks != "auto":
-            choices.count("blocks", self.blocks)
-
-    def for_partition(self, partition: PartitionLike, env: Env) -> Asked:
-        """Return the same with a PE for each part that is given, if nothing else says how many."""
-        open_to_choice = self.pes == self.devices == "auto" and env.pes is None
-        if isinstance(partition, str) or not open_to_choice:
-            return self
-        return replace(self, pes=count_of(partition))
 
 
 @dataclass(frozen=True)
@@ -142,7 +108,7 @@ def choose_engine(
         return "cpu_threads", f"no GPU can be used: {gpus.absence(there)}", []
     pes = asked.pes if asked.pes != "auto" else env.pes
     if isinstance(pes, int) and pes > len(usable):
-        why = f"{counted(pes, 'PE')} are asked for, and there {_are(len(usable))}"
+        why = f"{counted(pes, 'PE')} are asked for, and there {are(len(usable))}"
         note = f"{why}: solved on the CPU; leave pes to 'auto' to use GPUs"
         return "cpu_threads", why, [note]
     return "cuda_p2p", gpus.models(usable), []
@@ -171,6 +137,12 @@ def place(
         InvalidInputError, UnsupportedError, NotEnoughGpusError: what is asked for cannot be had.
         OutOfMemoryError: no number of GPUs has the memory.
     """
+    open_to_choice = asked.engine == env.engine == asked.devices == "auto" and near is None
+    if open_to_choice and forecast is not None and not made_there:
+        forecast = functools.cache(forecast)
+        sooner = _before_cuda(asked, env, size, forecast)
+        if sooner is not None:
+            return sooner
     engine, why, notes = choose_engine(asked, env, size.nnz, near is not None)
     if engine == "cuda_p2p" and env.node_size is not None:
         raise InvalidInputError(
@@ -179,7 +151,6 @@ def place(
         )
     if engine == "cpu_threads":
         return _on_cpu(asked, env, size, why, notes)
-    open_to_choice = asked.engine == env.engine == asked.devices == "auto" and near is None
     alone = not open_to_choice or made_there
     expected = None
     try:
@@ -206,6 +177,39 @@ def place(
     )  # fmt: skip
 
 
+def _before_cuda(
+    asked: Asked, env: Env, size: Size, forecast: Callable[[], Forecast]
+) -> Placement | None:
+    """Return the CPU, if it has the answer before CUDA could have started; None: it is not sure.
+
+    So a small system does not wait for the driver, which is not even asked which GPUs there are.
+    """
+    few = size.nnz < GPU_NNZ or size.nnz > core.most_nonzeros_by_host()
+    if few or _says_how_many(asked, env) or not core.cuda_built() or not gpus.driver_is_ahead():
+        return None
+    known = forecast()
+    start = min(one.table("setup.context", "s")[1] for one in machine.every())
+    costs = Costs.of(machine.load(), choices.available_cores())
+    way = answer_time.on_cpu(size, _blocks(asked, env, size), costs)
+    if way.seconds(known.expected) >= start:
+        return None
+    told = answer_time.comparison([way], way, known.expected)
+    why = f"{told}, where CUDA alone takes {answer_time.told_time(start)} to start"
+    return replace(_on_cpu(asked, env, size, why, []), expected=known.expected)
+
+
+def _says_how_many(asked: Asked, env: Env) -> bool:
+    """Return whether the call or the environment says how many PEs, or which GPUs, there are."""
+    named = asked.pes != "auto" or asked.devices != "auto"
+    return named or env.pes is not None or env.gpus != "auto"
+
+
+def _blocks(asked: Asked, env: Env, size: Size) -> int:
+    """Return the blocks of all PEs of the CPU engine."""
+    pes = choices.choose_pes(asked.pes, env.pes)[0]
+    return pes * choices.choose_blocks(asked.blocks, env.blocks, pes, size.nnz)[0]
+
+
 def _by_answer(
     asked: Asked,
     env: Env,
@@ -220,20 +224,16 @@ def _by_answer(
     None: there is nothing to choose, or nothing is known to choose by. `cpu_too`: the CPU is one of
     the choices; `alone`: where there is one GPU, it is taken.
     """
-    named = asked.pes != "auto" or asked.devices != "auto"
-    if forecast is None or named or env.pes is not None or env.gpus != "auto":
+    if forecast is None or _says_how_many(asked, env):
         return None
-    there = _near_first(gpus.usable(gpus.find()), near)
+    there = near_first(gpus.usable(gpus.find()), near)
     if len(there) == 1 and alone:
         return None
     known = forecast()
-    blocks = None
-    if cpu_too:
-        pes = choices.choose_pes(asked.pes, env.pes)[0]
-        blocks = pes * choices.choose_blocks(asked.blocks, env.blocks, pes, size.nnz)[0]
+    blocks = _blocks(asked, env, size) if cpu_too else None
     running = [core.gpu_is_started(gpu.index) for gpu in there]
     name = there[0].name if there else ""
-    costs = Costs.of(machine.of_gpu(name))
+    costs = Costs.of(machine.of_gpu(name), choices.available_cores())
     ways = answer_time.all_candidates(size, running, blocks, known, costs, model_of(name))
     best = answer_time.best(ways, known.expected)
     why = answer_time.comparison(ways, best, known.expected)
@@ -249,7 +249,7 @@ def _taken(
     chosen = with_room(size, there, Gpu.room, best.gpus)
     if len(chosen) > best.gpus:
         why += f", no room on {best.gpus}"
-    return _combined(chosen, there, size, why, MODEL)
+    return combined(chosen, there, size, why, MODEL)
 
 
 def _on_cpu(asked: Asked, env: Env, size: Size, why: str, notes: list[str]) -> Placement:
@@ -269,108 +269,3 @@ def in_nodes(env: Env, pes: int) -> tuple[dict[str, Any], list[str]]:
         return {}, []
     nodes = -(-pes // env.node_size)
     return {"node_size": env.node_size}, [f"{counted(nodes, 'node')}: CPUFREE_NODE_SIZE"]
-
-
-def choose_gpus(
-    asked: Asked,
-    env: Env,
-    size: Size,
-    near: int | None = None,
-    model: Model = MODEL,
-    seconds: Callable[[int], float] | None = None,
-) -> tuple[list[Gpu], str, list[str]]:
-    """Return a GPU for each PE, why these, and what the user should be warned of.
-
-    `seconds` tells those of an iteration on so many GPUs; None: as the model predicts.
-    """
-    there = gpus.find()
-    if asked.devices != "auto":
-        chosen = _devices(asked.devices, there, "gpus")
-        if asked.pes != "auto" and choices.count("pes", asked.pes) != len(chosen):
-            raise InvalidInputError(
-                f"pes is {asked.pes}, but gpus names {counted(len(chosen), 'device')}: each PE "
-                "has one GPU, so leave pes out"
-            )
-        return _reachable(chosen), "asked for", _sharing(asked.devices)
-    # The environment says which GPUs may be used; a number of PEs takes as many of them.
-    if not isinstance(env.gpus, str):
-        gpus.unrepeated(env.gpus, "CPUFREE_GPUS", "it says which GPUs may be used")
-    pool = _devices(env.gpus, there, "CPUFREE_GPUS")
-    if asked.pes != "auto" or env.pes is not None:
-        pes, why = choices.choose_pes(asked.pes, env.pes)
-        if pes > len(pool):
-            raise NotEnoughGpusError(
-                f"{counted(pes, 'PE')} are {why}, but there {_are(len(pool))} for them"
-                f"{'' if env.gpus == 'auto' else ' in CPUFREE_GPUS'}: ask for fewer, or leave pes "
-                "to 'auto'"
-            )
-        return _reachable(_in_order(_near_first(pool, near)[:pes])), why, []
-    if env.gpus != "auto":
-        return _reachable(pool), "asked for by CPUFREE_GPUS", []
-    return _best(_near_first(pool, near), size, model, seconds)
-
-
-def _best(
-    there: list[Gpu], size: Size, model: Model, seconds: Callable[[int], float] | None
-) -> tuple[list[Gpu], str, list[str]]:
-    """Return as many of the GPUs as the model finds best; one, if those cannot be combined."""
-    chosen, why = choose(size, there, Gpu.room, model, seconds)
-    return _combined(chosen, there, size, why, model)
-
-
-def _combined(
-    chosen: list[Gpu], there: list[Gpu], size: Size, why: str, model: Model
-) -> tuple[list[Gpu], str, list[str]]:
-    """Return the chosen GPUs, in order; one, if they cannot be combined."""
-    problem = core.peer_problem(tuple(gpu.index for gpu in chosen))
-    if not problem:
-        return _in_order(chosen), why, []
-    one = next((gpu for gpu in there if fits(size, 1, gpu.room(), model)), None)
-    if one is None:
-        raise OutOfMemoryError(
-            f"the {size.what} does not fit on one GPU, and more cannot be combined: {problem}. Use "
-            "float32, or engine 'cpu_threads'"
-        )
-    return [one], "GPUs cannot be combined", [f"one GPU is used: {problem}"]
-
-
-def _reachable(chosen: list[Gpu]) -> list[Gpu]:
-    """Return the GPUs; UnsupportedError where they do not reach one another's memory."""
-    problem = core.peer_problem(tuple(gpu.index for gpu in chosen))
-    if problem:
-        raise UnsupportedError(
-            f"these GPUs cannot work together: {problem}. Use one of them, or {gpus.INSTEAD}"
-        )
-    return chosen
-
-
-def _devices(wanted: str | tuple[int, ...], there: list[Gpu], name: str) -> list[Gpu]:
-    """Return the GPUs of these numbers; all that can be used for "auto" and "all"."""
-    if isinstance(wanted, str):
-        return gpus.usable(there)
-    return gpus.select(wanted, there, name)
-
-
-def _sharing(wanted: str | tuple[int, ...]) -> list[str]:
-    """Return what to tell whoever has PEs share a GPU."""
-    together = {} if isinstance(wanted, str) else gpus.shared(wanted)
-    if not together:
-        return []
-    each = ", ".join(f"{pes} share GPU {number}" for number, pes in together.items())
-    return [
-        f"of the PEs, {each}: each has a part of the multiprocessors, which is for tests, models "
-        "and simulation, not for speed"
-    ]
-
-
-def _near_first(there: list[Gpu], near: int | None) -> list[Gpu]:
-    """Return the GPUs in the order in which to take them: that of b, then by number."""
-    return sorted(there, key=lambda gpu: (gpu.index != near, gpu.index))
-
-
-def _in_order(chosen: Sequence[Gpu]) -> list[Gpu]:
-    return sorted(chosen, key=lambda gpu: gpu.index)
-
-
-def _are(count: int) -> str:
-    return "is 1 GPU" if count == 1 else f"are {count} GPUs"

@@ -85,9 +85,12 @@ def of_gpu(name: str) -> Machine:
     >>> of_gpu("NVIDIA H100 80GB HBM3").gpu
     'NVIDIA H100'
     """
-    there = sorted(file.stem for file in Path(__file__).parent.glob("*.json"))
-    known = [load(one) for one in there]
-    return next((one for one in known if name.startswith(one.gpu)), load())
+    return next((one for one in every() if name.startswith(one.gpu)), load())
+
+
+def every() -> list[Machine]:
+    """Return all machines that have a file, by its name."""
+    return [load(file.stem) for file in sorted(Path(__file__).parent.glob("*.json"))]
 
 
 def parse(text: str, origin: str) -> Machine:

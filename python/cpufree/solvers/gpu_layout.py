@@ -12,9 +12,10 @@ import numpy as np
 
 from cpufree.engines import core, gpus
 from cpufree.engines.answer_time import Forecast
+from cpufree.engines.asked import Asked
 from cpufree.engines.digests import Pattern
 from cpufree.engines.gpu_choice import Size
-from cpufree.engines.placement import Asked, Placement, place
+from cpufree.engines.placement import Placement, place
 from cpufree.env import Env
 from cpufree.errors import InvalidInputError, NotEnoughGpusError, OutOfMemoryError, UnsupportedError
 from cpufree.laps import Laps

@@ -15,12 +15,13 @@ import numpy.typing as npt
 
 from cpufree.device_arrays import cuda_device
 from cpufree.engines import core, in_processes
+from cpufree.engines.asked import Asked
 from cpufree.engines.choices import floating
 from cpufree.engines.digests import Pattern
 from cpufree.engines.early import start_gpus
 from cpufree.engines.gpu_choice import Size
 from cpufree.engines.partition_gain import gain_on
-from cpufree.engines.placement import GPU_NNZ, Asked, named_engine, place
+from cpufree.engines.placement import GPU_NNZ, named_engine, place
 from cpufree.env import Env
 from cpufree.errors import InvalidInputError
 from cpufree.laps import Laps

@@ -18,8 +18,8 @@ import numpy.typing as npt
 
 from cpufree.distributed import Team
 from cpufree.engines import choices, core, in_processes
+from cpufree.engines.asked import Asked
 from cpufree.engines.gpu_choice import Size
-from cpufree.engines.placement import Asked
 from cpufree.env import Env
 from cpufree.errors import InvalidInputError
 from cpufree.laps import Laps

@@ -23,7 +23,7 @@ from cpufree.arguments import (
 from cpufree.device_arrays import cuda_device
 from cpufree.docstrings import with_parameters
 from cpufree.engines import choices
-from cpufree.engines.placement import Asked
+from cpufree.engines.asked import Asked
 from cpufree.engines.watch import ProgressLike, Watch
 from cpufree.errors import CpufreeError
 from cpufree.matrix.problem import MatrixLike

@@ -16,8 +16,8 @@ from cpufree.device_arrays import cuda_device
 from cpufree.distributed import Team
 from cpufree.docstrings import with_parameters
 from cpufree.engines import choices, core
+from cpufree.engines.asked import Asked
 from cpufree.engines.in_processes import team_for
-from cpufree.engines.placement import Asked
 from cpufree.engines.watch import ProgressLike, Watch
 from cpufree.env import Env
 from cpufree.errors import InvalidInputError

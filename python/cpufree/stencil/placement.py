@@ -9,9 +9,11 @@ from typing import Any
 
 from cpufree import machine
 from cpufree.engines import choices, core
+from cpufree.engines.asked import Asked
+from cpufree.engines.chosen_gpus import choose_gpus
 from cpufree.engines.gpu_choice import MODEL, Bytes, Size, latency, predict
 from cpufree.engines.gpus import Gpu
-from cpufree.engines.placement import GPU_NNZ, Asked, choose_engine, choose_gpus
+from cpufree.engines.placement import GPU_NNZ, choose_engine
 from cpufree.env import Env
 from cpufree.errors import InvalidInputError, OutOfMemoryError
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from cpufree.distributed import Team
 from cpufree.engines import choices, core, nvshmem
+from cpufree.engines.asked import Asked
 from cpufree.engines.in_processes import choose_gpu, cores_of, following
-from cpufree.engines.placement import Asked
 from cpufree.engines.watch import Watch
 from cpufree.env import Env
 from cpufree.errors import InvalidInputError

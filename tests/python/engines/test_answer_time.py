@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import sys
+import threading
+from pathlib import Path
 
 import pytest
 from fake_core import FakeCore
 
 from cpufree import machine
-from cpufree.engines import core
+from cpufree.engines import core, gpus
 from cpufree.engines.answer_time import (
     LEAST_SAVING,
     Candidate,
@@ -21,14 +24,15 @@ from cpufree.engines.answer_time import (
     on_cpu,
     on_gpus,
 )
+from cpufree.engines.asked import Asked
 from cpufree.engines.expected import Expected
 from cpufree.engines.gpu_choice import Size
 from cpufree.engines.partition_gain import gain_on
-from cpufree.engines.placement import Asked, Placement, place
+from cpufree.engines.placement import Placement, place
 from cpufree.env import Env
 from cpufree.partition.cost import Spread
 
-KNOWN = Costs.of(machine.load())
+KNOWN = Costs.of(machine.load(), 16)
 # With a serial search for what consecutive rows exchange: two H100 took 2.4 s for the set-up of
 # Poisson's equation on 200³ points, 1.0 s of it for the partition; the host laid it out.
 SERIAL = dataclasses.replace(KNOWN, report=18e-9, there_least=math.inf)
@@ -79,10 +83,18 @@ def test_set_ups_by_gpus_are_predicted_as_they_were_measured(
     assert KNOWN.setup_on_gpus(small, 1) == pytest.approx(0.14 + 0.096, rel=0.01)
 
 
-@pytest.mark.parametrize("costs", [KNOWN, SERIAL])
-@pytest.mark.parametrize("running", [0, 2])
+@pytest.mark.parametrize(("costs", "running"), [(KNOWN, 0), (SERIAL, 0), (SERIAL, 2)])
 def test_poisson_200_gets_one_gpu_for_494_iterations(costs: Costs, running: int) -> None:
     assert chosen(POISSON_200, forecast(494), running=running, costs=costs) == "1 GPU"
+
+
+def test_poisson_200_gets_two_gpus_for_494_iterations_where_cuda_runs() -> None:
+    assert chosen(POISSON_200, forecast(494), running=2) == "2 GPUs"
+
+
+def test_cores_share_the_search_for_what_rows_exchange() -> None:
+    one, many = (Costs.of(machine.load(), cores).report for cores in (1, 1000))
+    assert one / many == machine.load().number("partition.most_cores", "1")
 
 
 @pytest.mark.parametrize("costs", [KNOWN, SERIAL])
@@ -193,6 +205,64 @@ def test_number_of_gpus_that_is_asked_for_is_not_looked_into(two_gpus: FakeCore)
     assert place(Asked(pes=2), Env(), POISSON_200, None, never).pes == 2
     assert place(Asked(gpus=[1]), Env(), POISSON_200, None, never).pes == 1
     assert place(Asked(engine="cpu_threads"), Env(), POISSON_200, None, never).gpus == []
+
+
+SMALL = Size(200_000, 1_400_000, 8)
+SPREAD_SMALL = Spread(200_000, 450.0, 450.0, 1_400_000.0)
+
+
+@pytest.mark.parametrize("ahead", [True, False])
+def test_small_system_does_not_wait_for_a_driver_that_does_not_run(
+    two_gpus: FakeCore, monkeypatch: pytest.MonkeyPatch, ahead: bool
+) -> None:
+    monkeypatch.setattr(gpus, "driver_is_ahead", lambda: ahead)
+    known = forecast(100, spread=SPREAD_SMALL)
+    placement = place(Asked(), Env(), SMALL, None, lambda: known)
+    assert placement.engine == "cpu_threads"
+    assert placement.expected == known.expected
+    assert (two_gpus.looked_at_gpus == 0) == ahead
+    assert ("where CUDA alone takes 290 ms to start" in placement.why[0]) == ahead
+
+
+@pytest.mark.parametrize(("size", "iterations"), [(SMALL, 100_000), (POISSON_200, 1)])
+def test_system_that_takes_longer_than_the_start_of_cuda_is_compared(
+    two_gpus: FakeCore, monkeypatch: pytest.MonkeyPatch, size: Size, iterations: int
+) -> None:
+    monkeypatch.setattr(gpus, "driver_is_ahead", lambda: True)
+    known = forecast(iterations, spread=SPREAD_SMALL)
+    placement = place(Asked(), Env(), size, None, lambda: known)
+    assert placement.engine == "cuda_p2p"
+    assert two_gpus.looked_at_gpus > 0
+
+
+def test_entries_are_looked_at_once_for_both_comparisons(
+    two_gpus: FakeCore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gpus, "driver_is_ahead", lambda: True)
+    calls: list[Forecast] = []
+
+    def known() -> Forecast:
+        calls.append(forecast(100_000, spread=SPREAD_SMALL))
+        return calls[-1]
+
+    place(Asked(), Env(), SMALL, None, known)
+    assert len(calls) == 1
+
+
+def test_driver_is_ahead_where_it_is_loaded_and_nobody_has_started_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(gpus, "_asked", threading.Event())
+    monkeypatch.setattr(gpus, "OTHERS_ON_GPUS", ("of_another_package",))
+    monkeypatch.setattr(gpus, "DRIVERS", (str(tmp_path / "driver"),))
+    assert not gpus.driver_is_ahead()  # there is none
+    (tmp_path / "driver").touch()
+    assert gpus.driver_is_ahead()
+    with monkeypatch.context() as loaded:
+        loaded.setitem(sys.modules, "of_another_package", machine)
+        assert not gpus.driver_is_ahead()
+    gpus.find()
+    assert not gpus.driver_is_ahead()
 
 
 def test_b_on_a_gpu_keeps_the_system_off_the_cpu(two_gpus: FakeCore) -> None:

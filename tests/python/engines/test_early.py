@@ -12,7 +12,7 @@ import pytest
 from fake_core import FakeCore
 
 from cpufree.engines import core, early
-from cpufree.engines.placement import Asked
+from cpufree.engines.asked import Asked
 from cpufree.env import Env
 from cpufree.errors import UnsupportedError
 from cpufree.solvers.solver import Solver

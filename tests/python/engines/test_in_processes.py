@@ -11,9 +11,9 @@ import pytest
 from fake_core import FakeCore, gpu
 
 from cpufree.engines import core, in_processes
+from cpufree.engines.asked import Asked
 from cpufree.engines.digests import digest
 from cpufree.engines.in_processes import choose_gpu, require_one_machine, team_for
-from cpufree.engines.placement import Asked
 from cpufree.env import Env
 from cpufree.errors import InvalidInputError, RankFailedError, UnsupportedError
 

@@ -13,8 +13,9 @@ from ranks_here import SMALL, Ended, cli, finish, start
 
 import cpufree
 from cpufree.engines import nvshmem
+from cpufree.engines.asked import Asked
 from cpufree.engines.gpu_choice import Size
-from cpufree.engines.placement import Asked, in_nodes, place
+from cpufree.engines.placement import in_nodes, place
 from cpufree.env import Env
 from cpufree.errors import InvalidInputError
 

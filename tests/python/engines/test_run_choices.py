@@ -14,7 +14,7 @@ import pytest
 
 import cpufree
 from cpufree.engines import choices, core
-from cpufree.engines.placement import Asked
+from cpufree.engines.asked import Asked
 from cpufree.engines.watch import Watch
 from cpufree.errors import InvalidInputError, UnsupportedError
 

@@ -9,7 +9,7 @@ import pytest
 from fake_core import FakeCore, gpu
 
 from cpufree.engines import core, gpus
-from cpufree.engines.placement import Asked
+from cpufree.engines.asked import Asked
 from cpufree.errors import InvalidInputError
 
 

@@ -12,8 +12,9 @@ from fake_core import FakeCore, gpu
 
 import cpufree
 from cpufree.engines import answer_time, core
+from cpufree.engines.asked import Asked
 from cpufree.engines.gpu_choice import Size
-from cpufree.engines.placement import GPU_NNZ, Asked, Placement, choose_engine, named_engine, place
+from cpufree.engines.placement import GPU_NNZ, Placement, choose_engine, named_engine, place
 from cpufree.env import Env
 from cpufree.errors import (
     EngineError,
@@ -366,9 +367,9 @@ def test_solve_hands_the_gpus_to_the_extension_and_reports_them(machine: Machine
 @pytest.mark.usefixtures("no_preset")
 def test_auto_is_the_gpu_for_solve_too(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     machine(1)
-    costs = answer_time.Costs.of(load())
+    costs = answer_time.Costs.of(load(), 16)
     none = dataclasses.replace(costs, context={1: 0.0, 2: 0.0}, gpu_fixed={1: 0.0, 2: 0.0})
-    monkeypatch.setattr(answer_time.Costs, "of", lambda _: none)
+    monkeypatch.setattr(answer_time.Costs, "of", lambda *_: none)
     result = cpufree.solve(POISSON, np.ones(6400))
     assert np.linalg.norm(POISSON @ result.x - 1.0) <= 1e-9
     assert result.engine == "cuda_p2p"

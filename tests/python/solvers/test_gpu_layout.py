@@ -16,7 +16,7 @@ from cpufree import Solver
 from cpufree.cli.commands import Outputs
 from cpufree.cli.solve_command import SolveWork
 from cpufree.engines import core
-from cpufree.engines.placement import Asked
+from cpufree.engines.asked import Asked
 from cpufree.env import Env
 from cpufree.errors import MatrixError, NotSymmetricError
 from cpufree.matrix.gpu_csr import GridCsr, gpu_csr

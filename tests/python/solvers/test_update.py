@@ -352,13 +352,13 @@ def test_gpus_that_are_set_up_anew_are_chosen_by_the_solves_until_now(
     machine: FakeCore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     costs = dataclasses.replace(
-        answer_time.Costs.of(load()),
+        answer_time.Costs.of(load(), 16),
         context={1: 0.0, 2: 0.0},
         gpu_fixed={1: 2.5e-3, 2: 2.5e-3},
         cpu_nonzero=60e-9,
         core_bandwidth=30e9,
     )
-    monkeypatch.setattr(answer_time.Costs, "of", lambda _: costs)
+    monkeypatch.setattr(answer_time.Costs, "of", lambda *_: costs)
     with Solver(POISSON) as solver:  # some 200 iterations are expected
         assert (solver.engine, solver.gpus) == ("cuda_p2p", (0,))
         solver.solve(np.ones(6400))  # 3, as this machine says

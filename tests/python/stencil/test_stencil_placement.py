@@ -13,7 +13,7 @@ from fake_gpu_arrays import CupyArray, OtherArray, TorchTensor
 
 from cpufree import device_arrays
 from cpufree.engines import core
-from cpufree.engines.placement import Asked
+from cpufree.engines.asked import Asked
 from cpufree.env import Env
 from cpufree.errors import InvalidInputError, NotEnoughGpusError, OutOfMemoryError, UnsupportedError
 from cpufree.stencil import jacobi, processes
