@@ -20,6 +20,7 @@
 #include "cpufree/problem/compressed_graph.hpp"
 #include "cpufree/problem/entries.hpp"
 #include "cpufree/problem/partition_cost.hpp"
+#include "cpufree/problem/row_part.hpp"
 
 namespace nb = nanobind;
 
@@ -129,6 +130,29 @@ nb::dict compressed(const Vector<std::int64_t>& indptr, const Rows& indices, boo
   return d;
 }
 
+template <class T>
+nb::tuple part_of(const Vector<std::int64_t>& indptr, const Rows& indices, const Vector<T>& data,
+                  std::int32_t start, std::int32_t size) {
+  const CsrView<T> matrix = matrix_of(indptr, indices, data);
+  require(size >= 1 && start >= 0 && start < matrix.n, "a part has a row of the matrix at least");
+  RowPart<T> part;
+  {
+    const nb::gil_scoped_release release;
+    part = part_around(matrix, start, size);
+  }
+  return nb::make_tuple(to_numpy(std::move(part.row_ptr)), to_numpy(std::move(part.col)),
+                        to_numpy(std::move(part.val)));
+}
+
+nb::tuple row_part(const Vector<std::int64_t>& indptr, const Rows& indices, const nb::object& data,
+                   std::int32_t start, std::int32_t size) {
+  if (Vector<double> values; nb::try_cast(data, values, false))
+    return part_of(indptr, indices, values, start, size);
+  if (Vector<float> singles; nb::try_cast(data, singles, false))
+    return part_of(indptr, indices, singles, start, size);
+  throw InvalidInput("data must be a contiguous array of float64 or float32");
+}
+
 double padding(const Vector<std::int64_t>& lengths, std::int64_t slice, std::int64_t most) {
   require(slice >= 1, "a slice has a row at least");
   const nb::gil_scoped_release release;
@@ -166,6 +190,8 @@ void bind_matrix(nb::module_& m) {
   m.def("partition_cost", &partition_cost, nb::arg("indptr"), nb::arg("indices"), nb::arg("part"),
         nb::arg("pes"));
   m.def("compressed_graph", &compressed, nb::arg("indptr"), nb::arg("indices"), nb::arg("merge"));
+  m.def("row_part", &row_part, nb::arg("indptr"), nb::arg("indices"), nb::arg("data"),
+        nb::arg("start"), nb::arg("size"));
   m.def("slice_padding", &padding, nb::arg("lengths"), nb::arg("slice"), nb::arg("most"));
   m.def("digest", &digest, nb::arg("bytes"));
 }

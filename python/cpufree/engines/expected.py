@@ -149,8 +149,15 @@ def part(A: CsrMatrix | GridCsr, start: int, size: int) -> tuple[Int64s, Any, An
     Rows are taken step by step in the graph of A, those of the last step by their numbers. It has
     fewer where no more are connected.
     """
+    from cpufree.matrix.gpu_csr import GridCsr
+
+    if not isinstance(A, GridCsr):
+        found: tuple[Int64s, Any, Any] = load_core().row_part(
+            A.indptr, A.indices, A.data, start, size
+        )
+        return found
     rows = _around(A, start, size)
-    lengths, columns, values = _entries(A, rows)
+    lengths, columns, values = A.entries.entries_of(rows)
     # Of these arrays, only pages with those rows and columns are touched.
     inside, number = np.zeros(A.shape[0], np.bool_), np.empty(A.shape[0], np.int32)
     inside[rows] = True
@@ -163,7 +170,7 @@ def part(A: CsrMatrix | GridCsr, start: int, size: int) -> tuple[Int64s, Any, An
     return before[ends], number[columns[kept]], values[kept]
 
 
-def _around(A: CsrMatrix | GridCsr, start: int, size: int) -> Int64s:
+def _around(A: GridCsr, start: int, size: int) -> Int64s:
     """Return so many rows around one, in ascending order."""
     seen = np.zeros(A.shape[0], np.bool_)
     front = np.array([start], np.int64)
@@ -173,35 +180,9 @@ def _around(A: CsrMatrix | GridCsr, start: int, size: int) -> Int64s:
         seen[front] = True
         steps.append(front)
         count += front.size
-        near = _columns(A, front)
+        near = A.entries.entries_of(front)[1]
         front = np.unique(near[~seen[near]]).astype(np.int64)
     return np.sort(np.concatenate(steps))
-
-
-def _entries(A: CsrMatrix | GridCsr, rows: Int64s) -> tuple[Int64s, Any, Any]:
-    """Return how many entries each of some rows has, their columns and values, row after row."""
-    from cpufree.matrix.gpu_csr import GridCsr
-
-    if isinstance(A, GridCsr):
-        return A.entries.entries_of(rows)
-    places, lengths = _places(A, rows)
-    return lengths, A.indices[places], A.data[places]
-
-
-def _columns(A: CsrMatrix | GridCsr, rows: Int64s) -> Any:
-    """Return the columns of the entries of some rows, row after row."""
-    from cpufree.matrix.gpu_csr import GridCsr
-
-    if isinstance(A, GridCsr):
-        return A.entries.entries_of(rows)[1]
-    return A.indices[_places(A, rows)[0]]
-
-
-def _places(A: CsrMatrix, rows: Int64s) -> tuple[Int64s, Int64s]:
-    """Return the places of the entries of rows, one row after the other, and how many each has."""
-    lengths = A.indptr[rows + 1] - A.indptr[rows]
-    skipped = np.repeat(A.indptr[rows] - (np.cumsum(lengths) - lengths), lengths)
-    return np.arange(skipped.size) + skipped, lengths
 
 
 def _iterations(indptr: Int64s, indices: Any, data: Any, rtol: float) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from cpufree.matrix.problem import CsrMatrix
 
 Int32s = npt.NDArray[np.int32]
+Int64s = npt.NDArray[np.int64]
 
 # Consecutive rows whose halo is this share of the rows leave nothing to gain.
 GOOD_HALO_SHARE = 0.01
@@ -129,13 +130,21 @@ def graph_entries(A: CsrMatrix) -> float:
     if n < 2:
         return float(A.nnz)
     rows = np.unique(np.linspace(1, n - 1, _SAMPLE).astype(np.int64))
-    before, at, after = A.indptr[rows - 1], A.indptr[rows], A.indptr[rows + 1]
-    twins = sum(
-        np.array_equal(A.indices[b:m], A.indices[m:e])
-        for b, m, e in zip(before, at, after, strict=True)
-        if m - b == e - m > 0
-    )
+    lengths = A.indptr[rows + 1] - A.indptr[rows]
+    alike = rows[(lengths == A.indptr[rows] - A.indptr[rows - 1]) & (lengths > 0)]
+    if not alike.size:
+        return float(A.nnz)
+    (before, starts), (own, _) = _columns_of(A, alike - 1), _columns_of(A, alike)
+    twins = int(np.count_nonzero(np.logical_and.reduceat(before == own, starts)))
     return float(A.nnz) * (1.0 - twins / rows.size) ** 2
+
+
+def _columns_of(A: CsrMatrix, rows: Int64s) -> tuple[Any, Int64s]:
+    """Return the columns of some rows, row after row, and where each of them begins there."""
+    lengths = A.indptr[rows + 1] - A.indptr[rows]
+    starts = np.cumsum(lengths) - lengths
+    skipped = np.repeat(A.indptr[rows] - starts, lengths)
+    return A.indices[np.arange(skipped.size) + skipped], starts
 
 
 @dataclass(frozen=True)
@@ -159,14 +168,13 @@ class Spread:
             if n
             else np.empty(0, np.int64)
         )
-        reach, crossings = 0.0, 0.0
-        for row in sample.tolist():
-            columns = A.indices[A.indptr[row] : A.indptr[row + 1]]
-            above = columns[columns > row].astype(np.float64) - row
-            reach += float(above.max(initial=0.0))
-            crossings += float(above.sum())
+        columns, starts = _columns_of(A, sample)
+        own = np.repeat(sample, np.diff(starts, append=columns.size))
+        above = np.maximum(columns - own, 0)
+        last = starts + np.diff(starts, append=columns.size) - 1  # columns of a row increase
+        reach = above[last[last >= starts]].sum()
         count = max(1, sample.size)
-        return cls(n, reach / count, crossings / count, graph_entries(A))
+        return cls(n, float(reach) / count, float(above.sum()) / count, graph_entries(A))
 
     @classmethod
     def of_grid(cls, A: GridCsr) -> Spread:

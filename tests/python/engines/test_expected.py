@@ -8,6 +8,7 @@ import scipy.sparse as sp
 
 import cpufree
 from cpufree.engines.expected import by_parts, by_past, part
+from cpufree.errors import InvalidInputError
 from cpufree.matrix.load import as_csr
 
 # Iterations to 1e-8 from a right-hand side of ones, and how far off the estimate may be. Right-hand
@@ -54,6 +55,12 @@ def test_part_is_the_principal_submatrix_of_rows_around_one() -> None:
     rows = [7, 11, 12, 13, 17]
     expected = A.to_scipy()[rows][:, rows].toarray()
     assert (sp.csr_array((data, indices, indptr), shape=(5, 5)).toarray() == expected).all()
+
+
+@pytest.mark.parametrize(("start", "size"), [(-1, 3), (25, 3), (0, 0)])
+def test_part_of_no_row_is_refused(start: int, size: int) -> None:
+    with pytest.raises(InvalidInputError, match="a part has a row of the matrix at least"):
+        part(as_csr(cpufree.generate.poisson2d(5, 5)), start, size)
 
 
 def test_part_has_fewer_rows_where_no_more_are_connected() -> None:
