@@ -167,3 +167,35 @@ def test_large_arrays_of_two_dimensions_are_streamed() -> None:
         plan = chosen_kernel(groups, pes, (), 132).text.on_chip
         assert isinstance(plan, StreamPlan) and plan.turns > 1
     assert "through registers, for" in str(program.explain(large, large, steps))
+
+
+# Which kind of kernel was the fastest of those that were measured, by program, points a side and
+# GPUs: programs-2x-2026-11-26-later.jsonl and others in bench/results.
+FASTEST = {
+    ("life", 4096, 1): "streams",
+    ("life", 4096, 2): "streams",
+    ("gray_scott", 4096, 1): "streams",
+    ("gray_scott", 4096, 2): "streams",
+    ("shallow_water", 4096, 2): "streams",
+    ("fdtd_2d", 4096, 2): "streams",
+    ("fdtd_2d", 256, 1): "chip",
+    ("fdtd_2d", 256, 2): "chip",
+    ("shallow_water", 256, 1): "chip",
+    ("life", 256, 1): "chip",
+    ("life", 1024, 1): "chip",
+}
+
+
+@pytest.mark.parametrize(("name", "side", "pes"), FASTEST)
+def test_the_fastest_of_measured_kernels_is_chosen(name: str, side: int, pes: int) -> None:
+    program, arguments = case(name, 40)
+    most = max(a.shape[0] for a in arguments if isinstance(a, np.ndarray) and a.ndim == 2)
+    large = [
+        np.empty([side - most + n for n in a.shape], a.dtype)
+        if isinstance(a, np.ndarray) and a.ndim == 2
+        else a
+        for a in arguments
+    ]
+    plan = chosen_kernel(grid_groups(program.lower(*large), ()), pes, (), 132).text.on_chip
+    kind = "streams" if isinstance(plan, StreamPlan) else "chip" if plan and not plan.tile else ""
+    assert kind == FASTEST[name, side, pes]

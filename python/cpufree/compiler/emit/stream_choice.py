@@ -41,8 +41,9 @@ _BUSY = 1.3
 _SCHEDULERS = 4
 _L2, _NEAR, _FAR = 40e6, 5.0e6, 2.9e6
 """Bytes that stay in the L2 cache; bytes in a microsecond from there, and from memory."""
-_LATENCY = 60
-"""Cycles of a level of a row until the next level can begin: a floor where warps are few."""
+_EDGE = 2.0
+"""Times the time of a row: of the rows before and behind a warp's own, which the text for edges
+computes in part."""
 _ROUND = 2.5
 """Microseconds of a barrier, of the last warps it waits for, and of the first rows."""
 _EXCHANGE = 4.0
@@ -183,18 +184,19 @@ def stream_cost(
     stored = plan.strip - left - right
     width = max(f.shape[1] for f in program.fields if f.distributed)
     units = plan.units(width, chain)
-    rows = -(-slabs.most // plan.chunks) + chain.last - chain.first
+    span = chain.last - chain.first
+    rows = -(-slabs.most // plan.chunks) + span
     each = -(-units // multiprocessors)  # of a multiprocessor
     cycles = _cycles_of_row(program, chain, plan.columns)
-    chip = each * rows * cycles * _BUSY / min(each, _SCHEDULERS) / CYCLES
-    chip = max(chip, rows * len(chain.levels) * _LATENCY / CYCLES)
+    slow = rows + (_EDGE - 1) * span
+    chip = each * slow * cycles * _BUSY / min(each, _SCHEDULERS) / CYCLES
     always = {name for name in chain.final if name in plan.rounds.exchanged or not chain.goes_round}
     at_rest = {v.field for v in chain.at_rest}
     inputs = {v.field for v in chain.inputs.values()}
     read = _bytes(program, inputs - at_rest, slabs)
     read += _bytes(program, _loaded(program, chain), slabs)
     write = _bytes(program, always, slabs)
-    overlap = (plan.strip / stored) * (rows / max(1, rows - chain.last + chain.first))
+    overlap = (plan.strip / stored) * (rows / max(1, rows - span))
     moved = read * (1 + 0.4 * (overlap - 1)) + write
     memory = moved / (_NEAR if read + write < _L2 else _FAR)
     fixed = _ROUND + (_EXCHANGE if slabs.pes > 1 else 0.0)
