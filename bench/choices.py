@@ -1,18 +1,7 @@
-"""How good the choices of "auto" are: replayed against records, and its iterations against solves.
+"""How good the choices of "auto" are, and the iterations that it expects.
 
-    python bench/choices.py replay [--records FILE.jsonl,...] [--iterations 100,...] [--off 1.0]
     python bench/choices.py suite [FILE] [--off 1.0]
     python bench/choices.py iterations [MATRIX ...] [--rtol TOL] [--out FILE]
-
-`replay` takes records of `cpufree bench cg` with the same matrices on several numbers of GPUs. They
-tell what set-up, partition and an iteration took on each. For each number of iterations it prints
-the time on the GPUs that are chosen over the time on the best; the choice is made for `--off` times
-as many, as an estimate that is so far off would have it. CUDA counts as started, since the
-records have its start in the first matrix alone, which is left out. The entries' distance from the
-diagonal, by which halos are guessed, is in the records; their reach is taken to be three times
-that. The partitions of the records are by METIS wherever that has the smaller halo, whatever it
-takes; where METIS would be spared for so few iterations, its time is left out, and the iterations
-are those of its partition.
 
 `suite` makes the choices of `bench/gpu_time.sh` once more, with the constants as they are now, CUDA
 running, for the iterations that were expected then, or `--off` times those taken. Where the CPU was
@@ -46,114 +35,7 @@ from cpufree.generate.suites import suite
 from cpufree.matrix.load import as_csr
 from cpufree.partition.cost import Spread
 
-DEFAULT = (
-    "cg-1x-2026-11-24.jsonl,cg-2x-sorted-2026-11-23.jsonl,"
-    "cg-4x-2026-11-22.jsonl,cg-8x-2026-11-22.jsonl"
-)
-CORES = 16  # of a GPU, on the machines of those records
 app = typer.Typer(add_completion=False)
-
-
-def read(file: Path) -> dict[tuple[str, int], dict[str, Any]]:
-    """Return what a record tells of each matrix on each number of GPUs, but of the first matrix."""
-    found: dict[tuple[str, int], dict[str, Any]] = {}
-    for line in map(json.loads, file.read_text().splitlines()):
-        if line.get("contender", "cpufree") != "cpufree" or "case" not in line:
-            continue
-        here = found.setdefault((line["case"], line["pes"]), {"iteration": {}})
-        if line["kind"] == "problem":
-            here |= {"rows": line["rows"], "nnz": line["nnz"], **line["layout"]}
-        elif line["kind"] == "load":
-            here["setup_seconds"] = line["facts"]["setup_seconds"]
-        elif line["kind"] == "measurement" and line["variant"] == "full":
-            times = here["iteration"].setdefault(line["method"], [])
-            times.append(line["seconds"] / line["iterations"])
-        found[line["case"], line["pes"]] = here
-    whole = {key: one for key, one in found.items() if one["iteration"] and "setup_seconds" in one}
-    return dict(list(whole.items())[1:])
-
-
-def seconds(one: dict[str, Any], order: float, known: Forecast, costs: Costs) -> float:
-    """Return what a matrix took on some GPUs to its answer, by its fastest method.
-
-    `order`: seconds for the order of rows, as on one GPU.
-    """
-    iteration = min(statistics.median(times) for times in one["iteration"].values())
-    partition = one["partition_seconds"]
-    if one["pes"] > 1 and not known.searches(one["pes"]):
-        partition = min(partition, order + costs.report * one["nnz"])
-    return float(partition + one["setup_seconds"] + known.expected.total * iteration)
-
-
-def spread_of(one: dict[str, Any]) -> Spread:
-    """Return the spread of the entries of a matrix, by what a record on one GPU says."""
-    told = re.search(r"(?:not|are) (\d+)", one["order"])
-    distance = float(told[1]) if told else 0.0
-    rows, nnz = one["rows"], one["nnz"]
-    return Spread(rows, min(3.0 * distance, rows), distance * nnz / (2 * rows), float(nnz))
-
-
-def forecast(one: dict[str, Any], iterations: float) -> Forecast:
-    """Return what is known of a matrix that is expected to take so many iterations."""
-    gain = gain_on("cuda_p2p", 1, iterations)
-    return Forecast(Expected(iterations), spread_of(one), gain)
-
-
-def replay_one(
-    there: dict[int, dict[str, Any]], iterations: int, off: float, costs: Costs
-) -> dict[str, Any]:
-    """Return the choice for a matrix, and its time over the best one.
-
-    It is made for `off` times the iterations.
-    """
-    one = there[1]
-    known = forecast(one, off * iterations)
-    size = Size(one["rows"], one["nnz"], 8)
-    ways = all_candidates(size, [True] * max(there), None, known, costs)
-    chosen = best([way for way in ways if way.gpus in there], known.expected)
-    order = one["partition_seconds"]
-    true = forecast(one, float(iterations))
-    took = {gpus: seconds(facts, order, true, costs) for gpus, facts in there.items()}
-    return {
-        "iterations": iterations,
-        "chosen": chosen.gpus,
-        "best": min(took, key=lambda gpus: took[gpus]),
-        "predicted": chosen.seconds(known.expected),
-        "seconds": took,
-        "over_best": took[chosen.gpus] / min(took.values()),
-    }
-
-
-@app.command()
-def replay(
-    records: Annotated[str, typer.Option(help="Records in bench/results.")] = DEFAULT,
-    iterations: Annotated[str, typer.Option(help="To be replayed.")] = "100,1000,10000,100000",
-    off: Annotated[float, typer.Option(help="Expected iterations over those taken.")] = 1.0,
-    out: Annotated[Path | None, typer.Option(help="Results as JSON.")] = None,
-) -> None:
-    """Replay choices of the number of GPUs against records."""
-    cases: dict[str, dict[int, dict[str, Any]]] = {}
-    for name in records.split(","):
-        for (case, gpus), one in read(RESULTS / name).items():
-            cases.setdefault(case, {})[gpus] = one
-    cases = {case: there for case, there in cases.items() if 1 in there and len(there) > 1}
-    costs = Costs.of(machine.load(), CORES)
-    lines = []
-    for count in map(int, iterations.split(",")):
-        found = {case: replay_one(there, count, off, costs) for case, there in cases.items()}
-        lines += [{"matrix": case, **one} for case, one in found.items()]
-        over = {case: one["over_best"] for case, one in found.items()}
-        mean = math.exp(statistics.fmean(map(math.log, over.values())))
-        worst = max(over, key=lambda case: over[case])
-        print(
-            f"{count:7d} iterations: chosen over best {mean:.3f}, worst {over[worst]:.2f}: {worst}"
-        )
-        for case, one in found.items():
-            if one["over_best"] > 1.0:
-                took = ", ".join(f"{gpus}: {s:.3g} s" for gpus, s in one["seconds"].items())
-                print(f"    {case}: {one['chosen']} GPUs, best {one['best']} ({took})")
-    if out is not None:
-        write({"benchmark": "choices", "records": records, "lines": lines}, out)
 
 
 def measured_choices(file: Path) -> dict[str, tuple[dict[str, Any], dict[int, float]]]:
@@ -185,7 +67,7 @@ def measured_choices(file: Path) -> dict[str, tuple[dict[str, Any], dict[int, fl
 
 @app.command("suite")
 def suite_command(
-    file: Annotated[Path, typer.Argument()] = RESULTS / "time-2x-2026-11-26/suite.jsonl",
+    file: Annotated[Path, typer.Argument()] = RESULTS / "time-2x-2026-11-26-later/suite.jsonl",
     off: Annotated[
         float, typer.Option(help="Expected iterations over those taken; 0: as in the run.")
     ] = 0.0,
