@@ -1,6 +1,8 @@
 """Tables of what bench/gpu_programs.py has measured, as docs/compiler.md has them.
 
-Usage: python bench/gpu_program_tables.py FILE.jsonl [--page docs/compiler.md]
+Usage: python bench/gpu_program_tables.py FILE.jsonl [MORE.jsonl] [--page docs/compiler.md]
+
+Of the first record all tables are made, of others those of more than two GPUs.
 """
 
 from __future__ import annotations
@@ -111,7 +113,7 @@ def _cell(value: float | None) -> str:
     return f"{value:.3g}" if value < 1000 else f"{value:.0f}"
 
 
-def more_gpus(found: list[Record]) -> Iterator[str]:
+def more_gpus(found: list[Record], name: str) -> Iterator[str]:
     """Yield tables of runs on more than two GPUs: microseconds a step of the kernels alone."""
     records = [r for sizes in CLASSES.values() for r in programs_of(found, sizes)]
     records += [r for r in found if r["kind"] == "jacobi"]
@@ -119,7 +121,7 @@ def more_gpus(found: list[Record]) -> Iterator[str]:
         rows = [r for r in records if over_hosted(r, pes) is not None]
         if not rows:
             continue
-        yield f"On {pes} GPUs, µs a step of the kernels alone:"
+        yield f"On {pes} GPUs, µs a step of the kernels alone (`bench/results/{name}`):"
         yield ""
         yield "| program | one GPU | all | hand-written | host-driven | over host-driven |"
         yield "| --- | --- | --- | --- | --- | --- |"
@@ -153,8 +155,9 @@ def jacobi_table(found: list[Record]) -> Iterator[str]:
             yield f"| {' | '.join(cells)} |"
 
 
-def page(found: list[Record], name: str) -> Iterator[str]:
-    """Yield what docs/compiler.md says of a record."""
+def page(records: dict[str, list[Record]]) -> Iterator[str]:
+    """Yield what docs/compiler.md says of records, by their names."""
+    (name, found), *others = records.items()
     gpus = found[0].get("gpus", ["?"])
     start = f"On {len(gpus)} {gpus[0]}, µs a step (`bench/results/{name}`): "
     yield start + "whole warm calls, arrays on the GPU;"
@@ -162,30 +165,40 @@ def page(found: list[Record], name: str) -> Iterator[str]:
     yield "for several steps."
     yield ""
     for sizes in CLASSES.values():
-        records = programs_of(found, sizes)
-        if records:
-            yield from table(records)
+        programs = programs_of(found, sizes)
+        if programs:
+            yield from table(programs)
             yield ""
     if any(r["kind"] == "jacobi" for r in found):
         yield "Jacobi iterations, µs a step of the kernels alone:"
         yield ""
         yield from jacobi_table(found)
         yield ""
-    yield from more_gpus(found)
+    for one, measured in records.items():
+        yield from more_gpus(measured, one)
     yield from _goals(found)
+    for _, measured in others:
+        yield from _hosted_goals(measured, (4, 8))
+
+
+SIDES = {"small": "1024² and 128³", "least": "256² and 64³", "large": "4096² and 384³"}
+
+
+def _hosted_goals(found: list[Record], counts: tuple[int, ...]) -> Iterator[str]:
+    """Yield what was aimed at of the host-driven variant on so many GPUs, and what is reached."""
+    for name, goal in (("small", "2"), ("least", "2"), ("large", "1.0")):
+        for pes in counts:
+            ratios = [over_hosted(r, pes) for r in programs_of(found, CLASSES[name])]
+            what = f"host-driven over ours, {pes} GPU{'s' * (pes > 1)}, {SIDES[name]}"
+            yield from _goal(what, ratios, goal if pes > 1 else "1.0 at worst")
 
 
 def _goals(found: list[Record]) -> Iterator[str]:
     """Yield what was aimed at, and what is reached."""
-    names = {"small": "1024² and 128³", "least": "256² and 64³", "large": "4096² and 384³"}
     for name, goal in (("small", "4"), ("least", "4"), ("large", "1.2, 0.95 at worst")):
         ratios = [over_rivals(r) for r in programs_of(found, CLASSES[name])]
-        yield from _goal(f"best of CuPy and JAX over ours, {names[name]}", ratios, goal)
-    for name, goal in (("small", "2"), ("least", "2"), ("large", "1.0")):
-        for pes in (1, 2, 4, 8):
-            ratios = [over_hosted(r, pes) for r in programs_of(found, CLASSES[name])]
-            what = f"host-driven over ours, {pes} GPU{'s' * (pes > 1)}, {names[name]}"
-            yield from _goal(what, ratios, goal if pes > 1 else "1.0 at worst")
+        yield from _goal(f"best of CuPy and JAX over ours, {SIDES[name]}", ratios, goal)
+    yield from _hosted_goals(found, (1, 2, 4, 8))
     hand = [
         f"{r['program']} {r['n']} {ratio:.2f} ({pes} GPU{'s' * (pes > 1)})"
         for r in found
@@ -229,14 +242,17 @@ def write_page(file: Path, lines: Iterable[str]) -> None:
 def main() -> int:
     """Print the tables of a record, or write them into a page; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("record", type=Path)
+    parser.add_argument("record", type=Path, nargs="+")
     parser.add_argument("--page", type=Path, help="write into this page, between its marks")
     given = parser.parse_args()
-    found = [json.loads(line) for line in given.record.read_text().splitlines()]
+    records = {
+        file.name: [json.loads(line) for line in file.read_text().splitlines()]
+        for file in given.record
+    }
     if given.page is not None:
-        write_page(given.page, page(found, given.record.name))
+        write_page(given.page, page(records))
         return 0
-    print("\n".join(page(found, given.record.name)))
+    print("\n".join(page(records)))
     return 0
 
 
