@@ -21,7 +21,7 @@ cpufree_baseline_options(cpufree_baselines)
 if(CPUFREE_PYTHON)
   # Domains of their own: what one extension throws, the others do not translate.
   nanobind_add_module(_baselines STABLE_ABI NB_STATIC NB_DOMAIN cpufree_baselines
-                      cpufree/bindings/baselines.cpp)
+                      cpufree/bindings/baselines/baselines.cpp)
   target_link_libraries(_baselines PRIVATE
     cpufree_baselines cpufree_core CUDA::cusparse CUDA::cublas ${CMAKE_DL_LIBS})
   set_target_properties(_baselines PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
@@ -40,7 +40,7 @@ if(MPI_CXX_FOUND)
   if(CPUFREE_PYTHON)
     # A domain of its own: it has a class of the same C++ type as _baselines.
     nanobind_add_module(_baselines_mpi STABLE_ABI NB_STATIC NB_DOMAIN cpufree_mpi
-      cpufree/bindings/baselines_mpi.cpp)
+      cpufree/bindings/baselines/baselines_mpi.cpp)
     target_link_libraries(_baselines_mpi PRIVATE
       cpufree_baselines_mpi cpufree_core CUDA::cusparse CUDA::cublas ${MPI_CXX_LIBRARIES})
     set_target_properties(_baselines_mpi PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)

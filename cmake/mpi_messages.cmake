@@ -11,7 +11,7 @@ if(CPUFREE_HAS_CUDA)
 endif()
 # A domain of its own: what one extension throws, the others do not translate.
 nanobind_add_module(_mpi_messages STABLE_ABI NB_STATIC NB_DOMAIN cpufree_mpi_messages
-  cpufree/bindings/mpi_messages.cpp cpufree/baselines/messages/mpi_messages.cpp ${messages_memory})
+  cpufree/bindings/baselines/mpi_messages.cpp cpufree/baselines/messages/mpi_messages.cpp ${messages_memory})
 # Not MPI::MPI_CXX: the bindings of MPI for C++ are not wanted.
 target_include_directories(_mpi_messages SYSTEM PRIVATE ${MPI_CXX_INCLUDE_DIRS} "${NB_DIR}/include")
 target_compile_definitions(_mpi_messages PRIVATE OMPI_SKIP_MPICXX MPICH_SKIP_MPICXX)

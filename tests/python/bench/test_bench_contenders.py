@@ -272,10 +272,10 @@ def test_problem_folders_are_made_once_and_share_the_matrix(tmp_path: Path) -> N
 
 # Of each table: the file of the binding, and the text that its list of names begins with.
 BINDINGS = {
-    "system.cpp": ("require_known(tuning,", contenders.ENGINE_TUNING),
-    "stencil.cpp": ("require_known(options,", of_stencils.ENGINE_TUNING),
-    "baseline_stencil.hpp": ("require_known(options,", of_stencils.BASELINE_TUNING),
-    "baseline_class.hpp": ("there are ", contenders.BASELINE_TUNING),
+    "core/system.cpp": ("require_known(tuning,", contenders.ENGINE_TUNING),
+    "core/stencil.cpp": ("require_known(options,", of_stencils.ENGINE_TUNING),
+    "baselines/baseline_stencil.hpp": ("require_known(options,", of_stencils.BASELINE_TUNING),
+    "baselines/baseline_class.hpp": ("there are ", contenders.BASELINE_TUNING),
 }
 
 

@@ -1,5 +1,5 @@
 // Stencils from Python: arrays in, arrays out.
-#include "cpufree/bindings/stencil.hpp"
+#include "cpufree/bindings/core/stencil.hpp"
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>

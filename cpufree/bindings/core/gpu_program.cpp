@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "cpufree/bindings/program.hpp"
+#include "cpufree/bindings/core/program.hpp"
 #include "cpufree/systems/program/gpu/program.hpp"
 
 namespace nb = nanobind;

@@ -7,14 +7,14 @@
 #include <vector>
 
 #include "cpufree/base/cores.hpp"
+#include "cpufree/bindings/core/gpus.hpp"
+#include "cpufree/bindings/core/matrix.hpp"
+#include "cpufree/bindings/core/probe.hpp"
+#include "cpufree/bindings/core/program.hpp"
+#include "cpufree/bindings/core/simulate.hpp"
+#include "cpufree/bindings/core/stencil.hpp"
+#include "cpufree/bindings/core/system.hpp"
 #include "cpufree/bindings/errors.hpp"
-#include "cpufree/bindings/gpus.hpp"
-#include "cpufree/bindings/matrix.hpp"
-#include "cpufree/bindings/probe.hpp"
-#include "cpufree/bindings/program.hpp"
-#include "cpufree/bindings/simulate.hpp"
-#include "cpufree/bindings/stencil.hpp"
-#include "cpufree/bindings/system.hpp"
 #include "cpufree/systems/cpu/kernel_table.hpp"
 #include "cpufree/systems/system.hpp"
 

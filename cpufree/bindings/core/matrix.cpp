@@ -1,5 +1,5 @@
 // What there is to see in the arrays of a matrix.
-#include "cpufree/bindings/matrix.hpp"
+#include "cpufree/bindings/core/matrix.hpp"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>

@@ -1,4 +1,4 @@
-#include "cpufree/bindings/system_report.hpp"
+#include "cpufree/bindings/core/system_report.hpp"
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "cpufree/bindings/matrix.hpp"
+#include "cpufree/bindings/core/matrix.hpp"
 #include "cpufree/bindings/numpy.hpp"
 #include "cpufree/systems/spec.hpp"
 

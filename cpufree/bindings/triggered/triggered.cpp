@@ -9,7 +9,7 @@
 
 #include "cpufree/bindings/errors.hpp"
 #include "cpufree/bindings/numpy.hpp"
-#include "cpufree/bindings/triggered.hpp"
+#include "cpufree/bindings/triggered/triggered.hpp"
 #include "cpufree/systems/triggered/back_ends.hpp"
 #include "cpufree/systems/triggered/jacobi.hpp"
 #include "cpufree/systems/triggered/studies.hpp"

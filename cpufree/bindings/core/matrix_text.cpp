@@ -12,7 +12,7 @@
 
 #include "cpufree/base/error.hpp"
 #include "cpufree/bindings/arrays.hpp"
-#include "cpufree/bindings/matrix.hpp"
+#include "cpufree/bindings/core/matrix.hpp"
 #include "cpufree/bindings/numpy.hpp"
 #include "cpufree/problem/matrix_text.hpp"
 

@@ -1,5 +1,5 @@
 // Probes of communication, of threads, processes and GPUs.
-#include "cpufree/bindings/probe.hpp"
+#include "cpufree/bindings/core/probe.hpp"
 
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>

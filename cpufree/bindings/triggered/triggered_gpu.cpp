@@ -10,7 +10,7 @@
 #include "cpufree/baselines/drivers/vectors.hpp"
 #include "cpufree/bindings/errors.hpp"
 #include "cpufree/bindings/numpy.hpp"
-#include "cpufree/bindings/triggered.hpp"
+#include "cpufree/bindings/triggered/triggered.hpp"
 #include "cpufree/systems/triggered/gpu/domain.hpp"
 #include "cpufree/systems/triggered/gpu/scripts.hpp"
 #include "cpufree/systems/triggered/gpu/studies.hpp"

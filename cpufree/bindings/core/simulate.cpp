@@ -1,5 +1,5 @@
 // The simulator: a graph in arrays, and what a run of it gives.
-#include "cpufree/bindings/simulate.hpp"
+#include "cpufree/bindings/core/simulate.hpp"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>

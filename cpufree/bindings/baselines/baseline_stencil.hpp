@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "cpufree/baselines/drivers/stencil.hpp"
-#include "cpufree/bindings/baseline_class.hpp"
+#include "cpufree/bindings/baselines/baseline_class.hpp"
 #include "cpufree/bindings/grid.hpp"
 #include "cpufree/bindings/options.hpp"
 

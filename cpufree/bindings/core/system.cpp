@@ -1,4 +1,4 @@
-#include "cpufree/bindings/system.hpp"
+#include "cpufree/bindings/core/system.hpp"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -17,9 +17,9 @@
 #include "cpufree/bindings/argument.hpp"
 #include "cpufree/bindings/arrays.hpp"
 #include "cpufree/bindings/columns.hpp"
+#include "cpufree/bindings/core/system_report.hpp"
 #include "cpufree/bindings/errors.hpp"
 #include "cpufree/bindings/options.hpp"
-#include "cpufree/bindings/system_report.hpp"
 #include "cpufree/bindings/team.hpp"
 #include "cpufree/systems/grid_residual.hpp"
 #include "cpufree/systems/setup.hpp"

@@ -1,6 +1,6 @@
 // The Python extension cpufree._baselines: the host-driven baselines of one process.
-#include "cpufree/bindings/baseline_class.hpp"
-#include "cpufree/bindings/baseline_stencil.hpp"
+#include "cpufree/bindings/baselines/baseline_class.hpp"
+#include "cpufree/bindings/baselines/baseline_stencil.hpp"
 
 namespace nb = nanobind;
 

@@ -1,5 +1,5 @@
 // The GPUs of this machine, and NVSHMEM's start on them.
-#include "cpufree/bindings/gpus.hpp"
+#include "cpufree/bindings/core/gpus.hpp"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>

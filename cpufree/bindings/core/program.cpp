@@ -1,5 +1,5 @@
 // Generated kernels from Python: addresses in, outcome out.
-#include "cpufree/bindings/program.hpp"
+#include "cpufree/bindings/core/program.hpp"
 
 #include <nanobind/stl/vector.h>
 

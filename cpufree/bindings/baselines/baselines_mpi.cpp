@@ -1,6 +1,6 @@
 // The Python extension cpufree._baselines_mpi: the baseline of MPI, one process for each GPU.
 #include "cpufree/baselines/drivers/mpi.hpp"
-#include "cpufree/bindings/baseline_class.hpp"
+#include "cpufree/bindings/baselines/baseline_class.hpp"
 
 NB_MODULE(_baselines_mpi, m) {
   namespace nb = nanobind;
