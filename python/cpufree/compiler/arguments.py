@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from cpufree import device_arrays
 from cpufree.compiler import ir
-from cpufree.compiler.lowering import Lowered
-from cpufree.compiler.values import ArrayValue, Host, ScalarValue, TupleValue, Value
+from cpufree.compiler.front.lowering import Lowered
+from cpufree.compiler.front.values import ArrayValue, Host, ScalarValue, TupleValue, Value
 from cpufree.errors import InvalidInputError
 
 Array = npt.NDArray[Any]

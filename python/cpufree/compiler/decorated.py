@@ -16,6 +16,8 @@ from cpufree.compiler import ir
 from cpufree.compiler.arguments import Arguments, written_fields
 from cpufree.compiler.emit.blocks import MEMORY
 from cpufree.compiler.explain import Explanation, explain, explain_kernel
+from cpufree.compiler.front.lowering import Lowered, lower
+from cpufree.compiler.front.source import Source
 from cpufree.compiler.gpu_run import GpuRun, multiprocessors_of, tile_memory_of
 from cpufree.compiler.grid import (
     chosen_kernel,
@@ -26,12 +28,10 @@ from cpufree.compiler.grid import (
 from cpufree.compiler.interpret import interpret
 from cpufree.compiler.launch import Kernel, Ran, Run, kernel_of, passes
 from cpufree.compiler.layout import choose_pes, most_pes
-from cpufree.compiler.lowering import Lowered, lower
 from cpufree.compiler.operations import require_numpy
 from cpufree.compiler.place import Place, place
 from cpufree.compiler.processes import ProcessRun, kernel_in_processes
 from cpufree.compiler.remembered import Remembered
-from cpufree.compiler.source import Source
 from cpufree.distributed import Team
 from cpufree.engines import core
 from cpufree.engines.asked import Asked

@@ -13,10 +13,10 @@ from cpufree import device_arrays
 from cpufree.compiler import ir
 from cpufree.compiler.arguments import Arguments, written_fields
 from cpufree.compiler.emit.blocks import BlockPlan, tile_memory
+from cpufree.compiler.front.lowering import Lowered
 from cpufree.compiler.grid import GridKernel, returned_fields
 from cpufree.compiler.launch import Ran, check_faults, results_of, scalar_table
 from cpufree.compiler.layout import GridLayout
-from cpufree.compiler.lowering import Lowered
 from cpufree.engines import core
 from cpufree.engines.watch import Watch
 from cpufree.errors import EngineError

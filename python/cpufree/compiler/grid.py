@@ -15,6 +15,7 @@ from cpufree.compiler.emit.stream_choice import stream_plan
 from cpufree.compiler.emit.streams import emit_streams
 from cpufree.compiler.emit.tiles import STANDARD, SweepOptions
 from cpufree.compiler.emit.times import sweep_time, time_of
+from cpufree.compiler.front.values import ArrayValue, TupleValue, Value
 from cpufree.compiler.layout import GridLayout, RoundLayout, TileLayout
 from cpufree.compiler.passes import add_temporaries
 from cpufree.compiler.passes.align import align_locals
@@ -24,7 +25,6 @@ from cpufree.compiler.passes.halos import touched_fields
 from cpufree.compiler.passes.points import group_points
 from cpufree.compiler.passes.rounds import ghosts_in_rounds
 from cpufree.compiler.passes.tiles import NotOnChip, add_exchanges, check_exchanges
-from cpufree.compiler.values import ArrayValue, TupleValue, Value
 
 
 @dataclass(frozen=True)

@@ -15,12 +15,12 @@ from cpufree.compiler import ir
 from cpufree.compiler.arguments import Arguments, written_fields
 from cpufree.compiler.emit.hosted import emit_hosted
 from cpufree.compiler.emit.tiles import STANDARD, SweepOptions
+from cpufree.compiler.front.lowering import Lowered
 from cpufree.compiler.gpu_run import address_of, copies_out, hold, load, multiprocessors_of
 from cpufree.compiler.grid import grid_groups, returned_fields
 from cpufree.compiler.interpret import Scalars
 from cpufree.compiler.launch import check_faults, results_of, scalar_bytes
 from cpufree.compiler.layout import GridLayout, most_pes
-from cpufree.compiler.lowering import Lowered
 from cpufree.compiler.passes import exchange
 from cpufree.compiler.passes.accesses import elements, scalar_accesses
 from cpufree.compiler.passes.rows import scalars_read

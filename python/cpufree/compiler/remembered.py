@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from cpufree.compiler.lowering import Lowered
-from cpufree.compiler.source import Source
+from cpufree.compiler.front.lowering import Lowered
+from cpufree.compiler.front.source import Source
 
 _MOST = 64
 _PLAIN = (bool, int, str, bytes, type(None), np.integer, np.bool_, np.dtype)

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from cpufree.compiler import ir
-from cpufree.compiler.lowering import Lowered
+from cpufree.compiler.front.lowering import Lowered
+from cpufree.compiler.front.values import ArrayValue, ScalarValue, TupleValue, Value
 from cpufree.compiler.passes.accesses import elements
 from cpufree.compiler.ranks.prune import pruned
 from cpufree.compiler.ranks.routes import Ranks, with_same_fields
 from cpufree.compiler.ranks.rows import by_rows, far_reads, works_of
-from cpufree.compiler.values import ArrayValue, ScalarValue, TupleValue, Value
 from cpufree.dace import affine
 from cpufree.dace.exchanges import Exchanges
 from cpufree.dace.forward import forwarded

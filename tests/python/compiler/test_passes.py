@@ -11,9 +11,9 @@ from grid_programs import CASES, as_tuple, assert_same, case, copies, plainly
 
 import cpufree
 from cpufree.compiler import ir
+from cpufree.compiler.front.lowering import lower
 from cpufree.compiler.interpret import interpret
 from cpufree.compiler.launch import passes
-from cpufree.compiler.lowering import lower
 from cpufree.compiler.passes import add_temporaries, check_ghosts, exchange, fuse
 
 

@@ -22,10 +22,10 @@ from hypothesis import strategies as st
 from random_programs import WRITERS, program_of, random_arguments
 
 from cpufree.compiler.arguments import Arguments, written_fields
+from cpufree.compiler.front.lowering import Lowered, lower
 from cpufree.compiler.grid import grid_groups, returned_fields
 from cpufree.compiler.interpret import interpret
 from cpufree.compiler.launch import Run, passes
-from cpufree.compiler.lowering import Lowered, lower
 from cpufree.engines.watch import Watch
 from cpufree.errors import ProgramError
 from cpufree.laps import Laps

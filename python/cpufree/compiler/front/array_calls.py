@@ -9,8 +9,16 @@ from typing import Any
 import numpy as np
 
 from cpufree.compiler import ir
-from cpufree.compiler.call import Call, beforehand, dummy, numbers, on_host, same_kind, stored_type
-from cpufree.compiler.values import ArrayValue, Host, ScalarValue, TupleValue, Value
+from cpufree.compiler.front.call import (
+    Call,
+    beforehand,
+    dummy,
+    numbers,
+    on_host,
+    same_kind,
+    stored_type,
+)
+from cpufree.compiler.front.values import ArrayValue, Host, ScalarValue, TupleValue, Value
 
 
 def reduction(op: str) -> Callable[[Call], Value]:

@@ -8,10 +8,11 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from cpufree.compiler import ir, values
+from cpufree.compiler import ir
+from cpufree.compiler.front import values
+from cpufree.compiler.front.source import Source
+from cpufree.compiler.front.values import ArrayValue, Host, ScalarValue, TupleValue, Value
 from cpufree.compiler.operations import EITHER, UFUNCS, WEAK, Kind, loop_types, python_kind, stored
-from cpufree.compiler.source import Source
-from cpufree.compiler.values import ArrayValue, Host, ScalarValue, TupleValue, Value
 from cpufree.text import counted
 
 _MOST_DIMS = 4

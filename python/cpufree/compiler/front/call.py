@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from cpufree.compiler.front.protocols import Evaluates
+from cpufree.compiler.front.values import ArrayValue, Host, ScalarValue, Scope, TupleValue, Value
 from cpufree.compiler.operations import PURE, stored
-from cpufree.compiler.protocols import Evaluates
-from cpufree.compiler.values import ArrayValue, Host, ScalarValue, Scope, TupleValue, Value
 
 
 class Call:

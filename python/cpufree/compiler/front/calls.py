@@ -9,12 +9,21 @@ from typing import Any
 
 import numpy as np
 
-from cpufree.compiler import ir, values
-from cpufree.compiler.array_calls import copy, copyto, create, norm, reduction
-from cpufree.compiler.call import Call, beforehand, dummy, numbers, on_host, same_kind, stored_type
+from cpufree.compiler import ir
+from cpufree.compiler.front import values
+from cpufree.compiler.front.array_calls import copy, copyto, create, norm, reduction
+from cpufree.compiler.front.call import (
+    Call,
+    beforehand,
+    dummy,
+    numbers,
+    on_host,
+    same_kind,
+    stored_type,
+)
+from cpufree.compiler.front.protocols import Evaluates
+from cpufree.compiler.front.values import ArrayValue, Host, ScalarValue, Scope, TupleValue, Value
 from cpufree.compiler.operations import UFUNCS, stored
-from cpufree.compiler.protocols import Evaluates
-from cpufree.compiler.values import ArrayValue, Host, ScalarValue, Scope, TupleValue, Value
 
 _TYPES: dict[Any, str] = {
     np.float64: "float64", np.float32: "float32", np.int64: "int64", np.int32: "int32",

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from cpufree.compiler import calls, ir, python_numbers
-from cpufree.compiler.builder import Builder
+from cpufree.compiler import ir
+from cpufree.compiler.front import calls, python_numbers
+from cpufree.compiler.front.builder import Builder
+from cpufree.compiler.front.parts import Parts
+from cpufree.compiler.front.values import ArrayValue, Host, ScalarValue, Scope, TupleValue, Value
 from cpufree.compiler.operations import BINARY, COMPARE, UNARY, Kind
-from cpufree.compiler.parts import Parts
-from cpufree.compiler.values import ArrayValue, Host, ScalarValue, Scope, TupleValue, Value
 
 _HOST_BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,

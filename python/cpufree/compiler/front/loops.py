@@ -6,11 +6,11 @@ import ast
 
 import numpy as np
 
-from cpufree.compiler import ir, values
-from cpufree.compiler.builder import Builder
-from cpufree.compiler.operations import Kind
-from cpufree.compiler.protocols import Lowers
-from cpufree.compiler.regions import (
+from cpufree.compiler import ir
+from cpufree.compiler.front import values
+from cpufree.compiler.front.builder import Builder
+from cpufree.compiler.front.protocols import Lowers
+from cpufree.compiler.front.regions import (
     Frame,
     Region,
     State,
@@ -19,7 +19,8 @@ from cpufree.compiler.regions import (
     joined_or_fail,
     note_kind,
 )
-from cpufree.compiler.values import ArrayValue, Host, ScalarValue, TupleValue, Value
+from cpufree.compiler.front.values import ArrayValue, Host, ScalarValue, TupleValue, Value
+from cpufree.compiler.operations import Kind
 from cpufree.errors import ProgramError
 
 MOST_TURNS = 64

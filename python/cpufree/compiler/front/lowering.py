@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from cpufree.compiler import call, ir, loops, regions, values
-from cpufree.compiler.builder import Builder, RankGrew
-from cpufree.compiler.expressions import Expressions
+from cpufree.compiler import ir
+from cpufree.compiler.front import call, loops, regions, values
+from cpufree.compiler.front.builder import Builder, RankGrew
+from cpufree.compiler.front.expressions import Expressions
+from cpufree.compiler.front.source import Source
+from cpufree.compiler.front.values import ArrayValue, Host, ScalarValue, Scope, TupleValue, Value
 from cpufree.compiler.operations import stored
 from cpufree.compiler.saved import to_json
-from cpufree.compiler.source import Source
-from cpufree.compiler.values import ArrayValue, Host, ScalarValue, Scope, TupleValue, Value
 
 _MOST_CALLS = 16  # programs inside one another
 

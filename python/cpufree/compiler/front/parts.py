@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from cpufree.compiler import ir, values
-from cpufree.compiler.builder import Builder
-from cpufree.compiler.values import ArrayValue, Host, ScalarValue, Scope, TupleValue, Value
+from cpufree.compiler import ir
+from cpufree.compiler.front import values
+from cpufree.compiler.front.builder import Builder
+from cpufree.compiler.front.values import ArrayValue, Host, ScalarValue, Scope, TupleValue, Value
 
 
 class Parts:

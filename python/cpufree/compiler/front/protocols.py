@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from cpufree.compiler import ir
-from cpufree.compiler.builder import Builder
-from cpufree.compiler.values import Scope, Value
+from cpufree.compiler.front.builder import Builder
+from cpufree.compiler.front.values import Scope, Value
 
 
 class Evaluates(Protocol):

@@ -15,11 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from cpufree.compiler import ir, values
-from cpufree.compiler.builder import Builder
+from cpufree.compiler import ir
+from cpufree.compiler.front import values
+from cpufree.compiler.front.builder import Builder
+from cpufree.compiler.front.protocols import Lowers
+from cpufree.compiler.front.values import ArrayValue, Host, ScalarValue, Scope, Value
 from cpufree.compiler.operations import Kind, joined, python_kind, stored
-from cpufree.compiler.protocols import Lowers
-from cpufree.compiler.values import ArrayValue, Host, ScalarValue, Scope, Value
 
 
 class KindChanged(Exception):

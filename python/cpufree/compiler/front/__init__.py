@@ -1,0 +1,1 @@
+"""From the tree of a Python function to the intermediate representation."""
