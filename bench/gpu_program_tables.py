@@ -245,6 +245,9 @@ def main() -> int:
     parser.add_argument("record", type=Path, nargs="+")
     parser.add_argument("--page", type=Path, help="write into this page, between its marks")
     given = parser.parse_args()
+    names = [file.name for file in given.record]
+    if len(set(names)) < len(names):
+        parser.error(f"records must differ in their names, but are {' '.join(names)}")
     records = {
         file.name: [json.loads(line) for line in file.read_text().splitlines()]
         for file in given.record

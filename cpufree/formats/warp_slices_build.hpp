@@ -22,10 +22,10 @@ struct ShareSource {
   const LocalSystem<T>& local;
   const BlockColumns* columns = nullptr;  // what the kernel calls columns; null: as they are
   Codes codes = {};
-  const std::int32_t* names = nullptr;  // of all entries of the PE: what `columns` says; null: ask
+  const std::int32_t* entry_names = nullptr;  // of all entries: what `columns` says; null: ask it
 
   std::int32_t column(std::int64_t entry) const {
-    if (names != nullptr) return names[entry];
+    if (entry_names != nullptr) return entry_names[entry];
     const std::int32_t c = local.col[static_cast<std::size_t>(entry)];
     return columns == nullptr ? c : (*columns)(c);
   }

@@ -5,11 +5,16 @@
 #include <memory>
 #include <new>
 
+#include "cpufree/base/error.hpp"
 #include "cpufree/base/index.hpp"
 
 namespace cpufree {
 
 namespace {
+
+struct Entries {
+  std::int64_t begin, end;
+};
 
 // The number of each row within the part, from 1; 0 of the others. Only pages that hold some of its
 // rows and their neighbours are touched.
@@ -28,6 +33,20 @@ class Numbers {
   std::unique_ptr<std::int32_t, Free> all_;
 };
 
+// The entries of a row: numbers that a caller may have changed since they were looked at, and that
+// are places in tables here.
+template <class T>
+Entries entries_of(const CsrView<T>& matrix, std::int32_t row) {
+  const Entries entries{matrix.row_ptr[at(row)], matrix.row_ptr[at(row) + 1]};
+  if (entries.begin < 0 || entries.begin > entries.end ||
+      entries.end > static_cast<std::int64_t>(matrix.col.size()))
+    throw InvalidInput("indptr must ascend to the number of entries");
+  const auto columns = matrix.col.subspan(at(entries.begin), at(entries.end - entries.begin));
+  if (std::ranges::any_of(columns, [&](std::int32_t c) { return c < 0 || c >= matrix.n; }))
+    throw InvalidInput("indices must be rows of the matrix");
+  return entries;
+}
+
 // The rows of the part in ascending order; `number` is 0 for all others.
 template <class T>
 std::vector<std::int32_t> rows_around(const CsrView<T>& matrix, std::int32_t start,
@@ -43,12 +62,14 @@ std::vector<std::int32_t> rows_around(const CsrView<T>& matrix, std::int32_t sta
     rows.insert(rows.end(), step.begin(), step.end());
     if (rows.size() == at(size)) break;
     std::vector<std::int32_t> next;
-    for (const std::int32_t row : step)
-      for (auto k = matrix.row_ptr[at(row)]; k < matrix.row_ptr[at(row) + 1]; ++k)
+    for (const std::int32_t row : step) {
+      const auto [begin, end] = entries_of(matrix, row);
+      for (auto k = begin; k < end; ++k)
         if (std::int32_t& seen = number[matrix.col[at(k)]]; seen == 0) {
           seen = 1;
           next.push_back(matrix.col[at(k)]);
         }
+    }
     step = std::move(next);
   }
   std::ranges::sort(rows);
@@ -66,7 +87,8 @@ RowPart<T> part_around(const CsrView<T>& matrix, std::int32_t start, std::int32_
   RowPart<T> part;
   part.row_ptr.push_back(0);
   for (const std::int32_t row : rows) {
-    for (auto k = matrix.row_ptr[at(row)]; k < matrix.row_ptr[at(row) + 1]; ++k)
+    const auto [begin, end] = entries_of(matrix, row);
+    for (auto k = begin; k < end; ++k)
       if (const std::int32_t column = number[matrix.col[at(k)]]; column > 0) {
         part.col.push_back(column - 1);
         part.val.push_back(matrix.val[at(k)]);

@@ -243,6 +243,19 @@ def compressed_graph(
     vertex of each row; starts, neighbours and weights of vertices.
     """
 
+def row_part(
+    indptr: npt.NDArray[np.int64],
+    indices: npt.NDArray[np.int32],
+    data: npt.NDArray[Any],  # float64 or float32
+    start: int,
+    size: int,
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], npt.NDArray[Any]]:
+    """Return the principal submatrix of `size` rows around row `start`: indptr, indices, data.
+
+    Fewer rows where no more are connected. InvalidInputError: start is no row, indptr does not
+    ascend, or a column is no row.
+    """
+
 def slice_padding(lengths: npt.NDArray[np.int64], slice: int, most: int) -> float:
     """Return what slices as wide as their longest row hold over the entries of rows."""
 

@@ -27,6 +27,12 @@ from cpufree.errors import NotEnoughGpusError
 CPU_ENGINE = "cpu_threads"
 
 
+@pytest.fixture(autouse=True)
+def no_driver_is_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have tests choose alike where there is a driver, and whoever has asked it before."""
+    monkeypatch.setattr("cpufree.engines.gpus.DRIVERS", ())
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add --engine, --gpus, --part, --share and --failures."""
     group = parser.getgroup("cpufree")

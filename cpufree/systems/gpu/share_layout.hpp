@@ -31,8 +31,8 @@ struct ShareLayout {
   std::int64_t first_operand = 0;  // halos of blocks: in exchanged vectors
 };
 
-// What kernels call the column of each entry of a PE, with halos of blocks: BlockColumns searches
-// for it, and several layouts are tried, which makes them 5 to 14 times as long without these.
+// What kernels call the column of each entry of a PE, with halos of blocks. BlockColumns searches
+// for it, and several layouts are tried: without these, a layout takes 5 to 14 times as long.
 using EntryNames = PageVector<std::int32_t>;
 using SharedNames = std::shared_ptr<const EntryNames>;
 

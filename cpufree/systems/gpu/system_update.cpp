@@ -127,6 +127,7 @@ bool GpuSystem<T>::update(const CsrView<T>& matrix) {
     return done;
   } catch (...) {
     made_.reset();
+    names_.clear();
     drop_values(kept_->plan, kept_->layouts);
     throw;
   }

@@ -14,8 +14,9 @@ namespace cpufree {
 namespace {
 
 // Units of a chunk: large enough for the bus, small enough that the pinned buffers of all workers
-// together are quickly had.
+// together are quickly had; and those of a slice by itself that buffers are made for.
 constexpr std::int64_t kChunk = (std::int64_t{1} << 18) / kSliceUnit;
+constexpr std::int64_t kLargeSlice = 4 * kChunk;
 constexpr std::size_t kBuffers = 2;  // of a worker: one is written while the other is on its way
 // Of a PE: together they fill slices about as fast as the bus takes them.
 constexpr std::size_t kMostWorkers = 16;
@@ -116,7 +117,8 @@ void upload_slices(const HaloPlan<T>& plan, const std::vector<PeLayout>& layouts
   for (std::size_t pe = 0; pe < pes; ++pe) {
     queues[pe].chunks = cut_into_chunks(layouts[pe], kChunk);
     most = std::max(most, queues[pe].chunks.size());
-    capacity = std::max(capacity, std::min(kChunk, layouts[pe].units));
+    for (const Chunk& chunk : queues[pe].chunks)
+      if (chunk.units <= kLargeSlice) capacity = std::max(capacity, chunk.units);
   }
   // Workers of PE 0, 1, ..., 0, 1, ...: each PE has one at least.
   const std::size_t for_each_pe = std::clamp<std::size_t>(

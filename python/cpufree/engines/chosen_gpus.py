@@ -115,4 +115,5 @@ def _in_order(chosen: Sequence[Gpu]) -> list[Gpu]:
 
 
 def are(count: int) -> str:
+    """Return "is 1 GPU" or "are 3 GPUs"."""
     return "is 1 GPU" if count == 1 else f"are {count} GPUs"

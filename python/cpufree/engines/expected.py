@@ -111,7 +111,7 @@ def by_parts(A: CsrMatrix | GridCsr, rtol: float, maxiter: int | None, solves: i
 
 
 def _start(A: CsrMatrix | GridCsr, row: int) -> int:
-    """Return the first row from this one on that has about as many entries as others.
+    """Return the first row from this one on that has half as many entries as the mean, or more.
 
     Rows of prescribed values have a diagonal alone, and no neighbours to take a part from.
     """

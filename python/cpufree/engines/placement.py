@@ -183,14 +183,20 @@ def _before_cuda(
     """Return the CPU, if it has the answer before CUDA could have started; None: it is not sure.
 
     So a small system does not wait for the driver, which is not even asked which GPUs there are.
+    Any of the machines that are known may be this one: the CPU is that of the slowest, the start of
+    CUDA that of the fastest.
     """
-    few = size.nnz < GPU_NNZ or size.nnz > core.most_nonzeros_by_host()
-    if few or _says_how_many(asked, env) or not core.cuda_built() or not gpus.driver_is_ahead():
+    if _says_how_many(asked, env) or env.node_size is not None:
         return None
-    known = forecast()
+    # Below, no GPU is asked for anyway; above, none is worth a look at parts of the matrix.
+    if not GPU_NNZ <= size.nnz <= core.most_nonzeros_by_host():
+        return None
+    if not core.cuda_built() or not gpus.driver_is_ahead():
+        return None
+    known, blocks, cores = forecast(), _blocks(asked, env, size), choices.available_cores()
     start = min(one.table("setup.context", "s")[1] for one in machine.every())
-    costs = Costs.of(machine.load(), choices.available_cores())
-    way = answer_time.on_cpu(size, _blocks(asked, env, size), costs)
+    ways = [answer_time.on_cpu(size, blocks, Costs.of(one, cores)) for one in machine.every()]
+    way = max(ways, key=lambda one: one.seconds(known.expected))
     if way.seconds(known.expected) >= start:
         return None
     told = answer_time.comparison([way], way, known.expected)

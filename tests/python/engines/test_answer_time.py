@@ -30,6 +30,7 @@ from cpufree.engines.gpu_choice import Size
 from cpufree.engines.partition_gain import gain_on
 from cpufree.engines.placement import Placement, place
 from cpufree.env import Env
+from cpufree.errors import CpufreeError
 from cpufree.partition.cost import Spread
 
 KNOWN = Costs.of(machine.load(), 16)
@@ -233,6 +234,22 @@ def test_system_that_takes_longer_than_the_start_of_cuda_is_compared(
     placement = place(Asked(), Env(), size, None, lambda: known)
     assert placement.engine == "cuda_p2p"
     assert two_gpus.looked_at_gpus > 0
+
+
+@pytest.mark.parametrize("env", [Env(node_size=1), Env(pes=1), Env(gpus=(1,))])
+def test_what_the_environment_says_holds_whether_the_driver_runs_or_not(
+    two_gpus: FakeCore, monkeypatch: pytest.MonkeyPatch, env: Env
+) -> None:
+    found: list[str] = []
+    for ahead in (True, False):
+        monkeypatch.setattr(gpus, "driver_is_ahead", lambda ahead=ahead: ahead)
+        try:
+            found.append(
+                place(Asked(), env, SMALL, None, lambda: forecast(1, spread=SPREAD_SMALL)).why[0]
+            )
+        except CpufreeError as error:
+            found.append(str(error))
+    assert found[0] == found[1]
 
 
 def test_entries_are_looked_at_once_for_both_comparisons(

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 import cpufree
 from cpufree.engines.expected import by_parts, by_past, part
 from cpufree.errors import InvalidInputError
+from cpufree.extension import load_core
 from cpufree.matrix.load import as_csr
 
 # Iterations to 1e-8 from a right-hand side of ones, and how far off the estimate may be. Right-hand
@@ -61,6 +62,18 @@ def test_part_is_the_principal_submatrix_of_rows_around_one() -> None:
 def test_part_of_no_row_is_refused(start: int, size: int) -> None:
     with pytest.raises(InvalidInputError, match="a part has a row of the matrix at least"):
         part(as_csr(cpufree.generate.poisson2d(5, 5)), start, size)
+
+
+@pytest.mark.parametrize(("place", "value"), [("indices", 9), ("indices", -1), ("indptr", 99)])
+def test_arrays_that_have_been_changed_since_are_refused(place: str, value: int) -> None:
+    arrays = {
+        "indptr": np.array([0, 2, 4], np.int64),
+        "indices": np.array([0, 1, 0, 1], np.int32),
+        "data": np.array([2.0, -1.0, -1.0, 2.0]),
+    }
+    arrays[place][1] = value
+    with pytest.raises(InvalidInputError, match=place):
+        load_core().row_part(**arrays, start=0, size=2)
 
 
 def test_part_has_fewer_rows_where_no_more_are_connected() -> None:
