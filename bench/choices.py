@@ -23,10 +23,11 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from records import RESULTS, write
+from records import RESULTS, command_line, write
 
 import cpufree
 from cpufree import generate, machine
+from cpufree.bench.core.machine import describe_machine
 from cpufree.engines.answer_time import Costs, Forecast, all_candidates, best
 from cpufree.engines.expected import Expected, by_parts
 from cpufree.engines.gpu_choice import Size, model_of
@@ -127,7 +128,8 @@ def iterations_command(
         f"from {math.exp(min(logs)):.2f} to {math.exp(max(logs)):.2f}"
     )
     if out is not None:
-        write({"benchmark": "expected iterations", "rtol": rtol, "lines": lines}, out)
+        head = {"benchmark": "expected iterations", "command": command_line(), "rtol": rtol}
+        write({**head, **describe_machine(), "lines": lines}, out)
 
 
 if __name__ == "__main__":
