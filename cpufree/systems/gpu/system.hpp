@@ -208,7 +208,8 @@ class GpuSystem final : public System<T> {
   void upload(HaloPlan<T>& plan, const std::vector<PeLayout>& layouts, const Sharing& sharing,
               const SystemSpec& spec);
   std::vector<ShareSize> sizes_in_all(const std::vector<PeLayout>& layouts) const;
-  std::vector<PeLayout> lay_out(const HaloPlan<T>& plan, std::vector<std::vector<BlockPlan>> plans,
+  std::vector<PeLayout> lay_out(const HaloPlan<T>& plan,
+                                const std::vector<std::vector<BlockPlan>>& plans,
                                 const SystemSpec& spec);
   std::vector<PeLayout> choose_layouts(const HaloPlan<T>& plan,
                                        const std::vector<std::vector<BlockPlan>>& plans,

@@ -162,7 +162,7 @@ std::vector<PeLayout> GpuSystem<T>::take(OnChip simple) {
 
 template <class T>
 std::vector<PeLayout> GpuSystem<T>::lay_out(const HaloPlan<T>& plan,
-                                            std::vector<std::vector<BlockPlan>> plans,
+                                            const std::vector<std::vector<BlockPlan>>& plans,
                                             const SystemSpec& spec) {
   if (block_halos_) names_ = name_entries(plan, plans);
   auto layouts = choose_layouts(plan, plans, spec);

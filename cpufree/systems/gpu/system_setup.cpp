@@ -206,7 +206,7 @@ void GpuSystem<T>::build(HaloPlan<T>& plan, std::span<const std::int32_t> order,
   Sharing sharing = share_out(plan, order, shares, spec);
   if (sharing.packets > 0) count_destinations_from_ghosts(plan, shares);
   if (nodes_.count() > 1) plan_nodes(plan, sharing.plans, extent);
-  auto layouts = lay_out(plan, std::move(sharing.plans), spec);
+  auto layouts = lay_out(plan, sharing.plans, spec);
   if (block_halos_) {
     for (const PeLayout& layout : layouts)
       extent.rows_and_ghosts = std::max(extent.rows_and_ghosts, at(layout.operand_rows));

@@ -66,7 +66,7 @@ std::optional<std::vector<PeLayout>> GpuSystem<T>::lay_out_again() {
   }
   const bool lanes_log2 = std::exchange(lanes_share_rows_, false);
   const bool on_chip = std::exchange(on_chip_, false);
-  auto layouts = lay_out(kept_->plan, std::move(plans), kept_->spec);
+  auto layouts = lay_out(kept_->plan, plans, kept_->spec);
   bool fits = lanes_share_rows_ == lanes_log2 && on_chip_ == on_chip &&
               same_places(layouts, kept_->layouts);
   if (team_) fits = least(*team_, "values that fit", fits ? 1 : 0) == 1;

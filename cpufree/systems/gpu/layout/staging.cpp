@@ -16,7 +16,7 @@ namespace cpufree {
 
 namespace {
 
-constexpr std::size_t kPiece = std::size_t{1} << 18;  // bytes: pinning them takes a ms a MB
+constexpr std::size_t kPiece = std::size_t{1} << 18;  // bytes
 constexpr std::size_t kMostWorkers = 12;              // of a device: more find the bus busy
 constexpr std::size_t kBuffers = 2;  // of a worker: one is filled while the other is on its way
 
