@@ -9,7 +9,7 @@
 #include "cpufree/baselines/steps/cg.hpp"
 #include "cpufree/baselines/steps/pipecg.hpp"
 #include "cpufree/baselines/steps/prcg.hpp"
-#include "cpufree/solvers/args.hpp"
+#include "cpufree/solvers/method.hpp"
 
 namespace cpufree::baselines {
 

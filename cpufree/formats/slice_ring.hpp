@@ -21,10 +21,10 @@
 #include "cpufree/base/annotate.hpp"
 #include "cpufree/base/index.hpp"
 #include "cpufree/device/port.hpp"
+#include "cpufree/formats/slice_limits.hpp"
 
 namespace cpufree {
 
-inline constexpr int kMostSlots = 8;
 inline constexpr int kSliceHead = 32;            // bytes of a WarpSlice
 inline constexpr std::uint32_t kFeedGrain = 32;  // bytes
 

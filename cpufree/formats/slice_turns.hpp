@@ -6,11 +6,10 @@
 #include "cpufree/base/annotate.hpp"
 #include "cpufree/device/block.hpp"
 #include "cpufree/formats/accurate_sum.hpp"
+#include "cpufree/formats/slice_limits.hpp"
 #include "cpufree/problem/blocks/slice_rows.hpp"
 
 namespace cpufree {
-
-inline constexpr std::int32_t kMostLanesLog2 = 5;  // 32 lanes for a row
 
 // Rows [begin, end), 2^lanes_log2 lanes for each in slices, the first of which is `start`. A warp
 // takes 32 / 2^thin rows at a time, the slices of which it sums one after the other; `thin`, at

@@ -11,7 +11,7 @@
 #include "cpufree/device/study.hpp"
 #include "cpufree/problem/entries.hpp"
 #include "cpufree/problem/halo_plan.hpp"
-#include "cpufree/solvers/args.hpp"
+#include "cpufree/solvers/method.hpp"
 #include "cpufree/systems/distributed/team.hpp"
 #include "cpufree/systems/laps.hpp"
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "cpufree/base/error.hpp"
-#include "cpufree/formats/warp_slices.hpp"
+#include "cpufree/formats/slice_limits.hpp"
 #include "cpufree/problem/factors/factors.hpp"
 
 namespace cpufree {

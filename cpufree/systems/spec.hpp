@@ -6,7 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "cpufree/solvers/args.hpp"
+#include "cpufree/device/study.hpp"
+#include "cpufree/solvers/method.hpp"
 #include "cpufree/systems/distributed/team.hpp"
 
 namespace cpufree {
@@ -40,8 +41,6 @@ struct SystemSpec {
   // PEs of a node: as if every so many in a row were a machine of their own, whose memory loads and
   // stores of other PEs do not reach. 0: as it is.
   int node_size = 0;
-
-  // library: nvshmem, double precision, one node, and a pointwise preconditioner alone.
 
   // For experiments. The defaults leave the choice to the engine.
   int threads = 0;  // per block, cuda_p2p: a multiple of 32; 0: by the rows of a block

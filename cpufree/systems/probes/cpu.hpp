@@ -8,10 +8,14 @@
 
 #include "cpufree/engines/cpu_processes/memory.hpp"
 #include "cpufree/engines/cpu_threads/memory.hpp"
-#include "cpufree/engines/cpu_threads/port.hpp"
 #include "cpufree/systems/probes/prober.hpp"
 
 namespace cpufree {
+
+namespace cpu_threads {
+class Port;
+struct Shared;
+}  // namespace cpu_threads
 
 // No PE begins an order before all have ended the one before: in one process that is so, several
 // must see to it. Orders differ in the places of messages.

@@ -5,12 +5,15 @@
 #include <cstdint>
 #include <vector>
 
-#include "cpufree/engines/cpu_threads/port.hpp"
 #include "cpufree/programs/args.hpp"
 #include "cpufree/systems/distributed/team.hpp"
 #include "cpufree/systems/system.hpp"
 
 namespace cpufree {
+
+namespace cpu_threads {
+class Port;
+}
 
 // The one function that the shared object of a program has, "cpufree_program".
 using ProgramKernel = void (*)(cpu_threads::Port& port, const programs::Args& args,
