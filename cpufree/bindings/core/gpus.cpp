@@ -48,11 +48,11 @@ void start_nvshmem_for(const nb::object& team, const std::string& library, int g
 
 // Kernels are going to be compiled, some of them ahead: Python's end waits for these threads,
 // before libraries are torn down.
-void set_compiler(const std::string& library, const std::string& cache,
+void set_compiler(const std::string& library, const std::vector<std::string>& caches,
                   const std::string& shipped) {
   {
     const nb::gil_scoped_release release;  // others may be compiling
-    set_kernel_compiler(library, cache, shipped);
+    set_kernel_compiler(library, caches, shipped);
   }
   static bool told = false;  // under the GIL
   if (std::exchange(told, true)) return;
@@ -71,7 +71,7 @@ void bind_gpus(nb::module_& m) {
         nb::call_guard<nb::gil_scoped_release>());  // CUDA may start first
   m.def("gpu_is_started", &gpu_is_started, nb::arg("index"));
   m.def("peer_problem", &peer_problem, nb::arg("gpus"));
-  m.def("set_kernel_compiler", &set_compiler, nb::arg("library"), nb::arg("cache"),
+  m.def("set_kernel_compiler", &set_compiler, nb::arg("library"), nb::arg("caches"),
         nb::arg("shipped"));
   m.def("ship_kernels", &ship_kernels, nb::arg("architecture"), nb::arg("folder"),
         nb::call_guard<nb::gil_scoped_release>());

@@ -44,10 +44,10 @@ std::string peer_problem(const std::vector<int>& gpus);
 int gpu_of(const void* p);
 
 // Where kernels that are not built in come from (systems/gpu/compiled), which those of programs
-// never are: the compiler's library, "" for one that the system finds; the folder that keeps what
-// was compiled, and the one of kernels that came with the package, "" for none. To be called before
-// the first system is made.
-void set_kernel_compiler(const std::string& library, const std::string& cache,
+// never are: the compiler's library, "" for one that the system finds; the folders that keep what
+// was compiled (CodeCache), and the one of kernels that came with the package, "" for none. To be
+// called before the first system is made.
+void set_kernel_compiler(const std::string& library, const std::vector<std::string>& caches,
                          const std::string& shipped);
 // Waits for kernels that are compiled ahead, a minute at most, and begins no more: to be called
 // before the process ends, since the compiler's library must not end beneath them.

@@ -39,7 +39,8 @@ struct GpuEngineTable {
   bool (*gpu_is_started)(int);
   std::string (*peer_problem)(const std::vector<int>&);
   int (*gpu_of)(const void*);
-  void (*set_kernel_compiler)(const std::string&, const std::string&, const std::string&);
+  void (*set_kernel_compiler)(const std::string&, const std::vector<std::string>&,
+                              const std::string&);
   void (*finish_compiling)();
   int (*ship_kernels)(const std::string&, const std::string&);
   bool (*kernels_compiled)();

@@ -77,9 +77,9 @@ std::string peer_problem(const std::vector<int>& gpus) {
 
 int gpu_of(const void* p) { return engine().gpu_of(p); }
 
-void set_kernel_compiler(const std::string& library, const std::string& cache,
+void set_kernel_compiler(const std::string& library, const std::vector<std::string>& caches,
                          const std::string& shipped) {
-  if (cuda_built()) engine().set_kernel_compiler(library, cache, shipped);
+  if (cuda_built()) engine().set_kernel_compiler(library, caches, shipped);
 }
 
 void finish_compiling() {

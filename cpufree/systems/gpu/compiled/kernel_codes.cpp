@@ -6,8 +6,10 @@ namespace cpufree {
 
 std::string code_of(const std::string& source, const std::string& architecture,
                     const CodeMaker& maker, const CodeCache& cache) {
-  const std::uint64_t key = hash_of({source, architecture, maker.version});
+  const std::string key = digits_of(hash_of({source, architecture, maker.version}));
   if (auto code = cache.find(key)) return *std::move(code);
+  const CodeClaim mine = cache.claim(key);
+  if (auto code = cache.find(key)) return *std::move(code);  // another process has made it
   std::string code = maker.compile(source, architecture);
   cache.keep(key, code);
   return code;

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "cpufree/systems/gpu/compiled/code_cache.hpp"
+#include "cpufree/base/code_cache.hpp"
 
 namespace cpufree {
 
@@ -41,11 +41,11 @@ class ShippedCodes {
   }
 
  private:
-  std::uint64_t key(const std::string& source, const std::string& architecture,
-                    const std::vector<std::string>& options) const {
+  std::string key(const std::string& source, const std::string& architecture,
+                  const std::vector<std::string>& options) const {
     std::string all = "shipped " + version_;
     for (const std::string& option : options) all.append(" ").append(option);
-    return hash_of({source, architecture, all});
+    return digits_of(hash_of({source, architecture, all}));
   }
 
   CodeCache cache_;

@@ -1,7 +1,7 @@
 #include "cpufree/systems/gpu/compiled/kernel_source.hpp"
 
-#include "cpufree/base/error.hpp"
 #include "cpufree/systems/gpu/kernels/kernel.hpp"
+#include "cpufree/systems/kernel_names.hpp"
 
 namespace cpufree {
 
@@ -9,53 +9,10 @@ namespace {
 
 constexpr int kProbeThreads = 1024;  // of a block, at most
 
-const char* algorithm_of(Method method) {
-  switch (method) {
-    case Method::cg:
-      return "ConjugateGradient";
-    case Method::prcg:
-      return "PredictRecompute";
-    case Method::pipecg:
-      return "PipelinedCg";
-  }
-  throw InvalidInput("unknown method");
-}
-
-const char* class_of(Preconditioner preconditioner) {
-  switch (preconditioner) {
-    case Preconditioner::none:
-      return "Identity";
-    case Preconditioner::jacobi:
-      return "Jacobi";
-    case Preconditioner::chebyshev:
-      return "Chebyshev";
-    case Preconditioner::block_jacobi:
-    case Preconditioner::fsai:
-      return "Factored";
-  }
-  throw InvalidInput("unknown preconditioner");
-}
-
-std::string name_of(Study study) {
-  switch (study) {
-    case Study::none:
-      return "Study::none";
-    case Study::split:
-      return "Study::split";
-    case Study::no_compute:
-      return "Study::no_compute";
-    case Study::no_comm:
-      return "Study::no_comm";
-  }
-  throw InvalidInput("unknown study");
-}
-
-std::string include(const std::string& header) { return "#include \"cpufree/" + header + "\"\n"; }
-
 // A kernel of `threads` threads at most that calls `body` with `port`, a class of gpu_p2p.
 std::string kernel(const std::string& headers, int threads, const std::string& args,
                    const std::string& port, const std::string& body) {
-  return include("engines/gpu_p2p/port.cuh") + headers +
+  return include_line("engines/gpu_p2p/port.cuh") + headers +
          "using namespace cpufree;\n"
          "extern \"C\" __global__ void __launch_bounds__(" +
          std::to_string(threads) +
@@ -76,35 +33,38 @@ std::string solver_source(const SolveSpec& spec, const std::string& type, const 
   const bool study = spec.study != Study::none;
   const std::string value = study ? "double" : type;
   const std::string preconditioner = study ? "Identity" : class_of(spec.preconditioner);
-  const std::string call = study ? "study_kernel<" + name_of(spec.study) + ", " : "solve_kernel<";
-  return kernel(include("formats/warp_slices.hpp") + include("solvers/kernel.hpp"), kGpuThreads,
-                "SolveArgs<WarpSlices<" + value + ">>", port,
+  const std::string call =
+      study ? "study_kernel<" + std::string(name_of(spec.study)) + ", " : "solve_kernel<";
+  return kernel(include_line("formats/warp_slices.hpp") + include_line("solvers/kernel.hpp"),
+                kGpuThreads, "SolveArgs<WarpSlices<" + value + ">>", port,
                 call + algorithm_of(spec.method) + ", " + preconditioner + "<" + value + ">, " +
                     format + ">(port, args);");
 }
 
 std::string columns_source(int columns, bool jacobi, const std::string& type) {
   const std::string count = std::to_string(columns);
-  return kernel(include("formats/warp_columns.hpp") + include("solvers/columns_kernel.hpp"),
-                kGpuThreads, "ColumnsArgs<WarpSlices<" + type + ">, " + count + ">", "Port",
-                "columns_kernel<PointwiseOfColumns<" + type + ", " + (jacobi ? "true" : "false") +
-                    ">, " + count + ">(port, args);");
+  return kernel(
+      include_line("formats/warp_columns.hpp") + include_line("solvers/columns_kernel.hpp"),
+      kGpuThreads, "ColumnsArgs<WarpSlices<" + type + ">, " + count + ">", "Port",
+      "columns_kernel<PointwiseOfColumns<" + type + ", " + (jacobi ? "true" : "false") + ">, " +
+          count + ">(port, args);");
 }
 
 std::string probe_source(ProbeWay way) {
-  return kernel(include("engines/gpu_p2p/bulk_put.cuh") + include("probes/kernel.hpp"),
+  return kernel(include_line("engines/gpu_p2p/bulk_put.cuh") + include_line("probes/kernel.hpp"),
                 kProbeThreads, "ProbeArgs", "Port",
                 "probe_kernel<static_cast<ProbeWay>(" + std::to_string(static_cast<int>(way)) +
                     ")>(port, args);");
 }
 
 std::string pattern_source() {
-  return kernel(include("probes/patterns.hpp"), kProbeThreads, "PatternArgs", "Port",
+  return kernel(include_line("probes/patterns.hpp"), kProbeThreads, "PatternArgs", "Port",
                 "pattern_kernel(port, args);");
 }
 
 std::string reading_source() {
-  return include("systems/probes/gpu/reading.cuh") + include("systems/probes/gpu/tiles.cuh") +
+  return include_line("systems/probes/gpu/reading.cuh") +
+         include_line("systems/probes/gpu/tiles.cuh") +
          "extern \"C\" __global__ void nothing() {}\n"
          "extern \"C\" __global__ void\n"
          "reading(const double* values, std::int64_t count, double* sum) {\n"
@@ -115,17 +75,17 @@ std::string reading_source() {
 }
 
 std::string stencil_source(const StencilText& text, Study study, const std::string& type) {
-  return kernel(include(std::string("stencils/") + text.header), text.threads,
+  return kernel(include_line(std::string("stencils/") + text.header), text.threads,
                 "JacobiArgs<" + type + ">", "Port",
-                "run_as<" + name_of(study) + ">(port, [&](auto& p) { " + text.body + ", " +
-                    (text.source ? "true" : "false") + ">(p, args); });");
+                "run_as<" + std::string(name_of(study)) + ">(port, [&](auto& p) { " + text.body +
+                    ", " + (text.source ? "true" : "false") + ">(p, args); });");
 }
 
 std::vector<std::string> layout_sources(const std::string& type) {
   std::vector<std::string> sources;
   for (const char* kind : {"ROW", "SLICE"})
     sources.push_back(
-        include("engines/gpu_p2p/free_port.cuh") + include("formats/layout/kernels.hpp") +
+        include_line("engines/gpu_p2p/free_port.cuh") + include_line("formats/layout/kernels.hpp") +
         "#define CPUFREE_ONE(K) \\\n"
         "extern \"C\" __global__ void __launch_bounds__(cpufree::layout::kThreads) \\\n"
         "K(const __grid_constant__ cpufree::layout::K<" +
@@ -147,7 +107,7 @@ std::string vectors_source(const std::string& type) {
   };
   const std::string from = "const " + type + "* from, ", all = "std::int64_t count, ";
   const std::string rows = "const std::int32_t* row, " + all, to = type + "* to";
-  return include("systems/gpu/kernels/vector_entries.cuh") + "using namespace cpufree;\n" +
+  return include_line("systems/gpu/kernels/vector_entries.cuh") + "using namespace cpufree;\n" +
          one("gather_entries", from + rows + to + ", VectorProbe* probe",
              "from, row, count, to, probe") +
          one("scale_entries", type + "* v, " + all + "double factor", "v, count, factor") +

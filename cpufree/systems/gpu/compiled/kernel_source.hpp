@@ -7,15 +7,10 @@
 
 #include "cpufree/device/study.hpp"
 #include "cpufree/probes/args.hpp"
+#include "cpufree/systems/kernel_names.hpp"
 #include "cpufree/systems/spec.hpp"
 
 namespace cpufree {
-
-// How C++ calls values of type T.
-template <class T>
-constexpr const char* type_name() {
-  return sizeof(T) == sizeof(double) ? "double" : "float";
-}
 
 // A solver kernel for values of type `type`, of `port`, a class of gpu_p2p, and `format`, a policy
 // of slice_codes.hpp, by their names. Studies are in double precision without a preconditioner.

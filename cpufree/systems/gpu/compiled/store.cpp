@@ -30,9 +30,10 @@ struct Places {
 class Store {
  public:
   // Who compiles meanwhile goes on with the places that were.
-  void set(const std::string& library, const std::string& cache, const std::string& shipped) {
+  void set(const std::string& library, const std::vector<std::string>& caches,
+           const std::string& shipped) {
     auto places = std::make_shared<const Places>(
-        Places{library, CodeCache(cache), ShippedCodes(shipped, texts())});
+        Places{library, CodeCache(caches), ShippedCodes(shipped, texts())});
     const std::lock_guard lock(mutex_);
     places_ = std::move(places);
   }
@@ -222,9 +223,9 @@ const void* only_kernel(gpuLibrary_t code) {
   return gpu::find_kernel(code, "a compiled kernel", "run_on_gpu");
 }
 
-void set_kernel_compiler(const std::string& library, const std::string& cache,
+void set_kernel_compiler(const std::string& library, const std::vector<std::string>& caches,
                          const std::string& shipped) {
-  store().set(library, cache, shipped);
+  store().set(library, caches, shipped);
 }
 
 void compile_ahead(const std::vector<std::string>& sources, std::span<const int> devices) {
