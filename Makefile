@@ -27,20 +27,24 @@ DEMO ?= gen:flange_hex?r_out=40,t=8,pipe=20
 help:
 	@sed -n '2,9s/^# *//p' Makefile
 
-# What building and running needs; tests and lint need .dependencies, which has more.
+# What building needs; tests and lint need .dependencies, which has more.
 $(VENV)/.requirements: pyproject.toml tools/setup_env.sh
-	tools/setup_env.sh $(VENV)
+	tools/setup_env.sh --build $(VENV)
 	@touch $@
 $(VENV)/.dependencies: $(VENV)/.requirements
 	tools/setup_env.sh $(VENV) test dev
 	@touch $@
 
 # Editable: Python files are used where they lie; the extension is rebuilt when C++ changes.
-$(VENV)/.installed: $(VENV)/.requirements CMakeLists.txt $(EXTENSION_SOURCES)
-	@echo "building cpufree with $(CORES) cores: some minutes (3 on two cores), once"
-	python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
+$(VENV)/.installed: $(VENV)/.requirements CMakeLists.txt $(EXTENSION_SOURCES) tools/build_package.sh
+	@echo "building cpufree with $(CORES) cores: about a minute on two, once"
+	tools/build_package.sh $(VENV)
 	@touch $@
 install: $(VENV)/.installed
+# With all kernels of the CPU engine: tests use most of them.
+$(VENV)/.installed-all: $(VENV)/.requirements CMakeLists.txt $(EXTENSION_SOURCES) tools/build_package.sh
+	KERNELS=ALL tools/build_package.sh $(VENV)
+	@touch $@ $(VENV)/.installed
 
 demo: install
 	cpufree solve "$(DEMO)" --pes $(DEMO_PES) --plot convergence.png

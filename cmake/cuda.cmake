@@ -1,13 +1,10 @@
 # Decides whether the CUDA engine is built: sets CPUFREE_HAS_CUDA, and where its kernels are built in
-# (CPUFREE_KERNELS=BUILT), CPUFREE_HAS_NVCC, and enables the language.
+# (CPUFREE_KERNELS=ALL), CPUFREE_HAS_NVCC, and enables the language.
 #
 # AUTO builds it where nvcc is found and the machine has a GPU: without one, minutes of compiling
 # would buy nothing. ON insists on it (GPU or not), OFF leaves it out.
 set(CPUFREE_HAS_CUDA OFF)
 set(CPUFREE_HAS_NVCC OFF)
-if(NOT CPUFREE_KERNELS MATCHES "^(BUILT|COMPILED)$")
-  message(FATAL_ERROR "CPUFREE_KERNELS is '${CPUFREE_KERNELS}'; use BUILT or COMPILED")
-endif()
 
 # Sets `result` to whether the NVIDIA driver lists a GPU here.
 function(cpufree_find_gpu result)
@@ -73,7 +70,7 @@ macro(cpufree_add_runtime)
   target_link_libraries(cpufree_gpu INTERFACE ${ARGN})
 endmacro()
 
-if(cpufree_wants_cuda AND CPUFREE_KERNELS STREQUAL "COMPILED")
+if(cpufree_wants_cuda AND CPUFREE_KERNELS STREQUAL "USUAL")
   cpufree_find_runtime()
   if(CPUFREE_CUDA_INCLUDE AND CPUFREE_CUDA_CRT AND CPUFREE_CUDART)
     cpufree_add_runtime("${CPUFREE_CUDART}" Threads::Threads ${CMAKE_DL_LIBS} rt)
@@ -124,6 +121,6 @@ elseif(cpufree_wants_cuda)
   else()
     message(STATUS "CUDA: there is a GPU, but nvcc was not found: the GPU engine is left out. "
                    "Install the CUDA toolkit (13 or newer) and build again, or build without nvcc: "
-                   "CPUFREE_KERNELS=COMPILED")
+                   "CPUFREE_KERNELS=USUAL")
   endif()
 endif()

@@ -1,10 +1,13 @@
 #!/usr/bin/env bash
 # Make the virtual environment DIR and install into it what building and running needs, and what
-# the extras of pyproject.toml named besides need: test, dev.
-# Usage: tools/setup_env.sh DIR [EXTRA]... Run again at any time: what is there already is kept.
+# the extras of pyproject.toml named besides need: test, dev. With --build, what building needs alone.
+# Usage: tools/setup_env.sh [--build] DIR [EXTRA]... Run again at any time: what is there already is
+# kept.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-dir=${1:?usage: tools/setup_env.sh DIR [EXTRA]...}
+lists=(requires dependencies build)
+[ "${1:-}" != --build ] || { lists=(requires build); shift; }
+dir=${1:?usage: tools/setup_env.sh [--build] DIR [EXTRA]...}
 extras=("${@:2}")
 python=${PYTHON:-python3}
 
@@ -50,7 +53,7 @@ if ! "$dir/bin/python" -m pip --version >/dev/null 2>&1; then
 fi
 
 # The requirements are those of pyproject.toml, read from there.
-requirements=$("$dir/bin/python" - requires dependencies build "${extras[@]}" <<'PY'
+requirements=$("$dir/bin/python" - "${lists[@]}" "${extras[@]}" <<'PY'
 import ast, re, sys
 text = open("pyproject.toml").read()
 for key in sys.argv[1:]:
@@ -58,7 +61,9 @@ for key in sys.argv[1:]:
     print(*ast.literal_eval(found.group(1)), sep="\n")
 PY
 )
-say "installing what pyproject.toml requires${extras[*]:+, and its extras ${extras[*]},} into $dir"
+needed="what pyproject.toml requires"
+[ "${lists[1]}" = dependencies ] || needed="the tools of the build"
+say "installing $needed${extras[*]:+, and its extras ${extras[*]},} into $dir"
 mapfile -t packages <<<"$requirements"
 "$dir/bin/python" -m pip install -q --disable-pip-version-check "${packages[@]}" ||
     fail "pip could not install the requirements (see above). Is there a network connection?"

@@ -18,9 +18,9 @@ std::int64_t length_of(const SparseFactor& factor, std::int32_t row) {
 }
 
 // Appends a slice of some rows, at least one; places of their columns begin at `base`.
-class SliceWriter {
+class FactorWriter {
  public:
-  SliceWriter(const SparseFactor& factor, const PrivatePlaces& places, int width, SlicedFactor& to)
+  FactorWriter(const SparseFactor& factor, const PrivatePlaces& places, int width, SlicedFactor& to)
       : factor_(factor), places_(places), width_(width), to_(to) {}
 
   void append(std::span<const std::int32_t> rows, std::int64_t first_place) {
@@ -92,7 +92,7 @@ std::vector<SlicedFactor> slice_factor(const SparseFactor& factor, const Private
   const std::size_t window = at(kWindow) * at(width);
   std::vector<SlicedFactor> blocks(places.rows.size());
   in_parallel(static_cast<int>(blocks.size()), [&](int block) {
-    SliceWriter writer(factor, places, width, blocks[at(block)]);
+    FactorWriter writer(factor, places, width, blocks[at(block)]);
     std::vector<std::int32_t> rows = places.rows[at(block)];
     std::ranges::sort(rows, {}, [&](std::int32_t row) { return places.place[at(row)]; });
     const std::span<std::int32_t> all(rows);

@@ -11,14 +11,14 @@ namespace cpufree {
 namespace {
 
 // Rows or vertices of one turn of a thread.
-constexpr std::int64_t kChunk = 4096;
+constexpr std::int64_t kGraphChunk = 4096;
 
 // Calls f(k) for every k in [0, count), on all cores.
 template <class F>
 void for_all(std::int64_t count, F&& f) {
-  in_parallel(static_cast<int>((count + kChunk - 1) / kChunk), [&](int chunk) {
-    const std::int64_t begin = chunk * kChunk;
-    const std::int64_t end = std::min(count, begin + kChunk);
+  in_parallel(static_cast<int>((count + kGraphChunk - 1) / kGraphChunk), [&](int chunk) {
+    const std::int64_t begin = chunk * kGraphChunk;
+    const std::int64_t end = std::min(count, begin + kGraphChunk);
     for (std::int64_t k = begin; k < end; ++k) f(k);
   });
 }

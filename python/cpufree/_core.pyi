@@ -182,6 +182,30 @@ def cpu_level() -> str:
     InvalidInputError, UnsupportedError: the one that CPUFREE_CPU_LEVEL names cannot be had here.
     """
 
+def cpu_lacks() -> str:
+    """Return what this processor lacks of the one that CPU kernels were built for, "" if nothing.
+
+    By the names of /proc/cpuinfo. Then no kernel is taken from the build.
+    """
+
+class CodeClaim:
+    """The right to make a code, which other processes wait for; held until the object is gone."""
+
+class CodeCache:
+    """Code that was compiled on this machine, on disk (cpufree/base/code_cache.hpp)."""
+
+    def __init__(self, folders: list[str]) -> None:
+        """Look in these folders, in their order; keep in the first that can be written."""
+
+    def find_file(self, key: str) -> str | None:
+        """Return the path of a whole file of that key, None where there is none."""
+
+    def keep(self, key: str, code: bytes) -> str | None:
+        """Keep code, and return the path of its file, None where it cannot be kept."""
+
+    def claim(self, key: str) -> CodeClaim:
+        """Wait until no other process makes the code of that key, ten minutes at most."""
+
 def cpu_levels() -> list[str]:
     """Return those that this processor can run, the fastest last."""
 
@@ -330,11 +354,11 @@ def gpu_note() -> str:
 def peer_problem(gpus: list[int]) -> str:
     """Return the first pair without native atomics on one another's memory, "" if none."""
 
-def set_kernel_compiler(library: str, cache: str, shipped: str) -> None:
+def set_kernel_compiler(library: str, caches: list[str], shipped: str) -> None:
     """Say where GPU kernels come from that are not built in; before the first system is made.
 
-    `library`: path of the compiler's library, "" for one that the system finds. `cache`: the folder
-    that keeps what it has compiled, "" for none. `shipped`: the folder of kernels that came with
+    `library`: path of the compiler's library, "" for one that the system finds. `caches`: the
+    folders that keep what it has compiled. `shipped`: the folder of kernels that came with
     the package, which are taken first, "" for none.
     """
 

@@ -105,22 +105,17 @@ class RankEnv(launchers.Launched):
 
 @dataclass(frozen=True)
 class BuildEnv:
-    """How programs are compiled, and where they are kept."""
+    """How kernels for the CPU are compiled."""
 
     compiler: tuple[str, ...]
     """CPUFREE_CXX, else CXX, else c++; with options."""
-    cache: Path
-    """CPUFREE_CACHE, else cpufree in XDG_CACHE_HOME, else ~/.cache/cpufree."""
 
     @classmethod
     def read(cls, environ: Mapping[str, str] | None = None) -> BuildEnv:
         """Return the settings of `environ` (None: of the process)."""
         values = os.environ if environ is None else environ
         words = values.get("CPUFREE_CXX", "").split() or values.get("CXX", "").split()
-        cache = values.get("CPUFREE_CACHE", "").strip()
-        home = values.get("XDG_CACHE_HOME", "").strip() or "~/.cache"
-        folder = Path(cache) if cache else Path(home) / "cpufree"
-        return cls(tuple(words) or ("c++",), folder.expanduser())
+        return cls(tuple(words) or ("c++",))
 
 
 def in_force(environ: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -148,24 +143,33 @@ def home() -> Path:
     return Path(os.environ.get("HOME") or Path.home())
 
 
-def kernel_cache(environ: Mapping[str, str] | None = None) -> str:
-    """Return the folder that keeps kernels which were compiled on this machine, "" for none.
+@dataclass(frozen=True)
+class KernelCache:
+    """Where kernels that were compiled on this machine are to be kept."""
 
-    It is the one that CPUFREE_KERNEL_CACHE names, or cpufree/kernels in the user's folder for
-    caches (XDG Base Directory Specification 0.8).
-    """
+    kept: bool
+    """False: CPUFREE_KERNEL_CACHE=off."""
+    folder: str = ""
+    """The one that CPUFREE_KERNEL_CACHE names, or cpufree/kernels in the user's folder for caches
+    (XDG Base Directory Specification 0.8)."""
+    why_none: str = ""
+    """Why there is no such folder, "" where there is one."""
+
+
+def kernel_cache(environ: Mapping[str, str] | None = None) -> KernelCache:
+    """Return where `environ` (None: of the process) says that compiled kernels are to be kept."""
     values = os.environ if environ is None else environ
     said = values.get("CPUFREE_KERNEL_CACHE", "").strip()
     if said.lower() == "off":
-        return ""
+        return KernelCache(False)
     try:
         if said:
-            return str(Path(said).expanduser().absolute())
+            return KernelCache(True, str(Path(said).expanduser().absolute()))
         caches = values.get("XDG_CACHE_HOME", "").strip()
         folder = Path(caches) if os.path.isabs(caches) else home() / ".cache"
-    except (RuntimeError, OSError):  # no home, no folder to be relative to: then nothing is kept
-        return ""
-    return str(folder / "cpufree" / "kernels")
+    except (RuntimeError, OSError) as error:  # no password entry, no working directory
+        return KernelCache(True, why_none=str(error))
+    return KernelCache(True, str(folder / "cpufree" / "kernels"))
 
 
 def with_kernel_cache(folder: str) -> dict[str, str]:

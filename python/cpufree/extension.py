@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 
-from cpufree import env
-from cpufree.errors import UnsupportedError
+from cpufree import kernel_cache
+from cpufree.errors import CpufreeWarning, UnsupportedError
 from cpufree.host import find_library
 
 COMPILER = "libnvrtc.so.13"
@@ -26,7 +28,22 @@ def load_core() -> ModuleType:
             f"the compiled part of cpufree does not load ({error}). Install the package with its "
             "compiler step: pip install . in the source tree"
         ) from error
+    _warn_of_processor(_core.cpu_lacks())
     return _core
+
+
+@cache
+def _warn_of_processor(lacks: str) -> None:
+    """Say once that the package was built for a processor that can do more than this one."""
+    if lacks:
+        warnings.warn(
+            f"cpufree was built on a processor with {lacks}, which this one lacks: its CPU kernels "
+            "are compiled here when they are first used. To have them built in, install it on this "
+            "machine again (pip install .), or for all: "
+            "pip install . -C cmake.define.CPUFREE_NATIVE=OFF",
+            CpufreeWarning,
+            stacklevel=3,
+        )
 
 
 def with_kernels(core: ModuleType) -> ModuleType:
@@ -42,7 +59,7 @@ def with_kernels(core: ModuleType) -> ModuleType:
 def set_compiler(core: ModuleType) -> None:
     """Tell the extension where kernels come from that are not built in."""
     shipped = str(SHIPPED) if SHIPPED.is_dir() else ""
-    core.set_kernel_compiler(find_compiler(), env.kernel_cache(), shipped)
+    core.set_kernel_compiler(find_compiler(), kernel_cache.folders(), shipped)
 
 
 def find_compiler() -> str:

@@ -380,7 +380,7 @@ PROGRAM = (
 )  # fmt: skip
 TABLES = {"program": PROGRAM, "solve": SOLVE, "stencil": STENCIL, "info": INFO, "convert": CONVERT}
 
-CPU_LEVELS = ("auto", "x86-64-v2", "x86-64-v3", "x86-64-v4")
+CPU_LEVELS = ("auto", "x86-64-v2", "x86-64-v3")
 LOG_LEVELS = ("debug", "info", "warning", "error")
 VARIABLES = (
     Variable("CPUFREE_ENGINE", "engine: " + ", ".join(ENGINES)),
@@ -397,11 +397,10 @@ VARIABLES = (
     Variable("CPUFREE_CPU_LEVEL", "instruction set of the CPU engine: " + ", ".join(CPU_LEVELS)),
     Variable(
         "CPUFREE_KERNEL_CACHE",
-        "folder that keeps GPU kernels which were compiled here: a path, or off",
+        "folder that keeps kernels and programs which were compiled here: a path, or off",
     ),
     Variable("CPUFREE_LOG", "how much is logged: " + ", ".join(LOG_LEVELS)),
-    Variable("CPUFREE_CXX", "C++ compiler of programs (cpufree.program), with options: c++"),
-    Variable("CPUFREE_CACHE", "folder that keeps compiled programs: ~/.cache/cpufree"),
+    Variable("CPUFREE_CXX", "C++ compiler of CPU kernels and of programs, with options: c++"),
     Variable("CPUFREE_RANK", "which of several processes this one is: a whole number from 0"),
     Variable("CPUFREE_RANKS", "how many processes there are: a whole number from 1"),
     Variable(

@@ -8,6 +8,7 @@
 
 #include "cpufree/base/cores.hpp"
 #include "cpufree/bindings/core/gpus.hpp"
+#include "cpufree/bindings/core/kernels.hpp"
 #include "cpufree/bindings/core/matrix.hpp"
 #include "cpufree/bindings/core/probe.hpp"
 #include "cpufree/bindings/core/program.hpp"
@@ -15,7 +16,6 @@
 #include "cpufree/bindings/core/stencil.hpp"
 #include "cpufree/bindings/core/system.hpp"
 #include "cpufree/bindings/errors.hpp"
-#include "cpufree/systems/cpu/kernel_table.hpp"
 #include "cpufree/systems/system.hpp"
 
 namespace nb = nanobind;
@@ -60,8 +60,7 @@ NB_MODULE(_core, m) {
   m.attr("__version__") = CPUFREE_VERSION;
   m.attr("compiler") = CPUFREE_COMPILER;
   m.def("available_cores", &cpufree::available_cores);
-  m.def("cpu_level", &cpufree::cpu_level);
-  m.def("cpu_levels", &cpufree::cpu_levels);
+  cpufree::bind_kernels(m);
   cpufree::bind_systems(m);
   cpufree::bind_gpus(m);
   cpufree::bind_matrix(m);

@@ -11,6 +11,9 @@
 
 namespace cpufree::cpu_threads {
 
+// How often the host looks after a running kernel.
+inline constexpr std::chrono::milliseconds kLook{50};
+
 struct LaunchConfig {
   int pes = 1;
   int blocks = 1;

@@ -12,10 +12,9 @@ namespace cpufree {
 
 namespace {
 
-constexpr std::int32_t kChunk = 512;  // rows that a thread takes at a time
+constexpr std::int32_t kInverseChunk = 512;  // rows that a thread takes at a time
 // A row with more entries takes no part: its column of G would be as long, and so a row of G^T.
 constexpr std::size_t kMostOfRow = 1024;
-constexpr double kLeastPivot = 1e-14;  // of a matrix with a diagonal of ones
 
 struct Weighed {
   std::int32_t column;
@@ -235,7 +234,7 @@ SparseFactor assemble(const OwnRows& own, const std::vector<Chunk>& chunks) {
     const Chunk& chunk = chunks[at(number)];
     std::size_t from = 0;
     for (std::size_t r = 0; r < chunk.count.size(); ++r) {
-      auto to = at(g.row_ptr[at(own.local[at(number) * at(kChunk) + r])]);
+      auto to = at(g.row_ptr[at(own.local[at(number) * at(kInverseChunk) + r])]);
       for (std::int64_t k = 0; k < chunk.count[r]; ++k, ++from, ++to)
         g.col[to] = own.local[at(chunk.col[from])], g.val[to] = chunk.val[from];
     }
@@ -276,9 +275,10 @@ FsaiOptions fsai_options(int level) {
 }
 
 Factors approximate_inverse(const OwnRows& own, const FsaiOptions& options) {
-  std::vector<Chunk> chunks(at((own.rows() + kChunk - 1) / kChunk));
+  std::vector<Chunk> chunks(at((own.rows() + kInverseChunk - 1) / kInverseChunk));
   in_parallel(static_cast<int>(chunks.size()), [&](int k) {
-    chunks[at(k)] = rows_of(own, options, {k * kChunk, std::min(own.rows(), (k + 1) * kChunk)});
+    chunks[at(k)] =
+        rows_of(own, options, {k * kInverseChunk, std::min(own.rows(), (k + 1) * kInverseChunk)});
   });
   Factors result;
   for (const Chunk& chunk : chunks) result.replaced += chunk.replaced;

@@ -12,9 +12,8 @@ namespace cpufree {
 
 namespace {
 
-constexpr int kChunk = 1024;  // blocks that a thread takes at a time
+constexpr int kBlockChunk = 1024;  // blocks that a thread takes at a time
 constexpr std::int32_t kDefaultSize = 8;
-constexpr double kLeastPivot = 1e-14;  // of a matrix with a diagonal of ones
 
 // Whether b's row follows a's in the original order, with the same columns.
 bool same_node(const OwnRows& own, std::int32_t a, std::int32_t b) {
@@ -133,9 +132,10 @@ Factors invert_blocks(const OwnRows& own, int size) {
   std::partial_sum(inverse.row_ptr.begin(), inverse.row_ptr.end(), inverse.row_ptr.begin());
   inverse.col.resize(at(inverse.row_ptr.back()));
   inverse.val.resize(inverse.col.size());
-  std::vector<std::int64_t> replaced(at((blocks + kChunk - 1) / kChunk), 0);
+  std::vector<std::int64_t> replaced(at((blocks + kBlockChunk - 1) / kBlockChunk), 0);
   in_parallel(static_cast<int>(replaced.size()), [&](int chunk) {
-    for (int block = chunk * kChunk; block < std::min(blocks, (chunk + 1) * kChunk); ++block)
+    for (int block = chunk * kBlockChunk; block < std::min(blocks, (chunk + 1) * kBlockChunk);
+         ++block)
       if (!write_inverse(own, {begin[at(block)], begin[at(block) + 1]}, inverse))
         ++replaced[at(chunk)];
   });

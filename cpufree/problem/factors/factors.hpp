@@ -34,6 +34,9 @@ struct Factors {
 
 inline constexpr int kMostBlockRows = 32;
 
+// Of a matrix with a diagonal of ones: a row with a smaller pivot is not positive definite.
+inline constexpr double kLeastPivot = 1e-14;
+
 // F_1 = the inverses of blocks on the diagonal. Rows of a block follow one another in the original
 // order; `size` of them each, counted from row 0, or, for 0, the unknowns of a node: rows with the
 // same columns, at most kMostBlockRows. Where such runs are few, blocks of 8. Where other PEs own a

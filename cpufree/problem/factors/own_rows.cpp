@@ -12,12 +12,12 @@ namespace cpufree {
 
 namespace {
 
-constexpr std::int32_t kChunk = 4096;  // rows that a thread takes at a time
+constexpr std::int32_t kOwnChunk = 4096;  // rows that a thread takes at a time
 
 template <class F>
-void for_chunks(std::int32_t rows, F&& f) {
-  in_parallel((rows + kChunk - 1) / kChunk,
-              [&](int k) { f(k * kChunk, std::min(rows, (k + 1) * kChunk)); });
+void for_own_chunks(std::int32_t rows, F&& f) {
+  in_parallel((rows + kOwnChunk - 1) / kOwnChunk,
+              [&](int k) { f(k * kOwnChunk, std::min(rows, (k + 1) * kOwnChunk)); });
 }
 
 // The PE's rows in the order of their original numbers.
@@ -36,7 +36,7 @@ void fill(OwnRows& own, Each&& each) {
   const std::int32_t rows = own.rows();
   own.row_ptr.assign(at(rows) + 1, 0);
   own.scale.assign(at(rows), 1.0);
-  for_chunks(rows, [&](std::int32_t begin, std::int32_t end) {
+  for_own_chunks(rows, [&](std::int32_t begin, std::int32_t end) {
     for (std::int32_t row = begin; row < end; ++row)
       each(row, [&](std::int32_t column, double value) {
         ++own.row_ptr[at(row) + 1];
@@ -48,7 +48,7 @@ void fill(OwnRows& own, Each&& each) {
   std::partial_sum(own.row_ptr.begin(), own.row_ptr.end(), own.row_ptr.begin());
   own.col.resize(at(own.row_ptr.back()));
   own.val.resize(at(own.row_ptr.back()));
-  for_chunks(rows, [&](std::int32_t begin, std::int32_t end) {
+  for_own_chunks(rows, [&](std::int32_t begin, std::int32_t end) {
     std::vector<std::pair<std::int32_t, double>> entries;
     for (std::int32_t row = begin; row < end; ++row) {
       entries.clear();

@@ -1,7 +1,7 @@
-#include "cpufree/systems/cpu/columns_kernel.hpp"
+#include "cpufree/solvers/columns_kernel.hpp"
 
 #include "cpufree/base/error.hpp"
-#include "cpufree/solvers/columns_kernel.hpp"
+#include "cpufree/systems/cpu/kernel.hpp"
 
 namespace cpufree {
 

@@ -1,10 +1,11 @@
-// The kernels of the CPU engine, as they are compiled into this program or shared object. What runs
-// them asks the table (cpu_kernel_table.hpp), which may be that of another shared object.
+// The kernels of the CPU engine, as they are compiled into a program or a shared object. What runs
+// them asks find_kernel.hpp, which may take those of another shared object.
 #pragma once
 
 #include "cpufree/engines/cpu_threads/port.hpp"
 #include "cpufree/formats/sliced.hpp"
 #include "cpufree/problem/grid.hpp"
+#include "cpufree/solvers/columns_args.hpp"
 #include "cpufree/stencils/args.hpp"
 #include "cpufree/systems/spec.hpp"
 
@@ -15,20 +16,32 @@ using CpuKernel = void (*)(cpu_threads::Port&,
                            const SolveArgs<Sliced<T, cpu_threads::Port::width>>&);
 template <class T>
 using CpuStencilKernel = void (*)(cpu_threads::Port&, const JacobiArgs<T>&);
+template <class T, int K>
+using CpuColumnsKernel = void (*)(cpu_threads::Port&,
+                                  const ColumnsArgs<Sliced<T, cpu_threads::Port::width>, K>&);
 
-// What a solve runs that is no study.
+// What a solve runs that is no study: cg and prcg, each with Jacobi or without preconditioner. Null
+// for other methods and preconditioners.
 template <class T>
-CpuKernel<T> cpu_kernel(const SolveSpec& spec);
+CpuKernel<T> cpu_usual_kernel(const SolveSpec& spec);
 
-// The same where PEs are in several nodes.
+// The others of these, null for usual ones.
+template <class T>
+CpuKernel<T> cpu_other_kernel(const SolveSpec& spec);
+
+// The same, usual or not, where PEs are in several nodes.
 template <class T>
 CpuKernel<T> cpu_remote_kernel(const SolveSpec& spec);
 
-// What a study runs; they are there in double precision without a preconditioner.
+// What a study runs: in double precision without a preconditioner.
 CpuKernel<double> cpu_study_kernel(const SolveSpec& spec);
 
 // Jacobi iterations; studies have no source term.
 template <class T>
 CpuStencilKernel<T> cpu_stencil_kernel(const Grid& grid, bool source, Study study);
+
+// What a solve of K right-hand sides together runs.
+template <class T, int K>
+CpuColumnsKernel<T, K> cpu_columns_kernel(Preconditioner preconditioner);
 
 }  // namespace cpufree

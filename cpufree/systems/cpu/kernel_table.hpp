@@ -1,11 +1,12 @@
-// The kernels of the CPU engine as a table of functions, so that a program can choose among several
-// versions of them.
+// The kernels of the CPU engine that are built in, as a table of functions, so that a program can
+// choose among several versions of them, and knows which are left to be compiled when they are
+// first used (find_kernel.hpp).
 //
-// A wheel has to run on every x86-64-v2 processor, and its kernels have to be as fast as the
-// processor allows. So the files that hold kernels are compiled once per level of the instruction
-// set, each time into a shared object of its own (_cpu_v2.so, _cpu_v3.so, _cpu_v4.so) that exports
-// one function: the one that returns this table. cpu_levels.cpp loads the object for the processor
-// at hand.
+// A build from source has its kernels compiled for the processor at hand (native). A wheel has to
+// run on every x86-64-v2 processor, and its kernels have to be as fast as the processor allows: its
+// files that hold kernels are compiled once per level of the instruction set. Each version is a
+// shared object (_cpu_native.so; _cpu_v2.so, _cpu_v3.so) that exports one function: the one that
+// returns this table. levels.cpp loads the object for the processor at hand.
 //
 // Why separate shared objects: kernels are templates. Compiled with different flags into one
 // program, the same template would have several definitions under one name, of which a linker
@@ -13,41 +14,47 @@
 // In shared objects that export nothing else, and are loaded with RTLD_LOCAL, every name is bound
 // inside its own object.
 //
-// Where one version is enough (C++ tests, CPUFREE_NATIVE, other processors), the kernels are linked
-// into the program, and cpu_linked.cpp returns their table.
+// Where one version is enough (C++ tests), the kernels are linked into the program, and linked.cpp
+// returns their table.
 #pragma once
 
-#include <string>
-#include <vector>
-
-#include "cpufree/systems/cpu/columns_kernel.hpp"
 #include "cpufree/systems/cpu/kernel.hpp"
 
 namespace cpufree {
 
+// What kernels are compiled with: all of them, and each family besides.
+struct CpuKernelFlags {
+  const char* level = "";
+  const char* solvers = "";
+  const char* columns = "";
+  const char* stencils = "";
+};
+
+// A function that returns null, or is null, leaves a kernel to be compiled.
 struct CpuKernels {
   template <class T>
   struct Of {
-    CpuKernel<T> (*solve)(const SolveSpec&);
-    CpuKernel<T> (*remote)(const SolveSpec&);
-    CpuStencilKernel<T> (*stencil)(const Grid&, bool source, Study);
-    CpuColumnsKernel<T, 2> (*two)(Preconditioner);
-    CpuColumnsKernel<T, 4> (*four)(Preconditioner);
-    CpuColumnsKernel<T, 8> (*eight)(Preconditioner);
+    CpuKernel<T> (*solve)(const SolveSpec&) = nullptr;
+    CpuKernel<T> (*remote)(const SolveSpec&) = nullptr;
+    CpuStencilKernel<T> (*stencil)(const Grid&, bool source, Study) = nullptr;
+    CpuColumnsKernel<T, 2> (*two)(Preconditioner) = nullptr;
+    CpuColumnsKernel<T, 4> (*four)(Preconditioner) = nullptr;
+    CpuColumnsKernel<T, 8> (*eight)(Preconditioner) = nullptr;
 
     template <int K>
-    CpuColumnsKernel<T, K> columns(Preconditioner preconditioner) const {
+    auto columns() const {
       if constexpr (K == 2)
-        return two(preconditioner);
+        return two;
       else if constexpr (K == 4)
-        return four(preconditioner);
+        return four;
       else
-        return eight(preconditioner);
+        return eight;
     }
   };
+  CpuKernelFlags flags;
   Of<float> in_float;
   Of<double> in_double;
-  CpuKernel<double> (*study)(const SolveSpec&);
+  CpuKernel<double> (*study)(const SolveSpec&) = nullptr;
 
   template <class T>
   const Of<T>& of() const {
@@ -61,13 +68,6 @@ struct CpuKernels {
 // The table of the kernels in use. Throws Unsupported where the level asked for (CPUFREE_CPU_LEVEL)
 // is not that of this processor, and InvalidInput where there is no such level.
 const CpuKernels& cpu_kernels();
-
-// The level in use, such as "x86-64-v3"; "native" or "baseline" for kernels that are linked. Throws
-// as `cpu_kernels` does.
-std::string cpu_level();
-
-// The levels that this processor can run, lowest first; the one in use where kernels are linked.
-std::vector<std::string> cpu_levels();
 
 }  // namespace cpufree
 

@@ -5,13 +5,17 @@
 #include <array>
 #include <cstddef>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "cpufree/base/error.hpp"
+#include "cpufree/base/words.hpp"
 
 namespace cpufree {
 
-// Lowest first; each includes those before it. Names are those of the x86-64 psABI.
-inline constexpr std::array<const char*, 3> kCpuLevels = {"x86-64-v2", "x86-64-v3", "x86-64-v4"};
+// Those of wheels, lowest first; each includes those before it. Names are those of the x86-64
+// psABI.
+inline constexpr std::array<const char*, 2> kCpuLevels = {"x86-64-v2", "x86-64-v3"};
 
 // The number of the level to use, of which the processor can run the first `runnable`. `asked`: its
 // name, or "" or "auto" for the best. Throws InvalidInput where there is no such level, Unsupported
@@ -32,13 +36,38 @@ inline std::size_t choose_cpu_level(const std::string& asked, std::size_t runnab
   throw InvalidInput("CPUFREE_CPU_LEVEL is '" + asked + "'; it takes " + names);
 }
 
-// The same where the kernels come in one version, compiled for `target`: a name is refused.
-inline void refuse_cpu_level(const std::string& asked, const std::string& target) {
-  if (asked.empty() || asked == "auto") return;
+// The same where the kernels come in one version, `level`: the name of a level is refused.
+inline void refuse_cpu_level(const std::string& asked, const std::string& level) {
+  if (asked.empty() || asked == "auto" || asked == level) return;
   choose_cpu_level(asked, kCpuLevels.size());  // which knows whether there is such a level
   throw Unsupported("CPUFREE_CPU_LEVEL is " + asked +
-                    ", but this build has its CPU kernels in one version, for " + target +
-                    ": unset the variable, or build without CPUFREE_NATIVE");
+                    ", but this build has its CPU kernels in one version (" + level +
+                    "): unset the variable, or build with CPUFREE_NATIVE=OFF");
+}
+
+// Those of the words of `needed` that are none of `present`, the features of a processor as
+// /proc/cpuinfo lists them. None where `present` is empty: then it is not known.
+inline std::string missing_features(std::string_view needed, std::string_view present) {
+  std::string missing;
+  const auto has = [&](std::string_view feature) {
+    for (int k = 0;; ++k) {
+      const std::string_view one = word(present, k);
+      if (one.empty() || one == feature) return !one.empty();
+    }
+  };
+  if (word(present, 0).empty()) return missing;
+  for (int k = 0; !word(needed, k).empty(); ++k)
+    if (const std::string_view feature = word(needed, k); !has(feature))
+      missing.append(missing.empty() ? "" : " ").append(feature);
+  return missing;
+}
+
+// The features of the first processor in a text of /proc/cpuinfo; empty where it lists none.
+inline std::string_view features_in(std::string_view cpuinfo) {
+  const std::size_t line = cpuinfo.find("\nflags");
+  if (line == std::string_view::npos) return {};
+  const std::size_t begin = cpuinfo.find(':', line) + 1;
+  return cpuinfo.substr(begin, cpuinfo.find('\n', begin) - begin);
 }
 
 }  // namespace cpufree

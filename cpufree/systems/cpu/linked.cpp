@@ -2,31 +2,22 @@
 #include "cpufree/base/env.hpp"
 #include "cpufree/systems/cpu/kernel_table.hpp"
 #include "cpufree/systems/cpu/level_choice.hpp"
+#include "cpufree/systems/cpu/levels.hpp"
 
 namespace cpufree {
 
-namespace {
-
-#ifdef CPUFREE_NATIVE
-constexpr const char* kLevel = "native";
-constexpr const char* kTarget = "the processor that it was compiled on (CPUFREE_NATIVE=ON)";
-#else
-constexpr const char* kLevel = "baseline";
-constexpr const char* kTarget = "all processors of its kind";
-#endif
-
-}  // namespace
-
 const CpuKernels& cpu_kernels() {
-  refuse_cpu_level(cpu_level_asked_for(), kTarget);
+  refuse_cpu_level(cpu_level_asked_for(), CPUFREE_CPU_LEVEL);
   return *cpufree_cpu_kernels();
 }
 
 std::string cpu_level() {
-  refuse_cpu_level(cpu_level_asked_for(), kTarget);
-  return kLevel;
+  refuse_cpu_level(cpu_level_asked_for(), CPUFREE_CPU_LEVEL);
+  return CPUFREE_CPU_LEVEL;
 }
 
-std::vector<std::string> cpu_levels() { return {kLevel}; }
+std::vector<std::string> cpu_levels() { return {CPUFREE_CPU_LEVEL}; }
+
+std::string cpu_lacks() { return ""; }
 
 }  // namespace cpufree

@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <type_traits>
 
 #include "cpufree/base/index.hpp"
 #include "cpufree/base/parallel.hpp"
-#include "cpufree/systems/cpu/kernel_table.hpp"
+#include "cpufree/systems/cpu/find_kernel.hpp"
 #include "cpufree/systems/cpu/run.hpp"
 #include "cpufree/systems/distributed/team_peers.hpp"
 
@@ -21,13 +20,10 @@ constexpr std::size_t kMostPackets = 0;  // threads share caches: plain stores a
 
 template <class T>
 CpuKernel<T> CpuSystem<T>::kernel_for(const SolveSpec& spec) const {
-  if (nodes_.count() > 1) {
-    if (spec.study == Study::none) return cpu_kernels().of<T>().remote(spec);
+  const bool nodes = nodes_.count() > 1;
+  if (nodes && spec.study != Study::none)
     throw Unsupported("studies are of PEs that reach one another's memory, not of several nodes");
-  }
-  if constexpr (std::is_same_v<T, double>)
-    if (spec.study != Study::none) return cpu_kernels().study(spec);
-  return cpu_kernels().of<T>().solve(spec);
+  return find_cpu_kernel<T>(spec, nodes);
 }
 
 template <class T>

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "cpufree/base/parallel.hpp"
-#include "cpufree/systems/cpu/kernel_table.hpp"
+#include "cpufree/systems/cpu/find_kernel.hpp"
 #include "cpufree/systems/cpu/system.hpp"
 
 namespace cpufree {
@@ -110,7 +110,7 @@ std::vector<SolveResult> CpuSystem<T>::solve_together(const ColumnViews<T>& vect
   std::vector<double> history(K * capacity);
   args[0].outcome = outcomes.data();
   args[0].history = history.data();
-  const auto kernel = cpu_kernels().of<T>().template columns<K>(spec.preconditioner);
+  const auto kernel = find_cpu_columns_kernel<T, K>(spec.preconditioner);
   cpu_threads::LaunchConfig config;
   config.pes = own_.all;
   config.blocks = blocks_;
@@ -151,7 +151,12 @@ std::vector<SolveResult> CpuSystem<T>::solve_columns(const ColumnViews<T>& vecto
                       [&]<int K>() { return solve_together<K>(vectors, spec, progress); });
 }
 
-template class CpuSystem<float>;
-template class CpuSystem<double>;
+#define CPUFREE_FOR(T)                                           \
+  template std::string CpuSystem<T>::refuses_columns() const;    \
+  template std::vector<SolveResult> CpuSystem<T>::solve_columns( \
+      const ColumnViews<T>&, const SolveSpec&, const Progress&);
+CPUFREE_FOR(float)
+CPUFREE_FOR(double)
+#undef CPUFREE_FOR
 
 }  // namespace cpufree

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "cpufree/base/parallel.hpp"
-#include "cpufree/systems/cpu/kernel_table.hpp"
+#include "cpufree/systems/cpu/find_kernel.hpp"
 #include "cpufree/systems/cpu/run.hpp"
 #include "cpufree/systems/stencil/host_stencil.hpp"
 #include "cpufree/systems/stencil/stencil_plan.hpp"
@@ -53,7 +53,7 @@ StencilResult run_cpu_stencil(const StencilProblem<T>& problem, const StencilSpe
                                                source, costs_of(sizeof(T)));
   if (team != nullptr) require_all_pes(spec, layout);
   HostStencil<T> stencil(problem, layout, run, team);
-  const auto run_block = cpu_kernels().of<T>().stencil(grid, source, spec.study);
+  const auto run_block = find_cpu_stencil_kernel<T>(grid, source, spec.study);
   cpu_threads::LaunchConfig config;
   config.pes = layout.plan.pes;
   config.blocks = layout.plan.blocks;

@@ -11,8 +11,6 @@ namespace cpufree {
 
 namespace {
 
-constexpr int kSchedulers = 4;  // of a multiprocessor
-
 // Tile3dRoom, whose numbers are compiled in.
 std::int64_t room_of(const Tile3dShape& shape, int warps, std::size_t value_bytes, bool source) {
   const std::int64_t rows = (shape.planes + 2) * (warps + 2) + (source ? shape.planes * warps : 0);

@@ -12,8 +12,6 @@ namespace cpufree {
 
 namespace {
 
-constexpr int kUsualLayers = 4;  // of a pass in two dimensions
-
 using Parts = std::vector<TimeTilePart>;
 
 int layers_for(const StencilSpec& spec, const WarpKernels& kernels) {

@@ -15,7 +15,6 @@ using namespace machine;  // good for choosing, and for no more
 
 namespace {
 
-constexpr int kSchedulers = 4;  // of a multiprocessor
 constexpr int kMostChunks = 64;
 
 // --- Registers ---
@@ -23,7 +22,6 @@ constexpr int kMostChunks = 64;
 // Points of a thread up to which tiles in registers are the fastest: 256^2 has 2. Of 64, 2048^2
 // takes 5.2 us, and 3.9 in passes of 4 iterations over the cache (docs/design/stencils.md).
 constexpr int kFewPoints = 16;
-constexpr int kUsualLayers = 4;  // of a pass: no more are faster
 
 std::int64_t room_of(const RegisterShape& shape, int warps, std::size_t value_bytes, bool source) {
   // RegisterRoom, whose numbers are compiled in.

@@ -12,6 +12,9 @@
 
 namespace cpufree {
 
+inline constexpr int kSchedulers = 4;   // of a multiprocessor
+inline constexpr int kUsualLayers = 4;  // of a pass in two dimensions: no more are faster
+
 // What kernels there are, and what a block has.
 struct WarpKernels {
   std::span<const RegisterShape> shapes;

@@ -11,7 +11,6 @@ namespace cpufree::triggered {
 namespace {
 
 using Port = cpu_threads::Port;
-constexpr std::chrono::milliseconds kLook{50};
 
 double* doubles(const TriggerBoard& board, std::uint64_t place) {
   return reinterpret_cast<double*>(board.heap + place);
@@ -212,7 +211,7 @@ Outcome Domain::run(const Program& program, const std::function<void()>& look) {
       const TriggerBoard board = memory_->triggers.board(memory_->heaps.base(port.pe()));
       Interpreter(port, board, program.values, past).run(program.blocks[at]);
     });
-    while (!launch.wait_for(kLook)) look();
+    while (!launch.wait_for(cpu_threads::kLook)) look();
     for (std::size_t k = 0; launch.gave_up() && k < launch.records().size(); ++k)
       if (launch.records()[k].waited())
         outcome.waits.push_back(

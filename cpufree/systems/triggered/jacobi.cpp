@@ -12,7 +12,6 @@ namespace cpufree::triggered {
 namespace {
 
 using Port = cpu_threads::Port;
-constexpr std::chrono::milliseconds kLook{50};
 
 template <class T>
 class Strips {
@@ -57,7 +56,7 @@ class Strips {
                                           run_.iterations};
         TriggeredJacobi<Port, T>(port, board, triggers, args).run();
       });
-      while (!launch.wait_for(kLook)) look();
+      while (!launch.wait_for(cpu_threads::kLook)) look();
       good = !launch.gave_up();
     }
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
@@ -72,7 +71,7 @@ class Strips {
     const auto start = std::chrono::steady_clock::now();
     for (std::uint32_t e = 0; e < run_.iterations; ++e) {
       cpu_threads::Launch launch(launch_config(), [&](Port& port) { sweep(port, e); });
-      while (!launch.wait_for(kLook)) look();
+      while (!launch.wait_for(cpu_threads::kLook)) look();
       copy_halos(static_cast<int>(e % 2));
     }
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

@@ -17,7 +17,6 @@ namespace cpufree::triggered {
 namespace {
 
 using Port = cpu_threads::Port;
-constexpr std::chrono::milliseconds kLook{50};
 constexpr std::chrono::seconds kWaitLimit{30};
 
 std::int64_t now() { return static_cast<std::int64_t>(Port::now()); }
@@ -28,7 +27,7 @@ void compute(double seconds) {
 }
 
 void wait_for(cpu_threads::Launch& launch, const std::function<void()>& look) {
-  while (!launch.wait_for(kLook)) look();
+  while (!launch.wait_for(cpu_threads::kLook)) look();
   if (launch.gave_up()) throw EngineError("a block of a study waited longer than 30 s");
 }
 

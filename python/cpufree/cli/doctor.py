@@ -12,10 +12,10 @@ import os
 import platform
 import shutil
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,7 +24,6 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from cpufree.env import kernel_cache
 from cpufree.errors import CpufreeError, UnsupportedError
 from cpufree.host import memory_limits, processor_name, read_text, run_tool, usable_cores
 
@@ -137,18 +136,8 @@ def kernels_findings() -> list[Finding]:
     except UnsupportedError as error:
         hint = "pip install 'nvidia-cuda-nvrtc>=13,<14'"
         return [Finding(name, Status.MISSING, str(error), hint)]
-    detail = f"compiled when first used, by {compiler}; {kept_kernels()}"
+    detail = f"compiled when first used, by {compiler}"
     return [Finding(name, Status.OK, detail)]
-
-
-def kept_kernels() -> str:
-    """Return where kernels are kept that were compiled here, and how many there are."""
-    folder = kernel_cache()
-    if not folder:
-        return "not kept (CPUFREE_KERNEL_CACHE=off)"
-    files = list(Path(folder).glob("*.kernel"))
-    size = sum(file.stat().st_size for file in files) / 2**20
-    return f"kept in {folder}: {len(files)} files, {size:.1f} MiB"
 
 
 def listed_by_driver() -> list[Finding]:
@@ -207,7 +196,7 @@ def inspect_engines(
     test: Callable[[], str] = self_test, gpu_test: Callable[[], str] | None = None
 ) -> Section:
     """Report the engines of this installation; each is tried on a small system."""
-    findings = [cpu_kernels_finding(), try_engine("cpu_threads", test)]
+    findings = [cpu_kernels_finding(), *compiled_findings(), try_engine("cpu_threads", test)]
     try:
         findings.append(inspect_gpu_engine(gpu_test))
     except UnsupportedError as error:
@@ -222,17 +211,38 @@ def cpu_kernels_finding() -> Finding:
     name = "CPU kernels"
     try:
         loaded = core.load()
-        level, there = loaded.cpu_level(), loaded.cpu_levels()
+        level, there, lacks = loaded.cpu_level(), loaded.cpu_levels(), loaded.cpu_lacks()
     except UnsupportedError as error:
         return Finding(name, Status.MISSING, str(error))
     except CpufreeError as error:
         return Finding(name, Status.FAILED, str(error), "Unset CPUFREE_CPU_LEVEL, or correct it.")
+    if lacks:
+        detail = f"of a build for another processor (this one lacks {lacks}): compiled when used"
+        return Finding(name, Status.NOTE, detail, "pip install . on this machine")
     if level == "native":
-        detail = "native: in one version, for the processor of the machine that built it"
-        hint = "for other machines, build again: pip install . -C cmake.define.CPUFREE_NATIVE=OFF"
-        return Finding(name, Status.NOTE, detail, hint)
+        return Finding(name, Status.OK, "native: for the processor of the machine that built it")
     more = f", out of {', '.join(there)}" if len(there) > 1 else ""
     return Finding(name, Status.OK, f"{level}{more}")
+
+
+def compiled_findings() -> list[Finding]:
+    """Report the compiler of kernels that are not built in, and where they are kept."""
+    from cpufree import kernel_cache
+    from cpufree.env import BuildEnv
+
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        kept = kernel_cache.described()
+    words = BuildEnv.read().compiler
+    version = (run_tool([*words, "--version"]) or "").splitlines()
+    compiler = Finding("C++ compiler", Status.OK, f"{words[0]}: {version[0]}" if version else "")
+    if not version:
+        detail = f"no '{words[0]}': compiles programs, and CPU kernels that are not built in"
+        hint = "Install GCC 11 or Clang 14, or newer; or name a compiler in CPUFREE_CXX."
+        compiler = Finding("C++ compiler", Status.OPTIONAL, detail, hint)
+    hint = "Name a folder that can be written in CPUFREE_KERNEL_CACHE." if said else ""
+    cache = Finding("compiled kernels", Status.NOTE if said else Status.OK, kept, hint)
+    return [compiler, cache]
 
 
 def inspect_gpu_engine(test: Callable[[], str] | None = None) -> Finding:

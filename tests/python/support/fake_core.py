@@ -69,6 +69,9 @@ class FakeCore:
     def cpu_level(self) -> str:
         return "x86-64-v2"
 
+    def cpu_lacks(self) -> str:
+        return ""
+
     def cpu_levels(self) -> list[str]:
         return ["x86-64-v2"]
 
@@ -93,8 +96,8 @@ class FakeCore:
     def kernels_compiled(self) -> bool:
         return self.compiler != ""
 
-    def set_kernel_compiler(self, library: str, cache: str, shipped: str) -> None:
-        self.kernels_from.append((library, cache, shipped))
+    def set_kernel_compiler(self, library: str, caches: list[str], shipped: str) -> None:
+        self.kernels_from.append((library, caches, shipped))
 
     def kernel_compiler(self) -> str:
         if self.compiler is None:

@@ -1,0 +1,123 @@
+# The kernels of the CPU engine. In the package they are shared objects next to the extension, one for
+# each level of the instruction set: cpufree/systems/cpu/kernel_table.hpp says why, levels.cpp chooses
+# one. Elsewhere (C++ tests) they are a library, in one version.
+#
+# CPUFREE_KERNELS=USUAL builds in what most solves run; all others are compiled when they are first
+# used, by the compiler of programs (python/cpufree/cpu_kernels.py). ALL builds in all of them.
+
+# What each family is compiled with besides, here and when it is first used. Which products are fused
+# with which sums would be up to each instance of a template; kernels whose halos are stores and those
+# whose halos are packets are to give the same bits, and a column that is solved together with others
+# has those of one by itself.
+set(cpu_flags_solvers -ffp-contract=off)
+# Versions of a loop for each value of what does not change in it: half the time that columns take to
+# compile, and none of what they take to run.
+set(cpu_flags_columns -ffp-contract=off)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  list(APPEND cpu_flags_columns -fno-unswitch-loops)
+endif()
+set(cpu_flags_stencils -ffp-contract=fast)
+
+set(cpu_folder cpufree/systems/cpu)
+set(cpu_usual_sources ${cpu_folder}/usual_kernel.cpp)
+set(cpu_other_sources ${cpu_folder}/other_kernel.cpp ${cpu_folder}/remote_kernel.cpp
+  ${cpu_folder}/columns_kernel.cpp ${cpu_folder}/study_kernel.cpp
+  cpufree/systems/stencil/cpu_stencil_kernel.cpp)
+set(cpu_all_sources ${cpu_usual_sources} ${cpu_other_sources} ${cpu_folder}/all_kernels.cpp)
+if(CPUFREE_KERNELS STREQUAL "ALL")
+  set(cpu_kernel_sources ${cpu_all_sources})
+else()
+  set(cpu_kernel_sources ${cpu_usual_sources} ${cpu_folder}/usual_kernels.cpp)
+endif()
+set_source_files_properties(${cpu_folder}/usual_kernel.cpp ${cpu_folder}/other_kernel.cpp
+  ${cpu_folder}/remote_kernel.cpp ${cpu_folder}/study_kernel.cpp
+  PROPERTIES COMPILE_OPTIONS "${cpu_flags_solvers}")
+set_source_files_properties(${cpu_folder}/columns_kernel.cpp
+  PROPERTIES COMPILE_OPTIONS "${cpu_flags_columns}")
+set_source_files_properties(cpufree/systems/stencil/cpu_stencil_kernel.cpp
+  PROPERTIES COMPILE_OPTIONS "${cpu_flags_stencils}")
+
+# The flags of a level, as a file that kernels include (kernel_table.hpp).
+function(cpu_flags_header folder flags)
+  list(JOIN flags " " level)
+  list(JOIN cpu_flags_solvers " " solvers)
+  list(JOIN cpu_flags_columns " " columns)
+  list(JOIN cpu_flags_stencils " " stencils)
+  file(CONFIGURE OUTPUT "${folder}/cpu_kernel_flags.hpp" CONTENT [[
+// What the kernels beside this file are compiled with: written by cmake/cpu_kernels.cmake.
+inline constexpr cpufree::CpuKernelFlags kCpuKernelFlags = {
+    "@level@", "@solvers@", "@columns@", "@stencils@"};
+]] @ONLY)
+endfunction()
+
+# What -march=native lets the compiler use, by the names of /proc/cpuinfo, into `result`.
+function(cpu_native_features result)
+  execute_process(COMMAND "${CMAKE_CXX_COMPILER}" -march=native -dM -E -x c++ /dev/null
+    OUTPUT_VARIABLE macros ERROR_QUIET)
+  set(names SSE4_2 POPCNT AVX AVX2 FMA BMI=bmi1 BMI2 LZCNT=abm F16C MOVBE ADX AVX512F AVX512BW
+    AVX512DQ AVX512VL AVX512CD AVX512IFMA AVX512VBMI AVX512VBMI2=avx512_vbmi2
+    AVX512VNNI=avx512_vnni AVX512BITALG=avx512_bitalg AVX512VPOPCNTDQ=avx512_vpopcntdq
+    AVX512BF16=avx512_bf16 AVX512FP16=avx512_fp16 AVXVNNI=avx_vnni GFNI VAES VPCLMULQDQ)
+  set(found "")
+  foreach(name ${names})
+    string(REGEX REPLACE "=.*" "" macro ${name})
+    string(REGEX REPLACE ".*=" "" feature ${name})
+    string(TOLOWER ${feature} feature)
+    if(macros MATCHES "#define __${macro}__ ")
+      list(APPEND found ${feature})
+    endif()
+  endforeach()
+  list(JOIN found " " found)
+  set(${result} "${found}" PARENT_SCOPE)
+endfunction()
+
+set(cpu_kernel_optimization -O3)
+if(CPUFREE_SANITIZE)
+  set(cpu_kernel_optimization "")
+endif()
+set(cpu_native_features "")
+if(CPUFREE_NATIVE AND CPUFREE_HAS_NATIVE)
+  set(cpu_levels native)
+  set(cpu_flags_native ${cpu_kernel_optimization} -march=native)
+  cpu_native_features(cpu_native_features)
+elseif(CPUFREE_X86_64)
+  set(cpu_levels v2 v3)
+  set(cpu_flags_v2 ${cpu_kernel_optimization} -march=x86-64-v2)
+  set(cpu_flags_v3 ${cpu_flags_v2} -mavx2 -mfma -mbmi -mbmi2)
+else()
+  set(cpu_levels baseline)
+  set(cpu_flags_baseline ${cpu_kernel_optimization})
+endif()
+
+# The library of C++ programs: the lowest of these levels.
+list(GET cpu_levels 0 level)
+set(cpu_linked_level ${level})
+cpu_flags_header("${CMAKE_BINARY_DIR}/cpu_kernels/${level}" "${cpu_flags_${level}}")
+add_library(cpufree_kernels STATIC EXCLUDE_FROM_ALL ${cpu_all_sources} ${cpu_folder}/linked.cpp)
+target_link_libraries(cpufree_kernels PRIVATE cpufree_options)
+target_compile_options(cpufree_kernels PRIVATE ${cpu_flags_${level}})
+target_include_directories(cpufree_kernels PRIVATE "${CMAKE_BINARY_DIR}/cpu_kernels/${level}")
+set_source_files_properties(${cpu_folder}/linked.cpp PROPERTIES
+  COMPILE_DEFINITIONS CPUFREE_CPU_LEVEL="${level}")
+
+function(add_cpu_kernels_of_package)
+  # All names but that of the table stay inside.
+  set(exports "${CMAKE_BINARY_DIR}/cpu_exports.map")
+  file(WRITE "${exports}" "{ global: cpufree_cpu_kernels; local: *; };\n")
+  foreach(level ${cpu_levels})
+    cpu_flags_header("${CMAKE_BINARY_DIR}/cpu_kernels/${level}" "${cpu_flags_${level}}")
+    add_library(_cpu_${level} MODULE ${cpu_kernel_sources} cpufree/engines/cpu_threads/port.cpp)
+    target_link_libraries(_cpu_${level} PRIVATE cpufree_options)
+    target_compile_options(_cpu_${level} PRIVATE ${cpu_flags_${level}})
+    target_include_directories(_cpu_${level} PRIVATE "${CMAKE_BINARY_DIR}/cpu_kernels/${level}")
+    target_link_options(_cpu_${level} PRIVATE "LINKER:--version-script=${exports}"
+      $<$<CONFIG:Release>:-s>)
+    set_target_properties(_cpu_${level} PROPERTIES
+      PREFIX "" DEFINE_SYMBOL "" LINK_DEPENDS "${exports}")
+    install(TARGETS _cpu_${level} LIBRARY DESTINATION cpufree)
+    add_dependencies(_core _cpu_${level})
+  endforeach()
+  list(JOIN cpu_levels " " levels)
+  set_source_files_properties(${cpu_folder}/levels.cpp PROPERTIES COMPILE_DEFINITIONS
+    "CPUFREE_CPU_LEVELS=\"${levels}\";CPUFREE_NATIVE_FEATURES=\"${cpu_native_features}\"")
+endfunction()

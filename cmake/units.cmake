@@ -1,0 +1,36 @@
+# Sources of the library that are compiled together: a unit reads the headers that they share once,
+# which is half of what they take one by one. What belongs together, some 6 s each.
+#
+# A program takes whole units out of the library. Those with `cpu` in their names need the CPU's kernels,
+# which the engine for GPUs (_gpu.so) has not; loaded.cpp stays by itself, for that engine defines the
+# same functions.
+set(unit_base base engines)
+set(unit_problem problem problem/factors)
+set(unit_blocks problem/blocks)
+set(unit_formats formats formats/layout)
+set(unit_nics nics nics/thread systems/triggered)
+set(unit_systems systems systems/gpu)
+set(unit_distributed systems/distributed)
+set(unit_stencils systems/stencil)
+set(unit_probes systems/probes simulate)
+set(unit_cpu systems/cpu systems/program)
+set(units base problem blocks formats nics systems distributed stencils probes cpu)
+set(cpu_sources systems/system.cpp systems/stencil/cpu_stencil.cpp systems/stencil/stencil.cpp
+  systems/probes/cpu.cpp)
+
+foreach(source ${core_sources})
+  file(RELATIVE_PATH path "${CMAKE_CURRENT_SOURCE_DIR}/cpufree" "${source}")
+  get_filename_component(folder "${path}" DIRECTORY)
+  foreach(unit ${units})
+    if("${folder}" IN_LIST unit_${unit} OR ("${folder}" MATCHES "^engines/" AND unit STREQUAL "base"))
+      set(group ${unit})
+    endif()
+  endforeach()
+  if("${path}" IN_LIST cpu_sources)
+    set(group cpu)
+  endif()
+  set_source_files_properties("${source}" PROPERTIES UNITY_GROUP ${group})
+endforeach()
+set_source_files_properties(cpufree/systems/gpu/loaded.cpp PROPERTIES
+  SKIP_UNITY_BUILD_INCLUSION ON)
+set_target_properties(cpufree_host PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
