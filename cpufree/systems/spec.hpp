@@ -41,8 +41,6 @@ struct SystemSpec {
   // stores of other PEs do not reach. 0: as it is.
   int node_size = 0;
 
-  // library: nvshmem, double precision, one node, and a pointwise preconditioner alone.
-
   // For experiments. The defaults leave the choice to the engine.
   int threads = 0;  // per block, cuda_p2p: a multiple of 32; 0: by the rows of a block
   // How ghosts travel: 0 stores, 1 packets, 2 packets among the blocks of a PE as well (cuda_p2p),

@@ -1,5 +1,5 @@
 // The kernels of the CPU engine, as they are compiled into this program or shared object. What runs
-// them asks the table (cpu_kernel_table.hpp), which may be that of another shared object.
+// them asks the table (kernel_table.hpp), which may be that of another shared object.
 #pragma once
 
 #include "cpufree/engines/cpu_threads/port.hpp"

@@ -4,7 +4,7 @@
 // A wheel has to run on every x86-64-v2 processor, and its kernels have to be as fast as the
 // processor allows. So the files that hold kernels are compiled once per level of the instruction
 // set, each time into a shared object of its own (_cpu_v2.so, _cpu_v3.so, _cpu_v4.so) that exports
-// one function: the one that returns this table. cpu_levels.cpp loads the object for the processor
+// one function: the one that returns this table. levels.cpp loads the object for the processor
 // at hand.
 //
 // Why separate shared objects: kernels are templates. Compiled with different flags into one
@@ -14,7 +14,7 @@
 // inside its own object.
 //
 // Where one version is enough (C++ tests, CPUFREE_NATIVE, other processors), the kernels are linked
-// into the program, and cpu_linked.cpp returns their table.
+// into the program, and linked.cpp returns their table.
 #pragma once
 
 #include <string>
