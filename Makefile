@@ -80,6 +80,7 @@ lint-types: install $(VENV)/.dependencies
 	mypy
 lint-layers: $(VENV)/.dependencies
 	python tools/check_layers.py
+	python tools/check_names.py
 	python tools/option_tables.py --check docs/cli.md
 	python tools/machine_header.py --check
 	python -m tools.results --check
