@@ -1,0 +1,31 @@
+"""Sentences that quote figures on hand-written pages, against the records."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tools import page_figures
+from tools.page_tables import marks, run, with_tables
+
+
+@pytest.mark.parametrize("page", page_figures.PAGES, ids=lambda page: page.name)
+def test_the_sentences_of_the_page_are_what_the_records_say(page: Path) -> None:
+    written = page.read_text(encoding="utf-8")
+    assert with_tables(written, page_figures.PAGES[page]()) == written
+
+
+def test_a_page_out_of_date_is_named_and_then_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pages = {tmp_path / f"{name}.md": lambda: {"one": "new\n"} for name in ("a", "b")}
+    begin, end = marks("one")
+    for page, text in zip(pages, ("new", "old"), strict=True):
+        page.write_text(f"{begin}{text}\n{end}")
+    monkeypatch.setattr("sys.argv", ["figures", "--check"])
+    assert run("figures", pages) == 1
+    assert capsys.readouterr().err == "b.md is out of date: run figures --write\n"
+    monkeypatch.setattr("sys.argv", ["figures", "--write"])
+    assert run("figures", pages) == 0
+    assert (tmp_path / "b.md").read_text() == f"{begin}new\n{end}"
