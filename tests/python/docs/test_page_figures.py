@@ -2,18 +2,38 @@
 
 from __future__ import annotations
 
+import json
+import re
+import shutil
 from pathlib import Path
 
+import bench_script
 import pytest
 
 from tools import page_figures
 from tools.page_tables import marks, run, with_tables
+from tools.results.records import FOLDER, ROOT
 
 
 @pytest.mark.parametrize("page", page_figures.PAGES, ids=lambda page: page.name)
 def test_the_sentences_of_the_page_are_what_the_records_say(page: Path) -> None:
     written = page.read_text(encoding="utf-8")
     assert with_tables(written, page_figures.PAGES[page]()) == written
+
+
+def test_the_tables_of_compiled_programs_are_what_the_records_say(tmp_path: Path) -> None:
+    tables = bench_script.load("gpu_program_tables")
+    written = (ROOT / "docs/compiler.md").read_text(encoding="utf-8")
+    inside = written.partition(tables.BEGIN)[2].partition(tables.END)[0]
+    names = dict.fromkeys(re.findall(r"bench/results/(programs-[\w-]+\.jsonl)", inside))
+    records = {
+        name: [json.loads(line) for line in (FOLDER / name).read_text().splitlines()]
+        for name in names
+    }
+    page = tmp_path / "compiler.md"
+    shutil.copyfile(ROOT / "docs/compiler.md", page)
+    tables.write_page(page, tables.page(records))
+    assert page.read_text(encoding="utf-8") == written
 
 
 def test_a_page_out_of_date_is_named_and_then_written(
