@@ -84,10 +84,12 @@ lint-types: install $(VENV)/.dependencies
 	mypy
 lint-layers: $(VENV)/.dependencies
 	python tools/check_layers.py
+	python tools/check_names.py
 	python tools/option_tables.py --check docs/cli.md
 	python tools/machine_header.py --check
 	python -m tools.results --check
 	python -m tools.results.triggered --check
+	python -m tools.page_figures --check
 # BUILT: a build folder that is up to date, in which many headers have been compiled alone already.
 lint-headers: $(VENV)/.dependencies
 	python tools/check_headers.py --jobs $(JOBS) $(if $(BUILT),--built $(BUILT))

@@ -41,6 +41,14 @@ def programs_of(found: Iterable[Record], sizes: tuple[int, ...]) -> list[Record]
     return [r for r in found if r["kind"] == "program" and r["n"] in sizes and r["program"] in TEN]
 
 
+def further_programs(found: Iterable[Record]) -> list[Record]:
+    """Return the records of programs beyond the ten, which no mean counts, smallest first."""
+    return sorted(
+        (r for r in found if r["kind"] == "program" and r["program"] not in TEN),
+        key=lambda r: r["n"],
+    )
+
+
 def over_rivals(record: Record) -> float | None:
     """Return the time of the best of the others over ours on one GPU, of whole calls."""
     mine = record.get("ours_1", {}).get("seconds")
@@ -116,7 +124,7 @@ def _cell(value: float | None) -> str:
 def more_gpus(found: list[Record], name: str) -> Iterator[str]:
     """Yield tables of runs on more than two GPUs: microseconds a step of the kernels alone."""
     records = [r for sizes in CLASSES.values() for r in programs_of(found, sizes)]
-    records += [r for r in found if r["kind"] == "jacobi"]
+    records += further_programs(found) + [r for r in found if r["kind"] == "jacobi"]
     for pes in (4, 8):
         rows = [r for r in records if over_hosted(r, pes) is not None]
         if not rows:
@@ -169,6 +177,11 @@ def page(records: dict[str, list[Record]]) -> Iterator[str]:
         if programs:
             yield from table(programs)
             yield ""
+    if further := further_programs(found):
+        yield "Beyond the ten, and in no mean below (JAX was not measured):"
+        yield ""
+        yield from table(further)
+        yield ""
     if any(r["kind"] == "jacobi" for r in found):
         yield "Jacobi iterations, µs a step of the kernels alone:"
         yield ""

@@ -128,7 +128,7 @@ PYTHON_MAY_IMPORT: dict[str, set[str]] = {
 }
 # Programs: they may import all rooms, and none of those above may import them.
 PYTHON_PROGRAMS = {"cli", "bench", "__main__"}
-ENVIRONMENT_READERS = {"cpufree/base/env.hpp", "cpufree/base/env.cpp", "python/cpufree/env.py"}
+ENVIRONMENT_READERS = {"cpufree/base/env.hpp", "python/cpufree/env.py"}
 
 # Names of a GPU vendor's runtime, and the files that may use them: those that another vendor's
 # stand beside. Of the vendor's other libraries, one file of wrappers.

@@ -1,4 +1,4 @@
-"""Tables that a command writes into a page, each between two marks."""
+"""Tables and sentences that a command writes into pages, each between two marks."""
 
 from __future__ import annotations
 
@@ -37,18 +37,20 @@ def with_tables(text: str, tables: Mapping[str, str]) -> str:
     return text
 
 
-def run(program: str, page: Path, tables: Tables) -> int:
-    """Write a page's tables, or say that they are out of date; return the exit status."""
+def run(program: str, pages: Mapping[Path, Tables]) -> int:
+    """Write the tables of pages, or say which are out of date; return the exit status."""
     parser = argparse.ArgumentParser(prog=program)
     how = parser.add_mutually_exclusive_group(required=True)
     how.add_argument("--write", action="store_true", help="write the tables")
     how.add_argument("--check", action="store_true", help="fail where they are out of date")
     write = parser.parse_args().write
-    written = page.read_text(encoding="utf-8")
-    current = with_tables(written, tables())
-    if write:
-        page.write_text(current, encoding="utf-8")
-    elif written != current:
-        print(f"{page.name} is out of date: run {program} --write", file=sys.stderr)
-        return 1
-    return 0
+    stale = False
+    for page, tables in pages.items():
+        written = page.read_text(encoding="utf-8")
+        current = with_tables(written, tables())
+        if write:
+            page.write_text(current, encoding="utf-8")
+        elif written != current:
+            print(f"{page.name} is out of date: run {program} --write", file=sys.stderr)
+            stale = True
+    return int(stale)

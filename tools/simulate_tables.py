@@ -85,4 +85,4 @@ def tables() -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    sys.exit(run(PROGRAM, PAGE, tables))
+    sys.exit(run(PROGRAM, {PAGE: tables}))

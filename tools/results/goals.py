@@ -38,6 +38,11 @@ def _mean(name: str, those: Callable[..., bool], method: str | None) -> float:
     return found
 
 
+def _ran(name: str) -> str:
+    """Return on how many matrices, and which baselines, a record is about."""
+    return f"on {len(cg.groups(name))} of 18 matrices; baselines: {cg.measured_baselines(name)}"
+
+
 def _solvers() -> Iterator[Goal]:
     six = (
         f"on {len(cg.groups(cg.EIGHT))} of 18 matrices; of peer copies, NCCL and MPI, only NCCL ran"
@@ -48,16 +53,16 @@ def _solvers() -> Iterator[Goal]:
         yield Goal(f"{base}`{method}`", f"{aim:.1f}×", f"{value:.2f}×", verdict(value >= aim, six))
     value = _mean(cg.EIGHT, cg.any_baseline, None)
     what = "geometric mean over the best of all baselines, 8 GPUs"
-    yield Goal(what, "2.0×", f"{value:.2f}×", verdict(value >= 2, "on 6 of 18 matrices"))
+    yield Goal(what, "2.0×", f"{value:.2f}×", verdict(value >= 2, _ran(cg.EIGHT)))
     value = _mean(cg.JITTERED_FOUR, cg.any_baseline, None)
     what = "the same, 4 GPUs, suite `paper18`"
-    yield Goal(what, "2.0×", f"{value:.2f}×", verdict(value >= 2))
+    yield Goal(what, "2.0×", f"{value:.2f}×", verdict(value >= 2, _ran(cg.JITTERED_FOUR)))
     gpus = cg.GPUS | cg.JITTERED
     for name in (cg.EIGHT, cg.JITTERED_FOUR, cg.TWO):
         value, case = cg.least(name, cg.any_baseline)
         what = f"worst matrix over the best of all baselines, {gpus[name]} GPUs"
         reached = f"{value:.2f}× ({case})"
-        yield Goal(what, "1.0×", reached, verdict(value >= 1))
+        yield Goal(what, "1.0×", reached, verdict(value >= 1, _ran(name)))
     value = cg.petsc_mean(None)
     what = "geometric mean over PETSc with halos through the host, 8 GPUs"
     yield Goal(what, "5×", f"2 GPUs: {value:.2f}×", verdict(value >= 5, "on 2; not run on 8"))
@@ -144,12 +149,13 @@ def _processes() -> Iterator[Goal]:
     yield Goal(
         what, "8 s", f"2 processes: {start:.1f} s", verdict(start <= 8, "on 2; not run on 8")
     )
-    _, _, counted, must = others.billion()
+    run = others.billion()
     what = "poisson1d with 10⁹ rows, 8 GPUs, share of the copy rate"
     text = (
-        f"{counted:.2f} by the bytes that Trotter et al. count; {must:.2f} by those that must move"
+        f"{run.by_cg:.2f} by the bytes that Trotter et al. count for CG; {run.by_method:.2f} by "
+        f"their rule for `prcg`, which ran; {run.must:.2f} by those that must move"
     )
-    yield Goal(what, "0.85", text, verdict(counted >= 0.85, "by their count"))
+    yield Goal(what, "0.85", text, verdict(run.by_cg >= 0.85, "by their count of CG"))
 
 
 def tables() -> list[tuple[str, str]]:

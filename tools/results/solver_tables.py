@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from cpufree.bench.cg.configuration import Group
 from cpufree.bench.cg.results import HOST_DRIVEN, Comparison, Results, Series, fastest
@@ -23,6 +23,10 @@ JITTERED_FOUR = "cg-4x-2026-11-26.jsonl"
 REAL_TWO, REAL_ONE = "cg-real-2x-2026-11-25.jsonl", "cg-1x-rest-2026-11-25.jsonl"
 JITTERED = {JITTERED_FOUR: 4, JITTERED_TWO: 2, JITTERED_ONE: 1}
 REAL = {REAL_TWO: 2, REAL_ONE: 1}
+COUNTS = {
+    2: "both baselines",
+    **{n: f"all {word} baselines" for n, word in ((3, "three"), (4, "four"), (6, "six"))},
+}
 FEW = 1 << 16  # distinct values: so many can be numbered in 16 bits
 
 
@@ -134,7 +138,10 @@ def card(name: str) -> str:
 
 
 def means(records: dict[str, int], by_values: bool) -> str:
-    """Return the geometric means of records: of all matrices, and of those of many values."""
+    """Return the geometric means of records: of all matrices, and of those of many values.
+
+    Columns: over peer copies, NCCL and MPI; over all that the host drives; over all baselines.
+    """
     rows = []
     for name, gpus in records.items():
         there = groups(name)
@@ -144,23 +151,44 @@ def means(records: dict[str, int], by_values: bool) -> str:
                 f"{gpus} {card(name)}",
                 f"{len(counted)} of 18" + ("" if few else ", many values"),
             ]
-            for those in (paper_baseline, any_baseline):
-                for method in (None, "cg", "prcg"):
-                    value = mean(name, those, method, few)
-                    row.append("–" if value is None else f"{value:.2f}×")
-            rows.append(row)
+            methods = (None, "cg", "prcg")
+            values = [mean(name, paper_baseline, method, few) for method in methods]
+            values += [mean(name, solver_record(name).host_driven, None, few)]
+            values += [mean(name, any_baseline, method, few) for method in methods]
+            rows.append(row + ["–" if v is None else f"{v:.2f}×" for v in values])
     paper = [f"peer copies, NCCL, MPI: {what}" for what in ("fastest", "`cg`", "`prcg`")]
     every = [f"all baselines: {what}" for what in ("fastest", "`cg`", "`prcg`")]
-    return markdown(["GPUs", "matrices", *paper, *every], rows)
+    return markdown(["GPUs", "matrices", *paper, "all host-driven: fastest", *every], rows)
+
+
+def baselines_of(name: str) -> list[str]:
+    """Return the names of the baselines that a record holds."""
+    results = solver_record(name)
+    return sorted(
+        {s.task.contender for g in groups(name) for s in results.of(g) if s.family == BASELINE}
+    )
 
 
 def measured_baselines(name: str) -> str:
-    """Return the names of the baselines that a record holds."""
-    results = solver_record(name)
-    names = dict.fromkeys(
-        s.task.contender for g in groups(name) for s in results.of(g) if s.family == BASELINE
-    )
-    return ", ".join(f"`{one}`" for one in sorted(names))
+    """Return the baselines that a record holds, in words."""
+    return listed(baselines_of(name))
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return names as code, one behind the other."""
+    return ", ".join(f"`{one}`" for one in names)
+
+
+def which_ran(records: dict[str, int]) -> str:
+    """Return which baselines ran, a line a record, those of peer copies, NCCL and MPI first."""
+    lines = []
+    for name, gpus in records.items():
+        names = baselines_of(name)
+        paper = [one for one in names if one in HOST_DRIVEN]
+        others = [one for one in names if one not in HOST_DRIVEN]
+        ran = f"of peer copies, NCCL and MPI {listed(paper) or 'none'}; beside them"
+        lines.append(f"- {gpus} {card(name)}: {ran} {listed(others)}\n")
+    return "".join(lines)
 
 
 def petsc() -> str:
@@ -270,7 +298,8 @@ def significant(name: str) -> str:
     found = [(results.against(g, any_baseline), g.case) for g in groups(name)]
     faster = sum(v.word == FASTER for v, _ in found if v)
     below = [f"{case} ({_speedup(v)})" for v, case in found if v and v.speedup < 1]
-    text = f"On {faster} of {len(found)} matrices cpufree is faster than every baseline"
+    ran = COUNTS[len(baselines_of(name))]
+    text = f"On {faster} of {len(found)} matrices cpufree is faster than {ran} that ran"
     return text + (f"; the ratio is below 1 on {', '.join(below)}." if below else ".")
 
 

@@ -215,12 +215,21 @@ def section(paths: dict[str, Path]) -> str:
         f"{first['date'][:10]}{f', commit {trees}' if trees else ''}; records: {links}.\n",
         markdown(["what", "target", "reached", ""], [g.cells() for g in goals.all_goals(measured)]),
     ]
-    if missed := [f"- **{g.what}**: {g.why}" for g in goals.all_goals(measured) if g.why]:
+    if missed := _reasons(goals.all_goals(measured)):
         lines += ["Why targets are missed:\n", "\n".join(missed) + "\n"]
     for study, table in _TABLES.items():
         if measured.get(study):
             lines += table(measured[study])
     return "\n".join(lines)
+
+
+def _reasons(those: list[goals.Goal]) -> list[str]:
+    """Return a line a reason why targets are missed, with all those that it holds for."""
+    named: dict[str, list[str]] = {}
+    for one in those:
+        if one.why:
+            named.setdefault(one.why, []).append(one.what)
+    return [f"- **{'**, **'.join(whats)}**: {why}" for why, whats in named.items()]
 
 
 def page(text: str, folder: Path = FOLDER) -> str:

@@ -1,4 +1,4 @@
-// The solves of a GpuSystem; cuda_system_setup.cpp makes one.
+// The solves of a GpuSystem; system_setup.cpp makes one.
 #include "cpufree/systems/gpu/system.hpp"
 
 #include <algorithm>

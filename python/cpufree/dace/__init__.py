@@ -4,7 +4,7 @@
     @dace.program
     def heat(A: dace.float64[N, N], B: dace.float64[N, N], steps: dace.int64): ...
 
-It needs DaCe: pip install 'cpufree[dace]'.
+It needs DaCe: pip install 'dace==2.0.0b1'.
 """
 
 from __future__ import annotations

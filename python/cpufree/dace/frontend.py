@@ -27,7 +27,7 @@ def require_dace() -> Any:
     try:
         import dace
     except ImportError:
-        raise UnsupportedError("DaCe is not installed: pip install 'cpufree[dace]'") from None
+        raise UnsupportedError(f"DaCe is not installed: pip install 'dace=={VERSION}'") from None
     if dace.__version__ != VERSION:
         raise UnsupportedError(
             f"this is DaCe {dace.__version__}, whose schedule trees may differ: "

@@ -156,6 +156,51 @@ def test_layers_find_a_circle_through_the_names_of_a_package(tmp_path: Path) -> 
     assert "import circle: cpufree.generate -> cpufree.generate.a" in check_layers(tmp_path).stdout
 
 
+def check_names(root: Path) -> subprocess.CompletedProcess[str]:
+    """Run tools/check_names.py on a directory tree."""
+    command = [sys.executable, str(ROOT / "tools/check_names.py"), str(root)]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+def test_names_of_files_hold_in_this_repository() -> None:
+    found = check_names(ROOT)
+    assert found.returncode == 0, found.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "reason"),
+    [
+        ("cpufree/base/a.hpp", "\n// See gone.hpp.\n", "cpufree/base/a.hpp:2: 'gone.hpp'"),
+        ("cpufree/base/a.cpp", "/* one\n   b/gone.cu.in */\n", "a.cpp:2: 'b/gone.cu.in'"),
+        ("cpufree/base/a.cuh", "int a;  // other/here.hpp\n", "a.cuh:1: 'other/here.hpp'"),
+        ("python/a.py", '"""One.\n\nAs gone.py.\n"""\n', "python/a.py:3: 'gone.py'"),
+        ("python/a.py", "A = 1  # as gone.cpp\n", "python/a.py:1: 'gone.cpp'"),
+        ("CMakeLists.txt", "a()\n# gone.cmake\n", "CMakeLists.txt:2: 'gone.cmake'"),
+        ("tools/a.sh", "#!/bin/sh\n# gone.sh\n", "tools/a.sh:2: 'gone.sh'"),
+        ("Makefile", "a:\n\t@b  # gone.py\n", "Makefile:2: 'gone.py'"),
+        ("docs/a.md", "\n[a](../here/gone.md)\n", "docs/a.md:2: '../here/gone.md'"),
+        ("docs/a.md", "`bench/results/gone.jsonl`\n", "'bench/results/gone.jsonl'"),
+    ],
+)
+def test_names_find_missing_file(tmp_path: Path, name: str, text: str, reason: str) -> None:
+    plant(tmp_path, "cpufree/base/here.hpp", "")
+    plant(tmp_path, name, text)
+    found = check_names(tmp_path)
+    assert found.returncode == 1
+    assert f"{reason}: no such file in the repository\n" in found.stdout
+
+
+def test_names_accept_existing_files_and_what_is_no_comment(tmp_path: Path) -> None:
+    plant(tmp_path, "cpufree/base/here.hpp", "// here.hpp, base/here.hpp, FILE.py, *.hpp, A.mtx\n")
+    plant(tmp_path, "cpufree/base/a.cpp", 'auto a = "// gone.hpp";\n#include "gone.hpp"\n')
+    plant(tmp_path, "python/a.py", 'A = "gone.py"  # a.py, docs/a.md\n')
+    plant(tmp_path, "docs/a.md", "[up](../python/a.py) [record](bench/results/a.json)\n")
+    plant(tmp_path, "bench/results/a.json", "{}")
+    plant(tmp_path, "CHANGELOG.md", "- gone.py went.\n")
+    found = check_names(tmp_path)
+    assert (found.returncode, found.stdout) == (0, "names: all files exist\n")
+
+
 def check_headers(root: Path, *options: str) -> subprocess.CompletedProcess[str]:
     """Run tools/check_headers.py on a directory tree."""
     command = [sys.executable, str(ROOT / "tools/check_headers.py"), *options, str(root)]

@@ -1,5 +1,5 @@
 // The headers that kernels are made of, by the names under which they are included, as text: made
-// by tools/embed_headers.py at build time.
+// by cmake/embed_headers.py at build time.
 #pragma once
 
 #include <utility>

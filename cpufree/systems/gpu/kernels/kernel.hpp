@@ -25,11 +25,11 @@ inline GpuKernels for_any_code(const GpuKernelPair& kernels, const void* on_chip
 
 // Those of `Algorithm` with the preconditioner M for values of type T; their parameters are a
 // gpu_p2p::Shared and a SolveArgs<WarpSlices<T>>, by value. Each pair is instantiated in a file of
-// its own (cuda_kernel.cu.in).
+// its own (kernel.cu.in).
 template <template <class, class> class Algorithm, class M, class T>
 GpuKernels gpu_kernels();
 
-// The same as a study: in double precision, without a preconditioner (cuda_study_kernel.cu.in).
+// The same as a study: in double precision, without a preconditioner (study_kernel.cu.in).
 template <Study S, template <class, class> class Algorithm>
 GpuKernels gpu_study_kernels();
 

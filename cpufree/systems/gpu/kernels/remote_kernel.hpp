@@ -19,7 +19,7 @@ struct RemoteSolveArgs {
 };
 
 // The name of a method's kernel for values of type `type`; `streaming`: see GpuKernels. As
-// cuda_remote_kernel.cu.in spells it.
+// remote_kernel.cu.in spells it.
 inline std::string remote_kernel_name(const SolveSpec& spec, const char* type, bool streaming) {
   const char* const pc =
       has_factors(spec.preconditioner) ? "factored" : preconditioner_name(spec.preconditioner);

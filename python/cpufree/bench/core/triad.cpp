@@ -1,6 +1,6 @@
 // A STREAM-like triad, a[i] = b[i] + s * c[i] (McCalpin 1995, "Memory bandwidth and machine balance
 // in current high performance computers"): what the memory of this machine gives to `threads`
-// threads. Loaded by bench/triad.py.
+// threads. Loaded by bench/core/triad.py.
 //
 // Counted as in STREAM: 24 bytes per element. The line of `a` that caches read before they
 // overwrite it (write-allocate) is not counted.

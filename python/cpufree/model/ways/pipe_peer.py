@@ -1,7 +1,7 @@
 """The process at the other end of a way between processes: a program of the standard library alone.
 
-`python peer.py READ WRITE`: takes orders from one descriptor and answers by the other one. An order
-is three numbers, mode, bytes and messages; an order of mode END ends the program.
+`python pipe_peer.py READ WRITE`: takes orders from one descriptor and answers by the other one. An
+order is three numbers, mode, bytes and messages; an order of mode END ends the program.
 """
 
 from __future__ import annotations

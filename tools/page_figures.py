@@ -1,0 +1,186 @@
+"""Sentences of hand-written pages that quote figures, made from the records.
+
+Usage: python -m tools.page_figures --write|--check.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+import textwrap
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from cpufree.bench.core.noise import geometric_mean
+from cpufree.machine.communication import Communication, load_published
+from cpufree.model.fit import medians
+from cpufree.model.samples import read_samples
+from cpufree.model.use import single
+from tools.page_tables import run
+from tools.results import solver_tables as cg
+from tools.results.records import FOLDER, ROOT, json_lines, solver_record
+
+PROGRAM = "python -m tools.page_figures"
+CPU_PROGRAMS = "programs-cpu-2026-11-26.jsonl"
+# Folder of samples and verdicts, machine file, and the ways in the table of the page.
+TWO = ("model-2x-2026-11-26", "h100-2x")
+FOUR = ("model-4x-2026-11-26", "h200-4x")
+SIZES = (8, 1 << 16, 8 << 20)  # the columns of those tables
+CLOSE = 0.12  # a fitted curve this far from a median is not worth a word
+
+
+def filled(text: str) -> str:
+    """Return a paragraph in lines of the page."""
+    return textwrap.fill(text, 118, break_long_words=False, break_on_hyphens=False) + "\n"
+
+
+def cpu_programs() -> str:
+    """Return how programs on CPU threads compare with NumPy, numba and DaCe."""
+    head, *found = json_lines(CPU_PROGRAMS)
+
+    def over(rival: str) -> dict[str, float]:
+        times = {one["program"]: one["seconds"] for one in found}
+        return {name: t[rival] / t["cpufree"] for name, t in times.items() if rival in t}
+
+    numpy, numba, dace = over("numpy"), over("numba"), over("dace")
+    refused = [one["program"] for one in found if "numba" not in one["seconds"]]
+    ours = [1 / ratio for ratio in dace.values()]
+    command = head["command"].partition(" --")[0]
+    return filled(
+        f"On {head['machine']} of a virtual machine, whose load was {head['load']:.1f} when it "
+        f"began (`{command}`, [record](../bench/results/{CPU_PROGRAMS})), the {len(numpy)} "
+        f"programs at 1024² and 128³ are **{geometric_mean([*numpy.values()]):.2f} times** as fast "
+        f"as NumPy (geometric mean; {_worst(numpy)}; goal 5), and the {len(numba)} that numba's "
+        f"`njit(parallel=True)` takes **{geometric_mean([*numba.values()]):.2f} times** as fast as "
+        f"that ({_worst(numba)}; goal 1.0). {_and(refused)} are not typed by numba. Of NPBench's "
+        f"programs, {_and(sorted(dace))} take {min(ours):.2f} to {max(ours):.2f} times what DaCe's "
+        "own code generator takes."
+    )
+
+
+def _worst(ratios: dict[str, float]) -> str:
+    name = min(ratios, key=lambda one: ratios[one])
+    return f"{ratios[name]:.2f} at worst, {name}"
+
+
+def _and(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+
+
+def _verdicts(folder: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((FOLDER / folder / "validate.json").read_text("utf-8"))
+    return found
+
+
+def _by_device(machine: Communication) -> set[str]:
+    return {name for name, way in machine.ways.items() if way.initiated == "device"}
+
+
+def curves(folder: str, name: str) -> str:
+    """Return how many curves are within the limits, those of messages by a device first."""
+    checks = _verdicts(folder)["checks"]
+    those = [one for one in checks if one["way"] in _by_device(load_published(name))]
+    good, passed = (sum(one["passed"] for one in group) for group in (those, checks))
+    *_, second, least = sorted(those, key=lambda one: -one["r2"])
+    return filled(
+        f"{passed} of {len(checks)} curves are within the limits, of messages that a device "
+        f"initiates {good} of {len(those)}: median errors of at most "
+        f"{100 * max(one['error'] for one in those):.1f} %, R² from {second['r2']:.3f}, and "
+        f"{least['r2']:.3f} of `{least['way']}`."
+    )
+
+
+def pairs(folder: str, name: str) -> str:
+    """Return where a device and the host overtake one another as predicted, between two GPUs."""
+    machine = load_published(name)
+    between = {way for way in machine.ways if way.startswith(("device-", "host-", "nvshmem-"))}
+    device = _by_device(machine) & between
+    found = [
+        one
+        for one in _verdicts(folder)["crossings"]
+        if set(one["ways"]) <= between and len(set(one["ways"]) & device) == 1
+    ]
+    missed = [one for one in found if not one["passed"]]
+    told = "; ".join(
+        f"`{'` and `'.join(one['ways'])}` ({_bytes(one['measured'])} measured, "
+        f"{_bytes(one['predicted'])} predicted)"
+        for one in missed
+    )
+    return filled(
+        "**Where the host overtakes a device**: of "
+        f"{len(found)} pairs of a way that a device initiates and one of the host's between two "
+        f"GPUs, {len(found) - len(missed)} are predicted within the factor of 1.5. Missed: {told}."
+    )
+
+
+def _bytes(count: float | None) -> str:
+    return "none" if count is None else f"{count / 1e3:.1f} kB"
+
+
+def one_way(folder: str, name: str, ways: Sequence[str]) -> str:
+    """Return how far the fitted curves of a table are from the medians measured."""
+    return filled(
+        "The table is of the fitted curves. The medians measured at these sizes are within "
+        f"{100 * CLOSE:.0f} % of them, but for {_and([*_far(folder, name, ways)])}."
+    )
+
+
+def _far(folder: str, name: str, ways: Sequence[str]) -> Iterator[str]:
+    machine, samples = load_published(name), read_samples(FOLDER / folder / "samples.jsonl")
+    for way in ways:
+        there = medians(samples, way, "single", None)
+        assert there is not None, way
+        measured = dict(zip(there.sizes, there.seconds, strict=True))
+        for size in SIZES:
+            predicted = single(machine.ways[way], size)
+            assert predicted is not None, way
+            if abs(float(predicted) / measured[size] - 1) > CLOSE:
+                yield f"`{way}` at {size} B ({1e6 * measured[size]:.1f} µs)"
+
+
+def mpi_on_four() -> str:
+    """Return how slow MPI through the host is beside the best of the other baselines."""
+    results = solver_record(cg.FOUR)
+    ratios = {}
+    for group in cg.groups(cg.FOUR):
+        times: dict[bool, list[float]] = {True: [], False: []}
+        for one in filter(cg.any_baseline, results.valid(group)):
+            times[one.task.contender == "mpi"].append(one.median)
+        ratios[group.case] = min(times[True]) / min(times[False])
+    *rest, second, most = sorted(ratios, key=lambda case: ratios[case])
+    return filled(
+        f"Measured (Open MPI 4.1.6, halos through the host, four GPUs, {len(ratios)} matrices, "
+        f"[record](../../bench/results/{cg.FOUR})): {ratios[rest[0]]:.2f} to "
+        f"{ratios[rest[-1]]:.2f} times the time of the best of the others, {ratios[second]:.2f} "
+        f"times on {second}, and {ratios[most]:.2f} times on {most}; median "
+        f"{statistics.median(ratios.values()):.2f}."
+    )
+
+
+TWO_WAYS = (
+    *("device-get", "device-packets", "device-store-block", "device-bulk", "device-proxy"),
+    *("nvshmem-put-signal", "nvshmem-p", "nvshmem-iput", "nvshmem-put-block", "nvshmem-put-warp"),
+    *("nvshmem-put-thread", "host-copy", "host-copy-graph", "host-copy-get", "nvshmem-get-stream"),
+    *("nvshmem-put-stream", "host-ipc", "host-nccl", "host-managed", "host-mpi-staged"),
+    "processes-mpi",
+)
+FOUR_WAYS = (
+    *("device-get", "device-packets", "device-store-block", "device-bulk", "host-copy"),
+    *("host-copy-graph", "nvshmem-get-stream", "nvshmem-put-stream", "host-nccl"),
+)
+PAGES = {
+    ROOT / "docs/compiler.md": lambda: {"programs on CPUs": cpu_programs()},
+    ROOT / "docs/model.md": lambda: {
+        "curves, two H100": curves(*TWO),
+        "one way, two H100": one_way(*TWO, TWO_WAYS),
+        "pairs, two H100": pairs(*TWO),
+        "curves, four H200": curves(*FOUR),
+        "one way, four H200": one_way(*FOUR, FOUR_WAYS),
+    },
+    ROOT / "docs/design/baselines.md": lambda: {"MPI, four GPUs": mpi_on_four()},
+}
+
+
+if __name__ == "__main__":
+    sys.exit(run(PROGRAM, PAGES))
