@@ -82,8 +82,9 @@ lint-style: $(VENV)/.dependencies
 	ruff check .
 lint-types: install $(VENV)/.dependencies
 	mypy
-lint-layers: $(VENV)/.dependencies
+lint-layers: install $(VENV)/.dependencies
 	python tools/check_layers.py
+	python tools/check_build.py
 	python tools/check_names.py
 	python tools/option_tables.py --check docs/cli.md
 	python tools/machine_header.py --check

@@ -46,7 +46,7 @@ CPP_MAY_INCLUDE: dict[str, set[str]] = {
         "engines/gpu_p2p/atomic.cuh",
         "engines/gpu_p2p/shared.hpp",
         "engines/nvshmem/library.hpp",
-        "solvers/args.hpp",
+        "solvers/method.hpp",
         "stencils/local.hpp",
         "systems/setup.hpp",
         "systems/spec.hpp",
@@ -86,6 +86,8 @@ PYTHON_BASE = {
     "host",
     "laps",
     "extension",
+    "kernel_cache",
+    "cpu_kernels",
     "device_arrays",
     "output_file",
     "arguments",
@@ -126,6 +128,18 @@ PYTHON_MAY_IMPORT: dict[str, set[str]] = {
     "__init__": {"generate", "matrix", "matrix.load", "matrix.save", "partition", "solvers"}
     | {"stencil", "compiler", "triggered"},
 }
+# How much host code of the extension may see the port of kernels, the most costly header there is
+# (tools/check_build.py counts what else makes a build long).
+PORT = "cpufree/device/port.hpp"
+MOST_THAT_SEE_THE_PORT = 30
+# Of no usual build: engines and libraries of GPUs, baselines, and what CPUFREE_KERNELS=ALL adds.
+NOT_IN_THE_EXTENSION = re.compile(
+    r"cpufree/(bindings/(baselines|triggered/triggered_gpu)|baselines/"
+    r"|engines/(cpu_fibers|gpu_p2p|nvshmem)/|nics/(libfabric|block|copy_engine|proxy|gpu_)"
+    r"|systems/((stencil|probes|program|triggered)/)?gpu/(?!loaded|share_layout)"
+    r"|systems/cpu/(all_kernels|other_kernel|remote_kernel|columns_kernel|study_kernel|linked)"
+    r"|systems/stencil/cpu_stencil_kernel)"
+)
 # Programs: they may import all rooms, and none of those above may import them.
 PYTHON_PROGRAMS = {"cli", "bench", "__main__"}
 ENVIRONMENT_READERS = {"cpufree/base/env.hpp", "python/cpufree/env.py"}
@@ -293,6 +307,36 @@ def check_vendor(root: Path) -> Iterator[Violation]:
                 yield file, number, f"'{found[0]}': algorithms ask the port"
 
 
+def check_port(root: Path) -> Iterator[Violation]:
+    """Yield a file where too many of the extension see the port."""
+    sources = [
+        file
+        for file in sorted((root / "cpufree").rglob("*.cpp"))
+        if not NOT_IN_THE_EXTENSION.match(file.relative_to(root).as_posix())
+    ]
+    see = [file for file in sources if PORT in headers_of(file, root)]
+    if len(see) > MOST_THAT_SEE_THE_PORT:
+        yield (
+            see[-1],
+            1,
+            f"one of {len(see)} files of the extension that see {PORT}, of which there may be "
+            f"{MOST_THAT_SEE_THE_PORT}",
+        )
+
+
+def headers_of(file: Path, root: Path) -> set[str]:
+    """Return the headers of the project that a file includes, and those that these include."""
+    seen: set[str] = set()
+    left = [file.relative_to(root).as_posix()]
+    while left:
+        name = left.pop()
+        text = (root / name).read_text() if (root / name).exists() else ""
+        found = set(re.findall(r'^\s*#\s*include\s+"(cpufree/[^"]+)"', text, re.M)) - seen
+        seen |= found
+        left += found
+    return seen
+
+
 def main(root: Path) -> int:
     """Print all violations below root; return the exit status."""
     violations = [
@@ -301,6 +345,7 @@ def main(root: Path) -> int:
         *check_circles(root),
         *check_environment(root),
         *check_vendor(root),
+        *check_port(root),
     ]
     for file, line, reason in violations:
         print(f"{file.relative_to(root)}:{line}: {reason}")

@@ -1,8 +1,8 @@
-"""Compiles kernels for the CPU with the system's C++ compiler: programs, and those kernels of solvers
-that are not built in.
+"""Compiles kernels for the CPU with the system's C++ compiler: programs, and those kernels of
+solvers that are not built in.
 
-What is compiled is kept (kernel_cache), by a digest of all that it depends on: its text, the headers,
-the flags, the compiler and the processor.
+What is compiled is kept (kernel_cache), by a digest of all that it depends on: its text, the
+headers, the flags, the compiler and the processor.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _SHARED = ("-std=c++20", "-fPIC", "-shared", "-w")
 _PORT = '\n#include "cpufree/engines/cpu_threads/port.cpp"\n'
 _LIMIT = 600.0  # seconds that a compiler may take
 # What the headers of kernels are in (CMakeLists.txt installs these).
-ROOMS = ("base", "device", "problem", "formats", "solvers", "stencils", "programs") + (
+ROOMS = (
+    *("base", "device", "problem", "formats", "solvers", "stencils", "programs", "systems"),
     "engines/cpu_threads",
-    "systems",
 )
 
 
@@ -119,7 +119,7 @@ def _load_once(what: str, code: bytes, entry: str) -> int:
             library = ctypes.CDLL(str(file))
         except OSError as error:
             raise EngineError(
-                f"{what} has been compiled and does not load ({error}): name a folder that programs "
+                f"{what} has been compiled and does not load ({error}): name a folder that code "
                 "may be loaded from in CPUFREE_KERNEL_CACHE"
             ) from None
         return ctypes.cast(getattr(library, entry), ctypes.c_void_p).value or 0

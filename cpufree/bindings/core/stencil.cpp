@@ -32,7 +32,7 @@ Grid grid_of(const Values<T>& values, const std::vector<bool>& periodic) {
   return cpufree::grid_of(shape, periodic);
 }
 
-StencilSpec spec_of(const nb::dict& options) {
+StencilSpec stencil_spec_of(const nb::dict& options) {
   StencilSpec spec;
   spec.engine = engine_from_name(option<std::string>(options, "engine", "cpu_threads"));
   spec.pes = option(options, "pes", spec.pes);
@@ -149,7 +149,7 @@ nb::dict jacobi(const nb::object& start, const nb::object& source, const nb::obj
                 const std::vector<bool>& periodic, const nb::dict& options,
                 const nb::object& progress) {
   return with_arrays(start, source, out, [&](const auto& arrays) {
-    return run_problem(arrays.problem(periodic), spec_of(options), options, progress);
+    return run_problem(arrays.problem(periodic), stencil_spec_of(options), options, progress);
   });
 }
 
@@ -215,7 +215,7 @@ nb::dict jacobi_by_boxes(const std::vector<std::int64_t>& shape, bool single,
                          const std::vector<bool>& periodic, const nb::dict& options,
                          const nb::object& progress, const nb::object& team) {
   const Grid grid = cpufree::grid_of(shape, periodic);
-  StencilSpec spec = spec_of(options);
+  StencilSpec spec = stencil_spec_of(options);
   spec.team = team_of(team);
   return single ? run_by_boxes<float>(grid, start, source, room, spec, options, progress)
                 : run_by_boxes<double>(grid, start, source, room, spec, options, progress);

@@ -1,6 +1,7 @@
 // The table of a build that has all kernels.
-#include "cpu_kernel_flags.hpp"
 #include "cpufree/systems/cpu/kernel_table.hpp"
+
+#include <cpu_kernel_flags.hpp>
 
 namespace cpufree {
 

@@ -1,6 +1,7 @@
 // The table of a build that has the usual kernels alone.
-#include "cpu_kernel_flags.hpp"
 #include "cpufree/systems/cpu/kernel_table.hpp"
+
+#include <cpu_kernel_flags.hpp>
 
 extern "C" const cpufree::CpuKernels* cpufree_cpu_kernels() {
   using namespace cpufree;
