@@ -51,15 +51,19 @@ test-cpp: $(VENV)/.dependencies
 	tools/test_cpp.sh cpu $(JOBS)
 test-tsan: $(VENV)/.dependencies
 	tools/test_cpp.sh tsan $(JOBS)
-# All random schedules and cases of the C++ tests, of which the others take a part.
-test-thorough: $(VENV)/.dependencies
+# All random schedules and cases, of which the others take a part, and all Python tests but slow ones.
+test-thorough: install $(VENV)/.dependencies
 	tools/test_cpp.sh thorough $(JOBS)
+	$(PYTEST_TOGETHER) -m "not slow"
 test-asan: $(VENV)/.dependencies
 	tools/test_cpp.sh asan $(JOBS)
 # Bytecode first: where PYTHONDONTWRITEBYTECODE is set, each of the many processes would compile all modules.
 test-python: install $(VENV)/.dependencies
 	python -m compileall -q python/cpufree
-	python tools/test_python.py
+	$(PYTEST_TOGETHER)
+# Several processes, each of which takes the next file. Tests start teams of threads and of processes
+# themselves, so that few processes use all cores.
+PYTEST_TOGETHER = python -m pytest -q -n $(if $(filter 1 2 3 4 5,$(CORES)),2,4) --dist loadfile
 
 # Some three minutes from a warm build: what most changes break. Long tests are those on fibers,
 # which try many schedules, of several processes, and of benchmarks.
