@@ -1,12 +1,16 @@
 #!/usr/bin/env bash
 # Build and run the C++ tests of one CMake preset. Usage:
-# tools/test_cpp.sh cpu|thorough|tsan|asan [JOBS] [OPTION OF CTEST]..., such as -E fibers.
+# tools/test_cpp.sh cpu|thorough|tsan|asan [JOBS] [--room FOLDER] [OPTION OF CTEST]..., such as -E fibers.
+# --room: only what is in one folder of tests/cpp is built and run.
 # PRECOMPILE=ON: standard headers are compiled once, for a build without a cache of compilations.
 # thorough: preset cpu with all random schedules and cases, of which the others take a part.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 preset=$1
 jobs=${2:-2}
+options=("${@:3}")
+target=all
+[ "${3:-}" != --room ] || { target=room-$4 options=(-L "^$4\$" "${@:5}"); }
 thorough=OFF
 [ "$preset" != thorough ] || { preset=cpu thorough=ON; }
 
@@ -32,5 +36,5 @@ mkdir -p build
 cmake --preset "$preset" -DCPUFREE_THOROUGH_TESTS="$thorough" \
     -DCPUFREE_PRECOMPILE="${PRECOMPILE:-OFF}" >"$log" || { cat "$log" >&2; exit 1; }
 grep -o "NVRTC: not found.*" "$log" || true  # what is not tested
-cmake --build --preset "$preset" -j "$jobs"
-ctest --preset "$preset" -j "$jobs" "${@:3}"
+cmake --build --preset "$preset" -j "$jobs" --target "$target"
+ctest --preset "$preset" -j "$jobs" "${options[@]}"

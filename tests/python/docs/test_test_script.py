@@ -1,4 +1,4 @@
-"""Tests in parts."""
+"""Tests in parts, and those of one room."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from paths import SUPPORT
+from paths import ROOT, SUPPORT
+
+from tools import test_room
 
 CONFTEST = f"""
 import sys
@@ -52,3 +54,34 @@ def test_parts_that_cannot_be_are_refused(project: Path, part: str) -> None:
     done = collect(project, f"--part={part}")
     assert done.returncode == 4
     assert f"--part {part}: give two numbers, such as 2/3" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "python", "cpp"),
+    [
+        ("solvers", ["solvers"], ["solvers"]),  # one name in both languages
+        ("stencil", ["stencil"], ["stencils"]),  # two names
+        ("stencils", ["stencil"], ["stencils"]),
+        ("cli", ["cli"], []),
+        ("formats", [], ["formats"]),
+    ],
+)
+def test_a_room_has_the_folders_of_both_languages(
+    name: str, python: list[str], cpp: list[str]
+) -> None:
+    assert test_room.folders_of(name) == (python, cpp)
+
+
+def test_folders_that_belong_together_are_there() -> None:
+    for python, cpp in test_room.COUNTERPARTS.items():
+        assert (ROOT / "tests/python" / python).is_dir(), python
+        assert (ROOT / "tests/cpp" / cpp).is_dir(), cpp
+
+
+def test_a_room_that_is_none_is_refused_with_the_rooms_that_are() -> None:
+    command = [sys.executable, str(ROOT / "tools/test_room.py"), "--check", "solver"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "no room 'solver'" in done.stderr
+    for name in ("solvers", "stencil", "formats", "cli"):
+        assert f" {name}" in done.stderr
