@@ -1,6 +1,7 @@
 # Every target makes what it needs by itself: environment, dependencies, build.
 #   make demo     solve a real system and look at how it went
 #   make test     all tests: C++ (optimised, and under ThreadSanitizer) and Python
+#   make test ROOM=solvers  those of one room, in both languages
 #   make check    formatting, linting, types, layer rules, headers, and the fast tests
 #   make lint     the same without tests;  make format  puts the formatting right
 #   make wheel    a wheel for other machines, into dist/ (wheel-gpu: kernels come along, no nvcc)
@@ -22,10 +23,10 @@ DEMO ?= gen:flange_hex?r_out=40,t=8,pipe=20
 
 .PHONY: help demo test test-cpp test-tsan test-asan test-python check lint format bench-cpu clean
 .PHONY: cuda gpu kernels wheel-gpu bench-gpu install lint-style lint-types lint-layers lint-headers wheel check-sdist
-.PHONY: docs results test-quick test-thorough
+.PHONY: docs results test-quick test-thorough test-room
 
 help:
-	@sed -n '2,9s/^# *//p' Makefile
+	@sed -n '2,10s/^# *//p' Makefile
 
 # What building needs; tests and lint need .dependencies, which has more.
 $(VENV)/.requirements: pyproject.toml tools/setup_env.sh
@@ -49,27 +50,37 @@ $(VENV)/.installed-all: $(VENV)/.requirements CMakeLists.txt $(EXTENSION_SOURCES
 demo: install
 	cpufree solve "$(DEMO)" --pes $(DEMO_PES) --plot convergence.png
 
-test: test-cpp test-tsan test-python
+test: $(if $(ROOM),test-room,test-cpp test-tsan test-python)
 
-test-cpp: $(VENV)/.dependencies
+# Beside the package with all kernels, which they share a build folder with.
+test-cpp: $(VENV)/.installed-all $(VENV)/.dependencies
 	tools/test_cpp.sh cpu $(JOBS)
 test-tsan: $(VENV)/.dependencies
 	tools/test_cpp.sh tsan $(JOBS)
-# All random schedules and cases of the C++ tests, of which the others take a part.
-test-thorough: $(VENV)/.dependencies
+# All random schedules and cases, of which the others take a part, and all Python tests but slow ones.
+test-thorough: $(VENV)/.installed-all $(VENV)/.dependencies
 	tools/test_cpp.sh thorough $(JOBS)
+	$(PYTEST_TOGETHER) -m "not slow"
 test-asan: $(VENV)/.dependencies
 	tools/test_cpp.sh asan $(JOBS)
 # Bytecode first: where PYTHONDONTWRITEBYTECODE is set, each of the many processes would compile all modules.
-test-python: install $(VENV)/.dependencies
+test-python: $(VENV)/.installed-all $(VENV)/.dependencies
 	python -m compileall -q python/cpufree
-	python tools/test_python.py
+	$(PYTEST_TOGETHER)
+# Several processes, each of which takes the next file. Tests start teams of threads and of processes
+# themselves, so that few processes use all cores.
+PYTEST_TOGETHER = python -m pytest -q -n $(if $(filter 1 2 3 4 5,$(CORES)),2,4) --dist loadfile
+# A room is a folder of tests, of either language or of both: see tools/test_room.py.
+test-room:
+	@python3 tools/test_room.py --check $(ROOM)
+	@$(MAKE) --no-print-directory $(VENV)/.installed-all $(VENV)/.dependencies
+	python tools/test_room.py $(ROOM) $(JOBS)
 
 # Some three minutes from a warm build: what most changes break. Long tests are those on fibers,
 # which try many schedules, of several processes, and of benchmarks.
 check: lint test-quick
 QUICK = matrix partition solvers stencil cli engines docs/test_tools.py
-test-quick: install $(VENV)/.dependencies
+test-quick: $(VENV)/.installed-all $(VENV)/.dependencies
 	tools/test_cpp.sh cpu $(JOBS) -E fibers
 	python -m pytest -q $(addprefix tests/python/,$(QUICK))
 
@@ -119,6 +130,7 @@ results: install
 	python -m tools.results.triggered --write
 	python -m tools.method_table --write
 	python -m tools.simulate_tables --write
+	python -m tools.page_figures --write
 
 # Warnings are errors; links within the site are checked, and code of pages and docstrings runs.
 docs: install $(VENV)/.dependencies

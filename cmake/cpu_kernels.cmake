@@ -23,12 +23,6 @@ set(cpu_usual_sources ${cpu_folder}/usual_kernel.cpp)
 set(cpu_other_sources ${cpu_folder}/other_kernel.cpp ${cpu_folder}/remote_kernel.cpp
   ${cpu_folder}/columns_kernel.cpp ${cpu_folder}/study_kernel.cpp
   cpufree/systems/stencil/cpu_stencil_kernel.cpp)
-set(cpu_all_sources ${cpu_usual_sources} ${cpu_other_sources} ${cpu_folder}/all_kernels.cpp)
-if(CPUFREE_KERNELS STREQUAL "ALL")
-  set(cpu_kernel_sources ${cpu_all_sources})
-else()
-  set(cpu_kernel_sources ${cpu_usual_sources} ${cpu_folder}/usual_kernels.cpp)
-endif()
 set_source_files_properties(${cpu_folder}/usual_kernel.cpp ${cpu_folder}/other_kernel.cpp
   ${cpu_folder}/remote_kernel.cpp ${cpu_folder}/study_kernel.cpp
   PROPERTIES COMPILE_OPTIONS "${cpu_flags_solvers}")
@@ -89,13 +83,21 @@ else()
   set(cpu_flags_baseline ${cpu_kernel_optimization})
 endif()
 
+# The kernels of each level, compiled once for all that they are linked into.
+foreach(level ${cpu_levels})
+  cpu_flags_header("${CMAKE_BINARY_DIR}/cpu_kernels/${level}" "${cpu_flags_${level}}")
+  foreach(kind usual other)
+    add_library(cpu_${kind}_${level} OBJECT EXCLUDE_FROM_ALL ${cpu_${kind}_sources})
+    target_link_libraries(cpu_${kind}_${level} PRIVATE cpufree_options)
+    target_compile_options(cpu_${kind}_${level} PRIVATE ${cpu_flags_${level}})
+  endforeach()
+endforeach()
+
 # The library of C++ programs: the lowest of these levels.
 list(GET cpu_levels 0 level)
-set(cpu_linked_level ${level})
-cpu_flags_header("${CMAKE_BINARY_DIR}/cpu_kernels/${level}" "${cpu_flags_${level}}")
-add_library(cpufree_kernels STATIC EXCLUDE_FROM_ALL ${cpu_all_sources} ${cpu_folder}/linked.cpp)
+add_library(cpufree_kernels STATIC EXCLUDE_FROM_ALL ${cpu_folder}/all_kernels.cpp
+  ${cpu_folder}/linked.cpp $<TARGET_OBJECTS:cpu_usual_${level}> $<TARGET_OBJECTS:cpu_other_${level}>)
 target_link_libraries(cpufree_kernels PRIVATE cpufree_options)
-target_compile_options(cpufree_kernels PRIVATE ${cpu_flags_${level}})
 target_include_directories(cpufree_kernels PRIVATE "${CMAKE_BINARY_DIR}/cpu_kernels/${level}")
 set_source_files_properties(${cpu_folder}/linked.cpp PROPERTIES
   COMPILE_DEFINITIONS CPUFREE_CPU_LEVEL="${level}")
@@ -105,8 +107,12 @@ function(add_cpu_kernels_of_package)
   set(exports "${CMAKE_BINARY_DIR}/cpu_exports.map")
   file(WRITE "${exports}" "{ global: cpufree_cpu_kernels; local: *; };\n")
   foreach(level ${cpu_levels})
-    cpu_flags_header("${CMAKE_BINARY_DIR}/cpu_kernels/${level}" "${cpu_flags_${level}}")
-    add_library(_cpu_${level} MODULE ${cpu_kernel_sources} cpufree/engines/cpu_threads/port.cpp)
+    set(kernels ${cpu_folder}/usual_kernels.cpp $<TARGET_OBJECTS:cpu_usual_${level}>)
+    if(CPUFREE_KERNELS STREQUAL "ALL")
+      set(kernels ${cpu_folder}/all_kernels.cpp $<TARGET_OBJECTS:cpu_usual_${level}>
+        $<TARGET_OBJECTS:cpu_other_${level}>)
+    endif()
+    add_library(_cpu_${level} MODULE ${kernels} cpufree/engines/cpu_threads/port.cpp)
     target_link_libraries(_cpu_${level} PRIVATE cpufree_options)
     target_compile_options(_cpu_${level} PRIVATE ${cpu_flags_${level}})
     target_include_directories(_cpu_${level} PRIVATE "${CMAKE_BINARY_DIR}/cpu_kernels/${level}")

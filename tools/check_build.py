@@ -15,7 +15,7 @@ from pathlib import Path
 
 MOST_UNITS = 32
 MOST_KERNELS = 8
-OBJECT = "CMakeFiles/_cpu_native.dir/cpufree/systems/cpu/usual_kernel.cpp.o"
+OBJECT = "CMakeFiles/cpu_usual_native.dir/cpufree/systems/cpu/usual_kernel.cpp.o"
 # What CPUFREE_KERNELS=ALL compiles besides.
 NOT_USUAL = re.compile(r"(other|remote|columns|study|stencil)_kernel\.cpp|all_kernels\.cpp")
 

@@ -1,12 +1,16 @@
 #!/usr/bin/env bash
 # Build and run the C++ tests of one CMake preset. Usage:
-# tools/test_cpp.sh cpu|thorough|tsan|asan [JOBS] [OPTION OF CTEST]..., such as -E fibers.
+# tools/test_cpp.sh cpu|thorough|tsan|asan [JOBS] [--room FOLDER] [OPTION OF CTEST]..., such as -E fibers.
+# --room: only what is in one folder of tests/cpp is built and run.
 # PRECOMPILE=ON: standard headers are compiled once, for a build without a cache of compilations.
-# thorough: preset cpu with all random schedules and cases, of which the others take a part.
+# thorough: as cpu, with all random schedules and cases, of which the others take a part.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 preset=$1
 jobs=${2:-2}
+options=("${@:3}")
+target=all_tests
+[ "${3:-}" != --room ] || { target=room-$4 options=(-L "^$4\$" "${@:5}"); }
 thorough=OFF
 [ "$preset" != thorough ] || { preset=cpu thorough=ON; }
 
@@ -27,10 +31,19 @@ if [ -n "$flag" ]; then
     fi
 fi
 
+# Without a sanitizer, tests share the build folder of the package, and what has been compiled for it.
+# Not where that has CUDA: tests of GPU code run on a stand-in.
+dir=build/$preset
+package=build/python
+options_of_build=(-DCPUFREE_THOROUGH_TESTS="$thorough" -DCPUFREE_PRECOMPILE="${PRECOMPILE:-OFF}")
+configure=(cmake --preset "$preset" "${options_of_build[@]}")
+if [ -z "$flag" ] && grep -qs "^CPUFREE_HAS_CUDA:INTERNAL=OFF" "$package/CMakeCache.txt"; then
+    dir=$package
+    configure=(cmake "$package" "${options_of_build[@]}")
+fi
 log=build/$preset-configure.log
 mkdir -p build
-cmake --preset "$preset" -DCPUFREE_THOROUGH_TESTS="$thorough" \
-    -DCPUFREE_PRECOMPILE="${PRECOMPILE:-OFF}" >"$log" || { cat "$log" >&2; exit 1; }
+"${configure[@]}" >"$log" 2>&1 || { cat "$log" >&2; exit 1; }
 grep -o "NVRTC: not found.*" "$log" || true  # what is not tested
-cmake --build --preset "$preset" -j "$jobs"
-ctest --preset "$preset" -j "$jobs" "${@:3}"
+cmake --build "$dir" -j "$jobs" --target "$target"
+ctest --test-dir "$dir" --output-on-failure --no-tests=error -j "$jobs" "${options[@]}"

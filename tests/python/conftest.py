@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 from failures import Failures
+from parts import add_option, keep_part
 from paths import ROOT
 from ranks_here import free_port
-from shares import add_options, keep_what_is_asked_for
 
 from cpufree.cli import app as cli
 from cpufree.env import gpu_numbers
@@ -34,14 +34,14 @@ def no_driver_is_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add --engine, --gpus, --part, --share and --failures."""
+    """Add --engine, --gpus, --part and --failures."""
     group = parser.getgroup("cpufree")
     group.addoption(
         "--engine", choices=[CPU_ENGINE, "cuda_p2p"], default=CPU_ENGINE, help="engine of the tests"
     )
     group.addoption("--gpus", help="GPUs of the tests: all, or numbers such as 0,2-5")
     group.addoption("--failures", help="file for what fails, written as it fails", metavar="FILE")
-    add_options(group)
+    add_option(group)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -64,7 +64,7 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Take what was asked for; skip what is about the CPU engine on another one."""
-    keep_what_is_asked_for(config, items)
+    keep_part(config, items)
     if config.getoption("--engine") == CPU_ENGINE:
         return
     for item in items:

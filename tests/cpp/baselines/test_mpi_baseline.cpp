@@ -24,7 +24,7 @@ BaselineSpec spec_here(const char* kind) {
   spec.kind = kind;
   spec.pes = mpi_place().size;
   spec.spmv = "warp_slices";
-  spec.wait_limit = 20.0;
+  spec.wait_limit = 300.0;
   return spec;
 }
 

@@ -26,7 +26,7 @@ std::unique_ptr<Baseline<double>> make_mpi() {
   spec.kind = "mpi";
   spec.pes = size;
   spec.spmv = "warp_slices";
-  spec.wait_limit = is_last() ? 1.0 : 60.0;
+  spec.wait_limit = is_last() ? 3.0 : 300.0;
   return make_baseline<double>(kMatrix.view(), random_partition(kMatrix.n(), size, 3), {}, spec);
 }
 

@@ -66,7 +66,7 @@ struct Rig {
     config.nics.heaps = heaps.data();
     config.nics.bytes = layout.bytes();
     config.nics.times = true;
-    config.nics.wait_limit = std::chrono::seconds(20);
+    config.nics.wait_limit = std::chrono::seconds(300);
     config.counters = &counters;
     nics = back_end == "proxy" ? nics::make_proxy_nics(config)
                                : nics::make_copy_engine_nics(config, {at_end, 4});
@@ -82,7 +82,7 @@ class Block {
  public:
   Block(const Rig& rig, int pe, int block)
       : port_(rig.heaps.data(), {pe, rig.triggers.sizes().pes, block, rig.triggers.sizes().blocks},
-              std::chrono::seconds(20)),
+              std::chrono::seconds(300)),
         board_(rig.nics->board(pe)),
         counters_(rig.nics->counters(pe)),
         counts_(rig.nics->counts_by_words()),

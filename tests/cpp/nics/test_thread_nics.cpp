@@ -93,7 +93,7 @@ TEST(hang_report_names_tag_epoch_and_counts) {
 TEST(stray_trigger_is_an_error_that_names_tag_and_count) {
   Fixture f;
   f.nics->post(0, f.put);
-  cpu_threads::Launch launch(f.memory.launch(20.0), [&](ThreadPort& port) {
+  cpu_threads::Launch launch(f.memory.launch(300.0), [&](ThreadPort& port) {
     const TriggerBoard board = f.memory.board(port.pe());
     Triggers<ThreadPort> triggers(port, board, port.pe());
     for (int k = 0; port.pe() == 0 && k < 3; ++k)

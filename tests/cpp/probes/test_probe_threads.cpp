@@ -63,18 +63,6 @@ TEST(processes_time_every_probe) {
   }
 }
 
-TEST(a_larger_message_takes_longer) {
-  CpuProber prober(2, 1, 1 << 20);
-  ProbeOrder order{ProbeWay::store_block, ProbeMode::single, 8, 1, 4, 3, 15, 60.0};
-  const auto median = [&](std::int64_t bytes) {
-    order.bytes = bytes;
-    auto seconds = prober.run(order);
-    std::ranges::nth_element(seconds, seconds.begin() + 7);
-    return seconds[7];
-  };
-  CHECK(median(8) < median(1 << 20));
-}
-
 TEST(a_partner_that_never_comes_is_a_timeout_that_names_it) {
   CpuProber first(2, 1, 1 << 12, 0);
   CpuProber second(2, 1, 1 << 12, 1);

@@ -24,7 +24,7 @@ Case<T> case_of(const Grid& grid, std::int64_t iterations, bool source = false) 
   Case<T> c(grid, iterations, source);
   c.spec.engine = Engine::cpu_processes;
   c.spec.blocks = 2;
-  c.run.limits.wait_limit = 20.0;
+  c.run.limits.wait_limit = 300.0;
   return c;
 }
 

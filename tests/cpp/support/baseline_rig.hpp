@@ -30,7 +30,7 @@ inline BaselineSpec spec_of(const std::string& kind, int pes) {
   spec.kind = kind;
   spec.pes = pes;
   spec.spmv = "warp_slices";
-  spec.wait_limit = 20.0;
+  spec.wait_limit = 300.0;
   return spec;
 }
 

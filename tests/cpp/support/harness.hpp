@@ -22,12 +22,10 @@ inline bool thorough = false;
 inline int schedules(int few, int all) { return thorough ? all : few; }
 inline int schedules(int all) { return schedules((all + 3) / 4, all); }
 // ThreadSanitizer looks at orders, not at lengths: what repeats them may be shorter there, by much
-// more than it is slower. And times mean nothing.
+// more than it is slower.
 #if defined(__SANITIZE_THREAD__)
-inline constexpr bool kTimed = false;
 inline constexpr int shorter(int, int sanitized) { return sanitized; }
 #else
-inline constexpr bool kTimed = true;
 inline constexpr int shorter(int all, int) { return all; }
 #endif
 class Sample {

@@ -101,7 +101,7 @@ trigger_scripts::rules::TriggerOutcome replay(const trigger_scripts::rules::Trig
   for (int a = 0; a < actors; ++a) {
     const auto& steps = script.actors[static_cast<std::size_t>(a)];
     threads.emplace_back([&memory, &nics, &steps, &operation, a, actors] {
-      HostPort port(memory.heaps->bases(), {0, 2, a, actors}, std::chrono::seconds(20));
+      HostPort port(memory.heaps->bases(), {0, 2, a, actors}, std::chrono::seconds(300));
       const TriggerBoard board = memory.board(0);
       Triggers<HostPort> triggers(port, board, 0);
       for (const auto& step : steps)

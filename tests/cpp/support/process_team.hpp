@@ -71,7 +71,7 @@ class ProcessTeam final : public Team {
 
  private:
   void await(const char* what, std::atomic<std::uint64_t> Seat::* count, std::uint64_t round) {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(300);
     for (int k = 0; k < size_; ++k)
       while ((seats_[k].*count) < round) {
         if (seats_[k].failed || std::chrono::steady_clock::now() > end)

@@ -34,7 +34,7 @@ inline StencilBaselineSpec spec_of(const std::string& kind, const Grid& grid, in
   spec.grid = grid;
   spec.pes = pes;
   spec.unroll = 4;
-  spec.wait_limit = 20.0;
+  spec.wait_limit = 300.0;
   return spec;
 }
 

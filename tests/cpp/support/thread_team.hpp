@@ -32,7 +32,7 @@ class Meeting {
     if (round.what != what) fail("'" + what + "' meets '" + round.what + "'");
     round.given[at(rank)] = Bytes(mine.begin(), mine.end());
     if (++round.came == size_) changed_.notify_all();
-    changed_.wait_for(lock, std::chrono::seconds(20),
+    changed_.wait_for(lock, std::chrono::seconds(300),
                       [&] { return failed_ || round.came == size_; });
     // Who has met has met, whatever came after.
     if (round.came < size_) throw std::runtime_error("the team failed: " + why_);

@@ -93,7 +93,7 @@ TEST(processes_whose_gpus_differ_find_the_same_plan) {
       // Three tiles fit the multiprocessors of the larger GPU, and two both.
       auto c = case_of<double>(grid2d(12, 60), Sweep::automatic);
       c.spec.gpus = {(team->rank() == 0) == first ? kSmallGpu : 0};
-      c.run.limits.wait_limit = 5.0;
+      c.run.limits.wait_limit = 300.0;
       const auto part = run_part(c, team);
       require_that(part.result.plan.blocks == 1, "not the least number of blocks");
       require_that(same_part(c.grid, part, c.expected(6)), "other bits");
@@ -109,7 +109,7 @@ TEST(processes_whose_gpus_have_unlike_room_on_chip_find_the_same_plan) {
       c.spec.blocks = 1;
       c.spec.layers = 2;
       c.spec.gpus = {(team->rank() == 0) == first ? kSmallGpu : 0};
-      c.run.limits.wait_limit = 5.0;
+      c.run.limits.wait_limit = 300.0;
       const auto part = run_part(c, team);
       require_that(!part.result.plan.in_fast_memory, "on chip, where it is too small for some");
       require_that(same_part(c.grid, part, c.expected(6)), "other bits");

@@ -19,6 +19,8 @@ import pytest
 import scipy.sparse as sp
 from paths import ROOT
 
+from cpufree.bench.core.noise import compare
+
 pytestmark = pytest.mark.cpu_only  # what is measured here is the CPU engine
 BENCH = ROOT / "bench"
 METHODS = ("cg", "prcg", "pipecg")
@@ -46,7 +48,7 @@ def quick_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any],
     out, plot = folder / "new" / "cpu.json", folder / "cpu.png"
     command = [sys.executable, str(BENCH / "cpu.py"), "--quick", "--rounds", "5"]
     command += ["--out", str(out), "--plot", str(plot), "--cache", str(folder / "cache")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=110)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=500)
     assert done.returncode == 0, done.stderr
     return json.loads(out.read_text()), plot, done.stdout
 
@@ -127,7 +129,7 @@ def test_small_systems_are_solved_to_the_tolerance_by_both(
         raw, derived = system["raw"], system["derived"]
         ratios = divide(raw["cpufree_seconds"], raw["scipy_seconds"])
         check_spread(derived["ratio_to_scipy"], ratios)
-        assert (derived["against_scipy"] == "faster") == (max(ratios) < 1)
+        assert derived["against_scipy"] == compare(raw["cpufree_seconds"], raw["scipy_seconds"])
 
 
 def test_report_and_picture_are_made(quick_run: tuple[dict[str, Any], Path, str]) -> None:

@@ -126,7 +126,7 @@ def test_processes_that_mpirun_starts_are_bound_to_no_core() -> None:
         env=for_worker() | {"OMPI_MCA_rmaps_base_oversubscribe": "1"},  # where there is one core
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
     )
     # What both print may come in one line.
     told = done.stdout.replace("\n", "")

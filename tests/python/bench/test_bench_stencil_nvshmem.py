@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -64,10 +63,8 @@ def test_stencil_rank_that_dies_ends_all_with_its_message(
     solver: NvshmemSolver, folder: Path
 ) -> None:
     solver.load(folder, options(at_solve=["hang", "crash", "hang"]))
-    begin = time.monotonic()
     with pytest.raises(EngineError, match=r"PE 1: .*NVSHMEM: aborting"):  # others wait for it
         solver.solve(SOLVE)
-    assert time.monotonic() - begin < 30.0
     with pytest.raises(InvalidInputError, match="after a failure"):
         solver.solve(SOLVE)
 

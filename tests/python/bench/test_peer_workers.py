@@ -42,7 +42,7 @@ def ask(command: list[str], *requests: Any) -> list[dict[str, Any]]:
         input="\n".join(lines) + "\n",
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=500,
     )
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -27,8 +28,24 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
     return runner(capsys, monkeypatch)
 
 
-@pytest.mark.alone
-def test_phases_of_a_command_add_up_to_its_wall_time(tmp_path: Path) -> None:
+def test_phases_of_a_command_add_up_to_the_time_of_its_laps(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sums: list[tuple[float, float]] = []
+    phases = timeline.phases
+
+    def watched(laps: Laps, timings: Mapping[str, float] | None = None) -> dict[str, float]:
+        found = phases(laps, timings)
+        sums.append((sum(found.values()), laps._last - laps._begin))
+        return found
+
+    monkeypatch.setattr(timeline, "phases", watched)
+    run("solve", POISSON, "--timings", "--json", "-", "--engine", "cpu_threads")
+    assert len(sums) == 2
+    assert all(of_phases == pytest.approx(of_laps, rel=1e-9) for of_phases, of_laps in sums)
+
+
+def test_phases_begin_with_the_process_and_overlap_nowhere(tmp_path: Path) -> None:
     words = ["solve", POISSON, "--json", "report.json", "--engine", "cpu_threads"]
     program = [sys.executable, "-m", "cpufree", *words]
     begin = time.perf_counter()
@@ -36,7 +53,7 @@ def test_phases_of_a_command_add_up_to_its_wall_time(tmp_path: Path) -> None:
     wall = time.perf_counter() - begin
     phases = json.loads((tmp_path / "report.json").read_text())["phases"]
     # The report itself, and the end of the process, are not in it; starts are known to 10 ms.
-    assert 0.6 * wall < sum(phases.values()) < wall + 0.02
+    assert sum(phases.values()) < wall + 0.02
     assert list(phases)[:4] == ["interpreter", "imports", "join", "generating"]
     assert {"setup_check", "setup_partition", "solve_kernel", "check"} <= set(phases)
     assert all(seconds >= 0.0 for seconds in phases.values())

@@ -121,12 +121,11 @@ def test_interrupt_ends_the_command_with_its_exit_code(tmp_path: Path) -> None:
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         # The second thread is that of a PE: the kernel runs.
         tasks = Path(f"/proc/{process.pid}/task")
-        end = time.monotonic() + 90
+        end = time.monotonic() + 300
         while process.poll() is None and time.monotonic() < end and _busy(tasks) < 2:
-            time.sleep(0.2)
-        time.sleep(1.0)
+            time.sleep(0.05)
         process.send_signal(signal.SIGINT)
-        said = process.communicate(timeout=60)[1]
+        said = process.communicate(timeout=120)[1]
     assert process.returncode == 130, said
     assert not (tmp_path / "u.npy").exists()
 

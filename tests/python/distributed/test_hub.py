@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from hub_here import KEY, connect, hello, hub, member, members
-from ranks_here import PROGRAM, START, finish, start
+from ranks_here import PATIENCE, PROGRAM, finish, start, wait_until
 
 from cpufree.distributed import facts, handshake, places, wire
 from cpufree.distributed.team import Team
@@ -43,14 +43,14 @@ def still_meets(place: tuple[str, int]) -> None:
 def test_who_does_not_know_the_secret_does_not_come_in() -> None:
     with hub(2) as (_, place):
         with connect(place) as stranger, pytest.raises(ConnectionError, match="not of this job"):
-            handshake.enter(stranger, OTHER, hello(1, 2), START)
+            handshake.enter(stranger, OTHER, hello(1, 2), PATIENCE)
         still_meets(place)
 
 
 def test_who_knows_the_secret_of_another_job_does_not_come_in() -> None:
     other_job = handshake.key_for(b"the secret of the tests", "other job")
     with hub(2) as (_, place), connect(place) as stranger, pytest.raises(ConnectionError):
-        handshake.enter(stranger, other_job, hello(1, 2), START)
+        handshake.enter(stranger, other_job, hello(1, 2), PATIENCE)
 
 
 def recorded(place: tuple[str, int]) -> dict[str, Any]:
@@ -60,7 +60,7 @@ def recorded(place: tuple[str, int]) -> dict[str, Any]:
         send = wire.send
         try:
             wire.send = lambda to, said, data=b"": (heard.append(said), send(to, said, data))[1]  # type: ignore[assignment]
-            handshake.enter(connection, KEY, hello(1, 2), START)
+            handshake.enter(connection, KEY, hello(1, 2), PATIENCE)
         finally:
             wire.send = send
     return next(said for said in heard if said["do"] == "hello")
@@ -73,7 +73,7 @@ def test_a_hello_cannot_be_said_again() -> None:
         with connect(place) as stranger:
             assert wire.receive_first(stranger)["do"] == "challenge"
             wire.send(stranger, said)
-            stranger.settimeout(START)
+            stranger.settimeout(PATIENCE)
             assert hung_up(stranger)
         still_meets(place)
 
@@ -83,7 +83,7 @@ def reflect(listener: socket.socket) -> None:
     there, _ = listener.accept()
     with there:
         wire.send(there, {"do": "challenge", "nonce": "00"})
-        wire.send(there, wire.receive_first(there, START) | {"do": "welcome"})
+        wire.send(there, wire.receive_first(there, PATIENCE) | {"do": "welcome"})
         hung_up(there)
 
 
@@ -95,7 +95,7 @@ def test_a_hub_that_does_not_know_the_secret_is_left() -> None:
             connect(listener.getsockname()) as rank,
             pytest.raises(wire.Damaged, match="does not know the secret"),
         ):
-            handshake.enter(rank, KEY, hello(1, 2), START)
+            handshake.enter(rank, KEY, hello(1, 2), PATIENCE)
         stranger.join()
 
 
@@ -114,7 +114,7 @@ def test_what_makes_no_sense_ends_its_connection_alone(sent: bytes) -> None:
     with hub(2) as (_, place):
         with connect(place) as stranger:
             assert wire.receive_first(stranger)["do"] == "challenge"
-            stranger.settimeout(START)
+            stranger.settimeout(PATIENCE)
             stranger.sendall(sent)
             assert hung_up(stranger)
         still_meets(place)
@@ -128,11 +128,11 @@ def test_who_hangs_up_at_once_does_no_harm() -> None:
 
 
 def test_who_says_nothing_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wire.receive_first, "__defaults__", (0.2,))
     with hub(2) as (_, place):
-        with connect(place) as stranger:
-            assert wire.receive_first(stranger, START)["do"] == "challenge"
-            stranger.settimeout(START)
+        with connect(place) as stranger, monkeypatch.context() as patch:
+            patch.setattr(wire.receive_first, "__defaults__", (0.2,))
+            assert wire.receive_first(stranger, PATIENCE)["do"] == "challenge"
+            stranger.settimeout(PATIENCE)
             assert hung_up(stranger)
         still_meets(place)
 
@@ -140,24 +140,18 @@ def test_who_says_nothing_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> 
 def test_many_who_say_nothing_do_not_have_a_thread_each() -> None:
     with hub(2) as (server, place):
         crowd = [connect(place) for _ in range(80)]
-        end = time.monotonic() + START
-        while server._knocking._value > 0:
-            assert time.monotonic() < end
-            time.sleep(0.01)
+        wait_until(lambda: server._knocking._value == 0)
         assert hung_up(crowd[-1])
         for stranger in crowd:
             stranger.close()
-        end = time.monotonic() + START
-        while server._knocking._value < 60:
-            assert time.monotonic() < end
-            time.sleep(0.01)
+        wait_until(lambda: server._knocking._value >= 60)
         still_meets(place)
 
 
 def test_a_stranger_at_a_meeting_of_ranks_does_no_harm(place: str) -> None:
     first = start([str(PROGRAM), "talk"], 0, 2, place)
     host, _, port = place.rpartition(":")
-    end = time.monotonic() + START
+    end = time.monotonic() + PATIENCE
     while True:
         try:
             stranger = socket.create_connection((host, int(port)))
@@ -207,7 +201,7 @@ def test_escape_codes_of_a_hub_reach_nobody() -> None:
     with here, there:
         team = Team(here, 1, 2, None)
         wire.send(there, {"do": "end", "rank": 0, "message": ESCAPE, "code": -1, "teller": 9})
-        assert team._judged.wait(START)
+        assert team._judged.wait(PATIENCE)
     assert team._verdict is not None
     assert team._verdict.message == "?[2J?]0;mine? done ?"
     assert (team._verdict.code, team._verdict.teller) == (4, -1)
@@ -273,13 +267,13 @@ def test_a_rank_that_has_given_a_knock_up_may_knock_again() -> None:
         with member(place, hello(0, 1)) as only:
             assert wire.receive(only)[0]["do"] == "begin"
             wire.send(only, {"do": "leave"})
-            server.wait(START)
+            server.wait(PATIENCE)
 
 
 def test_a_hub_ends_with_its_rank_0_where_the_others_have_not_come() -> None:
     with hub(2) as (server, place), member(place, hello(0, 2)) as first:
         wire.send(first, {"do": "leave"})
-        server.wait(START / 3)
+        server.wait(PATIENCE / 3)
         assert not server._thread.is_alive()
 
 
@@ -294,7 +288,7 @@ def test_rank_0_comes_after_a_rank_that_does_not_fit_and_tells_why() -> None:
                 if rank == 1:
                     server.wait(0.5)  # it does not end: rank 0 has not come
                     assert server._thread.is_alive()
-        server.wait(START)
+        server.wait(PATIENCE)
         assert not server._thread.is_alive()
 
 

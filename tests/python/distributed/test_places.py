@@ -11,7 +11,8 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from ranks_here import PROGRAM, all_say, finish, free_port, start, team
+from hub_here import hub
+from ranks_here import PATIENCE, free_port, team
 
 from cpufree.distributed import meeting, places
 from cpufree.env import RankEnv
@@ -174,13 +175,9 @@ def test_ranks_meet_by_a_secret_of_the_environment(place: str) -> None:
     assert [end.out for end in ended] == ["talked\n"] * 3
 
 
-def test_a_rank_with_another_secret_is_told_so(place: str) -> None:
-    limit = {"CPUFREE_JOIN_LIMIT": "2"}
-    ended = finish(
-        [
-            start([str(PROGRAM), "talk"], k, 2, place, CPUFREE_SECRET=SECRET + str(k), **limit)
-            for k in range(2)
-        ]
-    )
-    all_say(ended[1:], "it has hung up: it is not of this job", [0])
-    all_say(ended, "rank 1 has not come within 2 s", [0])
+def test_a_rank_with_another_secret_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(meeting._enter, "__defaults__", (PATIENCE,))
+    with hub(2) as (_, (host, port)), contextlib.ExitStack() as stack:
+        other = of(1, f"{host}:{port}", secret=SECRET)
+        with pytest.raises(RankFailedError, match="it has hung up: it is not of this job"):
+            meeting.connect(other, "1", stack)

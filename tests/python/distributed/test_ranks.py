@@ -6,18 +6,17 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from hub_here import hello, hub, member
 from ranks_here import (
-    ENDS_WITHIN,
     LIMIT,
+    PATIENCE,
     PROGRAM,
     SMALL,
-    START,
     all_say,
     clean,
     cli,
@@ -25,12 +24,14 @@ from ranks_here import (
     free_port,
     start,
     team,
+    wait_until,
 )
 
 import cpufree.solvers.once
 from cpufree.cli import rank_commands, rank_doctor, solve_command
 from cpufree.cli.commands import Outputs
 from cpufree.cli.doctor import Status
+from cpufree.distributed import wire
 from cpufree.errors import RankFailedError
 from cpufree.solvers.result import Reason
 
@@ -102,7 +103,7 @@ def test_the_command_line_works_under_mpirun() -> None:
         env=clean() | {"CPUFREE_JOIN_LIMIT": LIMIT, "NO_COLOR": "1", "COLUMNS": "200"},
         capture_output=True,
         text=True,
-        timeout=2 * START + ENDS_WITHIN,
+        timeout=PATIENCE,
     )
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout.count("Converged after") == 1
@@ -120,13 +121,21 @@ def test_two_teams_at_ports_of_their_own_do_not_mix() -> None:
     assert [end.out for end in finish(jobs)] == ["talked\n"] * 4
 
 
-def test_a_rank_that_never_comes_is_named_in_time(place: str) -> None:
-    begin = time.monotonic()
-    ended = finish(
-        [start([str(PROGRAM), "talk"], k, 3, place, CPUFREE_JOIN_LIMIT="2") for k in (0, 2)]
-    )
-    assert time.monotonic() - begin < START
-    all_say(ended, "rank 1 has not come within 2 s", [0, 1])
+def test_a_rank_that_never_comes_is_named(place: str) -> None:
+    ended = finish([start([str(PROGRAM), "talk"], 0, 2, place, CPUFREE_JOIN_LIMIT="5")])
+    all_say(ended, "rank 1 has not come within 5 s", [0])
+
+
+def test_a_rank_that_never_comes_is_told_to_all_that_have_come() -> None:
+    with (
+        hub(3, 77.0) as (server, there),
+        member(there, hello(0, 3)) as first,
+        member(there, hello(2, 3)) as third,
+    ):
+        wait_until(lambda: len(server._members) == 2)
+        server._latest = 0.0  # the time is up
+        for one in (first, third):
+            assert wire.receive(one)[0]["message"].startswith("rank 1 has not come within 77 s;")
 
 
 def test_a_hub_that_never_comes_is_named(place: str) -> None:
@@ -150,9 +159,7 @@ def test_the_end_of_rank_0_is_noticed_by_all_others(place: str) -> None:
 
 
 def test_a_process_that_no_error_reaches_is_ended(place: str) -> None:
-    begin = time.monotonic()
     ended = team("hang", place)
-    assert time.monotonic() - begin < START + ENDS_WITHIN
     assert [end.code for end in ended] == [4, 1, 4]
     told = [end.err for end in ended if "cpufree: error:" in end.err]
     assert told == ["cpufree: error: rank 1: rank 1 cannot go on\n"]

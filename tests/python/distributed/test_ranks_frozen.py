@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import socket
 import sys
 import time
@@ -13,16 +11,11 @@ from types import SimpleNamespace
 import pytest
 from hub_here import members
 from ranks_here import (
-    ENDS_WITHIN,
+    PATIENCE,
     PROGRAM,
-    START,
-    children,
-    cli,
-    finish,
     launch_pair,
     launched,
-    start,
-    wait_until_at_work,
+    wait_until,
 )
 
 from cpufree.distributed import hub, launch, wire
@@ -41,10 +34,7 @@ def call(member: socket.socket, **more: float) -> None:
 def come(server: Hub, rank: int, member: socket.socket) -> None:
     """Come to a round, and return once the hub knows that."""
     call(member)
-    end = time.monotonic() + START
-    while server._members[rank].given is None:
-        assert time.monotonic() < end
-        time.sleep(0.01)
+    wait_until(lambda: server._members[rank].given is not None)
 
 
 def test_a_member_that_does_not_answer_in_time_is_named() -> None:
@@ -87,7 +77,7 @@ def test_a_hub_does_not_wait_for_a_member_that_does_not_answer_to_leave() -> Non
         call(first, limit=0.2)
         assert wire.receive(first)[0]["do"] == "end"
         wire.send(first, {"do": "leave"})
-        server.wait(START)
+        server.wait(PATIENCE)
         assert not server._thread.is_alive()
 
 
@@ -101,12 +91,9 @@ def test_time_in_which_the_hub_was_stopped_does_not_count(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(hub, "time", SimpleNamespace(monotonic=monotonic))
     with members(2) as (_, every):
-        call(every[0], limit=60.0)
+        call(every[0], limit=500.0)
         later, looks = 1000.0, 0
-        end = time.monotonic() + START
-        while looks < 8:  # of the hub, at its clock
-            assert time.monotonic() < end
-            time.sleep(0.02)
+        wait_until(lambda: looks >= 8)  # of the hub, at its clock
         call(every[1])
         assert [wire.receive(one)[0]["do"] for one in every] == ["answer", "answer"]
 
@@ -124,35 +111,25 @@ def test_a_stopped_rank_is_named_by_the_other_and_ended(
 
 @pytest.mark.parametrize("rank", [0, 1, 2])
 def test_a_stopped_rank_is_named_by_others_that_would_wait_for_long(rank: int) -> None:
-    begin = time.monotonic()
     ended = launched(sys.executable, str(FROZEN), "stop_in_a_barrier", str(rank))
-    assert time.monotonic() - begin < START
     assert ended.code == 4, ended
     words = f"rank {rank} ({socket.gethostname()}, process "
     assert ended.out.count(f"failed: {words}") == 2, ended
     assert "has been stopped for 2 s, by SIGSTOP or the like, while others wait" in ended.out
 
 
-def test_a_rank_for_which_nobody_waits_may_be_stopped() -> None:
-    ended = launched(sys.executable, str(FROZEN), "stop_where_nobody_waits", ranks=2)
+def test_a_rank_for_which_nobody_waits_may_be_stopped(tmp_path: Path) -> None:
+    words = [str(FROZEN), "stop_where_nobody_waits", str(tmp_path / "works")]
+    ended = launched(sys.executable, *words, ranks=2)
     assert (ended.code, ended.out) == (0, "met\n" * 2), ended
 
 
 @pytest.mark.parametrize("rank", [0, 1])
 def test_a_time_limit_ends_a_solve_in_which_a_rank_is_stopped(rank: int) -> None:
-    words = ["solve", "gen:poisson1d?n=400000", "--rtol", "1e-10", "--pc", "none"]
-    launcher = start(
-        cli(["run", "-n", "2", *words, "--time-limit", "4"]), 0, 1, "", CPUFREE_RANK=""
-    )
-    wait_until_at_work(lambda: children(launcher.pid), 2)
-    os.kill(children(launcher.pid)[rank], signal.SIGSTOP)
-    begin = time.monotonic()
-    (ended,) = finish([launcher])
-    assert time.monotonic() - begin < ENDS_WITHIN
-    assert ended.code == 4
-    assert ended.err.count("cpufree: error:") == 1
-    assert f"rank {rank} (" in ended.err
-    assert "by SIGSTOP or the like, beyond the time limit" in ended.err
+    ended = launched(sys.executable, str(FROZEN), "stop_in_a_solve", str(rank), ranks=2)
+    assert ended.code == 4, ended
+    assert f"failed: rank {rank} (" in ended.out
+    assert "by SIGSTOP or the like, beyond the time limit" in ended.out
 
 
 def test_each_rank_is_looked_at_by_another_one_of_its_machine() -> None:
@@ -177,7 +154,7 @@ def test_a_rank_that_is_stopped_for_long_while_others_run_ends_all(
 ) -> None:
     monkeypatch.setattr(launch, "STOPPED_LIMIT", 0.1)
     with pytest.raises(EngineError, match=r"rank 1 \(process \d+\) has been stopped for 0.1 s"):
-        launch_pair(lambda rank: STOP if rank == 1 else "time.sleep(60)")
+        launch_pair(lambda rank: STOP if rank == 1 else "time.sleep(600)")
 
 
 @pytest.mark.parametrize("rank", [0, 1])

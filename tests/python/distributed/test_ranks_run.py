@@ -6,22 +6,21 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
 from ranks_here import (
-    ENDS_WITHIN,
     LIMIT,
+    PATIENCE,
     PROGRAM,
     SMALL,
-    START,
     children,
     clean,
     cli,
     finish,
     launched,
     start,
+    wait_until,
     wait_until_at_work,
 )
 
@@ -119,10 +118,8 @@ def test_a_rank_killed_in_mid_solve_ends_all_with_one_message(place: str) -> Non
     processes = [start(words, rank, 3, place) for rank in range(3)]
     wait_until_at_work(lambda: [process.pid for process in processes], 3)
     assert all(process.poll() is None for process in processes)
-    begin = time.monotonic()
     processes[1].kill()
     ended = finish(processes)
-    assert time.monotonic() - begin < ENDS_WITHIN
     assert [end.code for end in ended] == [4, -9, 4]
     said = "".join(end.err for end in ended)
     assert said.count("cpufree: error:") == 1
@@ -152,7 +149,7 @@ def test_ctrl_c_ends_all_ranks_and_keeps_the_x_so_far(tmp_path: Path) -> None:
     )
     wait_until_at_work(lambda: children(launcher.pid), 2)
     os.killpg(launcher.pid, signal.SIGINT)
-    _, said = launcher.communicate(timeout=START + ENDS_WITHIN)
+    _, said = launcher.communicate(timeout=PATIENCE)
     assert launcher.returncode == 130, said
     assert file.exists()
 
@@ -160,18 +157,12 @@ def test_ctrl_c_ends_all_ranks_and_keeps_the_x_so_far(tmp_path: Path) -> None:
 def test_run_leaves_no_process_behind_when_it_is_killed(tmp_path: Path) -> None:
     file = tmp_path / "pids"
     program = (
-        f"import os, time; open({str(file)!r}, 'a').write(f'{{os.getpid()}}\\n'); time.sleep(60)"
+        f"import os, time; open({str(file)!r}, 'a').write(f'{{os.getpid()}}\\n'); time.sleep(600)"
     )
     words = cli(["run", "-n", "2", sys.executable, "-c", program])
     launcher = start(words, 0, 1, "", CPUFREE_RANK="")
-    end = time.monotonic() + START
-    while not file.exists() or len(file.read_text().splitlines()) < 2:
-        assert time.monotonic() < end
-        time.sleep(0.05)
+    wait_until(lambda: file.exists() and len(file.read_text().splitlines()) == 2)
     launcher.kill()
     launcher.wait()
     pids = [int(line) for line in file.read_text().splitlines()]
-    end = time.monotonic() + ENDS_WITHIN
-    while any(Path(f"/proc/{pid}").exists() for pid in pids):
-        assert time.monotonic() < end
-        time.sleep(0.05)
+    wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids))

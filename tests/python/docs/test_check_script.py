@@ -87,7 +87,7 @@ def test_long_output_keeps_begin_and_end(gpu_check: ModuleType) -> None:
 def test_small_cases_of_the_check_are_right_on_the_cpu(tmp_path: Path) -> None:
     command = [sys.executable, str(ROOT / "tools/gpu_check"), str(tmp_path), "--quick"]
     command += ["--engine", "cpu_threads", "--steps", "sanitize"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=110)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=500)
     assert done.returncode == 0, done.stdout + done.stderr
     summary = (tmp_path / "summary.txt").read_text().splitlines()
     assert [line.split()[:5] for line in summary[:4]] == [
@@ -177,7 +177,7 @@ def test_times_of_first_solves_are_of_three_processes(tmp_path: Path) -> None:
     out = tmp_path / "first.jsonl"
     command = [sys.executable, "tools/first_solve.py", "--engine", "cpu_threads", "--nx", "6"]
     done = subprocess.run(
-        [*command, "--out", str(out)], cwd=ROOT, capture_output=True, text=True, timeout=100
+        [*command, "--out", str(out)], cwd=ROOT, capture_output=True, text=True, timeout=500
     )
     assert done.returncode == 0, done.stdout + done.stderr
     lines = [json.loads(line) for line in out.read_text().splitlines()]

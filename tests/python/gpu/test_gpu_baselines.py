@@ -191,7 +191,7 @@ def test_mpi_worker_solves(poisson: sp.csr_array, kind: str, pes: int, tmp_path:
         input="".join(json.dumps(r) + "\n" for r in [*requests, {"do": "quit"}]),
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=500,
     )
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     assert [answer["ok"] for answer in answers] == [True, True, True], done.stderr

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import os
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
-from gpu_rank_runs import COUNTS, ENDS_WITHIN, PROBLEM, PROGRAM, launched, solved, why_not
+from gpu_rank_runs import COUNTS, PROBLEM, PROGRAM, launched, solved, why_not
 from gpus_here import HERE, needs_gpu, several, solve
 
 import cpufree
@@ -73,16 +72,12 @@ def test_a_rank_killed_in_mid_solve_ends_all() -> None:
     assert ended.returncode == 4
     assert "rank 1 (" in ended.stdout
     assert "has ended without a word" in ended.stdout
-    seconds = float(ended.stdout.rpartition("after")[2].split()[0])
-    assert seconds < ENDS_WITHIN
 
 
 def test_two_ranks_on_one_gpu_are_refused_by_name() -> None:
-    begin = time.monotonic()
     ended = launched(
         ["solve", PROBLEM, "--engine", "nvshmem"], 2, CUDA_VISIBLE_DEVICES=first_visible()
     )
-    assert time.monotonic() - begin < 60.0
     assert ended.returncode == 4
     assert ended.stderr.count("cpufree: error:") == 1
     assert "rank 1 has the same GPU as rank 0" in ended.stderr

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from gpu_rank_runs import COUNTS, ENDS_WITHIN, launched, why_not
+from gpu_rank_runs import COUNTS, launched, why_not
 from gpus_here import HERE, needs_gpu, several
 from paths import SUPPORT
 
@@ -75,4 +75,3 @@ def test_a_rank_killed_in_mid_run_ends_all() -> None:
     ended = launched([sys.executable, str(PROGRAM), "killed"], 2, CPUFREE_TEST_RANKS="nvshmem")
     assert ended.returncode == 4
     assert "rank 1 (" in ended.stdout
-    assert float(ended.stdout.rpartition("after")[2].split()[0]) < ENDS_WITHIN

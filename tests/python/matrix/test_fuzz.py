@@ -28,7 +28,7 @@ from cpufree.matrix.load import as_csr, load_matrix
 from cpufree.matrix.row_permutation import RowPermutation
 from cpufree.matrix.save import save_matrix
 
-SECONDS = 60
+SECONDS = 400
 MEGABYTES = 500
 NASTY_NUMBERS = (
     b"0", b"-1", b"99999999999999999999", b"2147483648", b"1e999", b"nan", b"-inf", b"", b"1.5",

@@ -124,7 +124,7 @@ def test_what_breaks_names_the_way(core: Core, monkeypatch: pytest.MonkeyPatch) 
 
 def test_the_process_that_lends_memory_says_what_it_lacks() -> None:
     program = [sys.executable, "-m", "cpufree.model.ways.ipc_peer", "17", "64"]
-    ended = subprocess.run(program, text=True, capture_output=True, timeout=60, check=False)
+    ended = subprocess.run(program, text=True, capture_output=True, timeout=120, check=False)
     assert ended.returncode == 1 and ended.stdout.startswith("error ")
 
 

@@ -230,7 +230,7 @@ def test_patterns_are_measured_on_threads(monkeypatch: pytest.MonkeyPatch) -> No
     assert {*names} == {"ring", "many to one", "halos of A", *patterns.PRODUCTS}
     assert names.count("product, puts overlapped") == 2
     assert all(len(one.seconds) == patterns.REPEATS for one in found)
-    assert all(0.0 < min(one.seconds) < 1.0 for one in found)
+    assert all(min(one.seconds) > 0.0 for one in found)
     assert all(0.0 <= one.apart <= one.alone and one.alone > 0.0 for one in found)
 
 

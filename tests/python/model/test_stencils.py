@@ -116,7 +116,7 @@ def test_constants_of_the_machine_files_follow_from_their_records() -> None:
     done = subprocess.run(
         [sys.executable, str(program), str(records / "stencil-constants-2x-2026-11-26.jsonl"),
          str(records / "stencil-baselines-1x-2026-11-23.jsonl")],
-        capture_output=True, text=True, check=True, timeout=60,
+        capture_output=True, text=True, check=True, timeout=120,
     )  # fmt: skip
     found = json.loads(done.stdout)
     assert len(found) == 6

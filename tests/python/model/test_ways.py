@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import socket
 import threading
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -64,10 +63,8 @@ def test_a_process_that_stands_still_is_ended(
     monkeypatch.setattr(ways, "LIMIT", 0.2)
     assert way._process is not None
     os.kill(way._process.pid, 19)  # SIGSTOP
-    begin = time.monotonic()
     with pytest.raises(EngineError, match=r"took longer than 0\.2 s"):
         way.time("single", 8, 1)
-    assert time.monotonic() - begin < 10.0
 
 
 def test_closing_ends_the_other_process_and_its_descriptors(way: ProcessWay) -> None:

@@ -17,6 +17,7 @@ from cpufree import Solver
 from cpufree.errors import InvalidInputError
 from cpufree.solvers import matrix_on_pes as module
 
+PATIENCE = 120.0  # seconds until a test takes what it waits for to hang
 A = sp.csr_array(cpufree.generate.poisson2d(60, 50))
 B = np.sin(np.arange(float(A.shape[0])))
 
@@ -70,7 +71,7 @@ def test_an_update_that_is_interrupted_closes_the_solver(monkeypatch: pytest.Mon
         solver.solve(B)
 
 
-def in_child(call: Any, limit: float = 20.0) -> str:
+def in_child(call: Any, limit: float = PATIENCE) -> str:
     """Fork; return what `call` returns in the child, "hangs" where it does not in time."""
     reader, writer = os.pipe()
     child = os.fork()
@@ -109,18 +110,18 @@ def test_a_child_forked_while_another_thread_solves_gets_an_error() -> None:
 
     def progress(_iteration: int, _residual: float) -> bool:
         inside.set()
-        go_on.wait(30.0)
+        go_on.wait(3 * PATIENCE)
         return False
 
     with Solver(chain, engine="cpu_threads") as solver:
         options = {"pc": "none", "rtol": 1e-12, "progress": progress}
         thread = threading.Thread(target=solver.solve, args=(b,), kwargs=options, daemon=True)
         thread.start()
-        assert inside.wait(20.0)
+        assert inside.wait(PATIENCE)
         said = in_child(lambda: outcome_of(solver, b))
         fresh = in_child(lambda: outcome_of(Solver(A, engine="cpu_threads", blocks=1), B))
         go_on.set()
-        thread.join(20.0)
+        thread.join(PATIENCE)
         assert "at work in another thread when this process was forked" in said
         assert "make a new one" in said
         assert fresh == "CONVERGED_RTOL"

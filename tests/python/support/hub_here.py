@@ -7,7 +7,7 @@ import socket
 from collections.abc import Iterator
 from typing import Any
 
-from ranks_here import START
+from ranks_here import PATIENCE
 
 from cpufree.distributed import handshake, wire
 from cpufree.distributed.hub import Hub
@@ -22,24 +22,27 @@ def hello(rank: int, ranks: int, **more: Any) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def hub(ranks: int, seconds: float = START) -> Iterator[tuple[Hub, tuple[str, int]]]:
+def hub(ranks: int, seconds: float = PATIENCE) -> Iterator[tuple[Hub, tuple[str, int]]]:
     """Give a hub, and where it is."""
     listener = socket.create_server(("127.0.0.1", 0))
-    yield Hub(listener, ranks, KEY, "1", seconds), listener.getsockname()
+    server = Hub(listener, ranks, KEY, "1", seconds)
+    yield server, listener.getsockname()
+    server._latest = 0.0  # who has not come need not come any more
+    server.wait(PATIENCE)
     listener.close()
 
 
 def connect(place: tuple[str, int]) -> socket.socket:
     """Return a connection that does not wait for long."""
-    return socket.create_connection(place, timeout=START)
+    return socket.create_connection(place, timeout=PATIENCE)
 
 
 @contextlib.contextmanager
 def member(place: tuple[str, int], said: dict[str, Any]) -> Iterator[socket.socket]:
     """Give a connection whose rank the hub has let in."""
     with connect(place) as connection:
-        handshake.enter(connection, KEY, said, START)
-        connection.settimeout(START)
+        handshake.enter(connection, KEY, said, PATIENCE)
+        connection.settimeout(PATIENCE)
         yield connection
 
 

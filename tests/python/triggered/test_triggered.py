@@ -243,4 +243,4 @@ def test_ctrl_c_ends_a_program_that_waits() -> None:
         assert process.stdout is not None
         assert process.stdout.readline() == "waiting\n"
         process.send_signal(signal.SIGINT)
-        assert process.communicate(timeout=60)[0] == "all operations have fired\n"
+        assert process.communicate(timeout=120)[0] == "all operations have fired\n"
