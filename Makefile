@@ -116,7 +116,8 @@ format: $(VENV)/.dependencies
 # GPU's driver and of NVSHMEM: they are loaded where they are found, and belong to the machine.
 wheel: $(VENV)/.dependencies
 	rm -rf build/wheel
-	python -m build --outdir build/wheel
+	python -m build --outdir build/wheel \
+	    -C cmake.define.CPUFREE_NATIVE=OFF -C cmake.define.CPUFREE_KERNELS=ALL
 	auditwheel repair --exclude libcuda.so.1 --exclude libnvshmem_host.so.3 \
 	    --wheel-dir dist build/wheel/*.whl
 
@@ -150,14 +151,14 @@ gpu: $(VENV)/.dependencies
 # The kernels that a wheel without nvcc comes with: python/cpufree/kernels, from where `make wheel`
 # and `python -m build` take them. Needs NVRTC, no GPU.
 kernels: $(VENV)/.dependencies
-	KERNELS=COMPILED tools/build_gpu.sh $(GPU_PYTHON) $(JOBS)
+	KERNELS=USUAL tools/build_gpu.sh $(GPU_PYTHON) $(JOBS)
 	$(GPU_PYTHON) tools/ship_kernels.py
 
 # A wheel for GPU users without nvcc: usual kernels come along, others are compiled when first used.
 wheel-gpu: kernels
 	rm -rf build/wheel
 	python -m build --outdir build/wheel -C cmake.define.CPUFREE_CUDA=ON \
-	    -C cmake.define.CPUFREE_KERNELS=COMPILED -C cmake.define.CPUFREE_CUDA_HOME="$(CUDA_HOME)"
+	    -C cmake.define.CPUFREE_NATIVE=OFF -C cmake.define.CPUFREE_KERNELS=ALL_CPU -C cmake.define.CPUFREE_CUDA_HOME="$(CUDA_HOME)"
 	auditwheel repair --exclude libcuda.so.1 --exclude libnvshmem_host.so.3 \
 	    --wheel-dir dist build/wheel/*.whl
 

@@ -10,7 +10,7 @@ seconds=${2:-150}
 python=${PYTHON:-python3}
 mkdir -p "$out"
 if [ "${ENGINE:-cuda_p2p}" = cuda_p2p ]; then
-    for place in build/gpu-compiled/python build/gpu/python; do
+    for place in build/gpu-usual/python build/gpu/python; do
         [ -d "$place" ] && export PYTHONPATH=${PYTHONPATH:-$PWD/$place}
     done
 fi

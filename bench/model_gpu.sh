@@ -15,7 +15,7 @@
 #   shared    tests of PEs that share GPUs: OUT/shared.txt
 # Each step has a limit, and one that fails does not keep the others from running. PYTHON (python3) is
 # the interpreter; the package is the one that it imports: PYTHONPATH=build/gpu/python, or
-# build/gpu-compiled/python. HALO: the matrix whose halos are exchanged. TESTS: those of shared, for
+# build/gpu-usual/python. HALO: the matrix whose halos are exchanged. TESTS: those of shared, for
 # pytest -k.
 set -uo pipefail
 cd "$(dirname "$0")/.."

@@ -108,7 +108,7 @@ function(add_cpu_kernels_of_package)
   file(WRITE "${exports}" "{ global: cpufree_cpu_kernels; local: *; };\n")
   foreach(level ${cpu_levels})
     set(kernels ${cpu_folder}/usual_kernels.cpp $<TARGET_OBJECTS:cpu_usual_${level}>)
-    if(CPUFREE_KERNELS STREQUAL "ALL")
+    if(CPUFREE_KERNELS MATCHES "^ALL")
       set(kernels ${cpu_folder}/all_kernels.cpp $<TARGET_OBJECTS:cpu_usual_${level}>
         $<TARGET_OBJECTS:cpu_other_${level}>)
     endif()

@@ -70,7 +70,7 @@ macro(cpufree_add_runtime)
   target_link_libraries(cpufree_gpu INTERFACE ${ARGN})
 endmacro()
 
-if(cpufree_wants_cuda AND CPUFREE_KERNELS STREQUAL "USUAL")
+if(cpufree_wants_cuda AND NOT CPUFREE_KERNELS STREQUAL "ALL")
   cpufree_find_runtime()
   if(CPUFREE_CUDA_INCLUDE AND CPUFREE_CUDA_CRT AND CPUFREE_CUDART)
     cpufree_add_runtime("${CPUFREE_CUDART}" Threads::Threads ${CMAKE_DL_LIBS} rt)

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Build what runs on GPUs into build/gpu: the programs of tests/cuda and the
 # Python package with the extension, in build/gpu/python (put that on PYTHONPATH to use it).
-# Usage: [KERNELS=COMPILED] tools/build_gpu.sh [PYTHON] [JOBS]
+# Usage: [KERNELS=USUAL] tools/build_gpu.sh [PYTHON] [JOBS]
 #
-# KERNELS=COMPILED: a build without nvcc, whose kernels are compiled when they are first used; the
-# package alone, into build/gpu-compiled. It needs the runtime of CUDA: the toolkit's, or that of pip's
+# KERNELS=USUAL: a build without nvcc, whose kernels are compiled when they are first used; the
+# package alone, into build/gpu-usual. It needs the runtime of CUDA: the toolkit's, or that of pip's
 # nvidia-cuda-runtime and nvidia-cuda-crt.
 #
 # PYTHON is the interpreter to build the extension for; from 3.12 on it serves all later versions
@@ -14,11 +14,11 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 python=$(command -v "${1:-python3}" || echo "${1:-python3}")  # before .venv is on PATH
 jobs=${2:-$(nproc 2>/dev/null || echo 2)}
-kernels=${KERNELS:-BUILT}
+kernels=${KERNELS:-ALL}
 case $kernels in
-    BUILT) dir=build/gpu ;;
-    COMPILED) dir=build/gpu-compiled ;;
-    *) echo "build_gpu: error: KERNELS is '$kernels'; use BUILT or COMPILED" >&2; exit 1 ;;
+    ALL) dir=build/gpu ;;
+    USUAL) dir=build/gpu-usual ;;
+    *) echo "build_gpu: error: KERNELS is '$kernels'; use ALL or USUAL" >&2; exit 1 ;;
 esac
 
 [ -d .venv/bin ] && export PATH="$PWD/.venv/bin:$PATH"
@@ -41,12 +41,12 @@ for one in "$helper" "$python"; do
 done
 mkdir -p "$dir"
 cmake -S . -B "$dir" -G Ninja -DCMAKE_BUILD_TYPE=Release \
-    -DCPUFREE_CUDA=ON -DCPUFREE_PYTHON=ON -DCPUFREE_TESTS=ON -DCPUFREE_WERROR=OFF \
+    -DCPUFREE_CUDA=ON -DCPUFREE_PYTHON=ON -DCPUFREE_TESTS=ON -DCPUFREE_WERROR=OFF -DCPUFREE_NATIVE=OFF \
     -DPython_EXECUTABLE="$(command -v "$python")" -Dnanobind_DIR="$nanobind" \
     -DCPUFREE_NVSHMEM_HOME="$nvshmem" -DCPUFREE_KERNELS="$kernels" -DCPUFREE_CUDA_HOME="$cuda" \
     >"$dir/configure.log" 2>&1 || { cat "$dir/configure.log" >&2; fail "cmake failed"; }
 targets=(_core _triggered)
-[ "$kernels" = COMPILED ] || targets+=(_baselines _triggered_gpu cuda_check)
+[ "$kernels" = USUAL ] || targets+=(_baselines _triggered_gpu cuda_check)
 # Where there is MPI to build against.
 ninja -C "$dir" -t query _baselines_mpi >/dev/null 2>&1 && targets+=(_baselines_mpi)
 ninja -C "$dir" -t query _mpi_messages >/dev/null 2>&1 && targets+=(_mpi_messages)

@@ -3,7 +3,7 @@
 
     python tools/ship_kernels.py [--package FOLDER] [--out FOLDER] [--architectures sm_90,...]
 
---package is a build with CPUFREE_KERNELS=COMPILED (default: of tools/build_gpu.sh). Kernels go to
+--package is a build with CPUFREE_KERNELS=USUAL (default: of tools/build_gpu.sh). Kernels go to
 --out (default: python/cpufree/kernels of the source tree, and kernels of the package), from where
 wheels take them. They are found again by a hash of their text and all headers: after a change of
 either they have to be made again, and until then kernels are compiled when they are first used.
@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-BUILD = ROOT / "build/gpu-compiled/python"
+BUILD = ROOT / "build/gpu-usual/python"
 ARCHITECTURES = "sm_90,sm_100"
 
 
@@ -38,7 +38,7 @@ def main() -> int:
     if not core.kernels_compiled():
         print(
             f"ship_kernels: {given.package} has no GPU engine that compiles kernels: "
-            "build with KERNELS=COMPILED tools/build_gpu.sh",
+            "build with KERNELS=USUAL tools/build_gpu.sh",
             file=sys.stderr,
         )
         return 1

@@ -188,6 +188,9 @@ def cpu_lacks() -> str:
     By the names of /proc/cpuinfo. Then no kernel is taken from the build.
     """
 
+def take_built_in_kernels(taken: bool) -> None:
+    """Say whether CPU kernels that are built in are used; else all are compiled. For tests."""
+
 class CodeClaim:
     """The right to make a code, which other processes wait for; held until the object is gone."""
 

@@ -24,7 +24,7 @@ from cpufree.extension import load_core
 from cpufree.host import read_text, run_tool
 from cpufree.log import logger
 
-_SHARED = ("-std=c++20", "-fPIC", "-shared", "-w")
+SHARED = ("-std=c++20", "-fPIC", "-shared", "-w")
 _PORT = '\n#include "cpufree/engines/cpu_threads/port.cpp"\n'
 _LIMIT = 600.0  # seconds that a compiler may take
 # What the headers of kernels are in (CMakeLists.txt installs these).
@@ -67,7 +67,7 @@ def build(what: str, text: str, flags: tuple[str, ...], entry: str) -> Built:
     """
     compiler = BuildEnv.read().compiler
     headers = header_folder()
-    whole, every = text + _PORT, (*_SHARED, *flags)
+    whole, every = text + _PORT, (*SHARED, *flags)
     parts = (whole, *every, *compiler, _version(compiler), _processor(), _digest(headers))
     key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
     kept = load_core().CodeCache(kernel_cache.folders())

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cpufree.env import VARIABLES, Env, RankEnv, in_force, kernel_cache
+from cpufree.env import VARIABLES, Env, KernelCache, RankEnv, in_force, kernel_cache
 from cpufree.errors import CpufreeWarning, InvalidInputError
 from cpufree.launchers import first_node
 
@@ -267,15 +267,31 @@ def test_variables_in_force_are_shown_without_the_secret_of_a_job() -> None:
         ({"XDG_CACHE_HOME": "not/absolute"}, "/home/me/.cache/cpufree/kernels"),
         ({"CPUFREE_KERNEL_CACHE": "/mine", "XDG_CACHE_HOME": "/fast"}, "/mine"),
         ({"CPUFREE_KERNEL_CACHE": "~/mine"}, "/home/me/mine"),
-        ({"CPUFREE_KERNEL_CACHE": " Off "}, ""),
     ],
 )
 def test_folder_of_compiled_kernels(
     monkeypatch: pytest.MonkeyPatch, said: dict[str, str], folder: str
 ) -> None:
     monkeypatch.setenv("HOME", "/home/me")
-    assert kernel_cache(said) == folder
+    assert kernel_cache(said) == KernelCache(True, folder)
+
+
+def test_compiled_kernels_may_be_kept_nowhere() -> None:
+    assert not kernel_cache({"CPUFREE_KERNEL_CACHE": " Off "}).kept
+
+
+def test_user_without_home_and_password_entry_has_no_folder_of_compiled_kernels(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def unknown() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.setattr(Path, "home", unknown)
+    found = kernel_cache({})
+    assert found.kept and not found.folder and "home directory" in found.why_none
 
 
 def test_relative_folder_of_compiled_kernels_is_one_of_the_working_directory() -> None:
-    assert kernel_cache({"CPUFREE_KERNEL_CACHE": "here"}) == str(Path.cwd() / "here")
+    found = kernel_cache({"CPUFREE_KERNEL_CACHE": "here"})
+    assert found == KernelCache(True, str(Path.cwd() / "here"))

@@ -44,6 +44,7 @@ void bind_kernels(nb::module_& m) {
   m.def("cpu_level", &cpu_level);
   m.def("cpu_levels", &cpu_levels);
   m.def("cpu_lacks", &cpu_lacks);
+  m.def("take_built_in_kernels", &take_built_in_cpu_kernels, nb::arg("taken"));
   nb::class_<CodeClaim>(m, "CodeClaim");
   nb::class_<CodeCache>(m, "CodeCache")
       .def(nb::init<std::vector<std::string>>(), nb::arg("folders"))

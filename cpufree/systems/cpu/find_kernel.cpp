@@ -1,5 +1,7 @@
 #include "cpufree/systems/cpu/find_kernel.hpp"
 
+#include <atomic>
+#include <string>
 #include <utility>
 
 #include "cpufree/base/error.hpp"
@@ -15,6 +17,13 @@ CpuKernelCompiler& compiler() {
   return set;
 }
 
+std::atomic<bool> take_built_in{true};
+
+CpuKernels built_in() {
+  if (take_built_in) return cpu_kernels();
+  return {.flags = cpu_kernels().flags};
+}
+
 // `flags`: of the kernel's family.
 const void* compiled(CpuKernelText kernel, const char* flags) {
   if (!compiler())
@@ -27,10 +36,11 @@ const void* compiled(CpuKernelText kernel, const char* flags) {
 }  // namespace
 
 void set_cpu_kernel_compiler(CpuKernelCompiler set) { compiler() = std::move(set); }
+void take_built_in_cpu_kernels(bool taken) { take_built_in = taken; }
 
 template <class T>
 CpuKernel<T> find_cpu_kernel(const SolveSpec& spec, bool nodes) {
-  const CpuKernels& built = cpu_kernels();
+  const CpuKernels built = built_in();
   auto* find = nodes ? built.of<T>().remote : built.of<T>().solve;
   if constexpr (sizeof(T) == sizeof(double))
     if (spec.study != Study::none) find = built.study;
@@ -41,7 +51,7 @@ CpuKernel<T> find_cpu_kernel(const SolveSpec& spec, bool nodes) {
 
 template <class T, int K>
 CpuColumnsKernel<T, K> find_cpu_columns_kernel(Preconditioner preconditioner) {
-  const CpuKernels& built = cpu_kernels();
+  const CpuKernels built = built_in();
   if (auto* const find = built.of<T>().template columns<K>()) return find(preconditioner);
   return reinterpret_cast<CpuColumnsKernel<T, K>>(
       compiled(cpu_columns_source(preconditioner, K, type_name<T>()), built.flags.columns));
@@ -49,7 +59,7 @@ CpuColumnsKernel<T, K> find_cpu_columns_kernel(Preconditioner preconditioner) {
 
 template <class T>
 CpuStencilKernel<T> find_cpu_stencil_kernel(const Grid& grid, bool source, Study study) {
-  const CpuKernels& built = cpu_kernels();
+  const CpuKernels built = built_in();
   if (auto* const find = built.of<T>().stencil) return find(grid, source, study);
   if (study == Study::split) study = Study::none;
   source = source && study == Study::none;

@@ -10,10 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from cpufree.compiler import ir
-from cpufree.compiler.build import Built, build
+from cpufree.compiler.build import build
 from cpufree.compiler.emit import Emitted, emit
 from cpufree.compiler.layout import Layout
 from cpufree.compiler.passes import add_temporaries, check_ghosts, exchange, fuse
+from cpufree.cpu_kernels import Built
 from cpufree.engines.watch import Watch
 from cpufree.errors import OutOfMemoryError, ProgramError
 from cpufree.extension import load_core

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -33,9 +34,11 @@ class Folder {
   Folder(const Folder&) = delete;
   Folder& operator=(const Folder&) = delete;
   std::string path() const { return path_.string(); }
+  // Those of codes; what processes lock stays beside them.
   std::vector<fs::path> files() const {
     std::vector<fs::path> found;
-    for (const auto& entry : fs::directory_iterator(path_)) found.push_back(entry.path());
+    for (const auto& entry : fs::directory_iterator(path_))
+      if (!entry.path().filename().string().starts_with(".lock")) found.push_back(entry.path());
     return found;
   }
 
@@ -142,9 +145,9 @@ TEST(nothing_but_the_code_stays_in_the_folder) {
   const Folder folder;
   Stand stand;
   const CodeCache cache(folder.path());
-  for (int time = 0; time < 3; ++time) cache.keep(7, "code");
+  for (int time = 0; time < 3; ++time) cache.keep("7", "code");
   CHECK_EQ(folder.files().size(), std::size_t{1});
-  CHECK(cache.find(7) == "code");
+  CHECK(cache.find("7") == "code");
 }
 
 TEST(many_at_once_find_whole_code_or_none) {
@@ -157,8 +160,8 @@ TEST(many_at_once_find_whole_code_or_none) {
       threads.emplace_back([&] {
         const CodeCache cache(folder.path());  // as a process of its own has
         for (int time = 0; time < 20; ++time) {
-          cache.keep(1, code);
-          const auto found = cache.find(1);
+          cache.keep("1", code);
+          const auto found = cache.find("1");
           ++(found == code ? seen : wrong);
         }
       });
@@ -166,6 +169,45 @@ TEST(many_at_once_find_whole_code_or_none) {
   CHECK_EQ(wrong.load(), 0);
   CHECK_EQ(seen.load(), 80);
   CHECK_EQ(folder.files().size(), std::size_t{1});
+}
+
+TEST(code_is_made_by_one_of_those_that_want_it) {
+  const Folder folder;
+  std::atomic<int> compiled = 0, wrong = 0;
+  const CodeMaker slow = {"1.0", [&](const std::string&, const std::string&) {
+                            ++compiled;
+                            std::this_thread::sleep_for(std::chrono::milliseconds(200));
+                            return std::string("code");
+                          }};
+  {
+    std::vector<std::jthread> threads;
+    for (int k = 0; k < 8; ++k)
+      threads.emplace_back([&] {
+        const CodeCache cache(folder.path());  // as a process of its own has
+        if (code_of("abc", "sm_90", slow, cache) != "code") ++wrong;
+      });
+  }
+  CHECK_EQ(wrong.load(), 0);
+  CHECK_EQ(compiled.load(), 1);
+}
+
+TEST(maker_that_takes_too_long_is_waited_for_no_more) {
+  const Folder folder;
+  const CodeCache cache(folder.path());
+  const CodeClaim first = cache.claim("1");
+  const CodeClaim second = cache.claim("1", std::chrono::seconds(0));  // comes back
+  CHECK(!cache.find("1"));
+}
+
+TEST(code_is_kept_in_the_first_folder_that_can_be_written_and_found_in_all) {
+  const Folder folder;
+  overwrite(folder.path() + "/file", "");
+  const std::string other = folder.path() + "/other";
+  CodeCache(folder.path()).keep("1", "in the second");
+  const CodeCache cache(std::vector{folder.path() + "/file/folder", other, folder.path()});
+  CHECK(cache.keep("2", "code") == other + "/2.kernel");
+  CHECK(cache.find("1") == "in the second");
+  CHECK(cache.find_file("2") == other + "/2.kernel");
 }
 
 TEST(what_the_compiler_throws_is_passed_on_and_nothing_is_kept) {

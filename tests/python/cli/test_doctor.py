@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import io
 import json
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -226,7 +227,7 @@ def test_copied_package_that_pip_does_not_know_is_healthy(
     ("level", "status", "words"),
     [
         ("x86-64-v3", Status.OK, "x86-64-v3, out of x86-64-v2, x86-64-v3"),
-        ("native", Status.NOTE, "for the processor of the machine that built it"),
+        ("native", Status.OK, "for the processor of the machine that built it"),
     ],
 )
 def test_cpu_kernels_are_reported(
@@ -237,7 +238,7 @@ def test_cpu_kernels_are_reported(
     words: str,
 ) -> None:
     fake = machine(0)
-    levels = ["x86-64-v2", "x86-64-v3"] if status is Status.OK else [level]
+    levels = ["x86-64-v2", "x86-64-v3"] if level != "native" else [level]
     monkeypatch.setattr(fake, "cpu_level", lambda: level)
     monkeypatch.setattr(fake, "cpu_levels", lambda: levels)
     finding = doctor.cpu_kernels_finding()
@@ -290,22 +291,57 @@ def test_kernels_are_shown_where_there_is_no_gpu(machine: Callable[..., FakeCore
     assert "NVRTC 13.0" in found(doctor.inspect_gpus())["GPU kernels"].detail
 
 
-def test_compiler_and_folder_of_kernels_are_shown(
-    machine: Callable[..., FakeCore], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("CPUFREE_KERNEL_CACHE", str(tmp_path))
-    (tmp_path / "1.kernel").write_bytes(bytes(2**20))
+def test_compiler_of_gpu_kernels_is_shown(machine: Callable[..., FakeCore]) -> None:
     shown = kernels(machine, compiler="NVRTC 13.0 (/lib/x.so)")
     assert shown.status is Status.OK
     assert "NVRTC 13.0 (/lib/x.so)" in shown.detail
-    assert f"{tmp_path}: 1 files, 1.0 MiB" in shown.detail
 
 
-def test_kernels_that_are_not_kept_are_said_not_to_be(
+def compiled() -> dict[str, Finding]:
+    """Return what is found of the compiler of CPU kernels, and of what has been compiled."""
+    return {finding.name: finding for finding in doctor.compiled_findings()}
+
+
+def test_folder_of_compiled_kernels_is_shown(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("CPUFREE_KERNEL_CACHE", str(tmp_path))
+    (tmp_path / "1.kernel").write_bytes(bytes(2**20))
+    assert f"{tmp_path}: 1 files, 1.0 MiB" in compiled()["compiled kernels"].detail
+
+
+def test_kernels_that_are_not_kept_are_said_not_to_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CPUFREE_KERNEL_CACHE", "off")
+    assert "not kept" in compiled()["compiled kernels"].detail
+
+
+def test_folder_that_cannot_be_written_is_shown_with_what_to_do(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("CPUFREE_KERNEL_CACHE", str(tmp_path / "file/folder"))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    shown = compiled()["compiled kernels"]
+    assert shown.status is Status.NOTE
+    assert "CPUFREE_KERNEL_CACHE" in shown.hint
+
+
+def test_cpp_compiler_that_is_missing_is_shown_with_what_to_do(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("CPUFREE_CXX", "no-such-compiler")
+    shown = compiled()["C++ compiler"]
+    assert shown.status is Status.OPTIONAL and "no-such-compiler" in shown.detail
+    assert "CPUFREE_CXX" in shown.hint
+
+
+def test_build_for_another_processor_is_shown_with_what_to_do(
     machine: Callable[..., FakeCore], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("CPUFREE_KERNEL_CACHE", "off")
-    assert "not kept" in kernels(machine, compiler="NVRTC 13.0").detail
+    monkeypatch.setattr(machine(0), "cpu_lacks", lambda: "avx512f")
+    finding = doctor.cpu_kernels_finding()
+    assert finding.status is Status.NOTE and "lacks avx512f" in finding.detail
+    assert "pip install ." in finding.hint
 
 
 def test_compiler_of_kernels_that_is_missing_is_told_with_what_to_do(

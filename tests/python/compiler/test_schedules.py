@@ -13,7 +13,6 @@ from grid_programs import as_tuple, assert_same, case, copies, plainly
 
 from cpufree.compiler import ir
 from cpufree.compiler.arguments import Arguments, written_fields
-from cpufree.compiler.build import Built
 from cpufree.compiler.emit import emit
 from cpufree.compiler.emit.tiles import SweepOptions
 from cpufree.compiler.grid import (
@@ -25,6 +24,7 @@ from cpufree.compiler.grid import (
     tile_kernel,
 )
 from cpufree.compiler.launch import Kernel, Run, passes
+from cpufree.cpu_kernels import Built
 from cpufree.engines.watch import Watch
 from cpufree.laps import Laps
 

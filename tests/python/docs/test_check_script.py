@@ -153,10 +153,10 @@ def test_parts_that_cannot_be_are_refused(gpu_check: ModuleType, part: str, tmp_
 def test_check_of_compiled_kernels_uses_a_build_and_a_folder_of_its_own(
     gpu_check: ModuleType, tmp_path: Path
 ) -> None:
-    given = gpu_check.parse([str(tmp_path), "--kernels", "compiled"])
+    given = gpu_check.parse([str(tmp_path), "--kernels", "usual"])
     settings = gpu_check.Check(given, tmp_path, 2).environment()
-    folder = ROOT / "build/gpu-compiled"
-    assert "KERNELS=COMPILED" in settings
+    folder = ROOT / "build/gpu-usual"
+    assert "KERNELS=USUAL" in settings
     assert f"CPUFREE_KERNEL_CACHE={folder / 'kernels'}" in settings
     assert any(setting.startswith(f"PYTHONPATH={folder / 'python'}:") for setting in settings)
 
@@ -164,7 +164,7 @@ def test_check_of_compiled_kernels_uses_a_build_and_a_folder_of_its_own(
 def test_check_without_the_wheels_it_is_told_of_says_so(
     gpu_check: ModuleType, tmp_path: Path
 ) -> None:
-    options = ["--kernels", "compiled", "--wheels", str(tmp_path / "none")]
+    options = ["--kernels", "usual", "--wheels", str(tmp_path / "none")]
     given = gpu_check.parse([str(tmp_path), *options])
     check = gpu_check.Check(given, tmp_path, 2)
     if check.wheels.is_dir():

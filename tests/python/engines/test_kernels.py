@@ -67,9 +67,10 @@ def test_engine_on_gpus_knows_compiler_and_folder(
     fake: FakeCore, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, engine: str
 ) -> None:
     library = put_compiler(monkeypatch, tmp_path, there=True)
-    monkeypatch.setenv("CPUFREE_KERNEL_CACHE", "/kept")
+    kept = str(tmp_path / "kept")
+    monkeypatch.setenv("CPUFREE_KERNEL_CACHE", kept)
     core.load_for(engine)
-    assert fake.kernels_from == [(str(library), "/kept", "")]
+    assert fake.kernels_from == [(str(library), [kept], "")]
 
 
 def test_engine_on_the_cpu_asks_for_no_compiler(fake: FakeCore) -> None:

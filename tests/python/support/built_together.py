@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cpufree.compiler import ir
-from cpufree.compiler.build import FLAGS, Built, header_folder
+from cpufree.compiler.build import FLAGS
 from cpufree.compiler.emit import emit
 from cpufree.compiler.launch import Kernel, passes
+from cpufree.cpu_kernels import SHARED, Built, header_folder
 from cpufree.env import BuildEnv
 
 _HEAD = """#include "cpufree/engines/cpu_threads/port.hpp"
@@ -36,7 +37,7 @@ def kernels_of(programs: Sequence[ir.Program], folder: Path, level: str = "-O0")
         parts.append(f"namespace program_{k} {{\n{text}" + _ENTRY.format(k=k))
     source, path = folder / "together.cpp", folder / "together.so"
     source.write_text(_HEAD + "".join(parts) + _TAIL)
-    flags = [level if flag == "-O3" else flag for flag in FLAGS]
+    flags = [level if flag == "-O3" else flag for flag in (*SHARED, *FLAGS)]
     command = [*BuildEnv.read().compiler, *flags, f"-I{header_folder()}", str(source)]
     done = subprocess.run([*command, "-o", str(path)], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr[:4000]

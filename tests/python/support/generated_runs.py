@@ -15,6 +15,7 @@ import numpy as np
 from paths import ROOT
 
 from cpufree.compiler.build import FLAGS
+from cpufree.cpu_kernels import SHARED
 from cpufree.env import BuildEnv
 
 _FIBERS = """
@@ -115,7 +116,7 @@ class Args(ctypes.Structure):
 
 
 def _compile(source: Path, made: Path, *options: str) -> None:
-    flags = [f for f in FLAGS if f not in ("-O3", "-fPIC", "-shared")]
+    flags = [f for f in (*SHARED, *FLAGS) if f not in ("-O3", "-fPIC", "-shared")]
     command = [*BuildEnv.read().compiler, *flags, f"-I{ROOT}", str(source), "-o", str(made)]
     done = subprocess.run([*command, *options], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[:4000]

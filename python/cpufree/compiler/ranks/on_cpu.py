@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from cpufree.compiler import ir
 from cpufree.compiler.arguments import Arguments, written_fields
-from cpufree.compiler.build import Built, build
+from cpufree.compiler.build import build
 from cpufree.compiler.launch import aligned_heap, check_faults, results_of, scalar_table
 from cpufree.compiler.passes import add_temporaries, fuse
 from cpufree.compiler.ranks.grants import check_grants, early_grants
@@ -53,7 +53,7 @@ class RanksOnCpu:
         self.programs = rows_passes(ranks)
         self.ranks = replace(ranks, variants=tuple(self.programs))
         self.text: RowsText = emit_rows(self.ranks, self.programs)
-        self.built: Built = build(self.text.text)
+        self.built = build(self.text.text)
         self.layout = RankLayout(self.programs[0], self.ranks)
 
     def numbers(self) -> npt.NDArray[np.int64]:
