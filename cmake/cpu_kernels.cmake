@@ -19,11 +19,12 @@ endif()
 set(cpu_flags_stencils -ffp-contract=fast)
 
 set(cpu_folder cpufree/systems/cpu)
-set(cpu_usual_sources ${cpu_folder}/usual_kernel.cpp)
+# In two files, which compile side by side.
+set(cpu_usual_sources ${cpu_folder}/usual_float_kernel.cpp ${cpu_folder}/usual_double_kernel.cpp)
 set(cpu_other_sources ${cpu_folder}/other_kernel.cpp ${cpu_folder}/remote_kernel.cpp
   ${cpu_folder}/columns_kernel.cpp ${cpu_folder}/study_kernel.cpp
   cpufree/systems/stencil/cpu_stencil_kernel.cpp)
-set_source_files_properties(${cpu_folder}/usual_kernel.cpp ${cpu_folder}/other_kernel.cpp
+set_source_files_properties(${cpu_usual_sources} ${cpu_folder}/other_kernel.cpp
   ${cpu_folder}/remote_kernel.cpp ${cpu_folder}/study_kernel.cpp
   PROPERTIES COMPILE_OPTIONS "${cpu_flags_solvers}")
 set_source_files_properties(${cpu_folder}/columns_kernel.cpp

@@ -15,7 +15,7 @@ from pathlib import Path
 
 MOST_UNITS = 32
 MOST_KERNELS = 8
-OBJECT = "CMakeFiles/cpu_usual_native.dir/cpufree/systems/cpu/usual_kernel.cpp.o"
+OBJECTS = "CMakeFiles/cpu_usual_native.dir/cpufree/systems/cpu/usual_*_kernel.cpp.o"
 # What CPUFREE_KERNELS=ALL compiles besides.
 NOT_USUAL = re.compile(r"(other|remote|columns|study|stencil)_kernel\.cpp|all_kernels\.cpp")
 
@@ -47,10 +47,11 @@ def main(folder: Path) -> int:
     failed = units > MOST_UNITS
     print(f"build: {units} units, of which there may be {MOST_UNITS}")
     nm = shutil.which("nm")
-    if nm is None or not (folder / OBJECT).exists():
+    objects = sorted(map(str, folder.glob(OBJECTS)))
+    if nm is None or not objects:
         print("build: kernels not counted: no nm, or no native kernels")
     else:
-        kernels = kernels_in(output_of([nm, "-C", "--defined-only", str(folder / OBJECT)]))
+        kernels = kernels_in(output_of([nm, "-C", "--defined-only", *objects]))
         failed |= kernels > MOST_KERNELS
         print(f"build: {kernels} solver kernels built in, of which there may be {MOST_KERNELS}")
     return 1 if failed else 0

@@ -24,6 +24,10 @@ using CpuColumnsKernel = void (*)(cpu_threads::Port&,
 // for other methods and preconditioners.
 template <class T>
 CpuKernel<T> cpu_usual_kernel(const SolveSpec& spec);
+template <>
+CpuKernel<float> cpu_usual_kernel<float>(const SolveSpec& spec);
+template <>
+CpuKernel<double> cpu_usual_kernel<double>(const SolveSpec& spec);
 
 // The others of these, null for usual ones.
 template <class T>
