@@ -50,7 +50,7 @@ CASES: dict[str, tuple[Any, tuple[Any, ...]]] = {
 @pytest.mark.parametrize("turns", [1, 2, 3])
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("pes", COUNTS)
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(600)
 def test_streams_give_the_bits_of_plain_python(
     name: str, pes: int, turns: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
