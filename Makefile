@@ -60,16 +60,16 @@ test-tsan: $(VENV)/.dependencies
 # All random schedules and cases, of which the others take a part, and all Python tests but slow ones.
 test-thorough: $(VENV)/.installed-all $(VENV)/.dependencies
 	tools/test_cpp.sh thorough $(JOBS)
-	$(PYTEST_TOGETHER) -m "not slow"
+	RANDOM_PROGRAMS=2000 $(PYTEST_TOGETHER) -m "not slow"
 test-asan: $(VENV)/.dependencies
 	tools/test_cpp.sh asan $(JOBS)
 # Bytecode first: where PYTHONDONTWRITEBYTECODE is set, each of the many processes would compile all modules.
 test-python: $(VENV)/.installed-all $(VENV)/.dependencies
 	python -m compileall -q python/cpufree
 	$(PYTEST_TOGETHER)
-# Several processes, each of which takes the next file. Tests start teams of threads and of processes
+# Several processes; who has ended takes tests from the others. Tests start teams of threads and processes
 # themselves, so that few processes use all cores.
-PYTEST_TOGETHER = python -m pytest -q -n $(if $(filter 1 2 3 4 5,$(CORES)),2,4) --dist loadfile
+PYTEST_TOGETHER = python -m pytest -q -n $(if $(filter 1 2 3 4 5,$(CORES)),2,4) --dist worksteal
 # A room is a folder of tests, of either language or of both: see tools/test_room.py.
 test-room:
 	@python3 tools/test_room.py --check $(ROOM)

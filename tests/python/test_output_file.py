@@ -97,7 +97,7 @@ def test_pipe_is_written_into(tmp_path: Path) -> None:
     reader = threading.Thread(target=lambda: seen.append(pipe.read_bytes()), daemon=True)
     reader.start()
     save_matrix(pipe, np.eye(3))  # a format that is written with seeks
-    reader.join(20)
+    reader.join(120)
     assert seen[0][:2] == b"PK"
     assert stat.S_ISFIFO(pipe.stat().st_mode)
 

@@ -168,7 +168,13 @@ TEST(block_that_leaves_early_is_named) {
     unsigned notes = 0;
     reduce.push(one);
     ++pushed;
-    while (pushed < 5) std::this_thread::yield();  // else one that has yet to push could be missed
+    // Else one that has yet to push could be missed. Each of these waits is too short to be given
+    // up.
+    while (pushed < 5) {
+      auto wait = port.start_wait();
+      for (int look = 0; look < 1000 && pushed < 5; ++look)
+        static_cast<void>(port.keep_waiting(wait));
+    }
     static_cast<void>(reduce.pull(total, notes, false));
   });
   while (!launch.wait_for(std::chrono::milliseconds(1000))) {

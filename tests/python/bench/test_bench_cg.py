@@ -88,7 +88,7 @@ def test_contenders_are_interleaved_checked_and_all_written(run: Run, out: Path)
     assert code == 0
     header = lines[0]
     assert header["seed"] == 1 and header["configuration"]["repeats"] == 3
-    assert header["command"].startswith("cpufree ") and header["machine"]["cores"] > 0
+    assert header["command"].startswith("cpufree") and header["machine"]["cores"] > 0
     measured = of_kind(lines, "measurement")
     rounds = [
         {(x["contender"], x["method"]) for x in measured if x["round"] == r} for r in range(3)

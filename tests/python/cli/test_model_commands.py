@@ -119,7 +119,9 @@ def test_advice_ranks_five_changes(run: Run) -> None:
     assert report["priorities"][0]["what"] == "batch messages"
 
 
-@pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
+@pytest.mark.parametrize(
+    "suffix", ["png", *(pytest.param(one, marks=pytest.mark.thorough) for one in ("svg", "pdf"))]
+)
 def test_plots_are_written_in_every_format(
     run: Run, folder: Path, tmp_path: Path, suffix: str
 ) -> None:

@@ -22,7 +22,7 @@ EACH = [pytest.param(n, marks=() if n in QUICK else pytest.mark.slow) for n in C
 
 
 @pytest.mark.parametrize("name", EACH)
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_compiled_program_gives_the_bits_of_plain_python(name: str) -> None:
     used = set()
     for size in (13, 20, 37):

@@ -19,6 +19,8 @@ from cpufree.compiler.interpret import interpret
 from cpufree.compiler.passes.tiles import NotOnChip
 from cpufree.errors import OutOfMemoryError, ProgramError
 
+THOROUGH = pytest.mark.thorough
+
 
 def _random(*shapes: tuple[int, ...]) -> tuple[Any, ...]:
     return tuple(np.random.default_rng(k).random(shape) for k, shape in enumerate(shapes))
@@ -98,9 +100,17 @@ def test_short_rings_in_rounds_are_right(program: Any, arguments: Any) -> None:
 @pytest.mark.parametrize(
     ("program", "arguments", "turns"),
     [
-        *((edge.swapped, (*_random((17, 15), (17, 15)), 8), turns) for turns in (1, 2, 3)),
-        *((edge.three_places, (*_random(*[(17, 15)] * 3), 11), turns) for turns in (1, 2)),
-        *((edge.three_in_turn, (*_random(*[(17, 15)] * 3), 8), turns) for turns in (1, 2, 3)),
+        (edge.swapped, (*_random((17, 15), (17, 15)), 8), 3),
+        (edge.three_places, (*_random(*[(17, 15)] * 3), 11), 2),
+        (edge.three_in_turn, (*_random(*[(17, 15)] * 3), 8), 3),
+        *(
+            pytest.param(program, (*_random(*[(17, 15)] * fields), steps), turns, marks=THOROUGH)
+            for program, fields, steps, turns in (
+                *((edge.swapped, 2, 8, turns) for turns in (1, 2)),
+                (edge.three_places, 3, 11, 1),
+                *((edge.three_in_turn, 3, 8, turns) for turns in (1, 2)),
+            )
+        ),
     ],
 )
 def test_places_that_change_in_rounds_from_memory(program: Any, arguments: Any, turns: int) -> None:

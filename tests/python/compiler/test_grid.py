@@ -57,7 +57,7 @@ def test_host_driven_kernels_compile_for_gpus() -> None:
 
 
 @pytest.mark.parametrize("name", EACH)
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_kernels_of_many_blocks_give_the_bits_of_plain_python(name: str) -> None:
     for size, pes, blocks in ((13, 1, 2), (20, 2, 2), (37, 3, 3)):
         program, arguments = case(name, size)

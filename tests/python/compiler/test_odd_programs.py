@@ -22,7 +22,7 @@ def test_odd_program_is_interpreted_as_python_runs_it(which: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("which", range(len(ALL)), ids=lambda k: ALL[k][0].name)
 def test_odd_program_is_compiled_as_python_runs_it(which: int) -> None:
     program, arguments = ALL[which]

@@ -50,7 +50,7 @@ def _groups(name: str, size: int = 40) -> ir.Program:
 
 
 @pytest.mark.parametrize("name", EACH)
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_tiles_of_many_blocks_give_the_bits_of_plain_python(name: str) -> None:
     on_chip = 0
     for size, pes, blocks in ((13, 1, 6), (21, 2, 4), (37, 3, 6)):
@@ -69,7 +69,7 @@ def test_tiles_of_many_blocks_give_the_bits_of_plain_python(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ROUNDS)
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_rounds_of_turns_give_the_bits_of_plain_python(name: str) -> None:
     for size, pes, blocks, turns in ((23, 1, 6, 2), (37, 2, 4, 3), (40, 3, 6, 1)):
         program, arguments = case(name, size)
@@ -82,7 +82,7 @@ def test_rounds_of_turns_give_the_bits_of_plain_python(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [p for p in ROUNDS if "red_black" not in p.values])
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_rounds_from_memory_give_the_bits_of_plain_python(name: str) -> None:
     for size, pes, turns, tile in ((23, 1, 2, (6, 5)), (37, 2, 3, (7, 20)), (40, 3, 1, (50, 9))):
         program, arguments = case(name, size)

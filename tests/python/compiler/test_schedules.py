@@ -109,7 +109,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("name", "way"), CASES)
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_every_schedule_gives_the_bits_of_plain_python(name: str, way: str, tmp_path: Path) -> None:
     for seed in range(SEEDS):
         _check(name, way, lambda made, count, seed=seed: UnderSchedules(tmp_path, seed))
@@ -119,13 +119,13 @@ def test_every_schedule_gives_the_bits_of_plain_python(name: str, way: str, tmp_
     ("name", "way"),
     [CASES[0], *(pytest.param("jacobi_2d", "rounds", marks=pytest.mark.slow),), *CASES[2:]],
 )
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_threadsanitizer_finds_no_race(name: str, way: str, tmp_path: Path) -> None:
     _check(name, way, _sanitized(way, tmp_path))
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_threadsanitizer_finds_a_race_where_barriers_are_missing(tmp_path: Path) -> None:
     with pytest.raises(AssertionError, match="data race"):
         _check("jacobi_2d", "no barriers", _sanitized("sweeps", tmp_path))

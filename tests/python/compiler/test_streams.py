@@ -36,7 +36,7 @@ def _groups(name: str, size: int = 40) -> ir.Program:
 
 
 @pytest.mark.parametrize("name", EACH)
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_streams_give_the_bits_of_plain_python(name: str) -> None:
     for size, pes, turns, strip, chunks in (
         *((23, 1, 1, 16, 3), (37, 2, 2, 16, 2), (40, 3, 1, 64, 1)),

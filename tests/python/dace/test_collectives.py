@@ -51,7 +51,9 @@ def slow(*values: Any) -> Any:
 def test_collectives_and_strided_fetches_give_the_bits_of_plain_numpy(ranks: int) -> None:
     given, wanted = collect_of(ranks, 4), collect_of(ranks, 4)
     collect_plain(wanted, 4)
-    compiled("collect").run_ranks(lambda r, n: given[r], ranks, engine="cpu_threads", wait_limit=20)
+    compiled("collect").run_ranks(
+        lambda r, n: given[r], ranks, engine="cpu_threads", wait_limit=300
+    )
     for ours, theirs in zip(given, wanted, strict=True):
         for key in ("a", "b", "columns", "out"):
             np.testing.assert_array_equal(ours[key], theirs[key], err_msg=key)
@@ -87,7 +89,7 @@ def allreduce_graph(op: str, turns: int) -> Any:
 def test_allreduce_joins_in_the_order_of_ranks(op: str, ranks: int) -> None:
     given = [{"a": a, "out": np.zeros(6)} for a in parts(4, ranks, 6)]
     program = cpufree.dace.compile(allreduce_graph(op, 2))
-    program.run_ranks(lambda r, n: given[r], ranks, engine="cpu_threads", wait_limit=20)
+    program.run_ranks(lambda r, n: given[r], ranks, engine="cpu_threads", wait_limit=300)
     join = {"SUM": np.add, "MAX": np.maximum, "MIN": np.minimum}[op]
     wanted = parts(4, ranks, 6)
     for _ in range(2):

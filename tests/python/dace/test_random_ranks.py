@@ -189,8 +189,9 @@ def start(ranks: int, seed: int) -> list[dict[str, Any]]:
 
 
 SEEDS = [
-    pytest.param(s, marks=() if s in (0, 1, 2, 3, 4, 5, 6, 11) else pytest.mark.slow)
-    for s in range(40)
+    *(0, 1, 11),
+    *(pytest.param(s, marks=pytest.mark.thorough) for s in range(2, 7)),
+    *(pytest.param(s, marks=pytest.mark.slow) for s in (*range(7, 11), *range(12, 40))),
 ]
 
 
@@ -211,7 +212,12 @@ def test_random_programs_give_the_bits_of_a_simulation(seed: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "seed", [pytest.param(s, marks=() if s < 4 else pytest.mark.slow) for s in range(20)]
+    "seed",
+    [
+        *(0, 1),
+        *(pytest.param(s, marks=pytest.mark.thorough) for s in (2, 3)),
+        *(pytest.param(s, marks=pytest.mark.slow) for s in range(4, 20)),
+    ],
 )
 def test_random_programs_of_many_blocks(seed: int) -> None:
     made, simulate, turns = program_of(seed)
@@ -229,7 +235,9 @@ def test_random_programs_of_many_blocks(seed: int) -> None:
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize(
+    "seed", [*range(4), *(pytest.param(s, marks=pytest.mark.thorough) for s in range(4, 12))]
+)
 def test_random_programs_driven_by_the_host(seed: int, way: str) -> None:
     made, simulate, turns = program_of(seed)
     wanted = start(made.count, seed)

@@ -43,7 +43,7 @@ def called(name: str, ranks: int, steps: int = 6) -> list[dict[str, Any]]:
     """Run a case; return the arguments of all ranks."""
     of, _, points, _ = CASES[name]
     given = [of(points, steps)(r, ranks) for r in range(ranks)]
-    COMPILED[name].run_ranks(lambda r, n: given[r], ranks, engine="cpu_threads", wait_limit=20)
+    COMPILED[name].run_ranks(lambda r, n: given[r], ranks, engine="cpu_threads", wait_limit=300)
     return given
 
 
@@ -233,7 +233,7 @@ def test_unmodified_sample_jacobi_2d(ranks: int) -> None:
         return {**symbols, **places, "A": A, "B": B}
 
     given = [of(r, ranks) for r in range(ranks)]
-    program.run_ranks(lambda r, size: given[r], ranks, engine="cpu_threads", wait_limit=20)
+    program.run_ranks(lambda r, size: given[r], ranks, engine="cpu_threads", wait_limit=300)
     assert_sample(module.init_data(n, np.float64), given, steps)
 
 
@@ -262,5 +262,5 @@ def test_unmodified_sample_jacobi_1d(ranks: int) -> None:
         return {"A": A, "B": B, "TSTEPS": steps, "lN": n // size, "rank": rank, "size": size}
 
     given = [of(r, ranks) for r in range(ranks)]
-    program.run_ranks(lambda r, size: given[r], ranks, engine="cpu_threads", wait_limit=20)
+    program.run_ranks(lambda r, size: given[r], ranks, engine="cpu_threads", wait_limit=300)
     assert_sample(module.init_data(n, np.float64), given, steps)

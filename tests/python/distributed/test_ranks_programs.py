@@ -38,7 +38,7 @@ print("the same")
 @pytest.mark.parametrize(
     "ranks", [3, *(pytest.param(count, marks=pytest.mark.slow) for count in (1, 2, 4))]
 )
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_programs_in_processes_give_the_bits_of_plain_python(ranks: int, place: str) -> None:
     assert [(end.out, end.code) for end in runs("bits", place, ranks)] == [
         ("the same\n", 0)

@@ -32,7 +32,7 @@ def started(fake: FakeCore, asked: Asked, env: Env | None = None, source: Any = 
     """Return the GPUs on which CUDA was started early."""
     thread = early.start_gpus(asked, env or Env(), source)
     if thread is not None:
-        thread.join(10.0)
+        thread.join(120)
         assert not thread.is_alive()
     return fake.started
 
@@ -82,7 +82,7 @@ def test_what_is_wrong_is_told_to_who_asks(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(core, "load", lambda: FakeCore(0, note="the driver is not installed"))
     thread = early.start_gpus(Asked("cuda_p2p"), Env(), SMALL)
     assert thread is not None
-    thread.join(10.0)  # an exception in a thread would fail the test
+    thread.join(120)  # an exception in a thread would fail the test
     with pytest.raises(UnsupportedError, match="the driver is not installed"):
         Solver(SMALL, engine="cuda_p2p")
 

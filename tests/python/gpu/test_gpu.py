@@ -234,7 +234,7 @@ def test_threads_may_solve_and_free_systems_on_one_gpu_at_once(
     other.start()
     for _ in range(5):  # long enough for progress to be told, which needs Python's lock
         long_solver.solve(long_b, rtol=1e-12, time_limit=0.1, progress=lambda *_: True)
-    other.join(timeout=60)
+    other.join(timeout=120)
     assert not other.is_alive()
 
 

@@ -64,7 +64,7 @@ def spread(ranks: int, count: int) -> list[int]:
 
 @pytest.mark.parametrize("count", range(1, len(NUMBERS) + 1))
 @pytest.mark.parametrize(("name", "ranks"), SAVED)
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(600)
 def test_ranks_give_the_bits_of_plain_numpy(name: str, ranks: int, count: int) -> None:
     if count > ranks:
         pytest.skip("more GPUs than ranks")

@@ -50,7 +50,7 @@ CASES: dict[str, tuple[Any, tuple[Any, ...]]] = {
 @pytest.mark.parametrize("turns", [1, 2, 3])
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("pes", COUNTS)
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(600)
 def test_streams_give_the_bits_of_plain_python(
     name: str, pes: int, turns: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -65,7 +65,7 @@ def test_streams_give_the_bits_of_plain_python(
     program._gpu_runs.clear()
     plain, ours = copies(arguments), copies(arguments)
     plainly(program)(*plain)
-    program.run(ours, engine="cuda_p2p", pes=pes, wait_limit=10)
+    program.run(ours, engine="cuda_p2p", pes=pes, wait_limit=300)
     kernel = next(iter(program._gpu_runs.values())).kernel
     assert kernel.text.on_chip.turns == turns and kernel.layout.slabs.pes == pes
     for mine, other in zip(ours, plain, strict=True):

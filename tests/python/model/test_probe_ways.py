@@ -109,10 +109,10 @@ def test_a_process_that_is_gone_is_an_error() -> None:
 
 
 def test_a_process_that_stands_still_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(probe_ways, "LIMIT", 0.3)
     made = PROBE_WAYS["processes-packets"]()
     assert isinstance(made, ProcessProbe)
     made.open()
+    monkeypatch.setattr(probe_ways, "LIMIT", 0.3)
     process = made._process
     assert process is not None
     os.kill(process.pid, signal.SIGSTOP)

@@ -86,7 +86,7 @@ def test_a_single_message_comes_back_unchanged() -> None:
     peer.read_all(ours, got)
     assert bytes(got) == sent
     peer.write_all(ours_out, memoryview(peer.ORDER.pack(peer.END, 0, 0)))
-    server.join(10.0)
+    server.join(120)
     assert not server.is_alive()
     for descriptor in (ours, theirs_out, theirs, ours_out):
         os.close(descriptor)

@@ -106,7 +106,7 @@ def test_columns_after_one_that_was_interrupted_are_not_begun() -> None:
     chain = cpufree.generate.poisson1d(100_000)
     rights, guess = np.ones((100_000, 3)), np.full((100_000, 3), 0.5)
     result = solve(
-        chain, rights, x0=guess, rtol=1e-12, pc="none", time_limit=20.0, progress=lambda *_: False
+        chain, rights, x0=guess, rtol=1e-12, pc="none", time_limit=300.0, progress=lambda *_: False
     )
     assert [column.reason for column in result.columns] == [Reason.INTERRUPTED] * 3
     assert result.columns[0].iterations > 0
@@ -126,7 +126,7 @@ def test_no_update_comes_between_columns() -> None:
             threads[0].start()
 
     result = solver.solve(rights, maxiter=2000, progress=progress)
-    threads[0].join(20)
+    threads[0].join(120)
     assert not threads[0].is_alive()
     for number, column in enumerate(result.columns):
         true_residual = np.linalg.norm(rights[:, number] - chain @ result.x[:, number])

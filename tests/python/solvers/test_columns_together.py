@@ -116,7 +116,7 @@ def test_an_interrupt_ends_the_group_and_begins_no_other() -> None:
         return residual == 0.0  # nothing has been reported yet
 
     result = solve(
-        large, b, x0=guess, rtol=0.0, maxiter=10**6, pc="none", time_limit=30.0, progress=stop,
+        large, b, x0=guess, rtol=0.0, maxiter=10**6, pc="none", time_limit=300.0, progress=stop,
         columns="together",
     )  # fmt: skip
     assert [column.reason for column in result.columns] == [Reason.INTERRUPTED] * 6

@@ -33,7 +33,7 @@ def test_calls_from_a_progress_function_are_refused(what: str) -> None:
             return True
 
         with pytest.raises(InvalidInputError, match="from its progress function: return False"):
-            solver.solve(b, pc="none", rtol=1e-12, time_limit=20.0, progress=call)
+            solver.solve(b, pc="none", rtol=1e-12, time_limit=300.0, progress=call)
         assert solver.solve(b, pc="none", maxiter=3).iterations == 3  # its turn has ended
 
 
@@ -43,17 +43,17 @@ def test_a_solver_closed_during_an_update_stays_closed(monkeypatch: pytest.Monke
 
     def slow(*arguments: Any) -> Any:
         begun.set()
-        assert go_on.wait(20)
+        assert go_on.wait(120)
         return relaid(*arguments)
 
     solver = Solver(A, engine="cpu_threads")
     monkeypatch.setattr(module, "relaid", slow)
     thread = threading.Thread(target=solver.update, args=(2 * A,), daemon=True)
     thread.start()
-    assert begun.wait(20)
+    assert begun.wait(120)
     solver.close()
     go_on.set()
-    thread.join(20)
+    thread.join(120)
     assert not thread.is_alive()
     with pytest.raises(InvalidInputError, match="closed"):
         solver.solve(B)

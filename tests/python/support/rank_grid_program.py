@@ -38,7 +38,7 @@ def bits(team: distributed.Team) -> None:
         program, arguments = case(name, 23)
         plain, ours = copies(arguments), copies(arguments)
         expected = as_tuple(plainly(program)(*plain))
-        found = as_tuple(program.run(ours, engine="cpu_processes", wait_limit=30))
+        found = as_tuple(program.run(ours, engine="cpu_processes", wait_limit=300))
         assert (program.engine, program.pes) == ("cpu_processes", team.size)
         assert_same(name, plain, ours)
         assert_same(name, expected, found)
@@ -67,7 +67,7 @@ def faults(team: distributed.Team) -> None:
     """Python's rules for numbers are broken: all ranks say so, no array is written."""
     u = np.zeros((12, 8))
     try:
-        grows_too_large.run((u, 100), engine="cpu_processes", wait_limit=30)
+        grows_too_large.run((u, 100), engine="cpu_processes", wait_limit=300)
     except ProgramError as error:
         assert "64 bits" in str(error) and not u.any()
         say("refused")
@@ -81,7 +81,7 @@ def stopped(team: distributed.Team) -> None:
     def follow(turn: int, _: float) -> bool:
         return team.rank != team.size - 1
 
-    waves_without_end.run((u, 10**12), engine="cpu_processes", wait_limit=30, progress=follow)
+    waves_without_end.run((u, 10**12), engine="cpu_processes", wait_limit=300, progress=follow)
     assert np.array_equal(u, before)
     say("ended")
 

@@ -31,7 +31,7 @@ def same(part: StencilResult, one: StencilResult) -> bool:
 
 def compare(u0: np.ndarray, iters: int, **how: Any) -> None:
     """Run in all processes, and on the CPU engine in this one."""
-    part = jacobi(u0, iters, engine=ENGINE, wait_limit=30, **how)
+    part = jacobi(u0, iters, engine=ENGINE, wait_limit=300, **how)
     team = distributed.current()
     assert team is not None
     assert (part.engine, part.pes, part.shape) == (ENGINE, team.size, u0.shape)
