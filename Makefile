@@ -60,6 +60,7 @@ test-tsan: $(VENV)/.dependencies
 # All random schedules and cases, of which the others take a part, and all Python tests but slow ones.
 test-thorough: $(VENV)/.installed-all $(VENV)/.dependencies
 	tools/test_cpp.sh thorough $(JOBS)
+	tools/test_cpp.sh thorough-tsan $(JOBS)
 	RANDOM_PROGRAMS=2000 $(PYTEST_TOGETHER) -m "not slow"
 test-asan: $(VENV)/.dependencies
 	tools/test_cpp.sh asan $(JOBS)

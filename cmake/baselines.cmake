@@ -23,7 +23,7 @@ if(CPUFREE_PYTHON)
   nanobind_add_module(_baselines STABLE_ABI NB_STATIC NB_DOMAIN cpufree_baselines
                       cpufree/bindings/baselines/baselines.cpp)
   target_link_libraries(_baselines PRIVATE
-    cpufree_baselines cpufree_core CUDA::cusparse CUDA::cublas ${CMAKE_DL_LIBS})
+    cpufree_baselines cpufree_host CUDA::cusparse CUDA::cublas ${CMAKE_DL_LIBS})
   set_target_properties(_baselines PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
   install(TARGETS _baselines LIBRARY DESTINATION cpufree)
 endif()
@@ -42,7 +42,7 @@ if(MPI_CXX_FOUND)
     nanobind_add_module(_baselines_mpi STABLE_ABI NB_STATIC NB_DOMAIN cpufree_mpi
       cpufree/bindings/baselines/baselines_mpi.cpp)
     target_link_libraries(_baselines_mpi PRIVATE
-      cpufree_baselines_mpi cpufree_core CUDA::cusparse CUDA::cublas ${MPI_CXX_LIBRARIES})
+      cpufree_baselines_mpi cpufree_host CUDA::cusparse CUDA::cublas ${MPI_CXX_LIBRARIES})
     set_target_properties(_baselines_mpi PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
     install(TARGETS _baselines_mpi LIBRARY DESTINATION cpufree)
   endif()

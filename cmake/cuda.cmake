@@ -124,3 +124,6 @@ elseif(cpufree_wants_cuda)
                    "CPUFREE_KERNELS=USUAL")
   endif()
 endif()
+
+# For tools/test_cpp.sh: tests share no build folder with the GPU engine.
+set(CPUFREE_HAS_CUDA ${CPUFREE_HAS_CUDA} CACHE INTERNAL "Whether the GPU engine is built")

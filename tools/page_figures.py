@@ -17,7 +17,7 @@ from cpufree.machine.communication import Communication, load_published
 from cpufree.model.fit import medians
 from cpufree.model.samples import read_samples
 from cpufree.model.use import single
-from tools.page_tables import run
+from tools.page_tables import markdown, run
 from tools.results import solver_tables as cg
 from tools.results.records import FOLDER, ROOT, json_lines, solver_record
 
@@ -169,7 +169,40 @@ FOUR_WAYS = (
     *("device-get", "device-packets", "device-store-block", "device-bulk", "host-copy"),
     *("host-copy-graph", "nvshmem-get-stream", "nvshmem-put-stream", "host-nccl"),
 )
+BUILDS = "build-2026-11-28.json"
+
+
+def builds(link: str) -> str:
+    """Return what building the package takes, before and after the last change of that."""
+    record = json.loads((FOLDER / BUILDS).read_text())
+    before, after = (record["trees"][name] for name in ("before", "after"))
+    rows = []
+    for step, label in BUILD_STEPS.items():
+        found = [tree.get(step) for tree in (before, after)]
+        shown = [f"{one['wall']:.0f} s, {one['processors']:.0f} s" if one else "–" for one in found]
+        rows.append((label, *shown))
+    head = ("command; wall time, and time of processors", "before", "now")
+    return (
+        markdown(head, rows)
+        + "\n"
+        + filled(
+            f"On {record['cores']} cores of an {record['machine']} ({record['compiler']}; Python "
+            f"{record['python']}), without a cache of compilations, packages installed before "
+            f"([record]({link}{BUILDS}), with its command). *Before* is the commit before kernels "
+            "for CPUs were left to be compiled when they are first used."
+        )
+    )
+
+
+BUILD_STEPS = {
+    "install": "`make install` in a fresh clone",
+    "edit cpufree/solvers/cg.hpp": "after an edit of `cpufree/solvers/cg.hpp`",
+    "edit cpufree/device/port.hpp": "after an edit of `cpufree/device/port.hpp`",
+    "all kernels": "all kernels of the CPU engine besides",
+}
 PAGES = {
+    ROOT / "docs/install.md": lambda: {"builds": builds("../bench/results/")},
+    ROOT / "docs/design/kernel-compilation.md": lambda: {"builds": builds("../../bench/results/")},
     ROOT / "docs/compiler.md": lambda: {"programs on CPUs": cpu_programs()},
     ROOT / "docs/model.md": lambda: {
         "curves, two H100": curves(*TWO),

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Build and run the C++ tests of one CMake preset. Usage:
-# tools/test_cpp.sh cpu|thorough|tsan|asan [JOBS] [--room FOLDER] [OPTION OF CTEST]..., such as -E fibers.
+# tools/test_cpp.sh cpu|thorough|tsan|thorough-tsan|asan [JOBS] [--room FOLDER] [OPTION OF CTEST]..., such as -E fibers.
 # --room: only what is in one folder of tests/cpp is built and run.
-# PRECOMPILE=ON: standard headers are compiled once, for a build without a cache of compilations.
-# thorough: as cpu, with all random schedules and cases, of which the others take a part.
+# PRECOMPILE=OFF: standard headers are compiled with each file, as a cache of compilations wants it.
+# thorough: as cpu, with all random schedules and cases, of which the others take a part;
+# thorough-tsan: as tsan, with all tests.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 preset=$1
@@ -12,7 +13,10 @@ options=("${@:3}")
 target=all_tests
 [ "${3:-}" != --room ] || { target=room-$4 options=(-L "^$4\$" "${@:5}"); }
 thorough=OFF
-[ "$preset" != thorough ] || { preset=cpu thorough=ON; }
+case $preset in
+    thorough) preset=cpu thorough=ON ;;
+    thorough-tsan) preset=tsan thorough=ON ;;
+esac
 
 case $preset in
     tsan) flag=-fsanitize=thread ;;
@@ -35,7 +39,7 @@ fi
 # Not where that has CUDA: tests of GPU code run on a stand-in.
 dir=build/$preset
 package=build/python
-options_of_build=(-DCPUFREE_THOROUGH_TESTS="$thorough" -DCPUFREE_PRECOMPILE="${PRECOMPILE:-OFF}")
+options_of_build=(-DCPUFREE_THOROUGH_TESTS="$thorough" -DCPUFREE_PRECOMPILE="${PRECOMPILE:-ON}")
 configure=(cmake --preset "$preset" "${options_of_build[@]}")
 if [ -z "$flag" ] && grep -qs "^CPUFREE_HAS_CUDA:INTERNAL=OFF" "$package/CMakeCache.txt"; then
     dir=$package

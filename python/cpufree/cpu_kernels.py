@@ -44,7 +44,7 @@ class Built:
     """It was found in the cache."""
 
 
-def build(what: str, text: str, flags: tuple[str, ...], entry: str) -> Built:
+def build(what: str, text: str, flags: tuple[str, ...], entry: str, wrapper: str = "") -> Built:
     """Return a function of a C++ text, which is compiled unless it has been.
 
     Parameters
@@ -57,6 +57,8 @@ def build(what: str, text: str, flags: tuple[str, ...], entry: str) -> Built:
         Of the compiler, besides those of every shared object.
     entry
         The name of the function, of C linkage.
+    wrapper
+        What stands behind the text and the port: a function of that name, where the text has none.
 
     Raises
     ------
@@ -67,7 +69,7 @@ def build(what: str, text: str, flags: tuple[str, ...], entry: str) -> Built:
     """
     compiler = BuildEnv.read().compiler
     headers = header_folder()
-    whole, every = text + _PORT, (*SHARED, *flags)
+    whole, every = text + _PORT + wrapper, (*SHARED, *flags)
     parts = (whole, *every, *compiler, _version(compiler), _processor(), _digest(headers))
     key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
     kept = load_core().CodeCache(kernel_cache.folders())

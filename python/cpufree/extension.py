@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
+import importlib.machinery
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
 import warnings
 from functools import cache
 from pathlib import Path
@@ -30,6 +37,47 @@ def load_core() -> ModuleType:
         ) from error
     _warn_of_processor(_core.cpu_lacks())
     return _core
+
+
+@cache
+def load_part(name: str, what: str) -> ModuleType:
+    """Return another extension of the package, "_triggered"; UnsupportedError without it.
+
+    An installation that `make install` has made builds it when it is first wanted.
+    """
+    try:
+        return importlib.import_module(f"cpufree.{name}")
+    except ImportError as error:
+        file = _built_here(name, what)
+        if file is None:
+            raise UnsupportedError(
+                f"the part of cpufree with {what} does not load ({error}). Install the package "
+                "with its compiler step: pip install . in the source tree"
+            ) from error
+    loader = importlib.machinery.ExtensionFileLoader(f"cpufree.{name}", str(file))
+    spec = importlib.util.spec_from_loader(loader.name, loader, origin=str(file))
+    module = importlib.util.module_from_spec(spec)  # type: ignore[arg-type]
+    sys.modules[loader.name] = module
+    loader.exec_module(module)
+    return module
+
+
+def _built_here(name: str, what: str) -> Path | None:
+    """Build an extension in the build folder of the source tree; None where there is none."""
+    folder = Path(__file__).resolve().parents[2] / "build/python"
+    beside = Path(sys.executable).parent  # where the environment of the build has its tools
+    cmake = shutil.which("cmake", path=os.pathsep.join([str(beside), os.defpath]))
+    if not (folder / "build.ninja").exists() or cmake is None:
+        return None
+    with (folder / ".part").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # of several processes one builds it
+        if not any(folder.glob(f"{name}.*so")):
+            print(f"cpufree: building the part for {what}, once", file=sys.stderr, flush=True)
+        command = [cmake, "--build", str(folder), "--target", name]
+        done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        raise UnsupportedError(f"the part for {what} cannot be built:\n{done.stdout[-4000:]}")
+    return next(iter(sorted(folder.glob(f"{name}.*so"))), None)
 
 
 @cache

@@ -14,9 +14,10 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
+import compiled_here
 import pytest
 from failures import Failures
-from parts import add_option, keep_part
+from parts import add_option, keep_part, mark_thorough
 from paths import ROOT
 from ranks_here import free_port
 
@@ -51,6 +52,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if gpus is not None and engine == CPU_ENGINE:
         raise pytest.UsageError("--gpus needs --engine cuda_p2p")
     os.environ["CPUFREE_ENGINE"] = engine
+    compiled_here.prepare()
+    config.pluginmanager.register(FewCases())
     if (file := config.getoption("--failures")) and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Failures(Path(file)))
     if gpus is not None:
@@ -59,6 +62,15 @@ def pytest_configure(config: pytest.Config) -> None:
         except ValueError as error:
             raise pytest.UsageError(f"--gpus {gpus}: {error}") from None
         os.environ["CPUFREE_GPUS"] = gpus
+
+
+class FewCases:
+    """Marks the cases that are left to thorough runs, before pytest looks at marks."""
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Mark them."""
+        mark_thorough(items)
 
 
 @pytest.hookimpl(trylast=True)

@@ -17,6 +17,13 @@ from cpufree.errors import CpufreeWarning, EngineError, UnsupportedError
 
 TEXT = 'extern "C" int seven() { return 7; }\n'
 
+# In a process of its own: one that is loaded is found by its name, and would lose its pages.
+PROGRAM = (
+    "from cpufree import cpu_kernels\ncpu_kernels._PORT = ''\n"
+    f"print(cpu_kernels.build('a test', {TEXT!r}, ('-O0',), 'seven').was_there)"
+)
+RUN = [sys.executable, "-c", PROGRAM]
+
 
 @pytest.fixture
 def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
@@ -56,30 +63,23 @@ def test_another_text_or_compiler_is_another_kernel(
 
 @pytest.mark.parametrize("damage", ["cut off", "empty", "changed"])
 def test_damaged_file_is_made_again(folder: Path, damage: str) -> None:
-    # In a process of its own: a shared object that is loaded would lose its pages.
-    program = (
-        "from cpufree import cpu_kernels\ncpu_kernels._PORT = ''\n"
-        f"print(cpu_kernels.build('a test', {TEXT!r}, ('-O0',), 'seven').was_there)"
-    )
-    run = [sys.executable, "-c", program]
-    assert subprocess.run(run, capture_output=True, text=True).stdout == "False\n"
+    assert subprocess.run(RUN, capture_output=True, text=True).stdout == "False\n"
     (file,) = kernels_in(folder)
     whole = file.read_bytes()
     changed = whole[:4096] + bytes([whole[4096] ^ 1]) + whole[4097:]
     file.write_bytes({"cut off": whole[:5000], "empty": b"", "changed": changed}[damage])
-    again = subprocess.run(run, capture_output=True, text=True)
+    again = subprocess.run(RUN, capture_output=True, text=True)
     assert (again.returncode, again.stdout) == (0, "False\n"), again.stderr
-    assert subprocess.run(run, capture_output=True, text=True).stdout == "True\n"
+    assert subprocess.run(RUN, capture_output=True, text=True).stdout == "True\n"
 
 
 def test_whole_file_that_does_not_load_is_made_again(folder: Path) -> None:
-    built = seven()
-    text = f"// not loaded yet\n{TEXT}"
-    other = seven(text=text).path
+    assert subprocess.run(RUN, capture_output=True, text=True).stdout == "False\n"
+    (file,) = kernels_in(folder)
     kept = cpu_kernels.load_core().CodeCache([str(folder)])
-    assert kept.keep(other.stem, b"no shared object") == str(other)
-    assert not seven(text=text).was_there
-    assert seven(text=text).was_there and built.path != other
+    assert kept.keep(file.stem, b"no shared object") == str(file)
+    assert subprocess.run(RUN, capture_output=True, text=True).stdout == "False\n"
+    assert subprocess.run(RUN, capture_output=True, text=True).stdout == "True\n"
 
 
 def test_off_keeps_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

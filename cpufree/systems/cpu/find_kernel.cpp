@@ -7,6 +7,7 @@
 #include "cpufree/base/error.hpp"
 #include "cpufree/systems/cpu/kernel_source.hpp"
 #include "cpufree/systems/cpu/kernel_table.hpp"
+#include "cpufree/systems/cpu/levels.hpp"
 
 namespace cpufree {
 
@@ -19,17 +20,23 @@ CpuKernelCompiler& compiler() {
 
 std::atomic<bool> take_built_in{true};
 
+// What a build for another processor was compiled with, for this one.
+constexpr CpuKernelFlags kNative = {"-O3 -march=native", "-ffp-contract=off", "-ffp-contract=off",
+                                    "-ffp-contract=fast"};
+
+// The table of what may be used of the build.
 CpuKernels built_in() {
-  if (take_built_in) return cpu_kernels();
-  return {.flags = cpu_kernels().flags};
+  const CpuKernels* const built = cpu_kernels();
+  if (built == nullptr) return {.flags = kNative};
+  return take_built_in ? *built : CpuKernels{.flags = built->flags};
 }
 
-// `flags`: of the kernel's family.
-const void* compiled(CpuKernelText kernel, const char* flags) {
+// `level`, `family`: the flags of all kernels of the build, and of this one's family.
+const void* compiled(CpuKernelText kernel, const char* level, const char* family) {
   if (!compiler())
     throw Unsupported("the CPU kernel for " + kernel.name +
                       " is not built in: build cpufree with " + "CPUFREE_KERNELS=ALL");
-  kernel.flags = std::string(cpu_kernels().flags.level) + " " + flags;
+  kernel.flags = std::string(level) + " " + family;
   return compiler()(kernel);
 }
 
@@ -45,8 +52,8 @@ CpuKernel<T> find_cpu_kernel(const SolveSpec& spec, bool nodes) {
   if constexpr (sizeof(T) == sizeof(double))
     if (spec.study != Study::none) find = built.study;
   if (const CpuKernel<T> found = find == nullptr ? nullptr : find(spec)) return found;
-  return reinterpret_cast<CpuKernel<T>>(
-      compiled(cpu_solver_source(spec, type_name<T>(), nodes), built.flags.solvers));
+  return reinterpret_cast<CpuKernel<T>>(compiled(cpu_solver_source(spec, type_name<T>(), nodes),
+                                                 built.flags.level, built.flags.solvers));
 }
 
 template <class T, int K>
@@ -54,7 +61,8 @@ CpuColumnsKernel<T, K> find_cpu_columns_kernel(Preconditioner preconditioner) {
   const CpuKernels built = built_in();
   if (auto* const find = built.of<T>().template columns<K>()) return find(preconditioner);
   return reinterpret_cast<CpuColumnsKernel<T, K>>(
-      compiled(cpu_columns_source(preconditioner, K, type_name<T>()), built.flags.columns));
+      compiled(cpu_columns_source(preconditioner, K, type_name<T>()), built.flags.level,
+               built.flags.columns));
 }
 
 template <class T>
@@ -64,7 +72,8 @@ CpuStencilKernel<T> find_cpu_stencil_kernel(const Grid& grid, bool source, Study
   if (study == Study::split) study = Study::none;
   source = source && study == Study::none;
   return reinterpret_cast<CpuStencilKernel<T>>(
-      compiled(cpu_stencil_source(grid, source, study, type_name<T>()), built.flags.stencils));
+      compiled(cpu_stencil_source(grid, source, study, type_name<T>()), built.flags.level,
+               built.flags.stencils));
 }
 
 #define CPUFREE_FOR(T)                                                        \

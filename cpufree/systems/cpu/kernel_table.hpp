@@ -65,10 +65,6 @@ struct CpuKernels {
   }
 };
 
-// The table of the kernels in use. Throws Unsupported where the level asked for (CPUFREE_CPU_LEVEL)
-// is not that of this processor, and InvalidInput where there is no such level.
-const CpuKernels& cpu_kernels();
-
 }  // namespace cpufree
 
 // The table of the kernels that are compiled into this program or shared object. C linkage: a name

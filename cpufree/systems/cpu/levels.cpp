@@ -6,7 +6,6 @@
 
 #include "cpufree/base/env.hpp"
 #include "cpufree/base/shared_library.hpp"
-#include "cpufree/systems/cpu/kernel_table.hpp"
 #include "cpufree/systems/cpu/level_choice.hpp"
 #include "cpufree/systems/cpu/levels.hpp"
 
@@ -52,18 +51,16 @@ const CpuKernels* load(const std::string& version) {
 }
 
 const CpuKernels* load_chosen() {
-  static constexpr CpuKernels none = {.flags = {"-O3 -march=native", "-ffp-contract=off",
-                                                "-ffp-contract=off", "-ffp-contract=fast"}};
-  if (!cpu_lacks().empty()) return &none;
+  if (!cpu_lacks().empty()) return nullptr;
   return load(std::string(kOneVersion ? kBuilt : word(kBuilt, static_cast<int>(chosen()))));
 }
 
 }  // namespace
 
-const CpuKernels& cpu_kernels() {
+const CpuKernels* cpu_kernels() {
   if constexpr (kOneVersion) refuse_cpu_level(cpu_level_asked_for(), std::string(kBuilt));
   static const CpuKernels* const table = load_chosen();  // tried again after an exception
-  return *table;
+  return table;
 }
 
 std::string cpu_level() {

@@ -6,9 +6,9 @@
 
 namespace cpufree {
 
-const CpuKernels& cpu_kernels() {
+const CpuKernels* cpu_kernels() {
   refuse_cpu_level(cpu_level_asked_for(), CPUFREE_CPU_LEVEL);
-  return *cpufree_cpu_kernels();
+  return cpufree_cpu_kernels();
 }
 
 std::string cpu_level() {

@@ -30,6 +30,6 @@ def build(text: str) -> Built:
         The compiler fails.
     """
     try:
-        return build_kernel("a program", text + _ENTRY, FLAGS, "cpufree_program")
+        return build_kernel("a program", text, FLAGS, "cpufree_program", _ENTRY)
     except UnsupportedError as error:
         raise UnsupportedError(f"{error}; program.interpret(...) runs without") from None

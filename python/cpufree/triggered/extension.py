@@ -6,6 +6,7 @@ from types import ModuleType
 
 from cpufree import env
 from cpufree.errors import UnsupportedError
+from cpufree.extension import load_part
 
 BACK_ENDS = ("thread", "libfabric", "libfabric_queue")
 GPU_BACK_ENDS = ("copy_engine", "on_stream", "block", "proxy")
@@ -13,14 +14,7 @@ GPU_BACK_ENDS = ("copy_engine", "on_stream", "block", "proxy")
 
 def load_extension() -> ModuleType:
     """Return the extension; UnsupportedError where it does not load."""
-    try:
-        from cpufree import _triggered
-    except ImportError as error:
-        raise UnsupportedError(
-            f"the part of cpufree with triggered operations does not load ({error}). Install the "
-            "package with its compiler step: pip install . in the source tree"
-        ) from error
-    return _triggered
+    return load_part("_triggered", "triggered operations")
 
 
 def load_gpu_extension() -> ModuleType:

@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from paths import ROOT
 
+from tools import check_build
+
 
 def check_layers(root: Path) -> subprocess.CompletedProcess[str]:
     """Run tools/check_layers.py on a directory tree."""
@@ -111,7 +113,7 @@ def test_layers_find_planted_violation(tmp_path: Path, name: str, text: str, rea
 
 def test_layers_accept_what_the_table_allows(tmp_path: Path) -> None:
     plant(tmp_path, "cpufree/solvers/cg.hpp", '#include "cpufree/device/port.hpp"\n')
-    plant(tmp_path, "cpufree/baselines/cg.hpp", '#include "cpufree/solvers/args.hpp"\n')
+    plant(tmp_path, "cpufree/baselines/cg.hpp", '#include "cpufree/solvers/method.hpp"\n')
     plant(tmp_path, "cpufree/engines/cpu_threads/a.cpp", '#include "cpufree/base/error.hpp"\n')
     plant(tmp_path, "cpufree/engines/gpu_p2p/a.hpp", '#include "cpufree/gpu/memory.hpp"\n')
     plant(tmp_path, "cpufree/engines/gpu_p2p/a.cuh", "int lane() { return threadIdx.x; }\n")
@@ -121,6 +123,30 @@ def test_layers_accept_what_the_table_allows(tmp_path: Path) -> None:
     plant(tmp_path, "python/cpufree/cli/app.py", "from cpufree import bench\nimport cpufree.env\n")
     found = check_layers(tmp_path)
     assert found.returncode == 0, found.stdout
+
+
+def test_layers_bound_how_many_files_of_the_extension_see_the_port(tmp_path: Path) -> None:
+    plant(tmp_path, "cpufree/device/port.hpp", "\n")
+    plant(tmp_path, "cpufree/device/wait.hpp", '#include "cpufree/device/port.hpp"\n')
+    for k in range(30):
+        plant(tmp_path, f"cpufree/systems/a{k}.cpp", '#include "cpufree/device/wait.hpp"\n')
+    # Of no usual build: it does not count.
+    plant(tmp_path, "cpufree/systems/gpu/a.cpp", '#include "cpufree/device/wait.hpp"\n')
+    assert check_layers(tmp_path).returncode == 0
+    plant(tmp_path, "cpufree/systems/b.cpp", '#include "cpufree/device/wait.hpp"\n')
+    assert "one of 31 files of the extension that see" in check_layers(tmp_path).stdout
+
+
+def test_check_of_the_build_counts_units_and_kernels() -> None:
+    commands = "c++ -o a.o -c /x/Unity/unity_cpu_cxx.cxx\nc++ -c /x/cpu/remote_kernel.cpp\n"
+    assert check_build.units_in(commands + commands) == ["/x/Unity/unity_cpu_cxx.cxx"]
+    kernel = "0 W void cpufree::solve_kernel<cpufree::ConjugateGradient, cpufree::Jacobi<T> >(P&)"
+    symbols = "\n".join(kernel.replace("T", name) for name in ("float", "double", "double"))
+    assert check_build.kernels_in(f"{symbols}\n0 T cpufree::other()") == 2
+
+
+def test_check_of_the_build_says_what_is_missing(tmp_path: Path) -> None:
+    assert check_build.main(tmp_path) == 1
 
 
 @pytest.mark.parametrize(
@@ -340,7 +366,7 @@ def test_demo_needs_no_tools_of_lint_and_tests() -> None:
     steps = dict(re.findall(r"^\$\(VENV\)/\.(\w+): (.*)$", makefile, re.M))
     assert "$(VENV)/.requirements" in steps["installed"]
     assert "dependencies" not in steps["installed"] + steps["requirements"]
-    assert re.search(r"^\ttools/setup_env.sh \$\(VENV\)$", makefile, re.M)
+    assert re.search(r"^\ttools/setup_env.sh --build \$\(VENV\)$", makefile, re.M)
     lists = {key: re.search(rf"^{key} = (\[.*?\])$", text, re.M | re.S) for key in ("build", "dev")}
     build, dev = (ast.literal_eval(found[1]) if found else [] for found in lists.values())
     assert [item for item in build if re.match("cmake|ninja", item)] == build != []
@@ -350,7 +376,6 @@ def test_demo_needs_no_tools_of_lint_and_tests() -> None:
 def test_builds_of_the_package_name_each_option_that_a_cache_could_keep() -> None:
     cmake, text = (ROOT / "CMakeLists.txt").read_text(), (ROOT / "pyproject.toml").read_text()
     known = set(re.findall(r"^(?:option|set)\((CPUFREE_\w+) .*", cmake, re.M))
-    known -= {"CPUFREE_CPU_LEVELS"}  # follows from the others
     defined = text.partition("[tool.scikit-build.cmake.define]")[2].partition("\n[")[0]
     assert known == set(re.findall(r"^(CPUFREE_\w+) =", defined, re.M))
 

@@ -1,6 +1,8 @@
-"""Parts of the tests, in their order: an option of pytest."""
+"""Which of the tests are taken: a part of them in their order, and few cases of costly tests."""
 
 from __future__ import annotations
+
+from collections import defaultdict
 
 import pytest
 
@@ -8,6 +10,24 @@ import pytest
 def add_option(group: pytest.OptionGroup) -> None:
     """Add --part."""
     group.addoption("--part", help="one of several parts of the tests, such as 2/3, in their order")
+
+
+def mark_thorough(items: list[pytest.Item]) -> None:
+    """Mark those cases as thorough that a mark `few` leaves out.
+
+    `few(n)` on a test of many cases: n of them, spread evenly, are run by default.
+    """
+    tests: dict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("few"):
+            tests[item.nodeid.partition("[")[0]].append(item)
+    for cases in tests.values():
+        mark = cases[0].get_closest_marker("few")
+        count = int(mark.args[0]) if mark else len(cases)
+        taken = {k * len(cases) // count for k in range(count)}
+        for k, case in enumerate(cases):
+            if k not in taken:
+                case.add_marker(pytest.mark.thorough)
 
 
 def keep_part(config: pytest.Config, items: list[pytest.Item]) -> None:
