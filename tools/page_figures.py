@@ -197,8 +197,6 @@ def builds(link: str) -> str:
 BUILD_STEPS = {
     "install": "`make install` in a fresh clone",
     "edit cpufree/solvers/cg.hpp": "after an edit of `cpufree/solvers/cg.hpp`",
-    "edit cpufree/device/port.hpp": "after an edit of `cpufree/device/port.hpp`",
-    "all kernels": "all kernels of the CPU engine besides",
 }
 PAGES = {
     ROOT / "docs/install.md": lambda: {"builds": builds("../bench/results/")},

@@ -122,6 +122,7 @@ def test_advice_ranks_five_changes(run: Run) -> None:
 @pytest.mark.parametrize(
     "suffix", ["png", *(pytest.param(one, marks=pytest.mark.thorough) for one in ("svg", "pdf"))]
 )
+@pytest.mark.thorough
 def test_plots_are_written_in_every_format(
     run: Run, folder: Path, tmp_path: Path, suffix: str
 ) -> None:

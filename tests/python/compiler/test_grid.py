@@ -39,6 +39,7 @@ EACH = [pytest.param(n, marks=() if n in QUICK else pytest.mark.slow) for n in C
 
 @needs_nvrtc
 @pytest.mark.parametrize("name", CASES)
+@pytest.mark.few(3)
 def test_every_kernel_compiles_for_gpus(name: str) -> None:
     program, arguments = case(name, 37)
     for pes in (1, 2):
@@ -177,6 +178,7 @@ def test_barriers_of_random_programs_pass_the_check(tmp_path: Path) -> None:
 
 
 @needs_nvrtc
+@pytest.mark.thorough
 def test_random_programs_compile_for_gpus(tmp_path: Path) -> None:
     compiled = 0
     for _, program, arguments in _random_cases(tmp_path, 0, 12):

@@ -139,6 +139,7 @@ def test_random_programs_in_rounds_give_the_bits_of_plain_python(
 
 @needs_nvrtc
 @pytest.mark.parametrize("name", CASES)
+@pytest.mark.few(2)
 def test_every_kernel_of_tiles_compiles_for_gpus(name: str) -> None:
     program, arguments = case(name, 203)
     lowered = program.lower(*arguments)

@@ -22,7 +22,7 @@ from cpufree.compiler.passes.tiles import NotOnChip
 from cpufree.errors import ProgramError
 
 needs_nvrtc = pytest.mark.skipif(not nvrtc.find(), reason="NVRTC is not installed")
-QUICK = ("fdtd_2d",)
+QUICK = ("jacobi_2d",)
 STREAMED = (
     *("jacobi_2d", "fdtd_2d", "acoustic_2", "acoustic_4", "shallow_water", "gray_scott", "life"),
     "batch_of_waves",
@@ -99,6 +99,7 @@ def test_edges_give_the_bits_of_plain_python(program: Any, shapes: Any) -> None:
 
 @needs_nvrtc
 @pytest.mark.parametrize("name", EACH)
+@pytest.mark.few(1)
 def test_every_kernel_of_streams_compiles_for_gpus(name: str) -> None:
     for pes in (1, 2):
         kernel = stream_kernel(_groups(name, 203), pes, (), 132, 2 if name != "acoustic_4" else 1)

@@ -51,6 +51,7 @@ def plain(program: Any, arguments: tuple[Any, ...]) -> None:
 
 
 @pytest.mark.parametrize("name", marked(RUNS))
+@pytest.mark.few(6)
 def test_kernel_gives_what_plain_numpy_gives(name: str) -> None:
     program, arguments = RUNS[name]
     wanted, ours = copy.deepcopy(arguments), copy.deepcopy(arguments)

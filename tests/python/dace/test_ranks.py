@@ -55,6 +55,7 @@ def assert_plain(name: str, ranks: int, given: list[dict[str, Any]], steps: int 
 
 
 @pytest.mark.parametrize(("name", "ranks"), ALL)
+@pytest.mark.few(6)
 def test_ranks_give_the_bits_of_plain_numpy(name: str, ranks: int) -> None:
     assert_plain(name, ranks, called(name, ranks))
 
@@ -103,6 +104,7 @@ def _arrays(arguments: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.skipif(not nvrtc.find(), reason="NVRTC is not installed")
 @pytest.mark.parametrize(("name", "ranks"), [("jacobi_2d", 4), ("heat_3d", 2)])
+@pytest.mark.few(1)
 def test_kernels_compile_for_gpus(name: str, ranks: int) -> None:
     made = dace_cases.load(dace_cases.path(name, ranks))
     _, _, text = ranks_on_cpu.grid_kernel(made)
@@ -252,6 +254,7 @@ def assert_sample(start: tuple[Any, Any], given: list[dict[str, Any]], steps: in
 
 
 @pytest.mark.parametrize("ranks", [2, 5, 8])
+@pytest.mark.few(1)
 def test_unmodified_sample_jacobi_1d(ranks: int) -> None:
     module = _sample("jacobi_1d")
     n, steps = 40, 7

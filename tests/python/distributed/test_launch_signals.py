@@ -97,6 +97,7 @@ def test_ctrl_c_of_the_launcher_alone_ends_the_solve(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("rank", [0, 1])
+@pytest.mark.few(1)
 def test_ctrl_c_of_one_rank_ends_the_solve_of_all(tmp_path: Path, rank: int) -> None:
     job = at_work(tmp_path)
     os.kill(job.ranks()[rank], signal.SIGINT)
@@ -149,6 +150,7 @@ def test_ctrl_c_of_a_terminal_reaches_each_rank_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
+@pytest.mark.few(1)
 def test_an_end_asked_of_the_launcher_leaves_nothing_behind(
     tmp_path: Path, number: signal.Signals
 ) -> None:

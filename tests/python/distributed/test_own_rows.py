@@ -23,6 +23,7 @@ def program(place: str, ranks: int, *words: str) -> list[Ended]:
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4, 5])
+@pytest.mark.few(2)
 def test_own_rows_give_the_bits_of_the_whole_matrix(place: str, ranks: int) -> None:
     ended = program(place, ranks, "own_rows", "poisson2d?nx=17,ny=13")
     assert [end.out for end in ended] == ["the same bits\n"] * ranks, ended
@@ -68,6 +69,7 @@ def test_own_values_too_large_for_the_type_of_the_solve_are_refused(place: str) 
         ("metis", "rank 1: partition is 'metis', but ranks own the rows that they are given"),
     ],
 )
+@pytest.mark.few(4)
 def test_what_is_wrong_is_told_in_all_ranks(place: str, wrong: str, complaint: str) -> None:
     ended = program(place, 3, "wrong_rows", wrong)
     for rank, end in enumerate(ended):
@@ -116,6 +118,7 @@ def test_own_rows_of_a_file_give_the_bits_of_the_whole_file(tmp_path: Path) -> N
     assert found[0].tobytes() == found[1].tobytes()
 
 
+@pytest.mark.thorough
 def test_random_right_hand_sides_are_those_of_the_whole_system(tmp_path: Path) -> None:
     found = []
     for kind in ("rows", "whole"):

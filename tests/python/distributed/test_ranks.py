@@ -234,6 +234,7 @@ def test_different_right_hand_sides_are_refused(place: str) -> None:
     ("what", "words"),
     [("bad_vector", "b has"), ("bad_matrix", "symmetric"), ("no_matrix", "nowhere.mtx")],
 )
+@pytest.mark.few(1)
 def test_input_that_one_rank_alone_finds_wrong_ends_all(what: str, words: str, place: str) -> None:
     ended = team(what, place)
     all_say(ended, "rank 1: ", [0, 2])

@@ -99,6 +99,7 @@ def test_time_in_which_the_hub_was_stopped_does_not_count(monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize(("rank", "seconds"), [(0, 1.5), (1, 0.5)])
+@pytest.mark.few(1)
 def test_a_stopped_rank_is_named_by_the_other_and_ended(
     tmp_path: Path, rank: int, seconds: float
 ) -> None:
@@ -110,6 +111,7 @@ def test_a_stopped_rank_is_named_by_the_other_and_ended(
 
 
 @pytest.mark.parametrize("rank", [0, 1, 2])
+@pytest.mark.few(1)
 def test_a_stopped_rank_is_named_by_others_that_would_wait_for_long(rank: int) -> None:
     ended = launched(sys.executable, str(FROZEN), "stop_in_a_barrier", str(rank))
     assert ended.code == 4, ended
@@ -125,6 +127,7 @@ def test_a_rank_for_which_nobody_waits_may_be_stopped(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("rank", [0, 1])
+@pytest.mark.few(1)
 def test_a_time_limit_ends_a_solve_in_which_a_rank_is_stopped(rank: int) -> None:
     ended = launched(sys.executable, str(FROZEN), "stop_in_a_solve", str(rank), ranks=2)
     assert ended.code == 4, ended

@@ -77,6 +77,7 @@ def test_calls_that_differ_are_told_in_all_processes(what: str, words: str, plac
         ("lost_file", "the disk has gone"),
     ],
 )
+@pytest.mark.few(1)
 def test_values_that_one_rank_alone_finds_wrong_end_all(what: str, words: str, place: str) -> None:
     ended = runs(what, place)
     all_say(ended, "rank 1: ", [0, 2])
@@ -130,6 +131,7 @@ def test_the_command_writes_the_bits_of_one_process(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("precision", ["single", "double"])
+@pytest.mark.few(1)
 def test_random_values_are_those_of_one_process(precision: str, tmp_path: Path) -> None:
     file = tmp_path / "u.npy"
     words = (*SMALL, "--iters", "9", "--init", "random:3", "--precision", precision)

@@ -143,6 +143,7 @@ def own_kernel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return own
 
 
+@pytest.mark.thorough
 def test_own_kernel_on_threads(own_kernel: Path) -> None:
     said = run(own_kernel / "on_threads")
     assert number(said, "value after 1000 rounds:") == 2000
@@ -155,6 +156,7 @@ def test_own_kernel_says_who_waited_for_whom(own_kernel: Path) -> None:
 
 
 @pytest.mark.skipif(NVCC is None, reason="needs nvcc")
+@pytest.mark.thorough
 def test_own_kernel_on_gpus(own_kernel: Path) -> None:
     said = run(own_kernel / "on_gpus")
     if not said.startswith("skipped: "):  # it has been compiled, at least

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from parts import keep_part
+from parts import keep_part, mark_thorough
 from paths import ROOT
 
 from tools import test_room
@@ -32,6 +32,31 @@ def test_parts_have_each_test_once() -> None:
 def test_parts_that_cannot_be_are_refused(part: str) -> None:
     with pytest.raises(pytest.UsageError, match=f"--part {part}: give two numbers, such as 2/3"):
         kept(part)
+
+
+class Case:
+    """A case of a test, with marks."""
+
+    def __init__(self, nodeid: str, *marks: Any) -> None:
+        self.nodeid, self.marks = nodeid, [mark.mark for mark in marks]
+
+    def get_closest_marker(self, name: str) -> Any:
+        return next((mark for mark in self.marks if mark.name == name), None)
+
+    def add_marker(self, mark: Any) -> None:
+        self.marks.append(mark.mark)
+
+
+def test_few_cases_of_a_test_are_spread_evenly_and_the_others_thorough() -> None:
+    few, slow = pytest.mark.few(2), pytest.mark.slow
+    cases = [Case(f"a.py::test_a[{k}]", few) for k in range(6)]
+    other = [Case("a.py::test_a[slow]", few, slow), Case("a.py::test_b[0]", few), Case("a.py::c")]
+    mark_thorough([*other, *cases])  # type: ignore[list-item]
+    taken = [case.nodeid for case in cases + other if not case.get_closest_marker("thorough")]
+    assert taken == [
+        *("a.py::test_a[0]", "a.py::test_a[3]"),
+        *("a.py::test_a[slow]", "a.py::test_b[0]", "a.py::c"),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,7 @@ def solved(tmp_path: Path, *words: str, **more: str) -> tuple[Any, dict[str, Any
 
 
 @pytest.mark.parametrize("method", ["cg", "prcg", "pipecg"])
+@pytest.mark.few(1)
 def test_ranks_in_nodes_find_what_ranks_of_one_node_find(tmp_path: Path, method: str) -> None:
     expected, one = solved(tmp_path, "--method", method)
     x, report = solved(tmp_path, "--method", method, CPUFREE_NODE_SIZE="2")

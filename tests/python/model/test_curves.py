@@ -52,6 +52,7 @@ def test_information_criterion_finds_the_break() -> None:
 
 
 @pytest.mark.parametrize("noise", [0.02, pytest.param(0.1, marks=pytest.mark.slow)])
+@pytest.mark.thorough
 def test_intervals_cover_in_about_95_of_100_cases(noise: float) -> None:
     covered = np.zeros(2)
     cases = 150

@@ -29,6 +29,7 @@ def inside(quantity: Quantity, value: float, factor: float = 1.0) -> bool:
 
 
 @pytest.mark.parametrize(("noise", "seed"), [(0.0, 0), (0.02, 1), (0.02, 2), (0.1, 3), (0.1, 4)])
+@pytest.mark.few(1)
 def test_parameters_are_recovered_within_their_intervals(noise: float, seed: int) -> None:
     found = way_of(rows_of(LOGGOP, noise=noise, seed=seed))
     assert set(found.parameters) == set(TRUE)
@@ -38,6 +39,7 @@ def test_parameters_are_recovered_within_their_intervals(noise: float, seed: int
 
 
 @pytest.mark.parametrize("payload", ["once", "twice"])
+@pytest.mark.few(1)
 def test_data_say_how_often_the_payload_counts(payload: Payload) -> None:
     found = way_of(rows_of(LOGGOP, noise=0.02, seed=5, payload=payload))
     assert found.payload == payload
@@ -70,6 +72,7 @@ def test_payload_that_follows_no_gap_is_not_identifiable() -> None:
         (("single", "send", "receive"), {"o_send", "o_recv", "O", "L"}, {"payload": "windows"}),
     ],
 )
+@pytest.mark.few(1)
 def test_what_samples_cannot_tell_is_not_identifiable(
     modes: tuple[str, ...], known: set[str], reasons: dict[str, str]
 ) -> None:

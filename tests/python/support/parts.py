@@ -15,11 +15,13 @@ def add_option(group: pytest.OptionGroup) -> None:
 def mark_thorough(items: list[pytest.Item]) -> None:
     """Mark those cases as thorough that a mark `few` leaves out.
 
-    `few(n)` on a test of many cases: n of them, spread evenly, are run by default.
+    `few(n)` on a test of many cases: n of them, spread evenly, are run by default. Cases that are
+    slow or thorough themselves do not count.
     """
     tests: dict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
-        if item.get_closest_marker("few"):
+        left_out = item.get_closest_marker("slow") or item.get_closest_marker("thorough")
+        if item.get_closest_marker("few") and not left_out:
             tests[item.nodeid.partition("[")[0]].append(item)
     for cases in tests.values():
         mark = cases[0].get_closest_marker("few")
