@@ -13,7 +13,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-MOST_UNITS = 28
+MOST_UNITS = 22
 MOST_KERNELS = 8
 OBJECTS = "CMakeFiles/cpu_usual_native.dir/cpufree/systems/cpu/usual_*_kernel.cpp.o"
 # What CPUFREE_KERNELS=ALL compiles besides.
