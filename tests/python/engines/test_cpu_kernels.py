@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +13,7 @@ import pytest
 import cpufree
 from cpufree import cpu_kernels
 from cpufree.extension import load_core
+from cpufree.host import read_text
 
 pytestmark = pytest.mark.cpu_only
 A = cpufree.load_matrix("gen:poisson2d?nx=23,ny=17")
@@ -75,3 +79,12 @@ def test_compiled_kernel_has_the_bits_of_one_that_is_built_in(name: str, asked: 
     assert asked == [name]
     load_core().take_built_in_kernels(True)
     assert (CASES[name]() == compiled).all()
+
+
+@pytest.mark.skipif(shutil.which("objdump") is None, reason="needs objdump")
+@pytest.mark.skipif(load_core().cpu_level() != "native", reason="kernels are not native here")
+@pytest.mark.skipif("avx2" not in read_text("/proc/cpuinfo"), reason="a processor without AVX2")
+def test_native_kernels_use_the_instructions_of_this_processor() -> None:
+    file = Path(str(load_core().__file__)).with_name("_cpu_native.so")
+    code = subprocess.run(["objdump", "-d", file], capture_output=True, text=True, check=True)
+    assert "%ymm" in code.stdout
