@@ -34,3 +34,10 @@ set_source_files_properties(cpufree/systems/gpu/loaded.cpp PROPERTIES
   SKIP_UNITY_BUILD_INCLUSION ON)
 set_target_properties(cpufree_host PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
 set_target_properties(cpufree_triggered_host PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)
+# A class with members of an anonymous namespace is one that other files could see only where its file is
+# a header, which GCC takes a file in a unit for.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  foreach(library cpufree_host cpufree_triggered_host)
+    target_compile_options(${library} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage>)
+  endforeach()
+endif()
