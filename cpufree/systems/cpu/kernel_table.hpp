@@ -51,9 +51,9 @@ struct CpuKernels {
         return eight;
     }
   };
-  CpuKernelFlags flags;
-  Of<float> in_float;
-  Of<double> in_double;
+  CpuKernelFlags flags = {};
+  Of<float> in_float = {};
+  Of<double> in_double = {};
   CpuKernel<double> (*study)(const SolveSpec&) = nullptr;
 
   template <class T>
