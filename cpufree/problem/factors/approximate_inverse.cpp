@@ -176,7 +176,7 @@ class LocalCholesky {
 };
 
 // Rows of G, one after the other, in the numbers of OwnRows.
-struct Chunk {
+struct InverseChunk {
   std::vector<std::int64_t> count;
   std::vector<std::int32_t> col;
   std::vector<float> val;
@@ -185,7 +185,7 @@ struct Chunk {
 
 // Appends a row of G without its smallest entries, so that g A g^T = 1 again.
 void append_row(const std::vector<std::int32_t>& columns, std::vector<double>& g,
-                const LocalCholesky& cholesky, double least_kept, Chunk& chunk) {
+                const LocalCholesky& cholesky, double least_kept, InverseChunk& chunk) {
   bool thinned = false;
   for (double& entry : g)
     if (std::abs(entry) < least_kept * g.back() && entry != 0.0) entry = 0.0, thinned = true;
@@ -199,10 +199,10 @@ void append_row(const std::vector<std::int32_t>& columns, std::vector<double>& g
   chunk.count.push_back(static_cast<std::int64_t>(chunk.col.size() - before));
 }
 
-Chunk rows_of(const OwnRows& own, const FsaiOptions& options, RowRange rows) {
+InverseChunk rows_of(const OwnRows& own, const FsaiOptions& options, RowRange rows) {
   Pattern pattern(own, options);
   LocalCholesky cholesky(own, options.most);
-  Chunk chunk;
+  InverseChunk chunk;
   std::vector<std::int32_t> columns;
   std::vector<double> g;
   for (std::int32_t row = rows.begin; row < rows.end; ++row) {
@@ -221,17 +221,17 @@ Chunk rows_of(const OwnRows& own, const FsaiOptions& options, RowRange rows) {
 }
 
 // G from its rows, by the PE's numbers.
-SparseFactor assemble(const OwnRows& own, const std::vector<Chunk>& chunks) {
+SparseFactor assemble(const OwnRows& own, const std::vector<InverseChunk>& chunks) {
   SparseFactor g;
   g.row_ptr.assign(at(own.rows()) + 1, 0);
   std::int32_t row = 0;
-  for (const Chunk& chunk : chunks)
+  for (const InverseChunk& chunk : chunks)
     for (const std::int64_t count : chunk.count) g.row_ptr[at(own.local[at(row++)]) + 1] = count;
   std::partial_sum(g.row_ptr.begin(), g.row_ptr.end(), g.row_ptr.begin());
   g.col.resize(at(g.row_ptr.back()));
   g.val.resize(g.col.size());
   in_parallel(static_cast<int>(chunks.size()), [&](int number) {
-    const Chunk& chunk = chunks[at(number)];
+    const InverseChunk& chunk = chunks[at(number)];
     std::size_t from = 0;
     for (std::size_t r = 0; r < chunk.count.size(); ++r) {
       auto to = at(g.row_ptr[at(own.local[at(number) * at(kInverseChunk) + r])]);
@@ -275,13 +275,13 @@ FsaiOptions fsai_options(int level) {
 }
 
 Factors approximate_inverse(const OwnRows& own, const FsaiOptions& options) {
-  std::vector<Chunk> chunks(at((own.rows() + kInverseChunk - 1) / kInverseChunk));
+  std::vector<InverseChunk> chunks(at((own.rows() + kInverseChunk - 1) / kInverseChunk));
   in_parallel(static_cast<int>(chunks.size()), [&](int k) {
     chunks[at(k)] =
         rows_of(own, options, {k * kInverseChunk, std::min(own.rows(), (k + 1) * kInverseChunk)});
   });
   Factors result;
-  for (const Chunk& chunk : chunks) result.replaced += chunk.replaced;
+  for (const InverseChunk& chunk : chunks) result.replaced += chunk.replaced;
   result.scale.resize(at(own.rows()));
   for (std::size_t row = 0; row < own.scale.size(); ++row)
     result.scale[at(own.local[row])] = own.scale[row];
