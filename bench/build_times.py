@@ -65,7 +65,11 @@ def main(words: list[str]) -> int:
     trees = [word.split("=", 1) for word in words[1:]]
     compiler = subprocess.run(["c++", "--version"], capture_output=True, text=True).stdout
     record: dict[str, Any] = {
-        "command": records.command_line(),
+        "command": " ".join(
+            ["python", "bench/build_times.py", Path(words[0]).name]
+            + (["--install-only", short] if short else [])
+            + [f"{name}={Path(folder).name}" for name, folder in trees]
+        ),
         "date": datetime.date.today().isoformat(),
         "machine": processor_name(read_text("/proc/cpuinfo")),
         "cores": f"2 of {os.cpu_count()}",
