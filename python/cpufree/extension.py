@@ -35,7 +35,7 @@ def load_core() -> ModuleType:
             f"the compiled part of cpufree does not load ({error}). Install the package with its "
             "compiler step: pip install . in the source tree"
         ) from error
-    _warn_of_processor(_core.cpu_lacks())
+    _warn_of_processor(_core)
     return _core
 
 
@@ -81,9 +81,12 @@ def _built_here(name: str, what: str) -> Path | None:
 
 
 @cache
-def _warn_of_processor(lacks: str) -> None:
-    """Say once that the package was built for a processor that can do more than this one."""
-    if lacks:
+def _warn_of_processor(core: ModuleType) -> None:
+    """Say once that the package was built for a processor that can do more than this one.
+
+    Asked once: reading /proc/cpuinfo takes longer than a small set-up.
+    """
+    if lacks := core.cpu_lacks():
         warnings.warn(
             f"cpufree was built on a processor with {lacks}, which this one lacks: its CPU kernels "
             "are compiled here when they are first used. To have them built in, install it on this "
