@@ -1,7 +1,7 @@
 """Times how long the package takes to build, in trees that are scratch copies of it.
 
 Usage: python bench/build_times.py OUT.json [--install-only NAME] NAME=TREE...
-such as before=/tmp/a after=/tmp/b. --install-only: a tree that is installed, and not edited.
+such as before=../old after=../new. --install-only: a tree that is installed, and not edited.
 
 Each tree has an environment with what building needs (make .venv/.requirements), and has not been
 built. On the first two processors of this process, a tree at a time: `make install`, the same after

@@ -26,6 +26,9 @@ SHIPPED = Path(__file__).with_name("kernels")
 """Kernels that come with the package, if it was built with some (tools/ship_kernels.py)."""
 
 
+_LIMIT = 600.0  # seconds that building a part of the package may take
+
+
 def load_core() -> ModuleType:
     """Return the extension; UnsupportedError where it does not load."""
     try:
@@ -74,7 +77,10 @@ def _built_here(name: str, what: str) -> Path | None:
         if not any(folder.glob(f"{name}.*so")):
             print(f"cpufree: building the part for {what}, once", file=sys.stderr, flush=True)
         command = [cmake, "--build", str(folder), "--target", name]
-        done = subprocess.run(command, capture_output=True, text=True)
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=_LIMIT)
+        except subprocess.TimeoutExpired as error:
+            raise UnsupportedError(f"the part for {what} cannot be built: {error}") from None
     if done.returncode:
         raise UnsupportedError(f"the part for {what} cannot be built:\n{done.stdout[-4000:]}")
     return next(iter(sorted(folder.glob(f"{name}.*so"))), None)

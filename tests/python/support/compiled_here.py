@@ -53,8 +53,8 @@ def precompiled(compiler: tuple[str, ...]) -> Path | None:
         part = head.with_name("part")
         command = [*compiler, *flags, f"-I{ROOT}", "-x", "c++-header", str(head), "-o", str(part)]
         try:
-            done = subprocess.run(command, capture_output=True, check=False)
-        except OSError:
+            done = subprocess.run(command, capture_output=True, check=False, timeout=600)
+        except (OSError, subprocess.TimeoutExpired):
             return None
         if done.returncode:
             return None
