@@ -123,6 +123,9 @@ def _best_added(m: Array, t: Array, kept: tuple[int, ...]) -> tuple[int, ...]:
         if len(places) == len(kept) or close:
             continue
         curve = fit_pieces(m, t, tuple(float(m[k]) for k in places))
+        # Where times fall, pieces of no time at all would be nearest.
+        if not (curve(m) > 0.0).all():
+            continue
         error = float(np.sum(relative_errors(curve, m, t) ** 2))
         if error < least:
             best, least = places, error

@@ -95,3 +95,11 @@ def test_knee_begins_at_its_base_and_ends_in_the_gap() -> None:
     found = fit_softplus(SIZES, KNEE(SIZES))
     slope = float(found(2.0**26) - found(2.0**25)) / 2**25
     assert slope == pytest.approx(0.3e-9, rel=1e-3)
+
+
+def test_no_curve_says_that_messages_take_no_time() -> None:
+    m = np.array([8.0, 64, 512, 1024, 4096, 32768])
+    falling = np.array([1.2e-4, 5.3e-5, 7.0e-6, 1.5e-9, 1.6e-6, 3.3e-5])
+    curve = fit_best_pieces(m, falling)
+    assert (curve(m) > 0.0).all()
+    assert all(np.isfinite(drawn(m)).all() for drawn in bootstrap(curve, m, falling))
