@@ -191,6 +191,7 @@ TEST(overflow_shows_in_the_update) {
 TEST(progress_may_stop_a_run_and_the_values_are_those_of_that_iteration) {
   for (const double tolerance : {-1.0, 0.0})
     for (const int pes : {1, 3}) {
+      if (pes < harness::shorter(1, 3)) continue;
       const std::int32_t side = harness::shorter(500, 150);
       Case<float> c(grid2d(side, side), std::int64_t{1} << 40);
       c.run.tolerance = tolerance;
@@ -250,9 +251,9 @@ TEST(poisson_equation_in_two_dimensions_converges_with_order_two) {
 
 TEST(poisson_equation_in_three_dimensions_converges_with_order_two) {
   const double coarse = poisson_error(3, 6), middle = poisson_error(3, 12);
-  const double fine = poisson_error(3, 24);
   CHECK_NEAR(std::log2(coarse / middle), 2.0, 0.1);
-  CHECK_NEAR(std::log2(middle / fine), 2.0, 0.1);
+  if (const int cells = harness::shorter(24, 0))
+    CHECK_NEAR(std::log2(middle / poisson_error(3, cells)), 2.0, 0.1);
 }
 
 TEST(periodic_sweeps_keep_the_sum) {

@@ -95,6 +95,7 @@ void check_columns_of(const Matrix<T>& a, double rtol) {
   for (const int columns : {2, 4, 8})
     for (const int pes : {1, 2, 3})
       for (const Preconditioner pc : {Preconditioner::none, Preconditioner::jacobi}) {
+        if (pes == harness::shorter(0, 3)) continue;
         const auto part = random_partition(a.n(), pes, 2);
         const auto system = make_system<T>(a.view(), part, {}, system_spec(pes, 2));
         SolveSpec spec = solve_spec(Method::cg, pc);
