@@ -102,10 +102,11 @@ lint-layers: install $(VENV)/.dependencies
 	python tools/machine_header.py --check
 	python -m tools.results --check
 	python -m tools.results.triggered --check
+	python -m tools.simulate_tables --check
 	python -m tools.page_figures --check
-# BUILT: a build folder that is up to date, in which many headers have been compiled alone already.
+# COMMITS: only headers that so many commits have changed.
 lint-headers: $(VENV)/.dependencies
-	python tools/check_headers.py --jobs $(JOBS) $(if $(BUILT),--built $(BUILT))
+	python tools/check_headers.py --jobs $(JOBS) $(if $(COMMITS),--commits $(COMMITS))
 
 format: $(VENV)/.dependencies
 	@clang-format -i $(CPP_FILES)

@@ -1,17 +1,13 @@
 """Check that each C++ header compiles alone, so that include order never matters.
 
-Usage: python tools/check_headers.py [--jobs N] [--built BUILD] [ROOT]. Compiler: $CXX, or c++.
-BUILD is a build folder of CMake in which all is up to date: a header that comes first in one of its
-sources has compiled alone there, and is left out.
+Usage: python tools/check_headers.py [--jobs N] [--commits N] [ROOT]. Compiler: $CXX, or c++.
+A header takes a second: --commits takes those alone that the last N commits have changed.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import re
-import shlex
 import subprocess
 import sys
 import sysconfig
@@ -46,50 +42,22 @@ def compile_alone(header: Path, flags: list[str]) -> str:
     return subprocess.run(command, input=source, capture_output=True, text=True).stderr
 
 
-def first_include(file: Path) -> str | None:
-    """Return what a file includes in quotes before all else, None where something else is first."""
-    with file.open(encoding="utf-8") as lines:
-        for line in map(str.strip, lines):
-            if found := re.match(r'#include "(.*)"', line):
-                return found[1]
-            if line and line != "#pragma once" and not line.startswith("//"):
-                return None
-    return None
-
-
-def guarded(header: Path) -> bool:
-    """Return whether a header begins with #pragma once, after comments."""
-    with header.open(encoding="utf-8") as lines:
-        for line in map(str.strip, lines):
-            if line and not line.startswith("//"):
-                return line == "#pragma once"
-    return False
-
-
-def compiled_alone(build: Path, root: Path) -> set[Path]:
-    """Return headers before which a source of a build has had nothing, not even headers ahead."""
-    found: set[Path] = set()
-    for entry in json.loads((build / "compile_commands.json").read_text(encoding="utf-8")):
-        words = shlex.split(entry["command"])
-        ahead = any("cmake_pch" in word for word in words)
-        made = build / words[words.index("-o") + 1]
-        if "-Werror" not in words or ahead or not made.exists():
-            continue
-        file = Path(entry["file"])
-        # What comes first in a header that comes first has had nothing before it either.
-        while (name := first_include(file)) and (root / name) not in found:
-            file = root / name
-            if not file.exists() or not guarded(file):  # beside the source, or to be compiled twice
-                break
-            found.add(file)
-    return found
+def changed(root: Path, commits: int) -> set[Path] | None:
+    """Return what the last commits have changed; None where the history is not so long."""
+    words = f"log -{commits} --name-only --format=format:commit".split()
+    command = ["git", "-C", str(root), *words]
+    done = subprocess.run(command, capture_output=True, text=True)
+    lines = done.stdout.splitlines()
+    if done.returncode or lines.count("commit") < commits:
+        return None
+    return {root / line for line in lines if line}
 
 
 def main() -> int:
     """Compile all headers; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--built", type=Path, help="a build folder that is up to date")
+    parser.add_argument("--commits", type=int, help="only what so many commits have changed")
     parser.add_argument("root", nargs="?", type=Path, default=Path(__file__).parents[1])
     given = parser.parse_args()
     root = given.root.resolve()
@@ -98,12 +66,13 @@ def main() -> int:
         for header in sorted((root / "cpufree").rglob("*.hpp"))
         if not header.relative_to(root).as_posix().startswith(NOT_ALONE)
     ]
-    known = compiled_alone(given.built.resolve(), root) if given.built else set()
-    left = [header for header in headers if header not in known]
+    recent = changed(root, given.commits) if given.commits else None
+    if recent is not None:
+        headers = [header for header in headers if header in recent]
     flags = include_flags(root)
     with ThreadPoolExecutor(given.jobs) as pool:
-        complaints = list(pool.map(lambda header: compile_alone(header, flags), left))
-    failed = [header for header, text in zip(left, complaints, strict=True) if text]
+        complaints = list(pool.map(lambda header: compile_alone(header, flags), headers))
+    failed = [header for header, text in zip(headers, complaints, strict=True) if text]
     for text in complaints:
         print(text, end="", file=sys.stderr)
     for header in failed:

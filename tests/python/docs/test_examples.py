@@ -150,6 +150,7 @@ def test_own_kernel_on_threads(own_kernel: Path) -> None:
     assert number(said, "pi:") == pytest.approx(np.pi, abs=1e-9)
 
 
+@pytest.mark.thorough
 def test_own_kernel_says_who_waited_for_whom(own_kernel: Path) -> None:
     said = run(own_kernel / "on_threads", "--absent", "1", status=1)
     assert re.search(r"PE 0, block 0 gave up after \d\.\d\d s: it waited for PE 1 ", said)

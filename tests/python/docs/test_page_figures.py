@@ -10,15 +10,8 @@ from pathlib import Path
 import bench_script
 import pytest
 
-from tools import page_figures
-from tools.page_tables import marks, run, with_tables
+from tools.page_tables import marks, run
 from tools.results.records import FOLDER, ROOT
-
-
-@pytest.mark.parametrize("page", page_figures.PAGES, ids=lambda page: page.name)
-def test_the_sentences_of_the_page_are_what_the_records_say(page: Path) -> None:
-    written = page.read_text(encoding="utf-8")
-    assert with_tables(written, page_figures.PAGES[page]()) == written
 
 
 def test_the_tables_of_compiled_programs_are_what_the_records_say(tmp_path: Path) -> None:
