@@ -130,6 +130,14 @@ def too_few_gpus_pass_the_command_line(engine: str, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(cli, "explain", let_through)
 
 
+@pytest.fixture(scope="module")
+def few_replicates() -> Iterator[None]:
+    """Fit with few draws of the bootstrap, where intervals are not what a test is about."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("cpufree.model.extras.REPLICATES", 20)
+        yield
+
+
 def find_data_dir() -> Path | None:
     """Return the directory of SuiteSparse matrices, None where there is none."""
     named = os.environ.get("CPUFREE_DATA")

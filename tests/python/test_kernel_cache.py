@@ -30,6 +30,7 @@ def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """Return the folder that kernels are kept in, empty; texts are compiled without the port."""
     kept = tmp_path / "kept"
     monkeypatch.setenv("CPUFREE_KERNEL_CACHE", str(kept))
+    monkeypatch.delenv("CPUFREE_CXX", raising=False)  # it reads headers that are not needed here
     monkeypatch.setattr(cpu_kernels, "_PORT", "")
     return kept
 

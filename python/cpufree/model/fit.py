@@ -18,15 +18,14 @@ from scipy.special import stdtrit
 
 from cpufree.errors import InvalidInputError
 from cpufree.machine.communication import Communication, CurveRecord, Quantity, WayRecord
+from cpufree.model import extras
 from cpufree.model.curves import Curve, fit_form, refit, relative_errors
-from cpufree.model.extras import constants, fence
 from cpufree.model.identify import Fitted, identify, synchronization
 from cpufree.model.samples import Kind, Samples
 from cpufree.text import counted
 
 Array = NDArray[np.float64]
 LEAST_SIZES = 5
-REPLICATES = 200
 NORMAL = 1.96
 """The 97.5 % quantile of the normal distribution."""
 FORMS = {
@@ -121,7 +120,7 @@ def bootstrap(curve: Curve, m: Array, t: Array, seed: int = 0) -> list[Curve]:
     free = max(n - len(curve.values), 1)
     residuals = residuals * math.sqrt(n / free) * float(stdtrit(free, 0.975)) / NORMAL
     made = []
-    for _ in range(REPLICATES):
+    for _ in range(extras.REPLICATES):
         drawn = curve(m) * np.maximum(1.0 + random.choice(residuals, n), 0.05)
         made.append(refit(curve, m, drawn))
     return made
@@ -145,7 +144,7 @@ def fit(samples: Samples, seed: int = 0) -> Communication:
     ways = {}
     for way, fitted in curves.items():
         host = curves.get(pairs.get(way, ""))
-        sync = synchronization(kinds[way], fitted, host, fence(samples, way, seed))
+        sync = synchronization(kinds[way], fitted, host, extras.fence(samples, way, seed))
         ways[way] = _record(kinds[way], fitted, sync)
     provenance = {
         "samples": samples.origin or "in memory",
@@ -154,7 +153,7 @@ def fit(samples: Samples, seed: int = 0) -> Communication:
     }
     if samples.digest:
         provenance["sha256"] = samples.digest
-    return Communication(_machine_name(samples), provenance, ways, constants(samples, seed))
+    return Communication(_machine_name(samples), provenance, ways, extras.constants(samples, seed))
 
 
 def _machine_name(samples: Samples) -> str:

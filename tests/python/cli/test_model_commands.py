@@ -15,6 +15,8 @@ from cpufree.machine.communication import write_communication
 from cpufree.model.fit import fit
 from cpufree.model.samples import read_samples, write_samples
 
+pytestmark = pytest.mark.usefixtures("few_replicates")
+
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:

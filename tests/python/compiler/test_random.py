@@ -32,7 +32,7 @@ from cpufree.laps import Laps
 
 REFUSED: list[str] = []
 """Programs that hypothesis has written and the front end has refused."""
-COUNT = int(os.environ.get("RANDOM_PROGRAMS", "500"))
+COUNT = int(os.environ.get("RANDOM_PROGRAMS", "200"))
 TOGETHER = 50
 
 

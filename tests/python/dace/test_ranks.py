@@ -55,7 +55,7 @@ def assert_plain(name: str, ranks: int, given: list[dict[str, Any]], steps: int 
 
 
 @pytest.mark.parametrize(("name", "ranks"), ALL)
-@pytest.mark.few(6)
+@pytest.mark.few(3)
 def test_ranks_give_the_bits_of_plain_numpy(name: str, ranks: int) -> None:
     assert_plain(name, ranks, called(name, ranks))
 

@@ -74,6 +74,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
 
 
 @pytest.mark.parametrize("name", CASES)
+@pytest.mark.few(3)
 def test_compiled_kernel_has_the_bits_of_one_that_is_built_in(name: str, asked: list[str]) -> None:
     compiled = CASES[name]()
     assert asked == [name]

@@ -317,6 +317,7 @@ SMALL = [*suite("paper18-small"), suite("consolidation")[0]]
 SMALL += [entry for entry in suite("structured-small") if entry not in SMALL]
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("entry", SMALL, ids=lambda entry: entry.spec)
 def test_small_suite_entry_has_the_stated_size(entry):
     check_size(entry)

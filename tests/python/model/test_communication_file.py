@@ -23,6 +23,7 @@ from cpufree.machine.communication import (
 from cpufree.model.fit import fit
 from cpufree.model.use import parameters
 
+pytestmark = pytest.mark.usefixtures("few_replicates")
 GOOD: dict[str, Any] = {
     "format": "cpufree communication",
     "version": 1,

@@ -9,10 +9,12 @@ from synthetic_samples import LOGGOP, MODES, SIZES, rows_of, samples_of
 
 from cpufree.errors import InvalidInputError
 from cpufree.machine.communication import Quantity, WayRecord
+from cpufree.model import extras
 from cpufree.model.fit import fit, medians
 from cpufree.model.loggop import Payload, Verb
 from cpufree.model.samples import Kind, Sample
 
+pytestmark = pytest.mark.usefixtures("few_replicates")
 TRUE = {"L": 2e-6, "o_send": 1e-6, "o_recv": 0.5e-6, "O": 0.2e-9, "g": 0.8e-6, "G": 0.5e-9}
 
 
@@ -30,7 +32,10 @@ def inside(quantity: Quantity, value: float, factor: float = 1.0) -> bool:
 
 @pytest.mark.parametrize(("noise", "seed"), [(0.0, 0), (0.02, 1), (0.02, 2), (0.1, 3), (0.1, 4)])
 @pytest.mark.few(1)
-def test_parameters_are_recovered_within_their_intervals(noise: float, seed: int) -> None:
+def test_parameters_are_recovered_within_their_intervals(
+    noise: float, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(extras, "REPLICATES", 200)
     found = way_of(rows_of(LOGGOP, noise=noise, seed=seed))
     assert set(found.parameters) == set(TRUE)
     held = [inside(found.parameters[name], value) for name, value in TRUE.items()]

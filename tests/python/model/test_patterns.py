@@ -22,6 +22,7 @@ from cpufree.model.patterns.validate import check_patterns
 from cpufree.model.samples import PatternSample, read_samples, write_samples
 from cpufree.model.validate import validate
 
+pytestmark = pytest.mark.usefixtures("few_replicates")
 SLOWER = dataclasses.replace(LOGGOP, L=4 * LOGGOP.L)
 
 

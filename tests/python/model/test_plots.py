@@ -23,6 +23,7 @@ from cpufree.model.plots import (
 )
 from cpufree.model.validate import validate
 
+pytestmark = pytest.mark.usefixtures("few_replicates")
 SAMPLES = samples_of(rows_of(LOGGOP, noise=0.02))
 
 

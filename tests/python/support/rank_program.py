@@ -9,17 +9,22 @@ import time
 from collections.abc import Callable
 
 import numpy as np
-import scipy.sparse as sp
 
 from cpufree import distributed
 from cpufree.distributed import team as team_module
 from cpufree.errors import InvalidInputError, OutOfMemoryError, RankFailedError
+from cpufree.matrix.problem import CsrMatrix
 
 
 def say(*words: object) -> None:
     """Print a line at once, in one piece: other ranks print, too."""
     sys.stdout.write(" ".join(map(str, words)) + "\n")
     sys.stdout.flush()
+
+
+def identity(n: int) -> CsrMatrix:
+    """Return the unit matrix, without SciPy: it takes longer to import than most ranks work."""
+    return CsrMatrix(np.arange(n + 1), np.arange(n, dtype=np.int32), np.ones(n))
 
 
 def talk(team: distributed.Team) -> None:
@@ -108,6 +113,8 @@ def hang(team: distributed.Team) -> None:
 
 def solve(team: distributed.Team) -> None:
     """Solve by the interface of Python, twice, with a right-hand side of one's own."""
+    import scipy.sparse as sp
+
     import cpufree
 
     a = sp.diags_array([-1.0, 2.1, -1.0], offsets=[-1, 0, 1], shape=(3000, 3000)).tocsr()
@@ -129,7 +136,7 @@ def other_vector(team: distributed.Team) -> None:
     """Rank 1 has another right-hand side."""
     import cpufree
 
-    cpufree.solve(sp.eye_array(100).tocsr(), np.full(100, 1.0 + (team.rank == 1)),
+    cpufree.solve(identity(100), np.full(100, 1.0 + (team.rank == 1)),
                   engine="cpu_processes")  # fmt: skip
 
 
@@ -138,11 +145,13 @@ def bad_vector(team: distributed.Team) -> None:
     import cpufree
 
     b = np.ones(100 - (team.rank == 1))
-    cpufree.solve(sp.eye_array(100).tocsr(), b, engine="cpu_processes")
+    cpufree.solve(identity(100), b, engine="cpu_processes")
 
 
 def bad_matrix(team: distributed.Team) -> None:
     """Rank 1 has a matrix that is not symmetric."""
+    import scipy.sparse as sp
+
     import cpufree
 
     a = sp.eye_array(100).tolil()
@@ -154,7 +163,7 @@ def no_matrix(team: distributed.Team) -> None:
     """Rank 1 has no matrix at all."""
     import cpufree
 
-    a = "nowhere.mtx" if team.rank == 1 else sp.eye_array(100).tocsr()
+    a = "nowhere.mtx" if team.rank == 1 else identity(100)
     cpufree.solve(a, np.ones(100), engine="cpu_processes")
 
 
@@ -162,7 +171,7 @@ def closed_rows(team: distributed.Team) -> None:
     """Ask a Solver for its rows before and after its end."""
     import cpufree
 
-    with cpufree.Solver(sp.eye_array(100).tocsr(), engine="cpu_processes") as solver:
+    with cpufree.Solver(identity(100), engine="cpu_processes") as solver:
         rows = solver.rows
     assert 0 < len(rows) < 100
     assert np.array_equal(solver.rows, rows)
@@ -192,9 +201,7 @@ def given_partition(team: distributed.Team) -> None:
     import cpufree
 
     part = np.arange(100) // 5 % team.size
-    with cpufree.Solver(
-        sp.eye_array(100).tocsr(), engine="cpu_processes", partition=part
-    ) as solver:
+    with cpufree.Solver(identity(100), engine="cpu_processes", partition=part) as solver:
         assert np.array_equal(solver.rows, np.flatnonzero(part == team.rank))
         assert solver.solve(np.ones(100)).converged
     say("its rows")
@@ -245,13 +252,15 @@ def other_columns(team: distributed.Team) -> None:
     """Rank 1 has more right-hand sides."""
     import cpufree
 
-    a = sp.eye_array(100).tocsr()
+    a = identity(100)
     with cpufree.Solver(a, engine="cpu_processes") as solver:
         solver.solve(np.ones((100, 2 + team.rank)))
 
 
 def other_update(team: distributed.Team) -> None:
     """Rank 1 has other new values."""
+    import scipy.sparse as sp
+
     import cpufree
 
     a = sp.eye_array(100).tocsr()
@@ -261,6 +270,8 @@ def other_update(team: distributed.Team) -> None:
 
 def update_own_rows(team: distributed.Team) -> None:
     """Give new values of own rows."""
+    import scipy.sparse as sp
+
     import cpufree
 
     half = 50 // team.size
