@@ -25,7 +25,7 @@ if(CPUFREE_PYTHON)
   target_link_libraries(_baselines PRIVATE
     cpufree_baselines cpufree_host CUDA::cusparse CUDA::cublas ${CMAKE_DL_LIBS})
   set_target_properties(_baselines PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
-  install(TARGETS _baselines LIBRARY DESTINATION cpufree)
+  install(TARGETS _baselines LIBRARY DESTINATION cpufree OPTIONAL)
 endif()
 
 find_package(MPI COMPONENTS CXX)
@@ -44,7 +44,7 @@ if(MPI_CXX_FOUND)
     target_link_libraries(_baselines_mpi PRIVATE
       cpufree_baselines_mpi cpufree_host CUDA::cusparse CUDA::cublas ${MPI_CXX_LIBRARIES})
     set_target_properties(_baselines_mpi PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
-    install(TARGETS _baselines_mpi LIBRARY DESTINATION cpufree)
+    install(TARGETS _baselines_mpi LIBRARY DESTINATION cpufree OPTIONAL)
   endif()
 else()
   message(STATUS "MPI: not found, the baselines mpi and nccl_mpi are left out "

@@ -19,4 +19,4 @@ target_link_libraries(_mpi_messages PRIVATE cpufree_options ${MPI_CXX_LIBRARIES}
 if(CPUFREE_HAS_CUDA)
   target_link_libraries(_mpi_messages PRIVATE cpufree_gpu)
 endif()
-install(TARGETS _mpi_messages LIBRARY DESTINATION cpufree)
+install(TARGETS _mpi_messages LIBRARY DESTINATION cpufree OPTIONAL)

@@ -42,11 +42,19 @@ def load_core() -> ModuleType:
     return _core
 
 
-@cache
-def load_part(name: str, what: str) -> ModuleType:
+def load_part(
+    name: str, what: str, otherwise: str = "install cpufree again: pip install . in its source tree"
+) -> ModuleType:
     """Return another extension of the package, "_triggered"; UnsupportedError without it.
 
     An installation that `make install` has made builds it when it is first wanted.
+
+    Parameters
+    ----------
+    name, what
+        The module, and what it has, in words.
+    otherwise
+        What the user can do where this build has no such part.
     """
     try:
         return importlib.import_module(f"cpufree.{name}")
@@ -54,8 +62,7 @@ def load_part(name: str, what: str) -> ModuleType:
         file = _built_here(name, what)
         if file is None:
             raise UnsupportedError(
-                f"the part of cpufree with {what} does not load ({error}). Install the package "
-                "with its compiler step: pip install . in the source tree"
+                f"the part of cpufree with {what} does not load ({error}): {otherwise}"
             ) from error
     loader = importlib.machinery.ExtensionFileLoader(f"cpufree.{name}", str(file))
     spec = importlib.util.spec_from_loader(loader.name, loader, origin=str(file))
@@ -65,12 +72,35 @@ def load_part(name: str, what: str) -> ModuleType:
     return module
 
 
+def has_part(name: str) -> bool:
+    """Return whether `load_part` finds an extension, or builds it."""
+    return _is_there(name) or _build_folder(name) is not None
+
+
+def make_part(name: str, what: str) -> None:
+    """Build an extension that is not there yet, for processes that are about to load it."""
+    if not _is_there(name):
+        _built_here(name, what)
+
+
+def _is_there(name: str) -> bool:
+    return importlib.util.find_spec(f"cpufree.{name}") is not None
+
+
+def _build_folder(name: str) -> Path | None:
+    """Return the build folder of the source tree if it can make an extension."""
+    folder = Path(__file__).resolve().parents[2] / "build/python"
+    rules = folder / "build.ninja"
+    known = rules.exists() and f"\nbuild {name}: phony" in rules.read_text(encoding="utf-8")
+    return folder if known else None
+
+
 def _built_here(name: str, what: str) -> Path | None:
     """Build an extension in the build folder of the source tree; None where there is none."""
-    folder = Path(__file__).resolve().parents[2] / "build/python"
+    folder = _build_folder(name)
     beside = Path(sys.executable).parent  # where the environment of the build has its tools
     cmake = shutil.which("cmake", path=os.pathsep.join([str(beside), os.defpath]))
-    if not (folder / "build.ninja").exists() or cmake is None:
+    if folder is None or cmake is None:
         return None
     with (folder / ".part").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # of several processes one builds it

@@ -5,7 +5,6 @@ from __future__ import annotations
 from types import ModuleType
 
 from cpufree import env
-from cpufree.errors import UnsupportedError
 from cpufree.extension import load_part
 
 BACK_ENDS = ("thread", "libfabric", "libfabric_queue")
@@ -20,14 +19,8 @@ def load_extension() -> ModuleType:
 def load_gpu_extension() -> ModuleType:
     """Return the extension for GPUs, with CUDA's settings for it; UnsupportedError without it."""
     env.prepare_triggers_on_gpus()
-    try:
-        from cpufree import _triggered_gpu
-    except ImportError as error:
-        raise UnsupportedError(
-            f"the part of cpufree with triggered operations on GPUs does not load ({error}). Build "
-            "it with nvcc: pip install . -C cmake.define.CPUFREE_CUDA=ON in the source tree"
-        ) from error
-    return _triggered_gpu
+    otherwise = "build it with nvcc: pip install . -C cmake.define.CPUFREE_CUDA=ON"
+    return load_part("_triggered_gpu", "triggered operations on GPUs", otherwise)
 
 
 def missing_back_ends() -> dict[str, str]:

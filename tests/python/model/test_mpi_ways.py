@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import shutil
 import sys
 
@@ -10,11 +9,12 @@ import pytest
 from fake_core import FakeCore
 
 from cpufree.errors import EngineError, InvalidInputError
+from cpufree.extension import has_part
 from cpufree.model.measure import Plan, measure
 from cpufree.model.ways import mpi_ways
 from cpufree.model.ways.mpi_ways import EXTENSION, MPI_WAYS
 
-NO_MPI = importlib.util.find_spec(EXTENSION) is None or shutil.which("mpirun") is None
+NO_MPI = not has_part(EXTENSION) or shutil.which("mpirun") is None
 needs_mpi = pytest.mark.skipif(NO_MPI, reason="MPI, or the extension that uses it, is not here")
 
 
@@ -37,6 +37,12 @@ def test_messages_of_host_memory_are_measured_and_checked() -> None:
         way.close()
 
 
+def there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the extension there."""
+    monkeypatch.setattr(mpi_ways, "has_part", lambda name: True)
+    monkeypatch.setattr(mpi_ways, "make_part", lambda name, what: None)
+
+
 @needs_mpi
 def test_memory_of_gpus_is_refused_where_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mpi_ways, "load_core", lambda: FakeCore(2))
@@ -47,7 +53,7 @@ def test_memory_of_gpus_is_refused_where_there_is_none(monkeypatch: pytest.Monke
 
 
 def test_a_process_that_is_gone_is_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mpi_ways.importlib.util, "find_spec", lambda name: object())
+    there(monkeypatch)
     monkeypatch.setattr(mpi_ways, "load_core", lambda: FakeCore(2))
     way = MPI_WAYS["host-mpi-staged"]()
     way.launcher = (sys.executable, "-c", "import sys; sys.exit(3)")
@@ -62,7 +68,7 @@ for line in sys.stdin:
     order = json.loads(line)["order"]
     print(json.dumps({"seconds": [1e-6 + 1e-9 * order[1]] * order[4]}), flush=True)
 """
-    monkeypatch.setattr(mpi_ways.importlib.util, "find_spec", lambda name: object())
+    there(monkeypatch)
     monkeypatch.setattr(mpi_ways, "load_core", lambda: FakeCore(2))
     way = MPI_WAYS["host-mpi-staged"]()
     way.launcher = (sys.executable, "-c", peer)
@@ -71,8 +77,8 @@ for line in sys.stdin:
 
 
 def test_what_a_machine_lacks_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mpi_ways.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(mpi_ways, "has_part", lambda name: False)
     assert "libopenmpi-dev" in MPI_WAYS["processes-mpi"]().lacking()
-    monkeypatch.setattr(mpi_ways.importlib.util, "find_spec", lambda name: object())
+    there(monkeypatch)
     monkeypatch.setattr(mpi_ways.shutil, "which", lambda name: None)
     assert MPI_WAYS["processes-mpi"]().lacking() == "mpirun was not found"

@@ -22,18 +22,16 @@ from typing import Any
 import numpy as np
 
 from cpufree.errors import InvalidInputError, UnsupportedError
+from cpufree.extension import load_part
 
 
 def load_extension() -> ModuleType:
     """Return the extension; UnsupportedError where it does not load."""
-    try:
-        from cpufree import _baselines_mpi
-    except ImportError as error:
-        raise UnsupportedError(
-            f"this build has no baselines over MPI ({error}); they need CUDA and an MPI: install "
-            "one (apt install libopenmpi-dev openmpi-bin) and run make gpu"
-        ) from None
-    return _baselines_mpi
+    otherwise = (
+        "they need CUDA and an MPI: install one (apt install libopenmpi-dev openmpi-bin) and run "
+        "make gpu"
+    )
+    return load_part("_baselines_mpi", "baselines over MPI", otherwise)
 
 
 class Rank:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import json
 import shutil
 import sys
@@ -18,6 +16,7 @@ from cpufree.bench.core.machine import source_root
 from cpufree.bench.core.protocol import Contender
 from cpufree.bench.core.work import METHODS
 from cpufree.errors import InvalidInputError, UnsupportedError
+from cpufree.extension import has_part
 
 # Host-driven baselines of the package; what each needs is known to the extension that has them.
 BASELINES = (
@@ -114,7 +113,7 @@ def _baselines() -> Iterable[Entry]:
 
 def _mpi_problem() -> str:
     """Return why the baselines over MPI cannot be started, "" where they can."""
-    if importlib.util.find_spec("cpufree._baselines_mpi") is None:
+    if not has_part("_baselines_mpi"):
         return "this build has no baselines over MPI; they need CUDA and MPI: make gpu"
     return "" if shutil.which("mpirun") else "mpirun was not found"
 

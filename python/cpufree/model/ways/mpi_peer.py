@@ -11,6 +11,7 @@ import sys
 import time
 
 from cpufree.errors import CpufreeError
+from cpufree.extension import load_part
 
 PASSED_ON = 1.0
 """Seconds in which mpirun passes on what was printed: after an abort, or an exit, it need not."""
@@ -18,8 +19,7 @@ PASSED_ON = 1.0
 
 def serve(kind: str, gpus: list[int], size: int) -> None:
     """Carry out orders until there are no more."""
-    from cpufree._mpi_messages import MpiMessages
-
+    MpiMessages = load_part("_mpi_messages", "messages of MPI").MpiMessages
     messages = MpiMessages(kind, gpus, size)
     lead = messages.rank == 0
     while True:

@@ -5,7 +5,6 @@ mpirun starts both processes; this one is neither.
 
 from __future__ import annotations
 
-import importlib.util
 import shutil
 import sys
 from collections.abc import Callable
@@ -15,11 +14,11 @@ from typing import Any
 
 from cpufree.env import for_worker
 from cpufree.errors import CpufreeError
-from cpufree.extension import load_core
+from cpufree.extension import has_part, load_core, make_part
 from cpufree.model.samples import Kind
 from cpufree.model.ways.peer_way import RANKS, WINDOW_BYTES, PeerWay
 
-EXTENSION = "cpufree._mpi_messages"
+EXTENSION = "_mpi_messages"
 
 
 @dataclass(frozen=True)
@@ -58,8 +57,8 @@ class MpiWay(PeerWay):
 
     def lacking(self) -> str:
         """Return why this machine lacks the way, "" where it has it."""
-        if importlib.util.find_spec(EXTENSION) is None:
-            return f"{EXTENSION} was not built: it needs MPI (apt install libopenmpi-dev)"
+        if not has_part(EXTENSION):
+            return f"cpufree.{EXTENSION} was not built: it needs MPI (apt install libopenmpi-dev)"
         if shutil.which(self.launcher[0]) is None:
             return f"{self.launcher[0]} was not found"
         try:
@@ -81,6 +80,7 @@ class MpiWay(PeerWay):
         """Start both processes, unless they are there."""
         if self._peers.running:
             return
+        make_part(EXTENSION, "messages of MPI")
         gpus = ",".join(map(str, self._gpus(load_core())))
         program = (*self.launcher, *self.peer, self.verb.memory, gpus, str(WINDOW_BYTES))
         self._peers.start(program, 1, for_worker())
