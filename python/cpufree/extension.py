@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import importlib.machinery
 import importlib.util
-import os
 import shutil
 import subprocess
 import sys
@@ -95,11 +94,19 @@ def _build_folder(name: str) -> Path | None:
     return folder if known else None
 
 
+def _cmake_of(folder: Path) -> str | None:
+    """Return the CMake of a build folder: another version would build all of it again."""
+    cache = (folder / "CMakeCache.txt").read_text(encoding="utf-8")
+    _, _, rest = cache.partition("\nCMAKE_COMMAND:INTERNAL=")
+    found = rest.partition("\n")[0]
+    beside = str(Path(sys.executable).parent)  # where the environment of the build has its tools
+    return found if Path(found).is_file() else shutil.which("cmake", path=beside)
+
+
 def _built_here(name: str, what: str) -> Path | None:
     """Build an extension in the build folder of the source tree; None where there is none."""
     folder = _build_folder(name)
-    beside = Path(sys.executable).parent  # where the environment of the build has its tools
-    cmake = shutil.which("cmake", path=os.pathsep.join([str(beside), os.defpath]))
+    cmake = folder and _cmake_of(folder)
     if folder is None or cmake is None:
         return None
     with (folder / ".part").open("w") as lock:
