@@ -20,7 +20,7 @@ cpufree_baseline_options(cpufree_baselines)
 
 if(CPUFREE_PYTHON)
   # Domains of their own: what one extension throws, the others do not translate.
-  nanobind_add_module(_baselines STABLE_ABI NB_STATIC NB_DOMAIN cpufree_baselines
+  nanobind_add_module(_baselines STABLE_ABI NB_STATIC NOMINSIZE NB_DOMAIN cpufree_baselines
                       cpufree/bindings/baselines/baselines.cpp)
   target_link_libraries(_baselines PRIVATE
     cpufree_baselines cpufree_host CUDA::cusparse CUDA::cublas ${CMAKE_DL_LIBS})
@@ -39,7 +39,7 @@ if(MPI_CXX_FOUND)
   target_compile_definitions(cpufree_baselines_mpi PRIVATE OMPI_SKIP_MPICXX MPICH_SKIP_MPICXX)
   if(CPUFREE_PYTHON)
     # A domain of its own: it has a class of the same C++ type as _baselines.
-    nanobind_add_module(_baselines_mpi STABLE_ABI NB_STATIC NB_DOMAIN cpufree_mpi
+    nanobind_add_module(_baselines_mpi STABLE_ABI NB_STATIC NOMINSIZE NB_DOMAIN cpufree_mpi
       cpufree/bindings/baselines/baselines_mpi.cpp)
     target_link_libraries(_baselines_mpi PRIVATE
       cpufree_baselines_mpi cpufree_host CUDA::cusparse CUDA::cublas ${MPI_CXX_LIBRARIES})

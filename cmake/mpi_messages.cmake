@@ -10,7 +10,7 @@ if(CPUFREE_HAS_CUDA)
   set(messages_memory cpufree/baselines/messages/gpu_memory.cpp)
 endif()
 # A domain of its own: what one extension throws, the others do not translate.
-nanobind_add_module(_mpi_messages STABLE_ABI NB_STATIC NB_DOMAIN cpufree_mpi_messages
+nanobind_add_module(_mpi_messages STABLE_ABI NB_STATIC NOMINSIZE NB_DOMAIN cpufree_mpi_messages
   cpufree/bindings/baselines/mpi_messages.cpp cpufree/baselines/messages/mpi_messages.cpp ${messages_memory})
 # Not MPI::MPI_CXX: the bindings of MPI for C++ are not wanted.
 target_include_directories(_mpi_messages SYSTEM PRIVATE ${MPI_CXX_INCLUDE_DIRS} "${NB_DIR}/include")

@@ -13,7 +13,7 @@ target_compile_options(cpufree_triggered_gpu PRIVATE
 
 if(CPUFREE_PYTHON)
   # A domain of its own: what one extension throws, the others do not translate.
-  nanobind_add_module(_triggered_gpu STABLE_ABI NB_STATIC NB_DOMAIN cpufree_triggered_gpu
+  nanobind_add_module(_triggered_gpu STABLE_ABI NB_STATIC NOMINSIZE NB_DOMAIN cpufree_triggered_gpu
     cpufree/bindings/triggered/triggered_gpu.cpp cpufree/baselines/nccl_library.cpp)
   target_link_libraries(_triggered_gpu PRIVATE cpufree_triggered_gpu cpufree_triggered_host cpufree_gpu)
   target_include_directories(_triggered_gpu SYSTEM PRIVATE "${NB_DIR}/include")
