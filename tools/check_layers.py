@@ -155,6 +155,9 @@ VENDOR_FILES = ("cpufree/gpu/cuda/", "cpufree/baselines/cuda/gpu_libraries.hpp")
 DEVICE_NAMES = re.compile(r"\b(?:threadIdx|blockIdx|blockDim|gridDim|__syncthreads|__shfl\w*)\b")
 DEVICE_FILES = (".cu", ".cuh", "cpufree/baselines/cuda/gpu_launch.hpp")
 
+# A type of a header at the beginning of a line: in a namespace, not in another type.
+TYPE = re.compile(r"(?:template <.*> )?(?:struct|class) (\w+)(?: final)?(?: : .*)? \{")
+
 Violation = tuple[Path, int, str]
 
 
@@ -324,6 +327,26 @@ def check_port(root: Path) -> Iterator[Violation]:
         )
 
 
+def check_types(root: Path) -> Iterator[Violation]:
+    """Yield a type that another header of the same namespace has under the same name.
+
+    C++ takes both for one, and a program that has both may do anything.
+    """
+    found: dict[tuple[str, str], Path] = {}
+    headers = [*(root / "cpufree").rglob("*.hpp"), *(root / "cpufree").rglob("*.cuh")]
+    for file in sorted(headers):
+        spaces: list[str] = []
+        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+            if opened := re.match(r"namespace ([\w:]*) ?\{", line):
+                spaces.append(opened[1])
+            elif line.startswith("}  // namespace") and spaces:
+                spaces.pop()
+            elif made := TYPE.match(line):
+                other = found.setdefault(("::".join(spaces), made[1]), file)
+                if other != file:
+                    yield file, number, f"{made[1]} is a type of {other.relative_to(root)}, too"
+
+
 def headers_of(file: Path, root: Path) -> set[str]:
     """Return the headers of the project that a file includes, and those that these include."""
     seen: set[str] = set()
@@ -346,6 +369,7 @@ def main(root: Path) -> int:
         *check_environment(root),
         *check_vendor(root),
         *check_port(root),
+        *check_types(root),
     ]
     for file, line, reason in violations:
         print(f"{file.relative_to(root)}:{line}: {reason}")

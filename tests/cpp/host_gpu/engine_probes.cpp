@@ -77,7 +77,7 @@ void launch_reading(const double* values, std::int64_t count, double* sum, gpuSt
   gpu::check(host_gpu::launch(stream, {{}, read, {}, 0, {}, {}}), "launch of a kernel that reads");
 }
 
-void launch_product(const TileArgs& args, int, gpuStream_t stream) {
+void launch_product(const ProductArgs& args, int, gpuStream_t stream) {
   const auto multiply = [t = args] {
     for (std::int64_t row = 0; row < t.rows; ++row)
       for (std::int64_t column = 0; column < t.rows; ++column) {

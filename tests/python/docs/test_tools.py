@@ -131,6 +131,15 @@ def test_layers_bound_how_many_files_of_the_extension_see_the_port(tmp_path: Pat
     assert "one of 31 files of the extension that see" in check_layers(tmp_path).stdout
 
 
+def test_types_of_one_namespace_have_names_of_their_own(tmp_path: Path) -> None:
+    plant(tmp_path, "cpufree/base/a.hpp", "namespace cpufree {\nstruct Args {\n};\n}\n")
+    plant(tmp_path, "cpufree/base/b.hpp", "namespace cpufree::b {\nstruct Args {\n};\n}\n")
+    assert check_layers(tmp_path).returncode == 0
+    text = "namespace cpufree {\ntemplate <class T> class Args final : public B {\n};\n}\n"
+    plant(tmp_path, "cpufree/device/c.hpp", text)
+    assert "Args is a type of cpufree/base/a.hpp, too" in check_layers(tmp_path).stdout
+
+
 def test_check_of_the_build_counts_units_and_kernels() -> None:
     commands = "c++ -o a.o -c /x/Unity/unity_cpu_cxx.cxx\nc++ -c /x/cpu/remote_kernel.cpp\n"
     assert check_build.units_in(commands + commands) == ["/x/Unity/unity_cpu_cxx.cxx"]

@@ -70,7 +70,7 @@ std::string reading_source() {
          "reading(const double* values, std::int64_t count, double* sum) {\n"
          "  cpufree::read_all(values, count, sum);\n}\n"
          "extern \"C\" __global__ void __launch_bounds__(cpufree::kTileThreads)\n"
-         "tile_product(const __grid_constant__ cpufree::TileArgs args) {\n"
+         "tile_product(const __grid_constant__ cpufree::ProductArgs args) {\n"
          "  cpufree::multiply_tiles(args);\n}\n";
 }
 

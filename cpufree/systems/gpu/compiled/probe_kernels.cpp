@@ -47,9 +47,9 @@ void launch_reading(const double* values, std::int64_t count, double* sum, gpuSt
              "launch of a kernel that reads");
 }
 
-void launch_product(const TileArgs& args, int blocks, gpuStream_t stream) {
+void launch_product(const ProductArgs& args, int blocks, gpuStream_t stream) {
   static const void* const kernel = plain_kernel("tile_product");
-  TileArgs given = args;
+  ProductArgs given = args;
   void* arguments[] = {&given};
   gpu::check(
       gpuLaunchKernel(kernel, static_cast<unsigned>(blocks), kTileThreads, arguments, stream),

@@ -38,7 +38,7 @@ __global__ void __launch_bounds__(kReadingThreads)
 }
 
 __global__ void __launch_bounds__(kTileThreads)
-    tile_product(const __grid_constant__ TileArgs args) {
+    tile_product(const __grid_constant__ ProductArgs args) {
   multiply_tiles(args);
 }
 
@@ -81,7 +81,7 @@ void launch_reading(const double* values, std::int64_t count, double* sum, gpuSt
   gpu::check(gpuGetLastError(), "launch of a kernel that reads");
 }
 
-void launch_product(const TileArgs& args, int blocks, gpuStream_t stream) {
+void launch_product(const ProductArgs& args, int blocks, gpuStream_t stream) {
   tile_product<<<static_cast<unsigned>(blocks), kTileThreads, 0, stream>>>(args);
   gpu::check(gpuGetLastError(), "launch of a kernel that multiplies");
 }

@@ -7,7 +7,7 @@
 #include <span>
 
 #include "cpufree/probes/args.hpp"
-#include "cpufree/systems/probes/gpu/tile_args.hpp"
+#include "cpufree/systems/probes/gpu/product_args.hpp"
 
 namespace cpufree {
 
@@ -21,7 +21,7 @@ const void* gpu_pattern_kernel(std::span<const int> devices);
 void launch_nothing(gpuStream_t stream);
 void launch_reading(const double* values, std::int64_t count, double* sum, gpuStream_t stream);
 // `blocks`: of which each computes some parts of the tile.
-void launch_product(const TileArgs& args, int blocks, gpuStream_t stream);
+void launch_product(const ProductArgs& args, int blocks, gpuStream_t stream);
 inline constexpr int kReadingThreads = 256;
 inline constexpr unsigned kReadingBlocks = 64;
 

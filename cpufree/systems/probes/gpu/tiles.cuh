@@ -2,12 +2,12 @@
 // launches between the messages that it drives.
 #pragma once
 
-#include "cpufree/systems/probes/gpu/tile_args.hpp"
+#include "cpufree/systems/probes/gpu/product_args.hpp"
 
 namespace cpufree {
 
 // A part of kTileEdge x kTileEdge entries of C, by a block.
-__device__ inline void multiply_part(const TileArgs& t, int part) {
+__device__ inline void multiply_part(const ProductArgs& t, int part) {
   constexpr int kEach = kTileEdge * kTileEdge / kTileThreads;
   __shared__ double of_a[kTileEdge][kTileEdge], of_b[kTileEdge][kTileEdge];
   const int column = static_cast<int>(threadIdx.x) % kTileEdge;
@@ -31,7 +31,7 @@ __device__ inline void multiply_part(const TileArgs& t, int part) {
   for (int i = 0; i < kEach; ++i) t.c[(at_row + i) * n + at_column] = sums[i];
 }
 
-__device__ inline void multiply_tiles(const TileArgs& t) {
+__device__ inline void multiply_tiles(const ProductArgs& t) {
   const int parts = t.rows / kTileEdge * (t.rows / kTileEdge);
   for (int part = static_cast<int>(blockIdx.x); part < parts; part += static_cast<int>(gridDim.x))
     multiply_part(t, part);

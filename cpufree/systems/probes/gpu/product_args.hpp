@@ -9,7 +9,7 @@ namespace cpufree {
 // tile are a multiple of 32.
 inline constexpr int kTileEdge = 32, kTileThreads = 256;
 
-struct TileArgs {
+struct ProductArgs {
   const double* a = nullptr;
   const double* b = nullptr;
   double* c = nullptr;
