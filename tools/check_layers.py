@@ -337,7 +337,7 @@ def check_types(root: Path) -> Iterator[Violation]:
     for file in sorted(headers):
         spaces: list[str] = []
         for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
-            if opened := re.match(r"namespace ([\w:]*) ?\{", line):
+            if opened := re.match(r"namespace ([\w:]*) ?\{(?!.*\})", line):
                 spaces.append(opened[1])
             elif line.startswith("}  // namespace") and spaces:
                 spaces.pop()

@@ -25,6 +25,9 @@ SHIPPED = Path(__file__).with_name("kernels")
 """Kernels that come with the package, if it was built with some (tools/ship_kernels.py)."""
 
 
+BUILD_FOLDER = Path(__file__).resolve().parents[2] / "build/python"
+"""Where `make install` builds, of a package that is used in its source tree."""
+
 _LIMIT = 600.0  # seconds that building a part of the package may take
 
 
@@ -44,7 +47,7 @@ def load_core() -> ModuleType:
 def load_part(
     name: str, what: str, otherwise: str = "install cpufree again: pip install . in its source tree"
 ) -> ModuleType:
-    """Return another extension of the package, "_triggered"; UnsupportedError without it.
+    """Return another extension of the package, such as "_triggered".
 
     An installation that `make install` has made builds it when it is first wanted.
 
@@ -54,49 +57,63 @@ def load_part(
         The module, and what it has, in words.
     otherwise
         What the user can do where this build has no such part.
+
+    Raises
+    ------
+    UnsupportedError
+        This build has no such part, or it cannot be built, or it does not load.
     """
     try:
-        return importlib.import_module(f"cpufree.{name}")
+        file = None if _is_there(name) else _built_here(name, what)
+        return _load_file(name, file) if file else importlib.import_module(f"cpufree.{name}")
     except ImportError as error:
-        file = _built_here(name, what)
-        if file is None:
-            raise UnsupportedError(
-                f"the part of cpufree with {what} does not load ({error}): {otherwise}"
-            ) from error
-    loader = importlib.machinery.ExtensionFileLoader(f"cpufree.{name}", str(file))
-    spec = importlib.util.spec_from_loader(loader.name, loader, origin=str(file))
-    module = importlib.util.module_from_spec(spec)  # type: ignore[arg-type]
-    sys.modules[loader.name] = module
-    loader.exec_module(module)
-    return module
+        raise UnsupportedError(
+            f"the part of cpufree with {what} does not load ({error}): {otherwise}"
+        ) from error
 
 
 def has_part(name: str) -> bool:
-    """Return whether `load_part` finds an extension, or builds it."""
-    return _is_there(name) or _build_folder(name) is not None
+    """Return whether an extension is there, or can be built: `load_part` need not succeed."""
+    return _is_there(name) or _can_be_built(name)
 
 
 def make_part(name: str, what: str) -> None:
-    """Build an extension that is not there yet, for processes that are about to load it."""
+    """Build an extension that is not there yet, for processes that are about to load it.
+
+    Raises
+    ------
+    UnsupportedError
+        It cannot be built.
+    """
     if not _is_there(name):
         _built_here(name, what)
 
 
 def _is_there(name: str) -> bool:
-    return importlib.util.find_spec(f"cpufree.{name}") is not None
+    """Return whether an extension is loaded, or is in the package."""
+    full = f"cpufree.{name}"
+    return sys.modules.get(full) is not None or importlib.util.find_spec(full) is not None
 
 
-def _build_folder(name: str) -> Path | None:
-    """Return the build folder of the source tree if it can make an extension."""
-    folder = Path(__file__).resolve().parents[2] / "build/python"
-    rules = folder / "build.ninja"
-    known = rules.exists() and f"\nbuild {name}: phony" in rules.read_text(encoding="utf-8")
-    return folder if known else None
+def _load_file(name: str, file: Path) -> ModuleType:
+    """Load an extension that is not in the package's folder."""
+    loader = importlib.machinery.ExtensionFileLoader(f"cpufree.{name}", str(file))
+    spec = importlib.util.spec_from_loader(loader.name, loader, origin=str(file))
+    module = importlib.util.module_from_spec(spec)  # type: ignore[arg-type]
+    loader.exec_module(module)
+    sys.modules[loader.name] = module
+    return module
 
 
-def _cmake_of(folder: Path) -> str | None:
-    """Return the CMake of a build folder: another version would build all of it again."""
-    cache = (folder / "CMakeCache.txt").read_text(encoding="utf-8")
+def _can_be_built(name: str) -> bool:
+    """Return whether the build folder of the source tree, if there is one, makes an extension."""
+    rules = BUILD_FOLDER / "build.ninja"
+    return rules.exists() and f"\nbuild {name}: phony" in rules.read_text(encoding="utf-8")
+
+
+def _cmake() -> str | None:
+    """Return the CMake of the build folder: another version would build all of it again."""
+    cache = (BUILD_FOLDER / "CMakeCache.txt").read_text(encoding="utf-8")
     _, _, rest = cache.partition("\nCMAKE_COMMAND:INTERNAL=")
     found = rest.partition("\n")[0]
     beside = str(Path(sys.executable).parent)  # where the environment of the build has its tools
@@ -104,23 +121,23 @@ def _cmake_of(folder: Path) -> str | None:
 
 
 def _built_here(name: str, what: str) -> Path | None:
-    """Build an extension in the build folder of the source tree; None where there is none."""
-    folder = _build_folder(name)
-    cmake = folder and _cmake_of(folder)
-    if folder is None or cmake is None:
+    """Build an extension in the build folder of the source tree; None where that makes none."""
+    if not _can_be_built(name):
         return None
-    with (folder / ".part").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # of several processes one builds it
-        if not any(folder.glob(f"{name}.*so")):
-            print(f"cpufree: building the part for {what}, once", file=sys.stderr, flush=True)
-        command = [cmake, "--build", str(folder), "--target", name]
-        try:
+    try:
+        if (cmake := _cmake()) is None:
+            raise UnsupportedError(f"the part for {what} cannot be built: CMake was not found")
+        with (BUILD_FOLDER / ".part").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # of several processes one builds it
+            if not any(BUILD_FOLDER.glob(f"{name}.*so")):
+                print(f"cpufree: building the part for {what}, once", file=sys.stderr, flush=True)
+            command = [cmake, "--build", str(BUILD_FOLDER), "--target", name]
             done = subprocess.run(command, capture_output=True, text=True, timeout=_LIMIT)
-        except subprocess.TimeoutExpired as error:
-            raise UnsupportedError(f"the part for {what} cannot be built: {error}") from None
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise UnsupportedError(f"the part for {what} cannot be built: {error}") from None
     if done.returncode:
         raise UnsupportedError(f"the part for {what} cannot be built:\n{done.stdout[-4000:]}")
-    return next(iter(sorted(folder.glob(f"{name}.*so"))), None)
+    return next(iter(sorted(BUILD_FOLDER.glob(f"{name}.*so"))), None)
 
 
 @cache

@@ -133,7 +133,8 @@ def test_layers_bound_how_many_files_of_the_extension_see_the_port(tmp_path: Pat
 
 def test_types_of_one_namespace_have_names_of_their_own(tmp_path: Path) -> None:
     plant(tmp_path, "cpufree/base/a.hpp", "namespace cpufree {\nstruct Args {\n};\n}\n")
-    plant(tmp_path, "cpufree/base/b.hpp", "namespace cpufree::b {\nstruct Args {\n};\n}\n")
+    other = "namespace a { class B; }\nnamespace cpufree::b {\nstruct Args {\n};\n}\n"
+    plant(tmp_path, "cpufree/base/b.hpp", other)
     assert check_layers(tmp_path).returncode == 0
     text = "namespace cpufree {\ntemplate <class T> class Args final : public B {\n};\n}\n"
     plant(tmp_path, "cpufree/device/c.hpp", text)
@@ -146,6 +147,13 @@ def test_check_of_the_build_counts_units_and_kernels() -> None:
     kernel = "0 W void cpufree::solve_kernel<cpufree::ConjugateGradient, cpufree::Jacobi<T> >(P&)"
     symbols = "\n".join(kernel.replace("T", name) for name in ("float", "double", "double"))
     assert check_build.kernels_in(f"{symbols}\n0 T cpufree::other()") == 2
+
+
+def test_check_of_the_build_finds_what_make_install_would_miss() -> None:
+    install = "install(TARGETS {} LIBRARY DESTINATION cpufree{})\n"
+    text = install.format("_core", "") + install.format("_cpu_${level}", "")
+    assert check_build.not_optional(text + install.format("_a", " OPTIONAL")) == []
+    assert check_build.not_optional(text + install.format("_b", "")) == ["_b"]
 
 
 def test_check_of_the_build_says_what_is_missing(tmp_path: Path) -> None:
