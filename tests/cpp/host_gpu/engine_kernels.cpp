@@ -99,29 +99,21 @@ const void* kernel() {
       [](P& port, const Args& args) { solve_kernel<Algorithm, M, Format>(port, args); });
 }
 
+template <class M, class... Of>
+inline constexpr bool kAmong = (std::is_same_v<M, Of> || ...);
+
 // Methods and preconditioners that tests use; those that one adds are to be named here.
 template <template <class, class> class Algorithm, class M>
 inline constexpr bool kUsed = false;
-template <>
-inline constexpr bool kUsed<ConjugateGradient, Identity<double>> = true;
-template <>
-inline constexpr bool kUsed<ConjugateGradient, Jacobi<double>> = true;
-template <>
-inline constexpr bool kUsed<ConjugateGradient, Jacobi<float>> = true;
-template <>
-inline constexpr bool kUsed<ConjugateGradient, Factored<double>> = true;
-template <class T>
-inline constexpr bool kUsed<PredictRecompute, Jacobi<T>> = true;
-template <class T>
-inline constexpr bool kUsed<PredictRecompute, Chebyshev<T>> = true;
-template <>
-inline constexpr bool kUsed<PredictRecompute, Factored<double>> = true;
-template <>
-inline constexpr bool kUsed<PipelinedCg, Jacobi<double>> = true;
-template <>
-inline constexpr bool kUsed<PipelinedCg, Chebyshev<double>> = true;
-template <>
-inline constexpr bool kUsed<PipelinedCg, Factored<double>> = true;
+template <class M>
+inline constexpr bool kUsed<ConjugateGradient, M> =
+    kAmong<M, Identity<double>, Jacobi<double>, Jacobi<float>, Factored<double>>;
+template <class M>
+inline constexpr bool kUsed<PredictRecompute, M> =
+    kAmong<M, Jacobi<double>, Jacobi<float>, Chebyshev<double>, Chebyshev<float>, Factored<double>>;
+template <class M>
+inline constexpr bool kUsed<PipelinedCg, M> =
+    kAmong<M, Jacobi<double>, Chebyshev<double>, Factored<double>>;
 
 template <template <class, class> class Algorithm, class M>
 inline constexpr bool kDefault = false;
