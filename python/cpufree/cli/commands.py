@@ -23,7 +23,6 @@ from cpufree.output_file import require_writable, write_file, write_text
 from cpufree.text import counted
 
 if TYPE_CHECKING:
-    from cpufree.matrix.gpu_csr import GridCsr
     from cpufree.matrix.problem import CsrMatrix
     from cpufree.matrix.rows import RowSource
     from cpufree.partition.part_vector import PartitionLike
@@ -174,7 +173,7 @@ def read_partition(how: str, pes: int | None) -> PartitionLike:
     return load_partition(how, pes)
 
 
-def check_length(partition: PartitionLike, matrix: CsrMatrix | GridCsr, how: str) -> None:
+def check_length(partition: PartitionLike, matrix: CsrMatrix, how: str) -> None:
     """Raise InvalidInputError unless what `read_partition` gave of `how` is for this matrix."""
     from cpufree.partition.part_vector import require_length
 

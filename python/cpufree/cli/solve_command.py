@@ -32,13 +32,11 @@ from cpufree.cli.rank_commands import as_rank, can_write_together, write_togethe
 from cpufree.cli.run_record import run_record
 from cpufree.env import Env
 from cpufree.laps import Laps
-from cpufree.matrix.gpu_csr import GridCsr
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from cpufree.cli.distributed_input import DistributedInput
-    from cpufree.engines.asked import Asked
     from cpufree.partition.part_vector import PartitionLike
     from cpufree.solvers.result import Result
     from cpufree.solvers.solver import Solver
@@ -127,8 +125,7 @@ class SolveWork:
             asked = Asked(self.engine, self.given["gpus"], self.given["pes"])
             if team is None:
                 start_gpus(asked, Env.read(), self.matrix)
-            made = self.made_there(asked, how) if team is None else None
-            system = load_system(self.matrix, notes) if made is None else made
+            system = load_system(self.matrix, notes)
             self.laps.lap("generating" if self.matrix.startswith("gen:") else "reading")
             check_length(partition, system, how)
             n, dtype = system.shape[0], self.dtype(system)
@@ -139,15 +136,6 @@ class SolveWork:
         b = own.right_hand_side(rhs)
         guess = None if x0 is None else own.vector(x0)
         return Problem(rows, b, guess, own.norm(b), own=own)
-
-    def made_there(self, asked: Asked, how: str) -> GridCsr | None:
-        """Return a matrix that a GPU is likely to make: it need not be made here."""
-        from cpufree.solvers.gpu_layout import CONSECUTIVE, FACTORS, may_be_made_there
-
-        natural = self.given["reorder"] in ("auto", "natural") and how in CONSECUTIVE
-        if not natural or self.given["precision"] == "single" or self.given["pc"] in FACTORS:
-            return None
-        return may_be_made_there(self.matrix, asked, Env.read())
 
     def run(self, speaks: bool) -> int:
         """Solve; where this process speaks, report and write. Return the exit code."""
@@ -185,12 +173,10 @@ class SolveWork:
         setup |= {"engine": self.engine, "partition": problem.partition}
         goal = Goal(self.given["solves"], self.given["rtol"], self.given["maxiter"])
         setup |= {"dtype": self.dtype(problem.matrix), "_call": OneCall(goal)}
-        made = isinstance(problem.matrix, GridCsr)
-        source = self.matrix if made else problem.matrix
         solver = stage(
             notes,
             "setting up",
-            lambda: make_solver(source, self.check, setup),
+            lambda: make_solver(problem.matrix, self.check, setup),
             tell_plan,
         )
         self.laps.lap("setup")
@@ -213,7 +199,7 @@ class SolveWork:
             outputs = dataclasses.replace(outputs, out=None)
         checked = None
         if self.check and problem.own is None:
-            checked = check_answer(problem.matrix, problem.b, result.x, tolerance, self.matrix)
+            checked = check_answer(problem.matrix, problem.b, result.x, tolerance)
             result = judged(result, checked, tolerance)
             laps.lap("check")
 
@@ -278,7 +264,7 @@ class Problem:
     """A system as this process has it: all rows, or its own ones."""
 
     matrix: Any
-    """It has a shape, and a number of entries, nnz. Solver takes it; a GridCsr, by its name."""
+    """It has a shape, and a number of entries, nnz. Solver takes it."""
     b: NDArray[Any]
     guess: NDArray[Any] | None
     norm: float

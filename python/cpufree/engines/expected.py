@@ -32,7 +32,6 @@ from cpufree.extension import load_core
 from cpufree.text import counted, number
 
 if TYPE_CHECKING:  # heavy imports, where GPUs are to be started before anything else
-    from cpufree.matrix.gpu_csr import GridCsr
     from cpufree.matrix.problem import CsrMatrix
 
 Int64s = npt.NDArray[np.int64]
@@ -79,11 +78,11 @@ def by_past(past: Sequence[int], solves: int) -> Expected:
     return Expected(mean, max(solves, len(past)), f"by {counted(len(past), 'solve')} until now")
 
 
-def by_parts(A: CsrMatrix | GridCsr, rtol: float, maxiter: int | None, solves: int) -> Expected:
+def by_parts(A: CsrMatrix, rtol: float, maxiter: int | None, solves: int) -> Expected:
     """Return the iterations with Jacobi's preconditioner, from those on small parts of A.
 
     Args:
-        A: with a symmetric pattern. Of a matrix on a grid no more rows than those are made.
+        A: with a symmetric pattern.
         rtol: of the solves.
         maxiter: the most of them; None: as many as it takes.
         solves: how many there will be.
@@ -110,15 +109,11 @@ def by_parts(A: CsrMatrix | GridCsr, rtol: float, maxiter: int | None, solves: i
     return Expected(min(count, most), solves, f"by parts of {small} and {large} rows")
 
 
-def _start(A: CsrMatrix | GridCsr, row: int) -> int:
+def _start(A: CsrMatrix, row: int) -> int:
     """Return the first row from this one on that has half as many entries as the mean, or more.
 
     Rows of prescribed values have a diagonal alone, and no neighbours to take a part from.
     """
-    from cpufree.matrix.gpu_csr import GridCsr
-
-    if isinstance(A, GridCsr):
-        return row
     lengths = np.diff(A.indptr[row : row + _NEAR + 1])
     return row + int(np.argmax(2 * lengths * A.shape[0] >= A.nnz))
 
@@ -143,46 +138,14 @@ def _side_by_side(work: Callable[[int], None], starts: Sequence[int]) -> None:
         raise errors[0]
 
 
-def part(A: CsrMatrix | GridCsr, start: int, size: int) -> tuple[Int64s, Any, Any]:
+def part(A: CsrMatrix, start: int, size: int) -> tuple[Int64s, Any, Any]:
     """Return the principal submatrix of `size` rows around a row, as indptr, indices and data.
 
     Rows are taken step by step in the graph of A, those of the last step by their numbers. It has
     fewer where no more are connected.
     """
-    from cpufree.matrix.gpu_csr import GridCsr
-
-    if not isinstance(A, GridCsr):
-        found: tuple[Int64s, Any, Any] = load_core().row_part(
-            A.indptr, A.indices, A.data, start, size
-        )
-        return found
-    rows = _around(A, start, size)
-    lengths, columns, values = A.entries.entries_of(rows)
-    # Of these arrays, only pages with those rows and columns are touched.
-    inside, number = np.zeros(A.shape[0], np.bool_), np.empty(A.shape[0], np.int32)
-    inside[rows] = True
-    number[rows] = np.arange(rows.size, dtype=np.int32)
-    kept = inside[columns]
-    before = np.zeros(columns.size + 1, np.int64)
-    np.cumsum(kept, out=before[1:])
-    ends = np.zeros(rows.size + 1, np.int64)
-    np.cumsum(lengths, out=ends[1:])
-    return before[ends], number[columns[kept]], values[kept]
-
-
-def _around(A: GridCsr, start: int, size: int) -> Int64s:
-    """Return so many rows around one, in ascending order."""
-    seen = np.zeros(A.shape[0], np.bool_)
-    front = np.array([start], np.int64)
-    steps, count = [], 0
-    while front.size and count < size:
-        front = front[: size - count]
-        seen[front] = True
-        steps.append(front)
-        count += front.size
-        near = A.entries.entries_of(front)[1]
-        front = np.unique(near[~seen[near]]).astype(np.int64)
-    return np.sort(np.concatenate(steps))
+    found: tuple[Int64s, Any, Any] = load_core().row_part(A.indptr, A.indices, A.data, start, size)
+    return found
 
 
 def _iterations(indptr: Int64s, indices: Any, data: Any, rtol: float) -> int:

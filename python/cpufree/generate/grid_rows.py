@@ -53,10 +53,6 @@ class GridRows(RowSource):
         self._offsets = np.array([offset(term) for term in self._terms], dtype=np.int64)
         self._values = np.array([term.value for term in self._terms])
 
-    def terms(self) -> list[Term]:
-        """Return the entries of rows away from the walls, in the order of their columns."""
-        return [*self._terms]
-
     def entries_before(self, row: int) -> int:
         """Return how many entries the rows before this one have."""
         point = self._point(row)
@@ -105,16 +101,6 @@ class GridRows(RowSource):
             with ThreadPoolExecutor(threads) as pool:
                 list(pool.map(make, pieces))
         return RowSlab.made(first, (indptr, indices, data), self.shape[0])
-
-    def entries_of(
-        self, rows: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-        """Return how many entries each of these rows has, columns and values, row after row."""
-        most = rows.size * self._offsets.size
-        indices, data = np.empty(most, dtype=np.int64), np.empty(most)
-        lengths = self._fill(rows, indices, data)
-        count = int(lengths.sum())
-        return lengths, indices[:count], data[:count]
 
     def _fill(
         self, numbers: NDArray[np.int64], indices: NDArray[np.int64], data: NDArray[np.float64]

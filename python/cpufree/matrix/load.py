@@ -11,8 +11,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from cpufree.errors import FileFormatError, InvalidInputError, MatrixError
-from cpufree.matrix.entries import MAX_ROWS
-from cpufree.matrix.gpu_csr import GridCsr
 from cpufree.matrix.io.files import PathLike, check_file, memory_for, reading, split_part
 from cpufree.matrix.problem import CsrMatrix, MatrixLike, convert, with_symmetric_pattern
 from cpufree.matrix.rows import RowSource
@@ -26,8 +24,6 @@ MATRIX_SUFFIXES = (
 )
 STDIN = "-"
 GENERATOR_PREFIX = "gen:"
-MOST_TERMS = 27
-"""Entries of a row that a GPU makes, at most."""
 
 
 def load_matrix(source: PathLike) -> sp.csr_array:
@@ -122,26 +118,6 @@ def open_rows(source: PathLike) -> RowSource:
 
     with reading(path, suffix):
         return CachedRows(path)
-
-
-def grid_csr(A: str) -> GridCsr | None:
-    """Return what `gen:NAME?key=value,...` makes, as a GPU can make it; None: it cannot.
-
-    Raises:
-        InvalidInputError: parameters that the generator does not take.
-    """
-    if not A.startswith(GENERATOR_PREFIX):
-        return None
-    from cpufree.generate import registry  # large, and often not needed
-
-    rows = registry.row_source(A.removeprefix(GENERATOR_PREFIX))
-    if rows is None or len(rows.grid) > 3 or rows.shape[0] > MAX_ROWS:
-        return None
-    terms = [(term.steps, term.value) for term in rows.terms()]
-    if len(terms) > MOST_TERMS:
-        return None
-    n = int(rows.shape[0])
-    return GridCsr(n, rows.entries_before(n), rows.dtype, rows.grid, terms, rows)
 
 
 def as_csr(A: MatrixLike) -> CsrMatrix:

@@ -12,7 +12,6 @@ import numpy.typing as npt
 from cpufree.extension import load_core
 
 if TYPE_CHECKING:
-    from cpufree.matrix.gpu_csr import GridCsr
     from cpufree.matrix.problem import CsrMatrix
 
 Int32s = npt.NDArray[np.int32]
@@ -175,18 +174,6 @@ class Spread:
         reach = above[last[last >= starts]].sum()
         count = max(1, sample.size)
         return cls(n, float(reach) / count, float(above.sum()) / count, graph_entries(A))
-
-    @classmethod
-    def of_grid(cls, A: GridCsr) -> Spread:
-        """Return that of a matrix on a grid, of which nothing has to be sampled.
-
-        The reach is the longest step: a cut away from the first and last rows has as many values
-        behind it that rows before it read, up to a line and a point where steps are oblique.
-        """
-        above = [(away, count) for away, count in A.steps_apart() if away > 0]
-        reach = float(max((away for away, _ in above), default=0))
-        crossings = sum(away * count for away, count in above) / max(1, A.n - 1)
-        return cls(A.n, reach, crossings, float(A.nnz))
 
     def ghosts(self, pes: int) -> float:
         """Return about how many values a PE receives that has PEs on both sides.

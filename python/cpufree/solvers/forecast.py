@@ -8,10 +8,9 @@ from typing import Any
 
 from cpufree import options
 from cpufree.engines import choices
-from cpufree.engines.answer_time import Forecast, made_by_host
+from cpufree.engines.answer_time import Forecast
 from cpufree.engines.expected import USUAL_RTOL, by_parts, by_past
 from cpufree.engines.partition_gain import gain_on
-from cpufree.matrix.gpu_csr import GridCsr
 from cpufree.matrix.problem import CsrMatrix
 from cpufree.partition.cost import Spread
 from cpufree.solvers.columns import shape_of
@@ -60,10 +59,3 @@ def forecast(A: CsrMatrix, goal: Goal, past: Sequence[int]) -> Forecast:
         expected = by_parts(A, goal.rtol, goal.maxiter, goal.solves)
     gain = gain_on("cuda_p2p", expected.solves, expected.iterations)
     return Forecast(expected, Spread.of(A), gain)
-
-
-def forecast_of_grid(A: GridCsr, goal: Goal) -> Forecast:
-    """Return what is known of a system on a grid before any row of it is made."""
-    expected = by_parts(A, goal.rtol, goal.maxiter, goal.solves)
-    gain = gain_on("cuda_p2p", expected.solves, expected.iterations)
-    return Forecast(expected, Spread.of_grid(A), gain, made_by_host(A.nnz))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from cpufree.matrix.entries import EntryStatistics
 from cpufree.matrix.problem import CsrMatrix
 from cpufree.partition.cache import PartitionCache
 from cpufree.partition.cost import Gain
-from cpufree.partition.methods import Int32s, choose_order, contiguous, partition
+from cpufree.partition.methods import Int32s, choose_order, partition
 from cpufree.partition.part_vector import PartitionLike
 from cpufree.solvers.factors import factor_facts, factor_warnings
 from cpufree.solvers.preparation import Prepared
@@ -154,12 +154,6 @@ class Sharing:
         part, why, warnings = share(A, pes, method, gain, cache)
         ordering = choose_order(A, part, reorder, gain)
         return cls(part, ordering.order, [*why, ordering.why], warnings)
-
-    def whole(self, A: CsrMatrix, placement: Placement) -> Sharing:
-        """Return the same with the owner of each row; GPUs that make a grid do not note it."""
-        if self.part is not None or placement.pes == 1 or placement.team is not None:
-            return self
-        return replace(self, part=contiguous(A, placement.pes))
 
 
 def in_team(team: Team | None, decide: Callable[[], Sharing]) -> Sharing:

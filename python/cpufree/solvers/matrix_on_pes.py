@@ -26,6 +26,7 @@ from cpufree.env import Env
 from cpufree.errors import InvalidInputError
 from cpufree.laps import Laps
 from cpufree.log import log_times, logger
+from cpufree.matrix.gpu_csr import gpu_csr
 from cpufree.matrix.load import as_csr, canonical_csr
 from cpufree.matrix.problem import CsrMatrix
 from cpufree.matrix.rows import RowSlab, RowSource
@@ -35,7 +36,6 @@ from cpufree.solvers import agreement, own_rows
 from cpufree.solvers.forecast import OneCall, forecast
 from cpufree.solvers.gpu_layout import (
     There,
-    given_there,
     lay_out_there,
     may_be_checked_there,
     oddness_found,
@@ -148,22 +148,13 @@ class MatrixOnPes:
 
     def _lay_out_there(self, A: Any, wanted: Wanted, laps: Laps) -> Layout | None:
         """Set a matrix on a GPU up there; None: it is to be copied to the host."""
-        given = given_there(A) if self.team is None else None
+        given = gpu_csr(A) if self.team is None else None
         if given is None:
             return None
         right = wanted.call.right
         kind = wanted.dtype if right is None else solve_dtype(given, right)
         dtype = given.dtype if kind is None else floating(kind)
-        how = There(
-            self._asked,
-            self.env,
-            self._check,
-            dtype,
-            wanted.partition,
-            wanted.reorder,
-            self._goal,
-            cuda_device(right),
-        )
+        how = There(self._asked, self.env, self._check, dtype, wanted.reorder)
         made = lay_out_there(given, how, laps)
         if made is None:
             return None
@@ -283,7 +274,7 @@ class MatrixOnPes:
         self.free()  # there may not be memory for both
         if placement.expected is not None and self.past:
             return self._lay_out(prepared, None, laps)
-        return lay_out(prepared, placement, sharing.whole(prepared.matrix, placement), laps)
+        return lay_out(prepared, placement, sharing, laps)
 
     def _lay_out_rows(self, rows: Any, dtype: Any, laps: Laps) -> Layout:
         own = own_rows.lay_out(

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from cli_runner import runner
 from gpu_systems import hex_beam, solve, three_unknowns
 from gpus_here import needs_gpu, on_all_counts, true_residual
 from reference_cg import rhs
@@ -17,9 +15,7 @@ import cpufree
 from cpufree import Solver
 from cpufree.engines import core
 from cpufree.errors import NotSymmetricError
-from cpufree.generate import registry
-from cpufree.matrix.load import as_csr, grid_csr
-from cpufree.partition.methods import contiguous
+from cpufree.matrix.load import as_csr
 
 pytestmark = needs_gpu
 
@@ -105,57 +101,6 @@ def test_matrix_on_a_gpu_is_solved_there(library: str, monkeypatch: pytest.Monke
         monkeypatch.setattr(type(matrix), "get", lambda self: pytest.fail("copied to the host"))
     with Solver(matrix, engine="cuda_p2p") as solver:
         assert solver.gpus == (0,)
-        result = solver.solve(b, rtol=1e-9)
-    assert true_residual(A, result.x, b) <= 1.001e-9
-
-
-@pytest.mark.usefixtures("every_matrix_is_large")
-@pytest.mark.parametrize("spec", ["poisson2d?nx=60,ny=31", "poisson3d?nx=12,ny=9,nz=31"])
-def test_a_command_has_the_gpu_make_a_matrix_on_a_grid(
-    spec: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    rows = cpufree.generate.from_spec(spec).shape[0]
-    monkeypatch.setattr(registry, "from_spec", lambda *_: pytest.fail("made on the host"))
-    words = ["solve", f"gen:{spec}", "--engine", "cuda_p2p", "--gpus", "0", "--rtol", "1e-9"]
-    ended = runner(capsys, monkeypatch)(*words, "--json", "-")
-    found = json.loads(ended.out)
-    assert ended.code == 0
-    assert (found["rows"], found["gpus"]) == (rows, [0])
-    assert found["check"]["double"] <= 1e-9 * found["bnorm"]
-
-
-@on_all_counts
-@pytest.mark.parametrize(
-    "spec",
-    ["poisson2d?nx=301,ny=299", "poisson3d?nx=40,ny=39,nz=38", "stencil27?nx=31,ny=32,nz=33"],
-)
-def test_gpus_make_grids_as_generators_do(spec: str, pes: int) -> None:
-    A, grid = as_csr(f"gen:{spec}"), grid_csr(f"gen:{spec}")
-    assert grid is not None
-    b = rhs(cpufree.generate.from_spec(spec))
-    where: dict[str, Any] = {"blocks": 0, "gpus": ()}
-    tuning = {"halo": 1, "inspect": True}
-    made = core.make_grid_system_there(grid.in_three_axes(), grid.cuts(pes), tuning=tuning, **where)
-    arrays = (A.indptr, A.indices, A.data, contiguous(A, pes), None)
-    sent = core.make_system(
-        *arrays, pes=pes, engine="cuda_p2p", tuning={**tuning, "layout": 1}, **where
-    )
-    one, other = (solve(each, b, "prcg", "jacobi", maxiter=60, rtol=1e-30) for each in (made, sent))
-    assert np.array_equal(one["x"], other["x"])
-    assert np.array_equal(one["history"], other["history"])
-    plans = [{k: v for k, v in each.plan().items() if k != "seconds"} for each in (made, sent)]
-    assert plans[0] == plans[1]
-
-
-@on_all_counts
-@pytest.mark.usefixtures("every_matrix_is_large")
-def test_no_row_of_a_grid_visits_the_host(pes: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    spec = "gen:poisson3d?nx=30,ny=29,nz=28"
-    A = cpufree.generate.from_spec(spec[4:])
-    monkeypatch.setattr(registry, "from_spec", lambda *_: pytest.fail("made on the host"))
-    b = rhs(A)
-    with Solver(spec, pes=pes, engine="cuda_p2p") as solver:
-        assert solver.plan["pes"] == pes
         result = solver.solve(b, rtol=1e-9)
     assert true_residual(A, result.x, b) <= 1.001e-9
 

@@ -13,16 +13,11 @@ from fake_gpu_arrays import CupyMatrix, TorchMatrix, install
 
 import cpufree
 from cpufree import Solver
-from cpufree.cli.commands import Outputs
-from cpufree.cli.solve_command import SolveWork
 from cpufree.engines import core
-from cpufree.engines.asked import Asked
-from cpufree.env import Env
 from cpufree.errors import MatrixError, NotSymmetricError
-from cpufree.matrix.gpu_csr import GridCsr, gpu_csr
+from cpufree.matrix.gpu_csr import gpu_csr
 from cpufree.matrix.load import as_csr
 from cpufree.partition.methods import NEAR_DIAGONAL
-from cpufree.solvers.gpu_layout import may_be_made_there
 
 A = cpufree.generate.poisson1d(5)
 Make = Callable[..., Any]
@@ -148,65 +143,11 @@ def test_other_matrices_are_none_that_a_gpu_lays_out() -> None:
     assert gpu_csr(short) is None
 
 
-def test_grid_is_made_by_the_gpu(machine: FakeCore) -> None:
-    with Solver("gen:poisson2d?nx=3,ny=4", engine="cuda_p2p") as solver:
-        assert solver.shape == (12, 12)
-        assert solver.gpus == (0,)
-    shape, steps, values, singles, cuts = given(machine).given_as
-    assert shape == [1, 4, 3]
-    assert steps == [[0, -1, 0], [0, 0, -1], [0, 0, 0], [0, 0, 1], [0, 1, 0]]
-    assert values == [-1.0, -1.0, 4.0, -1.0, -1.0]
-    assert not singles
-    assert cuts == [0, 12]
-
-
-@pytest.mark.parametrize("spec", ["gen:flange_hex?r_out=8,t=3,pipe=2", "gen:poisson1d?n=9"])
-def test_other_generators_and_small_grids_are_made_on_the_host(
-    machine: FakeCore, spec: str
-) -> None:
-    machine.most_nonzeros_by_host = 0 if "flange" in spec else 100
-    Solver(spec, engine="cuda_p2p").close()
-    assert not isinstance(machine.systems[-1], GivenSystem)
-
-
-@pytest.mark.parametrize(
-    ("spec", "engine", "pes", "there"),
-    [
-        ("gen:poisson2d?nx=3,ny=4", "auto", "auto", True),
-        ("gen:poisson2d?nx=3,ny=4", "cuda_p2p", 1, True),
-        ("gen:poisson2d?nx=3,ny=4", "cpu_threads", "auto", False),
-        ("gen:poisson2d?nx=3,ny=4", "cuda_p2p", 2, True),
-        ("gen:flange_hex?r_out=8,t=3,pipe=2", "cuda_p2p", 1, False),
-        ("A.mtx", "cuda_p2p", 1, False),
-    ],
-)
-def test_commands_make_no_matrix_that_a_gpu_is_likely_to_make(
-    machine: FakeCore, spec: str, engine: str, pes: int | str, there: bool
-) -> None:
-    asked = Asked(engine, "auto", pes)
-    made = may_be_made_there(spec, asked, Env.read())
-    assert (made is not None) == there
-    if made is not None:
-        assert (made.shape, made.nnz) == ((12, 12), 46)
-        machine.most_nonzeros_by_host = 46
-        assert may_be_made_there(spec, asked, Env.read()) is None
-
-
-def test_commands_make_a_matrix_for_what_only_the_host_can_do() -> None:
-    words = {"reorder": "auto", "precision": None, "pc": "jacobi"}
-    asked = Asked("cuda_p2p", "auto", "auto")
-
-    def made(how: str = "auto", **other: str) -> GridCsr | None:
-        work = SolveWork(
-            "gen:poisson2d?nx=3,ny=4", {**words, **other}, "auto", Outputs(*[None] * 3)
-        )
-        return work.made_there(asked, how)
-
-    assert made() is not None
-    assert made("contiguous") is not None
-    assert (
-        made("metis") is made(reorder="rcm") is made(precision="single") is made(pc="fsai") is None
-    )
+def test_matrix_of_a_name_is_made_and_laid_out_like_any_other(machine: FakeCore) -> None:
+    Solver("gen:poisson1d?n=5", engine="cuda_p2p").close()
+    system = machine.systems[-1]
+    assert not isinstance(system, GivenSystem)
+    assert (system.matrix != A).nnz == 0
 
 
 class Looking(FakeCore):

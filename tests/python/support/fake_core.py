@@ -127,11 +127,10 @@ class FakeCore:
         }
 
     def System(self, *arguments: Any) -> FakeSystem:
-        if isinstance(arguments[0], (int, list)):
+        if isinstance(arguments[0], int):
             if self.refuses_given:
                 raise InvalidInputError(self.refuses_given)
-            n = arguments[0] if isinstance(arguments[0], int) else int(np.prod(arguments[0]))
-            self.systems.append(GivenSystem(self.found, n, *arguments))
+            self.systems.append(GivenSystem(self.found, *arguments))
         else:
             self.systems.append(FakeSystem(*arguments))
         return self.systems[-1]
@@ -220,19 +219,15 @@ class FakeSystem:
 
 
 class GivenSystem(FakeSystem):
-    """A System of a matrix on a GPU, or one that GPUs make: it is the identity.
+    """A System of a matrix on a GPU: it is the identity.
 
     `given_as` has the arguments that tell of the matrix, of which only addresses are known.
     """
 
-    def __init__(self, found: dict[str, Any], n: int, *arguments: Any) -> None:
+    def __init__(self, found: dict[str, Any], *arguments: Any) -> None:
         *self.given_as, blocks, gpus, self.tuning = arguments
-        grid = isinstance(arguments[0], list)
-        pes = len(self.given_as[-1]) - 1 if grid else 1
-        few = sp.identity(min(n, 1000), format="csr")  # a large one takes long to make
-        super().__init__(
-            few.indptr, few.indices, few.data, None, None, pes, blocks, "cuda_p2p", gpus
-        )
+        one = sp.identity(self.given_as[0], format="csr")
+        super().__init__(one.indptr, one.indices, one.data, None, None, 1, blocks, "cuda_p2p", gpus)
         self.found = found
 
     def solution_of(self, right: Any) -> Any:

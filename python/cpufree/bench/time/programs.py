@@ -52,7 +52,7 @@ _CPUFREE = (
 import cpufree
 import cpufree.solvers.solver
 lap("imports")
-# Matrices are read, or made by the GPU that can, beside the start of CUDA.
+# Matrices are read, or made, beside the start of CUDA.
 solver = cpufree.Solver(matrix, engine=sys.argv[5])
 b = np.ones(solver.shape[0])
 lap("set-up")
