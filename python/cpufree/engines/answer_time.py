@@ -1,8 +1,7 @@
 """How long it takes from a matrix to the answer, on each engine and number of GPUs.
 
 Seconds = start of CUDA, where it does not run yet, + set-up + iterations of all solves x seconds of
-an iteration. Grids that GPUs make need no partition; before the CPU engine and METIS get one, the
-host makes it. The numbers of the machine are in `cpufree.machine`; `cpufree.engines.gpu_choice` has
+an iteration. The numbers of the machine are in `cpufree.machine`; `cpufree.engines.gpu_choice` has
 the seconds of an iteration on GPUs, `cpufree.engines.expected` the number of iterations. What all
 candidates have in common is left out: reading, checks, the order of rows.
 """
@@ -45,15 +44,6 @@ class Costs:
     there_fixed: dict[int, float] = field(default_factory=dict)
     there_nonzero: float = 0.0
     there_row: float = 0.0
-    made_fixed: dict[int, float] = field(default_factory=dict)
-    """Of a set-up of a grid whose rows the GPUs make, by their number; and besides:"""
-    made_nonzero: float = 0.0
-    made_row: float = 0.0
-
-    def setup_of_made(self, size: Size, count: int) -> float:
-        """Return the seconds in which so many GPUs make a grid and set it up."""
-        each = self.made_nonzero * size.nnz + self.made_row * size.rows
-        return interpolated(self.made_fixed, count) + each
 
     def setup_on_gpus(self, size: Size, count: int) -> float:
         """Return the seconds of a set-up on so many GPUs, partition and start of CUDA apart."""
@@ -81,9 +71,6 @@ class Costs:
             there_fixed=known.table("setup.there", "s"),
             there_nonzero=known.number("setup.there_nonzero", "s"),
             there_row=known.number("setup.there_row", "s"),
-            made_fixed=known.table("setup.made", "s"),
-            made_nonzero=known.number("setup.made_nonzero", "s"),
-            made_row=known.number("setup.made_row", "s"),
         )
 
 
@@ -114,8 +101,6 @@ class Forecast:
     """Of the entries, from which halos are guessed."""
     gain: Gain
     """What a halo costs a GPU in an iteration, and a search for a better partition."""
-    host_makes: float | None = None
-    """Seconds in which the host makes the matrix, if GPUs make it otherwise; None: it is there."""
 
     @property
     def search_seconds(self) -> float:
@@ -127,24 +112,13 @@ class Forecast:
         return self.gain.of_halo(self.spread.ghosts(gpus), self.spread.cut(gpus))
 
     def searches(self, gpus: int) -> bool:
-        """Return whether METIS will run for so many GPUs; it wants the matrix on the host."""
+        """Return whether METIS will run for so many GPUs."""
         saved = self.halo_seconds(gpus) * self.expected.total
-        cost = self.search_seconds + (self.host_makes or 0.0)
-        return not self.spread.is_good(gpus) and cost < saved
+        return not self.spread.is_good(gpus) and self.search_seconds < saved
 
 
-def made_by_host(nnz: int) -> float:
-    """Return the seconds in which the host makes a matrix on a grid."""
-    return machine.load().number("generate.nonzero", "s") * nnz
-
-
-def on_cpu(
-    size: Size, blocks: int, costs: Costs, model: Model = MODEL, making: float = 0.0
-) -> Candidate:
-    """Return the CPU engine with so many blocks, each a thread with a core of its own.
-
-    `making`: seconds in which the matrix is made first.
-    """
+def on_cpu(size: Size, blocks: int, costs: Costs, model: Model = MODEL) -> Candidate:
+    """Return the CPU engine with so many blocks, each a thread with a core of its own."""
     cores = min(float(blocks), costs.cpu_most_cores)
     each = model.bytes_of[size.value_bytes]
     moved = each.moved_per_nonzero * size.nnz + each.moved_per_row * size.rows
@@ -152,7 +126,7 @@ def on_cpu(
         name=f"the CPU with {blocks} block{'' if blocks == 1 else 's'}",
         gpus=0,
         start=0.0,
-        setup=making + costs.cpu_nonzero * size.nnz / cores,
+        setup=costs.cpu_nonzero * size.nnz / cores,
         iteration=moved / (costs.core_bandwidth * cores) + costs.cpu_latency,
     )
 
@@ -170,11 +144,7 @@ def on_gpus(
     """
     searches = count > 1 and known.searches(count)
     iteration = predict(size, count, model)
-    if known.host_makes is not None and not searches:
-        setup = costs.setup_of_made(size, count)
-    else:
-        setup = costs.setup_on_gpus(size, count) + (known.host_makes or 0.0)
-        setup += costs.report * size.nnz if count > 1 else 0.0
+    setup = costs.setup_on_gpus(size, count) + (costs.report * size.nnz if count > 1 else 0.0)
     if searches:  # which leaves a halo that is small beside that of rows in turn
         setup += known.search_seconds
     elif count > 1:
@@ -198,8 +168,7 @@ def all_candidates(
         blocks: of the CPU engine; None: it is not to be used.
         size, known, costs, model: as `on_gpus` takes them.
     """
-    making = known.host_makes or 0.0
-    ways = [] if blocks is None else [on_cpu(size, blocks, costs, model, making)]
+    ways = [] if blocks is None else [on_cpu(size, blocks, costs, model)]
     for count in candidates(len(running)) if running else []:
         idle = sum(not runs for runs in running[:count])
         ways.append(on_gpus(size, count, idle, known, costs, model))

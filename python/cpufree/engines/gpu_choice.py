@@ -32,9 +32,6 @@ class Bytes:
     """Held in memory: a value, its column, and padding."""
     stored_per_row: int
     """Held in memory: 14 vectors, the most that a method and preconditioner need."""
-    coded_per_nonzero: float = 0.0
-    """Read in an iteration where values are so few that a byte tells them: that, its column in two
-    bytes, and padding. poisson3d 200³ has 199 MB (docs/design/spmv.md)."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +59,7 @@ def model_of(gpu: str) -> Model:
     """Return the model of machines with GPUs of this name; "": of the default machine."""
     known = machine.of_gpu(gpu)
     return Model(
-        bytes_of={8: Bytes(12, 100, 14, 14 * 8, 3.6), 4: Bytes(8, 60, 10, 14 * 4, 3.6)},
+        bytes_of={8: Bytes(12, 100, 14, 14 * 8), 4: Bytes(8, 60, 10, 14 * 4)},
         memory_bandwidth=known.number("solver.memory_bandwidth", "B/s"),
         chip_bandwidth=known.number("solver.chip_bandwidth", "B/s"),
         chip_bytes=known.number("solver.chip_bytes", "B"),
@@ -84,15 +81,12 @@ class Size:
     value_bytes: int
     what: str = "system"
     """What errors call it."""
-    coded: bool = False
-    """Whether its values are known to be so few that a byte tells them."""
 
 
 def predict(size: Size, gpus: int, model: Model = MODEL) -> float:
     """Return the seconds that an iteration is expected to take on so many GPUs."""
     each = model.bytes_of[size.value_bytes]
-    per_nonzero = each.coded_per_nonzero if size.coded else each.moved_per_nonzero
-    share = (per_nonzero * size.nnz + each.moved_per_row * size.rows) / gpus
+    share = (each.moved_per_nonzero * size.nnz + each.moved_per_row * size.rows) / gpus
     resident = share <= model.chip_bytes
     bandwidth = model.chip_bandwidth if resident else model.memory_bandwidth
     return share / bandwidth + latency(gpus, model)

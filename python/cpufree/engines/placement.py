@@ -120,7 +120,6 @@ def place(
     size: Size,
     near: int | None = None,
     forecast: Callable[[], Forecast] | None = None,
-    made_there: bool = False,
 ) -> Placement:
     """Return where a system is to be solved.
 
@@ -130,15 +129,13 @@ def place(
         near: number of the GPU on which b lies; None: on the host.
         forecast: tells what is known of the system, if there is a choice to be made by the time to
             the answer; None: GPUs are chosen by the time of an iteration.
-        made_there: GPUs make the matrix, much sooner than the host would: one that is alone is
-            taken, and nothing is forecast.
 
     Raises:
         InvalidInputError, UnsupportedError, NotEnoughGpusError: what is asked for cannot be had.
         OutOfMemoryError: no number of GPUs has the memory.
     """
     open_to_choice = asked.engine == env.engine == asked.devices == "auto" and near is None
-    if open_to_choice and forecast is not None and not made_there:
+    if open_to_choice and forecast is not None:
         forecast = functools.cache(forecast)
         sooner = _before_cuda(asked, env, size, forecast)
         if sooner is not None:
@@ -151,10 +148,9 @@ def place(
         )
     if engine == "cpu_threads":
         return _on_cpu(asked, env, size, why, notes)
-    alone = not open_to_choice or made_there
     expected = None
     try:
-        found = _by_answer(asked, env, size, near, open_to_choice, alone, forecast)
+        found = _by_answer(asked, env, size, near, open_to_choice, forecast)
         if found is None:
             chosen, why_gpus, notes = choose_gpus(asked, env, size, near)
         else:
@@ -222,18 +218,17 @@ def _by_answer(
     size: Size,
     near: int | None,
     cpu_too: bool,
-    alone: bool,
     forecast: Callable[[], Forecast] | None,
 ) -> tuple[list[Gpu], str, list[str], Expected] | None:
     """Return the GPUs (none: the CPU) from which the answer comes first, and by which iterations.
 
     None: there is nothing to choose, or nothing is known to choose by. `cpu_too`: the CPU is one of
-    the choices; `alone`: where there is one GPU, it is taken.
+    the choices; else a GPU that is the only one is taken.
     """
     if forecast is None or _says_how_many(asked, env):
         return None
     there = near_first(gpus.usable(gpus.find()), near)
-    if len(there) == 1 and alone:
+    if len(there) == 1 and not cpu_too:
         return None
     known = forecast()
     blocks = _blocks(asked, env, size) if cpu_too else None
