@@ -24,13 +24,6 @@ std::unique_ptr<System<T>> make_system(const GivenCsr<T>& matrix, const SystemSp
 }
 
 template <class T>
-std::unique_ptr<System<T>> make_system(const GridTerms& grid, std::span<const std::int64_t> cuts,
-                                       const SystemSpec& spec) {
-  require(spec.engine == Engine::cuda_p2p, "only the engine cuda_p2p makes matrices on a GPU");
-  return make_cuda_system<T>(grid, cuts, spec);
-}
-
-template <class T>
 std::unique_ptr<System<T>> make_system(SlabPlan<T> slab, const SystemSpec& spec) {
   require(needs_team(spec.engine), std::string("the engine ") + engine_name(spec.engine) +
                                        " runs in one process, and takes whole matrices");
@@ -40,12 +33,6 @@ std::unique_ptr<System<T>> make_system(SlabPlan<T> slab, const SystemSpec& spec)
 
 template std::unique_ptr<System<float>> make_system(const GivenCsr<float>&, const SystemSpec&);
 template std::unique_ptr<System<double>> make_system(const GivenCsr<double>&, const SystemSpec&);
-template std::unique_ptr<System<float>> make_system<float>(const GridTerms&,
-                                                           std::span<const std::int64_t>,
-                                                           const SystemSpec&);
-template std::unique_ptr<System<double>> make_system<double>(const GridTerms&,
-                                                             std::span<const std::int64_t>,
-                                                             const SystemSpec&);
 template std::unique_ptr<System<float>> make_system(SlabPlan<float>, const SystemSpec&);
 template std::unique_ptr<System<double>> make_system(SlabPlan<double>, const SystemSpec&);
 template std::unique_ptr<System<float>> make_system(const CsrView<float>&,

@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "cpufree/formats/layout/grid.hpp"
 #include "cpufree/problem/csr.hpp"
 #include "cpufree/systems/distributed/slab_plan.hpp"
 #include "cpufree/systems/result.hpp"
@@ -112,11 +111,6 @@ std::unique_ptr<System<T>> make_system(const CsrView<T>& matrix, std::span<const
 // it has found in the entries is in the plan (SystemSpec::inspect).
 template <class T>
 std::unique_ptr<System<T>> make_system(const GivenCsr<T>& matrix, const SystemSpec& spec);
-// The same for a matrix on a grid, whose rows the GPUs make, each those of its PE: PE k has rows
-// [cuts[k], cuts[k + 1]).
-template <class T>
-std::unique_ptr<System<T>> make_system(const GridTerms& grid, std::span<const std::int64_t> cuts,
-                                       const SystemSpec& spec);
 
 // The same from the rows of this rank alone, planned together with the others of spec.team (see
 // plan_slab). Vectors of this system are those of its rows: rows() counts them, and each rank gets

@@ -127,18 +127,6 @@ class System:
     @overload
     def __init__(
         self,
-        shape: list[int],  # of a grid of three axes, the last one running fastest
-        steps: list[list[int]],  # of the entries of a row, in the order of their columns
-        values: list[float],
-        singles: bool,
-        cuts: list[int],  # where the rows of each PE begin, and the end of the last one
-        blocks: int,
-        gpus: list[int],
-        tuning: dict[str, Any],
-    ) -> None: ...
-    @overload
-    def __init__(
-        self,
         slab: SlabPlan,  # empty afterwards
         pes: int,
         blocks: int,
@@ -232,15 +220,6 @@ def residual_norm(
     x: npt.NDArray[np.float64],
 ) -> float:
     """Return the Euclidean norm of b - A x, by all cores, in double precision."""
-
-def grid_residual_norm(
-    shape: list[int],
-    steps: list[list[int]],
-    values: list[float],
-    b: npt.NDArray[np.float64],
-    x: npt.NDArray[np.float64],
-) -> float:
-    """Return the Euclidean norm of b - A x of a matrix on a grid of three axes, as above."""
 
 def mean_distance(
     indptr: npt.NDArray[np.int64],

@@ -21,7 +21,6 @@
 #include "cpufree/bindings/errors.hpp"
 #include "cpufree/bindings/options.hpp"
 #include "cpufree/bindings/team.hpp"
-#include "cpufree/systems/grid_residual.hpp"
 #include "cpufree/systems/setup.hpp"
 #include "cpufree/systems/system.hpp"
 
@@ -117,33 +116,6 @@ class PySlabPlan {
   std::variant<SlabPlan<double>, SlabPlan<float>> plan_;
 };
 
-GridTerms grid_of(const std::vector<std::int64_t>& shape,
-                  const std::vector<std::vector<std::int32_t>>& steps,
-                  const std::vector<double>& values) {
-  require(shape.size() == 3 && steps.size() == values.size() && steps.size() <= kMostTerms,
-          "a grid for a GPU has three axes, and rows of 27 entries at most");
-  GridTerms grid;
-  std::copy_n(shape.begin(), 3, grid.shape);
-  for (const auto& step : steps) {
-    require(step.size() == 3, "a step goes along three axes");
-    std::copy_n(step.begin(), 3, grid.steps[grid.terms]);
-    grid.values[grid.terms] = values[static_cast<std::size_t>(grid.terms)];
-    ++grid.terms;
-  }
-  return grid;
-}
-
-double grid_residual_norm(const std::vector<std::int64_t>& shape,
-                          const std::vector<std::vector<std::int32_t>>& steps,
-                          const std::vector<double>& values, const Vector<double>& b,
-                          const Vector<double>& x) {
-  const GridTerms grid = grid_of(shape, steps, values);
-  const auto rows = static_cast<std::size_t>(grid.rows());
-  require(b.size() == rows && x.size() == rows, "b and x must have a number for each point");
-  const nb::gil_scoped_release release;
-  return residual_norm(grid, span_of(b), span_of(x));
-}
-
 class PySystem {
  public:
   // Freeing a system may wait for another thread's solve, whose progress function needs the GIL.
@@ -193,23 +165,6 @@ class PySystem {
       make_of(reinterpret_cast<const float*>(data));
     else
       make_of(reinterpret_cast<const double*>(data));
-  }
-
-  // Of a matrix on a grid of three axes, which the GPUs make: entries of a row by their steps, and
-  // where the rows of each PE begin, the end of the last one behind.
-  PySystem(const std::vector<std::int64_t>& shape,
-           const std::vector<std::vector<std::int32_t>>& steps, const std::vector<double>& values,
-           bool singles, const std::vector<std::int64_t>& cuts, int blocks,
-           const std::vector<int>& gpus, const nb::dict& tuning) {
-    const GridTerms grid = grid_of(shape, steps, values);
-    require(cuts.size() >= 2, "a grid has rows for one PE at least");
-    const int pes = static_cast<int>(cuts.size()) - 1;
-    const SystemSpec spec = spec_of(pes, blocks, "cuda_p2p", gpus, tuning);
-    const nb::gil_scoped_release release;
-    if (singles)
-      system_ = make_system<float>(grid, cuts, spec);
-    else
-      system_ = make_system<double>(grid, cuts, spec);
   }
 
   nb::dict plan() const {
@@ -308,8 +263,6 @@ class PySystem {
 }  // namespace
 
 void bind_systems(nb::module_& m) {
-  m.def("grid_residual_norm", &grid_residual_norm, nb::arg("shape"), nb::arg("steps"),
-        nb::arg("values"), nb::arg("b"), nb::arg("x"));
   m.attr("most_nonzeros_by_host") = kMostBlockHaloNonzeros;
   nb::class_<PySlabPlan>(m, "SlabPlan")
       .def(nb::init<std::int64_t, std::int64_t, const Vector<std::int64_t>&,
@@ -332,11 +285,6 @@ void bind_systems(nb::module_& m) {
            nb::arg("n"), nb::arg("indptr"), nb::arg("wide"), nb::arg("indices"), nb::arg("data"),
            nb::arg("singles"), nb::arg("device"), nb::arg("blocks"), nb::arg("gpus"),
            nb::arg("tuning"))
-      .def(nb::init<const std::vector<std::int64_t>&, const std::vector<std::vector<std::int32_t>>&,
-                    const std::vector<double>&, bool, const std::vector<std::int64_t>&, int,
-                    const std::vector<int>&, const nb::dict&>(),
-           nb::arg("shape"), nb::arg("steps"), nb::arg("values"), nb::arg("singles"),
-           nb::arg("cuts"), nb::arg("blocks"), nb::arg("gpus"), nb::arg("tuning"))
       .def(nb::init<PySlabPlan&, int, int, const std::string&, const std::vector<int>&,
                     const nb::dict&, const nb::object&>(),
            nb::arg("slab"), nb::arg("pes"), nb::arg("blocks"), nb::arg("engine"), nb::arg("gpus"),

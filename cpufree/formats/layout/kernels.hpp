@@ -1,7 +1,6 @@
 // All kernels that lay a matrix out on its GPUs.
 #pragma once
 
-#include "cpufree/formats/layout/grid.hpp"
 #include "cpufree/formats/layout/plan.hpp"
 #include "cpufree/formats/layout/rows.hpp"
 #include "cpufree/formats/layout/slices.hpp"
@@ -15,8 +14,6 @@
   X(SumNumbers)                       \
   X(ScanNumbers)                      \
   X(TakeNumbers)                      \
-  X(CountTerms)                       \
-  X(PutTerms)                         \
   X(MarkBoundary)                     \
   X(NumberRows)                       \
   X(ListMarked)                       \

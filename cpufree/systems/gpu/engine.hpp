@@ -81,10 +81,5 @@ std::unique_ptr<System<T>> make_cuda_system(SlabPlan<T> slab, const SystemSpec& 
 // the host. Throws as make_system does, and InvalidInput where the arrays are no rows of a matrix.
 template <class T>
 std::unique_ptr<System<T>> make_cuda_system(const GivenCsr<T>& matrix, const SystemSpec& spec);
-// Of a matrix on a grid that the GPUs make: PE k has rows [cuts[k], cuts[k + 1]).
-template <class T>
-std::unique_ptr<System<T>> make_cuda_system(const GridTerms& grid,
-                                            std::span<const std::int64_t> cuts,
-                                            const SystemSpec& spec);
 
 }  // namespace cpufree

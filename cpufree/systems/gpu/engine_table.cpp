@@ -5,7 +5,7 @@ namespace {
 template <class T>
 constexpr cpufree::GpuEngineTable::Of<T> kOf = {
     cpufree::make_cuda_system<T>, cpufree::make_cuda_system<T>, cpufree::make_cuda_system<T>,
-    cpufree::make_cuda_system<T>, cpufree::run_cuda_stencil<T>};
+    cpufree::run_cuda_stencil<T>};
 
 }  // namespace
 

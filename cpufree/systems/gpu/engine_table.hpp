@@ -26,8 +26,6 @@ struct GpuEngineTable {
                                               std::span<const std::int32_t>, const SystemSpec&);
     std::unique_ptr<System<T>> (*from_slab)(SlabPlan<T>, const SystemSpec&);
     std::unique_ptr<System<T>> (*from_given)(const GivenCsr<T>&, const SystemSpec&);
-    std::unique_ptr<System<T>> (*from_grid)(const GridTerms&, std::span<const std::int64_t>,
-                                            const SystemSpec&);
     StencilResult (*stencil)(const StencilProblem<T>&, const StencilSpec&, const StencilRun&,
                              const Progress&);
   };

@@ -153,13 +153,6 @@ std::unique_ptr<System<T>> make_cuda_system(const GivenCsr<T>& matrix, const Sys
 }
 
 template <class T>
-std::unique_ptr<System<T>> make_cuda_system(const GridTerms& grid,
-                                            std::span<const std::int64_t> cuts,
-                                            const SystemSpec& spec) {
-  return engine_for(spec.engine).of<T>().from_grid(grid, cuts, spec);
-}
-
-template <class T>
 StencilResult run_cuda_stencil(const StencilProblem<T>& problem, const StencilSpec& spec,
                                const StencilRun& run, const Progress& progress) {
   return engine_for(spec.engine).of<T>().stencil(problem, spec, run, progress);
@@ -169,12 +162,6 @@ template StencilResult run_cuda_stencil(const StencilProblem<float>&, const Sten
                                         const StencilRun&, const Progress&);
 template StencilResult run_cuda_stencil(const StencilProblem<double>&, const StencilSpec&,
                                         const StencilRun&, const Progress&);
-template std::unique_ptr<System<float>> make_cuda_system<float>(const GridTerms&,
-                                                                std::span<const std::int64_t>,
-                                                                const SystemSpec&);
-template std::unique_ptr<System<double>> make_cuda_system<double>(const GridTerms&,
-                                                                  std::span<const std::int64_t>,
-                                                                  const SystemSpec&);
 template std::unique_ptr<System<float>> make_cuda_system(const GivenCsr<float>&, const SystemSpec&);
 template std::unique_ptr<System<double>> make_cuda_system(const GivenCsr<double>&,
                                                           const SystemSpec&);

@@ -35,8 +35,6 @@ class GpuSystem final : public System<T> {
             std::span<const std::int32_t> order, const SystemSpec& spec);
   // Laid out by the GPU, wherever its rows lie. For one PE.
   GpuSystem(const GivenCsr<T>& matrix, const SystemSpec& spec);
-  // Made by the GPUs as well. PE k has rows [cuts[k], cuts[k + 1]).
-  GpuSystem(const GridTerms& grid, std::span<const std::int64_t> cuts, const SystemSpec& spec);
   GpuSystem(SlabPlan<T> slab, const SystemSpec& spec);
   ~GpuSystem() override;
 

@@ -95,16 +95,6 @@ GpuSystem<T>::GpuSystem(const GivenCsr<T>& matrix, const SystemSpec& spec)
 }
 
 template <class T>
-GpuSystem<T>::GpuSystem(const GridTerms& grid, std::span<const std::int64_t> cuts,
-                        const SystemSpec& spec)
-    : GpuSystem(grid.rows(), grid.rows(), spec) {
-  require_made_of_rows(spec);
-  timer_.lap("choice");
-  cuts_.assign(cuts.begin(), cuts.end());
-  set_up_on_gpus([&] { return make_rows<T>(grid, cuts_, devices_); }, false, spec);
-}
-
-template <class T>
 void GpuSystem<T>::require_made_of_rows(const SystemSpec& spec) const {
   require(!team_ && nodes_.count() == 1, "GPUs of one process lay a matrix out");
   require(!factor_spec_.any() && spec.halo != 2,

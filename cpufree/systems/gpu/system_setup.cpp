@@ -318,19 +318,6 @@ std::unique_ptr<System<T>> make_cuda_system(const GivenCsr<T>& matrix, const Sys
   return std::make_unique<GpuSystem<T>>(matrix, spec);
 }
 
-template <class T>
-std::unique_ptr<System<T>> make_cuda_system(const GridTerms& grid,
-                                            std::span<const std::int64_t> cuts,
-                                            const SystemSpec& spec) {
-  return std::make_unique<GpuSystem<T>>(grid, cuts, spec);
-}
-
-template std::unique_ptr<System<float>> make_cuda_system<float>(const GridTerms&,
-                                                                std::span<const std::int64_t>,
-                                                                const SystemSpec&);
-template std::unique_ptr<System<double>> make_cuda_system<double>(const GridTerms&,
-                                                                  std::span<const std::int64_t>,
-                                                                  const SystemSpec&);
 template std::unique_ptr<System<float>> make_cuda_system(const GivenCsr<float>&, const SystemSpec&);
 template std::unique_ptr<System<double>> make_cuda_system(const GivenCsr<double>&,
                                                           const SystemSpec&);

@@ -83,25 +83,6 @@ def make_system_there(
     return system
 
 
-def make_grid_system_there(
-    grid: tuple[list[int], list[list[int]], list[float]],
-    cuts: list[int],
-    blocks: int,
-    gpus: tuple[int, ...],
-    tuning: dict[str, Any],
-) -> System:
-    """Return a System, in double precision, of a matrix on three axes that the GPUs make.
-
-    Args:
-        grid: as GridCsr.in_three_axes tells it.
-        cuts: where the rows of each PE begin, and the end of the last one.
-        blocks: of each PE. gpus: of the PEs. tuning: what the core is to set up besides.
-    """
-    core = load_for("cuda_p2p")
-    system: System = core.System(*grid, False, cuts, blocks, list(gpus), tuning)
-    return system
-
-
 def most_nonzeros_by_host() -> int:
     """Return the nonzeros up to which GPUs leave it to the host to lay a matrix out."""
     return int(load().most_nonzeros_by_host)

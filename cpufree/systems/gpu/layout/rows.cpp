@@ -122,40 +122,6 @@ std::vector<GpuRows<T>> send_rows(const GivenCsr<T>& matrix, std::span<const std
 }
 
 template <class T>
-std::vector<GpuRows<T>> make_rows(const GridTerms& grid, std::span<const std::int64_t> cuts,
-                                  const std::vector<int>& devices) {
-  constexpr std::int64_t kMostRows = (std::int64_t{1} << 31) - 1;
-  require(
-      grid.terms >= 0 && grid.terms <= kMostTerms && grid.rows() >= 1 && grid.rows() <= kMostRows,
-      "a grid for a GPU has 1 to 2^31 - 1 points, each with 27 entries at most");
-  require(cuts.size() == devices.size() + 1 && cuts.front() == 0 && cuts.back() == grid.rows() &&
-              std::ranges::is_sorted(cuts),
-          "each PE has consecutive rows of a grid, behind those of the PE before it");
-  std::vector<GpuRows<T>> all;
-  for (std::size_t k = 0; k < devices.size(); ++k) {
-    GpuRows<T>& mine = all.emplace_back(devices[k]);
-    mine.first = cuts[k];
-    mine.rows = static_cast<std::int32_t>(cuts[k + 1] - cuts[k]);
-  }
-  for_each_pe(all, [&](std::size_t, GpuRows<T>& mine) {
-    const int device = mine.device();
-    mine.facts = {device, std::size_t{1}};
-    const auto length = DeviceArray<std::int32_t>::uninitialised(device, at(mine.rows));
-    launch_layout(layout::CountTerms<T>{grid, mine.first, mine.rows, length.data()}, mine.rows,
-                  mine.stream);
-    mine.ptr = scan_numbers<T>(mine.stream, length.data(), mine.rows);
-    mine.nnz = fetch(mine.stream, mine.ptr.data() + mine.rows, 1)[0];
-    mine.col = DeviceArray<std::int32_t>::uninitialised(device, at(mine.nnz));
-    mine.val = DeviceArray<T>::uninitialised(device, at(mine.nnz));
-    launch_layout(layout::PutTerms<T>{grid, mine.first, mine.rows, mine.ptr.data(), mine.col.data(),
-                                      mine.val.data()},
-                  mine.rows, mine.stream);
-    mine.stream.wait();
-  });
-  return all;
-}
-
-template <class T>
 FoundInRows check_rows(std::vector<GpuRows<T>>& rows, bool all) {
   layout::CheckMirrors<T> mirrors;
   require(rows.size() <= at(layout::kMostParts), "too many PEs for a layout by GPUs");
@@ -203,8 +169,6 @@ FoundInRows check_rows(std::vector<GpuRows<T>>& rows, bool all) {
                                                           std::int64_t);                           \
   template std::vector<GpuRows<T>> send_rows(const GivenCsr<T>&, std::span<const std::int64_t>,    \
                                              const std::vector<int>&);                             \
-  template std::vector<GpuRows<T>> make_rows<T>(const GridTerms&, std::span<const std::int64_t>,   \
-                                                const std::vector<int>&);                          \
   template FoundInRows check_rows(std::vector<GpuRows<T>>&, bool);
 CPUFREE_ROWS(float)
 CPUFREE_ROWS(double)

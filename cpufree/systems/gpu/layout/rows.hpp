@@ -56,12 +56,6 @@ template <class T>
 std::vector<GpuRows<T>> send_rows(const GivenCsr<T>& matrix, std::span<const std::int64_t> cuts,
                                   const std::vector<int>& devices);
 
-// The rows of a matrix on a grid, those of each PE made by its GPU. PE k has rows
-// [cuts[k], cuts[k + 1]). Throws InvalidInput where these are no cuts of the grid.
-template <class T>
-std::vector<GpuRows<T>> make_rows(const GridTerms& grid, std::span<const std::int64_t> cuts,
-                                  const std::vector<int>& devices);
-
 struct FoundInRows {
   EntryReport entries;
   std::uint64_t pattern = 0;  // differs between patterns, most likely
