@@ -50,7 +50,7 @@ import json, sys, time
 import numpy as np
 import cpufree
 from cpufree.engines import core
-name, file, pes, engine, spec = sys.argv[1:6]
+name, file, pes, engine = sys.argv[1:5]
 A = cpufree.load_matrix(file)
 pes = int(pes)
 where = {"engine": engine, "pes": pes}
@@ -70,10 +70,8 @@ if pes == 1 and engine == "cuda_p2p":
         given["gpu"] = csp.csr_matrix(tuple(arrays), shape=A.shape)
     except Exception as error:
         print(json.dumps({"kind": "failure", "case": name, "error": str(error)[:300]}), flush=True)
-if "poisson3d" in spec:
+if "poisson3d" in name:
     given["host, not checked"] = A.copy()
-    if engine == "cuda_p2p":
-        given["made there"] = spec
 for place, matrix in given.items():
     core.make_system = by_host if "by the host" in place else laid_out
     for number in range(3):
@@ -195,7 +193,6 @@ def set_ups(run: Run, gpus: int) -> None:
     for name in ("poisson3d-200", "geomodel_hex", "flange_hex"):
         for pes in numbers_up_to(gpus):
             words = [sys.executable, "-c", SET_UP, name, run.file(name), str(pes), run.engine]
-            words.append(run.names[name])
             run.run(f"setup-{name}-{pes}", words, 40.0, run.out / f"setup-{name}-{pes}.jsonl")
 
 
