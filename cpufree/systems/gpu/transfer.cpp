@@ -12,7 +12,7 @@ namespace {
 
 using gpu::OnDevice;
 
-constexpr std::size_t kPiece = std::size_t{32} << 20;  // bytes of the pinned buffer, at most
+constexpr std::size_t kStage = std::size_t{32} << 20;  // bytes of the pinned buffer, at most
 constexpr std::size_t kCopy = std::size_t{2} << 20;    // bytes that are worth a thread
 
 // memcpy by several threads.
@@ -55,7 +55,7 @@ T* GpuTransfer<T>::whole() {
 // Host memory -> whole_, through the pinned buffer.
 template <class T>
 void GpuTransfer<T>::upload(const T* from) {
-  if (staging_.data() == nullptr) staging_ = gpu::PinnedArray<T>(std::min(n_, kPiece / sizeof(T)));
+  if (staging_.data() == nullptr) staging_ = gpu::PinnedArray<T>(std::min(n_, kStage / sizeof(T)));
   T* const to = whole();
   const OnDevice here(devices_[0]);
   for (std::size_t done = 0; done < n_; done += staging_.size()) {
@@ -69,7 +69,7 @@ void GpuTransfer<T>::upload(const T* from) {
 // whole_ -> host memory.
 template <class T>
 void GpuTransfer<T>::download(T* to) {
-  if (staging_.data() == nullptr) staging_ = gpu::PinnedArray<T>(std::min(n_, kPiece / sizeof(T)));
+  if (staging_.data() == nullptr) staging_ = gpu::PinnedArray<T>(std::min(n_, kStage / sizeof(T)));
   const T* const from = whole();
   const OnDevice here(devices_[0]);
   for (std::size_t done = 0; done < n_; done += staging_.size()) {

@@ -16,31 +16,31 @@ namespace cpufree {
 
 namespace {
 
-constexpr std::size_t kPiece = std::size_t{1} << 18;  // bytes
-constexpr std::size_t kMostWorkers = 12;              // of a device: more find the bus busy
-constexpr std::size_t kBuffers = 2;  // of a worker: one is filled while the other is on its way
+constexpr std::size_t kPart = std::size_t{1} << 18;  // bytes
+constexpr std::size_t kMostStagers = 12;             // of a device: more find the bus busy
+constexpr std::size_t kTurns = 2;                    // buffers of a worker, used in turn
 
 // The pieces for one device, taken by several workers.
-struct Queue {
+struct StagingQueue {
   std::vector<StagedCopy> pieces;
   std::atomic<std::size_t> next{0};
 };
 
-class Worker {
+class Stager {
  public:
-  Worker(int device, std::byte* buffers)
+  Stager(int device, std::byte* buffers)
       : stream_(device), buffers_(buffers), sent_{gpu::Event(device), gpu::Event(device)} {}
   // Copies that are under way read the buffers.
-  ~Worker() { stream_.settle(); }
-  Worker(const Worker&) = delete;
-  Worker& operator=(const Worker&) = delete;
+  ~Stager() { stream_.settle(); }
+  Stager(const Stager&) = delete;
+  Stager& operator=(const Stager&) = delete;
 
-  void work(Queue& queue) {
+  void work(StagingQueue& queue) {
     std::size_t turn = 0;
     for (std::size_t k = queue.next++; k < queue.pieces.size(); k = queue.next++, ++turn) {
       const StagedCopy& piece = queue.pieces[k];
-      std::byte* const buffer = buffers_ + turn % kBuffers * kPiece;
-      gpu::Event& sent = sent_[turn % kBuffers];
+      std::byte* const buffer = buffers_ + turn % kTurns * kPart;
+      gpu::Event& sent = sent_[turn % kTurns];
       sent.wait();  // of an event that was never recorded: at once
       std::memcpy(buffer, piece.from, piece.bytes);
       gpu::copy(piece.to, buffer, piece.bytes, stream_, " of the matrix");
@@ -52,17 +52,17 @@ class Worker {
  private:
   gpu::Stream stream_;
   std::byte* buffers_;
-  std::array<gpu::Event, kBuffers> sent_;
+  std::array<gpu::Event, kTurns> sent_;
 };
 
 // Those of each device, in pieces.
-std::map<int, Queue> queues_of(const std::vector<StagedCopy>& copies) {
-  std::map<int, Queue> queues;
+std::map<int, StagingQueue> queues_of(const std::vector<StagedCopy>& copies) {
+  std::map<int, StagingQueue> queues;
   for (const StagedCopy& copy : copies)
-    for (std::size_t done = 0; done < copy.bytes; done += kPiece)
+    for (std::size_t done = 0; done < copy.bytes; done += kPart)
       queues[copy.device].pieces.push_back({copy.device, static_cast<std::byte*>(copy.to) + done,
                                             static_cast<const std::byte*>(copy.from) + done,
-                                            std::min(kPiece, copy.bytes - done)});
+                                            std::min(kPart, copy.bytes - done)});
   return queues;
 }
 
@@ -71,7 +71,7 @@ std::map<int, Queue> queues_of(const std::vector<StagedCopy>& copies) {
 void copy_staged(const std::vector<StagedCopy>& copies) {
   auto queues = queues_of(copies);
   if (queues.empty()) return;
-  std::vector<Queue*> of_devices;
+  std::vector<StagingQueue*> of_devices;
   std::vector<int> devices;
   std::size_t most = 0;
   for (auto& [device, queue] : queues) {
@@ -80,9 +80,9 @@ void copy_staged(const std::vector<StagedCopy>& copies) {
     most = std::max(most, queue.pieces.size());
   }
   const std::size_t each = std::clamp<std::size_t>(at(available_cores()) / devices.size(), 1,
-                                                   std::min(most, kMostWorkers));
+                                                   std::min(most, kMostStagers));
   const std::size_t workers = each * devices.size();
-  const gpu::PinnedArray<std::byte> pinned(workers * kBuffers * kPiece);
+  const gpu::PinnedArray<std::byte> pinned(workers * kTurns * kPart);
   const auto caller = std::this_thread::get_id();
   in_parallel(static_cast<int>(workers), [&](int k) {
     const std::size_t place = at(k) % devices.size();
@@ -91,7 +91,7 @@ void copy_staged(const std::vector<StagedCopy>& copies) {
       here.emplace(devices[place]);
     else
       gpu::stay_on(devices[place]);
-    Worker(devices[place], pinned.data() + at(k) * kBuffers * kPiece).work(*of_devices[place]);
+    Stager(devices[place], pinned.data() + at(k) * kTurns * kPart).work(*of_devices[place]);
   });
 }
 
