@@ -1,0 +1,92 @@
+// What the GPU of one PE has in its memory: the matrix, its place among the others, and vectors.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "cpufree/systems/factor_layout.hpp"
+#include "cpufree/systems/gpu/heaps.hpp"
+#include "cpufree/systems/gpu/kernels/remote.hpp"
+#include "cpufree/systems/gpu/layout/system_layout.hpp"
+#include "cpufree/systems/heap.hpp"
+#include "cpufree/systems/scaling.hpp"
+
+namespace cpufree {
+
+// A factor of a PE's preconditioner, and where each block's part begins: slices, rows, values,
+// narrow and wide columns.
+struct FactorOnGpu {
+  FactorOnGpu(int device, const std::vector<SlicedFactor>& blocks);
+  FactorSlices view(std::size_t block) const;
+  gpu::DeviceArray<FactorSlice> slice;
+  gpu::DeviceArray<std::int32_t> row;
+  gpu::DeviceArray<float> value;
+  gpu::DeviceArray<std::uint16_t> narrow;
+  gpu::DeviceArray<std::int32_t> wide;
+  std::vector<std::array<std::size_t, 5>> first;
+  std::vector<std::int32_t> counts;
+};
+
+template <class T>
+struct FactorsOnGpu {
+  std::vector<FactorOnGpu> factor;
+  gpu::DeviceArray<std::int32_t> partners;
+  gpu::DeviceArray<T> scale;
+  std::array<gpu::DeviceArray<T>, 2> operand;
+  gpu::DeviceArray<FactorShare<T>> shares;
+};
+
+template <class T>
+struct PeMemory {
+  template <class U>
+  using Array = gpu::DeviceArray<U>;
+
+  std::int32_t rows = 0;
+  std::int32_t interior = 0;
+  std::int64_t private_rows = 0;
+  Array<std::byte> bytes;  // of the slices
+  Array<WarpSlice> slices;
+  Array<std::int64_t> tail_ptr;
+  Array<std::int32_t> tail_col;
+  Array<T> tail_val, dictionary;
+  Array<FeedItem> feed;             // chunks, block after block
+  Array<std::uint32_t> feed_first;  // warps + 1 of each block
+  Array<std::int32_t> partners;     // notify, await and await_local of all blocks
+  Array<std::int64_t> send_ptr;
+  Array<Destination> destinations;
+  Array<std::int32_t> source, global_row;
+  Array<std::int32_t> names;  // of a slab's rows (row_names), once they are needed
+  RemoteTables remote;        // where there are several nodes
+  Array<BlockShare<WarpSlices<T>>> shares;
+  FactorsOnGpu<T> factors;
+  Array<Split> splits;                            // of the blocks, once they have been asked for
+  std::array<Array<T>, kPrivateVectors> vectors;  // in the order of `each_private`
+};
+
+// Those of the PEs of this process.
+template <class T>
+using PeMemories = std::vector<PeMemory<T>>;
+
+// Brings a matrix to its GPUs, in its format: the rows of a plan, or rows that GPUs have. For the
+// first time, where there is room for the slices alone, or with other values in the same places.
+// Returns what bounds the spectrum of D^-1 A, of all PEs. Throws OutOfMemory, as those below do.
+template <class T>
+double fill_from_host(const GpuPlace& place, const HaloPlan<T>& plan,
+                      const std::vector<PeLayout>& layouts, PeMemories<T>& pes);
+template <class T>
+double fill_from_gpus(const GpuPlace& place, GpuLayouts<T>& rows,
+                      const std::vector<PeLayout>& layouts, PeMemories<T>& pes);
+
+// Tells the blocks of the PEs their shares, and whom they wait for.
+template <class T>
+void link_pes(const GpuPlace& place, const SystemLayout<T>& layout, const Heap<T>& heap,
+              const GpuHeaps& heaps, PeMemories<T>& pes);
+
+// Makes the factors of a preconditioner anew from the values of the plan, and tells the report.
+template <class T>
+void make_factors(const GpuPlace& place, SystemLayout<T>& layout, const Heap<T>& heap,
+                  const GpuHeaps& heaps, PeMemories<T>& pes);
+
+}  // namespace cpufree
