@@ -1,264 +1,270 @@
-// The solves of a GpuSystem; system_setup.cpp makes one.
 #include "cpufree/systems/gpu/system.hpp"
 
-#include <algorithm>
+#include <thread>
+#include <utility>
 
 #include "cpufree/base/index.hpp"
-#include "cpufree/systems/gpu/devices.hpp"
+#include "cpufree/engines/gpu_p2p/bootstrap.hpp"
+#include "cpufree/systems/factor_layout.hpp"
+#include "cpufree/systems/gpu/engine.hpp"
 #include "cpufree/systems/gpu/kernels/table.hpp"
-#include "cpufree/systems/machine.hpp"
 
 namespace cpufree {
 
-using gpu::OnDevice;
+namespace {
+
+// Entries of a row from which on it is likely one of a mesh whose nodes have three unknowns each.
+constexpr std::int64_t kEntriesOfMeshes = 30;
+
+// What an update makes anew.
+template <class T>
+void drop_values(SystemLayout<T>& layout) {
+  for (LocalSystem<T>& local : layout.plan.local) local.val = {};
+  for (PeLayout& pe : layout.pes) pe.names.reset();
+}
+
+}  // namespace
+
+template <class T>
+GpuSystem<T>::GpuSystem(const CsrView<T>& matrix, std::span<const std::int32_t> part,
+                        std::span<const std::int32_t> order, const SystemSpec& spec)
+    : place_(place_on_gpus(spec, matrix.n, sizeof(T))), rows_(matrix.n) {
+  std::jthread waking = wake_devices(place_.devices);
+  timer_.lap("choice");
+  if (auto cuts = cuts_for_gpus(place_, matrix, part, order); !cuts.empty()) {
+    waking.join();
+    timer_.lap("context");
+    const bool runs_likely = matrix.nnz() >= kEntriesOfMeshes * matrix.n;
+    set_up_by_gpus(GivenCsr<T>::of(matrix), std::move(cuts), runs_likely);
+    return;
+  }
+  auto plan = plan_of(matrix, part, order, spec.pes);
+  timer_.lap("plan");
+  waking.join();
+  timer_.lap("context");
+  if (spec.team) gathering_.emplace(spec.team, plan);
+  keep_own(plan, place_.own);
+  set_up_by_host(std::move(plan), order);
+}
+
+template <class T>
+GpuSystem<T>::GpuSystem(const GivenCsr<T>& matrix, const SystemSpec& spec)
+    : place_(place_on_gpus(spec, matrix.n, sizeof(T))), rows_(matrix.n) {
+  require(spec.pes == 1, "a matrix on a GPU is laid out for one PE");
+  require(!spec.team, "GPUs of one process lay a matrix out");
+  require(!spec.factors.any() && spec.halo != 2,
+          "preconditioners with factors, and halos of blocks, are made of matrices on the host");
+  timer_.lap("choice");
+  set_up_by_gpus(matrix, {0, matrix.n}, false);
+}
+
+template <class T>
+GpuSystem<T>::GpuSystem(SlabPlan<T> slab, const SystemSpec& spec)
+    : place_(place_on_gpus(spec, slab.all_rows, sizeof(T))), rows_(slab.plan.local.at(0).rows()) {
+  set_up_by_host(std::move(slab.plan), {}, slab.first);
+}
 
 template <class T>
 GpuSystem<T>::~GpuSystem() {
-  const gpu_p2p::DeviceLocks locks(devices_);
-  device_.reset();
+  const gpu_p2p::DeviceLocks locks(place_.devices);
+  solve_.reset();
 }
 
-// A matrix that stays in a GPU's L2 cache, most of it, needs no rings: hood (35 MB) takes 22 us
-// without and 32 with them, tmt_sym (55 MB) 42 and 46, G3_circuit (88 MB) 80 and 79, crankseg_1
-// (122 MB) 55 and 45 (one H200, cg). Neither does one of coded values with eight entries a row or
-// fewer: poisson3d of 200^3 rows (199 MB) takes 404 us without and 434 with rings. What comes
-// through rings had better not drive the vectors out.
+// `plan` has the PEs of this process.
 template <class T>
-Wanted GpuSystem<T>::wanted(const SolveSpec& spec) const {
-  Wanted wanted = wanted_by(spec, sizeof(T));
-  wanted.warps = threads_ / gpu_p2p::kWarp;
-  wanted.matrix_bytes = bytes_of_pe_;
-  const bool far = bytes_of_pe_ > machine::kSolverCachedBytes;
-  wanted.passing = far || keep_ >= 0;
-  if (keep_ >= 0)
-    wanted.kept = keep_;
-  else if (far || (lanes_share_rows_ && bytes_of_pe_ > machine::kSolverLeastKeptOf))
-    wanted.kept = static_cast<std::int32_t>(256.0 * machine::kSolverKeptBytes / bytes_of_pe_);
-  const auto [rows, entries] = matrix_size();
-  wanted.vector_bytes = static_cast<double>(rows) / own_.all * sizeof(T);
-  const bool coded =
-      std::ranges::any_of(sizes_, [](const ShareSize& share) { return share.matrix.values > 0; });
-  const bool light = coded && entries <= kChunkWidth * rows;
-  const bool pays = lanes_share_rows_ || keep_ >= 0 || (far && !light);
-  wanted.slots = ring_slots_ < 0 && !pays ? 0 : ring_slots_;
-  return wanted;
+void GpuSystem<T>::set_up_by_host(HaloPlan<T> plan, std::span<const std::int32_t> order,
+                                  std::int64_t first_row) {
+  // The GPU of this process, as NVSHMEM wants it.
+  if (place_.team() != nullptr) gpu::stay_on(place_.devices[0]);
+  const gpu_p2p::DeviceLocks locks(place_.devices);
+  gpu_p2p::connect(place_.devices);
+  layout_ = lay_out_by_host(place_, std::move(plan), order);
+  layout_.facts.first_row = first_row;
+  begin_solves([&](const auto& layouts, auto& pes) {
+    return fill_from_host(place_, layout_.plan, layouts, pes);
+  });
+}
+
+// `runs_likely`: columns are expected to come in runs.
+template <class T>
+void GpuSystem<T>::set_up_by_gpus(const GivenCsr<T>& matrix, std::vector<std::int64_t> cuts,
+                                  bool runs_likely) {
+  const gpu_p2p::DeviceLocks locks(place_.devices);
+  gpu_p2p::connect(place_.devices);
+  // Kernels of the default solve compile beside those that lay the matrix out.
+  compile_ahead_for<T>(SolveSpec{}, {runs_likely, false, place_.devices});
+  cuts_ = std::move(cuts);
+  ArrivedRows<T> rows = send_to_gpus(place_, matrix, cuts_, place_.spec.inspect, timer_);
+  pattern_ = rows.found.pattern;
+  layout_ = lay_out_by_gpus(place_, rows);
+  begin_solves([&](const auto& layouts, auto& pes) {
+    return fill_from_gpus(place_, rows.layouts, layouts, pes);
+  });
 }
 
 template <class T>
-GpuKernels GpuSystem<T>::kernels_of(const SolveSpec& spec, bool runs) const {
-  if (nodes_.count() > 1) return remote_kernels<T>(nvshmem_kernels_, spec);
-  return kernels_for<T>(spec, {runs, on_chip_, devices_});
-}
-
-template <class T>
-auto GpuSystem<T>::choice_for(const SolveSpec& spec) -> const Choice& {
-  const std::tuple key(spec.method, spec.preconditioner, spec.study);
-  if (const auto found = choices_.find(key); found != choices_.end()) return found->second;
-  Choice choice;
-  choice.kernel.blocks = blocks_;
-  choice.kernel.threads = threads_;
-  const bool runs =
-      std::ranges::any_of(sizes_, [](const ShareSize& share) { return share.matrix.runs; });
-  const GpuKernels all = kernels_of(spec, runs);
-  const GpuKernelPair& kernels = runs ? all.runs : all.singles;
-  const bool simple = on_chip_ && all.on_chip != nullptr;
-  std::size_t limit = std::min(fast_memory_limit(kernels.plain, devices_, blocks_),
-                               fast_memory_limit(kernels.streaming, devices_, blocks_));
-  if (simple) limit = std::min(limit, fast_memory_limit(all.on_chip, devices_, blocks_));
-  if (team_) limit = least(*team_, "memory on chip", limit);
-  const Wanted all_wanted = wanted(spec);
-  FastMemory fast = choose_residency(sizes_, all_wanted, limit, residency_mode_);
-  const bool on_chip = simple && keeps_operands(fast.residency, all_wanted);
-  if (lanes_share_rows_ && !on_chip) fast = choose_residency(sizes_, all_wanted, limit, 1);
-  const bool streams = fast.residency.ring.slots > 0;
-  require(streams || !lanes_share_rows_ || on_chip,
-          "this GPU has too little shared memory for rows that threads share: "
-          "set lanes_log2 to 0, or use fewer threads");
-  choice.kernel.function = streams ? kernels.streaming : on_chip ? all.on_chip : kernels.plain;
-  choice.residency = fast.residency;
-  choice.kernel.dynamic_bytes = fast.bytes;
-  device_->runner.load(choice.kernel);  // occupancy depends on the shared memory allowed there
-  require_residency(choice.kernel, devices_);
-  return choices_.emplace(key, choice).first->second;
-}
-
-// Memory that this kind of solve needs for the first time.
-template <class T>
-void GpuSystem<T>::reserve(const SolveSpec& spec, const SolveParams& params) {
-  const auto needed = needed_vectors(spec);
-  for (std::size_t k = 0; k < devices_.size(); ++k) {
-    Pe& pe = device_->pes[k];
-    for (std::size_t v = 0; v < kPrivateVectors; ++v)
-      if (needed[v] && pe.vectors[v].data() == nullptr) {
-        // Rows that pad a slice are never filled, and copied with the others (put_column).
-        const bool copied = v == index_.b || v == index_.x;
-        pe.vectors[v] = copied ? Array<T>(devices_[k], at(pe.private_rows))
-                               : Array<T>::uninitialised(devices_[k], at(pe.private_rows));
-      }
-    if (makes_noise(spec) && first_row_ > 0 && pe.names.data() == nullptr)
-      pe.names = {devices_[k], row_names(pe.global_row.download(), first_row_)};
-    if (spec.study == Study::split && pe.splits.data() == nullptr)
-      pe.splits = Array<Split>(devices_[k], at(blocks_));
+void GpuSystem<T>::begin_solves(const Fill& fill) {
+  timer_.lap("layout");
+  // NVSHMEM may still be starting: what it is not needed for comes first.
+  PeMemories<T> pes(layout_.pes.size());
+  for (std::size_t k = 0; k < pes.size(); ++k)
+    pes[k].bytes = gpu::DeviceArray<std::byte>::uninitialised(
+        place_.devices[k], at(layout_.pes[k].units * kSliceUnit));
+  timer_.lap("room");
+  const double bound = fill(layout_.pes, pes);
+  timer_.lap("upload");
+  auto solve = std::make_unique<GpuSolve<T>>(place_, layout_.facts, std::move(pes), bound);
+  const auto choose_kernels = [&] {
+    solve->choose_default(layout_.report);
+    timer_.lap("kernels");
+  };
+  const bool by_nvshmem = place_.several_nodes();  // whose kernels are loaded once it runs
+  if (!by_nvshmem) choose_kernels();
+  solve->make_heaps(at(rows_));
+  timer_.lap("memory");
+  if (by_nvshmem) choose_kernels();
+  solve->link(layout_);
+  solve->factor(layout_);
+  if (place_.spec.factors.any()) timer_.lap("factors");
+  layout_.sources.clear();
+  layout_.far.clear();
+  drop_values(layout_);
+  if (layout_.facts.rows != rows_) {  // a slab: no process has the values of all rows for an update
+    layout_.plan = {};
+    layout_.pes = {};
   }
-  if (own_.speaker() && device_->history.size() < at(params.history_capacity)) {
-    device_->history = {};
-    device_->history = Array<double>::uninitialised(devices_[0], at(params.history_capacity));
-  }
+  timer_.lap("tables");
+  layout_.report.seconds = timer_.laps();
+  solve_ = std::move(solve);
 }
 
+// For a call that nothing else may run beside.
 template <class T>
-std::vector<PrivateVector<T>> GpuSystem<T>::private_vector(std::size_t index) const {
-  std::vector<PrivateVector<T>> parts;
-  for (const Pe& pe : device_->pes)
-    parts.push_back({pe.vectors[index].data(), pe.global_row.data(), pe.private_rows});
-  return parts;
-}
-
-// Brings b and the guess to the GPUs, scaled. Returns the scale, and whether there is a guess.
-template <class T>
-double GpuSystem<T>::load(VectorView<const T> b, VectorView<const T> x0, bool& has_guess) {
-  GpuTransfer<T>& transfer = *device_->transfer;
-  Given given{transfer.load(b, private_vector(index_.b)), x0.size != 0};
-  if (team_) given = given_in_all(*team_, given);
-  has_guess = given.guess;
-  const double scale = scale_from(given.largest);
-  if (x0.size != 0) transfer.load(x0, private_vector(index_.x));
-  if (scale != 1.0) {
-    transfer.scale(private_vector(index_.b), scale);
-    if (x0.size != 0) transfer.scale(private_vector(index_.x), scale);
-  }
-  return scale;
-}
-
-// Writes every GPU's arguments, and sets its channels to epoch 0. No kernel may start before all
-// GPUs have done this: a neighbour's packet must not be wiped out. None runs now, in any process:
-// each has told the others of the end of its last one (report_waits), or the team has failed.
-template <class T>
-void GpuSystem<T>::set_arguments(const SolveSpec& spec, const SolveParams& params,
-                                 const Residency& residency) {
-  for (std::size_t k = 0; k < devices_.size(); ++k) {
-    const Pe& pe = device_->pes[k];
-    std::byte* const heap = heap_of(k);
-    SolveArgs<Matrix> a;
-    a.params = params;
-    place_private(a.vectors, spec, [&](std::size_t v) { return pe.vectors[v].data(); });
-    heap_.place(a, heap);
-    a.residency = residency;
-    a.shares = pe.shares.data();
-    a.factors = pe.factors.shares.data();
-    a.rows = pe.rows;
-    a.block_halos = block_halos_;
-    a.send_ptr = pe.send_ptr.data();
-    a.destinations = pe.destinations.data();
-    a.source = pe.source.data();
-    a.global_row = pe.names.data() == nullptr ? pe.global_row.data() : pe.names.data();
-    const bool speaks = own_.speaker() && k == 0;
-    a.outcome = speaks ? device_->outcome.data() : nullptr;
-    a.history = speaks ? device_->history.data() : nullptr;
-    a.splits = pe.splits.data();
-    device_->args[k] = {a, {}};
-    if (nodes_.count() > 1)
-      device_->args[k].seat = {pe.remote.view(heap_.node_board(heap)),
-                               own_.first + static_cast<int>(k), own_.all};
-    const OnDevice here(devices_[k]);
-    gpu::clear(heap, heap_.channel_bytes, device_->runner.stream(k));
-  }
-  device_->runner.synchronize();
-  if (team_) barrier(*team_, "channels are clear");
-}
-
-template <class T>
-std::vector<const void*> GpuSystem<T>::arguments() const {
-  std::vector<const void*> all;
-  for (const auto& args : device_->args) all.push_back(&args);
-  return all;
-}
-
-template <class T>
-std::vector<gpu_p2p::Shared> GpuSystem<T>::shared() const {
-  std::vector<gpu_p2p::Shared> all(devices_.size());
-  for (std::size_t k = 0; k < all.size(); ++k) {
-    // By place: PEs are numbered within their node.
-    const Nodes nodes = nodes_.view();
-    const int pe = own_.first + static_cast<int>(k);
-    const int node = nodes.of_pe[pe];
-    all[k].pe = nodes.place[pe];
-    all[k].pes = nodes.size(node);
-    for (int at = 0; at < nodes.size(node); ++at)
-      all[k].heaps[at] = device_->heaps->base(nodes.pe(node, at));
-    all[k].leave = heap_.leave.at(heap_of(k));
-  }
-  return all;
-}
-
-template <class T>
-void GpuSystem<T>::fetch(const SolveSpec& spec, SolveResult& result) const {
-  if (own_.speaker()) {
-    const OnDevice here(devices_[0]);
-    result.outcome = device_->outcome.download()[0];
-    result.history = device_->history.download(at(result.outcome.history_count));
-  }
-  if (spec.study != Study::split) return;
-  std::vector<Split> splits;
-  for (std::size_t k = 0; k < devices_.size(); ++k) {
-    const OnDevice there(devices_[k]);
-    const auto of_pe = device_->pes[k].splits.download();
-    splits.insert(splits.end(), of_pe.begin(), of_pe.end());
-  }
-  result.split = mean_of(team_ ? join(*team_, "splits", splits) : splits);
-}
-
-// out = x / scale, at rank 0 of a team; the end of the solve, at all of its members. Returns
-// whether all of x is finite.
-template <class T>
-bool GpuSystem<T>::store(VectorView<T> out, double scale, const SolveSpec& spec,
-                         SolveResult& result) {
-  bool finite = device_->transfer->store(private_vector(index_.x), scale, out);
-  if (team_) {
-    share_end(*team_, result, finite);
-    if (gathering_) gathering_->gather(out.span(), spec.gather);
-  }
-  return finite;
+std::unique_lock<std::mutex> GpuSystem<T>::take_turn() {
+  std::unique_lock alone(busy_, std::try_to_lock);
+  if (!alone) throw SystemBusy();
+  require_usable(usable_);
+  return alone;
 }
 
 template <class T>
 SolveResult GpuSystem<T>::solve(VectorView<const T> b, VectorView<const T> x0, VectorView<T> out,
                                 const SolveSpec& spec, const Progress& progress) {
-  const std::unique_lock alone(busy_, std::try_to_lock);
-  if (!alone) throw SystemBusy();
-  require_usable(usable_);
+  const auto alone = take_turn();
   check_solve(spec, b, x0, out, rows_);
-  require_factors(spec, factor_spec_);
-  if (team_ && !(b.on_host() && x0.on_host() && out.on_host()))
-    throw Unsupported(
-        "the engine nvshmem takes vectors in host memory only; copy b to an array there");
-  if (team_) gpu::stay_on(devices_[0]);
+  require_factors(spec, place_.spec.factors);
+  if (place_.team() != nullptr) {
+    if (!(b.on_host() && x0.on_host() && out.on_host()))
+      throw Unsupported(
+          "the engine nvshmem takes vectors in host memory only; copy b to an array there");
+    gpu::stay_on(place_.devices[0]);
+  }
   LapTimer timer;
-  const gpu_p2p::DeviceLocks locks(devices_);
+  const gpu_p2p::DeviceLocks locks(place_.devices);
   timer.lap("turn");
-  const Choice& choice = choice_for(spec);
-  device_->runner.load(choice.kernel);  // another System may have allowed it less shared memory
-  timer.lap("choice");
-  SolveParams params = params_of<T>(spec, lambda_bound_, x0.size != 0, 1.0);
-  reserve(spec, params);
-  timer.lap("memory");
-  const double scale = load(b, x0, params.has_guess);
-  params.atol *= scale;
-  set_arguments(spec, params, choice.residency);
-  timer.lap("upload");
-  SolveResult result;
-  result.seconds = device_->runner.run(choice.kernel, shared(), arguments(), spec.limits(),
-                                       unscaled(progress, scale), team_.get());
-  timer.lap("launch", "kernel", result.seconds);
-  fetch(spec, result);
-  const bool finite = store(out, scale, spec, result);
-  unscale(result, scale, scale != 1.0 && !finite && !spec.leaves_out());
+  SolveResult result = solve_->solve(b, x0, out, spec, progress, timer);
+  if (gathering_) gathering_->gather(out.span(), spec.gather);
   timer.lap("download");
   result.laps = timer.laps();
   return result;
 }
 
+template <class T>
+std::string GpuSystem<T>::refuses_columns() const {
+  return place_.team() != nullptr ? "with a process for each PE they are solved one by one" : "";
+}
+
+template <class T>
+std::vector<SolveResult> GpuSystem<T>::solve_columns(const ColumnViews<T>& vectors,
+                                                     const SolveSpec& spec,
+                                                     const Progress& progress) {
+  const auto alone = take_turn();
+  check_columns(spec, vectors, rows_);
+  if (const std::string why = refuses_columns(); !why.empty()) throw Unsupported(why);
+  const gpu_p2p::DeviceLocks locks(place_.devices);
+  return solve_->solve_columns(vectors, spec, progress);
+}
+
+// The plan, the memory and all that kernels are told of it stay.
+template <class T>
+bool GpuSystem<T>::update(const CsrView<T>& matrix) {
+  const auto alone = take_turn();
+  require_update(matrix, rows_, layout_.report);
+  if (place_.team() != nullptr) gpu::stay_on(place_.devices[0]);
+  const gpu_p2p::DeviceLocks locks(place_.devices);
+  const struct AtTheEnd {
+    SystemLayout<T>& layout;
+    ~AtTheEnd() { drop_values(layout); }
+  } at_the_end{layout_};
+  timer_ = {};
+  const bool done = cuts_.empty() ? update_by_host(matrix) : update_by_gpus(matrix);
+  if (done) layout_.report.seconds = timer_.laps();
+  return done;
+}
+
+template <class T>
+bool GpuSystem<T>::update_by_host(const CsrView<T>& matrix) {
+  take_values(matrix, layout_.plan);
+  timer_.lap("plan");
+  return rewrite(lay_out_again(place_, layout_), [&](const auto& layouts, auto& pes) {
+    return fill_from_host(place_, layout_.plan, layouts, pes);
+  });
+}
+
+template <class T>
+bool GpuSystem<T>::update_by_gpus(const CsrView<T>& matrix) {
+  ArrivedRows<T> rows = send_to_gpus(place_, GivenCsr<T>::of(matrix), cuts_, false, timer_);
+  require(rows.found.pattern == pattern_,
+          "update takes a matrix of the same pattern: entries are at other places");
+  return rewrite(lay_out_again(place_, layout_, &rows.layouts),
+                 [&](const auto& layouts, auto& pes) {
+                   return fill_from_gpus(place_, rows.layouts, layouts, pes);
+                 });
+}
+
+// Writes values where the old ones are; false: they do not fit there.
+template <class T>
+bool GpuSystem<T>::rewrite(std::optional<std::vector<PeLayout>> layouts, const Fill& fill) {
+  timer_.lap("layout");
+  if (!layouts) return false;
+  usable_ = false;
+  solve_->set_bound(fill(*layouts, solve_->pes()));
+  layout_.pes = *std::move(layouts);
+  solve_->factor(layout_);
+  usable_ = true;
+  timer_.lap("upload");
+  return true;
+}
+
 template class GpuSystem<float>;
 template class GpuSystem<double>;
+
+template <class T>
+std::unique_ptr<System<T>> make_cuda_system(const CsrView<T>& matrix,
+                                            std::span<const std::int32_t> part,
+                                            std::span<const std::int32_t> order,
+                                            const SystemSpec& spec) {
+  return std::make_unique<GpuSystem<T>>(matrix, part, order, spec);
+}
+
+template <class T>
+std::unique_ptr<System<T>> make_cuda_system(SlabPlan<T> slab, const SystemSpec& spec) {
+  return std::make_unique<GpuSystem<T>>(std::move(slab), spec);
+}
+
+template <class T>
+std::unique_ptr<System<T>> make_cuda_system(const GivenCsr<T>& matrix, const SystemSpec& spec) {
+  return std::make_unique<GpuSystem<T>>(matrix, spec);
+}
+
+#define CPUFREE_MAKE_CUDA_SYSTEM(T)                                                     \
+  template std::unique_ptr<System<T>> make_cuda_system(                                 \
+      const CsrView<T>&, std::span<const std::int32_t>, std::span<const std::int32_t>,  \
+      const SystemSpec&);                                                               \
+  template std::unique_ptr<System<T>> make_cuda_system(SlabPlan<T>, const SystemSpec&); \
+  template std::unique_ptr<System<T>> make_cuda_system(const GivenCsr<T>&, const SystemSpec&);
+CPUFREE_MAKE_CUDA_SYSTEM(float)
+CPUFREE_MAKE_CUDA_SYSTEM(double)
+#undef CPUFREE_MAKE_CUDA_SYSTEM
 
 }  // namespace cpufree

@@ -98,15 +98,6 @@ class Worker {
 
 }  // namespace
 
-std::vector<gpu::DeviceArray<std::byte>> room_for_slices(const std::vector<PeLayout>& layouts,
-                                                         const std::vector<int>& devices) {
-  std::vector<gpu::DeviceArray<std::byte>> slices;
-  for (std::size_t pe = 0; pe < layouts.size(); ++pe)
-    slices.push_back(gpu::DeviceArray<std::byte>::uninitialised(
-        devices[pe], at(layouts[pe].units * kSliceUnit)));
-  return slices;
-}
-
 template <class T>
 void upload_slices(const HaloPlan<T>& plan, const std::vector<PeLayout>& layouts,
                    const std::vector<int>& devices, const std::vector<std::byte*>& slices) {

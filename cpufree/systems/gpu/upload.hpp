@@ -11,10 +11,6 @@
 
 namespace cpufree {
 
-// Room on devices[k] for the slices of layouts[k]. Throws OutOfMemory.
-std::vector<gpu::DeviceArray<std::byte>> room_for_slices(const std::vector<PeLayout>& layouts,
-                                                         const std::vector<int>& devices);
-
 // slices[k] become those of plan.local[k], on devices[k]. All cores and all GPUs take part. Throws
 // OutOfMemory.
 template <class T>

@@ -43,11 +43,28 @@ std::vector<std::int32_t> consecutive(std::int32_t n, const std::vector<std::int
   return part;
 }
 
+// What has been made of the matrix of a PE, addresses apart.
+template <class T>
+std::vector<std::vector<std::byte>> arrays_of(const PeMemory<T>& pe) {
+  std::vector<std::vector<std::byte>> all;
+  const auto add = [&](const auto&... arrays) {
+    const auto one = [&](const auto& values) {
+      const auto* const first = reinterpret_cast<const std::byte*>(values.data());
+      all.emplace_back(first, first + values.size() * sizeof(values[0]));
+    };
+    (one(arrays.download()), ...);
+  };
+  add(pe.bytes, pe.slices, pe.tail_ptr, pe.tail_col, pe.tail_val, pe.dictionary, pe.feed,
+      pe.feed_first, pe.partners, pe.send_ptr, pe.destinations, pe.source, pe.global_row,
+      pe.vectors[private_index().inverse_diagonal]);
+  return all;
+}
+
 // The number of the first array that differs, or -1.
 template <class T>
 int first_difference(const GpuSystem<T>& a, const GpuSystem<T>& b, int pes) {
   for (int pe = 0; pe < pes; ++pe) {
-    const auto mine = a.matrix_arrays(at(pe)), other = b.matrix_arrays(at(pe));
+    const auto mine = arrays_of(a.pes()[at(pe)]), other = arrays_of(b.pes()[at(pe)]);
     if (mine.size() != other.size()) return 100 * pe + 99;
     for (std::size_t k = 0; k < mine.size(); ++k)
       if (mine[k] != other[k]) return 100 * pe + static_cast<int>(k);
