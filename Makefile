@@ -98,6 +98,7 @@ lint-layers: install $(VENV)/.dependencies
 	python tools/check_layers.py
 	python tools/check_build.py
 	python tools/check_names.py
+	python tools/check_classes.py
 	python tools/option_tables.py --check docs/cli.md
 	python tools/machine_header.py --check
 	python -m tools.results --check
