@@ -6,7 +6,8 @@ BASE and NEW are folders for PYTHONPATH, such as build/gpu/python of two trees. 
 a process of its own; both hold the same matrix and take turns. An iteration's time is the slope
 between two numbers of iterations of the kernel's time, minimum over rounds, so that launch and
 start drop out. A line of OUT is one matrix and method: both times in microseconds, their ratio, and
-whether the solutions have the same bits.
+whether the solutions have the same bits. `--columns 2,4,8` adds solves of so many right-hand sides
+together, by cg.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def work(folder: Path, engine: str) -> None:
             if "load" in order:
                 parts = [np.load(folder / f"{order['load']}.{part}.npy") for part in PARTS]
                 n = len(parts[2]) - 1
-                b = np.random.default_rng(1).standard_normal(n)
+                b = np.random.default_rng(1).standard_normal((n, 8))
                 if solver is not None:
                     solver.close()
                 solver = cpufree.Solver(
@@ -58,17 +59,22 @@ def work(folder: Path, engine: str) -> None:
         print(json.dumps(answer), flush=True)
 
 
-def measure(solver: Any, b: np.ndarray, order: dict[str, str]) -> dict[str, Any]:
+def measure(solver: Any, b: np.ndarray, order: dict[str, Any]) -> dict[str, Any]:
     """Return microseconds of an iteration, and a digest of the solution."""
     import hashlib
 
     few, many = ITERATIONS
+    columns = order.pop("columns")
+    b = np.ascontiguousarray(b[:, 0] if columns == 1 else b[:, :columns])
+    if columns > 1:
+        order["columns"] = "together"
     best: dict[int, float] = {}
     for most in ITERATIONS * ROUNDS:
         result = solver.solve(b, maxiter=most, rtol=0.0, **order)
         seconds = result.timings["kernel"]
         best[most] = min(seconds, best.get(most, seconds))
-    if result.iterations < many:  # rounding errors ended it
+    done = [one.iterations for one in result.columns] if columns > 1 else [result.iterations]
+    if min(done) < many:  # rounding errors ended it
         return {"us": None, "bits": ""}
     return {
         "us": 1e6 * (best[many] - best[few]) / (many - few),
@@ -89,7 +95,7 @@ class Build:
             env=environment,
         )
 
-    def ask(self, **order: str) -> dict[str, Any]:
+    def ask(self, **order: Any) -> dict[str, Any]:
         """Return the answer to an order; a RuntimeError where there is none."""
         assert self._process.stdin is not None and self._process.stdout is not None
         self._process.stdin.write(json.dumps(order) + "\n")
@@ -105,23 +111,27 @@ class Build:
         self._process.wait()
 
 
-def compare(builds: dict[str, Build], name: str, method: str, pc: str) -> dict[str, Any] | None:
+def compare(
+    builds: dict[str, Build], name: str, method: str, pc: str, columns: int
+) -> dict[str, Any] | None:
     """Return a line of the record, None where rounding errors end the solve before.
 
     Both builds take turns, the first one changing.
     """
     times: dict[str, list[float]] = {which: [] for which in builds}
-    bits = set()
+    bits: dict[str, set[str]] = {which: set() for which in builds}
     for turn in range(TURNS):
         for which in list(builds)[:: -1 if turn % 2 else 1]:
-            answer = builds[which].ask(method=method, pc=pc)
+            answer = builds[which].ask(method=method, pc=pc, columns=columns)
             if answer["us"] is None:
                 return None
             times[which].append(answer["us"])
-            bits.add(answer["bits"])
+            bits[which].add(answer["bits"])
     base, new = min(times["base"]), min(times["new"])
-    line = {"matrix": name, "method": method, "pc": pc, "base": base, "new": new}
-    return line | {"ratio": new / base, "same": len(bits) == 1, "all": times}
+    line = {"matrix": name, "method": method, "pc": pc, "columns": columns}
+    line |= {"base": base, "new": new}
+    line |= {"ratio": new / base, "same": len(bits["base"] | bits["new"]) == 1, "all": times}
+    return line | {"repeatable": all(len(found) == 1 for found in bits.values())}
 
 
 def header(given: argparse.Namespace) -> dict[str, Any]:
@@ -143,6 +153,12 @@ def header(given: argparse.Namespace) -> dict[str, Any]:
     }
 
 
+def cases(columns: str) -> list[tuple[str, int]]:
+    """Return methods and numbers of right-hand sides."""
+    together = [("cg", int(count)) for count in columns.split(",") if count]
+    return [*((method, 1) for method in METHODS), *together]
+
+
 def main() -> None:
     """Compare, and write the record as it grows."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -152,6 +168,7 @@ def main() -> None:
     parser.add_argument("--suite", default="paper18")
     parser.add_argument("--engine", default="cuda_p2p")
     parser.add_argument("--pc", default="none", choices=["none", "jacobi"])
+    parser.add_argument("--columns", default="", help="such as 2,4,8")
     parser.add_argument("--budget", type=float, default=1e9, help="seconds after which it ends")
     given = parser.parse_args()
     from cpufree.generate.suites import suite
@@ -170,14 +187,15 @@ def main() -> None:
                 np.save(folder / f"{entry.name}.{part}.npy", getattr(A, part))
             for build in builds.values():
                 build.ask(load=entry.name)
-            for method in METHODS:
-                line = compare(builds, entry.name, method, given.pc)
+            for method, columns in cases(given.columns):
+                line = compare(builds, entry.name, method, given.pc, columns)
+                what = f"{entry.name:18} {method:6} {columns}"
                 if line is None:
-                    print(f"{entry.name:18} {method:6} ends too soon", flush=True)
+                    print(f"{what} ends too soon", flush=True)
                     continue
                 print(json.dumps(line), file=out, flush=True)
                 print(
-                    f"{entry.name:18} {method:6} {line['base']:9.2f} {line['new']:9.2f} us "
+                    f"{what} {line['base']:9.2f} {line['new']:9.2f} us "
                     f"{line['ratio']:6.3f} {'same bits' if line['same'] else 'OTHER BITS'}",
                     flush=True,
                 )
